@@ -1,0 +1,50 @@
+# The commands of the project; `make` alone lists them. Everything is installed into .venv.
+VENV := .venv
+PYTHON ?= python3
+PY := $(VENV)/bin/python
+
+help:            ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+demo: install    ## set up, then noise real counts: the main job
+	$(PY) -m pip install --quiet ".[demo]"
+	$(PY) examples/berkeley_admissions.py
+
+test: develop    ## the whole test suite
+	cargo test --locked --quiet -p geomdp-core
+	$(PY) -m pytest
+
+lint: develop    ## formatters, linters, types, stubs
+	cargo fmt --all --check
+	cargo clippy --locked --workspace --all-targets -- -D warnings
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+	cd python && ../$(PY) -m mypy.stubtest geomdp._core
+
+ct: develop      ## constant time, checked on the machine code by valgrind
+	bash scripts/constant_time.sh
+
+faults:          ## plant faults, each of which a test must catch
+	$(PYTHON) scripts/plant_faults.py
+
+bench: develop   ## speed, as ratios to numpy in the same run
+	$(PY) benches/compare.py
+
+wheel:           ## build the wheel and try it in an empty environment
+	PYTHON="$(PYTHON)" bash scripts/check_wheel.sh
+
+$(VENV):
+	$(PYTHON) -m venv $(VENV)
+
+# The build backend rebuilds what has changed and nothing else.
+install: | $(VENV)
+	$(PY) -m pip install --quiet .
+
+develop: | $(VENV)
+	$(PY) -m pip install --quiet ".[test,lint,demo]"
+
+clean:           ## remove all that was built
+	rm -rf $(VENV) target dist
+
+.PHONY: help demo test lint ct faults bench wheel install develop clean

@@ -1,0 +1,22 @@
+"""The geometric mechanism of differential privacy: exactly private, constant time, fast.
+
+>>> from geomdp import GeometricMechanism
+>>> mechanism = GeometricMechanism(epsilon=0.5, bounds=(0, 4526))
+>>> noisy = mechanism.release([512, 313, 353, 207])
+>>> mechanism.map(1)
+0.5
+"""
+
+from geomdp._certificate import Certificate
+from geomdp._mechanism import GeometricMechanism
+from geomdp._samplers import sample_bernoulli, sample_geometric, sample_two_sided_geometric
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Certificate",
+    "GeometricMechanism",
+    "sample_bernoulli",
+    "sample_geometric",
+    "sample_two_sided_geometric",
+]

@@ -1,0 +1,150 @@
+"""The certificate: what an auditor needs to check that the sampled law is private."""
+
+import json
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from geomdp import _core
+
+_FORMAT = "geomdp-certificate-1"
+
+
+@dataclass(frozen=True, slots=True)
+class Digit:
+    """One digit of the noise: its weight, its own words of tape, its thresholds.
+
+    A threshold is an integer over ``2**(limb_bits * (limbs + 1))``.
+    """
+
+    weight: int
+    limbs: int
+    thresholds: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """The exact public data of a mechanism and the statement that makes it private.
+
+    A draw is a function of a finite tape of ``words_per_draw`` words of 64 bits, so its
+    probabilities are known exactly. ``docs/proofs.md`` proves, and ``tests/verifier`` checks from
+    :meth:`to_json` without any code of this library, that
+
+    * each output's probability, beside the floor, is within ``delta`` (relative) and ``eta``
+      (absolute) of the ideal one at ``sampled_rate``;
+    * ``3 * delta <= rate - sampled_rate`` and ``eta <= floor * 2**-floor_value_bits * tanh(rate/2)``,
+      so the loss between neighbours is at most ``rate``, exactly (theorem 2);
+    * the law is within ``total_variation`` of the ideal one at ``rate`` (theorem 3).
+
+    Attributes
+    ----------
+    rate : Fraction or None
+        ``epsilon / sensitivity``; None for scale 0, which promises no privacy.
+    range : int
+        ``upper - lower``.
+    limb_bits : int
+        Bits of a limb, 63.
+    digits : tuple of Digit
+        Least significant first; empty if there is no noise.
+    words_per_draw : int
+        Words of tape for one count.
+    sampled_rate, eta, delta, floor : Fraction or None
+        As above; None if there is no noise.
+    floor_value_bits : int
+        The floor's value is uniform on this many bits, censored to the range.
+    total_variation : float
+        Rounded up.
+    tight_epsilon : float or None
+        The least float64 that bounds the loss between neighbours of the law that is really sampled;
+        only if it was asked for.
+    """
+
+    rate: Fraction | None
+    range: int
+    limb_bits: int
+    digits: tuple[Digit, ...]
+    words_per_draw: int
+    sampled_rate: Fraction | None
+    eta: Fraction | None
+    delta: Fraction | None
+    floor: Fraction | None
+    floor_value_bits: int
+    total_variation: float
+    tight_epsilon: float | None
+    _json: str
+
+    def to_json(self) -> str:
+        """Return all of it as JSON, exact numbers as strings."""
+        return self._json
+
+    def __str__(self) -> str:
+        if self.rate is None or not self.digits:
+            return "certificate: no noise" + ("" if self.range else ", one output")
+        assert self.floor is not None
+        assert self.sampled_rate is not None
+        limbs = max(digit.limbs for digit in self.digits)
+        lines = [
+            f"certificate: pure epsilon-DP at rate {float(self.rate):.6g}, exactly",
+            f"  {len(self.digits)} digits, {self.words_per_draw} words of tape per count, "
+            f"thresholds of up to {self.limb_bits * (limbs + 1)} bits",
+            f"  uniform floor of mass {float(self.floor):.3g}; "
+            f"total variation to the ideal law below {self.total_variation:.3g}",
+        ]
+        if self.tight_epsilon is not None:
+            lines.append(f"  tight epsilon of the sampled law per unit: {self.tight_epsilon!r}")
+        return "\n".join(lines)
+
+
+def _ratio(pair: tuple[int, int] | None) -> Fraction | None:
+    return None if pair is None else Fraction(*pair)
+
+
+def _dyadic(pair: tuple[int, int] | None) -> Fraction | None:
+    return None if pair is None else Fraction(pair[0], 2 ** pair[1])
+
+
+def from_fields(fields: "_core._Fields") -> Certificate:
+    """Return the certificate of a plan that the core described."""
+
+    def text(pair: tuple[int, int] | None) -> str | None:
+        return None if pair is None else f"{pair[0]}/{pair[1]}"
+
+    def scaled(pair: tuple[int, int] | None) -> dict[str, Any] | None:
+        return None if pair is None else {"num": hex(pair[0]), "bits": pair[1]}
+
+    floor = scaled(fields["floor"])
+    if floor is not None:
+        floor["value_bits"] = fields["floor_value_bits"]
+    document = {
+        "format": _FORMAT,
+        "rate": text(fields["rate"]),
+        "sampled_rate": text(fields["sampled_rate"]),
+        "range": str(fields["range"]),
+        "limb_bits": fields["limb_bits"],
+        "digits": [
+            {"weight": str(weight), "limbs": limbs, "thresholds": [hex(t) for t in thresholds]}
+            for weight, limbs, thresholds in fields["digits"]
+        ],
+        "words_per_draw": fields["words_per_draw"],
+        "eta": scaled(fields["eta"]),
+        "delta": scaled(fields["delta"]),
+        "floor": floor,
+        "total_variation": fields["total_variation"],
+        "tight_epsilon": fields["tight_epsilon"],
+    }
+    return Certificate(
+        rate=_ratio(fields["rate"]),
+        range=fields["range"],
+        limb_bits=fields["limb_bits"],
+        digits=tuple(Digit(weight, limbs, tuple(t)) for weight, limbs, t in fields["digits"]),
+        words_per_draw=fields["words_per_draw"],
+        sampled_rate=_ratio(fields["sampled_rate"]),
+        eta=_dyadic(fields["eta"]),
+        delta=_dyadic(fields["delta"]),
+        floor=_dyadic(fields["floor"]),
+        floor_value_bits=fields["floor_value_bits"],
+        total_variation=fields["total_variation"],
+        tight_epsilon=fields["tight_epsilon"],
+        _json=json.dumps(document, indent=1, allow_nan=False),
+    )

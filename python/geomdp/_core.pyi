@@ -1,0 +1,37 @@
+"""The Rust core. Converts and calls; parameters and arrays are checked before they come here."""
+
+from typing import Any, TypedDict, final
+
+from numpy.typing import NDArray
+
+class _Fields(TypedDict):
+    rate: tuple[int, int] | None
+    sampled_rate: tuple[int, int] | None
+    range: int
+    limb_bits: int
+    digits: list[tuple[int, int, list[int]]]
+    words_per_draw: int
+    eta: tuple[int, int] | None
+    delta: tuple[int, int] | None
+    floor: tuple[int, int] | None
+    floor_value_bits: int
+    total_variation: float
+    tight_epsilon: float | None
+
+@final
+class Mechanism:
+    def __new__(
+        cls, rate: tuple[int, int] | None, bounds: tuple[int, int] | None
+    ) -> Mechanism: ...
+    def map(self, d_in: int) -> float: ...
+    def release_scalar(self, count: int, dtype: str) -> int: ...
+    def release_into(
+        self, counts: NDArray[Any], out: NDArray[Any], dtype: str, interruptible: bool
+    ) -> None: ...
+    def certificate(self, dtype: str, tight: bool) -> _Fields: ...
+
+def release_not_private(
+    mechanism: Mechanism, key: bytes, counts: NDArray[Any], out: NDArray[Any], dtype: str
+) -> None: ...
+def sample_geometric(prob: float, trials: int, out: NDArray[Any]) -> None: ...
+def sample_bernoulli(prob: float, out: NDArray[Any]) -> None: ...

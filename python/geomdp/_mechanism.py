@@ -1,0 +1,272 @@
+"""The geometric mechanism."""
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, Self, TypeVar, overload
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from geomdp import _arrays, _certificate, _core, _parameters
+
+_Integer = TypeVar("_Integer", bound=np.integer[Any])
+
+
+class GeometricMechanism:
+    """Add two-sided geometric noise to counts, purely private, in constant time.
+
+    ``release(x)`` returns ``clamp(clamp(x) + Z)`` with ``P(Z = z) = (1 - a)/(1 + a) * a**abs(z)`` and
+    ``a = exp(-epsilon / sensitivity)`` (*Geometric Mechanism Notes*, equation 2.1 and algorithm 2;
+    Ghosh, Roughgarden and Sundararajan 2012), where clamping is to ``bounds``, or to the limits of
+    the dtype of the counts if none are given.
+
+    Every draw is fresh: the mechanism holds public parameters only, no generator, and may be used
+    by any number of threads and processes.
+
+    Parameters
+    ----------
+    epsilon : int, float or Fraction
+        Privacy loss for inputs at distance ``sensitivity``. Positive, and taken exactly: a float is
+        the dyadic number that it is.
+    sensitivity : int
+        The greatest change of a count, or of all counts together (L1), between neighbours.
+    bounds : (int, int) or None
+        Least and greatest output, both public. Counts outside are clamped, silently.
+
+    Raises
+    ------
+    TypeError
+        If a parameter is of another type.
+    ValueError
+        If epsilon is not positive and finite, sensitivity is below 1, bounds are reversed, or the
+        scale is too large to be certified for the range.
+    OverflowError
+        If no integer dtype holds both bounds.
+
+    Examples
+    --------
+    >>> mechanism = GeometricMechanism(epsilon=1, bounds=(0, 100))
+    >>> mechanism.release(40) in range(101)
+    True
+    >>> mechanism.map(1)
+    1.0
+    """
+
+    __slots__ = ("_bounds", "_core", "_epsilon", "_rate", "_scale", "_sensitivity")
+
+    def __init__(
+        self,
+        epsilon: float | Fraction,
+        sensitivity: int = 1,
+        bounds: tuple[int, int] | None = None,
+    ) -> None:
+        exact = _parameters.exact("epsilon", epsilon)
+        if not exact:
+            raise ValueError(f"epsilon = {epsilon!r} is not accepted: give a positive number")
+        self._sensitivity = _parameters.at_least("sensitivity", sensitivity, 1)
+        self._epsilon = epsilon
+        self._scale: float | Fraction | None = None
+        self._prepare(exact / self._sensitivity, bounds)
+
+    @classmethod
+    def from_scale(cls, scale: float | Fraction, bounds: tuple[int, int] | None = None) -> Self:
+        """Return the mechanism with this scale, ``1 / rate``, and sensitivity 1.
+
+        Scale 0 adds no noise: counts are clamped, and ``map`` is infinite.
+
+        Parameters
+        ----------
+        scale : int, float or Fraction
+            Not negative; taken exactly.
+        bounds : (int, int) or None
+            As in the class.
+
+        Raises
+        ------
+        TypeError, ValueError, OverflowError
+            As in the class.
+        """
+        exact = _parameters.exact("scale", scale)
+        self = cls.__new__(cls)
+        self._sensitivity = 1
+        self._scale = scale
+        self._epsilon = 1 / exact if exact else math.inf
+        self._prepare(1 / exact if exact else None, bounds)
+        return self
+
+    def _prepare(self, rate: Fraction | None, bounds: Any) -> None:
+        self._rate = rate
+        self._bounds = _parameters.interval(bounds)
+        ratio = None if rate is None else rate.as_integer_ratio()
+        if self._bounds and max(map(abs, self._bounds)) >= 2**127:
+            # Beyond what the core can even compare.
+            raise OverflowError(f"bounds = {self._bounds} are not accepted: give 64-bit integers")
+        self._core = _core.Mechanism(ratio, self._bounds)
+
+    @property
+    def epsilon(self) -> float | Fraction:
+        """Privacy loss at distance ``sensitivity``: as given, or ``1 / scale``."""
+        return self._epsilon
+
+    @property
+    def sensitivity(self) -> int:
+        """The distance at which the loss is ``epsilon``."""
+        return self._sensitivity
+
+    @property
+    def scale(self) -> float | Fraction:
+        """``sensitivity / epsilon``: as given, or an exact Fraction."""
+        if self._scale is not None:
+            return self._scale
+        assert self._rate is not None
+        return 1 / self._rate
+
+    @property
+    def rate(self) -> float | Fraction:
+        """``epsilon / sensitivity``, an exact Fraction; infinite for scale 0."""
+        return math.inf if self._rate is None else self._rate
+
+    @property
+    def bounds(self) -> tuple[int, int] | None:
+        """Least and greatest output; None for the limits of each dtype."""
+        return self._bounds
+
+    @overload
+    def release(self, counts: int, *, out: None = None) -> int: ...
+    @overload
+    def release(self, counts: _Integer, *, out: None = None) -> _Integer: ...
+    @overload
+    def release(
+        self, counts: NDArray[_Integer], *, out: NDArray[_Integer] | None = None
+    ) -> NDArray[_Integer]: ...
+    @overload
+    def release(
+        self, counts: Sequence[Any], *, out: NDArray[np.int64] | None = None
+    ) -> NDArray[np.int64]: ...
+
+    def release(self, counts: Any, *, out: Any = None) -> Any:
+        """Return noisy counts.
+
+        Parameters
+        ----------
+        counts : int, numpy integer, array or sequence of ints
+            Of any of the eight integer dtypes from 8 to 64 bits, any shape, strides and byte order.
+            Ints and sequences of ints are taken as int64. Values outside the bounds are clamped.
+        out : array, optional
+            Where to write the noisy counts: of the dtype and shape of the counts, and possibly the
+            same array. It is either written completely or left as it was.
+
+        Returns
+        -------
+        int, numpy integer or array
+            Of the type, dtype and shape of the counts, each count with noise of its own.
+
+        Raises
+        ------
+        TypeError
+            If counts are not integers, or are masked; if `out` is of another dtype.
+        ValueError
+            If `out` is of another shape, or cannot be written; if the scale is too large to be
+            certified for the whole dtype and there are no bounds.
+        OverflowError
+            If an int is beyond int64, or the bounds are beyond the dtype of the counts.
+        OSError
+            If the operating system gives no random bytes; nothing is released then.
+        KeyboardInterrupt
+            On Ctrl-C, with `out` untouched; but with a contiguous `out` of native byte order, only
+            after it has been written completely.
+        """
+        if out is None:
+            if type(counts) is int and -(2**63) <= counts < 2**63:
+                return self._core.release_scalar(counts, "int64")
+            if isinstance(counts, np.integer):
+                noisy = self._core.release_scalar(int(counts), counts.dtype.name)
+                return type(counts)(noisy)
+        array = _arrays.as_array(counts)
+        dtype = array.dtype.name
+
+        def noise(source: _arrays.Array, target: _arrays.Array, interruptible: bool) -> None:
+            self._core.release_into(source, target, dtype, interruptible)
+
+        return _arrays.release(array, out, noise)
+
+    def map(self, d_in: int) -> float:
+        """Return the privacy loss for inputs at distance `d_in`: ``d_in * rate``, rounded up.
+
+        The distance is absolute for one count, and L1 for an array (*Privacy Proofs for OpenDP:
+        Geometric Measurement*, theorem 1.1).
+
+        Parameters
+        ----------
+        d_in : int
+            Not negative.
+
+        Returns
+        -------
+        float
+            0 for distance 0, infinity for scale 0 and any other distance; never less than the exact
+            value.
+
+        Raises
+        ------
+        TypeError
+            If `d_in` is not an integer.
+        ValueError
+            If `d_in` is negative.
+        """
+        return self._core.map(_parameters.at_least("d_in", d_in, 0))
+
+    def certificate(
+        self, dtype: DTypeLike | None = None, *, tight: bool = False
+    ) -> _certificate.Certificate:
+        """Return the exact data and the inequality that make the sampled law private.
+
+        Parameters
+        ----------
+        dtype : dtype, optional
+            Integer dtype of the counts; int64 if none is given. With bounds, all that hold them have
+            the same certificate.
+        tight : bool
+            Whether to work out the exact loss of the sampled law, over all neighbours and outputs:
+            for ranges up to 100 000, in time proportional to the range.
+
+        Raises
+        ------
+        TypeError
+            If the dtype is not one of integers.
+        ValueError
+            If `tight` is asked for a larger range, or the scale is too large to be certified.
+        OverflowError
+            If the bounds are beyond the dtype.
+        """
+        if dtype is None:
+            wide = self._bounds is not None and self._bounds[1] >= 2**63
+            dtype = np.uint64 if wide else np.int64
+        resolved = np.dtype(dtype)
+        if resolved.kind not in "iu":
+            raise TypeError(f"dtype = {resolved} is not accepted: give an integer dtype")
+        return _certificate.from_fields(self._core.certificate(resolved.name, tight))
+
+    def _key(self) -> tuple[Fraction | None, int, tuple[int, int] | None]:
+        return self._rate, self._sensitivity, self._bounds
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, GeometricMechanism):
+            return NotImplemented
+        return self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        if self._scale is not None:
+            return type(self).from_scale, (self._scale, self._bounds)
+        return type(self), (self._epsilon, self._sensitivity, self._bounds)
+
+    def __repr__(self) -> str:
+        name = type(self).__name__
+        bounds = "" if self._bounds is None else f", bounds={self._bounds}"
+        if self._scale is not None:
+            return f"{name}.from_scale({self._scale!r}{bounds})"
+        return f"{name}(epsilon={self._epsilon!r}, sensitivity={self._sensitivity}{bounds})"

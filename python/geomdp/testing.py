@@ -1,0 +1,45 @@
+"""Noise from a known key, for tests. **Nothing that comes from here is private.**
+
+Whoever knows the key can take the noise off again. The mechanism's own ``release`` has no
+parameter, state or environment variable by which it could be made to use a known key.
+"""
+
+from typing import Any
+
+from geomdp import _arrays, _core
+from geomdp._mechanism import GeometricMechanism
+
+KEY_BYTES = 32
+
+
+def release_not_private(
+    mechanism: GeometricMechanism, counts: Any, key: bytes, *, out: Any = None
+) -> _arrays.Array:
+    """Return counts with reproducible noise, which is **not private**.
+
+    The noise is what ``mechanism.release`` would add if the operating system had given `key`; it is
+    the same on every machine.
+
+    Parameters
+    ----------
+    mechanism : GeometricMechanism
+        Whose law is sampled.
+    counts, out
+        As in ``mechanism.release``, but the result is always an array.
+    key : bytes
+        The 32 bytes to expand into the tape.
+
+    Raises
+    ------
+    TypeError, ValueError, OverflowError
+        As ``mechanism.release`` does; ValueError also if the key is not 32 bytes.
+    """
+    if not isinstance(key, bytes) or len(key) != KEY_BYTES:
+        raise ValueError(f"key is not accepted: give {KEY_BYTES} bytes")
+    array = _arrays.as_array(counts)
+    dtype = array.dtype.name
+
+    def noise(source: _arrays.Array, target: _arrays.Array, _interruptible: bool) -> None:
+        _core.release_not_private(mechanism._core, key, source, target, dtype)
+
+    return _arrays.release(array, out, noise)

@@ -1,0 +1,179 @@
+//! The constant-time bit sampler.
+//!
+//! A float64 probability is a dyadic number `m / 2^s`. The bit is 1 when a uniform integer of whole
+//! words is below `m` brought to the same denominator: exact for every probability. The number of
+//! words depends on the probability alone, and every word is read whatever the others are.
+
+use crate::Error;
+use crate::ct;
+use crate::dyadic::decompose;
+
+/// A bit that is 1 with an exactly given probability.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bernoulli {
+    /// Most significant word first.
+    threshold: Vec<u64>,
+    /// 1 for probability 1, which no threshold of these words reaches.
+    certain: u64,
+}
+
+impl Bernoulli {
+    /// The bit with this probability, taken as the dyadic number that it is.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] unless `0 <= prob <= 1`.
+    pub fn new(prob: f64) -> Result<Self, Error> {
+        let refuse = || Error::parameter("prob", prob, "a number from 0 to 1");
+        if !(0.0..=1.0).contains(&prob) {
+            return Err(refuse());
+        }
+        let (mantissa, exponent) = decompose(prob).ok_or_else(refuse)?;
+        if mantissa == 0 || exponent == 0 {
+            return Ok(Self {
+                threshold: vec![0],
+                certain: mantissa,
+            });
+        }
+        // m * 2^(64 n - s), with n words of which the last two may share the mantissa.
+        let places = exponent.unsigned_abs();
+        let words = places.div_ceil(64);
+        let shifted = u128::from(mantissa) << (64 * words - places);
+        let mut threshold = vec![0; words as usize];
+        for (word, part) in threshold.iter_mut().rev().zip([shifted, shifted >> 64]) {
+            *word = u64::try_from(part & u128::from(u64::MAX)).map_err(|_| refuse())?;
+        }
+        Ok(Self {
+            threshold,
+            certain: 0,
+        })
+    }
+
+    /// Words of tape for one bit: 1 for ordinary probabilities, more for those with a bit below
+    /// `2^-64`, 17 for the smallest.
+    #[must_use]
+    pub fn words(&self) -> usize {
+        self.threshold.len()
+    }
+
+    /// The bit, 0 or 1, from the first [`Self::words`] of `words`.
+    ///
+    /// # Panics
+    /// If there are fewer words.
+    #[must_use]
+    #[inline]
+    pub fn draw(&self, words: &[u64]) -> u64 {
+        let words = &words[..self.threshold.len()];
+        let below = words
+            .iter()
+            .zip(&self.threshold)
+            .rev()
+            .fold(0, |below, (word, threshold)| {
+                ct::borrow(*word, *threshold, below)
+            });
+        below | self.certain
+    }
+
+    /// Fills `bits` with independent draws, 0 or 1.
+    ///
+    /// # Errors
+    /// What the source reports.
+    pub fn fill(&self, source: &mut impl crate::tape::Words, bits: &mut [u8]) -> Result<(), Error> {
+        let per_part = (2048 / self.words()).max(1);
+        let mut buffer = zeroize::Zeroizing::new(vec![0; per_part.min(bits.len()) * self.words()]);
+        for part in bits.chunks_mut(per_part) {
+            let words = &mut buffer[..part.len() * self.words()];
+            source.fill(words)?;
+            for (bit, words) in part.iter_mut().zip(words.chunks_exact(self.words())) {
+                *bit = self.draw(words).to_le_bytes()[0];
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use num_bigint::BigUint;
+    use proptest::prelude::*;
+
+    fn value(words: &[u64]) -> BigUint {
+        words
+            .iter()
+            .fold(BigUint::ZERO, |sum, word| (sum << 64u32) + word)
+    }
+
+    /// The threshold over 2^(64 n) is the probability, exactly.
+    fn check_exact(prob: f64) {
+        let bit = Bernoulli::new(prob).unwrap();
+        let (num, den) = crate::rate::ratio(prob).unwrap();
+        let scale = BigUint::from(1u32) << (64 * bit.words());
+        let threshold = value(&bit.threshold) + &scale * bit.certain;
+        assert_eq!(threshold * den, num * scale, "{prob}");
+    }
+
+    /// All words below the threshold give 1, all others 0, seen at the border.
+    fn check_border(prob: f64) {
+        let bit = Bernoulli::new(prob).unwrap();
+        let threshold = value(&bit.threshold);
+        let words = |x: &BigUint| {
+            let mut digits: Vec<u64> = x.iter_u64_digits().collect();
+            digits.resize(bit.words(), 0);
+            digits.reverse();
+            digits
+        };
+        assert_eq!(bit.draw(&words(&threshold)), bit.certain);
+        if threshold.bits() > 0 {
+            assert_eq!(bit.draw(&words(&(&threshold - 1u32))), 1);
+        }
+    }
+
+    #[test]
+    fn ordinary_probabilities_take_one_word() {
+        for prob in [
+            0.0,
+            1.0,
+            0.5,
+            0.1,
+            0.9,
+            0.3,
+            1.0 - f64::EPSILON / 2.0,
+            2f64.powi(-64),
+        ] {
+            assert_eq!(Bernoulli::new(prob).unwrap().words(), 1, "{prob}");
+        }
+        assert_eq!(Bernoulli::new(2f64.powi(-65)).unwrap().words(), 2);
+        assert_eq!(Bernoulli::new(5e-324).unwrap().words(), 17);
+    }
+
+    #[test]
+    fn zero_never_and_one_always() {
+        for word in [0, 1, u64::MAX / 2, u64::MAX] {
+            assert_eq!(Bernoulli::new(0.0).unwrap().draw(&[word]), 0);
+            assert_eq!(Bernoulli::new(-0.0).unwrap().draw(&[word]), 0);
+            assert_eq!(Bernoulli::new(1.0).unwrap().draw(&[word]), 1);
+        }
+    }
+
+    #[test]
+    fn what_is_no_probability_is_refused() {
+        for prob in [
+            -0.1,
+            1.0 + f64::EPSILON,
+            2.0,
+            f64::NAN,
+            f64::INFINITY,
+            -5e-324,
+        ] {
+            assert!(Bernoulli::new(prob).is_err(), "{prob}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn exact_for_every_float(bits in 0u64..=1f64.to_bits()) {
+            check_exact(f64::from_bits(bits));
+            check_border(f64::from_bits(bits));
+        }
+    }
+}

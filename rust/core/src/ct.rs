@@ -1,0 +1,168 @@
+//! Words without branches, and the marks that a checker reads.
+//!
+//! Every function here compiles to straight-line code: the results are formed by borrows, shifts
+//! and masks, never by a comparison that the compiler could turn into a jump. That they do is
+//! checked on the machine code (`make ct`).
+
+/// 1 if `x < y`, else 0, for numbers whose difference fits 64 signed bits (limbs do).
+#[inline(always)]
+pub(crate) fn less_limb(x: u64, y: u64) -> u64 {
+    x.wrapping_sub(y) >> 63
+}
+
+/// 1 if `x - y - borrow` is negative, else 0, for all words.
+#[inline(always)]
+pub(crate) fn borrow(x: u64, y: u64, borrow: u64) -> u64 {
+    let difference = x.wrapping_sub(y).wrapping_sub(borrow);
+    ((!x & y) | ((!x | y) & difference)) >> 63
+}
+
+/// All ones if `bit` is 1, zero if it is 0.
+#[inline(always)]
+pub(crate) fn mask(bit: u64) -> u64 {
+    bit.wrapping_neg()
+}
+
+/// `yes` where the mask is set, else `no`.
+#[inline(always)]
+pub(crate) fn select(mask: u64, yes: u64, no: u64) -> u64 {
+    no ^ (mask & (yes ^ no))
+}
+
+/// The smaller of two words.
+#[inline(always)]
+pub(crate) fn min(x: u64, y: u64) -> u64 {
+    select(mask(borrow(x, y, 0)), x, y)
+}
+
+/// The larger of two words.
+#[inline(always)]
+pub(crate) fn max(x: u64, y: u64) -> u64 {
+    select(mask(borrow(x, y, 0)), y, x)
+}
+
+/// Tells the checker that these values are secret: a jump or an address that depends on them is an
+/// error. Does nothing in a normal build.
+#[inline(always)]
+pub fn secret<T>(values: &[T]) {
+    mark::client_request(mark::MAKE_UNDEFINED, values);
+}
+
+/// Tells the checker that these values may be looked at again. Does nothing in a normal build.
+#[inline(always)]
+pub fn public<T>(values: &[T]) {
+    mark::client_request(mark::MAKE_DEFINED, values);
+}
+
+/// Whether the checker takes all bits of these values for secret; `None` when nothing is checking.
+#[must_use]
+pub fn is_secret<T>(values: &[T]) -> Option<bool> {
+    mark::is_undefined(values)
+}
+
+/// Valgrind's client requests: a magic sequence of rotations that does nothing on a real processor.
+/// The numbers are those of `valgrind.h` and `memcheck.h`.
+#[cfg(all(feature = "checkmem", target_arch = "x86_64"))]
+mod mark {
+    const BASE: u64 = 0x4d43_0000;
+    pub(super) const MAKE_UNDEFINED: u64 = BASE + 1;
+    pub(super) const MAKE_DEFINED: u64 = BASE + 2;
+    const GET_VBITS: u64 = BASE + 8;
+
+    fn request(code: u64, first: u64, second: u64, third: u64) -> u64 {
+        let arguments = [code, first, second, third, 0, 0];
+        let result;
+        // SAFETY: the sequence leaves every register as it was but `rdx`, which is declared, and
+        // valgrind reads only the argument block, which outlives the statement.
+        unsafe {
+            core::arch::asm!(
+                "rol rdi, 3",
+                "rol rdi, 13",
+                "rol rdi, 61",
+                "rol rdi, 51",
+                "xchg rbx, rbx",
+                inout("rdx") 0u64 => result,
+                in("rax") arguments.as_ptr(),
+                inout("rdi") 0u64 => _,
+            );
+        }
+        result
+    }
+
+    pub(super) fn client_request<T>(code: u64, values: &[T]) {
+        request(
+            code,
+            values.as_ptr() as u64,
+            core::mem::size_of_val(values) as u64,
+            0,
+        );
+    }
+
+    pub(super) fn is_undefined<T>(values: &[T]) -> Option<bool> {
+        let mut bits = vec![0u8; core::mem::size_of_val(values)];
+        let answer = request(
+            GET_VBITS,
+            values.as_ptr() as u64,
+            bits.as_mut_ptr() as u64,
+            bits.len() as u64,
+        );
+        (answer == 1).then(|| bits.iter().all(|&byte| byte == 0xff))
+    }
+}
+
+#[cfg(not(all(feature = "checkmem", target_arch = "x86_64")))]
+mod mark {
+    pub(super) const MAKE_UNDEFINED: u64 = 0;
+    pub(super) const MAKE_DEFINED: u64 = 0;
+
+    #[inline(always)]
+    pub(super) fn client_request<T>(_code: u64, _values: &[T]) {}
+
+    pub(super) fn is_undefined<T>(_values: &[T]) -> Option<bool> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn check(x: u64, y: u64, carry: u64) {
+        let wide = i128::from(x) - i128::from(y) - i128::from(carry);
+        assert_eq!(borrow(x, y, carry), u64::from(wide < 0));
+        assert_eq!((min(x, y), max(x, y)), (x.min(y), x.max(y)));
+        let (x, y) = (x >> 1, y >> 1);
+        assert_eq!(
+            less_limb(x.wrapping_sub(carry), y),
+            u64::from(x < y + carry)
+        );
+    }
+
+    #[test]
+    fn corners() {
+        let corners = [
+            0,
+            1,
+            2,
+            u64::MAX / 2 - 1,
+            u64::MAX / 2,
+            u64::MAX / 2 + 1,
+            u64::MAX - 1,
+            u64::MAX,
+        ];
+        for x in corners {
+            for y in corners {
+                check(x, y, 0);
+                check(x, y, 1);
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_wide_arithmetic(x: u64, y: u64, carry in 0u64..2) {
+            check(x, y, carry);
+        }
+    }
+}

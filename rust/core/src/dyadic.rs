@@ -1,0 +1,157 @@
+//! Floats as the exact numbers that they are, and exact numbers back to floats, rounded to a
+//! chosen side. Parameters only: nothing here meets a secret.
+
+use num_bigint::BigUint;
+
+/// Bits of a float64 significand, the hidden one included.
+const PRECISION: u64 = 53;
+/// The smallest positive float64 is `2^-MIN_EXPONENT`.
+const MIN_EXPONENT: u64 = 1074;
+
+/// Splits a finite `x >= 0` into `(mantissa, exponent)` with `x = mantissa * 2^exponent` and an odd
+/// mantissa; zero gives `(0, 0)`. `None` for negative numbers, infinities and NaN.
+#[must_use]
+pub fn decompose(x: f64) -> Option<(u64, i32)> {
+    if !x.is_finite() || (x.is_sign_negative() && x != 0.0) {
+        return None;
+    }
+    let bits = x.to_bits() & (u64::MAX >> 1);
+    if bits == 0 {
+        return Some((0, 0));
+    }
+    let fraction = bits & ((1 << 52) - 1);
+    let biased = i32::try_from(bits >> 52).ok()?;
+    let (mantissa, exponent) = match biased {
+        0 => (fraction, -1074),
+        _ => (fraction | (1 << 52), biased - 1075),
+    };
+    let zeros = mantissa.trailing_zeros();
+    Some((mantissa >> zeros, exponent + i32::try_from(zeros).ok()?))
+}
+
+/// The side to which [`to_f64`] rounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Round {
+    /// Towards zero.
+    Down,
+    /// Away from zero; what is above the largest float64 becomes infinity.
+    Up,
+}
+
+/// `num / den` as a float64, rounded to the given side. `den` must not be zero.
+#[must_use]
+pub fn to_f64(num: &BigUint, den: &BigUint, round: Round) -> f64 {
+    if num.bits() == 0 {
+        return 0.0;
+    }
+    // The quotient lies in [2^(e-1), 2^(e+1)): scale it to 53 or 54 bits, but never below the
+    // smallest subnormal.
+    let shift = PRECISION
+        .saturating_add(den.bits())
+        .saturating_sub(num.bits());
+    let excess = num.bits().saturating_sub(PRECISION + den.bits());
+    let shift = shift.min(MIN_EXPONENT);
+    let (scaled_num, scaled_den) = (num << shift, den << excess);
+    let mut quotient = &scaled_num / &scaled_den;
+    let mut exact = &quotient * &scaled_den == scaled_num;
+    let mut extra = quotient.bits().saturating_sub(PRECISION);
+    exact &= (&quotient >> extra) << extra == quotient;
+    quotient >>= extra;
+    if !exact && round == Round::Up {
+        quotient += 1u32;
+    }
+    // Rounding up can carry into one more bit; the number is then a power of two.
+    if quotient.bits() > PRECISION {
+        quotient >>= 1u32;
+        extra += 1;
+    }
+    let mantissa = quotient.iter_u64_digits().next().unwrap_or(0);
+    assemble(mantissa, excess + extra, shift, round)
+}
+
+/// `mantissa * 2^(up - down)` for a mantissa of at most 53 bits that is exact at that exponent.
+fn assemble(mantissa: u64, up: u64, down: u64, round: Round) -> f64 {
+    let Ok(exponent) = i64::try_from(up).map(|up| up - i64::try_from(down).unwrap_or(i64::MAX))
+    else {
+        return overflow(round);
+    };
+    let length = i64::from(64 - mantissa.leading_zeros());
+    if length + exponent > 1024 {
+        return overflow(round);
+    }
+    if mantissa == 0 {
+        return 0.0;
+    }
+    // Normalise to 53 bits, or stop at the subnormal exponent.
+    let lift = (53 - length).min(exponent + 1074);
+    let (fraction, biased) = if length + lift == 53 {
+        (mantissa << lift, exponent - lift + 1075)
+    } else {
+        (mantissa << lift, 0)
+    };
+    f64::from_bits((fraction & ((1 << 52) - 1)) | (biased.unsigned_abs() << 52))
+}
+
+fn overflow(round: Round) -> f64 {
+    match round {
+        Round::Down => f64::MAX,
+        Round::Up => f64::INFINITY,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn exact(x: f64) -> (BigUint, BigUint) {
+        let (mantissa, exponent) = decompose(x).unwrap();
+        let shift = exponent.unsigned_abs();
+        if exponent < 0 {
+            (mantissa.into(), BigUint::from(1u32) << shift)
+        } else {
+            (BigUint::from(mantissa) << shift, 1u32.into())
+        }
+    }
+
+    #[test]
+    fn refuses_what_is_not_a_nonnegative_number() {
+        for x in [-1.0, -5e-324, f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            assert_eq!(decompose(x), None);
+        }
+        assert_eq!(decompose(-0.0), Some((0, 0)));
+    }
+
+    #[test]
+    fn overflow_and_underflow_go_to_the_chosen_side() {
+        let (one, huge) = (BigUint::from(1u32), BigUint::from(1u32) << 5000);
+        assert_eq!(to_f64(&huge, &one, Round::Up), f64::INFINITY);
+        assert_eq!(to_f64(&huge, &one, Round::Down), f64::MAX);
+        assert_eq!(to_f64(&one, &huge, Round::Up), 5e-324);
+        assert_eq!(to_f64(&one, &huge, Round::Down), 0.0);
+        let above_max = (BigUint::from(1u32) << 1024u32) - 1u32;
+        assert_eq!(to_f64(&above_max, &one, Round::Up), f64::INFINITY);
+        assert_eq!(to_f64(&above_max, &one, Round::Down), f64::MAX);
+    }
+
+    proptest! {
+        #[test]
+        fn every_float_comes_back(bits in 0u64..f64::INFINITY.to_bits()) {
+            let x = f64::from_bits(bits);
+            let (num, den) = exact(x);
+            prop_assert_eq!(to_f64(&num, &den, Round::Up), x);
+            prop_assert_eq!(to_f64(&num, &den, Round::Down), x);
+        }
+
+        #[test]
+        fn neighbours_enclose_every_ratio(num: u128, den in 1u128.., shift in 0u32..1100, lift in 0u32..900) {
+            let (num, den) = (BigUint::from(num) << lift, BigUint::from(den) << shift);
+            let (low, high) = (to_f64(&num, &den, Round::Down), to_f64(&num, &den, Round::Up));
+            let (low_num, low_den) = exact(low);
+            prop_assert!(&low_num * &den <= &num * &low_den);
+            let (high_num, high_den) = exact(high);
+            prop_assert!(&high_num * &den >= &num * &high_den);
+            prop_assert!(high == low || high == low.next_up());
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! One error type for the whole crate.
+
+use core::fmt;
+
+/// Why a call was refused. Never depends on a count or on a random word.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Error {
+    /// A public parameter is outside of what is accepted.
+    Parameter {
+        /// The parameter, by the name under which the caller knows it.
+        name: &'static str,
+        /// The value that was given.
+        value: String,
+        /// What would have been accepted.
+        accepted: String,
+    },
+    /// A public parameter is outside of the integers that could hold it.
+    Overflow {
+        /// The parameter, by the name under which the caller knows it.
+        name: &'static str,
+        /// The value that was given.
+        value: String,
+        /// What would have been accepted.
+        accepted: String,
+    },
+    /// No plan within the word sizes of this crate is exactly private for these parameters.
+    Uncertifiable {
+        /// The range `upper - lower` that was asked for.
+        range: u64,
+        /// A scale of at most two to this power is certain to be accepted for that range.
+        max_scale_log2: i64,
+    },
+    /// An enclosure came out wider than a threshold may be uncertain.
+    Precision,
+    /// The operating system or the caller's generator gave no random bytes.
+    Entropy(String),
+}
+
+impl Error {
+    pub(crate) fn parameter(
+        name: &'static str,
+        value: impl ToString,
+        accepted: impl Into<String>,
+    ) -> Self {
+        Self::Parameter {
+            name,
+            value: value.to_string(),
+            accepted: accepted.into(),
+        }
+    }
+
+    pub(crate) fn overflow(
+        name: &'static str,
+        value: impl ToString,
+        accepted: impl Into<String>,
+    ) -> Self {
+        Self::Overflow {
+            name,
+            value: value.to_string(),
+            accepted: accepted.into(),
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Parameter {
+                name,
+                value,
+                accepted,
+            }
+            | Self::Overflow {
+                name,
+                value,
+                accepted,
+            } => write!(f, "{name} = {value} is not accepted: give {accepted}"),
+            Self::Uncertifiable {
+                range,
+                max_scale_log2,
+            } => write!(
+                f,
+                "scale is too large to be certified for outputs in a range of {range}: \
+                 give a scale of at most 2**{max_scale_log2}, or narrower bounds"
+            ),
+            Self::Precision => write!(f, "internal error: an enclosure is too wide to round"),
+            Self::Entropy(reason) => write!(f, "no random bytes could be had: {reason}"),
+        }
+    }
+}
+
+impl core::error::Error for Error {}

@@ -1,0 +1,396 @@
+//! The law that a plan samples, exactly: a draw is a function of a finite tape, so every
+//! probability is an integer over a power of two.
+//!
+//! Given the shared word the digits are independent, and what they depend on is only which
+//! thresholds' last limbs lie above it: the law is an average over the few intervals between those
+//! limbs.
+
+use crate::Error;
+use crate::enclosure::Enclosure;
+use crate::plan::{Digit, Plan};
+use crate::rate::{Rate, ratio};
+use num_bigint::BigUint;
+
+/// Largest range for which the law is worked out.
+pub const MAX_RANGE: u64 = 100_000;
+
+/// The exact law of a plan: how likely each output is from each count.
+#[derive(Clone, Debug)]
+pub struct Law {
+    range: u64,
+    /// Probabilities are integers over `2^bits`.
+    bits: u64,
+    /// `P(not floor, noise = 0)`, then `P(not floor, |noise| = t)`; the last entry is
+    /// `P(not floor, |noise| >= range)`.
+    magnitudes: Vec<BigUint>,
+    /// `P(not floor, |noise| >= t)`.
+    tails: Vec<BigUint>,
+    /// `P(floor)` times the law of the floor's value.
+    floor: Vec<BigUint>,
+    two_sided: bool,
+}
+
+impl Law {
+    /// Works out the law.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] if the range is above [`MAX_RANGE`].
+    pub fn of(plan: &Plan) -> Result<Self, Error> {
+        let range = plan.range();
+        if range > MAX_RANGE {
+            return Err(Error::parameter(
+                "bounds",
+                format!("{range} apart"),
+                format!("at most {MAX_RANGE} apart for the exact law"),
+            ));
+        }
+        let limb_bits = u64::from(plan.limb_bits());
+        let value_bits = u64::from(plan.floor_value_bits());
+        let own: u64 = plan.digits().iter().map(|d| d.limbs as u64).sum();
+        // The shared word, the digits' own words, the sign and the floor's value.
+        let word_bits = if own > 0 { limb_bits * (own + 1) } else { 0 };
+        let bits = word_bits + 1 + value_bits;
+
+        let size = usize::try_from(range).map_err(|_| Error::Precision)? + 1;
+        let mut sums = Sums {
+            range,
+            magnitudes: vec![BigUint::ZERO; size],
+            floor: BigUint::ZERO,
+        };
+        if let Some((first, rest)) = plan.digits().split_first() {
+            let mut cuts: Vec<u64> = plan.digits().iter().flat_map(last_limbs).collect();
+            cuts.extend([0, 1 << limb_bits]);
+            cuts.sort_unstable();
+            cuts.dedup();
+            for interval in cuts.windows(2) {
+                let masses: Vec<Vec<BigUint>> = plan
+                    .digits()
+                    .iter()
+                    .map(|digit| masses(digit, limb_bits, interval[0]))
+                    .collect();
+                let weight = BigUint::from(interval[1] - interval[0]);
+                // In the floor's slot and at zero the other digits do not matter.
+                let others = rest.iter().map(|d| d.limbs as u64).sum::<u64>() * limb_bits;
+                sums.floor += (&weight * &masses[0][0]) << others;
+                sums.magnitudes[0] += (&weight * &masses[0][1]) << others;
+                sums.digits(plan.digits(), &masses, weight, 0, first);
+            }
+        } else {
+            sums.magnitudes[0] = BigUint::from(1u32);
+        }
+        let scale = 1 + value_bits;
+        let magnitudes: Vec<BigUint> = sums.magnitudes.into_iter().map(|p| p << scale).collect();
+        let mut tails = magnitudes.clone();
+        for t in (0..tails.len() - 1).rev() {
+            let tail = &tails[t] + &tails[t + 1];
+            tails[t] = tail;
+        }
+        // min(uniform on 2^value_bits, range): one part each, the rest at the range.
+        let unit = sums.floor << 1u32;
+        let mut floor = vec![unit.clone(); size];
+        floor[size - 1] = unit * ((1u128 << value_bits) - u128::from(range));
+        Ok(Self {
+            range,
+            bits,
+            magnitudes,
+            tails,
+            floor,
+            two_sided: plan.is_two_sided(),
+        })
+    }
+
+    /// Probabilities are integers over two to this power.
+    #[must_use]
+    pub fn bits(&self) -> u64 {
+        self.bits
+    }
+
+    /// `P(output = y | count = x)` for offsets from the lower bound, over `2^bits`.
+    ///
+    /// # Panics
+    /// If `x` or `y` is beyond the range.
+    #[must_use]
+    pub fn probability(&self, y: u64, x: u64) -> BigUint {
+        assert!(x <= self.range && y <= self.range);
+        let index = |t: u64| usize::try_from(t).unwrap_or(usize::MAX);
+        // Upwards and downwards, each with the sign's half, or upwards alone with both.
+        let side = |up: bool| {
+            let mut p = BigUint::ZERO;
+            let (distance, edge) = if up {
+                (y.checked_sub(x), y == self.range)
+            } else {
+                (x.checked_sub(y), y == 0)
+            };
+            if let Some(t) = distance {
+                p = if edge { &self.tails } else { &self.magnitudes }[index(t)].clone();
+            }
+            p
+        };
+        let main = if self.two_sided {
+            (side(true) + side(false)) >> 1u32
+        } else {
+            side(true)
+        };
+        main + &self.floor[index(y)]
+    }
+
+    /// The largest ratio `P(y | x) / P(y | x')` over all outputs and neighbours `|x - x'| = 1`, as
+    /// numerator and denominator; `None` for a range of 0. Ratios depend on the distance alone in
+    /// the interior, and on the distance to the edge at either edge.
+    #[must_use]
+    pub fn worst_ratio(&self) -> Option<(BigUint, BigUint)> {
+        let mut pairs = Vec::new();
+        for t in 0..self.range {
+            // At the lower edge and at the upper edge, from t and from t + 1 away.
+            pairs.push((self.probability(0, t), self.probability(0, t + 1)));
+            let r = self.range;
+            pairs.push((self.probability(r, r - t), self.probability(r, r - t - 1)));
+            // Inside: output 1 seen from above, and from 0 and 1.
+            if r > 1 && t + 1 < r {
+                pairs.push((self.probability(1, t + 1), self.probability(1, t + 2)));
+                if t == 0 {
+                    pairs.push((self.probability(1, 1), self.probability(1, 0)));
+                }
+            }
+        }
+        pairs
+            .into_iter()
+            .map(|(p, q)| if p < q { (q, p) } else { (p, q) })
+            .reduce(|best, next| {
+                if &next.0 * &best.1 > &best.0 * &next.1 {
+                    next
+                } else {
+                    best
+                }
+            })
+    }
+}
+
+struct Sums {
+    range: u64,
+    magnitudes: Vec<BigUint>,
+    floor: BigUint,
+}
+
+impl Sums {
+    /// Adds the mass of every noise below the range that starts with `base` in the digits above,
+    /// from the top digit down, and lumps together what is at or above the range.
+    fn digits(
+        &mut self,
+        digits: &[Digit],
+        masses: &[Vec<BigUint>],
+        mass: BigUint,
+        base: u64,
+        first: &Digit,
+    ) {
+        let Some((digit, below)) = digits.split_last() else {
+            self.magnitudes[usize::try_from(base + 1).unwrap_or(usize::MAX)] += mass;
+            return;
+        };
+        let is_top = digits.len() == masses.len();
+        // Digit 0 has the floor and the zero below its values.
+        let values = &masses[digits.len() - 1][if below.is_empty() { 2 } else { 0 }..];
+        for (value, p) in values.iter().enumerate() {
+            let step = (value as u128) << digit.shift;
+            let at = u128::from(base) + step;
+            let p = &mass * p;
+            if (is_top && value + 1 == values.len()) || at + 1 >= u128::from(self.range) {
+                let last = self.magnitudes.len() - 1;
+                self.magnitudes[last] += positive(below, masses, p);
+            } else {
+                self.digits(
+                    below,
+                    masses,
+                    p,
+                    u64::try_from(at).unwrap_or(u64::MAX),
+                    first,
+                );
+            }
+        }
+    }
+}
+
+/// `mass` times the probability that the digits below do not stop it: that digit 0 is neither in
+/// the floor nor at zero.
+fn positive(below: &[Digit], masses: &[Vec<BigUint>], mass: BigUint) -> BigUint {
+    below.iter().enumerate().fold(mass, |mass, (j, _)| {
+        let total: BigUint = masses[j][if j == 0 { 2 } else { 0 }..].iter().sum();
+        mass * total
+    })
+}
+
+fn last_limbs(digit: &Digit) -> impl Iterator<Item = u64> + '_ {
+    digit
+        .thresholds
+        .chunks_exact(digit.limbs + 1)
+        .map(|limbs| limbs[digit.limbs])
+}
+
+/// How many values of the digit's own words give each outcome, when the shared limb is `tie`.
+fn masses(digit: &Digit, limb_bits: u64, tie: u64) -> Vec<BigUint> {
+    let total = BigUint::from(1u32) << (limb_bits * digit.limbs as u64);
+    let mut masses = Vec::with_capacity(digit.count() + 1);
+    let mut from = BigUint::ZERO;
+    for limbs in digit.thresholds.chunks_exact(digit.limbs + 1) {
+        let (last, own) = (limbs[digit.limbs], &limbs[..digit.limbs]);
+        let to = own
+            .iter()
+            .fold(BigUint::ZERO, |sum, limb| (sum << limb_bits) + limb)
+            + u32::from(tie < last);
+        masses.push(&to - &from);
+        from = to;
+    }
+    masses.push(total - from);
+    masses
+}
+
+/// Whether `num / den <= exp(epsilon)`, decided by enclosures.
+#[must_use]
+pub fn within(num: &BigUint, den: &BigUint, epsilon: &Rate) -> bool {
+    // num / den <= e^epsilon if and only if e^-epsilon <= den / num.
+    let bits = num.bits().max(den.bits()) + 64;
+    let a = Enclosure::exp_neg(epsilon, bits);
+    a.hi() * num <= den << bits
+}
+
+/// The least float64 epsilon with `num / den <= exp(epsilon)`, for `num >= den > 0`.
+#[must_use]
+pub fn least_epsilon(num: &BigUint, den: &BigUint) -> f64 {
+    if num <= den {
+        return 0.0;
+    }
+    let enough = |bits: u64| {
+        ratio(f64::from_bits(bits))
+            .and_then(|(n, d)| Rate::from_ratio(n, d).ok())
+            .is_some_and(|epsilon| within(num, den, &epsilon))
+    };
+    // Floats above zero are ordered as their bits.
+    let (mut low, mut high) = (0, f64::MAX.to_bits());
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        if enough(middle) {
+            high = middle;
+        } else {
+            low = middle;
+        }
+    }
+    f64::from_bits(high)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Widths;
+
+    /// Lemma 3 of docs/proofs.md: beside the floor, every probability is within
+    /// `delta (1 - g) mu + eta` of `(1 - g) mu`, where `mu` is the law at the sampled rate. Returns
+    /// the largest part of that allowance that was used, in thousandths.
+    fn check_lemma(plan: &Plan) -> u64 {
+        let proof = plan.proof().unwrap();
+        let law = Law::of(plan).unwrap();
+        let bits = law.bits() + 200;
+        let unit = BigUint::from(1u32) << bits;
+        let a = Enclosure::exp_neg(&proof.sampled, bits);
+        let odds = Enclosure::one(bits).add(&a);
+        let interior = a.complement().div(&odds);
+        let edge = Enclosure::one(bits).div(&odds);
+        let rest = Enclosure::dyadic(&proof.floor << (bits - proof.floor_bits), bits).complement();
+        let mut worst = 0;
+        let r = law.range;
+        for (x, y) in (0..=r).flat_map(|x| [(x, 0), (x, 1.min(r)), (x, r / 2), (x, r)]) {
+            let factor = if y == 0 || y == r { &edge } else { &interior };
+            let mu = rest.mul(factor).mul(&a.pow(x.abs_diff(y)));
+            let sampled = law.probability(y, x) - &law.floor[usize::try_from(y).unwrap()];
+            let sampled = sampled << (bits - law.bits());
+            // The farther end of the enclosure, so that nothing is let off.
+            let error = if &sampled > mu.lo() {
+                &sampled - mu.lo()
+            } else {
+                mu.hi() - &sampled
+            };
+            let relative = (mu.lo() * &proof.delta) >> proof.delta_bits;
+            let allowed = relative + ((&unit * proof.eta) >> proof.eta_bits);
+            assert!(
+                error <= allowed,
+                "P({y} | {x}) is off by more than allowed: {plan:?}"
+            );
+            let used = error * 1000u32 / allowed;
+            worst = worst.max(u64::try_from(used).unwrap());
+        }
+        worst
+    }
+
+    #[test]
+    fn errors_are_within_the_lemma_at_small_widths() {
+        let (mut plans, mut mixed, mut worst) = (0, 0, 0);
+        for limbs in 1..=3 {
+            for limb_bits in [4, 5, 6, 8, 10] {
+                for (radix_bits, lower) in [(1, 0), (1, 1), (1, 2), (1, 4), (2, 1), (2, 2), (3, 1)]
+                {
+                    for scale in [0.3, 1.0, 1.8, 6.0, 25.0] {
+                        for range in [1, 2, 7, 40] {
+                            let widths = Widths {
+                                limb_bits,
+                                slack_bits: 1,
+                                limbs,
+                            };
+                            let rate = Rate::from_scale(scale).unwrap();
+                            let Some(plan) =
+                                Plan::reduced(&rate, range, &widths, radix_bits, lower).unwrap()
+                            else {
+                                continue;
+                            };
+                            worst = worst.max(check_lemma(&plan));
+                            let (num, den) = Law::of(&plan).unwrap().worst_ratio().unwrap();
+                            assert!(within(&num, &den, &rate), "{plan:?}");
+                            plans += 1;
+                            let limbs = |i: usize| plan.digits()[i].limbs;
+                            mixed += u32::from(limbs(0) < limbs(plan.digits().len() - 1));
+                        }
+                    }
+                }
+            }
+        }
+        println!("{plans} plans, {mixed} with low digits; {worst}/1000 of the allowance used");
+        assert!(
+            plans > 500 && mixed > 50,
+            "{plans} plans, {mixed} with low digits"
+        );
+    }
+
+    #[test]
+    fn errors_are_within_the_lemma_at_full_width() {
+        for (epsilon, range) in [
+            (1.0, 1),
+            (1.0, 50),
+            (0.1, 400),
+            (5.0, 300),
+            (1e-4, 400),
+            (1e-12, 64),
+        ] {
+            let plan = Plan::two_sided(&Rate::from_epsilon(epsilon, 1).unwrap(), range).unwrap();
+            check_lemma(&plan);
+            let (num, den) = Law::of(&plan).unwrap().worst_ratio().unwrap();
+            assert!(within(&num, &den, &plan.proof().unwrap().nominal));
+            let tight = least_epsilon(&num, &den);
+            assert!(
+                tight <= epsilon && tight > 0.999 * epsilon,
+                "{tight} for {epsilon}"
+            );
+        }
+    }
+
+    #[test]
+    fn least_epsilon_is_an_upper_bound_and_the_least() {
+        let (num, den) = (BigUint::from(271_828u32), BigUint::from(100_000u32));
+        let epsilon = least_epsilon(&num, &den);
+        assert!((epsilon - 2.71828f64.ln()).abs() < 1e-15);
+        assert!(within(&num, &den, &Rate::from_epsilon(epsilon, 1).unwrap()));
+        assert!(!within(
+            &num,
+            &den,
+            &Rate::from_epsilon(epsilon.next_down(), 1).unwrap()
+        ));
+        assert_eq!(least_epsilon(&den, &den), 0.0);
+    }
+}

@@ -1,0 +1,201 @@
+//! The mechanism: exact public parameters, a plan for each range, and the release of counts.
+
+use crate::kernel::{Backend, Count, LANES};
+use crate::plan::Plan;
+use crate::rate::Rate;
+use crate::tape::{Tape, Words};
+use crate::{Error, privacy};
+use num_bigint::BigUint;
+use std::sync::OnceLock;
+use zeroize::Zeroizing;
+
+/// Tape is drawn into a buffer of this many words, small enough for the first cache.
+const BUFFER: usize = 2048;
+
+/// The geometric mechanism, for counts of any integer type.
+///
+/// Holds public parameters only and may be shared between threads and processes.
+#[derive(Debug)]
+pub struct Mechanism {
+    /// `None`: scale 0, no noise.
+    rate: Option<Rate>,
+    bounds: Option<(i128, i128)>,
+    /// One plan for the bounds, or one for each width of integer when there are none.
+    plans: [OnceLock<Result<Plan, Error>>; 4],
+}
+
+impl Mechanism {
+    /// The mechanism with this rate (`None` for scale 0: no noise), its outputs censored to
+    /// `bounds`, or to the limits of the type of each call.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] if the bounds are reversed; [`Error::Overflow`] if no integer type holds both;
+    /// [`Error::Uncertifiable`] if the rate is too small for their range.
+    pub fn new(rate: Option<Rate>, bounds: Option<(i128, i128)>) -> Result<Self, Error> {
+        let mechanism = Self {
+            rate,
+            bounds,
+            plans: Default::default(),
+        };
+        if let Some((lower, upper)) = bounds {
+            let value = || format!("({lower}, {upper})");
+            if lower > upper {
+                return Err(Error::parameter("bounds", value(), "lower <= upper"));
+            }
+            let signed = lower >= i64::MIN.into() && upper <= i64::MAX.into();
+            let unsigned = lower >= 0 && upper <= u64::MAX.into();
+            if !signed && !unsigned {
+                return Err(Error::overflow(
+                    "bounds",
+                    value(),
+                    "two values of one integer type of at most 64 bits",
+                ));
+            }
+            mechanism.plan(lower, upper)?;
+        }
+        Ok(mechanism)
+    }
+
+    /// The exact rate; `None` for scale 0.
+    #[must_use]
+    pub fn rate(&self) -> Option<&Rate> {
+        self.rate.as_ref()
+    }
+
+    /// The bounds, if any were given.
+    #[must_use]
+    pub fn bounds(&self) -> Option<(i128, i128)> {
+        self.bounds
+    }
+
+    /// The privacy loss at distance `d_in`: see [`privacy::map`].
+    #[must_use]
+    pub fn map(&self, d_in: &BigUint) -> f64 {
+        privacy::map(self.rate.as_ref(), d_in)
+    }
+
+    /// The plan with which counts of type `T` are noised, and the lower bound that it counts from.
+    ///
+    /// # Errors
+    /// [`Error::Overflow`] if a bound is not of type `T`; [`Error::Uncertifiable`] if the rate is
+    /// too small for the range.
+    pub fn plan_for<T: Count>(&self) -> Result<(&Plan, T), Error> {
+        let (lower, upper) = self.bounds.unwrap_or((T::MIN, T::MAX));
+        match (T::exact(lower), T::exact(upper)) {
+            (Some(least), Some(_)) => Ok((self.plan(lower, upper)?, least)),
+            _ => Err(Error::overflow(
+                "bounds",
+                format!("({lower}, {upper})"),
+                format!(
+                    "values from {} to {}, the limits of these counts",
+                    T::MIN,
+                    T::MAX
+                ),
+            )),
+        }
+    }
+
+    fn plan(&self, lower: i128, upper: i128) -> Result<&Plan, Error> {
+        let range = u64::try_from(upper - lower).map_err(|_| Error::Precision)?;
+        let slot = match (self.bounds, range) {
+            (Some(_), _) => 0,
+            (None, 0xff) => 0,
+            (None, 0xffff) => 1,
+            (None, 0xffff_ffff) => 2,
+            (None, _) => 3,
+        };
+        self.plans[slot]
+            .get_or_init(|| match &self.rate {
+                Some(rate) => Plan::two_sided(rate, range),
+                None => Ok(Plan::noiseless(range)),
+            })
+            .as_ref()
+            .map_err(Clone::clone)
+    }
+
+    /// Adds noise to the counts in place, from entropy of the operating system.
+    ///
+    /// # Errors
+    /// Those of [`Self::plan_for`], and [`Error::Entropy`]; the counts are untouched then.
+    pub fn release<T: Count>(&self, counts: &mut [T]) -> Result<(), Error> {
+        // Parameters are refused before the operating system is asked.
+        let (plan, lower) = self.plan_for::<T>()?;
+        draw(plan, lower, &mut Tape::from_os()?, counts)
+    }
+
+    /// [`Self::release`] from a given source of words.
+    ///
+    /// # Errors
+    /// Those of [`Self::plan_for`], and what the source reports. Counts may then be noised in part:
+    /// a [`Tape`] fails only past `2^61` words.
+    pub fn release_with<T: Count>(
+        &self,
+        source: &mut impl Words,
+        counts: &mut [T],
+    ) -> Result<(), Error> {
+        let (plan, lower) = self.plan_for::<T>()?;
+        draw(plan, lower, source, counts)
+    }
+}
+
+/// Tape to kernel: noise for `counts`, in `lower..=lower + plan.range()`.
+///
+/// # Errors
+/// What the source reports; counts may then be noised in part.
+pub fn draw<T: Count>(
+    plan: &Plan,
+    lower: T,
+    source: &mut impl Words,
+    counts: &mut [T],
+) -> Result<(), Error> {
+    Draws::new(plan, lower, source).add_noise(counts)
+}
+
+/// [`draw`], for counts that come in parts.
+pub struct Draws<'a, T, W> {
+    plan: &'a Plan,
+    lower: T,
+    source: &'a mut W,
+    /// Tape on its way to the kernel.
+    buffer: Zeroizing<Vec<u64>>,
+}
+
+impl<'a, T: Count, W: Words> Draws<'a, T, W> {
+    /// Draws by this plan, from this source.
+    pub fn new(plan: &'a Plan, lower: T, source: &'a mut W) -> Self {
+        Self {
+            plan,
+            lower,
+            source,
+            buffer: Zeroizing::default(),
+        }
+    }
+
+    /// Adds noise to the next part of the counts. Every part but the last should be a multiple of
+    /// [`LANES`] long, for the noise to be that of the whole.
+    ///
+    /// # Errors
+    /// What the source reports; counts may then be noised in part.
+    pub fn add_noise(&mut self, counts: &mut [T]) -> Result<(), Error> {
+        let backend = Backend::best();
+        let stride = self.plan.words() * LANES;
+        let blocks = (BUFFER / stride.max(1)).max(1);
+        let need = blocks.min(counts.len().div_ceil(LANES)) * stride;
+        if self.buffer.len() < need {
+            // A fresh buffer, since a growing one would leave a copy behind.
+            self.buffer = Zeroizing::new(vec![0; need]);
+        }
+        for part in counts.chunks_mut(blocks * LANES) {
+            let words = &mut self.buffer[..part.len().div_ceil(LANES) * stride];
+            self.source.fill(words)?;
+            backend.add_noise(self.plan, self.lower, words, part);
+        }
+        Ok(())
+    }
+}
+
+impl<T, W> core::fmt::Debug for Draws<'_, T, W> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("Draws { .. }")
+    }
+}

@@ -1,0 +1,555 @@
+//! Public parameters to thresholds: everything about a draw that does not depend on a secret.
+//!
+//! The noise is drawn digit by digit, as `docs/proofs.md` explains: `m = |Z|`, `G = m - 1`, and the
+//! digits of `G` in a radix that is a power of two are independent. A plan lists, for each digit,
+//! the thresholds with which a uniform number is compared; their number, like all that is in a
+//! plan, is public.
+
+use crate::Error;
+use crate::dyadic::{Round, to_f64};
+use crate::enclosure::Enclosure;
+use crate::rate::{Rate, ratio};
+use num_bigint::BigUint;
+use num_integer::Integer;
+
+/// Bits of a limb at full width. One less than a word, so that differences keep their sign.
+pub const LIMB_BITS: u32 = 63;
+/// The sampled rate falls short of the nominal one by this power of two, where low digits need it.
+const SLACK_BITS: u32 = 54;
+/// Most own words that a digit may have.
+const MAX_LIMBS: usize = 3;
+/// Largest radix of the top digit, which need not be a power of two.
+const MAX_TOP_RADIX: u64 = 32;
+/// A floor of mass `g` on values below `2^k` may move the mean error by `g * 2^k <= 2^-20`.
+const FLOOR_MEAN_BITS: u64 = 20;
+/// `g <= 2^-52`, so that the total variation stays below `2^-50` (docs/proofs.md, theorem 3).
+const FLOOR_MASS_BITS: u64 = 52;
+/// ln 2, rounded up, over [`LN2_DEN`].
+const LN2_NUM: u64 = 6_931_471_806;
+const LN2_DEN: u64 = 10_000_000_000;
+
+/// One digit of the noise and the thresholds that cut the unit interval into its values.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Digit {
+    /// The digit counts steps of `2^shift`.
+    pub(crate) shift: u32,
+    /// Words of tape of the digit's own; one more limb is compared with the shared word.
+    pub(crate) limbs: usize,
+    /// Limbs of the thresholds, ascending, each most significant limb first.
+    pub(crate) thresholds: Vec<u64>,
+}
+
+impl Digit {
+    /// The value of one step.
+    #[must_use]
+    pub fn weight(&self) -> u64 {
+        1 << self.shift
+    }
+
+    /// Words of tape of the digit's own.
+    #[must_use]
+    pub fn limbs(&self) -> usize {
+        self.limbs
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.thresholds.len() / (self.limbs + 1)
+    }
+
+    /// The thresholds as integers of `limb_bits * (limbs + 1)` bits, ascending.
+    #[must_use]
+    pub fn thresholds(&self, limb_bits: u32) -> Vec<BigUint> {
+        self.thresholds
+            .chunks_exact(self.limbs + 1)
+            .map(|limbs| {
+                limbs
+                    .iter()
+                    .fold(BigUint::ZERO, |sum, limb| (sum << limb_bits) + limb)
+            })
+            .collect()
+    }
+}
+
+/// Why the law that a plan samples is private at the nominal rate (docs/proofs.md, theorem 2).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Proof {
+    /// The rate that the caller asked for and that the privacy map promises.
+    pub nominal: Rate,
+    /// The rate from which the thresholds were computed; at most the nominal one.
+    pub sampled: Rate,
+    /// Absolute error of an output's probability, in units of `2^-eta_bits`.
+    pub eta: u64,
+    /// See `eta`.
+    pub eta_bits: u64,
+    /// Relative error of an output's probability, in units of `2^-delta_bits`.
+    pub delta: BigUint,
+    /// See `delta`.
+    pub delta_bits: u64,
+    /// Mass of the uniform floor, in units of `2^-floor_bits`.
+    pub floor: BigUint,
+    /// See `floor`.
+    pub floor_bits: u64,
+}
+
+impl Proof {
+    /// A bound, rounded up, on the total variation between the sampled law and the nominal one
+    /// (docs/proofs.md, theorem 3): `3/2 g + delta + (nominal - sampled) / nominal`.
+    #[must_use]
+    pub fn total_variation(&self) -> f64 {
+        let common =
+            (self.sampled.den() * self.nominal.num()) << (self.floor_bits + self.delta_bits + 1);
+        let floor = (&self.floor * 3u32) << self.delta_bits;
+        let delta = &self.delta << (self.floor_bits + 1);
+        let full = self.sampled.den() * self.nominal.num();
+        let short = &full - self.sampled.num() * self.nominal.den();
+        let sum = (floor + delta) * &full + (short << (self.floor_bits + self.delta_bits + 1));
+        to_f64(&sum, &common, Round::Up)
+    }
+}
+
+/// Public instructions for the kernel.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Plan {
+    pub(crate) range: u64,
+    pub(crate) limb_bits: u32,
+    /// Least significant first. Empty: no noise.
+    pub(crate) digits: Vec<Digit>,
+    /// The shared word's bit that gives the sign: 1, or 0 when noise goes up only.
+    pub(crate) sign_mask: u64,
+    /// Bits of the value that replaces the output in the floor's slot.
+    pub(crate) floor_value_bits: u32,
+    proof: Option<Proof>,
+}
+
+/// Word widths, reduced by the exhaustive tests so that every tape can be tried.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct Widths {
+    /// Bits of a limb.
+    pub limb_bits: u32,
+    /// By `2^-slack_bits` of itself the rate is slackened where there may be low digits.
+    pub slack_bits: u32,
+    /// Own words of a high digit; low ones have one.
+    pub limbs: usize,
+}
+
+impl Widths {
+    /// Bits of a high digit's thresholds.
+    fn places(&self) -> u64 {
+        u64::from(self.limb_bits) * (self.limbs as u64 + 1)
+    }
+
+    fn sampled(&self, rate: &Rate) -> Result<Rate, Error> {
+        if self.limbs == 1 {
+            return Ok(rate.clone());
+        }
+        rate.slacken(self.slack_bits)
+    }
+}
+
+/// Where the digits lie: `lower` digits in radix `2^radix_bits` and a top digit of its own radix.
+#[derive(Clone, Copy, Debug)]
+struct Layout {
+    radix_bits: u32,
+    lower: u32,
+    top_radix: u64,
+}
+
+impl Layout {
+    /// The layout with its top digit just large enough: `(top_radix - 1) * weight >= reach`.
+    fn fit(radix_bits: u32, lower: u32, reach: u64) -> Option<Self> {
+        let shift = radix_bits * lower;
+        if shift >= 64 {
+            return None;
+        }
+        let top_radix = reach.div_ceil(1 << shift).checked_add(1)?;
+        (top_radix <= MAX_TOP_RADIX).then_some(Self {
+            radix_bits,
+            lower,
+            top_radix,
+        })
+    }
+
+    /// The layout of least cost; the weights are those of a word of keystream and of a comparison
+    /// with one limb, as `benches/` measures them.
+    fn cheapest(reach: u64, limbs: usize) -> Option<Self> {
+        const WORD: u64 = 50;
+        const LIMB: u64 = 7;
+        let cost = |layout: &Self| {
+            let limbs = limbs as u64;
+            let lower = u64::from(layout.lower);
+            let words = lower + limbs;
+            let low = lower * ((1 << layout.radix_bits) - 1);
+            words * WORD + LIMB * (2 * low + (limbs + 1) * layout.top_radix)
+        };
+        (1..=4)
+            .flat_map(|radix_bits| {
+                (0..64).filter_map(move |lower| Self::fit(radix_bits, lower, reach))
+            })
+            .min_by_key(cost)
+    }
+}
+
+impl Plan {
+    /// The plan that clamps and adds nothing: scale 0, or bounds that leave one output.
+    #[must_use]
+    pub fn noiseless(range: u64) -> Self {
+        Self {
+            range,
+            limb_bits: LIMB_BITS,
+            digits: Vec::new(),
+            sign_mask: 1,
+            floor_value_bits: 0,
+            proof: None,
+        }
+    }
+
+    /// Two-sided geometric noise at `rate`, censored to outputs in `0..=range`.
+    ///
+    /// # Errors
+    /// [`Error::Uncertifiable`] if the rate is so small for the range that three limbs do not
+    /// suffice for a negligible floor.
+    pub fn two_sided(rate: &Rate, range: u64) -> Result<Self, Error> {
+        if range == 0 {
+            return Ok(Self::noiseless(0));
+        }
+        for limbs in 1..=MAX_LIMBS {
+            let widths = Widths {
+                limb_bits: LIMB_BITS,
+                slack_bits: SLACK_BITS,
+                limbs,
+            };
+            let sampled = widths.sampled(rate)?;
+            let reach = reach(range, &sampled, widths.places());
+            let layout = Layout::cheapest(reach, limbs).ok_or(Error::Precision)?;
+            if let Some(plan) = Self::build(rate, sampled, range, layout, &widths)? {
+                if plan.floor_is_negligible() {
+                    return Ok(plan);
+                }
+            }
+        }
+        Err(uncertifiable(range))
+    }
+
+    /// The same at reduced widths, with `lower` digits in radix `2^radix_bits` below the top one;
+    /// `None` if that takes too large a top digit or a floor of one half. The law is private, but not
+    /// close to the nominal one: this serves tests alone.
+    #[doc(hidden)]
+    pub fn reduced(
+        rate: &Rate,
+        range: u64,
+        widths: &Widths,
+        radix_bits: u32,
+        lower: u32,
+    ) -> Result<Option<Self>, Error> {
+        let sampled = widths.sampled(rate)?;
+        let reach = reach(range, &sampled, widths.places());
+        match Layout::fit(radix_bits, lower, reach) {
+            Some(layout) => Self::build(rate, sampled, range, layout, widths),
+            None => Ok(None),
+        }
+    }
+
+    /// The number of trials up to the first success of probability `prob`, at most `trials`: noise
+    /// that goes up only, without a zero and without a floor. The law is within `2^-100` of this.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] unless `0 <= prob <= 1`.
+    pub fn geometric(prob: f64, trials: u64) -> Result<Self, Error> {
+        let (num, den) = ratio(prob)
+            .filter(|(num, den)| num <= den)
+            .ok_or_else(|| Error::parameter("prob", prob, "a number from 0 to 1"))?;
+        if trials == 0 {
+            return Err(Error::parameter(
+                "trials",
+                trials,
+                "an integer of at least 1",
+            ));
+        }
+        // A sure success leaves one output, and no threshold to round.
+        let range = if num == den { 1 } else { trials };
+        let places = 2 * u64::from(LIMB_BITS);
+        let bound = match Rate::from_ratio(num.clone(), den.clone()) {
+            // (1 - p)^m <= exp(-p m)
+            Ok(rate) => reach(range, &rate, places),
+            Err(_) => range - 1,
+        };
+        let layout = Layout::cheapest(bound, 1).ok_or(Error::Precision)?;
+        let bits = places + 192;
+        let ratio = Enclosure::ratio(&(&den - &num), &den, bits);
+        let zero = Enclosure::dyadic(BigUint::ZERO, bits);
+        let digits = thresholds(&ratio, layout)
+            .into_iter()
+            .enumerate()
+            .map(|(j, mut cuts)| {
+                if j == 0 {
+                    // Neither the floor's slot nor the zero has any mass.
+                    cuts.splice(0..0, [zero.clone(), zero.clone()]);
+                }
+                split(&cuts, shift(layout, j), 1, LIMB_BITS)
+            })
+            .collect::<Result<_, _>>()?;
+        Ok(Self {
+            range,
+            limb_bits: LIMB_BITS,
+            digits,
+            sign_mask: 0,
+            floor_value_bits: 0,
+            proof: None,
+        })
+    }
+
+    /// `None` if the widths leave no floor below one half.
+    fn build(
+        rate: &Rate,
+        sampled: Rate,
+        range: u64,
+        layout: Layout,
+        widths: &Widths,
+    ) -> Result<Option<Self>, Error> {
+        let limb_bits = u64::from(widths.limb_bits);
+        let places = widths.places();
+        // 1 - a is about the rate, and powers up to 2^64 lose up to 64 bits.
+        let small = sampled.den().bits().saturating_sub(sampled.num().bits());
+        let bits = places + small + 128;
+        let a = Enclosure::exp_neg(&sampled, bits);
+        let one = Enclosure::one(bits);
+        let p_zero = a.complement().div(&one.add(&a));
+        let cuts = thresholds(&a, layout);
+
+        let (low, delta) = if widths.limbs > 1 {
+            low_digits(&cuts, &p_zero, rate, widths)
+        } else {
+            (0, BigUint::ZERO)
+        };
+        let (digits, high) = (cuts.len() as u64, (cuts.len() - low) as u64);
+        // docs/proofs.md, lemma 3.
+        let eta = high * digits * (digits + 3) / 2 + 4;
+
+        // The floor: eta <= g * 2^-k * tanh(rate / 2), and tanh(rate / 2) = (1 - a) / (1 + a).
+        let floor_bits = if low > 0 { 2 * limb_bits } else { places };
+        let floor_value_bits = u64::BITS - range.leading_zeros();
+        let gap = a.complement();
+        if gap.lo().bits() == 0 {
+            return Err(Error::Precision);
+        }
+        let need = (BigUint::from(eta) << u64::from(floor_value_bits)) * one.add(&a).hi();
+        let floor = need.div_ceil(&(gap.lo() << (places - floor_bits)));
+        if floor.bits() >= floor_bits {
+            return Ok(None);
+        }
+        let floor_mass = Enclosure::dyadic(&floor << (bits - floor_bits), bits);
+        let rest = floor_mass.complement();
+
+        let digits = cuts
+            .into_iter()
+            .enumerate()
+            .map(|(j, mut cuts)| {
+                if j == 0 {
+                    // Floor, zero, then the digit's values, on the same uniform number.
+                    let positive = p_zero.complement();
+                    for cut in &mut cuts {
+                        *cut = floor_mass.add(&rest.mul(&p_zero.add(&positive.mul(cut))));
+                    }
+                    let zero = floor_mass.add(&rest.mul(&p_zero));
+                    cuts.splice(0..0, [floor_mass.clone(), zero]);
+                }
+                let limbs = if j < low { 1 } else { widths.limbs };
+                split(&cuts, shift(layout, j), limbs, widths.limb_bits)
+            })
+            .collect::<Result<_, _>>()?;
+        Ok(Some(Self {
+            range,
+            limb_bits: widths.limb_bits,
+            digits,
+            sign_mask: 1,
+            floor_value_bits,
+            proof: Some(Proof {
+                nominal: rate.clone(),
+                sampled,
+                eta,
+                eta_bits: places,
+                delta,
+                delta_bits: 2 * limb_bits,
+                floor,
+                floor_bits,
+            }),
+        }))
+    }
+
+    fn floor_is_negligible(&self) -> bool {
+        self.proof.as_ref().is_some_and(|proof| {
+            let margin = FLOOR_MASS_BITS.max(FLOOR_MEAN_BITS + u64::from(self.floor_value_bits));
+            proof
+                .floor_bits
+                .checked_sub(margin)
+                .is_some_and(|bits| proof.floor <= BigUint::from(1u32) << bits)
+        })
+    }
+
+    /// Words of tape for one draw.
+    #[must_use]
+    pub fn words(&self) -> usize {
+        match self.digits.first() {
+            None => 0,
+            // The shared word, the digits' own, and one for the floor's value if there is no
+            // second digit whose word is free to serve.
+            Some(first) => {
+                let own: usize = self.digits.iter().map(|digit| digit.limbs).sum();
+                1 + own.max(first.limbs + 1)
+            }
+        }
+    }
+
+    /// The largest output offset, `upper - lower`.
+    #[must_use]
+    pub fn range(&self) -> u64 {
+        self.range
+    }
+
+    /// Bits of a limb: [`LIMB_BITS`] but in exhaustive tests.
+    #[must_use]
+    pub fn limb_bits(&self) -> u32 {
+        self.limb_bits
+    }
+
+    /// The digits, least significant first; none if there is no noise.
+    #[must_use]
+    pub fn digits(&self) -> &[Digit] {
+        &self.digits
+    }
+
+    /// The floor's value is uniform on this many bits, censored to the range.
+    #[must_use]
+    pub fn floor_value_bits(&self) -> u32 {
+        self.floor_value_bits
+    }
+
+    /// Whether the noise goes both ways.
+    #[must_use]
+    pub fn is_two_sided(&self) -> bool {
+        self.sign_mask == 1
+    }
+
+    /// Why the sampled law is private; none for a plan without noise or without a floor.
+    #[must_use]
+    pub fn proof(&self) -> Option<&Proof> {
+        self.proof.as_ref()
+    }
+}
+
+/// How far the top digit must reach: to the range, or to where the mass left is below
+/// `2^-(places + 2)`.
+fn reach(range: u64, rate: &Rate, places: u64) -> u64 {
+    let num = rate.den() * (LN2_NUM * (places + 2));
+    let den = rate.num() * LN2_DEN;
+    let negligible: BigUint = num / den + 1u32;
+    u64::try_from(negligible)
+        .unwrap_or(u64::MAX)
+        .min(range.saturating_sub(1))
+}
+
+fn shift(layout: Layout, digit: usize) -> u32 {
+    layout.radix_bits * u32::try_from(digit).unwrap_or(u32::MAX)
+}
+
+/// The inner cuts of each digit's values on the unit interval, least significant digit first:
+/// lower digits are geometric on `0..2^radix_bits`, the top digit is censored.
+fn thresholds(a: &Enclosure, layout: Layout) -> Vec<Vec<Enclosure>> {
+    let mut digits = Vec::new();
+    let mut ratio = a.clone();
+    for _ in 0..layout.lower {
+        let mut sums = vec![Enclosure::one(a.bits())];
+        let mut power = Enclosure::one(a.bits());
+        for _ in 1..1u32 << layout.radix_bits {
+            power = power.mul(&ratio);
+            let sum = sums[sums.len() - 1].add(&power);
+            sums.push(sum);
+        }
+        let total = sums.remove(sums.len() - 1);
+        digits.push(sums.iter().map(|sum| sum.div(&total)).collect());
+        ratio = power.mul(&ratio);
+    }
+    let mut power = Enclosure::one(a.bits());
+    let mut top = Vec::new();
+    for _ in 1..layout.top_radix {
+        power = power.mul(&ratio);
+        top.push(power.complement());
+    }
+    digits.push(top);
+    digits
+}
+
+/// How many digits from the bottom can do with one own word, and the relative error `delta` that
+/// this causes, in units of `2^-(2 * limb_bits)`: the slack in the rate must cover `3 * delta`
+/// (docs/proofs.md, lemma 3 and theorem 2).
+fn low_digits(
+    cuts: &[Vec<Enclosure>],
+    p_zero: &Enclosure,
+    rate: &Rate,
+    widths: &Widths,
+) -> (usize, BigUint) {
+    let one = Enclosure::one(p_zero.bits());
+    let unit = BigUint::from(1u32) << (2 * widths.limb_bits);
+    let covered = |delta: &BigUint| {
+        let triple = (delta * 3u32) << widths.slack_bits;
+        triple <= unit && triple * rate.den() <= rate.num() * &unit
+    };
+    let (mut delta, mut inverses) = (BigUint::ZERO, BigUint::ZERO);
+    for (j, digit) in cuts[..cuts.len() - 1].iter().enumerate() {
+        // The last value is the least likely one.
+        let mut least = digit[digit.len() - 1].complement();
+        if j == 0 {
+            least = p_zero.complement().mul(&least);
+            if p_zero.lo() < least.lo() {
+                least = p_zero.clone();
+            }
+        }
+        // least >= 2^-e; one more bit for the factor 1 - g of digit 0.
+        let e = one.lo().bits() - least.lo().bits() + u64::from(j == 0);
+        let inverse = BigUint::from(1u32) << e;
+        let next = &delta + (&inverse << 1u32) + ((&inverse * &inverses) << 3u32);
+        let sum = &inverses + inverse;
+        if least.lo().bits() == 0 || !covered(&next) || sum.bits() > u64::from(widths.limb_bits) - 2
+        {
+            return (j, delta);
+        }
+        (delta, inverses) = (next, sum);
+    }
+    (cuts.len() - 1, delta)
+}
+
+/// Rounds the cuts to `limb_bits * (limbs + 1)` bits and splits them into limbs.
+fn split(cuts: &[Enclosure], shift: u32, limbs: usize, limb_bits: u32) -> Result<Digit, Error> {
+    let places = u64::from(limb_bits) * (limbs as u64 + 1);
+    let largest = (BigUint::from(1u32) << places) - 1u32;
+    let mask = (BigUint::from(1u32) << limb_bits) - 1u32;
+    let mut thresholds = Vec::with_capacity(cuts.len() * (limbs + 1));
+    for cut in cuts {
+        let rounded = cut
+            .round(places)
+            .ok_or(Error::Precision)?
+            .min(largest.clone());
+        for limb in (0..=limbs as u64).rev() {
+            let limb = (&rounded >> (u64::from(limb_bits) * limb)) & &mask;
+            thresholds.push(limb.iter_u64_digits().next().unwrap_or(0));
+        }
+    }
+    Ok(Digit {
+        shift,
+        limbs,
+        thresholds,
+    })
+}
+
+/// A scale that is certain to be accepted at this range, by the crudest estimate of the floor:
+/// `eta < 2^12 * 2^-K` and `tanh(rate / 2) >= rate / 4` below rate 2.
+fn uncertifiable(range: u64) -> Error {
+    let places = i64::from(LIMB_BITS) * (MAX_LIMBS as i64 + 1);
+    let value_bits = i64::from(u64::BITS - range.leading_zeros());
+    let margin = (FLOOR_MASS_BITS as i64).max(FLOOR_MEAN_BITS as i64 + value_bits);
+    Error::Uncertifiable {
+        range,
+        max_scale_log2: places - 12 - value_bits - margin - 3,
+    }
+}

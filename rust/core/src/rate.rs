@@ -1,0 +1,134 @@
+//! The rate `epsilon / sensitivity = 1 / scale` as an exact rational.
+
+use crate::{Error, dyadic};
+use num_bigint::BigUint;
+use num_integer::Integer;
+
+/// A positive, finite, exact rate: the privacy loss per unit of distance.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Rate {
+    num: BigUint,
+    den: BigUint,
+}
+
+impl Rate {
+    /// The rate `num / den`.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] if either is zero.
+    pub fn from_ratio(num: BigUint, den: BigUint) -> Result<Self, Error> {
+        if num.bits() == 0 || den.bits() == 0 {
+            return Err(Error::parameter(
+                "rate",
+                format!("{num}/{den}"),
+                "a positive, finite rational",
+            ));
+        }
+        let gcd = num.gcd(&den);
+        Ok(Self {
+            num: num / &gcd,
+            den: den / gcd,
+        })
+    }
+
+    /// The rate `epsilon / sensitivity`; epsilon is taken as the exact dyadic number that it is.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] unless `0 < epsilon < inf` and `sensitivity >= 1`.
+    pub fn from_epsilon(epsilon: f64, sensitivity: u64) -> Result<Self, Error> {
+        let (num, den) = ratio(epsilon)
+            .filter(|(num, _)| num.bits() > 0)
+            .ok_or_else(|| Error::parameter("epsilon", epsilon, "a positive, finite number"))?;
+        if sensitivity == 0 {
+            return Err(Error::parameter(
+                "sensitivity",
+                0,
+                "an integer of at least 1",
+            ));
+        }
+        Self::from_ratio(num, den * sensitivity)
+    }
+
+    /// The rate `1 / scale`; scale is taken as the exact dyadic number that it is.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] unless `0 < scale < inf`.
+    pub fn from_scale(scale: f64) -> Result<Self, Error> {
+        let (num, den) = ratio(scale)
+            .filter(|(num, _)| num.bits() > 0)
+            .ok_or_else(|| Error::parameter("scale", scale, "a positive, finite number"))?;
+        Self::from_ratio(den, num)
+    }
+
+    /// Numerator, in lowest terms.
+    #[must_use]
+    pub fn num(&self) -> &BigUint {
+        &self.num
+    }
+
+    /// Denominator, in lowest terms.
+    #[must_use]
+    pub fn den(&self) -> &BigUint {
+        &self.den
+    }
+
+    /// This rate less `2^-bits` of itself.
+    pub(crate) fn slacken(&self, bits: u32) -> Result<Self, Error> {
+        let den = &self.den << bits;
+        Self::from_ratio((&self.num << bits) - &self.num, den)
+    }
+}
+
+/// A finite non-negative float as numerator and denominator.
+pub(crate) fn ratio(x: f64) -> Option<(BigUint, BigUint)> {
+    let (mantissa, exponent) = dyadic::decompose(x)?;
+    let shift = exponent.unsigned_abs();
+    let (mantissa, one) = (BigUint::from(mantissa), BigUint::from(1u32));
+    Some(if exponent < 0 {
+        (mantissa, one << shift)
+    } else {
+        (mantissa << shift, one)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn floats_are_taken_exactly() {
+        let rate = Rate::from_epsilon(0.1, 3).unwrap();
+        assert_eq!(rate.num(), &BigUint::from(3602879701896397u64));
+        assert_eq!(rate.den(), &(BigUint::from(3u32) << 55));
+        let inverse = Rate::from_scale(0.1).unwrap();
+        assert_eq!(inverse.den(), &BigUint::from(3602879701896397u64));
+        assert_eq!(
+            Rate::from_scale(5e-324).unwrap().den(),
+            &BigUint::from(1u32)
+        );
+    }
+
+    #[test]
+    fn bad_parameters_are_named() {
+        for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            assert!(
+                Rate::from_epsilon(bad, 1)
+                    .unwrap_err()
+                    .to_string()
+                    .starts_with("epsilon")
+            );
+            assert!(
+                Rate::from_scale(bad)
+                    .unwrap_err()
+                    .to_string()
+                    .starts_with("scale")
+            );
+        }
+        assert!(
+            Rate::from_epsilon(1.0, 0)
+                .unwrap_err()
+                .to_string()
+                .starts_with("sensitivity")
+        );
+    }
+}

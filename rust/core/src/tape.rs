@@ -1,0 +1,101 @@
+//! Secret words: 32 bytes of entropy, expanded by AES-256 in counter mode, wiped after use.
+
+use crate::Error;
+use aes::Aes256;
+use aes::cipher::KeyIvInit;
+use core::fmt;
+use ctr::Ctr64LE;
+use ctr::cipher::{StreamCipher, StreamCipherSeek};
+use rand_core::TryCryptoRng;
+use zeroize::Zeroizing;
+
+/// A source of uniform, independent 64-bit words, each used for one draw and never again.
+pub trait Words {
+    /// Fills `words` with the next words of the source.
+    ///
+    /// # Errors
+    /// [`Error::Entropy`] if the source has none; `words` is then of no use.
+    fn fill(&mut self, words: &mut [u64]) -> Result<(), Error>;
+}
+
+/// A keyed stream of words. Made for one call and wiped with it: there is no generator state to
+/// duplicate in a fork, to share between threads or to save in a snapshot.
+pub struct Tape {
+    stream: Ctr64LE<Aes256>,
+}
+
+impl Tape {
+    /// A tape keyed by the operating system.
+    ///
+    /// # Errors
+    /// [`Error::Entropy`] if the operating system gives no random bytes.
+    pub fn from_os() -> Result<Self, Error> {
+        Self::from_rng(&mut getrandom::SysRng)
+    }
+
+    /// A tape keyed by 32 bytes of the caller's generator.
+    ///
+    /// # Errors
+    /// [`Error::Entropy`] if the generator fails.
+    pub fn from_rng<R: TryCryptoRng + ?Sized>(rng: &mut R) -> Result<Self, Error> {
+        let mut key = Zeroizing::new([0; 32]);
+        rng.try_fill_bytes(key.as_mut_slice())
+            .map_err(|error| Error::Entropy(error.to_string()))?;
+        Ok(Self::from_key(&key))
+    }
+
+    /// A tape with a known key, for tests. Noise from it is **not private**: whoever has the key
+    /// can take it off again.
+    #[must_use]
+    pub fn from_key(key: &[u8; 32]) -> Self {
+        Self {
+            stream: Ctr64LE::new(key.into(), &[0; 16].into()),
+        }
+    }
+
+    /// Goes to the word at this position.
+    ///
+    /// # Errors
+    /// [`Error::Overflow`] if the position is beyond `2^61` words.
+    pub fn seek(&mut self, word: u64) -> Result<(), Error> {
+        word.checked_mul(8)
+            .and_then(|byte| self.stream.try_seek(byte).ok())
+            .ok_or_else(|| Error::overflow("word", word, "a position below 2**61"))
+    }
+}
+
+impl Words for Tape {
+    fn fill(&mut self, words: &mut [u64]) -> Result<(), Error> {
+        self.stream
+            .try_write_keystream(bytemuck::cast_slice_mut(words))
+            .map_err(|_| Error::Entropy("the tape is at its end".into()))?;
+        // The same tape on every processor; nothing to do on little-endian ones.
+        for word in words {
+            *word = u64::from_le(*word);
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Tape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Tape { .. }")
+    }
+}
+
+/// The words of the caller's own generator, used as they come.
+pub struct RngWords<R>(pub R);
+
+impl<R: TryCryptoRng> Words for RngWords<R> {
+    fn fill(&mut self, words: &mut [u64]) -> Result<(), Error> {
+        self.0
+            .try_fill_bytes(bytemuck::cast_slice_mut(words))
+            .map_err(|error| Error::Entropy(error.to_string()))
+    }
+}
+
+impl<R> fmt::Debug for RngWords<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RngWords { .. }")
+    }
+}

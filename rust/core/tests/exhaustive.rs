@@ -1,0 +1,229 @@
+//! The compiled kernel over **all** tapes at small limb widths: every count of outcomes must be the
+//! integer that the law of the plan gives, and the exact loss at most the nominal one.
+#![allow(clippy::unwrap_used)]
+
+use geomdp_core::Rate;
+use geomdp_core::kernel::{Backend, LANES};
+use geomdp_core::law::{Law, within};
+use geomdp_core::plan::{Plan, Widths};
+use num_bigint::BigUint;
+use std::collections::BTreeSet;
+
+/// Draws that are run at a time.
+const BATCH: u64 = 1 << 10;
+
+/// The bits of a tape that the kernel looks at, as (word, lowest bit, number of bits).
+fn fields(plan: &Plan) -> Vec<(usize, u32, u32)> {
+    let (w, k) = (plan.limb_bits(), plan.floor_value_bits());
+    let own: usize = plan.digits().iter().map(|digit| digit.limbs()).sum();
+    let mut fields = vec![(0, 0, 1)];
+    fields.extend((0..=own).map(|word| (word, 64 - w, w)));
+    // The floor's value: the low bits of the word after digit 0's.
+    fields.push((1 + plan.digits()[0].limbs(), 0, k));
+    assert!(k + w <= 64, "the fields of one word must not meet");
+    fields
+}
+
+/// How often each output comes from each count, over all tapes.
+fn enumerate(plan: &Plan, backend: Backend) -> Vec<Vec<u64>> {
+    let fields = fields(plan);
+    let bits: u32 = fields.iter().map(|field| field.2).sum();
+    let outputs = usize::try_from(plan.range()).unwrap() + 1;
+    let mut counts = vec![vec![0; outputs]; outputs];
+    let batch = BATCH.min(1 << bits);
+    let draws = usize::try_from(batch).unwrap();
+    let mut words = vec![0; draws.div_ceil(LANES) * plan.words() * LANES];
+    let mut noisy = vec![0; draws];
+    for start in (0..1u64 << bits).step_by(draws) {
+        words.fill(0);
+        for (i, mut number) in (start..start + batch).enumerate() {
+            for &(word, low, bits) in &fields {
+                words[(i / LANES * plan.words() + word) * LANES + i % LANES] |=
+                    (number & ((1 << bits) - 1)) << low;
+                number >>= bits;
+            }
+        }
+        for (x, row) in counts.iter_mut().enumerate() {
+            noisy.fill(x as u64);
+            backend.add_noise(plan, 0, &words, &mut noisy);
+            for &y in &noisy {
+                row[usize::try_from(y).unwrap()] += 1;
+            }
+        }
+    }
+    counts
+}
+
+/// Bits of tape up to which every tape is tried.
+const MAX_BITS: u32 = 20;
+
+/// A plan at reduced widths.
+#[derive(Clone, Copy, Debug)]
+struct Setting {
+    scale: f64,
+    range: u64,
+    widths: Widths,
+    radix_bits: u32,
+    lower: u32,
+}
+
+impl Setting {
+    fn rate(&self) -> Rate {
+        Rate::from_scale(self.scale).unwrap()
+    }
+
+    fn plan(&self) -> Option<Plan> {
+        Plan::reduced(
+            &self.rate(),
+            self.range,
+            &self.widths,
+            self.radix_bits,
+            self.lower,
+        )
+        .unwrap()
+    }
+}
+
+fn settings() -> Vec<Setting> {
+    let mut settings = Vec::new();
+    for (limbs, limb_bits, lower) in [
+        (1, 6, 0),
+        (1, 8, 0),
+        (1, 5, 1),
+        (1, 4, 2),
+        (1, 5, 2),
+        (1, 4, 3),
+        (1, 3, 3),
+        (2, 4, 0),
+        (2, 5, 0),
+        (2, 4, 1),
+        (2, 3, 2),
+        (3, 3, 0),
+        (3, 4, 0),
+    ] {
+        for slack_bits in [1, 4] {
+            for radix_bits in [1, 2, 3] {
+                if limbs == 1 && slack_bits > 1 || lower == 0 && radix_bits > 1 {
+                    continue;
+                }
+                let widths = Widths {
+                    limb_bits,
+                    slack_bits,
+                    limbs,
+                };
+                for scale in [0.2, 0.5, 1.0, 2.0, 7.0, 60.0] {
+                    for range in [1, 2, 3, 5, 8, 13, 30] {
+                        settings.push(Setting {
+                            scale,
+                            range,
+                            widths,
+                            radix_bits,
+                            lower,
+                        });
+                    }
+                }
+            }
+        }
+    }
+    settings
+}
+
+/// Tries all tapes of the settings that have few enough; gives how many had, and the limbs of their
+/// digits.
+fn try_all(settings: &[Setting], max_bits: u32) -> (usize, BTreeSet<Vec<usize>>) {
+    let (mut tried, mut shapes) = (0, BTreeSet::new());
+    for setting in settings {
+        let Some(plan) = setting.plan() else {
+            continue;
+        };
+        let bits: u32 = fields(&plan).iter().map(|field| field.2).sum();
+        if bits > max_bits {
+            continue;
+        }
+        let law = Law::of(&plan).unwrap();
+        assert_eq!(law.bits(), u64::from(bits), "{setting:?}");
+        for &backend in Backend::available() {
+            for (x, row) in enumerate(&plan, backend).iter().enumerate() {
+                for (y, &count) in row.iter().enumerate() {
+                    assert_eq!(
+                        law.probability(y as u64, x as u64),
+                        BigUint::from(count),
+                        "{setting:?}, P({y} | {x}), {backend:?}"
+                    );
+                }
+            }
+        }
+        let (num, den) = law.worst_ratio().unwrap();
+        assert!(
+            within(&num, &den, &setting.rate()),
+            "{setting:?}: the loss is above nominal"
+        );
+        tried += 1;
+        shapes.insert(plan.digits().iter().map(|digit| digit.limbs()).collect());
+    }
+    println!("{tried} settings, all tapes of each; own words by digit: {shapes:?}");
+    (tried, shapes)
+}
+
+#[test]
+fn every_tape_at_small_widths() {
+    let (tried, shapes) = try_all(&settings(), MAX_BITS);
+    // The grid must not fade away unnoticed.
+    assert!(tried >= 300, "{tried}");
+    for shape in [vec![1], vec![1, 1], vec![1, 1, 1], vec![2], vec![3]] {
+        assert!(shapes.contains(&shape), "{shape:?}");
+    }
+}
+
+/// Digits of one and of two own words together need wider limbs, and so many more tapes.
+#[test]
+fn every_tape_with_low_and_high_digits() {
+    let widths = Widths {
+        limb_bits: 6,
+        slack_bits: 1,
+        limbs: 2,
+    };
+    let settings = [1, 3].map(|range| Setting {
+        scale: 0.9,
+        range,
+        widths,
+        radix_bits: 1,
+        lower: 1,
+    });
+    let (_, shapes) = try_all(&settings, 27);
+    assert_eq!(shapes, BTreeSet::from([vec![1, 2]]));
+}
+
+/// [`Law::worst_ratio`] looks at some pairs only; here are all of them.
+#[test]
+fn worst_ratio_is_over_all_outputs_and_neighbours() {
+    for setting in settings() {
+        let (Some(plan), range) = (setting.plan(), setting.range) else {
+            continue;
+        };
+        let law = Law::of(&plan).unwrap();
+        let (num, den) = law.worst_ratio().unwrap();
+        let mut attained = false;
+        for x in 0..range {
+            for y in 0..=range {
+                let (p, q) = (law.probability(y, x), law.probability(y, x + 1));
+                assert!(&p * &den <= &q * &num && &q * &den <= &p * &num);
+                attained |= &p * &den == &q * &num || &q * &den == &p * &num;
+            }
+        }
+        assert!(attained);
+    }
+}
+
+/// A law is a law: its probabilities add up to one.
+#[test]
+fn probabilities_add_up() {
+    for (rate, range) in [(1.0, 7u64), (0.01, 300), (3.0, 1), (1e-6, 1000)] {
+        let plan = Plan::two_sided(&Rate::from_epsilon(rate, 1).unwrap(), range).unwrap();
+        let law = Law::of(&plan).unwrap();
+        for x in [0, 1, range / 2, range] {
+            let sum: BigUint = (0..=range).map(|y| law.probability(y, x)).sum();
+            assert_eq!(sum, BigUint::from(1u32) << law.bits());
+        }
+    }
+}

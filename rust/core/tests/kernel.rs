@@ -1,0 +1,212 @@
+//! The kernel at full width against the slow model: at every threshold, in every type, on every
+//! back end, however the work is split.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{interleave, model};
+use geomdp_core::kernel::{Backend, Count, LANES};
+use geomdp_core::plan::Plan;
+use geomdp_core::tape::{Tape, Words};
+use geomdp_core::{Mechanism, Rate, draw};
+use num_bigint::BigUint;
+use proptest::prelude::*;
+
+/// Rates and ranges whose plans have one to three limbs, low digits and high ones.
+fn plans() -> Vec<Plan> {
+    let mut plans = Vec::new();
+    for log_rate in [-64, -40, -20, -10, -3, -1, 0, 1, 3, 6, 9] {
+        for range in [
+            0,
+            1,
+            2,
+            100,
+            255,
+            1_000_000,
+            u32::MAX.into(),
+            i64::MAX as u64,
+            u64::MAX,
+        ] {
+            let rate = Rate::from_epsilon(2f64.powi(log_rate) * 0.7, 1).unwrap();
+            plans.push(Plan::two_sided(&rate, range).unwrap());
+        }
+    }
+    for prob in [0.0, 5e-324, 1e-9, 0.01, 0.5, 0.999, 1.0] {
+        for trials in [1, 2, 1000, i64::MAX as u64, u64::MAX] {
+            plans.push(Plan::geometric(prob, trials).unwrap());
+        }
+    }
+    plans.push(Plan::noiseless(1000));
+    plans
+}
+
+fn interesting_offsets(range: u64) -> Vec<u64> {
+    let mut offsets = vec![0, 1, 2, range / 2, range - range.min(1), range];
+    offsets.retain(|&offset| offset <= range);
+    offsets
+}
+
+fn check(plan: &Plan, tapes: &[Vec<u64>]) {
+    let words = interleave(plan, tapes);
+    for offset in interesting_offsets(plan.range()) {
+        let expected: Vec<_> = tapes.iter().map(|tape| model(plan, tape, offset)).collect();
+        for backend in Backend::available() {
+            let mut noisy = vec![offset; tapes.len()];
+            backend.add_noise(plan, 0u64, &words, &mut noisy);
+            assert_eq!(noisy, expected, "{backend:?}, offset {offset}, {plan:?}");
+        }
+    }
+}
+
+#[test]
+fn plans_cover_all_shapes() {
+    let mut seen = std::collections::BTreeSet::new();
+    for plan in plans() {
+        let limbs: Vec<_> = plan.digits().iter().map(|digit| digit.limbs()).collect();
+        seen.extend(limbs.iter().copied());
+        assert!(limbs.is_sorted());
+    }
+    assert_eq!(seen.into_iter().collect::<Vec<_>>(), [1, 2, 3]);
+}
+
+#[test]
+fn just_below_at_and_above_every_threshold() {
+    for plan in plans() {
+        let w = plan.limb_bits();
+        let mut tapes = Vec::new();
+        let mut at = 1;
+        for digit in plan.digits() {
+            for threshold in digit.thresholds(w) {
+                let largest =
+                    (BigUint::from(1u32) << (u64::from(w) * (digit.limbs() as u64 + 1))) - 1u32;
+                for uniform in [
+                    (threshold.bits() > 0).then(|| &threshold - 1u32),
+                    Some(threshold.clone()),
+                    Some(&threshold + 1u32).filter(|uniform| uniform <= &largest),
+                ]
+                .into_iter()
+                .flatten()
+                {
+                    // The other digits' words at either extreme, the sign either way.
+                    for (rest, sign) in [(0, 0), (0, 1), (u64::MAX, 0), (u64::MAX, 1)] {
+                        let mut tape = vec![rest; plan.words()];
+                        let mask = (1u64 << w) - 1;
+                        let limb = |i: usize| {
+                            let part =
+                                (&uniform >> (u64::from(w) * i as u64)) & BigUint::from(mask);
+                            u64::try_from(part).unwrap() << (64 - w)
+                        };
+                        tape[0] = limb(0) | sign;
+                        for i in 0..digit.limbs() {
+                            tape[at + i] = limb(digit.limbs() - i) | (rest & 1);
+                        }
+                        tapes.push(tape);
+                    }
+                }
+            }
+            at += digit.limbs();
+        }
+        check(&plan, &tapes);
+    }
+}
+
+/// Whole-type mechanisms at the type's own edges, against 128-bit arithmetic.
+fn check_type<T: Count + TryFrom<i128> + Into<i128> + PartialEq + std::fmt::Debug>(
+    rate: &Rate,
+    key: &[u8; 32],
+    bounds: Option<(i128, i128)>,
+) where
+    <T as TryFrom<i128>>::Error: std::fmt::Debug,
+{
+    let mechanism = Mechanism::new(Some(rate.clone()), bounds).unwrap();
+    let (plan, lower) = mechanism.plan_for::<T>().unwrap();
+    let (low, high) = bounds.unwrap_or((T::MIN, T::MAX));
+    let counts: Vec<T> = [
+        T::MIN,
+        T::MIN + 1,
+        -1,
+        0,
+        1,
+        low,
+        low + 1,
+        high - 1,
+        high,
+        T::MAX - 1,
+        T::MAX,
+    ]
+    .into_iter()
+    .filter_map(|x| T::try_from(x).ok())
+    .cycle()
+    .take(11 * 9)
+    .collect();
+    let mut words = vec![0; counts.len().div_ceil(LANES) * plan.words() * LANES];
+    Tape::from_key(key).fill(&mut words).unwrap();
+    let expected: Vec<T> = counts
+        .iter()
+        .enumerate()
+        .map(|(i, &count)| {
+            let tape: Vec<u64> = (0..plan.words())
+                .map(|j| words[(i / LANES * plan.words() + j) * LANES + i % LANES])
+                .collect();
+            let offset = (count.into().clamp(low, high) - low) as u64;
+            T::try_from(i128::from(model(plan, &tape, offset)) + low).unwrap()
+        })
+        .collect();
+    for backend in Backend::available() {
+        let mut noisy = counts.clone();
+        backend.add_noise(plan, lower, &words, &mut noisy);
+        assert_eq!(noisy, expected, "{backend:?}");
+    }
+    let mut noisy = counts.clone();
+    mechanism
+        .release_with(&mut Tape::from_key(key), &mut noisy)
+        .unwrap();
+    assert_eq!(noisy, expected);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn agrees_with_the_model(seed: [u8; 32], which in 0..1000usize) {
+        let plans = plans();
+        let plan = &plans[which % plans.len()];
+        let mut tapes = vec![vec![0; plan.words()]; 50];
+        let mut tape = Tape::from_key(&seed);
+        for draw in &mut tapes {
+            tape.fill(draw).unwrap();
+        }
+        check(plan, &tapes);
+    }
+
+    #[test]
+    fn every_type_at_its_edges(key: [u8; 32], log_rate in -30i32..8, narrow: bool) {
+        let rate = Rate::from_epsilon(2f64.powi(log_rate), 1).unwrap();
+        let bounds = narrow.then_some((3, 100));
+        check_type::<i8>(&rate, &key, bounds);
+        check_type::<i16>(&rate, &key, bounds);
+        check_type::<i32>(&rate, &key, bounds);
+        check_type::<i64>(&rate, &key, bounds);
+        check_type::<u8>(&rate, &key, bounds);
+        check_type::<u16>(&rate, &key, bounds);
+        check_type::<u32>(&rate, &key, bounds);
+        check_type::<u64>(&rate, &key, bounds);
+    }
+
+    /// A count's noise depends on its place in the array alone.
+    #[test]
+    fn splitting_the_work_changes_nothing(key: [u8; 32], len in 0..2000usize, block in 0..300usize) {
+        let rate = Rate::from_scale(3.0).unwrap();
+        let plan = Plan::two_sided(&rate, 1000).unwrap();
+        let mut whole: Vec<u32> = (0..len).map(|x| (x % 1001) as u32).collect();
+        let mut parts = whole.clone();
+        draw(&plan, 0, &mut Tape::from_key(&key), &mut whole).unwrap();
+        let cut = (block * LANES).min(len);
+        let (head, tail) = parts.split_at_mut(cut);
+        draw(&plan, 0, &mut Tape::from_key(&key), head).unwrap();
+        let mut rest = Tape::from_key(&key);
+        rest.seek((block * plan.words() * LANES) as u64).unwrap();
+        draw(&plan, 0, &mut rest, tail).unwrap();
+        prop_assert_eq!(whole, parts);
+    }
+}

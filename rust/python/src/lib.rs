@@ -1,0 +1,173 @@
+//! The Python binding: converts, releases the interpreter, calls `geomdp-core`. Nothing here knows how
+//! noise is made.
+
+mod arrays;
+mod certificate;
+
+use geomdp_core::bernoulli::Bernoulli;
+use geomdp_core::plan::Plan;
+use geomdp_core::tape::Tape;
+use geomdp_core::{Error, Rate};
+use num_bigint::BigUint;
+use pyo3::exceptions::{PyOSError, PyOverflowError, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+fn to_py(error: Error) -> PyErr {
+    let message = error.to_string();
+    match error {
+        Error::Overflow { .. } => PyOverflowError::new_err(message),
+        Error::Entropy(_) => PyOSError::new_err(message),
+        Error::Precision => PyRuntimeError::new_err(message),
+        _ => PyValueError::new_err(message),
+    }
+}
+
+/// Runs the body with `$t` as the Rust type of the named numpy dtype.
+macro_rules! with_dtype {
+    ($dtype:expr, $t:ident => $body:expr) => {
+        match $dtype {
+            "int8" => {
+                type $t = i8;
+                $body
+            }
+            "int16" => {
+                type $t = i16;
+                $body
+            }
+            "int32" => {
+                type $t = i32;
+                $body
+            }
+            "int64" => {
+                type $t = i64;
+                $body
+            }
+            "uint8" => {
+                type $t = u8;
+                $body
+            }
+            "uint16" => {
+                type $t = u16;
+                $body
+            }
+            "uint32" => {
+                type $t = u32;
+                $body
+            }
+            "uint64" => {
+                type $t = u64;
+                $body
+            }
+            other => Err(PyValueError::new_err(format!(
+                "dtype = {other} is not accepted: give an integer dtype of 8 to 64 bits"
+            ))),
+        }
+    };
+}
+
+/// Public parameters and their plans.
+#[pyclass(frozen, module = "geomdp._core")]
+struct Mechanism {
+    inner: geomdp_core::Mechanism,
+}
+
+#[pymethods]
+impl Mechanism {
+    #[new]
+    fn new(rate: Option<(BigUint, BigUint)>, bounds: Option<(i128, i128)>) -> PyResult<Self> {
+        let rate = rate
+            .map(|(num, den)| Rate::from_ratio(num, den))
+            .transpose()
+            .map_err(to_py)?;
+        let inner = geomdp_core::Mechanism::new(rate, bounds).map_err(to_py)?;
+        Ok(Self { inner })
+    }
+
+    fn map(&self, d_in: BigUint) -> f64 {
+        self.inner.map(&d_in)
+    }
+
+    fn release_scalar<'py>(
+        &self,
+        count: &Bound<'py, PyAny>,
+        dtype: &str,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        with_dtype!(dtype, T => {
+            let mut noisy = [count.extract::<T>()?];
+            self.inner.release(&mut noisy).map_err(to_py)?;
+            Ok(noisy[0].into_pyobject(count.py())?.into_any())
+        })
+    }
+
+    /// Noise for the counts of one contiguous buffer, written to another.
+    fn release_into(
+        &self,
+        py: Python<'_>,
+        counts: &Bound<'_, PyAny>,
+        out: &Bound<'_, PyAny>,
+        dtype: &str,
+        interruptible: bool,
+    ) -> PyResult<()> {
+        with_dtype!(dtype, T => {
+            let (plan, lower) = self.inner.plan_for::<T>().map_err(to_py)?;
+            let mut tape = Tape::from_os().map_err(to_py)?;
+            arrays::add_noise(py, plan, lower, &mut tape, counts, out, interruptible)
+        })
+    }
+
+    fn certificate<'py>(
+        &self,
+        py: Python<'py>,
+        dtype: &str,
+        tight: bool,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        with_dtype!(dtype, T => {
+            let (plan, _) = self.inner.plan_for::<T>().map_err(to_py)?;
+            certificate::of(py, &self.inner, plan, tight)
+        })
+    }
+}
+
+/// [`Mechanism::release_into`] from a known key: for tests, and not private.
+#[pyfunction]
+fn release_not_private(
+    py: Python<'_>,
+    mechanism: &Mechanism,
+    key: [u8; 32],
+    counts: &Bound<'_, PyAny>,
+    out: &Bound<'_, PyAny>,
+    dtype: &str,
+) -> PyResult<()> {
+    with_dtype!(dtype, T => {
+        let (plan, lower) = mechanism.inner.plan_for::<T>().map_err(to_py)?;
+        arrays::add_noise(py, plan, lower, &mut Tape::from_key(&key), counts, out, true)
+    })
+}
+
+/// Fills a buffer of int64 with numbers of trials up to the first success.
+#[pyfunction]
+fn sample_geometric(
+    py: Python<'_>,
+    prob: f64,
+    trials: u64,
+    out: &Bound<'_, PyAny>,
+) -> PyResult<()> {
+    let plan = Plan::geometric(prob, trials).map_err(to_py)?;
+    let mut tape = Tape::from_os().map_err(to_py)?;
+    arrays::add_noise(py, &plan, 0i64, &mut tape, out, out, true)
+}
+
+/// Fills a buffer of uint8 with bits, 0 or 1.
+#[pyfunction]
+fn sample_bernoulli(py: Python<'_>, prob: f64, out: &Bound<'_, PyAny>) -> PyResult<()> {
+    let bit = Bernoulli::new(prob).map_err(to_py)?;
+    let mut tape = Tape::from_os().map_err(to_py)?;
+    arrays::fill(py, out, |bits| bit.fill(&mut tape, bits))
+}
+
+#[pymodule]
+mod _core {
+    #[pymodule_export]
+    use super::{Mechanism, release_not_private, sample_bernoulli, sample_geometric};
+}
