@@ -1,20 +1,40 @@
 //! Words without branches, and the marks that a checker reads.
 //!
-//! Every function here compiles to straight-line code: the results are formed by borrows, shifts
-//! and masks, never by a comparison that the compiler could turn into a jump. That they do is
-//! checked on the machine code (`make ct`).
+//! Every function here compiles to straight-line code: results are formed by borrows, shifts and
+//! masks, and a barrier keeps the compiler from seeing that a bit is one, lest it make a jump of it.
+//! (It did: `make ct`, which checks the machine code, found it.)
+
+/// The same number, of which the compiler knows nothing any more.
+#[inline(always)]
+fn barrier(x: u64) -> u64 {
+    #[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
+    {
+        let y;
+        // SAFETY: the statement is empty; it hands the register on as it is.
+        unsafe {
+            core::arch::asm!(
+                "/* {0} */",
+                inlateout(reg) x => y,
+                options(pure, nomem, nostack, preserves_flags)
+            );
+        }
+        y
+    }
+    #[cfg(not(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri))))]
+    core::hint::black_box(x)
+}
 
 /// 1 if `x < y`, else 0, for numbers whose difference fits 64 signed bits (limbs do).
 #[inline(always)]
 pub(crate) fn less_limb(x: u64, y: u64) -> u64 {
-    x.wrapping_sub(y) >> 63
+    barrier(x.wrapping_sub(y) >> 63)
 }
 
 /// 1 if `x - y - borrow` is negative, else 0, for all words.
 #[inline(always)]
 pub(crate) fn borrow(x: u64, y: u64, borrow: u64) -> u64 {
     let difference = x.wrapping_sub(y).wrapping_sub(borrow);
-    ((!x & y) | ((!x | y) & difference)) >> 63
+    barrier(((!x & y) | ((!x | y) & difference)) >> 63)
 }
 
 /// All ones if `bit` is 1, zero if it is 0.
@@ -35,12 +55,6 @@ pub(crate) fn min(x: u64, y: u64) -> u64 {
     select(mask(borrow(x, y, 0)), x, y)
 }
 
-/// The larger of two words.
-#[inline(always)]
-pub(crate) fn max(x: u64, y: u64) -> u64 {
-    select(mask(borrow(x, y, 0)), y, x)
-}
-
 /// Tells the checker that these values are secret: a jump or an address that depends on them is an
 /// error. Does nothing in a normal build.
 #[inline(always)]
@@ -54,7 +68,8 @@ pub fn public<T>(values: &[T]) {
     mark::client_request(mark::MAKE_DEFINED, values);
 }
 
-/// Whether the checker takes all bits of these values for secret; `None` when nothing is checking.
+/// Whether the checker takes each of these values for secret, in one bit at least; `None` when nothing
+/// is checking.
 #[must_use]
 pub fn is_secret<T>(values: &[T]) -> Option<bool> {
     mark::is_undefined(values)
@@ -106,7 +121,8 @@ mod mark {
             bits.as_mut_ptr() as u64,
             bits.len() as u64,
         );
-        (answer == 1).then(|| bits.iter().all(|&byte| byte == 0xff))
+        let mut values = bits.chunks_exact(core::mem::size_of::<T>());
+        (answer == 1).then(|| values.all(|value| value.iter().any(|&byte| byte != 0)))
     }
 }
 
@@ -131,7 +147,7 @@ mod tests {
     fn check(x: u64, y: u64, carry: u64) {
         let wide = i128::from(x) - i128::from(y) - i128::from(carry);
         assert_eq!(borrow(x, y, carry), u64::from(wide < 0));
-        assert_eq!((min(x, y), max(x, y)), (x.min(y), x.max(y)));
+        assert_eq!(min(x, y), x.min(y));
         let (x, y) = (x >> 1, y >> 1);
         assert_eq!(
             less_limb(x.wrapping_sub(carry), y),

@@ -85,7 +85,7 @@ impl Linear {
         let (mut going, mut magnitude) = (1, 1);
         for step in steps.chunks_exact(self.stop.words()) {
             going &= 1 ^ self.stop.draw(step);
-            magnitude += going;
+            magnitude = u64::wrapping_add(magnitude, going);
         }
         // No success in `range` draws is the range itself, as in the notes.
         let magnitude = ct::min(magnitude, self.range);
@@ -132,8 +132,9 @@ impl Linear {
         let is_zero = ct::mask(self.zero.draw(head));
         let magnitude = magnitude & !is_zero;
         let falls = ct::mask(head[self.zero.words()] & 1);
-        let fall = offset - ct::min(magnitude, offset);
-        let rise = offset + ct::min(magnitude, self.range - offset);
+        // Wrapping, so that no overflow check looks at a secret; nothing here can wrap.
+        let fall = offset.wrapping_sub(ct::min(magnitude, offset));
+        let rise = offset.wrapping_add(ct::min(magnitude, self.range.wrapping_sub(offset)));
         ct::select(falls, fall, rise)
     }
 }

@@ -35,6 +35,8 @@ pub struct Digit {
     pub(crate) shift: u32,
     /// Words of tape of the digit's own; one more limb is compared with the shared word.
     pub(crate) limbs: usize,
+    /// How many thresholds there are.
+    pub(crate) count: usize,
     /// Limbs of the thresholds, ascending, each most significant limb first.
     pub(crate) thresholds: Vec<u64>,
 }
@@ -50,10 +52,6 @@ impl Digit {
     #[must_use]
     pub fn limbs(&self) -> usize {
         self.limbs
-    }
-
-    pub(crate) fn count(&self) -> usize {
-        self.thresholds.len() / (self.limbs + 1)
     }
 
     /// The thresholds as integers of `limb_bits * (limbs + 1)` bits, ascending.
@@ -114,6 +112,8 @@ pub struct Plan {
     pub(crate) limb_bits: u32,
     /// Least significant first. Empty: no noise.
     pub(crate) digits: Vec<Digit>,
+    /// Words of tape for one draw.
+    pub(crate) words: usize,
     /// The shared word's bit that gives the sign: 1, or 0 when noise goes up only.
     pub(crate) sign_mask: u64,
     /// Bits of the value that replaces the output in the floor's slot.
@@ -173,7 +173,7 @@ impl Layout {
     /// The layout of least cost; the weights are those of a word of keystream and of a comparison
     /// with one limb, as `benches/` measures them.
     fn cheapest(reach: u64, limbs: usize) -> Option<Self> {
-        const WORD: u64 = 50;
+        const WORD: u64 = 70;
         const LIMB: u64 = 7;
         let cost = |layout: &Self| {
             let limbs = limbs as u64;
@@ -198,6 +198,7 @@ impl Plan {
             range,
             limb_bits: LIMB_BITS,
             digits: Vec::new(),
+            words: 0,
             sign_mask: 1,
             floor_value_bits: 0,
             proof: None,
@@ -222,10 +223,9 @@ impl Plan {
             let sampled = widths.sampled(rate)?;
             let reach = reach(range, &sampled, widths.places());
             let layout = Layout::cheapest(reach, limbs).ok_or(Error::Precision)?;
-            if let Some(plan) = Self::build(rate, sampled, range, layout, &widths)? {
-                if plan.floor_is_negligible() {
-                    return Ok(plan);
-                }
+            let plan = Self::build(rate, sampled, range, layout, &widths)?;
+            if let Some(plan) = plan.filter(Self::floor_is_negligible) {
+                return Ok(plan);
             }
         }
         Err(uncertifiable(range))
@@ -288,10 +288,11 @@ impl Plan {
                 }
                 split(&cuts, shift(layout, j), 1, LIMB_BITS)
             })
-            .collect::<Result<_, _>>()?;
+            .collect::<Result<Vec<_>, _>>()?;
         Ok(Self {
             range,
             limb_bits: LIMB_BITS,
+            words: words(&digits),
             digits,
             sign_mask: 0,
             floor_value_bits: 0,
@@ -357,10 +358,11 @@ impl Plan {
                 let limbs = if j < low { 1 } else { widths.limbs };
                 split(&cuts, shift(layout, j), limbs, widths.limb_bits)
             })
-            .collect::<Result<_, _>>()?;
+            .collect::<Result<Vec<_>, _>>()?;
         Ok(Some(Self {
             range,
             limb_bits: widths.limb_bits,
+            words: words(&digits),
             digits,
             sign_mask: 1,
             floor_value_bits,
@@ -390,15 +392,7 @@ impl Plan {
     /// Words of tape for one draw.
     #[must_use]
     pub fn words(&self) -> usize {
-        match self.digits.first() {
-            None => 0,
-            // The shared word, the digits' own, and one for the floor's value if there is no
-            // second digit whose word is free to serve.
-            Some(first) => {
-                let own: usize = self.digits.iter().map(|digit| digit.limbs).sum();
-                1 + own.max(first.limbs + 1)
-            }
-        }
+        self.words
     }
 
     /// The largest output offset, `upper - lower`.
@@ -447,6 +441,13 @@ fn reach(range: u64, rate: &Rate, places: u64) -> u64 {
     u64::try_from(negligible)
         .unwrap_or(u64::MAX)
         .min(range.saturating_sub(1))
+}
+
+/// The shared word, the digits' own, and one for the floor's value if there is no second digit whose
+/// word is free to serve.
+fn words(digits: &[Digit]) -> usize {
+    let own: usize = digits.iter().map(|digit| digit.limbs).sum();
+    1 + own.max(digits[0].limbs + 1)
 }
 
 fn shift(layout: Layout, digit: usize) -> u32 {
@@ -538,16 +539,18 @@ fn split(cuts: &[Enclosure], shift: u32, limbs: usize, limb_bits: u32) -> Result
     Ok(Digit {
         shift,
         limbs,
+        count: cuts.len(),
         thresholds,
     })
 }
 
 /// A scale that is certain to be accepted at this range, by the crudest estimate of the floor:
-/// `eta < 2^12 * 2^-K` and `tanh(rate / 2) >= rate / 4` below rate 2.
+/// `eta < 2^12 * 2^-K`, and `tanh(rate / 2) >= rate / 4` below rate 2.
 fn uncertifiable(range: u64) -> Error {
-    let places = i64::from(LIMB_BITS) * (MAX_LIMBS as i64 + 1);
     let value_bits = i64::from(u64::BITS - range.leading_zeros());
-    let margin = (FLOOR_MASS_BITS as i64).max(FLOOR_MEAN_BITS as i64 + value_bits);
+    // 4 * 63 bits of thresholds, and the two margins of `floor_is_negligible`.
+    let places = i64::from(LIMB_BITS) * 4;
+    let margin = (20 + value_bits).max(52);
     Error::Uncertifiable {
         range,
         max_scale_log2: places - 12 - value_bits - margin - 3,

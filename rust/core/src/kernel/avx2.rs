@@ -36,6 +36,16 @@ macro_rules! each {
     };
 }
 
+impl Words {
+    /// Where `self < other`, of unsigned words: the signed comparison orders them once their top bits
+    /// are flipped.
+    #[inline(always)]
+    fn below(self, other: Self) -> Self {
+        let flip = Self::splat(1 << 63);
+        each!(_mm256_xor_si256, self, flip).less(each!(_mm256_xor_si256, other, flip))
+    }
+}
+
 impl Vector for Words {
     type Mask = Self;
     const WIDTH: usize = 8;
@@ -93,10 +103,12 @@ impl Vector for Words {
 
     #[inline(always)]
     fn min(self, other: Self) -> Self {
-        // The signed comparison orders unsigned words once their top bits are flipped.
-        let flip = Self::splat(1 << 63);
-        let less = each!(_mm256_xor_si256, self, flip).less(each!(_mm256_xor_si256, other, flip));
-        Self::select(less, self, other)
+        Self::select(self.below(other), self, other)
+    }
+
+    #[inline(always)]
+    fn max(self, other: Self) -> Self {
+        Self::select(self.below(other), other, self)
     }
 
     #[inline(always)]

@@ -7,9 +7,10 @@
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 mod vector;
 
-use crate::ct;
 use crate::plan::{Digit, Plan};
 use vector::Vector;
 
@@ -84,6 +85,8 @@ pub enum Backend {
     Portable,
     /// Eight words at a time, on x86-64 processors with AVX2.
     Avx2,
+    /// Eight words at a time, on x86-64 processors with AVX-512.
+    Avx512,
 }
 
 impl Backend {
@@ -92,6 +95,9 @@ impl Backend {
     pub fn available() -> &'static [Self] {
         #[cfg(target_arch = "x86_64")]
         if avx2::available() {
+            if avx512::available() {
+                return &[Self::Portable, Self::Avx2, Self::Avx512];
+            }
             return &[Self::Portable, Self::Avx2];
         }
         &[Self::Portable]
@@ -119,6 +125,8 @@ impl Backend {
         match self {
             #[cfg(target_arch = "x86_64")]
             Self::Avx2 => avx2::add_noise(plan, lower, words, counts),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => avx512::add_noise(plan, lower, words, counts),
             _ => add_noise_by::<u64, T>(plan, lower, words, counts),
         }
     }
@@ -128,35 +136,51 @@ impl Backend {
 /// that switches the back end's processor features on.
 #[inline(always)]
 fn add_noise_by<V: Vector, T: Count>(plan: &Plan, lower: u64, words: &[u64], counts: &mut [T]) {
-    let stride = plan.words() * LANES;
-    for (b, block) in counts.chunks_mut(LANES).enumerate() {
-        let words = &words[b * stride..][..stride];
+    let stride = plan.words * LANES;
+    let mut words = words;
+    let mut whole = counts.chunks_exact_mut(LANES);
+    for block in &mut whole {
+        noise_block::<V, T>(plan, lower, &words[..stride], block);
+        words = &words[stride..];
+    }
+    let rest = whole.into_remainder();
+    if !rest.is_empty() {
         // A last, short block draws for all lanes as well, and throws the idle ones away.
-        let mut offsets = [0; LANES];
-        for (offset, count) in offsets.iter_mut().zip(&*block) {
-            let key = ct::min(
-                ct::max(count.to_key(), lower),
-                lower.wrapping_add(plan.range),
-            );
-            *offset = key.wrapping_sub(lower);
-        }
-        for at in (0..LANES).step_by(V::WIDTH) {
-            draw::<V>(plan, words, at, &mut offsets[at..]);
-        }
-        for (offset, count) in offsets.iter().zip(block) {
-            *count = T::from_key(lower.wrapping_add(*offset));
-        }
+        let mut block = [T::default(); LANES];
+        block[..rest.len()].copy_from_slice(rest);
+        noise_block::<V, T>(plan, lower, &words[..stride], &mut block);
+        rest.copy_from_slice(&block[..rest.len()]);
     }
 }
 
-/// The draw, in the lanes from `lane` on: from offsets `0..=range` above the lower bound to noisy ones.
+/// A block of [`LANES`] counts, by way of their keys.
 #[inline(always)]
-fn draw<V: Vector>(plan: &Plan, words: &[u64], lane: usize, offsets: &mut [u64]) {
+fn noise_block<V: Vector, T: Count>(plan: &Plan, lower: u64, words: &[u64], block: &mut [T]) {
+    let mut keys = [0; LANES];
+    for (key, count) in keys.iter_mut().zip(&*block) {
+        *key = count.to_key();
+    }
+    for lane in (0..LANES).step_by(V::WIDTH) {
+        let keys = &mut keys[lane..];
+        let base = V::splat(lower);
+        // Keys below the lower bound are brought up to it by the larger of the two.
+        let offset = V::load(keys).max(base).sub(base).min(V::splat(plan.range));
+        draw(plan, &words[lane.min(words.len())..], offset)
+            .add(base)
+            .store(keys);
+    }
+    for (count, key) in block.iter_mut().zip(keys) {
+        *count = T::from_key(key);
+    }
+}
+
+/// The draw: from offsets `0..=range` above the lower bound to noisy ones. The words are those of the
+/// block, from this vector's lanes on.
+#[inline(always)]
+fn draw<V: Vector>(plan: &Plan, words: &[u64], offset: V) -> V {
     let Some((first, rest)) = plan.digits.split_first() else {
-        return;
+        return offset;
     };
-    let words = &words[lane..];
-    let offset = V::load(offsets);
     let (zero, one, range) = (V::splat(0), V::splat(1), V::splat(plan.range));
     let shift = 64 - plan.limb_bits;
     let shared = V::load(words);
@@ -168,13 +192,13 @@ fn draw<V: Vector>(plan: &Plan, words: &[u64], lane: usize, offsets: &mut [u64])
     let mut top = reached.sub(V::splat(2));
     let is_zero = top.less(zero);
     let mut noise = top;
-    let mut last = first.count() - 2;
+    let mut last = first.count - 2;
 
     let mut at = 1 + first.limbs;
     for digit in rest {
         top = outcome(digit, words, at, shift, tie);
         noise = noise.add(top.shl(digit.shift));
-        last = digit.count();
+        last = digit.count;
         at += digit.limbs;
     }
 
@@ -194,7 +218,7 @@ fn draw<V: Vector>(plan: &Plan, words: &[u64], lane: usize, offsets: &mut [u64])
         .unwrap_or(0);
     let free = V::load(&words[(1 + first.limbs) * LANES..]);
     let value = free.and(V::splat(value_mask)).min(range);
-    V::select(in_floor, value, noisy).store(offsets);
+    V::select(in_floor, value, noisy)
 }
 
 /// How many of the digit's thresholds the uniform number `(own words, tie)` has reached.
@@ -219,7 +243,7 @@ fn outcome_of<const LIMBS: usize, V: Vector>(
     for (limb, own) in own.iter_mut().enumerate() {
         *own = V::load(&words[(at + limb) * LANES..]).shr(shift);
     }
-    let mut reached = V::splat(digit.count() as u64);
+    let mut reached = V::splat(digit.count as u64);
     for threshold in digit.thresholds.chunks_exact(LIMBS + 1) {
         // From the last limb up: is (own, tie) below the threshold? The borrow of one limb is
         // subtracted from the next; limbs of 63 bits leave room for it.

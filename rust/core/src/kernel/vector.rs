@@ -22,6 +22,8 @@ pub(super) trait Vector: Copy {
     fn shr(self, bits: u32) -> Self;
     /// The smaller one, of unsigned words.
     fn min(self, other: Self) -> Self;
+    /// The larger one, of unsigned words.
+    fn max(self, other: Self) -> Self;
 
     /// Where `self < other`, for words whose difference fits 64 signed bits.
     fn less(self, other: Self) -> Self::Mask;
@@ -78,6 +80,12 @@ impl Vector for u64 {
     #[inline(always)]
     fn min(self, other: Self) -> Self {
         ct::min(self, other)
+    }
+
+    #[inline(always)]
+    fn max(self, other: Self) -> Self {
+        // One of the two is the smaller.
+        self ^ other ^ ct::min(self, other)
     }
 
     #[inline(always)]

@@ -1,0 +1,166 @@
+//! The seeds' linear sampler: step by step as the notes have it, exactly private, and in agreement
+//! with the kernel.
+#![allow(clippy::unwrap_used)]
+
+use geomdp_core::Rate;
+use geomdp_core::dyadic::decompose;
+use geomdp_core::law::{Law, within};
+use geomdp_core::linear::Linear;
+use geomdp_core::plan::Plan;
+use geomdp_core::tape::{Tape, Words};
+use num_bigint::{BigInt, BigUint};
+use proptest::prelude::*;
+
+/// Probability of the linear sampler's output `y` from `x`, over `2^bits`, from its two coins.
+struct LinearLaw {
+    magnitudes: Vec<BigUint>,
+    bits: u64,
+}
+
+/// A float in [0, 1] over `2^200`, exactly.
+fn over_200(x: f64) -> BigUint {
+    let (mantissa, exponent) = decompose(x).unwrap();
+    BigUint::from(mantissa) << u32::try_from(200 + exponent).unwrap()
+}
+
+impl LinearLaw {
+    fn of(linear: &Linear, range: usize) -> Self {
+        let one = BigUint::from(1u32) << 200u32;
+        let (zero, stop) = (over_200(linear.zero_prob()), over_200(linear.stop_prob()));
+        let go = &one - &stop;
+        let steps = range as u64;
+        // P(|noise| = t), each brought to 2^(200 (range + 1)).
+        let mut magnitudes = vec![&zero << (200 * steps)];
+        let mut going = &one - &zero;
+        for t in 1..=steps {
+            let here = if t < steps {
+                &going * &stop
+            } else {
+                &going << 200u32
+            };
+            magnitudes.push(here << (200 * (steps - t)));
+            going *= &go;
+        }
+        Self {
+            magnitudes,
+            bits: 200 * (steps + 1),
+        }
+    }
+
+    /// Over `2^(bits + 1)`, for the sign's half.
+    fn probability(&self, y: usize, x: usize) -> BigUint {
+        let range = self.magnitudes.len() - 1;
+        let side = |distance: Option<usize>, edge: bool| -> BigUint {
+            distance.map_or(BigUint::ZERO, |t| {
+                if edge {
+                    self.magnitudes[t..].iter().sum()
+                } else {
+                    self.magnitudes[t].clone()
+                }
+            })
+        };
+        side(y.checked_sub(x), y == range) + side(x.checked_sub(y), y == 0)
+    }
+}
+
+#[test]
+fn probabilities_add_up_and_the_loss_is_at_most_nominal() {
+    for epsilon in [1e-6, 0.001, 0.1, 0.5, 1.0, 3.0, 20.0] {
+        for range in [1usize, 2, 5, 20] {
+            let rate = Rate::from_epsilon(epsilon, 1).unwrap();
+            let law = LinearLaw::of(&Linear::new(&rate, range as u64).unwrap(), range);
+            for x in 0..range {
+                let sum: BigUint = (0..=range).map(|y| law.probability(y, x)).sum();
+                assert_eq!(sum, BigUint::from(1u32) << (law.bits + 1));
+                for y in 0..=range {
+                    let (p, q) = (law.probability(y, x), law.probability(y, x + 1));
+                    assert!(
+                        within(&p, &q, &rate) && within(&q, &p, &rate),
+                        "{epsilon} {range}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// Total variation between the two samplers' laws is below 2^-48: both are near the ideal one.
+#[test]
+fn agrees_with_the_kernel() {
+    for epsilon in [0.05, 0.5, 1.0, 3.0] {
+        for range in [1usize, 3, 10, 40] {
+            let rate = Rate::from_epsilon(epsilon, 1).unwrap();
+            let linear = LinearLaw::of(&Linear::new(&rate, range as u64).unwrap(), range);
+            let kernel = Law::of(&Plan::two_sided(&rate, range as u64).unwrap()).unwrap();
+            for x in 0..=range {
+                let mut distance = BigUint::ZERO;
+                for y in 0..=range {
+                    let p = BigInt::from(linear.probability(y, x) << kernel.bits());
+                    let q =
+                        BigInt::from(kernel.probability(y as u64, x as u64) << (linear.bits + 1));
+                    distance += (p - q).magnitude();
+                }
+                let bits = linear.bits + 1 + kernel.bits();
+                assert!(
+                    distance >> 1u32 < BigUint::from(1u32) << (bits - 48),
+                    "{epsilon} {range}"
+                );
+            }
+        }
+    }
+}
+
+/// Algorithm 2 of the notes, with its coins given.
+fn notes(zero: bool, minus: bool, coins: &[bool], range: i64, x: i64) -> i64 {
+    if zero {
+        return x;
+    }
+    let first = coins.iter().position(|&success| success);
+    let g = first.map_or(range, |failures| i64::try_from(failures).unwrap() + 1);
+    (if minus { x - g } else { x + g }).clamp(0, range)
+}
+
+#[test]
+fn every_pattern_of_coins() {
+    let rate = Rate::from_epsilon(0.7, 1).unwrap();
+    for range in 1..=6u32 {
+        let linear = Linear::new(&rate, range.into()).unwrap();
+        assert_eq!(linear.words().unwrap(), range as usize + 2);
+        for pattern in 0..1u32 << (range + 2) {
+            let bit = |i: u32| pattern >> i & 1 == 1;
+            let coins: Vec<bool> = (0..range).map(|i| bit(2 + i)).collect();
+            // A word of 0 is below every threshold, a word of ones below none.
+            let coin = |success: bool| if success { 0 } else { u64::MAX };
+            let mut words = vec![coin(bit(0)), u64::from(bit(1))];
+            words.extend(coins.iter().map(|&success| coin(success)));
+            for x in 0..=range {
+                let expected = notes(bit(0), bit(1), &coins, range.into(), x.into());
+                for enforce_constant_time in [false, true] {
+                    let y = linear.draw(x.into(), &words, enforce_constant_time);
+                    assert_eq!(i64::try_from(y).unwrap(), expected);
+                }
+            }
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn both_timings_give_the_same(key: [u8; 32], log_rate in -70i32..6, range in 1u64..300) {
+        let rate = Rate::from_epsilon(2f64.powi(log_rate), 1).unwrap();
+        let linear = Linear::new(&rate, range).unwrap();
+        let mut words = vec![0; linear.words().unwrap()];
+        Tape::from_key(&key).fill(&mut words).unwrap();
+        let offset = words[0] % (range + 1);
+        prop_assert_eq!(
+            linear.draw_constant_time(offset, &words),
+            linear.draw_variable_time(offset, &words)
+        );
+    }
+}
+
+#[test]
+fn a_range_of_nothing_is_refused() {
+    let rate = Rate::from_epsilon(1.0, 1).unwrap();
+    assert!(Linear::new(&rate, 0).is_err());
+}
