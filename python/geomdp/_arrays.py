@@ -10,7 +10,9 @@ Array: TypeAlias = NDArray[np.integer[Any]]
 #: Writes noise for the items of one contiguous array to another: (counts, out, interruptible).
 Noise: TypeAlias = Callable[[Array, Array, bool], None]
 
-_HINT = "give integers: an int, a numpy integer, an array of an integer dtype, or a sequence of ints"
+_HINT = (
+    "give integers: an int, a numpy integer, an array of an integer dtype, or a sequence of ints"
+)
 
 
 def as_array(counts: Any) -> Array:
@@ -22,6 +24,7 @@ def as_array(counts: Any) -> Array:
         If they are not integers.
     OverflowError
         If an int is beyond int64.
+
     """
     if isinstance(counts, np.ndarray):
         _refuse_masked("counts", counts)
@@ -33,7 +36,9 @@ def as_array(counts: Any) -> Array:
         return np.asarray(counts)
     if isinstance(counts, int) and not isinstance(counts, bool):
         return np.asarray(_int64([counts])[0])
-    if isinstance(counts, Sequence) and not isinstance(counts, str | bytes | bytearray | memoryview):
+    if isinstance(counts, Sequence) and not isinstance(
+        counts, str | bytes | bytearray | memoryview
+    ):
         items = np.array(counts, dtype=object)
         return np.array(_int64(items.ravel().tolist()), dtype=np.int64).reshape(items.shape)
     raise TypeError(f"counts of type {type(counts).__name__} are not accepted: {_HINT}")
@@ -51,6 +56,7 @@ def release(counts: Array, out: Any, noise: Noise) -> Array:
         If `out` is not an array of the dtype of the counts.
     ValueError
         If `out` is of another shape, read-only, or has items that share memory.
+
     """
     if out is not None:
         _check_out(counts, out)
@@ -87,7 +93,9 @@ def _int64(items: list[Any]) -> list[int]:
 
 def _refuse_masked(name: str, array: Any) -> None:
     if type(array) is not np.ndarray and isinstance(array, np.ma.MaskedArray):
-        raise TypeError(f"{name} is a masked array, which is not accepted: noise its data, or fill it")
+        raise TypeError(
+            f"{name} is a masked array, which is not accepted: noise its data, or fill it"
+        )
 
 
 def _check_out(counts: Array, out: Any) -> None:

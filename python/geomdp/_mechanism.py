@@ -51,6 +51,7 @@ class GeometricMechanism:
     True
     >>> mechanism.map(1)
     1.0
+
     """
 
     __slots__ = ("_bounds", "_core", "_epsilon", "_rate", "_scale", "_sensitivity")
@@ -86,6 +87,7 @@ class GeometricMechanism:
         ------
         TypeError, ValueError, OverflowError
             As in the class.
+
         """
         exact = _parameters.exact("scale", scale)
         self = cls.__new__(cls)
@@ -176,6 +178,7 @@ class GeometricMechanism:
         KeyboardInterrupt
             On Ctrl-C, with `out` untouched; but with a contiguous `out` of native byte order, only
             after it has been written completely.
+
         """
         if out is None:
             if type(counts) is int and -(2**63) <= counts < 2**63:
@@ -214,6 +217,7 @@ class GeometricMechanism:
             If `d_in` is not an integer.
         ValueError
             If `d_in` is negative.
+
         """
         return self._core.map(_parameters.at_least("d_in", d_in, 0))
 
@@ -239,6 +243,7 @@ class GeometricMechanism:
             If `tight` is asked for a larger range, or the scale is too large to be certified.
         OverflowError
             If the bounds are beyond the dtype.
+
         """
         if dtype is None:
             wide = self._bounds is not None and self._bounds[1] >= 2**63

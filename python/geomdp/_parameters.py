@@ -17,6 +17,7 @@ def exact(name: str, value: Any) -> Fraction:
         If it is of another type (a bool too).
     ValueError
         If it is negative, infinite or not a number.
+
     """
     accepted = isinstance(value, int | float | Fraction | np.integer | np.floating)
     # A long double holds more than a float does.
@@ -37,6 +38,7 @@ def integer(name: str, value: Any) -> int:
     ------
     TypeError
         If it is of another type; a bool or a whole float is.
+
     """
     if isinstance(value, int | np.integer) and not isinstance(value, bool):
         return operator.index(value)
@@ -52,6 +54,7 @@ def at_least(name: str, value: Any, least: int) -> int:
         If it is not an integer.
     ValueError
         If it is below `least`.
+
     """
     number = integer(name, value)
     if number < least:
@@ -66,6 +69,7 @@ def interval(bounds: Any) -> tuple[int, int] | None:
     ------
     TypeError
         If they are not None and not a pair of integers.
+
     """
     if bounds is None:
         return None

@@ -42,6 +42,7 @@ def sample_bernoulli(prob: float, size: Size | None = None) -> bool | NDArray[np
         If `prob` is not from 0 to 1.
     OSError
         If the operating system gives no random bytes.
+
     """
     bits = np.zeros(() if size is None else size, dtype=np.uint8)
     _core.sample_bernoulli(_probability(prob), bits.reshape(-1))
@@ -51,9 +52,7 @@ def sample_bernoulli(prob: float, size: Size | None = None) -> bool | NDArray[np
 @overload
 def sample_geometric(prob: float, size: None = None, trials: int | None = None) -> int: ...
 @overload
-def sample_geometric(
-    prob: float, size: Size, trials: int | None = None
-) -> NDArray[np.int64]: ...
+def sample_geometric(prob: float, size: Size, trials: int | None = None) -> NDArray[np.int64]: ...
 def sample_geometric(
     prob: float, size: Size | None = None, trials: int | None = None
 ) -> int | NDArray[np.int64]:
@@ -82,6 +81,7 @@ def sample_geometric(
         If `trials` is beyond int64.
     OSError
         If the operating system gives no random bytes.
+
     """
     probability = _probability(prob)
     if trials is None:
@@ -117,5 +117,6 @@ def sample_two_sided_geometric(
     ------
     TypeError, ValueError, OverflowError, OSError
         As :class:`GeometricMechanism` and its ``release`` do.
+
     """
     return GeometricMechanism.from_scale(scale, bounds).release(shift)

@@ -33,6 +33,7 @@ def release_not_private(
     ------
     TypeError, ValueError, OverflowError
         As ``mechanism.release`` does; ValueError also if the key is not 32 bytes.
+
     """
     if not isinstance(key, bytes) or len(key) != KEY_BYTES:
         raise ValueError(f"key is not accepted: give {KEY_BYTES} bytes")

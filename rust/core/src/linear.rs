@@ -30,10 +30,18 @@ impl Linear {
     /// The sampler of noise at `rate` for outputs in `0..=range`.
     ///
     /// # Errors
-    /// [`Error::Parameter`] if the range is 0.
+    /// [`Error::Parameter`] if the range is 0 or the rate below `2^-50`, where the rounding of a float64
+    /// could tell more than the noise hides.
     pub fn new(rate: &Rate, range: u64) -> Result<Self, Error> {
         if range == 0 {
             return Err(Error::parameter("range", range, "an integer of at least 1"));
+        }
+        if &(rate.num() << 50u32) < rate.den() {
+            return Err(Error::parameter(
+                "rate",
+                format!("{}/{}", rate.num(), rate.den()),
+                "at least 2**-50",
+            ));
         }
         let small = rate.den().bits().saturating_sub(rate.num().bits());
         let bits = small + 128;

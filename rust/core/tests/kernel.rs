@@ -1,6 +1,11 @@
 //! The kernel at full width against the slow model: at every threshold, in every type, on every
 //! back end, however the work is split.
-#![allow(clippy::unwrap_used)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::float_arithmetic
+)]
 
 mod common;
 

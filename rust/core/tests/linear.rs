@@ -65,7 +65,7 @@ impl LinearLaw {
 
 #[test]
 fn probabilities_add_up_and_the_loss_is_at_most_nominal() {
-    for epsilon in [1e-6, 0.001, 0.1, 0.5, 1.0, 3.0, 20.0] {
+    for epsilon in [2f64.powi(-50), 1e-6, 0.001, 0.1, 0.5, 1.0, 3.0, 20.0] {
         for range in [1usize, 2, 5, 20] {
             let rate = Rate::from_epsilon(epsilon, 1).unwrap();
             let law = LinearLaw::of(&Linear::new(&rate, range as u64).unwrap(), range);
@@ -146,7 +146,7 @@ fn every_pattern_of_coins() {
 
 proptest! {
     #[test]
-    fn both_timings_give_the_same(key: [u8; 32], log_rate in -70i32..6, range in 1u64..300) {
+    fn both_timings_give_the_same(key: [u8; 32], log_rate in -50i32..6, range in 1u64..300) {
         let rate = Rate::from_epsilon(2f64.powi(log_rate), 1).unwrap();
         let linear = Linear::new(&rate, range).unwrap();
         let mut words = vec![0; linear.words().unwrap()];
@@ -160,7 +160,10 @@ proptest! {
 }
 
 #[test]
-fn a_range_of_nothing_is_refused() {
+fn a_range_of_nothing_and_a_tiny_rate_are_refused() {
     let rate = Rate::from_epsilon(1.0, 1).unwrap();
     assert!(Linear::new(&rate, 0).is_err());
+    // See theorem 4 of docs/proofs.md.
+    let tiny = Rate::from_epsilon(2f64.powi(-50).next_down(), 1).unwrap();
+    assert!(Linear::new(&tiny, 1).is_err());
 }

@@ -5,6 +5,7 @@ mod arrays;
 mod certificate;
 
 use geomdp_core::bernoulli::Bernoulli;
+use geomdp_core::kernel::Backend;
 use geomdp_core::plan::Plan;
 use geomdp_core::tape::Tape;
 use geomdp_core::{Error, Rate};
@@ -166,8 +167,14 @@ fn sample_bernoulli(py: Python<'_>, prob: f64, out: &Bound<'_, PyAny>) -> PyResu
     arrays::fill(py, out, |bits| bit.fill(&mut tape, bits))
 }
 
+/// The kernel back end that this processor runs.
+#[pyfunction]
+fn backend() -> String {
+    format!("{:?}", Backend::best()).to_lowercase()
+}
+
 #[pymodule]
 mod _core {
     #[pymodule_export]
-    use super::{Mechanism, release_not_private, sample_bernoulli, sample_geometric};
+    use super::{Mechanism, backend, release_not_private, sample_bernoulli, sample_geometric};
 }

@@ -1,5 +1,5 @@
 //! What the integration tests share: a slow, obvious model of the draw.
-#![allow(dead_code, clippy::unwrap_used)]
+#![allow(dead_code, clippy::unwrap_used, clippy::cast_possible_truncation)]
 
 use geomdp_core::kernel::LANES;
 use geomdp_core::plan::Plan;

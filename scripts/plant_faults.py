@@ -1,0 +1,177 @@
+"""Plant faults in a copy of the tree, one at a time; a named test must catch each: `make faults`.
+
+A fault that no test notices would mean that a promise is not being checked.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+CORE = Path("rust/core/src")
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A change to one line, and the test that must fail for it."""
+
+    name: str
+    file: Path
+    old: str
+    new: str
+    test: str
+
+
+FAULTS = [
+    Fault(
+        "a threshold is two units too high",
+        CORE / "plan.rs",
+        "cut.round(places).ok_or(Error::Precision)?",
+        "cut.round(places).ok_or(Error::Precision)? + 2u32",
+        "tests/test_certificate.py",
+    ),
+    Fault(
+        "the floor has half the mass that it needs",
+        CORE / "plan.rs",
+        "let floor = need.div_ceil(",
+        "let floor = (need >> 1u32).div_ceil(",
+        "tests/test_certificate.py",
+    ),
+    Fault(
+        "the rate is not slackened for the low digits",
+        CORE / "plan.rs",
+        "if self.limbs == 1 {",
+        "if self.limbs <= 3 {",
+        "tests/test_certificate.py",
+    ),
+    Fault(
+        "every release uses the same key",
+        CORE / "tape.rs",
+        "Ok(Self::from_key(&key))",
+        "Ok(Self::from_key(&[7; 32]))",
+        "tests/test_fresh.py",
+    ),
+    Fault(
+        "every tape has the same key",
+        CORE / "tape.rs",
+        "Ok(Self::from_key(&key))",
+        "Ok(Self::from_key(&[7; 32]))",
+        "--test tape",
+    ),
+    Fault(
+        "the tie-break is dropped",
+        CORE / "kernel/mod.rs",
+        "tie.less(V::splat(threshold[LIMBS]))",
+        "tie.less(V::splat(0))",
+        "--test kernel",
+    ),
+    Fault(
+        "the tie-break is off by one",
+        CORE / "kernel/mod.rs",
+        "tie.less(V::splat(threshold[LIMBS]))",
+        "tie.less(V::splat(threshold[LIMBS] + 1))",
+        "--test exhaustive",
+    ),
+    Fault(
+        "counts below the lower bound are not clamped",
+        CORE / "kernel/mod.rs",
+        "V::load(keys).max(base).sub(base)",
+        "V::load(keys).sub(base)",
+        "--test kernel",
+    ),
+    Fault(
+        "noise below the lower bound wraps",
+        CORE / "kernel/mod.rs",
+        "offset.sub(magnitude.min(offset))",
+        "offset.sub(magnitude)",
+        "--test kernel",
+    ),
+    Fault(
+        "the floor's slot is ignored",
+        CORE / "kernel/mod.rs",
+        "V::select(in_floor, value, noisy)",
+        "V::select(in_floor, noisy, noisy)",
+        "--test exhaustive",
+    ),
+    Fault(
+        "the sign is never drawn",
+        CORE / "kernel/mod.rs",
+        "zero.less(shared.and(V::splat(plan.sign_mask)))",
+        "zero.less(shared.and(V::splat(0)))",
+        "--test exhaustive",
+    ),
+    Fault(
+        "the error of the draw is taken for ten times smaller",
+        CORE / "plan.rs",
+        "let eta = high * digits * (digits + 3) / 2 + 4;",
+        "let eta = (high * digits * (digits + 3) / 2 + 4) / 10;",
+        "--lib",
+    ),
+    Fault(
+        "the privacy map rounds down",
+        CORE / "privacy.rs",
+        "rate.den(), Round::Up",
+        "rate.den(), Round::Down",
+        "--lib",
+    ),
+    Fault(
+        "the linear sampler's probabilities err on the other side",
+        CORE / "linear.rs",
+        "to_f64(gap.lo(), &one, Round::Down)",
+        "to_f64(gap.hi(), &one, Round::Up)",
+        "--test linear",
+    ),
+]
+
+
+def fails(tree: Path, test: str) -> bool:
+    """Return whether a test fails on this tree; raise if it does not even build."""
+    environment = os.environ | {"CARGO_TARGET_DIR": str(ROOT / "target" / "faults")}
+    if test.startswith("--"):
+        build = ["cargo", "test", "--quiet", "--locked", "-p", "geomdp-core", *test.split()]
+        subprocess.run([*build, "--no-run"], cwd=tree, env=environment, check=True)
+        return subprocess.run(build, cwd=tree, env=environment, capture_output=True).returncode != 0
+    site = tree / "site"
+    shutil.rmtree(site, ignore_errors=True)
+    python = ROOT / ".venv" / "bin" / "python"
+    install = [python, "-m", "pip", "install", "--quiet", "--no-deps", "--target", site, "."]
+    subprocess.run(install, cwd=tree, env=environment, check=True)
+    run = [python, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", test]
+    environment["PYTHONPATH"] = str(site)
+    result = subprocess.run(run, cwd=tree, env=environment, capture_output=True, text=True)
+    if result.returncode not in (0, 1):
+        raise RuntimeError(f"{test} did not run:\n{result.stdout}{result.stderr}")
+    return result.returncode == 1
+
+
+def main() -> int:
+    with tempfile.TemporaryDirectory() as directory:
+        tree = Path(directory) / "tree"
+        ignore = shutil.ignore_patterns(".git", ".venv", "target", "dist", "*.so", "__pycache__")
+        shutil.copytree(ROOT, tree, ignore=ignore)
+        missed = []
+        for test in sorted({fault.test for fault in FAULTS}):
+            if fails(tree, test):
+                print(f"{test} fails without any fault")
+                return 1
+        for fault in FAULTS:
+            file = tree / fault.file
+            text = file.read_text()
+            if text.count(fault.old) != 1:
+                print(f"{fault.name}: its line is not in {fault.file} once")
+                return 1
+            file.write_text(text.replace(fault.old, fault.new))
+            caught = fails(tree, fault.test)
+            file.write_text(text)
+            print(f"{'caught' if caught else 'MISSED':>7}  {fault.name}: {fault.test}", flush=True)
+            if not caught:
+                missed.append(fault.name)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

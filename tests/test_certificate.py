@@ -1,0 +1,129 @@
+"""Certificates of the library through the stand-alone verifier, which shares no code with it."""
+
+import dataclasses
+import json
+import math
+import pickle
+import random
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from geomdp import Certificate, GeometricMechanism
+from verifier.verify import VerificationError, verify
+
+RATES = [
+    Fraction(1, 2**64),
+    Fraction(1, 2**40) + Fraction(1, 2**90),
+    Fraction(1, 10**9),
+    *(Fraction(x) for x in (1e-6, 1e-4, 0.001, 0.01, 0.05, 0.1, 1 / 3, 0.5, math.log(2))),
+    *(Fraction(x) for x in (1, 1.5, 2, math.pi, 5, 10, 20, 50, 100, 300, 700)),
+]
+RANGES = [
+    *(1, 2, 3, 4, 5, 7, 8, 10, 16, 50, 100, 255, 1000, 4526, 2**16 - 1, 10**6),
+    *(2**31, 2**32 - 1, 2**40 + 1, 2**53, 10**18, 2**63 - 1, 2**63, 2**64 - 2, 2**64 - 1),
+]
+
+
+def certificate(rate: Fraction, top: int, **options: Any) -> Certificate:
+    return GeometricMechanism(rate, bounds=(0, top)).certificate(**options)
+
+
+def test_grid_of_rates_and_ranges() -> None:
+    # Thresholds, errors, floor and inequalities, each derived anew with Arb.
+    shapes = set()
+    for rate in RATES:
+        for top in RANGES:
+            found = certificate(rate, top)
+            report = verify(found.to_json())
+            assert report.worst_threshold_error <= 0.51
+            assert report.total_variation <= found.total_variation <= 2**-50
+            shapes.add(tuple(sorted({digit.limbs for digit in found.digits})))
+    assert len(RATES) * len(RANGES) >= 500
+    # One, two and three words for a digit, and low digits below high ones.
+    assert {(1,), (2,), (3,), (1, 2)} <= shapes
+
+
+def test_random_rates_and_ranges() -> None:
+    rng = random.Random(1)
+    for _ in range(300):
+        rate = Fraction(math.exp(rng.uniform(math.log(2**-64), math.log(700))))
+        verify(certificate(rate, rng.randrange(1, 2 ** rng.randrange(1, 65))).to_json())
+
+
+@pytest.mark.parametrize("rate", [0.001, 0.1, 0.5, 1.0, 3.0, 20.0])
+@pytest.mark.parametrize("top", [1, 2, 3, 5, 30, 64, 300, 2000])
+def test_tight_epsilon(rate: float, top: int) -> None:
+    found = certificate(Fraction(rate), top, tight=True)
+    report = verify(found.to_json())
+    assert report.tight_epsilon == found.tight_epsilon
+    assert found.tight_epsilon is not None
+    assert found.tight_epsilon <= rate
+
+
+def test_tight_epsilon_of_a_large_range_is_refused() -> None:
+    with pytest.raises(ValueError, match="100000"):
+        certificate(Fraction(1), 10**5 + 1, tight=True)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "uint32", "int64", "uint64"])
+def test_every_dtype_without_bounds(dtype: str) -> None:
+    found = GeometricMechanism(0.1).certificate(dtype)
+    assert found.range == 2 ** (8 * np.dtype(dtype).itemsize) - 1
+    verify(found.to_json())
+
+
+def test_default_dtype() -> None:
+    assert GeometricMechanism(1.0).certificate().range == 2**64 - 1
+    assert certificate(Fraction(1), 2**64 - 1).range == 2**64 - 1
+    assert GeometricMechanism(1.0, bounds=(-5, 5)).certificate(np.int8).range == 10
+
+
+def test_no_noise() -> None:
+    one_output = GeometricMechanism(1.0, bounds=(7, 7)).certificate(tight=True)
+    assert one_output.tight_epsilon == 0
+    no_privacy = GeometricMechanism.from_scale(0, (0, 9)).certificate()
+    assert no_privacy.rate is None
+    assert no_privacy.digits == ()
+    with pytest.raises(VerificationError, match="no privacy"):
+        verify(no_privacy.to_json())
+    assert "no noise" in str(no_privacy)
+
+
+def test_a_damaged_certificate_is_refused() -> None:
+    # That the verifier can say no to the library, not only to its own test data.
+    original = json.loads(certificate(Fraction(1), 1000).to_json())
+    verify(original)
+    for path, change in [
+        (("digits", 1, "thresholds", 0), lambda t: hex(int(t, 16) + 2)),
+        (("floor", "num"), lambda t: hex(int(t, 16) - 1)),
+        (("eta", "num"), lambda t: hex(int(t, 16) - 1)),
+        (("floor", "value_bits"), lambda bits: bits - 1),
+        (("rate",), lambda _: "999/1000"),
+        (("range",), lambda _: "100000000"),
+    ]:
+        damaged = json.loads(json.dumps(original))
+        place = damaged
+        for key in path[:-1]:
+            place = place[key]
+        place[path[-1]] = change(place[path[-1]])
+        with pytest.raises(VerificationError):
+            verify(damaged)
+
+
+def test_frozen_and_picklable() -> None:
+    found = certificate(Fraction(1), 10)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        found.range = 3  # type: ignore[misc]
+    assert pickle.loads(pickle.dumps(found)) == found
+    assert "rate 1" in str(found)
+
+
+def test_bad_dtypes_are_refused() -> None:
+    mechanism = GeometricMechanism(1.0, bounds=(0, 300))
+    with pytest.raises(TypeError, match="float64"):
+        mechanism.certificate("float64")
+    with pytest.raises(OverflowError, match="bounds"):
+        mechanism.certificate("uint8")

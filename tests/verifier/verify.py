@@ -1,0 +1,516 @@
+"""Stand-alone verifier of geomdp privacy certificates.
+
+It shares no code with the library: every statement is recomputed from the certificate's own
+numbers, real numbers as balls (python-flint's arb), all others exactly. A comparison of balls
+is true only if it is certain, so whatever stays undecided is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+
+from flint import arb, ctx, fmpq
+
+FORMAT = "geomdp-certificate-1"
+LIMB_BITS = 63
+MAX_LIMBS = 64  # far above any use; keeps a hostile certificate from asking for huge numbers
+MAX_BITS = LIMB_BITS * (MAX_LIMBS + 1)
+TIGHT_RANGE = 2000  # largest range whose exact law is recomputed unasked
+BRUTE_RANGE = 64  # largest range whose whole output matrix is compared as well
+
+
+class VerificationError(ValueError):
+    """A certificate is malformed, or one of its statements could not be established."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was established; floats are rounded to the safe side."""
+
+    rate: Fraction | None
+    range: int
+    worst_threshold_error: float  # in units of 2^-K, of the thresholds less than 2^K - 1
+    floor_slack_log2: float  # log2 of the right over the left side of inequality (ii)
+    total_variation: float
+    tight_epsilon: float | None  # None if it was not checked
+
+
+@dataclass(frozen=True)
+class Digit:
+    weight: int
+    limbs: int
+    thresholds: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Certificate:
+    rate: Fraction
+    sampled_rate: Fraction
+    range: int
+    word: int  # bits of a limb
+    digits: tuple[Digit, ...]
+    words_per_draw: int
+    eta: tuple[int, int]  # numerator, binary digits after the point
+    delta: Fraction
+    floor: tuple[int, int]
+    value_bits: int
+    total_variation: float
+    tight_epsilon: float | None
+
+    def bits(self, j: int) -> int:
+        """K_j, the bits of digit j's uniform integer."""
+        return self.word * (self.digits[j].limbs + 1)
+
+    def radix(self, j: int) -> int:
+        # Digit 0's first two thresholds bound the floor's slot and m = 0.
+        return len(self.digits[j].thresholds) + (1 if j > 0 else -1)
+
+    @property
+    def top(self) -> int:
+        return len(self.digits) - 1
+
+    @property
+    def low(self) -> list[int]:
+        """The digits with fewer limbs than the top one; all the others are high."""
+        return [j for j, d in enumerate(self.digits) if d.limbs < self.digits[-1].limbs]
+
+    @property
+    def floor_mass(self) -> Fraction:
+        return Fraction(self.floor[0], 1 << self.floor[1])
+
+
+def _require(holds: bool, statement: str) -> None:
+    if not holds:
+        raise VerificationError(statement)
+
+
+def _real(value: Fraction) -> arb:
+    return arb(fmpq(value.numerator, value.denominator))
+
+
+def _float_above(value: arb) -> float:
+    nearest = float(value.upper())
+    return nearest if arb(nearest) >= value else math.nextafter(nearest, math.inf)
+
+
+# ---------------------------------------------------------------------------- reading
+
+
+def _table(value: object, name: str) -> dict[str, object]:
+    if not isinstance(value, dict):
+        raise VerificationError(f"{name}: not an object")
+    return value
+
+
+def _list(value: object, name: str) -> list[object]:
+    if not isinstance(value, list):
+        raise VerificationError(f"{name}: not a list")
+    return value
+
+
+def _integer(value: object, name: str) -> int:
+    """An exact integer of any size: a string, decimal or hexadecimal."""
+    if not isinstance(value, str) or len(value) > 4096:
+        raise VerificationError(f"{name}: not an integer in a string")
+    if re.fullmatch(r"0x[0-9a-fA-F]+|0|[1-9][0-9]*", value) is None:
+        raise VerificationError(f"{name}: not a nonnegative integer")
+    return int(value, 0)
+
+
+def _fraction(value: object, name: str) -> Fraction:
+    if not isinstance(value, str):
+        raise VerificationError(f"{name}: not a fraction in a string")
+    num, _, den = value.partition("/")
+    numerator, denominator = _integer(num, name), _integer(den, name)
+    _require(denominator > 0, f"{name}: its denominator is zero")
+    return Fraction(numerator, denominator)
+
+
+def _count(value: object, name: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MAX_BITS:
+        raise VerificationError(f"{name}: not an integer in 0..{MAX_BITS}")
+    return value
+
+
+def _number(value: object, name: str) -> float:
+    finite = isinstance(value, float | int) and 0 <= value <= sys.float_info.max
+    if not isinstance(value, float | int) or isinstance(value, bool) or not finite:
+        raise VerificationError(f"{name}: not a finite nonnegative number")
+    return float(value)
+
+
+def _dyadic(value: object, name: str) -> tuple[int, int]:
+    table = _table(value, name)
+    return _integer(table.get("num"), f"{name}.num"), _count(table.get("bits"), f"{name}.bits")
+
+
+def _digit(value: object, name: str) -> Digit:
+    table = _table(value, name)
+    thresholds = _list(table.get("thresholds"), f"{name}: thresholds")
+    return Digit(
+        weight=_integer(table.get("weight"), f"{name}: weight"),
+        limbs=_count(table.get("limbs"), f"{name}: limbs"),
+        thresholds=tuple(
+            _integer(t, f"{name}: threshold {n}") for n, t in enumerate(thresholds, 1)
+        ),
+    )
+
+
+def _distinct_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    table = dict(pairs)
+    _require(len(table) == len(pairs), "a key is given twice")
+    return table
+
+
+def _load(certificate: dict[str, object] | str) -> dict[str, object]:
+    loaded: object = certificate
+    if isinstance(certificate, str):
+        try:
+            loaded = json.loads(certificate, object_pairs_hook=_distinct_keys)
+        except (ValueError, RecursionError) as error:
+            raise VerificationError(f"format: not plain JSON ({error})") from error
+    table = _table(loaded, "certificate")
+    _require(table.get("format") == FORMAT, f"format: not {FORMAT}")
+    return table
+
+
+def _parse(table: dict[str, object]) -> Certificate:
+    floor = _table(table.get("floor"), "floor")
+    tight = table.get("tight_epsilon")
+    delta_num, delta_bits = _dyadic(table.get("delta"), "delta")
+    return Certificate(
+        rate=_fraction(table.get("rate"), "rate"),
+        sampled_rate=_fraction(table.get("sampled_rate"), "sampled_rate"),
+        range=_integer(table.get("range"), "range"),
+        word=_count(table.get("limb_bits"), "limb_bits"),
+        digits=tuple(
+            _digit(d, f"digit {j}") for j, d in enumerate(_list(table.get("digits"), "digits"))
+        ),
+        words_per_draw=_count(table.get("words_per_draw"), "words_per_draw"),
+        eta=_dyadic(table.get("eta"), "eta"),
+        delta=Fraction(delta_num, 1 << delta_bits),
+        floor=_dyadic(floor, "floor"),
+        value_bits=_count(floor.get("value_bits"), "floor.value_bits"),
+        total_variation=_number(table.get("total_variation"), "total_variation"),
+        tight_epsilon=None if tight is None else _number(tight, "tight_epsilon"),
+    )
+
+
+# ---------------------------------------------------------------------------- statements
+
+
+def _check_structure(c: Certificate) -> None:
+    _require(c.range > 0, "range: noise is drawn for a range of 0")
+    _require(c.rate > 0, "rate: not positive")
+    _require(0 < c.sampled_rate <= c.rate, "sampled_rate: not in (0, rate]")
+    weight = 1
+    for j, digit in enumerate(c.digits):
+        limbs, limit = digit.limbs, 1 << c.bits(j)
+        _require(1 <= limbs <= MAX_LIMBS, f"digit {j}: limbs not in 1..{MAX_LIMBS}")
+        _require(j == 0 or c.digits[j - 1].limbs <= limbs, f"digit {j}: limbs decrease")
+        _require(j not in c.low or limbs == 1, f"digit {j}: limbs of a low digit are not 1")
+        _require(j > 0 or len(digit.thresholds) >= 2, "digit 0: fewer than two thresholds")
+        _require(digit.weight == weight, f"digit {j}: weight is not the radices below multiplied")
+        # Only the top digit's radix may be other than a power of two.
+        radix = c.radix(j)
+        _require(j == c.top or radix.bit_count() == 1, f"digit {j}: radix not a power of two")
+        weight *= radix
+        ascending = all(a <= b for a, b in pairwise(digit.thresholds))
+        _require(ascending, f"digit {j}: thresholds do not ascend")
+        _require(all(t < limit for t in digit.thresholds), f"digit {j}: a threshold is not < 2^K")
+    own = [digit.limbs for digit in c.digits]
+    _require(
+        c.words_per_draw == 1 + max(sum(own), own[0] + 1),
+        "words_per_draw: not 1 + max(sum of the limbs, limbs of digit 0 + 1)",
+    )
+    _require(c.floor[1] == c.bits(0), "floor: bits are not those of digit 0")
+    _require(c.floor[0] == c.digits[0].thresholds[0], "floor: not digit 0's first threshold")
+    # The second bound follows from the mean criterion; here it keeps 2^k small.
+    _require(c.range >> c.value_bits == 0, "value_bits: 2^value_bits does not exceed the range")
+    _require(c.value_bits <= c.floor[1], "value_bits: more than the floor's bits")
+
+
+def _one_minus_power(c: Certificate, exponent: int) -> arb:
+    """1 - a^exponent for a = exp(-sampled_rate), without cancellation."""
+    return -(-_real(c.sampled_rate) * exponent).expm1()
+
+
+def _zero_mass(c: Certificate) -> arb:
+    """P0 = (1-a)/(1+a), the probability that the noise is 0."""
+    return (_real(c.sampled_rate) / 2).tanh()
+
+
+def _ideal_thresholds(c: Certificate, j: int) -> list[arb]:
+    weight, radix = c.digits[j].weight, c.radix(j)
+    # The geometric sums' common factor 1 - a^B cancels from the cuts of a lower digit.
+    scale = arb(1) if j == c.top else _one_minus_power(c, radix * weight)
+    cuts = [_one_minus_power(c, k * weight) / scale for k in range(1, radix)]
+    if j > 0:
+        return cuts
+    g, zero = _real(c.floor_mass), _zero_mass(c)
+    return [g] + [g + (1 - g) * (zero + (1 - zero) * cut) for cut in [arb(0), *cuts]]
+
+
+def _check_thresholds(c: Certificate) -> float:
+    worst = 0.0
+    for j, digit in enumerate(c.digits):
+        limit = 1 << c.bits(j)
+        for n, (stored, ideal) in enumerate(
+            zip(digit.thresholds, _ideal_thresholds(c, j), strict=True), 1
+        ):
+            scaled = ideal * limit
+            # No ideal threshold exceeds 1, even where a ball around it does.
+            clipped = stored == limit - 1
+            close = stored - 1 <= scaled and (clipped or scaled <= stored + 1)
+            _require(close, f"digit {j}: threshold {n} is more than one unit off")
+            if not clipped:
+                worst = max(worst, _float_above(abs(scaled - stored)))
+    return worst
+
+
+def _check_reach(c: Certificate) -> None:
+    farthest = (c.radix(c.top) - 1) * c.digits[-1].weight
+    negligible = _real(c.sampled_rate) * farthest >= (c.bits(c.top) + 2) * arb.const_log2()
+    _require(farthest >= c.range - 1 or negligible, "reach: the top digit's is too short")
+
+
+def _check_eta(c: Certificate) -> None:
+    d = len(c.digits)
+    h = d - len(c.low)
+    _require(c.eta[1] == c.bits(c.top), "eta: bits are not the top digit's")
+    _require(c.eta[0] == h * d * (d + 3) // 2 + 4, "eta: not (h d (d+3)/2 + 4) units")
+
+
+def _least_value_mass(c: Certificate, j: int) -> arb:
+    """The least ideal probability of one value of a digit that is not the top one."""
+    weight, radix = c.digits[j].weight, c.radix(j)
+    rarest = (-_real(c.sampled_rate) * ((radix - 1) * weight)).exp()
+    rarest *= _one_minus_power(c, weight) / _one_minus_power(c, radix * weight)
+    if j > 0:
+        return rarest
+    zero = _zero_mass(c)
+    return (1 - _real(c.floor_mass)) * zero.min((1 - zero) * rarest)
+
+
+def _least_delta(c: Certificate) -> Fraction:
+    exponents = []
+    for j in c.low:
+        mass = _least_value_mass(c, j)
+        # 2^(w-2) bounds the sum below, so a larger exponent could not pass anyway.
+        e = next((e for e in range(c.word) if mass * 2**e >= 1), None)
+        if e is None:
+            raise VerificationError(f"delta: a value of low digit {j} is too rare")
+        exponents.append(e)
+    _require(
+        not exponents or sum(2**e for e in exponents) < 2 ** (c.word - 2),
+        "delta: the low digits' values are too rare together",
+    )
+    pairs = sum(2 ** (3 + e + f) for i, e in enumerate(exponents) for f in exponents[:i])
+    return Fraction(sum(2 ** (1 + e) for e in exponents) + pairs, 1 << (2 * c.word))
+
+
+def _check_delta(c: Certificate) -> None:
+    _require(c.delta >= _least_delta(c), "delta: less than the low digits' relative error")
+    _require(c.delta <= Fraction(1, 4), "delta: more than 1/4")
+    _require(
+        3 * c.delta <= c.rate - c.sampled_rate, "delta: 3 delta exceeds rate - sampled_rate (i)"
+    )
+
+
+def _check_floor(c: Certificate) -> float:
+    """Inequality (ii); returns a lower bound of its slack."""
+    half = (_real(c.rate) / 2).tanh()
+    eta = arb(c.eta[0]) * arb(2) ** -c.eta[1]
+    slack = _real(c.floor_mass / (1 << c.value_bits)) * half / eta
+    _require(slack >= 1, "floor: eta exceeds g 2^-k tanh(rate/2) (ii)")
+    mean = c.floor_mass * (1 << c.value_bits)
+    _require(mean <= Fraction(1, 1 << 20), "floor: g 2^k exceeds 2^-20 (mean)")
+    log2 = slack.log() / arb.const_log2()
+    return max(0.0, -_float_above(-log2))
+
+
+def _check_total_variation(c: Certificate) -> float:
+    bound = c.floor_mass * 3 / 2 + c.delta + 1 - c.sampled_rate / c.rate
+    _require(bound <= Fraction(1, 1 << 50), "total_variation: the bound exceeds 2^-50")
+    stated = Fraction(c.total_variation)
+    _require(stated >= bound, "total_variation: stated is less than the bound")
+    _require(stated <= Fraction(1, 1 << 50), "total_variation: stated exceeds 2^-50")
+    return _float_above(_real(bound))
+
+
+# ---------------------------------------------------------------------------- exact law
+
+
+def _count_masses(digit: Digit, word: int, start: int, end: int) -> list[int]:
+    """By count: the pairs (own bits, shared word in start..end-1) which give that count."""
+    low, size = (1 << word) - 1, end - start
+    below = [size * (t >> word) + min(max((t & low) - start, 0), size) for t in digit.thresholds]
+    return [b - a for a, b in pairwise([0, *below, size << (word * digit.limbs)])]
+
+
+def exact_law(digits: Sequence[Digit], word: int, reach: int) -> tuple[list[int], int, int]:
+    """The law of m: masses of 0..reach-1, of all beyond, and of the floor's slot.
+
+    The last element of the list is the mass beyond. The total is 2^(word*(1 + sum of limbs)).
+    """
+    # Where the other digits' counts do not depend on the shared word, the law is linear in
+    # the remaining digit's, which may hence be summed over: choose the one with most cuts.
+    summed = max(range(len(digits)), key=lambda j: len(digits[j].thresholds))
+    cuts = {0, 1 << word}
+    for j, digit in enumerate(digits):
+        if j != summed:
+            cuts.update(t & ((1 << word) - 1) for t in digit.thresholds)
+    law, floor, total = [0] * reach, 0, 0
+    for start, end in pairwise(sorted(cuts)):
+        masses = [
+            _count_masses(digit, word, start, end if j == summed else start + 1)
+            for j, digit in enumerate(digits)
+        ]
+        others = math.prod(sum(mass) for mass in masses[1:])
+        total += sum(masses[0]) * others
+        floor += masses[0][0] * others
+        law[0] += masses[0][1] * others
+        masses[0] = masses[0][2:]
+        masses[-1] = masses[-1][:-1]  # the top digit's last value saturates
+        joint = [1]  # by G, for the digits so far: every G below their radices' product
+        for digit, mass in zip(digits, masses, strict=True):
+            near = mass[: -(-reach // digit.weight)]
+            joint = [q * p for q in near for p in joint][: reach - 1]
+        for g, mass_g in enumerate(joint):
+            law[g + 1] += mass_g
+    return [*law, total - floor - sum(law)], floor, total
+
+
+def worst_ratio(law: Sequence[int], floor: int, value_bits: int) -> Fraction:
+    """The largest ratio of an output's probabilities from neighbouring offsets."""
+    last = len(law) - 1
+    # An inner output y depends on |x-y| alone: 0 both signs give, any other distance one.
+    inner = [((law[0] << 1) << value_bits) + 2 * floor]
+    inner += [(mass << value_bits) + 2 * floor for mass in law[1:last]]
+    # An end at distance t collects all m >= t of one sign; at t = 0 also m = 0 of the other.
+    tails = [0]
+    for mass in reversed(law):
+        tails.append(tails[-1] + mass)
+    tails = tails[:0:-1]
+    tails[0] += law[0]
+    ends = [
+        [(tail << value_bits) + 2 * floor * slots for tail in tails]
+        for slots in (1, (1 << value_bits) - last)
+    ]
+    sides = inner if last > 1 else []
+    return max(Fraction(max(a, b), min(a, b)) for row in (sides, *ends) for a, b in pairwise(row))
+
+
+def brute_ratio(law: Sequence[int], floor: int, value_bits: int) -> Fraction:
+    """The same from the definition, by the whole matrix of outputs."""
+    last = len(law) - 1
+    slots = [1] * last + [(1 << value_bits) - last]
+    rows = []
+    for x in range(last + 1):
+        row = [2 * floor * s for s in slots]
+        for m, mass in enumerate(law):
+            row[min(x + m, last)] += mass << value_bits
+            row[max(x - m, 0)] += mass << value_bits
+        rows.append(row)
+    return max(
+        Fraction(max(p, q), min(p, q))
+        for row, following in pairwise(rows)
+        for p, q in zip(row, following, strict=True)
+    )
+
+
+def _check_tight(c: Certificate) -> float:
+    law, floor, total = exact_law(c.digits, c.word, c.range)
+    _require(Fraction(floor, total) == c.floor_mass, "tight_epsilon: the law's floor differs")
+    ratio = worst_ratio(law, floor, c.value_bits)
+    if c.range <= BRUTE_RANGE:
+        agrees = ratio == brute_ratio(law, floor, c.value_bits)
+        _require(agrees, "tight_epsilon: the two ways to the worst ratio disagree")
+    epsilon = _real(ratio).log()
+    _require(epsilon <= _real(c.rate), "tight_epsilon: the exact law's exceeds the rate")
+    if c.tight_epsilon is None:
+        return _float_above(epsilon)
+    _require(arb(c.tight_epsilon) >= epsilon, "tight_epsilon: stated is less than the exact")
+    below = math.nextafter(c.tight_epsilon, -math.inf)
+    _require(epsilon > arb(below), "tight_epsilon: stated is not the least float above")
+    return c.tight_epsilon
+
+
+# ---------------------------------------------------------------------------- entry points
+
+
+def _trivial(table: dict[str, object]) -> Report | None:
+    """The report on a mechanism without noise; None if there is noise."""
+    span, rate, digits = table.get("range"), table.get("rate"), table.get("digits")
+    constant = digits == [] and _integer(span, "range") == 0
+    if rate is None and not constant:
+        raise VerificationError("rate: no privacy is claimed")
+    if digits != []:
+        return None
+    _require(constant, "digits: no noise is drawn for a positive range")
+    for key in ("sampled_rate", "eta", "delta", "floor", "total_variation", "tight_epsilon"):
+        _require(table.get(key) is None, f"{key}: stated for a mechanism without noise")
+    known = None if rate is None else _fraction(rate, "rate")
+    return Report(known, 0, 0.0, math.inf, 0.0, None)
+
+
+def verify(certificate: dict[str, object] | str, tight: bool | None = None) -> Report:
+    """Verify a certificate, given as JSON text or as what that decodes to.
+
+    tight: recompute the exact law and its epsilon (True), do not (False), or do if the
+    certificate states it and the range is at most 2000 (None).
+    """
+    table = _load(certificate)
+    trivial = _trivial(table)
+    if trivial is not None:
+        return trivial
+    c = _parse(table)
+    _require(c.word == LIMB_BITS, f"limb_bits: not {LIMB_BITS}")
+    _check_structure(c)
+    # Thresholds need K digits after the point; small rates need their leading zeros as well.
+    with ctx.workprec(1024 + 2 * c.bits(c.top) + c.rate.denominator.bit_length()):
+        worst = _check_thresholds(c)
+        _check_reach(c)
+        _check_eta(c)
+        _check_delta(c)
+        slack = _check_floor(c)
+        bound = _check_total_variation(c)
+        if tight is None:
+            tight = c.tight_epsilon is not None and c.range <= TIGHT_RANGE
+        epsilon = _check_tight(c) if tight else None
+    return Report(c.rate, c.range, worst, slack, bound, epsilon)
+
+
+def main(paths: Sequence[str]) -> int:
+    if not paths:
+        print("usage: verify.py FILE...", file=sys.stderr)
+        return 2
+    failed = False
+    for path in paths:
+        try:
+            report = verify(Path(path).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            failed = True
+            print(f"FAILED {path}: {error}")
+        else:
+            tight = report.tight_epsilon
+            print(
+                f"ok {path}: rate {report.rate}, range {report.range}, "
+                f"thresholds within {report.worst_threshold_error:.4f}, "
+                f"floor slack 2^{report.floor_slack_log2:.3g}, "
+                f"total variation {report.total_variation:.3g}, "
+                f"tight epsilon {'not checked' if tight is None else tight}"
+            )
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
