@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
@@ -61,9 +62,7 @@ def vectors(n: int, repetitions: int) -> None:
         return counts + magnitude.astype(np.int64)
 
     print(f"{n} int64 counts, one thread, nanoseconds per count (median of {repetitions})\n")
-    print(
-        "| scale | bounds | geomdp | geometric - geometric | log of a uniform | ratio to the first |"
-    )
+    print("| scale | bounds | geomdp | geometric - geometric | log of a uniform | ratio |")
     print("|---|---|---|---|---|---|")
     for bounds in BOUNDS:
         for scale in SCALES:
@@ -86,8 +85,8 @@ def vectors(n: int, repetitions: int) -> None:
 def dtypes(n: int, repetitions: int) -> None:
     mechanism = GeometricMechanism.from_scale(10.0, (0, 100))
     names = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
-    calls = [lambda x=np.full(n, 50, name): mechanism.release(x) for name in names]
-    times = medians(calls, repetitions)
+    arrays = [np.full(n, 50, name) for name in names]
+    times = medians([partial(mechanism.release, x) for x in arrays], repetitions)
     cells = ", ".join(
         f"{name} {seconds / n * 1e9:.1f}" for name, seconds in zip(names, times, strict=True)
     )
@@ -137,7 +136,8 @@ peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 m = GeometricMechanism(1.0); m.release(np.zeros(10, np.int64))
 x = np.zeros(10**7, np.int64); x += 1
 before = peak(); m.release(x, out=x); middle = peak(); y = m.release(x)
-print(f"{middle - before:.1f} MiB in place, {peak() - middle - y.nbytes / 2**20:.1f} MiB beyond the output")
+beyond = peak() - middle - y.nbytes / 2**20
+print(f"{middle - before:.1f} MiB in place, {beyond:.1f} MiB beyond the output")
 """
     print(f"peak memory for ten million counts: {run(memory).strip()}")
 

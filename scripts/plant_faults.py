@@ -134,7 +134,8 @@ def fails(tree: Path, test: str) -> bool:
     if test.startswith("--"):
         build = ["cargo", "test", "--quiet", "--locked", "-p", "geomdp-core", *test.split()]
         subprocess.run([*build, "--no-run"], cwd=tree, env=environment, check=True)
-        return subprocess.run(build, cwd=tree, env=environment, capture_output=True).returncode != 0
+        result = subprocess.run(build, cwd=tree, env=environment, capture_output=True, check=False)
+        return result.returncode != 0
     site = tree / "site"
     shutil.rmtree(site, ignore_errors=True)
     python = ROOT / ".venv" / "bin" / "python"
@@ -142,7 +143,9 @@ def fails(tree: Path, test: str) -> bool:
     subprocess.run(install, cwd=tree, env=environment, check=True)
     run = [python, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", test]
     environment["PYTHONPATH"] = str(site)
-    result = subprocess.run(run, cwd=tree, env=environment, capture_output=True, text=True)
+    result = subprocess.run(
+        run, cwd=tree, env=environment, capture_output=True, text=True, check=False
+    )
     if result.returncode not in (0, 1):
         raise RuntimeError(f"{test} did not run:\n{result.stdout}{result.stderr}")
     return result.returncode == 1

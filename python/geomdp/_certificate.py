@@ -32,8 +32,9 @@ class Certificate:
 
     * each output's probability, beside the floor, is within ``delta`` (relative) and ``eta``
       (absolute) of the ideal one at ``sampled_rate``;
-    * ``3 * delta <= rate - sampled_rate`` and ``eta <= floor * 2**-floor_value_bits * tanh(rate/2)``,
-      so the loss between neighbours is at most ``rate``, exactly (theorem 2);
+    * ``3 * delta <= rate - sampled_rate``, and
+      ``eta <= floor * 2**-floor_value_bits * tanh(rate / 2)``, so the loss
+      between neighbours is at most ``rate``, exactly (theorem 2);
     * the law is within ``total_variation`` of the ideal one at ``rate`` (theorem 3).
 
     Attributes

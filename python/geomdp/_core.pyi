@@ -4,6 +4,14 @@ from typing import Any, TypedDict, final
 
 from numpy.typing import NDArray
 
+__all__ = [
+    "Mechanism",
+    "backend",
+    "release_not_private",
+    "sample_bernoulli",
+    "sample_geometric",
+]
+
 class _Fields(TypedDict):
     rate: tuple[int, int] | None
     sampled_rate: tuple[int, int] | None

@@ -16,10 +16,10 @@ _Integer = TypeVar("_Integer", bound=np.integer[Any])
 class GeometricMechanism:
     """Add two-sided geometric noise to counts, purely private, in constant time.
 
-    ``release(x)`` returns ``clamp(clamp(x) + Z)`` with ``P(Z = z) = (1 - a)/(1 + a) * a**abs(z)`` and
-    ``a = exp(-epsilon / sensitivity)`` (*Geometric Mechanism Notes*, equation 2.1 and algorithm 2;
-    Ghosh, Roughgarden and Sundararajan 2012), where clamping is to ``bounds``, or to the limits of
-    the dtype of the counts if none are given.
+    ``release(x)`` returns ``clamp(clamp(x) + Z)``, where ``Z`` is z with probability
+    ``(1 - a)/(1 + a) * a**abs(z)``, ``a = exp(-epsilon / sensitivity)`` (*Geometric
+    Mechanism Notes*, equation 2.1 and algorithm 2; Ghosh, Roughgarden and Sundararajan 2012).
+    Clamping is to ``bounds``, or to the limits of the dtype of the counts if none are given.
 
     Every draw is fresh: the mechanism holds public parameters only, no generator, and may be used
     by any number of threads and processes.
@@ -229,8 +229,8 @@ class GeometricMechanism:
         Parameters
         ----------
         dtype : dtype, optional
-            Integer dtype of the counts; int64 if none is given. With bounds, all that hold them have
-            the same certificate.
+            Integer dtype of the counts; int64 if none is given. With bounds, all that hold them
+            have the same certificate.
         tight : bool
             Whether to work out the exact loss of the sampled law, over all neighbours and outputs:
             for ranges up to 100 000, in time proportional to the range.

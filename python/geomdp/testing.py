@@ -1,4 +1,4 @@
-"""Noise from a known key, for tests. **Nothing that comes from here is private.**
+"""Noise from a known key, for tests. Nothing that comes from here is private.
 
 Whoever knows the key can take the noise off again. The mechanism's own ``release`` has no
 parameter, state or environment variable by which it could be made to use a known key.
