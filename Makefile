@@ -21,7 +21,7 @@ lint: develop    ## formatters, linters, types, stubs
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
-	cd python && ../$(PY) -m mypy.stubtest geomdp._core
+	cd $(VENV) && bin/python -m mypy.stubtest geomdp._core
 
 ct: develop      ## constant time, checked on the machine code by valgrind
 	bash scripts/constant_time.sh
