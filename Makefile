@@ -31,6 +31,7 @@ faults:          ## plant faults, each of which a test must catch
 
 bench: develop   ## speed, as ratios to numpy in the same run
 	$(PY) benches/compare.py
+	cargo run --locked --quiet --release -p geomdp-baseline
 
 wheel:           ## build the wheel and try it in an empty environment
 	PYTHON="$(PYTHON)" bash scripts/check_wheel.sh

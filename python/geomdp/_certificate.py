@@ -51,6 +51,8 @@ class Certificate:
         Words of tape for one count.
     sampled_rate, eta, delta, floor : Fraction or None
         As above; None if there is no noise.
+    tanh_half_rate : Fraction or None
+        A lower bound of ``tanh(rate / 2)``, with which :attr:`holds` is decided.
     floor_value_bits : int
         The floor's value is uniform on this many bits, censored to the range.
     total_variation : float
@@ -71,8 +73,30 @@ class Certificate:
     delta: Fraction | None
     floor: Fraction | None
     floor_value_bits: int
+    tanh_half_rate: Fraction | None
     total_variation: float
     tight_epsilon: float | None
+
+    @property
+    def holds(self) -> bool:
+        """Whether the two inequalities of theorem 2 hold, evaluated in exact arithmetic.
+
+        True of every certificate that a mechanism gives; False if it adds no noise to more than one
+        possible output.
+        """
+        if self.range == 0:
+            return True
+        if (
+            self.rate is None
+            or self.sampled_rate is None
+            or self.eta is None
+            or self.delta is None
+            or self.floor is None
+            or self.tanh_half_rate is None
+        ):
+            return False
+        allowed = self.floor * self.tanh_half_rate / 2**self.floor_value_bits
+        return 3 * self.delta <= self.rate - self.sampled_rate and self.eta <= allowed
 
     def to_json(self) -> str:
         """Return all of it as JSON, exact numbers as strings."""
@@ -118,6 +142,7 @@ class Certificate:
             f"certificate: pure epsilon-DP at rate {float(self.rate):.6g}, exactly",
             f"  {len(self.digits)} digits, {self.words_per_draw} words of tape per count, "
             f"thresholds of up to {self.limb_bits * (limbs + 1)} bits",
+            f"  inequalities of the proof, in exact arithmetic: {'hold' if self.holds else 'FAIL'}",
             f"  uniform floor of mass {float(self.floor):.3g}; "
             f"total variation to the ideal law below {self.total_variation:.3g}",
         ]
@@ -154,6 +179,7 @@ def from_fields(fields: "_core._Fields") -> Certificate:
         delta=dyadic(fields["delta"]),
         floor=dyadic(fields["floor"]),
         floor_value_bits=fields["floor_value_bits"],
+        tanh_half_rate=dyadic(fields["tanh_half_rate"]),
         total_variation=fields["total_variation"],
         tight_epsilon=fields["tight_epsilon"],
     )

@@ -23,6 +23,7 @@ class _Fields(TypedDict):
     delta: tuple[int, int] | None
     floor: tuple[int, int] | None
     floor_value_bits: int
+    tanh_half_rate: tuple[int, int] | None
     total_variation: float
     tight_epsilon: float | None
 

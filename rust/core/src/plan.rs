@@ -87,6 +87,10 @@ pub struct Proof {
     pub floor: BigUint,
     /// See `floor`.
     pub floor_bits: u64,
+    /// A lower bound of `tanh(rate / 2)`, in units of `2^-tanh_bits`.
+    pub tanh: BigUint,
+    /// See `tanh`.
+    pub tanh_bits: u64,
 }
 
 impl Proof {
@@ -327,15 +331,16 @@ impl Plan {
         // docs/proofs.md, lemma 3.
         let eta = high * digits * (digits + 3) / 2 + 4;
 
-        // The floor: eta <= g * 2^-k * tanh(rate / 2), and tanh(rate / 2) = (1 - a) / (1 + a).
+        // The floor: eta <= g * 2^-k * tanh(rate / 2), and tanh(rate / 2) = (1 - a) / (1 + a), which
+        // is the probability of zero, and a little smaller at the sampled rate.
         let floor_bits = if low > 0 { 2 * limb_bits } else { places };
         let floor_value_bits = u64::BITS - range.leading_zeros();
-        let gap = a.complement();
-        if gap.lo().bits() == 0 {
+        let tanh = p_zero.lo().clone();
+        if tanh.bits() == 0 {
             return Err(Error::Precision);
         }
-        let need = (BigUint::from(eta) << u64::from(floor_value_bits)) * one.add(&a).hi();
-        let floor = need.div_ceil(&(gap.lo() << (places - floor_bits)));
+        let need = BigUint::from(eta) << (u64::from(floor_value_bits) + bits + floor_bits);
+        let floor = need.div_ceil(&(&tanh << places));
         if floor.bits() >= floor_bits {
             return Ok(None);
         }
@@ -375,6 +380,8 @@ impl Plan {
                 delta_bits: 2 * limb_bits,
                 floor,
                 floor_bits,
+                tanh,
+                tanh_bits: bits,
             }),
         }))
     }

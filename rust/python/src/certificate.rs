@@ -43,6 +43,10 @@ pub(crate) fn of<'py>(
     fields.set_item("delta", proof.map(|proof| (&proof.delta, proof.delta_bits)))?;
     fields.set_item("floor", proof.map(|proof| (&proof.floor, proof.floor_bits)))?;
     fields.set_item(
+        "tanh_half_rate",
+        proof.map(|proof| (&proof.tanh, proof.tanh_bits)),
+    )?;
+    fields.set_item(
         "total_variation",
         proof.map_or(0.0, geomdp_core::plan::Proof::total_variation),
     )?;
