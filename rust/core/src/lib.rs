@@ -36,7 +36,12 @@
 //! `docs/proofs.md` in the repository states and proves what is drawn.
 #![cfg_attr(
     test,
-    allow(clippy::unwrap_used, clippy::float_cmp, clippy::float_arithmetic)
+    allow(
+        clippy::float_arithmetic,
+        clippy::float_cmp,
+        clippy::panic,
+        clippy::unwrap_used
+    )
 )]
 
 pub mod bernoulli;

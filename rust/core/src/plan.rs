@@ -24,6 +24,8 @@ const MAX_TOP_RADIX: u64 = 32;
 const FLOOR_MEAN_BITS: u64 = 20;
 /// `g <= 2^-52`, so that the total variation stays below `2^-50` (docs/proofs.md, theorem 3).
 const FLOOR_MASS_BITS: u64 = 52;
+/// With three limbs the floor is above its limit for every rate below two to minus this.
+const HOPELESS_BITS: u64 = 200;
 /// ln 2, rounded up, over [`LN2_DEN`].
 const LN2_NUM: u64 = 6_931_471_806;
 const LN2_DEN: u64 = 10_000_000_000;
@@ -217,6 +219,10 @@ impl Plan {
     pub fn two_sided(rate: &Rate, range: u64) -> Result<Self, Error> {
         if range == 0 {
             return Ok(Self::noiseless(0));
+        }
+        // No use to compute thresholds of a rate that is far below what they could resolve.
+        if rate.den().bits() > rate.num().bits() + HOPELESS_BITS {
+            return Err(uncertifiable(range));
         }
         for limbs in 1..=MAX_LIMBS {
             let widths = Widths {
@@ -552,7 +558,7 @@ fn split(cuts: &[Enclosure], shift: u32, limbs: usize, limb_bits: u32) -> Result
 }
 
 /// A scale that is certain to be accepted at this range, by the crudest estimate of the floor:
-/// `eta < 2^12 * 2^-K`, and `tanh(rate / 2) >= rate / 4` below rate 2.
+/// `eta < 2^18 * 2^-K` for up to 64 digits, and `tanh(rate / 2) >= rate / 4` below rate 2.
 fn uncertifiable(range: u64) -> Error {
     let value_bits = i64::from(u64::BITS - range.leading_zeros());
     // 4 * 63 bits of thresholds, and the two margins of `floor_is_negligible`.
@@ -560,6 +566,55 @@ fn uncertifiable(range: u64) -> Error {
     let margin = (20 + value_bits).max(52);
     Error::Uncertifiable {
         range,
-        max_scale_log2: places - 12 - value_bits - margin - 3,
+        max_scale_log2: places - 18 - value_bits - margin - 3,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rate(num: u32, shift: u64) -> Rate {
+        Rate::from_ratio(num.into(), BigUint::from(1u32) << shift).unwrap()
+    }
+
+    #[test]
+    fn the_scale_that_a_refusal_names_is_accepted() {
+        for range in [1, 2, 1000, u64::from(u32::MAX), u64::MAX] {
+            let Err(Error::Uncertifiable { max_scale_log2, .. }) =
+                Plan::two_sided(&rate(1, 5000), range)
+            else {
+                panic!("a scale of 2^5000 is accepted for {range}");
+            };
+            let shift = u64::try_from(max_scale_log2).unwrap();
+            assert!(Plan::two_sided(&rate(1, shift), range).is_ok(), "{range}");
+            // Nor is what is refused without a computation far from what is refused by one.
+            assert!(
+                Plan::two_sided(&rate(1, HOPELESS_BITS - 1), range).is_err(),
+                "{range}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_huge_rate_is_nothing_special() {
+        let huge = Rate::from_epsilon(f64::MAX, 1).unwrap();
+        for range in [1, 1000, u64::MAX] {
+            let plan = Plan::two_sided(&huge, range).unwrap();
+            assert_eq!(plan.digits().len(), 1);
+        }
+    }
+
+    #[test]
+    fn low_digits_spare_words() {
+        // Unbounded 64-bit counts: all but the top digits take one word.
+        let plan = Plan::two_sided(&rate(1, 10), u64::MAX).unwrap();
+        let low = plan
+            .digits()
+            .iter()
+            .filter(|digit| digit.limbs == 1)
+            .count();
+        assert!(low + 2 >= plan.digits().len() && low > 0, "{low}");
+        assert_eq!(plan.digits().last().map(|digit| digit.limbs), Some(2));
     }
 }
