@@ -38,6 +38,7 @@ def test_grid_of_rates_and_ranges() -> None:
         for top in RANGES:
             found = certificate(rate, top)
             report = verify(found.to_json())
+            assert found.holds
             assert report.worst_threshold_error <= 0.51
             assert report.total_variation <= found.total_variation <= 2**-50
             shapes.add(tuple(sorted({digit.limbs for digit in found.digits})))
@@ -90,6 +91,8 @@ def test_no_noise() -> None:
     with pytest.raises(VerificationError, match="no privacy"):
         verify(no_privacy.to_json())
     assert "no noise" in str(no_privacy)
+    assert one_output.holds
+    assert not no_privacy.holds
 
 
 def test_a_damaged_certificate_is_refused() -> None:
@@ -111,6 +114,15 @@ def test_a_damaged_certificate_is_refused() -> None:
         place[path[-1]] = change(place[path[-1]])
         with pytest.raises(VerificationError):
             verify(damaged)
+
+
+def test_holds_can_fail() -> None:
+    found = certificate(Fraction(1), 1000)
+    assert found.floor is not None
+    assert found.delta is not None
+    less = found.floor - Fraction(1, 2**126)
+    assert not dataclasses.replace(found, floor=less).holds
+    assert not dataclasses.replace(found, delta=found.delta + Fraction(1, 2**126)).holds
 
 
 def test_frozen_and_picklable() -> None:
