@@ -6,6 +6,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from geomdp._parameters import is_integer
+
 Array: TypeAlias = NDArray[np.integer[Any]]
 #: Writes noise for the items of one contiguous array to another: (counts, out, interruptible).
 Noise: TypeAlias = Callable[[Array, Array, bool], None]
@@ -32,15 +34,17 @@ def as_array(counts: Any) -> Array:
             raise TypeError(f"counts of dtype {counts.dtype} are not accepted: {_HINT}")
         # Other subclasses, such as np.matrix, would change what indexing means.
         return counts.view(np.ndarray)
-    if isinstance(counts, np.integer):
+    if isinstance(counts, np.integer) and is_integer(counts):
         return np.asarray(counts)
-    if isinstance(counts, int) and not isinstance(counts, bool):
-        return np.asarray(_int64([counts])[0])
+    if is_integer(counts):
+        return np.asarray(int64(counts))
     if isinstance(counts, Sequence) and not isinstance(
         counts, str | bytes | bytearray | memoryview
     ):
+        _refuse_masked_items(counts)
         items = np.array(counts, dtype=object)
-        return np.array(_int64(items.ravel().tolist()), dtype=np.int64).reshape(items.shape)
+        flat = [int64(item) for item in items.ravel().tolist()]
+        return np.array(flat, dtype=np.int64).reshape(items.shape)
     raise TypeError(f"counts of type {type(counts).__name__} are not accepted: {_HINT}")
 
 
@@ -71,7 +75,8 @@ def release(counts: Array, out: Any, noise: Noise) -> Array:
             noise(flat, target, False)
             return out  # type: ignore[no-any-return]
     # Any other layout or byte order goes through a contiguous copy of our own.
-    own = np.array(counts, dtype=counts.dtype.newbyteorder("="), order="C", subok=False)
+    native = counts.dtype.newbyteorder("=")
+    own = np.array(counts, dtype=native, order="C", subok=False).view(native)
     noise(own.reshape(-1), own.reshape(-1), True)
     if out is not None:
         np.copyto(out, own, casting="equiv")
@@ -81,14 +86,22 @@ def release(counts: Array, out: Any, noise: Noise) -> Array:
     return own.byteswap(inplace=True).view(counts.dtype)
 
 
-def _int64(items: list[Any]) -> list[int]:
-    limits = np.iinfo(np.int64)
-    for item in items:
-        if not isinstance(item, int | np.integer) or isinstance(item, bool):
-            raise TypeError(f"counts with a {type(item).__name__} are not accepted: {_HINT}")
-        if not limits.min <= item <= limits.max:
-            raise OverflowError(f"counts beyond int64 ({item}): give an array of dtype uint64")
-    return items
+def int64(item: Any) -> int:
+    """Return an integer of int64 as an int.
+
+    Raises
+    ------
+    TypeError
+        If it is not an integer.
+    OverflowError
+        If it is beyond int64.
+
+    """
+    if not is_integer(item):
+        raise TypeError(f"counts with a {type(item).__name__} are not accepted: {_HINT}")
+    if not -(2**63) <= item < 2**63:
+        raise OverflowError(f"counts beyond int64 ({item}): give an array of dtype uint64")
+    return int(item)
 
 
 def _refuse_masked(name: str, array: Any) -> None:
@@ -96,6 +109,13 @@ def _refuse_masked(name: str, array: Any) -> None:
         raise TypeError(
             f"{name} is a masked array, which is not accepted: noise its data, or fill it"
         )
+
+
+def _refuse_masked_items(counts: Sequence[Any]) -> None:
+    for item in counts:
+        _refuse_masked("counts", item)
+        if isinstance(item, list | tuple):
+            _refuse_masked_items(item)
 
 
 def _check_out(counts: Array, out: Any) -> None:
@@ -108,17 +128,31 @@ def _check_out(counts: Array, out: Any) -> None:
         raise ValueError(f"out is of shape {out.shape}: give one of shape {counts.shape}")
     if not out.flags.writeable:
         raise ValueError("out is read-only: give an array that can be written")
-    if any(step == 0 and n > 1 for step, n in zip(out.strides, out.shape, strict=True)):
-        raise ValueError("out is broadcast, so that items share memory: give an array of its own")
+    if out.size and _may_share_items(out):
+        raise ValueError("out has items that share memory: give an array of its own")
+
+
+def _may_share_items(array: Array) -> bool:
+    """Return whether a stride is shorter than what the strides below it span."""
+    span = array.itemsize
+    for step, n in sorted(
+        (abs(step), n) for step, n in zip(array.strides, array.shape, strict=True)
+    ):
+        if n > 1 and step < span:
+            return True
+        span += step * (n - 1)
+    return False
 
 
 def _flat(array: Array) -> Array | None:
     """Return a contiguous, native, one-dimensional view, or None if there is none."""
-    if array.dtype.isnative and array.flags.aligned:
-        if array.flags.c_contiguous:
-            return array.reshape(-1).view(np.ndarray)
-        if array.flags.f_contiguous:
-            return array.T.reshape(-1).view(np.ndarray)
+    # numpy takes every empty array for aligned; a buffer is of the native order only unmarked.
+    if array.size and array.dtype.isnative and array.flags.aligned:
+        plain = array.view(np.ndarray).view(array.dtype.newbyteorder("="))
+        if plain.flags.c_contiguous:
+            return plain.reshape(-1)
+        if plain.flags.f_contiguous:
+            return plain.T.reshape(-1)
     return None
 
 

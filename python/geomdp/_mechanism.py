@@ -62,13 +62,12 @@ class GeometricMechanism:
         sensitivity: int = 1,
         bounds: tuple[int, int] | None = None,
     ) -> None:
-        exact = _parameters.exact("epsilon", epsilon)
-        if not exact:
+        self._epsilon = _parameters.number("epsilon", epsilon)
+        if not self._epsilon:
             raise ValueError(f"epsilon = {epsilon!r} is not accepted: give a positive number")
         self._sensitivity = _parameters.at_least("sensitivity", sensitivity, 1)
-        self._epsilon = epsilon
         self._scale: float | Fraction | None = None
-        self._prepare(exact / self._sensitivity, bounds)
+        self._prepare(Fraction(self._epsilon) / self._sensitivity, bounds)
 
     @classmethod
     def from_scale(cls, scale: float | Fraction, bounds: tuple[int, int] | None = None) -> Self:
@@ -89,12 +88,12 @@ class GeometricMechanism:
             As in the class.
 
         """
-        exact = _parameters.exact("scale", scale)
         self = cls.__new__(cls)
         self._sensitivity = 1
-        self._scale = scale
-        self._epsilon = 1 / exact if exact else math.inf
-        self._prepare(1 / exact if exact else None, bounds)
+        self._scale = _parameters.number("scale", scale)
+        rate = 1 / Fraction(self._scale) if self._scale else None
+        self._epsilon = math.inf if rate is None else rate
+        self._prepare(rate, bounds)
         return self
 
     def _prepare(self, rate: Fraction | None, bounds: Any) -> None:
@@ -181,11 +180,11 @@ class GeometricMechanism:
 
         """
         if out is None:
-            if type(counts) is int and -(2**63) <= counts < 2**63:
-                return self._core.release_scalar(counts, "int64")
-            if isinstance(counts, np.integer):
+            if isinstance(counts, np.integer) and _parameters.is_integer(counts):
                 noisy = self._core.release_scalar(int(counts), counts.dtype.name)
                 return type(counts)(noisy)
+            if _parameters.is_integer(counts):
+                return self._core.release_scalar(_arrays.int64(counts), "int64")
         array = _arrays.as_array(counts)
         dtype = array.dtype.name
 

@@ -1,34 +1,43 @@
 """Public parameters, checked and taken exactly."""
 
 import math
-import operator
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 
-def exact(name: str, value: Any) -> Fraction:
-    """Return the rational number that an int, a float or a Fraction is.
+def is_integer(value: Any) -> bool:
+    """Return whether a value is a Python or numpy integer, which bools and times are not."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
+
+
+def number(name: str, value: Any) -> int | float | Fraction:
+    """Return a Python or numpy number as the Python number that it is, exactly.
 
     Raises
     ------
     TypeError
-        If it is of another type (a bool too).
+        If it is not an integer, a float or a Fraction, or is a bool.
     ValueError
         If it is negative, infinite or not a number.
 
     """
-    accepted = isinstance(value, int | float | Fraction | np.integer | np.floating)
-    # A long double holds more than a float does.
-    if not accepted or isinstance(value, bool | np.longdouble):
+    plain: int | float | Fraction
+    if is_integer(value):
+        plain = int(value)
+    elif isinstance(value, float | np.floating) and not isinstance(value, np.longdouble):
+        # A long double, which holds more than a float does, is not taken.
+        plain = float(value)
+    elif isinstance(value, Fraction):
+        plain = value
+    else:
         kind = type(value).__name__
         raise TypeError(f"{name} = {value!r} is a {kind}: give an int, a float or a Fraction")
-    if isinstance(value, np.integer | np.floating):
-        value = value.item()
-    if not math.isfinite(value) or value < 0:
+    # Every comparison with a NaN is false.
+    if not 0 <= plain < math.inf:
         raise ValueError(f"{name} = {value!r} is not accepted: give a finite number, not negative")
-    return Fraction(value)
+    return plain
 
 
 def integer(name: str, value: Any) -> int:
@@ -40,8 +49,8 @@ def integer(name: str, value: Any) -> int:
         If it is of another type; a bool or a whole float is.
 
     """
-    if isinstance(value, int | np.integer) and not isinstance(value, bool):
-        return operator.index(value)
+    if is_integer(value):
+        return int(value)
     raise TypeError(f"{name} = {value!r} is a {type(value).__name__}: give an int")
 
 

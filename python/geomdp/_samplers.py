@@ -14,7 +14,8 @@ _MAX_TRIALS = 2**63 - 1
 
 
 def _probability(prob: Any) -> float:
-    exact = _parameters.exact("prob", prob)
+    exact = _parameters.number("prob", prob)
+    # Before it becomes a float, which a large number would not fit.
     if exact > 1 or float(exact) != exact:
         raise ValueError(f"prob = {prob!r} is not accepted: give a float64 number from 0 to 1")
     return float(exact)

@@ -1,0 +1,121 @@
+"""The package as it is imported and installed."""
+
+import doctest
+import importlib
+import importlib.metadata
+import importlib.resources
+import inspect
+import json
+import pkgutil
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+import geomdp
+import geomdp.testing
+
+MODULES = ["geomdp", *(f"geomdp.{module.name}" for module in pkgutil.iter_modules(geomdp.__path__))]
+
+IMPORTS = """
+import json, sys
+before = set(sys.modules)
+import geomdp
+print(json.dumps(sorted({name.partition(".")[0] for name in set(sys.modules) - before})))
+"""
+
+
+def run(script: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", script], check=True, capture_output=True, text=True
+    )
+    assert done.stderr == ""
+    return done.stdout
+
+
+def test_importing_needs_no_package_but_numpy() -> None:
+    names = set(json.loads(run(IMPORTS)))
+    assert names - sys.stdlib_module_names == {"geomdp", "numpy"}
+
+
+def test_importing_does_not_import_what_is_not_private() -> None:
+    assert run("import geomdp, sys; print('geomdp.testing' in sys.modules)") == "False\n"
+    assert not hasattr(geomdp.GeometricMechanism, "release_not_private")
+
+
+def test_only_numpy_is_required() -> None:
+    requirements = importlib.metadata.requires("geomdp")
+    assert requirements is not None
+    always = [line for line in requirements if "extra ==" not in line]
+    assert [line.rstrip("0123456789.").rstrip("<>=! ") for line in always] == ["numpy"]
+
+
+def test_the_version_is_that_of_the_metadata() -> None:
+    assert geomdp.__version__ == importlib.metadata.version("geomdp")
+
+
+def test_types_are_shipped() -> None:
+    files = importlib.resources.files("geomdp")
+    assert (files / "py.typed").is_file()
+    assert (files / "_core.pyi").is_file()
+
+
+def test_all_names_exist_and_are_all_that_is_public() -> None:
+    assert sorted(set(geomdp.__all__)) == sorted(geomdp.__all__)
+    modules = {name for name in vars(geomdp) if inspect.ismodule(getattr(geomdp, name))}
+    public = {name for name in vars(geomdp) if not name.startswith("_")} - modules
+    assert public == set(geomdp.__all__)
+    assert all(name.startswith("_") or name == "testing" for name in modules)
+
+
+def public_objects() -> Iterator[tuple[str, object]]:
+    for module in (geomdp, geomdp.testing):
+        yield module.__name__, module
+        names = getattr(module, "__all__", None) or [
+            name
+            for name, value in vars(module).items()
+            if inspect.isfunction(value) and value.__module__ == module.__name__
+        ]
+        for name in names:
+            value = getattr(module, name)
+            yield f"{module.__name__}.{name}", value
+            if inspect.isclass(value):
+                for member, attribute in vars(value).items():
+                    # Fields of a dataclass are documented by the class.
+                    is_field = inspect.ismemberdescriptor(attribute)
+                    if not member.startswith("_") and not is_field:
+                        yield f"{module.__name__}.{name}.{member}", attribute
+
+
+PUBLIC = dict(public_objects())
+
+
+@pytest.mark.parametrize(("name", "value"), PUBLIC.items(), ids=PUBLIC)
+def test_every_public_object_is_documented(name: str, value: object) -> None:
+    documentation = inspect.getdoc(value)
+    assert documentation, name
+    if inspect.isfunction(value) and "Parameters" not in documentation:
+        assert list(inspect.signature(value).parameters) == ["self"]
+
+
+def test_public_objects_are_found() -> None:
+    assert {
+        "geomdp.GeometricMechanism.release",
+        "geomdp.GeometricMechanism.scale",
+        "geomdp.testing.release_not_private",
+    } <= set(PUBLIC)
+
+
+def test_fields_of_the_certificate_are_documented() -> None:
+    documentation = inspect.getdoc(geomdp.Certificate)
+    assert documentation is not None
+    for field in geomdp.Certificate.__dataclass_fields__:
+        assert field.startswith("_") or field in documentation
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_in_the_documentation(name: str) -> None:
+    failed, attempted = doctest.testmod(importlib.import_module(name))
+    assert failed == 0
+    assert attempted > 0 or name not in ("geomdp", "geomdp._mechanism")

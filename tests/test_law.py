@@ -1,0 +1,479 @@
+"""The law of the shipped path, that is with fresh randomness, against exact probabilities.
+
+Each chi-square statistic and each correlation is held against the value that it exceeds with
+probability ALPHA = 1e-6 if the law is right. There are fewer than 200 of them, so that a right
+library fails in fewer than one in 5 000 runs of this file. Every law that is wrong on purpose is
+refused but with a chance below 1e-9.
+"""
+
+import itertools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
+from geomdp import (
+    GeometricMechanism,
+    sample_bernoulli,
+    sample_geometric,
+    sample_two_sided_geometric,
+)
+
+Counts: TypeAlias = NDArray[Any]
+#: Probability of a cell: of the outputs from the first to the last; None is without end.
+Mass: TypeAlias = Callable[[int | None, int | None], float]
+
+ALPHA = 1e-6
+DRAWS = 10**7
+# Below this expectation the statistic is not yet of the chi-square law.
+LEAST_EXPECTED = 10
+DTYPES = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
+
+
+def upwards(rate: float, first: int, last: int | None) -> float:
+    """Sum of (1 - a) a^k over k from first (at least 0) to last, for a = exp(-rate)."""
+    tail = math.exp(-rate * first)
+    return tail if last is None else tail * -math.expm1(-rate * (last - first + 1))
+
+
+def two_sided(rate: float, first: int | None, last: int | None) -> float:
+    """P(first <= Z <= last): (1 - a) / (1 + a) * a^|z|, summed without cancellation."""
+    a = math.exp(-rate)
+    mass = 0.0
+    if last is None or last >= 1:
+        mass += a * upwards(rate, max(first or 0, 1) - 1, None if last is None else last - 1)
+    if first is None or first <= -1:
+        mass += a * upwards(rate, max(-(last or 0), 1) - 1, None if first is None else -first - 1)
+    if (first is None or first <= 0) and (last is None or last >= 0):
+        mass += -math.expm1(-rate)
+    return mass / (1 + a)
+
+
+def geometric(prob: float, first: int | None, last: int | None) -> float:
+    """P(first <= G <= last), for the number of trials up to the first success."""
+    rate = -math.log1p(-prob)
+    return upwards(rate, (first or 1) - 1, None if last is None else last - 1)
+
+
+def censored(mass: Mass, shift: int, lower: int, upper: int) -> Mass:
+    """Of shift + Z, clamped."""
+
+    def law(first: int | None, last: int | None) -> float:
+        assert first is not None
+        assert last is not None
+        return mass(
+            None if first == lower else first - shift,
+            None if last == upper else last - shift,
+        )
+
+    return law
+
+
+def cuts(shift: int, scale: float, lower: int, upper: int) -> list[int]:
+    """First outputs of cells: single ones near the centre and at the bounds, tenths of a scale."""
+    step = max(1, round(scale / 10))
+    reach = max(30, 17 * math.ceil(scale / step))
+    near = {shift + k for k in range(-3, 5)}
+    far = {shift + sign * k * step for k in range(reach) for sign in (-1, 1)}
+    edges = {lower + 1, lower + 2, upper, upper - 1}
+    return [lower, *sorted(cut for cut in near | far | edges if lower < cut <= upper)]
+
+
+def limit_exceeded(outputs: Counts, law: Mass, first: list[int], upper: int) -> bool:
+    """Whether a chi-square test at level ALPHA refuses this law of outputs."""
+    lower = first[0]
+    if not lower <= int(outputs.min()) <= int(outputs.max()) <= upper:
+        return True
+    last = [cut - 1 for cut in first[1:]] + [upper]
+    expected = [law(*ends) * outputs.size for ends in zip(first, last, strict=True)]
+    assert math.isclose(sum(expected), outputs.size, rel_tol=1e-9)
+    cells = np.searchsorted(np.array(first[1:], outputs.dtype), outputs, side="right")
+    observed = np.bincount(cells, minlength=len(first)).tolist()
+    merged = [[0.0, 0]]
+    for e, o in zip(expected, observed, strict=True):
+        if merged[-1][0] >= LEAST_EXPECTED:
+            merged.append([0.0, 0])
+        merged[-1] = [merged[-1][0] + e, merged[-1][1] + o]
+    if merged[-1][0] < LEAST_EXPECTED and len(merged) > 1:
+        e, o = merged.pop()
+        merged[-1] = [merged[-1][0] + e, merged[-1][1] + o]
+    assert len(merged) > 1
+    statistic = math.fsum((o - e) ** 2 / e for e, o in merged)
+    return bool(statistic > stats.chi2.isf(ALPHA, len(merged) - 1))
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Draws of one count and their law."""
+
+    count: int
+    dtype: str
+    scale: float | Fraction
+    bounds: tuple[int, int] | None = None
+
+    def __str__(self) -> str:
+        return f"{self.dtype} {self.count} scale {float(self.scale)} bounds {self.bounds}"
+
+    def limits(self) -> tuple[int, int]:
+        info = np.iinfo(self.dtype)
+        return self.bounds or (int(info.min), int(info.max))
+
+    def draw(self) -> Counts:
+        mechanism = GeometricMechanism.from_scale(self.scale, self.bounds)
+        return mechanism.release(np.full(DRAWS, self.count, self.dtype))
+
+    def refuses(self, outputs: Counts) -> bool:
+        lower, upper = self.limits()
+        shift = min(max(self.count, lower), upper)
+
+        def mass(first: int | None, last: int | None) -> float:
+            return two_sided(float(1 / Fraction(self.scale)), first, last)
+
+        law = censored(mass, shift, lower, upper)
+        return limit_exceeded(outputs, law, cuts(shift, float(self.scale), lower, upper), upper)
+
+
+SETTINGS = [
+    *(Setting(0, "int64", scale) for scale in (0.1, 0.5, 1, 3.7, 20, 1000, 2.0**40)),
+    *(
+        Setting(int(count), dtype, 3.7)
+        for dtype in DTYPES
+        for count in (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    ),
+    *(Setting(count, "int8", scale) for count in (-128, 5, 127) for scale in (200, 2.0**30)),
+    *(Setting(count, "int64", 20, (-7, 90)) for count in (-7, 90, 0, 45, -1000, 10**6)),
+    *(Setting(count, dtype, 2.5, (0, 1)) for count in (0, 1) for dtype in ("uint8", "int32")),
+    *(Setting(count, dtype, 6, (0, 100)) for count in (0, 1, 100) for dtype in ("uint8", "uint64")),
+    *(Setting(count, "uint64", 10, (0, 2**64 - 1)) for count in (0, 2**64 - 1)),
+    *(Setting(count, "uint64", 10, (2**63 - 5, 2**63 + 5)) for count in (2**63 - 1, 2**63)),
+    Setting(-(2**63), "int64", 10, (-(2**63), -(2**63) + 30)),
+    Setting(0, "int16", Fraction(2, 5)),
+    Setting(0, "int32", Fraction(10**6, 3)),
+]
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=str)
+def test_released_counts_have_the_censored_law(setting: Setting) -> None:
+    outputs = setting.draw()
+    assert outputs.dtype == setting.dtype
+    assert not setting.refuses(outputs)
+
+
+@pytest.mark.parametrize("size", [1, 3, 1000, 5000])
+def test_calls_of_any_size_have_the_law(size: int) -> None:
+    mechanism = GeometricMechanism(epsilon=5, sensitivity=2)
+    calls = 200_000 // size if size < 1000 else DRAWS // size
+    counts = np.zeros(size, np.int64)
+    outputs = np.concatenate([mechanism.release(counts) for _ in range(calls)])
+    assert not Setting(0, "int64", Fraction(2, 5)).refuses(outputs)
+
+
+def test_scalars_have_the_law() -> None:
+    setting = Setting(250, "uint8", 3.7)
+    mechanism = GeometricMechanism.from_scale(setting.scale)
+    outputs = [mechanism.release(np.uint8(setting.count)) for _ in range(200_000)]
+    assert not setting.refuses(np.array(outputs))
+    wide = Setting(0, "int64", 3.7)
+    assert not wide.refuses(np.array([mechanism.release(0) for _ in range(200_000)]))
+
+
+@pytest.mark.parametrize("count", [-5, 3, 50])
+@pytest.mark.parametrize("bounds", [(3, 3), (-(2**63), -(2**63)), (2**63 - 1, 2**63 - 1)])
+def test_one_output_is_always_that(bounds: tuple[int, int], count: int) -> None:
+    mechanism = GeometricMechanism(0.1, bounds=bounds)
+    assert (mechanism.release(np.full(DRAWS, count)) == bounds[0]).all()
+
+
+def test_the_exact_probabilities_are_those_of_the_formula() -> None:
+    for rate, first in itertools.product((1e-3, 0.3, 2.5), range(-30, 31)):
+        a = math.exp(-rate)
+        for last in range(first, 31):
+            terms = ((1 - a) / (1 + a) * a ** abs(z) for z in range(first, last + 1))
+            assert two_sided(rate, first, last) == pytest.approx(math.fsum(terms), rel=1e-9)
+        if first > 0:
+            assert two_sided(rate, first, None) == pytest.approx(a**first / (1 + a))
+            assert two_sided(rate, None, -first) == pytest.approx(a**first / (1 + a))
+    terms = (0.7 ** (k - 1) * 0.3 for k in range(4, 10))
+    assert geometric(0.3, 4, 9) == pytest.approx(math.fsum(terms))
+    assert geometric(0.3, 4, None) == pytest.approx(0.7**3)
+
+
+# The same test refuses what is wrong.
+
+
+@pytest.mark.parametrize("scale", [1, 3.7, 20, 1000])
+@pytest.mark.parametrize("factor", [0.99, 1.01])
+def test_a_scale_that_is_off_by_one_percent_is_refused(scale: float, factor: float) -> None:
+    assert Setting(0, "int64", scale).refuses(Setting(0, "int64", scale * factor).draw())
+
+
+@pytest.mark.parametrize("scale", [0.5, 3.7, 20])
+@pytest.mark.parametrize("shift", [-1, 1])
+def test_a_shift_by_one_is_refused(scale: float, shift: int) -> None:
+    setting = Setting(0, "int64", scale)
+    assert setting.refuses(setting.draw() + shift)
+
+
+@pytest.mark.parametrize("count", [-7, 90])
+def test_the_law_of_an_unclamped_sampler_is_refused_at_the_edge(count: int) -> None:
+    setting = Setting(count, "int64", 20, (-7, 90))
+    unclamped = Setting(count, "int64", 20).draw()
+    assert setting.refuses(unclamped)
+    truncated = unclamped[(unclamped >= -7) & (unclamped <= 90)]
+    assert setting.refuses(truncated)
+    assert not setting.refuses(unclamped.clip(-7, 90))
+
+
+def test_a_missing_zero_a_doubled_zero_and_a_rounded_laplace_law_are_refused() -> None:
+    setting = Setting(0, "int64", 3.7)
+    rng = np.random.default_rng()
+    sign = rng.choice([-1, 1], DRAWS)
+    size = sample_geometric(-math.expm1(-1 / 3.7), DRAWS)
+    assert setting.refuses(sign * size)
+    assert setting.refuses(sign * (size - 1))
+    assert setting.refuses(np.rint(rng.laplace(0, 3.7, DRAWS)).astype(np.int64))
+
+
+def test_one_side_that_is_too_likely_is_refused() -> None:
+    setting = Setting(0, "int64", 20)
+    outputs = setting.draw()
+    negative = np.flatnonzero(outputs < 0)
+    outputs[negative[: DRAWS // 50]] *= -1
+    assert setting.refuses(outputs)
+
+
+# Independence
+
+
+def z_score(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
+    """Of their correlation, which is about normal with deviation 1 if they are independent."""
+    one, other = one - one.mean(), other - other.mean()
+    return float(one @ other / math.sqrt((one @ one) * (other @ other)) * math.sqrt(one.size))
+
+
+LIMIT = float(stats.norm.isf(ALPHA / 2))
+
+
+@pytest.mark.parametrize("scale", [1, 1000])
+@pytest.mark.parametrize("dtype", ["int64", "int16"])
+def test_draws_are_independent_of_one_another(dtype: str, scale: float) -> None:
+    noise = Setting(0, dtype, scale).draw().astype(float)
+    for part in (noise, np.abs(noise), noise == 0):
+        values = part.astype(float)
+        for lag in (1, 2, 4, 8, 16, 32, 64, 2048):
+            assert abs(z_score(values[:-lag], values[lag:])) < LIMIT
+
+
+@pytest.mark.parametrize("scale", [1, 20, 1000])
+def test_sign_and_size_are_independent(scale: float) -> None:
+    noise = Setting(0, "int64", scale).draw()
+    noise = noise[noise != 0].astype(float)
+    size = np.abs(noise)
+    assert abs(z_score(np.sign(noise), size)) < LIMIT
+    for part in (size % 2, size // 2 % 2, size == 1):
+        assert abs(z_score(np.sign(noise), part.astype(float))) < LIMIT
+
+
+def test_low_and_high_digits_are_independent() -> None:
+    size = np.abs(Setting(0, "int64", 1000).draw())
+    size = size[size > 0] - 1
+    for low in (2, 4, 16, 64):
+        # Digits in a radix that is a power of two are independent, by the law.
+        assert abs(z_score((size % low).astype(float), (size // low).astype(float))) < LIMIT
+
+
+def test_dependence_is_noticed() -> None:
+    noise = Setting(0, "int64", 20).draw().astype(float)
+    noise[1::100] = noise[:-1:100]
+    assert abs(z_score(noise[:-1], noise[1:])) > LIMIT
+
+
+# The samplers
+
+
+@pytest.mark.parametrize(
+    ("prob", "trials"),
+    [(0.1, None), (0.5, None), (1e-3, None), (1 - 2**-10, None), (0.1, 5), (0.5, 2), (1e-3, 1000)],
+)
+def test_geometric_draws_have_the_law(prob: float, trials: int | None) -> None:
+    draws = sample_geometric(prob, DRAWS, trials)
+    assert draws.dtype == np.int64
+    assert not refuses_geometric(draws, prob, trials)
+
+
+def refuses_geometric(draws: Counts, prob: float, trials: int | None) -> bool:
+    upper = 2**63 - 1 if trials is None else trials
+
+    def law(first: int | None, last: int | None) -> float:
+        return geometric(prob, first, None if last == upper else last)
+
+    return limit_exceeded(draws, law, cuts(1, 1 / prob, 1, upper), upper)
+
+
+def test_wrong_geometric_draws_are_refused() -> None:
+    assert refuses_geometric(sample_geometric(0.101, DRAWS), 0.1, None)
+    assert refuses_geometric(sample_geometric(0.1, DRAWS) + 1, 0.1, None)
+    assert refuses_geometric(sample_geometric(0.1, DRAWS), 0.1, 5)
+    assert refuses_geometric(sample_geometric(0.1, DRAWS, 5), 0.1, None)
+
+
+def test_certain_geometric_draws() -> None:
+    assert (sample_geometric(1.0, DRAWS) == 1).all()
+    assert (sample_geometric(1.0, DRAWS, 7) == 1).all()
+    assert (sample_geometric(0.3, DRAWS, 1) == 1).all()
+    assert (sample_geometric(0.0, DRAWS, 7) == 7).all()
+    assert (sample_geometric(0, 10, 2**63 - 1) == 2**63 - 1).all()
+
+
+def test_rare_successes_saturate() -> None:
+    # Of all draws a share of 2**63 * 2**-160 is lower.
+    assert (sample_geometric(2.0**-160, 1000) == 2**63 - 1).all()
+    assert (sample_geometric(5e-324, 1000, 10**6) == 10**6).all()
+
+
+@pytest.mark.parametrize("prob", [0.5, 0.1, 1e-3, 0.999])
+def test_bits_have_the_law(prob: float) -> None:
+    bits = sample_bernoulli(prob, DRAWS)
+    assert bits.dtype == np.bool_
+    for wrong in (prob, prob * 0.8):
+        expected = {True: DRAWS * wrong, False: DRAWS * (1 - wrong)}
+        statistic = sum((np.count_nonzero(bits == bit) - e) ** 2 / e for bit, e in expected.items())
+        assert (statistic > stats.chi2.isf(ALPHA, 1)) == (wrong != prob)
+
+
+def test_bits_are_independent_of_one_another() -> None:
+    bits = sample_bernoulli(0.3, DRAWS).astype(float)
+    for lag in (1, 8, 64, 2048):
+        assert abs(z_score(bits[:-lag], bits[lag:])) < LIMIT
+
+
+def test_certain_bits() -> None:
+    for zero in (0, 0.0, -0.0, Fraction(0), 2.0**-70, 5e-324):
+        assert not sample_bernoulli(zero, DRAWS // 10).any()
+    for one in (1, 1.0, Fraction(1)):
+        assert sample_bernoulli(one, DRAWS // 10).all()
+    # But for a chance of 2**-53 each.
+    assert sample_bernoulli(1 - 2**-53, DRAWS // 10).all()
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        Setting(0, "int64", 3.7),
+        Setting(4, "uint8", Fraction(2, 5), (0, 10)),
+        Setting(90, "int32", 20, (-7, 90)),
+    ],
+    ids=str,
+)
+def test_two_sided_geometric_draws_have_the_law(setting: Setting) -> None:
+    shift = np.full(DRAWS, setting.count, setting.dtype)
+    draws = sample_two_sided_geometric(shift, setting.scale, setting.bounds)
+    assert draws.dtype == setting.dtype
+    assert not setting.refuses(draws)
+
+
+@pytest.mark.parametrize("draw", [sample_bernoulli, sample_geometric])
+def test_shapes_of_samples(draw: Callable[..., Any]) -> None:
+    single = draw(0.5)
+    assert type(single) is (bool if draw is sample_bernoulli else int)
+    for size in (0, 1, 7, 3000):
+        assert draw(0.5, size).shape == (size,)
+    for shape in ((), (0,), (3,), (2, 3), (3, 0, 2), (50, 60)):
+        sample = draw(0.5, shape)
+        assert type(sample) is np.ndarray
+        assert sample.shape == shape
+        assert sample.dtype == (np.bool_ if draw is sample_bernoulli else np.int64)
+    assert len(np.unique(draw(0.5, (50, 60)))) > 1
+
+
+def test_shapes_of_two_sided_geometric_draws() -> None:
+    assert type(sample_two_sided_geometric(5, 2.0)) is int
+    assert type(sample_two_sided_geometric(np.uint8(5), 2.0)) is np.uint8
+    assert sample_two_sided_geometric([5, 6], 2.0).dtype == np.int64
+    assert sample_two_sided_geometric(np.zeros((3, 0, 2), "i2"), 2.0).shape == (3, 0, 2)
+    assert sample_two_sided_geometric(5, 0) == 5
+    assert sample_two_sided_geometric(5, 0, bounds=(7, 9)) == 7
+
+
+each_probability_sampler = pytest.mark.parametrize("draw", [sample_bernoulli, sample_geometric])
+
+
+@each_probability_sampler
+@pytest.mark.parametrize("prob", ["0.5", None, True, np.True_, 1j, [0.5], np.longdouble(0.5)])
+def test_what_is_no_number_is_no_probability(draw: Callable[..., Any], prob: Any) -> None:
+    with pytest.raises(TypeError, match="prob = "):
+        draw(prob)
+
+
+@each_probability_sampler
+@pytest.mark.parametrize(
+    "prob",
+    [
+        -0.1,
+        -5e-324,
+        1 + 2**-52,
+        2,
+        math.nan,
+        math.inf,
+        -math.inf,
+        Fraction(1, 3),
+        Fraction(1, 10**400),
+        10**400,
+    ],
+    ids=lambda v: repr(v)[:30],
+)
+def test_what_is_not_from_0_to_1_is_no_probability(draw: Callable[..., Any], prob: Any) -> None:
+    with pytest.raises(ValueError, match="prob = "):
+        draw(prob)
+
+
+@each_probability_sampler
+def test_sizes_that_are_none_are_refused(draw: Callable[..., Any]) -> None:
+    for size in (1.5, "3", (2, 1.5)):
+        with pytest.raises(TypeError):
+            draw(0.5, size)
+    for size in (-1, (2, -1)):
+        with pytest.raises(ValueError, match="negative"):
+            draw(0.5, size)
+
+
+def test_trials_are_an_int_of_at_least_one() -> None:
+    for trials in (0, -1, -(2**70)):
+        with pytest.raises(ValueError, match=f"trials = {trials} "):
+            sample_geometric(0.5, trials=trials)
+    for wrong in (1.0, True, "1", [1]):
+        with pytest.raises(TypeError, match="trials = "):
+            sample_geometric(0.5, trials=wrong)
+    for huge in (2**63, 2**70):
+        with pytest.raises(OverflowError, match=f"trials = {huge} "):
+            sample_geometric(0.5, trials=huge)
+    assert sample_geometric(1.0, trials=2**63 - 1) == 1
+
+
+def test_without_trials_there_must_be_a_chance_of_success() -> None:
+    for prob in (0, 0.0, -0.0):
+        with pytest.raises(ValueError, match=r"prob = .* trials"):
+            sample_geometric(prob)
+
+
+def test_two_sided_geometric_refuses_what_the_mechanism_refuses() -> None:
+    for shift in (1.0, True, None, "1"):
+        with pytest.raises(TypeError, match="counts"):
+            sample_two_sided_geometric(shift, 1.0)
+    with pytest.raises(TypeError, match="scale = "):
+        sample_two_sided_geometric(1, "1")
+    for scale in (-1, math.nan, math.inf):
+        with pytest.raises(ValueError, match="scale = "):
+            sample_two_sided_geometric(1, scale)
+    with pytest.raises(ValueError, match="bounds = "):
+        sample_two_sided_geometric(1, 1.0, (2, 1))
+    with pytest.raises(OverflowError, match="bounds = "):
+        sample_two_sided_geometric(np.uint8(1), 1.0, (0, 256))
+    with pytest.raises(OverflowError, match="int64"):
+        sample_two_sided_geometric(2**63, 1.0)

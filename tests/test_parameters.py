@@ -1,0 +1,418 @@
+"""Public parameters: taken exactly, or refused by name."""
+
+import copy
+import inspect
+import math
+import pickle
+import re
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from geomdp import GeometricMechanism
+
+NUMBERS: list[tuple[Any, Fraction]] = [
+    (1, Fraction(1)),
+    (2**80, Fraction(2**80)),
+    (10**400, Fraction(10**400)),
+    (0.1, Fraction(3602879701896397, 2**55)),
+    (1e308, Fraction(int(1e308))),
+    (5e-324, Fraction(1, 2**1074)),
+    (Fraction(1, 3), Fraction(1, 3)),
+    (Fraction(10**400, 3), Fraction(10**400, 3)),
+    (Fraction(1, 10**400), Fraction(1, 10**400)),
+    (np.int8(3), Fraction(3)),
+    (np.uint64(2**64 - 1), Fraction(2**64 - 1)),
+    (np.float16(0.1), Fraction(819, 2**13)),
+    (np.float32(0.1), Fraction(13421773, 2**27)),
+    (np.float64(0.1), Fraction(3602879701896397, 2**55)),
+]
+NOT_NUMBERS: list[Any] = [
+    True,
+    False,
+    np.True_,
+    "1",
+    b"1",
+    None,
+    1j,
+    Decimal(1),
+    np.longdouble(1),
+    np.complex128(1),
+    np.timedelta64(1),
+    np.timedelta64(1, "s"),
+    [1],
+    np.array([1.0]),
+]
+NOT_INTEGERS: list[Any] = [
+    True,
+    np.True_,
+    1.0,
+    np.float64(1),
+    Fraction(1),
+    "1",
+    None,
+    np.timedelta64(1),
+    [1],
+]
+NOT_FINITE: list[Any] = [math.nan, math.inf, -math.inf, np.float32("nan"), np.float64("inf")]
+NEGATIVE: list[Any] = [-1, -0.5, -5e-324, Fraction(-1, 3), np.int8(-1), -(10**400)]
+MECHANISMS: list[GeometricMechanism] = [
+    GeometricMechanism(0.1),
+    GeometricMechanism(1, 3),
+    GeometricMechanism(Fraction(1, 3), sensitivity=2**70, bounds=None),
+    GeometricMechanism(0.1, bounds=(-5, 5)),
+    GeometricMechanism(np.float32(0.1), np.int16(2), (np.int8(0), np.uint64(2**64 - 1))),
+    GeometricMechanism.from_scale(0),
+    GeometricMechanism.from_scale(0.0, (0, 1)),
+    GeometricMechanism.from_scale(Fraction(7, 3), (2, 2)),
+    GeometricMechanism.from_scale(np.float32(0.1)),
+]
+
+each_mechanism = pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
+
+
+def named(name: str, value: Any) -> str:
+    if isinstance(value, np.generic) and not isinstance(value, np.timedelta64 | np.bool_):
+        # Whether it is shown as the numpy scalar or as the number that it is does not matter.
+        return rf"{name} = ({re.escape(repr(value))}|{re.escape(repr(value.item()))})"
+    return re.escape(f"{name} = {value!r}")
+
+
+@pytest.mark.parametrize(("value", "exact"), NUMBERS, ids=lambda v: repr(v)[:30])
+def test_epsilon_is_taken_exactly(value: Any, exact: Fraction) -> None:
+    mechanism = GeometricMechanism(value, sensitivity=7)
+    assert mechanism.epsilon == value
+    assert mechanism.sensitivity == 7
+    assert mechanism.rate == exact / 7
+    assert mechanism.scale == 7 / exact
+    assert mechanism.bounds is None
+
+
+@pytest.mark.parametrize(("value", "exact"), NUMBERS, ids=lambda v: repr(v)[:30])
+def test_scale_is_taken_exactly(value: Any, exact: Fraction) -> None:
+    mechanism = GeometricMechanism.from_scale(value)
+    assert mechanism.scale == value
+    assert mechanism.rate == 1 / exact
+    assert mechanism.epsilon == 1 / exact
+    assert mechanism.sensitivity == 1
+
+
+def test_sensitivity_is_an_int_of_any_size() -> None:
+    assert GeometricMechanism(1).sensitivity == 1
+    assert GeometricMechanism(1, np.uint8(3)).rate == Fraction(1, 3)
+    assert type(GeometricMechanism(1, np.uint8(3)).sensitivity) is int
+    assert GeometricMechanism(0.5, 2**2000).rate == Fraction(1, 2**2001)
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [(0, 0), (-3, 5), (-(2**63), 2**63 - 1), (0, 2**64 - 1), (2**64 - 1, 2**64 - 1)],
+)
+def test_bounds_are_a_pair_of_ints(bounds: tuple[int, int]) -> None:
+    for pair in (bounds, list(bounds)):
+        mechanism = GeometricMechanism(1, bounds=pair)
+        assert mechanism.bounds == bounds
+        assert type(mechanism.bounds) is tuple
+
+
+def test_numpy_bounds_become_ints() -> None:
+    bounds = GeometricMechanism(1, bounds=(np.int8(-3), np.uint64(7))).bounds
+    assert bounds == (-3, 7)
+    assert [type(bound) for bound in bounds] == [int, int]
+
+
+@pytest.mark.parametrize("zero", [0, 0.0, -0.0, Fraction(0), np.float32(0), np.int8(0)], ids=repr)
+def test_scale_zero_adds_no_noise(zero: Any) -> None:
+    mechanism = GeometricMechanism.from_scale(zero)
+    counts = np.arange(-1000, 1000)
+    np.testing.assert_array_equal(mechanism.release(counts), counts)
+    assert mechanism.release(5) == 5
+    assert mechanism.scale == 0
+    assert mechanism.rate == math.inf
+    assert mechanism.epsilon == math.inf
+    assert mechanism.map(0) == 0
+    assert mechanism.map(1) == math.inf
+
+
+def test_scale_zero_clamps() -> None:
+    mechanism = GeometricMechanism.from_scale(0, bounds=(-2, 3))
+    counts = np.arange(-10, 10)
+    np.testing.assert_array_equal(mechanism.release(counts), counts.clip(-2, 3))
+    assert mechanism.release(np.int8(-128)) == -2
+    assert mechanism.release(2**63 - 1) == 3
+
+
+@pytest.mark.parametrize("value", NOT_NUMBERS, ids=repr)
+def test_what_is_no_number_is_refused(value: Any) -> None:
+    with pytest.raises(TypeError, match=named("epsilon", value)):
+        GeometricMechanism(value)
+    with pytest.raises(TypeError, match=named("scale", value)):
+        GeometricMechanism.from_scale(value)
+
+
+@pytest.mark.parametrize("value", NOT_FINITE + NEGATIVE, ids=lambda v: repr(v)[:30])
+def test_what_is_not_finite_or_negative_is_refused(value: Any) -> None:
+    with pytest.raises(ValueError, match=named("epsilon", value)):
+        GeometricMechanism(value)
+    with pytest.raises(ValueError, match=named("scale", value)):
+        GeometricMechanism.from_scale(value)
+
+
+@pytest.mark.parametrize("value", [0, 0.0, -0.0, Fraction(0), np.float64(0)], ids=repr)
+def test_epsilon_zero_is_refused(value: Any) -> None:
+    with pytest.raises(ValueError, match=named("epsilon", value)):
+        GeometricMechanism(value)
+
+
+@pytest.mark.parametrize("value", NOT_INTEGERS, ids=repr)
+def test_integers_are_wanted(value: Any) -> None:
+    with pytest.raises(TypeError, match=named("sensitivity", value)):
+        GeometricMechanism(1, value)
+    for bounds in [(value, 5), (0, value)]:
+        with pytest.raises(TypeError, match=r"bounds(\[[01]\])? = .*" + re.escape(repr(value))):
+            GeometricMechanism(1, bounds=bounds)
+
+
+@pytest.mark.parametrize("value", [0, -1, -(2**70), np.int8(-5)], ids=repr)
+def test_sensitivity_below_one_is_refused(value: Any) -> None:
+    with pytest.raises(ValueError, match=named("sensitivity", value)):
+        GeometricMechanism(1, value)
+
+
+@pytest.mark.parametrize(
+    "bounds", [5, (), (1,), (1, 2, 3), "ab", {1, 2}, {1: 2, 3: 4}, np.array([1, 2]), range(2)]
+)
+def test_bounds_that_are_no_pair_are_refused(bounds: Any) -> None:
+    for make in (GeometricMechanism, GeometricMechanism.from_scale):
+        with pytest.raises(TypeError, match=named("bounds", bounds)):
+            make(1, bounds=bounds)
+
+
+@pytest.mark.parametrize("bounds", [(1, 0), (5, -5), (2**64 - 1, 0), (2**63 - 1, -(2**63))])
+def test_reversed_bounds_are_refused(bounds: tuple[int, int]) -> None:
+    for make in (GeometricMechanism, GeometricMechanism.from_scale):
+        with pytest.raises(ValueError, match=named("bounds", bounds)):
+            make(1, bounds=bounds)
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        (-1, 2**63),
+        (-(2**63), 2**64 - 1),
+        (0, 2**64),
+        (-(2**63) - 1, 0),
+        (2**64, 2**64),
+        (-(2**127), 0),
+        (0, 2**127 - 1),
+        (0, 2**127),
+        (-(2**127) - 1, 0),
+        (0, 2**200),
+        (-(2**200), 2**200),
+    ],
+)
+def test_bounds_that_no_dtype_holds_are_refused(bounds: tuple[int, int]) -> None:
+    for make in (GeometricMechanism, GeometricMechanism.from_scale):
+        with pytest.raises(OverflowError, match=named("bounds", bounds)):
+            make(1, bounds=bounds)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "dtype"),
+    [
+        ((0, 300), "uint8"),
+        ((0, 256), "uint8"),
+        ((-1, 5), "uint8"),
+        ((-1, 5), "uint64"),
+        ((0, 128), "int8"),
+        ((-129, 0), "int8"),
+        ((300, 400), "int8"),
+        ((0, 2**15), "int16"),
+        ((0, 2**16), "uint16"),
+        ((0, 2**31), "int32"),
+        ((0, 2**32), "uint32"),
+        ((0, 2**63), "int64"),
+    ],
+)
+def test_bounds_beyond_the_dtype_are_refused(bounds: tuple[int, int], dtype: str) -> None:
+    mechanism = GeometricMechanism(1, bounds=bounds)
+    one = np.dtype(dtype).type(1)
+    for counts in (one, np.array([one]), np.array([], dtype)):
+        with pytest.raises(OverflowError, match=named("bounds", bounds)):
+            mechanism.release(counts)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32"])
+def test_bounds_at_the_limits_of_the_dtype_are_accepted(dtype: str) -> None:
+    limits = np.iinfo(dtype)
+    mechanism = GeometricMechanism(1, bounds=(limits.min, limits.max))
+    assert type(mechanism.release(np.dtype(dtype).type(1))) is np.dtype(dtype).type
+
+
+def test_huge_epsilon_leaves_counts_as_they_are() -> None:
+    for epsilon in (1e308, 10**400, Fraction(10**400)):
+        mechanism = GeometricMechanism(epsilon)
+        counts = np.arange(-500, 500)
+        np.testing.assert_array_equal(mechanism.release(counts), counts)
+
+
+def test_tiny_epsilon_is_refused_when_it_cannot_be_certified() -> None:
+    for epsilon in (5e-324, Fraction(1, 10**400)):
+        with pytest.raises(ValueError, match="scale is too large"):
+            GeometricMechanism(epsilon, bounds=(0, 1))
+        mechanism = GeometricMechanism(epsilon)
+        for counts in (1, np.int8(1), [1], np.array([], np.uint16)):
+            with pytest.raises(ValueError, match="scale is too large"):
+                mechanism.release(counts)
+
+
+def max_scale(refused: Callable[[], object]) -> Fraction:
+    with pytest.raises(ValueError, match="scale is too large") as caught:
+        refused()
+    found = re.search(r"scale of at most 2\*\*(-?\d+)", str(caught.value))
+    assert found is not None
+    return Fraction(2) ** int(found[1])
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint32", "int64", "uint64"])
+@pytest.mark.parametrize("scale", [2.0**400, 1e308, Fraction(10**300, 7)], ids=float)
+def test_the_scale_named_in_a_refusal_is_accepted_for_a_dtype(dtype: str, scale: Any) -> None:
+    counts = np.zeros(3, dtype)
+    limit = max_scale(lambda: GeometricMechanism.from_scale(scale).release(counts))
+    assert GeometricMechanism.from_scale(limit).release(counts).dtype == dtype
+    assert GeometricMechanism(1 / limit).release(counts).dtype == dtype
+
+
+def check_limit(upper: int, factor: Fraction) -> None:
+    limit = max_scale(lambda: GeometricMechanism.from_scale(2.0**400, bounds=(0, upper)))
+    assert GeometricMechanism.from_scale(limit * factor, bounds=(0, upper)).bounds == (0, upper)
+
+
+@pytest.mark.parametrize("bits", range(1, 65))
+def test_the_scale_named_in_a_refusal_is_accepted_for_every_width(bits: int) -> None:
+    for upper in {2 ** (bits - 1), 2**bits - 1}:
+        check_limit(upper, Fraction(1))
+
+
+@settings(deadline=None)
+@given(
+    st.integers(1, 64).flatmap(lambda bits: st.integers(1, 2**bits - 1)),
+    st.fractions(min_value=0, max_value=1).filter(bool),
+)
+def test_all_scales_up_to_the_one_named_are_accepted(upper: int, factor: Fraction) -> None:
+    check_limit(upper, factor)
+
+
+def test_an_unbounded_64_bit_count_has_a_limit_far_above_its_range() -> None:
+    scale = 2.0**100
+    limit = max_scale(lambda: GeometricMechanism.from_scale(scale).release(1))
+    assert 2**64 < limit < scale
+
+
+def test_one_output_is_certified_at_any_scale() -> None:
+    mechanism = GeometricMechanism.from_scale(2**400, bounds=(7, 7))
+    assert mechanism.release([0, 7, 100]).tolist() == [7, 7, 7]
+
+
+def test_equal_mechanisms_have_equal_law_and_sensitivity() -> None:
+    one = GeometricMechanism(0.5, bounds=(0, 9))
+    for other in (
+        GeometricMechanism(Fraction(1, 2), 1, (0, 9)),
+        GeometricMechanism(np.float32(0.5), np.int8(1), (np.int8(0), 9)),
+        GeometricMechanism.from_scale(2, (0, 9)),
+    ):
+        assert one == other
+        assert hash(one) == hash(other)
+    assert len({one, GeometricMechanism.from_scale(2.0, (0, 9))}) == 1
+
+
+def test_different_mechanisms_are_not_equal() -> None:
+    different = [
+        GeometricMechanism(0.1),
+        GeometricMechanism(Fraction(1, 10)),
+        GeometricMechanism(np.float32(0.1)),
+        GeometricMechanism(0.1, 2),
+        GeometricMechanism(0.2, 2),
+        GeometricMechanism(0.1, bounds=(0, 1)),
+        GeometricMechanism(0.1, bounds=(0, 2)),
+        GeometricMechanism.from_scale(0),
+        GeometricMechanism.from_scale(0, (0, 1)),
+    ]
+    assert len(set(different)) == len(different)
+    for i, one in enumerate(different):
+        assert [j for j, other in enumerate(different) if one == other] == [i]
+
+
+def test_other_types_are_not_equal() -> None:
+    mechanism = GeometricMechanism(1)
+    for other in (1, 1.0, "GeometricMechanism(epsilon=1, sensitivity=1)", None, object()):
+        assert mechanism != other
+        assert (mechanism == other) is False
+
+
+@each_mechanism
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_pickle(mechanism: GeometricMechanism, protocol: int) -> None:
+    check_same(mechanism, pickle.loads(pickle.dumps(mechanism, protocol)))
+
+
+@each_mechanism
+def test_copies(mechanism: GeometricMechanism) -> None:
+    check_same(mechanism, copy.copy(mechanism))
+    check_same(mechanism, copy.deepcopy(mechanism))
+
+
+@each_mechanism
+def test_repr_evaluates_to_an_equal_mechanism(mechanism: GeometricMechanism) -> None:
+    scope = {"GeometricMechanism": GeometricMechanism, "Fraction": Fraction, "inf": math.inf}
+    check_same(mechanism, eval(repr(mechanism), scope))
+
+
+def check_same(one: GeometricMechanism, other: GeometricMechanism) -> None:
+    assert type(other) is GeometricMechanism
+    assert one == other
+    assert hash(one) == hash(other)
+    assert repr(one) == repr(other)
+    for name in ("epsilon", "sensitivity", "scale", "rate", "bounds"):
+        assert getattr(one, name) == getattr(other, name)
+
+
+def test_a_subclass_survives_copies() -> None:
+    for mechanism in (Derived(1, 2, (0, 3)), Derived.from_scale(2)):
+        for other in (copy.copy(mechanism), pickle.loads(pickle.dumps(mechanism))):
+            assert type(other) is Derived
+            assert other == mechanism
+            assert repr(other).startswith("Derived")
+
+
+class Derived(GeometricMechanism):
+    __slots__ = ()
+
+
+@pytest.mark.parametrize("name", ["epsilon", "sensitivity", "scale", "rate", "bounds", "new"])
+def test_a_mechanism_cannot_be_changed(name: str) -> None:
+    mechanism = GeometricMechanism(1)
+    with pytest.raises(AttributeError):
+        setattr(mechanism, name, 2)
+    with pytest.raises(AttributeError):
+        delattr(mechanism, name)
+
+
+def test_release_has_no_parameter_for_a_seed() -> None:
+    assert list(inspect.signature(GeometricMechanism).parameters) == [
+        "epsilon",
+        "sensitivity",
+        "bounds",
+    ]
+    assert list(inspect.signature(GeometricMechanism.from_scale).parameters) == ["scale", "bounds"]
+    assert list(inspect.signature(GeometricMechanism.release).parameters) == [
+        "self",
+        "counts",
+        "out",
+    ]

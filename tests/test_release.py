@@ -1,0 +1,818 @@
+"""What release accepts, returns and leaves alone."""
+
+import contextlib
+import datetime
+import itertools
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from array import array
+from collections import deque
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from enum import IntEnum
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import pytest
+from numpy.lib.stride_tricks import as_strided, sliding_window_view
+from numpy.typing import NDArray
+
+from geomdp import GeometricMechanism
+from geomdp.testing import release_not_private
+
+Counts: TypeAlias = NDArray[Any]
+
+KEY = bytes(range(32))
+UNBOUNDED = [2, 0, -3, 2, 1, 0, 2, 7, 1, 2, -3, -12, 0, 3, -7, 1]
+BOUNDED = [6, 4, 1, 6, 4, 4, 6, 6, 5, 5, 9, 4, 3, 3, 5, 6]
+DTYPES = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
+SHAPES: list[tuple[int, ...]] = [(), (0,), (1,), (7,), (3, 0, 2), (4, 5), (2, 3, 4)]
+SMALL = GeometricMechanism.from_scale(3.0)
+# At this scale no count stays what it is (but with a chance of 2**-80).
+HUGE = GeometricMechanism.from_scale(2.0**80)
+
+each_dtype = pytest.mark.parametrize("dtype", DTYPES)
+
+
+class Subclass(np.ndarray[Any, Any]):
+    pass
+
+
+def example(dtype: str, shape: tuple[int, ...]) -> Counts:
+    """Counts that noise of scale 3 does not take to a limit of the dtype."""
+    return np.random.default_rng(1).integers(60, 70, shape, dtype)
+
+
+def swapped(x: Counts) -> Counts:
+    return x.astype(x.dtype.newbyteorder())
+
+
+def fortran(x: Counts) -> Counts:
+    return np.array(x, order="F")
+
+
+def strided(x: Counts) -> Counts:
+    return np.repeat(x, 2, axis=-1)[..., ::2] if x.ndim else np.repeat(x, 2)[1:].reshape(())
+
+
+def reversed_(x: Counts) -> Counts:
+    return np.flip(np.flip(x).copy()) if x.ndim else x.copy()
+
+
+def permuted(x: Counts) -> Counts:
+    return x.swapaxes(0, -1).copy().swapaxes(0, -1) if x.ndim > 1 else x.copy()
+
+
+def broadcast(x: Counts) -> Counts:
+    return np.broadcast_to(x[:1], x.shape) if x.ndim and x.size else np.broadcast_to(x, x.shape)
+
+
+def unaligned(x: Counts) -> Counts:
+    buffer = bytearray(b"\0" + x.tobytes())
+    return np.frombuffer(buffer, x.dtype, offset=1).reshape(x.shape)
+
+
+def read_only(x: Counts) -> Counts:
+    y = x.copy()
+    y.flags.writeable = False
+    return y
+
+
+def subclass(x: Counts) -> Counts:
+    return x.copy().view(Subclass)
+
+
+# Layouts in which noise runs in the order of the items.
+IN_ORDER: dict[str, Callable[[Counts], Counts]] = {
+    "C": np.copy,
+    "strided": strided,
+    "reversed": reversed_,
+    "broadcast": broadcast,
+    "big-endian": lambda x: x.astype(x.dtype.newbyteorder(">")),
+    "little-endian": lambda x: x.astype(x.dtype.newbyteorder("<")),
+    # The usual way from big-endian files leaves native dtypes that are marked as "<".
+    "swapped twice": lambda x: swapped(x).byteswap().view(swapped(x).dtype.newbyteorder()),
+    "strided and swapped twice": lambda x: strided(
+        swapped(x).astype(swapped(x).dtype.newbyteorder())
+    ),
+    "swapped": swapped,
+    "swapped and strided": lambda x: strided(swapped(x)),
+    "unaligned": unaligned,
+    "unaligned and swapped": lambda x: unaligned(swapped(x)),
+    "of bytes": lambda x: np.frombuffer(x.tobytes(), x.dtype).reshape(x.shape),
+    "read-only": read_only,
+    "subclass": subclass,
+    "strided subclass": lambda x: strided(x).view(Subclass),
+    "object's field": lambda x: np.array(x.ravel(), [("a", x.dtype)])["a"].reshape(x.shape),
+}
+# Layouts in which it runs in the order of memory, or might.
+IN_MEMORY: dict[str, Callable[[Counts], Counts]] = {
+    "F": fortran,
+    "transposed": lambda x: x.T.copy().T,
+    "permuted": permuted,
+    "F and swapped": lambda x: fortran(swapped(x)),
+    "F, read-only subclass": lambda x: read_only(x.T).T.view(Subclass),
+}
+WRITABLE = [
+    name
+    for name in IN_ORDER | IN_MEMORY
+    if not {"broadcast", "of bytes"} & {name} and "read-only" not in name
+]
+
+
+def arranged(layout: str, x: Counts) -> Counts:
+    y = (IN_ORDER | IN_MEMORY)[layout](x)
+    assert y.shape == x.shape
+    assert y.dtype.newbyteorder("=") == x.dtype
+    return y
+
+
+def reference(mechanism: GeometricMechanism, counts: Counts) -> Counts:
+    native = counts.dtype.newbyteorder("=")
+    return release_not_private(mechanism, np.array(counts, native, order="C", subok=False), KEY)
+
+
+@each_dtype
+@pytest.mark.parametrize("layout", [*IN_ORDER, *IN_MEMORY])
+def test_every_dtype_shape_and_layout(dtype: str, layout: str) -> None:
+    for shape in SHAPES:
+        counts = arranged(layout, example(dtype, shape))
+        before = counts.copy()
+        noisy = HUGE.release(counts)
+        assert type(noisy) is np.ndarray
+        assert noisy.dtype == counts.dtype
+        assert noisy.dtype.isnative == counts.dtype.isnative
+        assert noisy.shape == shape
+        assert noisy.flags.writeable
+        assert not np.may_share_memory(noisy, counts)
+        np.testing.assert_array_equal(counts, before)
+        assert (noisy != counts).all()
+
+
+@each_dtype
+@pytest.mark.parametrize("layout", IN_ORDER)
+def test_noise_runs_in_the_order_of_the_items(dtype: str, layout: str) -> None:
+    for shape in [*SHAPES, (3000,), (50, 60)]:
+        counts = arranged(layout, example(dtype, shape))
+        noisy = release_not_private(SMALL, counts, KEY)
+        assert noisy.dtype == counts.dtype
+        np.testing.assert_array_equal(noisy, reference(SMALL, counts))
+
+
+@each_dtype
+@pytest.mark.parametrize("layout", IN_MEMORY)
+def test_noise_in_the_order_of_memory_is_the_same_noise(dtype: str, layout: str) -> None:
+    for shape in [*SHAPES, (3000,), (50, 60)]:
+        counts = arranged(layout, example(dtype, shape))
+        noise = release_not_private(SMALL, counts, KEY).astype(int) - counts.astype(int)
+        zeros = np.full(counts.size, 64, dtype)
+        expected = release_not_private(SMALL, zeros, KEY).astype(int) - 64
+        assert noise.shape == shape
+        np.testing.assert_array_equal(np.sort(noise, axis=None), np.sort(expected))
+
+
+@each_dtype
+def test_each_item_has_noise_of_its_own(dtype: str) -> None:
+    # Chunks of 2048 and slices of 2**21 meet here, and the last ones are not full.
+    counts = np.full(2**21 + 2048 + 5, 64, dtype)
+    noise = release_not_private(GeometricMechanism.from_scale(2.0), counts, KEY)
+    for start in (2048, 4096, 2**21):
+        assert (noise[start : start + 300] != noise[:300]).any()
+    for part in (noise[:2048], noise[2**21 :], noise[-5:]):
+        assert (part != 64).any()
+    assert noise.mean() == pytest.approx(64, abs=0.05)
+
+
+def test_the_first_counts_have_the_same_noise_however_many_there_are() -> None:
+    counts = np.zeros(5000, np.int64)
+    noisy = release_not_private(SMALL, counts, KEY)
+    for size in (1, 7, 8, 9, 1000, 2047, 2048, 2049, 4999):
+        np.testing.assert_array_equal(release_not_private(SMALL, counts[:size], KEY), noisy[:size])
+
+
+def test_bounded_noise_does_not_depend_on_the_dtype() -> None:
+    mechanism = GeometricMechanism(0.1, bounds=(0, 100))
+    first, *others = (
+        release_not_private(mechanism, np.full(5000, 40, dtype), KEY) for dtype in DTYPES
+    )
+    for other in others:
+        np.testing.assert_array_equal(other, first)
+
+
+def test_memory_maps(tmp_path: Path) -> None:
+    counts = np.memmap(tmp_path / "counts", np.int32, "w+", shape=(50, 60))
+    noisy = HUGE.release(counts)
+    assert type(noisy) is np.ndarray
+    assert (noisy != 0).all()
+    assert not counts.any()
+    assert HUGE.release(counts, out=counts) is counts
+    assert counts.all()
+
+
+@pytest.mark.parametrize("code", "bBhHiIlLqQpP")
+def test_every_integer_type_of_c(code: str) -> None:
+    counts = np.array([[64, 64, 64]], code)
+    noisy = HUGE.release(counts)
+    assert noisy.dtype == counts.dtype
+    assert (noisy != counts).all()
+    scalar = HUGE.release(counts[0, 0])
+    assert type(scalar) is counts.dtype.type
+    assert scalar != 64
+    np.testing.assert_array_equal(
+        release_not_private(SMALL, counts, KEY),
+        release_not_private(SMALL, counts.astype(f"{counts.dtype.kind}{counts.itemsize}"), KEY),
+    )
+
+
+def test_an_int_gives_an_int() -> None:
+    for count in (0, -5, 2**63 - 1, -(2**63)):
+        noisy = SMALL.release(count)
+        assert type(noisy) is int
+        assert -(2**63) <= noisy < 2**63
+        assert abs(noisy - count) < 1000
+    assert HUGE.release(0) != 0
+
+
+def test_an_int_subclass_gives_an_int() -> None:
+    class Size(IntEnum):
+        SOME = 5
+
+    assert type(HUGE.release(Size.SOME)) is int
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        [5, 6, 7],
+        (5, 6, 7),
+        range(5, 8),
+        deque([5, 6, 7]),
+        array("b", [5, 6, 7]),
+        [np.int8(5), np.uint64(6), 7],
+        [[5, 6], [7, 8]],
+        ([5, 6], (7, 8)),
+        [np.array([5, 6], np.uint8), [7, 8]],
+        [[[5]], [[6]]],
+        [2**63 - 2, 1 - 2**63],
+        [],
+        (),
+        [[], []],
+        range(0),
+    ],
+    ids=repr,
+)
+def test_sequences_become_int64(counts: Any) -> None:
+    expected = np.array([list(row) for row in counts] if counts and np.ndim(counts) > 1 else counts)
+    noisy = HUGE.release(counts)
+    assert type(noisy) is np.ndarray
+    assert noisy.dtype == np.int64
+    assert noisy.shape == expected.shape
+    assert (noisy != expected).all()
+    exact = GeometricMechanism.from_scale(0).release(counts)
+    assert exact.dtype == np.int64
+    np.testing.assert_array_equal(exact, expected)
+
+
+# out
+
+
+@each_dtype
+@pytest.mark.parametrize("layout", IN_ORDER)
+def test_out_takes_the_noisy_counts(dtype: str, layout: str) -> None:
+    for shape in SHAPES:
+        counts = arranged(layout, example(dtype, shape))
+        expected = reference(SMALL, counts)
+        before = counts.copy()
+        for name in WRITABLE:
+            # C-contiguous to F-contiguous, too, runs in the order of the items.
+            out = arranged(name, np.zeros(shape, dtype))
+            assert release_not_private(SMALL, counts, KEY, out=out) is out
+            np.testing.assert_array_equal(out, expected)
+            np.testing.assert_array_equal(counts, before)
+            assert HUGE.release(counts, out=out) is out
+            assert (out != counts).all()
+
+
+@each_dtype
+@pytest.mark.parametrize("layout", WRITABLE)
+def test_out_may_be_the_counts(dtype: str, layout: str) -> None:
+    for shape in [*SHAPES, (50, 60)]:
+        counts = arranged(layout, example(dtype, shape))
+        original = counts.copy()
+        expected = release_not_private(SMALL, arranged(layout, example(dtype, shape)), KEY)
+        assert release_not_private(SMALL, counts, KEY, out=counts) is counts
+        np.testing.assert_array_equal(counts, expected)
+        assert HUGE.release(counts, out=counts) is counts
+        assert (counts != original).all()
+
+
+def test_out_of_a_sequence_is_int64() -> None:
+    out = np.zeros(3, np.int64)
+    assert HUGE.release([5, 6, 7], out=out) is out
+    assert (out != [5, 6, 7]).all()
+    single = np.zeros((), np.int64)
+    assert HUGE.release(5, out=single) is single
+    assert single != 5
+    small = np.zeros((), np.uint8)
+    assert HUGE.release(np.uint8(5), out=small) is small
+    assert small != 5
+
+
+def test_the_layout_of_f_ordered_counts_is_kept() -> None:
+    noisy = SMALL.release(fortran(example("int64", (4, 5))))
+    assert noisy.flags.f_contiguous
+
+
+@pytest.mark.parametrize("size", [2, 9, 2048, 100_000])
+@pytest.mark.parametrize("dtype", ["int8", "int64", ">i4"])
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        (slice(1, None), slice(None, -1)),
+        (slice(None, -1), slice(1, None)),
+        (slice(None), slice(None, None, -1)),
+        (slice(None, None, -1), slice(None)),
+        (slice(1, None), slice(None, 0, -1)),
+        (slice(None, None, 2), slice(1, None, 2)),
+    ],
+    ids=repr,
+)
+def test_out_may_overlap_the_counts(size: int, dtype: str, source: slice, target: slice) -> None:
+    x = (np.arange(size + size % 2) % 100).astype(dtype)
+    expected = release_not_private(SMALL, x[source].copy(), KEY)
+    out = x[target]
+    assert release_not_private(SMALL, x[source], KEY, out=out) is out
+    np.testing.assert_array_equal(x[target], expected)
+
+
+def test_out_may_be_the_transposed_counts() -> None:
+    x = example("int16", (70, 70))
+    expected = release_not_private(SMALL, x.copy(), KEY)
+    release_not_private(SMALL, x, KEY, out=x.T)
+    np.testing.assert_array_equal(x.T, expected)
+
+
+def test_out_within_a_larger_array_touches_nothing_else() -> None:
+    for place in (np.s_[3:8, 4:10], np.s_[::2, ::3], np.s_[4:5], np.s_[5, :]):
+        whole = np.zeros((10, 12), np.int64)
+        expected = whole.copy()
+        expected[place] = release_not_private(SMALL, whole[place].copy(), KEY)
+        release_not_private(SMALL, whole[place].copy(), KEY, out=whole[place])
+        np.testing.assert_array_equal(whole, expected)
+
+
+class ArrayLike:
+    """As a data frame's column is."""
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Counts:
+        return np.zeros(3, np.int64 if dtype is None else dtype)
+
+
+@pytest.mark.parametrize(
+    "out",
+    [
+        np.full(3, 9, np.int32),
+        np.full(3, 9, np.uint64),
+        np.full(3, 9.0),
+        np.full(3, True),
+        np.full(3, 9, object),
+        np.full(3, 9, "m8[s]"),
+        np.ma.array([9, 9, 9]),
+        np.ma.array([9, 9, 9], mask=[0, 1, 0]),
+        [9, 9, 9],
+        (9, 9, 9),
+        array("q", [9, 9, 9]),
+        bytearray(24),
+        memoryview(bytearray(24)),
+        ArrayLike(),
+        9,
+        np.int64(9),
+        "out",
+        False,
+    ],
+    ids=repr,
+)
+def test_out_of_another_type_is_refused(out: Any) -> None:
+    before = np.copy(out)
+    for counts in (np.zeros(3, np.int64), [0, 0, 0]):
+        for release in (HUGE.release, keyed):
+            with pytest.raises(TypeError, match="out"):
+                release(counts, out=out)
+    assert np.array_equal(before, np.copy(out)) or isinstance(out, ArrayLike)
+
+
+def keyed(counts: Any, *, out: Any) -> Counts:
+    return release_not_private(HUGE, counts, KEY, out=out)
+
+
+@pytest.mark.parametrize("dtype", ["int64", ">i8"])
+@pytest.mark.parametrize("shape", [(), (2,), (4,), (1, 3), (3, 1), (0,)])
+def test_out_of_another_shape_is_refused(dtype: str, shape: tuple[int, ...]) -> None:
+    out = np.full(shape, 9, dtype)
+    for release in (HUGE.release, keyed):
+        with pytest.raises(ValueError, match=r"out is of shape .* \(3,\)"):
+            release(np.zeros(3, np.int64), out=out)
+    assert (out == 9).all()
+
+
+def test_out_for_a_scalar_is_of_no_dimensions() -> None:
+    out = np.full(1, 9)
+    for counts in (5, np.int64(5), np.array(5)):
+        with pytest.raises(ValueError, match="out is of shape"):
+            HUGE.release(counts, out=out)
+    assert (out == 9).all()
+
+
+@pytest.mark.parametrize("layout", ["C", "F", "strided", "swapped", "subclass"])
+def test_read_only_out_is_refused(layout: str) -> None:
+    out = arranged(layout, np.full((4, 5), 9))
+    out.flags.writeable = False
+    for counts in (np.zeros((4, 5), np.int64), out):
+        with pytest.raises(ValueError, match="out is read-only"):
+            HUGE.release(counts, out=out)
+    assert (out == 9).all()
+
+
+def test_out_whose_items_share_memory_is_refused() -> None:
+    memory = np.full(6, 9)
+    for out in (
+        np.broadcast_to(memory[:5], (4, 5)),
+        as_strided(memory, (4, 5), (0, 8)),
+        as_strided(memory, (4, 5), (8, 0)),
+    ):
+        with pytest.raises(ValueError, match=r"out (is read-only|has items)"):
+            HUGE.release(np.zeros((4, 5), np.int64), out=out)
+    assert (memory == 9).all()
+
+
+def test_out_of_overlapping_windows_is_refused() -> None:
+    memory = np.full(8, 9)
+    out = sliding_window_view(memory, 5, writeable=True)
+    with pytest.raises(ValueError, match="out"):
+        HUGE.release(np.zeros((4, 5), np.int64), out=out)
+    assert (memory == 9).all()
+
+
+def test_out_is_untouched_when_the_call_is_refused() -> None:
+    out = np.full(3, 9, np.uint8)
+    with pytest.raises(OverflowError, match="bounds"):
+        GeometricMechanism(1, bounds=(0, 300)).release(np.zeros(3, np.uint8), out=out)
+    with pytest.raises(ValueError, match="scale is too large"):
+        GeometricMechanism.from_scale(2.0**300).release(np.zeros(3, np.uint8), out=out)
+    wide = np.full(3, 9)
+    for counts in ([1, 2, True], [1, 2, 3.0], np.zeros(3), np.ma.array([1, 2, 3])):
+        with pytest.raises(TypeError):
+            HUGE.release(counts, out=wide)
+    with pytest.raises(OverflowError):
+        HUGE.release([1, 2, 2**63], out=wide)
+    assert (out == 9).all()
+    assert (wide == 9).all()
+
+
+# Refused counts
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        True,
+        np.True_,
+        1.0,
+        float("nan"),
+        np.float64(1),
+        np.longdouble(1),
+        1j,
+        np.complex128(1),
+        Decimal(1),
+        Fraction(1),
+        "1",
+        b"1",
+        bytearray(b"1"),
+        memoryview(b"1"),
+        memoryview(array("q", [1])),
+        None,
+        object(),
+        {},
+        {1: 2},
+        {1, 2},
+        iter([1]),
+        (n for n in [1]),
+        map(int, "12"),
+        {1: 2}.values(),
+        np.ma.masked,
+        np.timedelta64(1),
+        np.timedelta64(1, "s"),
+        np.datetime64(1, "s"),
+        np.str_("1"),
+        np.void(b"1"),
+        datetime.timedelta(1),
+        ArrayLike(),
+    ],
+    ids=lambda v: f"{type(v).__name__}-{v!r}"[:40],
+)
+def test_counts_that_are_no_integers_are_refused(counts: Any) -> None:
+    for release in (SMALL.release, lambda x: release_not_private(SMALL, x, KEY)):
+        with pytest.raises(TypeError, match="counts"):
+            release(counts)
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        [True],
+        [1, False],
+        [np.True_],
+        [1.0],
+        [1, 2.0],
+        [float("nan")],
+        [np.float32(1)],
+        [1j],
+        [None],
+        [1, None],
+        ["1"],
+        "12",
+        [b"1"],
+        [Decimal(1)],
+        [Fraction(1)],
+        [[1, 2], [3]],
+        [1, [2]],
+        [[1], 2],
+        [[1, 2], [3, True]],
+        [{1}],
+        [ArrayLike, 1],
+        [np.timedelta64(1)],
+        [np.timedelta64(1, "s"), 1],
+        [np.datetime64(1, "s")],
+        [np.array([True])],
+        [np.array([1.0, 2.0])],
+        [np.ma.masked],
+        [np.ma.array([1, 2], mask=[False, True])],
+        array("d", [1.0]),
+    ],
+    ids=repr,
+)
+def test_sequences_of_other_things_are_refused(counts: Any) -> None:
+    with pytest.raises(TypeError, match="counts"):
+        SMALL.release(counts)
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    ["?", "f2", "f4", "f8", "g", "c16", "O", "S1", "U1", "V1", "M8[s]", "m8[s]", [("a", "i8")]],
+    ids=str,
+)
+@pytest.mark.parametrize("shape", [(), (0,), (3,)])
+def test_arrays_of_other_dtypes_are_refused(dtype: Any, shape: tuple[int, ...]) -> None:
+    with pytest.raises(TypeError, match="counts of dtype"):
+        SMALL.release(np.zeros(shape, dtype))
+
+
+@pytest.mark.parametrize("mask", [False, True, [False, True, False], [False] * 3])
+def test_masked_arrays_are_refused(mask: Any) -> None:
+    with pytest.raises(TypeError, match="masked"):
+        SMALL.release(np.ma.array([1, 2, 3], mask=mask))
+
+
+@pytest.mark.parametrize("count", [2**63, -(2**63) - 1, 2**64, 2**300], ids=str)
+def test_ints_beyond_int64_are_refused(count: int) -> None:
+    for counts in (count, [count], [1, count], [[1], [count]], (count,), range(count, count + 1)):
+        with pytest.raises(OverflowError, match="int64"):
+            SMALL.release(counts)
+    with pytest.raises(OverflowError, match="int64"):
+        SMALL.release([np.uint64(2**63)])
+
+
+# Saturation
+
+
+@each_dtype
+def test_noise_saturates_at_the_limits_of_the_dtype(dtype: str) -> None:
+    limits = np.iinfo(dtype)
+    for edge, inner in ((limits.min, 1), (limits.max, -1)):
+        noisy = release_not_private(SMALL, np.full(10_000, edge, dtype), KEY)
+        assert noisy.dtype == dtype
+        assert set(noisy.tolist()) <= {edge + inner * k for k in range(100)}
+        assert 4000 < np.count_nonzero(noisy == edge) < 7000
+
+
+@each_dtype
+def test_noise_far_beyond_the_dtype_saturates(dtype: str) -> None:
+    limits = np.iinfo(dtype)
+    mechanism = GeometricMechanism.from_scale(2.0**85)
+    for count in (limits.min, 64, limits.max):
+        noisy = release_not_private(mechanism, np.full(1000, count, dtype), KEY)
+        at_limits = [np.count_nonzero(noisy == edge) for edge in (limits.min, limits.max)]
+        assert sum(at_limits) == 1000
+        assert min(at_limits) > 400
+
+
+@each_dtype
+@pytest.mark.parametrize("bounds", [(0, 0), (0, 1), (10, 100), (127, 127)])
+def test_counts_outside_the_bounds_are_taken_as_the_bound(
+    dtype: str, bounds: tuple[int, int]
+) -> None:
+    limits = np.iinfo(dtype)
+    lower, upper = bounds
+    mechanism = GeometricMechanism(0.02, bounds=bounds)
+    for outside, inside in ((limits.min, lower), (limits.max, upper), (max(0, lower - 1), lower)):
+        noisy = release_not_private(mechanism, np.full(5000, outside, dtype), KEY)
+        np.testing.assert_array_equal(
+            noisy, release_not_private(mechanism, np.full(5000, inside, dtype), KEY)
+        )
+        assert set(noisy.tolist()) <= set(range(lower, upper + 1))
+        assert set(noisy.tolist()) >= {lower, upper}
+        assert mechanism.release(np.dtype(dtype).type(outside)) in range(lower, upper + 1)
+
+
+def test_negative_bounds_clamp() -> None:
+    mechanism = GeometricMechanism(0.5, bounds=(-(2**63), -5))
+    noisy = release_not_private(mechanism, [10**6, 0, -5] * 1000, KEY)
+    np.testing.assert_array_equal(noisy, release_not_private(mechanism, [-5] * 3000, KEY))
+    assert noisy.max() == -5
+
+
+# Stability
+
+
+def test_noise_of_a_known_key_never_changes() -> None:
+    unbounded = release_not_private(SMALL, np.zeros(16, np.int64), KEY)
+    assert unbounded.tolist() == UNBOUNDED
+    bounded = GeometricMechanism(0.5, bounds=(0, 10))
+    assert release_not_private(bounded, np.full(16, 4, np.uint8), KEY).tolist() == BOUNDED
+
+
+def test_the_key_and_only_the_key_makes_the_noise() -> None:
+    counts = np.zeros(100, np.int64)
+    noisy = release_not_private(SMALL, counts, KEY)
+    np.testing.assert_array_equal(release_not_private(SMALL, counts, bytes(KEY)), noisy)
+    for i, bit in itertools.product(range(32), (1, 128)):
+        other = bytearray(KEY)
+        other[i] ^= bit
+        assert (release_not_private(SMALL, counts, bytes(other)) != noisy).any()
+
+
+@pytest.mark.parametrize("key", [b"", bytes(31), bytes(33), bytearray(32), "0" * 32, 0, None])
+def test_keys_that_are_not_32_bytes_are_refused(key: Any) -> None:
+    with pytest.raises(ValueError, match="32 bytes"):
+        release_not_private(SMALL, [1], key)
+
+
+def test_nothing_seeds_a_release() -> None:
+    mechanism = GeometricMechanism.from_scale(2.0**40)
+    seen = set()
+    for _ in range(3):
+        random.seed(1)
+        np.random.seed(1)
+        for counts in (0, np.int64(0), [0]):
+            seen.add(int(np.squeeze(mechanism.release(counts))))
+    assert len(seen) == 9
+
+
+def test_a_release_leaves_other_generators_alone() -> None:
+    random.seed(1)
+    np.random.seed(1)
+    states = random.getstate(), repr(np.random.get_state())
+    SMALL.release([1, 2, 3])
+    assert states == (random.getstate(), repr(np.random.get_state()))
+
+
+def test_no_environment_variable_seeds_a_release() -> None:
+    script = "from geomdp import *; print(GeometricMechanism.from_scale(2.0**40).release(0))"
+    names = ["SEED", "GEOMDP_SEED", "GEOMDP_KEY", "RUST_SEED", "PYTHONHASHSEED"]
+    environment = os.environ | dict.fromkeys(names, "1")
+    seen = {
+        subprocess.run(
+            [sys.executable, "-c", script], env=environment, check=True, capture_output=True
+        ).stdout
+        for _ in range(3)
+    }
+    assert len(seen) == 3
+
+
+# Interrupts, threads and memory
+
+LONG = 16_000_000
+# No noise is zero (but with a chance of 2**-37).
+WIDE = GeometricMechanism.from_scale(2.0**60)
+
+with_alarms = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs setitimer")
+
+
+@contextlib.contextmanager
+def interrupted(at: int) -> Iterator[None]:
+    """Press Ctrl-C at this one of the alarms that come every 10 ms."""
+    handled = 0
+
+    def handle(*_: object) -> None:
+        nonlocal handled
+        handled += 1
+        if handled == at:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            raise KeyboardInterrupt
+
+    previous = signal.signal(signal.SIGALRM, handle)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+
+
+@with_alarms
+def test_ctrl_c_ends_a_long_release() -> None:
+    counts = np.zeros(LONG, np.int64)
+    # Alarms during a call that did not look for them would be handled as one.
+    with pytest.raises(KeyboardInterrupt), interrupted(at=3):
+        WIDE.release(counts)
+    assert not counts.any()
+
+
+@with_alarms
+def test_ctrl_c_leaves_a_strided_out_untouched() -> None:
+    counts = np.zeros(LONG, np.int64)
+    memory = np.zeros(2 * LONG, np.int64)
+    with pytest.raises(KeyboardInterrupt), interrupted(at=4):
+        WIDE.release(counts, out=memory[::2])
+    assert not counts.any()
+    assert not memory.any()
+
+
+@with_alarms
+@pytest.mark.parametrize("in_place", [True, False])
+def test_ctrl_c_comes_after_a_contiguous_out_is_complete(in_place: bool) -> None:
+    counts = np.zeros(LONG, np.int64)
+    out = counts if in_place else np.zeros(LONG, np.int64)
+    # On a busy machine the first alarm can come before the noise: then nothing is written.
+    for _ in range(5):
+        with pytest.raises(KeyboardInterrupt), interrupted(at=1):
+            WIDE.release(counts, out=out)
+        if out.any():
+            break
+    assert out.all()
+    assert in_place or not counts.any()
+
+
+def test_other_threads_run_during_a_release() -> None:
+    ticks = 0
+    ready, stop = threading.Event(), threading.Event()
+
+    def tick() -> None:
+        nonlocal ticks
+        ready.set()
+        while not stop.is_set():
+            ticks += 1
+            time.sleep(0.001)
+
+    counts = np.zeros(LONG, np.int64)
+    thread = threading.Thread(target=tick)
+    interval = sys.getswitchinterval()
+    # Now a thread runs only when another one lets go of the interpreter by itself.
+    sys.setswitchinterval(1000)
+    try:
+        thread.start()
+        ready.wait()
+        before = ticks
+        WIDE.release(counts, out=counts)
+        after = ticks
+    finally:
+        sys.setswitchinterval(interval)
+        stop.set()
+        thread.join()
+    assert after - before >= 3
+
+
+MEMORY = """
+import re, sys
+import numpy as np
+from geomdp import GeometricMechanism
+
+def peak():
+    # The peak that resource.getrusage gives is that of the parent process, if it was higher.
+    with open("/proc/self/status") as status:
+        return int(re.search(r"VmHWM:\\s+(\\d+) kB", status.read())[1]) * 1024
+
+mechanism = GeometricMechanism.from_scale(1000.0)
+mechanism.release(np.ones(5000, np.int64))
+counts = np.ones(5_000_000, np.int64)
+before = peak()
+mechanism.release(counts, out=counts if sys.argv[1] == "in place" else None)
+print(peak() - before)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
+@pytest.mark.parametrize(("where", "output"), [("new", 40_000_000), ("in place", 0)])
+def test_peak_memory_is_the_output_and_little_more(where: str, output: int) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", MEMORY, where], check=True, capture_output=True, text=True
+    )
+    growth = int(done.stdout)
+    assert 0.9 * output <= growth <= output + 16 * 2**20
