@@ -17,6 +17,11 @@ _HINT = (
 )
 
 
+def code(dtype: np.dtype[Any]) -> str:
+    """Return kind and size of a dtype, such as "i8"; its name takes longer than many a draw."""
+    return dtype.str[1:]
+
+
 def as_array(counts: Any) -> Array:
     """Return counts as an integer array; ints and sequences of ints become int64.
 
@@ -32,8 +37,7 @@ def as_array(counts: Any) -> Array:
         _refuse_masked("counts", counts)
         if counts.dtype.kind not in "iu":
             raise TypeError(f"counts of dtype {counts.dtype} are not accepted: {_HINT}")
-        # Other subclasses, such as np.matrix, would change what indexing means.
-        return counts.view(np.ndarray)
+        return _plain(counts)
     if isinstance(counts, np.integer) and is_integer(counts):
         return np.asarray(counts)
     if is_integer(counts):
@@ -71,7 +75,10 @@ def release(counts: Array, out: Any, noise: Noise) -> Array:
             noise(flat, _must(_flat(result)), True)
             return result
         target = _flat(out) if counts.flags.c_contiguous == out.flags.c_contiguous else None
-        if target is not None and (_same(flat, target) or not np.may_share_memory(flat, target)):
+        # The very same items are fine, being read before they are written; others are not.
+        if target is not None and (
+            out is counts or not np.may_share_memory(flat, target) or _same(flat, target)
+        ):
             noise(flat, target, False)
             return out  # type: ignore[no-any-return]
     # Any other layout or byte order goes through a contiguous copy of our own.
@@ -134,6 +141,8 @@ def _check_out(counts: Array, out: Any) -> None:
 
 def _may_share_items(array: Array) -> bool:
     """Return whether a stride is shorter than what the strides below it span."""
+    if array.flags.forc:
+        return False
     span = array.itemsize
     for step, n in sorted(
         (abs(step), n) for step, n in zip(array.strides, array.shape, strict=True)
@@ -146,14 +155,22 @@ def _may_share_items(array: Array) -> bool:
 
 def _flat(array: Array) -> Array | None:
     """Return a contiguous, native, one-dimensional view, or None if there is none."""
-    # numpy takes every empty array for aligned; a buffer is of the native order only unmarked.
-    if array.size and array.dtype.isnative and array.flags.aligned:
-        plain = array.view(np.ndarray).view(array.dtype.newbyteorder("="))
-        if plain.flags.c_contiguous:
-            return plain.reshape(-1)
-        if plain.flags.f_contiguous:
-            return plain.T.reshape(-1)
-    return None
+    flags, dtype = array.flags, array.dtype
+    # numpy takes every empty array for aligned.
+    if not (array.size and dtype.isnative and flags.aligned):
+        return None
+    if dtype.byteorder not in "=|":
+        # Native, but marked with its order, which the buffer protocol takes for foreign.
+        array = array.view(dtype.newbyteorder("="))
+    array = _plain(array)
+    if flags.c_contiguous:
+        return array.reshape(-1)
+    return array.T.reshape(-1) if flags.f_contiguous else None
+
+
+def _plain(array: Array) -> Array:
+    """Return the array itself, or a view of a subclass, such as np.matrix, as an array."""
+    return array if type(array) is np.ndarray else array.view(np.ndarray)
 
 
 def _must(array: Array | None) -> Array:

@@ -1,4 +1,7 @@
-"""The Rust core. Converts and calls; parameters and arrays are checked before they come here."""
+"""The Rust core. Converts and calls; parameters and arrays are checked before they come here.
+
+A dtype is given by kind and size, as in ``numpy.dtype.str``: ``"i8"`` is int64.
+"""
 
 from typing import Any, TypedDict, final
 

@@ -180,13 +180,16 @@ class GeometricMechanism:
 
         """
         if out is None:
+            # The common case first: the checks below take as long as the draw.
+            if type(counts) is int and -(2**63) <= counts < 2**63:
+                return self._core.release_scalar(counts, "i8")
             if isinstance(counts, np.integer) and _parameters.is_integer(counts):
-                noisy = self._core.release_scalar(int(counts), counts.dtype.name)
+                noisy = self._core.release_scalar(int(counts), _arrays.code(counts.dtype))
                 return type(counts)(noisy)
             if _parameters.is_integer(counts):
-                return self._core.release_scalar(_arrays.int64(counts), "int64")
+                return self._core.release_scalar(_arrays.int64(counts), "i8")
         array = _arrays.as_array(counts)
-        dtype = array.dtype.name
+        dtype = _arrays.code(array.dtype)
 
         def noise(source: _arrays.Array, target: _arrays.Array, interruptible: bool) -> None:
             self._core.release_into(source, target, dtype, interruptible)
@@ -250,7 +253,7 @@ class GeometricMechanism:
         resolved = np.dtype(dtype)
         if resolved.kind not in "iu":
             raise TypeError(f"dtype = {resolved} is not accepted: give an integer dtype")
-        return _certificate.from_fields(self._core.certificate(resolved.name, tight))
+        return _certificate.from_fields(self._core.certificate(_arrays.code(resolved), tight))
 
     def _key(self) -> tuple[Fraction | None, int, tuple[int, int] | None]:
         return self._rate, self._sensitivity, self._bounds

@@ -38,7 +38,7 @@ def release_not_private(
     if not isinstance(key, bytes) or len(key) != KEY_BYTES:
         raise ValueError(f"key is not accepted: give {KEY_BYTES} bytes")
     array = _arrays.as_array(counts)
-    dtype = array.dtype.name
+    dtype = _arrays.code(array.dtype)
 
     def noise(source: _arrays.Array, target: _arrays.Array, _interruptible: bool) -> None:
         _core.release_not_private(mechanism._core, key, source, target, dtype)

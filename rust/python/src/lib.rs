@@ -24,39 +24,39 @@ fn to_py(error: Error) -> PyErr {
     }
 }
 
-/// Runs the body with `$t` as the Rust type of the named numpy dtype.
+/// Runs the body with `$t` as the Rust type of a numpy dtype, given by kind and size: `i8` is int64.
 macro_rules! with_dtype {
     ($dtype:expr, $t:ident => $body:expr) => {
         match $dtype {
-            "int8" => {
+            "i1" => {
                 type $t = i8;
                 $body
             }
-            "int16" => {
+            "i2" => {
                 type $t = i16;
                 $body
             }
-            "int32" => {
+            "i4" => {
                 type $t = i32;
                 $body
             }
-            "int64" => {
+            "i8" => {
                 type $t = i64;
                 $body
             }
-            "uint8" => {
+            "u1" => {
                 type $t = u8;
                 $body
             }
-            "uint16" => {
+            "u2" => {
                 type $t = u16;
                 $body
             }
-            "uint32" => {
+            "u4" => {
                 type $t = u32;
                 $body
             }
-            "uint64" => {
+            "u8" => {
                 type $t = u64;
                 $body
             }
