@@ -26,40 +26,18 @@ fn to_py(error: Error) -> PyErr {
 
 /// Runs the body with `$t` as the Rust type of a numpy dtype, given by kind and size: `i8` is int64.
 macro_rules! with_dtype {
-    ($dtype:expr, $t:ident => $body:expr) => {
-        match $dtype {
-            "i1" => {
-                type $t = i8;
+    ($code:expr, $t:ident => $body:expr) => {
+        with_dtype!(
+            $code, $t => $body;
+            "i1" i8, "i2" i16, "i4" i32, "i8" i64, "u1" u8, "u2" u16, "u4" u32, "u8" u64
+        )
+    };
+    ($code:expr, $t:ident => $body:expr; $($name:literal $type:ty),*) => {
+        match $code {
+            $($name => {
+                type $t = $type;
                 $body
-            }
-            "i2" => {
-                type $t = i16;
-                $body
-            }
-            "i4" => {
-                type $t = i32;
-                $body
-            }
-            "i8" => {
-                type $t = i64;
-                $body
-            }
-            "u1" => {
-                type $t = u8;
-                $body
-            }
-            "u2" => {
-                type $t = u16;
-                $body
-            }
-            "u4" => {
-                type $t = u32;
-                $body
-            }
-            "u8" => {
-                type $t = u64;
-                $body
-            }
+            })*
             other => Err(PyValueError::new_err(format!(
                 "dtype = {other} is not accepted: give an integer dtype of 8 to 64 bits"
             ))),
