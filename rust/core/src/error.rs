@@ -26,6 +26,8 @@ pub enum Error {
     },
     /// No plan within the word sizes of this crate is exactly private for these parameters.
     Uncertifiable {
+        /// The scale that was asked for is about two to this power.
+        scale_log2: i64,
         /// The range `upper - lower` that was asked for.
         range: u64,
         /// A scale of at most two to this power is certain to be accepted for that range.
@@ -77,11 +79,12 @@ impl fmt::Display for Error {
                 accepted,
             } => write!(f, "{name} = {value} is not accepted: give {accepted}"),
             Self::Uncertifiable {
+                scale_log2,
                 range,
                 max_scale_log2,
             } => write!(
                 f,
-                "scale is too large to be certified for outputs in a range of {range}: \
+                "scale = about 2**{scale_log2} is too large to be certified for outputs in a range of {range}: \
                  give a scale of at most 2**{max_scale_log2}, or narrower bounds"
             ),
             Self::Precision => write!(f, "internal error: an enclosure is too wide to round"),

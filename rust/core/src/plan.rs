@@ -179,7 +179,7 @@ impl Layout {
     /// The layout of least cost; the weights are those of a word of keystream and of a comparison
     /// with one limb, as `benches/` measures them.
     fn cheapest(reach: u64, limbs: usize) -> Option<Self> {
-        const WORD: u64 = 70;
+        const WORD: u64 = 85;
         const LIMB: u64 = 7;
         let cost = |layout: &Self| {
             let limbs = limbs as u64;
@@ -222,7 +222,7 @@ impl Plan {
         }
         // No use to compute thresholds of a rate that is far below what they could resolve.
         if rate.den().bits() > rate.num().bits() + HOPELESS_BITS {
-            return Err(uncertifiable(range));
+            return Err(uncertifiable(rate, range));
         }
         for limbs in 1..=MAX_LIMBS {
             let widths = Widths {
@@ -238,7 +238,7 @@ impl Plan {
                 return Ok(plan);
             }
         }
-        Err(uncertifiable(range))
+        Err(uncertifiable(rate, range))
     }
 
     /// The same at reduced widths, with `lower` digits in radix `2^radix_bits` below the top one;
@@ -559,12 +559,14 @@ fn split(cuts: &[Enclosure], shift: u32, limbs: usize, limb_bits: u32) -> Result
 
 /// A scale that is certain to be accepted at this range, by the crudest estimate of the floor:
 /// `eta < 2^18 * 2^-K` for up to 64 digits, and `tanh(rate / 2) >= rate / 4` below rate 2.
-fn uncertifiable(range: u64) -> Error {
+fn uncertifiable(rate: &Rate, range: u64) -> Error {
     let value_bits = i64::from(u64::BITS - range.leading_zeros());
     // 4 * 63 bits of thresholds, and the two margins of `floor_is_negligible`.
     let places = i64::from(LIMB_BITS) * 4;
     let margin = (20 + value_bits).max(52);
+    let bits = |x: &BigUint| i64::try_from(x.bits()).unwrap_or(i64::MAX);
     Error::Uncertifiable {
+        scale_log2: bits(rate.den()) - bits(rate.num()),
         range,
         max_scale_log2: places - 18 - value_bits - margin - 3,
     }

@@ -1,4 +1,4 @@
-//! The back end for x86-64 processors with AVX-512: eight words in one register.
+//! The back end for x86-64 processors with AVX-512: sixteen words in two registers.
 
 use super::vector::Vector;
 use super::{Count, add_noise_by};
@@ -23,92 +23,100 @@ fn vectorised<T: Count>(plan: &Plan, lower: u64, words: &[u64], counts: &mut [T]
     add_noise_by::<Words, T>(plan, lower, words, counts);
 }
 
-/// A register. Private to this file, where only [`vectorised`] names it: whoever has one runs on a
-/// processor with AVX-512.
+/// Two registers, so that one threshold serves both. Private to this file, where only
+/// [`vectorised`] names it: whoever has one runs on a processor with AVX-512.
 #[derive(Clone, Copy)]
-struct Words(__m512i);
+struct Words(__m512i, __m512i);
 
-/// Calls an intrinsic on registers.
-macro_rules! call {
-    ($intrinsic:ident, $($argument:expr),*) => {
+/// A bit for each word.
+#[derive(Clone, Copy)]
+struct Mask(__mmask8, __mmask8);
+
+/// Applies an intrinsic to each register.
+macro_rules! each {
+    ($result:ident: $intrinsic:ident, $($words:expr),*) => {
         // SAFETY: the intrinsic touches registers alone, and the processor has AVX-512 (see `Words`).
-        unsafe { $intrinsic($($argument),*) }
+        unsafe { $result($intrinsic($($words.0),*), $intrinsic($($words.1),*)) }
     };
 }
 
 impl Vector for Words {
-    type Mask = __mmask8;
-    const WIDTH: usize = 8;
+    type Mask = Mask;
+    const WIDTH: usize = 16;
 
     #[inline(always)]
     fn splat(word: u64) -> Self {
-        Self(call!(_mm512_set1_epi64, word.cast_signed()))
+        // SAFETY: the intrinsic touches registers alone, and the processor has AVX-512 (see `Words`).
+        let register = unsafe { _mm512_set1_epi64(word.cast_signed()) };
+        Self(register, register)
     }
 
     #[inline(always)]
     fn load(words: &[u64]) -> Self {
-        let words = words[..Self::WIDTH].as_ptr().cast();
-        // SAFETY: the slice has just been cut to the 64 bytes that are read; no alignment is
+        let words = words[..Self::WIDTH].as_ptr().cast::<__m512i>();
+        // SAFETY: the slice has just been cut to the 128 bytes that are read; no alignment is
         // needed, and the processor has AVX-512 (see `Words`).
-        Self(unsafe { _mm512_loadu_si512(words) })
+        unsafe { Self(_mm512_loadu_si512(words), _mm512_loadu_si512(words.add(1))) }
     }
 
     #[inline(always)]
     fn store(self, words: &mut [u64]) {
-        let words = words[..Self::WIDTH].as_mut_ptr().cast();
-        // SAFETY: the slice has just been cut to the 64 bytes that are written; no alignment is
+        let words = words[..Self::WIDTH].as_mut_ptr().cast::<__m512i>();
+        // SAFETY: the slice has just been cut to the 128 bytes that are written; no alignment is
         // needed, and the processor has AVX-512 (see `Words`).
-        unsafe { _mm512_storeu_si512(words, self.0) }
+        unsafe {
+            _mm512_storeu_si512(words, self.0);
+            _mm512_storeu_si512(words.add(1), self.1);
+        }
     }
 
     #[inline(always)]
     fn add(self, other: Self) -> Self {
-        Self(call!(_mm512_add_epi64, self.0, other.0))
+        each!(Words: _mm512_add_epi64, self, other)
     }
 
     #[inline(always)]
     fn sub(self, other: Self) -> Self {
-        Self(call!(_mm512_sub_epi64, self.0, other.0))
+        each!(Words: _mm512_sub_epi64, self, other)
     }
 
     #[inline(always)]
     fn and(self, other: Self) -> Self {
-        Self(call!(_mm512_and_si512, self.0, other.0))
+        each!(Words: _mm512_and_si512, self, other)
     }
 
     #[inline(always)]
     fn shl(self, bits: u32) -> Self {
-        Self(call!(_mm512_sllv_epi64, self.0, Self::splat(bits.into()).0))
+        each!(Words: _mm512_sllv_epi64, self, Self::splat(bits.into()))
     }
 
     #[inline(always)]
     fn shr(self, bits: u32) -> Self {
-        Self(call!(_mm512_srlv_epi64, self.0, Self::splat(bits.into()).0))
+        each!(Words: _mm512_srlv_epi64, self, Self::splat(bits.into()))
     }
 
     #[inline(always)]
     fn min(self, other: Self) -> Self {
-        Self(call!(_mm512_min_epu64, self.0, other.0))
+        each!(Words: _mm512_min_epu64, self, other)
     }
 
     #[inline(always)]
     fn max(self, other: Self) -> Self {
-        Self(call!(_mm512_max_epu64, self.0, other.0))
+        each!(Words: _mm512_max_epu64, self, other)
     }
 
     #[inline(always)]
-    fn less(self, other: Self) -> __mmask8 {
-        call!(_mm512_cmplt_epi64_mask, self.0, other.0)
+    fn less(self, other: Self) -> Mask {
+        each!(Mask: _mm512_cmplt_epi64_mask, self, other)
     }
 
     #[inline(always)]
-    fn decrease(self, mask: __mmask8) -> Self {
-        let one = Self::splat(1).0;
-        Self(call!(_mm512_mask_sub_epi64, self.0, mask, self.0, one))
+    fn decrease(self, mask: Mask) -> Self {
+        each!(Words: _mm512_mask_sub_epi64, self, mask, self, Self::splat(1))
     }
 
     #[inline(always)]
-    fn select(mask: __mmask8, yes: Self, no: Self) -> Self {
-        Self(call!(_mm512_mask_blend_epi64, mask, no.0, yes.0))
+    fn select(mask: Mask, yes: Self, no: Self) -> Self {
+        each!(Words: _mm512_mask_blend_epi64, mask, no, yes)
     }
 }

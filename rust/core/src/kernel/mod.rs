@@ -15,7 +15,7 @@ use crate::plan::{Digit, Plan};
 use vector::Vector;
 
 /// Draws in a block.
-pub const LANES: usize = 8;
+pub const LANES: usize = 16;
 
 mod sealed {
     /// The eight integer types, each with a map to `u64` that keeps the order.
@@ -85,7 +85,7 @@ pub enum Backend {
     Portable,
     /// Eight words at a time, on x86-64 processors with AVX2.
     Avx2,
-    /// Eight words at a time, on x86-64 processors with AVX-512.
+    /// Sixteen words at a time, on x86-64 processors with AVX-512.
     Avx512,
 }
 
