@@ -176,23 +176,27 @@ impl Layout {
         })
     }
 
-    /// The layout of least cost; the weights are those of a word of keystream and of a comparison
-    /// with one limb, as `benches/` measures them.
+    /// The layout of least cost; the weights are those of a word of keystream, with what goes with a
+    /// digit, and of a comparison with one limb, as `make bench` would have them.
     fn cheapest(reach: u64, limbs: usize) -> Option<Self> {
-        const WORD: u64 = 85;
-        const LIMB: u64 = 7;
-        let cost = |layout: &Self| {
-            let limbs = limbs as u64;
-            let lower = u64::from(layout.lower);
-            let words = lower + limbs;
-            let low = lower * ((1 << layout.radix_bits) - 1);
-            words * WORD + LIMB * (2 * low + (limbs + 1) * layout.top_radix)
-        };
         (1..=4)
             .flat_map(|radix_bits| {
                 (0..64).filter_map(move |lower| Self::fit(radix_bits, lower, reach))
             })
-            .min_by_key(cost)
+            .min_by_key(|layout| layout.cost(reach, limbs as u64))
+    }
+
+    fn cost(&self, reach: u64, limbs: u64) -> u64 {
+        const WORD: u64 = 75;
+        const LIMB: u64 = 7;
+        let values = (1 << self.radix_bits) - 1;
+        // Digits whose last value is rare are going to be high ones, about.
+        let rare = |j: &u32| u128::from(values) << (self.radix_bits * j) > u128::from(reach / 3);
+        let high = (0..self.lower).filter(rare).count() as u64;
+        let low = u64::from(self.lower) - high;
+        let words = low + (high + 1) * limbs;
+        let compared = 2 * low * values + (limbs + 1) * (high * values + self.top_radix);
+        words * WORD + compared * LIMB
     }
 }
 
