@@ -4,6 +4,10 @@ The words of the tape and all that is made of them live in vector and mask regis
 store. As long as no instruction moves from these to a general register or to the flags, no jump and
 no address can depend on them; and no instruction with a time of its own for each operand (division,
 square root, gather, scatter) may be used at all.
+
+What it does not see: counts may pass through general registers on their way in, where their sign
+bit is flipped and nothing else is done; valgrind sees that on the AVX2 code, which is compiled from
+the same source.
 """
 
 import re

@@ -30,5 +30,5 @@ for profile in dev release; do
     fi
 done
 
-echo "== instructions, release"
-python3 scripts/check_instructions.py "$program"
+echo "== instructions, of the installed package"
+python3 scripts/check_instructions.py .venv/lib/python3*/site-packages/geomdp/_core*.so

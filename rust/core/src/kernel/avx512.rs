@@ -9,6 +9,9 @@ use core::arch::x86_64::*;
 #[inline]
 pub(super) fn available() -> bool {
     is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512vl")
 }
 
 /// See [`super::Backend::add_noise`].
@@ -18,7 +21,8 @@ pub(super) fn add_noise<T: Count>(plan: &Plan, lower: u64, words: &[u64], counts
     unsafe { vectorised(plan, lower, words, counts) }
 }
 
-#[target_feature(enable = "avx512f")]
+// The intrinsics here are of AVX-512F; the others serve the compiler, for narrow counts.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 fn vectorised<T: Count>(plan: &Plan, lower: u64, words: &[u64], counts: &mut [T]) {
     add_noise_by::<Words, T>(plan, lower, words, counts);
 }
