@@ -132,8 +132,8 @@ impl Backend {
     }
 }
 
-/// [`Backend::add_noise`] with a given kind of vector. From here down everything is inlined into the function
-/// that switches the back end's processor features on.
+/// [`Backend::add_noise`] with a given kind of vector. From here down everything is inlined into the
+/// function that switches the back end's processor features on.
 #[inline(always)]
 fn add_noise_by<V: Vector, T: Count>(plan: &Plan, lower: u64, words: &[u64], counts: &mut [T]) {
     let stride = plan.words * LANES;
