@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from geomdp import _arrays, _certificate, _core, _parameters
+from geomdp._parameters import Bounds, Integer, Real
 
 _Integer = TypeVar("_Integer", bound=np.integer[Any])
 
@@ -58,9 +59,9 @@ class GeometricMechanism:
 
     def __init__(
         self,
-        epsilon: float | Fraction,
-        sensitivity: int = 1,
-        bounds: tuple[int, int] | None = None,
+        epsilon: Real,
+        sensitivity: Integer = 1,
+        bounds: Bounds | None = None,
     ) -> None:
         self._epsilon = _parameters.number("epsilon", epsilon)
         if not self._epsilon:
@@ -70,7 +71,7 @@ class GeometricMechanism:
         self._prepare(Fraction(self._epsilon) / self._sensitivity, bounds)
 
     @classmethod
-    def from_scale(cls, scale: float | Fraction, bounds: tuple[int, int] | None = None) -> Self:
+    def from_scale(cls, scale: Real, bounds: Bounds | None = None) -> Self:
         """Return the mechanism with this scale, ``1 / rate``, and sensitivity 1.
 
         Scale 0 adds no noise: counts are clamped, and ``map`` is infinite.
@@ -142,6 +143,10 @@ class GeometricMechanism:
         self, counts: NDArray[_Integer], *, out: NDArray[_Integer] | None = None
     ) -> NDArray[_Integer]: ...
     @overload
+    def release(self, counts: int, *, out: NDArray[np.int64]) -> NDArray[np.int64]: ...
+    @overload
+    def release(self, counts: _Integer, *, out: NDArray[_Integer]) -> NDArray[_Integer]: ...
+    @overload
     def release(
         self, counts: Sequence[Any], *, out: NDArray[np.int64] | None = None
     ) -> NDArray[np.int64]: ...
@@ -196,7 +201,7 @@ class GeometricMechanism:
 
         return _arrays.release(array, out, noise)
 
-    def map(self, d_in: int) -> float:
+    def map(self, d_in: Integer) -> float:
         """Return the privacy loss for inputs at distance `d_in`: ``d_in * rate``, rounded up.
 
         The distance is absolute for one count, and L1 for an array (*Privacy Proofs for OpenDP:

@@ -2,9 +2,13 @@
 
 import math
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+
+Integer: TypeAlias = int | np.integer[Any]
+Real: TypeAlias = Integer | float | Fraction | np.floating[Any]
+Bounds: TypeAlias = tuple[Integer, Integer]
 
 
 def is_integer(value: Any) -> bool:

@@ -1,6 +1,5 @@
 """The samplers by their names in the field, on the same core as the mechanism."""
 
-from fractions import Fraction
 from typing import Any, overload
 
 import numpy as np
@@ -8,6 +7,7 @@ from numpy.typing import NDArray
 
 from geomdp import _core, _parameters
 from geomdp._mechanism import GeometricMechanism
+from geomdp._parameters import Bounds, Integer, Real
 
 Size = int | tuple[int, ...]
 _MAX_TRIALS = 2**63 - 1
@@ -22,10 +22,10 @@ def _probability(prob: Any) -> float:
 
 
 @overload
-def sample_bernoulli(prob: float, size: None = None) -> bool: ...
+def sample_bernoulli(prob: Real, size: None = None) -> bool: ...
 @overload
-def sample_bernoulli(prob: float, size: Size) -> NDArray[np.bool_]: ...
-def sample_bernoulli(prob: float, size: Size | None = None) -> bool | NDArray[np.bool_]:
+def sample_bernoulli(prob: Real, size: Size) -> NDArray[np.bool_]: ...
+def sample_bernoulli(prob: Real, size: Size | None = None) -> bool | NDArray[np.bool_]:
     """Return True with exactly this probability, in constant time.
 
     Parameters
@@ -51,11 +51,13 @@ def sample_bernoulli(prob: float, size: Size | None = None) -> bool | NDArray[np
 
 
 @overload
-def sample_geometric(prob: float, size: None = None, trials: int | None = None) -> int: ...
+def sample_geometric(prob: Real, size: None = None, trials: Integer | None = None) -> int: ...
 @overload
-def sample_geometric(prob: float, size: Size, trials: int | None = None) -> NDArray[np.int64]: ...
 def sample_geometric(
-    prob: float, size: Size | None = None, trials: int | None = None
+    prob: Real, size: Size, trials: Integer | None = None
+) -> NDArray[np.int64]: ...
+def sample_geometric(
+    prob: Real, size: Size | None = None, trials: Integer | None = None
 ) -> int | NDArray[np.int64]:
     """Return the number of trials up to the first success, at most `trials`, in constant time.
 
@@ -97,9 +99,7 @@ def sample_geometric(
     return int(draws) if size is None else draws
 
 
-def sample_two_sided_geometric(
-    shift: Any, scale: float | Fraction, bounds: tuple[int, int] | None = None
-) -> Any:
+def sample_two_sided_geometric(shift: Any, scale: Real, bounds: Bounds | None = None) -> Any:
     """Return a draw of the two-sided geometric law around `shift`, censored at the bounds.
 
     The same as ``GeometricMechanism.from_scale(scale, bounds).release(shift)``, under the name that
