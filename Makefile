@@ -6,7 +6,7 @@ PY := $(VENV)/bin/python
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-demo: install    ## set up, then noise real counts: the main job
+demo: | $(VENV)  ## set up, then noise real counts: the main job
 	$(PY) -m pip install --quiet ".[demo]"
 	$(PY) examples/berkeley_admissions.py
 
@@ -26,7 +26,7 @@ lint: develop    ## formatters, linters, types, stubs
 ct: develop      ## constant time, checked on the machine code by valgrind
 	bash scripts/constant_time.sh
 
-faults:          ## plant faults, each of which a test must catch
+faults: develop  ## plant faults, each of which a test must catch
 	$(PYTHON) scripts/plant_faults.py
 
 bench: develop   ## speed, as ratios to numpy in the same run
@@ -40,13 +40,10 @@ $(VENV):
 	$(PYTHON) -m venv $(VENV)
 
 # The build backend rebuilds what has changed and nothing else.
-install: | $(VENV)
-	$(PY) -m pip install --quiet .
-
 develop: | $(VENV)
 	$(PY) -m pip install --quiet ".[test,lint,demo]"
 
 clean:           ## remove all that was built
 	rm -rf $(VENV) target dist
 
-.PHONY: help demo test lint ct faults bench wheel install develop clean
+.PHONY: help demo test lint ct faults bench wheel develop clean

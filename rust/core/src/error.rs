@@ -31,7 +31,7 @@ pub enum Error {
         /// The range `upper - lower` that was asked for.
         range: u64,
         /// A scale of at most two to this power is certain to be accepted for that range.
-        max_scale_log2: i64,
+        max_scale_log2: u64,
     },
     /// An enclosure came out wider than a threshold may be uncertain.
     Precision,

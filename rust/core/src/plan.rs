@@ -37,7 +37,7 @@ pub struct Digit {
     pub(crate) shift: u32,
     /// Words of tape of the digit's own; one more limb is compared with the shared word.
     pub(crate) limbs: usize,
-    /// How many thresholds there are.
+    /// How many thresholds there are; kept, so that the kernel need not divide.
     pub(crate) count: usize,
     /// Limbs of the thresholds, ascending, each most significant limb first.
     pub(crate) thresholds: Vec<u64>,
@@ -118,7 +118,7 @@ pub struct Plan {
     pub(crate) limb_bits: u32,
     /// Least significant first. Empty: no noise.
     pub(crate) digits: Vec<Digit>,
-    /// Words of tape for one draw.
+    /// Words of tape for one draw; kept, so that the kernel need not add them up for every block.
     pub(crate) words: usize,
     /// The shared word's bit that gives the sign: 1, or 0 when noise goes up only.
     pub(crate) sign_mask: u64,
@@ -344,7 +344,7 @@ impl Plan {
         // The floor: eta <= g * 2^-k * tanh(rate / 2), and tanh(rate / 2) = (1 - a) / (1 + a), which
         // is the probability of zero, and a little smaller at the sampled rate.
         let floor_bits = if low > 0 { 2 * limb_bits } else { places };
-        let floor_value_bits = u64::BITS - range.leading_zeros();
+        let floor_value_bits = value_bits(range);
         let tanh = p_zero.lo().clone();
         if tanh.bits() == 0 {
             return Err(Error::Precision);
@@ -398,10 +398,9 @@ impl Plan {
 
     fn floor_is_negligible(&self) -> bool {
         self.proof.as_ref().is_some_and(|proof| {
-            let margin = FLOOR_MASS_BITS.max(FLOOR_MEAN_BITS + u64::from(self.floor_value_bits));
             proof
                 .floor_bits
-                .checked_sub(margin)
+                .checked_sub(floor_margin(self.floor_value_bits))
                 .is_some_and(|bits| proof.floor <= BigUint::from(1u32) << bits)
         })
     }
@@ -561,18 +560,26 @@ fn split(cuts: &[Enclosure], shift: u32, limbs: usize, limb_bits: u32) -> Result
     })
 }
 
+/// The least `k` with `2^k > range`.
+fn value_bits(range: u64) -> u32 {
+    u64::BITS - range.leading_zeros()
+}
+
+/// A floor is negligible if its mass is at most two to minus this.
+fn floor_margin(value_bits: u32) -> u64 {
+    FLOOR_MASS_BITS.max(FLOOR_MEAN_BITS + u64::from(value_bits))
+}
+
 /// A scale that is certain to be accepted at this range, by the crudest estimate of the floor:
 /// `eta < 2^18 * 2^-K` for up to 64 digits, and `tanh(rate / 2) >= rate / 4` below rate 2.
 fn uncertifiable(rate: &Rate, range: u64) -> Error {
-    let value_bits = i64::from(u64::BITS - range.leading_zeros());
-    // 4 * 63 bits of thresholds, and the two margins of `floor_is_negligible`.
-    let places = i64::from(LIMB_BITS) * 4;
-    let margin = (20 + value_bits).max(52);
+    let value_bits = value_bits(range);
+    let places = u64::from(LIMB_BITS) * (MAX_LIMBS as u64 + 1);
     let bits = |x: &BigUint| i64::try_from(x.bits()).unwrap_or(i64::MAX);
     Error::Uncertifiable {
         scale_log2: bits(rate.den()) - bits(rate.num()),
         range,
-        max_scale_log2: places - 18 - value_bits - margin - 3,
+        max_scale_log2: places - 18 - u64::from(value_bits) - floor_margin(value_bits) - 3,
     }
 }
 
@@ -592,8 +599,10 @@ mod tests {
             else {
                 panic!("a scale of 2^5000 is accepted for {range}");
             };
-            let shift = u64::try_from(max_scale_log2).unwrap();
-            assert!(Plan::two_sided(&rate(1, shift), range).is_ok(), "{range}");
+            assert!(
+                Plan::two_sided(&rate(1, max_scale_log2), range).is_ok(),
+                "{range}"
+            );
             // Nor is what is refused without a computation far from what is refused by one.
             assert!(
                 Plan::two_sided(&rate(1, HOPELESS_BITS - 1), range).is_err(),
