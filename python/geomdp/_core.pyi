@@ -8,6 +8,7 @@ from typing import Any, TypedDict, final
 from numpy.typing import NDArray
 
 __all__ = [
+    "Folded",
     "Mechanism",
     "backend",
     "release_not_private",
@@ -39,6 +40,13 @@ class Mechanism:
         self, counts: NDArray[Any], out: NDArray[Any], dtype: str, interruptible: bool
     ) -> None: ...
     def certificate(self, dtype: str, tight: bool) -> _Fields: ...
+
+@final
+class Folded:
+    def __new__(cls, rate: tuple[int, int] | None, twice: tuple[int, int]) -> Folded: ...
+    def release_into(
+        self, counts: NDArray[Any], out: NDArray[Any], dtype: str, interruptible: bool
+    ) -> None: ...
 
 def release_not_private(
     mechanism: Mechanism, key: bytes, counts: NDArray[Any], out: NDArray[Any], dtype: str

@@ -27,6 +27,7 @@
 //! * [`kernel`] is a pure function of plan, tape and counts, without branches on secrets: the one
 //!   place where a count meets a random word.
 //! * [`Mechanism`] joins them; [`privacy`] is its privacy map.
+//! * [`fold`] reflects noise at the bounds, where it is wanted instead of censoring.
 //! * [`law`] works out, exactly, the law that a plan samples.
 //! * [`bernoulli`] is the constant-time bit sampler; [`linear`] the algorithm of the seed notes, for
 //!   reference.
@@ -49,6 +50,7 @@ pub mod ct;
 pub mod dyadic;
 mod enclosure;
 mod error;
+pub mod fold;
 pub mod kernel;
 pub mod law;
 pub mod linear;

@@ -81,18 +81,8 @@ impl Mechanism {
     /// too small for the range.
     pub fn plan_for<T: Count>(&self) -> Result<(&Plan, T), Error> {
         let (lower, upper) = self.bounds.unwrap_or((T::MIN, T::MAX));
-        match (T::exact(lower), T::exact(upper)) {
-            (Some(least), Some(_)) => Ok((self.plan(lower, upper)?, least)),
-            _ => Err(Error::overflow(
-                "bounds",
-                format!("({lower}, {upper})"),
-                format!(
-                    "values from {} to {}, the limits of these counts",
-                    T::MIN,
-                    T::MAX
-                ),
-            )),
-        }
+        let least = limits(lower, upper)?;
+        Ok((self.plan(lower, upper)?, least))
     }
 
     fn plan(&self, lower: i128, upper: i128) -> Result<&Plan, Error> {
@@ -135,6 +125,25 @@ impl Mechanism {
     ) -> Result<(), Error> {
         let (plan, lower) = self.plan_for::<T>()?;
         draw(plan, lower, source, counts)
+    }
+}
+
+/// The least of two bounds as a value of type `T`.
+///
+/// # Errors
+/// [`Error::Overflow`] if either is beyond the type.
+pub(crate) fn limits<T: Count>(lower: i128, upper: i128) -> Result<T, Error> {
+    match (T::exact(lower), T::exact(upper)) {
+        (Some(least), Some(_)) => Ok(least),
+        _ => Err(Error::overflow(
+            "bounds",
+            format!("({lower}, {upper})"),
+            format!(
+                "values from {} to {}, the limits of these counts",
+                T::MIN,
+                T::MAX
+            ),
+        )),
     }
 }
 

@@ -5,6 +5,7 @@
 //! program does something forbidden instead, which must be reported.
 
 use geomdp_core::bernoulli::Bernoulli;
+use geomdp_core::fold::Folded;
 use geomdp_core::kernel::{Backend, LANES};
 use geomdp_core::linear::Linear;
 use geomdp_core::plan::Plan;
@@ -83,6 +84,17 @@ fn everything() -> Result<(), Error> {
         reveal(&counts);
     }
     println!("checked: release");
+
+    for twice in [(-20, 181), (0, 0), (-5, i128::from(i64::MAX))] {
+        let folded = Folded::new(Some(Rate::from_scale(30.0)?), twice)?;
+        for len in [1, 5, 1000] {
+            let mut counts = vec![4i64; len];
+            hide(&counts);
+            folded.draws(&mut tape)?.add_noise(&mut counts)?;
+            reveal(&counts);
+        }
+    }
+    println!("checked: folded release");
 
     for prob in [0.1, 0.5, 1e-30] {
         let bit = Bernoulli::new(prob)?;

@@ -5,9 +5,7 @@
 //! noisy count written once.
 
 use crate::to_py;
-use geomdp_core::plan::Plan;
-use geomdp_core::tape::Tape;
-use geomdp_core::{Count, Draws, Error};
+use geomdp_core::{Count, Error};
 use pyo3::buffer::{Element, PyBuffer};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -76,9 +74,7 @@ fn in_chunks(
 /// Noise for the items of `counts`, written to `out`, which may be the same buffer.
 pub(crate) fn add_noise<T: Count + Element + zeroize::DefaultIsZeroes>(
     py: Python<'_>,
-    plan: &Plan,
-    lower: T,
-    tape: &mut Tape,
+    mut noise: impl FnMut(&mut [T]) -> Result<(), Error> + Send,
     counts: &Bound<'_, PyAny>,
     out: &Bound<'_, PyAny>,
     interruptible: bool,
@@ -90,12 +86,11 @@ pub(crate) fn add_noise<T: Count + Element + zeroize::DefaultIsZeroes>(
             "out must have as many items as counts",
         ));
     }
-    let mut draws = Draws::new(plan, lower, tape);
     let mut own = Zeroizing::new(vec![T::default(); CHUNK.min(len)]);
     in_chunks(py, len, interruptible, |start, size| {
         let own = &mut own[..size];
         read(&counts, start, own);
-        draws.add_noise(own)?;
+        noise(own)?;
         write(&out, start, own);
         Ok(())
     })

@@ -8,7 +8,7 @@ use geomdp_core::bernoulli::Bernoulli;
 use geomdp_core::kernel::Backend;
 use geomdp_core::plan::Plan;
 use geomdp_core::tape::Tape;
-use geomdp_core::{Error, Rate};
+use geomdp_core::{Draws, Error, Rate};
 use num_bigint::BigUint;
 use pyo3::exceptions::{PyOSError, PyOverflowError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -45,6 +45,12 @@ macro_rules! with_dtype {
     };
 }
 
+fn exact(rate: Option<(BigUint, BigUint)>) -> PyResult<Option<Rate>> {
+    rate.map(|(num, den)| Rate::from_ratio(num, den))
+        .transpose()
+        .map_err(to_py)
+}
+
 /// Public parameters and their plans.
 #[pyclass(frozen, module = "geomdp._core")]
 struct Mechanism {
@@ -55,11 +61,7 @@ struct Mechanism {
 impl Mechanism {
     #[new]
     fn new(rate: Option<(BigUint, BigUint)>, bounds: Option<(i128, i128)>) -> PyResult<Self> {
-        let rate = rate
-            .map(|(num, den)| Rate::from_ratio(num, den))
-            .transpose()
-            .map_err(to_py)?;
-        let inner = geomdp_core::Mechanism::new(rate, bounds).map_err(to_py)?;
+        let inner = geomdp_core::Mechanism::new(exact(rate)?, bounds).map_err(to_py)?;
         Ok(Self { inner })
     }
 
@@ -91,7 +93,8 @@ impl Mechanism {
         with_dtype!(dtype, T => {
             let (plan, lower) = self.inner.plan_for::<T>().map_err(to_py)?;
             let mut tape = Tape::from_os().map_err(to_py)?;
-            arrays::add_noise(py, plan, lower, &mut tape, counts, out, interruptible)
+            let mut draws = Draws::new(plan, lower, &mut tape);
+            arrays::add_noise::<T>(py, |part| draws.add_noise(part), counts, out, interruptible)
         })
     }
 
@@ -108,6 +111,37 @@ impl Mechanism {
     }
 }
 
+/// A mechanism whose outputs are folded into the bounds, of which the doubles are given.
+#[pyclass(frozen, module = "geomdp._core")]
+struct Folded {
+    inner: geomdp_core::fold::Folded,
+}
+
+#[pymethods]
+impl Folded {
+    #[new]
+    fn new(rate: Option<(BigUint, BigUint)>, twice: (i128, i128)) -> PyResult<Self> {
+        let inner = geomdp_core::fold::Folded::new(exact(rate)?, twice).map_err(to_py)?;
+        Ok(Self { inner })
+    }
+
+    /// Noise for the counts of one contiguous buffer, written to another.
+    fn release_into(
+        &self,
+        py: Python<'_>,
+        counts: &Bound<'_, PyAny>,
+        out: &Bound<'_, PyAny>,
+        dtype: &str,
+        interruptible: bool,
+    ) -> PyResult<()> {
+        with_dtype!(dtype, T => {
+            let mut tape = Tape::from_os().map_err(to_py)?;
+            let mut draws = self.inner.draws::<T, _>(&mut tape).map_err(to_py)?;
+            arrays::add_noise::<T>(py, |part| draws.add_noise(part), counts, out, interruptible)
+        })
+    }
+}
+
 /// [`Mechanism::release_into`] from a known key: for tests, and not private.
 #[pyfunction]
 fn release_not_private(
@@ -120,7 +154,9 @@ fn release_not_private(
 ) -> PyResult<()> {
     with_dtype!(dtype, T => {
         let (plan, lower) = mechanism.inner.plan_for::<T>().map_err(to_py)?;
-        arrays::add_noise(py, plan, lower, &mut Tape::from_key(&key), counts, out, true)
+        let mut tape = Tape::from_key(&key);
+        let mut draws = Draws::new(plan, lower, &mut tape);
+        arrays::add_noise::<T>(py, |part| draws.add_noise(part), counts, out, true)
     })
 }
 
@@ -134,7 +170,8 @@ fn sample_geometric(
 ) -> PyResult<()> {
     let plan = Plan::geometric(prob, trials).map_err(to_py)?;
     let mut tape = Tape::from_os().map_err(to_py)?;
-    arrays::add_noise(py, &plan, 0i64, &mut tape, out, out, true)
+    let mut draws = Draws::new(&plan, 0i64, &mut tape);
+    arrays::add_noise(py, |part| draws.add_noise(part), out, out, true)
 }
 
 /// Fills a buffer of uint8 with bits, 0 or 1.
@@ -154,5 +191,7 @@ fn backend() -> String {
 #[pymodule]
 mod _core {
     #[pymodule_export]
-    use super::{Mechanism, backend, release_not_private, sample_bernoulli, sample_geometric};
+    use super::{
+        Folded, Mechanism, backend, release_not_private, sample_bernoulli, sample_geometric,
+    };
 }

@@ -17,7 +17,7 @@ use vector::Vector;
 /// Draws in a block.
 pub const LANES: usize = 16;
 
-mod sealed {
+pub(crate) mod sealed {
     /// The eight integer types, each with a map to `u64` that keeps the order.
     pub trait Count: Copy + Default + Send + Sync {
         fn to_key(self) -> u64;

@@ -1,0 +1,347 @@
+//! Folding: noise that would leave the bounds is reflected at them, back into the range.
+//!
+//! The noise is that of an unbounded [`Mechanism`] on `i64`; folding is done before it and after it, and
+//! is post-processing there. A count is folded in straight-line code: the remainder by the public
+//! period is a multiplication by its reciprocal, since division takes time that depends on what is
+//! divided.
+
+use crate::kernel::Count;
+use crate::kernel::sealed::Count as _;
+use crate::mechanism::{Draws, limits};
+use crate::plan::Plan;
+use crate::tape::{Tape, Words};
+use crate::{Error, Mechanism, Rate, ct};
+use zeroize::Zeroizing;
+
+/// The greatest scale, as a power of two. The noise has `2^62` to either side until it saturates,
+/// which it does with probability `exp(-2^62 / scale)`: below `2^-92`.
+const MAX_SCALE_LOG2: u32 = 56;
+/// Counts that are folded at a time; a multiple of the kernel's lanes.
+const CHUNK: usize = 512;
+/// The key of 0 as `i64`: see [`crate::kernel::sealed::Count`].
+const ZERO: u64 = 1 << 63;
+
+/// The geometric mechanism with its outputs folded, instead of censored, into the bounds.
+///
+/// Bounds may be half-integers: then the outermost integers are reflected to themselves.
+#[derive(Debug)]
+pub struct Folded {
+    noise: Mechanism,
+    /// The outputs.
+    least: i128,
+    greatest: i128,
+    /// After this many steps in one direction a count is where it was: twice the width.
+    period: u64,
+    /// Whether the lower bound is half a unit below the least output.
+    half: bool,
+}
+
+impl Folded {
+    /// The mechanism with this rate (`None` for scale 0: no noise), folded into the bounds, of which
+    /// the doubles are given.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] if the bounds are reversed or have no integer between them, or if the rate is
+    /// below `2^-56`; [`Error::Overflow`] if they are `2^63` or more apart.
+    pub fn new(rate: Option<Rate>, twice: (i128, i128)) -> Result<Self, Error> {
+        let (lower, upper) = twice;
+        let bounds = || format!("({}, {})", halves(lower), halves(upper));
+        let (least, greatest) = (lower - lower.div_euclid(2), upper.div_euclid(2));
+        if lower > upper || least > greatest {
+            let accepted = "lower <= upper, with an integer between them";
+            return Err(Error::parameter("bounds", bounds(), accepted));
+        }
+        let period = u64::try_from(upper - lower)
+            .map_err(|_| Error::overflow("bounds", bounds(), "two values less than 2^63 apart"))?;
+        if let Some(rate) = &rate
+            && (rate.num() << MAX_SCALE_LOG2) < *rate.den()
+        {
+            let accepted = format!("a scale of at most 2^{MAX_SCALE_LOG2} for folding");
+            let scale = format!("{}/{}", rate.den(), rate.num());
+            return Err(Error::parameter("scale", scale, accepted));
+        }
+        Ok(Self {
+            noise: Mechanism::new(rate, None)?,
+            least,
+            greatest,
+            // A single integer is in its place after any number of steps.
+            period: period.max(1),
+            half: lower.rem_euclid(2) == 1,
+        })
+    }
+
+    /// Draws for counts of type `T` from this source.
+    ///
+    /// # Errors
+    /// [`Error::Overflow`] if the bounds are beyond the type.
+    pub fn draws<'a, T: Count, W: Words>(
+        &'a self,
+        source: &'a mut W,
+    ) -> Result<FoldedDraws<'a, T, W>, Error> {
+        let least = limits::<T>(self.least, self.greatest)?;
+        let (plan, lower): (&Plan, i64) = self.noise.plan_for()?;
+        // The range is laid around the zero of `i64`, so that it has the same room on both sides.
+        let middle = (self.greatest - self.least) / 2;
+        Ok(FoldedDraws {
+            least,
+            before: self.reflection(-i128::from(least.to_key())),
+            centre: ZERO.wrapping_sub(u64::try_from(middle).map_err(|_| Error::Precision)?),
+            after: self.reflection(middle - i128::from(ZERO)),
+            draws: Draws::new(plan, lower, source),
+            chunk: Zeroizing::default(),
+        })
+    }
+
+    /// Adds noise to the counts in place, from entropy of the operating system.
+    ///
+    /// # Errors
+    /// Those of [`Self::draws`], and [`Error::Entropy`]; the counts are untouched then.
+    pub fn release<T: Count>(&self, counts: &mut [T]) -> Result<(), Error> {
+        limits::<T>(self.least, self.greatest)?;
+        self.draws(&mut Tape::from_os()?)?.add_noise(counts)
+    }
+
+    /// The reflection of keys that are `-shift` at the least output.
+    fn reflection(&self, shift: i128) -> Reflection {
+        let half = u64::from(self.half);
+        let shift = shift.rem_euclid(i128::from(self.period));
+        Reflection {
+            period: self.period,
+            reciprocal: u64::MAX / self.period,
+            // Both lie in 0..=period.
+            shift: u64::try_from(shift).unwrap_or(0),
+            turn: (self.period - half) / 2,
+            mirror: self.period - half,
+        }
+    }
+}
+
+/// Half of a number, written as a float would be where it is not an integer.
+fn halves(twice: i128) -> String {
+    let sign = if twice < 0 { "-" } else { "" };
+    let fraction = if twice % 2 == 0 { "" } else { ".5" };
+    format!("{sign}{}{fraction}", twice.unsigned_abs() / 2)
+}
+
+/// A map from keys to offsets in the range, of public parameters.
+#[derive(Debug)]
+struct Reflection {
+    period: u64,
+    reciprocal: u64,
+    shift: u64,
+    /// The greatest remainder on the way up; what is above is on the way down.
+    turn: u64,
+    /// The sum of two remainders that are reflected to the same offset.
+    mirror: u64,
+}
+
+impl Reflection {
+    /// The offset of a key: `(key + shift) mod period`, or its mirror image.
+    #[inline(always)]
+    fn offset(&self, key: u64) -> u64 {
+        // The quotient is right, or one too small: `reciprocal > 2^64 / period - 1 - 2^-64`.
+        let product = u128::from(key) * u128::from(self.reciprocal);
+        #[allow(clippy::cast_possible_truncation)]
+        let quotient = (product >> 64) as u64;
+        let rest = reduce(
+            key.wrapping_sub(quotient.wrapping_mul(self.period)),
+            self.period,
+        );
+        // `rest + shift - period`, or `rest + shift` where that is negative.
+        let room = self.period - self.shift;
+        let wraps = ct::mask(ct::borrow(rest, room, 0) ^ 1);
+        let place = rest
+            .wrapping_add(self.shift)
+            .wrapping_sub(wraps & self.period);
+        let falls = ct::mask(ct::borrow(self.turn, place, 0));
+        ct::select(falls, self.mirror.wrapping_sub(place), place)
+    }
+}
+
+/// `x`, less `period` if that is not negative.
+#[inline(always)]
+fn reduce(x: u64, period: u64) -> u64 {
+    x.wrapping_sub(period & ct::mask(ct::borrow(x, period, 0) ^ 1))
+}
+
+/// Folded noise for counts that come in parts.
+pub struct FoldedDraws<'a, T, W> {
+    least: T,
+    before: Reflection,
+    /// The key, as `i64`, of the least output on its way through the noise.
+    centre: u64,
+    after: Reflection,
+    draws: Draws<'a, i64, W>,
+    /// Counts on their way through the noise.
+    chunk: Zeroizing<Vec<i64>>,
+}
+
+impl<T: Count, W: Words> FoldedDraws<'_, T, W> {
+    /// Adds noise to the next part of the counts. Every part but the last should be a multiple of
+    /// [`crate::kernel::LANES`] long, for the noise to be that of the whole.
+    ///
+    /// # Errors
+    /// What the source reports; counts may then be noised in part.
+    pub fn add_noise(&mut self, counts: &mut [T]) -> Result<(), Error> {
+        if self.chunk.len() < counts.len().min(CHUNK) {
+            self.chunk = Zeroizing::new(vec![0; counts.len().min(CHUNK)]);
+        }
+        for part in counts.chunks_mut(CHUNK) {
+            let wide = &mut self.chunk[..part.len()];
+            fold_in(&self.before, self.centre, part, wide);
+            self.draws.add_noise(wide)?;
+            fold_out(&self.after, self.least, wide, part);
+        }
+        Ok(())
+    }
+}
+
+impl<T, W> core::fmt::Debug for FoldedDraws<'_, T, W> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("FoldedDraws { .. }")
+    }
+}
+
+/// Folds the counts into the range, laid around zero.
+#[inline(never)]
+fn fold_in<T: Count>(reflection: &Reflection, centre: u64, counts: &[T], wide: &mut [i64]) {
+    for (wide, count) in wide.iter_mut().zip(counts) {
+        *wide = i64::from_key(centre.wrapping_add(reflection.offset(count.to_key())));
+    }
+}
+
+/// Folds the noisy counts back.
+#[inline(never)]
+fn fold_out<T: Count>(reflection: &Reflection, least: T, wide: &[i64], counts: &mut [T]) {
+    for (count, wide) in counts.iter_mut().zip(wide) {
+        let offset = reflection.offset(wide.to_key());
+        *count = T::from_key(least.to_key().wrapping_add(offset));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Folding as it is defined: reflect until it is inside (which is never, without width).
+    fn slow(mut twice: i128, lower: i128, upper: i128) -> i128 {
+        if lower == upper {
+            return lower;
+        }
+        while twice < lower || twice > upper {
+            twice = if twice < lower {
+                2 * lower - twice
+            } else {
+                2 * upper - twice
+            };
+        }
+        twice
+    }
+
+    /// Folding in one step of wide arithmetic, for values far away.
+    fn wide(twice: i128, lower: i128, upper: i128) -> i128 {
+        let place = (twice - lower).rem_euclid((2 * (upper - lower)).max(1));
+        lower + place.min(2 * (upper - lower) - place)
+    }
+
+    fn noiseless(lower: i128, upper: i128) -> Folded {
+        Folded::new(None, (lower, upper)).unwrap()
+    }
+
+    fn release<T: Count>(folded: &Folded, count: T) -> T {
+        let mut counts = [count];
+        folded.release(&mut counts).unwrap();
+        counts[0]
+    }
+
+    #[test]
+    fn every_byte_by_every_pair_of_bounds() {
+        for lower in -50i128..=50 {
+            for upper in lower..=50 {
+                if lower == upper && lower % 2 != 0 {
+                    assert!(Folded::new(None, (lower, upper)).is_err());
+                    continue;
+                }
+                let folded = noiseless(lower, upper);
+                let mut counts: Vec<i8> = (i8::MIN..=i8::MAX).collect();
+                folded.release(&mut counts).unwrap();
+                for (count, noisy) in (i8::MIN..=i8::MAX).zip(counts) {
+                    let twice = slow(2 * i128::from(count), lower, upper);
+                    assert_eq!(2 * i128::from(noisy), twice, "{count} {lower} {upper}");
+                    assert_eq!(twice, wide(2 * i128::from(count), lower, upper));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_whole_width() {
+        let most = i128::from(i64::MAX);
+        for (lower, upper) in [
+            (0, most),
+            (-most - 1, -1),
+            (-5, most - 5),
+            (-1 << 62, (1 << 62) - 1),
+        ] {
+            let folded = noiseless(2 * lower, 2 * upper);
+            for count in [i64::MIN, i64::MIN + 1, -6, -1, 0, 1, i64::MAX - 1, i64::MAX] {
+                let expected = wide(2 * i128::from(count), 2 * lower, 2 * upper);
+                assert_eq!(2 * i128::from(release(&folded, count)), expected);
+            }
+        }
+        assert!(matches!(
+            Folded::new(None, (-2, 2 * most)),
+            Err(Error::Overflow { .. })
+        ));
+    }
+
+    #[test]
+    fn refusals_name_what_is_wrong() {
+        let message = |rate, twice| Folded::new(rate, twice).unwrap_err().to_string();
+        assert!(message(None, (3, 1)).starts_with("bounds = (1.5, 0.5)"));
+        assert!(message(None, (-1, -1)).starts_with("bounds = (-0.5, -0.5)"));
+        let faint = Rate::from_scale(1e17).unwrap();
+        assert!(message(Some(faint), (0, 10)).starts_with("scale"));
+        assert!(Folded::new(Some(Rate::from_scale(7e16).unwrap()), (0, 10)).is_ok());
+        assert!(noiseless(0, 600).release(&mut [0u8]).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn one_step_of_wide_arithmetic(a: i64, b: i64, count: i64, half: bool) {
+            let (a, b) = (2 * i128::from(a), 2 * i128::from(b) - i128::from(half));
+            let (lower, upper) = (a.min(b), a.max(b));
+            if let Ok(folded) = Folded::new(None, (lower, upper)) {
+                let expected = wide(2 * i128::from(count), lower, upper);
+                prop_assert_eq!(2 * i128::from(release(&folded, count)), expected);
+            }
+        }
+
+        #[test]
+        fn small_ranges_far_away(near: u64, width in 1i128..1000, count: u64) {
+            let lower = 2 * i128::from(near);
+            let upper = (lower + width).min(2 * i128::from(u64::MAX));
+            let folded = noiseless(lower, upper);
+            let expected = wide(2 * i128::from(count), lower, upper);
+            prop_assert_eq!(2 * i128::from(release(&folded, count)), expected);
+        }
+
+        /// Folded noise is unbounded noise, folded.
+        #[test]
+        fn the_noise_is_that_of_the_unbounded_mechanism(key: [u8; 32], count in -20i64..50) {
+            let rate = || Some(Rate::from_scale(30.0).unwrap());
+            let folded = Folded::new(rate(), (-1, 41)).unwrap();
+            let mut counts = [count; 3];
+            let mut tape = Tape::from_key(&key);
+            folded.draws(&mut tape).unwrap().add_noise(&mut counts).unwrap();
+            let start = wide(2 * i128::from(count), -1, 41) / 2;
+            let mut plain = [i64::try_from(start).unwrap(); 3];
+            Mechanism::new(rate(), None).unwrap()
+                .release_with(&mut Tape::from_key(&key), &mut plain).unwrap();
+            for (folded, plain) in counts.iter().zip(plain) {
+                prop_assert_eq!(2 * i128::from(*folded), wide(2 * i128::from(plain), -1, 41));
+            }
+        }
+    }
+}
