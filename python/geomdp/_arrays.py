@@ -12,6 +12,7 @@ Array: TypeAlias = NDArray[np.integer[Any]]
 #: Writes noise for the items of one contiguous array to another: (counts, out, interruptible).
 Noise: TypeAlias = Callable[[Array, Array, bool], None]
 
+_INT64 = np.iinfo(np.int64)
 _HINT = (
     "give integers: an int, a numpy integer, an array of an integer dtype, or a sequence of ints"
 )
@@ -22,33 +23,34 @@ def code(dtype: np.dtype[Any]) -> str:
     return dtype.str[1:]
 
 
-def as_array(counts: Any) -> Array:
-    """Return counts as an integer array; ints and sequences of ints become int64.
+def as_array(counts: Any, dtype: np.dtype[Any] = _INT64.dtype) -> Array:
+    """Return counts as an integer array; ints and sequences of ints become one of this dtype.
 
     Raises
     ------
     TypeError
         If they are not integers.
     OverflowError
-        If an int is beyond int64.
+        If an int is beyond the dtype.
 
     """
     if isinstance(counts, np.ndarray):
-        _refuse_masked("counts", counts)
+        refuse_masked("counts", counts)
         if counts.dtype.kind not in "iu":
             raise TypeError(f"counts of dtype {counts.dtype} are not accepted: {_HINT}")
         return _plain(counts)
     if isinstance(counts, np.integer) and is_integer(counts):
         return np.asarray(counts)
     if is_integer(counts):
-        return np.asarray(int64(counts))
+        return np.asarray(exact(counts, np.iinfo(dtype)), dtype=dtype)
     if isinstance(counts, Sequence) and not isinstance(
         counts, str | bytes | bytearray | memoryview
     ):
         _refuse_masked_items(counts)
         items = np.array(counts, dtype=object)
-        flat = [int64(item) for item in items.ravel().tolist()]
-        return np.array(flat, dtype=np.int64).reshape(items.shape)
+        limits = np.iinfo(dtype)
+        flat = [exact(item, limits) for item in items.ravel().tolist()]
+        return np.array(flat, dtype=dtype).reshape(items.shape)
     raise TypeError(f"counts of type {type(counts).__name__} are not accepted: {_HINT}")
 
 
@@ -93,25 +95,29 @@ def release(counts: Array, out: Any, noise: Noise) -> Array:
     return own.byteswap(inplace=True).view(counts.dtype)
 
 
-def int64(item: Any) -> int:
-    """Return an integer of int64 as an int.
+def exact(item: Any, limits: np.iinfo[Any] = _INT64) -> int:
+    """Return an integer within the limits of a dtype as an int.
 
     Raises
     ------
     TypeError
         If it is not an integer.
     OverflowError
-        If it is beyond int64.
+        If it is beyond the dtype.
 
     """
     if not is_integer(item):
         raise TypeError(f"counts with a {type(item).__name__} are not accepted: {_HINT}")
-    if not -(2**63) <= item < 2**63:
-        raise OverflowError(f"counts beyond int64 ({item}): give an array of dtype uint64")
+    if not limits.min <= item <= limits.max:
+        # Without the item, which is secret.
+        wide = " such as uint64" if limits.dtype == np.int64 else ""
+        raise OverflowError(
+            f"counts beyond {limits.dtype} are not accepted: give a wider type{wide}"
+        )
     return int(item)
 
 
-def _refuse_masked(name: str, array: Any) -> None:
+def refuse_masked(name: str, array: Any) -> None:
     if type(array) is not np.ndarray and isinstance(array, np.ma.MaskedArray):
         raise TypeError(
             f"{name} is a masked array, which is not accepted: noise its data, or fill it"
@@ -120,7 +126,7 @@ def _refuse_masked(name: str, array: Any) -> None:
 
 def _refuse_masked_items(counts: Sequence[Any]) -> None:
     for item in counts:
-        _refuse_masked("counts", item)
+        refuse_masked("counts", item)
         if isinstance(item, list | tuple):
             _refuse_masked_items(item)
 
@@ -128,7 +134,7 @@ def _refuse_masked_items(counts: Sequence[Any]) -> None:
 def _check_out(counts: Array, out: Any) -> None:
     if not isinstance(out, np.ndarray):
         raise TypeError(f"out is a {type(out).__name__}: give an array")
-    _refuse_masked("out", out)
+    refuse_masked("out", out)
     if out.dtype.newbyteorder("=") != counts.dtype.newbyteorder("="):
         raise TypeError(f"out is of dtype {out.dtype}: give one of dtype {counts.dtype}")
     if out.shape != counts.shape:

@@ -192,7 +192,7 @@ class GeometricMechanism:
                 noisy = self._core.release_scalar(int(counts), _arrays.code(counts.dtype))
                 return type(counts)(noisy)
             if _parameters.is_integer(counts):
-                return self._core.release_scalar(_arrays.int64(counts), "i8")
+                return self._core.release_scalar(_arrays.exact(counts), "i8")
         array = _arrays.as_array(counts)
         dtype = _arrays.code(array.dtype)
 

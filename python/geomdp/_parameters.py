@@ -75,6 +75,19 @@ def at_least(name: str, value: Any, least: int) -> int:
     return number
 
 
+def flag(name: str, value: Any) -> None:
+    """Refuse what is not a bool.
+
+    Raises
+    ------
+    TypeError
+        If it is of another type, or a bool of numpy's.
+
+    """
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} = {value!r} is a {type(value).__name__}: give a bool")
+
+
 def interval(bounds: Any) -> tuple[int, int] | None:
     """Return the bounds as a pair of ints.
 

@@ -1,0 +1,163 @@
+"""Domains: the values that a step takes or gives, as far as types and shapes tell."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from geomdp import _arrays
+from geomdp.measurement import _types
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class AllDomain:
+    """All values of one type: single counts, or records.
+
+    Parameters
+    ----------
+    T : type
+        As described in :mod:`geomdp.measurement`.
+
+    Raises
+    ------
+    TypeError
+        If `T` is not a type of integers, floats, bools or strings.
+
+    """
+
+    T: Any
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "T", _types.atom("T", self.T))
+
+    def __class_getitem__(cls, T: Any) -> "AllDomain":
+        return cls(T)
+
+    def member(self, value: Any) -> bool:
+        """Return whether a value is in the domain."""
+        return _member(self, value)
+
+    def cast(self, value: Any) -> Any:
+        """Return a value of the domain, an int as an integer of numpy's.
+
+        Raises
+        ------
+        TypeError
+            If it is not of this type.
+        OverflowError
+            If it is an int beyond this type.
+
+        """
+        if isinstance(value, _scalars(self.T)):
+            return value
+        if type(value) is int and self.T.kind in "iu":
+            return self.T.type(_arrays.exact(value, np.iinfo(self.T)))
+        raise _foreign(value, self, f"one value of type {_types.spell(self.T)}")
+
+    def __repr__(self) -> str:
+        return f"AllDomain({_types.spell(self.T)})"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class VectorDomain:
+    """Arrays or sequences, of any length, of values of one type.
+
+    Arrays of counts may have more than one dimension.
+
+    Parameters
+    ----------
+    element_domain : AllDomain
+        The domain of each item.
+
+    Raises
+    ------
+    TypeError
+        If `element_domain` is something else.
+
+    """
+
+    element_domain: AllDomain
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.element_domain, AllDomain):
+            raise TypeError(
+                f"element_domain = {self.element_domain!r} is not accepted: give an AllDomain(T)"
+            )
+
+    def __class_getitem__(cls, element_domain: AllDomain) -> "VectorDomain":
+        return cls(element_domain)
+
+    @property
+    def T(self) -> _types.DType:  # noqa: N802 (the name in AllDomain)
+        """The type of each item."""
+        dtype: _types.DType = self.element_domain.T
+        return dtype
+
+    def member(self, value: Any) -> bool:
+        """Return whether a value is in the domain."""
+        return _member(self, value)
+
+    def cast(self, value: Any) -> Any:
+        """Return a value of the domain as an array; a sequence of str is left as it is.
+
+        Raises
+        ------
+        TypeError
+            If it is not an array of this type or a sequence of such items.
+        OverflowError
+            If it is a sequence with an int beyond this type.
+
+        """
+        T = self.T
+        if isinstance(value, np.ndarray) and value.ndim:
+            _arrays.refuse_masked("arg", value)
+            if value.dtype.newbyteorder("=") == T or value.dtype.kind == T.kind == "U":
+                return value
+            if T.kind == "U" and value.dtype.kind in "OT":
+                value = value.tolist()
+        if isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray):
+            if T.kind in "iu":
+                return _arrays.as_array(value, T)
+            if all(isinstance(item, _scalars(T)) for item in value):
+                return value if T.kind == "U" else np.array(value, dtype=T)
+        raise _foreign(value, self, f"an array or a sequence of type {_types.spell(T)}")
+
+    def __repr__(self) -> str:
+        return f"VectorDomain({self.element_domain!r})"
+
+
+Domain: TypeAlias = AllDomain | VectorDomain
+
+
+def _scalars(T: _types.DType) -> tuple[type, ...]:
+    """Return the types that a single value of this type may have, ints apart."""
+    same: dict[str, tuple[type, ...]] = {"U": (str,), "b": (bool, np.bool_)}
+    # numpy's float64 is a float; narrower floats are not.
+    return same.get(T.kind, (float if T.str[1:] == "f8" else T.type,))
+
+
+def _member(domain: Domain, value: Any) -> bool:
+    try:
+        domain.cast(value)
+    except (TypeError, OverflowError):
+        return False
+    return True
+
+
+def _foreign(value: Any, domain: Domain, accepted: str) -> TypeError:
+    """Return the error for a value that is not in a domain, without the value: it is secret."""
+    kind = type(value).__name__
+    if isinstance(value, np.ndarray):
+        kind = f"{value.ndim}-dimensional array of dtype {value.dtype}"
+    return TypeError(f"arg is not in {domain!r}, being of type {kind}: give {accepted}")
+
+
+def atom_domain(T: Any) -> AllDomain:
+    """Return :class:`AllDomain`, under the name that OpenDP gives it now."""
+    return AllDomain(T)
+
+
+def vector_domain(element_domain: AllDomain) -> VectorDomain:
+    """Return :class:`VectorDomain`, under the name that OpenDP gives it now."""
+    return VectorDomain(element_domain)

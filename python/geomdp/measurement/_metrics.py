@@ -1,0 +1,187 @@
+"""Metrics and the measure: how far apart inputs are, and how much a release may tell them apart."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+
+from geomdp.measurement import _types
+from geomdp.measurement._domains import AllDomain, Domain, VectorDomain
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class _Sensitivity:
+    """A distance of counts, of type `T`.
+
+    Parameters
+    ----------
+    T : type of integers
+        Of the counts, as described in :mod:`geomdp.measurement`. Distances themselves are ints.
+
+    Raises
+    ------
+    TypeError
+        If `T` is not a type of integers.
+
+    """
+
+    T: Any
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "T", _types.integers("T", self.T))
+
+    def __class_getitem__(cls, T: Any) -> "_Sensitivity":
+        return cls(T)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({_types.spell(self.T)})"
+
+
+class AbsoluteDistance(_Sensitivity):
+    """``abs(x - x')`` for two single counts."""
+
+    __slots__ = ()
+
+
+class L1Distance(_Sensitivity):
+    """The sum of ``abs(x - x')`` over two arrays of counts of one shape."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SymmetricDistance:
+    """The number of records to add and to remove to get from one dataset to the other."""
+
+    def __repr__(self) -> str:
+        return "SymmetricDistance()"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class MaxDivergence:
+    """The measure of pure privacy: epsilon, of type `QO`.
+
+    Parameters
+    ----------
+    QO : type of floats
+        float (float64), or float32, to which losses are rounded up then.
+
+    Raises
+    ------
+    TypeError
+        If `QO` is not a type of floats.
+
+    """
+
+    QO: Any = float
+
+    _WIDEST: ClassVar[_types.DType] = np.dtype(np.float64)
+
+    def __post_init__(self) -> None:
+        dtype = _types.atom("QO", self.QO)
+        if dtype.kind != "f":
+            raise TypeError(
+                f"QO = {self.QO!r} is not accepted: give a type of floats, such as float"
+            )
+        object.__setattr__(self, "QO", dtype)
+
+    def __class_getitem__(cls, QO: Any) -> "MaxDivergence":
+        return cls(QO)
+
+    def round_up(self, loss: float) -> float:
+        """Return the least number of type `QO` that is not below this loss."""
+        if self.QO == self._WIDEST:
+            return loss
+        with np.errstate(over="ignore"):
+            nearest = np.float32(loss)
+        return float(nearest if nearest >= loss else np.nextafter(nearest, np.float32(np.inf)))
+
+    def __repr__(self) -> str:
+        return f"MaxDivergence({_types.spell(self.QO)})"
+
+
+Metric: TypeAlias = AbsoluteDistance | L1Distance | SymmetricDistance
+
+
+def partner(domain: Domain) -> AbsoluteDistance | L1Distance:
+    """Return the metric of counts that goes with a domain of integers."""
+    metric = L1Distance if isinstance(domain, VectorDomain) else AbsoluteDistance
+    return metric(domain.T)
+
+
+def check_counts(domain: Any, metric: Any) -> None:
+    """Refuse all pairs but one count with its absolute distance, and arrays with L1.
+
+    Raises
+    ------
+    TypeError
+        If they are not a domain of integers and a metric.
+    ValueError
+        If they do not go together.
+
+    """
+    if not isinstance(domain, AllDomain | VectorDomain):
+        raise TypeError(
+            f"input_domain = {domain!r} is not accepted: give AllDomain(T) or VectorDomain(...)"
+        )
+    if domain.T.kind not in "iu":
+        raise TypeError(
+            f"input_domain = {domain!r} is not accepted: give one of integers, int8 to uint64"
+        )
+    _check_metric(metric)
+    if metric != partner(domain):
+        raise ValueError(
+            f"input_metric = {metric!r} does not go with input_domain = {domain!r}: "
+            f"give {partner(domain)!r}"
+        )
+
+
+def check_records(domain: Any, metric: Any) -> None:
+    """Refuse all pairs but a vector of records with the symmetric distance.
+
+    Raises
+    ------
+    TypeError
+        If they are not a vector domain and a metric.
+    ValueError
+        If they do not go together.
+
+    """
+    if not isinstance(domain, VectorDomain):
+        raise TypeError(
+            f"input_domain = {domain!r} is not accepted: give VectorDomain(AllDomain(T))"
+        )
+    _check_metric(metric)
+    if metric != SymmetricDistance():
+        raise ValueError(
+            f"input_metric = {metric!r} does not go with records of input_domain = {domain!r}: "
+            f"give {SymmetricDistance()!r}"
+        )
+
+
+def _check_metric(metric: Any) -> None:
+    if not isinstance(metric, AbsoluteDistance | L1Distance | SymmetricDistance):
+        raise TypeError(
+            f"input_metric = {metric!r} is not accepted: "
+            "give AbsoluteDistance(T), L1Distance(T) or SymmetricDistance()"
+        )
+
+
+def absolute_distance(T: Any) -> AbsoluteDistance:
+    """Return :class:`AbsoluteDistance`, under the name that OpenDP gives it now."""
+    return AbsoluteDistance(T)
+
+
+def l1_distance(T: Any) -> L1Distance:
+    """Return :class:`L1Distance`, under the name that OpenDP gives it now."""
+    return L1Distance(T)
+
+
+def symmetric_distance() -> SymmetricDistance:
+    """Return :class:`SymmetricDistance`, under the name that OpenDP gives it now."""
+    return SymmetricDistance()
+
+
+def max_divergence() -> MaxDivergence:
+    """Return :class:`MaxDivergence`, under the name that OpenDP gives it now."""
+    return MaxDivergence()

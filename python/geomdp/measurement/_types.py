@@ -1,0 +1,60 @@
+"""The types of single values, by all the names that people know them by."""
+
+from typing import Any, TypeAlias
+
+import numpy as np
+
+DType: TypeAlias = np.dtype[Any]
+
+_INTEGERS = {f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)}
+_PLAIN = {int: "int64", float: "float64", bool: "bool", str: "str", np.str_: "str"}
+#: Names of integer types by their bits, as Rust and OpenDP have them.
+RUST_INTEGERS = {name.replace("uint", "u").replace("int", "i"): name for name in _INTEGERS}
+_NAMES = (
+    RUST_INTEGERS
+    | {name: name for name in (*_INTEGERS, "float32", "float64", "bool", "str")}
+    | {"f32": "float32", "f64": "float64", "String": "str"}
+)
+_HINT = "give a numpy dtype, int, float, bool, str, or a name such as 'i32'"
+
+
+def atom(name: str, T: Any) -> DType:
+    """Return a type as a native numpy dtype: of integers, floats, bools, or str.
+
+    Raises
+    ------
+    TypeError
+        If it is none of these.
+
+    """
+    known = None
+    if isinstance(T, str):
+        # Not by way of np.dtype, whose "i8" has 64 bits.
+        known = _NAMES.get(T)
+    elif isinstance(T, type) and T in _PLAIN:
+        known = _PLAIN[T]
+    elif isinstance(T, np.dtype) or (isinstance(T, type) and issubclass(T, np.generic)):
+        known = "str" if np.dtype(T).kind == "U" else _NAMES.get(np.dtype(T).name)
+    if known is None:
+        raise TypeError(f"{name} = {T!r} is not accepted: {_HINT}")
+    return np.dtype(known)
+
+
+def integers(name: str, T: Any) -> DType:
+    """Return a type of integers as a numpy dtype.
+
+    Raises
+    ------
+    TypeError
+        If it is another type.
+
+    """
+    dtype = atom(name, T)
+    if dtype.kind not in "iu":
+        raise TypeError(f"{name} = {T!r} is not accepted: give a type of integers, such as 'i32'")
+    return dtype
+
+
+def spell(dtype: DType) -> str:
+    """Return the name of a type, which `atom` reads."""
+    return "str" if dtype.kind == "U" else dtype.name
