@@ -16,8 +16,25 @@ def is_integer(value: Any) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
 
 
-def number(name: str, value: Any) -> int | float | Fraction:
+def finite(name: str, value: Any) -> int | float | Fraction:
     """Return a Python or numpy number as the Python number that it is, exactly.
+
+    Raises
+    ------
+    TypeError
+        If it is not an integer, a float or a Fraction, or is a bool.
+    ValueError
+        If it is infinite or not a number.
+
+    """
+    plain = _plain(name, value)
+    if not -math.inf < plain < math.inf:
+        raise ValueError(f"{name} = {value!r} is not accepted: give a finite number")
+    return plain
+
+
+def number(name: str, value: Any) -> int | float | Fraction:
+    """Return what :func:`finite` does, if it is not negative.
 
     Raises
     ------
@@ -27,6 +44,14 @@ def number(name: str, value: Any) -> int | float | Fraction:
         If it is negative, infinite or not a number.
 
     """
+    plain = _plain(name, value)
+    # Every comparison with a NaN is false.
+    if not 0 <= plain < math.inf:
+        raise ValueError(f"{name} = {value!r} is not accepted: give a finite number, not negative")
+    return plain
+
+
+def _plain(name: str, value: Any) -> int | float | Fraction:
     plain: int | float | Fraction
     if is_integer(value):
         plain = int(value)
@@ -38,9 +63,6 @@ def number(name: str, value: Any) -> int | float | Fraction:
     else:
         kind = type(value).__name__
         raise TypeError(f"{name} = {value!r} is a {kind}: give an int, a float or a Fraction")
-    # Every comparison with a NaN is false.
-    if not 0 <= plain < math.inf:
-        raise ValueError(f"{name} = {value!r} is not accepted: give a finite number, not negative")
     return plain
 
 

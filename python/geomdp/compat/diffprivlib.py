@@ -1,0 +1,350 @@
+"""diffprivlib's geometric mechanisms, by their own classes; diffprivlib itself is not needed.
+
+>>> from geomdp.compat.diffprivlib import GeometricFolded
+>>> mechanism = GeometricFolded(epsilon=0.5, sensitivity=1, lower=0, upper=100)
+>>> 0 <= mechanism.randomise(3) <= 100
+True
+
+Unlike there, ``randomise`` takes arrays as well as single counts, bias and variance are known for
+the truncated and the folded law too, and parameters cannot be changed afterwards.
+"""
+
+import copy
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from numbers import Integral
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+
+from geomdp import GeometricMechanism, _arrays, _core, _moments, _parameters
+
+__all__ = ["Geometric", "GeometricFolded", "GeometricTruncated"]
+
+#: What makes noisy counts, for one dtype.
+_Release: TypeAlias = Callable[[_arrays.Array], _arrays.Array]
+_INF = math.inf
+
+
+class Geometric:
+    """The geometric mechanism without bounds: outputs saturate at the limits of the dtype.
+
+    Parameters
+    ----------
+    epsilon : int, float or Fraction
+        Privacy loss for counts at distance ``sensitivity``: positive, taken exactly; infinite for
+        no noise.
+    sensitivity : int
+        Not negative; 0 for no noise.
+    random_state : None
+        Noise from a known seed would not be private.
+
+    Raises
+    ------
+    TypeError
+        If a parameter is of another type.
+    ValueError
+        If a parameter is out of its range, or there is a random_state.
+
+    """
+
+    delta = 0.0
+    random_state = None
+    _names: tuple[str, ...] = ("epsilon", "sensitivity")
+
+    def __init__(self, *, epsilon: Any, sensitivity: Any = 1, random_state: None = None) -> None:
+        exact = None if _is_infinite(epsilon) else Fraction(_parameters.number("epsilon", epsilon))
+        if exact == 0:
+            raise ValueError(f"epsilon = {epsilon!r} is not accepted: give a positive number")
+        if random_state is not None:
+            raise ValueError(
+                f"random_state = {random_state!r} is not accepted, since whoever knows it could "
+                "take the noise off: give None (geomdp.testing has reproducible noise, for tests)"
+            )
+        self._epsilon = epsilon
+        self._sensitivity = _parameters.at_least("sensitivity", sensitivity, 0)
+        #: None for no noise.
+        self._rate = exact / self._sensitivity if exact and self._sensitivity else None
+        self._releases: dict[str, _Release] = {}
+
+    @property
+    def epsilon(self) -> Any:
+        """Privacy loss at distance ``sensitivity``, as given."""
+        return self._epsilon
+
+    @property
+    def sensitivity(self) -> int:
+        """The distance at which the loss is ``epsilon``."""
+        return self._sensitivity
+
+    def randomise(self, value: Any) -> Any:
+        """Return noisy counts.
+
+        Parameters
+        ----------
+        value : int, array or sequence of ints
+            Arrays may be of any integer dtype, shape and byte order.
+
+        Returns
+        -------
+        int or array
+            An int for a single count; else an array of the dtype and shape of the counts, which is
+            int64 for a sequence.
+
+        Raises
+        ------
+        TypeError
+            If the counts are not integers.
+        ValueError
+            If the scale is too large to be certified.
+        OverflowError
+            If an int is beyond int64, or the bounds are beyond the dtype of the counts.
+        OSError
+            If the operating system gives no random bytes; nothing is released then.
+
+        """
+        if isinstance(value, Integral):
+            dtype = np.dtype(np.uint64) if isinstance(value, np.uint64) else self._dtype()
+            count = np.array([_arrays.exact(value, np.iinfo(dtype))], dtype=dtype)
+            return int(self._release(count)[0])
+        return self._release(_arrays.as_array(value))
+
+    def bias(self, value: Any) -> Any:
+        """Return the expectation of the noisy count, less the count.
+
+        Of the wanted law, without approximation: float64 is all that rounds it. The formulas are in
+        ``docs/proofs.md``, section 10.
+
+        Parameters
+        ----------
+        value : int, array or sequence of ints
+            The counts.
+
+        Returns
+        -------
+        float or array of float64
+            For each count.
+
+        Raises
+        ------
+        TypeError
+            If the counts are not integers.
+
+        """
+        return self._of_each(value, 0)
+
+    def variance(self, value: Any) -> Any:
+        """Return the variance of the noisy count; else as :meth:`bias`."""
+        return self._of_each(value, 1)
+
+    def mse(self, value: Any) -> Any:
+        """Return the mean squared error, variance plus squared bias; else as :meth:`bias`."""
+        return self.variance(value) + self.bias(value) ** 2
+
+    def copy(self) -> Self:
+        """Return a copy."""
+        return copy.copy(self)
+
+    def _of_each(self, value: Any, moment: int) -> Any:
+        if _parameters.is_integer(value):
+            return self._moments(int(value))[moment]
+        array = _arrays.as_array(value)
+        distinct, places = np.unique(array, return_inverse=True)
+        moments = [self._moments(x)[moment] for x in distinct.tolist()]
+        return np.array(moments, dtype=np.float64)[places].reshape(array.shape)
+
+    def _moments(self, _x: int) -> _moments.Moments:
+        return (0.0, 0.0) if self._rate is None else _moments.unbounded(self._rate)
+
+    def _release(self, counts: _arrays.Array) -> _arrays.Array:
+        code = _arrays.code(counts.dtype)
+        if code not in self._releases:
+            self._releases[code] = self._prepared(counts.dtype)
+        return self._releases[code](counts)
+
+    def _prepared(self, _dtype: np.dtype[Any]) -> _Release:
+        return self._within(None)
+
+    def _within(self, bounds: tuple[int, int] | None) -> _Release:
+        scale = 0 if self._rate is None else 1 / self._rate
+        return GeometricMechanism.from_scale(scale, bounds).release
+
+    def _dtype(self) -> np.dtype[Any]:
+        """Return the dtype as which an int is taken."""
+        return np.dtype(np.int64)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_releases": {}}
+
+    def __repr__(self) -> str:
+        names = (*self._names, "random_state")
+        values = ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
+        return f"{type(self).__module__}.{type(self).__name__}({values})"
+
+
+class _Bounded(Geometric):
+    """What the truncated and the folded mechanism have in common."""
+
+    _names = ("epsilon", "sensitivity", "lower", "upper")
+
+    def __init__(
+        self,
+        *,
+        epsilon: Any,
+        sensitivity: Any = 1,
+        lower: Any,
+        upper: Any,
+        random_state: None = None,
+    ) -> None:
+        super().__init__(epsilon=epsilon, sensitivity=sensitivity, random_state=random_state)
+        #: Doubles of the bounds: ints, or infinite.
+        self._twice = self._doubled("lower", lower), self._doubled("upper", upper)
+        if lower > upper or lower == _INF or upper == -_INF:
+            raise ValueError(
+                f"lower = {lower!r}, upper = {upper!r} are not accepted: give lower <= upper"
+            )
+        for name, bound, twice in zip(("lower", "upper"), (lower, upper), self._twice, strict=True):
+            if abs(twice) != _INF and not -(2**64) <= twice < 2**65:
+                raise OverflowError(f"{name} = {bound!r} is not accepted: give 64-bit integers")
+        self._lower, self._upper = lower, upper
+        self._prepared(self._dtype())
+
+    @property
+    def lower(self) -> Any:
+        """The lower bound, as given."""
+        return self._lower
+
+    @property
+    def upper(self) -> Any:
+        """The upper bound, as given."""
+        return self._upper
+
+    @staticmethod
+    def _doubled(name: str, bound: Any) -> Any:
+        raise NotImplementedError
+
+    def _dtype(self) -> np.dtype[Any]:
+        wide = 2**64 <= self._twice[1] < _INF
+        return np.dtype(np.uint64 if wide else np.int64)
+
+
+class GeometricTruncated(_Bounded):
+    """The geometric mechanism with outputs beyond the bounds moved to the nearest bound.
+
+    This is :class:`geomdp.GeometricMechanism`. Counts outside the bounds are clamped first.
+
+    Parameters
+    ----------
+    epsilon, sensitivity, random_state
+        As in :class:`Geometric`.
+    lower, upper : int, or infinite
+        Least and greatest output; an infinite one is the limit of the dtype.
+
+    Raises
+    ------
+    TypeError
+        If a parameter is of another type.
+    ValueError
+        If a parameter is out of its range, or the scale is too large to be certified.
+    OverflowError
+        If no dtype holds both bounds.
+
+    """
+
+    @staticmethod
+    def _doubled(name: str, bound: Any) -> Any:
+        if _parameters.is_integer(bound):
+            return 2 * int(bound)
+        if _is_infinite(bound):
+            return float(bound)
+        raise TypeError(f"{name} = {bound!r} is a {type(bound).__name__}: give an int")
+
+    def _prepared(self, dtype: np.dtype[Any]) -> _Release:
+        if self._twice == (-_INF, _INF):
+            return self._within(None)
+        lower, upper = self._twice
+        least = np.iinfo(dtype).min if lower == -_INF else lower // 2
+        greatest = np.iinfo(dtype).max if upper == _INF else upper // 2
+        return self._within((int(least), int(greatest)))
+
+    def _moments(self, x: int) -> _moments.Moments:
+        lower, upper = self._twice
+        start = min(max(2 * x, lower), upper) // 2
+        if self._rate is None:
+            return float(start - x), 0.0
+        below = None if lower == -_INF else start - lower // 2
+        above = None if upper == _INF else upper // 2 - start
+        bias, variance = _moments.censored(self._rate, below, above)
+        return bias + (start - x), variance
+
+
+class GeometricFolded(_Bounded):
+    """The geometric mechanism with outputs beyond a bound reflected at it, as often as it takes.
+
+    Parameters
+    ----------
+    epsilon, sensitivity, random_state
+        As in :class:`Geometric`. Scales ``sensitivity / epsilon`` may be up to ``2**56``.
+    lower, upper : int, float or Fraction
+        Integers, or halves of odd integers, between which the outputs lie; an infinite one is the
+        limit of the dtype, or as far as folding reaches: less than ``2**63`` from the other one.
+
+    Raises
+    ------
+    TypeError
+        If a parameter is of another type.
+    ValueError
+        If a parameter is out of its range, or there is no integer between the bounds.
+    OverflowError
+        If no dtype holds both bounds, or they are ``2**63`` or more apart.
+
+    """
+
+    @staticmethod
+    def _doubled(name: str, bound: Any) -> Any:
+        if _is_infinite(bound):
+            return float(bound)
+        twice = 2 * Fraction(_parameters.finite(name, bound))
+        if twice.denominator != 1:
+            raise ValueError(f"{name} = {bound!r} is not accepted: give an integer or half of one")
+        return twice.numerator
+
+    def _reach(self, dtype: np.dtype[Any]) -> tuple[int, int]:
+        """Return the doubles of the bounds, finite; one of them must be."""
+        lower, upper = self._twice
+        limits = np.iinfo(dtype)
+        if lower == -_INF:
+            lower = max(2 * int(limits.min), upper - (2**64 - 2))
+        elif upper == _INF:
+            upper = min(2 * int(limits.max), lower + (2**64 - 2))
+        return lower, upper
+
+    def _prepared(self, dtype: np.dtype[Any]) -> _Release:
+        if self._twice == (-_INF, _INF):
+            return self._within(None)
+        ratio = None if self._rate is None else self._rate.as_integer_ratio()
+        core = _core.Folded(ratio, self._reach(dtype))
+        code = _arrays.code(dtype)
+
+        def noise(source: _arrays.Array, target: _arrays.Array, interruptible: bool) -> None:
+            core.release_into(source, target, code, interruptible)
+
+        return lambda counts: _arrays.release(counts, None, noise)
+
+    def _moments(self, x: int) -> _moments.Moments:
+        if self._twice == (-_INF, _INF):
+            return super()._moments(x)
+        lower, upper = self._reach(self._dtype())
+        turn = 2 * (upper - lower)
+        place = (2 * x - lower) % turn if turn else 0
+        start = (lower + min(place, turn - place)) // 2
+        if self._rate is None:
+            return float(start - x), 0.0
+        below, above = start + -lower // 2, upper // 2 - start
+        bias, variance = _moments.folded(self._rate, below, above, bool(lower % 2), bool(upper % 2))
+        return bias + (start - x), variance
+
+
+def _is_infinite(value: Any) -> bool:
+    return isinstance(value, float | np.floating) and abs(value) == _INF

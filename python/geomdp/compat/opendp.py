@@ -1,0 +1,182 @@
+"""OpenDP measurements with the noise of this package: real ones, made by OpenDP's own constructor.
+
+They carry OpenDP's domains and metrics, chain after its transformations, and answer ``map`` and
+``check`` through it. OpenDP hands single counts and lists to Python and takes the noisy ones back;
+in between they are noised as an array, in constant time, at the edges of every type.
+
+>>> import opendp.prelude as dp
+>>> from geomdp.compat.opendp import make_geometric
+>>> dp.enable_features("contrib")
+>>> space = dp.atom_domain(T=int), dp.absolute_distance(T=int)
+>>> make_geometric(*space, scale=1.0).map(1)
+1.0
+
+Needs ``opendp``: ``pip install geomdp[opendp]``.
+"""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import opendp.prelude as dp
+from opendp.context import constructors
+from opendp.mod import GLOBAL_FEATURES, _PartialConstructor
+
+from geomdp import GeometricMechanism
+
+__all__ = ["make_geometric", "make_laplace", "register", "then_geometric", "then_laplace"]
+
+#: The dtypes of the types that OpenDP has geometric noise for.
+_DTYPES = {"i32": "int32", "i64": "int64", "u32": "uint32", "u64": "uint64", "usize": "uint64"}
+_FEATURE = "honest-but-curious"
+_FEATURE_LOCK = threading.Lock()
+
+
+def make_geometric(
+    input_domain: dp.Domain,
+    input_metric: dp.Metric,
+    scale: float,
+    bounds: tuple[int, int] | None = None,
+    MO: Any = "MaxDivergence",
+) -> dp.Measurement:
+    """Return OpenDP's ``make_geometric`` with our noise: its domains, its map, its errors.
+
+    Parameters
+    ----------
+    input_domain : opendp.mod.Domain
+        An atom domain of i32, i64, u32, u64 or usize, or a vector domain of one.
+    input_metric : opendp.mod.Metric
+        The absolute distance for an atom domain, L1 for a vector domain.
+    scale : float
+        Not negative.
+    bounds : (int, int) or None
+        Least and greatest output; the limits of the type if there are none. Counts outside are
+        clamped, with scale 0 too.
+    MO : type
+        The measure; only MaxDivergence.
+
+    Raises
+    ------
+    TypeError, ValueError, opendp.mod.OpenDPException
+        What OpenDP's own constructor raises for these parameters.
+    ValueError
+        Also if the scale is too large to be certified for the range.
+
+    """
+    theirs = dp.m.make_geometric(input_domain, input_metric, scale, bounds, MO=MO)
+    return _with_our_noise(theirs, scale, bounds)
+
+
+def make_laplace(
+    input_domain: dp.Domain,
+    input_metric: dp.Metric,
+    scale: float,
+    k: int | None = None,
+    MO: Any = "MaxDivergence",
+) -> dp.Measurement:
+    """Return OpenDP's ``make_laplace`` on integers with our noise, which has the same law.
+
+    Parameters
+    ----------
+    input_domain, input_metric, scale, MO
+        As in :func:`make_geometric`.
+    k : int or None
+        As there: for floats only, so that integers have None or 0.
+
+    Raises
+    ------
+    TypeError, ValueError, opendp.mod.OpenDPException
+        What OpenDP's own constructor raises for these parameters.
+    ValueError
+        Also for a domain of floats, and if the scale is too large to be certified.
+
+    """
+    theirs = dp.m.make_laplace(input_domain, input_metric, scale, k=k, MO=MO)
+    return _with_our_noise(theirs, scale, None)
+
+
+def then_geometric(
+    scale: float, bounds: tuple[int, int] | None = None, MO: Any = "MaxDivergence"
+) -> Any:
+    """Return :func:`make_geometric` without its first two parameters, to be given by ``>>``."""
+    return _partial(lambda domain, metric: make_geometric(domain, metric, scale, bounds, MO))
+
+
+def then_laplace(scale: float, k: int | None = None, MO: Any = "MaxDivergence") -> Any:
+    """Return :func:`make_laplace` without its first two parameters, to be given by ``>>``."""
+    return _partial(lambda domain, metric: make_laplace(domain, metric, scale, k, MO))
+
+
+def register() -> None:
+    """Make both constructors known to OpenDP's Context API.
+
+    Their names there are ``geomdp_geometric`` and ``geomdp_laplace``:
+    ``context.query().count().geomdp_laplace()``. Once is enough; more does no harm.
+    """
+    for constructor in (make_geometric, make_laplace):
+        name = constructor.__name__.replace("make", "geomdp")
+        if name not in constructors:
+            dp.register(constructor, name=name)
+
+
+def _partial(constructor: Callable[[dp.Domain, dp.Metric], dp.Measurement]) -> Any:
+    # The only thing that OpenDP's ``>>`` takes for a constructor.
+    return _PartialConstructor(constructor)  # type: ignore[no-untyped-call]
+
+
+@dataclass(frozen=True, slots=True)
+class _Noise:
+    """What OpenDP calls with a count or a list of counts."""
+
+    mechanism: GeometricMechanism
+    dtype: np.dtype[Any]
+    vector: bool
+
+    def __call__(self, arg: Any) -> Any:
+        if self.vector:
+            counts = np.array(arg, dtype=self.dtype)
+            return self.mechanism.release(counts, out=counts)
+        return int(self.mechanism.release(self.dtype.type(arg)))
+
+
+def _with_our_noise(
+    theirs: dp.Measurement, scale: float, bounds: tuple[int, int] | None
+) -> dp.Measurement:
+    """Return a measurement in the spaces that OpenDP has accepted, with our noise and map."""
+    carrier = str(theirs.input_carrier_type)
+    atom = carrier.removeprefix("Vec<").removesuffix(">")
+    if atom not in _DTYPES:
+        raise ValueError(
+            f"input_domain = {theirs.input_domain} is not accepted: give one of integers "
+            "(for floats, OpenDP's own make_laplace)"
+        )
+    dtype = np.dtype(_DTYPES[atom])
+    mechanism = GeometricMechanism.from_scale(float(scale), bounds)
+    # Refuses here what could not be released later.
+    mechanism.certificate(dtype)
+    return _user_measurement(
+        theirs.input_domain,
+        theirs.input_metric,
+        theirs.output_measure,
+        function=_Noise(mechanism, dtype, atom != carrier),
+        privacy_map=mechanism.map,
+        TO=carrier,
+    )
+
+
+def _user_measurement(*arguments: Any, **options: Any) -> dp.Measurement:
+    """Return a user-defined measurement, for which OpenDP wants a promise.
+
+    The promise is that map and function are what they are said to be. Those of this module are, so
+    it is given here, for this one call, and not asked of everyone who uses it.
+    """
+    with _FEATURE_LOCK:
+        given = _FEATURE in GLOBAL_FEATURES
+        dp.enable_features(_FEATURE)
+        try:
+            return dp.m.make_user_measurement(*arguments, **options)
+        finally:
+            if not given:
+                dp.disable_features(_FEATURE)
