@@ -23,6 +23,12 @@ lint: develop    ## formatters, linters, types, stubs
 	$(PY) -m mypy
 	cd $(VENV) && bin/python -m mypy.stubtest geomdp._core
 
+backends: develop ## the OpenDP backend, against older versions of OpenDP
+	bash scripts/opendp_versions.sh
+
+examples: develop ## every example, with its timings
+	$(PY) examples/opendp_histogram.py
+
 ct: develop      ## constant time, checked on the machine code by valgrind
 	bash scripts/constant_time.sh
 
@@ -31,6 +37,7 @@ faults: develop  ## plant faults, each of which a test must catch
 
 bench: develop   ## speed, as ratios to numpy in the same run
 	$(PY) benches/compare.py
+	$(PY) benches/backends.py
 	cargo run --locked --quiet --release -p geomdp-baseline
 
 wheel:           ## build the wheel and try it in an empty environment
@@ -46,4 +53,4 @@ develop: | $(VENV)
 clean:           ## remove all that was built
 	rm -rf $(VENV) target dist
 
-.PHONY: help demo test lint ct faults bench wheel develop clean
+.PHONY: help demo test lint backends examples ct faults bench wheel develop clean

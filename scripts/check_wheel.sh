@@ -25,12 +25,18 @@ bin/python - <<'EOF'
 import importlib.metadata as metadata
 import numpy as np
 import geomdp
+import geomdp.measurement as m
+from geomdp.compat import diffprivlib, smartnoise
 
 installed = {d.name.lower() for d in metadata.distributions()} - {"pip", "setuptools"}
 assert installed == {"geomdp", "numpy"}, installed
 mechanism = geomdp.GeometricMechanism(epsilon=1, bounds=(0, 100))
 noisy = mechanism.release(np.full(1000, 50))
 assert noisy.min() >= 0 and noisy.max() <= 100 and len(np.unique(noisy)) > 3
+count = (m.vector_domain(m.atom_domain(str)), m.symmetric_distance()) >> m.then_count()
+assert (count >> m.then_geometric(2.0)).map(1) == 0.5
+assert 0 <= diffprivlib.GeometricFolded(epsilon=1, lower=0, upper=9).randomise(5) <= 9
+assert 0 <= smartnoise.simple_geometric_mechanism(5, 1, 1, 0, 9) <= 9
 print("the wheel works in an empty environment:", mechanism, noisy[:5])
 EOF
 echo "$(basename "$wheel"): $(stat -c %s "$OLDPWD/$wheel") bytes"

@@ -7,6 +7,7 @@ import importlib.resources
 import inspect
 import json
 import pkgutil
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,14 +15,29 @@ from collections.abc import Iterator
 import pytest
 
 import geomdp
+import geomdp.compat.diffprivlib
+import geomdp.compat.opendp
+import geomdp.compat.smartnoise
+import geomdp.measurement
 import geomdp.testing
 
-MODULES = ["geomdp", *(f"geomdp.{module.name}" for module in pkgutil.iter_modules(geomdp.__path__))]
+PUBLIC_MODULES = (
+    geomdp,
+    geomdp.compat.diffprivlib,
+    geomdp.compat.opendp,
+    geomdp.compat.smartnoise,
+    geomdp.measurement,
+    geomdp.testing,
+)
+MODULES = [
+    "geomdp",
+    *(module.name for module in pkgutil.walk_packages(geomdp.__path__, prefix="geomdp.")),
+]
 
 IMPORTS = """
 import json, sys
 before = set(sys.modules)
-import geomdp
+import MODULE
 print(json.dumps(sorted({name.partition(".")[0] for name in set(sys.modules) - before})))
 """
 
@@ -34,8 +50,12 @@ def run(script: str) -> str:
     return done.stdout
 
 
-def test_importing_needs_no_package_but_numpy() -> None:
-    names = set(json.loads(run(IMPORTS)))
+@pytest.mark.parametrize(
+    "module",
+    ["geomdp", "geomdp.measurement", "geomdp.compat.diffprivlib", "geomdp.compat.smartnoise"],
+)
+def test_importing_needs_no_package_but_numpy(module: str) -> None:
+    names = set(json.loads(run(IMPORTS.replace("MODULE", module))))
     assert names - sys.stdlib_module_names == {"geomdp", "numpy"}
 
 
@@ -66,11 +86,12 @@ def test_all_names_exist_and_are_all_that_is_public() -> None:
     modules = {name for name in vars(geomdp) if inspect.ismodule(getattr(geomdp, name))}
     public = {name for name in vars(geomdp) if not name.startswith("_")} - modules
     assert public == set(geomdp.__all__)
-    assert all(name.startswith("_") or name == "testing" for name in modules)
+    parts = {"compat", "measurement", "testing"}  # once they have been imported
+    assert all(name.startswith("_") or name in parts for name in modules)
 
 
 def public_objects() -> Iterator[tuple[str, object]]:
-    for module in (geomdp, geomdp.testing):
+    for module in PUBLIC_MODULES:
         yield module.__name__, module
         names = getattr(module, "__all__", None) or [
             name
@@ -96,13 +117,18 @@ def test_every_public_object_is_documented(name: str, value: object) -> None:
     documentation = inspect.getdoc(value)
     assert documentation, name
     if inspect.isfunction(value) and "Parameters" not in documentation:
-        assert list(inspect.signature(value).parameters) == ["self"]
+        # Without parameters of its own, or with those of another one.
+        parameters = set(inspect.signature(value).parameters) - {"self"}
+        assert not parameters or re.search(":(func|meth|class):", documentation)
 
 
 def test_public_objects_are_found() -> None:
     assert {
         "geomdp.GeometricMechanism.release",
         "geomdp.GeometricMechanism.scale",
+        "geomdp.compat.diffprivlib.Geometric.bias",
+        "geomdp.compat.opendp.then_geometric",
+        "geomdp.measurement.Measurement.map",
         "geomdp.testing.release_not_private",
     } <= set(PUBLIC)
 
@@ -118,4 +144,4 @@ def test_fields_of_the_certificate_are_documented() -> None:
 def test_examples_in_the_documentation(name: str) -> None:
     failed, attempted = doctest.testmod(importlib.import_module(name))
     assert failed == 0
-    assert attempted > 0 or name not in ("geomdp", "geomdp._mechanism")
+    assert attempted > 0 or name not in ("geomdp", "geomdp.measurement", "geomdp._mechanism")

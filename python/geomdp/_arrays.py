@@ -47,7 +47,10 @@ def as_array(counts: Any, dtype: np.dtype[Any] = _INT64.dtype) -> Array:
         counts, str | bytes | bytearray | memoryview
     ):
         _refuse_masked_items(counts)
-        items = np.array(counts, dtype=object)
+        try:
+            items = np.array(counts, dtype=object)
+        except ValueError:
+            raise TypeError(f"counts of different shapes are not accepted: {_HINT}") from None
         limits = np.iinfo(dtype)
         flat = [exact(item, limits) for item in items.ravel().tolist()]
         return np.array(flat, dtype=dtype).reshape(items.shape)

@@ -11,7 +11,6 @@ the truncated and the folded law too, and parameters cannot be changed afterward
 
 import copy
 import math
-from collections.abc import Callable
 from fractions import Fraction
 from numbers import Integral
 from typing import Any, Self, TypeAlias
@@ -22,9 +21,10 @@ from geomdp import GeometricMechanism, _arrays, _core, _moments, _parameters
 
 __all__ = ["Geometric", "GeometricFolded", "GeometricTruncated"]
 
-#: What makes noisy counts, for one dtype.
-_Release: TypeAlias = Callable[[_arrays.Array], _arrays.Array]
+#: What adds noise to the counts of one dtype.
+_Drawer: TypeAlias = _core.Mechanism | _core.Folded
 _INF = math.inf
+_INT64, _UINT64 = np.iinfo(np.int64), np.iinfo(np.uint64)
 
 
 class Geometric:
@@ -49,8 +49,6 @@ class Geometric:
 
     """
 
-    delta = 0.0
-    random_state = None
     _names: tuple[str, ...] = ("epsilon", "sensitivity")
 
     def __init__(self, *, epsilon: Any, sensitivity: Any = 1, random_state: None = None) -> None:
@@ -66,12 +64,22 @@ class Geometric:
         self._sensitivity = _parameters.at_least("sensitivity", sensitivity, 0)
         #: None for no noise.
         self._rate = exact / self._sensitivity if exact and self._sensitivity else None
-        self._releases: dict[str, _Release] = {}
+        self._drawers: dict[str, _Drawer] = {}
 
     @property
     def epsilon(self) -> Any:
         """Privacy loss at distance ``sensitivity``, as given."""
         return self._epsilon
+
+    @property
+    def delta(self) -> float:
+        """Always 0: the mechanism is purely private."""
+        return 0.0
+
+    @property
+    def random_state(self) -> None:
+        """Always None."""
+        return None
 
     @property
     def sensitivity(self) -> int:
@@ -104,11 +112,19 @@ class Geometric:
             If the operating system gives no random bytes; nothing is released then.
 
         """
-        if isinstance(value, Integral):
-            dtype = np.dtype(np.uint64) if isinstance(value, np.uint64) else self._dtype()
-            count = np.array([_arrays.exact(value, np.iinfo(dtype))], dtype=dtype)
-            return int(self._release(count)[0])
-        return self._release(_arrays.as_array(value))
+        if type(value) is int or isinstance(value, Integral):
+            limits = _UINT64 if isinstance(value, np.uint64) else self._limits
+            count = _arrays.exact(value, limits)
+            code = _arrays.code(limits.dtype)
+            return self._drawer(code).release_scalar(count, code)
+        counts = _arrays.as_array(value)
+        code = _arrays.code(counts.dtype)
+        core = self._drawer(code)
+
+        def noise(source: _arrays.Array, target: _arrays.Array, interruptible: bool) -> None:
+            core.release_into(source, target, code, interruptible)
+
+        return _arrays.release(counts, None, noise)
 
     def bias(self, value: Any) -> Any:
         """Return the expectation of the noisy count, less the count.
@@ -157,25 +173,24 @@ class Geometric:
     def _moments(self, _x: int) -> _moments.Moments:
         return (0.0, 0.0) if self._rate is None else _moments.unbounded(self._rate)
 
-    def _release(self, counts: _arrays.Array) -> _arrays.Array:
-        code = _arrays.code(counts.dtype)
-        if code not in self._releases:
-            self._releases[code] = self._prepared(counts.dtype)
-        return self._releases[code](counts)
+    def _drawer(self, code: str) -> _Drawer:
+        """Return what draws for counts of a dtype."""
+        if code not in self._drawers:
+            self._drawers[code] = self._prepared(np.iinfo(code))
+        return self._drawers[code]
 
-    def _prepared(self, _dtype: np.dtype[Any]) -> _Release:
+    def _prepared(self, _limits: np.iinfo[Any]) -> _Drawer:
         return self._within(None)
 
-    def _within(self, bounds: tuple[int, int] | None) -> _Release:
+    def _within(self, bounds: tuple[int, int] | None) -> _core.Mechanism:
         scale = 0 if self._rate is None else 1 / self._rate
-        return GeometricMechanism.from_scale(scale, bounds).release
+        return GeometricMechanism.from_scale(scale, bounds)._core
 
-    def _dtype(self) -> np.dtype[Any]:
-        """Return the dtype as which an int is taken."""
-        return np.dtype(np.int64)
+    #: Of the dtype as which an int is taken.
+    _limits: np.iinfo[Any] = _INT64
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_releases": {}}
+        return self.__dict__ | {"_drawers": {}}
 
     def __repr__(self) -> str:
         names = (*self._names, "random_state")
@@ -208,7 +223,9 @@ class _Bounded(Geometric):
             if abs(twice) != _INF and not -(2**64) <= twice < 2**65:
                 raise OverflowError(f"{name} = {bound!r} is not accepted: give 64-bit integers")
         self._lower, self._upper = lower, upper
-        self._prepared(self._dtype())
+        if 2**64 <= self._twice[1] < _INF:
+            self._limits = _UINT64
+        self._prepared(self._limits)
 
     @property
     def lower(self) -> Any:
@@ -223,10 +240,6 @@ class _Bounded(Geometric):
     @staticmethod
     def _doubled(name: str, bound: Any) -> Any:
         raise NotImplementedError
-
-    def _dtype(self) -> np.dtype[Any]:
-        wide = 2**64 <= self._twice[1] < _INF
-        return np.dtype(np.uint64 if wide else np.int64)
 
 
 class GeometricTruncated(_Bounded):
@@ -260,12 +273,10 @@ class GeometricTruncated(_Bounded):
             return float(bound)
         raise TypeError(f"{name} = {bound!r} is a {type(bound).__name__}: give an int")
 
-    def _prepared(self, dtype: np.dtype[Any]) -> _Release:
-        if self._twice == (-_INF, _INF):
-            return self._within(None)
+    def _prepared(self, limits: np.iinfo[Any]) -> _core.Mechanism:
         lower, upper = self._twice
-        least = np.iinfo(dtype).min if lower == -_INF else lower // 2
-        greatest = np.iinfo(dtype).max if upper == _INF else upper // 2
+        least = limits.min if lower == -_INF else lower // 2
+        greatest = limits.max if upper == _INF else upper // 2
         return self._within((int(least), int(greatest)))
 
     def _moments(self, x: int) -> _moments.Moments:
@@ -310,32 +321,25 @@ class GeometricFolded(_Bounded):
             raise ValueError(f"{name} = {bound!r} is not accepted: give an integer or half of one")
         return twice.numerator
 
-    def _reach(self, dtype: np.dtype[Any]) -> tuple[int, int]:
+    def _reach(self, limits: np.iinfo[Any]) -> tuple[int, int]:
         """Return the doubles of the bounds, finite; one of them must be."""
         lower, upper = self._twice
-        limits = np.iinfo(dtype)
         if lower == -_INF:
             lower = max(2 * int(limits.min), upper - (2**64 - 2))
         elif upper == _INF:
             upper = min(2 * int(limits.max), lower + (2**64 - 2))
         return lower, upper
 
-    def _prepared(self, dtype: np.dtype[Any]) -> _Release:
+    def _prepared(self, limits: np.iinfo[Any]) -> _Drawer:
         if self._twice == (-_INF, _INF):
             return self._within(None)
         ratio = None if self._rate is None else self._rate.as_integer_ratio()
-        core = _core.Folded(ratio, self._reach(dtype))
-        code = _arrays.code(dtype)
-
-        def noise(source: _arrays.Array, target: _arrays.Array, interruptible: bool) -> None:
-            core.release_into(source, target, code, interruptible)
-
-        return lambda counts: _arrays.release(counts, None, noise)
+        return _core.Folded(ratio, self._reach(limits))
 
     def _moments(self, x: int) -> _moments.Moments:
         if self._twice == (-_INF, _INF):
             return super()._moments(x)
-        lower, upper = self._reach(self._dtype())
+        lower, upper = self._reach(self._limits)
         turn = 2 * (upper - lower)
         place = (2 * x - lower) % turn if turn else 0
         start = (lower + min(place, turn - place)) // 2

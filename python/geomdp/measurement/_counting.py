@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from geomdp import _parameters
 from geomdp.measurement import _metrics, _types
 from geomdp.measurement._domains import AllDomain, Domain, VectorDomain
-from geomdp.measurement._metrics import AbsoluteDistance, L1Distance, Metric
+from geomdp.measurement._metrics import AbsoluteDistance, L1Distance, Metric, SymmetricDistance
 from geomdp.measurement._steps import Partial, Transformation, unchanged
 
 
 def _records(domain: VectorDomain, arg: Any) -> Any:
-    records = domain.cast(arg)
+    records = domain._cast(arg)
     if isinstance(records, np.ndarray) and records.ndim != 1:
         raise TypeError(
             f"arg is an array of {records.ndim} dimensions: give records in one dimension"
@@ -69,31 +69,51 @@ def then_count(TO: Any = int) -> Partial:
     return Partial(make_count, (TO,))
 
 
-def _tally(places: NDArray[np.intp], bins: int, others: bool, T: _types.DType) -> NDArray[Any]:
-    """Return how often each of ``0..bins`` occurs; the last of them are the others."""
-    counts = np.bincount(places, minlength=bins + 1)[: bins + others]
-    return np.minimum(counts, np.iinfo(T).max, dtype=np.int64, casting="same_kind").astype(T)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
-class _ByCategories:
+class _Histogram:
+    """Counts of the records at each of some places, and of all the others."""
+
     domain: VectorDomain
-    categories: NDArray[Any]
+    #: Categories or edges.
+    values: NDArray[Any]
     null_category: bool
     T: _types.DType
 
     def __call__(self, arg: Any) -> NDArray[Any]:
-        records = _records(self.domain, arg)
-        n = len(self.categories)
+        places, others = self._places(_records(self.domain, arg))
+        counts = np.bincount(places, minlength=others + 1)[: others + self.null_category]
+        limit = min(int(np.iinfo(self.T).max), 2**63 - 1)
+        return np.minimum(counts, limit).astype(self.T)
+
+    def _places(self, records: Any) -> tuple[NDArray[np.intp], int]:
+        """Return the place of each record, and the place of the others, which is the last."""
+        raise NotImplementedError
+
+
+class _ByCategories(_Histogram):
+    __slots__ = ()
+
+    def _places(self, records: Any) -> tuple[NDArray[np.intp], int]:
+        n = len(self.values)
         if isinstance(records, np.ndarray):
-            order = np.argsort(self.categories)
-            ordered = self.categories[order]
+            order = np.argsort(self.values)
+            ordered = self.values[order]
             near = np.minimum(np.searchsorted(ordered, records), n - 1)
-            places = np.where(ordered[near] == records, order[near], n)
-        else:
-            index = {category: i for i, category in enumerate(self.categories.tolist())}
-            places = np.array([index.get(record, n) for record in records], dtype=np.intp)
-        return _tally(places, n, self.null_category, self.T)
+            return np.where(ordered[near] == records, order[near], n), n
+        index = {category: i for i, category in enumerate(self.values.tolist())}
+        return np.array([index.get(record, n) for record in records], dtype=np.intp), n
+
+
+class _ByBins(_Histogram):
+    __slots__ = ()
+
+    def _places(self, records: Any) -> tuple[NDArray[np.intp], int]:
+        n = len(self.values) - 1
+        # What is below all edges, above them or not a number is one of the others.
+        places = np.searchsorted(self.values, records, side="right") - 1
+        places[places < 0] = n
+        places[records == self.values[-1]] = n - 1
+        return places, n
 
 
 def make_count_by_categories(
@@ -128,23 +148,13 @@ def make_count_by_categories(
         If a category is beyond the type of the records.
 
     """
-    _metrics.check_records(input_domain, input_metric)
-    assert isinstance(input_domain, VectorDomain)
-    if input_domain.T.kind == "f":
-        raise TypeError(
-            f"input_domain = {input_domain!r} is not accepted: give strings, integers or bools, "
-            "or make_count_by_bins"
-        )
-    _parameters.flag("null_category", null_category)
-    values = _values("categories", input_domain, categories)
+    values = _values("categories", input_domain, input_metric, "Uiub", categories)
     if len(np.unique(values)) < max(len(values), 1):
         raise ValueError(
             f"categories, {len(values)} in number, are not accepted: give at least one, "
             "all distinct"
         )
-    T = _types.integers("TOA", TOA)
-    function = _ByCategories(input_domain, values, null_category, T)
-    return _histogram(input_domain, input_metric, function, T)
+    return _histogram(_ByCategories, input_domain, values, null_category, TOA)
 
 
 def then_count_by_categories(
@@ -152,23 +162,6 @@ def then_count_by_categories(
 ) -> Partial:
     """Return :func:`make_count_by_categories` without its first two parameters, for ``>>``."""
     return Partial(make_count_by_categories, (categories, null_category, TOA))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _ByBins:
-    domain: VectorDomain
-    edges: NDArray[Any]
-    null_category: bool
-    T: _types.DType
-
-    def __call__(self, arg: Any) -> NDArray[Any]:
-        records = np.asarray(_records(self.domain, arg))
-        bins = len(self.edges) - 1
-        # What is below all edges, above them or not a number counts as one of the others.
-        places = np.searchsorted(self.edges, records, side="right") - 1
-        places[places < 0] = bins
-        places[records == self.edges[-1]] = bins - 1
-        return _tally(places, bins, self.null_category, self.T)
 
 
 def make_count_by_bins(
@@ -207,22 +200,12 @@ def make_count_by_bins(
         If an edge is beyond the type of the records.
 
     """
-    _metrics.check_records(input_domain, input_metric)
-    assert isinstance(input_domain, VectorDomain)
-    if input_domain.T.kind not in "iuf":
-        raise TypeError(
-            f"input_domain = {input_domain!r} is not accepted: give integers or floats, "
-            "or make_count_by_categories"
-        )
-    _parameters.flag("null_category", null_category)
-    values = _values("edges", input_domain, edges)
+    values = _values("edges", input_domain, input_metric, "iuf", edges)
     if len(values) < 2 or not np.all(values[:-1] < values[1:]):
         raise ValueError(
             f"edges, {len(values)} in number, are not accepted: give at least two, increasing"
         )
-    T = _types.integers("TOA", TOA)
-    function = _ByBins(input_domain, values, null_category, T)
-    return _histogram(input_domain, input_metric, function, T)
+    return _histogram(_ByBins, input_domain, values, null_category, TOA)
 
 
 def then_count_by_bins(edges: Any, null_category: bool = True, TOA: Any = int) -> Partial:
@@ -230,31 +213,62 @@ def then_count_by_bins(edges: Any, null_category: bool = True, TOA: Any = int) -
     return Partial(make_count_by_bins, (edges, null_category, TOA))
 
 
-def _histogram(
-    domain: VectorDomain, metric: Metric, function: Any, T: _types.DType
-) -> Transformation:
-    output = VectorDomain(AllDomain(T))
-    return Transformation(domain, metric, output, L1Distance(T), function, unchanged)
+_KINDS = {"U": "strings", "i": "integers", "b": "bools", "f": "floats"}
 
 
-def _values(name: str, domain: VectorDomain, values: Any) -> NDArray[Any]:
-    """Return public values of a type as an array of our own.
+def _values(name: str, domain: Any, metric: Any, kinds: str, values: Any) -> NDArray[Any]:
+    """Return categories or edges, public values of the type of the records, as an array of our own.
 
     Raises
     ------
     TypeError
-        If they are not a sequence of this type.
+        If the records are of another kind, or the values are not a sequence of their type.
+    ValueError
+        If domain and metric do not go together.
     OverflowError
-        If one is beyond the type.
+        If a value is beyond the type.
 
     """
+    _metrics.check_records(domain, metric)
+    if domain.T.kind not in kinds:
+        accepted = ", ".join(_KINDS[kind] for kind in kinds if kind in _KINDS)
+        raise TypeError(f"input_domain = {domain!r} is not accepted: give records of {accepted}")
+    T = domain.T
+    hint = f"give a sequence of values of type {_types.spell(T)}"
     try:
-        array = np.array(domain.cast(values), ndmin=1)
+        items = list(values if _are_numbers(T, values) else domain._cast(values))
+        array = np.array(items, dtype=T)
     except TypeError:
-        array = np.zeros((0, 0))
+        raise TypeError(f"{name} = {values!r} is not accepted: {hint}") from None
+    except OverflowError:
+        raise OverflowError(f"{name} = {values!r} is beyond the type: {hint}") from None
     if array.ndim != 1:
-        raise TypeError(
-            f"{name} = {values!r} is not accepted: "
-            f"give a sequence of values of type {_types.spell(domain.T)}"
-        )
+        raise TypeError(f"{name} is of {array.ndim} dimensions: {hint}")
+    # To the letter: numpy rounds numbers, and drops NULs at the end of a string.
+    if array.tolist() != items:
+        raise ValueError(f"{name} = {values!r} is not what numpy's {T} can hold: {hint}")
     return array
+
+
+def _are_numbers(T: _types.DType, values: Any) -> bool:
+    """Return whether edges for floats are a sequence of ints and floats."""
+    return (
+        T.kind == "f"
+        and isinstance(values, list | tuple)
+        and all(_parameters.is_integer(value) or isinstance(value, float) for value in values)
+    )
+
+
+def _histogram(
+    kind: type[_Histogram], domain: Any, values: NDArray[Any], null_category: Any, TOA: Any
+) -> Transformation:
+    _parameters.flag("null_category", null_category)
+    T = _types.integers("TOA", TOA)
+    return Transformation(
+        domain,
+        SymmetricDistance(),
+        VectorDomain(AllDomain(T)),
+        L1Distance(T),
+        kind(domain, values, null_category, T),
+        unchanged,
+    )

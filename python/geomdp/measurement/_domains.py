@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 
@@ -10,8 +10,35 @@ from geomdp import _arrays
 from geomdp.measurement import _types
 
 
+class _Domain:
+    """What domains have in common."""
+
+    __slots__ = ()
+
+    def __class_getitem__(cls, parameter: Any) -> Self:
+        return cls(parameter)  # type: ignore[call-arg]
+
+    def member(self, value: Any) -> bool:
+        """Return whether a value is in the domain.
+
+        Parameters
+        ----------
+        value : object
+            Of any type.
+
+        """
+        try:
+            self._cast(value)
+        except (TypeError, OverflowError):
+            return False
+        return True
+
+    def _cast(self, value: Any) -> Any:
+        raise NotImplementedError
+
+
 @dataclass(frozen=True, slots=True, repr=False)
-class AllDomain:
+class AllDomain(_Domain):
     """All values of one type: single counts, or records.
 
     Parameters
@@ -31,14 +58,7 @@ class AllDomain:
     def __post_init__(self) -> None:
         object.__setattr__(self, "T", _types.atom("T", self.T))
 
-    def __class_getitem__(cls, T: Any) -> "AllDomain":
-        return cls(T)
-
-    def member(self, value: Any) -> bool:
-        """Return whether a value is in the domain."""
-        return _member(self, value)
-
-    def cast(self, value: Any) -> Any:
+    def _cast(self, value: Any) -> Any:
         """Return a value of the domain, an int as an integer of numpy's.
 
         Raises
@@ -49,7 +69,9 @@ class AllDomain:
             If it is an int beyond this type.
 
         """
-        if isinstance(value, _scalars(self.T)):
+        if isinstance(value, np.generic) and value.dtype == self.T:
+            return value
+        if self.T.kind not in "iu" and isinstance(value, _scalars(self.T)):
             return value
         if type(value) is int and self.T.kind in "iu":
             return self.T.type(_arrays.exact(value, np.iinfo(self.T)))
@@ -60,7 +82,7 @@ class AllDomain:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class VectorDomain:
+class VectorDomain(_Domain):
     """Arrays or sequences, of any length, of values of one type.
 
     Arrays of counts may have more than one dimension.
@@ -85,20 +107,13 @@ class VectorDomain:
                 f"element_domain = {self.element_domain!r} is not accepted: give an AllDomain(T)"
             )
 
-    def __class_getitem__(cls, element_domain: AllDomain) -> "VectorDomain":
-        return cls(element_domain)
-
     @property
     def T(self) -> _types.DType:  # noqa: N802 (the name in AllDomain)
         """The type of each item."""
         dtype: _types.DType = self.element_domain.T
         return dtype
 
-    def member(self, value: Any) -> bool:
-        """Return whether a value is in the domain."""
-        return _member(self, value)
-
-    def cast(self, value: Any) -> Any:
+    def _cast(self, value: Any) -> Any:
         """Return a value of the domain as an array; a sequence of str is left as it is.
 
         Raises
@@ -112,7 +127,9 @@ class VectorDomain:
         T = self.T
         if isinstance(value, np.ndarray) and value.ndim:
             _arrays.refuse_masked("arg", value)
-            if value.dtype.newbyteorder("=") == T or value.dtype.kind == T.kind == "U":
+            if value.dtype.kind == T.kind and T.kind == "U":
+                return value
+            if value.dtype.kind == T.kind and value.dtype.newbyteorder("=") == T:
                 return value
             if T.kind == "U" and value.dtype.kind in "OT":
                 value = value.tolist()
@@ -137,27 +154,16 @@ def _scalars(T: _types.DType) -> tuple[type, ...]:
     return same.get(T.kind, (float if T.str[1:] == "f8" else T.type,))
 
 
-def _member(domain: Domain, value: Any) -> bool:
-    try:
-        domain.cast(value)
-    except (TypeError, OverflowError):
-        return False
-    return True
-
-
 def _foreign(value: Any, domain: Domain, accepted: str) -> TypeError:
     """Return the error for a value that is not in a domain, without the value: it is secret."""
     kind = type(value).__name__
     if isinstance(value, np.ndarray):
-        kind = f"{value.ndim}-dimensional array of dtype {value.dtype}"
+        # Without the length of its strings, which is that of the longest one.
+        dtype = "str" if value.dtype.kind == "U" else value.dtype
+        kind = f"{value.ndim}-dimensional array of dtype {dtype}"
     return TypeError(f"arg is not in {domain!r}, being of type {kind}: give {accepted}")
 
 
-def atom_domain(T: Any) -> AllDomain:
-    """Return :class:`AllDomain`, under the name that OpenDP gives it now."""
-    return AllDomain(T)
-
-
-def vector_domain(element_domain: AllDomain) -> VectorDomain:
-    """Return :class:`VectorDomain`, under the name that OpenDP gives it now."""
-    return VectorDomain(element_domain)
+#: The names that OpenDP gives them now.
+atom_domain = AllDomain
+vector_domain = VectorDomain

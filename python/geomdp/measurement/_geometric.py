@@ -1,5 +1,6 @@
 """The geometric mechanism as a measurement."""
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,10 @@ from geomdp.measurement._domains import AllDomain, Domain, VectorDomain
 from geomdp.measurement._metrics import MaxDivergence, Metric
 from geomdp.measurement._steps import Measurement, Partial
 
+_SPELLING = re.compile(
+    r"\s*(?P<vector>VectorDomain\s*<\s*)?AllDomain\s*<\s*(?P<T>\w+)\s*>\s*(?(vector)>\s*)"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class _Noise:
@@ -19,7 +24,7 @@ class _Noise:
     mechanism: GeometricMechanism
 
     def __call__(self, arg: Any) -> Any:
-        noisy = self.mechanism.release(self.domain.cast(arg))
+        noisy = self.mechanism.release(self.domain._cast(arg))
         return int(noisy) if type(arg) is int else noisy
 
 
@@ -31,7 +36,7 @@ class _Loss:
     mechanism: GeometricMechanism
 
     def __call__(self, d_in: int) -> float:
-        return self.measure.round_up(self.mechanism.map(d_in))
+        return self.measure._round_up(self.mechanism.map(d_in))
 
 
 def make_geometric(
@@ -70,6 +75,7 @@ def make_geometric(
 
     Examples
     --------
+    >>> from geomdp.measurement import atom_domain, l1_distance, vector_domain
     >>> counts = vector_domain(atom_domain("u32")), l1_distance("u32")
     >>> measurement = make_geometric(*counts, scale=2.0, bounds=(0, 1000))
     >>> measurement.map(1)
@@ -137,13 +143,9 @@ def _make(domain: Any, metric: Any, scale: Any, bounds: Any, measure: MaxDiverge
 
 def _parse(text: str) -> Any:
     """Return the domain that OpenDP once wrote in this way, or None."""
-    name, _, rest = text.replace(" ", "").partition("<")
-    inner = rest.removesuffix(">")
-    if inner == rest:
-        return None
-    if name == "VectorDomain":
-        element = _parse(inner)
-        return VectorDomain(element) if isinstance(element, AllDomain) else None
+    found = _SPELLING.fullmatch(text)
     # By width only: "int" was 32 bits there, and is 64 here.
-    known = name == "AllDomain" and inner in _types.RUST_INTEGERS
-    return AllDomain(inner) if known else None
+    if found is None or found["T"] not in _types.RUST_INTEGERS:
+        return None
+    element = AllDomain(found["T"])
+    return VectorDomain(element) if found["vector"] else element

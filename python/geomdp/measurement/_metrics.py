@@ -88,13 +88,16 @@ class MaxDivergence:
     def __class_getitem__(cls, QO: Any) -> "MaxDivergence":
         return cls(QO)
 
-    def round_up(self, loss: float) -> float:
+    def _round_up(self, loss: float) -> float:
         """Return the least number of type `QO` that is not below this loss."""
         if self.QO == self._WIDEST:
             return loss
-        with np.errstate(over="ignore"):
+        with np.errstate(all="ignore"):
             nearest = np.float32(loss)
-        return float(nearest if nearest >= loss else np.nextafter(nearest, np.float32(np.inf)))
+            # As float64: numpy would round the loss to float32 to compare them.
+            if float(nearest) < loss:
+                nearest = np.nextafter(nearest, np.float32(np.inf))
+        return float(nearest)
 
     def __repr__(self) -> str:
         return f"MaxDivergence({_types.spell(self.QO)})"
@@ -167,21 +170,8 @@ def _check_metric(metric: Any) -> None:
         )
 
 
-def absolute_distance(T: Any) -> AbsoluteDistance:
-    """Return :class:`AbsoluteDistance`, under the name that OpenDP gives it now."""
-    return AbsoluteDistance(T)
-
-
-def l1_distance(T: Any) -> L1Distance:
-    """Return :class:`L1Distance`, under the name that OpenDP gives it now."""
-    return L1Distance(T)
-
-
-def symmetric_distance() -> SymmetricDistance:
-    """Return :class:`SymmetricDistance`, under the name that OpenDP gives it now."""
-    return SymmetricDistance()
-
-
-def max_divergence() -> MaxDivergence:
-    """Return :class:`MaxDivergence`, under the name that OpenDP gives it now."""
-    return MaxDivergence()
+#: The names that OpenDP gives them now.
+absolute_distance = AbsoluteDistance
+l1_distance = L1Distance
+symmetric_distance = SymmetricDistance
+max_divergence = MaxDivergence

@@ -4,7 +4,9 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Self, overload
+from typing import Any, overload
+
+import numpy as np
 
 from geomdp import _parameters
 from geomdp._parameters import Integer, Real
@@ -26,12 +28,38 @@ class _Then:
         return self.second(self.first(value))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class _Step:
     """What transformations and measurements have in common."""
 
+    __slots__ = ()
+
     input_domain: Domain
     input_metric: Metric
+    function: Callable[[Any], Any]
+
+    def __call__(self, arg: Any) -> Any:
+        """Return what the function makes of data: see :meth:`invoke`."""
+        return self.function(arg)
+
+    def invoke(self, arg: Any) -> Any:
+        """Return what the function makes of data: for a measurement, a release of them.
+
+        Parameters
+        ----------
+        arg : int, numpy integer, array or sequence
+            From the input domain.
+
+        Raises
+        ------
+        TypeError
+            If `arg` is not in the input domain, as far as types and shapes show it.
+        OverflowError
+            If it is an int, or has one, that is beyond the type of the input domain.
+        OSError
+            If the operating system gives no random bytes; nothing is released then.
+
+        """
+        return self.function(arg)
 
     @property
     def input_space(self) -> Space:
@@ -54,30 +82,13 @@ class Measurement(_Step):
     by any number of threads and processes, each call with noise of its own.
     """
 
+    input_domain: Domain
+    input_metric: Metric
     output_measure: MaxDivergence
     #: The domain of what comes out; None after a post-processor of one's own.
     output_domain: Domain | None
     function: Callable[[Any], Any] = field(repr=False)
     privacy_map: Callable[[int], float] = field(repr=False)
-
-    def __call__(self, arg: Any) -> Any:
-        """Return a release: see :meth:`invoke`."""
-        return self.function(arg)
-
-    def invoke(self, arg: Any) -> Any:
-        """Return a release of data from the input domain.
-
-        Raises
-        ------
-        TypeError
-            If `arg` is not in the input domain, as far as types and shapes show it.
-        OverflowError
-            If it is an int, or has one, that is beyond the type of the input domain.
-        OSError
-            If the operating system gives no random bytes; nothing is released then.
-
-        """
-        return self.function(arg)
 
     def map(self, d_in: Integer) -> float:
         """Return the privacy loss of data at distance `d_in`, rounded up.
@@ -120,17 +131,12 @@ class Measurement(_Step):
         """
         return self.map(d_in) <= _limit(d_out)
 
-    def __rshift__(self, other: Callable[[Any], Any]) -> Self:
+    def __rshift__(self, other: Callable[[Any], Any]) -> "Measurement":
         """Return the measurement followed by a function of its releases, which costs nothing."""
-        if isinstance(other, _Step) or not callable(other):
+        if isinstance(other, _Step | Partial) or not callable(other):
             return NotImplemented
-        return type(self)(
-            *self.input_space,
-            self.output_measure,
-            None,
-            _Then(self.function, other),
-            self.privacy_map,
-        )
+        function = _Then(self.function, other)
+        return Measurement(*self.input_space, self.output_measure, None, function, self.privacy_map)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -140,6 +146,8 @@ class Transformation(_Step):
     Immutable; may be pickled.
     """
 
+    input_domain: Domain
+    input_metric: Metric
     output_domain: Domain
     output_metric: Metric
     function: Callable[[Any], Any] = field(repr=False)
@@ -150,25 +158,13 @@ class Transformation(_Step):
         """Output domain and metric."""
         return self.output_domain, self.output_metric
 
-    def __call__(self, arg: Any) -> Any:
-        """Return the function's value: see :meth:`invoke`."""
-        return self.function(arg)
-
-    def invoke(self, arg: Any) -> Any:
-        """Return the function's value for data from the input domain.
-
-        Raises
-        ------
-        TypeError
-            If `arg` is not in the input domain, as far as types and shapes show it.
-        OverflowError
-            If it has an int that is beyond the type of the input domain.
-
-        """
-        return self.function(arg)
-
     def map(self, d_in: Integer) -> int:
         """Return the greatest distance of outputs for data at distance `d_in`.
+
+        Parameters
+        ----------
+        d_in : int
+            In units of the input metric; not negative.
 
         Raises
         ------
@@ -182,6 +178,11 @@ class Transformation(_Step):
 
     def check(self, d_in: Integer, d_out: Integer) -> bool:
         """Return whether outputs for data at distance `d_in` are at most `d_out` apart.
+
+        Parameters
+        ----------
+        d_in, d_out : int
+            In units of the input and of the output metric; not negative.
 
         Raises
         ------
@@ -229,7 +230,7 @@ class Transformation(_Step):
         return NotImplemented
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Partial:
     """A constructor that waits for its input domain and metric: ``(domain, metric) >> partial``."""
 
@@ -253,6 +254,6 @@ def unchanged(d_in: int) -> int:
 
 
 def _limit(d_out: Any) -> float | Fraction:
-    if isinstance(d_out, float) and d_out == math.inf:
-        return d_out
+    if isinstance(d_out, float | np.floating) and d_out == math.inf:
+        return math.inf
     return _parameters.number("d_out", d_out)

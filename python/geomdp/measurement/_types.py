@@ -7,6 +7,8 @@ import numpy as np
 DType: TypeAlias = np.dtype[Any]
 
 _INTEGERS = {f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)}
+#: numpy's own types, without the abstract ones, of which there is no dtype.
+_CONCRETE = set(np.sctypeDict.values())
 _PLAIN = {int: "int64", float: "float64", bool: "bool", str: "str", np.str_: "str"}
 #: Names of integer types by their bits, as Rust and OpenDP have them.
 RUST_INTEGERS = {name.replace("uint", "u").replace("int", "i"): name for name in _INTEGERS}
@@ -33,7 +35,7 @@ def atom(name: str, T: Any) -> DType:
         known = _NAMES.get(T)
     elif isinstance(T, type) and T in _PLAIN:
         known = _PLAIN[T]
-    elif isinstance(T, np.dtype) or (isinstance(T, type) and issubclass(T, np.generic)):
+    elif isinstance(T, np.dtype) or (isinstance(T, type) and T in _CONCRETE):
         known = "str" if np.dtype(T).kind == "U" else _NAMES.get(np.dtype(T).name)
     if known is None:
         raise TypeError(f"{name} = {T!r} is not accepted: {_HINT}")

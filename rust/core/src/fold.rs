@@ -139,7 +139,7 @@ impl Reflection {
     /// The offset of a key: `(key + shift) mod period`, or its mirror image.
     #[inline(always)]
     fn offset(&self, key: u64) -> u64 {
-        // The quotient is right, or one too small: `reciprocal > 2^64 / period - 1 - 2^-64`.
+        // The quotient is right, or one too small: `reciprocal >= 2^64 / period - 1`.
         let product = u128::from(key) * u128::from(self.reciprocal);
         #[allow(clippy::cast_possible_truncation)]
         let quotient = (product >> 64) as u64;

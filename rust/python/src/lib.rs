@@ -8,8 +8,9 @@ use geomdp_core::bernoulli::Bernoulli;
 use geomdp_core::kernel::Backend;
 use geomdp_core::plan::Plan;
 use geomdp_core::tape::Tape;
-use geomdp_core::{Draws, Error, Rate};
+use geomdp_core::{Count, Draws, Error, Rate};
 use num_bigint::BigUint;
+use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyOSError, PyOverflowError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -51,6 +52,16 @@ fn exact(rate: Option<(BigUint, BigUint)>) -> PyResult<Option<Rate>> {
         .map_err(to_py)
 }
 
+/// Noise for a single count, which Python has as an int.
+fn scalar<'py, T: Count + for<'a> FromPyObject<'a, 'py> + IntoPyObject<'py>>(
+    count: &Bound<'py, PyAny>,
+    release: impl FnOnce(&mut [T]) -> Result<(), Error>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let mut noisy = [count.extract::<T>().map_err(Into::into)?];
+    release(&mut noisy).map_err(to_py)?;
+    noisy[0].into_bound_py_any(count.py())
+}
+
 /// Public parameters and their plans.
 #[pyclass(frozen, module = "geomdp._core")]
 struct Mechanism {
@@ -74,11 +85,7 @@ impl Mechanism {
         count: &Bound<'py, PyAny>,
         dtype: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
-        with_dtype!(dtype, T => {
-            let mut noisy = [count.extract::<T>()?];
-            self.inner.release(&mut noisy).map_err(to_py)?;
-            Ok(noisy[0].into_pyobject(count.py())?.into_any())
-        })
+        with_dtype!(dtype, T => scalar::<T>(count, |noisy| self.inner.release(noisy)))
     }
 
     /// Noise for the counts of one contiguous buffer, written to another.
@@ -123,6 +130,14 @@ impl Folded {
     fn new(rate: Option<(BigUint, BigUint)>, twice: (i128, i128)) -> PyResult<Self> {
         let inner = geomdp_core::fold::Folded::new(exact(rate)?, twice).map_err(to_py)?;
         Ok(Self { inner })
+    }
+
+    fn release_scalar<'py>(
+        &self,
+        count: &Bound<'py, PyAny>,
+        dtype: &str,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        with_dtype!(dtype, T => scalar::<T>(count, |noisy| self.inner.release(noisy)))
     }
 
     /// Noise for the counts of one contiguous buffer, written to another.

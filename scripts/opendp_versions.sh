@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Runs the tests of the OpenDP backend against older versions of OpenDP; `make test` has the newest.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+for version in 0.14.0 0.14.2 0.15.1; do
+    site=.venv/opendp-$version
+    if [ ! -d "$site" ]; then
+        .venv/bin/python -m pip install --quiet --no-deps --target "$site" "opendp==$version"
+    fi
+    echo "== opendp $version"
+    PYTHONPATH=$site .venv/bin/python - "$version" <<'PY'
+import sys
+from importlib.metadata import version
+assert version("opendp") == sys.argv[1], version("opendp")
+PY
+    PYTHONPATH=$site .venv/bin/python -m pytest --quiet tests/compat/test_opendp*.py
+done

@@ -1,0 +1,600 @@
+"""Bad input to measurements and transformations: refused by type and by name, secrets untold."""
+
+import math
+import re
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import geomdp.measurement as m
+from geomdp.measurement import (
+    AbsoluteDistance,
+    AllDomain,
+    L1Distance,
+    MaxDivergence,
+    SymmetricDistance,
+    VectorDomain,
+)
+
+COUNT = AllDomain("i32")
+COUNTS = VectorDomain(COUNT)
+ONE = COUNT, AbsoluteDistance("i32")
+MANY = COUNTS, L1Distance("i32")
+SYMMETRIC = SymmetricDistance()
+WORDS = VectorDomain(AllDomain(str)), SYMMETRIC
+INTS = VectorDomain(AllDomain("i8")), SYMMETRIC
+FLOATS = VectorDomain(AllDomain(float)), SYMMETRIC
+
+scalar = m.make_geometric(*ONE, 1)
+vector = m.make_geometric(*MANY, 1)
+word_count = m.make_count(*WORDS)
+int_count = m.make_count(*INTS)
+by_words = m.make_count_by_categories(*WORDS, ["a", "b"])
+by_ints = m.make_count_by_categories(*INTS, [1, 2])
+by_bins = m.make_count_by_bins(*FLOATS, [0.0, 1.0])
+
+SECRET = 987654321987654321987
+ARG = "arg|counts"
+
+
+class Bad(NamedTuple):
+    id: str
+    call: Callable[[], Any]
+    error: type[Exception]
+    #: Of the parameter.
+    name: str
+    #: What the message must have in it besides.
+    hint: str = ""
+
+
+def geometric(scale: Any = 1, bounds: Any = None, space: Any = ONE) -> Any:
+    return m.make_geometric(*space, scale, bounds)
+
+
+def bad_types() -> Iterator[Bad]:
+    types: dict[str, Any] = {
+        "none": None,
+        "number": 3,
+        "unknown": "i128",
+        "int-by-name": "int",
+        "upper-case": "I32",
+        "empty": "",
+        "bytes": bytes,
+        "complex": np.complex128,
+        "half": np.float16,
+        "longdouble": np.longdouble,
+        "time": np.dtype("m8[s]"),
+        "record": np.dtype([("x", "i4")]),
+        "object": object,
+        "abstract": np.integer,
+        "value": np.int32(1),
+        "list": [int],
+    }
+    for kind, T in types.items():
+        for make in (AllDomain, L1Distance):
+            yield Bad(f"{make.__name__}-{kind}", lambda make=make, T=T: make(T), TypeError, "T")
+        yield Bad(f"QO-{kind}", lambda T=T: m.make_base_geometric(1, QO=T), TypeError, "QO")
+    for T in (float, "f32", bool, str):
+        for metric in (AbsoluteDistance, L1Distance):
+            yield Bad(
+                f"{metric.__name__}-{T}", lambda metric=metric, T=T: metric(T), TypeError, "T"
+            )
+        yield Bad(f"TO-{T}", lambda T=T: m.make_count(*WORDS, T), TypeError, "TO")
+        yield Bad(
+            f"TOA-categories-{T}",
+            lambda T=T: m.make_count_by_categories(*WORDS, ["a"], TOA=T),
+            TypeError,
+            "TOA",
+        )
+        yield Bad(
+            f"TOA-bins-{T}",
+            lambda T=T: m.make_count_by_bins(*FLOATS, [0.0, 1.0], TOA=T),
+            TypeError,
+            "TOA",
+        )
+    for T in (int, "u8", bool, str):
+        yield Bad(f"MaxDivergence-{T}", lambda T=T: MaxDivergence(T), TypeError, "QO")
+        yield Bad(f"QO-{T}", lambda T=T: m.make_base_geometric(1, QO=T), TypeError, "QO")
+    for element in (int, "i32", COUNTS, np.dtype("i4"), None, AllDomain, "AllDomain<i32>"):
+        yield Bad(
+            f"VectorDomain-{element!r}",
+            lambda element=element: VectorDomain(element),
+            TypeError,
+            "element_domain",
+        )
+
+
+def bad_pairings() -> Iterator[Bad]:
+    absolute, l1 = AbsoluteDistance("i32"), L1Distance("i32")
+    values: dict[str, tuple[Any, Any, Any]] = {
+        "scalar-l1": (COUNT, l1, absolute),
+        "scalar-symmetric": (COUNT, SYMMETRIC, absolute),
+        "scalar-other-type": (COUNT, AbsoluteDistance("i64"), absolute),
+        "scalar-unsigned": (COUNT, AbsoluteDistance("u32"), absolute),
+        "vector-absolute": (COUNTS, absolute, l1),
+        "vector-symmetric": (COUNTS, SYMMETRIC, l1),
+        "vector-other-type": (COUNTS, L1Distance("i64"), l1),
+    }
+    for kind, (domain, metric, right) in values.items():
+        yield Bad(
+            f"pair-{kind}",
+            lambda domain=domain, metric=metric: m.make_geometric(domain, metric, 1),
+            ValueError,
+            "input_metric",
+            repr(right),
+        )
+        yield Bad(
+            f"then-{kind}",
+            lambda domain=domain, metric=metric: (domain, metric) >> m.then_geometric(1),
+            ValueError,
+            "input_metric",
+            repr(right),
+        )
+    for kind, metric in {
+        "none": None,
+        "class": AbsoluteDistance,
+        "domain": COUNT,
+        "text": "AbsoluteDistance(int32)",
+        "measure": MaxDivergence(),
+    }.items():
+        yield Bad(
+            f"metric-{kind}",
+            lambda metric=metric: m.make_geometric(COUNT, metric, 1),
+            TypeError,
+            "input_metric",
+            "AbsoluteDistance(T)",
+        )
+    for kind, domain in {
+        "none": None,
+        "class": AllDomain,
+        "metric": absolute,
+        "text": "AllDomain<i32>",
+        "floats": AllDomain(float),
+        "strings": VectorDomain(AllDomain(str)),
+        "bools": AllDomain(bool),
+    }.items():
+        yield Bad(
+            f"domain-{kind}",
+            lambda domain=domain: m.make_geometric(domain, absolute, 1),
+            TypeError,
+            "input_domain",
+        )
+    yield Bad(
+        "pair-swapped", lambda: m.make_geometric(absolute, COUNT, 1), TypeError, "input_domain"
+    )
+    makers: dict[str, Callable[..., Any]] = {
+        "count": m.make_count,
+        "categories": lambda *space: m.make_count_by_categories(*space, [1]),
+        "bins": lambda *space: m.make_count_by_bins(*space, [1, 2]),
+    }
+    for name, make in makers.items():
+        for kind, metric in {"l1": l1, "absolute": absolute}.items():
+            yield Bad(
+                f"{name}-{kind}",
+                lambda make=make, metric=metric: make(COUNTS, metric),
+                ValueError,
+                "input_metric",
+                repr(SYMMETRIC),
+            )
+        yield Bad(f"{name}-metric", lambda make=make: make(COUNTS, None), TypeError, "input_metric")
+        yield Bad(
+            f"{name}-one", lambda make=make: make(COUNT, SYMMETRIC), TypeError, "input_domain"
+        )
+        yield Bad(
+            f"{name}-none", lambda make=make: make(None, SYMMETRIC), TypeError, "input_domain"
+        )
+        yield Bad(
+            f"{name}-swapped",
+            lambda make=make: make(SYMMETRIC, COUNTS),
+            TypeError,
+            "input_domain",
+        )
+    yield Bad(
+        "categories-of-floats",
+        lambda: m.make_count_by_categories(*FLOATS, [0.0]),
+        TypeError,
+        "input_domain",
+        "strings",
+    )
+    for T in (str, bool):
+        yield Bad(
+            f"bins-of-{T}",
+            lambda T=T: m.make_count_by_bins(VectorDomain(AllDomain(T)), SYMMETRIC, [0, 1]),
+            TypeError,
+            "input_domain",
+            "floats",
+        )
+
+
+def bad_parameters() -> Iterator[Bad]:
+    scales: dict[str, tuple[Any, type[Exception]]] = {
+        "text": ("1", TypeError),
+        "none": (None, TypeError),
+        "bool": (True, TypeError),
+        "numpy-bool": (np.True_, TypeError),
+        "decimal": (Decimal(1), TypeError),
+        "complex": (1j, TypeError),
+        "array": (np.array([1.0]), TypeError),
+        "list": ([1], TypeError),
+        "longdouble": (np.longdouble(1), TypeError),
+        "time": (np.timedelta64(1, "s"), TypeError),
+        "nan": (math.nan, ValueError),
+        "infinite": (math.inf, ValueError),
+        "minus-infinite": (-math.inf, ValueError),
+        "negative": (-1, ValueError),
+        "least-negative": (-5e-324, ValueError),
+        "negative-fraction": (Fraction(-1, 3), ValueError),
+        "huge": (1e308, ValueError),
+        "huge-fraction": (Fraction(10**400, 3), ValueError),
+    }
+    for kind, (scale, error) in scales.items():
+        for space in (ONE, MANY):
+            yield Bad(
+                f"scale-{kind}-{type(space[0]).__name__}",
+                lambda scale=scale, space=space: geometric(scale, space=space),
+                error,
+                "scale",
+            )
+        yield Bad(
+            f"base-scale-{kind}", lambda scale=scale: m.make_base_geometric(scale), error, "scale"
+        )
+    bounds: dict[str, tuple[Any, type[Exception]]] = {
+        "three": ([0, 1, 2], TypeError),
+        "one": ((0,), TypeError),
+        "number": (5, TypeError),
+        "floats": ((0.0, 1.0), TypeError),
+        "half-open": ((0, None), TypeError),
+        "texts": (("0", "1"), TypeError),
+        "text": ("01", TypeError),
+        "bools": ((False, True), TypeError),
+        "array": (np.array([0, 1]), TypeError),
+        "dict": ({"lower": 0, "upper": 1}, TypeError),
+        "reversed": ((1, 0), ValueError),
+        "above": ((0, 2**31), OverflowError),
+        "below": ((-(2**31) - 1, 0), OverflowError),
+        "all-above": ((2**31, 2**32), OverflowError),
+        "far-above": ((0, 2**64), OverflowError),
+        "farther": ((0, 2**200), OverflowError),
+        "far-below": ((-(2**200), 0), OverflowError),
+    }
+    for kind, (pair, error) in bounds.items():
+        for scale in (0, 1):
+            yield Bad(
+                f"bounds-{kind}-scale-{scale}",
+                lambda scale=scale, pair=pair: geometric(scale, pair),
+                error,
+                "bounds",
+            )
+    for D in (
+        "",
+        "i32",
+        "AllDomain",
+        "AllDomain<>",
+        "AllDomain<f64>",
+        "AllDomain<int>",
+        "AllDomain<int32>",
+        "AllDomain<i128>",
+        "AllDomain<usize>",
+        "AllDomain<String>",
+        "AllDomain<i32",
+        "AllDomain i32>",
+        "AllDomain<i32>>",
+        "AllDomain<<i32>>",
+        "AllDomain<AllDomain<i32>>",
+        "VectorDomain<i32>",
+        "VectorDomain<AllDomain<i32>",
+        "VectorDomain<AllDomain<i32>>>",
+        "VectorDomain<AllDomain<f32>>",
+        "VectorDomain<VectorDomain<AllDomain<i32>>>",
+        "vectordomain<alldomain<i32>>",
+        "Vec<i32>",
+        "<i32>",
+        "<",
+        ">",
+        None,
+        int,
+        AllDomain,
+        L1Distance("i32"),
+        np.dtype("i4"),
+        AllDomain(float),
+        VectorDomain(AllDomain(str)),
+    ):
+        yield Bad(f"D-{D!r}", lambda D=D: m.make_base_geometric(1, D=D), TypeError, "D")
+    deep = "VectorDomain<" * 5000 + "AllDomain<i32>" + ">" * 5000
+    yield Bad("D-deep", lambda: m.make_base_geometric(1, D=deep), TypeError, "D")
+
+
+def bad_distances() -> Iterator[Bad]:
+    for kind, d_in, error in [
+        ("negative", -1, ValueError),
+        ("numpy-negative", np.int8(-1), ValueError),
+        ("float", 1.0, TypeError),
+        ("nan", math.nan, TypeError),
+        ("infinite", math.inf, TypeError),
+        ("fraction", Fraction(1), TypeError),
+        ("bool", True, TypeError),
+        ("none", None, TypeError),
+        ("text", "1", TypeError),
+        ("list", [1], TypeError),
+        ("time", np.timedelta64(1), TypeError),
+    ]:
+        for step in (scalar, word_count):
+            name = f"{kind}-{type(step).__name__}"
+            yield Bad(f"d_in-{name}", lambda step=step, d=d_in: step.map(d), error, "d_in")
+            yield Bad(
+                f"d_in-check-{name}", lambda step=step, d=d_in: step.check(d, 1), error, "d_in"
+            )
+    for kind, d_out, error in [
+        ("nan", math.nan, ValueError),
+        ("numpy-nan", np.float32("nan"), ValueError),
+        ("negative", -0.5, ValueError),
+        ("minus-infinite", -math.inf, ValueError),
+        ("bool", True, TypeError),
+        ("none", None, TypeError),
+        ("text", "1", TypeError),
+        ("decimal", Decimal(1), TypeError),
+        ("complex", 1j, TypeError),
+        ("longdouble", np.longdouble(1), TypeError),
+    ]:
+        yield Bad(f"d_out-{kind}", lambda d=d_out: scalar.check(1, d), error, "d_out")
+    for kind, d_out, error in [
+        ("negative", -1, ValueError),
+        ("float", 1.0, TypeError),
+        ("infinite", math.inf, TypeError),
+        ("none", None, TypeError),
+    ]:
+        yield Bad(f"d_out-count-{kind}", lambda d=d_out: word_count.check(1, d), error, "d_out")
+
+
+def bad_data() -> Iterator[Bad]:
+    one: dict[str, tuple[Any, type[Exception]]] = {
+        "float": (1.0, TypeError),
+        "numpy-float": (np.float64(1), TypeError),
+        "bool": (True, TypeError),
+        "numpy-bool": (np.True_, TypeError),
+        "text": ("1", TypeError),
+        "bytes": (b"1", TypeError),
+        "none": (None, TypeError),
+        "fraction": (Fraction(1), TypeError),
+        "wider": (np.int64(1), TypeError),
+        "narrower": (np.int8(1), TypeError),
+        "unsigned": (np.uint32(1), TypeError),
+        "time": (np.timedelta64(1), TypeError),
+        "array": (np.array([1], "i4"), TypeError),
+        "array-0d": (np.array(1, "i4"), TypeError),
+        "list": ([1], TypeError),
+        "above": (2**31, OverflowError),
+        "below": (-(2**31) - 1, OverflowError),
+        "far-above": (10**400, OverflowError),
+    }
+    many: dict[str, tuple[Any, type[Exception]]] = {
+        "int": (1, TypeError),
+        "numpy-int": (np.int32(1), TypeError),
+        "array-0d": (np.array(1, "i4"), TypeError),
+        "wider": (np.ones(2, "i8"), TypeError),
+        "unsigned": (np.ones(2, "u4"), TypeError),
+        "float": (np.ones(2), TypeError),
+        "bools": (np.ones(2, bool), TypeError),
+        "objects": (np.array([1, 2], object), TypeError),
+        "times": (np.array([1, 2], "m8[s]"), TypeError),
+        "texts": (np.array(["1", "2"]), TypeError),
+        "records": (np.zeros(2, [("x", "i4")]), TypeError),
+        "masked": (np.ma.masked_array(np.ones(2, "i4"), [True, False]), TypeError),
+        "masked-0d": (np.ma.masked_array(1, True, dtype="i4"), TypeError),
+        "masked-items": ([1, np.ma.masked], TypeError),
+        "list-of-masked": ([np.ma.masked_array([1, 2], [True, False])], TypeError),
+        "list-of-floats": ([1.0, 2.0], TypeError),
+        "list-with-bool": ([1, True], TypeError),
+        "list-with-numpy-bool": ([1, np.True_], TypeError),
+        "list-with-none": ([1, None], TypeError),
+        "list-with-text": ([1, "2"], TypeError),
+        "list-with-time": ([1, np.timedelta64(2)], TypeError),
+        "ragged": ([[1, 2], [3]], TypeError),
+        "ragged-depth": ([[1], 2], TypeError),
+        "ragged-arrays": ([np.ones((2, 2), "i4"), np.ones((2, 3), "i4")], TypeError),
+        "text": ("12", TypeError),
+        "bytes": (b"12", TypeError),
+        "bytearray": (bytearray(b"12"), TypeError),
+        "none": (None, TypeError),
+        "set": ({1, 2}, TypeError),
+        "dict": ({1: 2}, TypeError),
+        "iterator": (iter([1, 2]), TypeError),
+        "above": ([1, 2**31], OverflowError),
+        "below": ((1, -(2**31) - 1), OverflowError),
+        "nested-above": ([[1, 2], [3, 2**31]], OverflowError),
+        "numpy-above": ([1, np.int64(2**31)], OverflowError),
+        "far-above": ([1, 10**400], OverflowError),
+    }
+    for kind, (arg, error) in one.items():
+        yield Bad(f"scalar-{kind}", lambda arg=arg: scalar.invoke(arg), error, ARG)
+    for kind, (arg, error) in many.items():
+        yield Bad(f"vector-{kind}", lambda arg=arg: vector(arg), error, ARG)
+    records: list[tuple[str, Any, Any]] = [
+        ("wrong-dtype-count", word_count, np.ones(2, "i8")),
+        ("wrong-dtype-ints", by_ints, np.ones(2, "i8")),
+        ("wrong-dtype-bins", by_bins, np.ones(2, "f4")),
+        ("texts-for-ints", by_ints, np.array(["1", "2"])),
+        ("ints-for-floats", by_bins, [1, 2]),
+        ("ints-for-words", by_words, [1, 2]),
+        ("bytes-for-words", by_words, np.array([b"a", b"b"])),
+        ("one-word", word_count, "ab"),
+        ("one-numpy-word", word_count, np.str_("ab")),
+        ("mixed-words", by_words, ["a", None]),
+        ("mixed-objects", by_words, np.array(["a", 1], object)),
+        ("nan-for-a-word", word_count, np.array(["a", math.nan], object)),
+        ("number", word_count, 3),
+        ("none", int_count, None),
+        ("dict", word_count, {"a": 1}),
+        ("iterator", word_count, iter(["a"])),
+        ("masked", by_ints, np.ma.masked_array(np.ones(2, "i1"), [True, False])),
+        ("2d-words", by_words, np.array([["a", "b"]])),
+        ("2d-objects", by_words, np.array([["a", "b"]], object)),
+        ("2d-lists", by_words, [["a", "b"]]),
+        ("2d-ints", by_ints, np.ones((2, 2), "i1")),
+        ("2d-int-lists", by_ints, [[1, 2], [3, 4]]),
+        ("2d-floats", by_bins, np.ones((2, 2))),
+        ("2d-count", int_count, np.ones((2, 2), "i1")),
+        ("0d", int_count, np.array(1, "i1")),
+    ]
+    for kind, step, arg in records:
+        yield Bad(f"records-{kind}", lambda step=step, arg=arg: step(arg), TypeError, ARG)
+    yield Bad("records-above", lambda: by_ints([1, 128]), OverflowError, ARG)
+    yield Bad("records-counted-above", lambda: int_count([1, 128]), OverflowError, ARG)
+
+
+def bad_keys() -> Iterator[Bad]:
+    for kind, space, categories, error in [
+        ("empty", WORDS, [], ValueError),
+        ("no-ints", INTS, np.array([], "i1"), ValueError),
+        ("twice", WORDS, ["a", "b", "a"], ValueError),
+        ("ints-twice", INTS, [1, 2, 1], ValueError),
+        ("text", WORDS, "ab", TypeError),
+        ("ints-for-words", WORDS, [1, 2], TypeError),
+        ("words-for-ints", INTS, ["a", "b"], TypeError),
+        ("floats-for-ints", INTS, [1.0, 2.0], TypeError),
+        ("bools-for-ints", INTS, [True, False], TypeError),
+        ("wider", INTS, np.array([1, 2], "i8"), TypeError),
+        ("mixed", WORDS, ["a", None], TypeError),
+        ("2d", WORDS, np.array([["a", "b"]]), TypeError),
+        ("2d-list", WORDS, [["a", "b"]], TypeError),
+        ("2d-ints", INTS, [[1, 2]], TypeError),
+        ("0d", INTS, np.array(1, "i1"), TypeError),
+        ("number", INTS, 1, TypeError),
+        ("missing", WORDS, None, TypeError),
+        ("set", WORDS, {"a"}, TypeError),
+        ("masked", INTS, np.ma.masked_array(np.array([1, 2], "i1"), [True, False]), TypeError),
+        ("above", INTS, [1, 128], OverflowError),
+        ("below", INTS, [1, -129], OverflowError),
+    ]:
+        yield Bad(
+            f"categories-{kind}",
+            lambda space=space, key=categories: m.make_count_by_categories(*space, key),
+            error,
+            "categories",
+        )
+    for kind, space, edges, error in [
+        ("empty", FLOATS, [], ValueError),
+        ("one", FLOATS, [0.0], ValueError),
+        ("decreasing", FLOATS, [1.0, 0.0], ValueError),
+        ("equal", FLOATS, [0.0, 0.0, 1.0], ValueError),
+        ("equal-zeros", FLOATS, [-0.0, 0.0], ValueError),
+        ("nan", FLOATS, [0.0, math.nan], ValueError),
+        ("nan-first", FLOATS, [math.nan, 0.0, 1.0], ValueError),
+        ("ints-decreasing", INTS, [0, 2, 1], ValueError),
+        ("floats-for-ints", INTS, [0.0, 1.0], TypeError),
+        ("number", FLOATS, 10, TypeError),
+        ("text", FLOATS, "01", TypeError),
+        ("missing", FLOATS, None, TypeError),
+        ("narrower", FLOATS, np.array([0, 1], "f4"), TypeError),
+        ("2d", FLOATS, np.array([[0.0, 1.0]]), TypeError),
+        ("2d-list", INTS, [[0, 1]], TypeError),
+        ("ragged", INTS, [[0, 1], [2]], TypeError),
+        ("0d", FLOATS, np.array(1.0), TypeError),
+        ("above", INTS, [0, 128], OverflowError),
+        ("below", INTS, [-129, 0], OverflowError),
+    ]:
+        yield Bad(
+            f"edges-{kind}",
+            lambda space=space, key=edges: m.make_count_by_bins(*space, key),
+            error,
+            "edges",
+        )
+    for flag in (None, 1, 0, "yes", np.True_):
+        yield Bad(
+            f"null_category-categories-{flag!r}",
+            lambda flag=flag: m.make_count_by_categories(*WORDS, ["a"], null_category=flag),
+            TypeError,
+            "null_category",
+        )
+        yield Bad(
+            f"null_category-bins-{flag!r}",
+            lambda flag=flag: m.make_count_by_bins(*FLOATS, [0.0, 1.0], null_category=flag),
+            TypeError,
+            "null_category",
+        )
+
+
+BAD = [
+    *bad_types(),
+    *bad_pairings(),
+    *bad_parameters(),
+    *bad_distances(),
+    *bad_data(),
+    *bad_keys(),
+]
+
+
+@pytest.mark.parametrize("bad", BAD, ids=[bad.id for bad in BAD])
+def test_bad_input_is_refused_by_name(bad: Bad) -> None:
+    with pytest.raises(Exception) as error:  # noqa: PT011 (compared below)
+        bad.call()
+    assert type(error.value) is bad.error
+    message = str(error.value)
+    assert re.search(rf"\b({bad.name})\b", message)
+    assert bad.hint in message
+
+
+def test_the_table_is_long_and_has_no_duplicates() -> None:
+    assert len(BAD) >= 60
+    assert len({bad.id for bad in BAD}) == len(BAD)
+
+
+def told(error: BaseException | None) -> str:
+    """All that a traceback would show of an error and of those it came from."""
+    if error is None:
+        return ""
+    own = f"{error!r} {error} {error.args!r} {getattr(error, '__notes__', '')}"
+    return own + told(error.__cause__) + told(error.__context__)
+
+
+NARROW = m.make_geometric(VectorDomain(AllDomain("i8")), L1Distance("i8"), 1)
+UNSIGNED = m.make_geometric(VectorDomain(AllDomain("u64")), L1Distance("u64"), 1)
+TEXT = str(SECRET)
+SECRETS: dict[str, tuple[Any, Any]] = {
+    "int": (scalar, SECRET),
+    "negative-int": (scalar, -SECRET),
+    "float": (scalar, float(SECRET)),
+    "fraction": (scalar, Fraction(SECRET, 7)),
+    "text": (scalar, TEXT),
+    "list-to-scalar": (scalar, [SECRET]),
+    "object-to-scalar": (scalar, np.array(SECRET, object)),
+    "int-to-vector": (vector, SECRET),
+    "list": (vector, [SECRET]),
+    "tuple": (vector, (1, 2, SECRET)),
+    "nested": (vector, [[1, 2], [3, SECRET]]),
+    "ragged": (vector, [[1, 2], [SECRET]]),
+    "negative": (vector, [-SECRET]),
+    "unsigned": (UNSIGNED, [1, SECRET]),
+    "narrow": (NARROW, [1, SECRET]),
+    "floats": (vector, [1.0, float(SECRET)]),
+    "texts": (vector, [TEXT]),
+    "objects": (vector, np.array([SECRET], object)),
+    "text-array": (vector, np.array([TEXT])),
+    "float-array": (vector, np.array([float(SECRET)])),
+    "masked": (vector, np.ma.masked_array([SECRET], [True])),
+    "dict": (vector, {SECRET: 1}),
+    "set": (vector, {SECRET}),
+    "records": (by_ints, [1, SECRET]),
+    "counted-records": (int_count, [1, SECRET]),
+    "word-records": (by_words, [TEXT, SECRET]),
+    "word-objects": (by_words, np.array([TEXT, SECRET], object)),
+    "one-word": (word_count, TEXT),
+    "nested-words": (by_words, [[TEXT]]),
+    "2d-words": (by_words, np.array([[TEXT]])),
+    "2d-ints": (by_ints, np.full((2, 2), 98, "i1")),
+    "binned": (by_bins, [float(SECRET), TEXT]),
+    "chain": (by_words >> m.then_geometric(1), [TEXT, SECRET]),
+    "postprocessed": (vector >> list, [SECRET]),
+}
+
+
+@pytest.mark.parametrize(("step", "arg"), SECRETS.values(), ids=SECRETS)
+def test_no_message_tells_the_data(step: Any, arg: Any) -> None:
+    with pytest.raises((TypeError, OverflowError)) as error:
+        step(arg)
+    message = told(error.value)
+    assert not re.search(r"98|9\.87|14109347", message)

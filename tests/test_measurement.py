@@ -1,0 +1,1190 @@
+"""Measurements and transformations: maps, types, releases, and how they are joined."""
+
+import contextlib
+import copy
+import itertools
+import math
+import pickle
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import FrozenInstanceError, dataclass, fields
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy import stats
+
+import geomdp.measurement as m
+from geomdp.measurement import (
+    AbsoluteDistance,
+    AllDomain,
+    L1Distance,
+    MaxDivergence,
+    Measurement,
+    SymmetricDistance,
+    Transformation,
+    VectorDomain,
+)
+
+Array: TypeAlias = NDArray[Any]
+
+ALPHA = 1e-6
+MAX = 2**64 - 1
+GREATEST_FLOAT32 = Fraction(2**24 - 1) * 2**104
+RUST = {
+    "i8": "int8",
+    "i16": "int16",
+    "i32": "int32",
+    "i64": "int64",
+    "u8": "uint8",
+    "u16": "uint16",
+    "u32": "uint32",
+    "u64": "uint64",
+}
+DTYPES = list(RUST.values())
+SHAPES: list[tuple[int, ...]] = [(0,), (1,), (7,), (3, 0, 2), (4, 5), (2, 3, 4)]
+SYMMETRIC = SymmetricDistance()
+
+each_dtype = pytest.mark.parametrize("dtype", DTYPES)
+each_vector = pytest.mark.parametrize("vector", [False, True], ids=["scalar", "vector"])
+
+positive_floats = st.one_of(
+    st.floats(min_value=5e-324, allow_infinity=False),
+    st.floats(min_value=5e-324, max_value=2.0**-1022),
+    st.floats(min_value=1e300, allow_infinity=False),
+    st.floats(min_value=1e-3, max_value=1e3),
+    st.integers(-1074, 1023).map(lambda n: math.ldexp(1.0, n)),
+)
+positive_numbers = st.one_of(
+    positive_floats,
+    st.integers(1, 2**200),
+    st.fractions(min_value=0, max_value=2**1000).filter(bool),
+    st.builds(Fraction, st.integers(1, 2**1100), st.integers(1, 2**1200)),
+)
+distances = st.one_of(
+    st.integers(0, 10),
+    st.integers(0, MAX),
+    st.integers(0, 80).map(lambda n: 2**n),
+    st.integers(0, 2**1100),
+)
+
+
+def vector_of(T: Any) -> VectorDomain:
+    return VectorDomain(AllDomain(T))
+
+
+def space_of(T: Any, vector: bool) -> tuple[Any, Any]:
+    return (vector_of(T), L1Distance(T)) if vector else (AllDomain(T), AbsoluteDistance(T))
+
+
+spaces = st.builds(space_of, st.sampled_from(DTYPES), st.booleans())
+
+
+def geometric(T: Any, vector: bool, scale: Any, bounds: Any = None) -> Measurement:
+    return m.make_geometric(*space_of(T, vector), scale, bounds)
+
+
+def check_rounded_up(loss: float, exact: Fraction) -> None:
+    assert type(loss) is float
+    assert loss >= exact
+    assert math.nextafter(loss, -math.inf) < exact or loss == exact == 0
+
+
+def check_rounded_up_to_float32(loss: float, exact: Fraction) -> None:
+    assert type(loss) is float
+    assert loss >= exact
+    if loss == math.inf:
+        assert exact > GREATEST_FLOAT32
+        return
+    narrow = np.float32(loss)
+    assert float(narrow) == loss
+    assert float(np.nextafter(narrow, np.float32(-1))) < exact or loss == exact == 0
+
+
+# The privacy map.
+
+
+@settings(deadline=None)
+@given(spaces, positive_numbers, distances)
+@example(space_of("i32", False), 3.0, 1)
+@example(space_of("u64", True), 0.1, 2**53 + 1)
+@example(space_of("u64", True), 5e-324, 1)
+@example(space_of("u64", True), 5e-324, MAX)
+@example(space_of("i8", False), 1.7976931348623157e308, 1)
+@example(space_of("i8", False), 1.7976931348623157e308, MAX)
+@example(space_of("i8", True), Fraction(1, 2**1024 - 2**970 - 1), 1)
+@example(space_of("i8", True), Fraction(1, 2**1024 - 2**971 + 1), 1)
+@example(space_of("i8", True), Fraction(2**1075), 1)
+def test_the_map_is_the_exact_loss_rounded_up(space: Any, scale: Any, d_in: int) -> None:
+    # All scales are certified for one output.
+    measurement = m.make_geometric(*space, scale, (0, 0))
+    check_rounded_up(measurement.map(d_in), d_in / Fraction(scale))
+
+
+@settings(deadline=None)
+@given(spaces, positive_numbers, distances)
+def test_the_base_map_is_the_exact_loss_rounded_up(space: Any, scale: Any, d_in: int) -> None:
+    domain, _ = space
+    measurement = m.make_base_geometric(scale, (0, 0), domain, float)
+    check_rounded_up(measurement.map(d_in), d_in / Fraction(scale))
+
+
+@settings(deadline=None)
+@given(spaces, st.one_of(positive_numbers, st.floats(1e-45, 1e45)), distances)
+@example(space_of("i32", False), 3.0, 1)
+@example(space_of("i32", False), 0.1, 1)
+@example(space_of("i32", True), Fraction(1, 2**24 + 1), 1)
+@example(space_of("i32", True), Fraction(10**60), 1)
+@example(space_of("i32", True), Fraction(2**149), 1)
+@example(space_of("i32", True), Fraction(2**150), 1)
+@example(space_of("i32", True), Fraction(10**400), 1)
+@example(space_of("i32", True), 1 / GREATEST_FLOAT32, 1)
+@example(space_of("i32", True), 1 / (GREATEST_FLOAT32 + 1), 1)
+@example(space_of("i32", True), Fraction(1, 2**128), 1)
+@example(space_of("i32", True), 5e-324, 1)
+def test_the_map_to_float32_is_the_exact_loss_rounded_up(space: Any, scale: Any, d_in: int) -> None:
+    domain, _ = space
+    measurement = m.make_base_geometric(scale, (0, 0), domain, "f32")
+    check_rounded_up_to_float32(measurement.map(d_in), d_in / Fraction(scale))
+
+
+@pytest.mark.parametrize("QO", ["f32", "float32", np.float32, np.dtype("float32")], ids=repr)
+def test_losses_of_float32(QO: Any) -> None:
+    # The nearest float32 is above 1/10 but below 7/10.
+    measurement = m.make_base_geometric(10, QO=QO)
+    assert measurement.map(1) == 0.10000000149011612
+    assert measurement.map(7) == 0.7000000476837158
+    assert measurement.map(5) == 0.5
+
+
+def test_no_float32_error_state_of_the_caller_matters() -> None:
+    for scale in (1e60, 1e-60, Fraction(1, 2**128 - 2**102)):
+        measurement = m.make_base_geometric(scale, (0, 0), QO="f32")
+        with np.errstate(all="ignore"):
+            loss = measurement.map(1)
+        with np.errstate(all="raise"):
+            assert measurement.map(1) == loss
+
+
+@each_vector
+@pytest.mark.parametrize("QO", [float, "f32"])
+def test_overflow_is_infinite(vector: bool, QO: Any) -> None:
+    domain, _ = space_of("i32", vector)
+    for scale, d_in in [(5e-324, 1), (1, 2**1024), (1, 10**400), (1e-300, 10**10)]:
+        assert m.make_base_geometric(scale, None, domain, QO).map(d_in) == math.inf
+    assert math.isinf(m.make_base_geometric(1, None, domain, QO).map(2**128)) == (QO == "f32")
+
+
+@each_vector
+@pytest.mark.parametrize("scale", [0, 0.0, -0.0, Fraction(0), 5e-324, 1, 1e9], ids=repr)
+def test_distance_zero_loses_nothing(vector: bool, scale: Any) -> None:
+    domain, _ = space_of("i32", vector)
+    for QO in (float, "f32"):
+        loss = m.make_base_geometric(scale, None, domain, QO).map(0)
+        assert loss == 0
+        assert math.copysign(1, loss) == 1
+
+
+@each_vector
+@pytest.mark.parametrize("scale", [0, 0.0, -0.0, Fraction(0)], ids=repr)
+def test_scale_zero_loses_all(vector: bool, scale: Any) -> None:
+    domain, _ = space_of("i32", vector)
+    for QO in (float, "f32"):
+        measurement = m.make_base_geometric(scale, None, domain, QO)
+        assert [measurement.map(d_in) for d_in in (1, MAX, 10**400)] == [math.inf] * 3
+
+
+@each_dtype
+def test_a_numpy_integer_is_a_distance(dtype: str) -> None:
+    measurement = geometric("i32", True, 0.3)
+    for d_in in (0, 1, 127):
+        assert measurement.map(np.dtype(dtype).type(d_in)) == measurement.map(d_in)
+
+
+@settings(deadline=None)
+@given(positive_numbers, distances, st.one_of(st.just(0), positive_numbers))
+def test_check_agrees_with_map(scale: Any, d_in: int, d_out: Any) -> None:
+    measurement = geometric("i32", False, scale, (0, 0))
+    loss = measurement.map(d_in)
+    assert measurement.check(d_in, d_out) is (Fraction(d_out) >= loss)
+    assert measurement.check(d_in, math.inf)
+    if 0 < loss < math.inf:
+        assert measurement.check(d_in, loss)
+        assert measurement.check(d_in, Fraction(loss))
+        assert not measurement.check(d_in, math.nextafter(loss, 0))
+        assert not measurement.check(d_in, Fraction(loss) * Fraction(2**80 - 1, 2**80))
+
+
+def test_check_takes_all_kinds_of_limits() -> None:
+    measurement = geometric("i32", False, 2)
+    for loss in (1, 1.0, Fraction(1), np.float32(1), np.float64(1), np.int8(1), 10**400):
+        assert measurement.check(2, loss) is True
+    for loss in (0, 0.5, Fraction(2, 3), np.float32(0.5), np.uint8(0)):
+        assert measurement.check(2, loss) is False
+    nothing = geometric("i32", False, 0)
+    assert nothing.check(0, 0)
+    assert nothing.check(1, math.inf)
+    assert not nothing.check(1, 10**400)
+
+
+@pytest.mark.parametrize("infinite", [math.inf, np.float64("inf"), np.float32("inf")], ids=repr)
+def test_check_takes_infinity(infinite: Any) -> None:
+    assert geometric("i32", False, 0).check(1, infinite)
+
+
+@pytest.mark.parametrize("d_out", [math.nan, -1, -5e-324, -math.inf, Fraction(-1, 2)], ids=repr)
+def test_check_refuses_what_is_no_limit(d_out: Any) -> None:
+    with pytest.raises(ValueError, match=r"\bd_out\b"):
+        geometric("i32", False, 1).check(1, d_out)
+
+
+@each_dtype
+@each_vector
+def test_a_scale_that_cannot_be_certified_is_refused_at_once(dtype: str, vector: bool) -> None:
+    for scale in (2.0**400, 1e308, Fraction(10**400)):
+        with pytest.raises(ValueError, match=r"\bscale\b"):
+            geometric(dtype, vector, scale)
+        assert geometric(dtype, vector, scale, (7, 7)).map(0) == 0
+
+
+def test_whether_a_scale_is_certified_depends_on_the_type() -> None:
+    assert geometric("i8", False, 2.0**147).map(2**147) == 1
+    with pytest.raises(ValueError, match=r"\bscale\b"):
+        geometric("u64", False, 2.0**147)
+
+
+# The failure cases of the proof, at their border.
+
+
+@each_vector
+@pytest.mark.parametrize("scale", [-1, -5e-324, Fraction(-1, 10**400), np.float32(-1)], ids=repr)
+def test_a_negative_scale_is_refused(vector: bool, scale: Any) -> None:
+    with pytest.raises(ValueError, match=r"\bscale\b"):
+        geometric("i32", vector, scale)
+    with pytest.raises(ValueError, match=r"\bscale\b"):
+        m.make_base_geometric(scale, D=space_of("i32", vector)[0])
+
+
+@each_vector
+@pytest.mark.parametrize("scale", [0, 0.0, -0.0, Fraction(0), np.float32(-0.0), 5e-324], ids=repr)
+def test_a_scale_of_zero_is_not(vector: bool, scale: Any) -> None:
+    measurement = geometric("i32", vector, scale)
+    assert measurement.map(1) == math.inf
+    counts: Any = [1, -5, 2**31 - 1] if vector else 5
+    np.testing.assert_array_equal(measurement(counts), counts)
+
+
+@each_vector
+@each_dtype
+def test_lower_above_upper_is_refused(dtype: str, vector: bool) -> None:
+    least, greatest = np.iinfo(dtype).min, np.iinfo(dtype).max
+    for bounds in [(1, 0), (greatest, least), (greatest, greatest - 1), (least + 1, least)]:
+        for scale in (0, 1):
+            with pytest.raises(ValueError, match=r"\bbounds\b"):
+                geometric(dtype, vector, scale, bounds)
+            with pytest.raises(ValueError, match=r"\bbounds\b"):
+                m.make_base_geometric(scale, bounds, space_of(dtype, vector)[0])
+
+
+@each_vector
+@each_dtype
+def test_lower_equal_to_upper_is_not(dtype: str, vector: bool) -> None:
+    for bound in (np.iinfo(dtype).min, 0, 5, np.iinfo(dtype).max):
+        measurement = geometric(dtype, vector, 1, (bound, bound))
+        assert np.all(measurement([3, 7, 100] if vector else 3) == bound)
+
+
+@each_vector
+def test_a_negative_distance_is_refused(vector: bool) -> None:
+    for scale in (0, 1):
+        measurement = geometric("i32", vector, scale)
+        for d_in in (-1, -(10**400), np.int8(-1)):
+            with pytest.raises(ValueError, match=r"\bd_in\b"):
+                measurement.map(d_in)
+            with pytest.raises(ValueError, match=r"\bd_in\b"):
+                measurement.check(d_in, 1)
+        assert measurement.map(0) == 0
+
+
+# The constructor of the proof.
+
+
+@pytest.mark.parametrize(("name", "dtype"), RUST.items())
+def test_old_strings_are_domains(name: str, dtype: str) -> None:
+    for D in (f"AllDomain<{name}>", f" AllDomain < {name} > ", AllDomain(name), AllDomain[dtype]):
+        measurement = m.make_base_geometric(1, D=D)
+        assert measurement.input_space == space_of(dtype, vector=False)
+        assert measurement.output_domain == AllDomain(dtype)
+    for D in (
+        f"VectorDomain<AllDomain<{name}>>",
+        f" VectorDomain< AllDomain <{name} > >",
+        vector_of(name),
+        VectorDomain[AllDomain[dtype]],
+    ):
+        measurement = m.make_base_geometric(1, D=D)
+        assert measurement.input_space == space_of(dtype, vector=True)
+        assert measurement.output_domain == vector_of(dtype)
+
+
+def test_defaults() -> None:
+    measurement = m.make_base_geometric(2.0)
+    assert measurement.input_space == (AllDomain("i32"), AbsoluteDistance("i32"))
+    assert measurement.output_domain == AllDomain("i32")
+    assert measurement.output_measure == MaxDivergence(float)
+    assert m.make_base_geometric(2.0, QO="f32").output_measure == MaxDivergence("f32")
+    assert geometric("i32", True, 1).output_measure == m.max_divergence()
+
+
+def check_near(noisy: Any, limit: int, dtype: str) -> None:
+    # Noise of scale 3 reaches beyond 300 with a chance below 2**-140: what overflows is far away.
+    assert all(abs(int(count) - limit) <= min(300, np.iinfo(dtype).max) for count in noisy)
+    assert any(int(count) == limit for count in noisy)
+    assert any(int(count) != limit for count in noisy)
+
+
+@each_dtype
+def test_outputs_saturate_at_the_limits_of_the_type(dtype: str) -> None:
+    one = m.make_base_geometric(3, D=AllDomain(dtype))
+    many = m.make_base_geometric(3, D=vector_of(dtype))
+    for limit in (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)):
+        ints = [one(limit) for _ in range(200)]
+        assert {type(noisy) for noisy in ints} == {int}
+        assert all(AllDomain(dtype).member(noisy) for noisy in ints)
+        check_near(ints, limit, dtype)
+        scalars = [one(np.dtype(dtype).type(limit)) for _ in range(200)]
+        assert {type(noisy) for noisy in scalars} == {np.dtype(dtype).type}
+        check_near(scalars, limit, dtype)
+        array = many(np.full(2000, limit, dtype))
+        assert array.dtype == dtype
+        check_near(array, limit, dtype)
+        check_near(many([limit] * 200), limit, dtype)
+
+
+@each_dtype
+def test_a_huge_scale_reaches_both_limits(dtype: str) -> None:
+    limits = np.iinfo(dtype)
+    noisy = m.make_base_geometric(2.0**80, D=vector_of(dtype))(np.zeros(200, dtype))
+    assert {noisy.min(), noisy.max()} == {limits.min, limits.max}
+    one = m.make_base_geometric(2.0**80, D=AllDomain(dtype))
+    assert {limits.min, limits.max} <= {one(7) for _ in range(200)}
+
+
+@each_dtype
+def test_scale_zero_is_the_identity(dtype: str) -> None:
+    limits = np.iinfo(dtype)
+    counts = np.array([limits.min, 0, 1, 100, limits.max], dtype)
+    np.testing.assert_array_equal(m.make_base_geometric(0, D=vector_of(dtype))(counts), counts)
+    one = m.make_base_geometric(0, D=AllDomain(dtype))
+    assert [one(int(count)) for count in counts] == counts.tolist()
+    assert [one(count) for count in counts] == counts.tolist()
+
+
+@each_dtype
+def test_scale_zero_clamps_to_bounds(dtype: str) -> None:
+    limits = np.iinfo(dtype)
+    counts = np.array([limits.min, 0, 2, 50, 100, 101, limits.max], dtype)
+    for bounds in [(2, 100), (limits.min, 100), (2, limits.max)]:
+        clamped = counts.clip(*bounds)
+        many = m.make_base_geometric(0, bounds, vector_of(dtype))
+        np.testing.assert_array_equal(many(counts), clamped)
+        one = m.make_base_geometric(0, bounds, AllDomain(dtype))
+        assert [one(int(count)) for count in counts] == clamped.tolist()
+
+
+# Types, domains and metrics.
+
+NAMES: list[tuple[Any, str]] = [
+    (int, "int64"),
+    (float, "float64"),
+    (bool, "bool"),
+    (str, "str"),
+    ("f32", "float32"),
+    ("f64", "float64"),
+    ("bool", "bool"),
+    ("String", "str"),
+    ("str", "str"),
+    (np.bool_, "bool"),
+    (np.str_, "str"),
+    (np.dtype("U7"), "str"),
+    (np.dtype(bool), "bool"),
+    (np.dtype("i8"), "int64"),
+    (np.dtype("u4"), "uint32"),
+    (np.dtype("f4"), "float32"),
+    (np.intp, "int64"),
+    (np.longlong, "int64"),
+    *RUST.items(),
+    *((name, name) for name in (*DTYPES, "float32", "float64")),
+    *((getattr(np, name), name) for name in (*DTYPES, "float32", "float64")),
+    *((np.dtype(name), name) for name in (*DTYPES, "float32", "float64")),
+    *((np.dtype(name).newbyteorder(), name) for name in (*DTYPES, "float32", "float64")),
+]
+
+
+@pytest.mark.parametrize(("T", "name"), NAMES, ids=repr)
+def test_names_of_types(T: Any, name: str) -> None:
+    dtype = np.dtype(name)
+    assert AllDomain(T).T == vector_of(T).T == dtype
+    assert AllDomain(T).T.isnative
+    assert repr(AllDomain(T)) == f"AllDomain({name})"
+    assert repr(vector_of(T)) == f"VectorDomain(AllDomain({name}))"
+    if dtype.kind in "iu":
+        assert AbsoluteDistance(T).T == L1Distance(T).T == dtype
+        assert repr(AbsoluteDistance(T)) == f"AbsoluteDistance({name})"
+        assert repr(L1Distance(T)) == f"L1Distance({name})"
+    if dtype.kind == "f":
+        assert dtype == MaxDivergence(T).QO
+        assert repr(MaxDivergence(T)) == f"MaxDivergence({name})"
+
+
+def test_a_name_has_bits_and_a_dtype_has_bytes() -> None:
+    assert AllDomain("i8") == AllDomain("int8")
+    assert AllDomain(np.dtype("i8")) == AllDomain("int64")
+    assert L1Distance("u8") == L1Distance(np.uint8)
+    assert L1Distance(np.dtype("u8")) == L1Distance(np.uint64)
+
+
+SAME: list[tuple[Any, Any]] = [
+    (AllDomain("i32"), AllDomain(np.dtype(">i4"))),
+    (AllDomain(str), AllDomain(np.dtype("U3"))),
+    (m.atom_domain(int), AllDomain(np.int64)),
+    (AllDomain[int], AllDomain("i64")),
+    (VectorDomain(AllDomain("i32")), VectorDomain(AllDomain(np.int32))),
+    (VectorDomain[AllDomain[np.int32]], m.vector_domain(m.atom_domain("i32"))),
+    (VectorDomain(AllDomain("String")), VectorDomain(AllDomain(str))),
+    (AbsoluteDistance("i32"), AbsoluteDistance[np.int32]),
+    (AbsoluteDistance(int), m.absolute_distance("i64")),
+    (L1Distance("i32"), L1Distance[np.int32]),
+    (L1Distance(int), m.l1_distance(np.dtype(">i8"))),
+    (SymmetricDistance(), m.symmetric_distance()),
+    (MaxDivergence(), m.max_divergence()),
+    (MaxDivergence("f32"), MaxDivergence[np.float32]),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), SAME, ids=repr)
+def test_equality(one: Any, other: Any) -> None:
+    assert type(one) is type(other)
+    assert one == other
+    assert hash(one) == hash(other)
+    assert {left for left, _ in SAME if repr(left) != repr(one)}.isdisjoint({other})
+
+
+def test_other_types_are_not_equal() -> None:
+    for one, _ in SAME:
+        for other in (1, None, repr(one), np.dtype("int32"), type(one)):
+            assert one != other
+    assert AbsoluteDistance(int) != L1Distance(int)
+
+
+@pytest.mark.parametrize("one", [one for one, _ in SAME], ids=repr)
+def test_a_repr_evaluates_to_an_equal_value(one: Any) -> None:
+    scope = {name: name for name in (*DTYPES, "float32", "float64")} | vars(m)
+    assert eval(repr(one), scope) == one
+
+
+ARRAY = np.array([1, 2], "int16")
+STRINGS = ["a", "bc"]
+MEMBERS: list[tuple[Any, list[Any], list[Any]]] = [
+    (
+        AllDomain("i16"),
+        [0, -(2**15), 2**15 - 1, np.int16(3)],
+        [2**15, -(2**15) - 1, np.int32(3), True, np.True_, 1.0, "1", None, ARRAY, np.array(1), [1]],
+    ),
+    (AllDomain("u64"), [0, MAX, np.uint64(MAX)], [-1, MAX + 1, np.int64(1)]),
+    (AllDomain(float), [1.0, math.nan, math.inf, np.float64(1)], [1, np.float32(1), "1", None]),
+    (AllDomain("f32"), [np.float32(1)], [1.0, np.float64(1), 1]),
+    (AllDomain(bool), [True, np.False_], [0, 1.0, "True", None]),
+    (AllDomain(str), ["", "a", np.str_("a")], [b"a", 1, None, ["a"]]),
+    (
+        vector_of("i16"),
+        [[], [1], (1, 2), range(3), ARRAY, ARRAY.astype(">i2"), ARRAY.reshape(2, 1), [[1], [2]]],
+        [1, np.int16(1), np.array(1, "i2"), ARRAY.astype("i4"), [2**15], [True], [1.0], "1", b"1"],
+    ),
+    (vector_of("i16"), [[np.int64(5), 6]], [[[1], [2, 3]], {1}, {1: 2}, None, [None], iter([1])]),
+    (vector_of("i16"), [], [np.ma.masked_array(ARRAY, [True, False]), ARRAY.astype("m8")]),
+    (vector_of(float), [[1.0, math.nan], np.ones(2), []], [[1], [1.0, None], np.ones(2, "f4")]),
+    (vector_of("f32"), [np.ones(2, "f4"), [np.float32(1)]], [[1.0], np.ones(2)]),
+    (vector_of(bool), [[True, np.False_], np.ones(2, bool)], [[1], [0, True], np.ones(2, "u1")]),
+    (
+        vector_of(str),
+        [[], STRINGS, tuple(STRINGS), np.array(STRINGS), np.array(STRINGS, object)],
+        ["ab", np.str_("ab"), b"ab", [b"a"], ["a", None], np.array(["a", 1], object), np.array(1)],
+    ),
+]
+
+
+@pytest.mark.parametrize(("domain", "inside", "outside"), MEMBERS, ids=lambda v: repr(v)[:30])
+def test_members(domain: Any, inside: list[Any], outside: list[Any]) -> None:
+    for value in inside:
+        assert domain.member(value) is True, value
+    for value in outside:
+        assert domain.member(value) is False, value
+
+
+def test_a_scalar_of_the_type_that_a_domain_is_made_of_is_a_member() -> None:
+    for T in (np.longlong, np.ulonglong, np.intc, np.uintc, np.intp):
+        assert AllDomain(T).member(T(1))
+        assert vector_of(T).member(np.ones(2, T))
+
+
+def test_arrays_that_do_not_make_one_array_are_no_member() -> None:
+    ragged = [np.zeros((2, 2), int), np.zeros((2, 3), int)]
+    assert vector_of(int).member(ragged) is False
+
+
+# Releases.
+
+
+@each_dtype
+def test_scalars_keep_their_type(dtype: str) -> None:
+    measurement = geometric(dtype, False, 2)
+    assert type(measurement(7)) is int
+    assert type(measurement(np.dtype(dtype).type(7))) is np.dtype(dtype).type
+
+
+@each_dtype
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_arrays_keep_dtype_shape_and_byte_order(dtype: str, shape: tuple[int, ...]) -> None:
+    counts = np.random.default_rng(1).integers(0, 100, shape, dtype)
+    noiseless, noisy = geometric(dtype, True, 0), geometric(dtype, True, 2.0**80)
+    for layout in (counts, counts.astype(counts.dtype.newbyteorder()), counts.copy("F"), counts.T):
+        original = layout.copy()
+        for measurement in (noiseless, noisy):
+            release = measurement(layout)
+            assert type(release) is np.ndarray
+            assert release.dtype == layout.dtype
+            assert release.dtype.isnative == layout.dtype.isnative
+            assert release.shape == layout.shape
+            assert not np.may_share_memory(release, layout)
+            np.testing.assert_array_equal(layout, original)
+        np.testing.assert_array_equal(noiseless(layout), layout)
+
+
+@each_dtype
+def test_sequences_become_arrays_of_the_type(dtype: str) -> None:
+    measurement = geometric(dtype, True, 0)
+    counts = [3, np.iinfo(dtype).min, np.iinfo(dtype).max]
+    for sequence in (counts, tuple(counts), [np.int8(3), *counts[1:]]):
+        release = measurement(sequence)
+        assert release.dtype == dtype
+        assert release.tolist() == counts
+    assert measurement(range(5)).tolist() == [0, 1, 2, 3, 4]
+    assert measurement([[1, 2], [3, 4]]).tolist() == [[1, 2], [3, 4]]
+    assert measurement([]).dtype == dtype
+    assert counts == [3, np.iinfo(dtype).min, np.iinfo(dtype).max]
+
+
+def test_sequences_above_the_greatest_int64() -> None:
+    counts = [2**63, MAX, MAX - 1, 2**63 + 1]
+    assert geometric("u64", True, 0)(counts).tolist() == counts
+    noisy = geometric("u64", True, 1)(counts)
+    assert noisy.dtype == np.uint64
+    assert all(abs(int(one) - other) < 200 for one, other in zip(noisy, counts, strict=True))
+
+
+def test_a_subclass_of_arrays_is_released_as_an_array() -> None:
+    counts = np.arange(6, dtype=np.int64).reshape(2, 3)
+    release = geometric(int, True, 0)(counts.view(np.recarray))
+    assert type(release) is np.ndarray
+    np.testing.assert_array_equal(release, counts)
+
+
+def censored(scale: float, shift: int, lower: int, upper: int) -> Array:
+    """Probabilities of lower to upper for clamp(shift + Z), P(Z = z) = (1-a)/(1+a) a**abs(z)."""
+    a = math.exp(-1 / scale)
+    law = np.array(
+        [(1 - a) / (1 + a) * a ** abs(y - shift) for y in range(lower, upper + 1)], dtype=float
+    )
+    law[0] = a ** (shift - lower) / (1 + a)
+    law[-1] = a ** (upper - shift) / (1 + a)
+    return law
+
+
+def check_law(noisy: Array, law: Array, lower: int) -> None:
+    observed = np.bincount(noisy - lower, minlength=len(law))
+    assert len(observed) == len(law)
+    assert law.sum() == pytest.approx(1, abs=1e-12)
+    assert stats.chisquare(observed, law * len(noisy)).pvalue > ALPHA
+
+
+def test_the_law_of_a_vector() -> None:
+    noisy = geometric("i32", True, 2, (0, 10))(np.full(200_000, 4, "i4"))
+    check_law(noisy, censored(2, 4, 0, 10), 0)
+
+
+def test_the_law_of_a_scalar() -> None:
+    measurement = geometric("u8", False, 2, (0, 10))
+    noisy = np.array([measurement(7) for _ in range(20_000)])
+    check_law(noisy, censored(2, 7, 0, 10), 0)
+
+
+def test_the_law_of_counts_outside_the_bounds() -> None:
+    noisy = geometric("i16", True, 2, (0, 10))(np.full(20_000, -500, "i2"))
+    check_law(noisy, censored(2, 0, 0, 10), 0)
+
+
+def test_each_release_has_noise_of_its_own() -> None:
+    measurement = geometric("i64", True, 2.0**50)
+    counts = np.zeros(100, "i8")
+    assert not np.any(measurement(counts) == measurement(counts))
+    assert len(np.unique(measurement(counts))) == len(counts)
+
+
+# Steps: immutable, copied, joined.
+
+
+@dataclass(frozen=True)
+class Times:
+    factor: int
+
+    def __call__(self, value: Any) -> Any:
+        return value * self.factor
+
+
+def total(counts: Any) -> int:
+    return int(np.sum(counts))
+
+
+def step_between(input_space: Any, output_space: Any, function: Any, stability_map: Any) -> Any:
+    return Transformation(
+        input_domain=input_space[0],
+        input_metric=input_space[1],
+        output_domain=output_space[0],
+        output_metric=output_space[1],
+        function=function,
+        stability_map=stability_map,
+    )
+
+
+RECORDS = vector_of(str), SYMMETRIC
+WORDS = ["a", "b", "a", "c", "z"]
+#: Each record f times over, by a step that is not one of the package.
+TRIPLE = step_between(RECORDS, RECORDS, Times(3), Times(3))
+STEPS: dict[str, tuple[Any, Any]] = {
+    "scalar": (geometric("i32", False, 0), 5),
+    "vector": (geometric("u64", True, 0, (1, 3)), [1, 2, MAX]),
+    "float32": (m.make_base_geometric(0, D="VectorDomain<AllDomain<i8>>", QO="f32"), [1, 2]),
+    "count": (m.make_count(*RECORDS, "u8"), WORDS),
+    "categories": (m.make_count_by_categories(*RECORDS, ["a", "b"]), WORDS),
+    "bins": (m.make_count_by_bins(vector_of(float), SYMMETRIC, [0.0, 1.0]), [0.5, 7.0]),
+    "twice": (TRIPLE >> TRIPLE, WORDS),
+    "counted": (RECORDS >> m.then_count() >> m.then_geometric(0), WORDS),
+    "chain": (
+        TRIPLE >> m.then_count_by_categories(["a", "b"]) >> m.then_geometric(0) >> total,
+        WORDS,
+    ),
+    "noisy": (RECORDS >> m.then_count() >> m.then_geometric(Fraction(1, 100)), WORDS),
+}
+
+each_step = pytest.mark.parametrize(("step", "arg"), STEPS.values(), ids=STEPS)
+
+
+def check_same(one: Any, other: Any, arg: Any) -> None:
+    assert type(one) is type(other)
+    assert repr(one) == repr(other)
+    assert one.input_space == other.input_space
+    assert one.output_domain == other.output_domain
+    if isinstance(one, Measurement):
+        assert one.output_measure == other.output_measure
+    else:
+        assert one.output_space == other.output_space
+    assert [one.map(d_in) for d_in in (0, 1, 7)] == [other.map(d_in) for d_in in (0, 1, 7)]
+    # Noise of scale 0.01 is zero but with a chance of 2**-143.
+    np.testing.assert_array_equal(one(arg), other(arg))
+
+
+@each_step
+@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+def test_pickle(step: Any, arg: Any, protocol: int) -> None:
+    check_same(step, pickle.loads(pickle.dumps(step, protocol)), arg)
+
+
+@each_step
+def test_copies(step: Any, arg: Any) -> None:
+    check_same(step, copy.copy(step), arg)
+    check_same(step, copy.deepcopy(step), arg)
+
+
+@each_step
+def test_invoke_is_a_call(step: Any, arg: Any) -> None:
+    np.testing.assert_array_equal(step.invoke(arg), step(arg))
+    assert type(step.invoke(arg)) is type(step(arg))
+
+
+VALUES = [one for one, _ in SAME]
+
+
+@pytest.mark.parametrize("value", VALUES, ids=repr)
+def test_values_survive_pickle_and_copies(value: Any) -> None:
+    for other in (pickle.loads(pickle.dumps(value)), copy.copy(value), copy.deepcopy(value)):
+        assert type(other) is type(value)
+        assert other == value
+
+
+@pytest.mark.parametrize(
+    "value", [*VALUES, m.then_geometric(1), *(step for step, _ in STEPS.values())], ids=repr
+)
+def test_values_cannot_be_changed(value: Any) -> None:
+    for name in (field.name for field in fields(value)):
+        with pytest.raises(FrozenInstanceError):
+            setattr(value, name, 1)
+        with pytest.raises(FrozenInstanceError):
+            delattr(value, name)
+    # A TypeError in Python 3.11, for any frozen dataclass with slots.
+    for name in ("new", "input_space", "output_space", "map"):
+        with pytest.raises((AttributeError, TypeError)):
+            setattr(value, name, 1)
+    assert not hasattr(value, "__dict__")
+
+
+def test_what_is_given_may_be_changed_afterwards() -> None:
+    categories, edges = np.array(["a", "b"]), [0, 5]
+    by_categories = m.make_count_by_categories(*RECORDS, categories)
+    by_bins = m.make_count_by_bins(vector_of(int), SYMMETRIC, edges)
+    categories[:] = "z"
+    edges.append(7)
+    assert by_categories(WORDS).tolist() == [2, 1, 2]
+    assert by_bins([1, 6]).tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("scale", [0.1, 3, Fraction(7, 3), 0, 5e-324], ids=repr)
+@pytest.mark.parametrize("d_in", [0, 1, 3, 2**53 + 1])
+def test_maps_of_chains(scale: Any, d_in: int) -> None:
+    for then, factor in [
+        (m.then_count(), 1),
+        (m.then_count_by_categories(["a"]), 1),
+        (m.then_count("u8"), 1),
+    ]:
+        chain = RECORDS >> then >> m.then_geometric(scale)
+        tripled = TRIPLE >> then >> m.then_geometric(scale)
+        ninefold = (TRIPLE >> TRIPLE) >> then >> m.then_geometric(scale)
+        grouped = TRIPLE >> (TRIPLE >> (then(*RECORDS) >> m.then_geometric(scale)))
+        for one, times in [(chain, 1), (tripled, 3), (ninefold, 9), (grouped, 9)]:
+            loss = one.map(d_in)
+            if d_in == 0 or scale == 0:
+                assert loss == (math.inf if d_in else 0)
+            else:
+                check_rounded_up(loss, factor * times * d_in / Fraction(scale))
+            assert one.check(d_in, loss)
+
+
+def test_a_space_and_then_is_the_constructor() -> None:
+    for one, other, arg in [
+        (
+            space_of("u8", True) >> m.then_geometric(0, (1, 3)),
+            geometric("u8", True, 0, (1, 3)),
+            [0, 2, 200],
+        ),
+        (
+            space_of(int, False) >> m.then_geometric(scale=0, bounds=None),
+            geometric(int, False, 0),
+            5,
+        ),
+        (RECORDS >> m.then_count(), m.make_count(*RECORDS), WORDS),
+        (RECORDS >> m.then_count(TO="u8"), m.make_count(*RECORDS, TO="u8"), WORDS * 90),
+        (
+            RECORDS >> m.then_count_by_categories(["b", "a"], null_category=False, TOA="i16"),
+            m.make_count_by_categories(*RECORDS, ["b", "a"], False, "i16"),
+            WORDS,
+        ),
+        (
+            (vector_of(int), SYMMETRIC)
+            >> m.then_count_by_bins([0, 2], null_category=False, TOA="i16"),
+            m.make_count_by_bins(vector_of(int), SYMMETRIC, [0, 2], False, "i16"),
+            [0, 1, 2, 3],
+        ),
+    ]:
+        check_same(one, other, arg)
+        assert np.asarray(one(arg)).dtype == np.asarray(other(arg)).dtype
+
+
+def test_a_chain_has_the_spaces_of_its_ends() -> None:
+    counts = RECORDS >> m.then_count_by_categories(["a", "b"], TOA="i16")
+    assert counts.input_space == RECORDS
+    assert counts.output_space == (vector_of("i16"), L1Distance("i16"))
+    private = m.make_geometric(vector_of("i16"), L1Distance("i16"), 0, (0, 9))
+    for chain in (counts >> private, counts >> m.then_geometric(0, (0, 9))):
+        assert type(chain) is Measurement
+        assert chain.input_space == RECORDS
+        assert chain.output_domain == vector_of("i16")
+        assert chain.output_measure == MaxDivergence(float)
+        release = chain(WORDS)
+        assert release.tolist() == [2, 1, 2]
+        assert release.dtype == np.int16
+    twice = TRIPLE >> counts
+    assert type(twice) is Transformation
+    assert twice.input_space == RECORDS
+    assert twice.output_space == counts.output_space
+    assert twice(WORDS).tolist() == [6, 3, 6]
+
+
+def test_the_measure_survives_a_chain() -> None:
+    narrow = m.make_base_geometric(10, D=AllDomain("i64"), QO="f32")
+    chain = TRIPLE >> m.then_count() >> narrow
+    assert chain.output_measure == MaxDivergence("f32")
+    check_rounded_up_to_float32(chain.map(7), Fraction(21, 10))
+    assert (chain >> total).output_measure == MaxDivergence("f32")
+
+
+def test_a_count_is_released_as_an_int() -> None:
+    chain = RECORDS >> m.then_count() >> m.then_geometric(1, (0, 100))
+    assert type(chain(WORDS)) is int
+
+
+def test_postprocessing_costs_nothing() -> None:
+    counts = RECORDS >> m.then_count_by_categories(["a", "b"]) >> m.then_geometric(0)
+    scale = RECORDS >> m.then_count() >> m.then_geometric(0.3)
+    chain = counts >> total
+    assert chain(WORDS) == 5
+    assert chain.output_domain is None
+    assert chain.input_space == counts.input_space
+    assert (counts >> np.sort >> list)(WORDS) == [1, 2, 2]
+    assert (scale >> abs >> str).map(7) == scale.map(7)
+    assert (scale >> abs).check(1, scale.map(1))
+    assert type((scale >> str)(WORDS)) is str
+
+
+def test_spaces_that_do_not_meet_are_refused() -> None:
+    count, histogram = m.make_count(*RECORDS), m.make_count_by_categories(*RECORDS, ["a"])
+    for first, second in [
+        (count, geometric("i32", False, 1)),
+        (count, geometric("i64", True, 1)),
+        (histogram, geometric("i32", True, 1)),
+        (histogram, geometric("i64", False, 1)),
+        (histogram, count),
+        (count, count),
+        (TRIPLE, m.make_count(vector_of(int), SYMMETRIC)),
+        (TRIPLE, geometric("i64", True, 1)),
+    ]:
+        with pytest.raises(ValueError, match="input_domain") as caught:
+            first >> second
+        assert repr(second.input_domain) in str(caught.value)
+        assert repr(first.output_domain) in str(caught.value)
+    with pytest.raises(TypeError, match="input_domain"):
+        count >> m.then_count()
+
+
+def test_a_metric_that_does_not_meet_is_refused() -> None:
+    odd = step_between(RECORDS, (vector_of(int), AbsoluteDistance(int)), len, Times(1))
+    with pytest.raises(ValueError, match="input_metric"):
+        odd >> geometric(int, True, 1)
+    with pytest.raises(ValueError, match="input_metric"):
+        odd >> m.then_geometric(1)
+
+
+def test_what_cannot_follow_is_refused() -> None:
+    measurement, count = geometric("i64", False, 1), m.make_count(*RECORDS)
+    for other in (measurement, count, 3, None, "len"):
+        with pytest.raises(TypeError):
+            measurement >> other
+    for other in (len, 3, None):
+        with pytest.raises(TypeError):
+            count >> other
+    for space in ((), RECORDS[:1], (*RECORDS, 1), 3, None, list(RECORDS)):
+        with pytest.raises(TypeError):
+            space >> m.then_count()
+
+
+def test_a_release_is_no_data_for_a_constructor() -> None:
+    with pytest.raises(TypeError):
+        geometric("i64", False, 1) >> m.then_geometric(1)
+    with pytest.raises(TypeError):
+        geometric("i64", True, 1) >> m.then_count()
+
+
+# Transformations.
+
+
+def string_layouts(records: list[str]) -> list[Any]:
+    layouts: list[Any] = [
+        records,
+        tuple(records),
+        np.array(records, dtype=np.str_),
+        np.array(records, dtype=object),
+        np.array(records, dtype="U9")[::-1],
+    ]
+    return layouts
+
+
+def integer_layouts(records: list[int], dtype: str) -> list[Any]:
+    array = np.array(records, dtype)
+    return [records, tuple(records), array, array.astype(array.dtype.newbyteorder()), array[::-1]]
+
+
+def model(records: Sequence[Any], categories: Sequence[Any], limit: int) -> list[int]:
+    counts = [sum(record == category for record in records) for category in categories]
+    return [min(count, limit) for count in (*counts, len(records) - sum(counts))]
+
+
+def check_counts(
+    make: Callable[..., Transformation], space: Any, key: Any, layouts: list[Any], want: list[int]
+) -> None:
+    for TOA in (int, "u8", "i32"):
+        with_others = make(*space, key, TOA=TOA)
+        without = make(*space, key, null_category=False, TOA=TOA)
+        assert with_others.output_space == (vector_of(TOA), L1Distance(TOA))
+        for layout in layouts:
+            counts = with_others(layout)
+            assert counts.dtype == AllDomain(TOA).T
+            assert counts.tolist() == want
+            assert without(layout).tolist() == want[:-1]
+
+
+words = st.text(st.sampled_from("abé𝄞 "), max_size=2)
+
+
+@settings(deadline=None)
+@given(st.lists(words, max_size=20), st.lists(words, min_size=1, max_size=5, unique=True))
+def test_strings_by_category(records: list[str], categories: list[str]) -> None:
+    want = model(records, categories, 255)
+    for key in (categories, np.array(categories)):
+        check_counts(m.make_count_by_categories, RECORDS, key, string_layouts(records), want)
+
+
+@pytest.mark.skipif(not hasattr(getattr(np, "dtypes", None), "StringDType"), reason="old numpy")
+@settings(deadline=None)
+@given(st.lists(words, max_size=20), st.lists(words, min_size=1, max_size=5, unique=True))
+def test_new_strings_by_category(records: list[str], categories: list[str]) -> None:
+    new: Any = np.dtypes.StringDType()
+    layouts = [np.array(records, dtype=new), np.array(records, dtype=new)[::-1]]
+    want = model(records, categories, 255)
+    for key in (categories, np.array(categories, dtype=new)):
+        check_counts(m.make_count_by_categories, RECORDS, key, layouts, want)
+    assert m.make_count(*RECORDS)(layouts[0]) == len(records)
+
+
+def test_a_string_that_ends_in_nul_is_one_of_its_own() -> None:
+    records = ["a", "a", "a\0", "\0", ""]
+    assert m.make_count_by_categories(*RECORDS, ["a", ""])(records).tolist() == [2, 1, 2]
+
+
+def test_a_category_that_ends_in_nul_counts_its_records_or_is_refused() -> None:
+    for categories, want in [(["a\0"], [1, 2]), (["a", "a\0"], [2, 1, 0])]:
+        with contextlib.suppress(ValueError):
+            step = m.make_count_by_categories(*RECORDS, categories)
+            assert step(["a", "a", "a\0"]).tolist() == want
+
+
+@st.composite
+def integers_with(draw: Any) -> tuple[str, list[int], list[int]]:
+    dtype = draw(st.sampled_from(DTYPES))
+    limits = np.iinfo(dtype)
+    value = st.one_of(
+        st.integers(0, 5),
+        st.sampled_from([int(limits.min), int(limits.max), int(limits.max) - 1]),
+        st.integers(int(limits.min), int(limits.max)),
+    )
+    return (
+        dtype,
+        draw(st.lists(value, max_size=20)),
+        draw(st.lists(value, min_size=2, max_size=5, unique=True)),
+    )
+
+
+@settings(deadline=None)
+@given(integers_with())
+def test_integers_by_category(case: tuple[str, list[int], list[int]]) -> None:
+    dtype, records, categories = case
+    space = vector_of(dtype), SYMMETRIC
+    layouts = integer_layouts(records, dtype)
+    want = model(records, categories, 255)
+    for key in (categories, np.array(categories, np.dtype(dtype).newbyteorder())):
+        check_counts(m.make_count_by_categories, space, key, layouts, want)
+
+
+@settings(deadline=None)
+@given(st.lists(st.booleans(), max_size=20), st.sampled_from([[True], [False], [True, False]]))
+def test_bools_by_category(records: list[bool], categories: list[bool]) -> None:
+    space = vector_of(bool), SYMMETRIC
+    layouts = [records, np.array(records, dtype=bool), [np.bool_(record) for record in records]]
+    want = model(records, categories, 255)
+    check_counts(m.make_count_by_categories, space, categories, layouts, want)
+
+
+def bins_model(records: Sequence[Any], edges: Sequence[Any]) -> list[int]:
+    counts = [0] * len(edges)
+    for record in records:
+        place = len(edges) - 1
+        for i, (low, high) in enumerate(itertools.pairwise(edges)):
+            if low <= record < high or (record == high == edges[-1]):
+                place = i
+        counts[place] += 1
+    return counts
+
+
+def check_bins(space: Any, records: Array, edges: Array, layouts: list[Any]) -> None:
+    want = bins_model(records.tolist(), edges.tolist())
+    histogram = np.histogram(records, edges)[0].tolist()
+    assert want == [*histogram, len(records) - sum(histogram)]
+    for key in (edges, list(edges), edges.astype(edges.dtype.newbyteorder())):
+        check_counts(m.make_count_by_bins, space, key, layouts, want)
+
+
+@settings(deadline=None)
+@given(integers_with())
+def test_integers_by_bin(case: tuple[str, list[int], list[int]]) -> None:
+    dtype, records, edges = case
+    layouts = integer_layouts(records, dtype)
+    check_bins((vector_of(dtype), SYMMETRIC), layouts[2], np.array(sorted(edges), dtype), layouts)
+
+
+@st.composite
+def floats_with(draw: Any) -> tuple[Array, Array]:
+    width = draw(st.sampled_from([32, 64]))
+    dtype: Any = np.dtype(f"float{width}").type
+    value = st.one_of(
+        st.floats(-3, 3, width=width),
+        st.sampled_from([0.0, -0.0, 1.0, math.inf, -math.inf]),
+        st.floats(allow_nan=False, width=width),
+    )
+    edges = np.array(sorted(draw(st.sets(value, min_size=2, max_size=5))), dtype)
+    near = [edge for edge in edges if abs(edge) < 1e30]
+    beside = [np.nextafter(edge, dtype(end)) for edge in near for end in (-math.inf, math.inf)]
+    record = st.one_of(value, st.just(math.nan), st.sampled_from([*edges, *beside]))
+    return np.array(draw(st.lists(record, max_size=20)), dtype), edges
+
+
+@settings(deadline=None)
+@given(floats_with())
+@example((np.array([math.nan, math.inf, -math.inf, 0.0, 1.0]), np.array([0.0, 1.0])))
+@example((np.array([math.nan, math.inf, -math.inf]), np.array([-math.inf, math.inf])))
+@example((np.array([0.0, -0.0, -5e-324]), np.array([0.0, 1.0, 2.0])))
+def test_floats_by_bin(case: tuple[Array, Array]) -> None:
+    records, edges = case
+    space = vector_of(records.dtype), SYMMETRIC
+    layouts = [records, list(records), records.astype(records.dtype.newbyteorder()), records[::-1]]
+    if records.dtype == float:
+        layouts.append(records.tolist())
+    check_bins(space, records, edges, layouts)
+
+
+@pytest.mark.parametrize(
+    ("T", "layouts"),
+    [
+        (str, string_layouts(["a", "b", "b"])),
+        ("u16", integer_layouts([1, 2, 2], "u2")),
+        (float, [[1.0, math.nan, 2.0], np.array([1.0, math.nan, 2.0])]),
+        ("f32", [np.ones(3, "f4"), [np.float32(1)] * 3]),
+        (bool, [[True, False, True], np.ones(3, bool)]),
+    ],
+    ids=["str", "u16", "float", "f32", "bool"],
+)
+def test_count(T: Any, layouts: list[Any]) -> None:
+    for TO in (int, "u8", np.int32):
+        count = m.make_count(vector_of(T), SYMMETRIC, TO)
+        assert count.output_space == (AllDomain(TO), AbsoluteDistance(TO))
+        for layout in layouts:
+            assert type(count(layout)) is int
+            assert count(layout) == 3
+        assert count([]) == 0
+
+
+@each_dtype
+def test_counts_saturate_at_the_limit_of_their_type(dtype: str) -> None:
+    # The limits of the wider types are out of reach.
+    limit = min(int(np.iinfo(dtype).max), 2**17)
+    records = np.zeros(limit + 2, bool)
+    space = vector_of(bool), SYMMETRIC
+    want = min(limit + 2, int(np.iinfo(dtype).max))
+    assert m.make_count(*space, dtype)(records) == want
+    by_categories = m.make_count_by_categories(*space, [False], TOA=dtype)(records)
+    assert by_categories.dtype == dtype
+    assert by_categories.tolist() == [want, 0]
+    by_bins = m.make_count_by_bins(vector_of("u8"), SYMMETRIC, [0, 1], TOA=dtype)
+    assert by_bins(records.view("u1")).tolist() == [want, 0]
+
+
+def test_transformations_leave_their_input_alone() -> None:
+    for step, records in [
+        (m.make_count_by_categories(*RECORDS, ["b", "a"]), np.array(WORDS)),
+        (m.make_count_by_bins(vector_of(int), SYMMETRIC, [0, 5]), np.array([7, 3, 5])),
+    ]:
+        original = records.copy()
+        records.flags.writeable = False
+        step(records)
+        np.testing.assert_array_equal(records, original)
+
+
+COUNTERS: dict[str, Transformation] = {
+    f"{name}-{null}-{TOA}": make(vector_of("i8"), SYMMETRIC, key, null, TOA)
+    for name, make, key in [
+        ("categories", m.make_count_by_categories, [2, 0]),
+        ("bins", m.make_count_by_bins, [0, 2, 3]),
+    ]
+    for null in (True, False)
+    for TOA in ("u8", "i64")
+} | {f"count-{TO}": m.make_count(vector_of("i8"), SYMMETRIC, TO) for TO in ("u8", "i64")}
+
+each_counter = pytest.mark.parametrize("step", COUNTERS.values(), ids=COUNTERS)
+
+
+def distance(one: Any, other: Any) -> int:
+    """Absolute for two counts, L1 for two arrays."""
+    return int(np.abs(np.asarray(one, dtype=object) - np.asarray(other, dtype=object)).sum())
+
+
+@each_counter
+def test_stability_of_all_small_datasets(step: Transformation) -> None:
+    datasets = [
+        records
+        for n in range(4)
+        for records in itertools.combinations_with_replacement([0, 1, 2, 9], n)
+    ]
+    outputs = [step(records) for records in datasets]
+    reached = set()
+    for (one, counts), (other, others) in itertools.combinations(
+        zip(datasets, outputs, strict=True), 2
+    ):
+        d_in = ((Counter(one) - Counter(other)) + (Counter(other) - Counter(one))).total()
+        d_out = distance(counts, others)
+        assert d_out <= step.map(d_in)
+        if d_out == step.map(d_in):
+            reached.add(d_in)
+    assert {1, 2, 3} <= reached
+
+
+@each_counter
+@settings(deadline=None)
+@given(
+    st.dictionaries(st.integers(-1, 5), st.integers(0, 300), max_size=4).map(Counter),
+    st.dictionaries(st.integers(-1, 5), st.integers(0, 300), max_size=4).map(Counter),
+)
+def test_stability_with_saturation(
+    step: Transformation, one: Counter[int], other: Counter[int]
+) -> None:
+    d_in = ((one - other) + (other - one)).total()
+    outputs = [step(np.array(sorted(records.elements()), "i1")) for records in (one, other)]
+    assert distance(*outputs) <= step.map(d_in)
+
+
+def test_stability_maps() -> None:
+    for step in COUNTERS.values():
+        for d_in in (0, 1, 5, np.uint64(MAX), 10**400):
+            assert step.map(d_in) == int(d_in)
+            assert step.check(d_in, d_in)
+            assert not step.check(int(d_in) + 1, d_in)
+        for d_in in (-1, -(10**400)):
+            with pytest.raises(ValueError, match=r"\bd_in\b"):
+                step.map(d_in)
+        with pytest.raises(ValueError, match=r"\bd_out\b"):
+            step.check(1, -1)
+
+
+def test_a_private_histogram() -> None:
+    histogram = RECORDS >> m.then_count_by_categories(["a", "b"]) >> m.then_geometric(2.0)
+    release = histogram(["a"] * 1000 + ["b"] * 2000)
+    # Noise of scale 2 reaches 100 with a chance below 2**-70.
+    assert np.all(np.abs(release - [1000, 2000, 0]) < 100)
+    assert histogram.map(1) == 0.5
+
+
+def test_edges_of_floats_may_be_given_as_ints() -> None:
+    space = m.vector_domain(m.atom_domain(float)), m.symmetric_distance()
+    count = m.make_count_by_bins(*space, edges=[0, 1, math.inf])
+    assert count([0.5, 1.0, 7.0, -1.0]).tolist() == [1, 2, 1]
+    with pytest.raises(ValueError, match=r"\bedges\b"):
+        m.make_count_by_bins(*space, edges=[0, 2**53 + 1])
