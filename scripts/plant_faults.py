@@ -13,6 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 CORE = Path("rust/core/src")
+LAYER = Path("python/geomdp")
 
 
 @dataclass(frozen=True)
@@ -124,6 +125,76 @@ FAULTS = [
         "to_f64(gap.lo(), &one, Round::Down)",
         "to_f64(gap.hi(), &one, Round::Up)",
         "--test linear",
+    ),
+    Fault(
+        "folding turns one step late",
+        CORE / "fold.rs",
+        "turn: (self.period - half) / 2,",
+        "turn: (self.period - half) / 2 + 1,",
+        "--lib",
+    ),
+    Fault(
+        "a remainder may keep a period too much",
+        CORE / "fold.rs",
+        "x.wrapping_sub(period & ct::mask(ct::borrow(x, period, 0) ^ 1))",
+        "x.wrapping_sub(period & 0)",
+        "--lib",
+    ),
+    Fault(
+        "arrays are paired with absolute distance",
+        LAYER / "measurement/_metrics.py",
+        "metric = L1Distance if isinstance(domain, VectorDomain) else AbsoluteDistance",
+        "metric = AbsoluteDistance",
+        "tests/test_measurement.py",
+    ),
+    Fault(
+        "losses of float32 are rounded to nearest",
+        LAYER / "measurement/_metrics.py",
+        "if float(nearest) < loss:",
+        "if nearest < loss:",
+        "tests/test_measurement.py",
+    ),
+    Fault(
+        "a chain forgets the stability of its first step",
+        LAYER / "measurement/_steps.py",
+        "_Then(self.stability_map, other.privacy_map),",
+        "other.privacy_map,",
+        "tests/test_measurement.py",
+    ),
+    Fault(
+        "records below all edges are counted in the first bin",
+        LAYER / "measurement/_counting.py",
+        "places[places < 0] = n",
+        "places[places < 0] = 0",
+        "tests/test_measurement.py",
+    ),
+    Fault(
+        "OpenDP is told half of the loss",
+        LAYER / "compat/opendp.py",
+        "privacy_map=mechanism.map,",
+        "privacy_map=lambda d_in: mechanism.map(d_in) / 2,",
+        "tests/compat/test_opendp.py",
+    ),
+    Fault(
+        "the promise that OpenDP wants stays given",
+        LAYER / "compat/opendp.py",
+        "if not given:",
+        "if given is None:",
+        "tests/compat/test_opendp.py",
+    ),
+    Fault(
+        "bounds at halves are taken for whole ones",
+        LAYER / "_moments.py",
+        "f(0 if half_below else 1)",
+        "f(1)",
+        "tests/test_moments.py",
+    ),
+    Fault(
+        "the accuracy is rounded down",
+        LAYER / "compat/smartnoise.py",
+        "return math.ceil(_decimal(scale)",
+        "return math.floor(_decimal(scale)",
+        "tests/compat/test_smartnoise.py",
     ),
 ]
 

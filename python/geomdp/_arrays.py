@@ -51,8 +51,12 @@ def as_array(counts: Any, dtype: np.dtype[Any] = _INT64.dtype) -> Array:
             items = np.array(counts, dtype=object)
         except ValueError:
             raise TypeError(f"counts of different shapes are not accepted: {_HINT}") from None
-        limits = np.iinfo(dtype)
-        flat = [exact(item, limits) for item in items.ravel().tolist()]
+        flat = items.ravel().tolist()
+        # One item of each type, and then the extremes, instead of item by item.
+        for item in {type(item): item for item in flat}.values():
+            exact(item, np.iinfo(dtype))
+        for item in (min(flat), max(flat)) if flat else ():
+            exact(item, np.iinfo(dtype))
         return np.array(flat, dtype=dtype).reshape(items.shape)
     raise TypeError(f"counts of type {type(counts).__name__} are not accepted: {_HINT}")
 
