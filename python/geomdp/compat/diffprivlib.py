@@ -52,8 +52,8 @@ class Geometric:
     _names: tuple[str, ...] = ("epsilon", "sensitivity")
 
     def __init__(self, *, epsilon: Any, sensitivity: Any = 1, random_state: None = None) -> None:
-        exact = None if _is_infinite(epsilon) else Fraction(_parameters.number("epsilon", epsilon))
-        if exact == 0:
+        exact = None if _is_infinite(epsilon) else Fraction(_parameters.finite("epsilon", epsilon))
+        if epsilon <= 0:
             raise ValueError(f"epsilon = {epsilon!r} is not accepted: give a positive number")
         if random_state is not None:
             raise ValueError(
@@ -130,7 +130,8 @@ class Geometric:
         """Return the expectation of the noisy count, less the count.
 
         Of the wanted law, without approximation: float64 is all that rounds it. The formulas are in
-        ``docs/proofs.md``, section 10.
+        ``docs/proofs.md``, section 10. Where folding has an infinite bound, that is the one for
+        which an int is taken.
 
         Parameters
         ----------
@@ -168,7 +169,7 @@ class Geometric:
         array = _arrays.as_array(value)
         distinct, places = np.unique(array, return_inverse=True)
         moments = [self._moments(x)[moment] for x in distinct.tolist()]
-        return np.array(moments, dtype=np.float64)[places].reshape(array.shape)
+        return np.array(np.array(moments, dtype=np.float64)[places]).reshape(array.shape)
 
     def _moments(self, _x: int) -> _moments.Moments:
         return (0.0, 0.0) if self._rate is None else _moments.unbounded(self._rate)
@@ -215,15 +216,13 @@ class _Bounded(Geometric):
         super().__init__(epsilon=epsilon, sensitivity=sensitivity, random_state=random_state)
         #: Doubles of the bounds: ints, or infinite.
         self._twice = self._doubled("lower", lower), self._doubled("upper", upper)
-        if lower > upper or lower == _INF or upper == -_INF:
+        if self._twice[0] > self._twice[1] or self._twice[0] == _INF or self._twice[1] == -_INF:
             raise ValueError(
                 f"lower = {lower!r}, upper = {upper!r} are not accepted: give lower <= upper"
             )
-        for name, bound, twice in zip(("lower", "upper"), (lower, upper), self._twice, strict=True):
-            if abs(twice) != _INF and not -(2**64) <= twice < 2**65:
-                raise OverflowError(f"{name} = {bound!r} is not accepted: give 64-bit integers")
         self._lower, self._upper = lower, upper
-        if 2**64 <= self._twice[1] < _INF:
+        # Beyond int64, be it by a lower or by an upper bound.
+        if any(2**64 <= twice < _INF for twice in self._twice):
             self._limits = _UINT64
         self._prepared(self._limits)
 
@@ -240,6 +239,15 @@ class _Bounded(Geometric):
     @staticmethod
     def _doubled(name: str, bound: Any) -> Any:
         raise NotImplementedError
+
+    def _refuse_beyond(self, limits: np.iinfo[Any]) -> None:
+        least, greatest = 2 * int(limits.min) - 1, 2 * int(limits.max) + 1
+        for name, twice in zip(("lower", "upper"), self._twice, strict=True):
+            if abs(twice) != _INF and not least <= twice <= greatest:
+                raise OverflowError(
+                    f"{name} = {getattr(self, name)!r} is not accepted: "
+                    f"give one from {limits.min} to {limits.max}, the limits of {limits.dtype}"
+                )
 
 
 class GeometricTruncated(_Bounded):
@@ -274,6 +282,7 @@ class GeometricTruncated(_Bounded):
         raise TypeError(f"{name} = {bound!r} is a {type(bound).__name__}: give an int")
 
     def _prepared(self, limits: np.iinfo[Any]) -> _core.Mechanism:
+        self._refuse_beyond(limits)
         lower, upper = self._twice
         least = limits.min if lower == -_INF else lower // 2
         greatest = limits.max if upper == _INF else upper // 2
@@ -331,6 +340,7 @@ class GeometricFolded(_Bounded):
         return lower, upper
 
     def _prepared(self, limits: np.iinfo[Any]) -> _Drawer:
+        self._refuse_beyond(limits)
         if self._twice == (-_INF, _INF):
             return self._within(None)
         ratio = None if self._rate is None else self._rate.as_integer_ratio()
@@ -351,4 +361,5 @@ class GeometricFolded(_Bounded):
 
 
 def _is_infinite(value: Any) -> bool:
-    return isinstance(value, float | np.floating) and abs(value) == _INF
+    floating = isinstance(value, float | np.floating) and not isinstance(value, np.longdouble)
+    return floating and abs(value) == _INF

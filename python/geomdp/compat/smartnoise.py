@@ -93,9 +93,9 @@ def privacy_usage_to_accuracy(epsilon: Real, alpha: Real, sensitivity: Real = 1)
         If a parameter is out of its range.
 
     """
-    scale = _scale(epsilon, sensitivity)
-    with localcontext(_context(scale)):
-        return math.ceil(_decimal(scale) * -_decimal(_level(alpha)).ln())
+    scale, level = _scale(epsilon, sensitivity), _level(alpha)
+    with localcontext(_context(scale, level)):
+        return math.ceil(_decimal(scale) * -_decimal(level).ln())
 
 
 def accuracy_to_privacy_usage(accuracy: Real, alpha: Real, sensitivity: Real = 1) -> float:
@@ -124,8 +124,9 @@ def accuracy_to_privacy_usage(accuracy: Real, alpha: Real, sensitivity: Real = 1
     ratio = Fraction(_parameters.number("sensitivity", sensitivity)) / _positive(
         "accuracy", accuracy
     )
-    with localcontext(_context(ratio)):
-        epsilon = _decimal(ratio) * -_decimal(_level(alpha)).ln()
+    level = _level(alpha)
+    with localcontext(_context(ratio, level)):
+        epsilon = _decimal(ratio) * -_decimal(level).ln()
         nearest = float(epsilon)
         return nearest if nearest >= epsilon else math.nextafter(nearest, math.inf)
 
@@ -149,9 +150,12 @@ def _level(alpha: Any) -> Fraction:
     return level
 
 
-def _context(ratio: Fraction) -> Context:
-    """Return a context in which the product is whole only if it is, for alpha = 1."""
-    digits = max(ratio.numerator.bit_length() - ratio.denominator.bit_length(), 0) * 0.302
+def _context(ratio: Fraction, level: Fraction) -> Context:
+    """Return a context with 60 digits behind the point, and of what the level lacks to 1."""
+    whole = ratio.numerator.bit_length() - ratio.denominator.bit_length()
+    gap = 1 - level
+    near = gap.denominator.bit_length() - gap.numerator.bit_length() if gap else 0
+    digits = (max(whole, 0) + near) * math.log10(2)
     return Context(prec=60 + math.ceil(digits))
 
 

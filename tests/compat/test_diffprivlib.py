@@ -1,0 +1,1201 @@
+"""The mechanisms with diffprivlib's names, against diffprivlib itself and against exact laws.
+
+Each statistic is held against the value that it exceeds with probability ALPHA = 1e-6 if the law
+is right. There are fewer than 150 of them, so that a right library fails in fewer than one in
+6 000 runs of this file. Every law that is wrong on purpose is refused but with a chance below 1e-9.
+"""
+
+import copy
+import functools
+import itertools
+import math
+import os
+import pickle
+import re
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from types import ModuleType
+from typing import Any, TypeAlias
+
+import diffprivlib.mechanisms as rival
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy import stats
+
+import geomdp.compat.diffprivlib as ours
+
+Array: TypeAlias = NDArray[Any]
+#: Outputs in order, and their probabilities.
+Law: TypeAlias = tuple[Array, NDArray[np.float64]]
+
+ALPHA = 1e-6
+DRAWS = 200_000
+# Below this expectation the statistic is not yet of the chi-square law.
+LEAST_EXPECTED = 10
+DTYPES = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
+SHAPES: list[tuple[int, ...]] = [(), (0,), (1,), (7,), (3, 0, 2), (4, 5), (2, 3, 4)]
+INF = math.inf
+ALL = "Geometric GeometricTruncated GeometricFolded"
+BOTH = "GeometricTruncated GeometricFolded"
+TRUNCATED, FOLDED = BOTH.split()
+BASE: dict[str, dict[str, Any]] = {
+    "Geometric": {"epsilon": 1.0},
+    TRUNCATED: {"epsilon": 1.0, "lower": 0, "upper": 10},
+    FOLDED: {"epsilon": 1.0, "lower": 0, "upper": 10},
+}
+
+each_class = pytest.mark.parametrize("name", BASE)
+each_bounded = pytest.mark.parametrize("name", [TRUNCATED, FOLDED])
+each_dtype = pytest.mark.parametrize("dtype", DTYPES)
+each_module = pytest.mark.parametrize("module", [rival, ours], ids=["diffprivlib", "geomdp"])
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+
+
+def make(name: str, **changes: Any) -> Any:
+    return getattr(ours, name)(**BASE[name] | changes)
+
+
+# The same arguments are accepted, and refused with the same exceptions
+
+SCOPE = {"np": np, "Decimal": Decimal, "Fraction": Fraction, "inf": INF, "nan": math.nan}
+VALUES = """
+    0; 1; 2; 3; -1; -3; 0.0; -0.0; 0.3; 0.5; 1.0; 2.5; -0.5; -2.5; 1e-10; 5e-324; inf; -inf; nan
+    2**53 + 1; 2**62; 2**63 - 1; 2**63; -2**63; -2**63 - 1; 2**64 - 1; 2**64; 10**400; 1e19; 1e300
+    2.5 + 1e-9; 2.5 - 1e-9; '1'; b'1'; None; 1j; Decimal(1); Decimal('0.5'); [1]; (1,)
+    Fraction(1, 3); Fraction(5, 2); Fraction(0); Fraction(-1, 3)
+    Fraction(10**400); Fraction(1, 10**400)
+    True; False; np.True_; np.int8(1); np.int8(-1); np.uint8(7); np.int64(-3); np.uint64(3)
+    np.float16(0.5); np.float32(0.5); np.float64(2.5); np.float64(0.3); np.float32('nan')
+    np.float64('inf'); np.float64('-inf'); np.longdouble(0.5); np.complex128(1)
+    np.array(1); np.array([1])
+"""
+PAIRS = """
+    0, 0; 5, 5; -3, -2; 1, 0; 0, -1; 0, 0.0; 0.5, 1; 0.5, 1.5; 2.5, 1.5; 0.5, 0.5; -1.5, -1.5
+    0, 0.3; 0.3, 1; 0, 2.5 + 1e-9; 1.5 - 1e-9, 1.5; -inf, inf; 0, inf; -inf, 0; 0.5, inf
+    -inf, 2.5; inf, inf; -inf, -inf; inf, -inf; 0, -inf; inf, 0; nan, 0; 0, nan; nan, nan
+    '0', 1; 0, '1'; None, 1; 0, None; 1j, 2; 0, 2j; Decimal(0), 1; 0, Decimal(1); True, 5; 0, True
+    np.int8(0), np.uint64(7); np.float32(0.5), np.int8(3); np.float64('-inf'), np.float64('inf')
+    0, 2**63 - 1; -2**63, -1; -2**62, 2**62; -1, 2**63; -2**63, 2**63 - 1; 2**63, 2**64 - 1
+    0, 2**64 - 1; 0, 2**64; -2**63 - 1, 0; 2**64, 2**64; -10**400, 10**400
+"""
+#: Why there is a difference: the outcomes there and here, for which classes, arguments and values.
+DIFFERENCES: dict[str, list[tuple[str, str, str, str, str]]] = {
+    "bools are no numbers": [
+        ("accepted", "TypeError", ALL, "epsilon", "True"),
+        ("ValueError", "TypeError", ALL, "epsilon", "False"),
+        ("accepted", "TypeError", ALL, "sensitivity randomise", "True; False"),
+        ("accepted", "TypeError", "Geometric", "variance mse", "True; False"),
+        ("accepted", "TypeError", BOTH, "lower upper", "True; False"),
+        ("accepted", "TypeError", BOTH, "bounds", "True, 5; 0, True"),
+    ],
+    "a long double has digits that would be lost": [
+        ("accepted", "TypeError", ALL, "epsilon", "np.longdouble(0.5)"),
+        ("accepted", "TypeError", FOLDED, "lower upper", "np.longdouble(0.5)"),
+    ],
+    "NaN is no epsilon": [
+        ("accepted", "ValueError", ALL, "epsilon", "nan; np.float32('nan')"),
+    ],
+    "a number beyond the range of floats is taken exactly": [
+        ("OverflowError", "accepted", ALL, "epsilon", "10**400; Fraction(10**400)"),
+        ("ValueError", "accepted", "Geometric", "epsilon", "Fraction(1, 10**400)"),
+        ("OverflowError", "accepted", "Geometric", "sensitivity", "10**400"),
+    ],
+    "the scale is too large": [
+        ("accepted", "ValueError", BOTH, "epsilon", "5e-324"),
+        ("OverflowError", "ValueError", BOTH, "sensitivity", "10**400"),
+        (
+            "accepted",
+            "ValueError",
+            FOLDED,
+            "sensitivity",
+            "2**62; 2**63 - 1; 2**63; 2**64 - 1; 2**64",
+        ),
+    ],
+    "there is nothing between the bounds": [
+        ("accepted", "ValueError", BOTH, "bounds", "inf, inf; -inf, -inf"),
+        ("accepted", "ValueError", FOLDED, "bounds", "0.5, 0.5; -1.5, -1.5"),
+    ],
+    "a bound is an integer or half of one, exactly": [
+        (
+            "accepted",
+            "ValueError",
+            FOLDED,
+            "lower upper",
+            "1e-10; 5e-324; 2.5 + 1e-9; 2.5 - 1e-9",
+        ),
+        ("accepted", "ValueError", FOLDED, "bounds", "0, 2.5 + 1e-9; 1.5 - 1e-9, 1.5"),
+    ],
+    "a count has 64 bits": [
+        (
+            "accepted",
+            "OverflowError",
+            "Geometric GeometricTruncated",
+            "randomise",
+            "2**63; -2**63 - 1; 2**64 - 1; 2**64",
+        ),
+        ("RecursionError", "OverflowError", FOLDED, "randomise", "2**63; -2**63 - 1"),
+        ("TypeError", "OverflowError", FOLDED, "randomise", "2**64 - 1; 2**64"),
+    ],
+    "a bound has 64 bits, and folding reaches less than 2**63": [
+        ("accepted", "OverflowError", TRUNCATED, "lower", "-2**63 - 1"),
+        ("accepted", "OverflowError", TRUNCATED, "upper", "2**64; 10**400"),
+        (
+            "accepted",
+            "OverflowError",
+            TRUNCATED,
+            "bounds",
+            "-1, 2**63; 0, 2**64; -2**63 - 1, 0; 2**64, 2**64; -10**400, 10**400",
+        ),
+        ("accepted", "OverflowError", FOLDED, "upper", "1e19; 1e300"),
+        ("accepted", "OverflowError", FOLDED, "bounds", "-2**62, 2**62"),
+    ],
+    "there, a bound that numpy cannot round is a TypeError": [
+        ("TypeError", "accepted", FOLDED, "lower upper", "Fraction(5, 2); Fraction(0)"),
+        ("TypeError", "accepted", FOLDED, "bounds", "-2**63, -1; 2**63, 2**64 - 1"),
+        (
+            "TypeError",
+            "ValueError",
+            FOLDED,
+            "lower upper",
+            "Fraction(1, 3); Fraction(-1, 3); Fraction(1, 10**400)",
+        ),
+        (
+            "TypeError",
+            "ValueError",
+            FOLDED,
+            "lower",
+            "2**63; 2**64 - 1; 2**64; 10**400; Fraction(10**400)",
+        ),
+        ("TypeError", "ValueError", FOLDED, "upper", "-2**63; -2**63 - 1"),
+        ("TypeError", "OverflowError", FOLDED, "lower", "-2**63; -2**63 - 1"),
+        (
+            "TypeError",
+            "OverflowError",
+            FOLDED,
+            "upper",
+            "2**63; 2**64 - 1; 2**64; 10**400; Fraction(10**400)",
+        ),
+        (
+            "TypeError",
+            "OverflowError",
+            FOLDED,
+            "bounds",
+            """-1, 2**63; -2**63, 2**63 - 1; 0, 2**64 - 1; 0, 2**64
+            -2**63 - 1, 0; 2**64, 2**64; -10**400, 10**400""",
+        ),
+    ],
+    "there, numpy takes sequences for numbers, and then does not": [
+        ("ValueError", "TypeError", FOLDED, "lower upper", "[1]; (1,)"),
+    ],
+    "there, folding takes a call for each reflection": [
+        (
+            "RecursionError",
+            "accepted",
+            FOLDED,
+            "randomise",
+            "2**53 + 1; 2**62; 2**63 - 1; -2**63",
+        ),
+    ],
+    "arrays and sequences are counts": [
+        ("TypeError", "accepted", ALL, "randomise", "[1]; (1,); np.array(1); np.array([1])"),
+        (
+            "TypeError",
+            "accepted",
+            "Geometric",
+            "variance mse",
+            "[1]; (1,); np.array(1); np.array([1])",
+        ),
+    ],
+}
+EXCEPTIONS = (RecursionError, OverflowError, TypeError, ValueError, Warning)
+GIVEN = [
+    *itertools.product(BASE, ["epsilon", "sensitivity", "randomise"]),
+    *itertools.product([TRUNCATED, FOLDED], ["lower", "upper", "bounds"]),
+    ("Geometric", "variance"),
+    ("Geometric", "mse"),
+]
+
+
+def texts(block: str) -> list[str]:
+    return [text.strip() for line in block.strip().splitlines() for text in line.split(";")]
+
+
+def outcome(module: ModuleType, name: str, what: str, text: str) -> str:
+    """Return what comes of a class if this is given for a parameter, or for a method."""
+    value, base, kind = eval(text, SCOPE), BASE[name], getattr(module, name)
+    try:
+        if what == "bounds":
+            kind(epsilon=1.0, lower=value[0], upper=value[1])
+        elif what in {"epsilon", "sensitivity", "lower", "upper"}:
+            kind(**base | {what: value})
+        else:
+            getattr(kind(**base), what)(value)
+    except EXCEPTIONS as error:
+        return next(kind.__name__ for kind in EXCEPTIONS if isinstance(error, kind))
+    return "accepted"
+
+
+@pytest.mark.parametrize(("name", "what"), GIVEN)
+def test_the_same_arguments_are_accepted_but_for_these_differences(name: str, what: str) -> None:
+    differing = {}
+    for text in texts(PAIRS if what == "bounds" else VALUES):
+        there, here = outcome(rival, name, what, text), outcome(ours, name, what, text)
+        if there != here:
+            differing[text] = there, here
+    assert differing == {
+        text: (there, here)
+        for entries in DIFFERENCES.values()
+        for there, here, names, given, block in entries
+        if name in names.split() and what in given.split()
+        for text in texts(block)
+    }
+
+
+@each_bounded
+@pytest.mark.parametrize("bounds", [(INF, INF), (-INF, -INF)])
+def test_a_bound_at_the_wrong_end_of_infinity_is_refused(
+    name: str, bounds: tuple[float, float]
+) -> None:
+    with pytest.raises(ValueError, match=rf"lower = {bounds[0]}, upper = {bounds[1]} "):
+        make(name, lower=bounds[0], upper=bounds[1])
+
+
+@each_class
+@pytest.mark.parametrize("seed", [0, 1, 42, np.random.RandomState(1), "1", 1.0], ids=repr)
+def test_a_seed_is_refused_by_name_with_the_reason(name: str, seed: Any) -> None:
+    with pytest.raises(ValueError, match=r"random_state = .*, since whoever knows it could take"):
+        make(name, random_state=seed)
+    assert make(name, random_state=None).random_state is None
+
+
+@each_class
+def test_refusals_name_the_parameter(name: str) -> None:
+    wrong: dict[str, list[Any]] = {
+        "epsilon": ["1", None, True, -1, 0, math.nan],
+        "sensitivity": ["1", None, True, 1.0, -1],
+        "lower": ["1", None, True, 0.3],
+        "upper": ["1", None, True, 0.3],
+    }
+    for parameter in {"sensitivity", *BASE[name]}:
+        for value in wrong[parameter]:
+            text = re.escape(f"{parameter} = {value!r}")
+            with pytest.raises((TypeError, ValueError), match=text):
+                make(name, **{parameter: value})
+    with pytest.raises(TypeError, match="counts"):
+        make(name).randomise(1.0)
+
+
+@each_module
+@each_class
+def test_parameters_are_given_by_keyword(module: ModuleType, name: str) -> None:
+    with pytest.raises(TypeError):
+        getattr(module, name)(*BASE[name].values())
+    for missing in BASE[name]:
+        with pytest.raises(TypeError, match=missing):
+            getattr(module, name)(**{k: v for k, v in BASE[name].items() if k != missing})
+    with pytest.raises(TypeError, match="delta"):
+        getattr(module, name)(**BASE[name], delta=0.0)
+
+
+@each_class
+@pytest.mark.parametrize(
+    "value", [np.timedelta64(1), np.datetime64(1, "s"), {1}, {1: 2}, "1", b"1"]
+)
+def test_other_things_are_neither_parameters_nor_counts(name: str, value: Any) -> None:
+    for parameter in {"sensitivity", *BASE[name]}:
+        with pytest.raises(TypeError, match=f"{parameter} = "):
+            make(name, **{parameter: value})
+    for method in ("randomise", "bias", "variance", "mse"):
+        with pytest.raises(TypeError, match="counts"):
+            getattr(make(name), method)(value)
+
+
+def test_scales_that_are_too_large_are_refused_with_the_limit() -> None:
+    with pytest.raises(ValueError, match=r"scale = .* of at most 2\^56"):
+        make(FOLDED, epsilon=2.0**-57)
+    assert make(FOLDED, epsilon=2.0**-56).randomise(3) in range(11)
+    with pytest.raises(ValueError, match=r"scale = .* too large"):
+        make(TRUNCATED, epsilon=1e-300)
+    with pytest.raises(ValueError, match=r"scale = .* too large"):
+        make("Geometric", epsilon=1e-300).randomise(3)
+
+
+# Without noise, values are folded and truncated as diffprivlib does
+
+NOISELESS: list[dict[str, Any]] = [{"epsilon": INF}, {"epsilon": 0.1, "sensitivity": 0}]
+WINDOW = np.arange(-40, 41)
+each_noiseless = pytest.mark.parametrize("noiseless", NOISELESS, ids=str)
+
+
+def bound_pairs(grid: list[float]) -> list[tuple[float, float]]:
+    """Return all bounds of this grid, and infinite ones; between them there is an integer."""
+    pairs = itertools.product([-INF, *grid], [*grid, INF])
+    return [(lower, upper) for lower, upper in pairs if lower < upper]
+
+
+def exact_grid(step: float, first: int, last: int) -> list[float]:
+    whole = [first + k * step for k in range(round((last - first) / step) + 1)]
+    return [int(bound) if bound == int(bound) else bound for bound in whole]
+
+
+@functools.cache
+def rivals(name: str, lower: float, upper: float, values: tuple[int, ...]) -> list[int]:
+    """Return where diffprivlib moves these values."""
+    mechanism = getattr(rival, name)(epsilon=INF, lower=lower, upper=upper)
+    move = mechanism._fold if name == FOLDED else mechanism._truncate
+    return [int(np.round(move(value))) for value in values]
+
+
+@each_noiseless
+@each_dtype
+@each_bounded
+def test_arrays_without_noise(name: str, dtype: str, noiseless: dict[str, Any]) -> None:
+    limits = np.iinfo(dtype)
+    signed = limits.min < 0
+    values = (WINDOW if signed else WINDOW + 40).astype(dtype)
+    first, last = (-4, 4) if signed else (0, 8)
+    for lower, upper in bound_pairs(exact_grid(0.5 if name == FOLDED else 1, first, last)):
+        mechanism = make(name, **noiseless, lower=lower, upper=upper)
+        # An infinite bound is the limit of the dtype.
+        least = 0 if lower == -INF and not signed else lower
+        if least == upper:
+            continue
+        expected = rivals(name, least, upper, tuple(values.tolist()))
+        assert mechanism.randomise(values).tolist() == expected, (lower, upper)
+
+
+@each_noiseless
+@each_bounded
+def test_scalars_without_noise(name: str, noiseless: dict[str, Any]) -> None:
+    for lower, upper in bound_pairs(exact_grid(0.5 if name == FOLDED else 1, -3, 3)):
+        mechanism = make(name, **noiseless, lower=lower, upper=upper)
+        expected = rivals(name, lower, upper, tuple(WINDOW.tolist()))
+        assert [mechanism.randomise(x) for x in WINDOW.tolist()] == expected
+        assert [mechanism.randomise(x) for x in WINDOW] == expected
+
+
+@each_noiseless
+def test_counts_without_bounds_and_noise(noiseless: dict[str, Any]) -> None:
+    for name in BASE:
+        bounds = {} if name == "Geometric" else {"lower": -INF, "upper": INF}
+        mechanism = getattr(ours, name)(**noiseless, **bounds)
+        there = getattr(rival, name)(**noiseless, **bounds)
+        for dtype in DTYPES:
+            limits = np.iinfo(dtype)
+            values = np.array([limits.min, limits.min + 1, 7, limits.max - 1, limits.max], dtype)
+            assert mechanism.randomise(values).tolist() == values.tolist()
+        for x in (-(2**63), -5, 0, 2**63 - 1):
+            assert mechanism.randomise(x) == x
+        assert [there.randomise(x) for x in (-5, 0, 5)] == [-5, 0, 5]
+
+
+@each_noiseless
+def test_diffprivlib_adds_no_noise_either(noiseless: dict[str, Any]) -> None:
+    for name, upper in ((TRUNCATED, 4), (FOLDED, 4), (FOLDED, 4.5)):
+        bounds = {"lower": -2, "upper": upper}
+        here, there = (getattr(m, name)(**noiseless, **bounds) for m in (ours, rival))
+        for x in range(-20, 21):
+            assert here.randomise(x) == there.randomise(x)
+
+
+@each_bounded
+def test_a_single_output_is_always_that(name: str) -> None:
+    for bound, noise in itertools.product((-3, 0, 7), ({"epsilon": INF}, {"epsilon": 0.01})):
+        mechanism = make(name, **noise, lower=bound, upper=bound)
+        assert (mechanism.randomise(WINDOW) == bound).all()
+        assert mechanism.randomise(100) == bound
+    for lower, upper in ((2.5, 3), (3, 3.5), (2.5, 3.5)):
+        assert (make(FOLDED, epsilon=0.01, lower=lower, upper=upper).randomise(WINDOW) == 3).all()
+
+
+def fold(x: int, lower: Fraction, upper: Fraction) -> int:
+    """Return the value to which reflections at the bounds bring x, in one step."""
+    place = (x - lower) % (2 * (upper - lower))
+    folded = lower + min(place, 2 * (upper - lower) - place)
+    assert folded.denominator == 1
+    return int(folded)
+
+
+@settings(deadline=None)
+@given(st.integers(-4000, 4000), st.integers(2, 1000), st.data())
+def test_folding_is_diffprivlibs(twice: int, width: int, data: st.DataObject) -> None:
+    lower, upper = twice / 2, (twice + width) / 2
+    x = data.draw(st.integers((twice - 50 * width) // 2, (twice + 50 * width) // 2))
+    expected = rivals(FOLDED, lower, upper, (x,))
+    assert [fold(x, Fraction(lower), Fraction(upper))] == expected
+    assert [make(FOLDED, epsilon=INF, lower=lower, upper=upper).randomise(x)] == expected
+
+
+@settings(deadline=None)
+@given(st.data(), st.sampled_from(DTYPES), st.booleans(), st.booleans())
+def test_folding_at_any_distance(
+    data: st.DataObject, dtype: str, half_below: bool, half_above: bool
+) -> None:
+    limits = np.iinfo(dtype)
+    least, greatest, x = (
+        data.draw(st.integers(int(limits.min), int(limits.max))) for _ in range(3)
+    )
+    least, greatest = sorted((least, greatest))
+    greatest = min(greatest, least + 2**63 - 2)
+    lower = max(least - Fraction(half_below, 2), Fraction(-(2**63)))
+    upper = greatest + Fraction(half_above, 2)
+    mechanism = make(FOLDED, epsilon=INF, lower=lower, upper=upper)
+    expected = fold(x, lower, upper) if lower < upper else least
+    assert mechanism.randomise(np.array([x] * 3, dtype)).tolist() == [expected] * 3
+    assert mechanism.randomise(np.dtype(dtype).type(x)) == expected
+
+
+# Laws
+
+
+def fold_all(places: Array, lower: float, upper: float) -> Array:
+    low, high = round(2 * lower), round(2 * upper)
+    steps = (2 * places - low) % (2 * (high - low))
+    folded: Array = (low + np.minimum(steps, 2 * (high - low) - steps)) // 2
+    return folded
+
+
+def collected(places: Array, masses: NDArray[np.float64]) -> Law:
+    outputs, index = np.unique(places, return_inverse=True)
+    return outputs, np.bincount(index.ravel(), weights=masses)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Draws of one count and their law."""
+
+    name: str
+    count: int
+    epsilon: float
+    lower: float = -INF
+    upper: float = INF
+    sensitivity: int = 1
+    dtype: str = "int64"
+
+    def __str__(self) -> str:
+        bounds = "" if self.name == "Geometric" else f" in {self.lower}..{self.upper}"
+        return f"{self.name} {self.dtype} {self.count} by {self.epsilon}/{self.sensitivity}{bounds}"
+
+    def mechanism(self) -> Any:
+        bounds = {} if self.name == "Geometric" else {"lower": self.lower, "upper": self.upper}
+        return getattr(ours, self.name)(
+            epsilon=self.epsilon, sensitivity=self.sensitivity, **bounds
+        )
+
+    def draw(self, draws: int = DRAWS) -> Array:
+        outputs: Array = self.mechanism().randomise(np.full(draws, self.count, self.dtype))
+        assert outputs.dtype == self.dtype
+        return outputs
+
+    def law(self) -> Law:
+        rate = self.epsilon / self.sensitivity
+        zero = -math.expm1(-rate) / (1 + math.exp(-rate))
+        if self.name == FOLDED and math.isfinite(self.lower + self.upper):
+            # Each remainder modulo twice the width has the mass of a geometric series.
+            turn = round(2 * (self.upper - self.lower))
+            noise = np.arange(turn)
+            mass = np.exp(-rate * noise) + np.exp(-rate * (turn - noise))
+            mass *= zero / -math.expm1(-rate * turn)
+            return collected(fold_all(self.count + noise, self.lower, self.upper), mass)
+        # What is left out has a mass below 1e-25.
+        last = math.ceil(60 / rate)
+        noise = np.arange(-last, last + 1)
+        mass = zero * np.exp(-rate * np.abs(noise))
+        info = np.iinfo(self.dtype)
+        if self.name == FOLDED:
+            # Folding at the other end of int64 is as rare as can be.
+            low = -(2**40) if self.lower == -INF else self.lower
+            high = 2**40 if self.upper == INF else self.upper
+            return collected(fold_all(self.count + noise, low, high), mass)
+        least, greatest = max(self.lower, info.min), min(self.upper, info.max)
+        start = min(max(self.count, least), greatest)
+        return collected((start + noise).clip(least, greatest), mass)
+
+    def refuses(self, outputs: Array) -> bool:
+        """Return whether a chi-square test at level ALPHA refuses that outputs have the law."""
+        places, masses = self.law()
+        index = np.searchsorted(places, outputs).clip(0, places.size - 1)
+        if (places[index] != outputs).any():
+            return True
+        observed = np.bincount(index, minlength=places.size)
+        expected = masses * outputs.size
+        assert math.isclose(expected.sum(), outputs.size, rel_tol=1e-9)
+        merged = [[0.0, 0.0]]
+        for e, o in zip(expected.tolist(), observed.tolist(), strict=True):
+            if merged[-1][0] >= LEAST_EXPECTED:
+                merged.append([0.0, 0.0])
+            merged[-1] = [merged[-1][0] + e, merged[-1][1] + o]
+        if merged[-1][0] < LEAST_EXPECTED and len(merged) > 1:
+            e, o = merged.pop()
+            merged[-1] = [merged[-1][0] + e, merged[-1][1] + o]
+        assert len(merged) > 1
+        statistic = math.fsum((o - e) ** 2 / e for e, o in merged)
+        return bool(statistic > stats.chi2.isf(ALPHA, len(merged) - 1))
+
+
+SETTINGS = [
+    *(Setting("Geometric", 5, epsilon) for epsilon in (0.03, 0.5, 1.0, 3.0)),
+    Setting("Geometric", -7, 1.0, sensitivity=5),
+    Setting("Geometric", 120, 0.1, dtype="int8"),
+    Setting("Geometric", 3, 0.1, dtype="uint16"),
+    *(
+        Setting(name, count, epsilon, 0, 10)
+        for name in (TRUNCATED, FOLDED)
+        for count, epsilon in [(0, 0.3), (4, 0.03), (10, 2.0), (-3, 0.3), (25, 0.5)]
+    ),
+    *(
+        Setting(FOLDED, count, 0.25, lower, upper)
+        for count in (2, -8)
+        for lower, upper in [(-0.5, 7), (-1, 7.5), (-0.5, 7.5), (0.5, 2)]
+    ),
+    *(Setting(name, 3, 0.2, 0, 40, dtype="uint8") for name in (TRUNCATED, FOLDED)),
+    *(Setting(name, 3, 1.0, 0, 40, sensitivity=7) for name in (TRUNCATED, FOLDED)),
+    *(Setting(name, 2, 0.3, 0, INF) for name in (TRUNCATED, FOLDED)),
+    *(Setting(name, 9, 0.3, -INF, 8) for name in (TRUNCATED, FOLDED)),
+    *(Setting(name, -30, 0.3) for name in (TRUNCATED, FOLDED)),
+    Setting(FOLDED, 1, 0.3, 0.5, INF),
+]
+each_setting = pytest.mark.parametrize("setting", SETTINGS, ids=str)
+
+
+@each_setting
+def test_arrays_have_the_law(setting: Setting) -> None:
+    assert not setting.refuses(setting.draw())
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        Setting("Geometric", 5, 0.3),
+        Setting(TRUNCATED, 4, 0.1, 0, 10),
+        Setting(FOLDED, -3, 0.3, 0, 9.5),
+    ],
+    ids=str,
+)
+def test_scalars_have_the_law(setting: Setting) -> None:
+    mechanism = setting.mechanism()
+    outputs = [mechanism.randomise(setting.count) for _ in range(50_000)]
+    assert not setting.refuses(np.array(outputs))
+
+
+@pytest.mark.parametrize("scale", [10**6, 10**12, 2**56])
+@pytest.mark.parametrize("bounds", [(0, 100), (-0.5, 100), (-7.5, 3.5)])
+def test_folding_works_at_large_scales(scale: int, bounds: tuple[float, float]) -> None:
+    setting = Setting(FOLDED, 40, 1.0, *bounds, sensitivity=scale)
+    assert not setting.refuses(setting.draw())
+    assert bounds[0] <= setting.mechanism().randomise(40) <= bounds[1]
+
+
+def test_folding_at_large_scales_is_too_deep_for_diffprivlib() -> None:
+    mechanism = rival.GeometricFolded(epsilon=1.0, sensitivity=10**12, lower=0, upper=100)
+    # Of noise of this scale, less than 1e-6 is within reach.
+    with pytest.raises(RecursionError):
+        mechanism.randomise(40)
+
+
+@each_bounded
+def test_uint64_bounds_above_int64(name: str) -> None:
+    least = 2**64 - 11
+    mechanism = make(name, epsilon=0.3, lower=least, upper=least + 10)
+    counts = np.full(DRAWS, least + 7, np.uint64)
+    outputs = (mechanism.randomise(counts) - np.uint64(least)).astype(np.int64)
+    assert not Setting(name, 7, 0.3, 0, 10).refuses(outputs)
+    assert mechanism.randomise(least + 7) in range(least, least + 11)
+    assert mechanism.randomise(np.uint64(2**64 - 1)) in range(least, least + 11)
+
+
+# The same test refuses what is wrong.
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        (Setting("Geometric", 0, 0.3), Setting("Geometric", 0, 0.285)),
+        (Setting("Geometric", 0, 0.3), Setting("Geometric", 1, 0.3)),
+        (Setting(TRUNCATED, 0, 0.3, 0, 10), Setting(FOLDED, 0, 0.3, 0, 10)),
+        (Setting(FOLDED, 0, 0.3, 0, 10), Setting(FOLDED, 0, 0.3, -0.5, 10)),
+        (Setting(FOLDED, 0, 0.3, 0, 10), Setting(FOLDED, 0, 0.3, 0, 10.5)),
+        (Setting(FOLDED, -3, 0.3, 0, 10), Setting(FOLDED, 0, 0.3, 0, 10)),
+    ],
+    ids=str,
+)
+def test_wrong_laws_are_refused(right: Setting, wrong: Setting) -> None:
+    assert right.refuses(wrong.draw())
+
+
+# Bias, variance and mean squared error
+
+# Which a standard normal variable exceeds in size with probability ALPHA.
+LIMIT = float(stats.norm.isf(ALPHA / 2))
+MOMENTS_DRAWS = 10**6
+MOMENTS_SETTINGS = [
+    Setting("Geometric", 5, 0.05),
+    Setting("Geometric", -5, 2.0, sensitivity=3),
+    *(
+        Setting(name, count, 0.2, *bounds)
+        for name in (TRUNCATED, FOLDED)
+        for count, bounds in [
+            (3, (0, 10)),
+            (-4, (0, 10)),
+            (37, (0, 10)),
+            (1, (0, INF)),
+            (-2, (0, INF)),
+            (9, (-INF, 7)),
+            (8, (-INF, INF)),
+        ]
+    ),
+    Setting(FOLDED, 1, 0.2, -0.5, 10),
+    Setting(FOLDED, -7, 0.2, 0.5, 9.5),
+    Setting(FOLDED, 2, 0.2, 0.5, INF),
+    Setting(FOLDED, 40, 1.0, -0.5, 100, sensitivity=10**12),
+]
+each_moments_setting = pytest.mark.parametrize("setting", MOMENTS_SETTINGS, ids=str)
+
+
+@each_moments_setting
+def test_moments_are_those_of_the_law(setting: Setting) -> None:
+    mechanism = setting.mechanism()
+    places, masses = setting.law()
+    errors = (places - setting.count).astype(float)
+    bias, mse = (math.fsum((errors**i * masses).tolist()) for i in (1, 2))
+    assert mechanism.bias(setting.count) == pytest.approx(bias, rel=1e-9, abs=1e-9)
+    assert mechanism.mse(setting.count) == pytest.approx(mse, rel=1e-9)
+    assert mechanism.variance(setting.count) == pytest.approx(mse - bias**2, rel=1e-9)
+
+
+@each_moments_setting
+def test_moments_are_those_of_draws(setting: Setting) -> None:
+    # By the central limit theorem: for the law of a square with the greatest skewness here, that
+    # of Laplace noise, which is 6.6, the probability at this limit is 1.2 ALPHA.
+    mechanism = setting.mechanism()
+    bias, variance = mechanism.bias(setting.count), mechanism.variance(setting.count)
+    places, masses = setting.law()
+    draws = setting.draw(MOMENTS_DRAWS)
+    for power, centre, mean in [
+        (1, setting.count, bias),
+        (2, setting.count + bias, variance),
+        (2, setting.count, mechanism.mse(setting.count)),
+    ]:
+        spread = float(((places - centre) ** (2 * power) * masses).sum()) - mean**2
+        error = float(((draws - centre) ** power).mean()) - mean
+        assert abs(error) <= LIMIT * math.sqrt(spread / MOMENTS_DRAWS)
+
+
+@each_moments_setting
+def test_moments_of_arrays_are_those_of_scalars(setting: Setting) -> None:
+    mechanism = setting.mechanism()
+    counts = [-100, -7, -1, 0, 0, 3, 8, 10, 11, 3, 50, 1000]
+    for method in (mechanism.bias, mechanism.variance, mechanism.mse):
+        single = [method(count) for count in counts]
+        assert {type(moment) for moment in single} == {float}
+        assert method(counts).tolist() == single
+        for dtype in ("int16", "int64", ">i4"):
+            array = np.array(counts, dtype)
+            moments = method(array.reshape(3, 4))
+            assert moments.dtype == np.float64
+            assert moments.shape == (3, 4)
+            assert moments.ravel().tolist() == single
+            assert method(array[::-2]).tolist() == single[::-2]
+        assert [method(np.int16(count)) for count in counts] == single
+        assert float(method(np.array(3))) == method(3)
+        assert method(np.zeros((0, 2), np.int8)).shape == (0, 2)
+        assert method([]).shape == (0,)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.1, 0.5, 1.0, 3.0, 10.0, 50.0])
+@pytest.mark.parametrize("sensitivity", [1, 3])
+def test_the_geometric_moments_are_diffprivlibs(epsilon: float, sensitivity: int) -> None:
+    here, there = (m.Geometric(epsilon=epsilon, sensitivity=sensitivity) for m in (ours, rival))
+    for x in (-5, 0, 10**6):
+        assert here.bias(x) == there.bias(x) == 0
+        assert here.variance(x) == pytest.approx(float(there.variance(x)), rel=1e-12)
+        assert here.mse(x) == pytest.approx(float(there.mse(x)), rel=1e-12)
+    free = ours.GeometricTruncated(epsilon=epsilon, sensitivity=sensitivity, lower=-INF, upper=INF)
+    assert (free.bias(3), free.variance(3)) == (here.bias(3), here.variance(3))
+
+
+@each_bounded
+@pytest.mark.parametrize("method", ["bias", "variance", "mse"])
+def test_diffprivlib_does_not_know_the_other_moments(name: str, method: str) -> None:
+    with pytest.raises(NotImplementedError):
+        getattr(getattr(rival, name)(**BASE[name]), method)(3)
+
+
+@each_noiseless
+@each_bounded
+def test_without_noise_the_bias_is_the_way_to_the_range(
+    name: str, noiseless: dict[str, Any]
+) -> None:
+    mechanism = make(name, **noiseless)
+    for x in range(-30, 50):
+        assert mechanism.bias(x) == mechanism.randomise(x) - x
+        assert mechanism.variance(x) == 0
+        assert mechanism.mse(x) == (mechanism.randomise(x) - x) ** 2
+
+
+@each_bounded
+def test_moments_at_the_end_of_uint64(name: str) -> None:
+    near = make(name, epsilon=0.3, lower=0, upper=10)
+    far = make(name, epsilon=0.3, lower=2**64 - 11, upper=2**64 - 1)
+    for x in range(-15, 10):
+        assert far.bias(2**64 - 11 + x) == near.bias(x)
+        assert far.variance(2**64 - 11 + x) == near.variance(x)
+    counts = np.array([2**64 - 11, 2**64 - 1, 2**63], np.uint64)
+    assert far.bias(counts)[:2].tolist() == [near.bias(0), near.bias(10)]
+
+
+# Arrays and scalars
+
+MECHANISMS = [
+    make("Geometric", epsilon=0.2),
+    make("Geometric", epsilon=INF),
+    make(TRUNCATED, epsilon=0.2, upper=100),
+    make(TRUNCATED, lower=-INF, upper=INF),
+    make(FOLDED, epsilon=0.2, upper=100),
+    make(FOLDED, epsilon=0.2, lower=-0.5, upper=99.5),
+    make(FOLDED, lower=0.5, upper=INF),
+    make(FOLDED, lower=-INF, upper=INF),
+    make(FOLDED, epsilon=INF),
+]
+each_mechanism = pytest.mark.parametrize("mechanism", MECHANISMS, ids=str)
+
+
+@each_dtype
+@each_mechanism
+def test_arrays_of_every_dtype_and_shape(mechanism: Any, dtype: str) -> None:
+    for shape in SHAPES:
+        counts = np.full(shape, 50, dtype)
+        kept = counts.copy()
+        for array in (counts, counts.T, counts.astype(counts.dtype.newbyteorder("S"))):
+            array.flags.writeable = False
+            outputs = mechanism.randomise(array)
+            assert type(outputs) is np.ndarray
+            assert outputs.dtype == array.dtype
+            assert outputs.shape == array.shape
+            assert not np.may_share_memory(outputs, array)
+            np.testing.assert_array_equal(array, kept.reshape(array.shape))
+
+
+@each_dtype
+@each_bounded
+def test_foreign_byte_order_and_strides(name: str, dtype: str) -> None:
+    mechanism = make(name, epsilon=INF, lower=3, upper=90)
+    counts = np.arange(120).astype(dtype).reshape(10, 12)
+    expected = mechanism.randomise(counts)
+    swapped = counts.astype(counts.dtype.newbyteorder("S"))
+    np.testing.assert_array_equal(mechanism.randomise(swapped), expected)
+    np.testing.assert_array_equal(mechanism.randomise(counts[::-2, 1::3]), expected[::-2, 1::3])
+    np.testing.assert_array_equal(mechanism.randomise(swapped.T), expected.T)
+    np.testing.assert_array_equal(mechanism.randomise(np.asfortranarray(counts)), expected)
+
+
+@each_mechanism
+def test_scalars_become_ints(mechanism: Any) -> None:
+    assert type(mechanism.randomise(5)) is int
+    for dtype in DTYPES:
+        assert type(mechanism.randomise(np.dtype(dtype).type(5))) is int
+    for dtype in DTYPES:
+        assert mechanism.randomise(np.array(5, dtype)).shape == ()
+
+
+@each_mechanism
+def test_sequences_become_arrays_of_int64(mechanism: Any) -> None:
+    for counts in ([50, 60], (50, 60), [[50], [60]], [np.uint8(50), 60], range(50, 60), []):
+        outputs = mechanism.randomise(counts)
+        assert outputs.dtype == np.int64
+        assert outputs.shape == np.shape(counts)
+
+
+@each_mechanism
+def test_what_are_no_counts_is_refused(mechanism: Any) -> None:
+    masked = np.ma.masked_array([1, 2], [True, False])
+    for counts in (
+        masked,
+        [masked, masked],
+        np.array([1.0]),
+        np.array([True]),
+        np.array([1], object),
+        np.array(["1"]),
+        np.array([1], "m8[s]"),
+        [1.0],
+        [True],
+        [None],
+        1.0,
+        np.float64(1),
+    ):
+        for method in ("randomise", "bias", "variance", "mse"):
+            with pytest.raises(TypeError, match=r"counts|masked"):
+                getattr(mechanism, method)(counts)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "dtype"),
+    [
+        ((0, 300), "uint8"),
+        ((0, 128), "int8"),
+        ((-1, 5), "uint8"),
+        ((-1, 5), "uint64"),
+        ((-129, 0), "int8"),
+        ((0, 2**16), "uint16"),
+        ((0, 2**31), "int32"),
+        ((2**63, 2**63 + 5), "int64"),
+    ],
+)
+@each_bounded
+def test_bounds_beyond_the_dtype_are_refused(
+    name: str, bounds: tuple[int, int], dtype: str
+) -> None:
+    mechanism = make(name, lower=bounds[0], upper=bounds[1])
+    for shape in ((), (3,), (0,)):
+        with pytest.raises(OverflowError, match="(lower|upper) = "):
+            mechanism.randomise(np.ones(shape, dtype))
+
+
+@pytest.mark.parametrize(
+    ("bounds", "dtype"),
+    [
+        ((-INF, -5), "uint8"),
+        ((-INF, -129), "int8"),
+        ((300, INF), "uint8"),
+        ((10**6, INF), "int8"),
+        ((2**31, INF), "int32"),
+    ],
+)
+@each_bounded
+def test_one_bound_beyond_the_dtype_is_refused(
+    name: str, bounds: tuple[float, float], dtype: str
+) -> None:
+    mechanism = make(name, lower=bounds[0], upper=bounds[1])
+    with pytest.raises(OverflowError):
+        mechanism.randomise(np.ones(3, dtype))
+
+
+def test_half_integer_bounds_at_the_limits_of_the_dtype_are_accepted() -> None:
+    mechanism = make(FOLDED, lower=-0.5, upper=255.5)
+    assert mechanism.randomise(np.zeros(100, np.uint8)).max() <= 255
+    with pytest.raises(OverflowError, match="(lower|upper) = "):
+        make(FOLDED, lower=-0.5, upper=256).randomise(np.zeros(3, np.uint8))
+    with pytest.raises(OverflowError, match="(lower|upper) = "):
+        make(FOLDED, lower=-1, upper=255).randomise(np.zeros(3, np.uint8))
+
+
+@each_bounded
+def test_the_widest_bounds(name: str) -> None:
+    for lower, upper in ((0, 2**63 - 1), (-(2**63), -1), (2**63, 2**64 - 1), (2**62, INF)):
+        mechanism = make(name, lower=lower, upper=upper)
+        for x in (lower, min(upper, 2**63 - 1 if upper == INF else upper)):
+            assert lower <= mechanism.randomise(x) <= upper
+
+
+@each_bounded
+def test_only_uint64_holds_a_lower_bound_above_int64(name: str) -> None:
+    mechanism = make(name, lower=2**63, upper=INF)
+    counts = np.array([0, 2**63, 2**63 + 50], np.uint64)
+    assert (mechanism.randomise(counts) >= 2**63).all()
+    with pytest.raises(OverflowError):
+        mechanism.randomise(np.array([0]))
+
+
+def test_ints_are_taken_as_uint64_where_a_bound_needs_it() -> None:
+    mechanism = make(TRUNCATED, lower=0, upper=2**64 - 1)
+    assert mechanism.randomise(2**64 - 1) > 2**63
+    with pytest.raises(OverflowError, match="beyond uint64"):
+        mechanism.randomise(-1)
+    with pytest.raises(OverflowError, match="beyond uint64"):
+        mechanism.randomise(2**64)
+    with pytest.raises(OverflowError, match="(lower|upper) = "):
+        mechanism.randomise(np.zeros(3, np.int64))
+
+
+def test_a_uint64_is_taken_as_one() -> None:
+    greatest = np.uint64(2**64 - 1)
+    for name in BASE:
+        assert make(name).randomise(greatest) in range(11) or name == "Geometric"
+    assert 2**63 < make("Geometric").randomise(greatest) < 2**64
+    assert make(FOLDED, epsilon=INF).randomise(greatest) == fold(
+        2**64 - 1, Fraction(0), Fraction(10)
+    )
+    assert make(TRUNCATED, epsilon=INF, upper=INF).randomise(greatest) == greatest
+
+
+def test_an_infinite_bound_is_the_limit_of_each_dtype() -> None:
+    for name in (TRUNCATED, FOLDED):
+        mechanism = make(name, epsilon=0.01, lower=0, upper=INF)
+        for dtype in DTYPES:
+            outputs = mechanism.randomise(np.full(5000, 100, dtype))
+            assert 0 <= outputs.min() < outputs.max()
+            assert outputs.max() <= 127 if dtype == "int8" else outputs.max() > 127
+
+
+# Noise is fresh
+
+# Noise of 57 bits: two equal numbers have been made from the same randomness. Among the few
+# thousand here there are two with a chance below 1e-10.
+FAINT = 2.0**-56
+WIDE: list[Any] = [
+    make("Geometric", epsilon=FAINT),
+    make(TRUNCATED, epsilon=FAINT, lower=-(2**62), upper=2**62 - 1),
+    make(FOLDED, epsilon=FAINT, lower=-(2**62), upper=2**62 - 1),
+    make(FOLDED, epsilon=FAINT, lower=-(2**62) - 0.0, upper=INF),
+]
+NOISES = 70
+each_wide = pytest.mark.parametrize("mechanism", WIDE, ids=str)
+
+
+def draw(mechanism: Any) -> list[int]:
+    zeros = np.zeros(32, np.int64)
+    whole = mechanism.randomise(zeros).tolist()
+    strided = mechanism.randomise(np.zeros(64, np.int64)[::2]).tolist()
+    return [*whole, *strided, *(mechanism.randomise(0) for _ in range(6))]
+
+
+def check_all_distinct(noises: list[int], draws: int) -> None:
+    assert len(noises) == NOISES * draws
+    # Noise of the same randomness may have the other sign.
+    assert len({abs(noise) for noise in noises}) == len(noises)
+
+
+def forked(work: Callable[[], list[int]]) -> list[int]:
+    """Return the result of work in a forked process, which is given a minute."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            signal.alarm(60)
+            with os.fdopen(writing, "wb") as pipe:
+                pickle.dump(work(), pipe)
+            status = 0
+        finally:
+            os._exit(status)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        result = pipe.read()
+    _, status = os.waitpid(child, 0)
+    assert status == 0
+    noises: list[int] = pickle.loads(result)
+    return noises
+
+
+@each_wide
+def test_calls_and_copies_are_fresh(mechanism: Any) -> None:
+    copies = [
+        mechanism,
+        mechanism,
+        mechanism.copy(),
+        copy.copy(mechanism),
+        copy.deepcopy(mechanism),
+        *(pickle.loads(pickle.dumps(mechanism)) for _ in range(3)),
+    ]
+    noises = [noise for one in copies for noise in draw(one)]
+    check_all_distinct(noises, len(copies))
+
+
+@needs_fork
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+@each_wide
+def test_forks_are_fresh(mechanism: Any) -> None:
+    noises = []
+    for _ in range(3):
+        noises += [*draw(mechanism), *forked(lambda: draw(mechanism))]
+    check_all_distinct(noises, 6)
+
+
+# Parameters
+
+ROUND_TRIPS = [
+    *MECHANISMS,
+    *WIDE,
+    make("Geometric", epsilon=Fraction(1, 3), sensitivity=10**20),
+    make(TRUNCATED, lower=2**63, upper=2**64 - 1),
+    make(FOLDED, lower=2**63, upper=2**63 + 5),
+    make(FOLDED, lower=Fraction(1, 2), upper=np.float32(7.5)),
+]
+each_round_trip = pytest.mark.parametrize("mechanism", ROUND_TRIPS, ids=str)
+
+
+@each_class
+def test_parameters_are_attributes_that_cannot_be_changed(name: str) -> None:
+    mechanism = make(name, epsilon=0.5, sensitivity=2)
+    there = getattr(rival, name)(**BASE[name] | {"epsilon": 0.5, "sensitivity": 2})
+    before = repr(mechanism)
+    for parameter in ("delta", "random_state", "sensitivity", *BASE[name]):
+        assert getattr(mechanism, parameter) == getattr(there, parameter)
+        with pytest.raises(AttributeError):
+            setattr(mechanism, parameter, 3)
+        with pytest.raises(AttributeError):
+            delattr(mechanism, parameter)
+    assert repr(mechanism) == before
+    assert mechanism.delta == 0
+
+
+def test_parameters_are_as_given() -> None:
+    mechanism = make(FOLDED, epsilon=1, sensitivity=np.int8(2), lower=0, upper=Fraction(5, 2))
+    assert type(mechanism.epsilon) is int
+    assert type(mechanism.sensitivity) is int
+    assert (type(mechanism.lower), type(mechanism.upper)) == (int, Fraction)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("Geometric", {"epsilon": 0.5}),
+        ("Geometric", {"epsilon": INF, "sensitivity": 0}),
+        (TRUNCATED, {"epsilon": 1.0, "lower": 0, "upper": 10}),
+        (TRUNCATED, {"epsilon": 1e-10, "sensitivity": 3, "lower": -INF, "upper": 7}),
+        (FOLDED, {"epsilon": 1.0, "lower": 0, "upper": 10}),
+        (FOLDED, {"epsilon": 1.5, "lower": -0.5, "upper": 10.0, "random_state": None}),
+        (FOLDED, {"epsilon": 1.5, "lower": 0.5, "upper": INF}),
+    ],
+)
+def test_the_repr_is_diffprivlibs(name: str, arguments: dict[str, Any]) -> None:
+    here, there = (repr(getattr(module, name)(**arguments)) for module in (ours, rival))
+    assert here.startswith(f"{ours.__name__}.{name}(")
+    assert here.removeprefix(ours.__name__) == there.removeprefix(
+        "diffprivlib.mechanisms.geometric"
+    )
+
+
+@each_round_trip
+def test_the_repr_evaluates_to_the_same(mechanism: Any) -> None:
+    text = repr(mechanism).removeprefix(f"{ours.__name__}.")
+    check_same(mechanism, eval(text, {**vars(ours), **SCOPE}))
+
+
+@each_round_trip
+def test_copies_and_pickles_are_the_same(mechanism: Any) -> None:
+    mechanism.randomise(3)
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        check_same(mechanism, pickle.loads(pickle.dumps(mechanism, protocol)))
+    for other in (mechanism.copy(), copy.copy(mechanism), copy.deepcopy(mechanism)):
+        assert other is not mechanism
+        check_same(mechanism, other)
+
+
+def check_same(one: Any, other: Any) -> None:
+    assert type(other) is type(one)
+    assert repr(other) == repr(one)
+    for x in (-5, 3, 2**63):
+        assert (other.bias(x), other.variance(x)) == (one.bias(x), one.variance(x))
+    assert type(other.randomise(3)) is int
+
+
+def test_a_subclass_keeps_its_name() -> None:
+    mechanism = Derived(epsilon=1.0, lower=0, upper=3)
+    assert repr(mechanism) == f"{__name__}.Derived({repr(make(FOLDED, upper=3)).split('(')[1]}"
+    assert type(mechanism.copy()) is type(pickle.loads(pickle.dumps(mechanism))) is Derived
+
+
+class Derived(ours.GeometricFolded):
+    pass
+
+
+# Usage as diffprivlib documents it, by either module
+
+
+@each_module
+def test_one_noisy_count(module: ModuleType) -> None:
+    mechanism = module.Geometric(epsilon=1, sensitivity=1)
+    noisy = mechanism.randomise(5)
+    assert type(noisy) is int
+    assert abs(noisy - 5) < 100
+
+
+@each_module
+def test_the_sensitivity_is_one_by_default(module: ModuleType) -> None:
+    for name, arguments in BASE.items():
+        mechanism = getattr(module, name)(**arguments)
+        assert mechanism.sensitivity == 1
+        assert isinstance(mechanism.randomise(1), int)
+
+
+@each_module
+@each_bounded
+def test_counts_stay_between_the_bounds(module: ModuleType, name: str) -> None:
+    mechanism = getattr(module, name)(epsilon=0.1, sensitivity=2, lower=1, upper=20)
+    noisy = [mechanism.randomise(x) for x in range(1, 21) for _ in range(10)]
+    assert set(noisy) <= set(range(1, 21))
+    assert len(set(noisy)) > 5
+
+
+@each_module
+@pytest.mark.parametrize(
+    ("lower", "upper", "outputs"),
+    [(0, 1.5, {0, 1}), (0.5, 2.5, {1, 2}), (-0.5, 1, {0, 1}), (0.5, 1, {1}), (0, 2.0, {0, 1, 2})],
+)
+def test_half_integer_bounds(
+    module: ModuleType, lower: float, upper: float, outputs: set[int]
+) -> None:
+    mechanism = module.GeometricFolded(epsilon=0.5, sensitivity=1, lower=lower, upper=upper)
+    noisy = [mechanism.randomise(1) for _ in range(200)]
+    assert {type(count) for count in noisy} == {int}
+    assert set(noisy) == outputs
+
+
+@each_module
+def test_infinite_bounds(module: ModuleType) -> None:
+    for name in (TRUNCATED, FOLDED):
+        for lower, upper in ((0, INF), (-INF, 0), (-INF, INF)):
+            mechanism = getattr(module, name)(epsilon=1, lower=lower, upper=upper)
+            assert all(lower <= mechanism.randomise(0) <= upper for _ in range(100))
+
+
+@each_module
+def test_a_histogram(module: ModuleType) -> None:
+    # As diffprivlib.tools.histogram has it.
+    mechanism = module.GeometricTruncated(
+        epsilon=1.0, sensitivity=1, lower=0, upper=sys.maxsize, random_state=None
+    )
+    histogram = np.zeros((3, 4), np.int64)
+    for place in np.ndindex(histogram.shape):
+        histogram[place] = mechanism.randomise(int(histogram[place]))
+    assert 0 <= histogram.min() <= histogram.max() < 100
+
+
+@each_module
+def test_the_size_of_a_cluster(module: ModuleType) -> None:
+    # As diffprivlib.models.KMeans has it: a count that is never 0.
+    mechanism = module.GeometricFolded(epsilon=0.1, sensitivity=1, lower=0.5, upper=float("inf"))
+    assert min(mechanism.randomise(np.int64(0)) for _ in range(400)) == 1
+
+
+@each_module
+def test_class_counts(module: ModuleType) -> None:
+    # As diffprivlib.models.GaussianNB has it.
+    total = 50
+    mechanism = module.GeometricTruncated(epsilon=1 / 3, sensitivity=1, lower=1, upper=total)
+    noisy = np.array([mechanism.randomise(int(count)) for count in (0, 20, 30)])
+    assert ((noisy >= 1) & (noisy <= total)).all()
+
+
+@each_module
+def test_a_copy_is_another_mechanism(module: ModuleType) -> None:
+    for name, arguments in BASE.items():
+        mechanism = getattr(module, name)(**arguments)
+        other = mechanism.copy()
+        assert other is not mechanism
+        assert repr(other) == repr(mechanism)
+        assert isinstance(other.randomise(3), int)
+
+
+@each_module
+def test_the_median_is_the_count(module: ModuleType) -> None:
+    # Of 4000 draws, of which half or more fall below the count with probability below 1e-60.
+    for name, arguments in BASE.items():
+        mechanism = getattr(module, name)(**arguments)
+        assert np.median([mechanism.randomise(5) for _ in range(4000)]) == 5
+
+
+@each_module
+def test_moments_of_the_geometric_mechanism(module: ModuleType) -> None:
+    mechanism = module.Geometric(epsilon=math.log(2), sensitivity=1)
+    assert mechanism.bias(3) == 0
+    assert mechanism.variance(3) == pytest.approx(4)
+    assert mechanism.mse(3) == pytest.approx(4)
