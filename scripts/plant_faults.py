@@ -171,8 +171,8 @@ FAULTS = [
     Fault(
         "OpenDP is told half of the loss",
         LAYER / "compat/opendp.py",
-        "privacy_map=mechanism.map,",
-        "privacy_map=lambda d_in: mechanism.map(d_in) / 2,",
+        "return self.mechanism.map(d_in)",
+        "return self.mechanism.map(d_in) / 2",
         "tests/compat/test_opendp.py",
     ),
     Fault(

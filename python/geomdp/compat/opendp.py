@@ -17,6 +17,7 @@ Needs ``opendp``: ``pip install geomdp[opendp]``.
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,13 @@ from geomdp import GeometricMechanism
 __all__ = ["make_geometric", "make_laplace", "register", "then_geometric", "then_laplace"]
 
 #: The dtypes of the types that OpenDP has geometric noise for.
-_DTYPES = {"i32": "int32", "i64": "int64", "u32": "uint32", "u64": "uint64", "usize": "uint64"}
+_DTYPES: dict[str, np.dtype[Any]] = {
+    "i32": np.dtype(np.int32),
+    "i64": np.dtype(np.int64),
+    "u32": np.dtype(np.uint32),
+    "u64": np.dtype(np.uint64),
+    "usize": np.dtype(np.uint64),
+}
 _FEATURE = "honest-but-curious"
 _FEATURE_LOCK = threading.Lock()
 
@@ -131,14 +138,32 @@ class _Noise:
     """What OpenDP calls with a count or a list of counts."""
 
     mechanism: GeometricMechanism
-    dtype: np.dtype[Any]
+    atom: str
     vector: bool
 
     def __call__(self, arg: Any) -> Any:
-        if self.vector:
-            counts = np.array(arg, dtype=self.dtype)
-            return self.mechanism.release(counts, out=counts)
-        return int(self.mechanism.release(self.dtype.type(arg)))
+        dtype = _DTYPES[self.atom]
+        if not self.vector:
+            return int(self.mechanism.release(dtype.type(arg)))
+        counts = np.array(arg, dtype=dtype)
+        noisy = self.mechanism.release(counts, out=counts)
+        # In arrays, OpenDP 0.14 takes usize for u64.
+        return noisy.tolist() if self.atom == "usize" else noisy
+
+
+@dataclass(frozen=True, slots=True)
+class _Loss:
+    """What OpenDP calls with a distance: an int, or a float, which `make_laplace` has as well."""
+
+    mechanism: GeometricMechanism
+
+    def __call__(self, d_in: int | float) -> float:
+        if isinstance(d_in, int):
+            return self.mechanism.map(d_in)
+        # The loss at distance n / m is that at distance n with m times the scale.
+        numerator, denominator = d_in.as_integer_ratio()
+        wider = GeometricMechanism.from_scale(Fraction(self.mechanism.scale) * denominator)
+        return wider.map(numerator)
 
 
 def _with_our_noise(
@@ -152,16 +177,15 @@ def _with_our_noise(
             f"input_domain = {theirs.input_domain} is not accepted: give one of integers "
             "(for floats, OpenDP's own make_laplace)"
         )
-    dtype = np.dtype(_DTYPES[atom])
     mechanism = GeometricMechanism.from_scale(float(scale), bounds)
     # Refuses here what could not be released later.
-    mechanism.certificate(dtype)
+    mechanism.certificate(_DTYPES[atom])
     return _user_measurement(
         theirs.input_domain,
         theirs.input_metric,
         theirs.output_measure,
-        function=_Noise(mechanism, dtype, atom != carrier),
-        privacy_map=mechanism.map,
+        function=_Noise(mechanism, atom, atom != carrier),
+        privacy_map=_Loss(mechanism),
         TO=carrier,
     )
 

@@ -1,0 +1,998 @@
+"""The measurements for OpenDP, against the ones of the installed OpenDP.
+
+Each chi-square statistic is held against the value that it exceeds with probability ALPHA = 1e-6
+if the law is right. There are fewer than 20 of them, so that a right library fails in fewer than
+one in 50 000 runs of this file.
+"""
+
+import gc
+import inspect
+import math
+import os
+import re
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from ctypes import ArgumentError
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from types import ModuleType
+from typing import Any, TypeAlias
+
+import numpy as np
+import opendp.prelude as dp
+import pytest
+from numpy.typing import NDArray
+from opendp.context import constructors
+from opendp.mod import GLOBAL_FEATURES, OpenDPException, UnknownTypeException
+from scipy import stats
+
+import geomdp.compat.opendp as ours
+from geomdp import GeometricMechanism
+
+# OpenDP turns backtraces on when it is imported, which makes each of its thousands of refusals here
+# take a sixteenth of a second.
+os.environ["RUST_BACKTRACE"] = "0"
+
+Space: TypeAlias = tuple[dp.Domain, dp.Metric]
+Law: TypeAlias = NDArray[np.float64]
+
+ALPHA = 1e-6
+DRAWS = 100_000
+# Below this expectation the statistic is not yet of the chi-square law.
+LEAST_EXPECTED = 10
+REFUSALS = (
+    *(OpenDPException, UnknownTypeException, ArgumentError),
+    *(TypeError, ValueError, OverflowError, AttributeError),
+)
+CONTRIB, CURIOUS = "contrib", "honest-but-curious"
+COUNT = 123_456_789
+
+LIMITS = {
+    "i32": (-(2**31), 2**31 - 1),
+    "i64": (-(2**63), 2**63 - 1),
+    "u32": (0, 2**32 - 1),
+    "u64": (0, 2**64 - 1),
+    "usize": (0, 2**64 - 1),
+}
+DTYPES = {"i32": "int32", "i64": "int64", "u32": "uint32", "u64": "uint64", "usize": "uint64"}
+OTHER_TYPES = ["i8", "i16", "i128", "isize", "u8", "u16", "u128", "f32", "f64", "bool", "String"]
+TYPES = [*LIMITS, *OTHER_TYPES]
+INTEGER_DISTANCES = ["i32", "i64", "u32", "u64"]
+FLOATS = ["f32", "f64"]
+NAMES = ["make_geometric", "make_laplace"]
+SCALES = [
+    *(0.0, -0.0, 5e-324, 1e-310, 2.0**-1022, 1e-300, 1e-3, 0.1, 1 / 3, 0.5, 1.0, 1.5, 3.0, math.pi),
+    *(7.0, 1e6, 2.0**31, 2.0**40, 2.0**53 + 2, 2.0**60, 1e20),
+]
+
+each_type = pytest.mark.parametrize("T", LIMITS)
+each_name = pytest.mark.parametrize("name", NAMES)
+each_noise = pytest.mark.parametrize("noise", [dp.m, ours], ids=["opendp", "geomdp"])
+each_form = pytest.mark.parametrize("vector", [False, True], ids=["scalar", "vector"])
+
+
+@pytest.fixture(autouse=True)
+def only_contrib() -> Iterator[None]:
+    features, registered = set(GLOBAL_FEATURES), dict(constructors)
+    GLOBAL_FEATURES.clear()
+    dp.enable_features(CONTRIB)
+    yield
+    GLOBAL_FEATURES.clear()
+    GLOBAL_FEATURES.update(features)
+    constructors.clear()
+    constructors.update(registered)
+
+
+def space(T: str, vector: bool = False, Q: str = "i32") -> Space:
+    if vector:
+        return dp.vector_domain(dp.atom_domain(T=T)), dp.l1_distance(T=Q)
+    return dp.atom_domain(T=T), dp.absolute_distance(T=Q)
+
+
+def strings() -> Space:
+    return dp.vector_domain(dp.atom_domain(T=str)), dp.symmetric_distance()
+
+
+def integers(size: int | None = None) -> Space:
+    return dp.vector_domain(dp.atom_domain(T=int), size=size), dp.symmetric_distance()
+
+
+def outcome(call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """Return the result, or the class of the refusal."""
+    try:
+        return call(*arguments, **options)
+    except REFUSALS as refusal:
+        return type(refusal)
+
+
+def is_refused(result: Any) -> bool:
+    return isinstance(result, type) and issubclass(result, Exception)
+
+
+def both(name: str, *arguments: Any, **options: Any) -> tuple[Any, Any]:
+    """Return what OpenDP's constructor gives for these arguments, and what ours does."""
+    theirs, own = getattr(dp.m, name), getattr(ours, name)
+    return outcome(theirs, *arguments, **options), outcome(own, *arguments, **options)
+
+
+def check_same_spaces(own: dp.Measurement, theirs: dp.Measurement) -> None:
+    assert type(own) is dp.Measurement
+    assert str(own) == str(theirs)
+    for name in ("input_domain", "input_metric", "output_measure"):
+        assert getattr(own, name) == getattr(theirs, name)
+        assert str(getattr(own, name)) == str(getattr(theirs, name))
+    for name in ("input_carrier_type", "input_distance_type", "output_distance_type"):
+        assert getattr(own, name) == getattr(theirs, name)
+
+
+def rounded_up(exact: Fraction) -> float:
+    try:
+        nearest = float(exact)
+    except OverflowError:
+        return math.inf
+    return math.nextafter(nearest, math.inf) if nearest < exact else nearest
+
+
+def loss(d_in: float, scale: float) -> float:
+    if scale == 0:
+        return math.inf if d_in else 0.0
+    return rounded_up(Fraction(d_in) / Fraction(scale))
+
+
+# What is accepted, and in which spaces
+
+
+def built(constructor: Callable[..., Any], *arguments: Any, **options: Any) -> list[Any]:
+    """Return it in a list, which is empty if OpenDP refuses to build it."""
+    result = outcome(constructor, *arguments, **options)
+    return [] if is_refused(result) else [result]
+
+
+def domains(T: str) -> list[dp.Domain]:
+    bounds = (0.0, 9.0) if T in FLOATS else (False, True) if T == "bool" else (0, 9)
+    atoms = [
+        *built(dp.atom_domain, T=T),
+        *built(dp.atom_domain, T=T, nan=False),
+        *built(dp.atom_domain, T=T, nan=True),
+        *built(dp.atom_domain, T=T, bounds=bounds),
+    ]
+    vectors = [
+        vector
+        for atom in atoms
+        for size in (None, 0, 3)
+        for vector in built(dp.vector_domain, atom, size=size)
+    ]
+    options = [option for atom in atoms for option in built(dp.option_domain, atom)]
+    lists = [vector for option in options for vector in built(dp.vector_domain, option)]
+    return atoms + vectors + options + lists
+
+
+@cache
+def metrics() -> list[dp.Metric]:
+    of_distances = [dp.absolute_distance, dp.l1_distance, dp.l2_distance, dp.linf_distance]
+    return [
+        *(metric for of in of_distances for T in TYPES for metric in built(of, T=T)),
+        *(dp.symmetric_distance(), dp.hamming_distance(), dp.discrete_distance()),
+    ]
+
+
+def floats_accepted_by_opendp_alone(name: str, T: str) -> bool:
+    return name == "make_laplace" and T in FLOATS
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("make_geometric", {}), ("make_geometric", {"bounds": (0, 9)}), ("make_laplace", {})],
+    ids=str,
+)
+@pytest.mark.parametrize("T", TYPES)
+def test_the_same_spaces_are_accepted(T: str, name: str, options: dict[str, Any]) -> None:
+    accepted = set()
+    for domain in domains(T):
+        for metric in metrics():
+            theirs, own = both(name, domain, metric, 1.0, **options)
+            if is_refused(theirs):
+                assert own is theirs
+            elif floats_accepted_by_opendp_alone(name, T):
+                assert own is ValueError
+            else:
+                assert not is_refused(own)
+                check_same_spaces(own, theirs)
+                accepted.add((str(domain), str(metric.type)))
+    # So that it is not all refusals; three sizes of vectors, of all integers and of 0 to 9.
+    distances = INTEGER_DISTANCES + (FLOATS if name == "make_laplace" else [])
+    assert len(accepted) == (8 * len(distances) if T in LIMITS else 0)
+
+
+@pytest.mark.parametrize("T", FLOATS)
+@each_form
+def test_floats_are_left_to_opendp(T: str, vector: bool) -> None:
+    atom = dp.atom_domain(T=T, nan=False)
+    domain = dp.vector_domain(atom) if vector else atom
+    metric = space("i32", vector, T)[1]
+    assert dp.m.make_laplace(domain, metric, 1.0).map(1.0) == 1.0
+    refusal = re.escape(f"input_domain = {domain} is not accepted: give one of integers")
+    with pytest.raises(ValueError, match=refusal):
+        ours.make_laplace(domain, metric, 1.0)
+    with pytest.raises(ValueError, match=refusal):
+        (domain, metric) >> ours.then_laplace(1.0)
+
+
+@each_name
+def test_parameters_have_opendps_names_and_defaults(name: str) -> None:
+    for of in (name, name.replace("make", "then")):
+        theirs, own = (inspect.signature(getattr(module, of)).parameters for module in (dp.m, ours))
+        assert list(own) == list(theirs)
+        assert [p.default for p in own.values()] == [p.default for p in theirs.values()]
+
+
+# The map
+
+POWERS = sorted({2**n + k for n in range(64) for k in (-1, 0, 1)} | {0, 3, 5, 7, 10, 1000, 10**6})
+FEW = [0, 1, 2, 3, 7, 2**24 + 1]
+
+
+def check_map(name: str, spaces: Space, scale: float, distances: list[int]) -> None:
+    theirs, own = both(name, *spaces, scale)
+    for d_in in distances:
+        expected = loss(d_in, scale)
+        assert own.map(d_in).hex() == expected.hex()
+        assert theirs.map(d_in).hex() == expected.hex()
+
+
+@pytest.mark.parametrize("scale", SCALES, ids=float.hex)
+@each_name
+def test_the_map_is_opendps_and_rounded_up_exactly(name: str, scale: float) -> None:
+    for Q in INTEGER_DISTANCES:
+        greatest = LIMITS[Q][1]
+        distances = [d for d in [*POWERS, greatest - 1, greatest] if d <= greatest]
+        check_map(name, space("i64", Q=Q), scale, distances)
+
+
+@pytest.mark.parametrize("Q", INTEGER_DISTANCES)
+@each_form
+@each_type
+@each_name
+def test_the_map_is_the_same_in_all_spaces(name: str, T: str, vector: bool, Q: str) -> None:
+    for scale in SCALES[::3]:
+        check_map(name, space(T, vector, Q), scale, [*FEW, LIMITS[Q][1]])
+
+
+@each_type
+def test_bounds_do_not_matter_to_the_map(T: str) -> None:
+    for scale in SCALES:
+        theirs, own = both("make_geometric", *space(T), scale, bounds=(0, 9))
+        if is_refused(theirs):
+            # OpenDP divides by the negative zero, and rounds exp(-1 / scale) to 1.
+            assert own is theirs
+            assert str(scale) == "-0.0" or scale > 2**53
+            continue
+        for d_in in FEW:
+            assert own.map(d_in).hex() == theirs.map(d_in).hex() == loss(d_in, scale).hex()
+
+
+FLOAT_DISTANCES = [0.0, -0.0, 2.0**-126, 0.1, 0.5, 1.0, 1.5, 3.0, 7.0, 2.0**24, 1e10, 2.0**100]
+
+
+@pytest.mark.parametrize("Q", FLOATS)
+@each_form
+@each_type
+def test_the_map_takes_float_distances_where_opendps_does(T: str, vector: bool, Q: str) -> None:
+    for scale in SCALES:
+        theirs, own = both("make_laplace", *space(T, vector, Q), scale)
+        for d_in in FLOAT_DISTANCES:
+            taken = float(np.float32(d_in)) if Q == "f32" else d_in
+            expected = outcome(theirs.map, d_in)
+            assert outcome(own.map, d_in) == expected
+            assert expected == loss(taken, scale)
+
+
+@pytest.mark.parametrize("Q", FLOATS)
+def test_float_distances_that_are_refused(Q: str) -> None:
+    theirs, own = both("make_laplace", *space("i32", Q=Q), 3.0)
+    for d_in in (-1.0, -5e-324 if Q == "f64" else -1e-40, math.nan, math.inf, -math.inf, "1", [1]):
+        refusal = outcome(theirs.map, d_in)
+        assert is_refused(refusal)
+        assert outcome(own.map, d_in) is refusal
+
+
+@each_form
+@each_name
+@pytest.mark.parametrize(
+    "d_in",
+    [-1, -(2**31), 0.5, 1.0, math.nan, True, "1", None, [1], 2**31, 2**70, np.int64(1)],
+    ids=repr,
+)
+def test_distances_that_are_refused(name: str, vector: bool, d_in: Any) -> None:
+    theirs, own = both(name, *space("i32", vector), 3.0)
+    refusal = outcome(theirs.map, d_in)
+    assert is_refused(refusal)
+    assert outcome(own.map, d_in) is refusal
+
+
+@each_name
+def test_check_is_decided_by_the_map(name: str) -> None:
+    for scale in (1e-3, 1 / 3, 3.0, 7.0, 1e6):
+        theirs, own = both(name, *space("i64", Q="i64"), scale)
+        for d_in in (1, 3, 2**53 + 1):
+            limit = own.map(d_in)
+            for d_out in (limit, math.nextafter(limit, 0), math.nextafter(limit, math.inf)):
+                assert own.check(d_in, d_out) is theirs.check(d_in, d_out) is (d_out >= limit)
+
+
+# Parameters
+
+
+@each_form
+@each_name
+@pytest.mark.parametrize(
+    "scale",
+    [
+        *(-1.0, -5e-324, -1, math.nan, math.inf, -math.inf),
+        *("1", b"1", None, 1j, [1.0], 10**400, np.array([1.0, 2.0]), np.float64("nan")),
+    ],
+    ids=lambda scale: repr(scale)[:20],
+)
+def test_bad_scales_are_refused_alike(name: str, vector: bool, scale: Any) -> None:
+    theirs, own = both(name, *space("i32", vector), scale)
+    assert is_refused(theirs)
+    assert own is theirs
+
+
+@each_name
+@pytest.mark.parametrize(
+    "scale", [3, 0, True, Fraction(1, 3), np.float32(0.1), np.float64(0.1), np.int8(3)], ids=repr
+)
+def test_scales_that_are_no_floats_are_accepted_alike(name: str, scale: Any) -> None:
+    theirs, own = both(name, *space("i32"), scale)
+    for d_in in FEW:
+        assert own.map(d_in) == theirs.map(d_in) == loss(d_in, float(scale))
+
+
+@pytest.mark.parametrize("T", ["i32", "u32"])
+@each_form
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        *((9, 0), (2**31 - 1, 0), [0, 9], (0.0, 9.0), (0, 9.0), (0, 2**32), (-(2**31) - 1, 0)),
+        *((0, 2**70), (0,), (0, 1, 2), (), "ab", ("a", "b"), 5, (None, 9), (0, None), (None, None)),
+        *((True, False), {0, 9}, range(2), np.array([0, 9]), (np.int64(0), np.int64(9))),
+    ],
+    ids=repr,
+)
+def test_bad_bounds_are_refused_alike(T: str, vector: bool, bounds: Any) -> None:
+    theirs, own = both("make_geometric", *space(T, vector), 1.0, bounds)
+    assert is_refused(theirs)
+    assert own is theirs
+
+
+@each_type
+def test_bounds_at_the_limits_and_of_one_output(T: str) -> None:
+    least, greatest = LIMITS[T]
+    for bounds in [(least, greatest), (least, least), (greatest, greatest), (5, 5)]:
+        theirs, own = both("make_geometric", *space(T, vector=True), 3.0, bounds=bounds)
+        check_same_spaces(own, theirs)
+        outputs = own([least, 5, greatest] * 20)
+        assert bounds[0] <= min(outputs) <= max(outputs) <= bounds[1]
+
+
+def test_numpy_bounds_of_the_type() -> None:
+    theirs, own = both("make_geometric", *space("i32"), 3.0, bounds=(np.int32(0), np.int32(9)))
+    check_same_spaces(own, theirs)
+    assert all(0 <= own(5) <= 9 for _ in range(50))
+
+
+@each_name
+@pytest.mark.parametrize(
+    "MO",
+    [
+        *("ZeroConcentratedDivergence", "RenyiDivergence", "Approximate<MaxDivergence>", "nothing"),
+        *("MaxDivergence<f64>", "AbsoluteDistance<i32>", "", None, 5, float),
+    ],
+    ids=repr,
+)
+def test_other_measures_are_refused_alike(name: str, MO: Any) -> None:
+    theirs, own = both(name, *space("i32"), 1.0, MO=MO)
+    assert is_refused(theirs)
+    assert own is theirs
+
+
+@pytest.mark.parametrize("k", [1, -5, -1074, 2**40, 0.0, "1", True], ids=repr)
+def test_a_granularity_is_refused_alike(k: Any) -> None:
+    theirs, own = both("make_laplace", *space("i32"), 1.0, k=k)
+    assert is_refused(theirs)
+    assert own is theirs
+
+
+@pytest.mark.parametrize("k", [None, 0], ids=repr)
+def test_no_granularity_is_accepted_alike(k: int | None) -> None:
+    check_same_spaces(*both("make_laplace", *space("i32"), 1.0, k=k))
+
+
+@each_name
+def test_arguments_of_other_types_are_refused_alike(name: str) -> None:
+    domain, metric = space("i32")
+    for pair in [(metric, domain), (domain, domain), (metric, metric)]:
+        theirs, own = both(name, *pair, 1.0)
+        assert is_refused(theirs)
+        assert own is theirs
+
+
+@each_form
+@each_type
+@each_name
+def test_a_scale_that_cannot_be_certified_is_refused(name: str, T: str, vector: bool) -> None:
+    for scale in (1e300, math.nextafter(math.inf, 0)):
+        theirs, own = both(name, *space(T, vector), scale)
+        assert not is_refused(theirs)
+        assert own is ValueError
+        with pytest.raises(ValueError, match=r"scale = about 2\*\*\d+ is too large") as caught:
+            getattr(ours, name)(*space(T, vector), scale)
+        found = re.search(r"scale of at most 2\*\*(\d+)", str(caught.value))
+        assert found is not None
+        check_same_spaces(*both(name, *space(T, vector), 2.0 ** int(found[1]))[::-1])
+
+
+# Chains and combinators
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Transformations, their input, and the exact answer."""
+
+    name: str
+    start: Callable[[], Any]
+    data: Any
+    answer: Any
+
+    def __str__(self) -> str:
+        return self.name
+
+
+CATEGORIES = ["a", "b"]
+CHAINS = [
+    Chain("scalar", lambda: space("i32"), 50, 50),
+    Chain("vector", lambda: space("i64", vector=True), [50, -3], [50, -3]),
+    Chain("count", lambda: strings() >> dp.t.then_count(), ["a"] * 50, 50),
+    Chain("distinct", lambda: strings() >> dp.t.then_count_distinct(), ["a", "b", "a"], 2),
+    Chain(
+        "categories",
+        lambda: strings() >> dp.t.then_count_by_categories(categories=CATEGORIES),
+        ["a"] * 50 + ["b", "other"],
+        [50, 1, 1],
+    ),
+    Chain(
+        "sum",
+        lambda: integers() >> dp.t.then_clamp((0, 10)) >> dp.t.then_sum(),
+        [1, 2, 3, 400],
+        16,
+    ),
+    Chain(
+        "sized sum",
+        lambda: integers(4) >> dp.t.then_clamp((-5, 10)) >> dp.t.then_sum(),
+        [1, 2, 3, 400],
+        16,
+    ),
+]
+each_chain = pytest.mark.parametrize("chain", CHAINS, ids=str)
+
+
+@each_chain
+@pytest.mark.parametrize("then", ["then_geometric", "then_laplace"])
+def test_chains_have_opendps_spaces_and_map(chain: Chain, then: str) -> None:
+    for scale in (0.0, 0.1, 3.0):
+        own, theirs = (chain.start() >> getattr(module, then)(scale) for module in (ours, dp.m))
+        check_same_spaces(own, theirs)
+        for d_in in (0, 1, 2, 3, 7, 10**6):
+            assert own.map(d_in).hex() == theirs.map(d_in).hex()
+
+
+@each_chain
+@pytest.mark.parametrize("then", ["then_geometric", "then_laplace"])
+def test_chains_release(chain: Chain, then: str) -> None:
+    assert (chain.start() >> getattr(ours, then)(0.0))(chain.data) == chain.answer
+    noisy = (chain.start() >> getattr(ours, then)(3.0))(chain.data)
+    assert type(noisy) is type(chain.answer)
+    np.testing.assert_allclose(noisy, chain.answer, atol=200)
+
+
+@each_chain
+def test_bounds_are_honoured_in_chains(chain: Chain) -> None:
+    exact = chain.start() >> ours.then_geometric(0.0, bounds=(2, 20))
+    assert exact(chain.data) == np.clip(chain.answer, 2, 20).tolist()
+    noisy = chain.start() >> ours.then_geometric(5.0, (2, 20))
+    outputs = [np.atleast_1d(noisy(chain.data)) for _ in range(20)]
+    assert 2 <= np.min(outputs) <= np.max(outputs) <= 20
+
+
+def test_a_measurement_is_chained_by_the_combinator() -> None:
+    count = strings() >> dp.t.then_count()
+    noise = ours.make_geometric(count.output_domain, count.output_metric, 0.0)
+    assert dp.c.make_chain_mt(noise, count)(["a"] * 7) == 7
+    assert (count >> noise)(["a"] * 7) == 7
+
+
+def test_spaces_that_do_not_fit_are_not_chained() -> None:
+    categories = strings() >> dp.t.then_count_by_categories(categories=CATEGORIES)
+    with pytest.raises(OpenDPException):
+        categories >> ours.make_geometric(*space("i32"), 1.0)
+    with pytest.raises(OpenDPException):
+        strings() >> ours.then_laplace(1.0)
+
+
+def test_a_partial_constructor_can_be_used_twice() -> None:
+    noise = ours.then_geometric(0.0, (0, 9))
+    assert [(space(T) >> noise)(50) for T in LIMITS] == [9] * len(LIMITS)
+
+
+def test_releases_are_postprocessed() -> None:
+    dp.enable_features(CURIOUS)
+    halved = space("i32") >> ours.then_geometric(0.0, bounds=(0, 9)) >> (lambda count: count / 2)
+    assert type(halved) is dp.Measurement
+    assert halved(50) == 4.5
+    mean = space("i64", vector=True) >> ours.then_laplace(0.0) >> (lambda counts: sum(counts) / 2)
+    assert mean([1, 2]) == 1.5
+    assert mean.map(1) == math.inf
+
+
+def test_composition() -> None:
+    geometric = ours.make_geometric(*space("i32"), 5.0, bounds=(0, 9))
+    laplace = ours.make_laplace(*space("i32"), 2.0)
+    theirs = dp.m.make_laplace(*space("i32"), 10.0)
+    together = dp.c.make_composition([geometric, laplace, theirs])
+    assert together.map(1) == dp.c.make_composition([theirs, laplace, geometric]).map(1)
+    assert math.isclose(together.map(1), 0.8)
+    assert together.check(2, 1.7)
+    bounded, *counts = together(50)
+    assert 0 <= bounded <= 9
+    assert [type(count) for count in counts] == [int, int]
+
+
+def test_adaptive_composition() -> None:
+    compositor = dp.c.make_adaptive_composition(
+        *space("i32"), dp.max_divergence(), d_in=1, d_mids=[0.2, 0.1, 0.5]
+    )
+    query = compositor(50)
+    for noise, scale in [(ours.make_geometric, 5.0), (ours.make_laplace, 10.0)]:
+        assert type(query(noise(*space("i32"), scale))) is int
+    with pytest.raises(OpenDPException):
+        query(ours.make_laplace(*space("i32"), 1.0))
+    assert type(query(dp.m.make_laplace(*space("i32"), 2.0))) is int
+    with pytest.raises(OpenDPException, match="out of queries"):
+        query(ours.make_laplace(*space("i32"), 5.0))
+
+
+def test_fully_adaptive_composition_and_privacy_filter() -> None:
+    odometer = dp.c.make_fully_adaptive_composition(*space("i32"), dp.max_divergence())
+    noise = ours.make_geometric(*space("i32"), 4.0)
+    query = odometer(50)
+    assert [type(query(noise)) for _ in range(3)] == [int, int, int]
+    assert query.privacy_loss(1) == 0.75
+    filtered = dp.c.make_privacy_filter(odometer, d_in=1, d_out=0.5)(50)
+    assert [type(filtered(noise)) for _ in range(2)] == [int, int]
+    with pytest.raises(OpenDPException):
+        filtered(noise)
+
+
+def test_other_measures_by_combinators() -> None:
+    for convert in (dp.c.make_pureDP_to_zCDP, dp.c.make_approximate):
+        theirs, own = map(convert, both("make_geometric", *space("i32"), 3.0))
+        check_same_spaces(own, theirs)
+        assert own.map(1) == theirs.map(1)
+        assert type(own(50)) is int
+
+
+def test_amplification() -> None:
+    dp.enable_features(CURIOUS)
+    clamped = integers(10) >> dp.t.then_clamp((0, 10)) >> dp.t.then_sum()
+    own, theirs = (
+        dp.c.make_population_amplification(clamped >> module.then_laplace(10.0), 100)
+        for module in (ours, dp.m)
+    )
+    assert own.map(2) == theirs.map(2)
+    assert own.map(2) < 1
+    assert type(own([1] * 10)) is int
+
+
+@pytest.mark.parametrize("d_out", [1e-9, 1e-3, 0.1, 0.7, 1.0, 1e5])
+def test_opendps_search_finds_the_same_scale(d_out: float) -> None:
+    def found(module: ModuleType) -> float:
+        def chain(scale: float) -> dp.Measurement:
+            return strings() >> dp.t.then_count() >> module.then_geometric(scale, (0, 100))
+
+        scale: float = dp.binary_search_param(chain, d_in=3, d_out=d_out)
+        assert dp.binary_search_chain(chain, d_in=3, d_out=d_out).check(3, d_out)
+        return scale
+
+    assert found(ours) == found(dp.m)
+
+
+def test_a_measurement_outlives_the_names_it_was_made_from() -> None:
+    chains = [
+        strings() >> dp.t.then_count() >> ours.then_geometric(0.0, (0, 100)) for _ in range(50)
+    ]
+    gc.collect()
+    assert [chain(["a"] * n) for n, chain in enumerate(chains)] == list(range(50))
+
+
+# The Context API
+
+
+def context(loss: tuple[Any, Any], queries: int = 1, contributions: int = 1) -> dp.Context:
+    return dp.Context.compositor(
+        data=["a"] * 1000 + ["b"] * 500,
+        privacy_unit=dp.unit_of(contributions=contributions),
+        privacy_loss=loss,
+        split_evenly_over=queries,
+        domain=strings()[0],
+    )
+
+
+def test_registering_twice_is_harmless() -> None:
+    ours.register()
+    once = {name: constructors[name] for name in ("geomdp_geometric", "geomdp_laplace")}
+    count = len(constructors)
+    ours.register()
+    assert len(constructors) == count
+    assert {name: constructors[name] for name in once} == once
+
+
+def test_registering_leaves_opendps_own_names_alone() -> None:
+    before = dict(constructors)
+    ours.register()
+    assert {name: constructors[name] for name in before} == before
+
+
+def test_an_unregistered_name_is_unknown() -> None:
+    for name in ("geomdp_geometric", "geomdp_laplace"):
+        constructors.pop(name, None)
+    with pytest.raises(AttributeError, match="geomdp_laplace"):
+        context(dp.loss_of(epsilon=1.0)).query().count().geomdp_laplace()
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 0.1, 0.7, 1.0, 3.0])
+@pytest.mark.parametrize("contributions", [1, 3])
+def test_the_context_finds_opendps_scale(epsilon: float, contributions: int) -> None:
+    ours.register()
+    queries = context(dp.loss_of(epsilon=epsilon), 2, contributions)
+    for of in ("count", "count_by_categories"):
+        options = {} if of == "count" else {"categories": CATEGORIES}
+        for name in ("laplace", "geometric"):
+            theirs, own = (
+                getattr(getattr(queries.query(), of)(**options), prefix + name)()
+                for prefix in ("", "geomdp_")
+            )
+            assert own.param() == theirs.param()
+            assert math.isclose(own.param(), 2 * contributions / epsilon)
+
+
+def test_the_context_releases() -> None:
+    ours.register()
+    queries = context(dp.loss_of(epsilon=1.0), 4)
+    count = queries.query().count().geomdp_laplace().release()
+    assert type(count) is int
+    assert abs(count - 1500) < 250
+    bounded = queries.query().count().geomdp_geometric(scale=4.0, bounds=(0, 1400)).release()
+    assert 1300 < bounded <= 1400
+    categories = queries.query().count_by_categories(categories=CATEGORIES)
+    counts = categories.geomdp_geometric().release()
+    assert [type(count) for count in counts] == [int, int, int]
+    np.testing.assert_allclose(counts, [1000, 500, 0], atol=250)
+    assert len(queries.remaining_privacy_loss()) == 1
+    with pytest.raises(OpenDPException):
+        queries.query().count().geomdp_geometric(scale=3.9).release()
+
+
+@pytest.mark.parametrize(
+    "loss", [{"rho": 0.5}, {"epsilon": 0.5, "delta": 1e-7}], ids=["zCDP", "approximate"]
+)
+def test_the_context_converts_to_other_measures(loss: dict[str, float]) -> None:
+    ours.register()
+    queries = context(dp.loss_of(**loss))
+    own = queries.query().count().geomdp_laplace()
+    theirs = queries.query().count().laplace()
+    assert own.resolve().map(1) == theirs.resolve().map(1)
+    assert type(own.release()) is int
+
+
+def test_names_of_ones_own() -> None:
+    dp.register(ours.make_geometric, name="my_name")
+    dp.register(ours.make_laplace, name="my_other_name")
+    queries = context(dp.loss_of(epsilon=1.0), 2)
+    assert queries.query().count().my_name(bounds=(0, 9)).release() in range(10)
+    assert queries.query().count().my_other_name().param() == 2.0
+
+
+# Features
+
+
+def promise_is_needed() -> bool:
+    measure, nothing = dp.max_divergence(), float
+    made = outcome(dp.m.make_user_measurement, *space("i32"), measure, nothing, nothing)
+    return made is OpenDPException
+
+
+def make_all() -> list[dp.Measurement]:
+    return [
+        ours.make_geometric(*space("i32"), 1.0),
+        ours.make_laplace(*space("i32"), 1.0),
+        space("i64", vector=True) >> ours.then_geometric(1.0, (0, 9)),
+        strings() >> dp.t.then_count() >> ours.then_laplace(1.0),
+    ]
+
+
+def test_contrib_is_enough_and_gives_no_more() -> None:
+    assert promise_is_needed()
+    assert [type(made) for made in make_all()] == [dp.Measurement] * 4
+    assert {CONTRIB} == GLOBAL_FEATURES
+    assert promise_is_needed()
+
+
+def test_what_is_enabled_stays_enabled() -> None:
+    dp.enable_features(CURIOUS)
+    make_all()
+    assert {CONTRIB, CURIOUS} == GLOBAL_FEATURES
+    assert not promise_is_needed()
+
+
+@pytest.mark.parametrize("features", [set(), {CURIOUS}, {"floating-point"}], ids=str)
+@each_name
+def test_contrib_is_needed(name: str, features: set[str]) -> None:
+    spaces = space("i32")
+    GLOBAL_FEATURES.clear()
+    GLOBAL_FEATURES.update(features)
+    theirs, own = both(name, *spaces, 1.0)
+    assert own is theirs is OpenDPException
+    with pytest.raises(OpenDPException, match=CONTRIB):
+        spaces >> getattr(ours, name.replace("make", "then"))(1.0)
+    assert features == GLOBAL_FEATURES
+
+
+@pytest.mark.parametrize("features", [{CONTRIB}, {CONTRIB, CURIOUS}], ids=len)
+def test_refusals_leave_the_features_alone(
+    features: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_arguments: Any, **_options: Any) -> None:
+        assert CURIOUS in GLOBAL_FEATURES
+        raise MemoryError
+
+    GLOBAL_FEATURES.update(features)
+    for arguments in [(-1.0,), (1e300,), (1.0, (9, 0)), ("1",)]:
+        assert is_refused(outcome(ours.make_geometric, *space("i32"), *arguments))
+        assert features == GLOBAL_FEATURES
+    monkeypatch.setattr(dp.m, "make_user_measurement", refuse)
+    with pytest.raises(MemoryError):
+        make_all()
+    assert features == GLOBAL_FEATURES
+
+
+@pytest.mark.parametrize("features", [{CONTRIB}, {CONTRIB, CURIOUS}], ids=len)
+def test_threads(features: set[str]) -> None:
+    GLOBAL_FEATURES.update(features)
+    shared = ours.make_geometric(*space("i64", vector=True), 3.0, (0, 100))
+
+    def work(thread: int) -> int:
+        for _ in range(30):
+            made = make_all()
+            assert [made[0].map(1), made[3].map(3)] == [1.0, 3.0]
+            assert abs(made[3](["a"] * 100) - 100) < 100
+            outputs = shared([thread] * 100)
+            assert len(outputs) == 100
+            assert 0 <= min(outputs) <= max(outputs) <= 100
+        return thread
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(work, range(8))) == list(range(8))
+    assert features == GLOBAL_FEATURES
+    assert promise_is_needed() is (CURIOUS not in features)
+
+
+# Releases
+
+
+@each_noise
+@each_type
+def test_releases_are_ints_and_lists_of_ints(T: str, noise: ModuleType) -> None:
+    for name in NAMES:
+        for scale in (0.0, 3.0):
+            assert type(getattr(noise, name)(*space(T), scale)(50)) is int
+            counts = getattr(noise, name)(*space(T, vector=True), scale)([50] * 9)
+            assert type(counts) is list
+            assert [type(count) for count in counts] == [int] * 9
+
+
+@each_type
+@each_name
+def test_scale_zero_releases_the_counts(name: str, T: str) -> None:
+    values = [*LIMITS[T], 0, 1, 5, 2**31 - 1]
+    scalar, vector = (getattr(ours, name)(*space(T, form), 0.0) for form in (False, True))
+    assert [scalar(value) for value in values] == values
+    assert vector(values) == values
+
+
+@each_type
+def test_scale_zero_with_bounds_clamps(T: str) -> None:
+    values = [*LIMITS[T], 0, 3, 5, 9, 10]
+    clamped = [min(max(value, 3), 9) for value in values]
+    scalar, vector = (
+        ours.make_geometric(*space(T, form), 0.0, bounds=(3, 9)) for form in (False, True)
+    )
+    assert [scalar(value) for value in values] == clamped
+    assert vector(values) == clamped
+
+
+@each_type
+@each_name
+def test_both_limits_saturate(name: str, T: str) -> None:
+    for scale in (3.0, 2.0**20, 2.0**70):
+        scalar, vector = (getattr(ours, name)(*space(T, form), scale) for form in (False, True))
+        for limit in LIMITS[T]:
+            outputs = [*vector([limit] * 200), *(scalar(limit) for _ in range(100))]
+            assert LIMITS[T][0] <= min(outputs) <= max(outputs) <= LIMITS[T][1]
+            # Half of the noise is outwards.
+            assert 50 < outputs.count(limit) < 250
+
+
+@each_type
+def test_bounds_are_honoured(T: str) -> None:
+    scalar, vector = (
+        ours.make_geometric(*space(T, form), 20.0, bounds=(3, 9)) for form in (False, True)
+    )
+    values = [*LIMITS[T], 0, 5, 100] * 20
+    for outputs in ([scalar(value) for value in values], vector(values)):
+        assert (min(outputs), max(outputs)) == (3, 9)
+
+
+@each_type
+def test_lists_tuples_and_arrays_are_taken(T: str) -> None:
+    theirs, exact = both("make_geometric", *space(T, vector=True), 0.0)
+    array = np.array([*LIMITS[T], 5], DTYPES[T])
+    listed = array.tolist()
+    assert exact(listed) == exact(tuple(listed)) == listed
+    # OpenDP 0.14 takes no arrays for usize.
+    assert outcome(exact, array) == outcome(theirs, array)
+    assert T == "usize" or exact(array) == listed
+    assert exact([]) == exact(()) == exact(np.array([], DTYPES[T])) == []
+    assert ours.make_geometric(*space(T, vector=True), 3.0, (0, 9))([]) == []
+
+
+@each_type
+def test_the_input_is_left_as_it_was(T: str) -> None:
+    noise = ours.make_laplace(*space(T, vector=True), 100.0)
+    array = np.full(100, 50, DTYPES[T])
+    listed = array.tolist()
+    assert T == "usize" or noise(array) != listed
+    assert noise(listed) != [50] * 100
+    assert array.tolist() == listed == [50] * 100
+
+
+@each_form
+@each_type
+def test_data_that_is_no_member_is_refused_alike(T: str, vector: bool) -> None:
+    theirs, own = both("make_geometric", *space(T, vector), 1.0)
+    least, greatest = LIMITS[T]
+    scalars: list[Any] = [greatest + 1, least - 1, 5.0, True, "5", None, [5], np.float64(5)]
+    vectors = [*([value] for value in scalars), 5, "5", [[5]], np.ones((2, 2), DTYPES[T])]
+    arrays = [np.array([True]), np.array([1.0]), np.array([5], "int16")]
+    for data in [*vectors, *arrays] if vector else scalars:
+        refusal = outcome(theirs, data)
+        assert is_refused(refusal)
+        assert outcome(own, data) is refusal
+
+
+@each_name
+def test_every_call_has_noise_of_its_own(name: str) -> None:
+    scalar, vector = (getattr(ours, name)(*space("i64", form), 2.0**50) for form in (False, True))
+    assert len({scalar(5) for _ in range(20)}) == 20
+    first, second = vector([5] * 100), vector([5] * 100)
+    assert len({*first, *second}) == 200
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A count to release, clipped to (lower, upper): by the mechanism too, if it has bounds."""
+
+    T: str
+    count: int
+    scale: float
+    lower: int
+    upper: int
+    bounded: bool
+
+    def draws(self, size: int) -> NDArray[Any]:
+        bounds = (self.lower, self.upper) if self.bounded else None
+        release = ours.make_geometric(*space(self.T, vector=True), self.scale, bounds)
+        outputs = np.array(release([self.count] * size), DTYPES[self.T])
+        assert not self.bounded or self.lower <= outputs.min() <= outputs.max() <= self.upper
+        return outputs.clip(self.lower, self.upper)
+
+
+def law(setting: Setting) -> Law:
+    """Return the probabilities of lower to upper, in closed form."""
+    a = math.exp(-1 / setting.scale)
+    below, above = setting.count - setting.lower, setting.upper - setting.count
+    mass: Law = (1 - a) / (1 + a) * a ** np.abs(np.arange(below + above + 1) - below)
+    # All that is at the bound or beyond it.
+    mass[0], mass[-1] = (a**beyond / (1 + a) for beyond in (below, above))
+    assert math.isclose(mass.sum(), 1, rel_tol=1e-12)
+    return mass
+
+
+def refuses(outputs: NDArray[Any], lower: int, mass: Law) -> bool:
+    """Return whether a chi-square test at level ALPHA refuses this law of outputs."""
+    observed = np.bincount((outputs - outputs.dtype.type(lower)).astype(int), minlength=mass.size)
+    merged = [[0.0, 0.0]]
+    for e, o in zip((mass * outputs.size).tolist(), observed.tolist(), strict=True):
+        if merged[-1][0] >= LEAST_EXPECTED:
+            merged.append([0.0, 0.0])
+        merged[-1] = [merged[-1][0] + e, merged[-1][1] + o]
+    if merged[-1][0] < LEAST_EXPECTED:
+        e, o = merged.pop()
+        merged[-1] = [merged[-1][0] + e, merged[-1][1] + o]
+    assert len(merged) > 1
+    statistic = math.fsum((o - e) ** 2 / e for e, o in merged)
+    return bool(statistic > stats.chi2.isf(ALPHA, len(merged) - 1))
+
+
+SETTINGS = [
+    Setting("u32", 0, 10.0, 0, 50, bounded=True),
+    Setting("u32", 1, 10.0, 0, 50, bounded=True),
+    Setting("u32", 0, 10.0, 0, 50, bounded=False),
+    Setting("u32", 1, 10.0, 0, 50, bounded=False),
+    Setting("u64", 1, 2.5, 0, 30, bounded=False),
+    Setting("usize", 50, 10.0, 0, 50, bounded=True),
+    Setting("i32", -3, 10.0, -50, 20, bounded=True),
+    Setting("i64", 0, 0.5, -9, 9, bounded=False),
+    Setting("i64", 2**63 - 1, 10.0, 2**63 - 51, 2**63 - 1, bounded=False),
+]
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=str)
+def test_releases_have_the_law(setting: Setting) -> None:
+    shifted = setting.count + (1 if setting.count < setting.upper else -1)
+    wrong = Setting(setting.T, shifted, setting.scale, setting.lower, setting.upper, True)
+    outputs = setting.draws(DRAWS)
+    assert not refuses(outputs, setting.lower, law(setting))
+    assert refuses(outputs, setting.lower, law(wrong))
+
+
+def test_single_releases_have_the_law() -> None:
+    setting = SETTINGS[0]
+    noise = ours.make_geometric(*space("u32"), setting.scale, (setting.lower, setting.upper))
+    outputs = np.array([noise(setting.count) for _ in range(DRAWS // 10)], "uint32")
+    assert not refuses(outputs, setting.lower, law(setting))
+
+
+def test_the_law_at_the_lower_edge_of_an_unsigned_type_is_private() -> None:
+    mechanism = GeometricMechanism.from_scale(10, (0, 50))
+    certificate = mechanism.certificate("uint32", tight=True)
+    promised = ours.make_geometric(*space("u32"), 10.0, (0, 50)).map(1)
+    assert certificate.holds
+    assert certificate.total_variation < 1e-9
+    assert certificate.tight_epsilon is not None
+    assert certificate.tight_epsilon <= promised == 0.1
+    zero, one = (law(setting) for setting in SETTINGS[:2])
+    assert np.abs(np.log(zero / one)).max() == pytest.approx(promised, rel=1e-12)
+
+
+# Errors in the callback
+
+
+@pytest.mark.parametrize("error", [OSError, ValueError, KeyError, MemoryError])
+@each_form
+def test_an_error_in_a_release_shows_no_count(
+    error: type[Exception], vector: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_mechanism: GeometricMechanism, _counts: Any, *, out: Any = None) -> None:
+        raise error("no random bytes")
+
+    noise = ours.make_geometric(*space("i32", vector), 1.0)
+    data = [COUNT] * 3 if vector else COUNT
+    with monkeypatch.context() as patch:
+        patch.setattr(GeometricMechanism, "release", fail)
+        with pytest.raises(OpenDPException, match="no random bytes") as caught:
+            noise(data)
+    shown = f"{caught.value} {caught.value!r} {vars(caught.value)}"
+    assert str(COUNT) not in shown
+    np.testing.assert_allclose(noise(data), data, atol=100)
