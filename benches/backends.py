@@ -91,7 +91,8 @@ def main() -> None:
         calls, sizes = zip(*sides, strict=True)
         seconds = medians(list(calls), arguments.repetitions)
         theirs, ours = (s / n * 1e9 for s, n in zip(seconds, sizes, strict=True))
-        print(f"{name:<32}{theirs:>12.0f}{ours:>10.1f}{theirs / ours:>14.2g}")
+        ratio = f"{theirs / ours:.{0 if theirs > 10 * ours else 2}f}"
+        print(f"{name:<32}{theirs:>12.0f}{ours:>10.1f}{ratio:>14}")
 
 
 if __name__ == "__main__":
