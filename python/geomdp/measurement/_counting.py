@@ -247,6 +247,7 @@ def _values(name: str, domain: Any, metric: Any, kinds: str, values: Any) -> NDA
     # To the letter: numpy rounds numbers, and drops NULs at the end of a string.
     if array.tolist() != items:
         raise ValueError(f"{name} = {values!r} is not what numpy's {T} can hold: {hint}")
+    array.flags.writeable = False
     return array
 
 
