@@ -141,11 +141,11 @@ FAULTS = [
         "--lib",
     ),
     Fault(
-        "arrays are paired with absolute distance",
+        "a domain takes any metric",
         LAYER / "measurement/_metrics.py",
-        "metric = L1Distance if isinstance(domain, VectorDomain) else AbsoluteDistance",
-        "metric = AbsoluteDistance",
-        "tests/test_measurement.py",
+        "if metric != partner(domain):",
+        "if metric is None:",
+        "tests/test_bad_input.py",
     ),
     Fault(
         "losses of float32 are rounded to nearest",

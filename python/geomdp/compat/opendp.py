@@ -35,7 +35,7 @@ _DTYPES: dict[str, np.dtype[Any]] = {
     "i64": np.dtype(np.int64),
     "u32": np.dtype(np.uint32),
     "u64": np.dtype(np.uint64),
-    "usize": np.dtype(np.uint64),
+    "usize": np.dtype(np.uintp),
 }
 _FEATURE = "honest-but-curious"
 _FEATURE_LOCK = threading.Lock()
