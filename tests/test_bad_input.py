@@ -489,7 +489,7 @@ def bad_keys() -> Iterator[Bad]:
         ("number", FLOATS, 10, TypeError),
         ("text", FLOATS, "01", TypeError),
         ("missing", FLOATS, None, TypeError),
-        ("narrower", FLOATS, np.array([0, 1], "f4"), TypeError),
+        ("complex", FLOATS, np.array([0, 1j]), TypeError),
         ("2d", FLOATS, np.array([[0.0, 1.0]]), TypeError),
         ("2d-list", INTS, [[0, 1]], TypeError),
         ("ragged", INTS, [[0, 1], [2]], TypeError),

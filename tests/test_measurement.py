@@ -1188,3 +1188,17 @@ def test_edges_of_floats_may_be_given_as_ints() -> None:
     assert count([0.5, 1.0, 7.0, -1.0]).tolist() == [1, 2, 1]
     with pytest.raises(ValueError, match=r"\bedges\b"):
         m.make_count_by_bins(*space, edges=[0, 2**53 + 1])
+
+
+def test_edges_may_be_arrays_and_ranges() -> None:
+    space = m.vector_domain(m.atom_domain(float)), m.symmetric_distance()
+    for edges in (np.arange(3), range(3), np.array([0, 1, 2], "f4"), np.linspace(0, 2, 3)):
+        assert m.make_count_by_bins(*space, edges)([0.5, 1.5, 2.0]).tolist() == [1, 2, 0]
+
+
+def test_categories_cannot_be_changed_after_pickling() -> None:
+    space = m.vector_domain(m.atom_domain(str)), m.symmetric_distance()
+    count = m.make_count_by_categories(*space, ["b", "a"])
+    for one in (count, pickle.loads(pickle.dumps(count)), copy.deepcopy(count)):
+        assert not one.function.values.flags.writeable  # type: ignore[attr-defined]
+        assert one(["a"]).tolist() == [0, 1, 0]

@@ -95,6 +95,9 @@ DIFFERENCES: dict[str, list[tuple[str, str, str, str, str]]] = {
         ("accepted", "TypeError", BOTH, "lower upper", "True; False"),
         ("accepted", "TypeError", BOTH, "bounds", "True, 5; 0, True"),
     ],
+    "a bias beyond float64": [
+        ("accepted", "OverflowError", "Geometric", "variance mse", "10**400")
+    ],
     "a long double has digits that would be lost": [
         ("accepted", "TypeError", ALL, "epsilon", "np.longdouble(0.5)"),
         ("accepted", "TypeError", FOLDED, "lower upper", "np.longdouble(0.5)"),
@@ -1199,3 +1202,24 @@ def test_moments_of_the_geometric_mechanism(module: ModuleType) -> None:
     assert mechanism.bias(3) == 0
     assert mechanism.variance(3) == pytest.approx(4)
     assert mechanism.mse(3) == pytest.approx(4)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize("infinite", [False, True], ids=["unbounded", "half-bounded"])
+def test_moments_know_the_limits_of_the_dtype(dtype: str, infinite: bool) -> None:
+    limits = np.iinfo(dtype)
+    least = 0 if infinite else int(limits.min)
+    bounds = {"lower": 0, "upper": INF} if infinite else {}
+    mechanism = make(TRUNCATED if infinite else "Geometric", epsilon=0.01, **bounds)
+    narrow = make(TRUNCATED, epsilon=0.01, lower=least, upper=int(limits.max))
+    counts = np.array([0, 5, 127], dtype)
+    np.testing.assert_array_equal(mechanism.bias(counts), narrow.bias(counts))
+    np.testing.assert_array_equal(mechanism.variance(counts), narrow.variance(counts))
+    assert mechanism.bias(counts)[2] != mechanism.bias(127)
+
+
+@each_bounded
+def test_a_uint64_is_an_integer_like_any_other_below_negative_bounds(name: str) -> None:
+    mechanism = make(name, epsilon=INF, lower=-5, upper=10)
+    assert mechanism.randomise(np.uint64(3)) == 3
+    assert mechanism.bias(np.uint64(3)) == 0

@@ -113,7 +113,7 @@ class Geometric:
 
         """
         if type(value) is int or isinstance(value, Integral):
-            limits = _UINT64 if isinstance(value, np.uint64) else self._limits
+            limits = self._limits_of(value)
             count = _arrays.exact(value, limits)
             code = _arrays.code(limits.dtype)
             return self._drawer(code).release_scalar(count, code)
@@ -130,8 +130,7 @@ class Geometric:
         """Return the expectation of the noisy count, less the count.
 
         Of the wanted law, without approximation: float64 is all that rounds it. The formulas are in
-        ``docs/proofs.md``, section 10. Where folding has an infinite bound, that is the one for
-        which an int is taken.
+        ``docs/proofs.md``, section 10. Where there is no bound, the limit of the dtype is one.
 
         Parameters
         ----------
@@ -165,14 +164,26 @@ class Geometric:
 
     def _of_each(self, value: Any, moment: int) -> Any:
         if _parameters.is_integer(value):
-            return self._moments(int(value))[moment]
+            return self._bias_and_variance(int(value), self._limits_of(value))[moment]
         array = _arrays.as_array(value)
+        limits = np.iinfo(array.dtype)
         distinct, places = np.unique(array, return_inverse=True)
-        moments = [self._moments(x)[moment] for x in distinct.tolist()]
+        moments = [self._bias_and_variance(x, limits)[moment] for x in distinct.tolist()]
         return np.array(np.array(moments, dtype=np.float64)[places]).reshape(array.shape)
 
-    def _moments(self, _x: int) -> _moments.Moments:
-        return (0.0, 0.0) if self._rate is None else _moments.unbounded(self._rate)
+    def _bias_and_variance(self, x: int, limits: np.iinfo[Any]) -> _moments.Moments:
+        return self._censored(x, int(limits.min), int(limits.max))
+
+    def _censored(self, x: int, lower: int, upper: int) -> _moments.Moments:
+        start = min(max(x, lower), upper)
+        if self._rate is None:
+            return float(start - x), 0.0
+        bias, variance = _moments.censored(self._rate, start - lower, upper - start)
+        return bias + (start - x), variance
+
+    def _limits_of(self, value: Any) -> np.iinfo[Any]:
+        """Return the limits of the dtype as which a single count is taken."""
+        return _UINT64 if isinstance(value, np.uint64) else self._limits
 
     def _drawer(self, code: str) -> _Drawer:
         """Return what draws for counts of a dtype."""
@@ -240,6 +251,10 @@ class _Bounded(Geometric):
     def _doubled(name: str, bound: Any) -> Any:
         raise NotImplementedError
 
+    def _limits_of(self, value: Any) -> np.iinfo[Any]:
+        # With bounds that no uint64 could keep, a uint64 is an integer like any other.
+        return self._limits if -_INF < self._twice[0] < 0 else super()._limits_of(value)
+
     def _refuse_beyond(self, limits: np.iinfo[Any]) -> None:
         least, greatest = 2 * int(limits.min) - 1, 2 * int(limits.max) + 1
         for name, twice in zip(("lower", "upper"), self._twice, strict=True):
@@ -283,20 +298,18 @@ class GeometricTruncated(_Bounded):
 
     def _prepared(self, limits: np.iinfo[Any]) -> _core.Mechanism:
         self._refuse_beyond(limits)
+        unbounded = self._twice == (-_INF, _INF)
+        return self._within(None if unbounded else self._reach(limits))
+
+    def _reach(self, limits: np.iinfo[Any]) -> tuple[int, int]:
+        """Return the bounds, finite."""
         lower, upper = self._twice
         least = limits.min if lower == -_INF else lower // 2
         greatest = limits.max if upper == _INF else upper // 2
-        return self._within((int(least), int(greatest)))
+        return int(least), int(greatest)
 
-    def _moments(self, x: int) -> _moments.Moments:
-        lower, upper = self._twice
-        start = min(max(2 * x, lower), upper) // 2
-        if self._rate is None:
-            return float(start - x), 0.0
-        below = None if lower == -_INF else start - lower // 2
-        above = None if upper == _INF else upper // 2 - start
-        bias, variance = _moments.censored(self._rate, below, above)
-        return bias + (start - x), variance
+    def _bias_and_variance(self, x: int, limits: np.iinfo[Any]) -> _moments.Moments:
+        return self._censored(x, *self._reach(limits))
 
 
 class GeometricFolded(_Bounded):
@@ -346,10 +359,10 @@ class GeometricFolded(_Bounded):
         ratio = None if self._rate is None else self._rate.as_integer_ratio()
         return _core.Folded(ratio, self._reach(limits))
 
-    def _moments(self, x: int) -> _moments.Moments:
+    def _bias_and_variance(self, x: int, limits: np.iinfo[Any]) -> _moments.Moments:
         if self._twice == (-_INF, _INF):
-            return super()._moments(x)
-        lower, upper = self._reach(self._limits)
+            return super()._bias_and_variance(x, limits)
+        lower, upper = self._reach(limits)
         turn = 2 * (upper - lower)
         place = (2 * x - lower) % turn if turn else 0
         start = (lower + min(place, turn - place)) // 2

@@ -25,7 +25,7 @@ import opendp.prelude as dp
 from opendp.context import constructors
 from opendp.mod import GLOBAL_FEATURES, _PartialConstructor
 
-from geomdp import GeometricMechanism
+from geomdp import GeometricMechanism, _parameters
 
 __all__ = ["make_geometric", "make_laplace", "register", "then_geometric", "then_laplace"]
 
@@ -161,7 +161,8 @@ class _Loss:
         if isinstance(d_in, int):
             return self.mechanism.map(d_in)
         # The loss at distance n / m is that at distance n with m times the scale.
-        numerator, denominator = d_in.as_integer_ratio()
+        exact = Fraction(_parameters.number("d_in", d_in))
+        numerator, denominator = exact.as_integer_ratio()
         wider = GeometricMechanism.from_scale(Fraction(self.mechanism.scale) * denominator)
         return wider.map(numerator)
 
@@ -194,7 +195,8 @@ def _user_measurement(*arguments: Any, **options: Any) -> dp.Measurement:
     """Return a user-defined measurement, for which OpenDP wants a promise.
 
     The promise is that map and function are what they are said to be. Those of this module are, so
-    it is given here, for this one call, and not asked of everyone who uses it.
+    it is given here, for this one call, and not asked of everyone who uses it. (OpenDP has one such
+    setting for the whole process: do not change it in another thread meanwhile.)
     """
     with _FEATURE_LOCK:
         given = _FEATURE in GLOBAL_FEATURES

@@ -74,7 +74,7 @@ def privacy_usage_to_accuracy(epsilon: Real, alpha: Real, sensitivity: Real = 1)
     """Return the accuracy a of the geometric mechanism at level alpha: ``P[|Y| > a] <= alpha``.
 
     ``a = ceil(sensitivity / epsilon * ln(1 / alpha))`` (*Geometric Mechanism Accuracy*, theorem 1),
-    for the noise Y without bounds; bounds do not make it worse.
+    for the noise Y without bounds; bounds do not make it worse for counts within them.
 
     Parameters
     ----------

@@ -79,6 +79,12 @@ class _Histogram:
     null_category: bool
     T: _types.DType
 
+    def __post_init__(self) -> None:
+        self.values.flags.writeable = False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.domain, self.values, self.null_category, self.T)
+
     def __call__(self, arg: Any) -> NDArray[Any]:
         places, others = self._places(_records(self.domain, arg))
         counts = np.bincount(places, minlength=others + 1)[: others + self.null_category]
@@ -247,16 +253,17 @@ def _values(name: str, domain: Any, metric: Any, kinds: str, values: Any) -> NDA
     # To the letter: numpy rounds numbers, and drops NULs at the end of a string.
     if array.tolist() != items:
         raise ValueError(f"{name} = {values!r} is not what numpy's {T} can hold: {hint}")
-    array.flags.writeable = False
     return array
 
 
 def _are_numbers(T: _types.DType, values: Any) -> bool:
-    """Return whether edges for floats are a sequence of ints and floats."""
-    return (
-        T.kind == "f"
-        and isinstance(values, list | tuple)
-        and all(_parameters.is_integer(value) or isinstance(value, float) for value in values)
+    """Return whether edges for floats are a sequence of ints and floats, or an array."""
+    if T.kind != "f":
+        return False
+    if isinstance(values, np.ndarray):
+        return values.ndim == 1 and values.dtype.kind in "iuf"
+    return isinstance(values, list | tuple | range) and all(
+        _parameters.is_integer(value) or isinstance(value, float) for value in values
     )
 
 
