@@ -1,34 +1,99 @@
 #!/usr/bin/env bash
-# Checks constant time on the machine code: by valgrind what it can run (portable and AVX2 code), by
-# its instructions what it cannot (AVX-512). Each check is shown to catch a planted fault.
+# Checks constant time on the machine code. Each check is shown to catch a planted fault.
+#   valgrind      secrets in the crate, portable and AVX2 code, debug and release
+#   msan          secrets in the AVX-512 code, which valgrind does not run
+#   traces        all instructions and addresses of a run, the same for other tapes and counts
+#   wheel         secrets in the installed package, under CPython
+#   instructions  of the installed package: none whose time depends on its operands
+# With names as arguments, only these.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+python=${PYTHON:-.venv/bin/python}
 
 if ! command -v valgrind >/dev/null; then
     apt-get update -qq && apt-get install -y -qq valgrind
 fi
-check() { valgrind --quiet --error-exitcode=99 "$@"; }
+fail() {
+    echo "$*" >&2
+    exit 1
+}
 
-for profile in dev release; do
-    program=$(cargo test --locked --quiet --no-run -p geomdp-core --features checkmem \
-        --test constant_time --profile "$profile" --message-format=json |
-        sed -n 's/.*"name":"constant_time".*"executable":"\([^"]*\)".*/\1/p')
-    echo "== valgrind, $profile"
-    check "$program"
+# The program of tests/constant_time.rs, compiled with a checker's marks.
+build() { # features profile [argument...]
+    cargo test --locked --quiet --no-run -p geomdp-core --features "$1" --test constant_time \
+        --profile "$2" --message-format=json "${@:3}" |
+        sed -n 's/.*"name":"constant_time".*"executable":"\([^"]*\)".*/\1/p'
+}
+
+# Runs a checker on the program, and on its canaries, which it must report.
+secrets() { # checker...
+    "$@"
     for canary in branch index early-exit; do
         status=0
-        check "$program" "$canary" >/dev/null 2>&1 || status=$?
-        if [ "$status" != 99 ]; then
-            echo "the canary '$canary' was not reported (exit $status)" >&2
-            exit 1
-        fi
+        "$@" "$canary" >/dev/null 2>&1 || status=$?
+        [ "$status" = 99 ] || fail "the canary '$canary' was not reported (exit $status)"
         echo "reported, as it must be: $canary"
     done
-    if "$program" >/dev/null 2>&1; then
-        echo "the check passes although nothing is checking" >&2
-        exit 1
-    fi
-done
+}
 
-echo "== instructions, of the installed package"
-python3 scripts/check_instructions.py .venv/lib/python3*/site-packages/geomdp/_core*.so
+valgrind_() {
+    for profile in dev release; do
+        echo "== valgrind, $profile"
+        program=$(build checkmem "$profile")
+        secrets valgrind --quiet --error-exitcode=99 "$program"
+        if "$program" >/dev/null 2>&1; then fail "the check passes although nothing is checking"; fi
+    done
+}
+
+msan() {
+    echo "== MemorySanitizer, AVX-512"
+    if ! grep -qw avx512dq /proc/cpuinfo; then
+        echo "not checked: this processor has no AVX-512"
+        return
+    fi
+    # The standard library is not compiled with it, so what it allocates and returns is left alone.
+    program=$(
+        export RUSTC_BOOTSTRAP=1 CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}/msan
+        export RUSTFLAGS="-Zsanitizer=memory -Cllvm-args=-msan-eager-checks=0 \
+            -Cunsafe-allow-abi-mismatch=sanitizer"
+        build checkmsan release --target "$(rustc --print host-tuple)"
+    )
+    export MSAN_OPTIONS=poison_in_malloc=0:exit_code=99
+    secrets "$program"
+}
+
+# All instructions and addresses from where the program says that it begins.
+trace() { # program argument
+    start=$(valgrind --quiet --tool=none "$1" "$2" | sed 's/^0x//')
+    valgrind --tool=lackey --trace-mem=yes --log-fd=9 "$1" "$2" 9>&1 >/dev/null |
+        awk -v start="$start," '!on && $1 == "I" && index($2, start) {on = 1} on && !/^==/'
+}
+
+traces() {
+    echo "== traces, portable and AVX2"
+    program=$(build checkmem release)
+    first=$(trace "$program" traceA | tee >(wc -l >target/trace-lines) | sha256sum)
+    [ "$(cat target/trace-lines)" -gt 1000000 ] || fail "the trace is too short to be one"
+    for letter in B C; do
+        [ "$(trace "$program" trace$letter | sha256sum)" = "$first" ] || fail "the traces differ"
+    done
+    echo "the same for three tapes: $(cat target/trace-lines) instructions and addresses"
+    first=$(trace "$program" unevenA | sha256sum)
+    [ "$(trace "$program" unevenB | sha256sum)" != "$first" ] || fail "an uneven trace was not seen"
+    echo "seen, as it must be: an uneven trace"
+}
+
+wheel() {
+    echo "== valgrind, the installed package under CPython"
+    "$python" scripts/constant_time_wheel.py
+}
+
+instructions() {
+    echo "== instructions, of the installed package"
+    "$python" scripts/check_instructions.py
+}
+
+mkdir -p target
+for check in "${@:-valgrind msan traces wheel instructions}"; do
+    for name in $check; do "${name/#valgrind/valgrind_}"; done
+done

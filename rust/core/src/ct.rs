@@ -126,7 +126,45 @@ mod mark {
     }
 }
 
-#[cfg(not(all(feature = "checkmem", target_arch = "x86_64")))]
+/// MemorySanitizer's functions, for the code that valgrind does not run. Both features make no sense.
+#[cfg(all(feature = "checkmsan", not(feature = "checkmem")))]
+mod mark {
+    use core::ffi::c_void;
+
+    unsafe extern "C" {
+        fn __msan_poison(start: *const c_void, size: usize);
+        fn __msan_unpoison(start: *const c_void, size: usize);
+        fn __msan_test_shadow(start: *const c_void, size: usize) -> isize;
+    }
+
+    pub(super) const MAKE_UNDEFINED: bool = true;
+    pub(super) const MAKE_DEFINED: bool = false;
+
+    pub(super) fn client_request<T>(undefined: bool, values: &[T]) {
+        let (start, size) = (values.as_ptr().cast(), core::mem::size_of_val(values));
+        // SAFETY: the functions change the shadow of these bytes alone, not the bytes.
+        unsafe {
+            if undefined {
+                __msan_poison(start, size);
+            } else {
+                __msan_unpoison(start, size);
+            }
+        }
+    }
+
+    pub(super) fn is_undefined<T>(values: &[T]) -> Option<bool> {
+        // SAFETY: the function reads the shadow of these bytes alone.
+        let undefined = |value: &T| unsafe {
+            __msan_test_shadow(core::ptr::from_ref(value).cast(), core::mem::size_of::<T>()) >= 0
+        };
+        Some(values.iter().all(undefined))
+    }
+}
+
+#[cfg(not(any(
+    feature = "checkmsan",
+    all(feature = "checkmem", target_arch = "x86_64")
+)))]
 mod mark {
     pub(super) const MAKE_UNDEFINED: u64 = 0;
     pub(super) const MAKE_DEFINED: u64 = 0;

@@ -1,8 +1,12 @@
 //! Constant time, checked on the machine code: run under valgrind by `make ct`.
 //!
 //! Tape and counts are marked secret ("undefined", in valgrind's terms), so that valgrind reports
-//! every jump and every address that depends on them. With a canary's name as its argument the
-//! program does something forbidden instead, which must be reported.
+//! every jump and every address that depends on them; MemorySanitizer does the same with the code that
+//! valgrind cannot run. With a canary's name as its argument the program does something forbidden
+//! instead, which must be reported. With `trace` and a letter it draws from the tape of that letter, so that
+//! traces of all instructions and addresses can be compared.
+
+#![cfg_attr(feature = "checkmsan", no_main)]
 
 use geomdp_core::bernoulli::Bernoulli;
 use geomdp_core::fold::Folded;
@@ -57,8 +61,17 @@ fn kernel<T: Count>(backend: Backend, plan: &Plan) {
     reveal(&counts);
 }
 
+/// MemorySanitizer is for what valgrind does not run; it knows no inline assembly.
+fn backends() -> &'static [Backend] {
+    if cfg!(feature = "checkmsan") {
+        assert_eq!(Backend::best(), Backend::Avx512, "nothing to check");
+        return &[Backend::Avx512];
+    }
+    Backend::available()
+}
+
 fn everything() -> Result<(), Error> {
-    for &backend in Backend::available() {
+    for &backend in backends() {
         for plan in plans()? {
             kernel::<i8>(backend, &plan);
             kernel::<u8>(backend, &plan);
@@ -70,6 +83,9 @@ fn everything() -> Result<(), Error> {
             kernel::<u64>(backend, &plan);
         }
         println!("checked: kernel, {backend:?}");
+    }
+    if cfg!(feature = "checkmsan") {
+        return Ok(());
     }
 
     // From a secret key on, as in a release.
@@ -123,34 +139,108 @@ fn linear() -> Result<(Linear, Vec<u64>), Error> {
 }
 
 /// Things that must not be done with a secret.
-fn canary(name: &str) -> Result<(), Error> {
+fn canary(name: &[u8]) -> Result<(), Error> {
     let secret = vec![black_box(3usize)];
     hide(&secret);
     // Read it from memory: a copy in a register would not be marked.
     let secret = black_box(&secret)[0];
     match name {
-        "branch" => {
+        b"branch" => {
             if secret == 3 {
                 println!("a branch was taken");
             }
         }
-        "index" => {
+        b"index" => {
             let table = black_box([1u64; 8]);
             reveal(&[table[secret & 7]]);
         }
-        "early-exit" => {
+        b"early-exit" => {
             let (linear, words) = linear()?;
             hide(&words);
             reveal(&[linear.draw_variable_time(7, &words)]);
         }
-        other => println!("no canary {other}"),
+        _ => println!("no such canary"),
     }
     Ok(())
 }
 
-fn main() -> Result<(), Error> {
-    match std::env::args().nth(1) {
-        Some(name) => canary(&name),
-        None => everything(),
+/// Draws whose tape and counts depend on the letter.
+#[inline(never)]
+fn trace(letter: u8) -> Result<(), Error> {
+    let mut tape = Tape::from_key(&[letter; 32]);
+    let mut counts = vec![0; 2 * LANES + 3];
+    for plan in plans()? {
+        let mut words = vec![0; 3 * LANES * plan.words()];
+        tape.fill(&mut words)?;
+        tape.fill(&mut counts)?;
+        for &backend in Backend::available() {
+            backend.add_noise(&plan, 0, &words, &mut counts);
+        }
     }
+    let mut counts: Vec<i64> = counts
+        .iter()
+        .map(|&count: &u64| count.cast_signed())
+        .collect();
+    let mechanism = Mechanism::new(Some(Rate::from_scale(3.0)?), Some((-10, 90)))?;
+    mechanism.release_with(&mut tape, &mut counts)?;
+    let folded = Folded::new(Some(Rate::from_scale(30.0)?), (-20, 181))?;
+    folded.draws(&mut tape)?.add_noise(&mut counts)?;
+    let bit = Bernoulli::new(0.1)?;
+    let mut words = vec![0; bit.words()];
+    tape.fill(&mut words)?;
+    black_box(bit.draw(&words));
+    let (linear, mut words) = linear()?;
+    tape.fill(&mut words)?;
+    black_box(linear.draw_constant_time(u64::from(letter & 7), &words));
+    black_box(counts);
+    Ok(())
+}
+
+/// Draws in a time that depends on the tape: the traces must differ.
+#[inline(never)]
+fn uneven_trace(letter: u8) -> Result<(), Error> {
+    let (linear, mut words) = linear()?;
+    Tape::from_key(&[letter; 32]).fill(&mut words)?;
+    black_box(linear.draw_variable_time(7, &words));
+    Ok(())
+}
+
+/// Says where the trace that matters begins: what happens before `main` differs from run to run.
+fn from_here(traced: fn(u8) -> Result<(), Error>, letter: u8) -> Result<(), Error> {
+    println!("{traced:p}");
+    traced(letter)
+}
+
+fn run(name: Option<&[u8]>) -> Result<(), Error> {
+    match name {
+        None => everything(),
+        Some([b't', b'r', b'a', b'c', b'e', letter]) => from_here(trace, *letter),
+        Some([b'u', b'n', b'e', b'v', b'e', b'n', letter]) => from_here(uneven_trace, *letter),
+        Some(name) => canary(name),
+    }
+}
+
+#[cfg(not(feature = "checkmsan"))]
+fn main() -> Result<(), Error> {
+    let name = std::env::args().nth(1);
+    run(name.as_deref().map(str::as_bytes))
+}
+
+/// What the standard library does on the way to `main` and with arguments is not compiled with
+/// MemorySanitizer, which would report it.
+#[cfg(feature = "checkmsan")]
+#[unsafe(no_mangle)]
+extern "C" fn main(count: i32, arguments: *const *const u8) -> i32 {
+    let mut name = Vec::new();
+    if count > 1 {
+        // SAFETY: there are as many strings as the caller says, and each ends with a zero.
+        unsafe {
+            let mut at = *arguments.add(1);
+            while *at != 0 {
+                name.push(*at);
+                at = at.add(1);
+            }
+        }
+    }
+    i32::from(run((count > 1).then_some(name.as_slice())).is_err())
 }

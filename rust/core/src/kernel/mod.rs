@@ -127,9 +127,15 @@ impl Backend {
             Self::Avx2 => avx2::add_noise(plan, lower, words, counts),
             #[cfg(target_arch = "x86_64")]
             Self::Avx512 => avx512::add_noise(plan, lower, words, counts),
-            _ => add_noise_by::<u64, T>(plan, lower, words, counts),
+            _ => portable(plan, lower, words, counts),
         }
     }
+}
+
+/// The portable back end. A function of its own, so that its machine code can be told from the rest.
+#[inline(never)]
+fn portable<T: Count>(plan: &Plan, lower: u64, words: &[u64], counts: &mut [T]) {
+    add_noise_by::<u64, T>(plan, lower, words, counts);
 }
 
 /// [`Backend::add_noise`] with a given kind of vector. From here down everything is inlined into the
