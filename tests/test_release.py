@@ -553,6 +553,8 @@ def test_counts_that_are_no_integers_are_refused(counts: Any) -> None:
         [np.array([True])],
         [np.array([1.0, 2.0])],
         [np.ma.masked],
+        [np.array([5, 6], "m8[ns]")],
+        [[np.array([5, 6], "M8[ns]")]],
         [np.ma.array([1, 2], mask=[False, True])],
         array("d", [1.0]),
     ],

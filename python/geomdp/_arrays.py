@@ -46,7 +46,7 @@ def as_array(counts: Any, dtype: np.dtype[Any] = _INT64.dtype) -> Array:
     if isinstance(counts, Sequence) and not isinstance(
         counts, str | bytes | bytearray | memoryview
     ):
-        _refuse_masked_items(counts)
+        _refuse_items(counts)
         try:
             items = np.array(counts, dtype=object)
         except ValueError:
@@ -102,6 +102,13 @@ def release(counts: Array, out: Any, noise: Noise) -> Array:
     return own.byteswap(inplace=True).view(counts.dtype)
 
 
+def of_each(counts: Array, function: Callable[[int], float]) -> NDArray[np.float64]:
+    """Return a function of counts, evaluated once for each distinct one."""
+    distinct, places = np.unique(counts, return_inverse=True)
+    values = np.array([function(count) for count in distinct.tolist()], dtype=np.float64)
+    return np.array(values[places]).reshape(counts.shape)
+
+
 def exact(item: Any, limits: np.iinfo[Any] = _INT64) -> int:
     """Return an integer within the limits of a dtype as an int.
 
@@ -131,11 +138,15 @@ def refuse_masked(name: str, array: Any) -> None:
         )
 
 
-def _refuse_masked_items(counts: Sequence[Any]) -> None:
+def _refuse_items(counts: Sequence[Any]) -> None:
+    """Refuse nested arrays that an array of their items would not show."""
     for item in counts:
         refuse_masked("counts", item)
+        if isinstance(item, np.ndarray) and item.dtype.kind not in "iuO":
+            # The items of arrays of times come out as ints.
+            raise TypeError(f"counts of dtype {item.dtype} are not accepted: {_HINT}")
         if isinstance(item, list | tuple):
-            _refuse_masked_items(item)
+            _refuse_items(item)
 
 
 def _check_out(counts: Array, out: Any) -> None:
