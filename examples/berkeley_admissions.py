@@ -7,7 +7,6 @@ one: the L1 sensitivity of the whole table is 1.
 
 import argparse
 import csv
-import math
 import time
 from pathlib import Path
 
@@ -21,13 +20,6 @@ from geomdp import GeometricMechanism
 
 HERE = Path(__file__).parent
 APPLICANTS = 4526  # public: the counts' common upper bound
-
-
-def half_width(mechanism: GeometricMechanism, alpha: float) -> int:
-    """Return the least a with P(|Z| > a) = 2 q**(a + 1) / (1 + q) <= alpha, q = exp(-rate)."""
-    rate = float(mechanism.rate)
-    q = math.exp(-rate)
-    return max(0, math.ceil(math.log(alpha * (1 + q) / 2) / -rate) - 1)
 
 
 def chart(labels: list[str], true: np.ndarray, noisy: np.ndarray, a: int, path: Path) -> None:
@@ -59,14 +51,14 @@ def main() -> None:
     mechanism = GeometricMechanism(epsilon=arguments.epsilon, bounds=(0, APPLICANTS))
     noisy = mechanism.release(true)
 
-    a = half_width(mechanism, alpha=0.05)
+    a = mechanism.accuracy(alpha=0.05)
+    lower, upper = mechanism.confidence_interval(noisy, alpha=0.05)
     labels = [f"{row['department']} {row['sex']} {row['decision']}" for row in rows]
     print(f"{mechanism}\nloss of the whole table per applicant: {mechanism.map(1)}\n")
     print(f"{'cell':<20}{'true':>6}{'noisy':>7}{'error':>7}   95% interval")
-    for label, x, y in zip(labels, true, noisy, strict=True):
-        interval = f"[{max(0, y - a)}, {min(APPLICANTS, y + a)}]"
-        print(f"{label:<20}{x:>6}{y:>7}{y - x:>+7}   {interval}")
-    covered = np.count_nonzero(np.abs(noisy - true) <= a)
+    for label, x, y, low, high in zip(labels, true, noisy, lower, upper, strict=True):
+        print(f"{label:<20}{x:>6}{y:>7}{y - x:>+7}   [{low}, {high}]")
+    covered = np.count_nonzero((lower <= true) & (true <= upper))
     print(f"{'total':<20}{true.sum():>6}{noisy.sum():>7}{noisy.sum() - true.sum():>+7}")
     print(f"\n{covered} of {len(true)} intervals of +-{a} hold the true count")
     print(mechanism.certificate(tight=True))

@@ -1,10 +1,22 @@
-"""Bias and variance, against sums over the law in hundreds of digits."""
+"""Moments and entropy of a release, against sums over the law in hundreds of digits."""
 
 import functools
 import itertools
 import math
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from decimal import (
+    ROUND_UP,
+    Context,
+    FloatOperation,
+    Inexact,
+    InvalidOperation,
+    Overflow,
+    Rounded,
+    localcontext,
+)
 from fractions import Fraction
+from typing import NamedTuple
 
 import mpmath
 import pytest
@@ -13,16 +25,34 @@ from hypothesis import strategies as st
 from mpmath import mpf
 
 from geomdp import _moments
+from geomdp._moments import Moments
 from geomdp.compat.diffprivlib import Geometric, GeometricFolded, GeometricTruncated
 
 #: One term of a law: where the noisy count is, relative to the count, and how likely.
 Term = tuple[int, mpf]
+Halves = tuple[bool, bool]
+Law = Callable[[Fraction, int, int], Moments]
+
+
+class Exact(NamedTuple):
+    """What `Moments` should be."""
+
+    bias: mpf
+    variance: mpf
+    absolute: mpf
+
 
 ROOMS = range(13)
 RATES = [1e-14, 1e-9, 2.0**-20, Fraction(1, 1000), 0.03, 0.1, 0.5, math.log(2), 1, 3.7, 40, 700]
+#: Of the nearest float, or one that is as near but for 1e-9 of its last place.
+NEAREST = mpf(2) ** -53 * (1 + mpf(10) ** -9)
+#: Of a sum of such a float and an integer.
 ACCURACY = mpf(2) ** -52
 TINIEST = mpf(2) ** -1074
 CLOSE = mpf(10) ** -60
+#: Decimal has no smaller powers of exp(-1) than about this one.
+LAST_POWER = 2302585092994045682
+HALVES: list[Halves] = list(itertools.product((False, True), repeat=2))
 
 rooms = st.one_of(st.integers(0, 50), st.integers(0, 2**64), st.integers(0, 64).map(lambda n: 2**n))
 rates = st.one_of(
@@ -30,7 +60,10 @@ rates = st.one_of(
     st.floats(1e-20, 700),
     st.integers(1, 2**100).map(lambda n: Fraction(1, n)),
     st.builds(Fraction, st.integers(1, 2**200), st.integers(1, 2**260)),
+    st.integers(LAST_POWER - 100, LAST_POWER + 100),
 ).map(Fraction)
+int64s = st.one_of(st.integers(-30, 30), st.integers(-(2**63), 2**63 - 1))
+counts = st.one_of(st.integers(-50, 50), st.integers(-(2**70), 2**70))
 each_rate = pytest.mark.parametrize("rate", [Fraction(rate) for rate in RATES], ids=float)
 
 
@@ -49,31 +82,54 @@ def _power(rate: Fraction, exponent: int, _prec: int) -> mpf:
     return mpmath.exp(-mpf(rate.numerator) * exponent / rate.denominator)
 
 
-def moments(terms: Iterator[Term]) -> tuple[mpf, mpf]:
-    """Return bias and variance of a law."""
-    total, bias, square = mpf(0), mpf(0), mpf(0)
+def gather(terms: Iterable[Term]) -> dict[int, mpf]:
+    """Return the masses of a law, of which several terms may be at one place."""
+    masses: Counter[int] = Counter()
     for place, mass in terms:
-        total += mass
-        bias += place * mass
-        square += place * place * mass
+        masses[place] += mass
+    total = sum(masses.values())
     assert abs(total - 1) < CLOSE
-    return bias, square - bias**2
+    return {place: mass / total for place, mass in masses.items()}
 
 
-def check(computed: tuple[float, float], exact: tuple[mpf, mpf]) -> None:
+def moments(terms: Iterable[Term]) -> Exact:
+    law = gather(terms).items()
+    bias = sum(place * mass for place, mass in law)
+    variance = sum((place - bias) ** 2 * mass for place, mass in law)
+    return Exact(bias, variance, sum(abs(place) * mass for place, mass in law))
+
+
+def entropy(terms: Iterable[Term]) -> mpf:
+    return -sum(mass * mpmath.log(mass) for mass in gather(terms).values())
+
+
+def check(computed: Moments, exact: Exact, accuracy: mpf = NEAREST) -> None:
+    assert type(computed) is Moments
+    assert computed._fields == exact._fields
     for moment, wanted in zip(computed, exact, strict=True):
-        assert type(moment) is float
-        if math.isinf(moment):
-            assert abs(wanted) > mpf(2) ** 1024 * (1 - mpf(2) ** -54)
-            assert moment * wanted > 0
-        else:
-            assert abs(mpf(moment) - wanted) <= max(abs(wanted) * ACCURACY, TINIEST)
+        check_float(moment, wanted, accuracy)
+
+
+def check_float(moment: float, wanted: mpf, accuracy: mpf = NEAREST) -> None:
+    assert type(moment) is float
+    if math.isinf(moment):
+        assert abs(wanted) > mpf(2) ** 1024 * (1 - mpf(2) ** -54)
+        assert moment * wanted > 0
+    else:
+        assert abs(mpf(moment) - wanted) <= max(abs(wanted), TINIEST * 2**52) * accuracy
 
 
 def noise_masses(rate: Fraction, last: int) -> list[mpf]:
     """Return the probabilities of 0 to last, from equation 2.1."""
     a = power(rate, 1)
     return [(1 - a) / (1 + a) * power(rate, z) for z in range(last + 1)]
+
+
+def noise_law(rate: Fraction, more: int = 0) -> Iterator[Term]:
+    """Yield the noises up to where less than 1e-70 is beyond, or so many more."""
+    for z, mass in enumerate(noise_masses(rate, math.ceil(170 / float(rate)) + more)):
+        for signed in {z, -z}:
+            yield signed, mass
 
 
 def censored_law(rate: Fraction, below: int, above: int) -> Iterator[Term]:
@@ -92,6 +148,14 @@ def censored_law(rate: Fraction, below: int, above: int) -> Iterator[Term]:
         yield 0, a / (1 + a)
     elif not above:
         yield 0, 1 / (1 + a)
+
+
+def truncated_law(rate: Fraction, below: int, above: int) -> Iterator[Term]:
+    """Yield the masses of what is within the bounds, over their sum."""
+    mass = noise_masses(rate, max(below, above))
+    kept = [(z, mass[abs(z)]) for z in range(-below, above + 1)]
+    total = sum(m for _, m in kept)
+    return ((z, m / total) for z, m in kept)
 
 
 def period(n: int, half_below: bool, half_above: bool) -> int:
@@ -115,6 +179,7 @@ def folded_law(
         yield place - below, factor * (power(rate, v) + power(rate, turn - v))
 
 
+@functools.lru_cache(100_000)
 def reflect(twice: int, lower: int, upper: int) -> int:
     """Fold as diffprivlib does, step by step."""
     while not lower <= twice <= upper:
@@ -122,15 +187,12 @@ def reflect(twice: int, lower: int, upper: int) -> int:
     return twice
 
 
-def truncated_folded_law(
+def folded_noise_law(
     rate: Fraction, below: int, above: int, half_below: bool, half_above: bool
 ) -> Iterator[Term]:
-    """Yield the folded places of all noises up to where less than 1e-70 is beyond."""
     lower, upper = -2 * below - half_below, 2 * above + half_above
-    last = math.ceil(170 / float(rate))
-    for z, mass in enumerate(noise_masses(rate, last)):
-        for signed in {z, -z}:
-            yield reflect(2 * signed, lower, upper) // 2 if upper > lower else 0, mass
+    for z, mass in noise_law(rate):
+        yield reflect(2 * z, lower, upper) // 2 if upper > lower else 0, mass
 
 
 # Small rooms, by the law
@@ -139,17 +201,13 @@ def truncated_folded_law(
 @each_rate
 def test_unbounded_moments(rate: Fraction) -> None:
     with mpmath.workdps(digits(rate, 1)):
-        a = power(rate, 1)
-        check(_moments.unbounded(rate), (mpf(0), 2 * a / (1 - a) ** 2))
+        check(_moments.unbounded(rate), wide_unbounded(rate))
 
 
 @pytest.mark.parametrize("rate", [Fraction(1, 10), Fraction(1), Fraction(700)], ids=float)
 def test_unbounded_moments_are_those_of_the_law(rate: Fraction) -> None:
     with mpmath.workdps(80):
-        mass = noise_masses(rate, math.ceil(170 / float(rate)))
-        signed = ((sign * z, mass[z] / 2) for z in range(len(mass)) for sign in (-1, 1))
-        doubled = ((z, m if z == 0 else 2 * m) for z, m in signed)
-        check(_moments.unbounded(rate), moments(doubled))
+        check(_moments.unbounded(rate), moments(noise_law(rate)))
 
 
 @each_rate
@@ -161,10 +219,18 @@ def test_censored_moments(rate: Fraction) -> None:
 
 
 @each_rate
+def test_truncated_moments(rate: Fraction) -> None:
+    with mpmath.workdps(digits(rate, 12)):
+        for below, above in itertools.product(ROOMS, ROOMS):
+            exact = moments(truncated_law(rate, below, above))
+            check(_moments.truncated(rate, below, above), exact)
+
+
+@each_rate
 def test_folded_moments(rate: Fraction) -> None:
     with mpmath.workdps(digits(rate, 12)):
         for below, above in itertools.product(ROOMS, ROOMS):
-            for halves in itertools.product((False, True), repeat=2):
+            for halves in HALVES:
                 exact = moments(folded_law(rate, below, above, *halves))
                 check(_moments.folded(rate, below, above, *halves), exact)
 
@@ -173,11 +239,98 @@ def test_folded_moments(rate: Fraction) -> None:
 def test_the_folded_law_is_that_of_folded_noise(rate: Fraction) -> None:
     with mpmath.workdps(80):
         for below, above in itertools.product((0, 1, 2, 4), repeat=2):
-            for halves in itertools.product((False, True), repeat=2):
+            for halves in HALVES:
                 wrapped = moments(folded_law(rate, below, above, *halves))
-                direct = moments(truncated_folded_law(rate, below, above, *halves))
+                direct = moments(folded_noise_law(rate, below, above, *halves))
                 for one, other in zip(wrapped, direct, strict=True):
                     assert abs(one - other) < CLOSE
+
+
+@each_rate
+def test_entropy(rate: Fraction) -> None:
+    with mpmath.workdps(digits(rate, 6)):
+        for below, above in itertools.product(range(7), repeat=2):
+            exact = entropy(censored_law(rate, below, above))
+            check_float(_moments.entropy(rate, below, above), exact)
+
+
+@pytest.mark.parametrize("rate", [Fraction(1, 10), Fraction(1), Fraction(700)], ids=float)
+def test_entropy_where_a_bound_is_missing(rate: Fraction) -> None:
+    with mpmath.workdps(400):
+        law = list(noise_law(rate))
+        for room in (0, 1, 2, 7):
+            exact = entropy((min(z, room), mass) for z, mass in law)
+            check_float(_moments.entropy(rate, None, room), exact)
+            check_float(_moments.entropy(rate, room, None), exact)
+        check_float(_moments.entropy(rate, None, None), entropy(law))
+
+
+# Counts anywhere, by the law of the noise
+
+each_noise = pytest.mark.parametrize("rate", [Fraction(1, 2), Fraction(1), Fraction(40)], ids=float)
+BOUNDS = [(0, 0), (-3, -3), (0, 1), (-2, 5), (3, 7)]
+TWICE = [(0, 0), (-6, -6), (0, 1), (-1, 0), (-1, 1), (0, 2), (-5, 10), (-4, 10), (5, 9), (6, 13)]
+COUNTS = range(-16, 17)
+
+
+@each_noise
+@pytest.mark.parametrize("bounds", BOUNDS, ids=str)
+def test_censored_moments_of_counts_anywhere(rate: Fraction, bounds: tuple[int, int]) -> None:
+    lower, upper = bounds
+    with mpmath.workdps(200):
+        law = list(noise_law(rate))
+        for count in COUNTS:
+            place = median(lower, count, upper)
+            exact = moments((median(lower, place + z, upper) - count, mass) for z, mass in law)
+            check(_moments.of_censored(rate, lower, upper, count), exact, ACCURACY)
+
+
+@each_noise
+@pytest.mark.parametrize("bounds", BOUNDS, ids=str)
+def test_truncated_moments_of_counts_anywhere(rate: Fraction, bounds: tuple[int, int]) -> None:
+    # It makes no difference whether a count outside is taken to the bound first: the noise has no
+    # memory of how far it has come.
+    lower, upper = bounds
+    with mpmath.workdps(1000):
+        law = list(noise_law(rate, more=30))
+        for count in COUNTS:
+            kept = [(z, mass) for z, mass in law if lower <= count + z <= upper]
+            total = sum(mass for _, mass in kept)
+            exact = moments((z, mass / total) for z, mass in kept)
+            check(_moments.of_truncated(rate, lower, upper, count), exact, ACCURACY)
+
+
+@each_noise
+@pytest.mark.parametrize("twice", TWICE, ids=str)
+def test_folded_moments_of_counts_anywhere(rate: Fraction, twice: tuple[int, int]) -> None:
+    # Nor here, whether it is folded before it is noised: reflections keep the noise's law.
+    lower, upper = twice
+    with mpmath.workdps(200):
+        law = list(noise_law(rate))
+        for count in COUNTS:
+            if lower == upper:
+                exact = moments([(lower // 2 - count, mpf(1))])
+            else:
+                ends = ((reflect(2 * (count + z), lower, upper) // 2, mass) for z, mass in law)
+                exact = moments((end - count, mass) for end, mass in ends)
+            check(_moments.of_folded(rate, twice, count), exact, ACCURACY)
+
+
+def test_without_noise_the_error_is_the_way_to_the_bounds() -> None:
+    for count in COUNTS:
+        for lower, upper in BOUNDS:
+            away = median(lower, count, upper) - count
+            error = Moments(away, 0, abs(away))
+            assert _moments.of_censored(None, lower, upper, count) == error
+            assert _moments.of_truncated(None, lower, upper, count) == error
+        for lower, upper in TWICE:
+            place = reflect(2 * count, lower, upper) // 2 if lower < upper else lower // 2
+            away = place - count
+            assert _moments.of_folded(None, (lower, upper), count) == (away, 0, abs(away))
+
+
+def median(*places: int) -> int:
+    return sorted(places)[1]
 
 
 # Rooms of any size, by sums in closed form
@@ -203,94 +356,219 @@ def line_sums(rate: Fraction, first: int, last: int, start: int, step: int) -> t
     return zero, c * zero + step * one, c**2 * zero + 2 * c * step * one + step**2 * two
 
 
-def wide_censored(rate: Fraction, below: int | None, above: int | None) -> tuple[mpf, mpf]:
+def wide_unbounded(rate: Fraction) -> Exact:
+    """Return the moments by the sums of ``k a**k`` and ``k**2 a**k`` over all k."""
     a = power(rate, 1)
-    bias, square = mpf(0), mpf(0)
+    factor = 2 * (1 - a) / (1 + a)
+    return Exact(mpf(0), factor * a * (1 + a) / (1 - a) ** 3, factor * a / (1 - a) ** 2)
+
+
+def wide_censored(rate: Fraction, below: int, above: int) -> Exact:
+    a = power(rate, 1)
+    bias, square, absolute = mpf(0), mpf(0), mpf(0)
     for sign, room in ((-1, below), (1, above)):
-        if room is None:
-            one, two = a / (1 - a) ** 2, a * (1 + a) / (1 - a) ** 3
-        else:
-            _, one, two = power_sums(rate, room + 1)
-            beyond = power(rate, room + 1) / (1 - a)
-            one, two = one + room * beyond, two + mpf(room) ** 2 * beyond
+        _, one, two = power_sums(rate, room + 1)
+        beyond = power(rate, room + 1) / (1 - a)
+        one, two = one + room * beyond, two + mpf(room) ** 2 * beyond
         bias += sign * one
         square += two
+        absolute += one
     factor = (1 - a) / (1 + a)
-    return factor * bias, factor * square - (factor * bias) ** 2
+    return Exact(factor * bias, factor * square - (factor * bias) ** 2, factor * absolute)
+
+
+def wide_truncated(rate: Fraction, below: int, above: int) -> Exact:
+    zero, one, two = power_sums(rate, above + 1)
+    back = line_sums(rate, 1, below, 0, -1)
+    mass = zero + back[0]
+    bias, square = (one + back[1]) / mass, (two + back[2]) / mass
+    return Exact(bias, square - bias**2, (one - back[1]) / mass)
 
 
 def wide_folded(
     rate: Fraction, below: int, above: int, half_below: bool, half_above: bool
-) -> tuple[mpf, mpf]:
+) -> Exact:
     n = below + above
     turn = period(n, half_below, half_above)
     if turn == 0:
-        return mpf(0), mpf(0)
-    # The noise modulo twice the width leads up, down from the upper bound, and up again.
+        return Exact(mpf(0), mpf(0), mpf(0))
+    # The noise modulo twice the width leads up, down from the upper bound, and up again; on the way
+    # down, it is at the place itself when this is zero.
+    down, zero, end = above + 1, 2 * above + half_above, turn - 1 - below
     pieces = [
         (0, above, 0, 1),
-        (above + 1, turn - 1 - below, 2 * above + half_above, -1),
+        (down, min(zero, end), zero, -1),
+        (max(down, zero + 1), end, zero, -1),
         (turn - below, turn - 1, -turn, 1),
     ]
-    sums = [mpf(0)] * 3
-    for first, last, start, step in pieces:
+    sums = [mpf(0)] * 4
+    for (first, last, start, step), sign in zip(pieces, (1, 1, -1, -1), strict=True):
         forth = line_sums(rate, first, last, start, step)
         back = line_sums(rate, turn - last, turn - first, start + step * turn, -step)
-        sums = [s + f + b for s, f, b in zip(sums, forth, back, strict=True)]
+        mass, one, two = (f + b for f, b in zip(forth, back, strict=True))
+        sums = [s + t for s, t in zip(sums, (mass, one, two, sign * one), strict=True)]
     a = power(rate, 1)
     factor = (1 - a) / (1 + a) / (1 - power(rate, turn))
     assert abs(factor * sums[0] - 1) < CLOSE
-    bias, square = factor * sums[1], factor * sums[2]
-    return bias, square - bias**2
+    bias, square, absolute = (factor * s for s in sums[1:])
+    return Exact(bias, square - bias**2, absolute)
+
+
+def wide_entropy(rate: Fraction, below: int | None, above: int | None) -> mpf:
+    """Return the entropy of the noise, less that of what is beyond a bound, which is geometric."""
+    if below == 0 == above:
+        return mpf(0)
+    a, loss = power(rate, 1), mpf(rate.numerator) / rate.denominator
+    whole = mpmath.log((1 + a) / (1 - a)) + loss * 2 * a / (1 - a**2)
+    geometric = -mpmath.log(1 - a) + loss * a / (1 - a)
+    beyond = sum(power(rate, room) for room in (below, above) if room is not None)
+    return whole - beyond / (1 + a) * geometric
 
 
 def test_sums_in_closed_form_are_those_of_the_law() -> None:
     rate = Fraction(3, 10)
     with mpmath.workdps(80):
+        laws = [(wide_unbounded(rate), moments(noise_law(rate)))]
         for below, above in itertools.product(range(5), repeat=2):
-            laws = [(wide_censored(rate, below, above), censored_law(rate, below, above))]
-            for halves in itertools.product((False, True), repeat=2):
-                wide = wide_folded(rate, below, above, *halves)
-                laws.append((wide, folded_law(rate, below, above, *halves)))
-            for wide, law in laws:
-                for one, other in zip(wide, moments(law), strict=True):
-                    assert abs(one - other) < CLOSE
+            rooms = (rate, below, above)
+            laws.append((wide_censored(*rooms), moments(censored_law(*rooms))))
+            laws.append((wide_truncated(*rooms), moments(truncated_law(*rooms))))
+            laws.append(((wide_entropy(*rooms),), (entropy(censored_law(*rooms)),)))
+            for halves in HALVES:
+                folded = moments(folded_law(*rooms, *halves))
+                laws.append((wide_folded(*rooms, *halves), folded))
+        laws.append(((wide_entropy(rate, None, None),), (entropy(noise_law(rate)),)))
+        for wide, law in laws:
+            for one, other in zip(wide, law, strict=True):
+                assert abs(one - other) < CLOSE
+
+
+@settings(deadline=None, max_examples=100)
+@given(rates)
+@example(Fraction(5e-324))
+@example(Fraction(1, 10**400))
+@example(Fraction(745))
+@example(Fraction(LAST_POWER))
+@example(Fraction(10**400))
+def test_unbounded_moments_at_any_rate(rate: Fraction) -> None:
+    with mpmath.workdps(digits(rate, 1)):
+        check(_moments.unbounded(rate), wide_unbounded(rate))
+
+
+@settings(deadline=None, max_examples=150)
+@given(rates, rooms, rooms)
+@example(Fraction(1, 1000), 2**20, 2**20 + 1)
+@example(Fraction(1, 2**18), 2**20, 3)
+@example(Fraction(1e-14), 2**63, 2**63 - 1)
+@example(Fraction(5e-324), 2**63, 0)
+@example(Fraction(1, 10**400), 2**63, 2**64)
+@example(Fraction(1), 200, 300)
+@example(Fraction(1e300), 0, 2**63)
+@example(Fraction(10**400), 3, 0)
+@example(Fraction(LAST_POWER), 1, 0)
+@example(Fraction(745), 0, 2)
+def test_censored_moments_of_any_room(rate: Fraction, below: int, above: int) -> None:
+    with mpmath.workdps(digits(rate, max(below, above))):
+        check(_moments.censored(rate, below, above), wide_censored(rate, below, above))
+
+
+@settings(deadline=None, max_examples=150)
+@given(rates, rooms, rooms)
+@example(Fraction(1, 1000), 2**20, 2**20 + 1)
+@example(Fraction(1, 2**18), 2**20, 3)
+@example(Fraction(1e-14), 2**63, 2**63 - 1)
+@example(Fraction(5e-324), 2**63, 0)
+@example(Fraction(1, 10**400), 2**63, 2**64)
+@example(Fraction(1), 200, 300)
+@example(Fraction(1), 50, 10**6)
+@example(Fraction(1e300), 0, 2**63)
+@example(Fraction(10**400), 3, 0)
+@example(Fraction(LAST_POWER), 1, 0)
+@example(Fraction(745), 0, 2)
+def test_truncated_moments_of_any_room(rate: Fraction, below: int, above: int) -> None:
+    with mpmath.workdps(digits(rate, max(below, above))):
+        check(_moments.truncated(rate, below, above), wide_truncated(rate, below, above))
+
+
+@settings(deadline=None, max_examples=150)
+@given(rates, rooms, rooms, st.sampled_from(HALVES))
+@example(Fraction(1, 1000), 2**20, 2**20 + 1, (False, True))
+@example(Fraction(1, 2**18), 2**20, 3, (True, False))
+@example(Fraction(1e-14), 2**62, 2**62 - 1, (False, False))
+@example(Fraction(1, 2**56), 2**62, 2**62, (True, True))
+@example(Fraction(5e-324), 2**62, 0, (False, True))
+@example(Fraction(1, 10**400), 2**63, 2**64, (True, False))
+@example(Fraction(1), 200, 300, (False, True))
+@example(Fraction(1e300), 0, 2**62, (True, True))
+@example(Fraction(1e300), 0, 0, (True, True))
+@example(Fraction(10**400), 3, 0, (False, False))
+@example(Fraction(LAST_POWER), 1, 0, (False, True))
+@example(Fraction(745), 1, 0, (False, False))
+def test_folded_moments_of_any_room(rate: Fraction, below: int, above: int, halves: Halves) -> None:
+    with mpmath.workdps(digits(rate, below + above)):
+        exact = wide_folded(rate, below, above, *halves)
+        check(_moments.folded(rate, below, above, *halves), exact)
 
 
 @settings(deadline=None, max_examples=150)
 @given(rates, st.one_of(st.none(), rooms), st.one_of(st.none(), rooms))
 @example(Fraction(1, 1000), 2**20, 2**20 + 1)
-@example(Fraction(1, 2**18), 2**20, 3)
 @example(Fraction(1e-14), 2**63, 2**63 - 1)
-@example(Fraction(5e-324), 2**63, 0)
 @example(Fraction(5e-324), None, None)
 @example(Fraction(5e-324), 7, None)
+@example(Fraction(1, 10**400), None, 0)
+@example(Fraction(1, 10**400), 1, 2**64)
+@example(Fraction(744), 1, 1)
+@example(Fraction(745), 0, None)
+@example(Fraction(751), None, None)
+@example(Fraction(752), None, None)
+@example(Fraction(800), None, None)
+@example(Fraction(801), 0, 1)
 @example(Fraction(1e300), 0, None)
-@example(Fraction(1e300), 0, 2**63)
-@example(Fraction(745), 0, 2)
-def test_censored_moments_of_any_room(rate: Fraction, below: int | None, above: int | None) -> None:
+@example(Fraction(10**400), None, 2**63)
+def test_entropy_of_any_room(rate: Fraction, below: int | None, above: int | None) -> None:
     with mpmath.workdps(digits(rate, max(below or 0, above or 0))):
-        check(_moments.censored(rate, below, above), wide_censored(rate, below, above))
+        check_float(_moments.entropy(rate, below, above), wide_entropy(rate, below, above))
+
+
+def about(exact: Exact, away: int) -> Exact:
+    """Return moments about a count so far from its place, which is a bound if it is not 0."""
+    return Exact(exact.bias + away, exact.variance, abs(exact.bias + away)) if away else exact
 
 
 @settings(deadline=None, max_examples=150)
-@given(rates, rooms, rooms, st.booleans(), st.booleans())
-@example(Fraction(1, 1000), 2**20, 2**20 + 1, False, True)
-@example(Fraction(1, 2**18), 2**20, 3, True, False)
-@example(Fraction(1e-14), 2**62, 2**62 - 1, False, False)
-@example(Fraction(1, 2**56), 2**62, 2**62, True, True)
-@example(Fraction(5e-324), 2**62, 0, False, True)
-@example(Fraction(1e300), 0, 2**62, True, True)
-@example(Fraction(1e300), 0, 0, True, True)
-@example(Fraction(745), 1, 0, False, False)
-def test_folded_moments_of_any_room(
-    rate: Fraction, below: int, above: int, half_below: bool, half_above: bool
+@given(rates, st.tuples(int64s, int64s).map(sorted), counts)
+@example(Fraction(1, 2**60), [-(2**63), 2**63 - 1], 2**63 + 12345)
+@example(Fraction(1, 10), [0, 2**62], 2**53 + 1)
+@example(Fraction(1, 10), [0, 2**62], -(2**53) - 1)
+def test_moments_of_any_count(rate: Fraction, bounds: list[int], count: int) -> None:
+    lower, upper = bounds
+    place = median(lower, count, upper)
+    below, above, away = place - lower, upper - place, place - count
+    with mpmath.workdps(digits(rate, 2**71)):
+        exact = about(wide_censored(rate, below, above), away)
+        check(_moments.of_censored(rate, lower, upper, count), exact, ACCURACY)
+        exact = about(wide_truncated(rate, below, above), away)
+        check(_moments.of_truncated(rate, lower, upper, count), exact, ACCURACY)
+
+
+@settings(deadline=None, max_examples=150)
+@given(rates, st.tuples(int64s, int64s).map(sorted), st.sampled_from(HALVES), counts)
+# The bias inside and the way there have opposite signs.
+@example(Fraction(5e-324), [0, 3113246305240764704], (False, False), -3094947995045997324)
+@example(Fraction(5e-324), [-4, 9], (False, True), -17)
+@example(Fraction(1, 10), [0, 10], (True, True), 2**70)
+def test_folded_moments_of_any_count(
+    rate: Fraction, bounds: list[int], halves: Halves, count: int
 ) -> None:
-    halves = half_below, half_above
-    with mpmath.workdps(digits(rate, below + above)):
-        check(
-            _moments.folded(rate, below, above, *halves), wide_folded(rate, below, above, *halves)
-        )
+    lower, upper = 2 * bounds[0] - halves[0], 2 * bounds[1] + halves[1]
+    width = upper - lower
+    # A wave of triangles.
+    place = (upper - abs((2 * count - lower) % (2 * width) - width) if width else lower) // 2
+    below, above = place - bounds[0], bounds[1] - place
+    with mpmath.workdps(digits(rate, 2**71)):
+        exact = about(wide_folded(rate, below, above, *halves), place - count)
+        check(_moments.of_folded(rate, (lower, upper), count), exact, ACCURACY)
 
 
 # Limits
@@ -300,71 +578,134 @@ def test_folded_moments_of_any_room(
 def test_far_bounds_do_not_matter(rate: Fraction) -> None:
     if rate * 2**62 < 200:
         pytest.skip("not far")
-    unbounded = _moments.unbounded(rate)
+    far = (rate, 2**62, 2**62)
+    _, variance, absolute = _moments.unbounded(rate)
     for law in (
-        _moments.censored(rate, 2**62, 2**62),
-        _moments.censored(rate, None, None),
-        _moments.folded(rate, 2**62, 2**62, False, True),
+        _moments.censored(*far),
+        _moments.truncated(*far),
+        _moments.folded(*far, False, True),
     ):
-        assert abs(law[0]) < 1e-50
-        assert law[1] == unbounded[1]
+        assert abs(law.bias) < 1e-50
+        assert law.variance == variance
+        assert law.absolute == absolute
+    assert _moments.entropy(*far) == _moments.entropy(rate, None, None)
+
+
+@pytest.mark.parametrize("law", [_moments.censored, _moments.truncated])
+def test_the_bias_far_from_the_bounds_is_faint_and_exact(law: Law) -> None:
+    # 50 above the lower bound, it is 1e-20 or so.
+    wide = {_moments.censored: wide_censored, _moments.truncated: wide_truncated}[law]
+    with mpmath.workdps(450):
+        for below, above in [(50, 101), (100, 101), (300, 200), (700, 701), (2, 10**6)]:
+            exact = wide(Fraction(1), below, above)
+            assert 0 < abs(exact.bias) < 1
+            check(law(Fraction(1), below, above), exact)
 
 
 @pytest.mark.parametrize("n", [1, 2, 100, 2**20, 2**63 - 1])
 def test_faint_rates_lead_to_the_uniform_law(n: int) -> None:
     rate = Fraction(5e-324)
     for below in (0, 1, n // 3, n):
-        bias, variance = _moments.folded(rate, below, n - below, True, True)
-        assert bias == float(Fraction(n, 2) - below)
-        assert variance == float(Fraction((n + 1) ** 2 - 1, 12))
+        above = n - below
+        # The mean is in the middle.
+        bias = float(Fraction(n, 2) - below)
+        uniform = float(Fraction((n + 1) ** 2 - 1, 12))
+        away = float(Fraction(below * (below + 1) + above * (above + 1), 2 * (n + 1)))
+        assert _moments.truncated(rate, below, above) == (bias, uniform, away)
+        assert _moments.folded(rate, below, above, True, True) == (bias, uniform, away)
         # At an integer there is half of the mass of another place.
-        bias, variance = _moments.folded(rate, below, n - below, False, False)
-        assert bias == float(Fraction(n, 2) - below)
-        assert variance == float(Fraction(n * n + 2, 12))
+        variance, away = float(Fraction(n * n + 2, 12)), float(Fraction(below**2 + above**2, 2 * n))
+        assert _moments.folded(rate, below, above, False, False) == (bias, variance, away)
         # Half of the noise is beyond either bound.
-        bias, variance = _moments.censored(rate, below, n - below)
-        assert bias == float(Fraction(n, 2) - below)
-        assert variance == float(Fraction(n * n, 4))
+        variance, away = float(Fraction(n * n, 4)), float(Fraction(n, 2))
+        assert _moments.censored(rate, below, above) == (bias, variance, away)
+        assert _moments.entropy(rate, below, above) == math.log(2)
 
 
-@pytest.mark.parametrize("rate", [Fraction(1e300), Fraction(10**400), Fraction(1e15)], ids=repr)
+STEEP = [Fraction(1e15), Fraction(LAST_POWER), Fraction(1e300), Fraction(10**400)]
+
+
+@pytest.mark.parametrize("rate", STEEP, ids=lambda rate: f"{len(str(rate)) - 1}")
 def test_steep_rates_add_no_noise(rate: Fraction) -> None:
-    assert _moments.unbounded(rate) == (0, 0)
+    none = (0, 0, 0)
+    assert _moments.unbounded(rate) == none
     for below, above in itertools.product((0, 1, 2**63), repeat=2):
-        assert _moments.censored(rate, below, above) == (0, 0)
-        for halves in itertools.product((False, True), repeat=2):
-            assert _moments.folded(rate, below, above, *halves) == (0, 0)
+        assert _moments.censored(rate, below, above) == none
+        assert _moments.truncated(rate, below, above) == none
+        for halves in HALVES:
+            assert _moments.folded(rate, below, above, *halves) == none
+    for below, above in itertools.product((0, 1, 2**63, None), repeat=2):
+        assert _moments.entropy(rate, below, above) == 0
 
 
-def test_faint_rates_without_bounds_have_infinite_variance() -> None:
+def test_one_output_has_no_error() -> None:
+    for rate in map(Fraction, (5e-324, 0.1, 700, 1e300)):
+        assert _moments.censored(rate, 0, 0) == (0, 0, 0)
+        assert _moments.truncated(rate, 0, 0) == (0, 0, 0)
+        assert _moments.entropy(rate, 0, 0) == 0
+        for halves in HALVES:
+            assert _moments.folded(rate, 0, 0, *halves) == (0, 0, 0)
+
+
+def test_faint_rates_without_bounds_have_infinite_moments() -> None:
     for rate in (Fraction(5e-324), Fraction(1, 10**400)):
-        assert _moments.unbounded(rate) == (0, math.inf)
-        assert _moments.censored(rate, None, None) == (0, math.inf)
-        assert _moments.censored(rate, 0, None) == (math.inf, math.inf)
+        bias, variance, absolute = _moments.unbounded(rate)
+        assert (bias, variance) == (0, math.inf)
+        # The mean absolute error is about 1 / rate, which is beyond float64 too.
+        assert absolute == math.inf
+        # The entropy is that of Laplace noise.
+        entropy = 1 + math.log(2) + math.log(rate.denominator) - math.log(rate.numerator)
+        assert _moments.entropy(rate, None, None) == pytest.approx(entropy, rel=1e-14)
+        # At a bound, half of the mass is there, and the rest geometric.
+        assert _moments.entropy(rate, 0, None) == pytest.approx(
+            entropy / 2 + math.log(2) / 2, rel=1e-14
+        )
 
 
 @each_rate
 def test_the_middle_has_no_bias(rate: Fraction) -> None:
     for room in (0, 1, 7, 2**20, 2**62):
-        assert _moments.censored(rate, room, room)[0] == 0
+        assert _moments.censored(rate, room, room).bias == 0
+        assert _moments.truncated(rate, room, room).bias == 0
         for half in (False, True):
-            assert _moments.folded(rate, room, room, half, half)[0] == 0
+            assert _moments.folded(rate, room, room, half, half).bias == 0
 
 
 @settings(deadline=None, max_examples=50)
-@given(rates, rooms, rooms, st.booleans(), st.booleans())
+@given(rates, rooms, rooms, st.sampled_from(HALVES))
 def test_the_mirror_image_has_the_opposite_bias(
-    rate: Fraction, below: int, above: int, half_below: bool, half_above: bool
+    rate: Fraction, below: int, above: int, halves: Halves
 ) -> None:
-    one = _moments.censored(rate, below, above)
-    other = _moments.censored(rate, above, below)
-    assert one == (-other[0], other[1])
-    one = _moments.folded(rate, below, above, half_below, half_above)
-    other = _moments.folded(rate, above, below, half_above, half_below)
-    assert one == (-other[0], other[1])
+    for law in (_moments.censored, _moments.truncated):
+        one, other = law(rate, below, above), law(rate, above, below)
+        assert one == (-other.bias, other.variance, other.absolute)
+    one = _moments.folded(rate, below, above, *halves)
+    other = _moments.folded(rate, above, below, *reversed(halves))
+    assert one == (-other.bias, other.variance, other.absolute)
+    entropy = _moments.entropy(rate, below, above)
+    assert entropy == _moments.entropy(rate, above, below)
+    assert _moments.entropy(rate, below, None) == _moments.entropy(rate, None, below)
 
 
 # As they are asked for
+
+
+def test_the_decimal_context_of_the_caller_does_not_matter() -> None:
+    def results() -> list[object]:
+        rate = Fraction(0.3)
+        return [
+            _moments.unbounded(rate),
+            _moments.entropy(rate, 3, None),
+            _moments.of_censored(rate, -5, 7, 9),
+            _moments.of_truncated(rate, -5, 7, -9),
+            _moments.of_folded(rate, (-9, 14), 2**70),
+        ]
+
+    traps = [FloatOperation, Inexact, InvalidOperation, Overflow, Rounded]
+    usual = results()
+    with localcontext(Context(prec=1, rounding=ROUND_UP, Emin=-1, Emax=1, traps=traps)) as context:
+        assert results() == usual
+        assert not any(context.flags.values())
 
 
 def test_the_mechanisms_have_these_moments() -> None:
@@ -372,12 +713,12 @@ def test_the_mechanisms_have_these_moments() -> None:
     x, lower, upper = 4, -3, 9
     assert Geometric(epsilon=0.3, sensitivity=2).variance(x) == _moments.unbounded(rate)[1]
     truncated = GeometricTruncated(epsilon=0.3, sensitivity=2, lower=lower, upper=upper)
-    assert (truncated.bias(x), truncated.variance(x)) == _moments.censored(rate, 7, 5)
-    for low, high in itertools.product((False, True), repeat=2):
+    assert (truncated.bias(x), truncated.variance(x)) == _moments.censored(rate, 7, 5)[:2]
+    for low, high in HALVES:
         folded = GeometricFolded(
             epsilon=0.3, sensitivity=2, lower=lower - low / 2, upper=upper + high / 2
         )
-        assert (folded.bias(x), folded.variance(x)) == _moments.folded(rate, 7, 5, low, high)
+        assert (folded.bias(x), folded.variance(x)) == _moments.folded(rate, 7, 5, low, high)[:2]
 
 
 def test_a_fraction_is_taken_exactly() -> None:

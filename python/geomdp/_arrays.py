@@ -46,7 +46,7 @@ def as_array(counts: Any, dtype: np.dtype[Any] = _INT64.dtype) -> Array:
     if isinstance(counts, Sequence) and not isinstance(
         counts, str | bytes | bytearray | memoryview
     ):
-        _refuse_items(counts)
+        refuse_items("counts", counts)
         try:
             items = np.array(counts, dtype=object)
         except ValueError:
@@ -134,19 +134,26 @@ def exact(item: Any, limits: np.iinfo[Any] = _INT64) -> int:
 def refuse_masked(name: str, array: Any) -> None:
     if type(array) is not np.ndarray and isinstance(array, np.ma.MaskedArray):
         raise TypeError(
-            f"{name} is a masked array, which is not accepted: noise its data, or fill it"
+            f"{name} is a masked array, which is not accepted: give its data, or fill it"
         )
 
 
-def _refuse_items(counts: Sequence[Any]) -> None:
-    """Refuse nested arrays that an array of their items would not show."""
-    for item in counts:
-        refuse_masked("counts", item)
-        if isinstance(item, np.ndarray) and item.dtype.kind not in "iuO":
-            # The items of arrays of times come out as ints.
-            raise TypeError(f"counts of dtype {item.dtype} are not accepted: {_HINT}")
+def refuse_items(name: str, values: Sequence[Any]) -> None:
+    """Refuse nested arrays that an array of their items would not show: masked ones, and of times.
+
+    Raises
+    ------
+    TypeError
+        If there is one.
+
+    """
+    for item in values:
+        refuse_masked(name, item)
+        if isinstance(item, np.ndarray) and item.dtype.kind in "mM":
+            # Some of its items would come out as ints.
+            raise TypeError(f"{name} of dtype {item.dtype} is not accepted: give numbers")
         if isinstance(item, list | tuple):
-            _refuse_items(item)
+            refuse_items(name, item)
 
 
 def _check_out(counts: Array, out: Any) -> None:

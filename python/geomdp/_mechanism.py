@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, Self, TypeVar, overload
+from typing import Any, Literal, Self, TypeVar, overload
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -259,6 +259,26 @@ class GeometricMechanism:
         if resolved.kind not in "iu":
             raise TypeError(f"dtype = {resolved} is not accepted: give an integer dtype")
         return _certificate.from_fields(self._core.certificate(_arrays.code(resolved), tight))
+
+    def accuracy(self, alpha: Real, counts: Any = None) -> Any:
+        """Return the least a such that an error of more than a has probability `alpha` at most.
+
+        See :func:`geomdp.accuracy.release_accuracy`.
+        """
+        from geomdp.accuracy import release_accuracy  # noqa: PLC0415 (imports much more)
+
+        return release_accuracy(self, alpha, counts)
+
+    def confidence_interval(
+        self, released: Any, alpha: Real, *, side: Literal["both", "lower", "upper"] = "both"
+    ) -> tuple[Any, Any]:
+        """Return bounds between which the true count is, but for a probability of `alpha`.
+
+        See :func:`geomdp.accuracy.confidence_interval`.
+        """
+        from geomdp.accuracy import confidence_interval  # noqa: PLC0415 (imports much more)
+
+        return confidence_interval(self, released, alpha, side=side)
 
     def _key(self) -> tuple[Fraction | None, int, tuple[int, int] | None]:
         return self._rate, self._sensitivity, self._bounds

@@ -1,4 +1,4 @@
-"""Bias and variance of the geometric mechanism, exactly: in decimals of as many digits as it takes.
+"""Moments of the release of a count, exactly: in decimals of as many digits as it takes.
 
 For the wanted law, from which the sampled one is within ``2**-50`` in total variation. With
 ``a = exp(-rate)`` and ``Z`` as in *Geometric Mechanism Notes*, equation 2.1; derivations in
@@ -7,57 +7,92 @@ For the wanted law, from which the sampled one is within ``2**-50`` in total var
 
 import math
 from collections.abc import Callable
-from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
+from typing import NamedTuple
 
-#: Bias and variance.
-Moments = tuple[float, float]
+from geomdp import _decimals
+from geomdp._decimals import power
+
+
+class Moments(NamedTuple):
+    """Bias, variance, and mean absolute error."""
+
+    bias: float
+    variance: float
+    absolute: float
 
 
 def unbounded(rate: Fraction) -> Moments:
-    """Return the moments of ``x + Z``: bias 0 and variance ``2 a / (1 - a)**2``."""
+    """Return the moments of ``x + Z``."""
     with localcontext(_context(rate, 1)):
-        a = _power(rate, 1)
-        return 0.0, float(2 * a / (1 - a) ** 2)
+        a = power(rate, 1)
+        return Moments(0.0, float(2 * a / (1 - a) ** 2), float(2 * a / (1 - a**2)))
 
 
-def censored(rate: Fraction, below: int | None, above: int | None) -> Moments:
+def censored(rate: Fraction, below: int, above: int) -> Moments:
     """Return the moments of ``clamp(x + Z)``, for bounds so far below and above x.
 
     Parameters
     ----------
     rate : Fraction
         Positive.
-    below, above : int or None
-        ``x - lower`` and ``upper - x``, not negative; None where there is no bound.
+    below, above : int
+        ``x - lower`` and ``upper - x``, not negative.
 
     """
-    with localcontext(_context(rate, max(below or 0, above or 0))):
-        a = _power(rate, 1)
-        one_minus = 1 - a
+    with localcontext(_context(rate, below + above)):
+        a = power(rate, 1)
 
-        def excess(room: int | None) -> Decimal:
-            """Return ``E max(Z - room, 0)``."""
-            return Decimal(0) if room is None else _power(rate, room + 1) / (one_minus * (1 + a))
+        def side(room: int) -> tuple[Decimal, Decimal, Decimal]:
+            """Return ``E max(Z - room, 0)``, and mean and mean square of ``min(max(Z, 0), room)``.
 
-        def square(room: int | None) -> Decimal:
-            """Return ``E min(max(Z, 0), room)**2``, a sum of ``(2 k - 1) a**k / (1 + a)``."""
-            whole = a / one_minus**2
-            if room is None:
-                return whole
-            tail = _power(rate, room)
-            return whole * (1 - tail) - 2 * room * a * tail / (one_minus * (1 + a))
+            These are sums of ``a**k / (1 + a)``, the last of ``(2 k - 1) a**k / (1 + a)``.
+            """
+            tail = power(rate, room)
+            beyond = a * tail / (1 - a**2)
+            square = a * (1 - tail) / (1 - a) ** 2 - 2 * room * beyond
+            return beyond, a * (1 - tail) / (1 - a**2), square
 
-        bias = excess(below) - excess(above)
-        return float(bias), float(square(below) + square(above) - bias**2)
+        (low, down, square), (high, up, other) = side(below), side(above)
+        bias = low - high
+        variance = square + other - bias**2
+        return Moments(float(bias), float(variance), float(down + up))
+
+
+def truncated(rate: Fraction, below: int, above: int) -> Moments:
+    """Return the moments of ``x + Z``, given that it is within the bounds; else as `censored`."""
+    with localcontext(_context(rate, below + above)):
+        a = power(rate, 1)
+
+        def sums(room: int) -> tuple[Decimal, Decimal, Decimal, Decimal]:
+            """Return the sums of ``a**k``, ``k a**k`` and ``k**2 a**k`` for k from 1 to room.
+
+            And what the second one lacks to that of all k.
+            """
+            tail, width = power(rate, room), room * (1 - a)
+            beyond = tail * (1 + width)
+            return (
+                a * (1 - tail) / (1 - a),
+                a * (1 - beyond) / (1 - a) ** 2,
+                a * ((1 + a) * (1 - tail) - tail * width * (2 + width)) / (1 - a) ** 3,
+                a * beyond / (1 - a) ** 2,
+            )
+
+        (mass, down, square, low), (more, up, other, high) = sums(below), sums(above)
+        mass += more + 1
+        # Not up - down, of which nothing is left far from the bounds.
+        bias = (low - high) / mass
+        variance = (square + other) / mass - bias**2
+        return Moments(float(bias), float(variance), float((down + up) / mass))
 
 
 def folded(rate: Fraction, below: int, above: int, half_below: bool, half_above: bool) -> Moments:
     """Return the moments of ``x + Z`` folded into bounds so far below and above x.
 
-    Both moments ``G`` of the folded count as functions of its place p satisfy
-    ``G - k (G(p + 1) - 2 G(p) + G(p - 1)) = f``, with ``k = a / (1 - a)**2`` and ``f = p`` or
-    ``p**2``. So they are a polynomial plus multiples of ``a**p`` and ``a**(n - p)``, which the
+    All are expectations ``G`` of some ``f`` of the folded count, as functions of its place p, and
+    satisfy ``G - k (G(p + 1) - 2 G(p) + G(p - 1)) = f``, with ``k = a / (1 - a)**2``. So they are
+    what solves this without bounds plus multiples of ``a**p`` and ``a**(n - p)``, which the
     reflections at both ends determine.
 
     Parameters
@@ -72,16 +107,16 @@ def folded(rate: Fraction, below: int, above: int, half_below: bool, half_above:
     """
     p, n = below, below + above
     if n == 0:
-        return 0.0, 0.0
+        return Moments(0.0, 0.0, 0.0)
     with localcontext(_context(rate, n)):
-        a = _power(rate, 1)
-        k = a / (1 - a) ** 2
+        a = power(rate, 1)
+        k, tail = a / (1 - a) ** 2, 2 * a / (1 - a**2)
 
         def first(q: int) -> Decimal:
-            return _power(rate, q + 1)
+            return power(rate, q + 1)
 
         def second(q: int) -> Decimal:
-            return _power(rate, n - q + 1)
+            return power(rate, n - q + 1)
 
         def lower(f: Callable[[int], Decimal]) -> Decimal:
             return f(-1) - f(0 if half_below else 1)
@@ -89,26 +124,91 @@ def folded(rate: Fraction, below: int, above: int, half_below: bool, half_above:
         def upper(f: Callable[[int], Decimal]) -> Decimal:
             return f(n + 1) - f(n if half_above else n - 1)
 
-        def rest(polynomial: Callable[[int], Decimal]) -> Decimal:
-            """Return at p what the reflections add to the polynomial."""
-            b, c, d, e = lower(first), lower(second), upper(first), upper(second)
-            f, g = -lower(polynomial), -upper(polynomial)
-            return ((f * e - c * g) * first(p) + (b * g - f * d) * second(p)) / (b * e - c * d)
+        b, c, d, e = lower(first), lower(second), upper(first), upper(second)
+
+        one, other, scale = first(p), second(p), b * e - c * d
+
+        def at_p(free: Callable[[int], Decimal]) -> Decimal:
+            """Return at p what solves the equation, given what does so without bounds."""
+            f, g = -lower(free), -upper(free)
+            return free(p) + ((f * e - c * g) * one + (b * g - f * d) * other) / scale
 
         # About the place p itself, so that little is lost by cancellation.
-        bias = rest(lambda q: Decimal(q - p))
-        square = 2 * k + rest(lambda q: Decimal((q - p) ** 2) + 2 * k)
-        return float(bias), float(square - bias**2)
+        bias = at_p(lambda q: Decimal(q - p))
+        square = at_p(lambda q: Decimal((q - p) ** 2) + 2 * k)
+        absolute = at_p(lambda q: abs(q - p) + tail * power(rate, abs(q - p)))
+        return Moments(float(bias), float(square - bias**2), float(absolute))
 
 
-def _power(rate: Fraction, exponent: int) -> Decimal:
-    """Return ``exp(-rate * exponent)``."""
-    product = rate * exponent
-    return (-Decimal(product.numerator) / Decimal(product.denominator)).exp()
+def entropy(rate: Fraction, below: int | None, above: int | None) -> float:
+    """Return the entropy of ``clamp(x + Z)``, in nats; None where there is no bound."""
+    if below == 0 == above:
+        return 0.0
+    if rate > 800:
+        # Less than the least float: about rate * exp(-rate).
+        return 0.0
+    rooms = [room for room in (below, above) if room is not None]
+    lost = max(-_decimals.bits(rate), 0) + sum(rooms).bit_length()
+    # 1 + a and 1 - a may be close to 1, by exp(-rate).
+    with localcontext(_decimals.context(40 + lost * math.log10(2) + math.ceil(rate / 2))):
+        a, loss = power(rate, 1), _decimals.of(rate)
+        whole = ((1 + a) / (1 - a)).ln() + 2 * a * loss / (1 - a**2)
+        # From a bound on, the noise is geometric, and its entropy is lost.
+        geometric = a * loss / (1 - a) - (1 - a).ln()
+        beyond = sum((power(rate, room) for room in rooms), Decimal(0)) / (1 + a)
+        return float(whole - beyond * geometric)
+
+
+def of_censored(rate: Fraction | None, lower: int, upper: int, count: int) -> Moments:
+    """Return the moments of a release within these bounds, about a count anywhere.
+
+    Parameters
+    ----------
+    rate : Fraction or None
+        Positive; None for no noise.
+    lower, upper : int
+        The bounds.
+    count : int
+        Taken to the nearest bound first if it is outside.
+
+    """
+    place = min(max(count, lower), upper)
+    law = None if rate is None else censored(rate, place - lower, upper - place)
+    return _about(count, place, law)
+
+
+def of_truncated(rate: Fraction | None, lower: int, upper: int, count: int) -> Moments:
+    """Return the moments given that the noisy count is within the bounds; else as `of_censored`."""
+    place = min(max(count, lower), upper)
+    law = None if rate is None else truncated(rate, place - lower, upper - place)
+    return _about(count, place, law)
+
+
+def of_folded(rate: Fraction | None, twice: tuple[int, int], count: int) -> Moments:
+    """Return the moments of a folded release; `twice` are the doubled bounds."""
+    lower, upper = twice
+    turn = 2 * (upper - lower)
+    where = (2 * count - lower) % turn if turn else 0
+    place = (lower + min(where, turn - where)) // 2
+    below, above = place + -lower // 2, upper // 2 - place
+    halves = bool(lower % 2), bool(upper % 2)
+    law = None if rate is None else folded(rate, below, above, *halves)
+    return _about(count, place, law)
+
+
+def _about(count: int, place: int, law: Moments | None) -> Moments:
+    """Return about a count the moments of the release at its place, with None for no noise."""
+    away = place - count
+    if law is None:
+        return Moments(float(away), 0.0, float(abs(away)))
+    if away == 0:
+        return law
+    # All outputs are on one side of the count.
+    bias = float(Fraction(law.bias) + away)
+    return Moments(bias, law.variance, abs(bias))
 
 
 def _context(rate: Fraction, distance: int) -> Context:
     """Return a context with digits to spare for what cancels, powers of distance and 1 / rate."""
-    lost = max(rate.denominator.bit_length() - rate.numerator.bit_length(), 0)
-    digits = 40 + math.ceil((6 * lost + 6 * distance.bit_length()) * math.log10(2))
-    return Context(prec=digits, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
+    lost = max(-_decimals.bits(rate), 0)
+    return _decimals.context(40 + (6 * lost + 7 * distance.bit_length()) * math.log10(2))

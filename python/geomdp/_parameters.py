@@ -51,6 +51,27 @@ def number(name: str, value: Any) -> int | float | Fraction:
     return plain
 
 
+def not_negative(name: str, value: Any) -> Fraction:
+    """Return what :func:`number` does, as a Fraction."""
+    return Fraction(number(name, value))
+
+
+def positive(name: str, value: Any) -> Fraction:
+    """Return what :func:`not_negative` does, if it is not 0; else a ValueError is raised too."""
+    exact = not_negative(name, value)
+    if not exact:
+        raise ValueError(f"{name} = {value!r} is not accepted: give a positive number")
+    return exact
+
+
+def level(name: str, value: Any) -> Fraction:
+    """Return what :func:`positive` does, if it is at most 1; else a ValueError is raised too."""
+    exact = Fraction(finite(name, value))
+    if not 0 < exact <= 1:
+        raise ValueError(f"{name} = {value!r} is not accepted: give a number above 0, at most 1")
+    return exact
+
+
 def _plain(name: str, value: Any) -> int | float | Fraction:
     plain: int | float | Fraction
     if is_integer(value):

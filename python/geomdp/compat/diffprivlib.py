@@ -164,22 +164,13 @@ class Geometric:
 
     def _of_each(self, value: Any, moment: int) -> Any:
         if _parameters.is_integer(value):
-            return self._bias_and_variance(int(value), self._limits_of(value))[moment]
+            return self._moments_at(int(value), self._limits_of(value))[moment]
         array = _arrays.as_array(value)
         limits = np.iinfo(array.dtype)
-        distinct, places = np.unique(array, return_inverse=True)
-        moments = [self._bias_and_variance(x, limits)[moment] for x in distinct.tolist()]
-        return np.array(np.array(moments, dtype=np.float64)[places]).reshape(array.shape)
+        return _arrays.of_each(array, lambda x: self._moments_at(x, limits)[moment])
 
-    def _bias_and_variance(self, x: int, limits: np.iinfo[Any]) -> _moments.Moments:
-        return self._censored(x, int(limits.min), int(limits.max))
-
-    def _censored(self, x: int, lower: int, upper: int) -> _moments.Moments:
-        start = min(max(x, lower), upper)
-        if self._rate is None:
-            return float(start - x), 0.0
-        bias, variance = _moments.censored(self._rate, start - lower, upper - start)
-        return bias + (start - x), variance
+    def _moments_at(self, x: int, limits: np.iinfo[Any]) -> _moments.Moments:
+        return _moments.of_censored(self._rate, int(limits.min), int(limits.max), x)
 
     def _limits_of(self, value: Any) -> np.iinfo[Any]:
         """Return the limits of the dtype as which a single count is taken."""
@@ -308,8 +299,8 @@ class GeometricTruncated(_Bounded):
         greatest = limits.max if upper == _INF else upper // 2
         return int(least), int(greatest)
 
-    def _bias_and_variance(self, x: int, limits: np.iinfo[Any]) -> _moments.Moments:
-        return self._censored(x, *self._reach(limits))
+    def _moments_at(self, x: int, limits: np.iinfo[Any]) -> _moments.Moments:
+        return _moments.of_censored(self._rate, *self._reach(limits), x)
 
 
 class GeometricFolded(_Bounded):
@@ -359,18 +350,10 @@ class GeometricFolded(_Bounded):
         ratio = None if self._rate is None else self._rate.as_integer_ratio()
         return _core.Folded(ratio, self._reach(limits))
 
-    def _bias_and_variance(self, x: int, limits: np.iinfo[Any]) -> _moments.Moments:
+    def _moments_at(self, x: int, limits: np.iinfo[Any]) -> _moments.Moments:
         if self._twice == (-_INF, _INF):
-            return super()._bias_and_variance(x, limits)
-        lower, upper = self._reach(limits)
-        turn = 2 * (upper - lower)
-        place = (2 * x - lower) % turn if turn else 0
-        start = (lower + min(place, turn - place)) // 2
-        if self._rate is None:
-            return float(start - x), 0.0
-        below, above = start + -lower // 2, upper // 2 - start
-        bias, variance = _moments.folded(self._rate, below, above, bool(lower % 2), bool(upper % 2))
-        return bias + (start - x), variance
+            return super()._moments_at(x, limits)
+        return _moments.of_folded(self._rate, self._reach(limits), x)
 
 
 def _is_infinite(value: Any) -> bool:

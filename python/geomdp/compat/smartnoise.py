@@ -6,11 +6,9 @@
 True
 """
 
-import math
-from decimal import Context, Decimal, localcontext
-from fractions import Fraction
 from typing import Any
 
+import geomdp.accuracy
 from geomdp import GeometricMechanism, _parameters
 from geomdp._parameters import Integer, Real
 
@@ -62,7 +60,8 @@ def simple_geometric_mechanism(  # noqa: PLR0917 (the order there)
         If the operating system gives no random bytes; nothing is released then.
 
     """
-    scale = _scale(epsilon, sensitivity)
+    exact = _parameters.positive("epsilon", epsilon)
+    scale = _parameters.not_negative("sensitivity", sensitivity) / exact
     bounds = _parameters.integer("min", min), _parameters.integer("max", max)
     if bounds[0] > bounds[1]:
         raise ValueError(f"min = {min} is greater than max = {max}: give min <= max")
@@ -70,20 +69,25 @@ def simple_geometric_mechanism(  # noqa: PLR0917 (the order there)
     return GeometricMechanism.from_scale(scale, bounds).release(value)
 
 
-def privacy_usage_to_accuracy(epsilon: Real, alpha: Real, sensitivity: Real = 1) -> int:
+def privacy_usage_to_accuracy(epsilon: Any, alpha: Any, sensitivity: Any = 1) -> Any:
     """Return the accuracy a of the geometric mechanism at level alpha: ``P[|Y| > a] <= alpha``.
 
     ``a = ceil(sensitivity / epsilon * ln(1 / alpha))`` (*Geometric Mechanism Accuracy*, theorem 1),
-    for the noise Y without bounds; bounds do not make it worse for counts within them.
+    for the noise Y without bounds; bounds do not make it worse for counts within them. It is
+    :func:`geomdp.accuracy.epsilon_to_accuracy` by the note's method.
 
     Parameters
     ----------
-    epsilon : int, float or Fraction
+    epsilon : int, float, Fraction or array of them
         Positive.
-    alpha : int, float or Fraction
+    alpha : int, float, Fraction or array of them
         The significance level, above 0 and at most 1.
-    sensitivity : int, float or Fraction
+    sensitivity : int, float, Fraction or array of them
         Not negative.
+
+    Returns
+    -------
+    int or array of ints
 
     Raises
     ------
@@ -93,25 +97,27 @@ def privacy_usage_to_accuracy(epsilon: Real, alpha: Real, sensitivity: Real = 1)
         If a parameter is out of its range.
 
     """
-    scale, level = _scale(epsilon, sensitivity), _level(alpha)
-    with localcontext(_context(scale, level)):
-        return math.ceil(_decimal(scale) * -_decimal(level).ln())
+    return geomdp.accuracy.epsilon_to_accuracy(epsilon, alpha, sensitivity, method="note")
 
 
-def accuracy_to_privacy_usage(accuracy: Real, alpha: Real, sensitivity: Real = 1) -> float:
+def accuracy_to_privacy_usage(accuracy: Any, alpha: Any, sensitivity: Any = 1) -> Any:
     """Return an epsilon with which the geometric mechanism has this accuracy at level alpha.
 
     ``epsilon = sensitivity / accuracy * ln(1 / alpha)`` (*Geometric Mechanism Accuracy*, section
-    0.1), rounded up.
+    0.1), rounded up. It is :func:`geomdp.accuracy.accuracy_to_epsilon` by the note's method.
 
     Parameters
     ----------
-    accuracy : int, float or Fraction
+    accuracy : int, float, Fraction or array of them
         Positive.
-    alpha : int, float or Fraction
+    alpha : int, float, Fraction or array of them
         The significance level, above 0 and at most 1.
-    sensitivity : int, float or Fraction
+    sensitivity : int, float, Fraction or array of them
         Not negative.
+
+    Returns
+    -------
+    float or float64 array
 
     Raises
     ------
@@ -121,43 +127,4 @@ def accuracy_to_privacy_usage(accuracy: Real, alpha: Real, sensitivity: Real = 1
         If a parameter is out of its range.
 
     """
-    ratio = Fraction(_parameters.number("sensitivity", sensitivity)) / _positive(
-        "accuracy", accuracy
-    )
-    level = _level(alpha)
-    with localcontext(_context(ratio, level)):
-        epsilon = _decimal(ratio) * -_decimal(level).ln()
-        nearest = float(epsilon)
-        return nearest if nearest >= epsilon else math.nextafter(nearest, math.inf)
-
-
-def _scale(epsilon: Any, sensitivity: Any) -> Fraction:
-    exact = _positive("epsilon", epsilon)
-    return Fraction(_parameters.number("sensitivity", sensitivity)) / exact
-
-
-def _positive(name: str, value: Any) -> Fraction:
-    exact = _parameters.number(name, value)
-    if not exact:
-        raise ValueError(f"{name} = {value!r} is not accepted: give a positive number")
-    return Fraction(exact)
-
-
-def _level(alpha: Any) -> Fraction:
-    level = _positive("alpha", alpha)
-    if level > 1:
-        raise ValueError(f"alpha = {alpha!r} is not accepted: give a number above 0, at most 1")
-    return level
-
-
-def _context(ratio: Fraction, level: Fraction) -> Context:
-    """Return a context with 60 digits behind the point, and of what the level lacks to 1."""
-    whole = ratio.numerator.bit_length() - ratio.denominator.bit_length()
-    gap = 1 - level
-    near = gap.denominator.bit_length() - gap.numerator.bit_length() if gap else 0
-    digits = (max(whole, 0) + near) * math.log10(2)
-    return Context(prec=60 + math.ceil(digits))
-
-
-def _decimal(exact: Fraction) -> Decimal:
-    return Decimal(exact.numerator) / Decimal(exact.denominator)
+    return geomdp.accuracy.accuracy_to_epsilon(accuracy, alpha, sensitivity, method="note")

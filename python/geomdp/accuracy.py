@@ -1,0 +1,695 @@
+"""How accurate a release is, exactly: from scale or epsilon to accuracy, and back.
+
+The accuracy at level alpha is the least integer a such that an error of more than a has probability
+alpha at most, ``P[|X - z| > a] <= alpha`` (*Geometric Mechanism Accuracy*, definition 1). For the
+noise without bounds that is ``2 q**(a + 1) / (1 + q) <= alpha`` with ``q = exp(-1 / scale)``.
+
+>>> from geomdp.accuracy import accuracy_to_epsilon, epsilon_to_accuracy
+>>> epsilon_to_accuracy(0.5, alpha=0.05)
+6
+>>> round(accuracy_to_epsilon(6, alpha=0.05), 4)
+0.4569
+
+The first six functions are about the noise of an ideal sampler without bounds. The others take a
+mechanism, its bounds and the law that it really samples into account. No result is optimistic:
+what cannot be exact is rounded to the safe side, by less than 1e-34 and then to a float.
+"""
+
+import math
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Sequence
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from geomdp import GeometricMechanism, _arrays, _decimals, _moments, _parameters, _tails
+from geomdp._parameters import Integer, Real
+
+__all__ = [
+    "accuracy_to_discrete_laplacian_scale",
+    "accuracy_to_epsilon",
+    "accuracy_to_scale",
+    "bias",
+    "confidence_interval",
+    "discrete_laplacian_scale_to_accuracy",
+    "epsilon_to_accuracy",
+    "mean_absolute_error",
+    "release_accuracy",
+    "scale_to_accuracy",
+    "simultaneous_accuracy",
+    "variance",
+]
+
+#: One number, or several to be broadcast.
+Numbers: TypeAlias = Real | ArrayLike | Sequence[Real]
+Method: TypeAlias = Literal["exact", "note", "continuous"]
+Tail: TypeAlias = Literal[">", ">="]
+Side: TypeAlias = Literal["both", "lower", "upper"]
+Law: TypeAlias = Literal["censored", "truncated", "folded"]
+
+_METHODS = ("exact", "note", "continuous")
+
+
+def scale_to_accuracy(
+    scale: Numbers,
+    alpha: Numbers,
+    *,
+    method: Method = "exact",
+    tail: Tail = ">",
+) -> Any:
+    """Return the accuracy at level alpha of noise of this scale, without bounds.
+
+    Parameters
+    ----------
+    scale : int, float, Fraction or array of them
+        ``sensitivity / epsilon``, not negative; 0 is no noise.
+    alpha : int, float, Fraction or array of them
+        The significance level, above 0 and at most 1. Arrays are broadcast against each other.
+    method : {"exact", "note", "continuous"}
+        "exact": the least integer a with ``P[|Z| > a] <= alpha``. "note": ``ceil(scale * ln(1 /
+        alpha))``, which is never less (*Geometric Mechanism Accuracy*, theorem 1). "continuous":
+        the same without the ceiling, rounded up to a float, which shows how far the next integer is
+        (the same, section 0.1); it is the accuracy of Laplace noise.
+    tail : {">", ">="}
+        What alpha is the probability of: an error of more than a, or of a or more. ``">="`` needs
+        the exact method; the accuracy is one more then, for alpha below 1.
+
+    Returns
+    -------
+    int, float or array
+        Ints for numbers, and int64 arrays for arrays, of Python's ints (dtype object) if one is
+        beyond int64; floats and float64 for the continuous method.
+
+    Raises
+    ------
+    TypeError
+        If a parameter is not a number.
+    ValueError
+        If a parameter is out of its range, or arrays do not broadcast.
+
+    """
+    find = _to_accuracy(method, tail)
+    return _each(
+        find,
+        ("scale", scale, _parameters.not_negative),
+        ("alpha", alpha, _parameters.level),
+        floats=method == "continuous",
+    )
+
+
+def accuracy_to_scale(
+    accuracy: Numbers,
+    alpha: Numbers,
+    *,
+    method: Method = "exact",
+    tail: Tail = ">",
+) -> Any:
+    """Return the greatest scale of noise with this accuracy at level alpha, without bounds.
+
+    Parameters
+    ----------
+    accuracy : int, float, Fraction or array of them
+        Not negative; positive but for the exact method with tail ``">"``. Between integers that is
+        the one below, and for tail ``">="`` the one above.
+    alpha, method, tail
+        As in :func:`scale_to_accuracy`. The note's conversion and the continuous method are the
+        same here, ``accuracy / ln(1 / alpha)`` (*Geometric Mechanism Accuracy*, section 0.1).
+
+    Returns
+    -------
+    float or float64 array
+        Rounded down; infinity for alpha 1, at which any scale will do.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As in :func:`scale_to_accuracy`.
+
+    """
+    find = _to_rate(method, tail)
+    accurate = _accuracy_check(method, tail)
+
+    def scale(accuracy: Fraction, alpha: Fraction) -> float:
+        return _inverse(find(accuracy, alpha))
+
+    return _each(
+        scale,
+        ("accuracy", accuracy, accurate),
+        ("alpha", alpha, _parameters.level),
+        floats=True,
+    )
+
+
+def epsilon_to_accuracy(
+    epsilon: Numbers,
+    alpha: Numbers,
+    sensitivity: Numbers = 1,
+    *,
+    method: Method = "exact",
+    tail: Tail = ">",
+) -> Any:
+    """Return the accuracy at level alpha of noise for this epsilon; see :func:`scale_to_accuracy`.
+
+    Parameters
+    ----------
+    epsilon : int, float, Fraction or array of them
+        Positive.
+    alpha, method, tail
+        As in :func:`scale_to_accuracy`.
+    sensitivity : int, float, Fraction or array of them
+        Not negative.
+
+    """
+    find = _to_accuracy(method, tail)
+
+    def accuracy(epsilon: Fraction, alpha: Fraction, sensitivity: Fraction) -> int | float:
+        return find(sensitivity / epsilon, alpha)
+
+    return _each(
+        accuracy,
+        ("epsilon", epsilon, _parameters.positive),
+        ("alpha", alpha, _parameters.level),
+        ("sensitivity", sensitivity, _parameters.not_negative),
+        floats=method == "continuous",
+    )
+
+
+def accuracy_to_epsilon(
+    accuracy: Numbers,
+    alpha: Numbers,
+    sensitivity: Numbers = 1,
+    *,
+    method: Method = "exact",
+    tail: Tail = ">",
+) -> Any:
+    """Return the least epsilon with this accuracy at level alpha; see :func:`accuracy_to_scale`.
+
+    Parameters
+    ----------
+    accuracy, alpha, method, tail
+        As in :func:`accuracy_to_scale`.
+    sensitivity : int, float, Fraction or array of them
+        Not negative.
+
+    Returns
+    -------
+    float or float64 array
+        Rounded up, so that a mechanism with this epsilon has the accuracy; 0 for alpha 1.
+
+    """
+    find = _to_rate(method, tail)
+
+    def epsilon(accuracy: Fraction, alpha: Fraction, sensitivity: Fraction) -> float:
+        with localcontext(_decimals.context(50)):
+            return _decimals.up(find(accuracy, alpha) * _decimals.of(sensitivity))
+
+    return _each(
+        epsilon,
+        ("accuracy", accuracy, _accuracy_check(method, tail)),
+        ("alpha", alpha, _parameters.level),
+        ("sensitivity", sensitivity, _parameters.not_negative),
+        floats=True,
+    )
+
+
+def discrete_laplacian_scale_to_accuracy(scale: Numbers, alpha: Numbers) -> Any:
+    """Return what OpenDP's function of this name defines: a with ``alpha = P[|Z| >= a]``.
+
+    That is ``scale * ln(2 / (alpha (1 + q)))``, a real number, of which every integer error in
+    between is cut off: an error of a or more has probability alpha at most, and so has one of more
+    than ``floor(a)``.
+
+    Parameters
+    ----------
+    scale, alpha
+        As in :func:`scale_to_accuracy`.
+
+    Returns
+    -------
+    float or float64 array
+        Rounded up; 0 for scale 0.
+
+    """
+
+    def accuracy(scale: Fraction, alpha: Fraction) -> float:
+        return _decimals.up(_tails.reach(1 / scale, alpha / 2)) if scale else 0.0
+
+    return _each(
+        accuracy,
+        ("scale", scale, _parameters.not_negative),
+        ("alpha", alpha, _parameters.level),
+        floats=True,
+    )
+
+
+def accuracy_to_discrete_laplacian_scale(accuracy: Numbers, alpha: Numbers) -> Any:
+    """Return the greatest scale with ``P[|Z| >= accuracy] <= alpha``, by OpenDP's name.
+
+    It is the inverse of :func:`discrete_laplacian_scale_to_accuracy`.
+
+    Parameters
+    ----------
+    accuracy : int, float, Fraction or array of them
+        Not negative, and any real number: ``2 q**accuracy / (1 + q)`` is taken to be the
+        probability between integers too.
+    alpha
+        As in :func:`scale_to_accuracy`.
+
+    Returns
+    -------
+    float or float64 array
+        Rounded down; 0 for accuracy 0, and infinity for any other with alpha 1.
+
+    """
+
+    def scale(accuracy: Fraction, alpha: Fraction) -> float:
+        return _inverse(_tails.rate(accuracy, alpha / 2)) if accuracy else 0.0
+
+    return _each(
+        scale,
+        ("accuracy", accuracy, _parameters.not_negative),
+        ("alpha", alpha, _parameters.level),
+        floats=True,
+    )
+
+
+def release_accuracy(mechanism: GeometricMechanism, alpha: Real, counts: Any = None) -> Any:
+    """Return the accuracy at level alpha of what a mechanism releases, within its bounds.
+
+    Bounds cut the noise off, so that near one of them the tail is on one side only. The probability
+    is that of the law that is really sampled, at most (``docs/proofs.md``, section 11); at levels
+    below the mass of its floor, which is 2**-52 or less, the accuracy is the width of the bounds.
+
+    Parameters
+    ----------
+    mechanism : GeometricMechanism
+        Its bounds, or the limits of the dtype of the counts, are taken into account.
+    alpha : int, float or Fraction
+        The significance level, above 0 and at most 1.
+    counts : int, numpy integer, array or sequence of ints, optional
+        True counts. Ints and sequences of ints are taken as int64. A count outside the bounds errs
+        at least by its distance from them.
+
+    Returns
+    -------
+    int or array of ints
+        At these true counts; if none are given, in the worst case over all within the bounds (of
+        int64, if there are none, or of uint64 if it takes that to hold them).
+
+    Raises
+    ------
+    TypeError
+        If a parameter is of another type.
+    ValueError
+        If alpha is out of its range, or the scale is too large to be certified without bounds.
+    OverflowError
+        If the bounds are beyond the dtype of the counts.
+
+    """
+    level = _parameters.level("alpha", alpha)
+    if counts is None:
+        return _worst(mechanism, _default_dtype(mechanism), level)
+    return _at_counts(mechanism, counts, level)
+
+
+def simultaneous_accuracy(
+    mechanism: GeometricMechanism,
+    alpha: Real,
+    n: Integer | None = None,
+    *,
+    counts: Any = None,
+) -> int:
+    """Return the least a such that no error of several counts is more than a, but for alpha.
+
+    The noise of the counts is independent, so that this is exact: ``prod(1 - P[error_i > a]) >= 1 -
+    alpha``, which is less strict than to share alpha out among them.
+
+    Parameters
+    ----------
+    mechanism, alpha
+        As in :func:`release_accuracy`.
+    n : int, optional
+        How many counts: the accuracy in the worst case over what they are.
+    counts : array or sequence of ints, optional
+        True counts, instead of their number.
+
+    Raises
+    ------
+    TypeError, ValueError, OverflowError
+        As in :func:`release_accuracy`; and if not one of `n` and `counts` is given.
+
+    """
+    level = _parameters.level("alpha", alpha)
+    if (n is None) == (counts is None):
+        raise TypeError("n and counts are alternatives: give one of them")
+    dtype = _default_dtype(mechanism)
+    if counts is None:
+        n = _parameters.at_least("n", n, 0)
+        return _worst(mechanism, dtype, _tails.share(level, n)) if n else 0
+    return _all_at_once(mechanism, _as_counts(mechanism, counts), level)
+
+
+def confidence_interval(
+    mechanism: GeometricMechanism, released: Any, alpha: Real, *, side: Side = "both"
+) -> tuple[Any, Any]:
+    """Return bounds between which the true count is, but for a probability of alpha.
+
+    ``[released - a, released + a]``, cut off at the bounds of the mechanism. Two-sided, a is the
+    accuracy at level alpha (:func:`release_accuracy`); one-sided, it is the least one with ``P[Z >
+    a] <= alpha``, and the other end is the bound. The probability is over the noise, whatever the
+    true count within the bounds, and for each interval on its own.
+
+    Parameters
+    ----------
+    mechanism : GeometricMechanism
+        That released the counts.
+    released : int, numpy integer, array or sequence of ints
+        Noisy counts.
+    alpha : int, float or Fraction
+        As in :func:`release_accuracy`; 0.05 for an interval at 95% confidence.
+    side : {"both", "lower", "upper"}
+        Which ends are wanted: "lower" gives a bound from below.
+
+    Returns
+    -------
+    lower, upper : ints or arrays
+        Of the type, dtype and shape of what was released. They include both ends.
+
+    Raises
+    ------
+    TypeError
+        If a parameter is of another type.
+    ValueError
+        If alpha or side is out of its range, a released count is not within the bounds, or the
+        scale is too large to be certified without bounds.
+    OverflowError
+        If the bounds are beyond the dtype.
+
+    """
+    level = _parameters.level("alpha", alpha)
+    _choice("side", side, ("both", "lower", "upper"))
+    array = _as_counts(mechanism, released)
+    least, most = _limits(mechanism, array.dtype)
+    if array.size and not least <= int(array.min()) <= int(array.max()) <= most:
+        # What was released is public.
+        raise ValueError(
+            f"released counts outside the bounds {(least, most)} are not accepted: "
+            "give counts that the mechanism released"
+        )
+    if side == "both":
+        reach = _worst(mechanism, array.dtype, level)
+    else:
+        reach = _tails.least_of(mechanism.certificate(array.dtype), level, 1)
+    native = array.dtype.newbyteorder("=")
+    flat = np.array(array, dtype=native).reshape(-1)
+    # Modulo the size of the dtype: the differences that are wanted are within it.
+    step = np.array([reach], dtype=np.uint64).astype(native)
+    ends = [np.full_like(flat, least), np.full_like(flat, most)]
+    if side != "upper":
+        ends[0] = np.maximum(flat, native.type(least + reach)) - step
+    if side != "lower":
+        ends[1] = np.minimum(flat, native.type(most - reach)) + step
+    lower, upper = (end.astype(array.dtype).reshape(array.shape) for end in ends)
+    if isinstance(released, np.integer):
+        return lower[()], upper[()]
+    if _parameters.is_integer(released):
+        return int(lower), int(upper)
+    return lower, upper
+
+
+def bias(mechanism: GeometricMechanism, counts: Any, *, law: Law = "censored") -> Any:
+    """Return the expectation of the noisy count, less the true one.
+
+    Of the ideal law, and exactly: float64 is all that rounds it. The law that is sampled is within
+    ``2**-50`` of it in total variation; for bounds near the limits of 64 bits that says little
+    about squares (``docs/proofs.md``, sections 4 and 10).
+
+    Parameters
+    ----------
+    mechanism : GeometricMechanism
+        Its bounds, or the limits of the dtype of the counts, are taken into account.
+    counts : int, numpy integer, array or sequence of ints
+        True counts. Ints and sequences of ints are taken as int64.
+    law : {"censored", "truncated", "folded"}
+        "censored" is what the mechanism samples: noisy counts beyond a bound are moved to it. For
+        comparison, at the same scale: "truncated", given that the noisy count is within the bounds
+        (which costs privacy: :mod:`geomdp.rejection`), and "folded", reflected at the bounds
+        (:class:`geomdp.compat.diffprivlib.GeometricFolded`).
+
+    Returns
+    -------
+    float or float64 array
+        For each count.
+
+    Raises
+    ------
+    TypeError
+        If a parameter is of another type.
+    ValueError
+        If law is not one of the three.
+    OverflowError
+        If the bounds are beyond the dtype of the counts.
+
+    """
+    return _moment(mechanism, counts, law, "bias")
+
+
+def variance(mechanism: GeometricMechanism, counts: Any, *, law: Law = "censored") -> Any:
+    """Return the variance of the noisy count; else as :func:`bias`.
+
+    Without bounds it is ``2 q / (1 - q)**2`` (*Releasing Counts with Differential Privacy*).
+    """
+    return _moment(mechanism, counts, law, "variance")
+
+
+def mean_absolute_error(
+    mechanism: GeometricMechanism, counts: Any, *, law: Law = "censored"
+) -> Any:
+    """Return the expectation of the error's absolute value; else as :func:`bias`.
+
+    Without bounds it is ``2 q / (1 - q**2)``.
+    """
+    return _moment(mechanism, counts, law, "absolute")
+
+
+# Without bounds
+
+
+def _to_accuracy(method: Any, tail: Any) -> Callable[[Fraction, Fraction], int | float]:
+    """Return the function from scale and alpha to accuracy."""
+    _check_method(method, tail)
+
+    def exact(scale: Fraction, alpha: Fraction) -> int:
+        # At level 1 an error of 0 or more is no surprise.
+        if tail == ">=" and alpha == 1:
+            return 0
+        least = _tails.least(1 / scale, alpha / 2) if scale else 0
+        return least + 1 if tail == ">=" else least
+
+    def continuous(scale: Fraction, alpha: Fraction) -> float:
+        return _decimals.up(_tails.log_ratio(scale, alpha))
+
+    if method == "exact":
+        return exact
+    return _tails.ceil_log_ratio if method == "note" else continuous
+
+
+def _to_rate(method: Any, tail: Any) -> Callable[[Fraction, Fraction], Decimal]:
+    """Return the function from accuracy and alpha to the rate, rounded up."""
+    _check_method(method, tail)
+
+    def exact(accuracy: Fraction, alpha: Fraction) -> Decimal:
+        steps = accuracy // 1 + 1 if tail == ">" else -(-accuracy // 1)
+        return _tails.rate(Fraction(steps), alpha / 2)
+
+    def note(accuracy: Fraction, alpha: Fraction) -> Decimal:
+        return _tails.log_ratio(1 / accuracy, alpha)
+
+    return exact if method == "exact" else note
+
+
+def _accuracy_check(method: Any, tail: Any) -> "_Check":
+    """Return the check of an accuracy: no noise at all has accuracy 0 by some definitions."""
+    return _parameters.not_negative if (method, tail) == ("exact", ">") else _parameters.positive
+
+
+def _inverse(rate: Decimal) -> float:
+    if not rate:
+        return float("inf")
+    with localcontext(_decimals.context(50)):
+        return _decimals.down(1 / rate)
+
+
+def _check_method(method: Any, tail: Any) -> None:
+    _choice("method", method, _METHODS)
+    _choice("tail", tail, (">", ">="))
+    if tail == ">=" and method != "exact":
+        raise ValueError(f"tail = {tail!r} is not accepted with method = {method!r}: give '>'")
+
+
+# Within bounds
+
+
+def _worst(mechanism: GeometricMechanism, dtype: np.dtype[Any], level: Fraction) -> int:
+    """Return the accuracy in the worst case over the true counts."""
+    law = mechanism.certificate(dtype)
+    both, one = (_tails.least_of(law, level, sides) for sides in (2, 1))
+    # In the middle there is room for both tails; if not, the worst place is there or at a bound.
+    middle = law.range // 2
+    return both if both < middle else max(one, middle)
+
+
+def _at_counts(mechanism: GeometricMechanism, counts: Any, level: Fraction) -> Any:
+    """Return the accuracy at each of these true counts."""
+    array = _as_counts(mechanism, counts)
+    least, most = _limits(mechanism, array.dtype)
+    law = mechanism.certificate(array.dtype)
+    both, one = (_tails.least_of(law, level, sides) for sides in (2, 1))
+
+    def at(count: int) -> int:
+        place = min(max(count, least), most)
+        near, far = sorted((place - least, most - place))
+        inside = both if both < near else min(max(near, one), far)
+        return abs(place - count) + inside
+
+    if _parameters.is_integer(counts):
+        return at(int(counts))
+    distinct, places = np.unique(array, return_inverse=True)
+    accuracies = _integers([at(count) for count in distinct.tolist()])
+    return accuracies[places.reshape(-1)].reshape(array.shape)
+
+
+def _all_at_once(mechanism: GeometricMechanism, counts: _arrays.Array, level: Fraction) -> int:
+    """Return the least a such that all errors are at most a, but for this probability."""
+    least, most = _limits(mechanism, counts.dtype)
+    if not counts.size:
+        return 0
+    law = mechanism.certificate(counts.dtype)
+    places = [(min(max(count, least), most), count) for count in counts.reshape(-1).tolist()]
+    # How far a count within the bounds is from the nearer and the farther one; how far others are.
+    near = sorted(min(x - least, most - x) for place, x in places if place == x)
+    far = sorted(max(x - least, most - x) for place, x in places if place == x)
+    away = Counter(abs(place - x) for place, x in places if place != x)
+
+    def none_beyond(a: int) -> bool:
+        if away and a < max(away):
+            return False
+        both = len(near) - bisect_right(near, a)
+        groups = [(both, 2, a), (len(far) - bisect_right(far, a) - both, 1, a)]
+        groups += [(n, 1, a - d) for d, n in away.items() if a - d < most - least]
+        logs = Decimal(0)
+        for n, sides, reach in groups:
+            beyond = _tails.beyond(law, reach, sides) if n else Decimal(0)
+            logs += n * max(1 - beyond, Decimal(0)).ln()
+        return logs >= target
+
+    lost = len(places).bit_length() - _decimals.bits(level)
+    with localcontext(_decimals.context(60 + lost * math.log10(2))):
+        target = _decimals.log(1 - level) * (1 - _tails.SAFE) if level < 1 else -Decimal("inf")
+        low, high = -1, max([*far, *(d + most - least for d in away)])
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if none_beyond(middle) else (middle, high)
+    return high
+
+
+def _moment(mechanism: GeometricMechanism, counts: Any, law: Any, name: str) -> Any:
+    _choice("law", law, tuple(_LAWS))
+    array = _as_counts(mechanism, counts)
+    limits = _limits(mechanism, array.dtype)
+    rate = mechanism.rate if isinstance(mechanism.rate, Fraction) else None
+
+    def at(count: int) -> float:
+        moment: float = getattr(_LAWS[law](rate, *limits, count), name)
+        return moment
+
+    return at(int(counts)) if _parameters.is_integer(counts) else _arrays.of_each(array, at)
+
+
+def _of_folded(rate: Fraction | None, lower: int, upper: int, count: int) -> _moments.Moments:
+    return _moments.of_folded(rate, (2 * lower, 2 * upper), count)
+
+
+_LAWS: dict[str, Callable[[Fraction | None, int, int, int], _moments.Moments]] = {
+    "censored": _moments.of_censored,
+    "truncated": _moments.of_truncated,
+    "folded": _of_folded,
+}
+
+
+def _default_dtype(mechanism: GeometricMechanism) -> np.dtype[Any]:
+    """Return the dtype as which Python's ints are taken."""
+    if not isinstance(mechanism, GeometricMechanism):
+        kind = type(mechanism).__name__
+        raise TypeError(f"mechanism is a {kind}: give a geomdp.GeometricMechanism")
+    wide = mechanism.bounds is not None and mechanism.bounds[1] >= 2**63
+    return np.dtype(np.uint64 if wide else np.int64)
+
+
+def _as_counts(mechanism: GeometricMechanism, counts: Any) -> _arrays.Array:
+    return _arrays.as_array(counts, _default_dtype(mechanism))
+
+
+def _limits(mechanism: GeometricMechanism, dtype: np.dtype[Any]) -> tuple[int, int]:
+    """Return least and greatest output."""
+    least, most = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+    if mechanism.bounds is None:
+        return least, most
+    lower, upper = mechanism.bounds
+    if lower < least or upper > most:
+        raise OverflowError(
+            f"bounds = {mechanism.bounds} are beyond {dtype}: give counts of a wider dtype"
+        )
+    return lower, upper
+
+
+# Parameters
+
+
+#: Returns a parameter of this name exactly, or refuses it.
+_Check: TypeAlias = Callable[[str, Any], Fraction]
+
+
+def _choice(name: str, value: Any, choices: Sequence[str]) -> None:
+    if not isinstance(value, str) or value not in choices:
+        wanted = ", ".join(map(repr, choices))
+        raise ValueError(f"{name} = {value!r} is not accepted: give one of {wanted}")
+
+
+def _each(
+    function: Callable[..., int | float], *parameters: tuple[str, Any, _Check], floats: bool
+) -> Any:
+    """Return a function of parameters that are numbers, or arrays to be broadcast.
+
+    It is evaluated once for each distinct combination; `floats` is whether it returns floats.
+    """
+    if not any(isinstance(value, np.ndarray | list | tuple) for _, value, _ in parameters):
+        return function(*(check(name, value) for name, value, check in parameters))
+    arrays = np.broadcast_arrays(*(_exactly(*parameter) for parameter in parameters))
+    rows = list(zip(*(array.reshape(-1).tolist() for array in arrays), strict=True))
+    values = {row: function(*row) for row in set(rows)}
+    results = [values[row] for row in rows]
+    array = np.array(results, dtype=np.float64) if floats else _integers(results)
+    return array.reshape(arrays[0].shape)
+
+
+def _exactly(name: str, value: Any, check: _Check) -> NDArray[np.object_]:
+    """Return an array of Fractions."""
+    _arrays.refuse_items(name, [value])
+    try:
+        items = np.array(value, dtype=object)
+    except ValueError:
+        raise TypeError(f"{name} of different shapes is not accepted: give an array") from None
+    exact = np.empty(items.shape, dtype=object)
+    exact.reshape(-1)[:] = [check(name, item) for item in items.reshape(-1).tolist()]
+    return exact
+
+
+def _integers(values: list[Any]) -> NDArray[Any]:
+    """Return an int64 array, or one of Python's ints if one of them is beyond."""
+    fit = all(-(2**63) <= value < 2**63 for value in values)
+    return np.array(values, dtype=np.int64 if fit else object)

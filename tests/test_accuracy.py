@@ -1,0 +1,1699 @@
+"""Accuracy and intervals, against balls (python-flint), brute force and the law of all tapes.
+
+Nothing here shares code with `geomdp.accuracy`: inequalities of the ideal law are decided by balls
+of as many bits as it takes, and the law that is really sampled is worked out from the thresholds of
+the certificate, as integers, by the stand-alone verifier.
+"""
+
+import decimal
+import functools
+import itertools
+import math
+import os
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+import opendp.prelude as dp
+import pytest
+from flint import arb, ctx, fmpq
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from geomdp import GeometricMechanism, _decimals, _tails
+from geomdp.accuracy import (
+    accuracy_to_discrete_laplacian_scale,
+    accuracy_to_epsilon,
+    accuracy_to_scale,
+    bias,
+    confidence_interval,
+    discrete_laplacian_scale_to_accuracy,
+    epsilon_to_accuracy,
+    mean_absolute_error,
+    release_accuracy,
+    scale_to_accuracy,
+    simultaneous_accuracy,
+    variance,
+)
+from geomdp.compat.diffprivlib import GeometricFolded, GeometricTruncated
+from geomdp.compat.smartnoise import accuracy_to_privacy_usage, privacy_usage_to_accuracy
+from verifier.verify import exact_law
+
+# OpenDP turns backtraces on when it is imported.
+os.environ["RUST_BACKTRACE"] = "0"
+
+Real: TypeAlias = int | float | Fraction
+
+DTYPES = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
+GREATEST = math.nextafter(math.inf, 0)
+# What is rounded to the safe side may be one float farther if it is closer to a float than this.
+TIE = Fraction(1, 10**34)
+TINIEST = 5e-324
+from_scale = GeometricMechanism.from_scale
+
+
+# The ideal law without bounds, in balls
+
+
+def real(value: Real) -> arb:
+    exact = Fraction(value)
+    return arb(fmpq(exact.numerator, exact.denominator))
+
+
+def is_positive(difference: Callable[[], arb]) -> bool:
+    """Decide by as many bits as it takes; what is 0 is never decided."""
+    for bits in (2**k for k in range(7, 18)):
+        with ctx.workprec(bits):
+            ball = difference()
+            if ball > 0:
+                return True
+            if ball < 0:
+                return False
+    raise AssertionError("undecided")
+
+
+def log_tail(rate: Fraction, steps: Real) -> arb:
+    """Return the logarithm of ``2 q**steps / (1 + q)``."""
+    return arb.const_log2() - real(rate) * real(steps) - (-real(rate)).exp().log1p()
+
+
+def has_tail(rate: Fraction, steps: Real, alpha: Real) -> bool:
+    """Whether ``2 q**steps / (1 + q) <= alpha``."""
+    return is_positive(lambda: real(alpha).log() - log_tail(rate, steps))
+
+
+def has_accuracy(scale: Real, accuracy: int, alpha: Real, tail: str = ">") -> bool:
+    """Whether ``P[|Z| > accuracy] <= alpha``, or with ``>=``, for integers of any sign."""
+    least = accuracy + 1 if tail == ">" else accuracy
+    if least <= 0 or not scale:
+        return alpha == 1 or least > 0
+    return has_tail(1 / Fraction(scale), least, alpha)
+
+
+def is_accuracy(scale: Real, alpha: Real, accuracy: int, tail: str = ">") -> bool:
+    """Whether it is the least integer with its property."""
+    if not has_accuracy(scale, accuracy, alpha, tail):
+        return False
+    return accuracy == 0 or not has_accuracy(scale, accuracy - 1, alpha, tail)
+
+
+def steps_to(accuracy: Real, tail: str) -> int:
+    """Return the least error that alpha is to be the probability of exceeding or reaching."""
+    return math.floor(accuracy) + 1 if tail == ">" else math.ceil(accuracy)
+
+
+def is_scale(accuracy: Real, alpha: Real, scale: float, tail: str = ">") -> bool:
+    """Whether it is the greatest float with this accuracy."""
+    return is_greatest(lambda rate: has_tail(rate, steps_to(accuracy, tail), alpha), alpha, scale)
+
+
+def is_greatest(holds: Callable[[Fraction], bool], alpha: Real, scale: float) -> bool:
+    if math.isinf(scale) or alpha == 1:
+        return math.isinf(scale) and alpha == 1
+    if scale and not holds(1 / Fraction(scale)):
+        return False
+    if scale == GREATEST:
+        return True
+    return not holds((1 - TIE) / Fraction(math.nextafter(scale, math.inf)))
+
+
+def is_epsilon(
+    accuracy: Real, alpha: Real, sensitivity: Real, epsilon: float, tail: str = ">"
+) -> bool:
+    """Whether it is the least float with this accuracy."""
+    if alpha == 1 or not sensitivity:
+        return epsilon == 0
+    steps = steps_to(accuracy, tail)
+    if not epsilon:
+        return False
+    if not math.isinf(epsilon):
+        if not has_tail(Fraction(epsilon) / Fraction(sensitivity), steps, alpha):
+            return False
+        if epsilon == TINIEST:
+            return True
+    before = Fraction(math.nextafter(epsilon, 0)) * (1 - TIE)
+    return not has_tail(before / Fraction(sensitivity), steps, alpha)
+
+
+def is_rounded_up(value: float, exact: Callable[[], arb]) -> bool:
+    """Whether a float is the least that is not below a positive real number."""
+    if not math.isinf(value) and not is_positive(lambda: real(value) - exact()):
+        return False
+    before = Fraction(math.nextafter(value, 0)) * (1 - TIE)
+    return is_positive(lambda: exact() - real(before)) if before else value == TINIEST
+
+
+positive = st.one_of(
+    st.floats(min_value=0, exclude_min=True, allow_infinity=False),
+    st.floats(1e-3, 1e6),
+    st.integers(-1074, 1023).map(lambda k: 2.0**k),
+    st.integers(1, 10**400),
+    st.integers(1, 10**400).map(lambda n: Fraction(1, n)),
+    st.builds(Fraction, st.integers(1, 2**200), st.integers(1, 2**200)),
+)
+levels = st.one_of(
+    st.floats(min_value=0, max_value=1, exclude_min=True),
+    st.floats(1e-12, 1),
+    st.integers(0, 1074).map(lambda k: 2.0**-k),
+    st.integers(1, 53).map(lambda k: 1 - 2.0**-k),
+    st.integers(1, 300).map(lambda k: 1 - Fraction(1, 10**k)),
+    st.integers(1, 300).map(lambda k: Fraction(1, 10**k)),
+    st.builds(lambda n, m: Fraction(min(n, m), max(n, m)), *[st.integers(1, 2**200)] * 2),
+    st.just(1),
+)
+tails = st.sampled_from([">", ">="])
+accuracies = st.one_of(
+    st.integers(1, 100),
+    st.integers(1, 10**320),
+    st.floats(min_value=0, exclude_min=True, allow_infinity=False),
+    st.floats(0.01, 1e4),
+    st.builds(Fraction, st.integers(1, 2**100), st.integers(1, 2**100)),
+)
+many = settings(deadline=None, max_examples=200)
+
+
+@many
+@given(positive, levels, tails)
+@example(TINIEST, TINIEST, ">")
+@example(TINIEST, 1 - 2.0**-53, ">=")
+@example(GREATEST, TINIEST, ">=")
+@example(GREATEST, 1 - 2.0**-53, ">")
+@example(1, 1, ">=")
+@example(GREATEST, 1, ">")
+@example(Fraction(1, 10**400), Fraction(1, 10**400), ">=")
+@example(1 / 37, 0.05, ">")
+def test_accuracy_is_the_least_integer(scale: Real, alpha: Real, tail: Any) -> None:
+    accuracy = scale_to_accuracy(scale, alpha, tail=tail)
+    assert type(accuracy) is int
+    assert is_accuracy(scale, alpha, accuracy, tail)
+
+
+@settings(deadline=None, max_examples=100)
+@given(positive, levels, positive, tails)
+def test_accuracy_of_epsilon(epsilon: Real, alpha: Real, sensitivity: Real, tail: Any) -> None:
+    accuracy = epsilon_to_accuracy(epsilon, alpha, sensitivity, tail=tail)
+    assert type(accuracy) is int
+    assert is_accuracy(Fraction(sensitivity) / Fraction(epsilon), alpha, accuracy, tail)
+
+
+def bracket(value: Callable[[], arb], bits: int) -> tuple[Fraction, Fraction]:
+    """Return dyadic numbers just below and just above a real one."""
+
+    def exact(ball: arb) -> Fraction:
+        man, exp = (int(part) for part in ball.man_exp())
+        return man * Fraction(2) ** exp
+
+    with ctx.workprec(bits):
+        ball = value()
+        return exact(ball.lower()), exact(ball.upper())
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.floats(0.05, 1e6), st.integers(0, 300), st.sampled_from([200, 400, 1500]))
+def test_levels_on_either_side_of_a_tail_are_told_apart(scale: float, a: int, bits: int) -> None:
+    rate = 1 / Fraction(scale)
+    below, above = bracket(lambda: log_tail(rate, a + 1).exp(), bits)
+    assert 0 < above - below < above / 2 ** (bits - 60)
+    assert scale_to_accuracy(scale, above) == a
+    assert scale_to_accuracy(scale, above, tail=">=") == a + 1
+    assert scale_to_accuracy(scale, below) == a + 1
+    assert scale_to_accuracy(scale, below, tail=">=") == a + 2
+
+
+@many
+@given(accuracies, levels, tails)
+@example(1, 1 - Fraction(1, 10**300), ">")
+@example(10**320, TINIEST, ">=")
+@example(10**320, 1 - Fraction(1, 10**300), ">")
+@example(TINIEST, 0.5, ">")
+@example(2.5, 0.05, ">=")
+@example(1, 1 - Fraction(1, 2**200), ">=")
+def test_scale_is_the_greatest(accuracy: Real, alpha: Real, tail: Any) -> None:
+    scale = accuracy_to_scale(accuracy, alpha, tail=tail)
+    assert type(scale) is float
+    assert is_scale(accuracy, alpha, scale, tail)
+    if not math.isinf(scale):
+        assert scale_to_accuracy(scale, alpha, tail=tail) <= math.ceil(accuracy)
+        larger = math.nextafter(scale, math.inf)
+        if not math.isinf(larger):
+            assert scale_to_accuracy(larger, alpha, tail=tail) > math.floor(accuracy)
+
+
+@many
+@given(accuracies, levels, positive, tails)
+@example(1, 0.05, GREATEST, ">")
+@example(1, 1 - 2.0**-53, TINIEST, ">")
+@example(3, 0.05, 1, ">=")
+@example(1, 1 - Fraction(1, 2**200), 1, ">=")
+@example(10**320, 0.5, TINIEST, ">")
+def test_epsilon_is_the_least(accuracy: Real, alpha: Real, sensitivity: Real, tail: Any) -> None:
+    epsilon = accuracy_to_epsilon(accuracy, alpha, sensitivity, tail=tail)
+    assert type(epsilon) is float
+    assert is_epsilon(accuracy, alpha, sensitivity, epsilon, tail)
+    if epsilon and not math.isinf(epsilon):
+        again = epsilon_to_accuracy(epsilon, alpha, sensitivity, tail=tail)
+        assert again <= math.ceil(accuracy)
+
+
+def test_accuracy_zero() -> None:
+    for alpha in (TINIEST, 0.05, 0.5, 1 - 2.0**-53):
+        assert is_scale(0, alpha, accuracy_to_scale(0, alpha))
+        assert is_epsilon(0, alpha, 1, accuracy_to_epsilon(0, alpha))
+        assert scale_to_accuracy(accuracy_to_scale(0, alpha), alpha) == 0
+    assert accuracy_to_scale(0, 1) == math.inf
+    assert accuracy_to_epsilon(0, 1) == 0
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.floats(1e-4, 100), st.integers(0, 1000), st.sampled_from([200, 600]))
+def test_inverses_are_on_the_safe_side_of_a_tie(epsilon: float, a: int, bits: int) -> None:
+    # Levels from which the least epsilon is closer to a float than any fixed number of digits sees.
+    below, above = bracket(lambda: log_tail(Fraction(epsilon), a + 1).exp(), bits)
+    assert accuracy_to_epsilon(a, below) == math.nextafter(epsilon, math.inf)
+    assert accuracy_to_epsilon(a, above) in (epsilon, math.nextafter(epsilon, math.inf))
+    scale = 1 / epsilon
+    below, above = bracket(lambda: log_tail(1 / Fraction(scale), a + 1).exp(), bits)
+    assert accuracy_to_scale(a, below) == math.nextafter(scale, 0)
+    assert accuracy_to_scale(a, above) in (scale, math.nextafter(scale, 0))
+
+
+# The note's formulas
+
+
+def log_ratio(scale: Real, alpha: Real) -> arb:
+    return -real(scale) * real(alpha).log()
+
+
+@many
+@given(positive, levels)
+@example(GREATEST, TINIEST)
+@example(TINIEST, 1 - 2.0**-53)
+@example(GREATEST, 1 - 2.0**-53)
+@example(GREATEST, 1)
+@example(1, 0.5)
+def test_the_notes_accuracy(scale: Real, alpha: Real) -> None:
+    note = scale_to_accuracy(scale, alpha, method="note")
+    continuous = scale_to_accuracy(scale, alpha, method="continuous")
+    assert (type(note), type(continuous)) == (int, float)
+    assert scale_to_accuracy(scale, alpha) <= note
+    if alpha == 1:
+        assert (note, continuous) == (0, 0)
+        return
+    assert is_positive(lambda: note - log_ratio(scale, alpha))
+    assert is_positive(lambda: log_ratio(scale, alpha) - (note - 1))
+    assert is_rounded_up(continuous, lambda: log_ratio(scale, alpha))
+    # But for the rounding: the note's may not be a float.
+    assert Fraction(math.nextafter(continuous, 0)) < note
+    assert math.isinf(continuous) or note < Fraction(continuous) + 1
+    if note < 2**53:
+        assert continuous <= note
+
+
+@many
+@given(positive, levels)
+def test_the_exact_accuracy_is_the_notes_or_one_less(scale: Real, alpha: Real) -> None:
+    exact = scale_to_accuracy(scale, alpha)
+    assert scale_to_accuracy(scale, alpha, method="note") - exact in (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "exact", "note"),
+    [
+        (0.1, [23, 30, 46, 69], [24, 30, 47, 70]),
+        (0.5, [5, 6, 9, 14], [5, 6, 10, 14]),
+        (1, [2, 3, 4, 7], [3, 3, 5, 7]),
+        (2, [1, 1, 2, 3], [2, 2, 3, 4]),
+        (5, [0, 0, 1, 1], [1, 1, 1, 2]),
+    ],
+)
+def test_where_the_note_is_one_more(epsilon: float, exact: list[int], note: list[int]) -> None:
+    alphas = [0.1, 0.05, 0.01, 0.001]
+    for accuracy, alpha in zip(exact, alphas, strict=True):
+        assert is_accuracy(1 / Fraction(epsilon), alpha, accuracy)
+    assert epsilon_to_accuracy(epsilon, alphas).tolist() == exact
+    assert epsilon_to_accuracy(epsilon, alphas, method="note").tolist() == note
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.1, 0.5, 1, 2, 3, 5, 10])
+def test_how_often_the_note_is_one_more(epsilon: float) -> None:
+    # ln(2 / (1 + q)) / epsilon of the way between two integers they are the same.
+    alphas = [10 ** (-6 * k / 500) for k in range(1, 501)]
+    one_more = epsilon_to_accuracy(epsilon, alphas) < epsilon_to_accuracy(
+        epsilon, alphas, method="note"
+    )
+    share = 1 - math.log(2 / (1 + math.exp(-epsilon))) / epsilon
+    assert one_more.mean() == pytest.approx(share, abs=0.05)
+
+
+@many
+@given(accuracies, levels, positive)
+@example(GREATEST, TINIEST, 1)
+@example(TINIEST, 0.5, GREATEST)
+def test_the_notes_conversion(accuracy: Real, alpha: Real, sensitivity: Real) -> None:
+    scale = accuracy_to_scale(accuracy, alpha, method="note")
+    epsilon = accuracy_to_epsilon(accuracy, alpha, sensitivity, method="note")
+    assert accuracy_to_scale(accuracy, alpha, method="continuous") == scale
+    assert accuracy_to_epsilon(accuracy, alpha, sensitivity, method="continuous") == epsilon
+    if alpha == 1:
+        assert (scale, epsilon) == (math.inf, 0)
+        return
+    ratio = Fraction(sensitivity) / Fraction(accuracy)
+    assert is_rounded_up(epsilon, lambda: log_ratio(ratio, alpha))
+
+    def holds(rate: Fraction) -> bool:
+        return is_positive(lambda: real(rate) - log_ratio(1 / Fraction(accuracy), alpha))
+
+    assert is_greatest(holds, alpha, scale)
+
+
+@pytest.mark.parametrize("alpha", [0.5, 0.05, 1e-9])
+@pytest.mark.parametrize("epsilon", [0.01, 0.5, Fraction(1, 3), 7])
+def test_smartnoise_has_the_notes_definition(epsilon: Real, alpha: float) -> None:
+    for sensitivity in (1, 3):
+        note = epsilon_to_accuracy(epsilon, alpha, sensitivity, method="note")
+        assert privacy_usage_to_accuracy(epsilon, alpha, sensitivity) == note
+        inverse = accuracy_to_epsilon(note, alpha, sensitivity, method="note")
+        assert accuracy_to_privacy_usage(note, alpha, sensitivity) == inverse
+
+
+# OpenDP's
+
+
+def opendp_accuracy(scale: Real, alpha: Real) -> arb:
+    """Return where ``2 q**a / (1 + q) = alpha``, for a real number a."""
+    rate = 1 / Fraction(scale)
+    return (log_tail(rate, 0) - real(alpha).log()) / real(rate)
+
+
+@many
+@given(positive, levels)
+@example(GREATEST, TINIEST)
+@example(TINIEST, TINIEST)
+@example(0.001, 0.05)
+@example(1e17, 1)
+@example(GREATEST, 1)
+def test_opendps_accuracy(scale: Real, alpha: Real) -> None:
+    accuracy = discrete_laplacian_scale_to_accuracy(scale, alpha)
+    assert type(accuracy) is float
+    assert is_rounded_up(accuracy, lambda: opendp_accuracy(scale, alpha))
+
+
+@many
+@given(accuracies, levels)
+@example(TINIEST, 0.5)
+@example(GREATEST, 1 - 2.0**-53)
+@example(0.5, 1 - 2.0**-53)
+@example(Fraction(1, 2) + Fraction(1, 10**40), 1 - Fraction(1, 10**90))
+@example(Fraction(1, 2) - Fraction(1, 10**40), 1 - Fraction(1, 10**90))
+@example(0.25, 1 - Fraction(1, 10**90))
+def test_opendps_scale(accuracy: Real, alpha: Real) -> None:
+    scale = accuracy_to_discrete_laplacian_scale(accuracy, alpha)
+    assert type(scale) is float
+    assert is_greatest(lambda rate: has_tail(rate, accuracy, alpha), alpha, scale)
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.floats(0.02, 1e6), st.floats(1e-100, 0.99))
+def test_opendp_itself_agrees_for_ordinary_parameters(scale: float, alpha: float) -> None:
+    accuracy = discrete_laplacian_scale_to_accuracy(scale, alpha)
+    assert accuracy == pytest.approx(
+        dp.discrete_laplacian_scale_to_accuracy(scale, alpha), rel=1e-9
+    )
+    back = accuracy_to_discrete_laplacian_scale(accuracy, alpha)
+    assert back == pytest.approx(scale, rel=1e-9)
+    # Theirs starts from Laplace noise, and stops early for accuracies far below 1.
+    if accuracy > 0.1:
+        theirs = dp.accuracy_to_discrete_laplacian_scale(accuracy, alpha)
+        assert back == pytest.approx(theirs, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("scale", "alpha"), [(0.0, 0.05), (0.001, 0.05), (TINIEST, 0.5), (1.0, 1e-320), (2.0, TINIEST)]
+)
+def test_where_opendp_has_no_number_there_is_one(scale: float, alpha: float) -> None:
+    assert not math.isfinite(dp.discrete_laplacian_scale_to_accuracy(scale, alpha))
+    accuracy = discrete_laplacian_scale_to_accuracy(scale, alpha)
+    assert math.isfinite(accuracy)
+    assert not scale or is_rounded_up(accuracy, lambda: opendp_accuracy(scale, alpha))
+
+
+@many
+@given(positive, levels)
+@example(2251799813685248.0, Fraction(68147, 90992))
+def test_the_floor_of_opendps_accuracy_is_the_exact_one(scale: Real, alpha: Real) -> None:
+    # What its documentation says one may do: integers below a are cut off.
+    accuracy = discrete_laplacian_scale_to_accuracy(scale, alpha)
+    exact = scale_to_accuracy(scale, alpha)
+    assert exact <= accuracy
+    # But where rounding it up has led to the next integer.
+    if math.isfinite(accuracy) and accuracy % 1 and alpha != 1:
+        assert math.floor(accuracy) == exact
+        assert scale_to_accuracy(scale, alpha, tail=">=") == exact + 1
+
+
+# No noise
+
+
+def test_scale_zero() -> None:
+    for zero in (0, 0.0, -0.0, Fraction(0)):
+        for alpha in (TINIEST, 0.05, 1):
+            for method in ("exact", "note"):
+                assert scale_to_accuracy(zero, alpha, method=method) == 0
+                assert type(scale_to_accuracy(zero, alpha, method=method)) is int
+                assert epsilon_to_accuracy(1, alpha, zero, method=method) == 0
+            continuous = scale_to_accuracy(zero, alpha, method="continuous")
+            assert continuous == 0
+            assert type(continuous) is float
+            assert discrete_laplacian_scale_to_accuracy(zero, alpha) == 0
+            # An error of 0 or more is certain.
+            assert scale_to_accuracy(zero, alpha, tail=">=") == (0 if alpha == 1 else 1)
+            assert accuracy_to_discrete_laplacian_scale(zero, alpha) == 0
+            assert accuracy_to_epsilon(3, alpha, zero) == 0
+
+
+# Arrays
+
+
+METHODS: list[dict[str, Any]] = [
+    *({"method": method} for method in ("exact", "note", "continuous")),
+    {"tail": ">="},
+]
+OF_SCALE: list[Callable[..., Any]] = [
+    *(functools.partial(scale_to_accuracy, **kind) for kind in METHODS),
+    *(functools.partial(accuracy_to_scale, **kind) for kind in METHODS),
+    *(functools.partial(epsilon_to_accuracy, **kind) for kind in METHODS),
+    *(functools.partial(accuracy_to_epsilon, **kind) for kind in METHODS),
+    discrete_laplacian_scale_to_accuracy,
+    accuracy_to_discrete_laplacian_scale,
+]
+INTEGERS = [f for f in OF_SCALE if isinstance(f(3, 0.05), int)]
+
+
+def name_of(function: Any) -> str:
+    keywords = getattr(function, "keywords", {})
+    plain = getattr(function, "func", function).__name__
+    return "-".join([plain, *map(str, keywords.values())])
+
+
+each_function = pytest.mark.parametrize("function", OF_SCALE, ids=name_of)
+
+
+@each_function
+def test_arrays_are_taken_item_by_item(function: Callable[..., Any]) -> None:
+    wanted = np.int64 if function in INTEGERS else np.float64
+    values = np.array([[0.5, 3, 1e10], [7, 0.1, 2]])
+    alphas = [0.5, 1e-3, 0.05]
+    result = function(values, alphas)
+    assert result.dtype == wanted
+    assert result.shape == (2, 3)
+    for index in np.ndindex(2, 3):
+        assert result[index] == function(float(values[index]), alphas[index[1]])
+    flipped = function(values.T, [[0.5], [1e-3], [0.05]])
+    assert (flipped == result.T).all()
+    assert (function(5, alphas) == [function(5, alpha) for alpha in alphas]).all()
+    assert (function(alphas, 0.05) == [function(x, 0.05) for x in alphas]).all()
+    nested = function(((0.5, 3, 1e10), (7, 0.1, 2)), tuple(alphas))
+    assert (nested == result).all()
+
+
+@each_function
+def test_shapes(function: Callable[..., Any]) -> None:
+    wanted = np.int64 if function in INTEGERS else np.float64
+    for shape in ((), (1,), (0,), (0, 3), (2, 0), (2, 1, 3)):
+        for arguments in (
+            (np.full(shape, 3.0), 0.05),
+            (3, np.full(shape, 0.05)),
+            (np.full(shape, 3.0), np.full(shape, 0.05)),
+        ):
+            result = function(*arguments)
+            assert isinstance(result, np.ndarray)
+            assert result.shape == shape
+            assert result.dtype == wanted
+            assert (result == function(3, 0.05)).all()
+    assert function([], []).dtype == wanted
+    assert function([], 0.05).shape == (0,)
+    assert function(np.ones((4, 1)), np.ones(0)).shape == (4, 0)
+
+
+@each_function
+@pytest.mark.parametrize(
+    "dtype", ["f2", "<f4", ">f4", ">f8", "i1", "u1", ">i2", "<u4", ">i8", "u8", "O"]
+)
+def test_items_of_any_dtype_are_taken_exactly(function: Callable[..., Any], dtype: str) -> None:
+    values = np.array([1, 3, 120], dtype)
+    assert (function(values, 0.05) == [function(x, 0.05) for x in (1, 3, 120)]).all()
+    if np.dtype(dtype).kind == "f":
+        values = np.array([0.1, 1 / 3], dtype)
+        plain = [float(x) for x in values]
+        assert (function(values, 0.05) == [function(x, 0.05) for x in plain]).all()
+        assert (function(3, values) == [function(3, x) for x in plain]).all()
+        scalar = values[0]
+        assert function(scalar, scalar) == function(plain[0], plain[0])
+        assert type(function(scalar, scalar)) in (int, float)
+
+
+@each_function
+def test_numbers_of_any_kind_in_one_array(function: Callable[..., Any]) -> None:
+    values = [Fraction(1, 3), 2, 0.5, np.float32(0.1), np.int8(7), Fraction(10**30, 7)]
+    exact = [Fraction(1, 3), 2, 0.5, Fraction(float(np.float32(0.1))), 7, Fraction(10**30, 7)]
+    wanted = [function(x, Fraction(1, 7)) for x in exact]
+    for array in (values, np.array(values, dtype=object)):
+        assert function(array, Fraction(1, 7)).tolist() == wanted
+
+
+def test_a_fraction_is_not_the_float_next_to_it() -> None:
+    third = Fraction(1, 3)
+    below, above = bracket(lambda: log_tail(third, 5).exp(), 300)
+    assert scale_to_accuracy([3, 3.0, 1 / third], below).tolist() == [5] * 3
+    assert scale_to_accuracy([3, 3.0, 1 / third], above).tolist() == [4] * 3
+    assert epsilon_to_accuracy([third, 1 / 3], above).tolist() == [4, 5]
+
+
+@pytest.mark.parametrize("function", INTEGERS, ids=name_of)
+def test_integers_beyond_int64(function: Callable[..., Any]) -> None:
+    is_epsilons = function.func is epsilon_to_accuracy  # type: ignore[attr-defined]
+    huge = Fraction(1, 10**400) if is_epsilons else 10**400
+    result = function([huge, 1], 0.05)
+    assert result.dtype == object
+    assert result.tolist() == [function(huge, 0.05), function(1, 0.05)]
+    assert [type(item) for item in result.tolist()] == [int, int]
+    # On either side of the limit.
+    for scale, wanted in ((2.0**61, np.int64), (2.0**62, object)):
+        value = 1 / scale if is_epsilons else scale
+        assert function([value], 0.05).dtype == wanted
+        assert function(np.array(value), 0.05).dtype == wanted
+        assert function(np.array(value), 0.05).shape == ()
+
+
+def test_floats_beyond_float64() -> None:
+    result = scale_to_accuracy([10**400, 1], 0.05, method="continuous")
+    assert result.dtype == np.float64
+    assert result[0] == math.inf
+    assert accuracy_to_scale(10**400, 0.05) == GREATEST
+    assert accuracy_to_scale(Fraction(1, 10**400), 0.05, method="note") == 0
+    assert accuracy_to_epsilon(10**400, 0.05) == TINIEST
+    assert accuracy_to_epsilon(1, 0.05, 10**400) == math.inf
+
+
+def test_sensitivity_is_broadcast_too() -> None:
+    epsilons, sensitivities = np.array([0.1, 1, 3]), np.array([[1], [2]])
+    for function in (epsilon_to_accuracy, accuracy_to_epsilon):
+        result = function(epsilons, 0.05, sensitivities)
+        assert result.shape == (2, 3)
+        for i, j in np.ndindex(2, 3):
+            assert result[i, j] == function(epsilons[j], 0.05, sensitivities[i, 0])
+
+
+def test_arguments_are_left_alone() -> None:
+    values = np.array([1.0, 2.0, 3.0])
+    values.flags.writeable = False
+    assert (
+        scale_to_accuracy(values, values / 3).tolist()
+        == scale_to_accuracy([1, 2, 3], (values / 3).tolist()).tolist()
+    )
+    assert scale_to_accuracy(values[::-1], 0.05).tolist() == [9, 6, 3]
+
+
+@pytest.mark.parametrize(
+    "context",
+    [
+        decimal.Context(prec=1, Emax=2, Emin=-2),
+        decimal.Context(prec=3, rounding=decimal.ROUND_UP, traps=[*decimal.Context().flags]),
+        decimal.Context(prec=1, traps=[decimal.FloatOperation], capitals=0, clamp=1),
+    ],
+)
+def test_the_callers_decimal_context_does_not_matter(context: decimal.Context) -> None:
+    bounded = GeometricMechanism(0.3, bounds=(0, 50))
+
+    def everything() -> list[Any]:
+        results = [function(x, 0.05) for function in OF_SCALE for x in (0.3, 7, 1e15)]
+        results += [release_accuracy(bounded, 0.05), release_accuracy(bounded, 0.05, 3)]
+        results += [simultaneous_accuracy(bounded, 0.05, 9)]
+        results += [simultaneous_accuracy(bounded, 0.05, counts=[1, 70])]
+        for law in ("censored", "truncated", "folded"):
+            results += [f(bounded, 7, law=law) for f in (bias, variance, mean_absolute_error)]
+        return results
+
+    wanted = everything()
+    with decimal.localcontext(context) as used:
+        before = used.copy()
+        assert everything() == wanted
+        assert used.flags == before.flags
+
+
+# Within bounds: the ideal law, and the one of all tapes
+
+
+class Law:
+    """Probabilities of the outputs 0 to R of a count at each place, over a common total."""
+
+    def __init__(self, masses: list[list[int]], total: int) -> None:
+        self.masses = masses
+        self.total = total
+        self.of_count: dict[int, list[int]] = {}
+
+    def beyond(self, count: int, a: int) -> int:
+        """Return how probable an error of more than a is, of a count anywhere."""
+        if count not in self.of_count:
+            self.of_count[count] = self._tails(count)
+        tails = self.of_count[count]
+        return tails[a] if a < len(tails) else 0
+
+    def _tails(self, count: int) -> list[int]:
+        row = self.masses[min(max(count, 0), len(self.masses) - 1)]
+        errors = [0] * (max(count, len(row) - 1 - count) + 1)
+        for y, mass in enumerate(row):
+            errors[abs(y - count)] += mass
+        return [sum(errors[a + 1 :]) for a in range(len(errors))]
+
+    def allows(self, masses: list[int], level: Fraction) -> bool:
+        """Whether one of these independent events has probability at most level."""
+        none = math.prod(self.total - mass for mass in masses)
+        most = self.total ** len(masses)
+        return none * level.denominator >= most * (level.denominator - level.numerator)
+
+
+@functools.cache
+def sampled_law(scale: Real, R: int) -> Law:
+    """Return the law over all tapes, worked out from the thresholds of the certificate."""
+    certificate = from_scale(scale, (0, R)).certificate()
+    law, floor, total = exact_law(certificate.digits, certificate.limb_bits, R)
+    slots = 2**certificate.floor_value_bits
+    rows = []
+    for x in range(R + 1):
+        # The sign is fair; the floor's slot gives any output, and those beyond R give R.
+        row = [2 * floor] * R + [2 * floor * (slots - R)]
+        for m, mass in enumerate(law):
+            row[min(x + m, R)] += mass * slots
+            row[max(x - m, 0)] += mass * slots
+        rows.append(row)
+    return Law(rows, 2 * slots * total)
+
+
+@functools.cache
+def ideal_law(scale: Real, R: int, bits: int = 400) -> Law:
+    """Return the law of ``clamp(x + Z)`` by equation 2.1, rounded to some more than these bits."""
+    with ctx.workprec(bits + 100 + 8 * R):
+        q = (-1 / real(scale)).exp()
+        powers = [(1 - q) / (1 + q)]
+        for _ in range(4 * R + 4):
+            powers.append(powers[-1] * q)
+        rows = []
+        for x in range(R + 1):
+            row = [powers[abs(y - x)] for y in range(R + 1)]
+            # What is at a bound or beyond it: a geometric series.
+            row[0] = powers[x] / (1 - q)
+            row[R] = powers[R - x] / (1 - q)
+            if R == 0:
+                row = [arb(1)]
+            elif x in (0, R):
+                row[x] = 1 / (1 + q)
+            rows.append([int((mass * arb(2) ** bits).mid().floor().unique_fmpz()) for mass in row])
+    return Law(rows, 2**bits)
+
+
+def slack_of(scale: Real, R: int) -> Fraction:
+    """Return more than the probability of any event differs by from the ideal law's."""
+    return (
+        2 * Fraction(from_scale(scale, (0, R)).certificate().total_variation) + Fraction(2) ** -300
+    )
+
+
+def least(holds: Callable[[int], bool]) -> int:
+    return next(a for a in itertools.count() if holds(a))
+
+
+SCALES: list[Real] = [
+    *(0.01, 0.2, 1 / math.log(3), 1, Fraction(7, 3), 6, 40.0, 1000, 1e9, 2.0**64),
+]
+ALPHAS: list[Real] = [
+    *(1, 1 - 2.0**-53, 0.999, 0.9, 0.75, 0.5, Fraction(1, 3), 0.25, 0.1, 0.05, 0.01),
+    *(1e-3, 1e-6, 1e-12, 1e-18, Fraction(1, 10**40), TINIEST),
+]
+each_scale = pytest.mark.parametrize("scale", SCALES, ids=float)
+
+
+@each_scale
+@pytest.mark.parametrize("R", [1, 2, 3, 8, 13, 100])
+def test_the_reference_laws(scale: Real, R: int) -> None:
+    ideal, sampled = ideal_law(scale, R), sampled_law(scale, R)
+    for one, other in zip(ideal.masses, sampled.masses, strict=True):
+        assert sum(other) == sampled.total
+        assert 0 <= ideal.total - sum(one) <= R + 1
+        apart = sum(
+            abs(Fraction(i, ideal.total) - Fraction(s, sampled.total))
+            for i, s in zip(one, other, strict=True)
+        )
+        assert 0 < apart < slack_of(scale, R)
+
+
+def accuracies_are_right(scale: Real, R: int, alpha: Real, lower: int = -3) -> bool:
+    """Whether the accuracies at all counts are those of the two laws."""
+    mechanism = from_scale(scale, (lower, lower + R))
+    ideal, sampled, slack = ideal_law(scale, R), sampled_law(scale, R), slack_of(scale, R)
+    counts = range(-4, R + 5)
+    found = mechanism.accuracy(alpha, [lower + count for count in counts]).tolist()
+    exact = Fraction(alpha)
+    for count, a in zip(counts, found, strict=True):
+        out = max(-count, count - R, 0)
+        # Never optimistic, and not at all pessimistic but for what the laws may differ by.
+        if not sampled.allows([sampled.beyond(count, a)], exact) or (a < out and alpha != 1):
+            return False
+        if out < a and ideal.allows([ideal.beyond(count, a - 1)], exact - slack):
+            return False
+    inside = [a for count, a in zip(counts, found, strict=True) if 0 <= count <= R]
+    return max(inside) == mechanism.accuracy(alpha)
+
+
+@each_scale
+@pytest.mark.parametrize("R", range(1, 26))
+def test_accuracy_within_bounds(scale: Real, R: int) -> None:
+    for alpha in ALPHAS:
+        assert accuracies_are_right(scale, R, alpha)
+
+
+@pytest.mark.parametrize("scale", [0.5, 20, 300.0, 10**5, 2.0**40], ids=float)
+def test_accuracy_within_wider_bounds(scale: Real) -> None:
+    # Also with low digits, whose errors are relative.
+    for alpha in (0.9, 0.5, 0.1, 0.01):
+        assert accuracies_are_right(scale, 150, alpha)
+
+
+def shares(scale: Real, R: int, sides: int) -> Iterator[tuple[int, int, Fraction]]:
+    """Yield counts, errors and how probable a larger one is, with tails on so many sides."""
+    law = sampled_law(scale, R)
+    total = law.total
+    for count in range(R + 1):
+        near, far = sorted((count, R - count))
+        for a in range(near) if sides == 2 else range(near, far):
+            yield count, a, Fraction(law.beyond(count, a), total)
+
+
+def no_ties_are_lost(scale: Real, R: int) -> bool:
+    """Whether levels just below a probability of the law of all tapes have the next accuracy."""
+    mechanism = from_scale(scale, (0, R))
+    for sides in (1, 2):
+        for count, a, share in shares(scale, R, sides):
+            if mechanism.accuracy(share * (1 - Fraction(1, 2**400)), count) <= a:
+                return False
+    return True
+
+
+@each_scale
+@pytest.mark.parametrize("R", [1, 2, 5, 12, 20])
+def test_levels_just_below_the_law_of_all_tapes(scale: Real, R: int) -> None:
+    assert no_ties_are_lost(scale, R)
+
+
+def test_levels_just_above_the_law_of_all_tapes() -> None:
+    # What the proof leaves to be claimed is next to nothing.
+    for scale, R in itertools.product((0.5, 1, 6), (5, 12)):
+        mechanism, slack = from_scale(scale, (0, R)), slack_of(scale, R)
+        for sides in (1, 2):
+            for count, a, share in shares(scale, R, sides):
+                if share + 2 * slack < 1:
+                    assert mechanism.accuracy(share + 2 * slack, count) <= a
+
+
+def test_levels_below_the_floor_have_the_width_of_the_bounds() -> None:
+    for scale, R in itertools.product((1, 20, 1000.0), (1, 9, 1000, 2**64 - 1)):
+        mechanism = from_scale(scale, (-5, R - 5) if R < 2**63 else None)
+        floor = mechanism.certificate().floor
+        assert floor is not None
+        assert floor <= Fraction(1, 2**52)
+        for alpha in (floor, floor / 2, TINIEST):
+            assert mechanism.accuracy(alpha) == R
+        if R == 2**64 - 1:
+            assert mechanism.accuracy(alpha, np.int64(-5)) == 2**63 + 4
+        else:
+            assert mechanism.accuracy(alpha, [-5, 0, R - 5]).tolist() == [R, max(5, R - 5), R]
+            assert simultaneous_accuracy(mechanism, alpha, 3) == R
+        tail = 2 * floor
+        if R > 1000:
+            assert mechanism.accuracy(tail) < R
+
+
+def test_level_one() -> None:
+    for scale in (0, 0.1, 1, 1e9, 2.0**64):
+        mechanism = from_scale(scale, (0, 9))
+        assert mechanism.accuracy(1) == 0
+        assert mechanism.accuracy(1, [0, 5, 9]).tolist() == [0, 0, 0]
+        assert simultaneous_accuracy(mechanism, 1, 10**6) == 0
+        assert simultaneous_accuracy(mechanism, 1, counts=[0, 5]) == 0
+
+
+def test_no_noise_and_no_width() -> None:
+    for scale, bounds in ((0, (2, 9)), (3, (4, 4)), (0, (4, 4)), (0, None)):
+        mechanism = from_scale(scale, bounds)
+        lower, upper = bounds or (-(2**63), 2**63 - 1)
+        for alpha in (TINIEST, 0.05, 1):
+            assert mechanism.accuracy(alpha) == 0
+            assert simultaneous_accuracy(mechanism, alpha, 10**9) == 0
+            counts = [4, -7, 100]
+            away = [abs(min(max(x, lower), upper) - x) for x in counts]
+            assert mechanism.accuracy(alpha, counts).tolist() == away
+            assert simultaneous_accuracy(mechanism, alpha, counts=counts) == max(away)
+        released = min(max(4, lower), upper)
+        assert confidence_interval(mechanism, released, 0.05) == (released, released)
+        assert confidence_interval(mechanism, released, 0.05, side="lower") == (released, upper)
+        assert confidence_interval(mechanism, released, 0.05, side="upper") == (lower, released)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_limits_of_the_dtype_are_the_bounds(dtype: str) -> None:
+    info = np.iinfo(dtype)
+    least, most = int(info.min), int(info.max)
+    for scale in (1, 30.0, 1000, 2.0**40):
+        free, bounded = from_scale(scale), from_scale(scale, (least, most))
+        counts = np.array([least, least + 1, most // 2, most - 5, most], dtype)
+        for alpha in (0.9, 0.5, 0.05, 1e-9):
+            found = free.accuracy(alpha, counts)
+            assert found.dtype == (np.int64 if found.max() < 2**63 else object)
+            assert (found == bounded.accuracy(alpha, counts)).all()
+            assert found.tolist() == [free.accuracy(alpha, x) for x in counts]
+            assert found.tolist() == [bounded.accuracy(alpha, x) for x in counts.tolist()]
+            assert (
+                found == free.accuracy(alpha, counts.astype(np.dtype(dtype).newbyteorder()))
+            ).all()
+            assert max(found) <= bounded.accuracy(alpha)
+            # Where both tails fit, it is that of the noise; at a limit there is one.
+            ideal = scale_to_accuracy(scale, alpha)
+            if ideal < (most - least) // 2:
+                assert bounded.accuracy(alpha) == ideal
+            # Level alpha on one side is 2 alpha on both.
+            at_limit = scale_to_accuracy(scale, 2 * alpha) if alpha <= 0.5 else 0
+            assert found[0] == found[-1] == min(at_limit, most - least)
+
+
+def test_accuracies_of_int64_without_bounds_are_those_of_the_noise() -> None:
+    for scale, alpha in itertools.product((0.3, 1, 37.5, 1e6, 1e12), (0.5, 0.05, 1e-6, 1e-12)):
+        mechanism = from_scale(scale)
+        assert mechanism.accuracy(alpha) == scale_to_accuracy(scale, alpha)
+        assert (
+            mechanism.accuracy(alpha, [0, 5, -(10**6)]).tolist()
+            == [scale_to_accuracy(scale, alpha)] * 3
+        )
+
+
+def test_bounds_and_counts_at_the_edges_of_64_bits() -> None:
+    low = from_scale(10, (-(2**63), -(2**63) + 30))
+    high = from_scale(10, (2**63 - 31, 2**63 - 1))
+    over = from_scale(10, (2**63 - 15, 2**63 + 15))
+    top = from_scale(10, (2**64 - 31, 2**64 - 1))
+    wanted = from_scale(10, (0, 30)).accuracy(0.05, np.arange(31)).tolist()
+    for mechanism in (low, high, over, top):
+        assert mechanism.bounds is not None
+        lower, upper = mechanism.bounds
+        assert mechanism.accuracy(0.05) == from_scale(10, (0, 30)).accuracy(0.05)
+        assert mechanism.accuracy(0.05, list(range(lower, upper + 1))).tolist() == wanted
+        for place in (0, 15, 30):
+            assert mechanism.accuracy(0.05, lower + place) == wanted[place]
+    # Farther away than any int64.
+    far = np.array([2**64 - 1, 0, 2**63], np.uint64)
+    found = from_scale(1, (0, 5)).accuracy(0.05, far)
+    assert found.dtype == object
+    assert found.tolist() == [
+        2**64 - 1 - 5 + wanted_at_bound(1, 5),
+        wanted_at_bound(1, 5),
+        2**63 - 5 + wanted_at_bound(1, 5),
+    ]
+    nought = from_scale(1, (0, 5)).accuracy(0.05, np.array(2**64 - 1, np.uint64))
+    assert nought.shape == ()
+    assert nought.item() == found[0]
+    assert simultaneous_accuracy(from_scale(1, (0, 5)), 0.05, counts=far) >= found[0]
+    assert simultaneous_accuracy(from_scale(1, (0, 5)), 0.05, counts=far) <= 2**64 - 1
+
+
+def wanted_at_bound(scale: Real, R: int) -> int:
+    law = ideal_law(scale, R)
+    return least(lambda a: law.allows([law.beyond(0, a)], Fraction(0.05)))
+
+
+def test_counts_of_any_shape() -> None:
+    mechanism = from_scale(4, (0, 20))
+    counts = np.arange(24).reshape(2, 3, 4)
+    wanted = np.array([mechanism.accuracy(0.1, int(x)) for x in range(24)]).reshape(2, 3, 4)
+    frozen = counts.copy()
+    frozen.flags.writeable = False
+    for array, expected in (
+        (counts, wanted),
+        (frozen, wanted),
+        (counts.T, wanted.T),
+        (np.asfortranarray(counts), wanted),
+        (counts[:, ::-1, ::2], wanted[:, ::-1, ::2]),
+        (counts.astype(">u2"), wanted),
+        (counts.astype("i1"), wanted),
+        (counts.tolist(), wanted),
+        (counts[0, 0, 0:0], wanted[0, 0, 0:0]),
+        (counts[0:0], wanted[0:0]),
+        (np.array(7), np.array(wanted[0, 1, 3])),
+        ([], np.array([])),
+        ((3, 4), wanted[0, 0, 3:].tolist() + wanted[0, 1, :1].tolist()),
+        (range(4), wanted[0, 0]),
+    ):
+        found = mechanism.accuracy(0.1, array)
+        assert isinstance(found, np.ndarray)
+        assert found.dtype == np.int64
+        assert found.shape == np.shape(array)
+        assert (found == expected).all()
+    for scalar in (np.int8(7), np.uint64(7), 7):
+        found = mechanism.accuracy(0.1, scalar)
+        assert type(found) is int
+        assert found == wanted[0, 1, 3]
+        assert release_accuracy(mechanism, 0.1, scalar) == found
+    assert type(mechanism.accuracy(0.1)) is int
+
+
+def proven(mechanism: GeometricMechanism, dtype: Any, a: int, sides: int, alpha: Real) -> bool:
+    """Whether the proof bounds tails beyond a, on so many sides, by alpha: from the certificate."""
+    found = mechanism.certificate(dtype)
+    assert found.sampled_rate is not None
+    assert None not in (found.delta, found.eta, found.floor)
+    rate, delta, eta, floor = found.sampled_rate, *map(real, (found.delta, found.eta, found.floor))
+
+    def room() -> arb:
+        tail = log_tail(rate, a + 1).exp() / 2
+        return real(alpha) - sides * ((1 + delta) * tail + eta) - floor
+
+    return is_positive(room)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_accuracies_of_whole_dtypes_are_the_least_that_are_proven(dtype: str) -> None:
+    info = np.iinfo(dtype)
+    least, most = int(info.min), int(info.max)
+    middle = (most - least) // 2
+    for scale, alpha in itertools.product(
+        (0.1, 3, 1000.0, 1e6, 2.0**50, 2.0**62, 2.0**70), (0.999, 0.5, 0.05, 1e-9, 1e-15)
+    ):
+        mechanism = from_scale(scale)
+        for count, sides, last in ((least + middle, 2, middle), (least, 1, most - least)):
+            a = mechanism.accuracy(alpha, np.array(count, dtype)).item()
+            if a < last:
+                assert proven(mechanism, dtype, a, sides, alpha)
+                assert a == 0 or not proven(mechanism, dtype, a - 1, sides, alpha)
+            else:
+                assert not proven(mechanism, dtype, last - 1, sides, alpha)
+
+
+# Several at once
+
+
+def counts_of(R: int) -> list[list[int]]:
+    return [
+        [0],
+        [R // 2],
+        [0, R],
+        [0, R // 2, R],
+        [R // 2] * 4,
+        [1, 1, 2, R - 1],
+        [-2],
+        [-2, R + 5],
+        [-1, -1, 0, R // 2, R + 1],
+        [*range(R + 1)][:6],
+    ]
+
+
+def simultaneous_is_right(scale: Real, R: int, alpha: Real) -> bool:
+    mechanism = from_scale(scale, (0, R))
+    ideal, sampled, slack = ideal_law(scale, R), sampled_law(scale, R), slack_of(scale, R)
+    exact = Fraction(alpha)
+
+    def allows(law: Law, counts: list[int], a: int, level: Fraction) -> bool:
+        return law.allows([law.beyond(x, a) for x in counts], level)
+
+    for counts in counts_of(R):
+        a = simultaneous_accuracy(mechanism, alpha, counts=counts)
+        out = max(0, *(-x for x in counts), *(x - R for x in counts))
+        if not allows(sampled, counts, a, exact) or a < out:
+            return False
+        if a > out and allows(ideal, counts, a - 1, exact - slack * len(counts)):
+            return False
+    for n in (1, 2, 5):
+        a = simultaneous_accuracy(mechanism, alpha, n)
+        if not all(allows(sampled, [x] * n, a, exact) for x in range(R + 1)):
+            return False
+        if a and all(allows(ideal, [x] * n, a - 1, exact - slack * n) for x in range(R + 1)):
+            return False
+    return True
+
+
+@each_scale
+@pytest.mark.parametrize("R", [1, 2, 7, 16, 25])
+def test_simultaneous_accuracy(scale: Real, R: int) -> None:
+    for alpha in ALPHAS[1::2]:
+        assert simultaneous_is_right(scale, R, alpha)
+
+
+@each_scale
+@pytest.mark.parametrize("R", [1, 6, 25, 1000])
+def test_one_at_once_is_one(scale: Real, R: int) -> None:
+    mechanism = from_scale(scale, (10, 10 + R))
+    for alpha in ALPHAS[::3]:
+        assert simultaneous_accuracy(mechanism, alpha, 1) == mechanism.accuracy(alpha)
+        for x in (9, 10, 10 + R // 2, 10 + R, 10**6):
+            at_once = simultaneous_accuracy(mechanism, alpha, counts=[x])
+            assert at_once == mechanism.accuracy(alpha, x)
+            assert simultaneous_accuracy(mechanism, alpha, counts=x) == at_once
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    st.floats(0.1, 1e6),
+    st.floats(1e-6, 1 - 2.0**-53),
+    st.integers(1, 10**12),
+    st.sampled_from([None, 1, 30, 1000]),
+)
+@example(1.0, 0.05, 10**12, None)
+@example(1.0, 1e-6, 10**12, None)
+@example(1.0, 1 - 2.0**-53, 10**12, None)
+@example(2.0, 0.05, 10**12, 30)
+def test_simultaneous_accuracy_of_very_many(
+    scale: float, alpha: float, n: int, R: int | None
+) -> None:
+    mechanism = from_scale(scale, None if R is None else (0, R))
+    a = simultaneous_accuracy(mechanism, alpha, n)
+    assert mechanism.accuracy(alpha) <= a <= mechanism.accuracy(Fraction(alpha) / n)
+    rate = 1 / Fraction(scale)
+    width = 2**64 - 1 if R is None else R
+    if a >= width // 2:
+        return
+    slack = 2 * Fraction(mechanism.certificate().total_variation)
+
+    def none_beyond(b: int, more: Fraction) -> Callable[[], arb]:
+        # ln((1 - p)**n) - ln(1 - alpha), for the middle of the bounds.
+        def difference() -> arb:
+            p = log_tail(rate, b + 1).exp() + real(more)
+            return n * (-p).log1p() - (-real(alpha)).log1p()
+
+        return difference
+
+    assert is_positive(none_beyond(a, Fraction(0)))
+    assert a == 0 or not is_positive(none_beyond(a - 1, slack))
+
+
+def test_as_many_counts_as_n() -> None:
+    mechanism = from_scale(3, (0, 1000))
+    for n in (1, 2, 17, 10**5):
+        worst = simultaneous_accuracy(mechanism, 0.05, n)
+        assert simultaneous_accuracy(mechanism, 0.05, counts=np.full(n, 500)) == worst
+        assert simultaneous_accuracy(mechanism, 0.05, counts=np.full((n, 1), 500, ">u2")) == worst
+        assert simultaneous_accuracy(mechanism, 0.05, counts=np.zeros(n, int)) < worst
+    assert simultaneous_accuracy(mechanism, 0.05, np.int8(17)) == simultaneous_accuracy(
+        mechanism, 0.05, 17
+    )
+    # Far beyond 64 bits.
+    assert simultaneous_accuracy(mechanism, 0.05, 10**400) == 1000
+
+
+def test_nothing_at_once() -> None:
+    for counts in ([], (), np.empty((3, 0), "u1")):
+        assert simultaneous_accuracy(from_scale(3), 0.05, counts=counts) == 0
+    assert simultaneous_accuracy(from_scale(3), 0.05, 0) == 0
+
+
+# Intervals
+
+
+def covers(scale: Real, R: int, alpha: Real, bounds: tuple[int, int], dtype: str) -> bool:
+    """Whether each kind of interval covers every true count, by the law of all tapes."""
+    given_bounds = None if dtype == "own" else bounds
+    mechanism = from_scale(scale, given_bounds)
+    law = sampled_law(scale, R)
+    kind = {-128: "int8", 0: "uint8"}[bounds[0]] if dtype == "own" else dtype
+    released = np.arange(bounds[0], bounds[1] + 1).astype(kind)
+    for side in ("both", "lower", "upper"):
+        lower, upper = mechanism.confidence_interval(released, alpha, side=side)
+        for x in range(R + 1):
+            covered = (lower <= released[x]) & (released[x] <= upper)
+            missed = sum(itertools.compress(law.masses[x], (~covered).tolist()))
+            if not law.allows([missed], Fraction(alpha)):
+                return False
+    return True
+
+
+@each_scale
+@pytest.mark.parametrize("R", [1, 2, 5, 12, 25])
+@pytest.mark.parametrize("lower", [-9, 0, 100])
+def test_coverage(scale: Real, R: int, lower: int) -> None:
+    for alpha in ALPHAS:
+        assert covers(scale, R, alpha, (lower, lower + R), "int8")
+
+
+@pytest.mark.parametrize("scale", [1, 20, 150.0, 1e9])
+@pytest.mark.parametrize("lower", [-128, 0])
+def test_coverage_over_a_whole_dtype(scale: Real, lower: int) -> None:
+    for alpha in (0.5, 0.05):
+        assert covers(scale, 255, alpha, (lower, lower + 255), "own")
+
+
+@each_scale
+@pytest.mark.parametrize("R", [1, 2, 5, 12, 25])
+def test_one_sided_intervals_are_no_longer_than_need_be(scale: Real, R: int) -> None:
+    ideal, slack = ideal_law(scale, R), slack_of(scale, R)
+    mechanism = from_scale(scale, (0, R))
+    for alpha in ALPHAS[1:]:
+        lower, upper = mechanism.confidence_interval(R, alpha, side="lower")
+        a = R - lower
+        assert upper == R
+        # A count at the lower bound has but the upper tail, all of it.
+        assert a == 0 or not ideal.allows([ideal.beyond(0, a - 1)], Fraction(alpha) - slack)
+        assert mechanism.confidence_interval(0, alpha, side="upper") == (0, a)
+
+
+def plain_interval(released: int, a: int, bounds: tuple[int, int], side: str) -> tuple[int, int]:
+    lower, upper = bounds
+    return (
+        lower if side == "upper" else max(lower, released - a),
+        upper if side == "lower" else min(upper, released + a),
+    )
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("side", ["both", "lower", "upper"])
+def test_intervals_at_the_limits_of_a_dtype(dtype: str, side: Any) -> None:
+    info = np.iinfo(dtype)
+    least, most = int(info.min), int(info.max)
+    for scale, alpha, inner in itertools.product(
+        (0, 0.1, 3, 100, 2.0**20, 2.0**62), (0.9, 0.05, 1e-30), (False, True)
+    ):
+        bounds = (least + 1, most - 3) if inner else (least, most)
+        mechanism = from_scale(scale, bounds if inner else None)
+        lower, upper = bounds
+        middle = (lower + upper) // 2
+        near = {lower, lower + 1, middle - 1, middle, middle + 1, upper - 1, upper, 0, 1, 127}
+        items = sorted(x for x in near if lower <= x <= upper)
+        released = np.array(items, dtype)
+        found = mechanism.confidence_interval(released, alpha, side=side)
+        if side == "both":
+            a = max(mechanism.accuracy(alpha, np.array([lower, middle], dtype)).tolist())
+        else:
+            a = mechanism.accuracy(alpha, np.array(lower, dtype)).item()
+        wanted = [plain_interval(x, a, bounds, side) for x in items]
+        assert list(zip(*(end.tolist() for end in found), strict=True)) == wanted
+        assert [end.dtype for end in found] == [released.dtype] * 2
+        for x, pair in zip(released, wanted, strict=True):
+            scalar = mechanism.confidence_interval(x, alpha, side=side)
+            assert scalar == pair
+            assert [type(end) for end in scalar] == [released.dtype.type] * 2
+
+
+def test_intervals_of_ints_and_of_bounds_beyond_int64() -> None:
+    mechanism = from_scale(10, (2**63 - 40, 2**63 + 60))
+    a = mechanism.accuracy(0.05)
+    assert 0 < a < 50
+    for side in ("both", "lower", "upper"):
+        for x in (2**63 - 40, 2**63 - 1, 2**63, 2**63 + 60):
+            reach = a if side == "both" else mechanism.accuracy(0.05, 2**63 + 60)
+            wanted = plain_interval(x, reach, (2**63 - 40, 2**63 + 60), side)
+            found = mechanism.confidence_interval(x, 0.05, side=side)
+            assert found == wanted
+            assert [type(end) for end in found] == [int, int]
+            arrays = mechanism.confidence_interval([x], 0.05, side=side)
+            assert [end.dtype for end in arrays] == [np.uint64] * 2
+            assert tuple(end.item() for end in arrays) == wanted
+
+
+def test_intervals_of_any_shape() -> None:
+    mechanism = from_scale(4, (0, 20))
+    counts = np.arange(21)[:20].reshape(2, 2, 5)
+    a = mechanism.accuracy(0.1)
+    frozen = counts.copy()
+    frozen.flags.writeable = False
+    for array in (
+        counts,
+        frozen,
+        counts.T,
+        np.asfortranarray(counts),
+        counts[::-1, :, ::2],
+        counts.astype(">u2"),
+        counts.astype(">i8"),
+        counts.astype("u1"),
+        counts[0:0],
+        np.empty((3, 0), "i2"),
+        np.array(7),
+        np.array(7, ">i4"),
+    ):
+        before = array.copy()
+        lower, upper = mechanism.confidence_interval(array, 0.1)
+        for end in (lower, upper):
+            assert isinstance(end, np.ndarray)
+            assert end.dtype == array.dtype
+            assert end.dtype.byteorder == array.dtype.byteorder
+            assert end.shape == array.shape
+        wide = array.astype(int)
+        assert (lower == np.maximum(wide - a, 0)).all()
+        assert (upper == np.minimum(wide + a, 20)).all()
+        assert (array == before).all()
+    lower, upper = mechanism.confidence_interval([[1, 2], [3, 4]], 0.1)
+    assert lower.dtype == upper.dtype == np.int64
+    assert upper.tolist() == [[1 + a, 2 + a], [3 + a, 4 + a]]
+    assert [end.shape for end in mechanism.confidence_interval([], 0.1)] == [(0,), (0,)]
+    assert confidence_interval(mechanism, 5, 0.1) == mechanism.confidence_interval(5, 0.1)
+
+
+def test_what_is_released_is_in_its_interval() -> None:
+    for dtype in DTYPES:
+        mechanism = from_scale(2.0**40)
+        counts = np.full(1000, np.iinfo(dtype).max, dtype)
+        released = mechanism.release(counts)
+        lower, upper = mechanism.confidence_interval(released, 0.05)
+        assert ((lower <= released) & (released <= upper)).all()
+
+
+# Moments
+
+
+def moments_of(law: dict[int, arb], count: int) -> tuple[arb, arb, arb]:
+    mean = sum((mass * (y - count) for y, mass in law.items()), arb(0))
+    square = sum((mass * (y - count) ** 2 for y, mass in law.items()), arb(0))
+    absolute = sum((mass * abs(y - count) for y, mass in law.items()), arb(0))
+    return mean, square - mean**2, absolute
+
+
+def law_of(kind: str, rate: arb, count: int, lower: int, upper: int) -> dict[int, arb]:
+    """Return the law of the noisy count: by its definition, until next to nothing is left."""
+    q = (-rate).exp()
+    last = abs(count) + upper - lower + math.ceil(300 / float(rate)) + 5
+    law = {y: arb(0) for y in range(lower, upper + 1)}
+    place = min(max(count, lower), upper)
+    turn = [*range(lower, upper), *range(upper, lower, -1)] or [lower]
+    for z in range(-last, last + 1):
+        mass = (1 - q) / (1 + q) * q ** abs(z)
+        if kind == "folded":
+            law[turn[(count + z - lower) % len(turn)]] += mass
+        elif kind == "censored":
+            law[min(max(place + z, lower), upper)] += mass
+        elif lower <= place + z <= upper:
+            law[place + z] += mass
+    total = sum(law.values(), arb(0))
+    return {y: mass / total for y, mass in law.items()}
+
+
+def test_the_fold_is_by_reflection() -> None:
+    for lower, upper in ((0, 1), (-3, 4), (2, 7)):
+        turn = [*range(lower, upper), *range(upper, lower, -1)]
+        for start in range(-40, 40):
+            y = start
+            while not lower <= y <= upper:
+                y = 2 * (lower if y < lower else upper) - y
+            assert turn[(start - lower) % len(turn)] == y
+
+
+@pytest.mark.parametrize("kind", ["censored", "truncated", "folded"])
+@pytest.mark.parametrize("scale", [0.05, 0.7, 3, Fraction(25, 3)])
+def test_moments_are_sums_over_the_law(kind: Any, scale: Real) -> None:
+    for lower, upper in ((0, 1), (-2, 3), (5, 14)):
+        mechanism = from_scale(scale, (lower, upper))
+        counts = [*range(lower - 3, upper + 4), 40, -40]
+        found = [f(mechanism, counts, law=kind) for f in (bias, variance, mean_absolute_error)]
+        with ctx.workprec(300):
+            for i, count in enumerate(counts):
+                law = law_of(kind, 1 / real(scale), count, lower, upper)
+                for f, values, exact in zip(
+                    (bias, variance, mean_absolute_error),
+                    found,
+                    moments_of(law, count),
+                    strict=True,
+                ):
+                    scalar = f(mechanism, count, law=kind)
+                    assert type(scalar) is float
+                    assert scalar == values[i]
+                    wrong = abs(real(scalar) - exact)
+                    assert wrong <= abs(exact) * 2.0**-52 + arb(2) ** -280
+        assert [values.dtype for values in found] == [np.float64] * 3
+
+
+def test_the_law_is_censored_unless_another_is_named() -> None:
+    mechanism = from_scale(3, (0, 9))
+    for f in (bias, variance, mean_absolute_error):
+        assert f(mechanism, 2) == f(mechanism, 2, law="censored")
+        assert len({f(mechanism, 2, law=law) for law in ("censored", "truncated", "folded")}) == 3
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("kind", ["censored", "truncated", "folded"])
+def test_moments_within_the_limits_of_a_dtype(dtype: str, kind: Any) -> None:
+    info = np.iinfo(dtype)
+    least, most = int(info.min), int(info.max)
+    items = [least, least + 1, (least + most) // 2, most - 1, most]
+    counts = np.array(items, dtype)
+    for scale, f in itertools.product((0.1, 5, 1e6), (bias, variance, mean_absolute_error)):
+        free, bounded = from_scale(scale), from_scale(scale, (least, most))
+        found = f(free, counts, law=kind)
+        assert found.dtype == np.float64
+        assert (found == f(bounded, counts, law=kind)).all()
+        assert (found == f(free, counts.astype(counts.dtype.newbyteorder()), law=kind)).all()
+        assert found.tolist() == [f(free, x, law=kind) for x in counts]
+        assert found.tolist() == [f(bounded, x, law=kind) for x in items]
+        sign = -1 if f is bias else 1
+        assert found[0] == sign * found[-1]
+
+
+def test_moments_of_the_noise_without_bounds() -> None:
+    for scale in (0.1, 1, 40, 1e6):
+        q = math.exp(-1 / scale)
+        one = -math.expm1(-1 / scale)
+        for counts in (0, [[0, 5], [-(10**9), 3]]):
+            assert np.all(bias(from_scale(scale), counts) == 0)
+            for f, exact in (
+                (variance, 2 * q / one**2),
+                (mean_absolute_error, 2 * q / (one * (1 + q))),
+            ):
+                found = f(from_scale(scale), counts)
+                assert np.shape(found) == np.shape(counts)
+                assert np.all(abs(found / exact - 1) < 1e-12)
+
+
+def test_moments_of_no_noise() -> None:
+    for scale, bounds in ((0, (2, 9)), (0, (4, 4)), (7, (4, 4))):
+        mechanism = from_scale(scale, bounds)
+        for law, x in itertools.product(("censored", "truncated", "folded"), (4, 11, -30)):
+            away = bias(mechanism, x, law=law)
+            if law != "folded":
+                assert away == min(max(x, bounds[0]), bounds[1]) - x
+            assert variance(mechanism, x, law=law) == 0
+            assert mean_absolute_error(mechanism, x, law=law) == abs(away)
+    assert bias(from_scale(0, (2, 9)), [11, -30], law="folded").tolist() == [-4, 36]
+    assert bias(from_scale(0), 5) == 0
+
+
+def test_moments_of_arrays() -> None:
+    mechanism = from_scale(3, (0, 20))
+    counts = np.arange(24).reshape(2, 3, 4)
+    for f in (bias, variance, mean_absolute_error):
+        wanted = np.array([f(mechanism, x) for x in range(24)]).reshape(2, 3, 4)
+        for array, expected in (
+            (counts, wanted),
+            (counts.T, wanted.T),
+            (counts[:, ::2].astype(">u4"), wanted[:, ::2]),
+            (counts.tolist(), wanted),
+            (counts[0:0], wanted[0:0]),
+            (np.array(5), wanted[0, 1, 1]),
+            ([], []),
+        ):
+            found = f(mechanism, array)
+            assert isinstance(found, np.ndarray)
+            assert found.dtype == np.float64
+            assert found.shape == np.shape(array)
+            assert (found == expected).all()
+
+
+def test_diffprivlibs_names_give_the_same_moments() -> None:
+    for lower, upper in ((0, 10), (-4, 3)):
+        mechanism = GeometricMechanism(0.3, 2, (lower, upper))
+        for cls, law in ((GeometricTruncated, "censored"), (GeometricFolded, "folded")):
+            theirs = cls(epsilon=0.3, sensitivity=2, lower=lower, upper=upper)
+            for x in (lower - 3, lower, 2, upper, upper + 30):
+                assert bias(mechanism, x, law=law) == theirs.bias(x)
+                assert variance(mechanism, x, law=law) == theirs.variance(x)
+                mse = variance(mechanism, x, law=law) + bias(mechanism, x, law=law) ** 2
+                assert mse == pytest.approx(theirs.mse(x), rel=1e-14)
+
+
+# Refusals
+
+NUMBERS: dict[str, Any] = {
+    "bool": True,
+    "numpy-bool": np.True_,
+    "str": "1",
+    "bytes": b"1",
+    "none": None,
+    "complex": 1j,
+    "longdouble": np.longdouble(1),
+    "timedelta": np.timedelta64(1, "ns"),
+    "datetime": np.datetime64(1, "ns"),
+    "decimal": decimal.Decimal(1),
+    "dict": {},
+    "range": range(2),
+}
+SIZES: dict[str, Any] = {"nan": math.nan, "inf": math.inf, "minus-inf": -math.inf, "minus": -1}
+ARRAYS: dict[str, Any] = {
+    "masked": np.ma.array([1.0, 2.0], mask=[False, True]),
+    "unmasked": np.ma.array([1.0, 2.0]),
+    "masked-in-list": [np.ma.array([1.0, 2.0], mask=[False, True])],
+    "masked-item": [1.0, np.ma.masked],
+    "ragged": [[1.0], [1.0, 2.0]],
+    "ragged-arrays": [np.ones(2), np.ones(3)],
+    "longdoubles": np.ones(2, np.longdouble),
+    "complexes": np.ones(2, complex),
+    "bools": np.ones(2, bool),
+    "strings": np.array(["1"]),
+    "bytestrings": np.array([b"1"]),
+    "times": np.array([1, 2], "m8[ns]"),
+    "dates": np.array([1, 2], "M8[ns]"),
+    "days": np.array([1, 2], "M8[D]"),
+    "times-in-list": [np.array([1, 2], "m8[ns]")],
+    "dates-in-tuples": ((np.array([1, 2], "M8[ns]"),),),
+    "records": np.ones(2, [("x", "f8")]),
+    "objects": np.array([1, None], dtype=object),
+    "a-bool-among-numbers": [0.5, True],
+}
+NAMES: dict[Any, list[str]] = {
+    scale_to_accuracy: ["scale", "alpha"],
+    accuracy_to_scale: ["accuracy", "alpha"],
+    epsilon_to_accuracy: ["epsilon", "alpha", "sensitivity"],
+    accuracy_to_epsilon: ["accuracy", "alpha", "sensitivity"],
+    discrete_laplacian_scale_to_accuracy: ["scale", "alpha"],
+    accuracy_to_discrete_laplacian_scale: ["accuracy", "alpha"],
+}
+
+
+def bad_calls() -> Iterator[Any]:
+    for function, names in NAMES.items():
+        for name in names:
+            bad = {key: (value, TypeError) for key, value in (NUMBERS | ARRAYS).items()}
+            bad |= {key: (value, ValueError) for key, value in SIZES.items()}
+            bad |= {f"{key}-in-list": ([0.5, value], ValueError) for key, value in SIZES.items()}
+            if name == "alpha":
+                above = (1.0000000000000002, 2, Fraction(10**20 + 1, 10**20))
+                bad |= {str(value): (value, ValueError) for value in (0, 0.0, *above)}
+            if name == "epsilon":
+                bad |= {str(value): (value, ValueError) for value in (0, -0.0, Fraction(0))}
+            for key, (value, error) in bad.items():
+                arguments = dict.fromkeys(names, 0.5) | {name: value}
+                yield pytest.param(
+                    function, arguments, error, name, id=f"{function.__name__}-{name}-{key}"
+                )
+
+
+@pytest.mark.parametrize(("function", "arguments", "error", "name"), [*bad_calls()])
+def test_bad_numbers_are_refused_by_name(
+    function: Callable[..., Any], arguments: dict[str, Any], error: type[Exception], name: str
+) -> None:
+    with pytest.raises(error, match=rf"^{name}\b") as caught:
+        function(**arguments)
+    assert type(caught.value) is error
+    value = arguments[name]
+    if isinstance(value, int | float | Fraction | str):
+        assert f"{name} = {value!r} is " in str(caught.value)
+    assert ": " in str(caught.value)
+
+
+@pytest.mark.parametrize("function", [f for f in NAMES if "laplacian" not in f.__name__])
+def test_bad_methods_and_tails_are_refused(function: Callable[..., Any]) -> None:
+    for method in ("Exact", "", None, 1, ["exact"], True):
+        with pytest.raises(ValueError, match=r"^method = .* is not accepted: give one of 'exact'"):
+            function(1, 0.5, method=method)
+    for tail in ("<", "=>", None, 1, (">",)):
+        with pytest.raises(ValueError, match=r"^tail = .* is not accepted: give one of '>', '>='"):
+            function(1, 0.5, tail=tail)
+    for method in ("note", "continuous"):
+        with pytest.raises(ValueError, match=rf"^tail = '>=' is not accepted with .*{method}"):
+            function(1, 0.5, method=method, tail=">=")
+        # Also for nothing.
+        with pytest.raises(ValueError, match=r"^tail"):
+            function([], 0.5, method=method, tail=">=")
+    with pytest.raises(ValueError, match="broadcast"):
+        function([1, 2], [0.5, 0.5, 0.5])
+
+
+def test_accuracy_zero_has_no_scale_by_the_other_definitions() -> None:
+    for kind in METHODS[1:]:
+        for function in (accuracy_to_scale, accuracy_to_epsilon):
+            for zero in (0, 0.0, Fraction(0)):
+                with pytest.raises(ValueError, match=r"^accuracy = .*positive"):
+                    function(zero, 0.5, **kind)
+
+
+MECHANISM = GeometricMechanism(1, bounds=(0, 300))
+OF_MECHANISM: dict[str, Callable[..., Any]] = {
+    "release_accuracy": lambda m=MECHANISM, alpha=0.05, counts=5: release_accuracy(
+        m, alpha, counts
+    ),
+    "worst": lambda m=MECHANISM, alpha=0.05: release_accuracy(m, alpha),
+    "accuracy": lambda alpha=0.05, counts=5: MECHANISM.accuracy(alpha, counts),
+    "simultaneous_n": lambda m=MECHANISM, alpha=0.05: simultaneous_accuracy(m, alpha, 5),
+    "simultaneous_counts": lambda m=MECHANISM, alpha=0.05, counts=5: simultaneous_accuracy(
+        m, alpha, counts=counts
+    ),
+    "confidence_interval": lambda m=MECHANISM, alpha=0.05, counts=5: confidence_interval(
+        m, counts, alpha
+    ),
+    "interval": lambda alpha=0.05, counts=5: MECHANISM.confidence_interval(counts, alpha),
+    "bias": lambda m=MECHANISM, counts=5: bias(m, counts),
+    "variance": lambda m=MECHANISM, counts=5: variance(m, counts),
+    "mean_absolute_error": lambda m=MECHANISM, counts=5: mean_absolute_error(m, counts),
+}
+
+
+def takers_of(name: str) -> list[str]:
+    return [key for key, f in OF_MECHANISM.items() if name in f.__code__.co_varnames]
+
+
+@pytest.mark.parametrize("key", takers_of("alpha"))
+def test_bad_levels_are_refused(key: str) -> None:
+    for value in [*NUMBERS.values(), np.array(0.05), [0.05]]:
+        with pytest.raises(TypeError, match=r"^alpha = "):
+            OF_MECHANISM[key](alpha=value)
+    for value in (*SIZES.values(), 0, 0.0, 1.0000000000000002, 2, Fraction(10**20 + 1, 10**20)):
+        with pytest.raises(ValueError, match=r"^alpha = "):
+            OF_MECHANISM[key](alpha=value)
+
+
+@pytest.mark.parametrize("key", takers_of("counts"))
+def test_bad_counts_are_refused(key: str) -> None:
+    for value in (
+        *(True, np.True_, 5.0, np.float64(5), "5", b"5", 1j, Fraction(5), decimal.Decimal(5), {5}),
+        *(np.timedelta64(5), np.array([5.0]), np.array([True]), np.array(["5"]), [5.0], [5, None]),
+        *([[5], [5, 6]], [True], np.array([5], "m8[s]"), np.array([5], object)),
+        *(np.ma.array([5, 6], mask=[0, 1]), [np.ma.array([5, 6], mask=[0, 1])]),
+    ):
+        with pytest.raises(TypeError, match=r"^counts "):
+            OF_MECHANISM[key](counts=value)
+    for value in (2**63, -(2**63) - 1, [5, 2**63], 10**400):
+        with pytest.raises(OverflowError, match=r"^counts beyond int64"):
+            OF_MECHANISM[key](counts=value)
+    for value in (np.array([5], "u1"), np.array([], "i1"), np.int8(5)):
+        with pytest.raises(OverflowError, match=r"^bounds = \(0, 300\) are beyond u?int8: "):
+            OF_MECHANISM[key](counts=value)
+
+
+@pytest.mark.parametrize("key", takers_of("m"))
+def test_other_mechanisms_are_refused(key: str) -> None:
+    other = GeometricTruncated(epsilon=1, sensitivity=1, lower=0, upper=3)
+    for value in (None, 1.0, "m", GeometricMechanism, other):
+        with pytest.raises(TypeError, match=r"^mechanism is a .*GeometricMechanism"):
+            OF_MECHANISM[key](m=value)
+
+
+def test_other_bad_parameters_of_mechanisms() -> None:
+    for n in (True, 5.0, "5", [5]):
+        with pytest.raises(TypeError, match=r"^n = "):
+            simultaneous_accuracy(MECHANISM, 0.05, n)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"^n = -1 "):
+        simultaneous_accuracy(MECHANISM, 0.05, -1)
+    for both in ((None, None), (3, [1, 2, 3])):
+        with pytest.raises(TypeError, match=r"^n and counts "):
+            simultaneous_accuracy(MECHANISM, 0.05, both[0], counts=both[1])
+    for side in ("left", "", None, 1):
+        with pytest.raises(ValueError, match=r"^side = .* is not accepted: give one of 'both'"):
+            confidence_interval(MECHANISM, 5, 0.05, side=side)  # type: ignore[arg-type]
+    for law in ("laplace", "", None, ["censored"]):
+        for f in (bias, variance, mean_absolute_error):
+            with pytest.raises(ValueError, match=r"^law = .* is not accepted: give one of 'cens"):
+                f(MECHANISM, 5, law=law)
+    for released in (-1, 301, np.int16(301), [5, 301], np.array([-1, 5])):
+        for side in ("both", "lower", "upper"):
+            with pytest.raises(ValueError, match=r"^released counts outside .*\(0, 300\)"):
+                confidence_interval(MECHANISM, released, 0.05, side=side)
+
+
+def test_a_scale_that_cannot_be_certified_is_refused() -> None:
+    mechanism = from_scale(2.0**100)
+    for call in (
+        lambda: mechanism.accuracy(0.05),
+        lambda: mechanism.accuracy(0.05, [5]),
+        lambda: mechanism.confidence_interval(np.uint64(5), 0.05),
+        lambda: simultaneous_accuracy(mechanism, 0.05, 3),
+        lambda: simultaneous_accuracy(mechanism, 0.05, counts=[5]),
+    ):
+        with pytest.raises(
+            ValueError, match=r"^scale = about 2\*\*100 is too large to be certified"
+        ):
+            call()
+    assert mechanism.accuracy(0.05, np.int8(5)) == 128 + 5
+    assert from_scale(2.0**100, (0, 9)).accuracy(0.05) == 9
+
+
+# These tests can fail
+
+
+def test_wrong_answers_are_noticed() -> None:
+    for scale, alpha in ((0.3, 0.05), (7, 0.5), (1e300, 1e-300)):
+        right = scale_to_accuracy(scale, alpha)
+        assert is_accuracy(scale, alpha, right)
+        assert not is_accuracy(scale, alpha, right + 1)
+        assert right == 0 or not is_accuracy(scale, alpha, right - 1)
+        assert not is_accuracy(scale, alpha, right, ">=")
+        for tail in (">", ">="):
+            found = accuracy_to_scale(3, alpha, tail=tail)
+            assert is_scale(3, alpha, found, tail)
+            assert not is_scale(3, alpha, found, ">" if tail == ">=" else ">=")
+            for wrong in (math.nextafter(found, 0), math.nextafter(found, math.inf)):
+                assert not is_scale(3, alpha, wrong, tail)
+            found = accuracy_to_epsilon(3, alpha, 7, tail=tail)
+            assert is_epsilon(3, alpha, 7, found, tail)
+            for wrong in (math.nextafter(found, 0), math.nextafter(found, math.inf), 0.0):
+                assert not is_epsilon(3, alpha, 7, wrong, tail)
+
+
+@pytest.mark.parametrize("off", [-1, 1])
+def test_tails_that_are_off_by_one_are_noticed(monkeypatch: Any, off: int) -> None:
+    right = _tails.least
+    monkeypatch.setattr(_tails, "least", lambda *parameters: max(0, right(*parameters) + off))
+    assert not is_accuracy(7, 0.05, scale_to_accuracy(7, 0.05))
+    assert not accuracies_are_right(6, 13, 0.25)
+    assert not simultaneous_is_right(1, 16, 0.05)
+    if off < 0:
+        assert not covers(1, 12, 0.05, (0, 12), "int8")
+        assert not no_ties_are_lost(1, 12)
+
+
+def test_rounding_to_the_wrong_side_is_noticed(monkeypatch: Any) -> None:
+    epsilon = 0.3
+    below, _ = bracket(lambda: log_tail(Fraction(epsilon), 8).exp(), 300)
+    assert is_epsilon(7, below, 1, accuracy_to_epsilon(7, below))
+    monkeypatch.setattr(_tails, "SAFE", -_tails.SAFE)
+    assert not is_epsilon(7, below, 1, accuracy_to_epsilon(7, below))
+    monkeypatch.setattr(_decimals, "up", float)
+    found = [accuracy_to_epsilon(a, 0.05) for a in range(20)]
+    assert not all(is_epsilon(a, 0.05, 1, epsilon) for a, epsilon in enumerate(found))
+
+
+@pytest.mark.parametrize("part", [0, 1, 2])
+def test_an_error_of_the_sampled_law_that_is_left_out_is_noticed(
+    monkeypatch: Any, part: int
+) -> None:
+    right = _tails._errors
+
+    def without(law: Any) -> Any:
+        return tuple(Fraction(0) if i == part else error for i, error in enumerate(right(law)))
+
+    settings_ = [(scale, R) for scale in SCALES for R in (1, 2, 5, 12)]
+    monkeypatch.setattr(_tails, "_errors", without)
+    lost = [not no_ties_are_lost(scale, R) for scale, R in settings_]
+    # The floor is what is tight; the others are bounds, with room in them.
+    assert any(lost) == (part == 2)
+
+
+def test_ideal_accuracies_are_noticed_to_be_optimistic(monkeypatch: Any) -> None:
+    monkeypatch.setattr(_tails, "_errors", lambda law: (Fraction(0),) * 3)
+    assert not all(no_ties_are_lost(scale, 12) for scale in SCALES)
+
+
+def test_dependence_on_the_number_of_counts_is_noticed(monkeypatch: Any) -> None:
+    monkeypatch.setattr(_tails, "share", lambda level, n: level)
+    assert not simultaneous_is_right(1, 16, 0.05)
+    monkeypatch.setattr(_tails, "share", lambda level, n: level / n)
+    assert not all(simultaneous_is_right(s, 25, a) for s in (1, 6) for a in (0.9, 0.75, 0.5))
+
+
+def test_wrong_sides_are_noticed(monkeypatch: Any) -> None:
+    right = _tails.least_of
+    monkeypatch.setattr(_tails, "least_of", lambda law, level, sides: right(law, level, 1))
+    assert not accuracies_are_right(1, 12, 0.05)
+    assert not covers(1, 12, 0.05, (0, 12), "int8")
+    monkeypatch.setattr(_tails, "least_of", lambda law, level, sides: right(law, level, 2))
+    assert not accuracies_are_right(1, 12, 0.05)

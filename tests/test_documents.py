@@ -1,0 +1,38 @@
+"""The examples in the documents, run as they stand."""
+
+import doctest
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+FENCED = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+
+
+def run(text: str, name: str) -> doctest.TestResults:
+    """Run the examples of all fenced blocks together, as one session."""
+    session = doctest.DocTestParser().get_doctest(text, {}, name, name, 0)
+    runner = doctest.DocTestRunner()
+    runner.run(session)
+    return runner.summarize(verbose=False)
+
+
+def test_the_tutorial() -> None:
+    text = "\n".join(FENCED.findall((ROOT / "docs/tutorial.md").read_text()))
+    failed, attempted = run(text, "tutorial.md")
+    assert failed == 0
+    assert attempted > 40
+
+
+@pytest.mark.parametrize("wrong", [">>> 1 + 1\n3\n", ">>> 1 / 0\n", ">>> unknown\n"])
+def test_a_wrong_example_is_noticed(wrong: str) -> None:
+    assert run(wrong, "wrong").failed == 1
+
+
+def test_the_readme() -> None:
+    """Its blocks have no outputs, but must run."""
+    session: dict[str, object] = {}
+    for block in FENCED.findall((ROOT / "README.md").read_text()):
+        exec(compile(block, "README.md", "exec"), session)
+    assert session["mechanism"] is not None
