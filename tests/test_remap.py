@@ -1,0 +1,826 @@
+"""Remaps: against brute force, and against the linear program over all private mechanisms.
+
+The theorems that are tested: for counts 0 to n, what is best to make of a geometric release is as
+good as the best of all mechanisms with the same privacy loss, for every prior and every loss that
+does not fall with the distance (Ghosh, Roughgarden and Sundararajan), and in the worst case (Gupte
+and Sundararajan).
+"""
+
+import functools
+import itertools
+import math
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from mpmath import mpf
+from numpy.typing import NDArray
+from scipy import optimize, sparse, stats
+
+import geomdp.measurement as m
+from geomdp import GeometricMechanism
+from geomdp.remap import RandomisedRemap, Remap, bayes, expected_loss, minimax, risk
+
+Floats = NDArray[np.float64]
+
+#: Within which HiGHS finds an optimum, relative to the greatest loss. It keeps constraints to 1e-9,
+#: and the optimum moves by that times the sum of the dual values.
+SOLVED = 1e-7
+SIGNIFICANCE = 1e-6
+
+EPSILONS = [0.02, 0.3, 1.0, 2.5]
+each_epsilon = pytest.mark.parametrize("epsilon", EPSILONS)
+
+
+def mechanism(epsilon: Any, n: int) -> GeometricMechanism:
+    return GeometricMechanism(epsilon, bounds=(0, n))
+
+
+def distances(n: int) -> NDArray[np.int64]:
+    return np.abs(np.arange(n + 1)[:, np.newaxis] - np.arange(n + 1))
+
+
+# The linear program over all mechanisms
+
+
+@functools.lru_cache(64)
+def privacy(epsilon: float, n: int) -> sparse.csr_array:
+    """Return the rows of ``P[x, y] - exp(epsilon) P[x', y] <= 0``, for neighbours x and x'."""
+    factor = math.exp(epsilon)
+    up = sparse.eye_array(n, n + 1) - factor * sparse.eye_array(n, n + 1, k=1)
+    down = sparse.eye_array(n, n + 1, k=1) - factor * sparse.eye_array(n, n + 1)
+    return sparse.kron(sparse.vstack([up, down]), sparse.eye_array(n + 1)).tocsr()
+
+
+def solve(objective: Floats, rows: Any, sums: Any) -> float:
+    solution = optimize.linprog(
+        objective,
+        A_ub=rows,
+        b_ub=np.zeros(rows.shape[0]),
+        A_eq=sums,
+        b_eq=np.ones(sums.shape[0]),
+        method="highs",
+        options={"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9},
+    )
+    assert solution.success
+    return float(solution.fun)
+
+
+def best_of_all(epsilon: float, prior: Floats, loss: Floats) -> float:
+    """Return the least expected loss of all mechanisms that lose at most epsilon."""
+    n = len(prior) - 1
+    sums = sparse.kron(sparse.eye_array(n + 1), np.ones((1, n + 1)))
+    weights = (prior / prior.sum())[:, np.newaxis]
+    return solve((weights * loss).ravel(), privacy(epsilon, n), sums)
+
+
+def least_worst_of_all(epsilon: float, loss: Floats) -> float:
+    """Return the least worst expected loss of all mechanisms that lose at most epsilon."""
+    n = len(loss) - 1
+    sums = sparse.kron(sparse.eye_array(n + 1), np.ones((1, n + 1)))
+    private = privacy(epsilon, n)
+    risks = sparse.block_diag([row[np.newaxis] for row in loss])
+    rows = sparse.vstack(
+        [
+            sparse.hstack([private, sparse.csr_array((private.shape[0], 1))]),
+            sparse.hstack([risks, sparse.csr_array(-np.ones((n + 1, 1)))]),
+        ]
+    )
+    objective = np.append(np.zeros((n + 1) ** 2), 1)
+    return solve(objective, rows, sparse.hstack([sums, sparse.csr_array((n + 1, 1))]))
+
+
+def priors(n: int) -> dict[str, Floats]:
+    x = np.arange(n + 1)
+    rng = np.random.default_rng(n)
+    return {
+        "uniform": np.ones(n + 1),
+        "point": np.where(x == n // 2, 1.0, 0.0),
+        "nearly a point": np.where(x == n // 3, 1.0, 1e-3),
+        "skewed": 0.5**x,
+        "at both ends": np.where((x == 0) | (x == n), 1.0, 0.05),
+        "even only": (x % 2 == 0) * 1.0,
+        "random": rng.dirichlet(np.full(n + 1, 0.3)),
+    }
+
+
+def losses(n: int) -> dict[str, Floats]:
+    """Losses that do not fall with the distance."""
+    d = distances(n)
+    rng = np.random.default_rng(n)
+    steps = rng.exponential(size=n + 1) * rng.integers(0, 2, n + 1)
+    each = np.cumsum(rng.exponential(size=(n + 1, n + 1)), axis=1)
+    return {
+        "absolute": d * 1.0,
+        "squared": d**2.0,
+        "zero-one": (d > 0) * 1.0,
+        "capped": np.minimum(d, 2.0),
+        "more than one": (d > 1) * 1.0,
+        "random": np.cumsum(steps)[d],
+        # As a function of the distance that differs between true counts.
+        "random by count": np.take_along_axis(each, d, axis=1),
+    }
+
+
+@each_epsilon
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 10])
+def test_bayes_is_the_best_of_all_mechanisms(epsilon: float, n: int) -> None:
+    gains = []
+    for (_, prior), (_, loss) in itertools.product(priors(n).items(), losses(n).items()):
+        best = best_of_all(epsilon, prior, loss)
+        mine = mechanism(epsilon, n)
+        found = expected_loss(mine, prior, loss, bayes(mine, prior, loss))
+        assert abs(found - best) <= SOLVED * max(1, loss.max())
+        gains.append(expected_loss(mine, prior, loss) - found)
+    assert min(gains) > -1e-12
+    assert max(gains) > 0.01
+
+
+@each_epsilon
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 8])
+def test_minimax_is_the_best_of_all_mechanisms(epsilon: float, n: int) -> None:
+    gains = []
+    for loss in losses(n).values():
+        best = least_worst_of_all(epsilon, loss)
+        mine = mechanism(epsilon, n)
+        found = risk(mine, loss, minimax(mine, loss)).max()
+        assert abs(found - best) <= SOLVED * max(1, loss.max())
+        gains.append(risk(mine, loss).max() - found)
+    assert min(gains) > -1e-12
+    assert n == 1 or max(gains) > 1e-3
+
+
+@given(st.data())
+@settings(deadline=None, max_examples=60)
+def test_bayes_for_any_prior_and_loss(data: st.DataObject) -> None:
+    n = data.draw(st.integers(1, 7))
+    epsilon = data.draw(st.floats(0.01, 3))
+    prior = np.array(
+        data.draw(st.lists(st.integers(0, 9), min_size=n + 1, max_size=n + 1).filter(any)), float
+    )
+    steps = data.draw(st.lists(st.integers(0, 5), min_size=n + 1, max_size=n + 1))
+    loss = np.cumsum(steps)[distances(n)] * 1.0
+    mine = mechanism(epsilon, n)
+    found = expected_loss(mine, prior, loss, bayes(mine, prior, loss))
+    assert abs(found - best_of_all(epsilon, prior, loss)) <= SOLVED * max(1, loss.max())
+
+
+@pytest.mark.parametrize("n", [2, 5, 8])
+@each_epsilon
+def test_asymmetric_losses_too(epsilon: float, n: int) -> None:
+    """Beyond the theorems: losses that grow on each side of the true count, differently."""
+    x = np.arange(n + 1)
+    loss = np.where(x > x[:, np.newaxis], 3.0, 1.0) * distances(n)
+    for prior in priors(n).values():
+        mine = mechanism(epsilon, n)
+        found = expected_loss(mine, prior, loss, bayes(mine, prior, loss))
+        assert abs(found - best_of_all(epsilon, prior, loss)) <= SOLVED * loss.max()
+
+
+# That the comparison would notice
+
+
+@pytest.mark.parametrize("n", [2, 5, 8])
+def test_a_wrong_epsilon_is_noticed(n: int) -> None:
+    prior, loss = np.ones(n + 1), distances(n) * 1.0
+    best, cautious = best_of_all(0.5, prior, loss), least_worst_of_all(0.5, loss)
+    for epsilon, sign in ((0.499, 1), (0.501, -1)):
+        other = mechanism(epsilon, n)
+        found = expected_loss(other, prior, loss, bayes(other, prior, loss))
+        assert sign * (found - best) > 1e-5
+        found = risk(other, loss, minimax(other, loss)).max()
+        assert sign * (found - cautious) > 1e-5
+
+
+def test_a_wrong_remap_is_noticed() -> None:
+    n, prior, loss = 8, np.ones(9), distances(8) * 1.0
+    mine = mechanism(0.5, n)
+    right = bayes(mine, prior, loss)
+    best = best_of_all(0.5, prior, loss)
+    for released in range(n + 1):
+        table = right.table.copy()
+        table[released] += 1 if table[released] < n // 2 else -1
+        assert expected_loss(mine, prior, loss, Remap((0, n), table)) > best + 1e-5
+    for wrong in (
+        None,
+        bayes(mechanism(1.5, n), prior, loss),
+        bayes(mine, 0.5 ** np.arange(9), loss),
+        bayes(mine, prior, "zero-one"),
+        minimax(mine, loss),
+    ):
+        assert expected_loss(mine, prior, loss, wrong) > best + 1e-5
+    least = least_worst_of_all(0.5, loss)
+    for wrong in (None, right, minimax(mechanism(1.5, n), loss), minimax(mine, "zero-one")):
+        assert risk(mine, loss, wrong).max() > least + 1e-5
+
+
+def test_a_loss_that_falls_with_the_distance_needs_another_mechanism() -> None:
+    """The condition of the theorems matters: for the parity, randomised response is better."""
+    n, epsilon = 4, 0.5
+    prior, loss = np.ones(n + 1), distances(n) % 2 * 1.0
+    mine = mechanism(epsilon, n)
+    assert best_of_all(epsilon, prior, loss) <= 1 / (1 + math.exp(epsilon)) + SOLVED
+    assert expected_loss(mine, prior, loss, bayes(mine, prior, loss)) > 0.39
+    assert abs(least_worst_of_all(epsilon, loss) - 1 / (1 + math.exp(epsilon))) < SOLVED
+    assert risk(mine, loss, minimax(mine, loss)).max() > 0.4
+
+
+# Against brute force
+
+
+def law(epsilon: Any, n: int) -> list[list[mpf]]:
+    """Return the law of the release from equation 2.1, with what is beyond a bound at it."""
+    rate = mpf(Fraction(epsilon).numerator) / Fraction(epsilon).denominator
+    a = mpmath.exp(-rate)
+    rows = [
+        [(1 - a) / (1 + a) * mpmath.exp(-rate * abs(y - x)) for y in range(n + 1)]
+        for x in range(n + 1)
+    ]
+    for x, row in enumerate(rows):
+        row[0] += mpmath.exp(-rate * (x + 1)) / (1 + a)
+        row[n] += mpmath.exp(-rate * (n - x + 1)) / (1 + a)
+        assert abs(sum(row) - 1) < mpf(10) ** -40
+    return rows
+
+
+def brute_force(epsilon: Any, prior: list[int], loss: NDArray[Any]) -> list[int]:
+    """Return the best estimates: of those that are equally good the nearest, then the smaller."""
+    n = len(prior) - 1
+    masses = law(epsilon, n)
+    table = []
+    for y in range(n + 1):
+        costs = [
+            sum(prior[x] * masses[x][y] * mpf(float(loss[x, z])) for x in range(n + 1))
+            for z in range(n + 1)
+        ]
+        least = min(costs)
+        ties = [z for z in range(n + 1) if costs[z] <= least * (1 + mpf(10) ** -12)]
+        # None of the others is so close that floats could not tell.
+        assume(all(z in ties or costs[z] > least * (1 + mpf(10) ** -10) for z in range(n + 1)))
+        table.append(min(ties, key=lambda z: (abs(z - y), z)))
+    return table
+
+
+@given(st.data())
+@settings(deadline=None, max_examples=100)
+def test_table_against_brute_force(data: st.DataObject) -> None:
+    n = data.draw(st.integers(0, 6))
+    epsilon = data.draw(st.sampled_from([0.01, 0.1, Fraction(1, 3), 0.5, 1, 2.5, 20]))
+    weights = st.integers(0, 5) | st.sampled_from([0, 1, 10**6])
+    prior = data.draw(st.lists(weights, min_size=n + 1, max_size=n + 1).filter(any))
+    loss = data.draw(st.sampled_from(list(losses(max(n, 1)).values())))[: n + 1, : n + 1]
+    with mpmath.workdps(50):
+        expected = brute_force(epsilon, prior, loss)
+    assert bayes(mechanism(epsilon, n), prior, loss).table.tolist() == expected
+
+
+def test_known_tables() -> None:
+    uniform = np.ones(6)
+    assert bayes(mechanism(0.5, 5), uniform, "zero-one").table.tolist() == [0, 1, 2, 3, 4, 5]
+    assert bayes(mechanism(0.5, 5), uniform, "absolute").table.tolist() == [1, 1, 2, 3, 4, 4]
+    # Hardly any information: the median, the mean, and the mode of the prior.
+    prior = [6, 5, 4, 3, 2, 1]
+    for loss, estimate in (("absolute", 1), ("squared", 2), ("zero-one", 0)):
+        assert bayes(mechanism(1e-6, 5), prior, loss).table.tolist() == [estimate] * 6
+    # All of it.
+    for loss in ("absolute", "squared", "zero-one"):
+        assert bayes(mechanism(50, 5), prior, loss).table.tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_ties() -> None:
+    """Two true counts, equally likely, and all estimates between them equally good."""
+    prior = [1, 0, 0, 0, 0, 1]
+    # At 0 to 2 the lower one is likelier.
+    assert bayes(mechanism(0.5, 5), prior, "absolute").table.tolist() == [0, 0, 0, 5, 5, 5]
+    prior = [0, 1, 0, 0, 0, 1, 0]
+    table = bayes(mechanism(0.5, 6), prior, "absolute").table.tolist()
+    assert table == [1, 1, 1, 3, 5, 5, 5]
+    # Nothing matters: the release itself.
+    assert bayes(mechanism(0.5, 6), prior, np.zeros((7, 7))).table.tolist() == list(range(7))
+    assert bayes(mechanism(0.5, 6), prior, np.ones((7, 7))).table.tolist() == list(range(7))
+    # The smaller of two that are equally near.
+    loss = np.ones((7, 7))
+    loss[:, [2, 4]] = 0
+    assert bayes(mechanism(0.5, 6), prior, loss).table.tolist() == [2, 2, 2, 2, 4, 4, 4]
+
+
+def test_ties_that_rounding_would_break() -> None:
+    """All estimates between the inner two of four counts are equally good, in exact arithmetic."""
+    for n, epsilon in itertools.product((6, 20, 100), np.linspace(0.01, 1, 40)):
+        prior = np.zeros(n + 1)
+        prior[[0, 1, n - 1, n]] = 1
+        assert bayes(mechanism(epsilon, n), prior, "absolute").table[n // 2] == n // 2
+
+
+@pytest.mark.parametrize("n", [1, 7, 60])
+@pytest.mark.parametrize("epsilon", [1e-6, 0.05, 0.7, 4, Fraction(10, 3)], ids=float)
+@pytest.mark.parametrize("loss", ["absolute", "squared", "zero-one"])
+def test_mirrored_priors_give_tables_as_good(epsilon: Any, n: int, loss: str) -> None:
+    mine = mechanism(epsilon, n)
+    for prior in priors(n).values():
+        table = bayes(mine, prior, loss)
+        mirrored = Remap((0, n), n - bayes(mine, prior[::-1], loss).table[::-1])
+        one, other = (expected_loss(mine, prior, loss, each) for each in (table, mirrored))
+        assert abs(one - other) <= 1e-10 * one
+
+
+@pytest.mark.parametrize("n", [0, 1, 5])
+@each_epsilon
+def test_risk_against_brute_force(epsilon: float, n: int) -> None:
+    mine = mechanism(epsilon, n)
+    rng = np.random.default_rng(n)
+    loss = rng.exponential(size=(n + 1, n + 1))
+    table = rng.integers(0, n + 1, n + 1)
+    rows = rng.dirichlet(np.ones(n + 1), n + 1)
+    with mpmath.workdps(50):
+        masses = law(epsilon, n)
+    x, y, z = itertools.repeat(range(n + 1), 3)
+    expected = {
+        None: [sum(masses[i][j] * loss[i, j] for j in y) for i in x],
+        Remap((0, n), table): [sum(masses[i][j] * loss[i, table[j]] for j in y) for i in x],
+        RandomisedRemap((0, n), rows): [
+            sum(masses[i][j] * rows[j, k] * loss[i, k] for j in y for k in z) for i in x
+        ],
+    }
+    prior = rng.exponential(size=n + 1)
+    for function, risks in expected.items():
+        np.testing.assert_allclose(risk(mine, loss, function), np.array(risks, float), rtol=1e-14)
+        mean = sum(p * one for p, one in zip(prior, risks, strict=True)) / sum(prior)
+        assert abs(expected_loss(mine, prior, loss, function) / float(mean) - 1) < 1e-14
+
+
+def test_losses_by_name_by_function_and_by_array_are_the_same() -> None:
+    mine, prior = mechanism(0.4, 9), np.arange(10)
+    d = distances(9)
+    for name, function, array in (
+        ("absolute", lambda k: k, d),
+        ("squared", lambda k: k**2, d.astype(np.float32) ** 2),
+        ("zero-one", lambda k: (k > 0).astype(np.uint8), (d > 0).astype(int).tolist()),
+    ):
+        tables = [bayes(mine, prior, loss).table.tolist() for loss in (name, function, array)]
+        assert tables[0] == tables[1] == tables[2]
+        risks = [risk(mine, loss).tolist() for loss in (name, function, array)]
+        assert risks[0] == risks[1] == risks[2]
+
+
+# Extremes
+
+
+def test_priors_far_from_the_release() -> None:
+    """Whatever is released, and however unlikely that was."""
+    wide = mechanism(50, 1200)
+    for place in (0, 234, 1200):
+        prior = np.zeros(1201)
+        prior[place] = 1e-300
+        assert (bayes(wide, prior, "absolute").table == place).all()
+    prior = np.zeros(1201)
+    prior[[100, 1100]] = 1
+    table = bayes(wide, prior, "zero-one").table
+    np.testing.assert_array_equal(table[:601], 100)
+    np.testing.assert_array_equal(table[601:], 1100)
+
+
+@pytest.mark.parametrize("greatest", [1.0, 1e308])
+def test_priors_of_all_magnitudes(greatest: float) -> None:
+    prior = np.zeros(61)
+    prior[[0, 60]] = 5e-324, greatest
+    table = bayes(mechanism(30, 60), prior, "zero-one").table
+    with mpmath.workdps(50):
+        ratio = mpmath.log(mpf(5e-324) / mpf(greatest))
+        last = max(y for y in range(61) if ratio - 30 * y > -30 * (60 - y))
+    assert 0 < last < 30
+    assert table.tolist() == [0] * (last + 1) + [60] * (60 - last)
+
+
+def test_the_sum_of_a_prior_makes_no_difference() -> None:
+    mine, prior = mechanism(0.3, 20), priors(20)["random"]
+    table = bayes(mine, prior, "absolute").table
+    for factor in (2.0**-1000, 3.0, 2.0**1000):
+        np.testing.assert_array_equal(bayes(mine, prior * factor, "absolute").table, table)
+    great = np.full(21, 1.7e308)
+    expected = risk(mine, "absolute").mean()
+    assert abs(expected_loss(mine, great, "absolute") - expected) < 1e-13
+
+
+@pytest.mark.parametrize("factor", [5e-324, 1e-300, 1e-9, 1e9, 1e306])
+def test_the_unit_of_a_loss_makes_no_difference(factor: float) -> None:
+    mine, prior = mechanism(0.3, 20), priors(20)["random"]
+    loss = distances(20) * factor
+    np.testing.assert_array_equal(
+        bayes(mine, prior, loss).table, bayes(mine, prior, "absolute").table
+    )
+    np.testing.assert_allclose(
+        minimax(mine, loss).probabilities, minimax(mine, "absolute").probabilities, atol=1e-9
+    )
+
+
+@pytest.mark.parametrize("epsilon", [1e-12, 1e-6, 0.05, 0.5, 2, 8, 20, 40, 700, 10**6, 10**400])
+@pytest.mark.parametrize("loss", ["absolute", "squared", "zero-one"])
+@pytest.mark.parametrize("n", [0, 1, 2, 12, 40])
+def test_minimax_is_never_worse_than_the_release(epsilon: Any, loss: str, n: int) -> None:
+    mine = mechanism(epsilon, n)
+    found = minimax(mine, loss)
+    assert (found.probabilities >= 0).all()
+    np.testing.assert_allclose(found.probabilities.sum(axis=1), 1, rtol=1e-12)
+    assert risk(mine, loss, found).max() <= risk(mine, loss).max() * (1 + 1e-12)
+    # Nor than what is best for a prior in its own worst case.
+    other = bayes(mine, np.ones(n + 1), loss)
+    assert risk(mine, loss, found).max() <= risk(mine, loss, other).max() * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 1])
+def test_minimax_equals_the_worst_prior(epsilon: float) -> None:
+    """Duality: no prior has a greater least expected loss, and the dual's has as much."""
+    n, loss = 6, distances(6) * 1.0
+    mine = mechanism(epsilon, n)
+    value = risk(mine, loss, minimax(mine, loss)).max()
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        prior = rng.dirichlet(np.full(n + 1, rng.choice([0.1, 1, 10])))
+        assert expected_loss(mine, prior, loss, bayes(mine, prior, loss)) <= value + SOLVED
+    # The worst prior as a linear program of its own: max sum(v), v[y] <= cost of z given y.
+    with mpmath.workdps(50):
+        masses = np.array(law(epsilon, n), dtype=float)
+    costs = np.einsum("xy,xz->yzx", masses, loss).reshape(-1, n + 1)
+    picks = np.kron(np.eye(n + 1), np.ones((n + 1, 1)))
+    solution = optimize.linprog(
+        np.append(np.zeros(n + 1), -np.ones(n + 1)),
+        A_ub=np.hstack([-costs, picks]),
+        b_ub=np.zeros(len(costs)),
+        A_eq=np.append(np.ones(n + 1), np.zeros(n + 1))[np.newaxis],
+        b_eq=[1],
+        bounds=[(0, None)] * (n + 1) + [(None, None)] * (n + 1),
+    )
+    assert abs(-solution.fun - value) < 1e-8
+
+
+def test_without_noise_the_release_is_the_best() -> None:
+    exact = GeometricMechanism.from_scale(0, bounds=(-3, 3))
+    for loss in ("absolute", "squared", "zero-one"):
+        assert bayes(exact, np.ones(7), loss).table.tolist() == list(range(-3, 4))
+        np.testing.assert_array_equal(minimax(exact, loss).probabilities, np.eye(7))
+        assert not risk(exact, loss).any()
+
+
+def test_rates_beyond_floats() -> None:
+    for epsilon, table in ((10**400, [0, 1, 2, 3]), (1e300, [0, 1, 2, 3])):
+        assert bayes(mechanism(epsilon, 3), np.ones(4), "squared").table.tolist() == table
+        assert risk(mechanism(epsilon, 3), "absolute").tolist() == [0, 0, 0, 0]
+
+
+def test_a_sensitivity_lowers_the_rate() -> None:
+    one = GeometricMechanism(1.5, sensitivity=3, bounds=(0, 9))
+    other = GeometricMechanism.from_scale(2, bounds=(0, 9))
+    prior = np.arange(10)
+    assert (
+        bayes(one, prior, "squared").table.tolist() == bayes(other, prior, "squared").table.tolist()
+    )
+    np.testing.assert_array_equal(risk(one, "absolute"), risk(other, "absolute"))
+
+
+def test_the_limits_of_the_range() -> None:
+    estimate = bayes(mechanism(0.01, 4095), np.ones(4096), "absolute")
+    # Far from the ends the release; at them, the median of what may be there.
+    assert estimate.table[2048] == 2048
+    assert estimate.table[0] == 69  # ln 2 / 0.01
+    assert minimax(mechanism(4, 127), "absolute").probabilities.shape == (128, 128)
+
+
+def test_too_wide_ranges() -> None:
+    with pytest.raises(ValueError, match=r"bounds = \(0, 4096\) .* give at most 4096 outputs"):
+        bayes(mechanism(1, 4096), np.ones(4097), "absolute")
+    with pytest.raises(ValueError, match=r"bounds = \(0, 4096\) .* give at most 4096 outputs"):
+        risk(mechanism(1, 4096), "absolute")
+    with pytest.raises(ValueError, match=r"bounds = \(0, 128\) .* give at most 128 outputs"):
+        minimax(mechanism(1, 128), "absolute")
+    with pytest.raises(ValueError, match="give at most 4096 outputs"):
+        expected_loss(GeometricMechanism(1, bounds=(-(2**63), 2**63 - 1)), np.ones(3), "absolute")
+
+
+# Applying a remap
+
+LOWER = 10
+#: Five outputs from 10.
+LOOKUP = Remap((LOWER, LOWER + 4), np.array([11, 11, 12, 13, 13]))
+RANDOM = RandomisedRemap((LOWER, LOWER + 4), np.eye(5)[[1, 1, 2, 3, 3]])
+each_function = pytest.mark.parametrize("function", [LOOKUP, RANDOM])
+DTYPES = [f"{order}{kind}{size}" for order in "<>" for kind in "iu" for size in (1, 2, 4, 8)]
+
+
+@each_function
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_arrays(function: Any, dtype: str) -> None:
+    released = np.array([[10, 14, 12], [11, 13, 10]], dtype=dtype)
+    expected = [[11, 13, 12], [11, 13, 11]]
+    for array, wanted in (
+        (released, expected),
+        (np.asfortranarray(released), expected),
+        (released[:, ::-1], [row[::-1] for row in expected]),
+        (released[0, 1], expected[0][1]),
+        (np.array(12, dtype=dtype), 12),
+        (released[:0], np.zeros((0, 3)).tolist()),
+    ):
+        before = array.copy()
+        estimates = function(array)
+        assert estimates.tolist() == wanted
+        assert estimates.shape == array.shape
+        assert type(estimates) is type(array)
+        assert estimates.dtype == array.dtype
+        np.testing.assert_array_equal(array, before)
+
+
+class Other(np.ndarray[Any, Any]):
+    """An array of another class."""
+
+
+@each_function
+def test_numbers_and_sequences(function: Any) -> None:
+    assert function(10) == 11
+    assert type(function(10)) is int
+    assert type(function(np.uint8(14))) is np.uint8
+    estimates = function([[10, 14], (np.int8(12), 13)])
+    assert estimates.tolist() == [[11, 13], [12, 13]]
+    assert estimates.dtype == np.int64
+    assert function([]).shape == (0,)
+    assert type(function(np.array([[10]]).view(Other))) is np.ndarray
+
+
+@each_function
+def test_what_was_not_released_is_refused(function: Any) -> None:
+    for bad in (9, 15, -1, 10**30, [10, 15], np.array([9]), np.int8(-128), np.uint64(2**64 - 1)):
+        with pytest.raises(ValueError, match=r"released = .* give counts from 10 to 14"):
+            function(bad)
+    for bad in (None, "10", True, 10.0, [10.0], np.array([10.0]), np.ma.array([10]), [True]):
+        with pytest.raises(TypeError):
+            function(bad)
+
+
+@each_function
+def test_dtypes_that_do_not_hold_the_bounds(function: Any) -> None:
+    wide = Remap((0, 300), np.arange(301))
+    with pytest.raises(OverflowError, match=r"dtype uint8 .* holds the bounds \(0, 300\)"):
+        wide(np.array([3], dtype=np.uint8))
+    with pytest.raises(OverflowError, match=r"dtype int8 .* holds the bounds \(0, 300\)"):
+        wide(np.zeros(0, dtype=np.int8))
+    assert function(np.array([10], dtype=np.int8)).tolist() == [11]
+
+
+@pytest.mark.parametrize(
+    ("lower", "dtype"),
+    [(-(2**63), np.int64), (2**63 - 5, np.int64), (2**63 - 2, np.uint64), (2**64 - 5, np.uint64)],
+)
+def test_the_edges_of_64_bits(lower: int, dtype: Any) -> None:
+    bounds = lower, lower + 4
+    mine = GeometricMechanism(0.5, bounds=bounds)
+    table = bayes(mine, np.ones(5), "absolute")
+    assert table.table.dtype == dtype
+    assert table.table.tolist() == [lower + k for k in (1, 1, 2, 3, 3)]
+    cautious = minimax(mine, "zero-one")
+    for function in (table, cautious):
+        assert len(risk(mine, "absolute", function)) == 5
+        for offset in range(5):
+            for released in (
+                lower + offset,
+                np.array([lower + offset], dtype=dtype),
+                np.array(lower + offset, dtype=np.dtype(dtype).newbyteorder(">")),
+                [lower + offset],
+            ):
+                estimate = np.asarray(function(released)).ravel()[0]
+                assert lower <= int(estimate) <= lower + 4
+    assert table(lower) == lower + 1
+    assert table(np.array([lower + 4], dtype=dtype)).tolist() == [lower + 3]
+
+
+def test_remaps_hold_what_they_are_given_and_cannot_be_changed() -> None:
+    given_table = np.array([0, 1, 1], dtype=np.int8)
+    function = Remap((0, 2), given_table)
+    given_table[0] = 2
+    assert function.table.tolist() == [0, 1, 1]
+    with pytest.raises(ValueError, match="read-only"):
+        function.table[0] = 1
+    rows = np.eye(3)
+    other = RandomisedRemap((0, 2), rows)
+    rows[0] = 9
+    np.testing.assert_array_equal(other.probabilities, np.eye(3))
+    with pytest.raises(ValueError, match="read-only"):
+        other.probabilities[0, 0] = 1
+    with pytest.raises(AttributeError):
+        function.bounds = 0, 1  # type: ignore[misc]
+
+
+@each_function
+def test_pickling(function: Any) -> None:
+    copy = pickle.loads(pickle.dumps(function))
+    released = np.arange(10, 15)
+    np.testing.assert_array_equal(copy(released), function(released))
+    assert copy.bounds == function.bounds
+
+
+def test_draws_of_a_randomised_remap_have_its_law() -> None:
+    rng = np.random.default_rng(3)
+    rows = rng.dirichlet(np.ones(5), 5)
+    rows[0] = 0.25, 0, 0.5, 0, 0.25
+    rows[4] = 0, 0, 0, 0, 1
+    function = RandomisedRemap((-2, 2), rows)
+    size = 40_000
+    released = np.tile(np.arange(-2, 3, dtype=np.int8), size)
+    estimates = function(released)
+    for place, row in enumerate(rows):
+        counts = np.bincount(estimates[released == place - 2] + 2, minlength=5)
+        likely = row > 0
+        assert not counts[~likely].any()
+        if likely.sum() > 1:
+            expected = row[likely] * size
+            statistic = ((counts[likely] - expected) ** 2 / expected).sum()
+            assert statistic < stats.chi2.isf(SIGNIFICANCE / 5, likely.sum() - 1)
+
+
+def test_draws_of_a_randomised_remap_are_fresh_and_independent() -> None:
+    """They are equal with probability 2**-1000, and so are all of one call."""
+    coin = RandomisedRemap((0, 1), np.full((2, 2), 0.5))
+    released = np.zeros(1000, dtype=np.int64)
+    assert coin(released).tolist() != coin(released).tolist()
+    assert set(coin(released).tolist()) == {0, 1}
+    np.random.seed(1)
+    one = coin(released)
+    np.random.seed(1)
+    assert one.tolist() != coin(released).tolist()
+
+
+def test_in_a_measurement() -> None:
+    """As post-processing, which leaves the privacy map as it is (theorem 7)."""
+    space = m.atom_domain(str), m.symmetric_distance()
+    records = m.vector_domain(space[0]), space[1]
+    bounds = 0, 20
+    mine = GeometricMechanism.from_scale(2.0, bounds)
+    counted = records >> m.then_count_by_categories(["yes", "no"]) >> m.then_geometric(2.0, bounds)
+    for function in (bayes(mine, np.ones(21), "absolute"), minimax(mine, "absolute")):
+        estimated = counted >> function
+        assert estimated.map(3) == counted.map(3) == 1.5
+        estimates = estimated(["yes", "no", "yes"])
+        assert estimates.shape == (3,)
+        assert ((estimates >= 0) & (estimates <= 20)).all()
+    fixed = counted >> Remap(bounds, np.full(21, 7))
+    assert fixed(["yes"]).tolist() == [7, 7, 7]
+    one = (m.atom_domain("i32"), m.absolute_distance("i32")) >> m.then_geometric(2.0, bounds)
+    assert (one >> Remap(bounds, np.full(21, 7)))(3) == 7
+
+
+def test_of_what_a_mechanism_releases() -> None:
+    mine = GeometricMechanism(0.7, bounds=(5, 25))
+    function = bayes(mine, np.ones(21), "absolute")
+    counts = np.random.default_rng(0).integers(0, 30, 1000).astype(np.uint16)
+    noisy = mine.release(counts)
+    np.testing.assert_array_equal(function(noisy), function.table[noisy - 5])
+
+
+# Input
+
+
+def test_importing_needs_no_scipy() -> None:
+    script = "import sys, geomdp.remap, geomdp.rejection; print('scipy' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", script], check=True, capture_output=True, text=True
+    )
+    assert done.stdout == "False\n"
+
+
+def test_minimax_without_scipy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    with pytest.raises(ImportError, match=r"minimax needs scipy: pip install geomdp\[remap\]"):
+        minimax(mechanism(1, 3), "absolute")
+    assert bayes(mechanism(1, 3), np.ones(4), "absolute").table.tolist() == [0, 1, 2, 3]
+
+
+def test_minimax_that_is_not_solved(monkeypatch: pytest.MonkeyPatch) -> None:
+    failure = optimize.OptimizeResult(success=False, message="none")
+    monkeypatch.setattr(optimize, "linprog", lambda *args, **kwargs: failure)
+    with pytest.raises(RuntimeError, match="not solved: none"):
+        minimax(mechanism(1, 3), "absolute")
+
+
+MINE = mechanism(0.5, 3)
+WITH_LOSS: list[Callable[[Any], Any]] = [
+    lambda loss: bayes(MINE, np.ones(4), loss),
+    lambda loss: minimax(MINE, loss),
+    lambda loss: risk(MINE, loss),
+    lambda loss: expected_loss(MINE, np.ones(4), loss),
+]
+WITH_PRIOR: list[Callable[[Any], Any]] = [
+    lambda prior: bayes(MINE, prior, "absolute"),
+    lambda prior: expected_loss(MINE, prior, "absolute"),
+]
+WITH_MECHANISM: list[Callable[[Any], Any]] = [
+    lambda mechanism: bayes(mechanism, np.ones(4), "absolute"),
+    lambda mechanism: minimax(mechanism, "absolute"),
+    lambda mechanism: risk(mechanism, "absolute"),
+    lambda mechanism: expected_loss(mechanism, np.ones(4), "absolute"),
+]
+
+
+@pytest.mark.parametrize("function", WITH_MECHANISM)
+def test_bad_mechanisms(function: Callable[[Any], Any]) -> None:
+    for bad in (None, 1.0, "geometric", GeometricMechanism):
+        with pytest.raises(TypeError, match=r"mechanism = .*give a GeometricMechanism"):
+            function(bad)
+    with pytest.raises(ValueError, match=r"mechanism = .* give one with bounds"):
+        function(GeometricMechanism(0.5))
+
+
+@pytest.mark.parametrize("function", WITH_PRIOR)
+def test_bad_priors(function: Callable[[Any], Any]) -> None:
+    ones = np.ones(4)
+    for bad in (None, "1111", 1j * ones, ones > 0, [1, 1, 1, True], ones.astype("M8[s]")):
+        with pytest.raises(TypeError, match="prior"):
+            function(bad)
+    for bad in (np.ones(4, dtype=np.longdouble), np.ma.array(ones), [[1], [1, 2]], [1, 1, 1, "1"]):
+        with pytest.raises(TypeError, match="prior"):
+            function(bad)
+    for bad in (np.ones(3), np.ones((4, 1)), 1.0, [], np.ones(5)):
+        with pytest.raises(ValueError, match=r"prior is of shape .*: give one of shape \(4,\)"):
+            function(bad)
+    for value in (-1, math.nan, math.inf, -math.inf, -5e-324):
+        with pytest.raises(ValueError, match=r"prior .*give .*finite number.*, not negative"):
+            function([1, 1, 1, value])
+        with pytest.raises(ValueError, match=r"prior .*give .*finite number.*, not negative"):
+            function(np.array([value, 1, 1, 1]))
+    with pytest.raises(ValueError, match="prior with no weight is not accepted"):
+        function(np.zeros(4))
+    with pytest.raises(OverflowError, match="prior"):
+        function([10**400, 1, 1, 1])
+
+
+def test_priors_of_all_kinds_of_numbers() -> None:
+    expected = bayes(MINE, [4, 2, 1, 1], "absolute").table.tolist()
+    for prior in (
+        (4, 2, 1, 1),
+        [Fraction(4, 8), Fraction(1, 4), 0.125, np.float32(0.125)],
+        np.array([4, 2, 1, 1], dtype=np.uint8),
+        np.array([4, 2, 1, 1], dtype=">f4"),
+        np.array([4, 2, 1, 1], dtype=object),
+        [4 * 10**30, 2 * 10**30, 10**30, 10**30],
+    ):
+        assert bayes(MINE, prior, "absolute").table.tolist() == expected
+
+
+@pytest.mark.parametrize("function", WITH_LOSS)
+def test_bad_losses(function: Callable[[Any], Any]) -> None:
+    square = np.ones((4, 4))
+    for bad in ("l1", "", "Absolute"):
+        with pytest.raises(ValueError, match=r"loss = .* is not accepted: give 'absolute'"):
+            function(bad)
+    for bad in (None, square > 0, square * 1j, lambda d: d > 1, lambda d: None, b"absolute"):
+        with pytest.raises(TypeError, match="loss"):
+            function(bad)
+    for bad in (np.ones(4), np.ones((4, 3)), 1, lambda d: 1.0, lambda d: d[1:], lambda d: square):
+        with pytest.raises(ValueError, match=r"loss is of shape"):
+            function(bad)
+    for bad in (-square, square * math.nan, square * math.inf, lambda d: 1 - d):
+        with pytest.raises(ValueError, match=r"loss with .* give finite numbers, not negative"):
+            function(bad)
+
+
+def test_bad_remaps() -> None:
+    for bad in (1, "absolute", np.arange(4), lambda y: y):
+        with pytest.raises(TypeError, match="remap is a"):
+            risk(MINE, "absolute", bad)
+    for bounds in ((0, 4), (1, 4), (0, 2)):
+        other = Remap(bounds, np.arange(bounds[0], bounds[1] + 1))
+        with pytest.raises(ValueError, match=r"remap with bounds .* give one with \(0, 3\)"):
+            risk(MINE, "absolute", other)
+
+
+def test_bad_tables_and_probabilities() -> None:
+    for bounds, error in (
+        (None, TypeError),
+        (3, TypeError),
+        ((0, 1.5), TypeError),
+        ((3, 0), ValueError),
+    ):
+        with pytest.raises(error, match="bounds"):
+            Remap(bounds, np.arange(4))  # type: ignore[arg-type]
+        with pytest.raises(error, match="bounds"):
+            RandomisedRemap(bounds, np.eye(4))  # type: ignore[arg-type]
+    for table in (np.arange(3), np.zeros((4, 1), dtype=int), [], 3):
+        with pytest.raises(ValueError, match="table is of shape"):
+            Remap((0, 3), table)  # type: ignore[arg-type]
+    for table in ([0, 1, 2, 4], [-1, 1, 2, 3]):
+        with pytest.raises(ValueError, match="table is not within the bounds"):
+            Remap((0, 3), table)  # type: ignore[arg-type]
+    for table in ([0.0, 1, 2, 3], np.ones(4), None):
+        with pytest.raises(TypeError):
+            Remap((0, 3), table)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="other row sums"):
+        RandomisedRemap((0, 3), np.eye(4) * 0.999)
+    with pytest.raises(ValueError, match="probabilities with -1"):
+        RandomisedRemap((0, 1), np.array([[2.0, -1], [0, 1]]))
+    with pytest.raises(ValueError, match="probabilities is of shape"):
+        RandomisedRemap((0, 1), np.ones(2))
