@@ -1,0 +1,395 @@
+"""The figures and claims of the documents behind this project, worked out again and drawn.
+
+*Geometric Mechanism Notes* (its figures, and what it says of rejection), *Geometric Mechanism
+Accuracy*, and *Releasing Counts with Differential Privacy* (variances, and its experiment). What a
+text says stands beside what is exact. The salaries of that experiment are not here: SIMULATED ones
+take their place, of a lognormal law that has 10 of 29 000 above 300 000, as the post says.
+
+Needs matplotlib and scipy. What it prints is in docs/utility.md, with comments.
+"""
+
+import argparse
+import csv
+import math
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+
+from geomdp import GeometricMechanism, plot, rejection
+from geomdp.accuracy import (
+    accuracy_to_epsilon,
+    epsilon_to_accuracy,
+    mean_absolute_error,
+    variance,
+)
+from geomdp.distribution import CensoredGeometric
+
+HERE = Path(__file__).parent
+EPSILONS = np.geomspace(0.01, 10, 31)
+
+# Figures 2.1 and 2.2.
+RECORDS, COUNTS, EPSILON = 30, (19, 20, 21), 0.1
+QUOTED = {20: (0.075, 0.25)}  # how probable 0 is, and 0 or 30, as the text says
+PAIRS = [(0.01, 30), (0.1, 10), (0.1, 30), (0.1, 60), (0.5, 30), (1, 30)]
+
+# The experiment: about 29 000 salaries, 50 bins from 40 000 to 400 000, some 10 above 300 000.
+SALARIES, EDGES = 29_000, np.linspace(40_000, 400_000, 51)
+MEDIAN, HIGH, ABOVE = 88_000, 300_000, 10
+APPLICANTS = 4526  # public: the common upper bound of the counts at Berkeley
+
+
+def table(header: str, rows: Iterable[Iterable[object]]) -> None:
+    """Print a table as Markdown."""
+    columns = header.split(" | ")
+    print("| " + " | ".join(columns) + " |\n" + "|---" * len(columns) + "|")
+    for row in rows:
+        print("| " + " | ".join(map(str, row)) + " |")
+    print()
+
+
+def least(reaches: Callable[[float], bool], low: float, high: float) -> float:
+    """Return where a condition begins to hold between two numbers, by bisection."""
+    while low < (middle := (low + high) / 2) < high:
+        low, high = (low, middle) if reaches(middle) else (middle, high)
+    return high
+
+
+def save(axes: Axes, path: Path) -> None:
+    axes.figure.savefig(path)
+    plt.close("all")
+
+
+# Geometric Mechanism Notes
+
+
+def extremes() -> dict[int, tuple[float, float, float]]:
+    """Return for each true count how probable 0 is, and 30, and either, if noise is cut off."""
+    laws = {count: CensoredGeometric(count, 1 / EPSILON, (0, RECORDS)) for count in COUNTS}
+    ends = {count: law.pmf([0, RECORDS]).tolist() for count, law in laws.items()}
+    return {count: (low, high, low + high) for count, (low, high) in ends.items()}
+
+
+def rejected(epsilon: float) -> dict[str, np.ndarray]:
+    """Return the laws of figure 2.2, by their true counts, with noise for this epsilon."""
+    laws = rejection.pmf(epsilon, RECORDS, COUNTS)
+    return dict(zip(map(str, COUNTS), laws, strict=True))
+
+
+def draw_notes(output: Path) -> None:
+    mechanism = GeometricMechanism(EPSILON, bounds=(0, RECORDS))
+    axes = plot.pmf(mechanism, COUNTS)
+    axes.set_title(f"Figure 2.1: censored, n = {RECORDS}, epsilon = {EPSILON}")
+    save(axes, output / "figure_2_1.png")
+
+    _, both = plt.subplots(
+        2, figsize=(8, 6.5), dpi=100, sharex=True, sharey=True, layout="constrained"
+    )
+    ways = {
+        "the note's epsilon'": rejection.note_epsilon(EPSILON, RECORDS),
+        "the largest with loss 0.1": rejection.calibrated_epsilon(EPSILON, RECORDS),
+    }
+    for axes, (way, epsilon) in zip(both, ways.items(), strict=True):
+        plot.law(range(RECORDS + 1), rejected(epsilon), ax=axes)
+        axes.set_title(f"Figure 2.2: rejected, noise for {epsilon:.4f} ({way})")
+        axes.get_legend().set_title("true count")
+    both[0].set_xlabel("")
+    save(both[0], output / "figure_2_2.png")
+
+
+def losses() -> list[tuple[object, ...]]:
+    """Return what rejection costs: the note's factor and epsilon', their loss, and the exact."""
+    rows = []
+    for epsilon, n in PAIRS:
+        factors = rejection.note_factor(epsilon, n), math.exp(rejection.inflation(epsilon, n))
+        noise = rejection.note_epsilon(epsilon, n)
+        loss = rejection.loss(noise, n)
+        largest = rejection.calibrated_epsilon(epsilon, n)
+        shown = f"**{loss:.4g}**" if loss > epsilon else f"{loss:.4g}"
+        row = (f"{factors[0]:.4f}", f"{factors[1]:.4f}", f"{noise:.4g}", shown, f"{largest:.4g}")
+        rows.append((epsilon, n, *row))
+    return rows
+
+
+def errors() -> list[tuple[object, ...]]:
+    """Return expected absolute errors of all ways to keep within the range: worst and average.
+
+    Of minimax remaps the worst alone: there are several, which differ on average.
+    """
+    rows = []
+    for epsilon, n in PAIRS:
+        *ways, minimax = rejection.expected_errors(epsilon, n)
+        numbers = [f"{way.worst:.3f}, {way.average:.3f}" for way in ways]
+        rows.append((epsilon, n, *numbers, f"{minimax.worst:.3f}"))
+    return rows
+
+
+def notes(output: Path) -> None:
+    print("GEOMETRIC MECHANISM NOTES, section 2.4\n")
+    print(f"How probable 0 and {RECORDS} are, epsilon {EPSILON} (figure 2.1):\n")
+    rows: list[tuple[object, ...]] = []
+    for count, exact in extremes().items():
+        rows.append((count, *(f"{probability:.4f}" for probability in exact)))
+        if count in QUOTED:
+            low, either = QUOTED[count]
+            rows.append((f"{count}, as quoted", low, "", either))
+    table(f"true count | 0 | {RECORDS} | 0 or {RECORDS}", rows)
+    print("Rejection instead of censoring (figure 2.2):\n")
+    header = "epsilon | n | M | exact factor | the note's epsilon' | loss with it"
+    table(f"{header} | largest epsilon' with loss epsilon", losses())
+    print("Expected absolute error, worst and average over true counts from 0 to n:\n")
+    ways = "censored | rejected, note | rejected, exact | Bayes remap | minimax remap"
+    table(f"epsilon | n | {ways}", errors())
+    draw_notes(output)
+
+
+# Geometric Mechanism Accuracy
+
+LEVELS = (0.01, 0.05, 0.1)
+#: The note's example of a continuous accuracy that a ceiling takes to 4.
+EXAMPLE = 3.02
+
+
+def exact_and_note(epsilon: object, alpha: float) -> tuple[Any, Any]:
+    """Return two accuracies: the least one, and that of the note's theorem."""
+    return (
+        epsilon_to_accuracy(epsilon, alpha),
+        epsilon_to_accuracy(epsilon, alpha, method="note"),
+    )
+
+
+def accuracies() -> list[tuple[object, ...]]:
+    """Return exact, note's and continuous accuracy for some epsilons and levels."""
+    rows = []
+    for epsilon in (0.01, 0.05, 0.1, 0.2, 0.5, 1, 2, 5):
+        row: list[object] = [epsilon]
+        for alpha in LEVELS:
+            exact, note = exact_and_note(epsilon, alpha)
+            continuous = epsilon_to_accuracy(epsilon, alpha, method="continuous")
+            row += [f"**{exact}**, {note}" if exact < note else f"{exact}, {note}"]
+            row += [f"{continuous:.2f}"]
+        rows.append(tuple(row))
+    return rows
+
+
+def share_of_better(alpha: float, epsilons: np.ndarray) -> float:
+    """Return for which share of epsilons the exact accuracy is less than the note's."""
+    exact, note = exact_and_note(epsilons, alpha)
+    return float(np.mean(exact < note))
+
+
+def conversions() -> list[tuple[object, ...]]:
+    """Return the least epsilon for some accuracies at level 0.05, exact and the note's."""
+    rows = []
+    for a in (1, 2, 3, 5, 10, 30, 100):
+        exact = accuracy_to_epsilon(a, 0.05)
+        note = accuracy_to_epsilon(a, 0.05, method="note")
+        rows.append((a, f"{exact:.4f}", f"{note:.4f}", f"{1 - exact / note:.1%}"))
+    return rows
+
+
+def example() -> list[tuple[object, ...]]:
+    """Return what the accuracy is where the continuous one is that of the note's example."""
+    rows = []
+    for alpha in LEVELS:
+        epsilon = accuracy_to_epsilon(EXAMPLE, alpha, method="continuous")
+        rows.append((alpha, f"{epsilon:.4f}", EXAMPLE, *exact_and_note(epsilon, alpha)[::-1]))
+    return rows
+
+
+def accuracy_note(output: Path) -> None:
+    print("GEOMETRIC MECHANISM ACCURACY\n")
+    print("Accuracy, exact and the note's, in bold where they differ; and without its ceiling:\n")
+    levels = " | ".join(f"level {alpha} | continuous" for alpha in LEVELS)
+    table(f"epsilon | {levels}", accuracies())
+    epsilons = np.geomspace(0.01, 10, 1000)
+    shares = ", ".join(f"{share_of_better(alpha, epsilons):.0%}" for alpha in LEVELS)
+    print("Share of 1000 epsilons from 0.01 to 10 for which the exact one is one less, at these")
+    print(f"levels: {shares}.\n")
+    print("The note's example:\n")
+    table("level | epsilon | continuous | note | exact", example())
+    print("From accuracy at level 0.05 to the least epsilon:\n")
+    table("accuracy | exact | note | saved", conversions())
+    save(plot.accuracy(np.geomspace(0.05, 10, 400), alpha=0.05), output / "accuracy.png")
+
+
+# Releasing Counts with Differential Privacy
+
+
+def variance_ratio(epsilon: float) -> float:
+    """Return the variance of Laplace over that of geometric noise."""
+    return 2 / epsilon**2 / variance(GeometricMechanism(epsilon), 0)
+
+
+def error_ratio(epsilon: float) -> float:
+    """Return the mean absolute value of Laplace over that of geometric noise."""
+    return 1 / epsilon / mean_absolute_error(GeometricMechanism(epsilon), 0)
+
+
+def rounded_laplace(epsilon: float) -> tuple[float, float]:
+    """Return variance and mean absolute value of Laplace noise rounded to integers.
+
+    From ``P[abs(Z) >= k] = exp(-epsilon * (k - 1/2))`` for k from 1.
+    """
+    wave = math.sinh(epsilon / 2)
+    return math.cosh(epsilon / 2) / (2 * wave**2), 1 / (2 * wave)
+
+
+def ratios() -> list[tuple[object, ...]]:
+    """Return variances and mean absolute values of both kinds of noise, and their ratios."""
+    tenfold = least(lambda epsilon: variance_ratio(epsilon) >= 10, 1, 20)
+    rows = []
+    for epsilon in sorted([0.1, 0.5, 1, 2, 3, 4, 5, tenfold, 10]):
+        mechanism = GeometricMechanism(epsilon)
+        spread, size = variance(mechanism, 0), mean_absolute_error(mechanism, 0)
+        rounded = rounded_laplace(epsilon)[0] / spread
+        numbers = [spread, 2 / epsilon**2, variance_ratio(epsilon)]
+        numbers += [size, 1 / epsilon, error_ratio(epsilon), rounded]
+        rows.append((f"{epsilon:.4g}", *(f"{number:.4g}" for number in numbers)))
+    return rows
+
+
+def simulated_salaries() -> np.ndarray:
+    """Return salaries of a lognormal law, with a fixed seed.
+
+    Its median is of our choosing, and 10 of 29 000 are expected to be above 300 000.
+    """
+    spread = math.log(HIGH / MEDIAN) / NormalDist().inv_cdf(1 - ABOVE / SALARIES)
+    normal = NormalDist(math.log(MEDIAN), spread)
+    uniform = np.random.default_rng(2018).random(SALARIES)
+    return np.exp([normal.inv_cdf(u) for u in uniform])
+
+
+def admissions() -> np.ndarray:
+    """Return the counts of graduate admissions at Berkeley in 1973."""
+    with open(HERE / "berkeley_admissions.csv", newline="") as file:
+        return np.array([int(row["count"]) for row in csv.DictReader(file)])
+
+
+def experiment(
+    counts: np.ndarray, most: int, epsilons: np.ndarray, runs: int
+) -> dict[str, np.ndarray]:
+    """Return the L1 error of a noisy histogram, for each run (rows) and epsilon (columns).
+
+    Each of the many releases is independent: the picture is of the noise, and nothing of the kind
+    would ever be published.
+    """
+    laid = np.tile(counts, (runs, 1))
+    rng = np.random.default_rng()
+    errors: dict[str, list[np.ndarray]] = {"geometric": [], "Laplace": [], "geometric, bounds": []}
+    for epsilon in epsilons:
+        free = GeometricMechanism(epsilon).release(laid)
+        bounded = GeometricMechanism(epsilon, bounds=(0, most)).release(laid)
+        noise = rng.laplace(scale=1 / epsilon, size=laid.shape)
+        for of, error in zip(errors.values(), (free - laid, noise, bounded - laid), strict=True):
+            of.append(np.abs(error).sum(axis=1))
+    return {name: np.column_stack(columns) for name, columns in errors.items()}
+
+
+def expectation(counts: np.ndarray, most: int, epsilons: np.ndarray) -> dict[str, np.ndarray]:
+    """Return what `experiment` should find on average, exactly."""
+    free, bounded = [], []
+    for epsilon in epsilons:
+        free.append(mean_absolute_error(GeometricMechanism(epsilon), counts).sum())
+        mechanism = GeometricMechanism(epsilon, bounds=(0, most))
+        bounded.append(mean_absolute_error(mechanism, counts).sum())
+    return {
+        "geometric": np.array(free),
+        "Laplace": len(counts) / epsilons,
+        "geometric, bounds": np.array(bounded),
+    }
+
+
+def show_experiment(title: str, counts: np.ndarray, most: int, runs: int, path: Path) -> None:
+    exact = expectation(counts, most, EPSILONS)
+    start = time.perf_counter()
+    found = experiment(counts, most, EPSILONS, runs)
+    seconds = time.perf_counter() - start
+    shown = range(0, len(EPSILONS), 5)
+    print(f"L1 error, {title}, as expected:\n")
+    table(
+        "epsilon | " + " | ".join(exact),
+        [(f"{EPSILONS[i]:.4g}", *(f"{of[i]:.4g}" for of in exact.values())) for i in shown],
+    )
+    print(f"Mean and standard deviation of {runs} runs ({seconds:.2f} s for all epsilons):\n")
+    bands = {name: (of.mean(axis=0), of.std(axis=0)) for name, of in found.items()}
+    table(
+        "epsilon | " + " | ".join(found),
+        [
+            (f"{EPSILONS[i]:.4g}", *(f"{mean[i]:.4g} ± {sd[i]:.3g}" for mean, sd in bands.values()))
+            for i in shown
+        ],
+    )
+    axes = plot.error(EPSILONS, found)
+    axes.set_ylabel("L1 error (counts)")
+    axes.set_title(f"{title}: {runs} runs, mean and standard deviation")
+    save(axes, path)
+
+
+def draw_histogram(counts: np.ndarray, epsilon: float, path: Path) -> None:
+    """Draw the histogram of the simulated salaries, with intervals within the bounds."""
+    mechanism = GeometricMechanism(epsilon, bounds=(0, SALARIES))
+    noisy = mechanism.release(counts)
+    lower, upper = mechanism.confidence_interval(noisy, alpha=0.05)
+    reach = [noisy - lower, upper - noisy]
+    axes = plot.histogram(counts, noisy, edges=EDGES / 1000, accuracy=reach)
+    axes.set_xlabel("salary (thousand dollars)")
+    axes.set_ylabel("employees in the bin")
+    axes.set_title(f"SIMULATED salaries, epsilon {epsilon}, intervals at 95%")
+    save(axes, path)
+
+
+def post(output: Path, runs: int) -> None:
+    print("RELEASING COUNTS WITH DIFFERENTIAL PRIVACY\n")
+    print("Variance and mean absolute value of the noise, and Laplace's as multiples:\n")
+    names = "variance | Laplace | ratio | mean abs. | Laplace | ratio | ratio, rounded Laplace"
+    table(f"epsilon | {names}", ratios())
+    tenfold = least(lambda epsilon: variance_ratio(epsilon) >= 10, 1, 20)
+    errors = least(lambda epsilon: error_ratio(epsilon) >= 10, 1, 20)
+    print(
+        "The post has the variance over 10 times smaller for epsilon of at least 3. It is "
+        f"{variance_ratio(3):.2f} times smaller at 3,\nand 10 times from {tenfold:.3f} on; the "
+        f"mean absolute value is {error_ratio(3):.2f} times smaller at 3, and 10 times from "
+        f"{errors:.3f} on.\nAt epsilon 1 the ratios are {variance_ratio(1):.3f} and "
+        f"{error_ratio(1):.3f}.\n"
+    )
+    save(plot.variance(np.geomspace(0.01, 10, 200)), output / "variance.png")
+
+    salaries = simulated_salaries()
+    counts, _ = np.histogram(salaries, EDGES)
+    print(
+        f"{SALARIES} SIMULATED salaries, {np.count_nonzero(salaries > HIGH)} above {HIGH}, "
+        f"{counts.sum()} within the {len(counts)} bins.\n"
+    )
+    draw_histogram(counts, 0.05, output / "salaries.png")
+    title = f"{len(counts)} bins of SIMULATED salaries"
+    show_experiment(title, counts, SALARIES, runs, output / "salaries_error.png")
+    counts = admissions()
+    title = f"{len(counts)} counts of admissions at Berkeley"
+    show_experiment(title, counts, APPLICANTS, runs, output / "berkeley_error.png")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--runs", type=int, default=500, help="releases for each epsilon")
+    parser.add_argument("--output", type=Path, default=Path("dist/seeds"))
+    arguments = parser.parse_args()
+    if arguments.runs < 1:
+        parser.error("--runs: give at least 1")
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    notes(arguments.output)
+    accuracy_note(arguments.output)
+    post(arguments.output, arguments.runs)
+    print(f"wrote {', '.join(str(path) for path in sorted(arguments.output.iterdir()))}")
+
+
+if __name__ == "__main__":
+    main()

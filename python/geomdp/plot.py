@@ -1,0 +1,621 @@
+"""Pictures of laws, accuracies and noisy counts, drawn with matplotlib (the extra ``plot``).
+
+>>> from geomdp import GeometricMechanism, plot
+>>> mechanism = GeometricMechanism(epsilon=0.1, bounds=(0, 30))
+>>> plot.pmf(mechanism, [19, 20, 21]).figure.savefig("pmf.png")  # doctest: +SKIP
+
+Each function draws to the Axes that it is given, and returns them. Without any it makes a figure by
+pyplot, of 800 by 450 pixels, which notebooks show, and which stays open until ``pyplot.close`` is
+called for it. No setting of matplotlib is changed. Counts are discrete, and so are the laws as they
+are drawn: stems, or steps where there is no room for stems. Series differ in line or marker and not
+in colour alone; the colours are Okabe and Ito's, made for all kinds of colour vision.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from geomdp import GeometricMechanism, _arrays, _moments, _parameters
+from geomdp import accuracy as _accuracy
+from geomdp._parameters import Real
+from geomdp.distribution import CensoredGeometric
+from geomdp.remap import _weights
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["accuracy", "error", "histogram", "law", "pmf", "variance"]
+
+_Floats: TypeAlias = NDArray[np.float64]
+_Numbers: TypeAlias = Sequence[Real] | NDArray[Any]
+
+_BLUE, _VERMILION, _BLACK = "#0072B2", "#D55E00", "#000000"
+_COLOURS = (_BLUE, _VERMILION, "#009E73", "#CC79A7", "#56B4E9", "#E69F00", _BLACK)
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+_LINES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1)), (0, (1, 1)))
+_LIGHT, _GREY = "#C9D6E8", "#4D4D4D"
+
+#: Up to how many points of laws are drawn as stems, and about how many of one law at all.
+_STEMS, _STEPS = 120, 2000
+#: How probable noise is that leads out of the picture of a law.
+_UNSEEN = Fraction(1, 200)
+#: Where the ratio of variances is marked: at an epsilon, and where it reaches a number.
+_MARKED_EPSILON, _MARKED_RATIO = 3, 10
+#: Sizes of numbers that logarithmic axes and their margins have room for.
+_LEAST, _GREATEST = 1e-150, 1e150
+
+
+def pmf(mechanism: GeometricMechanism, counts: Any, *, ax: "Axes | None" = None) -> "Axes":
+    """Draw how probable each noisy count is, for one or more true counts.
+
+    The ideal law, cut off at the bounds of the mechanism or the limits of the dtype
+    (:class:`geomdp.distribution.CensoredGeometric`; *Geometric Mechanism Notes*, figure 2.1),
+    around each true count as far as all but 1/200 of the noise leads. Of more than about 2000
+    outputs no more are drawn, evenly spaced from the true count, and both ends.
+
+    Parameters
+    ----------
+    mechanism : GeometricMechanism
+        What releases the counts.
+    counts : int, numpy integer, array or sequence of ints
+        True counts, up to 7 distinct ones. Those outside the bounds are clamped.
+    ax : matplotlib Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    Axes
+        Noisy count against probability.
+
+    Raises
+    ------
+    TypeError
+        If a parameter is of another type.
+    ValueError
+        If there is no count or too many, or outputs are closer to each other than floats, in which
+        pictures are drawn.
+    OverflowError
+        If an int is beyond its dtype, or the bounds are beyond that of the counts.
+    ImportError
+        If matplotlib is not there.
+
+    """
+    _check_axes(ax)
+    array = _accuracy._as_counts(mechanism, counts)
+    limits = _accuracy._limits(mechanism, array.dtype)
+    distinct = list(dict.fromkeys(array.reshape(-1).tolist()))
+    _check_number("counts", distinct)
+    laws = {str(count): _release(mechanism, limits, count, array.dtype) for count in distinct}
+    axes = _axes(ax)
+    _draw_laws(axes, laws)
+    only = f" for true count {distinct[0]}" if len(distinct) == 1 else ""
+    return _finish(axes, f"noisy count{only}", "probability", legend="true count")
+
+
+def law(
+    outputs: Any, probabilities: Mapping[str, ArrayLike], *, ax: "Axes | None" = None
+) -> "Axes":
+    """Draw laws of noisy counts, such as those of :func:`geomdp.rejection.pmf`.
+
+    Parameters
+    ----------
+    outputs : array or sequence of ints
+        Increasing.
+    probabilities : mapping of str to array
+        For each law, by its name in the legend, the probability of each output. Up to 7 laws.
+    ax : matplotlib Axes, optional
+        As in :func:`pmf`.
+
+    Returns
+    -------
+    Axes
+        Noisy count against probability.
+
+    Raises
+    ------
+    TypeError
+        If a parameter is of another type.
+    ValueError
+        If outputs do not increase, probabilities are negative, not finite or not one for each
+        output, or there is no law or too many.
+    OverflowError
+        If an int is beyond int64.
+    ImportError
+        If matplotlib is not there.
+
+    """
+    _check_axes(ax)
+    places = _increasing("outputs", _counts("outputs", outputs))
+    laws = {
+        name: (places, _weights(f"probabilities[{name!r}]", values, places.shape))
+        for name, values in _named("probabilities", probabilities)
+    }
+    axes = _axes(ax)
+    _draw_laws(axes, laws)
+    return _finish(axes, "noisy count", "probability")
+
+
+def accuracy(
+    epsilons: _Numbers,
+    alpha: Real = 0.05,
+    *,
+    sensitivity: Real = 1,
+    ax: "Axes | None" = None,
+) -> "Axes":
+    """Draw accuracy against epsilon: exact, by the seed note's theorem, and continuous.
+
+    Those of :func:`geomdp.accuracy.epsilon_to_accuracy`, for noise without bounds. The first two
+    are steps: between two epsilons, the accuracy of the lower one is drawn, which is no better.
+
+    Parameters
+    ----------
+    epsilons : array or sequence of numbers
+        Positive and increasing, at least two.
+    alpha : int, float or Fraction
+        The significance level, above 0 and at most 1.
+    sensitivity : int, float or Fraction
+        Positive.
+    ax : matplotlib Axes, optional
+        As in :func:`pmf`.
+
+    Returns
+    -------
+    Axes
+        Epsilon against accuracy in counts, logarithmic, and linear for accuracies up to 1.
+
+    Raises
+    ------
+    TypeError
+        If a parameter is of another type.
+    ValueError
+        If a parameter is out of its range, or a number too large or small for a picture.
+    ImportError
+        If matplotlib is not there.
+
+    """
+    _check_axes(ax)
+    exact, places = _epsilons(epsilons)
+    level = _parameters.level("alpha", alpha)
+    reach = _parameters.positive("sensitivity", sensitivity)
+    texts = [f"{number:g}" for number in _drawable("alpha or sensitivity", [level, reach])]
+
+    def by(method: _accuracy.Method) -> _Floats:
+        values = _accuracy.epsilon_to_accuracy(np.array(exact), level, reach, method=method)
+        return _drawable("an accuracy", values, positive=False)
+
+    least, note, continuous = by("exact"), by("note"), by("continuous")
+    axes = _axes(ax)
+    steps: dict[str, Any] = {"drawstyle": "steps-post"}
+    axes.plot(places, least, "-", color=_BLUE, label="exact", zorder=3, **steps)
+    axes.plot(places, note, "--", color=_VERMILION, label="note", **steps)
+    axes.plot(places, continuous, ":", color=_BLACK, label="continuous")
+    _scale(axes, "x", "log")
+    _scale(axes, "y", "symlog", linthresh=1, subs=range(2, 10))
+    axes.set_ylim(bottom=-0.1, auto=None)
+    given = f", sensitivity {texts[1]}" if reach != 1 else ""
+    return _finish(axes, "epsilon", f"accuracy at level {texts[0]}{given} (counts)")
+
+
+def variance(epsilons: _Numbers, *, sensitivity: Real = 1, ax: "Axes | None" = None) -> "Axes":
+    """Draw the variance of geometric and of Laplace noise against epsilon.
+
+    ``2 a / (1 - a)**2``, ``a = exp(-rate)``, and ``2 / rate**2`` for ``rate = epsilon /
+    sensitivity`` (*Releasing Counts with Differential Privacy*). Their ratio is marked at epsilon 3
+    and where it reaches 10, as far as they are in the picture.
+
+    Parameters
+    ----------
+    epsilons, sensitivity, ax
+        As in :func:`accuracy`.
+
+    Returns
+    -------
+    Axes
+        Epsilon against variance in squared counts, both logarithmic.
+
+    Raises
+    ------
+    TypeError
+        If a parameter is of another type.
+    ValueError
+        If a parameter is out of its range, or a number too large or small for a picture.
+    ImportError
+        If matplotlib is not there.
+
+    """
+    _check_axes(ax)
+    exact, places = _epsilons(epsilons)
+    reach = _parameters.positive("sensitivity", sensitivity)
+    rates = [epsilon / reach for epsilon in exact]
+    laplace = _drawable("a variance", [2 / rate**2 for rate in rates])
+    moments = [_moments.unbounded(rate).variance for rate in rates]
+    geometric = _drawable("a variance", moments)
+    axes = _axes(ax)
+    axes.plot(places, laplace, "--", color=_VERMILION, label="Laplace")
+    axes.plot(places, geometric, "-", color=_BLUE, label="geometric")
+    _scale(axes, "x", "log")
+    _scale(axes, "y", "log")
+    for rate in (_MARKED_EPSILON / reach, Fraction(_rate_of_ratio(_MARKED_RATIO))):
+        if rates[0] <= rate <= rates[-1]:
+            leftmost = rate**2 < rates[0] * rates[-1]
+            _mark_ratio(axes, float(rate * reach), float(rate), on_the_left=leftmost)
+    return _finish(axes, "epsilon", "variance (squared counts)")
+
+
+def error(
+    epsilons: _Numbers, errors: Mapping[str, ArrayLike], *, ax: "Axes | None" = None
+) -> "Axes":
+    """Draw the errors of simulated releases against epsilon: means, and one standard deviation.
+
+    The picture of the experiment in *Releasing Counts with Differential Privacy*. A series of one
+    run, or an expectation as a single row, is a line without a band.
+
+    Parameters
+    ----------
+    epsilons : array or sequence of numbers
+        As in :func:`accuracy`.
+    errors : mapping of str to array
+        For each series, by its name in the legend, the errors of its runs (rows) at the epsilons
+        (columns): not negative. Up to 7 series.
+    ax : matplotlib Axes, optional
+        As in :func:`pmf`.
+
+    Returns
+    -------
+    Axes
+        Epsilon against error in counts, both logarithmic: a mean of 0 is below the picture, and so
+        is what a band has below 0.
+
+    Raises
+    ------
+    TypeError
+        If a parameter is of another type.
+    ValueError
+        If epsilons do not increase, errors are negative, not finite, too large for a picture or not
+        one for each epsilon, or there are no runs, no series or too many.
+    ImportError
+        If matplotlib is not there.
+
+    """
+    _check_axes(ax)
+    _, places = _epsilons(epsilons)
+    series = {
+        name: _bands(f"errors[{name!r}]", values, len(places))
+        for name, values in _named("errors", errors)
+    }
+    axes = _axes(ax)
+    for (name, (mean, deviation)), colour, line in zip(
+        series.items(), _COLOURS, _LINES, strict=False
+    ):
+        axes.plot(places, mean, linestyle=line, color=colour, label=name)
+        if deviation.any():
+            ends = mean - deviation, mean + deviation
+            axes.fill_between(places, *ends, color=colour, alpha=0.2, linewidth=0)
+    _scale(axes, "x", "log")
+    drawn = np.concatenate([np.ravel(line.get_ydata()) for line in axes.get_lines()])
+    if drawn.any():
+        _scale(axes, "y", "log")
+        axes.set_ylim(bottom=drawn[drawn > 0].min() / 2, auto=None)
+    return _finish(axes, "epsilon", "error (counts)")
+
+
+def histogram(
+    true: Any,
+    noisy: Any,
+    *,
+    labels: Sequence[str] | None = None,
+    edges: _Numbers | None = None,
+    accuracy: Any = None,
+    ax: "Axes | None" = None,
+) -> "Axes":
+    """Draw true counts as bars and noisy ones as points, with intervals around them.
+
+    A picture with the true counts is not private. Leave them out of one that is to be published.
+
+    Parameters
+    ----------
+    true : array or sequence of ints, or None
+        True counts, if they are to be drawn.
+    noisy : array or sequence of ints
+        Noisy counts.
+    labels : sequence of str, optional
+        Names of the counts; numbers from 0, if neither they nor edges are given.
+    edges : array or sequence of numbers, optional
+        Edges of the bins, instead of labels: increasing, one more than there are counts.
+    accuracy : int, or array or sequence of ints, optional
+        How far the intervals reach: one number, one for each count, or a row of distances to the
+        lower ends and one to the upper ends. Not negative.
+    ax : matplotlib Axes, optional
+        As in :func:`pmf`.
+
+    Returns
+    -------
+    Axes
+        Labels, edges or numbers against counts.
+
+    Raises
+    ------
+    TypeError
+        If a parameter is of another type, or both labels and edges are given.
+    ValueError
+        If there are no counts, a parameter is of another shape than the noisy counts ask for, edges
+        do not increase, or an accuracy is negative.
+    OverflowError
+        If an int is beyond int64.
+    ImportError
+        If matplotlib is not there.
+
+    """
+    _check_axes(ax)
+    points = _row("noisy", _counts("noisy", noisy))
+    bars = None if true is None else _row("true", _counts("true", true), len(points))
+    if labels is not None and edges is not None:
+        raise TypeError("labels and edges are alternatives: give one of them")
+    names = None if labels is None else _names(labels, len(points))
+    borders = np.arange(len(points) + 1) - 0.5
+    if edges is not None:
+        borders = _row("edges", _increasing("edges", _finite("edges", edges)), len(points) + 1)
+    reach = None if accuracy is None else _reach(accuracy, len(points))
+    axes = _axes(ax)
+    middles = (borders[:-1] + borders[1:]) / 2
+    if bars is not None and names is not None:
+        axes.bar(middles, bars, color=_LIGHT, label="true")
+    elif bars is not None:
+        axes.stairs(bars, borders, fill=True, color=_LIGHT, label="true")
+    one = (
+        "" if reach is None else f" ± {accuracy}" if np.ndim(accuracy) == 0 else ", with intervals"
+    )
+    style: dict[str, Any] = {"markersize": 4, "elinewidth": 1, "capsize": 2, "color": _VERMILION}
+    axes.errorbar(middles, points, yerr=reach, fmt="o", label=f"noisy{one}", **style)
+    if names is not None:
+        # On their side, unless a line of about a hundred letters has room for them.
+        upright = sum(len(name) + 2 for name in names) > 100
+        rotation = 90 if upright else 0
+        axes.set_xticks(middles, names, rotation=rotation, parse_math=False)
+    elif edges is None:
+        _integers_below(axes)
+    x = "category" if names is not None else "value" if edges is not None else "number of the bin"
+    return _finish(axes, x, "count")
+
+
+# Laws
+
+
+def _release(
+    mechanism: GeometricMechanism, limits: tuple[int, int], count: int, dtype: np.dtype[Any]
+) -> tuple[_Floats, _Floats]:
+    """Return outputs around a true count, and their probabilities."""
+    lower, upper = limits
+    place = min(max(count, lower), upper)
+    reach = max(_accuracy.scale_to_accuracy(mechanism.scale, _UNSEEN), 2)
+    least, most = max(lower, place - reach), min(upper, place + reach)
+    step = (most - least) // _STEPS + 1
+    inside = [*range(place, least, -step), *range(place, most, step)]
+    outputs = np.array(sorted({least, most, *inside}), dtype=dtype)
+    masses = CensoredGeometric(place, mechanism.scale, limits).pmf(outputs)
+    return _increasing("outputs", outputs), masses
+
+
+def _draw_laws(axes: "Axes", laws: Mapping[str, tuple[_Floats, _Floats]]) -> None:
+    few = sum(len(outputs) for outputs, _ in laws.values()) <= _STEMS
+    shift = min(0.25, 0.7 / len(laws))
+    for i, (name, (outputs, masses)) in enumerate(laws.items()):
+        if few:
+            # Side by side.
+            places = outputs + shift * (i - (len(laws) - 1) / 2)
+            stems = axes.vlines(places, 0, masses, color=_COLOURS[i], linewidth=1)
+            stems.sticky_edges.y.append(0)  # no margin below, as for steps
+            axes.plot(places, masses, _MARKERS[i], color=_COLOURS[i], markersize=4, label=name)
+        else:
+            between = (outputs[:-1] + outputs[1:]) / 2
+            edges = np.concatenate([outputs[:1] - 0.5, between, outputs[-1:] + 0.5])
+            style: dict[str, Any] = {"color": _COLOURS[i], "linestyle": _LINES[i], "linewidth": 1.5}
+            axes.stairs(masses, edges, label=name, **style)
+    _integers_below(axes)
+
+
+# Ratios of variances
+
+
+def _ratio(rate: float) -> float:
+    """Return the variance of Laplace noise, over that of geometric noise."""
+    half = rate / 2
+    return (math.sinh(half) / half) ** 2
+
+
+def _rate_of_ratio(ratio: float) -> float:
+    """Return the rate from which on the ratio, which grows with the rate, is this or more."""
+    low, high = 0.0, 100.0
+    while low < (middle := (low + high) / 2) < high:
+        low, high = (middle, high) if _ratio(middle) < ratio else (low, middle)
+    return high
+
+
+def _mark_ratio(axes: "Axes", epsilon: float, rate: float, *, on_the_left: bool) -> None:
+    """Mark a ratio, with a text above the curves if it is on the left, and else below them."""
+    laplace, ratio = 2 / rate**2, _ratio(rate)
+    ends = [laplace / ratio, laplace]
+    axes.plot([epsilon, epsilon], ends, ".-", color=_GREY, linewidth=1)
+    axes.annotate(
+        f"ratio {ratio:.3g} at epsilon {epsilon:.3g}",
+        (epsilon, ends[on_the_left]),
+        xytext=(6, 4) if on_the_left else (-6, -4),
+        textcoords="offset points",
+        horizontalalignment="left" if on_the_left else "right",
+        verticalalignment="center",
+        color=_GREY,
+    )
+
+
+# Axes
+
+
+def _check_axes(ax: Any) -> None:
+    try:
+        from matplotlib.axes import Axes  # noqa: PLC0415 (an extra)
+    except ImportError as error:
+        raise ImportError("plots need matplotlib: pip install geomdp[plot]") from error
+    if ax is not None and not isinstance(ax, Axes):
+        raise TypeError(f"ax is a {type(ax).__name__}: give Axes of matplotlib, or None")
+
+
+def _axes(ax: "Axes | None") -> "Axes":
+    """Return the Axes, or those of a new figure."""
+    if ax is not None:
+        return ax
+    from matplotlib import pyplot  # noqa: PLC0415 (an extra)
+
+    _, axes = pyplot.subplots(figsize=(8, 4.5), dpi=100, layout="constrained")
+    return axes
+
+
+def _scale(axes: "Axes", which: str, scale: str, **options: Any) -> None:
+    """Scale an axis, with plain numbers at its ticks: at all, if they are of one decade."""
+    (axes.set_xscale if which == "x" else axes.set_yscale)(scale, **options)
+    axis = axes.xaxis if which == "x" else axes.yaxis
+
+    def minor(value: float, _: object) -> str:
+        low, high = axis.get_view_interval()
+        return f"{value:g}" if high < 10 * low else ""
+
+    axis.set_major_formatter(lambda value, _: f"{value:g}")
+    axis.set_minor_formatter(minor)
+
+
+def _integers_below(axes: "Axes") -> None:
+    from matplotlib.ticker import MaxNLocator  # noqa: PLC0415 (an extra)
+
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
+
+
+def _finish(axes: "Axes", x: str, y: str, legend: str | None = None) -> "Axes":
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    if len(axes.get_legend_handles_labels()[0]) > 1:
+        axes.legend(title=legend, facecolor="white", edgecolor="none")
+    return axes
+
+
+# Parameters
+
+
+def _counts(name: str, counts: Any) -> _arrays.Array:
+    try:
+        return _arrays.as_array(counts)
+    except (TypeError, OverflowError) as error:
+        raise type(error)(f"{name}: {error}") from None
+
+
+def _row(name: str, values: NDArray[Any], length: int | None = None) -> _Floats:
+    """Return one row of numbers as floats: not empty, and of this length if one is given."""
+    if values.ndim != 1 or not values.size or length not in (None, values.size):
+        wanted = "at least one number" if length is None else f"a row of {length}"
+        raise ValueError(f"{name} is of shape {values.shape}: give {wanted}")
+    return values.astype(np.float64)
+
+
+def _increasing(name: str, values: NDArray[Any]) -> _Floats:
+    """Return a row of numbers as floats, if these increase."""
+    floats = _row(name, values)
+    if not (floats[:-1] < floats[1:]).all():
+        raise ValueError(
+            f"{name} that do not increase in float64, in which pictures are drawn, are not "
+            "accepted: give increasing numbers"
+        )
+    return floats
+
+
+def _items(name: str, values: Any) -> list[Any]:
+    """Return the items of a sequence or an array of one dimension."""
+    if isinstance(values, np.ndarray):
+        _arrays.refuse_masked(name, values)
+        if values.ndim == 1 and values.dtype.kind not in "mM":
+            return list(values.tolist())
+    elif isinstance(values, list | tuple):
+        return list(values)
+    raise TypeError(f"{name} = {values!r} is not accepted: give a sequence or an array of numbers")
+
+
+def _finite(name: str, values: Any) -> _Floats:
+    exact = [_parameters.finite(name, item) for item in _items(name, values)]
+    return _drawable(f"one of {name}", exact, positive=False)
+
+
+def _epsilons(epsilons: Any) -> tuple[list[Fraction], _Floats]:
+    """Return epsilons exactly, and as floats."""
+    exact = [_parameters.positive("epsilons", item) for item in _items("epsilons", epsilons)]
+    if len(exact) < 2:
+        raise ValueError(f"epsilons = {epsilons!r} is not accepted: give two or more")
+    return exact, _increasing("epsilons", _drawable("one of epsilons", exact))
+
+
+def _drawable(what: str, values: Iterable[Any], *, positive: bool = True) -> _Floats:
+    """Return numbers as floats, if they are neither too large nor too small for an axis."""
+    try:
+        floats = np.array([float(value) for value in values])
+    except OverflowError:
+        floats = np.array([math.inf])
+    sizes = np.abs(floats)
+    fit = (sizes >= _LEAST) & (sizes <= _GREATEST)
+    if not (fit | (sizes == 0) & (not positive)).all():
+        raise ValueError(
+            f"{what} is too large or too small for a picture, which has room for sizes from "
+            f"{_LEAST} to {_GREATEST}"
+        )
+    return floats
+
+
+def _named(name: str, series: Any) -> Iterable[tuple[str, Any]]:
+    """Return the items of a mapping from names."""
+    if not isinstance(series, Mapping):
+        raise TypeError(f"{name} is a {type(series).__name__}: give a mapping from names")
+    for key in series:
+        if not isinstance(key, str):
+            raise TypeError(f"{name} has the key {key!r}: give a mapping from str")
+    _check_number(name, series)
+    return series.items()
+
+
+def _check_number(name: str, series: Any) -> None:
+    most = len(_COLOURS)
+    if not 1 <= len(series) <= most:
+        raise ValueError(f"{len(series)} {name} are not accepted: give from 1 to {most}")
+
+
+def _bands(name: str, values: Any, columns: int) -> tuple[_Floats, _Floats]:
+    """Return mean and standard deviation of each column."""
+    rows = len(values) if isinstance(values, list | tuple) or np.ndim(values) else 0
+    runs = _weights(name, values, (rows, columns))
+    if not rows:
+        raise ValueError(f"{name} has no runs: give a row for each")
+    _drawable(f"one of {name}", runs.reshape(-1), positive=False)
+    return runs.mean(axis=0), runs.std(axis=0)
+
+
+def _names(labels: Any, length: int) -> list[str]:
+    names = labels.tolist() if isinstance(labels, np.ndarray) else labels
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        raise TypeError(f"labels = {labels!r} is not accepted: give a sequence of str")
+    if len(names) != length:
+        raise ValueError(
+            f"{len(names)} labels are not accepted: give one for each of {length} counts"
+        )
+    return list(names)
+
+
+def _reach(accuracy: Any, length: int) -> _Floats:
+    """Return the distances of lower and upper ends, for each count."""
+    array = _counts("accuracy", accuracy)
+    if array.shape not in ((), (length,), (2, length)):
+        raise ValueError(
+            f"accuracy is of shape {array.shape}: give one number, {length} or two rows of {length}"
+        )
+    if (array < 0).any():
+        raise ValueError("accuracy with a negative number is not accepted: give distances")
+    return np.broadcast_to(array, (2, length)).astype(np.float64)

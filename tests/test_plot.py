@@ -1,0 +1,859 @@
+"""Pictures: what their artists hold, against the laws; how they look, as far as that is a number.
+
+Data are worked out again here, from the formulas in mpmath's digits. Looks are those of a figure of
+the size that functions make: every text is inside the figure, and none is upon another one.
+"""
+
+import itertools
+import math
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import Any
+
+import matplotlib as mpl
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from matplotlib import pyplot
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.container import ErrorbarContainer
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle, StepPatch
+from matplotlib.text import Text
+from mpmath import mpf
+
+from geomdp import GeometricMechanism, plot, rejection
+from geomdp.accuracy import epsilon_to_accuracy
+from geomdp.distribution import CensoredGeometric
+
+mpl.use("Agg")
+
+CLOSE = 2.0**-49
+GRID = np.geomspace(0.05, 10, 60)
+RUNS = {"geometric": np.array([[1.0, 2, 3], [3, 2, 9]]), "Laplace": np.ones((5, 3))}
+MECHANISM = GeometricMechanism(epsilon=0.1, bounds=(0, 30))
+NARROW = [0.1, 1, 10]
+
+#: A picture of each kind.
+PICTURES: dict[str, Callable[[Any], Axes]] = {
+    "pmf": lambda ax: plot.pmf(MECHANISM, [19, 20, 21], ax=ax),
+    "law": lambda ax: plot.law(range(31), {"a": rejection.pmf(0.1, 30, 20)}, ax=ax),
+    "accuracy": lambda ax: plot.accuracy(GRID, ax=ax),
+    "variance": lambda ax: plot.variance(GRID, ax=ax),
+    "error": lambda ax: plot.error(NARROW, RUNS, ax=ax),
+    "histogram": lambda ax: plot.histogram([5, 6], [4, 9], accuracy=3, ax=ax),
+}
+LABELS = {
+    "pmf": ("noisy count", "probability"),
+    "law": ("noisy count", "probability"),
+    "accuracy": ("epsilon", "accuracy at level 0.05 (counts)"),
+    "variance": ("epsilon", "variance (squared counts)"),
+    "error": ("epsilon", "error (counts)"),
+    "histogram": ("number of the bin", "count"),
+}
+
+each_picture = pytest.mark.parametrize("name", PICTURES)
+
+
+@pytest.fixture(autouse=True)
+def _closed() -> Iterator[None]:
+    """Begin and end without a figure that is open."""
+    assert not pyplot.get_fignums()
+    with mpmath.workdps(60):
+        yield
+    pyplot.close("all")
+
+
+@pytest.fixture
+def ax() -> Axes:
+    """Return Axes of which pyplot knows nothing."""
+    return axes_of_a_figure()
+
+
+def axes_of_a_figure() -> Axes:
+    figure = Figure(figsize=(8, 4.5), dpi=100, layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure.subplots()
+
+
+def real(value: Any) -> mpf:
+    exact = Fraction(value)
+    return mpf(exact.numerator) / exact.denominator
+
+
+def mass(rate: Any, x: int, bounds: tuple[int, int], y: int) -> float:
+    """Return ``P(clamp(x + Z) = y)``, summed from equation 2.1."""
+    a, (lower, upper) = mpmath.exp(-real(rate)), bounds
+    inside = (1 - a) / (1 + a) * a ** abs(y - x)
+    if lower == upper:
+        return 1.0
+    return float(inside / (1 - a) if y in bounds else inside)
+
+
+def close(drawn: Any, exact: Any) -> bool:
+    drawn, exact = np.asarray(drawn, dtype=float), np.asarray(exact, dtype=float)
+    return drawn.shape == exact.shape and bool((abs(drawn - exact) <= CLOSE * abs(exact)).all())
+
+
+def points(axes: Axes) -> dict[str, tuple[Any, Any]]:
+    """Return places and heights of each series of stems or lines, by its label."""
+    lines = [line for line in axes.lines if not str(line.get_label()).startswith("_")]
+    return {str(line.get_label()): (line.get_xdata(), line.get_ydata()) for line in lines}
+
+
+def steps(axes: Axes) -> dict[str, tuple[Any, Any]]:
+    """Return edges and heights of each series of steps, by its label."""
+    patches = [patch for patch in axes.patches if isinstance(patch, StepPatch)]
+    return {str(patch.get_label()): patch.get_data()[1::-1] for patch in patches}
+
+
+def legend(axes: Axes) -> list[str] | None:
+    box = axes.get_legend()
+    return None if box is None else [text.get_text() for text in box.get_texts()]
+
+
+# Every picture
+
+
+@each_picture
+def test_it_draws_to_the_axes_that_it_is_given(name: str, ax: Axes) -> None:
+    before = dict(mpl.rcParams)
+    assert PICTURES[name](ax) is ax
+    assert not pyplot.get_fignums()
+    assert dict(mpl.rcParams) == before
+    assert (ax.get_xlabel(), ax.get_ylabel()) == LABELS[name]
+    assert ax.has_data()
+
+
+@each_picture
+def test_without_axes_it_makes_one_figure_by_pyplot(name: str) -> None:
+    before = dict(mpl.rcParams)
+    axes = PICTURES[name](None)
+    assert dict(mpl.rcParams) == before
+    assert isinstance(axes, Axes)
+    assert pyplot.get_fignums() == [axes.figure.number]  # type: ignore[union-attr]
+    assert axes.figure.axes == [axes]
+    assert axes.figure.bbox.bounds == (0, 0, 800, 450)
+
+
+@each_picture
+def test_legends_are_there_for_more_than_one_series(name: str, ax: Axes) -> None:
+    PICTURES[name](ax)
+    series = ax.get_legend_handles_labels()[1]
+    assert len(series) == {"law": 1, "pmf": 3, "accuracy": 3}.get(name, 2)
+    assert legend(ax) == (series if len(series) > 1 else None)
+
+
+@each_picture
+def test_what_was_drawn_first_stays_in_sight(name: str, ax: Axes) -> None:
+    """A second picture on the same Axes must not leave the first one's limits as they are."""
+    ax.plot([1, 9], [1, 5000])
+    PICTURES[name](ax)
+    ax.plot([1, 9], [1, 70000])
+    assert ax.get_ylim()[1] >= 70000
+
+
+def test_pyplot_is_not_imported_for_axes_that_are_given() -> None:
+    script = """
+import sys
+from geomdp import GeometricMechanism, plot
+assert "matplotlib" not in sys.modules
+from matplotlib.figure import Figure
+axes = Figure().subplots()
+plot.pmf(GeometricMechanism(1), 3, ax=axes)
+plot.accuracy([1, 2], ax=axes)
+plot.variance([1, 2], ax=axes)
+plot.error([1, 2], {"a": [[1, 2]]}, ax=axes)
+plot.histogram([1], [2], ax=axes)
+print("matplotlib.pyplot" in sys.modules)
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", script], check=True, capture_output=True, text=True
+    )
+    assert (done.stdout, done.stderr) == ("False\n", "")
+
+
+@each_picture
+@pytest.mark.parametrize("missing", ["matplotlib", "matplotlib.axes"])
+def test_matplotlib_is_asked_for_by_the_name_of_the_extra(
+    name: str, missing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, missing, None)
+    monkeypatch.delitem(sys.modules, "matplotlib.axes", raising=missing == "matplotlib")
+    monkeypatch.setitem(sys.modules, "matplotlib.axes", None)
+    with pytest.raises(ImportError, match=r"plots need matplotlib: pip install geomdp\[plot\]"):
+        PICTURES[name](None)
+
+
+# Looks
+
+
+def shown_texts(figure: Figure) -> list[tuple[str, Any]]:
+    """Return all texts that are drawn, with their boxes in pixels."""
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    found: list[Text] = []
+    for axes in figure.axes:
+        found += [axes.xaxis.label, axes.yaxis.label, axes.title, *axes.texts]
+        for axis in (axes.xaxis, axes.yaxis):
+            low, high = sorted(axis.get_view_interval())
+            ticks = [*axis.get_major_ticks(), *axis.get_minor_ticks()]
+            found += [t.label1 for t in ticks if low <= t.get_loc() <= high and t.label1]
+        box = axes.get_legend()
+        found += [*box.get_texts(), box.get_title()] if box else []
+    return [
+        (text.get_text(), text.get_window_extent(canvas.get_renderer()))
+        for text in found
+        if text.get_text() and text.get_visible()
+    ]
+
+
+def many_bins(ax: Any) -> Axes:
+    counts = np.arange(50) ** 2
+    return plot.histogram(counts, counts, edges=np.linspace(40_000, 400_000, 51), ax=ax)
+
+
+def many_names(ax: Any) -> Axes:
+    names = [f"department {letter}, women, rejected" for letter in "ABCDEFGHIJKLMNOPQRSTUVWX"]
+    return plot.histogram(range(24), range(24), labels=names, accuracy=5, ax=ax)
+
+
+LOOKS: dict[str, Callable[[Any], Axes]] = {
+    **PICTURES,
+    "pmf of one count": lambda ax: plot.pmf(GeometricMechanism(0.5), 7, ax=ax),
+    "pmf of seven": lambda ax: plot.pmf(MECHANISM, range(0, 28, 4), ax=ax),
+    "pmf in steps": lambda ax: plot.pmf(GeometricMechanism(0.01), [10**6, 10**6 + 200], ax=ax),
+    "pmf of vast counts": lambda ax: plot.pmf(GeometricMechanism(1), [2**53 - 40], ax=ax),
+    "accuracy, narrow": lambda ax: plot.accuracy(np.linspace(0.2, 0.5, 50), 0.01, ax=ax),
+    "accuracy, wide": lambda ax: plot.accuracy(np.geomspace(1e-9, 50, 50), ax=ax),
+    "accuracy, sensitive": lambda ax: plot.accuracy(GRID, 1e-9, sensitivity=1000, ax=ax),
+    "variance, narrow": lambda ax: plot.variance(np.linspace(2.9, 6, 50), ax=ax),
+    "variance, wide": lambda ax: plot.variance(np.geomspace(1e-6, 50, 50), ax=ax),
+    "histogram, bins": many_bins,
+    "histogram, names": many_names,
+    "histogram, few names": lambda ax: plot.histogram(
+        None, range(5), labels=["young", "old", "$ of {", "_", "in\nbetween"], ax=ax
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LOOKS)
+def test_texts_are_inside_of_the_figure_and_apart(name: str, ax: Axes) -> None:
+    LOOKS[name](ax)
+    texts = shown_texts(ax.figure)  # type: ignore[arg-type]
+    assert len(texts) > 5
+    for text, box in texts:
+        assert 0 <= box.x0 < box.x1 <= 800, text
+        assert 0 <= box.y0 < box.y1 <= 450, text
+    for (one, box), (other, second) in itertools.combinations(texts, 2):
+        # Boxes have some room around what is printed.
+        width = min(box.x1, second.x1) - max(box.x0, second.x0)
+        height = min(box.y1, second.y1) - max(box.y0, second.y0)
+        assert width < 1 or height < 1, (one, other)
+
+
+def test_the_check_of_texts_sees_what_overlaps_and_what_is_cut_off(ax: Axes) -> None:
+    ax.text(0.5, 0.5, "one thing")
+    ax.text(0.5, 0.51, "another")
+    # Else the layout would make room for it.
+    ax.text(0.99, 0.2, "a text at the edge").set_in_layout(False)
+    boxes = dict(shown_texts(ax.figure))  # type: ignore[arg-type]
+    assert boxes["one thing"].overlaps(boxes["another"])
+    assert boxes["a text at the edge"].x1 > 800
+
+
+@pytest.mark.parametrize("name", ["pmf", "accuracy", "variance", "error"])
+def test_the_legend_covers_nothing_that_is_drawn(name: str, ax: Axes) -> None:
+    PICTURES[name](ax)
+    FigureCanvasAgg(ax.figure).draw()  # type: ignore[arg-type]
+    box = ax.get_legend().get_window_extent()
+    for line in ax.lines:
+        corners = ax.transData.transform(np.column_stack([line.get_xdata(), line.get_ydata()]))
+        assert not any(box.contains(*corner) for corner in corners)
+
+
+def test_series_differ_without_colour() -> None:
+    assert len(set(plot._MARKERS)) == len(set(map(str, plot._LINES))) == len(plot._COLOURS)
+    assert len(set(plot._COLOURS)) == len(plot._COLOURS)
+
+
+# Laws
+
+
+@pytest.mark.parametrize("counts", [[19, 20, 21], [0], [30, 0]])
+def test_stems_are_as_high_as_the_law(counts: list[int], ax: Axes) -> None:
+    plot.pmf(MECHANISM, counts, ax=ax)
+    drawn = points(ax)
+    assert list(drawn) == [str(count) for count in counts]
+    stems = [stem for stem in ax.collections if isinstance(stem, LineCollection)]
+    for i, (count, collection) in enumerate(zip(counts, stems, strict=True)):
+        places, heights = drawn[str(count)]
+        assert close(heights, [mass(0.1, count, (0, 30), y) for y in range(31)])
+        # Side by side, within reach of their integer.
+        assert (np.round(places) == range(31)).all()
+        assert (abs(places - np.arange(31)) < 0.4).all()
+        for j, segment in enumerate(collection.get_segments()):
+            assert segment.tolist() == [[places[j], 0], [places[j], heights[j]]]
+        assert i == 0 or (places != drawn[str(counts[i - 1])][0]).all()
+
+
+def test_one_count_is_named_below_and_not_in_a_legend(ax: Axes) -> None:
+    plot.pmf(MECHANISM, 20, ax=ax)
+    assert ax.get_xlabel() == "noisy count for true count 20"
+    assert legend(ax) is None
+
+
+def test_more_counts_are_named_in_the_legend(ax: Axes) -> None:
+    plot.pmf(MECHANISM, np.array([[19, 21], [19, 20], *[[20, 19]] * 4]), ax=ax)
+    assert legend(ax) == ["19", "21", "20"]
+    assert ax.get_legend().get_title().get_text() == "true count"
+
+
+@pytest.mark.parametrize("rate", [0.02, Fraction(1, 300), 0.1])
+def test_steps_are_as_high_as_the_law(rate: Any, ax: Axes) -> None:
+    counts, bounds = [400, 0, 1000], (0, 1000)
+    plot.pmf(GeometricMechanism(rate, bounds=bounds), counts, ax=ax)
+    for count in counts:
+        edges, heights = steps(ax)[str(count)]
+        outputs = (edges[:-1] + edges[1:]) / 2
+        assert (np.diff(edges) == 1).all()
+        assert close(heights, [mass(rate, count, bounds, int(y)) for y in outputs])
+        # All that the picture leaves out.
+        assert 1 - math.fsum(heights) <= 1 / 200
+        assert 0 <= outputs[0] <= count <= outputs[-1] <= 1000
+
+
+def test_of_wide_laws_as_many_outputs_are_drawn_as_can_be_seen(ax: Axes) -> None:
+    bounds = (0, 10**6)
+    mechanism = GeometricMechanism(1e-5, bounds=bounds)
+    plot.pmf(mechanism, [200_000, 10**6], ax=ax)
+    for count in (200_000, 10**6):
+        edges, heights = steps(ax)[str(count)]
+        assert 500 < len(heights) <= 2003
+        middles = edges[:-1] + np.diff(edges) / 2
+        assert abs(middles - count).min() <= 250
+        # The outputs themselves lie within their steps, and both ends are drawn.
+        law = CensoredGeometric(count, mechanism.scale, bounds)
+        assert heights.max() == max(law.pmf(count), law.pmf(0), law.pmf(10**6))
+        assert edges[0] == (-0.5 if count == 200_000 else edges[0])
+        assert heights[-1] == law.pmf(int(edges[-1] - 0.5))
+        assert heights[0] == law.pmf(int(edges[0] + 0.5))
+
+
+def test_limits_of_the_dtype_are_bounds(ax: Axes) -> None:
+    plot.pmf(GeometricMechanism(1), np.array([0, 255], dtype=np.uint8), ax=ax)
+    for count in (0, 255):
+        places, heights = points(ax)[str(count)]
+        outputs = np.round(places).astype(int).tolist()
+        assert close(heights, [mass(1, count, (0, 255), y) for y in outputs])
+        assert outputs[0 if count == 0 else -1] == count
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "<i2", ">i2", "<u8", ">i8"])
+def test_any_integer_dtype_and_layout_is_drawn(dtype: str, ax: Axes) -> None:
+    counts = np.arange(2, 14, dtype=dtype)[::4]
+    plot.pmf(GeometricMechanism(2), counts, ax=ax)
+    assert legend(ax) == ["2", "6", "10"]
+
+
+def test_counts_outside_the_bounds_are_clamped(ax: Axes) -> None:
+    plot.pmf(MECHANISM, [-5, 0], ax=ax)
+    assert points(ax)["-5"][1].tolist() == points(ax)["0"][1].tolist()
+
+
+@pytest.mark.parametrize("bounds", [None, (0, 9), (5, 5)])
+def test_no_noise_is_one_stem(bounds: Any, ax: Axes) -> None:
+    plot.pmf(GeometricMechanism.from_scale(0, bounds), 5, ax=ax)
+    ((places, heights),) = points(ax).values()
+    assert {place: height for place, height in zip(places, heights, strict=True) if height} == {
+        5: 1
+    }
+
+
+def test_counts_at_the_limits_of_64_bits_are_drawn_if_the_noise_is_wide(ax: Axes) -> None:
+    bounds = (0, 2**64 - 1)
+    plot.pmf(GeometricMechanism(Fraction(1, 2**50), bounds=bounds), [2**64 - 1], ax=ax)
+    ((_, heights),) = steps(ax).values()
+    # The uppermost of the 64 bits' outputs, and the others' law.
+    assert close(heights[-1], mass(Fraction(1, 2**50), 2**64 - 1, bounds, 2**64 - 1))
+
+
+def test_laws_of_rejection(ax: Axes) -> None:
+    exact = rejection.pmf(0.05, 30, [19, 20])
+    plot.law(np.arange(31), {"19": exact[0], "20": exact[1].tolist()}, ax=ax)
+    assert points(ax)["19"][1].tolist() == exact[0].tolist()
+    assert points(ax)["20"][1].tolist() == exact[1].tolist()
+
+
+def test_laws_have_steps_around_uneven_outputs(ax: Axes) -> None:
+    outputs = np.arange(200) ** 2
+    plot.law(outputs, {"a": np.ones(200)}, ax=ax)
+    edges, _ = steps(ax)["a"]
+    assert (edges[0], edges[-1]) == (-0.5, 199**2 + 0.5)
+    assert edges[1:-1].tolist() == ((outputs[1:] + outputs[:-1]) / 2).tolist()
+
+
+def test_axes_of_counts_have_ticks_at_integers(ax: Axes) -> None:
+    plot.pmf(GeometricMechanism(8), 7, ax=ax)
+    assert all(tick == round(tick) for tick in ax.get_xticks())
+
+
+# Accuracy
+
+
+def test_accuracies_are_those_of_each_method(ax: Axes) -> None:
+    plot.accuracy(GRID, Fraction(1, 20), sensitivity=2, ax=ax)
+    drawn = points(ax)
+    assert set(drawn) == {"exact", "note", "continuous"}
+    for method, (places, heights) in drawn.items():
+        assert places.tolist() == GRID.tolist()
+        wanted = epsilon_to_accuracy(GRID, Fraction(1, 20), 2, method=method)
+        assert heights.tolist() == wanted.tolist()
+    for epsilon, a in zip(GRID, drawn["exact"][1], strict=True):
+        q = mpmath.exp(-real(epsilon) / 2)
+        beyond = [2 * q ** (int(n) + 1) / (1 + q) for n in (a - 1, a)]
+        assert beyond[1] <= real(Fraction(1, 20)) < (beyond[0] if a else 1)
+    assert ax.get_ylabel() == "accuracy at level 0.05, sensitivity 2 (counts)"
+
+
+def test_accuracies_between_epsilons_are_those_of_the_lower_one(ax: Axes) -> None:
+    plot.accuracy([0.5, 1, 2], ax=ax)
+    styles = {line.get_label(): line.get_drawstyle() for line in ax.lines}
+    assert styles == {"exact": "steps-post", "note": "steps-post", "continuous": "default"}
+
+
+def test_an_accuracy_of_0_is_in_the_picture(ax: Axes) -> None:
+    plot.accuracy([1, 20], 0.5, ax=ax)
+    assert points(ax)["exact"][1].tolist() == [1, 0]
+    assert ax.get_ylim()[0] < 0
+    assert ax.get_yscale() == "symlog"
+    assert ax.get_xscale() == "log"
+
+
+# Variance
+
+
+def geometric_variance(rate: Any) -> mpf:
+    a = mpmath.exp(-real(rate))
+    return 2 * a / (1 - a) ** 2
+
+
+@pytest.mark.parametrize("sensitivity", [1, 3, Fraction(1, 7), 0.3])
+def test_variances(sensitivity: Any, ax: Axes) -> None:
+    plot.variance(GRID, sensitivity=sensitivity, ax=ax)
+    drawn = points(ax)
+    rates = [Fraction(epsilon) / Fraction(sensitivity) for epsilon in GRID]
+    assert close(drawn["geometric"][1], [float(geometric_variance(rate)) for rate in rates])
+    assert close(drawn["Laplace"][1], [float(2 / real(rate) ** 2) for rate in rates])
+    assert (drawn["geometric"][0] == GRID).all()
+    assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
+
+
+def tenfold() -> mpf:
+    """Return where ``(sinh(x / 2) / (x / 2))**2`` is 10."""
+    return mpmath.findroot(lambda x: (mpmath.sinh(x / 2) / (x / 2)) ** 2 - 10, 6)
+
+
+def test_the_rate_of_a_ratio() -> None:
+    assert abs(plot._rate_of_ratio(10) - tenfold()) < 1e-14
+    assert plot._ratio(plot._rate_of_ratio(2)) == pytest.approx(2, rel=1e-14)
+
+
+def marks(axes: Axes) -> dict[str, tuple[Any, Any]]:
+    """Return marked texts, with the line from one variance to the other."""
+    lines = [line for line in axes.lines if str(line.get_label()).startswith("_")]
+    assert len(lines) == len(axes.texts)
+    return {
+        text.get_text(): (line.get_xdata(), line.get_ydata())
+        for text, line in zip(axes.texts, lines, strict=True)
+    }
+
+
+def test_ratios_are_marked_at_epsilon_3_and_where_they_reach_10(ax: Axes) -> None:
+    plot.variance(GRID, ax=ax)
+    drawn = marks(ax)
+    assert list(drawn) == ["ratio 2.02 at epsilon 3", "ratio 10 at epsilon 5.84"]
+    for epsilon, ratio, (places, ends) in zip(
+        (3, tenfold()), (2.0150, 10), drawn.values(), strict=True
+    ):
+        assert places[0] == places[1] == pytest.approx(float(epsilon), rel=1e-14)
+        assert close(ends, [float(geometric_variance(places[0])), 2 / places[0] ** 2])
+        assert ends[1] / ends[0] == pytest.approx(ratio, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("epsilons", "sensitivity", "shown"),
+    [
+        ((0.1, 2.9), 1, []),
+        ((0.1, 3), 1, ["ratio 2.02 at epsilon 3"]),
+        ((3, 4), 1, ["ratio 2.02 at epsilon 3"]),
+        ((3.01, 5.8), 1, []),
+        ((4, 5.85), 1, ["ratio 10 at epsilon 5.84"]),
+        ((0.1, 10), 2, ["ratio 1.2 at epsilon 3"]),
+        ((0.1, 12), 2, ["ratio 1.2 at epsilon 3", "ratio 10 at epsilon 11.7"]),
+    ],
+)
+def test_marks_are_made_within_the_picture(
+    epsilons: tuple[float, float], sensitivity: int, shown: list[str], ax: Axes
+) -> None:
+    plot.variance(list(epsilons), sensitivity=sensitivity, ax=ax)
+    assert list(marks(ax)) == shown
+
+
+# Errors
+
+
+def test_errors_are_means_and_bands(ax: Axes) -> None:
+    plot.error(NARROW, RUNS, ax=ax)
+    drawn = points(ax)
+    assert list(drawn) == ["geometric", "Laplace"]
+    assert drawn["geometric"][0].tolist() == NARROW
+    assert drawn["geometric"][1].tolist() == [2, 2, 6]
+    assert drawn["Laplace"][1].tolist() == [1, 1, 1]
+    # Only one of the series has a deviation.
+    (band,) = [item for item in ax.collections if isinstance(item, PolyCollection)]
+    corners = {tuple(corner) for corner in band.get_paths()[0].vertices.tolist()}
+    assert {(0.1, 1), (0.1, 3), (1, 2), (10, 3), (10, 9)} <= corners
+    assert corners <= {(0.1, 1), (0.1, 3), (1, 2), (10, 3), (10, 9), (0, 0)}
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(1, 6), st.integers(2, 5), st.randoms(use_true_random=False))
+def test_bands_are_one_standard_deviation_of_the_runs(runs: int, n: int, random: Any) -> None:
+    values = [[random.uniform(0.5, 100) for _ in range(n)] for _ in range(runs)]
+    axes = axes_of_a_figure()
+    plot.error(range_of(n), {"a": values}, ax=axes)
+    for j, mean in enumerate(points(axes)["a"][1]):
+        column = [Fraction(row[j]) for row in values]
+        middle = sum(column) / runs
+        square = sum((value - middle) ** 2 for value in column) / runs
+        assert abs(mean - float(middle)) < 1e-12 * mean
+        deviation = math.sqrt(square)
+        if axes.collections:
+            path = axes.collections[0].get_paths()[0].vertices
+            ends = path[path[:, 0] == j + 1][:, 1]
+            assert abs(ends.max() - ends.min() - 2 * deviation) < 1e-9
+        else:
+            assert deviation < 1e-9
+
+
+def range_of(n: int) -> list[int]:
+    return list(range(1, n + 1))
+
+
+def test_one_run_is_a_line(ax: Axes) -> None:
+    plot.error([1, 2], {"expected": [[5, 3]]}, ax=ax)
+    assert not ax.collections
+    assert points(ax)["expected"][1].tolist() == [5, 3]
+
+
+def test_means_that_are_not_0_are_in_the_picture(ax: Axes) -> None:
+    plot.error([1, 2, 3], {"a": [[5, 1, 0], [1, 0, 0]], "b": [[9, 8, 7]]}, ax=ax)
+    low, high = ax.get_ylim()
+    assert 0 < low < 0.5
+    assert high > 9
+    plot.error([1, 2, 3], {"c": [[50, 60, 70]]}, ax=ax)
+    assert ax.get_ylim()[0] == low
+    assert ax.get_ylim()[1] > 70
+
+
+def test_errors_of_0_are_drawn_on_a_linear_axis(ax: Axes) -> None:
+    plot.error([1, 2], {"none": np.zeros((3, 2), dtype=np.int64)}, ax=ax)
+    assert ax.get_yscale() == "linear"
+
+
+# Histograms
+
+
+def errorbar(axes: Axes) -> tuple[list[float], list[float], list[list[float]]]:
+    """Return places, points, and lower and upper ends."""
+    (container,) = [item for item in axes.containers if isinstance(item, ErrorbarContainer)]
+    line, _, bars = container.lines
+    ends = [segment[:, 1].tolist() for bar in bars for segment in bar.get_segments()]
+    return line.get_xdata().tolist(), line.get_ydata().tolist(), ends
+
+
+def test_a_histogram_over_edges(ax: Axes) -> None:
+    plot.histogram([5, 0, 7], np.array([4, -2, 9], ">i4"), edges=[0, 1, 3, 3.5], accuracy=2, ax=ax)
+    ((edges, heights),) = steps(ax).values()
+    assert (edges.tolist(), heights.tolist()) == ([0, 1, 3, 3.5], [5, 0, 7])
+    assert errorbar(ax) == ([0.5, 2, 3.25], [4, -2, 9], [[2, 6], [-4, 0], [7, 11]])
+    assert legend(ax) == ["true", "noisy ± 2"]
+    assert ax.get_xlabel() == "value"
+
+
+def test_a_histogram_of_names(ax: Axes) -> None:
+    names = ["$a_{$", "", "c"]
+    plot.histogram([5, 0, 7], [4, 2, 9], labels=np.array(names), accuracy=[1, 2, 3], ax=ax)
+    bars = [bar for bar in ax.patches if isinstance(bar, Rectangle)]
+    assert [bar.get_height() for bar in bars] == [5, 0, 7]
+    assert [bar.get_x() + bar.get_width() / 2 for bar in bars] == [0, 1, 2]
+    assert errorbar(ax) == ([0, 1, 2], [4, 2, 9], [[3, 5], [0, 4], [6, 12]])
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == names
+    assert legend(ax) == ["true", "noisy, with intervals"]
+    FigureCanvasAgg(ax.figure).draw()  # type: ignore[arg-type]
+
+
+def test_a_histogram_without_either_has_numbers(ax: Axes) -> None:
+    plot.histogram([5, 0], [4, 2], accuracy=[[1, 2], [3, 4]], ax=ax)
+    assert errorbar(ax) == ([0, 1], [4, 2], [[3, 7], [0, 6]])
+    ((edges, _),) = steps(ax).values()
+    assert edges.tolist() == [-0.5, 0.5, 1.5]
+
+
+def test_a_histogram_without_true_counts_can_be_published(ax: Axes) -> None:
+    plot.histogram(None, [4, 2], ax=ax)
+    assert errorbar(ax)[:2] == ([0, 1], [4, 2])
+    assert not ax.patches
+    assert legend(ax) is None
+
+
+def test_a_histogram_takes_what_a_release_and_its_intervals_are(ax: Axes) -> None:
+    true = np.array([3, 0, 400, 17])
+    mechanism = GeometricMechanism(0.2, bounds=(0, 400))
+    noisy = mechanism.release(true)
+    lower, upper = mechanism.confidence_interval(noisy, alpha=0.05)
+    plot.histogram(true, noisy, accuracy=[noisy - lower, upper - noisy], ax=ax)
+    pairs = zip(lower.tolist(), upper.tolist(), strict=True)
+    assert errorbar(ax)[2] == [list(pair) for pair in pairs]
+
+
+def test_counts_of_64_bits_are_drawn(ax: Axes) -> None:
+    plot.histogram(np.array([2**64 - 1], dtype=np.uint64), [-(2**63)], ax=ax)
+    ((_, heights),) = steps(ax).values()
+    assert heights.tolist() == [2.0**64]
+    assert errorbar(ax)[1] == [-(2.0**63)]
+
+
+# What is refused
+
+
+def draw_pmf(counts: Any, mechanism: Any = MECHANISM, **options: Any) -> Callable[[Any], Axes]:
+    return lambda ax: plot.pmf(mechanism, counts, **{"ax": ax, **options})
+
+
+def draw_law(outputs: Any, masses: Any) -> Callable[[Any], Axes]:
+    return lambda ax: plot.law(outputs, masses, ax=ax)
+
+
+def draw_accuracy(epsilons: Any, *given: Any, **options: Any) -> Callable[[Any], Axes]:
+    return lambda ax: plot.accuracy(epsilons, *given, **{"ax": ax, **options})
+
+
+def draw_variance(epsilons: Any, **options: Any) -> Callable[[Any], Axes]:
+    return lambda ax: plot.variance(epsilons, **{"ax": ax, **options})
+
+
+def draw_error(errors: Any, epsilons: Any = (1, 2)) -> Callable[[Any], Axes]:
+    return lambda ax: plot.error(epsilons, errors, ax=ax)
+
+
+def draw_histogram(true: Any, noisy: Any, **options: Any) -> Callable[[Any], Axes]:
+    return lambda ax: plot.histogram(true, noisy, **{"ax": ax, **options})
+
+
+MASKED = np.ma.masked_array([1, 2], mask=[True, False])
+TIMES = np.array([1, 2], dtype="timedelta64[ns]")
+REFUSED: list[tuple[Callable[[Any], Axes], type[Exception], str]] = [
+    (draw_pmf(3, ax=pyplot), TypeError, "ax is a module: give Axes of matplotlib, or None"),
+    (draw_pmf([]), ValueError, "0 counts are not accepted: give from 1 to 7"),
+    (draw_pmf(range(8)), ValueError, "8 counts are not accepted: give from 1 to 7"),
+    (draw_pmf(True), TypeError, "counts of type bool are not accepted"),
+    (draw_pmf("1"), TypeError, "counts of type str are not accepted"),
+    (draw_pmf(None), TypeError, "counts of type NoneType are not accepted"),
+    (draw_pmf(1.0), TypeError, "counts of type float are not accepted"),
+    (draw_pmf([1, 2.0]), TypeError, "counts with a float are not accepted"),
+    (draw_pmf(MASKED), TypeError, "counts is a masked array"),
+    (draw_pmf(2**63), OverflowError, "counts beyond int64 are not accepted"),
+    (
+        draw_pmf(np.int8(1), GeometricMechanism(1, bounds=(0, 200))),
+        OverflowError,
+        r"bounds = \(0, 200\) are beyond int8",
+    ),
+    (draw_pmf(1, 0.5), TypeError, "mechanism is a float: give a geomdp.GeometricMechanism"),
+    (draw_pmf(2**62, GeometricMechanism(1)), ValueError, "outputs that do not increase in float64"),
+    (draw_law([1, 1], {"a": [0.5, 0.5]}), ValueError, "outputs that do not increase in float64"),
+    (draw_law([2, 1], {"a": [0.5, 0.5]}), ValueError, "outputs that do not increase in float64"),
+    (draw_law([], {"a": []}), ValueError, r"outputs is of shape \(0,\): give at least one number"),
+    (draw_law([[1]], {"a": [[1]]}), ValueError, r"outputs is of shape \(1, 1\)"),
+    (draw_law([1.5], {"a": [1]}), TypeError, "outputs: counts with a float are not accepted"),
+    (draw_law([2**70], {"a": [1]}), OverflowError, "outputs: counts beyond int64"),
+    (draw_law([1], {}), ValueError, "0 probabilities are not accepted: give from 1 to 7"),
+    (draw_law([1], {str(i): [1] for i in range(8)}), ValueError, "8 probabilities are not"),
+    (draw_law([1], [1]), TypeError, "probabilities is a list: give a mapping from names"),
+    (draw_law([1], {3: [1]}), TypeError, "probabilities has the key 3: give a mapping from str"),
+    (draw_law([1], {"a": [1, 2]}), ValueError, r"probabilities\['a'\] is of shape \(2,\)"),
+    (draw_law([1], {"a": [-0.1]}), ValueError, r"probabilities\['a'\] = -0.1 is not accepted"),
+    (draw_law([1], {"a": [math.nan]}), ValueError, r"probabilities\['a'\] = nan is not accepted"),
+    (draw_law([1], {"a": [True]}), TypeError, r"probabilities\['a'\] = True is a bool"),
+    (draw_law([1], {"a": ["1"]}), TypeError, r"probabilities\['a'\] = '1' is a str"),
+    (draw_law([1], {"a": None}), TypeError, r"probabilities\['a'\] = None is a NoneType"),
+    (draw_histogram([1], []), ValueError, r"noisy is of shape \(0,\): give at least one number"),
+    (draw_histogram([1, 2], [1]), ValueError, r"true is of shape \(2,\): give a row of 1"),
+    (draw_histogram([[1]], [1]), ValueError, r"true is of shape \(1, 1\): give a row of 1"),
+    (draw_histogram([1], 1), ValueError, r"noisy is of shape \(\): give at least one number"),
+    (draw_histogram([1], None), TypeError, "noisy: counts of type NoneType are not accepted"),
+    (draw_histogram([1.0], [1]), TypeError, "true: counts with a float are not accepted"),
+    (draw_histogram([1], [True]), TypeError, "noisy: counts with a bool are not accepted"),
+    (draw_histogram([1, 2], MASKED), TypeError, "noisy: counts is a masked array"),
+    (draw_histogram([1], [2**64]), OverflowError, "noisy: counts beyond int64 are not accepted"),
+    (
+        draw_histogram([1], [1], labels=["a"], edges=[0, 1]),
+        TypeError,
+        "labels and edges are alternatives: give one of them",
+    ),
+    (draw_histogram([1], [1], labels="a"), TypeError, "labels = 'a' is not accepted"),
+    (draw_histogram([1], [1], labels=[1]), TypeError, r"labels = \[1\] is not accepted"),
+    (draw_histogram([1], [1], labels=[]), ValueError, "0 labels are not accepted: give one for"),
+    (draw_histogram([1], [1], edges=[0]), ValueError, r"edges is of shape \(1,\): give a row of 2"),
+    (draw_histogram([1], [1], edges=[1, 1]), ValueError, "edges that do not increase in float64"),
+    (draw_histogram([1], [1], edges=[0, math.inf]), ValueError, "edges = inf is not accepted"),
+    (draw_histogram([1], [1], edges=[0, 1e200]), ValueError, "one of edges is too large"),
+    (draw_histogram([1], [1], edges=[0, 10**400]), ValueError, "one of edges is too large"),
+    (draw_histogram([1], [1], edges=["0", 1]), TypeError, "edges = '0' is a str"),
+    (draw_histogram([1], [1], edges=TIMES), TypeError, "edges = .* is not accepted"),
+    (draw_histogram([1], [1], accuracy=-1), ValueError, "accuracy with a negative number"),
+    (draw_histogram([1], [1], accuracy=[1, 2]), ValueError, r"accuracy is of shape \(2,\)"),
+    (draw_histogram([1], [1], accuracy=0.5), TypeError, "accuracy: counts of type float"),
+    (draw_histogram([1], [1], accuracy=True), TypeError, "accuracy: counts of type bool"),
+    (draw_histogram([1], [1], ax=3), TypeError, "ax is a int: give Axes of matplotlib, or None"),
+    (draw_accuracy([1, 2], 0), ValueError, "alpha = 0 is not accepted"),
+    (draw_accuracy([1, 2], 2), ValueError, "alpha = 2 is not accepted"),
+    (draw_accuracy([1, 2], "0.1"), TypeError, "alpha = '0.1' is a str"),
+    (draw_accuracy([1, 2], sensitivity=0), ValueError, "sensitivity = 0 is not accepted"),
+    (draw_accuracy([1, 2], sensitivity=True), TypeError, "sensitivity = True is a bool"),
+    (draw_accuracy([1, 2], 1e-200), ValueError, "alpha or sensitivity is too large or too small"),
+    (draw_accuracy([1e-140, 1], sensitivity=1e20), ValueError, "an accuracy is too large"),
+    (draw_accuracy([1, 2], ax=[]), TypeError, "ax is a list: give Axes of matplotlib, or None"),
+    (draw_variance([1, 2], sensitivity=-1), ValueError, "sensitivity = -1 is not accepted"),
+    (draw_variance([1, 1000]), ValueError, "a variance is too large or too small for a picture"),
+    (draw_variance([1e-80, 1]), ValueError, "a variance is too large or too small for a picture"),
+    (draw_error({}), ValueError, "0 errors are not accepted: give from 1 to 7"),
+    (draw_error(None), TypeError, "errors is a NoneType: give a mapping from names"),
+    (draw_error({b"a": [[1, 2]]}), TypeError, "errors has the key b'a': give a mapping from str"),
+    (draw_error({"a": []}), ValueError, r"errors\['a'\]"),
+    (draw_error({"a": np.ones((0, 2))}), ValueError, r"errors\['a'\] has no runs"),
+    (draw_error({"a": [1, 2]}), ValueError, r"errors\['a'\] is of shape \(2,\): give one of shape"),
+    (draw_error({"a": [[1, 2, 3]]}), ValueError, r"errors\['a'\] is of shape \(1, 3\)"),
+    (draw_error({"a": [[1, 2], [3]]}), TypeError, r"errors\['a'\] = \[.*\] is a list"),
+    (draw_error({"a": [[1, -2]]}), ValueError, r"errors\['a'\] = -2 is not accepted"),
+    (draw_error({"a": np.array([[1, -2]])}), ValueError, r"errors\['a'\] with -2.0 is not"),
+    (draw_error({"a": [[1, math.nan]]}), ValueError, r"errors\['a'\] = nan is not accepted"),
+    (draw_error({"a": [[1, 1e200]]}), ValueError, r"one of errors\['a'\] is too large"),
+    (draw_error({"a": [[1, 1e-200]]}), ValueError, r"one of errors\['a'\] is too large or too s"),
+    (draw_error({"a": [[True, 1]]}), TypeError, r"errors\['a'\] = True is a bool"),
+    (draw_error({"a": np.array([[True, True]])}), TypeError, r"errors\['a'\] of dtype bool"),
+    (draw_error({"a": "12"}), TypeError, r"errors\['a'\] = '12' is a str"),
+]
+EPSILONS: list[tuple[Any, type[Exception], str]] = [
+    ([], ValueError, r"epsilons = \[\] is not accepted: give two or more"),
+    ([1], ValueError, r"epsilons = \[1\] is not accepted: give two or more"),
+    (1, TypeError, "epsilons = 1 is not accepted: give a sequence or an array of numbers"),
+    (None, TypeError, "epsilons = None is not accepted"),
+    ("12", TypeError, "epsilons = '12' is not accepted"),
+    ([1, "2"], TypeError, "epsilons = '2' is a str"),
+    ([1, True], TypeError, "epsilons = True is a bool"),
+    ([1, None], TypeError, "epsilons = None is a NoneType"),
+    ([0, 1], ValueError, "epsilons = 0 is not accepted: give a positive number"),
+    ([-1, 1], ValueError, "epsilons = -1 is not accepted"),
+    ([1, math.inf], ValueError, "epsilons = inf is not accepted"),
+    ([1, math.nan], ValueError, "epsilons = nan is not accepted"),
+    ([2, 1], ValueError, "epsilons that do not increase in float64"),
+    ([1, 1], ValueError, "epsilons that do not increase in float64"),
+    ([1, 1 + Fraction(1, 10**30)], ValueError, "epsilons that do not increase in float64"),
+    ([5e-324, 1], ValueError, "one of epsilons is too large or too small for a picture"),
+    ([1, 1e300], ValueError, "one of epsilons is too large or too small for a picture"),
+    ([1, 10**400], ValueError, "one of epsilons is too large or too small for a picture"),
+    ([Fraction(1, 10**400), 1], ValueError, "one of epsilons is too large or too small"),
+    (np.array([[1, 2]]), TypeError, "epsilons = .* is not accepted: give a sequence"),
+    (np.array(1.0), TypeError, "epsilons = .* is not accepted: give a sequence"),
+    (MASKED, TypeError, "epsilons is a masked array"),
+    (TIMES, TypeError, "epsilons = .* is not accepted"),
+    ([[1, 2]], TypeError, r"epsilons = \[1, 2\] is a list"),
+]
+for refused, kind, message in EPSILONS:
+    REFUSED += [
+        (draw_accuracy(refused), kind, message),
+        (draw_variance(refused), kind, message),
+        (draw_error({"a": [[1, 2]]}, refused), kind, message),
+    ]
+
+
+@pytest.mark.parametrize(("draw", "kind", "message"), REFUSED, ids=range(len(REFUSED)))
+def test_bad_parameters_are_refused_before_anything_is_drawn(
+    draw: Callable[[Any], Axes], kind: type[Exception], message: str, ax: Axes
+) -> None:
+    for axes in (None, ax):
+        with pytest.raises(kind, match=f"^{message}"):
+            draw(axes)
+    assert not pyplot.get_fignums()
+    assert not ax.has_data()
+    assert not ax.get_xlabel()
+
+
+# Anything else
+
+
+extreme = st.one_of(
+    st.floats(1e-140, 1e140),
+    st.floats(0.01, 10),
+    st.builds(Fraction, st.integers(1, 10**30), st.integers(1, 10**30)),
+)
+
+
+def refusal(draw: Callable[[], Axes]) -> str | None:
+    """Return why nothing was drawn, if it is one of the reasons that numbers can give."""
+    try:
+        draw()
+    except ValueError as error:
+        reasons = ("too large or too small for a picture", "do not increase in float64")
+        if any(reason in str(error) for reason in reasons):
+            return str(error)
+        raise
+    return None
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(extreme, min_size=2, max_size=5), st.floats(1e-100, 1), extreme)
+@example([1, 1.0000000000000002], 0.05, 1)
+@example([1e-140, 1e140], 1.0, 1)
+def test_whatever_is_accepted_can_be_drawn(epsilons: list[Any], alpha: float, reach: Any) -> None:
+    """Neither warnings nor errors of matplotlib, whatever the range."""
+    rows = {"a": [[0.0] * len(epsilons), [float(value) for value in epsilons]]}
+    axes = axes_of_a_figure()
+    for draw in (
+        lambda: plot.accuracy(epsilons, alpha, sensitivity=reach, ax=axes),
+        lambda: plot.variance(epsilons, sensitivity=reach, ax=axes),
+        lambda: plot.error(epsilons, rows, ax=axes),
+    ):
+        axes.clear()
+        if refusal(draw) is None:
+            FigureCanvasAgg(axes.figure).draw()  # type: ignore[arg-type]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.one_of(st.floats(1e-15, 100), st.integers(1, 2**40).map(lambda n: Fraction(1, n))),
+    st.tuples(st.integers(-(2**63), 2**63 - 1), st.integers(0, 2**62)),
+    st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=7),
+)
+@example(1, (0, 0), [0])
+@example(1, (2**53 - 5, 10), [2**53])
+def test_laws_of_any_width_can_be_drawn(
+    epsilon: Any, interval: tuple[int, int], counts: list[int]
+) -> None:
+    lower, width = interval
+    mechanism = GeometricMechanism(epsilon, bounds=(lower, min(lower + width, 2**63 - 1)))
+    axes = axes_of_a_figure()
+    if refusal(lambda: plot.pmf(mechanism, counts, ax=axes)) is not None:
+        return
+    FigureCanvasAgg(axes.figure).draw()  # type: ignore[arg-type]
+    drawn = [*points(axes).values(), *steps(axes).values()]
+    assert len(drawn) == len(set(counts))
+    assert all(0 <= height <= 1 for _, heights in drawn for height in heights)
