@@ -1,0 +1,692 @@
+"""The command line: accuracy, epsilon, certificates, release of CSV files, plots.
+
+Numbers are taken exactly, as they are written. The exit code is 0 if all went well, 2 if a command
+or a parameter is refused, and 1 if anything else fails: files, their data, interrupts. Every error
+is one line on standard error.
+"""
+
+import argparse
+import errno
+import math
+import os
+import re
+import signal
+import stat
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, BinaryIO, NoReturn, TypeAlias
+
+from geomdp import GeometricMechanism, __version__
+
+__all__ = ["main"]
+
+_DTYPES = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
+_DELIMITERS = {",": ",", ";": ";", "|": "|", "tab": "\t"}
+_PICTURES = (".pdf", ".png", ".svg")
+#: The most characters of a number, more than any float takes.
+_LONGEST = 1100
+#: The epsilons in a plot.
+_POINTS = 200
+
+
+class _UsageError(Exception):
+    """The command line is refused."""
+
+
+class _CommandError(Exception):
+    """The command fails."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        What comes after the name of the program; that of this process if it is not given.
+
+    Returns
+    -------
+    int
+        The exit code: 0, 1 or 2.
+
+    """
+    try:
+        _print(_run(argv))
+    except BrokenPipeError:
+        return 1  # Who read it has had enough.
+    except _UsageError as error:
+        return _complain(error, 2)
+    except OSError as error:
+        return _complain(_reason(error), 1)
+    except (_CommandError, MemoryError) as error:
+        return _complain(str(error) or "out of memory", 1)
+    except KeyboardInterrupt:
+        return _complain("interrupted", 1)
+    return 0
+
+
+def _run(argv: Sequence[str] | None) -> str:
+    try:
+        given = _parser().parse_args(argv)
+    except SystemExit:
+        return ""  # Help or version, which the parser prints.
+    run: Callable[[argparse.Namespace], str] = given.run
+    return run(given)
+
+
+def _print(text: str) -> None:
+    try:
+        print(text, end="", flush=True)
+    except OSError:
+        # Otherwise the interpreter would try again when it ends, and complain once more.
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise
+
+
+def _complain(why: object, code: int) -> int:
+    line = "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(why))
+    print(f"geomdp: error: {line}", file=sys.stderr)
+    return code
+
+
+def _reason(error: OSError) -> str:
+    reason = error.strerror or str(error)
+    return f"{error.filename}: {reason}" if error.filename else reason
+
+
+@contextmanager
+def _refusing_parameters() -> Iterator[None]:
+    """Turn what the library raises for parameters into usage errors."""
+    try:
+        yield
+    except (TypeError, ValueError, OverflowError) as error:
+        raise _UsageError(error) from error
+
+
+# Commands: each returns what is to be printed
+
+
+def _accuracy(given: argparse.Namespace) -> str:
+    from geomdp import accuracy  # noqa: PLC0415 (imports much more than --help needs)
+
+    ideal = given.bounds is given.count is given.simultaneous is None
+    if not ideal and given.method != "exact":
+        raise _UsageError(f"--method {given.method} is for noise without bounds only")
+    with _refusing_parameters():
+        if ideal:
+            a = accuracy.scale_to_accuracy(_scale(given), given.alpha, method=given.method)
+        elif given.simultaneous is not None:
+            a = accuracy.simultaneous_accuracy(_mechanism(given), given.alpha, given.simultaneous)
+        else:
+            a = accuracy.release_accuracy(_mechanism(given), given.alpha, given.count)
+    n = given.simultaneous
+    subject = "A noisy count is" if n is None else f"One or more of {n} noisy counts are"
+    where = ""
+    if given.count is not None:
+        where = f", if that is {given.count}"
+    elif given.bounds is not None:
+        where = ", wherever that is within the bounds"
+    return f"{a}\n{_sentence(given, a, subject)}{where}.\n"
+
+
+def _epsilon(given: argparse.Namespace) -> str:
+    from geomdp import accuracy  # noqa: PLC0415
+
+    with _refusing_parameters():
+        least = accuracy.accuracy_to_epsilon(
+            given.accuracy, given.alpha, given.sensitivity or 1, method=given.method
+        )
+    # As a decimal number, which may be below the float that it stands for.
+    text = repr(least)
+    if Fraction(text) < Fraction(least):
+        text = repr(math.nextafter(least, math.inf))
+    start = "The least epsilon with which a" if given.method == "exact" else "With this epsilon, a"
+    return f"{text}\n{_sentence(given, given.accuracy, f'{start} noisy count is')}.\n"
+
+
+def _sentence(given: argparse.Namespace, a: float, subject: str) -> str:
+    if given.method == "continuous":
+        subject = "A count with Laplace noise is"
+    return f"{subject} more than {a} away from the true one with probability {given.alpha} at most"
+
+
+def _certificate(given: argparse.Namespace) -> str:
+    with _refusing_parameters():
+        certificate = _mechanism(given).certificate(given.dtype, tight=given.tight)
+    return f"{certificate.to_json() if given.json else certificate}\n"
+
+
+def _release(given: argparse.Namespace) -> str:
+    import numpy as np  # noqa: PLC0415
+
+    from geomdp import _csv  # noqa: PLC0415
+
+    if len(set(given.column)) < len(given.column):
+        raise _UsageError("--column is given twice for the same column")
+    mechanism = _mechanism(given)
+    with _refusing_parameters():
+        # What the mechanism refuses for int64, it refuses for no counts too.
+        mechanism.release(np.zeros(0, np.int64))
+    with (
+        _new_file(given.target) as target,
+        open(given.source, "rb") as source,
+        _progress(source) as progress,
+    ):
+        try:
+            _csv.release(
+                source,
+                target,
+                given.column,
+                mechanism.release,
+                delimiter=_DELIMITERS[given.delimiter],
+                progress=progress,
+            )
+        except _csv.DataError as error:
+            raise _CommandError(f"{given.source}: {error}") from error
+    return ""
+
+
+def _plot_pmf(given: argparse.Namespace) -> str:
+    mechanism = _mechanism(given)
+    return _plot(given, lambda plot, ax: plot.pmf(mechanism, given.count, ax=ax))
+
+
+def _plot_accuracy(given: argparse.Namespace) -> str:
+    alpha, sensitivity = given.alpha, given.sensitivity or 1
+    return _plot(
+        given,
+        lambda plot, ax: plot.accuracy(_grid(given), alpha, sensitivity=sensitivity, ax=ax),
+    )
+
+
+def _plot_variance(given: argparse.Namespace) -> str:
+    sensitivity = given.sensitivity or 1
+    return _plot(
+        given, lambda plot, ax: plot.variance(_grid(given), sensitivity=sensitivity, ax=ax)
+    )
+
+
+def _plot(given: argparse.Namespace, draw: Callable[[Any, Any], object]) -> str:
+    """Draw to the output that was given."""
+    try:
+        from matplotlib.figure import Figure  # noqa: PLC0415 (an extra)
+    except ImportError as error:
+        raise _CommandError("plots need matplotlib: pip install geomdp[plot]") from error
+    from geomdp import plot  # noqa: PLC0415
+
+    figure = Figure(figsize=(8, 4.5), dpi=100, layout="constrained")
+    with _refusing_parameters():
+        draw(plot, figure.subplots())
+    with _new_file(given.output) as target:
+        figure.savefig(target, format=Path(given.output).suffix[1:].lower())
+    return ""
+
+
+def _grid(given: argparse.Namespace) -> list[float]:
+    """Return numbers between the two epsilons, at equal ratios."""
+    import numpy as np  # noqa: PLC0415
+
+    low, high = map(float, given.epsilons)
+    if not 0 < low < high:
+        raise _UsageError("--epsilons: give two numbers, the lower one first")
+    epsilons: list[float] = np.geomspace(low, high, _POINTS).tolist()
+    return epsilons
+
+
+# Parameters
+
+
+class _Number(Fraction):
+    """What a decimal number or a fraction stands for, shown as it was written."""
+
+    text: str
+
+    def __new__(cls, text: str) -> "_Number":
+        """Return the number, exactly."""
+        self = super().__new__(cls, text)
+        self.text = text
+        return self
+
+    def __repr__(self) -> str:
+        return self.text
+
+    __str__ = __repr__
+
+
+def _number(text: str) -> Fraction:
+    decimal = re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?", text)
+    ratio = re.fullmatch(r"[+-]?[0-9]+/0*[1-9][0-9]*", text)
+    # An exponent of any length would take memory of any size.
+    if len(text) > _LONGEST or not (decimal or ratio):
+        _refuse(text, "a number such as 0.5, 1e-3 or 1/3")
+    number = _Number(text)
+    if abs(number) > sys.float_info.max:
+        _refuse(text, f"at most {sys.float_info.max}")
+    return number
+
+
+def _positive(text: str) -> Fraction:
+    number = _number(text)
+    if number <= 0:
+        _refuse(text, "a positive number")
+    return number
+
+
+def _integer(text: str) -> int:
+    if not re.fullmatch(r"[+-]?[0-9]{1,38}", text):
+        _refuse(text, "an integer of at most 38 digits")
+    return int(text)
+
+
+def _positive_integer(text: str) -> int:
+    number = _integer(text)
+    if number < 1:
+        _refuse(text, "an integer of at least 1")
+    return number
+
+
+def _picture(text: str) -> str:
+    if not text.lower().endswith(_PICTURES):
+        _refuse(text, f"a name that ends with one of {', '.join(_PICTURES)}")
+    return text
+
+
+def _refuse(text: str, wanted: str) -> NoReturn:
+    shown = text if len(text) <= 40 else f"{text[:40]}..."
+    raise argparse.ArgumentTypeError(f"{shown!r} is not accepted: give {wanted}")
+
+
+def _scale(given: argparse.Namespace) -> Fraction:
+    if given.scale is None:
+        return (given.sensitivity or 1) / Fraction(given.epsilon)
+    if given.sensitivity is not None:
+        raise _UsageError("--sensitivity goes with --epsilon, not with --scale")
+    return Fraction(given.scale)
+
+
+def _mechanism(given: argparse.Namespace) -> GeometricMechanism:
+    with _refusing_parameters():
+        return GeometricMechanism.from_scale(_scale(given), given.bounds)
+
+
+# Files
+
+
+@contextmanager
+def _new_file(path: str) -> Iterator[BinaryIO]:
+    """Yield a file that gets this name when all of it is written, unless something else has it.
+
+    Until then it is a file of another name in the same directory, of which nothing is left if an
+    exception, Ctrl-C or a signal to terminate comes first.
+    """
+    if os.path.lexists(path):
+        raise _exists(path)
+    part = os.path.join(os.path.dirname(path), f".geomdp-{os.urandom(8).hex()}.part")
+    with _interrupts() as commit:
+        try:
+            try:
+                file = open(part, "xb")  # noqa: SIM115 (it is closed below)
+            except OSError as error:
+                raise OSError(error.errno, error.strerror, path) from error
+            with file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            commit()
+            _name(part, path)
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(part)
+
+
+def _name(part: str, path: str) -> None:
+    """Give a file a name that nothing has, at once."""
+    try:
+        os.link(part, path)
+    except FileExistsError:
+        raise _exists(path) from None
+    except OSError:
+        # No links here. Renaming would replace what has the name: so take it first.
+        try:
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+        except FileExistsError:
+            raise _exists(path) from None
+        try:
+            os.replace(part, path)
+        except BaseException:
+            os.unlink(path)
+            raise
+
+
+def _exists(path: str) -> FileExistsError:
+    return FileExistsError(errno.EEXIST, "exists already, and is not overwritten", path)
+
+
+@contextmanager
+def _interrupts() -> Iterator[Callable[[], None]]:
+    """Raise KeyboardInterrupt once for all signals to stop; not after what is yielded was called.
+
+    A second signal would interrupt the tidying up that the first one led to.
+    """
+    over = False
+
+    def stop(*_: object) -> None:
+        nonlocal over
+        if not over:
+            over = True
+            raise KeyboardInterrupt
+
+    def commit() -> None:
+        nonlocal over
+        over = True
+
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+            number = getattr(signal, name, None)
+            # Who started this may have had signals ignored, or handled outside of Python.
+            if number is not None and signal.getsignal(number) not in (None, signal.SIG_IGN):
+                before[number] = signal.signal(number, stop)
+    try:
+        yield commit
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _progress(source: BinaryIO) -> Iterator[Callable[[int], None]]:
+    """Yield what shows how many bytes of a file have been read, on a terminal."""
+    status = os.fstat(source.fileno())
+    if not (stat.S_ISREG(status.st_mode) and sys.stderr is not None and sys.stderr.isatty()):
+        yield lambda _: None
+        return
+    shown = -1
+
+    def show(done: int) -> None:
+        nonlocal shown
+        percent = min(100, 100 * done // max(1, status.st_size))
+        if percent != shown:
+            shown = percent
+            print(
+                f"\r[{'#' * (percent // 2):<50}] {percent:3}%", end="", file=sys.stderr, flush=True
+            )
+
+    try:
+        yield show
+    finally:
+        print(f"\r{'':<57}\r", end="", file=sys.stderr, flush=True)
+
+
+# The parser
+
+
+class _Parser(argparse.ArgumentParser):
+    """Leaves errors to main, which argparse would report in more lines, or not at all."""
+
+    def error(self, message: str) -> NoReturn:
+        raise _UsageError(f"{message} (see {self.prog} --help)")
+
+    def _print_message(self, message: str, _: Any = None) -> None:
+        _print(message)
+
+
+_ABOUT = """\
+Integer noise for counts by the geometric mechanism of differential privacy, and
+how accurate it leaves them.
+
+Numbers are taken exactly: 0.1 is a tenth, and 1/3 a third.
+
+Exit codes: 0 if all went well; 2 if a command or a parameter is refused; 1 if
+anything else fails. Every error is one line on standard error."""
+
+_ABOUT_ACCURACY = """\
+Print the accuracy at level alpha, the least a such that an error of more than a
+has probability alpha at most; then a sentence that says so.
+
+With bounds, with a count or for simultaneous counts, it is the accuracy of what
+is released, as int64 if there are no bounds. Else it is that of the noise."""
+
+_ABOUT_EPSILON = """\
+Print the least epsilon with an accuracy at level alpha, rounded up; then a
+sentence that says so. This is about noise without bounds."""
+
+_ABOUT_CERTIFICATE = """\
+Print the exact data and the inequalities that make the sampled law private."""
+
+_ABOUT_RELEASE = """\
+Copy a CSV file of any size, with noisy counts in some columns.
+
+Epsilon is the loss for all counts of all these columns together: the sensitivity
+is the most by which one person changes them in sum (L1). Every run draws fresh
+noise and costs epsilon again.
+
+Counts are decimal integers within int64. Those outside the bounds are clamped,
+silently. Noisy ones are written without quotes and blanks. All else is copied,
+to the byte, and must be public: other columns, the number and order of rows.
+
+IN.csv begins with a header in UTF-8, with or without a byte order mark. Its rows
+end with LF or CRLF; cells are quoted as in RFC 4180. What is not like that is
+refused, by line and column. OUT.csv must not exist; it appears when it is
+complete, or not at all.
+
+The time to draw noise does not depend on counts. The time to read them from text
+and to write noisy ones does."""
+
+_ABOUT_PLOT = """\
+Draw, to a file that must not exist. This needs matplotlib, the extra
+geomdp[plot]."""
+
+_ABOUT_PMF = "Draw how probable each noisy count is, for true counts."
+_ABOUT_PLOT_ACCURACY = (
+    "Draw the accuracy at level alpha against epsilon, exact and by other methods."
+)
+_ABOUT_VARIANCE = "Draw the variance of geometric and of Laplace noise against epsilon."
+
+
+_Commands: TypeAlias = "argparse._SubParsersAction[Any]"
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser("geomdp", **_help(_ABOUT, "geomdp accuracy --epsilon 0.5 --alpha 0.05"))
+    parser.add_argument("--version", action="version", version=f"geomdp {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _add_accuracy(commands)
+    _add_epsilon(commands)
+    _add_certificate(commands)
+    _add_release(commands)
+    _add_plot(commands)
+    return parser
+
+
+def _add_accuracy(commands: _Commands) -> None:
+    example = "geomdp accuracy --epsilon 0.5 --alpha 0.05 --bounds 0 4526 --simultaneous 24"
+    parser = _add(commands, "accuracy", "how accurate a release is", _ABOUT_ACCURACY, example)
+    parser.set_defaults(run=_accuracy)
+    _add_noise(parser)
+    _add_alpha(parser)
+    _add_method(parser)
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--count", type=_integer, metavar="X", help="a true count")
+    which.add_argument(
+        "--simultaneous",
+        type=_positive_integer,
+        metavar="N",
+        help="how many counts are to be that accurate at once",
+    )
+
+
+def _add_epsilon(commands: _Commands) -> None:
+    example = "geomdp epsilon --accuracy 10 --alpha 0.05"
+    parser = _add(commands, "epsilon", "the least epsilon for an accuracy", _ABOUT_EPSILON, example)
+    parser.set_defaults(run=_epsilon)
+    parser.add_argument("--accuracy", type=_integer, required=True, metavar="A", help="an integer")
+    _add_alpha(parser)
+    _add_sensitivity(parser)
+    _add_method(parser)
+
+
+def _add_certificate(commands: _Commands) -> None:
+    example = "geomdp certificate --epsilon 0.5 --bounds 0 4526 --tight"
+    about = _ABOUT_CERTIFICATE
+    parser = _add(commands, "certificate", "why a release is private", about, example)
+    parser.set_defaults(run=_certificate)
+    _add_noise(parser)
+    parser.add_argument(
+        "--dtype",
+        choices=_DTYPES,
+        metavar="TYPE",
+        help="of the counts: int8 to int64 or uint8 to uint64; int64 if not given",
+    )
+    parser.add_argument(
+        "--tight",
+        action="store_true",
+        help="work out the exact loss, for bounds up to 100000 apart",
+    )
+    parser.add_argument("--json", action="store_true", help="print all of it, for a verifier")
+
+
+def _add_release(commands: _Commands) -> None:
+    example = "geomdp release counts.csv noisy.csv --column count --epsilon 0.5 --bounds 0 4526"
+    parser = _add(commands, "release", "noise for columns of a CSV file", _ABOUT_RELEASE, example)
+    parser.set_defaults(run=_release)
+    parser.add_argument("source", metavar="IN.csv", help="the file with the true counts")
+    parser.add_argument("target", metavar="OUT.csv", help="the file to be written")
+    parser.add_argument(
+        "--column",
+        action="append",
+        required=True,
+        metavar="NAME",
+        help="whose counts get noise; can be given more than once",
+    )
+    _add_noise(parser)
+    parser.add_argument(
+        "--delimiter",
+        choices=[*_DELIMITERS],
+        default=",",
+        metavar="D",
+        help='between cells: a comma if not given, a semicolon, a bar, or the word "tab"',
+    )
+
+
+def _add_plot(commands: _Commands) -> None:
+    example = "geomdp plot accuracy --output accuracy.png"
+    parser = _add(commands, "plot", "pictures of noise and accuracy", _ABOUT_PLOT, example)
+    pictures = parser.add_subparsers(title="pictures", metavar="PICTURE", required=True)
+
+    example = "geomdp plot pmf --output pmf.png --epsilon 0.5 --bounds 0 30 --count 19 20 21"
+    parser = _add(pictures, "pmf", "the law of noisy counts", _ABOUT_PMF, example)
+    parser.set_defaults(run=_plot_pmf)
+    _add_output(parser)
+    _add_noise(parser)
+    parser.add_argument(
+        "--count", type=_integer, nargs="+", required=True, metavar="X", help="true counts"
+    )
+
+    example = "geomdp plot accuracy --output accuracy.png --alpha 0.05 --epsilons 0.1 10"
+    about = _ABOUT_PLOT_ACCURACY
+    parser = _add(pictures, "accuracy", "accuracy against epsilon", about, example)
+    parser.set_defaults(run=_plot_accuracy)
+    _add_output(parser)
+    _add_alpha(parser, default=Fraction(1, 20))
+    _add_epsilons(parser)
+
+    example = "geomdp plot variance --output variance.png --epsilons 0.1 10"
+    parser = _add(pictures, "variance", "variance against epsilon", _ABOUT_VARIANCE, example)
+    parser.set_defaults(run=_plot_variance)
+    _add_output(parser)
+    _add_epsilons(parser)
+
+
+def _add(
+    commands: _Commands, name: str, summary: str, about: str, example: str
+) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=summary, **_help(about, example)
+    )
+    return parser
+
+
+def _help(about: str, example: str) -> dict[str, Any]:
+    return {
+        "description": about,
+        "epilog": f"example:\n  {example}",
+        "formatter_class": argparse.RawDescriptionHelpFormatter,
+        "allow_abbrev": False,
+    }
+
+
+def _add_noise(parser: argparse.ArgumentParser) -> None:
+    noise = parser.add_mutually_exclusive_group(required=True)
+    noise.add_argument("--epsilon", type=_positive, metavar="E", help="privacy loss")
+    noise.add_argument(
+        "--scale", type=_positive, metavar="S", help="of the noise: sensitivity / epsilon"
+    )
+    _add_sensitivity(parser)
+    parser.add_argument(
+        "--bounds",
+        type=_integer,
+        nargs=2,
+        metavar=("L", "U"),
+        help="least and greatest noisy count; the limits of the type if not given",
+    )
+
+
+def _add_sensitivity(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--sensitivity",
+        type=_positive_integer,
+        metavar="S",
+        help="the most that one person changes all counts in sum; 1 if not given",
+    )
+
+
+def _add_alpha(parser: argparse.ArgumentParser, default: Fraction | None = None) -> None:
+    parser.add_argument(
+        "--alpha",
+        type=_positive,
+        default=default,
+        required=default is None,
+        metavar="P",
+        help="the probability of a greater error"
+        + (f"; {default} if not given" if default else ""),
+    )
+
+
+def _add_method(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--method",
+        choices=["exact", "note", "continuous"],
+        default="exact",
+        help="exact if not given; the note's formula, ln(1/alpha) times the scale, rounded up to "
+        "an integer; or that of Laplace noise, the same without rounding",
+    )
+
+
+def _add_epsilons(parser: argparse.ArgumentParser) -> None:
+    _add_sensitivity(parser)
+    parser.add_argument(
+        "--epsilons",
+        type=_positive,
+        nargs=2,
+        default=(0.1, 10),
+        metavar=("LOW", "HIGH"),
+        help="from where to where; 0.1 10 if not given",
+    )
+
+
+def _add_output(parser: argparse.ArgumentParser) -> None:
+    endings = ", ".join(_PICTURES)
+    parser.add_argument(
+        "--output",
+        type=_picture,
+        required=True,
+        metavar="FILE",
+        help=f"the file to be written, whose name ends with one of {endings}",
+    )
