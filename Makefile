@@ -2,6 +2,7 @@
 VENV := .venv
 PYTHON ?= python3
 PY := $(VENV)/bin/python
+TAPE_BITS ?= 32
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -28,12 +29,19 @@ backends: develop ## the OpenDP backend, against older versions of OpenDP
 
 examples: develop ## every example, with its timings
 	$(PY) examples/opendp_histogram.py
+	$(PY) examples/seeds.py
+
+exhaustive:      ## all tapes of up to TAPE_BITS bits, 32 unless given: hours
+	GEOMDP_TAPE_BITS=$(TAPE_BITS) cargo test --locked --release -p geomdp-core --test exhaustive -- --nocapture
 
 ct: develop      ## constant time, checked on the machine code by valgrind
 	bash scripts/constant_time.sh
 
 faults: develop  ## plant faults, each of which a test must catch
 	$(PYTHON) scripts/plant_faults.py
+
+dudect: develop  ## times by count and by noise, compared by Welch's t: half an hour
+	$(PY) benches/dudect.py
 
 bench: develop   ## speed, as ratios to numpy in the same run
 	$(PY) benches/compare.py
@@ -53,4 +61,4 @@ develop: | $(VENV)
 clean:           ## remove all that was built
 	rm -rf $(VENV) target dist
 
-.PHONY: help demo test lint backends examples ct faults bench wheel develop clean
+.PHONY: help demo test lint backends examples exhaustive ct faults dudect bench wheel develop clean
