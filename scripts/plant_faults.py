@@ -231,6 +231,48 @@ FAULTS = [
         "least, most = math.floor(value - wrong), math.floor(value + wrong)",
         "tests/compat/test_smartnoise.py",
     ),
+    Fault(
+        "the accuracy is that of one side",
+        LAYER / "accuracy.py",
+        "least = _tails.least(1 / scale, alpha / 2) if scale else 0",
+        "least = _tails.least(1 / scale, alpha) if scale else 0",
+        "tests/test_accuracy.py",
+    ),
+    Fault(
+        "the accuracy of a release forgets the floor",
+        LAYER / "_tails.py",
+        "tail = ((level - floor) / sides - eta) / (1 + delta)",
+        "tail = (level / sides - eta) / (1 + delta)",
+        "tests/test_accuracy.py",
+    ),
+    Fault(
+        "products of rate and distance are rounded",
+        LAYER / "_floats.py",
+        "power - power * np.clip(rest, -1, 1)",
+        "power",
+        "tests/test_distribution.py",
+    ),
+    Fault(
+        "the calibrated epsilon is one float too large",
+        LAYER / "rejection.py",
+        "bisect.bisect_left(floats, True, key=is_too_much) - 1]",
+        "bisect.bisect_left(floats, True, key=is_too_much)]",
+        "tests/test_rejection.py",
+    ),
+    Fault(
+        "a remap forgets the prior",
+        LAYER / "remap.py",
+        "logs = np.log(_prior(prior, outputs))",
+        "logs = np.log(_prior(prior, outputs) > 0)",
+        "tests/test_remap.py",
+    ),
+    Fault(
+        "the command replaces what has appeared meanwhile",
+        LAYER / "cli.py",
+        "os.link(part, path)",
+        "os.replace(part, path)",
+        "tests/test_cli.py",
+    ),
 ]
 
 

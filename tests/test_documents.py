@@ -2,9 +2,12 @@
 
 import doctest
 import re
+import shlex
 from pathlib import Path
 
 import pytest
+
+from geomdp import cli
 
 ROOT = Path(__file__).parents[1]
 FENCED = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
@@ -36,3 +39,21 @@ def test_the_readme() -> None:
     for block in FENCED.findall((ROOT / "README.md").read_text()):
         exec(compile(block, "README.md", "exec"), session)
     assert session["mechanism"] is not None
+
+
+#: Commands with what they print, indented like them.
+COMMANDS = re.findall(
+    r"^    \$ geomdp (.+)\n((?:    .+\n)+)",
+    (ROOT / "docs/command_line.md").read_text(),
+    re.MULTILINE,
+)
+
+
+@pytest.mark.parametrize(("command", "printed"), COMMANDS, ids=[command for command, _ in COMMANDS])
+def test_the_commands(command: str, printed: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(shlex.split(command)) == 0
+    assert capsys.readouterr().out == re.sub("^    ", "", printed, flags=re.MULTILINE)
+
+
+def test_commands_are_found() -> None:
+    assert len(COMMANDS) >= 4
