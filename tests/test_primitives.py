@@ -1247,7 +1247,11 @@ def draws(rust: Rust, *limbs: int) -> None:
         z3.Or(beyond, noise <= 1 << 64),
         *(wide(count) <= MOST_THRESHOLDS for count in last),
     ]
-    prove_each([z3.substitute(claim, *names) for claim in [*claims, *rust.needed]], *given)
+    claims = [z3.substitute(claim, *names) for claim in [*claims, *rust.needed]]
+    # Case by case, which is easier.
+    for first in (reached[0].term == 0, reached[0].term == 1, z3.UGE(reached[0].term, 2)):
+        for sign, most in itertools.product((falls, z3.Not(falls)), (beyond, z3.Not(beyond))):
+            prove_each(claims, first, sign, most, *given)
     # It is the digit's value times its weight, if that is a word.
     value, whole = names[-1][0], wide(reached[-1]) << wide(shifts[-1])
     small = wide(reached[-1]) <= MOST_THRESHOLDS

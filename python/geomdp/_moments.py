@@ -25,7 +25,7 @@ class Moments(NamedTuple):
 
 def unbounded(rate: Fraction) -> Moments:
     """Return the moments of ``x + Z``."""
-    with localcontext(_context(rate, 1)):
+    with localcontext(_context(rate)):
         a = power(rate, 1)
         return Moments(0.0, float(2 * a / (1 - a) ** 2), float(2 * a / (1 - a**2)))
 
@@ -41,7 +41,7 @@ def censored(rate: Fraction, below: int, above: int) -> Moments:
         ``x - lower`` and ``upper - x``, not negative.
 
     """
-    with localcontext(_context(rate, below + above)):
+    with localcontext(_context(rate)):
         a = power(rate, 1)
 
         def side(room: int) -> tuple[Decimal, Decimal, Decimal]:
@@ -62,7 +62,7 @@ def censored(rate: Fraction, below: int, above: int) -> Moments:
 
 def truncated(rate: Fraction, below: int, above: int) -> Moments:
     """Return the moments of ``x + Z``, given that it is within the bounds; else as `censored`."""
-    with localcontext(_context(rate, below + above)):
+    with localcontext(_context(rate)):
         a = power(rate, 1)
 
         def sums(room: int) -> tuple[Decimal, Decimal, Decimal, Decimal]:
@@ -108,7 +108,7 @@ def folded(rate: Fraction, below: int, above: int, half_below: bool, half_above:
     p, n = below, below + above
     if n == 0:
         return Moments(0.0, 0.0, 0.0)
-    with localcontext(_context(rate, n)):
+    with localcontext(_context(rate)):
         a = power(rate, 1)
         k, tail = a / (1 - a) ** 2, 2 * a / (1 - a**2)
 
@@ -147,14 +147,14 @@ def entropy(rate: Fraction, below: int | None, above: int | None) -> float:
     if rate > 800:
         # Less than the least float: about rate * exp(-rate).
         return 0.0
-    rooms = [room for room in (below, above) if room is not None]
-    lost = max(-_decimals.bits(rate), 0) + sum(rooms).bit_length()
+    lost = max(-_decimals.bits(rate), 0)
     # 1 + a and 1 - a may be close to 1, by exp(-rate).
     with localcontext(_decimals.context(40 + lost * math.log10(2) + math.ceil(rate / 2))):
         a, loss = power(rate, 1), _decimals.of(rate)
         whole = ((1 + a) / (1 - a)).ln() + 2 * a * loss / (1 - a**2)
         # From a bound on, the noise is geometric, and its entropy is lost.
         geometric = a * loss / (1 - a) - (1 - a).ln()
+        rooms = [room for room in (below, above) if room is not None]
         beyond = sum((power(rate, room) for room in rooms), Decimal(0)) / (1 + a)
         return float(whole - beyond * geometric)
 
@@ -208,7 +208,11 @@ def _about(count: int, place: int, law: Moments | None) -> Moments:
     return Moments(bias, law.variance, abs(bias))
 
 
-def _context(rate: Fraction, distance: int) -> Context:
-    """Return a context with digits to spare for what cancels, powers of distance and 1 / rate."""
+def _context(rate: Fraction) -> Context:
+    """Return a context with digits to spare for what cancels, at most the fourth power of 1 / rate.
+
+    Distances cost little: where ``a**n`` is not below all floats, n is at most 750 / rate, and so
+    is the error of the power in its last digit.
+    """
     lost = max(-_decimals.bits(rate), 0)
-    return _decimals.context(40 + (6 * lost + 7 * distance.bit_length()) * math.log10(2))
+    return _decimals.context(40 + 5 * lost * math.log10(2))
