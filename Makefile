@@ -40,6 +40,9 @@ ct: develop      ## constant time, checked on the machine code by valgrind
 faults: develop  ## plant faults, each of which a test must catch
 	$(PYTHON) scripts/plant_faults.py
 
+audit: develop   ## the observed loss of 10^9 draws, against the nominal one
+	$(PY) scripts/audit.py
+
 dudect: develop  ## times by count and by noise, compared by Welch's t: half an hour
 	$(PY) benches/dudect.py
 
@@ -61,4 +64,4 @@ develop: | $(VENV)
 clean:           ## remove all that was built
 	rm -rf $(VENV) target dist
 
-.PHONY: help demo test lint backends examples exhaustive ct faults dudect bench wheel develop clean
+.PHONY: help demo test lint backends examples exhaustive ct faults audit dudect bench wheel develop clean

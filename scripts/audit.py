@@ -1,0 +1,118 @@
+"""Audit the installed package as a black box, for an observed loss above the nominal one.
+
+For pairs of neighbours at the edges and in the middle of ranges of every dtype, outputs are counted
+over many releases. Of the probability of an event at one count, a lower confidence bound, and at
+the other, an upper one (Clopper and Pearson), give a lower bound of the privacy loss. Events are
+single outputs, and all up to one or from one on. All bounds of
+the audit hold together with probability 1 - 1e-6 at least (Bonferroni), so a lower bound above the
+map's loss would be a violation. The same audit must find one when it is told a smaller epsilon.
+
+    make audit            10^9 draws, a minute or two
+"""
+
+import argparse
+import itertools
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import beta
+
+import geomdp
+
+ALPHA = 1e-6
+BATCH = 10_000_000
+DTYPES = (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A mechanism, and a count whose neighbour is the next one."""
+
+    epsilon: float
+    dtype: type
+    bounds: tuple[int, int] | None
+    count: int
+
+    def limits(self) -> tuple[int, int]:
+        """Return least and greatest output."""
+        limits = np.iinfo(self.dtype)
+        return self.bounds or (int(limits.min), int(limits.max))
+
+    def frequencies(self, count: int, draws: int) -> np.ndarray:
+        """Return how often each output comes."""
+        mechanism = geomdp.GeometricMechanism(self.epsilon, bounds=self.bounds)
+        lower, upper = self.limits()
+        found = np.zeros(upper - lower + 1, dtype=np.int64)
+        counts = np.full(min(draws, BATCH), count, dtype=self.dtype)
+        noisy = np.empty_like(counts)
+        for start in range(0, draws, len(counts)):
+            part = noisy[: draws - start]
+            mechanism.release(counts[: len(part)], out=part)
+            # Unsigned, so that differences up to the width of the dtype do not overflow.
+            offsets = part.astype(np.uint64) - np.uint64(lower % 2**64)
+            found += np.bincount(offsets.astype(np.int64), minlength=len(found))
+        return found
+
+
+def settings() -> Iterator[Setting]:
+    for dtype, epsilon in itertools.product(DTYPES, (0.1, 1.0)):
+        limits = np.iinfo(dtype)
+        low, high = int(limits.min), int(limits.max)
+        # Both ends of the dtype, as bounds, and a count at each end of those and in the middle.
+        for bounds in ((low, low + 10), (high - 10, high)):
+            for count in (bounds[0], bounds[0] + 5, bounds[1] - 1):
+                yield Setting(epsilon, dtype, bounds, count)
+        if limits.bits == 8:
+            for count in (low, low + 100, high - 1):
+                yield Setting(epsilon, dtype, None, count)
+
+
+def least_loss(one: np.ndarray, other: np.ndarray, alpha: float) -> tuple[float, float]:
+    """Return a lower bound of the loss at this level, and the greatest loss that is observed."""
+    draws = int(one.sum())
+    # Single outputs, and all up to and from each.
+    one, other = (np.concatenate([n, n.cumsum(), n[::-1].cumsum()]) for n in (one, other))
+    level = alpha / (4 * len(one))
+    bound, observed = 0.0, 0.0
+    for first, second in ((one, other), (other, one)):
+        low = np.nan_to_num(beta.ppf(level, first, draws - first + 1))
+        high = np.nan_to_num(beta.isf(level, second + 1, draws - second), nan=1.0)
+        with np.errstate(divide="ignore"):
+            bound = max(bound, float(np.log(low / high).max()))
+        often = np.minimum(first, second) >= 100_000
+        if often.any():
+            observed = max(observed, float(np.log(first[often] / second[often]).max()))
+    return bound, observed
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--draws", type=float, default=1e9, help="in all")
+    arguments = parser.parse_args()
+    chosen = list(settings())
+    draws = int(arguments.draws / (2 * len(chosen)))
+    alpha = ALPHA / len(chosen)
+    violations = unseen = 0
+    print(f"{len(chosen)} pairs of neighbours, {draws} draws at each count, level {ALPHA} in all")
+    worst: dict[float, tuple[float, float]] = {}
+    for setting in chosen:
+        pair = [setting.frequencies(count, draws) for count in (setting.count, setting.count + 1)]
+        bound, observed = least_loss(*pair, alpha)
+        violations += bound > setting.epsilon
+        # What an audit of a smaller epsilon would say.
+        unseen += bound <= 0.8 * setting.epsilon
+        before = worst.get(setting.epsilon, (0.0, 0.0))
+        worst[setting.epsilon] = max(before[0], bound), max(before[1], observed)
+    for epsilon, (bound, observed) in sorted(worst.items()):
+        print(
+            f"epsilon {epsilon}: the loss is at least {bound:.4f}, by confidence bounds; "
+            f"the greatest observed is {observed:.4f}"
+        )
+    print(f"{violations} violations; {unseen} pairs where 0.8 epsilon would not have been one")
+    return 1 if violations or unseen else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
