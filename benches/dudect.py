@@ -1,8 +1,8 @@
 """Does the time of a release depend on the counts, or on the noise? `make dudect`.
 
-The test is that of Reparaz, Balasch and Verbauwhede (*Dude, is my code constant time?*, 2017): calls
-of two classes are interleaved at random, and their times compared by Welch's t, for all of them and
-for those below several percentiles. A |t| above 4.5 is taken for a difference. A measurement proves
+The test is that of Reparaz, Balasch and Verbauwhede (*Dude, is my code constant time?*, 2017):
+calls of two classes are interleaved at random, and their times compared by Welch's t, for all of
+them and for those below several percentiles. A |t| above 4.5 is taken for a difference. A measurement proves
 nothing, and a busy machine hides much; it is a check of the checks of `make ct`, which look at the
 machine code.
 

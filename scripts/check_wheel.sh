@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds the wheel, installs it into an empty environment and uses it there.
+# Builds the wheel, installs it into an empty environment and uses it there, with the newest numpy and
+# with the oldest that is promised.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=${PYTHON:-python3}
@@ -21,8 +22,10 @@ trap 'rm -rf "$empty"' EXIT
 "$python" -m venv "$empty"
 "$empty/bin/python" -m pip install --quiet "$wheel"
 cd "$empty"
-bin/python - <<'EOF'
+cat >use.py <<'EOF'
+import importlib
 import importlib.metadata as metadata
+import pkgutil
 import numpy as np
 import geomdp
 import geomdp.measurement as m
@@ -37,6 +40,16 @@ count = (m.vector_domain(m.atom_domain(str)), m.symmetric_distance()) >> m.then_
 assert (count >> m.then_geometric(2.0)).map(1) == 0.5
 assert 0 <= diffprivlib.GeometricFolded(epsilon=1, lower=0, upper=9).randomise(5) <= 9
 assert 0 <= smartnoise.simple_geometric_mechanism(5, 1, 1, 0, 9) <= 9
-print("the wheel works in an empty environment:", mechanism, noisy[:5])
+for module in pkgutil.walk_packages(geomdp.__path__, prefix="geomdp."):
+    if module.name not in ("geomdp.__main__", "geomdp.compat.opendp"):
+        importlib.import_module(module.name)
+assert mechanism.accuracy(0.05) == 3
+assert geomdp.distribution.TwoSidedGeometric(1).ppf(0.5) == 0
+print("the wheel works in an empty environment:", mechanism, noisy[:5], "numpy", np.__version__)
 EOF
+bin/python use.py
+[ "$(bin/geomdp accuracy --epsilon 1 --alpha 0.05 | head -1)" = 3 ]
+oldest=$(sed -n 's/^dependencies = \["numpy>=\(.*\)"\]/\1/p' "$OLDPWD/pyproject.toml")
+bin/python -m pip install --quiet "numpy==$oldest.*"
+bin/python -W error use.py
 echo "$(basename "$wheel"): $(stat -c %s "$OLDPWD/$wheel") bytes"

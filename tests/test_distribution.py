@@ -360,7 +360,8 @@ def test_values_that_are_no_numbers_or_not_finite(law: Any) -> None:
 
 @pytest.mark.parametrize("scale", [1e3, 2.0**54, 1e30, 1e300, sys.float_info.max])
 def test_floats_of_any_size_are_the_integers_that_they_are(scale: float) -> None:
-    sizes = [2.0**53 - 1, 2.0**53 + 2, 2.0**63, 2.0**64, 2.0**64 + 2.0**12, 1e30, 1e300]
+    sizes = [2.0**53 - 1, 2.0**53 + 2, 2.0**62, 2.0**62 + 2.0**10, 2.0**63, 2.0**64]
+    sizes += [2.0**64 + 2.0**12, 1e30, 1e300]
     k = np.array([*sizes, *(-size for size in sizes), sys.float_info.max])
     for name in NAMES:
         values = getattr(TwoSidedGeometric(scale), name)(k)
@@ -474,7 +475,9 @@ def before(k: NDArray[Any]) -> NDArray[Any]:
 
 
 @each_quantile
-@each_scale
+@pytest.mark.parametrize(
+    "scale", [*SCALES, 5e-324, Fraction(1, 10**400), sys.float_info.max, Fraction(10**400)]
+)
 def test_quantiles_are_where_the_law_reaches_a_level(name: str, scale: float | Fraction) -> None:
     laws: list[Any] = [TwoSidedGeometric(scale)]
     for bounds in BOUNDS:
@@ -637,12 +640,25 @@ def test_the_search_finds_what_there_is(top: int, answer: int, guess: int) -> No
         nonlocal calls
         calls += 1
         assert items.tolist() == [0]
-        assert positions[0] < top
+        assert int(positions[0]) < top
         return positions >= np.uint64(answer)
 
     found = distribution._least(reached, np.array([guess], np.uint64), np.uint64(0), np.uint64(top))
     assert found.tolist() == [answer]
     assert calls <= 130
+
+
+@given(st.lists(st.integers(-(2**60), 2**60).map(float), min_size=2))
+@example([2.0**53 - 2, 2.0**53 - 1, 2.0**53, 2.0**53 + 2, 2.0**53 + 4, -(2.0**53), -(2.0**53) - 2])
+@example([-math.inf, -sys.float_info.max, -1e300, -1, 0, 1, 1e300, sys.float_info.max, math.inf])
+def test_positions_of_floats_are_in_their_order(values: list[float]) -> None:
+    array = np.unique(np.array(values))
+    positions = distribution._positions(array)
+    np.testing.assert_array_equal(TwoSidedGeometric(1)._values(positions), array)
+    assert (positions[1:] > positions[:-1]).all()
+    following = [x + 1 if -(2**53) <= x < 2**53 else math.nextafter(x, math.inf) for x in array]
+    adjacent = positions[1:] - positions[:-1] == 1
+    np.testing.assert_array_equal(adjacent, array[1:] == following[:-1])
 
 
 # Moments

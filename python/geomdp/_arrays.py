@@ -109,7 +109,7 @@ def of_each(counts: Array, function: Callable[[int], float]) -> NDArray[np.float
     return np.array(values[places]).reshape(counts.shape)
 
 
-def exact(item: Any, limits: np.iinfo[Any] = _INT64) -> int:
+def exact(item: Any, limits: "np.iinfo[Any]" = _INT64) -> int:
     """Return an integer within the limits of a dtype as an int.
 
     Raises

@@ -358,10 +358,8 @@ class _Law(abc.ABC):
                 return self._beyond(places) <= q[items]
             return self._cumulated(places) >= q[items]
 
-        # Solve for the tail on either side of the centre. Where that is the rest to 1, it may be
-        # half a spacing off.
-        half = 2.0**-54
-        lower, upper = (1 - q - half, q) if beyond else (q, 1 - q + half)
+        # On the left the tail P(Y <= k) has to reach a level, on the right P(Y > k).
+        lower, upper = (1 - q, q) if beyond else (q, 1 - q)
         left = lower <= self._weights.above
         scale = float(min(Fraction(self._scale), Fraction(_LARGEST)))
         to_left = (self._weights.log_not_below - np.log(lower)) * scale
@@ -848,7 +846,7 @@ def _numbers(name: str, value: Any, wanted: str) -> NDArray[Any]:
 
 def _objects(name: str, value: Any) -> NDArray[np.object_]:
     """Return an array of the items of sequences, or of the value itself."""
-    _refuse_arrays(name, value)
+    _arrays.refuse_items(name, [value])
     if _single(value):
         items = np.empty((), dtype=object)
         items[()] = value
@@ -857,16 +855,6 @@ def _objects(name: str, value: Any) -> NDArray[np.object_]:
         return np.array(value, dtype=object)
     except ValueError:
         raise TypeError(f"{name} of different shapes is not accepted: give an array") from None
-
-
-def _refuse_arrays(name: str, value: Any) -> None:
-    """Refuse arrays, in sequences too, that would lose a mask or a unit."""
-    _arrays.refuse_masked(name, value)
-    if isinstance(value, list | tuple):
-        for item in value:
-            _refuse_arrays(name, item)
-    elif isinstance(value, np.ndarray) and value.dtype.kind in "mM":
-        raise TypeError(f"{name} of dtype {value.dtype} is not accepted: give numbers")
 
 
 def _unboxed(name: str, items: NDArray[np.object_], wanted: str) -> NDArray[Any]:

@@ -169,10 +169,10 @@ class Geometric:
         limits = np.iinfo(array.dtype)
         return _arrays.of_each(array, lambda x: self._moments_at(x, limits)[moment])
 
-    def _moments_at(self, x: int, limits: np.iinfo[Any]) -> _moments.Moments:
+    def _moments_at(self, x: int, limits: "np.iinfo[Any]") -> _moments.Moments:
         return _moments.of_censored(self._rate, int(limits.min), int(limits.max), x)
 
-    def _limits_of(self, value: Any) -> np.iinfo[Any]:
+    def _limits_of(self, value: Any) -> "np.iinfo[Any]":
         """Return the limits of the dtype as which a single count is taken."""
         return _UINT64 if isinstance(value, np.uint64) else self._limits
 
@@ -182,7 +182,7 @@ class Geometric:
             self._drawers[code] = self._prepared(np.iinfo(code))
         return self._drawers[code]
 
-    def _prepared(self, _limits: np.iinfo[Any]) -> _Drawer:
+    def _prepared(self, _limits: "np.iinfo[Any]") -> _Drawer:
         return self._within(None)
 
     def _within(self, bounds: tuple[int, int] | None) -> _core.Mechanism:
@@ -190,7 +190,7 @@ class Geometric:
         return GeometricMechanism.from_scale(scale, bounds)._core
 
     #: Of the dtype as which an int is taken.
-    _limits: np.iinfo[Any] = _INT64
+    _limits: "np.iinfo[Any]" = _INT64
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_drawers": {}}
@@ -242,11 +242,11 @@ class _Bounded(Geometric):
     def _doubled(name: str, bound: Any) -> Any:
         raise NotImplementedError
 
-    def _limits_of(self, value: Any) -> np.iinfo[Any]:
+    def _limits_of(self, value: Any) -> "np.iinfo[Any]":
         # With bounds that no uint64 could keep, a uint64 is an integer like any other.
         return self._limits if -_INF < self._twice[0] < 0 else super()._limits_of(value)
 
-    def _refuse_beyond(self, limits: np.iinfo[Any]) -> None:
+    def _refuse_beyond(self, limits: "np.iinfo[Any]") -> None:
         least, greatest = 2 * int(limits.min) - 1, 2 * int(limits.max) + 1
         for name, twice in zip(("lower", "upper"), self._twice, strict=True):
             if abs(twice) != _INF and not least <= twice <= greatest:
@@ -287,19 +287,19 @@ class GeometricTruncated(_Bounded):
             return float(bound)
         raise TypeError(f"{name} = {bound!r} is a {type(bound).__name__}: give an int")
 
-    def _prepared(self, limits: np.iinfo[Any]) -> _core.Mechanism:
+    def _prepared(self, limits: "np.iinfo[Any]") -> _core.Mechanism:
         self._refuse_beyond(limits)
         unbounded = self._twice == (-_INF, _INF)
         return self._within(None if unbounded else self._reach(limits))
 
-    def _reach(self, limits: np.iinfo[Any]) -> tuple[int, int]:
+    def _reach(self, limits: "np.iinfo[Any]") -> tuple[int, int]:
         """Return the bounds, finite."""
         lower, upper = self._twice
         least = limits.min if lower == -_INF else lower // 2
         greatest = limits.max if upper == _INF else upper // 2
         return int(least), int(greatest)
 
-    def _moments_at(self, x: int, limits: np.iinfo[Any]) -> _moments.Moments:
+    def _moments_at(self, x: int, limits: "np.iinfo[Any]") -> _moments.Moments:
         return _moments.of_censored(self._rate, *self._reach(limits), x)
 
 
@@ -334,7 +334,7 @@ class GeometricFolded(_Bounded):
             raise ValueError(f"{name} = {bound!r} is not accepted: give an integer or half of one")
         return twice.numerator
 
-    def _reach(self, limits: np.iinfo[Any]) -> tuple[int, int]:
+    def _reach(self, limits: "np.iinfo[Any]") -> tuple[int, int]:
         """Return the doubles of the bounds, finite; one of them must be."""
         lower, upper = self._twice
         if lower == -_INF:
@@ -343,14 +343,14 @@ class GeometricFolded(_Bounded):
             upper = min(2 * int(limits.max), lower + (2**64 - 2))
         return lower, upper
 
-    def _prepared(self, limits: np.iinfo[Any]) -> _Drawer:
+    def _prepared(self, limits: "np.iinfo[Any]") -> _Drawer:
         self._refuse_beyond(limits)
         if self._twice == (-_INF, _INF):
             return self._within(None)
         ratio = None if self._rate is None else self._rate.as_integer_ratio()
         return _core.Folded(ratio, self._reach(limits))
 
-    def _moments_at(self, x: int, limits: np.iinfo[Any]) -> _moments.Moments:
+    def _moments_at(self, x: int, limits: "np.iinfo[Any]") -> _moments.Moments:
         if self._twice == (-_INF, _INF):
             return super()._moments_at(x, limits)
         return _moments.of_folded(self._rate, self._reach(limits), x)
