@@ -2,9 +2,9 @@
 
 The test is that of Reparaz, Balasch and Verbauwhede (*Dude, is my code constant time?*, 2017):
 calls of two classes are interleaved at random, and their times compared by Welch's t, for all of
-them and for those below several percentiles. A |t| above 4.5 is taken for a difference. A measurement proves
-nothing, and a busy machine hides much; it is a check of the checks of `make ct`, which look at the
-machine code.
+them and for those below several percentiles. A |t| above 4.5 is taken for a difference. A
+measurement proves nothing, and a busy machine hides much; it is a check of the checks of `make ct`,
+which look at the machine code.
 
 * counts: one fixed count against random ones.
 * noise: draws whose noise came out small against those whose noise came out large.

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -13,28 +14,26 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/types.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define MASK 0xa5a5a5a5a5a5a5a5u
 
-/* How getrandom and /dev/urandom fail: `failures` times (-1: for ever) by returning `returned`, with
-   this errno, after writing the byte `spoiled` (unless -1) over the buffer. */
-long failures, returned = -1, spoiled = -1;
-int fails_with;
+/* The random source. After `spared` good calls, `failures` calls (-1: all) return `returned` with the
+   errno `failure`. Every call writes `spoiled` (-1: nothing) over the buffer first. */
+long spared, failures, returned = -1, failure, spoiled = -1;
 /* The most bytes that it gives at once; 0: as many as are wanted. */
 long most;
-/* Whether it gives these bytes, over and over, instead of random ones. */
+/* Whether it gives this key, over and over, instead of random bytes. */
 long keyed;
 uint64_t masked_key[4];
-/* With which errno /dev/random (0) and /dev/urandom (1) cannot be opened; 0: they can. */
-int unopened[2];
+/* The errno with which /dev/random and /dev/urandom cannot be opened; 0: they can. */
+long closed_random, closed_urandom;
 
-/* What has been asked of it. */
-long calls, asked, given;
-unsigned flags_seen;
-/* r, u: the device was opened; p: something was polled; g: bytes were read from /dev/urandom. */
-char events[4096];
+/* What was asked of it and what it gave, all flags, and how it came by a file: r and u for devices
+   that were opened, p for a wait for one, g for a read. */
+long calls, asked, given, flags_seen;
+char events[256];
 static size_t n_events;
 static int urandom = -1;
 
@@ -42,62 +41,61 @@ static void happened(char event) {
     if (n_events < sizeof events - 1) events[n_events++] = event;
 }
 
-static ssize_t give(unsigned char *buffer, size_t size, ssize_t (*real)(void *, size_t)) {
-    if (spoiled >= 0) memset(buffer, (int)spoiled, size);
-    if (failures && size) {
-        if (failures > 0) failures--;
-        errno = fails_with;
-        return returned;
+static int fails(void) {
+    if (spared > 0) {
+        spared--;
+        return 0;
     }
+    if (failures > 0) failures--;
+    else if (!failures) return 0;
+    errno = failure;
+    return 1;
+}
+
+static ssize_t give(long number, void *buffer, size_t size, long first, long third) {
+    if (spoiled >= 0) memset(buffer, spoiled, size);
+    if (fails()) return returned;
     if (most && size > (size_t)most) size = most;
     ssize_t got = size;
     if (keyed) {
-        const volatile unsigned char *masked = (unsigned char *)masked_key;
-        for (size_t i = 0; i < size; i++) buffer[i] = masked[(given + i) % 32] ^ (unsigned char)MASK;
+        const volatile unsigned char *masked = (const unsigned char *)masked_key;
+        unsigned char *bytes = buffer;
+        for (size_t i = 0; i < size; i++) bytes[i] = masked[(given + i) % 32] ^ (unsigned char)MASK;
+    } else if (number == SYS_read) {
+        got = syscall(number, first, buffer, size);
     } else {
-        got = real(buffer, size);
+        got = syscall(number, buffer, size, third);
     }
     if (got > 0) given += got;
     return got;
-}
-
-static unsigned wanted_flags;
-static ssize_t by_call(void *buffer, size_t size) {
-    return syscall(SYS_getrandom, buffer, size, wanted_flags);
-}
-static ssize_t by_file(void *buffer, size_t size) {
-    return syscall(SYS_read, urandom, buffer, size);
 }
 
 ssize_t getrandom(void *buffer, size_t size, unsigned flags) {
     calls++;
     asked += size;
     flags_seen |= flags;
-    wanted_flags = flags;
-    return give(buffer, size, by_call);
+    return give(SYS_getrandom, buffer, size, 0, flags);
 }
 
 ssize_t read(int file, void *buffer, size_t size) {
-    if (file != urandom || urandom < 0) return syscall(SYS_read, file, buffer, size);
+    if (file < 0 || file != urandom) return syscall(SYS_read, file, buffer, size);
     happened('g');
-    return give(buffer, size, by_file);
+    return give(SYS_read, buffer, size, file, 0);
 }
 
 int open(const char *path, int how, ...) {
     va_list more;
     va_start(more, how);
-    int mode = va_arg(more, int);
+    int mode = how & (O_CREAT | O_TMPFILE) ? va_arg(more, int) : 0;
     va_end(more);
-    int device = !strcmp(path, "/dev/random") ? 0 : !strcmp(path, "/dev/urandom") ? 1 : -1;
-    if (device >= 0) {
-        happened("ru"[device]);
-        if (unopened[device]) {
-            errno = unopened[device];
-            return -1;
-        }
+    int is_random = !strcmp(path, "/dev/random"), is_urandom = !strcmp(path, "/dev/urandom");
+    if (is_random || is_urandom) {
+        happened(is_random ? 'r' : 'u');
+        errno = is_random ? closed_random : closed_urandom;
+        if (errno) return -1;
     }
     int file = syscall(SYS_openat, AT_FDCWD, path, how, mode);
-    if (device == 1) urandom = file;
+    if (is_urandom) urandom = file;
     return file;
 }
 
@@ -106,119 +104,184 @@ int poll(struct pollfd *files, nfds_t n, int timeout) {
     return syscall(SYS_poll, files, n, timeout);
 }
 
-/* Calls a function far down on the stack, where nothing that runs later writes over what it leaves
-   there, and then has the kernel store all registers, as it does for any signal. */
+/* Calls a function far down on the stack, which is painted before, so that nothing that runs later
+   writes over what is left there. Then the kernel stores all registers, as it does for any signal. */
+enum { DEPTH = 1 << 18, PAINT = 0xcc };
+static uintptr_t painted;
 static unsigned char registers[1 << 16];
+/* How far down the stack was written to, in bytes, and how many of the lowest ones are zeros now, but
+   for a return address or so. */
+long used, zeros;
+
+static __attribute__((noinline)) void paint(void) {
+    unsigned char below[DEPTH];
+    memset(below, PAINT, sizeof below);
+    painted = (uintptr_t)below;
+    __asm__ volatile("" : : "r"(below) : "memory");
+}
 
 static void nothing(int number) { (void)number; }
 
 void *deep(void *(*function)(void *), void *argument) {
-    unsigned char room[1 << 17];
+    unsigned char room[DEPTH];
     __asm__ volatile("" : : "r"(room) : "memory");
+    paint();
     void *result = function(argument);
-    stack_t here = {.ss_sp = registers, .ss_size = sizeof registers}, before;
-    struct sigaction handler = {.sa_handler = nothing, .sa_flags = SA_ONSTACK}, former;
-    sigaltstack(&here, &before);
-    sigaction(SIGUSR2, &handler, &former);
+    const unsigned char *first = (const unsigned char *)painted, *last = first + DEPTH, *zero;
+    while (first < last && *first == PAINT) first++;
+    for (zero = first + 64; zero < last && !*zero;) zero++;
+    used = last - first, zeros = zero - first - 64;
+    stack_t apart = {.ss_sp = registers, .ss_size = sizeof registers}, before;
+    struct sigaction ours = {.sa_handler = nothing, .sa_flags = SA_ONSTACK}, theirs;
+    sigaltstack(&apart, &before);
+    sigaction(SIGUSR2, &ours, &theirs);
     syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), SIGUSR2);
-    sigaction(SIGUSR2, &former, NULL);
+    sigaction(SIGUSR2, &theirs, NULL);
     sigaltstack(&before, NULL);
     return result;
 }
 
-/* A table of masked words, by a part of them, in memory of its own that is not looked at. */
-static uint64_t *maybe, size_of_all, *masked_words;
-static uint32_t *slots, bits;
-static unsigned char *arena, *chunk;
-static size_t width;
-enum { CHUNK = 1 << 20, MAYBE_BITS = 23, PAGE = 4096 };
+/* Calls a function in a process of its own that shares all memory with this one, as after vfork. */
+struct work {
+    void *(*function)(void *), *argument, *result;
+};
 
-static uint64_t place(uint64_t word, unsigned bits_wanted) {
-    return (word * 0x9e3779b97f4a7c15u) >> (64 - bits_wanted);
+static int work(void *given_work) {
+    struct work *todo = given_work;
+    todo->result = todo->function(todo->argument);
+    return 0;
 }
 
-/* Sets what is looked for: n things of so many words each. */
-int prepare(const uint64_t *words, size_t n, size_t words_each) {
-    if (arena) munmap(arena, size_of_all);
+void *beside(void *(*function)(void *), void *argument) {
+    unsigned char stack[1 << 20] __attribute__((aligned(16)));
+    struct work todo = {function, argument, NULL};
+    int child = clone(work, stack + sizeof stack, CLONE_VM | CLONE_VFORK | SIGCHLD, &todo), status;
+    return waitpid(child, &status, 0) == child && status == 0 ? todo.result : NULL;
+}
+
+/* Holds another thread where it is, until `holding` is set to 0. Returns 1, or 0 if the thread ended. */
+volatile long holding;
+static volatile int held;
+
+static void hold_here(int number) {
+    (void)number;
+    for (held = 1; holding;) sched_yield();
+    held = 0;
+}
+
+int hold(long thread) {
+    struct sigaction ours = {.sa_handler = hold_here, .sa_flags = SA_RESTART};
+    sigaction(SIGUSR1, &ours, NULL);
+    holding = 1;
+    for (int signal = SIGUSR1; !held; signal = 0) {
+        if (syscall(SYS_tgkill, getpid(), thread, signal)) return holding = 0;
+        sched_yield();
+    }
+    return 1;
+}
+
+/* What is looked for: things of `width` masked words each, in a hash table by their first word, in
+   pages of its own that are not looked at. */
+enum { CHUNK = 1 << 20, PAGE = 4096 };
+static unsigned char *own, *chunk;
+static size_t own_size, width;
+static uint64_t *filter, *things;
+static uint32_t *slots;
+static unsigned slot_bits, filter_bits;
+
+static uint64_t place(uint64_t word, unsigned bits) {
+    return (word * 0x9e3779b97f4a7c15u) >> (64 - bits);
+}
+
+static uint64_t next(uint64_t slot) { return (slot + 1) & ((1ul << slot_bits) - 1); }
+
+static size_t pages(size_t size) { return (size + PAGE - 1) / PAGE * PAGE; }
+
+/* Returns 0, or -1 if there is no memory. */
+int look_for(const uint64_t *words, size_t n, size_t words_each) {
+    if (own) munmap(own, own_size);
     width = words_each;
-    for (bits = 10; (1u << bits) < 2 * n; bits++) {}
-    size_t size[4] = {(1u << MAYBE_BITS) / 8, 4u << bits, 8 * n * width, CHUNK + PAGE};
-    size_of_all = 2 * PAGE;
-    for (int i = 0; i < 4; i++) size_of_all += size[i] = (size[i] + PAGE - 1) / PAGE * PAGE;
-    arena = mmap(NULL, size_of_all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (arena == MAP_FAILED) return arena = NULL, -1;
-    /* Guard pages keep the kernel from joining it with its neighbours. */
-    mprotect(arena, PAGE, PROT_NONE);
-    mprotect(arena + size_of_all - PAGE, PAGE, PROT_NONE);
-    unsigned char *next = arena + PAGE;
-    maybe = (uint64_t *)next;
-    slots = (uint32_t *)(next += size[0]);
-    masked_words = (uint64_t *)(next += size[1]);
-    chunk = next + size[2];
-    memcpy(masked_words, words, 8 * n * width);
+    for (slot_bits = 10; 1ul << slot_bits < 2 * n;) slot_bits++;
+    filter_bits = slot_bits < 20 ? slot_bits + 3 : 24; /* To fit a cache. */
+    size_t filter_size = pages((1ul << filter_bits) / 8), slots_size = pages(4ul << slot_bits);
+    size_t things_size = pages(8 * n * width);
+    own_size = filter_size + slots_size + things_size + CHUNK + 2 * PAGE;
+    own = mmap(NULL, own_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (own == MAP_FAILED) return own = NULL, -1;
+    /* Pages without access keep the kernel from joining these with their neighbours. */
+    mprotect(own, PAGE, PROT_NONE);
+    mprotect(own + own_size - PAGE, PAGE, PROT_NONE);
+    filter = (uint64_t *)(own + PAGE);
+    slots = (uint32_t *)(own + PAGE + filter_size);
+    things = (uint64_t *)(own + PAGE + filter_size + slots_size);
+    chunk = own + PAGE + filter_size + slots_size + things_size;
+    memcpy(things, words, 8 * n * width);
     for (size_t i = 0; i < n; i++) {
-        uint64_t first = words[i * width], bit = place(first, MAYBE_BITS), slot = place(first, bits);
-        maybe[bit / 64] |= 1ul << bit % 64;
-        while (slots[slot]) slot = (slot + 1) & ((1u << bits) - 1);
+        uint64_t bit = place(words[i * width], filter_bits), slot = place(words[i * width], slot_bits);
+        filter[bit / 64] |= 1ul << bit % 64;
+        while (slots[slot]) slot = next(slot);
         slots[slot] = i + 1;
     }
     return 0;
 }
 
-static size_t places, room;
-static struct { uint64_t address, thing; } *hits;
+static uint64_t *found;
+static size_t n_found, room_for;
 
-/* Looks through a part of the memory, which has been copied to `chunk`. */
+/* Looks at what was copied to `chunk`, at every byte. */
 static void look_at(uint64_t address, size_t size) {
     for (size_t i = 0; i + 8 * width <= size; i++) {
-        uint64_t word, next;
+        uint64_t word;
         memcpy(&word, chunk + i, 8);
+        if (!word) continue; /* As most of memory is. */
         word ^= MASK;
-        uint64_t bit = place(word, MAYBE_BITS);
-        if (!(maybe[bit / 64] >> bit % 64 & 1)) continue;
-        for (uint64_t slot = place(word, bits); slots[slot]; slot = (slot + 1) & ((1u << bits) - 1)) {
-            const uint64_t *thing = masked_words + (slots[slot] - 1) * width;
-            size_t same = 0;
-            for (; same < width; same++) {
-                memcpy(&next, chunk + i + 8 * same, 8);
-                if ((next ^ MASK) != thing[same]) break;
+        uint64_t bit = place(word, filter_bits);
+        if (!(filter[bit / 64] >> bit % 64 & 1)) continue;
+        for (uint64_t slot = place(word, slot_bits); slots[slot]; slot = next(slot)) {
+            size_t thing = slots[slot] - 1, same = 0;
+            while (same < width) {
+                memcpy(&word, chunk + i + 8 * same, 8);
+                if ((word ^ MASK) != things[thing * width + same]) break;
+                same++;
             }
             if (same < width) continue;
-            if (places < room) hits[places].address = address + i, hits[places].thing = slots[slot] - 1;
-            places++;
+            if (n_found < room_for) {
+                found[2 * n_found] = address + i;
+                found[2 * n_found + 1] = thing;
+            }
+            n_found++;
         }
     }
 }
 
-/* Looks through all memory that can be read, at every address. Returns at how many places something
-   was found, and at first how many bytes were read; -1 if it cannot look. */
-long look(void *found, size_t room_for, uint64_t *bytes) {
+/* Looks through all memory that can be read, `bytes` of it. Returns how often something was found, of
+   which pairs of address and thing go to `places`; -1 if it cannot look. */
+long look(uint64_t *places, size_t n_places, uint64_t *bytes) {
     static char maps[1 << 20];
-    hits = found, room = room_for, places = 0, *bytes = 0;
+    found = places, room_for = n_places, n_found = 0, *bytes = 0;
     int file = syscall(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY);
+    int memory = syscall(SYS_openat, AT_FDCWD, "/proc/self/mem", O_RDONLY);
     ssize_t size = 0, got;
     while ((got = syscall(SYS_read, file, maps + size, sizeof maps - 1 - size)) > 0) size += got;
-    close(file);
+    if (!own || file < 0 || memory < 0 || !size || size == sizeof maps - 1) return -1;
     maps[size] = 0;
-    int memory = syscall(SYS_openat, AT_FDCWD, "/proc/self/mem", O_RDONLY);
-    if (file < 0 || memory < 0 || size >= (ssize_t)sizeof maps - 1) return -1;
     for (char *line = maps; *line; line = strchr(line, '\n') + 1) {
-        unsigned long start, end;
+        uint64_t start, end;
         char readable;
         if (sscanf(line, "%lx-%lx %c", &start, &end, &readable) != 3) return -1;
-        int own = start < (unsigned long)arena + size_of_all && end > (unsigned long)arena;
-        if (readable != 'r' || own) continue;
-        while (start < end) {
-            size_t want = end - start < CHUNK ? end - start : CHUNK;
-            got = syscall(SYS_pread64, memory, chunk, want, start);
-            /* The kernel's own pages cannot be read, nor those of a file that has shrunk. */
-            if (got <= 0) break;
-            look_at(start, got);
+        int is_own = start < (uint64_t)own + own_size && end > (uint64_t)own;
+        if (readable != 'r' || is_own) continue;
+        for (uint64_t done = start; done < end;) {
+            size_t wanted = end - done < CHUNK ? end - done : CHUNK;
+            got = syscall(SYS_pread64, memory, chunk, wanted, done);
+            if (got <= 0) break; /* A page of the kernel's, which holds no data of ours. */
+            look_at(done, got);
             *bytes += got;
-            if (start + got >= end) break;
-            start += got - (8 * width - 1);
+            /* Chunks overlap, so that nothing is missed that lies across their ends. */
+            done += done + got < end ? (uint64_t)got - (8 * width - 1) : (uint64_t)got;
         }
     }
+    close(file);
     close(memory);
-    return places;
+    return n_found;
 }

@@ -16,7 +16,7 @@ import random
 import re
 from collections import ChainMap
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -643,6 +643,8 @@ class Rust:
         self.source = source
         self.needed: list[z3.BoolRef] = []
         self.given: list[z3.BoolRef] = []
+        # Variables from which on any value is tried, and the value that they have.
+        self.cuts: dict[str, Any] = {}
         # Functions that are replaced by what has been proved of them.
         self.stubs: dict[tuple[str, str], Callable[..., Any]] = {("ct", "barrier"): lambda x: x}
 
@@ -686,9 +688,16 @@ class Rust:
 
     def on_let(self, scope: Scope, pattern: Node, node: Node, otherwise: Node | None) -> None:
         value = self.evaluate(node, scope)
+        if pattern[0] == "name" and pattern[1] in self.cuts:
+            value = self.cut(pattern[1], value)
         if otherwise and not known(value.present):
             self.evaluate(otherwise, scope)
         self.bind(pattern, value, scope)
+
+    def cut(self, name: str, value: Any) -> Any:
+        """Keep the value, and go on with any one."""
+        self.cuts[name] = value
+        return replace(value, term=z3.BitVec(name, value.term.size()))
 
     def on_for(self, scope: Scope, pattern: Node, items: Node, body: Node) -> None:
         for item in self.evaluate(items, scope):
@@ -1185,18 +1194,18 @@ def outcomes(rust: Rust, limbs: int) -> None:
     prove(reached(cuts) == sum(reached(cuts[at : at + size]) for at in range(0, len(cuts), size)))
 
 
-def draws(rust: Rust, *limbs: int) -> None:
+def draws(rust: Rust, limbs: list[int]) -> None:
     """The draw for digits of so many own words, whatever outcomes, counts, weights and range are:
     in the floor's slot the floor's value, else the count with its noise, clamped to the range.
     """
     n, ideals = len(limbs), Ideals(rust)
     offset, limit, sign_mask = word("offset"), word("range"), word("sign_mask")
     value_bits = word("value_bits", "u32")
-    reached, last = words("reached", n), [word(f"last{i}", "usize") for i in range(n)]
+    reached, counts = words("reached", n), [word(f"count{i}", "usize") for i in range(n)]
     shifts = [word(f"shift{i}", "u32") for i in range(n)]
     digits = [
         SimpleNamespace(limbs=own, count=count, shift=shift)
-        for own, count, shift in zip(limbs, last, shifts, strict=True)
+        for own, count, shift in zip(limbs, counts, shifts, strict=True)
     ]
     plan = SimpleNamespace(
         range=limit,
@@ -1217,45 +1226,50 @@ def draws(rust: Rust, *limbs: int) -> None:
         return ideals.splat(reached[i])
 
     rust.stubs["kernel/mod", "outcome"] = outcome
+    rust.cuts = {"magnitude": None, "value_mask": None}
     lane = Slice([word for word in tape for _ in range(16)])
     noisy = rust.call("kernel/mod", "draw", plan, lane, ideals.splat(offset), V=ideals)
-
-    # What a digit but the first adds to the noise, as it stands in the source; any word will do.
-    parts = words("part", n)
-    names = [
-        (value.term << shift.cast("u64").term, part.term)
-        for value, shift, part in zip(reached, shifts, parts, strict=True)
-    ]
-    values, tops = [*map(wide, reached)], [*map(wide, last)]
-    # The first two outcomes of the first digit are the floor's slot and no noise. The last outcome of
-    # the last digit is more noise than any range.
     at, end = wide(offset), wide(limit)
-    values[0], tops[0] = values[0] - 2, tops[0] - 2
-    noise = 1 + values[0] + sum(map(wide, parts[1:]))
-    beyond = values[-1] == tops[-1]
-    magnitude = z3.If(reached[0].term == 1, 0, z3.If(beyond, end, noise))
-    falls = shared.term & sign_mask.term == 1
-    moved = clamp(z3.If(falls, at - magnitude, at + magnitude), 0, end)
-    value = clamp(wide(free) & ((1 << wide(value_bits)) - 1), 0, end)
-    claims.append(wide(noisy) == z3.If(reached[0].term == 0, value, moved))
     given = [
-        at <= end,
-        wide(sign_mask) <= 1,
-        wide(value_bits) <= 64,
-        tops[0] >= 0,
-        *(wide(x) <= wide(count) for x, count in zip(reached, last, strict=True)),
-        z3.Or(beyond, noise <= 1 << 64),
-        *(wide(count) <= MOST_THRESHOLDS for count in last),
+        z3.And(at <= end, end > 0, wide(sign_mask) <= 1, wide(value_bits) <= 64),
+        wide(counts[0]) >= 2,
+        *(wide(count) <= MOST_THRESHOLDS for count in counts),
+        *(wide(x) <= wide(count) for x, count in zip(reached, counts, strict=True)),
     ]
-    claims = [z3.substitute(claim, *names) for claim in [*claims, *rust.needed]]
-    # Case by case, which is easier.
-    for first in (reached[0].term == 0, reached[0].term == 1, z3.UGE(reached[0].term, 2)):
-        for sign, most in itertools.product((falls, z3.Not(falls)), (beyond, z3.Not(beyond))):
-            prove_each(claims, first, sign, most, *given)
-    # It is the digit's value times its weight, if that is a word.
-    value, whole = names[-1][0], wide(reached[-1]) << wide(shifts[-1])
-    small = wide(reached[-1]) <= MOST_THRESHOLDS
-    prove(wide(Int("u64", value)) == whole, small, wide(shifts[-1]) < 64, whole < 1 << 64)
+    prove_each([*claims, *rust.needed], *given, *(wide(shift) < 64 for shift in shifts))
+
+    # The noise less one: the first digit, of which two outcomes are the floor's slot and no noise, and
+    # of each other one its value times its weight, which is right where it is a word.
+    total, names = reached[0].term - 2, []
+    for value, shift, part in zip(reached[1:], shifts[1:], words("part", n - 1), strict=True):
+        names.append((value.term << shift.cast("u64").term, part.term))
+        total += part.term
+        product = wide(value) << wide(shift)
+        found = wide(Int("u64", names[-1][0]))
+        prove(found == product, wide(shift) < 64, product < 1 << 64, *given)
+    exact = wide(reached[0]) - 2 + sum(wide(Int("u64", part)) for _, part in names)
+    prove(wide(Int("u64", total)) == exact, wide(reached[0]) >= 2, exact < 1 << 64, *given)
+    # Plans promise that it is a word, but for the last outcome of the last digit, which is more than
+    # any range; so the magnitude is right up to the range.
+    less_one = word("less_one")
+    noise = wide(less_one) + 1
+    beyond = z3.Or(reached[-1].term == counts[-1].term, noise > end)
+    wanted = z3.If(wide(reached[0]) < 2, 0, z3.If(beyond, end, noise))
+    magnitude = wide(rust.cuts["magnitude"])
+    for name in (*names, (total, less_one.term)):
+        magnitude = z3.substitute(magnitude, name)
+    prove(magnitude == wanted, *given)
+
+    # What is made of any magnitude, and of any mask for the floor's value.
+    prove(wide(rust.cuts["value_mask"]) == (1 << wide(value_bits)) - 1, *given)
+    some, mask = wide(word("magnitude")), wide(word("value_mask"))
+    in_floor, falls = reached[0].term == 0, shared.term & sign_mask.term == 1
+    for result, *case in [
+        (wide(free) & mask, in_floor),
+        (at - some, z3.Not(in_floor), falls),
+        (at + some, z3.Not(in_floor), z3.Not(falls)),
+    ]:
+        prove(wide(noisy) == clamp(result, 0, end), *case, *given)
 
 
 def samplers(rust: Rust, n: int) -> None:
@@ -1273,45 +1287,41 @@ def samplers(rust: Rust, n: int) -> None:
 
 
 def reflections(rust: Rust) -> None:
-    """Keys are folded as `docs/proofs.md` says, section 9, for all keys and all periods."""
-    key, period, half = word("key"), word("period"), word("half")
+    """Keys are folded as it is defined, for all keys and all periods."""
+    key, before, period, half = word("key"), word("before", "i128"), word("period"), word("half")
     folded = Struct(Type("fold.Folded"), {"period": period, "half": half})
-    reflection = rust.call("fold.Folded", "reflection", folded, word("before", "i128"))
-    # The remainder that is to be mended: of all 64 bits of key and period, too hard as bits.
-    rest = word("rest")
-    seen = []
-
-    def reduce(x: Int, modulus: Int) -> Int:
-        del rust.stubs["fold", "reduce"]
-        seen.append((x, modulus))
-        return rust.call("fold", "reduce", rest, modulus)
-
-    rust.stubs["fold", "reduce"] = reduce
+    reflection = rust.call("fold.Folded", "reflection", folded, before)
+    given = [wide(period) >= 1, wide(half) <= 1, *rust.given]
+    # Any remainder is tried; which one it is, is proved below.
+    rest, reduced = word("rest"), []
+    rust.stubs["fold", "reduce"] = lambda x, modulus: reduced.append((x, modulus)) or rest
+    rust.cuts = {"place": None}
     offset = rust.call("fold.Reflection", "offset", reflection, key)
-    [(x, modulus)] = seen
-    reciprocal = z3.UDiv(z3.BitVecVal(2**64 - 1, 64), period.term)
+    del rust.stubs["fold", "reduce"]
+    prove_each(rust.needed, *given)
+
+    # What is reduced: the key, less its product with the reciprocal, over 2^64, times the period.
+    reciprocal = z3.UDiv(z3.BitVecVal(-1, 64), period.term)
     product = z3.ZeroExt(64, key.term) * z3.ZeroExt(64, reciprocal)
-    quotient = z3.Extract(127, 64, product)
-    prove(z3.And(x.term == key.term - quotient * period.term, modulus.term == period.term))
-    # So much for the text. In integers: what is to be mended is the remainder, or a period more.
+    [(x, modulus)] = reduced
+    prove(x.term == key.term - z3.Extract(127, 64, product) * period.term)
+    # It is the remainder or that and a period: in integers, 64 bits and their products being too much.
     k, p, m, q = z3.Ints("k p m q")
-    n = 2**64
+    words, divided, quotient = 2**64, [m * p < 2**64, (m + 1) * p >= 2**64], k * m - q * 2**64
     prove(
         z3.And(k - q * p >= 0, k - q * p < 2 * p),
-        *(k >= 0, k < n, p >= 1, p < n),
-        *(m * p <= n - 1, n - 1 < (m + 1) * p),
-        *(q * n <= k * m, k * m < (q + 1) * n),
+        *(k >= 0, k < words, p >= 1, p < words, quotient >= 0, quotient < words, *divided),
     )
-    # Whatever it is then, the offset is that of the reflected place, in half units.
-    shift = wide(reflection.fields["shift"])
-    mended = z3.If(wide(rest) < wide(period), wide(rest), wide(rest) - wide(period))
-    turned = mended + shift
-    place = z3.If(turned < wide(period), turned, turned - wide(period))
+    x, once = word("x"), word("x").wrapping_sub(period).term
+    mended = z3.If(z3.ULT(x.term, period.term), x.term, once)
+    less = wide(x) < 2 * wide(period)
+    prove(rust.call("fold", "reduce", x, modulus).term == mended, less, *given)
+    # So the place is the remainder of the key moved by the shift,
+    moved = wide(rest) + wide(reflection.fields["shift"])
+    place = z3.If(moved < wide(period), moved, moved - wide(period))
+    prove(wide(rust.cuts["place"]) == place, wide(rest) < wide(period), *given)
+    # and the offset its reflection: in half units, at 0 and at the period.
+    place = wide(word("place"))
     twice = 2 * place + wide(half)
     back = z3.If(twice <= wide(period), twice, 2 * wide(period) - twice)
-    prove(
-        z3.And(2 * wide(offset) + wide(half) == back, *rust.needed),
-        *rust.given,
-        *(wide(half) <= 1, wide(period) >= 1, wide(period) > wide(half)),
-        wide(rest) < 2 * wide(period),
-    )
+    prove(2 * wide(offset) + wide(half) == back, place < wide(period), *given)

@@ -55,6 +55,40 @@ pub(crate) fn min(x: u64, y: u64) -> u64 {
     select(mask(borrow(x, y, 0)), x, y)
 }
 
+/// Clears the vector and mask registers, where the last secrets would stay until something else needs
+/// the room, and from where a signal or the dynamic linker would copy them to memory.
+#[inline(never)]
+pub fn clear_registers() {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: the processor was just found to have the instructions. They change vector and mask
+    // registers alone, which are declared, all of them: this convention has none that are kept.
+    unsafe {
+        use core::arch::asm;
+        if is_x86_feature_detected!("avx512bw") {
+            asm!(
+                ".irp i, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15",
+                "vpxor xmm\\i, xmm\\i, xmm\\i",
+                ".endr",
+                ".irp i, 16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31",
+                "vpxord zmm\\i, zmm\\i, zmm\\i",
+                ".endr",
+                ".irp i, 0,1,2,3,4,5,6,7",
+                "kxorq k\\i, k\\i, k\\i",
+                ".endr",
+                "vzeroupper",
+                clobber_abi("sysv64"),
+                options(nomem, nostack, preserves_flags),
+            );
+        } else if is_x86_feature_detected!("avx") {
+            asm!(
+                "vzeroall",
+                clobber_abi("sysv64"),
+                options(nomem, nostack, preserves_flags)
+            );
+        }
+    }
+}
+
 /// Tells the checker that these values are secret: a jump or an address that depends on them is an
 /// error. Does nothing in a normal build.
 #[inline(always)]

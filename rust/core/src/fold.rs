@@ -9,7 +9,7 @@ use crate::kernel::Count;
 use crate::kernel::sealed::Count as _;
 use crate::mechanism::{Draws, limits};
 use crate::plan::Plan;
-use crate::tape::{Tape, Words};
+use crate::tape::{Tape, Words, without_trace};
 use crate::{Error, Mechanism, Rate, ct};
 use zeroize::Zeroizing;
 
@@ -98,7 +98,7 @@ impl Folded {
     /// Those of [`Self::draws`], and [`Error::Entropy`]; the counts are untouched then.
     pub fn release<T: Count>(&self, counts: &mut [T]) -> Result<(), Error> {
         limits::<T>(self.least, self.greatest)?;
-        self.draws(&mut Tape::from_os()?)?.add_noise(counts)
+        without_trace(|| self.draws(&mut Tape::from_os()?)?.add_noise(counts))
     }
 
     /// The reflection of keys that are `-shift` at the least output.

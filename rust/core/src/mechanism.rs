@@ -3,7 +3,7 @@
 use crate::kernel::{Backend, Count, LANES};
 use crate::plan::Plan;
 use crate::rate::Rate;
-use crate::tape::{Tape, Words};
+use crate::tape::{Tape, Words, without_trace};
 use crate::{Error, privacy};
 use num_bigint::BigUint;
 use std::sync::OnceLock;
@@ -110,7 +110,7 @@ impl Mechanism {
     pub fn release<T: Count>(&self, counts: &mut [T]) -> Result<(), Error> {
         // Parameters are refused before the operating system is asked.
         let (plan, lower) = self.plan_for::<T>()?;
-        draw(plan, lower, &mut Tape::from_os()?, counts)
+        without_trace(|| draw(plan, lower, &mut Tape::from_os()?, counts))
     }
 
     /// [`Self::release`] from a given source of words.

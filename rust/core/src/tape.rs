@@ -1,13 +1,41 @@
 //! Secret words: 32 bytes of entropy, expanded by AES-256 in counter mode, wiped after use.
 
 use crate::Error;
-use aes::Aes256;
+use crate::ct;
+use aes::Aes256Enc;
 use aes::cipher::KeyIvInit;
 use core::fmt;
 use ctr::Ctr64LE;
 use ctr::cipher::{StreamCipher, StreamCipherSeek};
 use rand_core::TryCryptoRng;
-use zeroize::Zeroizing;
+use zeroize::{Zeroizing, zeroize_stack};
+
+/// Bytes of stack that are wiped: several times what a release uses, and room for the registers that
+/// a signal in the midst of it stores there.
+const STACK: usize = 1 << 14;
+
+/// Does work on secrets, then wipes the stack that it has used, and the vector registers: the
+/// compiler leaves copies of round keys and words in both.
+pub fn without_trace<R>(work: impl FnOnce() -> R) -> R {
+    /// Wipes after a panic, too.
+    struct Wipe;
+
+    impl Drop for Wipe {
+        fn drop(&mut self) {
+            zeroize_stack::<STACK>();
+            ct::clear_registers();
+        }
+    }
+
+    let _wipe = Wipe;
+    apart(work)
+}
+
+/// Keeps the work in a frame of its own, below that of the caller.
+#[inline(never)]
+fn apart<R>(work: impl FnOnce() -> R) -> R {
+    work()
+}
 
 /// A source of uniform, independent 64-bit words, each used for one draw and never again.
 pub trait Words {
@@ -21,7 +49,7 @@ pub trait Words {
 /// A keyed stream of words. Made for one call and wiped with it: there is no generator state to
 /// duplicate in a fork, to share between threads or to save in a snapshot.
 pub struct Tape {
-    stream: Ctr64LE<Aes256>,
+    stream: Ctr64LE<Aes256Enc>,
 }
 
 impl Tape {

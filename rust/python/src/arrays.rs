@@ -5,6 +5,7 @@
 //! noisy count written once.
 
 use crate::to_py;
+use geomdp_core::ct::clear_registers;
 use geomdp_core::{Count, Error};
 use pyo3::buffer::{Element, PyBuffer};
 use pyo3::exceptions::PyValueError;
@@ -59,9 +60,12 @@ fn in_chunks(
     for slice in (0..len).step_by(SLICE) {
         let end = len.min(slice + SLICE);
         py.detach(|| {
-            (slice..end)
+            let done = (slice..end)
                 .step_by(CHUNK)
-                .try_for_each(|start| work(start, CHUNK.min(end - start)))
+                .try_for_each(|start| work(start, CHUNK.min(end - start)));
+            // Before anything else runs, such as what a signal calls.
+            clear_registers();
+            done
         })
         .map_err(to_py)?;
         if interruptible {

@@ -7,7 +7,7 @@ mod certificate;
 use geomdp_core::bernoulli::Bernoulli;
 use geomdp_core::kernel::Backend;
 use geomdp_core::plan::Plan;
-use geomdp_core::tape::Tape;
+use geomdp_core::tape::{Tape, without_trace};
 use geomdp_core::{Count, Draws, Error, Rate};
 use num_bigint::BigUint;
 use pyo3::IntoPyObjectExt;
@@ -99,9 +99,11 @@ impl Mechanism {
     ) -> PyResult<()> {
         with_dtype!(dtype, T => {
             let (plan, lower) = self.inner.plan_for::<T>().map_err(to_py)?;
-            let mut tape = Tape::from_os().map_err(to_py)?;
-            let mut draws = Draws::new(plan, lower, &mut tape);
-            arrays::add_noise::<T>(py, |part| draws.add_noise(part), counts, out, interruptible)
+            without_trace(|| {
+                let mut tape = Tape::from_os().map_err(to_py)?;
+                let mut draws = Draws::new(plan, lower, &mut tape);
+                arrays::add_noise::<T>(py, |part| draws.add_noise(part), counts, out, interruptible)
+            })
         })
     }
 
@@ -149,11 +151,11 @@ impl Folded {
         dtype: &str,
         interruptible: bool,
     ) -> PyResult<()> {
-        with_dtype!(dtype, T => {
+        with_dtype!(dtype, T => without_trace(|| {
             let mut tape = Tape::from_os().map_err(to_py)?;
             let mut draws = self.inner.draws::<T, _>(&mut tape).map_err(to_py)?;
             arrays::add_noise::<T>(py, |part| draws.add_noise(part), counts, out, interruptible)
-        })
+        }))
     }
 }
 
@@ -184,17 +186,21 @@ fn sample_geometric(
     out: &Bound<'_, PyAny>,
 ) -> PyResult<()> {
     let plan = Plan::geometric(prob, trials).map_err(to_py)?;
-    let mut tape = Tape::from_os().map_err(to_py)?;
-    let mut draws = Draws::new(&plan, 0i64, &mut tape);
-    arrays::add_noise(py, |part| draws.add_noise(part), out, out, true)
+    without_trace(|| {
+        let mut tape = Tape::from_os().map_err(to_py)?;
+        let mut draws = Draws::new(&plan, 0i64, &mut tape);
+        arrays::add_noise(py, |part| draws.add_noise(part), out, out, true)
+    })
 }
 
 /// Fills a buffer of uint8 with bits, 0 or 1.
 #[pyfunction]
 fn sample_bernoulli(py: Python<'_>, prob: f64, out: &Bound<'_, PyAny>) -> PyResult<()> {
     let bit = Bernoulli::new(prob).map_err(to_py)?;
-    let mut tape = Tape::from_os().map_err(to_py)?;
-    arrays::fill(py, out, |bits| bit.fill(&mut tape, bits))
+    without_trace(|| {
+        let mut tape = Tape::from_os().map_err(to_py)?;
+        arrays::fill(py, out, |bits| bit.fill(&mut tape, bits))
+    })
 }
 
 /// The kernel back end that this processor runs.
