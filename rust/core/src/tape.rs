@@ -22,8 +22,9 @@ pub fn without_trace<R>(work: impl FnOnce() -> R) -> R {
 
     impl Drop for Wipe {
         fn drop(&mut self) {
-            zeroize_stack::<STACK>();
+            // In this order: a signal meanwhile stores registers below of what is wiped.
             ct::clear_registers();
+            zeroize_stack::<STACK>();
         }
     }
 
