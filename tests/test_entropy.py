@@ -15,6 +15,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import traceback
@@ -36,6 +37,7 @@ from geomdp import (
     sample_geometric,
     sample_two_sided_geometric,
 )
+from geomdp.cli import main
 from geomdp.compat.diffprivlib import GeometricFolded
 from geomdp.compat.smartnoise import simple_geometric_mechanism
 from geomdp.testing import release_not_private
@@ -67,8 +69,9 @@ class Preload(NamedTuple):
 
     def run(self, scenario: str) -> None:
         """Run a scenario in a process of its own, with every warning an error."""
-        # pytest's own handler of faults would give signals another stack.
-        environment = {k: v for k, v in os.environ.items() if k != "PYTHONFAULTHANDLER"}
+        # With a handler of faults, Python would have signals on a stack of their own.
+        handlers = ("PYTHONFAULTHANDLER", "PYTHONDEVMODE")
+        environment = {k: v for k, v in os.environ.items() if k not in handlers}
         # Threads of numpy's own would only have more memory to be looked through.
         environment |= {"LD_PRELOAD": str(self.library), "OPENBLAS_NUM_THREADS": "1"}
         done = subprocess.run(
@@ -241,6 +244,23 @@ def test_no_noise_from_a_source_that_fails() -> None:
         case.call()
         assert (source.calls, source.given) == (1, 32), case.name
     assert source.events == ""
+
+
+@preloaded
+def test_the_command_leaves_no_file_when_the_source_fails() -> None:
+    source = Source()
+    MECHANISM.release(7)
+    with tempfile.TemporaryDirectory() as directory:
+        counts, noisy = Path(directory, "counts.csv"), Path(directory, "noisy.csv")
+        counts.write_text("n\n7\n8\n")
+        command = ["release", "--column", "n", "--epsilon", "1", str(counts), str(noisy)]
+        source.reset(failures=-1, failure=errno.EIO)
+        assert main(command) == 1
+        assert source.calls == 1
+        assert os.listdir(directory) == ["counts.csv"]
+        source.reset()
+        assert main(command) == 0
+        assert noisy.exists()
 
 
 @preloaded
@@ -485,9 +505,10 @@ def test_the_look_finds_what_is_there() -> None:
     memory[planted[1][0]] ^= 1
     assert len(look(secrets.words)) == 3
     # Halves of blocks are no blocks; the key is two.
-    assert look(secrets.blocks) == []
+    blocks = secrets.blocks[:100_000]
+    assert look(blocks) == []
     key = secrets.key
-    assert {row for _, row in look(secrets.blocks)} == {0, 1}
+    assert {row for _, row in look(blocks)} == {0, 1}
     assert len(key) == 32
 
 
@@ -496,8 +517,10 @@ def test_a_key_and_its_tape_are_found_during_a_release() -> None:
     source = Source()
     secrets = load_secrets()
     secrets.give()
-    # With the interpreter's lock, without which the other thread cannot take it, and keep it.
+    # Keeps the interpreter's lock, so that the other thread is not held with it.
     hold = ctypes.PyDLL(None).hold
+    # Software has the round keys in another order.
+    keys = set(range(15)) if " aes " in Path("/proc/cpuinfo").read_text() else set()
     counts = np.zeros(MILLION, np.int64)
     NARROW.release(counts)
     source.reset(keyed=1)
@@ -513,7 +536,7 @@ def test_a_key_and_its_tape_are_found_during_a_release() -> None:
             rows = {row for _, row in look(secrets.blocks)}
             source.holding = 0
         thread.join()
-        if set(range(15)) <= rows and len(rows - set(range(KEYS))) > 100:
+        if keys <= rows and len(rows - set(range(KEYS))) > 100:
             return
     raise AssertionError("it was never found")
 
@@ -661,6 +684,10 @@ def test_more_stack_is_wiped_than_is_used() -> None:
     core, folded = MECHANISM._core, FOLDED._drawer("i8")
     counts, out = np.arange(1000), np.zeros(1000, np.int64)
     bits = np.zeros(1000, np.uint8)
+    # The same draw, which wipes nothing.
+    deep(lambda: _core.release_not_private(core, bytes(32), counts, out, "i8"))
+    used = source.used
+    assert used > 1000
     for call in (
         lambda: core.release_scalar(7, "i8"),
         lambda: core.release_into(counts, out, "i8", True),
@@ -671,8 +698,9 @@ def test_more_stack_is_wiped_than_is_used() -> None:
     ):
         call()
         deep(call)
-        # So much that the registers of a signal at the deepest place would still be wiped.
-        assert source.zeros >= 4096, (source.used, source.zeros)
+        # Twice as far: the registers that a signal stores would still be wiped.
+        assert source.used > 2 * used
+        assert source.zeros > used
 
 
 # Processes and interpreters, however they are made
@@ -876,8 +904,9 @@ def test_threads_stay_within_bounds_while_the_counts_change() -> None:
 
 @pytest.mark.parametrize("layout", ["contiguous", "in place", "strided", "the other byte order"])
 def test_interrupts_at_random_moments_leave_all_or_nothing(layout: str) -> None:
-    size = 2_500_000
-    counts = np.zeros(size, np.int64)
+    size = 4_000_000
+    # Below the bounds, so that no noisy count is as they were.
+    counts = np.full(size, -1)
     out = {
         "contiguous": lambda: np.zeros(size, np.int64),
         "in place": lambda: counts,
@@ -888,20 +917,19 @@ def test_interrupts_at_random_moments_leave_all_or_nothing(layout: str) -> None:
     interrupted = 0
     seconds = 1.0
     try:
-        for _ in range(200):
-            out[:] = 0
+        for _ in range(300):
+            out[:] = -1
             start = time.perf_counter()
-            if alarmed(lambda: WIDE.release(counts, out=out), random.uniform(1e-6, seconds)):
+            if alarmed(lambda: NARROW.release(counts, out=out), random.uniform(1e-6, seconds)):
                 interrupted += 1
             else:
                 seconds = min(seconds, 1.2 * (time.perf_counter() - start))
-            # One of all these is 0 by chance with probability below 200 * 2.5e6 * 2**-58 = 2e-9.
-            assert np.count_nonzero(out) in (0, size)
-            if interrupted == 10:
+            assert np.count_nonzero(out == -1) in (0, size)
+            if interrupted == 20:
                 break
     finally:
         signal.signal(signal.SIGALRM, previous)
-    assert interrupted == 10
+    assert interrupted == 20
 
 
 if __name__ == "__main__":
