@@ -1,0 +1,1751 @@
+"""The primitives of the secret path, proved for all inputs from the text of the Rust source.
+
+:class:`Rust` reads functions of ``rust/core/src`` and runs them on bit vectors of z3 instead of
+numbers, so that what is proved is what is written there: a change to the source changes what is
+proved, and source that cannot be read is an error. Trusted are z3, the reader (compared with the
+compiled library at the end), the meaning of the intrinsics (:data:`INTRINSICS`) and that of the
+methods of Rust's standard library (:class:`Int` and what follows it).
+
+One function is proved at a time. Where it calls another one, whose statement has been proved, any
+result that fits the statement is tried in its place.
+"""
+
+import operator
+import random
+import re
+from collections import ChainMap
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cache, partial, reduce
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import z3
+
+from geomdp import GeometricMechanism, _core
+from geomdp.testing import release_not_private
+
+CORE = Path(__file__).parents[1] / "rust/core/src"
+FILES = ["ct", "bernoulli", "fold", "kernel/mod", "kernel/vector", "kernel/avx2", "kernel/avx512"]
+
+
+# --- Values: lengths, places and counts that are known are Python ints, words are `Int`. ---
+
+
+@dataclass(frozen=True)
+class Int:
+    """A number of a Rust integer type, with those methods of the standard library that are used."""
+
+    type: str
+    term: z3.BitVecRef
+
+    def cast(self, to: str) -> "Int":
+        more = width(to) - self.term.size()
+        if more > 0:
+            return Int(to, (z3.SignExt if self.type[0] == "i" else z3.ZeroExt)(more, self.term))
+        return Int(to, z3.Extract(width(to) - 1, 0, self.term) if more else self.term)
+
+    def same(self, other: Any) -> z3.BitVecRef:
+        """The other operand, of the same width: a number without a type, or how far to shift."""
+        return convert(other, self.type).term
+
+    def wrapping_add(self, other: Any) -> "Int":
+        return Int(self.type, self.term + self.same(other))
+
+    def wrapping_sub(self, other: Any) -> "Int":
+        return Int(self.type, self.term - self.same(other))
+
+    def wrapping_mul(self, other: Any) -> "Int":
+        return Int(self.type, self.term * self.same(other))
+
+    def wrapping_neg(self) -> "Int":
+        return Int(self.type, -self.term)
+
+    def saturating_sub(self, other: Any) -> "Int":
+        less = z3.ULT(self.term, self.same(other))
+        return Int(self.type, z3.If(less, self.same(0), self.term - self.same(other)))
+
+    def checked_shr(self, bits: Any) -> "Option":
+        bits = self.same(bits)
+        return Option(z3.ULT(bits, self.term.size()), Int(self.type, z3.LShR(self.term, bits)))
+
+    def cast_signed(self) -> "Int":
+        return self.cast("i" + self.type[1:])
+
+    def into(self) -> "Int":
+        return self  # Parameters cast what they are given.
+
+
+@dataclass(frozen=True)
+class Option:
+    present: Any
+    value: Any
+
+    def unwrap_or(self, other: Any) -> Int:
+        value: Int = self.value
+        return Int(value.type, z3.If(self.present, value.term, value.same(other)))
+
+
+@dataclass(frozen=True)
+class Type:
+    """A type that the source gives methods to: ``u64``, or ``kernel/avx2.Words``."""
+
+    name: str
+
+    def __call__(self, *fields: Any) -> "Struct":
+        return Struct(self, {str(i): value for i, value in enumerate(fields)})
+
+
+@dataclass(frozen=True)
+class Struct:
+    type: Type
+    fields: dict[str, Any]
+
+
+class Items:
+    """An iterator."""
+
+    def __init__(self, items: Any) -> None:
+        self.items = list(items)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.items)
+
+    def zip(self, other: Any) -> "Items":
+        return Items(zip(self, other, strict=False))
+
+    def rev(self) -> "Items":
+        return Items(reversed(self.items))
+
+    def enumerate(self) -> "Items":
+        return Items(enumerate(self))
+
+    def step_by(self, step: int) -> "Items":
+        return Items(self.items[::step])
+
+    def fold(self, value: Any, step: Callable[[Any, Any], Any]) -> Any:
+        for item in self:
+            value = step(value, item)
+        return value
+
+
+class Slice:
+    """A view of an array. Places outside are errors, as in Rust."""
+
+    def __init__(self, items: list[Any], start: int = 0, stop: int | None = None) -> None:
+        self.items, self.start = items, start
+        self.stop = len(items) if stop is None else stop
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.items[self.start : self.stop])
+
+    def place(self, at: int, end: int) -> int:
+        if not 0 <= at < end:
+            raise IndexError(f"place {at} of {self.len()}")
+        return self.start + at
+
+    def __getitem__(self, at: int) -> Any:
+        return self.items[self.place(at, self.len())]
+
+    def __setitem__(self, at: int, value: Any) -> None:
+        self.items[self.place(at, self.len())] = value
+
+    def part(self, start: int | None, stop: int | None) -> "Slice":
+        past = self.len() + 1
+        stop = self.place(self.len() if stop is None else stop, past)
+        return Slice(self.items, self.place(start or 0, past), stop)
+
+    def len(self) -> int:
+        return self.stop - self.start
+
+    def iter(self) -> Items:
+        return Items(self)
+
+    def iter_mut(self) -> Items:
+        return Items(Cell(self, at) for at in range(self.len()))
+
+    def chunks_exact(self, size: int) -> Items:
+        return Items(self.part(at, at + size) for at in range(0, self.len() // size * size, size))
+
+    def split_first(self) -> Option:
+        return Option(self.len() > 0, (self[0], self.part(1, None)) if self.len() else None)
+
+    def as_ptr(self) -> "Pointer":
+        return Pointer(self)
+
+    as_mut_ptr = as_ptr
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A reference to a place that can be written to."""
+
+    place: Slice
+    at: int
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """A pointer to registers of so many words each."""
+
+    words: Slice
+    size: int = 1
+    at: int = 0
+
+    def cast(self, to: Type) -> "Pointer":
+        return Pointer(self.words, {"__m256i": 4, "__m512i": 8}[to.name], self.at)
+
+    def add(self, registers: int) -> "Pointer":
+        return Pointer(self.words, self.size, self.at + registers * self.size)
+
+
+def width(name: str) -> int:
+    return 64 if name.endswith("size") else int(name[1:])
+
+
+def is_integer(name: str) -> bool:
+    return re.fullmatch(r"[iu](8|16|32|64|128|size)", name) is not None
+
+
+def number(value: int, kind: str = "u64") -> Int:
+    return Int(kind, z3.BitVecVal(value, width(kind)))
+
+
+def convert(value: Any, to: str) -> Int:
+    """A number without a type, or one of a narrower type, as one of this type."""
+    if not isinstance(value, Int):
+        return number(value, to)
+    assert value.term.size() <= width(to), f"{value.type} for {to}"
+    return value.cast(to)
+
+
+# --- What the intrinsics do, after Intel's guide. A register is a tuple of words. ---
+
+Register = tuple[z3.BitVecRef, ...]
+
+
+def each(meaning: Callable[..., z3.BitVecRef]) -> Callable[..., Register]:
+    return lambda *registers: tuple(map(meaning, *registers))
+
+
+def bits(mask: z3.BitVecRef) -> list[z3.BoolRef]:
+    return [z3.Extract(i, i, mask) == 1 for i in range(mask.size())]
+
+
+def load(source: Pointer) -> Register:
+    return tuple(source.words[source.at + i].term for i in range(source.size))
+
+
+def store(target: Pointer, register: Register) -> None:
+    for i, term in enumerate(register):
+        target.words[target.at + i] = Int("u64", term)
+
+
+def set_all(bit: z3.BoolRef, width: int = 64) -> z3.BitVecRef:
+    return z3.If(bit, z3.BitVecVal(-1, width), z3.BitVecVal(0, width))
+
+
+def blend_bytes(x: z3.BitVecRef, y: z3.BitVecRef, mask: z3.BitVecRef) -> z3.BitVecRef:
+    """Bytes of `y` where the highest bit of the mask's byte is set, else of `x`."""
+    places = [(8 * i + 7, 8 * i) for i in reversed(range(8))]
+    return z3.Concat(
+        *(
+            z3.If(z3.Extract(top, top, mask) == 1, z3.Extract(top, low, y), z3.Extract(top, low, x))
+            for top, low in places
+        )
+    )
+
+
+def unsigned_min(x: z3.BitVecRef, y: z3.BitVecRef) -> z3.BitVecRef:
+    return z3.If(z3.ULT(x, y), x, y)
+
+
+def unsigned_max(x: z3.BitVecRef, y: z3.BitVecRef) -> z3.BitVecRef:
+    return z3.If(z3.ULT(x, y), y, x)
+
+
+INTRINSICS: dict[str, Callable[..., Any]] = {
+    "_mm256_set1_epi64x": lambda x: (x.term,) * 4,
+    "_mm256_loadu_si256": load,
+    "_mm256_storeu_si256": store,
+    "_mm256_add_epi64": each(operator.add),
+    "_mm256_sub_epi64": each(operator.sub),
+    "_mm256_and_si256": each(operator.and_),
+    "_mm256_xor_si256": each(operator.xor),
+    # Shifts by 64 and more give 0, in z3 as well.
+    "_mm256_sllv_epi64": each(operator.lshift),
+    "_mm256_srlv_epi64": each(z3.LShR),
+    "_mm256_cmpgt_epi64": each(lambda x, y: set_all(x > y)),
+    "_mm256_blendv_epi8": each(blend_bytes),
+    "_mm512_set1_epi64": lambda x: (x.term,) * 8,
+    "_mm512_loadu_si512": load,
+    "_mm512_storeu_si512": store,
+    "_mm512_add_epi64": each(operator.add),
+    "_mm512_sub_epi64": each(operator.sub),
+    "_mm512_and_si512": each(operator.and_),
+    "_mm512_sllv_epi64": each(operator.lshift),
+    "_mm512_srlv_epi64": each(z3.LShR),
+    "_mm512_min_epu64": each(unsigned_min),
+    "_mm512_max_epu64": each(unsigned_max),
+    "_mm512_cmplt_epi64_mask": lambda x, y: as_mask(each(operator.lt)(x, y)),
+    "_mm512_mask_sub_epi64": lambda source, mask, x, y: each(z3.If)(
+        bits(mask), each(operator.sub)(x, y), source
+    ),
+    "_mm512_mask_blend_epi64": lambda mask, x, y: each(z3.If)(bits(mask), y, x),
+}
+
+
+def as_mask(conditions: Any) -> z3.BitVecRef:
+    """An AVX-512 mask, whose lowest bit belongs to the first word."""
+    return z3.Concat(*(set_all(condition, 1) for condition in reversed(conditions)))
+
+
+# --- Reading Rust. ---
+
+TOKEN = re.compile(
+    r"""\s+ | //[^\n]* | \#!?\[[^\]]*\]            # nothing: space, comments, attributes
+    | (?P<token> "(?:\\.|[^"\\])*" | '\w+\b(?!') | \w+
+    | \.\.= | <<= | >>= | :: | -> | => | \.\. | && | \|\| | << | >> | [-+*/%^&|=!<>]=
+    | [^\s\w] )""",
+    re.VERBOSE,
+)
+OPEN, CLOSE = "([{", ")]}"
+LEVELS: dict[str, int] = {
+    operator: level
+    for level, operators in enumerate(
+        ["..", "||", "&&", "== != < > <= >=", "|", "^", "&", "<< >>", "+ -", "* / %", "as"], 1
+    )
+    for operator in operators.split()
+}
+Node = tuple[Any, ...]
+
+
+@cache
+def tokenize(text: str) -> tuple[str, ...]:
+    tokens, at = [], 0
+    while at < len(text):
+        found = TOKEN.match(text, at)
+        assert found, text[at : at + 40]
+        at = found.end()
+        tokens += [found["token"]] if found["token"] else []
+    return tuple(tokens)
+
+
+class Parser:
+    """Statements and expressions as nested tuples, ``(kind, ...)``; types are skipped."""
+
+    def __init__(self, tokens: tuple[str, ...]) -> None:
+        self.tokens, self.at = tokens, 0
+
+    @property
+    def next(self) -> str:
+        return self.tokens[self.at] if self.at < len(self.tokens) else ""
+
+    def take(self) -> str:
+        self.at += 1
+        return self.tokens[self.at - 1]
+
+    def accept(self, *wanted: str) -> str:
+        return self.take() if self.next in wanted else ""
+
+    def expect(self, wanted: str) -> None:
+        if (found := self.take()) != wanted:
+            raise SyntaxError(f"{wanted} wanted in: {' '.join(self.tokens[: self.at])} ({found})")
+
+    def several(self, item: Callable[[], Any], close: str) -> list[Any]:
+        items = []
+        while not self.accept(close):
+            items.append(item())
+            if not self.accept(","):
+                self.expect(close)
+                break
+        return items
+
+    def group(self) -> tuple[str, ...]:
+        """The tokens within the brackets that come next."""
+        start, depth = self.at + 1, 0
+        while True:
+            token = self.take()
+            depth += (token in OPEN) - (token in CLOSE)
+            if depth == 0:
+                return self.tokens[start : self.at - 1]
+
+    def type(self, *stops: str) -> str:
+        start, depth = self.at, 0
+        while depth or self.next not in stops:
+            token = self.take()
+            depth += (token in "([<") - (token in ")]>") - 2 * (token == ">>")
+        return " ".join(self.tokens[start : self.at])
+
+    def pattern(self) -> Node:
+        while self.accept("&", "mut"):
+            pass
+        if self.accept("("):
+            return ("all", self.several(self.pattern, ")"))
+        name = self.take()
+        if self.accept("("):
+            return ("some", self.several(self.pattern, ")"))
+        return ("name", name)
+
+    def block(self) -> Node:
+        self.expect("{")
+        statements = []
+        while not self.accept("}"):
+            statements.append(self.statement())
+        return ("block", statements)
+
+    def statement(self) -> Node:
+        if self.accept("let"):
+            pattern = self.pattern()
+            if self.accept(":"):
+                self.type("=", ";")
+            self.expect("=")
+            value = self.expression()
+            otherwise = self.block() if self.accept("else") else None
+            self.expect(";")
+            return ("let", pattern, value, otherwise)
+        if self.accept("for"):
+            pattern = self.pattern()
+            self.expect("in")
+            return ("for", pattern, self.expression(literals=False), self.block())
+        if self.next in ("if", "match", "unsafe", "{"):
+            node = self.operand(True)
+        else:
+            node = self.expression()
+            if self.next.endswith("="):
+                operator, value = self.take()[:-1], self.expression()
+                node = ("assign", node, ("binary", operator, node, value) if operator else value)
+            elif self.next != "}":
+                self.expect(";")
+                return ("forget", node)
+        return ("forget", node) if self.accept(";") else node
+
+    def expression(self, least: int = 0, literals: bool = True) -> Node:
+        if self.accept(".."):
+            return ("range", None, self.expression(1, literals))
+        left = self.unary(literals)
+        while (level := LEVELS.get(self.next, 0)) > least:
+            operator = self.take()
+            if operator == "as":
+                left = ("as", left, self.take())
+            elif operator == "..":
+                open_end = self.next in ("]", ")")
+                left = ("range", left, None if open_end else self.expression(level, literals))
+            else:
+                left = ("binary", operator, left, self.expression(level, literals))
+        return left
+
+    def unary(self, literals: bool) -> Node:
+        if operator := self.accept("-", "!", "*"):
+            return ("unary", operator, self.unary(literals))
+        if self.accept("&"):
+            self.accept("mut")
+            return self.unary(literals)
+        return self.postfix(self.operand(literals))
+
+    def operand(self, literals: bool) -> Node:
+        if self.accept("("):
+            items = self.several(self.expression, ")")
+            single = len(items) == 1 and self.tokens[self.at - 2] != ","
+            return items[0] if single else ("tuple", items)
+        if self.accept("["):
+            first = self.expression()
+            self.expect(";")
+            node = ("repeat", first, self.expression())
+            self.expect("]")
+            return node
+        if self.accept("|"):
+            return ("closure", self.several(self.pattern, "|"), self.expression())
+        if self.next == "{" or self.accept("unsafe"):
+            return self.block()
+        if self.accept("if"):
+            condition, then = self.expression(literals=False), self.block()
+            return ("if", condition, then, self.block() if self.accept("else") else None)
+        if self.accept("match"):
+            value = self.expression(literals=False)
+            self.expect("{")
+            return ("match", value, self.several(self.arm, "}"))
+        if self.accept("return"):
+            return ("return", self.expression())
+        if re.match(r"\d", self.next):
+            return ("number", int(re.sub(r"_|[iu](8|16|32|64|128|size)$", "", self.take()), 0))
+        return self.path(literals)
+
+    def arm(self) -> Node:
+        pattern = self.take()
+        self.expect("=>")
+        return (pattern, self.expression())
+
+    def path(self, literals: bool) -> Node:
+        names, types = [self.take()], []
+        if not re.match(r"\w", names[0]):
+            raise SyntaxError(f"no expression: {' '.join(self.tokens[: self.at])}")
+        while self.accept("::"):
+            if self.accept("<"):
+                types = self.types()
+            else:
+                names.append(self.take())
+        if self.accept("!"):
+            return ("macro", names[0], self.group())
+        if literals and names[0][0].isupper() and self.accept("{"):
+            return ("literal", names[0], self.several(self.entry, "}"))
+        return ("path", names, types)
+
+    def types(self) -> list[str]:
+        return self.several(lambda: self.type(",", ">"), ">")
+
+    def parameter(self) -> tuple[str, str]:
+        while self.accept("&", "mut"):
+            pass
+        return self.take(), self.type(",", ")") if self.accept(":") else "Self"
+
+    def body(self) -> Node:
+        self.type("{")
+        return self.block()
+
+    def entry(self) -> Node:
+        name = self.take()
+        self.expect(":")
+        return (name, self.expression())
+
+    def postfix(self, node: Node) -> Node:
+        while True:
+            if self.accept("("):
+                node = ("call", node, self.several(self.expression, ")"))
+            elif self.accept("["):
+                node = ("index", node, self.expression())
+                self.expect("]")
+            elif self.accept("."):
+                name, types = self.take(), []
+                if self.accept("::"):
+                    self.expect("<")
+                    types = self.types()
+                if self.accept("("):
+                    node = ("method", node, name, types, self.several(self.expression, ")"))
+                else:
+                    node = ("field", node, name)
+            else:
+                return node
+
+
+@dataclass(frozen=True)
+class Function:
+    file: str
+    owner: Type | None
+    generics: list[str]
+    parameters: list[tuple[str, str]]
+    body: Node
+
+
+@cache
+def read(file: str, owner: Type | None, tokens: tuple[str, ...]) -> Function:
+    parser = Parser(tokens)
+    parser.take()
+    generics = parser.types() if parser.accept("<") else []
+    names = [generic.removeprefix("const ").split()[0] for generic in generics]
+    parser.expect("(")
+    return Function(file, owner, names, parser.several(parser.parameter, ")"), parser.body())
+
+
+class Return(Exception):  # noqa: N818
+    """The value of a function that returns early."""
+
+
+class Source:
+    """The items of the files: functions, constants and methods, as tokens until they are used."""
+
+    def __init__(self, texts: dict[str, str]) -> None:
+        self.texts = texts
+        self.functions: dict[tuple[str, str], tuple[str, Type | None, tuple[str, ...]]] = {}
+        self.constants: dict[tuple[str, str], tuple[str, tuple[str, ...]]] = {}
+        for file, text in texts.items():
+            self.items(file, None, tokenize(text))
+        self.expand_counts(texts["kernel/mod"])
+
+    def function(self, scope: str, name: str) -> Function:
+        return read(*self.functions[scope, name])
+
+    def items(self, file: str, owner: Type | None, tokens: tuple[str, ...]) -> None:
+        parser = Parser(tokens)
+        scope = owner.name if owner else file
+        while parser.next:
+            kind = parser.take()
+            start = parser.at
+            if kind == "fn" and parser.next != "(":
+                parser.type("{", ";")
+                if parser.next == "{":
+                    parser.group()
+                    value = (file, owner, tokens[start : parser.at])
+                    self.functions[scope, tokens[start]] = value
+            elif kind == "const":
+                parser.type("=", ";")
+                parser.accept("=")
+                body = parser.at
+                parser.type(";")
+                self.constants[scope, tokens[start]] = (file, tokens[body : parser.at])
+            elif kind == "impl":
+                head = parser.type("{").split(" for ")[-1].split()[0]
+                target = head if is_integer(head) else f"{file}.{head}"
+                self.items(file, Type(target), parser.group())
+            elif kind == "{":
+                parser.at -= 1
+                parser.group()
+
+    def expand_counts(self, text: str) -> None:
+        """The methods that a macro gives to the eight types of counts."""
+        body = re.search(r"macro_rules! count \{.*?=> \{\$\((.*?)\)\*\};", text, re.DOTALL)
+        rows = re.search(r"^count! \{(.*?)^\}", text, re.DOTALL | re.MULTILINE)
+        assert body
+        assert rows
+        for t, wide, flip in re.findall(r"(\w+), (\w+), (\w+);", rows[1]):
+            one = body[1].replace("$t", t).replace("$wide", wide).replace("$flip", flip)
+            self.items("kernel/mod", None, tokenize(one))
+
+    def expand(self, file: str, name: str, tokens: tuple[str, ...]) -> Node:
+        """A call of the macro that applies an intrinsic to each register: `expand_each`."""
+        macro = rf"macro_rules! {name} \{{\s*\((.*?)\) => \{{(.*?)\n    \}};"
+        found = re.search(macro, self.texts[file], re.DOTALL)
+        assert found
+        return expand_each(*found.groups(), tokens)
+
+
+@cache
+def expand_each(head: str, body: str, tokens: tuple[str, ...]) -> Node:
+    *singles, repeated = re.findall(r"\$(\w+):", head)
+    parser = Parser((*tokens, "!"))
+    first, *words = parser.several(lambda: parser.type(",", "!"), "!")
+    all_words = rf"\$\(\${repeated}(.*?)\),\*"
+    body = re.sub(all_words, lambda part: ", ".join(f"({word}){part[1]}" for word in words), body)
+    for single, value in zip(singles, first.split(" : "), strict=True):
+        body = body.replace(f"${single}", value)
+    return Parser(tokenize(body)).expression()
+
+
+@cache
+def source(file: str = "ct", old: str = "", new: str = "") -> Source:
+    """The source, with a fault if there is one to plant."""
+    texts = {name: (CORE / f"{name}.rs").read_text() for name in FILES}
+    if old:
+        assert texts[file].count(old) == 1, f"{old} is not in {file} once"
+        texts[file] = texts[file].replace(old, new)
+    return Source(texts)
+
+
+Scope = ChainMap[str, Any]
+
+
+class Rust:
+    """Runs functions of the source on terms.
+
+    A jump that depends on a term is an error. What Rust would panic for, overflow in plain
+    arithmetic, is collected as what is `needed` for the result to be as given.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.needed: list[z3.BoolRef] = []
+        self.given: list[z3.BoolRef] = []
+        # Variables from which on any value is tried, and the value that they have.
+        self.cuts: dict[str, Any] = {}
+        # Functions that are replaced by what has been proved of them.
+        self.stubs: dict[tuple[str, str], Callable[..., Any]] = {("ct", "barrier"): lambda x: x}
+
+    def call(self, scope: str, name: str, *arguments: Any, **generics: Any) -> Any:
+        """Call a function of a file, or of a type that has methods."""
+        if stub := self.stubs.get((scope, name)):
+            return stub(*arguments)
+        function = self.source.function(scope, name)
+        known = {"": function.file, "Self": function.owner, **generics}
+        for (parameter, kind), value in zip(function.parameters, arguments, strict=True):
+            known[parameter] = as_argument(value, kind)
+        try:
+            return self.evaluate(function.body, ChainMap({}, known))
+        except Return as early:
+            return early.args[0]
+
+    def evaluate(self, node: Node, scope: Scope) -> Any:
+        return getattr(self, f"on_{node[0]}")(scope, *node[1:])
+
+    def all(self, nodes: list[Node], scope: Scope) -> list[Any]:
+        return [self.evaluate(node, scope) for node in nodes]
+
+    def bind(self, pattern: Node, value: Any, scope: Scope) -> None:
+        kind, what = pattern
+        if kind == "name":
+            scope[what] = value
+        else:
+            for part, item in zip(what, value if kind == "all" else [value.value], strict=True):
+                self.bind(part, item, scope)
+
+    # Statements.
+
+    def on_block(self, scope: Scope, statements: list[Node]) -> Any:
+        value, inner = None, scope.new_child()
+        for statement in statements:
+            value = self.evaluate(statement, inner)
+        return value
+
+    def on_forget(self, scope: Scope, node: Node) -> None:
+        self.evaluate(node, scope)
+
+    def on_let(self, scope: Scope, pattern: Node, node: Node, otherwise: Node | None) -> None:
+        value = self.evaluate(node, scope)
+        if pattern[0] == "name" and pattern[1] in self.cuts:
+            value = self.cut(pattern[1], value)
+        if otherwise and not known(value.present):
+            self.evaluate(otherwise, scope)
+        self.bind(pattern, value, scope)
+
+    def cut(self, name: str, value: Any) -> Any:
+        """Keep the value, and go on with any one."""
+        self.cuts[name] = value
+        return replace(value, term=z3.BitVec(name, value.term.size()))
+
+    def on_for(self, scope: Scope, pattern: Node, items: Node, body: Node) -> None:
+        for item in self.evaluate(items, scope):
+            inner = scope.new_child()
+            self.bind(pattern, item, inner)
+            self.evaluate(body, inner)
+
+    def on_assign(self, scope: Scope, target: Node, node: Node) -> None:
+        value = self.evaluate(node, scope)
+        match target:
+            case ("path", [name], _):
+                next(names for names in scope.maps if name in names)[name] = value
+            case ("unary", "*", reference):
+                cell = self.evaluate(reference, scope)
+                cell.place[cell.at] = value
+            case ("index", array, at):
+                self.evaluate(array, scope)[self.evaluate(at, scope)] = value
+            case _:
+                raise SyntaxError(f"assignment to {target}")
+
+    # Expressions.
+
+    def on_return(self, scope: Scope, node: Node) -> None:
+        raise Return(self.evaluate(node, scope))
+
+    def on_if(self, scope: Scope, condition: Node, then: Node, otherwise: Node) -> Any:
+        return self.evaluate(then if known(self.evaluate(condition, scope)) else otherwise, scope)
+
+    def on_match(self, scope: Scope, node: Node, arms: list[Node]) -> Any:
+        value = str(known(self.evaluate(node, scope)))
+        return self.evaluate(next(body for name, body in arms if name in (value, "_")), scope)
+
+    def on_closure(self, scope: Scope, patterns: list[Node], body: Node) -> Callable[..., Any]:
+        def closure(*arguments: Any) -> Any:
+            inner = scope.new_child()
+            for pattern, argument in zip(patterns, arguments, strict=True):
+                self.bind(pattern, argument, inner)
+            return self.evaluate(body, inner)
+
+        return closure
+
+    def on_number(self, scope: Scope, number: int) -> int:
+        return number
+
+    def on_tuple(self, scope: Scope, items: list[Node]) -> tuple[Any, ...]:
+        return tuple(self.all(items, scope))
+
+    def on_repeat(self, scope: Scope, item: Node, count: Node) -> Slice:
+        return Slice([self.evaluate(item, scope)] * known(self.evaluate(count, scope)))
+
+    def on_literal(self, scope: Scope, name: str, fields: list[Node]) -> Struct:
+        values = {field: self.evaluate(node, scope) for field, node in fields}
+        return Struct(Type(f"{scope['']}.{name}"), values)
+
+    def on_range(self, scope: Scope, start: Node, stop: Node) -> Items:
+        return Items(range(*self.all([start, stop], scope)))
+
+    def on_index(self, scope: Scope, array: Node, at: Node) -> Any:
+        items = self.evaluate(array, scope)
+        if at[0] != "range":
+            return items[self.evaluate(at, scope)]
+        return items.part(*(end and self.evaluate(end, scope) for end in at[1:]))
+
+    def on_field(self, scope: Scope, node: Node, name: str) -> Any:
+        value = self.evaluate(node, scope)
+        return value.fields[name] if isinstance(value, Struct) else getattr(value, name)
+
+    def on_as(self, scope: Scope, node: Node, to: str) -> Any:
+        value = self.evaluate(node, scope)
+        return value.cast(to) if isinstance(value, Int) else as_argument(value, to)
+
+    def on_macro(self, scope: Scope, name: str, tokens: tuple[str, ...]) -> Any:
+        return self.evaluate(self.source.expand(scope[""], name, tokens), scope)
+
+    def on_call(self, scope: Scope, callee: Node, arguments: list[Node]) -> Any:
+        return self.evaluate(callee, scope)(*self.all(arguments, scope))
+
+    def on_method(
+        self, scope: Scope, node: Node, name: str, types: list[str], arguments: list[Node]
+    ) -> Any:
+        value, values = self.evaluate(node, scope), self.all(arguments, scope)
+        values += [self.type(scope, name) for name in types]
+        kind = value.type if isinstance(value, Int | Struct) else ""
+        owner = kind.name if isinstance(kind, Type) else kind
+        if (owner, name) in self.source.functions:
+            return self.call(owner, name, value, *values)
+        if isinstance(value, int):
+            return {"min": min, "into": int}[name](value, *values)
+        if isinstance(value, Int) and name == "rem_euclid":
+            return self.remainder(value, *values)
+        return getattr(value, name)(*values)
+
+    def on_path(self, scope: Scope, names: list[str], types: list[str]) -> Any:
+        *owners, name = names
+        if not owners:
+            if name in scope:
+                return scope[name]
+            if name in INTRINSICS:
+                return INTRINSICS[name]
+            return self.member(scope, scope[""], name, types)
+        if owners == ["ct"]:
+            return self.member(scope, "ct", name, types)
+        owner = self.type(scope, owners[0])
+        if not isinstance(owner, Type):
+            return getattr(owner, name)
+        if is_integer(owner.name) and name in ("MAX", "from", "try_from"):
+            return self.of_integer(owner.name, name)
+        return self.member(scope, owner.name, name, types)
+
+    def member(self, scope: Scope, owner: str, name: str, types: list[str]) -> Any:
+        """A function, a constant, or the constructor of a tuple."""
+        if stub := self.stubs.get((owner, name)):
+            return stub
+        if (owner, name) in self.source.functions:
+            generics = self.source.function(owner, name).generics
+            values = {generic: scope[generic] for generic in generics if generic in scope}
+            values |= zip(generics, (self.type(scope, text) for text in types), strict=False)
+            return partial(self.call, owner, name, **values)
+        if (owner, name) in self.source.constants:
+            file, tokens = self.source.constants[owner, name]
+            return self.evaluate(Parser(tokens).expression(), ChainMap({"": file}))
+        return self.type(scope, name)
+
+    def type(self, scope: Scope, text: str) -> Any:
+        """A type by its name, or the number that stands in its place."""
+        if text.isdigit():
+            return int(text)
+        if text in scope:
+            return scope[text]
+        if is_integer(text) or text in ("__m256i", "__m512i"):
+            return Type(text)
+        if not re.search(rf"\bstruct {text}\b", self.source.texts[scope[""]]):
+            raise NameError(f"{text} in {scope['']}")
+        return Type(f"{scope['']}.{text}")
+
+    @staticmethod
+    def of_integer(kind: str, name: str) -> Any:
+        def checked(value: Int) -> Option:
+            back = value.cast(kind).cast(value.type)
+            return Option(back.term == value.term, value.cast(kind))
+
+        if name == "MAX":
+            return number(2 ** (width(kind) - (kind[0] == "i")) - 1, kind)
+        return checked if name == "try_from" else lambda value: value.cast(kind)
+
+    def remainder(self, value: Int, modulus: Int) -> Int:
+        """Some number from 0 to the modulus: all that is used of remainders."""
+        result = z3.FreshConst(value.term.sort(), "remainder")
+        self.given += [result >= 0, result < modulus.term]
+        return Int(value.type, result)
+
+    def on_unary(self, scope: Scope, operator: str, node: Node) -> Any:
+        value = self.evaluate(node, scope)
+        if operator == "*":
+            return value.place[value.at] if isinstance(value, Cell) else value
+        return Int(value.type, -value.term if operator == "-" else ~value.term)
+
+    def on_binary(self, scope: Scope, operator: str, left: Node, right: Node) -> Any:
+        x, y = self.all([left, right], scope)
+        if isinstance(x, int) and isinstance(y, int):
+            return KNOWN[operator](x, y)
+        kind = x.type if isinstance(x, Int) else y.type
+        x, y = convert(x, kind), convert(y, kind)
+        if operator in NEEDED:
+            self.needed.append(NEEDED[operator](x, y))
+        return Int(kind, TERMS[operator](x, y))
+
+
+def known(value: Any) -> Any:
+    """The number or truth that decides a jump, which must not depend on a term."""
+    if not isinstance(value, int):
+        raise TypeError(f"a jump that depends on {value}")
+    return value
+
+
+def as_argument(value: Any, to: str) -> Any:
+    """A value as an argument of this type. Known lengths and places stay ints."""
+    stays = isinstance(value, int) and to in ("usize", "u32")
+    return convert(value, to) if is_integer(to) and not stays else value
+
+
+def logical(x: Int, y: Int) -> z3.BitVecRef:
+    return x.term >> y.term if x.type[0] == "i" else z3.LShR(x.term, y.term)
+
+
+def fits(calculate: Callable[..., z3.BitVecRef]) -> Callable[[Int, Int], z3.BoolRef]:
+    """Whether a sum or a difference is what it is with one bit more."""
+
+    def need(x: Int, y: Int) -> z3.BoolRef:
+        more = partial(z3.SignExt if x.type[0] == "i" else z3.ZeroExt, 1)
+        return more(calculate(x.term, y.term)) == calculate(more(x.term), more(y.term))
+
+    return need
+
+
+def product_fits(x: Int, y: Int) -> z3.BoolRef:
+    """Whether both are of half of the bits: a product that needs more is not expected."""
+    half = x.term.size() // 2
+    return z3.And(*(z3.LShR(factor.term, half) == 0 for factor in (x, y)))
+
+
+def quotient(x: Int, y: Int) -> z3.BitVecRef:
+    assert x.type[0] == "u", "a signed division"
+    return z3.UDiv(x.term, y.term)
+
+
+KNOWN: dict[str, Callable[[int, int], int]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "<<": operator.lshift,
+}
+TERMS: dict[str, Callable[[Int, Int], z3.BitVecRef]] = {
+    "+": lambda x, y: x.term + y.term,
+    "-": lambda x, y: x.term - y.term,
+    "*": lambda x, y: x.term * y.term,
+    "/": quotient,
+    "&": lambda x, y: x.term & y.term,
+    "|": lambda x, y: x.term | y.term,
+    "^": lambda x, y: x.term ^ y.term,
+    "<<": lambda x, y: x.term << y.term,
+    ">>": logical,
+}
+NEEDED: dict[str, Callable[[Int, Int], z3.BoolRef]] = {
+    "+": fits(operator.add),
+    "-": fits(operator.sub),
+    "*": product_fits,
+    "/": lambda x, y: y.term != 0,
+    "<<": lambda x, y: z3.ULT(y.term, y.term.size()),
+    ">>": lambda x, y: z3.ULT(y.term, y.term.size()),
+}
+
+
+# --- Proofs. Each takes the source, so that faults can be planted in it. ---
+
+
+class Refuted(Exception):  # noqa: N818
+    """Inputs for which a statement does not hold."""
+
+
+def prove(claim: z3.BoolRef, *given: z3.BoolRef) -> None:
+    """Prove the claim for all values for which what is given holds; there must be some."""
+    assert example(*given) is not None, "nothing is claimed"
+    if (model := example(*given, z3.Not(claim))) is not None:
+        raise Refuted(model)
+
+
+@cache
+def example(*conditions: z3.BoolRef) -> z3.ModelRef | None:
+    solver = z3.Solver()
+    solver.set("timeout", 60_000)
+    solver.add(*conditions)
+    found = solver.check()
+    assert found != z3.unknown, solver.reason_unknown()
+    return solver.model() if found == z3.sat else None
+
+
+def prove_each(claims: list[z3.BoolRef], *given: z3.BoolRef) -> None:
+    """Prove them one by one, and once those that are one term."""
+    for claim in {claim.get_id(): claim for claim in claims}.values():
+        prove(claim, *given)
+
+
+def word(name: str, kind: str = "u64") -> Int:
+    return Int(kind, z3.BitVec(name, width(kind)))
+
+
+def words(name: str, count: int) -> list[Int]:
+    return [word(f"{name}{i}") for i in range(count)]
+
+
+def wide(x: Any) -> z3.BitVecRef:
+    """The number that a word stands for, in 72 bits, where nothing here overflows."""
+    extend = z3.SignExt if isinstance(x, Int) and x.type[0] == "i" else z3.ZeroExt
+    return extend(72 - x.term.size(), x.term)
+
+
+def flag(condition: z3.BoolRef) -> z3.BitVecRef:
+    return z3.If(condition, z3.BitVecVal(1, 64), z3.BitVecVal(0, 64))
+
+
+def clamp(x: z3.BitVecRef, low: Any, high: z3.BitVecRef) -> z3.BitVecRef:
+    return z3.If(x < low, low, z3.If(x > high, high, x))
+
+
+def close(x: z3.BitVecRef, y: z3.BitVecRef) -> z3.BoolRef:
+    """Whether the difference of two signed words is one."""
+    return fits(operator.sub)(Int("i64", x), Int("i64", y))
+
+
+def comparisons(rust: Rust) -> None:
+    """What the documentation of each function of `ct.rs` says."""
+    x, y, b = word("x"), word("y"), word("b")
+    is_bit = wide(b) <= 1
+    less = rust.call("ct", "less_limb", x, y).term
+    prove(less == flag(x.term < y.term), close(x.term, y.term))
+    # Limbs of 63 bits, less a borrow, are such words.
+    less = rust.call("ct", "less_limb", x.wrapping_sub(b), y).term
+    limbs = [z3.LShR(limb.term, 63) == 0 for limb in (x, y)]
+    prove(less == flag(wide(x) - wide(b) < wide(y)), is_bit, *limbs)
+    borrow = rust.call("ct", "borrow", x, y, b).term
+    prove(borrow == flag(wide(x) - wide(y) - wide(b) < 0), is_bit)
+    mask = rust.call("ct", "mask", b)
+    prove(mask.term == set_all(b.term == 1), is_bit)
+    prove(rust.call("ct", "select", mask, x, y).term == z3.If(b.term == 1, x.term, y.term), is_bit)
+    prove(rust.call("ct", "min", x, y).term == unsigned_min(x.term, y.term))
+    prove(z3.And(*rust.needed))
+
+
+def assume_comparisons(rust: Rust) -> None:
+    """What has been proved by them serves the others."""
+
+    def borrow(x: Int, y: Int, b: Any) -> Int:
+        return Int("u64", flag(wide(x) - wide(y) - wide(convert(b, "u64")) < 0))
+
+    def mask(b: Int) -> Int:
+        rust.needed.append(wide(b) <= 1)
+        return Int("u64", set_all(b.term == 1))
+
+    rust.stubs["ct", "borrow"], rust.stubs["ct", "mask"] = borrow, mask
+    rust.stubs["ct", "min"] = lambda x, y: Int("u64", unsigned_min(x.term, y.term))
+
+
+# What the operations of a vector mean for each word. `less` is for signed words that are close.
+MEANING: dict[str, Callable[..., Any]] = {
+    "splat": lambda x: x,
+    "add": operator.add,
+    "sub": operator.sub,
+    "and": operator.and_,
+    "shl": operator.lshift,
+    "shr": z3.LShR,
+    "min": unsigned_min,
+    "max": unsigned_max,
+    "less": operator.lt,
+    "decrease": lambda x, mask: x - flag(mask),
+    "select": z3.If,
+}
+
+
+@dataclass(frozen=True)
+class Backend:
+    type: Type
+    width: int
+
+    def load(self, rust: Rust, words: list[Int]) -> Any:
+        return rust.call(self.type.name, "load", Slice(words))
+
+    def words(self, rust: Rust, vector: Any) -> list[z3.BitVecRef]:
+        words = Slice([None] * self.width)
+        rust.call(self.type.name, "store", vector, words)
+        return [word.term for word in words]
+
+    def mask(self, truths: list[z3.BoolRef]) -> Any:
+        """The mask that is set where these are true."""
+        if self.width == 1:
+            return Int("u64", set_all(truths[0]))
+        if self.width == 8:
+            spread = tuple(map(set_all, truths))
+            return self.type(spread[:4], spread[4:])
+        return Type("kernel/avx512.Mask")(as_mask(truths[:8]), as_mask(truths[8:]))
+
+
+BACKENDS = {
+    "portable": Backend(Type("u64"), 1),
+    "avx2": Backend(Type("kernel/avx2.Words"), 8),
+    "avx512": Backend(Type("kernel/avx512.Words"), 16),
+}
+
+
+def term(x: Any) -> Any:
+    return getattr(x, "term", x)
+
+
+def same_mask(x: Any, y: Any) -> z3.BoolRef:
+    if isinstance(x, Struct):
+        return z3.And(x.type == y.type, *map(same_mask, x.fields.values(), y.fields.values()))
+    return z3.And(*map(same_mask, x, y)) if isinstance(x, tuple) else term(x) == term(y)
+
+
+def operations(rust: Rust, backend: str) -> None:
+    """Each operation of a back end is what it means, for all its words at once."""
+    vector = BACKENDS[backend]
+    n = vector.width
+    xs, ys, truths = words("x", n), words("y", n), [z3.Bool(f"m{i}") for i in range(n)]
+    x, y, mask = vector.load(rust, xs), vector.load(rust, ys), vector.mask(truths)
+    shift = word("shift", "u32")
+    shifts = [shift.cast("u64")] * n
+    call = partial(rust.call, vector.type.name)
+
+    def meaning(name: str, *operands: Any) -> list[Any]:
+        return [MEANING[name](*map(term, row)) for row in zip(*operands, strict=True)]
+
+    for name, given, operands in [
+        ("splat", [xs[0]], [[xs[0]] * n]),
+        *((name, [x, y], [xs, ys]) for name in ("add", "sub", "and", "min", "max")),
+        *((name, [x, shift], [xs, shifts]) for name in ("shl", "shr")),
+        ("decrease", [x, mask], [xs, truths]),
+        ("select", [mask, x, y], [truths, xs, ys]),
+    ]:
+        result = vector.words(rust, call(name, *given))
+        equal = map(operator.eq, result, meaning(name, *operands))
+        prove(z3.And(*equal, *rust.needed), wide(shift) < 64)
+    equal = same_mask(call("less", x, y), vector.mask(meaning("less", xs, ys)))
+    prove(equal, *(close(a.term, b.term) for a, b in zip(xs, ys, strict=True)))
+
+
+COUNTS = ["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"]
+
+
+def keys(rust: Rust, kind: str) -> None:
+    """Keys keep distances, and so the order, and lead back."""
+    x, y = word("x", kind), word("y", kind)
+    key_x, key_y = (rust.call(kind, "to_key", count) for count in (x, y))
+    prove(wide(key_x) - wide(key_y) == wide(x) - wide(y))
+    prove(z3.ULT(key_x.term, key_y.term) == (wide(x) < wide(y)))
+    prove(rust.call(kind, "from_key", key_x).term == x.term)
+
+
+def blocks(rust: Rust, kind: str, backend: str) -> None:
+    """What is drawn for are clamped counts above the lower bound, each with words of its own; and
+    what is drawn is put above the lower bound again.
+    """
+    counts = [word(f"count{i}", kind) for i in range(16)]
+    lower, upper = word("lower", kind), word("upper", kind)
+    plan = SimpleNamespace(range=Int("u64", z3.Extract(63, 0, wide(upper) - wide(lower))))
+    tape, block, offsets = words("word", 32), Slice(list(counts)), []
+    assume_comparisons(rust)
+    vector = BACKENDS[backend]
+
+    def draw(_: Any, words: Slice, offset: Any) -> Any:
+        """Anything from 0 to the range: here, each draw's first word."""
+        offsets.extend(vector.words(rust, offset))
+        return vector.load(rust, [words[i] for i in range(vector.width)])
+
+    rust.stubs["kernel/mod", "draw"] = draw
+    least = rust.call(kind, "to_key", lower)
+    generics = {"V": vector.type, "T": Type(kind)}
+    rust.call("kernel/mod", "noise_block", plan, least, Slice(tape), block, **generics)
+    assert len(offsets) == len(counts)
+    claims = []
+    count, drawn = word("count", kind), word("drawn")
+    for own_count, own, offset, noisy in zip(counts, tape, offsets, block, strict=False):
+        above = clamp(wide(own_count), wide(lower), wide(upper)) - wide(lower)
+        given = wide(Int("u64", offset)) == above
+        back = wide(noisy) == wide(lower) + wide(own)
+        # The claims of all counts are one, but for the names.
+        names = (own_count.term, count.term), (own.term, drawn.term)
+        claims += [z3.substitute(claim, *names) for claim in (given, back)]
+    inside = wide(lower) <= wide(upper), wide(drawn) <= wide(plan.range)
+    under, over = wide(count) < wide(lower), wide(count) > wide(upper)
+    for case in (under, over, z3.Not(z3.Or(under, over))):
+        prove_each([*claims, *rust.needed], *inside, case)
+
+
+@dataclass(frozen=True)
+class Ideals:
+    """A type of vectors of one word, whose operations are what they mean. A mask is a truth."""
+
+    rust: Rust
+    WIDTH = 1
+
+    def splat(self, value: Any) -> "Ideal":
+        return Ideal(self, convert(value, "u64").term)
+
+    def load(self, words: Slice) -> "Ideal":
+        return self.splat(words[0])
+
+    def select(self, mask: z3.BoolRef, yes: "Ideal", no: "Ideal") -> "Ideal":
+        return Ideal(self, MEANING["select"](mask, yes.term, no.term))
+
+
+@dataclass(frozen=True)
+class Ideal:
+    kind: Ideals
+    term: z3.BitVecRef
+
+    def less(self, other: "Ideal") -> z3.BoolRef:
+        self.kind.rust.needed.append(close(self.term, other.term))
+        return MEANING["less"](self.term, other.term)
+
+    def __getattr__(self, name: str) -> Callable[[Any], "Ideal"]:
+        def operation(other: Any) -> "Ideal":
+            other = self.kind.splat(other) if isinstance(other, Int | int) else other
+            return Ideal(self.kind, MEANING[name](self.term, term(other)))
+
+        return operation
+
+
+LIMB_BITS = 63
+# Those of a top digit of the largest radix, and of the floor's slot and of no noise.
+MOST_THRESHOLDS = 31 + 2
+
+
+def outcomes(rust: Rust, limbs: int) -> None:
+    """How many thresholds the number (own words, tie) has reached, for any thresholds."""
+    tape, cuts = words("word", 1 + limbs), words("limb", (1 + limbs) * MOST_THRESHOLDS)
+    lane = Slice([word for word in tape for _ in range(16)])
+    ideals = Ideals(rust)
+
+    def reached(cuts: list[Int]) -> z3.BitVecRef:
+        count, tie = len(cuts) // (1 + limbs), ideals.splat(tape[0]).shr(1)
+        digit = SimpleNamespace(limbs=limbs, count=count, thresholds=Slice(cuts))
+        return rust.call("kernel/mod", "outcome", digit, lane, 1, 1, tie, V=ideals).term
+
+    def number(parts: list[z3.BitVecRef]) -> z3.BitVecRef:
+        return z3.Concat(*(z3.Extract(LIMB_BITS - 1, 0, part) for part in parts))
+
+    size = 1 + limbs
+    uniform = number([z3.LShR(word.term, 1) for word in [*tape[1:], tape[0]]])
+    threshold = number([limb.term for limb in cuts[:size]])
+    one = reached(cuts[:size]) == flag(z3.UGE(uniform, threshold))
+    prove(z3.And(one, *rust.needed), *(z3.LShR(limb.term, LIMB_BITS) == 0 for limb in cuts[:size]))
+    # Of several, as many as of each.
+    prove(reached(cuts) == sum(reached(cuts[at : at + size]) for at in range(0, len(cuts), size)))
+
+
+def draws(rust: Rust, low: int, high: int, own: int = 2) -> None:
+    """The draw for so many digits of one word and of `own` words, whatever outcomes, weights and
+    range are: in the floor's slot its value, else the count with its noise, clamped to the range.
+    """
+    limbs, n, ideals = [1] * low + [own] * high, low + high, Ideals(rust)
+    offset, limit, sign_mask = word("offset"), word("range"), word("sign_mask")
+    value_bits = word("value_bits", "u32")
+    reached, counts = words("reached", n), [word(f"count{i}", "usize") for i in range(n)]
+    shifts = [word(f"shift{i}", "u32") for i in range(n)]
+    digits = [
+        SimpleNamespace(limbs=own, count=count, shift=shift)
+        for own, count, shift in zip(limbs, counts, shifts, strict=True)
+    ]
+    plan = SimpleNamespace(
+        range=limit,
+        limb_bits=LIMB_BITS,
+        digits=Slice(digits),
+        sign_mask=sign_mask,
+        floor_value_bits=value_bits,
+    )
+    tape = words("word", 1 + max(sum(limbs), limbs[0] + 1))
+    shared, free = tape[0], tape[1 + limbs[0]]
+    claims = []
+
+    def outcome(digit: Any, words: Slice, at: int, shift: int, tie: Any) -> Any:
+        """Any outcome, but of the digit's own words and the upper bits of the shared one."""
+        i = next(i for i in range(n) if digit is digits[i])
+        claims.append(z3.BoolVal((words.start, at, shift) == (0, 1 + sum(limbs[:i]), 1)))
+        claims.append(tie.term == z3.LShR(shared.term, 1))
+        return ideals.splat(reached[i])
+
+    rust.stubs["kernel/mod", "outcome"] = outcome
+    rust.cuts = {"magnitude": None, "value_mask": None}
+    lane = Slice([word for word in tape for _ in range(16)])
+    noisy = rust.call("kernel/mod", "draw", plan, lane, ideals.splat(offset), V=ideals)
+    at, end = wide(offset), wide(limit)
+    given = [
+        z3.And(at <= end, end > 0, wide(sign_mask) <= 1, wide(value_bits) <= 64),
+        wide(counts[0]) >= 2,
+        *(wide(count) <= MOST_THRESHOLDS for count in counts),
+        *(wide(x) <= wide(count) for x, count in zip(reached, counts, strict=True)),
+    ]
+    sensible = [wide(shift) < 64 for shift in shifts]
+    prove(z3.And(*claims, *rust.needed), *given, *sensible)
+
+    # What a digit adds to the noise is its value times its weight, where that is a word.
+    value, shift = word("value"), word("shift", "u32")
+    product, exact = value.term << shift.cast("u64").term, wide(value) << wide(shift)
+    small = wide(value) <= MOST_THRESHOLDS, wide(shift) < 64
+    prove(wide(Int("u64", product)) == exact, *small, exact < 1 << 64)
+    # Now any words are added. The sum is the noise less one, where that is a word; the first digit
+    # has two more outcomes below its values.
+    parts = words("part", n - 1)
+    names = [
+        (value.term << shift.cast("u64").term, part.term)
+        for value, shift, part in zip(reached[1:], shifts[1:], parts, strict=True)
+    ]
+    total = sum((part.term for part in parts), reached[0].term - 2)
+    exact = wide(reached[0]) - 2 + sum(map(wide, parts))
+    prove(wide(Int("u64", total)) == exact, wide(reached[0]) >= 2, exact < 1 << 64, *given)
+    # Plans promise that it is, but for the last outcome of the last digit, which is more than any
+    # range. So the magnitude is right, up to the range.
+    less_one = total if n == 1 else z3.BitVec("less_one", 64)
+    noise = wide(Int("u64", less_one)) + 1
+    beyond = z3.Or(reached[-1].term == counts[-1].term, noise > end)
+    wanted = z3.If(wide(reached[0]) < 2, 0, z3.If(beyond, end, noise))
+    magnitude = wide(rust.cuts["magnitude"])
+    for name in (*names, (total, less_one)):
+        magnitude = z3.substitute(magnitude, name)
+    prove(magnitude == wanted, *given)
+
+    # What is made of any magnitude, and of any mask for the floor's value.
+    prove(wide(rust.cuts["value_mask"]) == (1 << wide(value_bits)) - 1, *given)
+    some, mask = wide(word("magnitude")), wide(word("value_mask"))
+    in_floor, falls = reached[0].term == 0, shared.term & sign_mask.term == 1
+    for result, *case in [
+        (wide(free) & mask, in_floor),
+        (at - some, z3.Not(in_floor), falls),
+        (at + some, z3.Not(in_floor), z3.Not(falls)),
+    ]:
+        prove(wide(noisy) == clamp(result, 0, end), *case, *given)
+
+
+def noiseless(rust: Rust) -> None:
+    """Without digits there is no noise, and no word of tape."""
+    offset, plan = Ideals(rust).splat(word("offset")), SimpleNamespace(digits=Slice([]))
+    assert rust.call("kernel/mod", "draw", plan, Slice([]), offset, V=Ideals(rust)) is offset
+
+
+def samplers(rust: Rust, n: int) -> None:
+    """The bit is 1 if the words, as one number, are below the threshold; or if it is certain."""
+    tape, threshold, certain = words("word", n), words("threshold", n), word("certain")
+    bernoulli = {"threshold": Slice(threshold), "certain": certain}
+    kind = Type("bernoulli.Bernoulli")
+    bit = rust.call(kind.name, "draw", Struct(kind, bernoulli), Slice([*tape, word("more")]))
+    number, limit = (
+        z3.Concat(z3.BitVecVal(0, 1), *(word.term for word in number))
+        for number in (tape, threshold)
+    )
+    certainly = certain.term == 1
+    prove(bit.term == flag(z3.Or(certainly, number < limit)), wide(certain) <= 1)
+
+
+def reflect(rust: Rust) -> SimpleNamespace:
+    """The reflection of a key for some period, with any word for the key's remainder."""
+    assume_comparisons(rust)
+    key, period, half = word("key"), word("period"), word("half")
+    folded = Struct(Type("fold.Folded"), {"period": period, "half": half})
+    built = rust.call("fold.Folded", "reflection", folded, word("before", "i128"))
+    given = [wide(period) >= 1, wide(half) <= 1]
+    prove(wide(built.fields["shift"]) < wide(period), *given, *rust.given)
+    rest, shift, reduced = word("rest"), word("shift"), []
+    reflection = Struct(built.type, built.fields | {"shift": shift})
+    given.append(wide(shift) < wide(period))
+    rust.stubs["fold", "reduce"] = lambda *given: reduced.append(given) or rest
+    rust.cuts = {"place": None}
+    offset = rust.call("fold.Reflection", "offset", reflection, key)
+    del rust.stubs["fold", "reduce"]
+    return SimpleNamespace(**locals())
+
+
+def remainders(rust: Rust) -> None:
+    """The remainder of any key by any period is what its reciprocal gives, or a period less."""
+    at = reflect(rust)
+    [(x, modulus)] = at.reduced
+    reciprocal = z3.UDiv(z3.BitVecVal(-1, 64), at.period.term)
+    prove(at.built.fields["reciprocal"].term == reciprocal, *at.given)
+    product = z3.ZeroExt(64, at.key.term) * z3.ZeroExt(64, reciprocal)
+    wanted = at.key.term - z3.Extract(127, 64, product) * at.period.term
+    for easy in ([at.period.term == 3], []):
+        prove(z3.And(x.term == wanted, modulus.term == at.period.term), *easy)
+    # The same in integers, products of 64 bits being too much for bits: `m` is the reciprocal.
+    k, p, m, q = z3.Ints("k p m q")
+    prove(
+        z3.And(k - q * p >= 0, k - q * p < 2 * p),
+        *(k >= 0, k < 2**64, p >= 1, p < 2**64),
+        *(m * p < 2**64, (m + 1) * p >= 2**64),
+        *(q * 2**64 <= k * m, k * m < (q + 1) * 2**64),
+    )
+    x = word("x")
+    less = z3.If(z3.ULT(x.term, at.period.term), x.term, x.term - at.period.term)
+    reduced = rust.call("fold", "reduce", x, modulus)
+    prove_each([reduced.term == less, *rust.needed], wide(x) < 2 * wide(at.period), *at.given)
+
+
+def reflections(rust: Rust) -> None:
+    """The remainder is moved, modulo the period, and reflected at its middle."""
+    at = reflect(rust)
+    prove_each(rust.needed, *at.given)
+    period, half = wide(at.period), wide(at.half)
+    # In half units from the lower bound on, x is 2 x + half, and the upper bound is the period.
+    place, offset = wide(word("place")), wide(at.offset)
+    given, falls = [place < period, *at.given], 2 * place + half > period
+    prove(offset == place, z3.Not(falls), *given)
+    prove(offset == period - half - place, falls, *given)
+    place, moved = wide(rust.cuts["place"]), wide(at.rest) + wide(at.shift)
+    given, wraps = [wide(at.rest) < period, *at.given], moved >= period
+    prove(place == moved, z3.Not(wraps), *given)
+    prove(place == moved - period, wraps, *given)
+
+
+def folds(rust: Rust, kind: str) -> None:
+    """Offsets are laid around the zero of `i64`, as noise wants them, and brought back."""
+    offset, middle, least = word("offset"), word("middle"), word("least", kind)
+    rust.stubs["fold.Reflection", "offset"] = lambda *_: offset
+    wanted = Slice([None])
+    centre, small = (
+        number(1 << 63).wrapping_sub(middle),
+        [wide(x) < 1 << 63 for x in (offset, middle)],
+    )
+    reflection, call = Struct(Type("fold.Reflection"), {}), partial(rust.call, "fold", T=Type(kind))
+    call("fold_in", reflection, centre, Slice([word("count", kind)]), wanted)
+    prove(wide(wanted[0]) == wide(offset) - wide(middle), *small)
+    call("fold_out", reflection, least, Slice([word("count", "i64")]), wanted)
+    above, top = wide(least) + wide(offset), wide(word("top", kind))
+    prove(wide(wanted[0]) == above, above <= top)
+
+
+IDENTITY = """{
+    { let y; unsafe { core::arch::asm!("/* {0} */", inlateout(reg) x => y,
+        options(pure, nomem, nostack, preserves_flags)); } y }
+    core::hint::black_box(x)
+}"""
+
+
+def barriers(rust: Rust) -> None:
+    """The barrier, on any platform, hands on what it is given: this is its text."""
+    _, _, tokens = rust.source.functions["ct", "barrier"]
+    if tokens[tokens.index("{") :] != tokenize(IDENTITY):
+        raise Refuted("the barrier")
+
+
+Case = tuple[Any, ...]
+CASES: list[Case] = [
+    (barriers,),
+    (comparisons,),
+    *((operations, backend) for backend in BACKENDS),
+    *((keys, kind) for kind in COUNTS),
+    *((blocks, kind, "portable") for kind in COUNTS),
+    *((blocks, kind, backend) for kind in ("i8", "u64") for backend in ("avx2", "avx512")),
+    *((outcomes, limbs) for limbs in (1, 2, 3)),
+    (noiseless,),
+    *((draws, 1, 0), (draws, 3, 0), (draws, 1, 1), (draws, 0, 4, 3), (draws, 40, 24)),
+    *((samplers, n) for n in (1, 2, 3, 17)),
+    *((remainders,), (reflections,)),
+    *((folds, kind) for kind in COUNTS),
+]
+FAULTS: list[tuple[Case, str, list[tuple[str, str]]]] = [
+    ((barriers,), "ct", [('"/* {0} */"', '"shr {0}, 1"')]),
+    (
+        (comparisons,),
+        "ct",
+        [
+            ("barrier(x.wrapping_sub(y) >> 63)", "barrier(x.wrapping_sub(y) >> 62)"),
+            ("(!x & y)", "(x & y)"),
+            ("(!x | y)", "y"),
+            ("difference)) >> 63", "difference)) >> 62"),
+            (".wrapping_sub(borrow)", ".wrapping_add(borrow)"),
+            ("bit.wrapping_neg()", "bit"),
+            ("no ^ (mask & (yes ^ no))", "yes ^ (mask & (yes ^ no))"),
+            ("borrow(x, y, 0)), x, y)", "borrow(x, y, 0)), y, x)"),
+            ("select(mask(borrow(x, y, 0))", "select(mask(less_limb(x, y))"),
+        ],
+    ),
+    (
+        (operations, "portable"),
+        "kernel/vector",
+        [
+            ("self ^ other ^ ct::min", "other ^ ct::min"),
+            ("self << bits", "self >> bits"),
+            ("ct::mask(ct::less_limb(self, other))", "ct::less_limb(self, other)"),
+            ("self.wrapping_add(mask)", "self.wrapping_sub(mask)"),
+            ("ct::select(mask, yes, no)", "ct::select(mask, no, yes)"),
+        ],
+    ),
+    (
+        (operations, "avx2"),
+        "kernel/avx2",
+        [
+            ("Self::splat(1 << 63)", "Self::splat(1 << 62)"),
+            ("_mm256_cmpgt_epi64, other, self", "_mm256_cmpgt_epi64, self, other"),
+            ("_mm256_blendv_epi8, no, yes", "_mm256_blendv_epi8, yes, no"),
+            ("(self.below(other), self, other)", "(self.less(other), self, other)"),
+            ("(self.below(other), other, self)", "(self.below(other), self, other)"),
+            ("_mm256_srlv_epi64", "_mm256_sllv_epi64"),
+            ("$intrinsic($($words.1),*)", "$intrinsic($($words.0),*)"),
+            ("_mm256_loadu_si256(words.add(1))", "_mm256_loadu_si256(words)"),
+            ("self.add(mask)", "self.sub(mask)"),
+        ],
+    ),
+    (
+        (operations, "avx512"),
+        "kernel/avx512",
+        [
+            ("_mm512_min_epu64", "_mm512_max_epu64"),
+            ("_mm512_cmplt_epi64_mask, self, other", "_mm512_cmplt_epi64_mask, other, self"),
+            ("_mm512_mask_blend_epi64, mask, no, yes", "_mm512_mask_blend_epi64, mask, yes, no"),
+            ("mask, self, Self::splat(1)", "mask, self, Self::splat(2)"),
+            ("_mm512_srlv_epi64", "_mm512_sllv_epi64"),
+            ("$intrinsic($($words.1),*)", "$intrinsic($($words.0),*)"),
+        ],
+    ),
+    ((keys, "i64"), "kernel/mod", [("SIGN: u64 = 1 << 63", "SIGN: u64 = 1 << 62")]),
+    ((keys, "i8"), "kernel/mod", [("i8, i64, SIGN;", "i8, u8, SIGN;")]),
+    ((keys, "i16"), "kernel/mod", [("i16, i64, SIGN;", "i16, i64, 0;")]),
+    ((keys, "u32"), "kernel/mod", [("(key ^ $flip) as $t", "(!key ^ $flip) as $t")]),
+    (
+        (blocks, "i8", "portable"),
+        "kernel/mod",
+        [
+            (".max(base).sub(base)", ".sub(base)"),
+            (".min(V::splat(plan.range))", ""),
+            ("T::from_key(key);\n    }\n}", "T::from_key(key ^ 1);\n    }\n}"),
+        ],
+    ),
+    (
+        (blocks, "i8", "avx2"),
+        "kernel/mod",
+        [
+            ("&words[lane.min(words.len())..]", "words"),
+            ("&mut keys[lane..]", "&mut keys[0..]"),
+            ("keys.iter_mut().zip(&*block)", "keys.iter_mut().rev().zip(&*block)"),
+        ],
+    ),
+    (
+        (outcomes, 2),
+        "kernel/mod",
+        [
+            ("tie.less(V::splat(threshold[LIMBS]))", "tie.less(V::splat(threshold[0]))"),
+            ("(0..LIMBS).rev()", "(0..LIMBS)"),
+            ("own[limb].decrease(below)", "own[limb]"),
+            ("words[(at + limb) * LANES..]", "words[at * LANES..]"),
+            ("outcome_of::<2, V>", "outcome_of::<1, V>"),
+            ("reached = reached.decrease(below);", ""),
+        ],
+    ),
+    (
+        (draws, 1, 2),
+        "kernel/mod",
+        [
+            ("reached.less(one)", "reached.less(zero)"),
+            ("top.less(zero)", "top.less(one)"),
+            ("last = digit.count;", "last = digit.count - 1;"),
+            ("at += digit.limbs;", "at += 1;"),
+            ("noise.add(top.shl(digit.shift))", "noise.add(top)"),
+            ("noise.add(one)", "noise"),
+            ("plan.range.saturating_sub(1)", "plan.range"),
+            ("noise.min(cap), cap)", "noise.min(cap), noise)"),
+            ("V::select(is_zero, zero, ", "V::select(in_floor, zero, "),
+            ("offset.sub(magnitude.min(offset))", "offset.sub(magnitude)"),
+            ("magnitude.min(range.sub(offset))", "magnitude.min(range)"),
+            ("V::select(falls, fall, rise)", "V::select(falls, rise, fall)"),
+            ("V::splat(plan.sign_mask)", "V::splat(2)"),
+            (".checked_shr(64 - plan", ".checked_shr(63 - plan"),
+            (".min(range);", ";"),
+            ("V::select(in_floor, value, noisy)", "noisy"),
+            ("(1 + first.limbs) * LANES", "first.limbs * LANES"),
+            ("shared.shr(shift)", "shared"),
+        ],
+    ),
+    ((draws, 1, 0), "kernel/mod", [("first.count - 2", "first.count - 1")]),
+    (
+        (samplers, 2),
+        "bernoulli",
+        [
+            (".zip(&self.threshold)\n            .rev()", ".zip(&self.threshold)"),
+            ("below | self.certain", "below"),
+            ("ct::borrow(*word, *threshold, below)", "ct::borrow(*threshold, *word, below)"),
+            ("ct::borrow(*word, *threshold, below)", "ct::borrow(*word, *threshold, 0)"),
+        ],
+    ),
+    (
+        (remainders,),
+        "fold",
+        [
+            ("u64::MAX / self.period", "u64::MAX / self.period - 1"),
+            ("(product >> 64)", "(product >> 63)"),
+            ("quotient.wrapping_mul(self.period)", "quotient"),
+            ("ct::borrow(x, period, 0) ^ 1", "ct::borrow(x, period, 0)"),
+        ],
+    ),
+    (
+        (reflections,),
+        "fold",
+        [
+            ("ct::borrow(rest, room, 0) ^ 1", "ct::borrow(room, rest, 0)"),
+            ("(self.period - half) / 2,", "(self.period - half) / 2 + 1,"),
+            ("(self.period - half) / 2,", "self.period / 2,"),
+            ("mirror: self.period - half,", "mirror: self.period,"),
+            ("ct::borrow(self.turn, place, 0)", "ct::borrow(place, self.turn, 0)"),
+        ],
+    ),
+    (
+        (folds, "i32"),
+        "fold",
+        [
+            ("centre.wrapping_add(", "centre.wrapping_sub("),
+            ("least.to_key().wrapping_add(", "least.to_key().wrapping_sub("),
+        ],
+    ),
+]
+
+
+def title(case: Any) -> str | None:
+    """The name of a proof with what it is for."""
+    if not isinstance(case, tuple):
+        return None
+    return "-".join([case[0].__name__, *map(str, case[1:])])
+
+
+def run(case: Case, source: Source) -> None:
+    proof, *arguments = case
+    proof(Rust(source), *arguments)
+
+
+@pytest.mark.parametrize("case", CASES, ids=title)
+def test_proof(case: Case) -> None:
+    run(case, source())
+
+
+@pytest.mark.parametrize(
+    ("case", "file", "old", "new"),
+    [(case, file, *change) for case, file, changes in FAULTS for change in changes],
+    ids=title,
+)
+def test_a_fault_is_refuted(case: Case, file: str, old: str, new: str) -> None:
+    with pytest.raises(Refuted):
+        run(case, source(file, old, new))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("offset.sub(magnitude.min(offset))", "if is_zero { offset } else { zero }"),
+        ("magnitude.min(range.sub(offset))", "V::load(&words[top..])"),
+        ("V::select(falls, fall, rise)", "fall.unheard_of(rise)"),
+    ],
+)
+def test_a_jump_or_an_address_that_is_secret_is_no_term(old: str, new: str) -> None:
+    with pytest.raises((TypeError, KeyError)):
+        run((draws, 1, 2), source("kernel/mod", old, new))
+
+
+# --- The reader, on numbers, against the compiled library. ---
+
+
+def value(x: Int) -> int:
+    found = z3.simplify(x.term)
+    return found.as_signed_long() if x.type[0] == "i" else found.as_long()
+
+
+def double(byte: int) -> int:
+    """Twice the byte, in the field of AES."""
+    return byte << 1 ^ (byte >> 7) * 0x11B
+
+
+@cache
+def substitute(byte: int) -> int:
+    """The S-box of AES: the inverse in the field, and an affine map of its bits."""
+    powers = [1]
+    for _ in range(254):
+        powers.append(powers[-1] ^ double(powers[-1]))
+    inverse = powers[-powers.index(byte) % 255] if byte else 0
+    return 0x63 ^ reduce(operator.xor, (inverse << i & 255 | inverse >> 8 - i for i in range(5)))
+
+
+def tape(key: bytes, count: int) -> list[int]:
+    """The first words of AES-256 in counter mode, which counts from 0 in little endian."""
+    schedule, constant = [key[i : i + 4] for i in range(0, 32, 4)], 1
+    for i in range(8, 60):
+        last = schedule[-1]
+        if i % 8 == 0:
+            last = bytes(map(substitute, last[1:] + last[:1]))
+            last, constant = bytes([last[0] ^ constant]) + last[1:], double(constant)
+        elif i % 8 == 4:
+            last = bytes(map(substitute, last))
+        schedule.append(bytes(map(operator.xor, schedule[i - 8], last)))
+    first, *rounds = (b"".join(schedule[i : i + 4]) for i in range(0, 60, 4))
+    stream = b""
+    for block in range((count + 1) // 2):
+        state = [*map(operator.xor, block.to_bytes(16, "little"), first)]
+        for keys in rounds:
+            state = [substitute(state[5 * i % 16]) for i in range(16)]
+            if keys != rounds[-1]:
+                columns = [[state[i & 12 | i + k & 3] for k in range(4)] for i in range(16)]
+                state = [double(a) ^ double(b) ^ b ^ c ^ d for a, b, c, d in columns]
+            state = [*map(operator.xor, state, keys)]
+        stream += bytes(state)
+    return [int.from_bytes(stream[i : i + 8], "little") for i in range(0, 8 * count, 8)]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(
+    ("rate", "bounds", "kind", "limbs"),
+    [
+        (Fraction(1, 3), (-5, 100), "i8", {1}),
+        (Fraction(20), (0, 1), "u16", {1}),
+        (Fraction(1, 2**10), None, "i64", {1, 2}),
+        (Fraction(1, 2**150), (0, 30), "u64", {3}),
+    ],
+)
+def test_noise_is_that_of_the_library(
+    backend: str, rate: Fraction, bounds: tuple[int, int] | None, kind: str, limbs: set[int]
+) -> None:
+    mechanism, dtype = (
+        GeometricMechanism(rate, bounds=bounds),
+        np.dtype(f"{kind[0]}{width(kind) // 8}"),
+    )
+    found = mechanism.certificate(dtype)
+    digits = [
+        SimpleNamespace(
+            limbs=digit.limbs,
+            count=len(digit.thresholds),
+            shift=digit.weight.bit_length() - 1,
+            thresholds=Slice(
+                [
+                    number(threshold >> LIMB_BITS * i & 2**LIMB_BITS - 1)
+                    for threshold in digit.thresholds
+                    for i in reversed(range(1 + digit.limbs))
+                ]
+            ),
+        )
+        for digit in found.digits
+    ]
+    assert {digit.limbs for digit in digits} == limbs
+    plan = SimpleNamespace(
+        range=number(found.range),
+        limb_bits=LIMB_BITS,
+        digits=Slice(digits),
+        sign_mask=number(1),
+        floor_value_bits=found.floor_value_bits,
+    )
+    seed, rng = bytes(range(32)), random.Random(1)
+    words = [number(word) for word in tape(seed, 16 * found.words_per_draw)]
+    info = np.iinfo(dtype)
+    counts = [
+        info.min,
+        info.max,
+        *(bounds or ()),
+        *(rng.randrange(info.min, info.max) for _ in "ab"),
+    ]
+    counts = [*counts, *(rng.randrange(101) for _ in range(16 - len(counts)))]
+    block = Slice([number(count, kind) for count in counts])
+    rust = Rust(source())
+    least = rust.call(kind, "to_key", number(bounds[0] if bounds else int(info.min), kind))
+    generics = {"V": BACKENDS[backend].type, "T": Type(kind)}
+    rust.call("kernel/mod", "noise_block", plan, least, Slice(words), block, **generics)
+    noisy = release_not_private(mechanism, np.array(counts, dtype), seed)
+    assert [*map(value, block)] == noisy.tolist()
+
+
+@pytest.mark.parametrize("twice", [(0, 2), (-7, 40), (1, 1 + 2**40), (0, 0), (-(2**63), 2**63 - 1)])
+def test_folding_is_that_of_the_library(twice: tuple[int, int]) -> None:
+    rng, rust = random.Random(2), Rust(source())
+    counts = [-(2**63), 2**63 - 1, *(rng.randrange(-(2**63), 2**63) >> i for i in range(60))]
+    period, least = max(twice[1] - twice[0], 1), -(-twice[0] // 2)
+    half = number(twice[0] % 2)
+    fields = {"period": number(period), "half": half}
+    folded = Struct(Type("fold.Folded"), fields)
+    built = rust.call("fold.Folded", "reflection", folded, number(0, "i128"))
+    shift = number(-(least + 2**63) % period)
+    reflection = Struct(built.type, built.fields | {"shift": shift})
+    places = Slice([None] * len(counts))
+    given = Slice([number(count, "i64") for count in counts]), places
+    # Offsets, for a least output of 0.
+    rust.call("fold", "fold_in", reflection, number(2**63), *given, T=Type("i64"))
+    noiseless = np.empty(len(counts), np.int64)
+    _core.Folded(None, twice).release_into(np.array(counts), noiseless, "i8", False)
+    assert [least + value(place) for place in places] == noiseless.tolist()
