@@ -572,10 +572,10 @@ class Leftovers:
         self.found: list[str] = []
         self.kept: list[Any] = []
 
-    def check(self, name: str, call: Callable[[], Any], given: int = 32, **settings: int) -> Any:
+    def check(self, name: str, call: Callable[[], Any], given: int = 32) -> Any:
         """Call it twice, the first time for what is made once, such as plans."""
         call()
-        self.source.reset(keyed=1, **settings)
+        self.source.reset(keyed=1)
         result = deep(call)
         assert self.source.given == given, name
         self.source.reset()
