@@ -1,12 +1,19 @@
 #!/usr/bin/env bash
-# Builds the wheel, installs it into an empty environment and uses it there, with the newest numpy and
-# with the oldest that is promised.
+# Builds the source distribution, and the wheel from it alone; installs that into an empty environment and
+# uses it there, with the newest numpy and with the oldest that is promised.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=${PYTHON:-python3}
 
-rm -rf dist/wheel && mkdir -p dist/wheel
-"$python" -m pip wheel --quiet --no-deps --wheel-dir dist/wheel .
+empty=$(mktemp -d)
+trap 'rm -rf "$empty"' EXIT
+"$python" -m venv "$empty/build"
+"$empty/build/bin/python" -m pip install --quiet build
+rm -rf dist/wheel
+"$empty/build/bin/python" -m build --outdir dist/wheel . >"$empty/log" 2>&1 || {
+    tail -50 "$empty/log" >&2
+    exit 1
+}
 wheel=$(ls dist/wheel/*.whl)
 case "$wheel" in
     *-cp311-abi3-*) ;;
@@ -17,8 +24,6 @@ if [ "$(stat -c %s "$wheel")" -gt 4000000 ]; then
     exit 1
 fi
 
-empty=$(mktemp -d)
-trap 'rm -rf "$empty"' EXIT
 "$python" -m venv "$empty"
 "$empty/bin/python" -m pip install --quiet "$wheel"
 cd "$empty"

@@ -5,10 +5,8 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,19 +25,9 @@ long most;
 /* Whether it gives this key, over and over, instead of random bytes. */
 long keyed;
 uint64_t masked_key[4];
-/* The errno with which /dev/random and /dev/urandom cannot be opened; 0: they can. */
-long closed_random, closed_urandom;
 
-/* What was asked of it and what it gave, all flags, and how it came by a file: r and u for devices
-   that were opened, p for a wait for one, g for a read. */
+/* What was asked of it and what it gave, and all flags. */
 long calls, asked, given, flags_seen;
-char events[256];
-static size_t n_events;
-static int urandom = -1;
-
-static void happened(char event) {
-    if (n_events < sizeof events - 1) events[n_events++] = event;
-}
 
 static int fails(void) {
     if (spared > 0) {
@@ -52,7 +40,10 @@ static int fails(void) {
     return 1;
 }
 
-static ssize_t give(long number, void *buffer, size_t size, long first, long third) {
+ssize_t getrandom(void *buffer, size_t size, unsigned flags) {
+    calls++;
+    asked += size;
+    flags_seen |= flags;
     if (spoiled >= 0) memset(buffer, spoiled, size);
     if (fails()) return returned;
     if (most && size > (size_t)most) size = most;
@@ -61,47 +52,11 @@ static ssize_t give(long number, void *buffer, size_t size, long first, long thi
         const volatile unsigned char *masked = (const unsigned char *)masked_key;
         unsigned char *bytes = buffer;
         for (size_t i = 0; i < size; i++) bytes[i] = masked[(given + i) % 32] ^ (unsigned char)MASK;
-    } else if (number == SYS_read) {
-        got = syscall(number, first, buffer, size);
     } else {
-        got = syscall(number, buffer, size, third);
+        got = syscall(SYS_getrandom, buffer, size, flags);
     }
     if (got > 0) given += got;
     return got;
-}
-
-ssize_t getrandom(void *buffer, size_t size, unsigned flags) {
-    calls++;
-    asked += size;
-    flags_seen |= flags;
-    return give(SYS_getrandom, buffer, size, 0, flags);
-}
-
-ssize_t read(int file, void *buffer, size_t size) {
-    if (file < 0 || file != urandom) return syscall(SYS_read, file, buffer, size);
-    happened('g');
-    return give(SYS_read, buffer, size, file, 0);
-}
-
-int open(const char *path, int how, ...) {
-    va_list more;
-    va_start(more, how);
-    int mode = how & (O_CREAT | O_TMPFILE) ? va_arg(more, int) : 0;
-    va_end(more);
-    int is_random = !strcmp(path, "/dev/random"), is_urandom = !strcmp(path, "/dev/urandom");
-    if (is_random || is_urandom) {
-        happened(is_random ? 'r' : 'u');
-        errno = is_random ? closed_random : closed_urandom;
-        if (errno) return -1;
-    }
-    int file = syscall(SYS_openat, AT_FDCWD, path, how, mode);
-    if (is_urandom) urandom = file;
-    return file;
-}
-
-int poll(struct pollfd *files, nfds_t n, int timeout) {
-    happened('p');
-    return syscall(SYS_poll, files, n, timeout);
 }
 
 /* Calls a function far down on the stack, which is painted before, so that nothing that runs later
