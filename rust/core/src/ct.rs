@@ -24,7 +24,8 @@ fn barrier(x: u64) -> u64 {
     core::hint::black_box(x)
 }
 
-/// 1 if `x < y`, else 0, for numbers whose difference fits 64 signed bits (limbs do).
+/// 1 if `x < y`, else 0, for words that, read as signed, have a difference of 64 signed bits; limbs
+/// have.
 #[inline(always)]
 pub(crate) fn less_limb(x: u64, y: u64) -> u64 {
     barrier(x.wrapping_sub(y) >> 63)

@@ -108,7 +108,7 @@ impl Folded {
         Reflection {
             period: self.period,
             reciprocal: u64::MAX / self.period,
-            // Both lie in 0..=period.
+            // It lies in 0..period.
             shift: u64::try_from(shift).unwrap_or(0),
             turn: (self.period - half) / 2,
             mirror: self.period - half,

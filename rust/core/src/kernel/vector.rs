@@ -25,7 +25,7 @@ pub(super) trait Vector: Copy {
     /// The larger one, of unsigned words.
     fn max(self, other: Self) -> Self;
 
-    /// Where `self < other`, for words whose difference fits 64 signed bits.
+    /// Where `self < other`, for words that, read as signed, have a difference of 64 signed bits.
     fn less(self, other: Self) -> Self::Mask;
     /// `self` less one where the mask is set.
     fn decrease(self, mask: Self::Mask) -> Self;
