@@ -7,7 +7,11 @@ use geomdp_core::kernel::{Backend, LANES};
 use geomdp_core::law::{Law, within};
 use geomdp_core::plan::{Plan, Widths};
 use num_bigint::BigUint;
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
+use std::num::NonZero;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::thread;
 
 /// Draws that are run at a time.
 const BATCH: u64 = 1 << 10;
@@ -130,41 +134,60 @@ fn settings() -> Vec<Setting> {
     settings
 }
 
-/// Tries all tapes of the settings that have few enough; gives how many had, and the limbs of their
-/// digits.
+/// Tries all tapes of a plan.
+fn try_plan(setting: &Setting, plan: &Plan, bits: u32) {
+    let law = Law::of(plan).unwrap();
+    assert_eq!(law.bits(), u64::from(bits), "{setting:?}");
+    for &backend in Backend::available() {
+        for (x, row) in enumerate(plan, backend).iter().enumerate() {
+            for (y, &count) in row.iter().enumerate() {
+                assert_eq!(
+                    law.probability(y as u64, x as u64),
+                    BigUint::from(count),
+                    "{setting:?}, P({y} | {x}), {backend:?}"
+                );
+            }
+        }
+    }
+    let (num, den) = law.worst_ratio().unwrap();
+    assert!(
+        within(&num, &den, &setting.rate()),
+        "{setting:?}: the loss is above nominal"
+    );
+}
+
+/// Tries all tapes of the settings that have few enough, on all processors; gives how many had, and
+/// the limbs of their digits.
 fn try_all(settings: &[Setting], max_bits: u32) -> (usize, BTreeSet<Vec<usize>>) {
-    let (mut tried, mut shapes) = (0, BTreeSet::new());
+    let mut plans = Vec::new();
     for setting in settings {
         let Some(plan) = setting.plan() else {
             continue;
         };
         let bits: u32 = fields(&plan).iter().map(|field| field.2).sum();
-        if bits > max_bits {
-            continue;
+        if bits <= max_bits {
+            plans.push((bits, setting, plan));
         }
-        let law = Law::of(&plan).unwrap();
-        assert_eq!(law.bits(), u64::from(bits), "{setting:?}");
-        for &backend in Backend::available() {
-            for (x, row) in enumerate(&plan, backend).iter().enumerate() {
-                for (y, &count) in row.iter().enumerate() {
-                    assert_eq!(
-                        law.probability(y as u64, x as u64),
-                        BigUint::from(count),
-                        "{setting:?}, P({y} | {x}), {backend:?}"
-                    );
-                }
-            }
-        }
-        let (num, den) = law.worst_ratio().unwrap();
-        assert!(
-            within(&num, &den, &setting.rate()),
-            "{setting:?}: the loss is above nominal"
-        );
-        tried += 1;
-        shapes.insert(plan.digits().iter().map(|digit| digit.limbs()).collect());
     }
-    println!("{tried} settings, all tapes of each; own words by digit: {shapes:?}");
-    (tried, shapes)
+    // The long ones first, so that no processor is left with one at the end.
+    plans.sort_by_key(|(bits, setting, _)| Reverse(u128::from(setting.range + 1) << bits));
+    let next = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, NonZero::get) {
+            scope.spawn(|| {
+                while let Some((bits, setting, plan)) = plans.get(next.fetch_add(1, Relaxed)) {
+                    try_plan(setting, plan, *bits);
+                }
+            });
+        }
+    });
+    let limbs = |plan: &Plan| plan.digits().iter().map(|digit| digit.limbs()).collect();
+    let shapes = plans.iter().map(|(.., plan)| limbs(plan)).collect();
+    println!(
+        "{} settings, all tapes of each; own words by digit: {shapes:?}",
+        plans.len()
+    );
+    (plans.len(), shapes)
 }
 
 #[test]
