@@ -69,7 +69,7 @@ def vectors(n: int, repetitions: int) -> None:
             mechanism = GeometricMechanism.from_scale(scale, bounds)
             p = -math.expm1(-1 / scale)
             calls = [
-                lambda m=mechanism: m.release(counts),
+                lambda m=mechanism: m.release(counts, threads=1),
                 lambda p=p: difference(p),
                 lambda s=scale: formula(-1 / s),
             ]
@@ -86,11 +86,26 @@ def dtypes(n: int, repetitions: int) -> None:
     mechanism = GeometricMechanism.from_scale(10.0, (0, 100))
     names = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
     arrays = [np.full(n, 50, name) for name in names]
-    times = medians([partial(mechanism.release, x) for x in arrays], repetitions)
+    times = medians([partial(mechanism.release, x, threads=1) for x in arrays], repetitions)
     cells = ", ".join(
         f"{name} {seconds / n * 1e9:.1f}" for name, seconds in zip(names, times, strict=True)
     )
     print(f"scale 10, bounds (0, 100), ns per count: {cells}\n")
+
+
+def threads(repetitions: int) -> None:
+    """Print what threads gain, and from which size on."""
+    print("| counts | one thread, us | two | as many as pay | one / two |")
+    print("|---|---|---|---|---|")
+    mechanism = GeometricMechanism.from_scale(10.0)
+    for size in (10**4, 3 * 10**4, 10**5, 2**17, 3 * 10**5, 10**6, 10**7):
+        counts, out = np.zeros(size, np.int64), np.empty(size, np.int64)
+        releases = [
+            partial(mechanism.release, counts, out=out, threads=threads) for threads in (1, 2, None)
+        ]
+        one, two, pay = (t * 1e6 for t in medians(releases, repetitions))
+        print(f"| {size} | {one:.0f} | {two:.0f} | {pay:.0f} | {one / two:.2f} |")
+    print()
 
 
 def calls(repetitions: int) -> None:
@@ -153,6 +168,7 @@ def main() -> None:
     print(f"kernel: {geomdp._core.backend()}\n")
     vectors(arguments.counts, arguments.repetitions)
     dtypes(arguments.counts, arguments.repetitions)
+    threads(arguments.repetitions)
     calls(arguments.repetitions)
     subprocesses(arguments.repetitions)
 

@@ -63,6 +63,9 @@ def releases() -> None:
     counts = np.arange(1000)
     marks.secret(counts.ctypes.data, counts.nbytes)
     reveal(folded.randomise(counts))
+    many = np.arange(10_000)
+    marks.secret(many.ctypes.data, many.nbytes)
+    reveal(mechanisms[1].release(many, threads=3))
     for dtype in DTYPES:
         mechanisms[0].release(np.dtype(dtype).type(7))
     mechanisms[1].release(7)

@@ -197,6 +197,62 @@ def test_the_first_counts_have_the_same_noise_however_many_there_are() -> None:
         np.testing.assert_array_equal(release_not_private(SMALL, counts[:size], KEY), noisy[:size])
 
 
+@pytest.mark.parametrize("size", [0, 1, 17, 2048, 2049, 5000, 10**5 + 3, 2**17, 3 * 2**21 + 5])
+def test_noise_does_not_depend_on_the_number_of_threads(size: int) -> None:
+    # Up to 2**21 counts go to each thread at once; from 2**17 on, several threads are the default.
+    counts = np.full(size, 40, np.int8)
+    expected = release_not_private(SMALL, counts, KEY, threads=1)
+    for threads in (None, 2, np.int8(3), 16, 10**30):
+        noisy = release_not_private(SMALL, counts, KEY, threads=threads)
+        np.testing.assert_array_equal(noisy, expected)
+
+
+@pytest.mark.parametrize("threads", [0, -1, 2.0, True, "2"])
+def test_numbers_of_threads_that_are_none_are_refused(threads: Any) -> None:
+    error = ValueError if threads in (0, -1) else TypeError
+    for counts in (5, np.int8(5), np.arange(3)):
+        with pytest.raises(error, match="threads"):
+            SMALL.release(counts, threads=threads)
+    with pytest.raises(error, match="threads"):
+        release_not_private(SMALL, [5], KEY, threads=threads)
+
+
+def test_threads_have_noise_of_their_own() -> None:
+    # Two of n draws at this scale are alike with a probability below n**2 / 2 * 2**-58: 2**-29.
+    noisy = GeometricMechanism.from_scale(2.0**57).release(np.zeros(2**15, np.int64), threads=8)
+    assert len(np.unique(noisy)) == len(noisy)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of processes are Linux's")
+def test_where_no_thread_can_be_had() -> None:
+    # As another user, since root has no such limit. The work is done all the same, by the caller.
+    code = """
+import os, resource, threading
+import numpy as np
+from geomdp import GeometricMechanism
+from geomdp.testing import release_not_private
+mechanism, counts = GeometricMechanism(1.0), np.arange(100_000)
+expected = release_not_private(mechanism, counts, bytes(32), threads=1)
+if os.geteuid() == 0:
+    os.setuid(65534)
+resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
+try:
+    threading.Thread(target=int).start()
+except RuntimeError:
+    noisy = release_not_private(mechanism, counts, bytes(32), threads=4)
+    assert (noisy == expected).all()
+    print("no thread")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "no thread\n", done.stderr
+
+
 def test_bounded_noise_does_not_depend_on_the_dtype() -> None:
     mechanism = GeometricMechanism(0.1, bounds=(0, 100))
     first, *others = (

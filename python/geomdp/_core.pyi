@@ -37,7 +37,12 @@ class Mechanism:
     def map(self, d_in: int) -> float: ...
     def release_scalar(self, count: int, dtype: str) -> int: ...
     def release_into(
-        self, counts: NDArray[Any], out: NDArray[Any], dtype: str, interruptible: bool
+        self,
+        counts: NDArray[Any],
+        out: NDArray[Any],
+        dtype: str,
+        interruptible: bool,
+        threads: int,
     ) -> None: ...
     def certificate(self, dtype: str, tight: bool) -> _Fields: ...
 
@@ -46,11 +51,21 @@ class Folded:
     def __new__(cls, rate: tuple[int, int] | None, twice: tuple[int, int]) -> Folded: ...
     def release_scalar(self, count: int, dtype: str) -> int: ...
     def release_into(
-        self, counts: NDArray[Any], out: NDArray[Any], dtype: str, interruptible: bool
+        self,
+        counts: NDArray[Any],
+        out: NDArray[Any],
+        dtype: str,
+        interruptible: bool,
+        threads: int,
     ) -> None: ...
 
 def release_not_private(
-    mechanism: Mechanism, key: bytes, counts: NDArray[Any], out: NDArray[Any], dtype: str
+    mechanism: Mechanism,
+    key: bytes,
+    counts: NDArray[Any],
+    out: NDArray[Any],
+    dtype: str,
+    threads: int,
 ) -> None: ...
 def sample_geometric(prob: float, trials: int, out: NDArray[Any]) -> None: ...
 def sample_bernoulli(prob: float, out: NDArray[Any]) -> None: ...

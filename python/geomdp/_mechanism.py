@@ -135,23 +135,37 @@ class GeometricMechanism:
         return self._bounds
 
     @overload
-    def release(self, counts: int, *, out: None = None) -> int: ...
-    @overload
-    def release(self, counts: _Integer, *, out: None = None) -> _Integer: ...
+    def release(self, counts: int, *, out: None = None, threads: int | None = None) -> int: ...
     @overload
     def release(
-        self, counts: NDArray[_Integer], *, out: NDArray[_Integer] | None = None
+        self, counts: _Integer, *, out: None = None, threads: int | None = None
+    ) -> _Integer: ...
+    @overload
+    def release(
+        self,
+        counts: NDArray[_Integer],
+        *,
+        out: NDArray[_Integer] | None = None,
+        threads: int | None = None,
     ) -> NDArray[_Integer]: ...
     @overload
-    def release(self, counts: int, *, out: NDArray[np.int64]) -> NDArray[np.int64]: ...
-    @overload
-    def release(self, counts: _Integer, *, out: NDArray[_Integer]) -> NDArray[_Integer]: ...
+    def release(
+        self, counts: int, *, out: NDArray[np.int64], threads: int | None = None
+    ) -> NDArray[np.int64]: ...
     @overload
     def release(
-        self, counts: Sequence[Any], *, out: NDArray[np.int64] | None = None
+        self, counts: _Integer, *, out: NDArray[_Integer], threads: int | None = None
+    ) -> NDArray[_Integer]: ...
+    @overload
+    def release(
+        self,
+        counts: Sequence[Any],
+        *,
+        out: NDArray[np.int64] | None = None,
+        threads: int | None = None,
     ) -> NDArray[np.int64]: ...
 
-    def release(self, counts: Any, *, out: Any = None) -> Any:
+    def release(self, counts: Any, *, out: Any = None, threads: Integer | None = None) -> Any:
         """Return noisy counts.
 
         Parameters
@@ -162,6 +176,9 @@ class GeometricMechanism:
         out : array, optional
             Where to write the noisy counts: of the dtype and shape of the counts, and possibly the
             same array. It is either written completely or left as it was.
+        threads : int, optional
+            How many share a large array, at most; if none is given, as many as there are processors
+            for this process, where that pays. The law does not depend on it.
 
         Returns
         -------
@@ -173,8 +190,8 @@ class GeometricMechanism:
         TypeError
             If counts are not integers, or are masked; if `out` is of another dtype.
         ValueError
-            If `out` is of another shape, or cannot be written; if the scale is too large to be
-            certified for the whole dtype and there are no bounds.
+            If `out` is of another shape, or cannot be written; if `threads` is below 1; if the
+            scale is too large to be certified for the whole dtype and there are no bounds.
         OverflowError
             If an int is beyond int64, or the bounds are beyond the dtype of the counts.
         OSError
@@ -184,6 +201,7 @@ class GeometricMechanism:
             after it has been written completely.
 
         """
+        most = 0 if threads is None else _parameters.threads(threads)
         if out is None:
             # The common case first: the checks below take as long as the draw.
             if type(counts) is int and -(2**63) <= counts < 2**63:
@@ -197,7 +215,7 @@ class GeometricMechanism:
         dtype = _arrays.code(array.dtype)
 
         def noise(source: _arrays.Array, target: _arrays.Array, interruptible: bool) -> None:
-            self._core.release_into(source, target, dtype, interruptible)
+            self._core.release_into(source, target, dtype, interruptible, most)
 
         return _arrays.release(array, out, noise)
 

@@ -1,6 +1,7 @@
 """Public parameters, checked and taken exactly."""
 
 import math
+import sys
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -116,6 +117,20 @@ def at_least(name: str, value: Any, least: int) -> int:
     if number < least:
         raise ValueError(f"{name} = {number} is not accepted: give an int of at least {least}")
     return number
+
+
+def threads(value: Any) -> int:
+    """Return a number of threads, of which no array takes more than the greatest one that is given.
+
+    Raises
+    ------
+    TypeError
+        If it is not an integer.
+    ValueError
+        If it is below 1.
+
+    """
+    return min(at_least("threads", value, 1), sys.maxsize)
 
 
 def flag(name: str, value: Any) -> None:

@@ -6,14 +6,19 @@ parameter, state or environment variable by which it could be made to use a know
 
 from typing import Any
 
-from geomdp import _arrays, _core
+from geomdp import _arrays, _core, _parameters
 from geomdp._mechanism import GeometricMechanism
 
 KEY_BYTES = 32
 
 
 def release_not_private(
-    mechanism: GeometricMechanism, counts: Any, key: bytes, *, out: Any = None
+    mechanism: GeometricMechanism,
+    counts: Any,
+    key: bytes,
+    *,
+    out: Any = None,
+    threads: int | None = None,
 ) -> _arrays.Array:
     """Return counts with reproducible noise, which is **not private**.
 
@@ -24,8 +29,9 @@ def release_not_private(
     ----------
     mechanism : GeometricMechanism
         Whose law is sampled.
-    counts, out
-        As in ``mechanism.release``, but the result is always an array.
+    counts, out, threads
+        As in ``mechanism.release``, but the result is always an array. It does not depend on the
+        number of threads.
     key : bytes
         The 32 bytes to expand into the tape.
 
@@ -37,10 +43,11 @@ def release_not_private(
     """
     if not isinstance(key, bytes) or len(key) != KEY_BYTES:
         raise ValueError(f"key is not accepted: give {KEY_BYTES} bytes")
+    most = 0 if threads is None else _parameters.threads(threads)
     array = _arrays.as_array(counts)
     dtype = _arrays.code(array.dtype)
 
     def noise(source: _arrays.Array, target: _arrays.Array, _interruptible: bool) -> None:
-        _core.release_not_private(mechanism._core, key, source, target, dtype)
+        _core.release_not_private(mechanism._core, key, source, target, dtype, most)
 
     return _arrays.release(array, out, noise)

@@ -122,7 +122,7 @@ class Geometric:
         core = self._drawer(code)
 
         def noise(source: _arrays.Array, target: _arrays.Array, interruptible: bool) -> None:
-            core.release_into(source, target, code, interruptible)
+            core.release_into(source, target, code, interruptible, 0)
 
         return _arrays.release(counts, None, noise)
 

@@ -8,7 +8,6 @@
 use crate::kernel::Count;
 use crate::kernel::sealed::Count as _;
 use crate::mechanism::{Draws, limits};
-use crate::plan::Plan;
 use crate::tape::{Tape, Words, without_trace};
 use crate::{Error, Mechanism, Rate, ct};
 use zeroize::Zeroizing;
@@ -74,12 +73,29 @@ impl Folded {
     ///
     /// # Errors
     /// [`Error::Overflow`] if the bounds are beyond the type.
-    pub fn draws<'a, T: Count, W: Words>(
-        &'a self,
-        source: &'a mut W,
+    pub fn draws<T: Count, W: Words>(&self, source: W) -> Result<FoldedDraws<'_, T, W>, Error> {
+        let (plan, lower) = self.noise.plan_for()?;
+        self.fold(Draws::new(plan, lower, source))
+    }
+
+    /// [`Self::draws`] for the counts from an index on: see [`Draws::at`].
+    ///
+    /// # Errors
+    /// Those of [`Self::draws`] and of [`Draws::at`].
+    pub fn draws_at<T: Count>(
+        &self,
+        key: &[u8; 32],
+        index: usize,
+    ) -> Result<FoldedDraws<'_, T, Tape>, Error> {
+        let (plan, lower) = self.noise.plan_for()?;
+        self.fold(Draws::at(plan, lower, key, index)?)
+    }
+
+    fn fold<'a, T: Count, W>(
+        &self,
+        draws: Draws<'a, i64, W>,
     ) -> Result<FoldedDraws<'a, T, W>, Error> {
         let least = limits::<T>(self.least, self.greatest)?;
-        let (plan, lower): (&Plan, i64) = self.noise.plan_for()?;
         // The range is laid around the zero of `i64`, so that it has the same room on both sides.
         let middle = (self.greatest - self.least) / 2;
         Ok(FoldedDraws {
@@ -87,7 +103,7 @@ impl Folded {
             before: self.reflection(-i128::from(least.to_key())),
             centre: ZERO.wrapping_sub(u64::try_from(middle).map_err(|_| Error::Precision)?),
             after: self.reflection(middle - i128::from(ZERO)),
-            draws: Draws::new(plan, lower, source),
+            draws,
             chunk: Zeroizing::default(),
         })
     }
@@ -98,7 +114,7 @@ impl Folded {
     /// Those of [`Self::draws`], and [`Error::Entropy`]; the counts are untouched then.
     pub fn release<T: Count>(&self, counts: &mut [T]) -> Result<(), Error> {
         limits::<T>(self.least, self.greatest)?;
-        without_trace(|| self.draws(&mut Tape::from_os()?)?.add_noise(counts))
+        without_trace(|| self.draws(Tape::from_os()?)?.add_noise(counts))
     }
 
     /// The reflection of keys that are `-shift` at the least output.
@@ -301,9 +317,14 @@ mod tests {
         let message = |rate, twice| Folded::new(rate, twice).unwrap_err().to_string();
         assert!(message(None, (3, 1)).starts_with("bounds = (1.5, 0.5)"));
         assert!(message(None, (-1, -1)).starts_with("bounds = (-0.5, -0.5)"));
+        assert!(message(None, (4, 0)).starts_with("bounds = (2, 0)"));
         let faint = Rate::from_scale(1e17).unwrap();
         assert!(message(Some(faint), (0, 10)).starts_with("scale"));
-        assert!(Folded::new(Some(Rate::from_scale(7e16).unwrap()), (0, 10)).is_ok());
+        for scale in [7e16, 2f64.powi(56)] {
+            assert!(Folded::new(Some(Rate::from_scale(scale).unwrap()), (0, 10)).is_ok());
+        }
+        let above = Rate::from_scale(2f64.powi(56).next_up()).unwrap();
+        assert!(message(Some(above), (0, 10)).starts_with("scale"));
         assert!(noiseless(0, 600).release(&mut [0u8]).is_err());
     }
 

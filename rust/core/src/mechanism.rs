@@ -164,14 +164,14 @@ pub fn draw<T: Count>(
 pub struct Draws<'a, T, W> {
     plan: &'a Plan,
     lower: T,
-    source: &'a mut W,
+    source: W,
     /// Tape on its way to the kernel.
     buffer: Zeroizing<Vec<u64>>,
 }
 
 impl<'a, T: Count, W: Words> Draws<'a, T, W> {
     /// Draws by this plan, from this source.
-    pub fn new(plan: &'a Plan, lower: T, source: &'a mut W) -> Self {
+    pub fn new(plan: &'a Plan, lower: T, source: W) -> Self {
         Self {
             plan,
             lower,
@@ -200,6 +200,24 @@ impl<'a, T: Count, W: Words> Draws<'a, T, W> {
             backend.add_noise(self.plan, self.lower, words, part);
         }
         Ok(())
+    }
+}
+
+impl<'a, T: Count> Draws<'a, T, Tape> {
+    /// The draws for the counts from this index on, a multiple of [`LANES`], of all that have their
+    /// noise from the tape of this key: however the counts are split, each one's noise is the same.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] if the index is within a block; [`Error::Overflow`] if it is beyond the tape.
+    pub fn at(plan: &'a Plan, lower: T, key: &[u8; 32], index: usize) -> Result<Self, Error> {
+        if !index.is_multiple_of(LANES) {
+            let accepted = format!("a multiple of {LANES}");
+            return Err(Error::parameter("index", index, accepted));
+        }
+        let word = (index as u64).checked_mul(plan.words() as u64);
+        let mut tape = Tape::from_key(key);
+        tape.seek(word.ok_or_else(|| Error::overflow("index", index, "one on the tape"))?)?;
+        Ok(Self::new(plan, lower, tape))
     }
 }
 

@@ -38,6 +38,21 @@ fn apart<R>(work: impl FnOnce() -> R) -> R {
     work()
 }
 
+/// A fresh key from the operating system, for tapes of several threads: see [`crate::Draws::at`].
+///
+/// # Errors
+/// [`Error::Entropy`] if the operating system gives no random bytes.
+pub fn key_from_os() -> Result<Zeroizing<[u8; 32]>, Error> {
+    key_from(&mut getrandom::SysRng)
+}
+
+fn key_from<R: TryCryptoRng + ?Sized>(rng: &mut R) -> Result<Zeroizing<[u8; 32]>, Error> {
+    let mut key = Zeroizing::new([0; 32]);
+    rng.try_fill_bytes(key.as_mut_slice())
+        .map_err(|error| Error::Entropy(error.to_string()))?;
+    Ok(key)
+}
+
 /// A source of uniform, independent 64-bit words, each used for one draw and never again.
 pub trait Words {
     /// Fills `words` with the next words of the source.
@@ -45,6 +60,12 @@ pub trait Words {
     /// # Errors
     /// [`Error::Entropy`] if the source has none; `words` is then of no use.
     fn fill(&mut self, words: &mut [u64]) -> Result<(), Error>;
+}
+
+impl<W: Words + ?Sized> Words for &mut W {
+    fn fill(&mut self, words: &mut [u64]) -> Result<(), Error> {
+        (**self).fill(words)
+    }
 }
 
 /// A keyed stream of words. Made for one call and wiped with it: there is no generator state to
@@ -59,7 +80,7 @@ impl Tape {
     /// # Errors
     /// [`Error::Entropy`] if the operating system gives no random bytes.
     pub fn from_os() -> Result<Self, Error> {
-        Self::from_rng(&mut getrandom::SysRng)
+        Ok(Self::from_key(&*key_from_os()?))
     }
 
     /// A tape keyed by 32 bytes of the caller's generator.
@@ -67,14 +88,11 @@ impl Tape {
     /// # Errors
     /// [`Error::Entropy`] if the generator fails.
     pub fn from_rng<R: TryCryptoRng + ?Sized>(rng: &mut R) -> Result<Self, Error> {
-        let mut key = Zeroizing::new([0; 32]);
-        rng.try_fill_bytes(key.as_mut_slice())
-            .map_err(|error| Error::Entropy(error.to_string()))?;
-        Ok(Self::from_key(&key))
+        Ok(Self::from_key(&*key_from(rng)?))
     }
 
-    /// A tape with a known key, for tests. Noise from it is **not private**: whoever has the key
-    /// can take it off again.
+    /// The tape of a key. Whoever has the key can take the noise off again, so that from a known
+    /// one, as for tests, is **not private**. No word of a tape may serve for two draws.
     #[must_use]
     pub fn from_key(key: &[u8; 32]) -> Self {
         Self {

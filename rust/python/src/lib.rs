@@ -13,7 +13,7 @@ mod certificate;
 use geomdp_core::bernoulli::Bernoulli;
 use geomdp_core::kernel::Backend;
 use geomdp_core::plan::Plan;
-use geomdp_core::tape::{Tape, without_trace};
+use geomdp_core::tape::{Tape, key_from_os, without_trace};
 use geomdp_core::{Count, Draws, Error, Rate};
 use num_bigint::BigUint;
 use pyo3::IntoPyObjectExt;
@@ -94,7 +94,8 @@ impl Mechanism {
         with_dtype!(dtype, T => scalar::<T>(count, |noisy| self.inner.release(noisy)))
     }
 
-    /// Noise for the counts of one contiguous buffer, written to another.
+    /// Noise for the counts of one contiguous buffer, written to another, by so many threads; 0: as
+    /// many as pay.
     fn release_into(
         &self,
         py: Python<'_>,
@@ -102,13 +103,17 @@ impl Mechanism {
         out: &Bound<'_, PyAny>,
         dtype: &str,
         interruptible: bool,
+        threads: usize,
     ) -> PyResult<()> {
         with_dtype!(dtype, T => {
             let (plan, lower) = self.inner.plan_for::<T>().map_err(to_py)?;
             without_trace(|| {
-                let mut tape = Tape::from_os().map_err(to_py)?;
-                let mut draws = Draws::new(plan, lower, &mut tape);
-                arrays::add_noise::<T>(py, |part| draws.add_noise(part), counts, out, interruptible)
+                let key = key_from_os().map_err(to_py)?;
+                let from = |index| {
+                    let mut draws = Draws::at(plan, lower, &key, index)?;
+                    Ok(move |part: &mut [T]| draws.add_noise(part))
+                };
+                arrays::add_noise(py, from, counts, out, interruptible, threads)
             })
         })
     }
@@ -148,7 +153,8 @@ impl Folded {
         with_dtype!(dtype, T => scalar::<T>(count, |noisy| self.inner.release(noisy)))
     }
 
-    /// Noise for the counts of one contiguous buffer, written to another.
+    /// Noise for the counts of one contiguous buffer, written to another, by so many threads; 0: as
+    /// many as pay.
     fn release_into(
         &self,
         py: Python<'_>,
@@ -156,11 +162,15 @@ impl Folded {
         out: &Bound<'_, PyAny>,
         dtype: &str,
         interruptible: bool,
+        threads: usize,
     ) -> PyResult<()> {
         with_dtype!(dtype, T => without_trace(|| {
-            let mut tape = Tape::from_os().map_err(to_py)?;
-            let mut draws = self.inner.draws::<T, _>(&mut tape).map_err(to_py)?;
-            arrays::add_noise::<T>(py, |part| draws.add_noise(part), counts, out, interruptible)
+            let key = key_from_os().map_err(to_py)?;
+            let from = |index| {
+                let mut draws = self.inner.draws_at(&key, index)?;
+                Ok(move |part: &mut [T]| draws.add_noise(part))
+            };
+            arrays::add_noise(py, from, counts, out, interruptible, threads)
         }))
     }
 }
@@ -174,12 +184,15 @@ fn release_not_private(
     counts: &Bound<'_, PyAny>,
     out: &Bound<'_, PyAny>,
     dtype: &str,
+    threads: usize,
 ) -> PyResult<()> {
     with_dtype!(dtype, T => {
         let (plan, lower) = mechanism.inner.plan_for::<T>().map_err(to_py)?;
-        let mut tape = Tape::from_key(&key);
-        let mut draws = Draws::new(plan, lower, &mut tape);
-        arrays::add_noise::<T>(py, |part| draws.add_noise(part), counts, out, true)
+        let from = |index| {
+            let mut draws = Draws::at(plan, lower, &key, index)?;
+            Ok(move |part: &mut [T]| draws.add_noise(part))
+        };
+        arrays::add_noise(py, from, counts, out, true, threads)
     })
 }
 
@@ -193,9 +206,12 @@ fn sample_geometric(
 ) -> PyResult<()> {
     let plan = Plan::geometric(prob, trials).map_err(to_py)?;
     without_trace(|| {
-        let mut tape = Tape::from_os().map_err(to_py)?;
-        let mut draws = Draws::new(&plan, 0i64, &mut tape);
-        arrays::add_noise(py, |part| draws.add_noise(part), out, out, true)
+        let key = key_from_os().map_err(to_py)?;
+        let from = |index| {
+            let mut draws = Draws::at(&plan, 0, &key, index)?;
+            Ok(move |part: &mut [i64]| draws.add_noise(part))
+        };
+        arrays::add_noise(py, from, out, out, true, arrays::AS_MANY_AS_PAY)
     })
 }
 
@@ -204,8 +220,14 @@ fn sample_geometric(
 fn sample_bernoulli(py: Python<'_>, prob: f64, out: &Bound<'_, PyAny>) -> PyResult<()> {
     let bit = Bernoulli::new(prob).map_err(to_py)?;
     without_trace(|| {
-        let mut tape = Tape::from_os().map_err(to_py)?;
-        arrays::fill(py, out, |bits| bit.fill(&mut tape, bits))
+        let key = key_from_os().map_err(to_py)?;
+        let from = |index| {
+            let mut tape = Tape::from_key(&key);
+            tape.seek((index * bit.words()) as u64)?;
+            let bit = &bit;
+            Ok(move |bits: &mut [u8]| bit.fill(&mut tape, bits))
+        };
+        arrays::add_noise(py, from, out, out, true, arrays::AS_MANY_AS_PAY)
     })
 }
 
