@@ -4,16 +4,23 @@ A fault that no test notices would mean that a promise is not being checked.
 """
 
 import os
+import queue
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 ROOT = Path(__file__).resolve().parent.parent
 CORE = Path("rust/core/src")
 LAYER = Path("python/geomdp")
+#: Trees, each with builds of its own: the tests, which take longer, use one processor.
+WORKERS = 2
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -52,15 +59,15 @@ FAULTS = [
     Fault(
         "every release uses the same key",
         CORE / "tape.rs",
-        "Ok(Self::from_key(&key))",
-        "Ok(Self::from_key(&[7; 32]))",
+        "Ok(key)",
+        "Ok(Zeroizing::new([7; 32]))",
         "tests/test_fresh.py",
     ),
     Fault(
         "every tape has the same key",
         CORE / "tape.rs",
-        "Ok(Self::from_key(&key))",
-        "Ok(Self::from_key(&[7; 32]))",
+        "Ok(key)",
+        "Ok(Zeroizing::new([7; 32]))",
         "--test tape",
     ),
     Fault(
@@ -141,10 +148,46 @@ FAULTS = [
         "--lib",
     ),
     Fault(
+        "a comparison looks at the wrong bit",
+        CORE / "ct.rs",
+        "barrier(x.wrapping_sub(y) >> 63)",
+        "barrier(x.wrapping_sub(y) >> 62)",
+        "tests/test_primitives.py",
+    ),
+    Fault(
+        "threads begin at the wrong place of the tape",
+        CORE / "mechanism.rs",
+        "(index as u64).checked_mul(plan.words() as u64)",
+        "(index as u64 / 2).checked_mul(plan.words() as u64)",
+        "tests/test_release.py",
+    ),
+    Fault(
+        "a random source that fails is not noticed",
+        CORE / "tape.rs",
+        "rng.try_fill_bytes(key.as_mut_slice())\n"
+        "        .map_err(|error| Error::Entropy(error.to_string()))?;",
+        "let _ = rng.try_fill_bytes(key.as_mut_slice());",
+        "tests/test_entropy.py",
+    ),
+    Fault(
+        "secrets stay on the stack",
+        CORE / "tape.rs",
+        "zeroize_stack::<STACK>();",
+        "let _ = zeroize_stack::<STACK>;",
+        "tests/test_entropy.py",
+    ),
+    Fault(
+        "secrets stay in vector registers",
+        CORE / "tape.rs",
+        "ct::clear_registers();",
+        "let _ = ct::clear_registers;",
+        "tests/test_entropy.py",
+    ),
+    Fault(
         "a release looks at its key",
         CORE / "tape.rs",
-        "Ok(Self::from_key(&key))",
-        "if key[0] == 7 { return Self::from_os(); } Ok(Self::from_key(&key))",
+        "Ok(key)",
+        "if key[0] == 7 { return key_from(rng); } Ok(key)",
         "scripts/constant_time_wheel.py",
     ),
     Fault(
@@ -285,7 +328,7 @@ FAULTS = [
 
 def fails(tree: Path, test: str) -> bool:
     """Return whether a test fails on this tree; raise if it does not even build."""
-    environment = os.environ | {"CARGO_TARGET_DIR": str(ROOT / "target" / "faults")}
+    environment = os.environ | {"CARGO_TARGET_DIR": str(ROOT / "target" / "faults" / tree.name)}
     if test.startswith("--"):
         build = ["cargo", "test", "--quiet", "--locked", "-p", "geomdp-core", *test.split()]
         subprocess.run([*build, "--no-run"], cwd=tree, env=environment, check=True)
@@ -312,32 +355,51 @@ def fails(tree: Path, test: str) -> bool:
     return result.returncode == 1
 
 
+def catches(tree: Path, fault: Fault) -> bool:
+    """Return whether the fault's test fails once the fault is planted in this tree."""
+    file = tree / fault.file
+    text = file.read_text()
+    file.write_text(text.replace(fault.old, fault.new))
+    caught = fails(tree, fault.test)
+    file.write_text(text)
+    print(f"{'caught' if caught else 'MISSED':>7}  {fault.name}: {fault.test}", flush=True)
+    return caught
+
+
 def main(names: list[str]) -> int:
     """Plant all faults, or those with one of these words in their names."""
+    for fault in FAULTS:
+        if (ROOT / fault.file).read_text().count(fault.old) != 1:
+            print(f"{fault.name}: its line is not in {fault.file} once")
+            return 1
     faults = [fault for fault in FAULTS if not names or any(name in fault.name for name in names)]
-    with tempfile.TemporaryDirectory() as directory:
-        tree = Path(directory) / "tree"
+    tests = sorted({fault.test for fault in faults})
+    trees: queue.SimpleQueue[Path] = queue.SimpleQueue()
+
+    def with_tree(run: Callable[[Path, T], bool]) -> Callable[[T], bool]:
+        def in_turn(item: T) -> bool:
+            tree = trees.get()
+            try:
+                return run(tree, item)
+            finally:
+                trees.put(tree)
+
+        return in_turn
+
+    with tempfile.TemporaryDirectory() as directory, ThreadPoolExecutor(WORKERS) as pool:
         ignore = shutil.ignore_patterns(".git", ".venv", "target", "dist", "*.so", "__pycache__")
-        shutil.copytree(ROOT, tree, ignore=ignore)
-        missed = []
-        for fault in FAULTS:
-            if (tree / fault.file).read_text().count(fault.old) != 1:
-                print(f"{fault.name}: its line is not in {fault.file} once")
-                return 1
-        for test in sorted({fault.test for fault in faults}):
-            if fails(tree, test):
+        for number in range(WORKERS):
+            tree = Path(directory) / str(number)
+            # With times of now, lest builds of an earlier run be taken for those of these sources.
+            shutil.copytree(ROOT, tree, ignore=ignore, copy_function=shutil.copy)
+            trees.put(tree)
+        for test, failed in zip(tests, pool.map(with_tree(fails), tests), strict=True):
+            if failed:
                 print(f"{test} fails without any fault")
                 return 1
-        for fault in faults:
-            file = tree / fault.file
-            text = file.read_text()
-            file.write_text(text.replace(fault.old, fault.new))
-            caught = fails(tree, fault.test)
-            file.write_text(text)
-            print(f"{'caught' if caught else 'MISSED':>7}  {fault.name}: {fault.test}", flush=True)
-            if not caught:
-                missed.append(fault.name)
-    return 1 if missed else 0
+        caught = list(pool.map(with_tree(catches), faults))
+    print(f"{sum(caught)} of {len(faults)} faults caught")
+    return 0 if all(caught) else 1
 
 
 if __name__ == "__main__":
