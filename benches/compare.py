@@ -128,6 +128,7 @@ def calls(repetitions: int) -> None:
         "release of an int": thousand(lambda: mechanism.release(5)),
         "release of ten counts": thousand(lambda: mechanism.release(small)),
         "a new mechanism and its first release, no bounds": thousand(first_use),
+        "a mechanism equal to one before": thousand(lambda: GeometricMechanism(0.5, bounds=(0, 9))),
     }
     for name, seconds in zip(timed, medians(list(timed.values()), repetitions), strict=True):
         print(f"{name}: {seconds * 1e3:.2f} us")

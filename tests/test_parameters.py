@@ -415,4 +415,31 @@ def test_release_has_no_parameter_for_a_seed() -> None:
         "self",
         "counts",
         "out",
+        "threads",
     ]
+
+
+def test_equal_mechanisms_share_their_plans() -> None:
+    mechanism = GeometricMechanism(0.5, 2, (0, 10))
+    for equal in (
+        GeometricMechanism(Fraction(1, 2), np.int8(2), [0, 10]),
+        pickle.loads(pickle.dumps(mechanism)),
+    ):
+        assert equal._core is mechanism._core
+    for other in (
+        GeometricMechanism(0.5, 1, (0, 10)),
+        GeometricMechanism(0.25, 2, (0, 10)),
+        GeometricMechanism(0.5, 2, (0, 11)),
+        GeometricMechanism(0.5, 2),
+        GeometricMechanism.from_scale(0.5, (0, 10)),
+    ):
+        assert other._core is not mechanism._core
+        assert other.map(7) == float(7 * other.rate)
+
+
+def test_what_is_refused_is_refused_again() -> None:
+    for _ in range(2):
+        with pytest.raises(ValueError, match="bounds"):
+            GeometricMechanism(1.0, bounds=(3, 2))
+        with pytest.raises(OverflowError, match="bounds"):
+            GeometricMechanism(1.0, bounds=(0, 2**200))

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Literal, Self, TypeVar, overload
 
 import numpy as np
@@ -12,6 +13,22 @@ from geomdp import _arrays, _certificate, _core, _parameters
 from geomdp._parameters import Bounds, Integer, Real
 
 _Integer = TypeVar("_Integer", bound=np.integer[Any])
+
+
+@lru_cache(maxsize=128)
+def _prepared(
+    epsilon: Any, sensitivity: int, scale: Any, bounds: tuple[int, int] | None
+) -> tuple[Fraction | None, _core.Mechanism]:
+    """Return the exact rate and the plans, which equal mechanisms share: they take long to make."""
+    rate: Fraction | None
+    if scale is None:
+        rate = Fraction(epsilon) / sensitivity
+    else:
+        rate = 1 / Fraction(scale) if scale else None
+    if bounds and max(map(abs, bounds)) >= 2**127:
+        # Beyond what the core can even compare.
+        raise OverflowError(f"bounds = {bounds} are not accepted: give 64-bit integers")
+    return rate, _core.Mechanism(None if rate is None else rate.as_integer_ratio(), bounds)
 
 
 class GeometricMechanism:
@@ -68,7 +85,8 @@ class GeometricMechanism:
             raise ValueError(f"epsilon = {epsilon!r} is not accepted: give a positive number")
         self._sensitivity = _parameters.at_least("sensitivity", sensitivity, 1)
         self._scale: float | Fraction | None = None
-        self._prepare(Fraction(self._epsilon) / self._sensitivity, bounds)
+        self._bounds = _parameters.interval(bounds)
+        self._rate, self._core = _prepared(self._epsilon, self._sensitivity, None, self._bounds)
 
     @classmethod
     def from_scale(cls, scale: Real, bounds: Bounds | None = None) -> Self:
@@ -92,19 +110,10 @@ class GeometricMechanism:
         self = cls.__new__(cls)
         self._sensitivity = 1
         self._scale = _parameters.number("scale", scale)
-        rate = 1 / Fraction(self._scale) if self._scale else None
-        self._epsilon = math.inf if rate is None else rate
-        self._prepare(rate, bounds)
-        return self
-
-    def _prepare(self, rate: Fraction | None, bounds: Any) -> None:
-        self._rate = rate
         self._bounds = _parameters.interval(bounds)
-        ratio = None if rate is None else rate.as_integer_ratio()
-        if self._bounds and max(map(abs, self._bounds)) >= 2**127:
-            # Beyond what the core can even compare.
-            raise OverflowError(f"bounds = {self._bounds} are not accepted: give 64-bit integers")
-        self._core = _core.Mechanism(ratio, self._bounds)
+        self._rate, self._core = _prepared(None, 1, self._scale, self._bounds)
+        self._epsilon = math.inf if self._rate is None else self._rate
+        return self
 
     @property
     def epsilon(self) -> float | Fraction:

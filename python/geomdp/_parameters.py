@@ -11,10 +11,16 @@ Integer: TypeAlias = int | np.integer[Any]
 Real: TypeAlias = Integer | float | Fraction | np.floating[Any]
 Bounds: TypeAlias = tuple[Integer, Integer]
 
+# Made once: the union of two types takes longer to make than to look at.
+_INTEGERS = (int, np.integer)
+_NO_INTEGERS = (bool, np.timedelta64)
+_FLOATS = (float, np.floating)
+_PAIRS = (tuple, list)
+
 
 def is_integer(value: Any) -> bool:
     """Return whether a value is a Python or numpy integer, which bools and times are not."""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
+    return isinstance(value, _INTEGERS) and not isinstance(value, _NO_INTEGERS)
 
 
 def finite(name: str, value: Any) -> int | float | Fraction:
@@ -77,7 +83,7 @@ def _plain(name: str, value: Any) -> int | float | Fraction:
     plain: int | float | Fraction
     if is_integer(value):
         plain = int(value)
-    elif isinstance(value, float | np.floating) and not isinstance(value, np.longdouble):
+    elif isinstance(value, _FLOATS) and not isinstance(value, np.longdouble):
         # A long double, which holds more than a float does, is not taken.
         plain = float(value)
     elif isinstance(value, Fraction):
@@ -157,6 +163,6 @@ def interval(bounds: Any) -> tuple[int, int] | None:
     """
     if bounds is None:
         return None
-    if not isinstance(bounds, tuple | list) or len(bounds) != 2:
+    if not isinstance(bounds, _PAIRS) or len(bounds) != 2:
         raise TypeError(f"bounds = {bounds!r} is not accepted: give a pair (lower, upper) or None")
     return integer("bounds[0]", bounds[0]), integer("bounds[1]", bounds[1])
