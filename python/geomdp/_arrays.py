@@ -23,6 +23,18 @@ def code(dtype: np.dtype[Any]) -> str:
     return dtype.str[1:]
 
 
+#: By numpy's character for a type, of which C has several of a size.
+_CODES = {char: code(np.dtype(char)) for char in np.typecodes["AllInteger"]}
+
+
+def ready(array: NDArray[Any]) -> str | None:
+    """Return the code of an array that the core takes as it is, and None for any other."""
+    flags, dtype = array.flags, array.dtype
+    plain = flags.c_contiguous and flags.aligned and dtype.byteorder in "=|"
+    # Arrays without dimensions or items are special to the buffer protocol.
+    return _CODES.get(dtype.char) if plain and array.ndim and array.size else None
+
+
 def as_array(counts: Any, dtype: np.dtype[Any] = _INT64.dtype) -> Array:
     """Return counts as an integer array; ints and sequences of ints become one of this dtype.
 

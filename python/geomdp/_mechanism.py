@@ -220,6 +220,10 @@ class GeometricMechanism:
                 return type(counts)(noisy)
             if _parameters.is_integer(counts):
                 return self._core.release_scalar(_arrays.exact(counts), "i8")
+            if type(counts) is np.ndarray and (dtype := _arrays.ready(counts)):
+                result = np.empty_like(counts)
+                self._core.release_into(counts, result, dtype, True, most)
+                return result
         array = _arrays.as_array(counts)
         dtype = _arrays.code(array.dtype)
 
