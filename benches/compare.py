@@ -92,6 +92,26 @@ def dtypes(n: int, repetitions: int) -> None:
     )
     print(f"scale 10, bounds (0, 100), ns per count: {cells}\n")
 
+    plain, out = np.full(n, 50), np.empty(2 * n, np.int64)
+    layouts: dict[str, tuple[np.ndarray, np.ndarray | None]] = {
+        "plain": (plain, None),
+        "in place": (plain, plain),
+        "every second": (np.full(2 * n, 50)[::2], None),
+        "backwards": (plain[::-1], None),
+        "in the order of Fortran": (plain.reshape(10, -1, order="F"), None),
+        "transposed, of some columns": (np.full((n // 10, 20), 50)[:, :10].T, None),
+        "in the other byte order": (plain.astype(plain.dtype.newbyteorder()), None),
+        "to every second": (plain, out[::2]),
+    }
+    times = medians(
+        [partial(mechanism.release, x, out=y, threads=1) for x, y in layouts.values()],
+        repetitions,
+    )
+    cells = ", ".join(
+        f"{name} {seconds / times[0]:.2f}" for name, seconds in zip(layouts, times, strict=True)
+    )
+    print(f"int64, as ratios to a plain array: {cells}\n")
+
 
 def threads(repetitions: int) -> None:
     """Print what threads gain, and from which size on."""
