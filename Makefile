@@ -31,7 +31,7 @@ examples: develop ## every example, with its timings
 	$(PY) examples/opendp_histogram.py
 	$(PY) examples/seeds.py
 
-exhaustive:      ## all tapes of up to TAPE_BITS bits, 32 unless given: hours
+exhaustive:      ## all tapes of up to TAPE_BITS bits, 32 unless given: days
 	GEOMDP_TAPE_BITS=$(TAPE_BITS) cargo test --locked --release -p geomdp-core --test exhaustive -- --nocapture
 
 ct: develop      ## constant time, checked on the machine code by valgrind
@@ -39,6 +39,24 @@ ct: develop      ## constant time, checked on the machine code by valgrind
 
 faults: develop  ## plant faults, each of which a test must catch
 	$(PYTHON) scripts/plant_faults.py
+
+canaries: ct faults ## every check, shown to catch what it is for
+
+mutants:         ## mutation testing of the core: hours
+	bash scripts/mutants.sh
+
+fuzz: develop    ## fuzz core and Python layer, SECONDS_EACH for each target, 60 unless given
+	PYTHON="$(PY)" bash scripts/fuzz.sh
+
+sweep: develop   ## certificates of thousands of settings, through the verifier
+	$(PY) scripts/sweep_certificates.py
+
+long: develop    ## 10^10 draws, in constant memory
+	$(PY) scripts/long_run.py
+
+deny:            ## licences and sources of all crates; installs cargo-deny, which takes minutes
+	command -v cargo-deny >/dev/null || cargo install --quiet --locked cargo-deny
+	cargo deny --offline check bans licenses sources
 
 audit: develop   ## the observed loss of 10^9 draws, against the nominal one
 	$(PY) scripts/audit.py
