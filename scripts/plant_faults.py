@@ -261,6 +261,35 @@ FAULTS = [
         "tests/compat/test_opendp.py",
     ),
     Fault(
+        "calls share a working array",
+        LAYER / "_arrays.py",
+        'own = np.array(counts, dtype=native, order="C", subok=False).view(native)',
+        'own = vars(np).setdefault(f"_own{counts.shape}", np.empty(counts.shape, native)); '
+        "own[...] = counts",
+        "tests/test_threads.py",
+    ),
+    Fault(
+        "a write to out can be interrupted",
+        LAYER / "_arrays.py",
+        "noise(flat, target, False)",
+        "noise(flat, target, True)",
+        "tests/test_threads.py",
+    ),
+    Fault(
+        "noise is made in the caller's counts",
+        LAYER / "_mechanism.py",
+        "self._core.release_into(counts, result, dtype, True, most)",
+        "self._core.release_into(counts, counts, dtype, True, most); result[...] = counts",
+        "tests/test_threads.py",
+    ),
+    Fault(
+        "arrays have one key",
+        LAYER / "_mechanism.py",
+        "self._core.release_into(counts, result, dtype, True, most)",
+        "_core.release_not_private(self._core, bytes(32), counts, result, dtype, most)",
+        "tests/test_threads.py",
+    ),
+    Fault(
         "bounds at halves are taken for whole ones",
         LAYER / "_moments.py",
         "f(0 if half_below else 1)",

@@ -237,7 +237,7 @@ fn backend() -> String {
     format!("{:?}", Backend::best()).to_lowercase()
 }
 
-#[pymodule]
+#[pymodule(gil_used = false)]
 mod _core {
     #[pymodule_export]
     use super::{

@@ -1,0 +1,344 @@
+"""Many threads on the same arrays and the same mechanisms, and exceptions from other threads."""
+
+import _thread
+import ctypes
+import itertools
+import random
+import signal
+import subprocess
+import sys
+import sysconfig
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from geomdp import GeometricMechanism, sample_bernoulli, sample_geometric
+from geomdp.compat.diffprivlib import Geometric, GeometricFolded
+from geomdp.testing import release_not_private
+
+THREADS = 16
+DTYPES = ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")
+# Noise of 58 bits.
+WIDE = GeometricMechanism.from_scale(2.0**57)
+BOUNDED = GeometricMechanism(0.5, bounds=(10, 100))
+KEYS = [bytes([n]) * 32 for n in range(THREADS)]
+
+Array = NDArray[Any]
+T = TypeVar("T")
+
+
+def rotated(thread: int) -> tuple[str, ...]:
+    """Return the dtypes, from another one on for each thread."""
+    return DTYPES[thread % 8 :] + DTYPES[: thread % 8]
+
+
+def together(work: Callable[[int], T]) -> list[T]:
+    """Call it with the number of each thread, from all threads at once."""
+    start = threading.Barrier(THREADS)
+
+    def run(thread: int) -> T:
+        start.wait()
+        return work(thread)
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        return list(pool.map(run, range(THREADS)))
+
+
+@pytest.fixture(autouse=True)
+def _frequent_switches() -> Iterator[None]:
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(before)
+
+
+# Inputs that change
+
+
+@contextmanager
+def changing(arrays: list[Array], most: int) -> Iterator[None]:
+    """Let a thread change arrays all the time; nobody else may have, whenever it looks."""
+    stop = threading.Event()
+    changes = 0
+    wrong: list[Array] = []
+
+    def change() -> None:
+        nonlocal changes
+        for value in itertools.cycle(range(most + 1)):
+            for array in arrays:
+                array[...] = value
+                array[::3] = most - value
+            changes += 1
+            # The others have their turn.
+            time.sleep(1e-4)
+            for array in arrays:
+                expected = np.full_like(array, value)
+                expected[::3] = most - value
+                if not np.array_equal(array, expected):
+                    wrong.append(array.copy())
+            if stop.is_set():
+                return
+
+    thread = threading.Thread(target=change)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+    assert changes > 1
+    assert not wrong
+
+
+MOST = 7
+
+
+def test_noise_is_fresh_while_the_counts_change() -> None:
+    counts = np.zeros(2 * 3000, np.int64)
+    views = [counts[:3000], counts[::2], counts[::-2], counts.reshape(2, -1)[:, :1500]]
+
+    def work(_: int) -> list[Array]:
+        return [WIDE.release(view) for _ in range(2) for view in views]
+
+    with changing([counts], MOST):
+        parts = together(work)
+    # Of the same key, noises would differ by the counts at most. By chance two of n fresh ones do
+    # with a probability below n**2 / 2 * (4 * 7 + 1) * 2**-58: for n = 64 000, 3e-7.
+    noises = np.abs([part.ravel()[:500] for parts_of_one in parts for part in parts_of_one])
+    assert noises.size == THREADS * 8 * 500
+    assert np.diff(np.sort(noises, axis=None)).min() > 2 * MOST
+
+
+def test_noisy_counts_of_every_dtype_are_within_bounds_while_the_counts_change() -> None:
+    arrays = [np.zeros(1000, dtype) for dtype in DTYPES]
+
+    def work(thread: int) -> int:
+        released = 0
+        for array in arrays[thread % 8 :] + arrays[: thread % 8]:
+            for counts in (array, array[::-3], array.astype(array.dtype.newbyteorder())):
+                noisy = BOUNDED.release(counts)
+                assert noisy.dtype == counts.dtype
+                assert 10 <= noisy.min() <= noisy.max() <= 100
+                released += 1
+        return released
+
+    with changing(arrays, 127):
+        assert together(work) == [24] * THREADS
+
+
+# Plans made at once
+
+
+def test_plans_made_at_once_are_those_made_alone() -> None:
+    key, counts = KEYS[7], {dtype: np.full(50, 3, dtype) for dtype in DTYPES}
+
+    def plan(mechanism: GeometricMechanism, dtype: str) -> Any:
+        noisy = release_not_private(mechanism, counts[dtype], key)
+        return noisy.tolist(), mechanism.certificate(dtype)
+
+    def plans(mechanism: GeometricMechanism, thread: int) -> Any:
+        return {dtype: plan(mechanism, dtype) for dtype in rotated(thread)}
+
+    def plans_of_own(epsilon: float, sensitivity: int, thread: int) -> Any:
+        return plans(GeometricMechanism(epsilon, sensitivity), thread)
+
+    for rate in (0.001, 0.1, 0.5, 1.0, 3.0, 700.0):
+        alone = {dtype: plan(GeometricMechanism(rate), dtype) for dtype in DTYPES}
+        # Of the same rate, but not equal, so that plans are made anew.
+        shared = GeometricMechanism(rate * 2**20, 2**20)
+        assert together(partial(plans, shared)) == [alone] * THREADS
+        assert together(partial(plans_of_own, rate * 2**21, 2**21)) == [alone] * THREADS
+
+
+def test_refusals_at_once_are_those_made_alone() -> None:
+    for power in range(90, 100):
+        shared = GeometricMechanism.from_scale(2.0**power)
+
+        def work(thread: int, shared: GeometricMechanism = shared) -> str:
+            with pytest.raises(ValueError, match="at most") as refusal:
+                shared.release(thread)
+            assert -128 <= shared.release(np.int8(5)) <= 127
+            return str(refusal.value)
+
+        assert len(set(together(work))) == 1
+
+
+def test_the_compat_classes_at_once() -> None:
+    for _ in range(5):
+        shared = Geometric(epsilon=0.5), GeometricFolded(epsilon=0.5, lower=0, upper=20)
+
+        def work(thread: int, shared: Any = shared) -> None:
+            for dtype in rotated(thread):
+                plain, folded = (
+                    mechanism.randomise(np.full(99, 10, dtype)) for mechanism in shared
+                )
+                assert plain.dtype == folded.dtype == dtype
+                assert 0 <= folded.min() <= folded.max() <= 20
+
+        together(work)
+
+
+# One output for all
+
+
+SIZE = 5000
+
+
+def known(thread: int) -> Array:
+    """Return what the key of a thread makes of zeros."""
+    return release_not_private(WIDE, np.zeros(SIZE, np.int64), KEYS[thread])
+
+
+@pytest.mark.parametrize(
+    "slices",
+    [
+        lambda out: out.reshape(THREADS, SIZE),
+        lambda out: out.reshape(SIZE, THREADS).T,
+        lambda out: out.reshape(THREADS, SIZE)[:, ::-1],
+        lambda out: out.reshape(THREADS, SIZE).view(np.dtype(np.int64).newbyteorder()),
+    ],
+    ids=["rows", "columns", "backwards", "the other byte order"],
+)
+def test_slices_of_one_output_do_not_touch_each_other(slices: Callable[[Array], Array]) -> None:
+    # Between the slices of two outputs, of which one is not to be written.
+    memory = np.full((2, THREADS * SIZE), 77)
+    out = slices(memory[0])
+    counts = np.zeros_like(out)
+    expected = [known(thread) for thread in range(THREADS)]
+    for _ in range(5):
+        memory[0] = 77
+        together(lambda n: release_not_private(WIDE, counts[n], KEYS[n], out=out[n]))
+        assert np.array_equal(out, expected)
+        assert (memory[1] == 77).all()
+        assert not counts.any()
+
+
+def test_in_the_same_output_each_count_is_of_one_of_the_threads() -> None:
+    counts, out = np.zeros(SIZE, np.int64), np.zeros(SIZE, np.int64)
+    expected = np.array([known(thread) for thread in range(THREADS)])
+
+    def work(target: Array, thread: int) -> None:
+        release_not_private(WIDE, counts, KEYS[thread], out=target)
+
+    for target in (out, out[::-1]):
+        for _ in range(5):
+            together(partial(work, target))
+            assert (target == expected).any(axis=0).all()
+    assert not counts.any()
+
+
+def test_in_place_at_once() -> None:
+    counts = np.full(SIZE, -1)
+    together(lambda _: [BOUNDED.release(counts, out=counts) for _ in range(5)])
+    assert 10 <= counts.min() <= counts.max() <= 100
+
+
+# Exceptions from outside, at any moment; tests/test_entropy.py has alarms
+
+
+class Stopped(BaseException):
+    pass
+
+
+def stop(thread: threading.Thread) -> bool:
+    """Raise an exception in another thread; return whether it was there."""
+    identity, exception = ctypes.c_ulong(thread.ident or 0), ctypes.py_object(Stopped)
+    return bool(ctypes.pythonapi.PyThreadState_SetAsyncExc(identity, exception))
+
+
+@pytest.mark.parametrize("layout", ["contiguous", "strided", "the other byte order"])
+def test_threads_that_are_stopped_leave_all_or_nothing(layout: str) -> None:
+    size = 300_000
+    memory: Array = np.zeros((THREADS, 2 * size), np.int64)
+    memory = memory[:, ::2] if layout == "strided" else memory[:, :size]
+    if layout == "the other byte order":
+        memory = memory.view(memory.dtype.newbyteorder())
+    counts = np.zeros(size, memory.dtype)
+    done = [0] * THREADS
+
+    def work(thread: int) -> None:
+        out = memory[thread]
+        try:
+            while True:
+                out[:] = -1
+                BOUNDED.release(counts, out=out)
+                done[thread] += 1
+        except Stopped:
+            pass
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    while not all(done) and all(thread.is_alive() for thread in threads):
+        time.sleep(0.01)
+    stopped = 0
+    for thread in threads:
+        time.sleep(random.uniform(0, 0.02))
+        stopped += stop(thread)
+    for thread in threads:
+        thread.join()
+    assert stopped == THREADS
+    assert {np.count_nonzero(out == -1) for out in memory} <= {0, counts.size}
+    assert not counts.any()
+
+
+def test_an_interrupt_of_one_release_leaves_the_others_alone() -> None:
+    # Longer than what one thread draws between two looks for signals.
+    size = 3 * 2**20
+    counts, out = np.zeros(size, np.int64), np.zeros(size, np.int64)
+    expected = [known(thread) for thread in range(THREADS)]
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    interrupted = 0
+    over = threading.Event()
+
+    def interrupt() -> None:
+        while not out[1000] and not over.is_set():
+            time.sleep(0)
+        if not over.is_set():
+            _thread.interrupt_main()
+
+    def work(thread: int) -> list[Array]:
+        zeros = np.zeros(SIZE, np.int64)
+        found: list[Array] = []
+        while not (found and over.is_set()):
+            found.append(release_not_private(WIDE, zeros, KEYS[thread]))
+        return found
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        others = [pool.submit(work, thread) for thread in range(THREADS)]
+        try:
+            for _ in range(3):
+                out[:] = 0
+                interrupting = threading.Thread(target=interrupt)
+                try:
+                    interrupting.start()
+                    BOUNDED.release(counts, out=out, threads=1)
+                    interrupting.join()
+                except KeyboardInterrupt:
+                    interrupted += 1
+                assert np.count_nonzero(out) in (0, size)
+        finally:
+            over.set()
+            signal.signal(signal.SIGINT, before)
+    for found, other in zip(expected, others, strict=True):
+        assert all(np.array_equal(noisy, found) for noisy in other.result())
+    assert interrupted == 3
+    # And what was interrupted goes on.
+    assert len({abs(WIDE.release(0)) for _ in range(100)}) == 100
+    assert len(sample_geometric(0.5, 100)) == len(sample_bernoulli(0.5, 100)) == 100
+
+
+@pytest.mark.skipif(
+    not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="this Python has a lock"
+)
+def test_the_import_leaves_the_lock_off() -> None:
+    code = "import numpy, sys, geomdp.compat.diffprivlib; sys.exit(sys._is_gil_enabled())"
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
