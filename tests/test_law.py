@@ -439,7 +439,7 @@ def test_sizes_that_are_none_are_refused(draw: Callable[..., Any]) -> None:
         with pytest.raises(TypeError):
             draw(0.5, size)
     for size in (-1, (2, -1)):
-        with pytest.raises(ValueError, match="negative"):
+        with pytest.raises(ValueError, match="size"):
             draw(0.5, size)
 
 

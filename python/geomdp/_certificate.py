@@ -1,5 +1,6 @@
 """The certificate: what an auditor needs to check that the sampled law is private."""
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -124,7 +125,8 @@ class Certificate:
             "delta": None if self.delta is None else _dyadic(self.delta, 2 * self.limb_bits),
             "floor": floor,
             "total_variation": self.total_variation,
-            "tight_epsilon": self.tight_epsilon,
+            # JSON has no infinity, which is what a mechanism without noise has.
+            "tight_epsilon": None if self.tight_epsilon == math.inf else self.tight_epsilon,
         }
         return json.dumps(document, indent=1)
 
@@ -139,7 +141,7 @@ class Certificate:
         assert self.sampled_rate is not None
         limbs = max(digit.limbs for digit in self.digits)
         lines = [
-            f"certificate: pure epsilon-DP at rate {float(self.rate):.6g}, exactly",
+            f"certificate: pure epsilon-DP at rate {_short(self.rate)}, exactly",
             f"  {len(self.digits)} digits, {self.words_per_draw} words of tape per count, "
             f"thresholds of up to {self.limb_bits * (limbs + 1)} bits",
             f"  inequalities of the proof, in exact arithmetic: {'hold' if self.holds else 'FAIL'}",
@@ -149,6 +151,13 @@ class Certificate:
         if self.tight_epsilon is not None:
             lines.append(f"  tight epsilon of the sampled law per unit: {self.tight_epsilon!r}")
         return "\n".join(lines)
+
+
+def _short(rate: Fraction) -> str:
+    try:
+        return f"{float(rate):.6g}"
+    except OverflowError:
+        return f"2^{rate.numerator.bit_length() - rate.denominator.bit_length()}, roughly"
 
 
 def _text(ratio: Fraction | None) -> str | None:

@@ -60,7 +60,7 @@ class GeometricMechanism:
         If epsilon is not positive and finite, sensitivity is below 1, bounds are reversed, or the
         scale is too large to be certified for the range.
     OverflowError
-        If no integer dtype holds both bounds.
+        If no integer dtype holds both bounds, or a parameter has more than 4096 bits.
 
     Examples
     --------
@@ -255,6 +255,8 @@ class GeometricMechanism:
             If `d_in` is not an integer.
         ValueError
             If `d_in` is negative.
+        OverflowError
+            If `d_in` has more than 4096 bits.
 
         """
         return self._core.map(_parameters.at_least("d_in", d_in, 0))
@@ -276,7 +278,7 @@ class GeometricMechanism:
         Raises
         ------
         TypeError
-            If the dtype is not one of integers.
+            If the dtype is not one of integers, or `tight` is not a bool.
         ValueError
             If `tight` is asked for a larger range, or the scale is too large to be certified.
         OverflowError
@@ -286,7 +288,11 @@ class GeometricMechanism:
         if dtype is None:
             wide = self._bounds is not None and self._bounds[1] >= 2**63
             dtype = np.uint64 if wide else np.int64
-        resolved = np.dtype(dtype)
+        _parameters.flag("tight", tight)
+        try:
+            resolved = np.dtype(dtype)
+        except TypeError:
+            raise TypeError(f"dtype = {dtype!r} is not accepted: give an integer dtype") from None
         if resolved.kind not in "iu":
             raise TypeError(f"dtype = {resolved} is not accepted: give an integer dtype")
         return _certificate.from_fields(self._core.certificate(_arrays.code(resolved), tight))

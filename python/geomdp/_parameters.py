@@ -18,6 +18,11 @@ _FLOATS = (float, np.floating)
 _PAIRS = (tuple, list)
 
 
+#: Of numerators and denominators: Python does not print ints of more than 4300 digits, as in errors
+#: and certificates.
+_MOST_BITS = 4096
+
+
 def is_integer(value: Any) -> bool:
     """Return whether a value is a Python or numpy integer, which bools and times are not."""
     return isinstance(value, _INTEGERS) and not isinstance(value, _NO_INTEGERS)
@@ -79,14 +84,25 @@ def level(name: str, value: Any) -> Fraction:
     return exact
 
 
+def _narrow(name: str, value: int) -> int:
+    if value.bit_length() > _MOST_BITS:
+        raise OverflowError(
+            f"{name} has {value.bit_length()} bits, which is not accepted: "
+            f"give a number of at most {_MOST_BITS}"
+        )
+    return value
+
+
 def _plain(name: str, value: Any) -> int | float | Fraction:
     plain: int | float | Fraction
     if is_integer(value):
-        plain = int(value)
+        plain = _narrow(name, int(value))
     elif isinstance(value, _FLOATS) and not isinstance(value, np.longdouble):
         # A long double, which holds more than a float does, is not taken.
         plain = float(value)
     elif isinstance(value, Fraction):
+        _narrow(name, value.denominator)
+        _narrow(name, value.numerator)
         plain = value
     else:
         kind = type(value).__name__
@@ -104,7 +120,7 @@ def integer(name: str, value: Any) -> int:
 
     """
     if is_integer(value):
-        return int(value)
+        return _narrow(name, int(value))
     raise TypeError(f"{name} = {value!r} is a {type(value).__name__}: give an int")
 
 

@@ -21,6 +21,13 @@ def _probability(prob: Any) -> float:
     return float(exact)
 
 
+def _shape(size: Any) -> tuple[int, ...]:
+    if size is None:
+        return ()
+    sizes = size if isinstance(size, tuple | list) else (size,)
+    return tuple(_parameters.at_least("size", n, 0) for n in sizes)
+
+
 @overload
 def sample_bernoulli(prob: Real, size: None = None) -> bool: ...
 @overload
@@ -38,14 +45,14 @@ def sample_bernoulli(prob: Real, size: Size | None = None) -> bool | NDArray[np.
     Raises
     ------
     TypeError
-        If `prob` is not a number.
+        If `prob` is not a number, or `size` not of integers.
     ValueError
-        If `prob` is not from 0 to 1.
+        If `prob` is not from 0 to 1, or a size is negative.
     OSError
         If the operating system gives no random bytes.
 
     """
-    bits = np.zeros(() if size is None else size, dtype=np.uint8)
+    bits = np.zeros(_shape(size), dtype=np.uint8)
     _core.sample_bernoulli(_probability(prob), bits.reshape(-1))
     return bool(bits) if size is None else bits.view(np.bool_)
 
@@ -77,9 +84,10 @@ def sample_geometric(
     Raises
     ------
     TypeError
-        If `prob` is not a number or `trials` not an integer.
+        If `prob` is not a number, `trials` not an integer, or `size` not of integers.
     ValueError
-        If `prob` is not from 0 to 1, or is 0 without `trials`, or `trials` is below 1.
+        If `prob` is not from 0 to 1, or is 0 without `trials`; if `trials` is below 1, or a size
+        negative.
     OverflowError
         If `trials` is beyond int64.
     OSError
@@ -94,7 +102,7 @@ def sample_geometric(
     trials = _parameters.at_least("trials", trials, 1)
     if trials > _MAX_TRIALS:
         raise OverflowError(f"trials = {trials} is not accepted: give at most {_MAX_TRIALS}")
-    draws = np.zeros(() if size is None else size, dtype=np.int64)
+    draws = np.zeros(_shape(size), dtype=np.int64)
     _core.sample_geometric(probability, trials, draws.reshape(-1))
     return int(draws) if size is None else draws
 

@@ -41,6 +41,9 @@ def release_not_private(
         As ``mechanism.release`` does; ValueError also if the key is not 32 bytes.
 
     """
+    if not isinstance(mechanism, GeometricMechanism):
+        kind = type(mechanism).__name__
+        raise TypeError(f"mechanism is of type {kind}: give a GeometricMechanism")
     if not isinstance(key, bytes) or len(key) != KEY_BYTES:
         raise ValueError(f"key is not accepted: give {KEY_BYTES} bytes")
     most = 0 if threads is None else _parameters.threads(threads)

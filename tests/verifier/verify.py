@@ -456,8 +456,11 @@ def _trivial(table: dict[str, object]) -> Report | None:
     if digits != []:
         return None
     _require(constant, "digits: no noise is drawn for a positive range")
-    for key in ("sampled_rate", "eta", "delta", "floor", "total_variation", "tight_epsilon"):
+    for key in ("sampled_rate", "eta", "delta", "floor"):
         _require(table.get(key) is None, f"{key}: stated for a mechanism without noise")
+    for key in ("total_variation", "tight_epsilon"):
+        # With one output, both are nothing.
+        _require(table.get(key) in (None, 0), f"{key}: stated for a mechanism without noise")
     known = None if rate is None else _fraction(rate, "rate")
     return Report(known, 0, 0.0, math.inf, 0.0, None)
 

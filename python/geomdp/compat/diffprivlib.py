@@ -164,7 +164,8 @@ class Geometric:
 
     def _of_each(self, value: Any, moment: int) -> Any:
         if _parameters.is_integer(value):
-            return self._moments_at(int(value), self._limits_of(value))[moment]
+            count = _parameters.integer("value", value)
+            return self._moments_at(count, self._limits_of(value))[moment]
         array = _arrays.as_array(value)
         limits = np.iinfo(array.dtype)
         return _arrays.of_each(array, lambda x: self._moments_at(x, limits)[moment])

@@ -50,8 +50,12 @@ impl Folded {
             let accepted = "lower <= upper, with an integer between them";
             return Err(Error::parameter("bounds", bounds(), accepted));
         }
-        let period = u64::try_from(upper - lower)
-            .map_err(|_| Error::overflow("bounds", bounds(), "two values less than 2^63 apart"))?;
+        let period = upper
+            .checked_sub(lower)
+            .and_then(|width| u64::try_from(width).ok());
+        let period = period.ok_or_else(|| {
+            Error::overflow("bounds", bounds(), "two values less than 2^63 apart")
+        })?;
         if let Some(rate) = &rate
             && (rate.num() << MAX_SCALE_LOG2) < *rate.den()
         {
@@ -240,6 +244,17 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// Found by fuzzing: their difference overflowed.
+    #[test]
+    fn bounds_at_the_limits_of_i128_are_refused() {
+        for twice in [(i128::MIN, i128::MAX), (-1, i128::MAX), (i128::MIN, 0)] {
+            assert!(matches!(
+                Folded::new(None, twice),
+                Err(Error::Overflow { .. })
+            ));
+        }
+    }
+
     /// Folding as it is defined: reflect until it is inside (which is never, without width).
     fn slow(mut twice: i128, lower: i128, upper: i128) -> i128 {
         if lower == upper {
@@ -326,6 +341,29 @@ mod tests {
         let above = Rate::from_scale(2f64.powi(56).next_up()).unwrap();
         assert!(message(Some(above), (0, 10)).starts_with("scale"));
         assert!(noiseless(0, 600).release(&mut [0u8]).is_err());
+    }
+
+    /// The noise has room on both sides, however wide the bounds are and wherever the count is.
+    #[test]
+    fn noise_at_the_bounds_of_the_widest_range_is_reflected() {
+        let most = i128::from(i64::MAX);
+        let rate = || Some(Rate::from_scale(2f64.powi(50)).unwrap());
+        let folded = Folded::new(rate(), (0, 2 * most)).unwrap();
+        let key = [4; 32];
+        let mut noise = [0i64; 64];
+        let mechanism = Mechanism::new(rate(), None).unwrap();
+        mechanism
+            .release_with(&mut Tape::from_key(&key), &mut noise)
+            .unwrap();
+        for count in [0, i64::MAX] {
+            let mut counts = [count; 64];
+            let mut draws = folded.draws(Tape::from_key(&key)).unwrap();
+            draws.add_noise(&mut counts).unwrap();
+            for (noisy, noise) in counts.iter().zip(noise) {
+                let twice = 2 * (i128::from(count) + i128::from(noise));
+                assert_eq!(2 * i128::from(*noisy), wide(twice, 0, 2 * most));
+            }
+        }
     }
 
     proptest! {

@@ -1,0 +1,89 @@
+"""What fuzzing has found, by name; the targets are `rust/fuzz` and `scripts/fuzz_python.py`."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from geomdp import GeometricMechanism, cli, sample_bernoulli, sample_geometric
+from geomdp.compat.diffprivlib import GeometricFolded
+from geomdp.testing import release_not_private
+from verifier.verify import VerificationError, verify
+
+#: Python does not print it, unless it is told to.
+VAST = 10**5000
+
+
+def test_a_rate_beyond_float64_has_a_certificate(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["certificate", "--scale", "1e-400", "--bounds", "0", "3"]) == 0
+    assert "rate 2^132" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("tight", [False, True])
+def test_a_certificate_of_one_output_convinces_the_verifier(tight: bool) -> None:
+    text = GeometricMechanism(1, bounds=(3, 3)).certificate(tight=tight).to_json()
+    assert verify(text).range == 0
+    for key in ("total_variation", "tight_epsilon"):
+        with pytest.raises(VerificationError, match=key):
+            verify(json.loads(text) | {key: 1e-300})
+
+
+def test_a_certificate_without_noise_is_json() -> None:
+    found = GeometricMechanism.from_scale(0, (0, 3)).certificate(tight=True)
+    assert found.tight_epsilon == np.inf
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is not JSON")
+
+    assert json.loads(found.to_json(), parse_constant=refuse)["tight_epsilon"] is None
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda: GeometricMechanism(VAST), "epsilon"),
+        (lambda: GeometricMechanism(-VAST), "epsilon"),
+        (lambda: GeometricMechanism(1, VAST), "sensitivity"),
+        (lambda: GeometricMechanism(1, bounds=(0, VAST)), "bounds"),
+        (lambda: GeometricMechanism.from_scale(VAST), "scale"),
+        (lambda: GeometricMechanism(1).map(VAST), "d_in"),
+        (lambda: sample_geometric(0.5, trials=VAST), "trials"),
+        (lambda: sample_bernoulli(VAST), "prob"),
+        (lambda: GeometricFolded(epsilon=1, lower=0, upper=9).variance(VAST), "value"),
+    ],
+)
+def test_ints_that_python_does_not_print_are_refused_by_name(call: Any, name: str) -> None:
+    with pytest.raises(OverflowError, match=name):
+        call()
+
+
+def test_the_widest_numbers_are_taken_and_printed() -> None:
+    widest = 2**4096 - 1
+    mechanism = GeometricMechanism(widest, widest, (0, 3))
+    assert str(widest) in repr(mechanism)
+    verify(mechanism.certificate().to_json())
+    assert str(GeometricMechanism(widest, bounds=(0, 3)).certificate())
+
+
+@pytest.mark.parametrize(
+    ("size", "error"), [(-1, ValueError), ("a", TypeError), (1.5, TypeError), ((2, -1), ValueError)]
+)
+def test_bad_sizes_are_refused_by_name(size: Any, error: type[Exception]) -> None:
+    for sample in (sample_bernoulli, sample_geometric):
+        with pytest.raises(error, match="size"):
+            sample(0.5, size)
+
+
+def test_bad_arguments_of_a_certificate_are_refused_by_name() -> None:
+    unknown: Any = "i16"
+    with pytest.raises(TypeError, match="dtype"):
+        GeometricMechanism(1).certificate(unknown)
+    with pytest.raises(TypeError, match="tight"):
+        GeometricMechanism(1).certificate(tight=unknown)
+
+
+def test_noise_of_a_known_key_takes_a_mechanism() -> None:
+    none: Any = 3
+    with pytest.raises(TypeError, match="mechanism"):
+        release_not_private(none, [1], bytes(32))
