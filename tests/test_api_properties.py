@@ -1,0 +1,716 @@
+"""Properties of the whole Python layer: any layout, any dtype, any parameter."""
+
+import math
+import pickle
+import re
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import Any, NamedTuple, TypeAlias
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from numpy.typing import NDArray
+
+import geomdp.measurement as m
+from geomdp import (
+    GeometricMechanism,
+    accuracy,
+    rejection,
+    remap,
+    sample_bernoulli,
+    sample_geometric,
+    sample_two_sided_geometric,
+)
+from geomdp.compat import diffprivlib, smartnoise
+from geomdp.distribution import CensoredGeometric, TwoSidedGeometric
+from geomdp.testing import release_not_private
+
+Counts: TypeAlias = NDArray[Any]
+
+DTYPES = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
+KEY = bytes(range(100, 132))
+#: Whatever may be raised for bad input.
+DOCUMENTED = (TypeError, ValueError, OverflowError)
+
+
+def examples(n: int) -> settings:
+    """The same examples in every run."""
+    return settings(max_examples=n, derandomize=True, deadline=None, database=None)
+
+
+class Subclass(np.ndarray[Any, Any]):
+    """Refuses what a subclass could make of a calculation."""
+
+    def __array_ufunc__(self, *_: Any, **__: Any) -> Any:
+        raise AssertionError("a ufunc of a subclass was called")
+
+    def __array_finalize__(self, _: Any) -> None:
+        self.seen = True
+
+
+def values(rng: np.random.Generator, dtype: np.dtype[Any], n: int) -> Counts:
+    """Counts at the limits of a dtype, near 0, and anywhere."""
+    limits = np.iinfo(dtype)
+    anywhere = np.frombuffer(rng.bytes(n * dtype.itemsize), dtype)
+    small = rng.integers(0, 20, n).astype(dtype)
+    corners = np.array([limits.min, limits.max, 0, 1, limits.max // 2], dtype)
+    return np.choose(
+        rng.integers(0, 3, n), [anywhere, small, rng.choice(corners, n).astype(dtype)]
+    ).astype(dtype)
+
+
+class Memory(NamedTuple):
+    """A view, and the bytes that it looks at."""
+
+    view: Counts
+    bytes: bytearray
+
+
+def laid_out(draw: Any, items: Counts, dtype: np.dtype[Any], *, writable: bool) -> Memory:
+    """Bring an array to a layout of any kind, possibly with items that share memory."""
+    ndim = items.ndim
+    kind = draw(st.sampled_from(["C", "F", "any"]))
+    if kind != "any":
+        # Those that are not copied.
+        buffer = bytearray(items.size * dtype.itemsize)
+        view = np.ndarray(items.shape, dtype, buffer, order=kind)
+        view[...] = items
+        return Memory(view, buffer)
+    steps = [draw(st.sampled_from([1, 1, 1, 2, -1, -3])) for _ in range(ndim)]
+    if not writable and draw(st.integers(0, 3)) == 0:
+        steps = [0 if draw(st.booleans()) else step for step in steps]
+    order = draw(st.permutations(range(ndim)))
+    offset = draw(st.sampled_from([0, 0, 0, 1, 8]))
+    shape = [max(1, n * abs(step)) if n else 0 for n, step in zip(items.shape, steps, strict=True)]
+    shape = [1 if step == 0 and n else n for n, step in zip(shape, steps, strict=True)]
+    buffer = bytearray(offset + math.prod(shape) * dtype.itemsize)
+    base = np.ndarray([shape[axis] for axis in order], dtype, buffer, offset)
+    base = base.transpose(np.argsort(order)) if ndim else base
+    view = base[tuple(slice(None, None, step or None) for step in steps)] if ndim else base
+    view = np.broadcast_to(view, items.shape) if 0 in steps else view
+    if 0 in steps:
+        first = tuple(slice(0, 1) if step == 0 else slice(None) for step in steps)
+        base[tuple(slice(None, None, step or None) for step in steps)] = items[first]
+    else:
+        view[...] = items
+    if draw(st.integers(0, 5)) == 0:
+        view = view.view(Subclass)
+    if not writable and draw(st.booleans()):
+        view.flags.writeable = False
+    return Memory(view, buffer)
+
+
+shapes = st.lists(st.sampled_from([2, 2, 3, 3, 4, 5, 1, 0]), max_size=4).map(tuple)
+dtypes = st.sampled_from(DTYPES).map(np.dtype)
+orders: Any = st.sampled_from("===<>")
+
+
+@st.composite
+def memories(
+    draw: st.DrawFn, *, least: int | None = None, most: int | None = None, writable: bool = False
+) -> Memory:
+    """Views of counts; all of them from `least` to `most`, if these are given."""
+    dtype = draw(dtypes).newbyteorder(draw(orders))
+    shape = draw(shapes)
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    items = values(rng, dtype, math.prod(shape))
+    if least is not None and most is not None:
+        items = (items % (most - least + 1) + least).astype(dtype)
+    return laid_out(draw, items.reshape(shape), dtype, writable=writable)
+
+
+def native(view: Counts) -> Counts:
+    """The same counts in a layout that is nothing special."""
+    return np.array(view, view.dtype.newbyteorder("="), order="C", subok=False)
+
+
+def expected_noise(mechanism: GeometricMechanism, view: Counts) -> list[Counts]:
+    """What a release may be: noise in the order of the items, or, of arrays in Fortran's order, in
+    that of memory."""
+    plain = native(view)
+    results = [release_not_private(mechanism, plain, KEY)]
+    if view.flags.f_contiguous and not view.flags.c_contiguous:
+        results.append(release_not_private(mechanism, np.ascontiguousarray(plain.T), KEY).T)
+    return results
+
+
+@st.composite
+def mechanisms(draw: st.DrawFn, dtype: np.dtype[Any]) -> GeometricMechanism:
+    """Mechanisms with or without bounds within a dtype, of any scale that is certified."""
+    limits = np.iinfo(dtype)
+    inside = st.integers(limits.min, limits.max)
+    bounds: Any = draw(st.none() | st.tuples(inside, inside).map(sorted).map(tuple))
+    scales: Any = st.sampled_from(
+        [0, 5e-324, Fraction(1, 10**400), 0.3, 3, Fraction(200, 7), 2.0**70]
+    )
+    return GeometricMechanism.from_scale(draw(scales), bounds)
+
+
+def same(one: Counts, other: Counts) -> bool:
+    return one.shape == other.shape and bool((np.asarray(one) == np.asarray(other)).all())
+
+
+# Releases
+
+
+@examples(150)
+@given(st.data(), memories())
+def test_a_release_depends_on_the_items_alone(data: st.DataObject, memory: Memory) -> None:
+    view, before = memory.view, bytes(memory.bytes)
+    mechanism = data.draw(mechanisms(view.dtype.newbyteorder("=")))
+    noisy = release_not_private(mechanism, view, KEY)
+    assert any(same(noisy, expected) for expected in expected_noise(mechanism, view))
+    assert type(noisy) is np.ndarray
+    assert (noisy.dtype, noisy.shape) == (view.dtype, view.shape)
+    assert noisy.flags.writeable
+    assert not np.may_share_memory(noisy, view)
+    assert memory.bytes == before
+    fresh = mechanism.release(view)
+    assert type(fresh) is np.ndarray
+    assert (fresh.dtype, fresh.shape) == (view.dtype, view.shape)
+    lower, upper = mechanism.bounds or (np.iinfo(view.dtype).min, np.iinfo(view.dtype).max)
+    assert all(lower <= y <= upper for y in fresh.ravel().tolist())
+    assert memory.bytes == before
+
+
+@examples(120)
+@given(memories(), st.integers(-50, 100), st.integers(0, 27))
+def test_bounded_noise_is_that_of_int64(memory: Memory, lower: int, width: int) -> None:
+    view = memory.view
+    lower = max(lower, int(np.iinfo(view.dtype).min))
+    bounds = lower, lower + width
+    mechanism = GeometricMechanism(0.4, bounds=bounds)
+    clamped = [min(max(x, bounds[0]), bounds[1]) for x in view.ravel().tolist()]
+    counts = np.array(clamped, np.int64).reshape(view.shape)
+    plain = release_not_private(mechanism, counts, KEY)
+    noisy = release_not_private(mechanism, native(view), KEY)
+    assert same(noisy, plain)
+
+
+@examples(300)
+@given(st.data(), memories())
+def test_out_of_any_layout_is_written(data: st.DataObject, memory: Memory) -> None:
+    view = memory.view
+    dtype = view.dtype.newbyteorder(data.draw(st.sampled_from("||S")))
+    out = laid_out(data.draw, np.zeros(view.shape, dtype), dtype, writable=True)
+    mechanism = data.draw(mechanisms(view.dtype.newbyteorder("=")))
+    counts_before, out_before = bytes(memory.bytes), bytes(out.bytes)
+    assert release_not_private(mechanism, view, KEY, out=out.view) is out.view
+    assert any(same(out.view, expected) for expected in expected_noise(mechanism, view))
+    assert memory.bytes == counts_before
+    # What lies between the items of out stays as it is.
+    np.asarray(out.view)[...] = 0
+    assert out.bytes == out_before
+
+
+def views(n: int) -> Iterator[Callable[[Counts], Counts]]:
+    """Views of a square array, and of parts of it, of the same shape."""
+    yield lambda x: x[:n, :n]
+    yield lambda x: x[1:, 1:]
+    yield lambda x: x[:n, :n].T
+    yield lambda x: x[1:, :n][::-1]
+    yield lambda x: x[:n, 1:][:, ::-1]
+    yield lambda x: x[1:, 1:][::-1, ::-1].T
+    yield lambda x: x.reshape(-1)[: n * n].reshape(n, n)
+    yield lambda x: x.reshape(-1)[1 : 1 + n * n].reshape(n, n)
+    yield lambda x: x.reshape(-1)[1 : 1 + n * n][::-1].reshape(n, n)
+
+
+@examples(150)
+@given(st.sampled_from(range(9)), st.sampled_from(range(9)), dtypes, orders, st.integers(1, 60))
+@example(6, 7, np.dtype("int32"), "=", 60)
+@example(7, 6, np.dtype("uint64"), "=", 60)
+@example(6, 8, np.dtype("int8"), "=", 60)
+def test_out_may_overlap_the_counts(
+    source: int, target: int, dtype: np.dtype[Any], order: Any, n: int
+) -> None:
+    kinds = list(views(n))
+    rng = np.random.default_rng(n)
+    whole = values(rng, dtype.newbyteorder(order), (n + 1) ** 2).reshape(n + 1, n + 1)
+    mechanism = GeometricMechanism(0.3)
+    alone = whole.copy()
+    choices = expected_noise(mechanism, kinds[source](alone))
+    out = kinds[target](whole)
+    assert release_not_private(mechanism, kinds[source](whole), KEY, out=out) is out
+    assert any(same(out, choice) for choice in choices)
+    kinds[target](alone)[...] = out
+    assert same(whole, alone)
+
+
+@examples(120)
+@given(st.data(), memories(), st.sampled_from(["read-only", "shape", "dtype", "shared", "type"]))
+def test_what_is_no_out_is_refused_and_left_alone(
+    data: st.DataObject, memory: Memory, fault: str
+) -> None:
+    view = memory.view
+    shape, dtype = view.shape, view.dtype
+    out: Any = np.full(shape, 7, dtype)
+    wanted: type[Exception] = ValueError
+    if fault == "read-only":
+        out.flags.writeable = False
+    elif fault == "shape":
+        out = np.full((*shape, 2), 7, dtype)
+    elif fault == "dtype":
+        out = out.astype(data.draw(dtypes.filter(lambda T: dtype.newbyteorder("=") != T)))
+        wanted = TypeError
+    elif fault == "shared":
+        out = np.lib.stride_tricks.as_strided(
+            np.full(1, 7, dtype), (2, *shape), [0] * (view.ndim + 1)
+        )
+        view = np.broadcast_to(view, (2, *shape))
+        if not view.size:
+            return
+    else:
+        out, wanted = memoryview(bytearray(8)), TypeError
+    before = bytes(memory.bytes), bytes(np.array(out))
+    with pytest.raises(wanted, match=r"^out "):
+        GeometricMechanism(1).release(view, out=out)
+    assert (bytes(memory.bytes), bytes(np.array(out))) == before
+
+
+class AsArray:
+    def __init__(self, array: Counts) -> None:
+        self.array = array
+
+    def __array__(self, *_: Any, **__: Any) -> Counts:
+        return self.array
+
+
+class AsInterface:
+    def __init__(self, array: Counts) -> None:
+        self.__array_interface__ = array.__array_interface__
+
+
+class AsBuffer:
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def __buffer__(self, _: int) -> memoryview:
+        return memoryview(self.array)
+
+
+CARRIERS: dict[str, Callable[[Counts], Any]] = {
+    "__array__": AsArray,
+    "__array_interface__": AsInterface,
+    "__buffer__": AsBuffer,
+    "memoryview": lambda x: memoryview(x.tobytes()),
+    "bytes": bytes,
+    "iterator": lambda x: iter(x.tolist()),
+    "set": lambda x: set(x.tolist()),
+    "dict": lambda x: dict.fromkeys(x.tolist()),
+    "floats": lambda x: x.astype(float),
+    "complex": lambda x: x.astype(complex),
+    "bools": lambda x: x.astype(bool),
+    "strings": lambda x: x.astype(str).astype("U30"),
+    "objects": lambda x: x.astype(object),
+    "times": lambda x: x.astype("i8").view("m8[s]"),
+    "record": lambda x: np.array(x, [("x", "i8")]),
+    "masked": lambda x: np.ma.masked_array(x, mask=x > 3),
+    "list of floats": lambda x: [float(v) for v in x],
+    "list of bools": lambda x: [v > 3 for v in x.tolist()],
+    "list of strings": lambda x: [str(v) for v in x],
+    "list of masked": lambda x: [np.ma.masked_array(x)],
+    "ragged": lambda x: [x[:2].tolist(), x.tolist()],
+}
+RELEASES: dict[str, Callable[[Any], Any]] = {
+    "release": GeometricMechanism(1).release,
+    "bounded": GeometricMechanism(1, bounds=(0, 9)).release,
+    "keyed": lambda x: release_not_private(GeometricMechanism(1), x, KEY),
+    "two-sided": lambda x: sample_two_sided_geometric(x, 1),
+    "measurement": m.make_geometric(m.VectorDomain(m.AllDomain("i64")), m.L1Distance("i64"), 1),
+    "folded": diffprivlib.GeometricFolded(epsilon=1, lower=0, upper=9).randomise,
+    "truncated": diffprivlib.GeometricTruncated(epsilon=1, lower=0, upper=9).randomise,
+    "smartnoise": lambda x: smartnoise.simple_geometric_mechanism(x, 1, 1, 0, 9),
+}
+
+
+@pytest.mark.parametrize("carrier", CARRIERS)
+@pytest.mark.parametrize("release", RELEASES)
+def test_refusals_do_not_depend_on_the_data(carrier: str, release: str) -> None:
+    outcomes = set()
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        counts = np.array([values(rng, np.dtype(np.int64), 1)[0], *rng.permutation(9)])
+        with pytest.raises(TypeError) as error:
+            RELEASES[release](CARRIERS[carrier](counts))
+        outcomes.add((type(error.value), str(error.value)))
+    assert len(outcomes) == 1, outcomes
+
+
+# Scale 0 adds no noise: what is left is clamping, or folding
+
+
+def folded(x: int, twice_lower: int, twice_upper: int) -> int:
+    """Reflect until it is inside."""
+    width = twice_upper - twice_lower
+    if not width:
+        return twice_lower // 2
+    place = (2 * x - twice_lower) % (2 * width)
+    return (twice_lower + min(place, 2 * width - place)) // 2
+
+
+@examples(120)
+@given(st.data(), memories())
+def test_without_noise_all_mechanisms_clamp(data: st.DataObject, memory: Memory) -> None:
+    view, before = memory.view, bytes(memory.bytes)
+    limits = np.iinfo(view.dtype)
+    inside = st.integers(limits.min, limits.max)
+    lower, upper = sorted(data.draw(st.tuples(inside, inside)))
+    wanted = [min(max(x, lower), upper) for x in view.ravel().tolist()]
+    T = view.dtype.newbyteorder("=")
+    space = m.VectorDomain(m.AllDomain(T)), m.L1Distance(T)
+    truncated = diffprivlib.GeometricTruncated(epsilon=1, sensitivity=0, lower=lower, upper=upper)
+    calls: list[Callable[[Any], Any]] = [
+        GeometricMechanism.from_scale(0, (lower, upper)).release,
+        lambda x: sample_two_sided_geometric(x, 0.0, (lower, upper)),
+        truncated.randomise,
+        lambda x: smartnoise.simple_geometric_mechanism(x, 1, 0, lower, upper),
+    ]
+    if view.ndim:
+        calls.append(m.make_geometric(*space, 0, (lower, upper)))
+    for call in calls:
+        result = call(view)
+        assert type(result) is np.ndarray
+        assert (result.dtype, result.shape) == (view.dtype, view.shape)
+        assert result.ravel().tolist() == wanted
+        assert memory.bytes == before
+
+
+@examples(120)
+@given(st.data(), memories())
+def test_without_noise_folding_reflects(data: st.DataObject, memory: Memory) -> None:
+    view, before = memory.view, bytes(memory.bytes)
+    limits = np.iinfo(view.dtype)
+    least = data.draw(st.integers(limits.min, limits.max))
+    width = data.draw(st.integers(0, 60) | st.integers(0, 2**63 - 1))
+    twice = 2 * least - data.draw(st.integers(0, 1)), 2 * min(least + width, limits.max)
+    if twice[1] - twice[0] >= 2**64:
+        twice = twice[0], twice[0] + 2**64 - 2
+    lower, upper = (Fraction(bound, 2) for bound in twice)
+    mechanism = diffprivlib.GeometricFolded(epsilon=1, sensitivity=0, lower=lower, upper=upper)
+    result = mechanism.randomise(view)
+    assert (result.dtype, result.shape) == (view.dtype, view.shape)
+    assert result.ravel().tolist() == [folded(x, *twice) for x in view.ravel().tolist()]
+    assert memory.bytes == before
+
+
+# Functions of counts: the layout does not matter
+
+BOUNDED = GeometricMechanism(0.5, bounds=(0, 20))
+CENSORED = CensoredGeometric(4, 2, (0, 20))
+NOISE = TwoSidedGeometric(Fraction(7, 3))
+REMAP = remap.bayes(BOUNDED, np.ones(21), "absolute")
+FUNCTIONS: dict[str, Callable[[Counts], Any]] = {
+    "release_accuracy": lambda x: accuracy.release_accuracy(BOUNDED, 0.05, x),
+    "simultaneous_accuracy": lambda x: accuracy.simultaneous_accuracy(BOUNDED, 0.05, counts=x),
+    "confidence_interval": lambda x: accuracy.confidence_interval(BOUNDED, x, 0.05),
+    "one-sided": lambda x: accuracy.confidence_interval(BOUNDED, x, 0.05, side="lower"),
+    "bias": lambda x: accuracy.bias(BOUNDED, x),
+    "variance": lambda x: accuracy.variance(BOUNDED, x, law="folded"),
+    "mean_absolute_error": lambda x: accuracy.mean_absolute_error(BOUNDED, x, law="truncated"),
+    "scale_to_accuracy": lambda x: accuracy.scale_to_accuracy(x, 0.05),
+    "accuracy_to_scale": lambda x: accuracy.accuracy_to_scale(x, 0.05),
+    "epsilon": lambda x: accuracy.accuracy_to_epsilon(x, 0.05, 3),
+    "pmf": NOISE.pmf,
+    "logcdf": NOISE.logcdf,
+    "sf": CENSORED.sf,
+    "censored pmf": CENSORED.pmf,
+    "many centres": lambda x: CensoredGeometric(x, 2, (0, 20)).cdf(7),
+    "censoring_probabilities": lambda x: rejection.censoring_probabilities(0.5, 20, x),
+    "rejection_probability": lambda x: rejection.rejection_probability(0.5, 20, x),
+    "rejection pmf": lambda x: rejection.pmf(0.5, 20, x),
+    "remap": REMAP,
+    "diffprivlib bias": diffprivlib.GeometricFolded(epsilon=1, lower=0, upper=20).bias,
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@examples(25)
+@given(memory=memories(least=0, most=20))
+def test_functions_of_counts_do_not_see_the_layout(name: str, memory: Memory) -> None:
+    view, before = memory.view, bytes(memory.bytes)
+    results, plain = FUNCTIONS[name](view), FUNCTIONS[name](native(view))
+    assert memory.bytes == before
+    pairs = zip(results, plain, strict=True) if isinstance(plain, tuple) else [(results, plain)]
+    for result, wanted in pairs:
+        assert np.shape(result) == np.shape(wanted)
+        assert np.shape(result)[: view.ndim] == (view.shape if np.ndim(wanted) else ())
+        np.testing.assert_array_equal(result, wanted)
+        if name in {"remap", "confidence_interval", "one-sided"}:
+            assert (result.dtype, type(result)) == (view.dtype, np.ndarray)
+            assert ((np.asarray(result) >= 0) & (np.asarray(result) <= 20)).all()
+
+
+# Parameters
+
+numpy_numbers = st.sampled_from(
+    [np.int8, np.uint16, np.int64, np.float16, np.float32, np.float64, np.longdouble]
+).flatmap(lambda T: st.integers(-3, 100).map(T))
+numbers = st.one_of(
+    st.integers(-5, 50),
+    st.integers(-(10**400), 10**400),
+    st.sampled_from([10**400, -(10**400), 2**63, 2**64, 2**127, 2**128, 0, 1]),
+    st.floats(),
+    st.sampled_from([5e-324, 2.0**-1022, math.nextafter(1, 0), 1e308, -0.0, math.inf, math.nan]),
+    st.fractions(),
+    st.sampled_from([Fraction(1, 10**400), Fraction(10**400, 3), Fraction(1, 2**1074)]),
+    numpy_numbers,
+)
+junk = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.decimals(),
+    st.text(max_size=3),
+    st.binary(max_size=3),
+    st.complex_numbers(),
+    st.lists(st.integers(), max_size=3),
+    st.sampled_from(
+        [
+            np.True_,
+            np.timedelta64(3, "s"),
+            np.array(1.0),
+            np.array([1, 2]),
+            np.str_("1"),
+            {},
+        ]
+    ),
+)
+anything = numbers | junk
+
+
+def is_number(value: Any) -> bool:
+    accepted = isinstance(value, int | float | Fraction | np.integer | np.floating)
+    return accepted and not isinstance(value, bool | np.timedelta64 | np.longdouble)
+
+
+def is_integer(value: Any) -> bool:
+    return is_number(value) and isinstance(value, int | np.integer)
+
+
+def is_finite(value: Any) -> bool:
+    return not isinstance(value, float | np.floating) or math.isfinite(value)
+
+
+def fraction(value: Any) -> Fraction:
+    return Fraction(value.item() if isinstance(value, np.generic) else value)
+
+
+def outcome(call: Callable[[], Any]) -> Any:
+    """What a call returns, or the error that it raises, which must be a documented one."""
+    try:
+        return call()
+    except DOCUMENTED as error:
+        return error
+
+
+def check_error(error: Any, kind: type[Exception], name: str) -> None:
+    assert type(error) is kind, repr(error)
+    assert re.search(rf"\b{name}\b", str(error)), str(error)
+
+
+def check_map(mechanism: GeometricMechanism, rate: Fraction, d_in: int) -> None:
+    loss = mechanism.map(d_in)
+    if loss < math.inf:
+        assert Fraction(loss) >= d_in * rate
+    if loss > 0:
+        assert Fraction(math.nextafter(loss, 0)) < d_in * rate
+
+
+@examples(400)
+@given(anything, st.just(1) | anything, st.integers(0, 2**80))
+@example(Fraction(1, 10**400), 1, 10**400)
+@example(5e-324, 10**400, 1)
+def test_any_epsilon_and_sensitivity(epsilon: Any, sensitivity: Any, d_in: int) -> None:
+    made = outcome(lambda: GeometricMechanism(epsilon, sensitivity, (0, 9)))
+    if not is_number(epsilon):
+        return check_error(made, TypeError, "epsilon")
+    if not is_finite(epsilon) or epsilon <= 0:
+        return check_error(made, ValueError, "epsilon")
+    if not is_integer(sensitivity):
+        return check_error(made, TypeError, "sensitivity")
+    if sensitivity < 1:
+        return check_error(made, ValueError, "sensitivity")
+    rate = fraction(epsilon) / int(sensitivity)
+    if isinstance(made, Exception):
+        # Certified whenever the scale is at most the one that the refusal names.
+        check_error(made, ValueError, "scale")
+        named = re.search(r"at most 2\*\*(\d+)", str(made))
+        assert named
+        assert 1 / rate > 2 ** int(named[1])
+        return None
+    assert (made.rate, made.epsilon, made.sensitivity) == (rate, epsilon, sensitivity)
+    assert made.scale == 1 / rate
+    check_map(made, rate, d_in)
+    assert made.certificate().holds
+    assert pickle.loads(pickle.dumps(made)) == made
+    assert (
+        eval(repr(made), {"Fraction": Fraction, "GeometricMechanism": GeometricMechanism}) == made
+    )
+    return None
+
+
+@examples(200)
+@given(anything)
+def test_any_scale(scale: Any) -> None:
+    made = outcome(lambda: GeometricMechanism.from_scale(scale, (0, 9)))
+    base = outcome(lambda: m.make_base_geometric(scale, (0, 9)))
+    if not is_number(scale):
+        check_error(made, TypeError, "scale")
+        return check_error(base, TypeError, "scale")
+    if not is_finite(scale) or scale < 0 or isinstance(made, Exception):
+        assert not (is_finite(scale) and 0 <= scale <= 2**100)
+        check_error(made, ValueError, "scale")
+        return check_error(base, ValueError, "scale")
+    if scale == 0:
+        assert (made.map(0), made.map(1), base.map(1)) == (0, math.inf, math.inf)
+        return None
+    check_map(made, 1 / fraction(scale), 1)
+    assert base.map(3) == made.map(3)
+    assert 0 <= made.release(5) <= 9
+    return None
+
+
+bound = st.one_of(
+    st.integers(-5, 5),
+    st.sampled_from(
+        [s * 2**n + d for s in (-1, 1) for n in (7, 8, 31, 63, 64, 127) for d in (-1, 0, 1)]
+    ),
+    st.sampled_from([np.int8(-3), np.uint64(2**64 - 1), 10**400, -(10**400)]),
+    anything,
+)
+
+
+@examples(200)
+@given(st.tuples(bound, bound) | st.lists(bound, max_size=3) | anything, dtypes)
+def test_any_bounds(bounds: Any, dtype: np.dtype[Any]) -> None:
+    made = outcome(lambda: GeometricMechanism(1, bounds=bounds))
+    if bounds is None:
+        assert made.bounds is None
+        return None
+    if not isinstance(bounds, tuple | list) or len(bounds) != 2 or not all(map(is_integer, bounds)):
+        return check_error(made, TypeError, "bounds")
+    lower, upper = map(int, bounds)
+    if max(abs(lower), abs(upper)) >= 2**127:
+        return check_error(made, OverflowError, "bounds")
+    if lower > upper:
+        return check_error(made, ValueError, "bounds")
+    if not (lower >= -(2**63) and upper < 2**63) and not (lower >= 0 and upper < 2**64):
+        return check_error(made, OverflowError, "bounds")
+    assert made.bounds == (lower, upper)
+    limits = np.iinfo(dtype)
+    noisy = outcome(lambda: made.release(values(np.random.default_rng(1), dtype, 20)))
+    if lower < limits.min or limits.max < upper:
+        return check_error(noisy, OverflowError, "bounds")
+    assert noisy.dtype == dtype
+    assert all(lower <= y <= upper for y in noisy.tolist())
+    return None
+
+
+@examples(200)
+@given(anything, st.none() | anything, shapes | st.none())
+def test_any_probability_and_trials(prob: Any, trials: Any, size: Any) -> None:
+    bits = outcome(lambda: sample_bernoulli(prob, size))
+    draws = outcome(lambda: sample_geometric(prob, size, trials))
+    if not is_number(prob):
+        check_error(bits, TypeError, "prob")
+        return check_error(draws, TypeError, "prob")
+    if not (is_finite(prob) and 0 <= prob <= 1 and Fraction(float(prob)) == fraction(prob)):
+        check_error(bits, ValueError, "prob")
+        return check_error(draws, ValueError, "prob")
+    assert np.shape(bits) == (size or ())
+    assert type(bits) is (bool if size is None else np.ndarray)
+    assert np.asarray(bits).dtype == bool
+    if prob in (0, 1):
+        assert (np.asarray(bits) == bool(prob)).all()
+    if trials is None and prob == 0:
+        return check_error(draws, ValueError, "trials")
+    if trials is not None and not is_integer(trials):
+        return check_error(draws, TypeError, "trials")
+    most = 2**63 - 1 if trials is None else int(trials)
+    if most < 1:
+        return check_error(draws, ValueError, "trials")
+    if most > 2**63 - 1:
+        return check_error(draws, OverflowError, "trials")
+    assert np.shape(draws) == (size or ())
+    assert type(draws) is (int if size is None else np.ndarray)
+    draws = np.asarray(draws)
+    assert draws.dtype == np.int64
+    assert ((draws >= 1) & (draws <= (1 if prob == 1 else most))).all()
+    if prob == 0:
+        assert (draws == most).all()
+    return None
+
+
+#: Calls with a parameter to be replaced, by its name.
+PARAMETERS: list[tuple[str, Callable[[Any], Any]]] = [
+    ("d_in", GeometricMechanism(1).map),
+    ("alpha", lambda x: accuracy.release_accuracy(BOUNDED, x)),
+    ("alpha", lambda x: accuracy.scale_to_accuracy(1, x)),
+    ("scale", lambda x: accuracy.scale_to_accuracy(x, 0.05)),
+    ("scale", lambda x: accuracy.scale_to_accuracy(x, 0.05, method="continuous")),
+    ("accuracy", lambda x: accuracy.accuracy_to_scale(x, 0.05)),
+    ("accuracy", lambda x: accuracy.accuracy_to_epsilon(x, 0.05, method="note")),
+    ("epsilon", lambda x: accuracy.epsilon_to_accuracy(x, 0.05)),
+    ("sensitivity", lambda x: accuracy.accuracy_to_epsilon(3, 0.05, x)),
+    ("scale", lambda x: accuracy.discrete_laplacian_scale_to_accuracy(x, 0.05)),
+    ("accuracy", lambda x: accuracy.accuracy_to_discrete_laplacian_scale(x, 0.05)),
+    ("n", lambda x: accuracy.simultaneous_accuracy(BOUNDED, 0.05, x) if x is not None else 0),
+    ("side", lambda x: accuracy.confidence_interval(BOUNDED, 3, 0.05, side=x)),
+    ("law", lambda x: accuracy.bias(BOUNDED, 3, law=x)),
+    ("mechanism", lambda x: accuracy.release_accuracy(x, 0.05)),
+    ("scale", lambda x: TwoSidedGeometric(x).pmf([0, 1, 10**30])),
+    ("scale", lambda x: CensoredGeometric(3, x, (0, 9)).logsf([-1, 0, 5])),
+    ("bounds", lambda x: CensoredGeometric(3, 1, x)),
+    ("center|centers|count", lambda x: CensoredGeometric(x, 1, (0, 9)).mean()),
+    ("q", NOISE.ppf),
+    ("q", CENSORED.isf),
+    ("confidence", NOISE.interval),
+    ("k", NOISE.cdf),
+    ("k", CENSORED.logpmf),
+    ("epsilon", lambda x: rejection.loss(x, 30)),
+    ("epsilon", lambda x: rejection.calibrated_epsilon(x, 30)),
+    ("epsilon", lambda x: rejection.note_epsilon(x, 30)),
+    ("n", lambda x: rejection.inflation(0.5, x)),
+    ("counts", lambda x: rejection.rejection_probability(0.5, 20, x)),
+    ("prior", lambda x: remap.bayes(BOUNDED, x, "squared")),
+    ("loss", lambda x: remap.bayes(BOUNDED, np.ones(21), x)),
+    ("released|counts", REMAP),
+    ("epsilon|scale", lambda x: diffprivlib.Geometric(epsilon=x).randomise(3)),
+    ("sensitivity|scale", lambda x: diffprivlib.Geometric(epsilon=1, sensitivity=x).randomise(3)),
+    ("random_state", lambda x: diffprivlib.Geometric(epsilon=1, random_state=x)),
+    ("lower|bounds", lambda x: diffprivlib.GeometricTruncated(epsilon=1, lower=x, upper=9)),
+    ("upper|bounds", lambda x: diffprivlib.GeometricFolded(epsilon=1, lower=0, upper=x)),
+    ("epsilon|scale", lambda x: smartnoise.simple_geometric_mechanism(3, x, 1, 0, 9)),
+    ("sensitivity|scale", lambda x: smartnoise.simple_geometric_mechanism(3, 1, x, 0, 9)),
+    ("min|max|bounds", lambda x: smartnoise.simple_geometric_mechanism(3, 1, 1, x, 9)),
+    ("scale", lambda x: m.make_geometric(m.AllDomain("i8"), m.AbsoluteDistance("i8"), x)),
+    ("T", m.AllDomain),
+    (
+        "categories",
+        lambda x: m.make_count_by_categories(
+            m.VectorDomain(m.AllDomain("i8")), m.SymmetricDistance(), x
+        ),
+    ),
+    (
+        "edges",
+        lambda x: m.make_count_by_bins(
+            m.VectorDomain(m.AllDomain(float)), m.SymmetricDistance(), x
+        ),
+    ),
+    ("TO", lambda x: m.make_count(m.VectorDomain(m.AllDomain(str)), m.SymmetricDistance(), x)),
+]
+
+
+@pytest.mark.parametrize(("name", "call"), PARAMETERS)
+@examples(60)
+@given(value=anything)
+def test_any_parameter_is_taken_or_refused_by_its_name(
+    name: str, call: Callable[[Any], Any], value: Any
+) -> None:
+    result = outcome(lambda: call(value))
+    if isinstance(result, Exception):
+        assert re.search(rf"\b({name})\b", str(result)), repr(result)
+        # Of counts and records, which are secret, no message tells one; these here are public.
+        assert len(str(result)) < 2000
