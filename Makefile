@@ -17,7 +17,9 @@ test: develop    ## the whole test suite
 
 lint: develop    ## formatters, linters, types, stubs
 	cargo fmt --all --check
+	cargo fmt --check --manifest-path rust/fuzz/Cargo.toml
 	cargo clippy --locked --workspace --all-targets --features geomdp-core/checkmem -- -D warnings
+	cargo clippy --locked --manifest-path rust/fuzz/Cargo.toml --target-dir target --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --quiet --workspace --no-deps
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .

@@ -1,0 +1,581 @@
+//! Rates, plans and mechanisms from any parameters: no panic, no other error than is stated, and all
+//! that `docs/proofs.md` says of a plan, worked out anew.
+
+use crate::Seen;
+use crate::exact::{exp_neg, fraction, is_rounded_up, power, power_of_two, within};
+use crate::source::Source;
+use geomdp_core::kernel::Count;
+use geomdp_core::law::Law;
+use geomdp_core::plan::{Digit, LIMB_BITS, Plan};
+use geomdp_core::{Error, Mechanism, Rate, privacy};
+use num_bigint::{BigInt, BigUint};
+use num_integer::Integer;
+
+/// Exact laws are worked out up to this range, and up to so many thresholds: they take seconds beyond.
+const LAW_RANGE: u64 = 40;
+const LAW_THRESHOLDS: usize = 60;
+
+/// Runs one input.
+pub fn run(data: &[u8], seen: &mut Seen) {
+    let mut source = Source::new(data);
+    match source.below(8) {
+        0 => rates(&mut source, seen),
+        1 => geometric(&mut source, seen),
+        2 => mechanism(&mut source, seen),
+        3..6 => reduced(&mut source, seen),
+        _ => two_sided(&mut source, seen),
+    }
+}
+
+fn name(error: Error) -> &'static str {
+    match error {
+        Error::Parameter { name, .. } => name,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn rates(source: &mut Source<'_>, seen: &mut Seen) {
+    let (x, sensitivity) = (source.float(), source.sized() & source.sized());
+    let exact = fraction(x).filter(|(num, _)| num.bits() > 0);
+    let same = |rate: &Rate, num: &BigUint, den: &BigUint| {
+        assert_eq!(rate.num() * den, rate.den() * num);
+        assert_eq!(rate.num().gcd(rate.den()), BigUint::from(1u32));
+    };
+    match (Rate::from_epsilon(x, sensitivity), &exact) {
+        (Ok(rate), Some((num, den))) if sensitivity > 0 => {
+            same(&rate, num, &(den * sensitivity));
+            seen.add("an epsilon");
+            map(source, &rate);
+        }
+        (Err(error), None) => assert_eq!(name(error), "epsilon"),
+        (Err(error), Some(_)) if sensitivity == 0 => assert_eq!(name(error), "sensitivity"),
+        other => panic!("{x:e}, {sensitivity}: {other:?}"),
+    }
+    match (Rate::from_scale(x), &exact) {
+        (Ok(rate), Some((num, den))) => {
+            same(&rate, den, num);
+            seen.add("a scale");
+            map(source, &rate);
+        }
+        (Err(error), None) => assert_eq!(name(error), "scale"),
+        other => panic!("{x:e}: {other:?}"),
+    }
+    let (num, den) = (
+        source.big() * source.below(5),
+        source.big() * source.below(5),
+    );
+    let valid = num.bits() > 0 && den.bits() > 0;
+    match Rate::from_ratio(num.clone(), den.clone()) {
+        Ok(rate) if valid => same(&rate, &num, &den),
+        Err(error) if !valid => {
+            assert_eq!(name(error), "rate");
+            seen.add("no rate");
+        }
+        other => panic!("{num}/{den}: {other:?}"),
+    }
+}
+
+/// The privacy map is `d_in` times the rate, rounded up; so it does not decrease either.
+fn map(source: &mut Source<'_>, rate: &Rate) {
+    let near = source.big() >> source.below(1600);
+    for d_in in [BigUint::ZERO, near.clone(), near + 1u32] {
+        let loss = privacy::map(Some(rate), &d_in);
+        assert!(
+            is_rounded_up(loss, &(&d_in * rate.num()), rate.den()),
+            "{rate:?}, {d_in}: {loss:e}"
+        );
+    }
+}
+
+/// Whether a refusal to certify is as it says: a scale up to the one that it names is accepted.
+fn check_refusal(error: &Error, rate: &Rate, range: u64) {
+    let Error::Uncertifiable {
+        range: named,
+        max_scale_log2,
+        ..
+    } = error
+    else {
+        panic!("{error:?}");
+    };
+    assert_eq!(*named, range);
+    assert!(
+        rate.num() << *max_scale_log2 < *rate.den(),
+        "{rate:?}, {range}"
+    );
+}
+
+fn two_sided(source: &mut Source<'_>, seen: &mut Seen) {
+    let (Some(rate), range) = (source.rate(), source.sized()) else {
+        return;
+    };
+    match Plan::two_sided(&rate, range) {
+        Ok(plan) => {
+            check(&plan, &rate, range, 54, seen);
+            check_closeness(&plan);
+        }
+        Err(error) => {
+            check_refusal(&error, &rate, range);
+            seen.add("uncertifiable");
+        }
+    }
+}
+
+fn reduced(source: &mut Source<'_>, seen: &mut Seen) {
+    let (Some(rate), range) = (source.rate(), source.sized().max(1)) else {
+        return;
+    };
+    let range = if source.below(3) > 0 {
+        range.min(1 + source.below(LAW_RANGE))
+    } else {
+        range
+    };
+    if let Some((widths, plan)) = source.reduced(&rate, range) {
+        assert_eq!(plan.limb_bits(), widths.limb_bits);
+        check(&plan, &rate, range, u64::from(widths.slack_bits), seen);
+        seen.add("reduced widths");
+    }
+}
+
+fn mechanism(source: &mut Source<'_>, seen: &mut Seen) {
+    let rate = source.rate();
+    let bounds = source.flag().then(|| source.pair());
+    let wanted = match bounds {
+        Some((lower, upper)) if lower > upper => Err("reversed"),
+        Some((lower, upper)) => {
+            let holds = |min: i128, max: i128| min <= lower && upper <= max;
+            if holds(i64::MIN.into(), i64::MAX.into()) || holds(0, u64::MAX.into()) {
+                Ok(())
+            } else {
+                Err("beyond all types")
+            }
+        }
+        None => Ok(()),
+    };
+    let mechanism = match (Mechanism::new(rate.clone(), bounds), wanted) {
+        (Ok(mechanism), Ok(())) => mechanism,
+        (Err(error @ Error::Uncertifiable { .. }), Ok(())) => {
+            let ((lower, upper), rate) = (bounds.expect("some"), rate.expect("some"));
+            return check_refusal(
+                &error,
+                &rate,
+                u64::try_from(upper - lower).expect("64 bits"),
+            );
+        }
+        (Err(Error::Parameter { name: "bounds", .. }), Err(why @ "reversed"))
+        | (Err(Error::Overflow { name: "bounds", .. }), Err(why @ "beyond all types")) => {
+            return seen.add(format!("bounds: {why}"));
+        }
+        other => panic!("{bounds:?}: {other:?}"),
+    };
+    fn plan_for<T: Count + Into<i128>>(mechanism: &Mechanism, seen: &mut Seen) {
+        let (lower, upper) = mechanism.bounds().unwrap_or((T::MIN, T::MAX));
+        match mechanism.plan_for::<T>() {
+            Ok((plan, least)) => {
+                assert_eq!(Into::<i128>::into(least), lower);
+                assert!(T::MIN <= lower && upper <= T::MAX);
+                assert_eq!(i128::from(plan.range()), upper - lower);
+                assert_eq!(
+                    plan.proof().map(|proof| &proof.nominal),
+                    mechanism.rate().filter(|_| lower < upper)
+                );
+                seen.add("a plan of a mechanism");
+            }
+            Err(Error::Overflow { name: "bounds", .. }) => {
+                assert!(lower < T::MIN || T::MAX < upper);
+                seen.add("bounds: beyond the type");
+            }
+            Err(error) => {
+                let range = u64::try_from(T::MAX - T::MIN).expect("64 bits");
+                check_refusal(
+                    &error,
+                    mechanism.rate().expect("scale 0 is accepted"),
+                    range,
+                );
+            }
+        }
+    }
+    plan_for::<i8>(&mechanism, seen);
+    plan_for::<i16>(&mechanism, seen);
+    plan_for::<i32>(&mechanism, seen);
+    plan_for::<i64>(&mechanism, seen);
+    plan_for::<u8>(&mechanism, seen);
+    plan_for::<u16>(&mechanism, seen);
+    plan_for::<u32>(&mechanism, seen);
+    plan_for::<u64>(&mechanism, seen);
+}
+
+/// A number in units of `2^-bits`.
+struct Fixed {
+    bits: u64,
+    one: BigUint,
+}
+
+impl Fixed {
+    fn new(bits: u64) -> Self {
+        Self {
+            bits,
+            one: power_of_two(bits),
+        }
+    }
+
+    fn mul(&self, x: &BigUint, y: &BigUint) -> BigUint {
+        (x * y) >> self.bits
+    }
+
+    fn div(&self, x: &BigUint, y: &BigUint) -> BigUint {
+        (x << self.bits) / y
+    }
+
+    /// `1 - x`; an `x` above 1 is there by rounding only.
+    fn rest(&self, x: &BigUint) -> BigUint {
+        &self.one - x.min(&self.one)
+    }
+
+    /// Whether a threshold of so many bits is this number, rounded to the nearest from within 2^-8 of
+    /// a unit; or the largest number of these bits, where that would be 1.
+    fn rounds_to(&self, x: &BigUint, threshold: &BigUint, places: u64) -> bool {
+        let unit = power_of_two(self.bits - places);
+        let error = (BigInt::from(threshold * &unit) - BigInt::from(x.clone()))
+            .magnitude()
+            .clone();
+        let half = (&unit >> 1u32) + (&unit >> 8u32) + (&unit >> 20u32);
+        let largest = threshold + 1u32 == power_of_two(places);
+        error <= if largest { unit + half } else { half }
+    }
+}
+
+/// The law of digits, for a ratio `a` in units of `2^-fixed.bits`: lemma 1, by its closed forms.
+struct Digits<'a> {
+    fixed: &'a Fixed,
+    a: BigUint,
+    /// Of each digit: its weight, and the powers `a^(k B)` for `k` up to its number of values.
+    powers: Vec<(u64, Vec<BigUint>)>,
+}
+
+impl<'a> Digits<'a> {
+    fn new(fixed: &'a Fixed, a: BigUint, digits: &[Digit]) -> Self {
+        let powers = digits
+            .iter()
+            .enumerate()
+            .map(|(j, digit)| {
+                let values = values(digit, j);
+                let step = power(&a, digit.weight(), fixed.bits);
+                let mut powers = vec![fixed.one.clone()];
+                for k in 1..=values {
+                    powers.push(fixed.mul(&powers[k - 1], &step));
+                }
+                (digit.weight(), powers)
+            })
+            .collect();
+        Self { fixed, a, powers }
+    }
+
+    /// `P(D_j < k)`.
+    fn below(&self, j: usize, k: usize) -> BigUint {
+        let powers = &self.powers[j].1;
+        let part = self.fixed.rest(&powers[k]);
+        if j + 1 == self.powers.len() {
+            return part;
+        }
+        self.fixed
+            .div(&part, &self.fixed.rest(&powers[powers.len() - 1]))
+    }
+
+    /// The probability of the last value of a digit below the top one, which is the least likely.
+    fn least(&self, j: usize) -> BigUint {
+        let powers = &self.powers[j].1;
+        let last = &powers[powers.len() - 2] - &powers[powers.len() - 1];
+        self.fixed
+            .div(&last, &self.fixed.rest(&powers[powers.len() - 1]))
+    }
+
+    /// `P(m = 0)`.
+    fn zero(&self) -> BigUint {
+        self.fixed
+            .div(&self.fixed.rest(&self.a), &(&self.fixed.one + &self.a))
+    }
+}
+
+/// How many values a digit has; digit 0 has two more outcomes.
+fn values(digit: &Digit, j: usize) -> usize {
+    digit.thresholds(LIMB_BITS).len() + 1 - if j == 0 { 2 } else { 0 }
+}
+
+/// What holds of the digits of every plan: widths, weights, order.
+fn check_shape(plan: &Plan, seen: &mut Seen) {
+    let (digits, w) = (plan.digits(), plan.limb_bits());
+    let (first, top) = (&digits[0], digits.len() - 1);
+    let limbs: Vec<usize> = digits.iter().map(Digit::limbs).collect();
+    let high = limbs[top];
+    assert!((1..=3).contains(&high));
+    assert!(
+        limbs.is_sorted() && limbs.iter().all(|&n| n == 1 || n == high),
+        "{limbs:?}"
+    );
+    assert_eq!(
+        plan.words(),
+        1 + limbs.iter().sum::<usize>().max(limbs[0] + 1)
+    );
+    assert_eq!(first.weight(), 1);
+    for (j, digit) in digits.iter().enumerate() {
+        let thresholds = digit.thresholds(w);
+        assert!(thresholds.is_sorted());
+        let places = u64::from(w) * (digit.limbs() as u64 + 1);
+        assert!(thresholds.last().is_none_or(|t| t.bits() <= places));
+        if j < top {
+            let next = u128::from(digit.weight()) * values(digit, j) as u128;
+            assert_eq!(u128::from(digits[j + 1].weight()), next);
+        }
+    }
+    seen.add(match (limbs[0], high) {
+        (low, high) if low < high => format!("digits of {low} and of {high} words"),
+        (_, high) => format!("digits of {high} words"),
+    });
+    seen.add(format!(
+        "{} digits",
+        if top > 3 {
+            "5 or more".into()
+        } else {
+            (top + 1).to_string()
+        }
+    ));
+}
+
+fn check(plan: &Plan, rate: &Rate, range: u64, slack_bits: u64, seen: &mut Seen) {
+    assert_eq!(plan.range(), range);
+    assert!(plan.is_two_sided());
+    if range == 0 {
+        assert!(plan.digits().is_empty() && plan.proof().is_none() && plan.words() == 0);
+        return;
+    }
+    check_shape(plan, seen);
+    let w = u64::from(plan.limb_bits());
+    let (digits, proof) = (plan.digits(), plan.proof().expect("there is noise"));
+    let (d, high) = (digits.len() as u64, digits[digits.len() - 1].limbs() as u64);
+    let low = if high == 1 {
+        0
+    } else {
+        digits.iter().filter(|digit| digit.limbs() == 1).count()
+    };
+    let places = w * (high + 1);
+    let k = u64::from(plan.floor_value_bits());
+    assert!(range >> (k - 1) == 1);
+
+    // Section 2: the sampled rate, and eta.
+    assert_eq!(&proof.nominal, rate);
+    let sampled = &proof.sampled;
+    let slack = if high == 1 {
+        BigUint::ZERO
+    } else {
+        BigUint::from(1u32)
+    };
+    assert_eq!(
+        (sampled.num() * rate.den()) << slack_bits,
+        (rate.num() * sampled.den()) * (power_of_two(slack_bits) - slack),
+    );
+    let h = d - low as u64;
+    assert_eq!(
+        (proof.eta, proof.eta_bits),
+        (h * d * (d + 3) / 2 + 4, places)
+    );
+
+    // The top digit's last value saturates, or has next to no mass: a^reach <= 2^-(K+2).
+    let top = &digits[digits.len() - 1];
+    let reach = u128::from(top.weight()) * (values(top, digits.len() - 1) as u128 - 1);
+    // ln 2 < 693147180560 / 10^12
+    let far =
+        sampled.num() * reach * 10u64.pow(12) >= sampled.den() * (693_147_180_560 * (places + 2));
+    assert!(reach >= u128::from(range) - 1 || far, "{plan:?}");
+    if far {
+        seen.add("a top digit cut off by mass");
+    }
+
+    let small = sampled.den().bits().saturating_sub(sampled.num().bits());
+    let fixed = Fixed::new(places + small + 256);
+    let a = exp_neg(sampled.num(), sampled.den(), fixed.bits);
+    let law = Digits::new(&fixed, a, digits);
+
+    // Theorem 2: the floor, as small as it can be.
+    let tanh = law.zero();
+    let claimed = (&proof.tanh << fixed.bits) >> proof.tanh_bits;
+    assert!(
+        claimed <= tanh && claimed >= &tanh - (&tanh >> 50u32) - 2u32,
+        "{plan:?}"
+    );
+    let enough = |floor: &BigUint| {
+        let eta = BigUint::from(proof.eta) << (k + proof.floor_bits + proof.tanh_bits);
+        eta <= (floor * &proof.tanh) << proof.eta_bits
+    };
+    assert!(
+        enough(&proof.floor) && !enough(&(&proof.floor - 1u32)),
+        "{plan:?}"
+    );
+    assert_eq!(proof.floor_bits, w * (digits[0].limbs() as u64 + 1));
+    // Below one half; the slot is the first threshold.
+    assert!(&proof.floor << 1u32 < power_of_two(proof.floor_bits));
+    assert_eq!(digits[0].thresholds(plan.limb_bits())[0], proof.floor);
+
+    // Lemma 3: delta, and that the slack pays for it.
+    let mut exponents = Vec::new();
+    for j in 0..low {
+        let mut least = law.least(j);
+        if j == 0 {
+            let floor = &proof.floor << (fixed.bits - proof.floor_bits);
+            least = fixed.mul(&fixed.rest(&tanh), &least).min(tanh.clone());
+            least = fixed.mul(&fixed.rest(&floor), &least);
+        }
+        exponents.push(fixed.bits + 1 - least.bits());
+    }
+    let delta = |extra: u64| {
+        let mut sum = BigUint::ZERO;
+        for (j, e) in exponents.iter().enumerate() {
+            sum += power_of_two(1 + e + extra);
+            for f in &exponents[..j] {
+                sum += power_of_two(3 + e + f + 2 * extra);
+            }
+        }
+        sum
+    };
+    assert!(
+        delta(0) <= proof.delta && proof.delta <= delta(2),
+        "{plan:?}"
+    );
+    assert_eq!(proof.delta_bits, 2 * w);
+    let inverses: BigUint = exponents.iter().map(|&e| power_of_two(e)).sum();
+    assert!(low == 0 || inverses < power_of_two(w - 2), "{plan:?}");
+    let short = rate.num() * sampled.den() - sampled.num() * rate.den();
+    let triple = &proof.delta * 3u32 * rate.den() * sampled.den();
+    assert!(triple <= &short << (2 * w), "{plan:?}");
+
+    // Every threshold.
+    for (j, digit) in digits.iter().enumerate() {
+        let places = w * (digit.limbs() as u64 + 1);
+        let thresholds = digit.thresholds(plan.limb_bits());
+        for (i, threshold) in thresholds.iter().enumerate() {
+            let cut = if j > 0 {
+                law.below(j, i + 1)
+            } else {
+                let floor = &proof.floor << (fixed.bits - proof.floor_bits);
+                let mass = match i {
+                    0 => BigUint::ZERO,
+                    1 => tanh.clone(),
+                    _ => &tanh + fixed.mul(&fixed.rest(&tanh), &law.below(0, i - 1)),
+                };
+                &floor + fixed.mul(&fixed.rest(&floor), &mass)
+            };
+            assert!(
+                fixed.rounds_to(&cut, threshold, places),
+                "threshold {i} of digit {j}: {threshold} for {cut} / 2^{}, {plan:?}",
+                fixed.bits
+            );
+        }
+    }
+
+    // Theorem 3, rounded up.
+    let (nominal, delta, floor) = (sampled.den() * rate.num(), &proof.delta, &proof.floor);
+    let (f, g) = (proof.floor_bits, proof.delta_bits);
+    let part = ((floor * 3u32) << g) + (delta << (f + 1));
+    let sum = part * &nominal + (short << (f + g + 1));
+    assert!(is_rounded_up(
+        proof.total_variation(),
+        &sum,
+        &(nominal << (f + g + 1))
+    ));
+
+    check_law(plan, rate, seen);
+}
+
+/// The exact law of a small plan is a law, and private at the nominal rate.
+fn check_law(plan: &Plan, rate: &Rate, seen: &mut Seen) {
+    let r = plan.range();
+    let thresholds = |digit: &Digit| digit.thresholds(plan.limb_bits()).len();
+    if r > LAW_RANGE || plan.digits().iter().map(thresholds).sum::<usize>() > LAW_THRESHOLDS {
+        return;
+    }
+    let law = Law::of(plan).expect("the range is small");
+    let one = power_of_two(law.bits());
+    let rows: Vec<Vec<BigUint>> = (0..=r)
+        .map(|x| (0..=r).map(|y| law.probability(y, x)).collect())
+        .collect();
+    let mut worst = (BigUint::from(1u32), BigUint::from(1u32));
+    for pair in rows.windows(2) {
+        for (p, q) in pair[0].iter().zip(&pair[1]) {
+            let (p, q) = (p.max(q), p.min(q));
+            if p * &worst.1 > q * &worst.0 {
+                worst = (p.clone(), q.clone());
+            }
+        }
+    }
+    assert!(rows.iter().all(|row| row.iter().sum::<BigUint>() == one));
+    let (num, den) = law.worst_ratio().expect("there are neighbours");
+    assert_eq!(&num * &worst.1, &den * &worst.0, "{plan:?}");
+    assert!(within(&num, &den, rate.num(), rate.den()), "{plan:?}");
+    seen.add("an exact law");
+}
+
+/// At full width the floor is negligible, and the law as near as promised.
+fn check_closeness(plan: &Plan) {
+    let Some(proof) = plan.proof() else {
+        return;
+    };
+    assert_eq!(plan.limb_bits(), 63);
+    let k = u64::from(plan.floor_value_bits());
+    let one = power_of_two(proof.floor_bits);
+    assert!(&proof.floor << (k + 20) <= one && &proof.floor << 52u32 <= one);
+    assert!(&proof.delta << 50u32 <= power_of_two(proof.delta_bits));
+    assert!(proof.total_variation() <= (-50f64).exp2());
+}
+
+fn geometric(source: &mut Source<'_>, seen: &mut Seen) {
+    let (mut prob, trials) = (
+        source.float(),
+        source.sized().saturating_sub(source.below(2)),
+    );
+    if source.below(4) > 0 && prob > 1.0 {
+        prob = 1.0 / prob;
+    }
+    let plan = match Plan::geometric(prob, trials) {
+        Ok(plan) => plan,
+        Err(error) => {
+            let name = name(error);
+            assert_eq!(name == "prob", !(0.0..=1.0).contains(&prob));
+            assert_eq!(name == "trials", (0.0..=1.0).contains(&prob) && trials == 0);
+            return;
+        }
+    };
+    assert!((0.0..=1.0).contains(&prob) && trials > 0);
+    check_shape(&plan, seen);
+    seen.add("one-sided");
+    assert!(!plan.is_two_sided() && plan.proof().is_none());
+    assert_eq!(plan.range(), if prob == 1.0 { 1 } else { trials });
+    let (num, den) = fraction(prob).expect("a probability");
+    let fixed = Fixed::new(1400);
+    // 1 - 2^-1074 is exact in these bits.
+    let a = ((&den - &num) << fixed.bits) / &den;
+    let law = Digits::new(&fixed, a, plan.digits());
+    for (j, digit) in plan.digits().iter().enumerate() {
+        let thresholds = digit.thresholds(63);
+        let own = if j == 0 { 2 } else { 0 };
+        assert!(thresholds[..own].iter().all(|t| t.bits() == 0));
+        for (i, threshold) in thresholds[own..].iter().enumerate() {
+            // Without a success, all values are as likely.
+            let cut = if num.bits() > 0 {
+                law.below(j, i + 1)
+            } else if j + 1 == plan.digits().len() {
+                BigUint::ZERO
+            } else {
+                (&fixed.one * (i as u64 + 1)) / values(digit, j) as u64
+            };
+            assert!(fixed.rounds_to(&cut, threshold, 126), "{prob:e} {i} {j}");
+        }
+    }
+    let top = plan.digits().len() - 1;
+    let top_digit = &plan.digits()[top];
+    let reach = u128::from(top_digit.weight()) * (values(top_digit, top) as u128 - 1);
+    // (1 - p)^reach <= 2^-128 where it does not saturate, since ln(1 - p) < -p.
+    let far = num * reach * 10u64.pow(12) >= den * (693_147_180_560 * 128u64);
+    assert!(
+        reach >= u128::from(plan.range()) - 1 || far,
+        "{prob:e} {trials}"
+    );
+}

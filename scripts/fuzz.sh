@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# Fuzzes the targets that are named, or all of them, SECONDS_EACH: rust/fuzz by libFuzzer, the Python layer by
+# atheris. The corpus, and the inputs that fail, stay in target/fuzz.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+python=${PYTHON:-.venv/bin/python}
+out=${CARGO_TARGET_DIR:-$PWD/target}/fuzz
+host=$(rustc -vV | sed -n 's/^host: //p')
+cargo=(--locked --release --quiet --manifest-path rust/fuzz/Cargo.toml --target-dir "$out")
+
+# First, that the targets reach what they are for.
+cargo test "${cargo[@]}" --test reach
+
+# What cargo-fuzz would pass to the compiler, without it. The variable allows a stable one to use a sanitizer;
+# because of --target, build scripts are spared.
+flags=(-Cpasses=sancov-module -Ccodegen-units=1 -Zsanitizer=address --cfg fuzzing)
+for option in level=4 inline-8bit-counters pc-table trace-compares; do
+    flags+=("-Cllvm-args=-sanitizer-coverage-$option")
+done
+RUSTC_BOOTSTRAP=1 RUSTFLAGS="${flags[*]}" cargo build "${cargo[@]}" --features libfuzzer-sys \
+    --target "$host"
+
+for target in ${*:-plan kernel fold coins python}; do
+    run=("$out/$host/release/$target")
+    if [ "$target" = python ]; then
+        "$python" -c "import atheris" 2>/dev/null || "$python" -m pip install --quiet atheris ||
+            echo "no atheris for this Python: random inputs, without coverage" >&2
+        run=("$python" scripts/fuzz_python.py)
+    fi
+    mkdir -p "$out/corpus/$target"
+    echo "=== $target"
+    if ! "${run[@]}" -max_total_time="${SECONDS_EACH:-60}" -timeout=30 -rss_limit_mb=2048 -max_len=512 \
+        -len_control=0 -print_final_stats=1 -artifact_prefix="$out/$target-" "$out/corpus/$target" \
+        >"$out/$target.log" 2>&1; then
+        tail -60 "$out/$target.log"
+        exit 1
+    fi
+    grep -E "DONE|number_of_executed_units" "$out/$target.log"
+done

@@ -1,0 +1,398 @@
+"""Fuzz the Python layer with atheris: `make fuzz`; or without coverage, where there is no atheris.
+
+Only TypeError, ValueError and OverflowError may leave a call, with the parameter's name; the
+command reports errors in one line, and leaves a file only if it succeeds; certificates satisfy the
+verifier.
+
+Arguments are libFuzzer's: -max_total_time=60, a directory for the corpus, a file to be run again.
+"""
+
+import contextlib
+import importlib
+import io
+import itertools
+import math
+import os
+import random
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+verify: Any = importlib.import_module("verifier.verify")
+
+atheris: Any = None
+with contextlib.suppress(ImportError):
+    atheris = importlib.import_module("atheris")
+
+with atheris.instrument_imports(include=["geomdp"]) if atheris else contextlib.nullcontext():
+    import geomdp.measurement as m
+    from geomdp import (
+        GeometricMechanism,
+        accuracy,
+        cli,
+        distribution,
+        sample_bernoulli,
+        sample_geometric,
+    )
+    from geomdp.compat import diffprivlib, smartnoise
+    from geomdp.testing import release_not_private
+
+DTYPES = ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"]
+OTHERS = ["?", "f4", "f8", "c8", "O", "S3", "U3", "m8[s]", "M8[D]", "V4", "g"]
+KEY = bytes(32)
+#: What is in a table, and between.
+TOKENS = [b"a", b"b", b"1", b"-7", b"+3", b"007", b" 5 ", b'"4"', b'"', b'""', b",", b";", b"\n"]
+TOKENS += [b"\r\n", b"\r", b"\0", b"\xef\xbb\xbf", b"\xff", b"9223372036854775807", b"1e5", b"\t"]
+
+
+class Source:
+    """Choices from the bytes of an input; zeros when they are used up."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data, self.at = data, 0
+
+    def take(self, n: int) -> bytes:
+        """Return so many bytes."""
+        part = self.data[self.at : self.at + n]
+        self.at += n
+        return part.ljust(n, b"\0")
+
+    def below(self, n: int) -> int:
+        """Return a number below `n`."""
+        return int(int.from_bytes(self.take(1 if n <= 256 else 4), "little") % n)
+
+    def pick(self, of: Any) -> Any:
+        """Return one item."""
+        return of[self.below(len(of))]
+
+    def integer(self) -> int:
+        """Return an int, often near the limit of a type."""
+        sign = -1 if self.below(3) == 0 else 1
+        if self.below(2):
+            return sign * self.below(300)
+        shift: int = self.pick([0, 7, 8, 15, 16, 31, 32, 62, 63, 64, 126, 127, 128, 1100])
+        offset: int = self.pick([-1, 0, 1, self.below(2**32)])
+        return sign * ((1 << shift) + offset)
+
+    def floating(self) -> float:
+        """Return any float."""
+        if self.below(2):
+            return float(np.frombuffer(self.take(8), np.float64)[0])
+        special = [0.0, -0.0, 1.0, math.inf, -math.inf, math.nan, 5e-324, 1e308, 0.1]
+        return float(self.pick(special))
+
+    def number(self) -> Any:
+        """Return a number of any type."""
+        match self.below(5):
+            case 0:
+                return self.integer()
+            case 1:
+                return self.floating()
+            case 2:
+                return Fraction(self.integer(), abs(self.integer()) or 1)
+            case 3:
+                with np.errstate(all="ignore"):
+                    T = self.pick([np.float16, np.float32, np.float64, np.longdouble])
+                    return T(self.floating())
+            case _:
+                T = np.dtype(self.pick(DTYPES))
+                return np.frombuffer(self.take(T.itemsize), T)[0]
+
+    def anything(self, depth: int = 0) -> Any:
+        """Return an object of a kind that a caller might give by mistake."""
+        kind = self.below(16)
+        if kind < 8:
+            return self.number()
+        if kind < 10 and depth < 3:
+            items = [self.anything(depth + 1) for _ in range(self.below(4))]
+            return items if kind == 8 else tuple(items)
+        if kind < 12:
+            return self.array()
+        plain = [
+            None,
+            True,
+            False,
+            "1",
+            "",
+            b"1",
+            1j,
+            Decimal("0.1"),
+            {},
+            {1: 2},
+            object(),
+            int,
+            range(3),
+        ]
+        plain += [
+            np.True_,
+            np.timedelta64(1, "s"),
+            np.str_("x"),
+            slice(1),
+            float("nan"),
+            memoryview(b"1"),
+        ]
+        return self.pick(plain)
+
+    def array(self) -> np.ndarray[Any, Any]:
+        """Return an array of any dtype, shape and layout."""
+        dtype = np.dtype(self.pick(DTYPES if self.below(4) else OTHERS))
+        shape = tuple(self.below(4) for _ in range(self.below(4)))
+        n = math.prod(shape)
+        if dtype.kind == "O":
+            array = np.array([self.integer() for _ in range(n)], dtype).reshape(shape)
+        elif dtype.kind == "U":
+            array = np.full(shape, "1", dtype)
+        else:
+            array = np.frombuffer(bytearray(self.take(n * dtype.itemsize)), dtype, n).reshape(shape)
+        for _ in range(self.below(4)):
+            match self.below(7):
+                case 0:
+                    array = array.T
+                case 1 if array.ndim:
+                    array = array[:: self.pick([2, -1, -2])]
+                case 2:
+                    array = array.astype(array.dtype.newbyteorder(), copy=False)
+                case 3 if array.ndim < 4:
+                    array = np.broadcast_to(array, (self.below(3), *array.shape))
+                case 4:
+                    array = np.ma.masked_array(array)
+                case 5:
+                    array = array.view()
+                    array.flags.writeable = False
+                case _:
+                    array = np.array(array, order=self.pick("CF"), subok=True)
+        return array
+
+    def text(self, alphabet: str, most: int) -> str:
+        """Return a text of fewer characters than this."""
+        return "".join(self.pick(alphabet) for _ in range(self.below(most)))
+
+
+def calling(names: str, call: Callable[[], Any]) -> Any:
+    """Return what a call returns, or None if it refuses, by one of these names."""
+    try:
+        return call()
+    except (TypeError, ValueError, OverflowError) as error:
+        if not re.search(rf"\b({names})\b", str(error)):
+            raise AssertionError(f"the message names none of {names}: {error!r}") from error
+        return None
+
+
+def releases(source: Source) -> None:
+    """Try a mechanism of any arguments, and what it releases of any array."""
+    names = ["epsilon|sensitivity|bounds|scale", "scale|bounds"]
+    bounds = None if source.below(3) else (source.integer(), source.integer())
+    if source.below(8) == 0:
+        bounds = source.anything()
+    if source.below(2):
+        arguments = source.number(), 1 if source.below(2) else source.anything(), bounds
+        mechanism = calling(names[0], lambda: GeometricMechanism(*arguments))
+    else:
+        scale = source.anything()
+        mechanism = calling(names[1], lambda: GeometricMechanism.from_scale(scale, bounds))
+    if mechanism is None:
+        return
+    # Far beyond float64 there are texts that Python itself refuses to write.
+    assert repr(mechanism)
+    distance = source.anything()
+    loss = calling("d_in", lambda: mechanism.map(distance))
+    assert loss is None or loss >= 0
+    counts = source.anything() if source.below(2) else source.array()
+    before = counts.tobytes() if isinstance(counts, np.ndarray) else b""
+    noisy = calling("counts|bounds|scale", lambda: release_not_private(mechanism, counts, KEY))
+    if isinstance(counts, np.ndarray):
+        assert counts.tobytes() == before
+    if noisy is None:
+        return
+    again = calling("counts|bounds|scale", lambda: mechanism.release(counts))
+    assert np.shape(again) == noisy.shape
+    if isinstance(counts, np.ndarray):
+        assert (noisy.dtype, noisy.shape) == (counts.dtype, counts.shape)
+        limits = np.iinfo(noisy.dtype)
+        lower, upper = mechanism.bounds or (limits.min, limits.max)
+        assert all(lower <= y <= upper for y in noisy.ravel().tolist())
+    out = source.anything()
+    written = calling("out|counts", lambda: release_not_private(mechanism, counts, KEY, out=out))
+    assert written is None or (written is out) or (out is None)
+
+
+def others(source: Source) -> None:
+    """Try samplers, measurements, other libraries' calls, accuracy, laws."""
+    x, y, z = source.anything(), source.anything(), source.anything()
+    integers = m.VectorDomain(m.AllDomain(source.pick(["i8", "u64"])))
+    calls: list[tuple[str, Callable[[], Any]]] = [
+        ("prob", lambda: sample_bernoulli(x)),
+        ("prob|trials", lambda: sample_geometric(x, 3, y)),
+        ("scale|bounds|arg|counts", lambda: m.make_base_geometric(x, y)(z)),
+        ("T|arg|counts", lambda: m.AllDomain(x).member(y)),
+        (
+            "scale|bounds|arg|counts",
+            lambda: m.make_geometric(integers, m.L1Distance(integers.T), x, y)(z),
+        ),
+        (
+            "categories|arg|counts",
+            lambda: m.make_count_by_categories(integers, m.SymmetricDistance(), x)(y),
+        ),
+        (
+            "epsilon|sensitivity|scale|counts|random_state",
+            lambda: diffprivlib.Geometric(epsilon=x, sensitivity=y).randomise(z),
+        ),
+        (
+            "lower|upper|bounds|counts",
+            lambda: diffprivlib.GeometricTruncated(epsilon=1, lower=x, upper=y).randomise(z),
+        ),
+        (
+            "lower|upper|bounds|counts|scale",
+            lambda: diffprivlib.GeometricFolded(epsilon=1, lower=x, upper=y).randomise(z),
+        ),
+        (
+            "min|max|bounds|counts|epsilon|scale|sensitivity",
+            lambda: smartnoise.simple_geometric_mechanism(z, x, y, -3, 99),
+        ),
+        ("min|max|bounds|counts", lambda: smartnoise.simple_geometric_mechanism(z, 1, 1, x, y)),
+        ("scale|alpha|shape mismatch|arrays", lambda: accuracy.scale_to_accuracy(x, y)),
+        ("accuracy|alpha|shape mismatch|arrays", lambda: accuracy.accuracy_to_epsilon(x, y)),
+        ("scale|k", lambda: distribution.TwoSidedGeometric(x).cdf(y)),
+        ("scale|q", lambda: distribution.TwoSidedGeometric(x).ppf(y)),
+        (
+            "center|centers|counts|scale|bounds|k",
+            lambda: distribution.CensoredGeometric(x, y, (0, 9)).pmf(z),
+        ),
+    ]
+    names, call = source.pick(calls)
+    calling(names, call)
+
+
+def certificates(source: Source) -> None:
+    """Have certificates checked by the verifier, which shares no code with the library."""
+    numerator, denominator = 1 + source.below(200), 1 + source.below(200)
+    scale = Fraction(numerator, denominator) * Fraction(2) ** (source.below(200) - 20)
+    range_ = (1 << source.below(65)) - 1 - source.below(2)
+    tight = range_ <= 40
+    mechanism = calling(
+        "scale", lambda: GeometricMechanism.from_scale(scale, (0, max(0, min(range_, 2**64 - 1))))
+    )
+    if mechanism is not None:
+        certificate = mechanism.certificate(tight=tight)
+        assert certificate.holds
+        assert str(certificate)
+        verify.verify(certificate.to_json())
+
+
+def table(source: Source) -> bytes:
+    """Return the bytes of a table, or nearly."""
+    if source.below(3) == 0:
+        return bytes(source.data[source.at :])
+    if source.below(2):
+        return b"".join(source.pick(TOKENS) for _ in range(source.below(60)))
+    end = b"\r\n" if source.below(2) else b"\n"
+    rows = [b"%d,%d" % (source.integer(), source.below(100)) for _ in range(source.below(20))]
+    return end.join([b"a,b", *rows, source.pick(TOKENS)])
+
+
+def commands(source: Source) -> None:
+    """Run a command: one line for an error, no traceback, and a file only if it succeeds."""
+    with tempfile.TemporaryDirectory(prefix="geomdp-fuzz-", dir=SCRATCH) as directory:
+        given, target = os.path.join(directory, "given.csv"), os.path.join(directory, "new.csv")
+        data = table(source)
+        Path(given).write_bytes(data)
+        number = ["1", "0.5", "1/3", "1e-3", "1e300", "1e-300", "1e-400", "0", "-1", "x", ""]
+        number.append(source.text("0123456789./e+-", 12))
+        pairs = [
+            ["--epsilon", source.pick(number)],
+            ["--scale", source.pick(number)],
+            ["--sensitivity", source.pick(["1", "3", "0", "9" * 38, "9" * 39])],
+            ["--bounds", str(source.integer()), str(source.integer())],
+            ["--alpha", source.pick(number)],
+            ["--accuracy", source.pick(["0", "3", "9" * 30])],
+            ["--count", str(source.integer())],
+            ["--delimiter", source.pick([",", ";", "|", "tab", "x"])],
+            ["--column", source.pick(["a", "b", "", "\udcff", "\n", source.text('ab"\t,', 4)])],
+            ["--dtype", source.pick(["int8", "uint64", "float64"])],
+            ["--simultaneous", str(source.integer())],
+            ["--method", source.pick(["exact", "note", "continuous", "other"])],
+            ["--json"],
+            ["--tight"],
+            [source.text("-abc=1", 5)],
+        ]
+        # What a command needs, whole or in part, and anything more.
+        needs = [
+            ["release", given, target, "--column", "a", "--epsilon", "1"],
+            ["accuracy", "--alpha", "1/20", "--scale", source.pick(number)],
+            ["epsilon", "--accuracy", "3", "--alpha", source.pick(number)],
+            ["certificate", "--bounds", "0", "9", "--scale", source.pick(number)],
+        ]
+        argv = source.pick([needs[0], *needs])
+        command = argv[0]
+        argv = argv[: source.pick([9, 9, 9, 5, 3, 1, 0])]
+        if command == "release":
+            pairs = [pairs[i] for i in (0, 1, 2, 3, 7, 8)]
+        argv += itertools.chain(*(source.pick(pairs) for _ in range(source.pick([0, 0, 1, 2, 3]))))
+        errors = io.StringIO()
+        with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(io.StringIO()):
+            code = cli.main(argv)
+        assert code in (0, 1, 2), code
+        lines = errors.getvalue().splitlines()
+        assert len(lines) == (code != 0), (argv, lines)
+        assert all(line.startswith("geomdp: error: ") for line in lines), lines
+        left = sorted(os.listdir(directory))
+        done = code == 0 and command == "release" and "--help" not in argv and "-h" not in argv
+        assert left == ["given.csv", *(["new.csv"] if done else [])], (argv, code, left)
+        assert Path(given).read_bytes() == data
+        if done:
+            assert Path(target).read_bytes().count(b"\n") == data.count(b"\n")
+
+
+TARGETS = [releases, others, commands, commands, certificates]
+#: Memory rather than a disk.
+SCRATCH = "/dev/shm" if os.path.isdir("/dev/shm") else None
+
+
+def one(data: bytes) -> None:
+    """Run one input."""
+    source = Source(data)
+    source.pick(TARGETS)(source)
+
+
+def without_coverage(arguments: list[str]) -> None:
+    """Run random inputs, or those of files, instead of libFuzzer."""
+    options = dict(a[1:].split("=", 1) for a in arguments if a.startswith("-"))
+    files = [path for path in arguments if os.path.isfile(path)]
+    for path in files:
+        one(Path(path).read_bytes())
+    rng, runs = random.Random(1), 0
+    stop = time.monotonic() + float(options.get("max_total_time", 60))
+    while not files and time.monotonic() < stop:
+        data = rng.randbytes(rng.randrange(400))
+        try:
+            one(data)
+        except BaseException:
+            found = Path(options.get("artifact_prefix", "") + "crash")
+            found.write_bytes(data)
+            print(f"the input is in {found}")
+            raise
+        runs += 1
+    print(f"stat::number_of_executed_units: {runs}, without coverage")
+
+
+def main() -> None:
+    """Fuzz."""
+    if atheris is None:
+        without_coverage(sys.argv[1:])
+    else:
+        atheris.Setup(sys.argv, one)
+        atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()
