@@ -261,6 +261,27 @@ FAULTS = [
         "tests/compat/test_opendp.py",
     ),
     Fault(
+        "an overlapping out is not copied",
+        LAYER / "_arrays.py",
+        "out is counts or not np.may_share_memory(flat, target) or _same(flat, target)",
+        "True",
+        "tests/test_api_properties.py",
+    ),
+    Fault(
+        "out is written in the other order",
+        LAYER / "_arrays.py",
+        "if counts.flags.c_contiguous == out.flags.c_contiguous else None",
+        "if True else None",
+        "tests/test_api_properties.py",
+    ),
+    Fault(
+        "the byte order is lost",
+        LAYER / "_arrays.py",
+        "return own.byteswap(inplace=True).view(counts.dtype)",
+        "return own.view(counts.dtype)",
+        "tests/test_api_properties.py",
+    ),
+    Fault(
         "calls share a working array",
         LAYER / "_arrays.py",
         'own = np.array(counts, dtype=native, order="C", subok=False).view(native)',
