@@ -221,7 +221,7 @@ class GeometricMechanism:
             if _parameters.is_integer(counts):
                 return self._core.release_scalar(_arrays.exact(counts), "i8")
             if type(counts) is np.ndarray and (dtype := _arrays.ready(counts)):
-                result = np.empty_like(counts)
+                result = np.empty(counts.shape, counts.dtype)
                 self._core.release_into(counts, result, dtype, True, most)
                 return result
         array = _arrays.as_array(counts)
