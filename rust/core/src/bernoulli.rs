@@ -155,6 +155,27 @@ mod tests {
         }
     }
 
+    /// Many bits are those of single draws, from the same words, however many fit a buffer.
+    #[test]
+    fn filling_is_drawing_one_after_another() {
+        use crate::tape::{Tape, Words};
+        for prob in [0.5, 0.3, 1.0, 2f64.powi(-64) * 0.75, 5e-324] {
+            let bit = Bernoulli::new(prob).unwrap();
+            for len in [0, 1, 100, 2048, 2049, 5000] {
+                let mut words = vec![0; len * bit.words()];
+                Tape::from_key(&[3; 32]).fill(&mut words).unwrap();
+                let expected: Vec<u64> = words
+                    .chunks_exact(bit.words())
+                    .map(|words| bit.draw(words))
+                    .collect();
+                let mut bits = vec![7; len];
+                bit.fill(&mut Tape::from_key(&[3; 32]), &mut bits).unwrap();
+                let bits: Vec<u64> = bits.into_iter().map(u64::from).collect();
+                assert_eq!(bits, expected, "{prob}");
+            }
+        }
+    }
+
     #[test]
     fn what_is_no_probability_is_refused() {
         for prob in [

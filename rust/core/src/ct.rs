@@ -254,4 +254,74 @@ mod tests {
             check(x, y, carry);
         }
     }
+
+    /// What a vector register holds, before and after it was cleared.
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    #[test]
+    fn registers_are_cleared() {
+        use core::arch::asm;
+        let (mut before, mut after) = ([[0u64; 8]; 3], [[!0u64; 8]; 3]);
+        if is_x86_feature_detected!("avx512bw") {
+            // SAFETY: the processor has the instructions, which write 192 bytes of an array of as many.
+            unsafe {
+                asm!(
+                    "vpternlogq zmm0, zmm0, zmm0, 255",
+                    "vpternlogq zmm15, zmm15, zmm15, 255",
+                    "vpternlogq zmm31, zmm31, zmm31, 255",
+                    "vmovdqu64 [{to}], zmm0",
+                    "vmovdqu64 [{to} + 64], zmm15",
+                    "vmovdqu64 [{to} + 128], zmm31",
+                    to = in(reg) &raw mut before,
+                    out("xmm0") _, out("xmm15") _, out("xmm31") _,
+                );
+                clear_registers();
+                asm!(
+                    "vmovdqu64 [{to}], zmm0",
+                    "vmovdqu64 [{to} + 64], zmm15",
+                    "vmovdqu64 [{to} + 128], zmm31",
+                    to = in(reg) &raw mut after,
+                );
+            }
+        } else if is_x86_feature_detected!("avx") {
+            // SAFETY: as above.
+            unsafe {
+                asm!(
+                    "vcmptrueps ymm0, ymm0, ymm0",
+                    "vcmptrueps ymm7, ymm7, ymm7",
+                    "vcmptrueps ymm15, ymm15, ymm15",
+                    "vmovdqu [{to}], ymm0",
+                    "vmovdqu [{to} + 64], ymm7",
+                    "vmovdqu [{to} + 128], ymm15",
+                    to = in(reg) &raw mut before,
+                    out("xmm0") _, out("xmm7") _, out("xmm15") _,
+                );
+                clear_registers();
+                asm!(
+                    "vmovdqu [{to}], ymm0",
+                    "vmovdqu [{to} + 64], ymm7",
+                    "vmovdqu [{to} + 128], ymm15",
+                    to = in(reg) &raw mut after,
+                );
+            }
+            for row in &mut after {
+                row[4..].fill(0);
+            }
+        } else {
+            return;
+        }
+        for (before, after) in before.iter().zip(after) {
+            assert_eq!(before[..4], [u64::MAX; 4]);
+            assert_eq!(after, [0; 8]);
+        }
+    }
+
+    #[test]
+    fn marks_do_nothing_unless_something_checks() {
+        let values = [1u64, 2];
+        secret(&values);
+        public(&values);
+        if cfg!(not(feature = "marks")) {
+            assert_eq!(is_secret(&values), None);
+        }
+    }
 }

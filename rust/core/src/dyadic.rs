@@ -134,6 +134,31 @@ mod tests {
         assert_eq!(to_f64(&above_max, &one, Round::Down), f64::MAX);
     }
 
+    #[test]
+    fn the_corners_of_float64_come_back() {
+        for x in [
+            0.0,
+            5e-324,
+            f64::MIN_POSITIVE.next_down(),
+            f64::MIN_POSITIVE,
+            1.0,
+            1.0f64.next_down(),
+            2f64.powi(1023).next_down(),
+            2f64.powi(1023),
+            f64::MAX.next_down(),
+            f64::MAX,
+        ] {
+            let (num, den) = exact(x);
+            for round in [Round::Down, Round::Up] {
+                assert_eq!(to_f64(&num, &den, round), x);
+            }
+            // A little more, far below the last bit.
+            let (num, den) = ((num << 1200u32) + 1u32, den << 1200u32);
+            assert_eq!(to_f64(&num, &den, Round::Down), x);
+            assert_eq!(to_f64(&num, &den, Round::Up), x.next_up());
+        }
+    }
+
     proptest! {
         #[test]
         fn every_float_comes_back(bits in 0u64..f64::INFINITY.to_bits()) {

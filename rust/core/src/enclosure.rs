@@ -171,6 +171,100 @@ mod tests {
     }
 
     #[test]
+    fn shifts_round_down_and_up() {
+        let big = |x: u32| BigUint::from(x);
+        for (x, floor, ceil) in [
+            (0, 0, 0),
+            (1, 0, 1),
+            (3, 0, 1),
+            (4, 1, 1),
+            (6, 1, 2),
+            (8, 2, 2),
+            (9, 2, 3),
+        ] {
+            assert_eq!(floor_shr(big(x), 2), big(floor));
+            assert_eq!(ceil_shr(big(x), 2), big(ceil));
+        }
+    }
+
+    /// The ends of an enclosure, in units.
+    fn ends(x: &Enclosure) -> (u32, u32) {
+        let end = |x: &BigUint| u32::try_from(x).unwrap();
+        (end(x.lo()), end(x.hi()))
+    }
+
+    #[test]
+    fn operations_round_outwards_by_less_than_a_unit() {
+        let ratio = |num: u32, den: u32| Enclosure::ratio(&num.into(), &den.into(), 10);
+        let (third, half, most) = (ratio(1, 3), ratio(1, 2), ratio(6, 7));
+        // 1024 / 3 = 341.33, 1024 * 6 / 7 = 877.71
+        assert_eq!(
+            (ends(&third), ends(&half), ends(&most)),
+            ((341, 342), (512, 512), (877, 878))
+        );
+        assert_eq!(ends(&third.add(&half)), (853, 854));
+        // 341 * 877 / 1024 = 292.04, 342 * 878 / 1024 = 293.24
+        assert_eq!(ends(&third.mul(&most)), (292, 294));
+        assert_eq!(ends(&half.mul(&half)), (256, 256));
+        // 341 * 1024 / 878 = 397.7, 342 * 1024 / 877 = 399.3
+        assert_eq!(ends(&third.div(&most)), (397, 400));
+        assert_eq!(ends(&half.div(&Enclosure::one(10))), (512, 512));
+        assert_eq!(ends(&third.complement()), (682, 683));
+        assert_eq!(ends(&Enclosure::one(10).complement()), (0, 0));
+        let beyond = Enclosure::new(1000u32.into(), 1030u32.into(), 10);
+        assert_eq!(ends(&beyond.complement()), (0, 24));
+    }
+
+    #[test]
+    fn rounding_goes_to_the_nearest() {
+        let round = |lo: u32, hi: u32| Enclosure::new(lo.into(), hi.into(), 20).round(4);
+        let unit = 1u32 << 16;
+        for (middle, nearest) in [
+            (0, 0u32),
+            (unit / 2 - 1, 0),
+            (unit / 2, 1),
+            (unit, 1),
+            (unit * 3 / 2 - 1, 1),
+            (unit * 3 / 2, 2),
+            (unit * 16, 16),
+        ] {
+            assert_eq!(round(middle, middle), Some(nearest.into()), "{middle}");
+        }
+        // As wide as it may be, 2^-(4 + 8), and wider by one unit.
+        assert_eq!(round(unit, unit + 256), Some(1u32.into()));
+        assert_eq!(round(unit, unit + 257), None);
+        assert_eq!(Enclosure::one(11).round(4), None);
+        assert_eq!(Enclosure::one(12).round(4), Some(16u32.into()));
+    }
+
+    /// Enclosures of one number at two precisions meet, and are as narrow as is said at any.
+    #[test]
+    fn exponentials_at_all_precisions_enclose_one_number() {
+        for (num, den) in [
+            (1u32, 3u32),
+            (1, 1),
+            (255, 256),
+            (1, 1000),
+            (77, 2),
+            (513, 512),
+            (1, 1 << 31),
+        ] {
+            let rate = Rate::from_ratio(num.into(), den.into()).unwrap();
+            let fine = Enclosure::exp_neg(&rate, 600);
+            for bits in 1..300 {
+                let coarse = Enclosure::exp_neg(&rate, bits);
+                assert_eq!(coarse.bits(), bits);
+                let (lo, hi) = (coarse.lo() << (600 - bits), coarse.hi() << (600 - bits));
+                assert!(
+                    &lo <= fine.lo() && fine.hi() <= &hi,
+                    "{num}/{den} at {bits}"
+                );
+                assert!(coarse.hi() - coarse.lo() <= BigUint::from(2u32));
+            }
+        }
+    }
+
+    #[test]
     fn a_wide_enclosure_is_not_rounded() {
         let wide = Enclosure::new(BigUint::ZERO, BigUint::from(1u32) << 90u32, 100);
         assert_eq!(wide.round(20), None);

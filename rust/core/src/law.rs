@@ -368,6 +368,54 @@ mod tests {
     }
 
     #[test]
+    fn the_law_of_no_noise() {
+        let law = Law::of(&Plan::noiseless(1)).unwrap();
+        for (x, y) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+            let expected = BigUint::from(u32::from(x == y)) << law.bits();
+            assert_eq!(law.probability(y, x), expected, "P({y} | {x})");
+        }
+        assert!(
+            Law::of(&Plan::noiseless(0))
+                .unwrap()
+                .worst_ratio()
+                .is_none()
+        );
+    }
+
+    /// What is beyond the top digit's reach is at the range, and nothing is between.
+    #[test]
+    fn the_censored_part_is_at_the_range() {
+        for (epsilon, range) in [(20.0, 1000), (5.0, 300), (1.0, 1000)] {
+            let plan = Plan::two_sided(&Rate::from_epsilon(epsilon, 1).unwrap(), range).unwrap();
+            // The largest magnitude without the top digit's last value.
+            let last = plan.digits().len() - 1;
+            let most = 1
+                + (plan.digits().iter().enumerate())
+                    .map(|(j, digit)| {
+                        let values =
+                            digit.count - if j == 0 { 2 } else { 0 } - usize::from(j == last);
+                        values << digit.shift
+                    })
+                    .sum::<usize>();
+            let law = Law::of(&plan).unwrap();
+            let (edge, between) = law.magnitudes[most + 1..].split_last().unwrap();
+            assert!(between.len() > 200);
+            assert!(between.iter().all(|mass| mass == &BigUint::ZERO));
+            assert!(edge > &BigUint::ZERO && law.magnitudes[1] > BigUint::ZERO);
+        }
+    }
+
+    #[test]
+    fn ranges_up_to_the_largest_one_have_a_law() {
+        let plan = |range| Plan::two_sided(&Rate::from_scale(0.05).unwrap(), range).unwrap();
+        assert!(Law::of(&plan(MAX_RANGE)).is_ok());
+        for range in [MAX_RANGE + 1, u64::MAX] {
+            let refused = Law::of(&plan(range)).unwrap_err();
+            assert!(refused.to_string().starts_with("bounds"));
+        }
+    }
+
+    #[test]
     fn least_epsilon_is_an_upper_bound_and_the_least() {
         let (num, den) = (BigUint::from(3u32), BigUint::from(2u32));
         let epsilon = least_epsilon(&num, &den);

@@ -632,4 +632,259 @@ mod tests {
         assert!(low + 2 >= plan.digits().len() && low > 0, "{low}");
         assert_eq!(plan.digits().last().map(|digit| digit.limbs), Some(2));
     }
+
+    /// The bound that theorem 3 states, of proofs whose numbers can be added by hand.
+    #[test]
+    fn total_variation_is_the_stated_sum_rounded_up() {
+        let plan = Plan::two_sided(&rate(1, 3), 10).unwrap();
+        let with = |nominal, sampled, floor: (u32, u64), delta: (u32, u64)| Proof {
+            nominal,
+            sampled,
+            floor: floor.0.into(),
+            floor_bits: floor.1,
+            delta: delta.0.into(),
+            delta_bits: delta.1,
+            ..plan.proof().unwrap().clone()
+        };
+        let ratio = |num: u32, den: u32| Rate::from_ratio(num.into(), den.into()).unwrap();
+        // 3/2 * 1/16 + 1/256 + (1/2 - 3/8) / (1/2)
+        let sum = with(ratio(1, 2), ratio(3, 8), (1, 4), (1, 8)).total_variation();
+        assert_eq!(sum, 89.0 / 256.0);
+        // 3/2 * 3/128 + 5/512 + (3/5 - 4/7) / (3/5)
+        let sum = with(ratio(3, 5), ratio(4, 7), (3, 7), (5, 9)).total_variation();
+        let expected = to_f64(&995u32.into(), &10752u32.into(), Round::Up);
+        assert_eq!(sum, expected);
+        assert_eq!(
+            with(ratio(1, 2), ratio(1, 2), (0, 4), (0, 8)).total_variation(),
+            0.0
+        );
+    }
+
+    fn layout(radix_bits: u32, lower: u32, top_radix: u64) -> Layout {
+        Layout {
+            radix_bits,
+            lower,
+            top_radix,
+        }
+    }
+
+    /// 75 for each word, 7 for each comparison with a limb, counted by hand.
+    #[test]
+    fn the_cost_of_a_layout() {
+        // Five digits in radix 4, of which the last value of the one at 4^4 is rare; radix 9 on top.
+        // Words: 4 + 2 * 2. Comparisons: 4 * 3 of two limbs, 3 + 9 of three.
+        assert_eq!(layout(2, 5, 9).cost(2000, 2), 8 * 75 + 60 * 7);
+        // 3 * 4^4 is not more than a third of 2304. Words: 5 + 2. Comparisons: 5 * 3, and 9.
+        assert_eq!(layout(2, 5, 9).cost(2304, 2), 7 * 75 + 57 * 7);
+        // Words: 4 + 2. Comparisons of two limbs: 5 * 3 + 9.
+        assert_eq!(layout(2, 5, 9).cost(2000, 1), 6 * 75 + 48 * 7);
+        // The top digit alone, of three words.
+        assert_eq!(layout(1, 0, 2).cost(1, 3), 3 * 75 + 8 * 7);
+    }
+
+    #[test]
+    fn a_layout_reaches_as_far_as_it_must() {
+        let fit = |radix_bits, lower, reach| {
+            Layout::fit(radix_bits, lower, reach).map(|layout| layout.top_radix)
+        };
+        assert_eq!(fit(1, 0, 0), Some(1));
+        assert_eq!(fit(2, 3, 64), Some(2));
+        assert_eq!(fit(2, 3, 65), Some(3));
+        assert_eq!(fit(1, 0, MAX_TOP_RADIX - 1), Some(MAX_TOP_RADIX));
+        assert_eq!(fit(1, 0, MAX_TOP_RADIX), None);
+        assert_eq!(fit(4, 15, u64::MAX), Some(17));
+        assert_eq!(fit(4, 16, 1), None);
+        assert_eq!(fit(1, 63, u64::MAX), Some(3));
+    }
+
+    /// The least reach beyond which the mass is at most `2^-(places + 2)`, or the range less one.
+    #[test]
+    fn reach_is_the_least_that_suffices() {
+        for (scale, places) in [(1.0, 126), (0.3, 126), (40.0, 189), (1e6, 252), (0.01, 4)] {
+            let rate = Rate::from_scale(scale).unwrap();
+            let least = reach(u64::MAX, &rate, places);
+            let mass = |steps: u64| {
+                let times = Rate::from_ratio(rate.num() * steps, rate.den().clone()).unwrap();
+                Enclosure::exp_neg(&times, 400)
+            };
+            let limit = Enclosure::dyadic(BigUint::from(1u32) << (400 - places - 2), 400);
+            assert!(mass(least).hi() <= limit.lo(), "{scale}");
+            assert!(least == 1 || mass(least - 1).lo() > limit.hi(), "{scale}");
+            assert_eq!(reach(least, &rate, places), least - 1);
+            assert_eq!(reach(least + 1, &rate, places), least);
+            assert_eq!(reach(least + 2, &rate, places), least);
+        }
+        assert_eq!(reach(0, &rate(1, 0), 126), 0);
+        assert_eq!(reach(u64::MAX, &rate(1, 100), 126), u64::MAX - 1);
+    }
+
+    /// Each condition of lemma 3 and theorem 2 on low digits, where it holds with equality or just fails.
+    #[test]
+    fn low_digits_up_to_each_limit() {
+        let bits = 200;
+        let part = |e: u64| Enclosure::dyadic(BigUint::from(1u32) << (bits - e), bits);
+        let half = part(1);
+        // The plan's own `e` is 2 for the zero, and `e` for the last value of digit 0, if that is more.
+        let first = |e: u64| vec![part(e - 2).complement()];
+        let next = |e: u64| vec![half.clone(), part(e).complement()];
+        let low = |cuts: &[Vec<Enclosure>], rate: &Rate, limb_bits, slack_bits| {
+            let widths = Widths {
+                limb_bits,
+                slack_bits,
+                limbs: 2,
+            };
+            let mut cuts = cuts.to_vec();
+            cuts.push(vec![half.clone()]);
+            low_digits(&cuts, &half, rate, &widths)
+        };
+        let power = |e: u32| BigUint::from(1u32) << e;
+        let none = (0, BigUint::ZERO);
+        let one = rate(1, 0);
+
+        // 3 * 2^(1 + e) * 2^30 is at most 2^40, and at most the rate's part of that.
+        assert_eq!(low(&[first(7)], &one, 20, 30), (1, power(8)));
+        assert_eq!(low(&[first(8)], &one, 20, 30), none);
+        assert_eq!(low(&[first(5)], &rate(1, 2), 20, 30), (1, power(6)));
+        assert_eq!(low(&[first(6)], &rate(1, 2), 20, 30), none);
+        assert_eq!(low(&[first(7)], &rate(4, 0), 20, 30), (1, power(8)));
+        assert_eq!(low(&[first(8)], &rate(4, 0), 20, 30), none);
+        // With equality at the rate 3/4.
+        assert_eq!(low(&[first(7)], &rate(3, 2), 20, 30), (1, power(8)));
+        assert_eq!(low(&[first(7)], &rate(2, 2), 20, 30), none);
+
+        // The sum of 2^e is below 2^(10 - 2).
+        assert_eq!(low(&[first(7)], &one, 10, 0), (1, power(8)));
+        assert_eq!(low(&[first(8)], &one, 10, 0), none);
+        let two = power(7) + power(7) + power(3 + 12);
+        assert_eq!(low(&[first(6), next(6)], &one, 10, 0), (2, two.clone()));
+        assert_eq!(low(&[first(6), next(6), next(7)], &one, 10, 0), (2, two));
+        assert_eq!(low(&[first(7), next(7)], &one, 10, 0), (1, power(8)));
+
+        // Singles and pairs of three digits; the zero is the least likely value of digit 0.
+        let three = power(3) + power(4) + power(5) + power(8) + power(9) + power(10);
+        assert_eq!(
+            low(&[first(2), next(3), next(4)], &one, 30, 0),
+            (3, three.clone())
+        );
+        // A value of no probability, below others that have some.
+        let certain = vec![Enclosure::one(bits)];
+        let digits = [first(2), next(3), next(4), certain, next(3)];
+        assert_eq!(low(&digits, &one, 30, 0), (3, three));
+    }
+
+    /// What a draw takes may change on purpose only: digits, those with one own word, words in all,
+    /// and thresholds.
+    #[test]
+    fn what_a_draw_takes() {
+        for (scale, range, expected) in [
+            (0.1, u64::MAX, (2, 1, 4, 9)),
+            (1.0, 1, (1, 1, 3, 2)),
+            (1.0, 1000, (3, 3, 4, 14)),
+            (1.0, u64::MAX, (3, 2, 5, 17)),
+            (10.0, 255, (3, 3, 4, 20)),
+            (1000.0, 1_000_000, (8, 8, 9, 29)),
+            (1000.0, u64::MAX, (6, 5, 8, 42)),
+            (1e6, 1_000_000, (7, 7, 8, 48)),
+            (1e6, u64::MAX, (9, 8, 11, 66)),
+            (1e15, u64::MAX, (29, 0, 88, 89)),
+        ] {
+            let plan = Plan::two_sided(&Rate::from_scale(scale).unwrap(), range).unwrap();
+            let low = plan.digits().iter().filter(|digit| digit.limbs == 1);
+            let thresholds = plan.digits().iter().map(|digit| digit.count).sum::<usize>();
+            let seen = (plan.digits().len(), low.count(), plan.words(), thresholds);
+            assert_eq!(seen, expected, "scale {scale}, range {range}");
+        }
+    }
+
+    /// `P(D_j < k)` of docs/proofs.md, lemma 1, as exact rationals: `1 - p` to small powers.
+    #[test]
+    fn geometric_thresholds_are_those_of_the_law() {
+        let unit = BigUint::from(1u32) << 126u32;
+        for (prob, trials) in [
+            (1.0, 5),
+            (0.5, 1),
+            (0.5, 2),
+            (0.5, 40),
+            (0.5, u64::MAX),
+            (0.75, 100),
+            (0.999, 1000),
+            (0.1, 33),
+            (0.1, 100),
+            (0.1, u64::MAX),
+            (0.0, 7),
+        ] {
+            let plan = Plan::geometric(prob, trials).unwrap();
+            assert!(!plan.is_two_sided() && plan.proof().is_none());
+            let range = if prob == 1.0 { 1 } else { trials };
+            assert_eq!((plan.range(), plan.limb_bits()), (range, LIMB_BITS));
+            let (num, den) = ratio(prob).unwrap();
+            let fails = |power: u64| {
+                let power = u32::try_from(power).unwrap();
+                ((&den - &num).pow(power), den.pow(power))
+            };
+            let last = plan.digits().len() - 1;
+            let mut weight = 1;
+            for (j, digit) in plan.digits().iter().enumerate() {
+                assert_eq!((digit.weight(), digit.limbs()), (weight, 1));
+                let cuts = digit.thresholds(LIMB_BITS);
+                assert_eq!(cuts.len(), digit.count);
+                let cuts = if j == 0 {
+                    assert_eq!(cuts[..2], [BigUint::ZERO, BigUint::ZERO]);
+                    &cuts[2..]
+                } else {
+                    &cuts[..]
+                };
+                let radix = cuts.len() as u64 + 1;
+                for (k, cut) in (1..).zip(cuts) {
+                    // 1 - q^(k B), over 1 - q^(R B) below the top.
+                    let (part, whole) = fails(k * weight);
+                    let (rest, all) = fails(radix * weight);
+                    let (num, den) = if j == last {
+                        (&whole - part, whole)
+                    } else {
+                        ((&whole - part) * &all, (&all - rest) * whole)
+                    };
+                    let (exact, cut) = (num * &unit, cut * &den);
+                    let error = exact.clone().max(cut.clone()) - exact.min(cut);
+                    assert!(error <= den, "{prob} {trials}: digit {j}, {k}");
+                }
+                if j == last {
+                    let (left, of) = fails((radix - 1) * weight);
+                    let reached = (radix - 1) * weight >= range - 1;
+                    assert!(reached || left << 128u32 <= of, "{prob} {trials}");
+                }
+                weight *= radix;
+            }
+        }
+    }
+
+    /// By the estimate at [`uncertifiable`]: four limbs less 18 bits for eta, those of the value, the
+    /// margin of the floor and three for the tangent.
+    #[test]
+    fn a_refusal_names_both_scales() {
+        for (range, most) in [
+            (1, 252 - 18 - 1 - 52 - 3),
+            (1000, 252 - 18 - 10 - 52 - 3),
+            (u64::MAX, 252 - 18 - 64 - 84 - 3),
+        ] {
+            assert_eq!(
+                Plan::two_sided(&rate(5, 5000), range),
+                Err(Error::Uncertifiable {
+                    scale_log2: 4998,
+                    range,
+                    max_scale_log2: most,
+                })
+            );
+        }
+    }
+
+    #[test]
+    fn a_certain_outcome_is_stored_as_the_largest_threshold() {
+        let huge = Rate::from_epsilon(f64::MAX, 1).unwrap();
+        let plan = Plan::two_sided(&huge, 1000).unwrap();
+        let digit = &plan.digits()[0];
+        let largest = (BigUint::from(1u32) << 126u32) - 1u32;
+        assert_eq!(digit.thresholds(LIMB_BITS).last(), Some(&largest));
+        assert_eq!(digit.thresholds.last(), Some(&((1 << 63) - 1)));
+    }
 }

@@ -131,4 +131,36 @@ mod tests {
                 .starts_with("sensitivity")
         );
     }
+
+    #[test]
+    fn ratios_are_reduced_and_nothing_is_no_rate() {
+        let from = |num: u32, den: u32| Rate::from_ratio(num.into(), den.into());
+        let rate = from(12, 18).unwrap();
+        assert_eq!((rate.num(), rate.den()), (&2u32.into(), &3u32.into()));
+        for (num, den) in [(0, 1), (1, 0), (0, 0)] {
+            assert!(from(num, den).unwrap_err().to_string().starts_with("rate"));
+        }
+    }
+
+    #[test]
+    fn slack_is_a_part_of_the_rate() {
+        let third = Rate::from_ratio(1u32.into(), 3u32.into()).unwrap();
+        let slack = third.slacken(4).unwrap();
+        // 1/3 * 15/16
+        assert_eq!((slack.num(), slack.den()), (&5u32.into(), &16u32.into()));
+    }
+
+    #[test]
+    fn integers_and_fractions_are_ratios() {
+        for (x, num, den) in [
+            (0.0, 0u32, 1u32),
+            (1.0, 1, 1),
+            (6.0, 6, 1),
+            (0.375, 3, 8),
+            (2.5, 5, 2),
+        ] {
+            assert_eq!(ratio(x), Some((num.into(), den.into())));
+        }
+        assert_eq!(ratio(f64::NAN), None);
+    }
 }

@@ -11,20 +11,22 @@ mod common;
 
 use common::{interleave, model};
 use geomdp_core::kernel::{Backend, Count, LANES};
-use geomdp_core::plan::Plan;
+use geomdp_core::plan::{Plan, Widths};
 use geomdp_core::tape::{Tape, Words};
 use geomdp_core::{Mechanism, Rate, draw};
 use num_bigint::BigUint;
 use proptest::prelude::*;
+use std::sync::LazyLock;
 
 /// Rates and ranges whose plans have one to three limbs, low digits and high ones.
-fn plans() -> Vec<Plan> {
+static PLANS: LazyLock<Vec<Plan>> = LazyLock::new(|| {
     let mut plans = Vec::new();
     for log_rate in [-64, -40, -20, -10, -3, -1, 0, 1, 3, 6, 9] {
         for range in [
             0,
             1,
             2,
+            5,
             100,
             255,
             1_000_000,
@@ -41,9 +43,18 @@ fn plans() -> Vec<Plan> {
             plans.push(Plan::geometric(prob, trials).unwrap());
         }
     }
+    for (limbs, limb_bits, lower) in [(1, 6, 2), (1, 20, 0), (2, 6, 2), (2, 31, 1), (3, 5, 2)] {
+        let widths = Widths {
+            limb_bits,
+            slack_bits: 1,
+            limbs,
+        };
+        let rate = Rate::from_scale(7.0).unwrap();
+        plans.extend(Plan::reduced(&rate, 20, &widths, 1, lower).unwrap());
+    }
     plans.push(Plan::noiseless(1000));
     plans
-}
+});
 
 fn interesting_offsets(range: u64) -> Vec<u64> {
     let mut offsets = vec![0, 1, 2, range / 2, range - range.min(1), range];
@@ -66,17 +77,23 @@ fn check(plan: &Plan, tapes: &[Vec<u64>]) {
 #[test]
 fn plans_cover_all_shapes() {
     let mut seen = std::collections::BTreeSet::new();
-    for plan in plans() {
+    for plan in &*PLANS {
         let limbs: Vec<_> = plan.digits().iter().map(|digit| digit.limbs()).collect();
         seen.extend(limbs.iter().copied());
         assert!(limbs.is_sorted());
+        for digit in plan.digits() {
+            let thresholds = digit.thresholds(plan.limb_bits());
+            assert!(thresholds.is_sorted(), "{plan:?}");
+            let places = u64::from(plan.limb_bits()) * (digit.limbs() as u64 + 1);
+            assert!(thresholds.iter().all(|t| t.bits() <= places));
+        }
     }
     assert_eq!(seen.into_iter().collect::<Vec<_>>(), [1, 2, 3]);
 }
 
 #[test]
 fn just_below_at_and_above_every_threshold() {
-    for plan in plans() {
+    for plan in &*PLANS {
         let w = plan.limb_bits();
         let mut tapes = Vec::new();
         let mut at = 1;
@@ -111,7 +128,7 @@ fn just_below_at_and_above_every_threshold() {
             }
             at += digit.limbs();
         }
-        check(&plan, &tapes);
+        check(plan, &tapes);
     }
 }
 
@@ -174,8 +191,7 @@ proptest! {
 
     #[test]
     fn agrees_with_the_model(seed: [u8; 32], which in 0..1000usize) {
-        let plans = plans();
-        let plan = &plans[which % plans.len()];
+        let plan = &PLANS[which % PLANS.len()];
         let mut tapes = vec![vec![0; plan.words()]; 50];
         let mut tape = Tape::from_key(&seed);
         for draw in &mut tapes {

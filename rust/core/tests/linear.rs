@@ -122,22 +122,30 @@ fn notes(zero: bool, minus: bool, coins: &[bool], range: i64, x: i64) -> i64 {
 
 #[test]
 fn every_pattern_of_coins() {
-    let rate = Rate::from_epsilon(0.7, 1).unwrap();
-    for range in 1..=6u32 {
-        let linear = Linear::new(&rate, range.into()).unwrap();
-        assert_eq!(linear.words().unwrap(), range as usize + 2);
-        for pattern in 0..1u32 << (range + 2) {
-            let bit = |i: u32| pattern >> i & 1 == 1;
-            let coins: Vec<bool> = (0..range).map(|i| bit(2 + i)).collect();
-            // A word of 0 is below every threshold, a word of ones below none.
-            let coin = |success: bool| if success { 0 } else { u64::MAX };
-            let mut words = vec![coin(bit(0)), u64::from(bit(1))];
-            words.extend(coins.iter().map(|&success| coin(success)));
-            for x in 0..=range {
-                let expected = notes(bit(0), bit(1), &coins, range.into(), x.into());
-                for enforce_constant_time in [false, true] {
-                    let y = linear.draw(x.into(), &words, enforce_constant_time);
-                    assert_eq!(i64::try_from(y).unwrap(), expected);
+    // The steps of the second rate take two words each.
+    for (epsilon, per_step) in [(0.7, 1), (2f64.powi(-40) / 3.0, 2)] {
+        let rate = Rate::from_epsilon(epsilon, 1).unwrap();
+        for range in 1..=6u32 {
+            let linear = Linear::new(&rate, range.into()).unwrap();
+            let steps = range as usize * per_step;
+            let zero = linear.words().unwrap() - 1 - steps;
+            assert!(zero == 1 || zero == 2, "{zero}");
+            for pattern in 0..1u32 << (range + 2) {
+                let bit = |i: u32| pattern >> i & 1 == 1;
+                let coins: Vec<bool> = (0..range).map(|i| bit(2 + i)).collect();
+                // A word of 0 is below every threshold, a word of ones below none.
+                let coin = |success: bool| if success { 0 } else { u64::MAX };
+                let mut words = vec![coin(bit(0)); zero];
+                words.push(u64::from(bit(1)));
+                for &success in &coins {
+                    words.extend(vec![coin(success); per_step]);
+                }
+                for x in 0..=range {
+                    let expected = notes(bit(0), bit(1), &coins, range.into(), x.into());
+                    for enforce_constant_time in [false, true] {
+                        let y = linear.draw(x.into(), &words, enforce_constant_time);
+                        assert_eq!(i64::try_from(y).unwrap(), expected);
+                    }
                 }
             }
         }

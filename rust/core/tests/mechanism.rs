@@ -1,0 +1,233 @@
+//! The mechanism around the kernel: which parameters it accepts and how it names those that it
+//! refuses, which plan serves which type, and counts that come in parts.
+#![allow(clippy::unwrap_used)]
+
+use geomdp_core::fold::Folded;
+use geomdp_core::kernel::{Backend, Count, LANES};
+use geomdp_core::plan::Plan;
+use geomdp_core::tape::Tape;
+use geomdp_core::{Draws, Error, Mechanism, Rate, draw};
+use num_bigint::BigUint;
+
+fn rate(scale: f64) -> Rate {
+    Rate::from_scale(scale).unwrap()
+}
+
+fn mechanism(bounds: Option<(i128, i128)>) -> Mechanism {
+    Mechanism::new(Some(rate(3.0)), bounds).unwrap()
+}
+
+/// Neither more nor fewer bounds than those that one integer type holds.
+#[test]
+fn bounds_up_to_the_limits_of_a_type_and_no_further() {
+    let (least, most) = (i128::from(i64::MIN), i128::from(i64::MAX));
+    let greatest = i128::from(u64::MAX);
+    for bounds in [
+        (least, most),
+        (least, -1),
+        (least, least),
+        (0, greatest),
+        (greatest, greatest),
+        (most, most),
+        (-1, most),
+        (0, 0),
+        (7, 7),
+    ] {
+        assert!(Mechanism::new(None, Some(bounds)).is_ok(), "{bounds:?}");
+    }
+    for bounds in [
+        (least - 1, 0),
+        (least - 1, most),
+        (-1, most + 1),
+        (-1, greatest),
+        (least, greatest),
+        (0, greatest + 1),
+        (greatest + 1, greatest + 1),
+        (least - 1, least - 1),
+    ] {
+        let refused = Mechanism::new(None, Some(bounds));
+        assert!(matches!(refused, Err(Error::Overflow { .. })), "{bounds:?}");
+    }
+    for bounds in [(1, 0), (most + 1, least - 1)] {
+        let refused = Mechanism::new(None, Some(bounds));
+        assert!(
+            matches!(refused, Err(Error::Parameter { .. })),
+            "{bounds:?}"
+        );
+    }
+}
+
+fn check_plan<T: Count + PartialEq + std::fmt::Debug>(unbounded: &Mechanism) {
+    let (plan, lower) = unbounded.plan_for::<T>().unwrap();
+    assert_eq!(i128::from(plan.range()), T::MAX - T::MIN);
+    assert_eq!(Some(lower), T::exact(T::MIN));
+}
+
+/// One mechanism without bounds serves all types, each with a plan for its own width.
+#[test]
+fn every_type_has_a_plan_of_its_width() {
+    for rate in [Some(rate(3.0)), None] {
+        let unbounded = Mechanism::new(rate, None).unwrap();
+        for _ in 0..2 {
+            check_plan::<u8>(&unbounded);
+            check_plan::<i64>(&unbounded);
+            check_plan::<i32>(&unbounded);
+            check_plan::<u16>(&unbounded);
+            check_plan::<i8>(&unbounded);
+            check_plan::<u64>(&unbounded);
+            check_plan::<u32>(&unbounded);
+            check_plan::<i16>(&unbounded);
+        }
+    }
+}
+
+#[test]
+fn a_mechanism_tells_its_parameters() {
+    let bounded = mechanism(Some((-4, 100)));
+    assert_eq!(bounded.rate(), Some(&rate(3.0)));
+    assert_eq!(bounded.bounds(), Some((-4, 100)));
+    assert_eq!(bounded.map(&BigUint::from(6u32)).to_bits(), 2f64.to_bits());
+    let silent = Mechanism::new(None, None).unwrap();
+    assert_eq!((silent.rate(), silent.bounds()), (None, None));
+    assert!(silent.map(&BigUint::from(1u32)).is_infinite());
+}
+
+/// The parts of a release are the whole of it, whether they grow or shrink, and at most what the
+/// buffers hold or more.
+#[test]
+fn counts_that_come_in_parts() {
+    let parts = [16, 1600, 0, 32, 4800, 48, 7];
+    let whole: Vec<i32> = (0..parts.iter().sum()).map(|x| x % 1001 - 500).collect();
+    let split = |noise: &mut dyn FnMut(&mut [i32])| {
+        let mut counts = whole.clone();
+        let mut rest = &mut counts[..];
+        for part in parts {
+            let (next, others) = rest.split_at_mut(usize::try_from(part).unwrap());
+            noise(next);
+            rest = others;
+        }
+        counts
+    };
+
+    let plan = Plan::two_sided(&rate(3.0), 1000).unwrap();
+    let mut expected = whole.clone();
+    draw(&plan, -500, &mut Tape::from_key(&[5; 32]), &mut expected).unwrap();
+    let mut tape = Tape::from_key(&[5; 32]);
+    let mut draws = Draws::new(&plan, -500, &mut tape);
+    assert_eq!(split(&mut |part| draws.add_noise(part).unwrap()), expected);
+    assert_ne!(whole, expected);
+
+    let folded = Folded::new(Some(rate(3.0)), (-1000, 1001)).unwrap();
+    let mut expected = whole.clone();
+    let mut tape = Tape::from_key(&[6; 32]);
+    let mut draws = folded.draws(&mut tape).unwrap();
+    draws.add_noise(&mut expected).unwrap();
+    let mut tape = Tape::from_key(&[6; 32]);
+    let mut draws = folded.draws(&mut tape).unwrap();
+    assert_eq!(split(&mut |part| draws.add_noise(part).unwrap()), expected);
+    assert_ne!(whole, expected);
+}
+
+/// That a thousand noises of this scale are all zero has a probability below 2^-2000.
+#[test]
+fn a_release_adds_fresh_noise() {
+    let (mut first, mut second) = ([50i16; 1000], [50i16; 1000]);
+    mechanism(None).release(&mut first).unwrap();
+    mechanism(None).release(&mut second).unwrap();
+    assert!(first != [50; 1000] && second != [50; 1000] && first != second);
+}
+
+#[test]
+fn debug_tells_no_secret() {
+    let plan = Plan::noiseless(9);
+    let mut tape = Tape::from_key(&[7; 32]);
+    let draws = Draws::new(&plan, 0u8, &mut tape);
+    assert_eq!(format!("{draws:?}"), "Draws { .. }");
+    let folded = Folded::new(None, (0, 9)).unwrap();
+    let draws = folded.draws::<u8, _>(&mut tape).unwrap();
+    assert_eq!(format!("{draws:?}"), "FoldedDraws { .. }");
+}
+
+/// Every error says which parameter it is about, its value, and what would have been accepted.
+#[test]
+fn messages_name_parameter_value_and_remedy() {
+    let message = |error: Result<Mechanism, Error>| error.unwrap_err().to_string();
+    assert_eq!(
+        message(Mechanism::new(None, Some((5, 4)))),
+        "bounds = (5, 4) is not accepted: give lower <= upper"
+    );
+    assert_eq!(
+        message(Mechanism::new(None, Some((-1, i128::MAX)))),
+        format!(
+            "bounds = (-1, {}) is not accepted: \
+             give two values of one integer type of at most 64 bits",
+            i128::MAX
+        )
+    );
+    assert_eq!(
+        mechanism(Some((0, 256)))
+            .plan_for::<u8>()
+            .unwrap_err()
+            .to_string(),
+        "bounds = (0, 256) is not accepted: give values from 0 to 255, the limits of these counts"
+    );
+    let faint = Rate::from_scale(2f64.powi(300)).unwrap();
+    let refused = message(Mechanism::new(Some(faint), Some((0, 1000))));
+    assert!(
+        refused.starts_with(
+            "scale = about 2**300 is too large to be certified for outputs in a range of 1000: \
+             give a scale of at most 2**"
+        ),
+        "{refused}"
+    );
+    let none = BigUint::ZERO;
+    let one = || BigUint::from(1u32);
+    for (num, den) in [
+        (none.clone(), one()),
+        (one(), none.clone()),
+        (none.clone(), none),
+    ] {
+        let refused = Rate::from_ratio(num, den).unwrap_err().to_string();
+        assert!(refused.starts_with("rate = "), "{refused}");
+    }
+    assert_eq!(
+        Error::Entropy("none".into()).to_string(),
+        "no random bytes could be had: none"
+    );
+    assert!(Error::Precision.to_string().starts_with("internal error"));
+}
+
+/// The plan's range may end where the type ends, and no further.
+#[test]
+fn a_range_beyond_the_type_is_refused_by_the_kernel() {
+    let fits = |range: u64, lower: i8| {
+        let plan = Plan::noiseless(range);
+        std::panic::catch_unwind(|| {
+            Backend::Portable.add_noise(&plan, lower, &[], &mut [0i8; LANES]);
+        })
+        .is_ok()
+    };
+    assert!(fits(255, -128) && fits(0, 127) && fits(100, 27));
+    assert!(!fits(256, -128) && !fits(1, 127) && !fits(101, 27));
+}
+
+/// All that this processor runs, the portable one first and the fastest last.
+#[test]
+fn back_ends_are_those_of_the_processor() {
+    let mut expected = vec![Backend::Portable];
+    #[cfg(target_arch = "x86_64")]
+    {
+        if is_x86_feature_detected!("avx2") {
+            expected.push(Backend::Avx2);
+        }
+        if is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512dq")
+            && is_x86_feature_detected!("avx512vl")
+        {
+            expected.push(Backend::Avx512);
+        }
+    }
+    assert_eq!(Backend::available(), expected);
+    assert_eq!(Some(&Backend::best()), expected.last());
+}

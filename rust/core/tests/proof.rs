@@ -1,0 +1,110 @@
+//! What theorem 2 of `docs/proofs.md` asks of a plan's numbers, in integers: so the law is private at
+//! the nominal rate. `tests/verifier` checks the same, and every threshold, without this library.
+#![allow(clippy::unwrap_used)]
+
+use geomdp_core::Rate;
+use geomdp_core::law::within;
+use geomdp_core::plan::{LIMB_BITS, Plan};
+use num_bigint::BigUint;
+
+fn power(exponent: u64) -> BigUint {
+    BigUint::from(1u32) << exponent
+}
+
+/// Probabilities of the digit's values over `2^126`: of digit 0 those of `m = 0` and of all others
+/// with `m >= 1`, as they are drawn beside the floor.
+fn masses(plan: &Plan, digit: usize) -> Vec<BigUint> {
+    let mut cuts = plan.digits()[digit].thresholds(LIMB_BITS);
+    if digit > 0 {
+        cuts.insert(0, BigUint::ZERO);
+    }
+    cuts.push(power(126));
+    cuts.windows(2).map(|pair| &pair[1] - &pair[0]).collect()
+}
+
+/// All of it; returns the number of low digits, which the slack in the rate pays for.
+fn check(plan: &Plan, rate: &Rate) -> usize {
+    let proof = plan.proof().unwrap();
+    let digits = plan.digits();
+    let own = digits.last().unwrap().limbs();
+    let low = if own == 1 {
+        0
+    } else {
+        digits.iter().filter(|digit| digit.limbs() == 1).count()
+    };
+    assert!(digits[low..].iter().all(|digit| digit.limbs() == own));
+    assert_eq!(&proof.nominal, rate);
+
+    // Lemma 3: eta, with h high digits of d.
+    let (d, h) = (digits.len() as u64, (digits.len() - low) as u64);
+    assert_eq!(proof.eta, h * d * (d + 3) / 2 + 4);
+    assert_eq!(proof.eta_bits, u64::from(LIMB_BITS) * (own as u64 + 1));
+
+    // Lemma 3: delta, with the least e of which every value's probability is at least 2^-e. The plan
+    // has one bit to spare, for what the floor takes from digit 0.
+    let e: Vec<u64> = (0..low)
+        .map(|j| 127 - masses(plan, j).iter().map(BigUint::bits).min().unwrap())
+        .collect();
+    let mut delta: BigUint = e.iter().map(|e| power(1 + e)).sum();
+    for (j, one) in e.iter().enumerate() {
+        delta += e[..j]
+            .iter()
+            .map(|other| power(3 + one + other))
+            .sum::<BigUint>();
+    }
+    assert_eq!(proof.delta_bits, 126);
+    assert!(proof.delta >= delta && proof.delta <= delta * 2u32);
+    assert!(e.iter().map(|e| power(*e)).sum::<BigUint>() < power(61));
+    assert!(proof.delta <= power(126 - 50));
+
+    // Theorem 2: 3 delta <= rate - sampled.
+    let slack = if own == 1 { 0 } else { 1u32 };
+    let short = |num: &BigUint| (num << 54u32) - num * slack;
+    let sampled = Rate::from_ratio(short(rate.num()), rate.den() << 54u32).unwrap();
+    assert_eq!(proof.sampled, sampled);
+    let difference = rate.num() * sampled.den() - sampled.num() * rate.den();
+    assert!(&proof.delta * 3u32 * rate.den() * sampled.den() <= difference << 126u32);
+
+    // Theorem 2: eta <= g 2^-k tanh(rate / 2), for the least g of as many bits as digit 0 has.
+    let k = u64::from(plan.floor_value_bits());
+    assert!(u128::from(plan.range()) < 1 << k && u128::from(plan.range()) >= 1 << (k - 1));
+    assert_eq!(
+        proof.floor_bits,
+        u64::from(LIMB_BITS) * (digits[0].limbs() as u64 + 1)
+    );
+    assert_eq!(digits[0].thresholds(LIMB_BITS)[0], proof.floor);
+    let need = BigUint::from(proof.eta) << (proof.floor_bits + k + proof.tanh_bits);
+    let unit = &proof.tanh << proof.eta_bits;
+    assert!(need <= &proof.floor * &unit);
+    assert!(need > (&proof.floor - 1u32) * &unit);
+    // t <= tanh(rate / 2) if and only if (1 + t) / (1 - t) <= exp(rate); and no t is much larger.
+    let one = power(proof.tanh_bits);
+    let below = |t: &BigUint| t < &one && within(&(&one + t), &(&one - t), rate);
+    assert!(below(&proof.tanh));
+    let more = (&proof.tanh >> 50u32) + 1u32;
+    assert!(!below(&(&proof.tanh + more)));
+
+    // Theorem 3, and the floor's share of the mean error.
+    assert!(&proof.floor << 52u32 <= power(proof.floor_bits));
+    assert!(&proof.floor << (k + 20) <= power(proof.floor_bits));
+    assert!(proof.total_variation() <= 2f64.powi(-50));
+    low
+}
+
+#[test]
+fn every_plan_is_private_at_the_nominal_rate() {
+    let (mut plans, mut low) = (0, 0);
+    for log_scale in (-6..100).step_by(3) {
+        for range in [1, 2, 3, 10, 255, 1000, 1_000_000, u32::MAX.into(), u64::MAX] {
+            let rate = Rate::from_scale(2f64.powi(log_scale) * 1.3).unwrap();
+            let Ok(plan) = Plan::two_sided(&rate, range) else {
+                assert!(log_scale > 82, "{log_scale} {range}");
+                continue;
+            };
+            low += check(&plan, &rate);
+            plans += 1;
+        }
+    }
+    println!("{plans} plans, with {low} low digits");
+    assert!(plans > 300 && low > 50, "{plans} {low}");
+}
