@@ -1,6 +1,7 @@
 """What fuzzing has found, by name; the targets are `rust/fuzz` and `scripts/fuzz_python.py`."""
 
 import json
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,7 @@ def test_a_certificate_without_noise_is_json() -> None:
         (lambda: GeometricMechanism(VAST), "epsilon"),
         (lambda: GeometricMechanism(-VAST), "epsilon"),
         (lambda: GeometricMechanism(1, VAST), "sensitivity"),
+        (lambda: GeometricMechanism(Fraction(1, 2**9000), 2**9000), "epsilon / sensitivity"),
         (lambda: GeometricMechanism(1, bounds=(0, VAST)), "bounds"),
         (lambda: GeometricMechanism.from_scale(VAST), "scale"),
         (lambda: GeometricMechanism(1).map(VAST), "d_in"),
@@ -59,7 +61,7 @@ def test_ints_that_python_does_not_print_are_refused_by_name(call: Any, name: st
 
 
 def test_the_widest_numbers_are_taken_and_printed() -> None:
-    widest = 2**4096 - 1
+    widest = 2**14000 - 1
     mechanism = GeometricMechanism(widest, widest, (0, 3))
     assert str(widest) in repr(mechanism)
     verify(mechanism.certificate().to_json())

@@ -23,6 +23,8 @@ def _prepared(
     rate: Fraction | None
     if scale is None:
         rate = Fraction(epsilon) / sensitivity
+        for part in rate.as_integer_ratio():
+            _parameters.narrow("epsilon / sensitivity", part)
     else:
         rate = 1 / Fraction(scale) if scale else None
     if bounds and max(map(abs, bounds)) >= 2**127:
@@ -60,7 +62,7 @@ class GeometricMechanism:
         If epsilon is not positive and finite, sensitivity is below 1, bounds are reversed, or the
         scale is too large to be certified for the range.
     OverflowError
-        If no integer dtype holds both bounds, or a parameter has more than 4096 bits.
+        If no integer dtype holds both bounds, or a parameter has more than 14 000 bits.
 
     Examples
     --------
@@ -256,7 +258,7 @@ class GeometricMechanism:
         ValueError
             If `d_in` is negative.
         OverflowError
-            If `d_in` has more than 4096 bits.
+            If `d_in` has more than 14 000 bits.
 
         """
         return self._core.map(_parameters.at_least("d_in", d_in, 0))

@@ -18,9 +18,9 @@ _FLOATS = (float, np.floating)
 _PAIRS = (tuple, list)
 
 
-#: Of numerators and denominators: Python does not print ints of more than 4300 digits, as in errors
-#: and certificates.
-_MOST_BITS = 4096
+#: Of numerators and denominators: Python does not print ints of more than 4300 digits, as errors
+#: and certificates do.
+_MOST_BITS = 14_000
 
 
 def is_integer(value: Any) -> bool:
@@ -54,9 +54,14 @@ def number(name: str, value: Any) -> int | float | Fraction:
         If it is not an integer, a float or a Fraction, or is a bool.
     ValueError
         If it is negative, infinite or not a number.
+    OverflowError
+        If it is too wide to be printed.
 
     """
     plain = _plain(name, value)
+    if not isinstance(plain, float):
+        for part in plain.as_integer_ratio():
+            narrow(name, part)
     # Every comparison with a NaN is false.
     if not 0 <= plain < math.inf:
         raise ValueError(f"{name} = {value!r} is not accepted: give a finite number, not negative")
@@ -84,7 +89,8 @@ def level(name: str, value: Any) -> Fraction:
     return exact
 
 
-def _narrow(name: str, value: int) -> int:
+def narrow(name: str, value: int) -> int:
+    """Return an int, or raise an OverflowError if Python might not print it."""
     if value.bit_length() > _MOST_BITS:
         raise OverflowError(
             f"{name} has {value.bit_length()} bits, which is not accepted: "
@@ -96,13 +102,11 @@ def _narrow(name: str, value: int) -> int:
 def _plain(name: str, value: Any) -> int | float | Fraction:
     plain: int | float | Fraction
     if is_integer(value):
-        plain = _narrow(name, int(value))
+        plain = int(value)
     elif isinstance(value, _FLOATS) and not isinstance(value, np.longdouble):
         # A long double, which holds more than a float does, is not taken.
         plain = float(value)
     elif isinstance(value, Fraction):
-        _narrow(name, value.denominator)
-        _narrow(name, value.numerator)
         plain = value
     else:
         kind = type(value).__name__
@@ -120,7 +124,7 @@ def integer(name: str, value: Any) -> int:
 
     """
     if is_integer(value):
-        return _narrow(name, int(value))
+        return narrow(name, int(value))
     raise TypeError(f"{name} = {value!r} is a {type(value).__name__}: give an int")
 
 
