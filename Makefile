@@ -45,7 +45,8 @@ faults: develop  ## plant faults, each of which a test must catch
 canaries: ct faults ## every check, shown to catch what it is for
 
 mutants:         ## mutation testing of the core: hours
-	bash scripts/mutants.sh
+	command -v cargo-mutants >/dev/null || cargo install --quiet --locked cargo-mutants
+	cargo mutants --package geomdp-core --output target
 
 fuzz: develop    ## fuzz core and Python layer, SECONDS_EACH for each target, 60 unless given
 	PYTHON="$(PY)" bash scripts/fuzz.sh

@@ -57,3 +57,23 @@ def test_the_commands(command: str, printed: str, capsys: pytest.CaptureFixture[
 
 def test_commands_are_found() -> None:
     assert len(COMMANDS) >= 4
+
+
+#: Files with unsafe code, by the table of docs/evidence.md.
+UNSAFE = {
+    file: int(blocks)
+    for file, blocks in re.findall(
+        r"^\| `(rust/.+)` \| (\d+) \|", (ROOT / "docs/evidence.md").read_text(), re.MULTILINE
+    )
+}
+
+
+def test_the_table_of_unsafe_code() -> None:
+    found = {}
+    for file in sorted((ROOT / "rust").glob("*/src/**/*.rs")):
+        lines = file.read_text().split("#[cfg(test)]\nmod tests")[0].splitlines()
+        blocks = [line for line in lines if re.search(r"^(?!\s*//).*\bunsafe\b", line)]
+        if blocks:
+            found[str(file.relative_to(ROOT))] = len(blocks)
+    assert UNSAFE
+    assert found == UNSAFE
