@@ -1,7 +1,12 @@
 //! The Python binding: converts, releases the interpreter, calls `geomdp-core`. Nothing here knows how
 //! noise is made.
 
-#[cfg(all(target_os = "linux", not(getrandom_backend = "linux_getrandom")))]
+// rustdoc is not given the setting.
+#[cfg(all(
+    target_os = "linux",
+    not(doc),
+    not(getrandom_backend = "linux_getrandom")
+))]
 compile_error!(
     "a setting of yours, such as RUSTFLAGS, hides those of .cargo/config.toml: \
      add --cfg=getrandom_backend=\"linux_getrandom\" to it"
