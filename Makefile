@@ -46,7 +46,8 @@ canaries: ct faults ## every check, shown to catch what it is for
 
 mutants:         ## mutation testing of the core: hours
 	command -v cargo-mutants >/dev/null || cargo install --quiet --locked cargo-mutants
-	cargo mutants --package geomdp-core --output target
+	PROPTEST_DISABLE_FAILURE_PERSISTENCE=true PROPTEST_MAX_SHRINK_ITERS=0 \
+		cargo mutants --package geomdp-core --output target
 
 fuzz: develop    ## fuzz core and Python layer, SECONDS_EACH for each target, 60 unless given
 	PYTHON="$(PY)" bash scripts/fuzz.sh

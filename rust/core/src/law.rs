@@ -85,10 +85,11 @@ impl Law {
             let tail = &tails[t] + &tails[t + 1];
             tails[t] = tail;
         }
-        // min(uniform on 2^value_bits, range): one part each, the rest at the range.
+        // min(uniform on 2^value_bits, range): one part each, the rest at the range. Without a floor,
+        // there may be fewer parts than outputs, of no mass.
         let unit = sums.floor << 1u32;
         let mut floor = vec![unit.clone(); size];
-        floor[size - 1] = unit * ((1u128 << value_bits) - u128::from(range));
+        floor[size - 1] = unit * (1u128 << value_bits).saturating_sub(range.into());
         Ok(Self {
             range,
             bits,
@@ -369,10 +370,12 @@ mod tests {
 
     #[test]
     fn the_law_of_no_noise() {
-        let law = Law::of(&Plan::noiseless(1)).unwrap();
-        for (x, y) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
-            let expected = BigUint::from(u32::from(x == y)) << law.bits();
-            assert_eq!(law.probability(y, x), expected, "P({y} | {x})");
+        for range in [1, 3] {
+            let law = Law::of(&Plan::noiseless(range)).unwrap();
+            for (x, y) in (0..=range).flat_map(|x| (0..=range).map(move |y| (x, y))) {
+                let expected = BigUint::from(u32::from(x == y)) << law.bits();
+                assert_eq!(law.probability(y, x), expected, "P({y} | {x})");
+            }
         }
         assert!(
             Law::of(&Plan::noiseless(0))
