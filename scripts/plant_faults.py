@@ -392,7 +392,17 @@ def failure(tree: Path, test: str) -> str | None:
     else:
         site = tree / "site"
         shutil.rmtree(site, ignore_errors=True)
-        install = [PYTHON, "-m", "pip", "install", "--quiet", "--no-deps", "--target", site, "."]
+        install: list[str | Path] = [
+            PYTHON,
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--no-deps",
+            "--target",
+            site,
+            ".",
+        ]
         subprocess.run(install, cwd=tree, env=environment, check=True)
         environment |= {"PYTHONPATH": str(site), "COLUMNS": "1000"}
         run = [PYTHON, test] if test.startswith("scripts/") else [*PYTEST, test]
