@@ -49,8 +49,8 @@ mutants:         ## mutation testing of the core: hours
 	PROPTEST_DISABLE_FAILURE_PERSISTENCE=true PROPTEST_MAX_SHRINK_ITERS=0 \
 		cargo mutants --package geomdp-core --output target
 
-fuzz: develop    ## fuzz core and Python layer, SECONDS_EACH for each target, 60 unless given
-	PYTHON="$(PY)" bash scripts/fuzz.sh
+fuzz: develop    ## fuzz the TARGETS, all unless given, SECONDS_EACH, 60 unless given
+	PYTHON="$(PY)" bash scripts/fuzz.sh $(TARGETS)
 
 sweep: develop   ## certificates of thousands of settings, through the verifier
 	$(PY) scripts/sweep_certificates.py
