@@ -19,7 +19,8 @@ from typing import Any
 import z3
 
 CORE = Path(__file__).parents[1] / "rust/core/src"
-FILES = ["ct", "bernoulli", "fold", "kernel/mod", "kernel/vector", "kernel/avx2", "kernel/avx512"]
+KERNEL = ["mod", "compare", "vector", "avx2", "avx512"]
+FILES = ["ct", "bernoulli", "fold", *(f"kernel/{name}" for name in KERNEL)]
 
 
 # --- Values: lengths, places and counts that are known are Python ints, words are `Int`. ---
@@ -257,6 +258,16 @@ def unsigned_max(x: z3.BitVecRef, y: z3.BitVecRef) -> z3.BitVecRef:
     return z3.If(z3.ULT(x, y), y, x)
 
 
+def look_up(place: z3.BitVecRef, *table: z3.BitVecRef) -> z3.BitVecRef:
+    """The entry of a table of eight words, of which the low three bits of the place tell."""
+    for bit in range(3):
+        table = tuple(
+            z3.If(z3.Extract(bit, bit, place) == 1, odd, even)
+            for even, odd in zip(table[::2], table[1::2], strict=True)
+        )
+    return table[0]
+
+
 INTRINSICS: dict[str, Callable[..., Any]] = {
     "_mm256_set1_epi64x": lambda x: (x.term,) * 4,
     "_mm256_loadu_si256": load,
@@ -284,6 +295,7 @@ INTRINSICS: dict[str, Callable[..., Any]] = {
     "_mm512_mask_sub_epi64": lambda source, mask, x, y: each(z3.If)(
         bits(mask), each(operator.sub)(x, y), source
     ),
+    "_mm512_permutexvar_epi64": lambda places, x: tuple(look_up(place, *x) for place in places),
     "_mm512_mask_blend_epi64": lambda mask, x, y: each(z3.If)(bits(mask), y, x),
 }
 
@@ -558,6 +570,11 @@ class Source:
     def function(self, scope: str, name: str) -> Function:
         return read(*self.functions[scope, name])
 
+    def imported(self, file: str, name: str) -> str:
+        """The file in which the kernel's function of this name is, or this one."""
+        found = re.search(rf"^use super::(\w+)::{name};", self.texts.get(file, ""), re.MULTILINE)
+        return f"kernel/{found[1]}" if found else file
+
     def items(self, file: str, owner: Type | None, tokens: tuple[str, ...]) -> None:
         parser = Parser(tokens)
         scope = owner.name if owner else file
@@ -804,6 +821,7 @@ class Rust:
 
     def member(self, scope: Scope, owner: str, name: str, types: list[str]) -> Any:
         """A function, a constant, or the constructor of a tuple."""
+        owner = self.source.imported(owner, name)
         if stub := self.stubs.get((owner, name)):
             return stub
         if (owner, name) in self.source.functions:

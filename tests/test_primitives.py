@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, partial, reduce
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -30,6 +31,7 @@ from rust_source import (
     as_mask,
     convert,
     fits,
+    look_up,
     number,
     set_all,
     source,
@@ -142,6 +144,7 @@ MEANING: dict[str, Callable[..., Any]] = {
     "less": operator.lt,
     "decrease": lambda x, mask: x - flag(mask),
     "select": z3.If,
+    "look_up": look_up,
 }
 
 
@@ -208,6 +211,11 @@ def operations(rust: Rust, backend: str) -> None:
         result = vector.words(rust, call(name, *given))
         equal = map(operator.eq, result, meaning(name, *operands))
         prove(z3.And(*equal, *rust.needed), wide(shift) < 64)
+    if backend == "avx512":
+        table = words("entry", 8)
+        result = vector.words(rust, call("look_up", x, Slice(table)))
+        equal = map(operator.eq, result, meaning("look_up", xs, *([entry] * n for entry in table)))
+        prove(z3.And(*equal))
     equal = same_mask(call("less", x, y), vector.mask(meaning("less", xs, ys)))
     prove(equal, *(close(a.term, b.term) for a, b in zip(xs, ys, strict=True)))
 
@@ -265,6 +273,8 @@ class Ideals:
     """A type of vectors of one word, whose operations are what they mean. A mask is a truth."""
 
     rust: Rust
+    # What the back end does to find how many thresholds are reached.
+    reached: Any = None
     WIDTH = 1
 
     def splat(self, value: Any) -> "Ideal":
@@ -286,6 +296,9 @@ class Ideal:
         self.kind.rust.needed.append(close(self.term, other.term))
         return MEANING["less"](self.term, other.term)
 
+    def look_up(self, table: Slice) -> "Ideal":
+        return Ideal(self.kind, MEANING["look_up"](self.term, *map(term, table)))
+
     def __getattr__(self, name: str) -> Callable[[Any], "Ideal"]:
         def operation(other: Any) -> "Ideal":
             other = self.kind.splat(other) if isinstance(other, Int | int) else other
@@ -299,27 +312,113 @@ LIMB_BITS = 63
 MOST_THRESHOLDS = 31 + 2
 
 
-def outcomes(rust: Rust, limbs: int) -> None:
-    """How many thresholds the number (own words, tie) has reached, for any thresholds."""
-    tape, cuts = words("word", 1 + limbs), words("limb", (1 + limbs) * MOST_THRESHOLDS)
+def limbs_of_digits(rust: Rust, limbs: int) -> None:
+    """A digit's uniform number is its own words, and the tie is handed on."""
+    tape, digit = words("word", 3 + limbs), SimpleNamespace(limbs=limbs)
     lane = Slice([word for word in tape for _ in range(16)])
-    ideals = Ideals(rust)
+
+    def reached(given: Any, own: Slice, tie: Ideal) -> Any:
+        assert given is digit
+        assert own.len() == limbs
+        return [*own, tie]
+
+    ideals = Ideals(rust, reached)
+    tie = ideals.splat(word("tie"))
+    *own, last = rust.call("kernel/mod", "outcome", digit, lane, 2, 1, tie, V=ideals)
+    equal = [x.term == z3.LShR(word.term, 1) for x, word in zip(own, tape[2:], strict=False)]
+    prove_each([*equal, last.term == tie.term, *rust.needed])
+
+
+def thresholds(rust: Rust, limbs: int) -> None:
+    """How many thresholds a number has reached, one by one, for any thresholds."""
+    own, cuts = words("own", limbs), words("limb", (1 + limbs) * MOST_THRESHOLDS)
+    ideals, size = Ideals(rust), 1 + limbs
+    uniform = [*own, word("tie")]
+    vectors = [ideals.splat(limb) for limb in uniform]
 
     def reached(cuts: list[Int]) -> z3.BitVecRef:
-        count, tie = len(cuts) // (1 + limbs), ideals.splat(tape[0]).shr(1)
-        digit = SimpleNamespace(limbs=limbs, count=count, thresholds=Slice(cuts))
-        return rust.call("kernel/mod", "outcome", digit, lane, 1, 1, tie, V=ideals).term
+        generics = {"LIMBS": limbs, "V": ideals}
+        own, tie, count = Slice(vectors[:-1]), vectors[-1], len(cuts) // size
+        arguments = Slice(cuts), count, own, tie
+        return rust.call("kernel/compare", "one_by_one", *arguments, **generics).term
 
-    def number(parts: list[z3.BitVecRef]) -> z3.BitVecRef:
-        return z3.Concat(*(z3.Extract(LIMB_BITS - 1, 0, part) for part in parts))
+    def number(parts: list[Int]) -> z3.BitVecRef:
+        return z3.Concat(*(z3.Extract(LIMB_BITS - 1, 0, part.term) for part in parts))
 
-    size = 1 + limbs
-    uniform = number([z3.LShR(word.term, 1) for word in [*tape[1:], tape[0]]])
-    threshold = number([limb.term for limb in cuts[:size]])
-    one = reached(cuts[:size]) == flag(z3.UGE(uniform, threshold))
-    prove(z3.And(one, *rust.needed), *(z3.LShR(limb.term, LIMB_BITS) == 0 for limb in cuts[:size]))
+    one = reached(cuts[:size]) == flag(z3.UGE(number(uniform), number(cuts[:size])))
+    small = [z3.LShR(limb.term, LIMB_BITS) == 0 for limb in [*uniform, *cuts[:size]]]
+    prove(z3.And(one, *rust.needed), *small)
     # Of several, as many as of each.
     prove(reached(cuts) == sum(reached(cuts[at : at + size]) for at in range(0, len(cuts), size)))
+
+
+def tree(cuts: list[list[int]]) -> SimpleNamespace:
+    """What `digit.rs` says that it makes of the thresholds, given as limbs."""
+    count, size = len(cuts), len(cuts[0])
+    levels = min((count + 1).bit_length() - 1, 4)
+    single = count + 1 - 2**levels
+    if single > 1 and levels < 4:
+        levels, single = levels + 1, 0
+    tables = []
+    for level in range(1, levels):
+        nodes = {-i % 8: count - ((2 * i + 1) << (levels - level - 1)) for i in range(2**level)}
+        entries = [
+            cuts[place] if (place := nodes.get(i, -1)) >= 0 else [0] * size for i in range(8)
+        ]
+        tables += [Slice(list(map(number, column))) for column in zip(*entries, strict=True)]
+    root = Slice(list(map(number, cuts[count - 2 ** (levels - 1)])))
+    return SimpleNamespace(single=single, root=root, tables=Slice(tables))
+
+
+def searches(rust: Rust, limbs: int, count: int) -> None:
+    """A search finds as many as there are, whichever they are, if they ascend; its tables are as
+    `digit.rs` describes them.
+    """
+    # The limbs of the threshold at each place tell the place; those of 0 are of none.
+    size = 1 + limbs
+    cuts = [[place * size + limb + 1 for limb in range(size)] for place in range(count)]
+    below, claims = [z3.Bool(f"below{place}") for place in range(count)], []
+
+    def is_below(own: Slice, tie: Any, limbs: Slice, last: Any) -> z3.BoolRef:
+        """Whatever is below a threshold, given that these are the limbs of one."""
+
+        def at(threshold: list[int]) -> z3.BoolRef:
+            found = [*limbs, last]
+            return z3.And(*(x.term == limb for x, limb in zip(found, threshold, strict=True)))
+
+        claims.append(z3.Or(*map(at, cuts), at([0] * size)))
+        return z3.Or(*(z3.And(at(cut), is_so) for cut, is_so in zip(cuts, below, strict=True)))
+
+    rust.stubs["kernel/compare", "is_below"] = is_below
+    digit = SimpleNamespace(
+        count=count,
+        thresholds=Slice([number(limb) for cut in cuts for limb in cut]),
+        search=tree(cuts),
+    )
+    ideals = Ideals(rust)
+    own, tie = Slice([ideals.splat(0)] * limbs), ideals.splat(0)
+    call = partial(rust.call, "kernel/compare", "search", LIMBS=limbs, V=ideals)
+    found = call(digit, own, tie)
+    ascending = [z3.Implies(x, y) for x, y in pairwise(below)]
+    prove_each([found.term == count - sum(map(flag, below)), *claims], *ascending)
+
+
+def ways(rust: Rust, backend: str, way: str) -> None:
+    """Which of the two a back end takes, and of what."""
+    vector, found = BACKENDS[backend], word("found")
+    digit = SimpleNamespace(thresholds=Slice([]), count=7)
+    own, tie = Slice([]), word("tie")
+    given = (digit, own, tie) if way == "search" else (digit.thresholds, digit.count, own, tie)
+
+    def stub(*arguments: Any) -> Int:
+        for x, y in zip(arguments, given, strict=True):
+            if x is not y:
+                prove(x.term == y)
+        return found
+
+    rust.stubs["kernel/compare", way] = stub
+    arguments = digit, own, tie
+    assert rust.call(vector.type.name, "reached", *arguments, LIMBS=2) is found
 
 
 def draws(rust: Rust, low: int, high: int, own: int = 2) -> None:
@@ -522,7 +621,12 @@ CASES: list[Case] = [
     *((keys, kind) for kind in COUNTS),
     *((blocks, kind, "portable") for kind in COUNTS),
     *((blocks, kind, backend) for kind in ("i8", "u64") for backend in ("avx2", "avx512")),
-    *((outcomes, limbs) for limbs in (1, 2, 3)),
+    *((limbs_of_digits, limbs) for limbs in (1, 2, 3)),
+    *((thresholds, limbs) for limbs in (1, 2, 3)),
+    *((searches, 1, count) for count in range(1, MOST_THRESHOLDS + 1)),
+    *((searches, limbs, 17) for limbs in (2, 3)),
+    *((ways, backend, "one_by_one") for backend in ("portable", "avx2")),
+    (ways, "avx512", "search"),
     (noiseless,),
     *((draws, 1, 0), (draws, 3, 0), (draws, 1, 1), (draws, 0, 4, 3), (draws, 40, 24)),
     *((samplers, n) for n in (1, 2, 3, 17)),
@@ -582,6 +686,7 @@ FAULTS: list[tuple[Case, str, list[tuple[str, str]]]] = [
             ("mask, self, Self::splat(1)", "mask, self, Self::splat(2)"),
             ("_mm512_srlv_epi64", "_mm512_sllv_epi64"),
             ("$intrinsic($($words.1),*)", "$intrinsic($($words.0),*)"),
+            ("self, Self(table, table)", "Self(table, table), self"),
         ],
     ),
     ((keys, "i64"), "kernel/mod", [("SIGN: u64 = 1 << 63", "SIGN: u64 = 1 << 62")]),
@@ -607,15 +712,34 @@ FAULTS: list[tuple[Case, str, list[tuple[str, str]]]] = [
         ],
     ),
     (
-        (outcomes, 2),
+        (limbs_of_digits, 2),
         "kernel/mod",
         [
-            ("tie.less(V::splat(threshold[LIMBS]))", "tie.less(V::splat(threshold[0]))"),
-            ("(0..LIMBS).rev()", "(0..LIMBS)"),
-            ("own[limb].decrease(below)", "own[limb]"),
             ("words[(at + limb) * LANES..]", "words[at * LANES..]"),
-            ("outcome_of::<2, V>", "outcome_of::<1, V>"),
+            ("V::reached(digit, &own, tie)", "V::reached(digit, &own, own[0])"),
+        ],
+    ),
+    (
+        (thresholds, 2),
+        "kernel/compare",
+        [
+            ("tie.less(last)", "tie.less(limbs[0])"),
+            (".zip(limbs).rev()", ".zip(limbs)"),
+            ("own.decrease(below)", "own"),
+            ("&limbs, V::splat(threshold[LIMBS])", "&limbs, V::splat(threshold[0])"),
             ("reached = reached.decrease(below);", ""),
+        ],
+    ),
+    (
+        (searches, 2, 17),
+        "kernel/compare",
+        [
+            ("less.add(less).decrease(below)", "less.decrease(below)"),
+            ("= less.look_up(table)", "= V::splat(0).look_up(table)"),
+            ("less.look_up(&tables[LIMBS])", "less.look_up(&tables[0])"),
+            ("..search.single * (LIMBS + 1)", "..0"),
+            ("one_by_one(&search.root, 0, own, tie)", "V::splat(0)"),
+            ("less.add(one_by_one(", "(one_by_one("),
         ],
     ),
     (
@@ -791,21 +915,19 @@ def test_noise_is_that_of_the_library(
         np.dtype(f"{kind[0]}{width(kind) // 8}"),
     )
     found = mechanism.certificate(dtype)
-    digits = [
-        SimpleNamespace(
-            limbs=digit.limbs,
-            count=len(digit.thresholds),
-            shift=digit.weight.bit_length() - 1,
-            thresholds=Slice(
-                [
-                    number(threshold >> LIMB_BITS * i & 2**LIMB_BITS - 1)
-                    for threshold in digit.thresholds
-                    for i in reversed(range(1 + digit.limbs))
-                ]
-            ),
+    digits = []
+    for digit in found.digits:
+        places = [LIMB_BITS * limb for limb in reversed(range(1 + digit.limbs))]
+        cuts = [[cut >> place & 2**LIMB_BITS - 1 for place in places] for cut in digit.thresholds]
+        digits.append(
+            SimpleNamespace(
+                limbs=digit.limbs,
+                count=len(cuts),
+                shift=digit.weight.bit_length() - 1,
+                thresholds=Slice([number(limb) for cut in cuts for limb in cut]),
+                search=tree(cuts),
+            )
         )
-        for digit in found.digits
-    ]
     assert {digit.limbs for digit in digits} == limbs
     plan = SimpleNamespace(
         range=number(found.range),

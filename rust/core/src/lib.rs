@@ -47,7 +47,9 @@
 
 pub mod bernoulli;
 pub mod ct;
+mod digit;
 pub mod dyadic;
+
 mod enclosure;
 mod error;
 pub mod fold;

@@ -6,6 +6,8 @@
 //! plan, is public.
 
 use crate::Error;
+pub use crate::digit::Digit;
+use crate::digit::Search;
 use crate::dyadic::{Round, to_f64};
 use crate::enclosure::Enclosure;
 use crate::rate::{Rate, ratio};
@@ -19,7 +21,7 @@ const SLACK_BITS: u32 = 54;
 /// Most own words that a digit may have.
 const MAX_LIMBS: usize = 3;
 /// Largest radix of the top digit, which need not be a power of two.
-const MAX_TOP_RADIX: u64 = 32;
+const MAX_TOP_RADIX: usize = 32;
 /// A floor of mass `g` on values below `2^k` may move the mean error by `g * 2^k <= 2^-20`.
 const FLOOR_MEAN_BITS: u64 = 20;
 /// `g <= 2^-52`, so that the total variation stays below `2^-50` (docs/proofs.md, theorem 3).
@@ -29,46 +31,6 @@ const HOPELESS_BITS: u64 = 200;
 /// ln 2, rounded up, over [`LN2_DEN`].
 const LN2_NUM: u64 = 6_931_471_806;
 const LN2_DEN: u64 = 10_000_000_000;
-
-/// One digit of the noise and the thresholds that cut the unit interval into its values.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Digit {
-    /// The digit counts steps of `2^shift`.
-    pub(crate) shift: u32,
-    /// Words of tape of the digit's own; one more limb is compared with the shared word.
-    pub(crate) limbs: usize,
-    /// How many thresholds there are; kept, so that the kernel need not divide.
-    pub(crate) count: usize,
-    /// Limbs of the thresholds, ascending, each most significant limb first.
-    pub(crate) thresholds: Vec<u64>,
-}
-
-impl Digit {
-    /// The value of one step.
-    #[must_use]
-    pub fn weight(&self) -> u64 {
-        1 << self.shift
-    }
-
-    /// Words of tape of the digit's own.
-    #[must_use]
-    pub fn limbs(&self) -> usize {
-        self.limbs
-    }
-
-    /// The thresholds as integers of `limb_bits * (limbs + 1)` bits, ascending.
-    #[must_use]
-    pub fn thresholds(&self, limb_bits: u32) -> Vec<BigUint> {
-        self.thresholds
-            .chunks_exact(self.limbs + 1)
-            .map(|limbs| {
-                limbs
-                    .iter()
-                    .fold(BigUint::ZERO, |sum, limb| (sum << limb_bits) + limb)
-            })
-            .collect()
-    }
-}
 
 /// Why the law that a plan samples is private at the nominal rate (docs/proofs.md, theorem 2).
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -153,50 +115,67 @@ impl Widths {
     }
 }
 
-/// Where the digits lie: `lower` digits in radix `2^radix_bits` and a top digit of its own radix.
-#[derive(Clone, Copy, Debug)]
+/// Where the digits lie.
+#[derive(Clone, Debug)]
 struct Layout {
-    radix_bits: u32,
-    lower: u32,
-    top_radix: u64,
+    /// The digits below the top one are in radix two to these powers.
+    radix_bits: Vec<u32>,
+    top_radix: usize,
 }
 
 impl Layout {
-    /// The layout with its top digit just large enough: `(top_radix - 1) * weight >= reach`.
-    fn fit(radix_bits: u32, lower: u32, reach: u64) -> Option<Self> {
-        let shift = radix_bits * lower;
-        if shift >= 64 {
+    /// The layout with so many bits in lower digits, as evenly as can be, and its top digit just large
+    /// enough: `(top_radix - 1) * weight >= reach`.
+    fn fit(bits: u32, lower: u32, reach: u64) -> Option<Self> {
+        if bits >= 64 {
             return None;
         }
-        let top_radix = reach.div_ceil(1 << shift).checked_add(1)?;
-        (top_radix <= MAX_TOP_RADIX).then_some(Self {
-            radix_bits,
-            lower,
+        let top_radix = usize::try_from(reach.div_ceil(1 << bits))
+            .ok()?
+            .checked_add(1)?;
+        (top_radix <= MAX_TOP_RADIX).then(|| Self {
+            radix_bits: (0..lower).map(|j| (bits + lower - 1 - j) / lower).collect(),
             top_radix,
         })
     }
 
-    /// The layout of least cost; the weights are those of a word of keystream, with what goes with a
-    /// digit, and of a comparison with one limb, as `make bench` would have them.
+    /// The layout of least cost.
     fn cheapest(reach: u64, limbs: usize) -> Option<Self> {
+        // With more bits, nothing would be left for the top digit.
+        let most = u64::BITS - reach.leading_zeros();
         (1..=4)
             .flat_map(|radix_bits| {
-                (0..64).filter_map(move |lower| Self::fit(radix_bits, lower, reach))
+                (0..=most).filter_map(move |bits| Self::fit(bits, bits.div_ceil(radix_bits), reach))
             })
-            .min_by_key(|layout| layout.cost(reach, limbs as u64))
+            .min_by_key(|layout| layout.cost(reach, limbs))
     }
 
-    fn cost(&self, reach: u64, limbs: u64) -> u64 {
-        const WORD: u64 = 75;
-        const LIMB: u64 = 7;
-        let values = (1 << self.radix_bits) - 1;
-        // Digits whose last value is rare are going to be high ones, about.
-        let rare = |j: &u32| u128::from(values) << (self.radix_bits * j) > u128::from(reach / 3);
-        let high = (0..self.lower).filter(rare).count() as u64;
-        let low = u64::from(self.lower) - high;
-        let words = low + (high + 1) * limbs;
-        let compared = 2 * low * values + (limbs + 1) * (high * values + self.top_radix);
-        words * WORD + compared * LIMB
+    /// The digits step by two to this power: those below the top one, and the top one.
+    fn shifts(&self) -> Vec<u32> {
+        let mut shifts = vec![0];
+        for bits in &self.radix_bits {
+            shifts.push(shifts[shifts.len() - 1] + bits);
+        }
+        shifts
+    }
+
+    /// About what a draw takes, in comparisons of a limb by the AVX-512 back end: a word of keystream
+    /// costs fourteen rounds of AES, each as much as a comparison, and its way to the kernel.
+    fn cost(&self, reach: u64, limbs: usize) -> usize {
+        const WORD: usize = 15;
+        let digit = |j: usize, thresholds: usize, own: usize| {
+            // Digit 0 has two more outcomes.
+            let thresholds = thresholds + if j == 0 { 2 } else { 0 };
+            own * WORD + (own + 1) * Search::cost(thresholds)
+        };
+        let lower = self.radix_bits.iter().zip(self.shifts()).enumerate();
+        let costs = lower.map(|(j, (bits, shift))| {
+            let last = (1usize << bits) - 1;
+            // Digits whose last value is rare are going to be high ones, about.
+            let rare = (last as u128) << shift > u128::from(reach / 3);
+            digit(j, last, if rare { limbs } else { 1 })
+        });
+        costs.sum::<usize>() + digit(self.radix_bits.len(), self.top_radix - 1, limbs)
     }
 }
 
@@ -234,10 +213,15 @@ impl Plan {
                 slack_bits: SLACK_BITS,
                 limbs,
             };
+            // Even at a huge rate, and for the least eta, the floor is too large.
+            let value_bits = value_bits(range);
+            if widths.places() < u64::from(value_bits) + 2 + floor_margin(value_bits) {
+                continue;
+            }
             let sampled = widths.sampled(rate)?;
             let reach = reach(range, &sampled, widths.places());
             let layout = Layout::cheapest(reach, limbs).ok_or(Error::Precision)?;
-            let plan = Self::build(rate, sampled, range, layout, &widths)?;
+            let plan = Self::build(rate, sampled, range, &layout, &widths)?;
             if let Some(plan) = plan.filter(Self::floor_is_negligible) {
                 return Ok(plan);
             }
@@ -258,8 +242,8 @@ impl Plan {
     ) -> Result<Option<Self>, Error> {
         let sampled = widths.sampled(rate)?;
         let reach = reach(range, &sampled, widths.places());
-        match Layout::fit(radix_bits, lower, reach) {
-            Some(layout) => Self::build(rate, sampled, range, layout, widths),
+        match Layout::fit(radix_bits * lower, lower, reach) {
+            Some(layout) => Self::build(rate, sampled, range, &layout, widths),
             None => Ok(None),
         }
     }
@@ -292,15 +276,15 @@ impl Plan {
         let bits = places + 192;
         let ratio = Enclosure::ratio(&(&den - &num), &den, bits);
         let zero = Enclosure::dyadic(BigUint::ZERO, bits);
-        let digits = thresholds(&ratio, layout)
+        let digits = thresholds(&ratio, &layout)
             .into_iter()
-            .enumerate()
-            .map(|(j, mut cuts)| {
-                if j == 0 {
+            .zip(layout.shifts())
+            .map(|(mut cuts, shift)| {
+                if shift == 0 {
                     // Neither the floor's slot nor the zero has any mass.
                     cuts.splice(0..0, [zero.clone(), zero.clone()]);
                 }
-                split(&cuts, shift(layout, j), 1, LIMB_BITS)
+                split(&cuts, shift, 1, LIMB_BITS)
             })
             .collect::<Result<Vec<_>, _>>()?;
         Ok(Self {
@@ -319,7 +303,7 @@ impl Plan {
         rate: &Rate,
         sampled: Rate,
         range: u64,
-        layout: Layout,
+        layout: &Layout,
         widths: &Widths,
     ) -> Result<Option<Self>, Error> {
         let limb_bits = u64::from(widths.limb_bits);
@@ -359,8 +343,9 @@ impl Plan {
 
         let digits = cuts
             .into_iter()
+            .zip(layout.shifts())
             .enumerate()
-            .map(|(j, mut cuts)| {
+            .map(|(j, (mut cuts, shift))| {
                 if j == 0 {
                     // Floor, zero, then the digit's values, on the same uniform number.
                     let positive = p_zero.complement();
@@ -371,7 +356,7 @@ impl Plan {
                     cuts.splice(0..0, [floor_mass.clone(), zero]);
                 }
                 let limbs = if j < low { 1 } else { widths.limbs };
-                split(&cuts, shift(layout, j), limbs, widths.limb_bits)
+                split(&cuts, shift, limbs, widths.limb_bits)
             })
             .collect::<Result<Vec<_>, _>>()?;
         Ok(Some(Self {
@@ -466,25 +451,22 @@ fn words(digits: &[Digit]) -> usize {
     1 + own.max(digits[0].limbs + 1)
 }
 
-fn shift(layout: Layout, digit: usize) -> u32 {
-    layout.radix_bits * u32::try_from(digit).unwrap_or(u32::MAX)
-}
-
 /// The inner cuts of each digit's values on the unit interval, least significant digit first:
 /// lower digits are geometric on `0..2^radix_bits`, the top digit is censored.
-fn thresholds(a: &Enclosure, layout: Layout) -> Vec<Vec<Enclosure>> {
+fn thresholds(a: &Enclosure, layout: &Layout) -> Vec<Vec<Enclosure>> {
     let mut digits = Vec::new();
     let mut ratio = a.clone();
-    for _ in 0..layout.lower {
+    for radix_bits in &layout.radix_bits {
         let mut sums = vec![Enclosure::one(a.bits())];
         let mut power = Enclosure::one(a.bits());
-        for _ in 1..1u32 << layout.radix_bits {
+        for _ in 1..1u32 << radix_bits {
             power = power.mul(&ratio);
             let sum = sums[sums.len() - 1].add(&power);
             sums.push(sum);
         }
-        let total = sums.remove(sums.len() - 1);
-        digits.push(sums.iter().map(|sum| sum.div(&total)).collect());
+        // One division for all of them.
+        let share = Enclosure::one(a.bits()).div(&sums.remove(sums.len() - 1));
+        digits.push(sums.iter().map(|sum| sum.mul(&share)).collect());
         ratio = power.mul(&ratio);
     }
     let mut power = Enclosure::one(a.bits());
@@ -552,12 +534,7 @@ fn split(cuts: &[Enclosure], shift: u32, limbs: usize, limb_bits: u32) -> Result
             thresholds.push(limb.iter_u64_digits().next().unwrap_or(0));
         }
     }
-    Ok(Digit {
-        shift,
-        limbs,
-        count: cuts.len(),
-        thresholds,
-    })
+    Ok(Digit::new(shift, limbs, thresholds))
 }
 
 /// The least `k` with `2^k > range`.
@@ -660,41 +637,48 @@ mod tests {
         );
     }
 
-    fn layout(radix_bits: u32, lower: u32, top_radix: u64) -> Layout {
+    fn layout(radix_bits: u32, lower: usize, top_radix: usize) -> Layout {
         Layout {
-            radix_bits,
-            lower,
+            radix_bits: vec![radix_bits; lower],
             top_radix,
         }
     }
 
-    /// 75 for each word, 7 for each comparison with a limb, counted by hand.
+    /// 15 for each own word; for each limb one for a threshold by itself, two for a level of the tree.
     #[test]
     fn the_cost_of_a_layout() {
         // Five digits in radix 4, of which the last value of the one at 4^4 is rare; radix 9 on top.
-        // Words: 4 + 2 * 2. Comparisons: 4 * 3 of two limbs, 3 + 9 of three.
-        assert_eq!(layout(2, 5, 9).cost(2000, 2), 8 * 75 + 60 * 7);
-        // 3 * 4^4 is not more than a third of 2304. Words: 5 + 2. Comparisons: 5 * 3, and 9.
-        assert_eq!(layout(2, 5, 9).cost(2304, 2), 7 * 75 + 57 * 7);
-        // Words: 4 + 2. Comparisons of two limbs: 5 * 3 + 9.
-        assert_eq!(layout(2, 5, 9).cost(2000, 1), 6 * 75 + 48 * 7);
-        // The top digit alone, of three words.
-        assert_eq!(layout(1, 0, 2).cost(1, 3), 3 * 75 + 8 * 7);
+        // Thresholds: 5, 3, 3, 3 of two limbs in 3, 2, 2, 2 levels; 3 and 8 of three, in 2 and 3 and one
+        // by itself.
+        let limbs = 2 * (6 + 3 * 4) + 3 * (4 + 7);
+        assert_eq!(layout(2, 5, 9).cost(2000, 2), 8 * 15 + limbs);
+        // 3 * 4^4 is not more than a third of 2304.
+        let limbs = 2 * (6 + 4 * 4) + 3 * 7;
+        assert_eq!(layout(2, 5, 9).cost(2304, 2), 7 * 15 + limbs);
+        // One word for each digit.
+        let limbs = 2 * (6 + 4 * 4 + 7);
+        assert_eq!(layout(2, 5, 9).cost(2000, 1), 6 * 15 + limbs);
+        // The top digit alone, of three words: three thresholds of four limbs.
+        assert_eq!(layout(1, 0, 2).cost(1, 3), 3 * 15 + 4 * 4);
     }
 
     #[test]
     fn a_layout_reaches_as_far_as_it_must() {
         let fit = |radix_bits, lower, reach| {
-            Layout::fit(radix_bits, lower, reach).map(|layout| layout.top_radix)
+            Layout::fit(radix_bits * lower, lower, reach).map(|layout| layout.top_radix)
         };
         assert_eq!(fit(1, 0, 0), Some(1));
         assert_eq!(fit(2, 3, 64), Some(2));
         assert_eq!(fit(2, 3, 65), Some(3));
-        assert_eq!(fit(1, 0, MAX_TOP_RADIX - 1), Some(MAX_TOP_RADIX));
-        assert_eq!(fit(1, 0, MAX_TOP_RADIX), None);
+        assert_eq!(fit(1, 0, MAX_TOP_RADIX as u64 - 1), Some(MAX_TOP_RADIX));
+        assert_eq!(fit(1, 0, MAX_TOP_RADIX as u64), None);
         assert_eq!(fit(4, 15, u64::MAX), Some(17));
         assert_eq!(fit(4, 16, 1), None);
         assert_eq!(fit(1, 63, u64::MAX), Some(3));
+        let uneven = Layout::fit(14, 4, 100_000).unwrap();
+        assert_eq!(uneven.radix_bits, [4, 4, 3, 3]);
+        assert_eq!(uneven.shifts(), [0, 4, 8, 11, 14]);
+        assert_eq!(uneven.top_radix, 8);
     }
 
     /// The least reach beyond which the mass is at most `2^-(places + 2)`, or the range less one.
@@ -777,16 +761,16 @@ mod tests {
     #[test]
     fn what_a_draw_takes() {
         for (scale, range, expected) in [
-            (0.1, u64::MAX, (2, 1, 4, 9)),
+            (0.1, u64::MAX, (1, 0, 4, 16)),
             (1.0, 1, (1, 1, 3, 2)),
-            (1.0, 1000, (3, 3, 4, 14)),
-            (1.0, u64::MAX, (3, 2, 5, 17)),
-            (10.0, 255, (3, 3, 4, 20)),
-            (1000.0, 1_000_000, (8, 8, 9, 29)),
-            (1000.0, u64::MAX, (6, 5, 8, 42)),
-            (1e6, 1_000_000, (7, 7, 8, 48)),
-            (1e6, u64::MAX, (9, 8, 11, 66)),
-            (1e15, u64::MAX, (29, 0, 88, 89)),
+            (1.0, 1000, (2, 2, 3, 21)),
+            (1.0, u64::MAX, (2, 1, 4, 26)),
+            (10.0, 255, (2, 2, 3, 33)),
+            (1000.0, 1_000_000, (4, 4, 5, 69)),
+            (1000.0, u64::MAX, (5, 4, 7, 59)),
+            (1e6, 1_000_000, (5, 5, 6, 78)),
+            (1e6, u64::MAX, (7, 6, 9, 100)),
+            (1e15, u64::MAX, (15, 0, 46, 209)),
         ] {
             let plan = Plan::two_sided(&Rate::from_scale(scale).unwrap(), range).unwrap();
             let low = plan.digits().iter().filter(|digit| digit.limbs == 1);

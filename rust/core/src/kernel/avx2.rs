@@ -1,7 +1,9 @@
 //! The back end for x86-64 processors with AVX2: eight words in two registers.
 
+use super::compare::one_by_one;
 use super::vector::Vector;
 use super::{Count, add_noise_by};
+use crate::digit::Digit;
 use crate::plan::Plan;
 use core::arch::x86_64::*;
 
@@ -125,5 +127,10 @@ impl Vector for Words {
     #[inline(always)]
     fn select(mask: Self, yes: Self, no: Self) -> Self {
         each!(_mm256_blendv_epi8, no, yes, mask)
+    }
+
+    #[inline(always)]
+    fn reached<const LIMBS: usize>(digit: &Digit, own: &[Self; LIMBS], tie: Self) -> Self {
+        one_by_one::<LIMBS, Self>(&digit.thresholds, digit.count as u64, own, tie)
     }
 }

@@ -1,7 +1,9 @@
 //! The back end for x86-64 processors with AVX-512: sixteen words in two registers.
 
-use super::vector::Vector;
+use super::compare::search;
+use super::vector::{LookUp, Vector};
 use super::{Count, add_noise_by};
+use crate::digit::{Digit, TABLE};
 use crate::plan::Plan;
 use core::arch::x86_64::*;
 
@@ -122,5 +124,20 @@ impl Vector for Words {
     #[inline(always)]
     fn select(mask: Mask, yes: Self, no: Self) -> Self {
         each!(Words: _mm512_mask_blend_epi64, mask, no, yes)
+    }
+    #[inline(always)]
+    fn reached<const LIMBS: usize>(digit: &Digit, own: &[Self; LIMBS], tie: Self) -> Self {
+        search::<LIMBS, Self>(digit, own, tie)
+    }
+}
+
+impl LookUp for Words {
+    #[inline(always)]
+    fn look_up(self, table: &[u64; TABLE]) -> Self {
+        let table = table.as_ptr().cast::<__m512i>();
+        // SAFETY: the table is the 64 bytes that are read; no alignment is needed, and the
+        // processor has AVX-512 (see `Words`).
+        let table = unsafe { _mm512_loadu_si512(table) };
+        each!(Words: _mm512_permutexvar_epi64, self, Self(table, table))
     }
 }

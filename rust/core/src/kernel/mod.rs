@@ -9,9 +9,11 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod compare;
 mod vector;
 
-use crate::plan::{Digit, Plan};
+use crate::digit::Digit;
+use crate::plan::Plan;
 use vector::Vector;
 
 /// Draws in a block.
@@ -249,15 +251,5 @@ fn outcome_of<const LIMBS: usize, V: Vector>(
     for (limb, own) in own.iter_mut().enumerate() {
         *own = V::load(&words[(at + limb) * LANES..]).shr(shift);
     }
-    let mut reached = V::splat(digit.count as u64);
-    for threshold in digit.thresholds.chunks_exact(LIMBS + 1) {
-        // From the last limb up: is (own, tie) below the threshold? The borrow of one limb is
-        // subtracted from the next; limbs of 63 bits leave room for it.
-        let mut below = tie.less(V::splat(threshold[LIMBS]));
-        for limb in (0..LIMBS).rev() {
-            below = own[limb].decrease(below).less(V::splat(threshold[limb]));
-        }
-        reached = reached.decrease(below);
-    }
-    reached
+    V::reached(digit, &own, tie)
 }
