@@ -3,6 +3,7 @@ VENV := .venv
 PYTHON ?= python3
 PY := $(VENV)/bin/python
 TAPE_BITS ?= 32
+CRITERION ?= --quick
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -18,6 +19,7 @@ test: develop    ## the whole test suite
 lint: develop    ## formatters, linters, types, stubs
 	cargo fmt --all --check
 	cargo fmt --check --manifest-path rust/fuzz/Cargo.toml
+	cargo fmt --check --manifest-path benches/criterion/Cargo.toml
 	cargo clippy --locked --workspace --all-targets --features geomdp-core/checkmem -- -D warnings
 	cargo clippy --locked --manifest-path rust/fuzz/Cargo.toml --target-dir target --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --quiet --workspace --no-deps
@@ -73,6 +75,21 @@ bench: develop   ## speed, as ratios to numpy in the same run
 	$(PY) benches/backends.py
 	cargo run --locked --quiet --release -p geomdp-baseline
 
+instructions:    ## instructions of every piece of a release, against the record
+	$(PYTHON) scripts/count_instructions.py
+
+rivals: develop  ## speed beside other libraries, and its picture; missing ones are left out
+	-$(PY) -m pip install --quiet randomgen
+	-$(PY) -m pip install --quiet python-dp
+	$(PY) benches/rivals.py
+
+scaling: develop ## cost by size, scale, bounds and threads, and its picture
+	$(PY) benches/scaling.py
+
+criterion:       ## times of every piece, in Rust: half a minute; minutes with CRITERION=
+	CARGO_TARGET_DIR=$(CURDIR)/target cargo bench --locked --quiet \
+		--manifest-path benches/criterion/Cargo.toml -- $(CRITERION)
+
 wheel:           ## build the wheel and try it in an empty environment
 	PYTHON="$(PYTHON)" bash scripts/check_wheel.sh
 
@@ -86,4 +103,5 @@ develop: | $(VENV)
 clean:           ## remove all that was built
 	rm -rf $(VENV) target dist
 
-.PHONY: help demo test lint backends examples exhaustive ct faults audit dudect bench wheel develop clean
+.PHONY: help demo test lint backends examples exhaustive ct faults canaries mutants fuzz sweep long deny audit \
+	dudect bench instructions rivals scaling criterion wheel develop clean

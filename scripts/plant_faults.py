@@ -76,17 +76,38 @@ FAULTS = [
     ),
     Fault(
         "the tie-break is dropped",
-        CORE / "kernel/mod.rs",
-        "tie.less(V::splat(threshold[LIMBS]))",
+        CORE / "kernel/compare.rs",
+        "tie.less(last)",
         "tie.less(V::splat(0))",
         "--test kernel",
     ),
     Fault(
         "the tie-break is off by one",
-        CORE / "kernel/mod.rs",
-        "tie.less(V::splat(threshold[LIMBS]))",
-        "tie.less(V::splat(threshold[LIMBS] + 1))",
+        CORE / "kernel/compare.rs",
+        "tie.less(last)",
+        "tie.less(last.add(V::splat(1)))",
         "--test exhaustive",
+    ),
+    Fault(
+        "a search takes a wrong turn",
+        CORE / "kernel/compare.rs",
+        "less = less.add(less).decrease(below);",
+        "less = less.decrease(below);",
+        "--test exhaustive",
+    ),
+    Fault(
+        "a search is not told of a threshold",
+        CORE / "digit.rs",
+        "(TABLE - node) % TABLE",
+        "(TABLE - node / 2) % TABLE",
+        "--lib digit",
+    ),
+    Fault(
+        "the tape is filled twice",
+        CORE / "mechanism.rs",
+        "self.source.fill(words)?;",
+        "self.source.fill(words)?; self.source.fill(words)?;",
+        "scripts/count_instructions.py",
     ),
     Fault(
         "counts below the lower bound are not clamped",
@@ -389,6 +410,8 @@ def failure(tree: Path, test: str) -> str | None:
         subprocess.run([*run, "--no-run"], cwd=tree, env=environment, check=True)
     elif test.endswith(" msan"):
         run = ["bash", *test.split()]
+    elif test == "scripts/count_instructions.py":
+        run = [PYTHON, test]
     else:
         site = tree / "site"
         shutil.rmtree(site, ignore_errors=True)

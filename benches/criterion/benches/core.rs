@@ -1,0 +1,115 @@
+//! Times of each piece of a release.
+
+use criterion::measurement::WallTime;
+use criterion::{
+    BenchmarkGroup, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main,
+};
+use geomdp_core::kernel::Backend;
+use geomdp_core::plan::Plan;
+use geomdp_core::tape::{Tape, Words};
+use geomdp_core::{Error, Mechanism, Rate, draw};
+use std::hint::black_box;
+
+type Done = Result<(), Error>;
+
+const SCALES: [f64; 5] = [0.1, 1.0, 10.0, 1000.0, 1e6];
+const MILLION: (&str, u64) = ("range 10^6", 1_000_000);
+const UNBOUNDED: (&str, u64) = ("unbounded", u64::MAX);
+/// Words of tape at a time; as many as a release takes.
+const WORDS: usize = 2048;
+/// Counts at a time; with their tape, within the second cache.
+const COUNTS: usize = 4096;
+
+/// Times the work, which has been seen to succeed.
+fn time(
+    group: &mut BenchmarkGroup<'_, WallTime>,
+    name: BenchmarkId,
+    mut work: impl FnMut() -> Done,
+) -> Done {
+    work()?;
+    group.bench_function(name, |bencher| bencher.iter(&mut work));
+    Ok(())
+}
+
+fn tape(criterion: &mut Criterion) -> Done {
+    let mut tape = Tape::from_os()?;
+    let mut words = vec![0; WORDS];
+    let mut group = criterion.benchmark_group("tape");
+    group.throughput(Throughput::Bytes(8 * WORDS as u64));
+    time(&mut group, BenchmarkId::from_parameter("fill"), || {
+        tape.fill(black_box(&mut words))
+    })
+}
+
+fn kernel(criterion: &mut Criterion) -> Done {
+    for &backend in Backend::available() {
+        let mut group = criterion.benchmark_group(format!("kernel {backend:?}"));
+        group.throughput(Throughput::Elements(COUNTS as u64));
+        for (bounds, range) in [UNBOUNDED, MILLION] {
+            for scale in SCALES {
+                let plan = Plan::two_sided(&Rate::from_scale(scale)?, range)?;
+                let mut words = vec![0; COUNTS * plan.words()];
+                Tape::from_os()?.fill(&mut words)?;
+                let mut counts = vec![0i64; COUNTS];
+                time(&mut group, BenchmarkId::new(bounds, scale), || {
+                    backend.add_noise(&plan, i64::MIN, black_box(&words), black_box(&mut counts));
+                    Ok(())
+                })?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Tape and kernel together.
+fn draws(criterion: &mut Criterion) -> Done {
+    let mut tape = Tape::from_os()?;
+    let mut counts = vec![0i64; COUNTS];
+    let mut group = criterion.benchmark_group("draw");
+    group.throughput(Throughput::Elements(COUNTS as u64));
+    for (bounds, range) in [UNBOUNDED, MILLION] {
+        for scale in SCALES {
+            let plan = Plan::two_sided(&Rate::from_scale(scale)?, range)?;
+            time(&mut group, BenchmarkId::new(bounds, scale), || {
+                draw(&plan, i64::MIN, &mut tape, black_box(&mut counts))
+            })?;
+        }
+    }
+    Ok(())
+}
+
+fn plan(criterion: &mut Criterion) -> Done {
+    let mut group = criterion.benchmark_group("plan");
+    for scale in [1.0, 1e6] {
+        let rate = Rate::from_scale(scale)?;
+        for (bounds, range) in [("range 1000", 1000), MILLION, UNBOUNDED] {
+            time(&mut group, BenchmarkId::new(bounds, scale), || {
+                black_box(Plan::two_sided(black_box(&rate), range)?);
+                Ok(())
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// The release of a single count: the system call for its key, and the wiping of all traces.
+fn release(criterion: &mut Criterion) -> Done {
+    let mut group = criterion.benchmark_group("release of one count");
+    for scale in [1.0, 1e6] {
+        let mechanism = Mechanism::new(Some(Rate::from_scale(scale)?), None)?;
+        time(&mut group, BenchmarkId::new("unbounded", scale), || {
+            mechanism.release(black_box(&mut [0i64]))
+        })?;
+    }
+    Ok(())
+}
+
+fn all(criterion: &mut Criterion) {
+    let pieces: [fn(&mut Criterion) -> Done; 5] = [tape, kernel, draws, plan, release];
+    for piece in pieces {
+        piece(criterion).unwrap();
+    }
+}
+
+criterion_group!(core, all);
+criterion_main!(core);

@@ -1,0 +1,127 @@
+"""Compare the instructions of every piece of a release with those recorded: `make instructions`.
+
+Times vary from run to run, and a slower draw hides among them; instructions do not. valgrind counts
+those of `benches/baseline/src/bin/instructions.rs`, piece by piece. It runs no AVX-512 and shows no
+VAES, so that the kernel is counted portable and with AVX2, and the tape with AES-NI alone.
+
+A figure that has risen fails, and so does one that has fallen, so that the record stays true:
+`--record` renews it. It is of x86-64 with AVX2; on other architectures nothing is compared.
+"""
+
+import argparse
+import json
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+RECORD = ROOT / "benches/instructions.json"
+#: The function that every piece is a call of.
+COUNTED = "instructions::counted"
+#: One version of the compiler gives the same code for the same source; what is left is the C
+#: library, a part of single releases and of plans.
+TOLERANCE = 0.02
+#: Another one may unroll loops and keep values in registers otherwise; Rust 1.97 changes
+#: nothing by more than 1.0 %.
+TOLERANCE_OF_OTHERS = 0.1
+Figures = dict[str, float]
+
+
+def count() -> tuple[Figures, dict[str, str]]:
+    """Return the instructions of each piece, for a unit of it, and what the unit is."""
+    if not shutil.which("valgrind"):
+        subprocess.run(["apt-get", "update", "-qq"], check=True)
+        subprocess.run(["apt-get", "install", "-y", "-qq", "valgrind"], check=True)
+    with tempfile.TemporaryDirectory() as directory:
+        # On entering the function the count begins anew, and on leaving it is written to a file.
+        valgrind = [
+            "valgrind",
+            "--quiet",
+            "--tool=callgrind",
+            f"--callgrind-out-file={directory}/count",
+            f"--zero-before={COUNTED}",
+            f"--dump-after={COUNTED}",
+        ]
+        cargo = ["cargo", "run", "--locked", "--quiet", "--release"]
+        done = subprocess.run(
+            [
+                *cargo,
+                *("--package", "geomdp-baseline", "--bin", "instructions"),
+                *("--config", f"target.'cfg(all())'.runner = {json.dumps(valgrind)}"),
+            ],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+        )
+        files = sorted(Path(directory).glob("count.*"), key=lambda file: int(file.suffix[1:]))
+        totals = [re.findall(r"^summary: (\d+)$", file.read_text(), re.M) for file in files]
+    figures, units = {}, {}
+    for line, (total,) in zip(done.stdout.splitlines(), totals, strict=True):
+        name, units[name], number = line.split("\t")
+        figures[name] = round(int(total) / int(number), 3)
+    return figures, units
+
+
+def faults(recorded: Figures, figures: Figures, tolerance: float) -> list[str]:
+    """Return the pieces whose figure is not within the tolerance of the one recorded."""
+    names = sorted(recorded.keys() | figures.keys())
+    return [
+        name
+        for name in names
+        if name not in recorded
+        or name not in figures
+        or abs(figures[name] / recorded[name] - 1) > tolerance
+    ]
+
+
+def self_test() -> None:
+    """Show that a figure that has risen, fallen, gone or come is a fault, and others are none."""
+    recorded = {"rises": 100.0, "falls": 100.0, "stays": 100.0, "goes": 100.0}
+    figures = {"rises": 102.1, "falls": 97.9, "stays": 101.9, "comes": 100.0}
+    if faults(recorded, figures, 0.02) != ["comes", "falls", "goes", "rises"]:
+        sys.exit("the comparison itself is wrong")
+
+
+def main() -> int:
+    """Count, print the table, and compare or record."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--record", action="store_true", help="write the record anew")
+    arguments = parser.parse_args()
+    self_test()
+    if platform.machine() != "x86_64":
+        print("not compared: the record is of x86-64")
+        return 0
+    figures, units = count()
+    compiler = subprocess.run(
+        ["rustc", "--version"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.strip()
+    if arguments.record:
+        RECORD.write_text(json.dumps({"compiler": compiler, "figures": figures}, indent=1) + "\n")
+    record = json.loads(RECORD.read_text())
+    recorded: Figures = record["figures"]
+    tolerance = TOLERANCE if compiler == record["compiler"] else TOLERANCE_OF_OTHERS
+    print(f"{compiler}; recorded with {record['compiler']}: {tolerance:.0%} are tolerated\n")
+    print("| instructions of | for each | recorded | now | change |")
+    print("|---|---|---|---|---|")
+    for name, figure in figures.items():
+        old = recorded.get(name)
+        was, change = (f"{old:.1f}", f"{figure / old - 1:+.1%}") if old else ("", "new")
+        print(f"| {name} | {units[name]} | {was} | {figure:.1f} | {change} |")
+    print()
+    wrong = faults(recorded, figures, tolerance)
+    for name in wrong:
+        print(f"beyond the tolerance, or in one list alone: {name}")
+    if wrong:
+        print("If this is meant, renew the record with --record and commit it.")
+    else:
+        print(f"{len(figures)} figures as recorded")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
