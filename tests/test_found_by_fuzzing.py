@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from geomdp import GeometricMechanism, cli, sample_bernoulli, sample_geometric
+from geomdp import GeometricMechanism, accuracy, cli, sample_bernoulli, sample_geometric
 from geomdp.compat.diffprivlib import GeometricFolded
+from geomdp.distribution import CensoredGeometric
 from geomdp.testing import release_not_private
 from verifier.verify import VerificationError, verify
 
@@ -89,3 +90,17 @@ def test_noise_of_a_known_key_takes_a_mechanism() -> None:
     none: Any = 3
     with pytest.raises(TypeError, match="mechanism"):
         release_not_private(none, [1], bytes(32))
+
+
+def test_shapes_that_do_not_broadcast_are_refused_by_name() -> None:
+    release, three = CensoredGeometric([1, 2], 2, (0, 9)), np.full(3, 0.5)
+    for call in (release.pmf, release.logsf, release.cdf):
+        with pytest.raises(ValueError, match=r"k of shape \(3,\) and center of shape \(2,\)"):
+            call(three)
+    for call in (release.ppf, release.isf):
+        with pytest.raises(ValueError, match=r"q of shape \(3,\) and center"):
+            call(three)
+    with pytest.raises(ValueError, match=r"confidence of shape \(3,\) and center"):
+        release.interval(three)
+    with pytest.raises(ValueError, match=r"scale of shape \(2,\) and alpha of shape \(3,\)"):
+        accuracy.scale_to_accuracy(np.array([1.0, 2.0]), three)

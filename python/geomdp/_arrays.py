@@ -223,3 +223,19 @@ def _must(array: Array | None) -> Array:
 
 def _same(one: Array, other: Array) -> bool:
     return one.ctypes.data == other.ctypes.data
+
+
+def broadcast(*named: tuple[str, NDArray[Any]]) -> list[NDArray[Any]]:
+    """Return the arrays, broadcast against each other.
+
+    Raises
+    ------
+    ValueError
+        If they do not broadcast; with all names and shapes.
+
+    """
+    try:
+        return list(np.broadcast_arrays(*(array for _, array in named)))
+    except ValueError:
+        shapes = " and ".join(f"{name} of shape {array.shape}" for name, array in named)
+        raise ValueError(f"{shapes} are not accepted: give shapes that broadcast") from None

@@ -669,7 +669,7 @@ def _each(
     """
     if not any(isinstance(value, np.ndarray | list | tuple) for _, value, _ in parameters):
         return function(*(check(name, value) for name, value, check in parameters))
-    arrays = np.broadcast_arrays(*(_exactly(*parameter) for parameter in parameters))
+    arrays = _arrays.broadcast(*((each[0], _exactly(*each)) for each in parameters))
     rows = list(zip(*(array.reshape(-1).tolist() for array in arrays), strict=True))
     values = {row: function(*row) for row in set(rows)}
     results = [values[row] for row in rows]

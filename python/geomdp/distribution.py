@@ -163,6 +163,8 @@ class _Law(abc.ABC):
         ------
         TypeError
             If k is of another type, such as bool, longdouble or a masked array.
+        ValueError
+            If k does not broadcast against the centres.
 
         """
         return self._at(k, self._mass)
@@ -223,10 +225,10 @@ class _Law(abc.ABC):
         TypeError
             If q is not a number.
         ValueError
-            If q is not from 0 to 1.
+            If q is not from 0 to 1, or does not broadcast against the centres.
 
         """
-        return self._quantile(_probabilities("q", q), _single(q), beyond=False)
+        return self._quantile("q", _probabilities("q", q), _single(q), beyond=False)
 
     def isf(self, q: ArrayLike) -> Any:
         """Return the least k with ``sf(k) <= q``, also for q below the spacing of floats near 1.
@@ -237,7 +239,7 @@ class _Law(abc.ABC):
             As in :meth:`ppf`; the ends of :meth:`support` are for 1 and 0.
 
         """
-        return self._quantile(_probabilities("q", q), _single(q), beyond=True)
+        return self._quantile("q", _probabilities("q", q), _single(q), beyond=True)
 
     def interval(self, confidence: ArrayLike) -> tuple[Any, Any]:
         """Return the ends of an interval that leaves ``(1 - confidence) / 2`` at most on each side.
@@ -261,8 +263,8 @@ class _Law(abc.ABC):
         tails = (1 - _probabilities("confidence", confidence)) / 2
         single = _single(confidence)
         return (
-            self._quantile(tails, single, beyond=False),
-            self._quantile(tails, single, beyond=True),
+            self._quantile("confidence", tails, single, beyond=False),
+            self._quantile("confidence", tails, single, beyond=True),
         )
 
     def median(self) -> Any:
@@ -325,6 +327,7 @@ class _Law(abc.ABC):
     def _at(self, k: Any, function: Callable[[_Places], Floats]) -> Any:
         """Return a function of the places of k."""
         points, shape = _points(k)
+        _arrays.broadcast(("k", points[0]), ("center", self._origin))
         columns = np.broadcast_arrays(*points, self._origin)
         flat = [column.reshape(-1) for column in columns]
         values = np.empty(flat[0].size)
@@ -340,9 +343,9 @@ class _Law(abc.ABC):
 
     # Quantiles.
 
-    def _quantile(self, q: Floats, single: bool, *, beyond: bool) -> Any:
+    def _quantile(self, name: str, q: Floats, single: bool, *, beyond: bool) -> Any:
         """Return the least k with ``cdf(k) >= q``, or with ``sf(k) <= q``."""
-        levels, origin = np.broadcast_arrays(np.atleast_1d(q), self._origin)
+        levels, origin = _arrays.broadcast((name, np.atleast_1d(q)), ("center", self._origin))
         first, last = self._support()
         positions = np.where((levels == 0) == beyond, last, first)
         inside = (levels > 0) & (levels < 1)
