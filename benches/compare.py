@@ -5,25 +5,78 @@ Every figure is a median of interleaved repetitions, so that a busy machine slow
 
 import argparse
 import math
+import os
 import platform
+import re
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 import geomdp
 from geomdp import GeometricMechanism
 
 SCALES = (0.1, 1.0, 10.0, 1000.0, 1e6)
 BOUNDS = (None, (0, 10**6))
+PIECE = 2**13
+FEATURES = ("aes", "vaes", "avx2", "avx512f")
+
+Array = NDArray[np.int64]
 
 
-def medians(calls: list[Callable[[], object]], repetitions: int) -> list[float]:
+def machine() -> str:
+    """Return the processor's name and which of the features that matter it has, as far as told."""
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return f"{platform.machine()}, {os.cpu_count()} processors"
+    told = dict(re.findall(r"^(model name|flags|Features)\s*: (.*)$", text, re.MULTILINE))
+    flags = (told.get("flags") or told.get("Features") or "").split()
+    has = " ".join(feature for feature in FEATURES if feature in flags)
+    name = told.get("model name", platform.machine())
+    return f"{name}, {os.cpu_count()} processors; {has or 'none'} of {' '.join(FEATURES)}"
+
+
+def difference(rng: np.random.Generator, counts: Array, scale: float) -> Array:
+    """Return the counts with numpy's noise: the difference of two geometric numbers."""
+    p = -math.expm1(-1 / scale)
+    return counts + rng.geometric(p, counts.size) - rng.geometric(p, counts.size)
+
+
+def one_uniform(
+    rng: np.random.Generator, counts: Array, scale: float, piece: int | None = None
+) -> Array:
+    """Return the counts with noise by the fastest formula, inexact like all that use floats.
+
+    A uniform number gives the sign and, by |Z| >= k with probability 2 a**k / (1 + a), the rest.
+    It is faster in pieces that stay in the cache.
+    """
+    noisy = np.empty_like(counts)
+    shift = -scale * math.log1p(math.exp(-1 / scale))
+    for start in range(0, counts.size, piece or counts.size):
+        part = slice(start, start + (piece or counts.size))
+        u = rng.random(counts[part].size)
+        # Never +-0.5, whose logarithm below would be infinite.
+        u -= 0.5 - 2.0**-54
+        magnitude = np.abs(u)
+        np.subtract(0.5, magnitude, out=magnitude)
+        np.log(magnitude, out=magnitude)
+        magnitude *= -scale
+        magnitude += shift
+        np.copysign(magnitude, u, out=magnitude)
+        np.add(counts[part], magnitude.astype(np.int64), out=noisy[part])
+    return noisy
+
+
+def medians(calls: Sequence[Callable[[], object]], repetitions: int) -> list[float]:
     """Return the median time of each call in seconds, the calls taking turns."""
     times: list[list[float]] = [[] for _ in calls]
     for call in calls:
@@ -39,46 +92,22 @@ def medians(calls: list[Callable[[], object]], repetitions: int) -> list[float]:
 def vectors(n: int, repetitions: int) -> None:
     rng = np.random.default_rng()
     counts = rng.integers(0, 10**6, n)
-
-    def difference(p: float) -> np.ndarray:
-        return counts + rng.geometric(p, n) - rng.geometric(p, n)
-
-    def formula(log_a: float) -> np.ndarray:
-        # One uniform for sign and magnitude: |Z| >= k with probability 2 a**k / (1 + a).
-        u = rng.random(n)
-        u *= 2
-        u -= 1
-        zero = math.tanh(-log_a / 2)
-        magnitude = np.abs(u)
-        magnitude -= 1
-        magnitude /= zero - 1
-        np.maximum(magnitude, 1e-300, out=magnitude)
-        np.log(magnitude, out=magnitude)
-        magnitude /= log_a
-        magnitude += 1
-        np.maximum(magnitude, 0, out=magnitude)
-        np.floor(magnitude, out=magnitude)
-        np.copysign(magnitude, u, out=magnitude)
-        return counts + magnitude.astype(np.int64)
-
     print(f"{n} int64 counts, one thread, nanoseconds per count (median of {repetitions})\n")
-    print("| scale | bounds | geomdp | geometric - geometric | log of a uniform | ratio |")
-    print("|---|---|---|---|---|---|")
+    others = "geometric - geometric", "one uniform", "the same in pieces"
+    print("| scale | bounds | geomdp |", *(f"{name} | ratio |" for name in others))
+    print("|---" * (3 + 2 * len(others)) + "|")
     for bounds in BOUNDS:
         for scale in SCALES:
-            mechanism = GeometricMechanism.from_scale(scale, bounds)
-            p = -math.expm1(-1 / scale)
-            calls = [
-                lambda m=mechanism: m.release(counts, threads=1),
-                lambda p=p: difference(p),
-                lambda s=scale: formula(-1 / s),
+            calls: list[Callable[[], object]] = [
+                partial(GeometricMechanism.from_scale(scale, bounds).release, counts, threads=1),
+                partial(difference, rng, counts, scale),
+                partial(one_uniform, rng, counts, scale),
+                partial(one_uniform, rng, counts, scale, PIECE),
             ]
-            ours, numpys, best = (t / n * 1e9 for t in medians(calls, repetitions))
+            ours, *times = (t / n * 1e9 for t in medians(calls, repetitions))
             name = "dtype" if bounds is None else f"(0, 10^{len(str(bounds[1])) - 1})"
-            print(
-                f"| {scale:g} | {name} | {ours:.1f} | {numpys:.1f} | {best:.1f} "
-                f"| **{ours / numpys:.2f}** |"
-            )
+            cells = (f"{other:.1f} | **{ours / other:.2f}** |" for other in times)
+            print(f"| {scale:g} | {name} | {ours:.1f} |", *cells)
     print()
 
 
@@ -86,14 +115,16 @@ def dtypes(n: int, repetitions: int) -> None:
     mechanism = GeometricMechanism.from_scale(10.0, (0, 100))
     names = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
     arrays = [np.full(n, 50, name) for name in names]
+    wide = names.index("int64")
     times = medians([partial(mechanism.release, x, threads=1) for x in arrays], repetitions)
     cells = ", ".join(
-        f"{name} {seconds / n * 1e9:.1f}" for name, seconds in zip(names, times, strict=True)
+        f"{name} {seconds / n * 1e9:.1f} ({seconds / times[wide]:.2f})"
+        for name, seconds in zip(names, times, strict=True)
     )
-    print(f"scale 10, bounds (0, 100), ns per count: {cells}\n")
+    print(f"scale 10, bounds (0, 100), ns per count (ratio to int64): {cells}\n")
 
     plain, out = np.full(n, 50), np.empty(2 * n, np.int64)
-    layouts: dict[str, tuple[np.ndarray, np.ndarray | None]] = {
+    layouts: dict[str, tuple[NDArray[Any], NDArray[Any] | None]] = {
         "plain": (plain, None),
         "in place": (plain, plain),
         "every second": (np.full(2 * n, 50)[::2], None),
@@ -139,19 +170,37 @@ def calls(repetitions: int) -> None:
 
         return loop
 
-    small = np.full(10, 5)
-
     def first_use() -> None:
         GeometricMechanism(Fraction(next(fresh), 10**6)).release(5)
 
     timed = {
+        "32 bytes of the operating system": thousand(lambda: os.urandom(32)),
         "release of an int": thousand(lambda: mechanism.release(5)),
-        "release of ten counts": thousand(lambda: mechanism.release(small)),
+        **{
+            f"release of {n} counts": thousand(partial(mechanism.release, np.full(n, 5)))
+            for n in (10, 100, 1000)
+        },
         "a new mechanism and its first release, no bounds": thousand(first_use),
         "a mechanism equal to one before": thousand(lambda: GeometricMechanism(0.5, bounds=(0, 9))),
     }
     for name, seconds in zip(timed, medians(list(timed.values()), repetitions), strict=True):
         print(f"{name}: {seconds * 1e3:.2f} us")
+
+
+#: The peak of a process of its own, against what it held before, all pages of the counts in use.
+MEMORY = """
+import re, numpy as np
+from geomdp import GeometricMechanism
+def held(what):
+    return int(re.search(rf"{{what}}:\\s*(\\d+)", open("/proc/self/status").read())[1]) / 1024
+mechanism = GeometricMechanism(1.0)
+mechanism.release(np.zeros(10, np.int64), threads=1)
+counts = np.ones(10**7, np.int64)
+before = held("VmRSS")
+noisy = mechanism.release(counts, out={output}, threads={threads})
+new = 0 if noisy is counts else noisy.nbytes / 2**20
+print(f"{{held('VmHWM') - before - new:.2f}}")
+"""
 
 
 def subprocesses(repetitions: int) -> None:
@@ -165,30 +214,32 @@ def subprocesses(repetitions: int) -> None:
     seconds = statistics.median(float(run(after_numpy)) for _ in range(repetitions))
     print(f"import, beyond numpy's: {seconds * 1e3:.1f} ms")
 
-    memory = """
-import resource, numpy as np
-from geomdp import GeometricMechanism
-peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-m = GeometricMechanism(1.0); m.release(np.zeros(10, np.int64))
-x = np.zeros(10**7, np.int64); x += 1
-before = peak(); m.release(x, out=x); middle = peak(); y = m.release(x)
-beyond = peak() - middle - y.nbytes / 2**20
-print(f"{middle - before:.1f} MiB in place, {beyond:.1f} MiB beyond the output")
-"""
-    print(f"peak memory for ten million counts: {run(memory).strip()}")
+    if not Path("/proc/self/status").exists():
+        return
+    print("peak memory for ten million counts, beyond input and output:")
+    for threads in (1, 2):
+        for where, output in (("in place", "counts"), ("into a new array", "None")):
+            extra = run(MEMORY.format(output=output, threads=threads)).strip()
+            print(f"  {where}, {threads} thread{'s' * (threads > 1)}: {extra} MiB")
+
+
+def heading() -> None:
+    """Print what is measured, and where."""
+    print(
+        f"geomdp {geomdp.__version__}, numpy {np.__version__}, Python {platform.python_version()}"
+    )
+    print(f"kernel: {geomdp._core.backend()}; {machine()}\n")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--counts", type=int, default=10**6)
+    parser.add_argument("--counts", type=int, nargs="+", default=[10**5, 10**6])
     parser.add_argument("--repetitions", type=int, default=15)
     arguments = parser.parse_args()
-    print(
-        f"geomdp {geomdp.__version__}, numpy {np.__version__}, Python {platform.python_version()}"
-    )
-    print(f"kernel: {geomdp._core.backend()}\n")
-    vectors(arguments.counts, arguments.repetitions)
-    dtypes(arguments.counts, arguments.repetitions)
+    heading()
+    for counts in arguments.counts:
+        vectors(counts, arguments.repetitions)
+    dtypes(arguments.counts[-1], arguments.repetitions)
     threads(arguments.repetitions)
     calls(arguments.repetitions)
     subprocesses(arguments.repetitions)
