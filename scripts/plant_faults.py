@@ -103,6 +103,20 @@ FAULTS = [
         "--lib digit",
     ),
     Fault(
+        "a function of SQL has no side effects",
+        LAYER / "duckdb.py",
+        "side_effects=True",
+        "side_effects=False",
+        "tests/test_frames.py",
+    ),
+    Fault(
+        "counts behind nulls are released",
+        LAYER / "frames.py",
+        "np.where(missing, dtype.type(0), counts)",
+        "counts",
+        "tests/test_frames.py",
+    ),
+    Fault(
         "the tape is filled twice",
         CORE / "mechanism.rs",
         "self.source.fill(words)?;",

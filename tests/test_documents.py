@@ -1,6 +1,7 @@
 """The examples in the documents, run as they stand."""
 
 import doctest
+import importlib
 import re
 import shlex
 from pathlib import Path
@@ -21,11 +22,20 @@ def run(text: str, name: str) -> doctest.TestResults:
     return runner.summarize(verbose=False)
 
 
-def test_the_tutorial() -> None:
-    text = "\n".join(FENCED.findall((ROOT / "docs/tutorial.md").read_text()))
-    failed, attempted = run(text, "tutorial.md")
+@pytest.mark.parametrize(("document", "examples"), [("tutorial.md", 40), ("frames.md", 20)])
+def test_the_examples(document: str, examples: int) -> None:
+    text = "\n".join(FENCED.findall((ROOT / "docs" / document).read_text()))
+    failed, attempted = run(text, document)
     assert failed == 0
-    assert attempted > 40
+    assert attempted > examples
+
+
+@pytest.mark.parametrize("name", ["frames", "polars", "duckdb"])
+def test_the_examples_of_modules(name: str) -> None:
+    module = importlib.import_module(f"geomdp.{name}")
+    results = doctest.testmod(module)
+    assert results.failed == 0
+    assert results.attempted > 4
 
 
 @pytest.mark.parametrize("wrong", [">>> 1 + 1\n3\n", ">>> 1 / 0\n", ">>> unknown\n"])

@@ -4,15 +4,22 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Literal, Self, TypeVar, overload
+from typing import Any, Literal, Protocol, Self, TypeVar, overload
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from geomdp import _arrays, _certificate, _core, _parameters
+from geomdp import _arrays, _certificate, _core, _parameters, frames
 from geomdp._parameters import Bounds, Integer, Real
 
 _Integer = TypeVar("_Integer", bound=np.integer[Any])
+
+
+class _HasStream(Protocol):
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+
+_Column = TypeVar("_Column", bound=_HasStream)
 
 
 @lru_cache(maxsize=128)
@@ -176,6 +183,9 @@ class GeometricMechanism:
         threads: int | None = None,
     ) -> NDArray[np.int64]: ...
 
+    @overload
+    def release(self, counts: _Column, *, threads: int | None = None) -> _Column: ...
+
     def release(self, counts: Any, *, out: Any = None, threads: Integer | None = None) -> Any:
         """Return noisy counts.
 
@@ -184,6 +194,7 @@ class GeometricMechanism:
         counts : int, numpy integer, array or sequence of ints
             Of any of the eight integer dtypes from 8 to 64 bits, any shape, strides and byte order.
             Ints and sequences of ints are taken as int64. Values outside the bounds are clamped.
+            Columns of pandas, Polars or PyArrow, without nulls, see :func:`geomdp.frames.release`.
         out : array, optional
             Where to write the noisy counts: of the dtype and shape of the counts, and possibly the
             same array. It is either written completely or left as it was.
@@ -226,6 +237,8 @@ class GeometricMechanism:
                 result = np.empty(counts.shape, counts.dtype)
                 self._core.release_into(counts, result, dtype, True, most)
                 return result
+            if frames.is_column(counts):
+                return frames.release(self, counts, threads=most or None)
         array = _arrays.as_array(counts)
         dtype = _arrays.code(array.dtype)
 

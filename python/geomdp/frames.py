@@ -1,0 +1,230 @@
+"""Noise for columns of counts: of pandas, Polars, PyArrow, and what else narwhals reads.
+
+>>> import pandas as pd
+>>> from geomdp import GeometricMechanism, frames
+>>> counts = pd.Series([12, 7, 9], index=["x", "y", "z"], name="n", dtype="Int16")
+>>> noisy = GeometricMechanism(1.0).release(counts)
+>>> noisy.dtype, noisy.name, list(noisy.index)
+(Int16Dtype(), 'n', ['x', 'y', 'z'])
+
+It needs the extra ``frames``, and no library but that of the columns. A column goes to numpy,
+through :meth:`geomdp.GeometricMechanism.release`, and back; its library, type, name, index and
+place in the frame stay. What a release protects is as for arrays: several columns that the same
+person is counted in are several releases, whose losses add up (``docs/frames.md``).
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from geomdp import GeometricMechanism
+
+__all__ = ["release", "release_columns"]
+
+Nulls = Literal["refuse", "keep"]
+_Column = TypeVar("_Column")
+_Frame = TypeVar("_Frame")
+_WANTED = "give integers of up to 64 bits"
+
+
+def release(
+    mechanism: "GeometricMechanism",
+    counts: _Column,
+    *,
+    nulls: Nulls = "refuse",
+    threads: int | None = None,
+) -> _Column:
+    """Return a noisy column; ``mechanism.release(counts)`` is the same without nulls.
+
+    Parameters
+    ----------
+    mechanism
+        What makes the noise.
+    counts : column
+        A Series of pandas (of numpy's, pandas' or Arrow's types) or Polars, an Array or
+        ChunkedArray of PyArrow, or any other Series that narwhals takes; of an integer type of 8
+        to 64 bits.
+    nulls : {"refuse", "keep"}
+        "keep" leaves null what is null, and makes noise for the others. Then the output tells,
+        without any noise, which counts are null: that must be known anyway, or depend on nobody.
+    threads : int, optional
+        As in :meth:`geomdp.GeometricMechanism.release`.
+
+    Returns
+    -------
+    column
+        Of the library, type, name, index and chunks of the counts. Behind nulls is noise that no
+        count is in.
+
+    Raises
+    ------
+    TypeError
+        If the counts are not a column of integers.
+    ValueError
+        If there are nulls that are to be refused, or `nulls` is something else.
+    ImportError
+        If narwhals is not installed, but for PyArrow.
+
+    """
+    check_nulls(nulls)
+    return cast(_Column, _release(mechanism, "counts", counts, nulls, threads))
+
+
+def release_columns(
+    frame: _Frame,
+    mechanisms: "Mapping[str, GeometricMechanism]",
+    *,
+    nulls: Nulls = "refuse",
+    threads: int | None = None,
+) -> _Frame:
+    """Return the frame with noise in some of its columns; the others are as they were.
+
+    One person's change of the frame costs the sum of the losses ``mechanism.map(distance)``, each
+    for the distance that the person makes in that column.
+
+    Parameters
+    ----------
+    frame : data frame
+        Of pandas or Polars, a Table or RecordBatch of PyArrow, or any other that narwhals takes
+        and that is not lazy.
+    mechanisms : mapping of column names to mechanisms
+        For the columns to be noised; nothing is kept of their exact counts.
+    nulls, threads
+        As in :func:`release`.
+
+    Returns
+    -------
+    data frame
+        Of the same library, columns in the same order and of the same types, and the same index.
+        It is returned as a whole or not at all.
+
+    Raises
+    ------
+    KeyError
+        If there is not exactly one column of a name.
+    TypeError, ValueError, ImportError
+        As in :func:`release`.
+
+    """
+    check_nulls(nulls)
+    if not isinstance(mechanisms, Mapping):
+        raise TypeError(
+            f"mechanisms is a {type(mechanisms).__name__}: give a mapping of column names"
+        )
+    arrow: Any = frame
+    if _is_arrow(frame, "Table", "RecordBatch"):
+        for name, mechanism in mechanisms.items():
+            _only(name, arrow.schema.names)
+            place = arrow.schema.get_field_index(name)
+            noisy = _release(mechanism, f"column {name!r}", arrow.column(place), nulls, threads)
+            arrow = arrow.set_column(place, arrow.schema.field(place), noisy)
+        return cast(_Frame, arrow)
+    import narwhals as nw  # noqa: PLC0415
+
+    try:
+        narrow: nw.DataFrame[Any] = nw.from_native(arrow, eager_only=True)
+    except TypeError:
+        raise TypeError(
+            f"frame is a {type(frame).__name__}: give a data frame, collected if it is lazy"
+        ) from None
+    columns = []
+    for name, mechanism in mechanisms.items():
+        _only(name, narrow.columns)
+        noisy = _release(mechanism, f"column {name!r}", narrow[name].to_native(), nulls, threads)
+        columns.append(nw.from_native(noisy, series_only=True))
+    return cast(_Frame, narrow.with_columns(*columns).to_native())
+
+
+def is_column(value: Any) -> bool:
+    """Return whether this may be a column, without an import of its library."""
+    return (
+        hasattr(value, "__arrow_c_stream__")
+        or hasattr(value, "__arrow_c_array__")
+        or type(value).__module__.startswith("pandas.")
+    )
+
+
+def _release(
+    mechanism: "GeometricMechanism", name: str, counts: Any, nulls: Nulls, threads: int | None
+) -> Any:
+    if _is_arrow(counts, "ChunkedArray"):
+        import pyarrow as pa  # noqa: PLC0415
+
+        _dtype(name, str(counts.type))
+        chunks = [_array(mechanism, name, chunk, nulls, threads) for chunk in counts.chunks]
+        return pa.chunked_array(chunks, type=counts.type)
+    if _is_arrow(counts, "Array"):
+        return _array(mechanism, name, counts, nulls, threads)
+    import narwhals as nw  # noqa: PLC0415
+
+    try:
+        series = nw.from_native(counts, series_only=True)
+    except TypeError:
+        raise TypeError(
+            f"{name} is a {type(counts).__name__}: give a column, or release_columns the frame"
+        ) from None
+    dtype = _dtype(name, str(series.dtype).lower())
+    missing = series.is_null()
+    if _any(name, bool(missing.any()), nulls):
+        # What may hide behind nulls is not released.
+        series = series.fill_null(0)
+    noisy = mechanism.release(series.to_numpy().astype(dtype, copy=False), threads=threads)
+    column = nw.new_series(series.name, noisy, series.dtype, backend=series.implementation)
+    if (index := nw.maybe_get_index(series)) is not None:
+        column = nw.maybe_set_index(column, index=index)
+    # Nulls are of the old column, and so is its type, of which narwhals knows the kind alone.
+    return nw.from_native(counts, series_only=True).zip_with(missing, column).to_native()
+
+
+def _array(
+    mechanism: "GeometricMechanism", name: str, array: Any, nulls: Nulls, threads: int | None
+) -> Any:
+    """Return a noisy Array of PyArrow."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    dtype, missing = _dtype(name, str(array.type)), None
+    if not len(array):
+        return array
+    # The very memory of the array, nulls or not.
+    counts: NDArray[Any] = np.frombuffer(array.buffers()[1], dtype)
+    counts = counts[array.offset : array.offset + len(array)]
+    if _any(name, array.null_count > 0, nulls):
+        missing = np.asarray(array.is_null())
+        # What may hide behind nulls is not released.
+        counts = np.where(missing, dtype.type(0), counts)
+    noisy = mechanism.release(counts, threads=threads)
+    return pa.array(noisy, type=array.type, mask=missing)
+
+
+def _dtype(name: str, kind: str) -> np.dtype[Any]:
+    if kind not in {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}:
+        raise TypeError(f"{name} of type {kind} is not accepted: {_WANTED}")
+    return np.dtype(kind)
+
+
+def _any(name: str, found: bool, nulls: Nulls) -> bool:
+    """Return whether there are nulls, if those may be kept."""
+    if found and nulls == "refuse":
+        raise ValueError(
+            f"{name} with nulls is not accepted: fill them, or give nulls='keep', which shows them"
+        )
+    return found
+
+
+def check_nulls(nulls: str) -> None:
+    if nulls not in ("refuse", "keep"):
+        raise ValueError(f"nulls = {nulls!r} is not accepted: give 'refuse' or 'keep'")
+
+
+def _only(name: str, names: list[str]) -> None:
+    if names.count(name) != 1:
+        raise KeyError(f"column {name!r} is not accepted: give one of {names}, and one alone")
+
+
+def _is_arrow(value: Any, *kinds: str) -> bool:
+    """Return whether this is one of PyArrow's classes, without importing it."""
+    classes = type(value).__mro__
+    return any(c.__module__.startswith("pyarrow") and c.__name__ in kinds for c in classes)

@@ -1,0 +1,62 @@
+"""The namespace ``geomdp`` of Polars' expressions and Series: import this module to have it.
+
+>>> import polars as pl
+>>> import geomdp.polars
+>>> from geomdp import GeometricMechanism
+>>> frame = pl.LazyFrame({"n": [12, 7, 9]})
+>>> noisy = frame.with_columns(pl.col("n").geomdp.release(GeometricMechanism(1.0)))
+>>> noisy.collect_schema()
+Schema([('n', Int64)])
+
+A lazy query releases when it is collected, and again each time that it is: every ``collect`` is a
+release of its own and costs its epsilon. Collect once, and go on with the result.
+"""
+
+from functools import partial
+
+import polars as pl
+
+from geomdp import GeometricMechanism, frames
+from geomdp.frames import Nulls
+
+__all__ = ["ExprNamespace", "SeriesNamespace"]
+
+
+@pl.api.register_series_namespace("geomdp")
+class SeriesNamespace:
+    """``series.geomdp``."""
+
+    def __init__(self, series: pl.Series) -> None:
+        self._series = series
+
+    def release(
+        self,
+        mechanism: GeometricMechanism,
+        *,
+        nulls: Nulls = "refuse",
+        threads: int | None = None,
+    ) -> pl.Series:
+        """Return the noisy Series: see :func:`geomdp.frames.release`."""
+        return frames.release(mechanism, self._series, nulls=nulls, threads=threads)
+
+
+@pl.api.register_expr_namespace("geomdp")
+class ExprNamespace:
+    """``expr.geomdp``."""
+
+    def __init__(self, expr: pl.Expr) -> None:
+        self._expr = expr
+
+    def release(
+        self,
+        mechanism: GeometricMechanism,
+        *,
+        nulls: Nulls = "refuse",
+        threads: int | None = None,
+    ) -> pl.Expr:
+        """Return the noisy column: see :func:`geomdp.frames.release`, whose errors Polars reports.
+
+        It is given whole columns, or whole groups, and each row to it once.
+        """
+        noise = partial(frames.release, mechanism, nulls=nulls, threads=threads)
+        return self._expr.map_batches(noise, return_dtype=pl.self_dtype())

@@ -1,0 +1,427 @@
+"""Columns keep all but their counts, and each count is drawn for once."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import geomdp.duckdb
+import geomdp.polars
+from geomdp import GeometricMechanism, frames
+
+duckdb = pytest.importorskip("duckdb")
+
+NONE = GeometricMechanism.from_scale(0)
+WIDE = GeometricMechanism.from_scale(1e6)
+DTYPES = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
+
+
+def pandas_nullable(values: list[Any], dtype: str) -> Any:
+    return pd.Series(values, dtype=dtype.replace("i", "I").replace("u", "U"), name="n")
+
+
+def polars(values: list[Any], dtype: str) -> Any:
+    kind = dtype.replace("i", "I").replace("u", "U")
+    return pl.Series("n", values, dtype=getattr(pl, kind))
+
+
+def chunked(values: list[Any], dtype: str) -> Any:
+    kind = pa.type_for_alias(dtype)
+    return pa.chunked_array([values[:2], [], values[2:]], type=kind)
+
+
+#: Columns that may have nulls.
+KINDS: dict[str, Callable[[list[Any], str], Any]] = {
+    "pandas, of its types": pandas_nullable,
+    "pandas, of Arrow's": lambda x, dtype: pd.Series(x, dtype=f"{dtype}[pyarrow]", name="n"),
+    "polars": polars,
+    "Array": lambda x, dtype: pa.array(x, type=pa.type_for_alias(dtype)),
+    "part of an Array": lambda x, dtype: pa.array([1, *x, 2], pa.type_for_alias(dtype)).slice(
+        1, len(x)
+    ),
+    "ChunkedArray": chunked,
+}
+PLAIN = {"pandas": lambda x, dtype: pd.Series(x, dtype=dtype, name="n"), **KINDS}
+
+
+def items(column: Any) -> list[Any]:
+    found = (
+        column.tolist()
+        if isinstance(column, pd.Series)
+        else column.to_pylist()
+        if isinstance(column, pa.Array | pa.ChunkedArray)
+        else column.to_list()
+    )
+    return [None if item is pd.NA else item for item in found]
+
+
+def alike(one: Any, other: Any) -> None:
+    """All but the counts is the same."""
+    assert type(one) is type(other)
+    assert len(one) == len(other)
+    if isinstance(one, pa.Array | pa.ChunkedArray):
+        assert one.type == other.type
+    else:
+        assert (one.dtype, one.name) == (other.dtype, other.name)
+    if isinstance(one, pd.Series):
+        pd.testing.assert_index_equal(one.index, other.index)
+    if isinstance(one, pa.ChunkedArray):
+        assert [len(chunk) for chunk in one.chunks] == [len(chunk) for chunk in other.chunks]
+
+
+class Recorder:
+    """In place of a mechanism: notes what it is given, and adds one."""
+
+    def __init__(self) -> None:
+        self.counts: list[np.ndarray] = []
+        self.threads: list[Any] = []
+
+    def release(self, counts: np.ndarray, *, threads: int | None = None) -> np.ndarray:
+        self.counts.append(counts)
+        self.threads.append(threads)
+        return counts + counts.dtype.type(1)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("kind", PLAIN)
+def test_without_noise_nothing_changes(kind: str, dtype: str) -> None:
+    limits = np.iinfo(dtype)
+    values = [int(limits.min), 1, int(limits.max), int(limits.max) - 1]
+    column = PLAIN[kind](values, dtype)
+    for noisy in (NONE.release(column), frames.release(NONE, column, nulls="keep")):
+        alike(noisy, column)
+        assert items(noisy) == values
+    assert items(column) == values
+
+
+@pytest.mark.parametrize("kind", PLAIN)
+def test_every_count_has_noise_of_its_own(kind: str) -> None:
+    column = PLAIN[kind]([0] * 1000, "int64")
+    noisy = [items(WIDE.release(column)) for _ in range(2)]
+    # Of numbers at scale 10^6 some hundred of 10^6 pairs meet at most; equal tapes would all.
+    assert len(set(noisy[0])) > 990
+    assert sum(map(int.__eq__, *noisy)) < 10
+    assert items(column) == [0] * 1000
+
+
+@pytest.mark.parametrize("kind", PLAIN)
+def test_bounds_hold(kind: str) -> None:
+    noisy = GeometricMechanism(0.1, bounds=(3, 9)).release(PLAIN[kind]([0, 100] * 50, "uint8"))
+    assert set(items(noisy)) <= set(range(3, 10))
+    with pytest.raises(OverflowError, match="bounds"):
+        GeometricMechanism(0.1, bounds=(-1, 9)).release(PLAIN[kind]([0], "uint8"))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint64", "int64"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_nulls(kind: str, dtype: str) -> None:
+    limits = np.iinfo(dtype)
+    values = [None, int(limits.min), None, int(limits.max)]
+    column = KINDS[kind](values, dtype)
+    with pytest.raises(ValueError, match="nulls"):
+        NONE.release(column)
+    with pytest.raises(ValueError, match="nulls"):
+        frames.release(NONE, column)
+    noisy = frames.release(NONE, column, nulls="keep")
+    alike(noisy, column)
+    assert items(noisy) == values
+    nothing = frames.release(WIDE, KINDS[kind]([None] * 3, dtype), nulls="keep")
+    assert items(nothing) == [None] * 3
+
+
+@given(
+    st.lists(st.none() | st.integers(-(2**63), 2**63 - 1), min_size=3), st.sampled_from(list(KINDS))
+)
+def test_any_counts_pass(values: list[int | None], kind: str) -> None:
+    column = KINDS[kind](values, "int64")
+    noisy = frames.release(NONE, column, nulls="keep")
+    alike(noisy, column)
+    assert items(noisy) == values
+
+
+@pytest.mark.parametrize("kind", PLAIN)
+def test_no_counts(kind: str) -> None:
+    column = PLAIN[kind]([], "int32")
+    noisy = WIDE.release(column)
+    alike(noisy, column)
+    assert items(noisy) == []
+
+
+def test_what_is_behind_nulls_is_not_released() -> None:
+    hidden = np.array([5, 77, 6])
+    mask = np.array([False, True, False])
+    array = pa.array(hidden, mask=mask)
+    assert np.frombuffer(array.buffers()[1], np.int64)[1] == 77
+    column = pd.Series(pd.arrays.IntegerArray(hidden, mask))
+    for counts in (array, column):
+        recorder: Any = Recorder()
+        noisy = frames.release(recorder, counts, nulls="keep")
+        assert [counts.tolist() for counts in recorder.counts] == [[5, 0, 6]]
+        assert items(noisy) == [6, None, 7]
+
+
+def test_arrow_memory_is_read_where_it_is() -> None:
+    array = pa.array(range(100)).slice(7)
+    chunks = pa.chunked_array([array, array])
+    for column in (array, chunks):
+        recorder: Any = Recorder()
+        assert items(frames.release(recorder, column, threads=3))[:2] == [8, 9]
+        for counts in recorder.counts:
+            assert counts.ctypes.data == array.buffers()[1].address + 7 * 8
+        assert set(recorder.threads) == {3}
+
+
+def test_indices_and_names_of_pandas_stay() -> None:
+    index = pd.MultiIndex.from_tuples([("a", 1), ("a", 1), ("b", 0)], names=["x", "y"])
+    for name in ("n", None, ("two", "levels")):
+        counts = pd.Series([1, 2, 3], index=index, name=name, dtype="int16")
+        noisy = NONE.release(counts)
+        pd.testing.assert_series_equal(noisy, counts)
+        assert noisy is not counts
+
+
+FRAMES: dict[str, Callable[[], Any]] = {
+    "pandas": lambda: pd.DataFrame(
+        {"n": np.array([1, 2, 3], np.uint8), "g": ["x", "y", "z"], "m": [4, 5, 6]}, index=[7, 7, 1]
+    ),
+    "polars": lambda: pl.DataFrame(
+        {"n": [1, 2, 3], "g": ["x", "y", "z"], "m": [4, 5, 6]}, schema_overrides={"n": pl.UInt8}
+    ),
+    "Table": lambda: pa.table(
+        {"n": pa.array([1, 2, 3], pa.uint8()), "g": ["x", "y", "z"], "m": [4, 5, 6]}
+    ),
+    "RecordBatch": lambda: FRAMES["Table"]().to_batches()[0],
+}
+
+
+def same_frame(one: Any, other: Any) -> bool:
+    if isinstance(one, pd.DataFrame):
+        return list(one.dtypes) == list(other.dtypes) and one.equals(other)
+    return type(one) is type(other) and one.equals(other)
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_columns_of_frames(kind: str) -> None:
+    frame = FRAMES[kind]()
+    assert same_frame(frames.release_columns(frame, {"m": NONE, "n": NONE}), frame)
+    recorder: Any = Recorder()
+    noisy = frames.release_columns(frame, {"m": recorder}, threads=2)
+    assert [counts.tolist() for counts in recorder.counts] == [[4, 5, 6]]
+    assert recorder.threads == [2]
+    assert items(noisy["m"] if kind != "RecordBatch" else noisy.column(2)) == [5, 6, 7]
+    assert same_frame(frames.release_columns(frame, {}), frame)
+    assert same_frame(frame, FRAMES[kind]())
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_frames_are_refused_as_a_whole(kind: str) -> None:
+    frame = FRAMES[kind]()
+    with pytest.raises(KeyError, match=r"'unknown'.*'n', 'g', 'm'"):
+        frames.release_columns(frame, {"n": NONE, "unknown": NONE})
+    with pytest.raises(TypeError, match="'g' of type"):
+        frames.release_columns(frame, {"n": NONE, "g": NONE})
+    with pytest.raises(OverflowError, match="bounds"):
+        frames.release_columns(frame, {"n": GeometricMechanism(1, bounds=(-1, 1))})
+    with pytest.raises(TypeError, match="mapping"):
+        frames.release_columns(frame, ["n"])  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="nulls = 'drop'"):
+        frames.release_columns(frame, {"n": NONE}, nulls="drop")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="release_columns"):
+        NONE.release(frame)
+
+
+def test_names_that_are_there_twice_are_refused() -> None:
+    table = pa.table([[1], [2]], names=["n", "n"])
+    frame = pd.DataFrame([[1, 2]], columns=["n", "n"])
+    with pytest.raises(KeyError, match="one alone"):
+        frames.release_columns(table, {"n": NONE})
+    with pytest.raises((KeyError, ValueError), match="n"):
+        frames.release_columns(frame, {"n": NONE})
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.Series([1.0]),
+        pd.Series([True]),
+        pd.Series(["a"]),
+        pd.Series([1], dtype="object"),
+        pd.Series([1], dtype="category"),
+        pd.Series([1], dtype="Float64"),
+        pd.to_datetime(pd.Series([1])),
+        pl.Series([1.0]),
+        pl.Series([True]),
+        pl.Series(["a"]),
+        pl.Series([[1]]),
+        pl.Series([1], dtype=pl.Int128),
+        pa.array([1.0]),
+        pa.array([True]),
+        pa.array(["a"]),
+        pa.array([[1]]),
+        pa.array([1], pa.date32()),
+        pa.array([1]).dictionary_encode(),
+        pa.nulls(2),
+        pa.chunked_array([[1.0]]),
+        pa.chunked_array([], type=pa.float64()),
+        pa.scalar(1),
+        pa.table({"n": [1]}),
+        pl.LazyFrame({"n": [1]}),
+        pd.Index([1]),
+        [1],
+        np.array([1]),
+    ],
+    ids=lambda column: f"{type(column).__name__}-{getattr(column, 'dtype', '')}",
+)
+def test_other_columns_are_refused(column: Any) -> None:
+    recorder: Any = Recorder()
+    with pytest.raises(TypeError, match="counts"):
+        frames.release(recorder, column)
+    assert recorder.counts == []
+
+
+def test_columns_take_no_out() -> None:
+    with pytest.raises(TypeError, match="Series"):
+        NONE.release(pd.Series([1]), out=np.zeros(1, np.int64))  # type: ignore[call-overload]
+
+
+def test_no_library_is_imported_without_need() -> None:
+    code = """
+import sys
+import numpy as np
+from geomdp import GeometricMechanism
+GeometricMechanism(1).release(np.zeros(3, np.int64)); GeometricMechanism(1).release([1, 2])
+print({"pandas", "polars", "pyarrow", "narwhals", "duckdb"} & set(sys.modules))
+import pyarrow
+GeometricMechanism(1).release(pyarrow.array([1]))
+print({"polars", "narwhals", "duckdb"} & set(sys.modules))
+"""
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout == "set()\nset()\n"
+
+
+# Polars
+
+
+@pytest.mark.parametrize("engine", ["in-memory", "streaming"])
+def test_expressions_release_each_row_once(engine: Any) -> None:
+    recorder: Any = Recorder()
+    frame = pl.LazyFrame({"n": range(10_000), "g": [0, 1] * 5000})
+    query = (
+        frame.with_columns(noisy=pl.col("n").geomdp.release(recorder))  # type: ignore[attr-defined]
+        .with_columns(twice=pl.col("noisy") * 2)
+        .filter(pl.col("noisy") > 100)
+    )
+    assert query.collect_schema() == {
+        "n": pl.Int64,
+        "g": pl.Int64,
+        "noisy": pl.Int64,
+        "twice": pl.Int64,
+    }
+    assert recorder.counts == []
+    found = query.collect(engine=engine)
+    assert sorted(np.concatenate(recorder.counts)) == list(range(10_000))
+    assert found["noisy"].to_list() == list(range(101, 10_001))
+    assert (found["twice"] == 2 * found["noisy"]).all()
+    query.collect(engine=engine)
+    assert sum(map(len, recorder.counts)) == 20_000
+
+
+def test_places_of_a_query_have_noise_of_their_own() -> None:
+    column: Any = pl.col("n")
+    query = pl.LazyFrame({"n": [0] * 100}).select(
+        a=column.geomdp.release(WIDE), b=column.geomdp.release(WIDE)
+    )
+    one, two = query.collect(), query.collect()
+    for x, y in [(one["a"], one["b"]), (one["a"], two["a"]), (one["b"], two["b"])]:
+        assert (x == y).sum() < 5
+
+
+def test_polars_series_and_nulls() -> None:
+    series: Any = pl.Series("n", [1, None, 3], dtype=pl.Int16)
+    assert series.geomdp.release(NONE, nulls="keep").equals(series)
+    column: Any = pl.col("n")
+    kept = pl.select(n=series).select(column.geomdp.release(NONE, nulls="keep"))
+    assert kept["n"].equals(series)
+    with pytest.raises(Exception, match="nulls"):
+        pl.select(n=series).select(column.geomdp.release(NONE))
+
+
+def test_counts_of_groups() -> None:
+    column: Any = pl.col("n")
+    counted = pl.LazyFrame({"g": [2, 1, 2]}).group_by("g").agg(n=pl.len().cast(pl.Int64))
+    noisy = counted.with_columns(column.geomdp.release(NONE)).sort("g").collect()
+    assert noisy.to_dict(as_series=False) == {"g": [1, 2], "n": [1, 2]}
+
+
+# DuckDB
+
+
+@pytest.fixture
+def connection() -> Any:
+    with duckdb.connect() as connection:
+        yield connection
+
+
+NAMES = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
+TYPES = dict(zip(DTYPES, [*NAMES, *(f"U{name}" for name in NAMES)], strict=True))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_sql_keeps_counts_and_types(connection: Any, dtype: str) -> None:
+    limits = np.iinfo(dtype)
+    geomdp.duckdb.register(connection, "noisy", NONE, type=TYPES[dtype])
+    for count in (limits.min, 0, limits.max):
+        query = f"SELECT noisy(CAST({count} AS {TYPES[dtype]})), typeof(noisy(0))"
+        assert connection.sql(query).fetchall() == [(count, TYPES[dtype])]
+
+
+def test_sql_draws_once_for_each_row(connection: Any) -> None:
+    recorder: Any = Recorder()
+    geomdp.duckdb.register(connection, "noisy", recorder)
+    rows = "FROM range(10000) t(i)"
+    inner = f"(SELECT i, noisy(i) AS y {rows})"
+    for query, drawn in [
+        (f"SELECT noisy(i) {rows}", {10_000}),
+        (f"SELECT noisy(7) {rows}", {10_000}),
+        ("SELECT noisy(7)", {1}),
+        (f"SELECT y, y + 1, y * 2 FROM {inner} WHERE y > 3 ORDER BY y", {10_000}),
+        (f"SELECT noisy(i), noisy(i) {rows}", {20_000}),
+        (f"SELECT i % 10, noisy(count(*)) {rows} GROUP BY 1 HAVING count(*) > 0", {10}),
+        # For both sides at once, or for each; never for a row more often than that.
+        (f"WITH n AS {inner} SELECT * FROM n a JOIN n b USING (i)", {10_000, 20_000}),
+    ]:
+        recorder.counts.clear()
+        assert connection.sql(query).fetchall()
+        assert sum(map(len, recorder.counts)) in drawn, query
+
+
+def test_sql_noise_differs(connection: Any) -> None:
+    geomdp.duckdb.register(connection, "noisy", WIDE)
+    pairs = connection.sql("SELECT noisy(5), noisy(5) FROM range(1000)").fetchall()
+    assert len({x for x, _ in pairs}) > 990
+    assert sum(x == y for x, y in pairs) < 10
+
+
+def test_sql_nulls(connection: Any) -> None:
+    geomdp.duckdb.register(connection, "noisy", NONE)
+    geomdp.duckdb.register(connection, "kept", NONE, nulls="keep")
+    rows = "FROM (VALUES (1), (NULL), (3)) t(x)"
+    assert connection.sql(f"SELECT kept(x) {rows}").fetchall() == [(1,), (None,), (3,)]
+    with pytest.raises(duckdb.InvalidInputException, match="nulls"):
+        connection.sql(f"SELECT noisy(x) {rows}").fetchall()
+
+
+def test_sql_parameters_are_refused(connection: Any) -> None:
+    for wrong in ("DOUBLE", "HUGEINT", "int64"):
+        with pytest.raises(ValueError, match=r"type = .* TINYINT"):
+            geomdp.duckdb.register(connection, "noisy", NONE, type=wrong)
+    with pytest.raises(ValueError, match="nulls = 'drop'"):
+        geomdp.duckdb.register(connection, "noisy", NONE, nulls="drop")  # type: ignore[arg-type]
