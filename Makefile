@@ -27,6 +27,7 @@ lint: develop    ## formatters, linters, types, stubs
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
 	cd $(VENV) && bin/python -m mypy.stubtest geomdp._core
+	$(PY) scripts/third_party_licenses.py --check
 
 backends: develop ## the OpenDP backend, against older versions of OpenDP
 	bash scripts/opendp_versions.sh
@@ -90,6 +91,9 @@ criterion:       ## times of every piece, in Rust: half a minute; minutes with C
 	CARGO_TARGET_DIR=$(CURDIR)/target cargo bench --locked --quiet \
 		--manifest-path benches/criterion/Cargo.toml -- $(CRITERION)
 
+licenses:        ## write LICENSE-THIRD-PARTY, of the crates that the wheel holds
+	$(PYTHON) scripts/third_party_licenses.py
+
 wheel:           ## build the wheel and try it in an empty environment
 	PYTHON="$(PYTHON)" bash scripts/check_wheel.sh
 
@@ -104,4 +108,4 @@ clean:           ## remove all that was built
 	rm -rf $(VENV) target dist
 
 .PHONY: help demo test lint backends examples exhaustive ct faults canaries mutants fuzz sweep long deny audit \
-	dudect bench instructions rivals scaling criterion wheel develop clean
+	dudect bench instructions rivals scaling criterion licenses wheel develop clean

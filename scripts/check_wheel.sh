@@ -8,7 +8,7 @@ python=${PYTHON:-python3}
 empty=$(mktemp -d)
 trap 'rm -rf "$empty"' EXIT
 "$python" -m venv "$empty/build"
-"$empty/build/bin/python" -m pip install --quiet build
+"$empty/build/bin/python" -m pip install --quiet build abi3audit auditwheel
 rm -rf dist/wheel
 "$empty/build/bin/python" -m build --outdir dist/wheel . >"$empty/log" 2>&1 || {
     tail -50 "$empty/log" >&2
@@ -23,6 +23,19 @@ if [ "$(stat -c %s "$wheel")" -gt 4000000 ]; then
     echo "the wheel is larger than 4 MB: $(stat -c %s "$wheel") bytes" >&2
     exit 1
 fi
+# What the name says: one interface for all versions of Python, and libraries that others have as well.
+"$empty/build/bin/abi3audit" --strict "$wheel"
+"$empty/build/bin/auditwheel" show "$wheel" >"$empty/log" 2>&1
+grep -E '^platform tag|manylinux_2_[0-9]+_' "$empty/log" | head -1 || {
+    cat "$empty/log" >&2
+    exit 1
+}
+for part in licenses/LICENSE-MIT licenses/LICENSE-APACHE licenses/LICENSE-THIRD-PARTY sboms/; do
+    "$python" -m zipfile -l "$wheel" | grep -q "dist-info/$part" || {
+        echo "the wheel has no $part" >&2
+        exit 1
+    }
+done
 
 "$python" -m venv "$empty"
 "$empty/bin/python" -m pip install --quiet "$wheel"
@@ -46,7 +59,8 @@ assert (count >> m.then_geometric(2.0)).map(1) == 0.5
 assert 0 <= diffprivlib.GeometricFolded(epsilon=1, lower=0, upper=9).randomise(5) <= 9
 assert 0 <= smartnoise.simple_geometric_mechanism(5, 1, 1, 0, 9) <= 9
 for module in pkgutil.walk_packages(geomdp.__path__, prefix="geomdp."):
-    if module.name not in ("geomdp.__main__", "geomdp.compat.opendp"):
+    # Those for libraries that are not here.
+    if module.name.split(".")[-1] not in ("__main__", "opendp", "polars", "duckdb"):
         importlib.import_module(module.name)
 assert mechanism.accuracy(0.05) == 3
 assert geomdp.distribution.TwoSidedGeometric(1).ppf(0.5) == 0

@@ -1,0 +1,92 @@
+"""Write the licences of the crates that the wheel holds: `make licenses`; `--check` compares.
+
+Of a crate under the MIT licence or others, the text of the MIT licence is taken.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+FILE = ROOT / "LICENSE-THIRD-PARTY"
+SHIPPED = "geomdp-python"
+PLATFORMS = (
+    "x86_64-unknown-linux-gnu",
+    "aarch64-unknown-linux-gnu",
+    "aarch64-apple-darwin",
+    "x86_64-pc-windows-msvc",
+)
+HEADING = """The compiled part of geomdp holds code of the crates below, and of Rust's standard library, which is
+under the MIT licence or the Apache licence, version 2.0, as this package is.
+"""
+
+
+def crates() -> dict[str, dict[str, Any]]:
+    """Return the crates that are compiled in on any platform, by name and version."""
+    found = {}
+    for platform in PLATFORMS:
+        command = ["cargo", "metadata", "--locked", "--format-version=1"]
+        metadata = json.loads(
+            subprocess.run(
+                [*command, "--filter-platform", platform], cwd=ROOT, check=True, capture_output=True
+            ).stdout
+        )
+        packages = {package["id"]: package for package in metadata["packages"]}
+        nodes = {node["id"]: node for node in metadata["resolve"]["nodes"]}
+        waiting = [key for key, package in packages.items() if package["name"] == SHIPPED]
+        seen = set(waiting)
+        while waiting:
+            key = waiting.pop()
+            package = packages[key]
+            if package["source"]:
+                found[f"{package['name']} {package['version']}"] = package
+            for needed in nodes[key]["deps"]:
+                # Neither what builds the crate nor what tests it.
+                normal = any(kind["kind"] is None for kind in needed["dep_kinds"])
+                # Macros run in the compiler.
+                targets = packages[needed["pkg"]]["targets"]
+                macro = any("proc-macro" in target["kind"] for target in targets)
+                if normal and not macro and needed["pkg"] not in seen:
+                    seen.add(needed["pkg"])
+                    waiting.append(needed["pkg"])
+    return dict(sorted(found.items()))
+
+
+def text(package: dict[str, Any]) -> str:
+    """Return the text of the licence under which a crate is taken."""
+    files = sorted(Path(package["manifest_path"]).parent.glob("LICEN[SC]E*"))
+    mine = [file for file in files if "MIT" in file.name] if "MIT" in package["license"] else []
+    chosen = mine or files
+    if not chosen:
+        raise SystemExit(f"{package['name']} has no licence file: {package['license']}")
+    return "\n\n".join(file.read_text().strip() for file in chosen)
+
+
+def document() -> str:
+    groups: dict[str, list[str]] = {}
+    for name, package in crates().items():
+        groups.setdefault(text(package), []).append(f"{name} ({package['license']})")
+    rule = "=" * 80
+    parts = [f"{rule}\n{chr(10).join(names)}\n{rule}\n\n{text}\n" for text, names in groups.items()]
+    return "\n".join([HEADING, *parts])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="fail if the file is another")
+    arguments = parser.parse_args()
+    found = document()
+    if not arguments.check:
+        FILE.write_text(found)
+    elif not FILE.exists() or FILE.read_text() != found:
+        print(f"{FILE.name} is not that of Cargo.lock: `make licenses`", file=sys.stderr)
+        return 1
+    print(f"{FILE.name}: {found.count('=' * 80) // 2} texts")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
