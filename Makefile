@@ -79,6 +79,9 @@ bench: develop   ## speed, as ratios to numpy in the same run
 instructions:    ## instructions of every piece of a release, against the record
 	$(PYTHON) scripts/count_instructions.py
 
+older: develop   ## speed without AVX-512 and VAES, and without AVX2
+	PYTHON="$(PY)" bash benches/older_processors.sh
+
 rivals: develop  ## speed beside other libraries, and its picture; missing ones are left out
 	-$(PY) -m pip install --quiet randomgen
 	-$(PY) -m pip install --quiet python-dp
@@ -108,4 +111,4 @@ clean:           ## remove all that was built
 	rm -rf $(VENV) target dist
 
 .PHONY: help demo test lint backends examples exhaustive ct faults canaries mutants fuzz sweep long deny audit \
-	dudect bench instructions rivals scaling criterion licenses wheel develop clean
+	dudect bench instructions older rivals scaling criterion licenses wheel develop clean

@@ -19,8 +19,8 @@ PLATFORMS = (
     "aarch64-apple-darwin",
     "x86_64-pc-windows-msvc",
 )
-HEADING = """The compiled part of geomdp holds code of the crates below, and of Rust's standard library,
-which is under the MIT licence or the Apache licence, version 2.0, as this package is.
+HEADING = """The compiled part of geomdp holds code of the crates below, and of Rust's standard
+library, which is under the MIT licence or the Apache licence, version 2.0, as this package is.
 """
 
 

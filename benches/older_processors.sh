@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Prints what benches/compare.py prints, as it would be on processors without AVX-512 and VAES, and on those without AVX2 as
+# well: in a copy of the tree, of which the looks for these features are taken out, in the kernel and in the aes crate.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+python=${PYTHON:-.venv/bin/python}
+case $python in
+    /*) ;;
+    *) python=$PWD/$python ;;
+esac
+copy=$PWD/target/older
+rm -rf "$copy"
+mkdir -p "$copy"
+git ls-files -z | grep -zvE '^(docs|tests|scripts)/' | xargs -0 cp --parents -t "$copy"
+aes=$(cargo metadata --locked --format-version=1 | "$python" -c '
+import json, sys
+found = [p["manifest_path"] for p in json.load(sys.stdin)["packages"] if p["name"] == "aes"]
+print(found[0].removesuffix("/Cargo.toml"))')
+cp -r "$aes" "$copy/aes"
+cd "$copy"
+
+# Replaces what must be there.
+without() {
+    grep -q "$2" "$1"
+    sed -i "s/$2/false/" "$1"
+}
+without aes/src/lib.rs 'self\.token\.vaes512\.get()'
+without aes/src/lib.rs 'self\.token\.vaes256\.get()'
+without rust/core/src/kernel/mod.rs 'avx512::available()'
+printf '\n[patch.crates-io]\naes = { path = "aes" }\n' >>Cargo.toml
+bench() {
+    CARGO_TARGET_DIR=$PWD/target "$python" -m pip install --quiet --no-deps --upgrade --target site .
+    (cd benches && PYTHONPATH=../site "$python" compare.py "$@")
+}
+bench "$@"
+without rust/core/src/kernel/mod.rs 'avx2::available()'
+bench "$@"
