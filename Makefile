@@ -94,6 +94,9 @@ criterion:       ## times of every piece, in Rust: half a minute; minutes with C
 	CARGO_TARGET_DIR=$(CURDIR)/target cargo bench --locked --quiet \
 		--manifest-path benches/criterion/Cargo.toml -- $(CRITERION)
 
+pictures: develop ## draw the README's picture of a release
+	$(PY) scripts/draw_pictures.py
+
 licenses:        ## write LICENSE-THIRD-PARTY, of the crates that the wheel holds
 	$(PYTHON) scripts/third_party_licenses.py
 
@@ -111,4 +114,4 @@ clean:           ## remove all that was built
 	rm -rf $(VENV) target dist
 
 .PHONY: help demo test lint backends examples exhaustive ct faults canaries mutants fuzz sweep long deny audit \
-	dudect bench instructions older rivals scaling criterion licenses wheel develop clean
+	dudect bench instructions older rivals scaling criterion pictures licenses wheel develop clean
