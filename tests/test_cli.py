@@ -849,7 +849,7 @@ MISUSES: list[tuple[list[str], str]] = [
     (["certificate", *NOISE, "--dtype", "float64"], "invalid choice: 'float64'"),
     (["certificate", *NOISE, "--dtype", "int8", "--bounds", "0", "300"], "bounds"),
     (["certificate", "--epsilon", "1e-30"], "scale = .* too large"),
-    (["release", "in.csv", *NOISE, "--column", "count"], "arguments are required: OUT.csv"),
+    (["release", "in.csv", *NOISE, "--column", "count"], "arguments are required: OUT"),
     (["release", "in.csv", "out.csv", "--column", "count"], "--epsilon --scale is required"),
     (["release", "in.csv", "out.csv", *NOISE], "arguments are required: --column"),
     ([*PLAIN, "--column", "x", "--column", "count"], "twice for the same column"),

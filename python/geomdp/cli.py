@@ -17,6 +17,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, TypeAlias
 
@@ -165,30 +166,35 @@ def _certificate(given: argparse.Namespace) -> str:
 def _release(given: argparse.Namespace) -> str:
     import numpy as np  # noqa: PLC0415
 
-    from geomdp import _csv  # noqa: PLC0415
+    from geomdp import _csv, _parquet  # noqa: PLC0415
 
     if len(set(given.column)) < len(given.column):
         raise _UsageError("--column is given twice for the same column")
     mechanism = _mechanism(given)
-    with _refusing_parameters():
-        # What the mechanism refuses for int64, it refuses for no counts too.
-        mechanism.release(np.zeros(0, np.int64))
+    of_parquet = [path.lower().endswith(".parquet") for path in (given.source, given.target)]
+    if any(of_parquet) and not all(of_parquet):
+        raise _UsageError("IN and OUT: give two CSV files, or two Parquet files")
+    if all(of_parquet):
+        if given.delimiter != ",":
+            raise _UsageError("--delimiter is of CSV files alone")
+        release = partial(_parquet.release, mechanism=mechanism)
+    else:
+        with _refusing_parameters():
+            # What the mechanism refuses for int64, it refuses for no counts too.
+            mechanism.release(np.zeros(0, np.int64))
+        delimiter = _DELIMITERS[given.delimiter]
+        release = partial(_csv.release, noise=mechanism.release, delimiter=delimiter)
     with (
         _new_file(given.target) as target,
         open(given.source, "rb") as source,
         _progress(source) as progress,
     ):
         try:
-            _csv.release(
-                source,
-                target,
-                given.column,
-                mechanism.release,
-                delimiter=_DELIMITERS[given.delimiter],
-                progress=progress,
-            )
+            release(source, target, given.column, progress=progress)
         except _csv.DataError as error:
             raise _CommandError(f"{given.source}: {error}") from error
+        except ImportError as error:
+            raise _CommandError("Parquet needs PyArrow: pip install geomdp[parquet]") from error
     return ""
 
 
@@ -461,20 +467,23 @@ _ABOUT_CERTIFICATE = """\
 Print the exact data and the inequalities that make the sampled law private."""
 
 _ABOUT_RELEASE = """\
-Copy a CSV file of any size, with noisy counts in some columns.
+Copy a CSV or Parquet file of any size, with noisy counts in some columns.
 
 Epsilon is the loss for all counts of all these columns together: the sensitivity
 is the most by which one person changes them in sum (L1). Every run draws fresh
 noise and costs epsilon again.
 
-Counts are decimal integers within int64. Those outside the bounds are clamped,
-silently. Noisy ones are written without quotes and blanks. All else is copied,
-to the byte, and must be public: other columns, the number and order of rows.
+Counts outside the bounds are clamped, silently. All else is copied, and must be
+public: other columns, the number and order of rows. OUT must not exist; it
+appears when it is complete, or not at all.
 
-IN.csv begins with a header in UTF-8, with or without a byte order mark. Its rows
-end with LF or CRLF; cells are quoted as in RFC 4180. What is not like that is
-refused, by line and column. OUT.csv must not exist; it appears when it is
-complete, or not at all.
+CSV: counts are decimal integers within int64, and are written without quotes and
+blanks; all else is copied to the byte. IN begins with a header in UTF-8, with or
+without a byte order mark. Its rows end with LF or CRLF; cells are quoted as in
+RFC 4180. What is not like that is refused, by line and column.
+
+Parquet, by names that end with .parquet: counts are integers of 8 to 64 bits,
+without nulls, and keep their type. It takes geomdp[parquet].
 
 The time to draw noise does not depend on counts. The time to read them from text
 and to write noisy ones does."""
@@ -554,10 +563,13 @@ def _add_certificate(commands: _Commands) -> None:
 
 def _add_release(commands: _Commands) -> None:
     example = "geomdp release counts.csv noisy.csv --column count --epsilon 0.5 --bounds 0 4526"
-    parser = _add(commands, "release", "noise for columns of a CSV file", _ABOUT_RELEASE, example)
+    about = "noise for columns of a CSV or Parquet file"
+    parser = _add(commands, "release", about, _ABOUT_RELEASE, example)
     parser.set_defaults(run=_release)
-    parser.add_argument("source", metavar="IN.csv", help="the file with the true counts")
-    parser.add_argument("target", metavar="OUT.csv", help="the file to be written")
+    parser.add_argument(
+        "source", metavar="IN", help="the file with the true counts: CSV, or Parquet by its name"
+    )
+    parser.add_argument("target", metavar="OUT", help="the file to be written, of the same kind")
     parser.add_argument(
         "--column",
         action="append",

@@ -1,0 +1,135 @@
+"""Parquet files on the command line: counts get noise, all else stays."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from geomdp import GeometricMechanism, _parquet, cli
+
+DTYPES = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
+# Noise other than 0 has a probability below e^-999.
+NONE = ["--scale", "0.001"]
+
+
+def main(*argv: object) -> int:
+    return cli.main([str(argument) for argument in argv])
+
+
+def table(rows: int = 1000) -> pa.Table:
+    counts = {dtype: np.arange(rows).astype(dtype) for dtype in DTYPES}
+    places = pa.array([f"p{i % 7}" for i in range(rows)]).dictionary_encode()
+    half = pa.array([None if i % 2 else i / 2 for i in range(rows)])
+    found = pa.table(counts | {"place": places, "half": half})
+    return found.replace_schema_metadata({"who": "us"})
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    parquet.write_table(table(), tmp_path / "in.parquet")
+    return tmp_path / "in.parquet", tmp_path / "out.PARQUET"
+
+
+def test_without_noise_the_table_is_the_same(files: tuple[Path, Path]) -> None:
+    columns = [argument for dtype in DTYPES for argument in ("--column", dtype)]
+    assert main("release", *files, *columns, *NONE) == 0
+    found, wanted = parquet.read_table(files[1]), parquet.read_table(files[0])
+    assert found.equals(wanted)
+    assert found.schema.equals(wanted.schema, check_metadata=True)
+
+
+@pytest.mark.parametrize("batch", [1, 7, 999, 1000, 10**6])
+def test_batches(files: tuple[Path, Path], batch: int) -> None:
+    source, target = files
+    done: list[int] = []
+    mechanism = GeometricMechanism(1.0, bounds=(0, 100))
+    with open(source, "rb") as read, open(target, "wb") as written:
+        _parquet.release(read, written, ["int64"], mechanism, progress=done.append, batch=batch)
+    found, wanted = parquet.read_table(target), parquet.read_table(source)
+    assert found.drop("int64").equals(wanted.drop("int64"))
+    assert set(found["int64"].to_pylist()) <= set(range(101))
+    assert found["int64"].type == pa.int64()
+    assert done == sorted(done)
+    assert done[-1] == source.stat().st_size
+    assert parquet.ParquetFile(target).num_row_groups == -(-1000 // batch)
+
+
+def test_noise_is_fresh_and_statistics_are_of_it(files: tuple[Path, Path]) -> None:
+    outputs = [files[1].with_name(f"{i}.parquet") for i in range(2)]
+    for output in outputs:
+        assert main("release", files[0], output, "--column", "int64", "--scale", "1e9") == 0
+    one, two = (parquet.read_table(output)["int64"].to_numpy() for output in outputs)
+    assert (one == two).sum() < 10
+    assert len(np.unique(one)) > 990
+    column = parquet.ParquetFile(outputs[0]).metadata.row_group(0)
+    said = next(
+        column.column(i).statistics
+        for i in range(column.num_columns)
+        if column.column(i).path_in_schema == "int64"
+    )
+    assert (said.min, said.max) == (one.min(), one.max())
+
+
+@pytest.mark.parametrize(
+    ("column", "noise", "why"),
+    [
+        ("unknown", NONE, "no column 'unknown'"),
+        ("half", NONE, "'half' has the type double"),
+        ("place", NONE, "'place' has the type dictionary"),
+        ("nulls", NONE, "'nulls' with nulls"),
+        ("int8", ["--scale", "1", "--bounds", "0", "300"], "'int8': bounds"),
+        ("twice", NONE, "no column 'twice', or several"),
+    ],
+)
+def test_what_is_refused_leaves_nothing(
+    files: tuple[Path, Path], capsys: Any, column: str, noise: list[str], why: str
+) -> None:
+    nulls = pa.array([None] * 999 + [1])
+    full = table().append_column("nulls", nulls)
+    for _ in range(2):
+        full = full.append_column("twice", pa.array([1] * 1000))
+    parquet.write_table(full, files[0])
+    assert main("release", *files, "--column", column, *noise) == 1
+    error = capsys.readouterr().err
+    assert why in error
+    assert error.count("\n") == 1
+    assert [path.name for path in files[0].parent.iterdir()] == ["in.parquet"]
+
+
+def test_other_files_are_refused(tmp_path: Path, capsys: Any) -> None:
+    source = tmp_path / "in.parquet"
+    for content in (b"", b"count\n1\n", b"PAR1" + bytes(20) + b"PAR1"):
+        source.write_bytes(content)
+        assert main("release", source, tmp_path / "out.parquet", "--column", "n", *NONE) == 1
+        assert "not a Parquet file" in capsys.readouterr().err
+    parquet.write_table(table(), source)
+    data = bytearray(source.read_bytes())
+    data[4:2000] = bytes(1996)
+    source.write_bytes(data)
+    assert main("release", source, tmp_path / "out.parquet", "--column", "int64", *NONE) == 1
+    assert "a damaged one" in capsys.readouterr().err
+    for names in (("in.parquet", "out.csv"), ("in.csv", "out.parquet")):
+        argv = [tmp_path / name for name in names]
+        assert main("release", *argv, "--column", "n", *NONE) == 2
+        assert "two Parquet files" in capsys.readouterr().err
+    argv = [source, tmp_path / "out.parquet", "--column", "n", *NONE, "--delimiter", ";"]
+    assert main("release", *argv) == 2
+    assert "--delimiter" in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.parquet"]
+
+
+def test_no_rows(files: tuple[Path, Path]) -> None:
+    parquet.write_table(table(0), files[0])
+    assert main("release", *files, "--column", "int64", *NONE) == 0
+    assert parquet.read_table(files[1]).equals(parquet.read_table(files[0]))
+
+
+def test_without_pyarrow(files: tuple[Path, Path], capsys: Any, monkeypatch: Any) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert main("release", *files, "--column", "int64", *NONE) == 1
+    assert "pip install geomdp[parquet]" in capsys.readouterr().err
+    assert not files[1].exists()
