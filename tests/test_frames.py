@@ -287,6 +287,15 @@ def test_other_columns_are_refused(column: Any) -> None:
     assert recorder.counts == []
 
 
+def test_what_makes_no_noise_is_refused() -> None:
+    for wrong in (None, 1.0, "mechanism"):
+        given: Any = wrong
+        with pytest.raises(TypeError, match="mechanism is a"):
+            frames.release(given, pd.Series([1]))
+        with pytest.raises(TypeError, match="mechanism is a"):
+            frames.release_columns(pa.table({"n": [1]}), {"n": given})
+
+
 def test_columns_take_no_out() -> None:
     with pytest.raises(TypeError, match="Series"):
         NONE.release(pd.Series([1]), out=np.zeros(1, np.int64))  # type: ignore[call-overload]
@@ -305,6 +314,17 @@ print({"polars", "narwhals", "duckdb"} & set(sys.modules))
 """
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout == "set()\nset()\n"
+
+
+def test_without_narwhals(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "narwhals", None)
+    for release in (
+        lambda: NONE.release(pd.Series([1])),
+        lambda: frames.release_columns(pd.DataFrame({"n": [1]}), {"n": NONE}),
+    ):
+        with pytest.raises(ImportError, match=r"geomdp\[frames\]"):
+            release()
+    assert NONE.release(pa.array([1])).to_pylist() == [1]
 
 
 # Polars

@@ -13,6 +13,7 @@ place in the frame stay. What a release protects is as for arrays: several colum
 person is counted in are several releases, whose losses add up (``docs/frames.md``).
 """
 
+import importlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
@@ -114,18 +115,17 @@ def release_columns(
         raise TypeError(
             f"mechanisms is a {type(mechanisms).__name__}: give a mapping of column names"
         )
-    arrow: Any = frame
     if _is_arrow(frame, "Table", "RecordBatch"):
+        arrow: Any = frame
         for name, mechanism in mechanisms.items():
             _only(name, arrow.schema.names)
             place = arrow.schema.get_field_index(name)
             noisy = _release(mechanism, f"column {name!r}", arrow.column(place), nulls, threads)
             arrow = arrow.set_column(place, arrow.schema.field(place), noisy)
         return cast(_Frame, arrow)
-    import narwhals as nw  # noqa: PLC0415
-
+    nw = _narwhals()
     try:
-        narrow: nw.DataFrame[Any] = nw.from_native(arrow, eager_only=True)
+        narrow = nw.from_native(frame, eager_only=True)
     except TypeError:
         raise TypeError(
             f"frame is a {type(frame).__name__}: give a data frame, collected if it is lazy"
@@ -150,6 +150,8 @@ def is_column(value: Any) -> bool:
 def _release(
     mechanism: "GeometricMechanism", name: str, counts: Any, nulls: Nulls, threads: int | None
 ) -> Any:
+    if not callable(getattr(mechanism, "release", None)):
+        raise TypeError(f"mechanism is a {type(mechanism).__name__}: give a GeometricMechanism")
     if _is_arrow(counts, "ChunkedArray"):
         import pyarrow as pa  # noqa: PLC0415
 
@@ -158,7 +160,7 @@ def _release(
         return pa.chunked_array(chunks, type=counts.type)
     if _is_arrow(counts, "Array"):
         return _array(mechanism, name, counts, nulls, threads)
-    import narwhals as nw  # noqa: PLC0415
+    nw = _narwhals()
 
     try:
         series = nw.from_native(counts, series_only=True)
@@ -212,6 +214,13 @@ def _any(name: str, found: bool, nulls: Nulls) -> bool:
             f"{name} with nulls is not accepted: fill them, or give nulls='keep', which shows them"
         )
     return found
+
+
+def _narwhals() -> Any:
+    try:
+        return importlib.import_module("narwhals")
+    except ImportError as error:
+        raise ImportError("columns need narwhals: pip install geomdp[frames]") from error
 
 
 def check_nulls(nulls: str) -> None:
