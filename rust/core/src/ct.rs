@@ -6,7 +6,7 @@
 
 /// The same number, of which the compiler knows nothing any more.
 #[inline(always)]
-fn barrier(x: u64) -> u64 {
+pub(crate) fn barrier(x: u64) -> u64 {
     #[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
     {
         let y;

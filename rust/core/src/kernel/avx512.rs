@@ -3,6 +3,7 @@
 use super::compare::search;
 use super::vector::{LookUp, Vector};
 use super::{Count, add_noise_by};
+use crate::ct;
 use crate::digit::{Digit, TABLE};
 use crate::plan::Plan;
 use core::arch::x86_64::*;
@@ -118,7 +119,9 @@ impl Vector for Words {
 
     #[inline(always)]
     fn decrease(self, mask: Mask) -> Self {
-        each!(Words: _mm512_mask_sub_epi64, self, mask, self, Self::splat(1))
+        // If the compiler knew this number, it would make a vector of the mask, and add that.
+        let one = Self::splat(ct::barrier(1));
+        each!(Words: _mm512_mask_sub_epi64, self, mask, self, one)
     }
 
     #[inline(always)]
