@@ -1,7 +1,6 @@
 """The examples in the documents, run as they stand."""
 
 import doctest
-import importlib
 import re
 import shlex
 from pathlib import Path
@@ -28,14 +27,6 @@ def test_the_examples(document: str, examples: int) -> None:
     failed, attempted = run(text, document)
     assert failed == 0
     assert attempted > examples
-
-
-@pytest.mark.parametrize("name", ["frames", "polars", "duckdb"])
-def test_the_examples_of_modules(name: str) -> None:
-    module = importlib.import_module(f"geomdp.{name}")
-    results = doctest.testmod(module)
-    assert results.failed == 0
-    assert results.attempted > 4
 
 
 @pytest.mark.parametrize("wrong", [">>> 1 + 1\n3\n", ">>> 1 / 0\n", ">>> unknown\n"])

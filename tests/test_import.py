@@ -21,8 +21,11 @@ import geomdp.compat.diffprivlib
 import geomdp.compat.opendp
 import geomdp.compat.smartnoise
 import geomdp.distribution
+import geomdp.duckdb
+import geomdp.frames
 import geomdp.measurement
 import geomdp.plot
+import geomdp.polars
 import geomdp.rejection
 import geomdp.remap
 import geomdp.testing
@@ -35,8 +38,11 @@ PUBLIC_MODULES = (
     geomdp.compat.opendp,
     geomdp.compat.smartnoise,
     geomdp.distribution,
+    geomdp.duckdb,
+    geomdp.frames,
     geomdp.measurement,
     geomdp.plot,
+    geomdp.polars,
     geomdp.rejection,
     geomdp.remap,
     geomdp.testing,
@@ -71,6 +77,7 @@ def run(script: str) -> str:
         "geomdp.compat.diffprivlib",
         "geomdp.compat.smartnoise",
         "geomdp.distribution",
+        "geomdp.frames",
         "geomdp.measurement",
         "geomdp.plot",
         "geomdp.rejection",
@@ -152,6 +159,7 @@ def test_public_objects_are_found() -> None:
         "geomdp.GeometricMechanism.scale",
         "geomdp.accuracy.confidence_interval",
         "geomdp.distribution.CensoredGeometric.pmf",
+        "geomdp.frames.release_columns",
         "geomdp.remap.bayes",
         "geomdp.compat.diffprivlib.Geometric.bias",
         "geomdp.compat.opendp.then_geometric",
@@ -171,5 +179,5 @@ def test_fields_of_the_certificate_are_documented() -> None:
 def test_examples_in_the_documentation(name: str) -> None:
     failed, attempted = doctest.testmod(importlib.import_module(name))
     assert failed == 0
-    examples = ("geomdp", "geomdp.accuracy", "geomdp.distribution", "geomdp.measurement")
-    assert attempted > 0 or name not in (*examples, "geomdp._mechanism")
+    examples = {"accuracy", "distribution", "duckdb", "frames", "measurement", "polars"}
+    assert attempted > 0 or name.removeprefix("geomdp.") not in examples | {"geomdp", "_mechanism"}
