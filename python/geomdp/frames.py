@@ -28,7 +28,6 @@ __all__ = ["release", "release_columns"]
 Nulls = Literal["refuse", "keep"]
 _Column = TypeVar("_Column")
 _Frame = TypeVar("_Frame")
-_WANTED = "give integers of up to 64 bits"
 
 
 def release(
@@ -124,12 +123,8 @@ def release_columns(
             arrow = arrow.set_column(place, arrow.schema.field(place), noisy)
         return cast(_Frame, arrow)
     nw = _narwhals()
-    try:
-        narrow = nw.from_native(frame, eager_only=True)
-    except TypeError:
-        raise TypeError(
-            f"frame is a {type(frame).__name__}: give a data frame, collected if it is lazy"
-        ) from None
+    wanted = "a data frame, collected if it is lazy"
+    narrow = _narrow("frame", frame, wanted, eager_only=True)
     columns = []
     for name, mechanism in mechanisms.items():
         _only(name, narrow.columns)
@@ -161,13 +156,8 @@ def _release(
     if _is_arrow(counts, "Array"):
         return _array(mechanism, name, counts, nulls, threads)
     nw = _narwhals()
-
-    try:
-        series = nw.from_native(counts, series_only=True)
-    except TypeError:
-        raise TypeError(
-            f"{name} is a {type(counts).__name__}: give a column, or release_columns the frame"
-        ) from None
+    wanted = "a column, or release_columns the frame"
+    old = series = _narrow(name, counts, wanted, series_only=True)
     dtype = _dtype(name, str(series.dtype).lower())
     missing = series.is_null()
     if _any(name, bool(missing.any()), nulls):
@@ -178,7 +168,7 @@ def _release(
     if (index := nw.maybe_get_index(series)) is not None:
         column = nw.maybe_set_index(column, index=index)
     # Nulls are of the old column, and so is its type, of which narwhals knows the kind alone.
-    return nw.from_native(counts, series_only=True).zip_with(missing, column).to_native()
+    return old.zip_with(missing, column).to_native()
 
 
 def _array(
@@ -203,7 +193,7 @@ def _array(
 
 def _dtype(name: str, kind: str) -> np.dtype[Any]:
     if kind not in {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}:
-        raise TypeError(f"{name} of type {kind} is not accepted: {_WANTED}")
+        raise TypeError(f"{name} of type {kind} is not accepted: give integers of up to 64 bits")
     return np.dtype(kind)
 
 
@@ -221,6 +211,14 @@ def _narwhals() -> Any:
         return importlib.import_module("narwhals")
     except ImportError as error:
         raise ImportError("columns need narwhals: pip install geomdp[frames]") from error
+
+
+def _narrow(name: str, value: Any, wanted: str, **kind: bool) -> Any:
+    """Return narwhals' view of a Series or a frame."""
+    try:
+        return _narwhals().from_native(value, **kind)
+    except TypeError:
+        raise TypeError(f"{name} is a {type(value).__name__}: give {wanted}") from None
 
 
 def check_nulls(nulls: str) -> None:
