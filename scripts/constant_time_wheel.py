@@ -28,6 +28,7 @@ def releases() -> None:
     import geomdp  # noqa: PLC0415
     from geomdp import _core  # noqa: PLC0415
     from geomdp.compat.diffprivlib import GeometricFolded  # noqa: PLC0415
+    from geomdp.distributed import ReleaseKey  # noqa: PLC0415
 
     marks = ctypes.CDLL(None)
     for mark in (marks.secret, marks.public):
@@ -52,6 +53,7 @@ def releases() -> None:
     folded.randomise(np.zeros(1, dtype=np.int64))
 
     marks.secret_random(1)
+    key = ReleaseKey()
     for dtype in DTYPES:
         for size in (1, 5, 1000):
             for mechanism in mechanisms:
@@ -60,6 +62,8 @@ def releases() -> None:
                 reveal(mechanism.release(counts))
                 reveal(mechanism.release(counts[::-2]))
                 reveal(mechanism.release(counts, out=counts))
+                marks.secret(counts.ctypes.data, counts.nbytes)
+                reveal(key.release(mechanism, counts, np.arange(size)))
     counts = np.arange(1000)
     marks.secret(counts.ctypes.data, counts.nbytes)
     reveal(folded.randomise(counts))

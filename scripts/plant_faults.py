@@ -412,6 +412,48 @@ FAULTS = [
         "os.replace(part, path)",
         "tests/test_cli.py",
     ),
+    Fault(
+        "a count that has changed keeps its noise",
+        CORE / "keyed.rs",
+        "*block = [address[0] & !INDEX, address[1] ^ count.to_key()];",
+        "*block = [address[0] & !INDEX, address[1]]; let _ = count;",
+        "tests/test_distributed.py",
+    ),
+    Fault(
+        "two columns share their noise",
+        CORE / "keyed.rs",
+        "limits.as_flattened(), name]",
+        "limits.as_flattened(), &name[..0]]",
+        "tests/test_distributed.py",
+    ),
+    Fault(
+        "ids are taken in any order",
+        CORE / "keyed.rs",
+        "let column = self.columns.to_be_bytes();",
+        "let column = 0u32.to_be_bytes();",
+        "tests/test_distributed.py",
+    ),
+    Fault(
+        "the blocks of a draw are the same",
+        CORE / "keyed.rs",
+        "*block = [first[0] | index, first[1]];",
+        "*block = [first[0] | (index & 0), first[1]];",
+        "tests/test_distributed.py",
+    ),
+    Fault(
+        "a null is the id that an empty string is",
+        CORE / "keyed.rs",
+        "message.push(1);",
+        "message.push(1); message.clear();",
+        "tests/test_distributed.py",
+    ),
+    Fault(
+        "a chunk begins with the ids of the first",
+        LAYER / "distributed.py",
+        "self._next += array.size",
+        "self._next += 0",
+        "tests/test_distributed.py",
+    ),
 ]
 
 

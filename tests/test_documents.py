@@ -78,3 +78,9 @@ def test_the_table_of_unsafe_code() -> None:
             found[str(file.relative_to(ROOT))] = len(blocks)
     assert UNSAFE
     assert found == UNSAFE
+
+
+def test_no_figure_was_left_out() -> None:
+    """A table once had the place of a figure instead of the figure."""
+    for document in [*(ROOT / "docs").glob("*.md"), ROOT / "README.md"]:
+        assert not re.search(r"\| *(?:%\w\b|\{\w*\}|TODO\b|XX)", document.read_text()), document

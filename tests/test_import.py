@@ -20,6 +20,7 @@ import geomdp.cli
 import geomdp.compat.diffprivlib
 import geomdp.compat.opendp
 import geomdp.compat.smartnoise
+import geomdp.distributed
 import geomdp.distribution
 import geomdp.duckdb
 import geomdp.frames
@@ -37,6 +38,7 @@ PUBLIC_MODULES = (
     geomdp.compat.diffprivlib,
     geomdp.compat.opendp,
     geomdp.compat.smartnoise,
+    geomdp.distributed,
     geomdp.distribution,
     geomdp.duckdb,
     geomdp.frames,
@@ -47,10 +49,12 @@ PUBLIC_MODULES = (
     geomdp.remap,
     geomdp.testing,
 )
-MODULES = [
-    "geomdp",
-    *(module.name for module in pkgutil.walk_packages(geomdp.__path__, prefix="geomdp.")),
-]
+#: They need the engine that they are for: tests/clusters.
+ENGINES = {"geomdp.dask", "geomdp.ray", "geomdp.spark"}
+MODULES = sorted(
+    {"geomdp", *(module.name for module in pkgutil.walk_packages(geomdp.__path__, "geomdp."))}
+    - ENGINES
+)
 
 IMPORTS = """
 import json, sys
@@ -76,6 +80,7 @@ def run(script: str) -> str:
         "geomdp.cli",
         "geomdp.compat.diffprivlib",
         "geomdp.compat.smartnoise",
+        "geomdp.distributed",
         "geomdp.distribution",
         "geomdp.frames",
         "geomdp.measurement",
@@ -179,5 +184,13 @@ def test_fields_of_the_certificate_are_documented() -> None:
 def test_examples_in_the_documentation(name: str) -> None:
     failed, attempted = doctest.testmod(importlib.import_module(name))
     assert failed == 0
-    examples = {"accuracy", "distribution", "duckdb", "frames", "measurement", "polars"}
+    examples = {
+        "accuracy",
+        "distributed",
+        "distribution",
+        "duckdb",
+        "frames",
+        "measurement",
+        "polars",
+    }
     assert attempted > 0 or name.removeprefix("geomdp.") not in examples | {"geomdp", "_mechanism"}

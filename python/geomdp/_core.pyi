@@ -5,11 +5,14 @@ A dtype is given by kind and size, as in ``numpy.dtype.str``: ``"i8"`` is int64.
 
 from typing import Any, TypedDict, final
 
+import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "Addresses",
     "Folded",
     "Mechanism",
+    "ReleaseKey",
     "backend",
     "release_not_private",
     "sample_bernoulli",
@@ -44,6 +47,18 @@ class Mechanism:
         interruptible: bool,
         threads: int,
     ) -> None: ...
+    def release_keyed(
+        self,
+        key: ReleaseKey,
+        name: str,
+        addresses: Addresses,
+        start: int,
+        counts: NDArray[Any],
+        out: NDArray[Any],
+        dtype: str,
+        interruptible: bool,
+        threads: int,
+    ) -> None: ...
     def certificate(self, dtype: str, tight: bool) -> _Fields: ...
 
 @final
@@ -57,6 +72,27 @@ class Folded:
         dtype: str,
         interruptible: bool,
         threads: int,
+    ) -> None: ...
+
+@final
+class ReleaseKey:
+    def __new__(cls, secret: bytes | None) -> ReleaseKey: ...
+    def secret(self) -> bytes: ...
+    def wipe(self) -> None: ...
+
+@final
+class Addresses:
+    def __new__(cls, size: int) -> Addresses: ...
+    def __len__(self) -> int: ...
+    def add_integers(
+        self, key: ReleaseKey, ids: NDArray[Any], nulls: NDArray[Any] | None, signed: bool
+    ) -> None: ...
+    def add_bytes(
+        self,
+        key: ReleaseKey,
+        offsets: NDArray[np.int64],
+        data: NDArray[np.uint8],
+        nulls: NDArray[Any] | None,
     ) -> None: ...
 
 def release_not_private(

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["release", "release_columns"]
 
 Nulls = Literal["refuse", "keep"]
+_FRAME = "a data frame, collected if it is lazy"
 _Column = TypeVar("_Column")
 _Frame = TypeVar("_Frame")
 
@@ -117,17 +118,16 @@ def release_columns(
     if _is_arrow(frame, "Table", "RecordBatch"):
         arrow: Any = frame
         for name, mechanism in mechanisms.items():
-            _only(name, arrow.schema.names)
+            only(name, arrow.schema.names)
             place = arrow.schema.get_field_index(name)
             noisy = _release(mechanism, f"column {name!r}", arrow.column(place), nulls, threads)
             arrow = arrow.set_column(place, arrow.schema.field(place), noisy)
         return cast(_Frame, arrow)
     nw = _narwhals()
-    wanted = "a data frame, collected if it is lazy"
-    narrow = _narrow("frame", frame, wanted, eager_only=True)
+    narrow = _narrow("frame", frame, _FRAME, eager_only=True)
     columns = []
     for name, mechanism in mechanisms.items():
-        _only(name, narrow.columns)
+        only(name, narrow.columns)
         noisy = _release(mechanism, f"column {name!r}", narrow[name].to_native(), nulls, threads)
         columns.append(nw.from_native(noisy, series_only=True))
     return cast(_Frame, narrow.with_columns(*columns).to_native())
@@ -140,6 +140,32 @@ def is_column(value: Any) -> bool:
         or hasattr(value, "__arrow_c_array__")
         or type(value).__module__.startswith("pandas.")
     )
+
+
+def names(frame: Any) -> list[str]:
+    """Return the names of the columns of a frame."""
+    if _is_arrow(frame, "Table", "RecordBatch"):
+        return list(frame.schema.names)
+    return list(_narrow("frame", frame, _FRAME, eager_only=True).columns)
+
+
+def column(frame: Any, name: str) -> Any:
+    """Return a column of a frame that has one of this name."""
+    if _is_arrow(frame, "Table", "RecordBatch"):
+        return frame.column(frame.schema.get_field_index(name))
+    return _narrow("frame", frame, _FRAME, eager_only=True)[name].to_native()
+
+
+def to_arrow(name: str, column: Any) -> Any:
+    """Return a column, or an array of numpy, as an Array of PyArrow."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    if isinstance(column, np.ndarray):
+        column = pa.array(column.ravel())
+    elif not _is_arrow(column, "Array", "ChunkedArray"):
+        wanted = "arrays or columns"
+        column = _narrow(name, column, wanted, series_only=True).to_arrow()
+    return column.combine_chunks() if _is_arrow(column, "ChunkedArray") else column
 
 
 def _release(
@@ -226,7 +252,7 @@ def check_nulls(nulls: str) -> None:
         raise ValueError(f"nulls = {nulls!r} is not accepted: give 'refuse' or 'keep'")
 
 
-def _only(name: str, names: list[str]) -> None:
+def only(name: str, names: list[str]) -> None:
     if names.count(name) != 1:
         raise KeyError(f"column {name!r} is not accepted: give one of {names}, and one alone")
 

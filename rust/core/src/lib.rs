@@ -28,6 +28,7 @@
 //!   place where a count meets a random word.
 //! * [`Mechanism`] joins them; [`privacy`] is its privacy map.
 //! * [`fold`] reflects noise at the bounds, where it is wanted instead of censoring.
+//! * [`keyed`] chooses the tape of a count by a key and the count's ids, for engines that may run a task twice.
 //! * [`law`] works out, exactly, the law that a plan samples.
 //! * [`bernoulli`] is the constant-time bit sampler; [`linear`] the algorithm of the seed notes, for
 //!   reference.
@@ -46,6 +47,7 @@
 )]
 
 pub mod bernoulli;
+mod cmac;
 pub mod ct;
 mod digit;
 pub mod dyadic;
@@ -54,6 +56,7 @@ mod enclosure;
 mod error;
 pub mod fold;
 pub mod kernel;
+pub mod keyed;
 pub mod law;
 pub mod linear;
 mod mechanism;

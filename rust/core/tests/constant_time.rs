@@ -11,6 +11,7 @@
 use geomdp_core::bernoulli::Bernoulli;
 use geomdp_core::fold::Folded;
 use geomdp_core::kernel::{Backend, LANES};
+use geomdp_core::keyed::{AddressedDraws, Addresses, ReleaseKey};
 use geomdp_core::linear::Linear;
 use geomdp_core::plan::Plan;
 use geomdp_core::tape::{Tape, Words};
@@ -111,6 +112,23 @@ fn everything() -> Result<(), Error> {
         }
     }
     println!("checked: folded release");
+
+    // The counts are in the addresses of their tapes, too; the ids are public.
+    let secret = [7; 32];
+    hide(&secret);
+    let key = ReleaseKey::from_secret(&secret);
+    for len in [1, 5, 1000] {
+        let mut counts = vec![4i64; len];
+        hide(&counts);
+        let mut addresses = Addresses::new(len);
+        addresses.add_integers(&key, (0..len).map(|id| Some(id as i128)))?;
+        addresses.add_bytes(&key, (0..len).map(|id| [None, Some(&b"id"[..])][id % 2]))?;
+        let (plan, lower) = mechanism.plan_for()?;
+        let tape_key = key.tape_key::<i64>(&mechanism, b"name");
+        AddressedDraws::at(plan, lower, &tape_key, &addresses, 0)?.add_noise(&mut counts)?;
+        reveal(&counts);
+    }
+    println!("checked: release by key and ids");
 
     for prob in [0.1, 0.5, 1e-30] {
         let bit = Bernoulli::new(prob)?;

@@ -14,9 +14,11 @@ compile_error!(
 
 mod arrays;
 mod certificate;
+mod keyed;
 
 use geomdp_core::bernoulli::Bernoulli;
 use geomdp_core::kernel::Backend;
+use geomdp_core::keyed::AddressedDraws;
 use geomdp_core::plan::Plan;
 use geomdp_core::tape::{Tape, key_from_os, without_trace};
 use geomdp_core::{Count, Draws, Error, Rate};
@@ -116,6 +118,35 @@ impl Mechanism {
                 let key = key_from_os().map_err(to_py)?;
                 let from = |index| {
                     let mut draws = Draws::at(plan, lower, &key, index)?;
+                    Ok(move |part: &mut [T]| draws.add_noise(part))
+                };
+                arrays::add_noise(py, from, counts, out, interruptible, threads)
+            })
+        })
+    }
+
+    /// [`Mechanism::release_into`] from the tapes at given addresses, from the one at an index on.
+    #[allow(clippy::too_many_arguments)]
+    fn release_keyed(
+        &self,
+        py: Python<'_>,
+        key: &keyed::ReleaseKey,
+        name: &str,
+        addresses: &keyed::Addresses,
+        start: usize,
+        counts: &Bound<'_, PyAny>,
+        out: &Bound<'_, PyAny>,
+        dtype: &str,
+        interruptible: bool,
+        threads: usize,
+    ) -> PyResult<()> {
+        with_dtype!(dtype, T => {
+            let (plan, lower) = self.inner.plan_for::<T>().map_err(to_py)?;
+            without_trace(|| {
+                let tape_key = key.with(|key| Ok(key.tape_key::<T>(&self.inner, name.as_bytes())))?;
+                let from = |index| {
+                    let at = start.saturating_add(index);
+                    let mut draws = AddressedDraws::at(plan, lower, &tape_key, addresses.get(), at)?;
                     Ok(move |part: &mut [T]| draws.add_noise(part))
                 };
                 arrays::add_noise(py, from, counts, out, interruptible, threads)
@@ -244,6 +275,8 @@ fn backend() -> String {
 
 #[pymodule(gil_used = false)]
 mod _core {
+    #[pymodule_export]
+    use super::keyed::{Addresses, ReleaseKey};
     #[pymodule_export]
     use super::{
         Folded, Mechanism, backend, release_not_private, sample_bernoulli, sample_geometric,

@@ -2,6 +2,7 @@
 //! piece it prints its name, the unit, and how many units were done.
 
 use geomdp_core::kernel::Backend;
+use geomdp_core::keyed::{AddressedDraws, Addresses, ReleaseKey};
 use geomdp_core::plan::Plan;
 use geomdp_core::tape::{Tape, Words};
 use geomdp_core::{Error, Mechanism, Rate, draw};
@@ -73,6 +74,29 @@ fn draws() -> Result<(), Error> {
     Ok(())
 }
 
+/// What a release by key and ids does besides.
+fn keyed() -> Result<(), Error> {
+    let key = ReleaseKey::from_os()?;
+    let mut addresses = Addresses::new(DRAWS);
+    figure("address, one integer", "draw", DRAWS, || {
+        addresses = Addresses::new(DRAWS);
+        addresses.add_integers(&key, (0..DRAWS).map(|id| Some(id as i128)))
+    })?;
+    let mechanism = Mechanism::new(Some(Rate::from_scale(1.0)?), None)?;
+    let (plan, lower) = mechanism.plan_for::<i64>()?;
+    let tape_key = key.tape_key::<i64>(&mechanism, b"");
+    let mut counts = vec![0i64; DRAWS];
+    figure(
+        "tape at addresses and kernel, scale 1",
+        "draw",
+        DRAWS,
+        || {
+            AddressedDraws::at(plan, lower, &tape_key, &addresses, 0)?
+                .add_noise(black_box(&mut counts))
+        },
+    )
+}
+
 fn plans() -> Result<(), Error> {
     for scale in [1.0, 1e6] {
         let rate = Rate::from_scale(scale)?;
@@ -103,6 +127,7 @@ fn main() -> Result<(), Error> {
     kernels()?;
     tapes()?;
     draws()?;
+    keyed()?;
     plans()?;
     releases()
 }

@@ -1,0 +1,322 @@
+"""Noise for engines that may run a task twice: the same task, the same noise.
+
+>>> import numpy as np
+>>> from geomdp import GeometricMechanism
+>>> from geomdp.distributed import ReleaseKey
+>>> mechanism, counts, cities = GeometricMechanism(1.0), np.array([12, 7, 9]), np.array([4, 1, 7])
+>>> key = ReleaseKey()
+>>> noisy = key.release(mechanism, counts, cities)
+>>> again = key.release(mechanism, counts[::-1], cities[::-1])
+>>> noisy.tolist() == again[::-1].tolist()
+True
+>>> key.wipe()
+
+:mod:`geomdp.spark`, :mod:`geomdp.dask` and :mod:`geomdp.ray` do this for their engines, and check
+what nobody but they can. ``docs/distributed.md`` has the construction and why it is private. On one
+machine use :meth:`geomdp.GeometricMechanism.release`, which has no key that could be kept.
+"""
+
+from collections.abc import Callable, Mapping, Sequence, Sized
+from types import TracebackType
+from typing import Any, Generic, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from geomdp import _arrays, _core, _parameters, frames
+from geomdp._mechanism import GeometricMechanism
+from geomdp.frames import Nulls
+
+__all__ = ["Release", "ReleaseKey", "check_arguments"]
+
+_Frame = TypeVar("_Frame")
+
+
+class ReleaseKey:
+    """The secret of one release: 32 bytes of the operating system.
+
+    The noise of a count follows from the key, the name of its column, the mechanism, the integer
+    type, the ids of the count, and the count itself. Counts that differ in any of these have
+    independent noise.
+
+    A key is for one release of one set of counts. Whoever has it can take the noise off again, so
+    it goes to those who hold the counts anyway, and is wiped when all is released. Pickling it is
+    how it goes to other processes; nothing else shows its bytes.
+
+    Raises
+    ------
+    OSError
+        If the operating system gives no random bytes.
+
+    """
+
+    __slots__ = ("_core",)
+
+    def __init__(self) -> None:
+        self._core = _core.ReleaseKey(None)
+
+    def release(
+        self,
+        mechanism: GeometricMechanism,
+        counts: Any,
+        ids: Any,
+        *,
+        name: str = "",
+        nulls: Nulls = "refuse",
+        threads: int | None = None,
+    ) -> Any:
+        """Return noisy counts.
+
+        Parameters
+        ----------
+        mechanism
+            What makes the noise.
+        counts : array or column
+            As in :meth:`geomdp.GeometricMechanism.release`.
+        ids : array or column, or list or tuple of them
+            What tells each count from all others of the release, here and in other calls: an item
+            of each, in the order of the counts. Arrays of integers or bools; columns of these, of
+            strings, bytes, dates or times. An integer is the same id in any type, and null is one
+            as well.
+        name : str
+            Of the column, where a release has several.
+        nulls, threads
+            As in :func:`geomdp.frames.release`.
+
+        Returns
+        -------
+        array or column
+            Of the type and shape of the counts.
+
+        Raises
+        ------
+        TypeError, ValueError, OverflowError
+            As the mechanism does; and if the ids are of another type or number, or the key is
+            wiped.
+
+        """
+        columns = list(ids) if isinstance(ids, list | tuple) else [ids]
+        if frames.is_column(counts):
+            draws = self._draws(mechanism, name, self._addresses(columns, len(counts)))
+            return frames.release(draws, counts, nulls=nulls, threads=threads)
+        array = _arrays.as_array(counts)
+        draws = self._draws(mechanism, name, self._addresses(columns, array.size))
+        return draws.release(array, threads=threads)
+
+    def release_columns(
+        self,
+        frame: _Frame,
+        mechanisms: Mapping[str, GeometricMechanism],
+        ids: Sequence[str],
+        *,
+        nulls: Nulls = "refuse",
+        threads: int | None = None,
+    ) -> _Frame:
+        """Return the frame, or a part of it, with noise in some of its columns.
+
+        Parameters
+        ----------
+        frame : data frame
+            As in :func:`geomdp.frames.release_columns`: of pandas, Polars or PyArrow.
+        mechanisms : dict
+            The mechanism for each column to release.
+        ids : sequence of str
+            Columns that together tell each row from all others of the release.
+        nulls, threads
+            As in :func:`geomdp.frames.release_columns`.
+
+        Raises
+        ------
+        KeyError, TypeError, ValueError, OverflowError
+            As there and in :meth:`release`.
+
+        """
+        check_arguments(mechanisms, ids, frames.names(frame))
+        columns = [frames.column(frame, name) for name in ids]
+        addresses = self._addresses(columns, len(cast(Sized, frame)))
+        draws = {name: self._draws(each, name, addresses) for name, each in mechanisms.items()}
+        return frames.release_columns(frame, draws, nulls=nulls, threads=threads)
+
+    def wipe(self) -> None:
+        """Overwrite the key. What it released stays; nothing more can be."""
+        self._core.wipe()
+
+    def _draws(self, mechanism: GeometricMechanism, name: str, addresses: _core.Addresses) -> Any:
+        if not isinstance(mechanism, GeometricMechanism):
+            kind = type(mechanism).__name__
+            raise TypeError(f"mechanism is of type {kind}: give a GeometricMechanism")
+        return _Draws(self._core, mechanism, name, addresses)
+
+    def _addresses(self, columns: Sequence[Any], size: int) -> _core.Addresses:
+        addresses = _core.Addresses(size)
+        for column in columns:
+            values, nulls, data = _ids(column)
+            if (found := len(values) - (data is not None)) != size:
+                raise ValueError(f"ids for {found} counts are not accepted: give those of {size}")
+            if data is None:
+                signed = values.dtype == np.int64
+                addresses.add_integers(self._core, values, nulls, signed)
+            else:
+                addresses.add_bytes(self._core, values, data, nulls)
+        return addresses
+
+    def __repr__(self) -> str:
+        return "ReleaseKey(...)"
+
+    def __reduce__(self) -> tuple[Any, tuple[bytes]]:
+        return _from_secret, (self._core.secret(),)
+
+
+class Release(Generic[_Frame]):
+    """What an engine releases, lazily: :attr:`frame`, until its key is wiped.
+
+    In a ``with`` statement it gives the frame and wipes the key at the end:
+
+        with geomdp.spark.release_columns(counts, {"n": mechanism}, ["city"]) as noisy:
+            noisy.write.parquet("noisy")
+    """
+
+    __slots__ = ("_wipe", "frame")
+
+    def __init__(self, frame: _Frame, wipe: Callable[[], None]) -> None:
+        #: Of the engine. Evaluated again, it gives the same noisy counts.
+        self.frame = frame
+        self._wipe = wipe
+
+    def wipe(self) -> None:
+        """Take the key away. What was written stays; evaluating the frame again fails."""
+        self._wipe()
+
+    def __enter__(self) -> _Frame:
+        return self.frame
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.wipe()
+
+
+def check_arguments(
+    mechanisms: Mapping[str, GeometricMechanism], ids: Sequence[str], names: list[str]
+) -> None:
+    """Check which columns are to be released and which are ids, for an adapter to an engine.
+
+    Parameters
+    ----------
+    mechanisms, ids
+        As in :meth:`ReleaseKey.release_columns`.
+    names : list of str
+        Of all columns.
+
+    Raises
+    ------
+    TypeError
+        If `mechanisms` is not a dict of mechanisms, or `ids` not a sequence of str.
+    ValueError
+        If either is empty, an id is given twice, or a column is both.
+    KeyError
+        If there is no such column, or several of the name.
+
+    """
+    if not isinstance(mechanisms, Mapping):
+        kind = type(mechanisms).__name__
+        raise TypeError(f"mechanisms is a {kind}: give a dict of column names and mechanisms")
+    for each in mechanisms.values():
+        if not isinstance(each, GeometricMechanism):
+            kind = type(each).__name__
+            raise TypeError(f"mechanisms with a {kind} is not accepted: give GeometricMechanisms")
+    if isinstance(ids, str) or not isinstance(ids, Sequence):
+        raise TypeError(f"ids = {ids!r} is not accepted: give a list of column names")
+    if not mechanisms or not ids:
+        name = "ids" if mechanisms else "mechanisms"
+        raise ValueError(f"{name} is empty: give one column at least")
+    if len({*ids, *mechanisms}) != len(ids) + len(mechanisms):
+        raise ValueError(
+            f"ids = {list(ids)} are not accepted: give each once, and none that is released"
+        )
+    for name in [*ids, *mechanisms]:
+        frames.only(name, names)
+
+
+class _Draws:
+    """What stands for a mechanism here: each call draws for the next counts."""
+
+    def __init__(
+        self,
+        key: _core.ReleaseKey,
+        mechanism: GeometricMechanism,
+        name: str,
+        addresses: _core.Addresses,
+    ) -> None:
+        self._key, self._mechanism, self._name = key, mechanism._core, name
+        self._addresses, self._next = addresses, 0
+
+    def release(self, counts: Any, *, threads: int | None = None) -> _arrays.Array:
+        most = 0 if threads is None else _parameters.threads(threads)
+        # In the order of the ids, whatever that of the memory.
+        array = np.asarray(_arrays.as_array(counts), order="C")
+        dtype, start = _arrays.code(array.dtype), self._next
+        self._next += array.size
+
+        def noise(source: _arrays.Array, target: _arrays.Array, interruptible: bool) -> None:
+            self._mechanism.release_keyed(
+                self._key,
+                self._name,
+                self._addresses,
+                start,
+                source,
+                target,
+                dtype,
+                interruptible,
+                most,
+            )
+
+        return _arrays.release(array, None, noise)
+
+
+def _from_secret(secret: bytes) -> ReleaseKey:
+    key = ReleaseKey.__new__(ReleaseKey)
+    key._core = _core.ReleaseKey(secret)
+    return key
+
+
+def _ids(column: Any) -> tuple[NDArray[Any], NDArray[Any] | None, NDArray[Any] | None]:
+    """Return integers, nulls and None; or the offsets of bytes, nulls and the bytes."""
+    if isinstance(column, np.ndarray) and column.dtype.kind in "biu":
+        _arrays.refuse_masked("ids", column)
+        wide = np.uint64 if column.dtype.kind == "u" else np.int64
+        return np.ravel(column).astype(wide, copy=False), None, None
+    import pyarrow as pa  # noqa: PLC0415
+
+    array = frames.to_arrow("ids", column)
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    kind = array.type
+    if pa.types.is_temporal(kind) and not pa.types.is_interval(kind):
+        # Dates, times and durations are integers in memory.
+        array = array.view(pa.int32() if kind.bit_width == 32 else pa.int64())
+    if pa.types.is_integer(array.type) or pa.types.is_boolean(kind):
+        array = array.cast(pa.uint64() if kind == pa.uint64() else pa.int64())
+        return _items(array, array.type.to_pandas_dtype()), _nulls(array), None
+    if str(kind).removeprefix("large_").removesuffix("_view") in ("string", "binary"):
+        array = array.cast(pa.large_binary())
+        data = np.frombuffer(array.buffers()[2] or b"", np.uint8)
+        return _items(array, np.int64, more=1), _nulls(array), data
+    raise TypeError(
+        f"ids of type {kind} are not accepted: give integers, bools, strings, bytes or times"
+    )
+
+
+def _items(array: Any, dtype: Any, more: int = 0) -> NDArray[Any]:
+    """Return the memory of an array of PyArrow."""
+    if not len(array):
+        return np.zeros(more, dtype)
+    items: NDArray[Any] = np.frombuffer(array.buffers()[1], dtype)
+    return items[array.offset : array.offset + len(array) + more]
+
+
+def _nulls(array: Any) -> NDArray[Any] | None:
+    return np.asarray(array.is_null()).view(np.uint8) if array.null_count else None

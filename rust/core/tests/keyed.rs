@@ -1,0 +1,359 @@
+//! Noise by key and ids: against the construction as `docs/distributed.md` writes it, block by block.
+#![allow(
+    clippy::unwrap_used,
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss
+)]
+
+mod common;
+
+use aes::Aes256Enc;
+use aes::cipher::{BlockCipherEncrypt, KeyInit};
+use common::model;
+use geomdp_core::keyed::{AddressedDraws, Addresses, ReleaseKey};
+use geomdp_core::{Count, Error, Mechanism, Rate};
+use proptest::prelude::*;
+
+fn aes(key: &[u8; 32], block: u128) -> u128 {
+    let mut block = block.to_le_bytes().into();
+    Aes256Enc::new(key.into()).encrypt_block(&mut block);
+    u128::from_le_bytes(block.into())
+}
+
+/// CMAC as NIST SP 800-38B has it, in numbers whose first byte is the most significant.
+fn cmac(key: &[u8; 32], message: &[u8]) -> [u8; 16] {
+    let cipher = |block: u128| aes(key, block.swap_bytes()).swap_bytes();
+    let double = |x: u128| (x << 1) ^ (0x87 * (x >> 127));
+    let subkey = double(cipher(0));
+    let blocks = message.len().div_ceil(16).max(1);
+    let mut state = 0;
+    for (index, part) in (0..blocks).map(|i| (i, &message[16 * i..message.len().min(16 * i + 16)]))
+    {
+        let mut block = [0; 16];
+        block[..part.len()].copy_from_slice(part);
+        if part.len() < 16 {
+            block[part.len()] = 0x80;
+        }
+        let last = match part.len() {
+            _ if index + 1 < blocks => 0,
+            16 => subkey,
+            _ => double(subkey),
+        };
+        state = cipher(state ^ u128::from_be_bytes(block) ^ last);
+    }
+    state.to_be_bytes()
+}
+
+/// SP 800-108 in counter mode: 256 bits.
+fn derive(key: &[u8; 32], purpose: &[u8], context: &[&[u8]]) -> [u8; 32] {
+    let mut derived = Vec::new();
+    for index in 1..=2 {
+        let mut message = [&[index], purpose, &[0]].concat();
+        for part in context {
+            message.extend((part.len() as u64).to_be_bytes());
+            message.extend(*part);
+        }
+        message.extend([0, 0, 1, 0]);
+        derived.extend(cmac(key, &message));
+    }
+    derived.try_into().unwrap()
+}
+
+#[derive(Clone, Debug)]
+enum Column {
+    Integers(Vec<Option<i128>>),
+    Bytes(Vec<Option<Vec<u8>>>),
+}
+
+impl Column {
+    /// What this column adds to the address of a count.
+    fn part(&self, key: &[u8; 32], column: u32, row: usize) -> u128 {
+        let column = column.to_be_bytes();
+        match self {
+            Self::Integers(ids) => {
+                let key = derive(key, b"geomdp ids", &[b"integers", &column]);
+                aes(&key, ids[row].unwrap_or(i128::MAX) as u128)
+            }
+            Self::Bytes(ids) => {
+                let key = derive(key, b"geomdp ids", &[b"bytes", &column]);
+                let message = ids[row].as_ref().map(|id| [&[1], &id[..]].concat());
+                u128::from_le_bytes(cmac(&key, &message.unwrap_or_default()))
+            }
+        }
+    }
+
+    fn add_to(&self, addresses: &mut Addresses, key: &ReleaseKey) -> Result<(), Error> {
+        match self {
+            Self::Integers(ids) => addresses.add_integers(key, ids.iter().copied()),
+            Self::Bytes(ids) => addresses.add_bytes(key, ids.iter().map(|id| id.as_deref())),
+        }
+    }
+}
+
+fn release<T: Count>(
+    secret: &[u8; 32],
+    mechanism: &Mechanism,
+    name: &[u8],
+    columns: &[Column],
+    counts: &[T],
+    start: usize,
+) -> Vec<T> {
+    let key = ReleaseKey::from_secret(secret);
+    let mut addresses = Addresses::new(counts.len());
+    for column in columns {
+        column.add_to(&mut addresses, &key).unwrap();
+    }
+    let (plan, lower) = mechanism.plan_for::<T>().unwrap();
+    let tape_key = key.tape_key::<T>(mechanism, name);
+    let mut draws = AddressedDraws::at(plan, lower, &tape_key, &addresses, start).unwrap();
+    let mut noisy = counts[start..].to_vec();
+    draws.add_noise(&mut noisy).unwrap();
+    noisy
+}
+
+fn mechanism(scale: f64, bounds: Option<(i128, i128)>) -> Mechanism {
+    Mechanism::new(Some(Rate::from_scale(scale).unwrap()), bounds).unwrap()
+}
+
+/// The noisy count as the construction has it.
+fn expected(
+    secret: &[u8; 32],
+    (scale, bounds): (f64, (i128, i128)),
+    name: &[u8],
+    columns: &[Column],
+    row: usize,
+    count: i64,
+) -> i64 {
+    let mechanism = mechanism(scale, Some(bounds));
+    let rate = mechanism.rate().unwrap();
+    let limits = [i64::MIN.into(), i64::MAX.into(), bounds.0, bounds.1].map(i128::to_le_bytes);
+    let (num, den) = (rate.num().to_bytes_le(), rate.den().to_bytes_le());
+    let key = derive(
+        secret,
+        b"geomdp tape",
+        &[&num, &den, limits.as_flattened(), name],
+    );
+    let address = (columns.iter().zip(0..)).fold(0, |sum, (column, index)| {
+        sum ^ column.part(secret, index, row)
+    });
+    let (plan, lower) = mechanism.plan_for::<i64>().unwrap();
+    let start = (address ^ (u128::from(count as u64 ^ (1 << 63)) << 64)) & !0xff;
+    let tape: Vec<u64> = (0..plan.words().div_ceil(2) as u128)
+        .map(|index| aes(&key, start | index))
+        .flat_map(|block| [block as u64, (block >> 64) as u64])
+        .collect();
+    let offset = i128::from(count).clamp(bounds.0, bounds.1) - bounds.0;
+    lower.wrapping_add(model(plan, &tape, offset as u64) as i64)
+}
+
+/// Example 4 of NIST's examples for CMAC with AES-256, and that of the empty message.
+#[test]
+fn the_model_knows_cmac() {
+    let hex = |text: &str| -> Vec<u8> {
+        let digits: Vec<u8> = text
+            .chars()
+            .map(|c| c.to_digit(16).unwrap() as u8)
+            .collect();
+        digits
+            .chunks(2)
+            .map(|pair| 16 * pair[0] + pair[1])
+            .collect()
+    };
+    let key = hex("603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4");
+    let message =
+        hex("6bc1bee22e409f96e93d7e117393172aae2d8a571e03ac9c9eb76fac45af8e5130c81c46a35ce411");
+    let key = key.try_into().unwrap();
+    assert_eq!(cmac(&key, b"")[..], hex("028962f61b7bf89efc6b551f4667d983"));
+    assert_eq!(
+        cmac(&key, &message)[..],
+        hex("aaf3d8f1de5640c232f5b169b9c911e6")
+    );
+}
+
+fn columns(len: usize) -> impl Strategy<Value = Vec<Column>> {
+    let id = prop_oneof![
+        1 => Just(None),
+        5 => any::<i64>().prop_map(|id| Some(id.into())),
+        1 => any::<u64>().prop_map(|id| Some(id.into())),
+    ];
+    let bytes = prop::option::weighted(0.8, prop::collection::vec(any::<u8>(), 0..40));
+    let column = prop_oneof![
+        prop::collection::vec(id, len).prop_map(Column::Integers),
+        prop::collection::vec(bytes, len).prop_map(Column::Bytes),
+    ];
+    prop::collection::vec(column, 1..4)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn every_count_has_the_noise_of_its_address(
+        secret: [u8; 32],
+        scale in prop_oneof![Just(0.3), Just(1.0), Just(12.0), Just(1e4), Just(1e12)],
+        bounds in prop_oneof![Just((0, 100)), Just((-5, i128::from(i64::MAX))), Just((i64::MIN.into(), 7))],
+        name in "[a-z]{0,5}",
+        (counts, columns) in (1usize..70).prop_flat_map(|len| (prop::collection::vec(any::<i64>(), len), columns(len))),
+        start in 0usize..70,
+    ) {
+        let start = start.min(counts.len());
+        let chosen = mechanism(scale, Some(bounds));
+        let noisy = release(&secret, &chosen, name.as_bytes(), &columns, &counts, start);
+        let wanted: Vec<i64> = (start..counts.len())
+            .map(|row| expected(&secret, (scale, bounds), name.as_bytes(), &columns, row, counts[row]))
+            .collect();
+        prop_assert_eq!(noisy, wanted);
+    }
+}
+
+/// Whatever the pieces of the loop: more counts than any piece holds, in parts of any length.
+#[test]
+fn parts_of_any_length_are_as_the_whole() {
+    for scale in [0.3, 1.0, 1e4, 1e15] {
+        let (mechanism, secret, len) = (mechanism(scale, None), [5; 32], 1500);
+        let ids = [Column::Integers((0..len as i128).map(Some).collect())];
+        let counts: Vec<i64> = (0..len as i64).map(|i| i * i).collect();
+        let whole = release(&secret, &mechanism, b"", &ids, &counts, 0);
+        let key = ReleaseKey::from_secret(&secret);
+        let mut addresses = Addresses::new(len);
+        ids[0].add_to(&mut addresses, &key).unwrap();
+        let (plan, lower) = mechanism.plan_for::<i64>().unwrap();
+        let tape_key = key.tape_key::<i64>(&mechanism, b"");
+        let mut draws = AddressedDraws::at(plan, lower, &tape_key, &addresses, 0).unwrap();
+        let mut noisy = counts.clone();
+        let mut rest = &mut noisy[..];
+        for part in [1, 16, 700, 0, 15, 17, 333] {
+            let (here, later) = rest.split_at_mut(part);
+            draws.add_noise(here).unwrap();
+            rest = later;
+        }
+        draws.add_noise(rest).unwrap();
+        assert_eq!(noisy, whole);
+    }
+}
+
+/// All that the noise follows from: another of any gives other noise.
+#[test]
+fn whatever_differs_gives_other_noise() {
+    let (len, wide) = (200, mechanism(1e6, None));
+    let ids = |from: i128| Column::Integers((from..from + len).map(Some).collect());
+    let text = |prefix: &str| {
+        let id = |i| Some(format!("{prefix}{i}").into_bytes());
+        Column::Bytes((0..len).map(id).collect())
+    };
+    let noise = |secret: u8, mechanism: &Mechanism, name: &[u8], columns: &[Column], count: i64| {
+        let noisy = release(
+            &[secret; 32],
+            mechanism,
+            name,
+            columns,
+            &vec![count; len as usize],
+            0,
+        );
+        noisy.iter().map(|noisy| noisy - count).collect::<Vec<_>>()
+    };
+    let all = [
+        noise(1, &wide, b"n", &[ids(0)], 7),
+        noise(2, &wide, b"n", &[ids(0)], 7),
+        noise(1, &mechanism(2e6, None), b"n", &[ids(0)], 7),
+        noise(
+            1,
+            &mechanism(1e6, Some((i64::MIN.into(), 1 << 60))),
+            b"n",
+            &[ids(0)],
+            7,
+        ),
+        noise(1, &wide, b"m", &[ids(0)], 7),
+        noise(1, &wide, b"n", &[ids(1000)], 7),
+        noise(1, &wide, b"n", &[ids(0)], 8),
+        noise(1, &wide, b"n", &[text("")], 7),
+        noise(1, &wide, b"n", &[text("x")], 7),
+        noise(1, &wide, b"n", &[ids(0), ids(0)], 7),
+        noise(1, &wide, b"n", &[ids(0), ids(1000)], 7),
+        noise(1, &wide, b"n", &[ids(1000), ids(0)], 7),
+    ];
+    for (i, one) in all.iter().enumerate() {
+        for other in &all[..i] {
+            // Two draws at this scale are equal with probability 1/(2 scale) at most: 2.5e-7 each.
+            let equal = one.iter().zip(other).filter(|(x, y)| x == y).count();
+            assert!(equal <= 2, "{equal} of {len} are equal");
+        }
+    }
+    // A count of another width is another: its plan is.
+    let narrow = release(
+        &[1; 32],
+        &mechanism(10.0, Some((0, 100))),
+        b"n",
+        &[ids(0)],
+        &[7u8; 200],
+        0,
+    );
+    let same = release(
+        &[1; 32],
+        &mechanism(10.0, Some((0, 100))),
+        b"n",
+        &[ids(0)],
+        &[7u64; 200],
+        0,
+    );
+    assert!(narrow.iter().zip(&same).any(|(&x, &y)| u64::from(x) != y));
+}
+
+#[test]
+fn an_empty_string_is_no_null() {
+    let noise = |id: Option<Vec<u8>>| {
+        release(
+            &[1; 32],
+            &mechanism(1e12, None),
+            b"",
+            &[Column::Bytes(vec![id])],
+            &[0i64],
+            0,
+        )[0]
+    };
+    let ids = [
+        None,
+        Some(vec![]),
+        Some(vec![0]),
+        Some(vec![1]),
+        Some(vec![1, 0]),
+    ];
+    let mut found: Vec<i64> = ids.into_iter().map(noise).collect();
+    found.sort_unstable();
+    found.dedup();
+    assert_eq!(found.len(), 5);
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let (key, mechanism) = (ReleaseKey::from_os().unwrap(), mechanism(1.0, None));
+    let (plan, lower) = mechanism.plan_for::<i64>().unwrap();
+    let tape_key = key.tape_key::<i64>(&mechanism, b"");
+    let mut addresses = Addresses::new(3);
+    let without = AddressedDraws::at(plan, lower, &tape_key, &addresses, 0);
+    assert!(without.unwrap_err().to_string().starts_with("ids"));
+    let short = addresses.add_integers(&key, [Some(1), None].into_iter());
+    assert!(short.unwrap_err().to_string().starts_with("ids = 2"));
+    let ids = [Some(1), Some(2), None].into_iter();
+    addresses.add_integers(&key, ids).unwrap();
+    assert!(AddressedDraws::at(plan, lower, &tape_key, &addresses, 4).is_err());
+    let mut draws = AddressedDraws::at(plan, lower, &tape_key, &addresses, 1).unwrap();
+    let mut counts = [5; 3];
+    let error = draws.add_noise(&mut counts).unwrap_err();
+    assert!(error.to_string().starts_with("counts = 3"));
+    assert_eq!(counts, [5; 3]);
+    draws.add_noise(&mut counts[..2]).unwrap();
+}
+
+#[test]
+fn nothing_secret_is_printed() {
+    let key = ReleaseKey::from_secret(&[0xab; 32]);
+    assert_eq!(format!("{key:?}"), "ReleaseKey { .. }");
+    assert_eq!(format!("{:?}", Addresses::new(1)), "Addresses { .. }");
+    assert_eq!(key.secret(), &[0xab; 32]);
+    assert_ne!(
+        ReleaseKey::from_os().unwrap().secret(),
+        ReleaseKey::from_os().unwrap().secret()
+    );
+}
