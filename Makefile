@@ -16,6 +16,11 @@ test: develop    ## the whole test suite
 	cargo test --locked --quiet -p geomdp-core
 	$(PY) -m pytest
 
+clusters: develop ## on Spark, Dask and Ray, with workers that are killed; installs Java if there is none
+	command -v java >/dev/null || { apt-get update -qq && apt-get install -y -qq openjdk-17-jre-headless; }
+	$(PY) -m pip install --quiet ".[dask,ray,spark]"
+	$(PY) -m pytest tests/clusters
+
 lint: develop    ## formatters, linters, types, stubs
 	cargo fmt --all --check
 	cargo fmt --check --manifest-path rust/fuzz/Cargo.toml
@@ -35,6 +40,16 @@ backends: develop ## the OpenDP backend, against older versions of OpenDP
 examples: develop ## every example, with its timings
 	$(PY) examples/opendp_histogram.py
 	$(PY) examples/seeds.py
+
+notebooks: develop ## run the notebooks
+	$(PY) -m pip install --quiet ".[notebooks]"
+	$(PY) scripts/run_notebooks.py
+
+site: develop    ## the documentation site, every page of which chromium looks at; installs it if there is none
+	$(PY) -m pip install --quiet ".[site]"
+	command -v chromium >/dev/null || { apt-get update -qq && apt-get install -y -qq chromium; }
+	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet --site-dir dist/site
+	$(PY) scripts/check_site.py dist/site
 
 exhaustive:      ## all tapes of up to TAPE_BITS bits, 32 unless given: days
 	GEOMDP_TAPE_BITS=$(TAPE_BITS) cargo test --locked --release -p geomdp-core --test exhaustive -- --nocapture
@@ -113,5 +128,5 @@ develop: | $(VENV)
 clean:           ## remove all that was built
 	rm -rf $(VENV) target dist
 
-.PHONY: help demo test lint backends examples exhaustive ct faults canaries mutants fuzz sweep long deny audit \
+.PHONY: help demo test clusters lint backends examples notebooks site exhaustive ct faults canaries mutants fuzz sweep long deny audit \
 	dudect bench instructions older rivals scaling criterion pictures licenses wheel develop clean

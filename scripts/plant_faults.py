@@ -454,6 +454,27 @@ FAULTS = [
         "self._next += 0",
         "tests/test_distributed.py",
     ),
+    Fault(
+        "a page is not in the site",
+        Path("mkdocs.yml"),
+        "      - Bounds: bounds.md",
+        "",
+        "tests/test_site.py",
+    ),
+    Fault(
+        "a module is not in the reference",
+        Path("docs/api/plot.md"),
+        "::: geomdp.plot",
+        "",
+        "tests/test_site.py",
+    ),
+    Fault(
+        "ids that are not aligned are handed on",
+        LAYER / "distributed.py",
+        'return np.require(items, requirements="A")',
+        "return items",
+        "tests/test_distributed.py",
+    ),
 ]
 
 

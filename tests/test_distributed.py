@@ -105,6 +105,24 @@ def test_the_same_ids(one: Any, other: Any, key: ReleaseKey) -> None:
     assert len(set(noisy)) == len(noisy)
 
 
+def test_ids_and_counts_that_are_not_aligned(key: ReleaseKey) -> None:
+    """As Dask has received them."""
+    plain = np.arange(10)
+    odd = np.frombuffer(b"x" + plain.tobytes(), np.int64, offset=1)
+    assert not odd.flags.aligned
+    buffer = pa.py_buffer(b"x" + plain.tobytes()).slice(1)
+    column = pa.Array.from_buffers(pa.int64(), 10, [None, buffer])
+    text = pa.array([str(each) for each in plain]).cast(pa.large_binary())
+    _, offsets, data = text.buffers()
+    moved = pa.py_buffer(b"x" + offsets.to_pybytes()).slice(1)
+    words = pa.Array.from_buffers(text.type, 10, [None, moved, data])
+    expected = key.release(WIDE, plain, [plain, plain, text]).tolist()
+    assert key.release(WIDE, odd, [odd, column, words]).tolist() == expected
+    frame = pa.RecordBatch.from_arrays([column, words, column], ["i", "w", "n"])
+    noisy = key.release_columns(frame, {"n": WIDE}, ["i", "w"])["n"]
+    assert noisy.to_pylist() == key.release(WIDE, plain, [plain, text], name="n").tolist()
+
+
 OTHER_IDS: dict[str, tuple[Any, Any]] = {
     "uint64 beyond int64": (np.array([2**64 - 1], np.uint64), np.array([-1])),
     "null, and what lies behind it": (pa.array([None], pa.int64()), np.array([0])),

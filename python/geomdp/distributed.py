@@ -288,7 +288,8 @@ def _ids(column: Any) -> tuple[NDArray[Any], NDArray[Any] | None, NDArray[Any] |
     if isinstance(column, np.ndarray) and column.dtype.kind in "biu":
         _arrays.refuse_masked("ids", column)
         wide = np.uint64 if column.dtype.kind == "u" else np.int64
-        return np.ravel(column).astype(wide, copy=False), None, None
+        flat = np.ravel(column).astype(wide, copy=False)
+        return np.require(flat, requirements="A"), None, None
     import pyarrow as pa  # noqa: PLC0415
 
     array = frames.to_arrow("ids", column)
@@ -315,7 +316,9 @@ def _items(array: Any, dtype: Any, more: int = 0) -> NDArray[Any]:
     if not len(array):
         return np.zeros(more, dtype)
     items: NDArray[Any] = np.frombuffer(array.buffers()[1], dtype)
-    return items[array.offset : array.offset + len(array) + more]
+    items = items[array.offset : array.offset + len(array) + more]
+    # What came over a network may lie anywhere.
+    return np.require(items, requirements="A")
 
 
 def _nulls(array: Any) -> NDArray[Any] | None:

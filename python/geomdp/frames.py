@@ -219,7 +219,10 @@ def _array(
 
 def _dtype(name: str, kind: str) -> np.dtype[Any]:
     if kind not in {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}:
-        raise TypeError(f"{name} of type {kind} is not accepted: give integers of up to 64 bits")
+        hint = " (astype('Int64') makes such of pandas' floats)" if kind.startswith("float") else ""
+        raise TypeError(
+            f"{name} of type {kind} is not accepted: give integers of up to 64 bits{hint}"
+        )
     return np.dtype(kind)
 
 
@@ -227,7 +230,8 @@ def _any(name: str, found: bool, nulls: Nulls) -> bool:
     """Return whether there are nulls, if those may be kept."""
     if found and nulls == "refuse":
         raise ValueError(
-            f"{name} with nulls is not accepted: fill them, or give nulls='keep', which shows them"
+            f"{name} with nulls is not accepted: "
+            "fill them, or give geomdp.frames nulls='keep', which shows them"
         )
     return found
 
@@ -236,7 +240,7 @@ def _narwhals() -> Any:
     try:
         return importlib.import_module("narwhals")
     except ImportError as error:
-        raise ImportError("columns need narwhals: pip install geomdp[frames]") from error
+        raise ImportError("columns need narwhals: pip install 'geomdp[frames]'") from error
 
 
 def _narrow(name: str, value: Any, wanted: str, **kind: bool) -> Any:

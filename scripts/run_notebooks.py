@@ -1,0 +1,66 @@
+"""Run the notebooks, all or those that are named, and fail on any error in them.
+
+Each runs in a kernel of this interpreter, in its own folder; its file stays as it is, without
+outputs. Every notebook ends with assertions.
+"""
+
+import argparse
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import nbformat
+from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
+from jupyter_client.manager import AsyncKernelManager
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+
+ROOT = Path(__file__).parents[1]
+NOTEBOOKS = ROOT / "examples/notebooks"
+#: The most seconds that a cell may take; the README promises two minutes for a notebook.
+SECONDS = 110
+
+
+class ThisInterpreter(KernelSpecManager):
+    """Knows one kernel, whatever it is asked for: that of this interpreter."""
+
+    def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
+        """Return how to start it."""
+        command = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+        return KernelSpec(argv=command, display_name=kernel_name, language="python")
+
+
+def run(path: Path) -> str | None:
+    """Return what went wrong in a notebook, or None."""
+    notebook = nbformat.reads(path.read_text(), as_version=4)  # type: ignore[no-untyped-call]
+    place = {"metadata": {"path": str(path.parent)}}
+    with tempfile.TemporaryDirectory() as sockets:
+        manager = AsyncKernelManager(
+            kernel_spec_manager=ThisInterpreter(), transport="ipc", ip=f"{sockets}/kernel"
+        )
+        try:
+            NotebookClient(notebook, km=manager, timeout=SECONDS, resources=place).execute()
+        except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
+            return str(error)
+    return None
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("notebooks", nargs="*", type=Path, help="all of them unless given")
+    paths = parser.parse_args().notebooks or sorted(NOTEBOOKS.glob("*.ipynb"))
+    failed = 0
+    for path in paths:
+        start = time.perf_counter()
+        error = run(path)
+        seconds = time.perf_counter() - start
+        print(f"{path.name}: {'failed' if error else 'ran'} in {seconds:.1f} s", flush=True)
+        if error:
+            print(error, file=sys.stderr)
+            failed += 1
+    return 1 if failed or not paths else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,236 @@
+"""What the site needs beyond mkdocs: formulas, notebooks, and links to files outside of docs/.
+
+Formulas are written as code hosts read them, ``$`a^2`$`` and fenced blocks named ``math``, and
+become MathML here, which browsers draw without scripts. A file outside of docs/ to which a page
+links becomes a page below ``project/``, so that the same link is good there and on a code host.
+"""
+
+import functools
+import itertools
+import json
+import posixpath
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import griffe
+from latex2mathml.converter import convert
+from markdown import Extension, Markdown
+from markdown.inlinepatterns import InlineProcessor
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files, InclusionLevel
+from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).parents[1]
+LINK = re.compile(r"(?<=\]\()(?![a-z]+:)([^)\s#]+)(?=[)#])")
+SESSION = re.compile(r"^(>>> .*(?:\n.+)*)", re.MULTILINE)
+ROLE = re.compile(r":(?:attr|func|meth|class|mod):`~?([\w.]+)`")
+
+
+# Formulas
+
+
+NAMES = {"Pr", "cosh", "exp", "ln", "max", "min", "sinh", "tanh"}
+MINUS, PRIMES = "\N{MINUS SIGN}", {"\N{PRIME}", "\N{DOUBLE PRIME}"}
+RELATIONS = {"=", "<", ">", "≤", "≥", "∈"}
+
+
+def tidy(parent: ET.Element) -> None:
+    """Say what the converter leaves open: spaces around names, and which signs begin a term."""
+    bars = itertools.cycle(["prefix", "postfix"])
+    for before, element, after in zip([None, *parent], parent, [*parent, None][1:], strict=False):
+        if element.text == "|":
+            element.set("form", next(bars))
+        elif element.text == MINUS and before is not None and before.text == "(":
+            element.set("form", "prefix")
+        elif element.text in NAMES:
+            free = before is not None and (before.tag != "mo" or before.text == ")")
+            called = after is not None and after.text == "("
+            spaces = {"lspace": "0.167em" if free else "0", "rspace": "0" if called else "0.167em"}
+            element.tag, element.attrib = "mo", {"form": "prefix", **spaces}
+        elif element.tag == "msup" and element[1].text in PRIMES:
+            # The sign is raised by itself.
+            element.tag = "mrow"
+            element[1].tag, element[1].attrib = "mo", {"lspace": "0", "rspace": "0"}
+        tidy(element)
+
+
+def formula(source: str, display: str = "inline") -> str:
+    """Return a formula as MathML: one in a line in pieces, each up to a relation."""
+    text = convert(source, display=display).replace(
+        ' xmlns="http://www.w3.org/1998/Math/MathML"', ""
+    )
+    math = ET.fromstring(text)
+    row = math[0]
+    tidy(row)
+    if display == "block":
+        return ET.tostring(math, encoding="unicode")
+    pieces: list[list[ET.Element]] = [[]]
+    depth = 0
+    for element in row:
+        pieces[-1].append(element)
+        depth += (element.text in {"(", "["}) - (element.text in {")", "]"})
+        if not depth and element.text in RELATIONS:
+            pieces.append([])
+    shown = []
+    for piece in pieces:
+        math = ET.Element("math")
+        ET.SubElement(math, "mrow").extend(piece)
+        shown.append(ET.tostring(math, encoding="unicode"))
+    return "<wbr>".join(shown)
+
+
+class Inline(InlineProcessor):
+    """A formula in a line."""
+
+    def handleMatch(  # type: ignore[override]  # noqa: N802
+        self,
+        m: re.Match[str],
+        data: str,  # noqa: ARG002
+    ) -> tuple[str, int, int]:
+        """Return what stands for the formula, with what no line may begin with, and its place."""
+        first, wbr, last = formula(m[1]).rpartition("<wbr>")
+        text = f'{first}{wbr}<span class="formula">{last}{m[2]}</span>'
+        return self.md.htmlStash.store(text), m.start(), m.end()
+
+
+class Formulas(Extension):
+    """Formulas in lines; before code, of which they hold a piece."""
+
+    def extendMarkdown(self, md: Markdown) -> None:  # noqa: N802 (the name there)
+        """Register what finds them."""
+        md.inlinePatterns.register(Inline(r"\$`([^`]+)`\$([,.;:)]*)", md), "formula", 200)
+
+
+def block(source: str, *_: Any, **__: Any) -> str:
+    """Return a formula on lines of its own."""
+    return formula(source, "block")
+
+
+def on_config(config: MkDocsConfig) -> None:
+    """Let Markdown know formulas."""
+    config.markdown_extensions.append(Formulas())  # type: ignore[arg-type]
+    fences = config.mdx_configs.setdefault("pymdownx.superfences", {})
+    fences["custom_fences"] = [{"name": "math", "class": "math", "format": block}]
+
+
+# Files outside of docs/
+
+
+def origin(page: str) -> str:
+    """Return the path, in the repository, of the file that a page of the site is made of."""
+    path = page.removeprefix("project/")
+    if path == page:
+        return f"docs/{page}"
+    return path if (ROOT / path).is_file() else path.removesuffix(".md")
+
+
+def target(page: str, link: str) -> str:
+    """Return the page, or other file of the site, that a link on a page leads to."""
+    path = posixpath.normpath(posixpath.join(posixpath.dirname(origin(page)), link))
+    if path.startswith("docs/"):
+        return path.removeprefix("docs/")
+    return f"project/{path}" if path.endswith(".md") else f"project/{path}.md"
+
+
+def notebook(path: Path) -> str:
+    """Return a notebook as Markdown."""
+    cells = []
+    for cell in json.loads(path.read_text())["cells"]:
+        text = "".join(cell["source"])
+        cells.append(f"```python\n{text}\n```" if cell["cell_type"] == "code" else text)
+    link = f"*This page is the notebook `{path.relative_to(ROOT)}`, without its outputs.*"
+    return "\n\n".join([cells[0], link, *cells[1:]])
+
+
+def text_of(path: Path) -> str:
+    """Return what is shown of a file."""
+    if path.suffix == ".ipynb":
+        return notebook(path)
+    if path.suffix == ".md":
+        return path.read_text()
+    language = {".py": "python", ".rs": "rust"}.get(path.suffix, "text")
+    return f"# {path.name}\n\n```{language}\n{path.read_text()}\n```"
+
+
+def on_files(files: Files, config: MkDocsConfig) -> None:
+    """Add the notebooks, and all that pages lead to."""
+    for path in sorted((ROOT / "examples/notebooks").glob("*.ipynb")):
+        page = f"project/{path.relative_to(ROOT)}.md"
+        files.append(File.generated(config, page, content=notebook(path)))
+    waiting = list(files.documentation_pages())
+    while waiting:
+        source = waiting.pop()
+        for link in LINK.findall(source.content_string):
+            page = target(source.src_uri, link)
+            path = ROOT / origin(page)
+            if page.startswith("project/") and path.is_file() and page not in files.src_uris:
+                file = File.generated(
+                    config, page, content=text_of(path), inclusion=InclusionLevel.NOT_IN_NAV
+                )
+                files.append(file)
+                waiting.append(file)
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Lead links to the pages that stand for files, and give wide tables room."""
+    here = page.file.src_uri
+    if here in config.extra["wide"]:
+        page.meta["hide"] = ["toc"]
+
+    def lead(match: re.Match[str]) -> str:
+        there = target(here, match[1])
+        if there in files.src_uris:
+            return posixpath.relpath(there, posixpath.dirname(here) or ".")
+        return match[1]
+
+    return LINK.sub(lead, markdown)
+
+
+# The API reference
+
+
+class Docstrings(griffe.Extension):
+    """Docstrings name other objects as Sphinx does, and have examples outside of sections."""
+
+    def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
+        """Change the docstrings of a package, before they are read."""
+        documented = {obj.path: obj for obj in walk(pkg) if obj.docstring is not None}
+        for obj in walk(pkg):
+            if obj.docstring is not None:
+                text, heading, rest = obj.docstring.value.partition("\nExamples\n---")
+                text = SESSION.sub(r"```pycon\n\1\n```", text)
+                lead = functools.partial(cross_reference, obj, documented)
+                obj.docstring.value = ROLE.sub(lead, text + heading + rest)
+            elif isinstance(obj, griffe.Attribute) and obj.value is not None:
+                path = resolved(obj, str(obj.value))
+                if path in documented:
+                    text = f"Another name of [`{obj.value}`][{path}]."
+                    obj.docstring = griffe.Docstring(text, parent=obj)
+
+
+def walk(obj: griffe.Object) -> Iterator[griffe.Object]:
+    """Yield an object and all within it."""
+    yield obj
+    for member in obj.members.values():
+        if isinstance(member, griffe.Object):
+            yield from walk(member)
+
+
+def resolved(obj: griffe.Object, name: str) -> str | None:
+    """Return what a name stands for where an object is defined."""
+    try:
+        return obj.resolve(name)
+    except griffe.NameResolutionError:
+        return name if name.startswith("geomdp.") else None
+
+
+def cross_reference(
+    obj: griffe.Object, documented: dict[str, griffe.Object], match: re.Match[str]
+) -> str:
+    """Return what leads to a name; the name alone, if it has no entry."""
+    name = match[1]
+    path = resolved(obj, name)
+    return f"[`{name}`][{path}]" if path in documented else f"`{name}`"
