@@ -16,10 +16,12 @@ test: develop    ## the whole test suite
 	cargo test --locked --quiet -p geomdp-core
 	$(PY) -m pytest
 
-clusters: develop ## on Spark, Dask and Ray, with workers that are killed; installs Java if there is none
-	command -v java >/dev/null || { apt-get update -qq && apt-get install -y -qq openjdk-17-jre-headless; }
-	$(PY) -m pip install --quiet ".[dask,ray,spark]"
+clusters: engines ## on Spark and Dask, with workers that are killed
 	$(PY) -m pytest tests/clusters
+
+engines: develop ## install Spark and Dask, and Java if there is none
+	command -v java >/dev/null || { apt-get update -qq && apt-get install -y -qq openjdk-17-jre-headless; }
+	$(PY) -m pip install --quiet ".[dask,spark]"
 
 lint: develop    ## formatters, linters, types, stubs
 	cargo fmt --all --check
@@ -57,7 +59,7 @@ exhaustive:      ## all tapes of up to TAPE_BITS bits, 32 unless given: days
 ct: develop      ## constant time, checked on the machine code by valgrind
 	bash scripts/constant_time.sh
 
-faults: develop  ## plant faults, each of which a test must catch
+faults: engines  ## plant faults, each of which a test must catch
 	$(PYTHON) scripts/plant_faults.py
 
 canaries: ct faults ## every check, shown to catch what it is for
@@ -97,6 +99,10 @@ instructions:    ## instructions of every piece of a release, against the record
 older: develop   ## speed without AVX-512 and VAES, and without AVX2
 	PYTHON="$(PY)" bash benches/older_processors.sh
 
+bench-clusters: engines ## cost of a release on Spark and Dask, beside the engines' own part
+	$(PY) benches/clusters.py spark
+	$(PY) benches/clusters.py dask
+
 rivals: develop  ## speed beside other libraries, and its picture; missing ones are left out
 	-$(PY) -m pip install --quiet randomgen
 	-$(PY) -m pip install --quiet python-dp
@@ -128,5 +134,5 @@ develop: | $(VENV)
 clean:           ## remove all that was built
 	rm -rf $(VENV) target dist
 
-.PHONY: help demo test clusters lint backends examples notebooks site exhaustive ct faults canaries mutants fuzz sweep long deny audit \
-	dudect bench instructions older rivals scaling criterion pictures licenses wheel develop clean
+.PHONY: help demo test clusters engines lint backends examples notebooks site exhaustive ct faults canaries mutants fuzz sweep long deny audit \
+	dudect bench bench-clusters instructions older rivals scaling criterion pictures licenses wheel develop clean

@@ -475,6 +475,55 @@ FAULTS = [
         "return items",
         "tests/test_distributed.py",
     ),
+    Fault(
+        "a chunk of an array begins at place 0",
+        LAYER / "dask.py",
+        "np.arange(start, stop)",
+        "np.arange(stop - start)",
+        "tests/clusters/test_dask.py::test_chunks_do_not_matter",
+    ),
+    Fault(
+        "releases share the names of their tasks",
+        LAYER / "dask.py",
+        "return self.name",
+        "return ''",
+        "tests/clusters/test_dask.py::test_releases_are_independent",
+    ),
+    Fault(
+        "ids are compared in each partition alone",
+        LAYER / "dask.py",
+        "rows = counts[ids].shuffle(on=ids, ignore_index=True)",
+        "rows = counts[ids]",
+        "tests/clusters/test_dask.py::test_ids_that_are_not_unique",
+    ),
+    Fault(
+        "a task of Dask draws a key of its own",
+        LAYER / "dask.py",
+        "key: ReleaseKey = pickle.loads(stored)",
+        "key = ReleaseKey()",
+        "tests/clusters/test_dask.py::test_a_killed_worker",
+    ),
+    Fault(
+        "wiping leaves the key with the scheduler",
+        LAYER / "dask.py",
+        "self._variable.set(None)",
+        "pass",
+        "tests/clusters/test_dask.py::test_the_scheduler_forgets",
+    ),
+    Fault(
+        "a task of Spark draws a key of its own",
+        LAYER / "spark.py",
+        "key = broadcast.value",
+        "key = ReleaseKey()",
+        "tests/clusters/test_spark.py::test_tasks_that_run_twice_make_the_noise_once",
+    ),
+    Fault(
+        "wiping leaves the key on the driver",
+        LAYER / "spark.py",
+        "broadcast.destroy, blocking",
+        "broadcast.unpersist, blocking",
+        "tests/clusters/test_spark.py::test_a_wiped_release_is_over",
+    ),
 ]
 
 

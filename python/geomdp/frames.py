@@ -15,6 +15,7 @@ person is counted in are several releases, whose losses add up (``docs/frames.md
 
 import importlib
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import numpy as np
@@ -192,7 +193,8 @@ def _release(
     noisy = mechanism.release(series.to_numpy().astype(dtype, copy=False), threads=threads)
     column = nw.new_series(series.name, noisy, series.dtype, backend=series.implementation)
     if (index := nw.maybe_get_index(series)) is not None:
-        column = nw.maybe_set_index(column, index=index)
+        # Not narwhals' maybe_set_index, which takes an index item by item.
+        column = nw.from_native(column.to_native().set_axis(index), series_only=True)
     # Nulls are of the old column, and so is its type, of which narwhals knows the kind alone.
     return old.zip_with(missing, column).to_native()
 
@@ -263,5 +265,10 @@ def only(name: str, names: list[str]) -> None:
 
 def _is_arrow(value: Any, *kinds: str) -> bool:
     """Return whether this is one of PyArrow's classes, without importing it."""
-    classes = type(value).__mro__
-    return any(c.__module__.startswith("pyarrow") and c.__name__ in kinds for c in classes)
+    kind: Any = type(value)
+    return not _arrow_names(kind).isdisjoint(kinds)
+
+
+@lru_cache(maxsize=128)
+def _arrow_names(kind: type) -> frozenset[str]:
+    return frozenset(c.__name__ for c in kind.__mro__ if c.__module__.startswith("pyarrow"))

@@ -16,8 +16,9 @@ use aes::{Aes256Enc, Block};
 use core::fmt;
 use zeroize::Zeroizing;
 
-/// Tape is made in pieces of about this many words, small enough for the first cache.
-const PIECE: usize = 256;
+/// Counts that are drawn for at a time, and ids that are encrypted: few enough for the first cache, and so
+/// many that AES has as many blocks as it takes at once.
+const PIECE: usize = 8 * LANES;
 /// The part of an address, in its first half, that counts the blocks of one draw.
 const INDEX: u64 = 0xff;
 /// Stands for a null among integers, being none of 64 bits.
@@ -113,7 +114,7 @@ impl Addresses {
     ) -> Result<(), Error> {
         let cipher = Aes256Enc::new((&*self.next_column(key, b"integers", ids.len())?).into());
         let mut ids = ids.map(|id| id.unwrap_or(NULL));
-        let mut blocks = Zeroizing::new([[0; 2]; PIECE / 4]);
+        let mut blocks = Zeroizing::new([[0; 2]; PIECE]);
         for addresses in self.addresses.chunks_mut(blocks.len()) {
             let blocks = &mut blocks[..addresses.len()];
             for (block, id) in blocks.iter_mut().zip(&mut ids) {
@@ -239,9 +240,7 @@ impl<'a, T: Count> AddressedDraws<'a, T> {
         let pairs = self.plan.words().div_ceil(2);
         // Less than half of that: each of at most 64 digits has at most 3 words, and one is shared.
         assert!(pairs as u64 <= INDEX, "no plan has so many words");
-        let stride = (2 * pairs * LANES).max(1);
-        let lanes = (PIECE / stride).max(1) * LANES;
-        for part in counts.chunks_mut(lanes) {
+        for part in counts.chunks_mut(PIECE) {
             let (here, later) = addresses.split_at(part.len());
             addresses = later;
             self.fill(pairs, here, part);
@@ -250,42 +249,34 @@ impl<'a, T: Count> AddressedDraws<'a, T> {
         Ok(())
     }
 
-    /// Writes the words of these counts: two from each block, a block for each pair and lane.
+    /// Writes the words of these counts, two from each block.
     fn fill(&mut self, pairs: usize, addresses: &[Pair], counts: &[T]) {
-        let groups = counts.len().div_ceil(LANES);
-        let need = groups * pairs * LANES;
-        if self.blocks.len() < need {
+        let (lanes, words) = (counts.len().next_multiple_of(LANES), self.plan.words());
+        if self.blocks.len() < pairs * lanes {
             // Fresh ones, since growing ones would leave a copy behind.
-            self.blocks = Zeroizing::new(vec![[0; 2]; need]);
-            self.words = Zeroizing::new(vec![0; groups * self.plan.words() * LANES]);
+            self.blocks = Zeroizing::new(vec![[0; 2]; pairs * lanes]);
+            self.words = Zeroizing::new(vec![0; words * lanes]);
         }
-        let blocks = &mut self.blocks[..need];
-        let group = (pairs * LANES).max(1);
-        let lanes = counts.chunks(LANES).zip(addresses.chunks(LANES));
-        for (blocks, (counts, addresses)) in blocks.chunks_exact_mut(group).zip(lanes) {
-            let (first, others) = blocks.split_at_mut(LANES.min(blocks.len()));
-            for ((block, address), count) in first.iter_mut().zip(addresses).zip(counts) {
-                *block = [address[0] & !INDEX, address[1] ^ count.to_key()];
-            }
-            for (blocks, index) in others.chunks_exact_mut(LANES).zip(1..) {
-                for (block, first) in blocks.iter_mut().zip(&*first) {
-                    *block = [first[0] | index, first[1]];
-                }
+        let blocks = &mut self.blocks[..pairs * lanes];
+        let (first, others) = blocks.split_at_mut(lanes.min(blocks.len()));
+        for ((block, address), count) in first.iter_mut().zip(addresses).zip(counts) {
+            *block = [address[0] & !INDEX, address[1] ^ count.to_key()];
+        }
+        for (blocks, index) in others.chunks_exact_mut(lanes).zip(1..) {
+            for (block, first) in blocks.iter_mut().zip(&*first) {
+                *block = [first[0] | index, first[1]];
             }
         }
         encrypt(&self.cipher, blocks);
-        let words = self
-            .words
-            .chunks_exact_mut((self.plan.words() * LANES).max(1));
-        for (blocks, words) in blocks.chunks_exact(group).zip(words) {
-            for (blocks, words) in blocks.chunks_exact(LANES).zip(words.chunks_mut(2 * LANES)) {
+        for (index, blocks) in blocks.chunks_exact(lanes).enumerate() {
+            let groups = self.words.chunks_exact_mut(words * LANES);
+            for (blocks, words) in blocks.chunks_exact(LANES).zip(groups) {
                 // Of the last pair there may be but one.
-                let (even, odd) = words.split_at_mut(LANES);
-                for (word, block) in even.iter_mut().zip(blocks) {
-                    *word = block[0];
-                }
-                for (word, block) in odd.iter_mut().zip(blocks) {
-                    *word = block[1];
+                let mut words = words[2 * LANES * index..].chunks_exact_mut(LANES);
+                for (half, words) in [0, 1].into_iter().zip(words.by_ref()) {
+                    for (word, block) in words.iter_mut().zip(blocks) {
+                        *word = block[half];
+                    }
                 }
             }
         }

@@ -1,0 +1,169 @@
+"""Print what a distributed release costs: `python benches/clusters.py ENGINE`.
+
+First without an engine: the noise of a numpy array in one process, and what the adapters to engines
+do in each task, on batches of Arrow. Then on the engine, on this machine: the job that makes the
+noise beside the same job with a function that hands its batches back, which is the engine's own
+part. Figures are medians of interleaved repetitions; hours are what 10^12 counts take of one core.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from compare import heading, medians
+from scaling import hours
+
+from geomdp import GeometricMechanism
+from geomdp.distributed import ReleaseKey
+
+SCALE = 10.0
+MECHANISM = GeometricMechanism.from_scale(SCALE)
+#: Rows in a batch: Spark's own default, and about as many as engines that split tables have.
+BATCHES = (10_000, 10**6)
+
+
+def table(rows: int) -> pa.Table:
+    """Return counts with an integer id, a second one, and the same as a string."""
+    ids = np.arange(rows, dtype=np.int64)
+    texts = pa.array(ids).cast(pa.string())
+    return pa.table({"id": ids, "part": ids % 97, "text": texts, "n": ids % 1000})
+
+
+def adapter(rows: int, repetitions: int) -> None:
+    """Print the table without an engine."""
+    whole, key = table(rows), ReleaseKey()
+    counts = whole["n"].to_numpy()
+    cases: list[tuple[str, Sequence[str], int]] = [
+        (name, ids, size)
+        for size in BATCHES
+        for name, ids in [
+            ("one integer", ["id"]),
+            ("a string", ["text"]),
+            ("two integers", ["id", "part"]),
+        ]
+    ]
+
+    def noise(batches: Sequence[pa.RecordBatch], ids: Sequence[str]) -> None:
+        for batch in batches:
+            key.release_columns(batch, {"n": MECHANISM}, ids, threads=1)
+
+    calls: list[Callable[[], object]] = [partial(MECHANISM.release, counts, threads=1)]
+    for _, ids, size in cases:
+        batches = whole.select([*ids, "n"]).to_batches(max_chunksize=size)
+        calls.append(partial(noise, batches, ids))
+    single, *times = (seconds / rows * 1e9 for seconds in medians(calls, repetitions))
+    print(f"{rows} int64 counts at scale {SCALE:g}, one thread (median of {repetitions})\n")
+    print("| ids | rows in a batch | ns per count | speed, of a plain release's | hours |")
+    print("|---|---|---|---|---|")
+    print(f"| none: a plain release | {rows} | {single:.1f} | 100% | {hours(single)} |")
+    for (name, _, size), each in zip(cases, times, strict=True):
+        print(f"| {name} | {size} | {each:.1f} | **{single / each:.0%}** | {hours(each)} |")
+    print()
+
+
+def engine(
+    name: str, jobs: Mapping[str, Callable[[], object]], rows: int, cores: int, repetitions: int
+) -> None:
+    """Print the table of an engine, the first of whose jobs makes no noise, and the second does."""
+    found = [seconds * cores / rows * 1e9 for seconds in medians([*jobs.values()], repetitions)]
+    print(f"{rows} rows on {name}, {cores} cores (median of {repetitions})\n")
+    print("| job | rows/s per core | ns per row and core | hours |")
+    print("|---|---|---|---|")
+    beyond = found[1] - found[0]
+    for job, each in [*zip(jobs, found, strict=True), ("noise beyond the first", beyond)]:
+        print(f"| {job} | {1e9 / each:.3g} | {each:.1f} | {hours(each)} |")
+    print()
+
+
+def spark(rows: int, cores: int, repetitions: int) -> None:
+    from pyspark.sql import SparkSession  # noqa: PLC0415
+
+    import geomdp.spark  # noqa: PLC0415
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    # Python workers are processes of their own there, too.
+    builder = SparkSession.builder.master(f"local[{cores}]").config("spark.ui.enabled", "false")
+    session = builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
+    size = session.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch")
+    columns = {"one integer": ["id"], "a string": ["text"]}
+
+    def identity(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from batches
+
+    def check(frame: Any, ids: list[str]) -> None:
+        geomdp.spark.release_columns(frame, {"n": MECHANISM}, ids).wipe()
+
+    for name, ids in columns.items():
+        id_ = "id" if ids == ["id"] else "cast(id AS string) AS text"
+        frame = session.range(0, rows, 1, cores).selectExpr(id_, "id % 1000 AS n")
+        release = geomdp.spark.release_columns(frame, {"n": MECHANISM}, ids)
+        plain = frame.mapInArrow(identity, frame.schema)
+        jobs: dict[str, Callable[[], object]] = {
+            "hands back its batches": plain.write.format("noop").mode("overwrite").save,
+            "makes the noise": release.frame.write.format("noop").mode("overwrite").save,
+            "is sure that ids are unique": partial(check, frame, ids),
+        }
+        title = f"Spark {session.version}, batches of {size} rows, {name} as id"
+        engine(title, jobs, rows, cores, repetitions)
+        release.wipe()
+    session.stop()
+
+
+def dask(rows: int, cores: int, repetitions: int) -> None:
+    import dask.dataframe as dd  # noqa: PLC0415
+    import distributed  # noqa: PLC0415
+
+    import geomdp.dask  # noqa: PLC0415
+
+    # Parts as long as the calls of `adapter`, in the workers' memory already.
+    with (
+        distributed.LocalCluster(
+            n_workers=cores, threads_per_worker=1, processes=True, dashboard_address=":0"
+        ) as cluster,
+        distributed.Client(cluster),
+    ):
+        for name, id_ in {"one integer": "id", "a string": "text"}.items():
+            whole = table(rows).select([id_, "n"]).to_pandas()
+            frame = dd.from_pandas(whole, npartitions=cores).persist()
+            release = geomdp.dask.release_columns(frame, {"n": MECHANISM}, [id_])
+            jobs = {
+                "hands back": frame.map_partitions(_identity, meta=frame._meta),
+                "makes the noise": release.frame,
+            }
+            # What is counted has been evaluated, and does not leave the worker.
+            calls = {job: each.map_partitions(len).compute for job, each in jobs.items()}
+            title = f"Dask {distributed.__version__}, ids of {name}, {cores} partitions"
+            engine(title, calls, rows, cores, repetitions)
+            release.wipe()
+
+
+def _identity(part: object) -> object:
+    return part
+
+
+ENGINES: dict[str, Callable[[int, int, int], None]] = {"spark": spark, "dask": dask}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("engines", nargs="*", metavar="ENGINE", help=f"of {', '.join(ENGINES)}")
+    parser.add_argument("--counts", type=int, default=10**6, help="without an engine")
+    parser.add_argument("--rows", type=int, default=4 * 10**6, help="on an engine")
+    parser.add_argument("--cores", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--repetitions", type=int, default=5)
+    arguments = parser.parse_args()
+    if not set(arguments.engines) <= set(ENGINES):
+        parser.error(f"engines are {', '.join(ENGINES)}")
+    heading()
+    adapter(arguments.counts, arguments.repetitions)
+    for name in arguments.engines:
+        ENGINES[name](arguments.rows, arguments.cores, arguments.repetitions)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,620 @@
+"""On a cluster of Dask each count is drawn for once, whatever happens to its tasks.
+
+Each statistical test fails with probability 1e-6 at most if the library is right.
+"""
+
+import base64
+import logging
+import os
+import pickle
+import signal
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import dask
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from distributed import Client, LocalCluster, Status, wait
+from scipy import stats
+
+import geomdp.dask
+from geomdp import GeometricMechanism
+from geomdp.dask import release, release_columns
+from geomdp.distributed import ReleaseKey
+
+ALPHA = 1e-6
+NONE = GeometricMechanism.from_scale(0)
+WIDE = GeometricMechanism.from_scale(1e6)
+ROWS, PARTS = 1000, 6
+#: Each takes some seconds to start what it needs.
+SCHEDULERS = ["threads", "distributed"]
+ALL = pytest.mark.parametrize("scheduler", [*SCHEDULERS, "processes"], indirect=True)
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Client]:
+    with (
+        # On a busy machine a killed worker is back later than this is by default.
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "10 minutes"}),
+        LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=":0",
+            silence_logs=logging.CRITICAL,
+        ) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
+
+
+def whole(client: Client) -> None:
+    """Wait until a worker that ends now is started again."""
+    local: Any = client.cluster
+    while not all(nanny.status == Status.running for nanny in local.workers.values()):
+        time.sleep(0.05)
+    client.wait_for_workers(2)
+
+
+@pytest.fixture
+def cluster(client: Client) -> Iterator[Client]:
+    """Make the client that of all that is evaluated."""
+    whole(client)
+    with client.as_current():
+        yield client
+
+
+@pytest.fixture(params=SCHEDULERS)
+def scheduler(request: pytest.FixtureRequest) -> Iterator[str]:
+    name = request.param
+    if name == "distributed":
+        request.getfixturevalue("cluster")
+        yield name
+    else:
+        with dask.config.set(scheduler=name, num_workers=2):
+            yield name
+
+
+def pandas_frame(rows: int = ROWS) -> pd.DataFrame:
+    numbers = np.arange(rows)
+    return pd.DataFrame(
+        {
+            "n": np.zeros(rows, np.int64),
+            "city": [f"city {i // 2}" for i in numbers],
+            "m": np.zeros(rows, np.int64),
+            "sex": numbers % 2 == 0,
+            "other": numbers / 2,
+        },
+        index=pd.Index(numbers * 3, name="row"),
+    )
+
+
+IDS = ["city", "sex"]
+
+
+def counts(rows: int = ROWS) -> dd.DataFrame:
+    return dd.from_pandas(pandas_frame(rows), npartitions=PARTS)
+
+
+def compute(lazy: Any) -> Any:
+    """Rows in the order of their index, whatever their partitions."""
+    found = lazy.compute()
+    return found.sort_index() if isinstance(found, pd.DataFrame) else found
+
+
+def dying(path: Path) -> Callable[[Any], Any]:
+    """Return a function of partitions whose first call kills its process, after some others."""
+
+    def function(part: pd.DataFrame) -> pd.DataFrame:
+        if len(part) and part.index[0] > 1000:
+            try:
+                path.touch(exist_ok=False)
+            except FileExistsError:
+                return part
+            os.kill(os.getpid(), signal.SIGKILL)
+        return part
+
+    return function
+
+
+def through(lazy: Any, function: Callable[[Any], Any]) -> Any:
+    return lazy.map_partitions(function, meta=lazy._meta)
+
+
+def few_equal(one: Any, other: Any, mechanism: GeometricMechanism) -> bool:
+    """Whether no more are equal than of independent noise, and no fewer."""
+    a = float(np.exp(-float(mechanism.rate)))
+    # Two independent draws are equal with this probability.
+    chance = ((1 - a) / (1 + a)) ** 2 * (1 + 2 * a**2 / (1 - a**2))
+    equal = int(np.sum(np.asarray(one) == np.asarray(other)))
+    law = stats.binom(len(one), chance)
+    return bool(law.ppf(ALPHA / 2) <= equal <= law.isf(ALPHA / 2))
+
+
+# What a task does again, it does the same
+
+
+@ALL
+def test_a_release_is_the_same_however_it_is_evaluated(scheduler: str) -> None:
+    with release_columns(counts(), {"n": WIDE, "m": WIDE}, IDS) as noisy:
+        first = compute(noisy)
+        assert first["n"].nunique() > 0.99 * ROWS
+        again: list[Any] = [noisy, noisy.repartition(npartitions=2)]
+        if scheduler != "processes":
+            again += [
+                noisy.repartition(npartitions=11),
+                noisy.shuffle("n"),
+                noisy.sort_values("m"),
+                # One after the other, so that the optimiser has what to do.
+                noisy[noisy["sex"]],
+                noisy[["n"]],
+                noisy[["city", "m"]],
+                noisy.partitions[2:4],
+            ]
+        for lazy in again:
+            found = compute(lazy)
+            assert len(found) > 0
+            pd.testing.assert_frame_equal(found, first.loc[found.index, found.columns])
+        assert noisy["n"].sum().compute() == first["n"].sum()
+    assert (noisy.npartitions, noisy.divisions) == (PARTS, counts().divisions)
+
+
+def test_how_the_counts_are_cut_does_not_matter() -> None:
+    """Not even before the release, under one key."""
+    held = geomdp.dask._Here(ReleaseKey())
+    whole = pandas_frame()
+    found = []
+    for npartitions in (1, 4, 13):
+        frame: Any = dd.from_pandas(whole.sample(frac=1), npartitions=npartitions, sort=False)
+        noisy = frame.map_partitions(
+            geomdp.dask._release_columns, held, {"n": WIDE}, IDS, "refuse", meta=frame._meta
+        )
+        found.append(compute(noisy))
+    for other in found[1:]:
+        pd.testing.assert_frame_equal(found[0], other)
+
+
+@pytest.mark.parametrize("place", ["before", "behind"])
+def test_a_killed_worker(cluster: Client, tmp_path: Path, place: str) -> None:
+    die, mark = dying(tmp_path / "died"), tmp_path / "died"
+    frame: Any = counts()
+    # Behind the noise, it dies with noisy counts that nobody has.
+    release_ = release_columns(
+        through(frame, die) if place == "before" else frame, {"n": WIDE}, IDS
+    )
+    noisy = release_.frame if place == "before" else through(release_.frame, die)
+    # Before, it was killed while ids were compared, and it dies here again.
+    assert mark.exists() == (place == "before")
+    mark.unlink(missing_ok=True)
+    whole(cluster)
+    first = compute(noisy)
+    assert mark.exists()
+    mark.unlink()
+    whole(cluster)
+    second = compute(noisy)
+    assert mark.exists()
+    pd.testing.assert_frame_equal(first, second)
+    pd.testing.assert_frame_equal(compute(release_.frame), first)
+    release_.wipe()
+
+
+def test_persisted_counts_that_are_lost(cluster: Client) -> None:
+    with release_columns(counts(), {"n": WIDE}, IDS) as noisy:
+        kept = noisy.persist()
+        wait(kept)
+        first = compute(kept)
+        held = cluster.has_what()
+        address, keys = max(held.items(), key=lambda item: len(item[1]))
+        assert any("release_columns" in str(key) for key in keys)
+        os.kill(cluster.run(os.getpid)[address], signal.SIGKILL)
+        while address in cluster.scheduler_info()["workers"]:
+            time.sleep(0.05)
+        pd.testing.assert_frame_equal(compute(kept), first)
+
+
+def test_stolen_tasks(cluster: Client) -> None:
+    """All partitions are in one worker, and the other takes some of them."""
+    frame: Any = counts()
+    one = next(iter(cluster.scheduler_info()["workers"]))
+    there = cluster.persist(frame, workers=[one], allow_other_workers=True)
+    wait(there)
+
+    def slow(part: pd.DataFrame) -> pd.DataFrame:
+        time.sleep(0.3)
+        return part
+
+    def where(part: pd.DataFrame) -> pd.DataFrame:
+        return part.assign(other=float(os.getpid()))
+
+    with release_columns(there, {"n": WIDE}, IDS) as noisy:
+        first = compute(noisy)
+        found = compute(through(through(noisy, slow), where))
+    assert found["other"].nunique() == 2
+    pd.testing.assert_series_equal(found["n"], first["n"])
+
+
+# Another release is another one
+
+
+def test_releases_are_independent(scheduler: str) -> None:
+    mechanism = GeometricMechanism(1)
+    frame = counts()
+    with (
+        release_columns(frame, {"n": mechanism}, IDS) as one,
+        release_columns(frame, {"n": mechanism}, IDS) as other,
+    ):
+        assert one.expr._name != other.expr._name
+        assert not set(one.dask) & set(other.dask) - set(frame.optimize().dask)
+        # In one graph as well.
+        first, second = dask.compute(one, other)
+        assert few_equal(first["n"], second["n"], mechanism)
+        assert not few_equal(first["n"], first["n"], mechanism)
+        pd.testing.assert_frame_equal(compute(one), first)
+    array = da.zeros(ROWS, dtype=np.int64, chunks=300)
+    arrays = [release(array, mechanism).frame for _ in range(2)]
+    assert arrays[0].name != arrays[1].name
+    assert few_equal(*dask.compute(*arrays), mechanism)
+
+
+def test_columns_have_noise_of_their_own() -> None:
+    mechanism = GeometricMechanism(1)
+    found = release_columns(counts(), {"n": mechanism, "m": mechanism}, IDS).frame.compute()
+    assert few_equal(found["n"], found["m"], mechanism)
+    bounded = GeometricMechanism(0.1, bounds=(-3, 4))
+    found = release_columns(counts(), {"n": WIDE, "m": bounded}, IDS).frame.compute()
+    assert set(found["m"]) == set(range(-3, 5))
+    assert found["n"].nunique() > 0.99 * ROWS
+
+
+def law(scale: float, edges: Any) -> Any:
+    """Probabilities of noise up to each edge, and between, and beyond."""
+    a = np.exp(-1 / scale)
+    below = np.where(edges < 0, a ** (-edges) / (1 + a), 1 - a ** (edges + 1) / (1 + a))
+    return np.diff(below, prepend=0, append=1)
+
+
+@pytest.mark.parametrize("kind", ["frame", "array"])
+def test_the_law(cluster: Client, kind: str) -> None:
+    rows, scale = 200_000, 10.0
+    mechanism = GeometricMechanism.from_scale(scale)
+    if kind == "frame":
+        whole = pd.DataFrame({"id": np.arange(rows), "n": np.full(rows, 7)})
+        frame: Any = dd.from_pandas(whole, npartitions=3)
+        with release_columns(frame, {"n": mechanism}, ["id"]) as noisy:
+            noise = noisy["n"].compute().to_numpy() - 7
+    else:
+        with release(da.full((500, 400), 7, chunks=(130, 170)), mechanism) as lazy:
+            noise = lazy.compute().ravel() - 7
+    edges = np.arange(-60, 61)
+    observed = np.bincount(np.searchsorted(edges, noise), minlength=len(edges) + 1)
+    expected = law(scale, edges) * rows
+    assert min(expected) > 10
+    assert stats.chisquare(observed, expected).pvalue > ALPHA
+    # Neighbours by id have nothing to do with each other.
+    assert abs(np.corrcoef(noise[1:], noise[:-1])[0, 1]) < stats.norm.isf(ALPHA / 2) / rows**0.5
+
+
+# All but the counts stays
+
+
+@pytest.mark.parametrize("strings", [True, False])
+def test_frames_are_kept(strings: bool) -> None:
+    numbers = range(20)
+    with dask.config.set({"dataframe.convert-string": strings}):
+        whole = pd.DataFrame(
+            {
+                "plain": np.arange(20, dtype=np.uint8),
+                "text": pd.array([f"t{i}" for i in numbers], pd.ArrowDtype(pa.string())),
+                "nullable": pd.array([*range(19), None], dtype="Int16"),
+                "arrow": pd.array([None, *range(19)], pd.ArrowDtype(pa.uint64())),
+                "time": pd.date_range("2020", periods=20, tz="Europe/Berlin"),
+                "kind": pd.Categorical([f"k{i}" for i in numbers]),
+            },
+            index=pd.Index([7] * 20, name="seven"),
+        )
+        frame: Any = dd.from_pandas(whole, npartitions=3)
+        names = ["plain", "nullable", "arrow"]
+        for ids in (["text"], ["time", "kind"], ["kind"]):
+            found = release_columns(frame, dict.fromkeys(names, NONE), ids, nulls="keep").frame
+            assert found.divisions == frame.divisions
+            pd.testing.assert_frame_equal(found._meta, frame._meta)
+            pd.testing.assert_frame_equal(found.compute(), frame.compute())
+        # Partitions without rows too.
+        few = frame[frame["plain"] < 3]
+        found = release_columns(few, {"plain": NONE}, ["text"]).frame
+        pd.testing.assert_frame_equal(found.compute(), few.compute())
+
+
+def test_nulls(cluster: Client) -> None:
+    whole = pandas_frame(100)
+    whole["n"] = pd.array([41137] * 99 + [None], dtype="Int64")
+    frame: Any = dd.from_pandas(whole, npartitions=3)
+    with pytest.raises(ValueError, match="'n' with nulls") as caught:
+        release_columns(frame, {"n": WIDE}, IDS).frame.compute()
+    assert "41137" not in str(caught.value)
+    found = release_columns(frame, {"n": WIDE}, IDS, nulls="keep").frame.compute()
+    assert found["n"].isna().tolist() == [False] * 99 + [True]
+    assert found["n"].nunique() > 90
+
+
+def test_an_id_may_be_null() -> None:
+    whole = pd.DataFrame({"id": pd.array([None, 1, 0], dtype="Int64"), "n": [1, 2, 3]})
+    frame: Any = dd.from_pandas(whole, npartitions=2)
+    assert len(release_columns(frame, {"n": WIDE}, ["id"]).frame.compute()) == 3
+    with pytest.raises(ValueError, match="not unique"):
+        release_columns(dd.concat([frame, frame.partitions[[0]]]), {"n": WIDE}, ["id"])
+
+
+# What is refused
+
+
+def test_ids_that_are_not_unique(scheduler: str) -> None:
+    whole = pandas_frame()
+    row = whole.iloc[[400]]
+    for twice in (
+        # In two partitions, and in one.
+        dd.concat([dd.from_pandas(whole, npartitions=PARTS), dd.from_pandas(row, npartitions=1)]),
+        dd.from_pandas(pd.concat([whole, row]).sort_index(), npartitions=PARTS),
+    ):
+        with pytest.raises(ValueError, match=r"ids = \['city', 'sex'\] are not unique") as caught:
+            release_columns(twice, {"n": WIDE}, IDS)
+        assert "city 200" not in str(caught.value)
+    with pytest.raises(ValueError, match="not unique"):
+        release_columns(counts(), {"n": WIDE}, ["city"])
+
+
+def test_ids_are_compared_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[int] = []
+
+    def repeated(rows: pd.DataFrame) -> Any:
+        compared.append(len(rows))
+        assert list(rows.columns) == IDS
+        return rows.duplicated()
+
+    monkeypatch.setattr(geomdp.dask, "_repeated", repeated)
+    with dask.config.set(scheduler="synchronous"):
+        release_columns(counts(), {"n": WIDE}, IDS)
+    assert sum(compared) == ROWS
+    assert max(compared) < 2 * ROWS / PARTS
+
+
+def test_bad_arguments() -> None:
+    frame: Any = counts()
+    array = da.zeros(4, dtype=np.int64)
+    wrong: list[tuple[Any, str, Callable[[], Any]]] = [
+        (
+            TypeError,
+            "DataFrame of Dask",
+            lambda: release_columns(frame.compute(), {"n": NONE}, IDS),
+        ),
+        (TypeError, "ids", lambda: release_columns(frame, {"n": NONE}, "city")),
+        (ValueError, "ids", lambda: release_columns(frame, {"n": NONE}, [])),
+        (KeyError, "town", lambda: release_columns(frame, {"n": NONE}, ["town"])),
+        (KeyError, "k", lambda: release_columns(frame, {"k": NONE}, IDS)),
+        (TypeError, "mechanisms", lambda: release_columns(frame, {"n": 1.0}, IDS)),  # type: ignore[dict-item]
+        (ValueError, "nulls", lambda: release_columns(frame, {"n": NONE}, IDS, nulls="no")),  # type: ignore[arg-type]
+        (TypeError, "'other' of type", lambda: release_columns(frame, {"other": NONE}, IDS)),
+        (TypeError, "ids of type", lambda: release_columns(frame, {"n": NONE}, ["other"])),
+        (
+            OverflowError,
+            "bounds",
+            lambda: release_columns(
+                frame.astype({"n": "uint8"}), {"n": GeometricMechanism(1, bounds=(-1, 1))}, IDS
+            ),
+        ),
+        (TypeError, "Array of Dask", lambda: release(np.zeros(3, int), NONE)),
+        (TypeError, "mechanism is a", lambda: release(array, 1.0)),  # type: ignore[arg-type]
+        (TypeError, "float64", lambda: release(array * 1.0, NONE)),
+        (TypeError, "bool", lambda: release(array == 1, NONE)),
+        (TypeError, "MaskedArray", lambda: release(da.ma.masked_equal(array, 1), NONE)),
+        (ValueError, "compute_chunk_sizes", lambda: release(array[array > 1], NONE)),
+        (
+            OverflowError,
+            "bounds",
+            lambda: release(array.astype("u1"), GeometricMechanism(1, bounds=(-1, 1))),
+        ),
+    ]
+    for kind, text, call in wrong:
+        with pytest.raises(kind, match=text):
+            call()
+    with dask.config.set({"dataframe.convert-string": False}):
+        # Of which type the ids are, each partition would tell for itself.
+        some = dd.from_pandas(pd.DataFrame({"id": pd.Series([b"a"], dtype=object), "n": [1]}))
+        with pytest.raises(TypeError, match="ids of type"):
+            release_columns(some, {"n": NONE}, ["id"])
+
+
+# Arrays
+
+
+@pytest.mark.parametrize(
+    ("shape", "chunks"),
+    [
+        ((), ()),
+        ((0,), (1,)),
+        ((1000,), (300,)),
+        ((30, 40), (7, 40)),
+        ((30, 40), (30, 11)),
+        ((5, 6, 7), (2, 6, 3)),
+    ],
+)
+def test_chunks_do_not_matter(shape: tuple[int, ...], chunks: tuple[int, ...]) -> None:
+    array = da.from_array(np.arange(np.prod(shape), dtype=np.int32).reshape(shape), chunks=chunks)
+    noisy = release(array, WIDE).frame
+    assert (noisy.shape, noisy.dtype, noisy.chunks) == (array.shape, array.dtype, array.chunks)
+    first = noisy.compute()
+    assert len(np.unique(first)) > 0.99 * first.size or first.size < 2
+    if shape and first.size:
+        np.testing.assert_array_equal(noisy.rechunk(4).compute(), first)
+        np.testing.assert_array_equal(noisy[::-1].compute(), first[::-1])
+        np.testing.assert_array_equal(noisy[2:5].compute(), first[2:5])
+    np.testing.assert_array_equal(release(array, NONE).frame.compute(), array.compute())
+    # Cut in other ways before the release, under one key.
+    held = geomdp.dask._Here(ReleaseKey())
+    one, other = (geomdp.dask._array(each, WIDE, held) for each in (array, array.rechunk(-1)))
+    np.testing.assert_array_equal(one.compute(), other.compute())
+
+
+def test_ids_of_an_array_are_places() -> None:
+    found: list[np.ndarray] = []
+
+    class Recorder:
+        def release(self, mechanism: Any, counts: Any, ids: Any, **_: Any) -> Any:
+            assert counts.shape == ids.shape
+            found.append(ids)
+            return counts
+
+    held: Any = geomdp.dask._Here(Recorder())  # type: ignore[arg-type]
+    array = da.arange(5 * 6 * 7, chunks=50).reshape((5, 6, 7)).rechunk((2, 4, 3))
+    with dask.config.set(scheduler="synchronous"):
+        geomdp.dask._array(array, NONE, held).compute()
+    assert sorted(np.concatenate([ids.ravel() for ids in found])) == list(range(5 * 6 * 7))
+    places = geomdp.dask._array(array, NONE, held)
+    with dask.config.set(scheduler="synchronous"):
+        found.clear()
+        block = places.blocks[1, 1, 1].compute()
+    np.testing.assert_array_equal(found[0], block)
+
+
+def test_arrays_on_killed_workers(cluster: Client, tmp_path: Path) -> None:
+    mark = tmp_path / "died"
+
+    def die(block: Any, block_info: Any = None) -> Any:
+        if block_info and block_info[0]["chunk-location"] == (2,) and not mark.exists():
+            mark.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return block
+
+    with release(da.zeros(1000, dtype=np.int16, chunks=200), WIDE) as noisy:
+        found = noisy.map_blocks(die, dtype=noisy.dtype, meta=noisy._meta).compute()
+        assert mark.exists()
+        np.testing.assert_array_equal(found, noisy.compute())
+
+
+# The key
+
+
+@pytest.fixture
+def secrets(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """Return the bytes of each key that is drawn from here on."""
+    found: list[bytes] = []
+
+    def draw() -> ReleaseKey:
+        key = ReleaseKey()
+        [secret] = key.__reduce__()[1]
+        assert len(secret) == 32
+        found.append(secret)
+        return key
+
+    monkeypatch.setattr(geomdp.dask, "ReleaseKey", draw)
+    return found
+
+
+def shows(secret: bytes, *places: Any) -> bool:
+    """Whether half of the key is in any of these, in one of the usual forms."""
+    halves = secret[:16], secret[16:]
+    forms = [half.hex() for half in halves] + [repr(half)[2:-1] for half in halves]
+    forms += [str(list(half))[1:-1] for half in halves]
+    forms += [base64.b64encode(secret[:15]).decode(), base64.b64encode(secret[15:30]).decode()]
+    text = "\n".join(
+        each.decode("latin-1") if isinstance(each, bytes) else str(each) for each in places
+    )
+    raw = [half.decode("latin-1") for half in halves]
+    return any(form in text for form in [*forms, *raw])
+
+
+def test_shows() -> None:
+    secret = bytes(range(100, 132))
+    for place in (secret, b"x" + secret, f"{secret!r}", secret.hex(), list(secret), [[secret]]):
+        assert shows(secret, "nothing", place)
+    assert shows(secret, base64.b64encode(secret).decode(), "nothing")
+    assert shows(secret, pickle.dumps({"a": secret}))
+    assert not shows(secret, "nothing", bytes(32))
+
+
+@ALL
+def test_the_key_is_not_shown(
+    scheduler: str, secrets: list[bytes], client: Client, tmp_path: Path
+) -> None:
+    one = release_columns(counts(), {"n": WIDE}, IDS)
+    array = release(da.zeros((40, 30), chunks=(7, 30), dtype=np.int64), WIDE)
+    assert len(secrets) == 2
+    for release_, secret in zip((one, array), secrets, strict=True):
+        lazy: Any = release_.frame
+        graph = dict(lazy.dask)
+        places: list[Any] = [repr(lazy), lazy._repr_html_(), *graph, *map(repr, graph.values())]
+        places += [repr(release_), vars(release_._wipe.__self__)]  # type: ignore[attr-defined]
+        if isinstance(lazy, dd.DataFrame):
+            places += [lazy.expr._name, str(lazy.expr), repr(lazy.optimize().expr)]
+        for task in graph.values():
+            # What tasks are given.
+            places += [getattr(task, "args", ""), getattr(task, "kwargs", "")]
+        if scheduler == "distributed":
+            places += [pickle.dumps(lazy), *map(pickle.dumps, graph.values())]
+            lazy = lazy.persist()
+            wait(lazy)
+            where = tmp_path / "dump"
+            client.dump_cluster_state(str(where), format="yaml")
+            [dump] = tmp_path.glob("dump*")
+            places += [dump.read_text(), client.get_scheduler_logs(), client.get_worker_logs()]
+            assert "release" in dump.read_text()
+            dump.unlink()
+        assert not shows(secret, *places)
+        del lazy
+        release_.wipe()
+        with pytest.raises(ValueError, match="wiped") as caught:
+            release_.frame.compute()
+        assert not shows(secret, *traceback.format_exception(caught.value))
+
+
+@ALL
+def test_wiping(scheduler: str) -> None:
+    release_ = release_columns(counts(), {"n": WIDE}, IDS)
+    other = release_columns(counts(), {"n": WIDE}, IDS)
+    array = release(da.zeros(100, chunks=50, dtype=np.int64), WIDE)
+    first = compute(release_.frame)
+    kept = release_.frame.persist()
+    if scheduler == "distributed":
+        wait(kept)
+    release_.wipe()
+    pd.testing.assert_frame_equal(compute(kept), first)
+    assert len(other.frame.compute()) == ROWS
+    for each in (other, array, other):
+        each.wipe()
+    for lazy in (other.frame, other.frame.partitions[2], array.frame):
+        with pytest.raises(ValueError, match="wiped"):
+            lazy.compute()
+
+
+def test_the_scheduler_forgets(cluster: Client, secrets: list[bytes]) -> None:
+    def stored(dask_scheduler: Any) -> Any:
+        return dask_scheduler.extensions["variables"].variables
+
+    release_ = release_columns(counts(), {"n": WIDE}, IDS)
+    assert shows(secrets[0], cluster.run_on_scheduler(stored))
+    release_.wipe()
+    assert not shows(secrets[0], cluster.run_on_scheduler(stored))
+
+
+def test_a_key_does_not_go_where_it_cannot_be_wiped(client: Client) -> None:
+    release_ = release_columns(counts(), {"n": WIDE}, IDS)
+    first = compute(release_.frame)
+    with client.as_current(), pytest.raises(TypeError) as caught:
+        release_.frame.compute()
+    assert "made without a Client" in str(caught.value.__cause__)
+    pd.testing.assert_frame_equal(compute(release_.frame), first)
+
+
+def test_a_client_that_is_closed(client: Client) -> None:
+    address = client.scheduler.address
+    with Client(address, set_as_default=False) as short, short.as_current():
+        release_ = release_columns(counts(), {"n": WIDE}, IDS)
+    with pytest.raises(RuntimeError, match="closed"):
+        release_.wipe()

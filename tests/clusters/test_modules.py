@@ -1,0 +1,40 @@
+"""What tests/test_import.py asks of every public module, of those that need their engine."""
+
+import doctest
+import importlib
+import inspect
+import json
+import subprocess
+import sys
+from types import ModuleType
+
+import pytest
+
+ENGINES = {"dask": "dask", "spark": "pyspark"}
+
+
+@pytest.fixture(params=ENGINES, name="module")
+def _module(request: pytest.FixtureRequest) -> ModuleType:
+    return importlib.import_module(f"geomdp.{request.param}")
+
+
+def test_every_public_object_is_documented(module: ModuleType) -> None:
+    assert module.__all__
+    for name in module.__all__:
+        documentation = inspect.getdoc(getattr(module, name))
+        assert documentation
+        assert "Parameters" in documentation
+        assert "Raises" in documentation
+
+
+def test_examples_in_the_documentation() -> None:
+    """Of Spark, tests/clusters/test_spark.py runs them."""
+    failed, attempted = doctest.testmod(importlib.import_module("geomdp.dask"))
+    assert failed == 0
+    assert attempted > 3
+
+
+def test_the_package_needs_no_engine() -> None:
+    script = "import json, sys, geomdp, geomdp.distributed; print(json.dumps(list(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+    assert not set(json.loads(done.stdout)) & set(ENGINES.values())
