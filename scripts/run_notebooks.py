@@ -18,7 +18,7 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = ROOT / "examples/notebooks"
-#: The most seconds that a cell may take; the README promises two minutes for a notebook.
+#: The most seconds that a cell may take.
 SECONDS = 110
 
 
