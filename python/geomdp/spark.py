@@ -53,7 +53,7 @@ def release_columns(
         knows to be random, like ``rand()`` and ``monotonically_increasing_id()``, are refused; it
         does not know all: samples, ``now()``, rows numbered among equals, a limit without an order,
         functions in Python, files that change. Then release ``frame.checkpoint()``, since rows that
-        come out different are a second release, which costs as much as the first.
+        come out different are a second release, and whoever sees both learns which have changed.
     mechanisms : mapping of column names to mechanisms
         For columns of type byte, short, integer or long; nothing is kept of their exact counts.
     ids : list of column names
