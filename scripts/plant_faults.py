@@ -552,7 +552,7 @@ def failure(tree: Path, test: str) -> str | None:
             site,
             ".",
         ]
-        # Built in a third of the time; what is drawn is the same.
+        # Built sooner, and drawing the same.
         quick = {"CARGO_PROFILE_RELEASE_LTO": "off", "CARGO_PROFILE_RELEASE_CODEGEN_UNITS": "16"}
         subprocess.run(install, cwd=tree, env=environment | quick, check=True)
         environment |= {"PYTHONPATH": str(site), "COLUMNS": "1000"}
