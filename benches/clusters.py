@@ -18,7 +18,7 @@ import pyarrow as pa
 from compare import heading, medians
 from scaling import hours
 
-from geomdp import GeometricMechanism
+from geomdp import GeometricMechanism, frames
 from geomdp.distributed import ReleaseKey
 
 SCALE = 10.0
@@ -42,6 +42,7 @@ def adapter(rows: int, repetitions: int) -> None:
         (name, ids, size)
         for size in BATCHES
         for name, ids in [
+            ("none, but from Arrow and back", []),
             ("one integer", ["id"]),
             ("a string", ["text"]),
             ("two integers", ["id", "part"]),
@@ -50,7 +51,10 @@ def adapter(rows: int, repetitions: int) -> None:
 
     def noise(batches: Sequence[pa.RecordBatch], ids: Sequence[str]) -> None:
         for batch in batches:
-            key.release_columns(batch, {"n": MECHANISM}, ids, threads=1)
+            if ids:
+                key.release_columns(batch, {"n": MECHANISM}, ids, threads=1)
+            else:
+                frames.release_columns(batch, {"n": MECHANISM}, threads=1)
 
     calls: list[Callable[[], object]] = [partial(MECHANISM.release, counts, threads=1)]
     for _, ids, size in cases:

@@ -1,4 +1,4 @@
-"""Check the instructions of the installed package's kernels and of folding.
+"""Check the instructions of the installed package's kernels, and of what is around them.
 
 No instruction may take a time of its own for each operand (division, square root, gather, scatter):
 valgrind does not mind these. And there is to be no call to anything that could hold one.
@@ -30,6 +30,8 @@ GROUPS = {
     "portable kernel": ("6kernel8portable", 8, False),
     "AVX2 kernel": ("6kernel4avx210vectorised", 8, False),
     "AVX-512 kernel": ("6kernel6avx51210vectorised", 8, True),
+    "AVX2 blocks of keyed tapes": ("6kernel4avx27inlined", 9, False),
+    "AVX-512 blocks of keyed tapes": ("6kernel6avx5127inlined", 9, True),
     "folding": ("4fold(7fold_in|8fold_out)", 12, False),
 }
 

@@ -259,6 +259,13 @@ FAULTS = [
         "scripts/check_instructions.py",
     ),
     Fault(
+        "blocks of a keyed tape divide",
+        CORE / "keyed.rs",
+        "address[1] ^ count.to_key()",
+        "address[1] ^ (count.to_key() / (address[0] | 1))",
+        "scripts/check_instructions.py",
+    ),
+    Fault(
         "a domain takes any metric",
         LAYER / "measurement/_metrics.py",
         "if metric != partner(domain):",
@@ -416,8 +423,8 @@ FAULTS = [
     Fault(
         "a count that has changed keeps its noise",
         CORE / "keyed.rs",
-        "*block = [address[0] & !INDEX, address[1] ^ count.to_key()];",
-        "*block = [address[0] & !INDEX, address[1]]; let _ = count;",
+        "*block = [address[0] & !INDEX | index, address[1] ^ count.to_key()];",
+        "*block = [address[0] & !INDEX | index, address[1]]; let _ = count;",
         "--test keyed",
     ),
     Fault(
@@ -430,15 +437,29 @@ FAULTS = [
     Fault(
         "ids are taken in any order",
         CORE / "keyed.rs",
-        "let column = self.columns.to_be_bytes();",
-        "let column = 0u32.to_be_bytes();",
+        "&[kind, &column.to_be_bytes()]",
+        "&[kind, &(column * 0).to_be_bytes()]",
         "--test keyed",
     ),
     Fault(
         "the blocks of a draw are the same",
         CORE / "keyed.rs",
-        "*block = [first[0] | index, first[1]];",
-        "*block = [first[0] | (index & 0), first[1]];",
+        "index += 1;",
+        "index += 0;",
+        "--test keyed",
+    ),
+    Fault(
+        "pieces of ids are shorter than those of counts",
+        CORE / "keyed.rs",
+        "ids.chunks(PIECE)",
+        "ids.chunks(PIECE - 1)",
+        "--test keyed",
+    ),
+    Fault(
+        "the last columns of ids may be left out",
+        CORE / "keyed.rs",
+        "if !self.keys.as_slice().is_empty() {",
+        "if false {",
         "--test keyed",
     ),
     Fault(
@@ -453,6 +474,20 @@ FAULTS = [
         LAYER / "distributed.py",
         "self._next += array.size",
         "self._next += 0",
+        "tests/test_distributed.py",
+    ),
+    Fault(
+        "a part of a release has the ids of the first",
+        Path("rust/python/src/lib.rs"),
+        "next = rows.end;",
+        "let _ = &mut next;",
+        "tests/test_distributed.py",
+    ),
+    Fault(
+        "a slice of strings has the bytes of the whole",
+        LAYER / "distributed.py",
+        "data[offsets[0] : offsets[-1]]",
+        "data",
         "tests/test_distributed.py",
     ),
     Fault(
@@ -472,7 +507,7 @@ FAULTS = [
     Fault(
         "ids that are not aligned are handed on",
         LAYER / "distributed.py",
-        'return np.require(items, requirements="A")',
+        "return items if items.flags.aligned else items.copy()",
         "return items",
         "tests/test_distributed.py",
     ),

@@ -71,10 +71,18 @@ def test_columns_and_arrays_have_the_same_noise(key: ReleaseKey) -> None:
         noisy = key.release(WIDE, square, ids.reshape(20, 50), name="n")
         assert noisy.shape == (20, 50)
         assert noisy.ravel().tolist() == expected.tolist()
-    for threads in (1, 2, 7):
-        many, places = np.arange(10_000), np.arange(10_000)
-        whole = key.release(WIDE, many, places, threads=threads)
-        assert whole.tolist() == key.release(WIDE, many, places).tolist()
+
+
+@pytest.mark.parametrize("threads", [1, 2, 7])
+def test_a_release_in_many_parts(threads: int, key: ReleaseKey) -> None:
+    """More rows than are released at a time."""
+    rows = table(10_000)
+    some = pa.array(np.arange(10_000, dtype=np.uint64), mask=np.arange(10_000) % 5 == 0)
+    for ids in ([rows["id"]], [rows["id"], some], [rows["place"], rows["id"]]):
+        whole = key.release(WIDE, rows["n"], ids, threads=threads).to_pylist()
+        for start in (0, 1, 3000, 9999):
+            counts, part = rows["n"][start:], [column[start:] for column in ids]
+            assert key.release(WIDE, counts, part, threads=1).to_pylist() == whole[start:]
 
 
 EQUAL_IDS: dict[str, tuple[Any, Any]] = {
@@ -93,6 +101,7 @@ EQUAL_IDS: dict[str, tuple[Any, Any]] = {
     "categories": (pa.array(["a", "bc"]), pd.Series(["a", "bc"], dtype="category")),
     "categories that are integers": (np.array([5, 6]), pa.array([5, 6]).dictionary_encode()),
     "of polars": (pa.array(["a", None]), pl.Series(["a", None])),
+    "a slice": (pa.array(["bc", "d"]), pa.array(["a", "bc", "d", "e"], pa.large_string())[1:3]),
     "parts": (pa.array(["a", "b", "c"]), pa.chunked_array([["a"], [], ["b", "c"]])),
 }
 

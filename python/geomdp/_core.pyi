@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
-    "Addresses",
     "Folded",
+    "Ids",
     "Mechanism",
     "ReleaseKey",
     "backend",
@@ -51,7 +51,7 @@ class Mechanism:
         self,
         key: ReleaseKey,
         name: str,
-        addresses: Addresses,
+        ids: Ids,
         start: int,
         counts: NDArray[Any],
         out: NDArray[Any],
@@ -81,15 +81,12 @@ class ReleaseKey:
     def wipe(self) -> None: ...
 
 @final
-class Addresses:
-    def __new__(cls, size: int) -> Addresses: ...
+class Ids:
+    def __new__(cls, size: int) -> Ids: ...
     def __len__(self) -> int: ...
-    def add_integers(
-        self, key: ReleaseKey, ids: NDArray[Any], nulls: NDArray[Any] | None, signed: bool
-    ) -> None: ...
+    def add_integers(self, ids: NDArray[Any], nulls: NDArray[Any] | None, signed: bool) -> None: ...
     def add_bytes(
         self,
-        key: ReleaseKey,
         offsets: NDArray[np.int64],
         data: NDArray[np.uint8],
         nulls: NDArray[Any] | None,

@@ -97,10 +97,10 @@ class ReleaseKey:
         """
         columns = list(ids) if isinstance(ids, list | tuple) else [ids]
         if frames.is_column(counts):
-            draws = self._draws(mechanism, name, self._addresses(columns, len(counts)))
+            draws = self._draws(mechanism, name, _rows(columns, len(counts)))
             return frames.release(draws, counts, nulls=nulls, threads=threads)
         array = _arrays.as_array(counts)
-        draws = self._draws(mechanism, name, self._addresses(columns, array.size))
+        draws = self._draws(mechanism, name, _rows(columns, array.size))
         return draws.release(array, threads=threads)
 
     def release_columns(
@@ -133,32 +133,19 @@ class ReleaseKey:
         """
         check_arguments(mechanisms, ids, frames.names(frame))
         columns = [frames.column(frame, name) for name in ids]
-        addresses = self._addresses(columns, len(cast(Sized, frame)))
-        draws = {name: self._draws(each, name, addresses) for name, each in mechanisms.items()}
+        rows = _rows(columns, len(cast(Sized, frame)))
+        draws = {name: self._draws(each, name, rows) for name, each in mechanisms.items()}
         return frames.release_columns(frame, draws, nulls=nulls, threads=threads)
 
     def wipe(self) -> None:
         """Overwrite the key. What it released stays; nothing more can be."""
         self._core.wipe()
 
-    def _draws(self, mechanism: GeometricMechanism, name: str, addresses: _core.Addresses) -> Any:
+    def _draws(self, mechanism: GeometricMechanism, name: str, ids: _core.Ids) -> Any:
         if not isinstance(mechanism, GeometricMechanism):
             kind = type(mechanism).__name__
             raise TypeError(f"mechanism is of type {kind}: give a GeometricMechanism")
-        return _Draws(self._core, mechanism, name, addresses)
-
-    def _addresses(self, columns: Sequence[Any], size: int) -> _core.Addresses:
-        addresses = _core.Addresses(size)
-        for column in columns:
-            values, nulls, data = _ids(column)
-            if (found := len(values) - (data is not None)) != size:
-                raise ValueError(f"ids for {found} counts are not accepted: give those of {size}")
-            if data is None:
-                signed = values.dtype == np.int64
-                addresses.add_integers(self._core, values, nulls, signed)
-            else:
-                addresses.add_bytes(self._core, values, data, nulls)
-        return addresses
+        return _Draws(self._core, mechanism, name, ids)
 
     def __repr__(self) -> str:
         return "ReleaseKey(...)"
@@ -249,10 +236,10 @@ class _Draws:
         key: _core.ReleaseKey,
         mechanism: GeometricMechanism,
         name: str,
-        addresses: _core.Addresses,
+        ids: _core.Ids,
     ) -> None:
         self._key, self._mechanism, self._name = key, mechanism._core, name
-        self._addresses, self._next = addresses, 0
+        self._ids, self._next = ids, 0
 
     def release(self, counts: Any, *, threads: int | None = None) -> _arrays.Array:
         most = 0 if threads is None else _parameters.threads(threads)
@@ -265,7 +252,7 @@ class _Draws:
             self._mechanism.release_keyed(
                 self._key,
                 self._name,
-                self._addresses,
+                self._ids,
                 start,
                 source,
                 target,
@@ -281,6 +268,19 @@ def _from_secret(secret: bytes) -> ReleaseKey:
     key = ReleaseKey.__new__(ReleaseKey)
     key._core = _core.ReleaseKey(secret)
     return key
+
+
+def _rows(columns: Sequence[Any], size: int) -> _core.Ids:
+    ids = _core.Ids(size)
+    for column in columns:
+        values, nulls, data = _ids(column)
+        if (found := len(values) - (data is not None)) != size:
+            raise ValueError(f"ids for {found} counts are not accepted: give those of {size}")
+        if data is None:
+            ids.add_integers(values, nulls, values.dtype == np.int64)
+        else:
+            ids.add_bytes(values, data, nulls)
+    return ids
 
 
 def _ids(column: Any) -> tuple[NDArray[Any], NDArray[Any] | None, NDArray[Any] | None]:
@@ -300,12 +300,15 @@ def _ids(column: Any) -> tuple[NDArray[Any], NDArray[Any] | None, NDArray[Any] |
         # Dates, times and durations are integers in memory.
         array = array.view(pa.int32() if kind.bit_width == 32 else pa.int64())
     if pa.types.is_integer(array.type) or pa.types.is_boolean(kind):
-        array = array.cast(pa.uint64() if kind == pa.uint64() else pa.int64())
+        wide = pa.uint64() if kind == pa.uint64() else pa.int64()
+        array = array if kind == wide else array.cast(wide)
         return _items(array, array.type.to_pandas_dtype()), _nulls(array), None
     if str(kind).removeprefix("large_").removesuffix("_view") in ("string", "binary"):
         array = array.cast(pa.large_binary())
+        offsets = _items(array, np.int64, more=1)
         data = np.frombuffer(array.buffers()[2] or b"", np.uint8)
-        return _items(array, np.int64, more=1), _nulls(array), data
+        # A slice has the bytes of the whole array.
+        return offsets, _nulls(array), data[offsets[0] : offsets[-1]]
     raise TypeError(
         f"ids of type {kind} are not accepted: give integers, bools, strings, bytes or times"
     )
@@ -318,7 +321,7 @@ def _items(array: Any, dtype: Any, more: int = 0) -> NDArray[Any]:
     items: NDArray[Any] = np.frombuffer(array.buffers()[1], dtype)
     items = items[array.offset : array.offset + len(array) + more]
     # What came over a network may lie anywhere.
-    return np.require(items, requirements="A")
+    return items if items.flags.aligned else items.copy()
 
 
 def _nulls(array: Any) -> NDArray[Any] | None:

@@ -28,6 +28,11 @@ __all__ = ["release", "release_columns"]
 
 Nulls = Literal["refuse", "keep"]
 _FRAME = "a data frame, collected if it is lazy"
+#: By the names that all libraries give them.
+_DTYPES = {
+    kind: np.dtype(kind)
+    for kind in (f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
+}
 _Column = TypeVar("_Column")
 _Frame = TypeVar("_Frame")
 
@@ -220,12 +225,12 @@ def _array(
 
 
 def _dtype(name: str, kind: str) -> np.dtype[Any]:
-    if kind not in {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}:
+    if (dtype := _DTYPES.get(kind)) is None:
         hint = " (astype('Int64') makes such of pandas' floats)" if kind.startswith("float") else ""
         raise TypeError(
             f"{name} of type {kind} is not accepted: give integers of up to 64 bits{hint}"
         )
-    return np.dtype(kind)
+    return dtype
 
 
 def _any(name: str, found: bool, nulls: Nulls) -> bool:

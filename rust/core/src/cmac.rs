@@ -19,6 +19,11 @@ impl Cmac {
     }
 
     pub(crate) fn of(&self, message: &[u8]) -> [u8; 16] {
+        encrypt(&self.cipher, self.before_last(message)).to_be_bytes()
+    }
+
+    /// What gives the code once it is encrypted: that of many messages can be at the same time.
+    pub(crate) fn before_last(&self, message: &[u8]) -> u128 {
         let (whole, last) = message.split_at(message.len().saturating_sub(1) / 16 * 16);
         let mut state = 0;
         for block in whole.as_chunks().0 {
@@ -30,7 +35,11 @@ impl Cmac {
             block[last.len()] = 0x80;
             subkey = double(subkey);
         }
-        encrypt(&self.cipher, state ^ u128::from_be_bytes(block) ^ subkey).to_be_bytes()
+        state ^ u128::from_be_bytes(block) ^ subkey
+    }
+
+    pub(crate) fn cipher(&self) -> &Aes256Enc {
+        &self.cipher
     }
 }
 

@@ -11,7 +11,7 @@
 use geomdp_core::bernoulli::Bernoulli;
 use geomdp_core::fold::Folded;
 use geomdp_core::kernel::{Backend, LANES};
-use geomdp_core::keyed::{AddressedDraws, Addresses, ReleaseKey};
+use geomdp_core::keyed::{AddressedDraws, IdKind, ReleaseKey};
 use geomdp_core::linear::Linear;
 use geomdp_core::plan::Plan;
 use geomdp_core::tape::{Tape, Words};
@@ -120,12 +120,16 @@ fn everything() -> Result<(), Error> {
     for len in [1, 5, 1000] {
         let mut counts = vec![4i64; len];
         hide(&counts);
-        let mut addresses = Addresses::new(len);
-        addresses.add_integers(&key, (0..len).map(|id| Some(id as i128)))?;
-        addresses.add_bytes(&key, (0..len).map(|id| [None, Some(&b"id"[..])][id % 2]))?;
+        let integers: Vec<i64> = (0..).take(len).collect();
+        let bytes = [None, Some(&b"id"[..])];
+        let keys = key.id_keys(&[IdKind::Integers, IdKind::Integers, IdKind::Bytes]);
+        let mut addresses = keys.addresses(len);
+        addresses.add_integers(&integers)?;
+        addresses.add_nullable_integers(integers.iter().map(|&id| Some(id.into())))?;
+        addresses.add_bytes((0..len).map(|id| bytes[id % 2]))?;
         let (plan, lower) = mechanism.plan_for()?;
         let tape_key = key.tape_key::<i64>(&mechanism, b"name");
-        AddressedDraws::at(plan, lower, &tape_key, &addresses, 0)?.add_noise(&mut counts)?;
+        AddressedDraws::new(plan, lower, &tape_key).add_noise(&addresses, &mut counts)?;
         reveal(&counts);
     }
     println!("checked: release by key and ids");

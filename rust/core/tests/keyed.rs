@@ -11,9 +11,10 @@ mod common;
 use aes::Aes256Enc;
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use common::model;
-use geomdp_core::keyed::{AddressedDraws, Addresses, ReleaseKey};
+use geomdp_core::keyed::{AddressedDraws, Addresses, IdKind, ReleaseKey};
 use geomdp_core::{Count, Error, Mechanism, Rate};
 use proptest::prelude::*;
+use std::ops::Range;
 
 fn aes(key: &[u8; 32], block: u128) -> u128 {
     let mut block = block.to_le_bytes().into();
@@ -83,12 +84,47 @@ impl Column {
         }
     }
 
-    fn add_to(&self, addresses: &mut Addresses, key: &ReleaseKey) -> Result<(), Error> {
+    fn kind(&self) -> IdKind {
         match self {
-            Self::Integers(ids) => addresses.add_integers(key, ids.iter().copied()),
-            Self::Bytes(ids) => addresses.add_bytes(key, ids.iter().map(|id| id.as_deref())),
+            Self::Integers(_) => IdKind::Integers,
+            Self::Bytes(_) => IdKind::Bytes,
         }
     }
+
+    fn add_to(&self, addresses: &mut Addresses<'_>, rows: Range<usize>) -> Result<(), Error> {
+        match self {
+            Self::Integers(ids) => addresses.add_nullable_integers(ids[rows].iter().copied()),
+            Self::Bytes(ids) => addresses.add_bytes(ids[rows].iter().map(|id| id.as_deref())),
+        }
+    }
+}
+
+/// The release of these counts, in parts of these lengths.
+fn release_in_parts<T: Count>(
+    secret: &[u8; 32],
+    mechanism: &Mechanism,
+    name: &[u8],
+    columns: &[Column],
+    counts: &[T],
+    parts: &[usize],
+) -> Vec<T> {
+    let key = ReleaseKey::from_secret(secret);
+    let keys = key.id_keys(&columns.iter().map(Column::kind).collect::<Vec<_>>());
+    let (plan, lower) = mechanism.plan_for::<T>().unwrap();
+    let tape_key = key.tape_key::<T>(mechanism, name);
+    let mut draws = AddressedDraws::new(plan, lower, &tape_key);
+    let (mut noisy, mut start) = (counts.to_vec(), 0);
+    for len in parts {
+        let rows = start..start + len;
+        let mut addresses = keys.addresses(*len);
+        for column in columns {
+            column.add_to(&mut addresses, rows.clone()).unwrap();
+        }
+        draws.add_noise(&addresses, &mut noisy[rows]).unwrap();
+        start += len;
+    }
+    assert_eq!(start, counts.len());
+    noisy
 }
 
 fn release<T: Count>(
@@ -97,19 +133,8 @@ fn release<T: Count>(
     name: &[u8],
     columns: &[Column],
     counts: &[T],
-    start: usize,
 ) -> Vec<T> {
-    let key = ReleaseKey::from_secret(secret);
-    let mut addresses = Addresses::new(counts.len());
-    for column in columns {
-        column.add_to(&mut addresses, &key).unwrap();
-    }
-    let (plan, lower) = mechanism.plan_for::<T>().unwrap();
-    let tape_key = key.tape_key::<T>(mechanism, name);
-    let mut draws = AddressedDraws::at(plan, lower, &tape_key, &addresses, start).unwrap();
-    let mut noisy = counts[start..].to_vec();
-    draws.add_noise(&mut noisy).unwrap();
-    noisy
+    release_in_parts(secret, mechanism, name, columns, counts, &[counts.len()])
 }
 
 fn mechanism(scale: f64, bounds: Option<(i128, i128)>) -> Mechanism {
@@ -195,12 +220,10 @@ proptest! {
         bounds in prop_oneof![Just((0, 100)), Just((-5, i128::from(i64::MAX))), Just((i64::MIN.into(), 7))],
         name in "[a-z]{0,5}",
         (counts, columns) in (1usize..70).prop_flat_map(|len| (prop::collection::vec(any::<i64>(), len), columns(len))),
-        start in 0usize..70,
     ) {
-        let start = start.min(counts.len());
         let chosen = mechanism(scale, Some(bounds));
-        let noisy = release(&secret, &chosen, name.as_bytes(), &columns, &counts, start);
-        let wanted: Vec<i64> = (start..counts.len())
+        let noisy = release(&secret, &chosen, name.as_bytes(), &columns, &counts);
+        let wanted: Vec<i64> = (0..counts.len())
             .map(|row| expected(&secret, (scale, bounds), name.as_bytes(), &columns, row, counts[row]))
             .collect();
         prop_assert_eq!(noisy, wanted);
@@ -214,21 +237,9 @@ fn parts_of_any_length_are_as_the_whole() {
         let (mechanism, secret, len) = (mechanism(scale, None), [5; 32], 1500);
         let ids = [Column::Integers((0..len as i128).map(Some).collect())];
         let counts: Vec<i64> = (0..len as i64).map(|i| i * i).collect();
-        let whole = release(&secret, &mechanism, b"", &ids, &counts, 0);
-        let key = ReleaseKey::from_secret(&secret);
-        let mut addresses = Addresses::new(len);
-        ids[0].add_to(&mut addresses, &key).unwrap();
-        let (plan, lower) = mechanism.plan_for::<i64>().unwrap();
-        let tape_key = key.tape_key::<i64>(&mechanism, b"");
-        let mut draws = AddressedDraws::at(plan, lower, &tape_key, &addresses, 0).unwrap();
-        let mut noisy = counts.clone();
-        let mut rest = &mut noisy[..];
-        for part in [1, 16, 700, 0, 15, 17, 333] {
-            let (here, later) = rest.split_at_mut(part);
-            draws.add_noise(here).unwrap();
-            rest = later;
-        }
-        draws.add_noise(rest).unwrap();
+        let whole = release(&secret, &mechanism, b"", &ids, &counts);
+        let parts = [1, 16, 700, 0, 15, 17, 333, 418];
+        let noisy = release_in_parts(&secret, &mechanism, b"", &ids, &counts, &parts);
         assert_eq!(noisy, whole);
     }
 }
@@ -249,7 +260,6 @@ fn whatever_differs_gives_other_noise() {
             name,
             columns,
             &vec![count; len as usize],
-            0,
         );
         noisy.iter().map(|noisy| noisy - count).collect::<Vec<_>>()
     };
@@ -287,7 +297,6 @@ fn whatever_differs_gives_other_noise() {
         b"n",
         &[ids(0)],
         &[7u8; 200],
-        0,
     );
     let same = release(
         &[1; 32],
@@ -295,7 +304,6 @@ fn whatever_differs_gives_other_noise() {
         b"n",
         &[ids(0)],
         &[7u64; 200],
-        0,
     );
     assert!(narrow.iter().zip(&same).any(|(&x, &y)| u64::from(x) != y));
 }
@@ -309,7 +317,6 @@ fn an_empty_string_is_no_null() {
             b"",
             &[Column::Bytes(vec![id])],
             &[0i64],
-            0,
         )[0]
     };
     let ids = [
@@ -326,31 +333,72 @@ fn an_empty_string_is_no_null() {
 }
 
 #[test]
+fn integers_without_nulls_are_the_same_ids() {
+    let noise = |nullable: bool| {
+        let key = ReleaseKey::from_secret(&[1; 32]);
+        let keys = key.id_keys(&[IdKind::Integers, IdKind::Integers]);
+        let (small, large): (Vec<i64>, Vec<u64>) = ((-150..151).collect(), (7..308).collect());
+        let mut addresses = keys.addresses(301);
+        if nullable {
+            let small = small.iter().map(|&id| Some(id.into()));
+            addresses.add_nullable_integers(small).unwrap();
+            let large = large.iter().map(|&id| Some(id.into()));
+            addresses.add_nullable_integers(large).unwrap();
+        } else {
+            addresses.add_integers(&small).unwrap();
+            addresses.add_integers(&large).unwrap();
+        }
+        let mechanism = mechanism(1e6, None);
+        let (plan, lower) = mechanism.plan_for().unwrap();
+        let tape_key = key.tape_key::<i64>(&mechanism, b"");
+        let mut counts = [0; 301];
+        let mut draws = AddressedDraws::new(plan, lower, &tape_key);
+        draws.add_noise(&addresses, &mut counts).unwrap();
+        counts
+    };
+    assert_eq!(noise(true), noise(false));
+}
+
+#[test]
 fn what_cannot_be_is_refused() {
     let (key, mechanism) = (ReleaseKey::from_os().unwrap(), mechanism(1.0, None));
     let (plan, lower) = mechanism.plan_for::<i64>().unwrap();
     let tape_key = key.tape_key::<i64>(&mechanism, b"");
-    let mut addresses = Addresses::new(3);
-    let without = AddressedDraws::at(plan, lower, &tape_key, &addresses, 0);
-    assert!(without.unwrap_err().to_string().starts_with("ids"));
-    let short = addresses.add_integers(&key, [Some(1), None].into_iter());
+    let mut draws = AddressedDraws::new(plan, lower, &tape_key);
+    let mut counts = [5; 4];
+    let mut refused = |addresses: &Addresses<'_>, counts: &mut [i64], name: &str| {
+        let (before, error) = (counts.to_vec(), draws.add_noise(addresses, counts));
+        assert!(error.unwrap_err().to_string().starts_with(name));
+        assert_eq!(counts, before);
+    };
+    // Without ids, all counts would have one tape.
+    refused(&key.id_keys(&[]).addresses(3), &mut counts[..3], "ids");
+    let keys = key.id_keys(&[IdKind::Integers, IdKind::Bytes]);
+    let mut addresses = keys.addresses(3);
+    refused(&addresses, &mut counts[..3], "ids");
+    let short = addresses.add_integers(&[1, 2]);
     assert!(short.unwrap_err().to_string().starts_with("ids = 2"));
-    let ids = [Some(1), Some(2), None].into_iter();
-    addresses.add_integers(&key, ids).unwrap();
-    assert!(AddressedDraws::at(plan, lower, &tape_key, &addresses, 4).is_err());
-    let mut draws = AddressedDraws::at(plan, lower, &tape_key, &addresses, 1).unwrap();
-    let mut counts = [5; 3];
-    let error = draws.add_noise(&mut counts).unwrap_err();
-    assert!(error.to_string().starts_with("counts = 3"));
-    assert_eq!(counts, [5; 3]);
-    draws.add_noise(&mut counts[..2]).unwrap();
+    addresses.add_integers(&[1, 2, 3]).unwrap();
+    refused(&addresses, &mut counts[..3], "ids");
+    let bytes = || [Some(&b"a"[..]), None, Some(b"")].into_iter();
+    addresses.add_bytes(bytes()).unwrap();
+    refused(&addresses, &mut counts, "counts = 4");
+    refused(&addresses, &mut counts[..2], "counts = 2");
+    draws.add_noise(&addresses, &mut counts[..3]).unwrap();
+    // More columns than keys, or others, are refused, and leave nothing that serves.
+    assert!(addresses.add_integers(&[1, 2, 3]).is_err());
+    let mut others = keys.addresses(3);
+    assert!(others.add_bytes(bytes()).is_err());
+    assert!(draws.add_noise(&others, &mut counts[..3]).is_err());
 }
 
 #[test]
 fn nothing_secret_is_printed() {
     let key = ReleaseKey::from_secret(&[0xab; 32]);
     assert_eq!(format!("{key:?}"), "ReleaseKey { .. }");
-    assert_eq!(format!("{:?}", Addresses::new(1)), "Addresses { .. }");
+    let keys = key.id_keys(&[IdKind::Integers]);
+    assert_eq!(format!("{keys:?}"), "IdKeys { .. }");
+    assert_eq!(format!("{:?}", keys.addresses(1)), "Addresses { .. }");
     assert_eq!(key.secret(), &[0xab; 32]);
     assert_ne!(
         ReleaseKey::from_os().unwrap().secret(),

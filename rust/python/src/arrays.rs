@@ -26,7 +26,11 @@ const PAYS: usize = 1 << 17;
 /// Instead of a number of threads.
 pub(crate) const AS_MANY_AS_PAY: usize = 0;
 
-fn buffer<T: Element>(array: &Bound<'_, PyAny>, writable: bool) -> PyResult<PyBuffer<T>> {
+/// A contiguous buffer.
+pub(crate) fn buffer<T: Element>(
+    array: &Bound<'_, PyAny>,
+    writable: bool,
+) -> PyResult<PyBuffer<T>> {
     let buffer = PyBuffer::<T>::get(array)?;
     if !buffer.is_c_contiguous() || (writable && buffer.readonly()) {
         return Err(PyValueError::new_err(
@@ -37,7 +41,7 @@ fn buffer<T: Element>(array: &Bound<'_, PyAny>, writable: bool) -> PyResult<PyBu
 }
 
 /// Copies the items from `start` on into `chunk`.
-fn read<T: Element>(buffer: &PyBuffer<T>, start: usize, chunk: &mut [T]) {
+pub(crate) fn read<T: Element>(buffer: &PyBuffer<T>, start: usize, chunk: &mut [T]) {
     assert!(start + chunk.len() <= buffer.item_count());
     // SAFETY: the buffer is contiguous and holds these items, as just asserted; it stays alive and
     // of one size while it is exported. `chunk` is our own and so does not overlap it. Any bytes

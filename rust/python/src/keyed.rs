@@ -1,12 +1,15 @@
-//! Release keys, and the addresses that they give to ids.
+//! Release keys, and columns of ids.
 
+use crate::arrays::{buffer, read};
 use crate::to_py;
-use geomdp_core::keyed;
+use geomdp_core::Error;
+use geomdp_core::keyed::{self, Addresses, IdKeys, IdKind};
 use geomdp_core::tape::without_trace;
 use pyo3::buffer::{Element, PyBuffer};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 /// The secret of a release, until it is wiped.
@@ -55,80 +58,162 @@ impl ReleaseKey {
     }
 }
 
-/// Where the tape of each count begins.
+/// Columns of ids, of which each tells its rows apart, or all do together.
 #[pyclass(module = "geomdp._core")]
-pub(crate) struct Addresses {
-    inner: keyed::Addresses,
+pub(crate) struct Ids {
+    size: usize,
+    columns: Vec<Column>,
 }
 
-impl Addresses {
-    pub(crate) fn get(&self) -> &keyed::Addresses {
-        &self.inner
+enum Column {
+    Signed(Integers<i64>),
+    Unsigned(Integers<u64>),
+    Bytes(Bytes),
+}
+
+struct Integers<T: Element> {
+    ids: PyBuffer<T>,
+    nulls: Option<PyBuffer<u8>>,
+}
+
+struct Bytes {
+    /// Where each id begins, and the last one ends.
+    places: Vec<usize>,
+    data: Vec<u8>,
+    nulls: Option<Vec<u8>>,
+}
+
+impl Ids {
+    pub(crate) fn kinds(&self) -> Vec<IdKind> {
+        let kind = |column: &Column| match column {
+            Column::Bytes(_) => IdKind::Bytes,
+            _ => IdKind::Integers,
+        };
+        self.columns.iter().map(kind).collect()
+    }
+
+    /// The addresses of these rows, which must be there.
+    pub(crate) fn addresses<'a>(
+        &self,
+        keys: &'a IdKeys,
+        rows: Range<usize>,
+    ) -> Result<Addresses<'a>, Error> {
+        let mut addresses = keys.addresses(rows.len());
+        for column in &self.columns {
+            match column {
+                Column::Signed(column) => column.add_to(&mut addresses, &rows)?,
+                Column::Unsigned(column) => column.add_to(&mut addresses, &rows)?,
+                Column::Bytes(column) => column.add_to(&mut addresses, &rows)?,
+            }
+        }
+        Ok(addresses)
+    }
+
+    /// Refuses more counts from `start` on than there are ids.
+    pub(crate) fn refuse_beyond(&self, start: usize, counts: usize) -> PyResult<()> {
+        if start.saturating_add(counts) > self.size {
+            return Err(PyValueError::new_err("there are more counts than ids"));
+        }
+        Ok(())
+    }
+
+    fn check(&self, items: usize) -> PyResult<()> {
+        if items != self.size {
+            return Err(PyValueError::new_err("there must be one id for each count"));
+        }
+        Ok(())
+    }
+}
+
+impl<T: Element + Copy + Default + Into<i128>> Integers<T> {
+    fn get(ids: &Bound<'_, PyAny>, nulls: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        Ok(Self {
+            ids: buffer(ids, false)?,
+            nulls: nulls.map(|nulls| buffer(nulls, false)).transpose()?,
+        })
+    }
+
+    fn add_to(&self, addresses: &mut Addresses<'_>, rows: &Range<usize>) -> Result<(), Error> {
+        let ids = copy_of(&self.ids, rows);
+        let Some(nulls) = &self.nulls else {
+            return addresses.add_integers(&ids);
+        };
+        let nulls = copy_of(nulls, rows);
+        let ids = ids.into_iter().zip(nulls);
+        addresses.add_nullable_integers(ids.map(|(id, null)| (null == 0).then_some(id.into())))
+    }
+}
+
+impl Bytes {
+    fn add_to(&self, addresses: &mut Addresses<'_>, rows: &Range<usize>) -> Result<(), Error> {
+        let ids = rows.clone().map(|row| {
+            let id = &self.data[self.places[row]..self.places[row + 1]];
+            (!is_null(&self.nulls, row)).then_some(id)
+        });
+        addresses.add_bytes(ids)
     }
 }
 
 #[pymethods]
-impl Addresses {
+impl Ids {
+    /// For so many counts.
     #[new]
     fn new(size: usize) -> Self {
-        let inner = keyed::Addresses::new(size);
-        Self { inner }
+        let columns = Vec::new();
+        Self { size, columns }
     }
 
     fn __len__(&self) -> usize {
-        self.inner.len()
+        self.size
     }
 
-    /// Adds a column of int64 or uint64; bytes that are not 0 mark its nulls.
+    /// Adds a column of int64 or uint64, which is read when noise is made; bytes that are not 0 mark its
+    /// nulls.
     fn add_integers(
         &mut self,
-        key: &ReleaseKey,
         ids: &Bound<'_, PyAny>,
         nulls: Option<&Bound<'_, PyAny>>,
         signed: bool,
     ) -> PyResult<()> {
-        if signed {
-            self.add(key, &items::<i64>(ids)?, nulls)
+        let column = if signed {
+            Column::Signed(Integers::get(ids, nulls)?)
         } else {
-            self.add(key, &items::<u64>(ids)?, nulls)
-        }
+            Column::Unsigned(Integers::get(ids, nulls)?)
+        };
+        self.check(ids.len()?)?;
+        nulls.map_or(Ok(()), |nulls| self.check(nulls.len()?))?;
+        self.columns.push(column);
+        Ok(())
     }
 
-    /// Adds a column of bytes: each id is `data` from its offset to the next one.
+    /// Adds a column of bytes: each id is `data` from its offset to the next one, less the first offset.
     fn add_bytes(
         &mut self,
-        key: &ReleaseKey,
         offsets: &Bound<'_, PyAny>,
         data: &Bound<'_, PyAny>,
         nulls: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let (offsets, data) = (items::<i64>(offsets)?, items::<u8>(data)?);
         let nulls = nulls.map(items::<u8>).transpose()?;
-        let ids = offsets.windows(2).map(|pair| {
-            let range = usize::try_from(pair[0]).ok()?..usize::try_from(pair[1]).ok()?;
-            data.get(range)
-        });
-        if !ids.clone().all(|id| id.is_some()) {
-            return Err(PyValueError::new_err("offsets reach beyond the data"));
+        self.check(offsets.len().saturating_sub(1))?;
+        nulls
+            .as_ref()
+            .map_or(Ok(()), |nulls| self.check(nulls.len()))?;
+        let first = offsets.first().copied().unwrap_or_default();
+        let place = |offset: &i64| usize::try_from(offset.checked_sub(first)?).ok();
+        let places = offsets.iter().map(place).collect::<Option<Vec<_>>>();
+        match places {
+            Some(places) if places.is_sorted() && places.last() <= Some(&data.len()) => {
+                let column = Bytes {
+                    places,
+                    data,
+                    nulls,
+                };
+                self.columns.push(Column::Bytes(column));
+                Ok(())
+            }
+            _ => Err(PyValueError::new_err("offsets reach beyond the data")),
         }
-        let ids = ids
-            .enumerate()
-            .map(|(place, id)| id.filter(|_| !is_null(&nulls, place)));
-        key.with(|key| without_trace(|| self.inner.add_bytes(key, ids)).map_err(to_py))
-    }
-}
-
-impl Addresses {
-    fn add<T: Element + Into<i128>>(
-        &mut self,
-        key: &ReleaseKey,
-        ids: &[T],
-        nulls: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<()> {
-        let nulls = nulls.map(items::<u8>).transpose()?;
-        let ids = ids.iter().enumerate();
-        let ids = ids.map(|(place, &id)| (!is_null(&nulls, place)).then_some(id.into()));
-        key.with(|key| without_trace(|| self.inner.add_integers(key, ids)).map_err(to_py))
     }
 }
 
@@ -136,6 +221,13 @@ fn is_null(nulls: &Option<Vec<u8>>, place: usize) -> bool {
     nulls
         .as_ref()
         .is_some_and(|nulls| nulls.get(place) != Some(&0))
+}
+
+/// A copy of some items: other threads may change those of the buffer.
+fn copy_of<T: Element + Default>(buffer: &PyBuffer<T>, rows: &Range<usize>) -> Vec<T> {
+    let mut items = vec![T::default(); rows.len()];
+    read(buffer, rows.start, &mut items);
+    items
 }
 
 /// A copy of a contiguous buffer.

@@ -132,7 +132,7 @@ impl Mechanism {
         py: Python<'_>,
         key: &keyed::ReleaseKey,
         name: &str,
-        addresses: &keyed::Addresses,
+        ids: &keyed::Ids,
         start: usize,
         counts: &Bound<'_, PyAny>,
         out: &Bound<'_, PyAny>,
@@ -140,14 +140,23 @@ impl Mechanism {
         interruptible: bool,
         threads: usize,
     ) -> PyResult<()> {
+        ids.refuse_beyond(start, counts.len()?)?;
         with_dtype!(dtype, T => {
             let (plan, lower) = self.inner.plan_for::<T>().map_err(to_py)?;
             without_trace(|| {
-                let tape_key = key.with(|key| Ok(key.tape_key::<T>(&self.inner, name.as_bytes())))?;
+                let (tape_key, id_keys) = key.with(|key| {
+                    let tape_key = key.tape_key::<T>(&self.inner, name.as_bytes());
+                    Ok((tape_key, key.id_keys(&ids.kinds())))
+                })?;
                 let from = |index| {
-                    let at = start.saturating_add(index);
-                    let mut draws = AddressedDraws::at(plan, lower, &tape_key, addresses.get(), at)?;
-                    Ok(move |part: &mut [T]| draws.add_noise(part))
+                    let mut draws = AddressedDraws::new(plan, lower, &tape_key);
+                    let mut next = start.saturating_add(index);
+                    let id_keys = &id_keys;
+                    Ok(move |part: &mut [T]| {
+                        let rows = next..next.saturating_add(part.len());
+                        next = rows.end;
+                        draws.add_noise(&ids.addresses(id_keys, rows)?, part)
+                    })
                 };
                 arrays::add_noise(py, from, counts, out, interruptible, threads)
             })
@@ -276,7 +285,7 @@ fn backend() -> String {
 #[pymodule(gil_used = false)]
 mod _core {
     #[pymodule_export]
-    use super::keyed::{Addresses, ReleaseKey};
+    use super::keyed::{Ids, ReleaseKey};
     #[pymodule_export]
     use super::{
         Folded, Mechanism, backend, release_not_private, sample_bernoulli, sample_geometric,

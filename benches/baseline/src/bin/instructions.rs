@@ -2,7 +2,7 @@
 //! piece it prints its name, the unit, and how many units were done.
 
 use geomdp_core::kernel::Backend;
-use geomdp_core::keyed::{AddressedDraws, Addresses, ReleaseKey};
+use geomdp_core::keyed::{AddressedDraws, IdKind, ReleaseKey};
 use geomdp_core::plan::Plan;
 use geomdp_core::tape::{Tape, Words};
 use geomdp_core::{Error, Mechanism, Rate, draw};
@@ -77,10 +77,12 @@ fn draws() -> Result<(), Error> {
 /// What a release by key and ids does besides.
 fn keyed() -> Result<(), Error> {
     let key = ReleaseKey::from_os()?;
-    let mut addresses = Addresses::new(DRAWS);
+    let keys = key.id_keys(&[IdKind::Integers]);
+    let ids: Vec<i64> = (0..).take(DRAWS).collect();
+    let mut addresses = keys.addresses(DRAWS);
     figure("address, one integer", "draw", DRAWS, || {
-        addresses = Addresses::new(DRAWS);
-        addresses.add_integers(&key, (0..DRAWS).map(|id| Some(id as i128)))
+        addresses = keys.addresses(DRAWS);
+        addresses.add_integers(black_box(&ids))
     })?;
     let mechanism = Mechanism::new(Some(Rate::from_scale(1.0)?), None)?;
     let (plan, lower) = mechanism.plan_for::<i64>()?;
@@ -91,8 +93,8 @@ fn keyed() -> Result<(), Error> {
         "draw",
         DRAWS,
         || {
-            AddressedDraws::at(plan, lower, &tape_key, &addresses, 0)?
-                .add_noise(black_box(&mut counts))
+            AddressedDraws::new(plan, lower, &tape_key)
+                .add_noise(&addresses, black_box(&mut counts))
         },
     )
 }

@@ -2,7 +2,7 @@
 
 use super::compare::one_by_one;
 use super::vector::Vector;
-use super::{Count, add_noise_by};
+use super::{Count, Work, add_noise_by};
 use crate::digit::Digit;
 use crate::plan::Plan;
 use core::arch::x86_64::*;
@@ -23,6 +23,18 @@ pub(super) fn add_noise<T: Count>(plan: &Plan, lower: u64, words: &[u64], counts
 #[target_feature(enable = "avx2")]
 fn vectorised<T: Count>(plan: &Plan, lower: u64, words: &[u64], counts: &mut [T]) {
     add_noise_by::<Words, T>(plan, lower, words, counts);
+}
+
+/// See [`super::with_widest`].
+pub(super) fn run(work: impl Work) {
+    assert!(available());
+    // SAFETY: the processor has AVX2, as just asserted.
+    unsafe { inlined(work) }
+}
+
+#[target_feature(enable = "avx2")]
+fn inlined(work: impl Work) {
+    work.run();
 }
 
 /// Two registers, so that one threshold serves both. Private to this file, where only

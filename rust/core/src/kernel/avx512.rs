@@ -2,7 +2,7 @@
 
 use super::compare::search;
 use super::vector::{LookUp, Vector};
-use super::{Count, add_noise_by};
+use super::{Count, Work, add_noise_by};
 use crate::ct;
 use crate::digit::{Digit, TABLE};
 use crate::plan::Plan;
@@ -28,6 +28,18 @@ pub(super) fn add_noise<T: Count>(plan: &Plan, lower: u64, words: &[u64], counts
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 fn vectorised<T: Count>(plan: &Plan, lower: u64, words: &[u64], counts: &mut [T]) {
     add_noise_by::<Words, T>(plan, lower, words, counts);
+}
+
+/// See [`super::with_widest`].
+pub(super) fn run(work: impl Work) {
+    assert!(available());
+    // SAFETY: the processor has AVX-512, as just asserted.
+    unsafe { inlined(work) }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn inlined(work: impl Work) {
+    work.run();
 }
 
 /// Two registers, so that one threshold serves both. Private to this file, where only

@@ -134,6 +134,22 @@ impl Backend {
     }
 }
 
+/// Work that the compiler may do in vectors, inlined into what switches their instructions on.
+pub(crate) trait Work {
+    fn run(self);
+}
+
+/// Does it with the widest vectors that this processor has.
+pub(crate) fn with_widest(work: impl Work) {
+    match Backend::best() {
+        #[cfg(target_arch = "x86_64")]
+        Backend::Avx2 => avx2::run(work),
+        #[cfg(target_arch = "x86_64")]
+        Backend::Avx512 => avx512::run(work),
+        _ => work.run(),
+    }
+}
+
 /// The portable back end. A function of its own, so that its machine code can be told from the rest.
 #[inline(never)]
 fn portable<T: Count>(plan: &Plan, lower: u64, words: &[u64], counts: &mut [T]) {
