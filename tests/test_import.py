@@ -194,3 +194,25 @@ def test_examples_in_the_documentation(name: str) -> None:
         "polars",
     }
     assert attempted > 0 or name.removeprefix("geomdp.") not in examples | {"geomdp", "_mechanism"}
+
+
+@pytest.mark.parametrize(
+    ("module", "library", "extra"),
+    [
+        ("polars", "polars", "frames"),
+        ("duckdb", "duckdb", "duckdb"),
+        ("spark", "pyspark", "spark"),
+        ("dask", "dask", "dask"),
+        ("ray", "ray", "ray"),
+        ("compat.opendp", "opendp", "opendp"),
+    ],
+)
+def test_a_missing_library_has_its_extra_named(module: str, library: str, extra: str) -> None:
+    code = f"""
+import sys, pytest
+sys.modules["{library}"] = None
+with pytest.raises(ModuleNotFoundError) as error:
+    import geomdp.{module}
+print(error.value.__notes__)
+"""
+    assert f"pip install 'geomdp[{extra}]'" in run(code)

@@ -136,9 +136,9 @@ def exact(item: Any, limits: "np.iinfo[Any]" = _INT64) -> int:
         raise TypeError(f"counts with a {type(item).__name__} are not accepted: {_HINT}")
     if not limits.min <= item <= limits.max:
         # Without the item, which is secret.
-        wide = " such as uint64" if limits.dtype == np.int64 else ""
+        wider = " (an array of uint64 holds more)" if limits.dtype == np.int64 else ""
         raise OverflowError(
-            f"counts beyond {limits.dtype} are not accepted: give a wider type{wide}"
+            f"counts beyond {limits.dtype} are not accepted: give some of its limits{wider}"
         )
     return int(item)
 

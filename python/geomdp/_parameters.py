@@ -45,8 +45,10 @@ def finite(name: str, value: Any) -> int | float | Fraction:
     return plain
 
 
-def number(name: str, value: Any) -> int | float | Fraction:
-    """Return what :func:`finite` does, if it is not negative.
+def number(
+    name: str, value: Any, wanted: str = "a finite number, not negative"
+) -> int | float | Fraction:
+    """Return what :func:`finite` does, if it is not negative; else say what is wanted.
 
     Raises
     ------
@@ -64,7 +66,7 @@ def number(name: str, value: Any) -> int | float | Fraction:
             narrow(name, part)
     # Every comparison with a NaN is false.
     if not 0 <= plain < math.inf:
-        raise ValueError(f"{name} = {value!r} is not accepted: give a finite number, not negative")
+        raise ValueError(f"{name} = {value!r} is not accepted: give {wanted}")
     return plain
 
 
@@ -75,9 +77,10 @@ def not_negative(name: str, value: Any) -> Fraction:
 
 def positive(name: str, value: Any) -> Fraction:
     """Return what :func:`not_negative` does, if it is not 0; else a ValueError is raised too."""
-    exact = not_negative(name, value)
+    wanted = "a positive, finite number"
+    exact = Fraction(number(name, value, wanted))
     if not exact:
-        raise ValueError(f"{name} = {value!r} is not accepted: give a positive number")
+        raise ValueError(f"{name} = {value!r} is not accepted: give {wanted}")
     return exact
 
 

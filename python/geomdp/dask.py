@@ -22,16 +22,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
-import dask.array as da
-import dask.dataframe as dd
 import numpy as np
-from dask.base import get_scheduler
-from distributed import Client, Variable
 from numpy.typing import NDArray
 
 from geomdp import GeometricMechanism, frames
+from geomdp._extras import installed_by
 from geomdp.distributed import Release, ReleaseKey, check_arguments
 from geomdp.frames import Nulls
+
+with installed_by("geomdp[dask]"):
+    import dask.array as da
+    import dask.dataframe as dd
+    from dask.base import get_scheduler
+    from distributed import Client, Variable
 
 __all__ = ["release", "release_columns"]
 

@@ -17,10 +17,12 @@ calls the function releases whenever it is read: keep noisy counts in a table in
 
 from typing import Any
 
-from duckdb import DuckDBPyConnection
-
 from geomdp import GeometricMechanism, frames
+from geomdp._extras import installed_by
 from geomdp.frames import Nulls
+
+with installed_by("geomdp[duckdb]"):
+    from duckdb import DuckDBPyConnection
 
 __all__ = ["register"]
 

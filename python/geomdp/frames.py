@@ -264,8 +264,10 @@ def check_nulls(nulls: str) -> None:
 
 
 def only(name: str, names: list[str]) -> None:
-    if names.count(name) != 1:
-        raise KeyError(f"column {name!r} is not accepted: give one of {names}, and one alone")
+    if (found := names.count(name)) != 1:
+        raise KeyError(
+            f"column {name!r} is there {found} times: give a name that is once in {names}"
+        )
 
 
 def _is_arrow(value: Any, *kinds: str) -> bool:

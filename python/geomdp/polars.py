@@ -14,10 +14,12 @@ release of its own and costs its epsilon. Collect once, and go on with the resul
 
 from functools import partial
 
-import polars as pl
-
 from geomdp import GeometricMechanism, frames
+from geomdp._extras import installed_by
 from geomdp.frames import Nulls
+
+with installed_by("geomdp[frames]", "polars"):
+    import polars as pl
 
 __all__ = ["ExprNamespace", "SeriesNamespace"]
 

@@ -23,13 +23,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 
 import numpy as np
-from pyarrow import RecordBatch
-from pyspark.sql import DataFrame
-from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
 from geomdp import GeometricMechanism, frames
+from geomdp._extras import installed_by
 from geomdp.distributed import Release, ReleaseKey, check_arguments
 from geomdp.frames import Nulls
+
+with installed_by("geomdp[spark]"):
+    from pyarrow import RecordBatch
+    from pyspark.sql import DataFrame
+    from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
 __all__ = ["release_columns"]
 

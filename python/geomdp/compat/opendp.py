@@ -21,11 +21,14 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import opendp.prelude as dp
-from opendp.context import constructors
-from opendp.mod import GLOBAL_FEATURES, _PartialConstructor
 
 from geomdp import GeometricMechanism, _parameters
+from geomdp._extras import installed_by
+
+with installed_by("geomdp[opendp]"):
+    import opendp.prelude as dp
+    from opendp.context import constructors
+    from opendp.mod import GLOBAL_FEATURES, _PartialConstructor
 
 __all__ = ["make_geometric", "make_laplace", "register", "then_geometric", "then_laplace"]
 
