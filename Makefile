@@ -16,12 +16,12 @@ test: develop    ## the whole test suite
 	cargo test --locked --quiet -p geomdp-core
 	$(PY) -m pytest
 
-clusters: engines ## on Spark and Dask, with workers that are killed
+clusters: engines ## on Spark, Dask and Ray, with workers that are killed
 	$(PY) -m pytest tests/clusters
 
-engines: develop ## install Spark and Dask, and Java if there is none
+engines: develop ## install Spark, Dask and Ray, and Java if there is none
 	command -v java >/dev/null || { apt-get update -qq && apt-get install -y -qq openjdk-17-jre-headless; }
-	$(PY) -m pip install --quiet ".[dask,spark]"
+	$(PY) -m pip install --quiet ".[dask,ray,spark]"
 
 lint: develop    ## formatters, linters, types, stubs
 	cargo fmt --all --check
@@ -99,9 +99,10 @@ instructions:    ## instructions of every piece of a release, against the record
 older: develop   ## speed without AVX-512 and VAES, and without AVX2
 	PYTHON="$(PY)" bash benches/older_processors.sh
 
-bench-clusters: engines ## cost of a release on Spark and Dask, beside the engines' own part
+bench-clusters: engines ## cost of a release on Spark, Dask and Ray, beside the engines' own part
 	$(PY) benches/clusters.py spark
 	$(PY) benches/clusters.py dask
+	$(PY) benches/clusters.py ray
 
 rivals: develop  ## speed beside other libraries, and its picture; missing ones are left out
 	-$(PY) -m pip install --quiet randomgen

@@ -7,6 +7,7 @@ part. Figures are medians of interleaved repetitions; hours are what 10^12 count
 """
 
 import argparse
+import logging
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -146,11 +147,43 @@ def dask(rows: int, cores: int, repetitions: int) -> None:
             release.wipe()
 
 
+def ray(rows: int, cores: int, repetitions: int) -> None:
+    import ray  # noqa: PLC0415
+    import ray.data  # noqa: PLC0415
+
+    import geomdp.ray  # noqa: PLC0415
+
+    ray.init(num_cpus=cores, include_dashboard=False, logging_level="ERROR")
+    context = ray.data.DataContext.get_current()
+    context.enable_progress_bars = False
+    context.default_hash_shuffle_parallelism = cores
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    for name, id_ in {"one integer": "id", "a string": "text"}.items():
+        whole = table(rows).select([id_, "n"])
+        size = -(-rows // cores)
+        dataset = ray.data.from_arrow([whole[k : k + size] for k in range(0, rows, size)])
+        release = geomdp.ray.release_columns(dataset, {"n": MECHANISM}, [id_])
+        plain = dataset.map_batches(_identity, batch_size=None, batch_format="pyarrow")
+        jobs = {
+            "hands back its blocks": partial(_evaluate, plain),
+            "makes the noise": partial(_evaluate, release.frame),
+        }
+        title = f"Ray {ray.__version__}, {cores} blocks, {name} as id"
+        engine(title, jobs, rows, cores, repetitions)
+        release.wipe()
+    ray.shutdown()
+
+
+def _evaluate(dataset: Any) -> None:
+    for _ in dataset.iter_internal_ref_bundles():
+        pass
+
+
 def _identity(part: object) -> object:
     return part
 
 
-ENGINES: dict[str, Callable[[int, int, int], None]] = {"spark": spark, "dask": dask}
+ENGINES: dict[str, Callable[[int, int, int], None]] = {"spark": spark, "dask": dask, "ray": ray}
 
 
 def main() -> None:

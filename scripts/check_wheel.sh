@@ -60,7 +60,7 @@ assert 0 <= diffprivlib.GeometricFolded(epsilon=1, lower=0, upper=9).randomise(5
 assert 0 <= smartnoise.simple_geometric_mechanism(5, 1, 1, 0, 9) <= 9
 for module in pkgutil.walk_packages(geomdp.__path__, prefix="geomdp."):
     # Those for libraries that are not here.
-    if module.name.split(".")[-1] not in ("__main__", "opendp", "polars", "duckdb", "dask", "spark"):
+    if module.name.split(".")[-1] not in ("__main__", "opendp", "polars", "duckdb", "dask", "ray", "spark"):
         importlib.import_module(module.name)
 assert mechanism.accuracy(0.05) == 3
 assert geomdp.distribution.TwoSidedGeometric(1).ppf(0.5) == 0

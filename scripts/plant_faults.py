@@ -560,6 +560,20 @@ FAULTS = [
         "broadcast.unpersist, blocking",
         "tests/clusters/test_spark.py::test_a_wiped_release_is_over",
     ),
+    Fault(
+        "a task of Ray draws a key of its own",
+        LAYER / "ray.py",
+        "key: ReleaseKey = ray.get(keeper.key.remote())",
+        "key = ReleaseKey()",
+        "tests/clusters/test_ray.py::test_a_killed_worker",
+    ),
+    Fault(
+        "wiping leaves the key with its actor",
+        LAYER / "ray.py",
+        "end.callback(_wipe, keeper)",
+        "end.callback(lambda: None)",
+        "tests/clusters/test_ray.py::test_a_wiped_release_is_over",
+    ),
 ]
 
 

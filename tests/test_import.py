@@ -50,7 +50,7 @@ PUBLIC_MODULES = (
     geomdp.testing,
 )
 #: They need the engine that they are for: tests/clusters.
-ENGINES = {"geomdp.dask", "geomdp.spark"}
+ENGINES = {"geomdp.dask", "geomdp.ray", "geomdp.spark"}
 MODULES = sorted(
     {"geomdp", *(module.name for module in pkgutil.walk_packages(geomdp.__path__, "geomdp."))}
     - ENGINES

@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-ENGINES = {"dask": "dask", "spark": "pyspark"}
+ENGINES = {"dask": "dask", "ray": "ray", "spark": "pyspark"}
 
 
 @pytest.fixture(params=ENGINES, name="module")
@@ -28,7 +28,7 @@ def test_every_public_object_is_documented(module: ModuleType) -> None:
 
 
 def test_examples_in_the_documentation() -> None:
-    """Of Spark, tests/clusters/test_spark.py runs them."""
+    """Of Spark and Ray, their own tests run them, on their clusters."""
     failed, attempted = doctest.testmod(importlib.import_module("geomdp.dask"))
     assert failed == 0
     assert attempted > 3

@@ -1,0 +1,440 @@
+"""On a cluster of Ray each count is drawn for once, whatever happens to its tasks.
+
+The law of the noise is held against the level ALPHA.
+"""
+
+import base64
+import doctest
+import gc
+import itertools
+import logging
+import math
+import os
+import pickle
+import re
+import signal
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+import ray
+import ray.data
+from ray import cloudpickle
+from ray.exceptions import ActorDiedError, RayError
+from scipy import stats
+
+import geomdp.ray
+from geomdp import GeometricMechanism
+from geomdp.distributed import ReleaseKey
+from geomdp.ray import release_columns
+
+# Of its own defaults.
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:ray.data.context")
+
+ALPHA = 1e-6
+WIDE = GeometricMechanism.from_scale(1e6)
+NONE = GeometricMechanism.from_scale(0)
+ROWS, BLOCKS = 1000, 5
+IDS = ["town", "i"]
+
+# Workers do not have this module.
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _cluster() -> Iterator[None]:
+    ray.init(
+        num_cpus=2,
+        include_dashboard=False,
+        object_store_memory=150 * 2**20,
+        log_to_driver=False,
+        logging_level="ERROR",
+    )
+    logging.getLogger("ray.data").setLevel(logging.CRITICAL)
+    context = ray.data.DataContext.get_current()
+    context.enable_progress_bars = False
+    # The default takes 200 tasks, in processes of their own.
+    context.default_hash_shuffle_parallelism = 2
+    context.shuffle_strategy = "sort_shuffle_pull_based"
+    yield
+    ray.shutdown()
+
+
+def table(rows: int = ROWS) -> pa.Table:
+    """Return rows with two ids, that differ together only, and equal counts in two columns."""
+    numbers = np.arange(rows)
+    return pa.table(
+        {
+            "n": numbers % 7,
+            "town": pa.array([f"town {number // 50}" for number in numbers], pa.string()),
+            "m": pa.array(numbers % 7, pa.int32()),
+            "i": numbers % 50,
+        }
+    )
+
+
+def counts(whole: pa.Table | None = None, blocks: int = BLOCKS) -> ray.data.Dataset:
+    whole = table() if whole is None else whole
+    ends = np.linspace(0, len(whole), blocks + 1).astype(int)
+    return ray.data.from_arrow([whole[int(a) : int(b)] for a, b in itertools.pairwise(ends)])
+
+
+def after(dataset: ray.data.Dataset, function: Callable[[pa.Table], pa.Table]) -> ray.data.Dataset:
+    return dataset.map_batches(function, batch_size=None, batch_format="pyarrow")
+
+
+def tuples(whole: pa.Table, names: list[str]) -> Iterator[tuple[Any, ...]]:
+    return zip(*(whole[name].to_pylist() for name in names), strict=True)
+
+
+def by_ids(whole: pa.Table) -> dict[tuple[Any, ...], tuple[Any, ...]]:
+    """Return what there is besides the ids, by ids."""
+    found = dict(zip(tuples(whole, IDS), tuples(whole, ["n", "m"]), strict=True))
+    assert len(found) == len(whole)
+    return found
+
+
+def arrow(dataset: ray.data.Dataset) -> pa.Table:
+    # Worked out anew, where other calls keep what they have found.
+    return pa.concat_tables(dataset.iter_batches(batch_size=None, batch_format="pyarrow"))
+
+
+def rows(dataset: ray.data.Dataset) -> dict[tuple[Any, ...], tuple[Any, ...]]:
+    return by_ids(arrow(dataset))
+
+
+@pytest.fixture
+def keepers(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Return the actors that are started during a test."""
+    started: list[Any] = []
+    start = geomdp.ray._keeper
+
+    def record() -> Any:
+        started.append(start())
+        return started[-1]
+
+    monkeypatch.setattr(geomdp.ray, "_keeper", record)
+    return started
+
+
+def key_of(keeper: Any) -> ReleaseKey:
+    key: ReleaseKey = ray.get(keeper.key.remote())
+    return key
+
+
+# What a task does again, it does the same
+
+
+def test_a_release_is_the_same_however_it_is_evaluated() -> None:
+    with release_columns(counts(), {"n": WIDE, "m": WIDE}, IDS) as noisy:
+        first = rows(noisy)
+        assert len({n for n, _ in first.values()}) > 0.99 * ROWS
+        for again in (
+            noisy,
+            noisy.repartition(2),
+            noisy.random_shuffle(),
+            noisy.sort("m"),
+            noisy.map_batches(lambda batch: batch, batch_size=7),
+            noisy.select_columns(["m", "n", *IDS]),
+        ):
+            assert rows(again) == first
+        assert noisy.sum("n") == sum(n for n, _ in first.values())
+
+
+def test_how_the_counts_are_cut_does_not_matter(
+    keepers: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even before the release, nor whether there is a cluster."""
+    mechanisms = {"n": WIDE, "m": GeometricMechanism(0.1, bounds=(-3, 4))}
+    first = rows(release_columns(counts(), mechanisms, IDS).frame)
+    [keeper] = keepers
+    assert first == by_ids(key_of(keeper).release_columns(table(), mechanisms, IDS))
+    assert {m for _, m in first.values()} == set(range(-3, 5))
+    monkeypatch.setattr(geomdp.ray, "_keeper", lambda: keeper)
+    backwards = counts(table().take(np.arange(ROWS)[::-1]), blocks=3)
+    assert rows(release_columns(backwards, mechanisms, IDS).frame) == first
+
+
+@pytest.mark.parametrize("place", ["before", "behind"])
+def test_a_killed_worker(tmp_path: Path, place: str) -> None:
+    seen, mark = tmp_path / "seen", tmp_path / "died"
+    seen.mkdir()
+
+    def die(block: pa.Table) -> pa.Table:
+        """Note what is there, and in the last block kill this process, but once."""
+        (seen / uuid.uuid4().hex).write_bytes(pickle.dumps(block))
+        if f"town {ROWS // 50 - 1}" in block["town"].to_pylist():
+            try:
+                mark.touch(exist_ok=False)
+            except FileExistsError:
+                return block
+            os.kill(os.getpid(), signal.SIGKILL)
+        return block
+
+    dataset = after(counts(), die) if place == "before" else counts()
+    release = release_columns(dataset, {"n": WIDE, "m": WIDE}, IDS)
+    # Before, it was killed while ids were compared, and dies once more.
+    assert mark.exists() == (place == "before")
+    mark.unlink(missing_ok=True)
+    noisy = release.frame if place == "before" else after(release.frame, die)
+    first = rows(noisy)
+    assert mark.exists()
+    if place == "behind":
+        # What died with noisy counts that nobody had has made them again.
+        whole = pa.concat_tables(pickle.loads(path.read_bytes()) for path in seen.iterdir())
+        assert len(whole) >= ROWS + ROWS // BLOCKS
+        assert set(tuples(whole, [*IDS, "n", "m"])) == {(*ids, *nm) for ids, nm in first.items()}
+    mark.unlink()
+    assert rows(noisy) == first
+    assert mark.exists()
+    assert rows(release.frame) == first
+    release.wipe()
+
+
+def meet(scale: float) -> float:
+    """Return the probability that two draws are equal."""
+    a = math.exp(-1 / scale)
+    return sum(((1 - a) / (1 + a) * a ** abs(z)) ** 2 for z in range(-2000, 2001))
+
+
+def test_releases_and_columns_are_independent() -> None:
+    scale = 5.0
+    mechanism = GeometricMechanism.from_scale(scale)
+    mechanisms = {"n": mechanism, "m": mechanism}
+    one, two = (rows(release_columns(counts(), mechanisms, IDS).frame) for _ in range(2))
+    four = [(*one[ids], *two[ids]) for ids in one]
+    for a, b in itertools.combinations(range(4), 2):
+        equal = sum(row[a] == row[b] for row in four)
+        assert stats.binomtest(equal, ROWS, meet(scale)).pvalue > ALPHA
+    assert stats.binomtest(ROWS, ROWS, meet(scale)).pvalue < ALPHA
+
+
+# All but the counts stays
+
+
+def test_columns_are_kept() -> None:
+    numbers = list(range(20))
+    whole = pa.table(
+        {
+            "i d": [f"é {number}" for number in numbers],
+            "count()": pa.array(numbers, pa.uint8()),
+            "0": pa.array([None, *numbers[1:]], pa.int16()),
+            "kind": pa.array([f"k{number}" for number in numbers]).dictionary_encode(),
+            "when": pa.array(numbers, pa.timestamp("us", "Europe/Berlin")),
+            "list": pa.array([[number] for number in numbers]),
+            "pair": pa.array([{"a": number, "b": None} for number in numbers]),
+            "half": pa.array([number / 2 for number in numbers], pa.float32()),
+        }
+    )
+    # Ray gives a name like that to counts of rows.
+    for names, ids in ((["count()", "0"], ["i d"]), (["0"], ["kind", "when", "count()"])):
+        mechanisms = dict.fromkeys(names, NONE)
+        noisy = release_columns(counts(whole, 3), mechanisms, ids, nulls="keep").frame
+        assert noisy.schema().base_schema.equals(whole.schema)
+        found = arrow(noisy).sort_by("when")
+        assert found.schema.equals(whole.schema)
+        assert found.to_pylist() == whole.to_pylist()
+
+
+def test_frames_of_pandas() -> None:
+    whole = pd.DataFrame(
+        {"i": pd.Categorical(["x", "y", "z"]), "n": pd.array([1, None, 3], dtype="Int64")}
+    )
+    noisy = release_columns(ray.data.from_pandas(whole), {"n": NONE}, ["i"], nulls="keep").frame
+    found = sorted(noisy.take_all(), key=lambda row: str(row["i"]))
+    assert found == [{"i": "x", "n": 1}, {"i": "y", "n": None}, {"i": "z", "n": 3}]
+
+
+def test_nulls() -> None:
+    whole = table().set_column(0, "n", pa.array([41137] * (ROWS - 1) + [None]))
+    with pytest.raises(RayError, match="'n' with nulls") as caught:
+        rows(release_columns(counts(whole), {"n": WIDE}, IDS).frame)
+    assert "41137" not in str(caught.value)
+    found = rows(release_columns(counts(whole), {"n": WIDE}, IDS, nulls="keep").frame)
+    assert [ids for ids, (n, _) in found.items() if n is None] == [(f"town {ROWS // 50 - 1}", 49)]
+
+
+def test_datasets_without_rows() -> None:
+    noisy = release_columns(counts(table(0), 1), {"n": WIDE}, IDS).frame
+    assert noisy.count() == 0
+    few = after(counts(), lambda block: block.slice(0, 0))
+    assert release_columns(few, {"n": WIDE}, IDS).frame.count() == 0
+    with pytest.raises(KeyError, match="town"):
+        # Of which columns, Ray does not know.
+        release_columns(ray.data.from_items([]), {"n": WIDE}, IDS)
+
+
+# What is refused
+
+
+#: A row without one of its ids, and rows whose ids are of other types.
+NULL = table(1).set_column(1, "town", pa.nulls(1, pa.string()))
+OTHER = table().cast(
+    pa.schema([("n", "int64"), ("town", "large_string"), ("m", "int32"), ("i", "int8")])
+)
+REPEATED = {
+    "in one block": (["i"], [table()]),
+    "in two blocks": (["town", "i"], [table(), table()[400:401]]),
+    "a null": (["i", "town"], [NULL, table(), NULL]),
+    "of other types": (["town", "i", "m"], [table()[:500], OTHER[499:]]),
+}
+
+
+@pytest.mark.parametrize(
+    ("case", "strategy"),
+    [
+        *((case, "sort_shuffle_pull_based") for case in REPEATED),
+        # It takes some seconds.
+        ("of other types", "default"),
+    ],
+)
+def test_ids_that_are_not_unique(
+    keepers: list[Any], case: str, strategy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = ray.data.DataContext.get_current()
+    if strategy == "default":
+        monkeypatch.setattr(context, "_shuffle_strategy", type(context)().shuffle_strategy)
+    ids, parts = REPEATED[case]
+    with pytest.raises(ValueError, match=r"ids = \[.*\] are not unique") as caught:
+        release_columns(ray.data.from_arrow(parts), {"n": WIDE}, ids)
+    assert "town 8" not in str(caught.value)
+    assert not keepers
+
+
+def test_an_id_may_be_null() -> None:
+    another = NULL.set_column(3, "i", pa.array([1]))
+    whole = pa.concat_tables([NULL, table(), another])
+    assert len(rows(release_columns(counts(whole), {"n": WIDE}, IDS).frame)) == ROWS + 2
+
+
+def test_bad_arguments(keepers: list[Any]) -> None:
+    dataset = counts(table(10), 1)
+    halves = after(dataset, lambda block: block.append_column("h", pa.array([0.5] * len(block))))
+    wrong: list[tuple[Any, str, Callable[[], Any]]] = [
+        (TypeError, "Dataset of Ray", lambda: release_columns(table(), {"n": NONE}, IDS)),  # type: ignore[arg-type]
+        (TypeError, "ids", lambda: release_columns(dataset, {"n": NONE}, "town")),
+        (ValueError, "ids", lambda: release_columns(dataset, {"n": NONE}, [])),
+        (KeyError, "city", lambda: release_columns(dataset, {"n": NONE}, ["city"])),
+        (KeyError, "k", lambda: release_columns(dataset, {"k": NONE}, IDS)),
+        (TypeError, "mechanisms", lambda: release_columns(dataset, {"n": 1.0}, IDS)),  # type: ignore[dict-item]
+        (ValueError, "nulls", lambda: release_columns(dataset, {"n": NONE}, IDS, nulls="no")),  # type: ignore[arg-type]
+        (TypeError, "'h' of type", lambda: release_columns(halves, {"h": NONE}, IDS)),
+        (TypeError, "ids of type", lambda: release_columns(halves, {"n": NONE}, ["h"])),
+        (
+            OverflowError,
+            "bounds",
+            lambda: release_columns(dataset, {"m": GeometricMechanism(1, bounds=(0, 2**40))}, IDS),
+        ),
+    ]
+    for kind, text, call in wrong:
+        with pytest.raises(kind, match=text):
+            call()
+    assert not keepers
+
+
+def test_blocks_that_may_be_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ray.data.DataContext.get_current(), "max_errored_blocks", 1)
+    with pytest.raises(ValueError, match="max_errored_blocks"):
+        release_columns(counts(), {"n": WIDE}, IDS)
+
+
+# The key
+
+
+def shows(secret: bytes, *places: bytes | str) -> bool:
+    """Whether half of the key is in any of these, in one of the usual forms."""
+    halves = secret[:16], secret[16:]
+    forms = [*halves, base64.b64encode(secret[:15]), base64.b64encode(secret[15:30])]
+    for half in halves:
+        forms += [form.encode() for form in (half.hex(), repr(half)[2:-1], str(list(half))[1:-1])]
+    raw = [place.encode() if isinstance(place, str) else place for place in places]
+    return any(form in place for form in forms for place in raw)
+
+
+def store() -> bytes:
+    """Return the memory of the object store, which is mapped into this process as well."""
+    maps = Path("/proc/self/maps").read_text()
+    spans = re.findall(r"^(\w+)-(\w+) .*plasma", maps, re.MULTILINE)
+    assert spans
+    with Path("/proc/self/mem").open("rb") as memory:
+        found = []
+        for start, end in spans:
+            memory.seek(int(start, 16))
+            found.append(memory.read(int(end, 16) - int(start, 16)))
+    return b"".join(found)
+
+
+def test_the_key_is_not_shown(keepers: list[Any]) -> None:
+    release = release_columns(counts(), {"n": WIDE}, IDS)
+    [keeper] = keepers
+    _, (secret,) = key_of(keeper).__reduce__()
+    assert len(secret) == 32
+    kept = release.frame.materialize()
+    places: list[bytes | str] = [cloudpickle.dumps(release.frame), repr(release.frame), store()]
+    places += [repr(release), kept.stats()]
+    logs = Path(ray._private.worker._global_node.get_logs_dir_path())
+    places += [path.read_bytes() for path in logs.rglob("*") if path.is_file()]
+    assert any(b"_Keeper" in place for place in places if isinstance(place, bytes))
+    assert not shows(secret, *places)
+    # Were it there, it would be found.
+    there = ray.put(np.frombuffer(secret * 10**5, np.uint8))
+    assert shows(secret, store())
+    assert shows(secret, pickle.dumps({"a": secret}))
+    assert shows(secret, base64.b64encode(secret).decode())
+    del there
+
+
+def test_a_wiped_release_is_over(keepers: list[Any]) -> None:
+    release, other = (release_columns(counts(), {"n": WIDE}, IDS) for _ in range(2))
+    kept = release.frame.materialize()
+    first = rows(kept)
+    release.wipe()
+    release.wipe()
+    with pytest.raises(ActorDiedError):
+        key_of(keepers[0])
+    for frame in (release.frame, release.frame.repartition(2)):
+        with pytest.raises(RayError, match="key of this release is wiped"):
+            rows(frame)
+    assert rows(kept) == first
+    assert len(rows(other.frame)) == ROWS
+    other.wipe()
+
+
+def test_a_key_that_is_lost(keepers: list[Any]) -> None:
+    """With its process the release is over, and no other key takes its place."""
+    release = release_columns(counts(), {"n": WIDE}, IDS)
+    rows(release.frame)
+    [keeper] = keepers
+    os.kill(ray.get(keeper.__ray_call__.remote(lambda _: os.getpid())), signal.SIGKILL)
+    for _ in range(2):
+        with pytest.raises(RayError, match="or lost with its actor"):
+            rows(release.frame)
+    release.wipe()
+
+
+def test_the_frame_alone_keeps_the_key() -> None:
+    frame = release_columns(counts(), {"n": WIDE}, IDS).frame
+    gc.collect()
+    first = rows(frame)
+    time.sleep(1)
+    assert rows(frame) == first
+
+
+def test_the_example() -> None:
+    failed, attempted = doctest.testmod(geomdp.ray)
+    assert (failed, attempted > 5) == (0, True)
+
+
+def test_a_cluster_that_is_gone() -> None:
+    """The last of these tests."""
+    release = release_columns(counts(), {"n": WIDE}, IDS)
+    ray.shutdown()
+    release.wipe()
+    assert not ray.is_initialized()
