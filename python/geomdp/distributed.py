@@ -11,8 +11,8 @@
 True
 >>> key.wipe()
 
-:mod:`geomdp.spark` and :mod:`geomdp.dask` do this for their engines, and check what nobody but
-they can. ``docs/distributed.md`` has the construction and why it is private. On one
+:mod:`geomdp.spark`, :mod:`geomdp.dask` and :mod:`geomdp.ray` do this for their engines, and check
+what nobody but they can. ``docs/distributed.md`` has the construction and why it is private. On one
 machine use :meth:`geomdp.GeometricMechanism.release`, which has no key that could be kept.
 """
 

@@ -22,16 +22,19 @@ from contextlib import ExitStack, suppress
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-import ray
-import ray.data
-from ray.exceptions import ActorDiedError
-from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from geomdp import GeometricMechanism, frames
+from geomdp._extras import installed_by
 from geomdp.distributed import Release, ReleaseKey, check_arguments
 from geomdp.frames import Nulls
+
+with installed_by("geomdp[ray]"):
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import ray
+    import ray.data
+    from ray.exceptions import ActorDiedError
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 __all__ = ["release_columns"]
 
