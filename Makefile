@@ -9,6 +9,7 @@ help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 demo: | $(VENV)  ## set up, then noise real counts: the main job
+	@echo "Compiling and installing: a minute or two, the first time"
 	$(PY) -m pip install --quiet ".[demo]"
 	$(PY) examples/berkeley_admissions.py
 

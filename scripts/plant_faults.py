@@ -491,6 +491,14 @@ FAULTS = [
         "tests/test_distributed.py",
     ),
     Fault(
+        "a release key is forgotten instead of wiped",
+        Path("rust/python/src/keyed.rs"),
+        "*self.inner.lock().unwrap_or_else(PoisonError::into_inner) = None;",
+        "let mut key = self.inner.lock().unwrap_or_else(PoisonError::into_inner); "
+        "std::mem::forget(key.take());",
+        "tests/test_entropy.py",
+    ),
+    Fault(
         "a page is not in the site",
         Path("mkdocs.yml"),
         "      - Bounds: bounds.md",

@@ -39,6 +39,7 @@ from geomdp import (
 from geomdp.cli import main
 from geomdp.compat.diffprivlib import GeometricFolded
 from geomdp.compat.smartnoise import simple_geometric_mechanism
+from geomdp.distributed import ReleaseKey
 from geomdp.testing import release_not_private
 
 ON_LINUX = sys.platform == "linux" and platform.machine() == "x86_64"
@@ -608,6 +609,25 @@ def in_a_thread(call: Callable[[], Any]) -> Callable[[], None]:
         thread.join()
 
     return run
+
+
+@preloaded
+def test_nothing_of_a_release_key_stays_once_it_is_wiped() -> None:
+    leftovers = Leftovers()
+    counts = np.arange(5000)
+    before: list[set[int]] = []
+
+    def release() -> Any:
+        key = ReleaseKey()
+        noisy = key.release(WIDE, counts, counts)
+        before.append({row for _, row in look(leftovers.secrets.words)})
+        key.wipe()
+        return noisy
+
+    leftovers.check("a release key", release)
+    # Without its round keys, of which nothing stays even then.
+    assert before == [set(), {0, 1, 2, 3}]
+    leftovers.done()
 
 
 @preloaded

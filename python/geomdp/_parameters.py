@@ -77,7 +77,7 @@ def not_negative(name: str, value: Any) -> Fraction:
 
 def positive(name: str, value: Any) -> Fraction:
     """Return what :func:`not_negative` does, if it is not 0; else a ValueError is raised too."""
-    wanted = "a positive, finite number"
+    wanted = "a positive number that is finite"
     exact = Fraction(number(name, value, wanted))
     if not exact:
         raise ValueError(f"{name} = {value!r} is not accepted: give {wanted}")

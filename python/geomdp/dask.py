@@ -89,9 +89,7 @@ def release_columns(
     # Rows that are alike go to the same partition.
     rows = counts[ids].shuffle(on=ids, ignore_index=True)
     if rows.map_partitions(_repeated, meta=(None, bool)).any().compute():
-        raise ValueError(
-            f"ids = {ids} are not unique: give columns that tell each row from all others"
-        )
+        raise ValueError(f"ids = {ids} are not unique: give columns that tell rows apart")
     held = _hold(key)
     noisy = counts.map_partitions(_release_columns, held, mechanisms, ids, nulls, meta=frame._meta)
     return Release(noisy, held.wipe)

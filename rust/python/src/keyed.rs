@@ -58,7 +58,7 @@ impl ReleaseKey {
     }
 }
 
-/// Columns of ids, of which each tells its rows apart, or all do together.
+/// Columns of ids, which together tell each count from all others.
 #[pyclass(module = "geomdp._core")]
 pub(crate) struct Ids {
     size: usize,

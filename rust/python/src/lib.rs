@@ -125,7 +125,7 @@ impl Mechanism {
         })
     }
 
-    /// [`Mechanism::release_into`] from the tapes at given addresses, from the one at an index on.
+    /// [`Mechanism::release_into`] from the tapes that a key gives to ids, those from `start` on.
     #[allow(clippy::too_many_arguments)]
     fn release_keyed(
         &self,
