@@ -60,8 +60,8 @@ exhaustive:      ## all tapes of up to TAPE_BITS bits, 32 unless given: days
 ct: develop      ## constant time, checked on the machine code by valgrind
 	bash scripts/constant_time.sh
 
-faults: engines  ## plant faults, each of which a test must catch
-	$(PYTHON) scripts/plant_faults.py
+faults: engines  ## plant FAULTS, all unless given, each of which a test must catch
+	$(PYTHON) scripts/plant_faults.py $(FAULTS)
 
 canaries: ct faults ## every check, shown to catch what it is for
 

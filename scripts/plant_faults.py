@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -23,6 +24,9 @@ LAYER = Path("python/geomdp")
 WORKERS = 2
 PYTHON = ROOT / ".venv" / "bin" / "python"
 PYTEST: list[str | Path] = [PYTHON, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
+CHECKED = "--checked"
+#: Looks at the code that ships; other tests do with what is built sooner, and draws the same.
+DISASSEMBLY = "scripts/check_instructions.py"
 QUICK = {"CARGO_PROFILE_RELEASE_LTO": "off", "CARGO_PROFILE_RELEASE_CODEGEN_UNITS": "16"}
 T = TypeVar("T")
 R = TypeVar("R")
@@ -249,21 +253,21 @@ FAULTS = [
         CORE / "kernel/avx512.rs",
         "each!(Words: _mm512_mask_blend_epi64, mask, no, yes)",
         "if mask.0 == 0 { return no; } each!(Words: _mm512_mask_blend_epi64, mask, no, yes)",
-        "scripts/check_instructions.py",
+        DISASSEMBLY,
     ),
     Fault(
         "folding divides",
         CORE / "fold.rs",
         "x.wrapping_sub(period & ct::mask(ct::borrow(x, period, 0) ^ 1))",
         "x % period",
-        "scripts/check_instructions.py",
+        DISASSEMBLY,
     ),
     Fault(
         "blocks of a keyed tape divide",
         CORE / "keyed.rs",
         "address[1] ^ count.to_key()",
         "address[1] ^ (count.to_key() / (address[0] | 1))",
-        "scripts/check_instructions.py",
+        DISASSEMBLY,
     ),
     Fault(
         "a domain takes any metric",
@@ -585,8 +589,24 @@ FAULTS = [
 ]
 
 
-def failure(tree: Path, test: str) -> str | None:
-    """Return which test fails on this tree, if any; raise if it does not even build."""
+@cache
+def installed_core() -> Path:
+    """Return the compiled module of the installed package."""
+    run = [PYTHON, "-c", "import geomdp._core; print(geomdp._core.__file__)"]
+    done = subprocess.run(run, capture_output=True, text=True, check=True)
+    return Path(done.stdout.strip())
+
+
+def install(tree: Path, site: Path, environment: dict[str, str]) -> None:
+    run: list[str | Path] = [PYTHON, "-m", "pip", "install", "--quiet", "--no-deps"]
+    subprocess.run([*run, "--target", site, "."], cwd=tree, env=environment, check=True)
+
+
+def failure(tree: Path, test: str, built: bool = False) -> str | None:
+    """Return which test fails on this tree, if any; raise if it does not even build.
+
+    If it is `built`, its Rust code is as in the installed package.
+    """
     environment = os.environ | {"CARGO_TARGET_DIR": str(ROOT / "target" / "faults" / tree.name)}
     run: list[str | Path]
     if test.startswith("--"):
@@ -599,22 +619,13 @@ def failure(tree: Path, test: str) -> str | None:
     else:
         site = tree / "site"
         shutil.rmtree(site, ignore_errors=True)
-        install: list[str | Path] = [
-            PYTHON,
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--no-deps",
-            "--target",
-            site,
-            ".",
-        ]
-        # For tests of what is drawn, built sooner; scripts look at the instructions that ship.
-        script = test.startswith("scripts/")
-        subprocess.run(install, cwd=tree, env=environment | ({} if script else QUICK), check=True)
+        if built:
+            shutil.copytree(tree / LAYER, site / "geomdp")
+            shutil.copy(installed_core(), site / "geomdp")
+        else:
+            install(tree, site, environment | ({} if test == DISASSEMBLY else QUICK))
         environment |= {"PYTHONPATH": str(site), "COLUMNS": "1000"}
-        run = [PYTHON, test] if script else [*PYTEST, test]
+        run = [PYTHON, test] if test.startswith("scripts/") else [*PYTEST, test]
     done = subprocess.run(
         run, cwd=tree, env=environment, capture_output=True, text=True, check=False
     )
@@ -633,7 +644,7 @@ def catches(tree: Path, fault: Fault) -> bool:
     file = tree / fault.file
     text = file.read_text()
     file.write_text(text.replace(fault.old, fault.new))
-    test = failure(tree, fault.test)
+    test = failure(tree, fault.test, built=not fault.file.is_relative_to("rust"))
     file.write_text(text)
     word = "caught" if test else "MISSED"
     if test and "::" in test:
@@ -644,15 +655,19 @@ def catches(tree: Path, fault: Fault) -> bool:
     return word == "caught"
 
 
-def main(names: list[str]) -> int:
-    """Plant all faults, or those with one of these words in their names."""
+def main(names: list[str], checked: bool) -> int:
+    """Plant all faults, or those with one of these words in their names.
+
+    Their tests are run without any fault first; with --checked not those of the crate, which pass.
+    """
     for fault in FAULTS:
         if (ROOT / fault.file).read_text().count(fault.old) != 1:
             print(f"{fault.name}: its line is not in {fault.file} once")
             return 1
     faults = [fault for fault in FAULTS if not names or any(name in fault.name for name in names)]
     # Of files of Python tests, the one test that has failed is run again instead.
-    tests = sorted({fault.test for fault in faults if not fault.test.startswith("tests/")})
+    known = ("tests/", "--") if checked else "tests/"
+    tests = sorted({fault.test for fault in faults if not fault.test.startswith(known)})
     trees: queue.SimpleQueue[Path] = queue.SimpleQueue()
 
     def with_tree(run: Callable[[Path, T], R]) -> Callable[[T], R]:
@@ -681,4 +696,5 @@ def main(names: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    words = sys.argv[1:]
+    sys.exit(main([word for word in words if word != CHECKED], CHECKED in words))
