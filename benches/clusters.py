@@ -24,8 +24,8 @@ from geomdp.distributed import ReleaseKey
 
 SCALE = 10.0
 MECHANISM = GeometricMechanism.from_scale(SCALE)
-#: Rows in a batch: Spark's own default, and about as many as engines that split tables have.
-BATCHES = (10_000, 10**6)
+#: Rows in a batch: Spark's own default, ten times that, and what engines that split tables have.
+BATCHES = (10_000, 100_000, 10**6)
 
 
 def table(rows: int) -> pa.Table:

@@ -29,17 +29,32 @@ impl Cmac {
         for block in whole.as_chunks().0 {
             state = encrypt(&self.cipher, state ^ u128::from_be_bytes(*block));
         }
-        let (mut block, mut subkey) = ([0; 16], *self.subkey);
-        block[..last.len()].copy_from_slice(last);
-        if last.len() < block.len() {
-            block[last.len()] = 0x80;
-            subkey = double(subkey);
-        }
-        state ^ u128::from_be_bytes(block) ^ subkey
+        state
+            ^ match last.len() {
+                16 => number(last) ^ *self.subkey,
+                len => (number(last) << 1 | 1) << (127 - 8 * len) ^ double(*self.subkey),
+            }
     }
 
     pub(crate) fn cipher(&self) -> &Aes256Enc {
         &self.cipher
+    }
+}
+
+/// The number that has these bytes, 16 at most, the most significant first. Not copied to an array: a copy of
+/// a length that is not known takes longer than AES.
+fn number(bytes: &[u8]) -> u128 {
+    // Two parts of a known length, which may share bytes.
+    let joined = |first: u64, last: u64, size: usize| {
+        u128::from(first) << (8 * (bytes.len() - size)) | u128::from(last)
+    };
+    if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        joined(u64::from_be_bytes(*first), u64::from_be_bytes(*last), 8)
+    } else if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        let [first, last] = [first, last].map(|part| u32::from_be_bytes(*part).into());
+        joined(first, last, 4)
+    } else {
+        (bytes.iter()).fold(0, |number, &byte| number << 8 | u128::from(byte))
     }
 }
 

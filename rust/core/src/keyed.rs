@@ -19,10 +19,8 @@ use zeroize::{Zeroizing, optimization_barrier};
 /// Counts that are drawn for at a time, and ids that are encrypted: few enough for the first cache, and so
 /// many that AES has as many blocks as it takes at once.
 const PIECE: usize = 8 * LANES;
-/// The part of an address, in its first half, that counts the blocks of one draw.
-const INDEX: u64 = 0xff;
 /// Stands for a null among integers, being none of 64 bits.
-const NULL: i128 = i128::MAX;
+const NULL: Pair = [u64::MAX, u64::MAX >> 1];
 
 /// The secret of one release, from which the keys of its ids and its tapes are derived.
 pub struct ReleaseKey(Zeroizing<[u8; 32]>);
@@ -67,8 +65,15 @@ impl ReleaseKey {
         let keys = columns.map(|(kind, column)| {
             let key = |kind| self.derive(b"geomdp ids", &[kind, &column.to_be_bytes()]);
             match kind {
+                // The only ones tell counts apart as they are.
+                IdKind::Integers if kinds.len() == 1 => {
+                    IdKey::Alone(Zeroizing::new(halves(&key(b"alone"))))
+                }
                 IdKind::Integers => IdKey::Integers(Aes256Enc::new((&*key(b"integers")).into())),
-                IdKind::Bytes => IdKey::Bytes(Cmac::new(&key(b"bytes"))),
+                IdKind::Bytes => {
+                    let [null, _] = halves(&key(b"null"));
+                    IdKey::Bytes(Cmac::new(&key(b"bytes")), Zeroizing::new(null))
+                }
             }
         });
         IdKeys(keys.collect())
@@ -116,8 +121,11 @@ pub enum IdKind {
 pub struct IdKeys(Vec<IdKey>);
 
 enum IdKey {
+    /// For the only column: what is added to negative integers, and what stands for nulls.
+    Alone(Zeroizing<[Pair; 2]>),
     Integers(Aes256Enc),
-    Bytes(Cmac),
+    /// And the block of a null.
+    Bytes(Cmac, Zeroizing<Pair>),
 }
 
 impl IdKeys {
@@ -138,7 +146,7 @@ impl fmt::Debug for IdKeys {
     }
 }
 
-/// Where the tape of each count begins: one secret number per count, the sum of one per id.
+/// Where the tape of each count is read: one number per count, the sum of one per id.
 pub struct Addresses<'a> {
     /// Those of the columns that are still to come.
     keys: slice::Iter<'a, IdKey>,
@@ -152,14 +160,8 @@ impl<'a> Addresses<'a> {
     ///
     /// # Errors
     /// [`Error::Parameter`] if there are not as many as counts, or the keys are for others.
-    pub fn add_integers(&mut self, ids: &[impl Copy + Into<i128>]) -> Result<(), Error> {
-        let mut parts = ids.chunks(PIECE);
-        self.add_integer_blocks(ids.len(), |blocks| {
-            let ids = parts.next().unwrap_or_default();
-            for (block, &id) in blocks.iter_mut().zip(ids) {
-                *block = integer(id.into());
-            }
-        })
+    pub fn add_integers(&mut self, ids: &[impl Count + Into<i128>]) -> Result<(), Error> {
+        self.add_nullable_integers(ids.iter().copied().map(Some))
     }
 
     /// Adds a column of ids that are such integers, or null; one without nulls is as in
@@ -169,24 +171,21 @@ impl<'a> Addresses<'a> {
     /// As there.
     pub fn add_nullable_integers(
         &mut self,
-        mut ids: impl ExactSizeIterator<Item = Option<i128>>,
+        ids: impl ExactSizeIterator<Item = Option<impl Count + Into<i128>>>,
     ) -> Result<(), Error> {
-        self.add_integer_blocks(ids.len(), |blocks| {
-            for (block, id) in blocks.iter_mut().zip(&mut ids) {
-                *block = integer(id.unwrap_or(NULL));
+        let mut blocks = ids.map(|id| id.map_or(NULL, integer));
+        match self.next_key(blocks.len())? {
+            Some(IdKey::Alone(masks)) => {
+                self.begin();
+                self.sums.extend(blocks.map(|block| alone(masks, block)));
             }
-        })
-    }
-
-    fn add_integer_blocks(
-        &mut self,
-        len: usize,
-        write: impl FnMut(&mut [Pair]),
-    ) -> Result<(), Error> {
-        let Some(IdKey::Integers(cipher)) = self.next_key(len)? else {
-            return Err(Error::parameter("ids", "integers", "as the keys are for"));
-        };
-        self.add(cipher, write);
+            Some(IdKey::Integers(cipher)) => self.add(cipher, |piece| {
+                for (block, id) in piece.iter_mut().zip(&mut blocks) {
+                    *block = id;
+                }
+            }),
+            _ => return Err(Error::parameter("ids", "integers", "as the keys are for")),
+        }
         Ok(())
     }
 
@@ -198,19 +197,12 @@ impl<'a> Addresses<'a> {
         &mut self,
         mut ids: impl ExactSizeIterator<Item = Option<&'b [u8]>>,
     ) -> Result<(), Error> {
-        let Some(IdKey::Bytes(cmac)) = self.next_key(ids.len())? else {
+        let Some(IdKey::Bytes(cmac, null)) = self.next_key(ids.len())? else {
             return Err(Error::parameter("ids", "bytes", "as the keys are for"));
         };
-        let mut message = Vec::new();
         self.add(cmac.cipher(), |blocks| {
             for (block, id) in blocks.iter_mut().zip(&mut ids) {
-                message.clear();
-                // Nothing at all is the null; an empty string has a byte before it.
-                if let Some(id) = id {
-                    message.push(1);
-                    message.extend(id);
-                }
-                *block = pair(cmac.before_last(&message).to_be_bytes());
+                *block = id.map_or(**null, |id| pair(cmac.before_last(id).to_be_bytes()));
             }
         });
         Ok(())
@@ -225,14 +217,18 @@ impl<'a> Addresses<'a> {
         Ok(self.keys.as_slice().first())
     }
 
-    /// Encrypts a block for each count, piece by piece as they are written, and adds them. That was the
-    /// column.
-    fn add(&mut self, cipher: &Aes256Enc, mut write: impl FnMut(&mut [Pair])) {
+    /// The next column is here.
+    fn begin(&mut self) {
         self.keys.next();
         if self.sums.is_empty() {
             // All at once, since growing would leave a copy behind.
             self.sums.reserve_exact(self.len);
         }
+    }
+
+    /// Encrypts a block for each count, piece by piece as they are written, and adds them.
+    fn add(&mut self, cipher: &Aes256Enc, mut write: impl FnMut(&mut [Pair])) {
+        self.begin();
         let mut blocks = Zeroizing::new([[0; 2]; PIECE]);
         for start in (0..self.len).step_by(PIECE) {
             let blocks = &mut blocks[..PIECE.min(self.len - start)];
@@ -286,7 +282,8 @@ impl fmt::Debug for Addresses<'_> {
 pub struct AddressedDraws<'a, T> {
     plan: &'a Plan,
     lower: T,
-    cipher: Aes256Enc,
+    /// For the first block of each tape, the second, and so on.
+    ciphers: Vec<Aes256Enc>,
     blocks: Zeroizing<Vec<Group>>,
     words: Zeroizing<Vec<[u64; LANES]>>,
 }
@@ -295,10 +292,20 @@ impl<'a, T: Count> AddressedDraws<'a, T> {
     /// The draws by this plan, from tapes of a key that [`ReleaseKey::tape_key`] gave.
     #[must_use]
     pub fn new(plan: &'a Plan, lower: T, tape_key: &[u8; 32]) -> Self {
+        let keys = Aes256Enc::new(tape_key.into());
+        let half = |number: u128| {
+            let mut block = Block::from(number.to_le_bytes());
+            keys.encrypt_block(&mut block);
+            block
+        };
+        let ciphers = (0..plan.words().div_ceil(2) as u128).map(|index| {
+            let key = half(2 * index).concat(half(2 * index + 1));
+            Aes256Enc::new(&Zeroizing::new(key))
+        });
         Self {
             plan,
             lower,
-            cipher: Aes256Enc::new(tape_key.into()),
+            ciphers: ciphers.collect(),
             blocks: Zeroizing::default(),
             words: Zeroizing::default(),
         }
@@ -311,38 +318,42 @@ impl<'a, T: Count> AddressedDraws<'a, T> {
     /// counts are untouched then.
     pub fn add_noise(&mut self, addresses: &Addresses<'_>, counts: &mut [T]) -> Result<(), Error> {
         let addresses = addresses.of(counts.len())?.chunks(PIECE);
-        let pairs = self.plan.words().div_ceil(2);
-        // Less than half of that: each of at most 64 digits has at most 3 words, and one is shared.
-        assert!(pairs as u64 <= INDEX, "no plan has so many words");
         for (addresses, part) in addresses.zip(counts.chunks_mut(PIECE)) {
-            self.fill(pairs, addresses, part);
+            self.fill(addresses, part);
             Backend::best().add_noise(self.plan, self.lower, self.words.as_flattened(), part);
         }
         Ok(())
     }
 
     /// Writes the words of these counts.
-    fn fill(&mut self, pairs: usize, addresses: &[Pair], counts: &[T]) {
+    fn fill(&mut self, addresses: &[Pair], counts: &[T]) {
         let (groups, words) = (counts.len().div_ceil(LANES), self.plan.words());
-        if self.blocks.len() < pairs * groups {
+        if self.blocks.len() < 2 * groups {
             // Fresh ones, since growing ones would leave a copy behind.
-            self.blocks = Zeroizing::new(vec![[[0; 2]; LANES]; pairs * groups]);
+            self.blocks = Zeroizing::new(vec![[[0; 2]; LANES]; 2 * groups]);
             self.words = Zeroizing::new(vec![[0; LANES]; words * groups]);
         }
-        let blocks = &mut self.blocks[..pairs * groups];
+        let (inputs, blocks) = self.blocks[..2 * groups].split_at_mut(groups);
+        let inputs = inputs.as_flattened_mut();
         with_widest(Begin {
-            blocks,
-            groups,
+            inputs,
             addresses,
             counts,
         });
-        encrypt(&self.cipher, blocks.as_flattened_mut());
-        with_widest(TakeApart {
-            blocks,
-            groups,
-            tape: &mut self.words,
-            words,
-        });
+        for (index, cipher) in self.ciphers.iter().enumerate() {
+            let outputs = bytemuck::cast_slice_mut(blocks.as_flattened_mut());
+            let done = cipher.encrypt_blocks_b2b(
+                Block::cast_slice_from_core(bytemuck::cast_slice(inputs)),
+                Block::cast_slice_from_core_mut(outputs),
+            );
+            assert!(done.is_ok(), "there are as many outputs as inputs");
+            with_widest(TakeApart {
+                blocks,
+                index,
+                tape: &mut self.words,
+                words,
+            });
+        }
     }
 }
 
@@ -352,33 +363,27 @@ impl<T> fmt::Debug for AddressedDraws<'_, T> {
     }
 }
 
-/// Writes blocks that encryption makes the tape of: the first of each count, then the second of each, and so
-/// on.
+/// Writes the blocks that encryption makes the tape of, one for each count.
 struct Begin<'a, T> {
-    blocks: &'a mut [Group],
-    groups: usize,
+    inputs: &'a mut [Pair],
     addresses: &'a [Pair],
     counts: &'a [T],
 }
 
 impl<T: Count> Work for Begin<'_, T> {
     #[inline(always)]
-    fn run(mut self) {
-        let mut index = 0;
-        while let Some(blocks) = self.blocks.split_off_mut(..self.groups) {
-            let counts = self.addresses.iter().zip(self.counts);
-            for (block, (address, count)) in blocks.as_flattened_mut().iter_mut().zip(counts) {
-                *block = [address[0] & !INDEX | index, address[1] ^ count.to_key()];
-            }
-            index += 1;
+    fn run(self) {
+        let counts = self.addresses.iter().zip(self.counts);
+        for (block, (address, count)) in self.inputs.iter_mut().zip(counts) {
+            *block = [address[0].to_le(), (address[1] ^ count.to_key()).to_le()];
         }
     }
 }
 
-/// Writes the words of these blocks, two of each, where the kernel looks for them.
+/// Writes two words of each tape where the kernel looks for them.
 struct TakeApart<'a> {
     blocks: &'a [Group],
-    groups: usize,
+    index: usize,
     tape: &'a mut [[u64; LANES]],
     words: usize,
 }
@@ -386,22 +391,34 @@ struct TakeApart<'a> {
 impl Work for TakeApart<'_> {
     #[inline(always)]
     fn run(mut self) {
-        for group in 0..self.groups {
+        for blocks in self.blocks {
             let words = self.tape.split_off_mut(..self.words).unwrap_or_default();
-            // Of the last pair there may be but one.
-            for (pair, words) in words.chunks_mut(2).enumerate() {
-                let blocks = &self.blocks[pair * self.groups + group];
-                for (half, words) in words.iter_mut().enumerate() {
-                    *words = blocks.map(|block| block[half]);
-                }
+            // In the last block there may be but one.
+            let words = words.iter_mut().skip(2 * self.index).take(2);
+            for (half, words) in words.enumerate() {
+                *words = blocks.map(|block| u64::from_le(block[half]));
             }
         }
     }
 }
 
+/// The number of an integer that is the only id: half a block, and what is secret for signs and nulls, for which
+/// that has no room.
+fn alone([negative, null]: &[Pair; 2], [low, high]: Pair) -> Pair {
+    if [low, high] == NULL {
+        return *null;
+    }
+    [low ^ high & negative[0], high & negative[1]]
+}
+
+/// The blocks of these bytes.
+fn halves(bytes: &[u8; 32]) -> [Pair; 2] {
+    bytemuck::cast::<_, [[u8; 16]; 2]>(*bytes).map(pair)
+}
+
 /// The block of an integer.
-fn integer(id: i128) -> Pair {
-    pair(id.to_le_bytes())
+fn integer(id: impl Into<i128>) -> Pair {
+    pair(id.into().to_le_bytes())
 }
 
 /// The block of these bytes.

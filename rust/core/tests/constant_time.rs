@@ -117,16 +117,20 @@ fn everything() -> Result<(), Error> {
     let secret = [7; 32];
     hide(&secret);
     let key = ReleaseKey::from_secret(&secret);
-    for len in [1, 5, 1000] {
+    let several = [IdKind::Integers, IdKind::Integers, IdKind::Bytes];
+    let cases = [1, 5, 1000].map(|len| [(len, &several[..]), (len, &several[..1])]);
+    for &(len, kinds) in cases.as_flattened() {
         let mut counts = vec![4i64; len];
         hide(&counts);
-        let integers: Vec<i64> = (0..).take(len).collect();
+        let integers: Vec<i64> = (-2..).take(len).collect();
         let bytes = [None, Some(&b"id"[..])];
-        let keys = key.id_keys(&[IdKind::Integers, IdKind::Integers, IdKind::Bytes]);
+        let keys = key.id_keys(kinds);
         let mut addresses = keys.addresses(len);
         addresses.add_integers(&integers)?;
-        addresses.add_nullable_integers(integers.iter().map(|&id| Some(id.into())))?;
-        addresses.add_bytes((0..len).map(|id| bytes[id % 2]))?;
+        if kinds.len() > 1 {
+            addresses.add_nullable_integers(integers.iter().copied().map(Some))?;
+            addresses.add_bytes((0..len).map(|id| bytes[id % 2]))?;
+        }
         let (plan, lower) = mechanism.plan_for()?;
         let tape_key = key.tape_key::<i64>(&mechanism, b"name");
         AddressedDraws::new(plan, lower, &tape_key).add_noise(&addresses, &mut counts)?;

@@ -14,6 +14,7 @@ use common::model;
 use geomdp_core::keyed::{AddressedDraws, Addresses, IdKind, ReleaseKey};
 use geomdp_core::{Count, Error, Mechanism, Rate};
 use proptest::prelude::*;
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 fn aes(key: &[u8; 32], block: u128) -> u128 {
@@ -69,17 +70,29 @@ enum Column {
 
 impl Column {
     /// What this column adds to the address of a count.
-    fn part(&self, key: &[u8; 32], column: u32, row: usize) -> u128 {
+    fn part(&self, key: &[u8; 32], column: u32, alone: bool, row: usize) -> u128 {
         let column = column.to_be_bytes();
         match self {
+            Self::Integers(ids) if alone => {
+                let key = derive(key, b"geomdp ids", &[b"alone", &column]);
+                let half = |at: usize| u128::from_le_bytes(key[at..at + 16].try_into().unwrap());
+                match ids[row] {
+                    Some(id) if id >= 0 => id as u128,
+                    Some(id) => u128::from(id as u64) ^ half(0),
+                    None => half(16),
+                }
+            }
             Self::Integers(ids) => {
                 let key = derive(key, b"geomdp ids", &[b"integers", &column]);
                 aes(&key, ids[row].unwrap_or(i128::MAX) as u128)
             }
             Self::Bytes(ids) => {
+                let null = derive(key, b"geomdp ids", &[b"null", &column]);
                 let key = derive(key, b"geomdp ids", &[b"bytes", &column]);
-                let message = ids[row].as_ref().map(|id| [&[1], &id[..]].concat());
-                u128::from_le_bytes(cmac(&key, &message.unwrap_or_default()))
+                match &ids[row] {
+                    Some(id) => u128::from_le_bytes(cmac(&key, id)),
+                    None => aes(&key, u128::from_le_bytes(null[..16].try_into().unwrap())),
+                }
             }
         }
     }
@@ -93,7 +106,14 @@ impl Column {
 
     fn add_to(&self, addresses: &mut Addresses<'_>, rows: Range<usize>) -> Result<(), Error> {
         match self {
-            Self::Integers(ids) => addresses.add_nullable_integers(ids[rows].iter().copied()),
+            Self::Integers(ids) if ids.iter().flatten().any(|&id| id < 0) => {
+                let ids = ids[rows].iter().map(|id| id.map(|id| id as i64));
+                addresses.add_nullable_integers(ids)
+            }
+            Self::Integers(ids) => {
+                let ids = ids[rows].iter().map(|id| id.map(|id| id as u64));
+                addresses.add_nullable_integers(ids)
+            }
             Self::Bytes(ids) => addresses.add_bytes(ids[rows].iter().map(|id| id.as_deref())),
         }
     }
@@ -160,12 +180,15 @@ fn expected(
         &[&num, &den, limits.as_flattened(), name],
     );
     let address = (columns.iter().zip(0..)).fold(0, |sum, (column, index)| {
-        sum ^ column.part(secret, index, row)
+        sum ^ column.part(secret, index, columns.len() == 1, row)
     });
     let (plan, lower) = mechanism.plan_for::<i64>().unwrap();
-    let start = (address ^ (u128::from(count as u64 ^ (1 << 63)) << 64)) & !0xff;
+    let input = address ^ (u128::from(count as u64 ^ (1 << 63)) << 64);
     let tape: Vec<u64> = (0..plan.words().div_ceil(2) as u128)
-        .map(|index| aes(&key, start | index))
+        .map(|index| {
+            let halves = [2 * index, 2 * index + 1].map(|half| aes(&key, half).to_le_bytes());
+            aes(halves.as_flattened().try_into().unwrap(), input)
+        })
         .flat_map(|block| [block as u64, (block >> 64) as u64])
         .collect();
     let offset = i128::from(count).clamp(bounds.0, bounds.1) - bounds.0;
@@ -197,14 +220,12 @@ fn the_model_knows_cmac() {
 }
 
 fn columns(len: usize) -> impl Strategy<Value = Vec<Column>> {
-    let id = prop_oneof![
-        1 => Just(None),
-        5 => any::<i64>().prop_map(|id| Some(id.into())),
-        1 => any::<u64>().prop_map(|id| Some(id.into())),
-    ];
+    let signed = prop::option::weighted(0.8, any::<i64>().prop_map(i128::from));
+    let unsigned = prop::option::weighted(0.8, any::<u64>().prop_map(i128::from));
     let bytes = prop::option::weighted(0.8, prop::collection::vec(any::<u8>(), 0..40));
     let column = prop_oneof![
-        prop::collection::vec(id, len).prop_map(Column::Integers),
+        prop::collection::vec(signed, len).prop_map(Column::Integers),
+        prop::collection::vec(unsigned, len).prop_map(Column::Integers),
         prop::collection::vec(bytes, len).prop_map(Column::Bytes),
     ];
     prop::collection::vec(column, 1..4)
@@ -332,6 +353,31 @@ fn an_empty_string_is_no_null() {
     assert_eq!(found.len(), 5);
 }
 
+/// Those of one column share 64 bits: a negative number, the large one of its bits, and what stands for null.
+#[test]
+fn an_integer_alone_is_told_from_all_others() {
+    let noise = |id: Option<i128>| {
+        release(
+            &[1; 32],
+            &mechanism(1e12, None),
+            b"",
+            &[Column::Integers(vec![id])],
+            &[0i64],
+        )[0]
+    };
+    let large = [i64::MAX, i64::MIN, -1].map(|id| i128::from(id as u64));
+    let ids = [0, 1, -1, i64::MAX.into(), i64::MIN.into()];
+    let ids: BTreeSet<Option<i128>> = ids
+        .into_iter()
+        .chain(large)
+        .map(Some)
+        .chain([None])
+        .collect();
+    assert_eq!(ids.len(), 8);
+    let found: BTreeSet<i64> = ids.iter().copied().map(noise).collect();
+    assert_eq!(found.len(), ids.len());
+}
+
 #[test]
 fn integers_without_nulls_are_the_same_ids() {
     let noise = |nullable: bool| {
@@ -340,9 +386,9 @@ fn integers_without_nulls_are_the_same_ids() {
         let (small, large): (Vec<i64>, Vec<u64>) = ((-150..151).collect(), (7..308).collect());
         let mut addresses = keys.addresses(301);
         if nullable {
-            let small = small.iter().map(|&id| Some(id.into()));
+            let small = small.iter().copied().map(Some);
             addresses.add_nullable_integers(small).unwrap();
-            let large = large.iter().map(|&id| Some(id.into()));
+            let large = large.iter().copied().map(Some);
             addresses.add_nullable_integers(large).unwrap();
         } else {
             addresses.add_integers(&small).unwrap();

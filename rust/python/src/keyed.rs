@@ -2,9 +2,9 @@
 
 use crate::arrays::{buffer, read};
 use crate::to_py;
-use geomdp_core::Error;
 use geomdp_core::keyed::{self, Addresses, IdKeys, IdKind};
 use geomdp_core::tape::without_trace;
+use geomdp_core::{Count, Error};
 use pyo3::buffer::{Element, PyBuffer};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -125,7 +125,7 @@ impl Ids {
     }
 }
 
-impl<T: Element + Copy + Default + Into<i128>> Integers<T> {
+impl<T: Element + Count + Into<i128>> Integers<T> {
     fn get(ids: &Bound<'_, PyAny>, nulls: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
         Ok(Self {
             ids: buffer(ids, false)?,
@@ -140,7 +140,7 @@ impl<T: Element + Copy + Default + Into<i128>> Integers<T> {
         };
         let nulls = copy_of(nulls, rows);
         let ids = ids.into_iter().zip(nulls);
-        addresses.add_nullable_integers(ids.map(|(id, null)| (null == 0).then_some(id.into())))
+        addresses.add_nullable_integers(ids.map(|(id, null)| (null == 0).then_some(id)))
     }
 }
 

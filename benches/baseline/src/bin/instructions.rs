@@ -77,8 +77,14 @@ fn draws() -> Result<(), Error> {
 /// What a release by key and ids does besides.
 fn keyed() -> Result<(), Error> {
     let key = ReleaseKey::from_os()?;
-    let keys = key.id_keys(&[IdKind::Integers]);
     let ids: Vec<i64> = (0..).take(DRAWS).collect();
+    let keys = key.id_keys(&[IdKind::Integers; 2]);
+    figure("address, two integers", "draw", DRAWS, || {
+        let mut addresses = keys.addresses(DRAWS);
+        addresses.add_integers(black_box(&ids))?;
+        addresses.add_integers(black_box(&ids))
+    })?;
+    let keys = key.id_keys(&[IdKind::Integers]);
     let mut addresses = keys.addresses(DRAWS);
     figure("address, one integer", "draw", DRAWS, || {
         addresses = keys.addresses(DRAWS);
