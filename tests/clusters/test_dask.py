@@ -233,11 +233,15 @@ def test_stolen_tasks(cluster: Client) -> None:
     def where(part: pd.DataFrame) -> pd.DataFrame:
         return part.assign(other=float(os.getpid()))
 
+    processes: list[int] = []
     with release_columns(there, {"n": WIDE}, IDS) as noisy:
         first = compute(noisy)
-        found = compute(through(through(noisy, slow), where))
-    assert found["other"].nunique() == 2
-    pd.testing.assert_series_equal(found["n"], first["n"])
+        # Most often it does the first time.
+        while len(processes) < 20 and 2 not in processes:
+            found = compute(through(through(noisy, slow), where))
+            pd.testing.assert_series_equal(found["n"], first["n"])
+            processes.append(found["other"].nunique())
+    assert 2 in processes
 
 
 # Another release is another one
