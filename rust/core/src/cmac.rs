@@ -41,8 +41,8 @@ impl Cmac {
     }
 }
 
-/// The number that has these bytes, 16 at most, the most significant first. Not copied to an array: a copy of
-/// a length that is not known takes longer than AES.
+/// The number that has these bytes, 16 at most, the most significant first. Not copied to an array, as
+/// a copy of a length that is not known is a call.
 fn number(bytes: &[u8]) -> u128 {
     // Two parts of a known length, which may share bytes.
     let joined = |first: u64, last: u64, size: usize| {
