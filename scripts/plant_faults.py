@@ -462,7 +462,7 @@ FAULTS = [
     Fault(
         "the last columns of ids may be left out",
         CORE / "keyed.rs",
-        "if !self.keys.as_slice().is_empty() {",
+        "if self.columns < self.keys.len() {",
         "if false {",
         "--test keyed",
     ),
@@ -474,6 +474,20 @@ FAULTS = [
         "--test keyed",
     ),
     Fault(
+        "what ids add stays for other counts",
+        CORE / "keyed.rs",
+        "if first {",
+        "if false {",
+        "--test keyed",
+    ),
+    Fault(
+        "a piece has the ids of the first",
+        Path("rust/python/src/keyed.rs"),
+        "(start..).step_by(PIECE)",
+        "std::iter::repeat(start)",
+        "tests/test_distributed.py",
+    ),
+    Fault(
         "a chunk begins with the ids of the first",
         LAYER / "distributed.py",
         "self._next += array.size",
@@ -483,7 +497,7 @@ FAULTS = [
     Fault(
         "a part of a release has the ids of the first",
         Path("rust/python/src/lib.rs"),
-        "next = rows.end;",
+        "next = first.saturating_add(part.len());",
         "let _ = &mut next;",
         "tests/test_distributed.py",
     ),

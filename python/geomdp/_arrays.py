@@ -87,6 +87,11 @@ def release(counts: Array, out: Any, noise: Noise) -> Array:
         If `out` is of another shape, read-only, or has items that share memory.
 
     """
+    if out is None and type(counts) is np.ndarray and ready(counts):
+        # The common case first: the checks below take as long as many a draw.
+        result = np.empty(counts.shape, counts.dtype)
+        noise(counts, result, True)
+        return result
     if out is not None:
         _check_out(counts, out)
     flat = _flat(counts)

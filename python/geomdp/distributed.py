@@ -293,6 +293,20 @@ def _ids(column: Any) -> tuple[NDArray[Any], NDArray[Any] | None, NDArray[Any] |
     import pyarrow as pa  # noqa: PLC0415
 
     array = frames.to_arrow("ids", column)
+    if array.type not in (pa.int64(), pa.uint64()):
+        array = _plain(array)
+    if array.type != pa.large_binary():
+        return _items(array, array.type.to_pandas_dtype()), _nulls(array), None
+    offsets = _items(array, np.int64, more=1)
+    data = np.frombuffer(array.buffers()[2] or b"", np.uint8)
+    # A slice has the bytes of the whole array.
+    return offsets, _nulls(array), data[offsets[0] : offsets[-1]]
+
+
+def _plain(array: Any) -> Any:
+    """Return ids of any type as integers of 64 bits or as bytes."""
+    import pyarrow as pa  # noqa: PLC0415
+
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     kind = array.type
@@ -300,15 +314,9 @@ def _ids(column: Any) -> tuple[NDArray[Any], NDArray[Any] | None, NDArray[Any] |
         # Dates, times and durations are integers in memory.
         array = array.view(pa.int32() if kind.bit_width == 32 else pa.int64())
     if pa.types.is_integer(array.type) or pa.types.is_boolean(kind):
-        wide = pa.uint64() if kind == pa.uint64() else pa.int64()
-        array = array if kind == wide else array.cast(wide)
-        return _items(array, array.type.to_pandas_dtype()), _nulls(array), None
+        return array if kind == pa.uint64() else array.cast(pa.int64())
     if str(kind).removeprefix("large_").removesuffix("_view") in ("string", "binary"):
-        array = array.cast(pa.large_binary())
-        offsets = _items(array, np.int64, more=1)
-        data = np.frombuffer(array.buffers()[2] or b"", np.uint8)
-        # A slice has the bytes of the whole array.
-        return offsets, _nulls(array), data[offsets[0] : offsets[-1]]
+        return array.cast(pa.large_binary())
     raise TypeError(
         f"ids of type {kind} are not accepted: give integers, bools, strings, bytes or times"
     )

@@ -28,6 +28,7 @@ __all__ = ["release", "release_columns"]
 
 Nulls = Literal["refuse", "keep"]
 _FRAME = "a data frame, collected if it is lazy"
+_ARROW_FRAMES = ("Table", "RecordBatch")
 #: By the names that all libraries give them.
 _DTYPES = {
     kind: np.dtype(kind)
@@ -121,7 +122,7 @@ def release_columns(
         raise TypeError(
             f"mechanisms is a {type(mechanisms).__name__}: give a mapping of column names"
         )
-    if _is_arrow(frame, "Table", "RecordBatch"):
+    if _arrow(frame) in _ARROW_FRAMES:
         arrow: Any = frame
         for name, mechanism in mechanisms.items():
             only(name, arrow.schema.names)
@@ -150,14 +151,14 @@ def is_column(value: Any) -> bool:
 
 def names(frame: Any) -> list[str]:
     """Return the names of the columns of a frame."""
-    if _is_arrow(frame, "Table", "RecordBatch"):
+    if _arrow(frame) in _ARROW_FRAMES:
         return list(frame.schema.names)
     return list(_narrow("frame", frame, _FRAME, eager_only=True).columns)
 
 
 def column(frame: Any, name: str) -> Any:
     """Return a column of a frame that has one of this name."""
-    if _is_arrow(frame, "Table", "RecordBatch"):
+    if _arrow(frame) in _ARROW_FRAMES:
         return frame.column(frame.schema.get_field_index(name))
     return _narrow("frame", frame, _FRAME, eager_only=True)[name].to_native()
 
@@ -168,10 +169,10 @@ def to_arrow(name: str, column: Any) -> Any:
 
     if isinstance(column, np.ndarray):
         column = pa.array(column.ravel())
-    elif not _is_arrow(column, "Array", "ChunkedArray"):
+    elif _arrow(column) not in ("Array", "ChunkedArray"):
         wanted = "arrays or columns"
         column = _narrow(name, column, wanted, series_only=True).to_arrow()
-    return column.combine_chunks() if _is_arrow(column, "ChunkedArray") else column
+    return column.combine_chunks() if _arrow(column) == "ChunkedArray" else column
 
 
 def _release(
@@ -179,13 +180,13 @@ def _release(
 ) -> Any:
     if not callable(getattr(mechanism, "release", None)):
         raise TypeError(f"mechanism is a {type(mechanism).__name__}: give a GeometricMechanism")
-    if _is_arrow(counts, "ChunkedArray"):
+    if _arrow(counts) == "ChunkedArray":
         import pyarrow as pa  # noqa: PLC0415
 
         _dtype(name, str(counts.type))
         chunks = [_array(mechanism, name, chunk, nulls, threads) for chunk in counts.chunks]
         return pa.chunked_array(chunks, type=counts.type)
-    if _is_arrow(counts, "Array"):
+    if _arrow(counts) == "Array":
         return _array(mechanism, name, counts, nulls, threads)
     nw = _narwhals()
     wanted = "a column, or release_columns the frame"
@@ -221,6 +222,10 @@ def _array(
         # What may hide behind nulls is not released.
         counts = np.where(missing, dtype.type(0), counts)
     noisy = mechanism.release(counts, threads=threads)
+    if missing is None:
+        # As pa.array would, in less time.
+        buffers = [None, pa.py_buffer(noisy)]
+        return pa.Array.from_buffers(array.type, len(array), buffers)
     return pa.array(noisy, type=array.type, mask=missing)
 
 
@@ -270,12 +275,14 @@ def only(name: str, names: list[str]) -> None:
         )
 
 
-def _is_arrow(value: Any, *kinds: str) -> bool:
-    """Return whether this is one of PyArrow's classes, without importing it."""
+def _arrow(value: Any) -> str:
+    """Return which of PyArrow's classes this is of, or "", without importing it."""
     kind: Any = type(value)
-    return not _arrow_names(kind).isdisjoint(kinds)
+    return _arrow_name(kind)
 
 
 @lru_cache(maxsize=128)
-def _arrow_names(kind: type) -> frozenset[str]:
-    return frozenset(c.__name__ for c in kind.__mro__ if c.__module__.startswith("pyarrow"))
+def _arrow_name(kind: type) -> str:
+    known = ("Table", "RecordBatch", "Array", "ChunkedArray")
+    names = (c.__name__ for c in kind.__mro__ if c.__module__.startswith("pyarrow"))
+    return next((name for name in names if name in known), "")

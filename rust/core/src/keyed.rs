@@ -13,7 +13,7 @@ use crate::tape::key_from_os;
 use crate::{Error, Mechanism};
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use aes::{Aes256Enc, Block};
-use core::{fmt, slice};
+use core::fmt;
 use zeroize::{Zeroizing, optimization_barrier};
 
 /// Counts that are drawn for at a time, and ids that are encrypted: few enough for the first cache, and so
@@ -132,11 +132,7 @@ impl IdKeys {
     /// The addresses of so many counts, whose ids are still to be added, column by column.
     #[must_use]
     pub fn addresses(&self, len: usize) -> Addresses<'_> {
-        Addresses {
-            keys: self.0.iter(),
-            len,
-            sums: Vec::new(),
-        }
+        Addresses::new(&self.0, len)
     }
 }
 
@@ -148,19 +144,43 @@ impl fmt::Debug for IdKeys {
 
 /// Where the tape of each count is read: one number per count, the sum of one per id.
 pub struct Addresses<'a> {
-    /// Those of the columns that are still to come.
-    keys: slice::Iter<'a, IdKey>,
+    keys: &'a [IdKey],
+    /// How many have been added.
+    columns: usize,
     len: usize,
-    /// None before the first column.
+    /// Of the columns that have been added, if any; at least as many as counts.
     sums: Vec<Pair>,
 }
 
 impl<'a> Addresses<'a> {
+    fn new(keys: &'a [IdKey], len: usize) -> Self {
+        Self {
+            keys,
+            columns: 0,
+            len,
+            sums: vec![[0; 2]; len],
+        }
+    }
+
+    /// Begins again, for so many other counts; in the same memory, if they are not more.
+    pub fn restart(&mut self, len: usize) {
+        if self.sums.len() < len {
+            // The old ones are wiped as they are dropped.
+            *self = Self::new(self.keys, len);
+        }
+        (self.columns, self.len) = (0, len);
+    }
+
     /// Adds a column of ids that are integers of up to 64 bits.
     ///
     /// # Errors
     /// [`Error::Parameter`] if there are not as many as counts, or the keys are for others.
     pub fn add_integers(&mut self, ids: &[impl Count + Into<i128>]) -> Result<(), Error> {
+        if let Some(IdKey::Alone(masks)) = self.next_key(ids.len())? {
+            let sums = self.begin();
+            with_widest(Alone { masks, ids, sums });
+            return Ok(());
+        }
         self.add_nullable_integers(ids.iter().copied().map(Some))
     }
 
@@ -171,17 +191,17 @@ impl<'a> Addresses<'a> {
     /// As there.
     pub fn add_nullable_integers(
         &mut self,
-        ids: impl ExactSizeIterator<Item = Option<impl Count + Into<i128>>>,
+        mut ids: impl ExactSizeIterator<Item = Option<impl Count + Into<i128>>>,
     ) -> Result<(), Error> {
-        let mut blocks = ids.map(|id| id.map_or(NULL, integer));
-        match self.next_key(blocks.len())? {
+        match self.next_key(ids.len())? {
             Some(IdKey::Alone(masks)) => {
-                self.begin();
-                self.sums.extend(blocks.map(|block| alone(masks, block)));
+                for (sum, id) in self.begin().iter_mut().zip(ids) {
+                    *sum = id.map_or(masks[1], |id| alone(masks, id));
+                }
             }
-            Some(IdKey::Integers(cipher)) => self.add(cipher, |piece| {
-                for (block, id) in piece.iter_mut().zip(&mut blocks) {
-                    *block = id;
+            Some(IdKey::Integers(cipher)) => self.add(cipher, |blocks| {
+                for block in blocks {
+                    *block = ids.next().flatten().map_or(NULL, integer);
                 }
             }),
             _ => return Err(Error::parameter("ids", "integers", "as the keys are for")),
@@ -214,53 +234,48 @@ impl<'a> Addresses<'a> {
             let accepted = format!("as many as counts, {}", self.len);
             return Err(Error::parameter("ids", len, accepted));
         }
-        Ok(self.keys.as_slice().first())
+        Ok(self.keys.get(self.columns))
     }
 
-    /// The next column is here.
-    fn begin(&mut self) {
-        self.keys.next();
-        if self.sums.is_empty() {
-            // All at once, since growing would leave a copy behind.
-            self.sums.reserve_exact(self.len);
-        }
+    /// The next column is here, for these.
+    fn begin(&mut self) -> &mut [Pair] {
+        self.columns += 1;
+        &mut self.sums[..self.len]
     }
 
     /// Encrypts a block for each count, piece by piece as they are written, and adds them.
     fn add(&mut self, cipher: &Aes256Enc, mut write: impl FnMut(&mut [Pair])) {
-        self.begin();
+        let first = self.columns == 0;
         let mut blocks = Zeroizing::new([[0; 2]; PIECE]);
-        for start in (0..self.len).step_by(PIECE) {
-            let blocks = &mut blocks[..PIECE.min(self.len - start)];
+        for sums in self.begin().chunks_mut(PIECE) {
+            let blocks = &mut blocks[..sums.len()];
             write(blocks);
             encrypt(cipher, blocks);
-            match self.sums.get_mut(start..start + blocks.len()) {
-                // In the first column.
-                None => self.sums.extend(&*blocks),
-                Some(sums) => {
-                    let words = sums.as_flattened_mut().iter_mut();
-                    for (word, other) in words.zip(blocks.as_flattened()) {
-                        *word ^= other;
-                    }
-                }
+            if first {
+                sums.copy_from_slice(blocks);
+                continue;
+            }
+            let words = sums.as_flattened_mut().iter_mut();
+            for (word, other) in words.zip(blocks.as_flattened()) {
+                *word ^= other;
             }
         }
     }
 
     /// One for each count, if there are these and all columns have been added.
     fn of(&self, counts: usize) -> Result<&[Pair], Error> {
-        if !self.keys.as_slice().is_empty() {
+        if self.columns < self.keys.len() {
             let accepted = "as many columns as there are keys";
             return Err(Error::parameter("ids", "too few", accepted));
         }
-        if self.sums.len() != self.len {
+        if self.columns == 0 {
             return Err(Error::parameter("ids", "()", "one column at least"));
         }
         if counts != self.len {
             let accepted = format!("as many as ids, {}", self.len);
             return Err(Error::parameter("counts", counts, accepted));
         }
-        Ok(&self.sums)
+        Ok(&self.sums[..self.len])
     }
 }
 
@@ -363,6 +378,22 @@ impl<T> fmt::Debug for AddressedDraws<'_, T> {
     }
 }
 
+/// Writes the numbers of integers that are the only ids, none of them null.
+struct Alone<'a, T> {
+    masks: &'a [Pair; 2],
+    ids: &'a [T],
+    sums: &'a mut [Pair],
+}
+
+impl<T: Count + Into<i128>> Work for Alone<'_, T> {
+    #[inline(always)]
+    fn run(self) {
+        for (sum, &id) in self.sums.iter_mut().zip(self.ids) {
+            *sum = alone(self.masks, id);
+        }
+    }
+}
+
 /// Writes the blocks that encryption makes the tape of, one for each count.
 struct Begin<'a, T> {
     inputs: &'a mut [Pair],
@@ -402,12 +433,11 @@ impl Work for TakeApart<'_> {
     }
 }
 
-/// The number of an integer that is the only id: half a block, and what is secret for signs and nulls, for which
-/// that has no room.
-fn alone([negative, null]: &[Pair; 2], [low, high]: Pair) -> Pair {
-    if [low, high] == NULL {
-        return *null;
-    }
+/// The number of an integer that is the only id: half a block, and what is secret for a sign, for which that has no
+/// room.
+#[inline(always)]
+fn alone([negative, _]: &[Pair; 2], id: impl Into<i128>) -> Pair {
+    let [low, high] = integer(id);
     [low ^ high & negative[0], high & negative[1]]
 }
 

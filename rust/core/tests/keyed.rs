@@ -133,10 +133,11 @@ fn release_in_parts<T: Count>(
     let (plan, lower) = mechanism.plan_for::<T>().unwrap();
     let tape_key = key.tape_key::<T>(mechanism, name);
     let mut draws = AddressedDraws::new(plan, lower, &tape_key);
+    let mut addresses = keys.addresses(parts[0]);
     let (mut noisy, mut start) = (counts.to_vec(), 0);
     for len in parts {
         let rows = start..start + len;
-        let mut addresses = keys.addresses(*len);
+        addresses.restart(*len);
         for column in columns {
             column.add_to(&mut addresses, rows.clone()).unwrap();
         }
@@ -251,17 +252,21 @@ proptest! {
     }
 }
 
-/// Whatever the pieces of the loop: more counts than any piece holds, in parts of any length.
+/// Whatever the pieces of the loop: more counts than any piece holds, in parts of any length, each at addresses
+/// that begin again.
 #[test]
 fn parts_of_any_length_are_as_the_whole() {
     for scale in [0.3, 1.0, 1e4, 1e15] {
         let (mechanism, secret, len) = (mechanism(scale, None), [5; 32], 1500);
-        let ids = [Column::Integers((0..len as i128).map(Some).collect())];
         let counts: Vec<i64> = (0..len as i64).map(|i| i * i).collect();
-        let whole = release(&secret, &mechanism, b"", &ids, &counts);
-        let parts = [1, 16, 700, 0, 15, 17, 333, 418];
-        let noisy = release_in_parts(&secret, &mechanism, b"", &ids, &counts, &parts);
-        assert_eq!(noisy, whole);
+        let integers = || Column::Integers((0..len as i128).map(Some).collect());
+        let bytes = || Column::Bytes((0..len).map(|i| Some(i.to_string().into())).collect());
+        for ids in [vec![integers()], vec![bytes()], vec![integers(), bytes()]] {
+            let whole = release(&secret, &mechanism, b"", &ids, &counts);
+            let parts = [1, 16, 700, 0, 15, 17, 333, 418];
+            let noisy = release_in_parts(&secret, &mechanism, b"", &ids, &counts, &parts);
+            assert_eq!(noisy, whole);
+        }
     }
 }
 
@@ -413,6 +418,8 @@ fn what_cannot_be_is_refused() {
     draws.add_noise(&addresses, &mut counts[..3]).unwrap();
     // More columns than keys, or others, are refused, and leave nothing that serves.
     assert!(addresses.add_integers(&[1, 2, 3]).is_err());
+    addresses.restart(3);
+    assert!(draws.add_noise(&addresses, &mut counts[..3]).is_err());
     let mut others = keys.addresses(3);
     assert!(others.add_bytes(bytes()).is_err());
     assert!(draws.add_noise(&others, &mut counts[..3]).is_err());

@@ -2,7 +2,7 @@
 
 use crate::arrays::{buffer, read};
 use crate::to_py;
-use geomdp_core::keyed::{self, Addresses, IdKeys, IdKind};
+use geomdp_core::keyed::{self, AddressedDraws, Addresses, IdKind};
 use geomdp_core::tape::without_trace;
 use geomdp_core::{Count, Error};
 use pyo3::buffer::{Element, PyBuffer};
@@ -11,6 +11,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
+
+/// Counts whose ids are copied at a time, to the stack and the first cache.
+pub(crate) const PIECE: usize = 512;
 
 /// The secret of a release, until it is wiped.
 #[pyclass(frozen, module = "geomdp._core")]
@@ -92,21 +95,28 @@ impl Ids {
         self.columns.iter().map(kind).collect()
     }
 
-    /// The addresses of these rows, which must be there.
-    pub(crate) fn addresses<'a>(
+    /// Adds noise to the counts of the rows from `start` on, which must be there.
+    pub(crate) fn add_noise<T: Count>(
         &self,
-        keys: &'a IdKeys,
-        rows: Range<usize>,
-    ) -> Result<Addresses<'a>, Error> {
-        let mut addresses = keys.addresses(rows.len());
-        for column in &self.columns {
-            match column {
-                Column::Signed(column) => column.add_to(&mut addresses, &rows)?,
-                Column::Unsigned(column) => column.add_to(&mut addresses, &rows)?,
-                Column::Bytes(column) => column.add_to(&mut addresses, &rows)?,
+        draws: &mut AddressedDraws<'_, T>,
+        addresses: &mut Addresses<'_>,
+        start: usize,
+        counts: &mut [T],
+    ) -> Result<(), Error> {
+        let starts = (start..).step_by(PIECE);
+        for (start, counts) in starts.zip(counts.chunks_mut(PIECE)) {
+            let rows = start..start + counts.len();
+            addresses.restart(rows.len());
+            for column in &self.columns {
+                match column {
+                    Column::Signed(column) => column.add_to(addresses, &rows)?,
+                    Column::Unsigned(column) => column.add_to(addresses, &rows)?,
+                    Column::Bytes(column) => column.add_to(addresses, &rows)?,
+                }
             }
+            draws.add_noise(addresses, counts)?;
         }
-        Ok(addresses)
+        Ok(())
     }
 
     /// Refuses more counts from `start` on than there are ids.
@@ -134,13 +144,18 @@ impl<T: Element + Count + Into<i128>> Integers<T> {
     }
 
     fn add_to(&self, addresses: &mut Addresses<'_>, rows: &Range<usize>) -> Result<(), Error> {
-        let ids = copy_of(&self.ids, rows);
+        // Copies: other threads may change the items of a buffer.
+        let mut ids = [T::default(); PIECE];
+        let ids = &mut ids[..rows.len()];
+        read(&self.ids, rows.start, ids);
         let Some(nulls) = &self.nulls else {
-            return addresses.add_integers(&ids);
+            return addresses.add_integers(ids);
         };
-        let nulls = copy_of(nulls, rows);
-        let ids = ids.into_iter().zip(nulls);
-        addresses.add_nullable_integers(ids.map(|(id, null)| (null == 0).then_some(id)))
+        let mut marks = [0; PIECE];
+        let marks = &mut marks[..rows.len()];
+        read(nulls, rows.start, marks);
+        let ids = ids.iter().copied().zip(&*marks);
+        addresses.add_nullable_integers(ids.map(|(id, &null)| (null == 0).then_some(id)))
     }
 }
 
@@ -221,13 +236,6 @@ fn is_null(nulls: &Option<Vec<u8>>, place: usize) -> bool {
     nulls
         .as_ref()
         .is_some_and(|nulls| nulls.get(place) != Some(&0))
-}
-
-/// A copy of some items: other threads may change those of the buffer.
-fn copy_of<T: Element + Default>(buffer: &PyBuffer<T>, rows: &Range<usize>) -> Vec<T> {
-    let mut items = vec![T::default(); rows.len()];
-    read(buffer, rows.start, &mut items);
-    items
 }
 
 /// A copy of a contiguous buffer.

@@ -150,12 +150,12 @@ impl Mechanism {
                 })?;
                 let from = |index| {
                     let mut draws = AddressedDraws::new(plan, lower, &tape_key);
+                    let mut addresses = id_keys.addresses(keyed::PIECE);
                     let mut next = start.saturating_add(index);
-                    let id_keys = &id_keys;
                     Ok(move |part: &mut [T]| {
-                        let rows = next..next.saturating_add(part.len());
-                        next = rows.end;
-                        draws.add_noise(&ids.addresses(id_keys, rows)?, part)
+                        let first = next;
+                        next = first.saturating_add(part.len());
+                        ids.add_noise(&mut draws, &mut addresses, first, part)
                     })
                 };
                 arrays::add_noise(py, from, counts, out, interruptible, threads)

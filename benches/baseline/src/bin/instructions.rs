@@ -79,15 +79,16 @@ fn keyed() -> Result<(), Error> {
     let key = ReleaseKey::from_os()?;
     let ids: Vec<i64> = (0..).take(DRAWS).collect();
     let keys = key.id_keys(&[IdKind::Integers; 2]);
+    let mut addresses = keys.addresses(DRAWS);
     figure("address, two integers", "draw", DRAWS, || {
-        let mut addresses = keys.addresses(DRAWS);
+        addresses.restart(DRAWS);
         addresses.add_integers(black_box(&ids))?;
         addresses.add_integers(black_box(&ids))
     })?;
     let keys = key.id_keys(&[IdKind::Integers]);
     let mut addresses = keys.addresses(DRAWS);
     figure("address, one integer", "draw", DRAWS, || {
-        addresses = keys.addresses(DRAWS);
+        addresses.restart(DRAWS);
         addresses.add_integers(black_box(&ids))
     })?;
     let mechanism = Mechanism::new(Some(Rate::from_scale(1.0)?), None)?;

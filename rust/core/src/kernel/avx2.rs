@@ -26,6 +26,7 @@ fn vectorised<T: Count>(plan: &Plan, lower: u64, words: &[u64], counts: &mut [T]
 }
 
 /// See [`super::with_widest`].
+#[inline(always)]
 pub(super) fn run(work: impl Work) {
     assert!(available());
     // SAFETY: the processor has AVX2, as just asserted.

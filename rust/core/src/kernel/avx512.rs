@@ -31,6 +31,7 @@ fn vectorised<T: Count>(plan: &Plan, lower: u64, words: &[u64], counts: &mut [T]
 }
 
 /// See [`super::with_widest`].
+#[inline(always)]
 pub(super) fn run(work: impl Work) {
     assert!(available());
     // SAFETY: the processor has AVX-512, as just asserted.

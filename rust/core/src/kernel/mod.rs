@@ -140,6 +140,7 @@ pub(crate) trait Work {
 }
 
 /// Does it with the widest vectors that this processor has.
+#[inline(always)]
 pub(crate) fn with_widest(work: impl Work) {
     match Backend::best() {
         #[cfg(target_arch = "x86_64")]
