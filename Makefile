@@ -2,7 +2,6 @@
 VENV := .venv
 PYTHON ?= python3
 PY := $(VENV)/bin/python
-TAPE_BITS ?= 32
 CRITERION ?= --quick
 
 help:            ## this list
@@ -54,8 +53,9 @@ site: develop    ## the documentation site, every page of which chromium looks a
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet --site-dir dist/site
 	$(PY) scripts/check_site.py dist/site
 
-exhaustive:      ## all tapes of up to TAPE_BITS bits, 32 unless given: days
-	GEOMDP_TAPE_BITS=$(TAPE_BITS) cargo test --locked --release -p geomdp-core --test exhaustive -- --nocapture
+exhaustive:      ## all tapes of settings with up to 2^DRAW_BITS draws, or else of all: hours; ONLY names a test
+	GEOMDP_DRAW_BITS=$(or $(DRAW_BITS),64) cargo test --locked --release -p geomdp-core --test exhaustive -- --nocapture \
+	    $(if $(DRAW_BITS),,--include-ignored) $(ONLY)
 
 ct: develop      ## constant time, checked on the machine code by valgrind
 	bash scripts/constant_time.sh

@@ -28,12 +28,11 @@ fn fields(plan: &Plan) -> Vec<(usize, u32, u32)> {
     fields
 }
 
-/// How often each output comes from each count, over all tapes.
-fn enumerate(plan: &Plan, backend: Backend) -> Vec<Vec<u64>> {
+/// How often each output comes from each count on each back end, over all tapes.
+fn enumerate(plan: &Plan, bits: u32) -> Vec<Vec<Vec<u64>>> {
     let fields = fields(plan);
-    let bits: u32 = fields.iter().map(|field| field.2).sum();
     let outputs = usize::try_from(plan.range()).unwrap() + 1;
-    let mut counts = vec![vec![0; outputs]; outputs];
+    let mut counts = vec![vec![vec![0; outputs]; outputs]; Backend::available().len()];
     let batch = BATCH.min(1 << bits);
     let draws = usize::try_from(batch).unwrap();
     let mut words = vec![0; draws.div_ceil(LANES) * plan.words() * LANES];
@@ -47,20 +46,22 @@ fn enumerate(plan: &Plan, backend: Backend) -> Vec<Vec<u64>> {
                 number >>= bits;
             }
         }
-        for (x, row) in counts.iter_mut().enumerate() {
-            noisy.fill(x as u64);
-            backend.add_noise(plan, 0, &words, &mut noisy);
-            for &y in &noisy {
-                row[usize::try_from(y).unwrap()] += 1;
+        for (backend, counts) in Backend::available().iter().zip(&mut counts) {
+            for (x, row) in counts.iter_mut().enumerate() {
+                noisy.fill(x as u64);
+                backend.add_noise(plan, 0, &words, &mut noisy);
+                for &y in &noisy {
+                    row[usize::try_from(y).unwrap()] += 1;
+                }
             }
         }
     }
     counts
 }
 
-/// Bits of tape up to which every tape is tried: 20, or what `make exhaustive` wants.
-fn max_bits() -> u32 {
-    std::env::var("GEOMDP_TAPE_BITS").map_or(20, |bits| bits.parse().unwrap())
+/// Draws up to which all those of a setting are tried, as bits: what `make exhaustive` wants, or fewer.
+fn max_draw_bits() -> u32 {
+    std::env::var("GEOMDP_DRAW_BITS").map_or(23, |bits| bits.parse().unwrap())
 }
 
 /// A plan at reduced widths.
@@ -138,8 +139,8 @@ fn settings() -> Vec<Setting> {
 fn try_plan(setting: &Setting, plan: &Plan, bits: u32) {
     let law = Law::of(plan).unwrap();
     assert_eq!(law.bits(), u64::from(bits), "{setting:?}");
-    for &backend in Backend::available() {
-        for (x, row) in enumerate(plan, backend).iter().enumerate() {
+    for (backend, counts) in Backend::available().iter().zip(enumerate(plan, bits)) {
+        for (x, row) in counts.iter().enumerate() {
             for (y, &count) in row.iter().enumerate() {
                 assert_eq!(
                     law.probability(y as u64, x as u64),
@@ -156,26 +157,27 @@ fn try_plan(setting: &Setting, plan: &Plan, bits: u32) {
     );
 }
 
-/// Tries all tapes of the settings that have few enough, on all processors; gives how many had, and
-/// the limbs of their digits.
-fn try_all(settings: &[Setting], max_bits: u32) -> (usize, BTreeSet<Vec<usize>>) {
+/// Tries all tapes of the settings that have few enough draws, one for each tape and count, on all processors; gives
+/// how many had, and the limbs of their digits.
+fn try_all(settings: &[Setting], max_draw_bits: u32) -> (usize, BTreeSet<Vec<usize>>) {
     let mut plans = Vec::new();
     for setting in settings {
         let Some(plan) = setting.plan() else {
             continue;
         };
         let bits: u32 = fields(&plan).iter().map(|field| field.2).sum();
-        if bits <= max_bits {
-            plans.push((bits, setting, plan));
+        let draws = u128::from(setting.range + 1) << bits;
+        if draws <= 1 << max_draw_bits {
+            plans.push((draws, bits, setting, plan));
         }
     }
     // The long ones first, so that no processor is left with one at the end.
-    plans.sort_by_key(|(bits, setting, _)| Reverse(u128::from(setting.range + 1) << bits));
+    plans.sort_by_key(|(draws, ..)| Reverse(*draws));
     let next = AtomicUsize::new(0);
     thread::scope(|scope| {
         for _ in 0..thread::available_parallelism().map_or(1, NonZero::get) {
             scope.spawn(|| {
-                while let Some((bits, setting, plan)) = plans.get(next.fetch_add(1, Relaxed)) {
+                while let Some((_, bits, setting, plan)) = plans.get(next.fetch_add(1, Relaxed)) {
                     try_plan(setting, plan, *bits);
                 }
             });
@@ -183,16 +185,18 @@ fn try_all(settings: &[Setting], max_bits: u32) -> (usize, BTreeSet<Vec<usize>>)
     });
     let limbs = |plan: &Plan| plan.digits().iter().map(|digit| digit.limbs()).collect();
     let shapes = plans.iter().map(|(.., plan)| limbs(plan)).collect();
+    let bits = plans.iter().map(|(_, bits, ..)| bits).max();
     println!(
-        "{} settings, all tapes of each; own words by digit: {shapes:?}",
-        plans.len()
+        "{} settings, all tapes of each, up to 2^{}; own words by digit: {shapes:?}",
+        plans.len(),
+        bits.unwrap_or(&0)
     );
     (plans.len(), shapes)
 }
 
 #[test]
 fn every_tape_at_small_widths() {
-    let (tried, shapes) = try_all(&settings(), max_bits());
+    let (tried, shapes) = try_all(&settings(), max_draw_bits());
     // The grid must not fade away unnoticed.
     assert!(tried >= 300, "{tried}");
     for shape in [vec![1], vec![1, 1], vec![1, 1, 1], vec![2], vec![3]] {
@@ -215,8 +219,28 @@ fn every_tape_with_low_and_high_digits() {
         radix_bits: 1,
         lower: 1,
     });
-    let (_, shapes) = try_all(&settings, 27);
+    let (_, shapes) = try_all(&settings, 29);
     assert_eq!(shapes, BTreeSet::from([vec![1, 2]]));
+}
+
+/// More tapes than `make test` has time for: 2^30 and 2^32 of each.
+#[test]
+#[ignore = "make exhaustive"]
+fn every_tape_of_many() {
+    let widths = [(1, 6, 3), (2, 6, 1), (2, 4, 2), (3, 4, 1)];
+    let settings = widths.map(|(limbs, limb_bits, lower)| Setting {
+        scale: 7.0,
+        range: 1,
+        widths: Widths {
+            limb_bits,
+            slack_bits: 1,
+            limbs,
+        },
+        radix_bits: 1,
+        lower,
+    });
+    let (tried, _) = try_all(&settings, 33);
+    assert_eq!(tried, settings.len());
 }
 
 /// [`Law::worst_ratio`] looks at some pairs only; here are all of them.
