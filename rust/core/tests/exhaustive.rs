@@ -223,7 +223,7 @@ fn every_tape_with_low_and_high_digits() {
     assert_eq!(shapes, BTreeSet::from([vec![1, 2]]));
 }
 
-/// More tapes than `make test` has time for: 2^30 and 2^32 of each.
+/// More tapes than `make test` has time for: 2^30 or 2^32 of each.
 #[test]
 #[ignore = "make exhaustive"]
 fn every_tape_of_many() {
