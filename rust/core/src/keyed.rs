@@ -195,8 +195,9 @@ impl<'a> Addresses<'a> {
     ) -> Result<(), Error> {
         match self.next_key(ids.len())? {
             Some(IdKey::Alone(masks)) => {
-                for (sum, id) in self.begin().iter_mut().zip(ids) {
-                    *sum = id.map_or(masks[1], |id| alone(masks, id));
+                for sum in self.begin() {
+                    // An iterator that ends too early leaves no address of earlier counts.
+                    *sum = ids.next().flatten().map_or(masks[1], |id| alone(masks, id));
                 }
             }
             Some(IdKey::Integers(cipher)) => self.add(cipher, |blocks| {

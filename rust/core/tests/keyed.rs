@@ -390,6 +390,40 @@ fn integers_without_nulls_are_the_same_ids() {
     assert_eq!(noise(true), noise(false));
 }
 
+/// Ids that say they are more than they are.
+struct Short;
+
+impl Iterator for Short {
+    type Item = Option<i64>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        None
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (3, Some(3))
+    }
+}
+
+impl ExactSizeIterator for Short {}
+
+#[test]
+fn missing_ids_are_nulls_and_not_those_of_earlier_counts() {
+    let key = ReleaseKey::from_secret(&[1; 32]);
+    let (keys, wide) = (key.id_keys(&[IdKind::Integers]), mechanism(1e6, None));
+    let (plan, lower) = wide.plan_for::<i64>().unwrap();
+    let tape_key = key.tape_key::<i64>(&wide, b"");
+    let mut addresses = keys.addresses(3);
+    addresses.add_integers(&[1, 2, 3]).unwrap();
+    addresses.restart(3);
+    addresses.add_nullable_integers(Short).unwrap();
+    let mut noisy = [0; 3];
+    let mut draws = AddressedDraws::new(plan, lower, &tape_key);
+    draws.add_noise(&addresses, &mut noisy).unwrap();
+    let nulls = [Column::Integers(vec![None; 3])];
+    assert_eq!(noisy[..], release(&[1; 32], &wide, b"", &nulls, &[0; 3]));
+}
+
 #[test]
 fn what_cannot_be_is_refused() {
     let (key, mechanism) = (ReleaseKey::from_os().unwrap(), mechanism(1.0, None));
