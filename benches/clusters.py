@@ -51,11 +51,13 @@ def adapter(rows: int, repetitions: int) -> None:
     ]
 
     def noise(batches: Sequence[pa.RecordBatch], ids: Sequence[str]) -> None:
-        for batch in batches:
-            if ids:
-                key.release_columns(batch, {"n": MECHANISM}, ids, threads=1)
-            else:
-                frames.release_columns(batch, {"n": MECHANISM}, threads=1)
+        mechanisms = {"n": MECHANISM}
+        if ids:
+            for _ in key.release_batches(batches, mechanisms, ids, threads=1):
+                pass
+        else:
+            for batch in batches:
+                frames.release_columns(batch, mechanisms, threads=1)
 
     calls: list[Callable[[], object]] = [partial(MECHANISM.release, counts, threads=1)]
     for _, ids, size in cases:

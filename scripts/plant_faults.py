@@ -343,8 +343,8 @@ FAULTS = [
     Fault(
         "a write to out can be interrupted",
         LAYER / "_arrays.py",
-        "noise(flat, target, False)",
-        "noise(flat, target, True)",
+        "noise(flat, target, kind, False)",
+        "noise(flat, target, kind, True)",
         "tests/test_threads.py",
     ),
     Fault(
@@ -492,6 +492,20 @@ FAULTS = [
         LAYER / "distributed.py",
         "self._next += array.size",
         "self._next += 0",
+        "tests/test_distributed.py",
+    ),
+    Fault(
+        "a batch has its columns where the first has them",
+        LAYER / "distributed.py",
+        "if batch.schema != schema:",
+        "if schema is None:",
+        "tests/test_distributed.py",
+    ),
+    Fault(
+        "a batch goes by its own names for columns",
+        LAYER / "distributed.py",
+        "schema.names if names is None else names",
+        "schema.names",
         "tests/test_distributed.py",
     ),
     Fault(

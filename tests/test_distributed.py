@@ -3,7 +3,7 @@
 import copy
 import datetime
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -71,6 +71,75 @@ def test_columns_and_arrays_have_the_same_noise(key: ReleaseKey) -> None:
         noisy = key.release(WIDE, square, ids.reshape(20, 50), name="n")
         assert noisy.shape == (20, 50)
         assert noisy.ravel().tolist() == expected.tolist()
+
+
+def test_batches_have_the_noise_of_their_rows(key: ReleaseKey) -> None:
+    mechanisms, ids = {"m": WIDE, "n": WIDE}, ["place", "id"]
+    whole = table().replace_schema_metadata({"of": "all"})
+    expected = key.release_columns(whole, mechanisms, ids)
+    # Of one row, of none, of another order of columns, and the first again.
+    parts = [*whole.to_batches(max_chunksize=300), *whole[:1].to_batches(), whole[:0].to_batches()]
+    parts[-1] = pa.record_batch([each[:0].combine_chunks() for each in whole], schema=whole.schema)
+    turned = whole.select(["m", "id", "place", "n"]).to_batches(max_chunksize=600)
+    found = list(key.release_batches([*parts, *turned, parts[0]], mechanisms, ids, threads=1))
+    for one, other in zip(found, [*parts, *turned, parts[0]], strict=True):
+        assert one.schema.equals(other.schema, check_metadata=True)
+        assert one.column("id") == other.column("id")
+    for some in (found[: len(parts) - 2], found[len(parts) : -1]):
+        assert pa.Table.from_batches(some).select(expected.column_names) == expected
+    assert [len(found[4]), len(found[5])] == [1, 0]
+    assert found[-1] == found[0]
+
+
+def test_batches_that_call_their_columns_otherwise(key: ReleaseKey) -> None:
+    mechanisms, names = {"n": WIDE, "m": WIDE}, table().column_names
+    expected = key.release_columns(table(), mechanisms, ["id"])
+    other = table().rename_columns(["n", "id", "m", "x"]).to_batches()
+    found = list(key.release_batches(other, mechanisms, ["id"], names=names))
+    assert found[0].schema == other[0].schema
+    assert found[0].rename_columns(names) == expected.to_batches()[0]
+    with pytest.raises(ValueError, match=r"names = \['id'\] are not accepted: give 4"):
+        next(key.release_batches(other, mechanisms, ["id"], names=["id"]))
+
+
+def test_batches_are_taken_one_by_one(key: ReleaseKey) -> None:
+    taken = []
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in table().to_batches(max_chunksize=100):
+            taken.append(len(batch))
+            yield batch
+
+    noisy = key.release_batches(batches(), {"n": WIDE}, ["id"])
+    assert taken == []
+    next(noisy)
+    next(noisy)
+    assert taken == [100, 100]
+    key.wipe()
+    with pytest.raises(ValueError, match="wiped"):
+        next(noisy)
+
+
+def test_bad_batches(key: ReleaseKey) -> None:
+    whole = table().to_batches()
+    missing = whole[0].set_column(2, "n", pa.array([None] * 1000, pa.int64()))
+    bad: Any = [
+        (table().to_pandas(), {}, TypeError, "batches with a str are not accepted"),
+        ([table()], {}, TypeError, "batches with a Table are not accepted"),
+        (whole, {"nulls": "keeep"}, ValueError, "nulls"),
+        (whole, {"threads": 0}, ValueError, "threads"),
+        (whole, {"ids": ["town"]}, KeyError, "town"),
+        (whole, {"mechanisms": {"k": WIDE}}, KeyError, "k"),
+        (whole, {"mechanisms": {"n": 1.0}}, TypeError, "mechanisms with a float"),
+        ([whole[0], missing], {}, ValueError, "column 'n' with nulls"),
+        ([whole[0], whole[0].select(["n"])], {}, KeyError, "id"),
+    ]
+    for batches, other, error, message in bad:
+        arguments = {"mechanisms": {"n": WIDE}, "ids": ["id"], **other}
+        with pytest.raises(error, match=message):
+            list(key.release_batches(batches, **arguments))
+    (kept,) = key.release_batches([missing], {"n": WIDE}, ["id"], nulls="keep")
+    assert kept == missing
 
 
 @pytest.mark.parametrize("threads", [1, 2, 7])

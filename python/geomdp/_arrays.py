@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from geomdp._parameters import is_integer
 
 Array: TypeAlias = NDArray[np.integer[Any]]
-#: Writes noise for the items of one contiguous array to another: (counts, out, interruptible).
-Noise: TypeAlias = Callable[[Array, Array, bool], None]
+#: Writes noise for items of one contiguous array to another: (counts, out, code, interruptible).
+Noise: TypeAlias = Callable[[Array, Array, str, bool], None]
 
 _INT64 = np.iinfo(np.int64)
 _HINT = (
@@ -87,30 +87,31 @@ def release(counts: Array, out: Any, noise: Noise) -> Array:
         If `out` is of another shape, read-only, or has items that share memory.
 
     """
-    if out is None and type(counts) is np.ndarray and ready(counts):
+    if out is None and type(counts) is np.ndarray and (known := ready(counts)):
         # The common case first: the checks below take as long as many a draw.
         result = np.empty(counts.shape, counts.dtype)
-        noise(counts, result, True)
+        noise(counts, result, known, True)
         return result
+    kind = code(counts.dtype)
     if out is not None:
         _check_out(counts, out)
     flat = _flat(counts)
     if flat is not None:
         if out is None:
             result = np.empty_like(counts, subok=False)
-            noise(flat, _must(_flat(result)), True)
+            noise(flat, _must(_flat(result)), kind, True)
             return result
         target = _flat(out) if counts.flags.c_contiguous == out.flags.c_contiguous else None
         # The very same items are fine, being read before they are written; others are not.
         if target is not None and (
             out is counts or not np.may_share_memory(flat, target) or _same(flat, target)
         ):
-            noise(flat, target, False)
+            noise(flat, target, kind, False)
             return out  # type: ignore[no-any-return]
     # Any other layout or byte order goes through a contiguous copy of our own.
     native = counts.dtype.newbyteorder("=")
     own = np.array(counts, dtype=native, order="C", subok=False).view(native)
-    noise(own.reshape(-1), own.reshape(-1), True)
+    noise(own.reshape(-1), own.reshape(-1), kind, True)
     if out is not None:
         np.copyto(out, own, casting="equiv")
         return out  # type: ignore[no-any-return]

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from geomdp import _arrays, _certificate, _core, _parameters, frames
+from geomdp._arrays import Array
 from geomdp._parameters import Bounds, Integer, Real
 
 _Integer = TypeVar("_Integer", bound=np.integer[Any])
@@ -223,7 +224,7 @@ class GeometricMechanism:
             after it has been written completely.
 
         """
-        most = 0 if threads is None else _parameters.threads(threads)
+        most = _parameters.threads(threads)
         if out is None:
             # The common case first: the checks below take as long as the draw.
             if type(counts) is int and -(2**63) <= counts < 2**63:
@@ -239,13 +240,11 @@ class GeometricMechanism:
                 return result
             if frames.is_column(counts):
                 return frames.release(self, counts, threads=most or None)
-        array = _arrays.as_array(counts)
-        dtype = _arrays.code(array.dtype)
 
-        def noise(source: _arrays.Array, target: _arrays.Array, interruptible: bool) -> None:
+        def noise(source: Array, target: Array, dtype: str, interruptible: bool) -> None:
             self._core.release_into(source, target, dtype, interruptible, most)
 
-        return _arrays.release(array, out, noise)
+        return _arrays.release(_arrays.as_array(counts), out, noise)
 
     def map(self, d_in: Integer) -> float:
         """Return the privacy loss for inputs at distance `d_in`: ``d_in * rate``, rounded up.

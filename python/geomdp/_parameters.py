@@ -25,7 +25,10 @@ _MOST_BITS = 14_000
 
 def is_integer(value: Any) -> bool:
     """Return whether a value is a Python or numpy integer, which bools and times are not."""
-    return isinstance(value, _INTEGERS) and not isinstance(value, _NO_INTEGERS)
+    # An int itself first, which most are.
+    return type(value) is int or (
+        isinstance(value, _INTEGERS) and not isinstance(value, _NO_INTEGERS)
+    )
 
 
 def finite(name: str, value: Any) -> int | float | Fraction:
@@ -149,7 +152,7 @@ def at_least(name: str, value: Any, least: int) -> int:
 
 
 def threads(value: Any) -> int:
-    """Return a number of threads, of which no array takes more than the greatest one that is given.
+    """Return a number of threads that the core takes: 0 for None, which leaves it to the core.
 
     Raises
     ------
@@ -159,6 +162,9 @@ def threads(value: Any) -> int:
         If it is below 1.
 
     """
+    if value is None:
+        return 0
+    # No array takes more than the greatest one that the core knows.
     return min(at_least("threads", value, 1), sys.maxsize)
 
 

@@ -16,19 +16,25 @@ what nobody but they can. ``docs/distributed.md`` has the construction and why i
 machine use :meth:`geomdp.GeometricMechanism.release`, which has no key that could be kept.
 """
 
-from collections.abc import Callable, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from types import TracebackType
-from typing import Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from geomdp import _arrays, _core, _parameters, frames
+from geomdp._arrays import Array
 from geomdp._mechanism import GeometricMechanism
 from geomdp.frames import Nulls
 
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+
 __all__ = ["Release", "ReleaseKey", "check_arguments"]
 
+#: Integers that the core takes as ids, by the names that Arrow gives them.
+_WIDE = {name: np.dtype(name) for name in ("int64", "uint64")}
 _Frame = TypeVar("_Frame")
 
 
@@ -137,6 +143,63 @@ class ReleaseKey:
         draws = {name: self._draws(each, name, rows) for name, each in mechanisms.items()}
         return frames.release_columns(frame, draws, nulls=nulls, threads=threads)
 
+    def release_batches(
+        self,
+        batches: "Iterable[RecordBatch]",
+        mechanisms: Mapping[str, GeometricMechanism],
+        ids: Sequence[str],
+        *,
+        names: Sequence[str] | None = None,
+        nulls: Nulls = "refuse",
+        threads: int | None = None,
+    ) -> "Iterator[RecordBatch]":
+        """Yield batches of Arrow with the noise that :meth:`release_columns` makes in each.
+
+        For engines that hand out small batches: arguments are checked at the first one, and at one
+        of another schema, instead of at each.
+
+        Parameters
+        ----------
+        batches : iterable of RecordBatch
+            Of PyArrow. Each is asked for when its noisy one is.
+        mechanisms, ids, nulls, threads
+            As in :meth:`release_columns`.
+        names : list of str, optional
+            Of all columns, for batches that call them otherwise; these keep their own.
+
+        Raises
+        ------
+        KeyError, TypeError, ValueError, OverflowError
+            As there, when the noisy batch that they are about is asked for; none is before.
+
+        """
+        frames.check_nulls(nulls)
+        from pyarrow import RecordBatch  # noqa: PLC0415
+
+        schema: Any = None
+        for batch in batches:
+            if not isinstance(batch, RecordBatch):
+                kind = type(batch).__name__
+                raise TypeError(f"batches with a {kind} are not accepted: give RecordBatches")
+            if batch.schema != schema:
+                schema = batch.schema
+                known = list(schema.names if names is None else names)
+                if len(known) != len(schema):
+                    raise ValueError(f"names = {known} are not accepted: give {len(schema)}")
+                check_arguments(mechanisms, ids, known)
+                places = {name: place for place, name in enumerate(known)}
+                released = [
+                    (places[name], schema.field(places[name]), name, mechanism)
+                    for name, mechanism in mechanisms.items()
+                ]
+            rows = _rows([batch.column(places[name]) for name in ids], batch.num_rows)
+            noisy = batch
+            for place, field, name, mechanism in released:
+                draws, counts = self._draws(mechanism, name, rows), batch.column(place)
+                column = frames.noisy_column(draws, f"column {name!r}", counts, nulls, threads)
+                noisy = noisy.set_column(place, field, column)
+            yield noisy
+
     def wipe(self) -> None:
         """Overwrite the key. What it released stays; nothing more can be."""
         self._core.wipe()
@@ -241,14 +304,13 @@ class _Draws:
         self._key, self._mechanism, self._name = key, mechanism._core, name
         self._ids, self._next = ids, 0
 
-    def release(self, counts: Any, *, threads: int | None = None) -> _arrays.Array:
-        most = 0 if threads is None else _parameters.threads(threads)
+    def release(self, counts: Array, *, threads: int | None = None) -> Array:
+        most, start = _parameters.threads(threads), self._next
         # In the order of the ids, whatever that of the memory.
-        array = np.asarray(_arrays.as_array(counts), order="C")
-        dtype, start = _arrays.code(array.dtype), self._next
+        array = np.asarray(counts, order="C")
         self._next += array.size
 
-        def noise(source: _arrays.Array, target: _arrays.Array, interruptible: bool) -> None:
+        def noise(source: Array, target: Array, dtype: str, interruptible: bool) -> None:
             self._mechanism.release_keyed(
                 self._key,
                 self._name,
@@ -277,7 +339,7 @@ def _rows(columns: Sequence[Any], size: int) -> _core.Ids:
         if (found := len(values) - (data is not None)) != size:
             raise ValueError(f"ids for {found} counts are not accepted: give those of {size}")
         if data is None:
-            ids.add_integers(values, nulls, values.dtype == np.int64)
+            ids.add_integers(values, nulls, values.dtype.kind == "i")
         else:
             ids.add_bytes(values, data, nulls)
     return ids
@@ -290,14 +352,13 @@ def _ids(column: Any) -> tuple[NDArray[Any], NDArray[Any] | None, NDArray[Any] |
         wide = np.uint64 if column.dtype.kind == "u" else np.int64
         flat = np.ravel(column).astype(wide, copy=False)
         return np.require(flat, requirements="A"), None, None
-    import pyarrow as pa  # noqa: PLC0415
-
     array = frames.to_arrow("ids", column)
-    if array.type not in (pa.int64(), pa.uint64()):
+    if (dtype := _WIDE.get(str(array.type))) is None:
         array = _plain(array)
-    if array.type != pa.large_binary():
-        return _items(array, array.type.to_pandas_dtype()), _nulls(array), None
-    offsets = _items(array, np.int64, more=1)
+        dtype = _WIDE.get(str(array.type))
+    if dtype is not None:
+        return _items(array, dtype), _nulls(array), None
+    offsets = _items(array, _WIDE["int64"], more=1)
     data = np.frombuffer(array.buffers()[2] or b"", np.uint8)
     # A slice has the bytes of the whole array.
     return offsets, _nulls(array), data[offsets[0] : offsets[-1]]
@@ -322,12 +383,11 @@ def _plain(array: Any) -> Any:
     )
 
 
-def _items(array: Any, dtype: Any, more: int = 0) -> NDArray[Any]:
+def _items(array: Any, dtype: np.dtype[Any], more: int = 0) -> NDArray[Any]:
     """Return the memory of an array of PyArrow."""
     if not len(array):
         return np.zeros(more, dtype)
-    items: NDArray[Any] = np.frombuffer(array.buffers()[1], dtype)
-    items = items[array.offset : array.offset + len(array) + more]
+    items = frames.memory(array, dtype, more)
     # What came over a network may lie anywhere.
     return items if items.flags.aligned else items.copy()
 

@@ -78,7 +78,7 @@ def release(
 
     """
     check_nulls(nulls)
-    return cast(_Column, _release(mechanism, "counts", counts, nulls, threads))
+    return cast(_Column, noisy_column(mechanism, "counts", counts, nulls, threads))
 
 
 def release_columns(
@@ -127,7 +127,7 @@ def release_columns(
         for name, mechanism in mechanisms.items():
             only(name, arrow.schema.names)
             place = arrow.schema.get_field_index(name)
-            noisy = _release(mechanism, f"column {name!r}", arrow.column(place), nulls, threads)
+            noisy = noisy_column(mechanism, f"column {name!r}", arrow.column(place), nulls, threads)
             arrow = arrow.set_column(place, arrow.schema.field(place), noisy)
         return cast(_Frame, arrow)
     nw = _narwhals()
@@ -135,7 +135,9 @@ def release_columns(
     columns = []
     for name, mechanism in mechanisms.items():
         only(name, narrow.columns)
-        noisy = _release(mechanism, f"column {name!r}", narrow[name].to_native(), nulls, threads)
+        noisy = noisy_column(
+            mechanism, f"column {name!r}", narrow[name].to_native(), nulls, threads
+        )
         columns.append(nw.from_native(noisy, series_only=True))
     return cast(_Frame, narrow.with_columns(*columns).to_native())
 
@@ -169,24 +171,26 @@ def to_arrow(name: str, column: Any) -> Any:
 
     if isinstance(column, np.ndarray):
         column = pa.array(column.ravel())
-    elif _arrow(column) not in ("Array", "ChunkedArray"):
+    elif (kind := _arrow(column)) == "Array":
+        return column
+    elif kind != "ChunkedArray":
         wanted = "arrays or columns"
         column = _narrow(name, column, wanted, series_only=True).to_arrow()
     return column.combine_chunks() if _arrow(column) == "ChunkedArray" else column
 
 
-def _release(
+def noisy_column(
     mechanism: "GeometricMechanism", name: str, counts: Any, nulls: Nulls, threads: int | None
 ) -> Any:
     if not callable(getattr(mechanism, "release", None)):
         raise TypeError(f"mechanism is a {type(mechanism).__name__}: give a GeometricMechanism")
-    if _arrow(counts) == "ChunkedArray":
+    if (kind := _arrow(counts)) == "ChunkedArray":
         import pyarrow as pa  # noqa: PLC0415
 
         _dtype(name, str(counts.type))
         chunks = [_array(mechanism, name, chunk, nulls, threads) for chunk in counts.chunks]
         return pa.chunked_array(chunks, type=counts.type)
-    if _arrow(counts) == "Array":
+    if kind == "Array":
         return _array(mechanism, name, counts, nulls, threads)
     nw = _narwhals()
     wanted = "a column, or release_columns the frame"
@@ -205,6 +209,12 @@ def _release(
     return old.zip_with(missing, column).to_native()
 
 
+def memory(array: Any, dtype: np.dtype[Any], more: int = 0) -> NDArray[Any]:
+    """Return what an Array of PyArrow that is not empty has in its second buffer; `more` items."""
+    start = array.offset * dtype.itemsize
+    return np.frombuffer(array.buffers()[1], dtype, len(array) + more, start)
+
+
 def _array(
     mechanism: "GeometricMechanism", name: str, array: Any, nulls: Nulls, threads: int | None
 ) -> Any:
@@ -215,8 +225,7 @@ def _array(
     if not len(array):
         return array
     # The very memory of the array, nulls or not.
-    counts: NDArray[Any] = np.frombuffer(array.buffers()[1], dtype)
-    counts = counts[array.offset : array.offset + len(array)]
+    counts = memory(array, dtype)
     if _any(name, array.null_count > 0, nulls):
         missing = np.asarray(array.is_null())
         # What may hide behind nulls is not released.

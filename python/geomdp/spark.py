@@ -111,10 +111,7 @@ def release_columns(
 
     def noise(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
         key = broadcast.value
-        for batch in batches:
-            named = batch.rename_columns(names)
-            noisy = key.release_columns(named, mechanisms, ids, nulls=nulls, threads=1)
-            yield noisy.rename_columns(places)
+        return key.release_batches(batches, mechanisms, ids, names=names, nulls=nulls, threads=1)
 
     # To be called any number of times, and to destroy once.
     end = ExitStack()

@@ -7,6 +7,7 @@ parameter, state or environment variable by which it could be made to use a know
 from typing import Any
 
 from geomdp import _arrays, _core, _parameters
+from geomdp._arrays import Array
 from geomdp._mechanism import GeometricMechanism
 
 KEY_BYTES = 32
@@ -46,11 +47,9 @@ def release_not_private(
         raise TypeError(f"mechanism is of type {kind}: give a GeometricMechanism")
     if not isinstance(key, bytes) or len(key) != KEY_BYTES:
         raise ValueError(f"key is not accepted: give {KEY_BYTES} bytes")
-    most = 0 if threads is None else _parameters.threads(threads)
-    array = _arrays.as_array(counts)
-    dtype = _arrays.code(array.dtype)
+    most = _parameters.threads(threads)
 
-    def noise(source: _arrays.Array, target: _arrays.Array, _interruptible: bool) -> None:
+    def noise(source: Array, target: Array, dtype: str, _interruptible: bool) -> None:
         _core.release_not_private(mechanism._core, key, source, target, dtype, most)
 
-    return _arrays.release(array, out, noise)
+    return _arrays.release(_arrays.as_array(counts), out, noise)

@@ -18,6 +18,7 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 
 from geomdp import GeometricMechanism, _arrays, _core, _moments, _parameters
+from geomdp._arrays import Array
 
 __all__ = ["Geometric", "GeometricFolded", "GeometricTruncated"]
 
@@ -118,10 +119,9 @@ class Geometric:
             code = _arrays.code(limits.dtype)
             return self._drawer(code).release_scalar(count, code)
         counts = _arrays.as_array(value)
-        code = _arrays.code(counts.dtype)
-        core = self._drawer(code)
+        core = self._drawer(_arrays.code(counts.dtype))
 
-        def noise(source: _arrays.Array, target: _arrays.Array, interruptible: bool) -> None:
+        def noise(source: Array, target: Array, code: str, interruptible: bool) -> None:
             core.release_into(source, target, code, interruptible, 0)
 
         return _arrays.release(counts, None, noise)
