@@ -181,18 +181,19 @@ class ReleaseKey:
             if not isinstance(batch, RecordBatch):
                 kind = type(batch).__name__
                 raise TypeError(f"batches with a {kind} are not accepted: give RecordBatches")
-            if batch.schema != schema:
+            if schema is None or not batch.schema.equals(schema, check_metadata=True):
                 schema = batch.schema
                 known = list(schema.names if names is None else names)
                 if len(known) != len(schema):
                     raise ValueError(f"names = {known} are not accepted: give {len(schema)}")
                 check_arguments(mechanisms, ids, known)
                 places = {name: place for place, name in enumerate(known)}
+                among = [places[name] for name in ids]
                 released = [
                     (places[name], schema.field(places[name]), name, mechanism)
                     for name, mechanism in mechanisms.items()
                 ]
-            rows = _rows([batch.column(places[name]) for name in ids], batch.num_rows)
+            rows = _rows([batch.column(place) for place in among], batch.num_rows)
             noisy = batch
             for place, field, name, mechanism in released:
                 draws, counts = self._draws(mechanism, name, rows), batch.column(place)
