@@ -111,7 +111,9 @@ def release_columns(
 
     def noise(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
         key = broadcast.value
-        return key.release_batches(batches, mechanisms, ids, names=names, nulls=nulls, threads=1)
+        yield from key.release_batches(
+            batches, mechanisms, ids, names=names, nulls=nulls, threads=1
+        )
 
     # To be called any number of times, and to destroy once.
     end = ExitStack()
