@@ -3,25 +3,25 @@ VENV := .venv
 PYTHON ?= python3
 PY := $(VENV)/bin/python
 CRITERION ?= --quick
+SOURCES := Cargo.lock Cargo.toml pyproject.toml .cargo/config.toml \
+	$(shell find python rust/core/src rust/python -name '*.py*' -o -name '*.rs' -o -name '*.toml')
 
 help:            ## this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^([a-z-]+:.*##|##)' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/; s/^## /\n/' | expand -t 14
 
-demo: | $(VENV)  ## set up, then noise real counts: the main job
-	@echo "Compiling and installing: a minute or two, the first time"
-	$(PY) -m pip install --quiet ".[demo]"
+## The two commands of the README
+
+demo: $(VENV)/.demo ## set up, then add noise to real counts: the main job
 	$(PY) examples/berkeley_admissions.py
 
 test: develop    ## the whole test suite
 	cargo test --locked --quiet -p geomdp-core
-	$(PY) -m pytest
+	$(PY) -m pytest --numprocesses auto
 
-clusters: engines ## on Spark, Dask and Ray, with workers that are killed
-	$(PY) -m pytest tests/clusters
+## What gates a change: `make test`, then `make gate`, which calls those of these that the change touches
 
-engines: develop ## install Spark, Dask and Ray, and Java if there is none
-	command -v java >/dev/null || { apt-get update -qq && apt-get install -y -qq openjdk-17-jre-headless; }
-	$(PY) -m pip install --quiet ".[dask,ray,spark]"
+gate: develop    ## everything else that gates a change, with the time of each step
+	$(PY) scripts/gate.py
 
 lint: develop    ## formatters, linters, types, stubs
 	cargo fmt --all --check
@@ -36,6 +36,23 @@ lint: develop    ## formatters, linters, types, stubs
 	cd $(VENV) && bin/python -m mypy.stubtest geomdp._core
 	$(PY) scripts/third_party_licenses.py --check
 
+wheel:           ## build the wheel and try it in an empty environment
+	PYTHON="$(PYTHON)" bash scripts/check_wheel.sh
+
+ct: develop      ## constant time, checked on the machine code by valgrind
+	bash scripts/install.sh program valgrind
+	bash scripts/constant_time.sh
+
+instructions:    ## instructions of every piece of a release, against the record
+	bash scripts/install.sh program valgrind
+	$(PYTHON) scripts/count_instructions.py
+
+faults: $(VENV)/.engines ## plant FAULTS, all unless given, each of which a test must catch
+	$(PYTHON) scripts/plant_faults.py $(FAULTS)
+
+clusters: $(VENV)/.engines ## on Spark, Dask and Ray, with workers that are killed
+	$(PY) -m pytest tests/clusters
+
 backends: develop ## the OpenDP backend, against older versions of OpenDP
 	bash scripts/opendp_versions.sh
 
@@ -44,44 +61,50 @@ examples: develop ## every example, with its timings
 	$(PY) examples/seeds.py
 
 notebooks: develop ## run the notebooks
-	$(PY) -m pip install --quiet ".[notebooks]"
+	bash scripts/install.sh extras notebooks
 	$(PY) scripts/run_notebooks.py
 
-site: develop    ## the documentation site, every page of which chromium looks at; installs it if there is none
-	$(PY) -m pip install --quiet ".[site]"
-	command -v chromium >/dev/null || { apt-get update -qq && apt-get install -y -qq chromium; }
+site: develop    ## the documentation site, every page of which chromium looks at
+	bash scripts/install.sh extras site
+	bash scripts/install.sh program chromium
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet --site-dir dist/site
 	$(PY) scripts/check_site.py dist/site
+
+## Before a release, or by night: all of the gate, whatever was touched, and an hour of searches
+
+nightly: test    ## all of the above, all faults, fuzzing, all tapes up to 2^26 draws, certificates
+	$(MAKE) lint wheel ct instructions clusters backends demo examples notebooks site sweep deny
+	$(MAKE) faults FAULTS=--checked
+	$(MAKE) fuzz TARGETS="plan kernel fold coins"
+	$(MAKE) exhaustive DRAW_BITS=26
+
+fuzz: develop    ## fuzz the TARGETS, all unless given, SECONDS_EACH, 60 unless given
+	PYTHON="$(PY)" bash scripts/fuzz.sh $(TARGETS)
 
 exhaustive:      ## all tapes of settings with up to 2^DRAW_BITS draws, or else of all: hours; ONLY names a test
 	GEOMDP_DRAW_BITS=$(or $(DRAW_BITS),64) cargo test --locked --release -p geomdp-core --test exhaustive -- --nocapture \
 	    $(if $(DRAW_BITS),,--include-ignored) $(ONLY)
 
-ct: develop      ## constant time, checked on the machine code by valgrind
-	bash scripts/constant_time.sh
+sweep: develop   ## certificates of thousands of settings, through the verifier
+	$(PY) scripts/sweep_certificates.py
 
-faults: engines  ## plant FAULTS, all unless given, each of which a test must catch
-	$(PYTHON) scripts/plant_faults.py $(FAULTS)
+deny:            ## licences and sources of all crates; installs cargo-deny, which takes minutes
+	command -v cargo-deny >/dev/null || cargo install --quiet --locked cargo-deny
+	cargo deny --offline check bans licenses sources
 
-canaries: ct faults ## every check, shown to catch what it is for
+## Hours
+
+long:            ## all of these
+	$(MAKE) exhaustive mutants endurance audit dudect
+	$(MAKE) fuzz SECONDS_EACH=3600
 
 mutants:         ## mutation testing of the core: hours
 	command -v cargo-mutants >/dev/null || cargo install --quiet --locked cargo-mutants
 	PROPTEST_DISABLE_FAILURE_PERSISTENCE=true PROPTEST_MAX_SHRINK_ITERS=0 \
 		cargo mutants --package geomdp-core --output target
 
-fuzz: develop    ## fuzz the TARGETS, all unless given, SECONDS_EACH, 60 unless given
-	PYTHON="$(PY)" bash scripts/fuzz.sh $(TARGETS)
-
-sweep: develop   ## certificates of thousands of settings, through the verifier
-	$(PY) scripts/sweep_certificates.py
-
-long: develop    ## 10^10 draws, in constant memory
+endurance: develop ## 10^10 draws, in constant memory
 	$(PY) scripts/long_run.py
-
-deny:            ## licences and sources of all crates; installs cargo-deny, which takes minutes
-	command -v cargo-deny >/dev/null || cargo install --quiet --locked cargo-deny
-	cargo deny --offline check bans licenses sources
 
 audit: develop   ## the observed loss of 10^9 draws, against the nominal one
 	$(PY) scripts/audit.py
@@ -89,18 +112,17 @@ audit: develop   ## the observed loss of 10^9 draws, against the nominal one
 dudect: develop  ## times by count and by noise, compared by Welch's t: half an hour
 	$(PY) benches/dudect.py
 
+## Speed; nothing of it gates
+
 bench: develop   ## speed, as ratios to numpy in the same run
 	$(PY) benches/compare.py
 	$(PY) benches/backends.py
 	cargo run --locked --quiet --release -p geomdp-baseline
 
-instructions:    ## instructions of every piece of a release, against the record
-	$(PYTHON) scripts/count_instructions.py
-
 older: develop   ## speed without AVX-512 and VAES, and without AVX2
 	PYTHON="$(PY)" bash benches/older_processors.sh
 
-bench-clusters: engines ## cost of a release on Spark, Dask and Ray, beside the engines' own part
+bench-clusters: $(VENV)/.engines ## cost of a release on Spark, Dask and Ray, beside the engines' own part
 	$(PY) benches/clusters.py spark
 	$(PY) benches/clusters.py dask
 	$(PY) benches/clusters.py ray
@@ -117,24 +139,36 @@ criterion:       ## times of every piece, in Rust: half a minute; minutes with C
 	CARGO_TARGET_DIR=$(CURDIR)/target cargo bench --locked --quiet \
 		--manifest-path benches/criterion/Cargo.toml -- $(CRITERION)
 
+## Files that are made
+
 pictures: develop ## draw the README's picture of a release
 	$(PY) scripts/draw_pictures.py
 
 licenses:        ## write LICENSE-THIRD-PARTY, of the crates that the wheel holds
 	$(PYTHON) scripts/third_party_licenses.py
 
-wheel:           ## build the wheel and try it in an empty environment
-	PYTHON="$(PYTHON)" bash scripts/check_wheel.sh
-
 $(VENV):
 	$(PYTHON) -m venv $(VENV)
 
-# The build backend rebuilds what has changed and nothing else.
-develop: | $(VENV)
+# One environment, renewed when a source has changed.
+develop: $(VENV)/.installed
+$(VENV)/.installed: $(SOURCES) | $(VENV)
 	$(PY) -m pip install --quiet ".[test,lint,demo]"
+	@touch $@ $(VENV)/.demo
+
+$(VENV)/.demo: $(SOURCES) | $(VENV)
+	@echo "Compiling and installing: a minute or two, the first time"
+	$(PY) -m pip install --quiet ".[demo]"
+	@touch $@
+
+$(VENV)/.engines: pyproject.toml | $(VENV)/.installed
+	bash scripts/install.sh program java openjdk-17-jre-headless
+	bash scripts/install.sh extras dask ray spark
+	@touch $@
 
 clean:           ## remove all that was built
 	rm -rf $(VENV) target dist
 
-.PHONY: help demo test clusters engines lint backends examples notebooks site exhaustive ct faults canaries mutants fuzz sweep long deny audit \
-	dudect bench bench-clusters instructions older rivals scaling criterion pictures licenses wheel develop clean
+.PHONY: help demo test gate lint wheel ct instructions faults clusters backends examples notebooks site nightly fuzz \
+	exhaustive sweep deny long mutants endurance audit dudect bench older bench-clusters rivals scaling criterion \
+	pictures licenses develop clean

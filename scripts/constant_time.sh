@@ -10,9 +10,6 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 python=${PYTHON:-.venv/bin/python}
 
-if ! command -v valgrind >/dev/null; then
-    apt-get update -qq && apt-get install -y -qq valgrind
-fi
 fail() {
     echo "$*" >&2
     exit 1

@@ -12,7 +12,6 @@ import argparse
 import json
 import platform
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -33,9 +32,6 @@ Figures = dict[str, float]
 
 def count() -> tuple[Figures, dict[str, str]]:
     """Return the instructions of each piece, for a unit of it, and what the unit is."""
-    if not shutil.which("valgrind"):
-        subprocess.run(["apt-get", "update", "-qq"], check=True)
-        subprocess.run(["apt-get", "install", "-y", "-qq", "valgrind"], check=True)
     with tempfile.TemporaryDirectory() as directory:
         # On entering the function the count begins anew, and on leaving it is written to a file.
         valgrind = [

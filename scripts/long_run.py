@@ -8,7 +8,7 @@ of the rounds, by when every size of array has come and gone, to the least in th
 may grow by 2 MiB: less than a tenth of what the least leak that malloc knows, of 32 bytes, would
 make of a million single releases. First, short runs that keep something must be noticed.
 
-    make long             10^10 draws, some minutes
+    make endurance       10^10 draws, some minutes
     ... --canary          the short runs alone
 """
 

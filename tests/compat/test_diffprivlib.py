@@ -271,7 +271,7 @@ def test_a_bound_at_the_wrong_end_of_infinity_is_refused(
 
 
 @each_class
-@pytest.mark.parametrize("seed", [0, 1, 42, np.random.RandomState(1), "1", 1.0], ids=repr)
+@pytest.mark.parametrize("seed", [0, 1, 42, np.random.RandomState(1), "1", 1.0], ids=str)
 def test_a_seed_is_refused_by_name_with_the_reason(name: str, seed: Any) -> None:
     with pytest.raises(ValueError, match=r"random_state = .*, since whoever knows it could take"):
         make(name, random_state=seed)

@@ -1,0 +1,98 @@
+"""Run what gates a change beside the tests, two steps at a time: `make gate`.
+
+Some steps always run; the others if the change touches what they check. The change is everything
+since BASE, a commit that the environment may name; otherwise since the last commit that is HOURS
+older than the newest, about a working session. With BASE=all every step runs.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+HOURS = 4
+#: Steps that look at the machine code and at the files of the package.
+ALWAYS = ["ct", "lint", "instructions", "wheel", "demo"]
+#: Other steps, and the beginnings of the paths that each checks.
+COLUMNS = ["python/geomdp/frames.py", "python/geomdp/_arrays.py", "python/geomdp/_mechanism.py"]
+KEYED = ["python/geomdp/distributed.py", "rust/core/src/keyed.rs", "rust/python/src/keyed.rs"]
+ENGINES = [f"python/geomdp/{name}.py" for name in ("spark", "dask", "ray")]
+TOUCHED = {
+    "clusters": ["tests/clusters", *ENGINES, *KEYED, *COLUMNS],
+    "site": ["docs/", "mkdocs.yml", "scripts/site_hooks.py", "scripts/check_site.py", "README.md"],
+    "backends": ["python/geomdp/compat/opendp.py", "python/geomdp/measurement/", "tests/compat/"],
+    "notebooks": ["examples/notebooks/", "scripts/run_notebooks.py", *ENGINES, *COLUMNS],
+    "examples": ["examples/", "python/geomdp/measurement/"],
+}
+
+
+def git(*arguments: str) -> str:
+    run = ["git", *arguments]
+    return subprocess.run(run, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def base() -> str:
+    """Return the commit since which there is a change, or "" where everything is new."""
+    if given := os.environ.get("BASE"):
+        return "" if given == "all" else given
+    newest = int(git("show", "--no-patch", "--format=%ct", "HEAD"))
+    return git("rev-list", "-1", f"--before={newest - HOURS * 3600}", "HEAD")
+
+
+def changed() -> list[str] | None:
+    """Return the files of the change, or None where everything is new."""
+    since = base()
+    return git("diff", "--name-only", since).splitlines() if since else None
+
+
+def steps() -> list[str]:
+    """Return the steps to run, the longest first."""
+    files = changed()
+    touched = [
+        step
+        for step, paths in TOUCHED.items()
+        if files is None or any(file.startswith(tuple(paths)) for file in files)
+    ]
+    return ["faults FAULTS=--gate", *touched, *ALWAYS]
+
+
+def run(step: str) -> tuple[str, int]:
+    """Run a step, and print its time and what it printed last, or all if it failed."""
+    start = time.monotonic()
+    done = subprocess.run(
+        ["make", "--no-print-directory", *step.split()],
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    lines = done.stdout.splitlines()
+    word = "failed" if done.returncode else "passed"
+    shown = lines if done.returncode else lines[-8:]
+    seconds = time.monotonic() - start
+    print(f"\n=== make {step}: {word} in {seconds:.0f} s", *shown, sep="\n", flush=True)
+    return step, done.returncode
+
+
+def main() -> int:
+    # What several steps need is installed by one.
+    subprocess.run(["make", "--no-print-directory", "develop"], cwd=ROOT, check=True)
+    start = time.monotonic()
+    with ThreadPoolExecutor(2) as pool:
+        results = list(pool.map(run, steps()))
+    failed = [step for step, code in results if code]
+    minutes = (time.monotonic() - start) / 60
+    print(f"\n{len(results) - len(failed)} passed, {len(failed)} failed")
+    print(f"The gate took {minutes:.1f} minutes: {', '.join(step for step, _ in results)}")
+    if failed:
+        print(f"failed: {', '.join(failed)}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
