@@ -30,8 +30,9 @@ grep -E '^platform tag|manylinux_2_[0-9]+_' "$empty/log" | head -1 || {
     cat "$empty/log" >&2
     exit 1
 }
+"$python" -m zipfile -l "$wheel" >"$empty/log"
 for part in licenses/LICENSE-MIT licenses/LICENSE-APACHE licenses/LICENSE-THIRD-PARTY sboms/; do
-    "$python" -m zipfile -l "$wheel" | grep -q "dist-info/$part" || {
+    grep -q "dist-info/$part" "$empty/log" || {
         echo "the wheel has no $part" >&2
         exit 1
     }
