@@ -474,6 +474,13 @@ FAULTS = [
         "--test keyed",
     ),
     Fault(
+        "a keyed tape that is too short passes",
+        CORE / "keyed.rs",
+        "&mut self.tape[start..start + self.words];",
+        "self.tape.get_mut(start..start + self.words).unwrap_or_default();",
+        "--lib keyed",
+    ),
+    Fault(
         "what ids add stays for other counts",
         CORE / "keyed.rs",
         "if first {",
@@ -511,7 +518,7 @@ FAULTS = [
     Fault(
         "a part of a release has the ids of the first",
         Path("rust/python/src/lib.rs"),
-        "next = first.saturating_add(part.len());",
+        "next = first + part.len();",
         "let _ = &mut next;",
         "tests/test_distributed.py",
     ),

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geomdp import GeometricMechanism, distributed
+from geomdp import GeometricMechanism, _core, distributed
 from geomdp.distributed import Release, ReleaseKey, check_arguments
 
 #: Two draws at this scale are equal with probability 5e-13 at most, and 10^6 pairs with 5e-7.
@@ -533,6 +533,23 @@ def test_bad_mechanisms(key: ReleaseKey) -> None:
         )
     with pytest.raises(ValueError, match="nulls"):
         key.release_columns(table(), {"n": WIDE}, ["id"], nulls="keeep", part=True)  # type: ignore[arg-type]
+
+
+def test_the_core_counts_items_of_any_shape() -> None:
+    """Two dimensions ended in a panic."""
+    square, key = np.zeros((3, 3), np.int64), _core.ReleaseKey(None)
+    bad: Any = np.zeros((9, 2), np.int64)
+    mechanism, ids = WIDE._core, _core.Ids(9)
+    with pytest.raises(ValueError, match="one id for each count"):
+        ids.add_integers(bad, None, True)
+    with pytest.raises(ValueError, match="one id for each count"):
+        ids.add_integers(np.arange(9), bad.view(np.uint8), True)
+    ids.add_integers(np.arange(9), None, True)
+    out = np.zeros_like(square)
+    mechanism.release_keyed(key, "n", ids, 0, square, out, "i8", False, 1)
+    assert len(set(out.ravel().tolist())) == 9
+    with pytest.raises(ValueError, match="more counts than ids"):
+        mechanism.release_keyed(key, "n", ids, 1, square, out, "i8", False, 1)
 
 
 NAMES = ["id", "place", "n", "n2", "n2"]
