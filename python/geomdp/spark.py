@@ -100,7 +100,7 @@ def release_columns(
     placed = frame.toDF(*places)
     key = ReleaseKey()
     empty = placed.limit(0).toArrow().rename_columns(names)
-    key.release_columns(empty, mechanisms, ids)
+    key.release_columns(empty, mechanisms, ids, part=True)
     for name, mechanism in mechanisms.items():
         mechanism.release(np.zeros(0, empty.field(name).type.to_pandas_dtype()))
     groups = placed.groupBy(*(places[names.index(name)] for name in ids)).count()
@@ -112,7 +112,7 @@ def release_columns(
     def noise(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
         key = broadcast.value
         yield from key.release_batches(
-            batches, mechanisms, ids, names=names, nulls=nulls, threads=1
+            batches, mechanisms, ids, part=True, names=names, nulls=nulls, threads=1
         )
 
     # To be called any number of times, and to destroy once.
