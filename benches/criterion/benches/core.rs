@@ -42,7 +42,7 @@ fn tape(criterion: &mut Criterion) -> Done {
 }
 
 fn kernel(criterion: &mut Criterion) -> Done {
-    for &backend in Backend::available() {
+    for backend in Backend::available() {
         let mut group = criterion.benchmark_group(format!("kernel {backend:?}"));
         group.throughput(Throughput::Elements(COUNTS as u64));
         for (bounds, range) in [UNBOUNDED, MILLION] {

@@ -21,21 +21,25 @@
 //!    rate, bounds -> plan (public: thresholds, digits, floor)
 //! ```
 //!
-//! * [`Rate`] is the exact public rate; [`plan`] turns it and a range into thresholds, by integer
-//!   enclosures of `exp(-rate)`, and says why the law that they give is private.
-//! * [`tape`] makes secret words from 32 bytes of entropy, and wipes them.
-//! * [`kernel`] is a pure function of plan, tape and counts, without branches on secrets: the one
-//!   place where a count meets a random word.
-//! * [`Mechanism`] joins them; [`privacy`] is its privacy map.
-//! * [`fold`] reflects noise at the bounds, where it is wanted instead of censoring.
-//! * [`keyed`] chooses the tape of a count by a key and the count's ids, for engines that may run a task twice.
-//! * [`law`] works out, exactly, the law that a plan samples.
-//! * [`bernoulli`] is the constant-time bit sampler; [`linear`] the algorithm of the seed notes, for
-//!   reference.
-//! * [`ct`] holds words without branches, and the marks that the check of constant time reads;
-//!   [`dyadic`] takes floats exactly.
+//! The folders of the source are its rooms:
+//!
+//! * `params`: the exact public [`Rate`], integer enclosures of `exp(-rate)`, and the privacy map
+//!   ([`privacy`]).
+//! * [`plan`]: thresholds, digits and the floor for a rate and a range, with the numbers that show
+//!   why the sampled distribution is private.
+//! * `draw`: [`tape`] expands 32 bytes of entropy into secret words, and wipes them. The kernel is a
+//!   pure function of plan, tape and counts, without a branch on a secret. [`fold`] reflects noise
+//!   at the bounds; [`keyed`] derives the tape of a count from a key and the count's ids, for engines
+//!   that may run a task twice; [`bernoulli`] is the constant-time bit sampler.
+//! * `reference`: the exact distribution that a plan samples, and the linear algorithm of the source
+//!   notes.
+//!
+//! [`Mechanism`] joins them. With the feature `reference` the crate also shows the parts that
+//! its own checks compare: the kernel's back ends, the words without branches, exact floats, and the
+//! room `reference`. They may change in any version.
 //!
 //! `docs/proofs.md` in the repository states and proves what is drawn.
+#![cfg_attr(not(feature = "reference"), allow(dead_code))]
 #![cfg_attr(
     test,
     allow(
@@ -46,26 +50,22 @@
     )
 )]
 
-pub mod bernoulli;
-mod cmac;
-pub mod ct;
-mod digit;
-pub mod dyadic;
-
-mod enclosure;
+mod draw;
 mod error;
-pub mod fold;
-pub mod kernel;
-pub mod keyed;
-pub mod law;
-pub mod linear;
 mod mechanism;
+mod params;
 pub mod plan;
-pub mod privacy;
-mod rate;
-pub mod tape;
+mod reference;
 
+pub use draw::kernel::Count;
+pub use draw::{Draws, bernoulli, draw, fold, keyed, tape};
+#[cfg(feature = "reference")]
+pub use draw::{ct, kernel};
 pub use error::Error;
-pub use kernel::Count;
-pub use mechanism::{Draws, Mechanism, draw};
-pub use rate::Rate;
+pub use mechanism::Mechanism;
+#[cfg(feature = "reference")]
+pub use params::dyadic;
+pub use params::privacy;
+pub use params::rate::Rate;
+#[cfg(feature = "reference")]
+pub use reference::{law, linear};

@@ -32,7 +32,7 @@ fn fields(plan: &Plan) -> Vec<(usize, u32, u32)> {
 fn enumerate(plan: &Plan, bits: u32) -> Vec<Vec<Vec<u64>>> {
     let fields = fields(plan);
     let outputs = usize::try_from(plan.range()).unwrap() + 1;
-    let mut counts = vec![vec![vec![0; outputs]; outputs]; Backend::available().len()];
+    let mut counts = vec![vec![vec![0; outputs]; outputs]; Backend::available().count()];
     let batch = BATCH.min(1 << bits);
     let draws = usize::try_from(batch).unwrap();
     let mut words = vec![0; draws.div_ceil(LANES) * plan.words() * LANES];
@@ -46,7 +46,7 @@ fn enumerate(plan: &Plan, bits: u32) -> Vec<Vec<Vec<u64>>> {
                 number >>= bits;
             }
         }
-        for (backend, counts) in Backend::available().iter().zip(&mut counts) {
+        for (backend, counts) in Backend::available().zip(&mut counts) {
             for (x, row) in counts.iter_mut().enumerate() {
                 noisy.fill(x as u64);
                 backend.add_noise(plan, 0, &words, &mut noisy);
@@ -139,7 +139,7 @@ fn settings() -> Vec<Setting> {
 fn try_plan(setting: &Setting, plan: &Plan, bits: u32) {
     let law = Law::of(plan).unwrap();
     assert_eq!(law.bits(), u64::from(bits), "{setting:?}");
-    for (backend, counts) in Backend::available().iter().zip(enumerate(plan, bits)) {
+    for (backend, counts) in Backend::available().zip(enumerate(plan, bits)) {
         for (x, row) in counts.iter().enumerate() {
             for (y, &count) in row.iter().enumerate() {
                 assert_eq!(

@@ -213,20 +213,24 @@ fn a_range_beyond_the_type_is_refused_by_the_kernel() {
 /// All that this processor runs, the portable one first and the fastest last.
 #[test]
 fn back_ends_are_those_of_the_processor() {
-    let mut expected = vec![Backend::Portable];
+    let mut expected = vec!["Portable"];
     #[cfg(target_arch = "x86_64")]
     {
         if is_x86_feature_detected!("avx2") {
-            expected.push(Backend::Avx2);
+            expected.push("Avx2");
         }
         if is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512bw")
             && is_x86_feature_detected!("avx512dq")
             && is_x86_feature_detected!("avx512vl")
         {
-            expected.push(Backend::Avx512);
+            expected.push("Avx512");
         }
     }
-    assert_eq!(Backend::available(), expected);
-    assert_eq!(Some(&Backend::best()), expected.last());
+    let names = |backend| format!("{backend:?}");
+    assert_eq!(
+        Backend::available().map(names).collect::<Vec<_>>(),
+        expected
+    );
+    assert_eq!(Some(Backend::best()), Backend::available().last());
 }

@@ -36,7 +36,7 @@ fn figure(
 }
 
 fn kernels() -> Result<(), Error> {
-    for &backend in Backend::available() {
+    for backend in Backend::available() {
         for (bounds, range) in [UNBOUNDED, MILLION] {
             for scale in SCALES {
                 let plan = Plan::two_sided(&Rate::from_scale(scale)?, range)?;

@@ -9,11 +9,12 @@
 //! of zero is at most `s / (2 - s)`, so that zero is at most `1 / (1 - s) <= 1 / a` times as likely
 //! as one. No floor is needed, since the draw is censored, not cut.
 
-use crate::bernoulli::Bernoulli;
-use crate::dyadic::{Round, to_f64};
-use crate::enclosure::Enclosure;
-use crate::rate::{Rate, ratio};
-use crate::{Error, ct};
+use crate::Error;
+use crate::draw::bernoulli::Bernoulli;
+use crate::draw::ct;
+use crate::params::dyadic::{Round, to_f64};
+use crate::params::enclosure::Enclosure;
+use crate::params::rate::{Rate, ratio};
 use num_bigint::BigUint;
 
 /// The linear sampler for one rate and range.

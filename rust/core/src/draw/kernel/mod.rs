@@ -9,113 +9,62 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
-mod compare;
+mod count;
+mod place;
 mod vector;
 
-use crate::digit::Digit;
+use crate::draw::simd::Work;
+#[cfg(target_arch = "x86_64")]
+use crate::draw::simd::{Avx2, Avx512};
 use crate::plan::Plan;
-use vector::Vector;
+use crate::plan::digit::Digit;
+use core::fmt;
+use core::marker::PhantomData;
+pub use count::Count;
+pub(crate) use count::sealed;
+use place::Place;
 
 /// Draws in a block.
 pub const LANES: usize = 16;
 
-pub(crate) mod sealed {
-    /// The eight integer types, each with a map to `u64` that keeps the order.
-    pub trait Count: Copy + Default + Send + Sync {
-        fn to_key(self) -> u64;
-        fn from_key(key: u64) -> Self;
-    }
-}
-
-/// An integer type that counts can have: `i8` to `i64` and `u8` to `u64`.
-pub trait Count: sealed::Count {
-    /// The least value.
-    const MIN: i128;
-    /// The greatest value.
-    const MAX: i128;
-
-    /// The bound as a value of this type, which it must be.
-    fn exact(bound: i128) -> Option<Self>;
-}
-
-macro_rules! count {
-    ($($t:ty, $wide:ty, $flip:expr;)*) => {$(
-        impl sealed::Count for $t {
-            #[inline(always)]
-            #[allow(clippy::cast_sign_loss, clippy::cast_lossless)]
-            fn to_key(self) -> u64 {
-                (self as $wide as u64) ^ $flip
-            }
-
-            #[inline(always)]
-            #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)]
-            fn from_key(key: u64) -> Self {
-                (key ^ $flip) as $t
-            }
-        }
-
-        impl Count for $t {
-            const MIN: i128 = <$t>::MIN as i128;
-            const MAX: i128 = <$t>::MAX as i128;
-
-            fn exact(bound: i128) -> Option<Self> {
-                bound.try_into().ok()
-            }
-        }
-    )*};
-}
-
-/// Turns the order of `i64` into that of `u64`.
-const SIGN: u64 = 1 << 63;
-
-count! {
-    i8, i64, SIGN;
-    i16, i64, SIGN;
-    i32, i64, SIGN;
-    i64, i64, SIGN;
-    u8, u64, 0;
-    u16, u64, 0;
-    u32, u64, 0;
-    u64, u64, 0;
-}
-
 /// A way to run the kernel. All give the same noise for the same tape.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Backend {
     /// One word at a time, on any processor.
     Portable,
     /// Eight words at a time, on x86-64 processors with AVX2.
-    Avx2,
+    #[cfg(target_arch = "x86_64")]
+    Avx2(Avx2),
     /// Sixteen words at a time, on x86-64 processors with AVX-512.
-    Avx512,
+    #[cfg(target_arch = "x86_64")]
+    Avx512(Avx512),
 }
 
 impl Backend {
     /// Those that this processor runs, the fastest last.
-    #[must_use]
-    pub fn available() -> &'static [Self] {
+    pub fn available() -> impl Iterator<Item = Self> {
         #[cfg(target_arch = "x86_64")]
-        if avx2::available() {
-            if avx512::available() {
-                return &[Self::Portable, Self::Avx2, Self::Avx512];
-            }
-            return &[Self::Portable, Self::Avx2];
-        }
-        &[Self::Portable]
+        let vectors = [
+            Avx2::detect().map(Self::Avx2),
+            Avx512::detect().map(Self::Avx512),
+        ];
+        #[cfg(not(target_arch = "x86_64"))]
+        let vectors = [];
+        core::iter::once(Self::Portable).chain(vectors.into_iter().flatten())
     }
 
     /// The fastest one that this processor runs.
     #[must_use]
     pub fn best() -> Self {
-        Self::available().last().copied().unwrap_or(Self::Portable)
+        Self::available().fold(Self::Portable, |_, faster| faster)
     }
 
     /// Adds noise to `counts` in place; outputs lie in `lower..=lower + plan.range()`. `words` holds
     /// the tape of all blocks, the last of which may be short of counts but not of words.
     ///
     /// # Panics
-    /// If this processor does not run the back end, if `words` are too few, or if the range reaches
+    /// If `words` are too few, or if the range reaches
     /// beyond the type of the counts.
     pub fn add_noise<T: Count>(self, plan: &Plan, lower: T, words: &[u64], counts: &mut [T]) {
         let lower = lower.to_key();
@@ -126,28 +75,11 @@ impl Backend {
         );
         match self {
             #[cfg(target_arch = "x86_64")]
-            Self::Avx2 => avx2::add_noise(plan, lower, words, counts),
+            Self::Avx2(token) => avx2::add_noise(token, plan, lower, words, counts),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512 => avx512::add_noise(plan, lower, words, counts),
-            _ => portable(plan, lower, words, counts),
+            Self::Avx512(token) => avx512::add_noise(token, plan, lower, words, counts),
+            Self::Portable => portable(plan, lower, words, counts),
         }
-    }
-}
-
-/// Work that the compiler may do in vectors, inlined into what switches their instructions on.
-pub(crate) trait Work {
-    fn run(self);
-}
-
-/// Does it with the widest vectors that this processor has.
-#[inline(always)]
-pub(crate) fn with_widest(work: impl Work) {
-    match Backend::best() {
-        #[cfg(target_arch = "x86_64")]
-        Backend::Avx2 => avx2::run(work),
-        #[cfg(target_arch = "x86_64")]
-        Backend::Avx512 => avx512::run(work),
-        _ => work.run(),
     }
 }
 
@@ -157,10 +89,38 @@ fn portable<T: Count>(plan: &Plan, lower: u64, words: &[u64], counts: &mut [T]) 
     add_noise_by::<u64, T>(plan, lower, words, counts);
 }
 
+impl fmt::Debug for Backend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Portable => "Portable",
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(_) => "Avx2",
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512(_) => "Avx512",
+        })
+    }
+}
+
+/// [`add_noise_by`] as work for [`crate::draw::simd`].
+struct AddNoise<'a, V, T> {
+    plan: &'a Plan,
+    lower: u64,
+    words: &'a [u64],
+    counts: &'a mut [T],
+    vector: PhantomData<V>,
+}
+
+impl<V: Place, T: Count> Work for AddNoise<'_, V, T> {
+    #[inline(always)]
+    fn run(self) {
+        add_noise_by::<V, T>(self.plan, self.lower, self.words, self.counts);
+    }
+}
+
 /// [`Backend::add_noise`] with a given kind of vector. From here down everything is inlined into the
 /// function that switches the back end's processor features on.
 #[inline(always)]
-fn add_noise_by<V: Vector, T: Count>(plan: &Plan, lower: u64, words: &[u64], counts: &mut [T]) {
+fn add_noise_by<V: Place, T: Count>(plan: &Plan, lower: u64, words: &[u64], counts: &mut [T]) {
     let stride = plan.words * LANES;
     let mut words = words;
     let mut whole = counts.chunks_exact_mut(LANES);
@@ -180,7 +140,7 @@ fn add_noise_by<V: Vector, T: Count>(plan: &Plan, lower: u64, words: &[u64], cou
 
 /// A block of [`LANES`] counts, by way of their keys.
 #[inline(always)]
-fn noise_block<V: Vector, T: Count>(plan: &Plan, lower: u64, words: &[u64], block: &mut [T]) {
+fn noise_block<V: Place, T: Count>(plan: &Plan, lower: u64, words: &[u64], block: &mut [T]) {
     let mut keys = [0; LANES];
     for (key, count) in keys.iter_mut().zip(&*block) {
         *key = count.to_key();
@@ -202,7 +162,7 @@ fn noise_block<V: Vector, T: Count>(plan: &Plan, lower: u64, words: &[u64], bloc
 /// The draw: from offsets `0..=range` above the lower bound to noisy ones. The words are those of the
 /// block, from this vector's lanes on.
 #[inline(always)]
-fn draw<V: Vector>(plan: &Plan, words: &[u64], offset: V) -> V {
+fn draw<V: Place>(plan: &Plan, words: &[u64], offset: V) -> V {
     let Some((first, rest)) = plan.digits.split_first() else {
         return offset;
     };
@@ -248,7 +208,7 @@ fn draw<V: Vector>(plan: &Plan, words: &[u64], offset: V) -> V {
 
 /// How many of the digit's thresholds the uniform number `(own words, tie)` has reached.
 #[inline(always)]
-fn outcome<V: Vector>(digit: &Digit, words: &[u64], at: usize, shift: u32, tie: V) -> V {
+fn outcome<V: Place>(digit: &Digit, words: &[u64], at: usize, shift: u32, tie: V) -> V {
     match digit.limbs {
         1 => outcome_of::<1, V>(digit, words, at, shift, tie),
         2 => outcome_of::<2, V>(digit, words, at, shift, tie),
@@ -257,7 +217,7 @@ fn outcome<V: Vector>(digit: &Digit, words: &[u64], at: usize, shift: u32, tie: 
 }
 
 #[inline(always)]
-fn outcome_of<const LIMBS: usize, V: Vector>(
+fn outcome_of<const LIMBS: usize, V: Place>(
     digit: &Digit,
     words: &[u64],
     at: usize,

@@ -1,8 +1,6 @@
 //! The few vector operations of a draw, and the portable back end, a vector of one word.
 
-use super::compare::one_by_one;
-use crate::ct;
-use crate::digit::{Digit, TABLE};
+use crate::draw::ct;
 
 /// Words of several draws side by side. No operation's time depends on its operands.
 pub(super) trait Vector: Copy {
@@ -33,15 +31,6 @@ pub(super) trait Vector: Copy {
     fn decrease(self, mask: Self::Mask) -> Self;
     /// `yes` where the mask is set, else `no`.
     fn select(mask: Self::Mask, yes: Self, no: Self) -> Self;
-
-    /// How many of the digit's thresholds the uniform number `(own, tie)` has reached.
-    fn reached<const LIMBS: usize>(digit: &Digit, own: &[Self; LIMBS], tie: Self) -> Self;
-}
-
-/// Vectors that can be looked up in a table that a register holds.
-pub(super) trait LookUp: Vector {
-    /// The entry for each word, of which three bits count.
-    fn look_up(self, table: &[u64; TABLE]) -> Self;
 }
 
 impl Vector for u64 {
@@ -112,10 +101,5 @@ impl Vector for u64 {
     #[inline(always)]
     fn select(mask: u64, yes: Self, no: Self) -> Self {
         ct::select(mask, yes, no)
-    }
-
-    #[inline(always)]
-    fn reached<const LIMBS: usize>(digit: &Digit, own: &[Self; LIMBS], tie: Self) -> Self {
-        one_by_one::<LIMBS, Self>(&digit.thresholds, digit.count as u64, own, tie)
     }
 }

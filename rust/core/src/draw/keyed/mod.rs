@@ -6,13 +6,16 @@
 //! another release, having another key, gives noise of its own. `docs/distributed.md` in the repository
 //! says why this is private, and why the count is a part of its address.
 
-use crate::cmac::Cmac;
-use crate::kernel::{Backend, Count, LANES, Work, with_widest};
+mod cmac;
+
+use crate::draw::kernel::{Backend, Count, LANES};
+use crate::draw::simd::{Work, with_widest};
+use crate::draw::tape::key_from_os;
 use crate::plan::Plan;
-use crate::tape::key_from_os;
 use crate::{Error, Mechanism};
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use aes::{Aes256Enc, Block};
+use cmac::Cmac;
 use core::fmt;
 use zeroize::{Zeroizing, optimization_barrier};
 

@@ -1,6 +1,7 @@
 //! The rate `epsilon / sensitivity = 1 / scale` as an exact rational.
 
-use crate::{Error, dyadic};
+use crate::Error;
+use crate::params::dyadic;
 use num_bigint::BigUint;
 use num_integer::Integer;
 

@@ -5,8 +5,8 @@
 //! words depends on the probability alone, and every word is read whatever the others are.
 
 use crate::Error;
-use crate::ct;
-use crate::dyadic::decompose;
+use crate::draw::ct;
+use crate::params::dyadic::decompose;
 
 /// A bit that is 1 with an exactly given probability.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,7 +77,11 @@ impl Bernoulli {
     ///
     /// # Errors
     /// What the source reports.
-    pub fn fill(&self, source: &mut impl crate::tape::Words, bits: &mut [u8]) -> Result<(), Error> {
+    pub fn fill(
+        &self,
+        source: &mut impl crate::draw::tape::Words,
+        bits: &mut [u8],
+    ) -> Result<(), Error> {
         let per_part = (2048 / self.words()).max(1);
         let mut buffer = zeroize::Zeroizing::new(vec![0; per_part.min(bits.len()) * self.words()]);
         for part in bits.chunks_mut(per_part) {
@@ -106,7 +110,7 @@ mod tests {
     /// The threshold over 2^(64 n) is the probability, exactly.
     fn check_exact(prob: f64) {
         let bit = Bernoulli::new(prob).unwrap();
-        let (num, den) = crate::rate::ratio(prob).unwrap();
+        let (num, den) = crate::params::rate::ratio(prob).unwrap();
         let scale = BigUint::from(1u32) << (64 * bit.words());
         let threshold = value(&bit.threshold) + &scale * bit.certain;
         assert_eq!(threshold * den, num * scale, "{prob}");
@@ -158,7 +162,7 @@ mod tests {
     /// Many bits are those of single draws, from the same words, however many fit a buffer.
     #[test]
     fn filling_is_drawing_one_after_another() {
-        use crate::tape::{Tape, Words};
+        use crate::draw::tape::{Tape, Words};
         for prob in [0.5, 0.3, 1.0, 2f64.powi(-64) * 0.75, 5e-324] {
             let bit = Bernoulli::new(prob).unwrap();
             for len in [0, 1, 100, 2048, 2049, 5000] {

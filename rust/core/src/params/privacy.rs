@@ -1,7 +1,7 @@
 //! Privacy maps in exact arithmetic, rounded up.
 
-use crate::dyadic::{Round, to_f64};
-use crate::rate::Rate;
+use crate::params::dyadic::{Round, to_f64};
+use crate::params::rate::Rate;
 use num_bigint::BigUint;
 
 /// The privacy loss `d_in * rate` for inputs at distance `d_in`, rounded up to float64: 0 at

@@ -6,9 +6,9 @@
 //! limbs.
 
 use crate::Error;
-use crate::enclosure::Enclosure;
+use crate::params::enclosure::Enclosure;
+use crate::params::rate::{Rate, ratio};
 use crate::plan::{Digit, Plan};
-use crate::rate::{Rate, ratio};
 use num_bigint::BigUint;
 
 /// Largest range for which the law is worked out.

@@ -1,7 +1,7 @@
 //! Non-negative reals enclosed by two integers over a power of two, every operation rounded
 //! outwards. No float takes part.
 
-use crate::rate::Rate;
+use crate::params::rate::Rate;
 use num_bigint::BigUint;
 use num_integer::Integer;
 
@@ -144,7 +144,7 @@ impl Enclosure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dyadic::{Round, to_f64};
+    use crate::params::dyadic::{Round, to_f64};
 
     #[test]
     fn exponentials_are_enclosed_and_tight() {

@@ -5,11 +5,13 @@
 //! period is a multiplication by its reciprocal, since division takes time that depends on what is
 //! divided.
 
-use crate::kernel::Count;
-use crate::kernel::sealed::Count as _;
-use crate::mechanism::{Draws, limits};
-use crate::tape::{Tape, Words, without_trace};
-use crate::{Error, Mechanism, Rate, ct};
+use crate::draw::Draws;
+use crate::draw::ct;
+use crate::draw::kernel::Count;
+use crate::draw::kernel::sealed::Count as _;
+use crate::draw::tape::{Tape, Words, without_trace};
+use crate::mechanism::limits;
+use crate::{Error, Mechanism, Rate};
 use zeroize::Zeroizing;
 
 /// The greatest scale, as a power of two. The noise has `2^62` to either side until it saturates,
@@ -17,7 +19,7 @@ use zeroize::Zeroizing;
 const MAX_SCALE_LOG2: u32 = 56;
 /// Counts that are folded at a time; a multiple of the kernel's lanes.
 const CHUNK: usize = 512;
-/// The key of 0 as `i64`: see [`crate::kernel::sealed::Count`].
+/// The key of 0 as `i64`: see [`crate::draw::kernel::sealed::Count`].
 const ZERO: u64 = 1 << 63;
 
 /// The geometric mechanism with its outputs folded, instead of censored, into the bounds.
@@ -204,7 +206,7 @@ pub struct FoldedDraws<'a, T, W> {
 
 impl<T: Count, W: Words> FoldedDraws<'_, T, W> {
     /// Adds noise to the next part of the counts. Every part but the last should be a multiple of
-    /// [`crate::kernel::LANES`] long, for the noise to be that of the whole.
+    /// [`crate::draw::kernel::LANES`] long, for the noise to be that of the whole.
     ///
     /// # Errors
     /// What the source reports; counts may then be noised in part.

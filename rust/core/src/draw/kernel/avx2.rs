@@ -1,45 +1,33 @@
 //! The back end for x86-64 processors with AVX2: eight words in two registers.
 
-use super::compare::one_by_one;
+use super::place::Place;
 use super::vector::Vector;
-use super::{Count, Work, add_noise_by};
-use crate::digit::Digit;
+use super::{AddNoise, Count};
+use crate::draw::simd::Avx2;
 use crate::plan::Plan;
 use core::arch::x86_64::*;
-
-/// Whether this processor runs [`add_noise`].
-#[inline]
-pub(super) fn available() -> bool {
-    is_x86_feature_detected!("avx2")
-}
+use core::marker::PhantomData;
 
 /// See [`super::Backend::add_noise`].
-pub(super) fn add_noise<T: Count>(plan: &Plan, lower: u64, words: &[u64], counts: &mut [T]) {
-    assert!(available());
-    // SAFETY: the processor has AVX2, as just asserted.
-    unsafe { vectorised(plan, lower, words, counts) }
-}
-
-#[target_feature(enable = "avx2")]
-fn vectorised<T: Count>(plan: &Plan, lower: u64, words: &[u64], counts: &mut [T]) {
-    add_noise_by::<Words, T>(plan, lower, words, counts);
-}
-
-/// See [`super::with_widest`].
-#[inline(always)]
-pub(super) fn run(work: impl Work) {
-    assert!(available());
-    // SAFETY: the processor has AVX2, as just asserted.
-    unsafe { inlined(work) }
-}
-
-#[target_feature(enable = "avx2")]
-fn inlined(work: impl Work) {
-    work.run();
+pub(super) fn add_noise<T: Count>(
+    token: Avx2,
+    plan: &Plan,
+    lower: u64,
+    words: &[u64],
+    counts: &mut [T],
+) {
+    let vector = PhantomData::<Words>;
+    token.run(AddNoise {
+        plan,
+        lower,
+        words,
+        counts,
+        vector,
+    });
 }
 
 /// Two registers, so that one threshold serves both. Private to this file, where only
-/// [`vectorised`] names it: whoever has one runs on a processor with AVX2.
+/// [`add_noise`] names it, which has a token: the processor has AVX2.
 #[derive(Clone, Copy)]
 struct Words(__m256i, __m256i);
 
@@ -141,9 +129,6 @@ impl Vector for Words {
     fn select(mask: Self, yes: Self, no: Self) -> Self {
         each!(_mm256_blendv_epi8, no, yes, mask)
     }
-
-    #[inline(always)]
-    fn reached<const LIMBS: usize>(digit: &Digit, own: &[Self; LIMBS], tie: Self) -> Self {
-        one_by_one::<LIMBS, Self>(&digit.thresholds, digit.count as u64, own, tie)
-    }
 }
+
+impl Place for Words {}

@@ -1,50 +1,35 @@
 //! The back end for x86-64 processors with AVX-512: sixteen words in two registers.
 
-use super::compare::search;
-use super::vector::{LookUp, Vector};
-use super::{Count, Work, add_noise_by};
-use crate::ct;
-use crate::digit::{Digit, TABLE};
+use super::place::{LookUp, Place, search};
+use super::vector::Vector;
+use super::{AddNoise, Count};
+use crate::draw::ct;
+use crate::draw::simd::Avx512;
 use crate::plan::Plan;
+use crate::plan::digit::{Digit, TABLE};
 use core::arch::x86_64::*;
-
-/// Whether this processor runs [`add_noise`].
-#[inline]
-pub(super) fn available() -> bool {
-    is_x86_feature_detected!("avx512f")
-        && is_x86_feature_detected!("avx512bw")
-        && is_x86_feature_detected!("avx512dq")
-        && is_x86_feature_detected!("avx512vl")
-}
+use core::marker::PhantomData;
 
 /// See [`super::Backend::add_noise`].
-pub(super) fn add_noise<T: Count>(plan: &Plan, lower: u64, words: &[u64], counts: &mut [T]) {
-    assert!(available());
-    // SAFETY: the processor has AVX-512, as just asserted.
-    unsafe { vectorised(plan, lower, words, counts) }
-}
-
-// The intrinsics here are of AVX-512F; the others serve the compiler, for narrow counts.
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-fn vectorised<T: Count>(plan: &Plan, lower: u64, words: &[u64], counts: &mut [T]) {
-    add_noise_by::<Words, T>(plan, lower, words, counts);
-}
-
-/// See [`super::with_widest`].
-#[inline(always)]
-pub(super) fn run(work: impl Work) {
-    assert!(available());
-    // SAFETY: the processor has AVX-512, as just asserted.
-    unsafe { inlined(work) }
-}
-
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-fn inlined(work: impl Work) {
-    work.run();
+pub(super) fn add_noise<T: Count>(
+    token: Avx512,
+    plan: &Plan,
+    lower: u64,
+    words: &[u64],
+    counts: &mut [T],
+) {
+    let vector = PhantomData::<Words>;
+    token.run(AddNoise {
+        plan,
+        lower,
+        words,
+        counts,
+        vector,
+    });
 }
 
 /// Two registers, so that one threshold serves both. Private to this file, where only
-/// [`vectorised`] names it: whoever has one runs on a processor with AVX-512.
+/// [`add_noise`] names it, which has a token: the processor has AVX-512.
 #[derive(Clone, Copy)]
 struct Words(__m512i, __m512i);
 
@@ -141,10 +126,6 @@ impl Vector for Words {
     fn select(mask: Mask, yes: Self, no: Self) -> Self {
         each!(Words: _mm512_mask_blend_epi64, mask, no, yes)
     }
-    #[inline(always)]
-    fn reached<const LIMBS: usize>(digit: &Digit, own: &[Self; LIMBS], tie: Self) -> Self {
-        search::<LIMBS, Self>(digit, own, tie)
-    }
 }
 
 impl LookUp for Words {
@@ -155,5 +136,12 @@ impl LookUp for Words {
         // processor has AVX-512 (see `Words`).
         let table = unsafe { _mm512_loadu_si512(table) };
         each!(Words: _mm512_permutexvar_epi64, self, Self(table, table))
+    }
+}
+
+impl Place for Words {
+    #[inline(always)]
+    fn reached<const LIMBS: usize>(digit: &Digit, own: &[Self; LIMBS], tie: Self) -> Self {
+        search::<LIMBS, Self>(digit, own, tie)
     }
 }

@@ -1,7 +1,7 @@
 //! Secret words: 32 bytes of entropy, expanded by AES-256 in counter mode, wiped after use.
 
 use crate::Error;
-use crate::ct;
+use crate::draw::ct;
 use aes::Aes256Enc;
 use aes::cipher::KeyIvInit;
 use core::fmt;

@@ -1,8 +1,25 @@
 //! How many of a digit's thresholds a uniform number has reached. All comparisons are made, whatever
 //! they find.
 
-use super::vector::{LookUp, Vector};
-use crate::digit::Digit;
+use super::vector::Vector;
+use crate::plan::digit::{Digit, TABLE};
+
+/// Vectors by the way in which they find the place of a number among a digit's thresholds.
+pub(super) trait Place: Vector {
+    /// How many of the digit's thresholds the uniform number `(own, tie)` has reached.
+    #[inline(always)]
+    fn reached<const LIMBS: usize>(digit: &Digit, own: &[Self; LIMBS], tie: Self) -> Self {
+        one_by_one::<LIMBS, Self>(&digit.thresholds, digit.count as u64, own, tie)
+    }
+}
+
+impl Place for u64 {}
+
+/// Vectors that can be looked up in a table that a register holds.
+pub(super) trait LookUp: Vector {
+    /// The entry for each word, of which three bits count.
+    fn look_up(self, table: &[u64; TABLE]) -> Self;
+}
 
 /// `count` less those of these thresholds that `(own, tie)` is below.
 #[inline(always)]

@@ -5,12 +5,14 @@
 //! the thresholds with which a uniform number is compared; their number, like all that is in a
 //! plan, is public.
 
+pub(crate) mod digit;
+
 use crate::Error;
-pub use crate::digit::Digit;
-use crate::digit::Search;
-use crate::dyadic::{Round, to_f64};
-use crate::enclosure::Enclosure;
-use crate::rate::{Rate, ratio};
+use crate::params::dyadic::{Round, to_f64};
+use crate::params::enclosure::Enclosure;
+use crate::params::rate::{Rate, ratio};
+pub use digit::Digit;
+use digit::Search;
 use num_bigint::BigUint;
 use num_integer::Integer;
 

@@ -1,0 +1,61 @@
+//! The integer types that counts can have.
+
+pub(crate) mod sealed {
+    /// The eight integer types, each with a map to `u64` that keeps the order.
+    pub trait Count: Copy + Default + Send + Sync {
+        fn to_key(self) -> u64;
+        fn from_key(key: u64) -> Self;
+    }
+}
+
+/// An integer type that counts can have: `i8` to `i64` and `u8` to `u64`.
+pub trait Count: sealed::Count {
+    /// The least value.
+    const MIN: i128;
+    /// The greatest value.
+    const MAX: i128;
+
+    /// The bound as a value of this type, which it must be.
+    fn exact(bound: i128) -> Option<Self>;
+}
+
+macro_rules! count {
+    ($($t:ty, $wide:ty, $flip:expr;)*) => {$(
+        impl sealed::Count for $t {
+            #[inline(always)]
+            #[allow(clippy::cast_sign_loss, clippy::cast_lossless)]
+            fn to_key(self) -> u64 {
+                (self as $wide as u64) ^ $flip
+            }
+
+            #[inline(always)]
+            #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)]
+            fn from_key(key: u64) -> Self {
+                (key ^ $flip) as $t
+            }
+        }
+
+        impl Count for $t {
+            const MIN: i128 = <$t>::MIN as i128;
+            const MAX: i128 = <$t>::MAX as i128;
+
+            fn exact(bound: i128) -> Option<Self> {
+                bound.try_into().ok()
+            }
+        }
+    )*};
+}
+
+/// Turns the order of `i64` into that of `u64`.
+const SIGN: u64 = 1 << 63;
+
+count! {
+    i8, i64, SIGN;
+    i16, i64, SIGN;
+    i32, i64, SIGN;
+    i64, i64, SIGN;
+    u8, u64, 0;
+    u16, u64, 0;
+    u32, u64, 0;
+    u64, u64, 0;
+}

@@ -1,0 +1,61 @@
+//! The vector instructions of this processor, and code compiled for them.
+
+/// Code that the compiler may turn into vector instructions.
+pub(crate) trait Work {
+    fn run(self);
+}
+
+/// Runs it with the widest vectors that this processor has.
+#[inline(always)]
+pub(crate) fn with_widest(work: impl Work) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(avx512) = Avx512::detect() {
+        return avx512.run(work);
+    } else if let Some(avx2) = Avx2::detect() {
+        return avx2.run(work);
+    }
+    work.run();
+}
+
+/// A type whose values show that this processor has some features: only detection makes them.
+#[cfg(target_arch = "x86_64")]
+macro_rules! token {
+    ($(#[$doc:meta])* $name:ident, $features:literal, $($feature:tt)&&+) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub struct $name(());
+
+        impl $name {
+            /// The token, if this processor has the features.
+            #[inline]
+            #[must_use]
+            pub fn detect() -> Option<Self> {
+                ($(is_x86_feature_detected!($feature))&&+).then_some(Self(()))
+            }
+
+            /// Runs work that is compiled for these features.
+            #[inline(always)]
+            pub(crate) fn run(self, work: impl Work) {
+                #[target_feature(enable = $features)]
+                fn compiled(work: impl Work) {
+                    work.run();
+                }
+                // SAFETY: the processor has the features, as this token shows.
+                unsafe { compiled(work) }
+            }
+        }
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+token! {
+    /// This processor has AVX2.
+    Avx2, "avx2", "avx2"
+}
+#[cfg(target_arch = "x86_64")]
+token! {
+    /// This processor has AVX-512: the intrinsics of the kernel are of AVX-512F; the compiler uses
+    /// the others for narrow counts.
+    Avx512, "avx512f,avx512bw,avx512dq,avx512vl",
+    "avx512f" && "avx512bw" && "avx512dq" && "avx512vl"
+}

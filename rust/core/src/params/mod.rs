@@ -1,0 +1,6 @@
+//! The exact public parameters, and the arithmetic on them.
+
+pub mod dyadic;
+pub(crate) mod enclosure;
+pub mod privacy;
+pub(crate) mod rate;

@@ -1,0 +1,4 @@
+//! What the draw is compared with.
+
+pub mod law;
+pub mod linear;
