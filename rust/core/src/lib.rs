@@ -1,4 +1,5 @@
-//! The geometric mechanism of differential privacy, purely private exactly, in constant time.
+//! The geometric mechanism of differential privacy: exactly and purely private for a uniform tape, in
+//! constant time.
 //!
 //! ```
 //! use geomdp_core::{Mechanism, Rate};
@@ -37,6 +38,8 @@
 //! [`Mechanism`] joins them. With the feature `reference` the crate also shows the parts that
 //! its own checks compare: the kernel's back ends, the words without branches, exact floats, and the
 //! room `reference`. They may change in any version.
+//!
+//! On Linux, build with `--cfg=getrandom_backend="linux_getrandom"`: see [`tape::key_from_os`].
 //!
 //! `docs/proofs.md` in the repository states and proves what is drawn.
 #![cfg_attr(not(feature = "reference"), allow(dead_code))]

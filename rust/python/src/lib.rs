@@ -5,7 +5,7 @@
 #[cfg(all(
     target_os = "linux",
     not(doc),
-    not(getrandom_backend = "linux_getrandom")
+    not(any(getrandom_backend = "linux_getrandom", getrandom_backend = "linux_raw"))
 ))]
 compile_error!(
     "a setting of yours, such as RUSTFLAGS, hides those of .cargo/config.toml: \
