@@ -22,16 +22,21 @@ cd "$copy"
 # Replaces what must be there.
 without() {
     grep -q "$2" "$1"
-    sed -i "s/$2/false/" "$1"
+    sed -i "s/$2/${3:-false}/" "$1"
+}
+without_token() {
+    for file in kernel/mod simd; do
+        without "rust/core/src/draw/$file.rs" "$1::detect()" "None::<$1>"
+    done
 }
 without aes/src/lib.rs 'self\.token\.vaes512\.get()'
 without aes/src/lib.rs 'self\.token\.vaes256\.get()'
-without rust/core/src/kernel/mod.rs 'avx512::available()'
+without_token Avx512
 printf '\n[patch.crates-io]\naes = { path = "aes" }\n' >>Cargo.toml
 bench() {
     CARGO_TARGET_DIR=$PWD/target "$python" -m pip install --quiet --no-deps --upgrade --target site .
     (cd benches && PYTHONPATH=../site "$python" compare.py "$@")
 }
 bench "$@"
-without rust/core/src/kernel/mod.rs 'avx2::available()'
+without_token Avx2
 bench "$@"

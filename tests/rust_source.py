@@ -18,8 +18,8 @@ from typing import Any
 
 import z3
 
-CORE = Path(__file__).parents[1] / "rust/core/src"
-KERNEL = ["mod", "compare", "vector", "avx2", "avx512"]
+CORE = Path(__file__).parents[1] / "rust/core/src/draw"
+KERNEL = ["mod", "count", "place", "vector", "avx2", "avx512"]
 FILES = ["ct", "bernoulli", "fold", *(f"kernel/{name}" for name in KERNEL)]
 
 
@@ -565,14 +565,19 @@ class Source:
         self.constants: dict[tuple[str, str], tuple[str, tuple[str, ...]]] = {}
         for file, text in texts.items():
             self.items(file, None, tokenize(text))
-        self.expand_counts(texts["kernel/mod"])
+        self.expand_counts(texts["kernel/count"])
 
     def function(self, scope: str, name: str) -> Function:
-        return read(*self.functions[scope, name])
+        if found := self.functions.get((scope, name)):
+            return read(*found)
+        # A method that the type leaves to its trait.
+        file, _, tokens = self.functions["trait", name]
+        return read(file, Type(scope), tokens)
 
     def imported(self, file: str, name: str) -> str:
         """The file in which the kernel's function of this name is, or this one."""
-        found = re.search(rf"^use super::(\w+)::{name};", self.texts.get(file, ""), re.MULTILINE)
+        uses = rf"^use super::(\w+)::(?:{name};|\{{[^}}]*\b{name}\b)"
+        found = re.search(uses, self.texts.get(file, ""), re.MULTILINE)
         return f"kernel/{found[1]}" if found else file
 
     def items(self, file: str, owner: Type | None, tokens: tuple[str, ...]) -> None:
@@ -597,6 +602,9 @@ class Source:
                 head = parser.type("{").split(" for ")[-1].split()[0]
                 target = head if is_integer(head) else f"{file}.{head}"
                 self.items(file, Type(target), parser.group())
+            elif kind == "trait":
+                parser.type("{")
+                self.items(file, Type("trait"), parser.group())
             elif kind == "{":
                 parser.at -= 1
                 parser.group()
@@ -609,7 +617,7 @@ class Source:
         assert rows
         for t, wide, flip in re.findall(r"(\w+), (\w+), (\w+);", rows[1]):
             one = body[1].replace("$t", t).replace("$wide", wide).replace("$flip", flip)
-            self.items("kernel/mod", None, tokenize(one))
+            self.items("kernel/count", None, tokenize(one))
 
     def expand(self, file: str, name: str, tokens: tuple[str, ...]) -> Node:
         """A call of the macro that applies an intrinsic to each register: `expand_each`."""
@@ -658,7 +666,16 @@ class Rust:
         # Variables from which on any value is tried, and the value that they have.
         self.cuts: dict[str, Any] = {}
         # Functions that are replaced by what has been proved of them.
-        self.stubs: dict[tuple[str, str], Callable[..., Any]] = {("ct", "barrier"): lambda x: x}
+        self.stubs: dict[tuple[str, str], Callable[..., Any]] = {
+            ("ct", "barrier"): lambda x: x,
+            ("fold", "word"): self.word,
+        }
+
+    def word(self, distance: Int) -> Int:
+        """A word of a wider integer, for which the source panics where it does not fit."""
+        word = distance.cast("u64")
+        self.needed.append(z3.ZeroExt(64, word.term) == distance.term)
+        return word
 
     def call(self, scope: str, name: str, *arguments: Any, **generics: Any) -> Any:
         """Call a function of a file, or of a type that has methods."""
@@ -824,7 +841,7 @@ class Rust:
         owner = self.source.imported(owner, name)
         if stub := self.stubs.get((owner, name)):
             return stub
-        if (owner, name) in self.source.functions:
+        if (owner, name) in self.source.functions or ("trait", name) in self.source.functions:
             generics = self.source.function(owner, name).generics
             values = {generic: scope[generic] for generic in generics if generic in scope}
             values |= zip(generics, (self.type(scope, text) for text in types), strict=False)

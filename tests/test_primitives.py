@@ -340,7 +340,7 @@ def thresholds(rust: Rust, limbs: int) -> None:
         generics = {"LIMBS": limbs, "V": ideals}
         own, tie, count = Slice(vectors[:-1]), vectors[-1], len(cuts) // size
         arguments = Slice(cuts), count, own, tie
-        return rust.call("kernel/compare", "one_by_one", *arguments, **generics).term
+        return rust.call("kernel/place", "one_by_one", *arguments, **generics).term
 
     def number(parts: list[Int]) -> z3.BitVecRef:
         return z3.Concat(*(z3.Extract(LIMB_BITS - 1, 0, part.term) for part in parts))
@@ -389,7 +389,7 @@ def searches(rust: Rust, limbs: int, count: int) -> None:
         claims.append(z3.Or(*map(at, cuts), at([0] * size)))
         return z3.Or(*(z3.And(at(cut), is_so) for cut, is_so in zip(cuts, below, strict=True)))
 
-    rust.stubs["kernel/compare", "is_below"] = is_below
+    rust.stubs["kernel/place", "is_below"] = is_below
     digit = SimpleNamespace(
         count=count,
         thresholds=Slice([number(limb) for cut in cuts for limb in cut]),
@@ -397,7 +397,7 @@ def searches(rust: Rust, limbs: int, count: int) -> None:
     )
     ideals = Ideals(rust)
     own, tie = Slice([ideals.splat(0)] * limbs), ideals.splat(0)
-    call = partial(rust.call, "kernel/compare", "search", LIMBS=limbs, V=ideals)
+    call = partial(rust.call, "kernel/place", "search", LIMBS=limbs, V=ideals)
     found = call(digit, own, tie)
     ascending = [z3.Implies(x, y) for x, y in pairwise(below)]
     prove_each([found.term == count - sum(map(flag, below)), *claims], *ascending)
@@ -416,7 +416,7 @@ def ways(rust: Rust, backend: str, way: str) -> None:
                 prove(x.term == y)
         return found
 
-    rust.stubs["kernel/compare", way] = stub
+    rust.stubs["kernel/place", way] = stub
     arguments = digit, own, tie
     assert rust.call(vector.type.name, "reached", *arguments, LIMBS=2) is found
 
@@ -531,7 +531,9 @@ def reflect(rust: Rust) -> SimpleNamespace:
     folded = Struct(Type("fold.Folded"), {"period": period, "half": half})
     built = rust.call("fold.Folded", "reflection", folded, word("before", "i128"))
     given = [wide(period) >= 1, wide(half) <= 1]
-    prove(wide(built.fields["shift"]) < wide(period), *given, *rust.given)
+    claims = [wide(built.fields["shift"]) < wide(period), *rust.needed]
+    prove_each(claims, *given, *rust.given)
+    rust.needed.clear()
     rest, shift, reduced = word("rest"), word("shift"), []
     reflection = Struct(built.type, built.fields | {"shift": shift})
     given.append(wide(shift) < wide(period))
@@ -689,10 +691,10 @@ FAULTS: list[tuple[Case, str, list[tuple[str, str]]]] = [
             ("self, Self(table, table)", "Self(table, table), self"),
         ],
     ),
-    ((keys, "i64"), "kernel/mod", [("SIGN: u64 = 1 << 63", "SIGN: u64 = 1 << 62")]),
-    ((keys, "i8"), "kernel/mod", [("i8, i64, SIGN;", "i8, u8, SIGN;")]),
-    ((keys, "i16"), "kernel/mod", [("i16, i64, SIGN;", "i16, i64, 0;")]),
-    ((keys, "u32"), "kernel/mod", [("(key ^ $flip) as $t", "(!key ^ $flip) as $t")]),
+    ((keys, "i64"), "kernel/count", [("SIGN: u64 = 1 << 63", "SIGN: u64 = 1 << 62")]),
+    ((keys, "i8"), "kernel/count", [("i8, i64, SIGN;", "i8, u8, SIGN;")]),
+    ((keys, "i16"), "kernel/count", [("i16, i64, SIGN;", "i16, i64, 0;")]),
+    ((keys, "u32"), "kernel/count", [("(key ^ $flip) as $t", "(!key ^ $flip) as $t")]),
     (
         (blocks, "i8", "portable"),
         "kernel/mod",
@@ -721,7 +723,7 @@ FAULTS: list[tuple[Case, str, list[tuple[str, str]]]] = [
     ),
     (
         (thresholds, 2),
-        "kernel/compare",
+        "kernel/place",
         [
             ("tie.less(last)", "tie.less(limbs[0])"),
             (".zip(limbs).rev()", ".zip(limbs)"),
@@ -732,7 +734,7 @@ FAULTS: list[tuple[Case, str, list[tuple[str, str]]]] = [
     ),
     (
         (searches, 2, 17),
-        "kernel/compare",
+        "kernel/place",
         [
             ("less.add(less).decrease(below)", "less.decrease(below)"),
             ("= less.look_up(table)", "= V::splat(0).look_up(table)"),

@@ -37,8 +37,8 @@ fn check(plan: &Plan, rate: &Rate) -> usize {
 
     // Lemma 3: eta, with h high digits of d.
     let (d, h) = (digits.len() as u64, (digits.len() - low) as u64);
-    assert_eq!(proof.eta, h * d * (d + 3) / 2 + 4);
-    assert_eq!(proof.eta_bits, u64::from(LIMB_BITS) * (own as u64 + 1));
+    assert_eq!(proof.eta.value, BigUint::from(h * d * (d + 3) / 2 + 4));
+    assert_eq!(proof.eta.bits, u64::from(LIMB_BITS) * (own as u64 + 1));
 
     // Lemma 3: delta, with the least e of which every value's probability is at least 2^-e. The plan
     // has one bit to spare, for what the floor takes from digit 0.
@@ -52,10 +52,10 @@ fn check(plan: &Plan, rate: &Rate) -> usize {
             .map(|other| power(3 + one + other))
             .sum::<BigUint>();
     }
-    assert_eq!(proof.delta_bits, 126);
-    assert!(proof.delta >= delta && proof.delta <= delta * 2u32);
+    assert_eq!(proof.delta.bits, 126);
+    assert!(proof.delta.value >= delta && proof.delta.value <= delta * 2u32);
     assert!(e.iter().map(|e| power(*e)).sum::<BigUint>() < power(61));
-    assert!(proof.delta <= power(126 - 50));
+    assert!(proof.delta.value <= power(126 - 50));
 
     // Theorem 2: 3 delta <= rate - sampled.
     let slack = if own == 1 { 0 } else { 1u32 };
@@ -63,30 +63,30 @@ fn check(plan: &Plan, rate: &Rate) -> usize {
     let sampled = Rate::from_ratio(short(rate.num()), rate.den() << 54u32).unwrap();
     assert_eq!(proof.sampled, sampled);
     let difference = rate.num() * sampled.den() - sampled.num() * rate.den();
-    assert!(&proof.delta * 3u32 * rate.den() * sampled.den() <= difference << 126u32);
+    assert!(&proof.delta.value * 3u32 * rate.den() * sampled.den() <= difference << 126u32);
 
     // Theorem 2: eta <= g 2^-k tanh(rate / 2), for the least g of as many bits as digit 0 has.
     let k = u64::from(plan.floor_value_bits());
     assert!(u128::from(plan.range()) < 1 << k && u128::from(plan.range()) >= 1 << (k - 1));
     assert_eq!(
-        proof.floor_bits,
+        proof.floor.bits,
         u64::from(LIMB_BITS) * (digits[0].limbs() as u64 + 1)
     );
-    assert_eq!(digits[0].thresholds(LIMB_BITS)[0], proof.floor);
-    let need = BigUint::from(proof.eta) << (proof.floor_bits + k + proof.tanh_bits);
-    let unit = &proof.tanh << proof.eta_bits;
-    assert!(need <= &proof.floor * &unit);
-    assert!(need > (&proof.floor - 1u32) * &unit);
+    assert_eq!(digits[0].thresholds(LIMB_BITS)[0], proof.floor.value);
+    let need = &proof.eta.value << (proof.floor.bits + k + proof.tanh.bits);
+    let unit = &proof.tanh.value << proof.eta.bits;
+    assert!(need <= &proof.floor.value * &unit);
+    assert!(need > (&proof.floor.value - 1u32) * &unit);
     // t <= tanh(rate / 2) if and only if (1 + t) / (1 - t) <= exp(rate); and no t is much larger.
-    let one = power(proof.tanh_bits);
+    let one = power(proof.tanh.bits);
     let below = |t: &BigUint| t < &one && within(&(&one + t), &(&one - t), rate);
-    assert!(below(&proof.tanh));
-    let more = (&proof.tanh >> 50u32) + 1u32;
-    assert!(!below(&(&proof.tanh + more)));
+    assert!(below(&proof.tanh.value));
+    let more = (&proof.tanh.value >> 50u32) + 1u32;
+    assert!(!below(&(&proof.tanh.value + more)));
 
     // Theorem 3, and the floor's share of the mean error.
-    assert!(&proof.floor << 52u32 <= power(proof.floor_bits));
-    assert!(&proof.floor << (k + 20) <= power(proof.floor_bits));
+    assert!(&proof.floor.value << 52u32 <= power(proof.floor.bits));
+    assert!(&proof.floor.value << (k + 20) <= power(proof.floor.bits));
     assert!(proof.total_variation() <= 2f64.powi(-50));
     low
 }

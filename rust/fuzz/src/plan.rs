@@ -375,8 +375,8 @@ fn check(plan: &Plan, rate: &Rate, range: u64, slack_bits: u64, seen: &mut Seen)
     );
     let h = d - low as u64;
     assert_eq!(
-        (proof.eta, proof.eta_bits),
-        (h * d * (d + 3) / 2 + 4, places)
+        (&proof.eta.value, proof.eta.bits),
+        (&BigUint::from(h * d * (d + 3) / 2 + 4), places)
     );
 
     // The top digit's last value saturates, or has next to no mass: a^reach <= 2^-(K+2).
@@ -397,30 +397,30 @@ fn check(plan: &Plan, rate: &Rate, range: u64, slack_bits: u64, seen: &mut Seen)
 
     // Theorem 2: the floor, as small as it can be.
     let tanh = law.zero();
-    let claimed = (&proof.tanh << fixed.bits) >> proof.tanh_bits;
+    let claimed = (&proof.tanh.value << fixed.bits) >> proof.tanh.bits;
     assert!(
         claimed <= tanh && claimed >= &tanh - (&tanh >> 50u32) - 2u32,
         "{plan:?}"
     );
     let enough = |floor: &BigUint| {
-        let eta = BigUint::from(proof.eta) << (k + proof.floor_bits + proof.tanh_bits);
-        eta <= (floor * &proof.tanh) << proof.eta_bits
+        let eta = &proof.eta.value << (k + proof.floor.bits + proof.tanh.bits);
+        eta <= (floor * &proof.tanh.value) << proof.eta.bits
     };
     assert!(
-        enough(&proof.floor) && !enough(&(&proof.floor - 1u32)),
+        enough(&proof.floor.value) && !enough(&(&proof.floor.value - 1u32)),
         "{plan:?}"
     );
-    assert_eq!(proof.floor_bits, w * (digits[0].limbs() as u64 + 1));
+    assert_eq!(proof.floor.bits, w * (digits[0].limbs() as u64 + 1));
     // Below one half; the slot is the first threshold.
-    assert!(&proof.floor << 1u32 < power_of_two(proof.floor_bits));
-    assert_eq!(digits[0].thresholds(plan.limb_bits())[0], proof.floor);
+    assert!(&proof.floor.value << 1u32 < power_of_two(proof.floor.bits));
+    assert_eq!(digits[0].thresholds(plan.limb_bits())[0], proof.floor.value);
 
     // Lemma 3: delta, and that the slack pays for it.
     let mut exponents = Vec::new();
     for j in 0..low {
         let mut least = law.least(j);
         if j == 0 {
-            let floor = &proof.floor << (fixed.bits - proof.floor_bits);
+            let floor = &proof.floor.value << (fixed.bits - proof.floor.bits);
             least = fixed.mul(&fixed.rest(&tanh), &least).min(tanh.clone());
             least = fixed.mul(&fixed.rest(&floor), &least);
         }
@@ -437,14 +437,14 @@ fn check(plan: &Plan, rate: &Rate, range: u64, slack_bits: u64, seen: &mut Seen)
         sum
     };
     assert!(
-        delta(0) <= proof.delta && proof.delta <= delta(2),
+        delta(0) <= proof.delta.value && proof.delta.value <= delta(2),
         "{plan:?}"
     );
-    assert_eq!(proof.delta_bits, 2 * w);
+    assert_eq!(proof.delta.bits, 2 * w);
     let inverses: BigUint = exponents.iter().map(|&e| power_of_two(e)).sum();
     assert!(low == 0 || inverses < power_of_two(w - 2), "{plan:?}");
     let short = rate.num() * sampled.den() - sampled.num() * rate.den();
-    let triple = &proof.delta * 3u32 * rate.den() * sampled.den();
+    let triple = &proof.delta.value * 3u32 * rate.den() * sampled.den();
     assert!(triple <= &short << (2 * w), "{plan:?}");
 
     // Every threshold.
@@ -455,7 +455,7 @@ fn check(plan: &Plan, rate: &Rate, range: u64, slack_bits: u64, seen: &mut Seen)
             let cut = if j > 0 {
                 law.below(j, i + 1)
             } else {
-                let floor = &proof.floor << (fixed.bits - proof.floor_bits);
+                let floor = &proof.floor.value << (fixed.bits - proof.floor.bits);
                 let mass = match i {
                     0 => BigUint::ZERO,
                     1 => tanh.clone(),
@@ -472,8 +472,12 @@ fn check(plan: &Plan, rate: &Rate, range: u64, slack_bits: u64, seen: &mut Seen)
     }
 
     // Theorem 3, rounded up.
-    let (nominal, delta, floor) = (sampled.den() * rate.num(), &proof.delta, &proof.floor);
-    let (f, g) = (proof.floor_bits, proof.delta_bits);
+    let (nominal, delta, floor) = (
+        sampled.den() * rate.num(),
+        &proof.delta.value,
+        &proof.floor.value,
+    );
+    let (f, g) = (proof.floor.bits, proof.delta.bits);
     let part = ((floor * 3u32) << g) + (delta << (f + 1));
     let sum = part * &nominal + (short << (f + g + 1));
     assert!(is_rounded_up(
@@ -520,9 +524,9 @@ fn check_closeness(plan: &Plan) {
     };
     assert_eq!(plan.limb_bits(), 63);
     let k = u64::from(plan.floor_value_bits());
-    let one = power_of_two(proof.floor_bits);
-    assert!(&proof.floor << (k + 20) <= one && &proof.floor << 52u32 <= one);
-    assert!(&proof.delta << 50u32 <= power_of_two(proof.delta_bits));
+    let one = power_of_two(proof.floor.bits);
+    assert!(&proof.floor.value << (k + 20) <= one && &proof.floor.value << 52u32 <= one);
+    assert!(&proof.delta.value << 50u32 <= power_of_two(proof.delta.bits));
     assert!(proof.total_variation() <= (-50f64).exp2());
 }
 

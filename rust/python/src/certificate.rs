@@ -39,13 +39,14 @@ pub(crate) fn of<'py>(
     fields.set_item("floor_value_bits", plan.floor_value_bits())?;
     let proof = plan.proof();
     fields.set_item("sampled_rate", proof.map(|proof| pair(&proof.sampled)))?;
-    fields.set_item("eta", proof.map(|proof| (proof.eta, proof.eta_bits)))?;
-    fields.set_item("delta", proof.map(|proof| (&proof.delta, proof.delta_bits)))?;
-    fields.set_item("floor", proof.map(|proof| (&proof.floor, proof.floor_bits)))?;
-    fields.set_item(
-        "tanh_half_rate",
-        proof.map(|proof| (&proof.tanh, proof.tanh_bits)),
-    )?;
+    for (name, part) in [
+        ("eta", proof.map(|proof| &proof.eta)),
+        ("delta", proof.map(|proof| &proof.delta)),
+        ("floor", proof.map(|proof| &proof.floor)),
+        ("tanh_half_rate", proof.map(|proof| &proof.tanh)),
+    ] {
+        fields.set_item(name, part.map(|part| (&part.value, part.bits)))?;
+    }
     fields.set_item(
         "total_variation",
         proof.map_or(0.0, geomdp_core::plan::Proof::total_variation),

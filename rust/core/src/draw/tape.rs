@@ -29,12 +29,12 @@ pub fn without_trace<R>(work: impl FnOnce() -> R) -> R {
     }
 
     let _wipe = Wipe;
-    apart(work)
+    in_own_frame(work)
 }
 
 /// Keeps the work in a frame of its own, below that of the caller.
 #[inline(never)]
-fn apart<R>(work: impl FnOnce() -> R) -> R {
+fn in_own_frame<R>(work: impl FnOnce() -> R) -> R {
     work()
 }
 

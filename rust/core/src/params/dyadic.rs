@@ -3,6 +3,24 @@
 
 use num_bigint::BigUint;
 
+/// The number `value / 2^bits`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dyadic {
+    /// The numerator.
+    pub value: BigUint,
+    /// The binary logarithm of the denominator.
+    pub bits: u64,
+}
+
+impl Dyadic {
+    pub(crate) fn new(value: impl Into<BigUint>, bits: u64) -> Self {
+        Self {
+            value: value.into(),
+            bits,
+        }
+    }
+}
+
 /// Bits of a float64 significand, the hidden one included.
 const PRECISION: u64 = 53;
 /// The smallest positive float64 is `2^-MIN_EXPONENT`.

@@ -6,15 +6,20 @@
 //! plan, is public.
 
 pub(crate) mod digit;
+mod layout;
+mod proof;
+mod thresholds;
 
 use crate::Error;
-use crate::params::dyadic::{Round, to_f64};
+use crate::params::dyadic::Dyadic;
 use crate::params::enclosure::Enclosure;
 use crate::params::rate::{Rate, ratio};
 pub use digit::Digit;
-use digit::Search;
+use layout::Layout;
 use num_bigint::BigUint;
 use num_integer::Integer;
+pub use proof::Proof;
+use thresholds::{low_digits, split, thresholds};
 
 /// Bits of a limb at full width. One less than a word, so that differences keep their sign.
 pub const LIMB_BITS: u32 = 63;
@@ -22,8 +27,6 @@ pub const LIMB_BITS: u32 = 63;
 const SLACK_BITS: u32 = 54;
 /// Most own words that a digit may have.
 const MAX_LIMBS: usize = 3;
-/// Largest radix of the top digit, which need not be a power of two.
-const MAX_TOP_RADIX: usize = 32;
 /// A floor of mass `g` on values below `2^k` may move the mean error by `g * 2^k <= 2^-20`.
 const FLOOR_MEAN_BITS: u64 = 20;
 /// `g <= 2^-52`, so that the total variation stays below `2^-50` (docs/proofs.md, theorem 3).
@@ -33,47 +36,6 @@ const HOPELESS_BITS: u64 = 200;
 /// ln 2, rounded up, over [`LN2_DEN`].
 const LN2_NUM: u64 = 6_931_471_806;
 const LN2_DEN: u64 = 10_000_000_000;
-
-/// Why the law that a plan samples is private at the nominal rate (docs/proofs.md, theorem 2).
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Proof {
-    /// The rate that the caller asked for and that the privacy map promises.
-    pub nominal: Rate,
-    /// The rate from which the thresholds were computed; at most the nominal one.
-    pub sampled: Rate,
-    /// Absolute error of an output's probability, in units of `2^-eta_bits`.
-    pub eta: u64,
-    /// See `eta`.
-    pub eta_bits: u64,
-    /// Relative error of an output's probability, in units of `2^-delta_bits`.
-    pub delta: BigUint,
-    /// See `delta`.
-    pub delta_bits: u64,
-    /// Mass of the uniform floor, in units of `2^-floor_bits`.
-    pub floor: BigUint,
-    /// See `floor`.
-    pub floor_bits: u64,
-    /// A lower bound of `tanh(rate / 2)`, in units of `2^-tanh_bits`.
-    pub tanh: BigUint,
-    /// See `tanh`.
-    pub tanh_bits: u64,
-}
-
-impl Proof {
-    /// A bound, rounded up, on the total variation between the sampled law and the nominal one
-    /// (docs/proofs.md, theorem 3): `3/2 g + delta + (nominal - sampled) / nominal`.
-    #[must_use]
-    pub fn total_variation(&self) -> f64 {
-        let common =
-            (self.sampled.den() * self.nominal.num()) << (self.floor_bits + self.delta_bits + 1);
-        let floor = (&self.floor * 3u32) << self.delta_bits;
-        let delta = &self.delta << (self.floor_bits + 1);
-        let full = self.sampled.den() * self.nominal.num();
-        let short = &full - self.sampled.num() * self.nominal.den();
-        let sum = (floor + delta) * &full + (short << (self.floor_bits + self.delta_bits + 1));
-        to_f64(&sum, &common, Round::Up)
-    }
-}
 
 /// Public instructions for the kernel.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -114,72 +76,6 @@ impl Widths {
             return Ok(rate.clone());
         }
         rate.slacken(self.slack_bits)
-    }
-}
-
-/// Where the digits lie.
-#[derive(Clone, Debug)]
-struct Layout {
-    /// The digits below the top one are in radix two to these powers.
-    radix_bits: Vec<u32>,
-    top_radix: usize,
-}
-
-impl Layout {
-    /// The layout with so many bits in lower digits, as evenly as can be, and its top digit just large
-    /// enough: `(top_radix - 1) * weight >= reach`.
-    fn fit(bits: u32, lower: u32, reach: u64) -> Option<Self> {
-        if bits >= 64 {
-            return None;
-        }
-        let top_radix = usize::try_from(reach.div_ceil(1 << bits))
-            .ok()?
-            .checked_add(1)?;
-        (top_radix <= MAX_TOP_RADIX).then(|| Self {
-            radix_bits: (0..lower).map(|j| (bits + lower - 1 - j) / lower).collect(),
-            top_radix,
-        })
-    }
-
-    /// The layout of least cost.
-    fn cheapest(reach: u64, limbs: usize) -> Self {
-        // With more bits, nothing would be left for the top digit.
-        let most = u64::BITS - reach.leading_zeros();
-        let layouts = (1..=4).flat_map(|radix_bits| {
-            (0..=most).filter_map(move |bits| Self::fit(bits, bits.div_ceil(radix_bits), reach))
-        });
-        let Some(layout) = layouts.min_by_key(|layout| layout.cost(reach, limbs)) else {
-            unreachable!("with 63 bits below it, a top digit of radix 3 reaches 2^64")
-        };
-        layout
-    }
-
-    /// The digits step by two to this power: those below the top one, and the top one.
-    fn shifts(&self) -> Vec<u32> {
-        let mut shifts = vec![0];
-        for bits in &self.radix_bits {
-            shifts.push(shifts[shifts.len() - 1] + bits);
-        }
-        shifts
-    }
-
-    /// About what a draw takes, in comparisons of a limb by the AVX-512 back end: a word of keystream
-    /// costs fourteen rounds of AES, each as much as a comparison, and its way to the kernel.
-    fn cost(&self, reach: u64, limbs: usize) -> usize {
-        const WORD: usize = 15;
-        let digit = |j: usize, thresholds: usize, own: usize| {
-            // Digit 0 has two more outcomes.
-            let thresholds = thresholds + if j == 0 { 2 } else { 0 };
-            own * WORD + (own + 1) * Search::cost(thresholds)
-        };
-        let lower = self.radix_bits.iter().zip(self.shifts()).enumerate();
-        let costs = lower.map(|(j, (bits, shift))| {
-            let last = (1usize << bits) - 1;
-            // Digits whose last value is rare are going to be high ones, about.
-            let rare = (last as u128) << shift > u128::from(reach / 3);
-            digit(j, last, if rare { limbs } else { 1 })
-        });
-        costs.sum::<usize>() + digit(self.radix_bits.len(), self.top_radix - 1, limbs)
     }
 }
 
@@ -369,14 +265,10 @@ impl Plan {
             proof: Some(Proof {
                 nominal: rate.clone(),
                 sampled,
-                eta,
-                eta_bits: places,
-                delta,
-                delta_bits: 2 * limb_bits,
-                floor,
-                floor_bits,
-                tanh,
-                tanh_bits: bits,
+                eta: Dyadic::new(eta, places),
+                delta: Dyadic::new(delta, 2 * limb_bits),
+                floor: Dyadic::new(floor, floor_bits),
+                tanh: Dyadic::new(tanh, bits),
             }),
         })
     }
@@ -384,9 +276,10 @@ impl Plan {
     fn floor_is_negligible(&self) -> bool {
         self.proof.as_ref().is_some_and(|proof| {
             proof
-                .floor_bits
+                .floor
+                .bits
                 .checked_sub(floor_margin(self.floor_value_bits))
-                .is_some_and(|bits| proof.floor <= BigUint::from(1u32) << bits)
+                .is_some_and(|bits| proof.floor.value <= BigUint::from(1u32) << bits)
         })
     }
 
@@ -451,92 +344,6 @@ fn words(digits: &[Digit]) -> usize {
     1 + own.max(digits[0].limbs + 1)
 }
 
-/// The inner cuts of each digit's values on the unit interval, least significant digit first:
-/// lower digits are geometric on `0..2^radix_bits`, the top digit is censored.
-fn thresholds(a: &Enclosure, layout: &Layout) -> Vec<Vec<Enclosure>> {
-    let mut digits = Vec::new();
-    let mut ratio = a.clone();
-    for radix_bits in &layout.radix_bits {
-        let mut sums = vec![Enclosure::one(a.bits())];
-        let mut power = Enclosure::one(a.bits());
-        for _ in 1..1u32 << radix_bits {
-            power = power.mul(&ratio);
-            let sum = sums[sums.len() - 1].add(&power);
-            sums.push(sum);
-        }
-        // One division for all of them.
-        let share = Enclosure::one(a.bits()).div(&sums.remove(sums.len() - 1));
-        digits.push(sums.iter().map(|sum| sum.mul(&share)).collect());
-        ratio = power.mul(&ratio);
-    }
-    let mut power = Enclosure::one(a.bits());
-    let mut top = Vec::new();
-    for _ in 1..layout.top_radix {
-        power = power.mul(&ratio);
-        top.push(power.complement());
-    }
-    digits.push(top);
-    digits
-}
-
-/// How many digits from the bottom can do with one own word, and the relative error `delta` that
-/// this causes, in units of `2^-(2 * limb_bits)`: the slack in the rate must cover `3 * delta`
-/// (docs/proofs.md, lemma 3 and theorem 2).
-fn low_digits(
-    cuts: &[Vec<Enclosure>],
-    p_zero: &Enclosure,
-    rate: &Rate,
-    widths: &Widths,
-) -> (usize, BigUint) {
-    let one = Enclosure::one(p_zero.bits());
-    let unit = BigUint::from(1u32) << (2 * widths.limb_bits);
-    let covered = |delta: &BigUint| {
-        let triple = (delta * 3u32) << widths.slack_bits;
-        triple <= unit && triple * rate.den() <= rate.num() * &unit
-    };
-    let (mut delta, mut inverses) = (BigUint::ZERO, BigUint::ZERO);
-    for (j, digit) in cuts[..cuts.len() - 1].iter().enumerate() {
-        // The last value is the least likely one.
-        let mut least = digit[digit.len() - 1].complement();
-        if j == 0 {
-            least = p_zero.complement().mul(&least);
-            if p_zero.lo() < least.lo() {
-                least = p_zero.clone();
-            }
-        }
-        // least >= 2^-e; one more bit for the factor 1 - g of digit 0.
-        let e = one.lo().bits() - least.lo().bits() + u64::from(j == 0);
-        let inverse = BigUint::from(1u32) << e;
-        let next = &delta + (&inverse << 1u32) + ((&inverse * &inverses) << 3u32);
-        let sum = &inverses + inverse;
-        if least.lo().bits() == 0 || !covered(&next) || sum.bits() > u64::from(widths.limb_bits) - 2
-        {
-            return (j, delta);
-        }
-        (delta, inverses) = (next, sum);
-    }
-    (cuts.len() - 1, delta)
-}
-
-/// Rounds the cuts to `limb_bits * (limbs + 1)` bits and splits them into limbs.
-fn split(cuts: &[Enclosure], shift: u32, limbs: usize, limb_bits: u32) -> Digit {
-    let places = u64::from(limb_bits) * (limbs as u64 + 1);
-    let largest = (BigUint::from(1u32) << places) - 1u32;
-    let mask = (BigUint::from(1u32) << limb_bits) - 1u32;
-    let mut thresholds = Vec::with_capacity(cuts.len() * (limbs + 1));
-    for cut in cuts {
-        let Some(rounded) = cut.round(places) else {
-            unreachable!("an enclosure has more than 100 bits beyond its threshold")
-        };
-        let rounded = rounded.min(largest.clone());
-        for limb in (0..=limbs as u64).rev() {
-            let limb = (&rounded >> (u64::from(limb_bits) * limb)) & &mask;
-            thresholds.push(limb.iter_u64_digits().next().unwrap_or(0));
-        }
-    }
-    Digit::new(shift, limbs, thresholds)
-}
-
 /// The least `k` with `2^k > range`.
 fn value_bits(range: u64) -> u32 {
     u64::BITS - range.leading_zeros()
@@ -563,7 +370,8 @@ fn uncertifiable(rate: &Rate, range: u64) -> Error {
 mod tests {
     use super::*;
 
-    fn rate(num: u32, shift: u64) -> Rate {
+    /// `num / 2^shift`.
+    pub(super) fn rate(num: u32, shift: u64) -> Rate {
         Rate::from_ratio(num.into(), BigUint::from(1u32) << shift).unwrap()
     }
 
@@ -609,77 +417,6 @@ mod tests {
         assert_eq!(plan.digits().last().map(|digit| digit.limbs), Some(2));
     }
 
-    /// The bound that theorem 3 states, of proofs whose numbers can be added by hand.
-    #[test]
-    fn total_variation_is_the_stated_sum_rounded_up() {
-        let plan = Plan::two_sided(&rate(1, 3), 10).unwrap();
-        let with = |nominal, sampled, floor: (u32, u64), delta: (u32, u64)| Proof {
-            nominal,
-            sampled,
-            floor: floor.0.into(),
-            floor_bits: floor.1,
-            delta: delta.0.into(),
-            delta_bits: delta.1,
-            ..plan.proof().unwrap().clone()
-        };
-        let ratio = |num: u32, den: u32| Rate::from_ratio(num.into(), den.into()).unwrap();
-        // 3/2 * 1/16 + 1/256 + (1/2 - 3/8) / (1/2)
-        let sum = with(ratio(1, 2), ratio(3, 8), (1, 4), (1, 8)).total_variation();
-        assert_eq!(sum, 89.0 / 256.0);
-        // 3/2 * 3/128 + 5/512 + (3/5 - 4/7) / (3/5)
-        let sum = with(ratio(3, 5), ratio(4, 7), (3, 7), (5, 9)).total_variation();
-        let expected = to_f64(&995u32.into(), &10752u32.into(), Round::Up);
-        assert_eq!(sum, expected);
-        assert_eq!(
-            with(ratio(1, 2), ratio(1, 2), (0, 4), (0, 8)).total_variation(),
-            0.0
-        );
-    }
-
-    fn layout(radix_bits: u32, lower: usize, top_radix: usize) -> Layout {
-        Layout {
-            radix_bits: vec![radix_bits; lower],
-            top_radix,
-        }
-    }
-
-    /// 15 for each own word; for each limb one for a threshold by itself, two for a level of the tree.
-    #[test]
-    fn the_cost_of_a_layout() {
-        // Five digits in radix 4, of which the last value of the one at 4^4 is rare; radix 9 on top.
-        // Thresholds: 5, 3, 3, 3 of two limbs in 3, 2, 2, 2 levels; 3 and 8 of three, in 2 and 3 and one
-        // by itself.
-        let limbs = 2 * (6 + 3 * 4) + 3 * (4 + 7);
-        assert_eq!(layout(2, 5, 9).cost(2000, 2), 8 * 15 + limbs);
-        // 3 * 4^4 is not more than a third of 2304.
-        let limbs = 2 * (6 + 4 * 4) + 3 * 7;
-        assert_eq!(layout(2, 5, 9).cost(2304, 2), 7 * 15 + limbs);
-        // One word for each digit.
-        let limbs = 2 * (6 + 4 * 4 + 7);
-        assert_eq!(layout(2, 5, 9).cost(2000, 1), 6 * 15 + limbs);
-        // The top digit alone, of three words: three thresholds of four limbs.
-        assert_eq!(layout(1, 0, 2).cost(1, 3), 3 * 15 + 4 * 4);
-    }
-
-    #[test]
-    fn a_layout_reaches_as_far_as_it_must() {
-        let fit = |radix_bits, lower, reach| {
-            Layout::fit(radix_bits * lower, lower, reach).map(|layout| layout.top_radix)
-        };
-        assert_eq!(fit(1, 0, 0), Some(1));
-        assert_eq!(fit(2, 3, 64), Some(2));
-        assert_eq!(fit(2, 3, 65), Some(3));
-        assert_eq!(fit(1, 0, MAX_TOP_RADIX as u64 - 1), Some(MAX_TOP_RADIX));
-        assert_eq!(fit(1, 0, MAX_TOP_RADIX as u64), None);
-        assert_eq!(fit(4, 15, u64::MAX), Some(17));
-        assert_eq!(fit(4, 16, 1), None);
-        assert_eq!(fit(1, 63, u64::MAX), Some(3));
-        let uneven = Layout::fit(14, 4, 100_000).unwrap();
-        assert_eq!(uneven.radix_bits, [4, 4, 3, 3]);
-        assert_eq!(uneven.shifts(), [0, 4, 8, 11, 14]);
-        assert_eq!(uneven.top_radix, 8);
-    }
-
     /// The least reach beyond which the mass is at most `2^-(places + 2)`, or the range less one.
     #[test]
     fn reach_is_the_least_that_suffices() {
@@ -699,60 +436,6 @@ mod tests {
         }
         assert_eq!(reach(0, &rate(1, 0), 126), 0);
         assert_eq!(reach(u64::MAX, &rate(1, 100), 126), u64::MAX - 1);
-    }
-
-    /// Each condition of lemma 3 and theorem 2 on low digits, where it holds with equality or just fails.
-    #[test]
-    fn low_digits_up_to_each_limit() {
-        let bits = 200;
-        let part = |e: u64| Enclosure::dyadic(BigUint::from(1u32) << (bits - e), bits);
-        let half = part(1);
-        // The plan's own `e` is 2 for the zero, and `e` for the last value of digit 0, if that is more.
-        let first = |e: u64| vec![part(e - 2).complement()];
-        let next = |e: u64| vec![half.clone(), part(e).complement()];
-        let low = |cuts: &[Vec<Enclosure>], rate: &Rate, limb_bits, slack_bits| {
-            let widths = Widths {
-                limb_bits,
-                slack_bits,
-                limbs: 2,
-            };
-            let mut cuts = cuts.to_vec();
-            cuts.push(vec![half.clone()]);
-            low_digits(&cuts, &half, rate, &widths)
-        };
-        let power = |e: u32| BigUint::from(1u32) << e;
-        let none = (0, BigUint::ZERO);
-        let one = rate(1, 0);
-
-        // 3 * 2^(1 + e) * 2^30 is at most 2^40, and at most the rate's part of that.
-        assert_eq!(low(&[first(7)], &one, 20, 30), (1, power(8)));
-        assert_eq!(low(&[first(8)], &one, 20, 30), none);
-        assert_eq!(low(&[first(5)], &rate(1, 2), 20, 30), (1, power(6)));
-        assert_eq!(low(&[first(6)], &rate(1, 2), 20, 30), none);
-        assert_eq!(low(&[first(7)], &rate(4, 0), 20, 30), (1, power(8)));
-        assert_eq!(low(&[first(8)], &rate(4, 0), 20, 30), none);
-        // With equality at the rate 3/4.
-        assert_eq!(low(&[first(7)], &rate(3, 2), 20, 30), (1, power(8)));
-        assert_eq!(low(&[first(7)], &rate(2, 2), 20, 30), none);
-
-        // The sum of 2^e is below 2^(10 - 2).
-        assert_eq!(low(&[first(7)], &one, 10, 0), (1, power(8)));
-        assert_eq!(low(&[first(8)], &one, 10, 0), none);
-        let two = power(7) + power(7) + power(3 + 12);
-        assert_eq!(low(&[first(6), next(6)], &one, 10, 0), (2, two.clone()));
-        assert_eq!(low(&[first(6), next(6), next(7)], &one, 10, 0), (2, two));
-        assert_eq!(low(&[first(7), next(7)], &one, 10, 0), (1, power(8)));
-
-        // Singles and pairs of three digits; the zero is the least likely value of digit 0.
-        let three = power(3) + power(4) + power(5) + power(8) + power(9) + power(10);
-        assert_eq!(
-            low(&[first(2), next(3), next(4)], &one, 30, 0),
-            (3, three.clone())
-        );
-        // A value of no probability, below others that have some.
-        let certain = vec![Enclosure::one(bits)];
-        let digits = [first(2), next(3), next(4), certain, next(3)];
-        assert_eq!(low(&digits, &one, 30, 0), (3, three));
     }
 
     /// What a draw takes may change on purpose only: digits, those with one own word, words in all,

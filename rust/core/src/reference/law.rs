@@ -291,7 +291,8 @@ mod tests {
         let odds = Enclosure::one(bits).add(&a);
         let interior = a.complement().div(&odds);
         let edge = Enclosure::one(bits).div(&odds);
-        let rest = Enclosure::dyadic(&proof.floor << (bits - proof.floor_bits), bits).complement();
+        let rest =
+            Enclosure::dyadic(&proof.floor.value << (bits - proof.floor.bits), bits).complement();
         let mut worst = 0;
         let r = law.range;
         for (x, y) in (0..=r).flat_map(|x| [(x, 0), (x, 1.min(r)), (x, r / 2), (x, r)]) {
@@ -305,8 +306,8 @@ mod tests {
             } else {
                 mu.hi() - &sampled
             };
-            let relative = (mu.lo() * &proof.delta) >> proof.delta_bits;
-            let allowed = relative + ((&unit * proof.eta) >> proof.eta_bits);
+            let relative = (mu.lo() * &proof.delta.value) >> proof.delta.bits;
+            let allowed = relative + ((&unit * &proof.eta.value) >> proof.eta.bits);
             assert!(
                 error <= allowed,
                 "P({y} | {x}) is off by more than allowed: {plan:?}"

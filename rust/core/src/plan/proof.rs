@@ -1,0 +1,69 @@
+//! The numbers that show why the distribution that a plan samples is private.
+
+use crate::params::dyadic::{Dyadic, Round, to_f64};
+use crate::params::rate::Rate;
+
+/// Why the law that a plan samples is private at the nominal rate (docs/proofs.md, theorem 2).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Proof {
+    /// The rate that the caller asked for and that the privacy map promises.
+    pub nominal: Rate,
+    /// The rate from which the thresholds were computed; at most the nominal one.
+    pub sampled: Rate,
+    /// Absolute error of an output's probability.
+    pub eta: Dyadic,
+    /// Relative error of an output's probability.
+    pub delta: Dyadic,
+    /// Mass of the uniform floor.
+    pub floor: Dyadic,
+    /// A lower bound of `tanh(rate / 2)`.
+    pub tanh: Dyadic,
+}
+
+impl Proof {
+    /// A bound, rounded up, on the total variation between the sampled law and the nominal one
+    /// (docs/proofs.md, theorem 3): `3/2 g + delta + (nominal - sampled) / nominal`.
+    #[must_use]
+    pub fn total_variation(&self) -> f64 {
+        let common =
+            (self.sampled.den() * self.nominal.num()) << (self.floor.bits + self.delta.bits + 1);
+        let floor = (&self.floor.value * 3u32) << self.delta.bits;
+        let delta = &self.delta.value << (self.floor.bits + 1);
+        let full = self.sampled.den() * self.nominal.num();
+        let short = &full - self.sampled.num() * self.nominal.den();
+        let sum = (floor + delta) * &full + (short << (self.floor.bits + self.delta.bits + 1));
+        to_f64(&sum, &common, Round::Up)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Plan;
+    use crate::plan::tests::rate;
+
+    /// The bound that theorem 3 states, of proofs whose numbers can be added by hand.
+    #[test]
+    fn total_variation_is_the_stated_sum_rounded_up() {
+        let plan = Plan::two_sided(&rate(1, 3), 10).unwrap();
+        let with = |nominal, sampled, floor: (u32, u64), delta: (u32, u64)| Proof {
+            nominal,
+            sampled,
+            floor: Dyadic::new(floor.0, floor.1),
+            delta: Dyadic::new(delta.0, delta.1),
+            ..plan.proof().unwrap().clone()
+        };
+        let ratio = |num: u32, den: u32| Rate::from_ratio(num.into(), den.into()).unwrap();
+        // 3/2 * 1/16 + 1/256 + (1/2 - 3/8) / (1/2)
+        let sum = with(ratio(1, 2), ratio(3, 8), (1, 4), (1, 8)).total_variation();
+        assert_eq!(sum, 89.0 / 256.0);
+        // 3/2 * 3/128 + 5/512 + (3/5 - 4/7) / (3/5)
+        let sum = with(ratio(3, 5), ratio(4, 7), (3, 7), (5, 9)).total_variation();
+        let expected = to_f64(&995u32.into(), &10752u32.into(), Round::Up);
+        assert_eq!(sum, expected);
+        assert_eq!(
+            with(ratio(1, 2), ratio(1, 2), (0, 4), (0, 8)).total_variation(),
+            0.0
+        );
+    }
+}
