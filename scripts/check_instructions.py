@@ -28,9 +28,10 @@ CALLED = re.compile(r"<(memcpy|memset|.*slice_index_fail|.*panic_bounds_check)\b
 #: rule for AVX-512 applies. One function for each integer type, but where those of one width merge.
 GROUPS = {
     "portable kernel": ("6kernel8portable", 8, False),
-    # The kernel, and the layout of keyed tapes.
-    "AVX2 code": ("4simd4Avx23run8compiled", 17, False),
-    "AVX-512 code": ("4simd6Avx5123run8compiled", 17, True),
+    "AVX2 kernel": ("6kernel4avx210vectorised", 8, False),
+    "AVX-512 kernel": ("6kernel6avx51210vectorised", 8, True),
+    "AVX2 blocks of keyed tapes": ("4simd4Avx23run8compiled", 9, False),
+    "AVX-512 blocks of keyed tapes": ("4simd6Avx5123run8compiled", 9, True),
     "folding": ("4fold(7fold_in|8fold_out)", 12, False),
 }
 

@@ -2,32 +2,30 @@
 
 use super::place::Place;
 use super::vector::Vector;
-use super::{AddNoise, Count};
+use super::{Count, add_noise_by};
 use crate::draw::simd::Avx2;
 use crate::plan::Plan;
 use core::arch::x86_64::*;
-use core::marker::PhantomData;
 
 /// See [`super::Backend::add_noise`].
 pub(super) fn add_noise<T: Count>(
-    token: Avx2,
+    _token: Avx2,
     plan: &Plan,
     lower: u64,
     words: &[u64],
     counts: &mut [T],
 ) {
-    let vector = PhantomData::<Words>;
-    token.run(AddNoise {
-        plan,
-        lower,
-        words,
-        counts,
-        vector,
-    });
+    // SAFETY: the processor has the features, as the token shows.
+    unsafe { vectorised(plan, lower, words, counts) }
+}
+
+#[target_feature(enable = "avx2")]
+fn vectorised<T: Count>(plan: &Plan, lower: u64, words: &[u64], counts: &mut [T]) {
+    add_noise_by::<Words, T>(plan, lower, words, counts);
 }
 
 /// Two registers, so that one threshold serves both. Private to this file, where only
-/// [`add_noise`] names it, which has a token: the processor has AVX2.
+/// [`vectorised`] names it, which takes a token: the processor has AVX2.
 #[derive(Clone, Copy)]
 struct Words(__m256i, __m256i);
 

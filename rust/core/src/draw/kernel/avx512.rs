@@ -2,34 +2,32 @@
 
 use super::place::{LookUp, Place, search};
 use super::vector::Vector;
-use super::{AddNoise, Count};
+use super::{Count, add_noise_by};
 use crate::draw::ct;
 use crate::draw::simd::Avx512;
 use crate::plan::Plan;
 use crate::plan::digit::{Digit, TABLE};
 use core::arch::x86_64::*;
-use core::marker::PhantomData;
 
 /// See [`super::Backend::add_noise`].
 pub(super) fn add_noise<T: Count>(
-    token: Avx512,
+    _token: Avx512,
     plan: &Plan,
     lower: u64,
     words: &[u64],
     counts: &mut [T],
 ) {
-    let vector = PhantomData::<Words>;
-    token.run(AddNoise {
-        plan,
-        lower,
-        words,
-        counts,
-        vector,
-    });
+    // SAFETY: the processor has the features, as the token shows.
+    unsafe { vectorised(plan, lower, words, counts) }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn vectorised<T: Count>(plan: &Plan, lower: u64, words: &[u64], counts: &mut [T]) {
+    add_noise_by::<Words, T>(plan, lower, words, counts);
 }
 
 /// Two registers, so that one threshold serves both. Private to this file, where only
-/// [`add_noise`] names it, which has a token: the processor has AVX-512.
+/// [`vectorised`] names it, which takes a token: the processor has AVX-512.
 #[derive(Clone, Copy)]
 struct Words(__m512i, __m512i);
 

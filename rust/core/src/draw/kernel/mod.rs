@@ -14,13 +14,11 @@ mod count;
 mod place;
 mod vector;
 
-use crate::draw::simd::Work;
 #[cfg(target_arch = "x86_64")]
 use crate::draw::simd::{Avx2, Avx512};
 use crate::plan::Plan;
 use crate::plan::digit::Digit;
 use core::fmt;
-use core::marker::PhantomData;
 pub use count::Count;
 pub(crate) use count::sealed;
 use place::Place;
@@ -99,22 +97,6 @@ impl fmt::Debug for Backend {
             #[cfg(target_arch = "x86_64")]
             Self::Avx512(_) => "Avx512",
         })
-    }
-}
-
-/// [`add_noise_by`] as work for [`crate::draw::simd`].
-struct AddNoise<'a, V, T> {
-    plan: &'a Plan,
-    lower: u64,
-    words: &'a [u64],
-    counts: &'a mut [T],
-    vector: PhantomData<V>,
-}
-
-impl<V: Place, T: Count> Work for AddNoise<'_, V, T> {
-    #[inline(always)]
-    fn run(self) {
-        add_noise_by::<V, T>(self.plan, self.lower, self.words, self.counts);
     }
 }
 
