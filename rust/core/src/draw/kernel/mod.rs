@@ -2,6 +2,12 @@
 //! of its tape here alone. Elsewhere, [`crate::keyed`] makes the count a part of its tape's secret
 //! address, and [`crate::linear`], a reference that no release uses, draws by itself.
 //!
+//! The function `draw` is the construction of `docs/proofs.md`: lemma 1 (the digits of a geometric
+//! are independent), lemma 2 (which words an outcome depends on), theorem 2 (the floor makes it
+//! private). `tests/exhaustive.rs` tries every tape of small plans on every back end,
+//! `tests/kernel.rs` compares full words with a model, and `tests/test_primitives.py` proves the
+//! functions of this folder for all words.
+//!
 //! Draws are made in blocks of [`LANES`]. Word `j` of the draw in lane `i` of block `b` is
 //! `words[(b * plan.words() + j) * LANES + i]`, so what a count receives depends on its place alone,
 //! not on how the work was split.
