@@ -53,7 +53,7 @@ def adapter(rows: int, repetitions: int) -> None:
     def noise(batches: Sequence[pa.RecordBatch], ids: Sequence[str]) -> None:
         mechanisms = {"n": MECHANISM}
         if ids:
-            for _ in key.release_batches(batches, mechanisms, ids, threads=1):
+            for _ in key.release_batches(batches, mechanisms, ids, threads=1, part=True):
                 pass
         else:
             for batch in batches:

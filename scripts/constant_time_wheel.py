@@ -63,7 +63,7 @@ def releases() -> None:
                 reveal(mechanism.release(counts[::-2]))
                 reveal(mechanism.release(counts, out=counts))
                 marks.secret(counts.ctypes.data, counts.nbytes)
-                reveal(key.release(mechanism, counts, np.arange(size)))
+                reveal(key.release(mechanism, counts, np.arange(size), name="n", part=True))
     counts = np.arange(1000)
     marks.secret(counts.ctypes.data, counts.nbytes)
     reveal(folded.randomise(counts))

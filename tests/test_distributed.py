@@ -3,6 +3,7 @@
 import copy
 import datetime
 import pickle
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geomdp import GeometricMechanism
+from geomdp import GeometricMechanism, _core, distributed
 from geomdp.distributed import Release, ReleaseKey, check_arguments
 
 #: Two draws at this scale are equal with probability 5e-13 at most, and 10^6 pairs with 5e-7.
@@ -47,11 +48,11 @@ FRAMES: dict[str, Callable[[pa.Table], Any]] = {
 @pytest.mark.parametrize("kind", FRAMES)
 def test_a_count_has_the_same_noise_in_any_frame_part_and_order(kind: str, key: ReleaseKey) -> None:
     mechanisms, plain = {"n": WIDE, "m": WIDE}, table()
-    expected = key.release_columns(plain, mechanisms, ["id", "place"])
+    expected = key.release_columns(plain, mechanisms, ["id", "place"], part=True)
     order = np.random.default_rng(1).permutation(len(plain))
     for part in (order[:300], order[300:301], order[301:]):
         frame = FRAMES[kind](plain.take(part))
-        noisy = key.release_columns(frame, mechanisms, ["id", "place"])
+        noisy = key.release_columns(frame, mechanisms, ["id", "place"], part=True)
         assert type(noisy) is type(frame)
         for name in ("n", "m"):
             found = np.asarray(noisy[name]).tolist()
@@ -60,15 +61,23 @@ def test_a_count_has_the_same_noise_in_any_frame_part_and_order(kind: str, key: 
 
 def test_columns_and_arrays_have_the_same_noise(key: ReleaseKey) -> None:
     counts, ids = np.arange(1000), np.arange(1000) * 3 - 500
-    expected = key.release(WIDE, counts, ids, name="n")
+    expected = key.release(WIDE, counts, ids, name="n", part=True)
     frame = pa.table({"id": ids, "n": counts})
-    assert key.release_columns(frame, {"n": WIDE}, ["id"])["n"].to_pylist() == expected.tolist()
-    assert key.release(WIDE, pd.Series(counts), [ids], name="n").tolist() == expected.tolist()
-    with_none = key.release(WIDE, pa.array([None, 1, *counts[2:]]), ids, name="n", nulls="keep")
+    assert (
+        key.release_columns(frame, {"n": WIDE}, ["id"], part=True)["n"].to_pylist()
+        == expected.tolist()
+    )
+    assert (
+        key.release(WIDE, pd.Series(counts), [ids], name="n", part=True).tolist()
+        == expected.tolist()
+    )
+    with_none = key.release(
+        WIDE, pa.array([None, 1, *counts[2:]]), ids, name="n", nulls="keep", part=True
+    )
     assert with_none.to_pylist() == [None, *expected[1:].tolist()]
     for layout in (np.asfortranarray, lambda x: x[::-1][::-1], lambda x: x.astype(">i8")):
         square = layout(counts.reshape(20, 50))
-        noisy = key.release(WIDE, square, ids.reshape(20, 50), name="n")
+        noisy = key.release(WIDE, square, ids.reshape(20, 50), name="n", part=True)
         assert noisy.shape == (20, 50)
         assert noisy.ravel().tolist() == expected.tolist()
 
@@ -76,7 +85,7 @@ def test_columns_and_arrays_have_the_same_noise(key: ReleaseKey) -> None:
 def test_batches_have_the_noise_of_their_rows(key: ReleaseKey) -> None:
     mechanisms, ids = {"m": WIDE, "n": WIDE}, ["place", "id"]
     whole = table().replace_schema_metadata({"of": "all"})
-    expected = key.release_columns(whole, mechanisms, ids)
+    expected = key.release_columns(whole, mechanisms, ids, part=True)
     # Of one row, of none, of another order of columns, and the first again.
     parts = [*whole.to_batches(max_chunksize=300), *whole[:1].to_batches(), whole[:0].to_batches()]
     parts[-1] = pa.record_batch([each[:0].combine_chunks() for each in whole], schema=whole.schema)
@@ -84,7 +93,7 @@ def test_batches_have_the_noise_of_their_rows(key: ReleaseKey) -> None:
     marked = parts[0].schema.field("n").with_metadata({"unit": "heads"})
     last = parts[0].set_column(2, marked, parts[0].column("n"))
     batches = [*parts, *turned, parts[0], last]
-    found = list(key.release_batches(batches, mechanisms, ids, threads=1))
+    found = list(key.release_batches(batches, mechanisms, ids, threads=1, part=True))
     for one, other in zip(found, batches, strict=True):
         assert one.schema.equals(other.schema, check_metadata=True)
         assert one.column("id") == other.column("id")
@@ -96,13 +105,13 @@ def test_batches_have_the_noise_of_their_rows(key: ReleaseKey) -> None:
 
 def test_batches_that_call_their_columns_otherwise(key: ReleaseKey) -> None:
     mechanisms, names = {"n": WIDE, "m": WIDE}, table().column_names
-    expected = key.release_columns(table(), mechanisms, ["id"])
+    expected = key.release_columns(table(), mechanisms, ["id"], part=True)
     other = table().rename_columns(["n", "id", "m", "x"]).to_batches()
-    found = list(key.release_batches(other, mechanisms, ["id"], names=names))
+    found = list(key.release_batches(other, mechanisms, ["id"], names=names, part=True))
     assert found[0].schema == other[0].schema
     assert found[0].rename_columns(names) == expected.to_batches()[0]
     with pytest.raises(ValueError, match=r"names = \['id'\] are not accepted: give 4"):
-        next(key.release_batches(other, mechanisms, ["id"], names=["id"]))
+        next(key.release_batches(other, mechanisms, ["id"], names=["id"], part=True))
 
 
 def test_batches_are_taken_one_by_one(key: ReleaseKey) -> None:
@@ -113,7 +122,7 @@ def test_batches_are_taken_one_by_one(key: ReleaseKey) -> None:
             taken.append(len(batch))
             yield batch
 
-    noisy = key.release_batches(batches(), {"n": WIDE}, ["id"])
+    noisy = key.release_batches(batches(), {"n": WIDE}, ["id"], part=True)
     assert taken == []
     next(noisy)
     next(noisy)
@@ -140,8 +149,8 @@ def test_bad_batches(key: ReleaseKey) -> None:
     for batches, other, error, message in bad:
         arguments = {"mechanisms": {"n": WIDE}, "ids": ["id"], **other}
         with pytest.raises(error, match=message):
-            list(key.release_batches(batches, **arguments))
-    (kept,) = key.release_batches([missing], {"n": WIDE}, ["id"], nulls="keep")
+            list(key.release_batches(batches, **arguments, part=True))
+    (kept,) = key.release_batches([missing], {"n": WIDE}, ["id"], nulls="keep", part=True)
     assert kept == missing
 
 
@@ -151,10 +160,13 @@ def test_a_release_in_many_parts(threads: int, key: ReleaseKey) -> None:
     rows = table(10_000)
     some = pa.array(np.arange(10_000, dtype=np.uint64), mask=np.arange(10_000) % 5 == 0)
     for ids in ([rows["id"]], [rows["id"], some], [rows["place"], rows["id"]]):
-        whole = key.release(WIDE, rows["n"], ids, threads=threads).to_pylist()
+        whole = key.release(WIDE, rows["n"], ids, threads=threads, name="n", part=True).to_pylist()
         for start in (0, 1, 3000, 9999):
             counts, part = rows["n"][start:], [column[start:] for column in ids]
-            assert key.release(WIDE, counts, part, threads=1).to_pylist() == whole[start:]
+            assert (
+                key.release(WIDE, counts, part, threads=1, name="n", part=True).to_pylist()
+                == whole[start:]
+            )
 
 
 EQUAL_IDS: dict[str, tuple[Any, Any]] = {
@@ -165,8 +177,7 @@ EQUAL_IDS: dict[str, tuple[Any, Any]] = {
         pa.array([None, 1, 2], pa.int32()).slice(1),
     ),
     "bools": (np.array([True, False]), pa.array([1, 0])),
-    "dates": (pa.array([datetime.date(1970, 1, 5)]), np.array([4])),
-    "times": (pa.array([7], pa.timestamp("us")), pa.array([7], pa.timestamp("us", "UTC"))),
+    "times": (np.array([7], "datetime64[us]"), pa.array([None, 7], pa.timestamp("us"))[1:]),
     "strings": (pa.array(["å", ""]), pa.array([b"\xc3\xa5", b""])),
     "of numpy": (np.array(["a", "bc"]), pa.array(["a", "bc"], pa.large_string())),
     "views": (pa.array(["a", "bc"]), pa.array(["a", "bc"], pa.string_view())),
@@ -181,8 +192,8 @@ EQUAL_IDS: dict[str, tuple[Any, Any]] = {
 @pytest.mark.parametrize(("one", "other"), EQUAL_IDS.values(), ids=EQUAL_IDS)
 def test_the_same_ids(one: Any, other: Any, key: ReleaseKey) -> None:
     counts = np.zeros(len(one), np.int64)
-    noisy = key.release(WIDE, counts, one).tolist()
-    assert noisy == key.release(WIDE, counts, other).tolist()
+    noisy = key.release(WIDE, counts, one, name="n", part=True).tolist()
+    assert noisy == key.release(WIDE, counts, other, name="n", part=True).tolist()
     assert len(set(noisy)) == len(noisy)
 
 
@@ -197,11 +208,13 @@ def test_ids_and_counts_that_are_not_aligned(key: ReleaseKey) -> None:
     _, offsets, data = text.buffers()
     moved = pa.py_buffer(b"x" + offsets.to_pybytes()).slice(1)
     words = pa.Array.from_buffers(text.type, 10, [None, moved, data])
-    expected = key.release(WIDE, plain, [plain, plain, text]).tolist()
-    assert key.release(WIDE, odd, [odd, column, words]).tolist() == expected
+    expected = key.release(WIDE, plain, [plain, plain, text], name="n", part=True).tolist()
+    assert key.release(WIDE, odd, [odd, column, words], name="n", part=True).tolist() == expected
     frame = pa.RecordBatch.from_arrays([column, words, column], ["i", "w", "n"])
-    noisy = key.release_columns(frame, {"n": WIDE}, ["i", "w"])["n"]
-    assert noisy.to_pylist() == key.release(WIDE, plain, [plain, text], name="n").tolist()
+    noisy = key.release_columns(frame, {"n": WIDE}, ["i", "w"], part=True)["n"]
+    assert (
+        noisy.to_pylist() == key.release(WIDE, plain, [plain, text], name="n", part=True).tolist()
+    )
 
 
 OTHER_IDS: dict[str, tuple[Any, Any]] = {
@@ -213,6 +226,17 @@ OTHER_IDS: dict[str, tuple[Any, Any]] = {
         [pa.array(["ab"]), pa.array(["c"])],
         [pa.array(["a"]), pa.array(["bc"])],
     ),
+    "seconds, and milliseconds": (
+        pa.array([5], pa.duration("s")),
+        pa.array([5], pa.duration("ms")),
+    ),
+    "times of the day": (pa.array([5], pa.time32("s")), pa.array([5], pa.time32("ms"))),
+    "a date, and a time": (pa.array([5], pa.date32()), pa.array([5], pa.timestamp("s"))),
+    "a time here, and there": (
+        pa.array([7], pa.timestamp("us")),
+        pa.array([7], pa.timestamp("us", "UTC")),
+    ),
+    "a date, and a number": (pa.array([datetime.date(1970, 1, 5)]), np.array([4])),
     "their order": ([np.array([1]), np.array([2])], [np.array([2]), np.array([1])]),
     "twice the same": ([np.array([1]), np.array([1])], [np.array([2]), np.array([2])]),
 }
@@ -221,7 +245,155 @@ OTHER_IDS: dict[str, tuple[Any, Any]] = {
 @pytest.mark.parametrize(("one", "other"), OTHER_IDS.values(), ids=OTHER_IDS)
 def test_other_ids(one: Any, other: Any, key: ReleaseKey) -> None:
     counts = np.zeros(1, np.int64)
-    assert key.release(WIDE, counts, one) != key.release(WIDE, counts, other)
+    assert key.release(WIDE, counts, one, name="n", part=True) != key.release(
+        WIDE, counts, other, name="n", part=True
+    )
+
+
+EQUAL_NOISE = {
+    "epsilon over sensitivity": (GeometricMechanism(0.2, 2), GeometricMechanism(0.1, 1)),
+    "the limits": (NAMED, GeometricMechanism(1.0, bounds=(INT64.min, INT64.max))),
+}
+
+
+@pytest.mark.parametrize(("one", "other"), EQUAL_NOISE.values(), ids=EQUAL_NOISE)
+def test_a_key_releases_a_name_once(
+    one: GeometricMechanism, other: GeometricMechanism, key: ReleaseKey
+) -> None:
+    """A second table would show which counts are equal, by mechanisms that compare unequal too."""
+    counts, ids = np.arange(1000), np.arange(1000)
+    noisy = key.release(one, counts, ids, name="n").tolist()
+    for mechanism in (one, other, WIDE):
+        for part in (False, True):
+            with pytest.raises(ValueError, match=r"name = 'n' is not accepted: .* as a whole"):
+                key.release(mechanism, counts, ids, name="n", part=part)
+    key.release(one, counts, ids, name="m")
+    other_key = ReleaseKey()
+    assert other_key.release(one, counts, ids, name="n", part=True).tolist() != noisy
+    # Parts are not looked at: these are equal, which is why the key refuses them above.
+    noises = [other_key.release(each, counts, ids, name="m", part=True) for each in (one, other)]
+    assert noises[0].tolist() == noises[1].tolist()
+    with pytest.raises(ValueError, match=r"name = 'm' is not accepted: .* in parts"):
+        other_key.release(one, counts, ids, name="m")
+
+
+def test_columns_are_released_once_and_together(key: ReleaseKey) -> None:
+    key.release(WIDE, np.arange(3), np.arange(3), name="m")
+    for part in (False, True):
+        with pytest.raises(ValueError, match="name = 'm' is not accepted"):
+            key.release_columns(table(), {"n": WIDE, "m": WIDE}, ["id"], part=part)
+        with pytest.raises(ValueError, match="name = 'm' is not accepted"):
+            next(key.release_batches(table().to_batches(), {"m": WIDE}, ["id"], part=True))
+    key.release_columns(table(), {"n": WIDE}, ["id"])
+    with pytest.raises(ValueError, match="name = 'n' is not accepted"):
+        key.release_columns(table(), {"n": WIDE}, ["id"])
+    other = ReleaseKey()
+    list(other.release_batches(table().to_batches(), {"n": WIDE}, ["id"], part=True))
+    with pytest.raises(ValueError, match="name = 'n' is not accepted"):
+        other.release_columns(table(), {"n": WIDE, "m": WIDE}, ["id"])
+    other.release_columns(table(), {"m": WIDE}, ["id"])
+
+
+def test_a_release_that_fails_leaves_the_name(key: ReleaseKey) -> None:
+    counts, ids = np.arange(3), np.arange(3)
+    for bad in (counts * 0.5, counts[:2]):
+        with pytest.raises((TypeError, ValueError)):
+            key.release(WIDE, bad, ids, name="n")
+    with pytest.raises(TypeError):
+        key.release_columns(table(), {"n": WIDE, "place": WIDE}, ["id"])
+    with pytest.raises(TypeError):
+        key.release_columns(table(), {"n": WIDE, "place": WIDE}, ["id"], part=True)
+    key.release(WIDE, counts, ids, name="n")
+
+
+def test_of_two_threads_one_releases(monkeypatch: pytest.MonkeyPatch, key: ReleaseKey) -> None:
+    both, rows, found = threading.Barrier(2), distributed._rows, list[Any]()
+
+    def late(*arguments: Any) -> Any:
+        both.wait(60)
+        return rows(*arguments)
+
+    def release() -> None:
+        try:
+            found.append(key.release(WIDE, np.arange(3), np.arange(3), name="n"))
+        except ValueError as error:
+            found.append(str(error))
+
+    monkeypatch.setattr(distributed, "_rows", late)
+    threads = [threading.Thread(target=release) for _ in range(2)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert len(found) == 2
+    (refused,) = [each for each in found if isinstance(each, str)]
+    assert "name = 'n' is not accepted" in refused
+
+
+REPEATED: dict[str, Any] = {
+    "integers": np.array([1, 2, 1]),
+    "of Arrow": pa.array([1, 2, 1], pa.uint8()),
+    "nulls": pa.array([None, 0, None], pa.int64()),
+    "strings": pa.chunked_array([["a", "b"], ["a"]]),
+    "views": pa.array(["a", "b", "a"], pa.string_view()),
+    "a slice": pa.array(["a", "b", "c", "b"])[1:],
+    "categories": pd.Series(["x", "y", "x"], dtype="category"),
+    "times": pa.array([5, 6, 5], pa.timestamp("s")),
+    "of polars": pl.Series(["a", None, "a"]),
+    "rows": [np.array([1, 2, 1]), pa.array(["a", "a", "a"])],
+}
+
+
+@pytest.mark.parametrize("ids", REPEATED.values(), ids=REPEATED)
+def test_ids_that_repeat_are_refused(ids: Any, key: ReleaseKey) -> None:
+    with pytest.raises(ValueError, match="ids that repeat are not accepted") as refused:
+        key.release(WIDE, np.array([777, 777, 777]), ids, name="n")
+    assert "777" not in str(refused.value)
+    noisy = key.release(WIDE, np.zeros(3, np.int64), ids, name="n", part=True)
+    assert len(set(noisy.tolist())) < 3
+
+
+UNIQUE: dict[str, Any] = {
+    "nulls": pa.array([None, 0, 1], pa.int64()),
+    "a null, and nothing": pa.array([None, "", "a"]),
+    "rows": [np.array([1, 2, 1]), pa.array(["a", "a", None])],
+    "of numpy": np.array([["b", "a", "c"]]),
+    "large ones": pa.array([2**64 - 1, 2**63, 2**63 - 1], pa.uint64()),
+}
+
+
+@pytest.mark.parametrize("ids", UNIQUE.values(), ids=UNIQUE)
+def test_ids_that_do_not_repeat(ids: Any, key: ReleaseKey) -> None:
+    assert len(set(key.release(WIDE, np.zeros(3, np.int64), ids, name="n").tolist())) == 3
+    assert key.release(WIDE, np.arange(0), np.arange(0), name="none").size == 0
+    key.release(WIDE, np.arange(1), pa.array([None], pa.string()), name="one")
+
+
+def test_tables_whose_ids_repeat_are_refused(key: ReleaseKey) -> None:
+    twice = pa.concat_tables([table(), table()[7:8]])
+    for ids in (["id"], ["id", "place"]):
+        with pytest.raises(ValueError, match="ids that repeat are not accepted"):
+            key.release_columns(twice, {"n": WIDE}, ids)
+    key.release_columns(table(), {"n": WIDE}, ["id", "place"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({}, TypeError, "name"),
+        ({"name": ""}, ValueError, "name = '' is not accepted: give the name of the column"),
+        ({"name": 2020}, TypeError, "name = 2020 is not accepted: give a str"),
+        ({"name": "n", "part": 1}, TypeError, "part = 1 is not accepted: give True or False"),
+    ],
+)
+def test_bad_names_and_parts(arguments: Any, error: Any, message: str, key: ReleaseKey) -> None:
+    with pytest.raises(error, match=message):
+        key.release(WIDE, np.arange(3), np.arange(3), **arguments)
+
+
+def test_batches_are_parts(key: ReleaseKey) -> None:
+    with pytest.raises(ValueError, match="part = False is not accepted: compare the ids"):
+        next(key.release_batches(table().to_batches(), {"n": WIDE}, ["id"]))
 
 
 def test_whatever_differs_has_noise_of_its_own(key: ReleaseKey) -> None:
@@ -229,14 +401,14 @@ def test_whatever_differs_has_noise_of_its_own(key: ReleaseKey) -> None:
     wider = GeometricMechanism.from_scale(2e12)
     bounded = GeometricMechanism.from_scale(1e12, bounds=(INT64.min // 2, INT64.max // 2))
     noises = [
-        key.release(WIDE, counts, ids, name="n") - counts,
-        key.release(WIDE, counts, ids, name="m") - counts,
-        key.release(WIDE, counts, ids + 1000, name="n") - counts,
+        key.release(WIDE, counts, ids, name="n", part=True) - counts,
+        key.release(WIDE, counts, ids, name="m", part=True) - counts,
+        key.release(WIDE, counts, ids + 1000, name="n", part=True) - counts,
         # A task that is run again after its counts have changed is another release.
-        key.release(WIDE, counts + 1, ids, name="n") - counts - 1,
-        key.release(wider, counts, ids, name="n") - counts,
-        key.release(bounded, counts, ids, name="n") - counts,
-        ReleaseKey().release(WIDE, counts, ids, name="n") - counts,
+        key.release(WIDE, counts + 1, ids, name="n", part=True) - counts - 1,
+        key.release(wider, counts, ids, name="n", part=True) - counts,
+        key.release(bounded, counts, ids, name="n", part=True) - counts,
+        ReleaseKey().release(WIDE, counts, ids, name="n", part=True) - counts,
         WIDE.release(counts) - counts,
     ]
     assert len(set(np.concatenate(noises).tolist())) == 8000
@@ -247,7 +419,7 @@ def test_the_law_is_that_of_the_mechanism(bounds: tuple[int, int] | None, key: R
     """Alpha is 1e-6 for all cells together: the normal bound 5.8 has a tail of 6.6e-9 for each."""
     mechanism = GeometricMechanism.from_scale(2.0, bounds=bounds)
     size = 1_000_000
-    noisy = key.release(mechanism, np.full(size, 5), np.arange(size))
+    noisy = key.release(mechanism, np.full(size, 5), np.arange(size), name="n", part=True)
     ratio = np.exp(-0.5)
     values = np.arange(13)
     mass = (1 - ratio) / (1 + ratio) * ratio ** np.abs(values - 5)
@@ -264,21 +436,33 @@ def test_the_law_is_that_of_the_mechanism(bounds: tuple[int, int] | None, key: R
 )
 def test_neighbours_in_a_batch_do_not_matter(counts: list[int], start: int) -> None:
     key, ids = ReleaseKey(), np.arange(len(counts))
-    whole = key.release(NAMED, np.array(counts), ids)
-    part = key.release(NAMED, np.array(counts[start:], np.int64), ids[start:])
+    whole = key.release(NAMED, np.array(counts), ids, name="n", part=True)
+    part = key.release(NAMED, np.array(counts[start:], np.int64), ids[start:], name="n", part=True)
     assert part.tolist() == whole[start:].tolist()
 
 
 def test_keys_travel_by_pickle_and_show_nothing(key: ReleaseKey) -> None:
     counts, ids = np.arange(100), np.arange(100)
-    expected = key.release(WIDE, counts, ids).tolist()
+    expected = key.release(WIDE, counts, ids, name="n", part=True).tolist()
     for other in (pickle.loads(pickle.dumps(key)), copy.copy(key), copy.deepcopy(key)):
-        assert other.release(WIDE, counts, ids).tolist() == expected
+        assert other.release(WIDE, counts, ids, name="n", part=True).tolist() == expected
         assert repr(other) == str(other) == "ReleaseKey(...)"
+        # It does not know what else is released.
+        with pytest.raises(ValueError, match="part = False is not accepted: this key is a copy"):
+            other.release(WIDE, counts, ids, name="m")
     assert not hasattr(key, "__dict__")
-    _, (secret,) = key.__reduce__()
+    _, (_, secret) = key.__reduce__()
     assert len(set(secret)) > 8
     assert not [name for name in dir(key) if "secret" in name]
+
+
+def test_pickles_of_another_version_are_refused(key: ReleaseKey) -> None:
+    make, (version, secret) = key.__reduce__()
+    assert (version, len(secret)) == (1, 32)
+    for other in [(0, secret), (2, secret, "more")]:
+        with pytest.raises(ValueError, match=r"pickled in version [02] is not") as info:
+            make(*other)
+        assert repr(secret) not in str(info.value)
 
 
 def test_a_wiped_key_releases_nothing(key: ReleaseKey) -> None:
@@ -286,12 +470,15 @@ def test_a_wiped_key_releases_nothing(key: ReleaseKey) -> None:
     other = pickle.loads(pickle.dumps(key))
     key.wipe()
     key.wipe()
-    for use in (lambda: key.release(WIDE, counts, ids), lambda: pickle.dumps(key)):
+    for use in (
+        lambda: key.release(WIDE, counts, ids, name="n", part=True),
+        lambda: pickle.dumps(key),
+    ):
         with pytest.raises(ValueError, match="wiped"):
             use()
     with pytest.raises(ValueError, match="wiped"):
-        key.release_columns(table(), {"n": WIDE}, ["id"])
-    other.release(WIDE, counts, ids)
+        key.release_columns(table(), {"n": WIDE}, ["id"], part=True)
+    other.release(WIDE, counts, ids, name="n", part=True)
 
 
 def test_a_release_wipes_at_the_end_of_its_block() -> None:
@@ -330,16 +517,39 @@ def test_bad_ids_and_counts(
     counts: Any, ids: Any, error: type[Exception], message: str, key: ReleaseKey
 ) -> None:
     with pytest.raises(error, match=message):
-        key.release(WIDE, counts, ids)
+        key.release(WIDE, counts, ids, name="n", part=True)
 
 
 def test_bad_mechanisms(key: ReleaseKey) -> None:
     with pytest.raises(TypeError, match="mechanism is of type float"):
-        key.release(1.0, COUNTS, COUNTS)  # type: ignore[arg-type]
+        key.release(1.0, COUNTS, COUNTS, name="n", part=True)  # type: ignore[arg-type]
     with pytest.raises(OverflowError, match="bounds"):
-        key.release(GeometricMechanism(1, bounds=(0, 300)), COUNTS.astype(np.int8), COUNTS)
+        key.release(
+            GeometricMechanism(1, bounds=(0, 300)),
+            COUNTS.astype(np.int8),
+            COUNTS,
+            name="n",
+            part=True,
+        )
     with pytest.raises(ValueError, match="nulls"):
-        key.release_columns(table(), {"n": WIDE}, ["id"], nulls="keeep")  # type: ignore[arg-type]
+        key.release_columns(table(), {"n": WIDE}, ["id"], nulls="keeep", part=True)  # type: ignore[arg-type]
+
+
+def test_the_core_counts_items_of_any_shape() -> None:
+    """Two dimensions ended in a panic."""
+    square, key = np.zeros((3, 3), np.int64), _core.ReleaseKey(None)
+    bad: Any = np.zeros((9, 2), np.int64)
+    mechanism, ids = WIDE._core, _core.Ids(9)
+    with pytest.raises(ValueError, match="one id for each count"):
+        ids.add_integers(bad, None, True)
+    with pytest.raises(ValueError, match="one id for each count"):
+        ids.add_integers(np.arange(9), bad.view(np.uint8), True)
+    ids.add_integers(np.arange(9), None, True)
+    out = np.zeros_like(square)
+    mechanism.release_keyed(key, "n", ids, 0, square, out, "i8", False, 1)
+    assert len(set(out.ravel().tolist())) == 9
+    with pytest.raises(ValueError, match="more counts than ids"):
+        mechanism.release_keyed(key, "n", ids, 1, square, out, "i8", False, 1)
 
 
 NAMES = ["id", "place", "n", "n2", "n2"]
@@ -350,6 +560,7 @@ NAMES = ["id", "place", "n", "n2", "n2"]
     [
         ([("n", WIDE)], ["id"], TypeError, "mechanisms is a list"),
         ({"n": 1.0}, ["id"], TypeError, "mechanisms with a float"),
+        ({2020: WIDE}, ["id"], TypeError, "column 2020 is not accepted"),
         ({"n": WIDE}, "id", TypeError, "ids = 'id' is not accepted"),
         ({"n": WIDE}, None, TypeError, "ids = None is not accepted"),
         ({}, ["id"], ValueError, "mechanisms is empty"),
@@ -371,8 +582,8 @@ def test_every_dtype_and_its_limits(key: ReleaseKey) -> None:
     for dtype in (np.dtype(f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)):
         limits = np.iinfo(dtype)
         counts = np.array([limits.min, 0, limits.max] * 100, dtype)
-        noisy = key.release(NAMED, counts, np.arange(300))
+        noisy = key.release(NAMED, counts, np.arange(300), name="n", part=True)
         assert noisy.dtype == dtype
         assert (noisy[::3].astype(object) - limits.min < 60).all()
         assert (limits.max - noisy[2::3].astype(object) < 60).all()
-        assert key.release(NAMED, counts[:0], np.arange(0)).dtype == dtype
+        assert key.release(NAMED, counts[:0], np.arange(0), name="n", part=True).dtype == dtype

@@ -619,7 +619,7 @@ def test_nothing_of_a_release_key_stays_once_it_is_wiped() -> None:
 
     def release() -> Any:
         key = ReleaseKey()
-        noisy = key.release(WIDE, counts, counts)
+        noisy = key.release(WIDE, counts, counts, name="n", part=True)
         before.append({row for _, row in look(leftovers.secrets.words)})
         key.wipe()
         return noisy

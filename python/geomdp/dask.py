@@ -84,7 +84,7 @@ def release_columns(
     frames.check_nulls(nulls)
     key, mechanisms, ids = ReleaseKey(), dict(mechanisms), list(ids)
     # No rows, of these types.
-    key.release_columns(frame._meta, mechanisms, ids)
+    key.release_columns(frame._meta, mechanisms, ids, part=True)
     counts: Any = frame
     # Rows that are alike go to the same partition.
     rows = counts[ids].shuffle(on=ids, ignore_index=True)
@@ -221,7 +221,7 @@ def _release_columns(
     nulls: Nulls,
 ) -> Any:
     with held.key() as key:
-        return key.release_columns(part, mechanisms, ids, nulls=nulls, threads=1)
+        return key.release_columns(part, mechanisms, ids, part=True, nulls=nulls, threads=1)
 
 
 def _repeated(rows: Any) -> Any:
@@ -245,5 +245,7 @@ def _release_block(
     for (start, stop), size in zip(where, shape, strict=True):
         places = places[..., None] * size + np.arange(start, stop)
     with held.key() as key:
-        noisy: NDArray[Any] = key.release(mechanism, counts, places, threads=1)
+        noisy: NDArray[Any] = key.release(
+            mechanism, counts, places, name="counts", part=True, threads=1
+        )
     return noisy

@@ -95,7 +95,7 @@ def release_columns(
     empty = pa.schema([] if schema is None else schema.base_schema).empty_table()
     check_arguments(mechanisms, ids, empty.column_names)
     mechanisms, ids = dict(mechanisms), list(ids)
-    ReleaseKey().release_columns(empty, mechanisms, ids)
+    ReleaseKey().release_columns(empty, mechanisms, ids, part=True)
     for name, mechanism in mechanisms.items():
         mechanism.release(np.zeros(0, empty.field(name).type.to_pandas_dtype()))
     # Equal ids are alike in one type only.
@@ -187,6 +187,6 @@ def _release_columns(
             "the key of this release is wiped, or lost with its actor: nothing more is evaluated"
         ) from error
     try:
-        return key.release_columns(block, mechanisms, ids, nulls=nulls, threads=1)
+        return key.release_columns(block, mechanisms, ids, part=True, nulls=nulls, threads=1)
     finally:
         key.wipe()

@@ -117,7 +117,7 @@ def release_columns(
     placed = frame.toDF(*places)
     key = ReleaseKey()
     empty = placed.limit(0).toArrow().rename_columns(names)
-    key.release_columns(empty, mechanisms, ids)
+    key.release_columns(empty, mechanisms, ids, part=True)
     for name, mechanism in mechanisms.items():
         mechanism.release(np.zeros(0, empty.field(name).type.to_pandas_dtype()))
     among = [names.index(name) for name in ids]
@@ -133,7 +133,7 @@ def release_columns(
     def noise(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
         key = held.value
         yield from key.release_batches(
-            batches, mechanisms, ids, names=names, nulls=nulls, threads=1
+            batches, mechanisms, ids, part=True, names=names, nulls=nulls, threads=1
         )
 
     noisy = placed.mapInArrow(noise, frame.schema)

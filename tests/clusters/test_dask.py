@@ -512,7 +512,7 @@ def secrets(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
 
     def draw() -> ReleaseKey:
         key = ReleaseKey()
-        [secret] = key.__reduce__()[1]
+        _, secret = key.__reduce__()[1]
         assert len(secret) == 32
         found.append(secret)
         return key

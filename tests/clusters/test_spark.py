@@ -161,7 +161,7 @@ def keys(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
 
     def draw() -> ReleaseKey:
         key = ReleaseKey()
-        _, (secret,) = key.__reduce__()
+        _, (_, secret) = key.__reduce__()
         drawn.append(secret)
         return key
 

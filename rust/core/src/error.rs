@@ -33,8 +33,6 @@ pub enum Error {
         /// A scale of at most two to this power is certain to be accepted for that range.
         max_scale_log2: u64,
     },
-    /// An enclosure came out wider than a threshold may be uncertain.
-    Precision,
     /// The operating system or the caller's generator gave no random bytes.
     Entropy(String),
 }
@@ -87,7 +85,6 @@ impl fmt::Display for Error {
                 "scale = about 2**{scale_log2} is too large to be certified for outputs in a range of {range}: \
                  give a scale of at most 2**{max_scale_log2}, or narrower bounds"
             ),
-            Self::Precision => write!(f, "internal error: an enclosure is too wide to round"),
             Self::Entropy(reason) => write!(f, "no random bytes could be had: {reason}"),
         }
     }

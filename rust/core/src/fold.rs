@@ -105,7 +105,7 @@ impl Folded {
         Ok(FoldedDraws {
             least,
             before: self.reflection(-i128::from(least.to_key())),
-            centre: ZERO.wrapping_sub(u64::try_from(middle).map_err(|_| Error::Precision)?),
+            centre: ZERO.wrapping_sub(word(middle)),
             after: self.reflection(middle - i128::from(ZERO)),
             draws,
             chunk: Zeroizing::default(),
@@ -124,16 +124,22 @@ impl Folded {
     /// The reflection of keys that are `-shift` at the least output.
     fn reflection(&self, shift: i128) -> Reflection {
         let half = u64::from(self.half);
-        let shift = shift.rem_euclid(i128::from(self.period));
         Reflection {
             period: self.period,
             reciprocal: u64::MAX / self.period,
-            // It lies in 0..period.
-            shift: u64::try_from(shift).unwrap_or(0),
+            shift: word(shift.rem_euclid(i128::from(self.period))),
             turn: (self.period - half) / 2,
             mirror: self.period - half,
         }
     }
+}
+
+/// A distance within the bounds, which are less than `2^63` apart.
+fn word(distance: i128) -> u64 {
+    let Ok(word) = u64::try_from(distance) else {
+        unreachable!("a distance within the bounds takes 63 bits")
+    };
+    word
 }
 
 /// Half of a number, written as a float would be where it is not an integer.

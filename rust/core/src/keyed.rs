@@ -189,6 +189,9 @@ impl<'a> Addresses<'a> {
     ///
     /// # Errors
     /// As there.
+    ///
+    /// # Panics
+    /// If the iterator ends before the length that it gives.
     pub fn add_nullable_integers(
         &mut self,
         mut ids: impl ExactSizeIterator<Item = Option<impl Count + Into<i128>>>,
@@ -196,13 +199,12 @@ impl<'a> Addresses<'a> {
         match self.next_key(ids.len())? {
             Some(IdKey::Alone(masks)) => {
                 for sum in self.begin() {
-                    // An iterator that ends too early leaves no address of earlier counts.
-                    *sum = ids.next().flatten().map_or(masks[1], |id| alone(masks, id));
+                    *sum = next(&mut ids).map_or(masks[1], |id| alone(masks, id));
                 }
             }
             Some(IdKey::Integers(cipher)) => self.add(cipher, |blocks| {
                 for block in blocks {
-                    *block = ids.next().flatten().map_or(NULL, integer);
+                    *block = next(&mut ids).map_or(NULL, integer);
                 }
             }),
             _ => return Err(Error::parameter("ids", "integers", "as the keys are for")),
@@ -214,6 +216,9 @@ impl<'a> Addresses<'a> {
     ///
     /// # Errors
     /// As in [`Self::add_integers`].
+    ///
+    /// # Panics
+    /// As in [`Self::add_nullable_integers`].
     pub fn add_bytes<'b>(
         &mut self,
         mut ids: impl ExactSizeIterator<Item = Option<&'b [u8]>>,
@@ -222,7 +227,8 @@ impl<'a> Addresses<'a> {
             return Err(Error::parameter("ids", "bytes", "as the keys are for"));
         };
         self.add(cmac.cipher(), |blocks| {
-            for (block, id) in blocks.iter_mut().zip(&mut ids) {
+            for block in blocks {
+                let id = next(&mut ids);
                 *block = id.map_or(**null, |id| pair(cmac.before_last(id).to_be_bytes()));
             }
         });
@@ -422,9 +428,12 @@ struct TakeApart<'a> {
 
 impl Work for TakeApart<'_> {
     #[inline(always)]
-    fn run(mut self) {
+    fn run(self) {
+        let mut start = 0;
         for blocks in self.blocks {
-            let words = self.tape.split_off_mut(..self.words).unwrap_or_default();
+            // By indices: chunks would divide, and only a failed index may call out of this code.
+            let words = &mut self.tape[start..start + self.words];
+            start += self.words;
             // In the last block there may be but one.
             let words = words.iter_mut().skip(2 * self.index).take(2);
             for (half, words) in words.enumerate() {
@@ -432,6 +441,14 @@ impl Work for TakeApart<'_> {
             }
         }
     }
+}
+
+/// The next id of an iterator that has not reached the length that it gives.
+fn next<T>(ids: &mut impl Iterator<Item = T>) -> T {
+    let Some(id) = ids.next() else {
+        unreachable!("an iterator of ids ends before its length")
+    };
+    id
 }
 
 /// The number of an integer that is the only id: half a block, and what is secret for a sign, for which that has no
@@ -470,4 +487,21 @@ fn encrypt(cipher: &Aes256Enc, blocks: &mut [Pair]) {
         blocks,
     )));
     turn(blocks);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[should_panic(expected = "range end index 4 out of range")]
+    fn a_tape_that_is_too_short_is_not_read_again() {
+        let take = TakeApart {
+            blocks: &[[[1; 2]; LANES]; 2],
+            index: 0,
+            tape: &mut [[0; LANES]; 3],
+            words: 2,
+        };
+        take.run();
+    }
 }

@@ -51,7 +51,7 @@ impl Law {
         let word_bits = if own > 0 { limb_bits * (own + 1) } else { 0 };
         let bits = word_bits + 1 + value_bits;
 
-        let size = usize::try_from(range).map_err(|_| Error::Precision)? + 1;
+        let size = index(range) + 1;
         let mut sums = Sums {
             range,
             magnitudes: vec![BigUint::ZERO; size],
@@ -113,7 +113,6 @@ impl Law {
     #[must_use]
     pub fn probability(&self, y: u64, x: u64) -> BigUint {
         assert!(x <= self.range && y <= self.range);
-        let index = |t: u64| usize::try_from(t).unwrap_or(usize::MAX);
         // Upwards and downwards, each with the sign's half, or upwards alone with both.
         let side = |up: bool| {
             let mut p = BigUint::ZERO;
@@ -167,6 +166,13 @@ impl Law {
     }
 }
 
+fn index(output: u64) -> usize {
+    let Ok(index) = usize::try_from(output) else {
+        unreachable!("outputs are at most MAX_RANGE")
+    };
+    index
+}
+
 struct Sums {
     range: u64,
     magnitudes: Vec<BigUint>,
@@ -178,7 +184,7 @@ impl Sums {
     /// from the top digit down, and lumps together what is at or above the range.
     fn digits(&mut self, digits: &[Digit], masses: &[Vec<BigUint>], mass: BigUint, base: u64) {
         let Some((digit, below)) = digits.split_last() else {
-            self.magnitudes[usize::try_from(base + 1).unwrap_or(usize::MAX)] += mass;
+            self.magnitudes[index(base + 1)] += mass;
             return;
         };
         let is_top = digits.len() == masses.len();
@@ -192,7 +198,10 @@ impl Sums {
                 let last = self.magnitudes.len() - 1;
                 self.magnitudes[last] += positive(below, masses, p);
             } else {
-                self.digits(below, masses, p, u64::try_from(at).unwrap_or(u64::MAX));
+                let Ok(at) = u64::try_from(at) else {
+                    unreachable!("it is below the range")
+                };
+                self.digits(below, masses, p, at);
             }
         }
     }

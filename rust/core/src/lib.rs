@@ -1,4 +1,5 @@
-//! The geometric mechanism of differential privacy, purely private exactly, in constant time.
+//! The geometric mechanism of differential privacy: exactly and purely private for a uniform tape, in
+//! constant time.
 //!
 //! ```
 //! use geomdp_core::{Mechanism, Rate};
@@ -25,7 +26,7 @@
 //!   enclosures of `exp(-rate)`, and says why the law that they give is private.
 //! * [`tape`] makes secret words from 32 bytes of entropy, and wipes them.
 //! * [`kernel`] is a pure function of plan, tape and counts, without branches on secrets: the one
-//!   place where a count meets a random word.
+//!   place where a release joins a count and the words of its tape.
 //! * [`Mechanism`] joins them; [`privacy`] is its privacy map.
 //! * [`fold`] reflects noise at the bounds, where it is wanted instead of censoring.
 //! * [`keyed`] chooses the tape of a count by a key and the count's ids, for engines that may run a task twice.
@@ -34,6 +35,8 @@
 //!   reference.
 //! * [`ct`] holds words without branches, and the marks that the check of constant time reads;
 //!   [`dyadic`] takes floats exactly.
+//!
+//! On Linux, build with `--cfg=getrandom_backend="linux_getrandom"`: see [`tape::key_from_os`].
 //!
 //! `docs/proofs.md` in the repository states and proves what is drawn.
 #![cfg_attr(

@@ -48,7 +48,9 @@ impl Linear {
         let gap = Enclosure::exp_neg(rate, bits).complement();
         let one = BigUint::from(1u32) << bits;
         let stop_prob = to_f64(gap.lo(), &one, Round::Down);
-        let (num, den) = ratio(stop_prob).ok_or(Error::Precision)?;
+        let Some((num, den)) = ratio(stop_prob) else {
+            unreachable!("a probability is a finite float64")
+        };
         let zero_prob = to_f64(&num, &((den << 1u32) - &num), Round::Down);
         Ok(Self {
             zero: Bernoulli::new(zero_prob)?,
@@ -131,9 +133,9 @@ impl Linear {
 
     /// The words for zero and sign, and those of the steps.
     fn split<'a>(&self, words: &'a [u64]) -> (&'a [u64], &'a [u64]) {
-        let steps = usize::try_from(self.range).unwrap_or(usize::MAX) * self.stop.words();
-        let (head, rest) = words.split_at(self.zero.words() + 1);
-        (head, &rest[..steps])
+        // No slice holds more words than can be addressed.
+        let all = self.words().unwrap_or(usize::MAX);
+        words[..all].split_at(self.zero.words() + 1)
     }
 
     fn finish(&self, offset: u64, magnitude: u64, head: &[u64]) -> u64 {

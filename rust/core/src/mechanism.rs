@@ -86,7 +86,9 @@ impl Mechanism {
     }
 
     fn plan(&self, lower: i128, upper: i128) -> Result<&Plan, Error> {
-        let range = u64::try_from(upper - lower).map_err(|_| Error::Precision)?;
+        let Ok(range) = u64::try_from(upper - lower) else {
+            unreachable!("limits of one integer type are at most 64 bits apart")
+        };
         let slot = match (self.bounds, range) {
             (Some(_), _) => 0,
             (None, 0xff) => 0,

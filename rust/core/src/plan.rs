@@ -140,14 +140,16 @@ impl Layout {
     }
 
     /// The layout of least cost.
-    fn cheapest(reach: u64, limbs: usize) -> Option<Self> {
+    fn cheapest(reach: u64, limbs: usize) -> Self {
         // With more bits, nothing would be left for the top digit.
         let most = u64::BITS - reach.leading_zeros();
-        (1..=4)
-            .flat_map(|radix_bits| {
-                (0..=most).filter_map(move |bits| Self::fit(bits, bits.div_ceil(radix_bits), reach))
-            })
-            .min_by_key(|layout| layout.cost(reach, limbs))
+        let layouts = (1..=4).flat_map(|radix_bits| {
+            (0..=most).filter_map(move |bits| Self::fit(bits, bits.div_ceil(radix_bits), reach))
+        });
+        let Some(layout) = layouts.min_by_key(|layout| layout.cost(reach, limbs)) else {
+            unreachable!("with 63 bits below it, a top digit of radix 3 reaches 2^64")
+        };
+        layout
     }
 
     /// The digits step by two to this power: those below the top one, and the top one.
@@ -220,8 +222,8 @@ impl Plan {
             }
             let sampled = widths.sampled(rate)?;
             let reach = reach(range, &sampled, widths.places());
-            let layout = Layout::cheapest(reach, limbs).ok_or(Error::Precision)?;
-            let plan = Self::build(rate, sampled, range, &layout, &widths)?;
+            let layout = Layout::cheapest(reach, limbs);
+            let plan = Self::build(rate, sampled, range, &layout, &widths);
             if let Some(plan) = plan.filter(Self::floor_is_negligible) {
                 return Ok(plan);
             }
@@ -242,10 +244,8 @@ impl Plan {
     ) -> Result<Option<Self>, Error> {
         let sampled = widths.sampled(rate)?;
         let reach = reach(range, &sampled, widths.places());
-        match Layout::fit(radix_bits * lower, lower, reach) {
-            Some(layout) => Self::build(rate, sampled, range, &layout, widths),
-            None => Ok(None),
-        }
+        let layout = Layout::fit(radix_bits * lower, lower, reach);
+        Ok(layout.and_then(|layout| Self::build(rate, sampled, range, &layout, widths)))
     }
 
     /// The number of trials up to the first success of probability `prob`, at most `trials`: noise
@@ -272,7 +272,7 @@ impl Plan {
             Ok(rate) => reach(range, &rate, places),
             Err(_) => range - 1,
         };
-        let layout = Layout::cheapest(bound, 1).ok_or(Error::Precision)?;
+        let layout = Layout::cheapest(bound, 1);
         let bits = places + 192;
         let ratio = Enclosure::ratio(&(&den - &num), &den, bits);
         let zero = Enclosure::dyadic(BigUint::ZERO, bits);
@@ -286,7 +286,7 @@ impl Plan {
                 }
                 split(&cuts, shift, 1, LIMB_BITS)
             })
-            .collect::<Result<Vec<_>, _>>()?;
+            .collect::<Vec<_>>();
         Ok(Self {
             range,
             limb_bits: LIMB_BITS,
@@ -305,7 +305,7 @@ impl Plan {
         range: u64,
         layout: &Layout,
         widths: &Widths,
-    ) -> Result<Option<Self>, Error> {
+    ) -> Option<Self> {
         let limb_bits = u64::from(widths.limb_bits);
         let places = widths.places();
         // 1 - a is about the rate, and powers up to 2^64 lose up to 64 bits.
@@ -330,13 +330,11 @@ impl Plan {
         let floor_bits = if low > 0 { 2 * limb_bits } else { places };
         let floor_value_bits = value_bits(range);
         let tanh = p_zero.lo().clone();
-        if tanh.bits() == 0 {
-            return Err(Error::Precision);
-        }
+        assert!(tanh.bits() > 0, "the enclosure has bits for the rate");
         let need = BigUint::from(eta) << (u64::from(floor_value_bits) + bits + floor_bits);
         let floor = need.div_ceil(&(&tanh << places));
         if floor.bits() >= floor_bits {
-            return Ok(None);
+            return None;
         }
         let floor_mass = Enclosure::dyadic(&floor << (bits - floor_bits), bits);
         let rest = floor_mass.complement();
@@ -358,8 +356,8 @@ impl Plan {
                 let limbs = if j < low { 1 } else { widths.limbs };
                 split(&cuts, shift, limbs, widths.limb_bits)
             })
-            .collect::<Result<Vec<_>, _>>()?;
-        Ok(Some(Self {
+            .collect::<Vec<_>>();
+        Some(Self {
             range,
             limb_bits: widths.limb_bits,
             words: words(&digits),
@@ -378,7 +376,7 @@ impl Plan {
                 tanh,
                 tanh_bits: bits,
             }),
-        }))
+        })
     }
 
     fn floor_is_negligible(&self) -> bool {
@@ -519,22 +517,22 @@ fn low_digits(
 }
 
 /// Rounds the cuts to `limb_bits * (limbs + 1)` bits and splits them into limbs.
-fn split(cuts: &[Enclosure], shift: u32, limbs: usize, limb_bits: u32) -> Result<Digit, Error> {
+fn split(cuts: &[Enclosure], shift: u32, limbs: usize, limb_bits: u32) -> Digit {
     let places = u64::from(limb_bits) * (limbs as u64 + 1);
     let largest = (BigUint::from(1u32) << places) - 1u32;
     let mask = (BigUint::from(1u32) << limb_bits) - 1u32;
     let mut thresholds = Vec::with_capacity(cuts.len() * (limbs + 1));
     for cut in cuts {
-        let rounded = cut
-            .round(places)
-            .ok_or(Error::Precision)?
-            .min(largest.clone());
+        let Some(rounded) = cut.round(places) else {
+            unreachable!("an enclosure has more than 100 bits beyond its threshold")
+        };
+        let rounded = rounded.min(largest.clone());
         for limb in (0..=limbs as u64).rev() {
             let limb = (&rounded >> (u64::from(limb_bits) * limb)) & &mask;
             thresholds.push(limb.iter_u64_digits().next().unwrap_or(0));
         }
     }
-    Ok(Digit::new(shift, limbs, thresholds))
+    Digit::new(shift, limbs, thresholds)
 }
 
 /// The least `k` with `2^k > range`.
@@ -552,9 +550,8 @@ fn floor_margin(value_bits: u32) -> u64 {
 fn uncertifiable(rate: &Rate, range: u64) -> Error {
     let value_bits = value_bits(range);
     let places = u64::from(LIMB_BITS) * (MAX_LIMBS as u64 + 1);
-    let bits = |x: &BigUint| i64::try_from(x.bits()).unwrap_or(i64::MAX);
     Error::Uncertifiable {
-        scale_log2: bits(rate.den()) - bits(rate.num()),
+        scale_log2: rate.den().bits().cast_signed() - rate.num().bits().cast_signed(),
         range,
         max_scale_log2: places - 18 - u64::from(value_bits) - floor_margin(value_bits) - 3,
     }

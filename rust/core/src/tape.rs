@@ -40,6 +40,11 @@ fn apart<R>(work: impl FnOnce() -> R) -> R {
 
 /// A fresh key from the operating system, for tapes of several threads: see [`crate::Draws::at`].
 ///
+/// On Linux the key comes from the C library's `getrandom`. A program that is built without
+/// `--cfg=getrandom_backend="linux_getrandom"` falls back to the file `/dev/urandom` where that call is
+/// missing or forbidden. `getrandom` is a system call, or, with glibc 2.41 and Linux 6.11 or later, the
+/// kernel's generator in user space; `SECURITY.md` in the repository says what a snapshot can repeat.
+///
 /// # Errors
 /// [`Error::Entropy`] if the operating system gives no random bytes.
 pub fn key_from_os() -> Result<Zeroizing<[u8; 32]>, Error> {
@@ -68,8 +73,8 @@ impl<W: Words + ?Sized> Words for &mut W {
     }
 }
 
-/// A keyed stream of words. Made for one call and wiped with it: there is no generator state to
-/// duplicate in a fork, to share between threads or to save in a snapshot.
+/// A keyed stream of words. Made for one call and wiped with it: between calls there is no state of
+/// it to duplicate in a fork, to share between threads or to save in a snapshot.
 pub struct Tape {
     stream: Ctr64LE<Aes256Enc>,
 }

@@ -15,6 +15,7 @@ use geomdp_core::keyed::{AddressedDraws, Addresses, IdKind, ReleaseKey};
 use geomdp_core::{Count, Error, Mechanism, Rate};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
+use std::marker::PhantomData;
 use std::ops::Range;
 
 fn aes(key: &[u8; 32], block: u128) -> u128 {
@@ -391,10 +392,16 @@ fn integers_without_nulls_are_the_same_ids() {
 }
 
 /// Ids that say they are more than they are.
-struct Short;
+struct Short<T>(PhantomData<T>);
 
-impl Iterator for Short {
-    type Item = Option<i64>;
+impl<T> Short<T> {
+    fn new() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<T> Iterator for Short<T> {
+    type Item = Option<T>;
 
     fn next(&mut self) -> Option<Self::Item> {
         None
@@ -405,23 +412,20 @@ impl Iterator for Short {
     }
 }
 
-impl ExactSizeIterator for Short {}
+impl<T> ExactSizeIterator for Short<T> {}
 
+/// Counts without an id would share an address.
 #[test]
-fn missing_ids_are_nulls_and_not_those_of_earlier_counts() {
+fn ids_that_end_too_early_are_refused() {
     let key = ReleaseKey::from_secret(&[1; 32]);
-    let (keys, wide) = (key.id_keys(&[IdKind::Integers]), mechanism(1e6, None));
-    let (plan, lower) = wide.plan_for::<i64>().unwrap();
-    let tape_key = key.tape_key::<i64>(&wide, b"");
-    let mut addresses = keys.addresses(3);
-    addresses.add_integers(&[1, 2, 3]).unwrap();
-    addresses.restart(3);
-    addresses.add_nullable_integers(Short).unwrap();
-    let mut noisy = [0; 3];
-    let mut draws = AddressedDraws::new(plan, lower, &tape_key);
-    draws.add_noise(&addresses, &mut noisy).unwrap();
-    let nulls = [Column::Integers(vec![None; 3])];
-    assert_eq!(noisy[..], release(&[1; 32], &wide, b"", &nulls, &[0; 3]));
+    for kinds in [&[IdKind::Integers][..], &[IdKind::Integers; 2]] {
+        let keys = key.id_keys(kinds);
+        let add = || keys.addresses(3).add_nullable_integers(Short::<i64>::new());
+        assert!(std::panic::catch_unwind(add).is_err());
+    }
+    let keys = key.id_keys(&[IdKind::Bytes]);
+    let add = || keys.addresses(3).add_bytes(Short::<&[u8]>::new());
+    assert!(std::panic::catch_unwind(add).is_err());
 }
 
 #[test]

@@ -65,7 +65,7 @@ impl LinearLaw {
 
 #[test]
 fn probabilities_add_up_and_the_loss_is_at_most_nominal() {
-    for epsilon in [2f64.powi(-50), 1e-6, 0.001, 0.1, 0.5, 1.0, 3.0, 20.0] {
+    for epsilon in [2f64.powi(-50), 1e-6, 0.001, 0.1, 0.5, 1.0, 3.0, 9.98, 20.0] {
         for range in [1usize, 2, 5, 20] {
             let rate = Rate::from_epsilon(epsilon, 1).unwrap();
             let law = LinearLaw::of(&Linear::new(&rate, range as u64).unwrap(), range);

@@ -126,21 +126,28 @@ impl Ids {
         }
         Ok(())
     }
+}
 
-    fn check(&self, items: usize) -> PyResult<()> {
-        if items != self.size {
-            return Err(PyValueError::new_err("there must be one id for each count"));
-        }
-        Ok(())
+fn check(items: usize, size: usize) -> PyResult<()> {
+    if items != size {
+        return Err(PyValueError::new_err("there must be one id for each count"));
     }
+    Ok(())
 }
 
 impl<T: Element + Count + Into<i128>> Integers<T> {
-    fn get(ids: &Bound<'_, PyAny>, nulls: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
-        Ok(Self {
-            ids: buffer(ids, false)?,
-            nulls: nulls.map(|nulls| buffer(nulls, false)).transpose()?,
-        })
+    fn get(
+        ids: &Bound<'_, PyAny>,
+        nulls: Option<&Bound<'_, PyAny>>,
+        size: usize,
+    ) -> PyResult<Self> {
+        let ids = buffer(ids, false)?;
+        check(ids.item_count(), size)?;
+        let nulls = nulls.map(|nulls| buffer(nulls, false)).transpose()?;
+        nulls
+            .as_ref()
+            .map_or(Ok(()), |nulls| check(nulls.item_count(), size))?;
+        Ok(Self { ids, nulls })
     }
 
     fn add_to(&self, addresses: &mut Addresses<'_>, rows: &Range<usize>) -> Result<(), Error> {
@@ -163,7 +170,8 @@ impl Bytes {
     fn add_to(&self, addresses: &mut Addresses<'_>, rows: &Range<usize>) -> Result<(), Error> {
         let ids = rows.clone().map(|row| {
             let id = &self.data[self.places[row]..self.places[row + 1]];
-            (!is_null(&self.nulls, row)).then_some(id)
+            let null = self.nulls.as_ref().is_some_and(|nulls| nulls[row] != 0);
+            (!null).then_some(id)
         });
         addresses.add_bytes(ids)
     }
@@ -191,12 +199,10 @@ impl Ids {
         signed: bool,
     ) -> PyResult<()> {
         let column = if signed {
-            Column::Signed(Integers::get(ids, nulls)?)
+            Column::Signed(Integers::get(ids, nulls, self.size)?)
         } else {
-            Column::Unsigned(Integers::get(ids, nulls)?)
+            Column::Unsigned(Integers::get(ids, nulls, self.size)?)
         };
-        self.check(ids.len()?)?;
-        nulls.map_or(Ok(()), |nulls| self.check(nulls.len()?))?;
         self.columns.push(column);
         Ok(())
     }
@@ -210,12 +216,11 @@ impl Ids {
     ) -> PyResult<()> {
         let (offsets, data) = (items::<i64>(offsets)?, items::<u8>(data)?);
         let nulls = nulls.map(items::<u8>).transpose()?;
-        self.check(offsets.len().saturating_sub(1))?;
+        check(offsets.len().wrapping_sub(1), self.size)?;
         nulls
             .as_ref()
-            .map_or(Ok(()), |nulls| self.check(nulls.len()))?;
-        let first = offsets.first().copied().unwrap_or_default();
-        let place = |offset: &i64| usize::try_from(offset.checked_sub(first)?).ok();
+            .map_or(Ok(()), |nulls| check(nulls.len(), self.size))?;
+        let place = |offset: &i64| usize::try_from(offset.checked_sub(offsets[0])?).ok();
         let places = offsets.iter().map(place).collect::<Option<Vec<_>>>();
         match places {
             Some(places) if places.is_sorted() && places.last() <= Some(&data.len()) => {
@@ -230,12 +235,6 @@ impl Ids {
             _ => Err(PyValueError::new_err("offsets reach beyond the data")),
         }
     }
-}
-
-fn is_null(nulls: &Option<Vec<u8>>, place: usize) -> bool {
-    nulls
-        .as_ref()
-        .is_some_and(|nulls| nulls.get(place) != Some(&0))
 }
 
 /// A copy of a contiguous buffer.

@@ -5,7 +5,7 @@
 #[cfg(all(
     target_os = "linux",
     not(doc),
-    not(getrandom_backend = "linux_getrandom")
+    not(any(getrandom_backend = "linux_getrandom", getrandom_backend = "linux_raw"))
 ))]
 compile_error!(
     "a setting of yours, such as RUSTFLAGS, hides those of .cargo/config.toml: \
@@ -24,7 +24,7 @@ use geomdp_core::tape::{Tape, key_from_os, without_trace};
 use geomdp_core::{Count, Draws, Error, Rate};
 use num_bigint::BigUint;
 use pyo3::IntoPyObjectExt;
-use pyo3::exceptions::{PyOSError, PyOverflowError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyOSError, PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -33,7 +33,6 @@ fn to_py(error: Error) -> PyErr {
     match error {
         Error::Overflow { .. } => PyOverflowError::new_err(message),
         Error::Entropy(_) => PyOSError::new_err(message),
-        Error::Precision => PyRuntimeError::new_err(message),
         _ => PyValueError::new_err(message),
     }
 }
@@ -140,8 +139,9 @@ impl Mechanism {
         interruptible: bool,
         threads: usize,
     ) -> PyResult<()> {
-        ids.refuse_beyond(start, counts.len()?)?;
         with_dtype!(dtype, T => {
+            // Of any shape.
+            ids.refuse_beyond(start, arrays::buffer::<T>(counts, false)?.item_count())?;
             let (plan, lower) = self.inner.plan_for::<T>().map_err(to_py)?;
             without_trace(|| {
                 let (tape_key, id_keys) = key.with(|key| {
@@ -151,10 +151,10 @@ impl Mechanism {
                 let from = |index| {
                     let mut draws = AddressedDraws::new(plan, lower, &tape_key);
                     let mut addresses = id_keys.addresses(keyed::PIECE);
-                    let mut next = start.saturating_add(index);
+                    let mut next = start + index;
                     Ok(move |part: &mut [T]| {
                         let first = next;
-                        next = first.saturating_add(part.len());
+                        next = first + part.len();
                         ids.add_noise(&mut draws, &mut addresses, first, part)
                     })
                 };

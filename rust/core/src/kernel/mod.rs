@@ -1,5 +1,6 @@
-//! The kernel: a pure function of plan, tape and counts. Here, and nowhere else, a secret count
-//! meets a secret word.
+//! The kernel: a pure function of plan, tape and counts. In a release, a secret count meets the words
+//! of its tape here alone. Elsewhere, [`crate::keyed`] makes the count a part of its tape's secret
+//! address, and [`crate::linear`], a reference that no release uses, draws by itself.
 //!
 //! Draws are made in blocks of [`LANES`]. Word `j` of the draw in lane `i` of block `b` is
 //! `words[(b * plan.words() + j) * LANES + i]`, so what a count receives depends on its place alone,
