@@ -671,6 +671,13 @@ FAULTS = [
         "tests/clusters/test_ray.py::test_a_killed_worker",
     ),
     Fault(
+        "ids of Ray have the type of their block",
+        LAYER / "ray.py",
+        "if _plain(ids.type) != kind:",
+        "if False:",
+        "tests/clusters/test_ray.py::test_a_row_has_its_noise_in_other_types_too",
+    ),
+    Fault(
         "wiping leaves the key with its actor",
         LAYER / "ray.py",
         "end.callback(_wipe, keeper)",
