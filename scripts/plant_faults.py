@@ -617,9 +617,16 @@ FAULTS = [
     Fault(
         "ids are compared in each partition alone",
         LAYER / "dask.py",
-        "rows = counts[ids].shuffle(on=ids, ignore_index=True)",
-        "rows = counts[ids]",
+        "rows = rows.shuffle(on=ids, ignore_index=True)",
+        "pass",
         "tests/clusters/test_dask.py::test_ids_that_are_not_unique",
+    ),
+    Fault(
+        "ids of Dask have the type of their partition",
+        LAYER / "dask.py",
+        "if part[name].dtype != dtype:",
+        "if False:",
+        "tests/clusters/test_dask.py::test_ids_of_partitions_in_other_units",
     ),
     Fault(
         "a task of Dask draws a key of its own",
