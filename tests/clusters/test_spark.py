@@ -10,6 +10,7 @@ import itertools
 import math
 import os
 import pickle
+import re
 import signal
 import socket
 import subprocess
@@ -651,6 +652,72 @@ def test_arguments_that_are_refused(counts: DataFrame) -> None:
         release(frame, {"n": WIDE}, IDS, nulls="drop")
 
 
+# Reruns
+
+
+@pytest.fixture
+def recipes() -> dict[str, Any]:
+    """Return what docs/reruns.md defines."""
+    text = (Path(__file__).parents[2] / "docs/reruns.md").read_text()
+    found: dict[str, Any] = {}
+    for block in re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
+        exec(compile(block, "reruns.md", "exec"), found)
+    return found
+
+
+def published(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.glob("[!.]*/**/*") if path.is_file()}
+
+
+def test_a_job_that_runs_again_releases_once(
+    counts: DataFrame, keys: list[bytes], recipes: dict[str, Any], tmp_path: Path
+) -> None:
+    recipes["release_towns"](counts.filter("i = 1"), "2026-11-22", tmp_path)
+    first = published(tmp_path)
+    assert first
+    recipes["release_towns"](counts.filter("i = 1"), "2026-11-22", tmp_path)
+    assert published(tmp_path) == first
+    assert len(keys) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["2026-11-22"]
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_batch_of_a_stream_that_fails_is_released_once(
+    counts: DataFrame, keys: list[bytes], recipes: dict[str, Any], tmp_path: Path, moment: str
+) -> None:
+    spark = counts.sparkSession
+    counts.write.parquet(str(tmp_path / "in"))
+    noisy = tmp_path / "noisy"
+    noisy.mkdir()
+    release = recipes["release_batch"]("towns", noisy)
+    numbers: list[int] = []
+
+    def fail_once(batch: DataFrame, number: int) -> None:
+        numbers.append(number)
+        if moment == "after" or len(numbers) > 1:
+            release(batch, number)
+        if len(numbers) == 1:
+            raise RuntimeError("the sink has failed")
+
+    def run() -> None:
+        stream = spark.readStream.schema(counts.schema).parquet(str(tmp_path / "in"))
+        writer = stream.writeStream.foreachBatch(fail_once).trigger(availableNow=True)
+        query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+        query.awaitTermination()
+
+    with pytest.raises(PySparkException, match="the sink has failed"):
+        run()
+    first = published(noisy)
+    assert (first != {}) == (moment == "after")
+    run()
+    # Spark has called for the same batch twice.
+    assert numbers == [0, 0]
+    assert first.items() <= published(noisy).items()
+    assert [path.name for path in noisy.iterdir()] == ["towns-0"]
+    assert len(keys) == 1
+    assert spark.read.parquet(str(noisy / "towns-0/noisy")).count() == ROWS // 50
+
+
 # The key
 
 
@@ -729,3 +796,37 @@ def test_a_wiped_release_is_over(counts: DataFrame, keys: list[bytes], folder: P
     cached.unpersist(blocking=True)
     with pytest.raises(PySparkException, match=WIPED):
         rows(cached)
+
+
+@pytest.mark.parametrize("encrypted", [False, True])
+def test_the_file_of_the_key_stays_when_the_jvm_is_killed(tmp_path: Path, encrypted: bool) -> None:
+    """So the documentation asks for encryption, with which it is of no use."""
+    script = """if True:
+        import os, signal, sys, geomdp.spark
+        from geomdp import GeometricMechanism
+        from geomdp.distributed import ReleaseKey
+        from pyspark.sql import SparkSession
+
+        def draw():
+            key = ReleaseKey()
+            print(key.__reduce__()[1][-1].hex(), flush=True)
+            return key
+
+        geomdp.spark.ReleaseKey = draw
+        builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+        spark = builder.config("spark.io.encryption.enabled", sys.argv[1]).getOrCreate()
+        frame = spark.range(100).selectExpr("id", "id % 7 AS n")
+        release = geomdp.spark.release_columns(frame, {"n": GeometricMechanism(1.0)}, ["id"])
+        release.frame.toArrow()
+        os.kill(spark.sparkContext._gateway.proc.pid, signal.SIGKILL)
+        os._exit(0)
+    """
+    places = {"SPARK_LOCAL_DIRS": str(tmp_path), "TMPDIR": str(tmp_path)}
+    found = subprocess.run(
+        [sys.executable, "-c", script, str(encrypted).lower()],
+        env={**os.environ, **places, "PYSPARK_PYTHON": sys.executable},
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    files = files_with(tmp_path, bytes.fromhex(found.stdout.split()[0].decode()))
+    assert (files != []) == (not encrypted)
