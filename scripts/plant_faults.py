@@ -625,9 +625,16 @@ FAULTS = [
     Fault(
         "ids are compared in each partition alone",
         LAYER / "dask.py",
-        "rows = counts[ids].shuffle(on=ids, ignore_index=True)",
-        "rows = counts[ids]",
+        "rows = rows.shuffle(on=ids, ignore_index=True)",
+        "pass",
         "tests/clusters/test_dask.py::test_ids_that_are_not_unique",
+    ),
+    Fault(
+        "ids of Dask have the type of their partition",
+        LAYER / "dask.py",
+        "if part[name].dtype != dtype:",
+        "if False:",
+        "tests/clusters/test_dask.py::test_ids_of_partitions_in_other_units",
     ),
     Fault(
         "a task of Dask draws a key of its own",
@@ -646,9 +653,23 @@ FAULTS = [
     Fault(
         "a task of Spark draws a key of its own",
         LAYER / "spark.py",
-        "key = broadcast.value",
+        "key = held.value",
         "key = ReleaseKey()",
         "tests/clusters/test_spark.py::test_tasks_that_run_twice_make_the_noise_once",
+    ),
+    Fault(
+        "a plan of Spark may have expressions that are not listed",
+        LAYER / "_spark_plan.py",
+        "if name not in EXPRESSIONS:",
+        "if name not in EXPRESSIONS and not each.deterministic():",
+        "tests/clusters/test_spark.py::test_plans_whose_rows_may_differ_are_refused",
+    ),
+    Fault(
+        "some of the columns that were grouped by are enough for ids",
+        LAYER / "_spark_plan.py",
+        "return all(\n",
+        "return any(\n",
+        "tests/clusters/test_spark.py::test_ids_that_the_plan_shows_to_be_unique_are_not_compared",
     ),
     Fault(
         "wiping leaves the key on the driver",
@@ -663,6 +684,13 @@ FAULTS = [
         "key: ReleaseKey = ray.get(keeper.key.remote())",
         "key = ReleaseKey()",
         "tests/clusters/test_ray.py::test_a_killed_worker",
+    ),
+    Fault(
+        "ids of Ray have the type of their block",
+        LAYER / "ray.py",
+        "if _plain(ids.type) != kind:",
+        "if False:",
+        "tests/clusters/test_ray.py::test_a_row_has_its_noise_in_other_types_too",
     ),
     Fault(
         "wiping leaves the key with its actor",

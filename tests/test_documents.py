@@ -4,7 +4,9 @@ import doctest
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
+import pandas as pd
 import pytest
 
 from geomdp import cli
@@ -40,6 +42,44 @@ def test_the_readme() -> None:
     for block in FENCED.findall((ROOT / "README.md").read_text()):
         exec(compile(block, "README.md", "exec"), session)
     assert session["mechanism"] is not None
+
+
+def test_a_job_that_runs_again(tmp_path: Path) -> None:
+    """The recipes of docs/reruns.md that need no engine; tests/clusters has the others."""
+    session: dict[str, Any] = {}
+    for block in FENCED.findall((ROOT / "docs/reruns.md").read_text())[:2]:
+        exec(compile(block, "reruns.md", "exec"), session)
+    counts = pd.DataFrame({"town": ["x", "y"] * 500, "n": [12, 7] * 500})
+    final = tmp_path / "2026-11-22"
+
+    def files() -> dict[Path, bytes]:
+        return {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+
+    def die(folder: Path) -> None:
+        assert folder.stat().st_mode & 0o077 == 0
+        (folder / "some").touch()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        session["publish"](final, die)
+    assert not final.exists()
+    [left] = files()
+    assert left.parent.name.startswith(".2026-11-22-")
+    left.unlink()
+
+    # Of two attempts at once, the one that is done first.
+    def slow(folder: Path) -> None:
+        session["release_day"](counts, final.name, tmp_path)
+        (folder / "other").touch()
+
+    with pytest.raises(OSError, match="not empty"):
+        session["publish"](final, slow)
+    published = {path: content for path, content in files().items() if path.parent == final}
+    assert [path.name for path in published] == ["noisy.parquet"]
+    assert pd.read_parquet(final)["n"].nunique() > 10
+    session["release_day"](counts, final.name, tmp_path)
+    assert published.items() <= files().items()
+    assert len(files()) == 2
 
 
 #: Commands with what they print, indented like them.

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp import GeometricMechanism, frames
+from geomdp import GeometricMechanism, _parameters, frames
 from geomdp._extras import installed_by
 from geomdp.distributed import Release, ReleaseKey, check_arguments
 from geomdp.frames import Nulls
@@ -45,23 +45,31 @@ def release_columns(
     ids: Sequence[str],
     *,
     nulls: Nulls = "refuse",
+    unique_ids: bool = False,
 ) -> Release[dd.DataFrame]:
     """Return the frame with noise in some of its columns; the others are as they were.
 
-    The frame is evaluated once here, for its ids alone, and again whenever the result is: if that
-    may give other data each time, ``persist`` it before.
+    The frame is evaluated once here, for its ids alone, and again whenever the result is.
 
     Parameters
     ----------
     frame
-        Of counts, of integer types of 8 to 64 bits.
+        Of counts, of integer types of 8 to 64 bits. Each time that Dask computes it, it must have
+        the same rows: rows that change are released twice. Dask cannot tell. Random functions,
+        clocks, ``drop_duplicates`` by some columns and files that change may all give other rows.
+        Write such a frame, read it, and release that.
     mechanisms
         For the columns to be noised.
     ids
-        Columns that together tell each row from all others.
+        Columns that together tell each row from all others. Each has one dtype in all partitions,
+        with known categories if it is categorical.
     nulls : {"refuse", "keep"}
         As in :func:`geomdp.frames.release`; one that is to be refused is met when the result is
         evaluated.
+    unique_ids : bool
+        Whether you know that no two rows have the same ids. Then they are not compared, and the
+        frame is not evaluated here; if two rows have the same ids after all, they share their
+        noise.
 
     Returns
     -------
@@ -73,25 +81,36 @@ def release_columns(
     KeyError
         If there is not exactly one column of a name.
     TypeError
-        If the frame is not one of Dask, or a column is of a type that is not accepted.
+        If the frame is not one of Dask, or a column is of a type that is not accepted. When a
+        partition is evaluated, if its ids have another dtype than the frame says.
     ValueError
-        If two rows have the same ids, or an argument is not accepted.
+        If two rows have the same ids, the categories of an id are not known, or an argument is not
+        accepted.
 
     """
     if not isinstance(frame, dd.DataFrame):
         raise TypeError(f"frame is a {type(frame).__name__}: give a DataFrame of Dask")
     check_arguments(mechanisms, ids, list(frame.columns))
     frames.check_nulls(nulls)
+    _parameters.flag("unique_ids", unique_ids)
     key, mechanisms, ids = ReleaseKey(), dict(mechanisms), list(ids)
     # No rows, of these types.
     key.release_columns(frame._meta, mechanisms, ids, part=True)
     counts: Any = frame
-    # Rows that are alike go to the same partition.
-    rows = counts[ids].shuffle(on=ids, ignore_index=True)
-    if rows.map_partitions(_repeated, meta=(None, bool)).any().compute():
-        raise ValueError(f"ids = {ids} are not unique: give columns that tell rows apart")
+    types = dict(frame._meta[ids].dtypes)
+    for name, dtype in types.items():
+        if str(dtype) == "category" and not counts[name].cat.known:
+            raise ValueError(f"unknown categories of {name!r} are not accepted: call cat.as_known")
+    if not unique_ids:
+        rows = counts[ids].map_partitions(_of_types, types, meta=frame._meta[ids])
+        # Rows that are alike go to the same partition.
+        rows = rows.shuffle(on=ids, ignore_index=True)
+        if rows.map_partitions(_repeated, meta=(None, bool)).any().compute():
+            raise ValueError(f"ids = {ids} are not unique: give columns that tell rows apart")
     held = _hold(key)
-    noisy = counts.map_partitions(_release_columns, held, mechanisms, ids, nulls, meta=frame._meta)
+    noisy = counts.map_partitions(
+        _release_columns, held, mechanisms, types, nulls, meta=frame._meta
+    )
     return Release(noisy, held.wipe)
 
 
@@ -217,11 +236,23 @@ def _release_columns(
     part: Any,
     held: _Held,
     mechanisms: dict[str, GeometricMechanism],
-    ids: list[str],
+    types: dict[str, Any],
     nulls: Nulls,
 ) -> Any:
+    _of_types(part, types)
     with held.key() as key:
-        return key.release_columns(part, mechanisms, ids, part=True, nulls=nulls, threads=1)
+        return key.release_columns(part, mechanisms, list(types), part=True, nulls=nulls, threads=1)
+
+
+def _of_types(part: Any, types: dict[str, Any]) -> Any:
+    """Refuse ids of other types: equal ones go to different partitions, and get other noise."""
+    for name, dtype in types.items():
+        if part[name].dtype != dtype:
+            raise TypeError(
+                f"ids {name!r} of type {part[name].dtype} in a partition and {dtype} in the frame "
+                "are not accepted: give the frame's astype"
+            )
+    return part
 
 
 def _repeated(rows: Any) -> Any:

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from geomdp import GeometricMechanism, frames
+from geomdp import GeometricMechanism, _parameters, frames
 from geomdp._extras import installed_by
 from geomdp.distributed import Release, ReleaseKey, check_arguments
 from geomdp.frames import Nulls
@@ -45,6 +45,7 @@ def release_columns(
     ids: Sequence[str],
     *,
     nulls: Nulls = "refuse",
+    unique_ids: bool = False,
 ) -> Release[ray.data.Dataset]:
     """Return the release of a dataset with noise in some of its columns.
 
@@ -53,10 +54,10 @@ def release_columns(
     Parameters
     ----------
     dataset
-        Each time that Ray works it out it must have the same rows, in any order and in any blocks.
-        Ray does not tell whether it has: samples, rows numbered among equals, a limit without an
-        order, functions that ask a clock, files that change. ``materialize`` such a dataset, or
-        better write it and read it, and release that.
+        Each time that Ray computes it, it must have the same rows, in any order and in any blocks:
+        rows that change are released twice. Ray cannot tell. Samples, rows numbered among equals,
+        limits without an order, random functions, clocks and files that change may all give other
+        rows. Write such a dataset, read it, and release that.
     mechanisms
         For columns of integer types of 8 to 64 bits; nothing is kept of their exact counts.
     ids
@@ -64,11 +65,16 @@ def release_columns(
     nulls : {"refuse", "keep"}
         As in :func:`geomdp.frames.release`; one that is to be refused is met when the result is
         evaluated.
+    unique_ids : bool
+        Whether you know that no two rows have the same ids. Then they are not compared, and the
+        dataset is not evaluated here; if two rows have the same ids after all, they share their
+        noise.
 
     Returns
     -------
     Release
-        Of a lazy dataset of the same columns and types, as Arrow has them.
+        Of a lazy dataset of the same columns and types, as Arrow has them. Ids get the types that
+        :meth:`ray.data.Dataset.schema` gives, in all blocks.
 
     Raises
     ------
@@ -84,6 +90,7 @@ def release_columns(
 
     """
     frames.check_nulls(nulls)
+    _parameters.flag("unique_ids", unique_ids)
     if not isinstance(dataset, ray.data.Dataset):
         raise TypeError(f"dataset is a {type(dataset).__name__}: give a Dataset of Ray")
     if dataset.context.max_errored_blocks:
@@ -98,19 +105,18 @@ def release_columns(
     ReleaseKey().release_columns(empty, mechanisms, ids, part=True)
     for name, mechanism in mechanisms.items():
         mechanism.release(np.zeros(0, empty.field(name).type.to_pandas_dtype()))
-    # Equal ids are alike in one type only.
-    kinds = [empty.field(name).type for name in ids]
-    kinds = [kind.value_type if pa.types.is_dictionary(kind) else kind for kind in kinds]
-    places = pa.schema([(str(place), kind) for place, kind in enumerate(kinds)])
-    rows = _map(dataset.select_columns(ids), _ids, ids=ids, places=places)
-    groups = rows.groupby(places.names).count()
-    # Not by a limit, which versions of Ray put before functions of blocks.
-    found = _map(groups, _repeated).iter_batches(batch_size=None, batch_format="pyarrow")
-    if any(map(len, found)):
-        raise ValueError(f"ids = {ids} are not unique: give columns that tell rows apart")
+    kinds = {name: _plain(empty.field(name).type) for name in ids}
+    if not unique_ids:
+        # By places, since Ray gives names of its own to counts.
+        rows = _map(dataset.select_columns(ids), _ids, kinds=kinds)
+        groups = rows.groupby([str(place) for place in range(len(ids))]).count()
+        # Not by a limit, which versions of Ray put before functions of blocks.
+        found = _map(groups, _repeated).iter_batches(batch_size=None, batch_format="pyarrow")
+        if any(map(len, found)):
+            raise ValueError(f"ids = {ids} are not unique: give columns that tell rows apart")
     keeper = _keeper()
     noisy = _map(
-        dataset, _release_columns, keeper=keeper, mechanisms=mechanisms, ids=ids, nulls=nulls
+        dataset, _release_columns, keeper=keeper, mechanisms=mechanisms, kinds=kinds, nulls=nulls
     )
     # To be called any number of times, and to wipe once.
     end = ExitStack()
@@ -165,8 +171,13 @@ def _same(block: pa.Table) -> pa.Table:
     return block
 
 
-def _ids(block: pa.Table, ids: list[str], places: pa.Schema) -> pa.Table:
-    return block.select(ids).rename_columns(places.names).cast(places)
+def _plain(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _ids(block: pa.Table, kinds: dict[str, pa.DataType]) -> pa.Table:
+    places = pa.schema([(str(place), kind) for place, kind in enumerate(kinds.values())])
+    return block.select([*kinds]).rename_columns(places.names).cast(places)
 
 
 def _repeated(groups: pa.Table) -> pa.Table:
@@ -177,7 +188,7 @@ def _release_columns(
     block: pa.Table,
     keeper: Any,
     mechanisms: dict[str, GeometricMechanism],
-    ids: list[str],
+    kinds: dict[str, pa.DataType],
     nulls: Nulls,
 ) -> pa.Table:
     try:
@@ -187,6 +198,13 @@ def _release_columns(
             "the key of this release is wiped, or lost with its actor: nothing more is evaluated"
         ) from error
     try:
-        return key.release_columns(block, mechanisms, ids, part=True, nulls=nulls, threads=1)
+        for name, kind in kinds.items():
+            ids = block[name]
+            # The noise of an id depends on its type, which must be the one that was compared.
+            if _plain(ids.type) != kind:
+                block = block.set_column(block.column_names.index(name), name, ids.cast(kind))
+        return key.release_columns(
+            block, mechanisms, list(kinds), part=True, nulls=nulls, threads=1
+        )
     finally:
         key.wipe()

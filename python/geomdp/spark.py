@@ -4,7 +4,7 @@
 >>> import geomdp.spark
 >>> from geomdp import GeometricMechanism
 >>> spark = SparkSession.builder.master("local[1]").getOrCreate()
->>> counts = spark.createDataFrame([("x", 12), ("y", 7)], "town string, n int")
+>>> counts = spark.sql("SELECT * FROM VALUES ('x', 12), ('y', 7) AS counts(town, n)")
 >>> release = geomdp.spark.release_columns(counts, {"n": GeometricMechanism(1.0)}, ["town"])
 >>> with release as noisy:
 ...     table = noisy.toArrow()  # or noisy.write.parquet(...)
@@ -21,16 +21,19 @@ Whoever reads the memory or the traffic of the cluster finds that key, beside th
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from typing import Any
 
 import numpy as np
 
-from geomdp import GeometricMechanism, frames
+from geomdp import GeometricMechanism, _parameters, _spark_plan, frames
 from geomdp._extras import installed_by
 from geomdp.distributed import Release, ReleaseKey, check_arguments
 from geomdp.frames import Nulls
 
 with installed_by("geomdp[spark]"):
     from pyarrow import RecordBatch
+    from pyspark.core.broadcast import Broadcast, _from_id
+    from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import DataFrame
     from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
@@ -43,20 +46,24 @@ def release_columns(
     ids: Sequence[str],
     *,
     nulls: Nulls = "refuse",
+    unique_ids: bool = False,
 ) -> Release[DataFrame]:
     """Return the release of a DataFrame with noise in some of its columns.
 
-    One job runs at once, which groups the rows by their ids; none of the noise is made by it.
+    One job runs at once, which groups the rows by their ids; it adds no noise. There is no such job
+    if the plan itself shows that ids are unique, because they include all columns of a ``groupBy``
+    below, with nothing between but filters, sorts, repartitions and other names.
 
     Parameters
     ----------
     frame : DataFrame
-        Of a classic session, not of Spark Connect, and not streaming. Each time that Spark works it
-        out it must have the same rows, in any order and in any partitions. Expressions that Spark
-        knows to be random, like ``rand()`` and ``monotonically_increasing_id()``, are refused; it
-        does not know all: samples, ``now()``, rows numbered among equals, a limit without an order,
-        functions in Python, files that change. Then release ``frame.checkpoint()``, since rows that
-        come out different are a second release, and whoever sees both learns which have changed.
+        Of a classic session, not of Spark Connect, and not streaming. Spark computes it again for
+        each action and for each task that fails, and must find the same rows each time, in any
+        order: rows that change are released twice. So its plan may only have nodes and functions
+        that are known to give the same rows. Samples, limits, windows, ``dropDuplicates`` by some
+        columns, ``first``, sums of floats, clocks, Python functions, RDDs (and lists given to
+        ``createDataFrame``, which are RDDs) and collated strings are refused. Release
+        ``frame.checkpoint()`` instead. Files must not change until the release is wiped.
     mechanisms : mapping of column names to mechanisms
         For columns of type byte, short, integer or long; nothing is kept of their exact counts.
     ids : list of column names
@@ -64,13 +71,16 @@ def release_columns(
     nulls : {"refuse", "keep"}
         As in :func:`geomdp.frames.release`. Nulls that are to be refused fail the job that meets
         them.
+    unique_ids : bool
+        Whether you know that no two rows have the same ids. Then they are not compared; if two
+        rows have the same ids after all, they share their noise.
 
     Returns
     -------
     Release
         Its ``frame`` has the schema of the frame that is given. Its ``wipe`` destroys the broadcast
-        that carries the key: what was written, collected or checkpointed stays, and all else that
-        comes from the frame fails from then on, even if it is cached.
+        that carries the key. What was written, collected, checkpointed or cached stays; whatever
+        needs more noise fails from then on.
 
     Raises
     ------
@@ -79,12 +89,14 @@ def release_columns(
     KeyError
         If there is not exactly one column of a name.
     ValueError
-        If the ids are not unique, the frame is streaming or random, or `nulls` is something else.
+        If the ids are not unique, the frame is streaming, its rows may differ between two readings,
+        or `nulls` is something else.
     OverflowError
         If the type of a column does not hold the bounds of its mechanism.
 
     """
     frames.check_nulls(nulls)
+    _parameters.flag("unique_ids", unique_ids)
     if not isinstance(frame, ClassicDataFrame):
         kind = f"{type(frame).__module__}.{type(frame).__qualname__}"
         raise TypeError(f"frame is a {kind}: give a DataFrame of a classic session of Spark")
@@ -93,8 +105,13 @@ def release_columns(
     mechanisms, ids = dict(mechanisms), list(ids)
     if frame.isStreaming:
         raise ValueError("a streaming frame is not accepted: give a batch, whose ids are all there")
-    if not frame._jdf.queryExecution().analyzed().deterministic():
-        raise ValueError("a random frame is not accepted: release its checkpoint()")
+    plan = frame._jdf.queryExecution().analyzed()
+    if (found := _spark_plan.unstable(frame.sparkSession._jvm, plan)) is not None:
+        raise ValueError(
+            f"a frame with {found} is not accepted, as its rows may differ from one reading to the "
+            "next: call sparkContext.setCheckpointDir and give frame.checkpoint(), or write the "
+            "frame and give what you read back"
+        )
     # Known by their places: Spark takes a dot in a name for more than that.
     places = [str(place) for place in range(len(names))]
     placed = frame.toDF(*places)
@@ -103,19 +120,49 @@ def release_columns(
     key.release_columns(empty, mechanisms, ids, part=True)
     for name, mechanism in mechanisms.items():
         mechanism.release(np.zeros(0, empty.field(name).type.to_pandas_dtype()))
-    groups = placed.groupBy(*(places[names.index(name)] for name in ids)).count()
-    if not groups.filter("count > 1").isEmpty():
-        raise ValueError(f"ids = {ids} are not unique: give columns that tell rows apart")
+    among = [names.index(name) for name in ids]
+    if not (unique_ids or _spark_plan.groups_by(plan, among)):
+        groups = placed.groupBy(*(places[place] for place in among)).count()
+        if not groups.filter("count > 1").isEmpty():
+            raise ValueError(f"ids = {ids} are not unique: give columns that tell rows apart")
     broadcast = frame.sparkSession.sparkContext.broadcast(key)
     key.wipe()
 
+    held: Any = _Held(broadcast)
+
     def noise(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
-        key = broadcast.value
+        key = held.value
         yield from key.release_batches(
             batches, mechanisms, ids, part=True, names=names, nulls=nulls, threads=1
         )
 
+    noisy = placed.mapInArrow(noise, frame.schema)
     # To be called any number of times, and to destroy once.
     end = ExitStack()
     end.callback(broadcast.destroy, blocking=True)
-    return Release(placed.mapInArrow(noise, frame.schema), end.close)
+    # Tasks without the broadcast name the key; for a destroyed one Spark cannot make tasks.
+    end.callback(
+        noisy._jdf.queryExecution().analyzed().expressions().head().func().broadcastVars().pop
+    )
+    return Release(noisy, end.close)
+
+
+class _Held:
+    """A broadcast of a key, which is the broadcast itself again in tasks."""
+
+    def __init__(self, broadcast: Broadcast[ReleaseKey]) -> None:
+        self._broadcast = broadcast
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Notes that tasks with this function need the broadcast.
+        _, arguments = self._broadcast.__reduce__()
+        return _fetch, arguments
+
+
+def _fetch(number: int) -> Broadcast[ReleaseKey]:
+    try:
+        return _from_id(number)
+    except PySparkRuntimeError as error:
+        raise ValueError(
+            "the key of this release is wiped: nothing more can be evaluated"
+        ) from error

@@ -174,7 +174,12 @@ def test_how_the_counts_are_cut_does_not_matter() -> None:
     for npartitions in (1, 4, 13):
         frame: Any = dd.from_pandas(whole.sample(frac=1), npartitions=npartitions, sort=False)
         noisy = frame.map_partitions(
-            geomdp.dask._release_columns, held, {"n": WIDE}, IDS, "refuse", meta=frame._meta
+            geomdp.dask._release_columns,
+            held,
+            {"n": WIDE},
+            dict(frame._meta[IDS].dtypes),
+            "refuse",
+            meta=frame._meta,
         )
         found.append(compute(noisy))
     for other in found[1:]:
@@ -387,6 +392,82 @@ def test_ids_are_compared_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
         release_columns(counts(), {"n": WIDE}, IDS)
     assert sum(compared) == ROWS
     assert max(compared) < 2 * ROWS / PARTS
+
+
+def test_ids_of_partitions_in_other_units() -> None:
+    """5 s and 5 ms are two ids, and 5 s and 5000 ms are one."""
+
+    def part(unit: str, step: int) -> pd.DataFrame:
+        return pd.DataFrame({"i": np.arange(1, 200).astype(f"timedelta64[{unit}]") * step, "n": 0})
+
+    for step in (1, 1000):
+        parts = [part("s", 1), part("ms", step)]
+        frame: Any = dd.from_map(lambda each: each, parts, meta=parts[0][:0])
+        for unique in (False, True):
+            with pytest.raises(TypeError, match=r"'i' of type timedelta64\[ms\] in a partition"):
+                release_columns(frame, {"n": WIDE}, ["i"], unique_ids=unique).frame.compute()
+        same = frame.astype({"i": "timedelta64[ms]"})
+        if step == 1:
+            noisy = release_columns(same, {"n": WIDE}, ["i"]).frame.compute()
+            assert noisy["i"].nunique() == len(noisy) == 398
+            assert noisy["n"].nunique() > 390
+        else:
+            with pytest.raises(ValueError, match="not unique"):
+                release_columns(same, {"n": WIDE}, ["i"])
+    unknown = counts().astype({"city": "category"})
+    with pytest.raises(ValueError, match="unknown categories of 'city'"):
+        release_columns(unknown, {"n": WIDE}, IDS)
+    known = unknown.assign(city=unknown["city"].cat.as_known())
+    assert len(release_columns(known, {"n": WIDE}, IDS).frame.compute()) == ROWS
+
+
+def test_ids_that_the_caller_knows_to_be_unique_are_not_compared(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read: list[int] = []
+
+    def note(part: pd.DataFrame) -> pd.DataFrame:
+        read.append(len(part))
+        return part
+
+    frame = through(counts(), note)
+    with dask.config.set(scheduler="synchronous"):
+        release_columns(frame, {"n": WIDE}, IDS, unique_ids=True)
+        assert sum(read) == 0
+        release_columns(frame, {"n": WIDE}, IDS)
+    assert sum(read) == ROWS
+    with pytest.raises(TypeError, match="unique_ids = 1"):
+        release_columns(frame, {"n": WIDE}, IDS, unique_ids=1)  # type: ignore[arg-type]
+
+
+@pytest.mark.filterwarnings("ignore:.*inplace keyword")
+@pytest.mark.parametrize("way", ["nothing", "persist", "parquet"])
+def test_rows_that_differ_between_readings_are_not_noticed(
+    cluster: Client, way: str, tmp_path: Path
+) -> None:
+    """So the documentation asks to write them and to read them."""
+
+    def draw(part: pd.DataFrame) -> pd.DataFrame:
+        return part.assign(n=np.frombuffer(os.urandom(8 * len(part)), np.int64) >> 8)
+
+    frame = through(counts(), draw)
+    if way == "persist":
+        frame = frame.persist()
+        wait(frame)
+    elif way == "parquet":
+        frame.to_parquet(str(tmp_path))
+        frame = dd.read_parquet(str(tmp_path))
+    with release_columns(frame, {"n": WIDE}, IDS) as noisy:
+        first = compute(noisy)
+        while way == "nothing" and any(cluster.has_what().values()):
+            time.sleep(0.05)
+        assert first["n"].equals(compute(noisy)["n"]) == (way != "nothing")
+        if way != "nothing":
+            # Dask evaluates again what a lost worker had persisted.
+            for process in cluster.run(os.getpid).values():
+                os.kill(process, signal.SIGKILL)
+            whole(cluster)
+            assert first["n"].equals(compute(noisy)["n"]) == (way == "parquet")
 
 
 def test_bad_arguments() -> None:

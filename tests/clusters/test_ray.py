@@ -324,6 +324,78 @@ def test_an_id_may_be_null() -> None:
     assert len(rows(release_columns(counts(whole), {"n": WIDE}, IDS).frame)) == ROWS + 2
 
 
+def test_ids_of_blocks_in_other_units() -> None:
+    """5 s and 5 ms are two ids, and 5 s and 5000 ms are one."""
+
+    def blocks(milliseconds: Any) -> ray.data.Dataset:
+        columns = [("s", range(200)), ("ms", milliseconds)]
+        return ray.data.from_arrow(
+            pa.table({"i": pa.array(each, pa.duration(unit)), "n": pa.array([0] * len(each))})
+            for unit, each in columns
+        )
+
+    with release_columns(blocks(range(1, 200)), {"n": WIDE}, ["i"]) as noisy:
+        whole = arrow(noisy)
+    assert len(whole) == len(set(whole["i"].to_pylist())) == 399
+    assert len(set(whole["n"].to_pylist())) > 390
+    with pytest.raises(ValueError, match="not unique"):
+        release_columns(blocks(range(5000, 6000, 1000)), {"n": WIDE}, ["i"])
+
+
+def test_ids_that_the_caller_knows_to_be_unique_are_not_compared(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+    function = geomdp.ray._map
+
+    def note(dataset: Any, step: Any, **arguments: Any) -> Any:
+        asked.append(step.__name__)
+        return function(dataset, step, **arguments)
+
+    monkeypatch.setattr(geomdp.ray, "_map", note)
+    release_columns(counts(), {"n": WIDE}, IDS, unique_ids=True).wipe()
+    assert asked == ["_release_columns"]
+    release_columns(counts(), {"n": WIDE}, IDS).wipe()
+    assert asked[1:] == ["_ids", "_repeated", "_release_columns"]
+    with pytest.raises(TypeError, match="unique_ids = 'yes'"):
+        release_columns(counts(), {"n": WIDE}, IDS, unique_ids="yes")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("way", ["nothing", "materialize", "parquet"])
+def test_rows_that_differ_between_readings_are_not_noticed(way: str, tmp_path: Path) -> None:
+    """So the documentation asks to write them and to read them."""
+
+    def draw(block: pa.Table) -> pa.Table:
+        column = pa.array(np.frombuffer(os.urandom(8 * len(block)), np.int64) >> 8)
+        return block.set_column(block.column_names.index("n"), "n", column)
+
+    dataset = after(counts(), draw)
+    if way == "materialize":
+        dataset = dataset.materialize()
+    elif way == "parquet":
+        dataset.write_parquet(str(tmp_path))
+        dataset = ray.data.read_parquet(str(tmp_path))
+    with release_columns(dataset, {"n": WIDE}, IDS) as noisy:
+        assert (rows(noisy) == rows(noisy)) == (way != "nothing")
+
+
+def test_a_row_has_its_noise_in_other_types_too() -> None:
+    """When Ray cuts blocks in other ways, their types may be others."""
+    keeper = geomdp.ray._keeper()
+    kinds = {"i": pa.duration("s"), "town": pa.string()}
+    found = []
+    for duration, string, values in [
+        (pa.duration("s"), pa.dictionary(pa.int8(), pa.string()), range(1000)),
+        (pa.duration("ms"), pa.large_string(), range(0, 10**6, 1000)),
+    ]:
+        ids = [pa.array(values, duration), pa.array(["x"] * 1000).cast(string)]
+        block = pa.table([*ids, np.zeros(1000, np.int64)], ["i", "town", "n"])
+        noisy = geomdp.ray._release_columns(block, keeper, {"n": WIDE}, kinds, "refuse")
+        found.append(noisy["n"].to_pylist())
+    assert found[0] == found[1]
+    assert len(set(found[0])) > 990
+
+
 def test_bad_arguments(keepers: list[Any]) -> None:
     dataset = counts(table(10), 1)
     halves = after(dataset, lambda block: block.append_column("h", pa.array([0.5] * len(block))))
