@@ -657,7 +657,7 @@ _Check: TypeAlias = Callable[[str, Any], Fraction]
 def _choice(name: str, value: Any, choices: Sequence[str]) -> None:
     if not isinstance(value, str) or value not in choices:
         wanted = ", ".join(map(repr, choices))
-        raise ValueError(f"{name} = {value!r} is not accepted: give one of {wanted}")
+        raise ValueError(_parameters.refusal(name, value, f"one of {wanted}"))
 
 
 def _each(
