@@ -306,6 +306,27 @@ FAULTS = [
         "tests/test_measurement.py",
     ),
     Fault(
+        "every category takes as much memory as the longest",
+        LAYER / "measurement/_counting.py",
+        'dtype=object if T.kind == "U" else T)',
+        "dtype=T)",
+        "tests/test_bad_input.py",
+    ),
+    Fault(
+        "the search of memory stops at a guard",
+        Path("tests/preload.c"),
+        "done = (done / PAGE + 1) * PAGE, carried = 0;",
+        "break;",
+        "tests/test_entropy.py",
+    ),
+    Fault(
+        "the search of memory misses what lies across the ends of reads",
+        Path("tests/preload.c"),
+        "carried = whole < 8 * width - 1 ? whole : 8 * width - 1;",
+        "carried = 0;",
+        "tests/test_entropy.py",
+    ),
+    Fault(
         "OpenDP is told half of the loss",
         LAYER / "compat/opendp.py",
         "return self.mechanism.map(d_in)",

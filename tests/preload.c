@@ -209,34 +209,50 @@ static void look_at(uint64_t address, size_t size) {
     }
 }
 
-/* Looks through all memory that can be read, `bytes` of it. Returns how often something was found, of
-   which pairs of address and thing go to `places`; -1 if it cannot look. */
-long look(uint64_t *places, size_t n_places, uint64_t *bytes) {
+/* Looks through all memory that is mapped to be read: `mapped` bytes, of which it has read `bytes`.
+   Returns how often something was found, of which pairs of address and thing go to `places`; -1 if it
+   cannot look. */
+long look(uint64_t *places, size_t n_places, uint64_t *mapped, uint64_t *bytes) {
     static char maps[1 << 20];
-    found = places, room_for = n_places, n_found = 0, *bytes = 0;
+    found = places, room_for = n_places, n_found = 0, *mapped = *bytes = 0;
     int file = syscall(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY);
     int memory = syscall(SYS_openat, AT_FDCWD, "/proc/self/mem", O_RDONLY);
     ssize_t size = 0, got;
     while ((got = syscall(SYS_read, file, maps + size, sizeof maps - 1 - size)) > 0) size += got;
     if (!own || file < 0 || memory < 0 || !size || size == sizeof maps - 1) return -1;
     maps[size] = 0;
-    for (char *line = maps; *line; line = strchr(line, '\n') + 1) {
+    for (char *line = maps, *rest; *line; line = rest + 1) {
         uint64_t start, end;
         char readable;
+        rest = strchr(line, '\n');
+        *rest = 0;
         if (sscanf(line, "%lx-%lx %c", &start, &end, &readable) != 3) return -1;
         int is_own = start < (uint64_t)own + own_size && end > (uint64_t)own;
-        if (readable != 'r' || is_own) continue;
-        for (uint64_t done = start; done < end;) {
-            size_t wanted = end - done < CHUNK ? end - done : CHUNK;
-            got = syscall(SYS_pread64, memory, chunk, wanted, done);
-            if (got <= 0) break; /* A page of the kernel's, which holds no data of ours. */
-            look_at(done, got);
+        /* The kernel's clocks, [vvar] and [vvar_vclock], and [vsyscall] hold no data of ours. */
+        if (readable != 'r' || is_own || strstr(line, "[vvar") || strstr(line, "[vsyscall]")) continue;
+        *mapped += end - start;
+        for (uint64_t done = start, carried = 0; done < end;) {
+            /* What is left of the chunk before comes first: things may lie across their ends. */
+            size_t wanted = end - done < CHUNK - PAGE ? end - done : CHUNK - PAGE;
+            got = syscall(SYS_pread64, memory, chunk + carried, wanted, done);
+            if (got <= 0) {
+                /* The guard of a stack, which newer C libraries have within its mapping. */
+                done = (done / PAGE + 1) * PAGE, carried = 0;
+                continue;
+            }
+            look_at(done - carried, carried + got);
             *bytes += got;
-            /* Chunks overlap, so that nothing is missed that lies across their ends. */
-            done += done + got < end ? (uint64_t)got - (8 * width - 1) : (uint64_t)got;
+            done += got;
+            size_t whole = carried + got;
+            carried = whole < 8 * width - 1 ? whole : 8 * width - 1;
+            memmove(chunk, chunk + whole - carried, carried);
         }
     }
     close(file);
     close(memory);
     return n_found;
 }
+
+/* Has the kernel refuse to read a page, within a mapping that can be read. Returns 0, or -1 if it is
+   older than Linux 6.13. */
+int guard(void *page) { return madvise(page, PAGE, 102 /* MADV_GUARD_INSTALL */); }

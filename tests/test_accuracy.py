@@ -10,6 +10,7 @@ import functools
 import itertools
 import math
 import os
+import re
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -1116,6 +1117,20 @@ def test_nothing_at_once() -> None:
 # Intervals
 
 
+def test_confidence_instead_of_alpha_is_warned_of() -> None:
+    mechanism = GeometricMechanism(1, bounds=(0, 300))
+    for interval in (
+        mechanism.confidence_interval,
+        functools.partial(confidence_interval, mechanism),
+    ):
+        for alpha in (0.95, Fraction(19, 20), 1):
+            wanted = rf"^alpha = {re.escape(repr(alpha))} is .*: give 0\.05 for 95% confidence$"
+            with pytest.warns(UserWarning, match=wanted):
+                interval(3, alpha)
+        for alpha in (0.5, Fraction(1, 20)):
+            interval(3, alpha)  # Warnings are errors.
+
+
 def covers(scale: Real, R: int, alpha: Real, bounds: tuple[int, int], dtype: str) -> bool:
     """Whether each kind of interval covers every true count, by the law of all tapes."""
     given_bounds = None if dtype == "own" else bounds
@@ -1133,6 +1148,7 @@ def covers(scale: Real, R: int, alpha: Real, bounds: tuple[int, int], dtype: str
     return True
 
 
+@pytest.mark.filterwarnings("ignore:alpha = .* is the probability")
 @each_scale
 @pytest.mark.parametrize("R", [1, 2, 5, 12, 25])
 @pytest.mark.parametrize("lower", [-9, 0, 100])
@@ -1148,6 +1164,7 @@ def test_coverage_over_a_whole_dtype(scale: Real, lower: int) -> None:
         assert covers(scale, 255, alpha, (lower, lower + 255), "own")
 
 
+@pytest.mark.filterwarnings("ignore:alpha = .* is the probability")
 @each_scale
 @pytest.mark.parametrize("R", [1, 2, 5, 12, 25])
 def test_one_sided_intervals_are_no_longer_than_need_be(scale: Real, R: int) -> None:
@@ -1170,6 +1187,7 @@ def plain_interval(released: int, a: int, bounds: tuple[int, int], side: str) ->
     )
 
 
+@pytest.mark.filterwarnings("ignore:alpha = .* is the probability")
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("side", ["both", "lower", "upper"])
 def test_intervals_at_the_limits_of_a_dtype(dtype: str, side: Any) -> None:

@@ -2,6 +2,7 @@
 
 import math
 import re
+import tracemalloc
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from fractions import Fraction
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import geomdp.measurement as m
+from geomdp import GeometricMechanism, accuracy, sample_bernoulli
 from geomdp.measurement import (
     AbsoluteDistance,
     AllDomain,
@@ -598,3 +600,93 @@ def test_no_message_tells_the_data(step: Any, arg: Any) -> None:
         step(arg)
     message = told(error.value)
     assert not re.search(r"98|9\.87|14109347", message)
+
+
+# Sizes that nobody expects
+
+
+MANY_WORDS = [str(i) for i in range(10**5)]
+LARGE: dict[str, Callable[[], Any]] = {
+    "items": lambda: m.make_count_by_categories(*WORDS, [*MANY_WORDS, None]),
+    "a word": lambda: m.make_count_by_categories(*WORDS, "x" * 10**6),
+    "edges": lambda: m.make_count_by_bins(*INTS, list(range(10**5))),
+    "a type": lambda: AllDomain("x" * 10**6),
+    "a domain": lambda: VectorDomain(MANY_WORDS),  # type: ignore[arg-type]
+    "a parameter": lambda: GeometricMechanism(MANY_WORDS),  # type: ignore[arg-type]
+    "a nest": lambda: GeometricMechanism([[MANY_WORDS] * 100] * 100),  # type: ignore[arg-type]
+    "bounds": lambda: GeometricMechanism(1, bounds=MANY_WORDS),  # type: ignore[arg-type]
+    "a wide int": lambda: GeometricMechanism(1, bounds=[10**5000] * 3),  # type: ignore[arg-type]
+    "a wide ratio": lambda: accuracy.scale_to_accuracy(1, Fraction(10**5000, 3)),
+    "a dtype": lambda: GeometricMechanism(1).certificate("x" * 10**6),
+    "a choice": lambda: accuracy.scale_to_accuracy(1, 0.1, method="x" * 10**6),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize("call", LARGE.values(), ids=LARGE)
+def test_no_message_is_long(call: Callable[[], Any]) -> None:
+    with pytest.raises((TypeError, ValueError, OverflowError)) as error:
+        call()
+    assert len(str(error.value)) < 1000
+
+
+def nests() -> dict[str, list[Any]]:
+    """Lists that hold themselves."""
+    one: list[Any] = [1]
+    one.append(one)
+    twice: list[Any] = []
+    twice += [twice, twice]
+    return {"one": one, "twice": twice, "within": [1, (2, twice)]}
+
+
+@pytest.mark.parametrize("kind", nests())
+def test_lists_that_hold_themselves_are_refused(kind: str) -> None:
+    nest = nests()[kind]
+    for call, name in [
+        (lambda: GeometricMechanism(1).release(nest), "counts"),
+        (lambda: vector(nest), "counts"),
+        (lambda: accuracy.epsilon_to_accuracy(nest, 0.1), "epsilon"),
+        (lambda: m.make_count_by_categories(*INTS, nest), "categories"),
+    ]:
+        with pytest.raises(TypeError, match=name):
+            call()
+
+
+def test_a_long_category_takes_no_more_memory_than_it_has() -> None:
+    long = "x" * 10**5
+    # In an array of numpy's own strings, 200 MB.
+    categories = [long, "a", "a\0", *(f"c{i}" for i in range(500))]
+    records = ["a", long, "a\0", "b", "a", "c499"]
+    tracemalloc.start()
+    count = m.make_count_by_categories(*WORDS, categories)
+    counts = count(records)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 10**6
+    assert counts[:3].tolist() == [1, 2, 1]
+    assert counts[-2:].tolist() == [1, 1]
+    assert counts.sum() == 6
+    assert (count(np.array(["a", "b"])) == count(["a", "b"])).all()
+
+
+@pytest.mark.parametrize(
+    ("call", "wanted"),
+    [
+        (GeometricMechanism, "a positive number that is finite"),
+        (lambda value: accuracy.scale_to_accuracy(1, value), "a number above 0, at most 1"),
+        (lambda value: sample_bernoulli(value - 1), "a float64 number from 0 to 1"),
+        (lambda value: GeometricMechanism(1, value), "an int of at least 1"),
+    ],
+)
+def test_a_message_says_at_once_what_is_accepted(call: Callable[[Any], Any], wanted: str) -> None:
+    for value in (-1, 0, -math.inf, math.nan):
+        with pytest.raises((ValueError, TypeError)) as error:
+            call(value)
+        assert str(error.value).endswith(f": give {wanted}")
+
+
+def test_messages_about_counts_say_how_to_go_on() -> None:
+    release = GeometricMechanism(1).release
+    with pytest.raises(TypeError, match=r"such as counts\.astype\(np\.int64\)"):
+        release(np.ones(3))
+    with pytest.raises(OverflowError, match=f"give counts from {-(2**63)} to {2**63 - 1} "):
+        release(2**63)

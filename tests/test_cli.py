@@ -779,6 +779,18 @@ def test_numbers_are_exact(text: str, number: Fraction) -> None:
     assert str(cli._number(text)) == text
 
 
+def test_numbers_are_shown_as_they_were_written(
+    main: Main, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As CPython's is from 3.13 on.
+    monkeypatch.setattr(
+        Fraction, "__format__", lambda x, _: f"{x.numerator}/{x.denominator}", raising=False
+    )
+    for alpha in ("0.05", "5e-2", "2/40"):
+        done = main("accuracy", "--epsilon", "0.5", "--alpha", alpha)
+        assert done.out.endswith(f"with probability {alpha} at most.\n")
+
+
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_all_floats_can_be_written(number: float) -> None:
     assert cli._number(repr(number)) == Fraction(repr(number))

@@ -7,6 +7,7 @@ whole memory for what was made of that key.
 
 import ctypes
 import errno
+import mmap
 import os
 import pickle
 import platform
@@ -427,20 +428,34 @@ def load_secrets() -> Secrets:
     return Secrets(np.fromfile(sys.argv[2], np.uint64).reshape(-1, 2))
 
 
+PAGE = 4096
+#: The most memory, in bytes, that the kernel may refuse to read: guards of stacks, a page each. The
+#: least stack is larger.
+GUARDS = 16 * PAGE
+
+
 def look(things: Words) -> list[tuple[int, int]]:
     """Return where in all the memory there is one of the masked things, and which, by its row."""
+    found, unread = look_and_count(things)
+    assert unread <= GUARDS
+    return found
+
+
+def look_and_count(things: Words) -> tuple[list[tuple[int, int]], int]:
+    """Return what is found, and how many bytes are mapped to be read but could not be."""
     library = ctypes.CDLL(None)
     library.look.restype = ctypes.c_long
     pointer, size = ctypes.c_void_p, ctypes.c_size_t
     library.look_for.argtypes = (pointer, size, size)
-    library.look.argtypes = (pointer, size, pointer)
+    library.look.argtypes = (pointer, size, pointer, pointer)
     assert library.look_for(things.ctypes.data, *things.shape) == 0
     places = np.zeros((100_000, 2), np.uint64)
-    looked_at = ctypes.c_uint64()
-    n = library.look(places.ctypes.data, len(places), ctypes.byref(looked_at))
+    mapped, read = ctypes.c_uint64(), ctypes.c_uint64()
+    counted = ctypes.byref(mapped), ctypes.byref(read)
+    n = library.look(places.ctypes.data, len(places), *counted)
     assert 0 <= n <= len(places)
-    assert looked_at.value > 10**7
-    return [(address, row) for address, row in places[:n].tolist()]
+    assert 10**7 < read.value <= mapped.value
+    return [(address, row) for address, row in places[:n].tolist()], mapped.value - read.value
 
 
 def where(address: int) -> str:
@@ -482,6 +497,37 @@ def test_the_look_finds_what_is_there() -> None:
     key = secrets.key
     assert {row for _, row in look(blocks)} == {0, 1}
     assert len(key) == 32
+
+
+@preloaded
+def test_the_look_goes_on_behind_a_guard() -> None:
+    secrets = load_secrets()
+    library = ctypes.CDLL(None)
+    found, unread = look_and_count(secrets.words)
+    assert found == []
+    # Some megabytes: more than is read at a time.
+    memory = mmap.mmap(-1, 1000 * PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    data = np.frombuffer(memory, np.uint8)
+    # Around page 302, and across the ends of many, some of which end what is read at a time.
+    places = {300 * PAGE: 5, 302 * PAGE - 8: 6, 303 * PAGE: 7, 1000 * PAGE - 8: 8}
+    places |= {page * PAGE - 4: 9 for page in range(400, 1000)}
+    for place, row in places.items():
+        data[place : place + 8] = secrets.words[row].view(np.uint8)
+        data[place : place + 8] ^= 0xA5
+
+    def guard(page: int) -> bool:
+        return library.guard(ctypes.c_void_p(data[page * PAGE :].ctypes.data)) == 0
+
+    if not guard(302):
+        return  # Before Linux 6.13 a guard is a mapping of its own.
+    found, more = look_and_count(secrets.words)
+    assert sorted(row for _, row in found) == sorted(places.values())
+    assert more == unread + PAGE
+    # Were all of it guards, there would be too many.
+    assert all(map(guard, range(100, 200)))
+    assert look_and_count(secrets.words)[1] == unread + 101 * PAGE
+    with pytest.raises(AssertionError):
+        look(secrets.words)
 
 
 @preloaded

@@ -14,8 +14,11 @@ Noise: TypeAlias = Callable[[Array, Array, str, bool], None]
 
 _INT64 = np.iinfo(np.int64)
 _HINT = (
-    "give integers: an int, a numpy integer, an array of an integer dtype, or a sequence of ints"
+    "give integers: an int, a numpy integer, a sequence of ints, or an array of an integer dtype, "
+    "such as counts.astype(np.int64)"
 )
+#: More dimensions than any array of numpy's has.
+_DEEPEST = 64
 
 
 def code(dtype: np.dtype[Any]) -> str:
@@ -144,7 +147,8 @@ def exact(item: Any, limits: "np.iinfo[Any]" = _INT64) -> int:
         # Without the item, which is secret.
         wider = " (an array of uint64 holds more)" if limits.dtype == np.int64 else ""
         raise OverflowError(
-            f"counts beyond {limits.dtype} are not accepted: give some of its limits{wider}"
+            f"counts beyond {limits.dtype} are not accepted: "
+            f"give counts from {limits.min} to {limits.max}{wider}"
         )
     return int(item)
 
@@ -156,22 +160,27 @@ def refuse_masked(name: str, array: Any) -> None:
         )
 
 
-def refuse_items(name: str, values: Sequence[Any]) -> None:
+def refuse_items(name: str, values: Sequence[Any], depth: int = 1) -> None:
     """Refuse nested arrays that an array of their items would not show: masked ones, and of times.
 
     Raises
     ------
     TypeError
-        If there is one.
+        If there is one, or if lists are nested deeper than an array can be: they may hold
+        themselves.
 
     """
+    if depth > _DEEPEST:
+        raise TypeError(
+            f"lists more than {_DEEPEST} deep are not accepted for {name}: give lists of numbers"
+        )
     for item in values:
         refuse_masked(name, item)
         if isinstance(item, np.ndarray) and item.dtype.kind in "mM":
             # Some of its items would come out as ints.
             raise TypeError(f"{name} of dtype {item.dtype} is not accepted: give numbers")
         if isinstance(item, list | tuple):
-            refuse_items(name, item)
+            refuse_items(name, item, depth + 1)
 
 
 def _check_out(counts: Array, out: Any) -> None:

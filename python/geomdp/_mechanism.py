@@ -90,9 +90,7 @@ class GeometricMechanism:
         sensitivity: Integer = 1,
         bounds: Bounds | None = None,
     ) -> None:
-        self._epsilon = _parameters.number("epsilon", epsilon)
-        if not self._epsilon:
-            raise ValueError(f"epsilon = {epsilon!r} is not accepted: give a positive number")
+        self._epsilon = _parameters.positive_number("epsilon", epsilon)
         self._sensitivity = _parameters.at_least("sensitivity", sensitivity, 1)
         self._scale: float | Fraction | None = None
         self._bounds = _parameters.interval(bounds)
@@ -306,7 +304,7 @@ class GeometricMechanism:
         try:
             resolved = np.dtype(dtype)
         except TypeError:
-            raise TypeError(f"dtype = {dtype!r} is not accepted: give an integer dtype") from None
+            raise TypeError(_parameters.refusal("dtype", dtype, "an integer dtype")) from None
         if resolved.kind not in "iu":
             raise TypeError(f"dtype = {resolved} is not accepted: give an integer dtype")
         return _certificate.from_fields(self._core.certificate(_arrays.code(resolved), tight))

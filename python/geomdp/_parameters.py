@@ -1,7 +1,9 @@
 """Public parameters, checked and taken exactly."""
 
 import math
+import reprlib
 import sys
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -31,7 +33,39 @@ def is_integer(value: Any) -> bool:
     )
 
 
-def finite(name: str, value: Any) -> int | float | Fraction:
+def refusal(name: str, value: Any, wanted: str) -> str:
+    """Return the message of an error: the parameter, its value, and everything that is accepted."""
+    return f"{name} = {shown(value)} is not accepted: give {wanted}"
+
+
+def foreign(name: str, value: Any, wanted: str) -> str:
+    """Return :func:`refusal` for a value of another type, which it names."""
+    return f"{name} = {shown(value)} is a {type(value).__name__}: give {wanted}"
+
+
+def shown(value: Any) -> str:
+    """Return the repr of a public value, shortened: messages are for people to read."""
+    return _SHORT.repr(value)
+
+
+class _Short(reprlib.Repr):
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel = 2
+        self.maxlist = self.maxtuple = 10
+        self.maxstring = self.maxother = 100
+
+    def repr_int(self, x: int, level: int) -> str:  # noqa: ARG002 (of the base)
+        wide = x.bit_length() > _MOST_BITS
+        return f"<int of {x.bit_length()} bits>" if wide else repr(x)
+
+
+_SHORT = _Short()
+
+
+def in_range(
+    name: str, value: Any, wanted: str, accepts: Callable[[Any], bool]
+) -> int | float | Fraction:
     """Return a Python or numpy number as the Python number that it is, exactly.
 
     Raises
@@ -39,26 +73,7 @@ def finite(name: str, value: Any) -> int | float | Fraction:
     TypeError
         If it is not an integer, a float or a Fraction, or is a bool.
     ValueError
-        If it is infinite or not a number.
-
-    """
-    plain = _plain(name, value)
-    if not -math.inf < plain < math.inf:
-        raise ValueError(f"{name} = {value!r} is not accepted: give a finite number")
-    return plain
-
-
-def number(
-    name: str, value: Any, wanted: str = "a finite number, not negative"
-) -> int | float | Fraction:
-    """Return what :func:`finite` does, if it is not negative; else say what is wanted.
-
-    Raises
-    ------
-    TypeError
-        If it is not an integer, a float or a Fraction, or is a bool.
-    ValueError
-        If it is negative, infinite or not a number.
+        If it is not accepted.
     OverflowError
         If it is too wide to be printed.
 
@@ -68,9 +83,19 @@ def number(
         for part in plain.as_integer_ratio():
             narrow(name, part)
     # Every comparison with a NaN is false.
-    if not 0 <= plain < math.inf:
-        raise ValueError(f"{name} = {value!r} is not accepted: give {wanted}")
+    if not accepts(plain):
+        raise ValueError(refusal(name, value, wanted))
     return plain
+
+
+def finite(name: str, value: Any) -> int | float | Fraction:
+    """Return what :func:`in_range` does, for a finite number."""
+    return in_range(name, value, "a finite number", lambda x: -math.inf < x < math.inf)
+
+
+def number(name: str, value: Any) -> int | float | Fraction:
+    """Return what :func:`in_range` does, for a finite number that is not negative."""
+    return in_range(name, value, "a finite number, not negative", lambda x: 0 <= x < math.inf)
 
 
 def not_negative(name: str, value: Any) -> Fraction:
@@ -78,21 +103,40 @@ def not_negative(name: str, value: Any) -> Fraction:
     return Fraction(number(name, value))
 
 
+def positive_number(name: str, value: Any) -> int | float | Fraction:
+    """Return what :func:`in_range` does, for a finite number above 0."""
+    return in_range(name, value, "a positive number that is finite", lambda x: 0 < x < math.inf)
+
+
 def positive(name: str, value: Any) -> Fraction:
-    """Return what :func:`not_negative` does, if it is not 0; else a ValueError is raised too."""
-    wanted = "a positive number that is finite"
-    exact = Fraction(number(name, value, wanted))
-    if not exact:
-        raise ValueError(f"{name} = {value!r} is not accepted: give {wanted}")
-    return exact
+    """Return what :func:`positive_number` does, as a Fraction."""
+    return Fraction(positive_number(name, value))
 
 
 def level(name: str, value: Any) -> Fraction:
-    """Return what :func:`positive` does, if it is at most 1; else a ValueError is raised too."""
-    exact = Fraction(finite(name, value))
-    if not 0 < exact <= 1:
-        raise ValueError(f"{name} = {value!r} is not accepted: give a number above 0, at most 1")
-    return exact
+    """Return a number above 0 and at most 1, of any width, as a Fraction.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As in :func:`in_range`.
+
+    """
+    plain = _plain(name, value)
+    if not 0 < plain <= 1:
+        raise ValueError(refusal(name, value, "a number above 0, at most 1"))
+    return Fraction(plain)
+
+
+def _plain(name: str, value: Any) -> int | float | Fraction:
+    if is_integer(value):
+        return int(value)
+    # A long double, which holds more than a float does, is not taken.
+    if isinstance(value, _FLOATS) and not isinstance(value, np.longdouble):
+        return float(value)
+    if isinstance(value, Fraction):
+        return value
+    raise TypeError(foreign(name, value, "an int, a float or a Fraction"))
 
 
 def narrow(name: str, value: int) -> int:
@@ -100,28 +144,13 @@ def narrow(name: str, value: int) -> int:
     if value.bit_length() > _MOST_BITS:
         raise OverflowError(
             f"{name} has {value.bit_length()} bits, which is not accepted: "
-            f"give a number of at most {_MOST_BITS}"
+            f"give a number of at most {_MOST_BITS} bits"
         )
     return value
 
 
-def _plain(name: str, value: Any) -> int | float | Fraction:
-    plain: int | float | Fraction
-    if is_integer(value):
-        plain = int(value)
-    elif isinstance(value, _FLOATS) and not isinstance(value, np.longdouble):
-        # A long double, which holds more than a float does, is not taken.
-        plain = float(value)
-    elif isinstance(value, Fraction):
-        plain = value
-    else:
-        kind = type(value).__name__
-        raise TypeError(f"{name} = {value!r} is a {kind}: give an int, a float or a Fraction")
-    return plain
-
-
-def integer(name: str, value: Any) -> int:
-    """Return a Python or numpy integer as an int.
+def integer(name: str, value: Any, wanted: str = "an int") -> int:
+    """Return a Python or numpy integer as an int; else say that this is wanted.
 
     Raises
     ------
@@ -131,7 +160,7 @@ def integer(name: str, value: Any) -> int:
     """
     if is_integer(value):
         return narrow(name, int(value))
-    raise TypeError(f"{name} = {value!r} is a {type(value).__name__}: give an int")
+    raise TypeError(foreign(name, value, wanted))
 
 
 def at_least(name: str, value: Any, least: int) -> int:
@@ -145,9 +174,10 @@ def at_least(name: str, value: Any, least: int) -> int:
         If it is below `least`.
 
     """
-    number = integer(name, value)
+    wanted = f"an int of at least {least}"
+    number = integer(name, value, wanted)
     if number < least:
-        raise ValueError(f"{name} = {number} is not accepted: give an int of at least {least}")
+        raise ValueError(refusal(name, number, wanted))
     return number
 
 
@@ -178,7 +208,7 @@ def flag(name: str, value: Any) -> None:
 
     """
     if not isinstance(value, bool):
-        raise TypeError(f"{name} = {value!r} is a {type(value).__name__}: give a bool")
+        raise TypeError(foreign(name, value, "a bool"))
 
 
 def interval(bounds: Any) -> tuple[int, int] | None:
@@ -193,5 +223,5 @@ def interval(bounds: Any) -> tuple[int, int] | None:
     if bounds is None:
         return None
     if not isinstance(bounds, _PAIRS) or len(bounds) != 2:
-        raise TypeError(f"bounds = {bounds!r} is not accepted: give a pair (lower, upper) or None")
+        raise TypeError(refusal("bounds", bounds, "a pair of ints (lower, upper) or None"))
     return integer("bounds[0]", bounds[0]), integer("bounds[1]", bounds[1])

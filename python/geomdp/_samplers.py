@@ -14,11 +14,12 @@ _MAX_TRIALS = 2**63 - 1
 
 
 def _probability(prob: Any) -> float:
-    exact = _parameters.number("prob", prob)
-    # Before it becomes a float, which a large number would not fit.
-    if exact > 1 or float(exact) != exact:
-        raise ValueError(f"prob = {prob!r} is not accepted: give a float64 number from 0 to 1")
-    return float(exact)
+    # A number beyond 1 may not fit a float.
+    def accepts(number: Any) -> bool:
+        return bool(0 <= number <= 1 and float(number) == number)
+
+    wanted = "a float64 number from 0 to 1"
+    return float(_parameters.in_range("prob", prob, wanted, accepts))
 
 
 def _shape(size: Any) -> tuple[int, ...]:

@@ -16,6 +16,7 @@ what cannot be exact is rounded to the safe side, by less than 1e-34 and then to
 """
 
 import math
+import warnings
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -370,7 +371,8 @@ def confidence_interval(
     released : int, numpy integer, array or sequence of ints
         Noisy counts.
     alpha : int, float or Fraction
-        As in :func:`release_accuracy`; 0.05 for an interval at 95% confidence.
+        The probability that the interval misses the true count: 0.05 for 95% confidence. Above
+        one half, which is rarely meant, a UserWarning says so.
     side : {"both", "lower", "upper"}
         Which ends are wanted: "lower" gives a bound from below.
 
@@ -392,6 +394,12 @@ def confidence_interval(
     """
     level = _parameters.level("alpha", alpha)
     _choice("side", side, ("both", "lower", "upper"))
+    if level > Fraction(1, 2):
+        warnings.warn(
+            f"alpha = {_parameters.shown(alpha)} is the probability that the interval misses the "
+            "true count: give 0.05 for 95% confidence",
+            stacklevel=2,
+        )
     array = _as_counts(mechanism, released)
     least, most = _limits(mechanism, array.dtype)
     if array.size and not least <= int(array.min()) <= int(array.max()) <= most:
@@ -657,7 +665,7 @@ _Check: TypeAlias = Callable[[str, Any], Fraction]
 def _choice(name: str, value: Any, choices: Sequence[str]) -> None:
     if not isinstance(value, str) or value not in choices:
         wanted = ", ".join(map(repr, choices))
-        raise ValueError(f"{name} = {value!r} is not accepted: give one of {wanted}")
+        raise ValueError(_parameters.refusal(name, value, f"one of {wanted}"))
 
 
 def _each(

@@ -264,6 +264,10 @@ class _Number(Fraction):
 
     __str__ = __repr__
 
+    def __format__(self, spec: str) -> str:
+        # From CPython 3.13 on, that of Fraction is not by way of __str__.
+        return format(self.text, spec)
+
 
 def _number(text: str) -> Fraction:
     decimal = re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?", text)

@@ -829,10 +829,7 @@ def _probabilities(name: str, value: Any) -> Floats:
 
 
 def _probability(name: str, value: Any) -> float:
-    plain = _parameters.finite(name, value)
-    if not 0 <= plain <= 1:
-        raise ValueError(f"{name} = {value!r} is not accepted: give a number from 0 to 1")
-    return float(plain)
+    return float(_parameters.in_range(name, value, "a number from 0 to 1", lambda x: 0 <= x <= 1))
 
 
 def _numbers(name: str, value: Any, wanted: str) -> NDArray[Any]:

@@ -17,7 +17,7 @@ calls the function releases whenever it is read: keep noisy counts in a table in
 
 from typing import Any
 
-from geomdp import GeometricMechanism, frames
+from geomdp import GeometricMechanism, _parameters, frames
 from geomdp._extras import installed_by
 from geomdp.frames import Nulls
 
@@ -62,7 +62,7 @@ def register(
 
     """
     if type.upper() not in _TYPES:
-        raise ValueError(f"type = {type!r} is not accepted: give one of {', '.join(_TYPES)}")
+        raise ValueError(_parameters.refusal("type", type, f"one of {', '.join(_TYPES)}"))
     frames.check_nulls(nulls)
 
     # DuckDB looks at the signature.

@@ -131,7 +131,7 @@ def law(
     _check_axes(ax)
     places = _increasing("outputs", _counts("outputs", outputs))
     laws = {
-        name: (places, _weights(f"probabilities[{name!r}]", values, places.shape))
+        name: (places, _weights(f"probabilities[{_parameters.shown(name)}]", values, places.shape))
         for name, values in _named("probabilities", probabilities)
     }
     axes = _axes(ax)
@@ -284,7 +284,7 @@ def error(
     _check_axes(ax)
     _, places = _epsilons(epsilons)
     series = {
-        name: _bands(f"errors[{name!r}]", values, len(places))
+        name: _bands(f"errors[{_parameters.shown(name)}]", values, len(places))
         for name, values in _named("errors", errors)
     }
     axes = _axes(ax)
@@ -539,7 +539,7 @@ def _items(name: str, values: Any) -> list[Any]:
             return list(values.tolist())
     elif isinstance(values, list | tuple):
         return list(values)
-    raise TypeError(f"{name} = {values!r} is not accepted: give a sequence or an array of numbers")
+    raise TypeError(_parameters.refusal(name, values, "a sequence or an array of numbers"))
 
 
 def _finite(name: str, values: Any) -> _Floats:
@@ -551,7 +551,7 @@ def _epsilons(epsilons: Any) -> tuple[list[Fraction], _Floats]:
     """Return epsilons exactly, and as floats."""
     exact = [_parameters.positive("epsilons", item) for item in _items("epsilons", epsilons)]
     if len(exact) < 2:
-        raise ValueError(f"epsilons = {epsilons!r} is not accepted: give two or more")
+        raise ValueError(_parameters.refusal("epsilons", epsilons, "two or more"))
     return exact, _increasing("epsilons", _drawable("one of epsilons", exact))
 
 
@@ -577,7 +577,7 @@ def _named(name: str, series: Any) -> Iterable[tuple[str, Any]]:
         raise TypeError(f"{name} is a {type(series).__name__}: give a mapping from names")
     for key in series:
         if not isinstance(key, str):
-            raise TypeError(f"{name} has the key {key!r}: give a mapping from str")
+            raise TypeError(f"{name} has the key {_parameters.shown(key)}: give a mapping from str")
     _check_number(name, series)
     return series.items()
 
@@ -601,7 +601,7 @@ def _bands(name: str, values: Any, columns: int) -> tuple[_Floats, _Floats]:
 def _names(labels: Any, length: int) -> list[str]:
     names = labels.tolist() if isinstance(labels, np.ndarray) else labels
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
-        raise TypeError(f"labels = {labels!r} is not accepted: give a sequence of str")
+        raise TypeError(_parameters.refusal("labels", labels, "a sequence of str"))
     if len(names) != length:
         raise ValueError(
             f"{len(names)} labels are not accepted: give one for each of {length} counts"

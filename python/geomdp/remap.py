@@ -432,7 +432,7 @@ def _loss_matrix(loss: Any, outputs: int) -> _Floats:
     """Return the losses of estimates (columns) for each true count."""
     if isinstance(loss, str):
         if loss not in _LOSSES:
-            raise ValueError(f"loss = {loss!r} is not accepted: {_NAMES}")
+            raise ValueError(f"loss = {_parameters.shown(loss)} is not accepted: {_NAMES}")
         loss = _LOSSES[loss]
     if callable(loss):
         return _toeplitz(_weights("loss", loss(np.arange(outputs)), (outputs,)))
@@ -484,8 +484,7 @@ def _weights(name: str, values: Any, shape: tuple[int, ...]) -> _Floats:
 def _outputs(mechanism: Any, most: int) -> int:
     """Return how many outputs a mechanism has."""
     if not isinstance(mechanism, GeometricMechanism):
-        kind = type(mechanism).__name__
-        raise TypeError(f"mechanism = {mechanism!r} is a {kind}: give a GeometricMechanism")
+        raise TypeError(_parameters.foreign("mechanism", mechanism, "a GeometricMechanism"))
     lower, upper = _bounds(mechanism)
     if upper - lower >= most:
         raise ValueError(f"bounds = {(lower, upper)} are not accepted: give at most {most} outputs")

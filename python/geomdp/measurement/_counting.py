@@ -101,13 +101,15 @@ class _ByCategories(_Histogram):
 
     def _places(self, records: Any) -> tuple[NDArray[np.intp], int]:
         n = len(self.values)
-        if isinstance(records, np.ndarray):
+        if isinstance(records, np.ndarray) and records.dtype.kind != "U":
             order = np.argsort(self.values)
             ordered = self.values[order]
             near = np.minimum(np.searchsorted(ordered, records), n - 1)
             return np.where(ordered[near] == records, order[near], n), n
         index = {category: i for i, category in enumerate(self.values.tolist())}
-        return np.array([index.get(record, n) for record in records], dtype=np.intp), n
+        # An item of numpy's array of strings takes longer to make than one of a list.
+        items = records.tolist() if isinstance(records, np.ndarray) else records
+        return np.array([index.get(record, n) for record in items], dtype=np.intp), n
 
 
 class _ByBins(_Histogram):
@@ -155,7 +157,7 @@ def make_count_by_categories(
 
     """
     values = _values("categories", input_domain, input_metric, "Uiub", categories)
-    if len(np.unique(values)) < max(len(values), 1):
+    if len(set(values.tolist())) < max(len(values), 1):
         raise ValueError(
             f"categories, {len(values)} in number, are not accepted: give at least one, "
             "all distinct"
@@ -238,21 +240,22 @@ def _values(name: str, domain: Any, metric: Any, kinds: str, values: Any) -> NDA
     _metrics.check_records(domain, metric)
     if domain.T.kind not in kinds:
         accepted = ", ".join(_KINDS[kind] for kind in kinds if kind in _KINDS)
-        raise TypeError(f"input_domain = {domain!r} is not accepted: give records of {accepted}")
+        raise TypeError(_parameters.refusal("input_domain", domain, f"records of {accepted}"))
     T = domain.T
-    hint = f"give a sequence of values of type {_types.spell(T)}"
+    wanted = f"a sequence of values of type {_types.spell(T)}"
     try:
         items = list(values if _are_numbers(T, values) else domain._cast(values))
-        array = np.array(items, dtype=T)
+        # Each item of numpy's own array of strings is as long as the longest.
+        array = np.array(items, dtype=object if T.kind == "U" else T)
     except TypeError:
-        raise TypeError(f"{name} = {values!r} is not accepted: {hint}") from None
+        raise TypeError(_parameters.refusal(name, values, wanted)) from None
     except OverflowError:
-        raise OverflowError(f"{name} = {values!r} is beyond the type: {hint}") from None
+        raise OverflowError(_parameters.refusal(name, values, wanted)) from None
     if array.ndim != 1:
-        raise TypeError(f"{name} is of {array.ndim} dimensions: {hint}")
-    # To the letter: numpy rounds numbers, and drops NULs at the end of a string.
+        raise TypeError(f"{name} is of {array.ndim} dimensions: give {wanted}")
+    # numpy rounds numbers.
     if array.tolist() != items:
-        raise ValueError(f"{name} = {values!r} is not what numpy's {T} can hold: {hint}")
+        raise ValueError(_parameters.refusal(name, values, f"{wanted}, exactly"))
     return array
 
 

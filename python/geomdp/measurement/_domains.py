@@ -6,7 +6,7 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 
-from geomdp import _arrays
+from geomdp import _arrays, _parameters
 from geomdp.measurement import _types
 
 
@@ -104,7 +104,7 @@ class VectorDomain(_Domain):
     def __post_init__(self) -> None:
         if not isinstance(self.element_domain, AllDomain):
             raise TypeError(
-                f"element_domain = {self.element_domain!r} is not accepted: give an AllDomain(T)"
+                _parameters.refusal("element_domain", self.element_domain, "an AllDomain(T)")
             )
 
     @property

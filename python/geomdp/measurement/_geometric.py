@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from geomdp import GeometricMechanism
+from geomdp import GeometricMechanism, _parameters
 from geomdp._parameters import Bounds, Real
 from geomdp.measurement import _metrics, _types
 from geomdp.measurement._domains import AllDomain, Domain, VectorDomain
@@ -119,10 +119,11 @@ def make_base_geometric(
     """
     domain = _parse(D) if isinstance(D, str) else D
     if not isinstance(domain, AllDomain | VectorDomain) or domain.T.kind not in "iu":
-        raise TypeError(
-            f"D = {D!r} is not accepted: give AllDomain(T) or VectorDomain(AllDomain(T)), "
+        wanted = (
+            "AllDomain(T) or VectorDomain(AllDomain(T)), "
             'or "AllDomain<i32>" and the like, of integers i8 to i64 or u8 to u64'
         )
+        raise TypeError(_parameters.refusal("D", D, wanted))
     return _make(domain, _metrics.partner(domain), scale, bounds, MaxDivergence(QO))
 
 

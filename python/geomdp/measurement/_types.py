@@ -4,6 +4,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from geomdp import _parameters
+
 DType: TypeAlias = np.dtype[Any]
 
 _INTEGERS = {f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)}
@@ -17,7 +19,7 @@ _NAMES = (
     | {name: name for name in (*_INTEGERS, "float32", "float64", "bool", "str")}
     | {"f32": "float32", "f64": "float64", "String": "str"}
 )
-_HINT = "give a numpy dtype, int, float, bool, str, or a name such as 'i32'"
+_WANTED = "a numpy dtype, int, float, bool, str, or a name such as 'i32'"
 
 
 def atom(name: str, T: Any) -> DType:
@@ -38,7 +40,7 @@ def atom(name: str, T: Any) -> DType:
     elif isinstance(T, np.dtype) or (isinstance(T, type) and T in _CONCRETE):
         known = "str" if np.dtype(T).kind == "U" else _NAMES.get(np.dtype(T).name)
     if known is None:
-        raise TypeError(f"{name} = {T!r} is not accepted: {_HINT}")
+        raise TypeError(_parameters.refusal(name, T, _WANTED))
     return np.dtype(known)
 
 
@@ -53,7 +55,7 @@ def integers(name: str, T: Any) -> DType:
     """
     dtype = atom(name, T)
     if dtype.kind not in "iu":
-        raise TypeError(f"{name} = {T!r} is not accepted: give a type of integers, such as 'i32'")
+        raise TypeError(_parameters.refusal(name, T, "a type of integers, such as 'i32'"))
     return dtype
 
 
