@@ -40,6 +40,8 @@ def finite(name: str, value: Any) -> int | float | Fraction:
         If it is not an integer, a float or a Fraction, or is a bool.
     ValueError
         If it is infinite or not a number.
+    OverflowError
+        If it is too wide to be printed.
 
     """
     plain = _plain(name, value)
@@ -64,9 +66,6 @@ def number(
 
     """
     plain = _plain(name, value)
-    if not isinstance(plain, float):
-        for part in plain.as_integer_ratio():
-            narrow(name, part)
     # Every comparison with a NaN is false.
     if not 0 <= plain < math.inf:
         raise ValueError(f"{name} = {value!r} is not accepted: give {wanted}")
@@ -108,11 +107,13 @@ def narrow(name: str, value: int) -> int:
 def _plain(name: str, value: Any) -> int | float | Fraction:
     plain: int | float | Fraction
     if is_integer(value):
-        plain = int(value)
+        plain = narrow(name, int(value))
     elif isinstance(value, _FLOATS) and not isinstance(value, np.longdouble):
         # A long double, which holds more than a float does, is not taken.
         plain = float(value)
     elif isinstance(value, Fraction):
+        for part in value.as_integer_ratio():
+            narrow(name, part)
         plain = value
     else:
         kind = type(value).__name__
