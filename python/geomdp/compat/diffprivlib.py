@@ -79,9 +79,7 @@ class Geometric:
         ``isinstance`` reads this before it asks for registered classes. So registering here works
         however late diffprivlib is imported, and does not import it.
         """
-        base = getattr(sys.modules.get("diffprivlib.mechanisms.base"), "DPMechanism", None)
-        if base is not None:
-            base.register(Geometric)
+        _register()
         return type(self)
 
     @property
@@ -379,3 +377,13 @@ def _is_unseeded(random_state: Any) -> bool:
     # What diffprivlib's check_random_state takes, or returns, where there is no seed.
     unseeded = random_state is None or random_state is np.random.mtrand._rand
     return unseeded or isinstance(random_state, random.SystemRandom)
+
+
+def _register() -> None:
+    base = getattr(sys.modules.get("diffprivlib.mechanisms.base"), "DPMechanism", None)
+    if base is not None:
+        base.register(Geometric)
+
+
+# For `issubclass`, which asks no instance: it holds where diffprivlib was imported first.
+_register()
