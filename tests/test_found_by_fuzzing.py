@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from geomdp import GeometricMechanism, accuracy, cli, sample_bernoulli, sample_geometric
-from geomdp.compat.diffprivlib import GeometricFolded
+from geomdp.compat.diffprivlib import Geometric, GeometricFolded, GeometricTruncated
 from geomdp.distribution import CensoredGeometric
 from geomdp.testing import release_not_private
 from verifier.verify import VerificationError, verify
@@ -54,10 +54,16 @@ def test_a_certificate_without_noise_is_json() -> None:
         (lambda: sample_geometric(0.5, trials=VAST), "trials"),
         (lambda: sample_bernoulli(VAST), "prob"),
         (lambda: GeometricFolded(epsilon=1, lower=0, upper=9).variance(VAST), "value"),
+        (lambda: Geometric(epsilon=VAST), "epsilon"),
+        (lambda: Geometric(epsilon=Fraction(1, VAST)), "epsilon"),
+        (lambda: GeometricFolded(epsilon=1, lower=0, upper=Fraction(VAST, 3)), "upper"),
+        (lambda: GeometricFolded(epsilon=1, lower=-VAST, upper=0), "lower"),
+        (lambda: GeometricTruncated(epsilon=1, lower=0, upper=VAST), "upper"),
+        (lambda: accuracy.epsilon_to_accuracy(1, Fraction(1, VAST)), "alpha"),
     ],
 )
 def test_ints_that_python_does_not_print_are_refused_by_name(call: Any, name: str) -> None:
-    with pytest.raises(OverflowError, match=name):
+    with pytest.raises(OverflowError, match=f"{name}.* bits, which is not accepted"):
         call()
 
 

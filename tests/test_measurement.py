@@ -332,11 +332,21 @@ def test_old_strings_are_domains(name: str, dtype: str) -> None:
 
 def test_defaults() -> None:
     measurement = m.make_base_geometric(2.0)
-    assert measurement.input_space == (AllDomain("i32"), AbsoluteDistance("i32"))
-    assert measurement.output_domain == AllDomain("i32")
+    assert measurement.input_space == (AllDomain(int), AbsoluteDistance(int))
+    assert measurement.output_domain == AllDomain(int)
     assert measurement.output_measure == MaxDivergence(float)
     assert m.make_base_geometric(2.0, QO="f32").output_measure == MaxDivergence("f32")
     assert geometric("i32", True, 1).output_measure == m.max_divergence()
+
+
+def test_a_count_meets_the_constructor_of_2021_by_default() -> None:
+    count = m.make_count(*RECORDS)
+    assert (count >> m.make_base_geometric(0))(WORDS) == len(WORDS)
+    assert (count >> m.make_base_geometric(2.0, bounds=(0, 9))).map(1) == 0.5
+    many = m.make_count_by_categories(*RECORDS, ["a"])
+    assert (many >> m.make_base_geometric(2.0, D=VectorDomain[AllDomain[int]])).map(1) == 0.5
+    narrow = m.make_count(*RECORDS, "i32") >> m.make_base_geometric(2.0, D="AllDomain<i32>")
+    assert narrow.output_domain == AllDomain("i32")
 
 
 def check_near(noisy: Any, limit: int, dtype: str) -> None:

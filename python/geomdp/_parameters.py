@@ -79,9 +79,6 @@ def in_range(
 
     """
     plain = _plain(name, value)
-    if not isinstance(plain, float):
-        for part in plain.as_integer_ratio():
-            narrow(name, part)
     # Every comparison with a NaN is false.
     if not accepts(plain):
         raise ValueError(refusal(name, value, wanted))
@@ -114,7 +111,7 @@ def positive(name: str, value: Any) -> Fraction:
 
 
 def level(name: str, value: Any) -> Fraction:
-    """Return a number above 0 and at most 1, of any width, as a Fraction.
+    """Return a number above 0 and at most 1, as a Fraction.
 
     Raises
     ------
@@ -129,14 +126,19 @@ def level(name: str, value: Any) -> Fraction:
 
 
 def _plain(name: str, value: Any) -> int | float | Fraction:
+    plain: int | float | Fraction
     if is_integer(value):
-        return int(value)
-    # A long double, which holds more than a float does, is not taken.
-    if isinstance(value, _FLOATS) and not isinstance(value, np.longdouble):
+        plain = int(value)
+    elif isinstance(value, Fraction):
+        plain = value
+    elif isinstance(value, _FLOATS) and not isinstance(value, np.longdouble):
+        # A long double, which holds more than a float does, is not taken.
         return float(value)
-    if isinstance(value, Fraction):
-        return value
-    raise TypeError(foreign(name, value, "an int, a float or a Fraction"))
+    else:
+        raise TypeError(foreign(name, value, "an int, a float or a Fraction"))
+    for part in plain.as_integer_ratio():
+        narrow(name, part)
+    return plain
 
 
 def narrow(name: str, value: int) -> int:

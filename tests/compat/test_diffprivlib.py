@@ -11,8 +11,11 @@ import itertools
 import math
 import os
 import pickle
+import random
 import re
+import secrets
 import signal
+import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,6 +25,8 @@ from types import ModuleType
 from typing import Any, TypeAlias
 
 import diffprivlib.mechanisms as rival
+import diffprivlib.models
+import diffprivlib.tools
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -271,11 +276,53 @@ def test_a_bound_at_the_wrong_end_of_infinity_is_refused(
 
 
 @each_class
-@pytest.mark.parametrize("seed", [0, 1, 42, np.random.RandomState(1), "1", 1.0], ids=str)
+@pytest.mark.parametrize(
+    "seed",
+    [0, 1, 42, np.random.RandomState(1), np.random.RandomState(), random.Random(), "1", 1.0],
+    ids=lambda seed: type(seed).__name__,
+)
 def test_a_seed_is_refused_by_name_with_the_reason(name: str, seed: Any) -> None:
     with pytest.raises(ValueError, match=r"random_state = .*, since whoever knows it could take"):
         make(name, random_state=seed)
     assert make(name, random_state=None).random_state is None
+
+
+@each_class
+@pytest.mark.parametrize(
+    "unseeded",
+    [np.random.mtrand._rand, secrets.SystemRandom(), random.SystemRandom()],
+    ids=["numpy", "secrets", "random"],
+)
+def test_what_diffprivlib_takes_for_no_seed_is_none(name: str, unseeded: Any) -> None:
+    mechanism = make(name, random_state=unseeded)
+    assert mechanism.random_state is None
+    assert "random_state=None" in repr(mechanism)
+    # A SystemRandom cannot be pickled, and a RandomState is long.
+    assert len(pickle.dumps(mechanism)) < 500
+
+
+def test_unseeded_tools_of_diffprivlib_take_our_classes(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+
+    def count(self: Any, **arguments: Any) -> None:
+        made.append(type(self).__name__)
+        init(self, **arguments)
+
+    init = ours._Bounded.__init__
+    monkeypatch.setattr(ours._Bounded, "__init__", count)
+    for module, name in [
+        (diffprivlib.tools.histograms, TRUNCATED),
+        (diffprivlib.models.naive_bayes, TRUNCATED),
+        (diffprivlib.models.k_means, FOLDED),
+    ]:
+        monkeypatch.setattr(module, name, getattr(ours, name))
+    records = np.linspace(0, 1, 60).reshape(20, 3)
+    noisy, _ = diffprivlib.tools.histogram(records, epsilon=50.0, bins=4, range=(0, 1))
+    assert abs(noisy - 15).max() <= 3
+    diffprivlib.models.GaussianNB(bounds=(0, 1)).fit(records, np.arange(20) % 2)
+    diffprivlib.models.KMeans(n_clusters=2, bounds=(0, 1)).fit(records)
+    assert made.count(TRUNCATED) == 2
+    assert made.count(FOLDED) >= 1
 
 
 @each_class
@@ -1088,6 +1135,36 @@ def check_same(one: Any, other: Any) -> None:
     for x in (-5, 3, 2**63):
         assert (other.bias(x), other.variance(x)) == (one.bias(x), one.variance(x))
     assert type(other.randomise(3)) is int
+
+
+IMPORT = {
+    "ours": "from geomdp.compat.diffprivlib import GeometricFolded",
+    "theirs": "from diffprivlib.mechanisms import DPMechanism, DPMachine",
+    "made": "mechanism = GeometricFolded(epsilon=1, lower=0, upper=9)",
+    "unpickled": "import pickle; mechanism = pickle.loads(bytes.fromhex('{pickle}'))",
+    "asked": "assert issubclass(GeometricFolded, DPMechanism)",
+    "own": "class Own(GeometricFolded): pass\nmechanism = Own(epsilon=1, lower=0, upper=9)",
+}
+
+
+@pytest.mark.parametrize(
+    "order",
+    ["ours made theirs", "ours own theirs", "unpickled theirs", "theirs ours asked made"],
+)
+def test_a_mechanism_is_one_of_diffprivlibs_in_any_order_of_imports(order: str) -> None:
+    lines = [IMPORT[step] for step in order.split()]
+    lines[-1:] = [
+        # Before diffprivlib is there, which we do not import.
+        "import sys; assert 'theirs' in {before} or 'diffprivlib' not in sys.modules",
+        lines[-1],
+        "assert isinstance(mechanism, DPMechanism) and isinstance(mechanism, DPMachine)",
+        "assert not isinstance(1, DPMechanism)",
+        "assert mechanism.__class__ is type(mechanism)",
+    ]
+    code = "\n".join(lines).format(
+        pickle=pickle.dumps(make(FOLDED)).hex(), before=order.split()[:-1]
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_a_subclass_keeps_its_name() -> None:

@@ -675,6 +675,33 @@ def test_registering_leaves_opendps_own_names_alone() -> None:
     assert {name: constructors[name] for name in before} == before
 
 
+def test_laplace_is_replaced_on_demand_for_integers_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ours._Noise, "__call__", lambda self, arg: -1)
+    theirs = context(dp.loss_of(epsilon=1.0), 2).query()
+    integers = dp.space_of(list[int])
+    floats = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.symmetric_distance()
+    for replaced in (False, True):
+        if replaced:
+            ours.register(replace_laplace=True)
+        # A Context of before takes the new noise too.
+        for query in (theirs, context(dp.loss_of(epsilon=1.0), 2).query()):
+            assert query.count().laplace().param() == 2.0
+            assert (query.count().laplace().release() == -1) == replaced
+        total = dp.Query(floats, dp.max_divergence(), d_in=1, d_out=1.0).clamp((0.0, 9.0)).sum()
+        assert 0 <= total.laplace().resolve()([5.0] * 100) <= 1000
+        total = dp.Query(integers, dp.max_divergence(), d_in=1, d_out=1.0).clamp((0, 9)).sum()
+        assert (total.laplace().resolve()([5] * 100) == -1) == replaced
+        with pytest.raises(ValueError, match="laplace is missing 1 parameter"):
+            theirs.b_ary_tree(leaf_count=3).laplace()
+
+
+@pytest.mark.parametrize("then", [ours.then_geometric, ours.then_laplace])
+def test_what_waits_for_a_space_is_not_serialized_to_nothing(then: Callable[..., Any]) -> None:
+    for unserializable in (then(1.0), space("i32") >> then(1.0)):
+        with pytest.raises(Exception, match="OpenDP JSON Encoder does not handle"):
+            dp.serialize(unserializable)
+
+
 def test_an_unregistered_name_is_unknown() -> None:
     for name in ("geomdp_geometric", "geomdp_laplace"):
         constructors.pop(name, None)

@@ -193,10 +193,16 @@ def named(name: str, value: Any) -> str:
     return re.escape(f"{name} = {value!r}")
 
 
-@pytest.mark.parametrize("flag", [1, 0, None, "True", 1.0, np.True_, [True]], ids=repr)
+@pytest.mark.parametrize("flag", [2, -1, None, "True", 1.0, [True], np.array(True)], ids=repr)
 def test_a_flag_that_is_no_bool_is_refused(flag: Any) -> None:
-    with pytest.raises(TypeError, match=named("enforce_constant_time", flag)):
+    wanted = named("enforce_constant_time", flag) + " is not accepted: give a bool, 0 or 1"
+    with pytest.raises(TypeError, match=wanted):
         simple_geometric_mechanism(5, 1.0, 1, 0, 30, flag)
+
+
+@pytest.mark.parametrize("flag", [False, True, 0, 1, np.False_, np.True_, np.uint8(1)], ids=repr)
+def test_every_spelling_of_a_flag_is_taken(flag: Any) -> None:
+    assert simple_geometric_mechanism(5, 1.0, 0, 0, 30, flag) == 5
 
 
 @pytest.mark.parametrize("name", ["epsilon", "sensitivity"])

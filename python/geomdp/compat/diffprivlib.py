@@ -11,6 +11,8 @@ the truncated and the folded law too, and parameters cannot be changed afterward
 
 import copy
 import math
+import random
+import sys
 from fractions import Fraction
 from numbers import Integral
 from typing import Any, Self, TypeAlias
@@ -39,24 +41,27 @@ class Geometric:
     sensitivity : int
         Not negative; 0 for no noise.
     random_state : None
-        Noise from a known seed would not be private.
+        No seed, since noise from a known one would not be private. numpy's global ``RandomState``
+        and any ``random.SystemRandom`` say the same: diffprivlib's own tools pass these on where
+        they were given no seed.
 
     Raises
     ------
     TypeError
         If a parameter is of another type.
     ValueError
-        If a parameter is out of its range, or there is a random_state.
+        If a parameter is out of its range, or there is a seed.
+    OverflowError
+        If a number has more than 14 000 bits.
 
     """
 
     _names: tuple[str, ...] = ("epsilon", "sensitivity")
 
-    def __init__(self, *, epsilon: Any, sensitivity: Any = 1, random_state: None = None) -> None:
-        exact = None if _is_infinite(epsilon) else Fraction(_parameters.finite("epsilon", epsilon))
-        if epsilon <= 0:
-            raise ValueError(f"epsilon = {epsilon!r} is not accepted: give a positive number")
-        if random_state is not None:
+    def __init__(self, *, epsilon: Any, sensitivity: Any = 1, random_state: Any = None) -> None:
+        infinite = _is_infinite(epsilon) and epsilon > 0
+        exact = None if infinite else _parameters.positive("epsilon", epsilon)
+        if not _is_unseeded(random_state):
             raise ValueError(
                 f"random_state = {random_state!r} is not accepted, since whoever knows it could "
                 "take the noise off: give None (geomdp.testing has reproducible noise, for tests)"
@@ -66,6 +71,16 @@ class Geometric:
         #: None for no noise.
         self._rate = exact / self._sensitivity if exact and self._sensitivity else None
         self._drawers: dict[str, _Drawer] = {}
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type[Self]:
+        """The class of the mechanism, a virtual subclass of diffprivlib's ``DPMechanism``.
+
+        ``isinstance`` reads this before it asks for registered classes. So registering here works
+        however late diffprivlib is imported, and does not import it.
+        """
+        _register()
+        return type(self)
 
     @property
     def epsilon(self) -> Any:
@@ -79,7 +94,7 @@ class Geometric:
 
     @property
     def random_state(self) -> None:
-        """Always None."""
+        """Always None: there is no seed."""
         return None
 
     @property
@@ -214,7 +229,7 @@ class _Bounded(Geometric):
         sensitivity: Any = 1,
         lower: Any,
         upper: Any,
-        random_state: None = None,
+        random_state: Any = None,
     ) -> None:
         super().__init__(epsilon=epsilon, sensitivity=sensitivity, random_state=random_state)
         #: Doubles of the bounds: ints, or infinite.
@@ -282,11 +297,7 @@ class GeometricTruncated(_Bounded):
 
     @staticmethod
     def _doubled(name: str, bound: Any) -> Any:
-        if _parameters.is_integer(bound):
-            return 2 * int(bound)
-        if _is_infinite(bound):
-            return float(bound)
-        raise TypeError(f"{name} = {bound!r} is a {type(bound).__name__}: give an int")
+        return float(bound) if _is_infinite(bound) else 2 * _parameters.integer(name, bound)
 
     def _prepared(self, limits: "np.iinfo[Any]") -> _core.Mechanism:
         self._refuse_beyond(limits)
@@ -360,3 +371,19 @@ class GeometricFolded(_Bounded):
 def _is_infinite(value: Any) -> bool:
     floating = isinstance(value, float | np.floating) and not isinstance(value, np.longdouble)
     return floating and abs(value) == _INF
+
+
+def _is_unseeded(random_state: Any) -> bool:
+    # What diffprivlib's check_random_state takes, or returns, where there is no seed.
+    unseeded = random_state is None or random_state is np.random.mtrand._rand
+    return unseeded or isinstance(random_state, random.SystemRandom)
+
+
+def _register() -> None:
+    base = getattr(sys.modules.get("diffprivlib.mechanisms.base"), "DPMechanism", None)
+    if base is not None:
+        base.register(Geometric)
+
+
+# For `issubclass`, which asks no instance: it holds where diffprivlib was imported first.
+_register()

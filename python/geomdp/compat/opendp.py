@@ -119,21 +119,47 @@ def then_laplace(scale: float, k: int | None = None, MO: Any = "MaxDivergence") 
     return _partial(lambda domain, metric: make_laplace(domain, metric, scale, k, MO))
 
 
-def register() -> None:
+def register(*, replace_laplace: bool = False) -> None:
     """Make both constructors known to OpenDP's Context API.
 
     Their names there are ``geomdp_geometric`` and ``geomdp_laplace``:
-    ``context.query().count().geomdp_laplace()``. Once is enough; more does no harm.
+    ``context.query().count().geomdp_laplace()``. Calling this more than once does no harm.
+
+    Parameters
+    ----------
+    replace_laplace : bool
+        Whether ``laplace`` has our noise too, for every Context of this process. OpenDP's own is
+        still used for floats. Queries of Polars do not come this way.
+
     """
-    for constructor in (make_geometric, make_laplace):
-        name = constructor.__name__.replace("make", "geomdp")
-        if name not in constructors:
-            dp.register(constructor, name=name)
+    constructors["geomdp_geometric"] = then_geometric, True
+    constructors["geomdp_laplace"] = then_laplace, True
+    if replace_laplace:
+        constructors["laplace"] = _then_any_laplace, True
+
+
+def _then_any_laplace(scale: float, k: int | None = None, MO: Any = "MaxDivergence") -> Any:
+    return _partial(lambda domain, metric: _any_laplace(domain, metric, scale, k, MO))
+
+
+def _any_laplace(
+    input_domain: dp.Domain,
+    input_metric: dp.Metric,
+    scale: float,
+    k: int | None = None,
+    MO: Any = "MaxDivergence",
+) -> dp.Measurement:
+    """Return :func:`make_laplace`, but OpenDP's own for floats."""
+    theirs = dp.m.make_laplace(input_domain, input_metric, scale, k=k, MO=MO)
+    return _with_our_noise(theirs, scale, None) if _atom(theirs) in _DTYPES else theirs
 
 
 def _partial(constructor: Callable[[dp.Domain, dp.Metric], dp.Measurement]) -> Any:
     # The only thing that OpenDP's ``>>`` takes for a constructor.
-    return _PartialConstructor(constructor)  # type: ignore[no-untyped-call]
+    partial = _PartialConstructor(constructor)  # type: ignore[no-untyped-call]
+    # This empty dictionary would be the serialized form; without it, `serialize` raises.
+    vars(partial).pop("__opendp_dict__", None)
+    return partial
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,8 +200,7 @@ def _with_our_noise(
     theirs: dp.Measurement, scale: float, bounds: tuple[int, int] | None
 ) -> dp.Measurement:
     """Return a measurement in the spaces that OpenDP has accepted, with our noise and map."""
-    carrier = str(theirs.input_carrier_type)
-    atom = carrier.removeprefix("Vec<").removesuffix(">")
+    carrier, atom = str(theirs.input_carrier_type), _atom(theirs)
     if atom not in _DTYPES:
         raise ValueError(
             f"input_domain = {theirs.input_domain} is not accepted: give one of integers "
@@ -192,6 +217,11 @@ def _with_our_noise(
         privacy_map=_Loss(mechanism),
         TO=carrier,
     )
+
+
+def _atom(measurement: dp.Measurement) -> str:
+    """Return the name of the type of a count."""
+    return str(measurement.input_carrier_type).removeprefix("Vec<").removesuffix(">")
 
 
 def _user_measurement(*arguments: Any, **options: Any) -> dp.Measurement:

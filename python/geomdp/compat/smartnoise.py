@@ -8,6 +8,8 @@ True
 
 from typing import Any
 
+import numpy as np
+
 import geomdp.accuracy
 from geomdp import GeometricMechanism, _parameters
 from geomdp._parameters import Integer, Real
@@ -39,7 +41,7 @@ def simple_geometric_mechanism(  # noqa: PLR0917 (the order there)
         Not negative, and taken exactly; 0 adds no noise.
     min, max : int
         Least and greatest output (count_min and count_max in the notes).
-    enforce_constant_time : bool
+    enforce_constant_time : bool, 0 or 1
         Makes no difference: the draw takes constant time in any case.
 
     Returns
@@ -65,7 +67,9 @@ def simple_geometric_mechanism(  # noqa: PLR0917 (the order there)
     bounds = _parameters.integer("min", min), _parameters.integer("max", max)
     if bounds[0] > bounds[1]:
         raise ValueError(f"min = {min} is greater than max = {max}: give min <= max")
-    _parameters.flag("enforce_constant_time", enforce_constant_time)
+    flag = enforce_constant_time
+    if not isinstance(flag, int | np.integer | np.bool_) or flag not in {0, 1}:
+        raise TypeError(f"enforce_constant_time = {flag!r} is not accepted: give a bool, 0 or 1")
     return GeometricMechanism.from_scale(scale, bounds).release(value)
 
 

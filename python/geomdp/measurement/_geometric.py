@@ -93,7 +93,7 @@ def then_geometric(scale: Real, bounds: Bounds | None = None) -> Partial:
 def make_base_geometric(
     scale: Real,
     bounds: Bounds | None = None,
-    D: Any = "AllDomain<i32>",
+    D: Any = "AllDomain<i64>",
     QO: Any = float,
 ) -> Measurement:
     """Return :func:`make_geometric` by the name and parameters that it had at first.
@@ -107,7 +107,8 @@ def make_base_geometric(
         As in :func:`make_geometric`.
     D : AllDomain, VectorDomain or str
         The input domain; also as OpenDP wrote it: ``"AllDomain<i32>"`` or
-        ``"VectorDomain<AllDomain<u64>>"``.
+        ``"VectorDomain<AllDomain<u64>>"``. The default is one ``int``, which has 64 bits here and
+        had 32 there.
     QO : type of floats
         Of the loss: float (float64), or float32, to which ``map`` is rounded up then.
 
@@ -115,6 +116,14 @@ def make_base_geometric(
     ------
     TypeError, ValueError, OverflowError
         As :func:`make_geometric` does; TypeError also for a string that is not such a type.
+
+    Examples
+    --------
+    >>> from geomdp.measurement import atom_domain, make_count, symmetric_distance, vector_domain
+    >>> count = make_count(vector_domain(atom_domain(str)), symmetric_distance())
+    >>> noisy_count = count >> make_base_geometric(scale=1.0)
+    >>> noisy_count.map(1)
+    1.0
 
     """
     domain = _parse(D) if isinstance(D, str) else D
