@@ -66,7 +66,8 @@ fn kernel<T: Count>(backend: Backend, plan: &Plan) {
 fn backends() -> Vec<Backend> {
     if cfg!(feature = "checkmsan") {
         let best = Backend::best();
-        assert_eq!(format!("{best:?}"), "Avx512", "nothing to check");
+        #[cfg(target_arch = "x86_64")]
+        assert!(matches!(best, Backend::Avx512(_)), "nothing to check");
         return vec![best];
     }
     Backend::available().collect()
