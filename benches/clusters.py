@@ -9,7 +9,9 @@ part. Figures are medians of interleaved repetitions; hours are what 10^12 count
 import argparse
 import logging
 import os
+import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -91,11 +93,14 @@ def spark(rows: int, cores: int, repetitions: int) -> None:
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
     import geomdp.spark  # noqa: PLC0415
+    from geomdp import _spark_plan  # noqa: PLC0415
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
     # Python workers are processes of their own there, too.
     builder = SparkSession.builder.master(f"local[{cores}]").config("spark.ui.enabled", "false")
     session = builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
+    folder = tempfile.mkdtemp()
+    session.sparkContext.setCheckpointDir(folder)
     size = session.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch")
     columns = {"one integer": ["id"], "a string": ["text"]}
 
@@ -114,11 +119,16 @@ def spark(rows: int, cores: int, repetitions: int) -> None:
             "hands back its batches": plain.write.format("noop").mode("overwrite").save,
             "makes the noise": release.frame.write.format("noop").mode("overwrite").save,
             "is sure that ids are unique": partial(check, frame, ids),
+            "is sure that rows stay the same": partial(
+                _spark_plan.unstable, session._jvm, frame._jdf.queryExecution().analyzed()
+            ),
+            "makes a checkpoint instead": frame.checkpoint,
         }
         title = f"Spark {session.version}, batches of {size} rows, {name} as id"
         engine(title, jobs, rows, cores, repetitions)
         release.wipe()
     session.stop()
+    shutil.rmtree(folder)
 
 
 def dask(rows: int, cores: int, repetitions: int) -> None:

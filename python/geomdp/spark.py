@@ -50,9 +50,9 @@ def release_columns(
 ) -> Release[DataFrame]:
     """Return the release of a DataFrame with noise in some of its columns.
 
-    One job runs at once, which groups the rows by their ids; it adds no noise. There is no such job
-    if the plan itself shows that ids are unique, because they include all columns of a ``groupBy``
-    below, with nothing between but filters, sorts, repartitions and other names.
+    One job runs at once, which groups the rows by their ids; it adds no noise. Spark runs none if
+    the plan ends in a ``groupBy`` whose columns are all ids; filters, sorts, repartitions and new
+    names may follow.
 
     Parameters
     ----------
@@ -127,7 +127,6 @@ def release_columns(
             raise ValueError(f"ids = {ids} are not unique: give columns that tell rows apart")
     broadcast = frame.sparkSession.sparkContext.broadcast(key)
     key.wipe()
-
     held: Any = _Held(broadcast)
 
     def noise(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
