@@ -192,8 +192,7 @@ def _release(given: argparse.Namespace) -> str:
     of_parquet = [path.lower().endswith(".parquet") for path in (given.source, given.target)]
     if any(of_parquet) and not all(of_parquet):
         raise _UsageError(
-            "IN and OUT: give two CSV files, of which - is standard input or output, "
-            "or two Parquet files"
+            "IN and OUT: give two Parquet files, or two CSV files (- is standard input or output)"
         )
     if all(of_parquet):
         if given.delimiter != ",":
