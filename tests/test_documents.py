@@ -3,6 +3,7 @@
 import doctest
 import re
 import shlex
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +92,15 @@ COMMANDS = re.findall(
 
 
 @pytest.mark.parametrize(("command", "printed"), COMMANDS, ids=[command for command, _ in COMMANDS])
-def test_the_commands(command: str, printed: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_commands(
+    command: str,
+    printed: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shutil.copy(ROOT / "examples/berkeley_admissions.csv", tmp_path / "counts.csv")
+    monkeypatch.chdir(tmp_path)
     assert cli.main(shlex.split(command)) == 0
     assert capsys.readouterr().out == re.sub("^    ", "", printed, flags=re.MULTILINE)
 

@@ -74,6 +74,36 @@ def test_noise_is_fresh_and_statistics_are_of_it(files: tuple[Path, Path]) -> No
     assert (said.min, said.max) == (one.min(), one.max())
 
 
+def test_each_column_keeps_its_compression(files: tuple[Path, Path]) -> None:
+    codecs = dict(zip(DTYPES, ["NONE", "SNAPPY", "GZIP", "BROTLI", "LZ4", "ZSTD"], strict=False))
+    full = table().append_column("nested", pa.array([{"a": [1]}] * 1000))
+    codecs |= {"nested.a.list.element": "ZSTD", "half": "GZIP"}
+    parquet.write_table(full, files[0], compression=codecs)
+
+    def used(path: Path) -> dict[str, str]:
+        group = parquet.ParquetFile(path).metadata.row_group(0)
+        columns = [group.column(i) for i in range(group.num_columns)]
+        return {column.path_in_schema: column.compression for column in columns}
+
+    assert main("release", *files, "--column", "int64", *NONE) == 0
+    assert used(files[1]) == used(files[0])
+    assert len(set(used(files[1]).values())) == 6
+    assert parquet.read_table(files[1]).equals(full)
+
+
+def test_names_that_are_not_utf8_are_refused(files: tuple[Path, Path], capsys: Any) -> None:
+    full = table().append_column("xxxx", pa.array([{"yyyy": 1}] * 1000))
+    for name in (b"xxxx", b"yyyy", b"uint64"):
+        parquet.write_table(full, files[0], store_schema=False)
+        other = b"\xff\xfe".ljust(len(name), b"x")
+        files[0].write_bytes(files[0].read_bytes().replace(name, other))
+        assert main("release", *files, "--column", "int64", *NONE) == 1
+        error = capsys.readouterr().err
+        assert error.endswith("in.parquet: the name of a column is not UTF-8\n")
+        assert error.count("\n") == 1
+        assert not files[1].exists()
+
+
 @pytest.mark.parametrize(
     ("column", "noise", "why"),
     [

@@ -1,24 +1,25 @@
 """Noise for columns of a CSV file of any size; all else stays as it is, to the byte.
 
 The dialect is that of RFC 4180, read strictly: rows end with LF or CRLF, a cell with a delimiter, a
-line end or a quote in it is quoted, and quotes in it are doubled. What readers of CSV disagree
-about is refused, so that no count passes for a part of another cell.
+line end or a quote in it is quoted, and quotes in it are doubled. Where readers of CSV disagree, a
+file is refused, so that no count passes for a part of another cell.
+
+Python's csv module would put its own quotes around the other cells, and it accepts stray quotes.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from io import BufferedIOBase
-from typing import BinaryIO, TypeAlias
+from typing import BinaryIO, NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from geomdp._parameters import shown
+
 __all__ = ["DELIMITERS", "DataError", "release"]
 
-_Bytes: TypeAlias = NDArray[np.uint8]
 _Counts: TypeAlias = NDArray[np.int64]
-_Flags: TypeAlias = NDArray[np.bool_]
-_Places: TypeAlias = NDArray[np.intp]
 
 DELIMITERS = ",;|\t"
 #: How many bytes are read at a time, and the most that a row may have.
@@ -27,7 +28,13 @@ BLOCK, LONGEST_ROW = 2**17, 2**20
 LONGEST_COUNT = 64
 
 _BOM = b"\xef\xbb\xbf"
-_LF, _CR, _QUOTE, _PLUS, _MINUS, _ZERO = b'\n\r"+-0'
+# Nothing gives back what it has taken: time is linear in the length of what is read.
+_QUOTED = re.compile(rb'"[^"]*+"')
+_ROW = re.compile(rb'(?:[^"\n]++|%b)*+\n' % _QUOTED.pattern)
+_ROWS = re.compile(rb"(?:%b)*+" % _ROW.pattern)
+_COUNT = re.compile(rb'"?(?![^"]{%d})[ \t]*+([+-]?[0-9]++)[ \t]*+"?' % (LONGEST_COUNT + 1))
+#: Of a column: it has a letter, and no delimiter.
+_NAME = re.compile(rf"[^{DELIMITERS}]*[^\W\d_][^{DELIMITERS}]*")
 
 
 class DataError(Exception):
@@ -43,8 +50,8 @@ def release(
     delimiter: str = ",",
     progress: Callable[[int], None] = lambda _: None,
     block: int = BLOCK,
-) -> None:
-    """Copy a CSV file, with noisy counts in some columns.
+) -> int:
+    """Copy a CSV file, with noisy counts in some columns, and return how many rows it has.
 
     A noisy count is written without what the true one had around it: quotes, blanks, a plus,
     zeros. They may depend on the true count.
@@ -69,79 +76,34 @@ def release(
     Raises
     ------
     DataError
-        If the file is not like this.
+        If the file is not like this. It names the line in which a row begins.
 
     """
-    names: list[str] = []
-    places: list[int] = []
-    for rows in _complete_rows(source, target, ord(delimiter), progress, block):
-        header = 0
-        if not names:
-            names = _names(rows)
-            places = _places(names, columns)
-            header = len(names)
-        cells = _cells(rows, header, names, places)
-        target.write(_spliced(rows, cells, noise(_counts(cells).reshape(-1, len(places)))))
-    if not names:
+    table: _Table | None = None
+    n = 0
+    for data, line, unended in _complete_rows(source, target, progress, block):
+        header = b""
+        if table is None:
+            header = _ROW.findall(data)[0]
+            table = _Table(header, delimiter, columns)
+        parts, counts = table.split(data[len(header) :], line + header.count(b"\n"))
+        for place, noisy in enumerate(noise(counts).T.tolist()):
+            parts[2 * place + 1 :: table.stride] = map(b"%d".__mod__, noisy)
+        written = header + b"".join(parts)
+        target.write(written[:-1] if unended else written)
+        n += len(counts)
+    if table is None:
         raise DataError("the file is empty: it must begin with a header")
-
-
-@dataclass(frozen=True, slots=True)
-class _Rows:
-    """Some rows of a file, at the beginning of its data."""
-
-    data: bytes
-    #: The number of the first line.
-    line: int
-    #: Where cells end, and whether rows do.
-    ends: _Places
-    last: _Flags
-    #: Whether the file lacks the last line end of the data.
-    unended: bool
-
-    @property
-    def text(self) -> _Bytes:
-        return np.frombuffer(self.data, np.uint8)
-
-    @property
-    def stop(self) -> int:
-        """Where the last row ends."""
-        return int(self.ends[-1]) + 1 if self.ends.size else 0
-
-    def line_at(self, place: int) -> int:
-        return self.line + self.data.count(b"\n", 0, place)
-
-    def refuse(self, places: Iterable[int], why: str) -> None:
-        """Refuse the file, if there are such places, for the first of them."""
-        for place in places:
-            raise DataError(f"line {self.line_at(place)}: {why}")
-
-
-@dataclass(frozen=True, slots=True)
-class _Cells:
-    """The cells of some columns, row by row."""
-
-    rows: _Rows
-    #: The columns' names.
-    names: Sequence[str]
-    starts: _Places
-    ends: _Places
-
-    def refuse(self, wrong: _Flags, why: str) -> None:
-        """Refuse the file, if there are such cells, for the first of them."""
-        for cell in np.flatnonzero(wrong):
-            name = self.names[int(cell) % len(self.names)]
-            self.rows.refuse([self.starts[cell]], f"column {name!r}: {why}")
+    return n
 
 
 def _complete_rows(
-    source: BufferedIOBase,
-    target: BinaryIO,
-    delimiter: int,
-    progress: Callable[[int], None],
-    block: int,
-) -> Iterator[_Rows]:
-    """Yield all rows, some at a time; a byte order mark is copied."""
+    source: BufferedIOBase, target: BinaryIO, progress: Callable[[int], None], block: int
+) -> Iterator[tuple[bytes, int, bool]]:
+    """Yield all rows, some at a time: their text, the first line, and whether the last LF is ours.
+
+    A byte order mark is copied.
+    """
     head, rest = source.read(len(_BOM)), b""
     done, line = 0, 1
     if head == _BOM:
@@ -156,123 +118,125 @@ def _complete_rows(
         data = rest + (b"\n" if unended else new)
         if not data:
             return
-        rows = _parsed(data, line, delimiter, unended)
-        rest = data[rows.stop :]
+        complete = _ROWS.match(data)
+        assert complete
+        data, rest = complete[0], data[complete.end() :]
+        after = line + data.count(b"\n")
         if unended and rest:
-            rows.refuse([rows.stop], "this row has no end: is a quote open?")
+            raise DataError(f"line {after}: this row has no end: is a quote open?")
         if len(rest) > LONGEST_ROW:
-            rows.refuse([rows.stop], f"a row of more than {LONGEST_ROW} bytes: is a quote open?")
-        if rows.stop:
-            yield rows
-            line = rows.line_at(rows.stop)
+            raise DataError(
+                f"line {after}: a row of more than {LONGEST_ROW} bytes: is a quote open?"
+            )
+        if data:
+            yield data, line, unended
+            line = after
 
 
-def _parsed(data: bytes, line: int, delimiter: int, unended: bool) -> _Rows:
-    """Return the rows that are complete.
+class _Table:
+    """The columns that the header names, and how rows are split around them."""
 
-    What has an odd number of quotes before it is inside of a quoted cell.
-    """
-    text = np.frombuffer(data, np.uint8)
-    special = (text == delimiter) | (text == _LF) | (text == _CR) | (text == _QUOTE)
-    places = np.flatnonzero(special)
-    kinds = text[places]
-    quotes = kinds == _QUOTE
-    outside = np.cumsum(quotes, dtype=np.uint8) % 2 == 0
-    row_ends = np.flatnonzero(outside & (kinds == _LF))
-    complete = slice(row_ends[-1] + 1 if row_ends.size else 0)
-    places, kinds = places[complete], kinds[complete]
-    quotes, outside = quotes[complete], outside[complete]
-    cell_ends = outside & ~quotes & (kinds != _CR)
-    rows = _Rows(data, line, places[cell_ends], kinds[cell_ends] == _LF, unended)
+    def __init__(self, header: bytes, delimiter: str, columns: Sequence[str]) -> None:
+        self._delimiter = delimiter.encode()
+        between = re.escape(self._delimiter)
+        cell = rb'(?:(?:%b)++|[^"\r\n%b]*+)' % (_QUOTED.pattern, between)
+        self._any_row = re.compile(rb"%b(?:%b%b)*+\r?\n" % (cell, between, cell))
+        names = _names(header, delimiter) if self._any_row.fullmatch(header) else []
+        for column in set(columns).difference(names):
+            _suggest_delimiter(column, header, set(DELIMITERS) - {delimiter})
+        self._width = self._width_of(header, 1)
+        for column in columns:
+            if names.count(column) > 1:
+                raise DataError(f"line 1: there is more than one column {column!r}")
+            if column not in names:
+                # Without what may be a count, of a first row that is no header.
+                told = shown([name if _NAME.fullmatch(name) else "..." for name in names])
+                raise DataError(f"line 1: there is no column {column!r}: the header has {told}")
+        places = sorted(map(names.index, columns))
+        self._columns = [names[place] for place in places]
+        #: How many parts a row has: counts, and what is kept around them.
+        self.stride = 2 * len(places) + 1
+        pattern, after = b"", 0
+        for place in places:
+            # Cells before the first count end with a delimiter; cells behind begin with one.
+            start = between if after else b""
+            kept = rb"%b(?:%b%b){%d}" % (start, cell, between, place - after)
+            pattern += rb"(%b)(%b)" % (kept, cell)
+            after = place + 1
+        kept = rb"(?:%b%b){%d}\r?\n" % (between, cell, self._width - after)
+        self._row = re.compile(rb"%b(%b)" % (pattern, kept))
 
-    returns = places[outside & (kinds == _CR)]
-    rows.refuse(returns[text[returns + 1] != _LF], "CR without LF: rows must end with LF or CRLF")
-    # A quote has another one, or an end of the cell, on its outer side.
-    opening, closing = places[quotes].reshape(-1, 2).T
-    before, after = np.where(opening > 0, text[opening - 1], _LF), text[closing + 1]
-    stray = [
-        opening[~np.isin(before, [delimiter, _LF, _QUOTE])],
-        closing[~np.isin(after, [delimiter, _LF, _CR, _QUOTE])],
-    ]
-    rows.refuse(np.sort(np.concatenate(stray)), "a quote that is not doubled within a cell")
-    return rows
+    def split(self, data: bytes, line: int) -> tuple[list[bytes], _Counts]:
+        """Return rows as counts with all that is between them, and what these counts are."""
+        parts: list[bytes] = []
+        done = 0
+        while row := self._row.match(data, done):
+            parts += row.groups()
+            done = row.end()
+        cells = [parts[place :: self.stride] for place in range(1, self.stride, 2)]
+        found = [list(map(_COUNT.fullmatch, column)) for column in cells]
+        if done < len(data) or not all(map(all, found)):
+            self._refuse(data, line)
+        try:
+            counts = np.array([[int(count[1]) for count in x if count] for x in found], np.int64)
+        except OverflowError:
+            self._refuse(data, line)
+        return parts, counts.T
+
+    def _refuse(self, data: bytes, line: int) -> NoReturn:
+        """Say what is wrong with the first of these rows that is not accepted."""
+        for text in _ROW.findall(data):
+            row = self._row.fullmatch(text)
+            if not row:
+                width = self._width_of(text, line)
+                raise DataError(
+                    f"line {line}: a row of {width} cells, where the header has {self._width}"
+                )
+            for column, cell in zip(self._columns, row.groups()[1::2], strict=True):
+                if why := _wrong(cell[1:-1] if cell.startswith(b'"') else cell):
+                    raise DataError(f"line {line}: column {column!r}: {why}")
+            line += text.count(b"\n")
+        raise AssertionError("these rows are as they must be")
+
+    def _width_of(self, text: bytes, line: int) -> int:
+        """Return how many cells any row has, which may be the header."""
+        if not self._any_row.fullmatch(text):
+            returns = re.search(rb"\r(?!\n)", _QUOTED.sub(b"x", text))
+            raise DataError(
+                f"line {line}: CR without LF: rows must end with LF or CRLF"
+                if returns
+                else f"line {line}: a quote that is not doubled within a cell"
+            )
+        return _QUOTED.sub(b"", text).count(self._delimiter) + 1
 
 
-def _names(rows: _Rows) -> list[str]:
-    """Return the names of the columns, from the first row."""
-    ends = rows.ends[: np.argmax(rows.last) + 1].tolist()
-    header = rows.data[: ends[-1]].removesuffix(b"\r")
-    starts = [0, *(end + 1 for end in ends[:-1])]
+def _wrong(count: bytes) -> str:
+    """Return what is wrong with the text of a count, if anything."""
+    if len(count) > LONGEST_COUNT:
+        return f"more than {LONGEST_COUNT} characters"
+    if not count.strip(b" \t"):
+        return "an empty cell"
+    if not _COUNT.fullmatch(count):
+        return "not an integer"
+    return "" if -(2**63) <= int(count) < 2**63 else "an integer beyond int64"
+
+
+def _names(header: bytes, delimiter: str) -> list[str]:
     try:
-        cells = [header[start:end].decode() for start, end in zip(starts, ends, strict=True)]
+        text = header.decode()
     except UnicodeDecodeError:
         raise DataError("line 1: the header is not UTF-8") from None
+    cell = rf'((?:"[^"]*+")++|[^"\r\n{re.escape(delimiter)}]*+)(?:{re.escape(delimiter)}|\r?\n)'
+    cells = re.findall(cell, text)
     return [cell[1:-1].replace('""', '"') if cell.startswith('"') else cell for cell in cells]
 
 
-def _places(names: Sequence[str], columns: Sequence[str]) -> list[int]:
-    """Return where these columns are, from left to right."""
-    for column in columns:
-        if names.count(column) != 1:
-            found = "more than one" if column in names else "no"
-            raise DataError(f"line 1: there is {found} column {column!r}")
-    return sorted(map(names.index, columns))
-
-
-def _cells(rows: _Rows, header: int, names: Sequence[str], places: list[int]) -> _Cells:
-    """Return the cells at these places of all rows, beyond the first so many cells."""
-    ends, last = rows.ends[header:], rows.last[header:]
-    starts = np.concatenate([[0], rows.ends[:-1] + 1])[header:]
-    row_ends = np.flatnonzero(last)
-    widths = np.diff(row_ends, prepend=-1)
-    for row in np.flatnonzero(widths != len(names)):
-        first = starts[row_ends[row] + 1 - widths[row]]
-        rows.refuse([first], f"a row of {widths[row]} cells, where the header has {len(names)}")
-    # A CR at the end of a row belongs to its end.
-    ends = ends - (last & (rows.text[ends - 1] == _CR))
-    starts, ends = (x.reshape(-1, len(names))[:, places].reshape(-1) for x in (starts, ends))
-    return _Cells(rows, [names[place] for place in places], starts, ends)
-
-
-def _counts(cells: _Cells) -> _Counts:
-    """Return the integers that cells hold."""
-    text = cells.rows.text
-    quoted = text[cells.starts] == _QUOTE
-    starts, ends = cells.starts + quoted, cells.ends - quoted
-    cells.refuse(ends - starts > LONGEST_COUNT, f"more than {LONGEST_COUNT} characters")
-
-    def skip(these: bytes, stops: _Places) -> None:
-        nonlocal starts
-        while (more := (starts < stops) & np.isin(text[starts], list(these))).any():
-            starts = starts + more
-
-    skip(b" \t", ends)
-    while (more := (starts < ends) & np.isin(text[ends - 1], list(b" \t"))).any():
-        ends = ends - more
-    cells.refuse(starts == ends, "an empty cell")
-    minus = text[starts] == _MINUS
-    starts = starts + (minus | (text[starts] == _PLUS))
-    wrong = starts == ends
-    skip(b"0", ends - 1)
-    digits = ends - starts
-    values = np.zeros(len(starts), np.uint64)
-    for place in range(digits.max(initial=0)):
-        inside = place < digits
-        digit = text[np.minimum(starts + place, ends)] - np.uint8(_ZERO)
-        wrong |= inside & (digit > 9)
-        values = np.where(inside, 10 * values + digit, values)
-    cells.refuse(wrong, "not an integer")
-    # More digits than fit into 64 bits have wrapped.
-    largest = np.where(minus, np.uint64(2**63), np.uint64(2**63 - 1))
-    cells.refuse((digits > 19) | (values > largest), "an integer beyond int64")
-    return np.where(minus, np.negative(values), values).view(np.int64)
-
-
-def _spliced(rows: _Rows, cells: _Cells, counts: _Counts) -> bytes:
-    """Return the rows with these counts in these cells."""
-    starts, ends = cells.starts.tolist(), cells.ends.tolist()
-    kept = map(slice, [0, *ends], [*starts, rows.stop - rows.unended])
-    parts = [b""] * (2 * len(starts) + 1)
-    parts[::2] = map(rows.data.__getitem__, kept)
-    parts[1::2] = map(b"%d".__mod__, counts.reshape(-1).tolist())
-    return b"".join(parts)
+def _suggest_delimiter(column: str, header: bytes, others: Iterable[str]) -> None:
+    """Refuse a header that has this column with another delimiter."""
+    for other in others:
+        cells = header.rstrip(b"\r\n").split(other.encode())
+        if column.encode(errors="surrogatepass") in (cell.strip(b'"') for cell in cells):
+            word = "tab" if other == "\t" else other
+            raise DataError(
+                f"line 1: there is no column {column!r}: with --delimiter {word!r} there would be"
+            )

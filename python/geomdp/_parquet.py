@@ -8,6 +8,7 @@ import numpy as np
 
 from geomdp import frames
 from geomdp._csv import DataError
+from geomdp._parameters import shown
 
 if TYPE_CHECKING:
     from geomdp import GeometricMechanism
@@ -24,11 +25,12 @@ def release(
     *,
     progress: Callable[[int], None] = lambda _: None,
     batch: int = BATCH,
-) -> None:
-    """Copy a Parquet file, with noisy counts in some columns.
+) -> int:
+    """Copy a Parquet file, with noisy counts in some columns, and return how many rows it has.
 
-    Types and the other columns' values are kept, and so are names and metadata of the schema; what
-    the file says of its columns, such as their extremes, is of the noisy counts.
+    Types and the other columns' values are kept, and so are names and metadata of the schema, and
+    how each column is compressed; what the file says of its columns, such as their extremes, is of
+    the noisy counts.
 
     Parameters
     ----------
@@ -59,7 +61,7 @@ def release(
     schema = file.schema_arrow
     for name in columns:
         if schema.names.count(name) != 1:
-            raise DataError(f"no column {name!r}, or several: it has {', '.join(schema.names)}")
+            raise DataError(f"no column {name!r}, or several: it has {shown(schema.names)}")
         if not pa.types.is_integer(schema.field(name).type):
             raise DataError(f"column {name!r} has the type {schema.field(name).type}, not integers")
         try:
@@ -68,11 +70,23 @@ def release(
         except (ValueError, OverflowError) as error:
             raise DataError(f"column {name!r}: {error}") from error
     rows, size = 0, source.seek(0, 2)
-    with _reading(), parquet.ParquetWriter(target, schema) as writer:
+    codecs = _compression(file.metadata)
+    with _reading(), parquet.ParquetWriter(target, schema, compression=codecs) as writer:
         for read in file.iter_batches(batch):
             writer.write_batch(_noisy(read, columns, mechanism))
             rows += read.num_rows
             progress(size * rows // file.metadata.num_rows)
+    return rows
+
+
+def _compression(metadata: Any) -> dict[str, str]:
+    """Return the codec of each column, by its path; that of the first row group."""
+    group = metadata.row_group(0) if metadata.num_row_groups else None
+    columns = [group.column(place) for place in range(group.num_columns)] if group else []
+    return {
+        column.path_in_schema: column.compression.replace("UNCOMPRESSED", "NONE")
+        for column in columns
+    }
 
 
 @contextmanager
@@ -82,6 +96,8 @@ def _reading() -> Iterator[None]:
 
     try:
         yield
+    except UnicodeDecodeError:
+        raise DataError("the name of a column is not UTF-8") from None
     except (pa.ArrowException, OSError) as error:
         # Those of the operating system have a number.
         if isinstance(error, OSError) and error.errno is not None:

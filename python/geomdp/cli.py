@@ -7,13 +7,18 @@ is one line on standard error.
 
 import argparse
 import errno
+import glob
+import gzip
 import math
 import os
 import re
+import shutil
 import signal
 import stat
 import sys
+import tempfile
 import threading
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from fractions import Fraction
@@ -81,8 +86,14 @@ def _run(argv: Sequence[str] | None) -> str:
 
 
 def _print(text: str) -> None:
-    try:
+    with _standard_output():
         print(text, end="", flush=True)
+
+
+@contextmanager
+def _standard_output() -> Iterator[None]:
+    try:
+        yield
     except OSError:
         # Otherwise the interpreter would try again when it ends, and complain once more.
         with suppress(OSError, ValueError):
@@ -91,9 +102,16 @@ def _print(text: str) -> None:
 
 
 def _complain(why: object, code: int) -> int:
-    line = "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(why))
-    print(f"geomdp: error: {line}", file=sys.stderr)
+    _remark(f"geomdp: error: {why}")
     return code
+
+
+def _remark(text: str) -> None:
+    print(_one_line(text), file=sys.stderr)
+
+
+def _one_line(text: str) -> str:
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def _reason(error: OSError) -> str:
@@ -173,28 +191,43 @@ def _release(given: argparse.Namespace) -> str:
     mechanism = _mechanism(given)
     of_parquet = [path.lower().endswith(".parquet") for path in (given.source, given.target)]
     if any(of_parquet) and not all(of_parquet):
-        raise _UsageError("IN and OUT: give two CSV files, or two Parquet files")
+        raise _UsageError(
+            "IN and OUT: give two Parquet files, or two CSV files (- is standard input or output)"
+        )
     if all(of_parquet):
         if given.delimiter != ",":
             raise _UsageError("--delimiter is of CSV files alone")
-        release = partial(_parquet.release, mechanism=mechanism)
+        release: Callable[..., int] = partial(_parquet.release, mechanism=mechanism)
     else:
         with _refusing_parameters():
             # What the mechanism refuses for int64, it refuses for no counts too.
             mechanism.release(np.zeros(0, np.int64))
         delimiter = _DELIMITERS[given.delimiter]
         release = partial(_csv.release, noise=mechanism.release, delimiter=delimiter)
+    name = "standard input" if given.source == "-" else given.source
     with (
-        _new_file(given.target) as target,
-        open(given.source, "rb") as source,
+        _output(given.target) as file,
+        _zipping(given.target, file) as target,
+        _input(given.source) as source,
         _progress(source) as progress,
     ):
         try:
-            release(source, target, given.column, progress=progress)
+            rows = release(
+                gzip.GzipFile(fileobj=source) if _is_zipped(given.source) else source,
+                target,
+                given.column,
+                progress=lambda done: progress(source.tell() if _is_zipped(given.source) else done),
+            )
+        except (gzip.BadGzipFile, EOFError, zlib.error):
+            raise _CommandError(f"{name}: not a gzip file, or a damaged one") from None
         except _csv.DataError as error:
-            raise _CommandError(f"{given.source}: {error}") from error
+            raise _CommandError(f"{name}: {error}") from error
         except ImportError as error:
             raise _CommandError("Parquet needs PyArrow: pip install geomdp[parquet]") from error
+    done = f"{rows} row{'' if rows == 1 else 's'} with noise written to"
+    if given.target != "-":
+        return _one_line(f"{done} {given.target}") + "\n"
+    _remark(f"{done} standard output")
     return ""
 
 
@@ -269,36 +302,43 @@ class _Number(Fraction):
         return format(self.text, spec)
 
 
-def _number(text: str) -> Fraction:
+_SUCH_AS = "such as 0.5, 1e-3 or 1/3"
+
+
+def _number(
+    text: str,
+    wanted: str = f"a number {_SUCH_AS}",
+    accepts: Callable[[Fraction], bool] = lambda _: True,
+) -> Fraction:
     decimal = re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?", text)
     ratio = re.fullmatch(r"[+-]?[0-9]+/0*[1-9][0-9]*", text)
     # An exponent of any length would take memory of any size.
-    if len(text) > _LONGEST or not (decimal or ratio):
-        _refuse(text, "a number such as 0.5, 1e-3 or 1/3")
-    number = _Number(text)
+    if len(text) > _LONGEST or not (decimal or ratio) or not accepts(number := _Number(text)):
+        _refuse(text, wanted)
     if abs(number) > sys.float_info.max:
         _refuse(text, f"at most {sys.float_info.max}")
     return number
 
 
-def _positive(text: str) -> Fraction:
-    number = _number(text)
-    if number <= 0:
-        _refuse(text, "a positive number")
-    return number
+_positive = partial(_number, wanted=f"a positive number {_SUCH_AS}", accepts=lambda x: x > 0)
+_level = partial(
+    _number,
+    wanted="a number above 0, at most 1, such as 0.05 or 1/20",
+    accepts=lambda x: 0 < x <= 1,
+)
 
 
-def _integer(text: str) -> int:
-    if not re.fullmatch(r"[+-]?[0-9]{1,38}", text):
-        _refuse(text, "an integer of at most 38 digits")
+def _integer(
+    text: str, wanted: str = "an integer of at most 38 digits", least: float = -math.inf
+) -> int:
+    if not re.fullmatch(r"[+-]?[0-9]{1,38}", text) or int(text) < least:
+        _refuse(text, wanted)
     return int(text)
 
 
-def _positive_integer(text: str) -> int:
-    number = _integer(text)
-    if number < 1:
-        _refuse(text, "an integer of at least 1")
-    return number
+_positive_integer = partial(
+    _integer, wanted="an integer of at least 1 and at most 38 digits", least=1
+)
 
 
 def _picture(text: str) -> str:
@@ -329,6 +369,49 @@ def _mechanism(given: argparse.Namespace) -> GeometricMechanism:
 
 
 @contextmanager
+def _input(path: str) -> Iterator[BinaryIO]:
+    if path == "-":
+        if sys.stdin is None:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF), "standard input")
+        yield sys.stdin.buffer
+    else:
+        with open(path, "rb") as file:
+            yield file
+
+
+@contextmanager
+def _output(path: str) -> Iterator[BinaryIO]:
+    """Yield a file that becomes that of a name, or standard output, once all of it is written."""
+    if path != "-":
+        with _new_file(path) as file:
+            yield file
+        return
+    if sys.stdout is None:
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF), "standard output")
+    with _interrupts(), tempfile.TemporaryFile() as file:
+        yield file
+        file.seek(0)
+        with _standard_output():
+            shutil.copyfileobj(file, sys.stdout.buffer)
+            sys.stdout.buffer.flush()
+
+
+def _is_zipped(path: str) -> bool:
+    return path.lower().endswith(".gz")
+
+
+@contextmanager
+def _zipping(path: str, file: BinaryIO) -> Iterator[BinaryIO]:
+    """Yield a file whose content goes to another one; by gzip, if the name says so."""
+    if _is_zipped(path):
+        # Without the name of the file, which is that of the unfinished one.
+        with gzip.GzipFile("", "wb", 6, file) as zipped:
+            yield zipped  # type: ignore[misc]
+    else:
+        yield file
+
+
+@contextmanager
 def _new_file(path: str) -> Iterator[BinaryIO]:
     """Yield a file that gets this name when all of it is written, unless something else has it.
 
@@ -337,7 +420,13 @@ def _new_file(path: str) -> Iterator[BinaryIO]:
     """
     if os.path.lexists(path):
         raise _exists(path)
-    part = os.path.join(os.path.dirname(path), f".geomdp-{os.urandom(8).hex()}.part")
+    directory = os.path.dirname(path)
+    for stale in glob.iglob(os.path.join(glob.escape(directory), ".geomdp-*.part")):
+        _remark(
+            f"geomdp: note: {stale} is unfinished: its command was killed, and it can be deleted, "
+            "or is still running"
+        )
+    part = os.path.join(directory, f".geomdp-{os.urandom(8).hex()}.part")
     with _interrupts() as commit:
         try:
             try:
@@ -467,9 +556,6 @@ _ABOUT_EPSILON = """\
 Print the least epsilon with an accuracy at level alpha, rounded up; then a
 sentence that says so. This is about noise without bounds."""
 
-_ABOUT_CERTIFICATE = """\
-Print the exact data and the inequalities that make the sampled law private."""
-
 _ABOUT_RELEASE = """\
 Copy a CSV or Parquet file of any size, with noisy counts in some columns.
 
@@ -479,12 +565,14 @@ noise and costs epsilon again.
 
 Counts outside the bounds are clamped, silently. All else is copied, and must be
 public: other columns, the number and order of rows. OUT must not exist; it
-appears when it is complete, or not at all.
+appears when it is complete, or not at all. Then a line says how many rows it has.
 
 CSV: counts are decimal integers within int64, and are written without quotes and
 blanks; all else is copied to the byte. IN begins with a header in UTF-8, with or
 without a byte order mark. Its rows end with LF or CRLF; cells are quoted as in
-RFC 4180. What is not like that is refused, by line and column.
+RFC 4180. What is not like that is refused, by line and column. A name that ends
+with .gz is of a file compressed by gzip. IN may be -, standard input, and OUT
+may be -, standard output, where nothing is written before all of IN is read.
 
 Parquet, by names that end with .parquet: counts are integers of 8 to 64 bits,
 without nulls, and keep their type. It takes geomdp[parquet].
@@ -495,12 +583,6 @@ and to write noisy ones does."""
 _ABOUT_PLOT = """\
 Draw, to a file that must not exist. This needs matplotlib, the extra
 geomdp[plot]."""
-
-_ABOUT_PMF = "Draw how probable each noisy count is, for true counts."
-_ABOUT_PLOT_ACCURACY = (
-    "Draw the accuracy at level alpha against epsilon, exact and by other methods."
-)
-_ABOUT_VARIANCE = "Draw the variance of geometric and of Laplace noise against epsilon."
 
 
 _Commands: TypeAlias = "argparse._SubParsersAction[Any]"
@@ -520,8 +602,9 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_accuracy(commands: _Commands) -> None:
     example = "geomdp accuracy --epsilon 0.5 --alpha 0.05 --bounds 0 4526 --simultaneous 24"
-    parser = _add(commands, "accuracy", "how accurate a release is", _ABOUT_ACCURACY, example)
-    parser.set_defaults(run=_accuracy)
+    parser = _add(
+        commands, "accuracy", "how accurate a release is", _ABOUT_ACCURACY, example, run=_accuracy
+    )
     _add_noise(parser)
     _add_alpha(parser)
     _add_method(parser)
@@ -537,8 +620,14 @@ def _add_accuracy(commands: _Commands) -> None:
 
 def _add_epsilon(commands: _Commands) -> None:
     example = "geomdp epsilon --accuracy 10 --alpha 0.05"
-    parser = _add(commands, "epsilon", "the least epsilon for an accuracy", _ABOUT_EPSILON, example)
-    parser.set_defaults(run=_epsilon)
+    parser = _add(
+        commands,
+        "epsilon",
+        "the least epsilon for an accuracy",
+        _ABOUT_EPSILON,
+        example,
+        run=_epsilon,
+    )
     parser.add_argument("--accuracy", type=_integer, required=True, metavar="A", help="an integer")
     _add_alpha(parser)
     _add_sensitivity(parser)
@@ -547,9 +636,10 @@ def _add_epsilon(commands: _Commands) -> None:
 
 def _add_certificate(commands: _Commands) -> None:
     example = "geomdp certificate --epsilon 0.5 --bounds 0 4526 --tight"
-    about = _ABOUT_CERTIFICATE
-    parser = _add(commands, "certificate", "why a release is private", about, example)
-    parser.set_defaults(run=_certificate)
+    about = "Print the exact data and the inequalities that make the sampled law private."
+    parser = _add(
+        commands, "certificate", "why a release is private", about, example, run=_certificate
+    )
     _add_noise(parser)
     parser.add_argument(
         "--dtype",
@@ -568,8 +658,7 @@ def _add_certificate(commands: _Commands) -> None:
 def _add_release(commands: _Commands) -> None:
     example = "geomdp release counts.csv noisy.csv --column count --epsilon 0.5 --bounds 0 4526"
     about = "noise for columns of a CSV or Parquet file"
-    parser = _add(commands, "release", about, _ABOUT_RELEASE, example)
-    parser.set_defaults(run=_release)
+    parser = _add(commands, "release", about, _ABOUT_RELEASE, example, run=_release)
     parser.add_argument(
         "source", metavar="IN", help="the file with the true counts: CSV, or Parquet by its name"
     )
@@ -597,8 +686,8 @@ def _add_plot(commands: _Commands) -> None:
     pictures = parser.add_subparsers(title="pictures", metavar="PICTURE", required=True)
 
     example = "geomdp plot pmf --output pmf.png --epsilon 0.5 --bounds 0 30 --count 19 20 21"
-    parser = _add(pictures, "pmf", "the law of noisy counts", _ABOUT_PMF, example)
-    parser.set_defaults(run=_plot_pmf)
+    about = "Draw how probable each noisy count is, for true counts."
+    parser = _add(pictures, "pmf", "the law of noisy counts", about, example, run=_plot_pmf)
     _add_output(parser)
     _add_noise(parser)
     parser.add_argument(
@@ -606,26 +695,36 @@ def _add_plot(commands: _Commands) -> None:
     )
 
     example = "geomdp plot accuracy --output accuracy.png --alpha 0.05 --epsilons 0.1 10"
-    about = _ABOUT_PLOT_ACCURACY
-    parser = _add(pictures, "accuracy", "accuracy against epsilon", about, example)
-    parser.set_defaults(run=_plot_accuracy)
+    about = "Draw the accuracy at level alpha against epsilon, exact and by other methods."
+    parser = _add(
+        pictures, "accuracy", "accuracy against epsilon", about, example, run=_plot_accuracy
+    )
     _add_output(parser)
     _add_alpha(parser, default=Fraction(1, 20))
     _add_epsilons(parser)
 
     example = "geomdp plot variance --output variance.png --epsilons 0.1 10"
-    parser = _add(pictures, "variance", "variance against epsilon", _ABOUT_VARIANCE, example)
-    parser.set_defaults(run=_plot_variance)
+    about = "Draw the variance of geometric and of Laplace noise against epsilon."
+    parser = _add(
+        pictures, "variance", "variance against epsilon", about, example, run=_plot_variance
+    )
     _add_output(parser)
     _add_epsilons(parser)
 
 
 def _add(
-    commands: _Commands, name: str, summary: str, about: str, example: str
+    commands: _Commands,
+    name: str,
+    summary: str,
+    about: str,
+    example: str,
+    *,
+    run: Callable[[argparse.Namespace], str] | None = None,
 ) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(
         name, help=summary, **_help(about, example)
     )
+    parser.set_defaults(run=run)
     return parser
 
 
@@ -666,7 +765,7 @@ def _add_sensitivity(parser: argparse.ArgumentParser) -> None:
 def _add_alpha(parser: argparse.ArgumentParser, default: Fraction | None = None) -> None:
     parser.add_argument(
         "--alpha",
-        type=_positive,
+        type=_level,
         default=default,
         required=default is None,
         metavar="P",
