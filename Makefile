@@ -39,6 +39,10 @@ lint: develop    ## formatters, linters, types, stubs
 backends: develop ## the OpenDP backend, against older versions of OpenDP
 	bash scripts/opendp_versions.sh
 
+rival-suites: develop ## the test suites of diffprivlib, and of OpenDP with OPENDP=checkout, on our classes
+	$(PY) scripts/rival_suites.py diffprivlib
+	$(if $(OPENDP),$(PY) scripts/rival_suites.py opendp --suite $(OPENDP))
+
 examples: develop ## every example, with its timings
 	$(PY) examples/opendp_histogram.py
 	$(PY) examples/seeds.py
@@ -136,5 +140,5 @@ develop: | $(VENV)
 clean:           ## remove all that was built
 	rm -rf $(VENV) target dist
 
-.PHONY: help demo test clusters engines lint backends examples notebooks site exhaustive ct faults canaries mutants fuzz sweep long deny audit \
+.PHONY: help demo test clusters engines lint backends rival-suites examples notebooks site exhaustive ct faults canaries mutants fuzz sweep long deny audit \
 	dudect bench bench-clusters instructions older rivals scaling criterion pictures licenses wheel develop clean
