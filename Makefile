@@ -92,6 +92,10 @@ deny:            ## licences and sources of all crates; installs cargo-deny, whi
 	command -v cargo-deny >/dev/null || cargo install --quiet --locked cargo-deny
 	cargo deny --offline check bans licenses sources
 
+rival-suites: develop ## the test suites of diffprivlib, and of OpenDP with OPENDP=checkout, on our classes
+	$(PY) scripts/rival_suites.py diffprivlib
+	$(if $(OPENDP),$(PY) scripts/rival_suites.py opendp --suite $(OPENDP))
+
 ## Hours
 
 long:            ## all of these
@@ -169,6 +173,6 @@ $(VENV)/.engines: pyproject.toml | $(VENV)/.installed
 clean:           ## remove all that was built
 	rm -rf $(VENV) target dist
 
-.PHONY: help demo test gate lint wheel ct instructions faults clusters backends examples notebooks site nightly fuzz \
+.PHONY: help demo test gate rival-suites lint wheel ct instructions faults clusters backends examples notebooks site nightly fuzz \
 	exhaustive sweep deny long mutants endurance audit dudect bench older bench-clusters rivals scaling criterion \
 	pictures licenses develop clean
