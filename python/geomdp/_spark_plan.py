@@ -18,11 +18,11 @@ NODES = _words(
     "LocalRelation OneRowRelation Range",
     # Each row is kept, dropped, changed or repeated for itself.
     "Project Filter Expand Generate",
-    # All rows, somewhere else.
+    # All rows stay, in another place.
     "Sort Repartition RepartitionByExpression RebalancePartitions Union",
-    # Whole rows are compared, and equal ones cannot be told apart.
+    # Whole rows are compared, and equal rows are the same.
     "Distinct Intersect Except",
-    # All pairs that match; all rows of a group, folded by the AGGREGATES.
+    # All pairs that match, and the AGGREGATES of a group.
     "Join Aggregate",
     # Names for a plan.
     "SubqueryAlias View ResolvedHint WithCTE CTERelationDef CTERelationRef",
@@ -84,7 +84,7 @@ EXPRESSIONS = AGGREGATES.union(
 )
 #: Casts of these words ask a clock.
 CLOCK = re.compile("now|today|tomorrow|yesterday", re.IGNORECASE)
-#: Each row of theirs is one of their child, with the same columns.
+#: They keep, drop or move the rows of their child, and leave the columns alone.
 PASSING = _words(
     "Filter Sort Repartition RepartitionByExpression RebalancePartitions SubqueryAlias"
 )
@@ -107,7 +107,7 @@ def unstable(jvm: Any, plan: Any) -> str | None:
         node = plans.pop()
         if not _same_rows(node):
             return _name(node)
-        # Of strings that are equal and differ, a group or a maximum has any.
+        # Strings may compare equal and differ. The order of rows decides which a group gets.
         if collated(node.schema()):
             return "a collation"
         plans += _items(node.children())
@@ -134,7 +134,7 @@ def unstable(jvm: Any, plan: Any) -> str | None:
 def groups_by(plan: Any, places: list[int]) -> bool:
     """Whether the plan shows that no two rows agree in the columns at these places.
 
-    So it is if it groups by some or all of them, and then hands on each group once at most.
+    It does if it groups by some or all of them, and keeps or drops each group as a whole after.
     """
     output = list(_items(plan.output()))
     ids = [output[place] for place in places]
@@ -153,11 +153,11 @@ def groups_by(plan: Any, places: list[int]) -> bool:
 def _same_rows(node: Any) -> bool:
     name = _name(node)
     if name == "Deduplicate":
-        # By some columns, the others are those of whichever row comes first.
+        # Otherwise the other columns are those of whichever row comes first.
         output = {each.exprId().id() for each in _items(node.child().output())}
         return output == {each.exprId().id() for each in _items(node.keys())}
     if name == "LogicalRDD":
-        # Of any other RDD the functions cannot be seen.
+        # The plan does not show the functions of any other RDD.
         return bool(node.rdd().isCheckpointed())
     if name == "LogicalRelation":
         return _name(node.relation()) in FILES
