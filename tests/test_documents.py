@@ -133,3 +133,19 @@ def test_no_figure_was_left_out() -> None:
     """A table once had the place of a figure instead of the figure."""
     for document in [*(ROOT / "docs").glob("*.md"), ROOT / "README.md"]:
         assert not re.search(r"\| *(?:%\w\b|\{\w*\}|TODO\b|XX)", document.read_text()), document
+
+
+def test_every_statement_of_the_source_notes_leads_to_tests() -> None:
+    """Each row of docs/paper_mapping.md ends in names of tests, which exist."""
+    rows = re.findall(r"^\| .*\| (.+) \|$", (ROOT / "docs/paper_mapping.md").read_text(), re.M)[1:]
+    assert len(rows) > 50
+    for row in rows:
+        python = re.findall(r"`(tests/\S+\.py)::(\w+)`", row)
+        rust = re.findall(r"rust `(\w+)` in `(\w+\.rs)`", row)
+        assert len(python) + len(rust) == row.count(",") + 1, row
+        for file, name in python:
+            assert f"\ndef {name}(" in (ROOT / file).read_text(), row
+        for name, file in rust:
+            assert any(
+                f"fn {name}(" in path.read_text() for path in ROOT.glob(f"rust/core/**/{file}")
+            ), row
