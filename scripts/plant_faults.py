@@ -122,6 +122,27 @@ FAULTS = [
         "tests/test_frames.py",
     ),
     Fault(
+        "counts behind nulls are put back",
+        LAYER / "frames.py",
+        "column = column.scatter(missing.arg_true(), None)",
+        "column = nw.from_native(counts, series_only=True).zip_with(missing, column)",
+        "tests/test_frames.py",
+    ),
+    Fault(
+        "an empty slice of Arrow is handed back",
+        LAYER / "frames.py",
+        "    counts = memory(array, dtype) if len(array) else np.empty(0, dtype)",
+        "    if not len(array):\n        return array\n    counts = memory(array, dtype)",
+        "tests/test_frames.py",
+    ),
+    Fault(
+        "other columns of pandas keep the array of the exact counts",
+        LAYER / "frames.py",
+        "return cast(_Frame, native.copy())",
+        "return cast(_Frame, native)",
+        "tests/test_frames.py",
+    ),
+    Fault(
         "the tape is filled twice",
         CORE / "mechanism.rs",
         "self.source.fill(words)?;",
