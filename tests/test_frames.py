@@ -23,6 +23,7 @@ import geomdp.duckdb
 import geomdp.polars
 from geomdp import GeometricMechanism, frames
 from geomdp.distributed import ReleaseKey
+from unsigned import accepting
 
 duckdb = pytest.importorskip("duckdb")
 
@@ -102,8 +103,8 @@ class Recorder:
 def test_without_noise_nothing_changes(kind: str, dtype: str) -> None:
     limits = np.iinfo(dtype)
     values = [int(limits.min), 1, int(limits.max), int(limits.max) - 1]
-    column = PLAIN[kind](values, dtype)
-    for noisy in (NONE.release(column), frames.release(NONE, column, nulls="keep")):
+    column, none = PLAIN[kind](values, dtype), accepting(NONE, dtype)
+    for noisy in (none.release(column), frames.release(none, column, nulls="keep")):
         alike(noisy, column)
         assert items(noisy) == values
     assert items(column) == values
@@ -119,6 +120,17 @@ def test_every_count_has_noise_of_its_own(kind: str) -> None:
     assert items(column) == [0] * 1000
 
 
+@pytest.mark.parametrize("dtype", [dtype for dtype in DTYPES if dtype.startswith("u")])
+@pytest.mark.parametrize("kind", PLAIN)
+def test_unsigned_columns_need_bounds(kind: str, dtype: str) -> None:
+    for column in (PLAIN[kind]([5, 7, 9], dtype), PLAIN[kind]([], dtype)):
+        for mechanism in (NONE, WIDE):
+            with pytest.raises(ValueError, match=f"bounds = None with counts of type {dtype} "):
+                mechanism.release(column)
+            with pytest.raises(ValueError, match=f"bounds = None with counts of type {dtype} "):
+                ReleaseKey().release(mechanism, column, np.arange(len(column)))
+
+
 @pytest.mark.parametrize("kind", PLAIN)
 def test_bounds_hold(kind: str) -> None:
     noisy = GeometricMechanism(0.1, bounds=(3, 9)).release(PLAIN[kind]([0, 100] * 50, "uint8"))
@@ -132,15 +144,15 @@ def test_bounds_hold(kind: str) -> None:
 def test_nulls(kind: str, dtype: str) -> None:
     limits = np.iinfo(dtype)
     values = [None, int(limits.min), None, int(limits.max)]
-    column = KINDS[kind](values, dtype)
+    column, none, wide = KINDS[kind](values, dtype), accepting(NONE, dtype), accepting(WIDE, dtype)
     with pytest.raises(ValueError, match="nulls"):
-        NONE.release(column)
+        none.release(column)
     with pytest.raises(ValueError, match="nulls"):
-        frames.release(NONE, column)
-    noisy = frames.release(NONE, column, nulls="keep")
+        frames.release(none, column)
+    noisy = frames.release(none, column, nulls="keep")
     alike(noisy, column)
     assert items(noisy) == values
-    nothing = frames.release(WIDE, KINDS[kind]([None] * 3, dtype), nulls="keep")
+    nothing = frames.release(wide, KINDS[kind]([None] * 3, dtype), nulls="keep")
     assert items(nothing) == [None] * 3
 
 
@@ -445,7 +457,8 @@ def same_frame(one: Any, other: Any) -> bool:
 @pytest.mark.parametrize("kind", FRAMES)
 def test_columns_of_frames(kind: str) -> None:
     frame = FRAMES[kind]()
-    assert same_frame(frames.release_columns(frame, {"m": NONE, "n": NONE}), frame)
+    none = {"m": NONE, "n": accepting(NONE, "uint8")}
+    assert same_frame(frames.release_columns(frame, none), frame)
     recorder: Any = Recorder()
     noisy = frames.release_columns(frame, {"m": recorder}, threads=2)
     assert [counts.tolist() for counts in recorder.counts] == [[4, 5, 6]]
@@ -459,9 +472,11 @@ def test_columns_of_frames(kind: str) -> None:
 def test_frames_are_refused_as_a_whole(kind: str) -> None:
     frame = FRAMES[kind]()
     with pytest.raises(KeyError, match=r"'unknown'.*'n', 'g', 'm'"):
-        frames.release_columns(frame, {"n": NONE, "unknown": NONE})
+        frames.release_columns(frame, {"m": NONE, "unknown": NONE})
     with pytest.raises(TypeError, match="'g' of type"):
-        frames.release_columns(frame, {"n": NONE, "g": NONE})
+        frames.release_columns(frame, {"m": NONE, "g": NONE})
+    with pytest.raises(ValueError, match="bounds = None with counts of type uint8 "):
+        frames.release_columns(frame, {"m": NONE, "n": NONE})
     with pytest.raises(OverflowError, match="bounds"):
         frames.release_columns(frame, {"n": GeometricMechanism(1, bounds=(-1, 1))})
     with pytest.raises(TypeError, match="mapping"):
@@ -608,6 +623,19 @@ def test_polars_series_and_nulls() -> None:
         pl.select(n=series).select(column.geomdp.release(NONE))
 
 
+def test_lengths_of_polars_need_bounds_or_a_cast() -> None:
+    column: Any = pl.len()
+    people = pl.LazyFrame({"g": [2, 1, 2]})
+    for engine in ("in-memory", "streaming"):
+        query: Any = people.select(column.geomdp.release(WIDE))
+        with pytest.raises(ValueError, match="bounds = None with counts of type uint32"):
+            query.collect(engine=engine)
+    signed = people.select(column.cast(pl.Int64).geomdp.release(NONE)).collect()
+    assert signed["len"].to_list() == [3]
+    bounded = people.select(column.geomdp.release(GeometricMechanism(1, bounds=(0, 3)))).collect()
+    assert bounded["len"].dtype == pl.UInt32
+
+
 def test_counts_of_groups() -> None:
     column: Any = pl.col("n")
     counted = pl.LazyFrame({"g": [2, 1, 2]}).group_by("g").agg(n=pl.len().cast(pl.Int64))
@@ -631,10 +659,16 @@ TYPES = dict(zip(DTYPES, [*NAMES, *(f"U{name}" for name in NAMES)], strict=True)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_sql_keeps_counts_and_types(connection: Any, dtype: str) -> None:
     limits = np.iinfo(dtype)
-    geomdp.duckdb.register(connection, "noisy", NONE, type=TYPES[dtype])
+    geomdp.duckdb.register(connection, "noisy", accepting(NONE, dtype), type=TYPES[dtype])
     for count in (limits.min, 0, limits.max):
         query = f"SELECT noisy(CAST({count} AS {TYPES[dtype]})), typeof(noisy(0))"
         assert connection.sql(query).fetchall() == [(count, TYPES[dtype])]
+
+
+def test_sql_of_unsigned_counts_needs_bounds(connection: Any) -> None:
+    geomdp.duckdb.register(connection, "noisy", NONE, type="UINTEGER")
+    with pytest.raises(duckdb.InvalidInputException, match="bounds = None with counts of type"):
+        connection.sql("SELECT noisy(5)").fetchall()
 
 
 def test_sql_draws_once_for_each_row(connection: Any) -> None:

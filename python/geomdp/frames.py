@@ -73,7 +73,8 @@ def release(
     TypeError
         If the counts are not a column of integers.
     ValueError
-        If there are nulls that are to be refused, or `nulls` is something else.
+        If there are nulls that are to be refused, `nulls` is something else, or the counts are
+        unsigned and the mechanism has no bounds (``docs/bounds.md``).
     ImportError
         If narwhals is not installed, but for PyArrow.
 
