@@ -66,7 +66,8 @@ def settings() -> Iterator[Setting]:
                 yield Setting(epsilon, dtype, bounds, count)
         if limits.bits == 8:
             for count in (low, low + 100, high - 1):
-                yield Setting(epsilon, dtype, None, count)
+                # Unsigned counts need bounds.
+                yield Setting(epsilon, dtype, None if low else (low, high), count)
 
 
 def least_loss(one: np.ndarray, other: np.ndarray, alpha: float) -> tuple[float, float]:

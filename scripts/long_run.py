@@ -62,7 +62,11 @@ def cases() -> list[Case]:
         elif layout == "swapped":
             counts = counts.astype(counts.dtype.newbyteorder())
         out = {"out": np.empty_like(counts), "in place": counts}.get(layout)
-        made.append(Case(mechanisms[n % 7], counts, out))
+        mechanism = mechanisms[n % 7]
+        if mechanism.bounds is None and counts.dtype.kind == "u":
+            limits = (0, int(np.iinfo(dtype).max))
+            mechanism = GeometricMechanism.from_scale(mechanism.scale, limits)
+        made.append(Case(mechanism, counts, out))
     return made
 
 

@@ -14,6 +14,7 @@ from hypothesis import example, given, settings
 from numpy.typing import NDArray
 
 import geomdp.measurement as m
+import unsigned
 from geomdp import (
     GeometricMechanism,
     accuracy,
@@ -141,7 +142,8 @@ def mechanisms(draw: st.DrawFn, dtype: np.dtype[Any]) -> GeometricMechanism:
     """Mechanisms with or without bounds within a dtype, of any scale that is certified."""
     limits = np.iinfo(dtype)
     inside = st.integers(limits.min, limits.max)
-    bounds: Any = draw(st.none() | st.tuples(inside, inside).map(sorted).map(tuple))
+    pairs = st.tuples(inside, inside).map(sorted).map(tuple)
+    bounds: Any = draw(st.just(unsigned.limits(dtype)) | pairs)
     scales: Any = st.sampled_from(
         [0, 5e-324, Fraction(1, 10**400), 0.3, 3, Fraction(200, 7), 2.0**70]
     )
@@ -229,7 +231,7 @@ def test_out_may_overlap_the_counts(
     kinds = list(views(n))
     rng = np.random.default_rng(n)
     whole = values(rng, dtype.newbyteorder(order), (n + 1) ** 2).reshape(n + 1, n + 1)
-    mechanism = GeometricMechanism(0.3)
+    mechanism = GeometricMechanism(0.3, bounds=unsigned.limits(dtype))
     alone = whole.copy()
     choices = expected_noise(mechanism, kinds[source](alone))
     out = kinds[target](whole)

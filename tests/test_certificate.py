@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from geomdp import Certificate, GeometricMechanism
+from unsigned import limits
 from verifier.verify import VerificationError, verify
 
 RATES = [
@@ -70,8 +71,8 @@ def test_tight_epsilon_of_a_large_range_is_refused() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "uint32", "int64", "uint64"])
-def test_every_dtype_without_bounds(dtype: str) -> None:
-    found = GeometricMechanism(0.1).certificate(dtype)
+def test_every_whole_dtype(dtype: str) -> None:
+    found = GeometricMechanism(0.1, bounds=limits(dtype)).certificate(dtype)
     assert found.range == 2 ** (8 * np.dtype(dtype).itemsize) - 1
     verify(found.to_json())
 

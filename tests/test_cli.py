@@ -33,6 +33,7 @@ from scipy import stats
 
 import geomdp
 from geomdp import GeometricMechanism, _csv, accuracy, cli
+from unsigned import limits
 from verifier.verify import verify
 
 ALPHA = 1e-6
@@ -858,8 +859,10 @@ def test_certificates(main: Main) -> None:
     report = verify(found)
     assert report.tight_epsilon == tight.tight_epsilon
     for dtype in cli._DTYPES:
-        done = main("certificate", "--scale=2", "--json", "--dtype", dtype)
-        whole = GeometricMechanism.from_scale(2).certificate(dtype)
+        bounds = limits(dtype)
+        given = ["--bounds", *map(str, bounds)] if bounds else []
+        done = main("certificate", "--scale=2", "--json", "--dtype", dtype, *given)
+        whole = GeometricMechanism.from_scale(2, bounds).certificate(dtype)
         assert json.loads(done.out) == json.loads(whole.to_json())
 
 

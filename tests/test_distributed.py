@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from geomdp import GeometricMechanism, _core, distributed
 from geomdp.distributed import Release, ReleaseKey, check_arguments
+from unsigned import accepting
 
 #: Two draws at this scale are equal with probability 5e-13 at most, and 10^6 pairs with 5e-7.
 WIDE = GeometricMechanism.from_scale(1e12)
@@ -582,8 +583,9 @@ def test_every_dtype_and_its_limits(key: ReleaseKey) -> None:
     for dtype in (np.dtype(f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)):
         limits = np.iinfo(dtype)
         counts = np.array([limits.min, 0, limits.max] * 100, dtype)
-        noisy = key.release(NAMED, counts, np.arange(300), name="n", part=True)
+        mechanism = accepting(NAMED, dtype)
+        noisy = key.release(mechanism, counts, np.arange(300), name="n", part=True)
         assert noisy.dtype == dtype
         assert (noisy[::3].astype(object) - limits.min < 60).all()
         assert (limits.max - noisy[2::3].astype(object) < 60).all()
-        assert key.release(NAMED, counts[:0], np.arange(0), name="n", part=True).dtype == dtype
+        assert key.release(mechanism, counts[:0], np.arange(0), name="n", part=True).dtype == dtype

@@ -1,9 +1,13 @@
 """Columns keep all but their counts, and each count is drawn for once."""
 
 import cProfile
+import gc
+import io
+import pickle
 import pstats
 import subprocess
 import sys
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +22,8 @@ from hypothesis import strategies as st
 import geomdp.duckdb
 import geomdp.polars
 from geomdp import GeometricMechanism, frames
+from geomdp.distributed import ReleaseKey
+from unsigned import accepting
 
 duckdb = pytest.importorskip("duckdb")
 
@@ -97,8 +103,8 @@ class Recorder:
 def test_without_noise_nothing_changes(kind: str, dtype: str) -> None:
     limits = np.iinfo(dtype)
     values = [int(limits.min), 1, int(limits.max), int(limits.max) - 1]
-    column = PLAIN[kind](values, dtype)
-    for noisy in (NONE.release(column), frames.release(NONE, column, nulls="keep")):
+    column, none = PLAIN[kind](values, dtype), accepting(NONE, dtype)
+    for noisy in (none.release(column), frames.release(none, column, nulls="keep")):
         alike(noisy, column)
         assert items(noisy) == values
     assert items(column) == values
@@ -114,6 +120,17 @@ def test_every_count_has_noise_of_its_own(kind: str) -> None:
     assert items(column) == [0] * 1000
 
 
+@pytest.mark.parametrize("dtype", [dtype for dtype in DTYPES if dtype.startswith("u")])
+@pytest.mark.parametrize("kind", PLAIN)
+def test_unsigned_columns_need_bounds(kind: str, dtype: str) -> None:
+    for column in (PLAIN[kind]([5, 7, 9], dtype), PLAIN[kind]([], dtype)):
+        for mechanism in (NONE, WIDE):
+            with pytest.raises(ValueError, match=f"bounds = None with counts of type {dtype} "):
+                mechanism.release(column)
+            with pytest.raises(ValueError, match=f"bounds = None with counts of type {dtype} "):
+                ReleaseKey().release(mechanism, column, np.arange(len(column)))
+
+
 @pytest.mark.parametrize("kind", PLAIN)
 def test_bounds_hold(kind: str) -> None:
     noisy = GeometricMechanism(0.1, bounds=(3, 9)).release(PLAIN[kind]([0, 100] * 50, "uint8"))
@@ -127,15 +144,15 @@ def test_bounds_hold(kind: str) -> None:
 def test_nulls(kind: str, dtype: str) -> None:
     limits = np.iinfo(dtype)
     values = [None, int(limits.min), None, int(limits.max)]
-    column = KINDS[kind](values, dtype)
+    column, none, wide = KINDS[kind](values, dtype), accepting(NONE, dtype), accepting(WIDE, dtype)
     with pytest.raises(ValueError, match="nulls"):
-        NONE.release(column)
+        none.release(column)
     with pytest.raises(ValueError, match="nulls"):
-        frames.release(NONE, column)
-    noisy = frames.release(NONE, column, nulls="keep")
+        frames.release(none, column)
+    noisy = frames.release(none, column, nulls="keep")
     alike(noisy, column)
     assert items(noisy) == values
-    nothing = frames.release(WIDE, KINDS[kind]([None] * 3, dtype), nulls="keep")
+    nothing = frames.release(wide, KINDS[kind]([None] * 3, dtype), nulls="keep")
     assert items(nothing) == [None] * 3
 
 
@@ -168,6 +185,233 @@ def test_what_is_behind_nulls_is_not_released() -> None:
         noisy = frames.release(recorder, counts, nulls="keep")
         assert [counts.tolist() for counts in recorder.counts] == [[5, 0, 6]]
         assert items(noisy) == [6, None, 7]
+
+
+# Exact counts must be in nothing that leaves the process.
+
+#: Distinctive bytes.
+SECRET = 0x5EC2E75EC2E75E
+IDS = list(range(20))
+#: Unlikely to leave a count as it is: once in 10^9.
+WIDER = GeometricMechanism.from_scale(1e9)
+
+
+def shows(value: Any) -> bool:
+    """Return whether a pickle, a file or any memory that this leads to has the bytes of SECRET."""
+    arrow: Any = value
+    if isinstance(value, pl.Series):
+        arrow = value.to_arrow()
+    elif isinstance(value, pd.Series):
+        arrow = pa.chunked_array(pa.array(value))
+    elif not isinstance(value, pa.Array | pa.ChunkedArray):
+        arrow = pa.table(value)
+    table = arrow if isinstance(arrow, pa.Table) else pa.table([arrow], names=["n"])
+    file = io.BytesIO()
+    with pa.ipc.new_file(file, table.schema) as stream:
+        stream.write_table(table)
+    found = [pickle.dumps(value, protocol=5), file.getvalue(), *memory(arrow), *memory(value)]
+    if isinstance(value, pl.Series):
+        found.append(value.to_frame().write_ipc(None).getvalue())
+    return any(SECRET.to_bytes(8, "little") in part for part in found)
+
+
+def memory(value: Any) -> list[bytes]:
+    """Return the memory of all arrays and buffers that a value leads to."""
+    found, seen, left = [], {}, [value]
+    while left:
+        value = left.pop()
+        if id(value) in seen or isinstance(value, type | types.ModuleType | types.FunctionType):
+            continue
+        # Kept alive, so that no id is used again.
+        seen[id(value)] = value
+        left.extend(gc.get_referents(value))
+        if isinstance(value, np.ndarray):
+            found.append(value.tobytes())
+            left.append(value.base)
+        elif isinstance(value, pa.Table | pa.RecordBatch):
+            left.extend(value.columns)
+        elif isinstance(value, pa.ChunkedArray):
+            left.extend(value.chunks)
+        elif isinstance(value, pa.Array):
+            left.extend(value.buffers())
+        elif isinstance(value, pa.Buffer):
+            found.append(value.to_pybytes())
+            left.append(value.parent)
+    return found
+
+
+def with_secrets_behind_nulls(kind: str) -> Any:
+    mask = np.array(IDS) % 3 == 1
+    counts = np.where(mask, SECRET, 7)
+    array = pa.array(counts, mask=mask)
+    made: Any = {
+        "pandas, of its types": lambda: pd.Series(pd.arrays.IntegerArray(counts, mask), name="n"),
+        "pandas, of Arrow's": lambda: pd.Series(pd.arrays.ArrowExtensionArray(array), name="n"),
+        "polars": lambda: pl.Series("n", array),
+        "Array": lambda: array,
+        "part of an Array": lambda: pa.array(
+            np.append(SECRET, counts), mask=np.append(True, mask)
+        ).slice(1),
+        "ChunkedArray": lambda: pa.chunked_array([array[:5], array[5:5], array[5:]]),
+    }
+    return made[kind]()
+
+
+def frame_of(column: Any) -> Any:
+    if isinstance(column, pd.Series):
+        return pd.DataFrame({"n": column, "id": IDS})
+    if isinstance(column, pl.Series):
+        return pl.DataFrame({"n": column, "id": IDS})
+    return pa.table({"n": column, "id": IDS})
+
+
+def by_expression(series: Any) -> Any:
+    column: Any = pl.col("n")
+    query = series.to_frame().lazy().select(column.geomdp.release(NONE, nulls="keep"))
+    return query.collect()["n"]
+
+
+def by_dask(column: Any) -> Any:
+    dask = pytest.importorskip("geomdp.dask")
+    frame = dask.dd.from_pandas(frame_of(column), npartitions=2)
+    with dask.release_columns(frame, {"n": NONE}, ["id"], nulls="keep") as lazy:
+        return lazy.compute(scheduler="synchronous")
+
+
+#: Without noise: the zeros behind nulls stay zeros, and anything else would show.
+WAYS: dict[str, Callable[[Any], Any]] = {
+    "release": lambda column: frames.release(NONE, column, nulls="keep"),
+    "release_columns": lambda column: frames.release_columns(
+        frame_of(column), {"n": NONE}, nulls="keep"
+    ),
+    "key": lambda column: ReleaseKey().release(NONE, column, np.array(IDS), nulls="keep"),
+    "columns by key": lambda column: ReleaseKey().release_columns(
+        frame_of(column), {"n": NONE}, ["id"], nulls="keep"
+    ),
+    "batches": lambda column: frames.release_columns(
+        frame_of(column).to_batches()[0], {"n": NONE}, nulls="keep"
+    ),
+    "expression": by_expression,
+    "dask": by_dask,
+}
+ONLY = {"batches": "Array", "expression": "polars", "dask": "pandas"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "way"),
+    [(kind, way) for way in WAYS for kind in KINDS if kind.startswith(ONLY.get(way, ""))],
+)
+def test_nothing_that_leaves_has_the_counts_behind_nulls(kind: str, way: str) -> None:
+    column = with_secrets_behind_nulls(kind)
+    # Else the search would be blind.
+    assert shows(column)
+    assert shows(frame_of(column))
+    noisy = WAYS[way](column)
+    assert not shows(noisy)
+    frame = isinstance(noisy, pd.DataFrame | pl.DataFrame | pa.Table | pa.RecordBatch)
+    assert items(noisy["n"] if frame else noisy) == items(column)
+
+
+NOTHING: dict[str, Callable[[Any], Any]] = {
+    "pandas": lambda counts: pd.Series(counts)[:0],
+    "pandas, of its types": lambda counts: pd.Series(counts, dtype="Int64")[:0],
+    "pandas, of Arrow's": lambda counts: pd.Series(counts, dtype="int64[pyarrow]")[:0],
+    "polars": lambda counts: pl.Series("n", counts)[:0],
+    "Array": lambda counts: pa.array(counts)[:0],
+    "ChunkedArray": lambda counts: pa.chunked_array([pa.array(counts)])[:0],
+    "empty chunks": lambda counts: pa.chunked_array([pa.array(counts)[:0], pa.array([1, 2])]),
+    "numpy": lambda counts: counts[:0],
+}
+
+
+@pytest.mark.parametrize("kind", NOTHING)
+def test_an_empty_slice_does_not_hand_back_its_parent(kind: str) -> None:
+    column = NOTHING[kind](np.full(20, SECRET))
+    noisy = [WIDER.release(column), ReleaseKey().release(WIDER, column, np.arange(len(column)))]
+    assert all(each is not column and len(each) == len(column) for each in noisy)
+    if kind == "numpy":
+        assert not any(SECRET.to_bytes(8, "little") in part for part in memory(noisy))
+        return
+    assert not any(map(shows, noisy))
+    exact = pa.table({"n": np.full(20, SECRET), "id": IDS})
+    for frame in (exact[:0], exact[:0].combine_chunks().to_batches(), exact.to_batches()[0][:0]):
+        for part in frame if isinstance(frame, list) else [frame]:
+            assert not shows(frames.release_columns(part, {"n": WIDER}))
+
+
+def exact_frames() -> dict[str, Any]:
+    n, m = np.full(20, SECRET), np.array(IDS)
+    plain = pd.DataFrame({"k": m, "n": n, "m": m}, copy=True)
+    labelled = plain.set_axis([2019, 2020, 2021], axis=1)
+    used = plain.copy()
+    used.attrs["counts"] = used["n"]
+    return {
+        "one block": plain,
+        "of rows of one array": pd.DataFrame(np.array([m, n, m]).T, columns=["k", "n", "m"]),
+        "part of it": plain[3:9],
+        "labels": labelled,
+        "attributes": used,
+        "of its types": plain.astype("Int64"),
+        "of Arrow's": plain.astype("int64[pyarrow]"),
+        "polars": pl.from_pandas(plain),
+        "part of polars": pl.from_pandas(plain)[3:9],
+        "Table": pa.Table.from_pandas(plain),
+        "RecordBatch": pa.RecordBatch.from_pandas(plain),
+        "part of a Table": pa.Table.from_pandas(plain)[3:9],
+    }
+
+
+@pytest.mark.filterwarnings("ignore:Could not serialize pd.DataFrame.attrs")
+@pytest.mark.parametrize("kind", exact_frames())
+def test_no_exact_count_can_be_reached_from_a_frame(kind: str) -> None:
+    frame = exact_frames()[kind]
+    assert shows(frame)
+    label = 2020 if kind == "labels" else "n"
+    noisy = frames.release_columns(frame, {label: WIDER})
+    assert not shows(noisy)
+    assert not any(SECRET.to_bytes(8, "little") in part for part in memory(noisy))
+    assert len(noisy) == len(frame)
+    if isinstance(frame, pd.DataFrame):
+        # With the attributes of the frame, if it has any.
+        noisy = WIDER.release(frame[label])
+        assert not any(SECRET.to_bytes(8, "little") in part for part in memory(noisy))
+
+
+LABELS = {
+    "years": pd.Index([2020, 2021, 2022], name="year"),
+    "numbers beside strings": pd.Index([2020, "2020", None], dtype=object),
+    "bools": pd.Index([True, False, "all"]),
+    "intervals": pd.interval_range(0, 3, name="age"),
+    "timestamps": pd.to_datetime(["2020", "2021", "2022"]).rename("day"),
+    "periods": pd.period_range("2020", periods=3, freq="Y"),
+    "categories": pd.CategoricalIndex(["x", "y", "z"], ordered=True),
+    "tuples": pd.MultiIndex.from_tuples([("a", 1), ("a", 2), ("b", 1)], names=["x", "y"]),
+}
+
+
+@pytest.mark.parametrize("kind", LABELS)
+def test_labels_need_not_be_strings(kind: str) -> None:
+    labels = LABELS[kind]
+    frame = pd.DataFrame(np.arange(6).reshape(2, 3), columns=labels, index=pd.Index([7, 7]))
+    for place, label in enumerate(labels):
+        noisy = frames.release_columns(frame, {label: NONE})
+        pd.testing.assert_frame_equal(noisy, frame)
+        recorder: Any = Recorder()
+        changed = frames.release_columns(frame, {label: recorder})
+        assert [counts.tolist() for counts in recorder.counts] == [[place, place + 3]]
+        assert (changed != frame).to_numpy().sum(axis=0).tolist() == [
+            2 * (other == place) for other in range(3)
+        ]
+    with pytest.raises(KeyError, match="is there 0 times"):
+        frames.release_columns(frame, {"unknown": NONE})
+
+
+def test_a_crosstab_keeps_its_labels() -> None:
+    people = pd.DataFrame({"year": [2020, 2021, 2021], "sick": [True, False, True]})
+    table = pd.crosstab(people.sick, people.year)
+    noisy = frames.release_columns(table, dict.fromkeys(table.columns, NONE))
+    pd.testing.assert_frame_equal(noisy, table)
+    assert noisy.columns.name == "year"
 
 
 def test_arrow_memory_is_read_where_it_is() -> None:
@@ -213,7 +457,8 @@ def same_frame(one: Any, other: Any) -> bool:
 @pytest.mark.parametrize("kind", FRAMES)
 def test_columns_of_frames(kind: str) -> None:
     frame = FRAMES[kind]()
-    assert same_frame(frames.release_columns(frame, {"m": NONE, "n": NONE}), frame)
+    none = {"m": NONE, "n": accepting(NONE, "uint8")}
+    assert same_frame(frames.release_columns(frame, none), frame)
     recorder: Any = Recorder()
     noisy = frames.release_columns(frame, {"m": recorder}, threads=2)
     assert [counts.tolist() for counts in recorder.counts] == [[4, 5, 6]]
@@ -227,9 +472,11 @@ def test_columns_of_frames(kind: str) -> None:
 def test_frames_are_refused_as_a_whole(kind: str) -> None:
     frame = FRAMES[kind]()
     with pytest.raises(KeyError, match=r"'unknown'.*'n', 'g', 'm'"):
-        frames.release_columns(frame, {"n": NONE, "unknown": NONE})
+        frames.release_columns(frame, {"m": NONE, "unknown": NONE})
     with pytest.raises(TypeError, match="'g' of type"):
-        frames.release_columns(frame, {"n": NONE, "g": NONE})
+        frames.release_columns(frame, {"m": NONE, "g": NONE})
+    with pytest.raises(ValueError, match="bounds = None with counts of type uint8 "):
+        frames.release_columns(frame, {"m": NONE, "n": NONE})
     with pytest.raises(OverflowError, match="bounds"):
         frames.release_columns(frame, {"n": GeometricMechanism(1, bounds=(-1, 1))})
     with pytest.raises(TypeError, match="mapping"):
@@ -376,6 +623,19 @@ def test_polars_series_and_nulls() -> None:
         pl.select(n=series).select(column.geomdp.release(NONE))
 
 
+def test_lengths_of_polars_need_bounds_or_a_cast() -> None:
+    column: Any = pl.len()
+    people = pl.LazyFrame({"g": [2, 1, 2]})
+    for engine in ("in-memory", "streaming"):
+        query: Any = people.select(column.geomdp.release(WIDE))
+        with pytest.raises(ValueError, match="bounds = None with counts of type uint32"):
+            query.collect(engine=engine)
+    signed = people.select(column.cast(pl.Int64).geomdp.release(NONE)).collect()
+    assert signed["len"].to_list() == [3]
+    bounded = people.select(column.geomdp.release(GeometricMechanism(1, bounds=(0, 3)))).collect()
+    assert bounded["len"].dtype == pl.UInt32
+
+
 def test_counts_of_groups() -> None:
     column: Any = pl.col("n")
     counted = pl.LazyFrame({"g": [2, 1, 2]}).group_by("g").agg(n=pl.len().cast(pl.Int64))
@@ -399,10 +659,16 @@ TYPES = dict(zip(DTYPES, [*NAMES, *(f"U{name}" for name in NAMES)], strict=True)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_sql_keeps_counts_and_types(connection: Any, dtype: str) -> None:
     limits = np.iinfo(dtype)
-    geomdp.duckdb.register(connection, "noisy", NONE, type=TYPES[dtype])
+    geomdp.duckdb.register(connection, "noisy", accepting(NONE, dtype), type=TYPES[dtype])
     for count in (limits.min, 0, limits.max):
         query = f"SELECT noisy(CAST({count} AS {TYPES[dtype]})), typeof(noisy(0))"
         assert connection.sql(query).fetchall() == [(count, TYPES[dtype])]
+
+
+def test_sql_of_unsigned_counts_needs_bounds(connection: Any) -> None:
+    geomdp.duckdb.register(connection, "noisy", NONE, type="UINTEGER")
+    with pytest.raises(duckdb.InvalidInputException, match="bounds = None with counts of type"):
+        connection.sql("SELECT noisy(5)").fetchall()
 
 
 def test_sql_draws_once_for_each_row(connection: Any) -> None:

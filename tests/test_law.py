@@ -24,6 +24,7 @@ from geomdp import (
     sample_geometric,
     sample_two_sided_geometric,
 )
+from unsigned import limits
 
 Counts: TypeAlias = NDArray[Any]
 #: Probability of a cell: of the outputs from the first to the last; None is without end.
@@ -125,7 +126,8 @@ class Setting:
         return self.bounds or (int(info.min), int(info.max))
 
     def draw(self) -> Counts:
-        mechanism = GeometricMechanism.from_scale(self.scale, self.bounds)
+        bounds = self.bounds or limits(self.dtype)
+        mechanism = GeometricMechanism.from_scale(self.scale, bounds)
         return mechanism.release(np.full(DRAWS, self.count, self.dtype))
 
     def refuses(self, outputs: Counts) -> bool:
@@ -176,11 +178,13 @@ def test_calls_of_any_size_have_the_law(size: int) -> None:
 
 def test_scalars_have_the_law() -> None:
     setting = Setting(250, "uint8", 3.7)
-    mechanism = GeometricMechanism.from_scale(setting.scale)
+    mechanism = GeometricMechanism.from_scale(setting.scale, (0, 255))
     outputs = [mechanism.release(np.uint8(setting.count)) for _ in range(200_000)]
     assert not setting.refuses(np.array(outputs))
     wide = Setting(0, "int64", 3.7)
-    assert not wide.refuses(np.array([mechanism.release(0) for _ in range(200_000)]))
+    assert not wide.refuses(
+        np.array([GeometricMechanism.from_scale(3.7).release(0) for _ in range(200_000)])
+    )
 
 
 @pytest.mark.parametrize("count", [-5, 3, 50])
@@ -394,7 +398,7 @@ def test_shapes_of_samples(draw: Callable[..., Any]) -> None:
 
 def test_shapes_of_two_sided_geometric_draws() -> None:
     assert type(sample_two_sided_geometric(5, 2.0)) is int
-    assert type(sample_two_sided_geometric(np.uint8(5), 2.0)) is np.uint8
+    assert type(sample_two_sided_geometric(np.uint8(5), 2.0, bounds=(0, 255))) is np.uint8
     assert sample_two_sided_geometric([5, 6], 2.0).dtype == np.int64
     assert sample_two_sided_geometric(np.zeros((3, 0, 2), "i2"), 2.0).shape == (3, 0, 2)
     assert sample_two_sided_geometric(5, 0) == 5

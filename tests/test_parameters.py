@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from geomdp import GeometricMechanism
+from unsigned import limits
 
 NUMBERS: list[tuple[Any, Fraction]] = [
     (1, Fraction(1)),
@@ -267,7 +268,7 @@ def test_tiny_epsilon_is_refused_when_it_cannot_be_certified() -> None:
         with pytest.raises(ValueError, match=r"scale = about 2\*\*\d+ is too large"):
             GeometricMechanism(epsilon, bounds=(0, 1))
         mechanism = GeometricMechanism(epsilon)
-        for counts in (1, np.int8(1), [1], np.array([], np.uint16)):
+        for counts in (1, np.int8(1), [1], np.array([], np.int16)):
             with pytest.raises(ValueError, match=r"scale = about 2\*\*\d+ is too large"):
                 mechanism.release(counts)
 
@@ -284,9 +285,9 @@ def max_scale(refused: Callable[[], object]) -> Fraction:
 @pytest.mark.parametrize("scale", [2.0**400, 1e308, Fraction(10**300, 7)], ids=float)
 def test_the_scale_named_in_a_refusal_is_accepted_for_a_dtype(dtype: str, scale: Any) -> None:
     counts = np.zeros(3, dtype)
-    limit = max_scale(lambda: GeometricMechanism.from_scale(scale).release(counts))
-    assert GeometricMechanism.from_scale(limit).release(counts).dtype == dtype
-    assert GeometricMechanism(1 / limit).release(counts).dtype == dtype
+    limit = max_scale(lambda: GeometricMechanism.from_scale(scale, limits(dtype)).release(counts))
+    assert GeometricMechanism.from_scale(limit, limits(dtype)).release(counts).dtype == dtype
+    assert GeometricMechanism(1 / limit, bounds=limits(dtype)).release(counts).dtype == dtype
 
 
 def check_limit(upper: int, factor: Fraction) -> None:

@@ -31,6 +31,7 @@ from mpmath import mpf
 from geomdp import GeometricMechanism, plot, rejection
 from geomdp.accuracy import epsilon_to_accuracy
 from geomdp.distribution import CensoredGeometric
+from unsigned import limits
 
 mpl.use("Agg")
 
@@ -347,18 +348,18 @@ def test_of_wide_laws_as_many_outputs_are_drawn_as_can_be_seen(ax: Axes) -> None
 
 
 def test_limits_of_the_dtype_are_bounds(ax: Axes) -> None:
-    plot.pmf(GeometricMechanism(1), np.array([0, 255], dtype=np.uint8), ax=ax)
-    for count in (0, 255):
+    plot.pmf(GeometricMechanism(1), np.array([-128, 127], dtype=np.int8), ax=ax)
+    for count in (-128, 127):
         places, heights = points(ax)[str(count)]
         outputs = np.round(places).astype(int).tolist()
-        assert close(heights, [mass(1, count, (0, 255), y) for y in outputs])
-        assert outputs[0 if count == 0 else -1] == count
+        assert close(heights, [mass(1, count, (-128, 127), y) for y in outputs])
+        assert outputs[0 if count == -128 else -1] == count
 
 
 @pytest.mark.parametrize("dtype", ["i1", "u1", "<i2", ">i2", "<u8", ">i8"])
 def test_any_integer_dtype_and_layout_is_drawn(dtype: str, ax: Axes) -> None:
     counts = np.arange(2, 14, dtype=dtype)[::4]
-    plot.pmf(GeometricMechanism(2), counts, ax=ax)
+    plot.pmf(GeometricMechanism(2, bounds=limits(dtype)), counts, ax=ax)
     assert legend(ax) == ["2", "6", "10"]
 
 
@@ -674,7 +675,7 @@ REFUSED: list[tuple[Callable[[Any], Axes], type[Exception], str]] = [
     (
         draw_pmf(np.int8(1), GeometricMechanism(1, bounds=(0, 200))),
         OverflowError,
-        r"bounds = \(0, 200\) are beyond int8",
+        r"bounds = \(0, 200\) is not accepted: give values from -128 to 127",
     ),
     (draw_pmf(1, 0.5), TypeError, "mechanism is a float: give a geomdp.GeometricMechanism"),
     (draw_pmf(2**62, GeometricMechanism(1)), ValueError, "outputs that do not increase in float64"),

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from geomdp import GeometricMechanism
 from geomdp.testing import release_not_private
+from unsigned import accepting, limits
 
 Counts: TypeAlias = NDArray[Any]
 
@@ -145,7 +146,7 @@ def test_every_dtype_shape_and_layout(dtype: str, layout: str) -> None:
     for shape in SHAPES:
         counts = arranged(layout, example(dtype, shape))
         before = counts.copy()
-        noisy = HUGE.release(counts)
+        noisy = accepting(HUGE, dtype).release(counts)
         assert type(noisy) is np.ndarray
         assert noisy.dtype == counts.dtype
         assert noisy.dtype.isnative == counts.dtype.isnative
@@ -161,9 +162,9 @@ def test_every_dtype_shape_and_layout(dtype: str, layout: str) -> None:
 def test_noise_runs_in_the_order_of_the_items(dtype: str, layout: str) -> None:
     for shape in [*SHAPES, (3000,), (50, 60)]:
         counts = arranged(layout, example(dtype, shape))
-        noisy = release_not_private(SMALL, counts, KEY)
+        noisy = release_not_private(accepting(SMALL, dtype), counts, KEY)
         assert noisy.dtype == counts.dtype
-        np.testing.assert_array_equal(noisy, reference(SMALL, counts))
+        np.testing.assert_array_equal(noisy, reference(accepting(SMALL, dtype), counts))
 
 
 @each_dtype
@@ -171,9 +172,11 @@ def test_noise_runs_in_the_order_of_the_items(dtype: str, layout: str) -> None:
 def test_noise_in_the_order_of_memory_is_the_same_noise(dtype: str, layout: str) -> None:
     for shape in [*SHAPES, (3000,), (50, 60)]:
         counts = arranged(layout, example(dtype, shape))
-        noise = release_not_private(SMALL, counts, KEY).astype(int) - counts.astype(int)
+        noise = release_not_private(accepting(SMALL, dtype), counts, KEY).astype(
+            int
+        ) - counts.astype(int)
         zeros = np.full(counts.size, 64, dtype)
-        expected = release_not_private(SMALL, zeros, KEY).astype(int) - 64
+        expected = release_not_private(accepting(SMALL, dtype), zeros, KEY).astype(int) - 64
         assert noise.shape == shape
         np.testing.assert_array_equal(np.sort(noise, axis=None), np.sort(expected))
 
@@ -182,7 +185,7 @@ def test_noise_in_the_order_of_memory_is_the_same_noise(dtype: str, layout: str)
 def test_each_item_has_noise_of_its_own(dtype: str) -> None:
     # Chunks of 2048 and slices of 2**21 meet here, and the last ones are not full.
     counts = np.full(2**21 + 2048 + 5, 64, dtype)
-    noise = release_not_private(GeometricMechanism.from_scale(2.0), counts, KEY)
+    noise = release_not_private(GeometricMechanism.from_scale(2.0, limits(dtype)), counts, KEY)
     for start in (2048, 4096, 2**21):
         assert (noise[start : start + 300] != noise[:300]).any()
     for part in (noise[:2048], noise[2**21 :], noise[-5:]):
@@ -275,15 +278,17 @@ def test_memory_maps(tmp_path: Path) -> None:
 @pytest.mark.parametrize("code", "bBhHiIlLqQpP")
 def test_every_integer_type_of_c(code: str) -> None:
     counts = np.array([[64, 64, 64]], code)
-    noisy = HUGE.release(counts)
+    noisy = accepting(HUGE, code).release(counts)
     assert noisy.dtype == counts.dtype
     assert (noisy != counts).all()
-    scalar = HUGE.release(counts[0, 0])
+    scalar = accepting(HUGE, code).release(counts[0, 0])
     assert type(scalar) is counts.dtype.type
     assert scalar != 64
     np.testing.assert_array_equal(
-        release_not_private(SMALL, counts, KEY),
-        release_not_private(SMALL, counts.astype(f"{counts.dtype.kind}{counts.itemsize}"), KEY),
+        release_not_private(accepting(SMALL, code), counts, KEY),
+        release_not_private(
+            accepting(SMALL, code), counts.astype(f"{counts.dtype.kind}{counts.itemsize}"), KEY
+        ),
     )
 
 
@@ -344,15 +349,15 @@ def test_sequences_become_int64(counts: Any) -> None:
 def test_out_takes_the_noisy_counts(dtype: str, layout: str) -> None:
     for shape in SHAPES:
         counts = arranged(layout, example(dtype, shape))
-        expected = reference(SMALL, counts)
+        expected = reference(accepting(SMALL, dtype), counts)
         before = counts.copy()
         for name in WRITABLE:
             # C-contiguous to F-contiguous, too, runs in the order of the items.
             out = arranged(name, np.zeros(shape, dtype))
-            assert release_not_private(SMALL, counts, KEY, out=out) is out
+            assert release_not_private(accepting(SMALL, dtype), counts, KEY, out=out) is out
             np.testing.assert_array_equal(out, expected)
             np.testing.assert_array_equal(counts, before)
-            assert HUGE.release(counts, out=out) is out
+            assert accepting(HUGE, dtype).release(counts, out=out) is out
             assert (out != counts).all()
 
 
@@ -362,10 +367,12 @@ def test_out_may_be_the_counts(dtype: str, layout: str) -> None:
     for shape in [*SHAPES, (50, 60)]:
         counts = arranged(layout, example(dtype, shape))
         original = counts.copy()
-        expected = release_not_private(SMALL, arranged(layout, example(dtype, shape)), KEY)
-        assert release_not_private(SMALL, counts, KEY, out=counts) is counts
+        expected = release_not_private(
+            accepting(SMALL, dtype), arranged(layout, example(dtype, shape)), KEY
+        )
+        assert release_not_private(accepting(SMALL, dtype), counts, KEY, out=counts) is counts
         np.testing.assert_array_equal(counts, expected)
-        assert HUGE.release(counts, out=counts) is counts
+        assert accepting(HUGE, dtype).release(counts, out=counts) is counts
         assert (counts != original).all()
 
 
@@ -377,7 +384,7 @@ def test_out_of_a_sequence_is_int64() -> None:
     assert HUGE.release(5, out=single) is single
     assert single != 5
     small = np.zeros((), np.uint8)
-    assert HUGE.release(np.uint8(5), out=small) is small
+    assert accepting(HUGE, np.uint8).release(np.uint8(5), out=small) is small
     assert small != 5
 
 
@@ -520,16 +527,18 @@ def test_out_is_untouched_when_the_call_is_refused() -> None:
     out = np.full(3, 9, np.uint8)
     with pytest.raises(OverflowError, match="bounds"):
         GeometricMechanism(1, bounds=(0, 300)).release(np.zeros(3, np.uint8), out=out)
+    with pytest.raises(ValueError, match=r"bounds = None with counts of type uint8"):
+        HUGE.release(np.zeros(3, np.uint8), out=out)
+    small = np.full(3, 9, np.int8)
     with pytest.raises(ValueError, match=r"scale = about 2\*\*\d+ is too large"):
-        GeometricMechanism.from_scale(2.0**300).release(np.zeros(3, np.uint8), out=out)
+        GeometricMechanism.from_scale(2.0**300).release(np.zeros(3, np.int8), out=small)
     wide = np.full(3, 9)
     for counts in ([1, 2, True], [1, 2, 3.0], np.zeros(3), np.ma.array([1, 2, 3])):
         with pytest.raises(TypeError):
             HUGE.release(counts, out=wide)
     with pytest.raises(OverflowError):
         HUGE.release([1, 2, 2**63], out=wide)
-    assert (out == 9).all()
-    assert (wide == 9).all()
+    assert all((untouched == 9).all() for untouched in (out, small, wide))
 
 
 # Refused counts
@@ -654,7 +663,7 @@ def test_ints_beyond_int64_are_refused(count: int) -> None:
 def test_noise_saturates_at_the_limits_of_the_dtype(dtype: str) -> None:
     limits = np.iinfo(dtype)
     for edge, inner in ((limits.min, 1), (limits.max, -1)):
-        noisy = release_not_private(SMALL, np.full(10_000, edge, dtype), KEY)
+        noisy = release_not_private(accepting(SMALL, dtype), np.full(10_000, edge, dtype), KEY)
         assert noisy.dtype == dtype
         assert set(noisy.tolist()) <= {edge + inner * k for k in range(100)}
         assert 4000 < np.count_nonzero(noisy == edge) < 7000
@@ -662,11 +671,11 @@ def test_noise_saturates_at_the_limits_of_the_dtype(dtype: str) -> None:
 
 @each_dtype
 def test_noise_far_beyond_the_dtype_saturates(dtype: str) -> None:
-    limits = np.iinfo(dtype)
-    mechanism = GeometricMechanism.from_scale(2.0**85)
-    for count in (limits.min, 64, limits.max):
+    info = np.iinfo(dtype)
+    mechanism = GeometricMechanism.from_scale(2.0**85, limits(dtype))
+    for count in (info.min, 64, info.max):
         noisy = release_not_private(mechanism, np.full(1000, count, dtype), KEY)
-        at_limits = [np.count_nonzero(noisy == edge) for edge in (limits.min, limits.max)]
+        at_limits = [np.count_nonzero(noisy == edge) for edge in (info.min, info.max)]
         assert sum(at_limits) == 1000
         assert min(at_limits) > 400
 

@@ -138,20 +138,22 @@ def test_noisy_counts_of_every_dtype_are_within_bounds_while_the_counts_change()
 
 
 def test_plans_made_at_once_are_those_made_alone() -> None:
-    key, counts = KEYS[7], {dtype: np.full(50, 3, dtype) for dtype in DTYPES}
+    # Without bounds, counts are signed.
+    dtypes = [dtype for dtype in DTYPES if np.iinfo(dtype).min]
+    key, counts = KEYS[7], {dtype: np.full(50, 3, dtype) for dtype in dtypes}
 
     def plan(mechanism: GeometricMechanism, dtype: str) -> Any:
         noisy = release_not_private(mechanism, counts[dtype], key)
         return noisy.tolist(), mechanism.certificate(dtype)
 
     def plans(mechanism: GeometricMechanism, thread: int) -> Any:
-        return {dtype: plan(mechanism, dtype) for dtype in rotated(thread)}
+        return {dtype: plan(mechanism, dtype) for dtype in rotated(thread) if dtype in dtypes}
 
     def plans_of_own(epsilon: float, sensitivity: int, thread: int) -> Any:
         return plans(GeometricMechanism(epsilon, sensitivity), thread)
 
     for rate in (0.001, 0.1, 0.5, 1.0, 3.0, 700.0):
-        alone = {dtype: plan(GeometricMechanism(rate), dtype) for dtype in DTYPES}
+        alone = {dtype: plan(GeometricMechanism(rate), dtype) for dtype in dtypes}
         # Of the same rate, but not equal, so that plans are made anew.
         shared = GeometricMechanism(rate * 2**20, 2**20)
         assert together(partial(plans, shared)) == [alone] * THREADS

@@ -30,6 +30,11 @@ def code(dtype: np.dtype[Any]) -> str:
 _CODES = {char: code(np.dtype(char)) for char in np.typecodes["AllInteger"]}
 
 
+def limits(dtype: np.dtype[Any]) -> tuple[int, int]:
+    """Return the least and the greatest integer of a dtype."""
+    return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+
+
 def ready(array: NDArray[Any]) -> str | None:
     """Return the code of an array that the core takes as it is, and None for any other."""
     flags, dtype = array.flags, array.dtype

@@ -47,7 +47,8 @@ class GeometricMechanism:
     ``release(x)`` returns ``clamp(clamp(x) + Z)``, where ``Z`` is z with probability
     ``(1 - a)/(1 + a) * a**abs(z)``, ``a = exp(-epsilon / sensitivity)`` (*Geometric
     Mechanism Notes*, equation 2.1 and algorithm 2; Ghosh, Roughgarden and Sundararajan 2012).
-    Clamping is to ``bounds``, or to the limits of the dtype of the counts if none are given.
+    Clamping is to ``bounds``, or to the limits of the signed dtype of the counts if none are given.
+    Unsigned counts need bounds (``docs/bounds.md``).
 
     Every draw is fresh: the mechanism holds public parameters only, no generator, and may be used
     by any number of threads and processes.
@@ -148,7 +149,7 @@ class GeometricMechanism:
 
     @property
     def bounds(self) -> tuple[int, int] | None:
-        """Least and greatest output; None for the limits of each dtype."""
+        """Least and greatest output; None for the limits of each signed dtype."""
         return self._bounds
 
     @overload
@@ -211,8 +212,9 @@ class GeometricMechanism:
         TypeError
             If counts are not integers, or are masked; if `out` is of another dtype.
         ValueError
-            If `out` is of another shape, or cannot be written; if `threads` is below 1; if the
-            scale is too large to be certified for the whole dtype and there are no bounds.
+            If the counts are unsigned and there are no bounds; if `out` is of another shape, or
+            cannot be written; if `threads` is below 1; if the scale is too large to be certified
+            for the whole dtype and there are no bounds.
         OverflowError
             If an int is beyond int64, or the bounds are beyond the dtype of the counts.
         OSError
@@ -292,7 +294,8 @@ class GeometricMechanism:
         TypeError
             If the dtype is not one of integers, or `tight` is not a bool.
         ValueError
-            If `tight` is asked for a larger range, or the scale is too large to be certified.
+            If the dtype is unsigned and there are no bounds, `tight` is asked for a larger range,
+            or the scale is too large to be certified.
         OverflowError
             If the bounds are beyond the dtype.
 

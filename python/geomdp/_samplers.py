@@ -121,7 +121,8 @@ def sample_two_sided_geometric(shift: Any, scale: Real, bounds: Bounds | None = 
     scale : int, float or Fraction
         Not negative; taken exactly.
     bounds : (int, int) or None
-        Least and greatest result; the limits of the dtype of `shift` if there are none.
+        Least and greatest result; the limits of the dtype of `shift`, which must be signed,
+        if there are none.
 
     Raises
     ------

@@ -644,15 +644,7 @@ def _as_counts(mechanism: GeometricMechanism, counts: Any) -> _arrays.Array:
 
 def _limits(mechanism: GeometricMechanism, dtype: np.dtype[Any]) -> tuple[int, int]:
     """Return least and greatest output."""
-    least, most = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
-    if mechanism.bounds is None:
-        return least, most
-    lower, upper = mechanism.bounds
-    if lower < least or upper > most:
-        raise OverflowError(
-            f"bounds = {mechanism.bounds} are beyond {dtype}: give counts of a wider dtype"
-        )
-    return lower, upper
+    return mechanism._core.limits(_arrays.code(dtype))
 
 
 # Parameters

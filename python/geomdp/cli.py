@@ -749,7 +749,7 @@ def _add_noise(parser: argparse.ArgumentParser) -> None:
         type=_integer,
         nargs=2,
         metavar=("L", "U"),
-        help="least and greatest noisy count; the limits of the type if not given",
+        help="least and greatest noisy count; the limits of the (signed) type if not given",
     )
 
 

@@ -435,10 +435,9 @@ class TwoSidedGeometric(_Law):
     def total_variation(self) -> float:
         """How far at most the law of a release without bounds is from that of ``x + Z``, clamped.
 
-        The release is ``GeometricMechanism.from_scale(scale).release(x)`` with x of dtype int64 or
-        uint64, clamping is to the limits of the dtype, and this is an upper bound of the total
-        variation distance of the two, for all x and both dtypes (``docs/proofs.md``, theorem 3). It
-        is 0 for scale 0.
+        The release is ``GeometricMechanism.from_scale(scale).release(x)`` with x of dtype int64,
+        clamping is to the limits of the dtype, and this is an upper bound of the total variation
+        distance of the two, for all x (``docs/proofs.md``, theorem 3). It is 0 for scale 0.
 
         Raises
         ------
@@ -448,8 +447,7 @@ class TwoSidedGeometric(_Law):
         """
         if self._rate is None:
             return 0.0
-        mechanism = GeometricMechanism.from_scale(self._scale)
-        return max(mechanism.certificate(dtype).total_variation for dtype in (np.int64, np.uint64))
+        return GeometricMechanism.from_scale(self._scale).certificate().total_variation
 
     def mean(self) -> float:
         """Return the mean, 0."""

@@ -48,7 +48,8 @@ def register(
     name : str
         Of the function.
     mechanism
-        What makes the noise, without bounds or with bounds of the type.
+        What makes the noise, without bounds or with bounds of the type; unsigned types need bounds
+        (``docs/bounds.md``).
     type : str
         Of counts and noisy counts: TINYINT, SMALLINT, INTEGER, BIGINT, or one of these after a U.
         DuckDB casts arguments of other types, and reports those that do not fit.

@@ -14,7 +14,7 @@ person is counted in are several releases, whose losses add up (``docs/frames.md
 """
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
@@ -58,21 +58,23 @@ def release(
     nulls : {"refuse", "keep"}
         "keep" leaves null what is null, and makes noise for the others. Then the output tells,
         without any noise, which counts are null: that must be known anyway, or depend on nobody.
+        Counts that the library still has in memory behind nulls are neither read nor returned.
     threads : int, optional
         As in :meth:`geomdp.GeometricMechanism.release`.
 
     Returns
     -------
     column
-        Of the library, type, name, index and chunks of the counts. Behind nulls is noise that no
-        count is in.
+        Of the library, type, name, index and chunks of the counts, in memory of its own. Behind
+        nulls are zeros, or noise added to zeros. The attributes (``attrs``) of pandas are left out.
 
     Raises
     ------
     TypeError
         If the counts are not a column of integers.
     ValueError
-        If there are nulls that are to be refused, or `nulls` is something else.
+        If there are nulls that are to be refused, `nulls` is something else, or the counts are
+        unsigned and the mechanism has no bounds (``docs/bounds.md``).
     ImportError
         If narwhals is not installed, but for PyArrow.
 
@@ -83,7 +85,7 @@ def release(
 
 def release_columns(
     frame: _Frame,
-    mechanisms: "Mapping[str, GeometricMechanism]",
+    mechanisms: "Mapping[Any, GeometricMechanism]",
     *,
     nulls: Nulls = "refuse",
     threads: int | None = None,
@@ -99,7 +101,7 @@ def release_columns(
         Of pandas or Polars, a Table or RecordBatch of PyArrow, or any other that narwhals takes
         and that is not lazy.
     mechanisms : mapping of column names to mechanisms
-        For the columns to be noised; nothing is kept of their exact counts.
+        For the columns to be noised. Labels of pandas need not be strings.
     nulls, threads
         As in :func:`release`.
 
@@ -107,7 +109,9 @@ def release_columns(
     -------
     data frame
         Of the same library, columns in the same order and of the same types, and the same index.
-        It is returned as a whole or not at all.
+        It is returned as a whole or not at all. The other columns of pandas are copied, since they
+        may share an array with the exact counts, and its attributes (``attrs``) are left out. The
+        other columns of Arrow and Polars keep their memory.
 
     Raises
     ------
@@ -122,23 +126,31 @@ def release_columns(
         raise TypeError(
             f"mechanisms is a {type(mechanisms).__name__}: give a mapping of column names"
         )
+    known, noisy = names(frame), {}
+    for name, mechanism in mechanisms.items():
+        only(name, known)
+        counts = column(frame, name)
+        noisy[known.index(name)] = noisy_column(
+            mechanism, f"column {name!r}", counts, nulls, threads
+        )
     if _arrow(frame) in _ARROW_FRAMES:
         arrow: Any = frame
-        for name, mechanism in mechanisms.items():
-            only(name, arrow.schema.names)
-            place = arrow.schema.get_field_index(name)
-            noisy = noisy_column(mechanism, f"column {name!r}", arrow.column(place), nulls, threads)
-            arrow = arrow.set_column(place, arrow.schema.field(place), noisy)
+        for place, each in noisy.items():
+            arrow = arrow.set_column(place, arrow.schema.field(place), each)
         return cast(_Frame, arrow)
-    nw = _narwhals()
     narrow = _narrow("frame", frame, _FRAME, eager_only=True)
-    columns = []
-    for name, mechanism in mechanisms.items():
-        only(name, narrow.columns)
-        noisy = noisy_column(
-            mechanism, f"column {name!r}", narrow[name].to_native(), nulls, threads
-        )
-        columns.append(nw.from_native(noisy, series_only=True))
+    native = narrow.to_native()
+    if hasattr(native, "isetitem"):
+        # By place, since narwhals takes no labels of pandas but strings.
+        native = native.copy(deep=False)
+        # They may hold anything.
+        native.attrs = {}
+        for place, each in noisy.items():
+            native.isetitem(place, each.array)
+        # Pandas keeps columns of a type in one array, which would still hold the exact counts.
+        return cast(_Frame, native.copy())
+    nw = _narwhals()
+    columns = [nw.from_native(each, series_only=True) for each in noisy.values()]
     return cast(_Frame, narrow.with_columns(*columns).to_native())
 
 
@@ -151,18 +163,21 @@ def is_column(value: Any) -> bool:
     )
 
 
-def names(frame: Any) -> list[str]:
-    """Return the names of the columns of a frame."""
+def names(frame: Any) -> list[Any]:
+    """Return the names of the columns of a frame: strings, or any labels of pandas."""
     if _arrow(frame) in _ARROW_FRAMES:
         return list(frame.schema.names)
-    return list(_narrow("frame", frame, _FRAME, eager_only=True).columns)
+    return list(_narrow("frame", frame, _FRAME, eager_only=True).to_native().columns)
 
 
-def column(frame: Any, name: str) -> Any:
+def column(frame: Any, name: Hashable) -> Any:
     """Return a column of a frame that has one of this name."""
+    place = names(frame).index(name)
     if _arrow(frame) in _ARROW_FRAMES:
-        return frame.column(frame.schema.get_field_index(name))
-    return _narrow("frame", frame, _FRAME, eager_only=True)[name].to_native()
+        return frame.column(place)
+    narrow = _narrow("frame", frame, _FRAME, eager_only=True)
+    native = narrow.to_native()
+    return native.iloc[:, place] if hasattr(native, "iloc") else narrow[:, place].to_native()
 
 
 def to_arrow(name: str, column: Any) -> Any:
@@ -194,19 +209,23 @@ def noisy_column(
         return _array(mechanism, name, counts, nulls, threads)
     nw = _narwhals()
     wanted = "a column, or release_columns the frame"
-    old = series = _narrow(name, counts, wanted, series_only=True)
+    series = _narrow(name, counts, wanted, series_only=True)
     dtype = _dtype(name, str(series.dtype).lower())
     missing = series.is_null()
-    if _any(name, bool(missing.any()), nulls):
-        # What may hide behind nulls is not released.
+    if hidden := _any(name, bool(missing.any()), nulls):
+        # The counts behind nulls are not released.
         series = series.fill_null(0)
     noisy = mechanism.release(series.to_numpy().astype(dtype, copy=False), threads=threads)
     column = nw.new_series(series.name, noisy, series.dtype, backend=series.implementation)
     if (index := nw.maybe_get_index(series)) is not None:
-        # Not narwhals' maybe_set_index, which takes an index item by item.
-        column = nw.from_native(column.to_native().set_axis(index), series_only=True)
-    # Nulls are of the old column, and so is its type, of which narwhals knows the kind alone.
-    return old.zip_with(missing, column).to_native()
+        # Narwhals' maybe_set_index takes an index item by item, and its types do not tell those of
+        # numpy, pandas and Arrow apart.
+        native = column.to_native().set_axis(index).astype(series.to_native().dtype)
+        column = nw.from_native(native, series_only=True)
+    if hidden:
+        # In the noisy column: the old one still holds exact counts behind its nulls.
+        column = column.scatter(missing.arg_true(), None)
+    return column.to_native()
 
 
 def memory(array: Any, dtype: np.dtype[Any], more: int = 0) -> NDArray[Any]:
@@ -222,13 +241,11 @@ def _array(
     import pyarrow as pa  # noqa: PLC0415
 
     dtype, missing = _dtype(name, str(array.type)), None
-    if not len(array):
-        return array
-    # The very memory of the array, nulls or not.
-    counts = memory(array, dtype)
+    # The very memory of the array, nulls or not. An empty slice has that of its parent.
+    counts = memory(array, dtype) if len(array) else np.empty(0, dtype)
     if _any(name, array.null_count > 0, nulls):
         missing = np.asarray(array.is_null())
-        # What may hide behind nulls is not released.
+        # The counts behind nulls are not released.
         counts = np.where(missing, dtype.type(0), counts)
     noisy = mechanism.release(counts, threads=threads)
     if missing is None:
@@ -277,7 +294,7 @@ def check_nulls(nulls: str) -> None:
         raise ValueError(f"nulls = {nulls!r} is not accepted: give 'refuse' or 'keep'")
 
 
-def only(name: str, names: list[str]) -> None:
+def only(name: Hashable, names: list[Any]) -> None:
     if (found := names.count(name)) != 1:
         raise KeyError(
             f"column {name!r} is there {found} times: give a name that is once in {names}"

@@ -56,8 +56,10 @@ class ExprNamespace:
         nulls: Nulls = "refuse",
         threads: int | None = None,
     ) -> pl.Expr:
-        """Return the noisy column: see :func:`geomdp.frames.release`, whose errors Polars reports.
+        """Return the noisy column: see :func:`geomdp.frames.release`.
 
+        Errors are raised when the query is collected. Polars' own counts, such as ``pl.len()``, are
+        unsigned: cast them to ``pl.Int64``, or give the mechanism bounds.
         It is given whole columns, or whole groups, and each row to it once.
         """
         noise = partial(frames.release, mechanism, nulls=nulls, threads=threads)

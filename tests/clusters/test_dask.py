@@ -329,15 +329,17 @@ def test_frames_are_kept(strings: bool) -> None:
             index=pd.Index([7] * 20, name="seven"),
         )
         frame: Any = dd.from_pandas(whole, npartitions=3)
-        names = ["plain", "nullable", "arrow"]
+        # Unsigned counts need bounds.
+        bounds = {"plain": (0, 255), "nullable": None, "arrow": (0, 2**64 - 1)}
+        mechanisms = {name: GeometricMechanism.from_scale(0, each) for name, each in bounds.items()}
         for ids in (["text"], ["time", "kind"], ["kind"]):
-            found = release_columns(frame, dict.fromkeys(names, NONE), ids, nulls="keep").frame
+            found = release_columns(frame, mechanisms, ids, nulls="keep").frame
             assert found.divisions == frame.divisions
             pd.testing.assert_frame_equal(found._meta, frame._meta)
             pd.testing.assert_frame_equal(found.compute(), frame.compute())
         # Partitions without rows too.
         few = frame[frame["plain"] < 3]
-        found = release_columns(few, {"plain": NONE}, ["text"]).frame
+        found = release_columns(few, {"plain": mechanisms["plain"]}, ["text"]).frame
         pd.testing.assert_frame_equal(found.compute(), few.compute())
 
 

@@ -33,6 +33,8 @@ _INT64, _UINT64 = np.iinfo(np.int64), np.iinfo(np.uint64)
 class Geometric:
     """The geometric mechanism without bounds: outputs saturate at the limits of the dtype.
 
+    With an unsigned dtype, small counts are biased upward (``docs/bounds.md``).
+
     Parameters
     ----------
     epsilon : int, float or Fraction
@@ -198,10 +200,11 @@ class Geometric:
             self._drawers[code] = self._prepared(np.iinfo(code))
         return self._drawers[code]
 
-    def _prepared(self, _limits: "np.iinfo[Any]") -> _Drawer:
-        return self._within(None)
+    def _prepared(self, limits: "np.iinfo[Any]") -> _Drawer:
+        # Explicitly, since the mechanism takes unsigned counts with bounds only.
+        return self._within((int(limits.min), int(limits.max)))
 
-    def _within(self, bounds: tuple[int, int] | None) -> _core.Mechanism:
+    def _within(self, bounds: tuple[int, int]) -> _core.Mechanism:
         scale = 0 if self._rate is None else 1 / self._rate
         return GeometricMechanism.from_scale(scale, bounds)._core
 
@@ -301,8 +304,7 @@ class GeometricTruncated(_Bounded):
 
     def _prepared(self, limits: "np.iinfo[Any]") -> _core.Mechanism:
         self._refuse_beyond(limits)
-        unbounded = self._twice == (-_INF, _INF)
-        return self._within(None if unbounded else self._reach(limits))
+        return self._within(self._reach(limits))
 
     def _reach(self, limits: "np.iinfo[Any]") -> tuple[int, int]:
         """Return the bounds, finite."""
@@ -358,7 +360,7 @@ class GeometricFolded(_Bounded):
     def _prepared(self, limits: "np.iinfo[Any]") -> _Drawer:
         self._refuse_beyond(limits)
         if self._twice == (-_INF, _INF):
-            return self._within(None)
+            return super()._prepared(limits)
         ratio = None if self._rate is None else self._rate.as_integer_ratio()
         return _core.Folded(ratio, self._reach(limits))
 

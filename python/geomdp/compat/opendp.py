@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from geomdp import GeometricMechanism, _parameters
+from geomdp import GeometricMechanism, _arrays, _parameters
 from geomdp._extras import installed_by
 
 with installed_by("geomdp[opendp]"):
@@ -62,8 +62,9 @@ def make_geometric(
     scale : float
         Not negative.
     bounds : (int, int) or None
-        Least and greatest output; the limits of the type if there are none. Counts outside are
-        clamped, with scale 0 too.
+        Least and greatest output. If there are none, outputs saturate at the limits of the type, as
+        OpenDP's do: of an unsigned type, small counts are biased upward (``docs/bounds.md``).
+        Counts outside are clamped, with scale 0 too.
     MO : type
         The measure; only MaxDivergence.
 
@@ -206,6 +207,8 @@ def _with_our_noise(
             f"input_domain = {theirs.input_domain} is not accepted: give one of integers "
             "(for floats, OpenDP's own make_laplace)"
         )
+    # The domain names the type, at whose limits outputs saturate.
+    bounds = _arrays.limits(_DTYPES[atom]) if bounds is None else bounds
     mechanism = GeometricMechanism.from_scale(float(scale), bounds)
     # Refuses here what could not be released later.
     mechanism.certificate(_DTYPES[atom])

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from geomdp import GeometricMechanism, _parameters
+from geomdp import GeometricMechanism, _arrays, _parameters
 from geomdp._parameters import Bounds, Real
 from geomdp.measurement import _metrics, _types
 from geomdp.measurement._domains import AllDomain, Domain, VectorDomain
@@ -61,7 +61,8 @@ def make_geometric(
         Not negative; taken exactly. With scale 0, no noise is added, and ``map`` is infinite but at
         distance 0.
     bounds : (int, int) or None
-        Least and greatest output; the limits of the type if there are none.
+        Least and greatest output. If there are none, outputs saturate at the limits of the type, as
+        in OpenDP: of an unsigned type, small counts are biased upward (``docs/bounds.md``).
 
     Raises
     ------
@@ -138,6 +139,8 @@ def make_base_geometric(
 
 def _make(domain: Any, metric: Any, scale: Any, bounds: Any, measure: MaxDivergence) -> Measurement:
     _metrics.check_counts(domain, metric)
+    # The domain names the type, at whose limits outputs saturate.
+    bounds = _arrays.limits(domain.T) if bounds is None else bounds
     mechanism = GeometricMechanism.from_scale(scale, bounds)
     # Refuses here what could not be released later.
     mechanism.certificate(domain.T)

@@ -18,13 +18,13 @@ pub struct Mechanism {
     /// `None`: scale 0, no noise.
     rate: Option<Rate>,
     bounds: Option<(i128, i128)>,
-    /// One plan for the bounds, or one for each width of integer when there are none.
+    /// One plan for the bounds, or one for each width of signed integer when there are none.
     plans: [OnceLock<Result<Plan, Error>>; 4],
 }
 
 impl Mechanism {
     /// The mechanism with this rate (`None` for scale 0: no noise), its outputs censored to
-    /// `bounds`, or to the limits of the type of each call.
+    /// `bounds`, or to the limits of the signed type of each call.
     ///
     /// # Errors
     /// [`Error::Parameter`] if the bounds are reversed; [`Error::Overflow`] if no integer type holds both;
@@ -72,15 +72,35 @@ impl Mechanism {
         privacy::map(self.rate.as_ref(), d_in)
     }
 
+    /// The least and the greatest output for counts of type `T`.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] if `T` is unsigned and there are no bounds; [`Error::Overflow`] if a
+    /// bound is not of type `T`.
+    pub fn limits_for<T: Count>(&self) -> Result<(i128, i128), Error> {
+        if self.bounds.is_none() && T::MIN == 0 {
+            // Noise around small counts would be cut off at 0, unasked: a bias that adds up.
+            return Err(Error::parameter(
+                "bounds",
+                format!("None with counts of type uint{}", 8 * size_of::<T>()),
+                format!(
+                    "bounds such as (0, {}), which bias small counts upward, or cast the counts to a signed type",
+                    T::MAX
+                ),
+            ));
+        }
+        let (lower, upper) = self.bounds.unwrap_or((T::MIN, T::MAX));
+        limits::<T>(lower, upper)?;
+        Ok((lower, upper))
+    }
+
     /// The plan with which counts of type `T` are noised, and the lower bound that it counts from.
     ///
     /// # Errors
-    /// [`Error::Overflow`] if a bound is not of type `T`; [`Error::Uncertifiable`] if the rate is
-    /// too small for the range.
+    /// Those of [`Self::limits_for`]; [`Error::Uncertifiable`] if the rate is too small for the range.
     pub fn plan_for<T: Count>(&self) -> Result<(&Plan, T), Error> {
-        let (lower, upper) = self.bounds.unwrap_or((T::MIN, T::MAX));
-        let least = limits(lower, upper)?;
-        Ok((self.plan(lower, upper)?, least))
+        let (lower, upper) = self.limits_for::<T>()?;
+        Ok((self.plan(lower, upper)?, limits(lower, upper)?))
     }
 
     fn plan(&self, lower: i128, upper: i128) -> Result<&Plan, Error> {

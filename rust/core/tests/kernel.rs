@@ -132,7 +132,8 @@ fn just_below_at_and_above_every_threshold() {
     }
 }
 
-/// Whole-type mechanisms at the type's own edges, against 128-bit arithmetic.
+/// Whole-type mechanisms at the type's own edges, against 128-bit arithmetic. Unsigned types have
+/// bounds in any case.
 fn check_type<T: Count + TryFrom<i128> + Into<i128> + PartialEq + std::fmt::Debug>(
     rate: &Rate,
     key: &[u8; 32],
@@ -140,9 +141,10 @@ fn check_type<T: Count + TryFrom<i128> + Into<i128> + PartialEq + std::fmt::Debu
 ) where
     <T as TryFrom<i128>>::Error: std::fmt::Debug,
 {
+    let (low, high) = bounds.unwrap_or((T::MIN, T::MAX));
+    let bounds = bounds.or((T::MIN == 0).then_some((low, high)));
     let mechanism = Mechanism::new(Some(rate.clone()), bounds).unwrap();
     let (plan, lower) = mechanism.plan_for::<T>().unwrap();
-    let (low, high) = bounds.unwrap_or((T::MIN, T::MAX));
     let counts: Vec<T> = [
         T::MIN,
         T::MIN + 1,

@@ -171,6 +171,7 @@ fn mechanism(source: &mut Source<'_>, seen: &mut Seen) {
         let (lower, upper) = mechanism.bounds().unwrap_or((T::MIN, T::MAX));
         match mechanism.plan_for::<T>() {
             Ok((plan, least)) => {
+                assert!(mechanism.bounds().is_some() || T::MIN < 0);
                 assert_eq!(Into::<i128>::into(least), lower);
                 assert!(T::MIN <= lower && upper <= T::MAX);
                 assert_eq!(i128::from(plan.range()), upper - lower);
@@ -183,6 +184,10 @@ fn mechanism(source: &mut Source<'_>, seen: &mut Seen) {
             Err(Error::Overflow { name: "bounds", .. }) => {
                 assert!(lower < T::MIN || T::MAX < upper);
                 seen.add("bounds: beyond the type");
+            }
+            Err(Error::Parameter { name: "bounds", .. }) => {
+                assert!(mechanism.bounds().is_none() && T::MIN == 0);
+                seen.add("bounds: none for an unsigned type");
             }
             Err(error) => {
                 let range = u64::try_from(T::MAX - T::MIN).expect("64 bits");

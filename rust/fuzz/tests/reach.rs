@@ -48,6 +48,7 @@ fn plans() {
             "bounds: reversed",
             "bounds: beyond all types",
             "bounds: beyond the type",
+            "bounds: none for an unsigned type",
             "a plan of a mechanism",
         ],
     );

@@ -163,6 +163,11 @@ impl Mechanism {
         })
     }
 
+    /// The least and the greatest output.
+    fn limits(&self, dtype: &str) -> PyResult<(i128, i128)> {
+        with_dtype!(dtype, T => self.inner.limits_for::<T>().map_err(to_py))
+    }
+
     fn certificate<'py>(
         &self,
         py: Python<'py>,
