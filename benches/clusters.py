@@ -93,7 +93,7 @@ def spark(rows: int, cores: int, repetitions: int) -> None:
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
     import geomdp.spark  # noqa: PLC0415
-    from geomdp import _spark_plan  # noqa: PLC0415
+    from geomdp._engines import spark_plan  # noqa: PLC0415
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
     # Python workers are processes of their own there, too.
@@ -120,7 +120,7 @@ def spark(rows: int, cores: int, repetitions: int) -> None:
             "makes the noise": release.frame.write.format("noop").mode("overwrite").save,
             "is sure that ids are unique": partial(check, frame, ids),
             "is sure that rows stay the same": partial(
-                _spark_plan.unstable, session._jvm, frame._jdf.queryExecution().analyzed()
+                spark_plan.unstable, session._jvm, frame._jdf.queryExecution().analyzed()
             ),
             "makes a checkpoint instead": frame.checkpoint,
         }

@@ -22,7 +22,8 @@ from flint import arb, ctx, fmpq
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from geomdp import GeometricMechanism, _decimals, _tails
+from geomdp import GeometricMechanism
+from geomdp._analysis import decimals, tails
 from geomdp.accuracy import (
     accuracy_to_discrete_laplacian_scale,
     accuracy_to_epsilon,
@@ -164,7 +165,7 @@ levels = st.one_of(
     st.builds(lambda n, m: Fraction(min(n, m), max(n, m)), *[st.integers(1, 2**200)] * 2),
     st.just(1),
 )
-tails = st.sampled_from([">", ">="])
+senses = st.sampled_from([">", ">="])
 accuracies = st.one_of(
     st.integers(1, 100),
     st.integers(1, 10**320),
@@ -176,7 +177,7 @@ many = settings(deadline=None, max_examples=200)
 
 
 @many
-@given(positive, levels, tails)
+@given(positive, levels, senses)
 @example(TINIEST, TINIEST, ">")
 @example(TINIEST, 1 - 2.0**-53, ">=")
 @example(GREATEST, TINIEST, ">=")
@@ -192,7 +193,7 @@ def test_accuracy_is_the_least_integer(scale: Real, alpha: Real, tail: Any) -> N
 
 
 @settings(deadline=None, max_examples=100)
-@given(positive, levels, positive, tails)
+@given(positive, levels, positive, senses)
 def test_accuracy_of_epsilon(epsilon: Real, alpha: Real, sensitivity: Real, tail: Any) -> None:
     accuracy = epsilon_to_accuracy(epsilon, alpha, sensitivity, tail=tail)
     assert type(accuracy) is int
@@ -224,7 +225,7 @@ def test_levels_on_either_side_of_a_tail_are_told_apart(scale: float, a: int, bi
 
 
 @many
-@given(accuracies, levels, tails)
+@given(accuracies, levels, senses)
 @example(1, 1 - Fraction(1, 10**300), ">")
 @example(10**320, TINIEST, ">=")
 @example(10**320, 1 - Fraction(1, 10**300), ">")
@@ -243,7 +244,7 @@ def test_scale_is_the_greatest(accuracy: Real, alpha: Real, tail: Any) -> None:
 
 
 @many
-@given(accuracies, levels, positive, tails)
+@given(accuracies, levels, positive, senses)
 @example(1, 0.05, GREATEST, ">")
 @example(1, 1 - 2.0**-53, TINIEST, ">")
 @example(3, 0.05, 1, ">=")
@@ -1661,8 +1662,8 @@ def test_wrong_answers_are_noticed() -> None:
 
 @pytest.mark.parametrize("off", [-1, 1])
 def test_tails_that_are_off_by_one_are_noticed(monkeypatch: Any, off: int) -> None:
-    right = _tails.least
-    monkeypatch.setattr(_tails, "least", lambda *parameters: max(0, right(*parameters) + off))
+    right = tails.least
+    monkeypatch.setattr(tails, "least", lambda *parameters: max(0, right(*parameters) + off))
     assert not is_accuracy(7, 0.05, scale_to_accuracy(7, 0.05))
     assert not accuracies_are_right(6, 13, 0.25)
     assert not simultaneous_is_right(1, 16, 0.05)
@@ -1675,9 +1676,9 @@ def test_rounding_to_the_wrong_side_is_noticed(monkeypatch: Any) -> None:
     epsilon = 0.3
     below, _ = bracket(lambda: log_tail(Fraction(epsilon), 8).exp(), 300)
     assert is_epsilon(7, below, 1, accuracy_to_epsilon(7, below))
-    monkeypatch.setattr(_tails, "SAFE", -_tails.SAFE)
+    monkeypatch.setattr(tails, "SAFE", -tails.SAFE)
     assert not is_epsilon(7, below, 1, accuracy_to_epsilon(7, below))
-    monkeypatch.setattr(_decimals, "up", float)
+    monkeypatch.setattr(decimals, "up", float)
     found = [accuracy_to_epsilon(a, 0.05) for a in range(20)]
     assert not all(is_epsilon(a, 0.05, 1, epsilon) for a, epsilon in enumerate(found))
 
@@ -1686,34 +1687,34 @@ def test_rounding_to_the_wrong_side_is_noticed(monkeypatch: Any) -> None:
 def test_an_error_of_the_sampled_law_that_is_left_out_is_noticed(
     monkeypatch: Any, part: int
 ) -> None:
-    right = _tails._errors
+    right = tails._errors
 
     def without(law: Any) -> Any:
         return tuple(Fraction(0) if i == part else error for i, error in enumerate(right(law)))
 
     settings_ = [(scale, R) for scale in SCALES for R in (1, 2, 5, 12)]
-    monkeypatch.setattr(_tails, "_errors", without)
+    monkeypatch.setattr(tails, "_errors", without)
     lost = [not no_ties_are_lost(scale, R) for scale, R in settings_]
     # The floor is what is tight; the others are bounds, with room in them.
     assert any(lost) == (part == 2)
 
 
 def test_ideal_accuracies_are_noticed_to_be_optimistic(monkeypatch: Any) -> None:
-    monkeypatch.setattr(_tails, "_errors", lambda law: (Fraction(0),) * 3)
+    monkeypatch.setattr(tails, "_errors", lambda law: (Fraction(0),) * 3)
     assert not all(no_ties_are_lost(scale, 12) for scale in SCALES)
 
 
 def test_dependence_on_the_number_of_counts_is_noticed(monkeypatch: Any) -> None:
-    monkeypatch.setattr(_tails, "share", lambda level, n: level)
+    monkeypatch.setattr(tails, "share", lambda level, n: level)
     assert not simultaneous_is_right(1, 16, 0.05)
-    monkeypatch.setattr(_tails, "share", lambda level, n: level / n)
+    monkeypatch.setattr(tails, "share", lambda level, n: level / n)
     assert not all(simultaneous_is_right(s, 25, a) for s in (1, 6) for a in (0.9, 0.75, 0.5))
 
 
 def test_wrong_sides_are_noticed(monkeypatch: Any) -> None:
-    right = _tails.least_of
-    monkeypatch.setattr(_tails, "least_of", lambda law, level, sides: right(law, level, 1))
+    right = tails.least_of
+    monkeypatch.setattr(tails, "least_of", lambda law, level, sides: right(law, level, 1))
     assert not accuracies_are_right(1, 12, 0.05)
     assert not covers(1, 12, 0.05, (0, 12), "int8")
-    monkeypatch.setattr(_tails, "least_of", lambda law, level, sides: right(law, level, 2))
+    monkeypatch.setattr(tails, "least_of", lambda law, level, sides: right(law, level, 2))
     assert not accuracies_are_right(1, 12, 0.05)

@@ -32,7 +32,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import geomdp
-from geomdp import GeometricMechanism, _csv, accuracy, cli
+from geomdp import GeometricMechanism, accuracy, cli
+from geomdp._files import delimited
 from unsigned import limits
 from verifier.verify import verify
 
@@ -112,7 +113,7 @@ Noise = Callable[[NDArray[np.int64]], NDArray[np.int64]]
 
 def released(data: bytes, *columns: str, noise: Noise = np.array, **options: Any) -> bytes:
     target = io.BytesIO()
-    _csv.release(io.BytesIO(data), target, columns or ["count"], noise, **options)
+    delimited.release(io.BytesIO(data), target, columns or ["count"], noise, **options)
     return target.getvalue()
 
 
@@ -136,7 +137,7 @@ class Table(NamedTuple):
 
 @st.composite
 def tables(draw: st.DrawFn) -> Table:
-    delimiter = draw(st.sampled_from(_csv.DELIMITERS))
+    delimiter = draw(st.sampled_from(delimited.DELIMITERS))
     line_end = draw(st.sampled_from(["\n", "\r\n"]))
     special = set(delimiter + '"\r\n')
     nasty = st.text(st.sampled_from([*special, "a", "1", " ", "\u2028", "é", "\0"]), max_size=4)
@@ -200,8 +201,8 @@ def test_no_file_is_misread(body: str, block: int) -> None:
 
     try:
         noisy = released(data, noise=noise, block=block)
-    except _csv.DataError:
-        with pytest.raises(_csv.DataError):
+    except delimited.DataError:
+        with pytest.raises(delimited.DataError):
             released(data)
         return
     header, *rows = read(data)
@@ -287,7 +288,7 @@ REFUSED = {
 @pytest.mark.parametrize(("cell", "why"), REFUSED.items(), ids=map(ascii, REFUSED))
 def test_what_is_not_a_count_is_refused(cell: str, why: str) -> None:
     data = f'x,"the ""count\n",y\r\n\r,1,\n"\n\n",2,\nz,{cell},"\n"\nz,1,\n'.replace("\r,", "w,")
-    with pytest.raises(_csv.DataError) as caught:
+    with pytest.raises(delimited.DataError) as caught:
         released(data.encode(), 'the "count\n')
     assert str(caught.value) == f"line 7: column 'the \"count\\n': {why}"
 
@@ -331,7 +332,7 @@ def test_what_is_not_a_count_is_refused(cell: str, why: str) -> None:
 )
 def test_what_is_not_a_table_is_refused(data: str, why: str) -> None:
     for block in (1, 3, 2**17):
-        with pytest.raises(_csv.DataError) as caught:
+        with pytest.raises(delimited.DataError) as caught:
             released(data.encode(), block=block)
         assert re.fullmatch(why.replace("?", r"\?"), str(caught.value))
 
@@ -340,7 +341,7 @@ def test_other_encodings() -> None:
     # Cells that are not counts can be of any that has ASCII in it.
     assert released(b"count,x\n1,\xff\xe9\n", noise=negated) == b"count,x\n-2,\xff\xe9\n"
     for data in ("count\n1\n".encode("utf-16"), b"count,\xe9\n1,2\n"):
-        with pytest.raises(_csv.DataError, match="line 1: the header is not UTF-8"):
+        with pytest.raises(delimited.DataError, match="line 1: the header is not UTF-8"):
             released(data)
 
 
@@ -362,8 +363,8 @@ def test_a_long_row_is_refused_before_it_fills_the_memory() -> None:
             return len(buffer)
 
     source = Endless()
-    with pytest.raises(_csv.DataError, match=f"line 2: a row of more than {2**20} bytes"):
-        _csv.release(io.BufferedReader(source), io.BytesIO(), ["count"], negated)
+    with pytest.raises(delimited.DataError, match=f"line 2: a row of more than {2**20} bytes"):
+        delimited.release(io.BufferedReader(source), io.BytesIO(), ["count"], negated)
     assert source.size < 2**21
     most = b'1,"' + b"\n" * (2**20 - 5) + b'"'
     data = b"count,x\n" + most + b"\n3,4"
@@ -373,7 +374,7 @@ def test_a_long_row_is_refused_before_it_fills_the_memory() -> None:
 @pytest.mark.parametrize("row", ["y" * 10**6, '"\\n"' * 3 * 10**5, "," * 10**6])
 def test_a_long_row_that_is_refused_takes_no_long_time(row: str) -> None:
     begun = time.monotonic()
-    with pytest.raises(_csv.DataError, match="line 2: a row of"):
+    with pytest.raises(delimited.DataError, match="line 2: a row of"):
         released(f"count,x\n{row}\n".encode())
     assert time.monotonic() - begun < 5
 
@@ -1071,7 +1072,8 @@ def test_as_a_module(tmp_path: Path) -> None:
 
 def test_help_imports_no_more_than_it_needs(tmp_path: Path) -> None:
     before = (
-        "import atexit\nlate = ['geomdp.accuracy', 'geomdp._csv', 'geomdp.plot', 'matplotlib']\n"
+        "import atexit\n"
+        "late = ['geomdp.accuracy', 'geomdp._files.delimited', 'geomdp.plot', 'matplotlib']\n"
         "atexit.register(lambda: print([name for name in late if name in sys.modules]))"
     )
     done = finish(start("--help", cwd=tmp_path, before=before))

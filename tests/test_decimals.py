@@ -23,7 +23,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from mpmath import mpf
 
-from geomdp import _decimals
+from geomdp._analysis import decimals
 
 ratios = st.one_of(
     st.floats(min_value=5e-324, allow_infinity=False),
@@ -40,7 +40,7 @@ offsets = st.builds(
 
 
 def close_to_floats(value: float, offset: Decimal) -> Decimal:
-    with localcontext(_decimals.context(2000)):
+    with localcontext(decimals.context(2000)):
         return Decimal(value) + offset
 
 
@@ -73,8 +73,8 @@ def is_off_by(value: Decimal, exact: mpf, error: mpf) -> bool:
 
 def test_in_the_context_nothing_raises_and_exponents_are_wide() -> None:
     for digits, wanted in [(40, 40), (40.2, 41), (1, 1)]:
-        assert _decimals.context(digits).prec == wanted
-    with hostile_context(), localcontext(_decimals.context(50)):
+        assert decimals.context(digits).prec == wanted
+    with hostile_context(), localcontext(decimals.context(50)):
         assert Decimal(1) / 0 == Decimal("inf")
         assert (Decimal(0) / 0).is_nan()
         assert Decimal("1e999999999999999999") * 10 == Decimal("inf")
@@ -85,8 +85,8 @@ def test_in_the_context_nothing_raises_and_exponents_are_wide() -> None:
 
 @given(ratios, st.integers(1, 100))
 def test_a_ratio_is_rounded_to_the_nearest(ratio: Fraction, digits: int) -> None:
-    with localcontext(_decimals.context(digits)):
-        value = _decimals.of(ratio)
+    with localcontext(decimals.context(digits)):
+        value = decimals.of(ratio)
         last = Fraction(10) ** (value.adjusted() + 1 - digits)
     assert abs(Fraction(value) - ratio) <= last / 2
 
@@ -96,7 +96,7 @@ def test_a_ratio_is_rounded_to_the_nearest(ratio: Fraction, digits: int) -> None
 @example(Fraction(2**64 - 1, 2**64))
 @example(Fraction(2**64, 2**64 - 1))
 def test_bits_enclose_a_ratio(ratio: Fraction) -> None:
-    n = _decimals.bits(ratio)
+    n = decimals.bits(ratio)
     assert Fraction(2) ** (n - 1) < ratio < Fraction(2) ** (n + 1)
 
 
@@ -111,8 +111,8 @@ def test_powers_are_off_by_the_exponent_at_most(rate: float | Fraction, digits: 
         if exact * exponent > 10**6 or exponent > 10 ** (digits - 1):
             # Less than the reference holds, or no digit of it is right.
             continue
-        with mpmath.workdps(2 * digits + 400), localcontext(_decimals.context(digits)):
-            value = _decimals.power(exact, exponent)
+        with mpmath.workdps(2 * digits + 400), localcontext(decimals.context(digits)):
+            value = decimals.power(exact, exponent)
             # A unit in the last place is up to 10**(1 - digits) of the value.
             error = (exponent + 1) * mpf(10) ** (1 - digits)
             assert is_off_by(value, mpmath.exp(-real(exact) * exponent), error)
@@ -124,26 +124,26 @@ def test_powers_are_off_by_the_exponent_at_most(rate: float | Fraction, digits: 
     ids=lambda rate: f"{rate:.0e}" if rate < 1e308 else "1e+400",
 )
 def test_the_zeroth_power_is_one(rate: float | Fraction) -> None:
-    with localcontext(_decimals.context(40)):
-        assert _decimals.power(Fraction(rate), 0) == 1
+    with localcontext(decimals.context(40)):
+        assert decimals.power(Fraction(rate), 0) == 1
 
 
 def test_powers_are_kept_for_each_number_of_digits() -> None:
     rate = Fraction(1, 3)
     found = []
     for digits in (40, 60, 40):
-        with localcontext(_decimals.context(digits)):
-            found.append(_decimals.power(rate, 1))
+        with localcontext(decimals.context(digits)):
+            found.append(decimals.power(rate, 1))
     assert found[0] == found[2]
     assert [len(value.as_tuple().digits) for value in found] == [40, 60, 40]
 
 
 def test_powers_beyond_the_exponents_of_decimals_are_zero() -> None:
-    with localcontext(_decimals.context(40)):
+    with localcontext(decimals.context(40)):
         for rate in (2.4e18, 1e300, 10**400):
             for exponent in (1, 2, 2**64):
-                assert _decimals.power(Fraction(rate), exponent) == 0
-        assert _decimals.power(Fraction(1), 2**64) == 0
+                assert decimals.power(Fraction(rate), exponent) == 0
+        assert decimals.power(Fraction(1), 2**64) == 0
 
 
 @settings(deadline=None)
@@ -153,14 +153,14 @@ def test_powers_beyond_the_exponents_of_decimals_are_zero() -> None:
 @example(Fraction(10**1000, 1), 3)
 def test_logarithms_have_all_digits(ratio: Fraction, digits: int) -> None:
     assume(ratio != 1)
-    with mpmath.workdps(4000), localcontext(_decimals.context(digits)):
-        value = _decimals.log(ratio)
+    with mpmath.workdps(4000), localcontext(decimals.context(digits)):
+        value = decimals.log(ratio)
         assert is_off_by(value, mpmath.log(real(ratio)), mpf(10) ** (1 - digits))
         assert getcontext().prec == digits
 
 
 def test_the_logarithm_of_one_is_zero() -> None:
-    assert _decimals.log(Fraction(1)) == 0
+    assert decimals.log(Fraction(1)) == 0
 
 
 # Rounding to floats
@@ -183,7 +183,7 @@ def test_the_logarithm_of_one_is_zero() -> None:
 @example(Decimal("0.1"))
 def test_up_and_down_enclose_a_value(value: Decimal) -> None:
     with hostile_context():
-        above, below = _decimals.up(value), _decimals.down(value)
+        above, below = decimals.up(value), decimals.down(value)
     assert type(above) is type(below) is float
     for found, away in ((above, -math.inf), (below, math.inf)):
         # Of the floats on this side of the value, none is nearer.
@@ -202,7 +202,7 @@ def is_at_most(value: Decimal, found: float, sign: int) -> bool:
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_floats_are_not_rounded(value: float) -> None:
-    assert _decimals.up(Decimal(value)) == value == _decimals.down(Decimal(value))
+    assert decimals.up(Decimal(value)) == value == decimals.down(Decimal(value))
 
 
 # Ceilings
@@ -220,12 +220,12 @@ class Terms:
         """Return them, each as wrong as it may be."""
         digits = getcontext().prec
         self.digits.append(digits)
-        wrong = 1 + self.error * Decimal(9).scaleb(_decimals.SPARE - digits - 1)
-        return [_decimals.of(ratio) * wrong for ratio in self.ratios]
+        wrong = 1 + self.error * Decimal(9).scaleb(decimals.SPARE - digits - 1)
+        return [decimals.of(ratio) * wrong for ratio in self.ratios]
 
 
 def ceiling(*ratios: Fraction, error: int = 0) -> int:
-    return _decimals.ceiling(Terms(*ratios, error=error))
+    return decimals.ceiling(Terms(*ratios, error=error))
 
 
 each_error = pytest.mark.parametrize("error", [-1, 0, 1])
@@ -245,7 +245,7 @@ def test_ceilings_of_what_is_close_to_an_integer(whole: int, places: int, error:
 def test_ceilings_take_no_more_digits_than_needed() -> None:
     for places, most in [(1, 40), (20, 40), (40, 80), (1000, 1280)]:
         terms = Terms(5 - Fraction(1, 10**places))
-        assert _decimals.ceiling(terms) == 5
+        assert decimals.ceiling(terms) == 5
         assert max(terms.digits) == most
         assert terms.digits == sorted(set(terms.digits))
 
@@ -265,14 +265,14 @@ def test_ceilings_of_products_with_logarithms(whole: int, places: int) -> None:
         scaled = int(mpmath.floor(whole / mpmath.log(2) * mpf(10) ** places))
     below, above = (Fraction(n, 10**places) for n in (scaled, scaled + 1))
     # These times ln 2 are less than 10**-places from the integer, and on either side of it.
-    assert _decimals.ceiling(times_log_2(below)) == whole
-    assert _decimals.ceiling(times_log_2(above)) == whole + 1
-    assert _decimals.ceiling(times_log_2(-below)) == 1 - whole
-    assert _decimals.ceiling(times_log_2(-above)) == -whole
+    assert decimals.ceiling(times_log_2(below)) == whole
+    assert decimals.ceiling(times_log_2(above)) == whole + 1
+    assert decimals.ceiling(times_log_2(-below)) == 1 - whole
+    assert decimals.ceiling(times_log_2(-above)) == -whole
 
 
 def times_log_2(ratio: Fraction) -> Callable[[], list[Decimal]]:
-    return lambda: [_decimals.of(ratio) * _decimals.log(Fraction(2))]
+    return lambda: [decimals.of(ratio) * decimals.log(Fraction(2))]
 
 
 @given(st.lists(st.fractions(max_denominator=10**60), min_size=1, max_size=5))
@@ -285,5 +285,5 @@ def test_ceilings_of_sums(ratios: list[Fraction]) -> None:
 
 def test_the_ceiling_of_zeros_is_zero() -> None:
     # Of what is an integer otherwise, no number of digits would be enough.
-    assert _decimals.ceiling(lambda: [Decimal(0), -Decimal(0)]) == 0
-    assert _decimals.ceiling(list) == 0
+    assert decimals.ceiling(lambda: [Decimal(0), -Decimal(0)]) == 0
+    assert decimals.ceiling(list) == 0

@@ -19,8 +19,9 @@ from mpmath import mpf
 from numpy.typing import NDArray
 from scipy import stats
 
-from geomdp import GeometricMechanism, _moments, distribution
-from geomdp._floats import Powers
+from geomdp import GeometricMechanism, distribution
+from geomdp._analysis import moments
+from geomdp._analysis.floats import Powers
 from geomdp.distribution import CensoredGeometric, TwoSidedGeometric
 
 DIGITS = 350
@@ -708,13 +709,13 @@ def test_the_mean_of_great_counts_is_the_nearest_float() -> None:
 
 def test_moments_are_worked_out_once_for_each_center(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
-    original = _moments.of_censored
+    original = moments.of_censored
 
     def counted(rate: Any, lower: int, upper: int, count: int) -> Any:
         asked.append(count)
         return original(rate, lower, upper, count)
 
-    monkeypatch.setattr(_moments, "of_censored", counted)
+    monkeypatch.setattr(moments, "of_censored", counted)
     centers = np.tile(np.arange(5), 1000).reshape(100, 50)
     assert CensoredGeometric(centers, 2, (0, 4)).mean().shape == (100, 50)
     assert sorted(asked) == [0, 1, 2, 3, 4]

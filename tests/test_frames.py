@@ -128,7 +128,7 @@ def test_unsigned_columns_need_bounds(kind: str, dtype: str) -> None:
             with pytest.raises(ValueError, match=f"bounds = None with counts of type {dtype} "):
                 mechanism.release(column)
             with pytest.raises(ValueError, match=f"bounds = None with counts of type {dtype} "):
-                ReleaseKey().release(mechanism, column, np.arange(len(column)))
+                ReleaseKey().release(mechanism, column, np.arange(len(column)), name="n")
 
 
 @pytest.mark.parametrize("kind", PLAIN)
@@ -284,7 +284,7 @@ WAYS: dict[str, Callable[[Any], Any]] = {
     "release_columns": lambda column: frames.release_columns(
         frame_of(column), {"n": NONE}, nulls="keep"
     ),
-    "key": lambda column: ReleaseKey().release(NONE, column, np.array(IDS), nulls="keep"),
+    "key": lambda column: ReleaseKey().release(NONE, column, np.array(IDS), name="n", nulls="keep"),
     "columns by key": lambda column: ReleaseKey().release_columns(
         frame_of(column), {"n": NONE}, ["id"], nulls="keep"
     ),
@@ -327,7 +327,10 @@ NOTHING: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("kind", NOTHING)
 def test_an_empty_slice_does_not_hand_back_its_parent(kind: str) -> None:
     column = NOTHING[kind](np.full(20, SECRET))
-    noisy = [WIDER.release(column), ReleaseKey().release(WIDER, column, np.arange(len(column)))]
+    noisy = [
+        WIDER.release(column),
+        ReleaseKey().release(WIDER, column, np.arange(len(column)), name="n"),
+    ]
     assert all(each is not column and len(each) == len(column) for each in noisy)
     if kind == "numpy":
         assert not any(SECRET.to_bytes(8, "little") in part for part in memory(noisy))

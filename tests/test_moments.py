@@ -24,8 +24,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from mpmath import mpf
 
-from geomdp import _moments
-from geomdp._moments import Moments
+from geomdp._analysis import moments
+from geomdp._analysis.moments import Moments
 from geomdp.compat.diffprivlib import Geometric, GeometricFolded, GeometricTruncated
 
 #: One term of a law: where the noisy count is, relative to the count, and how likely.
@@ -92,7 +92,7 @@ def gather(terms: Iterable[Term]) -> dict[int, mpf]:
     return {place: mass / total for place, mass in masses.items()}
 
 
-def moments(terms: Iterable[Term]) -> Exact:
+def moments_of(terms: Iterable[Term]) -> Exact:
     law = gather(terms).items()
     bias = sum(place * mass for place, mass in law)
     variance = sum((place - bias) ** 2 * mass for place, mass in law)
@@ -201,29 +201,29 @@ def folded_noise_law(
 @each_rate
 def test_unbounded_moments(rate: Fraction) -> None:
     with mpmath.workdps(digits(rate, 1)):
-        check(_moments.unbounded(rate), wide_unbounded(rate))
+        check(moments.unbounded(rate), wide_unbounded(rate))
 
 
 @pytest.mark.parametrize("rate", [Fraction(1, 10), Fraction(1), Fraction(700)], ids=float)
 def test_unbounded_moments_are_those_of_the_law(rate: Fraction) -> None:
     with mpmath.workdps(80):
-        check(_moments.unbounded(rate), moments(noise_law(rate)))
+        check(moments.unbounded(rate), moments_of(noise_law(rate)))
 
 
 @each_rate
 def test_censored_moments(rate: Fraction) -> None:
     with mpmath.workdps(digits(rate, 12)):
         for below, above in itertools.product(ROOMS, ROOMS):
-            exact = moments(censored_law(rate, below, above))
-            check(_moments.censored(rate, below, above), exact)
+            exact = moments_of(censored_law(rate, below, above))
+            check(moments.censored(rate, below, above), exact)
 
 
 @each_rate
 def test_truncated_moments(rate: Fraction) -> None:
     with mpmath.workdps(digits(rate, 12)):
         for below, above in itertools.product(ROOMS, ROOMS):
-            exact = moments(truncated_law(rate, below, above))
-            check(_moments.truncated(rate, below, above), exact)
+            exact = moments_of(truncated_law(rate, below, above))
+            check(moments.truncated(rate, below, above), exact)
 
 
 @each_rate
@@ -231,8 +231,8 @@ def test_folded_moments(rate: Fraction) -> None:
     with mpmath.workdps(digits(rate, 12)):
         for below, above in itertools.product(ROOMS, ROOMS):
             for halves in HALVES:
-                exact = moments(folded_law(rate, below, above, *halves))
-                check(_moments.folded(rate, below, above, *halves), exact)
+                exact = moments_of(folded_law(rate, below, above, *halves))
+                check(moments.folded(rate, below, above, *halves), exact)
 
 
 @pytest.mark.parametrize("rate", [Fraction(1, 2), Fraction(1), Fraction(700)], ids=float)
@@ -240,8 +240,8 @@ def test_the_folded_law_is_that_of_folded_noise(rate: Fraction) -> None:
     with mpmath.workdps(80):
         for below, above in itertools.product((0, 1, 2, 4), repeat=2):
             for halves in HALVES:
-                wrapped = moments(folded_law(rate, below, above, *halves))
-                direct = moments(folded_noise_law(rate, below, above, *halves))
+                wrapped = moments_of(folded_law(rate, below, above, *halves))
+                direct = moments_of(folded_noise_law(rate, below, above, *halves))
                 for one, other in zip(wrapped, direct, strict=True):
                     assert abs(one - other) < CLOSE
 
@@ -251,7 +251,7 @@ def test_entropy(rate: Fraction) -> None:
     with mpmath.workdps(digits(rate, 6)):
         for below, above in itertools.product(range(7), repeat=2):
             exact = entropy(censored_law(rate, below, above))
-            check_float(_moments.entropy(rate, below, above), exact)
+            check_float(moments.entropy(rate, below, above), exact)
 
 
 @pytest.mark.parametrize("rate", [Fraction(1, 10), Fraction(1), Fraction(700)], ids=float)
@@ -260,9 +260,9 @@ def test_entropy_where_a_bound_is_missing(rate: Fraction) -> None:
         law = list(noise_law(rate))
         for room in (0, 1, 2, 7):
             exact = entropy((min(z, room), mass) for z, mass in law)
-            check_float(_moments.entropy(rate, None, room), exact)
-            check_float(_moments.entropy(rate, room, None), exact)
-        check_float(_moments.entropy(rate, None, None), entropy(law))
+            check_float(moments.entropy(rate, None, room), exact)
+            check_float(moments.entropy(rate, room, None), exact)
+        check_float(moments.entropy(rate, None, None), entropy(law))
 
 
 # Counts anywhere, by the law of the noise
@@ -281,8 +281,8 @@ def test_censored_moments_of_counts_anywhere(rate: Fraction, bounds: tuple[int, 
         law = list(noise_law(rate))
         for count in COUNTS:
             place = median(lower, count, upper)
-            exact = moments((median(lower, place + z, upper) - count, mass) for z, mass in law)
-            check(_moments.of_censored(rate, lower, upper, count), exact, ACCURACY)
+            exact = moments_of((median(lower, place + z, upper) - count, mass) for z, mass in law)
+            check(moments.of_censored(rate, lower, upper, count), exact, ACCURACY)
 
 
 @each_noise
@@ -296,8 +296,8 @@ def test_truncated_moments_of_counts_anywhere(rate: Fraction, bounds: tuple[int,
         for count in COUNTS:
             kept = [(z, mass) for z, mass in law if lower <= count + z <= upper]
             total = sum(mass for _, mass in kept)
-            exact = moments((z, mass / total) for z, mass in kept)
-            check(_moments.of_truncated(rate, lower, upper, count), exact, ACCURACY)
+            exact = moments_of((z, mass / total) for z, mass in kept)
+            check(moments.of_truncated(rate, lower, upper, count), exact, ACCURACY)
 
 
 @each_noise
@@ -309,11 +309,11 @@ def test_folded_moments_of_counts_anywhere(rate: Fraction, twice: tuple[int, int
         law = list(noise_law(rate))
         for count in COUNTS:
             if lower == upper:
-                exact = moments([(lower // 2 - count, mpf(1))])
+                exact = moments_of([(lower // 2 - count, mpf(1))])
             else:
                 ends = ((reflect(2 * (count + z), lower, upper) // 2, mass) for z, mass in law)
-                exact = moments((end - count, mass) for end, mass in ends)
-            check(_moments.of_folded(rate, twice, count), exact, ACCURACY)
+                exact = moments_of((end - count, mass) for end, mass in ends)
+            check(moments.of_folded(rate, twice, count), exact, ACCURACY)
 
 
 def test_without_noise_the_error_is_the_way_to_the_bounds() -> None:
@@ -321,12 +321,12 @@ def test_without_noise_the_error_is_the_way_to_the_bounds() -> None:
         for lower, upper in BOUNDS:
             away = median(lower, count, upper) - count
             error = Moments(away, 0, abs(away))
-            assert _moments.of_censored(None, lower, upper, count) == error
-            assert _moments.of_truncated(None, lower, upper, count) == error
+            assert moments.of_censored(None, lower, upper, count) == error
+            assert moments.of_truncated(None, lower, upper, count) == error
         for lower, upper in TWICE:
             place = reflect(2 * count, lower, upper) // 2 if lower < upper else lower // 2
             away = place - count
-            assert _moments.of_folded(None, (lower, upper), count) == (away, 0, abs(away))
+            assert moments.of_folded(None, (lower, upper), count) == (away, 0, abs(away))
 
 
 def median(*places: int) -> int:
@@ -428,14 +428,14 @@ def wide_entropy(rate: Fraction, below: int | None, above: int | None) -> mpf:
 def test_sums_in_closed_form_are_those_of_the_law() -> None:
     rate = Fraction(3, 10)
     with mpmath.workdps(80):
-        laws = [(wide_unbounded(rate), moments(noise_law(rate)))]
+        laws = [(wide_unbounded(rate), moments_of(noise_law(rate)))]
         for below, above in itertools.product(range(5), repeat=2):
             rooms = (rate, below, above)
-            laws.append((wide_censored(*rooms), moments(censored_law(*rooms))))
-            laws.append((wide_truncated(*rooms), moments(truncated_law(*rooms))))
+            laws.append((wide_censored(*rooms), moments_of(censored_law(*rooms))))
+            laws.append((wide_truncated(*rooms), moments_of(truncated_law(*rooms))))
             laws.append(((wide_entropy(*rooms),), (entropy(censored_law(*rooms)),)))
             for halves in HALVES:
-                folded = moments(folded_law(*rooms, *halves))
+                folded = moments_of(folded_law(*rooms, *halves))
                 laws.append((wide_folded(*rooms, *halves), folded))
         laws.append(((wide_entropy(rate, None, None),), (entropy(noise_law(rate)),)))
         for wide, law in laws:
@@ -452,7 +452,7 @@ def test_sums_in_closed_form_are_those_of_the_law() -> None:
 @example(Fraction(10**400))
 def test_unbounded_moments_at_any_rate(rate: Fraction) -> None:
     with mpmath.workdps(digits(rate, 1)):
-        check(_moments.unbounded(rate), wide_unbounded(rate))
+        check(moments.unbounded(rate), wide_unbounded(rate))
 
 
 @settings(deadline=None, max_examples=150)
@@ -469,7 +469,7 @@ def test_unbounded_moments_at_any_rate(rate: Fraction) -> None:
 @example(Fraction(745), 0, 2)
 def test_censored_moments_of_any_room(rate: Fraction, below: int, above: int) -> None:
     with mpmath.workdps(digits(rate, max(below, above))):
-        check(_moments.censored(rate, below, above), wide_censored(rate, below, above))
+        check(moments.censored(rate, below, above), wide_censored(rate, below, above))
 
 
 @settings(deadline=None, max_examples=150)
@@ -487,7 +487,7 @@ def test_censored_moments_of_any_room(rate: Fraction, below: int, above: int) ->
 @example(Fraction(745), 0, 2)
 def test_truncated_moments_of_any_room(rate: Fraction, below: int, above: int) -> None:
     with mpmath.workdps(digits(rate, max(below, above))):
-        check(_moments.truncated(rate, below, above), wide_truncated(rate, below, above))
+        check(moments.truncated(rate, below, above), wide_truncated(rate, below, above))
 
 
 @settings(deadline=None, max_examples=150)
@@ -507,7 +507,7 @@ def test_truncated_moments_of_any_room(rate: Fraction, below: int, above: int) -
 def test_folded_moments_of_any_room(rate: Fraction, below: int, above: int, halves: Halves) -> None:
     with mpmath.workdps(digits(rate, below + above)):
         exact = wide_folded(rate, below, above, *halves)
-        check(_moments.folded(rate, below, above, *halves), exact)
+        check(moments.folded(rate, below, above, *halves), exact)
 
 
 @settings(deadline=None, max_examples=150)
@@ -528,7 +528,7 @@ def test_folded_moments_of_any_room(rate: Fraction, below: int, above: int, halv
 @example(Fraction(10**400), None, 2**63)
 def test_entropy_of_any_room(rate: Fraction, below: int | None, above: int | None) -> None:
     with mpmath.workdps(digits(rate, max(below or 0, above or 0))):
-        check_float(_moments.entropy(rate, below, above), wide_entropy(rate, below, above))
+        check_float(moments.entropy(rate, below, above), wide_entropy(rate, below, above))
 
 
 def about(exact: Exact, away: int) -> Exact:
@@ -547,9 +547,9 @@ def test_moments_of_any_count(rate: Fraction, bounds: list[int], count: int) -> 
     below, above, away = place - lower, upper - place, place - count
     with mpmath.workdps(digits(rate, 2**71)):
         exact = about(wide_censored(rate, below, above), away)
-        check(_moments.of_censored(rate, lower, upper, count), exact, ACCURACY)
+        check(moments.of_censored(rate, lower, upper, count), exact, ACCURACY)
         exact = about(wide_truncated(rate, below, above), away)
-        check(_moments.of_truncated(rate, lower, upper, count), exact, ACCURACY)
+        check(moments.of_truncated(rate, lower, upper, count), exact, ACCURACY)
 
 
 @settings(deadline=None, max_examples=150)
@@ -568,7 +568,7 @@ def test_folded_moments_of_any_count(
     below, above = place - bounds[0], bounds[1] - place
     with mpmath.workdps(digits(rate, 2**71)):
         exact = about(wide_folded(rate, below, above, *halves), place - count)
-        check(_moments.of_folded(rate, (lower, upper), count), exact, ACCURACY)
+        check(moments.of_folded(rate, (lower, upper), count), exact, ACCURACY)
 
 
 # Limits
@@ -579,22 +579,22 @@ def test_far_bounds_do_not_matter(rate: Fraction) -> None:
     if rate * 2**62 < 200:
         pytest.skip("not far")
     far = (rate, 2**62, 2**62)
-    _, variance, absolute = _moments.unbounded(rate)
+    _, variance, absolute = moments.unbounded(rate)
     for law in (
-        _moments.censored(*far),
-        _moments.truncated(*far),
-        _moments.folded(*far, False, True),
+        moments.censored(*far),
+        moments.truncated(*far),
+        moments.folded(*far, False, True),
     ):
         assert abs(law.bias) < 1e-50
         assert law.variance == variance
         assert law.absolute == absolute
-    assert _moments.entropy(*far) == _moments.entropy(rate, None, None)
+    assert moments.entropy(*far) == moments.entropy(rate, None, None)
 
 
-@pytest.mark.parametrize("law", [_moments.censored, _moments.truncated])
+@pytest.mark.parametrize("law", [moments.censored, moments.truncated])
 def test_the_bias_far_from_the_bounds_is_faint_and_exact(law: Law) -> None:
     # 50 above the lower bound, it is 1e-20 or so.
-    wide = {_moments.censored: wide_censored, _moments.truncated: wide_truncated}[law]
+    wide = {moments.censored: wide_censored, moments.truncated: wide_truncated}[law]
     with mpmath.workdps(450):
         for below, above in [(50, 101), (100, 101), (300, 200), (700, 701), (2, 10**6)]:
             exact = wide(Fraction(1), below, above)
@@ -611,15 +611,15 @@ def test_faint_rates_lead_to_the_uniform_law(n: int) -> None:
         bias = float(Fraction(n, 2) - below)
         uniform = float(Fraction((n + 1) ** 2 - 1, 12))
         away = float(Fraction(below * (below + 1) + above * (above + 1), 2 * (n + 1)))
-        assert _moments.truncated(rate, below, above) == (bias, uniform, away)
-        assert _moments.folded(rate, below, above, True, True) == (bias, uniform, away)
+        assert moments.truncated(rate, below, above) == (bias, uniform, away)
+        assert moments.folded(rate, below, above, True, True) == (bias, uniform, away)
         # At an integer there is half of the mass of another place.
         variance, away = float(Fraction(n * n + 2, 12)), float(Fraction(below**2 + above**2, 2 * n))
-        assert _moments.folded(rate, below, above, False, False) == (bias, variance, away)
+        assert moments.folded(rate, below, above, False, False) == (bias, variance, away)
         # Half of the noise is beyond either bound.
         variance, away = float(Fraction(n * n, 4)), float(Fraction(n, 2))
-        assert _moments.censored(rate, below, above) == (bias, variance, away)
-        assert _moments.entropy(rate, below, above) == math.log(2)
+        assert moments.censored(rate, below, above) == (bias, variance, away)
+        assert moments.entropy(rate, below, above) == math.log(2)
 
 
 STEEP = [Fraction(1e15), Fraction(LAST_POWER), Fraction(1e300), Fraction(10**400)]
@@ -628,36 +628,36 @@ STEEP = [Fraction(1e15), Fraction(LAST_POWER), Fraction(1e300), Fraction(10**400
 @pytest.mark.parametrize("rate", STEEP, ids=lambda rate: f"{len(str(rate)) - 1}")
 def test_steep_rates_add_no_noise(rate: Fraction) -> None:
     none = (0, 0, 0)
-    assert _moments.unbounded(rate) == none
+    assert moments.unbounded(rate) == none
     for below, above in itertools.product((0, 1, 2**63), repeat=2):
-        assert _moments.censored(rate, below, above) == none
-        assert _moments.truncated(rate, below, above) == none
+        assert moments.censored(rate, below, above) == none
+        assert moments.truncated(rate, below, above) == none
         for halves in HALVES:
-            assert _moments.folded(rate, below, above, *halves) == none
+            assert moments.folded(rate, below, above, *halves) == none
     for below, above in itertools.product((0, 1, 2**63, None), repeat=2):
-        assert _moments.entropy(rate, below, above) == 0
+        assert moments.entropy(rate, below, above) == 0
 
 
 def test_one_output_has_no_error() -> None:
     for rate in map(Fraction, (5e-324, 0.1, 700, 1e300)):
-        assert _moments.censored(rate, 0, 0) == (0, 0, 0)
-        assert _moments.truncated(rate, 0, 0) == (0, 0, 0)
-        assert _moments.entropy(rate, 0, 0) == 0
+        assert moments.censored(rate, 0, 0) == (0, 0, 0)
+        assert moments.truncated(rate, 0, 0) == (0, 0, 0)
+        assert moments.entropy(rate, 0, 0) == 0
         for halves in HALVES:
-            assert _moments.folded(rate, 0, 0, *halves) == (0, 0, 0)
+            assert moments.folded(rate, 0, 0, *halves) == (0, 0, 0)
 
 
 def test_faint_rates_without_bounds_have_infinite_moments() -> None:
     for rate in (Fraction(5e-324), Fraction(1, 10**400)):
-        bias, variance, absolute = _moments.unbounded(rate)
+        bias, variance, absolute = moments.unbounded(rate)
         assert (bias, variance) == (0, math.inf)
         # The mean absolute error is about 1 / rate, which is beyond float64 too.
         assert absolute == math.inf
         # The entropy is that of Laplace noise.
         entropy = 1 + math.log(2) + math.log(rate.denominator) - math.log(rate.numerator)
-        assert _moments.entropy(rate, None, None) == pytest.approx(entropy, rel=1e-14)
+        assert moments.entropy(rate, None, None) == pytest.approx(entropy, rel=1e-14)
         # At a bound, half of the mass is there, and the rest geometric.
-        assert _moments.entropy(rate, 0, None) == pytest.approx(
+        assert moments.entropy(rate, 0, None) == pytest.approx(
             entropy / 2 + math.log(2) / 2, rel=1e-14
         )
 
@@ -665,10 +665,10 @@ def test_faint_rates_without_bounds_have_infinite_moments() -> None:
 @each_rate
 def test_the_middle_has_no_bias(rate: Fraction) -> None:
     for room in (0, 1, 7, 2**20, 2**62):
-        assert _moments.censored(rate, room, room).bias == 0
-        assert _moments.truncated(rate, room, room).bias == 0
+        assert moments.censored(rate, room, room).bias == 0
+        assert moments.truncated(rate, room, room).bias == 0
         for half in (False, True):
-            assert _moments.folded(rate, room, room, half, half).bias == 0
+            assert moments.folded(rate, room, room, half, half).bias == 0
 
 
 @settings(deadline=None, max_examples=50)
@@ -676,15 +676,15 @@ def test_the_middle_has_no_bias(rate: Fraction) -> None:
 def test_the_mirror_image_has_the_opposite_bias(
     rate: Fraction, below: int, above: int, halves: Halves
 ) -> None:
-    for law in (_moments.censored, _moments.truncated):
+    for law in (moments.censored, moments.truncated):
         one, other = law(rate, below, above), law(rate, above, below)
         assert one == (-other.bias, other.variance, other.absolute)
-    one = _moments.folded(rate, below, above, *halves)
-    other = _moments.folded(rate, above, below, *reversed(halves))
+    one = moments.folded(rate, below, above, *halves)
+    other = moments.folded(rate, above, below, *reversed(halves))
     assert one == (-other.bias, other.variance, other.absolute)
-    entropy = _moments.entropy(rate, below, above)
-    assert entropy == _moments.entropy(rate, above, below)
-    assert _moments.entropy(rate, below, None) == _moments.entropy(rate, None, below)
+    entropy = moments.entropy(rate, below, above)
+    assert entropy == moments.entropy(rate, above, below)
+    assert moments.entropy(rate, below, None) == moments.entropy(rate, None, below)
 
 
 # As they are asked for
@@ -694,11 +694,11 @@ def test_the_decimal_context_of_the_caller_does_not_matter() -> None:
     def results() -> list[object]:
         rate = Fraction(0.3)
         return [
-            _moments.unbounded(rate),
-            _moments.entropy(rate, 3, None),
-            _moments.of_censored(rate, -5, 7, 9),
-            _moments.of_truncated(rate, -5, 7, -9),
-            _moments.of_folded(rate, (-9, 14), 2**70),
+            moments.unbounded(rate),
+            moments.entropy(rate, 3, None),
+            moments.of_censored(rate, -5, 7, 9),
+            moments.of_truncated(rate, -5, 7, -9),
+            moments.of_folded(rate, (-9, 14), 2**70),
         ]
 
     traps = [FloatOperation, Inexact, InvalidOperation, Overflow, Rounded]
@@ -711,23 +711,23 @@ def test_the_decimal_context_of_the_caller_does_not_matter() -> None:
 def test_the_mechanisms_have_these_moments() -> None:
     rate = Fraction(0.3) / 2
     x, lower, upper = 4, -3, 9
-    assert Geometric(epsilon=0.3, sensitivity=2).variance(x) == _moments.unbounded(rate)[1]
+    assert Geometric(epsilon=0.3, sensitivity=2).variance(x) == moments.unbounded(rate)[1]
     truncated = GeometricTruncated(epsilon=0.3, sensitivity=2, lower=lower, upper=upper)
-    assert (truncated.bias(x), truncated.variance(x)) == _moments.censored(rate, 7, 5)[:2]
+    assert (truncated.bias(x), truncated.variance(x)) == moments.censored(rate, 7, 5)[:2]
     for low, high in HALVES:
         folded = GeometricFolded(
             epsilon=0.3, sensitivity=2, lower=lower - low / 2, upper=upper + high / 2
         )
-        assert (folded.bias(x), folded.variance(x)) == _moments.folded(rate, 7, 5, low, high)[:2]
+        assert (folded.bias(x), folded.variance(x)) == moments.folded(rate, 7, 5, low, high)[:2]
 
 
 def test_a_fraction_is_taken_exactly() -> None:
     third = Fraction(1, 3)
-    assert Geometric(epsilon=third).variance(0) == _moments.unbounded(third)[1]
-    assert Geometric(epsilon=1, sensitivity=3).variance(0) == _moments.unbounded(third)[1]
+    assert Geometric(epsilon=third).variance(0) == moments.unbounded(third)[1]
+    assert Geometric(epsilon=1, sensitivity=3).variance(0) == moments.unbounded(third)[1]
     # As a float it is 0.
     tiny = Fraction(1, 10**400)
     assert Geometric(epsilon=tiny, sensitivity=0).variance(0) == 0
-    assert _moments.unbounded(tiny)[1] == math.inf
+    assert moments.unbounded(tiny)[1] == math.inf
     # Where there is no bound, int64 is one, and all the mass is on its limits.
     assert Geometric(epsilon=tiny).variance(0) == 2.0**126

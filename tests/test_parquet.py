@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from geomdp import GeometricMechanism, _parquet, cli
+from geomdp import GeometricMechanism, cli
+from geomdp._files import parquet_file
 
 DTYPES = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
 # Noise other than 0 has a probability below e^-999.
@@ -61,7 +62,7 @@ def test_batches(files: tuple[Path, Path], batch: int) -> None:
     done: list[int] = []
     mechanism = GeometricMechanism(1.0, bounds=(0, 100))
     with open(source, "rb") as read, open(target, "wb") as written:
-        _parquet.release(read, written, ["int64"], mechanism, progress=done.append, batch=batch)
+        parquet_file.release(read, written, ["int64"], mechanism, progress=done.append, batch=batch)
     found, wanted = parquet.read_table(target), parquet.read_table(source)
     assert found.drop("int64").equals(wanted.drop("int64"))
     assert set(found["int64"].to_pylist()) <= set(range(101))

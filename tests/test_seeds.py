@@ -23,7 +23,8 @@ from hypothesis import strategies as st
 from matplotlib import pyplot
 from mpmath import mpf
 
-from geomdp import GeometricMechanism, _moments
+from geomdp import GeometricMechanism
+from geomdp._analysis import moments
 from geomdp.accuracy import accuracy_to_epsilon, epsilon_to_accuracy
 
 ROOT = Path(__file__).parents[1]
@@ -255,7 +256,7 @@ def test_geometric_noise_has_no_more_variance_than_laplace_noise(x: Any) -> None
     exact = Fraction(x)
     laplace = 2 / exact**2
     rounded = float(laplace) if laplace < 2**1023 else math.inf
-    assert _moments.unbounded(exact).variance <= rounded
+    assert moments.unbounded(exact).variance <= rounded
 
 
 @settings(max_examples=300, deadline=None)
@@ -316,7 +317,7 @@ def test_rounded_laplace_noise(epsilon: float) -> None:
     size = sum(k * mass for k, mass in enumerate(masses, start=1))
     square = sum(k**2 * mass for k, mass in enumerate(masses, start=1))
     assert seeds.rounded_laplace(epsilon) == pytest.approx((float(square), float(size)), rel=1e-13)
-    exact = _moments.unbounded(Fraction(epsilon))
+    exact = moments.unbounded(Fraction(epsilon))
     times = mpmath.cosh(rate / 2)
     assert float(square) == pytest.approx(float(times * exact.variance), rel=1e-13)
     assert float(size) == pytest.approx(float(times * exact.absolute), rel=1e-13)

@@ -7,9 +7,9 @@
 0.5
 """
 
-from geomdp._certificate import Certificate
-from geomdp._mechanism import GeometricMechanism
-from geomdp._samplers import sample_bernoulli, sample_geometric, sample_two_sided_geometric
+from geomdp._release.certificate import Certificate
+from geomdp._release.mechanism import GeometricMechanism
+from geomdp._release.samplers import sample_bernoulli, sample_geometric, sample_two_sided_geometric
 
 __version__ = "0.1.0"
 

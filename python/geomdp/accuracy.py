@@ -27,8 +27,10 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from geomdp import GeometricMechanism, _arrays, _decimals, _moments, _parameters, _tails
-from geomdp._parameters import Integer, Real
+from geomdp import GeometricMechanism
+from geomdp._analysis import decimals, moments, tails
+from geomdp._release import arrays, parameters
+from geomdp._release.parameters import Integer, Real
 
 __all__ = [
     "accuracy_to_discrete_laplacian_scale",
@@ -96,8 +98,8 @@ def scale_to_accuracy(
     find = _to_accuracy(method, tail)
     return _each(
         find,
-        ("scale", scale, _parameters.not_negative),
-        ("alpha", alpha, _parameters.level),
+        ("scale", scale, parameters.not_negative),
+        ("alpha", alpha, parameters.level),
         floats=method == "continuous",
     )
 
@@ -140,7 +142,7 @@ def accuracy_to_scale(
     return _each(
         scale,
         ("accuracy", accuracy, accurate),
-        ("alpha", alpha, _parameters.level),
+        ("alpha", alpha, parameters.level),
         floats=True,
     )
 
@@ -172,9 +174,9 @@ def epsilon_to_accuracy(
 
     return _each(
         accuracy,
-        ("epsilon", epsilon, _parameters.positive),
-        ("alpha", alpha, _parameters.level),
-        ("sensitivity", sensitivity, _parameters.not_negative),
+        ("epsilon", epsilon, parameters.positive),
+        ("alpha", alpha, parameters.level),
+        ("sensitivity", sensitivity, parameters.not_negative),
         floats=method == "continuous",
     )
 
@@ -205,14 +207,14 @@ def accuracy_to_epsilon(
     find = _to_rate(method, tail)
 
     def epsilon(accuracy: Fraction, alpha: Fraction, sensitivity: Fraction) -> float:
-        with localcontext(_decimals.context(50)):
-            return _decimals.up(find(accuracy, alpha) * _decimals.of(sensitivity))
+        with localcontext(decimals.context(50)):
+            return decimals.up(find(accuracy, alpha) * decimals.of(sensitivity))
 
     return _each(
         epsilon,
         ("accuracy", accuracy, _accuracy_check(method, tail)),
-        ("alpha", alpha, _parameters.level),
-        ("sensitivity", sensitivity, _parameters.not_negative),
+        ("alpha", alpha, parameters.level),
+        ("sensitivity", sensitivity, parameters.not_negative),
         floats=True,
     )
 
@@ -237,12 +239,12 @@ def discrete_laplacian_scale_to_accuracy(scale: Numbers, alpha: Numbers) -> Any:
     """
 
     def accuracy(scale: Fraction, alpha: Fraction) -> float:
-        return _decimals.up(_tails.reach(1 / scale, alpha / 2)) if scale else 0.0
+        return decimals.up(tails.reach(1 / scale, alpha / 2)) if scale else 0.0
 
     return _each(
         accuracy,
-        ("scale", scale, _parameters.not_negative),
-        ("alpha", alpha, _parameters.level),
+        ("scale", scale, parameters.not_negative),
+        ("alpha", alpha, parameters.level),
         floats=True,
     )
 
@@ -268,12 +270,12 @@ def accuracy_to_discrete_laplacian_scale(accuracy: Numbers, alpha: Numbers) -> A
     """
 
     def scale(accuracy: Fraction, alpha: Fraction) -> float:
-        return _inverse(_tails.rate(accuracy, alpha / 2)) if accuracy else 0.0
+        return _inverse(tails.rate(accuracy, alpha / 2)) if accuracy else 0.0
 
     return _each(
         scale,
-        ("accuracy", accuracy, _parameters.not_negative),
-        ("alpha", alpha, _parameters.level),
+        ("accuracy", accuracy, parameters.not_negative),
+        ("alpha", alpha, parameters.level),
         floats=True,
     )
 
@@ -311,7 +313,7 @@ def release_accuracy(mechanism: GeometricMechanism, alpha: Real, counts: Any = N
         If the bounds are beyond the dtype of the counts.
 
     """
-    level = _parameters.level("alpha", alpha)
+    level = parameters.level("alpha", alpha)
     if counts is None:
         return _worst(mechanism, _default_dtype(mechanism), level)
     return _at_counts(mechanism, counts, level)
@@ -344,13 +346,13 @@ def simultaneous_accuracy(
         As in :func:`release_accuracy`; and if not one of `n` and `counts` is given.
 
     """
-    level = _parameters.level("alpha", alpha)
+    level = parameters.level("alpha", alpha)
     if (n is None) == (counts is None):
         raise TypeError("n and counts are alternatives: give one of them")
     dtype = _default_dtype(mechanism)
     if counts is None:
-        n = _parameters.at_least("n", n, 0)
-        return _worst(mechanism, dtype, _tails.share(level, n)) if n else 0
+        n = parameters.at_least("n", n, 0)
+        return _worst(mechanism, dtype, tails.share(level, n)) if n else 0
     return _all_at_once(mechanism, _as_counts(mechanism, counts), level)
 
 
@@ -392,11 +394,11 @@ def confidence_interval(
         If the bounds are beyond the dtype.
 
     """
-    level = _parameters.level("alpha", alpha)
+    level = parameters.level("alpha", alpha)
     _choice("side", side, ("both", "lower", "upper"))
     if level > Fraction(1, 2):
         warnings.warn(
-            f"alpha = {_parameters.shown(alpha)} is the probability that the interval misses the "
+            f"alpha = {parameters.shown(alpha)} is the probability that the interval misses the "
             "true count: give 0.05 for 95% confidence",
             stacklevel=2,
         )
@@ -411,7 +413,7 @@ def confidence_interval(
     if side == "both":
         reach = _worst(mechanism, array.dtype, level)
     else:
-        reach = _tails.least_of(mechanism.certificate(array.dtype), level, 1)
+        reach = tails.least_of(mechanism.certificate(array.dtype), level, 1)
     native = array.dtype.newbyteorder("=")
     flat = np.array(array, dtype=native).reshape(-1)
     # Modulo the size of the dtype: the differences that are wanted are within it.
@@ -424,7 +426,7 @@ def confidence_interval(
     lower, upper = (end.astype(array.dtype).reshape(array.shape) for end in ends)
     if isinstance(released, np.integer):
         return lower[()], upper[()]
-    if _parameters.is_integer(released):
+    if parameters.is_integer(released):
         return int(lower), int(upper)
     return lower, upper
 
@@ -495,15 +497,15 @@ def _to_accuracy(method: Any, tail: Any) -> Callable[[Fraction, Fraction], int |
         # At level 1 an error of 0 or more is no surprise.
         if tail == ">=" and alpha == 1:
             return 0
-        least = _tails.least(1 / scale, alpha / 2) if scale else 0
+        least = tails.least(1 / scale, alpha / 2) if scale else 0
         return least + 1 if tail == ">=" else least
 
     def continuous(scale: Fraction, alpha: Fraction) -> float:
-        return _decimals.up(_tails.log_ratio(scale, alpha))
+        return decimals.up(tails.log_ratio(scale, alpha))
 
     if method == "exact":
         return exact
-    return _tails.ceil_log_ratio if method == "note" else continuous
+    return tails.ceil_log_ratio if method == "note" else continuous
 
 
 def _to_rate(method: Any, tail: Any) -> Callable[[Fraction, Fraction], Decimal]:
@@ -512,24 +514,24 @@ def _to_rate(method: Any, tail: Any) -> Callable[[Fraction, Fraction], Decimal]:
 
     def exact(accuracy: Fraction, alpha: Fraction) -> Decimal:
         steps = accuracy // 1 + 1 if tail == ">" else -(-accuracy // 1)
-        return _tails.rate(Fraction(steps), alpha / 2)
+        return tails.rate(Fraction(steps), alpha / 2)
 
     def note(accuracy: Fraction, alpha: Fraction) -> Decimal:
-        return _tails.log_ratio(1 / accuracy, alpha)
+        return tails.log_ratio(1 / accuracy, alpha)
 
     return exact if method == "exact" else note
 
 
 def _accuracy_check(method: Any, tail: Any) -> "_Check":
     """Return the check of an accuracy: no noise at all has accuracy 0 by some definitions."""
-    return _parameters.not_negative if (method, tail) == ("exact", ">") else _parameters.positive
+    return parameters.not_negative if (method, tail) == ("exact", ">") else parameters.positive
 
 
 def _inverse(rate: Decimal) -> float:
     if not rate:
         return float("inf")
-    with localcontext(_decimals.context(50)):
-        return _decimals.down(1 / rate)
+    with localcontext(decimals.context(50)):
+        return decimals.down(1 / rate)
 
 
 def _check_method(method: Any, tail: Any) -> None:
@@ -545,7 +547,7 @@ def _check_method(method: Any, tail: Any) -> None:
 def _worst(mechanism: GeometricMechanism, dtype: np.dtype[Any], level: Fraction) -> int:
     """Return the accuracy in the worst case over the true counts."""
     law = mechanism.certificate(dtype)
-    both, one = (_tails.least_of(law, level, sides) for sides in (2, 1))
+    both, one = (tails.least_of(law, level, sides) for sides in (2, 1))
     # In the middle there is room for both tails; if not, the worst place is there or at a bound.
     middle = law.range // 2
     return both if both < middle else max(one, middle)
@@ -556,7 +558,7 @@ def _at_counts(mechanism: GeometricMechanism, counts: Any, level: Fraction) -> A
     array = _as_counts(mechanism, counts)
     least, most = _limits(mechanism, array.dtype)
     law = mechanism.certificate(array.dtype)
-    both, one = (_tails.least_of(law, level, sides) for sides in (2, 1))
+    both, one = (tails.least_of(law, level, sides) for sides in (2, 1))
 
     def at(count: int) -> int:
         place = min(max(count, least), most)
@@ -564,14 +566,14 @@ def _at_counts(mechanism: GeometricMechanism, counts: Any, level: Fraction) -> A
         inside = both if both < near else min(max(near, one), far)
         return abs(place - count) + inside
 
-    if _parameters.is_integer(counts):
+    if parameters.is_integer(counts):
         return at(int(counts))
     distinct, places = np.unique(array, return_inverse=True)
     accuracies = _integers([at(count) for count in distinct.tolist()])
     return accuracies[places.reshape(-1)].reshape(array.shape)
 
 
-def _all_at_once(mechanism: GeometricMechanism, counts: _arrays.Array, level: Fraction) -> int:
+def _all_at_once(mechanism: GeometricMechanism, counts: arrays.Array, level: Fraction) -> int:
     """Return the least a such that all errors are at most a, but for this probability."""
     least, most = _limits(mechanism, counts.dtype)
     if not counts.size:
@@ -591,13 +593,13 @@ def _all_at_once(mechanism: GeometricMechanism, counts: _arrays.Array, level: Fr
         groups += [(n, 1, a - d) for d, n in away.items() if a - d < most - least]
         logs = Decimal(0)
         for n, sides, reach in groups:
-            beyond = _tails.beyond(law, reach, sides) if n else Decimal(0)
+            beyond = tails.beyond(law, reach, sides) if n else Decimal(0)
             logs += n * max(1 - beyond, Decimal(0)).ln()
         return logs >= target
 
-    lost = len(places).bit_length() - _decimals.bits(level)
-    with localcontext(_decimals.context(60 + lost * math.log10(2))):
-        target = _decimals.log(1 - level) * (1 - _tails.SAFE) if level < 1 else -Decimal("inf")
+    lost = len(places).bit_length() - decimals.bits(level)
+    with localcontext(decimals.context(60 + lost * math.log10(2))):
+        target = decimals.log(1 - level) * (1 - tails.SAFE) if level < 1 else -Decimal("inf")
         low, high = -1, max([*far, *(d + most - least for d in away)])
         while high - low > 1:
             middle = (low + high) // 2
@@ -615,16 +617,16 @@ def _moment(mechanism: GeometricMechanism, counts: Any, law: Any, name: str) -> 
         moment: float = getattr(_LAWS[law](rate, *limits, count), name)
         return moment
 
-    return at(int(counts)) if _parameters.is_integer(counts) else _arrays.of_each(array, at)
+    return at(int(counts)) if parameters.is_integer(counts) else arrays.of_each(array, at)
 
 
-def _of_folded(rate: Fraction | None, lower: int, upper: int, count: int) -> _moments.Moments:
-    return _moments.of_folded(rate, (2 * lower, 2 * upper), count)
+def _of_folded(rate: Fraction | None, lower: int, upper: int, count: int) -> moments.Moments:
+    return moments.of_folded(rate, (2 * lower, 2 * upper), count)
 
 
-_LAWS: dict[str, Callable[[Fraction | None, int, int, int], _moments.Moments]] = {
-    "censored": _moments.of_censored,
-    "truncated": _moments.of_truncated,
+_LAWS: dict[str, Callable[[Fraction | None, int, int, int], moments.Moments]] = {
+    "censored": moments.of_censored,
+    "truncated": moments.of_truncated,
     "folded": _of_folded,
 }
 
@@ -638,13 +640,13 @@ def _default_dtype(mechanism: GeometricMechanism) -> np.dtype[Any]:
     return np.dtype(np.uint64 if wide else np.int64)
 
 
-def _as_counts(mechanism: GeometricMechanism, counts: Any) -> _arrays.Array:
-    return _arrays.as_array(counts, _default_dtype(mechanism))
+def _as_counts(mechanism: GeometricMechanism, counts: Any) -> arrays.Array:
+    return arrays.as_array(counts, _default_dtype(mechanism))
 
 
 def _limits(mechanism: GeometricMechanism, dtype: np.dtype[Any]) -> tuple[int, int]:
     """Return least and greatest output."""
-    return mechanism._core.limits(_arrays.code(dtype))
+    return mechanism._core.limits(arrays.code(dtype))
 
 
 # Parameters
@@ -657,7 +659,7 @@ _Check: TypeAlias = Callable[[str, Any], Fraction]
 def _choice(name: str, value: Any, choices: Sequence[str]) -> None:
     if not isinstance(value, str) or value not in choices:
         wanted = ", ".join(map(repr, choices))
-        raise ValueError(_parameters.refusal(name, value, f"one of {wanted}"))
+        raise ValueError(parameters.refusal(name, value, f"one of {wanted}"))
 
 
 def _each(
@@ -669,17 +671,17 @@ def _each(
     """
     if not any(isinstance(value, np.ndarray | list | tuple) for _, value, _ in parameters):
         return function(*(check(name, value) for name, value, check in parameters))
-    arrays = _arrays.broadcast(*((each[0], _exactly(*each)) for each in parameters))
-    rows = list(zip(*(array.reshape(-1).tolist() for array in arrays), strict=True))
+    columns = arrays.broadcast(*((each[0], _exactly(*each)) for each in parameters))
+    rows = list(zip(*(array.reshape(-1).tolist() for array in columns), strict=True))
     values = {row: function(*row) for row in set(rows)}
     results = [values[row] for row in rows]
     array = np.array(results, dtype=np.float64) if floats else _integers(results)
-    return array.reshape(arrays[0].shape)
+    return array.reshape(columns[0].shape)
 
 
 def _exactly(name: str, value: Any, check: _Check) -> NDArray[np.object_]:
     """Return an array of Fractions."""
-    _arrays.refuse_items(name, [value])
+    arrays.refuse_items(name, [value])
     try:
         items = np.array(value, dtype=object)
     except ValueError:

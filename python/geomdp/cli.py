@@ -184,7 +184,7 @@ def _certificate(given: argparse.Namespace) -> str:
 def _release(given: argparse.Namespace) -> str:
     import numpy as np  # noqa: PLC0415
 
-    from geomdp import _csv, _parquet  # noqa: PLC0415
+    from geomdp._files import delimited, parquet_file  # noqa: PLC0415
 
     if len(set(given.column)) < len(given.column):
         raise _UsageError("--column is given twice for the same column")
@@ -197,13 +197,13 @@ def _release(given: argparse.Namespace) -> str:
     if all(of_parquet):
         if given.delimiter != ",":
             raise _UsageError("--delimiter is of CSV files alone")
-        release: Callable[..., int] = partial(_parquet.release, mechanism=mechanism)
+        release: Callable[..., int] = partial(parquet_file.release, mechanism=mechanism)
     else:
         with _refusing_parameters():
             # What the mechanism refuses for int64, it refuses for no counts too.
             mechanism.release(np.zeros(0, np.int64))
         delimiter = _DELIMITERS[given.delimiter]
-        release = partial(_csv.release, noise=mechanism.release, delimiter=delimiter)
+        release = partial(delimited.release, noise=mechanism.release, delimiter=delimiter)
     name = "standard input" if given.source == "-" else given.source
     with (
         _output(given.target) as file,
@@ -220,7 +220,7 @@ def _release(given: argparse.Namespace) -> str:
             )
         except (gzip.BadGzipFile, EOFError, zlib.error):
             raise _CommandError(f"{name}: not a gzip file, or a damaged one") from None
-        except _csv.DataError as error:
+        except delimited.DataError as error:
             raise _CommandError(f"{name}: {error}") from error
         except ImportError as error:
             raise _CommandError("Parquet needs PyArrow: pip install geomdp[parquet]") from error

@@ -25,8 +25,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp import GeometricMechanism, _parameters, frames
-from geomdp._extras import installed_by
+from geomdp import GeometricMechanism, frames
+from geomdp._release import parameters
+from geomdp._release.extras import installed_by
 from geomdp.distributed import Release, ReleaseKey, check_arguments
 from geomdp.frames import Nulls
 
@@ -92,7 +93,7 @@ def release_columns(
         raise TypeError(f"frame is a {type(frame).__name__}: give a DataFrame of Dask")
     check_arguments(mechanisms, ids, list(frame.columns))
     frames.check_nulls(nulls)
-    _parameters.flag("unique_ids", unique_ids)
+    parameters.flag("unique_ids", unique_ids)
     key, mechanisms, ids = ReleaseKey(), dict(mechanisms), list(ids)
     # No rows, of these types.
     key.release_columns(frame._meta, mechanisms, ids, part=True)

@@ -25,9 +25,10 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp import _arrays, _core, _parameters, frames
-from geomdp._arrays import Array
-from geomdp._mechanism import GeometricMechanism
+from geomdp import _core, frames
+from geomdp._release import arrays, parameters
+from geomdp._release.arrays import Array
+from geomdp._release.mechanism import GeometricMechanism
 from geomdp.frames import Nulls
 
 if TYPE_CHECKING:
@@ -144,7 +145,7 @@ class ReleaseKey:
             draws = self._draws(mechanism, name, _rows(columns, len(counts), part))
             noisy = frames.release(draws, counts, nulls=nulls, threads=threads)
         else:
-            array = _arrays.as_array(counts)
+            array = arrays.as_array(counts)
             draws = self._draws(mechanism, name, _rows(columns, array.size, part))
             noisy = draws.release(array, threads=threads)
         self._record([name], part)
@@ -389,7 +390,7 @@ class _Draws:
         self._ids, self._next = ids, 0
 
     def release(self, counts: Array, *, threads: int | None = None) -> Array:
-        most, start = _parameters.threads(threads), self._next
+        most, start = parameters.threads(threads), self._next
         # In the order of the ids, whatever that of the memory.
         array = np.asarray(counts, order="C")
         self._next += array.size
@@ -407,7 +408,7 @@ class _Draws:
                 most,
             )
 
-        return _arrays.release(array, None, noise)
+        return arrays.release(array, None, noise)
 
 
 def _from_pickle(version: int, *content: Any) -> ReleaseKey:
@@ -460,7 +461,7 @@ def _repeat(columns: Sequence[Any]) -> bool:
 def _plain(column: Any) -> Any:
     """Return ids as an array of numpy or Arrow, of integers of 64 bits or of large_binary."""
     if isinstance(column, np.ndarray) and column.dtype.kind in "biu":
-        _arrays.refuse_masked("ids", column)
+        arrays.refuse_masked("ids", column)
         wide = np.uint64 if column.dtype.kind == "u" else np.int64
         flat = np.ravel(column).astype(wide, copy=False)
         return np.require(flat, requirements="A")

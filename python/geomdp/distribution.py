@@ -31,9 +31,11 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from geomdp import GeometricMechanism, _arrays, _decimals, _moments, _parameters
-from geomdp._floats import Floats, Powers, Steps, quiet
-from geomdp._parameters import Bounds, Real
+from geomdp import GeometricMechanism
+from geomdp._analysis import decimals, moments
+from geomdp._analysis.floats import Floats, Powers, Steps, quiet
+from geomdp._release import arrays, parameters
+from geomdp._release.parameters import Bounds, Real
 
 __all__ = ["CensoredGeometric", "TwoSidedGeometric"]
 
@@ -327,7 +329,7 @@ class _Law(abc.ABC):
     def _at(self, k: Any, function: Callable[[_Places], Floats]) -> Any:
         """Return a function of the places of k."""
         points, shape = _points(k)
-        _arrays.broadcast(("k", points[0]), ("center", self._origin))
+        arrays.broadcast(("k", points[0]), ("center", self._origin))
         columns = np.broadcast_arrays(*points, self._origin)
         flat = [column.reshape(-1) for column in columns]
         values = np.empty(flat[0].size)
@@ -345,7 +347,7 @@ class _Law(abc.ABC):
 
     def _quantile(self, name: str, q: Floats, single: bool, *, beyond: bool) -> Any:
         """Return the least k with ``cdf(k) >= q``, or with ``sf(k) <= q``."""
-        levels, origin = _arrays.broadcast((name, np.atleast_1d(q)), ("center", self._origin))
+        levels, origin = arrays.broadcast((name, np.atleast_1d(q)), ("center", self._origin))
         first, last = self._support()
         positions = np.where((levels == 0) == beyond, last, first)
         inside = (levels > 0) & (levels < 1)
@@ -429,7 +431,7 @@ class TwoSidedGeometric(_Law):
 
     def __init__(self, scale: Real) -> None:
         positions = _positions(np.array([-math.inf, math.inf, 0]))
-        super().__init__(_parameters.number("scale", scale), positions[:2], positions[2:], None)
+        super().__init__(parameters.number("scale", scale), positions[:2], positions[2:], None)
 
     @property
     def total_variation(self) -> float:
@@ -458,19 +460,19 @@ class TwoSidedGeometric(_Law):
 
         See *Releasing Counts with Differential Privacy*.
         """
-        return 0.0 if self._rate is None else _moments.unbounded(self._rate).variance
+        return 0.0 if self._rate is None else moments.unbounded(self._rate).variance
 
     def std(self) -> float:
         """Return the standard deviation, where the variance is beyond float64 too."""
         if self._rate is None:
             return 0.0
         with localcontext(_digits(self._rate)):
-            a = _decimals.power(self._rate, 1)
+            a = decimals.power(self._rate, 1)
             return float((2 * a).sqrt() / (1 - a))
 
     def entropy(self) -> float:
         """Return the entropy ``log((1 + a)/(1 - a)) + 2 rate a / (1 - a**2)``, in nats."""
-        return 0.0 if self._rate is None else _moments.entropy(self._rate, None, None)
+        return 0.0 if self._rate is None else moments.entropy(self._rate, None, None)
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
         return type(self), (self._scale,)
@@ -573,7 +575,7 @@ class CensoredGeometric(_Law):
     __slots__ = ("_bounds", "_center")
 
     def __init__(self, center: ArrayLike, scale: Real, bounds: Bounds) -> None:
-        scale = _parameters.number("scale", scale)
+        scale = parameters.number("scale", scale)
         self._bounds = _bounds(bounds)
         self._center = _centers(center)
         lower, upper = self._bounds
@@ -633,16 +635,16 @@ class CensoredGeometric(_Law):
         def entropy(center: int) -> float:
             if self._rate is None:
                 return 0.0
-            return _moments.entropy(self._rate, center - lower, upper - center)
+            return moments.entropy(self._rate, center - lower, upper - center)
 
         return self._each(entropy)
 
-    def _moments_at(self, center: int) -> _moments.Moments:
-        return _moments.of_censored(self._rate, *self._bounds, center)
+    def _moments_at(self, center: int) -> moments.Moments:
+        return moments.of_censored(self._rate, *self._bounds, center)
 
     def _each(self, function: Callable[[int], float]) -> Any:
         """Return a function of the centers within the bounds, evaluated once for each of them."""
-        return self._shaped(_arrays.of_each(self._values(self._origin), function), (), True)
+        return self._shaped(arrays.of_each(self._values(self._origin), function), (), True)
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
         return type(self), (self.center, self._scale, self._bounds)
@@ -697,7 +699,7 @@ def _less(integers: NDArray[Any], bound: int) -> _Flags:
     """Return which integers, of a dtype as in `_Points`, are less than one of any size."""
     if integers.dtype == np.float64:
         # Those that are less than the least float that is not less than the bound.
-        return np.asarray(integers < _decimals.up(Decimal(bound)))
+        return np.asarray(integers < decimals.up(Decimal(bound)))
     if integers.dtype == object:
         return (integers < bound).astype(np.bool_)
     limits = np.iinfo(integers.dtype)
@@ -749,7 +751,7 @@ def _least(
 def _weights(rate: Fraction) -> _Weights:
     """Return what probabilities are multiples of, each correctly rounded."""
     with localcontext(_digits(rate)):
-        a = _decimals.power(rate, 1)
+        a = decimals.power(rate, 1)
         zero, not_below = (1 - a) / (1 + a), 1 / (1 + a)
         log_not_below = not_below.ln()
         return _Weights(
@@ -757,15 +759,15 @@ def _weights(rate: Fraction) -> _Weights:
             above=float(a * not_below),
             not_below=float(not_below),
             log_zero=float(zero.ln()),
-            log_above=float(log_not_below - _decimals.of(rate)),
+            log_above=float(log_not_below - decimals.of(rate)),
             log_not_below=float(log_not_below),
         )
 
 
 def _digits(rate: Fraction) -> Context:
     """Return a context with digits to spare for ``1 - a`` and for logarithms of ``1 + a``."""
-    lost = max(-_decimals.bits(rate), 0)
-    return _decimals.context(
+    lost = max(-decimals.bits(rate), 0)
+    return decimals.context(
         40 + lost * math.log10(2) + float(min(rate, Fraction(800))) / math.log(10)
     )
 
@@ -827,14 +829,14 @@ def _probabilities(name: str, value: Any) -> Floats:
 
 
 def _probability(name: str, value: Any) -> float:
-    return float(_parameters.in_range(name, value, "a number from 0 to 1", lambda x: 0 <= x <= 1))
+    return float(parameters.in_range(name, value, "a number from 0 to 1", lambda x: 0 <= x <= 1))
 
 
 def _numbers(name: str, value: Any, wanted: str) -> NDArray[Any]:
     """Return numbers exactly, in a new array of int64, uint64, float64 or Python's ints."""
     if not isinstance(value, np.ndarray | np.generic) or value.dtype == object:
         return _unboxed(name, _objects(name, value), wanted)
-    _arrays.refuse_masked(name, value)
+    arrays.refuse_masked(name, value)
     array = np.asarray(value)
     kind = array.dtype.kind
     if kind not in "iuf" or array.dtype.char == "g":
@@ -844,7 +846,7 @@ def _numbers(name: str, value: Any, wanted: str) -> NDArray[Any]:
 
 def _objects(name: str, value: Any) -> NDArray[np.object_]:
     """Return an array of the items of sequences, or of the value itself."""
-    _arrays.refuse_items(name, [value])
+    arrays.refuse_items(name, [value])
     if _single(value):
         items = np.empty((), dtype=object)
         items[()] = value
@@ -859,7 +861,7 @@ def _unboxed(name: str, items: NDArray[np.object_], wanted: str) -> NDArray[Any]
     """Return numbers in an array of the first dtype that holds all of them."""
     flat: list[int | float] = []
     for item in items.reshape(-1).tolist():
-        if _parameters.is_integer(item):
+        if parameters.is_integer(item):
             flat.append(int(item))
         elif isinstance(item, float | np.floating) and not isinstance(item, np.longdouble):
             flat.append(float(item))

@@ -17,8 +17,9 @@ calls the function releases whenever it is read: keep noisy counts in a table in
 
 from typing import Any
 
-from geomdp import GeometricMechanism, _parameters, frames
-from geomdp._extras import installed_by
+from geomdp import GeometricMechanism, frames
+from geomdp._release import parameters
+from geomdp._release.extras import installed_by
 from geomdp.frames import Nulls
 
 with installed_by("geomdp[duckdb]"):
@@ -63,7 +64,7 @@ def register(
 
     """
     if type.upper() not in _TYPES:
-        raise ValueError(_parameters.refusal("type", type, f"one of {', '.join(_TYPES)}"))
+        raise ValueError(parameters.refusal("type", type, f"one of {', '.join(_TYPES)}"))
     frames.check_nulls(nulls)
 
     # DuckDB looks at the signature.

@@ -19,9 +19,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from geomdp import GeometricMechanism, _arrays, _moments, _parameters
+from geomdp import GeometricMechanism
 from geomdp import accuracy as _accuracy
-from geomdp._parameters import Real
+from geomdp._analysis import moments
+from geomdp._release import arrays, parameters
+from geomdp._release.parameters import Real
 from geomdp.distribution import CensoredGeometric
 from geomdp.remap import _weights
 
@@ -131,7 +133,7 @@ def law(
     _check_axes(ax)
     places = _increasing("outputs", _counts("outputs", outputs))
     laws = {
-        name: (places, _weights(f"probabilities[{_parameters.shown(name)}]", values, places.shape))
+        name: (places, _weights(f"probabilities[{parameters.shown(name)}]", values, places.shape))
         for name, values in _named("probabilities", probabilities)
     }
     axes = _axes(ax)
@@ -179,8 +181,8 @@ def accuracy(
     """
     _check_axes(ax)
     exact, places = _epsilons(epsilons)
-    level = _parameters.level("alpha", alpha)
-    reach = _parameters.positive("sensitivity", sensitivity)
+    level = parameters.level("alpha", alpha)
+    reach = parameters.positive("sensitivity", sensitivity)
     texts = [f"{number:g}" for number in _drawable("alpha or sensitivity", [level, reach])]
 
     def by(method: _accuracy.Method) -> _Floats:
@@ -229,11 +231,11 @@ def variance(epsilons: _Numbers, *, sensitivity: Real = 1, ax: "Axes | None" = N
     """
     _check_axes(ax)
     exact, places = _epsilons(epsilons)
-    reach = _parameters.positive("sensitivity", sensitivity)
+    reach = parameters.positive("sensitivity", sensitivity)
     rates = [epsilon / reach for epsilon in exact]
     laplace = _drawable("a variance", [2 / rate**2 for rate in rates])
-    moments = [_moments.unbounded(rate).variance for rate in rates]
-    geometric = _drawable("a variance", moments)
+    variances = [moments.unbounded(rate).variance for rate in rates]
+    geometric = _drawable("a variance", variances)
     axes = _axes(ax)
     axes.plot(places, laplace, "--", color=_VERMILION, label="Laplace")
     axes.plot(places, geometric, "-", color=_BLUE, label="geometric")
@@ -284,7 +286,7 @@ def error(
     _check_axes(ax)
     _, places = _epsilons(epsilons)
     series = {
-        name: _bands(f"errors[{_parameters.shown(name)}]", values, len(places))
+        name: _bands(f"errors[{parameters.shown(name)}]", values, len(places))
         for name, values in _named("errors", errors)
     }
     axes = _axes(ax)
@@ -505,9 +507,9 @@ def _finish(axes: "Axes", x: str, y: str, legend: str | None = None) -> "Axes":
 # Parameters
 
 
-def _counts(name: str, counts: Any) -> _arrays.Array:
+def _counts(name: str, counts: Any) -> arrays.Array:
     try:
-        return _arrays.as_array(counts)
+        return arrays.as_array(counts)
     except (TypeError, OverflowError) as error:
         raise type(error)(f"{name}: {error}") from None
 
@@ -534,24 +536,24 @@ def _increasing(name: str, values: NDArray[Any]) -> _Floats:
 def _items(name: str, values: Any) -> list[Any]:
     """Return the items of a sequence or an array of one dimension."""
     if isinstance(values, np.ndarray):
-        _arrays.refuse_masked(name, values)
+        arrays.refuse_masked(name, values)
         if values.ndim == 1 and values.dtype.kind not in "mM":
             return list(values.tolist())
     elif isinstance(values, list | tuple):
         return list(values)
-    raise TypeError(_parameters.refusal(name, values, "a sequence or an array of numbers"))
+    raise TypeError(parameters.refusal(name, values, "a sequence or an array of numbers"))
 
 
 def _finite(name: str, values: Any) -> _Floats:
-    exact = [_parameters.finite(name, item) for item in _items(name, values)]
+    exact = [parameters.finite(name, item) for item in _items(name, values)]
     return _drawable(f"one of {name}", exact, positive=False)
 
 
 def _epsilons(epsilons: Any) -> tuple[list[Fraction], _Floats]:
     """Return epsilons exactly, and as floats."""
-    exact = [_parameters.positive("epsilons", item) for item in _items("epsilons", epsilons)]
+    exact = [parameters.positive("epsilons", item) for item in _items("epsilons", epsilons)]
     if len(exact) < 2:
-        raise ValueError(_parameters.refusal("epsilons", epsilons, "two or more"))
+        raise ValueError(parameters.refusal("epsilons", epsilons, "two or more"))
     return exact, _increasing("epsilons", _drawable("one of epsilons", exact))
 
 
@@ -577,7 +579,7 @@ def _named(name: str, series: Any) -> Iterable[tuple[str, Any]]:
         raise TypeError(f"{name} is a {type(series).__name__}: give a mapping from names")
     for key in series:
         if not isinstance(key, str):
-            raise TypeError(f"{name} has the key {_parameters.shown(key)}: give a mapping from str")
+            raise TypeError(f"{name} has the key {parameters.shown(key)}: give a mapping from str")
     _check_number(name, series)
     return series.items()
 
@@ -601,7 +603,7 @@ def _bands(name: str, values: Any, columns: int) -> tuple[_Floats, _Floats]:
 def _names(labels: Any, length: int) -> list[str]:
     names = labels.tolist() if isinstance(labels, np.ndarray) else labels
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
-        raise TypeError(_parameters.refusal("labels", labels, "a sequence of str"))
+        raise TypeError(parameters.refusal("labels", labels, "a sequence of str"))
     if len(names) != length:
         raise ValueError(
             f"{len(names)} labels are not accepted: give one for each of {length} counts"

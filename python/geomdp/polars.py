@@ -15,7 +15,7 @@ release of its own and costs its epsilon. Collect once, and go on with the resul
 from functools import partial
 
 from geomdp import GeometricMechanism, frames
-from geomdp._extras import installed_by
+from geomdp._release.extras import installed_by
 from geomdp.frames import Nulls
 
 with installed_by("geomdp[frames]", "polars"):

@@ -23,8 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from geomdp import GeometricMechanism, _parameters, frames
-from geomdp._extras import installed_by
+from geomdp import GeometricMechanism, frames
+from geomdp._release import parameters
+from geomdp._release.extras import installed_by
 from geomdp.distributed import Release, ReleaseKey, check_arguments
 from geomdp.frames import Nulls
 
@@ -90,7 +91,7 @@ def release_columns(
 
     """
     frames.check_nulls(nulls)
-    _parameters.flag("unique_ids", unique_ids)
+    parameters.flag("unique_ids", unique_ids)
     if not isinstance(dataset, ray.data.Dataset):
         raise TypeError(f"dataset is a {type(dataset).__name__}: give a Dataset of Ray")
     if dataset.context.max_errored_blocks:

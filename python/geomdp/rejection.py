@@ -30,9 +30,11 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp import GeometricMechanism, _arrays, _decimals, _parameters, remap
-from geomdp._floats import powers
-from geomdp._parameters import Integer, Real
+from geomdp import GeometricMechanism, remap
+from geomdp._analysis import decimals
+from geomdp._analysis.floats import powers
+from geomdp._release import arrays, parameters
+from geomdp._release.parameters import Integer, Real
 
 __all__ = [
     "Errors",
@@ -128,7 +130,7 @@ def censoring_probabilities(epsilon: Real, n: Integer, counts: Any) -> tuple[Any
         If n is above ``2**62``, or an int among the counts beyond int64.
 
     """
-    rate = _parameters.positive("epsilon", epsilon)
+    rate = parameters.positive("epsilon", epsilon)
     n, x = _places(n, counts)
     edge = 1 + powers(rate, 1)
     return _plain(powers(rate, x + 1) / edge), _plain(powers(rate, n - x + 1) / edge)
@@ -169,7 +171,7 @@ def note_ratios(epsilon: Real, n: Integer, counts: Any) -> tuple[Any, Any]:
         Of the shape of the counts; infinite where they are beyond float64.
 
     """
-    rate = _parameters.positive("epsilon", epsilon)
+    rate = parameters.positive("epsilon", epsilon)
     n, x = _places(n, counts)
     ahead = n - x - x - 1
     return _plain(_ratio(rate, ahead)), _plain(_ratio(rate, -ahead - 2))
@@ -210,7 +212,7 @@ def note_factor(epsilon: Real, n: Integer) -> float:
         Infinite where it is beyond float64.
 
     """
-    rate = _parameters.positive("epsilon", epsilon)
+    rate = parameters.positive("epsilon", epsilon)
     n, _ = _places(n, 0)
     return float(_ratio(rate, np.array(n + 1)))
 
@@ -233,7 +235,7 @@ def note_epsilon(epsilon: Real, n: Integer) -> float:
         Right to a few units in the last place; 0 where it is below the least float64.
 
     """
-    rate = _parameters.positive("epsilon", epsilon)
+    rate = parameters.positive("epsilon", epsilon)
     n, _ = _places(n, 0)
     far, twice = powers(rate, np.array([n, n + 2])), -2 * float(min(rate, Fraction(2**20)))
     return float(np.log1p(far[0] * -np.expm1(twice) / (1 + far[1])))
@@ -265,7 +267,7 @@ def inflation(epsilon: Real, n: Integer) -> float:
         If epsilon is negative or not finite, or n is below 1.
 
     """
-    rate, n = _parameters.not_negative("epsilon", epsilon), _parameters.at_least("n", n, 1)
+    rate, n = parameters.not_negative("epsilon", epsilon), parameters.at_least("n", n, 1)
     if not rate or n == 1:
         return 0.0
     return _least(_inflation(rate, n), lambda bound: _within(rate, n, rate + Fraction(bound)))
@@ -288,11 +290,11 @@ def loss(epsilon: Real, n: Integer) -> float:
         The least float64 that is not below the exact value; infinite if there is none.
 
     """
-    rate, n = _parameters.not_negative("epsilon", epsilon), _parameters.at_least("n", n, 1)
+    rate, n = parameters.not_negative("epsilon", epsilon), parameters.at_least("n", n, 1)
     if not rate:
         return 0.0
-    with localcontext(_decimals.context(40)):
-        guess = _decimals.of(rate) + _inflation(rate, n)
+    with localcontext(decimals.context(40)):
+        guess = decimals.of(rate) + _inflation(rate, n)
     return _least(guess, lambda bound: bound == math.inf or _within(rate, n, Fraction(bound)))
 
 
@@ -320,7 +322,7 @@ def calibrated_epsilon(epsilon: Real, n: Integer) -> float:
         If epsilon is not positive and finite, or n is below 1.
 
     """
-    exact, n = _parameters.positive("epsilon", epsilon), _parameters.at_least("n", n, 1)
+    exact, n = parameters.positive("epsilon", epsilon), parameters.at_least("n", n, 1)
     largest = Fraction(sys.float_info.max)
     least = float(min(exact * (n + 1) / (2 * n), largest))
     floats = range(max(0, _bits(least) - 1), _bits(float(min(exact, largest))) + 1)
@@ -349,7 +351,7 @@ def pmf(epsilon: Real, n: Integer, counts: Any) -> _Floats:
         last place.
 
     """
-    rate = _parameters.not_negative("epsilon", epsilon)
+    rate = parameters.not_negative("epsilon", epsilon)
     return _law(rate, *_places(n, counts))
 
 
@@ -381,8 +383,8 @@ def expected_errors(epsilon: Real, n: Integer, *, minimax: bool = True) -> Expec
         If minimax is asked for, and scipy is not there.
 
     """
-    rate, n = _parameters.positive("epsilon", epsilon), _parameters.at_least("n", n, 1)
-    _parameters.flag("minimax", minimax)
+    rate, n = parameters.positive("epsilon", epsilon), parameters.at_least("n", n, 1)
+    parameters.flag("minimax", minimax)
     most = remap.MOST_MINIMAX if minimax else remap.MOST
     if n >= most:
         raise ValueError(f"n = {n} is not accepted: give at most {most - 1}")
@@ -412,10 +414,10 @@ def _errors(risks: _Floats) -> Errors:
 
 
 def _places(n: Any, counts: Any) -> tuple[int, NDArray[np.int64]]:
-    n = _parameters.at_least("n", n, 1)
+    n = parameters.at_least("n", n, 1)
     if n > _MAX_N:
         raise OverflowError(f"n = {n} is not accepted: give at most 2**62")
-    array = _arrays.as_array(counts)
+    array = arrays.as_array(counts)
     for count in (int(array.min()), int(array.max())) if array.size else ():
         if not 0 <= count <= n:
             raise ValueError(f"counts with {count} are not accepted: give counts from 0 to {n}")
@@ -448,16 +450,16 @@ def _within(rate: Fraction, n: int, bound: Fraction) -> bool:
         return room > 0
     digits = 40
     while True:
-        with localcontext(_decimals.context(digits)):
+        with localcontext(decimals.context(digits)):
             allowed, gain = _gone(room) * _decay(-room), _gain(rate, n)
-            if abs(allowed - gain) > (allowed + gain).scaleb(_decimals.SPARE - digits):
+            if abs(allowed - gain) > (allowed + gain).scaleb(decimals.SPARE - digits):
                 return allowed > gain
         digits *= 2
 
 
 def _inflation(rate: Fraction, n: int) -> Decimal:
     """Return the inflation, right to some 20 digits."""
-    with localcontext(_decimals.context(60)):
+    with localcontext(decimals.context(60)):
         gain = _gain(rate, n)
         return (1 + gain).ln() if gain > Decimal("1e-20") else gain
 
@@ -471,19 +473,19 @@ def _decay(exponent: Fraction) -> Decimal:
     """Return ``exp(-exponent)``, with all digits even if it is large."""
     with localcontext() as wide:
         wide.prec += _digits(exponent)
-        return (-_decimals.of(exponent)).exp()
+        return (-decimals.of(exponent)).exp()
 
 
 def _gone(exponent: Fraction) -> Decimal:
     """Return ``1 - exp(-exponent)``, with all digits even if it is small."""
     with localcontext() as wide:
         wide.prec += _digits(1 / exponent) if exponent else 0
-        return 1 - (-_decimals.of(exponent)).exp()
+        return 1 - (-decimals.of(exponent)).exp()
 
 
 def _digits(ratio: Fraction) -> int:
     """Return how many digits a ratio has before the point, or 0."""
-    return max(0, math.ceil(_decimals.bits(abs(ratio)) * math.log10(2)))
+    return max(0, math.ceil(decimals.bits(abs(ratio)) * math.log10(2)))
 
 
 def _least(guess: Decimal, holds: Callable[[float], bool]) -> float:

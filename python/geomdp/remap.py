@@ -29,8 +29,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from geomdp import GeometricMechanism, _arrays, _parameters
-from geomdp._floats import powers
+from geomdp import GeometricMechanism
+from geomdp._analysis.floats import powers
+from geomdp._release import arrays, parameters
 
 __all__ = ["RandomisedRemap", "Remap", "bayes", "expected_loss", "minimax", "risk"]
 
@@ -87,9 +88,9 @@ class _Function:
 
         """
         lower, upper = self.bounds
-        if _parameters.is_integer(released):
+        if parameters.is_integer(released):
             self._refuse_outside(int(released), int(released))
-        array = _arrays.as_array(released, _dtype(self.bounds))
+        array = arrays.as_array(released, _dtype(self.bounds))
         limits = np.iinfo(array.dtype)
         if not limits.min <= lower <= upper <= limits.max:
             raise OverflowError(
@@ -147,7 +148,7 @@ class Remap(_Function):
 
     def __post_init__(self) -> None:
         bounds = _interval(self.bounds)
-        table = _arrays.as_array(self.table, _dtype(bounds))
+        table = arrays.as_array(self.table, _dtype(bounds))
         outputs = bounds[1] - bounds[0] + 1
         if table.shape != (outputs,):
             raise ValueError(
@@ -432,7 +433,7 @@ def _loss_matrix(loss: Any, outputs: int) -> _Floats:
     """Return the losses of estimates (columns) for each true count."""
     if isinstance(loss, str):
         if loss not in _LOSSES:
-            raise ValueError(f"loss = {_parameters.shown(loss)} is not accepted: {_NAMES}")
+            raise ValueError(f"loss = {parameters.shown(loss)} is not accepted: {_NAMES}")
         loss = _LOSSES[loss]
     if callable(loss):
         return _toeplitz(_weights("loss", loss(np.arange(outputs)), (outputs,)))
@@ -466,7 +467,7 @@ def _weights(name: str, values: Any, shape: tuple[int, ...]) -> _Floats:
     if values.dtype == object:
         # One of each type, instead of item by item.
         for value in {type(value): value for value in values.ravel().tolist()}.values():
-            _parameters.number(name, value)
+            parameters.number(name, value)
     elif values.dtype.kind not in "iuf" or values.dtype.itemsize > 8:
         raise TypeError(f"{name} of dtype {values.dtype} is not accepted: give ints or floats")
     if values.shape != shape:
@@ -484,7 +485,7 @@ def _weights(name: str, values: Any, shape: tuple[int, ...]) -> _Floats:
 def _outputs(mechanism: Any, most: int) -> int:
     """Return how many outputs a mechanism has."""
     if not isinstance(mechanism, GeometricMechanism):
-        raise TypeError(_parameters.foreign("mechanism", mechanism, "a GeometricMechanism"))
+        raise TypeError(parameters.foreign("mechanism", mechanism, "a GeometricMechanism"))
     lower, upper = _bounds(mechanism)
     if upper - lower >= most:
         raise ValueError(f"bounds = {(lower, upper)} are not accepted: give at most {most} outputs")
@@ -503,7 +504,7 @@ def _bounds(mechanism: GeometricMechanism) -> tuple[int, int]:
 
 
 def _interval(bounds: Any) -> tuple[int, int]:
-    interval = _parameters.interval(bounds)
+    interval = parameters.interval(bounds)
     if interval is None:
         raise TypeError("bounds = None is not accepted: give a pair (lower, upper)")
     if interval[0] > interval[1]:

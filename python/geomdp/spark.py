@@ -25,8 +25,10 @@ from typing import Any
 
 import numpy as np
 
-from geomdp import GeometricMechanism, _parameters, _spark_plan, frames
-from geomdp._extras import installed_by
+from geomdp import GeometricMechanism, frames
+from geomdp._engines import spark_plan
+from geomdp._release import parameters
+from geomdp._release.extras import installed_by
 from geomdp.distributed import Release, ReleaseKey, check_arguments
 from geomdp.frames import Nulls
 
@@ -96,7 +98,7 @@ def release_columns(
 
     """
     frames.check_nulls(nulls)
-    _parameters.flag("unique_ids", unique_ids)
+    parameters.flag("unique_ids", unique_ids)
     if not isinstance(frame, ClassicDataFrame):
         kind = f"{type(frame).__module__}.{type(frame).__qualname__}"
         raise TypeError(f"frame is a {kind}: give a DataFrame of a classic session of Spark")
@@ -106,7 +108,7 @@ def release_columns(
     if frame.isStreaming:
         raise ValueError("a streaming frame is not accepted: give a batch, whose ids are all there")
     plan = frame._jdf.queryExecution().analyzed()
-    if (found := _spark_plan.unstable(frame.sparkSession._jvm, plan)) is not None:
+    if (found := spark_plan.unstable(frame.sparkSession._jvm, plan)) is not None:
         raise ValueError(
             f"a frame with {found} is not accepted, as its rows may differ from one reading to the "
             "next: call sparkContext.setCheckpointDir and give frame.checkpoint(), or write the "
@@ -121,7 +123,7 @@ def release_columns(
     for name, mechanism in mechanisms.items():
         mechanism.release(np.zeros(0, empty.field(name).type.to_pandas_dtype()))
     among = [names.index(name) for name in ids]
-    if not (unique_ids or _spark_plan.groups_by(plan, among)):
+    if not (unique_ids or spark_plan.groups_by(plan, among)):
         groups = placed.groupBy(*(places[place] for place in among)).count()
         if not groups.filter("count > 1").isEmpty():
             raise ValueError(f"ids = {ids} are not unique: give columns that tell rows apart")

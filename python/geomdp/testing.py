@@ -6,9 +6,10 @@ parameter, state or environment variable by which it could be made to use a know
 
 from typing import Any
 
-from geomdp import _arrays, _core, _parameters
-from geomdp._arrays import Array
-from geomdp._mechanism import GeometricMechanism
+from geomdp import _core
+from geomdp._release import arrays, parameters
+from geomdp._release.arrays import Array
+from geomdp._release.mechanism import GeometricMechanism
 
 KEY_BYTES = 32
 
@@ -20,7 +21,7 @@ def release_not_private(
     *,
     out: Any = None,
     threads: int | None = None,
-) -> _arrays.Array:
+) -> arrays.Array:
     """Return counts with reproducible noise, which is **not private**.
 
     The noise is what ``mechanism.release`` would add if the operating system had given `key`; it is
@@ -47,9 +48,9 @@ def release_not_private(
         raise TypeError(f"mechanism is of type {kind}: give a GeometricMechanism")
     if not isinstance(key, bytes) or len(key) != KEY_BYTES:
         raise ValueError(f"key is not accepted: give {KEY_BYTES} bytes")
-    most = _parameters.threads(threads)
+    most = parameters.threads(threads)
 
     def noise(source: Array, target: Array, dtype: str, _interruptible: bool) -> None:
         _core.release_not_private(mechanism._core, key, source, target, dtype, most)
 
-    return _arrays.release(_arrays.as_array(counts), out, noise)
+    return arrays.release(arrays.as_array(counts), out, noise)

@@ -32,7 +32,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from scipy import stats
 
 import geomdp.spark
-from geomdp import GeometricMechanism, _spark_plan
+from geomdp import GeometricMechanism
+from geomdp._engines import spark_plan
 from geomdp.distributed import ReleaseKey
 
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas")
@@ -467,7 +468,7 @@ def people(spark: SparkSession) -> DataFrame:
 
 def unstable(frame: DataFrame) -> str | None:
     plan = frame._jdf.queryExecution().analyzed()
-    return _spark_plan.unstable(frame.sparkSession._jvm, plan)
+    return spark_plan.unstable(frame.sparkSession._jvm, plan)
 
 
 def test_plans_whose_rows_may_differ_are_refused(people: DataFrame, spark: SparkSession) -> None:
@@ -557,10 +558,10 @@ def test_names_in_plans_are_those_of_spark(spark: SparkSession) -> None:
     inside = "org.apache.spark.sql.catalyst."
     expressions = ["expressions.", "expressions.aggregate."]
     for names, packages in [
-        (_spark_plan.NODES, ["plans.logical."]),
-        (_spark_plan.PASSING, ["plans.logical."]),
-        (_spark_plan.AGGREGATES, expressions[1:]),
-        (_spark_plan.EXPRESSIONS, expressions),
+        (spark_plan.NODES, ["plans.logical."]),
+        (spark_plan.PASSING, ["plans.logical."]),
+        (spark_plan.AGGREGATES, expressions[1:]),
+        (spark_plan.EXPRESSIONS, expressions),
     ]:
         missing = set(names)
         for package, name in itertools.product(packages, names):

@@ -19,8 +19,10 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 
-from geomdp import GeometricMechanism, _arrays, _core, _moments, _parameters
-from geomdp._arrays import Array
+from geomdp import GeometricMechanism, _core
+from geomdp._analysis import moments
+from geomdp._release import arrays, parameters
+from geomdp._release.arrays import Array
 
 __all__ = ["Geometric", "GeometricFolded", "GeometricTruncated"]
 
@@ -62,14 +64,14 @@ class Geometric:
 
     def __init__(self, *, epsilon: Any, sensitivity: Any = 1, random_state: Any = None) -> None:
         infinite = _is_infinite(epsilon) and epsilon > 0
-        exact = None if infinite else _parameters.positive("epsilon", epsilon)
+        exact = None if infinite else parameters.positive("epsilon", epsilon)
         if not _is_unseeded(random_state):
             raise ValueError(
                 f"random_state = {random_state!r} is not accepted, since whoever knows it could "
                 "take the noise off: give None (geomdp.testing has reproducible noise, for tests)"
             )
         self._epsilon = epsilon
-        self._sensitivity = _parameters.at_least("sensitivity", sensitivity, 0)
+        self._sensitivity = parameters.at_least("sensitivity", sensitivity, 0)
         #: None for no noise.
         self._rate = exact / self._sensitivity if exact and self._sensitivity else None
         self._drawers: dict[str, _Drawer] = {}
@@ -132,16 +134,16 @@ class Geometric:
         """
         if type(value) is int or isinstance(value, Integral):
             limits = self._limits_of(value)
-            count = _arrays.exact(value, limits)
-            code = _arrays.code(limits.dtype)
+            count = arrays.exact(value, limits)
+            code = arrays.code(limits.dtype)
             return self._drawer(code).release_scalar(count, code)
-        counts = _arrays.as_array(value)
-        core = self._drawer(_arrays.code(counts.dtype))
+        counts = arrays.as_array(value)
+        core = self._drawer(arrays.code(counts.dtype))
 
         def noise(source: Array, target: Array, code: str, interruptible: bool) -> None:
             core.release_into(source, target, code, interruptible, 0)
 
-        return _arrays.release(counts, None, noise)
+        return arrays.release(counts, None, noise)
 
     def bias(self, value: Any) -> Any:
         """Return the expectation of the noisy count, less the count.
@@ -180,15 +182,15 @@ class Geometric:
         return copy.copy(self)
 
     def _of_each(self, value: Any, moment: int) -> Any:
-        if _parameters.is_integer(value):
-            count = _parameters.integer("value", value)
+        if parameters.is_integer(value):
+            count = parameters.integer("value", value)
             return self._moments_at(count, self._limits_of(value))[moment]
-        array = _arrays.as_array(value)
+        array = arrays.as_array(value)
         limits = np.iinfo(array.dtype)
-        return _arrays.of_each(array, lambda x: self._moments_at(x, limits)[moment])
+        return arrays.of_each(array, lambda x: self._moments_at(x, limits)[moment])
 
-    def _moments_at(self, x: int, limits: "np.iinfo[Any]") -> _moments.Moments:
-        return _moments.of_censored(self._rate, int(limits.min), int(limits.max), x)
+    def _moments_at(self, x: int, limits: "np.iinfo[Any]") -> moments.Moments:
+        return moments.of_censored(self._rate, int(limits.min), int(limits.max), x)
 
     def _limits_of(self, value: Any) -> "np.iinfo[Any]":
         """Return the limits of the dtype as which a single count is taken."""
@@ -300,7 +302,7 @@ class GeometricTruncated(_Bounded):
 
     @staticmethod
     def _doubled(name: str, bound: Any) -> Any:
-        return float(bound) if _is_infinite(bound) else 2 * _parameters.integer(name, bound)
+        return float(bound) if _is_infinite(bound) else 2 * parameters.integer(name, bound)
 
     def _prepared(self, limits: "np.iinfo[Any]") -> _core.Mechanism:
         self._refuse_beyond(limits)
@@ -313,8 +315,8 @@ class GeometricTruncated(_Bounded):
         greatest = limits.max if upper == _INF else upper // 2
         return int(least), int(greatest)
 
-    def _moments_at(self, x: int, limits: "np.iinfo[Any]") -> _moments.Moments:
-        return _moments.of_censored(self._rate, *self._reach(limits), x)
+    def _moments_at(self, x: int, limits: "np.iinfo[Any]") -> moments.Moments:
+        return moments.of_censored(self._rate, *self._reach(limits), x)
 
 
 class GeometricFolded(_Bounded):
@@ -343,7 +345,7 @@ class GeometricFolded(_Bounded):
     def _doubled(name: str, bound: Any) -> Any:
         if _is_infinite(bound):
             return float(bound)
-        twice = 2 * Fraction(_parameters.finite(name, bound))
+        twice = 2 * Fraction(parameters.finite(name, bound))
         if twice.denominator != 1:
             raise ValueError(f"{name} = {bound!r} is not accepted: give an integer or half of one")
         return twice.numerator
@@ -364,10 +366,10 @@ class GeometricFolded(_Bounded):
         ratio = None if self._rate is None else self._rate.as_integer_ratio()
         return _core.Folded(ratio, self._reach(limits))
 
-    def _moments_at(self, x: int, limits: "np.iinfo[Any]") -> _moments.Moments:
+    def _moments_at(self, x: int, limits: "np.iinfo[Any]") -> moments.Moments:
         if self._twice == (-_INF, _INF):
             return super()._moments_at(x, limits)
-        return _moments.of_folded(self._rate, self._reach(limits), x)
+        return moments.of_folded(self._rate, self._reach(limits), x)
 
 
 def _is_infinite(value: Any) -> bool:

@@ -22,8 +22,9 @@ from typing import Any
 
 import numpy as np
 
-from geomdp import GeometricMechanism, _arrays, _parameters
-from geomdp._extras import installed_by
+from geomdp import GeometricMechanism
+from geomdp._release import arrays, parameters
+from geomdp._release.extras import installed_by
 
 with installed_by("geomdp[opendp]"):
     import opendp.prelude as dp
@@ -191,7 +192,7 @@ class _Loss:
         if isinstance(d_in, int):
             return self.mechanism.map(d_in)
         # The loss at distance n / m is that at distance n with m times the scale.
-        exact = Fraction(_parameters.number("d_in", d_in))
+        exact = Fraction(parameters.number("d_in", d_in))
         numerator, denominator = exact.as_integer_ratio()
         wider = GeometricMechanism.from_scale(Fraction(self.mechanism.scale) * denominator)
         return wider.map(numerator)
@@ -208,7 +209,7 @@ def _with_our_noise(
             "(for floats, OpenDP's own make_laplace)"
         )
     # The domain names the type, at whose limits outputs saturate.
-    bounds = _arrays.limits(_DTYPES[atom]) if bounds is None else bounds
+    bounds = arrays.limits(_DTYPES[atom]) if bounds is None else bounds
     mechanism = GeometricMechanism.from_scale(float(scale), bounds)
     # Refuses here what could not be released later.
     mechanism.certificate(_DTYPES[atom])

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 import geomdp.accuracy
-from geomdp import GeometricMechanism, _parameters
-from geomdp._parameters import Integer, Real
+from geomdp import GeometricMechanism
+from geomdp._release import parameters
+from geomdp._release.parameters import Integer, Real
 
 __all__ = [
     "accuracy_to_privacy_usage",
@@ -62,9 +63,9 @@ def simple_geometric_mechanism(  # noqa: PLR0917 (the order there)
         If the operating system gives no random bytes; nothing is released then.
 
     """
-    exact = _parameters.positive("epsilon", epsilon)
-    scale = _parameters.not_negative("sensitivity", sensitivity) / exact
-    bounds = _parameters.integer("min", min), _parameters.integer("max", max)
+    exact = parameters.positive("epsilon", epsilon)
+    scale = parameters.not_negative("sensitivity", sensitivity) / exact
+    bounds = parameters.integer("min", min), parameters.integer("max", max)
     if bounds[0] > bounds[1]:
         raise ValueError(f"min = {min} is greater than max = {max}: give min <= max")
     flag = enforce_constant_time

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp import _parameters
+from geomdp._release import parameters
 from geomdp.measurement import _metrics, _types
 from geomdp.measurement._domains import AllDomain, Domain, VectorDomain
 from geomdp.measurement._metrics import AbsoluteDistance, L1Distance, Metric, SymmetricDistance
@@ -240,7 +240,7 @@ def _values(name: str, domain: Any, metric: Any, kinds: str, values: Any) -> NDA
     _metrics.check_records(domain, metric)
     if domain.T.kind not in kinds:
         accepted = ", ".join(_KINDS[kind] for kind in kinds if kind in _KINDS)
-        raise TypeError(_parameters.refusal("input_domain", domain, f"records of {accepted}"))
+        raise TypeError(parameters.refusal("input_domain", domain, f"records of {accepted}"))
     T = domain.T
     wanted = f"a sequence of values of type {_types.spell(T)}"
     try:
@@ -248,14 +248,14 @@ def _values(name: str, domain: Any, metric: Any, kinds: str, values: Any) -> NDA
         # Each item of numpy's own array of strings is as long as the longest.
         array = np.array(items, dtype=object if T.kind == "U" else T)
     except TypeError:
-        raise TypeError(_parameters.refusal(name, values, wanted)) from None
+        raise TypeError(parameters.refusal(name, values, wanted)) from None
     except OverflowError:
-        raise OverflowError(_parameters.refusal(name, values, wanted)) from None
+        raise OverflowError(parameters.refusal(name, values, wanted)) from None
     if array.ndim != 1:
         raise TypeError(f"{name} is of {array.ndim} dimensions: give {wanted}")
     # numpy rounds numbers.
     if array.tolist() != items:
-        raise ValueError(_parameters.refusal(name, values, f"{wanted}, exactly"))
+        raise ValueError(parameters.refusal(name, values, f"{wanted}, exactly"))
     return array
 
 
@@ -266,14 +266,14 @@ def _are_numbers(T: _types.DType, values: Any) -> bool:
     if isinstance(values, np.ndarray):
         return values.ndim == 1 and values.dtype.kind in "iuf"
     return isinstance(values, list | tuple | range) and all(
-        _parameters.is_integer(value) or isinstance(value, float) for value in values
+        parameters.is_integer(value) or isinstance(value, float) for value in values
     )
 
 
 def _histogram(
     kind: type[_Histogram], domain: Any, values: NDArray[Any], null_category: Any, TOA: Any
 ) -> Transformation:
-    _parameters.flag("null_category", null_category)
+    parameters.flag("null_category", null_category)
     T = _types.integers("TOA", TOA)
     return Transformation(
         domain,

@@ -6,7 +6,7 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 
-from geomdp import _arrays, _parameters
+from geomdp._release import arrays, parameters
 from geomdp.measurement import _types
 
 
@@ -74,7 +74,7 @@ class AllDomain(_Domain):
         if self.T.kind not in "iu" and isinstance(value, _scalars(self.T)):
             return value
         if type(value) is int and self.T.kind in "iu":
-            return self.T.type(_arrays.exact(value, np.iinfo(self.T)))
+            return self.T.type(arrays.exact(value, np.iinfo(self.T)))
         raise _foreign(value, self, f"one value of type {_types.spell(self.T)}")
 
     def __repr__(self) -> str:
@@ -104,7 +104,7 @@ class VectorDomain(_Domain):
     def __post_init__(self) -> None:
         if not isinstance(self.element_domain, AllDomain):
             raise TypeError(
-                _parameters.refusal("element_domain", self.element_domain, "an AllDomain(T)")
+                parameters.refusal("element_domain", self.element_domain, "an AllDomain(T)")
             )
 
     @property
@@ -126,7 +126,7 @@ class VectorDomain(_Domain):
         """
         T = self.T
         if isinstance(value, np.ndarray) and value.ndim:
-            _arrays.refuse_masked("arg", value)
+            arrays.refuse_masked("arg", value)
             if value.dtype.kind == T.kind and T.kind == "U":
                 return value
             if value.dtype.kind == T.kind and value.dtype.newbyteorder("=") == T:
@@ -135,7 +135,7 @@ class VectorDomain(_Domain):
                 value = value.tolist()
         if isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray):
             if T.kind in "iu":
-                return _arrays.as_array(value, T)
+                return arrays.as_array(value, T)
             if all(isinstance(item, _scalars(T)) for item in value):
                 return value if T.kind == "U" else np.array(value, dtype=T)
         raise _foreign(value, self, f"an array or a sequence of type {_types.spell(T)}")

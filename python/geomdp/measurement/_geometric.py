@@ -4,8 +4,9 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from geomdp import GeometricMechanism, _arrays, _parameters
-from geomdp._parameters import Bounds, Real
+from geomdp import GeometricMechanism
+from geomdp._release import arrays, parameters
+from geomdp._release.parameters import Bounds, Real
 from geomdp.measurement import _metrics, _types
 from geomdp.measurement._domains import AllDomain, Domain, VectorDomain
 from geomdp.measurement._metrics import MaxDivergence, Metric
@@ -133,14 +134,14 @@ def make_base_geometric(
             "AllDomain(T) or VectorDomain(AllDomain(T)), "
             'or "AllDomain<i32>" and the like, of integers i8 to i64 or u8 to u64'
         )
-        raise TypeError(_parameters.refusal("D", D, wanted))
+        raise TypeError(parameters.refusal("D", D, wanted))
     return _make(domain, _metrics.partner(domain), scale, bounds, MaxDivergence(QO))
 
 
 def _make(domain: Any, metric: Any, scale: Any, bounds: Any, measure: MaxDivergence) -> Measurement:
     _metrics.check_counts(domain, metric)
     # The domain names the type, at whose limits outputs saturate.
-    bounds = _arrays.limits(domain.T) if bounds is None else bounds
+    bounds = arrays.limits(domain.T) if bounds is None else bounds
     mechanism = GeometricMechanism.from_scale(scale, bounds)
     # Refuses here what could not be released later.
     mechanism.certificate(domain.T)

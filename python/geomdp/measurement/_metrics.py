@@ -5,7 +5,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from geomdp import _parameters
+from geomdp._release import parameters
 from geomdp.measurement import _types
 from geomdp.measurement._domains import AllDomain, Domain, VectorDomain
 
@@ -81,7 +81,7 @@ class MaxDivergence:
     def __post_init__(self) -> None:
         dtype = _types.atom("QO", self.QO)
         if dtype.kind != "f":
-            raise TypeError(_parameters.refusal("QO", self.QO, "a type of floats, such as float"))
+            raise TypeError(parameters.refusal("QO", self.QO, "a type of floats, such as float"))
         object.__setattr__(self, "QO", dtype)
 
     def __class_getitem__(cls, QO: Any) -> "MaxDivergence":
@@ -124,11 +124,11 @@ def check_counts(domain: Any, metric: Any) -> None:
     """
     if not isinstance(domain, AllDomain | VectorDomain):
         raise TypeError(
-            _parameters.refusal("input_domain", domain, "AllDomain(T) or VectorDomain(...)")
+            parameters.refusal("input_domain", domain, "AllDomain(T) or VectorDomain(...)")
         )
     if domain.T.kind not in "iu":
         raise TypeError(
-            _parameters.refusal("input_domain", domain, "one of integers, int8 to uint64")
+            parameters.refusal("input_domain", domain, "one of integers, int8 to uint64")
         )
     _check_metric(metric)
     if metric != partner(domain):
@@ -150,7 +150,7 @@ def check_records(domain: Any, metric: Any) -> None:
 
     """
     if not isinstance(domain, VectorDomain):
-        raise TypeError(_parameters.refusal("input_domain", domain, "VectorDomain(AllDomain(T))"))
+        raise TypeError(parameters.refusal("input_domain", domain, "VectorDomain(AllDomain(T))"))
     _check_metric(metric)
     if metric != SymmetricDistance():
         raise ValueError(
@@ -162,7 +162,7 @@ def check_records(domain: Any, metric: Any) -> None:
 def _check_metric(metric: Any) -> None:
     if not isinstance(metric, AbsoluteDistance | L1Distance | SymmetricDistance):
         wanted = "AbsoluteDistance(T), L1Distance(T) or SymmetricDistance()"
-        raise TypeError(_parameters.refusal("input_metric", metric, wanted))
+        raise TypeError(parameters.refusal("input_metric", metric, wanted))
 
 
 #: The names that OpenDP gives them now.

@@ -8,8 +8,8 @@ from typing import Any, overload
 
 import numpy as np
 
-from geomdp import _parameters
-from geomdp._parameters import Integer, Real
+from geomdp._release import parameters
+from geomdp._release.parameters import Integer, Real
 from geomdp.measurement._domains import Domain
 from geomdp.measurement._metrics import MaxDivergence, Metric
 
@@ -111,7 +111,7 @@ class Measurement(_Step):
             If `d_in` is negative.
 
         """
-        return self.privacy_map(_parameters.at_least("d_in", d_in, 0))
+        return self.privacy_map(parameters.at_least("d_in", d_in, 0))
 
     def check(self, d_in: Integer, d_out: Real) -> bool:
         """Return whether data at distance `d_in` lose at most `d_out`.
@@ -174,7 +174,7 @@ class Transformation(_Step):
             If `d_in` is negative.
 
         """
-        return self.stability_map(_parameters.at_least("d_in", d_in, 0))
+        return self.stability_map(parameters.at_least("d_in", d_in, 0))
 
     def check(self, d_in: Integer, d_out: Integer) -> bool:
         """Return whether outputs for data at distance `d_in` are at most `d_out` apart.
@@ -190,7 +190,7 @@ class Transformation(_Step):
             As `map` does, and for `d_out` likewise.
 
         """
-        return self.map(d_in) <= _parameters.at_least("d_out", d_out, 0)
+        return self.map(d_in) <= parameters.at_least("d_out", d_out, 0)
 
     @overload
     def __rshift__(self, other: Measurement) -> Measurement: ...
@@ -256,4 +256,4 @@ def unchanged(d_in: int) -> int:
 def _limit(d_out: Any) -> float | Fraction:
     if isinstance(d_out, float | np.floating) and d_out == math.inf:
         return math.inf
-    return _parameters.number("d_out", d_out)
+    return parameters.number("d_out", d_out)

@@ -4,7 +4,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from geomdp import _parameters
+from geomdp._release import parameters
 
 DType: TypeAlias = np.dtype[Any]
 
@@ -40,7 +40,7 @@ def atom(name: str, T: Any) -> DType:
     elif isinstance(T, np.dtype) or (isinstance(T, type) and T in _CONCRETE):
         known = "str" if np.dtype(T).kind == "U" else _NAMES.get(np.dtype(T).name)
     if known is None:
-        raise TypeError(_parameters.refusal(name, T, _WANTED))
+        raise TypeError(parameters.refusal(name, T, _WANTED))
     return np.dtype(known)
 
 
@@ -55,7 +55,7 @@ def integers(name: str, T: Any) -> DType:
     """
     dtype = atom(name, T)
     if dtype.kind not in "iu":
-        raise TypeError(_parameters.refusal(name, T, "a type of integers, such as 'i32'"))
+        raise TypeError(parameters.refusal(name, T, "a type of integers, such as 'i32'"))
     return dtype
 
 

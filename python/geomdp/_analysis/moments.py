@@ -11,8 +11,8 @@ from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from typing import NamedTuple
 
-from geomdp import _decimals
-from geomdp._decimals import power
+from geomdp._analysis import decimals
+from geomdp._analysis.decimals import power
 
 
 class Moments(NamedTuple):
@@ -147,10 +147,10 @@ def entropy(rate: Fraction, below: int | None, above: int | None) -> float:
     if rate > 800:
         # Less than the least float: about rate * exp(-rate).
         return 0.0
-    lost = max(-_decimals.bits(rate), 0)
+    lost = max(-decimals.bits(rate), 0)
     # 1 + a and 1 - a may be close to 1, by exp(-rate).
-    with localcontext(_decimals.context(40 + lost * math.log10(2) + math.ceil(rate / 2))):
-        a, loss = power(rate, 1), _decimals.of(rate)
+    with localcontext(decimals.context(40 + lost * math.log10(2) + math.ceil(rate / 2))):
+        a, loss = power(rate, 1), decimals.of(rate)
         whole = ((1 + a) / (1 - a)).ln() + 2 * a * loss / (1 - a**2)
         # From a bound on, the noise is geometric, and its entropy is lost.
         geometric = a * loss / (1 - a) - (1 - a).ln()
@@ -214,5 +214,5 @@ def _context(rate: Fraction) -> Context:
     Distances cost little: where ``a**n`` is not below all floats, n is at most 750 / rate, and so
     is the error of the power in its last digit.
     """
-    lost = max(-_decimals.bits(rate), 0)
-    return _decimals.context(40 + 5 * lost * math.log10(2))
+    lost = max(-decimals.bits(rate), 0)
+    return decimals.context(40 + 5 * lost * math.log10(2))

@@ -9,9 +9,10 @@ from typing import Any, Literal, Protocol, Self, TypeVar, overload
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from geomdp import _arrays, _certificate, _core, _parameters, frames
-from geomdp._arrays import Array
-from geomdp._parameters import Bounds, Integer, Real
+from geomdp import _core, frames
+from geomdp._release import arrays, certificate, parameters
+from geomdp._release.arrays import Array
+from geomdp._release.parameters import Bounds, Integer, Real
 
 _Integer = TypeVar("_Integer", bound=np.integer[Any])
 
@@ -32,7 +33,7 @@ def _prepared(
     if scale is None:
         rate = Fraction(epsilon) / sensitivity
         for part in rate.as_integer_ratio():
-            _parameters.narrow("epsilon / sensitivity", part)
+            parameters.narrow("epsilon / sensitivity", part)
     else:
         rate = 1 / Fraction(scale) if scale else None
     if bounds and max(map(abs, bounds)) >= 2**127:
@@ -91,10 +92,10 @@ class GeometricMechanism:
         sensitivity: Integer = 1,
         bounds: Bounds | None = None,
     ) -> None:
-        self._epsilon = _parameters.positive_number("epsilon", epsilon)
-        self._sensitivity = _parameters.at_least("sensitivity", sensitivity, 1)
+        self._epsilon = parameters.positive_number("epsilon", epsilon)
+        self._sensitivity = parameters.at_least("sensitivity", sensitivity, 1)
         self._scale: float | Fraction | None = None
-        self._bounds = _parameters.interval(bounds)
+        self._bounds = parameters.interval(bounds)
         self._rate, self._core = _prepared(self._epsilon, self._sensitivity, None, self._bounds)
 
     @classmethod
@@ -118,8 +119,8 @@ class GeometricMechanism:
         """
         self = cls.__new__(cls)
         self._sensitivity = 1
-        self._scale = _parameters.number("scale", scale)
-        self._bounds = _parameters.interval(bounds)
+        self._scale = parameters.number("scale", scale)
+        self._bounds = parameters.interval(bounds)
         self._rate, self._core = _prepared(None, 1, self._scale, self._bounds)
         self._epsilon = math.inf if self._rate is None else self._rate
         return self
@@ -224,17 +225,17 @@ class GeometricMechanism:
             after it has been written completely.
 
         """
-        most = _parameters.threads(threads)
+        most = parameters.threads(threads)
         if out is None:
             # The common case first: the checks below take as long as the draw.
             if type(counts) is int and -(2**63) <= counts < 2**63:
                 return self._core.release_scalar(counts, "i8")
-            if isinstance(counts, np.integer) and _parameters.is_integer(counts):
-                noisy = self._core.release_scalar(int(counts), _arrays.code(counts.dtype))
+            if isinstance(counts, np.integer) and parameters.is_integer(counts):
+                noisy = self._core.release_scalar(int(counts), arrays.code(counts.dtype))
                 return type(counts)(noisy)
-            if _parameters.is_integer(counts):
-                return self._core.release_scalar(_arrays.exact(counts), "i8")
-            if type(counts) is np.ndarray and (dtype := _arrays.ready(counts)):
+            if parameters.is_integer(counts):
+                return self._core.release_scalar(arrays.exact(counts), "i8")
+            if type(counts) is np.ndarray and (dtype := arrays.ready(counts)):
                 result = np.empty(counts.shape, counts.dtype)
                 self._core.release_into(counts, result, dtype, True, most)
                 return result
@@ -244,7 +245,7 @@ class GeometricMechanism:
         def noise(source: Array, target: Array, dtype: str, interruptible: bool) -> None:
             self._core.release_into(source, target, dtype, interruptible, most)
 
-        return _arrays.release(_arrays.as_array(counts), out, noise)
+        return arrays.release(arrays.as_array(counts), out, noise)
 
     def map(self, d_in: Integer) -> float:
         """Return the privacy loss for inputs at distance `d_in`: ``d_in * rate``, rounded up.
@@ -273,11 +274,11 @@ class GeometricMechanism:
             If `d_in` has more than 14 000 bits.
 
         """
-        return self._core.map(_parameters.at_least("d_in", d_in, 0))
+        return self._core.map(parameters.at_least("d_in", d_in, 0))
 
     def certificate(
         self, dtype: DTypeLike | None = None, *, tight: bool = False
-    ) -> _certificate.Certificate:
+    ) -> certificate.Certificate:
         """Return the exact data and the inequality that make the sampled law private.
 
         Parameters
@@ -303,14 +304,14 @@ class GeometricMechanism:
         if dtype is None:
             wide = self._bounds is not None and self._bounds[1] >= 2**63
             dtype = np.uint64 if wide else np.int64
-        _parameters.flag("tight", tight)
+        parameters.flag("tight", tight)
         try:
             resolved = np.dtype(dtype)
         except TypeError:
-            raise TypeError(_parameters.refusal("dtype", dtype, "an integer dtype")) from None
+            raise TypeError(parameters.refusal("dtype", dtype, "an integer dtype")) from None
         if resolved.kind not in "iu":
             raise TypeError(f"dtype = {resolved} is not accepted: give an integer dtype")
-        return _certificate.from_fields(self._core.certificate(_arrays.code(resolved), tight))
+        return certificate.from_fields(self._core.certificate(arrays.code(resolved), tight))
 
     def accuracy(self, alpha: Real, counts: Any = None) -> Any:
         """Return the least a such that an error of more than a has probability `alpha` at most.

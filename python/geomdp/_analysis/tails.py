@@ -9,7 +9,8 @@ import math
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
-from geomdp import Certificate, _decimals
+from geomdp import Certificate
+from geomdp._analysis import decimals
 
 #: Relative error of what is rounded to the safe side, more than that of 40 digits.
 SAFE = Decimal("1e-35")
@@ -27,10 +28,10 @@ def least(rate: Fraction, level: Fraction) -> int:
 
     # q**(a + 1) is transcendental, so that no tail is equal to a level.
     def terms() -> list[Decimal]:
-        decay = _decimals.of(rate)
-        return [-_decimals.log(level) / decay, -(1 + (-decay).exp()).ln() / decay]
+        decay = decimals.of(rate)
+        return [-decimals.log(level) / decay, -(1 + (-decay).exp()).ln() / decay]
 
-    return max(0, _decimals.ceiling(terms) - 1)
+    return max(0, decimals.ceiling(terms) - 1)
 
 
 def rate(steps: Fraction, level: Fraction) -> Decimal:
@@ -44,9 +45,9 @@ def rate(steps: Fraction, level: Fraction) -> Decimal:
     """
     if 2 * level >= 1:
         return Decimal(0)
-    near = max(0, -_decimals.bits(1 - 2 * level))
-    with localcontext(_decimals.context(60 + near * math.log10(2))):
-        n, target = _decimals.of(steps), -_decimals.log(level)
+    near = max(0, -decimals.bits(1 - 2 * level))
+    with localcontext(decimals.context(60 + near * math.log10(2))):
+        n, target = decimals.of(steps), -decimals.log(level)
         # n r + ln(1 + exp(-r)) - target is convex in r, and not negative here: Newton's steps
         # descend to the root from above.
         r = target / n
@@ -67,10 +68,10 @@ def reach(rate: Fraction, level: Fraction) -> Decimal:
         Positive, and the level at most 1/2.
 
     """
-    lost = max(0, -_decimals.bits(rate))
-    with localcontext(_decimals.context(60 + lost * math.log10(2))):
-        decay = _decimals.of(rate)
-        return (-_decimals.log(level) - (1 + (-decay).exp()).ln()) / decay * (1 + SAFE)
+    lost = max(0, -decimals.bits(rate))
+    with localcontext(decimals.context(60 + lost * math.log10(2))):
+        decay = decimals.of(rate)
+        return (-decimals.log(level) - (1 + (-decay).exp()).ln()) / decay * (1 + SAFE)
 
 
 def log_ratio(ratio: Fraction, level: Fraction) -> Decimal:
@@ -82,13 +83,13 @@ def log_ratio(ratio: Fraction, level: Fraction) -> Decimal:
         Not negative; positive and at most 1.
 
     """
-    with localcontext(_decimals.context(50)):
-        return _decimals.of(ratio) * -_decimals.log(level) * (1 + SAFE)
+    with localcontext(decimals.context(50)):
+        return decimals.of(ratio) * -decimals.log(level) * (1 + SAFE)
 
 
 def ceil_log_ratio(ratio: Fraction, level: Fraction) -> int:
     """Return the ceiling of ``ratio * ln(1 / level)``; else as :func:`log_ratio`."""
-    return _decimals.ceiling(lambda: [_decimals.of(ratio) * -_decimals.log(level)])
+    return decimals.ceiling(lambda: [decimals.of(ratio) * -decimals.log(level)])
 
 
 def beyond(law: Certificate, a: int, sides: int) -> Decimal:
@@ -97,11 +98,11 @@ def beyond(law: Certificate, a: int, sides: int) -> Decimal:
     Outside the floor's slot, a tail of the sampled law has at most ``(1 + delta) mu + eta``, where
     mu is the ideal one at the sampled rate; the slot has the mass of the floor.
     """
-    delta, eta, floor = map(_decimals.of, _errors(law))
+    delta, eta, floor = map(decimals.of, _errors(law))
     if law.sampled_rate is None:
         return Decimal(0)
-    q = _decimals.power(law.sampled_rate, 1)
-    mu = _decimals.power(law.sampled_rate, a + 1) / (1 + q)
+    q = decimals.power(law.sampled_rate, 1)
+    mu = decimals.power(law.sampled_rate, a + 1) / (1 + q)
     return sides * ((1 + delta) * mu + eta) + floor
 
 
@@ -132,6 +133,6 @@ def share(level: Fraction, n: int) -> Fraction:
     """
     if level == 1 or n == 1:
         return level
-    lost = n.bit_length() - _decimals.bits(level) + 2
-    with localcontext(_decimals.context(50 + lost * math.log10(2))):
-        return Fraction((1 - (_decimals.log(1 - level) / n).exp()) * (1 - SAFE))
+    lost = n.bit_length() - decimals.bits(level) + 2
+    with localcontext(decimals.context(50 + lost * math.log10(2))):
+        return Fraction((1 - (decimals.log(1 - level) / n).exp()) * (1 - SAFE))

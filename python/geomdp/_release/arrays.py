@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp._parameters import is_integer
+from geomdp._release.parameters import is_integer
 
 Array: TypeAlias = NDArray[np.integer[Any]]
 #: Writes noise for items of one contiguous array to another: (counts, out, code, interruptible).

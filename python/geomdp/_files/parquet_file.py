@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 from geomdp import frames
-from geomdp._csv import DataError
-from geomdp._parameters import shown
+from geomdp._files.delimited import DataError
+from geomdp._release.parameters import shown
 
 if TYPE_CHECKING:
     from geomdp import GeometricMechanism

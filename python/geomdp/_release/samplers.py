@@ -5,9 +5,10 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp import _core, _parameters
-from geomdp._mechanism import GeometricMechanism
-from geomdp._parameters import Bounds, Integer, Real
+from geomdp import _core
+from geomdp._release import parameters
+from geomdp._release.mechanism import GeometricMechanism
+from geomdp._release.parameters import Bounds, Integer, Real
 
 Size = int | tuple[int, ...]
 _MAX_TRIALS = 2**63 - 1
@@ -19,14 +20,14 @@ def _probability(prob: Any) -> float:
         return bool(0 <= number <= 1 and float(number) == number)
 
     wanted = "a float64 number from 0 to 1"
-    return float(_parameters.in_range("prob", prob, wanted, accepts))
+    return float(parameters.in_range("prob", prob, wanted, accepts))
 
 
 def _shape(size: Any) -> tuple[int, ...]:
     if size is None:
         return ()
     sizes = size if isinstance(size, tuple | list) else (size,)
-    return tuple(_parameters.at_least("size", n, 0) for n in sizes)
+    return tuple(parameters.at_least("size", n, 0) for n in sizes)
 
 
 @overload
@@ -100,7 +101,7 @@ def sample_geometric(
         if not probability:
             raise ValueError("prob = 0 without trials is not accepted: there is never a success")
         trials = _MAX_TRIALS
-    trials = _parameters.at_least("trials", trials, 1)
+    trials = parameters.at_least("trials", trials, 1)
     if trials > _MAX_TRIALS:
         raise OverflowError(f"trials = {trials} is not accepted: give at most {_MAX_TRIALS}")
     draws = np.zeros(_shape(size), dtype=np.int64)

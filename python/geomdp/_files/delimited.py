@@ -15,7 +15,7 @@ from typing import BinaryIO, NoReturn, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp._parameters import shown
+from geomdp._release.parameters import shown
 
 __all__ = ["DELIMITERS", "DataError", "release"]
 

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp import _decimals
+from geomdp._analysis import decimals
 
 Floats: TypeAlias = NDArray[np.float64]
 #: Integers that are not negative: uint64, float64, or Python's own (dtype object).
@@ -43,7 +43,7 @@ class Powers:
     def __init__(self, rate: Fraction) -> None:
         self._rate = rate
         # rate = (head + tail) * 2**exponent, with 1/4 < head + tail < 1 and 21 bits in the head.
-        self._exponent = _decimals.bits(rate) + 1
+        self._exponent = decimals.bits(rate) + 1
         mantissa = rate / Fraction(2) ** self._exponent
         head = Fraction(math.floor(mantissa * 2**21), 2**21)
         self._head, self._tail = float(head), float(mantissa - head)

@@ -1,0 +1,1 @@
+"""The numerics behind accuracy, moments and distributions."""

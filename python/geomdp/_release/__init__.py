@@ -1,0 +1,1 @@
+"""A release: parameters, counts of every kind, the mechanism, its certificate."""
