@@ -1,8 +1,11 @@
 """Columns keep all but their counts, and each count is drawn for once."""
 
+import collections
 import cProfile
+import datetime
 import gc
 import io
+import itertools
 import pickle
 import pstats
 import subprocess
@@ -16,7 +19,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import geomdp.duckdb
@@ -271,13 +274,6 @@ def by_expression(series: Any) -> Any:
     return query.collect()["n"]
 
 
-def by_dask(column: Any) -> Any:
-    dask = pytest.importorskip("geomdp.dask")
-    frame = dask.dd.from_pandas(frame_of(column), npartitions=2)
-    with dask.release_columns(frame, {"n": NONE}, ["id"], nulls="keep") as lazy:
-        return lazy.compute(scheduler="synchronous")
-
-
 #: Without noise: the zeros behind nulls stay zeros, and anything else would show.
 WAYS: dict[str, Callable[[Any], Any]] = {
     "release": lambda column: frames.release(NONE, column, nulls="keep"),
@@ -292,9 +288,8 @@ WAYS: dict[str, Callable[[Any], Any]] = {
         frame_of(column).to_batches()[0], {"n": NONE}, nulls="keep"
     ),
     "expression": by_expression,
-    "dask": by_dask,
 }
-ONLY = {"batches": "Array", "expression": "polars", "dask": "pandas"}
+ONLY = {"batches": "Array", "expression": "polars"}
 
 
 @pytest.mark.parametrize(
@@ -716,6 +711,127 @@ def test_sql_parameters_are_refused(connection: Any) -> None:
             geomdp.duckdb.register(connection, "noisy", NONE, type=wrong)
     with pytest.raises(ValueError, match="nulls = 'drop'"):
         geomdp.duckdb.register(connection, "noisy", NONE, nulls="drop")  # type: ignore[arg-type]
+
+
+# Counting
+
+
+#: Columns of items, by library.
+MAKERS: dict[str, Callable[[list[Any]], Any]] = {
+    "pandas": lambda x: pd.Series(x, name="c", index=[7] * len(x)),
+    "pandas, of Arrow's": lambda x: pd.Series(pa.array(x).to_pandas(types_mapper=pd.ArrowDtype)),
+    "pandas, categories": lambda x: pd.Series(x, dtype="category", name="c"),
+    "polars": lambda x: pl.Series("c", x),
+    "Array": pa.array,
+    "ChunkedArray": lambda x: pa.chunked_array([x[:1], x[1:]]),
+    "dictionaries": lambda x: pa.array(x).dictionary_encode(),
+}
+#: Levels, and items of which some are none of them.
+DAY = datetime.date(2020, 2, 29)
+ITEMS: dict[str, tuple[list[Any], list[Any]]] = {
+    "int": ([30, -1, 7], [7, 30, 30, 5, 7, 7]),
+    "str": (["b", "", "z", "a"], ["a", "b", "a", "other", "a"]),
+    "bool": ([True, False], [False, False, True]),
+    "date": ([DAY, datetime.date(1999, 1, 1)], [DAY, DAY, datetime.date(2000, 1, 1)]),
+}
+
+
+def rows(table: Any) -> list[tuple[Any, ...]]:
+    """Return the rows of a frame."""
+    if isinstance(table, pd.DataFrame):
+        columns = [items(table.iloc[:, place]) for place in range(table.shape[1])]
+    else:
+        series = table.columns if isinstance(table, pa.Table) else table.get_columns()
+        columns = [items(each) for each in series]
+    return list(zip(*columns, strict=True))
+
+
+@pytest.mark.parametrize("kind", ITEMS)
+@pytest.mark.parametrize("maker", MAKERS)
+def test_levels_are_counted_in_their_order(maker: str, kind: str) -> None:
+    levels, found = ITEMS[kind]
+    column = MAKERS[maker](found)
+    for order in (levels, levels[::-1], tuple(levels)):
+        table = frames.count(column, order)
+        assert rows(table) == [(level, found.count(level)) for level in order]
+        assert type(table).__module__.split(".")[0] == type(column).__module__.split(".")[0]
+        counts = table["count"]
+        assert str(getattr(counts, "type", getattr(counts, "dtype", ""))).lower() == "int64"
+        released = frames.release_columns(table, {"count": NONE})
+        assert rows(released) == rows(table)
+    nothing = frames.count(column[:0], levels)
+    assert rows(nothing) == [(level, 0) for level in levels]
+
+
+# The first call imports.
+@settings(deadline=None)
+@given(st.data(), st.sampled_from(["pandas", "polars", "Table"]))
+def test_counts_are_those_of_a_counter(data: st.DataObject, library: str) -> None:
+    strings, numbers = st.sampled_from(["a", "b", "c", None]), st.integers(0, 3)
+    people = data.draw(st.lists(st.tuples(strings, numbers, st.booleans()), max_size=30))
+    levels = {
+        name: data.draw(st.lists(each, min_size=1, unique=True))
+        for name, each in {"b": st.booleans(), "x": strings, "n": st.integers(0, 5)}.items()
+    }
+    schema = {"x": pa.string(), "n": pa.int16(), "b": pa.bool_()}
+    columns = zip(*people, strict=True) if people else ([], [], [])
+    table = pa.table(
+        [pa.array(list(each), kind) for each, kind in zip(columns, schema.values(), strict=True)],
+        names=list(schema),
+    )
+    made: Any = {"pandas": table.to_pandas, "polars": lambda: pl.from_arrow(table)}
+    frame = made.get(library, lambda: table)()
+    counter = collections.Counter((b, x, n) for x, n, b in people)
+    wanted = [(*row, counter[row]) for row in itertools.product(*levels.values())]
+    found = frames.count(frame, levels, name="rows")
+    assert [tuple(None if pd.isna(x) else x for x in row) for row in rows(found)] == wanted
+    names = found.column_names if library == "Table" else list(found.columns)
+    assert names == ["b", "x", "n", "rows"]
+
+
+def test_types_of_levels_are_those_of_the_data() -> None:
+    frame = pd.DataFrame({2020: pd.array([1, None], "Int8"), "x": pd.Categorical(["a", "b"])})
+    table = frames.count(frame, {"x": ["b", "z"], 2020: [1, None]})
+    assert list(table.columns) == ["x", 2020, "count"]
+    assert list(map(str, table.dtypes)) == ["str", "Int8", "int64"]
+    assert table["count"].tolist() == [0, 1, 0, 0]
+    arrow = pa.record_batch({"x": pa.array(["a"], pa.large_string())})
+    assert frames.count(arrow, {"x": ["a"]}).schema.types == [pa.large_string(), pa.int64()]
+    series = pl.Series("x", ["a"], dtype=pl.Enum(["a", "b"]))
+    assert frames.count(series, ["c", "a"]).rows() == [("c", 0), ("a", 1)]
+
+
+@pytest.mark.parametrize("maker", ["pandas", "pandas, of Arrow's", "polars", "Array"])
+def test_levels_that_cannot_be_are_refused(maker: str) -> None:
+    column = MAKERS[maker]([1, 2, 2])
+    for wrong in (["1"], [1, "x"], [1.5], [2**70], [DAY], [float("nan")]):
+        # By the type, whether rows are there or not.
+        for data in (column, column[:0]):
+            with pytest.raises(ValueError, match=r"levels of .* give values of its type, .*nt64"):
+                frames.count(data, wrong)
+    for none in ([], [1, 1], [1, True]):
+        with pytest.raises(ValueError, match="empty or repeat one"):
+            frames.count(column, none)
+    for other in ("12", {1, 2}, 1, iter([1])):
+        with pytest.raises(TypeError, match="give a list"):
+            frames.count(column, other)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="hashable"):
+        frames.count(column, [[1]])
+
+
+def test_other_data_to_count_are_refused() -> None:
+    people = pd.DataFrame({"city": ["a"], "count": [1]})
+    with pytest.raises(KeyError, match="'town' is there 0 times"):
+        frames.count(people, {"town": ["a"]})
+    with pytest.raises(ValueError, match="levels is empty"):
+        frames.count(people, {})
+    with pytest.raises(ValueError, match="name = 'count'"):
+        frames.count(people, {"count": [1]})
+    for data in (people, [1, 2], np.array([1]), pl.LazyFrame({"a": [1]})):
+        with pytest.raises(TypeError, match="data is a"):
+            frames.count(data, [1])
+    with pytest.raises(TypeError, match="frame is a LazyFrame"):
+        frames.count(pl.LazyFrame({"a": [1]}), {"a": [1]})
 
 
 def test_an_index_is_not_read_item_by_item() -> None:

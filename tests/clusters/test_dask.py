@@ -355,6 +355,18 @@ def test_nulls(cluster: Client) -> None:
     assert found["n"].nunique() > 90
 
 
+def test_nothing_that_leaves_has_the_counts_behind_nulls() -> None:
+    secret, mask = 0x5EC2E75EC2E75E, np.array([False, True] * 10)
+    counts: Any = pd.arrays.IntegerArray(np.where(mask, secret, 7), mask)
+    whole = pd.DataFrame({"i": range(20), "n": counts})
+    frame: Any = dd.from_pandas(whole, npartitions=2)
+    assert secret.to_bytes(8, "little") in pickle.dumps(frame.compute())
+    noisy = release_columns(frame, {"n": NONE}, ["i"], nulls="keep").frame.compute()
+    assert secret.to_bytes(8, "little") not in pickle.dumps(noisy)
+    assert secret not in noisy["n"].array._data
+    assert noisy["n"].isna().tolist() == mask.tolist()
+
+
 def test_an_id_may_be_null() -> None:
     whole = pd.DataFrame({"id": pd.array([None, 1, 0], dtype="Int64"), "n": [1, 2, 3]})
     frame: Any = dd.from_pandas(whole, npartitions=2)
