@@ -43,8 +43,8 @@ SENSITIVITIES = (1, 3, 1000, 2**32)
 RATES = (1e-6, 0.01, 0.1, 0.5, 2.0, 20.0)
 #: Powers of ten at which the rows of the table begin.
 ROWS = (-30, -18, -15, -12, -9, -6, -3, -2, -1, 0, 1, 2, 3)
-TITLE = """| rate | settings | refused | thresholds off by | eta, of what it may be | \
-total variation | tight epsilon, of the loss | words |
+TITLE = """| rate | settings | refused | thresholds off by | eta / its limit | \
+total variation | tight epsilon / loss | words |
 |---|---|---|---|---|---|---|---|"""
 REFUSAL = re.compile(r"certified for outputs in a range of (\d+): .* at most 2\*\*(\d+), or narrow")
 
