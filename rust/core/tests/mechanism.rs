@@ -192,7 +192,7 @@ fn messages_name_parameter_value_and_remedy() {
     }
     assert_eq!(
         Error::Entropy("none".into()).to_string(),
-        "no random bytes could be had: none"
+        "no random bytes available: none"
     );
 }
 
