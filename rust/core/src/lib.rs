@@ -71,4 +71,4 @@ pub use params::dyadic;
 pub use params::privacy;
 pub use params::rate::Rate;
 #[cfg(feature = "reference")]
-pub use reference::{law, linear};
+pub use reference::{distribution, linear};

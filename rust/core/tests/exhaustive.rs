@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 use geomdp_core::Rate;
+use geomdp_core::distribution::{Distribution, within};
 use geomdp_core::kernel::{Backend, LANES};
-use geomdp_core::law::{Law, within};
 use geomdp_core::plan::{Plan, Widths};
 use num_bigint::BigUint;
 use std::cmp::Reverse;
@@ -137,20 +137,20 @@ fn settings() -> Vec<Setting> {
 
 /// Tries all tapes of a plan.
 fn try_plan(setting: &Setting, plan: &Plan, bits: u32) {
-    let law = Law::of(plan).unwrap();
-    assert_eq!(law.bits(), u64::from(bits), "{setting:?}");
+    let distribution = Distribution::of(plan).unwrap();
+    assert_eq!(distribution.bits(), u64::from(bits), "{setting:?}");
     for (backend, counts) in Backend::available().zip(enumerate(plan, bits)) {
         for (x, row) in counts.iter().enumerate() {
             for (y, &count) in row.iter().enumerate() {
                 assert_eq!(
-                    law.probability(y as u64, x as u64),
+                    distribution.probability(y as u64, x as u64),
                     BigUint::from(count),
                     "{setting:?}, P({y} | {x}), {backend:?}"
                 );
             }
         }
     }
-    let (num, den) = law.worst_ratio().unwrap();
+    let (num, den) = distribution.worst_ratio().unwrap();
     assert!(
         within(&num, &den, &setting.rate()),
         "{setting:?}: the loss is above nominal"
@@ -243,19 +243,22 @@ fn every_tape_of_many() {
     assert_eq!(tried, settings.len());
 }
 
-/// [`Law::worst_ratio`] looks at some pairs only; here are all of them.
+/// [`Distribution::worst_ratio`] looks at some pairs only; here are all of them.
 #[test]
 fn worst_ratio_is_over_all_outputs_and_neighbours() {
     for setting in settings() {
         let (Some(plan), range) = (setting.plan(), setting.range) else {
             continue;
         };
-        let law = Law::of(&plan).unwrap();
-        let (num, den) = law.worst_ratio().unwrap();
+        let distribution = Distribution::of(&plan).unwrap();
+        let (num, den) = distribution.worst_ratio().unwrap();
         let mut attained = false;
         for x in 0..range {
             for y in 0..=range {
-                let (p, q) = (law.probability(y, x), law.probability(y, x + 1));
+                let (p, q) = (
+                    distribution.probability(y, x),
+                    distribution.probability(y, x + 1),
+                );
                 assert!(&p * &den <= &q * &num && &q * &den <= &p * &num);
                 attained |= &p * &den == &q * &num || &q * &den == &p * &num;
             }
@@ -269,10 +272,10 @@ fn worst_ratio_is_over_all_outputs_and_neighbours() {
 fn probabilities_add_up() {
     for (rate, range) in [(1.0, 7u64), (0.01, 300), (3.0, 1), (1e-6, 1000)] {
         let plan = Plan::two_sided(&Rate::from_epsilon(rate, 1).unwrap(), range).unwrap();
-        let law = Law::of(&plan).unwrap();
+        let distribution = Distribution::of(&plan).unwrap();
         for x in [0, 1, range / 2, range] {
-            let sum: BigUint = (0..=range).map(|y| law.probability(y, x)).sum();
-            assert_eq!(sum, BigUint::from(1u32) << law.bits());
+            let sum: BigUint = (0..=range).map(|y| distribution.probability(y, x)).sum();
+            assert_eq!(sum, BigUint::from(1u32) << distribution.bits());
         }
     }
 }

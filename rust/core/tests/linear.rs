@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 use geomdp_core::Rate;
+use geomdp_core::distribution::{Distribution, within};
 use geomdp_core::dyadic::decompose;
-use geomdp_core::law::{Law, within};
 use geomdp_core::linear::Linear;
 use geomdp_core::plan::Plan;
 use geomdp_core::tape::{Tape, Words};
@@ -12,7 +12,7 @@ use num_bigint::{BigInt, BigUint};
 use proptest::prelude::*;
 
 /// Probability of the linear sampler's output `y` from `x`, over `2^bits`, from its two coins.
-struct LinearLaw {
+struct LinearDistribution {
     magnitudes: Vec<BigUint>,
     bits: u64,
 }
@@ -23,7 +23,7 @@ fn over_200(x: f64) -> BigUint {
     BigUint::from(mantissa) << u32::try_from(200 + exponent).unwrap()
 }
 
-impl LinearLaw {
+impl LinearDistribution {
     fn of(linear: &Linear, range: usize) -> Self {
         let one = BigUint::from(1u32) << 200u32;
         let (zero, stop) = (over_200(linear.zero_prob()), over_200(linear.stop_prob()));
@@ -68,12 +68,16 @@ fn probabilities_add_up_and_the_loss_is_at_most_nominal() {
     for epsilon in [2f64.powi(-50), 1e-6, 0.001, 0.1, 0.5, 1.0, 3.0, 9.98, 20.0] {
         for range in [1usize, 2, 5, 20] {
             let rate = Rate::from_epsilon(epsilon, 1).unwrap();
-            let law = LinearLaw::of(&Linear::new(&rate, range as u64).unwrap(), range);
+            let distribution =
+                LinearDistribution::of(&Linear::new(&rate, range as u64).unwrap(), range);
             for x in 0..range {
-                let sum: BigUint = (0..=range).map(|y| law.probability(y, x)).sum();
-                assert_eq!(sum, BigUint::from(1u32) << (law.bits + 1));
+                let sum: BigUint = (0..=range).map(|y| distribution.probability(y, x)).sum();
+                assert_eq!(sum, BigUint::from(1u32) << (distribution.bits + 1));
                 for y in 0..=range {
-                    let (p, q) = (law.probability(y, x), law.probability(y, x + 1));
+                    let (p, q) = (
+                        distribution.probability(y, x),
+                        distribution.probability(y, x + 1),
+                    );
                     assert!(
                         within(&p, &q, &rate) && within(&q, &p, &rate),
                         "{epsilon} {range}"
@@ -90,8 +94,8 @@ fn agrees_with_the_kernel() {
     for epsilon in [0.05, 0.5, 1.0, 3.0] {
         for range in [1usize, 3, 10, 40] {
             let rate = Rate::from_epsilon(epsilon, 1).unwrap();
-            let linear = LinearLaw::of(&Linear::new(&rate, range as u64).unwrap(), range);
-            let kernel = Law::of(&Plan::two_sided(&rate, range as u64).unwrap()).unwrap();
+            let linear = LinearDistribution::of(&Linear::new(&rate, range as u64).unwrap(), range);
+            let kernel = Distribution::of(&Plan::two_sided(&rate, range as u64).unwrap()).unwrap();
             for x in 0..=range {
                 let mut distance = BigUint::ZERO;
                 for y in 0..=range {

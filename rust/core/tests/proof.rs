@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use geomdp_core::Rate;
-use geomdp_core::law::within;
+use geomdp_core::distribution::within;
 use geomdp_core::plan::{LIMB_BITS, Plan};
 use num_bigint::BigUint;
 

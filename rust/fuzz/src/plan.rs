@@ -5,7 +5,7 @@ use crate::Seen;
 use crate::exact::{exp_neg, fraction, is_rounded_up, power, power_of_two, within};
 use crate::source::Source;
 use geomdp_core::kernel::Count;
-use geomdp_core::law::Law;
+use geomdp_core::distribution::Distribution;
 use geomdp_core::plan::{Digit, LIMB_BITS, Plan};
 use geomdp_core::{Error, Mechanism, Rate, privacy};
 use num_bigint::{BigInt, BigUint};
@@ -393,7 +393,7 @@ fn check(plan: &Plan, rate: &Rate, range: u64, slack_bits: u64, seen: &mut Seen)
     let small = sampled.den().bits().saturating_sub(sampled.num().bits());
     let fixed = Fixed::new(places + small + 256);
     let a = exp_neg(sampled.num(), sampled.den(), fixed.bits);
-    let law = Digits::new(&fixed, a, digits);
+    let distribution = Digits::new(&fixed, a, digits);
 
     // Theorem 2: the floor, as small as it can be.
     let tanh = law.zero();
@@ -496,10 +496,10 @@ fn check_law(plan: &Plan, rate: &Rate, seen: &mut Seen) {
     if r > LAW_RANGE || plan.digits().iter().map(thresholds).sum::<usize>() > LAW_THRESHOLDS {
         return;
     }
-    let law = Law::of(plan).expect("the range is small");
-    let one = power_of_two(law.bits());
+    let distribution = Distribution::of(plan).expect("the range is small");
+    let one = power_of_two(distribution.bits());
     let rows: Vec<Vec<BigUint>> = (0..=r)
-        .map(|x| (0..=r).map(|y| law.probability(y, x)).collect())
+        .map(|x| (0..=r).map(|y| distribution.probability(y, x)).collect())
         .collect();
     let mut worst = (BigUint::from(1u32), BigUint::from(1u32));
     for pair in rows.windows(2) {
@@ -511,7 +511,7 @@ fn check_law(plan: &Plan, rate: &Rate, seen: &mut Seen) {
         }
     }
     assert!(rows.iter().all(|row| row.iter().sum::<BigUint>() == one));
-    let (num, den) = law.worst_ratio().expect("there are neighbours");
+    let (num, den) = distribution.worst_ratio().expect("there are neighbours");
     assert_eq!(&num * &worst.1, &den * &worst.0, "{plan:?}");
     assert!(within(&num, &den, rate.num(), rate.den()), "{plan:?}");
     seen.add("an exact law");
@@ -556,7 +556,7 @@ fn geometric(source: &mut Source<'_>, seen: &mut Seen) {
     let fixed = Fixed::new(1400);
     // 1 - 2^-1074 is exact in these bits.
     let a = ((&den - &num) << fixed.bits) / &den;
-    let law = Digits::new(&fixed, a, plan.digits());
+    let distribution = Digits::new(&fixed, a, plan.digits());
     for (j, digit) in plan.digits().iter().enumerate() {
         let thresholds = digit.thresholds(63);
         let own = if j == 0 { 2 } else { 0 };

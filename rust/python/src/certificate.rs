@@ -1,7 +1,7 @@
 //! A plan's proof as a Python dictionary of exact numbers.
 
 use crate::to_py;
-use geomdp_core::law::{Law, least_epsilon};
+use geomdp_core::distribution::{Distribution, least_epsilon};
 use geomdp_core::plan::Plan;
 use geomdp_core::{Mechanism, Rate};
 use num_bigint::BigUint;
@@ -52,8 +52,8 @@ pub(crate) fn of<'py>(
         proof.map_or(0.0, geomdp_core::plan::Proof::total_variation),
     )?;
     let tight_epsilon = if tight {
-        let law = py.detach(|| Law::of(plan)).map_err(to_py)?;
-        let worst = py.detach(|| law.worst_ratio());
+        let distribution = py.detach(|| Distribution::of(plan)).map_err(to_py)?;
+        let worst = py.detach(|| distribution.worst_ratio());
         // No ratio at all: one output, whatever the count.
         Some(worst.map_or(0.0, |(num, den)| match den.bits() {
             0 => f64::INFINITY,

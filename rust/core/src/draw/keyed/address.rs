@@ -113,11 +113,7 @@ impl<'a> Addresses<'a> {
                 }
             }),
             _ => {
-                return Err(Error::parameter(
-                    "ids",
-                    "integers",
-                    "ids of the keys' types",
-                ));
+                return Err(Error::parameter("ids", "integers", "the keys' types"));
             }
         }
         Ok(())
@@ -135,7 +131,7 @@ impl<'a> Addresses<'a> {
         mut ids: impl ExactSizeIterator<Item = Option<&'b [u8]>>,
     ) -> Result<(), Error> {
         let Some(IdKey::Bytes(cmac, null)) = self.next_key(ids.len())? else {
-            return Err(Error::parameter("ids", "bytes", "ids of the keys' types"));
+            return Err(Error::parameter("ids", "bytes", "the keys' types"));
         };
         self.add(cmac.cipher(), |blocks| {
             for block in blocks {
