@@ -12,7 +12,7 @@ fn pair(rate: &Rate) -> (&BigUint, &BigUint) {
     (rate.num(), rate.den())
 }
 
-/// Keys are the fields of `geomdp.Certificate`.
+/// Returns a dictionary whose keys are the fields of `geomdp.Certificate`.
 pub(crate) fn of<'py>(
     py: Python<'py>,
     mechanism: &Mechanism,
@@ -54,7 +54,7 @@ pub(crate) fn of<'py>(
     let tight_epsilon = if tight {
         let distribution = py.detach(|| Distribution::of(plan)).map_err(to_py)?;
         let worst = py.detach(|| distribution.worst_ratio());
-        // No ratio at all: one output, whatever the count.
+        // There is no ratio if there is only one output.
         Some(worst.map_or(0.0, |(num, den)| match den.bits() {
             0 => f64::INFINITY,
             _ => least_epsilon(&num, &den),
