@@ -32,8 +32,8 @@
 //!   pure function of plan, tape and counts that never branches on a secret. [`fold`] reflects
 //!   noise at the bounds. [`keyed`] derives each count's tape from a key and the count's ids, for
 //!   engines that may run a task twice. [`bernoulli`] is the constant-time bit sampler.
-//! * `reference`: the exact distribution that a plan samples, and the linear algorithm of the source
-//!   notes.
+//! * `reference`: the exact distribution that a plan samples, and the linear algorithm of the
+//!   source notes.
 //!
 //! [`Mechanism`] combines them. With the feature `reference` the crate also exports the parts that
 //! its own tests compare: the kernel's back ends, the branch-free word operations, exact floats,

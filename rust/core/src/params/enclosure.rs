@@ -42,7 +42,8 @@ impl Enclosure {
         Self::dyadic(BigUint::from(1u32) << bits, bits)
     }
 
-    /// `exp(-rate)`: halve the argument until it is below `2^-8`, sum the Taylor series, square back.
+    /// `exp(-rate)`: halves the argument until it is below `2^-8`, sums the Taylor series, squares
+    /// back.
     pub(crate) fn exp_neg(rate: &Rate, bits: u64) -> Self {
         let (num, den) = (rate.num(), rate.den());
         // exp(-x) < 2^-x, so the result is below one unit.

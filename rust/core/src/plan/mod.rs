@@ -226,8 +226,8 @@ impl Plan {
         // docs/proofs.md, lemma 3.
         let eta = high * digits * (digits + 3) / 2 + 4;
 
-        // The floor: eta <= g * 2^-k * tanh(rate / 2), and tanh(rate / 2) = (1 - a) / (1 + a), which
-        // is the probability of zero, and a little smaller at the sampled rate.
+        // The floor: eta <= g * 2^-k * tanh(rate / 2). tanh(rate / 2) = (1 - a) / (1 + a) is the
+        // probability of zero, and a little smaller at the sampled rate.
         let floor_bits = if low > 0 { 2 * limb_bits } else { places };
         let floor_value_bits = value_bits(range);
         let tanh = p_zero.lo().clone();

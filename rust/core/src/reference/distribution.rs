@@ -279,9 +279,9 @@ mod tests {
     use super::*;
     use crate::plan::Widths;
 
-    /// Lemma 3 of docs/proofs.md: outside the floor, every probability is within `delta (1 - g) mu
-    /// + eta` of `(1 - g) mu`, where `mu` is the distribution at the sampled rate. Returns the
-    /// largest used fraction of that allowance, in thousandths.
+    /// Lemma 3 of docs/proofs.md: outside the floor, every probability differs from `(1 - g) mu` by
+    /// at most `delta (1 - g) mu + eta`, where `mu` is the distribution at the sampled rate.
+    /// Returns the largest used fraction of that allowance, in thousandths.
     fn check_lemma(plan: &Plan) -> u64 {
         let proof = plan.proof().unwrap();
         let distribution = Distribution::of(plan).unwrap();
