@@ -215,7 +215,7 @@ def check_refused(call: Callable[[], Any], reason: str) -> None:
         result = call()
     except OSError as error:
         message = str(error)
-        assert message.startswith("no random bytes could be had: "), message
+        assert message.startswith("no random bytes available: "), message
         assert reason in message, message
     else:
         raise AssertionError(f"it returned {result}")

@@ -1,4 +1,5 @@
-//! Prints what a draw costs by digits, as the mechanism draws, and bit by bit, as the seed notes do.
+//! Prints the cost of a draw by digits, as in the mechanism, and bit by bit, as in the source
+//! notes.
 #![allow(clippy::float_arithmetic)]
 
 use geomdp_core::linear::Linear;
@@ -10,7 +11,7 @@ use std::time::Instant;
 
 const REPETITIONS: u32 = 15;
 
-/// The median time of a call, for each count of it, in nanoseconds.
+/// The median time of a call divided by the number of counts, in nanoseconds.
 fn median(counts: u32, mut call: impl FnMut() -> Result<(), Error>) -> Result<f64, Error> {
     let mut times = Vec::new();
     for _ in 0..REPETITIONS {

@@ -1,4 +1,4 @@
-//! Times of each piece of a release.
+//! Times the pieces of a release.
 
 use criterion::measurement::WallTime;
 use criterion::{
@@ -15,12 +15,12 @@ type Done = Result<(), Error>;
 const SCALES: [f64; 5] = [0.1, 1.0, 10.0, 1000.0, 1e6];
 const MILLION: (&str, u64) = ("range 10^6", 1_000_000);
 const UNBOUNDED: (&str, u64) = ("unbounded", u64::MAX);
-/// Words of tape at a time; as many as a release takes.
+/// Words of tape at a time: as many as a release takes.
 const WORDS: usize = 2048;
-/// Counts at a time; with their tape, within the second cache.
+/// Counts at a time: with their tape they fit the second-level cache.
 const COUNTS: usize = 4096;
 
-/// Times the work, which has been seen to succeed.
+/// Times the work, after one run that must succeed.
 fn time(
     group: &mut BenchmarkGroup<'_, WallTime>,
     name: BenchmarkId,
@@ -92,7 +92,8 @@ fn plan(criterion: &mut Criterion) -> Done {
     Ok(())
 }
 
-/// The release of a single count: the system call for its key, and the wiping of all traces.
+/// The release of a single count, including the system call for its key and the wiping of all
+/// traces.
 fn release(criterion: &mut Criterion) -> Done {
     let mut group = criterion.benchmark_group("release of one count");
     for scale in [1.0, 1e6] {

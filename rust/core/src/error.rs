@@ -2,35 +2,35 @@
 
 use core::fmt;
 
-/// Why a call was refused. Never depends on a count or on a random word.
+/// The reason why a call failed. It never depends on a count or on a random word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// A public parameter is outside of what is accepted.
+    /// A public parameter has a value that is not accepted.
     Parameter {
-        /// The parameter, by the name under which the caller knows it.
+        /// The parameter's name in the public interface.
         name: &'static str,
-        /// The value that was given.
+        /// The given value.
         value: String,
-        /// What would have been accepted.
+        /// The accepted values.
         accepted: String,
     },
-    /// A public parameter is outside of the integers that could hold it.
+    /// A public parameter does not fit the integer type that must hold it.
     Overflow {
-        /// The parameter, by the name under which the caller knows it.
+        /// The parameter's name in the public interface.
         name: &'static str,
-        /// The value that was given.
+        /// The given value.
         value: String,
-        /// What would have been accepted.
+        /// The accepted values.
         accepted: String,
     },
-    /// No plan within the word sizes of this crate is exactly private for these parameters.
+    /// No plan within this crate's word sizes is exactly private for these parameters.
     Uncertifiable {
-        /// The scale that was asked for is about two to this power.
+        /// The requested scale is about two to this power.
         scale_log2: i64,
-        /// The range `upper - lower` that was asked for.
+        /// The requested range `upper - lower`.
         range: u64,
-        /// A scale of at most two to this power is certain to be accepted for that range.
+        /// Every scale of at most two to this power is accepted for that range.
         max_scale_log2: u64,
     },
     /// The operating system or the caller's generator gave no random bytes.
@@ -85,7 +85,7 @@ impl fmt::Display for Error {
                 "scale = about 2**{scale_log2} is too large to be certified for outputs in a range of {range}: \
                  give a scale of at most 2**{max_scale_log2}, or narrower bounds"
             ),
-            Self::Entropy(reason) => write!(f, "no random bytes could be had: {reason}"),
+            Self::Entropy(reason) => write!(f, "no random bytes available: {reason}"),
         }
     }
 }

@@ -1,11 +1,11 @@
-//! The geometric mechanism of differential privacy: exactly and purely private for a uniform tape, in
+//! The geometric mechanism of differential privacy: exact pure epsilon-DP for a uniform tape, in
 //! constant time.
 //!
 //! ```
 //! use geomdp_core::{Mechanism, Rate};
 //!
 //! # fn main() -> Result<(), geomdp_core::Error> {
-//! // Loss 0.5 for each unit of distance; outputs from 0 to 1000.
+//! // Privacy loss 0.5 per unit of distance; outputs from 0 to 1000.
 //! let mechanism = Mechanism::new(Some(Rate::from_epsilon(0.5, 1)?), Some((0, 1000)))?;
 //! let mut counts = [512_u32, 313, 89, 19];
 //! mechanism.release(&mut counts)?;
@@ -14,7 +14,7 @@
 //! # }
 //! ```
 //!
-//! The crate is a pipe:
+//! The crate is a pipeline:
 //!
 //! ```text
 //! entropy  ->  tape  ->  kernel(plan, tape, counts)  ->  noisy counts
@@ -22,26 +22,26 @@
 //!    rate, bounds -> plan (public: thresholds, digits, floor)
 //! ```
 //!
-//! The folders of the source are its rooms:
+//! The source folders are:
 //!
 //! * `params`: the exact public [`Rate`], integer enclosures of `exp(-rate)`, and the privacy map
 //!   ([`privacy`]).
-//! * [`plan`]: thresholds, digits and the floor for a rate and a range, with the numbers that show
-//!   why the sampled distribution is private.
-//! * `draw`: [`tape`] expands 32 bytes of entropy into secret words, and wipes them. The kernel is a
-//!   pure function of plan, tape and counts, without a branch on a secret. [`fold`] reflects noise
-//!   at the bounds; [`keyed`] derives the tape of a count from a key and the count's ids, for engines
-//!   that may run a task twice; [`bernoulli`] is the constant-time bit sampler.
-//! * `reference`: the exact distribution that a plan samples, and the linear algorithm of the source
-//!   notes.
+//! * [`plan`]: thresholds, digits and the floor for a rate and a range, and the numbers that prove
+//!   the sampled distribution private.
+//! * `draw`: [`tape`] expands 32 bytes of entropy into secret words and wipes them. The kernel is a
+//!   pure function of plan, tape and counts that never branches on a secret. [`fold`] reflects
+//!   noise at the bounds. [`keyed`] derives each count's tape from a key and the count's ids, for
+//!   engines that may run a task twice. [`bernoulli`] is the constant-time bit sampler.
+//! * `reference`: the exact distribution that a plan samples, and the linear algorithm of the
+//!   source notes.
 //!
-//! [`Mechanism`] joins them. With the feature `reference` the crate also shows the parts that
-//! its own checks compare: the kernel's back ends, the words without branches, exact floats, and the
-//! room `reference`. They may change in any version.
+//! [`Mechanism`] combines them. With the feature `reference` the crate also exports the parts that
+//! its own tests compare: the kernel's back ends, the branch-free word operations, exact floats,
+//! and the contents of `reference`. These may change in any version.
 //!
 //! On Linux, build with `--cfg=getrandom_backend="linux_getrandom"`: see [`tape::key_from_os`].
 //!
-//! `docs/proofs.md` in the repository states and proves what is drawn.
+//! `docs/proofs.md` in the repository specifies the draw and proves it private.
 #![cfg_attr(not(feature = "reference"), allow(dead_code))]
 #![cfg_attr(
     test,
@@ -71,4 +71,4 @@ pub use params::dyadic;
 pub use params::privacy;
 pub use params::rate::Rate;
 #[cfg(feature = "reference")]
-pub use reference::{law, linear};
+pub use reference::{distribution, linear};

@@ -18,17 +18,17 @@ pub struct Mechanism {
     /// `None`: scale 0, no noise.
     rate: Option<Rate>,
     bounds: Option<(i128, i128)>,
-    /// One plan for the bounds, or one for each width of signed integer when there are none.
+    /// One plan for the bounds or, without bounds, one for each width of signed integers.
     plans: [OnceLock<Result<Plan, Error>>; 4],
 }
 
 impl Mechanism {
-    /// The mechanism with this rate (`None` for scale 0: no noise), its outputs censored to
-    /// `bounds`, or to the limits of the signed type of each call.
+    /// The mechanism with this rate (`None` for scale 0: no noise). Outputs are censored to
+    /// `bounds` or, without bounds, to the limits of the signed integer type of each call.
     ///
     /// # Errors
-    /// [`Error::Parameter`] if the bounds are reversed; [`Error::Overflow`] if no integer type holds both;
-    /// [`Error::Uncertifiable`] if the rate is too small for their range.
+    /// [`Error::Parameter`] if the bounds are reversed; [`Error::Overflow`] if no integer type
+    /// holds both; [`Error::Uncertifiable`] if the rate is too small for their range.
     pub fn new(rate: Option<Rate>, bounds: Option<(i128, i128)>) -> Result<Self, Error> {
         let mechanism = Self {
             rate,
@@ -79,7 +79,7 @@ impl Mechanism {
     /// bound is not of type `T`.
     pub fn limits_for<T: Count>(&self) -> Result<(i128, i128), Error> {
         if self.bounds.is_none() && T::MIN == 0 {
-            // Noise around small counts would be cut off at 0, unasked: a bias that adds up.
+            // Clamping at 0 would bias small counts, and the bias adds up.
             return Err(Error::parameter(
                 "bounds",
                 format!("None with counts of type uint{}", 8 * size_of::<T>()),
@@ -94,10 +94,11 @@ impl Mechanism {
         Ok((lower, upper))
     }
 
-    /// The plan with which counts of type `T` are noised, and the lower bound that it counts from.
+    /// Returns the plan for counts of type `T`, and the lower bound that offsets start from.
     ///
     /// # Errors
-    /// Those of [`Self::limits_for`]; [`Error::Uncertifiable`] if the rate is too small for the range.
+    /// Those of [`Self::limits_for`]; [`Error::Uncertifiable`] if the rate is too small for the
+    /// range.
     pub fn plan_for<T: Count>(&self) -> Result<(&Plan, T), Error> {
         let (lower, upper) = self.limits_for::<T>()?;
         Ok((self.plan(lower, upper)?, limits(lower, upper)?))
@@ -123,21 +124,21 @@ impl Mechanism {
             .map_err(Clone::clone)
     }
 
-    /// Adds noise to the counts in place, from entropy of the operating system.
+    /// Adds noise to the counts in place, with entropy from the operating system.
     ///
     /// # Errors
-    /// Those of [`Self::plan_for`], and [`Error::Entropy`]; the counts are untouched then.
+    /// Those of [`Self::plan_for`], and [`Error::Entropy`]. On error the counts are unchanged.
     pub fn release<T: Count>(&self, counts: &mut [T]) -> Result<(), Error> {
-        // Parameters are refused before the operating system is asked.
+        // Reject bad parameters before asking the operating system for entropy.
         let (plan, lower) = self.plan_for::<T>()?;
         without_trace(|| draw(plan, lower, &mut Tape::from_os()?, counts))
     }
 
-    /// [`Self::release`] from a given source of words.
+    /// Like [`Self::release`], with words from a given source.
     ///
     /// # Errors
-    /// Those of [`Self::plan_for`], and what the source reports. Counts may then be noised in part:
-    /// a [`Tape`] fails only past `2^61` words.
+    /// Those of [`Self::plan_for`], and any error of the source. Some counts may have noise by
+    /// then. A [`Tape`] fails only past `2^61` words.
     pub fn release_with<T: Count>(
         &self,
         source: &mut impl Words,
@@ -148,10 +149,10 @@ impl Mechanism {
     }
 }
 
-/// The least of two bounds as a value of type `T`.
+/// Returns the lower bound as a value of type `T`.
 ///
 /// # Errors
-/// [`Error::Overflow`] if either is beyond the type.
+/// [`Error::Overflow`] if type `T` cannot hold both bounds.
 pub(crate) fn limits<T: Count>(lower: i128, upper: i128) -> Result<T, Error> {
     match (T::exact(lower), T::exact(upper)) {
         (Some(least), Some(_)) => Ok(least),

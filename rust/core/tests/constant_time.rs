@@ -1,10 +1,10 @@
-//! Constant time, checked on the machine code: run under valgrind by `make ct`.
+//! Checks constant time on the machine code: `make ct` runs this program under valgrind.
 //!
-//! Tape and counts are marked secret ("undefined", in valgrind's terms), so that valgrind reports
-//! every jump and every address that depends on them; MemorySanitizer does the same with the code that
-//! valgrind cannot run. With a canary's name as its argument the program does something forbidden
-//! instead, which must be reported. With `trace` and a letter it draws from the tape of that letter, so that
-//! traces of all instructions and addresses can be compared.
+//! Tape and counts are marked secret ("undefined" in valgrind's terms), so that valgrind reports
+//! every jump and every address that depends on them. MemorySanitizer does the same for the code
+//! that valgrind cannot run. Given a canary's name as its argument, the program instead does
+//! something forbidden, which must be reported. Given `trace` and a letter, it draws from that
+//! letter's tape, so that the traces of all instructions and addresses can be compared.
 
 #![cfg_attr(feature = "checkmsan", no_main)]
 
@@ -18,17 +18,17 @@ use geomdp_core::tape::{Tape, Words};
 use geomdp_core::{Count, Error, Mechanism, Rate, ct};
 use std::hint::black_box;
 
-/// Marks values secret; refuses to go on when nothing is checking.
+/// Marks values secret; fails if no checker is running.
 fn hide<T>(values: &[T]) {
     ct::secret(values);
     assert_eq!(
         ct::is_secret(values),
         Some(true),
-        "nothing checks: run this by `make ct`"
+        "no checker is running: use `make ct`"
     );
 }
 
-/// The result must have been secret up to here, or the check was void.
+/// Marks values public. They must have been secret up to here, or the check was void.
 fn reveal<T>(values: &[T]) {
     assert_eq!(
         ct::is_secret(values),
@@ -62,7 +62,7 @@ fn kernel<T: Count>(backend: Backend, plan: &Plan) {
     reveal(&counts);
 }
 
-/// MemorySanitizer is for what valgrind does not run; it knows no inline assembly.
+/// MemorySanitizer is for the code that valgrind cannot run; it does not support inline assembly.
 fn backends() -> Vec<Backend> {
     if cfg!(feature = "checkmsan") {
         let best = Backend::best();
@@ -91,7 +91,7 @@ fn everything() -> Result<(), Error> {
         return Ok(());
     }
 
-    // From a secret key on, as in a release.
+    // Starts from a secret key, as a release does.
     let mechanism = Mechanism::new(Some(Rate::from_scale(3.0)?), Some((-10, 90)))?;
     let key = [7; 32];
     hide(&key);
@@ -115,7 +115,7 @@ fn everything() -> Result<(), Error> {
     }
     println!("checked: folded release");
 
-    // The counts are in the addresses of their tapes, too; the ids are public.
+    // The counts are also part of their tapes' addresses; the ids are public.
     let secret = [7; 32];
     hide(&secret);
     let key = ReleaseKey::from_secret(&secret);
@@ -166,11 +166,11 @@ fn linear() -> Result<(Linear, Vec<u64>), Error> {
     Ok((linear, words))
 }
 
-/// Things that must not be done with a secret.
+/// Operations that are forbidden on a secret.
 fn canary(name: &[u8]) -> Result<(), Error> {
     let secret = vec![black_box(3usize)];
     hide(&secret);
-    // Read it from memory: a copy in a register would not be marked.
+    // Read the secret from memory: a copy in a register would not be marked.
     let secret = black_box(&secret)[0];
     match name {
         b"branch" => {
@@ -192,7 +192,7 @@ fn canary(name: &[u8]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Draws whose tape and counts depend on the letter.
+/// Draws with a tape and counts that depend on the letter.
 #[inline(never)]
 fn trace(letter: u8) -> Result<(), Error> {
     let mut tape = Tape::from_key(&[letter; 32]);
@@ -224,7 +224,7 @@ fn trace(letter: u8) -> Result<(), Error> {
     Ok(())
 }
 
-/// Draws in a time that depends on the tape: the traces must differ.
+/// Draws in a time that depends on the tape: these traces must differ.
 #[inline(never)]
 fn uneven_trace(letter: u8) -> Result<(), Error> {
     let (linear, mut words) = linear()?;
@@ -233,7 +233,8 @@ fn uneven_trace(letter: u8) -> Result<(), Error> {
     Ok(())
 }
 
-/// Says where the trace that matters begins: what happens before `main` differs from run to run.
+/// Prints where the relevant part of the trace begins: the instructions before `main` differ from
+/// run to run.
 fn from_here(traced: fn(u8) -> Result<(), Error>, letter: u8) -> Result<(), Error> {
     println!("{traced:p}");
     traced(letter)
@@ -254,14 +255,14 @@ fn main() -> Result<(), Error> {
     run(name.as_deref().map(str::as_bytes))
 }
 
-/// What the standard library does on the way to `main` and with arguments is not compiled with
+/// The standard library's code that leads to `main` and handles arguments is not compiled with
 /// MemorySanitizer, which would report it.
 #[cfg(feature = "checkmsan")]
 #[unsafe(no_mangle)]
 extern "C" fn main(count: i32, arguments: *const *const u8) -> i32 {
     let mut name = Vec::new();
     if count > 1 {
-        // SAFETY: there are as many strings as the caller says, and each ends with a zero.
+        // SAFETY: the caller passes `count` strings, and each ends with a zero.
         unsafe {
             let mut at = *arguments.add(1);
             while *at != 0 {

@@ -1,10 +1,11 @@
-//! The compiled kernel over **all** tapes at small limb widths: every count of outcomes must be the
-//! integer that the law of the plan gives, and the exact loss at most the nominal one.
+//! The compiled kernel over **all** tapes at small limb widths. The number of tapes for each
+//! outcome must equal the integer in the plan's exact distribution, and the exact privacy loss must
+//! be at most the nominal one.
 #![allow(clippy::unwrap_used)]
 
 use geomdp_core::Rate;
+use geomdp_core::distribution::{Distribution, within};
 use geomdp_core::kernel::{Backend, LANES};
-use geomdp_core::law::{Law, within};
 use geomdp_core::plan::{Plan, Widths};
 use num_bigint::BigUint;
 use std::cmp::Reverse;
@@ -13,10 +14,10 @@ use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
 
-/// Draws that are run at a time.
+/// Draws run at a time.
 const BATCH: u64 = 1 << 10;
 
-/// The bits of a tape that the kernel looks at, as (word, lowest bit, number of bits).
+/// The bits of a tape that the kernel reads, as (word, lowest bit, number of bits).
 fn fields(plan: &Plan) -> Vec<(usize, u32, u32)> {
     let (w, k) = (plan.limb_bits(), plan.floor_value_bits());
     let own: usize = plan.digits().iter().map(|digit| digit.limbs()).sum();
@@ -24,11 +25,11 @@ fn fields(plan: &Plan) -> Vec<(usize, u32, u32)> {
     fields.extend((0..=own).map(|word| (word, 64 - w, w)));
     // The floor's value: the low bits of the word after digit 0's.
     fields.push((1 + plan.digits()[0].limbs(), 0, k));
-    assert!(k + w <= 64, "the fields of one word must not meet");
+    assert!(k + w <= 64, "the fields of one word must not overlap");
     fields
 }
 
-/// How often each output comes from each count on each back end, over all tapes.
+/// How often each count gives each output on each back end, over all tapes.
 fn enumerate(plan: &Plan, bits: u32) -> Vec<Vec<Vec<u64>>> {
     let fields = fields(plan);
     let outputs = usize::try_from(plan.range()).unwrap() + 1;
@@ -59,7 +60,8 @@ fn enumerate(plan: &Plan, bits: u32) -> Vec<Vec<Vec<u64>>> {
     counts
 }
 
-/// Draws up to which all those of a setting are tried, as bits: what `make exhaustive` wants, or fewer.
+/// Binary logarithm of the largest number of draws for which a setting is tried; `make exhaustive`
+/// raises it.
 fn max_draw_bits() -> u32 {
     std::env::var("GEOMDP_DRAW_BITS").map_or(23, |bits| bits.parse().unwrap())
 }
@@ -137,28 +139,28 @@ fn settings() -> Vec<Setting> {
 
 /// Tries all tapes of a plan.
 fn try_plan(setting: &Setting, plan: &Plan, bits: u32) {
-    let law = Law::of(plan).unwrap();
-    assert_eq!(law.bits(), u64::from(bits), "{setting:?}");
+    let distribution = Distribution::of(plan).unwrap();
+    assert_eq!(distribution.bits(), u64::from(bits), "{setting:?}");
     for (backend, counts) in Backend::available().zip(enumerate(plan, bits)) {
         for (x, row) in counts.iter().enumerate() {
             for (y, &count) in row.iter().enumerate() {
                 assert_eq!(
-                    law.probability(y as u64, x as u64),
+                    distribution.probability(y as u64, x as u64),
                     BigUint::from(count),
                     "{setting:?}, P({y} | {x}), {backend:?}"
                 );
             }
         }
     }
-    let (num, den) = law.worst_ratio().unwrap();
+    let (num, den) = distribution.worst_ratio().unwrap();
     assert!(
         within(&num, &den, &setting.rate()),
-        "{setting:?}: the loss is above nominal"
+        "{setting:?}: the privacy loss exceeds the nominal one"
     );
 }
 
-/// Tries all tapes of the settings that have few enough draws, one for each tape and count, on all processors; gives
-/// how many had, and the limbs of their digits.
+/// Tries all tapes of the settings with few enough draws (one for each tape and count), on all
+/// processors. Returns the number of these settings, and their digits' limbs.
 fn try_all(settings: &[Setting], max_draw_bits: u32) -> (usize, BTreeSet<Vec<usize>>) {
     let mut plans = Vec::new();
     for setting in settings {
@@ -171,7 +173,7 @@ fn try_all(settings: &[Setting], max_draw_bits: u32) -> (usize, BTreeSet<Vec<usi
             plans.push((draws, bits, setting, plan));
         }
     }
-    // The long ones first, so that no processor is left with one at the end.
+    // The longest first, so that the last one running is short.
     plans.sort_by_key(|(draws, ..)| Reverse(*draws));
     let next = AtomicUsize::new(0);
     thread::scope(|scope| {
@@ -197,14 +199,14 @@ fn try_all(settings: &[Setting], max_draw_bits: u32) -> (usize, BTreeSet<Vec<usi
 #[test]
 fn every_tape_at_small_widths() {
     let (tried, shapes) = try_all(&settings(), max_draw_bits());
-    // The grid must not fade away unnoticed.
+    // The grid of settings must not shrink unnoticed.
     assert!(tried >= 300, "{tried}");
     for shape in [vec![1], vec![1, 1], vec![1, 1, 1], vec![2], vec![3]] {
         assert!(shapes.contains(&shape), "{shape:?}");
     }
 }
 
-/// Digits of one and of two own words together need wider limbs, and so many more tapes.
+/// A plan with digits of one and of two own words needs wider limbs, and so many more tapes.
 #[test]
 fn every_tape_with_low_and_high_digits() {
     let widths = Widths {
@@ -243,19 +245,22 @@ fn every_tape_of_many() {
     assert_eq!(tried, settings.len());
 }
 
-/// [`Law::worst_ratio`] looks at some pairs only; here are all of them.
+/// [`Distribution::worst_ratio`] examines some pairs only; this test examines all of them.
 #[test]
 fn worst_ratio_is_over_all_outputs_and_neighbours() {
     for setting in settings() {
         let (Some(plan), range) = (setting.plan(), setting.range) else {
             continue;
         };
-        let law = Law::of(&plan).unwrap();
-        let (num, den) = law.worst_ratio().unwrap();
+        let distribution = Distribution::of(&plan).unwrap();
+        let (num, den) = distribution.worst_ratio().unwrap();
         let mut attained = false;
         for x in 0..range {
             for y in 0..=range {
-                let (p, q) = (law.probability(y, x), law.probability(y, x + 1));
+                let (p, q) = (
+                    distribution.probability(y, x),
+                    distribution.probability(y, x + 1),
+                );
                 assert!(&p * &den <= &q * &num && &q * &den <= &p * &num);
                 attained |= &p * &den == &q * &num || &q * &den == &p * &num;
             }
@@ -264,15 +269,15 @@ fn worst_ratio_is_over_all_outputs_and_neighbours() {
     }
 }
 
-/// A law is a law: its probabilities add up to one.
+/// The probabilities sum to one.
 #[test]
-fn probabilities_add_up() {
+fn probabilities_sum_to_one() {
     for (rate, range) in [(1.0, 7u64), (0.01, 300), (3.0, 1), (1e-6, 1000)] {
         let plan = Plan::two_sided(&Rate::from_epsilon(rate, 1).unwrap(), range).unwrap();
-        let law = Law::of(&plan).unwrap();
+        let distribution = Distribution::of(&plan).unwrap();
         for x in [0, 1, range / 2, range] {
-            let sum: BigUint = (0..=range).map(|y| law.probability(y, x)).sum();
-            assert_eq!(sum, BigUint::from(1u32) << law.bits());
+            let sum: BigUint = (0..=range).map(|y| distribution.probability(y, x)).sum();
+            assert_eq!(sum, BigUint::from(1u32) << distribution.bits());
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The kernel at full width against the slow model: at every threshold, in every type, on every
-//! back end, however the work is split.
+//! The kernel at full width against the slow model: at every threshold, for every integer type, on
+//! every back end, and however the work is split.
 #![allow(
     clippy::unwrap_used,
     clippy::cast_possible_truncation,
@@ -18,7 +18,7 @@ use num_bigint::BigUint;
 use proptest::prelude::*;
 use std::sync::LazyLock;
 
-/// Rates and ranges whose plans have one to three limbs, low digits and high ones.
+/// Plans with one to three limbs and with low and high digits.
 static PLANS: LazyLock<Vec<Plan>> = LazyLock::new(|| {
     let mut plans = Vec::new();
     for log_rate in [-64, -40, -20, -10, -3, -1, 0, 1, 3, 6, 9] {
@@ -75,7 +75,7 @@ fn check(plan: &Plan, tapes: &[Vec<u64>]) {
 }
 
 #[test]
-fn plans_cover_all_shapes() {
+fn plans_cover_all_limb_counts() {
     let mut seen = std::collections::BTreeSet::new();
     for plan in &*PLANS {
         let limbs: Vec<_> = plan.digits().iter().map(|digit| digit.limbs()).collect();
@@ -109,7 +109,7 @@ fn just_below_at_and_above_every_threshold() {
                 .into_iter()
                 .flatten()
                 {
-                    // The other digits' words at either extreme, the sign either way.
+                    // The other digits' words at both extremes, with both signs.
                     for (rest, sign) in [(0, 0), (0, 1), (u64::MAX, 0), (u64::MAX, 1)] {
                         let mut tape = vec![rest; plan.words()];
                         let mask = (1u64 << w) - 1;
@@ -132,8 +132,8 @@ fn just_below_at_and_above_every_threshold() {
     }
 }
 
-/// Whole-type mechanisms at the type's own edges, against 128-bit arithmetic. Unsigned types have
-/// bounds in any case.
+/// Checks a mechanism at the limits of the integer type and at its bounds, against 128-bit
+/// arithmetic. Unsigned types always have bounds.
 fn check_type<T: Count + TryFrom<i128> + Into<i128> + PartialEq + std::fmt::Debug>(
     rate: &Rate,
     key: &[u8; 32],
@@ -216,7 +216,7 @@ proptest! {
         check_type::<u64>(&rate, &key, bounds);
     }
 
-    /// A count's noise depends on its place in the array alone.
+    /// A count's noise depends only on its place in the array.
     #[test]
     fn splitting_the_work_changes_nothing(key: [u8; 32], len in 0..2000usize, block in 0..300usize) {
         let rate = Rate::from_scale(3.0).unwrap();

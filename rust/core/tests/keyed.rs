@@ -1,4 +1,4 @@
-//! Noise by key and ids: against the construction as `docs/distributed.md` writes it, block by block.
+//! Keyed noise against the construction of `docs/distributed.md`, block by block.
 #![allow(
     clippy::unwrap_used,
     clippy::cast_possible_truncation,
@@ -24,7 +24,7 @@ fn aes(key: &[u8; 32], block: u128) -> u128 {
     u128::from_le_bytes(block.into())
 }
 
-/// CMAC as NIST SP 800-38B has it, in numbers whose first byte is the most significant.
+/// CMAC as NIST SP 800-38B specifies it, on big-endian numbers.
 fn cmac(key: &[u8; 32], message: &[u8]) -> [u8; 16] {
     let cipher = |block: u128| aes(key, block.swap_bytes()).swap_bytes();
     let double = |x: u128| (x << 1) ^ (0x87 * (x >> 127));
@@ -70,7 +70,7 @@ enum Column {
 }
 
 impl Column {
-    /// What this column adds to the address of a count.
+    /// This column's contribution to the address of a count.
     fn part(&self, key: &[u8; 32], column: u32, alone: bool, row: usize) -> u128 {
         let column = column.to_be_bytes();
         match self {
@@ -120,7 +120,7 @@ impl Column {
     }
 }
 
-/// The release of these counts, in parts of these lengths.
+/// Releases these counts in parts of these lengths.
 fn release_in_parts<T: Count>(
     secret: &[u8; 32],
     mechanism: &Mechanism,
@@ -163,7 +163,7 @@ fn mechanism(scale: f64, bounds: Option<(i128, i128)>) -> Mechanism {
     Mechanism::new(Some(Rate::from_scale(scale).unwrap()), bounds).unwrap()
 }
 
-/// The noisy count as the construction has it.
+/// The noisy count according to the construction.
 fn expected(
     secret: &[u8; 32],
     (scale, bounds): (f64, (i128, i128)),
@@ -197,9 +197,9 @@ fn expected(
     lower.wrapping_add(model(plan, &tape, offset as u64) as i64)
 }
 
-/// Example 4 of NIST's examples for CMAC with AES-256, and that of the empty message.
+/// Example 4 of NIST's examples for CMAC with AES-256, and the one with the empty message.
 #[test]
-fn the_model_knows_cmac() {
+fn the_model_gives_known_cmac_codes() {
     let hex = |text: &str| -> Vec<u8> {
         let digits: Vec<u8> = text
             .chars()
@@ -237,7 +237,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn every_count_has_the_noise_of_its_address(
+    fn noise_follows_from_the_address(
         secret: [u8; 32],
         scale in prop_oneof![Just(0.3), Just(1.0), Just(12.0), Just(1e4), Just(1e12)],
         bounds in prop_oneof![Just((0, 100)), Just((-5, i128::from(i64::MAX))), Just((i64::MIN.into(), 7))],
@@ -253,10 +253,10 @@ proptest! {
     }
 }
 
-/// Whatever the pieces of the loop: more counts than any piece holds, in parts of any length, each at addresses
-/// that begin again.
+/// The noise does not depend on the pieces of the loop: more counts than a piece holds, in parts of
+/// any length, each with restarted addresses.
 #[test]
-fn parts_of_any_length_are_as_the_whole() {
+fn parts_of_any_length_have_the_same_noise_as_the_whole() {
     for scale in [0.3, 1.0, 1e4, 1e15] {
         let (mechanism, secret, len) = (mechanism(scale, None), [5; 32], 1500);
         let counts: Vec<i64> = (0..len as i64).map(|i| i * i).collect();
@@ -271,9 +271,9 @@ fn parts_of_any_length_are_as_the_whole() {
     }
 }
 
-/// All that the noise follows from: another of any gives other noise.
+/// The noise changes with every one of its inputs.
 #[test]
-fn whatever_differs_gives_other_noise() {
+fn different_inputs_give_different_noise() {
     let (len, wide) = (200, mechanism(1e6, None));
     let ids = |from: i128| Column::Integers((from..from + len).map(Some).collect());
     let text = |prefix: &str| {
@@ -312,12 +312,13 @@ fn whatever_differs_gives_other_noise() {
     ];
     for (i, one) in all.iter().enumerate() {
         for other in &all[..i] {
-            // Two draws at this scale are equal with probability 1/(2 scale) at most: 2.5e-7 each.
+            // Two draws at these scales are equal with a probability of about 1/(4 scale) = 2.5e-7
+            // or less.
             let equal = one.iter().zip(other).filter(|(x, y)| x == y).count();
             assert!(equal <= 2, "{equal} of {len} are equal");
         }
     }
-    // A count of another width is another: its plan is.
+    // Counts of another integer type have other noise, even with equal plans.
     let narrow = release(
         &[1; 32],
         &mechanism(10.0, Some((0, 100))),
@@ -335,7 +336,8 @@ fn whatever_differs_gives_other_noise() {
     assert!(narrow.iter().zip(&same).any(|(&x, &y)| u64::from(x) != y));
 }
 
-/// The noisy zeros of some counts, each with the one id of its column; at this scale equal ids alone give equal ones.
+/// The noisy values of zero counts, each with a single id; at this scale only equal ids give equal
+/// values.
 fn zeros(columns: impl IntoIterator<Item = Column>) -> BTreeSet<i64> {
     let wide = mechanism(1e12, None);
     let noisy = |column| release(&[1; 32], &wide, b"", &[column], &[0i64])[0];
@@ -343,7 +345,7 @@ fn zeros(columns: impl IntoIterator<Item = Column>) -> BTreeSet<i64> {
 }
 
 #[test]
-fn an_empty_string_is_no_null() {
+fn an_empty_string_differs_from_null() {
     let ids = [
         None,
         Some(vec![]),
@@ -354,9 +356,10 @@ fn an_empty_string_is_no_null() {
     assert_eq!(zeros(ids.map(|id| Column::Bytes(vec![id]))).len(), 5);
 }
 
-/// Those of one column share 64 bits: a negative number, the large one of its bits, and what stands for null.
+/// In a sole column, negative integers, large integers with the same bits, and null have distinct
+/// encodings.
 #[test]
-fn an_integer_alone_is_told_from_all_others() {
+fn sole_integers_have_distinct_addresses() {
     let small = [0, 1, -1, i64::MAX, i64::MIN].map(|id| Some(i128::from(id)));
     let large = [1 << 63, u64::MAX].map(|id| Some(i128::from(id)));
     let ids = [&small[..], &large, &[None]].concat();
@@ -365,7 +368,7 @@ fn an_integer_alone_is_told_from_all_others() {
 }
 
 #[test]
-fn integers_without_nulls_are_the_same_ids() {
+fn nullable_integers_without_nulls_are_the_same_ids() {
     let noise = |nullable: bool| {
         let key = ReleaseKey::from_secret(&[1; 32]);
         let keys = key.id_keys(&[IdKind::Integers, IdKind::Integers]);
@@ -391,7 +394,7 @@ fn integers_without_nulls_are_the_same_ids() {
     assert_eq!(noise(true), noise(false));
 }
 
-/// Ids that say they are more than they are.
+/// An iterator that reports more ids than it has.
 struct Short<T>(PhantomData<T>);
 
 impl<T> Short<T> {
@@ -416,7 +419,7 @@ impl<T> ExactSizeIterator for Short<T> {}
 
 /// Counts without an id would share an address.
 #[test]
-fn ids_that_end_too_early_are_refused() {
+fn too_few_ids_panic() {
     let key = ReleaseKey::from_secret(&[1; 32]);
     for kinds in [&[IdKind::Integers][..], &[IdKind::Integers; 2]] {
         let keys = key.id_keys(kinds);
@@ -429,7 +432,7 @@ fn ids_that_end_too_early_are_refused() {
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
+fn mismatched_ids_and_counts_are_an_error() {
     let (key, mechanism) = (ReleaseKey::from_os().unwrap(), mechanism(1.0, None));
     let (plan, lower) = mechanism.plan_for::<i64>().unwrap();
     let tape_key = key.tape_key::<i64>(&mechanism, b"");
@@ -440,7 +443,7 @@ fn what_cannot_be_is_refused() {
         assert!(error.unwrap_err().to_string().starts_with(name));
         assert_eq!(counts, before);
     };
-    // Without ids, all counts would have one tape.
+    // Without ids, all counts would have the same tape.
     refused(&key.id_keys(&[]).addresses(3), &mut counts[..3], "ids");
     let keys = key.id_keys(&[IdKind::Integers, IdKind::Bytes]);
     let mut addresses = keys.addresses(3);
@@ -454,7 +457,7 @@ fn what_cannot_be_is_refused() {
     refused(&addresses, &mut counts, "counts = 4");
     refused(&addresses, &mut counts[..2], "counts = 2");
     draws.add_noise(&addresses, &mut counts[..3]).unwrap();
-    // More columns than keys, or others, are refused, and leave nothing that serves.
+    // Extra columns and columns of another type are an error, and leave nothing usable.
     assert!(addresses.add_integers(&[1, 2, 3]).is_err());
     addresses.restart(3);
     assert!(draws.add_noise(&addresses, &mut counts[..3]).is_err());
@@ -464,7 +467,7 @@ fn what_cannot_be_is_refused() {
 }
 
 #[test]
-fn nothing_secret_is_printed() {
+fn debug_shows_no_secret() {
     let key = ReleaseKey::from_secret(&[0xab; 32]);
     assert_eq!(format!("{key:?}"), "ReleaseKey { .. }");
     let keys = key.id_keys(&[IdKind::Integers]);

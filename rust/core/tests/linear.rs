@@ -1,18 +1,18 @@
-//! The seeds' linear sampler: step by step as the notes have it, exactly private, and in agreement
-//! with the kernel.
+//! The linear sampler of the source notes: it follows the notes step by step, is exactly private,
+//! and agrees with the kernel.
 #![allow(clippy::unwrap_used)]
 
 use geomdp_core::Rate;
+use geomdp_core::distribution::{Distribution, within};
 use geomdp_core::dyadic::decompose;
-use geomdp_core::law::{Law, within};
 use geomdp_core::linear::Linear;
 use geomdp_core::plan::Plan;
 use geomdp_core::tape::{Tape, Words};
 use num_bigint::{BigInt, BigUint};
 use proptest::prelude::*;
 
-/// Probability of the linear sampler's output `y` from `x`, over `2^bits`, from its two coins.
-struct LinearLaw {
+/// The exact distribution of the linear sampler's outputs, over `2^bits`, from its two coins.
+struct LinearDistribution {
     magnitudes: Vec<BigUint>,
     bits: u64,
 }
@@ -23,13 +23,13 @@ fn over_200(x: f64) -> BigUint {
     BigUint::from(mantissa) << u32::try_from(200 + exponent).unwrap()
 }
 
-impl LinearLaw {
+impl LinearDistribution {
     fn of(linear: &Linear, range: usize) -> Self {
         let one = BigUint::from(1u32) << 200u32;
         let (zero, stop) = (over_200(linear.zero_prob()), over_200(linear.stop_prob()));
         let go = &one - &stop;
         let steps = range as u64;
-        // P(|noise| = t), each brought to 2^(200 (range + 1)).
+        // P(|noise| = t), each over 2^(200 (range + 1)).
         let mut magnitudes = vec![&zero << (200 * steps)];
         let mut going = &one - &zero;
         for t in 1..=steps {
@@ -47,7 +47,7 @@ impl LinearLaw {
         }
     }
 
-    /// Over `2^(bits + 1)`, for the sign's half.
+    /// `P(y | x)` over `2^(bits + 1)`; the extra bit is the sign's 1/2.
     fn probability(&self, y: usize, x: usize) -> BigUint {
         let range = self.magnitudes.len() - 1;
         let side = |distance: Option<usize>, edge: bool| -> BigUint {
@@ -64,16 +64,20 @@ impl LinearLaw {
 }
 
 #[test]
-fn probabilities_add_up_and_the_loss_is_at_most_nominal() {
+fn probabilities_sum_to_one_and_loss_is_at_most_nominal() {
     for epsilon in [2f64.powi(-50), 1e-6, 0.001, 0.1, 0.5, 1.0, 3.0, 9.98, 20.0] {
         for range in [1usize, 2, 5, 20] {
             let rate = Rate::from_epsilon(epsilon, 1).unwrap();
-            let law = LinearLaw::of(&Linear::new(&rate, range as u64).unwrap(), range);
+            let distribution =
+                LinearDistribution::of(&Linear::new(&rate, range as u64).unwrap(), range);
             for x in 0..range {
-                let sum: BigUint = (0..=range).map(|y| law.probability(y, x)).sum();
-                assert_eq!(sum, BigUint::from(1u32) << (law.bits + 1));
+                let sum: BigUint = (0..=range).map(|y| distribution.probability(y, x)).sum();
+                assert_eq!(sum, BigUint::from(1u32) << (distribution.bits + 1));
                 for y in 0..=range {
-                    let (p, q) = (law.probability(y, x), law.probability(y, x + 1));
+                    let (p, q) = (
+                        distribution.probability(y, x),
+                        distribution.probability(y, x + 1),
+                    );
                     assert!(
                         within(&p, &q, &rate) && within(&q, &p, &rate),
                         "{epsilon} {range}"
@@ -84,14 +88,15 @@ fn probabilities_add_up_and_the_loss_is_at_most_nominal() {
     }
 }
 
-/// Total variation between the two samplers' laws is below 2^-48: both are near the ideal one.
+/// The total variation between the distributions of the two samplers is below 2^-48: both are near
+/// the ideal one.
 #[test]
 fn agrees_with_the_kernel() {
     for epsilon in [0.05, 0.5, 1.0, 3.0] {
         for range in [1usize, 3, 10, 40] {
             let rate = Rate::from_epsilon(epsilon, 1).unwrap();
-            let linear = LinearLaw::of(&Linear::new(&rate, range as u64).unwrap(), range);
-            let kernel = Law::of(&Plan::two_sided(&rate, range as u64).unwrap()).unwrap();
+            let linear = LinearDistribution::of(&Linear::new(&rate, range as u64).unwrap(), range);
+            let kernel = Distribution::of(&Plan::two_sided(&rate, range as u64).unwrap()).unwrap();
             for x in 0..=range {
                 let mut distance = BigUint::ZERO;
                 for y in 0..=range {
@@ -110,7 +115,7 @@ fn agrees_with_the_kernel() {
     }
 }
 
-/// Algorithm 2 of the notes, with its coins given.
+/// Algorithm 2 of the notes, with given coins.
 fn notes(zero: bool, minus: bool, coins: &[bool], range: i64, x: i64) -> i64 {
     if zero {
         return x;
@@ -133,7 +138,7 @@ fn every_pattern_of_coins() {
             for pattern in 0..1u32 << (range + 2) {
                 let bit = |i: u32| pattern >> i & 1 == 1;
                 let coins: Vec<bool> = (0..range).map(|i| bit(2 + i)).collect();
-                // A word of 0 is below every threshold, a word of ones below none.
+                // A word of 0 is below every threshold, a word of all ones below none.
                 let coin = |success: bool| if success { 0 } else { u64::MAX };
                 let mut words = vec![coin(bit(0)); zero];
                 words.push(u64::from(bit(1)));
@@ -168,7 +173,7 @@ proptest! {
 }
 
 #[test]
-fn a_range_of_nothing_and_a_tiny_rate_are_refused() {
+fn an_empty_range_and_a_tiny_rate_are_an_error() {
     let rate = Rate::from_epsilon(1.0, 1).unwrap();
     assert!(Linear::new(&rate, 0).is_err());
     // See theorem 4 of docs/proofs.md.

@@ -1,5 +1,5 @@
-//! The mechanism around the kernel: which parameters it accepts and how it names those that it
-//! refuses, which plan serves which type, and counts that come in parts.
+//! The mechanism around the kernel: accepted parameters, messages for bad ones, the plan of each
+//! integer type, and counts that arrive in parts.
 #![allow(clippy::unwrap_used)]
 
 use geomdp_core::fold::Folded;
@@ -17,9 +17,9 @@ fn mechanism(bounds: Option<(i128, i128)>) -> Mechanism {
     Mechanism::new(Some(rate(3.0)), bounds).unwrap()
 }
 
-/// Neither more nor fewer bounds than those that one integer type holds.
+/// Bounds are accepted if and only if one integer type can hold both.
 #[test]
-fn bounds_up_to_the_limits_of_a_type_and_no_further() {
+fn bounds_must_fit_one_integer_type() {
     let (least, most) = (i128::from(i64::MIN), i128::from(i64::MAX));
     let greatest = i128::from(u64::MAX);
     for bounds in [
@@ -110,7 +110,7 @@ fn unsigned_types_need_bounds() {
 }
 
 #[test]
-fn a_mechanism_tells_its_parameters() {
+fn a_mechanism_shows_its_parameters() {
     let bounded = mechanism(Some((-4, 100)));
     assert_eq!(bounded.rate(), Some(&rate(3.0)));
     assert_eq!(bounded.bounds(), Some((-4, 100)));
@@ -120,10 +120,10 @@ fn a_mechanism_tells_its_parameters() {
     assert!(silent.map(&BigUint::from(1u32)).is_infinite());
 }
 
-/// The parts of a release are the whole of it, whether they grow or shrink, and at most what the
-/// buffers hold or more.
+/// A release in parts equals a release of the whole, whether the parts grow or shrink, fit the
+/// buffers or exceed them.
 #[test]
-fn counts_that_come_in_parts() {
+fn counts_in_parts() {
     let parts = [16, 1600, 0, 32, 4800, 48, 7];
     let whole: Vec<i32> = (0..parts.iter().sum()).map(|x| x % 1001 - 500).collect();
     let split = |noise: &mut dyn FnMut(&mut [i32])| {
@@ -156,7 +156,7 @@ fn counts_that_come_in_parts() {
     assert_ne!(whole, expected);
 }
 
-/// That a thousand noises of this scale are all zero has a probability below 2^-2000.
+/// A thousand draws at this scale are all zero with probability below 2^-2000.
 #[test]
 fn a_release_adds_fresh_noise() {
     let (mut first, mut second) = ([50i16; 1000], [50i16; 1000]);
@@ -166,7 +166,7 @@ fn a_release_adds_fresh_noise() {
 }
 
 #[test]
-fn debug_tells_no_secret() {
+fn debug_shows_no_secret() {
     let plan = Plan::noiseless(9);
     let mut tape = Tape::from_key(&[7; 32]);
     let draws = Draws::new(&plan, 0u8, &mut tape);
@@ -176,9 +176,9 @@ fn debug_tells_no_secret() {
     assert_eq!(format!("{draws:?}"), "FoldedDraws { .. }");
 }
 
-/// Every error says which parameter it is about, its value, and what would have been accepted.
+/// Every error names the parameter, its value and the accepted values.
 #[test]
-fn messages_name_parameter_value_and_remedy() {
+fn messages_name_parameter_value_and_accepted_values() {
     let message = |error: Result<Mechanism, Error>| error.unwrap_err().to_string();
     assert_eq!(
         message(Mechanism::new(None, Some((5, 4)))),
@@ -220,13 +220,13 @@ fn messages_name_parameter_value_and_remedy() {
     }
     assert_eq!(
         Error::Entropy("none".into()).to_string(),
-        "no random bytes could be had: none"
+        "no random bytes available: none"
     );
 }
 
-/// The plan's range may end where the type ends, and no further.
+/// The plan's range may reach the limit of the type, and no further.
 #[test]
-fn a_range_beyond_the_type_is_refused_by_the_kernel() {
+fn the_kernel_panics_on_a_range_beyond_the_type() {
     let fits = |range: u64, lower: i8| {
         let plan = Plan::noiseless(range);
         std::panic::catch_unwind(|| {
@@ -238,9 +238,9 @@ fn a_range_beyond_the_type_is_refused_by_the_kernel() {
     assert!(!fits(256, -128) && !fits(1, 127) && !fits(101, 27));
 }
 
-/// All that this processor runs, the portable one first and the fastest last.
+/// All back ends that this processor can run, the portable one first and the fastest last.
 #[test]
-fn back_ends_are_those_of_the_processor() {
+fn available_back_ends_match_the_processor() {
     let mut expected = vec!["Portable"];
     #[cfg(target_arch = "x86_64")]
     {

@@ -1,9 +1,10 @@
-//! What theorem 2 of `docs/proofs.md` asks of a plan's numbers, in integers: so the law is private at
-//! the nominal rate. `tests/verifier` checks the same, and every threshold, without this library.
+//! Checks the conditions of theorem 2 of `docs/proofs.md` on a plan's numbers, in integers. They
+//! prove the distribution private at the nominal rate. `tests/verifier` checks the same, and every
+//! threshold, without this library.
 #![allow(clippy::unwrap_used)]
 
 use geomdp_core::Rate;
-use geomdp_core::law::within;
+use geomdp_core::distribution::within;
 use geomdp_core::plan::{LIMB_BITS, Plan};
 use num_bigint::BigUint;
 
@@ -11,8 +12,8 @@ fn power(exponent: u64) -> BigUint {
     BigUint::from(1u32) << exponent
 }
 
-/// Probabilities of the digit's values over `2^126`: of digit 0 those of `m = 0` and of all others
-/// with `m >= 1`, as they are drawn beside the floor.
+/// Probabilities of the digit's values over `2^126`. For digit 0: of `m = 0` and of its values
+/// given `m >= 1`, as drawn beside the floor.
 fn masses(plan: &Plan, digit: usize) -> Vec<BigUint> {
     let mut cuts = plan.digits()[digit].thresholds(LIMB_BITS);
     if digit > 0 {
@@ -22,7 +23,7 @@ fn masses(plan: &Plan, digit: usize) -> Vec<BigUint> {
     cuts.windows(2).map(|pair| &pair[1] - &pair[0]).collect()
 }
 
-/// All of it; returns the number of low digits, which the slack in the rate pays for.
+/// Checks all conditions. Returns the number of low digits, which the slack in the rate covers.
 fn check(plan: &Plan, rate: &Rate) -> usize {
     let proof = plan.proof().unwrap();
     let digits = plan.digits();
@@ -40,8 +41,8 @@ fn check(plan: &Plan, rate: &Rate) -> usize {
     assert_eq!(proof.eta.value, BigUint::from(h * d * (d + 3) / 2 + 4));
     assert_eq!(proof.eta.bits, u64::from(LIMB_BITS) * (own as u64 + 1));
 
-    // Lemma 3: delta, with the least e of which every value's probability is at least 2^-e. The plan
-    // has one bit to spare, for what the floor takes from digit 0.
+    // Lemma 3: delta, with the least e such that every value has probability at least 2^-e. The
+    // plan has one spare bit, for the mass that the floor takes from digit 0.
     let e: Vec<u64> = (0..low)
         .map(|j| 127 - masses(plan, j).iter().map(BigUint::bits).min().unwrap())
         .collect();
@@ -65,7 +66,7 @@ fn check(plan: &Plan, rate: &Rate) -> usize {
     let difference = rate.num() * sampled.den() - sampled.num() * rate.den();
     assert!(&proof.delta.value * 3u32 * rate.den() * sampled.den() <= difference << 126u32);
 
-    // Theorem 2: eta <= g 2^-k tanh(rate / 2), for the least g of as many bits as digit 0 has.
+    // Theorem 2: eta <= g 2^-k tanh(rate / 2), for the least g with as many bits as digit 0.
     let k = u64::from(plan.floor_value_bits());
     assert!(u128::from(plan.range()) < 1 << k && u128::from(plan.range()) >= 1 << (k - 1));
     assert_eq!(
@@ -77,7 +78,7 @@ fn check(plan: &Plan, rate: &Rate) -> usize {
     let unit = &proof.tanh.value << proof.eta.bits;
     assert!(need <= &proof.floor.value * &unit);
     assert!(need > (&proof.floor.value - 1u32) * &unit);
-    // t <= tanh(rate / 2) if and only if (1 + t) / (1 - t) <= exp(rate); and no t is much larger.
+    // t <= tanh(rate / 2) if and only if (1 + t) / (1 - t) <= exp(rate); no t is much larger.
     let one = power(proof.tanh.bits);
     let below = |t: &BigUint| t < &one && within(&(&one + t), &(&one - t), rate);
     assert!(below(&proof.tanh.value));

@@ -1,4 +1,4 @@
-//! However counts are split among threads, each one's noise is the same.
+//! Each count's noise is the same however the counts are split among threads.
 #![allow(clippy::unwrap_used)]
 
 use geomdp_core::fold::Folded;
@@ -27,7 +27,7 @@ fn check(whole: &[i32], noise: impl Fn(usize, &mut [i32])) {
 }
 
 #[test]
-fn parts_have_the_noise_of_the_whole() {
+fn parts_have_the_same_noise_as_the_whole() {
     for (scale, bounds) in [
         (5.0, None),
         (1e6, None),
@@ -53,7 +53,7 @@ fn parts_have_the_noise_of_the_whole() {
 }
 
 #[test]
-fn folded_parts_have_the_noise_of_the_whole() {
+fn folded_parts_have_the_same_noise_as_the_whole() {
     for (scale, twice) in [(5.0, (-8, 13)), (1e6, (0, 200))] {
         let folded = Folded::new(Some(Rate::from_scale(scale).unwrap()), twice).unwrap();
         let mut whole = [3; SIZE];

@@ -1,11 +1,11 @@
-//! The tape: a known stream for a known key, fresh ones from the system, failures reported.
+//! The tape: a known stream for a known key, fresh streams from the system, and reported failures.
 #![allow(clippy::unwrap_used)]
 
 use geomdp_core::tape::{RngWords, Tape, Words};
 use geomdp_core::{Error, Mechanism, Rate};
 use rand_core::{TryCryptoRng, TryRng};
 
-/// AES-256 of the little-endian counters 0 and 1 under the key 00 01 ... 1f, as OpenSSL gives it.
+/// AES-256 of the little-endian counters 0 and 1 with the key 00 01 ... 1f, from OpenSSL.
 #[test]
 fn known_stream() {
     let key = core::array::from_fn(|i| u8::try_from(i).unwrap());
@@ -20,7 +20,7 @@ fn known_stream() {
 }
 
 #[test]
-fn seeking_is_skipping() {
+fn seeking_skips_words() {
     let key = [7; 32];
     let mut all = [0; 100];
     Tape::from_key(&key).fill(&mut all).unwrap();
@@ -38,7 +38,7 @@ fn seeking_is_skipping() {
 }
 
 #[test]
-fn every_tape_from_the_system_is_another() {
+fn tapes_from_the_system_differ() {
     let mut firsts: Vec<u64> = (0..1000)
         .map(|_| {
             let mut word = [0];
@@ -51,7 +51,7 @@ fn every_tape_from_the_system_is_another() {
     assert_eq!(firsts.len(), 1000);
 }
 
-/// Gives `good` calls' worth of zeros, then fails.
+/// Succeeds for `good` calls with zeros, then fails.
 struct Failing {
     good: usize,
 }
@@ -89,7 +89,7 @@ fn a_failing_generator_is_reported() {
     assert_eq!(counts, [5; 3]);
 }
 
-/// Words of zeros land in the floor's slot, whose value is then the lower bound.
+/// Zero words fall in the floor's slot, and the floor's value is then the lower bound.
 #[test]
 fn any_generator_can_be_the_source() {
     let mechanism = Mechanism::new(Some(Rate::from_scale(2.0).unwrap()), Some((-4, 100))).unwrap();
@@ -101,7 +101,7 @@ fn any_generator_can_be_the_source() {
 }
 
 #[test]
-fn debug_tells_no_secret() {
+fn debug_shows_no_secret() {
     assert_eq!(format!("{:?}", Tape::from_key(&[7; 32])), "Tape { .. }");
     assert_eq!(format!("{:?}", RngWords([7, 7])), "RngWords { .. }");
 }

@@ -26,13 +26,13 @@ fn number(words: &[u64]) -> BigUint {
         .fold(BigUint::ZERO, |sum, &word| (sum << 64u32) + word)
 }
 
-/// Whether a uniform number of so many words is below a probability.
+/// Whether the uniform number with these words is below a probability.
 fn coin(prob: f64, words: &[u64]) -> bool {
     let (num, den) = fraction(prob).expect("a probability");
     number(words) * den < num << (64 * words.len())
 }
 
-/// Words for a coin, near its threshold as often as not.
+/// Words for a coin, often near its threshold.
 fn words(source: &mut Source<'_>, prob: f64, n: usize) -> Vec<u64> {
     let mut words: Vec<u64> = (0..n).map(|_| source.word()).collect();
     if source.below(4) > 0 {
@@ -61,7 +61,7 @@ fn bernoulli(source: &mut Source<'_>, seen: &mut Seen) {
         Err(error) => panic!("{error:?}"),
     };
     assert!((0.0..=1.0).contains(&prob), "{prob}");
-    // As many words as the denominator has bits.
+    // Enough words for the bits of the denominator.
     let (num, den) = fraction(prob).expect("a probability");
     let places = den.bits()
         - 1
@@ -92,7 +92,7 @@ fn bernoulli(source: &mut Source<'_>, seen: &mut Seen) {
     }
     let mut bits = vec![7; draws];
     bit.fill(&mut Replay(&words), &mut bits)
-        .expect("there are words enough");
+        .expect("there are enough words");
     assert_eq!(bits, expected);
 }
 
@@ -109,7 +109,7 @@ fn linear(source: &mut Source<'_>, seen: &mut Seen) {
         Ok(linear) => linear,
         Err(Error::Parameter { name: "range", .. }) => {
             assert_eq!(range, 0);
-            return seen.add("a range of nothing");
+            return seen.add("an empty range");
         }
         Err(Error::Parameter { name: "rate", .. }) => {
             assert!(rate.num() << 50u32 < *rate.den());
@@ -118,10 +118,10 @@ fn linear(source: &mut Source<'_>, seen: &mut Seen) {
         Err(error) => panic!("{error:?}"),
     };
     assert!(range > 0 && rate.num() << 50u32 >= *rate.den());
-    // Both probabilities rounded down: of 1 - a, and of stop / (2 - stop).
+    // Both probabilities are rounded down: 1 - a, and stop / (2 - stop).
     let one = power_of_two(400);
     let stop = &one - exp_neg(rate.num(), rate.den(), 400);
-    // Above the last unit of `stop`, for a rate so large that a is nothing.
+    // At a rate so large that a vanishes, `stop` stays below 1.
     let stop = stop.min(&one - 1u32);
     assert!(is_rounded_down(linear.stop_prob(), &stop, &one), "{rate:?}");
     let (num, den) = fraction(linear.stop_prob()).expect("a probability");
@@ -148,12 +148,12 @@ fn linear(source: &mut Source<'_>, seen: &mut Seen) {
     let trials: Vec<Vec<u64>> = (0..range)
         .map(|_| match source.below(3) {
             0 => words(source, coins[1], stop_words),
-            // Never a stop, so that long draws are met.
+            // Never stop, so that long draws occur.
             _ => vec![u64::MAX; stop_words],
         })
         .collect();
     let first = trials.iter().position(|words| coin(coins[1], words));
-    // Algorithm 2 of the notes; no success at all is the range.
+    // Algorithm 2 of the notes; no success at all gives the range.
     let steps = first.map_or(range, |failures| failures as u64 + 1);
     seen.add(if first.is_some() {
         "a success"

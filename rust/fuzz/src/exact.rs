@@ -2,7 +2,7 @@
 
 use num_bigint::BigUint;
 
-/// A finite float that is not negative, as numerator and denominator, not reduced.
+/// A finite non-negative float as numerator and denominator, not reduced.
 pub fn fraction(x: f64) -> Option<(BigUint, BigUint)> {
     if !(0.0..f64::INFINITY).contains(&x) {
         return None;
@@ -21,11 +21,11 @@ pub fn power_of_two(bits: u64) -> BigUint {
     BigUint::from(1u32) << bits
 }
 
-/// Bits beyond those of a result, so that what rounding leaves is far below its last bit.
+/// Extra bits of a computation, so that rounding errors stay far below the result's last bit.
 const GUARD: u64 = 64;
 
-/// `exp(-num / den) * 2^bits`, off by less than one unit. (Integer and fractional part apart; the crate
-/// halves and squares.)
+/// `exp(-num / den) * 2^bits`, with an error below one unit. (This splits off the integer part; the
+/// crate halves and squares.)
 pub fn exp_neg(num: &BigUint, den: &BigUint, bits: u64) -> BigUint {
     let whole = num / den;
     // exp(-x) < 2^-x
@@ -57,8 +57,8 @@ fn series(x: &BigUint, work: u64) -> BigUint {
     plus - minus
 }
 
-/// `x^n` for `x <= 1`, both in units of `2^-bits`; off by less than `4 n` units more than `n` times as
-/// much as `x` is.
+/// `x^n` for `x <= 1`, both in units of `2^-bits`. The error is below `n` times the error of `x`
+/// plus `4 n` units.
 pub fn power(x: &BigUint, n: u64, bits: u64) -> BigUint {
     let mut result = power_of_two(bits);
     for i in (0..64 - n.leading_zeros()).rev() {
@@ -77,7 +77,8 @@ pub fn within(num: &BigUint, den: &BigUint, rate_num: &BigUint, rate_den: &BigUi
     a * num <= den << bits
 }
 
-/// Whether a float is `num / den` rounded up: not below it, and the next float below it is.
+/// Whether a float is `num / den` rounded up: it is not below the quotient, and the next float
+/// below it is.
 pub fn is_rounded_up(x: f64, num: &BigUint, den: &BigUint) -> bool {
     let reaches = |x: f64| match fraction(x) {
         Some((n, d)) => n * den >= num * d,

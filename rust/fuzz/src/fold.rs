@@ -25,28 +25,28 @@ pub fn run(data: &[u8], seen: &mut Seen) {
     }
 }
 
-/// Where reflections at the bounds bring a number; all doubled.
+/// Reflects a number at the bounds until it is inside; all arguments are doubled.
 fn fold(twice: &BigInt, lower: &BigInt, upper: &BigInt) -> BigInt {
     let width = upper - lower;
     if width == BigInt::ZERO {
         return lower.clone();
     }
-    // Twice the width is where everything repeats.
+    // Reflection repeats after twice the width.
     let period = &width * 2;
     let place = ((twice - lower) % &period + &period) % &period;
     lower + if place > width { period - place } else { place }
 }
 
-/// The outputs, doubled bounds given, or the error that they deserve.
-fn outputs(rate: Option<&Rate>, lower: &BigInt, upper: &BigInt) -> Result<(), &'static str> {
-    // The least integer not below half the lower bound, and so on.
+/// Checks doubled bounds and a rate; returns the expected error, if any.
+fn validate(rate: Option<&Rate>, lower: &BigInt, upper: &BigInt) -> Result<(), &'static str> {
+    // The least integer not below the lower bound, and the greatest not above the upper one.
     let least: BigInt = (lower + 1u32) >> 1u32;
     let greatest: BigInt = upper >> 1u32;
     if lower > upper || least > greatest {
         return Err("bounds");
     }
     if (upper - lower) > BigInt::from(u64::MAX) {
-        return Err("bounds, too far");
+        return Err("bounds too far apart");
     }
     match rate {
         Some(rate) if rate.num() << 56u32 < *rate.den() => Err("scale"),
@@ -74,11 +74,11 @@ fn check<T: Count + TryFrom<i128> + Into<i128> + PartialEq + Debug>(
     let (lower, upper) = (BigInt::from(twice.0), BigInt::from(twice.1));
     let folded = match (
         Folded::new(rate.clone(), twice),
-        outputs(rate.as_ref(), &lower, &upper),
+        validate(rate.as_ref(), &lower, &upper),
     ) {
         (Ok(folded), Ok(())) => folded,
         (Err(Error::Parameter { name, .. }), Err(why)) if name == why => return seen.add(why),
-        (Err(Error::Overflow { name: "bounds", .. }), Err(why @ "bounds, too far")) => {
+        (Err(Error::Overflow { name: "bounds", .. }), Err(why @ "bounds too far apart")) => {
             return seen.add(why);
         }
         other => panic!("{twice:?}: {other:?}"),
@@ -90,7 +90,7 @@ fn check<T: Count + TryFrom<i128> + Into<i128> + PartialEq + Debug>(
         None => Plan::noiseless(u64::MAX),
     };
     let model = Model::new(&unbounded);
-    // Now and then more than are folded at a time.
+    // Occasionally more counts than are folded at a time.
     let n = if source.below(16) == 0 { 600 } else { 0 } + source.below(50) as usize;
     let draws: Vec<Vec<u64>> = (0..n).map(|_| model.words(source)).collect();
     let tape = blocks(&unbounded, &draws);
@@ -102,10 +102,10 @@ fn check<T: Count + TryFrom<i128> + Into<i128> + PartialEq + Debug>(
     assert!(least >= T::MIN.into() && greatest <= T::MAX.into());
     seen.add(std::any::type_name::<T>());
     if lower.bit(0) {
-        seen.add("a lower bound of a half");
+        seen.add("a half-integer lower bound");
     }
     if upper.bit(0) {
-        seen.add("an upper bound of a half");
+        seen.add("a half-integer upper bound");
     }
     let mut counts: Vec<T> = (0..n)
         .map(|_| {
@@ -117,7 +117,7 @@ fn check<T: Count + TryFrom<i128> + Into<i128> + PartialEq + Debug>(
             };
             T::try_from(count.clamp(T::MIN, T::MAX))
                 .ok()
-                .expect("one of the type")
+                .expect("it fits the type")
         })
         .collect();
     let expected: Vec<BigInt> = draws
@@ -126,7 +126,7 @@ fn check<T: Count + TryFrom<i128> + Into<i128> + PartialEq + Debug>(
         .map(|(words, &count)| {
             let count: i128 = count.into();
             let start = fold(&BigInt::from(2 * count), &lower, &upper) >> 1u32;
-            // The outputs are laid around the zero of int64, noised, and taken back.
+            // The outputs are centred on the zero of int64, get noise, and are shifted back.
             let middle: BigInt = &least + ((&greatest - &least) >> 1u32);
             let start = i128::try_from(start - &middle).expect("below 2^63");
             let noisy = model.noisy(words, i64::MIN.into(), start, seen);
@@ -135,7 +135,7 @@ fn check<T: Count + TryFrom<i128> + Into<i128> + PartialEq + Debug>(
         .collect();
     noise
         .add_noise(&mut counts)
-        .expect("there are words enough");
+        .expect("there are enough words");
     let got: Vec<BigInt> = counts.into_iter().map(|y| BigInt::from(y.into())).collect();
     assert_eq!(got, expected, "{twice:?} {rate:?}");
     if expected.contains(&least) {

@@ -1,4 +1,4 @@
-//! Every back end, for every type, against the model; and the pipe around the kernel.
+//! Every back end, for every integer type, against the model; and the draw around the kernel.
 
 use crate::Seen;
 use crate::model::{Model, Replay, blocks};
@@ -23,7 +23,7 @@ pub fn run(data: &[u8], seen: &mut Seen) {
     }
 }
 
-/// A plan for a range of at most this.
+/// A plan for a range of at most `most`.
 fn plan(source: &mut Source<'_>, most: u64) -> Option<Plan> {
     let range = source.sized().min(most);
     match source.below(8) {
@@ -41,7 +41,7 @@ fn plan(source: &mut Source<'_>, most: u64) -> Option<Plan> {
     }
 }
 
-/// What a plan is like.
+/// Records the features of a plan.
 fn note<T>(plan: &Plan, seen: &mut Seen) {
     let limbs: Vec<usize> = plan.digits().iter().map(|digit| digit.limbs()).collect();
     seen.add(std::any::type_name::<T>());
@@ -103,7 +103,7 @@ fn check<T: Count + TryFrom<i128> + Into<i128> + PartialEq + Debug>(
     let lower = typed(least);
     for backend in Backend::available() {
         seen.add(format!("{backend:?}"));
-        // In the midst of other counts, which must stay as they are.
+        // Surrounded by other counts, which must not change.
         let before = source.below(LANES as u64 + 1) as usize;
         let mut array = vec![typed(T::MAX); before];
         array.extend(&counts);
@@ -115,10 +115,10 @@ fn check<T: Count + TryFrom<i128> + Into<i128> + PartialEq + Debug>(
         assert_eq!(array, outside, "{backend:?}");
     }
 
-    // Through the pipe, whole and in two parts.
+    // Through `draw` as a whole, and through `Draws` in two parts.
     let mut whole = counts.clone();
     let mut replay = Replay(&tape);
-    draw(&plan, lower, &mut replay, &mut whole).expect("there are words enough");
+    draw(&plan, lower, &mut replay, &mut whole).expect("there are enough words");
     assert_eq!(whole, expected);
     assert!(replay.0.is_empty(), "{} words too few", replay.0.len());
     let mut parts = counts;
@@ -126,7 +126,7 @@ fn check<T: Count + TryFrom<i128> + Into<i128> + PartialEq + Debug>(
     let mut replay = Replay(&tape);
     let mut draws = Draws::new(&plan, lower, &mut replay);
     let (head, tail) = parts.split_at_mut(cut);
-    draws.add_noise(head).expect("there are words enough");
-    draws.add_noise(tail).expect("there are words enough");
+    draws.add_noise(head).expect("there are enough words");
+    draws.add_noise(tail).expect("there are enough words");
     assert_eq!(parts, expected);
 }

@@ -1,7 +1,7 @@
-//! What the fuzz targets do with an input: each target is a function of bytes, in a module here, that
-//! panics if the crate is wrong. `tests/reach.rs` counts what they reach.
+//! The fuzz targets' code. Each target is a module with a function of bytes that panics if the
+//! crate is wrong. `tests/reach.rs` counts the cases they reach.
 //!
-//! The models are written from `docs/proofs.md`, in big integers, and share nothing with the crate.
+//! The models are written from `docs/proofs.md` in big integers and share no code with the crate.
 
 pub mod coins;
 pub mod exact;
@@ -13,19 +13,19 @@ pub mod source;
 
 use std::collections::BTreeMap;
 
-/// How often each thing was met.
+/// How often each case was seen.
 #[derive(Debug, Default)]
 pub struct Seen(BTreeMap<String, u64>);
 
 impl Seen {
-    /// Counts one more.
-    pub fn add(&mut self, what: impl Into<String>) {
-        *self.0.entry(what.into()).or_default() += 1;
+    /// Counts one more occurrence.
+    pub fn add(&mut self, case: impl Into<String>) {
+        *self.0.entry(case.into()).or_default() += 1;
     }
 
-    /// How often this was met.
-    pub fn count(&self, what: &str) -> u64 {
-        self.0.get(what).copied().unwrap_or(0)
+    /// How often this case was seen.
+    pub fn count(&self, case: &str) -> u64 {
+        self.0.get(case).copied().unwrap_or(0)
     }
 }
 
@@ -33,6 +33,6 @@ impl std::fmt::Display for Seen {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0
             .iter()
-            .try_for_each(|(what, count)| writeln!(f, "{count:>9}  {what}"))
+            .try_for_each(|(case, count)| writeln!(f, "{count:>9}  {case}"))
     }
 }

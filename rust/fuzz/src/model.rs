@@ -1,4 +1,4 @@
-//! The draw of `docs/proofs.md`, section 1, read in big integers.
+//! The draw of `docs/proofs.md`, section 1, in big integers.
 
 use crate::Seen;
 use crate::source::Source;
@@ -8,7 +8,7 @@ use geomdp_core::plan::{Digit, Plan};
 use geomdp_core::tape::Words;
 use num_bigint::{BigInt, BigUint};
 
-/// A plan, and its thresholds as integers.
+/// A plan and its thresholds as integers.
 pub struct Model<'a> {
     plan: &'a Plan,
     thresholds: Vec<Vec<BigUint>>,
@@ -70,7 +70,7 @@ impl<'a> Model<'a> {
                     if w == 63 {
                         seen.add(format!("the floor's slot, of {} words", digit.limbs()));
                     }
-                    // The word after those of digit 0, whichever digit's it is.
+                    // The word after those of digit 0, whichever digit it belongs to.
                     let bits = plan.floor_value_bits();
                     return Noise::Replace(BigUint::from(rest[0]) % (BigUint::from(1u32) << bits));
                 }
@@ -93,8 +93,8 @@ impl<'a> Model<'a> {
         Noise::Add(if falls { -magnitude } else { magnitude })
     }
 
-    /// One draw's words. Own words and shared word lie at parts of thresholds, and one off them, as often
-    /// as not: this is how the floor's slot and the ties are met.
+    /// One draw's words. Own words and shared word are often parts of thresholds or one off them,
+    /// so that the floor's slot and ties occur.
     pub fn words(&self, source: &mut Source<'_>) -> Vec<u64> {
         let plan = self.plan;
         let w = plan.limb_bits();
@@ -102,7 +102,7 @@ impl<'a> Model<'a> {
         if words.is_empty() {
             return words;
         }
-        // A limb within a word whose other bits stay.
+        // Writes a limb into a word and keeps the word's other bits.
         let mut put = |at: usize, limb: u64| {
             let low = words[at] & (u64::MAX.checked_shr(w).unwrap_or(0));
             words[at] = low | limb << (64 - w);
@@ -111,7 +111,7 @@ impl<'a> Model<'a> {
         if source.below(4) > 0 {
             let mut digit = &self.thresholds[source.below(self.thresholds.len() as u64) as usize];
             if digit.is_empty() {
-                // Digit 0 has thresholds in any case.
+                // Digit 0 always has thresholds.
                 digit = &self.thresholds[0];
             }
             let tie = &digit[source.below(digit.len() as u64) as usize];
@@ -128,7 +128,7 @@ impl<'a> Model<'a> {
                     (0..digit.limbs()).for_each(|i| put(at + i, source.pick(&[0, 1, mask])));
                 }
                 _ => {
-                    // The first threshold of digit 0 is that of the floor.
+                    // The first threshold of digit 0 is the floor's.
                     let which = source.below(4) * source.below(thresholds.len() as u64);
                     let own = &thresholds[which as usize % thresholds.len()] >> w;
                     let one = BigUint::from(1u32);
@@ -150,24 +150,24 @@ impl<'a> Model<'a> {
     }
 }
 
-/// A number or one of its neighbours.
+/// Returns a number or one of its neighbours.
 fn near(source: &mut Source<'_>, x: u64) -> u64 {
     x.wrapping_add(source.below(3)).wrapping_sub(1)
 }
 
-/// Words of tape for draws, laid out in blocks as the crate reads them.
+/// Tape words for draws, arranged in blocks as the crate reads them.
 pub fn blocks(plan: &Plan, draws: &[Vec<u64>]) -> Vec<u64> {
     let mut tape = Vec::new();
     for block in draws.chunks(LANES) {
         for j in 0..plan.words() {
-            // What lies in idle lanes must not matter.
+            // The words in unused lanes must not matter.
             tape.extend((0..LANES).map(|lane| block.get(lane).map_or(!0, |words| words[j])));
         }
     }
     tape
 }
 
-/// Gives these words and no more.
+/// Supplies these words and no more.
 pub struct Replay<'a>(pub &'a [u64]);
 
 impl Words for Replay<'_> {

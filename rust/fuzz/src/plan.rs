@@ -1,19 +1,20 @@
-//! Rates, plans and mechanisms from any parameters: no panic, no other error than is stated, and all
-//! that `docs/proofs.md` says of a plan, worked out anew.
+//! Rates, plans and mechanisms from any parameters: no panic, no error except the documented ones,
+//! and every property of a plan in `docs/proofs.md`, recomputed.
 
 use crate::Seen;
 use crate::exact::{exp_neg, fraction, is_rounded_up, power, power_of_two, within};
 use crate::source::Source;
+use geomdp_core::distribution::Distribution;
 use geomdp_core::kernel::Count;
-use geomdp_core::law::Law;
 use geomdp_core::plan::{Digit, LIMB_BITS, Plan};
 use geomdp_core::{Error, Mechanism, Rate, privacy};
 use num_bigint::{BigInt, BigUint};
 use num_integer::Integer;
 
-/// Exact laws are worked out up to this range, and up to so many thresholds: they take seconds beyond.
-const LAW_RANGE: u64 = 40;
-const LAW_THRESHOLDS: usize = 60;
+/// Exact distributions are computed up to this range and this number of thresholds; beyond, they
+/// take seconds.
+const EXACT_RANGE: u64 = 40;
+const EXACT_THRESHOLDS: usize = 60;
 
 /// Runs one input.
 pub fn run(data: &[u8], seen: &mut Seen) {
@@ -75,7 +76,7 @@ fn rates(source: &mut Source<'_>, seen: &mut Seen) {
     }
 }
 
-/// The privacy map is `d_in` times the rate, rounded up; so it does not decrease either.
+/// The privacy map is `d_in` times the rate, rounded up, and therefore non-decreasing.
 fn map(source: &mut Source<'_>, rate: &Rate) {
     let near = source.big() >> source.below(1600);
     for d_in in [BigUint::ZERO, near.clone(), near + 1u32] {
@@ -87,8 +88,9 @@ fn map(source: &mut Source<'_>, rate: &Rate) {
     }
 }
 
-/// Whether a refusal to certify is as it says: a scale up to the one that it names is accepted.
-fn check_refusal(error: &Error, rate: &Rate, range: u64) {
+/// Checks an `Uncertifiable` error: the refused scale is above the one that the error says is
+/// accepted.
+fn check_uncertifiable(error: &Error, rate: &Rate, range: u64) {
     let Error::Uncertifiable {
         range: named,
         max_scale_log2,
@@ -114,7 +116,7 @@ fn two_sided(source: &mut Source<'_>, seen: &mut Seen) {
             check_closeness(&plan);
         }
         Err(error) => {
-            check_refusal(&error, &rate, range);
+            check_uncertifiable(&error, &rate, range);
             seen.add("uncertifiable");
         }
     }
@@ -125,7 +127,7 @@ fn reduced(source: &mut Source<'_>, seen: &mut Seen) {
         return;
     };
     let range = if source.below(3) > 0 {
-        range.min(1 + source.below(LAW_RANGE))
+        range.min(1 + source.below(EXACT_RANGE))
     } else {
         range
     };
@@ -155,7 +157,7 @@ fn mechanism(source: &mut Source<'_>, seen: &mut Seen) {
         (Ok(mechanism), Ok(())) => mechanism,
         (Err(error @ Error::Uncertifiable { .. }), Ok(())) => {
             let ((lower, upper), rate) = (bounds.expect("some"), rate.expect("some"));
-            return check_refusal(
+            return check_uncertifiable(
                 &error,
                 &rate,
                 u64::try_from(upper - lower).expect("64 bits"),
@@ -191,7 +193,7 @@ fn mechanism(source: &mut Source<'_>, seen: &mut Seen) {
             }
             Err(error) => {
                 let range = u64::try_from(T::MAX - T::MIN).expect("64 bits");
-                check_refusal(
+                check_uncertifiable(
                     &error,
                     mechanism.rate().expect("scale 0 is accepted"),
                     range,
@@ -231,13 +233,13 @@ impl Fixed {
         (x << self.bits) / y
     }
 
-    /// `1 - x`; an `x` above 1 is there by rounding only.
+    /// `1 - x`; `x` can exceed 1 only by rounding.
     fn rest(&self, x: &BigUint) -> BigUint {
         &self.one - x.min(&self.one)
     }
 
-    /// Whether a threshold of so many bits is this number, rounded to the nearest from within 2^-8 of
-    /// a unit; or the largest number of these bits, where that would be 1.
+    /// Whether a threshold of `places` bits is this number, rounded to nearest from within 2^-8 of
+    /// a unit; or the largest number of these bits, if rounding would give 1.
     fn rounds_to(&self, x: &BigUint, threshold: &BigUint, places: u64) -> bool {
         let unit = power_of_two(self.bits - places);
         let error = (BigInt::from(threshold * &unit) - BigInt::from(x.clone()))
@@ -249,11 +251,12 @@ impl Fixed {
     }
 }
 
-/// The law of digits, for a ratio `a` in units of `2^-fixed.bits`: lemma 1, by its closed forms.
+/// The ideal distribution of digits, for a ratio `a` in units of `2^-fixed.bits`: lemma 1, by its
+/// closed forms.
 struct Digits<'a> {
     fixed: &'a Fixed,
     a: BigUint,
-    /// Of each digit: its weight, and the powers `a^(k B)` for `k` up to its number of values.
+    /// For each digit, its weight, and the powers `a^(k B)` for `k` up to its number of values.
     powers: Vec<(u64, Vec<BigUint>)>,
 }
 
@@ -286,7 +289,7 @@ impl<'a> Digits<'a> {
             .div(&part, &self.fixed.rest(&powers[powers.len() - 1]))
     }
 
-    /// The probability of the last value of a digit below the top one, which is the least likely.
+    /// The probability of the last, least likely value of a digit below the top one.
     fn least(&self, j: usize) -> BigUint {
         let powers = &self.powers[j].1;
         let last = &powers[powers.len() - 2] - &powers[powers.len() - 1];
@@ -306,7 +309,7 @@ fn values(digit: &Digit, j: usize) -> usize {
     digit.thresholds(LIMB_BITS).len() + 1 - if j == 0 { 2 } else { 0 }
 }
 
-/// What holds of the digits of every plan: widths, weights, order.
+/// Checks the widths, weights and order of a plan's digits.
 fn check_shape(plan: &Plan, seen: &mut Seen) {
     let (digits, w) = (plan.digits(), plan.limb_bits());
     let (first, top) = (&digits[0], digits.len() - 1);
@@ -384,7 +387,7 @@ fn check(plan: &Plan, rate: &Rate, range: u64, slack_bits: u64, seen: &mut Seen)
         (&BigUint::from(h * d * (d + 3) / 2 + 4), places)
     );
 
-    // The top digit's last value saturates, or has next to no mass: a^reach <= 2^-(K+2).
+    // The top digit's last value saturates, or has negligible mass: a^reach <= 2^-(K+2).
     let top = &digits[digits.len() - 1];
     let reach = u128::from(top.weight()) * (values(top, digits.len() - 1) as u128 - 1);
     // ln 2 < 693147180560 / 10^12
@@ -398,10 +401,10 @@ fn check(plan: &Plan, rate: &Rate, range: u64, slack_bits: u64, seen: &mut Seen)
     let small = sampled.den().bits().saturating_sub(sampled.num().bits());
     let fixed = Fixed::new(places + small + 256);
     let a = exp_neg(sampled.num(), sampled.den(), fixed.bits);
-    let law = Digits::new(&fixed, a, digits);
+    let ideal = Digits::new(&fixed, a, digits);
 
-    // Theorem 2: the floor, as small as it can be.
-    let tanh = law.zero();
+    // Theorem 2: the floor, as small as possible.
+    let tanh = ideal.zero();
     let claimed = (&proof.tanh.value << fixed.bits) >> proof.tanh.bits;
     assert!(
         claimed <= tanh && claimed >= &tanh - (&tanh >> 50u32) - 2u32,
@@ -416,14 +419,14 @@ fn check(plan: &Plan, rate: &Rate, range: u64, slack_bits: u64, seen: &mut Seen)
         "{plan:?}"
     );
     assert_eq!(proof.floor.bits, w * (digits[0].limbs() as u64 + 1));
-    // Below one half; the slot is the first threshold.
+    // The floor is below one half; its slot ends at the first threshold.
     assert!(&proof.floor.value << 1u32 < power_of_two(proof.floor.bits));
     assert_eq!(digits[0].thresholds(plan.limb_bits())[0], proof.floor.value);
 
-    // Lemma 3: delta, and that the slack pays for it.
+    // Lemma 3: delta, and the slack covers it.
     let mut exponents = Vec::new();
     for j in 0..low {
-        let mut least = law.least(j);
+        let mut least = ideal.least(j);
         if j == 0 {
             let floor = &proof.floor.value << (fixed.bits - proof.floor.bits);
             least = fixed.mul(&fixed.rest(&tanh), &least).min(tanh.clone());
@@ -458,13 +461,13 @@ fn check(plan: &Plan, rate: &Rate, range: u64, slack_bits: u64, seen: &mut Seen)
         let thresholds = digit.thresholds(plan.limb_bits());
         for (i, threshold) in thresholds.iter().enumerate() {
             let cut = if j > 0 {
-                law.below(j, i + 1)
+                ideal.below(j, i + 1)
             } else {
                 let floor = &proof.floor.value << (fixed.bits - proof.floor.bits);
                 let mass = match i {
                     0 => BigUint::ZERO,
                     1 => tanh.clone(),
-                    _ => &tanh + fixed.mul(&fixed.rest(&tanh), &law.below(0, i - 1)),
+                    _ => &tanh + fixed.mul(&fixed.rest(&tanh), &ideal.below(0, i - 1)),
                 };
                 &floor + fixed.mul(&fixed.rest(&floor), &mass)
             };
@@ -491,20 +494,20 @@ fn check(plan: &Plan, rate: &Rate, range: u64, slack_bits: u64, seen: &mut Seen)
         &(nominal << (f + g + 1))
     ));
 
-    check_law(plan, rate, seen);
+    check_distribution(plan, rate, seen);
 }
 
-/// The exact law of a small plan is a law, and private at the nominal rate.
-fn check_law(plan: &Plan, rate: &Rate, seen: &mut Seen) {
+/// The exact distribution of a small plan sums to one, and is private at the nominal rate.
+fn check_distribution(plan: &Plan, rate: &Rate, seen: &mut Seen) {
     let r = plan.range();
     let thresholds = |digit: &Digit| digit.thresholds(plan.limb_bits()).len();
-    if r > LAW_RANGE || plan.digits().iter().map(thresholds).sum::<usize>() > LAW_THRESHOLDS {
+    if r > EXACT_RANGE || plan.digits().iter().map(thresholds).sum::<usize>() > EXACT_THRESHOLDS {
         return;
     }
-    let law = Law::of(plan).expect("the range is small");
-    let one = power_of_two(law.bits());
+    let distribution = Distribution::of(plan).expect("the range is small");
+    let one = power_of_two(distribution.bits());
     let rows: Vec<Vec<BigUint>> = (0..=r)
-        .map(|x| (0..=r).map(|y| law.probability(y, x)).collect())
+        .map(|x| (0..=r).map(|y| distribution.probability(y, x)).collect())
         .collect();
     let mut worst = (BigUint::from(1u32), BigUint::from(1u32));
     for pair in rows.windows(2) {
@@ -516,13 +519,14 @@ fn check_law(plan: &Plan, rate: &Rate, seen: &mut Seen) {
         }
     }
     assert!(rows.iter().all(|row| row.iter().sum::<BigUint>() == one));
-    let (num, den) = law.worst_ratio().expect("there are neighbours");
+    let (num, den) = distribution.worst_ratio().expect("there are neighbours");
     assert_eq!(&num * &worst.1, &den * &worst.0, "{plan:?}");
     assert!(within(&num, &den, rate.num(), rate.den()), "{plan:?}");
-    seen.add("an exact law");
+    seen.add("an exact distribution");
 }
 
-/// At full width the floor is negligible, and the law as near as promised.
+/// At full width the floor is negligible, and the distribution is as close to the nominal one as
+/// promised.
 fn check_closeness(plan: &Plan) {
     let Some(proof) = plan.proof() else {
         return;
@@ -561,15 +565,15 @@ fn geometric(source: &mut Source<'_>, seen: &mut Seen) {
     let fixed = Fixed::new(1400);
     // 1 - 2^-1074 is exact in these bits.
     let a = ((&den - &num) << fixed.bits) / &den;
-    let law = Digits::new(&fixed, a, plan.digits());
+    let ideal = Digits::new(&fixed, a, plan.digits());
     for (j, digit) in plan.digits().iter().enumerate() {
         let thresholds = digit.thresholds(63);
         let own = if j == 0 { 2 } else { 0 };
         assert!(thresholds[..own].iter().all(|t| t.bits() == 0));
         for (i, threshold) in thresholds[own..].iter().enumerate() {
-            // Without a success, all values are as likely.
+            // Without a success, all values are equally likely.
             let cut = if num.bits() > 0 {
-                law.below(j, i + 1)
+                ideal.below(j, i + 1)
             } else if j + 1 == plan.digits().len() {
                 BigUint::ZERO
             } else {

@@ -1,11 +1,11 @@
-//! Choices, from the bytes of an input while they last, then from a generator that they seed.
+//! Makes choices from the bytes of an input while they last, then from a generator seeded by them.
 
 use arbitrary::Unstructured;
 use geomdp_core::Rate;
 use geomdp_core::plan::{Plan, Widths};
 use num_bigint::BigUint;
 
-/// See the module.
+/// The source of a target's choices.
 pub struct Source<'a> {
     bytes: Unstructured<'a>,
     state: u64,
@@ -34,7 +34,7 @@ impl<'a> Source<'a> {
         z ^ (z >> 31)
     }
 
-    /// A number below `n`, of one byte of the input if that is enough.
+    /// A number below `n`, from one byte of the input if that is enough.
     pub fn below(&mut self, n: u64) -> u64 {
         if n <= 256 && !self.bytes.is_empty() {
             return u64::from(self.bytes.arbitrary::<u8>().unwrap_or(0)) % n;
@@ -51,11 +51,11 @@ impl<'a> Source<'a> {
         self.below(2) == 1
     }
 
-    pub fn pick<T: Copy>(&mut self, of: &[T]) -> T {
-        of[self.below(of.len() as u64) as usize]
+    pub fn pick<T: Copy>(&mut self, options: &[T]) -> T {
+        options[self.below(options.len() as u64) as usize]
     }
 
-    /// A word of any length, often at an end of what so many bits hold.
+    /// A word of any bit length, often at the limits of that length.
     pub fn sized(&mut self) -> u64 {
         let greatest = u64::MAX >> self.below(64);
         match self.below(4) {
@@ -65,7 +65,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Two numbers of an integer type, or beyond all of them.
+    /// Two numbers that fit an integer type, or none.
     pub fn pair(&mut self) -> (i128, i128) {
         let mut end = || match self.below(6) {
             0 => i128::from(self.word()) << 64 | i128::from(self.word()),
@@ -81,7 +81,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Any float64, with an exponent of everyday size as often as not.
+    /// Any float64, often with a moderate exponent.
     pub fn float(&mut self) -> f64 {
         let word = self.word();
         match self.below(8) {
@@ -111,13 +111,13 @@ impl<'a> Source<'a> {
         sum >> self.below(64)
     }
 
-    /// A rate that is one.
+    /// A valid rate, if the choices give one.
     pub fn rate(&mut self) -> Option<Rate> {
         match self.below(8) {
             0 => Rate::from_ratio(self.big(), self.big()).ok(),
             1 => Rate::from_epsilon(self.float(), self.sized()).ok(),
             2 => Rate::from_scale(self.float()).ok(),
-            // Between 2^-130 and 2^20, where all that matters happens.
+            // Between 2^-130 and 2^20, which covers the interesting cases.
             _ => {
                 let (num, den) = (self.between(1, 200), self.between(1, 200));
                 let shift = self.pick(&[0, 0, 3, 9, 20, 40, 70, 110, 130]) + self.below(20);
@@ -126,7 +126,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Widths that the tests of all tapes could use, or wider ones.
+    /// Widths from those of the exhaustive tests to full width.
     pub fn widths(&mut self) -> Widths {
         Widths {
             limb_bits: self.between(3, 63) as u32,
@@ -135,7 +135,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Reduced widths, radix and lower digits, and the plan that they make, if any.
+    /// Reduced widths, radix and lower digits, and the resulting plan, if any.
     pub fn reduced(&mut self, rate: &Rate, range: u64) -> Option<(Widths, Plan)> {
         let widths = self.widths();
         let (radix_bits, lower) = (self.between(1, 4) as u32, self.below(16) as u32);

@@ -1,9 +1,9 @@
-//! The targets on inputs of a plain generator: they reach what they are for. Without coverage, this is
-//! also what runs where libFuzzer does not.
+//! Runs the targets on inputs from a simple generator and checks that they reach the intended
+//! cases. These tests have no coverage feedback, but also run where libFuzzer does not.
 
 use geomdp_fuzz::{Seen, coins, fold, kernel, plan};
 
-/// Inputs of up to 200 bytes.
+/// Inputs of fewer than 200 bytes.
 fn inputs(n: u64) -> impl Iterator<Item = Vec<u8>> {
     let mut state = 1u64;
     let mut next = move || {
@@ -19,8 +19,8 @@ fn reaches(run: fn(&[u8], &mut Seen), n: u64, wanted: &[&str]) {
     let mut seen = Seen::default();
     inputs(n).for_each(|data| run(&data, &mut seen));
     println!("{n} inputs\n{seen}");
-    for what in wanted {
-        assert!(seen.count(what) >= 10, "{what}: {}", seen.count(what));
+    for case in wanted {
+        assert!(seen.count(case) >= 10, "{case}: {}", seen.count(case));
     }
 }
 
@@ -40,7 +40,7 @@ fn plans() {
             "reduced widths",
             "one-sided",
             "a top digit cut off by mass",
-            "an exact law",
+            "an exact distribution",
             "uncertifiable",
             "an epsilon",
             "a scale",
@@ -98,11 +98,11 @@ fn folds() {
         &[
             "i8",
             "u64",
-            "a lower bound of a half",
-            "an upper bound of a half",
+            "a half-integer lower bound",
+            "a half-integer upper bound",
             "an output at the bound",
             "bounds",
-            "bounds, too far",
+            "bounds too far apart",
             "bounds beyond the type",
             "scale",
             "the floor's slot, of 1 words",
@@ -122,7 +122,7 @@ fn bits() {
             "heads",
             "tails",
             "not a probability",
-            "a range of nothing",
+            "an empty range",
             "a rate that is too small",
             "a success",
             "no success",

@@ -1,8 +1,9 @@
-//! The island where numpy's memory is touched: contiguous buffers in, contiguous buffers out.
+//! Access to numpy's memory: contiguous buffers in, contiguous buffers out. The `unsafe` code is
+//! confined to this module.
 //!
-//! Other Python threads may look at, or even change, the memory of an array while the interpreter is
-//! released. So noise is made in a small array of our own, and each count is read once and each
-//! noisy count written once.
+//! Other Python threads may read or even change an array's memory while the interpreter is
+//! released. So noise is added in a small array of our own: each count is read once and each noisy
+//! count is written once.
 
 use crate::to_py;
 use geomdp_core::ct::clear_registers;
@@ -17,16 +18,16 @@ use std::panic::resume_unwind;
 use std::thread::{self, ScopedJoinHandle, available_parallelism};
 use zeroize::Zeroizing;
 
-/// Counts that are noised at a time; a multiple of the kernel's lanes.
+/// Counts processed at a time; a multiple of the kernel's lanes.
 const CHUNK: usize = 2048;
-/// Counts of each thread between two looks for signals: some tens of milliseconds.
+/// Counts per thread between two checks for signals: some tens of milliseconds.
 const SLICE: usize = 1 << 21;
-/// Counts from which on threads are worth starting.
+/// The number of counts from which several threads pay off.
 const PAYS: usize = 1 << 17;
-/// Instead of a number of threads.
-pub(crate) const AS_MANY_AS_PAY: usize = 0;
+/// In place of a number of threads: pick the number automatically.
+pub(crate) const AUTOMATIC: usize = 0;
 
-/// A contiguous buffer.
+/// Returns a contiguous buffer.
 pub(crate) fn buffer<T: Element>(
     array: &Bound<'_, PyAny>,
     writable: bool,
@@ -34,7 +35,7 @@ pub(crate) fn buffer<T: Element>(
     let buffer = PyBuffer::<T>::get(array)?;
     if !buffer.is_c_contiguous() || (writable && buffer.readonly()) {
         return Err(PyValueError::new_err(
-            "a contiguous and writable buffer is needed",
+            "the buffer must be contiguous, and writable if written to",
         ));
     }
     Ok(buffer)
@@ -43,8 +44,8 @@ pub(crate) fn buffer<T: Element>(
 /// Copies the items from `start` on into `chunk`.
 pub(crate) fn read<T: Element>(buffer: &PyBuffer<T>, start: usize, chunk: &mut [T]) {
     assert!(start + chunk.len() <= buffer.item_count());
-    // SAFETY: the buffer is contiguous and holds these items, as just asserted; it stays alive and
-    // of one size while it is exported. `chunk` is our own and so does not overlap it. Any bytes
+    // SAFETY: the buffer is contiguous and holds these items, as just asserted. It stays alive and
+    // keeps its size while it is exported. `chunk` is our own and does not overlap it. Any bytes
     // are a valid integer.
     unsafe {
         let items = buffer.buf_ptr().cast::<T>().add(start);
@@ -55,27 +56,27 @@ pub(crate) fn read<T: Element>(buffer: &PyBuffer<T>, start: usize, chunk: &mut [
 /// Copies `chunk` over the items from `start` on.
 fn write<T: Element>(buffer: &PyBuffer<T>, start: usize, chunk: &[T]) {
     assert!(start + chunk.len() <= buffer.item_count() && !buffer.readonly());
-    // SAFETY: as in `read`; and the buffer is writable, as just asserted.
+    // SAFETY: as in `read`; the buffer is also writable, as just asserted.
     unsafe {
         let items = buffer.buf_ptr().cast::<T>().add(start);
         items.copy_from_nonoverlapping(chunk.as_ptr(), chunk.len());
     }
 }
 
-/// How many threads to share these counts among.
+/// The number of threads for this many counts.
 fn threads_for(len: usize, asked: usize) -> usize {
-    if asked == AS_MANY_AS_PAY && len < PAYS {
+    if asked == AUTOMATIC && len < PAYS {
         return 1;
     }
     let most = len.div_ceil(CHUNK).max(1);
     match asked {
-        AS_MANY_AS_PAY => available_parallelism().map_or(1, NonZero::get).min(most),
+        AUTOMATIC => available_parallelism().map_or(1, NonZero::get).min(most),
         asked => asked.min(most),
     }
 }
 
-/// Shares a range of indices among threads, this one among them. Every share but the last is a
-/// multiple of [`CHUNK`] long.
+/// Shares a range of indices among threads, including this one. The length of every share except
+/// the last is a multiple of [`CHUNK`].
 fn share(
     range: Range<usize>,
     threads: usize,
@@ -92,7 +93,7 @@ fn share(
             .collect();
         let mut done = work(part(range.start));
         for (start, other) in others {
-            // Where no thread can be had, this one does its work.
+            // If no thread can be started, this one does its work.
             done = done.and(match other.map(ScopedJoinHandle::join) {
                 Ok(result) => result.unwrap_or_else(|panic| resume_unwind(panic)),
                 Err(_) => work(part(start)),
@@ -102,8 +103,8 @@ fn share(
     })
 }
 
-/// Calls `work` on all indices of a buffer, without the interpreter, and looks for signals now and
-/// then.
+/// Calls `work` on all indices of a buffer with the interpreter released, and checks for signals
+/// now and then.
 fn in_slices(
     py: Python<'_>,
     len: usize,
@@ -118,7 +119,7 @@ fn in_slices(
                 1 => work(slice),
                 _ => share(slice, threads, &work),
             };
-            // Before anything else runs, such as what a signal calls.
+            // Clear registers before anything else runs, such as a signal handler.
             clear_registers();
             done
         })
@@ -130,8 +131,9 @@ fn in_slices(
     Ok(())
 }
 
-/// Noise for the items of `counts`, written to `out`, which may be the same buffer. `noise_from` gives
-/// what adds noise to the counts from an index on, a multiple of [`CHUNK`].
+/// Adds noise to the items of `counts` and writes the results to `out`, which may be the same
+/// buffer. `noise_from` returns a function that adds noise to the counts from an index on; the
+/// index is a multiple of [`CHUNK`].
 pub(crate) fn add_noise<T, N>(
     py: Python<'_>,
     noise_from: impl Fn(usize) -> Result<N, Error> + Sync,

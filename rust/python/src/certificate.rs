@@ -1,7 +1,7 @@
 //! A plan's proof as a Python dictionary of exact numbers.
 
 use crate::to_py;
-use geomdp_core::law::{Law, least_epsilon};
+use geomdp_core::distribution::{Distribution, least_epsilon};
 use geomdp_core::plan::Plan;
 use geomdp_core::{Mechanism, Rate};
 use num_bigint::BigUint;
@@ -12,7 +12,7 @@ fn pair(rate: &Rate) -> (&BigUint, &BigUint) {
     (rate.num(), rate.den())
 }
 
-/// Keys are the fields of `geomdp.Certificate`.
+/// Returns a dictionary whose keys are the fields of `geomdp.Certificate`.
 pub(crate) fn of<'py>(
     py: Python<'py>,
     mechanism: &Mechanism,
@@ -52,9 +52,9 @@ pub(crate) fn of<'py>(
         proof.map_or(0.0, geomdp_core::plan::Proof::total_variation),
     )?;
     let tight_epsilon = if tight {
-        let law = py.detach(|| Law::of(plan)).map_err(to_py)?;
-        let worst = py.detach(|| law.worst_ratio());
-        // No ratio at all: one output, whatever the count.
+        let distribution = py.detach(|| Distribution::of(plan)).map_err(to_py)?;
+        let worst = py.detach(|| distribution.worst_ratio());
+        // There is no ratio if there is only one output.
         Some(worst.map_or(0.0, |(num, den)| match den.bits() {
             0 => f64::INFINITY,
             _ => least_epsilon(&num, &den),

@@ -12,13 +12,13 @@ use pyo3::types::PyBytes;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-/// Counts whose ids are copied at a time, to the stack and the first cache.
+/// Counts whose ids are copied at a time, to the stack and the first-level cache.
 pub(crate) const PIECE: usize = 512;
 
 /// The secret of a release, until it is wiped.
 #[pyclass(frozen, module = "geomdp._core")]
 pub(crate) struct ReleaseKey {
-    // In a place of its own, so that no copy stays where it is moved from.
+    // Boxed, so that moving the key leaves no copy behind.
     inner: Mutex<Option<Box<keyed::ReleaseKey>>>,
 }
 
@@ -31,7 +31,7 @@ impl ReleaseKey {
         match &*inner {
             Some(key) => work(key),
             None => Err(PyValueError::new_err(
-                "the release key is wiped: make another release, with a key of its own",
+                "the release key is wiped: start another release, with a new key",
             )),
         }
     }
@@ -39,7 +39,7 @@ impl ReleaseKey {
 
 #[pymethods]
 impl ReleaseKey {
-    /// With these bytes, or fresh ones of the operating system.
+    /// Creates a key from these bytes, or from fresh bytes of the operating system.
     #[new]
     fn new(secret: Option<[u8; 32]>) -> PyResult<Self> {
         without_trace(|| {
@@ -61,7 +61,7 @@ impl ReleaseKey {
     }
 }
 
-/// Columns of ids, which together tell each count from all others.
+/// Columns of ids, which together identify each count.
 #[pyclass(module = "geomdp._core")]
 pub(crate) struct Ids {
     size: usize,
@@ -80,7 +80,7 @@ struct Integers<T: Element> {
 }
 
 struct Bytes {
-    /// Where each id begins, and the last one ends.
+    /// The start of each id, and the end of the last one.
     places: Vec<usize>,
     data: Vec<u8>,
     nulls: Option<Vec<u8>>,
@@ -95,7 +95,7 @@ impl Ids {
         self.columns.iter().map(kind).collect()
     }
 
-    /// Adds noise to the counts of the rows from `start` on, which must be there.
+    /// Adds noise to the counts of the rows from `start` on. These rows must exist.
     pub(crate) fn add_noise<T: Count>(
         &self,
         draws: &mut AddressedDraws<'_, T>,
@@ -119,7 +119,7 @@ impl Ids {
         Ok(())
     }
 
-    /// Refuses more counts from `start` on than there are ids.
+    /// Fails if there are more counts from `start` on than ids.
     pub(crate) fn refuse_beyond(&self, start: usize, counts: usize) -> PyResult<()> {
         if start.saturating_add(counts) > self.size {
             return Err(PyValueError::new_err("there are more counts than ids"));
@@ -151,7 +151,7 @@ impl<T: Element + Count + Into<i128>> Integers<T> {
     }
 
     fn add_to(&self, addresses: &mut Addresses<'_>, rows: &Range<usize>) -> Result<(), Error> {
-        // Copies: other threads may change the items of a buffer.
+        // Copied, since other threads may change the items of a buffer.
         let mut ids = [T::default(); PIECE];
         let ids = &mut ids[..rows.len()];
         read(&self.ids, rows.start, ids);
@@ -179,7 +179,7 @@ impl Bytes {
 
 #[pymethods]
 impl Ids {
-    /// For so many counts.
+    /// Creates columns for `size` counts.
     #[new]
     fn new(size: usize) -> Self {
         let columns = Vec::new();
@@ -190,8 +190,8 @@ impl Ids {
         self.size
     }
 
-    /// Adds a column of int64 or uint64, which is read when noise is made; bytes that are not 0 mark its
-    /// nulls.
+    /// Adds a column of int64 or uint64, which is read when noise is added. Nonzero bytes in
+    /// `nulls` mark null ids.
     fn add_integers(
         &mut self,
         ids: &Bound<'_, PyAny>,
@@ -207,7 +207,8 @@ impl Ids {
         Ok(())
     }
 
-    /// Adds a column of bytes: each id is `data` from its offset to the next one, less the first offset.
+    /// Adds a column of bytes. Each id is the part of `data` from its offset to the next, both
+    /// minus the first offset.
     fn add_bytes(
         &mut self,
         offsets: &Bound<'_, PyAny>,
@@ -232,7 +233,9 @@ impl Ids {
                 self.columns.push(Column::Bytes(column));
                 Ok(())
             }
-            _ => Err(PyValueError::new_err("offsets reach beyond the data")),
+            _ => Err(PyValueError::new_err(
+                "the offsets must not decrease or reach beyond the data",
+            )),
         }
     }
 }

@@ -1,14 +1,14 @@
-//! The Python binding: converts, releases the interpreter, calls `geomdp-core`. Nothing here knows how
-//! noise is made.
+//! The Python binding: converts arguments, releases the interpreter and calls `geomdp-core`. The
+//! noise itself is made there.
 
-// rustdoc is not given the setting.
+// rustdoc does not get this setting.
 #[cfg(all(
     target_os = "linux",
     not(doc),
     not(any(getrandom_backend = "linux_getrandom", getrandom_backend = "linux_raw"))
 ))]
 compile_error!(
-    "a setting of yours, such as RUSTFLAGS, hides those of .cargo/config.toml: \
+    "one of your settings, such as RUSTFLAGS, overrides .cargo/config.toml: \
      add --cfg=getrandom_backend=\"linux_getrandom\" to it"
 );
 
@@ -37,7 +37,8 @@ fn to_py(error: Error) -> PyErr {
     }
 }
 
-/// Runs the body with `$t` as the Rust type of a numpy dtype, given by kind and size: `i8` is int64.
+/// Runs the body with `$t` as the Rust type of a numpy dtype, given by kind and size in bytes: `i8`
+/// is int64.
 macro_rules! with_dtype {
     ($code:expr, $t:ident => $body:expr) => {
         with_dtype!(
@@ -64,7 +65,7 @@ fn exact(rate: Option<(BigUint, BigUint)>) -> PyResult<Option<Rate>> {
         .map_err(to_py)
 }
 
-/// Noise for a single count, which Python has as an int.
+/// Adds noise to a single count, a Python int.
 fn scalar<'py, T: Count + for<'a> FromPyObject<'a, 'py> + IntoPyObject<'py>>(
     count: &Bound<'py, PyAny>,
     release: impl FnOnce(&mut [T]) -> Result<(), Error>,
@@ -100,8 +101,8 @@ impl Mechanism {
         with_dtype!(dtype, T => scalar::<T>(count, |noisy| self.inner.release(noisy)))
     }
 
-    /// Noise for the counts of one contiguous buffer, written to another, by so many threads; 0: as
-    /// many as pay.
+    /// Adds noise to the counts of one contiguous buffer and writes the results to another.
+    /// `threads = 0` picks the number automatically.
     fn release_into(
         &self,
         py: Python<'_>,
@@ -124,7 +125,7 @@ impl Mechanism {
         })
     }
 
-    /// [`Mechanism::release_into`] from the tapes that a key gives to ids, those from `start` on.
+    /// [`Mechanism::release_into`] with the tapes that a key gives to ids, from row `start` on.
     #[allow(clippy::too_many_arguments)]
     fn release_keyed(
         &self,
@@ -140,7 +141,7 @@ impl Mechanism {
         threads: usize,
     ) -> PyResult<()> {
         with_dtype!(dtype, T => {
-            // Of any shape.
+            // The counts may have any shape.
             ids.refuse_beyond(start, arrays::buffer::<T>(counts, false)?.item_count())?;
             let (plan, lower) = self.inner.plan_for::<T>().map_err(to_py)?;
             without_trace(|| {
@@ -181,7 +182,7 @@ impl Mechanism {
     }
 }
 
-/// A mechanism whose outputs are folded into the bounds, of which the doubles are given.
+/// A mechanism with outputs folded into the bounds. `twice` is the bounds times two.
 #[pyclass(frozen, module = "geomdp._core")]
 struct Folded {
     inner: geomdp_core::fold::Folded,
@@ -203,8 +204,8 @@ impl Folded {
         with_dtype!(dtype, T => scalar::<T>(count, |noisy| self.inner.release(noisy)))
     }
 
-    /// Noise for the counts of one contiguous buffer, written to another, by so many threads; 0: as
-    /// many as pay.
+    /// Adds noise to the counts of one contiguous buffer and writes the results to another.
+    /// `threads = 0` picks the number automatically.
     fn release_into(
         &self,
         py: Python<'_>,
@@ -225,7 +226,7 @@ impl Folded {
     }
 }
 
-/// [`Mechanism::release_into`] from a known key: for tests, and not private.
+/// [`Mechanism::release_into`] with a known key: for tests, and not private.
 #[pyfunction]
 fn release_not_private(
     py: Python<'_>,
@@ -246,7 +247,7 @@ fn release_not_private(
     })
 }
 
-/// Fills a buffer of int64 with numbers of trials up to the first success.
+/// Fills a buffer of int64 with the numbers of trials up to the first success.
 #[pyfunction]
 fn sample_geometric(
     py: Python<'_>,
@@ -261,7 +262,7 @@ fn sample_geometric(
             let mut draws = Draws::at(&plan, 0, &key, index)?;
             Ok(move |part: &mut [i64]| draws.add_noise(part))
         };
-        arrays::add_noise(py, from, out, out, true, arrays::AS_MANY_AS_PAY)
+        arrays::add_noise(py, from, out, out, true, arrays::AUTOMATIC)
     })
 }
 
@@ -277,11 +278,11 @@ fn sample_bernoulli(py: Python<'_>, prob: f64, out: &Bound<'_, PyAny>) -> PyResu
             let bit = &bit;
             Ok(move |bits: &mut [u8]| bit.fill(&mut tape, bits))
         };
-        arrays::add_noise(py, from, out, out, true, arrays::AS_MANY_AS_PAY)
+        arrays::add_noise(py, from, out, out, true, arrays::AUTOMATIC)
     })
 }
 
-/// The kernel back end that this processor runs.
+/// The name of the kernel back end that this processor uses.
 #[pyfunction]
 fn backend() -> String {
     format!("{:?}", Backend::best()).to_lowercase()

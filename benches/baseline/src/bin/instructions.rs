@@ -1,5 +1,5 @@
-//! Pieces of work for valgrind to count the instructions of: `make instructions` runs this. For each
-//! piece it prints its name, the unit, and how many units were done.
+//! Pieces of work whose instructions valgrind counts, run by `make instructions`. For each piece
+//! the program prints its name, its unit, and the number of units done.
 
 use geomdp_core::kernel::Backend;
 use geomdp_core::keyed::{AddressedDraws, IdKind, ReleaseKey};
@@ -11,15 +11,15 @@ use std::hint::black_box;
 const SCALES: [f64; 5] = [0.1, 1.0, 10.0, 1000.0, 1e6];
 const MILLION: (&str, u64) = ("range 10^6", 1_000_000);
 const UNBOUNDED: (&str, u64) = ("unbounded", u64::MAX);
-/// Draws in a call: enough for what a call costs once to be lost.
+/// Draws in a call: enough to make the call's fixed cost negligible.
 const DRAWS: usize = 4096;
-/// Words of tape in a call; as many as a release takes at once.
+/// Words of tape in a call: as many as a release takes at once.
 const WORDS: usize = 2048;
 
-/// What valgrind counts: each call of it is a figure.
+/// The function whose instructions valgrind counts: each call is one figure.
 #[inline(never)]
 fn counted(work: &mut dyn FnMut() -> Result<(), Error>) -> Result<(), Error> {
-    // Not a jump to the work, which would end this function.
+    // Keeps this from becoming a tail call, which would end the function early.
     black_box(work())
 }
 
@@ -29,7 +29,7 @@ fn figure(
     units: usize,
     mut work: impl FnMut() -> Result<(), Error>,
 ) -> Result<(), Error> {
-    // What is done once for a process is not counted.
+    // The first run is not counted: it includes work done once per process.
     work()?;
     println!("{name}\t{unit}\t{units}");
     counted(&mut work)
@@ -40,7 +40,7 @@ fn kernels() -> Result<(), Error> {
         for (bounds, range) in [UNBOUNDED, MILLION] {
             for scale in SCALES {
                 let plan = Plan::two_sided(&Rate::from_scale(scale)?, range)?;
-                // Any words will do: the instructions are the same for all.
+                // Any words will do: the instructions do not depend on them.
                 let words = vec![0; DRAWS * plan.words()];
                 let mut counts = vec![0i64; DRAWS];
                 let name = format!("kernel {backend:?}, scale {scale}, {bounds}");
@@ -60,7 +60,7 @@ fn tapes() -> Result<(), Error> {
     figure("tape", "word", WORDS, || tape.fill(black_box(&mut words)))
 }
 
-/// Tape and kernel together, in the parts that a release takes.
+/// Tape and kernel together, in parts of the size that a release uses.
 fn draws() -> Result<(), Error> {
     let mut tape = Tape::from_os()?;
     let mut counts = vec![0i64; DRAWS];
@@ -74,7 +74,7 @@ fn draws() -> Result<(), Error> {
     Ok(())
 }
 
-/// What a release by key and ids does besides.
+/// The additional work of a keyed release.
 fn keyed() -> Result<(), Error> {
     let key = ReleaseKey::from_os()?;
     let ids: Vec<i64> = (0..).take(DRAWS).collect();
@@ -120,7 +120,7 @@ fn plans() -> Result<(), Error> {
     Ok(())
 }
 
-/// The release of a single count, its tape and the wiping of all traces included.
+/// The release of a single count, including its tape and the wiping of all traces.
 fn releases() -> Result<(), Error> {
     for scale in [1.0, 1e6] {
         let mechanism = Mechanism::new(Some(Rate::from_scale(scale)?), None)?;

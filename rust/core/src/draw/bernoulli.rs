@@ -1,24 +1,25 @@
 //! The constant-time bit sampler.
 //!
-//! A float64 probability is a dyadic number `m / 2^s`. The bit is 1 when a uniform integer of whole
-//! words is below `m` brought to the same denominator: exact for every probability. The number of
-//! words depends on the probability alone, and every word is read whatever the others are.
+//! A float64 probability is a dyadic number `m / 2^s`. The bit is 1 if a uniform integer of whole
+//! words is below `m`, scaled to the same denominator. This is exact for every probability. The
+//! number of words depends on the probability alone, and every word is read whatever the others
+//! are.
 
 use crate::Error;
 use crate::draw::ct;
 use crate::params::dyadic::decompose;
 
-/// A bit that is 1 with an exactly given probability.
+/// A random bit that is 1 with an exact probability.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bernoulli {
     /// Most significant word first.
     threshold: Vec<u64>,
-    /// 1 for probability 1, which no threshold of these words reaches.
+    /// 1 for probability 1, which no threshold can represent.
     certain: u64,
 }
 
 impl Bernoulli {
-    /// The bit with this probability, taken as the dyadic number that it is.
+    /// The bit with this probability, converted exactly.
     ///
     /// # Errors
     /// [`Error::Parameter`] unless `0 <= prob <= 1`.
@@ -34,7 +35,7 @@ impl Bernoulli {
                 certain: mantissa,
             });
         }
-        // m * 2^(64 n - s), with n words of which the last two may share the mantissa.
+        // m * 2^(64 n - s) in n words; the mantissa may span the last two.
         let places = exponent.unsigned_abs();
         let words = places.div_ceil(64);
         let shifted = u128::from(mantissa) << (64 * words - places);
@@ -49,13 +50,13 @@ impl Bernoulli {
     }
 
     /// Words of tape for one bit: 1 for ordinary probabilities, more for those with a bit below
-    /// `2^-64`, 17 for the smallest.
+    /// `2^-64`, and 17 for the smallest.
     #[must_use]
     pub fn words(&self) -> usize {
         self.threshold.len()
     }
 
-    /// The bit, 0 or 1, from the first [`Self::words`] of `words`.
+    /// Draws the bit, 0 or 1, from the first [`Self::words`] of `words`.
     ///
     /// # Panics
     /// If there are fewer words.
@@ -76,7 +77,7 @@ impl Bernoulli {
     /// Fills `bits` with independent draws, 0 or 1.
     ///
     /// # Errors
-    /// What the source reports.
+    /// Any error of the source.
     pub fn fill(
         &self,
         source: &mut impl crate::draw::tape::Words,
@@ -107,7 +108,7 @@ mod tests {
             .fold(BigUint::ZERO, |sum, word| (sum << 64u32) + word)
     }
 
-    /// The threshold over 2^(64 n) is the probability, exactly.
+    /// The threshold over 2^(64 n) is exactly the probability.
     fn check_exact(prob: f64) {
         let bit = Bernoulli::new(prob).unwrap();
         let (num, den) = crate::params::rate::ratio(prob).unwrap();
@@ -116,8 +117,8 @@ mod tests {
         assert_eq!(threshold * den, num * scale, "{prob}");
     }
 
-    /// All words below the threshold give 1, all others 0, seen at the border.
-    fn check_border(prob: f64) {
+    /// Words below the threshold give 1 and all others 0, checked at the boundary.
+    fn check_boundary(prob: f64) {
         let bit = Bernoulli::new(prob).unwrap();
         let threshold = value(&bit.threshold);
         let words = |x: &BigUint| {
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn zero_never_and_one_always() {
+    fn probabilities_zero_and_one() {
         for word in [0, 1, u64::MAX / 2, u64::MAX] {
             assert_eq!(Bernoulli::new(0.0).unwrap().draw(&[word]), 0);
             assert_eq!(Bernoulli::new(-0.0).unwrap().draw(&[word]), 0);
@@ -159,9 +160,10 @@ mod tests {
         }
     }
 
-    /// Many bits are those of single draws, from the same words, however many fit a buffer.
+    /// `fill` gives the same bits as single draws from the same words, for any number of bits per
+    /// buffer.
     #[test]
-    fn filling_is_drawing_one_after_another() {
+    fn fill_equals_single_draws() {
         use crate::draw::tape::{Tape, Words};
         for prob in [0.5, 0.3, 1.0, 2f64.powi(-64) * 0.75, 5e-324] {
             let bit = Bernoulli::new(prob).unwrap();
@@ -181,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_probability_is_refused() {
+    fn invalid_probability_is_an_error() {
         for prob in [
             -0.1,
             1.0 + f64::EPSILON,
@@ -198,7 +200,7 @@ mod tests {
         #[test]
         fn exact_for_every_float(bits in 0u64..=1f64.to_bits()) {
             check_exact(f64::from_bits(bits));
-            check_border(f64::from_bits(bits));
+            check_boundary(f64::from_bits(bits));
         }
     }
 }

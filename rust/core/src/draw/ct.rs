@@ -1,16 +1,16 @@
-//! Words without branches, and the marks that a checker reads.
+//! Branch-free word operations, and markers for constant-time checkers.
 //!
 //! Every function here compiles to straight-line code: results are formed by borrows, shifts and
-//! masks, and a barrier keeps the compiler from seeing that a bit is one, lest it make a jump of it.
-//! (It did: `make ct`, which checks the machine code, found it.)
+//! masks. A barrier hides from the compiler that a value is a single bit, so that it cannot turn it
+//! into a jump. (It did: `make ct`, which checks the machine code, found it.)
 
-/// The same number, of which the compiler knows nothing any more.
+/// Returns `x`, opaque to the optimizer.
 #[inline(always)]
 pub(crate) fn barrier(x: u64) -> u64 {
     #[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
     {
         let y;
-        // SAFETY: the statement is empty; it hands the register on as it is.
+        // SAFETY: the statement is empty; it passes the register on unchanged.
         unsafe {
             core::arch::asm!(
                 "/* {0} */",
@@ -24,8 +24,7 @@ pub(crate) fn barrier(x: u64) -> u64 {
     core::hint::black_box(x)
 }
 
-/// 1 if `x < y`, else 0, for words that, read as signed, have a difference of 64 signed bits; limbs
-/// have.
+/// 1 if `x < y`, else 0, for words whose signed difference fits 64 bits; limbs satisfy this.
 #[inline(always)]
 pub(crate) fn less_limb(x: u64, y: u64) -> u64 {
     barrier(x.wrapping_sub(y) >> 63)
@@ -56,13 +55,14 @@ pub(crate) fn min(x: u64, y: u64) -> u64 {
     select(mask(borrow(x, y, 0)), x, y)
 }
 
-/// Clears the vector and mask registers, where the last secrets would stay until something else needs
-/// the room, and from where a signal or the dynamic linker would copy them to memory.
+/// Clears the vector and mask registers. Secrets would otherwise stay there until the registers are
+/// reused, and a signal or the dynamic linker would copy them to memory.
 #[inline(never)]
 pub fn clear_registers() {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     // SAFETY: the processor was just found to have the instructions. They change vector and mask
-    // registers alone, which are declared, all of them: this convention has none that are kept.
+    // registers only, and all of these are declared as clobbered: the calling convention preserves
+    // none.
     unsafe {
         use core::arch::asm;
         if is_x86_feature_detected!("avx512bw") {
@@ -90,28 +90,28 @@ pub fn clear_registers() {
     }
 }
 
-/// Tells the checker that these values are secret: a jump or an address that depends on them is an
-/// error. Does nothing in a normal build.
+/// Marks these values as secret: the checker then reports every jump or address that depends on
+/// them. Does nothing in a normal build.
 #[inline(always)]
 pub fn secret<T>(values: &[T]) {
     mark::client_request(mark::MAKE_UNDEFINED, values);
 }
 
-/// Tells the checker that these values may be looked at again. Does nothing in a normal build.
+/// Marks these values as public again. Does nothing in a normal build.
 #[inline(always)]
 pub fn public<T>(values: &[T]) {
     mark::client_request(mark::MAKE_DEFINED, values);
 }
 
-/// Whether the checker takes each of these values for secret, in one bit at least; `None` when nothing
-/// is checking.
+/// Whether the checker considers at least one bit of every value secret; `None` if no checker is
+/// running.
 #[must_use]
 pub fn is_secret<T>(values: &[T]) -> Option<bool> {
     mark::is_undefined(values)
 }
 
 /// Valgrind's client requests: a magic sequence of rotations that does nothing on a real processor.
-/// The numbers are those of `valgrind.h` and `memcheck.h`.
+/// The numbers come from `valgrind.h` and `memcheck.h`.
 #[cfg(all(feature = "checkmem", target_arch = "x86_64"))]
 mod mark {
     const BASE: u64 = 0x4d43_0000;
@@ -122,8 +122,8 @@ mod mark {
     fn request(code: u64, first: u64, second: u64, third: u64) -> u64 {
         let arguments = [code, first, second, third, 0, 0];
         let result;
-        // SAFETY: the sequence leaves every register as it was but `rdx`, which is declared, and
-        // valgrind reads only the argument block, which outlives the statement.
+        // SAFETY: the sequence changes no register but `rdx`, which is declared, and valgrind reads
+        // only the argument block, which outlives the statement.
         unsafe {
             core::arch::asm!(
                 "rol rdi, 3",
@@ -161,7 +161,8 @@ mod mark {
     }
 }
 
-/// MemorySanitizer's functions, for the code that valgrind does not run. Both features make no sense.
+/// MemorySanitizer's functions, for code that valgrind cannot run. Not to be combined with
+/// `checkmem`.
 #[cfg(all(feature = "checkmsan", not(feature = "checkmem")))]
 mod mark {
     use core::ffi::c_void;
@@ -177,7 +178,7 @@ mod mark {
 
     pub(super) fn client_request<T>(undefined: bool, values: &[T]) {
         let (start, size) = (values.as_ptr().cast(), core::mem::size_of_val(values));
-        // SAFETY: the functions change the shadow of these bytes alone, not the bytes.
+        // SAFETY: the functions change only the shadow of these bytes, not the bytes.
         unsafe {
             if undefined {
                 __msan_poison(start, size);
@@ -188,7 +189,7 @@ mod mark {
     }
 
     pub(super) fn is_undefined<T>(values: &[T]) -> Option<bool> {
-        // SAFETY: the function reads the shadow of these bytes alone.
+        // SAFETY: the function reads only the shadow of these bytes.
         let undefined = |value: &T| unsafe {
             __msan_test_shadow(core::ptr::from_ref(value).cast(), core::mem::size_of::<T>()) >= 0
         };
@@ -255,14 +256,15 @@ mod tests {
         }
     }
 
-    /// What a vector register holds, before and after it was cleared.
+    /// Reads vector registers before and after they are cleared.
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     #[test]
     fn registers_are_cleared() {
         use core::arch::asm;
         let (mut before, mut after) = ([[0u64; 8]; 3], [[!0u64; 8]; 3]);
         if is_x86_feature_detected!("avx512bw") {
-            // SAFETY: the processor has the instructions, which write 192 bytes of an array of as many.
+            // SAFETY: the processor has the instructions, which write 192 bytes to an array of that
+            // size.
             unsafe {
                 asm!(
                     "vpternlogq zmm0, zmm0, zmm0, 255",
@@ -316,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_do_nothing_unless_something_checks() {
+    fn markers_do_nothing_without_a_checker() {
         let values = [1u64, 2];
         secret(&values);
         public(&values);

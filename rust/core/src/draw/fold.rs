@@ -1,9 +1,9 @@
 //! Folding: noise that would leave the bounds is reflected at them, back into the range.
 //!
-//! The noise is that of an unbounded [`Mechanism`] on `i64`; folding is done before it and after it, and
-//! is post-processing there. A count is folded in straight-line code: the remainder by the public
-//! period is a multiplication by its reciprocal, since division takes time that depends on what is
-//! divided.
+//! The noise comes from an unbounded [`Mechanism`] on `i64`. Counts are folded before the noise is
+//! added; folding again afterwards is post-processing. Folding is straight-line code: the remainder
+//! by the public period uses multiplication by its reciprocal, since the time of a division depends
+//! on the dividend.
 
 use crate::draw::Draws;
 use crate::draw::ct;
@@ -14,36 +14,36 @@ use crate::mechanism::limits;
 use crate::{Error, Mechanism, Rate};
 use zeroize::Zeroizing;
 
-/// The greatest scale, as a power of two. The noise has `2^62` to either side until it saturates,
-/// which it does with probability `exp(-2^62 / scale)`: below `2^-92`.
+/// Binary logarithm of the largest scale. The noise has room for `2^62` on either side before it
+/// saturates, which has probability `exp(-2^62 / scale)`: below `2^-92`.
 const MAX_SCALE_LOG2: u32 = 56;
-/// Counts that are folded at a time; a multiple of the kernel's lanes.
+/// Counts folded at a time; a multiple of the kernel's lanes.
 const CHUNK: usize = 512;
 /// The key of 0 as `i64`: see [`crate::draw::kernel::sealed::Count`].
 const ZERO: u64 = 1 << 63;
 
-/// The geometric mechanism with its outputs folded, instead of censored, into the bounds.
+/// The geometric mechanism with outputs folded into the bounds instead of censored.
 ///
-/// Bounds may be half-integers: then the outermost integers are reflected to themselves.
+/// Bounds may be half-integers: the outermost integers are then their own reflections.
 #[derive(Debug)]
 pub struct Folded {
     noise: Mechanism,
-    /// The outputs.
+    /// The least and greatest output.
     least: i128,
     greatest: i128,
-    /// After this many steps in one direction a count is where it was: twice the width.
+    /// Twice the width: after this many steps in one direction a count is back at its place.
     period: u64,
     /// Whether the lower bound is half a unit below the least output.
     half: bool,
 }
 
 impl Folded {
-    /// The mechanism with this rate (`None` for scale 0: no noise), folded into the bounds, of which
-    /// the doubles are given.
+    /// The mechanism with this rate (`None` for scale 0: no noise), folded into the bounds. `twice`
+    /// is the bounds times two.
     ///
     /// # Errors
-    /// [`Error::Parameter`] if the bounds are reversed or have no integer between them, or if the rate is
-    /// below `2^-56`; [`Error::Overflow`] if they are `2^63` or more apart.
+    /// [`Error::Parameter`] if the bounds are reversed or have no integer between them, or if the
+    /// rate is below `2^-56`; [`Error::Overflow`] if they are `2^63` or more apart.
     pub fn new(rate: Option<Rate>, twice: (i128, i128)) -> Result<Self, Error> {
         let (lower, upper) = twice;
         let bounds = || format!("({}, {})", halves(lower), halves(upper));
@@ -69,7 +69,7 @@ impl Folded {
             noise: Mechanism::new(rate, None)?,
             least,
             greatest,
-            // A single integer is in its place after any number of steps.
+            // With a single output, any period will do, but not 0.
             period: period.max(1),
             half: lower.rem_euclid(2) == 1,
         })
@@ -78,13 +78,13 @@ impl Folded {
     /// Draws for counts of type `T` from this source.
     ///
     /// # Errors
-    /// [`Error::Overflow`] if the bounds are beyond the type.
+    /// [`Error::Overflow`] if type `T` cannot hold the bounds.
     pub fn draws<T: Count, W: Words>(&self, source: W) -> Result<FoldedDraws<'_, T, W>, Error> {
         let (plan, lower) = self.noise.plan_for()?;
         self.fold(Draws::new(plan, lower, source))
     }
 
-    /// [`Self::draws`] for the counts from an index on: see [`Draws::at`].
+    /// Like [`Self::draws`], for the counts from an index on: see [`Draws::at`].
     ///
     /// # Errors
     /// Those of [`Self::draws`] and of [`Draws::at`].
@@ -102,7 +102,7 @@ impl Folded {
         draws: Draws<'a, i64, W>,
     ) -> Result<FoldedDraws<'a, T, W>, Error> {
         let least = limits::<T>(self.least, self.greatest)?;
-        // The range is laid around the zero of `i64`, so that it has the same room on both sides.
+        // Centre the range on the zero of `i64`, so that both sides have the same room.
         let middle = (self.greatest - self.least) / 2;
         Ok(FoldedDraws {
             least,
@@ -114,16 +114,16 @@ impl Folded {
         })
     }
 
-    /// Adds noise to the counts in place, from entropy of the operating system.
+    /// Adds noise to the counts in place, with entropy from the operating system.
     ///
     /// # Errors
-    /// Those of [`Self::draws`], and [`Error::Entropy`]; the counts are untouched then.
+    /// Those of [`Self::draws`], and [`Error::Entropy`]. On error the counts are unchanged.
     pub fn release<T: Count>(&self, counts: &mut [T]) -> Result<(), Error> {
         limits::<T>(self.least, self.greatest)?;
         without_trace(|| self.draws(Tape::from_os()?)?.add_noise(counts))
     }
 
-    /// The reflection of keys that are `-shift` at the least output.
+    /// The reflection of keys, where the least output has key `-shift`.
     fn reflection(&self, shift: i128) -> Reflection {
         let half = u64::from(self.half);
         Reflection {
@@ -136,7 +136,7 @@ impl Folded {
     }
 }
 
-/// A distance within the bounds, which are less than `2^63` apart.
+/// Converts a distance within the bounds, which are less than `2^63` apart.
 fn word(distance: i128) -> u64 {
     let Ok(word) = u64::try_from(distance) else {
         unreachable!("a distance within the bounds takes 63 bits")
@@ -144,22 +144,23 @@ fn word(distance: i128) -> u64 {
     word
 }
 
-/// Half of a number, written as a float would be where it is not an integer.
+/// Formats half of a number, with a fraction only if it is not an integer.
 fn halves(twice: i128) -> String {
     let sign = if twice < 0 { "-" } else { "" };
     let fraction = if twice % 2 == 0 { "" } else { ".5" };
     format!("{sign}{}{fraction}", twice.unsigned_abs() / 2)
 }
 
-/// A map from keys to offsets in the range, of public parameters.
+/// A map from keys to offsets in the range. All its fields are public parameters.
 #[derive(Debug)]
 struct Reflection {
     period: u64,
     reciprocal: u64,
     shift: u64,
-    /// The greatest remainder on the way up; what is above is on the way down.
+    /// The greatest remainder in the rising half of the period; larger ones are in the falling
+    /// half.
     turn: u64,
-    /// The sum of two remainders that are reflected to the same offset.
+    /// The sum of two remainders that map to the same offset.
     mirror: u64,
 }
 
@@ -167,7 +168,7 @@ impl Reflection {
     /// The offset of a key: `(key + shift) mod period`, or its mirror image.
     #[inline(always)]
     fn offset(&self, key: u64) -> u64 {
-        // The quotient is right, or one too small: `reciprocal >= 2^64 / period - 1`.
+        // The quotient is exact or one too small: `reciprocal >= 2^64 / period - 1`.
         let product = u128::from(key) * u128::from(self.reciprocal);
         #[allow(clippy::cast_possible_truncation)]
         let quotient = (product >> 64) as u64;
@@ -175,7 +176,7 @@ impl Reflection {
             key.wrapping_sub(quotient.wrapping_mul(self.period)),
             self.period,
         );
-        // `rest + shift - period`, or `rest + shift` where that is negative.
+        // `rest + shift - period`, or `rest + shift` if that is negative.
         let room = self.period - self.shift;
         let wraps = ct::mask(ct::borrow(rest, room, 0) ^ 1);
         let place = rest
@@ -186,30 +187,30 @@ impl Reflection {
     }
 }
 
-/// `x`, less `period` if that is not negative.
+/// `x - period` if that is not negative, else `x`.
 #[inline(always)]
 fn reduce(x: u64, period: u64) -> u64 {
     x.wrapping_sub(period & ct::mask(ct::borrow(x, period, 0) ^ 1))
 }
 
-/// Folded noise for counts that come in parts.
+/// Folded noise for counts that arrive in parts.
 pub struct FoldedDraws<'a, T, W> {
     least: T,
     before: Reflection,
-    /// The key, as `i64`, of the least output on its way through the noise.
+    /// The key, as `i64`, of the least output once it is centred for the noise.
     centre: u64,
     after: Reflection,
     draws: Draws<'a, i64, W>,
-    /// Counts on their way through the noise.
+    /// Centred counts to which the noise is added.
     chunk: Zeroizing<Vec<i64>>,
 }
 
 impl<T: Count, W: Words> FoldedDraws<'_, T, W> {
-    /// Adds noise to the next part of the counts. Every part but the last should be a multiple of
-    /// [`crate::draw::kernel::LANES`] long, for the noise to be that of the whole.
+    /// Adds noise to the next part of the counts. For the noise to equal that of a single call, the
+    /// length of every part except the last should be a multiple of [`crate::draw::kernel::LANES`].
     ///
     /// # Errors
-    /// What the source reports; counts may then be noised in part.
+    /// Any error of the source. Some counts may have noise by then.
     pub fn add_noise(&mut self, counts: &mut [T]) -> Result<(), Error> {
         if self.chunk.len() < counts.len().min(CHUNK) {
             self.chunk = Zeroizing::new(vec![0; counts.len().min(CHUNK)]);
@@ -230,7 +231,7 @@ impl<T, W> core::fmt::Debug for FoldedDraws<'_, T, W> {
     }
 }
 
-/// Folds the counts into the range, laid around zero.
+/// Folds the counts into the range, centred on zero.
 #[inline(never)]
 fn fold_in<T: Count>(reflection: &Reflection, centre: u64, counts: &[T], wide: &mut [i64]) {
     for (wide, count) in wide.iter_mut().zip(counts) {
@@ -238,7 +239,7 @@ fn fold_in<T: Count>(reflection: &Reflection, centre: u64, counts: &[T], wide: &
     }
 }
 
-/// Folds the noisy counts back.
+/// Folds the noisy counts back into the range.
 #[inline(never)]
 fn fold_out<T: Count>(reflection: &Reflection, least: T, wide: &[i64], counts: &mut [T]) {
     for (count, wide) in counts.iter_mut().zip(wide) {
@@ -252,9 +253,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Found by fuzzing: their difference overflowed.
+    /// Regression test, found by fuzzing: the difference of the bounds overflowed.
     #[test]
-    fn bounds_at_the_limits_of_i128_are_refused() {
+    fn bounds_at_the_limits_of_i128_are_an_error() {
         for twice in [(i128::MIN, i128::MAX), (-1, i128::MAX), (i128::MIN, 0)] {
             assert!(matches!(
                 Folded::new(None, twice),
@@ -263,7 +264,8 @@ mod tests {
         }
     }
 
-    /// Folding as it is defined: reflect until it is inside (which is never, without width).
+    /// Folding by definition: reflect until the value is inside. (With zero width it never would
+    /// be.)
     fn slow(mut twice: i128, lower: i128, upper: i128) -> i128 {
         if lower == upper {
             return lower;
@@ -278,7 +280,7 @@ mod tests {
         twice
     }
 
-    /// Folding in one step of wide arithmetic, for values far away.
+    /// Folding in one step of wide arithmetic, for distant values.
     fn wide(twice: i128, lower: i128, upper: i128) -> i128 {
         let place = (twice - lower).rem_euclid((2 * (upper - lower)).max(1));
         lower + place.min(2 * (upper - lower) - place)
@@ -295,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn every_byte_by_every_pair_of_bounds() {
+    fn every_byte_with_every_pair_of_bounds() {
         for lower in -50i128..=50 {
             for upper in lower..=50 {
                 if lower == upper && lower % 2 != 0 {
@@ -315,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn the_whole_width() {
+    fn ranges_of_the_largest_width() {
         let most = i128::from(i64::MAX);
         for (lower, upper) in [
             (0, most),
@@ -336,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_name_what_is_wrong() {
+    fn errors_name_the_parameter() {
         let message = |rate, twice| Folded::new(rate, twice).unwrap_err().to_string();
         assert!(message(None, (3, 1)).starts_with("bounds = (1.5, 0.5)"));
         assert!(message(None, (-1, -1)).starts_with("bounds = (-0.5, -0.5)"));
@@ -351,7 +353,8 @@ mod tests {
         assert!(noiseless(0, 600).release(&mut [0u8]).is_err());
     }
 
-    /// The noise has room on both sides, however wide the bounds are and wherever the count is.
+    /// The noise has room on both sides, whatever the width of the bounds and the place of the
+    /// count.
     #[test]
     fn noise_at_the_bounds_of_the_widest_range_is_reflected() {
         let most = i128::from(i64::MAX);
@@ -376,7 +379,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn one_step_of_wide_arithmetic(a: i64, b: i64, count: i64, half: bool) {
+        fn agrees_with_wide_arithmetic(a: i64, b: i64, count: i64, half: bool) {
             let (a, b) = (2 * i128::from(a), 2 * i128::from(b) - i128::from(half));
             let (lower, upper) = (a.min(b), a.max(b));
             if let Ok(folded) = Folded::new(None, (lower, upper)) {
@@ -394,9 +397,9 @@ mod tests {
             prop_assert_eq!(2 * i128::from(release(&folded, count)), expected);
         }
 
-        /// Folded noise is unbounded noise, folded.
+        /// A folded release is an unbounded release, folded.
         #[test]
-        fn the_noise_is_that_of_the_unbounded_mechanism(key: [u8; 32], count in -20i64..50) {
+        fn agrees_with_the_folded_unbounded_mechanism(key: [u8; 32], count in -20i64..50) {
             let rate = || Some(Rate::from_scale(30.0).unwrap());
             let folded = Folded::new(rate(), (-1, 41)).unwrap();
             let mut counts = [count; 3];

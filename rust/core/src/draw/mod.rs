@@ -14,13 +14,14 @@ use kernel::{Backend, Count, LANES};
 use tape::{Tape, Words};
 use zeroize::Zeroizing;
 
-/// Tape is drawn into a buffer of this many words, small enough for the first cache.
+/// Words in the tape's buffer, which fits the first-level cache.
 const BUFFER: usize = 2048;
 
-/// Tape to kernel: noise for `counts`, in `lower..=lower + plan.range()`.
+/// Runs the kernel on the source's words: adds noise to `counts`, with outputs in `lower..=lower +
+/// plan.range()`.
 ///
 /// # Errors
-/// What the source reports; counts may then be noised in part.
+/// Any error of the source. Some counts may have noise by then.
 pub fn draw<T: Count>(
     plan: &Plan,
     lower: T,
@@ -30,17 +31,17 @@ pub fn draw<T: Count>(
     Draws::new(plan, lower, source).add_noise(counts)
 }
 
-/// [`draw`], for counts that come in parts.
+/// Like [`draw`], for counts that arrive in parts.
 pub struct Draws<'a, T, W> {
     plan: &'a Plan,
     lower: T,
     source: W,
-    /// Tape on its way to the kernel.
+    /// Tape words for the kernel.
     buffer: Zeroizing<Vec<u64>>,
 }
 
 impl<'a, T: Count, W: Words> Draws<'a, T, W> {
-    /// Draws by this plan, from this source.
+    /// Draws with this plan from this source.
     pub fn new(plan: &'a Plan, lower: T, source: W) -> Self {
         Self {
             plan,
@@ -50,18 +51,18 @@ impl<'a, T: Count, W: Words> Draws<'a, T, W> {
         }
     }
 
-    /// Adds noise to the next part of the counts. Every part but the last should be a multiple of
-    /// [`LANES`] long, for the noise to be that of the whole.
+    /// Adds noise to the next part of the counts. For the noise to equal that of a single call, the
+    /// length of every part except the last should be a multiple of [`LANES`].
     ///
     /// # Errors
-    /// What the source reports; counts may then be noised in part.
+    /// Any error of the source. Some counts may have noise by then.
     pub fn add_noise(&mut self, counts: &mut [T]) -> Result<(), Error> {
         let backend = Backend::best();
         let stride = self.plan.words() * LANES;
         let blocks = (BUFFER / stride.max(1)).max(1);
         let need = blocks.min(counts.len().div_ceil(LANES)) * stride;
         if self.buffer.len() < need {
-            // A fresh buffer, since a growing one would leave a copy behind.
+            // Allocate a new buffer: growing the old one would leave a copy behind.
             self.buffer = Zeroizing::new(vec![0; need]);
         }
         for part in counts.chunks_mut(blocks * LANES) {
@@ -74,11 +75,13 @@ impl<'a, T: Count, W: Words> Draws<'a, T, W> {
 }
 
 impl<'a, T: Count> Draws<'a, T, Tape> {
-    /// The draws for the counts from this index on, a multiple of [`LANES`], of all that have their
-    /// noise from the tape of this key: however the counts are split, each one's noise is the same.
+    /// The draws from this index on, for counts with noise from the tape of this key. The index
+    /// must be a multiple of [`LANES`]. Each count's noise is the same however the counts are
+    /// split.
     ///
     /// # Errors
-    /// [`Error::Parameter`] if the index is within a block; [`Error::Overflow`] if it is beyond the tape.
+    /// [`Error::Parameter`] if the index is not a multiple of [`LANES`]; [`Error::Overflow`] if it
+    /// is beyond the tape.
     pub fn at(plan: &'a Plan, lower: T, key: &[u8; 32], index: usize) -> Result<Self, Error> {
         if !index.is_multiple_of(LANES) {
             let accepted = format!("a multiple of {LANES}");
@@ -86,7 +89,7 @@ impl<'a, T: Count> Draws<'a, T, Tape> {
         }
         let word = (index as u64).checked_mul(plan.words() as u64);
         let mut tape = Tape::from_key(key);
-        tape.seek(word.ok_or_else(|| Error::overflow("index", index, "one on the tape"))?)?;
+        tape.seek(word.ok_or_else(|| Error::overflow("index", index, "an index on the tape"))?)?;
         Ok(Self::new(plan, lower, tape))
     }
 }

@@ -1,11 +1,11 @@
-//! The vector instructions of this processor, and code compiled for them.
+//! Detection of this processor's vector instructions, and code compiled for them.
 
 /// Code that the compiler may turn into vector instructions.
 pub(crate) trait Work {
     fn run(self);
 }
 
-/// Runs it with the widest vectors that this processor has.
+/// Runs the work with the widest vectors that this processor has.
 #[inline(always)]
 pub(crate) fn with_widest(work: impl Work) {
     #[cfg(target_arch = "x86_64")]
@@ -17,7 +17,8 @@ pub(crate) fn with_widest(work: impl Work) {
     work.run();
 }
 
-/// A type whose values show that this processor has some features: only detection makes them.
+/// Defines a token type. A token proves that this processor has some features: only detection
+/// creates one.
 #[cfg(target_arch = "x86_64")]
 macro_rules! token {
     ($(#[$doc:meta])* $name:ident, $features:literal, $($feature:tt)&&+) => {
@@ -33,7 +34,7 @@ macro_rules! token {
                 ($(is_x86_feature_detected!($feature))&&+).then_some(Self(()))
             }
 
-            /// Runs work that is compiled for these features.
+            /// Runs work compiled for these features.
             #[inline(always)]
             pub(crate) fn run(self, work: impl Work) {
                 #[target_feature(enable = $features)]
@@ -54,8 +55,8 @@ token! {
 }
 #[cfg(target_arch = "x86_64")]
 token! {
-    /// This processor has AVX-512: the intrinsics of the kernel are of AVX-512F; the compiler uses
-    /// the others for narrow counts.
+    /// This processor has AVX-512. The kernel's intrinsics are AVX-512F; the compiler uses the
+    /// other features for narrow counts.
     Avx512, "avx512f,avx512bw,avx512dq,avx512vl",
     "avx512f" && "avx512bw" && "avx512dq" && "avx512vl"
 }

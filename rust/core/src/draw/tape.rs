@@ -1,4 +1,4 @@
-//! Secret words: 32 bytes of entropy, expanded by AES-256 in counter mode, wiped after use.
+//! Secret words: 32 bytes of entropy, expanded by AES-256 in counter mode and wiped after use.
 
 use crate::Error;
 use crate::draw::ct;
@@ -10,19 +10,19 @@ use ctr::cipher::{StreamCipher, StreamCipherSeek};
 use rand_core::TryCryptoRng;
 use zeroize::{Zeroizing, zeroize_stack};
 
-/// Bytes of stack that are wiped: several times what a release uses, and room for the registers that
-/// a signal in the midst of it stores there.
+/// Bytes of stack to wipe: several times what a release uses, plus room for the registers that a
+/// signal handler may have stored there.
 const STACK: usize = 1 << 14;
 
-/// Does work on secrets, then wipes the stack that it has used, and the vector registers: the
-/// compiler leaves copies of round keys and words in both.
+/// Runs work on secrets, then wipes the stack that it used and the vector registers: the compiler
+/// leaves copies of round keys and words in both.
 pub fn without_trace<R>(work: impl FnOnce() -> R) -> R {
-    /// Wipes after a panic, too.
+    /// Wipes on drop, and so after a panic too.
     struct Wipe;
 
     impl Drop for Wipe {
         fn drop(&mut self) {
-            // In this order: a signal meanwhile stores registers below of what is wiped.
+            // Registers first: a signal in between would store them below the wiped stack.
             ct::clear_registers();
             zeroize_stack::<STACK>();
         }
@@ -32,18 +32,20 @@ pub fn without_trace<R>(work: impl FnOnce() -> R) -> R {
     in_own_frame(work)
 }
 
-/// Keeps the work in a frame of its own, below that of the caller.
+/// Keeps the work in its own frame, below the caller's.
 #[inline(never)]
 fn in_own_frame<R>(work: impl FnOnce() -> R) -> R {
     work()
 }
 
-/// A fresh key from the operating system, for tapes of several threads: see [`crate::Draws::at`].
+/// A fresh key from the operating system, for the tapes of several threads: see
+/// [`crate::Draws::at`].
 ///
-/// On Linux the key comes from the C library's `getrandom`. A program that is built without
-/// `--cfg=getrandom_backend="linux_getrandom"` falls back to the file `/dev/urandom` where that call is
-/// missing or forbidden. `getrandom` is a system call, or, with glibc 2.41 and Linux 6.11 or later, the
-/// kernel's generator in user space; `SECURITY.md` in the repository says what a snapshot can repeat.
+/// On Linux the key comes from the C library's `getrandom`. A program built without
+/// `--cfg=getrandom_backend="linux_getrandom"` falls back to the file `/dev/urandom` if that call
+/// is missing or forbidden. `getrandom` is a system call or, with glibc 2.41 and Linux 6.11 or
+/// later, the kernel's generator in user space. `SECURITY.md` in the repository describes the
+/// effect of a snapshot.
 ///
 /// # Errors
 /// [`Error::Entropy`] if the operating system gives no random bytes.
@@ -58,12 +60,12 @@ fn key_from<R: TryCryptoRng + ?Sized>(rng: &mut R) -> Result<Zeroizing<[u8; 32]>
     Ok(key)
 }
 
-/// A source of uniform, independent 64-bit words, each used for one draw and never again.
+/// A source of uniform, independent 64-bit words. Each word is used for one draw and never again.
 pub trait Words {
-    /// Fills `words` with the next words of the source.
+    /// Fills `words` with the source's next words.
     ///
     /// # Errors
-    /// [`Error::Entropy`] if the source has none; `words` is then of no use.
+    /// [`Error::Entropy`] if the source has none; `words` must not be used then.
     fn fill(&mut self, words: &mut [u64]) -> Result<(), Error>;
 }
 
@@ -73,8 +75,8 @@ impl<W: Words + ?Sized> Words for &mut W {
     }
 }
 
-/// A keyed stream of words. Made for one call and wiped with it: between calls there is no state of
-/// it to duplicate in a fork, to share between threads or to save in a snapshot.
+/// A keyed stream of words, created for one call and wiped afterwards. No state survives between
+/// calls that a fork could duplicate, threads could share or a snapshot could save.
 pub struct Tape {
     stream: Ctr64LE<Aes256Enc>,
 }
@@ -88,7 +90,7 @@ impl Tape {
         Ok(Self::from_key(&*key_from_os()?))
     }
 
-    /// A tape keyed by 32 bytes of the caller's generator.
+    /// A tape keyed by 32 bytes from the caller's generator.
     ///
     /// # Errors
     /// [`Error::Entropy`] if the generator fails.
@@ -96,8 +98,8 @@ impl Tape {
         Ok(Self::from_key(&*key_from(rng)?))
     }
 
-    /// The tape of a key. Whoever has the key can take the noise off again, so that from a known
-    /// one, as for tests, is **not private**. No word of a tape may serve for two draws.
+    /// The tape of a key. Anyone with the key can remove the noise, so a release from a known key,
+    /// as in tests, is **not private**. No word of a tape may be used for two draws.
     #[must_use]
     pub fn from_key(key: &[u8; 32]) -> Self {
         Self {
@@ -105,7 +107,7 @@ impl Tape {
         }
     }
 
-    /// Goes to the word at this position.
+    /// Moves to the word at this position.
     ///
     /// # Errors
     /// [`Error::Overflow`] if the position is beyond `2^61` words.
@@ -120,8 +122,8 @@ impl Words for Tape {
     fn fill(&mut self, words: &mut [u64]) -> Result<(), Error> {
         self.stream
             .try_write_keystream(bytemuck::cast_slice_mut(words))
-            .map_err(|_| Error::Entropy("the tape is at its end".into()))?;
-        // The same tape on every processor; nothing to do on little-endian ones.
+            .map_err(|_| Error::Entropy("the tape has no words left".into()))?;
+        // Give every processor the same tape; a no-op on little-endian ones.
         for word in words {
             *word = u64::from_le(*word);
         }
@@ -135,7 +137,7 @@ impl fmt::Debug for Tape {
     }
 }
 
-/// The words of the caller's own generator, used as they come.
+/// The words of the caller's own generator, used as they are.
 pub struct RngWords<R>(pub R);
 
 impl<R: TryCryptoRng> Words for RngWords<R> {

@@ -1,5 +1,5 @@
-//! Floats as the exact numbers that they are, and exact numbers back to floats, rounded to a
-//! chosen side. Parameters only: nothing here meets a secret.
+//! Converts floats to exact numbers, and exact numbers to floats with directed rounding. For public
+//! parameters only: no secret passes through here.
 
 use num_bigint::BigUint;
 
@@ -21,7 +21,7 @@ impl Dyadic {
     }
 }
 
-/// Bits of a float64 significand, the hidden one included.
+/// Bits of a float64 significand, including the hidden one.
 const PRECISION: u64 = 53;
 /// The smallest positive float64 is `2^-MIN_EXPONENT`.
 const MIN_EXPONENT: u64 = 1074;
@@ -47,16 +47,16 @@ pub fn decompose(x: f64) -> Option<(u64, i32)> {
     Some((mantissa >> zeros, exponent + i32::try_from(zeros).ok()?))
 }
 
-/// The side to which [`to_f64`] rounds.
+/// The rounding direction of [`to_f64`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Round {
     /// Towards zero.
     Down,
-    /// Away from zero; what is above the largest float64 becomes infinity.
+    /// Away from zero; numbers above the largest float64 become infinity.
     Up,
 }
 
-/// `num / den` as a float64, rounded to the given side. `den` must not be zero.
+/// `num / den` as a float64, rounded in the given direction. `den` must not be zero.
 #[must_use]
 pub fn to_f64(num: &BigUint, den: &BigUint, round: Round) -> f64 {
     if num.bits() == 0 {
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_not_a_nonnegative_number() {
+    fn decompose_rejects_negative_and_non_finite_floats() {
         for x in [-1.0, -5e-324, f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
             assert_eq!(decompose(x), None);
         }
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn overflow_and_underflow_go_to_the_chosen_side() {
+    fn overflow_and_underflow_round_in_the_given_direction() {
         let (one, huge) = (BigUint::from(1u32), BigUint::from(1u32) << 5000);
         assert_eq!(to_f64(&huge, &one, Round::Up), f64::INFINITY);
         assert_eq!(to_f64(&huge, &one, Round::Down), f64::MAX);
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn the_corners_of_float64_come_back() {
+    fn float64_limits_round_trip() {
         for x in [
             0.0,
             5e-324,
@@ -170,7 +170,7 @@ mod tests {
             for round in [Round::Down, Round::Up] {
                 assert_eq!(to_f64(&num, &den, round), x);
             }
-            // A little more, far below the last bit.
+            // Larger by far less than the last bit.
             let (num, den) = ((num << 1200u32) + 1u32, den << 1200u32);
             assert_eq!(to_f64(&num, &den, Round::Down), x);
             assert_eq!(to_f64(&num, &den, Round::Up), x.next_up());
@@ -179,7 +179,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_float_comes_back(bits in 0u64..f64::INFINITY.to_bits()) {
+        fn every_float_round_trips(bits in 0u64..f64::INFINITY.to_bits()) {
             let x = f64::from_bits(bits);
             let (num, den) = exact(x);
             prop_assert_eq!(to_f64(&num, &den, Round::Up), x);

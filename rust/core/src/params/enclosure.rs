@@ -1,5 +1,5 @@
-//! Non-negative reals enclosed by two integers over a power of two, every operation rounded
-//! outwards. No float takes part.
+//! Non-negative reals enclosed by two integers over a power of two. Every operation rounds
+//! outwards. No floats are used.
 
 use crate::params::rate::Rate;
 use num_bigint::BigUint;
@@ -42,10 +42,11 @@ impl Enclosure {
         Self::dyadic(BigUint::from(1u32) << bits, bits)
     }
 
-    /// `exp(-rate)`: halve the argument until it is below `2^-8`, sum the Taylor series, square back.
+    /// `exp(-rate)`: halves the argument until it is below `2^-8`, sums the Taylor series, squares
+    /// back.
     pub(crate) fn exp_neg(rate: &Rate, bits: u64) -> Self {
         let (num, den) = (rate.num(), rate.den());
-        // exp(-x) < 2^-x, so from here on it is below one unit.
+        // exp(-x) < 2^-x, so the result is below one unit.
         if num > &(den * (bits + 1)) {
             return Self::new(BigUint::ZERO, BigUint::from(1u32), bits);
         }
@@ -66,8 +67,8 @@ impl Enclosure {
                 even += &term;
             }
         }
-        // Every term is at most 2 units short of its true value, the terms left out come to less
-        // than 1, and the argument was rounded by less than 1 (|d exp(-y)/dy| <= 1).
+        // Every term is at most 2 units short of its true value, the omitted terms sum to less than
+        // 1, and the argument was rounded by less than 1 (|d exp(-y)/dy| <= 1).
         let error = 2 * terms + 2;
         let middle = even - odd;
         let mut lo = &middle - error;
@@ -87,7 +88,6 @@ impl Enclosure {
         )
     }
 
-    /// The sum.
     pub(crate) fn add(&self, other: &Self) -> Self {
         Self::new(&self.lo + &other.lo, &self.hi + &other.hi, self.bits)
     }
@@ -99,7 +99,6 @@ impl Enclosure {
         Self::new(lo, one - &self.lo, self.bits)
     }
 
-    /// `self / other`.
     pub(crate) fn div(&self, other: &Self) -> Self {
         Self::new(
             (&self.lo << self.bits) / &other.hi,
@@ -164,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn tiny_exponentials_stay_above_zero_or_enclose_it() {
+    fn tiny_exponential_is_within_one_unit_of_zero() {
         let rate = Rate::from_epsilon(1e300, 1).unwrap();
         let a = Enclosure::exp_neg(&rate, 200);
         assert_eq!((a.lo(), a.hi()), (&BigUint::ZERO, &BigUint::from(1u32)));
@@ -216,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn rounding_goes_to_the_nearest() {
+    fn rounds_to_nearest() {
         let round = |lo: u32, hi: u32| Enclosure::new(lo.into(), hi.into(), 20).round(4);
         let unit = 1u32 << 16;
         for (middle, nearest) in [
@@ -230,16 +229,16 @@ mod tests {
         ] {
             assert_eq!(round(middle, middle), Some(nearest.into()), "{middle}");
         }
-        // As wide as it may be, 2^-(4 + 8), and wider by one unit.
+        // The largest accepted width, 2^-(4 + 8), and one unit more.
         assert_eq!(round(unit, unit + 256), Some(1u32.into()));
         assert_eq!(round(unit, unit + 257), None);
         assert_eq!(Enclosure::one(11).round(4), None);
         assert_eq!(Enclosure::one(12).round(4), Some(16u32.into()));
     }
 
-    /// Enclosures of one number at two precisions meet, and are as narrow as is said at any.
+    /// At every precision the enclosure contains a finer one and is at most two units wide.
     #[test]
-    fn exponentials_at_all_precisions_enclose_one_number() {
+    fn exponentials_at_all_precisions_agree() {
         for (num, den) in [
             (1u32, 3u32),
             (1, 1),

@@ -32,7 +32,7 @@ impl Rate {
         })
     }
 
-    /// The rate `epsilon / sensitivity`; epsilon is taken as the exact dyadic number that it is.
+    /// The rate `epsilon / sensitivity`, with epsilon converted exactly.
     ///
     /// # Errors
     /// [`Error::Parameter`] unless `0 < epsilon < inf` and `sensitivity >= 1`.
@@ -50,7 +50,7 @@ impl Rate {
         Self::from_ratio(num, den * sensitivity)
     }
 
-    /// The rate `1 / scale`; scale is taken as the exact dyadic number that it is.
+    /// The rate `1 / scale`, with scale converted exactly.
     ///
     /// # Errors
     /// [`Error::Parameter`] unless `0 < scale < inf`.
@@ -73,7 +73,7 @@ impl Rate {
         &self.den
     }
 
-    /// This rate less `2^-bits` of itself.
+    /// This rate times `1 - 2^-bits`.
     pub(crate) fn slacken(&self, bits: u32) -> Result<Self, Error> {
         let den = &self.den << bits;
         Self::from_ratio((&self.num << bits) - &self.num, den)
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn floats_are_taken_exactly() {
+    fn floats_are_converted_exactly() {
         let rate = Rate::from_epsilon(0.1, 3).unwrap();
         assert_eq!(rate.num(), &BigUint::from(3602879701896397u64));
         assert_eq!(rate.den(), &(BigUint::from(3u32) << 55));
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_parameters_are_named() {
+    fn errors_name_the_parameter() {
         for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
             assert!(
                 Rate::from_epsilon(bad, 1)
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn ratios_are_reduced_and_nothing_is_no_rate() {
+    fn ratios_are_reduced_and_must_be_positive() {
         let from = |num: u32, den: u32| Rate::from_ratio(num.into(), den.into());
         let rate = from(12, 18).unwrap();
         assert_eq!((rate.num(), rate.den()), (&2u32.into(), &3u32.into()));
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn slack_is_a_part_of_the_rate() {
+    fn slacken_is_relative_to_the_rate() {
         let third = Rate::from_ratio(1u32.into(), 3u32.into()).unwrap();
         let slack = third.slacken(4).unwrap();
         // 1/3 * 15/16
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_and_fractions_are_ratios() {
+    fn ratio_of_integers_and_fractions() {
         for (x, num, den) in [
             (0.0, 0u32, 1u32),
             (1.0, 1, 1),

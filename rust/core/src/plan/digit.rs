@@ -1,41 +1,45 @@
-//! A digit of the noise: its thresholds, and how to find a number's place among them.
+//! A digit of the noise: its thresholds, and the search for a number's place among them.
 
 use num_bigint::BigUint;
 
-/// Entries of a table that a vector register can be looked up in.
+/// Entries of a lookup table that fits a vector register.
 pub(crate) const TABLE: usize = 8;
-/// Most levels of a search: the last one's table holds [`TABLE`] thresholds.
+/// The largest number of levels of a search: the table of the last level holds [`TABLE`]
+/// thresholds.
 const MAX_LEVELS: u32 = TABLE.ilog2() + 1;
 
 /// One digit of the noise and the thresholds that cut the unit interval into its values.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Digit {
-    /// The digit counts steps of `2^shift`.
+    /// The digit's weight is `2^shift`.
     pub(crate) shift: u32,
-    /// Words of tape of the digit's own; one more limb is compared with the shared word.
+    /// The digit's own words of tape. Thresholds have one limb more, which is compared with the
+    /// shared word.
     pub(crate) limbs: usize,
-    /// How many thresholds there are; kept, so that the kernel need not divide.
+    /// Number of thresholds. Stored so that the kernel need not divide.
     pub(crate) count: usize,
-    /// Limbs of the thresholds, ascending, each most significant limb first.
+    /// Limbs of the thresholds, in ascending order, each threshold's most significant limb first.
     pub(crate) thresholds: Vec<u64>,
     pub(crate) search: Search,
 }
 
-/// The same thresholds for a binary search: the first few one by one, the others as a balanced tree.
+/// The same thresholds arranged for a binary search: the first few are compared one by one, the
+/// others form a balanced tree.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Search {
-    /// How many of the first thresholds are not in the tree.
+    /// How many thresholds at the start are outside the tree.
     pub(crate) single: usize,
-    /// The limbs of the threshold at the root; none if there is no tree.
+    /// The limbs of the root's threshold; empty if there is no tree.
     pub(crate) root: Vec<u64>,
-    /// For each level below the root, for each limb: the nodes of the level. Where a number is below a
-    /// node it goes down to lower thresholds, a step that counts 1. The steps so far, as the bits of
-    /// `i` with the first as the highest, lead to the entry `-i`, modulo [`TABLE`].
+    /// For each level below the root, one table per limb. The search goes down to lower thresholds
+    /// (1) if the number is below a node's threshold, else up (0). Read the path as a binary number
+    /// `i`, first step highest: the node is at entry `(TABLE - i) % TABLE`.
     pub(crate) tables: Vec<[u64; TABLE]>,
 }
 
 impl Digit {
-    /// The digit with these thresholds: limbs, ascending, each most significant limb first.
+    /// Creates the digit with these thresholds, given as limbs in ascending order, each threshold's
+    /// most significant limb first.
     pub(crate) fn new(shift: u32, limbs: usize, thresholds: Vec<u64>) -> Self {
         let count = thresholds.len() / (limbs + 1);
         Self {
@@ -47,19 +51,19 @@ impl Digit {
         }
     }
 
-    /// The value of one step.
+    /// The digit's weight.
     #[must_use]
     pub fn weight(&self) -> u64 {
         1 << self.shift
     }
 
-    /// Words of tape of the digit's own.
+    /// The digit's own words of tape.
     #[must_use]
     pub fn limbs(&self) -> usize {
         self.limbs
     }
 
-    /// The thresholds as integers of `limb_bits * (limbs + 1)` bits, ascending.
+    /// The thresholds as integers of `limb_bits * (limbs + 1)` bits, in ascending order.
     #[must_use]
     pub fn thresholds(&self, limb_bits: u32) -> Vec<BigUint> {
         self.thresholds
@@ -74,8 +78,8 @@ impl Digit {
 }
 
 impl Search {
-    /// Levels of the tree for so many thresholds, and how many are left out of it: up to one more
-    /// than a full tree has, or all that are more than fit the largest one.
+    /// Returns the levels of a tree for `count` thresholds, and how many thresholds stay outside
+    /// it: at most one, or all that the largest tree cannot hold.
     fn shape(count: usize) -> (u32, usize) {
         let levels = (count + 1).ilog2().min(MAX_LEVELS);
         match count + 1 - (1 << levels) {
@@ -84,7 +88,7 @@ impl Search {
         }
     }
 
-    /// Comparisons with so many thresholds; a step of the tree costs as much as two.
+    /// The cost of a search among `count` thresholds, in comparisons; a step in the tree costs two.
     pub(crate) fn cost(count: usize) -> usize {
         let (levels, single) = Self::shape(count);
         2 * levels as usize + single
@@ -95,13 +99,13 @@ impl Search {
         let (levels, single) = Self::shape(count);
         let mut tables = Vec::new();
         for level in 1..levels {
-            // This level's nodes, counted from the last threshold down, are so far apart.
-            let apart = 1 << (levels - level);
+            // Distance between this level's nodes, counted down from the last threshold.
+            let spacing = 1 << (levels - level);
             for limb in 0..limbs {
                 let mut table = [0; TABLE];
                 for node in 0..1 << level {
-                    let place = count.checked_sub(node * apart + apart / 2);
-                    // Any number has reached the zeros that fill the tree up.
+                    let place = count.checked_sub(node * spacing + spacing / 2);
+                    // Unused entries are zero, which every number reaches.
                     let entry = place.map_or(0, |place| thresholds[place * limbs + limb]);
                     table[(TABLE - node) % TABLE] = entry;
                 }
@@ -124,7 +128,7 @@ impl Search {
 mod tests {
     use super::*;
 
-    /// What the kernel does with the tables, for every number of thresholds and every place among them.
+    /// Repeats the kernel's search for every number of thresholds and every place among them.
     #[test]
     fn a_search_finds_every_place() {
         for count in 1..=40_u64 {
@@ -147,13 +151,13 @@ mod tests {
                 less += (1..=*single as u64)
                     .map(|x| below((x, 10 * x)))
                     .sum::<usize>();
-                assert_eq!(count - less as u64, number, "of {count}");
+                assert_eq!(count - less as u64, number, "{count} thresholds");
             }
         }
     }
 
     #[test]
-    fn a_tree_is_full_or_nearly_so() {
+    fn a_tree_is_full_or_nearly_full() {
         let shapes = [1, 2, 3, 4, 5, 7, 8, 9, 14, 15, 16, 17, 33].map(Search::shape);
         let expected = [
             (1, 0),

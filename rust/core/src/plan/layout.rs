@@ -1,21 +1,22 @@
-//! Which digits a plan has: how many, in which radices, and what they cost.
+//! The layout of a plan's digits: their number, radices and cost.
 
 use super::digit::Search;
 
 /// Largest radix of the top digit, which need not be a power of two.
 const MAX_TOP_RADIX: usize = 32;
 
-/// Where the digits lie.
+/// The radices of the digits.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
-    /// The digits below the top one are in radix two to these powers.
+    /// Binary logarithms of the radices of the digits below the top one.
     pub(super) radix_bits: Vec<u32>,
     pub(super) top_radix: usize,
 }
 
 impl Layout {
-    /// The layout with so many bits in lower digits, as evenly as can be, and its top digit just large
-    /// enough: `(top_radix - 1) * weight >= reach`.
+    /// The layout with `bits` bits split as evenly as possible among `lower` digits, and the
+    /// smallest top digit with `(top_radix - 1) * weight >= reach`. `None` if that digit is too
+    /// large.
     pub(super) fn fit(bits: u32, lower: u32, reach: u64) -> Option<Self> {
         if bits >= 64 {
             return None;
@@ -31,7 +32,7 @@ impl Layout {
 
     /// The layout of least cost.
     pub(super) fn cheapest(reach: u64, limbs: usize) -> Self {
-        // With more bits, nothing would be left for the top digit.
+        // More bits would leave nothing for the top digit.
         let most = u64::BITS - reach.leading_zeros();
         let layouts = (1..=4).flat_map(|radix_bits| {
             (0..=most).filter_map(move |bits| Self::fit(bits, bits.div_ceil(radix_bits), reach))
@@ -42,7 +43,7 @@ impl Layout {
         layout
     }
 
-    /// The digits step by two to this power: those below the top one, and the top one.
+    /// Binary logarithms of the digits' weights, including the top digit's.
     pub(super) fn shifts(&self) -> Vec<u32> {
         let mut shifts = vec![0];
         for bits in &self.radix_bits {
@@ -51,8 +52,9 @@ impl Layout {
         shifts
     }
 
-    /// About what a draw takes, in comparisons of a limb by the AVX-512 back end: a word of keystream
-    /// costs fourteen rounds of AES, each as much as a comparison, and its way to the kernel.
+    /// The approximate cost of a draw in limb comparisons of the AVX-512 back end. A word of
+    /// keystream costs fourteen AES rounds, each about one comparison, and its transfer to the
+    /// kernel.
     fn cost(&self, reach: u64, limbs: usize) -> usize {
         const WORD: usize = 15;
         let digit = |j: usize, thresholds: usize, own: usize| {
@@ -63,7 +65,7 @@ impl Layout {
         let lower = self.radix_bits.iter().zip(self.shifts()).enumerate();
         let costs = lower.map(|(j, (bits, shift))| {
             let last = (1usize << bits) - 1;
-            // Digits whose last value is rare are going to be high ones, about.
+            // Digits with a rare last value usually become high digits.
             let rare = (last as u128) << shift > u128::from(reach / 3);
             digit(j, last, if rare { limbs } else { 1 })
         });
@@ -82,15 +84,16 @@ mod tests {
         }
     }
 
-    /// 15 for each own word; for each limb one for a threshold by itself, two for a level of the tree.
+    /// 15 for each own word; for each limb, one per threshold outside the tree and two per level of
+    /// the tree.
     #[test]
     fn the_cost_of_a_layout() {
-        // Five digits in radix 4, of which the last value of the one at 4^4 is rare; radix 9 on top.
-        // Thresholds: 5, 3, 3, 3 of two limbs in 3, 2, 2, 2 levels; 3 and 8 of three, in 2 and 3 and one
-        // by itself.
+        // Five digits in radix 4, with a rare last value at weight 4^4, and radix 9 on top.
+        // Thresholds: 5, 3, 3, 3 of two limbs in 3, 2, 2, 2 levels; 3 and 8 of three limbs, in 2
+        // levels, and in 3 levels with one threshold outside the tree.
         let limbs = 2 * (6 + 3 * 4) + 3 * (4 + 7);
         assert_eq!(layout(2, 5, 9).cost(2000, 2), 8 * 15 + limbs);
-        // 3 * 4^4 is not more than a third of 2304.
+        // 3 * 4^4 is at most a third of 2304.
         let limbs = 2 * (6 + 4 * 4) + 3 * 7;
         assert_eq!(layout(2, 5, 9).cost(2304, 2), 7 * 15 + limbs);
         // One word for each digit.
@@ -101,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_layout_reaches_as_far_as_it_must() {
+    fn a_layout_covers_its_reach() {
         let fit = |radix_bits, lower, reach| {
             Layout::fit(radix_bits * lower, lower, reach).map(|layout| layout.top_radix)
         };

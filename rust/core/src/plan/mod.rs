@@ -1,9 +1,10 @@
-//! Public parameters to thresholds: everything about a draw that does not depend on a secret.
+//! Turns public parameters into thresholds: everything about a draw that does not depend on a
+//! secret.
 //!
 //! The noise is drawn digit by digit, as `docs/proofs.md` explains: `m = |Z|`, `G = m - 1`, and the
-//! digits of `G` in a radix that is a power of two are independent. A plan lists, for each digit,
-//! the thresholds with which a uniform number is compared; their number, like all that is in a
-//! plan, is public.
+//! digits of `G` in a power-of-two radix are independent. For each digit, a plan lists the
+//! thresholds that a uniform number is compared with. Everything in a plan is public, including the
+//! number of thresholds.
 
 pub(crate) mod digit;
 mod layout;
@@ -21,17 +22,18 @@ use num_integer::Integer;
 pub use proof::Proof;
 use thresholds::{low_digits, split, thresholds};
 
-/// Bits of a limb at full width. One less than a word, so that differences keep their sign.
+/// Bits of a limb at full width: one less than a word, so that differences keep their sign.
 pub const LIMB_BITS: u32 = 63;
-/// The sampled rate falls short of the nominal one by this power of two, where low digits need it.
+/// Where low digits need it, the sampled rate is smaller than the nominal one by the factor `1 -
+/// 2^-SLACK_BITS`.
 const SLACK_BITS: u32 = 54;
-/// Most own words that a digit may have.
+/// The largest number of own words of a digit.
 const MAX_LIMBS: usize = 3;
 /// A floor of mass `g` on values below `2^k` may move the mean error by `g * 2^k <= 2^-20`.
 const FLOOR_MEAN_BITS: u64 = 20;
 /// `g <= 2^-52`, so that the total variation stays below `2^-50` (docs/proofs.md, theorem 3).
 const FLOOR_MASS_BITS: u64 = 52;
-/// With three limbs the floor is above its limit for every rate below two to minus this.
+/// Even with three limbs the floor exceeds its limit at every rate below `2^-HOPELESS_BITS`.
 const HOPELESS_BITS: u64 = 200;
 /// ln 2, rounded up, over [`LN2_DEN`].
 const LN2_NUM: u64 = 6_931_471_806;
@@ -44,24 +46,24 @@ pub struct Plan {
     pub(crate) limb_bits: u32,
     /// Least significant first. Empty: no noise.
     pub(crate) digits: Vec<Digit>,
-    /// Words of tape for one draw; kept, so that the kernel need not add them up for every block.
+    /// Words of tape for one draw. Stored so that the kernel need not sum them for every block.
     pub(crate) words: usize,
-    /// The shared word's bit that gives the sign: 1, or 0 when noise goes up only.
+    /// Mask of the shared word's sign bit: 1, or 0 for noise that is never negative.
     pub(crate) sign_mask: u64,
-    /// Bits of the value that replaces the output in the floor's slot.
+    /// Bits of the value that replaces the output if the draw falls in the floor's slot.
     pub(crate) floor_value_bits: u32,
     proof: Option<Proof>,
 }
 
-/// Word widths, reduced by the exhaustive tests so that every tape can be tried.
+/// Word widths. The exhaustive tests reduce them so that they can try every tape.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct Widths {
     /// Bits of a limb.
     pub limb_bits: u32,
-    /// By `2^-slack_bits` of itself the rate is slackened where there may be low digits.
+    /// The rate is reduced by `2^-slack_bits` of itself where there may be low digits.
     pub slack_bits: u32,
-    /// Own words of a high digit; low ones have one.
+    /// Own words of a high digit; low digits have one.
     pub limbs: usize,
 }
 
@@ -80,7 +82,7 @@ impl Widths {
 }
 
 impl Plan {
-    /// The plan that clamps and adds nothing: scale 0, or bounds that leave one output.
+    /// The plan that clamps and adds no noise: for scale 0, or bounds that allow one output only.
     #[must_use]
     pub fn noiseless(range: u64) -> Self {
         Self {
@@ -97,13 +99,13 @@ impl Plan {
     /// Two-sided geometric noise at `rate`, censored to outputs in `0..=range`.
     ///
     /// # Errors
-    /// [`Error::Uncertifiable`] if the rate is so small for the range that three limbs do not
-    /// suffice for a negligible floor.
+    /// [`Error::Uncertifiable`] if the rate is too small for the range: three limbs do not make the
+    /// floor negligible.
     pub fn two_sided(rate: &Rate, range: u64) -> Result<Self, Error> {
         if range == 0 {
             return Ok(Self::noiseless(0));
         }
-        // No use to compute thresholds of a rate that is far below what they could resolve.
+        // Thresholds could not resolve a rate this small: skip the computation.
         if rate.den().bits() > rate.num().bits() + HOPELESS_BITS {
             return Err(uncertifiable(rate, range));
         }
@@ -113,7 +115,7 @@ impl Plan {
                 slack_bits: SLACK_BITS,
                 limbs,
             };
-            // Even at a huge rate, and for the least eta, the floor is too large.
+            // The floor is too large even at a huge rate with the smallest eta.
             let value_bits = value_bits(range);
             if widths.places() < u64::from(value_bits) + 2 + floor_margin(value_bits) {
                 continue;
@@ -129,9 +131,9 @@ impl Plan {
         Err(uncertifiable(rate, range))
     }
 
-    /// The same at reduced widths, with `lower` digits in radix `2^radix_bits` below the top one;
-    /// `None` if that takes too large a top digit or a floor of one half. The law is private, but not
-    /// close to the nominal one: this serves tests alone.
+    /// Like [`Self::two_sided`] at reduced widths, with `lower` digits in radix `2^radix_bits`
+    /// below the top one; `None` if this needs too large a top digit or a floor of at least one
+    /// half. The sampled distribution is private, but not close to the nominal one: for tests only.
     #[doc(hidden)]
     pub fn reduced(
         rate: &Rate,
@@ -147,7 +149,8 @@ impl Plan {
     }
 
     /// The number of trials up to the first success of probability `prob`, at most `trials`: noise
-    /// that goes up only, without a zero and without a floor. The law is within `2^-100` of this.
+    /// that is never negative, without a zero and without a floor. The sampled distribution is
+    /// within `2^-100` of this one.
     ///
     /// # Errors
     /// [`Error::Parameter`] unless `0 <= prob <= 1`.
@@ -162,7 +165,7 @@ impl Plan {
                 "an integer of at least 1",
             ));
         }
-        // A sure success leaves one output, and no threshold to round.
+        // A certain success has one output only, and no threshold to round.
         let range = if num == den { 1 } else { trials };
         let places = 2 * u64::from(LIMB_BITS);
         let bound = match Rate::from_ratio(num.clone(), den.clone()) {
@@ -179,7 +182,7 @@ impl Plan {
             .zip(layout.shifts())
             .map(|(mut cuts, shift)| {
                 if shift == 0 {
-                    // Neither the floor's slot nor the zero has any mass.
+                    // The floor's slot and the zero have no mass.
                     cuts.splice(0..0, [zero.clone(), zero.clone()]);
                 }
                 split(&cuts, shift, 1, LIMB_BITS)
@@ -196,7 +199,7 @@ impl Plan {
         })
     }
 
-    /// `None` if the widths leave no floor below one half.
+    /// Returns `None` if these widths need a floor of at least one half.
     fn build(
         rate: &Rate,
         sampled: Rate,
@@ -206,7 +209,7 @@ impl Plan {
     ) -> Option<Self> {
         let limb_bits = u64::from(widths.limb_bits);
         let places = widths.places();
-        // 1 - a is about the rate, and powers up to 2^64 lose up to 64 bits.
+        // 1 - a is about equal to the rate, and powers up to 2^64 lose up to 64 bits.
         let small = sampled.den().bits().saturating_sub(sampled.num().bits());
         let bits = places + small + 128;
         let a = Enclosure::exp_neg(&sampled, bits);
@@ -223,8 +226,8 @@ impl Plan {
         // docs/proofs.md, lemma 3.
         let eta = high * digits * (digits + 3) / 2 + 4;
 
-        // The floor: eta <= g * 2^-k * tanh(rate / 2), and tanh(rate / 2) = (1 - a) / (1 + a), which
-        // is the probability of zero, and a little smaller at the sampled rate.
+        // The floor: eta <= g * 2^-k * tanh(rate / 2). tanh(rate / 2) = (1 - a) / (1 + a) is the
+        // probability of zero, and a little smaller at the sampled rate.
         let floor_bits = if low > 0 { 2 * limb_bits } else { places };
         let floor_value_bits = value_bits(range);
         let tanh = p_zero.lo().clone();
@@ -243,7 +246,7 @@ impl Plan {
             .enumerate()
             .map(|(j, (mut cuts, shift))| {
                 if j == 0 {
-                    // Floor, zero, then the digit's values, on the same uniform number.
+                    // The floor, the zero and the digit's values share one uniform number.
                     let positive = p_zero.complement();
                     for cut in &mut cuts {
                         *cut = floor_mass.add(&rest.mul(&p_zero.add(&positive.mul(cut))));
@@ -295,13 +298,13 @@ impl Plan {
         self.range
     }
 
-    /// Bits of a limb: [`LIMB_BITS`] but in exhaustive tests.
+    /// Bits of a limb: [`LIMB_BITS`] except in exhaustive tests.
     #[must_use]
     pub fn limb_bits(&self) -> u32 {
         self.limb_bits
     }
 
-    /// The digits, least significant first; none if there is no noise.
+    /// The digits, least significant first; empty if there is no noise.
     #[must_use]
     pub fn digits(&self) -> &[Digit] {
         &self.digits
@@ -313,21 +316,22 @@ impl Plan {
         self.floor_value_bits
     }
 
-    /// Whether the noise goes both ways.
+    /// Whether noise is added in both directions.
     #[must_use]
     pub fn is_two_sided(&self) -> bool {
         self.sign_mask == 1
     }
 
-    /// Why the sampled law is private; none for a plan without noise or without a floor.
+    /// The proof that the sampled distribution is private; `None` for a plan without noise or
+    /// without a floor.
     #[must_use]
     pub fn proof(&self) -> Option<&Proof> {
         self.proof.as_ref()
     }
 }
 
-/// How far the top digit must reach: to the range, or to where the mass left is below
-/// `2^-(places + 2)`.
+/// How far the top digit must reach: to the range, or to the point beyond which the remaining mass
+/// is below `2^-(places + 2)`.
 fn reach(range: u64, rate: &Rate, places: u64) -> u64 {
     let num = rate.den() * (LN2_NUM * (places + 2));
     let den = rate.num() * LN2_DEN;
@@ -337,8 +341,8 @@ fn reach(range: u64, rate: &Rate, places: u64) -> u64 {
         .min(range.saturating_sub(1))
 }
 
-/// The shared word, the digits' own, and one for the floor's value if there is no second digit whose
-/// word is free to serve.
+/// Words of one draw: the shared word, the digits' own words, and one for the floor's value if
+/// there is no second digit to lend its word.
 fn words(digits: &[Digit]) -> usize {
     let own: usize = digits.iter().map(|digit| digit.limbs).sum();
     1 + own.max(digits[0].limbs + 1)
@@ -349,13 +353,13 @@ fn value_bits(range: u64) -> u32 {
     u64::BITS - range.leading_zeros()
 }
 
-/// A floor is negligible if its mass is at most two to minus this.
+/// A floor is negligible if its mass is at most `2^-floor_margin`.
 fn floor_margin(value_bits: u32) -> u64 {
     FLOOR_MASS_BITS.max(FLOOR_MEAN_BITS + u64::from(value_bits))
 }
 
-/// A scale that is certain to be accepted at this range, by the crudest estimate of the floor:
-/// `eta < 2^18 * 2^-K` for up to 64 digits, and `tanh(rate / 2) >= rate / 4` below rate 2.
+/// The error that names a scale certain to be accepted at this range, by a crude estimate of the
+/// floor: `eta < 2^18 * 2^-K` for up to 64 digits, and `tanh(rate / 2) >= rate / 4` below rate 2.
 fn uncertifiable(rate: &Rate, range: u64) -> Error {
     let value_bits = value_bits(range);
     let places = u64::from(LIMB_BITS) * (MAX_LIMBS as u64 + 1);
@@ -376,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn the_scale_that_a_refusal_names_is_accepted() {
+    fn the_suggested_scale_is_accepted() {
         for range in [1, 2, 1000, u64::from(u32::MAX), u64::MAX] {
             let Err(Error::Uncertifiable { max_scale_log2, .. }) =
                 Plan::two_sided(&rate(1, 5000), range)
@@ -387,7 +391,7 @@ mod tests {
                 Plan::two_sided(&rate(1, max_scale_log2), range).is_ok(),
                 "{range}"
             );
-            // Nor is what is refused without a computation far from what is refused by one.
+            // Just above the early limit, the computation rejects the rate as well.
             assert!(
                 Plan::two_sided(&rate(1, HOPELESS_BITS - 1), range).is_err(),
                 "{range}"
@@ -396,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn a_huge_rate_is_nothing_special() {
+    fn a_huge_rate_is_accepted() {
         let huge = Rate::from_epsilon(f64::MAX, 1).unwrap();
         for range in [1, 1000, u64::MAX] {
             let plan = Plan::two_sided(&huge, range).unwrap();
@@ -405,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn low_digits_spare_words() {
+    fn low_digits_save_words() {
         // Unbounded 64-bit counts: all but the top digits take one word.
         let plan = Plan::two_sided(&rate(1, 10), u64::MAX).unwrap();
         let low = plan
@@ -417,9 +421,9 @@ mod tests {
         assert_eq!(plan.digits().last().map(|digit| digit.limbs), Some(2));
     }
 
-    /// The least reach beyond which the mass is at most `2^-(places + 2)`, or the range less one.
+    /// The least reach beyond which the mass is at most `2^-(places + 2)`, or the range minus one.
     #[test]
-    fn reach_is_the_least_that_suffices() {
+    fn reach_is_minimal() {
         for (scale, places) in [(1.0, 126), (0.3, 126), (40.0, 189), (1e6, 252), (0.01, 4)] {
             let rate = Rate::from_scale(scale).unwrap();
             let least = reach(u64::MAX, &rate, places);
@@ -438,10 +442,10 @@ mod tests {
         assert_eq!(reach(u64::MAX, &rate(1, 100), 126), u64::MAX - 1);
     }
 
-    /// What a draw takes may change on purpose only: digits, those with one own word, words in all,
-    /// and thresholds.
+    /// The cost of a draw changes only on purpose: digits, digits with one own word, words in
+    /// total, and thresholds.
     #[test]
-    fn what_a_draw_takes() {
+    fn cost_of_a_draw() {
         for (scale, range, expected) in [
             (0.1, u64::MAX, (1, 0, 4, 16)),
             (1.0, 1, (1, 1, 3, 2)),
@@ -462,9 +466,9 @@ mod tests {
         }
     }
 
-    /// `P(D_j < k)` of docs/proofs.md, lemma 1, as exact rationals: `1 - p` to small powers.
+    /// `P(D_j < k)` of docs/proofs.md, lemma 1, as exact rationals with small powers of `1 - p`.
     #[test]
-    fn geometric_thresholds_are_those_of_the_law() {
+    fn geometric_thresholds_match_the_distribution() {
         let unit = BigUint::from(1u32) << 126u32;
         for (prob, trials) in [
             (1.0, 5),
@@ -515,19 +519,19 @@ mod tests {
                     assert!(error <= den, "{prob} {trials}: digit {j}, {k}");
                 }
                 if j == last {
-                    let (left, of) = fails((radix - 1) * weight);
+                    let (tail, whole) = fails((radix - 1) * weight);
                     let reached = (radix - 1) * weight >= range - 1;
-                    assert!(reached || left << 128u32 <= of, "{prob} {trials}");
+                    assert!(reached || tail << 128u32 <= whole, "{prob} {trials}");
                 }
                 weight *= radix;
             }
         }
     }
 
-    /// By the estimate at [`uncertifiable`]: four limbs less 18 bits for eta, those of the value, the
-    /// margin of the floor and three for the tangent.
+    /// The estimate at [`uncertifiable`]: four limbs minus 18 bits for eta, the bits of the value,
+    /// the margin of the floor and three for the tangent.
     #[test]
-    fn a_refusal_names_both_scales() {
+    fn uncertifiable_error_names_both_scales() {
         for (range, most) in [
             (1, 252 - 18 - 1 - 52 - 3),
             (1000, 252 - 18 - 10 - 52 - 3),
@@ -545,7 +549,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certain_outcome_is_stored_as_the_largest_threshold() {
+    fn a_certain_outcome_has_the_largest_threshold() {
         let huge = Rate::from_epsilon(f64::MAX, 1).unwrap();
         let plan = Plan::two_sided(&huge, 1000).unwrap();
         let digit = &plan.digits()[0];

@@ -1,14 +1,15 @@
-//! The numbers that show why the distribution that a plan samples is private.
+//! The numbers that prove a plan's sampled distribution private.
 
 use crate::params::dyadic::{Dyadic, Round, to_f64};
 use crate::params::rate::Rate;
 
-/// Why the law that a plan samples is private at the nominal rate (docs/proofs.md, theorem 2).
+/// The proof that a plan's sampled distribution is private at the nominal rate (docs/proofs.md,
+/// theorem 2).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Proof {
-    /// The rate that the caller asked for and that the privacy map promises.
+    /// The requested rate, which the privacy map promises.
     pub nominal: Rate,
-    /// The rate from which the thresholds were computed; at most the nominal one.
+    /// The rate that the thresholds were computed from; at most the nominal one.
     pub sampled: Rate,
     /// Absolute error of an output's probability.
     pub eta: Dyadic,
@@ -21,8 +22,9 @@ pub struct Proof {
 }
 
 impl Proof {
-    /// A bound, rounded up, on the total variation between the sampled law and the nominal one
-    /// (docs/proofs.md, theorem 3): `3/2 g + delta + (nominal - sampled) / nominal`.
+    /// An upper bound, rounded up, on the total variation distance between the sampled distribution
+    /// and the nominal one (docs/proofs.md, theorem 3): `3/2 g + delta + (nominal - sampled) /
+    /// nominal`.
     #[must_use]
     pub fn total_variation(&self) -> f64 {
         let common =
@@ -42,9 +44,9 @@ mod tests {
     use crate::plan::Plan;
     use crate::plan::tests::rate;
 
-    /// The bound that theorem 3 states, of proofs whose numbers can be added by hand.
+    /// The bound of theorem 3, for proofs whose numbers can be summed by hand.
     #[test]
-    fn total_variation_is_the_stated_sum_rounded_up() {
+    fn total_variation_is_rounded_up() {
         let plan = Plan::two_sided(&rate(1, 3), 10).unwrap();
         let with = |nominal, sampled, floor: (u32, u64), delta: (u32, u64)| Proof {
             nominal,

@@ -1,4 +1,4 @@
-//! The thresholds of each digit: cuts of the unit interval, and the limbs that they are rounded to.
+//! The thresholds of each digit: cuts of the unit interval, rounded to limbs.
 
 use super::Widths;
 use super::digit::Digit;
@@ -7,8 +7,8 @@ use crate::params::enclosure::Enclosure;
 use crate::params::rate::Rate;
 use num_bigint::BigUint;
 
-/// The inner cuts of each digit's values on the unit interval, least significant digit first:
-/// lower digits are geometric on `0..2^radix_bits`, the top digit is censored.
+/// The cuts between each digit's values on the unit interval, least significant digit first. Lower
+/// digits are geometric on `0..2^radix_bits`; the top digit is censored.
 pub(super) fn thresholds(a: &Enclosure, layout: &Layout) -> Vec<Vec<Enclosure>> {
     let mut digits = Vec::new();
     let mut ratio = a.clone();
@@ -20,7 +20,7 @@ pub(super) fn thresholds(a: &Enclosure, layout: &Layout) -> Vec<Vec<Enclosure>> 
             let sum = sums[sums.len() - 1].add(&power);
             sums.push(sum);
         }
-        // One division for all of them.
+        // One division serves all cuts.
         let share = Enclosure::one(a.bits()).div(&sums.remove(sums.len() - 1));
         digits.push(sums.iter().map(|sum| sum.mul(&share)).collect());
         ratio = power.mul(&ratio);
@@ -35,9 +35,9 @@ pub(super) fn thresholds(a: &Enclosure, layout: &Layout) -> Vec<Vec<Enclosure>> 
     digits
 }
 
-/// How many digits from the bottom can do with one own word, and the relative error `delta` that
-/// this causes, in units of `2^-(2 * limb_bits)`: the slack in the rate must cover `3 * delta`
-/// (docs/proofs.md, lemma 3 and theorem 2).
+/// Returns how many digits, from the lowest on, need one own word only, and the relative error
+/// `delta` that this causes, in units of `2^-(2 * limb_bits)`. The slack in the rate must cover `3
+/// * delta` (docs/proofs.md, lemma 3 and theorem 2).
 pub(super) fn low_digits(
     cuts: &[Vec<Enclosure>],
     p_zero: &Enclosure,
@@ -52,7 +52,7 @@ pub(super) fn low_digits(
     };
     let (mut delta, mut inverses) = (BigUint::ZERO, BigUint::ZERO);
     for (j, digit) in cuts[..cuts.len() - 1].iter().enumerate() {
-        // The last value is the least likely one.
+        // The last value is the least likely.
         let mut least = digit[digit.len() - 1].complement();
         if j == 0 {
             least = p_zero.complement().mul(&least);
@@ -98,13 +98,15 @@ mod tests {
     use super::*;
     use crate::plan::tests::rate;
 
-    /// Each condition of lemma 3 and theorem 2 on low digits, where it holds with equality or just fails.
+    /// Each condition of lemma 3 and theorem 2 on low digits, where it holds with equality and
+    /// where it just fails.
     #[test]
     fn low_digits_up_to_each_limit() {
         let bits = 200;
         let part = |e: u64| Enclosure::dyadic(BigUint::from(1u32) << (bits - e), bits);
         let half = part(1);
-        // The plan's own `e` is 2 for the zero, and `e` for the last value of digit 0, if that is more.
+        // The plan's `e` for digit 0 is 2 because of the zero, or the argument because of the last
+        // value, whichever is larger.
         let first = |e: u64| vec![part(e - 2).complement()];
         let next = |e: u64| vec![half.clone(), part(e).complement()];
         let low = |cuts: &[Vec<Enclosure>], rate: &Rate, limb_bits, slack_bits| {
@@ -121,14 +123,14 @@ mod tests {
         let none = (0, BigUint::ZERO);
         let one = rate(1, 0);
 
-        // 3 * 2^(1 + e) * 2^30 is at most 2^40, and at most the rate's part of that.
+        // 3 * 2^(1 + e) * 2^30 is at most 2^40, and at most the rate times 2^40.
         assert_eq!(low(&[first(7)], &one, 20, 30), (1, power(8)));
         assert_eq!(low(&[first(8)], &one, 20, 30), none);
         assert_eq!(low(&[first(5)], &rate(1, 2), 20, 30), (1, power(6)));
         assert_eq!(low(&[first(6)], &rate(1, 2), 20, 30), none);
         assert_eq!(low(&[first(7)], &rate(4, 0), 20, 30), (1, power(8)));
         assert_eq!(low(&[first(8)], &rate(4, 0), 20, 30), none);
-        // With equality at the rate 3/4.
+        // Equality at rate 3/4.
         assert_eq!(low(&[first(7)], &rate(3, 2), 20, 30), (1, power(8)));
         assert_eq!(low(&[first(7)], &rate(2, 2), 20, 30), none);
 
@@ -140,13 +142,13 @@ mod tests {
         assert_eq!(low(&[first(6), next(6), next(7)], &one, 10, 0), (2, two));
         assert_eq!(low(&[first(7), next(7)], &one, 10, 0), (1, power(8)));
 
-        // Singles and pairs of three digits; the zero is the least likely value of digit 0.
+        // Single terms and pairs for three digits; the zero is the least likely value of digit 0.
         let three = power(3) + power(4) + power(5) + power(8) + power(9) + power(10);
         assert_eq!(
             low(&[first(2), next(3), next(4)], &one, 30, 0),
             (3, three.clone())
         );
-        // A value of no probability, below others that have some.
+        // A digit with a value of probability zero.
         let certain = vec![Enclosure::one(bits)];
         let digits = [first(2), next(3), next(4), certain, next(3)];
         assert_eq!(low(&digits, &one, 30, 0), (3, three));

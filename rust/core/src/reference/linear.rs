@@ -1,13 +1,14 @@
-//! The algorithm of the seed notes, kept as a reference: *Geometric Mechanism Notes*, algorithm 2.
+//! The algorithm of the source notes, kept as a reference: *Geometric Mechanism Notes*, algorithm
+//! 2.
 //!
-//! Zero with probability `(1 - a) / (1 + a)`, else a fair sign and a geometric draw, bit by bit,
-//! censored at the range. Its cost grows with the range; the mechanism never uses it. It
-//! cross-checks the kernel, and is the baseline of a benchmark.
+//! The noise is zero with probability `(1 - a) / (1 + a)`, else a fair sign and a geometric draw,
+//! bit by bit, censored at the range. The cost grows with the range, and the mechanism never uses
+//! it. It cross-checks the kernel and is a benchmark's baseline.
 //!
-//! The two probabilities are float64 numbers, rounded down. That errs on the side of privacy: the
-//! stopping probability `s <= 1 - a` makes each step of the tail at least `a`, and the probability
-//! of zero is at most `s / (2 - s)`, so that zero is at most `1 / (1 - s) <= 1 / a` times as likely
-//! as one. No floor is needed, since the draw is censored, not cut.
+//! The two probabilities are float64 numbers, rounded down, which errs on the side of privacy. The
+//! stopping probability `s <= 1 - a` makes each step of the tail at least `a`. The probability of
+//! zero is at most `s / (2 - s)`, so zero is at most `1 / (1 - s) <= 1 / a` times as likely as one.
+//! No floor is needed, since the draw is censored, not cut.
 
 use crate::Error;
 use crate::draw::bernoulli::Bernoulli;
@@ -31,8 +32,8 @@ impl Linear {
     /// The sampler of noise at `rate` for outputs in `0..=range`.
     ///
     /// # Errors
-    /// [`Error::Parameter`] if the range is 0 or the rate below `2^-50`, where the rounding of a float64
-    /// could tell more than the noise hides.
+    /// [`Error::Parameter`] if the range is 0, or if the rate is below `2^-50`, where the rounding
+    /// of a float64 could reveal more than the noise hides.
     pub fn new(rate: &Rate, range: u64) -> Result<Self, Error> {
         if range == 0 {
             return Err(Error::parameter("range", range, "an integer of at least 1"));
@@ -74,22 +75,22 @@ impl Linear {
         self.stop_prob
     }
 
-    /// Words of tape for one draw; the variable-time draw may leave the last ones unread.
+    /// Words of tape for one draw. The variable-time draw may leave the last ones unread.
     ///
     /// # Errors
-    /// [`Error::Parameter`] if they are too many to address.
+    /// [`Error::Parameter`] if there are too many to address.
     pub fn words(&self) -> Result<usize, Error> {
         usize::try_from(self.range)
             .ok()
             .and_then(|trials| trials.checked_mul(self.stop.words()))
             .and_then(|words| words.checked_add(self.zero.words() + 1))
-            .ok_or_else(|| Error::parameter("range", self.range, "a range that fits memory"))
+            .ok_or_else(|| Error::parameter("range", self.range, "a range that fits in memory"))
     }
 
-    /// A noisy offset in `0..=range` from an offset in it: all `range` bits are drawn.
+    /// Returns a noisy offset in `0..=range` for an offset in that range; draws all `range` bits.
     ///
     /// # Panics
-    /// If there are fewer than [`Self::words`].
+    /// If `words` is shorter than [`Self::words`].
     #[must_use]
     pub fn draw_constant_time(&self, offset: u64, words: &[u64]) -> u64 {
         let (head, steps) = self.split(words);
@@ -98,15 +99,15 @@ impl Linear {
             going &= 1 ^ self.stop.draw(step);
             magnitude = u64::wrapping_add(magnitude, going);
         }
-        // No success in `range` draws is the range itself, as in the notes.
+        // No success in `range` draws gives the range itself, as in the notes.
         let magnitude = ct::min(magnitude, self.range);
         self.finish(offset, magnitude, head)
     }
 
-    /// The same draw, stopped at the first success. **Its time tells the noise.**
+    /// The same draw, stopped at the first success. **Its time reveals the noise.**
     ///
     /// # Panics
-    /// If there are fewer than [`Self::words`].
+    /// If `words` is shorter than [`Self::words`].
     #[must_use]
     pub fn draw_variable_time(&self, offset: u64, words: &[u64]) -> u64 {
         let (head, steps) = self.split(words);
@@ -119,10 +120,10 @@ impl Linear {
         self.finish(offset, magnitude, head)
     }
 
-    /// The draw under the notes' name of the switch.
+    /// The draw with the switch as the notes name it.
     ///
     /// # Panics
-    /// If there are fewer than [`Self::words`].
+    /// If `words` is shorter than [`Self::words`].
     #[must_use]
     pub fn draw(&self, offset: u64, words: &[u64], enforce_constant_time: bool) -> u64 {
         if enforce_constant_time {
@@ -132,7 +133,7 @@ impl Linear {
         }
     }
 
-    /// The words for zero and sign, and those of the steps.
+    /// Splits the words into those for zero and sign, and those for the steps.
     fn split<'a>(&self, words: &'a [u64]) -> (&'a [u64], &'a [u64]) {
         // No slice holds more words than can be addressed.
         let all = self.words().unwrap_or(usize::MAX);
@@ -143,7 +144,8 @@ impl Linear {
         let is_zero = ct::mask(self.zero.draw(head));
         let magnitude = magnitude & !is_zero;
         let falls = ct::mask(head[self.zero.words()] & 1);
-        // Wrapping, so that no overflow check looks at a secret; nothing here can wrap.
+        // Wrapping operations, so that no overflow check depends on a secret; nothing here can
+        // wrap.
         let fall = offset.wrapping_sub(ct::min(magnitude, offset));
         let rise = offset.wrapping_add(ct::min(magnitude, self.range.wrapping_sub(offset)));
         ct::select(falls, fall, rise)

@@ -1,4 +1,4 @@
-//! What the draw is compared with.
+//! References that the draw is compared with.
 
-pub mod law;
+pub mod distribution;
 pub mod linear;

@@ -1,4 +1,4 @@
-//! What the integration tests share: a slow, obvious model of the draw.
+//! Shared by the integration tests: a slow, simple model of the draw.
 #![allow(dead_code, clippy::unwrap_used, clippy::cast_possible_truncation)]
 
 use geomdp_core::kernel::LANES;
@@ -58,7 +58,7 @@ pub fn model(plan: &Plan, tape: &[u64], offset: u64) -> u64 {
     }
 }
 
-/// Lays the tapes of single draws out in blocks, as the kernel reads them.
+/// Arranges the tapes of single draws in blocks, as the kernel reads them.
 pub fn interleave(plan: &Plan, tapes: &[Vec<u64>]) -> Vec<u64> {
     let mut words = vec![0; tapes.len().div_ceil(LANES) * plan.words() * LANES];
     for (i, tape) in tapes.iter().enumerate() {

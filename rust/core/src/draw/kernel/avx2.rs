@@ -24,22 +24,22 @@ fn vectorised<T: Count>(plan: &Plan, lower: u64, words: &[u64], counts: &mut [T]
     add_noise_by::<Words, T>(plan, lower, words, counts);
 }
 
-/// Two registers, so that one threshold serves both. Private to this file, where only
-/// [`vectorised`] names it, which takes a token: the processor has AVX2.
+/// Two registers, so that one threshold serves both. The processor has AVX2 wherever this type is
+/// used: it is private to this file, and only [`vectorised`] uses it, which requires a token.
 #[derive(Clone, Copy)]
 struct Words(__m256i, __m256i);
 
 /// Applies an intrinsic to each register.
 macro_rules! each {
     ($intrinsic:ident, $($words:expr),*) => {
-        // SAFETY: the intrinsic touches registers alone, and the processor has AVX2 (see `Words`).
+        // SAFETY: the intrinsic uses registers only, and the processor has AVX2 (see `Words`).
         unsafe { Words($intrinsic($($words.0),*), $intrinsic($($words.1),*)) }
     };
 }
 
 impl Words {
-    /// Where `self < other`, of unsigned words: the signed comparison orders them once their top bits
-    /// are flipped.
+    /// Where `self < other`, for unsigned words: with their top bits flipped, the signed comparison
+    /// orders them.
     #[inline(always)]
     fn below(self, other: Self) -> Self {
         let flip = Self::splat(1 << 63);
@@ -53,7 +53,7 @@ impl Vector for Words {
 
     #[inline(always)]
     fn splat(word: u64) -> Self {
-        // SAFETY: the intrinsic touches registers alone, and the processor has AVX2 (see `Words`).
+        // SAFETY: the intrinsic uses registers only, and the processor has AVX2 (see `Words`).
         let register = unsafe { _mm256_set1_epi64x(word.cast_signed()) };
         Self(register, register)
     }
@@ -61,16 +61,16 @@ impl Vector for Words {
     #[inline(always)]
     fn load(words: &[u64]) -> Self {
         let words = words[..Self::WIDTH].as_ptr().cast::<__m256i>();
-        // SAFETY: the slice has just been cut to the 64 bytes that are read; no alignment is
-        // needed, and the processor has AVX2 (see `Words`).
+        // SAFETY: the slice was just cut to the 64 bytes that are read; no alignment is needed, and
+        // the processor has AVX2 (see `Words`).
         unsafe { Self(_mm256_loadu_si256(words), _mm256_loadu_si256(words.add(1))) }
     }
 
     #[inline(always)]
     fn store(self, words: &mut [u64]) {
         let words = words[..Self::WIDTH].as_mut_ptr().cast::<__m256i>();
-        // SAFETY: the slice has just been cut to the 64 bytes that are written; no alignment is
-        // needed, and the processor has AVX2 (see `Words`).
+        // SAFETY: the slice was just cut to the 64 bytes that are written; no alignment is needed,
+        // and the processor has AVX2 (see `Words`).
         unsafe {
             _mm256_storeu_si256(words, self.0);
             _mm256_storeu_si256(words.add(1), self.1);
@@ -119,7 +119,7 @@ impl Vector for Words {
 
     #[inline(always)]
     fn decrease(self, mask: Self) -> Self {
-        // A mask is -1 where it is set.
+        // A set mask is -1.
         self.add(mask)
     }
 

@@ -26,19 +26,19 @@ fn vectorised<T: Count>(plan: &Plan, lower: u64, words: &[u64], counts: &mut [T]
     add_noise_by::<Words, T>(plan, lower, words, counts);
 }
 
-/// Two registers, so that one threshold serves both. Private to this file, where only
-/// [`vectorised`] names it, which takes a token: the processor has AVX-512.
+/// Two registers, so that one threshold serves both. The processor has AVX-512 wherever this type
+/// is used: it is private to this file, and only [`vectorised`] uses it, which requires a token.
 #[derive(Clone, Copy)]
 struct Words(__m512i, __m512i);
 
-/// A bit for each word.
+/// One bit for each word.
 #[derive(Clone, Copy)]
 struct Mask(__mmask8, __mmask8);
 
 /// Applies an intrinsic to each register.
 macro_rules! each {
     ($result:ident: $intrinsic:ident, $($words:expr),*) => {
-        // SAFETY: the intrinsic touches registers alone, and the processor has AVX-512 (see `Words`).
+        // SAFETY: the intrinsic uses registers only, and the processor has AVX-512 (see `Words`).
         unsafe { $result($intrinsic($($words.0),*), $intrinsic($($words.1),*)) }
     };
 }
@@ -49,7 +49,7 @@ impl Vector for Words {
 
     #[inline(always)]
     fn splat(word: u64) -> Self {
-        // SAFETY: the intrinsic touches registers alone, and the processor has AVX-512 (see `Words`).
+        // SAFETY: the intrinsic uses registers only, and the processor has AVX-512 (see `Words`).
         let register = unsafe { _mm512_set1_epi64(word.cast_signed()) };
         Self(register, register)
     }
@@ -57,16 +57,16 @@ impl Vector for Words {
     #[inline(always)]
     fn load(words: &[u64]) -> Self {
         let words = words[..Self::WIDTH].as_ptr().cast::<__m512i>();
-        // SAFETY: the slice has just been cut to the 128 bytes that are read; no alignment is
-        // needed, and the processor has AVX-512 (see `Words`).
+        // SAFETY: the slice was just cut to the 128 bytes that are read; no alignment is needed,
+        // and the processor has AVX-512 (see `Words`).
         unsafe { Self(_mm512_loadu_si512(words), _mm512_loadu_si512(words.add(1))) }
     }
 
     #[inline(always)]
     fn store(self, words: &mut [u64]) {
         let words = words[..Self::WIDTH].as_mut_ptr().cast::<__m512i>();
-        // SAFETY: the slice has just been cut to the 128 bytes that are written; no alignment is
-        // needed, and the processor has AVX-512 (see `Words`).
+        // SAFETY: the slice was just cut to the 128 bytes that are written; no alignment is needed,
+        // and the processor has AVX-512 (see `Words`).
         unsafe {
             _mm512_storeu_si512(words, self.0);
             _mm512_storeu_si512(words.add(1), self.1);
@@ -115,7 +115,7 @@ impl Vector for Words {
 
     #[inline(always)]
     fn decrease(self, mask: Mask) -> Self {
-        // If the compiler knew this number, it would make a vector of the mask, and add that.
+        // If the compiler knew this number, it would expand the mask to a vector and add that.
         let one = Self::splat(ct::barrier(1));
         each!(Words: _mm512_mask_sub_epi64, self, mask, self, one)
     }

@@ -1,7 +1,7 @@
 //! The integer types that counts can have.
 
 pub(crate) mod sealed {
-    /// The eight integer types, each with a map to `u64` that keeps the order.
+    /// The eight integer types, each with an order-preserving map to `u64`.
     pub trait Count: Copy + Default + Send + Sync {
         fn to_key(self) -> u64;
         fn from_key(key: u64) -> Self;
@@ -15,7 +15,7 @@ pub trait Count: sealed::Count {
     /// The greatest value.
     const MAX: i128;
 
-    /// The bound as a value of this type, which it must be.
+    /// The bound as a value of this type, or `None` if the type cannot hold it.
     fn exact(bound: i128) -> Option<Self>;
 }
 
@@ -46,7 +46,7 @@ macro_rules! count {
     )*};
 }
 
-/// Turns the order of `i64` into that of `u64`.
+/// Flips the sign bit, which maps the order of `i64` to that of `u64`.
 const SIGN: u64 = 1 << 63;
 
 count! {

@@ -1,6 +1,7 @@
-//! The kernel: a pure function of plan, tape and counts. In a release, a secret count meets the words
-//! of its tape here alone. Elsewhere, [`crate::keyed`] makes the count a part of its tape's secret
-//! address, and [`crate::linear`], a reference that no release uses, draws by itself.
+//! The kernel: a pure function of plan, tape and counts. In a release, a secret count and the words
+//! of its tape meet only here. There are two other places: [`crate::keyed`] makes the count a part
+//! of its tape's secret address, and [`crate::linear`], a reference that no release uses, draws on
+//! its own.
 //!
 //! The function `draw` is the construction of `docs/proofs.md`: lemma 1 (the digits of a geometric
 //! are independent), lemma 2 (which words an outcome depends on), theorem 2 (the floor makes it
@@ -9,8 +10,8 @@
 //! functions of this folder for all words.
 //!
 //! Draws are made in blocks of [`LANES`]. Word `j` of the draw in lane `i` of block `b` is
-//! `words[(b * plan.words() + j) * LANES + i]`, so what a count receives depends on its place alone,
-//! not on how the work was split.
+//! `words[(b * plan.words() + j) * LANES + i]`. A count's noise therefore depends on its place
+//! alone, not on how the work was split.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -32,7 +33,7 @@ use place::Place;
 /// Draws in a block.
 pub const LANES: usize = 16;
 
-/// A way to run the kernel. All give the same noise for the same tape.
+/// A way to run the kernel. All back ends give the same noise for the same tape.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Backend {
@@ -47,7 +48,7 @@ pub enum Backend {
 }
 
 impl Backend {
-    /// Those that this processor runs, the fastest last.
+    /// The back ends that this processor can run, fastest last.
     pub fn available() -> impl Iterator<Item = Self> {
         #[cfg(target_arch = "x86_64")]
         let vectors = [
@@ -59,18 +60,17 @@ impl Backend {
         core::iter::once(Self::Portable).chain(vectors.into_iter().flatten())
     }
 
-    /// The fastest one that this processor runs.
+    /// The fastest back end that this processor can run.
     #[must_use]
     pub fn best() -> Self {
         Self::available().fold(Self::Portable, |_, faster| faster)
     }
 
-    /// Adds noise to `counts` in place; outputs lie in `lower..=lower + plan.range()`. `words` holds
-    /// the tape of all blocks, the last of which may be short of counts but not of words.
+    /// Adds noise to `counts` in place; outputs lie in `lower..=lower + plan.range()`. `words`
+    /// holds the tape of all blocks. The last block may lack counts but not words.
     ///
     /// # Panics
-    /// If `words` are too few, or if the range reaches
-    /// beyond the type of the counts.
+    /// If `words` is too short, or if the range exceeds the type of the counts.
     pub fn add_noise<T: Count>(self, plan: &Plan, lower: T, words: &[u64], counts: &mut [T]) {
         let lower = lower.to_key();
         let greatest = T::exact(T::MAX).map_or(0, sealed::Count::to_key);
@@ -88,7 +88,7 @@ impl Backend {
     }
 }
 
-/// The portable back end. A function of its own, so that its machine code can be told from the rest.
+/// The portable back end. A separate function, so that its machine code can be told from the rest.
 #[inline(never)]
 fn portable<T: Count>(plan: &Plan, lower: u64, words: &[u64], counts: &mut [T]) {
     add_noise_by::<u64, T>(plan, lower, words, counts);
@@ -106,8 +106,8 @@ impl fmt::Debug for Backend {
     }
 }
 
-/// [`Backend::add_noise`] with a given kind of vector. From here down everything is inlined into the
-/// function that switches the back end's processor features on.
+/// [`Backend::add_noise`] with a given vector type. Everything from here on is inlined into the
+/// function that enables the back end's processor features.
 #[inline(always)]
 fn add_noise_by<V: Place, T: Count>(plan: &Plan, lower: u64, words: &[u64], counts: &mut [T]) {
     let stride = plan.words * LANES;
@@ -119,7 +119,7 @@ fn add_noise_by<V: Place, T: Count>(plan: &Plan, lower: u64, words: &[u64], coun
     }
     let rest = whole.into_remainder();
     if !rest.is_empty() {
-        // A last, short block draws for all lanes as well, and throws the idle ones away.
+        // A short last block also draws for all lanes, and discards the unused ones.
         let mut block = [T::default(); LANES];
         block[..rest.len()].copy_from_slice(rest);
         noise_block::<V, T>(plan, lower, &words[..stride], &mut block);
@@ -127,7 +127,7 @@ fn add_noise_by<V: Place, T: Count>(plan: &Plan, lower: u64, words: &[u64], coun
     }
 }
 
-/// A block of [`LANES`] counts, by way of their keys.
+/// Adds noise to a block of [`LANES`] counts, through their keys.
 #[inline(always)]
 fn noise_block<V: Place, T: Count>(plan: &Plan, lower: u64, words: &[u64], block: &mut [T]) {
     let mut keys = [0; LANES];
@@ -137,7 +137,7 @@ fn noise_block<V: Place, T: Count>(plan: &Plan, lower: u64, words: &[u64], block
     for lane in (0..LANES).step_by(V::WIDTH) {
         let keys = &mut keys[lane..];
         let base = V::splat(lower);
-        // Keys below the lower bound are brought up to it by the larger of the two.
+        // The maximum raises keys below the lower bound to it.
         let offset = V::load(keys).max(base).sub(base).min(V::splat(plan.range));
         draw(plan, &words[lane.min(words.len())..], offset)
             .add(base)
@@ -148,8 +148,8 @@ fn noise_block<V: Place, T: Count>(plan: &Plan, lower: u64, words: &[u64], block
     }
 }
 
-/// The draw: from offsets `0..=range` above the lower bound to noisy ones. The words are those of the
-/// block, from this vector's lanes on.
+/// The draw: maps offsets `0..=range` above the lower bound to noisy offsets. `words` is the
+/// block's words from this vector's first lane on.
 #[inline(always)]
 fn draw<V: Place>(plan: &Plan, words: &[u64], offset: V) -> V {
     let Some((first, rest)) = plan.digits.split_first() else {
@@ -176,7 +176,7 @@ fn draw<V: Place>(plan: &Plan, words: &[u64], offset: V) -> V {
         at += digit.limbs;
     }
 
-    // The top digit's last value stands for all that is above: more than any range.
+    // The top digit's last value stands for everything above it: more than any range.
     let cap = V::splat(plan.range.saturating_sub(1));
     let noise = V::select(top.less(V::splat(last as u64)), noise.min(cap), cap);
     let magnitude = V::select(is_zero, zero, noise.add(one));
@@ -186,7 +186,7 @@ fn draw<V: Place>(plan: &Plan, words: &[u64], offset: V) -> V {
     let rise = offset.add(magnitude.min(range.sub(offset)));
     let noisy = V::select(falls, fall, rise);
 
-    // The word of digit 1 is free in the floor's slot, and serves for its value.
+    // The floor's slot leaves digit 1's word unused, so it supplies the floor's value.
     let value_mask = u64::MAX
         .checked_shr(64 - plan.floor_value_bits)
         .unwrap_or(0);

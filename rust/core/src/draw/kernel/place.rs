@@ -1,10 +1,10 @@
-//! How many of a digit's thresholds a uniform number has reached. All comparisons are made, whatever
-//! they find.
+//! Counts how many of a digit's thresholds a uniform number has reached. Every comparison is made,
+//! whatever the results.
 
 use super::vector::Vector;
 use crate::plan::digit::{Digit, TABLE};
 
-/// Vectors by the way in which they find the place of a number among a digit's thresholds.
+/// How a vector type finds a number's place among a digit's thresholds.
 pub(super) trait Place: Vector {
     /// How many of the digit's thresholds the uniform number `(own, tie)` has reached.
     #[inline(always)]
@@ -15,13 +15,13 @@ pub(super) trait Place: Vector {
 
 impl Place for u64 {}
 
-/// Vectors that can be looked up in a table that a register holds.
+/// Vectors with a lookup in a table that fits a register.
 pub(super) trait LookUp: Vector {
-    /// The entry for each word, of which three bits count.
+    /// The table's entry for each word; only a word's low three bits count.
     fn look_up(self, table: &[u64; TABLE]) -> Self;
 }
 
-/// `count` less those of these thresholds that `(own, tie)` is below.
+/// `count` minus the number of these thresholds that `(own, tie)` is below.
 #[inline(always)]
 pub(super) fn one_by_one<const LIMBS: usize, V: Vector>(
     thresholds: &[u64],
@@ -41,7 +41,7 @@ pub(super) fn one_by_one<const LIMBS: usize, V: Vector>(
     reached
 }
 
-/// By a binary search of the digit's tree, down to the leaves.
+/// Finds the place by a binary search of the digit's tree.
 #[inline(always)]
 pub(super) fn search<const LIMBS: usize, V: LookUp>(digit: &Digit, own: &[V; LIMBS], tie: V) -> V {
     let search = &digit.search;
@@ -66,7 +66,7 @@ fn is_below<const LIMBS: usize, V: Vector>(
     limbs: &[V; LIMBS],
     last: V,
 ) -> V::Mask {
-    // From the last limb up: the borrow of one limb is subtracted from the next; limbs of 63 bits
+    // From the last limb up, the borrow of one limb is subtracted from the next; limbs of 63 bits
     // leave room for it.
     let mut below = tie.less(last);
     for (own, limb) in own.iter().zip(limbs).rev() {

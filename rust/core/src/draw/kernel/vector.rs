@@ -1,4 +1,4 @@
-//! The few vector operations of a draw, and the portable back end, a vector of one word.
+//! The vector operations of a draw, and the portable back end, whose vectors are single words.
 
 use crate::draw::ct;
 
@@ -10,9 +10,9 @@ pub(super) trait Vector: Copy {
     const WIDTH: usize;
 
     fn splat(word: u64) -> Self;
-    /// The first `WIDTH` of `words`.
+    /// Loads the first `WIDTH` of `words`.
     fn load(words: &[u64]) -> Self;
-    /// To the first `WIDTH` of `words`.
+    /// Stores to the first `WIDTH` of `words`.
     fn store(self, words: &mut [u64]);
 
     fn add(self, other: Self) -> Self;
@@ -20,14 +20,14 @@ pub(super) trait Vector: Copy {
     fn and(self, other: Self) -> Self;
     fn shl(self, bits: u32) -> Self;
     fn shr(self, bits: u32) -> Self;
-    /// The smaller one, of unsigned words.
+    /// The minimum of unsigned words.
     fn min(self, other: Self) -> Self;
-    /// The larger one, of unsigned words.
+    /// The maximum of unsigned words.
     fn max(self, other: Self) -> Self;
 
-    /// Where `self < other`, for words that, read as signed, have a difference of 64 signed bits.
+    /// Where `self < other`, for words whose signed difference fits 64 bits.
     fn less(self, other: Self) -> Self::Mask;
-    /// `self` less one where the mask is set.
+    /// `self` minus one where the mask is set.
     fn decrease(self, mask: Self::Mask) -> Self;
     /// `yes` where the mask is set, else `no`.
     fn select(mask: Self::Mask, yes: Self, no: Self) -> Self;
@@ -84,7 +84,7 @@ impl Vector for u64 {
 
     #[inline(always)]
     fn max(self, other: Self) -> Self {
-        // One of the two is the smaller.
+        // Removing the minimum leaves the maximum.
         self ^ other ^ ct::min(self, other)
     }
 

@@ -1,4 +1,4 @@
-//! Addresses: where the tape of each count is read, by the count's ids.
+//! Addresses: where each count's tape is read, determined by the count's ids.
 
 use super::block::{PIECE, Pair, encrypt, integer, pair};
 use super::cmac::Cmac;
@@ -9,31 +9,31 @@ use aes::Aes256Enc;
 use core::fmt;
 use zeroize::{Zeroizing, optimization_barrier};
 
-/// Stands for a null among integers; no integer of 64 bits has this block.
+/// The block of a null among integers; no integer of 64 bits has this block.
 const NULL: Pair = [u64::MAX, u64::MAX >> 1];
 
-/// What the ids of a column are.
+/// The type of a column's ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IdKind {
     /// Integers of up to 64 bits, or null.
     Integers,
-    /// Strings of bytes, or null.
+    /// Byte strings, or null.
     Bytes,
 }
 
-/// The keys of the columns of ids, each of its own.
+/// The keys of the columns of ids, one per column.
 pub struct IdKeys(pub(super) Vec<IdKey>);
 
 pub(super) enum IdKey {
-    /// For the only column: what is added to negative integers, and what stands for nulls.
+    /// For an only column: the mask of negative integers, and the block of nulls.
     SoleIntegers(Zeroizing<[Pair; 2]>),
     Integers(Aes256Enc),
-    /// And the block of a null.
+    /// The key, and the block of a null.
     Bytes(Cmac, Zeroizing<Pair>),
 }
 
 impl IdKeys {
-    /// The addresses of so many counts, whose ids are still to be added, column by column.
+    /// Creates the addresses of `len` counts. Their ids are then added column by column.
     #[must_use]
     pub fn addresses(&self, len: usize) -> Addresses<'_> {
         Addresses::new(&self.0, len)
@@ -46,13 +46,13 @@ impl fmt::Debug for IdKeys {
     }
 }
 
-/// Where the tape of each count is read: one number per count, the sum of one per id.
+/// Where each count's tape is read: one number per count, the sum of one number per id.
 pub struct Addresses<'a> {
     keys: &'a [IdKey],
-    /// How many have been added.
+    /// Number of columns added so far.
     columns: usize,
     len: usize,
-    /// Of the columns that have been added, if any; at least as many as counts.
+    /// Sums over the columns added so far, if any; at least one entry per count.
     sums: Vec<Pair>,
 }
 
@@ -66,19 +66,20 @@ impl<'a> Addresses<'a> {
         }
     }
 
-    /// Begins again, for so many other counts; in the same memory, if they are not more.
+    /// Starts again for `len` other counts, reusing the memory if it suffices.
     pub fn restart(&mut self, len: usize) {
         if self.sums.len() < len {
-            // The old ones are wiped as they are dropped.
+            // The old sums are wiped when dropped.
             *self = Self::new(self.keys, len);
         }
         (self.columns, self.len) = (0, len);
     }
 
-    /// Adds a column of ids that are integers of up to 64 bits.
+    /// Adds a column of integer ids of up to 64 bits.
     ///
     /// # Errors
-    /// [`Error::Parameter`] if there are not as many as counts, or the keys are for others.
+    /// [`Error::Parameter`] if the number of ids differs from the number of counts, or the column's
+    /// key is for other ids.
     pub fn add_integers(&mut self, ids: &[impl Count + Into<i128>]) -> Result<(), Error> {
         if let Some(IdKey::SoleIntegers(masks)) = self.next_key(ids.len())? {
             let sums = self.begin();
@@ -88,14 +89,14 @@ impl<'a> Addresses<'a> {
         self.add_nullable_integers(ids.iter().copied().map(Some))
     }
 
-    /// Adds a column of ids that are such integers, or null; one without nulls is as in
+    /// Adds a column of integer ids, or nulls. Without nulls it is equivalent to
     /// [`Self::add_integers`].
     ///
     /// # Errors
-    /// As there.
+    /// As in [`Self::add_integers`].
     ///
     /// # Panics
-    /// If the iterator ends before the length that it gives.
+    /// If the iterator is shorter than the length it reports.
     pub fn add_nullable_integers(
         &mut self,
         mut ids: impl ExactSizeIterator<Item = Option<impl Count + Into<i128>>>,
@@ -111,12 +112,14 @@ impl<'a> Addresses<'a> {
                     *block = next(&mut ids).map_or(NULL, integer);
                 }
             }),
-            _ => return Err(Error::parameter("ids", "integers", "as the keys are for")),
+            _ => {
+                return Err(Error::parameter("ids", "integers", "the keys' types"));
+            }
         }
         Ok(())
     }
 
-    /// Adds a column of ids that are strings of bytes.
+    /// Adds a column of ids that are byte strings, or nulls.
     ///
     /// # Errors
     /// As in [`Self::add_integers`].
@@ -128,7 +131,7 @@ impl<'a> Addresses<'a> {
         mut ids: impl ExactSizeIterator<Item = Option<&'b [u8]>>,
     ) -> Result<(), Error> {
         let Some(IdKey::Bytes(cmac, null)) = self.next_key(ids.len())? else {
-            return Err(Error::parameter("ids", "bytes", "as the keys are for"));
+            return Err(Error::parameter("ids", "bytes", "the keys' types"));
         };
         self.add(cmac.cipher(), |blocks| {
             for block in blocks {
@@ -139,22 +142,22 @@ impl<'a> Addresses<'a> {
         Ok(())
     }
 
-    /// The key of the next column, if there is one.
+    /// Returns the next column's key, if there is one.
     fn next_key(&mut self, len: usize) -> Result<Option<&'a IdKey>, Error> {
         if len != self.len {
-            let accepted = format!("as many as counts, {}", self.len);
+            let accepted = format!("one for each of {} counts", self.len);
             return Err(Error::parameter("ids", len, accepted));
         }
         Ok(self.keys.get(self.columns))
     }
 
-    /// The next column is here, for these.
+    /// Counts the next column and returns the sums to add it to.
     fn begin(&mut self) -> &mut [Pair] {
         self.columns += 1;
         &mut self.sums[..self.len]
     }
 
-    /// Encrypts a block for each count, piece by piece as they are written, and adds them.
+    /// Encrypts one block per count, piece by piece as `write` supplies them, and adds the results.
     fn add(&mut self, cipher: &Aes256Enc, mut write: impl FnMut(&mut [Pair])) {
         let first = self.columns == 0;
         let mut blocks = Zeroizing::new([[0; 2]; PIECE]);
@@ -173,17 +176,18 @@ impl<'a> Addresses<'a> {
         }
     }
 
-    /// One for each count, if there are these and all columns have been added.
+    /// Returns one address per count, if the number of counts matches and all columns have been
+    /// added.
     pub(super) fn for_counts(&self, counts: usize) -> Result<&[Pair], Error> {
         if self.columns < self.keys.len() {
-            let accepted = "as many columns as there are keys";
+            let accepted = "one column for each key";
             return Err(Error::parameter("ids", "too few", accepted));
         }
         if self.columns == 0 {
-            return Err(Error::parameter("ids", "()", "one column at least"));
+            return Err(Error::parameter("ids", "()", "at least one column"));
         }
         if counts != self.len {
-            let accepted = format!("as many as ids, {}", self.len);
+            let accepted = format!("one for each of {} ids", self.len);
             return Err(Error::parameter("counts", counts, accepted));
         }
         Ok(&self.sums[..self.len])
@@ -192,7 +196,7 @@ impl<'a> Addresses<'a> {
 
 impl Drop for Addresses<'_> {
     fn drop(&mut self) {
-        // Many times sooner than the words one by one.
+        // Many times faster than wiping word by word.
         self.sums.fill([0; 2]);
         optimization_barrier(&*self.sums);
     }
@@ -204,7 +208,7 @@ impl fmt::Debug for Addresses<'_> {
     }
 }
 
-/// Writes the numbers of integers that are the only ids, none of them null.
+/// Writes the numbers of sole integer ids without nulls.
 struct SoleIntegers<'a, T> {
     masks: &'a [Pair; 2],
     ids: &'a [T],
@@ -220,16 +224,16 @@ impl<T: Count + Into<i128>> Work for SoleIntegers<'_, T> {
     }
 }
 
-/// The next id of an iterator that has not reached the length that it gives.
+/// Returns the next id of an iterator that has not reached its length.
 fn next<T>(ids: &mut impl Iterator<Item = T>) -> T {
     let Some(id) = ids.next() else {
-        unreachable!("an iterator of ids ends before its length")
+        unreachable!("an iterator of ids is shorter than its length")
     };
     id
 }
 
-/// Encodes an integer that is the only id; negative ones are masked with key material, as a block
-/// has no room for their sign.
+/// Encodes a sole integer id; negative ids are masked with key material, as a block has no room for
+/// their sign.
 #[inline(always)]
 fn sole_integer([negative, _]: &[Pair; 2], id: impl Into<i128>) -> Pair {
     let [low, high] = integer(id);

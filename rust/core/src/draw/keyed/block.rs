@@ -1,20 +1,19 @@
-//! Blocks of AES as pairs of words.
+//! AES blocks as pairs of words.
 
 use crate::draw::kernel::LANES;
 use aes::cipher::BlockCipherEncrypt;
 use aes::{Aes256Enc, Block};
 
-/// How many counts, or ids, are encrypted at a time: few enough for the first cache, and as many
-/// blocks as AES takes at once.
+/// How many counts or ids are encrypted at a time: few enough for the first-level cache, and enough
+/// to fill the AES implementation's parallel blocks.
 pub(super) const PIECE: usize = 8 * LANES;
 
-/// A block of AES as two words: the first word comes first in memory, the least significant byte
-/// first.
+/// An AES block as two words: the first word comes first in memory, least significant byte first.
 pub(super) type Pair = [u64; 2];
-/// A block for each lane.
+/// One block per lane.
 pub(super) type Group = [Pair; LANES];
 
-/// The blocks of these bytes.
+/// Reads two blocks from bytes.
 pub(super) fn two_blocks(bytes: &[u8; 32]) -> [Pair; 2] {
     bytemuck::cast::<_, [[u8; 16]; 2]>(*bytes).map(pair)
 }
@@ -24,13 +23,13 @@ pub(super) fn integer(id: impl Into<i128>) -> Pair {
     pair(id.into().to_le_bytes())
 }
 
-/// The block of these bytes.
+/// Reads a block from bytes.
 pub(super) fn pair(bytes: [u8; 16]) -> Pair {
     bytemuck::cast::<_, Pair>(bytes).map(u64::from_le)
 }
 
 pub(super) fn encrypt(cipher: &Aes256Enc, blocks: &mut [Pair]) {
-    // The same on every processor; nothing to do on little-endian ones.
+    // Give every processor the same result; a no-op on little-endian ones.
     let turn = |blocks: &mut [Pair]| {
         blocks
             .as_flattened_mut()

@@ -1,13 +1,13 @@
-//! CMAC with AES-256 (NIST SP 800-38B), of which each step takes the same time for all secrets.
+//! CMAC with AES-256 (NIST SP 800-38B). Every step takes the same time for all secrets.
 
 use aes::Aes256Enc;
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use zeroize::Zeroizing;
 
-/// The function of a key that no message tells from a random one.
+/// A keyed function: without the key, it cannot be told from a random function.
 pub(crate) struct Cmac {
     cipher: Aes256Enc,
-    /// For messages of whole blocks; its double for others.
+    /// The subkey for messages of whole blocks; its double serves the others.
     subkey: Zeroizing<u128>,
 }
 
@@ -22,7 +22,8 @@ impl Cmac {
         encrypt(&self.cipher, self.before_last(message)).to_be_bytes()
     }
 
-    /// What gives the code once it is encrypted: that of many messages can be at the same time.
+    /// CMAC state before the final block encryption, so that the last blocks of many messages can
+    /// be encrypted together.
     pub(crate) fn before_last(&self, message: &[u8]) -> u128 {
         let (whole, last) = message.split_at(message.len().saturating_sub(1) / 16 * 16);
         let mut state = 0;
@@ -41,10 +42,10 @@ impl Cmac {
     }
 }
 
-/// The number that has these bytes, 16 at most, the most significant first. Not copied to an array, as
-/// a copy of a length that is not known is a call.
+/// Reads at most 16 bytes as a big-endian number. They are not copied to an array first, since a
+/// copy of unknown length is a function call.
 fn number(bytes: &[u8]) -> u128 {
-    // Two parts of a known length, which may share bytes.
+    // Two parts of known length, which may overlap.
     let joined = |first: u64, last: u64, size: usize| {
         u128::from(first) << (8 * (bytes.len() - size)) | u128::from(last)
     };
@@ -73,7 +74,7 @@ fn encrypt(cipher: &Aes256Enc, block: u128) -> u128 {
 mod tests {
     use super::*;
 
-    /// The examples of NIST for CMAC with AES-256.
+    /// NIST's examples for CMAC with AES-256.
     #[test]
     fn known_codes() {
         let hex = |text: &str| -> Vec<u8> {

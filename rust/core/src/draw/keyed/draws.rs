@@ -15,14 +15,14 @@ use zeroize::Zeroizing;
 pub struct AddressedDraws<'a, T> {
     plan: &'a Plan,
     lower: T,
-    /// For the first block of each tape, the second, and so on.
+    /// One cipher per block of a tape, in order.
     ciphers: Vec<Aes256Enc>,
     blocks: Zeroizing<Vec<Group>>,
     words: Zeroizing<Vec<[u64; LANES]>>,
 }
 
 impl<'a, T: Count> AddressedDraws<'a, T> {
-    /// The draws by this plan, from tapes of a key that [`ReleaseKey::tape_key`] gave.
+    /// The draws with this plan, from tapes with a key from [`super::ReleaseKey::tape_key`].
     #[must_use]
     pub fn new(plan: &'a Plan, lower: T, tape_key: &[u8; 32]) -> Self {
         let keys = Aes256Enc::new(tape_key.into());
@@ -44,11 +44,11 @@ impl<'a, T: Count> AddressedDraws<'a, T> {
         }
     }
 
-    /// Adds noise to the counts that have these addresses.
+    /// Adds noise to the counts with these addresses.
     ///
     /// # Errors
-    /// [`Error::Parameter`] if there are not as many counts as addresses, or these lack ids; the
-    /// counts are untouched then.
+    /// [`Error::Parameter`] if the number of counts differs from the number of addresses, or if the
+    /// addresses lack ids. On error the counts are unchanged.
     pub fn add_noise(&mut self, addresses: &Addresses<'_>, counts: &mut [T]) -> Result<(), Error> {
         let addresses = addresses.for_counts(counts.len())?.chunks(PIECE);
         for (addresses, part) in addresses.zip(counts.chunks_mut(PIECE)) {
@@ -58,11 +58,11 @@ impl<'a, T: Count> AddressedDraws<'a, T> {
         Ok(())
     }
 
-    /// Writes the words of these counts.
+    /// Writes the tape words of these counts.
     fn fill(&mut self, addresses: &[Pair], counts: &[T]) {
         let (groups, words) = (counts.len().div_ceil(LANES), self.plan.words());
         if self.blocks.len() < 2 * groups {
-            // Fresh ones, since growing ones would leave a copy behind.
+            // Allocate new ones: growing the old ones would leave copies behind.
             self.blocks = Zeroizing::new(vec![[[0; 2]; LANES]; 2 * groups]);
             self.words = Zeroizing::new(vec![[0; LANES]; words * groups]);
         }
@@ -96,7 +96,7 @@ impl<T> fmt::Debug for AddressedDraws<'_, T> {
     }
 }
 
-/// Writes the blocks that encryption makes the tape of, one for each count.
+/// Writes one input block per count; encryption turns it into the count's tape.
 struct Inputs<'a, T> {
     inputs: &'a mut [Pair],
     addresses: &'a [Pair],
@@ -113,7 +113,7 @@ impl<T: Count> Work for Inputs<'_, T> {
     }
 }
 
-/// Writes two words of each tape where the kernel looks for them.
+/// Writes two words of each tape to their places in the kernel's layout.
 struct Interleave<'a> {
     blocks: &'a [Group],
     index: usize,
@@ -126,10 +126,11 @@ impl Work for Interleave<'_> {
     fn run(self) {
         let mut start = 0;
         for blocks in self.blocks {
-            // By indices: chunks would divide, and only a failed index may call out of this code.
+            // Indexed, since `chunks` would divide, and the only call out of this code may be a
+            // failed index.
             let words = &mut self.tape[start..start + self.words];
             start += self.words;
-            // In the last block there may be but one.
+            // The last block may supply only one word.
             let words = words.iter_mut().skip(2 * self.index).take(2);
             for (half, words) in words.enumerate() {
                 *words = blocks.map(|block| u64::from_le(block[half]));
@@ -144,7 +145,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "range end index 4 out of range")]
-    fn a_tape_that_is_too_short_is_not_read_again() {
+    fn a_short_tape_panics() {
         let take = Interleave {
             blocks: &[[[1; 2]; LANES]; 2],
             index: 0,

@@ -1,10 +1,10 @@
-//! Noise chosen by a key and a count's ids, for engines that may run a task twice.
+//! Noise determined by a key and a count's ids, for engines that may run a task twice.
 //!
-//! A count that is drawn for twice is released twice. So where an engine repeats tasks, a release has
-//! a [`ReleaseKey`]; the tape of each count is read at an address that follows from this key, the ids of
-//! the count, and the count itself. The same task gives the same noise, wherever and whenever it runs;
-//! another release, having another key, gives noise of its own. `docs/distributed.md` in the repository
-//! says why this is private, and why the count is a part of its address.
+//! A count that gets noise twice is released twice. So where an engine repeats tasks, a release has
+//! a [`ReleaseKey`]: the tape of each count is read at an address derived from this key, the
+//! count's ids, and the count itself. The same task gives the same noise, wherever and whenever it
+//! runs. Another release has another key, and so its own noise. `docs/distributed.md` in the
+//! repository explains why this is private, and why the count is part of its address.
 
 mod address;
 mod block;
@@ -24,7 +24,7 @@ use core::fmt;
 pub use draws::AddressedDraws;
 use zeroize::Zeroizing;
 
-/// The secret of one release, from which the keys of its ids and its tapes are derived.
+/// The secret of one release. The keys of its ids and tapes are derived from it.
 pub struct ReleaseKey(Zeroizing<[u8; 32]>);
 
 impl ReleaseKey {
@@ -36,20 +36,21 @@ impl ReleaseKey {
         Ok(Self(key_from_os()?))
     }
 
-    /// The key with these bytes, which came from [`Self::secret`] in another process.
+    /// The key with these bytes, which come from [`Self::secret`] in another process.
     #[must_use]
     pub fn from_secret(secret: &[u8; 32]) -> Self {
         Self(Zeroizing::new(*secret))
     }
 
-    /// The bytes. Whoever has them can take the noise of the release off again.
+    /// The key's bytes. Anyone who has them can remove the noise from the release.
     #[must_use]
     pub fn secret(&self) -> &[u8; 32] {
         &self.0
     }
 
-    /// The key of the tapes for counts of type `T` in the column of this name, with the noise of this
-    /// mechanism. Others have other tapes: noise that two outputs share would tell their difference.
+    /// The key of the tapes for counts of type `T` in the column with this name, with this
+    /// mechanism's noise. Any other combination has another key: two outputs that shared noise
+    /// would reveal their difference.
     #[must_use]
     pub fn tape_key<T: Count>(&self, mechanism: &Mechanism, name: &[u8]) -> Zeroizing<[u8; 32]> {
         let (num, den) = mechanism.rate().map_or_else(Default::default, |rate| {
@@ -60,14 +61,14 @@ impl ReleaseKey {
         self.derive(b"geomdp tape", &[&num, &den, limits.as_flattened(), name])
     }
 
-    /// The keys of columns of ids: the first for the first column, and so on.
+    /// The keys of columns of ids, in the order of the columns.
     #[must_use]
     pub fn id_keys(&self, kinds: &[IdKind]) -> IdKeys {
         let columns = kinds.iter().zip(0u32..);
         let keys = columns.map(|(kind, column)| {
             let key = |kind| self.derive(b"geomdp ids", &[kind, &column.to_be_bytes()]);
             match kind {
-                // The only ones tell counts apart as they are.
+                // A sole integer id identifies a count without encryption.
                 IdKind::Integers if kinds.len() == 1 => {
                     IdKey::SoleIntegers(Zeroizing::new(two_blocks(&key(b"alone"))))
                 }
@@ -81,14 +82,15 @@ impl ReleaseKey {
         IdKeys(keys.collect())
     }
 
-    /// A key for a purpose: the key derivation in counter mode of NIST SP 800-108, with CMAC.
+    /// Derives a key for a purpose, by the key derivation in counter mode of NIST SP 800-108 with
+    /// CMAC.
     fn derive(&self, purpose: &[u8], context: &[&[u8]]) -> Zeroizing<[u8; 32]> {
         let mut key = Zeroizing::new([0; 32]);
         let cmac = Cmac::new(&self.0);
         for (half, index) in key.chunks_exact_mut(16).zip(1..) {
             let mut message = [&[index], purpose, &[0]].concat();
             for part in context {
-                // With their lengths, no two contexts are alike.
+                // The lengths keep different contexts distinct.
                 message.extend((part.len() as u64).to_be_bytes());
                 message.extend(*part);
             }

@@ -1,9 +1,9 @@
-//! The law that a plan samples, exactly: a draw is a function of a finite tape, so every
+//! The exact distribution that a plan samples. A draw is a function of a finite tape, so every
 //! probability is an integer over a power of two.
 //!
-//! Given the shared word the digits are independent, and what they depend on is only which
-//! thresholds' last limbs lie above it: the law is an average over the few intervals between those
-//! limbs.
+//! Given the shared word, the digits are independent. Each digit's distribution depends only on
+//! which of its thresholds have a last limb above the shared limb. The result is therefore an
+//! average over the few intervals between those limbs.
 
 use crate::Error;
 use crate::params::enclosure::Enclosure;
@@ -11,12 +11,12 @@ use crate::params::rate::{Rate, ratio};
 use crate::plan::{Digit, Plan};
 use num_bigint::BigUint;
 
-/// Largest range for which the law is worked out.
+/// Largest range for which the exact distribution is computed.
 pub const MAX_RANGE: u64 = 100_000;
 
-/// The exact law of a plan: how likely each output is from each count.
+/// The exact distribution of a plan: the probability of each output given each count.
 #[derive(Clone, Debug)]
-pub struct Law {
+pub struct Distribution {
     range: u64,
     /// Probabilities are integers over `2^bits`.
     bits: u64,
@@ -25,13 +25,13 @@ pub struct Law {
     magnitudes: Vec<BigUint>,
     /// `P(not floor, |noise| >= t)`.
     tails: Vec<BigUint>,
-    /// `P(floor)` times the law of the floor's value.
+    /// `P(floor)` times the distribution of the floor's value.
     floor: Vec<BigUint>,
     two_sided: bool,
 }
 
-impl Law {
-    /// Works out the law.
+impl Distribution {
+    /// Computes the distribution.
     ///
     /// # Errors
     /// [`Error::Parameter`] if the range is above [`MAX_RANGE`].
@@ -41,7 +41,7 @@ impl Law {
             return Err(Error::parameter(
                 "bounds",
                 format!("{range} apart"),
-                format!("at most {MAX_RANGE} apart for the exact law"),
+                format!("at most {MAX_RANGE} apart for the exact distribution"),
             ));
         }
         let limb_bits = u64::from(plan.limb_bits());
@@ -85,8 +85,8 @@ impl Law {
             let tail = &tails[t] + &tails[t + 1];
             tails[t] = tail;
         }
-        // min(uniform on 2^value_bits, range): one part each, the rest at the range. Without a floor,
-        // there may be fewer parts than outputs, of no mass.
+        // min(uniform on 2^value_bits, range): one part for each output, the rest at the range.
+        // Without a floor there may be fewer parts than outputs, but they have no mass.
         let unit = sums.floor << 1u32;
         let mut floor = vec![unit.clone(); size];
         floor[size - 1] = unit * (1u128 << value_bits).saturating_sub(range.into());
@@ -113,7 +113,7 @@ impl Law {
     #[must_use]
     pub fn probability(&self, y: u64, x: u64) -> BigUint {
         assert!(x <= self.range && y <= self.range);
-        // Upwards and downwards, each with the sign's half, or upwards alone with both.
+        // Both directions, each with probability 1/2, or upwards only, with probability 1.
         let side = |up: bool| {
             let mut p = BigUint::ZERO;
             let (distance, edge) = if up {
@@ -135,17 +135,17 @@ impl Law {
     }
 
     /// The largest ratio `P(y | x) / P(y | x')` over all outputs and neighbours `|x - x'| = 1`, as
-    /// numerator and denominator; `None` for a range of 0. Ratios depend on the distance alone in
-    /// the interior, and on the distance to the edge at either edge.
+    /// numerator and denominator; `None` for a range of 0. In the interior the ratio depends on the
+    /// distance alone, and at either edge on the distance to the edge.
     #[must_use]
     pub fn worst_ratio(&self) -> Option<(BigUint, BigUint)> {
         let mut pairs = Vec::new();
         for t in 0..self.range {
-            // At the lower edge and at the upper edge, from t and from t + 1 away.
+            // Outputs at the lower and upper edge, from distances t and t + 1.
             pairs.push((self.probability(0, t), self.probability(0, t + 1)));
             let r = self.range;
             pairs.push((self.probability(r, r - t), self.probability(r, r - t - 1)));
-            // Inside: output 1 seen from above, and from 0 and 1.
+            // Inside: output 1 from counts above it, and from 0 and 1.
             if r > 1 && t + 1 < r {
                 pairs.push((self.probability(1, t + 1), self.probability(1, t + 2)));
                 if t == 0 {
@@ -180,8 +180,8 @@ struct Sums {
 }
 
 impl Sums {
-    /// Adds the mass of every noise below the range that starts with `base` in the digits above,
-    /// from the top digit down, and lumps together what is at or above the range.
+    /// Adds the mass of all noise below the range with the value `base` in the digits above, from
+    /// the top digit down. Noise at or above the range is summed in one entry.
     fn digits(&mut self, digits: &[Digit], masses: &[Vec<BigUint>], mass: BigUint, base: u64) {
         let Some((digit, below)) = digits.split_last() else {
             self.magnitudes[index(base + 1)] += mass;
@@ -199,7 +199,7 @@ impl Sums {
                 self.magnitudes[last] += positive(below, masses, p);
             } else {
                 let Ok(at) = u64::try_from(at) else {
-                    unreachable!("it is below the range")
+                    unreachable!("the noise is below the range")
                 };
                 self.digits(below, masses, p, at);
             }
@@ -207,8 +207,8 @@ impl Sums {
     }
 }
 
-/// `mass` times the probability that the digits below do not stop it: that digit 0 is neither in
-/// the floor nor at zero.
+/// `mass` times the probability that digit 0, if it is among the digits below, is neither in the
+/// floor nor at zero.
 fn positive(below: &[Digit], masses: &[Vec<BigUint>], mass: BigUint) -> BigUint {
     below.iter().enumerate().fold(mass, |mass, (j, _)| {
         let total: BigUint = masses[j][if j == 0 { 2 } else { 0 }..].iter().sum();
@@ -223,7 +223,7 @@ fn last_limbs(digit: &Digit) -> impl Iterator<Item = u64> + '_ {
         .map(|limbs| limbs[digit.limbs])
 }
 
-/// How many values of the digit's own words give each outcome, when the shared limb is `tie`.
+/// How many values of the digit's own words give each outcome if the shared limb is `tie`.
 fn masses(digit: &Digit, limb_bits: u64, tie: u64) -> Vec<BigUint> {
     let total = BigUint::from(1u32) << (limb_bits * digit.limbs as u64);
     let mut masses = Vec::with_capacity(digit.count + 1);
@@ -261,7 +261,7 @@ pub fn least_epsilon(num: &BigUint, den: &BigUint) -> f64 {
             .and_then(|(n, d)| Rate::from_ratio(n, d).ok())
             .is_some_and(|epsilon| within(num, den, &epsilon))
     };
-    // Floats above zero are ordered as their bits.
+    // Positive floats have the same order as their bits.
     let (mut low, mut high) = (0, f64::MAX.to_bits());
     while high - low > 1 {
         let middle = low + (high - low) / 2;
@@ -279,13 +279,13 @@ mod tests {
     use super::*;
     use crate::plan::Widths;
 
-    /// Lemma 3 of docs/proofs.md: beside the floor, every probability is within
-    /// `delta (1 - g) mu + eta` of `(1 - g) mu`, where `mu` is the law at the sampled rate. Returns
-    /// the largest part of that allowance that was used, in thousandths.
+    /// Lemma 3 of docs/proofs.md: outside the floor, every probability differs from `(1 - g) mu` by
+    /// at most `delta (1 - g) mu + eta`, where `mu` is the distribution at the sampled rate.
+    /// Returns the largest used fraction of that allowance, in thousandths.
     fn check_lemma(plan: &Plan) -> u64 {
         let proof = plan.proof().unwrap();
-        let law = Law::of(plan).unwrap();
-        let bits = law.bits() + 200;
+        let distribution = Distribution::of(plan).unwrap();
+        let bits = distribution.bits() + 200;
         let unit = BigUint::from(1u32) << bits;
         let a = Enclosure::exp_neg(&proof.sampled, bits);
         let odds = Enclosure::one(bits).add(&a);
@@ -294,13 +294,14 @@ mod tests {
         let rest =
             Enclosure::dyadic(&proof.floor.value << (bits - proof.floor.bits), bits).complement();
         let mut worst = 0;
-        let r = law.range;
+        let r = distribution.range;
         for (x, y) in (0..=r).flat_map(|x| [(x, 0), (x, 1.min(r)), (x, r / 2), (x, r)]) {
             let factor = if y == 0 || y == r { &edge } else { &interior };
             let mu = rest.mul(factor).mul(&a.pow(x.abs_diff(y)));
-            let sampled = law.probability(y, x) - &law.floor[usize::try_from(y).unwrap()];
-            let sampled = sampled << (bits - law.bits());
-            // The farther end of the enclosure, so that nothing is let off.
+            let sampled =
+                distribution.probability(y, x) - &distribution.floor[usize::try_from(y).unwrap()];
+            let sampled = sampled << (bits - distribution.bits());
+            // The farther end of the enclosure, so that no error is missed.
             let error = if &sampled > mu.lo() {
                 &sampled - mu.lo()
             } else {
@@ -310,7 +311,7 @@ mod tests {
             let allowed = relative + ((&unit * &proof.eta.value) >> proof.eta.bits);
             assert!(
                 error <= allowed,
-                "P({y} | {x}) is off by more than allowed: {plan:?}"
+                "P({y} | {x}) exceeds the allowed error: {plan:?}"
             );
             let used = error * 1000u32 / allowed;
             worst = worst.max(u64::try_from(used).unwrap());
@@ -319,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_within_the_lemma_at_small_widths() {
+    fn errors_satisfy_lemma_3_at_small_widths() {
         let (mut plans, mut mixed, mut worst) = (0, 0, 0);
         for limbs in 1..=3 {
             for limb_bits in [4, 5, 6, 8, 10] {
@@ -339,7 +340,8 @@ mod tests {
                                 continue;
                             };
                             worst = worst.max(check_lemma(&plan));
-                            let (num, den) = Law::of(&plan).unwrap().worst_ratio().unwrap();
+                            let (num, den) =
+                                Distribution::of(&plan).unwrap().worst_ratio().unwrap();
                             assert!(within(&num, &den, &rate), "{plan:?}");
                             plans += 1;
                             let limbs = |i: usize| plan.digits()[i].limbs;
@@ -357,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_within_the_lemma_at_full_width() {
+    fn errors_satisfy_lemma_3_at_full_width() {
         for (epsilon, range) in [
             (1.0, 1),
             (1.0, 50),
@@ -368,7 +370,7 @@ mod tests {
         ] {
             let plan = Plan::two_sided(&Rate::from_epsilon(epsilon, 1).unwrap(), range).unwrap();
             check_lemma(&plan);
-            let (num, den) = Law::of(&plan).unwrap().worst_ratio().unwrap();
+            let (num, den) = Distribution::of(&plan).unwrap().worst_ratio().unwrap();
             assert!(within(&num, &den, &plan.proof().unwrap().nominal));
             let tight = least_epsilon(&num, &den);
             assert!(
@@ -379,25 +381,25 @@ mod tests {
     }
 
     #[test]
-    fn the_law_of_no_noise() {
+    fn distribution_without_noise() {
         for range in [1, 3] {
-            let law = Law::of(&Plan::noiseless(range)).unwrap();
+            let distribution = Distribution::of(&Plan::noiseless(range)).unwrap();
             for (x, y) in (0..=range).flat_map(|x| (0..=range).map(move |y| (x, y))) {
-                let expected = BigUint::from(u32::from(x == y)) << law.bits();
-                assert_eq!(law.probability(y, x), expected, "P({y} | {x})");
+                let expected = BigUint::from(u32::from(x == y)) << distribution.bits();
+                assert_eq!(distribution.probability(y, x), expected, "P({y} | {x})");
             }
         }
         assert!(
-            Law::of(&Plan::noiseless(0))
+            Distribution::of(&Plan::noiseless(0))
                 .unwrap()
                 .worst_ratio()
                 .is_none()
         );
     }
 
-    /// What is beyond the top digit's reach is at the range, and nothing is between.
+    /// Mass beyond the top digit's reach is at the range, and none is in between.
     #[test]
-    fn the_censored_part_is_at_the_range() {
+    fn censored_mass_is_at_the_range() {
         for (epsilon, range) in [(20.0, 1000), (5.0, 300), (1.0, 1000)] {
             let plan = Plan::two_sided(&Rate::from_epsilon(epsilon, 1).unwrap(), range).unwrap();
             // The largest magnitude without the top digit's last value.
@@ -410,26 +412,26 @@ mod tests {
                         values << digit.shift
                     })
                     .sum::<usize>();
-            let law = Law::of(&plan).unwrap();
-            let (edge, between) = law.magnitudes[most + 1..].split_last().unwrap();
+            let distribution = Distribution::of(&plan).unwrap();
+            let (edge, between) = distribution.magnitudes[most + 1..].split_last().unwrap();
             assert!(between.len() > 200);
             assert!(between.iter().all(|mass| mass == &BigUint::ZERO));
-            assert!(edge > &BigUint::ZERO && law.magnitudes[1] > BigUint::ZERO);
+            assert!(edge > &BigUint::ZERO && distribution.magnitudes[1] > BigUint::ZERO);
         }
     }
 
     #[test]
-    fn ranges_up_to_the_largest_one_have_a_law() {
+    fn largest_range_is_accepted_and_larger_ones_are_not() {
         let plan = |range| Plan::two_sided(&Rate::from_scale(0.05).unwrap(), range).unwrap();
-        assert!(Law::of(&plan(MAX_RANGE)).is_ok());
+        assert!(Distribution::of(&plan(MAX_RANGE)).is_ok());
         for range in [MAX_RANGE + 1, u64::MAX] {
-            let refused = Law::of(&plan(range)).unwrap_err();
+            let refused = Distribution::of(&plan(range)).unwrap_err();
             assert!(refused.to_string().starts_with("bounds"));
         }
     }
 
     #[test]
-    fn least_epsilon_is_an_upper_bound_and_the_least() {
+    fn least_epsilon_is_the_least_upper_bound() {
         let (num, den) = (BigUint::from(3u32), BigUint::from(2u32));
         let epsilon = least_epsilon(&num, &den);
         assert!((epsilon - 1.5f64.ln()).abs() < 1e-15);
