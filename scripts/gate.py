@@ -17,8 +17,12 @@ HOURS = 4
 #: Steps that look at the machine code and at the files of the package.
 ALWAYS = ["ct", "lint", "instructions", "wheel", "demo"]
 #: Other steps, and the beginnings of the paths that each checks.
-COLUMNS = ["python/geomdp/frames.py", "python/geomdp/_release/arrays.py", "python/geomdp/_release/mechanism.py"]
-KEYED = ["python/geomdp/distributed.py", "rust/core/src/keyed.rs", "rust/python/src/keyed.rs"]
+COLUMNS = [
+    "python/geomdp/frames.py",
+    "python/geomdp/_release/arrays.py",
+    "python/geomdp/_release/mechanism.py",
+]
+KEYED = ["python/geomdp/distributed.py", "rust/core/src/draw/keyed/", "rust/python/src/keyed.rs"]
 ENGINES = [f"python/geomdp/{name}.py" for name in ("spark", "dask", "ray")]
 TOUCHED = {
     "clusters": ["tests/clusters", *ENGINES, *KEYED, *COLUMNS],
