@@ -139,19 +139,23 @@ class GeometricMechanism(Specification):
 
         """
         most = parameters.threads(threads)
+        if out is None and parameters.is_integer(counts):
+            if isinstance(counts, np.integer):
+                noisy = self._core.release_scalar(int(counts), arrays.code(counts.dtype))
+                return type(counts)(noisy)
+            try:
+                return self._core.release_scalar(counts, "i8")
+            except OverflowError:
+                # Unless the int is the cause, the bounds are.
+                arrays.exact(counts)
+                raise
 
         def noise(source: Array, target: Array, dtype: str, interruptible: bool) -> None:
             self._core.release_into(source, target, dtype, interruptible, most)
 
-        if out is None and type(counts) is not np.ndarray:
-            if isinstance(counts, np.integer) and parameters.is_integer(counts):
-                noisy = self._core.release_scalar(int(counts), arrays.code(counts.dtype))
-                return type(counts)(noisy)
-            if parameters.is_integer(counts):
-                return self._core.release_scalar(arrays.exact(counts), "i8")
-            if columns.is_column(counts):
-                of_array = partial(arrays.release, out=None, noise=noise)
-                return columns.noisy(of_array, "counts", counts, "refuse")
+        if out is None and type(counts) is not np.ndarray and columns.is_column(counts):
+            of_array = partial(arrays.release, out=None, noise=noise)
+            return columns.noisy(of_array, "counts", counts, "refuse")
         return arrays.release(counts, out, noise)
 
     def accuracy(self, alpha: Real, counts: Any = None) -> Any:
