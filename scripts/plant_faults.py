@@ -124,7 +124,7 @@ FAULTS = [
     ),
     Fault(
         "counts behind nulls are released",
-        LAYER / "frames.py",
+        LAYER / "_release/columns.py",
         "np.where(missing, dtype.type(0), counts)",
         "counts",
         "tests/test_frames.py",
@@ -138,23 +138,23 @@ FAULTS = [
     ),
     Fault(
         "counts behind nulls are put back",
-        LAYER / "frames.py",
+        LAYER / "_release/columns.py",
         "column = column.scatter(missing.arg_true(), None)",
         "column = nw.from_native(counts, series_only=True).zip_with(missing, column)",
         "tests/test_frames.py",
     ),
     Fault(
         "an empty slice of Arrow is handed back",
-        LAYER / "frames.py",
+        LAYER / "_release/columns.py",
         "    counts = memory(array, dtype) if len(array) else np.empty(0, dtype)",
         "    if not len(array):\n        return array\n    counts = memory(array, dtype)",
         "tests/test_frames.py",
     ),
     Fault(
         "other columns of pandas keep the array of the exact counts",
-        LAYER / "frames.py",
-        "return cast(_Frame, native.copy())",
-        "return cast(_Frame, native)",
+        LAYER / "_release/columns.py",
+        "return native.copy()",
+        "return native",
         "tests/test_frames.py",
     ),
     Fault(
@@ -413,16 +413,17 @@ FAULTS = [
     ),
     Fault(
         "noise is made in the caller's counts",
-        LAYER / "_release/mechanism.py",
-        "self._core.release_into(counts, result, dtype, True, most)",
-        "self._core.release_into(counts, counts, dtype, True, most); result[...] = counts",
+        LAYER / "_release/arrays.py",
+        "noise(counts, result, known, True)",
+        "noise(counts, counts, known, True); result[...] = counts",
         "tests/test_threads.py",
     ),
     Fault(
         "arrays have one key",
         LAYER / "_release/mechanism.py",
-        "self._core.release_into(counts, result, dtype, True, most)",
-        "_core.release_not_private(self._core, bytes(32), counts, result, dtype, most)",
+        "self._core.release_into(source, target, dtype, interruptible, most)",
+        "from geomdp import _core; "
+        "_core.release_not_private(self._core, bytes(32), source, target, dtype, most)",
         "tests/test_threads.py",
     ),
     Fault(
@@ -561,8 +562,8 @@ FAULTS = [
     Fault(
         "a chunk begins with the ids of the first",
         LAYER / "distributed.py",
-        "self._next += array.size",
-        "self._next += 0",
+        "start += array.size",
+        "start += 0",
         "tests/test_distributed.py",
     ),
     Fault(
