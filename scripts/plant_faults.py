@@ -555,7 +555,7 @@ FAULTS = [
     Fault(
         "a piece has the ids of the first",
         Path("rust/python/src/keyed.rs"),
-        "(start..).step_by(PIECE)",
+        "(start..).step_by(CHUNK)",
         "std::iter::repeat(start)",
         "tests/test_distributed.py",
     ),
