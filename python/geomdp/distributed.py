@@ -1,4 +1,4 @@
-"""Noise for engines that may run a task twice: the same task, the same noise.
+"""Releases on engines that may run a task twice: the same task gives the same noise.
 
 >>> import numpy as np
 >>> from geomdp import GeometricMechanism
@@ -11,10 +11,10 @@
 True
 >>> key.wipe()
 
-A key meets a table once: changed data needs a new key, and is paid for again. :mod:`geomdp.spark`,
-:mod:`geomdp.dask` and :mod:`geomdp.ray` see to that for their engines, and check what nobody but
-they can. ``docs/distributed.md`` has the construction and why it is private. On one
-machine use :meth:`geomdp.GeometricMechanism.release`, which has no key that could be kept.
+Use a key for one state of one table. Changed data needs a new key and costs its epsilon again.
+:mod:`geomdp.spark`, :mod:`geomdp.dask` and :mod:`geomdp.ray` draw the keys for their engines and
+check that ids are unique. ``docs/distributed.md`` describes the construction and proves it private.
+On one machine use :meth:`geomdp.GeometricMechanism.release`, which keeps no key.
 """
 
 import threading
@@ -37,41 +37,41 @@ if TYPE_CHECKING:
 
 __all__ = ["Release", "ReleaseKey", "check_arguments"]
 
-#: Integers that the core takes as ids, by the names that Arrow gives them.
+#: Arrow's names for the integer types that the core accepts as ids.
 _WIDE = {name: np.dtype(name) for name in ("int64", "uint64")}
-#: Of the construction of the noise: both ends of a pickle must have the same.
+#: Version of the noise construction; a pickled key is only read by the same version.
 _VERSION = 1
 _Frame = TypeVar("_Frame")
 
 
 class ReleaseKey:
-    """The secret of one release: 32 bytes of the operating system.
+    """The secret key of one release: 32 random bytes from the operating system.
 
-    The noise of a count follows from the key, the name of its column, the rate of the mechanism,
-    the range of its outputs, the integer type, the ids of the count, and the count itself. Counts
-    that differ in any of these have independent noise. Mechanisms of equal rate, like
-    ``GeometricMechanism(0.2, 2)`` and ``GeometricMechanism(0.1, 1)``, make the same noise; so do no
-    bounds and the limits of the integer type.
+    The key determines the noise of a count, together with the name of its column, the mechanism's
+    rate, the output range, the integer type, the ids of the count, and the count itself. Counts
+    that differ in any of these have independent noise. Mechanisms of equal rate, such as
+    ``GeometricMechanism(0.2, 2)`` and ``GeometricMechanism(0.1, 1)``, give the same noise. So do
+    mechanisms without bounds and with the limits of the integer type as bounds.
 
-    A key meets a table once. If it met two, equal noise would show which of their counts are equal:
-    changed data needs a new key, and is paid for again. So a key releases each name once, and
-    refuses ids that repeat. Parts of one table are released with ``part=True``, by which the caller
-    declares that
+    Use a key for one state of one table. If two tables shared a key, equal noise would show which
+    of their counts are equal. Changed data needs a new key and costs its epsilon again. So a key
+    releases each name once and refuses repeated ids. For parts of one table pass ``part=True``,
+    which declares that
 
-    * the ids were compared over all parts, and none repeats,
+    * the caller compared the ids across all parts, and none repeats,
     * and the table does not change while the key is in use.
 
-    A key knows which names it has released; its pickles and copies do not, so they release parts
-    alone.
+    A key knows which names it has released. Its pickles and copies do not, so they only release
+    parts.
 
-    Whoever has the key can take the noise off again. It goes to those who hold the counts anyway,
-    and is wiped when all is released. Pickling it is how it goes to other processes; nothing else
-    shows its bytes.
+    Anyone with the key can remove the noise. Give it only to processes that hold the exact counts,
+    and wipe it when everything is released. Pickle it to send it to other processes; nothing else
+    reveals its bytes.
 
     Raises
     ------
     OSError
-        If the operating system gives no random bytes.
+        If the operating system provides no random bytes.
 
     """
 
@@ -82,7 +82,7 @@ class ReleaseKey:
 
     def _begin(self, core: _core.ReleaseKey, *, copied: bool) -> None:
         self._core, self._copied = core, copied
-        #: The released names, and whether each was released in parts.
+        #: Maps each released name to whether it was released in parts.
         self._parts: dict[str, bool] = {}
         self._lock = threading.Lock()
 
@@ -102,38 +102,42 @@ class ReleaseKey:
         Parameters
         ----------
         mechanism
-            What makes the noise.
+            The mechanism that adds the noise.
         counts : array or column
-            As in :meth:`geomdp.GeometricMechanism.release`.
+            Integers, as for :meth:`geomdp.GeometricMechanism.release`.
         ids : array or column, or list or tuple of them
-            What tells each count from all others of the release, here and in other calls: an item
-            of each, in the order of the counts. Arrays of integers or bools; columns of these, of
-            strings, bytes, dates or times. An integer is the same id in any type, and null is one
-            as well. Dates and times of different types or units are different ids.
+            Values that together identify each count within the release, across all calls. Each has
+            one item per count, in the order of the counts. Arrays hold integers or bools; columns
+            hold integers, bools, strings, bytes, dates or times. An integer is the same id in any
+            integer type. Null is an id. Dates and times of different types or units are different
+            ids.
         name : str
-            The name of the column, not empty. Columns with different names have independent noise.
+            Name of the column, not empty. Columns with different names have independent noise.
         part : bool
-            Whether these counts are a part of a table, as declared above. Otherwise they are a
-            whole one.
-        nulls, threads
-            As in :func:`geomdp.frames.release`.
+            Whether the counts are a part of a table, as :class:`ReleaseKey` defines it. By default
+            they are a whole table.
+        nulls : {"refuse", "keep"}
+            Whether a column with nulls raises an error, or keeps them where they are.
+        threads : int, optional
+            Number of threads, 1 or more. By default it depends on the number of counts.
 
         Returns
         -------
         array or column
-            Of the type and shape of the counts.
+            The noisy counts, with the type and shape of the counts.
 
         Raises
         ------
         ValueError
-            If the key has released the name, unless both releases are parts; if ids repeat, unless
-            the counts are a part; if the counts are a whole table and the key is a copy; if the key
-            is wiped; if there are more or fewer ids than counts; and as the mechanism does.
+            If the key has released the name, unless both releases are parts; if ids repeat in a
+            whole table; if the key is a copy and the counts are a whole table; if the key is wiped;
+            if the number of ids differs from the number of counts; or if the mechanism's `release`
+            raises it.
         TypeError
-            If the ids are of another type, the name is not a str, or `part` is not a bool; and as
-            the mechanism does.
+            If the type of the ids is not supported, the name is not a str, or `part` is not a bool;
+            or if the mechanism's `release` raises it.
         OverflowError
-            As the mechanism does.
+            If the mechanism's bounds do not fit the integer type.
 
         """
         if not isinstance(name, str):
@@ -162,25 +166,34 @@ class ReleaseKey:
         nulls: Nulls = "refuse",
         threads: int | None = None,
     ) -> _Frame:
-        """Return the frame with noise in some of its columns, all of them or none.
+        """Return the frame with noise added to some of its columns.
+
+        If a column fails, none is released.
 
         Parameters
         ----------
         frame : data frame
-            As in :func:`geomdp.frames.release_columns`: of pandas, Polars or PyArrow.
+            A pandas or Polars DataFrame, or a PyArrow Table or RecordBatch.
         mechanisms : dict
-            The mechanism for each column to release; the names are str.
+            Maps the names of the columns to release, all str, to their mechanisms.
         ids : sequence of str
-            Columns that together tell each row from all others of the release.
-        part
-            As in :meth:`release`.
+            Columns that together identify each row of the release. They stay as they are.
+        part : bool
+            Whether the frame is a part of a table, as :class:`ReleaseKey` defines it.
         nulls, threads
-            As in :func:`geomdp.frames.release_columns`.
+            See :meth:`release`.
+
+        Returns
+        -------
+        data frame
+            The noisy frame, as :func:`geomdp.frames.release_columns` returns it.
 
         Raises
         ------
-        KeyError, TypeError, ValueError, OverflowError
-            As there and in :meth:`release`.
+        KeyError
+            If a name does not match exactly one column.
+        TypeError, ValueError, OverflowError
+            If an argument is not accepted: see :meth:`release` and :func:`check_arguments`.
 
         """
         columns.check_nulls(nulls)
@@ -204,26 +217,33 @@ class ReleaseKey:
         nulls: Nulls = "refuse",
         threads: int | None = None,
     ) -> "Iterator[RecordBatch]":
-        """Yield batches of Arrow with the noise that :meth:`release_columns` makes in each.
+        """Yield PyArrow batches with the noise that :meth:`release_columns` would add to each.
 
-        For engines that hand out small batches: arguments are checked at the first one, and at one
-        of another schema, instead of at each.
+        For engines that pass small batches: arguments are checked for the first batch and whenever
+        the schema changes, not for each batch.
 
         Parameters
         ----------
         batches : iterable of RecordBatch
-            Of PyArrow. Each is asked for when its noisy one is.
+            Each batch is read when its noisy batch is requested.
         mechanisms, ids, nulls, threads
-            As in :meth:`release_columns`.
+            See :meth:`release_columns`.
         part : bool
-            Must be True, as each batch is a part: no call here has all ids to compare.
+            Must be True: each batch is a part, since this method never has all ids to compare.
         names : list of str, optional
-            Of all columns, for batches that call them otherwise; these keep their own.
+            Names of all columns, used instead of those in the batches. The noisy batches keep the
+            names of the batches.
+
+        Yields
+        ------
+        RecordBatch
+            A noisy batch with the schema and number of rows of its batch.
 
         Raises
         ------
         KeyError, TypeError, ValueError, OverflowError
-            As there, when the noisy batch that they are about is asked for; none is before.
+            See :meth:`release_columns`. Errors are raised when the noisy batch concerned is
+            requested.
 
         """
         columns.check_nulls(nulls)
@@ -261,29 +281,29 @@ class ReleaseKey:
             yield noisy
 
     def wipe(self) -> None:
-        """Overwrite the key. What it released stays; nothing more can be."""
+        """Overwrite the key. Released counts stay; further releases raise ValueError."""
         self._core.wipe()
 
     def _check(self, names: Iterable[str], part: bool) -> None:
-        """Refuse names that this key has released, unless all are parts."""
+        """Refuse names that this key has released, unless both releases are parts."""
         if not isinstance(part, bool):
             raise TypeError(f"part = {part!r} is not accepted: give True or False")
         if self._copied and not part:
             raise ValueError(
-                "part = False is not accepted: this key is a copy, which releases parts of a table;"
-                " give a whole one a ReleaseKey() of its own"
+                "part = False is not accepted: this key is a copy, which only releases parts of a"
+                " table; create a ReleaseKey() for a whole table"
             )
         for name in names:
             parts = self._parts.get(name)
             if parts is not None and not (parts and part):
                 raise ValueError(
                     f"name = {name!r} is not accepted: this key has released it"
-                    f" {'in parts' if parts else 'as a whole'}; give other or changed counts"
-                    " a ReleaseKey() of their own, which is paid for again"
+                    f" {'in parts' if parts else 'as a whole'}; create a ReleaseKey() for other or"
+                    " changed counts, which costs their epsilon again"
                 )
 
     def _record(self, names: Iterable[str], part: bool) -> None:
-        """Remember what is about to be returned; of two threads that have come so far, one."""
+        """Record names before they are returned. If two threads release one, the second fails."""
         with self._lock:
             self._check(names, part)
             self._parts.update(dict.fromkeys(names, part))
@@ -296,7 +316,7 @@ class ReleaseKey:
 
         def noise(counts: Array) -> Array:
             nonlocal start
-            # In the order of the ids, whatever that of the memory.
+            # The ids are in C order, whatever the memory layout of the counts.
             array, first = np.asarray(counts, order="C"), start
             start += array.size
 
@@ -317,9 +337,9 @@ class ReleaseKey:
 
 
 class Release(Generic[_Frame]):
-    """What an engine releases, lazily: :attr:`frame`, until its key is wiped.
+    """A lazy release on an engine: :attr:`frame` can be evaluated until the key is wiped.
 
-    In a ``with`` statement it gives the frame and wipes the key at the end:
+    A ``with`` statement binds the frame and wipes the key at the end:
 
         with geomdp.spark.release_columns(counts, {"n": mechanism}, ["city"]) as noisy:
             noisy.write.parquet("noisy")
@@ -328,12 +348,12 @@ class Release(Generic[_Frame]):
     __slots__ = ("_wipe", "frame")
 
     def __init__(self, frame: _Frame, wipe: Callable[[], None]) -> None:
-        #: Of the engine. Evaluated again, it gives the same noisy counts.
+        #: The engine's lazy object. Every evaluation gives the same noisy counts.
         self.frame = frame
         self._wipe = wipe
 
     def wipe(self) -> None:
-        """Take the key away. What was written stays; evaluating the frame again fails."""
+        """Wipe the key. Written results stay; evaluating the frame again fails."""
         self._wipe()
 
     def __enter__(self) -> _Frame:
@@ -351,32 +371,31 @@ class Release(Generic[_Frame]):
 def check_arguments(
     mechanisms: Mapping[str, GeometricMechanism], ids: Sequence[str], names: list[str]
 ) -> None:
-    """Check which columns are to be released and which are ids, for an adapter to an engine.
+    """Check the columns to release and the ids, for an adapter to an engine.
 
     Parameters
     ----------
     mechanisms, ids
-        As in :meth:`ReleaseKey.release_columns`.
+        See :meth:`ReleaseKey.release_columns`.
     names : list of str
-        Of all columns.
+        Names of all columns.
 
     Raises
     ------
     TypeError
-        If `mechanisms` is not a dict of mechanisms, by names that are str, or `ids` not a sequence
-        of str.
+        If `mechanisms` does not map str to mechanisms, or `ids` is not a sequence of str.
     ValueError
-        If either is empty, an id is given twice, or a column is both.
+        If either is empty, an id is given twice, or a column is both released and an id.
     KeyError
-        If there is no such column, or several of the name.
+        If a name does not match exactly one column.
 
     """
     if not isinstance(mechanisms, Mapping):
         kind = type(mechanisms).__name__
-        raise TypeError(f"mechanisms is a {kind}: give a dict of column names and mechanisms")
+        raise TypeError(f"mechanisms is a {kind}: give a dict from column names to mechanisms")
     for name, each in mechanisms.items():
         if not isinstance(name, str):
-            raise TypeError(f"column {name!r} is not accepted: rename it, to a str")
+            raise TypeError(f"column {name!r} is not accepted: rename it to a str")
         if not isinstance(each, GeometricMechanism):
             kind = type(each).__name__
             raise TypeError(f"mechanisms with a {kind} is not accepted: give GeometricMechanisms")
@@ -384,10 +403,10 @@ def check_arguments(
         raise TypeError(f"ids = {ids!r} is not accepted: give a list of column names")
     if not mechanisms or not ids:
         name = "ids" if mechanisms else "mechanisms"
-        raise ValueError(f"{name} is empty: give one column at least")
+        raise ValueError(f"{name} is empty: give at least one column")
     if len({*ids, *mechanisms}) != len(ids) + len(mechanisms):
         raise ValueError(
-            f"ids = {list(ids)} are not accepted: give each once, and none that is released"
+            f"ids = {list(ids)} are not accepted: give each once, and no released column"
         )
     for name in [*ids, *mechanisms]:
         columns.only(name, names)
@@ -396,8 +415,8 @@ def check_arguments(
 def _from_pickle(version: int, *content: Any) -> ReleaseKey:
     if version != _VERSION:
         raise ValueError(
-            f"a ReleaseKey pickled in version {version} is not accepted: pickle it by a geomdp that"
-            f" writes version {_VERSION}, as this one does"
+            f"a ReleaseKey pickled in version {version} is not accepted: use the same version of"
+            f" geomdp for pickling; this one writes version {_VERSION}"
         )
     key = ReleaseKey.__new__(ReleaseKey)
     key._begin(_core.ReleaseKey(*content), copied=True)
@@ -408,9 +427,9 @@ def _rows(given: Sequence[Any], size: int, part: bool) -> _core.Ids:
     ids, plain = _core.Ids(size), [_plain(column) for column in given]
     for column in plain:
         if (found := len(column)) != size:
-            raise ValueError(f"ids for {found} counts are not accepted: give those of {size}")
+            raise ValueError(f"ids for {found} counts are not accepted: give ids for {size}")
     if not part and plain and _repeat(plain):
-        raise ValueError("ids that repeat are not accepted: give columns that tell counts apart")
+        raise ValueError("ids that repeat are not accepted: give columns that identify each count")
     for column in plain:
         if isinstance(column, np.ndarray):
             ids.add_integers(column, None, column.dtype.kind == "i")
@@ -419,7 +438,7 @@ def _rows(given: Sequence[Any], size: int, part: bool) -> _core.Ids:
         else:
             offsets = _items(column, _WIDE["int64"], more=1)
             data = np.frombuffer(column.buffers()[2] or b"", np.uint8)
-            # A slice has the bytes of the whole array.
+            # The buffer of a slice holds the bytes of the whole array.
             ids.add_bytes(offsets, data[offsets[0] : offsets[-1]], _nulls(column))
     return ids
 
@@ -441,7 +460,7 @@ def _repeat(given: Sequence[Any]) -> bool:
 
 
 def _plain(column: Any) -> Any:
-    """Return ids as an array of numpy or Arrow, of integers of 64 bits or of large_binary."""
+    """Return ids as 64-bit integers (numpy or Arrow) or as large_binary (Arrow)."""
     if isinstance(column, np.ndarray) and column.dtype.kind in "biu":
         arrays.refuse_masked("ids", column)
         wide = np.uint64 if column.dtype.kind == "u" else np.int64
@@ -457,7 +476,7 @@ def _plain(column: Any) -> Any:
         array = array.dictionary_decode()
     kind = array.type
     if pa.types.is_temporal(kind) and not pa.types.is_interval(kind):
-        # In memory an integer, which is another time in another unit.
+        # Stored as an integer, whose meaning depends on the unit: the type's name goes first.
         items = array.view(pa.binary(kind.bit_width // 8)).cast(pa.large_binary())
         name, space = (pa.scalar(text, pa.large_binary()) for text in (str(kind).encode(), b" "))
         return pc.binary_join_element_wise(name, items, space)
@@ -471,7 +490,7 @@ def _plain(column: Any) -> Any:
 
 
 def _items(array: Any, dtype: np.dtype[Any], more: int = 0) -> NDArray[Any]:
-    """Return the memory of an array of PyArrow."""
+    """Return the items of a PyArrow Array as a numpy array, aligned, without a copy if possible."""
     if not len(array):
         return np.zeros(more, dtype)
     items = columns.memory(array, dtype, more)
