@@ -142,13 +142,19 @@ def register(*, replace_laplace: bool = False) -> None:
 
 
 def _then_any_laplace(scale: float, k: int | None = None, MO: Any = "MaxDivergence") -> Any:
-    """Return :func:`then_laplace`, but OpenDP's own for floats."""
+    return _partial(lambda domain, metric: _any_laplace(domain, metric, scale, k, MO))
 
-    def make(domain: dp.Domain, metric: dp.Metric) -> dp.Measurement:
-        theirs = dp.m.make_laplace(domain, metric, scale, k=k, MO=MO)
-        return _with_our_noise(theirs, scale, None) if _atom(theirs) in _DTYPES else theirs
 
-    return _partial(make)
+def _any_laplace(
+    input_domain: dp.Domain,
+    input_metric: dp.Metric,
+    scale: float,
+    k: int | None = None,
+    MO: Any = "MaxDivergence",
+) -> dp.Measurement:
+    """Return :func:`make_laplace`, but OpenDP's own for floats."""
+    theirs = dp.m.make_laplace(input_domain, input_metric, scale, k=k, MO=MO)
+    return _with_our_noise(theirs, scale, None) if _atom(theirs) in _DTYPES else theirs
 
 
 def _partial(constructor: Callable[[dp.Domain, dp.Metric], dp.Measurement]) -> Any:
