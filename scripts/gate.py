@@ -17,9 +17,9 @@ HOURS = 4
 #: Steps that look at the machine code and at the files of the package.
 ALWAYS = ["ct", "lint", "instructions", "wheel", "demo"]
 #: Other steps, and the beginnings of the paths that each checks.
-COLUMNS = ["python/geomdp/frames.py", "python/geomdp/_release/arrays.py", "python/geomdp/_release/mechanism.py"]
-KEYED = ["python/geomdp/distributed.py", "rust/core/src/keyed.rs", "rust/python/src/keyed.rs"]
-ENGINES = [f"python/geomdp/{name}.py" for name in ("spark", "dask", "ray")]
+COLUMNS = ["python/geomdp/frames.py", "python/geomdp/_release/"]
+KEYED = ["python/geomdp/distributed.py", "rust/core/src/draw/keyed/", "rust/python/src/keyed.rs"]
+ENGINES = [f"python/geomdp/{name}" for name in ("_engines/", "spark.py", "dask.py", "ray.py")]
 TOUCHED = {
     "clusters": ["tests/clusters", *ENGINES, *KEYED, *COLUMNS],
     "site": ["docs/", "mkdocs.yml", "scripts/site_hooks.py", "scripts/check_site.py", "README.md"],

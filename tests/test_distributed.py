@@ -522,7 +522,7 @@ def test_bad_ids_and_counts(
 
 
 def test_bad_mechanisms(key: ReleaseKey) -> None:
-    with pytest.raises(TypeError, match="mechanism is of type float"):
+    with pytest.raises(TypeError, match="mechanism is a float"):
         key.release(1.0, COUNTS, COUNTS, name="n", part=True)  # type: ignore[arg-type]
     with pytest.raises(OverflowError, match="bounds"):
         key.release(

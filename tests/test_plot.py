@@ -677,7 +677,7 @@ REFUSED: list[tuple[Callable[[Any], Axes], type[Exception], str]] = [
         OverflowError,
         r"bounds = \(0, 200\) is not accepted: give values from -128 to 127",
     ),
-    (draw_pmf(1, 0.5), TypeError, "mechanism is a float: give a geomdp.GeometricMechanism"),
+    (draw_pmf(1, 0.5), TypeError, "mechanism is a float: give a GeometricMechanism"),
     (draw_pmf(2**62, GeometricMechanism(1)), ValueError, "outputs that do not increase in float64"),
     (draw_law([1, 1], {"a": [0.5, 0.5]}), ValueError, "outputs that do not increase in float64"),
     (draw_law([2, 1], {"a": [0.5, 0.5]}), ValueError, "outputs that do not increase in float64"),

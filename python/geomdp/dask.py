@@ -25,11 +25,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp import GeometricMechanism, frames
-from geomdp._release import parameters
+from geomdp._release import columns, parameters
+from geomdp._release.columns import Nulls
 from geomdp._release.extras import installed_by
+from geomdp._release.mechanism import GeometricMechanism
+from geomdp._release.specification import checked
 from geomdp.distributed import Release, ReleaseKey, check_arguments
-from geomdp.frames import Nulls
 
 with installed_by("geomdp[dask]"):
     import dask.array as da
@@ -92,7 +93,7 @@ def release_columns(
     if not isinstance(frame, dd.DataFrame):
         raise TypeError(f"frame is a {type(frame).__name__}: give a DataFrame of Dask")
     check_arguments(mechanisms, ids, list(frame.columns))
-    frames.check_nulls(nulls)
+    columns.check_nulls(nulls)
     parameters.flag("unique_ids", unique_ids)
     key, mechanisms, ids = ReleaseKey(), dict(mechanisms), list(ids)
     # No rows, of these types.
@@ -143,8 +144,7 @@ def release(array: da.Array, mechanism: GeometricMechanism) -> Release[da.Array]
     """
     if not isinstance(array, da.Array):
         raise TypeError(f"array is a {type(array).__name__}: give an Array of Dask")
-    if not isinstance(mechanism, GeometricMechanism):
-        raise TypeError(f"mechanism is a {type(mechanism).__name__}: give a GeometricMechanism")
+    checked(mechanism)
     if type(array._meta) is not np.ndarray:
         raise TypeError(f"chunks that are {type(array._meta).__name__} are not accepted")
     mechanism.release(np.zeros(0, array.dtype))

@@ -25,11 +25,12 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp import _core, frames
-from geomdp._release import arrays, parameters
+from geomdp import _core
+from geomdp._release import arrays, columns, parameters
 from geomdp._release.arrays import Array
+from geomdp._release.columns import Nulls
 from geomdp._release.mechanism import GeometricMechanism
-from geomdp.frames import Nulls
+from geomdp._release.specification import checked
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -139,15 +140,15 @@ class ReleaseKey:
             raise TypeError(f"name = {name!r} is not accepted: give a str")
         if not name:
             raise ValueError("name = '' is not accepted: give the name of the column")
+        columns.check_nulls(nulls)
         self._check([name], part)
-        columns = list(ids) if isinstance(ids, list | tuple) else [ids]
-        if frames.is_column(counts):
-            draws = self._draws(mechanism, name, _rows(columns, len(counts), part))
-            noisy = frames.release(draws, counts, nulls=nulls, threads=threads)
+        parts = list(ids) if isinstance(ids, list | tuple) else [ids]
+        if columns.is_column(counts):
+            noise = self._noise(mechanism, name, _rows(parts, len(counts), part), threads)
+            noisy = columns.noisy(noise, "counts", counts, nulls)
         else:
             array = arrays.as_array(counts)
-            draws = self._draws(mechanism, name, _rows(columns, array.size, part))
-            noisy = draws.release(array, threads=threads)
+            noisy = self._noise(mechanism, name, _rows(parts, array.size, part), threads)(array)
         self._record([name], part)
         return noisy
 
@@ -182,14 +183,15 @@ class ReleaseKey:
             As there and in :meth:`release`.
 
         """
-        check_arguments(mechanisms, ids, frames.names(frame))
+        columns.check_nulls(nulls)
+        check_arguments(mechanisms, ids, columns.names(frame))
         self._check(mechanisms, part)
-        columns = [frames.column(frame, name) for name in ids]
-        rows = _rows(columns, len(cast(Sized, frame)), part)
-        draws = {name: self._draws(each, name, rows) for name, each in mechanisms.items()}
-        noisy = frames.release_columns(frame, draws, nulls=nulls, threads=threads)
+        parts = [columns.column(frame, name) for name in ids]
+        rows = _rows(parts, len(cast(Sized, frame)), part)
+        noises = {name: self._noise(each, name, rows, threads) for name, each in mechanisms.items()}
+        noisy = columns.noisy_columns(frame, noises, nulls)
         self._record(mechanisms, part)
-        return noisy
+        return cast(_Frame, noisy)
 
     def release_batches(
         self,
@@ -224,7 +226,7 @@ class ReleaseKey:
             As there, when the noisy batch that they are about is asked for; none is before.
 
         """
-        frames.check_nulls(nulls)
+        columns.check_nulls(nulls)
         if part is not True:
             raise ValueError(
                 f"part = {part} is not accepted: compare the ids of all batches, and give True"
@@ -252,8 +254,8 @@ class ReleaseKey:
             rows = _rows([batch.column(place) for place in among], batch.num_rows, part)
             noisy = batch
             for place, field, name, mechanism in released:
-                draws, counts = self._draws(mechanism, name, rows), batch.column(place)
-                column = frames.noisy_column(draws, f"column {name!r}", counts, nulls, threads)
+                noise = self._noise(mechanism, name, rows, threads)
+                column = columns.noisy(noise, f"column {name!r}", batch.column(place), nulls)
                 noisy = noisy.set_column(place, field, column)
             self._record(mechanisms, part)
             yield noisy
@@ -286,11 +288,26 @@ class ReleaseKey:
             self._check(names, part)
             self._parts.update(dict.fromkeys(names, part))
 
-    def _draws(self, mechanism: GeometricMechanism, name: str, ids: _core.Ids) -> Any:
-        if not isinstance(mechanism, GeometricMechanism):
-            kind = type(mechanism).__name__
-            raise TypeError(f"mechanism is of type {kind}: give a GeometricMechanism")
-        return _Draws(self._core, mechanism, name, ids)
+    def _noise(
+        self, mechanism: GeometricMechanism, name: str, ids: _core.Ids, threads: int | None
+    ) -> columns.Noise:
+        """Return the noise for counts with these ids: each call draws for the next ones."""
+        plan, most, start = checked(mechanism)._core, parameters.threads(threads), 0
+
+        def noise(counts: Array) -> Array:
+            nonlocal start
+            # In the order of the ids, whatever that of the memory.
+            array, first = np.asarray(counts, order="C"), start
+            start += array.size
+
+            def draw(source: Array, target: Array, dtype: str, interruptible: bool) -> None:
+                plan.release_keyed(
+                    self._core, name, ids, first, source, target, dtype, interruptible, most
+                )
+
+            return arrays.release(array, None, draw)
+
+        return noise
 
     def __repr__(self) -> str:
         return "ReleaseKey(...)"
@@ -373,42 +390,7 @@ def check_arguments(
             f"ids = {list(ids)} are not accepted: give each once, and none that is released"
         )
     for name in [*ids, *mechanisms]:
-        frames.only(name, names)
-
-
-class _Draws:
-    """What stands for a mechanism here: each call draws for the next counts."""
-
-    def __init__(
-        self,
-        key: _core.ReleaseKey,
-        mechanism: GeometricMechanism,
-        name: str,
-        ids: _core.Ids,
-    ) -> None:
-        self._key, self._mechanism, self._name = key, mechanism._core, name
-        self._ids, self._next = ids, 0
-
-    def release(self, counts: Array, *, threads: int | None = None) -> Array:
-        most, start = parameters.threads(threads), self._next
-        # In the order of the ids, whatever that of the memory.
-        array = np.asarray(counts, order="C")
-        self._next += array.size
-
-        def noise(source: Array, target: Array, dtype: str, interruptible: bool) -> None:
-            self._mechanism.release_keyed(
-                self._key,
-                self._name,
-                self._ids,
-                start,
-                source,
-                target,
-                dtype,
-                interruptible,
-                most,
-            )
-
-        return arrays.release(array, None, noise)
+        columns.only(name, names)
 
 
 def _from_pickle(version: int, *content: Any) -> ReleaseKey:
@@ -422,8 +404,8 @@ def _from_pickle(version: int, *content: Any) -> ReleaseKey:
     return key
 
 
-def _rows(columns: Sequence[Any], size: int, part: bool) -> _core.Ids:
-    ids, plain = _core.Ids(size), [_plain(column) for column in columns]
+def _rows(given: Sequence[Any], size: int, part: bool) -> _core.Ids:
+    ids, plain = _core.Ids(size), [_plain(column) for column in given]
     for column in plain:
         if (found := len(column)) != size:
             raise ValueError(f"ids for {found} counts are not accepted: give those of {size}")
@@ -442,13 +424,13 @@ def _rows(columns: Sequence[Any], size: int, part: bool) -> _core.Ids:
     return ids
 
 
-def _repeat(columns: Sequence[Any]) -> bool:
+def _repeat(given: Sequence[Any]) -> bool:
     """Return whether two rows have the same ids."""
     codes = [
         each
         if isinstance(each, np.ndarray)
         else each.dictionary_encode("encode").indices.to_numpy()
-        for each in columns
+        for each in given
     ]
     order = np.lexsort(codes)
     same = np.ones(order[1:].size, np.bool_)
@@ -465,7 +447,7 @@ def _plain(column: Any) -> Any:
         wide = np.uint64 if column.dtype.kind == "u" else np.int64
         flat = np.ravel(column).astype(wide, copy=False)
         return np.require(flat, requirements="A")
-    array = frames.to_arrow("ids", column)
+    array = columns.to_arrow("ids", column)
     if str(array.type) in _WIDE:
         return array
     import pyarrow as pa  # noqa: PLC0415
@@ -492,7 +474,7 @@ def _items(array: Any, dtype: np.dtype[Any], more: int = 0) -> NDArray[Any]:
     """Return the memory of an array of PyArrow."""
     if not len(array):
         return np.zeros(more, dtype)
-    items = frames.memory(array, dtype, more)
+    items = columns.memory(array, dtype, more)
     # What came over a network may lie anywhere.
     return items if items.flags.aligned else items.copy()
 

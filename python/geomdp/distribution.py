@@ -31,10 +31,10 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from geomdp import GeometricMechanism
 from geomdp._analysis import decimals, moments
 from geomdp._analysis.floats import Floats, Powers, Steps, quiet
 from geomdp._release import arrays, parameters
+from geomdp._release.mechanism import GeometricMechanism
 from geomdp._release.parameters import Bounds, Real
 
 __all__ = ["CensoredGeometric", "TwoSidedGeometric"]

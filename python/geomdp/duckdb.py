@@ -17,10 +17,11 @@ calls the function releases whenever it is read: keep noisy counts in a table in
 
 from typing import Any
 
-from geomdp import GeometricMechanism, frames
-from geomdp._release import parameters
+from geomdp import frames
+from geomdp._release import columns, parameters
+from geomdp._release.columns import Nulls
 from geomdp._release.extras import installed_by
-from geomdp.frames import Nulls
+from geomdp._release.mechanism import GeometricMechanism
 
 with installed_by("geomdp[duckdb]"):
     from duckdb import DuckDBPyConnection
@@ -65,7 +66,7 @@ def register(
     """
     if type.upper() not in _TYPES:
         raise ValueError(parameters.refusal("type", type, f"one of {', '.join(_TYPES)}"))
-    frames.check_nulls(nulls)
+    columns.check_nulls(nulls)
 
     # DuckDB looks at the signature.
     def noise(counts: Any) -> Any:

@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from geomdp import GeometricMechanism
 from geomdp import accuracy as _accuracy
 from geomdp._analysis import moments
 from geomdp._release import arrays, parameters
+from geomdp._release.mechanism import GeometricMechanism
 from geomdp._release.parameters import Real
+from geomdp._release.specification import as_counts, limits
 from geomdp.distribution import CensoredGeometric
-from geomdp.remap import _weights
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -87,11 +87,11 @@ def pmf(mechanism: GeometricMechanism, counts: Any, *, ax: "Axes | None" = None)
 
     """
     _check_axes(ax)
-    array = _accuracy._as_counts(mechanism, counts)
-    limits = _accuracy._limits(mechanism, array.dtype)
+    array = as_counts(mechanism, counts)
+    ends = limits(mechanism, array.dtype)
     distinct = list(dict.fromkeys(array.reshape(-1).tolist()))
     _check_number("counts", distinct)
-    laws = {str(count): _release(mechanism, limits, count, array.dtype) for count in distinct}
+    laws = {str(count): _release(mechanism, ends, count, array.dtype) for count in distinct}
     axes = _axes(ax)
     _draw_laws(axes, laws)
     only = f" for true count {distinct[0]}" if len(distinct) == 1 else ""
@@ -133,7 +133,10 @@ def law(
     _check_axes(ax)
     places = _increasing("outputs", _counts("outputs", outputs))
     laws = {
-        name: (places, _weights(f"probabilities[{parameters.shown(name)}]", values, places.shape))
+        name: (
+            places,
+            arrays.weights(f"probabilities[{parameters.shown(name)}]", values, places.shape),
+        )
         for name, values in _named("probabilities", probabilities)
     }
     axes = _axes(ax)
@@ -593,7 +596,7 @@ def _check_number(name: str, series: Any) -> None:
 def _bands(name: str, values: Any, columns: int) -> tuple[_Floats, _Floats]:
     """Return mean and standard deviation of each column."""
     rows = len(values) if isinstance(values, list | tuple) or np.ndim(values) else 0
-    runs = _weights(name, values, (rows, columns))
+    runs = arrays.weights(name, values, (rows, columns))
     if not rows:
         raise ValueError(f"{name} has no runs: give a row for each")
     _drawable(f"one of {name}", runs.reshape(-1), positive=False)

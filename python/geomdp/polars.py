@@ -14,9 +14,10 @@ release of its own and costs its epsilon. Collect once, and go on with the resul
 
 from functools import partial
 
-from geomdp import GeometricMechanism, frames
+from geomdp import frames
+from geomdp._release.columns import Nulls
 from geomdp._release.extras import installed_by
-from geomdp.frames import Nulls
+from geomdp._release.mechanism import GeometricMechanism
 
 with installed_by("geomdp[frames]", "polars"):
     import polars as pl

@@ -23,11 +23,11 @@ from typing import Any
 
 import numpy as np
 
-from geomdp import GeometricMechanism, frames
-from geomdp._release import parameters
+from geomdp._release import columns, parameters
+from geomdp._release.columns import Nulls
 from geomdp._release.extras import installed_by
+from geomdp._release.mechanism import GeometricMechanism
 from geomdp.distributed import Release, ReleaseKey, check_arguments
-from geomdp.frames import Nulls
 
 with installed_by("geomdp[ray]"):
     import pyarrow as pa
@@ -90,7 +90,7 @@ def release_columns(
         If the type of a column does not hold the bounds of its mechanism.
 
     """
-    frames.check_nulls(nulls)
+    columns.check_nulls(nulls)
     parameters.flag("unique_ids", unique_ids)
     if not isinstance(dataset, ray.data.Dataset):
         raise TypeError(f"dataset is a {type(dataset).__name__}: give a Dataset of Ray")

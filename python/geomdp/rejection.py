@@ -30,10 +30,11 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp import GeometricMechanism, remap
+from geomdp import remap
 from geomdp._analysis import decimals
 from geomdp._analysis.floats import powers
 from geomdp._release import arrays, parameters
+from geomdp._release.mechanism import GeometricMechanism
 from geomdp._release.parameters import Integer, Real
 
 __all__ = [

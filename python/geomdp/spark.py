@@ -25,12 +25,12 @@ from typing import Any
 
 import numpy as np
 
-from geomdp import GeometricMechanism, frames
 from geomdp._engines import spark_plan
-from geomdp._release import parameters
+from geomdp._release import columns, parameters
+from geomdp._release.columns import Nulls
 from geomdp._release.extras import installed_by
+from geomdp._release.mechanism import GeometricMechanism
 from geomdp.distributed import Release, ReleaseKey, check_arguments
-from geomdp.frames import Nulls
 
 with installed_by("geomdp[spark]"):
     from pyarrow import RecordBatch
@@ -97,7 +97,7 @@ def release_columns(
         If the type of a column does not hold the bounds of its mechanism.
 
     """
-    frames.check_nulls(nulls)
+    columns.check_nulls(nulls)
     parameters.flag("unique_ids", unique_ids)
     if not isinstance(frame, ClassicDataFrame):
         kind = f"{type(frame).__module__}.{type(frame).__qualname__}"

@@ -10,6 +10,7 @@ from geomdp import _core
 from geomdp._release import arrays, parameters
 from geomdp._release.arrays import Array
 from geomdp._release.mechanism import GeometricMechanism
+from geomdp._release.specification import checked
 
 KEY_BYTES = 32
 
@@ -52,9 +53,7 @@ def release_not_private(
         Also if `key` is not 32 bytes.
 
     """
-    if not isinstance(mechanism, GeometricMechanism):
-        kind = type(mechanism).__name__
-        raise TypeError(f"mechanism is of type {kind}: give a GeometricMechanism")
+    checked(mechanism)
     if not isinstance(key, bytes) or len(key) != KEY_BYTES:
         raise ValueError(f"key is not accepted: give {KEY_BYTES} bytes")
     most = parameters.threads(threads)
@@ -62,4 +61,4 @@ def release_not_private(
     def noise(source: Array, target: Array, dtype: str, _interruptible: bool) -> None:
         _core.release_not_private(mechanism._core, key, source, target, dtype, most)
 
-    return arrays.release(arrays.as_array(counts), out, noise)
+    return arrays.release(counts, out, noise)

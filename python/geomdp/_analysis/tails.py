@@ -9,8 +9,8 @@ import math
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
-from geomdp import Certificate
 from geomdp._analysis import decimals
+from geomdp._release.certificate import Certificate
 
 #: Relative error of what is rounded to the safe side, more than that of 40 digits.
 SAFE = Decimal("1e-35")

@@ -20,10 +20,11 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 
-from geomdp import GeometricMechanism, _core
+from geomdp import _core
 from geomdp._analysis import moments
 from geomdp._release import arrays, parameters
 from geomdp._release.arrays import Array
+from geomdp._release.mechanism import GeometricMechanism
 
 __all__ = ["Geometric", "GeometricFolded", "GeometricTruncated"]
 

@@ -23,9 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from geomdp import GeometricMechanism
 from geomdp._release import arrays, parameters
 from geomdp._release.extras import installed_by
+from geomdp._release.mechanism import GeometricMechanism
 
 with installed_by("geomdp[opendp]"):
     import opendp.prelude as dp

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 import geomdp.accuracy
-from geomdp import GeometricMechanism
 from geomdp._release import parameters
+from geomdp._release.mechanism import GeometricMechanism
 from geomdp._release.parameters import Integer, Real
 
 __all__ = [

@@ -4,8 +4,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from geomdp import GeometricMechanism
 from geomdp._release import arrays, parameters
+from geomdp._release.mechanism import GeometricMechanism
 from geomdp._release.parameters import Bounds, Real
 from geomdp.measurement import _metrics, _types
 from geomdp.measurement._domains import AllDomain, Domain, VectorDomain
