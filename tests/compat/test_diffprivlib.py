@@ -282,7 +282,7 @@ def test_a_bound_at_the_wrong_end_of_infinity_is_refused(
     ids=lambda seed: type(seed).__name__,
 )
 def test_a_seed_is_refused_by_name_with_the_reason(name: str, seed: Any) -> None:
-    with pytest.raises(ValueError, match=r"random_state = .*, since whoever knows it could take"):
+    with pytest.raises(ValueError, match=r"random_state = .*, since anyone who knows it could sub"):
         make(name, random_state=seed)
     assert make(name, random_state=None).random_state is None
 
