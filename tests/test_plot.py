@@ -733,8 +733,8 @@ REFUSED: list[tuple[Callable[[Any], Axes], type[Exception], str]] = [
     (draw_accuracy([1e-140, 1], sensitivity=1e20), ValueError, "an accuracy is too large"),
     (draw_accuracy([1, 2], ax=[]), TypeError, "ax is a list: give Axes of matplotlib, or None"),
     (draw_variance([1, 2], sensitivity=-1), ValueError, "sensitivity = -1 is not accepted"),
-    (draw_variance([1, 1000]), ValueError, "a variance is too large or too small for a picture"),
-    (draw_variance([1e-80, 1]), ValueError, "a variance is too large or too small for a picture"),
+    (draw_variance([1, 1000]), ValueError, "a variance is too large or too small for a plot"),
+    (draw_variance([1e-80, 1]), ValueError, "a variance is too large or too small for a plot"),
     (draw_error({}), ValueError, "0 errors are not accepted: give from 1 to 7"),
     (draw_error(None), TypeError, "errors is a NoneType: give a mapping from names"),
     (draw_error({b"a": [[1, 2]]}), TypeError, "errors has the key b'a': give a mapping from str"),
@@ -768,9 +768,9 @@ EPSILONS: list[tuple[Any, type[Exception], str]] = [
     ([2, 1], ValueError, "epsilons that do not increase in float64"),
     ([1, 1], ValueError, "epsilons that do not increase in float64"),
     ([1, 1 + Fraction(1, 10**30)], ValueError, "epsilons that do not increase in float64"),
-    ([5e-324, 1], ValueError, "one of epsilons is too large or too small for a picture"),
-    ([1, 1e300], ValueError, "one of epsilons is too large or too small for a picture"),
-    ([1, 10**400], ValueError, "one of epsilons is too large or too small for a picture"),
+    ([5e-324, 1], ValueError, "one of epsilons is too large or too small for a plot"),
+    ([1, 1e300], ValueError, "one of epsilons is too large or too small for a plot"),
+    ([1, 10**400], ValueError, "one of epsilons is too large or too small for a plot"),
     ([Fraction(1, 10**400), 1], ValueError, "one of epsilons is too large or too small"),
     (np.array([[1, 2]]), TypeError, "epsilons = .* is not accepted: give a sequence"),
     (np.array(1.0), TypeError, "epsilons = .* is not accepted: give a sequence"),
@@ -813,7 +813,7 @@ def refusal(draw: Callable[[], Axes]) -> str | None:
     try:
         draw()
     except ValueError as error:
-        reasons = ("too large or too small for a picture", "do not increase in float64")
+        reasons = ("too large or too small for a plot", "do not increase in float64")
         if any(reason in str(error) for reason in reasons):
             return str(error)
         raise
