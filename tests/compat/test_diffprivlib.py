@@ -1,8 +1,4 @@
-"""The diffprivlib-compatible mechanisms, against diffprivlib and the exact distributions.
-
-Each chi-square test has level ALPHA = 1e-6. There are fewer than 100, so a correct library fails
-in fewer than one run in 10 000. Wrong distributions pass with probability below 1e-9.
-"""
+"""The diffprivlib-compatible mechanisms, against diffprivlib and the exact distributions."""
 
 import copy
 import functools
@@ -28,18 +24,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from scipy import stats
 
 import geomdp.compat.diffprivlib as ours
+import statistics_
 
 Array: TypeAlias = NDArray[Any]
 #: Outputs in order, and their probabilities.
 Distribution: TypeAlias = tuple[Array, NDArray[np.float64]]
 
-ALPHA = 1e-6
 DRAWS = 200_000
-# Expected counts below this are merged.
-LEAST_EXPECTED = 10
 DTYPES = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 SHAPES: list[tuple[int, ...]] = [(), (0,), (1,), (7,), (3, 0, 2), (4, 5), (2, 3, 4)]
 INF = math.inf
@@ -514,25 +507,13 @@ class Setting:
         return collected((start + noise).clip(least, greatest), mass)
 
     def rejects(self, outputs: Array) -> bool:
-        """Return whether a chi-square test at level ALPHA rejects the outputs."""
+        """Return whether the outputs are not of this distribution."""
         places, masses = self.distribution()
         index = np.searchsorted(places, outputs).clip(0, places.size - 1)
         if (places[index] != outputs).any():
             return True
         observed = np.bincount(index, minlength=places.size)
-        expected = masses * outputs.size
-        assert math.isclose(expected.sum(), outputs.size, rel_tol=1e-9)
-        merged = [[0.0, 0.0]]
-        for e, o in zip(expected.tolist(), observed.tolist(), strict=True):
-            if merged[-1][0] >= LEAST_EXPECTED:
-                merged.append([0.0, 0.0])
-            merged[-1] = [merged[-1][0] + e, merged[-1][1] + o]
-        if merged[-1][0] < LEAST_EXPECTED and len(merged) > 1:
-            e, o = merged.pop()
-            merged[-1] = [merged[-1][0] + e, merged[-1][1] + o]
-        assert len(merged) > 1
-        statistic = math.fsum((o - e) ** 2 / e for e, o in merged)
-        return bool(statistic > stats.chi2.isf(ALPHA, len(merged) - 1))
+        return statistics_.rejects(observed, masses * outputs.size)
 
 
 SETTINGS = [

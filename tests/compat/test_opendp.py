@@ -1,9 +1,4 @@
-"""The measurements for OpenDP, against the ones of the installed OpenDP.
-
-Each chi-square statistic is held against the value that it exceeds with probability ALPHA = 1e-6
-if the law is right. There are fewer than 20 of them, so that a right library fails in fewer than
-one in 50 000 runs of this file.
-"""
+"""The measurements for OpenDP, against those of the installed OpenDP."""
 
 import gc
 import inspect
@@ -26,9 +21,9 @@ import pytest
 from numpy.typing import NDArray
 from opendp.context import constructors
 from opendp.mod import GLOBAL_FEATURES, OpenDPException, UnknownTypeException
-from scipy import stats
 
 import geomdp.compat.opendp as ours
+import statistics_
 from geomdp import GeometricMechanism
 
 # OpenDP turns backtraces on when it is imported, which makes each of its thousands of refusals here
@@ -38,10 +33,7 @@ os.environ["RUST_BACKTRACE"] = "0"
 Space: TypeAlias = tuple[dp.Domain, dp.Metric]
 Law: TypeAlias = NDArray[np.float64]
 
-ALPHA = 1e-6
 DRAWS = 100_000
-# Below this expectation the statistic is not yet of the chi-square law.
-LEAST_EXPECTED = 10
 REFUSALS = (
     *(OpenDPException, UnknownTypeException, ArgumentError),
     *(TypeError, ValueError, OverflowError, AttributeError),
@@ -995,20 +987,10 @@ def law(setting: Setting) -> Law:
     return mass
 
 
-def refuses(outputs: NDArray[Any], lower: int, mass: Law) -> bool:
-    """Return whether a chi-square test at level ALPHA refuses this law of outputs."""
+def rejects(outputs: NDArray[Any], lower: int, mass: Law) -> bool:
+    """Return whether the outputs are not of this distribution."""
     observed = np.bincount((outputs - outputs.dtype.type(lower)).astype(int), minlength=mass.size)
-    merged = [[0.0, 0.0]]
-    for e, o in zip((mass * outputs.size).tolist(), observed.tolist(), strict=True):
-        if merged[-1][0] >= LEAST_EXPECTED:
-            merged.append([0.0, 0.0])
-        merged[-1] = [merged[-1][0] + e, merged[-1][1] + o]
-    if merged[-1][0] < LEAST_EXPECTED:
-        e, o = merged.pop()
-        merged[-1] = [merged[-1][0] + e, merged[-1][1] + o]
-    assert len(merged) > 1
-    statistic = math.fsum((o - e) ** 2 / e for e, o in merged)
-    return bool(statistic > stats.chi2.isf(ALPHA, len(merged) - 1))
+    return statistics_.rejects(observed, mass * outputs.size)
 
 
 SETTINGS = [
@@ -1029,15 +1011,15 @@ def test_releases_have_the_law(setting: Setting) -> None:
     shifted = setting.count + (1 if setting.count < setting.upper else -1)
     wrong = Setting(setting.T, shifted, setting.scale, setting.lower, setting.upper, True)
     outputs = setting.draws(DRAWS)
-    assert not refuses(outputs, setting.lower, law(setting))
-    assert refuses(outputs, setting.lower, law(wrong))
+    assert not rejects(outputs, setting.lower, law(setting))
+    assert rejects(outputs, setting.lower, law(wrong))
 
 
 def test_single_releases_have_the_law() -> None:
     setting = SETTINGS[0]
     noise = ours.make_geometric(*space("u32"), setting.scale, (setting.lower, setting.upper))
     outputs = np.array([noise(setting.count) for _ in range(DRAWS // 10)], "uint32")
-    assert not refuses(outputs, setting.lower, law(setting))
+    assert not rejects(outputs, setting.lower, law(setting))
 
 
 def test_the_law_at_the_lower_edge_of_an_unsigned_type_is_private() -> None:

@@ -1,9 +1,4 @@
-"""SmartNoise's calls, against the laws and formulas of its notes.
-
-Each statistic is held against the value that it exceeds with probability ALPHA = 1e-6 if the law
-is right. There are fewer than 40 of them, so that a right library fails in fewer than one in
-25 000 runs of this file.
-"""
+"""The SmartNoise calls, against the distributions and formulas of its notes."""
 
 import inspect
 import math
@@ -19,8 +14,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from mpmath import mpf
 from numpy.typing import NDArray
-from scipy import stats
 
+import statistics_
 from geomdp.compat.smartnoise import (
     accuracy_to_privacy_usage,
     privacy_usage_to_accuracy,
@@ -29,10 +24,7 @@ from geomdp.compat.smartnoise import (
 
 Counts: TypeAlias = NDArray[Any]
 
-ALPHA = 1e-6
 DRAWS = 200_000
-# Below this expectation the statistic is not yet of the chi-square law.
-LEAST_EXPECTED = 10
 DTYPES = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 NOT_NUMBERS: list[Any] = ["1", b"1", None, True, np.True_, 1j, Decimal(1), [1], np.longdouble(1)]
 NOT_FINITE_OR_NEGATIVE: list[Any] = [math.nan, math.inf, -math.inf, -1, -5e-324, Fraction(-1, 3)]
@@ -59,40 +51,29 @@ def law(count: int, rate: float, least: int, greatest: int) -> NDArray[np.float6
     return result
 
 
-def refuses(outputs: Counts, mass: NDArray[np.float64], least: int) -> bool:
-    """Return whether a chi-square test at level ALPHA refuses this law of outputs."""
+def rejects(outputs: Counts, mass: NDArray[np.float64], least: int) -> bool:
+    """Return whether the outputs are not of this distribution."""
     if int(outputs.min()) < least or int(outputs.max()) >= least + mass.size:
         return True
     observed = np.bincount((outputs - outputs.dtype.type(least)).astype(int), minlength=mass.size)
-    merged = [[0.0, 0.0]]
-    for e, o in zip((mass * outputs.size).tolist(), observed.tolist(), strict=True):
-        if merged[-1][0] >= LEAST_EXPECTED:
-            merged.append([0.0, 0.0])
-        merged[-1] = [merged[-1][0] + e, merged[-1][1] + o]
-    if merged[-1][0] < LEAST_EXPECTED and len(merged) > 1:
-        e, o = merged.pop()
-        merged[-1] = [merged[-1][0] + e, merged[-1][1] + o]
-    assert len(merged) > 1
-    statistic = math.fsum((o - e) ** 2 / e for e, o in merged)
-    return bool(statistic > stats.chi2.isf(ALPHA, len(merged) - 1))
+    return statistics_.rejects(observed, mass * outputs.size)
 
 
 @each_flag
 def test_the_setting_of_the_notes(constant_time: bool) -> None:
     outputs = simple_geometric_mechanism(np.full(DRAWS, 20), 0.1, 1, 0, 30, constant_time)
     mass = law(20, 0.1, 0, 30)
-    assert not refuses(outputs, mass, 0)
+    assert not rejects(outputs, mass, 0)
     # The notes read 0.075 and 0.25 off their figure.
     assert mass[0] == pytest.approx(0.0710, abs=1e-4)
     assert mass[0] == pytest.approx(0.075, abs=0.005)
     assert mass[0] + mass[-1] == pytest.approx(0.25, abs=0.02)
-    limit = float(stats.norm.isf(ALPHA / 2))
     for share, p in [
         (np.mean(outputs == 0), mass[0]),
         (np.mean((outputs == 0) | (outputs == 30)), mass[0] + mass[-1]),
     ]:
         # Binomial, and so about normal.
-        assert abs(share - p) <= limit * math.sqrt(p * (1 - p) / DRAWS)
+        assert abs(share - p) <= statistics_.Z_LIMIT * math.sqrt(p * (1 - p) / DRAWS)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +99,7 @@ def test_arrays_have_the_censored_law(
     counts = np.full(DRAWS, count)
     outputs = simple_geometric_mechanism(counts, epsilon, sensitivity, *bounds, constant_time)
     rate = float(Fraction(epsilon) / Fraction(sensitivity))
-    assert not refuses(outputs, law(count, rate, *bounds), bounds[0])
+    assert not rejects(outputs, law(count, rate, *bounds), bounds[0])
 
 
 @each_flag
@@ -128,16 +109,16 @@ def test_scalars_have_the_censored_law(constant_time: bool) -> None:
         for _ in range(30_000)
     ]
     assert {type(count) for count in outputs} == {int}
-    assert not refuses(np.array(outputs), law(20, 0.1, 0, 30), 0)
+    assert not rejects(np.array(outputs), law(20, 0.1, 0, 30), 0)
 
 
 def test_wrong_laws_are_refused() -> None:
     outputs = simple_geometric_mechanism(np.full(DRAWS, 20), 0.1, 1, 0, 30)
     for count, rate in ((19, 0.1), (21, 0.1), (20, 0.11), (20, 0.09)):
-        assert refuses(outputs, law(count, rate, 0, 30), 0)
+        assert rejects(outputs, law(count, rate, 0, 30), 0)
     # Of noise that is drawn again until it is inside.
     inside = np.exp(-0.1 * np.abs(np.arange(31) - 20))
-    assert refuses(outputs, inside / inside.sum(), 0)
+    assert rejects(outputs, inside / inside.sum(), 0)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
