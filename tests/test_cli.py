@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 import geomdp
 from geomdp import GeometricMechanism, accuracy, cli
 from geomdp._files import delimited
-from statistics_ import rejects
+from statistics_ import censored_pmf, rejects
 from unsigned import limits
 from verifier.verify import verify
 
@@ -384,13 +384,8 @@ def test_distribution(main: Main, tmp_path: Path) -> None:
     write_table(Path("in.csv"), n, count)
     arguments = ["--column=count", "--epsilon=1", "--sensitivity=3", "--bounds", lower, upper]
     assert main("release", "in.csv", "out.csv", *arguments).code == 0
-    # Equation 2.1 of the notes, with the tails moved to the bounds.
-    q = math.exp(-1 / 3)
-    pmf = np.array([(1 - q) / (1 + q) * q ** abs(y - count) for y in range(lower, upper + 1)])
-    pmf[0], pmf[-1] = q ** (count - lower) / (1 + q), q ** (upper - count) / (1 + q)
-    observed = np.bincount(counts_of(Path("out.csv")), minlength=len(pmf))
-    assert len(observed) == len(pmf)
-    assert not rejects(observed, pmf * n)
+    observed = np.bincount(counts_of(Path("out.csv")), minlength=upper + 1)
+    assert not rejects(observed, censored_pmf(count, 3, lower, upper) * n)
 
 
 def test_noise_is_fresh(main: Main, tmp_path: Path) -> None:

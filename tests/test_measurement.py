@@ -28,7 +28,7 @@ from geomdp.measurement import (
     Transformation,
     VectorDomain,
 )
-from statistics_ import rejects
+from statistics_ import censored_pmf, rejects
 
 Array: TypeAlias = NDArray[Any]
 
@@ -512,37 +512,26 @@ def test_sequences_above_int64() -> None:
     assert all(abs(int(one) - other) < 200 for one, other in zip(noisy, counts, strict=True))
 
 
-def censored(scale: float, shift: int, lower: int, upper: int) -> Array:
-    """Pmf of clamp(shift + Z) on lower..upper, where P(Z = z) = (1-a)/(1+a) a**abs(z)."""
-    a = math.exp(-1 / scale)
-    pmf = np.array(
-        [(1 - a) / (1 + a) * a ** abs(y - shift) for y in range(lower, upper + 1)], dtype=float
-    )
-    pmf[0] = a ** (shift - lower) / (1 + a)
-    pmf[-1] = a ** (upper - shift) / (1 + a)
-    return pmf
-
-
-def check_distribution(noisy: Array, pmf: Array, lower: int) -> None:
-    observed = np.bincount(noisy - lower, minlength=len(pmf))
-    assert len(observed) == len(pmf)
-    assert not rejects(observed, pmf * len(noisy))
+def check_distribution(noisy: Array, count: int) -> None:
+    """Check noise of scale 2 with bounds (0, 10)."""
+    observed = np.bincount(noisy, minlength=11)
+    assert not rejects(observed, censored_pmf(count, 2, 0, 10) * len(noisy))
 
 
 def test_vector_distribution() -> None:
     noisy = geometric("i32", True, 2, (0, 10))(np.full(200_000, 4, "i4"))
-    check_distribution(noisy, censored(2, 4, 0, 10), 0)
+    check_distribution(noisy, 4)
 
 
 def test_scalar_distribution() -> None:
     measurement = geometric("u8", False, 2, (0, 10))
     noisy = np.array([measurement(7) for _ in range(20_000)])
-    check_distribution(noisy, censored(2, 7, 0, 10), 0)
+    check_distribution(noisy, 7)
 
 
 def test_distribution_of_counts_outside_bounds() -> None:
     noisy = geometric("i16", True, 2, (0, 10))(np.full(20_000, -500, "i2"))
-    check_distribution(noisy, censored(2, 0, 0, 10), 0)
+    check_distribution(noisy, -500)
 
 
 def test_releases_draw_fresh_noise() -> None:
