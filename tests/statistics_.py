@@ -8,7 +8,10 @@ below 1e-9.
 
 import math
 from collections.abc import Iterable
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from scipy import stats
 
 ALPHA = 1e-6
@@ -36,3 +39,21 @@ def rejects(observed: Iterable[float], expected: Iterable[float]) -> bool:
     assert math.isclose(*totals, rel_tol=1e-9)
     statistic = math.fsum((o - e) ** 2 / e for o, e in merged)
     return bool(statistic > stats.chi2.isf(ALPHA, len(merged) - 1))
+
+
+def censored_pmf(count: int, scale: float, lower: int, upper: int) -> NDArray[np.float64]:
+    """Return the pmf on lower..upper of a count with discrete Laplace noise, both clamped."""
+    a = math.exp(-1 / scale)
+    below = min(max(count, lower), upper) - lower
+    above = upper - lower - below
+    pmf: NDArray[np.float64] = (1 - a) / (1 + a) * a ** np.abs(np.arange(-below, above + 1))
+    pmf[0], pmf[-1] = a**below / (1 + a), a**above / (1 + a)
+    return pmf
+
+
+def equal_as_often_as_independent(one: Any, other: Any, scale: float) -> bool:
+    """Return whether noise of this scale is equal in as many places as independent noise."""
+    a = math.exp(-1 / scale)
+    chance = ((1 - a) / (1 + a)) ** 2 * (1 + a**2) / (1 - a**2)
+    equal = int(np.sum(np.asarray(one) == np.asarray(other)))
+    return bool(stats.binomtest(equal, len(one), chance).pvalue > ALPHA)

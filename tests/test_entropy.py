@@ -1,8 +1,8 @@
-"""The random source under fire: it fails, it is asked for one key, of which nothing stays.
+"""The random source: its failures, one key for each call, and no remains of keys in memory.
 
-Tests marked ``preloaded`` run in a process of their own, in which ``preload.c`` stands for the
-random source of the system. It fails as it is told, or gives a known key; and it looks through the
-whole memory for what was made of that key.
+Tests marked ``preloaded`` run in their own process, where ``preload.c`` replaces the random source
+of the system. It fails on demand or gives a known key, and it searches the whole memory for
+anything derived from that key.
 """
 
 import ctypes
@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
 import geomdp.measurement as m
@@ -49,10 +50,10 @@ pytestmark = pytest.mark.skipif(not ON_LINUX, reason="needs Linux on x86-64")
 
 MECHANISM = GeometricMechanism(0.5)
 FOLDED = GeometricFolded(epsilon=0.1, lower=-10, upper=100.5)
-# Two independent noises of this scale have the same magnitude with a chance of about 2**-58, and
-# one is zero with a chance of 2**-58: tanh(rate / 2).
+# Two independent draws have the same magnitude with probability about 2**-58, and one draw is zero
+# with probability 2**-58: tanh(rate / 2).
 WIDE = GeometricMechanism.from_scale(2.0**57)
-# Of few words for each count.
+# Few words per count.
 NARROW = GeometricMechanism(2, bounds=(0, 10))
 MILLION = 10**6
 DTYPES = ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")
@@ -70,11 +71,11 @@ class Preload(NamedTuple):
     secrets: Path
 
     def run(self, scenario: str) -> None:
-        """Run a scenario in a process of its own, with every warning an error."""
-        # With a handler of faults, Python would have signals on a stack of their own.
+        """Run a scenario in its own process, with warnings as errors."""
+        # With its fault handler Python would handle signals on a separate stack.
         handlers = ("PYTHONFAULTHANDLER", "PYTHONDEVMODE")
         environment = {k: v for k, v in os.environ.items() if k not in handlers}
-        # Threads of numpy's own would only have more memory to be looked through.
+        # Threads of numpy would only add memory to search.
         environment |= {"LD_PRELOAD": str(self.library), "OPENBLAS_NUM_THREADS": "1"}
         done = subprocess.run(
             [sys.executable, "-W", "error", __file__, scenario, self.secrets],
@@ -113,7 +114,7 @@ def preloaded(scenario: Callable[[], None]) -> Callable[[Preload], None]:
 
 
 class Source:
-    """The random source of a process with the preload: its variables, by name."""
+    """The variables of the preloaded random source, by name."""
 
     def __init__(self) -> None:
         self.__dict__["library"] = ctypes.CDLL(None)
@@ -125,7 +126,7 @@ class Source:
         ctypes.c_long.in_dll(self.library, name).value = value
 
     def reset(self, **settings: int) -> None:
-        """Forget what was asked, and behave like this from now on."""
+        """Reset the counters and set the behaviour."""
         normal = {"spared": 0, "failures": 0, "returned": -1, "failure": 0, "spoiled": -1}
         counters = dict.fromkeys(("calls", "asked", "given", "flags_seen"), 0)
         settings = normal | counters | {"most": 0, "keyed": 0} | settings
@@ -133,18 +134,18 @@ class Source:
             setattr(self, name, value)
 
 
-# What is released
+# Releases
 
 
 class Case(NamedTuple):
     name: str
     call: Callable[[], Any]
-    #: All that the call might write to.
+    #: Memory that the call might write to.
     memory: NDArray[Any]
 
 
 def layouts(dtype: str, size: int) -> Iterator[tuple[str, NDArray[Any], NDArray[Any]]]:
-    """Yield arrays of sevens, with a name and the memory that they are in."""
+    """Yield names, arrays of sevens and their memory."""
     for name, view in {
         "plain": lambda a: a[:size],
         "every second": lambda a: a[: 2 * size : 2],
@@ -195,7 +196,7 @@ def cases() -> Iterator[Case]:
 
 class Failure(NamedTuple):
     settings: dict[str, int]
-    #: The end of the message.
+    #: Part of the message.
     reason: str
     calls: int = 1
 
@@ -205,7 +206,7 @@ def failures() -> Iterator[Failure]:
         yield Failure({"failure": code}, str(code))
     for returned in (0, -2, 33):
         yield Failure({"returned": returned}, "unexpected situation")
-    # In the midst of the key, and short of its last byte.
+    # After half of the key, and before its last byte.
     yield Failure({"most": 16, "spared": 1, "failure": errno.EIO}, str(errno.EIO), 2)
     yield Failure({"most": 1, "spared": 31, "failure": errno.EIO}, str(errno.EIO), 32)
 
@@ -222,7 +223,7 @@ def check_refused(call: Callable[[], Any], reason: str) -> None:
 
 
 @preloaded
-def test_no_noise_from_a_source_that_fails() -> None:
+def test_failing_source_raises() -> None:
     source = Source()
     source.reset()
     MECHANISM.release(7)
@@ -235,14 +236,14 @@ def test_no_noise_from_a_source_that_fails() -> None:
             check_refused(case.call, failure.reason)
             assert source.calls == failure.calls, case.name
             assert case.memory.tobytes() == before, case.name
-        # Nothing of it is remembered.
+        # The failure has no lasting effect.
         source.reset()
         case.call()
         assert (source.calls, source.given) == (1, 32), case.name
 
 
 @preloaded
-def test_the_command_leaves_no_file_when_the_source_fails() -> None:
+def test_command_with_failing_source_leaves_no_file() -> None:
     source = Source()
     MECHANISM.release(7)
     with tempfile.TemporaryDirectory() as directory:
@@ -259,20 +260,20 @@ def test_the_command_leaves_no_file_when_the_source_fails() -> None:
 
 
 @preloaded
-def test_each_call_asks_once_for_a_key_and_may_wait_for_it() -> None:
+def test_each_call_reads_one_key_without_flags() -> None:
     source = Source()
     MECHANISM.release(7)
     for case in cases():
         source.reset()
         case.call()
         assert (source.calls, source.asked, source.given) == (1, 32, 32), case.name
-        # Neither GRND_NONBLOCK nor GRND_INSECURE, which would give bytes before there is entropy;
-        # nor GRND_RANDOM, which would wait for no reason.
+        # GRND_NONBLOCK and GRND_INSECURE would allow bytes before there is entropy; GRND_RANDOM
+        # would wait needlessly.
         assert source.flags_seen == 0, case.name
 
 
 @preloaded
-def test_interrupted_and_short_reads_are_made_up_for() -> None:
+def test_interrupted_and_short_reads_are_completed() -> None:
     source = Source()
     secrets = load_secrets()
     MECHANISM.release(7)
@@ -281,7 +282,7 @@ def test_interrupted_and_short_reads_are_made_up_for() -> None:
         case.call()
         assert (source.calls, source.given) == (1001, 32), case.name
     counts = np.arange(100)
-    # A failure before each of the 32 reads would not be told from one: some are enough.
+    # Some combinations are enough.
     for most, spared, interrupted in [(1, 0, 0), (1, 5, 3), (31, 1, 9), (7, 2, 1), (33, 0, 2)]:
         source.reset(keyed=1, most=most, spared=spared, failure=errno.EINTR, failures=interrupted)
         secrets.give()
@@ -291,14 +292,14 @@ def test_interrupted_and_short_reads_are_made_up_for() -> None:
 
 
 @preloaded
-def test_without_the_system_call() -> None:
-    # A generator that reads /dev/urandom instead would succeed, from whatever is there. It asks
-    # once, and keeps the answer: hence a process for each.
+def test_missing_system_call_raises() -> None:
+    # A fallback to /dev/urandom would succeed. It would check for the call once and remember the
+    # answer, hence a process for each errno.
     check_no_fallback(errno.ENOSYS)
 
 
 @preloaded
-def test_where_the_system_call_is_forbidden() -> None:
+def test_forbidden_system_call_raises() -> None:
     check_no_fallback(errno.EPERM)
 
 
@@ -316,7 +317,7 @@ def check_no_fallback(code: int) -> None:
     assert (out != 7).all()
 
 
-# What stays in memory: FIPS 197 and the tape, in plain numpy
+# Derived secrets: round keys (FIPS 197) and the tape
 
 
 def boxes() -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
@@ -336,7 +337,6 @@ def boxes() -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
 
 
 SUBSTITUTED, DOUBLED = boxes()
-SHIFTED_ROWS = np.array([(i + 4 * (i % 4)) % 16 for i in range(16)])
 
 
 def round_keys(key: bytes) -> NDArray[np.uint8]:
@@ -360,41 +360,33 @@ def mixed_columns(blocks: NDArray[np.uint8]) -> NDArray[np.uint8]:
     return (DOUBLED[columns ^ one] ^ one ^ two ^ three).reshape(blocks.shape)
 
 
-def encrypted(keys: NDArray[np.uint8], blocks: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    state = blocks ^ keys[0]
-    for key in keys[1:-1]:
-        state = mixed_columns(SUBSTITUTED[state[:, SHIFTED_ROWS]]) ^ key
-    return SUBSTITUTED[state[:, SHIFTED_ROWS]] ^ keys[-1]
-
-
 def decryption_keys(keys: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Return the inner round keys of the equivalent inverse cipher (FIPS 197, section 5.3.5)."""
     inner = keys[1:-1]
-    # The matrix that mixes columns is its own inverse's cube.
+    # The inverse of the mixing matrix is its cube.
     return mixed_columns(mixed_columns(mixed_columns(inner)))
 
 
 def tape(key: bytes, blocks: int) -> NDArray[np.uint8]:
-    """Return the tape: the encrypted counters 0, 1, ... (little-endian, after no nonce)."""
+    """Return the tape: AES-256 of the little-endian counters 0, 1, ..."""
     counters = np.zeros((blocks, 2), "<u8")
     counters[:, 0] = np.arange(blocks)
-    return encrypted(round_keys(key), counters.view(np.uint8))
+    encrypted = Cipher(algorithms.AES(key), modes.ECB()).encryptor().update(counters.tobytes())
+    return np.frombuffer(encrypted, np.uint8).reshape(-1, 16)
 
 
-def test_the_reference_is_aes_256() -> None:
-    # FIPS 197, appendices A.3 and C.3.
+def test_key_schedule_reference() -> None:
+    # FIPS 197, appendices A.3 and C.3; the tape starts with the encrypted zero block.
     key = bytes.fromhex("603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4")
     assert round_keys(key)[14].tobytes().hex() == "fe4890d1e6188d0b046df344706c631e"
-    block = np.frombuffer(bytes.fromhex("00112233445566778899aabbccddeeff"), np.uint8)
     keys = round_keys(bytes(range(32)))
-    assert encrypted(keys, block[None]).tobytes().hex() == "8ea2b7ca516745bfeafc49904b496089"
     assert decryption_keys(keys)[12].tobytes().hex() == "34f1d1ffbfceaa2ffce9e25f2558016e"
 
 
 MASK = np.uint64(0xA5A5A5A5A5A5A5A5)
-#: Round keys, and those for decryption that are not round keys themselves.
+#: Number of round keys, and of decryption keys that differ from them.
 KEYS = 15 + 13
-#: Two buffers of the tape, of which single words are looked for.
+#: Two buffers of the tape, searched for single words.
 FIRST_BLOCKS = 2048
 
 
@@ -406,12 +398,12 @@ def masked_secrets(key: bytes) -> Words:
 
 
 class Secrets(NamedTuple):
-    """What is made of one key, masked, in blocks of two words; the key is the first two blocks."""
+    """Everything derived from one key, masked, in blocks of two words; the key comes first."""
 
     blocks: Words
 
     def give(self) -> None:
-        """Have the source give this key when it is `keyed`."""
+        """Make the source give this key when `keyed`."""
         masked_key = (ctypes.c_uint64 * 4).in_dll(ctypes.CDLL(None), "masked_key")
         masked_key[:] = self.blocks[:2].reshape(-1).tolist()
 
@@ -421,7 +413,7 @@ class Secrets(NamedTuple):
 
     @property
     def key(self) -> bytes:
-        """The key itself, which is in the memory from then on."""
+        """The key itself, unmasked in memory from then on."""
         return (self.blocks[:2] ^ MASK).tobytes()
 
 
@@ -430,20 +422,19 @@ def load_secrets() -> Secrets:
 
 
 PAGE = 4096
-#: The most memory, in bytes, that the kernel may refuse to read: guards of stacks, a page each. The
-#: least stack is larger.
+#: Bytes that may be unreadable: guard pages of stacks. Even the smallest stack is larger.
 GUARDS = 16 * PAGE
 
 
 def look(things: Words) -> list[tuple[int, int]]:
-    """Return where in all the memory there is one of the masked things, and which, by its row."""
+    """Search all memory for the masked things; return addresses and rows."""
     found, unread = look_and_count(things)
     assert unread <= GUARDS
     return found
 
 
 def look_and_count(things: Words) -> tuple[list[tuple[int, int]], int]:
-    """Return what is found, and how many bytes are mapped to be read but could not be."""
+    """Return the finds, and the number of mapped but unreadable bytes."""
     library = ctypes.CDLL(None)
     library.look.restype = ctypes.c_long
     pointer, size = ctypes.c_void_p, ctypes.c_size_t
@@ -468,7 +459,7 @@ def where(address: int) -> str:
 
 
 def deep(call: Callable[[], Any]) -> Any:
-    """Call it far down on the stack: nothing that comes later writes over what is left there."""
+    """Call it deep down on the stack, where no later call overwrites its remains."""
     return on_another_stack("deep", call)
 
 
@@ -480,19 +471,19 @@ def on_another_stack(name: str, call: Callable[[], Any]) -> Any:
 
 
 @preloaded
-def test_the_look_finds_what_is_there() -> None:
+def test_search_finds_planted_words() -> None:
     secrets = load_secrets()
     assert look(secrets.words) == []
     memory = np.zeros(10**6, np.uint8)
     planted = [(0, 0), (99_993, 17), (500_001, 2 * KEYS), (10**6 - 8, 2 * KEYS + 4095)]
     for place, row in planted:
-        # Unmasked where they are, not on the way.
+        # Unmask in place.
         memory[place : place + 8] = secrets.words[row].view(np.uint8)
         memory[place : place + 8] ^= 0xA5
     assert sorted(row for _, row in look(secrets.words)) == [row for _, row in planted]
     memory[planted[1][0]] ^= 1
     assert len(look(secrets.words)) == 3
-    # Halves of blocks are no blocks; the key is two.
+    # Half blocks do not count; the key is two blocks.
     blocks = secrets.blocks[:100_000]
     assert look(blocks) == []
     key = secrets.key
@@ -501,15 +492,15 @@ def test_the_look_finds_what_is_there() -> None:
 
 
 @preloaded
-def test_the_look_goes_on_behind_a_guard() -> None:
+def test_search_continues_behind_guards() -> None:
     secrets = load_secrets()
     library = ctypes.CDLL(None)
     found, unread = look_and_count(secrets.words)
     assert found == []
-    # Some megabytes: more than is read at a time.
+    # Several megabytes: more than one read.
     memory = mmap.mmap(-1, 1000 * PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     data = np.frombuffer(memory, np.uint8)
-    # Around page 302, and across the ends of many, some of which end what is read at a time.
+    # Around page 302, and across page ends, some of them ends of reads.
     places = {300 * PAGE: 5, 302 * PAGE - 8: 6, 303 * PAGE: 7, 1000 * PAGE - 8: 8}
     places |= {page * PAGE - 4: 9 for page in range(400, 1000)}
     for place, row in places.items():
@@ -520,11 +511,11 @@ def test_the_look_goes_on_behind_a_guard() -> None:
         return library.guard(ctypes.c_void_p(data[page * PAGE :].ctypes.data)) == 0
 
     if not guard(302):
-        return  # Before Linux 6.13 a guard is a mapping of its own.
+        return  # Before Linux 6.13 a guard is a separate mapping.
     found, more = look_and_count(secrets.words)
     assert sorted(row for _, row in found) == sorted(places.values())
     assert more == unread + PAGE
-    # Were all of it guards, there would be too many.
+    # With 101 guards the search fails.
     assert all(map(guard, range(100, 200)))
     assert look_and_count(secrets.words)[1] == unread + 101 * PAGE
     with pytest.raises(AssertionError):
@@ -532,18 +523,18 @@ def test_the_look_goes_on_behind_a_guard() -> None:
 
 
 @preloaded
-def test_a_key_and_its_tape_are_found_during_a_release() -> None:
+def test_search_finds_key_and_tape_during_a_release() -> None:
     source = Source()
     secrets = load_secrets()
     secrets.give()
-    # Keeps the interpreter's lock, so that the other thread is not held with it.
+    # PyDLL keeps the GIL, so the held thread does not have it.
     hold = ctypes.PyDLL(None).hold
-    # Software has the round keys in another order.
+    # AES in software keeps its round keys in another order.
     keys = set(range(15)) if " aes " in Path("/proc/cpuinfo").read_text() else set()
     counts = np.zeros(MILLION, np.int64)
     NARROW.release(counts)
     source.reset(keyed=1)
-    # On a busy machine a release may be over before it is held.
+    # On a busy machine a release may end before it is held.
     for _ in range(30):
         out = np.full(MILLION, 10**9)
         thread = threading.Thread(target=NARROW.release, args=(counts,), kwargs={"out": out})
@@ -561,7 +552,7 @@ def test_a_key_and_its_tape_are_found_during_a_release() -> None:
 
 
 def alarmed(call: Callable[[], Any], seconds: float, again: float = 0) -> bool:
-    """Call it, with alarms after some seconds; return whether it was interrupted."""
+    """Call it with an alarm after some seconds; return whether it was interrupted."""
     try:
         try:
             signal.setitimer(signal.ITIMER_REAL, seconds, again)
@@ -574,7 +565,7 @@ def alarmed(call: Callable[[], Any], seconds: float, again: float = 0) -> bool:
 
 
 def caught(call: Callable[[], Any]) -> OSError:
-    """Return the error with all that belongs to it."""
+    """Return the error with its traceback."""
     try:
         call()
     except OSError as error:
@@ -583,7 +574,7 @@ def caught(call: Callable[[], Any]) -> OSError:
 
 
 class Leftovers:
-    """Whether releases leave anything behind of a key that is given to each of them."""
+    """Remains in memory of a known key given to releases."""
 
     def __init__(self) -> None:
         self.source = Source()
@@ -593,7 +584,7 @@ class Leftovers:
         self.kept: list[Any] = []
 
     def check(self, name: str, call: Callable[[], Any], given: int = 32) -> Any:
-        """Call it twice, the first time for what is made once, such as plans."""
+        """Call it twice: the first call makes plans."""
         call()
         self.source.reset(keyed=1)
         result = deep(call)
@@ -617,13 +608,13 @@ class Leftovers:
         assert not self.found, "\n".join(self.found)
 
 
-# The chance of a false alarm, in all tests below: some 20 looks for 4152 random words at less than
-# 2e8 addresses, 20 * 4152 * 2e8 / 2**64 < 1e-6. Looks for a few million blocks, of 128 bits each,
-# add less than 1e-21 to it.
+# Probability of a false alarm in all tests below: some 20 searches for 4152 random words at less
+# than 2e8 addresses, 20 * 4152 * 2e8 / 2**64 < 1e-6. Searches for a few million blocks of 128 bits
+# add less than 1e-21.
 
 
 @preloaded
-def test_nothing_of_a_key_stays_after_a_release() -> None:
+def test_release_leaves_no_key_in_memory() -> None:
     leftovers = Leftovers()
     check = leftovers.check
     single = check("an int", lambda: WIDE.release(7))
@@ -642,7 +633,7 @@ def test_nothing_of_a_key_stays_after_a_release() -> None:
     check("in a thread", in_a_thread(lambda: MECHANISM.release(counts)))
     told = check("told", lambda: (WIDE.release(7), repr(WIDE), pickle.dumps(WIDE)))
     leftovers.done()
-    # The noise was of that key.
+    # The noise came from that key.
     key = leftovers.secrets.key
     assert single == told[0] == release_not_private(WIDE, 7, key)
     assert (ten == release_not_private(WIDE, np.arange(10), key)).all()
@@ -659,7 +650,7 @@ def in_a_thread(call: Callable[[], Any]) -> Callable[[], None]:
 
 
 @preloaded
-def test_nothing_of_a_release_key_stays_once_it_is_wiped() -> None:
+def test_wiped_release_key_leaves_memory() -> None:
     leftovers = Leftovers()
     counts = np.arange(5000)
     before: list[set[int]] = []
@@ -672,13 +663,13 @@ def test_nothing_of_a_release_key_stays_once_it_is_wiped() -> None:
         return noisy
 
     leftovers.check("a release key", release)
-    # Without its round keys, of which nothing stays even then.
+    # Only the key: round keys are never left.
     assert before == [set(), {0, 1, 2, 3}]
     leftovers.done()
 
 
 @preloaded
-def test_nothing_of_a_key_stays_after_failures_and_signals() -> None:
+def test_failures_and_signals_leave_no_key_in_memory() -> None:
     leftovers = Leftovers()
     check = leftovers.check
     counts = np.arange(100)
@@ -697,7 +688,7 @@ def test_nothing_of_a_key_stays_after_failures_and_signals() -> None:
         assert leftovers.source.given == 16
         leftovers.source.reset()
         leftovers.note(f"{name}, half a key", look(leftovers.secrets.words))
-        # Looked through as well, with all that its traceback refers to.
+        # The search covered the traceback and its frames.
         assert error.__traceback__ is not None
     many = np.arange(MILLION)
     alarms = 0
@@ -713,7 +704,7 @@ def test_nothing_of_a_key_stays_after_failures_and_signals() -> None:
     assert alarms > 4
 
     def interrupt(*_: object) -> None:
-        # Not before there is a key.
+        # Only once there is a key.
         if leftovers.source.given:
             raise KeyboardInterrupt
 
@@ -724,12 +715,12 @@ def test_nothing_of_a_key_stays_after_failures_and_signals() -> None:
 
 
 @preloaded
-def test_more_stack_is_wiped_than_is_used() -> None:
+def test_wiped_stack_exceeds_used_stack() -> None:
     source = Source()
     core, folded = MECHANISM._core, FOLDED._drawer("i8")
     counts, out = np.arange(1000), np.zeros(1000, np.int64)
     bits = np.zeros(1000, np.uint8)
-    # The same draw, which wipes nothing.
+    # The same draw without wiping.
     deep(lambda: _core.release_not_private(core, bytes(32), counts, out, "i8", 1))
     used = source.used
     assert used > 1000
@@ -743,18 +734,18 @@ def test_more_stack_is_wiped_than_is_used() -> None:
     ):
         call()
         deep(call)
-        # Twice as far: the registers that a signal stores would still be wiped.
+        # Twice as far: registers stored by a signal are wiped too.
         assert source.used > 2 * used
         assert source.zeros > used
 
 
-# Processes and interpreters, however they are made
+# Processes and interpreters
 
 
 def check_fresh(noises: list[int], expected: int) -> None:
-    """Check that no two noises have the same magnitude, which those of one key would.
+    """Check that no two draws have the same magnitude, as draws of one key would.
 
-    By chance two are alike with probability below n**2 / 2 * 2**-58: for n = 80 000, 1.2e-8.
+    Two of n independent draws do with probability below n**2 / 2 * 2**-58: for 80 000, 1.2e-8.
     """
     assert len(noises) == expected
     assert len({abs(noise) for noise in noises}) == expected
@@ -768,12 +759,12 @@ CLONE_VFORK = 0x4000
 
 
 @preloaded
-def test_raw_clones_draw_noise_of_their_own() -> None:
+def test_raw_clones_draw_fresh_noise() -> None:
     system = ctypes.PyDLL(None).syscall
     noises = draw()
     for flags in (signal.SIGCHLD, CLONE_VFORK | signal.SIGCHLD) * 4:
         reading, writing = os.pipe()
-        # By the number of clone, behind the back of Python and of the C library.
+        # The number of clone: neither Python nor the C library notices.
         child = system(56, int(flags), 0, 0, 0, 0)
         if child == 0:
             try:
@@ -789,7 +780,7 @@ def test_raw_clones_draw_noise_of_their_own() -> None:
 
 
 @preloaded
-def test_processes_that_share_memory_draw_noise_of_their_own() -> None:
+def test_processes_sharing_memory_draw_fresh_noise() -> None:
     noises = draw()
     for _ in range(10):
         noises += on_another_stack("beside", draw) + draw()
@@ -797,12 +788,12 @@ def test_processes_that_share_memory_draw_noise_of_their_own() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
-def test_forks_in_the_midst_of_a_long_release() -> None:
+def test_forks_during_a_long_release_draw_fresh_noise() -> None:
     counts = np.zeros(10**7, np.int64)
     noises = draw()
     in_the_midst = 0
     with ThreadPoolExecutor(1) as pool:
-        # The more the better, but a busy machine may get there too late.
+        # On a busy machine a fork may come too late.
         for _ in range(20):
             out = np.zeros(10**7, np.int64)
             started = pool.submit(WIDE.release, counts, out=out)
@@ -822,7 +813,7 @@ def test_forks_in_the_midst_of_a_long_release() -> None:
             assert started.result() is out
             in_the_midst += midst
             noises += [*drawn, *draw(), *out[:: 10**5].tolist()]
-            # With a chance of 1e7 * 2**-58 one of them is 0.
+            # One of them is 0 with probability 1e7 * 2**-58.
             assert out.all()
             if in_the_midst == 3:
                 break
@@ -830,7 +821,7 @@ def test_forks_in_the_midst_of_a_long_release() -> None:
     check_fresh(noises, len(noises))
 
 
-# Without numpy, which takes much longer to fork.
+# Without numpy forks are much faster.
 FORKS = """
 import array, gc, importlib.machinery, importlib.util, os, signal, sys
 loader = importlib.machinery.ExtensionFileLoader("geomdp._core", sys.argv[1])
@@ -856,7 +847,7 @@ for _ in range(4):
 """
 
 
-def test_the_first_draws_of_ten_thousand_processes_are_distinct() -> None:
+def test_first_draws_of_10_000_processes_are_distinct() -> None:
     forking = subprocess.run(
         [sys.executable, "-c", FORKS, _core.__file__], check=True, capture_output=True, timeout=120
     )
@@ -890,7 +881,7 @@ print(first, WIDE.release(0), *os.fdopen(reading).read().split())
 """
 
 
-def test_other_interpreters_refuse_or_draw_noise_of_their_own() -> None:
+def test_subinterpreters_raise_or_draw_fresh_noise() -> None:
     done = subprocess.run(
         [sys.executable, "-c", INTERPRETERS], check=True, capture_output=True, text=True, timeout=60
     )
@@ -898,59 +889,17 @@ def test_other_interpreters_refuse_or_draw_noise_of_their_own() -> None:
     assert len(told) == 5
     noises = [int(noise) for noise in told if noise != "ImportError"]
     check_fresh(noises, len(noises))
-    # numpy is for one interpreter of a process, so far.
+    # numpy supports one interpreter per process so far.
     assert told[2:] == ["ImportError"] * 3
 
 
-# Threads and interrupts
-
-
-def test_threads_stay_within_bounds_while_the_counts_change() -> None:
-    bounded = GeometricMechanism(0.01, bounds=(-5, 1000))
-    counts = np.zeros(20_000, np.int64)
-    shared = np.zeros(20_000, np.int64)
-    limits = np.iinfo(np.int64)
-    stop = threading.Event()
-    changes = 0
-
-    def change() -> None:
-        nonlocal changes
-        while not stop.is_set():
-            for extreme in (limits.min, limits.max, -1, 500):
-                counts[::3] = extreme
-                changes += 1
-
-    def release(thread: int) -> int:
-        released = 0
-        end = time.monotonic() + 2
-        while time.monotonic() < end:
-            for noisy in (
-                bounded.release(counts),
-                bounded.release(counts[::-1]),
-                bounded.release(counts, out=shared),
-            ):
-                assert -5 <= noisy.min() <= noisy.max() <= 1000
-                released += 1
-            folded = FOLDED.randomise(counts)
-            assert -10 <= folded.min() <= folded.max() <= 100
-        return released
-
-    changing = threading.Thread(target=change)
-    changing.start()
-    try:
-        with ThreadPoolExecutor(15) as pool:
-            released = list(pool.map(release, range(15)))
-    finally:
-        stop.set()
-        changing.join()
-    assert min(released) >= 3
-    assert changes > 4
+# Interrupts
 
 
 @pytest.mark.parametrize("layout", ["contiguous", "in place", "strided", "the other byte order"])
-def test_interrupts_at_random_moments_leave_all_or_nothing(layout: str) -> None:
+def test_interrupted_release_writes_all_or_nothing(layout: str) -> None:
     size = 4_000_000
-    # Below the bounds, so that no noisy count is as they were.
+    # Outside the bounds, so every noisy count differs.
     counts = np.full(size, -1)
     out = {
         "contiguous": lambda: np.zeros(size, np.int64),
@@ -965,7 +914,7 @@ def test_interrupts_at_random_moments_leave_all_or_nothing(layout: str) -> None:
         for _ in range(300):
             out[:] = -1
             start = time.perf_counter()
-            # With more threads, there would be one look for signals only, at the end.
+            # With more threads signals would be checked only at the end.
             release = partial(NARROW.release, counts, out=out, threads=1)
             if alarmed(release, random.uniform(1e-6, seconds)):
                 interrupted += 1

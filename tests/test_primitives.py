@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, partial, reduce
+from functools import cache, partial
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 import z3
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from geomdp import GeometricMechanism, _core
 from geomdp.testing import release_not_private
@@ -859,43 +860,10 @@ def value(x: Int) -> int:
     return found.as_signed_long() if x.type[0] == "i" else found.as_long()
 
 
-def double(byte: int) -> int:
-    """Twice the byte, in the field of AES."""
-    return byte << 1 ^ (byte >> 7) * 0x11B
-
-
-@cache
-def substitute(byte: int) -> int:
-    """The S-box of AES: the inverse in the field, and an affine map of its bits."""
-    powers = [1]
-    for _ in range(254):
-        powers.append(powers[-1] ^ double(powers[-1]))
-    inverse = powers[-powers.index(byte) % 255] if byte else 0
-    return 0x63 ^ reduce(operator.xor, (inverse << i & 255 | inverse >> 8 - i for i in range(5)))
-
-
 def tape(key: bytes, count: int) -> list[int]:
-    """The first words of AES-256 in counter mode, which counts from 0 in little endian."""
-    schedule, constant = [key[i : i + 4] for i in range(0, 32, 4)], 1
-    for i in range(8, 60):
-        last = schedule[-1]
-        if i % 8 == 0:
-            last = bytes(map(substitute, last[1:] + last[:1]))
-            last, constant = bytes([last[0] ^ constant]) + last[1:], double(constant)
-        elif i % 8 == 4:
-            last = bytes(map(substitute, last))
-        schedule.append(bytes(map(operator.xor, schedule[i - 8], last)))
-    first, *rounds = (b"".join(schedule[i : i + 4]) for i in range(0, 60, 4))
-    stream = b""
-    for block in range((count + 1) // 2):
-        state = [*map(operator.xor, block.to_bytes(16, "little"), first)]
-        for keys in rounds:
-            state = [substitute(state[5 * i % 16]) for i in range(16)]
-            if keys != rounds[-1]:
-                columns = [[state[i & 12 | i + k & 3] for k in range(4)] for i in range(16)]
-                state = [double(a) ^ double(b) ^ b ^ c ^ d for a, b, c, d in columns]
-            state = [*map(operator.xor, state, keys)]
-        stream += bytes(state)
+    """Return the first words of the tape: AES-256 of the little-endian counters 0, 1, ..."""
+    counters = b"".join(block.to_bytes(16, "little") for block in range((count + 1) // 2))
+    stream = Cipher(algorithms.AES(key), modes.ECB()).encryptor().update(counters)
     return [int.from_bytes(stream[i : i + 8], "little") for i in range(0, 8 * count, 8)]
 
 

@@ -1,23 +1,15 @@
-"""The mechanisms with diffprivlib's names, against diffprivlib itself and against exact laws.
-
-Each statistic is held against the value that it exceeds with probability ALPHA = 1e-6 if the law
-is right. There are fewer than 150 of them, so that a right library fails in fewer than one in
-6 000 runs of this file. Every law that is wrong on purpose is refused but with a chance below 1e-9.
-"""
+"""The diffprivlib-compatible mechanisms, against diffprivlib and the exact distributions."""
 
 import copy
 import functools
 import itertools
 import math
-import os
 import pickle
 import random
 import re
 import secrets
-import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -32,18 +24,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from scipy import stats
 
 import geomdp.compat.diffprivlib as ours
+import statistics_
 
 Array: TypeAlias = NDArray[Any]
 #: Outputs in order, and their probabilities.
-Law: TypeAlias = tuple[Array, NDArray[np.float64]]
+Distribution: TypeAlias = tuple[Array, NDArray[np.float64]]
 
-ALPHA = 1e-6
 DRAWS = 200_000
-# Below this expectation the statistic is not yet of the chi-square law.
-LEAST_EXPECTED = 10
 DTYPES = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 SHAPES: list[tuple[int, ...]] = [(), (0,), (1,), (7,), (3, 0, 2), (4, 5), (2, 3, 4)]
 INF = math.inf
@@ -60,14 +49,13 @@ each_class = pytest.mark.parametrize("name", BASE)
 each_bounded = pytest.mark.parametrize("name", [TRUNCATED, FOLDED])
 each_dtype = pytest.mark.parametrize("dtype", DTYPES)
 each_module = pytest.mark.parametrize("module", [rival, ours], ids=["diffprivlib", "geomdp"])
-needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 
 def make(name: str, **changes: Any) -> Any:
     return getattr(ours, name)(**BASE[name] | changes)
 
 
-# The same arguments are accepted, and refused with the same exceptions
+# Accepted arguments and exceptions
 
 SCOPE = {"np": np, "Decimal": Decimal, "Fraction": Fraction, "inf": INF, "nan": math.nan}
 VALUES = """
@@ -90,7 +78,7 @@ PAIRS = """
     0, 2**63 - 1; -2**63, -1; -2**62, 2**62; -1, 2**63; -2**63, 2**63 - 1; 2**63, 2**64 - 1
     0, 2**64 - 1; 0, 2**64; -2**63 - 1, 0; 2**64, 2**64; -10**400, 10**400
 """
-#: Why there is a difference: the outcomes there and here, for which classes, arguments and values.
+#: By reason: outcome of diffprivlib, our outcome, classes, arguments, values.
 DIFFERENCES: dict[str, list[tuple[str, str, str, str, str]]] = {
     "bools are no numbers": [
         ("accepted", "TypeError", ALL, "epsilon", "True"),
@@ -236,7 +224,7 @@ def texts(block: str) -> list[str]:
 
 
 def outcome(module: ModuleType, name: str, what: str, text: str) -> str:
-    """Return what comes of a class if this is given for a parameter, or for a method."""
+    """Return "accepted" or the exception for a value of a parameter or of a method."""
     value, base, kind = eval(text, SCOPE), BASE[name], getattr(module, name)
     try:
         if what == "bounds":
@@ -251,7 +239,7 @@ def outcome(module: ModuleType, name: str, what: str, text: str) -> str:
 
 
 @pytest.mark.parametrize(("name", "what"), GIVEN)
-def test_the_same_arguments_are_accepted_but_for_these_differences(name: str, what: str) -> None:
+def test_accepts_same_arguments_except_listed_differences(name: str, what: str) -> None:
     differing = {}
     for text in texts(PAIRS if what == "bounds" else VALUES):
         there, here = outcome(rival, name, what, text), outcome(ours, name, what, text)
@@ -266,22 +254,13 @@ def test_the_same_arguments_are_accepted_but_for_these_differences(name: str, wh
     }
 
 
-@each_bounded
-@pytest.mark.parametrize("bounds", [(INF, INF), (-INF, -INF)])
-def test_a_bound_at_the_wrong_end_of_infinity_is_refused(
-    name: str, bounds: tuple[float, float]
-) -> None:
-    with pytest.raises(ValueError, match=rf"lower = {bounds[0]}, upper = {bounds[1]} "):
-        make(name, lower=bounds[0], upper=bounds[1])
-
-
 @each_class
 @pytest.mark.parametrize(
     "seed",
     [0, 1, 42, np.random.RandomState(1), np.random.RandomState(), random.Random(), "1", 1.0],
     ids=lambda seed: type(seed).__name__,
 )
-def test_a_seed_is_refused_by_name_with_the_reason(name: str, seed: Any) -> None:
+def test_seed_raises(name: str, seed: Any) -> None:
     with pytest.raises(ValueError, match=r"random_state = .*, since anyone who knows it could sub"):
         make(name, random_state=seed)
     assert make(name, random_state=None).random_state is None
@@ -293,7 +272,7 @@ def test_a_seed_is_refused_by_name_with_the_reason(name: str, seed: Any) -> None
     [np.random.mtrand._rand, secrets.SystemRandom(), random.SystemRandom()],
     ids=["numpy", "secrets", "random"],
 )
-def test_what_diffprivlib_takes_for_no_seed_is_none(name: str, unseeded: Any) -> None:
+def test_unseeded_generator_is_accepted(name: str, unseeded: Any) -> None:
     mechanism = make(name, random_state=unseeded)
     assert mechanism.random_state is None
     assert "random_state=None" in repr(mechanism)
@@ -301,7 +280,7 @@ def test_what_diffprivlib_takes_for_no_seed_is_none(name: str, unseeded: Any) ->
     assert len(pickle.dumps(mechanism)) < 500
 
 
-def test_unseeded_tools_of_diffprivlib_take_our_classes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_diffprivlib_tools_accept_our_classes(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
 
     def count(self: Any, **arguments: Any) -> None:
@@ -326,25 +305,25 @@ def test_unseeded_tools_of_diffprivlib_take_our_classes(monkeypatch: pytest.Monk
 
 
 @each_class
-def test_refusals_name_the_parameter(name: str) -> None:
-    wrong: dict[str, list[Any]] = {
-        "epsilon": ["1", None, True, -1, 0, math.nan],
-        "sensitivity": ["1", None, True, 1.0, -1],
-        "lower": ["1", None, True, 0.3],
-        "upper": ["1", None, True, 0.3],
-    }
+def test_invalid_argument_raises(name: str) -> None:
+    others = ["1", b"1", None, True, {1}, {1: 2}, np.timedelta64(1), np.datetime64(1, "s")]
+    wrong = {"epsilon": [-1, 0, math.nan], "sensitivity": [1.0, -1], "lower": [0.3], "upper": [0.3]}
     for parameter in {"sensitivity", *BASE[name]}:
         for value in wrong[parameter]:
-            text = re.escape(f"{parameter} = {value!r}")
-            with pytest.raises((TypeError, ValueError), match=text):
+            with pytest.raises((TypeError, ValueError), match=f"{parameter} = {value!r}"):
                 make(name, **{parameter: value})
-    with pytest.raises(TypeError, match="counts"):
-        make(name).randomise(1.0)
+        for other in others:
+            with pytest.raises(TypeError, match=re.escape(f"{parameter} = {other!r}")):
+                make(name, **{parameter: other})
+    for method in ("randomise", "bias", "variance", "mse"):
+        for other in others:
+            with pytest.raises(TypeError, match="counts"):
+                getattr(make(name), method)(other)
 
 
 @each_module
 @each_class
-def test_parameters_are_given_by_keyword(module: ModuleType, name: str) -> None:
+def test_parameters_are_keyword_only(module: ModuleType, name: str) -> None:
     with pytest.raises(TypeError):
         getattr(module, name)(*BASE[name].values())
     for missing in BASE[name]:
@@ -354,20 +333,7 @@ def test_parameters_are_given_by_keyword(module: ModuleType, name: str) -> None:
         getattr(module, name)(**BASE[name], delta=0.0)
 
 
-@each_class
-@pytest.mark.parametrize(
-    "value", [np.timedelta64(1), np.datetime64(1, "s"), {1}, {1: 2}, "1", b"1"]
-)
-def test_other_things_are_neither_parameters_nor_counts(name: str, value: Any) -> None:
-    for parameter in {"sensitivity", *BASE[name]}:
-        with pytest.raises(TypeError, match=f"{parameter} = "):
-            make(name, **{parameter: value})
-    for method in ("randomise", "bias", "variance", "mse"):
-        with pytest.raises(TypeError, match="counts"):
-            getattr(make(name), method)(value)
-
-
-def test_scales_that_are_too_large_are_refused_with_the_limit() -> None:
+def test_scale_too_large_raises_with_limit() -> None:
     with pytest.raises(ValueError, match=r"scale = .* of at most 2\^56"):
         make(FOLDED, epsilon=2.0**-57)
     assert make(FOLDED, epsilon=2.0**-56).randomise(3) in range(11)
@@ -377,7 +343,7 @@ def test_scales_that_are_too_large_are_refused_with_the_limit() -> None:
         make("Geometric", epsilon=1e-300).randomise(3)
 
 
-# Without noise, values are folded and truncated as diffprivlib does
+# Folding and truncation without noise
 
 NOISELESS: list[dict[str, Any]] = [{"epsilon": INF}, {"epsilon": 0.1, "sensitivity": 0}]
 WINDOW = np.arange(-40, 41)
@@ -385,7 +351,7 @@ each_noiseless = pytest.mark.parametrize("noiseless", NOISELESS, ids=str)
 
 
 def bound_pairs(grid: list[float]) -> list[tuple[float, float]]:
-    """Return all bounds of this grid, and infinite ones; between them there is an integer."""
+    """Return all pairs of bounds on the grid, infinite ones included."""
     pairs = itertools.product([-INF, *grid], [*grid, INF])
     return [(lower, upper) for lower, upper in pairs if lower < upper]
 
@@ -397,7 +363,7 @@ def exact_grid(step: float, first: int, last: int) -> list[float]:
 
 @functools.cache
 def rivals(name: str, lower: float, upper: float, values: tuple[int, ...]) -> list[int]:
-    """Return where diffprivlib moves these values."""
+    """Return the values as folded or truncated by diffprivlib."""
     mechanism = getattr(rival, name)(epsilon=INF, lower=lower, upper=upper)
     move = mechanism._fold if name == FOLDED else mechanism._truncate
     return [int(np.round(move(value))) for value in values]
@@ -432,7 +398,7 @@ def test_scalars_without_noise(name: str, noiseless: dict[str, Any]) -> None:
 
 
 @each_noiseless
-def test_counts_without_bounds_and_noise(noiseless: dict[str, Any]) -> None:
+def test_unbounded_without_noise_is_identity(noiseless: dict[str, Any]) -> None:
     for name in BASE:
         bounds = {} if name == "Geometric" else {"lower": -INF, "upper": INF}
         mechanism = getattr(ours, name)(**noiseless, **bounds)
@@ -446,17 +412,8 @@ def test_counts_without_bounds_and_noise(noiseless: dict[str, Any]) -> None:
         assert [there.randomise(x) for x in (-5, 0, 5)] == [-5, 0, 5]
 
 
-@each_noiseless
-def test_diffprivlib_adds_no_noise_either(noiseless: dict[str, Any]) -> None:
-    for name, upper in ((TRUNCATED, 4), (FOLDED, 4), (FOLDED, 4.5)):
-        bounds = {"lower": -2, "upper": upper}
-        here, there = (getattr(m, name)(**noiseless, **bounds) for m in (ours, rival))
-        for x in range(-20, 21):
-            assert here.randomise(x) == there.randomise(x)
-
-
 @each_bounded
-def test_a_single_output_is_always_that(name: str) -> None:
+def test_single_output(name: str) -> None:
     for bound, noise in itertools.product((-3, 0, 7), ({"epsilon": INF}, {"epsilon": 0.01})):
         mechanism = make(name, **noise, lower=bound, upper=bound)
         assert (mechanism.randomise(WINDOW) == bound).all()
@@ -466,7 +423,7 @@ def test_a_single_output_is_always_that(name: str) -> None:
 
 
 def fold(x: int, lower: Fraction, upper: Fraction) -> int:
-    """Return the value to which reflections at the bounds bring x, in one step."""
+    """Reflect x at the bounds until it lies between them, in one step."""
     place = (x - lower) % (2 * (upper - lower))
     folded = lower + min(place, 2 * (upper - lower) - place)
     assert folded.denominator == 1
@@ -475,7 +432,7 @@ def fold(x: int, lower: Fraction, upper: Fraction) -> int:
 
 @settings(deadline=None)
 @given(st.integers(-4000, 4000), st.integers(2, 1000), st.data())
-def test_folding_is_diffprivlibs(twice: int, width: int, data: st.DataObject) -> None:
+def test_folding_matches_diffprivlib(twice: int, width: int, data: st.DataObject) -> None:
     lower, upper = twice / 2, (twice + width) / 2
     x = data.draw(st.integers((twice - 50 * width) // 2, (twice + 50 * width) // 2))
     expected = rivals(FOLDED, lower, upper, (x,))
@@ -483,26 +440,7 @@ def test_folding_is_diffprivlibs(twice: int, width: int, data: st.DataObject) ->
     assert [make(FOLDED, epsilon=INF, lower=lower, upper=upper).randomise(x)] == expected
 
 
-@settings(deadline=None)
-@given(st.data(), st.sampled_from(DTYPES), st.booleans(), st.booleans())
-def test_folding_at_any_distance(
-    data: st.DataObject, dtype: str, half_below: bool, half_above: bool
-) -> None:
-    limits = np.iinfo(dtype)
-    least, greatest, x = (
-        data.draw(st.integers(int(limits.min), int(limits.max))) for _ in range(3)
-    )
-    least, greatest = sorted((least, greatest))
-    greatest = min(greatest, least + 2**63 - 2)
-    lower = max(least - Fraction(half_below, 2), Fraction(-(2**63)))
-    upper = greatest + Fraction(half_above, 2)
-    mechanism = make(FOLDED, epsilon=INF, lower=lower, upper=upper)
-    expected = fold(x, lower, upper) if lower < upper else least
-    assert mechanism.randomise(np.array([x] * 3, dtype)).tolist() == [expected] * 3
-    assert mechanism.randomise(np.dtype(dtype).type(x)) == expected
-
-
-# Laws
+# Distributions
 
 
 def fold_all(places: Array, lower: float, upper: float) -> Array:
@@ -512,14 +450,14 @@ def fold_all(places: Array, lower: float, upper: float) -> Array:
     return folded
 
 
-def collected(places: Array, masses: NDArray[np.float64]) -> Law:
+def collected(places: Array, masses: NDArray[np.float64]) -> Distribution:
     outputs, index = np.unique(places, return_inverse=True)
     return outputs, np.bincount(index.ravel(), weights=masses)
 
 
 @dataclass(frozen=True)
 class Setting:
-    """Draws of one count and their law."""
+    """A count and a mechanism."""
 
     name: str
     count: int
@@ -544,7 +482,7 @@ class Setting:
         assert outputs.dtype == self.dtype
         return outputs
 
-    def law(self) -> Law:
+    def distribution(self) -> Distribution:
         rate = self.epsilon / self.sensitivity
         zero = -math.expm1(-rate) / (1 + math.exp(-rate))
         if self.name == FOLDED and math.isfinite(self.lower + self.upper):
@@ -554,13 +492,13 @@ class Setting:
             mass = np.exp(-rate * noise) + np.exp(-rate * (turn - noise))
             mass *= zero / -math.expm1(-rate * turn)
             return collected(fold_all(self.count + noise, self.lower, self.upper), mass)
-        # What is left out has a mass below 1e-25.
+        # The omitted mass is below 1e-25.
         last = math.ceil(60 / rate)
         noise = np.arange(-last, last + 1)
         mass = zero * np.exp(-rate * np.abs(noise))
         info = np.iinfo(self.dtype)
         if self.name == FOLDED:
-            # Folding at the other end of int64 is as rare as can be.
+            # Folding at the other end of int64 never happens in practice.
             low = -(2**40) if self.lower == -INF else self.lower
             high = 2**40 if self.upper == INF else self.upper
             return collected(fold_all(self.count + noise, low, high), mass)
@@ -568,26 +506,14 @@ class Setting:
         start = min(max(self.count, least), greatest)
         return collected((start + noise).clip(least, greatest), mass)
 
-    def refuses(self, outputs: Array) -> bool:
-        """Return whether a chi-square test at level ALPHA refuses that outputs have the law."""
-        places, masses = self.law()
+    def rejects(self, outputs: Array) -> bool:
+        """Return whether the outputs are not of this distribution."""
+        places, masses = self.distribution()
         index = np.searchsorted(places, outputs).clip(0, places.size - 1)
         if (places[index] != outputs).any():
             return True
         observed = np.bincount(index, minlength=places.size)
-        expected = masses * outputs.size
-        assert math.isclose(expected.sum(), outputs.size, rel_tol=1e-9)
-        merged = [[0.0, 0.0]]
-        for e, o in zip(expected.tolist(), observed.tolist(), strict=True):
-            if merged[-1][0] >= LEAST_EXPECTED:
-                merged.append([0.0, 0.0])
-            merged[-1] = [merged[-1][0] + e, merged[-1][1] + o]
-        if merged[-1][0] < LEAST_EXPECTED and len(merged) > 1:
-            e, o = merged.pop()
-            merged[-1] = [merged[-1][0] + e, merged[-1][1] + o]
-        assert len(merged) > 1
-        statistic = math.fsum((o - e) ** 2 / e for e, o in merged)
-        return bool(statistic > stats.chi2.isf(ALPHA, len(merged) - 1))
+        return statistics_.rejects(observed, masses * outputs.size)
 
 
 SETTINGS = [
@@ -616,8 +542,8 @@ each_setting = pytest.mark.parametrize("setting", SETTINGS, ids=str)
 
 
 @each_setting
-def test_arrays_have_the_law(setting: Setting) -> None:
-    assert not setting.refuses(setting.draw())
+def test_array_distribution(setting: Setting) -> None:
+    assert not setting.rejects(setting.draw())
 
 
 @pytest.mark.parametrize(
@@ -629,25 +555,18 @@ def test_arrays_have_the_law(setting: Setting) -> None:
     ],
     ids=str,
 )
-def test_scalars_have_the_law(setting: Setting) -> None:
+def test_scalar_distribution(setting: Setting) -> None:
     mechanism = setting.mechanism()
     outputs = [mechanism.randomise(setting.count) for _ in range(50_000)]
-    assert not setting.refuses(np.array(outputs))
+    assert not setting.rejects(np.array(outputs))
 
 
 @pytest.mark.parametrize("scale", [10**6, 10**12, 2**56])
 @pytest.mark.parametrize("bounds", [(0, 100), (-0.5, 100), (-7.5, 3.5)])
-def test_folding_works_at_large_scales(scale: int, bounds: tuple[float, float]) -> None:
+def test_folding_at_large_scales(scale: int, bounds: tuple[float, float]) -> None:
     setting = Setting(FOLDED, 40, 1.0, *bounds, sensitivity=scale)
-    assert not setting.refuses(setting.draw())
+    assert not setting.rejects(setting.draw())
     assert bounds[0] <= setting.mechanism().randomise(40) <= bounds[1]
-
-
-def test_folding_at_large_scales_is_too_deep_for_diffprivlib() -> None:
-    mechanism = rival.GeometricFolded(epsilon=1.0, sensitivity=10**12, lower=0, upper=100)
-    # Of noise of this scale, less than 1e-6 is within reach.
-    with pytest.raises(RecursionError):
-        mechanism.randomise(40)
 
 
 @each_bounded
@@ -656,12 +575,12 @@ def test_uint64_bounds_above_int64(name: str) -> None:
     mechanism = make(name, epsilon=0.3, lower=least, upper=least + 10)
     counts = np.full(DRAWS, least + 7, np.uint64)
     outputs = (mechanism.randomise(counts) - np.uint64(least)).astype(np.int64)
-    assert not Setting(name, 7, 0.3, 0, 10).refuses(outputs)
+    assert not Setting(name, 7, 0.3, 0, 10).rejects(outputs)
     assert mechanism.randomise(least + 7) in range(least, least + 11)
     assert mechanism.randomise(np.uint64(2**64 - 1)) in range(least, least + 11)
 
 
-# The same test refuses what is wrong.
+# Power of the test
 
 
 @pytest.mark.parametrize(
@@ -676,15 +595,12 @@ def test_uint64_bounds_above_int64(name: str) -> None:
     ],
     ids=str,
 )
-def test_wrong_laws_are_refused(right: Setting, wrong: Setting) -> None:
-    assert right.refuses(wrong.draw())
+def test_wrong_distribution_is_rejected(right: Setting, wrong: Setting) -> None:
+    assert right.rejects(wrong.draw())
 
 
 # Bias, variance and mean squared error
 
-# Which a standard normal variable exceeds in size with probability ALPHA.
-LIMIT = float(stats.norm.isf(ALPHA / 2))
-MOMENTS_DRAWS = 10**6
 MOMENTS_SETTINGS = [
     Setting("Geometric", 5, 0.05),
     Setting("Geometric", -5, 2.0, sensitivity=3),
@@ -710,9 +626,9 @@ each_moments_setting = pytest.mark.parametrize("setting", MOMENTS_SETTINGS, ids=
 
 
 @each_moments_setting
-def test_moments_are_those_of_the_law(setting: Setting) -> None:
+def test_moments_match_distribution(setting: Setting) -> None:
     mechanism = setting.mechanism()
-    places, masses = setting.law()
+    places, masses = setting.distribution()
     errors = (places - setting.count).astype(float)
     bias, mse = (math.fsum((errors**i * masses).tolist()) for i in (1, 2))
     assert mechanism.bias(setting.count) == pytest.approx(bias, rel=1e-9, abs=1e-9)
@@ -721,25 +637,7 @@ def test_moments_are_those_of_the_law(setting: Setting) -> None:
 
 
 @each_moments_setting
-def test_moments_are_those_of_draws(setting: Setting) -> None:
-    # By the central limit theorem: for the law of a square with the greatest skewness here, that
-    # of Laplace noise, which is 6.6, the probability at this limit is 1.2 ALPHA.
-    mechanism = setting.mechanism()
-    bias, variance = mechanism.bias(setting.count), mechanism.variance(setting.count)
-    places, masses = setting.law()
-    draws = setting.draw(MOMENTS_DRAWS)
-    for power, centre, mean in [
-        (1, setting.count, bias),
-        (2, setting.count + bias, variance),
-        (2, setting.count, mechanism.mse(setting.count)),
-    ]:
-        spread = float(((places - centre) ** (2 * power) * masses).sum()) - mean**2
-        error = float(((draws - centre) ** power).mean()) - mean
-        assert abs(error) <= LIMIT * math.sqrt(spread / MOMENTS_DRAWS)
-
-
-@each_moments_setting
-def test_moments_of_arrays_are_those_of_scalars(setting: Setting) -> None:
+def test_moments_of_arrays_match_scalars(setting: Setting) -> None:
     mechanism = setting.mechanism()
     counts = [-100, -7, -1, 0, 0, 3, 8, 10, 11, 3, 50, 1000]
     for method in (mechanism.bias, mechanism.variance, mechanism.mse):
@@ -761,7 +659,7 @@ def test_moments_of_arrays_are_those_of_scalars(setting: Setting) -> None:
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.1, 0.5, 1.0, 3.0, 10.0, 50.0])
 @pytest.mark.parametrize("sensitivity", [1, 3])
-def test_the_geometric_moments_are_diffprivlibs(epsilon: float, sensitivity: int) -> None:
+def test_geometric_moments_match_diffprivlib(epsilon: float, sensitivity: int) -> None:
     here, there = (m.Geometric(epsilon=epsilon, sensitivity=sensitivity) for m in (ours, rival))
     for x in (-5, 0, 10**6):
         assert here.bias(x) == there.bias(x) == 0
@@ -771,18 +669,9 @@ def test_the_geometric_moments_are_diffprivlibs(epsilon: float, sensitivity: int
     assert (free.bias(3), free.variance(3)) == (here.bias(3), here.variance(3))
 
 
-@each_bounded
-@pytest.mark.parametrize("method", ["bias", "variance", "mse"])
-def test_diffprivlib_does_not_know_the_other_moments(name: str, method: str) -> None:
-    with pytest.raises(NotImplementedError):
-        getattr(getattr(rival, name)(**BASE[name]), method)(3)
-
-
 @each_noiseless
 @each_bounded
-def test_without_noise_the_bias_is_the_way_to_the_range(
-    name: str, noiseless: dict[str, Any]
-) -> None:
+def test_moments_without_noise(name: str, noiseless: dict[str, Any]) -> None:
     mechanism = make(name, **noiseless)
     for x in range(-30, 50):
         assert mechanism.bias(x) == mechanism.randomise(x) - x
@@ -819,7 +708,7 @@ each_mechanism = pytest.mark.parametrize("mechanism", MECHANISMS, ids=str)
 
 @each_dtype
 @each_mechanism
-def test_arrays_of_every_dtype_and_shape(mechanism: Any, dtype: str) -> None:
+def test_array_dtypes_and_shapes(mechanism: Any, dtype: str) -> None:
     for shape in SHAPES:
         counts = np.full(shape, 50, dtype)
         kept = counts.copy()
@@ -833,30 +722,16 @@ def test_arrays_of_every_dtype_and_shape(mechanism: Any, dtype: str) -> None:
             np.testing.assert_array_equal(array, kept.reshape(array.shape))
 
 
-@each_dtype
-@each_bounded
-def test_foreign_byte_order_and_strides(name: str, dtype: str) -> None:
-    mechanism = make(name, epsilon=INF, lower=3, upper=90)
-    counts = np.arange(120).astype(dtype).reshape(10, 12)
-    expected = mechanism.randomise(counts)
-    swapped = counts.astype(counts.dtype.newbyteorder("S"))
-    np.testing.assert_array_equal(mechanism.randomise(swapped), expected)
-    np.testing.assert_array_equal(mechanism.randomise(counts[::-2, 1::3]), expected[::-2, 1::3])
-    np.testing.assert_array_equal(mechanism.randomise(swapped.T), expected.T)
-    np.testing.assert_array_equal(mechanism.randomise(np.asfortranarray(counts)), expected)
-
-
 @each_mechanism
-def test_scalars_become_ints(mechanism: Any) -> None:
+def test_scalars_return_ints(mechanism: Any) -> None:
     assert type(mechanism.randomise(5)) is int
     for dtype in DTYPES:
         assert type(mechanism.randomise(np.dtype(dtype).type(5))) is int
-    for dtype in DTYPES:
         assert mechanism.randomise(np.array(5, dtype)).shape == ()
 
 
 @each_mechanism
-def test_sequences_become_arrays_of_int64(mechanism: Any) -> None:
+def test_sequences_return_int64_arrays(mechanism: Any) -> None:
     for counts in ([50, 60], (50, 60), [[50], [60]], [np.uint8(50), 60], range(50, 60), []):
         outputs = mechanism.randomise(counts)
         assert outputs.dtype == np.int64
@@ -864,7 +739,7 @@ def test_sequences_become_arrays_of_int64(mechanism: Any) -> None:
 
 
 @each_mechanism
-def test_what_are_no_counts_is_refused(mechanism: Any) -> None:
+def test_invalid_counts_raise(mechanism: Any) -> None:
     masked = np.ma.masked_array([1, 2], [True, False])
     for counts in (
         masked,
@@ -896,21 +771,6 @@ def test_what_are_no_counts_is_refused(mechanism: Any) -> None:
         ((0, 2**16), "uint16"),
         ((0, 2**31), "int32"),
         ((2**63, 2**63 + 5), "int64"),
-    ],
-)
-@each_bounded
-def test_bounds_beyond_the_dtype_are_refused(
-    name: str, bounds: tuple[int, int], dtype: str
-) -> None:
-    mechanism = make(name, lower=bounds[0], upper=bounds[1])
-    for shape in ((), (3,), (0,)):
-        with pytest.raises(OverflowError, match=r"(lower|upper) = "):
-            mechanism.randomise(np.ones(shape, dtype))
-
-
-@pytest.mark.parametrize(
-    ("bounds", "dtype"),
-    [
         ((-INF, -5), "uint8"),
         ((-INF, -129), "int8"),
         ((300, INF), "uint8"),
@@ -919,15 +779,14 @@ def test_bounds_beyond_the_dtype_are_refused(
     ],
 )
 @each_bounded
-def test_one_bound_beyond_the_dtype_is_refused(
-    name: str, bounds: tuple[float, float], dtype: str
-) -> None:
+def test_bounds_outside_dtype_raise(name: str, bounds: tuple[float, float], dtype: str) -> None:
     mechanism = make(name, lower=bounds[0], upper=bounds[1])
-    with pytest.raises(OverflowError):
-        mechanism.randomise(np.ones(3, dtype))
+    for shape in ((), (3,), (0,)):
+        with pytest.raises(OverflowError, match=r"(lower|upper) = "):
+            mechanism.randomise(np.ones(shape, dtype))
 
 
-def test_half_integer_bounds_at_the_limits_of_the_dtype_are_accepted() -> None:
+def test_half_integer_bounds_at_dtype_limits() -> None:
     mechanism = make(FOLDED, lower=-0.5, upper=255.5)
     assert mechanism.randomise(np.zeros(100, np.uint8)).max() <= 255
     with pytest.raises(OverflowError, match=r"(lower|upper) = "):
@@ -937,7 +796,7 @@ def test_half_integer_bounds_at_the_limits_of_the_dtype_are_accepted() -> None:
 
 
 @each_bounded
-def test_the_widest_bounds(name: str) -> None:
+def test_widest_bounds(name: str) -> None:
     for lower, upper in ((0, 2**63 - 1), (-(2**63), -1), (2**63, 2**64 - 1), (2**62, INF)):
         mechanism = make(name, lower=lower, upper=upper)
         for x in (lower, min(upper, 2**63 - 1 if upper == INF else upper)):
@@ -945,7 +804,7 @@ def test_the_widest_bounds(name: str) -> None:
 
 
 @each_bounded
-def test_only_uint64_holds_a_lower_bound_above_int64(name: str) -> None:
+def test_lower_bound_above_int64_requires_uint64(name: str) -> None:
     mechanism = make(name, lower=2**63, upper=INF)
     counts = np.array([0, 2**63, 2**63 + 50], np.uint64)
     assert (mechanism.randomise(counts) >= 2**63).all()
@@ -953,7 +812,7 @@ def test_only_uint64_holds_a_lower_bound_above_int64(name: str) -> None:
         mechanism.randomise(np.array([0]))
 
 
-def test_ints_are_taken_as_uint64_where_a_bound_needs_it() -> None:
+def test_ints_are_uint64_if_a_bound_requires_it() -> None:
     mechanism = make(TRUNCATED, lower=0, upper=2**64 - 1)
     assert mechanism.randomise(2**64 - 1) > 2**63
     with pytest.raises(OverflowError, match="beyond uint64"):
@@ -964,7 +823,7 @@ def test_ints_are_taken_as_uint64_where_a_bound_needs_it() -> None:
         mechanism.randomise(np.zeros(3, np.int64))
 
 
-def test_a_uint64_is_taken_as_one() -> None:
+def test_uint64_scalar() -> None:
     greatest = np.uint64(2**64 - 1)
     for name in BASE:
         assert make(name).randomise(greatest) in range(11) or name == "Geometric"
@@ -975,7 +834,7 @@ def test_a_uint64_is_taken_as_one() -> None:
     assert make(TRUNCATED, epsilon=INF, upper=INF).randomise(greatest) == greatest
 
 
-def test_an_infinite_bound_is_the_limit_of_each_dtype() -> None:
+def test_infinite_bound_is_the_dtype_limit() -> None:
     for name in (TRUNCATED, FOLDED):
         mechanism = make(name, epsilon=0.01, lower=0, upper=INF)
         for dtype in DTYPES:
@@ -984,10 +843,10 @@ def test_an_infinite_bound_is_the_limit_of_each_dtype() -> None:
             assert outputs.max() <= 127 if dtype == "int8" else outputs.max() > 127
 
 
-# Noise is fresh
+# Fresh noise
 
-# Noise of 57 bits: two equal numbers have been made from the same randomness. Among the few
-# thousand here there are two with a chance below 1e-10.
+# Noise of 57 bits: a repeat means reused randomness. Among the few thousand draws here, two are
+# equal by chance with probability below 1e-10.
 FAINT = 2.0**-56
 WIDE: list[Any] = [
     make("Geometric", epsilon=FAINT),
@@ -1008,34 +867,12 @@ def draw(mechanism: Any) -> list[int]:
 
 def check_all_distinct(noises: list[int], draws: int) -> None:
     assert len(noises) == NOISES * draws
-    # Noise of the same randomness may have the other sign.
+    # Reused randomness may give the opposite sign.
     assert len({abs(noise) for noise in noises}) == len(noises)
 
 
-def forked(work: Callable[[], list[int]]) -> list[int]:
-    """Return the result of work in a forked process, which is given a minute."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            signal.alarm(60)
-            with os.fdopen(writing, "wb") as pipe:
-                pickle.dump(work(), pipe)
-            status = 0
-        finally:
-            os._exit(status)
-    os.close(writing)
-    with os.fdopen(reading, "rb") as pipe:
-        result = pipe.read()
-    _, status = os.waitpid(child, 0)
-    assert status == 0
-    noises: list[int] = pickle.loads(result)
-    return noises
-
-
 @each_wide
-def test_calls_and_copies_are_fresh(mechanism: Any) -> None:
+def test_calls_and_copies_draw_fresh_noise(mechanism: Any) -> None:
     copies = [
         mechanism,
         mechanism,
@@ -1046,16 +883,6 @@ def test_calls_and_copies_are_fresh(mechanism: Any) -> None:
     ]
     noises = [noise for one in copies for noise in draw(one)]
     check_all_distinct(noises, len(copies))
-
-
-@needs_fork
-@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
-@each_wide
-def test_forks_are_fresh(mechanism: Any) -> None:
-    noises = []
-    for _ in range(3):
-        noises += [*draw(mechanism), *forked(lambda: draw(mechanism))]
-    check_all_distinct(noises, 6)
 
 
 # Parameters
@@ -1072,7 +899,7 @@ each_round_trip = pytest.mark.parametrize("mechanism", ROUND_TRIPS, ids=str)
 
 
 @each_class
-def test_parameters_are_attributes_that_cannot_be_changed(name: str) -> None:
+def test_parameters_are_read_only(name: str) -> None:
     mechanism = make(name, epsilon=0.5, sensitivity=2)
     there = getattr(rival, name)(**BASE[name] | {"epsilon": 0.5, "sensitivity": 2})
     before = repr(mechanism)
@@ -1086,7 +913,7 @@ def test_parameters_are_attributes_that_cannot_be_changed(name: str) -> None:
     assert mechanism.delta == 0
 
 
-def test_parameters_are_as_given() -> None:
+def test_parameters_keep_their_types() -> None:
     mechanism = make(FOLDED, epsilon=1, sensitivity=np.int8(2), lower=0, upper=Fraction(5, 2))
     assert type(mechanism.epsilon) is int
     assert type(mechanism.sensitivity) is int
@@ -1105,7 +932,7 @@ def test_parameters_are_as_given() -> None:
         (FOLDED, {"epsilon": 1.5, "lower": 0.5, "upper": INF}),
     ],
 )
-def test_the_repr_is_diffprivlibs(name: str, arguments: dict[str, Any]) -> None:
+def test_repr_matches_diffprivlib(name: str, arguments: dict[str, Any]) -> None:
     here, there = (repr(getattr(module, name)(**arguments)) for module in (ours, rival))
     assert here.startswith(f"{ours.__name__}.{name}(")
     assert here.removeprefix(ours.__name__) == there.removeprefix(
@@ -1114,13 +941,13 @@ def test_the_repr_is_diffprivlibs(name: str, arguments: dict[str, Any]) -> None:
 
 
 @each_round_trip
-def test_the_repr_evaluates_to_the_same(mechanism: Any) -> None:
+def test_repr_round_trip(mechanism: Any) -> None:
     text = repr(mechanism).removeprefix(f"{ours.__name__}.")
     check_same(mechanism, eval(text, {**vars(ours), **SCOPE}))
 
 
 @each_round_trip
-def test_copies_and_pickles_are_the_same(mechanism: Any) -> None:
+def test_copies_and_pickles(mechanism: Any) -> None:
     mechanism.randomise(3)
     for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
         check_same(mechanism, pickle.loads(pickle.dumps(mechanism, protocol)))
@@ -1151,10 +978,10 @@ IMPORT = {
     "order",
     ["ours made theirs", "ours own theirs", "unpickled theirs", "theirs ours asked made"],
 )
-def test_a_mechanism_is_one_of_diffprivlibs_in_any_order_of_imports(order: str) -> None:
+def test_isinstance_of_diffprivlib_in_any_import_order(order: str) -> None:
     lines = [IMPORT[step] for step in order.split()]
     lines[-1:] = [
-        # Before diffprivlib is there, which we do not import.
+        # We do not import diffprivlib ourselves.
         "import sys; assert 'theirs' in {before} or 'diffprivlib' not in sys.modules",
         lines[-1],
         "assert isinstance(mechanism, DPMechanism) and isinstance(mechanism, DPMachine)",
@@ -1167,7 +994,7 @@ def test_a_mechanism_is_one_of_diffprivlibs_in_any_order_of_imports(order: str) 
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_a_subclass_keeps_its_name() -> None:
+def test_subclass_keeps_its_name() -> None:
     mechanism = Derived(epsilon=1.0, lower=0, upper=3)
     assert repr(mechanism) == f"{__name__}.Derived({repr(make(FOLDED, upper=3)).split('(')[1]}"
     assert type(mechanism.copy()) is type(pickle.loads(pickle.dumps(mechanism))) is Derived
@@ -1177,32 +1004,15 @@ class Derived(ours.GeometricFolded):
     pass
 
 
-# Usage as diffprivlib documents it, by either module
+# Documented usage, in both modules
 
 
 @each_module
-def test_one_noisy_count(module: ModuleType) -> None:
-    mechanism = module.Geometric(epsilon=1, sensitivity=1)
-    noisy = mechanism.randomise(5)
-    assert type(noisy) is int
-    assert abs(noisy - 5) < 100
-
-
-@each_module
-def test_the_sensitivity_is_one_by_default(module: ModuleType) -> None:
+def test_default_sensitivity(module: ModuleType) -> None:
     for name, arguments in BASE.items():
         mechanism = getattr(module, name)(**arguments)
         assert mechanism.sensitivity == 1
         assert isinstance(mechanism.randomise(1), int)
-
-
-@each_module
-@each_bounded
-def test_counts_stay_between_the_bounds(module: ModuleType, name: str) -> None:
-    mechanism = getattr(module, name)(epsilon=0.1, sensitivity=2, lower=1, upper=20)
-    noisy = [mechanism.randomise(x) for x in range(1, 21) for _ in range(10)]
-    assert set(noisy) <= set(range(1, 21))
-    assert len(set(noisy)) > 5
 
 
 @each_module
@@ -1219,71 +1029,9 @@ def test_half_integer_bounds(
     assert set(noisy) == outputs
 
 
-@each_module
-def test_infinite_bounds(module: ModuleType) -> None:
-    for name in (TRUNCATED, FOLDED):
-        for lower, upper in ((0, INF), (-INF, 0), (-INF, INF)):
-            mechanism = getattr(module, name)(epsilon=1, lower=lower, upper=upper)
-            assert all(lower <= mechanism.randomise(0) <= upper for _ in range(100))
-
-
-@each_module
-def test_a_histogram(module: ModuleType) -> None:
-    # As diffprivlib.tools.histogram has it.
-    mechanism = module.GeometricTruncated(
-        epsilon=1.0, sensitivity=1, lower=0, upper=sys.maxsize, random_state=None
-    )
-    histogram = np.zeros((3, 4), np.int64)
-    for place in np.ndindex(histogram.shape):
-        histogram[place] = mechanism.randomise(int(histogram[place]))
-    assert 0 <= histogram.min() <= histogram.max() < 100
-
-
-@each_module
-def test_the_size_of_a_cluster(module: ModuleType) -> None:
-    # As diffprivlib.models.KMeans has it: a count that is never 0.
-    mechanism = module.GeometricFolded(epsilon=0.1, sensitivity=1, lower=0.5, upper=float("inf"))
-    assert min(mechanism.randomise(np.int64(0)) for _ in range(400)) == 1
-
-
-@each_module
-def test_class_counts(module: ModuleType) -> None:
-    # As diffprivlib.models.GaussianNB has it.
-    total = 50
-    mechanism = module.GeometricTruncated(epsilon=1 / 3, sensitivity=1, lower=1, upper=total)
-    noisy = np.array([mechanism.randomise(int(count)) for count in (0, 20, 30)])
-    assert ((noisy >= 1) & (noisy <= total)).all()
-
-
-@each_module
-def test_a_copy_is_another_mechanism(module: ModuleType) -> None:
-    for name, arguments in BASE.items():
-        mechanism = getattr(module, name)(**arguments)
-        other = mechanism.copy()
-        assert other is not mechanism
-        assert repr(other) == repr(mechanism)
-        assert isinstance(other.randomise(3), int)
-
-
-@each_module
-def test_the_median_is_the_count(module: ModuleType) -> None:
-    # Of 4000 draws, of which half or more fall below the count with probability below 1e-60.
-    for name, arguments in BASE.items():
-        mechanism = getattr(module, name)(**arguments)
-        assert np.median([mechanism.randomise(5) for _ in range(4000)]) == 5
-
-
-@each_module
-def test_moments_of_the_geometric_mechanism(module: ModuleType) -> None:
-    mechanism = module.Geometric(epsilon=math.log(2), sensitivity=1)
-    assert mechanism.bias(3) == 0
-    assert mechanism.variance(3) == pytest.approx(4)
-    assert mechanism.mse(3) == pytest.approx(4)
-
-
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
 @pytest.mark.parametrize("infinite", [False, True], ids=["unbounded", "half-bounded"])
-def test_moments_know_the_limits_of_the_dtype(dtype: str, infinite: bool) -> None:
+def test_moments_respect_dtype_limits(dtype: str, infinite: bool) -> None:
     limits = np.iinfo(dtype)
     least = 0 if infinite else int(limits.min)
     bounds = {"lower": 0, "upper": INF} if infinite else {}
@@ -1296,7 +1044,7 @@ def test_moments_know_the_limits_of_the_dtype(dtype: str, infinite: bool) -> Non
 
 
 @each_bounded
-def test_a_uint64_is_an_integer_like_any_other_below_negative_bounds(name: str) -> None:
+def test_uint64_scalar_with_negative_bound(name: str) -> None:
     mechanism = make(name, epsilon=INF, lower=-5, upper=10)
     assert mechanism.randomise(np.uint64(3)) == 3
     assert mechanism.bias(np.uint64(3)) == 0
