@@ -447,12 +447,14 @@ def test_existing_files_are_not_overwritten(main: Main, tmp_path: Path) -> None:
     before = names(tmp_path)
     for out in ["in.csv", "./in.csv", *before]:
         arguments = ["release", "in.csv", out, "--column", "count", "--epsilon", "1"]
-        check_refused(main(*arguments), 1, "exists already, and is not overwritten")
+        check_refused(main(*arguments), 1, "already exists, and is not overwritten")
     assert names(tmp_path) == before
     assert Path("in.csv").read_text() == "count\n5\n"
     assert Path("there.csv").read_text() == "precious"
-    # Checked before anything is read.
-    check_refused(main("release", "no.csv", "there.csv", *PLAIN[3:]), 1, "there.csv: exists")
+    # Before anything is read.
+    check_refused(
+        main("release", "no.csv", "there.csv", *PLAIN[3:]), 1, "there.csv: already exists"
+    )
 
 
 def test_data_errors_leave_no_output(main: Main, tmp_path: Path) -> None:
@@ -502,7 +504,7 @@ def test_without_hard_links(main: Main, tmp_path: Path, monkeypatch: pytest.Monk
     Path("in.csv").write_text("count\n5\n")
     assert main(*PLAIN, "--bounds", 3, 3) == released_to("out.csv", 1)
     assert Path("out.csv").read_text() == "count\n3\n"
-    check_refused(main(*PLAIN), 1, "exists already")
+    check_refused(main(*PLAIN), 1, "already exists")
     os.unlink("out.csv")
     monkeypatch.setattr(os, "replace", no_links)
     check_refused(main(*PLAIN), 1, "Operation not permitted")
@@ -523,7 +525,7 @@ def test_output_created_meanwhile_is_not_overwritten(
     monkeypatch.setattr(os, "fsync", other)
     if not links:
         monkeypatch.setattr(os, "link", no_links)
-    check_refused(main(*PLAIN), 1, r"out\.csv: exists already, and is not overwritten")
+    check_refused(main(*PLAIN), 1, r"out\.csv: already exists, and is not overwritten")
     assert Path("out.csv").read_text() == "precious"
     assert names(tmp_path) == ["in.csv", "out.csv"]
 
@@ -743,8 +745,8 @@ def test_accuracy_matches_library(main: Main, method: str, alpha: str) -> None:
         done = main("accuracy", *noise, *arguments)
         first, sentence = done.out.splitlines()
         assert first == repr(accuracy.scale_to_accuracy(scale, level, method=method))  # type: ignore[arg-type]
-        assert f" more than {first} away " in sentence
-        assert f" probability {alpha} at most" in sentence
+        assert f" more than {first} with " in sentence
+        assert f" probability at most {alpha}" in sentence
         assert ("Laplace" in sentence) == (method == "continuous")
         assert (done.code, done.err) == (0, "")
 
@@ -797,8 +799,8 @@ def test_epsilon(main: Main) -> None:
     # The root of 2 q**7 / (1 + q) = 0.05 is 0.456901730181193536991...
     done = main("epsilon", "--accuracy", "6", "--alpha", "0.05")
     assert done.out == (
-        "0.45690173018119357\nThe least epsilon with which a noisy count is more than 6 away from "
-        "the true one with probability 0.05 at most.\n"
+        "0.45690173018119357\nThis is the least epsilon for which a noisy count differs from the "
+        "true count by more than 6 with probability at most 0.05.\n"
     )
     for method, start in [("note", "With this epsilon, a"), ("continuous", "A count with Laplace")]:
         done = main("epsilon", "--accuracy", "6", "--alpha", "0.05", "--method", method)
@@ -856,7 +858,7 @@ def test_numbers_are_shown_as_written(main: Main, monkeypatch: pytest.MonkeyPatc
     )
     for alpha in ("0.05", "5e-2", "2/40"):
         done = main("accuracy", "--epsilon", "0.5", "--alpha", alpha)
-        assert done.out.endswith(f"with probability {alpha} at most.\n")
+        assert done.out.endswith(f"with probability at most {alpha}.\n")
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
@@ -943,7 +945,7 @@ MISUSES: list[tuple[list[str], str]] = [
     ([*PLAIN, "--bounds", "0", str(2**63)], "bounds .* the limits of these counts"),
     ([*PLAIN[:-1], "1e-30"], "scale = .* too large"),
     ([*PLAIN[:-2], "--scale", "0"], "'0' is not accepted: give a positive number"),
-    (["plot"], "arguments are required: PICTURE"),
+    (["plot"], "arguments are required: PLOT"),
     (["plot", "pie"], "invalid choice: 'pie'"),
     (["plot", "variance"], "arguments are required: --output"),
     (["plot", "variance", "--output", "x.exe"], "'x.exe' .* ends with one of .pdf, .png, .svg"),
@@ -1097,7 +1099,7 @@ def test_plots(main: Main, tmp_path: Path, name: str, ending: str, start: bytes)
     assert main(*plot) == Done(0, "", "")
     picture = Path(f"picture{ending}").read_bytes()
     assert picture.startswith(start)
-    check_refused(main(*plot), 1, f"picture{ending}: exists already, and is not overwritten")
+    check_refused(main(*plot), 1, f"picture{ending}: already exists, and is not overwritten")
     assert Path(f"picture{ending}").read_bytes() == picture
     assert names(tmp_path) == [f"picture{ending}"]
 

@@ -1,8 +1,8 @@
-"""The command line: accuracy, epsilon, certificates, release of CSV files, plots.
+"""The command line: accuracy, epsilon, certificates, release of CSV and Parquet files, plots.
 
-Numbers are taken exactly, as they are written. The exit code is 0 if all went well, 2 if a command
-or a parameter is refused, and 1 if anything else fails: files, their data, interrupts. Every error
-is one line on standard error.
+Numbers are taken exactly as written. The exit code is 0 on success, 2 if a command or a parameter
+is invalid, and 1 for any other failure: files, their data, interrupts. Every error is one line on
+standard error.
 """
 
 import argparse
@@ -34,14 +34,14 @@ __all__ = ["main"]
 _DTYPES = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 _DELIMITERS = {",": ",", ";": ";", "|": "|", "tab": "\t"}
 _PICTURES = (".pdf", ".png", ".svg")
-#: The most characters of a number, more than any float takes.
+#: The largest length of a number; no float needs more characters.
 _LONGEST = 1100
-#: The epsilons in a plot.
+#: The number of epsilons in a plot.
 _POINTS = 200
 
 
 class _UsageError(Exception):
-    """The command line is refused."""
+    """The command line is invalid."""
 
 
 class _CommandError(Exception):
@@ -54,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     argv : sequence of str, optional
-        What comes after the name of the program; that of this process if it is not given.
+        The arguments after the name of the program; those of this process if not given.
 
     Returns
     -------
@@ -65,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         _print(_run(argv))
     except BrokenPipeError:
-        return 1  # Who read it has had enough.
+        return 1  # The reader closed the pipe.
     except _UsageError as error:
         return _complain(error, 2)
     except OSError as error:
@@ -81,7 +81,7 @@ def _run(argv: Sequence[str] | None) -> str:
     try:
         given = _parser().parse_args(argv)
     except SystemExit:
-        return ""  # Help or version, which the parser prints.
+        return ""  # The parser printed help or the version.
     run: Callable[[argparse.Namespace], str] = given.run
     return run(given)
 
@@ -96,7 +96,7 @@ def _standard_output() -> Iterator[None]:
     try:
         yield
     except OSError:
-        # Otherwise the interpreter would try again when it ends, and complain once more.
+        # Otherwise the interpreter flushes again at exit and reports a second error.
         with suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise
@@ -122,22 +122,25 @@ def _reason(error: OSError) -> str:
 
 @contextmanager
 def _refusing_parameters() -> Iterator[None]:
-    """Turn what the library raises for parameters into usage errors."""
+    """Turn the library's errors for parameters into usage errors."""
     try:
         yield
     except (TypeError, ValueError, OverflowError) as error:
         raise _UsageError(error) from error
 
 
-# Commands: each returns what is to be printed
+# Commands: each returns the text to print
 
 
 def _accuracy(given: argparse.Namespace) -> str:
-    from geomdp import accuracy  # noqa: PLC0415 (imports much more than --help needs)
+    from geomdp import accuracy  # noqa: PLC0415 (slow, and not needed for --help)
 
     ideal = given.bounds is given.count is given.simultaneous is None
     if not ideal and given.method != "exact":
-        raise _UsageError(f"--method {given.method} is for noise without bounds only")
+        raise _UsageError(
+            f"--method {given.method} applies to noise without bounds only: "
+            "leave out --bounds, --count and --simultaneous"
+        )
     with _refusing_parameters():
         if ideal:
             a = accuracy.scale_to_accuracy(_scale(given), given.alpha, method=given.method)
@@ -146,12 +149,12 @@ def _accuracy(given: argparse.Namespace) -> str:
         else:
             a = accuracy.release_accuracy(_mechanism(given), given.alpha, given.count)
     n = given.simultaneous
-    subject = "A noisy count is" if n is None else f"One or more of {n} noisy counts are"
+    subject = "A noisy count" if n is None else f"At least one of {n} noisy counts"
     where = ""
     if given.count is not None:
-        where = f", if that is {given.count}"
+        where = f", for a true count of {given.count}"
     elif given.bounds is not None:
-        where = ", wherever that is within the bounds"
+        where = ", for any true count within the bounds"
     return f"{a}\n{_sentence(given, a, subject)}{where}.\n"
 
 
@@ -162,18 +165,22 @@ def _epsilon(given: argparse.Namespace) -> str:
         least = accuracy.accuracy_to_epsilon(
             given.accuracy, given.alpha, given.sensitivity or 1, method=given.method
         )
-    # As a decimal number, which may be below the float that it stands for.
+    # The decimal number may be below the float.
     text = repr(least)
     if Fraction(text) < Fraction(least):
         text = repr(math.nextafter(least, math.inf))
-    start = "The least epsilon with which a" if given.method == "exact" else "With this epsilon, a"
-    return f"{text}\n{_sentence(given, given.accuracy, f'{start} noisy count is')}.\n"
+    exact = given.method == "exact"
+    start = "This is the least epsilon for which" if exact else "With this epsilon,"
+    return f"{text}\n{_sentence(given, given.accuracy, f'{start} a noisy count')}.\n"
 
 
 def _sentence(given: argparse.Namespace, a: float, subject: str) -> str:
     if given.method == "continuous":
-        subject = "A count with Laplace noise is"
-    return f"{subject} more than {a} away from the true one with probability {given.alpha} at most"
+        subject = "A count with Laplace noise"
+    return (
+        f"{subject} differs from the true count by more than {a} "
+        f"with probability at most {given.alpha}"
+    )
 
 
 def _certificate(given: argparse.Namespace) -> str:
@@ -197,11 +204,11 @@ def _release(given: argparse.Namespace) -> str:
         )
     if all(of_parquet):
         if given.delimiter != ",":
-            raise _UsageError("--delimiter is of CSV files alone")
+            raise _UsageError("--delimiter applies to CSV files only")
         release: Callable[..., int] = partial(parquet_file.release, mechanism=mechanism)
     else:
         with _refusing_parameters():
-            # What the mechanism refuses for int64, it refuses for no counts too.
+            # An empty release checks the bounds against int64.
             mechanism.release(np.zeros(0, np.int64))
         delimiter = _DELIMITERS[given.delimiter]
         release = partial(delimited.release, noise=mechanism.release, delimiter=delimiter)
@@ -253,7 +260,7 @@ def _plot_variance(given: argparse.Namespace) -> str:
 
 
 def _plot(given: argparse.Namespace, draw: Callable[[Any, Any], object]) -> str:
-    """Draw to the output that was given."""
+    """Draw a plot and save it to the given file."""
     try:
         from matplotlib.figure import Figure  # noqa: PLC0415 (an extra)
     except ImportError as error:
@@ -269,7 +276,7 @@ def _plot(given: argparse.Namespace, draw: Callable[[Any, Any], object]) -> str:
 
 
 def _grid(given: argparse.Namespace) -> list[float]:
-    """Return numbers between the two epsilons, at equal ratios."""
+    """Return numbers from the lower to the higher epsilon, at equal ratios."""
     import numpy as np  # noqa: PLC0415
 
     low, high = map(float, given.epsilons)
@@ -283,7 +290,7 @@ def _grid(given: argparse.Namespace) -> list[float]:
 
 
 class _Number(Fraction):
-    """What a decimal number or a fraction stands for, shown as it was written."""
+    """The exact value of a decimal number or a fraction, shown as written."""
 
     text: str
 
@@ -299,7 +306,7 @@ class _Number(Fraction):
     __str__ = __repr__
 
     def __format__(self, spec: str) -> str:
-        # From CPython 3.13 on, that of Fraction is not by way of __str__.
+        # From CPython 3.13 on, Fraction.__format__ does not use __str__.
         return format(self.text, spec)
 
 
@@ -313,7 +320,7 @@ def _number(
 ) -> Fraction:
     decimal = re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?", text)
     ratio = re.fullmatch(r"[+-]?[0-9]+/0*[1-9][0-9]*", text)
-    # An exponent of any length would take memory of any size.
+    # An exponent of unlimited length would take unlimited memory.
     if len(text) > _LONGEST or not (decimal or ratio) or not accepts(number := _Number(text)):
         _refuse(text, wanted)
     if abs(number) > sys.float_info.max:
@@ -382,7 +389,7 @@ def _input(path: str) -> Iterator[BinaryIO]:
 
 @contextmanager
 def _output(path: str) -> Iterator[BinaryIO]:
-    """Yield a file that becomes that of a name, or standard output, once all of it is written."""
+    """Yield a file to write; on success it becomes the named file, or goes to standard output."""
     if path != "-":
         with _new_file(path) as file:
             yield file
@@ -403,9 +410,9 @@ def _is_zipped(path: str) -> bool:
 
 @contextmanager
 def _zipping(path: str, file: BinaryIO) -> Iterator[BinaryIO]:
-    """Yield a file whose content goes to another one; by gzip, if the name says so."""
+    """Yield a file that writes to another one, with gzip if the name ends with .gz."""
     if _is_zipped(path):
-        # Without the name of the file, which is that of the unfinished one.
+        # GzipFile would store the temporary name.
         with gzip.GzipFile("", "wb", 6, file) as zipped:
             yield zipped  # type: ignore[misc]
     else:
@@ -414,24 +421,23 @@ def _zipping(path: str, file: BinaryIO) -> Iterator[BinaryIO]:
 
 @contextmanager
 def _new_file(path: str) -> Iterator[BinaryIO]:
-    """Yield a file that gets this name when all of it is written, unless something else has it.
+    """Yield a file that gets this name once it is complete, unless the name is taken.
 
-    Until then it is a file of another name in the same directory, of which nothing is left if an
-    exception, Ctrl-C or a signal to terminate comes first.
+    Until then it has a temporary name in the same directory. An exception, Ctrl-C or a signal to
+    terminate deletes it.
     """
     if os.path.lexists(path):
         raise _exists(path)
     directory = os.path.dirname(path)
     for stale in glob.iglob(os.path.join(glob.escape(directory), ".geomdp-*.part")):
         _remark(
-            f"geomdp: note: {stale} is unfinished: its command was killed, and it can be deleted, "
-            "or is still running"
+            f"geomdp: note: {stale} is unfinished: delete it unless its command is still running"
         )
     part = os.path.join(directory, f".geomdp-{os.urandom(8).hex()}.part")
     with _interrupts() as commit:
         try:
             try:
-                file = open(part, "xb")  # noqa: SIM115 (it is closed below)
+                file = open(part, "xb")  # noqa: SIM115 (closed below)
             except OSError as error:
                 raise OSError(error.errno, error.strerror, path) from error
             with file:
@@ -446,13 +452,14 @@ def _new_file(path: str) -> Iterator[BinaryIO]:
 
 
 def _name(part: str, path: str) -> None:
-    """Give a file a name that nothing has, at once."""
+    """Rename a file atomically; fail if the name is taken."""
     try:
         os.link(part, path)
     except FileExistsError:
         raise _exists(path) from None
     except OSError:
-        # No links here. Renaming would replace what has the name: so take it first.
+        # The file system has no links. Renaming would replace an existing file, so reserve the
+        # name first.
         try:
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
         except FileExistsError:
@@ -465,14 +472,14 @@ def _name(part: str, path: str) -> None:
 
 
 def _exists(path: str) -> FileExistsError:
-    return FileExistsError(errno.EEXIST, "exists already, and is not overwritten", path)
+    return FileExistsError(errno.EEXIST, "already exists, and is not overwritten", path)
 
 
 @contextmanager
 def _interrupts() -> Iterator[Callable[[], None]]:
-    """Raise KeyboardInterrupt once for all signals to stop; not after what is yielded was called.
+    """Raise KeyboardInterrupt for the first signal to stop, unless the yielded function was called.
 
-    A second signal would interrupt the tidying up that the first one led to.
+    Later signals are ignored, since they would interrupt the cleanup.
     """
     over = False
 
@@ -490,7 +497,7 @@ def _interrupts() -> Iterator[Callable[[], None]]:
     if threading.current_thread() is threading.main_thread():
         for name in ("SIGINT", "SIGTERM", "SIGHUP"):
             number = getattr(signal, name, None)
-            # Who started this may have had signals ignored, or handled outside of Python.
+            # Leave signals alone that the parent process set to be ignored, or that C code handles.
             if number is not None and signal.getsignal(number) not in (None, signal.SIG_IGN):
                 before[number] = signal.signal(number, stop)
     try:
@@ -502,7 +509,7 @@ def _interrupts() -> Iterator[Callable[[], None]]:
 
 @contextmanager
 def _progress(source: BinaryIO) -> Iterator[Callable[[int], None]]:
-    """Yield what shows how many bytes of a file have been read, on a terminal."""
+    """Yield a function that shows the number of bytes read so far, if on a terminal."""
     status = os.fstat(source.fileno())
     if not (stat.S_ISREG(status.st_mode) and sys.stderr is not None and sys.stderr.isatty()):
         yield lambda _: None
@@ -528,7 +535,7 @@ def _progress(source: BinaryIO) -> Iterator[Callable[[int], None]]:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Leaves errors to main, which argparse would report in more lines, or not at all."""
+    """Raises errors for main to report; argparse prints several lines, or nothing."""
 
     def error(self, message: str) -> NoReturn:
         raise _UsageError(f"{message} (see {self.prog} --help)")
@@ -538,51 +545,52 @@ class _Parser(argparse.ArgumentParser):
 
 
 _ABOUT = """\
-Integer noise for counts by the geometric mechanism of differential privacy, and
-how accurate it leaves them.
+Add integer noise to counts with the geometric mechanism of differential privacy,
+and compute how accurate the noisy counts are.
 
 Numbers are taken exactly: 0.1 is a tenth, and 1/3 a third.
 
-Exit codes: 0 if all went well; 2 if a command or a parameter is refused; 1 if
-anything else fails. Every error is one line on standard error."""
+Exit codes: 0 on success; 2 if a command or a parameter is invalid; 1 for any
+other failure. Every error is one line on standard error."""
 
 _ABOUT_ACCURACY = """\
-Print the accuracy at level alpha, the least a such that an error of more than a
-has probability alpha at most; then a sentence that says so.
+Print the accuracy at level alpha: the least a such that an error of more than a
+has probability at most alpha. A sentence that explains it follows.
 
-With bounds, with a count or for simultaneous counts, it is the accuracy of what
-is released, as int64 if there are no bounds. Else it is that of the noise."""
+With --bounds, --count or --simultaneous, this is the accuracy of the release, for
+int64 if there are no bounds. Otherwise it is the accuracy of the noise."""
 
 _ABOUT_EPSILON = """\
-Print the least epsilon with an accuracy at level alpha, rounded up; then a
-sentence that says so. This is about noise without bounds."""
+Print the least epsilon with the given accuracy at level alpha, rounded up. A
+sentence that explains it follows. This is for noise without bounds."""
 
 _ABOUT_RELEASE = """\
-Copy a CSV or Parquet file of any size, with noisy counts in some columns.
+Copy a CSV or Parquet file of any size, and add noise to counts in some columns.
 
-Epsilon is the loss for all counts of all these columns together: the sensitivity
-is the most by which one person changes them in sum (L1). Every run draws fresh
-noise and costs epsilon again.
+Epsilon is the privacy loss of all counts in all these columns together. The
+sensitivity is the largest total change (L1) of these counts by one individual.
+Every run draws fresh noise and costs epsilon again.
 
-Counts outside the bounds are clamped, silently. All else is copied, and must be
-public: other columns, the number and order of rows. OUT must not exist; it
-appears when it is complete, or not at all. Then a line says how many rows it has.
+Counts outside the bounds are clamped without an error, since an error would
+reveal them. All else is copied, and must be public: other columns, the number
+and order of rows. OUT must not exist; it appears only when it is complete. The
+command then prints its number of rows.
 
-CSV: counts are decimal integers within int64, and are written without quotes and
-blanks; all else is copied to the byte. IN begins with a header in UTF-8, with or
-without a byte order mark. Its rows end with LF or CRLF; cells are quoted as in
-RFC 4180. What is not like that is refused, by line and column. A name that ends
-with .gz is of a file compressed by gzip. IN may be -, standard input, and OUT
-may be -, standard output, where nothing is written before all of IN is read.
+CSV: Counts are decimal integers within int64. Noisy counts are written without
+quotes and blanks; all else is copied to the byte. IN begins with a header in
+UTF-8, with or without a byte order mark. Its rows end with LF or CRLF, and cells
+are quoted as in RFC 4180. Other input is refused with its line and column. A name
+that ends with .gz is a file compressed with gzip. IN may be - for standard input.
+OUT may be - for standard output; nothing is written before all of IN is read.
 
-Parquet, by names that end with .parquet: counts are integers of 8 to 64 bits,
-without nulls, and keep their type. It takes geomdp[parquet].
+Parquet, if both names end with .parquet: Counts are integers of 8 to 64 bits,
+without nulls, and keep their type. This needs geomdp[parquet].
 
-The time to draw noise does not depend on counts. The time to read them from text
-and to write noisy ones does."""
+The time to draw noise does not depend on the counts. The time to parse counts and
+to write noisy counts does."""
 
 _ABOUT_PLOT = """\
-Draw, to a file that must not exist. This needs matplotlib, the extra
+Draw a plot to a file that must not exist. This needs matplotlib, from the extra
 geomdp[plot]."""
 
 
@@ -615,7 +623,7 @@ def _add_accuracy(commands: _Commands) -> None:
         "--simultaneous",
         type=_positive_integer,
         metavar="N",
-        help="how many counts are to be that accurate at once",
+        help="the number of counts that are to be this accurate at once",
     )
 
 
@@ -637,7 +645,7 @@ def _add_epsilon(commands: _Commands) -> None:
 
 def _add_certificate(commands: _Commands) -> None:
     example = "geomdp certificate --epsilon 0.5 --bounds 0 4526 --tight"
-    about = "Print the exact data and the inequalities that make the sampled law private."
+    about = "Print the exact data and inequalities that prove the sampled distribution private."
     parser = _add(
         commands, "certificate", "why a release is private", about, example, run=_certificate
     )
@@ -646,30 +654,30 @@ def _add_certificate(commands: _Commands) -> None:
         "--dtype",
         choices=_DTYPES,
         metavar="TYPE",
-        help="of the counts: int8 to int64 or uint8 to uint64; int64 if not given",
+        help="type of the counts: int8 to int64 or uint8 to uint64; int64 if not given",
     )
     parser.add_argument(
         "--tight",
         action="store_true",
-        help="work out the exact loss, for bounds up to 100000 apart",
+        help="compute the exact privacy loss, for bounds up to 100000 apart",
     )
-    parser.add_argument("--json", action="store_true", help="print all of it, for a verifier")
+    parser.add_argument(
+        "--json", action="store_true", help="print the whole certificate, for a verifier"
+    )
 
 
 def _add_release(commands: _Commands) -> None:
     example = "geomdp release counts.csv noisy.csv --column count --epsilon 0.5 --bounds 0 4526"
-    about = "noise for columns of a CSV or Parquet file"
+    about = "add noise to columns of a CSV or Parquet file"
     parser = _add(commands, "release", about, _ABOUT_RELEASE, example, run=_release)
-    parser.add_argument(
-        "source", metavar="IN", help="the file with the true counts: CSV, or Parquet by its name"
-    )
-    parser.add_argument("target", metavar="OUT", help="the file to be written, of the same kind")
+    parser.add_argument("source", metavar="IN", help="the CSV or Parquet file with the true counts")
+    parser.add_argument("target", metavar="OUT", help="the file to write, in the same format")
     parser.add_argument(
         "--column",
         action="append",
         required=True,
         metavar="NAME",
-        help="whose counts get noise; can be given more than once",
+        help="a column of counts; may be repeated",
     )
     _add_noise(parser)
     parser.add_argument(
@@ -677,18 +685,20 @@ def _add_release(commands: _Commands) -> None:
         choices=[*_DELIMITERS],
         default=",",
         metavar="D",
-        help='between cells: a comma if not given, a semicolon, a bar, or the word "tab"',
+        help='delimiter of cells: "," (if not given), ";", "|" or "tab"',
     )
 
 
 def _add_plot(commands: _Commands) -> None:
     example = "geomdp plot accuracy --output accuracy.png"
-    parser = _add(commands, "plot", "pictures of noise and accuracy", _ABOUT_PLOT, example)
-    pictures = parser.add_subparsers(title="pictures", metavar="PICTURE", required=True)
+    parser = _add(commands, "plot", "plots of noise and accuracy", _ABOUT_PLOT, example)
+    pictures = parser.add_subparsers(title="plots", metavar="PLOT", required=True)
 
     example = "geomdp plot pmf --output pmf.png --epsilon 0.5 --bounds 0 30 --count 19 20 21"
-    about = "Draw how probable each noisy count is, for true counts."
-    parser = _add(pictures, "pmf", "the law of noisy counts", about, example, run=_plot_pmf)
+    about = "Draw the probability of each noisy count, for the given true counts."
+    parser = _add(
+        pictures, "pmf", "the distribution of noisy counts", about, example, run=_plot_pmf
+    )
     _add_output(parser)
     _add_noise(parser)
     parser.add_argument(
@@ -705,7 +715,7 @@ def _add_plot(commands: _Commands) -> None:
     _add_epsilons(parser)
 
     example = "geomdp plot variance --output variance.png --epsilons 0.1 10"
-    about = "Draw the variance of geometric and of Laplace noise against epsilon."
+    about = "Draw the variance of geometric noise and of Laplace noise against epsilon."
     parser = _add(
         pictures, "variance", "variance against epsilon", about, example, run=_plot_variance
     )
@@ -742,7 +752,7 @@ def _add_noise(parser: argparse.ArgumentParser) -> None:
     noise = parser.add_mutually_exclusive_group(required=True)
     noise.add_argument("--epsilon", type=_positive, metavar="E", help="privacy loss")
     noise.add_argument(
-        "--scale", type=_positive, metavar="S", help="of the noise: sensitivity / epsilon"
+        "--scale", type=_positive, metavar="S", help="noise scale: sensitivity / epsilon"
     )
     _add_sensitivity(parser)
     parser.add_argument(
@@ -750,7 +760,7 @@ def _add_noise(parser: argparse.ArgumentParser) -> None:
         type=_integer,
         nargs=2,
         metavar=("L", "U"),
-        help="least and greatest noisy count; the limits of the (signed) type if not given",
+        help="least and greatest noisy count; if not given, the limits of the signed type",
     )
 
 
@@ -759,7 +769,7 @@ def _add_sensitivity(parser: argparse.ArgumentParser) -> None:
         "--sensitivity",
         type=_positive_integer,
         metavar="S",
-        help="the most that one person changes all counts in sum; 1 if not given",
+        help="largest total change of the counts by one individual; 1 if not given",
     )
 
 
@@ -770,8 +780,7 @@ def _add_alpha(parser: argparse.ArgumentParser, default: Fraction | None = None)
         default=default,
         required=default is None,
         metavar="P",
-        help="the probability of a greater error"
-        + (f"; {default} if not given" if default else ""),
+        help="probability of a greater error" + (f"; {default} if not given" if default else ""),
     )
 
 
@@ -780,8 +789,8 @@ def _add_method(parser: argparse.ArgumentParser) -> None:
         "--method",
         choices=["exact", "note", "continuous"],
         default="exact",
-        help="exact if not given; the note's formula, ln(1/alpha) times the scale, rounded up to "
-        "an integer; or that of Laplace noise, the same without rounding",
+        help="exact (if not given); note: the source note's formula, ln(1/alpha) times the scale, "
+        "rounded up to an integer; continuous: the same without rounding, for Laplace noise",
     )
 
 
@@ -793,7 +802,7 @@ def _add_epsilons(parser: argparse.ArgumentParser) -> None:
         nargs=2,
         default=(0.1, 10),
         metavar=("LOW", "HIGH"),
-        help="from where to where; 0.1 10 if not given",
+        help="least and greatest epsilon; 0.1 10 if not given",
     )
 
 
@@ -804,5 +813,5 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
         type=_picture,
         required=True,
         metavar="FILE",
-        help=f"the file to be written, whose name ends with one of {endings}",
+        help=f"the file to write; its name ends with one of {endings}",
     )
