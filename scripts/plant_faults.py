@@ -448,6 +448,20 @@ FAULTS = [
         "tests/compat/test_smartnoise.py",
     ),
     Fault(
+        "a table of counts is sorted by them",
+        LAYER / "frames.py",
+        "rows = list(product(*kept))",
+        "rows = sorted(product(*kept), key=found.__getitem__)",
+        "tests/test_frames.py::test_count_keeps_order_of_levels",
+    ),
+    Fault(
+        "an alpha above one half is taken without a warning",
+        LAYER / "accuracy.py",
+        "if level > Fraction(1, 2):",
+        "if level > 1:",
+        "tests/test_accuracy.py::test_confidence_as_alpha_warns",
+    ),
+    Fault(
         "the accuracy is that of one side",
         LAYER / "accuracy.py",
         "least = tails.least(1 / scale, alpha / 2) if scale else 0",

@@ -311,7 +311,7 @@ class ReleaseKey:
     def _noise(
         self, mechanism: GeometricMechanism, name: str, ids: _core.Ids, threads: int | None
     ) -> columns.Noise:
-        """Return the noise for counts with these ids: each call draws for the next ones."""
+        """Return a function that releases counts: each call takes the next ids."""
         plan, most, start = checked(mechanism)._core, parameters.threads(threads), 0
 
         def noise(counts: Array) -> Array:
@@ -494,7 +494,7 @@ def _items(array: Any, dtype: np.dtype[Any], more: int = 0) -> NDArray[Any]:
     if not len(array):
         return np.zeros(more, dtype)
     items = columns.memory(array, dtype, more)
-    # What came over a network may lie anywhere.
+    # Buffers that came over a network may be unaligned.
     return items if items.flags.aligned else items.copy()
 
 
