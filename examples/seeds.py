@@ -74,15 +74,15 @@ def save(axes: Axes, path: Path) -> None:
 
 def extremes() -> dict[int, tuple[float, float, float]]:
     """Return for each true count the censored probabilities of 0, of 30, and of either."""
-    laws = {count: CensoredGeometric(count, 1 / EPSILON, (0, RECORDS)) for count in COUNTS}
-    ends = {count: law.pmf([0, RECORDS]).tolist() for count, law in laws.items()}
+    noisy = {count: CensoredGeometric(count, 1 / EPSILON, (0, RECORDS)) for count in COUNTS}
+    ends = {count: release.pmf([0, RECORDS]).tolist() for count, release in noisy.items()}
     return {count: (low, high, low + high) for count, (low, high) in ends.items()}
 
 
 def rejected(epsilon: float) -> dict[str, np.ndarray]:
     """Return the distributions of figure 2.2 by true count, with noise for this epsilon."""
-    laws = rejection.pmf(epsilon, RECORDS, COUNTS)
-    return dict(zip(map(str, COUNTS), laws, strict=True))
+    pmfs = rejection.pmf(epsilon, RECORDS, COUNTS)
+    return dict(zip(map(str, COUNTS), pmfs, strict=True))
 
 
 def draw_notes(output: Path) -> None:
