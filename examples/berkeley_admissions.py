@@ -1,8 +1,8 @@
-"""Noise real counts: graduate admissions at Berkeley in 1973.
+"""Add noise to real counts: graduate admissions at Berkeley in 1973.
 
-The 24 counts of 4526 applicants by department, sex and decision (Bickel, Hammel and O'Connell,
-*Science* 187, 1975). Each applicant is in one cell, so adding or removing one changes one count by
-one: the L1 sensitivity of the whole table is 1.
+The table has 24 counts of 4526 applicants by department, sex and decision (Bickel, Hammel and
+O'Connell, *Science* 187, 1975). Each applicant is in one cell, so adding or removing an applicant
+changes one count by one: the L1 sensitivity of the whole table is 1.
 """
 
 import argparse
@@ -19,7 +19,7 @@ import numpy as np
 from geomdp import GeometricMechanism
 
 HERE = Path(__file__).parent
-APPLICANTS = 4526  # public: the counts' common upper bound
+APPLICANTS = 4526  # public: the upper bound of every count
 
 
 def chart(labels: list[str], true: np.ndarray, noisy: np.ndarray, a: int, path: Path) -> None:
@@ -54,21 +54,22 @@ def main() -> None:
     a = mechanism.accuracy(alpha=0.05)
     lower, upper = mechanism.confidence_interval(noisy, alpha=0.05)
     labels = [f"{row['department']} {row['sex']} {row['decision']}" for row in rows]
-    print(f"{mechanism}\nloss of the whole table per applicant: {mechanism.map(1)}\n")
+    print(f"{mechanism}\nprivacy loss of the whole table per applicant: {mechanism.map(1)}\n")
     print(f"{'cell':<20}{'true':>6}{'noisy':>7}{'error':>7}   95% interval")
     for label, x, y, low, high in zip(labels, true, noisy, lower, upper, strict=True):
         print(f"{label:<20}{x:>6}{y:>7}{y - x:>+7}   [{low}, {high}]")
     covered = np.count_nonzero((lower <= true) & (true <= upper))
     print(f"{'total':<20}{true.sum():>6}{noisy.sum():>7}{noisy.sum() - true.sum():>+7}")
-    print(f"\n{covered} of {len(true)} intervals of +-{a} hold the true count")
-    print(mechanism.certificate(tight=True))
+    print(f"\n{covered} of {len(true)} intervals of +-{a} contain the true count")
+    certificate = mechanism.certificate(tight=True)
+    print(certificate)
 
     with open(arguments.output / "berkeley_noisy.csv", "w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["department", "sex", "decision", "noisy_count"])
         for row, y in zip(rows, noisy, strict=True):
             writer.writerow([row["department"], row["sex"], row["decision"], y])
-    (arguments.output / "certificate.json").write_text(mechanism.certificate(tight=True).to_json())
+    (arguments.output / "certificate.json").write_text(certificate.to_json())
     chart(labels, true, noisy, a, arguments.output / "berkeley.png")
     print(f"wrote {', '.join(str(path) for path in sorted(arguments.output.iterdir()))}\n")
 

@@ -1,8 +1,8 @@
-"""One histogram, three ways: OpenDP with its own noise, with ours, and geomdp.measurement alone.
+"""One histogram, three ways: OpenDP with its own noise, OpenDP with ours, and geomdp.measurement.
 
-First the graduate admissions at Berkeley in 1973, as one CSV row per applicant; then made-up
-records in 10^5 bins, where the noise is timed. Applicants are added or removed one at a
-time (symmetric distance 1), and each framework works out what that means for epsilon.
+The first part releases the graduate admissions at Berkeley in 1973 from one CSV row per applicant.
+The second part times the noise on made-up records in 10^5 bins. Neighbours differ in one applicant
+(symmetric distance 1), and each framework computes epsilon from that.
 """
 
 import argparse
@@ -28,7 +28,7 @@ dp.enable_features("contrib")
 
 
 def applicants() -> Iterator[list[str]]:
-    """Yield the records behind the table: one row for each applicant."""
+    """Yield the records of the table: one row for each applicant."""
     with open(HERE / "berkeley_admissions.csv", newline="") as file:
         for row in csv.DictReader(file):
             cell = [row["department"], row["sex"], row["decision"]]
@@ -36,20 +36,20 @@ def applicants() -> Iterator[list[str]]:
 
 
 def load(path: Path) -> list[str]:
-    """Return the category of each record of a CSV file: its columns, joined."""
+    """Return the category of each record of a CSV file, made of its columns."""
     with open(path, newline="") as file:
         return [" ".join(row) for row in csv.reader(file)]
 
 
 def opendp_counts(categories: list[str]) -> dp.Transformation:
-    """Return the histogram as OpenDP makes it."""
+    """Return OpenDP's histogram."""
     space = dp.vector_domain(dp.atom_domain(T=str)), dp.symmetric_distance()
     counts = dp.t.then_count_by_categories(categories, MO="L1Distance<i64>", TOA="i64")
     return space >> counts
 
 
 def pipelines(categories: list[str]) -> dict[str, tuple[Any, Any]]:
-    """Return transformation and measurement of each way; they are joined by ``>>``."""
+    """Return each way's transformation and measurement, ready to join with ``>>``."""
     theirs = opendp_counts(categories)
     ours = m.make_count_by_categories(
         m.vector_domain(m.atom_domain(str)), m.symmetric_distance(), categories
@@ -65,7 +65,7 @@ def pipelines(categories: list[str]) -> dict[str, tuple[Any, Any]]:
 
 
 def timed(function: Callable[[Any], Any], argument: Any, repeats: int) -> float:
-    """Return the median of the seconds that calls take."""
+    """Return the median time of a call in seconds."""
     seconds = []
     for _ in range(repeats):
         start = time.perf_counter()
@@ -75,13 +75,13 @@ def timed(function: Callable[[Any], Any], argument: Any, repeats: int) -> float:
 
 
 def admissions() -> None:
-    """Release the 24 counts in each way."""
+    """Release the 24 counts each way."""
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "applicants.csv"
         with open(path, "w", newline="") as file:
             csv.writer(file).writerows(applicants())
         records = load(path)
-    # Public: every cell that there could be, whether or not there is an applicant in it.
+    # Public: every possible cell, with or without applicants.
     cells = itertools.product("ABCDEF", ("men", "women"), ("admitted", "rejected"))
     categories = list(map(" ".join, cells))
     releases = {}
@@ -90,7 +90,7 @@ def admissions() -> None:
         pipeline = count >> noise
         assert pipeline.check(1, 1 / SCALE)
         releases[name] = pipeline(records)
-        print(f"    {name}: epsilon {pipeline.map(1)} for one applicant more or less")
+        print(f"    {name}: epsilon {pipeline.map(1)} per applicant")
     true = pipelines(categories)["OpenDP"][0](records)
     print(f"\n{'cell':<20}{'true':>6}" + "".join(f"{name:>20}" for name in releases))
     for i, cell in enumerate([*categories, "others"]):
@@ -99,7 +99,7 @@ def admissions() -> None:
 
 
 def many_bins(bins: int, repeats: int) -> None:
-    """Time the noise of each way, and the whole pipeline with it."""
+    """Time each way's noise and its whole pipeline."""
     categories = [f"code {i}" for i in range(bins)]
     rng = np.random.default_rng(1973)  # for the made-up records, not for the noise
     records = [categories[i] for i in rng.integers(0, bins, 2 * bins)]
@@ -107,7 +107,7 @@ def many_bins(bins: int, repeats: int) -> None:
     print(f"{'':<20}{'noise':>10}{'times faster':>17}{'whole pipeline':>15}")
     slowest = None
     for name, (count, noise) in pipelines(categories).items():
-        # As an array: in a pipeline, OpenDP hands its own memory from step to step.
+        # An array, since in a pipeline OpenDP passes its own memory from step to step.
         counts = np.asarray(count(records))
         noising = timed(noise, counts, repeats)
         whole = timed(count >> noise, records, 3)

@@ -1,11 +1,12 @@
-"""The figures and claims of the documents behind this project, worked out again and drawn.
+"""The figures and claims of the source notes, recomputed and drawn.
 
-*Geometric Mechanism Notes* (its figures, and what it says of rejection), *Geometric Mechanism
-Accuracy*, and *Releasing Counts with Differential Privacy* (variances, and its experiment). What a
-text says stands beside what is exact. The salaries of that experiment are not here: SIMULATED ones
-take their place, of a lognormal law that has 10 of 29 000 above 300 000, as the post says.
+The source notes are *Geometric Mechanism Notes* (its figures and its statements on rejection),
+*Geometric Mechanism Accuracy*, and *Releasing Counts with Differential Privacy* (variances and its
+experiment). The output shows each quoted value next to the exact one. The salaries of the
+experiment are not part of this project. SIMULATED ones take their place: their lognormal
+distribution has 10 of 29 000 above 300 000, as in the post.
 
-Needs matplotlib and scipy. What it prints is in docs/utility.md, with comments.
+Needs matplotlib and scipy. docs/utility.md has the printed tables, with comments.
 """
 
 import argparse
@@ -38,13 +39,13 @@ EPSILONS = np.geomspace(0.01, 10, 31)
 
 # Figures 2.1 and 2.2.
 RECORDS, COUNTS, EPSILON = 30, (19, 20, 21), 0.1
-QUOTED = {20: (0.075, 0.25)}  # how probable 0 is, and 0 or 30, as the text says
+QUOTED = {20: (0.075, 0.25)}  # the text's probabilities of 0, and of 0 or 30
 PAIRS = [(0.01, 30), (0.1, 10), (0.1, 30), (0.1, 60), (0.5, 30), (1, 30)]
 
-# The experiment: about 29 000 salaries, 50 bins from 40 000 to 400 000, some 10 above 300 000.
+# The experiment: about 29 000 salaries, 50 bins from 40 000 to 400 000, about 10 above 300 000.
 SALARIES, EDGES = 29_000, np.linspace(40_000, 400_000, 51)
 MEDIAN, HIGH, ABOVE = 88_000, 300_000, 10
-APPLICANTS = 4526  # public: the common upper bound of the counts at Berkeley
+APPLICANTS = 4526  # public: the upper bound of every count at Berkeley
 
 
 def table(header: str, rows: Iterable[Iterable[object]]) -> None:
@@ -57,7 +58,7 @@ def table(header: str, rows: Iterable[Iterable[object]]) -> None:
 
 
 def least(reaches: Callable[[float], bool], low: float, high: float) -> float:
-    """Return where a condition begins to hold between two numbers, by bisection."""
+    """Return the point between two numbers where a condition begins to hold, by bisection."""
     while low < (middle := (low + high) / 2) < high:
         low, high = (low, middle) if reaches(middle) else (middle, high)
     return high
@@ -72,16 +73,16 @@ def save(axes: Axes, path: Path) -> None:
 
 
 def extremes() -> dict[int, tuple[float, float, float]]:
-    """Return for each true count how probable 0 is, and 30, and either, if noise is cut off."""
-    laws = {count: CensoredGeometric(count, 1 / EPSILON, (0, RECORDS)) for count in COUNTS}
-    ends = {count: law.pmf([0, RECORDS]).tolist() for count, law in laws.items()}
+    """Return for each true count the censored probabilities of 0, of 30, and of either."""
+    noisy = {count: CensoredGeometric(count, 1 / EPSILON, (0, RECORDS)) for count in COUNTS}
+    ends = {count: release.pmf([0, RECORDS]).tolist() for count, release in noisy.items()}
     return {count: (low, high, low + high) for count, (low, high) in ends.items()}
 
 
 def rejected(epsilon: float) -> dict[str, np.ndarray]:
-    """Return the laws of figure 2.2, by their true counts, with noise for this epsilon."""
-    laws = rejection.pmf(epsilon, RECORDS, COUNTS)
-    return dict(zip(map(str, COUNTS), laws, strict=True))
+    """Return the distributions of figure 2.2 by true count, with noise for this epsilon."""
+    pmfs = rejection.pmf(epsilon, RECORDS, COUNTS)
+    return dict(zip(map(str, COUNTS), pmfs, strict=True))
 
 
 def draw_notes(output: Path) -> None:
@@ -95,7 +96,7 @@ def draw_notes(output: Path) -> None:
     )
     ways = {
         "the note's epsilon'": rejection.note_epsilon(EPSILON, RECORDS),
-        "the largest with loss 0.1": rejection.calibrated_epsilon(EPSILON, RECORDS),
+        f"the largest with privacy loss {EPSILON}": rejection.calibrated_epsilon(EPSILON, RECORDS),
     }
     for axes, (way, epsilon) in zip(both, ways.items(), strict=True):
         plot.law(range(RECORDS + 1), rejected(epsilon), ax=axes)
@@ -106,7 +107,7 @@ def draw_notes(output: Path) -> None:
 
 
 def losses() -> list[tuple[object, ...]]:
-    """Return what rejection costs: the note's factor and epsilon', their loss, and the exact."""
+    """Return the cost of rejection: the note's factor, epsilon' and loss, and the exact values."""
     rows = []
     for epsilon, n in PAIRS:
         factors = rejection.note_factor(epsilon, n), math.exp(rejection.inflation(epsilon, n))
@@ -120,9 +121,10 @@ def losses() -> list[tuple[object, ...]]:
 
 
 def errors() -> list[tuple[object, ...]]:
-    """Return expected absolute errors of all ways to keep within the range: worst and average.
+    """Return the worst and average expected absolute error of each way to stay in the range.
 
-    Of minimax remaps the worst alone: there are several, which differ on average.
+    The row has only the worst error of minimax remaps, since several exist and their averages
+    differ.
     """
     rows = []
     for epsilon, n in PAIRS:
@@ -134,7 +136,7 @@ def errors() -> list[tuple[object, ...]]:
 
 def notes(output: Path) -> None:
     print("GEOMETRIC MECHANISM NOTES, section 2.4\n")
-    print(f"How probable 0 and {RECORDS} are, epsilon {EPSILON} (figure 2.1):\n")
+    print(f"Probabilities of 0 and {RECORDS}, epsilon {EPSILON} (figure 2.1):\n")
     rows: list[tuple[object, ...]] = []
     for count, exact in extremes().items():
         rows.append((count, *(f"{probability:.4f}" for probability in exact)))
@@ -145,7 +147,7 @@ def notes(output: Path) -> None:
     print("Rejection instead of censoring (figure 2.2):\n")
     header = "epsilon | n | M | exact factor | the note's epsilon' | loss with it"
     table(f"{header} | largest epsilon' with loss epsilon", losses())
-    print("Expected absolute error, worst and average over true counts from 0 to n:\n")
+    print("Expected absolute error, worst case and average over true counts from 0 to n:\n")
     ways = "censored | rejected, note | rejected, exact | Bayes remap | minimax remap"
     table(f"epsilon | n | {ways}", errors())
     draw_notes(output)
@@ -154,12 +156,12 @@ def notes(output: Path) -> None:
 # Geometric Mechanism Accuracy
 
 LEVELS = (0.01, 0.05, 0.1)
-#: The note's example of a continuous accuracy that a ceiling takes to 4.
+#: The note's example of a continuous accuracy with the ceiling 4.
 EXAMPLE = 3.02
 
 
 def exact_and_note(epsilon: object, alpha: float) -> tuple[Any, Any]:
-    """Return two accuracies: the least one, and that of the note's theorem."""
+    """Return the least accuracy and the accuracy of the note's theorem."""
     return (
         epsilon_to_accuracy(epsilon, alpha),
         epsilon_to_accuracy(epsilon, alpha, method="note"),
@@ -167,7 +169,7 @@ def exact_and_note(epsilon: object, alpha: float) -> tuple[Any, Any]:
 
 
 def accuracies() -> list[tuple[object, ...]]:
-    """Return exact, note's and continuous accuracy for some epsilons and levels."""
+    """Return the exact, the note's and the continuous accuracy for some epsilons and levels."""
     rows = []
     for epsilon in (0.01, 0.05, 0.1, 0.2, 0.5, 1, 2, 5):
         row: list[object] = [epsilon]
@@ -181,13 +183,13 @@ def accuracies() -> list[tuple[object, ...]]:
 
 
 def share_of_better(alpha: float, epsilons: np.ndarray) -> float:
-    """Return for which share of epsilons the exact accuracy is less than the note's."""
+    """Return the share of epsilons with an exact accuracy less than the note's."""
     exact, note = exact_and_note(epsilons, alpha)
     return float(np.mean(exact < note))
 
 
 def conversions() -> list[tuple[object, ...]]:
-    """Return the least epsilon for some accuracies at level 0.05, exact and the note's."""
+    """Return the exact and the note's least epsilon for some accuracies at level 0.05."""
     rows = []
     for a in (1, 2, 3, 5, 10, 30, 100):
         exact = accuracy_to_epsilon(a, 0.05)
@@ -197,7 +199,7 @@ def conversions() -> list[tuple[object, ...]]:
 
 
 def example() -> list[tuple[object, ...]]:
-    """Return what the accuracy is where the continuous one is that of the note's example."""
+    """Return both accuracies for the continuous accuracy in the note's example."""
     rows = []
     for alpha in LEVELS:
         epsilon = accuracy_to_epsilon(EXAMPLE, alpha, method="continuous")
@@ -207,16 +209,16 @@ def example() -> list[tuple[object, ...]]:
 
 def accuracy_note(output: Path) -> None:
     print("GEOMETRIC MECHANISM ACCURACY\n")
-    print("Accuracy, exact and the note's, in bold where they differ; and without its ceiling:\n")
+    print("Exact accuracy and the note's (bold where they differ), and without the ceiling:\n")
     levels = " | ".join(f"level {alpha} | continuous" for alpha in LEVELS)
     table(f"epsilon | {levels}", accuracies())
     epsilons = np.geomspace(0.01, 10, 1000)
     shares = ", ".join(f"{share_of_better(alpha, epsilons):.0%}" for alpha in LEVELS)
-    print("Share of 1000 epsilons from 0.01 to 10 for which the exact one is one less, at these")
-    print(f"levels: {shares}.\n")
+    print("Share of 1000 epsilons from 0.01 to 10 for which the exact accuracy is one less, at")
+    print(f"these levels: {shares}.\n")
     print("The note's example:\n")
     table("level | epsilon | continuous | note | exact", example())
-    print("From accuracy at level 0.05 to the least epsilon:\n")
+    print("Least epsilon for an accuracy at level 0.05:\n")
     table("accuracy | exact | note | saved", conversions())
     save(plot.accuracy(np.geomspace(0.05, 10, 400), alpha=0.05), output / "accuracy.png")
 
@@ -225,19 +227,19 @@ def accuracy_note(output: Path) -> None:
 
 
 def variance_ratio(epsilon: float) -> float:
-    """Return the variance of Laplace over that of geometric noise."""
+    """Return the ratio of the variances of Laplace and geometric noise."""
     return 2 / epsilon**2 / variance(GeometricMechanism(epsilon), 0)
 
 
 def error_ratio(epsilon: float) -> float:
-    """Return the mean absolute value of Laplace over that of geometric noise."""
+    """Return the ratio of the mean absolute values of Laplace and geometric noise."""
     return 1 / epsilon / mean_absolute_error(GeometricMechanism(epsilon), 0)
 
 
 def rounded_laplace(epsilon: float) -> tuple[float, float]:
     """Return variance and mean absolute value of Laplace noise rounded to integers.
 
-    From ``P[abs(Z) >= k] = exp(-epsilon * (k - 1/2))`` for k from 1.
+    They follow from ``P[abs(Z) >= k] = exp(-epsilon * (k - 1/2))`` for ``k >= 1``.
     """
     wave = math.sinh(epsilon / 2)
     return math.cosh(epsilon / 2) / (2 * wave**2), 1 / (2 * wave)
@@ -258,9 +260,9 @@ def ratios() -> list[tuple[object, ...]]:
 
 
 def simulated_salaries() -> np.ndarray:
-    """Return salaries of a lognormal law, with a fixed seed.
+    """Return salaries from a lognormal distribution, with a fixed seed.
 
-    Its median is of our choosing, and 10 of 29 000 are expected to be above 300 000.
+    We chose the median; 10 of 29 000 salaries are expected to be above 300 000.
     """
     spread = math.log(HIGH / MEDIAN) / NormalDist().inv_cdf(1 - ABOVE / SALARIES)
     normal = NormalDist(math.log(MEDIAN), spread)
@@ -277,10 +279,9 @@ def admissions() -> np.ndarray:
 def experiment(
     counts: np.ndarray, most: int, epsilons: np.ndarray, runs: int
 ) -> dict[str, np.ndarray]:
-    """Return the L1 error of a noisy histogram, for each run (rows) and epsilon (columns).
+    """Return the L1 error of a noisy histogram for each run (rows) and epsilon (columns).
 
-    Each of the many releases is independent: the picture is of the noise, and nothing of the kind
-    would ever be published.
+    The releases are independent. They serve to show the noise; nobody would publish so many.
     """
     laid = np.tile(counts, (runs, 1))
     rng = np.random.default_rng()
@@ -295,7 +296,7 @@ def experiment(
 
 
 def expectation(counts: np.ndarray, most: int, epsilons: np.ndarray) -> dict[str, np.ndarray]:
-    """Return what `experiment` should find on average, exactly."""
+    """Return the exact expectations of the errors in `experiment`."""
     free, bounded = [], []
     for epsilon in epsilons:
         free.append(mean_absolute_error(GeometricMechanism(epsilon), counts).sum())
@@ -314,7 +315,7 @@ def show_experiment(title: str, counts: np.ndarray, most: int, runs: int, path: 
     found = experiment(counts, most, EPSILONS, runs)
     seconds = time.perf_counter() - start
     shown = range(0, len(EPSILONS), 5)
-    print(f"L1 error, {title}, as expected:\n")
+    print(f"Expected L1 error, {title}:\n")
     table(
         "epsilon | " + " | ".join(exact),
         [(f"{EPSILONS[i]:.4g}", *(f"{of[i]:.4g}" for of in exact.values())) for i in shown],
@@ -335,30 +336,30 @@ def show_experiment(title: str, counts: np.ndarray, most: int, runs: int, path: 
 
 
 def draw_histogram(counts: np.ndarray, epsilon: float, path: Path) -> None:
-    """Draw the histogram of the simulated salaries, with intervals within the bounds."""
+    """Draw the histogram of the simulated salaries with intervals within the bounds."""
     mechanism = GeometricMechanism(epsilon, bounds=(0, SALARIES))
     noisy = mechanism.release(counts)
     lower, upper = mechanism.confidence_interval(noisy, alpha=0.05)
     reach = [noisy - lower, upper - noisy]
     axes = plot.histogram(counts, noisy, edges=EDGES / 1000, accuracy=reach)
     axes.set_xlabel("salary (thousand dollars)")
-    axes.set_ylabel("employees in the bin")
+    axes.set_ylabel("employees per bin")
     axes.set_title(f"SIMULATED salaries, epsilon {epsilon}, intervals at 95%")
     save(axes, path)
 
 
 def post(output: Path, runs: int) -> None:
     print("RELEASING COUNTS WITH DIFFERENTIAL PRIVACY\n")
-    print("Variance and mean absolute value of the noise, and Laplace's as multiples:\n")
+    print("Variance and mean absolute value of geometric and Laplace noise, and their ratios:\n")
     names = "variance | Laplace | ratio | mean abs. | Laplace | ratio | ratio, rounded Laplace"
     table(f"epsilon | {names}", ratios())
     tenfold = least(lambda epsilon: variance_ratio(epsilon) >= 10, 1, 20)
     errors = least(lambda epsilon: error_ratio(epsilon) >= 10, 1, 20)
     print(
-        "The post has the variance over 10 times smaller for epsilon of at least 3. It is "
-        f"{variance_ratio(3):.2f} times smaller at 3,\nand 10 times from {tenfold:.3f} on; the "
-        f"mean absolute value is {error_ratio(3):.2f} times smaller at 3, and 10 times from "
-        f"{errors:.3f} on.\nAt epsilon 1 the ratios are {variance_ratio(1):.3f} and "
+        "The post says that the variance is over 10 times smaller for epsilon of at least 3. It is "
+        f"{variance_ratio(3):.2f}\ntimes smaller at 3, and 10 times from {tenfold:.3f} on. The "
+        f"mean absolute value is {error_ratio(3):.2f} times\nsmaller at 3, and 10 times from "
+        f"{errors:.3f} on. At epsilon 1 the ratios are {variance_ratio(1):.3f} and "
         f"{error_ratio(1):.3f}.\n"
     )
     save(plot.variance(np.geomspace(0.01, 10, 200)), output / "variance.png")
