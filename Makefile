@@ -32,6 +32,7 @@ lint: develop    ## formatters, linters, types, stubs
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --quiet --workspace --no-deps
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
+	$(VENV)/bin/lint-imports --no-cache --no-logo
 	$(PY) -m mypy
 	cd $(VENV) && bin/python -m mypy.stubtest geomdp._core
 	$(PY) scripts/third_party_licenses.py --check

@@ -1,4 +1,4 @@
-"""Print the speed of the backends as ratios to the libraries whose calls they take over.
+"""Print how much faster the backends are than the libraries whose calls they implement.
 
 Each figure is the median of interleaved repetitions in this run: `make bench`.
 """
@@ -19,14 +19,14 @@ import geomdp.compat.opendp as our_opendp
 import geomdp.measurement as m
 
 with warnings.catch_warnings():
-    # Importing it warns about other libraries' versions.
+    # The import warns about versions of other libraries.
     warnings.simplefilter("ignore")
     import diffprivlib.mechanisms as their_diffprivlib
 
 SCALE = 10.0
 dp.enable_features("contrib")
 
-#: Name, the call and how many counts it noises; first theirs, then ours.
+#: Name, then their call and ours, each with the number of counts that it adds noise to.
 Row = tuple[str, tuple[Callable[[], object], int], tuple[Callable[[], object], int]]
 
 

@@ -1,6 +1,6 @@
-"""The look of the charts: small, text kept as text, and the same file for the same figures.
+"""The style of the charts: small SVGs with real text; equal figures give identical files.
 
-They have no background of their own and middling colours, to be read on white and on black.
+A transparent background and mid-tone colours make them readable on white and on black.
 """
 
 import math
@@ -40,7 +40,7 @@ STYLE: Any = {
 
 @contextmanager
 def picture(name: str, width: float, height: float) -> Iterator[Figure]:
-    """Give an empty figure, and write it to the documents' pictures when it has been drawn."""
+    """Yield an empty figure, and save it to docs/pictures at the end of the block."""
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(width, height), layout="constrained")
         yield figure
@@ -51,7 +51,7 @@ def picture(name: str, width: float, height: float) -> Iterator[Figure]:
 
 
 def log_axes(ax: Axes, which: str = "xy") -> None:
-    """Make axes logarithmic, with ticks at powers of ten alone."""
+    """Make axes logarithmic, with ticks only at powers of ten."""
     for axis in which:
         getattr(ax, f"set_{axis}scale")("log")
         getattr(ax, f"{axis}axis").set_major_formatter(lambda value, _: power(value))
@@ -66,9 +66,9 @@ def power(value: float) -> str:
 
 
 def name_lines(ax: Axes, ends: Sequence[tuple[str, float, str]], apart: float) -> None:
-    """Write names and colours at the right ends of lines, on a log axis, this factor apart."""
+    """Label the right ends of lines in their colours, at least a factor `apart` on a log axis."""
     above = 0.0
-    # From below, each pushed up by the one before.
+    # From bottom to top, each label at least this factor above the previous one.
     for name, end, colour in sorted(ends, key=lambda item: item[1]):
         place = max(end, above)
         above = place * apart

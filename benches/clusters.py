@@ -1,9 +1,9 @@
-"""Print what a distributed release costs: `python benches/clusters.py ENGINE`.
+"""Print the cost of a distributed release: `python benches/clusters.py ENGINE`.
 
-First without an engine: the noise of a numpy array in one process, and what the adapters to engines
-do in each task, on batches of Arrow. Then on the engine, on this machine: the job that makes the
-noise beside the same job with a function that hands its batches back, which is the engine's own
-part. Figures are medians of interleaved repetitions; hours are what 10^12 counts take of one core.
+First without an engine: a release of a numpy array in one process, and the work of the adapters in
+each task, on Arrow batches. Then on the engine, on this machine: the job that adds noise, and the
+same job with a function that returns its batches unchanged, which measures the engine's own part.
+Figures are medians of interleaved repetitions. Hours are core hours for 10^12 counts.
 """
 
 import argparse
@@ -26,12 +26,12 @@ from geomdp.distributed import ReleaseKey
 
 SCALE = 10.0
 MECHANISM = GeometricMechanism.from_scale(SCALE)
-#: Rows in a batch: Spark's own default, ten times that, and what engines that split tables have.
+#: Rows in a batch: Spark's default, ten times that, and a size typical for partitioned tables.
 BATCHES = (10_000, 100_000, 10**6)
 
 
 def table(rows: int) -> pa.Table:
-    """Return counts with an integer id, a second one, and the same as a string."""
+    """Return counts with an integer id, a second integer id, and the first as a string."""
     ids = np.arange(rows, dtype=np.int64)
     texts = pa.array(ids).cast(pa.string())
     return pa.table({"id": ids, "part": ids % 97, "text": texts, "n": ids % 1000})
@@ -78,7 +78,7 @@ def adapter(rows: int, repetitions: int) -> None:
 def engine(
     name: str, jobs: Mapping[str, Callable[[], object]], rows: int, cores: int, repetitions: int
 ) -> None:
-    """Print the table of an engine, the first of whose jobs makes no noise, and the second does."""
+    """Print the table of an engine. The first job adds no noise; the second does."""
     found = [seconds * cores / rows * 1e9 for seconds in medians([*jobs.values()], repetitions)]
     print(f"{rows} rows on {name}, {cores} cores (median of {repetitions})\n")
     print("| job | rows/s per core | ns per row and core | hours |")
@@ -96,7 +96,7 @@ def spark(rows: int, cores: int, repetitions: int) -> None:
     from geomdp._engines import spark_plan  # noqa: PLC0415
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    # Python workers are processes of their own there, too.
+    # In local mode, too, Python workers are separate processes.
     builder = SparkSession.builder.master(f"local[{cores}]").config("spark.ui.enabled", "false")
     session = builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
     folder = tempfile.mkdtemp()
@@ -137,7 +137,7 @@ def dask(rows: int, cores: int, repetitions: int) -> None:
 
     import geomdp.dask  # noqa: PLC0415
 
-    # Parts as long as the calls of `adapter`, in the workers' memory already.
+    # The partitions are in the workers' memory before the clock starts.
     with (
         distributed.LocalCluster(
             n_workers=cores, threads_per_worker=1, processes=True, dashboard_address=":0"
@@ -152,7 +152,7 @@ def dask(rows: int, cores: int, repetitions: int) -> None:
                 "hands back": frame.map_partitions(_identity, meta=frame._meta),
                 "makes the noise": release.frame,
             }
-            # What is counted has been evaluated, and does not leave the worker.
+            # Counting rows evaluates them without moving them off the worker.
             calls = {job: each.map_partitions(len).compute for job, each in jobs.items()}
             title = f"Dask {distributed.__version__}, ids of {name}, {cores} partitions"
             engine(title, calls, rows, cores, repetitions)

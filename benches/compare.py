@@ -1,6 +1,6 @@
 """Print the speed of geomdp as ratios to numpy in the same run: `make bench`.
 
-Every figure is a median of interleaved repetitions, so that a busy machine slows all alike.
+Every figure is a median of interleaved repetitions, so other load slows all calls alike.
 """
 
 import argparse
@@ -33,7 +33,7 @@ Array = NDArray[np.int64]
 
 
 def machine() -> str:
-    """Return the processor's name and which of the features that matter it has, as far as told."""
+    """Return the processor's name and which of FEATURES it has, as far as the system reports it."""
     try:
         text = Path("/proc/cpuinfo").read_text()
     except OSError:
@@ -46,7 +46,7 @@ def machine() -> str:
 
 
 def difference(rng: np.random.Generator, counts: Array, scale: float) -> Array:
-    """Return the counts with numpy's noise: the difference of two geometric numbers."""
+    """Return the counts plus numpy's noise: the difference of two geometric numbers."""
     p = -math.expm1(-1 / scale)
     return counts + rng.geometric(p, counts.size) - rng.geometric(p, counts.size)
 
@@ -54,17 +54,17 @@ def difference(rng: np.random.Generator, counts: Array, scale: float) -> Array:
 def one_uniform(
     rng: np.random.Generator, counts: Array, scale: float, piece: int | None = None
 ) -> Array:
-    """Return the counts with noise by the fastest formula, inexact like all that use floats.
+    """Return the counts plus noise by the fastest formula; like all float formulas it is inexact.
 
-    A uniform number gives the sign and, by |Z| >= k with probability 2 a**k / (1 + a), the rest.
-    It is faster in pieces that stay in the cache.
+    One uniform number gives the sign and the magnitude: |Z| >= k has probability 2 a**k / (1 + a).
+    Pieces that stay in the cache make it faster.
     """
     noisy = np.empty_like(counts)
     shift = -scale * math.log1p(math.exp(-1 / scale))
     for start in range(0, counts.size, piece or counts.size):
         part = slice(start, start + (piece or counts.size))
         u = rng.random(counts[part].size)
-        # Never +-0.5, whose logarithm below would be infinite.
+        # Avoid +-0.5, which would give the logarithm of 0 below.
         u -= 0.5 - 2.0**-54
         magnitude = np.abs(u)
         np.subtract(0.5, magnitude, out=magnitude)
@@ -77,7 +77,7 @@ def one_uniform(
 
 
 def medians(calls: Sequence[Callable[[], object]], repetitions: int) -> list[float]:
-    """Return the median time of each call in seconds, the calls taking turns."""
+    """Return the median time of each call in seconds, interleaving the calls."""
     times: list[list[float]] = [[] for _ in calls]
     for call in calls:
         call()
@@ -145,7 +145,7 @@ def dtypes(n: int, repetitions: int) -> None:
 
 
 def threads(repetitions: int) -> None:
-    """Print what threads gain, and from which size on."""
+    """Print the gain from threads by the number of counts."""
     print("| counts | one thread, us | two | as many as pay | one / two |")
     print("|---|---|---|---|---|")
     mechanism = GeometricMechanism.from_scale(10.0)
@@ -187,7 +187,7 @@ def calls(repetitions: int) -> None:
         print(f"{name}: {seconds * 1e3:.2f} us")
 
 
-#: The peak of a process of its own, against what it held before, all pages of the counts in use.
+#: Peak memory of a separate process beyond the memory held before, when all counts are in memory.
 MEMORY = """
 import re, numpy as np
 from geomdp import GeometricMechanism
@@ -224,7 +224,7 @@ def subprocesses(repetitions: int) -> None:
 
 
 def heading() -> None:
-    """Print what is measured, and where."""
+    """Print the versions and the machine."""
     print(
         f"geomdp {geomdp.__version__}, numpy {np.__version__}, Python {platform.python_version()}"
     )

@@ -1,15 +1,14 @@
-"""Does the time of a release depend on the counts, or on the noise? `make dudect`.
+"""Test whether the time of a release depends on the counts or on the noise: `make dudect`.
 
-The test is that of Reparaz, Balasch and Verbauwhede (*Dude, is my code constant time?*, 2017):
-calls of two classes are interleaved at random, and their times compared by Welch's t, for all of
-them and for those below several percentiles. A |t| above 4.5 is taken for a difference. A
-measurement proves nothing, and a busy machine hides much; it is a check of the checks of `make ct`,
-which look at the machine code.
+This is the test of Reparaz, Balasch and Verbauwhede (*Dude, is my code constant time?*, 2017). It
+interleaves calls of two classes at random and compares their times by Welch's t, for all calls and
+for those below several percentiles. A |t| above 4.5 counts as a difference. A measurement proves
+nothing, and other load hides much. It only supplements `make ct`, which checks the machine code.
 
-* counts: one fixed count against random ones.
-* noise: draws whose noise came out small against those whose noise came out large.
+* counts: one fixed count against random counts.
+* noise: draws with small noise against draws with large noise.
 
-The same program is run on other samplers, for comparison.
+Other samplers are measured for comparison.
 """
 
 import argparse
@@ -20,7 +19,7 @@ import numpy as np
 
 import geomdp
 
-#: From a count to a noisy one, in an array of one or as an int.
+#: Takes an array of one count and returns the noisy count.
 Sampler = Callable[[np.ndarray], int]
 LIMIT = 4.5
 
@@ -31,7 +30,7 @@ def welch(one: np.ndarray, other: np.ndarray) -> float:
 
 
 def worst(times: np.ndarray, second: np.ndarray) -> float:
-    """Return the t of the greatest size, over all times and those below some percentiles."""
+    """Return the t of largest magnitude, over all times and those below some percentiles."""
     cuts = [*np.percentile(times, [50, 80, 90, 95, 99]), np.inf]
     chosen = ((times[~second & (times <= cut)], times[second & (times <= cut)]) for cut in cuts)
     return max((welch(*pair) for pair in chosen if min(map(len, pair)) > 100), key=abs)
@@ -56,7 +55,7 @@ def measure(sampler: Sampler, samples: int, width: int) -> tuple[float, float, f
 
 
 def samplers(scale: float) -> dict[str, tuple[Sampler, float]]:
-    """Return samplers by name, each with the share of samples that its speed allows."""
+    """Return samplers by name, each with the fraction of samples that its speed allows."""
     free = geomdp.GeometricMechanism.from_scale(scale)
     bound = geomdp.GeometricMechanism.from_scale(scale, bounds=(0, 1_000_000))
     out = np.empty(1, dtype=np.int64)

@@ -1,8 +1,8 @@
 """Print and draw the time that libraries take for geometric noise on int64 counts: `make rivals`.
 
-Each library has a process of its own. They take turns, so that a busy machine slows all alike, and
-a figure is the median of its turns. All are called on one thread, in the way that is fastest there:
-with an array where they take one. What is not installed is left out, in one line.
+Each library runs in its own process. The processes take turns, so other load slows all alike; a
+figure is the median over the turns. All are called on one thread, in their fastest way: with an
+array if they take one. Libraries that are not installed are skipped, with one line each.
 """
 
 import argparse
@@ -51,7 +51,7 @@ def of_scipy() -> Callable[[float], Noise]:
 
 
 def of_randomgen() -> Callable[[float], Noise]:
-    # numpy's sampler, on random bits of AES.
+    # numpy's sampler on random bits from AES.
     rng = np.random.Generator(importlib.import_module("randomgen").AESCounter())
     return lambda scale: lambda counts: difference(rng, counts, scale)
 
@@ -64,7 +64,7 @@ def of_opendp(bounds: tuple[int, int] | None) -> Callable[[float], Noise]:
 
 
 def one_by_one(noise: Callable[[int], object]) -> Noise:
-    """Return the noise of an array, for a library that takes single counts."""
+    """Return a call on arrays for a library that takes single counts."""
     return lambda counts: [noise(count) for count in counts.tolist()]
 
 
@@ -80,7 +80,7 @@ def of_pydp() -> Callable[[float], Noise]:
 
 @dataclass(frozen=True)
 class Library:
-    """What is called, of which distribution, on a small part of the counts if it is slow."""
+    """A call, the package that provides it, and for slow calls the divisor of the counts."""
 
     distribution: str
     noise: Callable[[], Callable[[float], Noise]]
@@ -106,10 +106,10 @@ LIBRARIES = {
 
 
 def serve(library: Library, counts: int) -> None:
-    """Print the version; then, for each scale that comes in, the time of a call in ns per count."""
+    """Print the version; then, for each scale read, the time of a call in ns per count."""
     try:
         with warnings.catch_warnings():
-            # Importing some warns about other libraries' versions.
+            # Some imports warn about versions of other libraries.
             warnings.simplefilter("ignore")
             noise = cache(library.noise())
     except ImportError as error:
@@ -119,7 +119,7 @@ def serve(library: Library, counts: int) -> None:
     part = np.full(max(counts // library.part, 1), 500)
     for line in sys.stdin:
         call = noise(float(line))
-        # Once without the clock: others had the processor and its caches meanwhile.
+        # Warm up: other processes used the processor and its caches in between.
         call(part)
         start = time.perf_counter()
         call(part)
@@ -139,13 +139,13 @@ class Process:
         self.about: dict[str, str] = self._answer()
 
     def time(self, scale: float) -> float:
-        """Return the time of a call, in ns per count."""
+        """Return the time of a call in ns per count."""
         assert self._process.stdin
         print(scale, file=self._process.stdin, flush=True)
         return float(self._answer())
 
     def end(self) -> None:
-        """Let it go."""
+        """End the process."""
         self._process.communicate()
 
     def _answer(self) -> Any:

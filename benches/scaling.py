@@ -1,7 +1,7 @@
-"""Print and draw what a release costs by size, scale, bounds and threads: `make scaling`.
+"""Print and draw the cost of a release by size, scale, bounds and threads: `make scaling`.
 
-Counts are int64, noised in place, on one thread if not said otherwise; figures are medians of
-interleaved repetitions. Hours are what 10^12 such counts take of one processor.
+Counts are int64 and released in place, on one thread unless stated otherwise. Figures are medians
+of interleaved repetitions. Hours are processor hours for 10^12 such counts.
 """
 
 import argparse
@@ -27,7 +27,7 @@ Bounds = tuple[int, int] | None
 
 
 def affordable(sizes: Sequence[int]) -> list[int]:
-    """Return the sizes of which there is room for two; up to 10^7 where that is not told."""
+    """Return the sizes that fit in memory twice; up to 10^7 if the system does not report it."""
     try:
         told = re.search(r"MemAvailable:\s*(\d+) kB", Path("/proc/meminfo").read_text())
     except OSError:
@@ -75,7 +75,7 @@ def by_size(repetitions: int) -> dict[float, float]:
 def by_plan(
     title: str, plans: Sequence[tuple[float, float, Bounds]], n: int, repetitions: int
 ) -> dict[float, float]:
-    """Print a table of plans: by what they are listed, scale and bounds."""
+    """Print a table of plans, each given by its label, scale and bounds."""
     counts = np.zeros(n, np.int64)
     calls = [release(scale, counts, bounds) for _, scale, bounds in plans]
     print(f"| {title} | digits | words of tape | ns per count | hours |")
@@ -125,7 +125,7 @@ def main() -> None:
     sizes = by_size(repetitions)
     scales = by_plan(f"scale, {n} counts", [(s, s, None) for s in SCALES], n, repetitions)
     title = f"width of the bounds, at scale {power(WIDE_SCALE)}"
-    # About zero, for the widest to be of one type.
+    # Centred on zero, so that the widest fits int64.
     bounded = [(float(w), WIDE_SCALE, (-(w // 2), w - w // 2)) for w in WIDTHS]
     widths = by_plan(title, bounded, n, repetitions)
     by_threads(10**7, repetitions)

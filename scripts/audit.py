@@ -1,11 +1,11 @@
-"""Audit the installed package as a black box, for an observed loss above the nominal one.
+"""Audit the installed package as a black box, for a privacy loss above the nominal one.
 
-For pairs of neighbours at the edges and in the middle of ranges of every dtype, outputs are counted
-over many releases. Of the probability of an event at one count, a lower confidence bound, and at
-the other, an upper one (Clopper and Pearson), give a lower bound of the privacy loss. Events are
-single outputs, and all up to one or from one on. All bounds of
-the audit hold together with probability 1 - 1e-6 at least (Bonferroni), so a lower bound above the
-map's loss would be a violation. The same audit must find one when it is told a smaller epsilon.
+The audit counts outputs over many releases for pairs of neighbouring counts, at the edges and in
+the middle of the ranges of every dtype. A lower confidence bound for the probability of an event at
+one count and an upper bound at the other (Clopper and Pearson) give a lower bound for the privacy
+loss. The events are single outputs, all outputs up to one, and all outputs from one on. All bounds
+hold together with probability at least 1 - 1e-6 (Bonferroni), so a lower bound above the map's loss
+is a violation. The audit must also find a violation when it is given a smaller epsilon.
 
     make audit            10^9 draws, a minute or two
 """
@@ -28,7 +28,7 @@ DTYPES = (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32,
 
 @dataclass(frozen=True)
 class Setting:
-    """A mechanism, and a count whose neighbour is the next one."""
+    """A mechanism and a count; its neighbour is the count plus one."""
 
     epsilon: float
     dtype: type
@@ -36,12 +36,12 @@ class Setting:
     count: int
 
     def limits(self) -> tuple[int, int]:
-        """Return least and greatest output."""
+        """Return the least and greatest output."""
         limits = np.iinfo(self.dtype)
         return self.bounds or (int(limits.min), int(limits.max))
 
     def frequencies(self, count: int, draws: int) -> np.ndarray:
-        """Return how often each output comes."""
+        """Return how often each output occurs."""
         mechanism = geomdp.GeometricMechanism(self.epsilon, bounds=self.bounds)
         lower, upper = self.limits()
         found = np.zeros(upper - lower + 1, dtype=np.int64)
@@ -60,7 +60,7 @@ def settings() -> Iterator[Setting]:
     for dtype, epsilon in itertools.product(DTYPES, (0.1, 1.0)):
         limits = np.iinfo(dtype)
         low, high = int(limits.min), int(limits.max)
-        # Both ends of the dtype, as bounds, and a count at each end of those and in the middle.
+        # Bounds at both ends of the dtype, with counts at each bound and in the middle.
         for bounds in ((low, low + 10), (high - 10, high)):
             for count in (bounds[0], bounds[0] + 5, bounds[1] - 1):
                 yield Setting(epsilon, dtype, bounds, count)
@@ -71,9 +71,9 @@ def settings() -> Iterator[Setting]:
 
 
 def least_loss(one: np.ndarray, other: np.ndarray, alpha: float) -> tuple[float, float]:
-    """Return a lower bound of the loss at this level, and the greatest loss that is observed."""
+    """Return a lower bound for the loss at this level, and the largest observed loss."""
     draws = int(one.sum())
-    # Single outputs, and all up to and from each.
+    # Single outputs, all outputs up to each, and all from each on.
     one, other = (np.concatenate([n, n.cumsum(), n[::-1].cumsum()]) for n in (one, other))
     level = alpha / (4 * len(one))
     bound, observed = 0.0, 0.0
@@ -102,7 +102,7 @@ def main() -> int:
         pair = [setting.frequencies(count, draws) for count in (setting.count, setting.count + 1)]
         bound, observed = least_loss(*pair, alpha)
         violations += bound > setting.epsilon
-        # What an audit of a smaller epsilon would say.
+        # An audit of 0.8 epsilon would miss a violation here.
         unseen += bound <= 0.8 * setting.epsilon
         before = worst.get(setting.epsilon, (0.0, 0.0))
         worst[setting.epsilon] = max(before[0], bound), max(before[1], observed)

@@ -1,13 +1,13 @@
-"""Check the instructions of the installed package's kernels, and of what is around them.
+"""Check the instructions of the installed package's kernels and of the code around them.
 
-No instruction may take a time of its own for each operand (division, square root, gather, scatter):
-valgrind does not mind these. And there is to be no call to anything that could hold one.
+No instruction's time may depend on its operands (division, square root, gather, scatter): valgrind
+does not report these. Nor may the code call a function that could contain one.
 
-In AVX-512 code, which valgrind does not run, the words of the tape and all that is made of them
-live in vector and mask registers from load to store. As long as no instruction moves from these to
-a general register or to the flags, no jump and no address can depend on them. Counts may pass
-through general registers on their way in, where their sign bit is flipped and nothing else is done;
-valgrind sees that on the AVX2 code, and MemorySanitizer on this one.
+In AVX-512 code, which valgrind does not run, the words of the tape and all values derived from them
+stay in vector and mask registers from load to store. If no instruction moves from these to a
+general register or to the flags, no jump and no address can depend on them. Counts may pass through
+general registers on their way in, only to have their sign bit flipped. valgrind checks that on the
+AVX2 code, and MemorySanitizer on the AVX-512 code.
 """
 
 import re
@@ -20,12 +20,12 @@ VECTOR = re.compile(r"%[xyz]mm\d+|%k[0-7]")
 GENERAL = re.compile(r"%(r[a-d]x|r[sd]i|r[sb]p|r\d+[dwb]?|e[a-d]x|e[sd]i|[a-d][lhx]|[sd]il?)$")
 # Instructions that set flags from, or take addresses from, vector or mask registers.
 LEAK = re.compile(r"^(vp?test|ptest|v?u?comis|kortest|ktest|v?p?movmsk|v?movmsk|v?maskmov)")
-# Those whose time depends on what they work on.
+# Instructions whose time depends on their operands.
 UNEVEN = re.compile(r"^(v?div|v?sqrt|i?div|v?p?gather|v?p?scatter)")
-# What copies public lengths, and what a failed check of them calls.
+# Copies of public lengths, and the panics of failed checks of lengths.
 CALLED = re.compile(r"<(memcpy|memset|.*slice_index_fail|.*panic_bounds_check)\b")
-#: By name: what the symbols of its functions hold, how many there are at least, and whether the
-#: rule for AVX-512 applies. One function for each integer type, but where those of one width merge.
+#: For each name: a pattern of the functions' symbols, their least number, and whether the rule for
+#: AVX-512 applies. There is one function per integer type, unless types of one width are merged.
 GROUPS = {
     "portable kernel": ("6kernel8portable", 8, False),
     "AVX2 kernel": ("6kernel4avx210vectorised", 8, False),
@@ -37,7 +37,7 @@ GROUPS = {
 
 
 def functions(listing: str) -> dict[str, list[str]]:
-    """Return the instructions of each function of a disassembly."""
+    """Return the instructions of each function in a disassembly."""
     found: dict[str, list[str]] = {}
     name = None
     for line in listing.splitlines():
@@ -59,7 +59,7 @@ def offence(instruction: str, vectors_only: bool) -> bool:
     operands = operands.split("#")[0]
     target = operands.rsplit(",", 1)[-1].strip()
     sources = operands.rsplit(",", 1)[0] if "," in operands else ""
-    # AT&T order: the last operand is the target.
+    # In AT&T order the last operand is the target.
     moved = VECTOR.search(sources) and GENERAL.search(target)
     return bool(LEAK.match(mnemonic) or moved)
 

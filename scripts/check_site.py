@@ -1,9 +1,9 @@
-"""Look at every page of the built site in chromium: light and dark, on a desk and on a telephone.
+"""Check every page of the built site in chromium: light and dark, desktop and telephone.
 
-There must be no broken link or anchor, no request that fails or leaves the site, no error of a
-script, nothing that makes a page wider than its window, no picture that is missing or without a
-background, no formula that was left as it is written, and no public name without an entry. Exits
-with 1 if there is a finding. Needs playwright, and chromium where Debian puts it or on the path.
+Findings are broken links and anchors, requests that fail or leave the site, script errors, pages
+wider than the window, pictures that are missing or have no background, unrendered formulas, and
+public names without an entry. Exits with 1 if there is a finding. Needs playwright, and chromium in
+Debian's location or on the path.
 """
 
 import argparse
@@ -31,7 +31,7 @@ ROOT = Path(__file__).parents[1]
 WIDTHS = (1280, 390)
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 
-#: What is asked of a page: addresses, anchors, and findings of which only the browser knows.
+#: Runs in a page: returns its addresses, its anchors, and findings that need the browser.
 LOOK = r"""() => {
   const found = [], article = document.querySelector("article");
   const text = article.cloneNode(true), wide = document.documentElement.clientWidth;
@@ -69,14 +69,14 @@ LOOK = r"""() => {
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
-    """Serves files without a word."""
+    """Serves files without logging."""
 
     def log_message(self, *_: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 def visit(page: Page, address: str, scheme: str) -> tuple[dict[str, Any], set[str]]:
-    """Return what a page shows of itself, and what is wrong with it."""
+    """Return the result of LOOK on a page, and the findings."""
     host = urllib.parse.urlsplit(address).netloc
     found: set[str] = set()
 
@@ -109,7 +109,7 @@ def visit(page: Page, address: str, scheme: str) -> tuple[dict[str, Any], set[st
 
 
 def names() -> Iterator[str]:
-    """Yield every public name of every public module: of ``__all__``, or all that it defines."""
+    """Yield every public name of every public module: ``__all__``, or else all definitions."""
     for path in sorted((ROOT / "python/geomdp").rglob("*.py")):
         parts = path.relative_to(ROOT / "python").with_suffix("").parts
         parts = parts[:-1] if parts[-1] == "__init__" else parts
@@ -128,14 +128,14 @@ def names() -> Iterator[str]:
 
 
 def check(site: Path, address: str, browser: Browser) -> set[str]:
-    """Return all findings of a site that is served at an address."""
+    """Return all findings on the site at an address."""
     findings: set[str] = set()
     links: dict[str, set[str]] = {}
     anchors: dict[str, set[str]] = {}
     for path in sorted(site.rglob("*.html")):
         page = path.relative_to(site).as_posix()
         if page == "404.html":
-            continue  # Its addresses are those of the host that it is put on.
+            continue  # Its links are absolute, for the host that will serve it.
         for scheme in SCHEMES:
             tab = browser.new_page(color_scheme=scheme)
             state, found = visit(tab, f"{address}/{page}", scheme)

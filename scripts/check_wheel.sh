@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the source distribution, and the wheel from it alone; installs that into an empty environment and
-# uses it there, with the newest numpy and with the oldest that is promised.
+# Builds the source distribution, and the wheel from it alone. Installs the wheel into an empty
+# environment and uses it there, with the newest numpy and with the oldest that is promised.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=${PYTHON:-python3}
@@ -23,7 +23,7 @@ if [ "$(stat -c %s "$wheel")" -gt 4000000 ]; then
     echo "the wheel is larger than 4 MB: $(stat -c %s "$wheel") bytes" >&2
     exit 1
 fi
-# What the name says: one interface for all versions of Python, and libraries that others have as well.
+# The name must be true: one ABI for all versions of Python, and only common system libraries.
 "$empty/build/bin/abi3audit" --strict "$wheel"
 "$empty/build/bin/auditwheel" show "$wheel" >"$empty/log" 2>&1
 grep -E '^platform tag|manylinux_2_[0-9]+_' "$empty/log" | head -1 || {
@@ -60,7 +60,7 @@ assert (count >> m.then_geometric(2.0)).map(1) == 0.5
 assert 0 <= diffprivlib.GeometricFolded(epsilon=1, lower=0, upper=9).randomise(5) <= 9
 assert 0 <= smartnoise.simple_geometric_mechanism(5, 1, 1, 0, 9) <= 9
 for module in pkgutil.walk_packages(geomdp.__path__, prefix="geomdp."):
-    # Those for libraries that are not here.
+    # Skip modules for libraries that are not installed.
     if module.name.split(".")[-1] not in ("__main__", "opendp", "polars", "duckdb", "dask", "ray", "spark"):
         importlib.import_module(module.name)
 assert mechanism.accuracy(0.05) == 3

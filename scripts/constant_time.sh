@@ -2,10 +2,10 @@
 # Checks constant time on the machine code. Each check is shown to catch a planted fault.
 #   valgrind      secrets in the crate, portable and AVX2 code, debug and release
 #   msan          secrets in the AVX-512 code, which valgrind does not run
-#   traces        all instructions and addresses of a run, the same for other tapes and counts
+#   traces        instructions and addresses of a run: the same for other tapes and counts
 #   wheel         secrets in the installed package, under CPython
 #   instructions  of the installed package: none whose time depends on its operands
-# With names as arguments, only these.
+# Arguments select checks by name.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=${PYTHON:-.venv/bin/python}
@@ -15,14 +15,14 @@ fail() {
     exit 1
 }
 
-# The program of tests/constant_time.rs, compiled with a checker's marks.
+# Compiles tests/constant_time.rs with a checker's marks and prints the program's path.
 build() { # features profile [argument...]
     cargo test --locked --quiet --no-run -p geomdp-core --features "$1" --test constant_time \
         --profile "$2" --message-format=json "${@:3}" |
         sed -n 's/.*"name":"constant_time".*"executable":"\([^"]*\)".*/\1/p'
 }
 
-# Runs a checker on the program, and on its canaries, which it must report.
+# Runs a checker on the program and on its canaries, which it must report.
 secrets() { # checker...
     "$@"
     for canary in branch index early-exit; do
@@ -48,7 +48,7 @@ msan() {
         echo "not checked: this processor has no AVX-512"
         return
     fi
-    # The standard library is not compiled with it, so what it allocates and returns is left alone.
+    # The standard library is not instrumented, so its allocations and results are not poisoned.
     program=$(
         export RUSTC_BOOTSTRAP=1 CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}/msan
         export RUSTFLAGS="-Zsanitizer=memory -Cllvm-args=-msan-eager-checks=0 \
@@ -59,7 +59,7 @@ msan() {
     secrets "$program"
 }
 
-# All instructions and addresses from where the program says that it begins.
+# Prints all instructions and addresses from the start address that the program prints.
 trace() { # program argument
     start=$(valgrind --quiet --tool=none "$1" "$2" | sed 's/^0x//')
     valgrind --tool=lackey --trace-mem=yes --log-fd=9 "$1" "$2" 9>&1 >/dev/null |

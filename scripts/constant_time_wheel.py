@@ -1,10 +1,10 @@
-"""Constant time of the installed package, under CPython and valgrind: `make ct`.
+"""Check constant time of the installed package under CPython and valgrind: `make ct`.
 
-Every byte that the operating system gives for a release is marked secret ("undefined", in
-valgrind's terms), and so are the counts, in whole releases of arrays of all eight dtypes, single
-counts, folded ones and bits. valgrind then reports every jump and every address that depends on
-them. No report may be about code of the package; the interpreter's own, which makes Python ints of
-single noisy counts, are not its business.
+The script marks every random byte from the operating system and every count as secret ("undefined"
+in valgrind's terms), in whole releases of arrays of all eight dtypes, single counts, folded counts
+and bits. valgrind reports every jump and every address that depends on them. No report may concern
+code of the package. Reports about the interpreter, which makes Python ints of single noisy counts,
+are ignored.
 """
 
 import ctypes
@@ -16,14 +16,14 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-#: Called by whoever wants memory copied or compared: the caller is to blame.
+#: Libraries that copy or compare memory for a caller; reports are attributed to the caller.
 RUNTIME = ("libc.so", "libc-2", "vgpreload", "ld-linux", "libpthread")
 DTYPES = ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")
 
 
 def releases() -> None:
     """Release secret counts with secret noise; runs under valgrind."""
-    import numpy as np  # noqa: PLC0415 (not for the one that only watches)
+    import numpy as np  # noqa: PLC0415 (the parent process does not need it)
 
     import geomdp  # noqa: PLC0415
     from geomdp import _core  # noqa: PLC0415
@@ -36,7 +36,7 @@ def releases() -> None:
     marks.secret_bits.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 
     def reveal(values: np.ndarray) -> None:
-        """Make values public, which must have been secret, each of them."""
+        """Mark values public, after checking that all of them were secret."""
         bits = np.zeros(values.nbytes, dtype=np.uint8)
         assert marks.secret_bits(values.ctypes.data, bits.ctypes.data, bits.size) == 1
         assert bits.reshape(values.size, -1).any(axis=1).all(), "the result is not secret"
@@ -49,7 +49,7 @@ def releases() -> None:
         geomdp.GeometricMechanism.from_scale(0, bounds=(3, 90)),
     ]
     folded = GeometricFolded(epsilon=0.1, lower=-10, upper=100.5)
-    # What is prepared once is public, and does not matter.
+    # One-time preparation is public: do it first.
     folded.randomise(np.zeros(1, dtype=np.int64))
 
     marks.secret_random(1)
@@ -83,7 +83,7 @@ def releases() -> None:
 
 
 def offenders(report: Path) -> list[str]:
-    """Return the functions of the package that valgrind has reported."""
+    """Return the functions of the package in valgrind's report."""
     found = []
     for error in ET.parse(report).getroot().iter("error"):
         if error.findtext("kind", "").startswith("Leak"):
@@ -104,7 +104,7 @@ def main() -> int:
         preload, report = Path(directory) / "secret_random.so", Path(directory) / "report.xml"
         source = HERE / "secret_random.c"
         subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", preload, source], check=True)
-        # So that valgrind sees what is allocated and freed.
+        # valgrind must see every allocation.
         environment = os.environ | {"LD_PRELOAD": str(preload), "PYTHONMALLOC": "malloc"}
         valgrind = ["valgrind", "--quiet", "--error-limit=no", "--xml=yes", f"--xml-file={report}"]
         run = [*valgrind, sys.executable, __file__, "releases"]

@@ -1,11 +1,11 @@
-"""Compare the instructions of every piece of a release with those recorded: `make instructions`.
+"""Compare the instruction counts of the pieces of a release with a record: `make instructions`.
 
-Times vary from run to run, and a slower draw hides among them; instructions do not. valgrind counts
-those of `benches/baseline/src/bin/instructions.rs`, piece by piece. It runs no AVX-512 and shows no
-VAES, so that the kernel is counted portable and with AVX2, and the tape with AES-NI alone.
+Times vary from run to run and can hide a slower draw; instruction counts do not vary. valgrind
+counts the instructions of each piece in `benches/baseline/src/bin/instructions.rs`. It supports
+neither AVX-512 nor VAES, so it counts the portable and AVX2 kernels, and the tape with AES-NI.
 
-A figure that has risen fails, and so does one that has fallen, so that the record stays true:
-`--record` renews it. It is of x86-64 with AVX2; on other architectures nothing is compared.
+A figure that has risen or fallen fails, which keeps the record up to date: `--record` renews it.
+The record is for x86-64 with AVX2; on other architectures nothing is compared.
 """
 
 import argparse
@@ -19,21 +19,21 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 RECORD = ROOT / "benches/instructions.json"
-#: The function that every piece is a call of.
+#: The function through which every piece is called.
 COUNTED = "instructions::counted"
-#: One version of the compiler gives the same code for the same source; what is left is the C
-#: library, a part of single releases and of plans.
+#: One compiler version gives the same code for the same source. The rest is due to the C library,
+#: which single releases and plans use.
 TOLERANCE = 0.02
-#: Another one may unroll loops and keep values in registers otherwise; Rust 1.97 changes
-#: nothing by more than 1.0 %.
+#: Other versions may unroll loops and allocate registers differently. Rust 1.97 changes no figure
+#: by more than 1.0 %.
 TOLERANCE_OF_OTHERS = 0.1
 Figures = dict[str, float]
 
 
 def count() -> tuple[Figures, dict[str, str]]:
-    """Return the instructions of each piece, for a unit of it, and what the unit is."""
+    """Return the instructions per unit of each piece, and the name of the unit."""
     with tempfile.TemporaryDirectory() as directory:
-        # On entering the function the count begins anew, and on leaving it is written to a file.
+        # Entering the function resets the count; leaving it writes the count to a file.
         valgrind = [
             "valgrind",
             "--quiet",
@@ -64,7 +64,7 @@ def count() -> tuple[Figures, dict[str, str]]:
 
 
 def faults(recorded: Figures, figures: Figures, tolerance: float) -> list[str]:
-    """Return the pieces whose figure is not within the tolerance of the one recorded."""
+    """Return the pieces whose figure differs from the record by more than the tolerance."""
     names = sorted(recorded.keys() | figures.keys())
     return [
         name
@@ -76,7 +76,7 @@ def faults(recorded: Figures, figures: Figures, tolerance: float) -> list[str]:
 
 
 def self_test() -> None:
-    """Show that a figure that has risen, fallen, gone or come is a fault, and others are none."""
+    """Check that raised, lowered, missing and new figures are faults, and others are not."""
     recorded = {"rises": 100.0, "falls": 100.0, "stays": 100.0, "goes": 100.0}
     figures = {"rises": 102.1, "falls": 97.9, "stays": 101.9, "comes": 100.0}
     if faults(recorded, figures, 0.02) != ["comes", "falls", "goes", "rises"]:

@@ -1,4 +1,4 @@
-"""Draw the README's picture of what a release is: `make pictures`. The noise is new each time."""
+"""Draw the README's picture of a release: `make pictures`. The noise differs on every run."""
 
 import csv
 import sys

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Fuzzes the targets that are named, or all of them, SECONDS_EACH: rust/fuzz by libFuzzer, the Python layer by
-# atheris. The corpus, and the inputs that fail, stay in target/fuzz.
+# Fuzzes the named targets, or all, for SECONDS_EACH: rust/fuzz by libFuzzer, the Python layer by
+# atheris. The corpus and failing inputs stay in target/fuzz.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=${PYTHON:-.venv/bin/python}
@@ -8,11 +8,11 @@ out=${CARGO_TARGET_DIR:-$PWD/target}/fuzz
 host=$(rustc -vV | sed -n 's/^host: //p')
 cargo=(--locked --release --quiet --manifest-path rust/fuzz/Cargo.toml --target-dir "$out")
 
-# First, that the targets reach what they are for.
+# First check that the targets reach the intended cases.
 cargo test "${cargo[@]}" --test reach
 
-# What cargo-fuzz would pass to the compiler, without it. The variable allows a stable one to use a sanitizer;
-# because of --target, build scripts are spared.
+# The compiler flags of cargo-fuzz, without cargo-fuzz. RUSTC_BOOTSTRAP allows a sanitizer on a
+# stable compiler; --target keeps the flags away from build scripts.
 flags=(-Cpasses=sancov-module -Ccodegen-units=1 -Zsanitizer=address --cfg fuzzing)
 for option in level=4 inline-8bit-counters pc-table trace-compares; do
     flags+=("-Cllvm-args=-sanitizer-coverage-$option")

@@ -1,10 +1,10 @@
-"""Fuzz the Python layer with atheris: `make fuzz`; or without coverage, where there is no atheris.
+"""Fuzz the Python layer with atheris (`make fuzz`), or without coverage if it is not installed.
 
-Only TypeError, ValueError and OverflowError may leave a call, with the parameter's name; the
-command reports errors in one line, and leaves a file only if it succeeds; certificates satisfy the
+Calls may only raise TypeError, ValueError and OverflowError, with the parameter's name. The command
+reports errors in one line, and leaves a file only if it succeeds. Certificates satisfy the
 verifier.
 
-Arguments are libFuzzer's: -max_total_time=60, a directory for the corpus, a file to be run again.
+Arguments are libFuzzer's: -max_total_time=60, a directory for the corpus, a file to run again.
 """
 
 import contextlib
@@ -50,19 +50,19 @@ with atheris.instrument_imports(include=["geomdp"]) if atheris else contextlib.n
 DTYPES = ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"]
 OTHERS = ["?", "f4", "f8", "c8", "O", "S3", "U3", "m8[s]", "M8[D]", "V4", "g"]
 KEY = bytes(32)
-#: What is in a table, and between.
+#: Cells and separators of tables.
 TOKENS = [b"a", b"b", b"1", b"-7", b"+3", b"007", b" 5 ", b'"4"', b'"', b'""', b",", b";", b"\n"]
 TOKENS += [b"\r\n", b"\r", b"\0", b"\xef\xbb\xbf", b"\xff", b"9223372036854775807", b"1e5", b"\t"]
 
 
 class Source:
-    """Choices from the bytes of an input; zeros when they are used up."""
+    """Makes choices from the bytes of an input, then from zeros."""
 
     def __init__(self, data: bytes) -> None:
         self.data, self.at = data, 0
 
     def take(self, n: int) -> bytes:
-        """Return so many bytes."""
+        """Return `n` bytes."""
         part = self.data[self.at : self.at + n]
         self.at += n
         return part.ljust(n, b"\0")
@@ -72,7 +72,7 @@ class Source:
         return int(int.from_bytes(self.take(1 if n <= 256 else 4), "little") % n)
 
     def pick(self, of: Any) -> Any:
-        """Return one item."""
+        """Return an item of a sequence."""
         return of[self.below(len(of))]
 
     def integer(self) -> int:
@@ -109,7 +109,7 @@ class Source:
                 return np.frombuffer(self.take(T.itemsize), T)[0]
 
     def anything(self, depth: int = 0) -> Any:
-        """Return an object of a kind that a caller might give by mistake."""
+        """Return an object that a caller might pass by mistake."""
         kind = self.below(16)
         if kind < 8:
             return self.number()
@@ -174,12 +174,12 @@ class Source:
         return array
 
     def text(self, alphabet: str, most: int) -> str:
-        """Return a text of fewer characters than this."""
+        """Return a text of fewer than `most` characters."""
         return "".join(self.pick(alphabet) for _ in range(self.below(most)))
 
 
 def calling(names: str, call: Callable[[], Any]) -> Any:
-    """Return what a call returns, or None if it refuses, by one of these names."""
+    """Return the result of a call, or None if it refuses a parameter of one of these names."""
     try:
         return call()
     except (TypeError, ValueError, OverflowError) as error:
@@ -189,7 +189,7 @@ def calling(names: str, call: Callable[[], Any]) -> Any:
 
 
 def releases(source: Source) -> None:
-    """Try a mechanism of any arguments, and what it releases of any array."""
+    """Try a mechanism with any arguments, and its releases of any array."""
     names = ["epsilon|sensitivity|bounds|scale", "scale|bounds"]
     bounds = None if source.below(3) else (source.integer(), source.integer())
     if source.below(8) == 0:
@@ -202,7 +202,7 @@ def releases(source: Source) -> None:
         mechanism = calling(names[1], lambda: GeometricMechanism.from_scale(scale, bounds))
     if mechanism is None:
         return
-    # Far beyond float64 there are texts that Python itself refuses to write.
+    # Python refuses to write ints far beyond float64.
     assert repr(mechanism)
     distance = source.anything()
     loss = calling("d_in", lambda: mechanism.map(distance))
@@ -227,7 +227,7 @@ def releases(source: Source) -> None:
 
 
 def others(source: Source) -> None:
-    """Try samplers, measurements, other libraries' calls, accuracy, laws."""
+    """Try samplers, measurements, other libraries' calls, accuracy, distributions."""
     x, y, z = source.anything(), source.anything(), source.anything()
     integers = m.VectorDomain(m.AllDomain(source.pick(["i8", "u64"])))
     calls: list[tuple[str, Callable[[], Any]]] = [
@@ -274,7 +274,7 @@ def others(source: Source) -> None:
 
 
 def certificates(source: Source) -> None:
-    """Have certificates checked by the verifier, which shares no code with the library."""
+    """Check certificates with the verifier, which shares no code with the library."""
     numerator, denominator = 1 + source.below(200), 1 + source.below(200)
     scale = Fraction(numerator, denominator) * Fraction(2) ** (source.below(200) - 20)
     range_ = (1 << source.below(65)) - 1 - source.below(2)
@@ -290,7 +290,7 @@ def certificates(source: Source) -> None:
 
 
 def table(source: Source) -> bytes:
-    """Return the bytes of a table, or nearly."""
+    """Return the bytes of a table, possibly malformed."""
     if source.below(3) == 0:
         return bytes(source.data[source.at :])
     if source.below(2):
@@ -325,7 +325,7 @@ def commands(source: Source) -> None:
             ["--tight"],
             [source.text("-abc=1", 5)],
         ]
-        # What a command needs, whole or in part, and anything more.
+        # Some or all of the required options, and any others.
         needs = [
             ["release", given, target, "--column", "a", "--epsilon", "1"],
             ["accuracy", "--alpha", "1/20", "--scale", source.pick(number)],
@@ -354,7 +354,7 @@ def commands(source: Source) -> None:
 
 
 TARGETS = [releases, others, commands, commands, certificates]
-#: Memory rather than a disk.
+#: Files in memory, if possible.
 SCRATCH = "/dev/shm" if os.path.isdir("/dev/shm") else None
 
 
@@ -365,7 +365,7 @@ def one(data: bytes) -> None:
 
 
 def without_coverage(arguments: list[str]) -> None:
-    """Run random inputs, or those of files, instead of libFuzzer."""
+    """Run random inputs or those in files, without libFuzzer."""
     options = dict(a[1:].split("=", 1) for a in arguments if a.startswith("-"))
     files = [path for path in arguments if os.path.isfile(path)]
     for path in files:

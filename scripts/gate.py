@@ -1,8 +1,8 @@
-"""Run what gates a change beside the tests, two steps at a time: `make gate`.
+"""Run the gates of a change besides the tests, two steps at a time: `make gate`.
 
-Some steps always run; the others if the change touches what they check. The change is everything
-since BASE, a commit that the environment may name; otherwise since the last commit that is HOURS
-older than the newest, about a working session. With BASE=all every step runs.
+Some steps always run. Others run if the change touches the files that they check. The change is
+everything since the commit in the environment variable BASE. By default it is everything since the
+last commit HOURS older than the newest, about a working session. With BASE=all every step runs.
 """
 
 import os
@@ -16,10 +16,10 @@ ROOT = Path(__file__).resolve().parents[1]
 HOURS = 4
 #: Steps that look at the machine code and at the files of the package.
 ALWAYS = ["ct", "lint", "instructions", "wheel", "demo"]
-#: Other steps, and the beginnings of the paths that each checks.
-COLUMNS = ["python/geomdp/frames.py", "python/geomdp/_release/arrays.py", "python/geomdp/_release/mechanism.py"]
-KEYED = ["python/geomdp/distributed.py", "rust/core/src/keyed.rs", "rust/python/src/keyed.rs"]
-ENGINES = [f"python/geomdp/{name}.py" for name in ("spark", "dask", "ray")]
+#: Other steps, and the prefixes of the paths that each checks.
+COLUMNS = ["python/geomdp/frames.py", "python/geomdp/_release/"]
+KEYED = ["python/geomdp/distributed.py", "rust/core/src/draw/keyed/", "rust/python/src/keyed.rs"]
+ENGINES = [f"python/geomdp/{name}" for name in ("_engines/", "spark.py", "dask.py", "ray.py")]
 TOUCHED = {
     "clusters": ["tests/clusters", *ENGINES, *KEYED, *COLUMNS],
     "site": ["docs/", "mkdocs.yml", "scripts/site_hooks.py", "scripts/check_site.py", "README.md"],
@@ -35,7 +35,7 @@ def git(*arguments: str) -> str:
 
 
 def base() -> str:
-    """Return the commit since which there is a change, or "" where everything is new."""
+    """Return the commit that the change starts from, or "" if all files count as changed."""
     if given := os.environ.get("BASE"):
         return "" if given == "all" else given
     newest = int(git("show", "--no-patch", "--format=%ct", "HEAD"))
@@ -43,7 +43,7 @@ def base() -> str:
 
 
 def changed() -> list[str] | None:
-    """Return the files of the change, or None where everything is new."""
+    """Return the changed files, or None if all files count as changed."""
     since = base()
     return git("diff", "--name-only", since).splitlines() if since else None
 
@@ -60,7 +60,7 @@ def steps() -> list[str]:
 
 
 def run(step: str) -> tuple[str, int]:
-    """Run a step, and print its time and what it printed last, or all if it failed."""
+    """Run a step. Print its time and the last lines of its output, or all of it if it failed."""
     start = time.monotonic()
     done = subprocess.run(
         ["make", "--no-print-directory", *step.split()],
@@ -80,7 +80,7 @@ def run(step: str) -> tuple[str, int]:
 
 
 def main() -> int:
-    # What several steps need is installed by one.
+    # Install once for all steps, since they run in parallel.
     subprocess.run(["make", "--no-print-directory", "develop"], cwd=ROOT, check=True)
     start = time.monotonic()
     with ThreadPoolExecutor(2) as pool:

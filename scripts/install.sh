@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Installs what a check needs; one caller at a time, since steps of the gate run side by side:
-#   program NAME [PACKAGE]  from Debian's packages, unless it is there
-#   extras NAME...          what these extras of the package require, into .venv
+# Installs dependencies of a check, one caller at a time, since steps of the gate run in parallel:
+#   program NAME [PACKAGE]  from Debian's packages, unless installed
+#   extras NAME...          the requirements of these extras of the package, into .venv
 set -euo pipefail
 cd "$(dirname "$0")/.."
 exec 9>/tmp/geomdp-install

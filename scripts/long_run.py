@@ -1,15 +1,15 @@
-"""Draw for a long time through the installed package; nothing may pile up.
+"""Draw for a long time through the installed package, and check that nothing leaks.
 
-Releases of every dtype, of one to two million counts, at seven scales, into new arrays, into given
-ones, in place, strided and of the other byte order; single releases; mechanisms made and dropped;
-samplers; and refused calls, over and over. Resident memory, open files and threads are counted
-after each round. Files and threads must stay as many as they are. From the most in the first tenth
-of the rounds, by when every size of array has come and gone, to the least in the last tenth, memory
-may grow by 2 MiB: less than a tenth of what the least leak that malloc knows, of 32 bytes, would
-make of a million single releases. First, short runs that keep something must be noticed.
+Each round makes releases of every dtype, of one to two million counts, at seven scales, into new
+arrays, given arrays, in place, strided and byte-swapped; single releases; mechanisms; samples; and
+refused calls. After each round it records resident memory, open files and threads. The numbers of
+files and threads must not change. Memory may grow by 2 MiB from the maximum over the first tenth of
+the rounds, which covers every size of array, to the minimum over the last tenth. That is less than
+a tenth of the smallest leak, malloc's 32 bytes in each of a million single releases. Short runs
+that leak on purpose come first and must be noticed.
 
     make endurance       10^10 draws, some minutes
-    ... --canary          the short runs alone
+    ... --canary          only the short runs
 """
 
 import argparse
@@ -43,7 +43,7 @@ NUMBERS = itertools.count()
 
 @dataclass(frozen=True)
 class Case:
-    """A release of as many counts as `counts` has."""
+    """A release of the given counts."""
 
     mechanism: GeometricMechanism
     counts: NDArray[Any]
@@ -72,7 +72,7 @@ def cases() -> list[Case]:
 
 @dataclass(frozen=True)
 class Sample:
-    """What the process has, after a round."""
+    """The resources of the process after a round."""
 
     resident: int
     files: int
@@ -91,12 +91,12 @@ def forget(_: Any) -> None:
 
 
 def others(single: int, mechanisms: int, keep: Callable[[Any], None]) -> None:
-    """Make single releases, mechanisms, samples, and calls that are refused."""
+    """Make single releases, mechanisms, samples and refused calls."""
     mechanism = GeometricMechanism(0.5)
     for n in range(single):
         keep(mechanism.release(n if n % 2 else np.int64(n)))
     for n in itertools.islice(NUMBERS, mechanisms):
-        # Never the same again, as equal ones share their plans.
+        # All different, since equal mechanisms share their plans.
         GeometricMechanism(0.01, n + 1, (-n, 1000 * n) if n % 2 else None).release(n)
     sample_geometric(0.1, 1000)
     sample_bernoulli(0.1, 1000)
@@ -111,7 +111,7 @@ def others(single: int, mechanisms: int, keep: Callable[[Any], None]) -> None:
 
 
 def run(chosen: list[Case], number: int, keep: Callable[[Any], None]) -> list[Sample]:
-    """Return what the process has after each of so many rounds."""
+    """Return the resources of the process after each of `number` rounds."""
     samples = []
     for _ in range(number):
         for case in chosen:
@@ -128,14 +128,14 @@ def growth(samples: list[Sample]) -> int:
 
 
 def piled_up(samples: list[Sample]) -> set[str]:
-    """Return what there is more of than before."""
+    """Return the names of the resources that have grown."""
     names = {"memory"} if growth(samples) > GROWTH else set()
     names |= {"files"} if len({s.files for s in samples}) > 1 else set()
     return names | ({"threads"} if len({s.threads for s in samples}) > 1 else set())
 
 
 def missed_canaries() -> int:
-    """Return how many of the short runs, which keep one kind of thing, do not notice just that."""
+    """Return how many short runs, each of which leaks one resource, do not report just that one."""
     few = [case for case in cases() if case.counts.size < 10**5]
     kept: list[Any] = []
     files: list[int] = []
@@ -177,7 +177,7 @@ def main() -> int:
     start = time.monotonic()
     samples = run(chosen, number, forget)
     seconds = time.monotonic() - start
-    # The two are counted differently, and may differ by some pages.
+    # The kernel counts the two differently; they may differ by some pages.
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     peak = max(peak, *(found.resident for found in samples))
     first, last = samples[0], samples[-1]

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the tests of the OpenDP backend against older versions of OpenDP; `make test` has the newest.
+# Runs the tests of the OpenDP backend with older versions of OpenDP; `make test` uses the newest.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,6 +1,6 @@
 """Plant faults in a copy of the tree, one at a time; a named test must catch each: `make faults`.
 
-A fault that no test notices would mean that a promise is not being checked.
+If no test catches a fault, a promise is not checked.
 """
 
 import os
@@ -24,16 +24,16 @@ from gate import changed, git
 ROOT = Path(__file__).resolve().parent.parent
 CORE = Path("rust/core/src")
 LAYER = Path("python/geomdp")
-#: Trees, each with builds of its own: the tests, which take longer, use one processor.
+#: Number of trees, each with its own builds: the tests, which take longest, use one processor.
 WORKERS = 2
 PYTHON = ROOT / ".venv" / "bin" / "python"
 PYTEST: list[str | Path] = [PYTHON, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
-#: The tests have passed without a fault; those in Python are still run again with none.
+#: The tests are known to pass without a fault. A Python test that fails is still run without one.
 CHECKED = "--checked"
-#: That, and of the faults only those that concern the change, for about MINUTES.
+#: As CHECKED, and only faults that concern the change, for about MINUTES.
 GATE = "--gate"
 MINUTES = 6
-#: Looks at the code that ships; other tests do with what is built sooner, and draws the same.
+#: Needs the release build; other tests use a faster build with the same draws.
 DISASSEMBLY = "scripts/check_instructions.py"
 QUICK = {"CARGO_PROFILE_RELEASE_LTO": "off", "CARGO_PROFILE_RELEASE_CODEGEN_UNITS": "16"}
 T = TypeVar("T")
@@ -42,7 +42,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class Fault:
-    """A change to one line, and the test that must fail for it."""
+    """A change to one place, and the test that must fail for it."""
 
     name: str
     file: Path
@@ -124,7 +124,7 @@ FAULTS = [
     ),
     Fault(
         "counts behind nulls are released",
-        LAYER / "frames.py",
+        LAYER / "_release/columns.py",
         "np.where(missing, dtype.type(0), counts)",
         "counts",
         "tests/test_frames.py",
@@ -138,23 +138,23 @@ FAULTS = [
     ),
     Fault(
         "counts behind nulls are put back",
-        LAYER / "frames.py",
+        LAYER / "_release/columns.py",
         "column = column.scatter(missing.arg_true(), None)",
         "column = nw.from_native(counts, series_only=True).zip_with(missing, column)",
         "tests/test_frames.py",
     ),
     Fault(
         "an empty slice of Arrow is handed back",
-        LAYER / "frames.py",
+        LAYER / "_release/columns.py",
         "    counts = memory(array, dtype) if len(array) else np.empty(0, dtype)",
         "    if not len(array):\n        return array\n    counts = memory(array, dtype)",
         "tests/test_frames.py",
     ),
     Fault(
         "other columns of pandas keep the array of the exact counts",
-        LAYER / "frames.py",
-        "return cast(_Frame, native.copy())",
-        "return cast(_Frame, native)",
+        LAYER / "_release/columns.py",
+        "return native.copy()",
+        "return native",
         "tests/test_frames.py",
     ),
     Fault(
@@ -413,16 +413,17 @@ FAULTS = [
     ),
     Fault(
         "noise is made in the caller's counts",
-        LAYER / "_release/mechanism.py",
-        "self._core.release_into(counts, result, dtype, True, most)",
-        "self._core.release_into(counts, counts, dtype, True, most); result[...] = counts",
+        LAYER / "_release/arrays.py",
+        "noise(counts, result, known, True)",
+        "noise(counts, counts, known, True); result[...] = counts",
         "tests/test_threads.py",
     ),
     Fault(
         "arrays have one key",
         LAYER / "_release/mechanism.py",
-        "self._core.release_into(counts, result, dtype, True, most)",
-        "_core.release_not_private(self._core, bytes(32), counts, result, dtype, most)",
+        "self._core.release_into(source, target, dtype, interruptible, most)",
+        "from geomdp import _core; "
+        "_core.release_not_private(self._core, bytes(32), source, target, dtype, most)",
         "tests/test_threads.py",
     ),
     Fault(
@@ -554,15 +555,15 @@ FAULTS = [
     Fault(
         "a piece has the ids of the first",
         Path("rust/python/src/keyed.rs"),
-        "(start..).step_by(PIECE)",
+        "(start..).step_by(CHUNK)",
         "std::iter::repeat(start)",
         "tests/test_distributed.py",
     ),
     Fault(
         "a chunk begins with the ids of the first",
         LAYER / "distributed.py",
-        "self._next += array.size",
-        "self._next += 0",
+        "start += array.size",
+        "start += 0",
         "tests/test_distributed.py",
     ),
     Fault(
@@ -772,9 +773,9 @@ def install(tree: Path, site: Path, environment: dict[str, str]) -> None:
 
 
 def failure(tree: Path, test: str, built: bool = False) -> str | None:
-    """Return which test fails on this tree, if any; raise if it does not even build.
+    """Return the test that fails on this tree, if any; raise if the tree does not build.
 
-    If it is `built`, its Rust code is as in the installed package.
+    If `built`, the Rust code is that of the installed package.
     """
     environment = os.environ | {"CARGO_TARGET_DIR": str(ROOT / "target" / "faults" / tree.name)}
     run: list[str | Path]
@@ -809,7 +810,7 @@ def failure(tree: Path, test: str, built: bool = False) -> str | None:
 
 
 def catches(tree: Path, fault: Fault) -> bool:
-    """Return whether its test fails once the fault is planted in this tree, and passes without."""
+    """Return whether the fault's test fails with the fault in this tree, and passes without."""
     file = tree / fault.file
     text = file.read_text()
     file.write_text(text.replace(fault.old, fault.new))
@@ -817,7 +818,7 @@ def catches(tree: Path, fault: Fault) -> bool:
     file.write_text(text)
     word = "caught" if test else "MISSED"
     if test and "::" in test:
-        # By the package as it is.
+        # With the package unchanged.
         again = subprocess.run([*PYTEST, test], cwd=ROOT, capture_output=True, check=False)
         word = "FAILS WITHOUT IT" if again.returncode else word
     print(f"{word:>7}  {fault.name}: {test or fault.test}", flush=True)
@@ -825,10 +826,10 @@ def catches(tree: Path, fault: Fault) -> bool:
 
 
 def of_the_change() -> list[Fault]:
-    """Return the faults in files that the change touches, and a tenth of the others in turn."""
+    """Return the faults in files that the change touches, and a rotating tenth of the others."""
     files, turn = changed(), int(git("rev-list", "--count", "HEAD"))
     touched = [fault for fault in FAULTS if files is None or str(fault.file) in files]
-    # Where there are too many, each change begins with others.
+    # If there are too many, each change begins with different ones.
     random.Random(turn).shuffle(touched)
     others = [fault for fault in FAULTS if fault not in touched]
     return touched + others[turn % 10 :: 10]
@@ -837,7 +838,7 @@ def of_the_change() -> list[Fault]:
 def main(names: list[str], checked: bool, gate: bool) -> int:
     """Plant all faults, or those with one of these words in their names.
 
-    Their tests are run without any fault first, unless `checked` says that they pass.
+    First run their tests without a fault, unless `checked` says that they pass.
     """
     end = time.monotonic() + 60 * MINUTES
     for fault in FAULTS:
@@ -847,7 +848,7 @@ def main(names: list[str], checked: bool, gate: bool) -> int:
     faults = [fault for fault in FAULTS if not names or any(name in fault.name for name in names)]
     if gate:
         faults = of_the_change()
-    # Of files of Python tests, the one test that has failed is run again instead.
+    # For Python test files, only the test that failed is run again.
     known = ("tests/", "--", "scripts/") if gate else ("tests/", "--") if checked else "tests/"
     tests = sorted({fault.test for fault in faults if not fault.test.startswith(known)})
     trees: queue.SimpleQueue[Path] = queue.SimpleQueue()
@@ -866,7 +867,7 @@ def main(names: list[str], checked: bool, gate: bool) -> int:
         ignore = shutil.ignore_patterns(".git", ".venv", "target", "dist", "*.so", "__pycache__")
         for number in range(WORKERS):
             tree = Path(directory) / str(number)
-            # With times of now, lest builds of an earlier run be taken for those of these sources.
+            # With new timestamps, so that Cargo does not reuse builds of other sources.
             shutil.copytree(ROOT, tree, ignore=ignore, copy_function=shutil.copy)
             trees.put(tree)
         for test in filter(None, pool.map(with_tree(failure), tests)):

@@ -1,10 +1,10 @@
-"""Runs the test suites of other libraries twice: with their own classes, and with ours instead.
+"""Run the test suites of other libraries twice: with their own classes, and with ours instead.
 
     python scripts/rival_suites.py diffprivlib
     python scripts/rival_suites.py opendp --suite CHECKOUT
 
-Prints how many tests pass in each run, and every test that passes in the first run alone. The tests
-of diffprivlib come with its source distribution. Those of OpenDP do not: give a checkout of its
+Prints how many tests pass in each run, and every test that only passes in the first run.
+diffprivlib's source distribution contains its tests. OpenDP's does not: give a checkout of its
 version. ``.venv/rivals`` keeps the downloads and the logs.
 """
 
@@ -46,7 +46,7 @@ def swap_opendp() -> None:
     import geomdp.compat.opendp as ours
 
     count_calls(ours._Noise, "__call__")
-    # Ours ask theirs first.
+    # Our functions call theirs first: keep the originals.
     theirs = SimpleNamespace(**vars(dp.m))
     ours.dp = SimpleNamespace(**vars(dp) | {"m": theirs})  # type: ignore[assignment]
     ours.register(replace_laplace=True)
@@ -62,7 +62,7 @@ def swap_opendp() -> None:
 
 
 def swap(ours: Mapping[Any, Any]) -> None:
-    """Put ours in the place of theirs, wherever their modules have them."""
+    """Replace theirs by ours in all of their modules."""
     packages = {old.__module__.partition(".")[0] for old in ours}
     by_id = {id(old): new for old, new in ours.items()}
     for name, module in list(sys.modules.items()):
@@ -73,7 +73,7 @@ def swap(ours: Mapping[Any, Any]) -> None:
 
 
 def count_calls(owner: type, name: str) -> None:
-    """Print at the end how often ours were called, which shows that they were in place."""
+    """Print at exit how often ours were called, to show that the swap worked."""
 
     def counting(*arguments: Any, **options: Any) -> Any:
         nonlocal calls
@@ -86,7 +86,7 @@ def count_calls(owner: type, name: str) -> None:
 
 
 class Outcomes:
-    """A plugin of pytest: the outcome of every test, and the start of the line that says why."""
+    """A pytest plugin: records the outcome of every test and the start of the error line."""
 
     def __init__(self) -> None:
         self.of: dict[str, tuple[str, str]] = {}
@@ -106,11 +106,11 @@ class Outcomes:
 
 
 def run_here(library: str, noise: str, tests: str, results: str) -> None:
-    """Run the tests in this process, which does nothing else."""
+    """Run the tests in this process."""
     if noise == "ours":
         SWAPS[library]()
     outcomes = Outcomes()
-    # Newer libraries than the suite was written for may warn.
+    # Libraries newer than the suite may warn.
     options = [
         "-q",
         "--tb=short",
@@ -123,7 +123,7 @@ def run_here(library: str, noise: str, tests: str, results: str) -> None:
 
 
 def run(library: str, noise: str, directory: Path, tests: Path) -> dict[str, tuple[str, str]]:
-    """Return the outcome of every test and why, from a process of their own."""
+    """Return the outcome of every test and its reason, from a separate process."""
     log, results = directory / f"{noise}.log", directory / f"{noise}.json"
     results.unlink(missing_ok=True)
     subprocess.run(
@@ -157,7 +157,7 @@ def diffprivlib(directory: Path, version: str) -> Path:
 
 
 def opendp(directory: Path, version: str, checkout: Path) -> Path:
-    """Install OpenDP with the libraries that it wants, and return the tests of the checkout."""
+    """Install OpenDP with its required libraries, and return the tests in the checkout."""
     if not directory.is_dir():
         pip("install", f"--target={directory}", f"opendp[polars]=={version}")
     return checkout.resolve() / "python/test"
@@ -186,7 +186,7 @@ def main() -> None:
     print(given.library, version)
     theirs, ours = (run(given.library, noise, directory, tests) for noise in ("theirs", "ours"))
     for test, (outcome, _) in sorted(theirs.items()):
-        # Some names of tests have addresses in them, which differ.
+        # Some test names contain addresses, which differ between runs.
         if outcome == "passed" and (now := ours.get(test, (outcome,)))[0] != outcome:
             print(*now, test, sep="\t")
 

@@ -1,7 +1,7 @@
-"""Run the notebooks, all or those that are named, and fail on any error in them.
+"""Run the notebooks, all or those named, and fail on any error in them.
 
-Each runs in a kernel of this interpreter, in its own folder; its file stays as it is, without
-outputs. Every notebook ends with assertions.
+Each runs in a kernel of this interpreter, in the notebook's folder. The file stays unchanged,
+without outputs. Every notebook ends with assertions.
 """
 
 import argparse
@@ -18,21 +18,21 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = ROOT / "examples/notebooks"
-#: The most seconds that a cell may take.
+#: Time limit for a cell, in seconds.
 SECONDS = 110
 
 
 class ThisInterpreter(KernelSpecManager):
-    """Knows one kernel, whatever it is asked for: that of this interpreter."""
+    """Offers only one kernel, that of this interpreter."""
 
     def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
-        """Return how to start it."""
+        """Return the specification of the kernel."""
         command = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
         return KernelSpec(argv=command, display_name=kernel_name, language="python")
 
 
 def run(path: Path) -> str | None:
-    """Return what went wrong in a notebook, or None."""
+    """Return the error of a notebook, or None."""
     notebook = nbformat.reads(path.read_text(), as_version=4)  # type: ignore[no-untyped-call]
     place = {"metadata": {"path": str(path.parent)}}
     with tempfile.TemporaryDirectory() as sockets:

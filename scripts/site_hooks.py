@@ -1,8 +1,8 @@
-"""What the site needs beyond mkdocs: formulas, notebooks, and links to files outside of docs/.
+"""Hooks for mkdocs: formulas, notebooks, and links to files outside docs/.
 
-Formulas are written as code hosts read them, ``$`a^2`$`` and fenced blocks named ``math``, and
-become MathML here, which browsers draw without scripts. A file outside of docs/ to which a page
-links becomes a page below ``project/``, so that the same link is good there and on a code host.
+Formulas use the syntax of code hosts, ``$`a^2`$`` and fenced ``math`` blocks. They become MathML,
+which browsers draw without scripts. A file outside docs/ that a page links to becomes a page below
+``project/``, so the same link works on the site and on a code host.
 """
 
 import functools
@@ -38,7 +38,7 @@ RELATIONS = {"=", "<", ">", "≤", "≥", "∈"}
 
 
 def tidy(parent: ET.Element) -> None:
-    """Say what the converter leaves open: spaces around names, and which signs begin a term."""
+    """Set attributes that the converter omits: spaces around names, and signs that begin a term."""
     bars = itertools.cycle(["prefix", "postfix"])
     for before, element, after in zip([None, *parent], parent, [*parent, None][1:], strict=False):
         if element.text == "|":
@@ -51,14 +51,14 @@ def tidy(parent: ET.Element) -> None:
             spaces = {"lspace": "0.167em" if free else "0", "rspace": "0" if called else "0.167em"}
             element.tag, element.attrib = "mo", {"form": "prefix", **spaces}
         elif element.tag == "msup" and element[1].text in PRIMES:
-            # The sign is raised by itself.
+            # The sign alone is a superscript.
             element.tag = "mrow"
             element[1].tag, element[1].attrib = "mo", {"lspace": "0", "rspace": "0"}
         tidy(element)
 
 
 def formula(source: str, display: str = "inline") -> str:
-    """Return a formula as MathML: one in a line in pieces, each up to a relation."""
+    """Return a formula as MathML; an inline formula may break after each relation."""
     text = convert(source, display=display).replace(
         ' xmlns="http://www.w3.org/1998/Math/MathML"', ""
     )
@@ -83,34 +83,34 @@ def formula(source: str, display: str = "inline") -> str:
 
 
 class Inline(InlineProcessor):
-    """A formula in a line."""
+    """An inline formula."""
 
     def handleMatch(  # type: ignore[override]  # noqa: N802
         self,
         m: re.Match[str],
         data: str,  # noqa: ARG002
     ) -> tuple[str, int, int]:
-        """Return what stands for the formula, with what no line may begin with, and its place."""
+        """Return the formula with the punctuation that must stay with it, and its position."""
         first, wbr, last = formula(m[1]).rpartition("<wbr>")
         text = f'{first}{wbr}<span class="formula">{last}{m[2]}</span>'
         return self.md.htmlStash.store(text), m.start(), m.end()
 
 
 class Formulas(Extension):
-    """Formulas in lines; before code, of which they hold a piece."""
+    """Inline formulas, handled before code, since they contain code."""
 
     def extendMarkdown(self, md: Markdown) -> None:  # noqa: N802 (the name there)
-        """Register what finds them."""
+        """Register the processor."""
         md.inlinePatterns.register(Inline(r"\$`([^`]+)`\$([,.;:)]*)", md), "formula", 200)
 
 
 def block(source: str, *_: Any, **__: Any) -> str:
-    """Return a formula on lines of its own."""
+    """Return a display formula."""
     return formula(source, "block")
 
 
 def on_config(config: MkDocsConfig) -> None:
-    """Let Markdown know formulas."""
+    """Add formulas to Markdown."""
     config.markdown_extensions.append(Formulas())  # type: ignore[arg-type]
     fences = config.mdx_configs.setdefault("pymdownx.superfences", {})
     fences["custom_fences"] = [{"name": "math", "class": "math", "format": block}]
@@ -120,7 +120,7 @@ def on_config(config: MkDocsConfig) -> None:
 
 
 def origin(page: str) -> str:
-    """Return the path, in the repository, of the file that a page of the site is made of."""
+    """Return the path in the repository of the source of a page."""
     path = page.removeprefix("project/")
     if path == page:
         return f"docs/{page}"
@@ -128,7 +128,7 @@ def origin(page: str) -> str:
 
 
 def target(page: str, link: str) -> str:
-    """Return the page, or other file of the site, that a link on a page leads to."""
+    """Return the page or other file of the site that a link on a page points to."""
     path = posixpath.normpath(posixpath.join(posixpath.dirname(origin(page)), link))
     if path.startswith("docs/"):
         return path.removeprefix("docs/")
@@ -146,7 +146,7 @@ def notebook(path: Path) -> str:
 
 
 def text_of(path: Path) -> str:
-    """Return what is shown of a file."""
+    """Return the Markdown that shows a file."""
     if path.suffix == ".ipynb":
         return notebook(path)
     if path.suffix == ".md":
@@ -156,7 +156,7 @@ def text_of(path: Path) -> str:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> None:
-    """Add the notebooks, and all that pages lead to."""
+    """Add the notebooks and all files that pages link to."""
     for path in sorted((ROOT / "examples/notebooks").glob("*.ipynb")):
         page = f"project/{path.relative_to(ROOT)}.md"
         files.append(File.generated(config, page, content=notebook(path)))
@@ -175,7 +175,7 @@ def on_files(files: Files, config: MkDocsConfig) -> None:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Lead links to the pages that stand for files, and give wide tables room."""
+    """Redirect links to the pages for files, and wrap wide tables."""
     here = page.file.src_uri
     if here in config.extra["wide"]:
         page.meta["hide"] = ["toc"]
@@ -193,10 +193,10 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 class Docstrings(griffe.Extension):
-    """Docstrings name other objects as Sphinx does, and have examples outside of sections."""
+    """Converts docstrings: Sphinx references, and examples outside sections."""
 
     def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
-        """Change the docstrings of a package, before they are read."""
+        """Change the docstrings of a package before they are parsed."""
         documented = {obj.path: obj for obj in walk(pkg) if obj.docstring is not None}
         for obj in walk(pkg):
             if obj.docstring is not None:
@@ -220,7 +220,7 @@ def walk(obj: griffe.Object) -> Iterator[griffe.Object]:
 
 
 def resolved(obj: griffe.Object, name: str) -> str | None:
-    """Return what a name stands for where an object is defined."""
+    """Return the full path of a name in the scope of an object."""
     try:
         return obj.resolve(name)
     except griffe.NameResolutionError:
@@ -230,7 +230,7 @@ def resolved(obj: griffe.Object, name: str) -> str | None:
 def cross_reference(
     obj: griffe.Object, documented: dict[str, griffe.Object], match: re.Match[str]
 ) -> str:
-    """Return what leads to a name; the name alone, if it has no entry."""
+    """Return a link to a name, or the name alone if it has no entry."""
     name = match[1]
     path = resolved(obj, name)
     return f"[`{name}`][{path}]" if path in documented else f"`{name}`"

@@ -1,12 +1,12 @@
-"""Sweep the parameters: certificates of the installed package, through the verifier.
+"""Sweep the parameters: check certificates of the installed package with the verifier.
 
-A grid of epsilons, sensitivities, dtypes and bounds, and random ones from a fixed seed. For each,
-`tests/verifier`, which shares no code with the package, must accept the certificate, for the very
-rate and range that were asked for; up to a range of 2000 with the tight epsilon. What is refused
-must be refused as documented, naming a scale that will do: that is verified instead. For some rates
-the tight epsilon of every range up to 2000 must not exceed the map's loss; one in seven of these
-certificates is verified, too. Before that, certificates are damaged: each damage must be found, by
-its name.
+The sweep takes a grid of epsilons, sensitivities, dtypes and bounds, and random settings from a
+fixed seed. For each, `tests/verifier`, which shares no code with the package, must accept the
+certificate for exactly the requested rate and range; up to a range of 2000, with the tight epsilon.
+Each refusal must be as documented and name a scale that the library accepts, which is verified
+instead. For some rates the tight epsilon of every range up to 2000 must not exceed the map's loss;
+one in seven of these certificates goes through the verifier. First the verifier must refuse damaged
+certificates, each by its name.
 
     make sweep            some minutes
 """
@@ -51,7 +51,7 @@ REFUSAL = re.compile(r"certified for outputs in a range of (\d+): .* at most 2\*
 
 @dataclass(frozen=True)
 class Setting:
-    """What a certificate is asked for, and whether it goes to the verifier."""
+    """The parameters of a certificate, and whether it goes to the verifier."""
 
     epsilon: float
     sensitivity: int
@@ -60,7 +60,7 @@ class Setting:
     verified: bool = True
 
     def range(self) -> int:
-        """Return the largest output less the least."""
+        """Return the largest output minus the smallest."""
         limits = np.iinfo(self.dtype)
         lower, upper = self.bounds or (int(limits.min), int(limits.max))
         return upper - lower
@@ -68,7 +68,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Result:
-    """What was found, and what is wrong, if anything."""
+    """The figures of a certificate, and its fault, if any."""
 
     setting: Setting
     rate: Fraction
@@ -76,7 +76,7 @@ class Result:
     fault: str = ""
     words: int = 0
     thresholds: int = 0
-    loss: float | None = None  # the tight epsilon, as a part of the map's loss
+    loss: float | None = None  # the tight epsilon divided by the map's loss
     report: Any = None
 
 
@@ -84,7 +84,7 @@ def grid() -> Iterator[Setting]:
     for dtype, epsilon, sensitivity in itertools.product(DTYPES, EPSILONS, SENSITIVITIES):
         limits = np.iinfo(dtype)
         low, high = int(limits.min), int(limits.max)
-        # Two outputs, an edge, off the middle, the largest range with a tight epsilon, and all.
+        # Two outputs, an edge, off-centre, the largest range with a tight epsilon, and the dtype.
         uneven = (low // 3 if low else 5, high // 5 * 4)
         tight = (high - min(high - low, verifier.TIGHT_RANGE), high)
         for bounds in ((low, low + 1), (high - 10, high), uneven, tight, (low, high)):
@@ -112,7 +112,7 @@ def every_range() -> Iterator[Setting]:
 
 
 def examine(setting: Setting, damage: Callable[[Any], Any] = lambda _: None) -> Result:
-    """Return what is found, and as a fault what the verifier or this sweep minds."""
+    """Return the figures of a certificate, and the fault that the verifier or this sweep finds."""
     span, rate = setting.range(), Fraction(setting.epsilon) / setting.sensitivity
     tight, refused = span <= verifier.TIGHT_RANGE, False
     try:
@@ -162,7 +162,7 @@ def tighten(towards: float) -> Callable[[Any], None]:
 
 
 def missed_canaries() -> int:
-    """Damage certificates, and return how many damages are not found, by their names."""
+    """Damage certificates, and return how many damages the verifier does not find by name."""
     small, wide = Setting(0.1, 1, "int16", (0, 1000)), Setting(1.0, 1, "int64", None)
     steep = Setting(300.0, 1, "int16", (0, 1000))
     other = GeometricMechanism(300.0, bounds=(0, 100)).certificate(tight=True)

@@ -1,6 +1,6 @@
-"""Write the licences of the crates that the wheel holds: `make licenses`; `--check` compares.
+"""Write the licences of the crates in the wheel: `make licenses`; `--check` compares.
 
-Of a crate under the MIT licence or others, the text of the MIT licence is taken.
+If a crate offers the MIT licence among others, its MIT text is used.
 """
 
 import argparse
@@ -44,9 +44,9 @@ def crates() -> dict[str, dict[str, Any]]:
             if package["source"]:
                 found[f"{package['name']} {package['version']}"] = package
             for needed in nodes[key]["deps"]:
-                # Neither what builds the crate nor what tests it.
+                # Exclude build and test dependencies.
                 normal = any(kind["kind"] is None for kind in needed["dep_kinds"])
-                # Macros run in the compiler.
+                # Exclude procedural macros, which run in the compiler.
                 targets = packages[needed["pkg"]]["targets"]
                 macro = any("proc-macro" in target["kind"] for target in targets)
                 if normal and not macro and needed["pkg"] not in seen:
@@ -56,7 +56,7 @@ def crates() -> dict[str, dict[str, Any]]:
 
 
 def text(package: dict[str, Any]) -> str:
-    """Return the text of the licence under which a crate is taken."""
+    """Return the text of the licence used for a crate."""
     files = sorted(Path(package["manifest_path"]).parent.glob("LICEN[SC]E*"))
     mine = [file for file in files if "MIT" in file.name] if "MIT" in package["license"] else []
     chosen = mine or files

@@ -1,8 +1,8 @@
-"""Accuracy and intervals, against balls (python-flint), brute force and the law of all tapes.
+"""Accuracy and intervals, against ball arithmetic, brute force and the sampled distribution.
 
-Nothing here shares code with `geomdp.accuracy`: inequalities of the ideal law are decided by balls
-of as many bits as it takes, and the law that is really sampled is worked out from the thresholds of
-the certificate, as integers, by the stand-alone verifier.
+Nothing here shares code with `geomdp.accuracy`. Ball arithmetic (python-flint) decides inequalities
+about the ideal distribution, at sufficient precision. The stand-alone verifier computes the sampled
+distribution, over all tapes, in integers from the thresholds of the certificate.
 """
 
 import decimal
@@ -50,13 +50,13 @@ Real: TypeAlias = int | float | Fraction
 
 DTYPES = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 GREATEST = math.nextafter(math.inf, 0)
-# What is rounded to the safe side may be one float farther if it is closer to a float than this.
+# A value this close to a float, relatively, may be rounded to the next float on the safe side.
 TIE = Fraction(1, 10**34)
 TINIEST = 5e-324
 from_scale = GeometricMechanism.from_scale
 
 
-# The ideal law without bounds, in balls
+# The ideal distribution without bounds, in balls
 
 
 def real(value: Real) -> arb:
@@ -65,7 +65,7 @@ def real(value: Real) -> arb:
 
 
 def is_positive(difference: Callable[[], arb]) -> bool:
-    """Decide by as many bits as it takes; what is 0 is never decided."""
+    """Return whether a non-zero difference is positive, at sufficient precision."""
     for bits in (2**k for k in range(7, 18)):
         with ctx.workprec(bits):
             ball = difference()
@@ -95,19 +95,19 @@ def has_accuracy(scale: Real, accuracy: int, alpha: Real, tail: str = ">") -> bo
 
 
 def is_accuracy(scale: Real, alpha: Real, accuracy: int, tail: str = ">") -> bool:
-    """Whether it is the least integer with its property."""
+    """Whether this is the least integer with the accuracy."""
     if not has_accuracy(scale, accuracy, alpha, tail):
         return False
     return accuracy == 0 or not has_accuracy(scale, accuracy - 1, alpha, tail)
 
 
 def steps_to(accuracy: Real, tail: str) -> int:
-    """Return the least error that alpha is to be the probability of exceeding or reaching."""
+    """Return the least error whose probability alpha limits."""
     return math.floor(accuracy) + 1 if tail == ">" else math.ceil(accuracy)
 
 
 def is_scale(accuracy: Real, alpha: Real, scale: float, tail: str = ">") -> bool:
-    """Whether it is the greatest float with this accuracy."""
+    """Whether this is the greatest float with the accuracy."""
     return is_greatest(lambda rate: has_tail(rate, steps_to(accuracy, tail), alpha), alpha, scale)
 
 
@@ -124,7 +124,7 @@ def is_greatest(holds: Callable[[Fraction], bool], alpha: Real, scale: float) ->
 def is_epsilon(
     accuracy: Real, alpha: Real, sensitivity: Real, epsilon: float, tail: str = ">"
 ) -> bool:
-    """Whether it is the least float with this accuracy."""
+    """Whether this is the least float with the accuracy."""
     if alpha == 1 or not sensitivity:
         return epsilon == 0
     steps = steps_to(accuracy, tail)
@@ -140,7 +140,7 @@ def is_epsilon(
 
 
 def is_rounded_up(value: float, exact: Callable[[], arb]) -> bool:
-    """Whether a float is the least that is not below a positive real number."""
+    """Whether a float is a positive real number rounded up."""
     if not math.isinf(value) and not is_positive(lambda: real(value) - exact()):
         return False
     before = Fraction(math.nextafter(value, 0)) * (1 - TIE)
@@ -201,7 +201,7 @@ def test_accuracy_of_epsilon(epsilon: Real, alpha: Real, sensitivity: Real, tail
 
 
 def bracket(value: Callable[[], arb], bits: int) -> tuple[Fraction, Fraction]:
-    """Return dyadic numbers just below and just above a real one."""
+    """Return dyadic numbers just below and just above a real number."""
 
     def exact(ball: arb) -> Fraction:
         man, exp = (int(part) for part in ball.man_exp())
@@ -214,7 +214,7 @@ def bracket(value: Callable[[], arb], bits: int) -> tuple[Fraction, Fraction]:
 
 @settings(deadline=None, max_examples=100)
 @given(st.floats(0.05, 1e6), st.integers(0, 300), st.sampled_from([200, 400, 1500]))
-def test_levels_on_either_side_of_a_tail_are_told_apart(scale: float, a: int, bits: int) -> None:
+def test_levels_just_below_and_above_a_tail(scale: float, a: int, bits: int) -> None:
     rate = 1 / Fraction(scale)
     below, above = bracket(lambda: log_tail(rate, a + 1).exp(), bits)
     assert 0 < above - below < above / 2 ** (bits - 60)
@@ -232,7 +232,7 @@ def test_levels_on_either_side_of_a_tail_are_told_apart(scale: float, a: int, bi
 @example(TINIEST, 0.5, ">")
 @example(2.5, 0.05, ">=")
 @example(1, 1 - Fraction(1, 2**200), ">=")
-def test_scale_is_the_greatest(accuracy: Real, alpha: Real, tail: Any) -> None:
+def test_scale_is_the_largest_float(accuracy: Real, alpha: Real, tail: Any) -> None:
     scale = accuracy_to_scale(accuracy, alpha, tail=tail)
     assert type(scale) is float
     assert is_scale(accuracy, alpha, scale, tail)
@@ -250,7 +250,9 @@ def test_scale_is_the_greatest(accuracy: Real, alpha: Real, tail: Any) -> None:
 @example(3, 0.05, 1, ">=")
 @example(1, 1 - Fraction(1, 2**200), 1, ">=")
 @example(10**320, 0.5, TINIEST, ">")
-def test_epsilon_is_the_least(accuracy: Real, alpha: Real, sensitivity: Real, tail: Any) -> None:
+def test_epsilon_is_the_least_float(
+    accuracy: Real, alpha: Real, sensitivity: Real, tail: Any
+) -> None:
     epsilon = accuracy_to_epsilon(accuracy, alpha, sensitivity, tail=tail)
     assert type(epsilon) is float
     assert is_epsilon(accuracy, alpha, sensitivity, epsilon, tail)
@@ -270,9 +272,9 @@ def test_accuracy_zero() -> None:
 
 @settings(deadline=None, max_examples=100)
 @given(st.floats(1e-4, 100), st.integers(0, 1000), st.sampled_from([200, 600]))
-def test_inverses_are_on_the_safe_side_of_a_tie(epsilon: float, a: int, bits: int) -> None:
-    # Levels from which the least epsilon is closer to a float than any fixed number of digits sees,
-    # of at most the 14 000 bits that are accepted.
+def test_inverses_round_ties_to_the_safe_side(epsilon: float, a: int, bits: int) -> None:
+    # At these levels the least epsilon is too close to a float for any fixed number of digits. They
+    # have at most the 14 000 bits that are accepted.
     a = min(a, int(9000 / epsilon) - 1)
     below, above = bracket(lambda: log_tail(Fraction(epsilon), a + 1).exp(), bits)
     assert accuracy_to_epsilon(a, below) == math.nextafter(epsilon, math.inf)
@@ -297,7 +299,7 @@ def log_ratio(scale: Real, alpha: Real) -> arb:
 @example(GREATEST, 1 - 2.0**-53)
 @example(GREATEST, 1)
 @example(1, 0.5)
-def test_the_notes_accuracy(scale: Real, alpha: Real) -> None:
+def test_accuracy_by_the_note(scale: Real, alpha: Real) -> None:
     note = scale_to_accuracy(scale, alpha, method="note")
     continuous = scale_to_accuracy(scale, alpha, method="continuous")
     assert (type(note), type(continuous)) == (int, float)
@@ -308,7 +310,7 @@ def test_the_notes_accuracy(scale: Real, alpha: Real) -> None:
     assert is_positive(lambda: note - log_ratio(scale, alpha))
     assert is_positive(lambda: log_ratio(scale, alpha) - (note - 1))
     assert is_rounded_up(continuous, lambda: log_ratio(scale, alpha))
-    # But for the rounding: the note's may not be a float.
+    # Up to rounding, as the note's accuracy may not be a float.
     assert Fraction(math.nextafter(continuous, 0)) < note
     assert math.isinf(continuous) or note < Fraction(continuous) + 1
     if note < 2**53:
@@ -317,7 +319,7 @@ def test_the_notes_accuracy(scale: Real, alpha: Real) -> None:
 
 @many
 @given(positive, levels)
-def test_the_exact_accuracy_is_the_notes_or_one_less(scale: Real, alpha: Real) -> None:
+def test_exact_accuracy_is_the_note_or_one_less(scale: Real, alpha: Real) -> None:
     exact = scale_to_accuracy(scale, alpha)
     assert scale_to_accuracy(scale, alpha, method="note") - exact in (0, 1)
 
@@ -332,7 +334,9 @@ def test_the_exact_accuracy_is_the_notes_or_one_less(scale: Real, alpha: Real) -
         (5, [0, 0, 1, 1], [1, 1, 1, 2]),
     ],
 )
-def test_where_the_note_is_one_more(epsilon: float, exact: list[int], note: list[int]) -> None:
+def test_table_of_exact_and_note_accuracies(
+    epsilon: float, exact: list[int], note: list[int]
+) -> None:
     alphas = [0.1, 0.05, 0.01, 0.001]
     for accuracy, alpha in zip(exact, alphas, strict=True):
         assert is_accuracy(1 / Fraction(epsilon), alpha, accuracy)
@@ -340,22 +344,11 @@ def test_where_the_note_is_one_more(epsilon: float, exact: list[int], note: list
     assert epsilon_to_accuracy(epsilon, alphas, method="note").tolist() == note
 
 
-@pytest.mark.parametrize("epsilon", [0.01, 0.1, 0.5, 1, 2, 3, 5, 10])
-def test_how_often_the_note_is_one_more(epsilon: float) -> None:
-    # ln(2 / (1 + q)) / epsilon of the way between two integers they are the same.
-    alphas = [10 ** (-6 * k / 500) for k in range(1, 501)]
-    one_more = epsilon_to_accuracy(epsilon, alphas) < epsilon_to_accuracy(
-        epsilon, alphas, method="note"
-    )
-    share = 1 - math.log(2 / (1 + math.exp(-epsilon))) / epsilon
-    assert one_more.mean() == pytest.approx(share, abs=0.05)
-
-
 @many
 @given(accuracies, levels, positive)
 @example(GREATEST, TINIEST, 1)
 @example(TINIEST, 0.5, GREATEST)
-def test_the_notes_conversion(accuracy: Real, alpha: Real, sensitivity: Real) -> None:
+def test_inverse_by_the_note(accuracy: Real, alpha: Real, sensitivity: Real) -> None:
     scale = accuracy_to_scale(accuracy, alpha, method="note")
     epsilon = accuracy_to_epsilon(accuracy, alpha, sensitivity, method="note")
     assert accuracy_to_scale(accuracy, alpha, method="continuous") == scale
@@ -374,7 +367,7 @@ def test_the_notes_conversion(accuracy: Real, alpha: Real, sensitivity: Real) ->
 
 @pytest.mark.parametrize("alpha", [0.5, 0.05, 1e-9])
 @pytest.mark.parametrize("epsilon", [0.01, 0.5, Fraction(1, 3), 7])
-def test_smartnoise_has_the_notes_definition(epsilon: Real, alpha: float) -> None:
+def test_smartnoise_agrees_with_the_note(epsilon: Real, alpha: float) -> None:
     for sensitivity in (1, 3):
         note = epsilon_to_accuracy(epsilon, alpha, sensitivity, method="note")
         assert privacy_usage_to_accuracy(epsilon, alpha, sensitivity) == note
@@ -398,7 +391,7 @@ def opendp_accuracy(scale: Real, alpha: Real) -> arb:
 @example(0.001, 0.05)
 @example(1e17, 1)
 @example(GREATEST, 1)
-def test_opendps_accuracy(scale: Real, alpha: Real) -> None:
+def test_opendp_accuracy(scale: Real, alpha: Real) -> None:
     accuracy = discrete_laplacian_scale_to_accuracy(scale, alpha)
     assert type(accuracy) is float
     assert is_rounded_up(accuracy, lambda: opendp_accuracy(scale, alpha))
@@ -412,7 +405,7 @@ def test_opendps_accuracy(scale: Real, alpha: Real) -> None:
 @example(Fraction(1, 2) + Fraction(1, 10**40), 1 - Fraction(1, 10**90))
 @example(Fraction(1, 2) - Fraction(1, 10**40), 1 - Fraction(1, 10**90))
 @example(0.25, 1 - Fraction(1, 10**90))
-def test_opendps_scale(accuracy: Real, alpha: Real) -> None:
+def test_opendp_scale(accuracy: Real, alpha: Real) -> None:
     scale = accuracy_to_discrete_laplacian_scale(accuracy, alpha)
     assert type(scale) is float
     assert is_greatest(lambda rate: has_tail(rate, accuracy, alpha), alpha, scale)
@@ -420,14 +413,14 @@ def test_opendps_scale(accuracy: Real, alpha: Real) -> None:
 
 @settings(deadline=None, max_examples=200)
 @given(st.floats(0.02, 1e6), st.floats(1e-100, 0.99))
-def test_opendp_itself_agrees_for_ordinary_parameters(scale: float, alpha: float) -> None:
+def test_opendp_agrees_for_ordinary_parameters(scale: float, alpha: float) -> None:
     accuracy = discrete_laplacian_scale_to_accuracy(scale, alpha)
     assert accuracy == pytest.approx(
         dp.discrete_laplacian_scale_to_accuracy(scale, alpha), rel=1e-9
     )
     back = accuracy_to_discrete_laplacian_scale(accuracy, alpha)
     assert back == pytest.approx(scale, rel=1e-9)
-    # Theirs starts from Laplace noise, and stops early for accuracies far below 1.
+    # OpenDP's search starts from Laplace noise, and stops early for accuracies far below 1.
     if accuracy > 0.1:
         theirs = dp.accuracy_to_discrete_laplacian_scale(accuracy, alpha)
         assert back == pytest.approx(theirs, rel=1e-9)
@@ -436,7 +429,7 @@ def test_opendp_itself_agrees_for_ordinary_parameters(scale: float, alpha: float
 @pytest.mark.parametrize(
     ("scale", "alpha"), [(0.0, 0.05), (0.001, 0.05), (TINIEST, 0.5), (1.0, 1e-320), (2.0, TINIEST)]
 )
-def test_where_opendp_has_no_number_there_is_one(scale: float, alpha: float) -> None:
+def test_finite_where_opendp_is_not(scale: float, alpha: float) -> None:
     assert not math.isfinite(dp.discrete_laplacian_scale_to_accuracy(scale, alpha))
     accuracy = discrete_laplacian_scale_to_accuracy(scale, alpha)
     assert math.isfinite(accuracy)
@@ -446,12 +439,12 @@ def test_where_opendp_has_no_number_there_is_one(scale: float, alpha: float) -> 
 @many
 @given(positive, levels)
 @example(2251799813685248.0, Fraction(68147, 90992))
-def test_the_floor_of_opendps_accuracy_is_the_exact_one(scale: Real, alpha: Real) -> None:
-    # What its documentation says one may do: integers below a are cut off.
+def test_opendp_accuracy_rounded_down_is_exact(scale: Real, alpha: Real) -> None:
+    # OpenDP's documentation allows rounding down.
     accuracy = discrete_laplacian_scale_to_accuracy(scale, alpha)
     exact = scale_to_accuracy(scale, alpha)
     assert exact <= accuracy
-    # But where rounding it up has led to the next integer.
+    # Unless rounding up led to an integer.
     if math.isfinite(accuracy) and accuracy % 1 and alpha != 1:
         assert math.floor(accuracy) == exact
         assert scale_to_accuracy(scale, alpha, tail=">=") == exact + 1
@@ -471,7 +464,6 @@ def test_scale_zero() -> None:
             assert continuous == 0
             assert type(continuous) is float
             assert discrete_laplacian_scale_to_accuracy(zero, alpha) == 0
-            # An error of 0 or more is certain.
             assert scale_to_accuracy(zero, alpha, tail=">=") == (0 if alpha == 1 else 1)
             assert accuracy_to_discrete_laplacian_scale(zero, alpha) == 0
             assert accuracy_to_epsilon(3, alpha, zero) == 0
@@ -505,39 +497,25 @@ each_function = pytest.mark.parametrize("function", OF_SCALE, ids=name_of)
 
 
 @each_function
-def test_arrays_are_taken_item_by_item(function: Callable[..., Any]) -> None:
+def test_arrays_are_broadcast(function: Callable[..., Any]) -> None:
     wanted = np.int64 if function in INTEGERS else np.float64
     values = np.array([[0.5, 3, 1e10], [7, 0.1, 2]])
+    values.flags.writeable = False
     alphas = [0.5, 1e-3, 0.05]
     result = function(values, alphas)
     assert result.dtype == wanted
     assert result.shape == (2, 3)
     for index in np.ndindex(2, 3):
         assert result[index] == function(float(values[index]), alphas[index[1]])
-    flipped = function(values.T, [[0.5], [1e-3], [0.05]])
-    assert (flipped == result.T).all()
-    assert (function(5, alphas) == [function(5, alpha) for alpha in alphas]).all()
-    assert (function(alphas, 0.05) == [function(x, 0.05) for x in alphas]).all()
-    nested = function(((0.5, 3, 1e10), (7, 0.1, 2)), tuple(alphas))
-    assert (nested == result).all()
-
-
-@each_function
-def test_shapes(function: Callable[..., Any]) -> None:
-    wanted = np.int64 if function in INTEGERS else np.float64
-    for shape in ((), (1,), (0,), (0, 3), (2, 0), (2, 1, 3)):
-        for arguments in (
-            (np.full(shape, 3.0), 0.05),
-            (3, np.full(shape, 0.05)),
-            (np.full(shape, 3.0), np.full(shape, 0.05)),
-        ):
-            result = function(*arguments)
+    assert (function(values.T, [[0.5], [1e-3], [0.05]]) == result.T).all()
+    assert (function(((0.5, 3, 1e10), (7, 0.1, 2)), tuple(alphas)) == result).all()
+    for shape in ((), (1,), (0,), (2, 0), (2, 1, 3)):
+        full, half = np.full(shape, 3.0), np.full(shape, 0.05)
+        for result in (function(full, 0.05), function(3, half), function(full, half)):
             assert isinstance(result, np.ndarray)
-            assert result.shape == shape
-            assert result.dtype == wanted
+            assert (result.shape, result.dtype) == (shape, wanted)
             assert (result == function(3, 0.05)).all()
     assert function([], []).dtype == wanted
-    assert function([], 0.05).shape == (0,)
     assert function(np.ones((4, 1)), np.ones(0)).shape == (4, 0)
 
 
@@ -545,7 +523,7 @@ def test_shapes(function: Callable[..., Any]) -> None:
 @pytest.mark.parametrize(
     "dtype", ["f2", "<f4", ">f4", ">f8", "i1", "u1", ">i2", "<u4", ">i8", "u8", "O"]
 )
-def test_items_of_any_dtype_are_taken_exactly(function: Callable[..., Any], dtype: str) -> None:
+def test_dtypes_are_read_exactly(function: Callable[..., Any], dtype: str) -> None:
     values = np.array([1, 3, 120], dtype)
     assert (function(values, 0.05) == [function(x, 0.05) for x in (1, 3, 120)]).all()
     if np.dtype(dtype).kind == "f":
@@ -556,18 +534,17 @@ def test_items_of_any_dtype_are_taken_exactly(function: Callable[..., Any], dtyp
         scalar = values[0]
         assert function(scalar, scalar) == function(plain[0], plain[0])
         assert type(function(scalar, scalar)) in (int, float)
+    if dtype == "O":
+        mixed = [Fraction(1, 3), 2, 0.5, np.float32(0.1), np.int8(7), Fraction(10**30, 7)]
+        exact = [
+            Fraction(x) if isinstance(x, Fraction | int) else Fraction(float(x)) for x in mixed
+        ]
+        wanted = [function(x, Fraction(1, 7)) for x in exact]
+        for array in (mixed, np.array(mixed, dtype=object)):
+            assert function(array, Fraction(1, 7)).tolist() == wanted
 
 
-@each_function
-def test_numbers_of_any_kind_in_one_array(function: Callable[..., Any]) -> None:
-    values = [Fraction(1, 3), 2, 0.5, np.float32(0.1), np.int8(7), Fraction(10**30, 7)]
-    exact = [Fraction(1, 3), 2, 0.5, Fraction(float(np.float32(0.1))), 7, Fraction(10**30, 7)]
-    wanted = [function(x, Fraction(1, 7)) for x in exact]
-    for array in (values, np.array(values, dtype=object)):
-        assert function(array, Fraction(1, 7)).tolist() == wanted
-
-
-def test_a_fraction_is_not_the_float_next_to_it() -> None:
+def test_fractions_are_exact() -> None:
     third = Fraction(1, 3)
     below, above = bracket(lambda: log_tail(third, 5).exp(), 300)
     assert scale_to_accuracy([3, 3.0, 1 / third], below).tolist() == [5] * 3
@@ -583,7 +560,7 @@ def test_integers_beyond_int64(function: Callable[..., Any]) -> None:
     assert result.dtype == object
     assert result.tolist() == [function(huge, 0.05), function(1, 0.05)]
     assert [type(item) for item in result.tolist()] == [int, int]
-    # On either side of the limit.
+    # On both sides of the limit.
     for scale, wanted in ((2.0**61, np.int64), (2.0**62, object)):
         value = 1 / scale if is_epsilons else scale
         assert function([value], 0.05).dtype == wanted
@@ -601,23 +578,13 @@ def test_floats_beyond_float64() -> None:
     assert accuracy_to_epsilon(1, 0.05, 10**400) == math.inf
 
 
-def test_sensitivity_is_broadcast_too() -> None:
+def test_sensitivity_is_broadcast() -> None:
     epsilons, sensitivities = np.array([0.1, 1, 3]), np.array([[1], [2]])
     for function in (epsilon_to_accuracy, accuracy_to_epsilon):
         result = function(epsilons, 0.05, sensitivities)
         assert result.shape == (2, 3)
         for i, j in np.ndindex(2, 3):
             assert result[i, j] == function(epsilons[j], 0.05, sensitivities[i, 0])
-
-
-def test_arguments_are_left_alone() -> None:
-    values = np.array([1.0, 2.0, 3.0])
-    values.flags.writeable = False
-    assert (
-        scale_to_accuracy(values, values / 3).tolist()
-        == scale_to_accuracy([1, 2, 3], (values / 3).tolist()).tolist()
-    )
-    assert scale_to_accuracy(values[::-1], 0.05).tolist() == [9, 6, 3]
 
 
 @pytest.mark.parametrize(
@@ -628,7 +595,7 @@ def test_arguments_are_left_alone() -> None:
         decimal.Context(prec=1, traps=[decimal.FloatOperation], capitals=0, clamp=1),
     ],
 )
-def test_the_callers_decimal_context_does_not_matter(context: decimal.Context) -> None:
+def test_decimal_context_of_the_caller_does_not_matter(context: decimal.Context) -> None:
     bounded = GeometricMechanism(0.3, bounds=(0, 50))
 
     def everything() -> list[Any]:
@@ -647,11 +614,11 @@ def test_the_callers_decimal_context_does_not_matter(context: decimal.Context) -
         assert used.flags == before.flags
 
 
-# Within bounds: the ideal law, and the one of all tapes
+# Within bounds: the ideal distribution, and the sampled one over all tapes
 
 
-class Law:
-    """Probabilities of the outputs 0 to R of a count at each place, over a common total."""
+class Distribution:
+    """Probabilities of the outputs 0 to R for each count, over a common total."""
 
     def __init__(self, masses: list[list[int]], total: int) -> None:
         self.masses = masses
@@ -659,7 +626,7 @@ class Law:
         self.of_count: dict[int, list[int]] = {}
 
     def beyond(self, count: int, a: int) -> int:
-        """Return how probable an error of more than a is, of a count anywhere."""
+        """Return the probability of an error of more than a, for any count."""
         if count not in self.of_count:
             self.of_count[count] = self._tails(count)
         tails = self.of_count[count]
@@ -673,32 +640,32 @@ class Law:
         return [sum(errors[a + 1 :]) for a in range(len(errors))]
 
     def allows(self, masses: list[int], level: Fraction) -> bool:
-        """Whether one of these independent events has probability at most level."""
+        """Whether the union of these independent events has probability at most level."""
         none = math.prod(self.total - mass for mass in masses)
         most = self.total ** len(masses)
         return none * level.denominator >= most * (level.denominator - level.numerator)
 
 
 @functools.cache
-def sampled_law(scale: Real, R: int) -> Law:
-    """Return the law over all tapes, worked out from the thresholds of the certificate."""
+def sampled_distribution(scale: Real, R: int) -> Distribution:
+    """Return the distribution over all tapes, from the thresholds of the certificate."""
     certificate = from_scale(scale, (0, R)).certificate()
-    law, floor, total = exact_law(certificate.digits, certificate.limb_bits, R)
+    masses, floor, total = exact_law(certificate.digits, certificate.limb_bits, R)
     slots = 2**certificate.floor_value_bits
     rows = []
     for x in range(R + 1):
-        # The sign is fair; the floor's slot gives any output, and those beyond R give R.
+        # The sign is fair. The floor's slot is uniform; values beyond R give R.
         row = [2 * floor] * R + [2 * floor * (slots - R)]
-        for m, mass in enumerate(law):
+        for m, mass in enumerate(masses):
             row[min(x + m, R)] += mass * slots
             row[max(x - m, 0)] += mass * slots
         rows.append(row)
-    return Law(rows, 2 * slots * total)
+    return Distribution(rows, 2 * slots * total)
 
 
 @functools.cache
-def ideal_law(scale: Real, R: int, bits: int = 400) -> Law:
-    """Return the law of ``clamp(x + Z)`` by equation 2.1, rounded to some more than these bits."""
+def ideal_distribution(scale: Real, R: int, bits: int = 400) -> Distribution:
+    """Return the distribution of ``clamp(x + Z)`` by equation 2.1, to more than these bits."""
     with ctx.workprec(bits + 100 + 8 * R):
         q = (-1 / real(scale)).exp()
         powers = [(1 - q) / (1 + q)]
@@ -707,7 +674,7 @@ def ideal_law(scale: Real, R: int, bits: int = 400) -> Law:
         rows = []
         for x in range(R + 1):
             row = [powers[abs(y - x)] for y in range(R + 1)]
-            # What is at a bound or beyond it: a geometric series.
+            # The tail at a bound is a geometric series.
             row[0] = powers[x] / (1 - q)
             row[R] = powers[R - x] / (1 - q)
             if R == 0:
@@ -715,11 +682,11 @@ def ideal_law(scale: Real, R: int, bits: int = 400) -> Law:
             elif x in (0, R):
                 row[x] = 1 / (1 + q)
             rows.append([int((mass * arb(2) ** bits).mid().floor().unique_fmpz()) for mass in row])
-    return Law(rows, 2**bits)
+    return Distribution(rows, 2**bits)
 
 
 def slack_of(scale: Real, R: int) -> Fraction:
-    """Return more than the probability of any event differs by from the ideal law's."""
+    """Return a bound on how far a sampled probability is from the ideal one."""
     return (
         2 * Fraction(from_scale(scale, (0, R)).certificate().total_variation) + Fraction(2) ** -300
     )
@@ -741,8 +708,8 @@ each_scale = pytest.mark.parametrize("scale", SCALES, ids=float)
 
 @each_scale
 @pytest.mark.parametrize("R", [1, 2, 3, 8, 13, 100])
-def test_the_reference_laws(scale: Real, R: int) -> None:
-    ideal, sampled = ideal_law(scale, R), sampled_law(scale, R)
+def test_reference_distributions(scale: Real, R: int) -> None:
+    ideal, sampled = ideal_distribution(scale, R), sampled_distribution(scale, R)
     for one, other in zip(ideal.masses, sampled.masses, strict=True):
         assert sum(other) == sampled.total
         assert 0 <= ideal.total - sum(one) <= R + 1
@@ -754,15 +721,19 @@ def test_the_reference_laws(scale: Real, R: int) -> None:
 
 
 def accuracies_are_right(scale: Real, R: int, alpha: Real, lower: int = -3) -> bool:
-    """Whether the accuracies at all counts are those of the two laws."""
+    """Whether the accuracies at all counts are those of the two distributions."""
     mechanism = from_scale(scale, (lower, lower + R))
-    ideal, sampled, slack = ideal_law(scale, R), sampled_law(scale, R), slack_of(scale, R)
+    ideal, sampled, slack = (
+        ideal_distribution(scale, R),
+        sampled_distribution(scale, R),
+        slack_of(scale, R),
+    )
     counts = range(-4, R + 5)
     found = mechanism.accuracy(alpha, [lower + count for count in counts]).tolist()
     exact = Fraction(alpha)
     for count, a in zip(counts, found, strict=True):
         out = max(-count, count - R, 0)
-        # Never optimistic, and not at all pessimistic but for what the laws may differ by.
+        # Never too small, and too large only within the distance of the two distributions.
         if not sampled.allows([sampled.beyond(count, a)], exact) or (a < out and alpha != 1):
             return False
         if out < a and ideal.allows([ideal.beyond(count, a - 1)], exact - slack):
@@ -786,17 +757,17 @@ def test_accuracy_within_wider_bounds(scale: Real) -> None:
 
 
 def shares(scale: Real, R: int, sides: int) -> Iterator[tuple[int, int, Fraction]]:
-    """Yield counts, errors and how probable a larger one is, with tails on so many sides."""
-    law = sampled_law(scale, R)
-    total = law.total
+    """Yield counts, errors a, and the probability of more than a, with 1 or 2 tails."""
+    dist = sampled_distribution(scale, R)
+    total = dist.total
     for count in range(R + 1):
         near, far = sorted((count, R - count))
         for a in range(near) if sides == 2 else range(near, far):
-            yield count, a, Fraction(law.beyond(count, a), total)
+            yield count, a, Fraction(dist.beyond(count, a), total)
 
 
 def no_ties_are_lost(scale: Real, R: int) -> bool:
-    """Whether levels just below a probability of the law of all tapes have the next accuracy."""
+    """Whether levels just below a probability over all tapes have a larger accuracy."""
     mechanism = from_scale(scale, (0, R))
     for sides in (1, 2):
         for count, a, share in shares(scale, R, sides):
@@ -807,21 +778,11 @@ def no_ties_are_lost(scale: Real, R: int) -> bool:
 
 @each_scale
 @pytest.mark.parametrize("R", [1, 2, 5, 12, 20])
-def test_levels_just_below_the_law_of_all_tapes(scale: Real, R: int) -> None:
+def test_levels_just_below_sampled_probabilities(scale: Real, R: int) -> None:
     assert no_ties_are_lost(scale, R)
 
 
-def test_levels_just_above_the_law_of_all_tapes() -> None:
-    # What the proof leaves to be claimed is next to nothing.
-    for scale, R in itertools.product((0.5, 1, 6), (5, 12)):
-        mechanism, slack = from_scale(scale, (0, R)), slack_of(scale, R)
-        for sides in (1, 2):
-            for count, a, share in shares(scale, R, sides):
-                if share + 2 * slack < 1:
-                    assert mechanism.accuracy(share + 2 * slack, count) <= a
-
-
-def test_levels_below_the_floor_have_the_width_of_the_bounds() -> None:
+def test_levels_below_the_floor_give_the_full_range() -> None:
     for scale, R in itertools.product((1, 20, 1000.0), (1, 9, 1000, 2**64 - 1)):
         mechanism = from_scale(scale, (-5, R - 5) if R < 2**63 else None)
         floor = mechanism.certificate().floor
@@ -839,16 +800,7 @@ def test_levels_below_the_floor_have_the_width_of_the_bounds() -> None:
             assert mechanism.accuracy(tail) < R
 
 
-def test_level_one() -> None:
-    for scale in (0, 0.1, 1, 1e9, 2.0**64):
-        mechanism = from_scale(scale, (0, 9))
-        assert mechanism.accuracy(1) == 0
-        assert mechanism.accuracy(1, [0, 5, 9]).tolist() == [0, 0, 0]
-        assert simultaneous_accuracy(mechanism, 1, 10**6) == 0
-        assert simultaneous_accuracy(mechanism, 1, counts=[0, 5]) == 0
-
-
-def test_no_noise_and_no_width() -> None:
+def test_no_noise_or_equal_bounds() -> None:
     for scale, bounds in ((0, (2, 9)), (3, (4, 4)), (0, (4, 4)), (0, None)):
         mechanism = from_scale(scale, bounds)
         lower, upper = bounds or (-(2**63), 2**63 - 1)
@@ -866,7 +818,7 @@ def test_no_noise_and_no_width() -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_the_limits_of_the_dtype_are_the_bounds(dtype: str) -> None:
+def test_dtype_limits_are_bounds(dtype: str) -> None:
     info = np.iinfo(dtype)
     least, most = int(info.min), int(info.max)
     for scale in (1, 30.0, 1000, 2.0**40):
@@ -882,23 +834,15 @@ def test_the_limits_of_the_dtype_are_the_bounds(dtype: str) -> None:
                 found == free.accuracy(alpha, counts.astype(np.dtype(dtype).newbyteorder()))
             ).all()
             assert max(found) <= bounded.accuracy(alpha)
-            # Where both tails fit, it is that of the noise; at a limit there is one.
+            if dtype == "int64":
+                assert free.accuracy(alpha) == bounded.accuracy(alpha)
+            # If both tails fit, it is the accuracy of the noise; at a limit there is one tail.
             ideal = scale_to_accuracy(scale, alpha)
             if ideal < (most - least) // 2:
                 assert bounded.accuracy(alpha) == ideal
-            # Level alpha on one side is 2 alpha on both.
+            # Level alpha for one tail is level 2 alpha for both.
             at_limit = scale_to_accuracy(scale, 2 * alpha) if alpha <= 0.5 else 0
             assert found[0] == found[-1] == min(at_limit, most - least)
-
-
-def test_accuracies_of_int64_without_bounds_are_those_of_the_noise() -> None:
-    for scale, alpha in itertools.product((0.3, 1, 37.5, 1e6, 1e12), (0.5, 0.05, 1e-6, 1e-12)):
-        mechanism = from_scale(scale)
-        assert mechanism.accuracy(alpha) == scale_to_accuracy(scale, alpha)
-        assert (
-            mechanism.accuracy(alpha, [0, 5, -(10**6)]).tolist()
-            == [scale_to_accuracy(scale, alpha)] * 3
-        )
 
 
 def test_bounds_and_counts_at_the_edges_of_64_bits() -> None:
@@ -914,7 +858,7 @@ def test_bounds_and_counts_at_the_edges_of_64_bits() -> None:
         assert mechanism.accuracy(0.05, list(range(lower, upper + 1))).tolist() == wanted
         for place in (0, 15, 30):
             assert mechanism.accuracy(0.05, lower + place) == wanted[place]
-    # Farther away than any int64.
+    # Errors beyond int64.
     far = np.array([2**64 - 1, 0, 2**63], np.uint64)
     found = from_scale(1, (0, 5)).accuracy(0.05, far)
     assert found.dtype == object
@@ -931,8 +875,8 @@ def test_bounds_and_counts_at_the_edges_of_64_bits() -> None:
 
 
 def wanted_at_bound(scale: Real, R: int) -> int:
-    law = ideal_law(scale, R)
-    return least(lambda a: law.allows([law.beyond(0, a)], Fraction(0.05)))
+    dist = ideal_distribution(scale, R)
+    return least(lambda a: dist.allows([dist.beyond(0, a)], Fraction(0.05)))
 
 
 def test_counts_of_any_shape() -> None:
@@ -971,7 +915,7 @@ def test_counts_of_any_shape() -> None:
 
 
 def proven(mechanism: GeometricMechanism, dtype: Any, a: int, sides: int, alpha: Real) -> bool:
-    """Whether the proof bounds tails beyond a, on so many sides, by alpha: from the certificate."""
+    """Whether theorem 10, with the certificate's numbers, bounds these tails by alpha."""
     found = mechanism.certificate(dtype)
     assert found.sampled_rate is not None
     assert None not in (found.delta, found.eta, found.floor)
@@ -985,7 +929,7 @@ def proven(mechanism: GeometricMechanism, dtype: Any, a: int, sides: int, alpha:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_accuracies_of_whole_dtypes_are_the_least_that_are_proven(dtype: str) -> None:
+def test_accuracies_of_dtypes_are_the_least_proven(dtype: str) -> None:
     info = np.iinfo(dtype)
     least, most = int(info.min), int(info.max)
     middle = (most - least) // 2
@@ -1022,11 +966,15 @@ def counts_of(R: int) -> list[list[int]]:
 
 def simultaneous_is_right(scale: Real, R: int, alpha: Real) -> bool:
     mechanism = from_scale(scale, (0, R))
-    ideal, sampled, slack = ideal_law(scale, R), sampled_law(scale, R), slack_of(scale, R)
+    ideal, sampled, slack = (
+        ideal_distribution(scale, R),
+        sampled_distribution(scale, R),
+        slack_of(scale, R),
+    )
     exact = Fraction(alpha)
 
-    def allows(law: Law, counts: list[int], a: int, level: Fraction) -> bool:
-        return law.allows([law.beyond(x, a) for x in counts], level)
+    def allows(dist: Distribution, counts: list[int], a: int, level: Fraction) -> bool:
+        return dist.allows([dist.beyond(x, a) for x in counts], level)
 
     for counts in counts_of(R):
         a = simultaneous_accuracy(mechanism, alpha, counts=counts)
@@ -1053,7 +1001,7 @@ def test_simultaneous_accuracy(scale: Real, R: int) -> None:
 
 @each_scale
 @pytest.mark.parametrize("R", [1, 6, 25, 1000])
-def test_one_at_once_is_one(scale: Real, R: int) -> None:
+def test_simultaneous_accuracy_of_one_count(scale: Real, R: int) -> None:
     mechanism = from_scale(scale, (10, 10 + R))
     for alpha in ALPHAS[::3]:
         assert simultaneous_accuracy(mechanism, alpha, 1) == mechanism.accuracy(alpha)
@@ -1074,7 +1022,7 @@ def test_one_at_once_is_one(scale: Real, R: int) -> None:
 @example(1.0, 1e-6, 10**12, None)
 @example(1.0, 1 - 2.0**-53, 10**12, None)
 @example(2.0, 0.05, 10**12, 30)
-def test_simultaneous_accuracy_of_very_many(
+def test_simultaneous_accuracy_of_many_counts(
     scale: float, alpha: float, n: int, R: int | None
 ) -> None:
     mechanism = from_scale(scale, None if R is None else (0, R))
@@ -1098,7 +1046,7 @@ def test_simultaneous_accuracy_of_very_many(
     assert a == 0 or not is_positive(none_beyond(a - 1, slack))
 
 
-def test_as_many_counts_as_n() -> None:
+def test_simultaneous_accuracy_of_n_and_of_counts() -> None:
     mechanism = from_scale(3, (0, 1000))
     for n in (1, 2, 17, 10**5):
         worst = simultaneous_accuracy(mechanism, 0.05, n)
@@ -1110,18 +1058,15 @@ def test_as_many_counts_as_n() -> None:
     )
     # Far beyond 64 bits.
     assert simultaneous_accuracy(mechanism, 0.05, 10**400) == 1000
-
-
-def test_nothing_at_once() -> None:
-    for counts in ([], (), np.empty((3, 0), "i1")):
-        assert simultaneous_accuracy(from_scale(3), 0.05, counts=counts) == 0
-    assert simultaneous_accuracy(from_scale(3), 0.05, 0) == 0
+    for counts in ([], (), np.empty((3, 0), int)):
+        assert simultaneous_accuracy(mechanism, 0.05, counts=counts) == 0
+    assert simultaneous_accuracy(mechanism, 0.05, 0) == 0
 
 
 # Intervals
 
 
-def test_confidence_instead_of_alpha_is_warned_of() -> None:
+def test_confidence_as_alpha_warns() -> None:
     mechanism = GeometricMechanism(1, bounds=(0, 300))
     for interval in (
         mechanism.confidence_interval,
@@ -1136,17 +1081,17 @@ def test_confidence_instead_of_alpha_is_warned_of() -> None:
 
 
 def covers(scale: Real, R: int, alpha: Real, bounds: tuple[int, int], dtype: str) -> bool:
-    """Whether each kind of interval covers every true count, by the law of all tapes."""
+    """Whether each kind of interval covers every true count, over all tapes."""
     kind = {-128: "int8", 0: "uint8"}[bounds[0]] if dtype == "own" else dtype
     mechanism = from_scale(scale, limits(kind) if dtype == "own" else bounds)
-    law = sampled_law(scale, R)
+    dist = sampled_distribution(scale, R)
     released = np.arange(bounds[0], bounds[1] + 1).astype(kind)
     for side in ("both", "lower", "upper"):
         lower, upper = mechanism.confidence_interval(released, alpha, side=side)
         for x in range(R + 1):
             covered = (lower <= released[x]) & (released[x] <= upper)
-            missed = sum(itertools.compress(law.masses[x], (~covered).tolist()))
-            if not law.allows([missed], Fraction(alpha)):
+            missed = sum(itertools.compress(dist.masses[x], (~covered).tolist()))
+            if not dist.allows([missed], Fraction(alpha)):
                 return False
     return True
 
@@ -1170,14 +1115,14 @@ def test_coverage_over_a_whole_dtype(scale: Real, lower: int) -> None:
 @pytest.mark.filterwarnings("ignore:alpha = .* is the probability")
 @each_scale
 @pytest.mark.parametrize("R", [1, 2, 5, 12, 25])
-def test_one_sided_intervals_are_no_longer_than_need_be(scale: Real, R: int) -> None:
-    ideal, slack = ideal_law(scale, R), slack_of(scale, R)
+def test_one_sided_intervals_are_minimal(scale: Real, R: int) -> None:
+    ideal, slack = ideal_distribution(scale, R), slack_of(scale, R)
     mechanism = from_scale(scale, (0, R))
     for alpha in ALPHAS[1:]:
         lower, upper = mechanism.confidence_interval(R, alpha, side="lower")
         a = R - lower
         assert upper == R
-        # A count at the lower bound has but the upper tail, all of it.
+        # A count at the lower bound has the upper tail only.
         assert a == 0 or not ideal.allows([ideal.beyond(0, a - 1)], Fraction(alpha) - slack)
         assert mechanism.confidence_interval(0, alpha, side="upper") == (0, a)
 
@@ -1274,83 +1219,58 @@ def test_intervals_of_any_shape() -> None:
     assert confidence_interval(mechanism, 5, 0.1) == mechanism.confidence_interval(5, 0.1)
 
 
-def test_what_is_released_is_in_its_interval() -> None:
-    for dtype in DTYPES:
-        mechanism = from_scale(2.0**40, limits(dtype))
-        counts = np.full(1000, np.iinfo(dtype).max, dtype)
-        released = mechanism.release(counts)
-        lower, upper = mechanism.confidence_interval(released, 0.05)
-        assert ((lower <= released) & (released <= upper)).all()
-
-
 # Moments
 
 
-def moments_of(law: dict[int, arb], count: int) -> tuple[arb, arb, arb]:
-    mean = sum((mass * (y - count) for y, mass in law.items()), arb(0))
-    square = sum((mass * (y - count) ** 2 for y, mass in law.items()), arb(0))
-    absolute = sum((mass * abs(y - count) for y, mass in law.items()), arb(0))
+def moments_of(pmf: dict[int, arb], count: int) -> tuple[arb, arb, arb]:
+    mean = sum((mass * (y - count) for y, mass in pmf.items()), arb(0))
+    square = sum((mass * (y - count) ** 2 for y, mass in pmf.items()), arb(0))
+    absolute = sum((mass * abs(y - count) for y, mass in pmf.items()), arb(0))
     return mean, square - mean**2, absolute
 
 
-def law_of(kind: str, rate: arb, count: int, lower: int, upper: int) -> dict[int, arb]:
-    """Return the law of the noisy count: by its definition, until next to nothing is left."""
+def pmf_of(kind: str, rate: arb, count: int, lower: int, upper: int) -> dict[int, arb]:
+    """Return the pmf of the noisy count by its definition, up to a negligible tail."""
     q = (-rate).exp()
     last = abs(count) + upper - lower + math.ceil(300 / float(rate)) + 5
-    law = {y: arb(0) for y in range(lower, upper + 1)}
+    pmf = {y: arb(0) for y in range(lower, upper + 1)}
     place = min(max(count, lower), upper)
     turn = [*range(lower, upper), *range(upper, lower, -1)] or [lower]
     for z in range(-last, last + 1):
         mass = (1 - q) / (1 + q) * q ** abs(z)
         if kind == "folded":
-            law[turn[(count + z - lower) % len(turn)]] += mass
+            pmf[turn[(count + z - lower) % len(turn)]] += mass
         elif kind == "censored":
-            law[min(max(place + z, lower), upper)] += mass
+            pmf[min(max(place + z, lower), upper)] += mass
         elif lower <= place + z <= upper:
-            law[place + z] += mass
-    total = sum(law.values(), arb(0))
-    return {y: mass / total for y, mass in law.items()}
-
-
-def test_the_fold_is_by_reflection() -> None:
-    for lower, upper in ((0, 1), (-3, 4), (2, 7)):
-        turn = [*range(lower, upper), *range(upper, lower, -1)]
-        for start in range(-40, 40):
-            y = start
-            while not lower <= y <= upper:
-                y = 2 * (lower if y < lower else upper) - y
-            assert turn[(start - lower) % len(turn)] == y
+            pmf[place + z] += mass
+    total = sum(pmf.values(), arb(0))
+    return {y: mass / total for y, mass in pmf.items()}
 
 
 @pytest.mark.parametrize("kind", ["censored", "truncated", "folded"])
 @pytest.mark.parametrize("scale", [0.05, 0.7, 3, Fraction(25, 3)])
-def test_moments_are_sums_over_the_law(kind: Any, scale: Real) -> None:
+def test_moments_are_sums_over_the_pmf(kind: Any, scale: Real) -> None:
     for lower, upper in ((0, 1), (-2, 3), (5, 14)):
         mechanism = from_scale(scale, (lower, upper))
         counts = [*range(lower - 3, upper + 4), 40, -40]
         found = [f(mechanism, counts, law=kind) for f in (bias, variance, mean_absolute_error)]
         with ctx.workprec(300):
             for i, count in enumerate(counts):
-                law = law_of(kind, 1 / real(scale), count, lower, upper)
+                pmf = pmf_of(kind, 1 / real(scale), count, lower, upper)
                 for f, values, exact in zip(
                     (bias, variance, mean_absolute_error),
                     found,
-                    moments_of(law, count),
+                    moments_of(pmf, count),
                     strict=True,
                 ):
                     scalar = f(mechanism, count, law=kind)
+                    assert kind != "censored" or f(mechanism, count) == scalar
                     assert type(scalar) is float
                     assert scalar == values[i]
                     wrong = abs(real(scalar) - exact)
                     assert wrong <= abs(exact) * 2.0**-52 + arb(2) ** -280
         assert [values.dtype for values in found] == [np.float64] * 3
-
-
-def test_the_law_is_censored_unless_another_is_named() -> None:
-    mechanism = from_scale(3, (0, 9))
-    for f in (bias, variance, mean_absolute_error):
-        assert f(mechanism, 2) == f(mechanism, 2, law="censored")
-        assert len({f(mechanism, 2, law=law) for law in ("censored", "truncated", "folded")}) == 3
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -1372,7 +1292,7 @@ def test_moments_within_the_limits_of_a_dtype(dtype: str, kind: Any) -> None:
         assert found[0] == sign * found[-1]
 
 
-def test_moments_of_the_noise_without_bounds() -> None:
+def test_moments_without_bounds() -> None:
     for scale in (0.1, 1, 40, 1e6):
         q = math.exp(-1 / scale)
         one = -math.expm1(-1 / scale)
@@ -1387,7 +1307,7 @@ def test_moments_of_the_noise_without_bounds() -> None:
                 assert np.all(abs(found / exact - 1) < 1e-12)
 
 
-def test_moments_of_no_noise() -> None:
+def test_moments_without_noise() -> None:
     for scale, bounds in ((0, (2, 9)), (0, (4, 4)), (7, (4, 4))):
         mechanism = from_scale(scale, bounds)
         for law, x in itertools.product(("censored", "truncated", "folded"), (4, 11, -30)):
@@ -1400,28 +1320,7 @@ def test_moments_of_no_noise() -> None:
     assert bias(from_scale(0), 5) == 0
 
 
-def test_moments_of_arrays() -> None:
-    mechanism = from_scale(3, (0, 20))
-    counts = np.arange(24).reshape(2, 3, 4)
-    for f in (bias, variance, mean_absolute_error):
-        wanted = np.array([f(mechanism, x) for x in range(24)]).reshape(2, 3, 4)
-        for array, expected in (
-            (counts, wanted),
-            (counts.T, wanted.T),
-            (counts[:, ::2].astype(">u4"), wanted[:, ::2]),
-            (counts.tolist(), wanted),
-            (counts[0:0], wanted[0:0]),
-            (np.array(5), wanted[0, 1, 1]),
-            ([], []),
-        ):
-            found = f(mechanism, array)
-            assert isinstance(found, np.ndarray)
-            assert found.dtype == np.float64
-            assert found.shape == np.shape(array)
-            assert (found == expected).all()
-
-
-def test_diffprivlibs_names_give_the_same_moments() -> None:
+def test_diffprivlib_classes_have_the_same_moments() -> None:
     for lower, upper in ((0, 10), (-4, 3)):
         mechanism = GeometricMechanism(0.3, 2, (lower, upper))
         for cls, law in ((GeometricTruncated, "censored"), (GeometricFolded, "folded")):
@@ -1433,7 +1332,7 @@ def test_diffprivlibs_names_give_the_same_moments() -> None:
                 assert mse == pytest.approx(theirs.mse(x), rel=1e-14)
 
 
-# Refusals
+# Invalid parameters
 
 NUMBERS: dict[str, Any] = {
     "bool": True,
@@ -1500,7 +1399,7 @@ def bad_calls() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("function", "arguments", "error", "name"), [*bad_calls()])
-def test_bad_numbers_are_refused_by_name(
+def test_invalid_numbers_raise_by_name(
     function: Callable[..., Any], arguments: dict[str, Any], error: type[Exception], name: str
 ) -> None:
     with pytest.raises(error, match=rf"^{name}\b") as caught:
@@ -1513,7 +1412,7 @@ def test_bad_numbers_are_refused_by_name(
 
 
 @pytest.mark.parametrize("function", [f for f in NAMES if "laplacian" not in f.__name__])
-def test_bad_methods_and_tails_are_refused(function: Callable[..., Any]) -> None:
+def test_invalid_method_or_tail_raises(function: Callable[..., Any]) -> None:
     for method in ("Exact", "", None, 1, ["exact"], True):
         with pytest.raises(ValueError, match=r"^method = .* is not accepted: give one of 'exact'"):
             function(1, 0.5, method=method)
@@ -1523,14 +1422,14 @@ def test_bad_methods_and_tails_are_refused(function: Callable[..., Any]) -> None
     for method in ("note", "continuous"):
         with pytest.raises(ValueError, match=rf"^tail = '>=' is not accepted with .*{method}"):
             function(1, 0.5, method=method, tail=">=")
-        # Also for nothing.
+        # Also for empty arrays.
         with pytest.raises(ValueError, match=r"^tail"):
             function([], 0.5, method=method, tail=">=")
     with pytest.raises(ValueError, match="broadcast"):
         function([1, 2], [0.5, 0.5, 0.5])
 
 
-def test_accuracy_zero_has_no_scale_by_the_other_definitions() -> None:
+def test_accuracy_zero_raises_for_other_methods() -> None:
     for kind in METHODS[1:]:
         for function in (accuracy_to_scale, accuracy_to_epsilon):
             for zero in (0, 0.0, Fraction(0)):
@@ -1564,7 +1463,7 @@ def takers_of(name: str) -> list[str]:
 
 
 @pytest.mark.parametrize("key", takers_of("alpha"))
-def test_bad_levels_are_refused(key: str) -> None:
+def test_invalid_alpha_raises(key: str) -> None:
     for value in [*NUMBERS.values(), np.array(0.05), [0.05]]:
         with pytest.raises(TypeError, match=r"^alpha = "):
             OF_MECHANISM[key](alpha=value)
@@ -1574,7 +1473,7 @@ def test_bad_levels_are_refused(key: str) -> None:
 
 
 @pytest.mark.parametrize("key", takers_of("counts"))
-def test_bad_counts_are_refused(key: str) -> None:
+def test_invalid_counts_raise(key: str) -> None:
     for value in (
         *(True, np.True_, 5.0, np.float64(5), "5", b"5", 1j, Fraction(5), decimal.Decimal(5), {5}),
         *(np.timedelta64(5), np.array([5.0]), np.array([True]), np.array(["5"]), [5.0], [5, None]),
@@ -1592,14 +1491,14 @@ def test_bad_counts_are_refused(key: str) -> None:
 
 
 @pytest.mark.parametrize("key", takers_of("m"))
-def test_other_mechanisms_are_refused(key: str) -> None:
+def test_invalid_mechanism_raises(key: str) -> None:
     other = GeometricTruncated(epsilon=1, sensitivity=1, lower=0, upper=3)
     for value in (None, 1.0, "m", GeometricMechanism, other):
         with pytest.raises(TypeError, match=r"^mechanism is a .*GeometricMechanism"):
             OF_MECHANISM[key](m=value)
 
 
-def test_other_bad_parameters_of_mechanisms() -> None:
+def test_other_invalid_parameters_raise() -> None:
     for n in (True, 5.0, "5", [5]):
         with pytest.raises(TypeError, match=r"^n = "):
             simultaneous_accuracy(MECHANISM, 0.05, n)  # type: ignore[arg-type]
@@ -1621,7 +1520,7 @@ def test_other_bad_parameters_of_mechanisms() -> None:
                 confidence_interval(MECHANISM, released, 0.05, side=side)
 
 
-def test_a_scale_that_cannot_be_certified_is_refused() -> None:
+def test_scale_beyond_certificates_raises() -> None:
     mechanism = from_scale(2.0**100)
     for call in (
         lambda: mechanism.accuracy(0.05),
@@ -1638,30 +1537,11 @@ def test_a_scale_that_cannot_be_certified_is_refused() -> None:
     assert from_scale(2.0**100, (0, 9)).accuracy(0.05) == 9
 
 
-# These tests can fail
-
-
-def test_wrong_answers_are_noticed() -> None:
-    for scale, alpha in ((0.3, 0.05), (7, 0.5), (1e300, 1e-300)):
-        right = scale_to_accuracy(scale, alpha)
-        assert is_accuracy(scale, alpha, right)
-        assert not is_accuracy(scale, alpha, right + 1)
-        assert right == 0 or not is_accuracy(scale, alpha, right - 1)
-        assert not is_accuracy(scale, alpha, right, ">=")
-        for tail in (">", ">="):
-            found = accuracy_to_scale(3, alpha, tail=tail)
-            assert is_scale(3, alpha, found, tail)
-            assert not is_scale(3, alpha, found, ">" if tail == ">=" else ">=")
-            for wrong in (math.nextafter(found, 0), math.nextafter(found, math.inf)):
-                assert not is_scale(3, alpha, wrong, tail)
-            found = accuracy_to_epsilon(3, alpha, 7, tail=tail)
-            assert is_epsilon(3, alpha, 7, found, tail)
-            for wrong in (math.nextafter(found, 0), math.nextafter(found, math.inf), 0.0):
-                assert not is_epsilon(3, alpha, 7, wrong, tail)
+# Wrong results are detected
 
 
 @pytest.mark.parametrize("off", [-1, 1])
-def test_tails_that_are_off_by_one_are_noticed(monkeypatch: Any, off: int) -> None:
+def test_tails_off_by_one_are_detected(monkeypatch: Any, off: int) -> None:
     right = tails.least
     monkeypatch.setattr(tails, "least", lambda *parameters: max(0, right(*parameters) + off))
     assert not is_accuracy(7, 0.05, scale_to_accuracy(7, 0.05))
@@ -1672,7 +1552,7 @@ def test_tails_that_are_off_by_one_are_noticed(monkeypatch: Any, off: int) -> No
         assert not no_ties_are_lost(1, 12)
 
 
-def test_rounding_to_the_wrong_side_is_noticed(monkeypatch: Any) -> None:
+def test_wrong_rounding_is_detected(monkeypatch: Any) -> None:
     epsilon = 0.3
     below, _ = bracket(lambda: log_tail(Fraction(epsilon), 8).exp(), 300)
     assert is_epsilon(7, below, 1, accuracy_to_epsilon(7, below))
@@ -1683,38 +1563,8 @@ def test_rounding_to_the_wrong_side_is_noticed(monkeypatch: Any) -> None:
     assert not all(is_epsilon(a, 0.05, 1, epsilon) for a, epsilon in enumerate(found))
 
 
-@pytest.mark.parametrize("part", [0, 1, 2])
-def test_an_error_of_the_sampled_law_that_is_left_out_is_noticed(
-    monkeypatch: Any, part: int
-) -> None:
-    right = tails._errors
-
-    def without(law: Any) -> Any:
-        return tuple(Fraction(0) if i == part else error for i, error in enumerate(right(law)))
-
-    settings_ = [(scale, R) for scale in SCALES for R in (1, 2, 5, 12)]
-    monkeypatch.setattr(tails, "_errors", without)
-    lost = [not no_ties_are_lost(scale, R) for scale, R in settings_]
-    # The floor is what is tight; the others are bounds, with room in them.
-    assert any(lost) == (part == 2)
-
-
-def test_ideal_accuracies_are_noticed_to_be_optimistic(monkeypatch: Any) -> None:
-    monkeypatch.setattr(tails, "_errors", lambda law: (Fraction(0),) * 3)
-    assert not all(no_ties_are_lost(scale, 12) for scale in SCALES)
-
-
-def test_dependence_on_the_number_of_counts_is_noticed(monkeypatch: Any) -> None:
+def test_wrong_number_of_counts_is_detected(monkeypatch: Any) -> None:
     monkeypatch.setattr(tails, "share", lambda level, n: level)
     assert not simultaneous_is_right(1, 16, 0.05)
     monkeypatch.setattr(tails, "share", lambda level, n: level / n)
     assert not all(simultaneous_is_right(s, 25, a) for s in (1, 6) for a in (0.9, 0.75, 0.5))
-
-
-def test_wrong_sides_are_noticed(monkeypatch: Any) -> None:
-    right = tails.least_of
-    monkeypatch.setattr(tails, "least_of", lambda law, level, sides: right(law, level, 1))
-    assert not accuracies_are_right(1, 12, 0.05)
-    assert not covers(1, 12, 0.05, (0, 12), "int8")
-    monkeypatch.setattr(tails, "least_of", lambda law, level, sides: right(law, level, 2))
-    assert not accuracies_are_right(1, 12, 0.05)

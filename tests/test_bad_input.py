@@ -566,8 +566,8 @@ def test_long_category_does_not_widen_others() -> None:
 @pytest.mark.parametrize(
     ("call", "wanted"),
     [
-        (GeometricMechanism, "a positive number that is finite"),
-        (lambda value: accuracy.scale_to_accuracy(1, value), "a number above 0, at most 1"),
+        (GeometricMechanism, "a finite number above 0"),
+        (lambda value: accuracy.scale_to_accuracy(1, value), "a number above 0 and at most 1"),
         (lambda value: sample_bernoulli(value - 1), "a float64 number from 0 to 1"),
         (lambda value: GeometricMechanism(1, value), "an int of at least 1"),
     ],

@@ -498,7 +498,7 @@ COUNTS = np.arange(3)
 @pytest.mark.parametrize(
     ("counts", "ids", "error", "message"),
     [
-        (COUNTS, np.arange(2), ValueError, "ids for 2 counts are not accepted: give those of 3"),
+        (COUNTS, np.arange(2), ValueError, "ids for 2 counts are not accepted: give ids for 3"),
         (COUNTS, pa.array(["a"] * 4), ValueError, "ids for 4 counts"),
         (COUNTS, [], ValueError, r"ids = \(\) is not accepted"),
         (COUNTS, np.zeros(3), TypeError, "ids of type double are not accepted"),
@@ -520,7 +520,7 @@ def test_invalid_ids_or_counts_raise(
 
 
 def test_invalid_mechanisms_raise(key: ReleaseKey) -> None:
-    with pytest.raises(TypeError, match="mechanism is of type float"):
+    with pytest.raises(TypeError, match="mechanism is a float"):
         key.release(1.0, COUNTS, COUNTS, name="n", part=True)  # type: ignore[arg-type]
     with pytest.raises(OverflowError, match="bounds"):
         key.release(
@@ -565,7 +565,7 @@ NAMES = ["id", "place", "n", "n2", "n2"]
         ({}, ["id"], ValueError, "mechanisms is empty"),
         ({"n": WIDE}, [], ValueError, "ids is empty"),
         ({"n": WIDE}, ["id", "id"], ValueError, "give each once"),
-        ({"n": WIDE}, ["id", "n"], ValueError, "none that is released"),
+        ({"n": WIDE}, ["id", "n"], ValueError, "no released column"),
         ({"x": WIDE}, ["id"], KeyError, "column 'x'"),
         ({"n": WIDE}, ["x"], KeyError, "column 'x'"),
         ({"n2": WIDE}, ["id"], KeyError, "column 'n2'"),

@@ -88,14 +88,15 @@ def alike(one: Any, other: Any) -> None:
         assert [len(chunk) for chunk in one.chunks] == [len(chunk) for chunk in other.chunks]
 
 
-class Recorder:
-    """Stands in for a mechanism: records the counts and adds one."""
+class Recorder(GeometricMechanism):
+    """A mechanism that records the counts and adds one."""
 
     def __init__(self) -> None:
+        super().__init__(1)
         self.counts: list[np.ndarray] = []
         self.threads: list[Any] = []
 
-    def release(self, counts: np.ndarray, *, threads: int | None = None) -> np.ndarray:
+    def release(self, counts: Any, *, out: Any = None, threads: Any = None) -> Any:
         self.counts.append(counts)
         self.threads.append(threads)
         return counts + counts.dtype.type(1)

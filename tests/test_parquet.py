@@ -121,12 +121,12 @@ def test_non_utf8_names_raise(files: tuple[Path, Path], capsys: Any) -> None:
 @pytest.mark.parametrize(
     ("column", "noise", "why"),
     [
-        ("unknown", NONE, "no column 'unknown'"),
+        ("unknown", NONE, "column 'unknown' must occur exactly once"),
         ("half", NONE, "'half' has the type double"),
         ("place", NONE, "'place' has the type dictionary"),
         ("nulls", NONE, "'nulls' with nulls"),
         ("int8", ["--scale", "1", "--bounds", "0", "300"], "'int8': bounds"),
-        ("twice", NONE, "no column 'twice', or several"),
+        ("twice", NONE, "column 'twice' must occur exactly once"),
     ],
 )
 def test_invalid_column_leaves_no_file(

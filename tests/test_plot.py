@@ -1,8 +1,4 @@
-"""Pictures: what their artists hold, against the laws; how they look, as far as that is a number.
-
-Data are worked out again here, from the formulas in mpmath's digits. Looks are those of a figure of
-the size that functions make: every text is inside the figure, and none is upon another one.
-"""
+"""Plots: their artists against exact data, and that texts fit into the figure without overlap."""
 
 import itertools
 import math
@@ -28,10 +24,10 @@ from matplotlib.patches import Rectangle, StepPatch
 from matplotlib.text import Text
 from mpmath import mpf
 
+from exact import noise, real, tail
 from geomdp import GeometricMechanism, plot, rejection
 from geomdp.accuracy import epsilon_to_accuracy
 from geomdp.distribution import CensoredGeometric
-from unsigned import limits
 
 mpl.use("Agg")
 
@@ -41,7 +37,7 @@ RUNS = {"geometric": np.array([[1.0, 2, 3], [3, 2, 9]]), "Laplace": np.ones((5, 
 MECHANISM = GeometricMechanism(epsilon=0.1, bounds=(0, 30))
 NARROW = [0.1, 1, 10]
 
-#: A picture of each kind.
+#: A plot of each kind.
 PICTURES: dict[str, Callable[[Any], Axes]] = {
     "pmf": lambda ax: plot.pmf(MECHANISM, [19, 20, 21], ax=ax),
     "law": lambda ax: plot.law(range(31), {"a": rejection.pmf(0.1, 30, 20)}, ax=ax),
@@ -64,7 +60,7 @@ each_picture = pytest.mark.parametrize("name", PICTURES)
 
 @pytest.fixture(autouse=True)
 def _closed() -> Iterator[None]:
-    """Begin and end without a figure that is open."""
+    """Check that no figure is open before a test, and close all after it."""
     assert not pyplot.get_fignums()
     with mpmath.workdps(60):
         yield
@@ -73,7 +69,7 @@ def _closed() -> Iterator[None]:
 
 @pytest.fixture
 def ax() -> Axes:
-    """Return Axes of which pyplot knows nothing."""
+    """Return Axes unknown to pyplot."""
     return axes_of_a_figure()
 
 
@@ -83,18 +79,9 @@ def axes_of_a_figure() -> Axes:
     return figure.subplots()
 
 
-def real(value: Any) -> mpf:
-    exact = Fraction(value)
-    return mpf(exact.numerator) / exact.denominator
-
-
 def mass(rate: Any, x: int, bounds: tuple[int, int], y: int) -> float:
-    """Return ``P(clamp(x + Z) = y)``, summed from equation 2.1."""
-    a, (lower, upper) = mpmath.exp(-real(rate)), bounds
-    inside = (1 - a) / (1 + a) * a ** abs(y - x)
-    if lower == upper:
-        return 1.0
-    return float(inside / (1 - a) if y in bounds else inside)
+    """Return ``P(clamp(x + Z) = y)``, for x within different bounds."""
+    return float(tail(rate, abs(y - x)) if y in bounds else noise(rate, y - x))
 
 
 def close(drawn: Any, exact: Any) -> bool:
@@ -103,13 +90,13 @@ def close(drawn: Any, exact: Any) -> bool:
 
 
 def points(axes: Axes) -> dict[str, tuple[Any, Any]]:
-    """Return places and heights of each series of stems or lines, by its label."""
+    """Return x and y of each series of stems or lines, by label."""
     lines = [line for line in axes.lines if not str(line.get_label()).startswith("_")]
     return {str(line.get_label()): (line.get_xdata(), line.get_ydata()) for line in lines}
 
 
 def steps(axes: Axes) -> dict[str, tuple[Any, Any]]:
-    """Return edges and heights of each series of steps, by its label."""
+    """Return edges and heights of each series of steps, by label."""
     patches = [patch for patch in axes.patches if isinstance(patch, StepPatch)]
     return {str(patch.get_label()): patch.get_data()[1::-1] for patch in patches}
 
@@ -119,11 +106,11 @@ def legend(axes: Axes) -> list[str] | None:
     return None if box is None else [text.get_text() for text in box.get_texts()]
 
 
-# Every picture
+# All plots
 
 
 @each_picture
-def test_it_draws_to_the_axes_that_it_is_given(name: str, ax: Axes) -> None:
+def test_draws_on_the_given_axes(name: str, ax: Axes) -> None:
     before = dict(mpl.rcParams)
     assert PICTURES[name](ax) is ax
     assert not pyplot.get_fignums()
@@ -133,7 +120,7 @@ def test_it_draws_to_the_axes_that_it_is_given(name: str, ax: Axes) -> None:
 
 
 @each_picture
-def test_without_axes_it_makes_one_figure_by_pyplot(name: str) -> None:
+def test_makes_one_pyplot_figure_without_axes(name: str) -> None:
     before = dict(mpl.rcParams)
     axes = PICTURES[name](None)
     assert dict(mpl.rcParams) == before
@@ -144,7 +131,7 @@ def test_without_axes_it_makes_one_figure_by_pyplot(name: str) -> None:
 
 
 @each_picture
-def test_legends_are_there_for_more_than_one_series(name: str, ax: Axes) -> None:
+def test_legend_with_more_than_one_series(name: str, ax: Axes) -> None:
     PICTURES[name](ax)
     series = ax.get_legend_handles_labels()[1]
     assert len(series) == {"law": 1, "pmf": 3, "accuracy": 3}.get(name, 2)
@@ -152,15 +139,15 @@ def test_legends_are_there_for_more_than_one_series(name: str, ax: Axes) -> None
 
 
 @each_picture
-def test_what_was_drawn_first_stays_in_sight(name: str, ax: Axes) -> None:
-    """A second picture on the same Axes must not leave the first one's limits as they are."""
+def test_limits_cover_other_artists(name: str, ax: Axes) -> None:
+    """The limits of the Axes must cover everything drawn on them, before and after."""
     ax.plot([1, 9], [1, 5000])
     PICTURES[name](ax)
     ax.plot([1, 9], [1, 70000])
     assert ax.get_ylim()[1] >= 70000
 
 
-def test_pyplot_is_not_imported_for_axes_that_are_given() -> None:
+def test_pyplot_is_not_imported_for_given_axes() -> None:
     script = """
 import sys
 from geomdp import GeometricMechanism, plot
@@ -182,7 +169,7 @@ print("matplotlib.pyplot" in sys.modules)
 
 @each_picture
 @pytest.mark.parametrize("missing", ["matplotlib", "matplotlib.axes"])
-def test_matplotlib_is_asked_for_by_the_name_of_the_extra(
+def test_missing_matplotlib_names_the_extra(
     name: str, missing: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, missing, None)
@@ -192,11 +179,11 @@ def test_matplotlib_is_asked_for_by_the_name_of_the_extra(
         PICTURES[name](None)
 
 
-# Looks
+# Texts
 
 
 def shown_texts(figure: Figure) -> list[tuple[str, Any]]:
-    """Return all texts that are drawn, with their boxes in pixels."""
+    """Return all visible texts with their boxes in pixels."""
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
     found: list[Text] = []
@@ -245,7 +232,7 @@ LOOKS: dict[str, Callable[[Any], Axes]] = {
 
 
 @pytest.mark.parametrize("name", LOOKS)
-def test_texts_are_inside_of_the_figure_and_apart(name: str, ax: Axes) -> None:
+def test_texts_fit_and_do_not_overlap(name: str, ax: Axes) -> None:
     LOOKS[name](ax)
     texts = shown_texts(ax.figure)  # type: ignore[arg-type]
     assert len(texts) > 5
@@ -253,30 +240,10 @@ def test_texts_are_inside_of_the_figure_and_apart(name: str, ax: Axes) -> None:
         assert 0 <= box.x0 < box.x1 <= 800, text
         assert 0 <= box.y0 < box.y1 <= 450, text
     for (one, box), (other, second) in itertools.combinations(texts, 2):
-        # Boxes have some room around what is printed.
+        # Boxes are slightly larger than the text.
         width = min(box.x1, second.x1) - max(box.x0, second.x0)
         height = min(box.y1, second.y1) - max(box.y0, second.y0)
         assert width < 1 or height < 1, (one, other)
-
-
-def test_the_check_of_texts_sees_what_overlaps_and_what_is_cut_off(ax: Axes) -> None:
-    ax.text(0.5, 0.5, "one thing")
-    ax.text(0.5, 0.51, "another")
-    # Else the layout would make room for it.
-    ax.text(0.99, 0.2, "a text at the edge").set_in_layout(False)
-    boxes = dict(shown_texts(ax.figure))  # type: ignore[arg-type]
-    assert boxes["one thing"].overlaps(boxes["another"])
-    assert boxes["a text at the edge"].x1 > 800
-
-
-@pytest.mark.parametrize("name", ["pmf", "accuracy", "variance", "error"])
-def test_the_legend_covers_nothing_that_is_drawn(name: str, ax: Axes) -> None:
-    PICTURES[name](ax)
-    FigureCanvasAgg(ax.figure).draw()  # type: ignore[arg-type]
-    box = ax.get_legend().get_window_extent()
-    for line in ax.lines:
-        corners = ax.transData.transform(np.column_stack([line.get_xdata(), line.get_ydata()]))
-        assert not any(box.contains(*corner) for corner in corners)
 
 
 def test_series_differ_without_colour() -> None:
@@ -284,11 +251,11 @@ def test_series_differ_without_colour() -> None:
     assert len(set(plot._COLOURS)) == len(plot._COLOURS)
 
 
-# Laws
+# Distributions
 
 
 @pytest.mark.parametrize("counts", [[19, 20, 21], [0], [30, 0]])
-def test_stems_are_as_high_as_the_law(counts: list[int], ax: Axes) -> None:
+def test_stems_show_the_pmf(counts: list[int], ax: Axes) -> None:
     plot.pmf(MECHANISM, counts, ax=ax)
     drawn = points(ax)
     assert list(drawn) == [str(count) for count in counts]
@@ -296,7 +263,7 @@ def test_stems_are_as_high_as_the_law(counts: list[int], ax: Axes) -> None:
     for i, (count, collection) in enumerate(zip(counts, stems, strict=True)):
         places, heights = drawn[str(count)]
         assert close(heights, [mass(0.1, count, (0, 30), y) for y in range(31)])
-        # Side by side, within reach of their integer.
+        # Side by side, close to their integer.
         assert (np.round(places) == range(31)).all()
         assert (abs(places - np.arange(31)) < 0.4).all()
         for j, segment in enumerate(collection.get_segments()):
@@ -304,20 +271,20 @@ def test_stems_are_as_high_as_the_law(counts: list[int], ax: Axes) -> None:
         assert i == 0 or (places != drawn[str(counts[i - 1])][0]).all()
 
 
-def test_one_count_is_named_below_and_not_in_a_legend(ax: Axes) -> None:
+def test_one_count_is_named_in_the_axis_label(ax: Axes) -> None:
     plot.pmf(MECHANISM, 20, ax=ax)
     assert ax.get_xlabel() == "noisy count for true count 20"
     assert legend(ax) is None
 
 
-def test_more_counts_are_named_in_the_legend(ax: Axes) -> None:
+def test_several_counts_are_named_in_the_legend(ax: Axes) -> None:
     plot.pmf(MECHANISM, np.array([[19, 21], [19, 20], *[[20, 19]] * 4]), ax=ax)
     assert legend(ax) == ["19", "21", "20"]
     assert ax.get_legend().get_title().get_text() == "true count"
 
 
 @pytest.mark.parametrize("rate", [0.02, Fraction(1, 300), 0.1])
-def test_steps_are_as_high_as_the_law(rate: Any, ax: Axes) -> None:
+def test_steps_show_the_pmf(rate: Any, ax: Axes) -> None:
     counts, bounds = [400, 0, 1000], (0, 1000)
     plot.pmf(GeometricMechanism(rate, bounds=bounds), counts, ax=ax)
     for count in counts:
@@ -325,12 +292,12 @@ def test_steps_are_as_high_as_the_law(rate: Any, ax: Axes) -> None:
         outputs = (edges[:-1] + edges[1:]) / 2
         assert (np.diff(edges) == 1).all()
         assert close(heights, [mass(rate, count, bounds, int(y)) for y in outputs])
-        # All that the picture leaves out.
+        # The tails beyond the plot are small.
         assert 1 - math.fsum(heights) <= 1 / 200
         assert 0 <= outputs[0] <= count <= outputs[-1] <= 1000
 
 
-def test_of_wide_laws_as_many_outputs_are_drawn_as_can_be_seen(ax: Axes) -> None:
+def test_wide_distributions_are_thinned_out(ax: Axes) -> None:
     bounds = (0, 10**6)
     mechanism = GeometricMechanism(1e-5, bounds=bounds)
     plot.pmf(mechanism, [200_000, 10**6], ax=ax)
@@ -339,7 +306,7 @@ def test_of_wide_laws_as_many_outputs_are_drawn_as_can_be_seen(ax: Axes) -> None
         assert 500 < len(heights) <= 2003
         middles = edges[:-1] + np.diff(edges) / 2
         assert abs(middles - count).min() <= 250
-        # The outputs themselves lie within their steps, and both ends are drawn.
+        # The true count is within its step, and both ends are drawn.
         law = CensoredGeometric(count, mechanism.scale, bounds)
         assert heights.max() == max(law.pmf(count), law.pmf(0), law.pmf(10**6))
         assert edges[0] == (-0.5 if count == 200_000 else edges[0])
@@ -347,20 +314,13 @@ def test_of_wide_laws_as_many_outputs_are_drawn_as_can_be_seen(ax: Axes) -> None
         assert heights[0] == law.pmf(int(edges[0] + 0.5))
 
 
-def test_limits_of_the_dtype_are_bounds(ax: Axes) -> None:
+def test_dtype_limits_are_bounds(ax: Axes) -> None:
     plot.pmf(GeometricMechanism(1), np.array([-128, 127], dtype=np.int8), ax=ax)
     for count in (-128, 127):
         places, heights = points(ax)[str(count)]
         outputs = np.round(places).astype(int).tolist()
         assert close(heights, [mass(1, count, (-128, 127), y) for y in outputs])
         assert outputs[0 if count == -128 else -1] == count
-
-
-@pytest.mark.parametrize("dtype", ["i1", "u1", "<i2", ">i2", "<u8", ">i8"])
-def test_any_integer_dtype_and_layout_is_drawn(dtype: str, ax: Axes) -> None:
-    counts = np.arange(2, 14, dtype=dtype)[::4]
-    plot.pmf(GeometricMechanism(2, bounds=limits(dtype)), counts, ax=ax)
-    assert legend(ax) == ["2", "6", "10"]
 
 
 def test_counts_outside_the_bounds_are_clamped(ax: Axes) -> None:
@@ -377,22 +337,21 @@ def test_no_noise_is_one_stem(bounds: Any, ax: Axes) -> None:
     }
 
 
-def test_counts_at_the_limits_of_64_bits_are_drawn_if_the_noise_is_wide(ax: Axes) -> None:
+def test_counts_at_the_limits_of_64_bits(ax: Axes) -> None:
     bounds = (0, 2**64 - 1)
     plot.pmf(GeometricMechanism(Fraction(1, 2**50), bounds=bounds), [2**64 - 1], ax=ax)
     ((_, heights),) = steps(ax).values()
-    # The uppermost of the 64 bits' outputs, and the others' law.
     assert close(heights[-1], mass(Fraction(1, 2**50), 2**64 - 1, bounds, 2**64 - 1))
 
 
-def test_laws_of_rejection(ax: Axes) -> None:
+def test_rejection_pmf(ax: Axes) -> None:
     exact = rejection.pmf(0.05, 30, [19, 20])
     plot.law(np.arange(31), {"19": exact[0], "20": exact[1].tolist()}, ax=ax)
     assert points(ax)["19"][1].tolist() == exact[0].tolist()
     assert points(ax)["20"][1].tolist() == exact[1].tolist()
 
 
-def test_laws_have_steps_around_uneven_outputs(ax: Axes) -> None:
+def test_steps_around_uneven_outputs(ax: Axes) -> None:
     outputs = np.arange(200) ** 2
     plot.law(outputs, {"a": np.ones(200)}, ax=ax)
     edges, _ = steps(ax)["a"]
@@ -400,7 +359,7 @@ def test_laws_have_steps_around_uneven_outputs(ax: Axes) -> None:
     assert edges[1:-1].tolist() == ((outputs[1:] + outputs[:-1]) / 2).tolist()
 
 
-def test_axes_of_counts_have_ticks_at_integers(ax: Axes) -> None:
+def test_count_ticks_are_integers(ax: Axes) -> None:
     plot.pmf(GeometricMechanism(8), 7, ax=ax)
     assert all(tick == round(tick) for tick in ax.get_xticks())
 
@@ -408,7 +367,7 @@ def test_axes_of_counts_have_ticks_at_integers(ax: Axes) -> None:
 # Accuracy
 
 
-def test_accuracies_are_those_of_each_method(ax: Axes) -> None:
+def test_accuracies_by_each_method(ax: Axes) -> None:
     plot.accuracy(GRID, Fraction(1, 20), sensitivity=2, ax=ax)
     drawn = points(ax)
     assert set(drawn) == {"exact", "note", "continuous"}
@@ -423,13 +382,13 @@ def test_accuracies_are_those_of_each_method(ax: Axes) -> None:
     assert ax.get_ylabel() == "accuracy at level 0.05, sensitivity 2 (counts)"
 
 
-def test_accuracies_between_epsilons_are_those_of_the_lower_one(ax: Axes) -> None:
+def test_accuracies_are_drawn_as_steps(ax: Axes) -> None:
     plot.accuracy([0.5, 1, 2], ax=ax)
     styles = {line.get_label(): line.get_drawstyle() for line in ax.lines}
     assert styles == {"exact": "steps-post", "note": "steps-post", "continuous": "default"}
 
 
-def test_an_accuracy_of_0_is_in_the_picture(ax: Axes) -> None:
+def test_accuracy_zero_is_visible(ax: Axes) -> None:
     plot.accuracy([1, 20], 0.5, ax=ax)
     assert points(ax)["exact"][1].tolist() == [1, 0]
     assert ax.get_ylim()[0] < 0
@@ -457,17 +416,12 @@ def test_variances(sensitivity: Any, ax: Axes) -> None:
 
 
 def tenfold() -> mpf:
-    """Return where ``(sinh(x / 2) / (x / 2))**2`` is 10."""
+    """Return the root of ``(sinh(x / 2) / (x / 2))**2 = 10``."""
     return mpmath.findroot(lambda x: (mpmath.sinh(x / 2) / (x / 2)) ** 2 - 10, 6)
 
 
-def test_the_rate_of_a_ratio() -> None:
-    assert abs(plot._rate_of_ratio(10) - tenfold()) < 1e-14
-    assert plot._ratio(plot._rate_of_ratio(2)) == pytest.approx(2, rel=1e-14)
-
-
 def marks(axes: Axes) -> dict[str, tuple[Any, Any]]:
-    """Return marked texts, with the line from one variance to the other."""
+    """Return the texts of marks, with the line between the two variances."""
     lines = [line for line in axes.lines if str(line.get_label()).startswith("_")]
     assert len(lines) == len(axes.texts)
     return {
@@ -500,7 +454,7 @@ def test_ratios_are_marked_at_epsilon_3_and_where_they_reach_10(ax: Axes) -> Non
         ((0.1, 12), 2, ["ratio 1.2 at epsilon 3", "ratio 10 at epsilon 11.7"]),
     ],
 )
-def test_marks_are_made_within_the_picture(
+def test_marks_are_within_the_plot(
     epsilons: tuple[float, float], sensitivity: int, shown: list[str], ax: Axes
 ) -> None:
     plot.variance(list(epsilons), sensitivity=sensitivity, ax=ax)
@@ -517,35 +471,11 @@ def test_errors_are_means_and_bands(ax: Axes) -> None:
     assert drawn["geometric"][0].tolist() == NARROW
     assert drawn["geometric"][1].tolist() == [2, 2, 6]
     assert drawn["Laplace"][1].tolist() == [1, 1, 1]
-    # Only one of the series has a deviation.
+    # Only one of the series has a deviation, by one standard deviation of its runs.
     (band,) = [item for item in ax.collections if isinstance(item, PolyCollection)]
     corners = {tuple(corner) for corner in band.get_paths()[0].vertices.tolist()}
     assert {(0.1, 1), (0.1, 3), (1, 2), (10, 3), (10, 9)} <= corners
     assert corners <= {(0.1, 1), (0.1, 3), (1, 2), (10, 3), (10, 9), (0, 0)}
-
-
-@settings(max_examples=20, deadline=None)
-@given(st.integers(1, 6), st.integers(2, 5), st.randoms(use_true_random=False))
-def test_bands_are_one_standard_deviation_of_the_runs(runs: int, n: int, random: Any) -> None:
-    values = [[random.uniform(0.5, 100) for _ in range(n)] for _ in range(runs)]
-    axes = axes_of_a_figure()
-    plot.error(range_of(n), {"a": values}, ax=axes)
-    for j, mean in enumerate(points(axes)["a"][1]):
-        column = [Fraction(row[j]) for row in values]
-        middle = sum(column) / runs
-        square = sum((value - middle) ** 2 for value in column) / runs
-        assert abs(mean - float(middle)) < 1e-12 * mean
-        deviation = math.sqrt(square)
-        if axes.collections:
-            path = axes.collections[0].get_paths()[0].vertices
-            ends = path[path[:, 0] == j + 1][:, 1]
-            assert abs(ends.max() - ends.min() - 2 * deviation) < 1e-9
-        else:
-            assert deviation < 1e-9
-
-
-def range_of(n: int) -> list[int]:
-    return list(range(1, n + 1))
 
 
 def test_one_run_is_a_line(ax: Axes) -> None:
@@ -554,7 +484,7 @@ def test_one_run_is_a_line(ax: Axes) -> None:
     assert points(ax)["expected"][1].tolist() == [5, 3]
 
 
-def test_means_that_are_not_0_are_in_the_picture(ax: Axes) -> None:
+def test_small_means_are_visible(ax: Axes) -> None:
     plot.error([1, 2, 3], {"a": [[5, 1, 0], [1, 0, 0]], "b": [[9, 8, 7]]}, ax=ax)
     low, high = ax.get_ylim()
     assert 0 < low < 0.5
@@ -564,7 +494,7 @@ def test_means_that_are_not_0_are_in_the_picture(ax: Axes) -> None:
     assert ax.get_ylim()[1] > 70
 
 
-def test_errors_of_0_are_drawn_on_a_linear_axis(ax: Axes) -> None:
+def test_zero_errors_use_a_linear_axis(ax: Axes) -> None:
     plot.error([1, 2], {"none": np.zeros((3, 2), dtype=np.int64)}, ax=ax)
     assert ax.get_yscale() == "linear"
 
@@ -573,14 +503,14 @@ def test_errors_of_0_are_drawn_on_a_linear_axis(ax: Axes) -> None:
 
 
 def errorbar(axes: Axes) -> tuple[list[float], list[float], list[list[float]]]:
-    """Return places, points, and lower and upper ends."""
+    """Return x, y, and lower and upper ends."""
     (container,) = [item for item in axes.containers if isinstance(item, ErrorbarContainer)]
     line, _, bars = container.lines
     ends = [segment[:, 1].tolist() for bar in bars for segment in bar.get_segments()]
     return line.get_xdata().tolist(), line.get_ydata().tolist(), ends
 
 
-def test_a_histogram_over_edges(ax: Axes) -> None:
+def test_histogram_with_edges(ax: Axes) -> None:
     plot.histogram([5, 0, 7], np.array([4, -2, 9], ">i4"), edges=[0, 1, 3, 3.5], accuracy=2, ax=ax)
     ((edges, heights),) = steps(ax).values()
     assert (edges.tolist(), heights.tolist()) == ([0, 1, 3, 3.5], [5, 0, 7])
@@ -589,7 +519,7 @@ def test_a_histogram_over_edges(ax: Axes) -> None:
     assert ax.get_xlabel() == "value"
 
 
-def test_a_histogram_of_names(ax: Axes) -> None:
+def test_histogram_with_labels(ax: Axes) -> None:
     names = ["$a_{$", "", "c"]
     plot.histogram([5, 0, 7], [4, 2, 9], labels=np.array(names), accuracy=[1, 2, 3], ax=ax)
     bars = [bar for bar in ax.patches if isinstance(bar, Rectangle)]
@@ -601,21 +531,21 @@ def test_a_histogram_of_names(ax: Axes) -> None:
     FigureCanvasAgg(ax.figure).draw()  # type: ignore[arg-type]
 
 
-def test_a_histogram_without_either_has_numbers(ax: Axes) -> None:
+def test_histogram_without_labels_or_edges(ax: Axes) -> None:
     plot.histogram([5, 0], [4, 2], accuracy=[[1, 2], [3, 4]], ax=ax)
     assert errorbar(ax) == ([0, 1], [4, 2], [[3, 7], [0, 6]])
     ((edges, _),) = steps(ax).values()
     assert edges.tolist() == [-0.5, 0.5, 1.5]
 
 
-def test_a_histogram_without_true_counts_can_be_published(ax: Axes) -> None:
+def test_histogram_without_true_counts(ax: Axes) -> None:
     plot.histogram(None, [4, 2], ax=ax)
     assert errorbar(ax)[:2] == ([0, 1], [4, 2])
     assert not ax.patches
     assert legend(ax) is None
 
 
-def test_a_histogram_takes_what_a_release_and_its_intervals_are(ax: Axes) -> None:
+def test_histogram_of_a_release_with_intervals(ax: Axes) -> None:
     true = np.array([3, 0, 400, 17])
     mechanism = GeometricMechanism(0.2, bounds=(0, 400))
     noisy = mechanism.release(true)
@@ -625,14 +555,14 @@ def test_a_histogram_takes_what_a_release_and_its_intervals_are(ax: Axes) -> Non
     assert errorbar(ax)[2] == [list(pair) for pair in pairs]
 
 
-def test_counts_of_64_bits_are_drawn(ax: Axes) -> None:
+def test_histogram_of_64_bit_counts(ax: Axes) -> None:
     plot.histogram(np.array([2**64 - 1], dtype=np.uint64), [-(2**63)], ax=ax)
     ((_, heights),) = steps(ax).values()
     assert heights.tolist() == [2.0**64]
     assert errorbar(ax)[1] == [-(2.0**63)]
 
 
-# What is refused
+# Invalid parameters
 
 
 def draw_pmf(counts: Any, mechanism: Any = MECHANISM, **options: Any) -> Callable[[Any], Axes]:
@@ -666,9 +596,6 @@ REFUSED: list[tuple[Callable[[Any], Axes], type[Exception], str]] = [
     (draw_pmf([]), ValueError, "0 counts are not accepted: give from 1 to 7"),
     (draw_pmf(range(8)), ValueError, "8 counts are not accepted: give from 1 to 7"),
     (draw_pmf(True), TypeError, "counts of type bool are not accepted"),
-    (draw_pmf("1"), TypeError, "counts of type str are not accepted"),
-    (draw_pmf(None), TypeError, "counts of type NoneType are not accepted"),
-    (draw_pmf(1.0), TypeError, "counts of type float are not accepted"),
     (draw_pmf([1, 2.0]), TypeError, "counts with a float are not accepted"),
     (draw_pmf(MASKED), TypeError, "counts is a masked array"),
     (draw_pmf(2**63), OverflowError, "counts beyond int64 are not accepted"),
@@ -677,12 +604,10 @@ REFUSED: list[tuple[Callable[[Any], Axes], type[Exception], str]] = [
         OverflowError,
         r"bounds = \(0, 200\) is not accepted: give values from -128 to 127",
     ),
-    (draw_pmf(1, 0.5), TypeError, "mechanism is a float: give a geomdp.GeometricMechanism"),
+    (draw_pmf(1, 0.5), TypeError, "mechanism is a float: give a GeometricMechanism"),
     (draw_pmf(2**62, GeometricMechanism(1)), ValueError, "outputs that do not increase in float64"),
     (draw_law([1, 1], {"a": [0.5, 0.5]}), ValueError, "outputs that do not increase in float64"),
-    (draw_law([2, 1], {"a": [0.5, 0.5]}), ValueError, "outputs that do not increase in float64"),
     (draw_law([], {"a": []}), ValueError, r"outputs is of shape \(0,\): give at least one number"),
-    (draw_law([[1]], {"a": [[1]]}), ValueError, r"outputs is of shape \(1, 1\)"),
     (draw_law([1.5], {"a": [1]}), TypeError, "outputs: counts with a float are not accepted"),
     (draw_law([2**70], {"a": [1]}), OverflowError, "outputs: counts beyond int64"),
     (draw_law([1], {}), ValueError, "0 probabilities are not accepted: give from 1 to 7"),
@@ -691,15 +616,9 @@ REFUSED: list[tuple[Callable[[Any], Axes], type[Exception], str]] = [
     (draw_law([1], {3: [1]}), TypeError, "probabilities has the key 3: give a mapping from str"),
     (draw_law([1], {"a": [1, 2]}), ValueError, r"probabilities\['a'\] is of shape \(2,\)"),
     (draw_law([1], {"a": [-0.1]}), ValueError, r"probabilities\['a'\] = -0.1 is not accepted"),
-    (draw_law([1], {"a": [math.nan]}), ValueError, r"probabilities\['a'\] = nan is not accepted"),
     (draw_law([1], {"a": [True]}), TypeError, r"probabilities\['a'\] = True is a bool"),
-    (draw_law([1], {"a": ["1"]}), TypeError, r"probabilities\['a'\] = '1' is a str"),
-    (draw_law([1], {"a": None}), TypeError, r"probabilities\['a'\] = None is a NoneType"),
     (draw_histogram([1], []), ValueError, r"noisy is of shape \(0,\): give at least one number"),
     (draw_histogram([1, 2], [1]), ValueError, r"true is of shape \(2,\): give a row of 1"),
-    (draw_histogram([[1]], [1]), ValueError, r"true is of shape \(1, 1\): give a row of 1"),
-    (draw_histogram([1], 1), ValueError, r"noisy is of shape \(\): give at least one number"),
-    (draw_histogram([1], None), TypeError, "noisy: counts of type NoneType are not accepted"),
     (draw_histogram([1.0], [1]), TypeError, "true: counts with a float are not accepted"),
     (draw_histogram([1], [True]), TypeError, "noisy: counts with a bool are not accepted"),
     (draw_histogram([1, 2], MASKED), TypeError, "noisy: counts is a masked array"),
@@ -710,73 +629,49 @@ REFUSED: list[tuple[Callable[[Any], Axes], type[Exception], str]] = [
         "labels and edges are alternatives: give one of them",
     ),
     (draw_histogram([1], [1], labels="a"), TypeError, "labels = 'a' is not accepted"),
-    (draw_histogram([1], [1], labels=[1]), TypeError, r"labels = \[1\] is not accepted"),
     (draw_histogram([1], [1], labels=[]), ValueError, "0 labels are not accepted: give one for"),
     (draw_histogram([1], [1], edges=[0]), ValueError, r"edges is of shape \(1,\): give a row of 2"),
     (draw_histogram([1], [1], edges=[1, 1]), ValueError, "edges that do not increase in float64"),
     (draw_histogram([1], [1], edges=[0, math.inf]), ValueError, "edges = inf is not accepted"),
     (draw_histogram([1], [1], edges=[0, 1e200]), ValueError, "one of edges is too large"),
-    (draw_histogram([1], [1], edges=[0, 10**400]), ValueError, "one of edges is too large"),
-    (draw_histogram([1], [1], edges=["0", 1]), TypeError, "edges = '0' is a str"),
     (draw_histogram([1], [1], edges=TIMES), TypeError, "edges = .* is not accepted"),
     (draw_histogram([1], [1], accuracy=-1), ValueError, "accuracy with a negative number"),
     (draw_histogram([1], [1], accuracy=[1, 2]), ValueError, r"accuracy is of shape \(2,\)"),
     (draw_histogram([1], [1], accuracy=0.5), TypeError, "accuracy: counts of type float"),
-    (draw_histogram([1], [1], accuracy=True), TypeError, "accuracy: counts of type bool"),
-    (draw_histogram([1], [1], ax=3), TypeError, "ax is a int: give Axes of matplotlib, or None"),
     (draw_accuracy([1, 2], 0), ValueError, "alpha = 0 is not accepted"),
-    (draw_accuracy([1, 2], 2), ValueError, "alpha = 2 is not accepted"),
     (draw_accuracy([1, 2], "0.1"), TypeError, "alpha = '0.1' is a str"),
     (draw_accuracy([1, 2], sensitivity=0), ValueError, "sensitivity = 0 is not accepted"),
     (draw_accuracy([1, 2], sensitivity=True), TypeError, "sensitivity = True is a bool"),
     (draw_accuracy([1, 2], 1e-200), ValueError, "alpha or sensitivity is too large or too small"),
     (draw_accuracy([1e-140, 1], sensitivity=1e20), ValueError, "an accuracy is too large"),
-    (draw_accuracy([1, 2], ax=[]), TypeError, "ax is a list: give Axes of matplotlib, or None"),
     (draw_variance([1, 2], sensitivity=-1), ValueError, "sensitivity = -1 is not accepted"),
-    (draw_variance([1, 1000]), ValueError, "a variance is too large or too small for a picture"),
-    (draw_variance([1e-80, 1]), ValueError, "a variance is too large or too small for a picture"),
+    (draw_variance([1, 1000]), ValueError, "a variance is too large or too small for a plot"),
+    (draw_variance([1e-80, 1]), ValueError, "a variance is too large or too small for a plot"),
     (draw_error({}), ValueError, "0 errors are not accepted: give from 1 to 7"),
     (draw_error(None), TypeError, "errors is a NoneType: give a mapping from names"),
-    (draw_error({b"a": [[1, 2]]}), TypeError, "errors has the key b'a': give a mapping from str"),
-    (draw_error({"a": []}), ValueError, r"errors\['a'\]"),
     (draw_error({"a": np.ones((0, 2))}), ValueError, r"errors\['a'\] has no runs"),
     (draw_error({"a": [1, 2]}), ValueError, r"errors\['a'\] is of shape \(2,\): give one of shape"),
     (draw_error({"a": [[1, 2, 3]]}), ValueError, r"errors\['a'\] is of shape \(1, 3\)"),
     (draw_error({"a": [[1, 2], [3]]}), TypeError, r"errors\['a'\] = \[.*\] is a list"),
     (draw_error({"a": [[1, -2]]}), ValueError, r"errors\['a'\] = -2 is not accepted"),
-    (draw_error({"a": np.array([[1, -2]])}), ValueError, r"errors\['a'\] with -2.0 is not"),
-    (draw_error({"a": [[1, math.nan]]}), ValueError, r"errors\['a'\] = nan is not accepted"),
     (draw_error({"a": [[1, 1e200]]}), ValueError, r"one of errors\['a'\] is too large"),
-    (draw_error({"a": [[1, 1e-200]]}), ValueError, r"one of errors\['a'\] is too large or too s"),
-    (draw_error({"a": [[True, 1]]}), TypeError, r"errors\['a'\] = True is a bool"),
     (draw_error({"a": np.array([[True, True]])}), TypeError, r"errors\['a'\] of dtype bool"),
     (draw_error({"a": "12"}), TypeError, r"errors\['a'\] = '12' is a str"),
 ]
 EPSILONS: list[tuple[Any, type[Exception], str]] = [
     ([], ValueError, r"epsilons = \[\] is not accepted: give two or more"),
-    ([1], ValueError, r"epsilons = \[1\] is not accepted: give two or more"),
     (1, TypeError, "epsilons = 1 is not accepted: give a sequence or an array of numbers"),
-    (None, TypeError, "epsilons = None is not accepted"),
-    ("12", TypeError, "epsilons = '12' is not accepted"),
     ([1, "2"], TypeError, "epsilons = '2' is a str"),
     ([1, True], TypeError, "epsilons = True is a bool"),
-    ([1, None], TypeError, "epsilons = None is a NoneType"),
     ([0, 1], ValueError, "epsilons = 0 is not accepted: give a positive number"),
-    ([-1, 1], ValueError, "epsilons = -1 is not accepted"),
     ([1, math.inf], ValueError, "epsilons = inf is not accepted"),
-    ([1, math.nan], ValueError, "epsilons = nan is not accepted"),
     ([2, 1], ValueError, "epsilons that do not increase in float64"),
-    ([1, 1], ValueError, "epsilons that do not increase in float64"),
     ([1, 1 + Fraction(1, 10**30)], ValueError, "epsilons that do not increase in float64"),
-    ([5e-324, 1], ValueError, "one of epsilons is too large or too small for a picture"),
-    ([1, 1e300], ValueError, "one of epsilons is too large or too small for a picture"),
-    ([1, 10**400], ValueError, "one of epsilons is too large or too small for a picture"),
+    ([5e-324, 1], ValueError, "one of epsilons is too large or too small for a plot"),
     ([Fraction(1, 10**400), 1], ValueError, "one of epsilons is too large or too small"),
     (np.array([[1, 2]]), TypeError, "epsilons = .* is not accepted: give a sequence"),
-    (np.array(1.0), TypeError, "epsilons = .* is not accepted: give a sequence"),
     (MASKED, TypeError, "epsilons is a masked array"),
     (TIMES, TypeError, "epsilons = .* is not accepted"),
-    ([[1, 2]], TypeError, r"epsilons = \[1, 2\] is a list"),
 ]
 for refused, kind, message in EPSILONS:
     REFUSED += [
@@ -787,7 +682,7 @@ for refused, kind, message in EPSILONS:
 
 
 @pytest.mark.parametrize(("draw", "kind", "message"), REFUSED, ids=range(len(REFUSED)))
-def test_bad_parameters_are_refused_before_anything_is_drawn(
+def test_invalid_parameters_raise_and_draw_nothing(
     draw: Callable[[Any], Axes], kind: type[Exception], message: str, ax: Axes
 ) -> None:
     for axes in (None, ax):
@@ -798,7 +693,7 @@ def test_bad_parameters_are_refused_before_anything_is_drawn(
     assert not ax.get_xlabel()
 
 
-# Anything else
+# Any parameters
 
 
 extreme = st.one_of(
@@ -809,11 +704,11 @@ extreme = st.one_of(
 
 
 def refusal(draw: Callable[[], Axes]) -> str | None:
-    """Return why nothing was drawn, if it is one of the reasons that numbers can give."""
+    """Return the message of an expected ValueError, or None if the plot was drawn."""
     try:
         draw()
     except ValueError as error:
-        reasons = ("too large or too small for a picture", "do not increase in float64")
+        reasons = ("too large or too small for a plot", "do not increase in float64")
         if any(reason in str(error) for reason in reasons):
             return str(error)
         raise
@@ -824,8 +719,8 @@ def refusal(draw: Callable[[], Axes]) -> str | None:
 @given(st.lists(extreme, min_size=2, max_size=5), st.floats(1e-100, 1), extreme)
 @example([1, 1.0000000000000002], 0.05, 1)
 @example([1e-140, 1e140], 1.0, 1)
-def test_whatever_is_accepted_can_be_drawn(epsilons: list[Any], alpha: float, reach: Any) -> None:
-    """Neither warnings nor errors of matplotlib, whatever the range."""
+def test_accepted_numbers_can_be_drawn(epsilons: list[Any], alpha: float, reach: Any) -> None:
+    """Accepted numbers cause neither warnings nor errors of matplotlib."""
     rows = {"a": [[0.0] * len(epsilons), [float(value) for value in epsilons]]}
     axes = axes_of_a_figure()
     for draw in (
@@ -846,7 +741,7 @@ def test_whatever_is_accepted_can_be_drawn(epsilons: list[Any], alpha: float, re
 )
 @example(1, (0, 0), [0])
 @example(1, (2**53 - 5, 10), [2**53])
-def test_laws_of_any_width_can_be_drawn(
+def test_distributions_of_any_width_can_be_drawn(
     epsilon: Any, interval: tuple[int, int], counts: list[int]
 ) -> None:
     lower, width = interval

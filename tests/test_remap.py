@@ -1,9 +1,8 @@
-"""Remaps: against brute force, and against the linear program over all private mechanisms.
+"""Remaps, against brute force and against a linear program over all private mechanisms.
 
-The theorems that are tested: for counts 0 to n, what is best to make of a geometric release is as
-good as the best of all mechanisms with the same privacy loss, for every prior and every loss that
-does not fall with the distance (Ghosh, Roughgarden and Sundararajan), and in the worst case (Gupte
-and Sundararajan).
+The theorems: for counts 0 to n, the best remap of a geometric release is as good as the best
+mechanism with the same privacy loss, for every prior and every loss that does not fall with the
+distance (Ghosh, Roughgarden and Sundararajan), and in the worst case (Gupte and Sundararajan).
 """
 
 import functools
@@ -23,18 +22,19 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from mpmath import mpf
 from numpy.typing import NDArray
-from scipy import optimize, sparse, stats
+from scipy import optimize, sparse
 
 import geomdp.measurement as m
+from exact import censored
 from geomdp import GeometricMechanism
 from geomdp.remap import RandomisedRemap, Remap, bayes, expected_loss, minimax, risk
+from statistics_ import rejects
 
 Floats = NDArray[np.float64]
 
-#: Within which HiGHS finds an optimum, relative to the greatest loss. It keeps constraints to 1e-9,
-#: and the optimum moves by that times the sum of the dual values.
+#: The error of an optimum by HiGHS, relative to the greatest loss. Constraints hold to 1e-9, which
+#: moves the optimum by that times the sum of the dual values.
 SOLVED = 1e-7
-SIGNIFICANCE = 1e-6
 
 EPSILONS = [0.02, 0.3, 1.0, 2.5]
 each_epsilon = pytest.mark.parametrize("epsilon", EPSILONS)
@@ -75,7 +75,7 @@ def solve(objective: Floats, rows: Any, sums: Any) -> float:
 
 
 def best_of_all(epsilon: float, prior: Floats, loss: Floats) -> float:
-    """Return the least expected loss of all mechanisms that lose at most epsilon."""
+    """Return the least expected loss of all mechanisms with privacy loss at most epsilon."""
     n = len(prior) - 1
     sums = sparse.kron(sparse.eye_array(n + 1), np.ones((1, n + 1)))
     weights = (prior / prior.sum())[:, np.newaxis]
@@ -83,7 +83,7 @@ def best_of_all(epsilon: float, prior: Floats, loss: Floats) -> float:
 
 
 def least_worst_of_all(epsilon: float, loss: Floats) -> float:
-    """Return the least worst expected loss of all mechanisms that lose at most epsilon."""
+    """Return the least worst-case loss of all mechanisms with privacy loss at most epsilon."""
     n = len(loss) - 1
     sums = sparse.kron(sparse.eye_array(n + 1), np.ones((1, n + 1)))
     private = privacy(epsilon, n)
@@ -113,7 +113,7 @@ def priors(n: int) -> dict[str, Floats]:
 
 
 def losses(n: int) -> dict[str, Floats]:
-    """Losses that do not fall with the distance."""
+    """Return losses that do not fall with the distance."""
     d = distances(n)
     rng = np.random.default_rng(n)
     steps = rng.exponential(size=n + 1) * rng.integers(0, 2, n + 1)
@@ -125,7 +125,7 @@ def losses(n: int) -> dict[str, Floats]:
         "capped": np.minimum(d, 2.0),
         "more than one": (d > 1) * 1.0,
         "random": np.cumsum(steps)[d],
-        # As a function of the distance that differs between true counts.
+        # A different function of the distance for each true count.
         "random by count": np.take_along_axis(each, d, axis=1),
     }
 
@@ -175,8 +175,8 @@ def test_bayes_for_any_prior_and_loss(data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("n", [2, 5, 8])
 @each_epsilon
-def test_asymmetric_losses_too(epsilon: float, n: int) -> None:
-    """Beyond the theorems: losses that grow on each side of the true count, differently."""
+def test_asymmetric_losses(epsilon: float, n: int) -> None:
+    """Beyond the theorems: losses three times as great above the true count as below it."""
     x = np.arange(n + 1)
     loss = np.where(x > x[:, np.newaxis], 3.0, 1.0) * distances(n)
     for prior in priors(n).values():
@@ -185,22 +185,10 @@ def test_asymmetric_losses_too(epsilon: float, n: int) -> None:
         assert abs(found - best_of_all(epsilon, prior, loss)) <= SOLVED * loss.max()
 
 
-# That the comparison would notice
+# Wrong remaps are detected.
 
 
-@pytest.mark.parametrize("n", [2, 5, 8])
-def test_a_wrong_epsilon_is_noticed(n: int) -> None:
-    prior, loss = np.ones(n + 1), distances(n) * 1.0
-    best, cautious = best_of_all(0.5, prior, loss), least_worst_of_all(0.5, loss)
-    for epsilon, sign in ((0.499, 1), (0.501, -1)):
-        other = mechanism(epsilon, n)
-        found = expected_loss(other, prior, loss, bayes(other, prior, loss))
-        assert sign * (found - best) > 1e-5
-        found = risk(other, loss, minimax(other, loss)).max()
-        assert sign * (found - cautious) > 1e-5
-
-
-def test_a_wrong_remap_is_noticed() -> None:
+def test_wrong_remap_is_detected() -> None:
     n, prior, loss = 8, np.ones(9), distances(8) * 1.0
     mine = mechanism(0.5, n)
     right = bayes(mine, prior, loss)
@@ -220,10 +208,15 @@ def test_a_wrong_remap_is_noticed() -> None:
     least = least_worst_of_all(0.5, loss)
     for wrong in (None, right, minimax(mechanism(1.5, n), loss), minimax(mine, "zero-one")):
         assert risk(mine, loss, wrong).max() > least + 1e-5
+    # So is an epsilon that is 0.2% off.
+    for epsilon, sign in ((0.499, 1), (0.501, -1)):
+        other = mechanism(epsilon, n)
+        assert sign * (expected_loss(other, prior, loss, bayes(other, prior, loss)) - best) > 1e-5
+        assert sign * (risk(other, loss, minimax(other, loss)).max() - least) > 1e-5
 
 
-def test_a_loss_that_falls_with_the_distance_needs_another_mechanism() -> None:
-    """The condition of the theorems matters: for the parity, randomised response is better."""
+def test_falling_loss_needs_another_mechanism() -> None:
+    """The theorems need their condition: for the parity, randomised response is better."""
     n, epsilon = 4, 0.5
     prior, loss = np.ones(n + 1), distances(n) % 2 * 1.0
     mine = mechanism(epsilon, n)
@@ -236,25 +229,10 @@ def test_a_loss_that_falls_with_the_distance_needs_another_mechanism() -> None:
 # Against brute force
 
 
-def law(epsilon: Any, n: int) -> list[list[mpf]]:
-    """Return the law of the release from equation 2.1, with what is beyond a bound at it."""
-    rate = mpf(Fraction(epsilon).numerator) / Fraction(epsilon).denominator
-    a = mpmath.exp(-rate)
-    rows = [
-        [(1 - a) / (1 + a) * mpmath.exp(-rate * abs(y - x)) for y in range(n + 1)]
-        for x in range(n + 1)
-    ]
-    for x, row in enumerate(rows):
-        row[0] += mpmath.exp(-rate * (x + 1)) / (1 + a)
-        row[n] += mpmath.exp(-rate * (n - x + 1)) / (1 + a)
-        assert abs(sum(row) - 1) < mpf(10) ** -40
-    return rows
-
-
 def brute_force(epsilon: Any, prior: list[int], loss: NDArray[Any]) -> list[int]:
-    """Return the best estimates: of those that are equally good the nearest, then the smaller."""
+    """Return the best estimates; among ties the nearest, then the smaller."""
     n = len(prior) - 1
-    masses = law(epsilon, n)
+    masses = [censored(epsilon, n, x) for x in range(n + 1)]
     table = []
     for y in range(n + 1):
         costs = [
@@ -263,7 +241,7 @@ def brute_force(epsilon: Any, prior: list[int], loss: NDArray[Any]) -> list[int]
         ]
         least = min(costs)
         ties = [z for z in range(n + 1) if costs[z] <= least * (1 + mpf(10) ** -12)]
-        # None of the others is so close that floats could not tell.
+        # Floats can tell the others apart.
         assume(all(z in ties or costs[z] > least * (1 + mpf(10) ** -10) for z in range(n + 1)))
         table.append(min(ties, key=lambda z: (abs(z - y), z)))
     return table
@@ -286,24 +264,23 @@ def test_known_tables() -> None:
     uniform = np.ones(6)
     assert bayes(mechanism(0.5, 5), uniform, "zero-one").table.tolist() == [0, 1, 2, 3, 4, 5]
     assert bayes(mechanism(0.5, 5), uniform, "absolute").table.tolist() == [1, 1, 2, 3, 4, 4]
-    # Hardly any information: the median, the mean, and the mode of the prior.
+    # With hardly any information: the median, mean and mode of the prior.
     prior = [6, 5, 4, 3, 2, 1]
     for loss, estimate in (("absolute", 1), ("squared", 2), ("zero-one", 0)):
         assert bayes(mechanism(1e-6, 5), prior, loss).table.tolist() == [estimate] * 6
-    # All of it.
+    # With nearly all information.
     for loss in ("absolute", "squared", "zero-one"):
         assert bayes(mechanism(50, 5), prior, loss).table.tolist() == [0, 1, 2, 3, 4, 5]
 
 
 def test_ties() -> None:
-    """Two true counts, equally likely, and all estimates between them equally good."""
+    """Two true counts are equally likely, and all estimates between them equally good."""
     prior = [1, 0, 0, 0, 0, 1]
-    # At 0 to 2 the lower one is likelier.
     assert bayes(mechanism(0.5, 5), prior, "absolute").table.tolist() == [0, 0, 0, 5, 5, 5]
     prior = [0, 1, 0, 0, 0, 1, 0]
     table = bayes(mechanism(0.5, 6), prior, "absolute").table.tolist()
     assert table == [1, 1, 1, 3, 5, 5, 5]
-    # Nothing matters: the release itself.
+    # All estimates are equally good: the release itself.
     assert bayes(mechanism(0.5, 6), prior, np.zeros((7, 7))).table.tolist() == list(range(7))
     assert bayes(mechanism(0.5, 6), prior, np.ones((7, 7))).table.tolist() == list(range(7))
     # The smaller of two that are equally near.
@@ -312,24 +289,12 @@ def test_ties() -> None:
     assert bayes(mechanism(0.5, 6), prior, loss).table.tolist() == [2, 2, 2, 2, 4, 4, 4]
 
 
-def test_ties_that_rounding_would_break() -> None:
-    """All estimates between the inner two of four counts are equally good, in exact arithmetic."""
+def test_ties_that_rounding_could_break() -> None:
+    """In exact arithmetic all estimates between the inner two of four counts are equally good."""
     for n, epsilon in itertools.product((6, 20, 100), np.linspace(0.01, 1, 40)):
         prior = np.zeros(n + 1)
         prior[[0, 1, n - 1, n]] = 1
         assert bayes(mechanism(epsilon, n), prior, "absolute").table[n // 2] == n // 2
-
-
-@pytest.mark.parametrize("n", [1, 7, 60])
-@pytest.mark.parametrize("epsilon", [1e-6, 0.05, 0.7, 4, Fraction(10, 3)], ids=float)
-@pytest.mark.parametrize("loss", ["absolute", "squared", "zero-one"])
-def test_mirrored_priors_give_tables_as_good(epsilon: Any, n: int, loss: str) -> None:
-    mine = mechanism(epsilon, n)
-    for prior in priors(n).values():
-        table = bayes(mine, prior, loss)
-        mirrored = Remap((0, n), n - bayes(mine, prior[::-1], loss).table[::-1])
-        one, other = (expected_loss(mine, prior, loss, each) for each in (table, mirrored))
-        assert abs(one - other) <= 1e-10 * one
 
 
 @pytest.mark.parametrize("n", [0, 1, 5])
@@ -341,7 +306,7 @@ def test_risk_against_brute_force(epsilon: float, n: int) -> None:
     table = rng.integers(0, n + 1, n + 1)
     rows = rng.dirichlet(np.ones(n + 1), n + 1)
     with mpmath.workdps(50):
-        masses = law(epsilon, n)
+        masses = [censored(epsilon, n, i) for i in range(n + 1)]
     x, y, z = itertools.repeat(range(n + 1), 3)
     expected = {
         None: [sum(masses[i][j] * loss[i, j] for j in y) for i in x],
@@ -357,7 +322,7 @@ def test_risk_against_brute_force(epsilon: float, n: int) -> None:
         assert abs(expected_loss(mine, prior, loss, function) / float(mean) - 1) < 1e-14
 
 
-def test_losses_by_name_by_function_and_by_array_are_the_same() -> None:
+def test_equal_losses_by_name_function_and_array() -> None:
     mine, prior = mechanism(0.4, 9), np.arange(10)
     d = distances(9)
     for name, function, array in (
@@ -375,7 +340,6 @@ def test_losses_by_name_by_function_and_by_array_are_the_same() -> None:
 
 
 def test_priors_far_from_the_release() -> None:
-    """Whatever is released, and however unlikely that was."""
     wide = mechanism(50, 1200)
     for place in (0, 234, 1200):
         prior = np.zeros(1201)
@@ -400,7 +364,7 @@ def test_priors_of_all_magnitudes(greatest: float) -> None:
     assert table.tolist() == [0] * (last + 1) + [60] * (60 - last)
 
 
-def test_the_sum_of_a_prior_makes_no_difference() -> None:
+def test_prior_is_normalised() -> None:
     mine, prior = mechanism(0.3, 20), priors(20)["random"]
     table = bayes(mine, prior, "absolute").table
     for factor in (2.0**-1000, 3.0, 2.0**1000):
@@ -411,7 +375,7 @@ def test_the_sum_of_a_prior_makes_no_difference() -> None:
 
 
 @pytest.mark.parametrize("factor", [5e-324, 1e-300, 1e-9, 1e9, 1e306])
-def test_the_unit_of_a_loss_makes_no_difference(factor: float) -> None:
+def test_unit_of_the_loss_does_not_matter(factor: float) -> None:
     mine, prior = mechanism(0.3, 20), priors(20)["random"]
     loss = distances(20) * factor
     np.testing.assert_array_equal(
@@ -431,14 +395,14 @@ def test_minimax_is_never_worse_than_the_release(epsilon: Any, loss: str, n: int
     assert (found.probabilities >= 0).all()
     np.testing.assert_allclose(found.probabilities.sum(axis=1), 1, rtol=1e-12)
     assert risk(mine, loss, found).max() <= risk(mine, loss).max() * (1 + 1e-12)
-    # Nor than what is best for a prior in its own worst case.
+    # Nor is the best remap for a prior better in the worst case.
     other = bayes(mine, np.ones(n + 1), loss)
     assert risk(mine, loss, found).max() <= risk(mine, loss, other).max() * (1 + 1e-6)
 
 
 @pytest.mark.parametrize("epsilon", [0.05, 1])
 def test_minimax_equals_the_worst_prior(epsilon: float) -> None:
-    """Duality: no prior has a greater least expected loss, and the dual's has as much."""
+    """By duality, the least expected loss is at most this for any prior; the worst prior has it."""
     n, loss = 6, distances(6) * 1.0
     mine = mechanism(epsilon, n)
     value = risk(mine, loss, minimax(mine, loss)).max()
@@ -446,9 +410,9 @@ def test_minimax_equals_the_worst_prior(epsilon: float) -> None:
     for _ in range(200):
         prior = rng.dirichlet(np.full(n + 1, rng.choice([0.1, 1, 10])))
         assert expected_loss(mine, prior, loss, bayes(mine, prior, loss)) <= value + SOLVED
-    # The worst prior as a linear program of its own: max sum(v), v[y] <= cost of z given y.
+    # The linear program of the worst prior: max sum(v), v[y] <= cost of z given y.
     with mpmath.workdps(50):
-        masses = np.array(law(epsilon, n), dtype=float)
+        masses = np.array([censored(epsilon, n, x) for x in range(n + 1)], dtype=float)
     costs = np.einsum("xy,xz->yzx", masses, loss).reshape(-1, n + 1)
     picks = np.kron(np.eye(n + 1), np.ones((n + 1, 1)))
     solution = optimize.linprog(
@@ -462,7 +426,7 @@ def test_minimax_equals_the_worst_prior(epsilon: float) -> None:
     assert abs(-solution.fun - value) < 1e-8
 
 
-def test_without_noise_the_release_is_the_best() -> None:
+def test_no_noise_keeps_the_release() -> None:
     exact = GeometricMechanism.from_scale(0, bounds=(-3, 3))
     for loss in ("absolute", "squared", "zero-one"):
         assert bayes(exact, np.ones(7), loss).table.tolist() == list(range(-3, 4))
@@ -470,13 +434,7 @@ def test_without_noise_the_release_is_the_best() -> None:
         assert not risk(exact, loss).any()
 
 
-def test_rates_beyond_floats() -> None:
-    for epsilon, table in ((10**400, [0, 1, 2, 3]), (1e300, [0, 1, 2, 3])):
-        assert bayes(mechanism(epsilon, 3), np.ones(4), "squared").table.tolist() == table
-        assert risk(mechanism(epsilon, 3), "absolute").tolist() == [0, 0, 0, 0]
-
-
-def test_a_sensitivity_lowers_the_rate() -> None:
+def test_sensitivity_lowers_the_rate() -> None:
     one = GeometricMechanism(1.5, sensitivity=3, bounds=(0, 9))
     other = GeometricMechanism.from_scale(2, bounds=(0, 9))
     prior = np.arange(10)
@@ -488,13 +446,13 @@ def test_a_sensitivity_lowers_the_rate() -> None:
 
 def test_the_limits_of_the_range() -> None:
     estimate = bayes(mechanism(0.01, 4095), np.ones(4096), "absolute")
-    # Far from the ends the release; at them, the median of what may be there.
+    # The release itself far from the ends, and the posterior median at them.
     assert estimate.table[2048] == 2048
     assert estimate.table[0] == 69  # ln 2 / 0.01
     assert minimax(mechanism(4, 127), "absolute").probabilities.shape == (128, 128)
 
 
-def test_too_wide_ranges() -> None:
+def test_too_many_outputs_raise() -> None:
     with pytest.raises(ValueError, match=r"bounds = \(0, 4096\) .* give at most 4096 outputs"):
         bayes(mechanism(1, 4096), np.ones(4097), "absolute")
     with pytest.raises(ValueError, match=r"bounds = \(0, 4096\) .* give at most 4096 outputs"):
@@ -508,7 +466,7 @@ def test_too_wide_ranges() -> None:
 # Applying a remap
 
 LOWER = 10
-#: Five outputs from 10.
+#: For five outputs.
 LOOKUP = Remap((LOWER, LOWER + 4), np.array([11, 11, 12, 13, 13]))
 RANDOM = RandomisedRemap((LOWER, LOWER + 4), np.eye(5)[[1, 1, 2, 3, 3]])
 each_function = pytest.mark.parametrize("function", [LOOKUP, RANDOM])
@@ -554,7 +512,7 @@ def test_numbers_and_sequences(function: Any) -> None:
 
 
 @each_function
-def test_what_was_not_released_is_refused(function: Any) -> None:
+def test_released_outside_the_bounds_raises(function: Any) -> None:
     for bad in (9, 15, -1, 10**30, [10, 15], np.array([9]), np.int8(-128), np.uint64(2**64 - 1)):
         with pytest.raises(ValueError, match=r"released = .* give counts from 10 to 14"):
             function(bad)
@@ -564,7 +522,7 @@ def test_what_was_not_released_is_refused(function: Any) -> None:
 
 
 @each_function
-def test_dtypes_that_do_not_hold_the_bounds(function: Any) -> None:
+def test_too_small_dtype_raises(function: Any) -> None:
     wide = Remap((0, 300), np.arange(301))
     with pytest.raises(OverflowError, match=r"dtype uint8 .* holds the bounds \(0, 300\)"):
         wide(np.array([3], dtype=np.uint8))
@@ -599,7 +557,7 @@ def test_the_edges_of_64_bits(lower: int, dtype: Any) -> None:
     assert table(np.array([lower + 4], dtype=dtype)).tolist() == [lower + 3]
 
 
-def test_remaps_hold_what_they_are_given_and_cannot_be_changed() -> None:
+def test_remaps_are_immutable_copies() -> None:
     given_table = np.array([0, 1, 1], dtype=np.int8)
     function = Remap((0, 2), given_table)
     given_table[0] = 2
@@ -624,7 +582,7 @@ def test_pickling(function: Any) -> None:
     assert copy.bounds == function.bounds
 
 
-def test_draws_of_a_randomised_remap_have_its_law() -> None:
+def test_randomised_remap_follows_its_distribution() -> None:
     rng = np.random.default_rng(3)
     rows = rng.dirichlet(np.ones(5), 5)
     rows[0] = 0.25, 0, 0.5, 0, 0.25
@@ -639,12 +597,11 @@ def test_draws_of_a_randomised_remap_have_its_law() -> None:
         assert not counts[~likely].any()
         if likely.sum() > 1:
             expected = row[likely] * size
-            statistic = ((counts[likely] - expected) ** 2 / expected).sum()
-            assert statistic < stats.chi2.isf(SIGNIFICANCE / 5, likely.sum() - 1)
+            assert not rejects(counts[likely], expected)
 
 
-def test_draws_of_a_randomised_remap_are_fresh_and_independent() -> None:
-    """They are equal with probability 2**-1000, and so are all of one call."""
+def test_randomised_remap_draws_fresh_randomness() -> None:
+    """Two calls are equal with probability 2**-1000, and so are all draws of one."""
     coin = RandomisedRemap((0, 1), np.full((2, 2), 0.5))
     released = np.zeros(1000, dtype=np.int64)
     assert coin(released).tolist() != coin(released).tolist()
@@ -656,7 +613,7 @@ def test_draws_of_a_randomised_remap_are_fresh_and_independent() -> None:
 
 
 def test_in_a_measurement() -> None:
-    """As post-processing, which leaves the privacy map as it is (theorem 7)."""
+    """Post-processing keeps the privacy map (theorem 7)."""
     space = m.atom_domain(str), m.symmetric_distance()
     records = m.vector_domain(space[0]), space[1]
     bounds = 0, 20
@@ -672,14 +629,6 @@ def test_in_a_measurement() -> None:
     assert fixed(["yes"]).tolist() == [7, 7, 7]
     one = (m.atom_domain("i32"), m.absolute_distance("i32")) >> m.then_geometric(2.0, bounds)
     assert (one >> Remap(bounds, np.full(21, 7)))(3) == 7
-
-
-def test_of_what_a_mechanism_releases() -> None:
-    mine = GeometricMechanism(0.7, bounds=(5, 25))
-    function = bayes(mine, np.ones(21), "absolute")
-    counts = np.random.default_rng(0).integers(0, 30, 1000).astype(np.uint16)
-    noisy = mine.release(counts)
-    np.testing.assert_array_equal(function(noisy), function.table[noisy - 5])
 
 
 # Input
@@ -700,7 +649,7 @@ def test_minimax_without_scipy(monkeypatch: pytest.MonkeyPatch) -> None:
     assert bayes(mechanism(1, 3), np.ones(4), "absolute").table.tolist() == [0, 1, 2, 3]
 
 
-def test_minimax_that_is_not_solved(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_minimax_raises_if_not_solved(monkeypatch: pytest.MonkeyPatch) -> None:
     failure = optimize.OptimizeResult(success=False, message="none")
     monkeypatch.setattr(optimize, "linprog", lambda *args, **kwargs: failure)
     with pytest.raises(RuntimeError, match="not solved: none"):
@@ -727,16 +676,16 @@ WITH_MECHANISM: list[Callable[[Any], Any]] = [
 
 
 @pytest.mark.parametrize("function", WITH_MECHANISM)
-def test_bad_mechanisms(function: Callable[[Any], Any]) -> None:
+def test_invalid_mechanism_raises(function: Callable[[Any], Any]) -> None:
     for bad in (None, 1.0, "geometric", GeometricMechanism):
-        with pytest.raises(TypeError, match=r"mechanism = .*give a GeometricMechanism"):
+        with pytest.raises(TypeError, match=r"mechanism is a .*give a GeometricMechanism"):
             function(bad)
     with pytest.raises(ValueError, match=r"mechanism = .* give one with bounds"):
         function(GeometricMechanism(0.5))
 
 
 @pytest.mark.parametrize("function", WITH_PRIOR)
-def test_bad_priors(function: Callable[[Any], Any]) -> None:
+def test_invalid_prior_raises(function: Callable[[Any], Any]) -> None:
     ones = np.ones(4)
     for bad in (None, "1111", 1j * ones, ones > 0, [1, 1, 1, True], ones.astype("M8[s]")):
         with pytest.raises(TypeError, match="prior"):
@@ -758,7 +707,7 @@ def test_bad_priors(function: Callable[[Any], Any]) -> None:
         function([10**400, 1, 1, 1])
 
 
-def test_priors_of_all_kinds_of_numbers() -> None:
+def test_prior_types() -> None:
     expected = bayes(MINE, [4, 2, 1, 1], "absolute").table.tolist()
     for prior in (
         (4, 2, 1, 1),
@@ -772,7 +721,7 @@ def test_priors_of_all_kinds_of_numbers() -> None:
 
 
 @pytest.mark.parametrize("function", WITH_LOSS)
-def test_bad_losses(function: Callable[[Any], Any]) -> None:
+def test_invalid_loss_raises(function: Callable[[Any], Any]) -> None:
     square = np.ones((4, 4))
     for bad in ("l1", "", "Absolute"):
         with pytest.raises(ValueError, match=r"loss = .* is not accepted: give 'absolute'"):
@@ -788,7 +737,7 @@ def test_bad_losses(function: Callable[[Any], Any]) -> None:
             function(bad)
 
 
-def test_bad_remaps() -> None:
+def test_invalid_remap_raises() -> None:
     for bad in (1, "absolute", np.arange(4), lambda y: y):
         with pytest.raises(TypeError, match="remap is a"):
             risk(MINE, "absolute", bad)
@@ -798,7 +747,7 @@ def test_bad_remaps() -> None:
             risk(MINE, "absolute", other)
 
 
-def test_bad_tables_and_probabilities() -> None:
+def test_invalid_table_or_probabilities_raise() -> None:
     for bounds, error in (
         (None, TypeError),
         (3, TypeError),

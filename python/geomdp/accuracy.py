@@ -22,15 +22,18 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from geomdp import GeometricMechanism
 from geomdp._analysis import decimals, moments, tails
 from geomdp._release import arrays, parameters
 from geomdp._release.parameters import Integer, Real
+from geomdp._release.specification import as_counts, checked, limits
+
+if TYPE_CHECKING:
+    from geomdp._release.mechanism import GeometricMechanism
 
 __all__ = [
     "accuracy_to_discrete_laplacian_scale",
@@ -280,7 +283,7 @@ def accuracy_to_discrete_laplacian_scale(accuracy: Numbers, alpha: Numbers) -> A
     )
 
 
-def release_accuracy(mechanism: GeometricMechanism, alpha: Real, counts: Any = None) -> Any:
+def release_accuracy(mechanism: "GeometricMechanism", alpha: Real, counts: Any = None) -> Any:
     """Return the accuracy at level alpha of what a mechanism releases, within its bounds.
 
     Bounds cut the noise off, so that near one of them the tail is on one side only. The probability
@@ -315,12 +318,12 @@ def release_accuracy(mechanism: GeometricMechanism, alpha: Real, counts: Any = N
     """
     level = parameters.level("alpha", alpha)
     if counts is None:
-        return _worst(mechanism, _default_dtype(mechanism), level)
+        return _worst(mechanism, arrays.dtype_for(checked(mechanism).bounds), level)
     return _at_counts(mechanism, counts, level)
 
 
 def simultaneous_accuracy(
-    mechanism: GeometricMechanism,
+    mechanism: "GeometricMechanism",
     alpha: Real,
     n: Integer | None = None,
     *,
@@ -349,15 +352,15 @@ def simultaneous_accuracy(
     level = parameters.level("alpha", alpha)
     if (n is None) == (counts is None):
         raise TypeError("n and counts are alternatives: give one of them")
-    dtype = _default_dtype(mechanism)
+    dtype = arrays.dtype_for(checked(mechanism).bounds)
     if counts is None:
         n = parameters.at_least("n", n, 0)
         return _worst(mechanism, dtype, tails.share(level, n)) if n else 0
-    return _all_at_once(mechanism, _as_counts(mechanism, counts), level)
+    return _all_at_once(mechanism, as_counts(mechanism, counts), level)
 
 
 def confidence_interval(
-    mechanism: GeometricMechanism, released: Any, alpha: Real, *, side: Side = "both"
+    mechanism: "GeometricMechanism", released: Any, alpha: Real, *, side: Side = "both"
 ) -> tuple[Any, Any]:
     """Return bounds between which the true count is, but for a probability of alpha.
 
@@ -402,8 +405,8 @@ def confidence_interval(
             "true count: give 0.05 for 95% confidence",
             stacklevel=2,
         )
-    array = _as_counts(mechanism, released)
-    least, most = _limits(mechanism, array.dtype)
+    array = as_counts(mechanism, released)
+    least, most = limits(mechanism, array.dtype)
     if array.size and not least <= int(array.min()) <= int(array.max()) <= most:
         # What was released is public.
         raise ValueError(
@@ -431,7 +434,7 @@ def confidence_interval(
     return lower, upper
 
 
-def bias(mechanism: GeometricMechanism, counts: Any, *, law: Law = "censored") -> Any:
+def bias(mechanism: "GeometricMechanism", counts: Any, *, law: Law = "censored") -> Any:
     """Return the expectation of the noisy count, less the true one.
 
     Of the ideal law, and exactly: float64 is all that rounds it. The law that is sampled is within
@@ -468,7 +471,7 @@ def bias(mechanism: GeometricMechanism, counts: Any, *, law: Law = "censored") -
     return _moment(mechanism, counts, law, "bias")
 
 
-def variance(mechanism: GeometricMechanism, counts: Any, *, law: Law = "censored") -> Any:
+def variance(mechanism: "GeometricMechanism", counts: Any, *, law: Law = "censored") -> Any:
     """Return the variance of the noisy count; else as :func:`bias`.
 
     Without bounds it is ``2 q / (1 - q)**2`` (*Releasing Counts with Differential Privacy*).
@@ -477,7 +480,7 @@ def variance(mechanism: GeometricMechanism, counts: Any, *, law: Law = "censored
 
 
 def mean_absolute_error(
-    mechanism: GeometricMechanism, counts: Any, *, law: Law = "censored"
+    mechanism: "GeometricMechanism", counts: Any, *, law: Law = "censored"
 ) -> Any:
     """Return the expectation of the error's absolute value; else as :func:`bias`.
 
@@ -544,7 +547,7 @@ def _check_method(method: Any, tail: Any) -> None:
 # Within bounds
 
 
-def _worst(mechanism: GeometricMechanism, dtype: np.dtype[Any], level: Fraction) -> int:
+def _worst(mechanism: "GeometricMechanism", dtype: np.dtype[Any], level: Fraction) -> int:
     """Return the accuracy in the worst case over the true counts."""
     law = mechanism.certificate(dtype)
     both, one = (tails.least_of(law, level, sides) for sides in (2, 1))
@@ -553,10 +556,10 @@ def _worst(mechanism: GeometricMechanism, dtype: np.dtype[Any], level: Fraction)
     return both if both < middle else max(one, middle)
 
 
-def _at_counts(mechanism: GeometricMechanism, counts: Any, level: Fraction) -> Any:
+def _at_counts(mechanism: "GeometricMechanism", counts: Any, level: Fraction) -> Any:
     """Return the accuracy at each of these true counts."""
-    array = _as_counts(mechanism, counts)
-    least, most = _limits(mechanism, array.dtype)
+    array = as_counts(mechanism, counts)
+    least, most = limits(mechanism, array.dtype)
     law = mechanism.certificate(array.dtype)
     both, one = (tails.least_of(law, level, sides) for sides in (2, 1))
 
@@ -573,9 +576,9 @@ def _at_counts(mechanism: GeometricMechanism, counts: Any, level: Fraction) -> A
     return accuracies[places.reshape(-1)].reshape(array.shape)
 
 
-def _all_at_once(mechanism: GeometricMechanism, counts: arrays.Array, level: Fraction) -> int:
+def _all_at_once(mechanism: "GeometricMechanism", counts: arrays.Array, level: Fraction) -> int:
     """Return the least a such that all errors are at most a, but for this probability."""
-    least, most = _limits(mechanism, counts.dtype)
+    least, most = limits(mechanism, counts.dtype)
     if not counts.size:
         return 0
     law = mechanism.certificate(counts.dtype)
@@ -607,14 +610,14 @@ def _all_at_once(mechanism: GeometricMechanism, counts: arrays.Array, level: Fra
     return high
 
 
-def _moment(mechanism: GeometricMechanism, counts: Any, law: Any, name: str) -> Any:
+def _moment(mechanism: "GeometricMechanism", counts: Any, law: Any, name: str) -> Any:
     _choice("law", law, tuple(_LAWS))
-    array = _as_counts(mechanism, counts)
-    limits = _limits(mechanism, array.dtype)
+    array = as_counts(mechanism, counts)
+    ends = limits(mechanism, array.dtype)
     rate = mechanism.rate if isinstance(mechanism.rate, Fraction) else None
 
     def at(count: int) -> float:
-        moment: float = getattr(_LAWS[law](rate, *limits, count), name)
+        moment: float = getattr(_LAWS[law](rate, *ends, count), name)
         return moment
 
     return at(int(counts)) if parameters.is_integer(counts) else arrays.of_each(array, at)
@@ -629,24 +632,6 @@ _LAWS: dict[str, Callable[[Fraction | None, int, int, int], moments.Moments]] = 
     "truncated": moments.of_truncated,
     "folded": _of_folded,
 }
-
-
-def _default_dtype(mechanism: GeometricMechanism) -> np.dtype[Any]:
-    """Return the dtype as which Python's ints are taken."""
-    if not isinstance(mechanism, GeometricMechanism):
-        kind = type(mechanism).__name__
-        raise TypeError(f"mechanism is a {kind}: give a geomdp.GeometricMechanism")
-    wide = mechanism.bounds is not None and mechanism.bounds[1] >= 2**63
-    return np.dtype(np.uint64 if wide else np.int64)
-
-
-def _as_counts(mechanism: GeometricMechanism, counts: Any) -> arrays.Array:
-    return arrays.as_array(counts, _default_dtype(mechanism))
-
-
-def _limits(mechanism: GeometricMechanism, dtype: np.dtype[Any]) -> tuple[int, int]:
-    """Return least and greatest output."""
-    return mechanism._core.limits(arrays.code(dtype))
 
 
 # Parameters

@@ -26,7 +26,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, TypeAlias
 
-from geomdp import GeometricMechanism, __version__
+from geomdp import __version__
+from geomdp._release.mechanism import GeometricMechanism
 
 __all__ = ["main"]
 

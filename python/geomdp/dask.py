@@ -1,4 +1,4 @@
-"""Noise for data frames and arrays of Dask, the same each time that a task is run again.
+"""Releases of Dask data frames and arrays: a task that runs again gives the same noise.
 
 >>> import dask.dataframe as dd
 >>> import pandas as pd
@@ -10,26 +10,27 @@
 >>> list(noisy.columns)
 ['g', 'n']
 
-It needs the extra ``dask``. A release has a key, and the noise of a count is chosen by the key and
-by what identifies the count: so it does not matter how the data are cut, on which worker a task
-runs, or how often (``docs/distributed.md``). Until it is wiped the key is with the scheduler of the
-``Client``, whose tasks fetch it; without a ``Client`` it is an object of this process.
+This module needs the extra ``dask``. Each release has a key. The key and the ids of a count
+determine its noise, so partitions, workers and repeated tasks do not change it
+(``docs/distributed.md``). With a ``Client``, its scheduler keeps the key until you wipe it, and
+tasks fetch it from there. Without a ``Client`` the key is an object of this process.
 """
 
 import pickle
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp import GeometricMechanism, frames
 from geomdp._release import parameters
+from geomdp._release.columns import Nulls
 from geomdp._release.extras import installed_by
-from geomdp.distributed import Release, ReleaseKey, check_arguments
-from geomdp.frames import Nulls
+from geomdp._release.mechanism import GeometricMechanism
+from geomdp._release.specification import checked
+from geomdp.distributed import Release, ReleaseKey
 
 with installed_by("geomdp[dask]"):
     import dask.array as da
@@ -48,66 +49,65 @@ def release_columns(
     nulls: Nulls = "refuse",
     unique_ids: bool = False,
 ) -> Release[dd.DataFrame]:
-    """Return the frame with noise in some of its columns; the others are as they were.
+    """Release a frame with noise added to some of its columns.
 
-    The frame is evaluated once here, for its ids alone, and again whenever the result is.
+    The call evaluates the id columns once, to compare them. Each evaluation of the result evaluates
+    the frame again.
 
     Parameters
     ----------
-    frame
-        Of counts, of integer types of 8 to 64 bits. Each time that Dask computes it, it must have
-        the same rows: rows that change are released twice. Dask cannot tell. Random functions,
-        clocks, ``drop_duplicates`` by some columns and files that change may all give other rows.
-        Write such a frame, read it, and release that.
-    mechanisms
-        For the columns to be noised.
-    ids
-        Columns that together tell each row from all others. Each has one dtype in all partitions,
-        with known categories if it is categorical.
+    frame : DataFrame
+        A Dask DataFrame. It must have the same rows each time that Dask computes it: rows that
+        change are released twice. Dask cannot detect this. Random functions, clocks,
+        ``drop_duplicates`` by some columns and files that change may all give other rows. Write
+        such a frame, read it back, and release that.
+    mechanisms : mapping of column names to mechanisms
+        Mechanisms for the columns of counts, which have integer types of 8 to 64 bits.
+    ids : sequence of str
+        Columns that together identify each row. They are released unchanged. Each has one dtype in
+        all partitions, with known categories if it is categorical.
     nulls : {"refuse", "keep"}
-        As in :func:`geomdp.frames.release`; one that is to be refused is met when the result is
-        evaluated.
+        Whether counts with nulls raise an error when the result is evaluated, or keep them.
     unique_ids : bool
-        Whether you know that no two rows have the same ids. Then they are not compared, and the
-        frame is not evaluated here; if two rows have the same ids after all, they share their
-        noise.
+        True declares that no two rows have the same ids. Then the call neither compares ids nor
+        evaluates the frame. If two rows have the same ids after all, they share their noise.
 
     Returns
     -------
     Release
-        Of a lazy frame of the same columns, types, index and partitions.
+        A lazy frame with the same columns, types, index and partitions, and its key.
 
     Raises
     ------
     KeyError
-        If there is not exactly one column of a name.
+        If a name does not match exactly one column.
     TypeError
-        If the frame is not one of Dask, or a column is of a type that is not accepted. When a
-        partition is evaluated, if its ids have another dtype than the frame says.
+        If the frame is not a Dask DataFrame, or the type of a column is not accepted. While a
+        partition is evaluated: if its ids have another dtype than the frame's.
     ValueError
-        If two rows have the same ids, the categories of an id are not known, or an argument is not
+        If two rows have the same ids, the categories of an id are unknown, or an argument is not
         accepted.
+    OverflowError
+        If a mechanism's bounds do not fit the type of its column.
 
     """
     if not isinstance(frame, dd.DataFrame):
         raise TypeError(f"frame is a {type(frame).__name__}: give a DataFrame of Dask")
-    check_arguments(mechanisms, ids, list(frame.columns))
-    frames.check_nulls(nulls)
     parameters.flag("unique_ids", unique_ids)
-    key, mechanisms, ids = ReleaseKey(), dict(mechanisms), list(ids)
-    # No rows, of these types.
-    key.release_columns(frame._meta, mechanisms, ids, part=True)
-    counts: Any = frame
+    key, counts = ReleaseKey(), cast(Any, frame)
+    # Dask's meta has the types and no rows: this checks the arguments.
+    key.release_columns(frame._meta, mechanisms, ids, part=True, nulls=nulls)
+    mechanisms, ids = dict(mechanisms), list(ids)
     types = dict(frame._meta[ids].dtypes)
     for name, dtype in types.items():
         if str(dtype) == "category" and not counts[name].cat.known:
             raise ValueError(f"unknown categories of {name!r} are not accepted: call cat.as_known")
     if not unique_ids:
         rows = counts[ids].map_partitions(_of_types, types, meta=frame._meta[ids])
-        # Rows that are alike go to the same partition.
+        # Equal ids go to the same partition.
         rows = rows.shuffle(on=ids, ignore_index=True)
         if rows.map_partitions(_repeated, meta=(None, bool)).any().compute():
-            raise ValueError(f"ids = {ids} are not unique: give columns that tell rows apart")
+            raise ValueError(f"ids = {ids} are not unique: give columns that identify each row")
     held = _hold(key)
     noisy = counts.map_partitions(
         _release_columns, held, mechanisms, types, nulls, meta=frame._meta
@@ -116,35 +116,35 @@ def release_columns(
 
 
 def release(array: da.Array, mechanism: GeometricMechanism) -> Release[da.Array]:
-    """Return a noisy array, of the same shape, dtype and chunks.
+    """Release an array of counts.
 
     Parameters
     ----------
-    array
-        Of counts, of an integer dtype of 8 to 64 bits. What identifies a count is its place in the
-        whole array, and so chunks do not matter.
+    array : Array
+        A Dask Array of numpy integers of 8 to 64 bits. A count's position in the whole array is its
+        id, so chunks do not change its noise.
     mechanism
-        What makes the noise.
+        The mechanism that adds the noise.
 
     Returns
     -------
     Release
-        Of a lazy array.
+        A lazy array with the same shape, dtype and chunks, and its key.
 
     Raises
     ------
     TypeError
-        If the array is not one of Dask, of numpy's integers.
+        If the array is not a Dask Array of numpy integers, or `mechanism` is not a
+        GeometricMechanism.
     ValueError
-        If the sizes of chunks are not known.
+        If the sizes of the chunks are unknown.
     OverflowError
-        If the bounds are beyond the dtype.
+        If the mechanism's bounds do not fit the dtype.
 
     """
     if not isinstance(array, da.Array):
         raise TypeError(f"array is a {type(array).__name__}: give an Array of Dask")
-    if not isinstance(mechanism, GeometricMechanism):
-        raise TypeError(f"mechanism is a {type(mechanism).__name__}: give a GeometricMechanism")
+    checked(mechanism)
     if type(array._meta) is not np.ndarray:
         raise TypeError(f"chunks that are {type(array._meta).__name__} are not accepted")
     mechanism.release(np.zeros(0, array.dtype))
@@ -155,23 +155,17 @@ def release(array: da.Array, mechanism: GeometricMechanism) -> Release[da.Array]
 
 
 class _Held:
-    """Where tasks find the key. In their names, its own name stands for it."""
+    """Gives tasks the key. Task names contain a random name instead of the key."""
 
     def __init__(self) -> None:
         self.name = f"geomdp-{uuid.uuid4().hex}"
-
-    def key(self) -> AbstractContextManager[ReleaseKey]:
-        raise NotImplementedError
-
-    def wipe(self) -> None:
-        raise NotImplementedError
 
     def __dask_tokenize__(self) -> str:
         return self.name
 
 
 class _Here(_Held):
-    """In this process, or in a task's copy of this object."""
+    """Holds the key in this process; tasks in other processes get a copy of this object."""
 
     def __init__(self, key: ReleaseKey) -> None:
         super().__init__()
@@ -185,13 +179,13 @@ class _Here(_Held):
 
     def __getstate__(self) -> dict[str, Any]:
         if isinstance(_executor(), Client):
-            # From a cluster the key could not be taken back.
-            raise TypeError("a release made without a Client is not for one: make it anew")
+            # The key could not be wiped on a cluster.
+            raise TypeError("a release made without a Client cannot run on one: release again")
         return self.__dict__
 
 
 class _Scheduled(_Held):
-    """With the scheduler of a Client, which outlives the workers; tasks fetch it."""
+    """Holds the key in the scheduler of a Client, which outlives the workers; tasks fetch it."""
 
     def __init__(self, key: ReleaseKey, client: Client) -> None:
         super().__init__()
@@ -203,7 +197,7 @@ class _Scheduled(_Held):
     @contextmanager
     def key(self) -> Iterator[ReleaseKey]:
         try:
-            # A scheduler that knows the name answers at once, however late.
+            # The scheduler answers at once if it knows the name.
             stored = self._variable.get(timeout=1)
         except TimeoutError:
             stored = None
@@ -217,25 +211,25 @@ class _Scheduled(_Held):
 
     def wipe(self) -> None:
         if self._variable.client.status != "running":
-            raise RuntimeError("the Client is closed: the key is in the scheduler until that ends")
-        # The name stays, since tasks would wait for one that is not there.
+            raise RuntimeError("the Client is closed: the scheduler keeps the key until it ends")
+        # Keep the name: tasks would wait for a name that does not exist.
         self._variable.set(None)
 
 
-def _hold(key: ReleaseKey) -> _Held:
+def _hold(key: ReleaseKey) -> _Here | _Scheduled:
     client = _executor()
     return _Scheduled(key, client) if isinstance(client, Client) else _Here(key)
 
 
 def _executor() -> Any:
-    """Return the Client that would evaluate something now, or anything else if there is none."""
+    """Return the Client that evaluates by default, or some other object if there is none."""
     find: Any = get_scheduler
     return getattr(find(), "__self__", None)
 
 
 def _release_columns(
     part: Any,
-    held: _Held,
+    held: _Here | _Scheduled,
     mechanisms: dict[str, GeometricMechanism],
     types: dict[str, Any],
     nulls: Nulls,
@@ -246,12 +240,12 @@ def _release_columns(
 
 
 def _of_types(part: Any, types: dict[str, Any]) -> Any:
-    """Refuse ids of other types: equal ones go to different partitions, and get other noise."""
+    """Refuse other types: equal ids would go to different partitions and get different noise."""
     for name, dtype in types.items():
         if part[name].dtype != dtype:
             raise TypeError(
                 f"ids {name!r} of type {part[name].dtype} in a partition and {dtype} in the frame "
-                "are not accepted: give the frame's astype"
+                "are not accepted: call astype on the frame"
             )
     return part
 
@@ -260,7 +254,7 @@ def _repeated(rows: Any) -> Any:
     return rows.duplicated()
 
 
-def _array(array: da.Array, mechanism: GeometricMechanism, held: _Held) -> da.Array:
+def _array(array: da.Array, mechanism: GeometricMechanism, held: _Here | _Scheduled) -> da.Array:
     apply: Any = da.map_blocks
     noisy: da.Array = apply(
         _release_block, array, held, mechanism, dtype=array.dtype, meta=array._meta
@@ -269,10 +263,13 @@ def _array(array: da.Array, mechanism: GeometricMechanism, held: _Held) -> da.Ar
 
 
 def _release_block(
-    counts: NDArray[Any], held: _Held, mechanism: GeometricMechanism, block_info: Any = None
+    counts: NDArray[Any],
+    held: _Here | _Scheduled,
+    mechanism: GeometricMechanism,
+    block_info: Any = None,
 ) -> NDArray[Any]:
     where, shape = block_info[0]["array-location"], block_info[0]["shape"]
-    # The flat places in the whole array.
+    # Flat positions in the whole array.
     places = np.zeros((), np.int64)
     for (start, stop), size in zip(where, shape, strict=True):
         places = places[..., None] * size + np.arange(start, stop)

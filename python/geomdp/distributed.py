@@ -1,4 +1,4 @@
-"""Noise for engines that may run a task twice: the same task, the same noise.
+"""Releases on engines that may run a task twice: the same task gives the same noise.
 
 >>> import numpy as np
 >>> from geomdp import GeometricMechanism
@@ -11,10 +11,10 @@
 True
 >>> key.wipe()
 
-A key meets a table once: changed data needs a new key, and is paid for again. :mod:`geomdp.spark`,
-:mod:`geomdp.dask` and :mod:`geomdp.ray` see to that for their engines, and check what nobody but
-they can. ``docs/distributed.md`` has the construction and why it is private. On one
-machine use :meth:`geomdp.GeometricMechanism.release`, which has no key that could be kept.
+Use a key for one state of one table. Changed data needs a new key and costs its epsilon again.
+:mod:`geomdp.spark`, :mod:`geomdp.dask` and :mod:`geomdp.ray` draw the keys for their engines and
+check that ids are unique. ``docs/distributed.md`` describes the construction and proves it private.
+On one machine use :meth:`geomdp.GeometricMechanism.release`, which keeps no key.
 """
 
 import threading
@@ -25,52 +25,53 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp import _core, frames
-from geomdp._release import arrays, parameters
+from geomdp import _core
+from geomdp._release import arrays, columns, parameters
 from geomdp._release.arrays import Array
+from geomdp._release.columns import Nulls
 from geomdp._release.mechanism import GeometricMechanism
-from geomdp.frames import Nulls
+from geomdp._release.specification import checked
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
 __all__ = ["Release", "ReleaseKey", "check_arguments"]
 
-#: Integers that the core takes as ids, by the names that Arrow gives them.
+#: Arrow's names for the integer types that the core accepts as ids.
 _WIDE = {name: np.dtype(name) for name in ("int64", "uint64")}
-#: Of the construction of the noise: both ends of a pickle must have the same.
+#: Version of the noise construction; a pickled key is only read by the same version.
 _VERSION = 1
 _Frame = TypeVar("_Frame")
 
 
 class ReleaseKey:
-    """The secret of one release: 32 bytes of the operating system.
+    """The secret key of one release: 32 random bytes from the operating system.
 
-    The noise of a count follows from the key, the name of its column, the rate of the mechanism,
-    the range of its outputs, the integer type, the ids of the count, and the count itself. Counts
-    that differ in any of these have independent noise. Mechanisms of equal rate, like
-    ``GeometricMechanism(0.2, 2)`` and ``GeometricMechanism(0.1, 1)``, make the same noise; so do no
-    bounds and the limits of the integer type.
+    The key determines the noise of a count, together with the name of its column, the mechanism's
+    rate, the output range, the integer type, the ids of the count, and the count itself. Counts
+    that differ in any of these have independent noise. Mechanisms of equal rate, such as
+    ``GeometricMechanism(0.2, 2)`` and ``GeometricMechanism(0.1, 1)``, give the same noise. So do
+    mechanisms without bounds and with the limits of the integer type as bounds.
 
-    A key meets a table once. If it met two, equal noise would show which of their counts are equal:
-    changed data needs a new key, and is paid for again. So a key releases each name once, and
-    refuses ids that repeat. Parts of one table are released with ``part=True``, by which the caller
-    declares that
+    Use a key for one state of one table. If two tables shared a key, equal noise would show which
+    of their counts are equal. Changed data needs a new key and costs its epsilon again. So a key
+    releases each name once and refuses repeated ids. For parts of one table pass ``part=True``,
+    which declares that
 
-    * the ids were compared over all parts, and none repeats,
+    * the caller compared the ids across all parts, and none repeats,
     * and the table does not change while the key is in use.
 
-    A key knows which names it has released; its pickles and copies do not, so they release parts
-    alone.
+    A key knows which names it has released. Its pickles and copies do not, so they only release
+    parts.
 
-    Whoever has the key can take the noise off again. It goes to those who hold the counts anyway,
-    and is wiped when all is released. Pickling it is how it goes to other processes; nothing else
-    shows its bytes.
+    Anyone with the key can remove the noise. Give it only to processes that hold the exact counts,
+    and wipe it when everything is released. Pickle it to send it to other processes; nothing else
+    reveals its bytes.
 
     Raises
     ------
     OSError
-        If the operating system gives no random bytes.
+        If the operating system provides no random bytes.
 
     """
 
@@ -81,7 +82,7 @@ class ReleaseKey:
 
     def _begin(self, core: _core.ReleaseKey, *, copied: bool) -> None:
         self._core, self._copied = core, copied
-        #: The released names, and whether each was released in parts.
+        #: Maps each released name to whether it was released in parts.
         self._parts: dict[str, bool] = {}
         self._lock = threading.Lock()
 
@@ -101,53 +102,57 @@ class ReleaseKey:
         Parameters
         ----------
         mechanism
-            What makes the noise.
+            The mechanism that adds the noise.
         counts : array or column
-            As in :meth:`geomdp.GeometricMechanism.release`.
+            Integers, as for :meth:`geomdp.GeometricMechanism.release`.
         ids : array or column, or list or tuple of them
-            What tells each count from all others of the release, here and in other calls: an item
-            of each, in the order of the counts. Arrays of integers or bools; columns of these, of
-            strings, bytes, dates or times. An integer is the same id in any type, and null is one
-            as well. Dates and times of different types or units are different ids.
+            Values that together identify each count within the release, across all calls. Each has
+            one item per count, in the order of the counts. Arrays hold integers or bools; columns
+            hold integers, bools, strings, bytes, dates or times. An integer is the same id in any
+            integer type. Null is an id. Dates and times of different types or units are different
+            ids.
         name : str
-            The name of the column, not empty. Columns with different names have independent noise.
+            Name of the column, not empty. Columns with different names have independent noise.
         part : bool
-            Whether these counts are a part of a table, as declared above. Otherwise they are a
-            whole one.
-        nulls, threads
-            As in :func:`geomdp.frames.release`.
+            Whether the counts are a part of a table, as :class:`ReleaseKey` defines it. By default
+            they are a whole table.
+        nulls : {"refuse", "keep"}
+            Whether a column with nulls raises an error, or keeps them where they are.
+        threads : int, optional
+            Number of threads, 1 or more. By default it depends on the number of counts.
 
         Returns
         -------
         array or column
-            Of the type and shape of the counts.
+            The noisy counts, with the type and shape of the counts.
 
         Raises
         ------
         ValueError
-            If the key has released the name, unless both releases are parts; if ids repeat, unless
-            the counts are a part; if the counts are a whole table and the key is a copy; if the key
-            is wiped; if there are more or fewer ids than counts; and as the mechanism does.
+            If the key has released the name, unless both releases are parts; if ids repeat in a
+            whole table; if the key is a copy and the counts are a whole table; if the key is wiped;
+            if the number of ids differs from the number of counts; or if the mechanism's `release`
+            raises it.
         TypeError
-            If the ids are of another type, the name is not a str, or `part` is not a bool; and as
-            the mechanism does.
+            If the type of the ids is not supported, the name is not a str, or `part` is not a bool;
+            or if the mechanism's `release` raises it.
         OverflowError
-            As the mechanism does.
+            If the mechanism's bounds do not fit the integer type.
 
         """
         if not isinstance(name, str):
             raise TypeError(f"name = {name!r} is not accepted: give a str")
         if not name:
             raise ValueError("name = '' is not accepted: give the name of the column")
+        columns.check_nulls(nulls)
         self._check([name], part)
-        columns = list(ids) if isinstance(ids, list | tuple) else [ids]
-        if frames.is_column(counts):
-            draws = self._draws(mechanism, name, _rows(columns, len(counts), part))
-            noisy = frames.release(draws, counts, nulls=nulls, threads=threads)
+        parts = list(ids) if isinstance(ids, list | tuple) else [ids]
+        if columns.is_column(counts):
+            noise = self._noise(mechanism, name, _rows(parts, len(counts), part), threads)
+            noisy = columns.noisy(noise, "counts", counts, nulls)
         else:
             array = arrays.as_array(counts)
-            draws = self._draws(mechanism, name, _rows(columns, array.size, part))
-            noisy = draws.release(array, threads=threads)
+            noisy = self._noise(mechanism, name, _rows(parts, array.size, part), threads)(array)
         self._record([name], part)
         return noisy
 
@@ -161,35 +166,45 @@ class ReleaseKey:
         nulls: Nulls = "refuse",
         threads: int | None = None,
     ) -> _Frame:
-        """Return the frame with noise in some of its columns, all of them or none.
+        """Return the frame with noise added to some of its columns.
+
+        If a column fails, none is released.
 
         Parameters
         ----------
         frame : data frame
-            As in :func:`geomdp.frames.release_columns`: of pandas, Polars or PyArrow.
+            A pandas or Polars DataFrame, or a PyArrow Table or RecordBatch.
         mechanisms : dict
-            The mechanism for each column to release; the names are str.
+            Maps the names of the columns to release, all str, to their mechanisms.
         ids : sequence of str
-            Columns that together tell each row from all others of the release.
-        part
-            As in :meth:`release`.
+            Columns that together identify each row of the release. They stay as they are.
+        part : bool
+            Whether the frame is a part of a table, as :class:`ReleaseKey` defines it.
         nulls, threads
-            As in :func:`geomdp.frames.release_columns`.
+            See :meth:`release`.
+
+        Returns
+        -------
+        data frame
+            The noisy frame, as :func:`geomdp.frames.release_columns` returns it.
 
         Raises
         ------
-        KeyError, TypeError, ValueError, OverflowError
-            As there and in :meth:`release`.
+        KeyError
+            If a name does not match exactly one column.
+        TypeError, ValueError, OverflowError
+            If an argument is not accepted: see :meth:`release` and :func:`check_arguments`.
 
         """
-        check_arguments(mechanisms, ids, frames.names(frame))
+        columns.check_nulls(nulls)
+        check_arguments(mechanisms, ids, columns.names(frame))
         self._check(mechanisms, part)
-        columns = [frames.column(frame, name) for name in ids]
-        rows = _rows(columns, len(cast(Sized, frame)), part)
-        draws = {name: self._draws(each, name, rows) for name, each in mechanisms.items()}
-        noisy = frames.release_columns(frame, draws, nulls=nulls, threads=threads)
+        parts = [columns.column(frame, name) for name in ids]
+        rows = _rows(parts, len(cast(Sized, frame)), part)
+        noises = {name: self._noise(each, name, rows, threads) for name, each in mechanisms.items()}
+        noisy = columns.noisy_columns(frame, noises, nulls)
         self._record(mechanisms, part)
-        return noisy
+        return cast(_Frame, noisy)
 
     def release_batches(
         self,
@@ -202,29 +217,36 @@ class ReleaseKey:
         nulls: Nulls = "refuse",
         threads: int | None = None,
     ) -> "Iterator[RecordBatch]":
-        """Yield batches of Arrow with the noise that :meth:`release_columns` makes in each.
+        """Yield PyArrow batches with the noise that :meth:`release_columns` would add to each.
 
-        For engines that hand out small batches: arguments are checked at the first one, and at one
-        of another schema, instead of at each.
+        For engines that pass small batches: arguments are checked for the first batch and whenever
+        the schema changes, not for each batch.
 
         Parameters
         ----------
         batches : iterable of RecordBatch
-            Of PyArrow. Each is asked for when its noisy one is.
+            Each batch is read when its noisy batch is requested.
         mechanisms, ids, nulls, threads
-            As in :meth:`release_columns`.
+            See :meth:`release_columns`.
         part : bool
-            Must be True, as each batch is a part: no call here has all ids to compare.
+            Must be True: each batch is a part, since this method never has all ids to compare.
         names : list of str, optional
-            Of all columns, for batches that call them otherwise; these keep their own.
+            Names of all columns, used instead of those in the batches. The noisy batches keep the
+            names of the batches.
+
+        Yields
+        ------
+        RecordBatch
+            A noisy batch with the schema and number of rows of its batch.
 
         Raises
         ------
         KeyError, TypeError, ValueError, OverflowError
-            As there, when the noisy batch that they are about is asked for; none is before.
+            See :meth:`release_columns`. Errors are raised when the noisy batch concerned is
+            requested.
 
         """
-        frames.check_nulls(nulls)
+        columns.check_nulls(nulls)
         if part is not True:
             raise ValueError(
                 f"part = {part} is not accepted: compare the ids of all batches, and give True"
@@ -252,45 +274,60 @@ class ReleaseKey:
             rows = _rows([batch.column(place) for place in among], batch.num_rows, part)
             noisy = batch
             for place, field, name, mechanism in released:
-                draws, counts = self._draws(mechanism, name, rows), batch.column(place)
-                column = frames.noisy_column(draws, f"column {name!r}", counts, nulls, threads)
+                noise = self._noise(mechanism, name, rows, threads)
+                column = columns.noisy(noise, f"column {name!r}", batch.column(place), nulls)
                 noisy = noisy.set_column(place, field, column)
             self._record(mechanisms, part)
             yield noisy
 
     def wipe(self) -> None:
-        """Overwrite the key. What it released stays; nothing more can be."""
+        """Overwrite the key. Released counts stay; further releases raise ValueError."""
         self._core.wipe()
 
     def _check(self, names: Iterable[str], part: bool) -> None:
-        """Refuse names that this key has released, unless all are parts."""
+        """Refuse names that this key has released, unless both releases are parts."""
         if not isinstance(part, bool):
             raise TypeError(f"part = {part!r} is not accepted: give True or False")
         if self._copied and not part:
             raise ValueError(
-                "part = False is not accepted: this key is a copy, which releases parts of a table;"
-                " give a whole one a ReleaseKey() of its own"
+                "part = False is not accepted: this key is a copy, which only releases parts of a"
+                " table; create a ReleaseKey() for a whole table"
             )
         for name in names:
             parts = self._parts.get(name)
             if parts is not None and not (parts and part):
                 raise ValueError(
                     f"name = {name!r} is not accepted: this key has released it"
-                    f" {'in parts' if parts else 'as a whole'}; give other or changed counts"
-                    " a ReleaseKey() of their own, which is paid for again"
+                    f" {'in parts' if parts else 'as a whole'}; create a ReleaseKey() for other or"
+                    " changed counts, which costs their epsilon again"
                 )
 
     def _record(self, names: Iterable[str], part: bool) -> None:
-        """Remember what is about to be returned; of two threads that have come so far, one."""
+        """Record names before they are returned. If two threads release one, the second fails."""
         with self._lock:
             self._check(names, part)
             self._parts.update(dict.fromkeys(names, part))
 
-    def _draws(self, mechanism: GeometricMechanism, name: str, ids: _core.Ids) -> Any:
-        if not isinstance(mechanism, GeometricMechanism):
-            kind = type(mechanism).__name__
-            raise TypeError(f"mechanism is of type {kind}: give a GeometricMechanism")
-        return _Draws(self._core, mechanism, name, ids)
+    def _noise(
+        self, mechanism: GeometricMechanism, name: str, ids: _core.Ids, threads: int | None
+    ) -> columns.Noise:
+        """Return the noise for counts with these ids: each call draws for the next ones."""
+        plan, most, start = checked(mechanism)._core, parameters.threads(threads), 0
+
+        def noise(counts: Array) -> Array:
+            nonlocal start
+            # The ids are in C order, whatever the memory layout of the counts.
+            array, first = np.asarray(counts, order="C"), start
+            start += array.size
+
+            def draw(source: Array, target: Array, dtype: str, interruptible: bool) -> None:
+                plan.release_keyed(
+                    self._core, name, ids, first, source, target, dtype, interruptible, most
+                )
+
+            return arrays.release(array, None, draw)
+
+        return noise
 
     def __repr__(self) -> str:
         return "ReleaseKey(...)"
@@ -300,9 +337,9 @@ class ReleaseKey:
 
 
 class Release(Generic[_Frame]):
-    """What an engine releases, lazily: :attr:`frame`, until its key is wiped.
+    """A lazy release on an engine: :attr:`frame` can be evaluated until the key is wiped.
 
-    In a ``with`` statement it gives the frame and wipes the key at the end:
+    A ``with`` statement binds the frame and wipes the key at the end:
 
         with geomdp.spark.release_columns(counts, {"n": mechanism}, ["city"]) as noisy:
             noisy.write.parquet("noisy")
@@ -311,12 +348,12 @@ class Release(Generic[_Frame]):
     __slots__ = ("_wipe", "frame")
 
     def __init__(self, frame: _Frame, wipe: Callable[[], None]) -> None:
-        #: Of the engine. Evaluated again, it gives the same noisy counts.
+        #: The engine's lazy object. Every evaluation gives the same noisy counts.
         self.frame = frame
         self._wipe = wipe
 
     def wipe(self) -> None:
-        """Take the key away. What was written stays; evaluating the frame again fails."""
+        """Wipe the key. Written results stay; evaluating the frame again fails."""
         self._wipe()
 
     def __enter__(self) -> _Frame:
@@ -334,32 +371,31 @@ class Release(Generic[_Frame]):
 def check_arguments(
     mechanisms: Mapping[str, GeometricMechanism], ids: Sequence[str], names: list[str]
 ) -> None:
-    """Check which columns are to be released and which are ids, for an adapter to an engine.
+    """Check the columns to release and the ids, for an adapter to an engine.
 
     Parameters
     ----------
     mechanisms, ids
-        As in :meth:`ReleaseKey.release_columns`.
+        See :meth:`ReleaseKey.release_columns`.
     names : list of str
-        Of all columns.
+        Names of all columns.
 
     Raises
     ------
     TypeError
-        If `mechanisms` is not a dict of mechanisms, by names that are str, or `ids` not a sequence
-        of str.
+        If `mechanisms` does not map str to mechanisms, or `ids` is not a sequence of str.
     ValueError
-        If either is empty, an id is given twice, or a column is both.
+        If either is empty, an id is given twice, or a column is both released and an id.
     KeyError
-        If there is no such column, or several of the name.
+        If a name does not match exactly one column.
 
     """
     if not isinstance(mechanisms, Mapping):
         kind = type(mechanisms).__name__
-        raise TypeError(f"mechanisms is a {kind}: give a dict of column names and mechanisms")
+        raise TypeError(f"mechanisms is a {kind}: give a dict from column names to mechanisms")
     for name, each in mechanisms.items():
         if not isinstance(name, str):
-            raise TypeError(f"column {name!r} is not accepted: rename it, to a str")
+            raise TypeError(f"column {name!r} is not accepted: rename it to a str")
         if not isinstance(each, GeometricMechanism):
             kind = type(each).__name__
             raise TypeError(f"mechanisms with a {kind} is not accepted: give GeometricMechanisms")
@@ -367,68 +403,33 @@ def check_arguments(
         raise TypeError(f"ids = {ids!r} is not accepted: give a list of column names")
     if not mechanisms or not ids:
         name = "ids" if mechanisms else "mechanisms"
-        raise ValueError(f"{name} is empty: give one column at least")
+        raise ValueError(f"{name} is empty: give at least one column")
     if len({*ids, *mechanisms}) != len(ids) + len(mechanisms):
         raise ValueError(
-            f"ids = {list(ids)} are not accepted: give each once, and none that is released"
+            f"ids = {list(ids)} are not accepted: give each once, and no released column"
         )
     for name in [*ids, *mechanisms]:
-        frames.only(name, names)
-
-
-class _Draws:
-    """What stands for a mechanism here: each call draws for the next counts."""
-
-    def __init__(
-        self,
-        key: _core.ReleaseKey,
-        mechanism: GeometricMechanism,
-        name: str,
-        ids: _core.Ids,
-    ) -> None:
-        self._key, self._mechanism, self._name = key, mechanism._core, name
-        self._ids, self._next = ids, 0
-
-    def release(self, counts: Array, *, threads: int | None = None) -> Array:
-        most, start = parameters.threads(threads), self._next
-        # In the order of the ids, whatever that of the memory.
-        array = np.asarray(counts, order="C")
-        self._next += array.size
-
-        def noise(source: Array, target: Array, dtype: str, interruptible: bool) -> None:
-            self._mechanism.release_keyed(
-                self._key,
-                self._name,
-                self._ids,
-                start,
-                source,
-                target,
-                dtype,
-                interruptible,
-                most,
-            )
-
-        return arrays.release(array, None, noise)
+        columns.only(name, names)
 
 
 def _from_pickle(version: int, *content: Any) -> ReleaseKey:
     if version != _VERSION:
         raise ValueError(
-            f"a ReleaseKey pickled in version {version} is not accepted: pickle it by a geomdp that"
-            f" writes version {_VERSION}, as this one does"
+            f"a ReleaseKey pickled in version {version} is not accepted: use the same version of"
+            f" geomdp for pickling; this one writes version {_VERSION}"
         )
     key = ReleaseKey.__new__(ReleaseKey)
     key._begin(_core.ReleaseKey(*content), copied=True)
     return key
 
 
-def _rows(columns: Sequence[Any], size: int, part: bool) -> _core.Ids:
-    ids, plain = _core.Ids(size), [_plain(column) for column in columns]
+def _rows(given: Sequence[Any], size: int, part: bool) -> _core.Ids:
+    ids, plain = _core.Ids(size), [_plain(column) for column in given]
     for column in plain:
         if (found := len(column)) != size:
-            raise ValueError(f"ids for {found} counts are not accepted: give those of {size}")
+            raise ValueError(f"ids for {found} counts are not accepted: give ids for {size}")
     if not part and plain and _repeat(plain):
-        raise ValueError("ids that repeat are not accepted: give columns that tell counts apart")
+        raise ValueError("ids that repeat are not accepted: give columns that identify each count")
     for column in plain:
         if isinstance(column, np.ndarray):
             ids.add_integers(column, None, column.dtype.kind == "i")
@@ -437,18 +438,18 @@ def _rows(columns: Sequence[Any], size: int, part: bool) -> _core.Ids:
         else:
             offsets = _items(column, _WIDE["int64"], more=1)
             data = np.frombuffer(column.buffers()[2] or b"", np.uint8)
-            # A slice has the bytes of the whole array.
+            # The buffer of a slice holds the bytes of the whole array.
             ids.add_bytes(offsets, data[offsets[0] : offsets[-1]], _nulls(column))
     return ids
 
 
-def _repeat(columns: Sequence[Any]) -> bool:
+def _repeat(given: Sequence[Any]) -> bool:
     """Return whether two rows have the same ids."""
     codes = [
         each
         if isinstance(each, np.ndarray)
         else each.dictionary_encode("encode").indices.to_numpy()
-        for each in columns
+        for each in given
     ]
     order = np.lexsort(codes)
     same = np.ones(order[1:].size, np.bool_)
@@ -459,13 +460,13 @@ def _repeat(columns: Sequence[Any]) -> bool:
 
 
 def _plain(column: Any) -> Any:
-    """Return ids as an array of numpy or Arrow, of integers of 64 bits or of large_binary."""
+    """Return ids as 64-bit integers (numpy or Arrow) or as large_binary (Arrow)."""
     if isinstance(column, np.ndarray) and column.dtype.kind in "biu":
         arrays.refuse_masked("ids", column)
         wide = np.uint64 if column.dtype.kind == "u" else np.int64
         flat = np.ravel(column).astype(wide, copy=False)
         return np.require(flat, requirements="A")
-    array = frames.to_arrow("ids", column)
+    array = columns.to_arrow("ids", column)
     if str(array.type) in _WIDE:
         return array
     import pyarrow as pa  # noqa: PLC0415
@@ -475,7 +476,7 @@ def _plain(column: Any) -> Any:
         array = array.dictionary_decode()
     kind = array.type
     if pa.types.is_temporal(kind) and not pa.types.is_interval(kind):
-        # In memory an integer, which is another time in another unit.
+        # Stored as an integer, whose meaning depends on the unit: the type's name goes first.
         items = array.view(pa.binary(kind.bit_width // 8)).cast(pa.large_binary())
         name, space = (pa.scalar(text, pa.large_binary()) for text in (str(kind).encode(), b" "))
         return pc.binary_join_element_wise(name, items, space)
@@ -489,10 +490,10 @@ def _plain(column: Any) -> Any:
 
 
 def _items(array: Any, dtype: np.dtype[Any], more: int = 0) -> NDArray[Any]:
-    """Return the memory of an array of PyArrow."""
+    """Return the items of a PyArrow Array as a numpy array, aligned, without a copy if possible."""
     if not len(array):
         return np.zeros(more, dtype)
-    items = frames.memory(array, dtype, more)
+    items = columns.memory(array, dtype, more)
     # What came over a network may lie anywhere.
     return items if items.flags.aligned else items.copy()
 

@@ -1,7 +1,8 @@
-"""The ideal laws of noise and of noisy counts, in the manner of scipy.stats, without scipy.
+"""The ideal distributions of noise and of noisy counts, with the methods of scipy.stats.
 
-:class:`TwoSidedGeometric` is the law of the noise (*Geometric Mechanism Notes*, equation 2.1),
-:class:`CensoredGeometric` that of a release within bounds (the same, algorithm 2).
+:class:`TwoSidedGeometric` is the distribution of the noise (*Geometric Mechanism Notes*, equation
+2.1). :class:`CensoredGeometric` is the distribution of a release within bounds (*Geometric
+Mechanism Notes*, algorithm 2). Neither needs scipy.
 
 >>> from geomdp.distribution import CensoredGeometric, TwoSidedGeometric
 >>> noise = TwoSidedGeometric(scale=2)
@@ -11,13 +12,13 @@
 >>> release.pmf([0, 1, 2, 3]).round(4)
 array([0.1389, 0.0901, 0.1486, 0.2449])
 
-They are what a sampler should have; ``total_variation`` says how far from it the law is, at most,
-that :class:`geomdp.GeometricMechanism` really samples. There is no ``rvs``: noise that is to
-protect anything is drawn by :meth:`geomdp.GeometricMechanism.release`.
+``total_variation`` bounds the distance between an ideal distribution and the one that
+:class:`geomdp.GeometricMechanism` samples. There is no ``rvs`` method: to protect data, draw noise
+with :meth:`geomdp.GeometricMechanism.release`.
 
 Accuracy: ``pmf``, ``cdf``, ``sf`` and their logarithms are within 4 ulp of the exact values for the
-exact scale, in the tails too, and what is below the least normal float64 within 4 of the spacings
-there. That takes an ``exp`` that is good to about an ulp, as numpy's is.
+exact scale, in the tails too. Values below the least normal float64 are within 4 of the spacings
+there. This assumes an ``exp`` with an error of about one ulp, such as numpy's.
 """
 
 import abc
@@ -31,10 +32,10 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from geomdp import GeometricMechanism
 from geomdp._analysis import decimals, moments
 from geomdp._analysis.floats import Floats, Powers, Steps, quiet
 from geomdp._release import arrays, parameters
+from geomdp._release.mechanism import GeometricMechanism
 from geomdp._release.parameters import Bounds, Real
 
 __all__ = ["CensoredGeometric", "TwoSidedGeometric"]
@@ -42,22 +43,22 @@ __all__ = ["CensoredGeometric", "TwoSidedGeometric"]
 _Flags: TypeAlias = NDArray[np.bool_]
 _Positions: TypeAlias = NDArray[np.uint64]
 
-#: How many items are worked on at once.
+#: The number of items to evaluate at once.
 _PART = 2**12
 _ONE = np.uint64(1)
-#: Of positions of floats: that of 0; the last distance from it to which these are all integers;
-#: and what leads from larger distances to the bits of floats.
+#: For positions of floats: the position of 0; the distance from it up to which all integers are
+#: floats; the offset from larger distances to the bits of floats.
 _ZERO, _DENSE = np.uint64(2**63), np.uint64(2**53)
 _SPARSE = np.uint64(int(np.float64(2**53).view(np.uint64)) - 2**53)
 _LARGEST = sys.float_info.max
 _LARGEST_BELOW_2_64 = math.nextafter(2.0**64, 0)
 _NOWHERE = np.zeros(1, np.bool_)
-#: Even the logarithm of exp(-rate) is beyond float64.
+#: A rate so large that even the logarithm of exp(-rate) is beyond float64.
 _NO_NOISE_RATE = Fraction(2) ** 1100
 
 
 class _Weights(NamedTuple):
-    """What masses and tails of noise Z are multiples of, with ``a = exp(-rate)``."""
+    """Normalizing constants for the pmf and tails of the noise Z, with ``a = exp(-rate)``."""
 
     #: ``P(Z = 0) = (1 - a) / (1 + a)``.
     zero: float
@@ -73,31 +74,31 @@ class _Weights(NamedTuple):
 class _Points(NamedTuple):
     """Numbers, rounded down to integers."""
 
-    #: Of dtype int64, uint64, float64 or, as Python's ints, object; 0 for NaN.
+    #: Of dtype int64, uint64, float64 or object (Python ints); 0 for NaN.
     integers: NDArray[Any]
     fractional: _Flags
     missing: _Flags
 
 
 class _Places(NamedTuple):
-    """All about integers that their probabilities depend on."""
+    """Where integers are; their probabilities depend on this alone."""
 
-    #: To the centre.
+    #: The distance to the center.
     distance: Steps
-    #: Not below the centre.
+    #: At or above the center.
     right: _Flags
     #: Below all outputs.
     below: _Flags
-    #: Not below the greatest output, unless the above holds.
+    #: At or above the greatest output, unless `below` holds.
     last: _Flags
-    #: The least or the greatest output, with the mass of what lies beyond.
+    #: The least or the greatest output, which has the mass beyond it too.
     bound: _Flags
     #: Not an output.
     outside: _Flags
 
 
-class _Law(abc.ABC):
-    """A law of integers, which numbers all that may come out by positions, in uint64."""
+class _Distribution(abc.ABC):
+    """A distribution on integers; a uint64 position numbers each possible value."""
 
     __slots__ = ("_ends", "_origin", "_powers", "_rate", "_scale", "_shape", "_weights")
 
@@ -109,24 +110,24 @@ class _Law(abc.ABC):
         shape: tuple[int, ...] | None,
     ) -> None:
         self._scale = scale
-        #: The positions of the least and of the greatest number, and of the centre or the centres.
+        #: The positions of the least and greatest value, and of the centers.
         self._ends, self._origin = ends, origin
-        #: The shape of the law: None for a single one, which an array of no dimensions is not.
+        #: The shape of the centers; None for a number, () for an array without dimensions.
         self._shape = shape
-        #: None if there is no noise, or no room for it.
+        #: None if there is no noise, or only one value.
         self._rate = 1 / Fraction(scale) if scale and ends[0] < ends[1] else None
         rate = _NO_NOISE_RATE if self._rate is None else self._rate
         self._powers, self._weights = Powers(rate), _weights(rate)
 
-    # What each law states.
+    # Defined by each distribution
 
     @abc.abstractmethod
     def _locate(self, integers: NDArray[Any], origin: _Positions) -> _Places:
-        """Return where integers are."""
+        """Return the places of integers."""
 
     @abc.abstractmethod
     def _places(self, positions: _Positions, origin: _Positions) -> _Places:
-        """Return where the integers at positions are."""
+        """Return the places of positions."""
 
     @abc.abstractmethod
     def _values(self, positions: _Positions) -> NDArray[Any]:
@@ -134,17 +135,17 @@ class _Law(abc.ABC):
 
     @abc.abstractmethod
     def _guess(self, left: _Flags, distance: Floats, origin: _Positions) -> _Positions:
-        """Return the position that is about so far to the left or to the right of the centre."""
+        """Return a position at about this distance, to the left or right of the center."""
 
     @abc.abstractmethod
     def _key(self) -> tuple[Any, ...]:
         """Return all parameters, exactly."""
 
-    # What they have in common.
+    # Shared by all
 
     @property
     def scale(self) -> int | float | Fraction:
-        """``1 / rate``, as given."""
+        """The noise scale, ``1 / rate``, as given."""
         return self._scale
 
     def pmf(self, k: ArrayLike) -> Any:
@@ -153,64 +154,57 @@ class _Law(abc.ABC):
         Parameters
         ----------
         k : int, float or array
-            Any integers, exactly: Python's of any size, arrays of any integer dtype and byte order,
-            float16 to float64, sequences.
+            Integers, taken exactly: Python ints of any size; arrays of any integer dtype and byte
+            order, or of float16 to float64; sequences of these numbers.
 
         Returns
         -------
         float or float64 array
-            0 where k is not an integer, NaN where it is NaN.
+            The shape is that of k, broadcast against the centers. The value is 0 where k is not an
+            integer, and NaN where k is NaN.
 
         Raises
         ------
         TypeError
-            If k is of another type, such as bool, longdouble or a masked array.
+            If k has another type, such as bool, longdouble or a masked array.
         ValueError
-            If k does not broadcast against the centres.
+            If k does not broadcast against the centers.
 
         """
         return self._at(k, self._mass)
 
     def logpmf(self, k: ArrayLike) -> Any:
-        """Return the logarithm of :meth:`pmf`, also where that underflows."""
+        """Return the natural logarithm of :meth:`pmf`, even where that underflows."""
         return self._at(k, self._log_mass)
 
     def cdf(self, k: ArrayLike) -> Any:
         """Return the probability of k or less.
 
-        Parameters
-        ----------
-        k
-            As in :meth:`pmf`; rounded down where it is not an integer.
-
+        It takes and returns the same types and shapes as :meth:`pmf`, and rounds k down.
         """
         return self._at(k, self._cumulated)
 
     def logcdf(self, k: ArrayLike) -> Any:
-        """Return the logarithm of :meth:`cdf`, also where that underflows or is nearly 1."""
+        """Return the natural logarithm of :meth:`cdf`, even where that underflows or is near 1."""
         return self._at(k, self._log_cumulated)
 
     def sf(self, k: ArrayLike) -> Any:
         """Return the probability of more than k, ``1 - cdf(k)`` without cancellation.
 
-        Parameters
-        ----------
-        k
-            As in :meth:`cdf`.
-
+        It takes and returns the same types and shapes as :meth:`pmf`, and rounds k down.
         """
         return self._at(k, self._beyond)
 
     def logsf(self, k: ArrayLike) -> Any:
-        """Return the logarithm of :meth:`sf`, also where that underflows or is nearly 1."""
+        """Return the natural logarithm of :meth:`sf`, even where that underflows or is near 1."""
         return self._at(k, self._log_beyond)
 
     def ppf(self, q: ArrayLike) -> Any:
         """Return the least k with ``cdf(k) >= q``.
 
-        It is decided by :meth:`cdf` as computed, so that ``ppf(cdf(k))`` is k wherever ``cdf(k)``
-        is above ``cdf(k - 1)`` and below 1. (At scales beyond ``2**50`` neighbours differ by less
-        than what ``cdf`` may be off by. Then k is one with ``cdf(k) >= q > cdf(k - 1)``.)
+        The search uses :meth:`cdf` as computed, so ``ppf(cdf(k))`` is k wherever ``cdf(k)`` is
+        above ``cdf(k - 1)`` and below 1. (At scales beyond ``2**50``, neighbors differ by less than
+        the error of ``cdf``. Then the result is some k with ``cdf(k) >= q > cdf(k - 1)``.)
 
         Parameters
         ----------
@@ -220,46 +214,47 @@ class _Law(abc.ABC):
         Returns
         -------
         number or array
-            Of the type of the class's outputs. The ends of :meth:`support` for 0 and 1.
+            The shape is that of q, broadcast against the centers. The type is that of the class's
+            outputs. 0 and 1 give the ends of :meth:`support`.
 
         Raises
         ------
         TypeError
             If q is not a number.
         ValueError
-            If q is not from 0 to 1, or does not broadcast against the centres.
+            If q is not from 0 to 1, or does not broadcast against the centers.
 
         """
         return self._quantile("q", _probabilities("q", q), _single(q), beyond=False)
 
     def isf(self, q: ArrayLike) -> Any:
-        """Return the least k with ``sf(k) <= q``, also for q below the spacing of floats near 1.
+        """Return the least k with ``sf(k) <= q``.
 
-        Parameters
-        ----------
-        q
-            As in :meth:`ppf`; the ends of :meth:`support` are for 1 and 0.
-
+        It takes and returns the same types and shapes as :meth:`ppf`. 1 and 0 give the ends of
+        :meth:`support`. Unlike ``ppf(1 - q)``, it resolves q below the spacing of floats near 1.
         """
         return self._quantile("q", _probabilities("q", q), _single(q), beyond=True)
 
     def interval(self, confidence: ArrayLike) -> tuple[Any, Any]:
-        """Return the ends of an interval that leaves ``(1 - confidence) / 2`` at most on each side.
+        """Return an interval that leaves at most ``(1 - confidence) / 2`` on each side.
 
         Parameters
         ----------
         confidence : int, float, Fraction or array
-            From 0 to 1.
+            Probabilities, from 0 to 1.
 
         Returns
         -------
         lower, upper : numbers or arrays
-            ``ppf`` and ``isf`` of ``(1 - confidence) / 2``, as in :meth:`ppf`.
+            ``ppf`` and ``isf`` of ``(1 - confidence) / 2``. The shape is that of the confidence,
+            broadcast against the centers.
 
         Raises
         ------
-        TypeError, ValueError
-            As in :meth:`ppf`.
+        TypeError
+            If the confidence is not a number.
+        ValueError
+            If it is not from 0 to 1, or does not broadcast against the centers.
 
         """
         tails = (1 - _probabilities("confidence", confidence)) / 2
@@ -270,11 +265,11 @@ class _Law(abc.ABC):
         )
 
     def median(self) -> Any:
-        """Return the median: the centre, exactly."""
+        """Return the median, which is exactly the center."""
         return self._shaped(self._values(self._origin), (), True)
 
     def support(self) -> tuple[Any, Any]:
-        """Return the least and the greatest number, which have all probability between them."""
+        """Return the least and the greatest value."""
         lower, upper = (self._values(end) for end in self._support())
         return self._shaped(lower, (), True), self._shaped(upper, (), True)
 
@@ -284,7 +279,7 @@ class _Law(abc.ABC):
         first, last = (np.full_like(self._origin, end) for end in self._ends)
         return first, last
 
-    # Probabilities at places.
+    # Probabilities at places
 
     def _mass(self, places: _Places) -> Floats:
         weights = np.where(places.bound, self._weights.not_below, self._weights.zero)
@@ -311,30 +306,30 @@ class _Law(abc.ABC):
         return _set(logs, (places.last, -math.inf), (places.below, 0))
 
     def _tail(self, places: _Places, rest: _Flags) -> Floats:
-        """Return ``P(Y > k)`` where k is on the right and ``P(Y <= k)`` elsewhere, or the rest."""
+        """Return ``P(Y > k)`` where k is on the right, else ``P(Y <= k)``; complement at `rest`."""
         # Both are at most 1/2, and P(Z > k) = a**k P(Z > 0), P(Z <= -k) = a**k P(Z >= 0).
         weights = np.where(places.right, self._weights.above, self._weights.not_below)
         tail = weights * self._powers.of(self._powers.products(places.distance))
         return np.where(rest, 1 - tail, tail)
 
     def _log_tail(self, places: _Places, rest: _Flags) -> Floats:
-        """Return the logarithm of what :meth:`_tail` does."""
+        """Return the logarithm of :meth:`_tail`."""
         weights = np.where(places.right, self._weights.above, self._weights.not_below)
         logs = np.where(places.right, self._weights.log_above, self._weights.log_not_below)
         products = self._powers.products(places.distance)
-        # Not -0.
+        # Adding 0 turns -0 into 0.
         others = np.log1p(-weights * self._powers.of(products)) + 0
         return np.where(rest, others, logs - products[0])
 
     def _at(self, k: Any, function: Callable[[_Places], Floats]) -> Any:
-        """Return a function of the places of k."""
+        """Evaluate a function at the places of k."""
         points, shape = _points(k)
         arrays.broadcast(("k", points[0]), ("center", self._origin))
         columns = np.broadcast_arrays(*points, self._origin)
         flat = [column.reshape(-1) for column in columns]
         values = np.empty(flat[0].size)
         with quiet():
-            # In parts that stay in the cache.
+            # Each part fits the cache.
             for start in range(0, values.size, _PART):
                 part = slice(start, start + _PART)
                 integers, fractional, missing, origin = (column[part] for column in flat)
@@ -343,7 +338,7 @@ class _Law(abc.ABC):
                 values[part] = _set(function(places), (missing, math.nan))
         return self._shaped(values, shape, _single(k))
 
-    # Quantiles.
+    # Quantiles
 
     def _quantile(self, name: str, q: Floats, single: bool, *, beyond: bool) -> Any:
         """Return the least k with ``cdf(k) >= q``, or with ``sf(k) <= q``."""
@@ -363,7 +358,7 @@ class _Law(abc.ABC):
                 return self._beyond(places) <= q[items]
             return self._cumulated(places) >= q[items]
 
-        # On the left the tail P(Y <= k) has to reach a level, on the right P(Y > k).
+        # On the left, P(Y <= k) must reach `lower`; on the right, P(Y > k) must reach `upper`.
         lower, upper = (1 - q, q) if beyond else (q, 1 - q)
         left = lower <= self._weights.above
         scale = float(min(Fraction(self._scale), Fraction(_LARGEST)))
@@ -374,7 +369,7 @@ class _Law(abc.ABC):
         return _least(reached, guess, *self._ends)
 
     def _shaped(self, values: NDArray[Any], shape: tuple[int, ...], single: bool) -> Any:
-        """Return values as a number if all that they are of is, else in the shape of that."""
+        """Return a number if both the argument and the center are numbers, else an array."""
         if single and self._shape is None:
             return values.item()
         return values.reshape(np.broadcast_shapes(shape, self._shape or ()))
@@ -388,17 +383,17 @@ class _Law(abc.ABC):
         return hash((type(self), self._key()))
 
 
-class TwoSidedGeometric(_Law):
-    """The law of the noise: ``P(Z = z) = (1 - a)/(1 + a) * a**abs(z)``, ``a = exp(-1 / scale)``.
+class TwoSidedGeometric(_Distribution):
+    """The noise distribution ``P(Z = z) = (1 - a)/(1 + a) * a**abs(z)``, ``a = exp(-1 / scale)``.
 
-    This is equation 2.1 of *Geometric Mechanism Notes*, of all integers z; its tails are
-    ``P(Z > z) = a**(z + 1) / (1 + a)`` for z of at least -1 (the same, section 2.4). It is also
-    known as the discrete Laplace law: ``scipy.stats.dlaplace(1 / scale)``.
+    This is equation 2.1 of *Geometric Mechanism Notes*, for all integers z. Its tails are
+    ``P(Z > z) = a**(z + 1) / (1 + a)`` for ``z >= -1`` (section 2.4 there). It is also known as the
+    discrete Laplace distribution, ``scipy.stats.dlaplace(1 / scale)``.
 
     Parameters
     ----------
     scale : int, float or Fraction
-        Not negative; taken exactly. 0 is no noise: all probability is at 0.
+        The noise scale; not negative, taken exactly. 0 means no noise: all probability is at 0.
 
     Raises
     ------
@@ -409,9 +404,9 @@ class TwoSidedGeometric(_Law):
 
     Notes
     -----
-    ``ppf``, ``isf``, ``median``, ``interval`` and ``support`` return floats, since the ends of this
-    law are infinite. Integers beyond ``2**53`` that are no floats are rounded up to one, so that
-    ``cdf(ppf(q)) >= q`` all the same; :class:`CensoredGeometric` has exact integers.
+    ``ppf``, ``isf``, ``median``, ``interval`` and ``support`` return floats, since the ends of the
+    support are infinite. Integers beyond ``2**53`` are rounded up to a float, so
+    ``cdf(ppf(q)) >= q`` still holds. :class:`CensoredGeometric` returns exact integers.
 
     Examples
     --------
@@ -435,16 +430,16 @@ class TwoSidedGeometric(_Law):
 
     @property
     def total_variation(self) -> float:
-        """How far at most the law of a release without bounds is from that of ``x + Z``, clamped.
+        """A bound on the total variation distance between a release and the ideal distribution.
 
-        The release is ``GeometricMechanism.from_scale(scale).release(x)`` with x of dtype int64,
-        clamping is to the limits of the dtype, and this is an upper bound of the total variation
-        distance of the two, for all x (``docs/proofs.md``, theorem 3). It is 0 for scale 0.
+        The release is ``GeometricMechanism.from_scale(scale).release(x)`` with x of dtype int64.
+        The ideal distribution is that of ``x + Z``, clamped to the limits of int64. The bound holds
+        for all x (``docs/proofs.md``, theorem 3). It is 0 for scale 0.
 
         Raises
         ------
         ValueError
-            If the scale is too large to be certified: there is no such mechanism.
+            If the scale is too large to be certified, so no such mechanism exists.
 
         """
         if self._rate is None:
@@ -456,14 +451,14 @@ class TwoSidedGeometric(_Law):
         return 0.0
 
     def var(self) -> float:
-        """Return the variance ``2 a / (1 - a)**2``, infinite if it is beyond float64.
+        """Return the variance ``2 a / (1 - a)**2``, or infinity if it is beyond float64.
 
-        See *Releasing Counts with Differential Privacy*.
+        The formula is from *Releasing Counts with Differential Privacy*.
         """
         return 0.0 if self._rate is None else moments.unbounded(self._rate).variance
 
     def std(self) -> float:
-        """Return the standard deviation, where the variance is beyond float64 too."""
+        """Return the standard deviation, even if the variance is beyond float64."""
         if self._rate is None:
             return 0.0
         with localcontext(_digits(self._rate)):
@@ -483,13 +478,13 @@ class TwoSidedGeometric(_Law):
     def _key(self) -> tuple[Any, ...]:
         return (Fraction(self._scale),)
 
-    # Positions are those of floats that are integers, in their order, with 0 in the middle.
+    # Positions number the floats that are integers in increasing order, with 0 in the middle.
 
     def _locate(self, integers: NDArray[Any], origin: _Positions) -> _Places:  # noqa: ARG002
         distance = np.abs(integers)
         below = last = _NOWHERE
         if integers.dtype == np.int64:
-            # Also the least one, whose absolute value is no int64.
+            # This includes the least int64, whose absolute value is not an int64.
             distance = distance.view(np.uint64)
         elif integers.dtype == np.float64:
             below, last = integers == -math.inf, integers == math.inf
@@ -525,29 +520,32 @@ def _positions(values: Floats) -> _Positions:
     return np.where(values < 0, _ZERO - index, _ZERO + index)
 
 
-class CensoredGeometric(_Law):
-    """The law of a release: ``clamp(center + Z)``, with Z of :class:`TwoSidedGeometric`.
+class CensoredGeometric(_Distribution):
+    """The distribution of a release, ``clamp(center + Z)``, with Z of :class:`TwoSidedGeometric`.
 
-    Between the bounds ``P(Y = y) = (1 - a)/(1 + a) * a**abs(y - center)``, ``a = exp(-1 / scale)``;
-    a bound at distance d has ``a**d / (1 + a)``, all that lies beyond (*Geometric Mechanism Notes*,
-    algorithm 2 and section 2.4). It is the law of ``GeometricMechanism.from_scale(scale,
-    bounds).release(center)``, but for :attr:`total_variation`.
+    Between the bounds, ``P(Y = y) = (1 - a)/(1 + a) * a**abs(y - center)``, with ``a = exp(-1 /
+    scale)``. A bound at distance d from the center has probability ``a**d / (1 + a)``, which
+    includes the tail beyond it (*Geometric Mechanism Notes*, algorithm 2 and section 2.4).
+    ``GeometricMechanism.from_scale(scale, bounds).release(center)`` samples this distribution
+    within :attr:`total_variation`.
 
     Parameters
     ----------
     center : int, or array or sequence of ints
-        The true count, of any integer dtype, or one of Python's ints of any size. One that is
-        outside of the bounds is taken to the nearest bound, as in a release. Arrays are broadcast
-        against the arguments of methods, and are the shape of mean, variance and the like.
+        The true count or counts: arrays of any integer dtype, or Python ints of any size. Centers
+        outside the bounds are clamped to the nearest bound, as in a release. Arrays broadcast
+        against the arguments of methods. ``mean``, ``var``, ``std`` and ``entropy`` return arrays
+        of the same shape.
     scale : int, float or Fraction
-        Not negative; taken exactly. 0 is no noise.
+        The noise scale; not negative, taken exactly. 0 means no noise.
     bounds : (int, int)
-        Least and greatest output. For a release without bounds give the limits of its dtype.
+        The least and the greatest output. For a release without bounds, give the limits of its
+        dtype.
 
     Raises
     ------
     TypeError
-        If a parameter is of another type; None are no bounds.
+        If a parameter has another type, or the bounds are None.
     ValueError
         If the scale is negative, infinite or NaN, or the bounds are reversed.
     OverflowError
@@ -555,10 +553,9 @@ class CensoredGeometric(_Law):
 
     Notes
     -----
-    ``ppf``, ``isf``, ``median``, ``interval`` and ``support`` return exact integers, which floats
-    beyond ``2**53`` are not: ints, or arrays of int64, or of uint64 if the bounds are beyond int64.
-    So ``ppf(0)`` is the lower bound, and not one less as in scipy, which there may be no integer
-    for.
+    ``ppf``, ``isf``, ``median``, ``interval`` and ``support`` return exact integers: ints or arrays
+    of int64, or of uint64 if the bounds are beyond int64. Floats beyond ``2**53`` would not be
+    exact. ``ppf(0)`` is the lower bound; scipy returns one less, which may not fit the dtype.
 
     Examples
     --------
@@ -585,26 +582,26 @@ class CensoredGeometric(_Law):
 
     @property
     def center(self) -> Any:
-        """The true count or counts, as given: an int, or an array that cannot be written to."""
+        """The true count or counts, as given: an int, or a read-only array."""
         return self._center.item() if self._shape is None else self._center
 
     @property
     def bounds(self) -> tuple[int, int]:
-        """Least and greatest output."""
+        """The least and the greatest output."""
         return self._bounds
 
     @property
     def total_variation(self) -> float:
-        """How far at most the law of the release is from this one, in total variation distance.
+        """A bound on the total variation distance between a release and this distribution.
 
-        The release is ``GeometricMechanism.from_scale(scale, bounds).release(center)``, and the
-        bound holds for all centers (``docs/proofs.md``, theorem 3). It is 0 for scale 0, and for a
-        single output.
+        The release is ``GeometricMechanism.from_scale(scale, bounds).release(center)``. The bound
+        holds for all centers (``docs/proofs.md``, theorem 3). It is 0 for scale 0, and if there is
+        only one output.
 
         Raises
         ------
         ValueError
-            If the scale is too large to be certified: there is no such mechanism.
+            If the scale is too large to be certified, so no such mechanism exists.
 
         """
         if self._rate is None:
@@ -615,7 +612,7 @@ class CensoredGeometric(_Law):
     def mean(self) -> Any:
         """Return the mean, ``center + (a**(l + 1) - a**(u + 1)) / (1 - a**2)``.
 
-        Here l and u are how far the center is above the lower and below the upper bound
+        Here l and u are the distances from the center to the lower and the upper bound
         (``docs/proofs.md``, section 10). The second term is rounded to a float, and so is the sum.
         """
         return self._each(lambda center: float(center + Fraction(self._moments_at(center).bias)))
@@ -643,7 +640,7 @@ class CensoredGeometric(_Law):
         return moments.of_censored(self._rate, *self._bounds, center)
 
     def _each(self, function: Callable[[int], float]) -> Any:
-        """Return a function of the centers within the bounds, evaluated once for each of them."""
+        """Return a function of the clamped centers, evaluated once for each distinct one."""
         return self._shaped(arrays.of_each(self._values(self._origin), function), (), True)
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
@@ -657,7 +654,7 @@ class CensoredGeometric(_Law):
         centers = tuple(self._center.reshape(-1).tolist())
         return self._shape, centers, Fraction(self._scale), self._bounds
 
-    # Positions are how far outputs are above the lower bound.
+    # The position of an output is its distance from the lower bound.
 
     def _locate(self, integers: NDArray[Any], origin: _Positions) -> _Places:
         below, above, offsets = self._offsets(integers)
@@ -665,7 +662,7 @@ class CensoredGeometric(_Law):
         return places._replace(below=below, outside=below | above)
 
     def _offsets(self, integers: NDArray[Any]) -> tuple[_Flags, _Flags, _Positions]:
-        """Return which integers are below and above the bounds, and all as positions."""
+        """Return which integers are below and above the bounds, and the positions of all."""
         lower, upper = self._bounds
         below, above = _less(integers, lower), ~_less(integers, upper + 1)
         first, last = np.uint64(0), np.uint64(upper - lower)
@@ -696,9 +693,9 @@ class CensoredGeometric(_Law):
 
 
 def _less(integers: NDArray[Any], bound: int) -> _Flags:
-    """Return which integers, of a dtype as in `_Points`, are less than one of any size."""
+    """Return which integers, of a dtype of `_Points`, are below a bound of any size."""
     if integers.dtype == np.float64:
-        # Those that are less than the least float that is not less than the bound.
+        # Rounding the bound up does not change which floats are below it.
         return np.asarray(integers < decimals.up(Decimal(bound)))
     if integers.dtype == object:
         return (integers < bound).astype(np.bool_)
@@ -709,7 +706,7 @@ def _less(integers: NDArray[Any], bound: int) -> _Flags:
 
 
 def _modulo(integers: NDArray[Any]) -> _Positions:
-    """Return integers modulo 2**64; floats must be within those of int64 or uint64, or are 0."""
+    """Return integers modulo 2**64; floats of size 2**64 or more give 0."""
     if integers.dtype == object:
         return (integers % 2**64).astype(np.uint64)
     if integers.dtype == np.float64:
@@ -725,11 +722,11 @@ def _least(
     first: np.uint64,
     last: np.uint64,
 ) -> _Positions:
-    """Return the least positions that have reached something, from guesses at them.
+    """Return for each item the least position that satisfies a monotone condition.
 
-    The last position has; `reached` tells of others, for the items of these indices. From the
-    guess, steps are doubled until there are positions on either side; then what is between is
-    halved. That takes at most 130 calls, and two for a right guess.
+    ``reached(positions, items)`` evaluates the condition for the items with these indices. The last
+    position satisfies it. The search starts at the guess, doubles its step until it brackets the
+    result, and then bisects. It takes at most 130 calls, and two if the guess is right.
     """
     low, high = np.full_like(guess, first), np.full_like(guess, last)
     items = np.arange(guess.size)
@@ -749,7 +746,7 @@ def _least(
 
 
 def _weights(rate: Fraction) -> _Weights:
-    """Return what probabilities are multiples of, each correctly rounded."""
+    """Return the normalizing constants, each correctly rounded."""
     with localcontext(_digits(rate)):
         a = decimals.power(rate, 1)
         zero, not_below = (1 - a) / (1 + a), 1 / (1 + a)
@@ -765,7 +762,7 @@ def _weights(rate: Fraction) -> _Weights:
 
 
 def _digits(rate: Fraction) -> Context:
-    """Return a context with digits to spare for ``1 - a`` and for logarithms of ``1 + a``."""
+    """Return a context with enough digits for ``1 - a`` and for logarithms of ``1 + a``."""
     lost = max(-decimals.bits(rate), 0)
     return decimals.context(
         40 + lost * math.log10(2) + float(min(rate, Fraction(800))) / math.log(10)
@@ -782,7 +779,7 @@ def _set(values: Floats, *cases: tuple[_Flags, float]) -> Floats:
 
 
 def _single(value: Any) -> bool:
-    """Return whether a value is one number, which an array of no dimensions is not."""
+    """Return whether a value is one number; an array without dimensions is not."""
     return not isinstance(value, np.ndarray | list | tuple)
 
 
@@ -794,7 +791,7 @@ def _bounds(bounds: Any) -> tuple[int, int]:
 
 
 def _centers(value: Any) -> NDArray[Any]:
-    """Return integers as an array that cannot be written to."""
+    """Return integers as a read-only array."""
     array = _numbers("center", value, "integers")
     if array.dtype == np.float64:
         raise TypeError("center with a float is not accepted: give integers")
@@ -803,7 +800,7 @@ def _centers(value: Any) -> NDArray[Any]:
 
 
 def _points(k: Any) -> tuple[_Points, tuple[int, ...]]:
-    """Return k, with at least one dimension, and its shape."""
+    """Return k with at least one dimension, and its original shape."""
     array = _numbers("k", k, "integers or floats")
     numbers = np.atleast_1d(array)
     if numbers.dtype != np.float64:
@@ -815,10 +812,10 @@ def _points(k: Any) -> tuple[_Points, tuple[int, ...]]:
 
 
 def _probabilities(name: str, value: Any) -> Floats:
-    """Return probabilities, of which Fractions are rounded."""
+    """Return probabilities as floats; Fractions are rounded."""
     if isinstance(value, np.ndarray) and value.dtype.kind in "iuf":
         array = _numbers(name, value, "numbers")
-        # True of NaN.
+        # NaN is wrong too.
         wrong = ~((array >= 0) & (array <= 1))
         if wrong.any():
             _probability(name, array[wrong][0])
@@ -833,7 +830,7 @@ def _probability(name: str, value: Any) -> float:
 
 
 def _numbers(name: str, value: Any, wanted: str) -> NDArray[Any]:
-    """Return numbers exactly, in a new array of int64, uint64, float64 or Python's ints."""
+    """Return numbers exactly, in a new array of int64, uint64, float64 or Python ints."""
     if not isinstance(value, np.ndarray | np.generic) or value.dtype == object:
         return _unboxed(name, _objects(name, value), wanted)
     arrays.refuse_masked(name, value)
@@ -845,7 +842,7 @@ def _numbers(name: str, value: Any, wanted: str) -> NDArray[Any]:
 
 
 def _objects(name: str, value: Any) -> NDArray[np.object_]:
-    """Return an array of the items of sequences, or of the value itself."""
+    """Return an object array of the items of a sequence, or of the value itself."""
     arrays.refuse_items(name, [value])
     if _single(value):
         items = np.empty((), dtype=object)
@@ -854,11 +851,11 @@ def _objects(name: str, value: Any) -> NDArray[np.object_]:
     try:
         return np.array(value, dtype=object)
     except ValueError:
-        raise TypeError(f"{name} of different shapes is not accepted: give an array") from None
+        raise TypeError(f"{name} with ragged items is not accepted: give an array") from None
 
 
 def _unboxed(name: str, items: NDArray[np.object_], wanted: str) -> NDArray[Any]:
-    """Return numbers in an array of the first dtype that holds all of them."""
+    """Return numbers in an array of the dtype that :func:`_dtype` chooses."""
     flat: list[int | float] = []
     for item in items.reshape(-1).tolist():
         if parameters.is_integer(item):
@@ -876,7 +873,7 @@ def _dtype(name: str, numbers: list[int | float]) -> type[Any]:
     least, most = min(ints, default=0), max(ints, default=0)
     if len(ints) < len(numbers):
         if max(-least, most) > 2**53:
-            raise ValueError(f"{name} with floats and ints beyond 2**53: give either in one array")
+            raise ValueError(f"{name} with floats and ints beyond 2**53: give one kind per array")
         return np.float64
     if least >= -(2**63) and most < 2**63:
         return np.int64

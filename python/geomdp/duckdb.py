@@ -1,4 +1,4 @@
-"""Noise in SQL: a function of DuckDB.
+"""A DuckDB function that adds noise in SQL.
 
 >>> import duckdb
 >>> import geomdp.duckdb
@@ -9,18 +9,19 @@
 >>> connection.sql(query).columns
 ['g', 'n']
 
-It needs the extra ``duckdb``. The function has side effects, as DuckDB calls it: calls are neither
-folded into constants nor shared between rows or places of a query. So equal counts get different
-noise, and each time that a query runs is a release of its own, which costs its epsilon. A view that
-calls the function releases whenever it is read: keep noisy counts in a table instead.
+This module needs the extra ``duckdb``. The function is registered with side effects: DuckDB neither
+folds calls into constants nor shares them between rows or places of a query. So equal counts get
+independent noise. Each run of a query is a new release and costs its epsilon. A view that calls the
+function releases whenever it is read: keep noisy counts in a table instead.
 """
 
 from typing import Any
 
-from geomdp import GeometricMechanism, frames
-from geomdp._release import parameters
+from geomdp import frames
+from geomdp._release import columns, parameters
+from geomdp._release.columns import Nulls
 from geomdp._release.extras import installed_by
-from geomdp.frames import Nulls
+from geomdp._release.mechanism import GeometricMechanism
 
 with installed_by("geomdp[duckdb]"):
     from duckdb import DuckDBPyConnection
@@ -40,34 +41,34 @@ def register(
     type: str = "BIGINT",  # noqa: A002
     nulls: Nulls = "refuse",
 ) -> DuckDBPyConnection:
-    """Create a function that returns noisy counts, and return the connection.
+    """Register a function that returns noisy counts, and return the connection.
 
     Parameters
     ----------
-    connection
-        In which queries may call the function.
+    connection : DuckDBPyConnection
+        The connection whose queries can call the function.
     name : str
-        Of the function.
+        Name of the function.
     mechanism
-        What makes the noise, without bounds or with bounds of the type; unsigned types need bounds
+        The mechanism that adds the noise. Its bounds must fit the type; unsigned types need bounds
         (``docs/bounds.md``).
     type : str
-        Of counts and noisy counts: TINYINT, SMALLINT, INTEGER, BIGINT, or one of these after a U.
-        DuckDB casts arguments of other types, and reports those that do not fit.
+        SQL type of the counts and the noisy counts: TINYINT, SMALLINT, INTEGER, BIGINT, or one of
+        these after a U. DuckDB casts arguments of other types, and reports values that do not fit.
     nulls : {"refuse", "keep"}
-        As in :func:`geomdp.frames.release`; a query that meets one that is to be refused fails.
+        Whether a query that reads a null fails, or keeps it.
 
     Raises
     ------
     ValueError
-        If the type or `nulls` is something else.
+        If `type` or `nulls` is not accepted.
 
     """
     if type.upper() not in _TYPES:
         raise ValueError(parameters.refusal("type", type, f"one of {', '.join(_TYPES)}"))
-    frames.check_nulls(nulls)
+    columns.check_nulls(nulls)
 
-    # DuckDB looks at the signature.
+    # DuckDB checks the number of parameters.
     def noise(counts: Any) -> Any:
         return frames.release(mechanism, counts, nulls=nulls)
 

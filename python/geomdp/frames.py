@@ -13,35 +13,38 @@ place in the frame stay. What a release protects is as for arrays: several colum
 person is counted in are several releases, whose losses add up (``docs/frames.md``).
 """
 
-import importlib
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from functools import lru_cache
 from itertools import product
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from geomdp import GeometricMechanism
+from geomdp._release.arrays import Array
+from geomdp._release.columns import (
+    Noise,
+    Nulls,
+    arrow,
+    check_nulls,
+    column,
+    names,
+    narrow,
+    narwhals,
+    noisy,
+    noisy_columns,
+    only,
+)
+from geomdp._release.mechanism import GeometricMechanism
+from geomdp._release.specification import checked
 
 __all__ = ["count", "release", "release_columns"]
 
-Nulls = Literal["refuse", "keep"]
-_FRAME = "a data frame, collected if it is lazy"
-_ARROW_FRAMES = ("Table", "RecordBatch")
-#: By the names that all libraries give them.
-_DTYPES = {
-    kind: np.dtype(kind)
-    for kind in (f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
-}
 _Column = TypeVar("_Column")
 _Frame = TypeVar("_Frame")
 
 
 def release(
-    mechanism: "GeometricMechanism",
+    mechanism: GeometricMechanism,
     counts: _Column,
     *,
     nulls: Nulls = "refuse",
@@ -82,12 +85,12 @@ def release(
 
     """
     check_nulls(nulls)
-    return cast(_Column, noisy_column(mechanism, "counts", counts, nulls, threads))
+    return cast(_Column, noisy(_noise(mechanism, threads), "counts", counts, nulls))
 
 
 def release_columns(
     frame: _Frame,
-    mechanisms: "Mapping[Any, GeometricMechanism]",
+    mechanisms: Mapping[Any, GeometricMechanism],
     *,
     nulls: Nulls = "refuse",
     threads: int | None = None,
@@ -128,32 +131,8 @@ def release_columns(
         raise TypeError(
             f"mechanisms is a {type(mechanisms).__name__}: give a mapping of column names"
         )
-    known, noisy = names(frame), {}
-    for name, mechanism in mechanisms.items():
-        only(name, known)
-        counts = column(frame, name)
-        noisy[known.index(name)] = noisy_column(
-            mechanism, f"column {name!r}", counts, nulls, threads
-        )
-    if _arrow(frame) in _ARROW_FRAMES:
-        arrow: Any = frame
-        for place, each in noisy.items():
-            arrow = arrow.set_column(place, arrow.schema.field(place), each)
-        return cast(_Frame, arrow)
-    narrow = _narrow("frame", frame, _FRAME, eager_only=True)
-    native = narrow.to_native()
-    if hasattr(native, "isetitem"):
-        # By place, since narwhals takes no labels of pandas but strings.
-        native = native.copy(deep=False)
-        # They may hold anything.
-        native.attrs = {}
-        for place, each in noisy.items():
-            native.isetitem(place, each.array)
-        # Pandas keeps columns of a type in one array, which would still hold the exact counts.
-        return cast(_Frame, native.copy())
-    nw = _narwhals()
-    columns = [nw.from_native(each, series_only=True) for each in noisy.values()]
-    return cast(_Frame, narrow.with_columns(*columns).to_native())
+    noises = {name: _noise(each, threads) for name, each in mechanisms.items()}
+    return cast(_Frame, noisy_columns(frame, noises, nulls))
 
 
 def count(
@@ -210,7 +189,7 @@ def count(
     ['Bern', 'Oslo', 'Rome']
 
     """
-    nw = _narwhals()
+    nw = narwhals()
     if isinstance(levels, Mapping):
         known = names(data)
         for label in levels:
@@ -241,98 +220,27 @@ def count(
     return table.rename(dict(zip([*keys, "n"], [*labels, name], strict=True))).to_native()
 
 
-def is_column(value: Any) -> bool:
-    """Return whether this may be a column, without an import of its library."""
-    return (
-        hasattr(value, "__arrow_c_stream__")
-        or hasattr(value, "__arrow_c_array__")
-        or type(value).__module__.startswith("pandas.")
-    )
+def _noise(mechanism: GeometricMechanism, threads: int | None) -> Noise:
+    checked(mechanism)
 
+    def noise(counts: Array) -> Array:
+        return mechanism.release(counts, threads=threads)
 
-def names(frame: Any) -> list[Any]:
-    """Return the names of the columns of a frame: strings, or any labels of pandas."""
-    if _arrow(frame) in _ARROW_FRAMES:
-        return list(frame.schema.names)
-    return list(_narrow("frame", frame, _FRAME, eager_only=True).to_native().columns)
-
-
-def column(frame: Any, name: Hashable) -> Any:
-    """Return a column of a frame that has one of this name."""
-    place = names(frame).index(name)
-    if _arrow(frame) in _ARROW_FRAMES:
-        return frame.column(place)
-    narrow = _narrow("frame", frame, _FRAME, eager_only=True)
-    native = narrow.to_native()
-    return native.iloc[:, place] if hasattr(native, "iloc") else narrow[:, place].to_native()
-
-
-def to_arrow(name: str, column: Any) -> Any:
-    """Return a column, or an array of numpy, as an Array of PyArrow."""
-    import pyarrow as pa  # noqa: PLC0415
-
-    if isinstance(column, np.ndarray):
-        column = pa.array(column.ravel())
-    elif (kind := _arrow(column)) == "Array":
-        return column
-    elif kind != "ChunkedArray":
-        wanted = "arrays or columns"
-        column = _narrow(name, column, wanted, series_only=True).to_arrow()
-    return column.combine_chunks() if _arrow(column) == "ChunkedArray" else column
-
-
-def noisy_column(
-    mechanism: "GeometricMechanism", name: str, counts: Any, nulls: Nulls, threads: int | None
-) -> Any:
-    if not callable(getattr(mechanism, "release", None)):
-        raise TypeError(f"mechanism is a {type(mechanism).__name__}: give a GeometricMechanism")
-    if (kind := _arrow(counts)) == "ChunkedArray":
-        import pyarrow as pa  # noqa: PLC0415
-
-        _dtype(name, str(counts.type))
-        chunks = [_array(mechanism, name, chunk, nulls, threads) for chunk in counts.chunks]
-        return pa.chunked_array(chunks, type=counts.type)
-    if kind == "Array":
-        return _array(mechanism, name, counts, nulls, threads)
-    nw = _narwhals()
-    wanted = "a column, or release_columns the frame"
-    series = _narrow(name, counts, wanted, series_only=True)
-    dtype = _dtype(name, str(series.dtype).lower())
-    missing = series.is_null()
-    if hidden := _any(name, bool(missing.any()), nulls):
-        # The counts behind nulls are not released.
-        series = series.fill_null(0)
-    noisy = mechanism.release(series.to_numpy().astype(dtype, copy=False), threads=threads)
-    column = nw.new_series(series.name, noisy, series.dtype, backend=series.implementation)
-    if (index := nw.maybe_get_index(series)) is not None:
-        # Narwhals' maybe_set_index takes an index item by item, and its types do not tell those of
-        # numpy, pandas and Arrow apart.
-        native = column.to_native().set_axis(index).astype(series.to_native().dtype)
-        column = nw.from_native(native, series_only=True)
-    if hidden:
-        # In the noisy column: the old one still holds exact counts behind its nulls.
-        column = column.scatter(missing.arg_true(), None)
-    return column.to_native()
-
-
-def memory(array: Any, dtype: np.dtype[Any], more: int = 0) -> NDArray[Any]:
-    """Return what an Array of PyArrow that is not empty has in its second buffer; `more` items."""
-    start = array.offset * dtype.itemsize
-    return np.frombuffer(array.buffers()[1], dtype, len(array) + more, start)
+    return noise
 
 
 def _categories(column: Any) -> tuple[Any, Any]:
     """Return narwhals' view of a column to count, and a native column of the type of its levels."""
-    if _arrow(column) == "Array":
+    if arrow(column) == "Array":
         import pyarrow as pa  # noqa: PLC0415
 
         column = pa.chunked_array([column])
     wanted = "a column, or with a mapping of levels a data frame"
-    series = _narrow("data", column, wanted, series_only=True)
-    nw, native = _narwhals(), series.to_native()
+    series = narrow("data", column, wanted, series_only=True)
+    nw, native = narwhals(), series.to_native()
     if series.dtype not in (nw.Categorical, nw.Enum):
         return series, native
-    if _arrow(native):
+    if arrow(native):
         native = native.cast(native.type.value_type)
         return nw.from_native(native, series_only=True), native
     if hasattr(native, "iloc"):
@@ -358,20 +266,20 @@ def _levels(label: Hashable, kind: Any, levels: Any) -> list[Any]:
     except Exception:  # Each library has its own.
         same = False
     if not same:
-        dtype = kind.type if _arrow(kind) else kind.dtype
+        dtype = kind.type if arrow(kind) else kind.dtype
         raise ValueError(f"levels of {label!r} are not accepted: give values of its type, {dtype}")
     return items
 
 
 def _like(kind: Any, items: list[Any]) -> Any:
     """Return narwhals' view of a column of the library and type of another."""
-    if _arrow(kind):
+    if arrow(kind):
         import pyarrow as pa  # noqa: PLC0415
 
         native = pa.chunked_array([pa.array(items, kind.type)])
     else:
         native = type(kind)(items, dtype=kind.dtype)
-    return _narwhals().from_native(native, series_only=True)
+    return narwhals().from_native(native, series_only=True)
 
 
 def _items(series: Any) -> list[Any]:
@@ -384,83 +292,3 @@ def _joined(names: Sequence[str], series: Sequence[Any]) -> Any:
     """Return a frame of columns by these names."""
     first, *others = (each.alias(name) for name, each in zip(names, series, strict=True))
     return first.to_frame().with_columns(*others)
-
-
-def _array(
-    mechanism: "GeometricMechanism", name: str, array: Any, nulls: Nulls, threads: int | None
-) -> Any:
-    """Return a noisy Array of PyArrow."""
-    import pyarrow as pa  # noqa: PLC0415
-
-    dtype, missing = _dtype(name, str(array.type)), None
-    # The very memory of the array, nulls or not. An empty slice has that of its parent.
-    counts = memory(array, dtype) if len(array) else np.empty(0, dtype)
-    if _any(name, array.null_count > 0, nulls):
-        missing = np.asarray(array.is_null())
-        # The counts behind nulls are not released.
-        counts = np.where(missing, dtype.type(0), counts)
-    noisy = mechanism.release(counts, threads=threads)
-    if missing is None:
-        # As pa.array would, in less time.
-        buffers = [None, pa.py_buffer(noisy)]
-        return pa.Array.from_buffers(array.type, len(array), buffers)
-    return pa.array(noisy, type=array.type, mask=missing)
-
-
-def _dtype(name: str, kind: str) -> np.dtype[Any]:
-    if (dtype := _DTYPES.get(kind)) is None:
-        hint = " (astype('Int64') makes such of pandas' floats)" if kind.startswith("float") else ""
-        raise TypeError(
-            f"{name} of type {kind} is not accepted: give integers of up to 64 bits{hint}"
-        )
-    return dtype
-
-
-def _any(name: str, found: bool, nulls: Nulls) -> bool:
-    """Return whether there are nulls, if those may be kept."""
-    if found and nulls == "refuse":
-        raise ValueError(
-            f"{name} with nulls is not accepted: "
-            "fill them, or give geomdp.frames nulls='keep', which shows them"
-        )
-    return found
-
-
-def _narwhals() -> Any:
-    try:
-        return importlib.import_module("narwhals")
-    except ImportError as error:
-        raise ImportError("columns need narwhals: pip install 'geomdp[frames]'") from error
-
-
-def _narrow(name: str, value: Any, wanted: str, **kind: bool) -> Any:
-    """Return narwhals' view of a Series or a frame."""
-    try:
-        return _narwhals().from_native(value, **kind)
-    except TypeError:
-        raise TypeError(f"{name} is a {type(value).__name__}: give {wanted}") from None
-
-
-def check_nulls(nulls: str) -> None:
-    if nulls not in ("refuse", "keep"):
-        raise ValueError(f"nulls = {nulls!r} is not accepted: give 'refuse' or 'keep'")
-
-
-def only(name: Hashable, names: list[Any]) -> None:
-    if (found := names.count(name)) != 1:
-        raise KeyError(
-            f"column {name!r} is there {found} times: give a name that is once in {names}"
-        )
-
-
-def _arrow(value: Any) -> str:
-    """Return which of PyArrow's classes this is of, or "", without importing it."""
-    kind: Any = type(value)
-    return _arrow_name(kind)
-
-
-@lru_cache(maxsize=128)
-def _arrow_name(kind: type) -> str:
-    known = ("Table", "RecordBatch", "Array", "ChunkedArray")
-    names = (c.__name__ for c in kind.__mro__ if c.__module__.startswith("pyarrow"))
-    return next((name for name in names if name in known), "")

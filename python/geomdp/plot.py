@@ -1,14 +1,14 @@
-"""Pictures of laws, accuracies and noisy counts, drawn with matplotlib (the extra ``plot``).
+"""Plots of distributions, accuracies and noisy counts, with matplotlib (the extra ``plot``).
 
 >>> from geomdp import GeometricMechanism, plot
 >>> mechanism = GeometricMechanism(epsilon=0.1, bounds=(0, 30))
 >>> plot.pmf(mechanism, [19, 20, 21]).figure.savefig("pmf.png")  # doctest: +SKIP
 
-Each function draws to the Axes that it is given, and returns them. Without any it makes a figure by
-pyplot, of 800 by 450 pixels, which notebooks show, and which stays open until ``pyplot.close`` is
-called for it. No setting of matplotlib is changed. Counts are discrete, and so are the laws as they
-are drawn: stems, or steps where there is no room for stems. Series differ in line or marker and not
-in colour alone; the colours are Okabe and Ito's, made for all kinds of colour vision.
+Each function draws on the given Axes and returns them. Without Axes it creates a pyplot figure of
+800 by 450 pixels. Notebooks show the figure; it stays open until ``pyplot.close``. Matplotlib's
+settings do not change. Distributions of counts are discrete, so they are drawn as stems, or as
+steps where stems do not fit. Series differ in line style or marker as well as color. The colors are
+Okabe and Ito's palette for all kinds of color vision.
 """
 
 import math
@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from geomdp import GeometricMechanism
 from geomdp import accuracy as _accuracy
 from geomdp._analysis import moments
 from geomdp._release import arrays, parameters
+from geomdp._release.mechanism import GeometricMechanism
 from geomdp._release.parameters import Real
+from geomdp._release.specification import as_counts, limits
 from geomdp.distribution import CensoredGeometric
-from geomdp.remap import _weights
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,32 +41,32 @@ _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 _LINES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1)), (0, (1, 1)))
 _LIGHT, _GREY = "#C9D6E8", "#4D4D4D"
 
-#: Up to how many points of laws are drawn as stems, and about how many of one law at all.
+#: The largest number of points drawn as stems; the approximate limit of points per distribution.
 _STEMS, _STEPS = 120, 2000
-#: How probable noise is that leads out of the picture of a law.
+#: The probability of noise that falls outside the plot of a distribution.
 _UNSEEN = Fraction(1, 200)
-#: Where the ratio of variances is marked: at an epsilon, and where it reaches a number.
+#: Marks on the ratio of variances: one at this epsilon, one where the ratio reaches this value.
 _MARKED_EPSILON, _MARKED_RATIO = 3, 10
-#: Sizes of numbers that logarithmic axes and their margins have room for.
+#: The sizes of numbers that fit on logarithmic axes with their margins.
 _LEAST, _GREATEST = 1e-150, 1e150
 
 
 def pmf(mechanism: GeometricMechanism, counts: Any, *, ax: "Axes | None" = None) -> "Axes":
-    """Draw how probable each noisy count is, for one or more true counts.
+    """Draw the probability of each noisy count, for one or more true counts.
 
-    The ideal law, cut off at the bounds of the mechanism or the limits of the dtype
-    (:class:`geomdp.distribution.CensoredGeometric`; *Geometric Mechanism Notes*, figure 2.1),
-    around each true count as far as all but 1/200 of the noise leads. Of more than about 2000
-    outputs no more are drawn, evenly spaced from the true count, and both ends.
+    This is the ideal distribution, censored at the bounds of the mechanism or the limits of the
+    dtype (:class:`geomdp.distribution.CensoredGeometric`; *Geometric Mechanism Notes*, figure 2.1).
+    Around each true count, the plot covers all but 1/200 of the noise. If that is more than about
+    2000 outputs, it shows only every k-th output from the true count, and both ends.
 
     Parameters
     ----------
     mechanism : GeometricMechanism
-        What releases the counts.
+        The mechanism that releases the counts.
     counts : int, numpy integer, array or sequence of ints
-        True counts, up to 7 distinct ones. Those outside the bounds are clamped.
+        True counts, at most 7 distinct ones. Those outside the bounds are clamped.
     ax : matplotlib Axes, optional
-        Where to draw.
+        The Axes to draw on; a new figure if not given.
 
     Returns
     -------
@@ -76,24 +76,23 @@ def pmf(mechanism: GeometricMechanism, counts: Any, *, ax: "Axes | None" = None)
     Raises
     ------
     TypeError
-        If a parameter is of another type.
+        If a parameter has another type.
     ValueError
-        If there is no count or too many, or outputs are closer to each other than floats, in which
-        pictures are drawn.
+        If there are no counts or too many, or float64 cannot tell the outputs apart.
     OverflowError
-        If an int is beyond its dtype, or the bounds are beyond that of the counts.
+        If an int is beyond its dtype, or the bounds are beyond the dtype of the counts.
     ImportError
-        If matplotlib is not there.
+        If matplotlib is not installed.
 
     """
     _check_axes(ax)
-    array = _accuracy._as_counts(mechanism, counts)
-    limits = _accuracy._limits(mechanism, array.dtype)
+    array = as_counts(mechanism, counts)
+    ends = limits(mechanism, array.dtype)
     distinct = list(dict.fromkeys(array.reshape(-1).tolist()))
     _check_number("counts", distinct)
-    laws = {str(count): _release(mechanism, limits, count, array.dtype) for count in distinct}
+    pmfs = {str(count): _release(mechanism, ends, count, array.dtype) for count in distinct}
     axes = _axes(ax)
-    _draw_laws(axes, laws)
+    _draw_pmfs(axes, pmfs)
     only = f" for true count {distinct[0]}" if len(distinct) == 1 else ""
     return _finish(axes, f"noisy count{only}", "probability", legend="true count")
 
@@ -101,16 +100,17 @@ def pmf(mechanism: GeometricMechanism, counts: Any, *, ax: "Axes | None" = None)
 def law(
     outputs: Any, probabilities: Mapping[str, ArrayLike], *, ax: "Axes | None" = None
 ) -> "Axes":
-    """Draw laws of noisy counts, such as those of :func:`geomdp.rejection.pmf`.
+    """Draw distributions of noisy counts, such as those of :func:`geomdp.rejection.pmf`.
 
     Parameters
     ----------
     outputs : array or sequence of ints
-        Increasing.
+        The outputs, in increasing order.
     probabilities : mapping of str to array
-        For each law, by its name in the legend, the probability of each output. Up to 7 laws.
+        Maps the name of each distribution, shown in the legend, to the probability of each output.
+        At most 7 distributions.
     ax : matplotlib Axes, optional
-        As in :func:`pmf`.
+        The Axes to draw on; a new figure if not given.
 
     Returns
     -------
@@ -120,24 +120,27 @@ def law(
     Raises
     ------
     TypeError
-        If a parameter is of another type.
+        If a parameter has another type.
     ValueError
-        If outputs do not increase, probabilities are negative, not finite or not one for each
-        output, or there is no law or too many.
+        If outputs do not increase; if probabilities are negative, not finite, or not one per
+        output; or if there are no distributions or too many.
     OverflowError
         If an int is beyond int64.
     ImportError
-        If matplotlib is not there.
+        If matplotlib is not installed.
 
     """
     _check_axes(ax)
     places = _increasing("outputs", _counts("outputs", outputs))
-    laws = {
-        name: (places, _weights(f"probabilities[{parameters.shown(name)}]", values, places.shape))
+    pmfs = {
+        name: (
+            places,
+            arrays.weights(f"probabilities[{parameters.shown(name)}]", values, places.shape),
+        )
         for name, values in _named("probabilities", probabilities)
     }
     axes = _axes(ax)
-    _draw_laws(axes, laws)
+    _draw_pmfs(axes, pmfs)
     return _finish(axes, "noisy count", "probability")
 
 
@@ -148,35 +151,37 @@ def accuracy(
     sensitivity: Real = 1,
     ax: "Axes | None" = None,
 ) -> "Axes":
-    """Draw accuracy against epsilon: exact, by the seed note's theorem, and continuous.
+    """Draw accuracy against epsilon: exact, by the source note's theorem, and continuous.
 
-    Those of :func:`geomdp.accuracy.epsilon_to_accuracy`, for noise without bounds. The first two
-    are steps: between two epsilons, the accuracy of the lower one is drawn, which is no better.
+    These are the methods of :func:`geomdp.accuracy.epsilon_to_accuracy`, for noise without bounds.
+    The first two are drawn as steps: between two epsilons, the plot shows the accuracy at the lower
+    one, which is never better.
 
     Parameters
     ----------
     epsilons : array or sequence of numbers
-        Positive and increasing, at least two.
+        At least two positive numbers, in increasing order.
     alpha : int, float or Fraction
-        The significance level, above 0 and at most 1.
+        The level of the accuracy, above 0 and at most 1.
     sensitivity : int, float or Fraction
-        Positive.
+        The sensitivity of the counts; positive.
     ax : matplotlib Axes, optional
-        As in :func:`pmf`.
+        The Axes to draw on; a new figure if not given.
 
     Returns
     -------
     Axes
-        Epsilon against accuracy in counts, logarithmic, and linear for accuracies up to 1.
+        Epsilon against accuracy in counts. Both axes are logarithmic, but accuracies up to 1 are
+        linear.
 
     Raises
     ------
     TypeError
-        If a parameter is of another type.
+        If a parameter has another type.
     ValueError
-        If a parameter is out of its range, or a number too large or small for a picture.
+        If a parameter is out of range, or a number is too large or too small for a plot.
     ImportError
-        If matplotlib is not there.
+        If matplotlib is not installed.
 
     """
     _check_axes(ax)
@@ -203,16 +208,20 @@ def accuracy(
 
 
 def variance(epsilons: _Numbers, *, sensitivity: Real = 1, ax: "Axes | None" = None) -> "Axes":
-    """Draw the variance of geometric and of Laplace noise against epsilon.
+    """Draw the variance of geometric noise and of Laplace noise against epsilon.
 
-    ``2 a / (1 - a)**2``, ``a = exp(-rate)``, and ``2 / rate**2`` for ``rate = epsilon /
-    sensitivity`` (*Releasing Counts with Differential Privacy*). Their ratio is marked at epsilon 3
-    and where it reaches 10, as far as they are in the picture.
+    With ``rate = epsilon / sensitivity`` and ``a = exp(-rate)``, the variances are ``2 a / (1 -
+    a)**2`` and ``2 / rate**2`` (*Releasing Counts with Differential Privacy*). The plot marks their
+    ratio at epsilon 3 and where it reaches 10, if these are in range.
 
     Parameters
     ----------
-    epsilons, sensitivity, ax
-        As in :func:`accuracy`.
+    epsilons : array or sequence of numbers
+        At least two positive numbers, in increasing order.
+    sensitivity : int, float or Fraction
+        The sensitivity of the counts; positive.
+    ax : matplotlib Axes, optional
+        The Axes to draw on; a new figure if not given.
 
     Returns
     -------
@@ -222,11 +231,11 @@ def variance(epsilons: _Numbers, *, sensitivity: Real = 1, ax: "Axes | None" = N
     Raises
     ------
     TypeError
-        If a parameter is of another type.
+        If a parameter has another type.
     ValueError
-        If a parameter is out of its range, or a number too large or small for a picture.
+        If a parameter is out of range, or a number is too large or too small for a plot.
     ImportError
-        If matplotlib is not there.
+        If matplotlib is not installed.
 
     """
     _check_axes(ax)
@@ -251,36 +260,36 @@ def variance(epsilons: _Numbers, *, sensitivity: Real = 1, ax: "Axes | None" = N
 def error(
     epsilons: _Numbers, errors: Mapping[str, ArrayLike], *, ax: "Axes | None" = None
 ) -> "Axes":
-    """Draw the errors of simulated releases against epsilon: means, and one standard deviation.
+    """Draw the errors of simulated releases against epsilon, as means and one standard deviation.
 
-    The picture of the experiment in *Releasing Counts with Differential Privacy*. A series of one
-    run, or an expectation as a single row, is a line without a band.
+    This is the plot of the experiment in *Releasing Counts with Differential Privacy*. A series
+    with one row, such as a single run or an expectation, is a line without a band.
 
     Parameters
     ----------
     epsilons : array or sequence of numbers
-        As in :func:`accuracy`.
+        At least two positive numbers, in increasing order.
     errors : mapping of str to array
-        For each series, by its name in the legend, the errors of its runs (rows) at the epsilons
-        (columns): not negative. Up to 7 series.
+        Maps the name of each series, shown in the legend, to an array of errors, which are not
+        negative. Each run is a row, and each epsilon a column. At most 7 series.
     ax : matplotlib Axes, optional
-        As in :func:`pmf`.
+        The Axes to draw on; a new figure if not given.
 
     Returns
     -------
     Axes
-        Epsilon against error in counts, both logarithmic: a mean of 0 is below the picture, and so
-        is what a band has below 0.
+        Epsilon against error in counts, both logarithmic. Means of 0 and parts of a band below 0
+        are not visible. If all means are 0, the error axis is linear.
 
     Raises
     ------
     TypeError
-        If a parameter is of another type.
+        If a parameter has another type.
     ValueError
-        If epsilons do not increase, errors are negative, not finite, too large for a picture or not
-        one for each epsilon, or there are no runs, no series or too many.
+        If epsilons do not increase; if errors are negative, not finite, too large or too small for
+        a plot, or not one per epsilon; or if there are no runs, no series or too many.
     ImportError
-        If matplotlib is not there.
+        If matplotlib is not installed.
 
     """
     _check_axes(ax)
@@ -314,25 +323,25 @@ def histogram(
     accuracy: Any = None,
     ax: "Axes | None" = None,
 ) -> "Axes":
-    """Draw true counts as bars and noisy ones as points, with intervals around them.
+    """Draw true counts as bars, and noisy counts as points with intervals.
 
-    A picture with the true counts is not private. Leave them out of one that is to be published.
+    A plot of true counts is not private. Pass None for them in a plot to be published.
 
     Parameters
     ----------
     true : array or sequence of ints, or None
-        True counts, if they are to be drawn.
+        The true counts; None to leave them out.
     noisy : array or sequence of ints
-        Noisy counts.
+        The noisy counts.
     labels : sequence of str, optional
-        Names of the counts; numbers from 0, if neither they nor edges are given.
+        The names of the counts. Without labels and edges, the counts are numbered from 0.
     edges : array or sequence of numbers, optional
-        Edges of the bins, instead of labels: increasing, one more than there are counts.
+        The edges of the bins, instead of labels: increasing, one more than there are counts.
     accuracy : int, or array or sequence of ints, optional
-        How far the intervals reach: one number, one for each count, or a row of distances to the
-        lower ends and one to the upper ends. Not negative.
+        The half-widths of the intervals, not negative: one number, one per count, or two rows, with
+        the distances to the lower and to the upper ends.
     ax : matplotlib Axes, optional
-        As in :func:`pmf`.
+        The Axes to draw on; a new figure if not given.
 
     Returns
     -------
@@ -342,14 +351,14 @@ def histogram(
     Raises
     ------
     TypeError
-        If a parameter is of another type, or both labels and edges are given.
+        If a parameter has another type, or both labels and edges are given.
     ValueError
-        If there are no counts, a parameter is of another shape than the noisy counts ask for, edges
-        do not increase, or an accuracy is negative.
+        If there are no counts, a shape does not match the noisy counts, edges do not increase, or
+        an accuracy is negative.
     OverflowError
         If an int is beyond int64.
     ImportError
-        If matplotlib is not there.
+        If matplotlib is not installed.
 
     """
     _check_axes(ax)
@@ -374,9 +383,8 @@ def histogram(
     style: dict[str, Any] = {"markersize": 4, "elinewidth": 1, "capsize": 2, "color": _VERMILION}
     axes.errorbar(middles, points, yerr=reach, fmt="o", label=f"noisy{one}", **style)
     if names is not None:
-        # On their side, unless a line of about a hundred letters has room for them.
-        upright = sum(len(name) + 2 for name in names) > 100
-        rotation = 90 if upright else 0
+        # About a hundred letters fit on a line; longer labels are rotated.
+        rotation = 90 if sum(len(name) + 2 for name in names) > 100 else 0
         axes.set_xticks(middles, names, rotation=rotation, parse_math=False)
     elif edges is None:
         _integers_below(axes)
@@ -384,7 +392,7 @@ def histogram(
     return _finish(axes, x, "count")
 
 
-# Laws
+# Distributions
 
 
 def _release(
@@ -402,15 +410,15 @@ def _release(
     return _increasing("outputs", outputs), masses
 
 
-def _draw_laws(axes: "Axes", laws: Mapping[str, tuple[_Floats, _Floats]]) -> None:
-    few = sum(len(outputs) for outputs, _ in laws.values()) <= _STEMS
-    shift = min(0.25, 0.7 / len(laws))
-    for i, (name, (outputs, masses)) in enumerate(laws.items()):
+def _draw_pmfs(axes: "Axes", pmfs: Mapping[str, tuple[_Floats, _Floats]]) -> None:
+    few = sum(len(outputs) for outputs, _ in pmfs.values()) <= _STEMS
+    shift = min(0.25, 0.7 / len(pmfs))
+    for i, (name, (outputs, masses)) in enumerate(pmfs.items()):
         if few:
-            # Side by side.
-            places = outputs + shift * (i - (len(laws) - 1) / 2)
+            # Stems of the same output stand side by side.
+            places = outputs + shift * (i - (len(pmfs) - 1) / 2)
             stems = axes.vlines(places, 0, masses, color=_COLOURS[i], linewidth=1)
-            stems.sticky_edges.y.append(0)  # no margin below, as for steps
+            stems.sticky_edges.y.append(0)  # No margin below, as for steps.
             axes.plot(places, masses, _MARKERS[i], color=_COLOURS[i], markersize=4, label=name)
         else:
             between = (outputs[:-1] + outputs[1:]) / 2
@@ -424,13 +432,13 @@ def _draw_laws(axes: "Axes", laws: Mapping[str, tuple[_Floats, _Floats]]) -> Non
 
 
 def _ratio(rate: float) -> float:
-    """Return the variance of Laplace noise, over that of geometric noise."""
+    """Return the variance of Laplace noise divided by that of geometric noise."""
     half = rate / 2
     return (math.sinh(half) / half) ** 2
 
 
 def _rate_of_ratio(ratio: float) -> float:
-    """Return the rate from which on the ratio, which grows with the rate, is this or more."""
+    """Return the least rate with at least this ratio; the ratio grows with the rate."""
     low, high = 0.0, 100.0
     while low < (middle := (low + high) / 2) < high:
         low, high = (middle, high) if _ratio(middle) < ratio else (low, middle)
@@ -438,7 +446,7 @@ def _rate_of_ratio(ratio: float) -> float:
 
 
 def _mark_ratio(axes: "Axes", epsilon: float, rate: float, *, on_the_left: bool) -> None:
-    """Mark a ratio, with a text above the curves if it is on the left, and else below them."""
+    """Mark a ratio, with text above the curves if it is on the left, else below them."""
     laplace, ratio = 2 / rate**2, _ratio(rate)
     ends = [laplace / ratio, laplace]
     axes.plot([epsilon, epsilon], ends, ".-", color=_GREY, linewidth=1)
@@ -466,7 +474,7 @@ def _check_axes(ax: Any) -> None:
 
 
 def _axes(ax: "Axes | None") -> "Axes":
-    """Return the Axes, or those of a new figure."""
+    """Return the given Axes, or those of a new figure."""
     if ax is not None:
         return ax
     from matplotlib import pyplot  # noqa: PLC0415 (an extra)
@@ -476,7 +484,7 @@ def _axes(ax: "Axes | None") -> "Axes":
 
 
 def _scale(axes: "Axes", which: str, scale: str, **options: Any) -> None:
-    """Scale an axis, with plain numbers at its ticks: at all, if they are of one decade."""
+    """Scale an axis, with plain numbers at major ticks, and at minor ticks within one decade."""
     (axes.set_xscale if which == "x" else axes.set_yscale)(scale, **options)
     axis = axes.xaxis if which == "x" else axes.yaxis
 
@@ -515,7 +523,7 @@ def _counts(name: str, counts: Any) -> arrays.Array:
 
 
 def _row(name: str, values: NDArray[Any], length: int | None = None) -> _Floats:
-    """Return one row of numbers as floats: not empty, and of this length if one is given."""
+    """Return one row of numbers as floats, and check that it has this length, or is not empty."""
     if values.ndim != 1 or not values.size or length not in (None, values.size):
         wanted = "at least one number" if length is None else f"a row of {length}"
         raise ValueError(f"{name} is of shape {values.shape}: give {wanted}")
@@ -523,18 +531,18 @@ def _row(name: str, values: NDArray[Any], length: int | None = None) -> _Floats:
 
 
 def _increasing(name: str, values: NDArray[Any]) -> _Floats:
-    """Return a row of numbers as floats, if these increase."""
+    """Return a row of numbers as floats, and check that these increase."""
     floats = _row(name, values)
     if not (floats[:-1] < floats[1:]).all():
         raise ValueError(
-            f"{name} that do not increase in float64, in which pictures are drawn, are not "
-            "accepted: give increasing numbers"
+            f"{name} that do not increase in float64, which plots use, are not accepted: "
+            "give increasing numbers"
         )
     return floats
 
 
 def _items(name: str, values: Any) -> list[Any]:
-    """Return the items of a sequence or an array of one dimension."""
+    """Return the items of a sequence or of a one-dimensional array."""
     if isinstance(values, np.ndarray):
         arrays.refuse_masked(name, values)
         if values.ndim == 1 and values.dtype.kind not in "mM":
@@ -558,7 +566,7 @@ def _epsilons(epsilons: Any) -> tuple[list[Fraction], _Floats]:
 
 
 def _drawable(what: str, values: Iterable[Any], *, positive: bool = True) -> _Floats:
-    """Return numbers as floats, if they are neither too large nor too small for an axis."""
+    """Return numbers as floats, and check that they are not too large or too small for an axis."""
     try:
         floats = np.array([float(value) for value in values])
     except OverflowError:
@@ -567,14 +575,13 @@ def _drawable(what: str, values: Iterable[Any], *, positive: bool = True) -> _Fl
     fit = (sizes >= _LEAST) & (sizes <= _GREATEST)
     if not (fit | (sizes == 0) & (not positive)).all():
         raise ValueError(
-            f"{what} is too large or too small for a picture, which has room for sizes from "
-            f"{_LEAST} to {_GREATEST}"
+            f"{what} is too large or too small for a plot: give sizes from {_LEAST} to {_GREATEST}"
         )
     return floats
 
 
 def _named(name: str, series: Any) -> Iterable[tuple[str, Any]]:
-    """Return the items of a mapping from names."""
+    """Return the items of a mapping, and check that its keys are str."""
     if not isinstance(series, Mapping):
         raise TypeError(f"{name} is a {type(series).__name__}: give a mapping from names")
     for key in series:
@@ -591,9 +598,9 @@ def _check_number(name: str, series: Any) -> None:
 
 
 def _bands(name: str, values: Any, columns: int) -> tuple[_Floats, _Floats]:
-    """Return mean and standard deviation of each column."""
+    """Return the mean and the standard deviation of each column."""
     rows = len(values) if isinstance(values, list | tuple) or np.ndim(values) else 0
-    runs = _weights(name, values, (rows, columns))
+    runs = arrays.weights(name, values, (rows, columns))
     if not rows:
         raise ValueError(f"{name} has no runs: give a row for each")
     _drawable(f"one of {name}", runs.reshape(-1), positive=False)
@@ -612,7 +619,7 @@ def _names(labels: Any, length: int) -> list[str]:
 
 
 def _reach(accuracy: Any, length: int) -> _Floats:
-    """Return the distances of lower and upper ends, for each count."""
+    """Return the distances to the lower and upper ends, of shape (2, length)."""
     array = _counts("accuracy", accuracy)
     if array.shape not in ((), (length,), (2, length)):
         raise ValueError(

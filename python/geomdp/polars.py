@@ -1,4 +1,4 @@
-"""The namespace ``geomdp`` of Polars' expressions and Series: import this module to have it.
+"""The namespace ``geomdp`` of Polars' expressions and Series, registered by importing this module.
 
 >>> import polars as pl
 >>> import geomdp.polars
@@ -8,15 +8,16 @@
 >>> noisy.collect_schema()
 Schema([('n', Int64)])
 
-A lazy query releases when it is collected, and again each time that it is: every ``collect`` is a
-release of its own and costs its epsilon. Collect once, and go on with the result.
+Each ``collect`` of a lazy query is a new release and costs its epsilon. Collect once, and use the
+result.
 """
 
 from functools import partial
 
-from geomdp import GeometricMechanism, frames
+from geomdp import frames
+from geomdp._release.columns import Nulls
 from geomdp._release.extras import installed_by
-from geomdp.frames import Nulls
+from geomdp._release.mechanism import GeometricMechanism
 
 with installed_by("geomdp[frames]", "polars"):
     import polars as pl
@@ -59,8 +60,8 @@ class ExprNamespace:
         """Return the noisy column: see :func:`geomdp.frames.release`.
 
         Errors are raised when the query is collected. Polars' own counts, such as ``pl.len()``, are
-        unsigned: cast them to ``pl.Int64``, or give the mechanism bounds.
-        It is given whole columns, or whole groups, and each row to it once.
+        unsigned: cast them to ``pl.Int64``, or give the mechanism bounds. Polars passes whole
+        columns or whole groups, and each row once.
         """
         noise = partial(frames.release, mechanism, nulls=nulls, threads=threads)
         return self._expr.map_batches(noise, return_dtype=pl.self_dtype())

@@ -1,4 +1,4 @@
-"""Noise for datasets of Ray, the same each time that a task is run again.
+"""Releases of Ray datasets: a task that runs again gives the same noise.
 
 >>> import pyarrow as pa
 >>> import ray.data
@@ -11,23 +11,21 @@
 >>> list(rows[0])
 ['town', 'n']
 
-It needs the extra ``ray``, and geomdp on every node. A release has a key, and the noise of a count
-is chosen by the key and by what identifies the count: so it does not matter how the data are cut,
-on which worker a task runs, or how often (``docs/distributed.md``). Until it is wiped the key is
-with an actor of its own, whom tasks ask for it; if that ends, the release is over.
+This module needs the extra ``ray``, and geomdp on every node. Each release has a key. The key and
+the ids of a count determine its noise, so blocks, workers and repeated tasks do not change it
+(``docs/distributed.md``). An actor keeps the key until you wipe it, and tasks ask the actor for it.
+If the actor ends, the release is over.
 """
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from typing import Any
 
-import numpy as np
-
-from geomdp import GeometricMechanism, frames
 from geomdp._release import parameters
+from geomdp._release.columns import Nulls
 from geomdp._release.extras import installed_by
-from geomdp.distributed import Release, ReleaseKey, check_arguments
-from geomdp.frames import Nulls
+from geomdp._release.mechanism import GeometricMechanism
+from geomdp.distributed import Release, ReleaseKey
 
 with installed_by("geomdp[ray]"):
     import pyarrow as pa
@@ -48,85 +46,82 @@ def release_columns(
     nulls: Nulls = "refuse",
     unique_ids: bool = False,
 ) -> Release[ray.data.Dataset]:
-    """Return the release of a dataset with noise in some of its columns.
+    """Release a dataset with noise added to some of its columns.
 
-    The dataset is evaluated once here, to compare its ids, and again whenever the result is.
+    The call evaluates the dataset once, to compare its ids. Each evaluation of the result evaluates
+    it again.
 
     Parameters
     ----------
-    dataset
-        Each time that Ray computes it, it must have the same rows, in any order and in any blocks:
-        rows that change are released twice. Ray cannot tell. Samples, rows numbered among equals,
-        limits without an order, random functions, clocks and files that change may all give other
-        rows. Write such a dataset, read it, and release that.
-    mechanisms
-        For columns of integer types of 8 to 64 bits; nothing is kept of their exact counts.
-    ids
-        Columns that together tell each row from all others, and are released as they are.
+    dataset : Dataset
+        A Ray Dataset. It must have the same rows, in any order and any blocks, each time that Ray
+        computes it: rows that change are released twice. Ray cannot detect this. Samples, rows
+        numbered among equals, limits without an order, random functions, clocks and files that
+        change may all give other rows. Write such a dataset, read it back, and release that.
+    mechanisms : mapping of column names to mechanisms
+        Mechanisms for the columns of counts, which have integer types of 8 to 64 bits. The result
+        keeps nothing of their exact counts.
+    ids : sequence of str
+        Columns that together identify each row. They are released unchanged.
     nulls : {"refuse", "keep"}
-        As in :func:`geomdp.frames.release`; one that is to be refused is met when the result is
-        evaluated.
+        Whether counts with nulls raise an error when the result is evaluated, or keep them.
     unique_ids : bool
-        Whether you know that no two rows have the same ids. Then they are not compared, and the
-        dataset is not evaluated here; if two rows have the same ids after all, they share their
-        noise.
+        True declares that no two rows have the same ids. Then the call neither compares ids nor
+        evaluates the dataset. If two rows have the same ids after all, they share their noise.
 
     Returns
     -------
     Release
-        Of a lazy dataset of the same columns and types, as Arrow has them. Ids get the types that
-        :meth:`ray.data.Dataset.schema` gives, in all blocks.
+        A lazy dataset with the same columns and Arrow types, and its key. In all blocks the ids
+        have the types in :meth:`ray.data.Dataset.schema`.
 
     Raises
     ------
     KeyError
-        If there is not exactly one column of a name.
+        If a name does not match exactly one column.
     TypeError
-        If the dataset is not one of Ray, or a column is of a type that is not accepted.
+        If the dataset is not a Ray Dataset, or the type of a column is not accepted.
     ValueError
-        If two rows have the same ids, blocks that fail are to be left out
+        If two rows have the same ids, failed blocks may be left out
         (``DataContext.max_errored_blocks``), or an argument is not accepted.
     OverflowError
-        If the type of a column does not hold the bounds of its mechanism.
+        If a mechanism's bounds do not fit the type of its column.
 
     """
-    frames.check_nulls(nulls)
     parameters.flag("unique_ids", unique_ids)
     if not isinstance(dataset, ray.data.Dataset):
         raise TypeError(f"dataset is a {type(dataset).__name__}: give a Dataset of Ray")
     if dataset.context.max_errored_blocks:
-        raise ValueError("max_errored_blocks is not accepted: which rows are left out may change")
+        raise ValueError("max_errored_blocks is not accepted: the rows left out may change")
     schema = dataset.schema()
     if schema is not None and not isinstance(schema.base_schema, pa.Schema):
-        # Types of pandas: those that its blocks come to us in.
+        # A pandas schema: map the blocks once to learn their Arrow types.
         schema = _map(dataset, _same).schema()
     empty = pa.schema([] if schema is None else schema.base_schema).empty_table()
-    check_arguments(mechanisms, ids, empty.column_names)
+    # Without rows, this checks the arguments.
+    ReleaseKey().release_columns(empty, mechanisms, ids, part=True, nulls=nulls)
     mechanisms, ids = dict(mechanisms), list(ids)
-    ReleaseKey().release_columns(empty, mechanisms, ids, part=True)
-    for name, mechanism in mechanisms.items():
-        mechanism.release(np.zeros(0, empty.field(name).type.to_pandas_dtype()))
     kinds = {name: _plain(empty.field(name).type) for name in ids}
     if not unique_ids:
-        # By places, since Ray gives names of its own to counts.
+        # Columns are named by position, since Ray names the counts itself.
         rows = _map(dataset.select_columns(ids), _ids, kinds=kinds)
         groups = rows.groupby([str(place) for place in range(len(ids))]).count()
-        # Not by a limit, which versions of Ray put before functions of blocks.
+        # No limit here: some versions of Ray move it before functions of blocks.
         found = _map(groups, _repeated).iter_batches(batch_size=None, batch_format="pyarrow")
         if any(map(len, found)):
-            raise ValueError(f"ids = {ids} are not unique: give columns that tell rows apart")
+            raise ValueError(f"ids = {ids} are not unique: give columns that identify each row")
     keeper = _keeper()
     noisy = _map(
         dataset, _release_columns, keeper=keeper, mechanisms=mechanisms, kinds=kinds, nulls=nulls
     )
-    # To be called any number of times, and to wipe once.
+    # Wipes once, however often it is called.
     end = ExitStack()
     end.callback(_wipe, keeper)
     return Release(noisy, end.close)
 
 
 class _Keeper:
-    """Where the key is drawn and kept, to go to tasks in answers alone."""
+    """The actor that draws the key and keeps it; the key leaves it only in answers to tasks."""
 
     def __init__(self) -> None:
         self._key = ReleaseKey()
@@ -139,18 +134,18 @@ class _Keeper:
 
 
 def _keeper() -> Any:
-    # Never started again, as it would draw another key; and with the process that calls, since
-    # other nodes may be taken away while nothing runs there.
+    # A restarted actor would draw another key. It runs on the caller's node, since idle nodes may
+    # be removed.
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
     actor: Any = ray.remote(_Keeper)
-    # An answer that is lost is asked for again.
+    # Lost answers are requested again.
     return actor.options(
         num_cpus=0, max_restarts=0, max_task_retries=-1, scheduling_strategy=here
     ).remote()
 
 
 def _wipe(keeper: Any) -> None:
-    # Without the cluster the actor has ended, too.
+    # The actor ended with the cluster.
     if ray.is_initialized():
         with suppress(ActorDiedError):
             ray.get(keeper.wipe.remote())
@@ -158,7 +153,7 @@ def _wipe(keeper: Any) -> None:
 
 
 def _map(dataset: ray.data.Dataset, function: Any, **arguments: Any) -> ray.data.Dataset:
-    """Return the dataset after a function of its blocks."""
+    """Return the dataset with a function applied to each block."""
     return dataset.map_batches(
         function,
         batch_size=None,
@@ -196,12 +191,12 @@ def _release_columns(
         key: ReleaseKey = ray.get(keeper.key.remote())
     except ActorDiedError as error:
         raise ValueError(
-            "the key of this release is wiped, or lost with its actor: nothing more is evaluated"
+            "the key of this release is wiped, or lost with its actor: nothing can be evaluated"
         ) from error
     try:
         for name, kind in kinds.items():
             ids = block[name]
-            # The noise of an id depends on its type, which must be the one that was compared.
+            # The noise depends on the type of the ids, which must be the type compared before.
             if _plain(ids.type) != kind:
                 block = block.set_column(block.column_names.index(name), name, ids.cast(kind))
         return key.release_columns(

@@ -1,10 +1,11 @@
-"""Noise that is drawn again until the count is in range: what it costs in privacy, exactly.
+"""The exact privacy loss of redrawing the noise until the noisy count is in range.
 
-*Geometric Mechanism Notes*, section 2.4, for a count x of n records: instead of censoring ``x + Z``
-to ``0..n``, one could reject what is outside. The law is then ``a**abs(y - x) / N(x)`` with
-``a = exp(-epsilon)``, and depends on the count by ``N(x)`` too. The section's formulas are here as
-they stand (``note_...``), beside the exact loss of that law and the noise that keeps it to an
-epsilon. Proofs are in ``docs/proofs.md``, section "Rejection".
+A count x of n records is in ``0..n``. Censoring clamps ``x + Z`` to this range; rejection redraws Z
+instead until ``x + Z`` is in it (*Geometric Mechanism Notes*, section 2.4). The output y then has
+probability ``a**abs(y - x) / N(x)``, with ``a = exp(-epsilon)``. The normalizer ``N(x)`` depends on
+the count too, so the privacy loss exceeds epsilon. This module has the formulas of that section as
+published (``note_...``), the exact privacy loss, and the noise that keeps the loss within a given
+epsilon. The proofs are in ``docs/proofs.md``, section "Rejection".
 
 >>> from geomdp.rejection import calibrated_epsilon, loss, note_epsilon
 >>> round(loss(0.1, n=30), 4)
@@ -14,8 +15,8 @@ epsilon. Proofs are in ``docs/proofs.md``, section "Rejection".
 >>> round(note_epsilon(0.1, n=30), 4)
 0.0086
 
-There is no sampler of it: the time that rejection takes depends on the count, and the release of a
-:class:`geomdp.GeometricMechanism`, remapped, errs less (:func:`expected_errors`).
+There is no sampler with rejection: its running time would depend on the count, and a remapped
+release of a :class:`geomdp.GeometricMechanism` has smaller errors (:func:`expected_errors`).
 """
 
 import bisect
@@ -30,10 +31,11 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp import GeometricMechanism, remap
+from geomdp import remap
 from geomdp._analysis import decimals
 from geomdp._analysis.floats import powers
 from geomdp._release import arrays, parameters
+from geomdp._release.mechanism import GeometricMechanism
 from geomdp._release.parameters import Integer, Real
 
 __all__ = [
@@ -59,7 +61,7 @@ _MAX_N = 2**62
 
 
 class Extremes(NamedTuple):
-    """The ratios of :func:`note_ratios` where the note takes them to be extreme."""
+    """The ratios of :func:`note_ratios` that *Geometric Mechanism Notes* takes as extreme."""
 
     L_n: float
     L_1: float
@@ -68,14 +70,14 @@ class Extremes(NamedTuple):
 
 
 class Errors(NamedTuple):
-    """The expected absolute error, for the worst of the true counts and on average over them."""
+    """The expected absolute error, for the worst true count and averaged over true counts."""
 
     worst: float
     average: float
 
 
 class ExpectedErrors(NamedTuple):
-    """What :func:`expected_errors` compares.
+    """The expected absolute errors of several mechanisms, from :func:`expected_errors`.
 
     Attributes
     ----------
@@ -86,10 +88,11 @@ class ExpectedErrors(NamedTuple):
     rejected_exact : Errors
         Rejection, with noise for :func:`calibrated_epsilon`.
     remapped_bayes : Errors
-        The release, then :func:`geomdp.remap.bayes` for the uniform prior: the least average of all
-        mechanisms.
+        The release, then :func:`geomdp.remap.bayes` for the uniform prior. No mechanism has a
+        smaller average.
     remapped_minimax : Errors or None
-        The release, then :func:`geomdp.remap.minimax`: the least worst case of all mechanisms.
+        The release, then :func:`geomdp.remap.minimax`. No mechanism has a smaller worst case. None
+        if it was not computed.
 
     """
 
@@ -101,15 +104,15 @@ class ExpectedErrors(NamedTuple):
 
 
 def censoring_probabilities(epsilon: Real, n: Integer, counts: Any) -> tuple[Any, Any]:
-    """Return how probable noise is that takes a count below 0, and above n.
+    """Return the probabilities that noise takes a count below 0, and above n.
 
-    ``P(Z < -x) = a**(x + 1) / (1 + a)`` and ``P(Z > n - x) = a**(n - x + 1) / (1 + a)``
+    They are ``P(Z < -x) = a**(x + 1) / (1 + a)`` and ``P(Z > n - x) = a**(n - x + 1) / (1 + a)``
     (*Geometric Mechanism Notes*, section 2.4).
 
     Parameters
     ----------
     epsilon : int, float or Fraction
-        Of the noise; positive, and taken exactly.
+        The epsilon of the noise; positive, taken exactly.
     n : int
         The greatest count, from 1 to ``2**62``.
     counts : int, numpy integer, array or sequence of ints
@@ -118,16 +121,16 @@ def censoring_probabilities(epsilon: Real, n: Integer, counts: Any) -> tuple[Any
     Returns
     -------
     below, above : floats or float64 arrays
-        Of the shape of the counts; right to a few units in the last place.
+        The same shape as the counts; accurate to a few units in the last place.
 
     Raises
     ------
     TypeError
-        If a parameter is of another type.
+        If a parameter has another type.
     ValueError
         If epsilon is not positive and finite, n is below 1, or a count is not from 0 to n.
     OverflowError
-        If n is above ``2**62``, or an int among the counts beyond int64.
+        If n is above ``2**62``, or an int among the counts is beyond int64.
 
     """
     rate = parameters.positive("epsilon", epsilon)
@@ -137,15 +140,15 @@ def censoring_probabilities(epsilon: Real, n: Integer, counts: Any) -> tuple[Any
 
 
 def rejection_probability(epsilon: Real, n: Integer, counts: Any) -> Any:
-    """Return how probable it is that a draw is rejected.
+    """Return the probability that a draw is rejected, ``Pr(T_D)``.
 
-    ``Pr(T_D)`` in *Geometric Mechanism Notes*, section 2.4: the sum of what
-    :func:`censoring_probabilities` returns.
+    It is the sum of both :func:`censoring_probabilities`, which takes the same parameters and
+    raises the same errors (*Geometric Mechanism Notes*, section 2.4).
 
-    Parameters
-    ----------
-    epsilon, n, counts
-        As in :func:`censoring_probabilities`.
+    Returns
+    -------
+    float or float64 array
+        The same shape as the counts.
 
     """
     below, above = censoring_probabilities(epsilon, n, counts)
@@ -153,22 +156,19 @@ def rejection_probability(epsilon: Real, n: Integer, counts: Any) -> Any:
 
 
 def note_ratios(epsilon: Real, n: Integer, counts: Any) -> tuple[Any, Any]:
-    """Return ``L`` and ``U`` of *Geometric Mechanism Notes*, equation 2.2, as they stand there.
+    """Return ``L`` and ``U`` of *Geometric Mechanism Notes*, equation 2.2, as published.
 
     ``L = (a**(2 x + 1) + a**(n + 1)) / (a**(2 x + 2) + a**n)`` is the rejection probability at x
-    over that at ``x + 1``, and ``U = (a**(2 x + 1) + a**(n + 1)) / (a**(2 x) + a**(n + 2))`` that
-    at x over that at ``x - 1``. (The text has it the other way round: the formulas of ``Pr(T)`` for
-    its two neighbours are exchanged.) ``U(x) = L(n - x)``.
+    divided by the one at ``x + 1``. ``U = (a**(2 x + 1) + a**(n + 1)) / (a**(2 x) + a**(n + 2))``
+    is the rejection probability at x divided by the one at ``x - 1``. (The text states the
+    converse, since it swaps the formulas of ``Pr(T)`` for the two neighbors.) ``U(x) = L(n - x)``.
 
-    Parameters
-    ----------
-    epsilon, n, counts
-        As in :func:`censoring_probabilities`.
+    The parameters and errors are those of :func:`censoring_probabilities`.
 
     Returns
     -------
     L, U : floats or float64 arrays
-        Of the shape of the counts; infinite where they are beyond float64.
+        The same shape as the counts; infinite where they are beyond float64.
 
     """
     rate = parameters.positive("epsilon", epsilon)
@@ -180,14 +180,10 @@ def note_ratios(epsilon: Real, n: Integer, counts: Any) -> tuple[Any, Any]:
 def note_extremes(epsilon: Real, n: Integer) -> Extremes:
     """Return ``L_n``, ``L_1``, ``U_0`` and ``U_(n-1)`` of *Geometric Mechanism Notes*, section 2.4.
 
-    ``L_n = U_0 < 1`` and ``L_1 = U_(n-1)``, which is above 1 only for n of at least 4: it is 1 for
-    n = 3 and less for n = 1 and 2, where the note has it above 1 for all n.
+    ``L_n = U_0 < 1`` and ``L_1 = U_(n-1)``. The latter is above 1 for n of at least 4, 1 for n = 3,
+    and below 1 for n = 1 and 2. (The note states that it is above 1 for all n.)
 
-    Parameters
-    ----------
-    epsilon, n
-        As in :func:`censoring_probabilities`.
-
+    The parameters and errors are those of :func:`censoring_probabilities`.
     """
     (L_1, L_n), _ = note_ratios(epsilon, n, [1, n])
     _, (U_0, U_n_minus_1) = note_ratios(epsilon, n, [0, n - 1])
@@ -195,21 +191,18 @@ def note_extremes(epsilon: Real, n: Integer) -> Extremes:
 
 
 def note_factor(epsilon: Real, n: Integer) -> float:
-    """Return ``M`` of *Geometric Mechanism Notes*, section 2.4: the greatest ratio.
+    """Return ``M`` of *Geometric Mechanism Notes*, section 2.4, the greatest ratio.
 
-    That is ``max(1 / L_n, 1 / U_0, L_1, U_(n-1))``, of which the first two are the greatest: ``M =
-    (1 + a**(n + 2)) / (a + a**(n + 1))``. It bounds ratios of the rejection probability, but the
-    law has ``1 - Pr(T)`` in it; see :func:`loss`.
+    It is ``max(1 / L_n, 1 / U_0, L_1, U_(n-1))``. The first two are the greatest, so ``M = (1 +
+    a**(n + 2)) / (a + a**(n + 1))``. M bounds ratios of the rejection probability ``Pr(T)``, but
+    the pmf depends on ``1 - Pr(T)``; :func:`loss` accounts for that.
 
-    Parameters
-    ----------
-    epsilon, n
-        As in :func:`censoring_probabilities`.
+    The parameters and errors are those of :func:`censoring_probabilities`.
 
     Returns
     -------
     float
-        Infinite where it is beyond float64.
+        Infinite if it is beyond float64.
 
     """
     rate = parameters.positive("epsilon", epsilon)
@@ -218,21 +211,18 @@ def note_factor(epsilon: Real, n: Integer) -> float:
 
 
 def note_epsilon(epsilon: Real, n: Integer) -> float:
-    """Return ``epsilon - ln M``, for which *Geometric Mechanism Notes* would draw the noise.
+    """Return ``epsilon - ln M``, the epsilon of the noise in *Geometric Mechanism Notes*.
 
-    That is ``ln((1 + a**n) / (1 + a**(n + 2)))``. It is always positive, but vanishes as ``n *
-    epsilon`` grows, so that what is released becomes uniform. And it is not safe: as epsilon goes
-    to 0, the :func:`loss` with it goes to ``2 n / (n + 1)`` times epsilon.
+    It equals ``ln((1 + a**n) / (1 + a**(n + 2)))``. It is always positive, but vanishes as ``n *
+    epsilon`` grows, so the output becomes uniform. It is not safe: as epsilon goes to 0, the
+    :func:`loss` of this noise goes to ``2 n / (n + 1)`` times epsilon.
 
-    Parameters
-    ----------
-    epsilon, n
-        As in :func:`censoring_probabilities`.
+    The parameters and errors are those of :func:`censoring_probabilities`.
 
     Returns
     -------
     float
-        Right to a few units in the last place; 0 where it is below the least float64.
+        Accurate to a few units in the last place; 0 if it is below the least float64.
 
     """
     rate = parameters.positive("epsilon", epsilon)
@@ -242,27 +232,28 @@ def note_epsilon(epsilon: Real, n: Integer) -> float:
 
 
 def inflation(epsilon: Real, n: Integer) -> float:
-    """Return what rejection adds to the loss of the noise: ``ln(N(1) / N(0))``, rounded up.
+    """Return the privacy loss that rejection adds to that of the noise, ``ln(N(1) / N(0))``.
 
-    ``N(1) / N(0) = (1 + a - a**2 - a**n) / (1 - a**(n + 1))``. It is 0 for n = 1, and else less
-    than ``ln(5 / 4)``, and than ``(n - 1) / (n + 1)`` times epsilon.
+    ``N(1) / N(0) = (1 + a - a**2 - a**n) / (1 - a**(n + 1))``. The inflation is 0 for n = 1.
+    Otherwise it is below ``ln(5 / 4)``, and below ``(n - 1) / (n + 1)`` times epsilon.
 
     Parameters
     ----------
     epsilon : int, float or Fraction
-        Of the noise; not negative, and taken exactly. With 0, all outputs are equally likely.
+        The epsilon of the noise; not negative, taken exactly. With 0, all outputs are equally
+        likely.
     n : int
         The greatest count, at least 1.
 
     Returns
     -------
     float
-        The least float64 that is not below the exact value.
+        The exact value, rounded up to a float64.
 
     Raises
     ------
     TypeError
-        If a parameter is of another type.
+        If a parameter has another type.
     ValueError
         If epsilon is negative or not finite, or n is below 1.
 
@@ -274,20 +265,17 @@ def inflation(epsilon: Real, n: Integer) -> float:
 
 
 def loss(epsilon: Real, n: Integer) -> float:
-    """Return the privacy loss of rejection between neighbours: ``epsilon + ln(N(1) / N(0))``.
+    """Return the privacy loss of rejection between neighbors, ``epsilon + ln(N(1) / N(0))``.
 
-    The greatest of ``abs(ln(P(y | x) / P(y | x + 1)))``, ``P(y | x) = a**abs(y - x) / N(x)``, over
-    all counts and outputs from 0 to n. It is at most ``2 n / (n + 1)`` times epsilon.
+    It is the maximum of ``abs(ln(P(y | x) / P(y | x + 1)))`` over all counts and outputs from 0 to
+    n, with ``P(y | x) = a**abs(y - x) / N(x)``. It is at most ``2 n / (n + 1)`` times epsilon.
 
-    Parameters
-    ----------
-    epsilon, n
-        As in :func:`inflation`.
+    The parameters and errors are those of :func:`inflation`.
 
     Returns
     -------
     float
-        The least float64 that is not below the exact value; infinite if there is none.
+        The exact value, rounded up to a float64; infinite if it is beyond float64.
 
     """
     rate, n = parameters.not_negative("epsilon", epsilon), parameters.at_least("n", n, 1)
@@ -299,25 +287,26 @@ def loss(epsilon: Real, n: Integer) -> float:
 
 
 def calibrated_epsilon(epsilon: Real, n: Integer) -> float:
-    """Return the greatest epsilon of the noise with which rejection loses no more than `epsilon`.
+    """Return the greatest epsilon of the noise for which rejection has a loss of at most `epsilon`.
 
     Parameters
     ----------
     epsilon : int, float or Fraction
-        The :func:`loss` that is allowed; positive, and taken exactly.
+        The allowed :func:`loss`; positive, taken exactly.
     n : int
         The greatest count, at least 1.
 
     Returns
     -------
     float
-        From ``(n + 1) / (2 n)`` times epsilon, which it goes to as epsilon goes to 0, to epsilon.
-        The greatest float64 whose exact loss is at most epsilon; 0 if no positive one's is.
+        The greatest float64 whose exact loss is at most epsilon, or 0 if no positive float64
+        qualifies. It is between ``(n + 1) / (2 n)`` times epsilon, its limit as epsilon goes to 0,
+        and epsilon.
 
     Raises
     ------
     TypeError
-        If a parameter is of another type.
+        If a parameter has another type.
     ValueError
         If epsilon is not positive and finite, or n is below 1.
 
@@ -335,38 +324,34 @@ def calibrated_epsilon(epsilon: Real, n: Integer) -> float:
 
 
 def pmf(epsilon: Real, n: Integer, counts: Any) -> _Floats:
-    """Return the probabilities of the outputs 0 to n with rejection: ``a**abs(y - x) / N(x)``.
+    """Return the probabilities of the outputs 0 to n with rejection, ``a**abs(y - x) / N(x)``.
 
-    Parameters
-    ----------
-    epsilon
-        As in :func:`inflation`.
-    n, counts
-        As in :func:`censoring_probabilities`.
+    The parameters and errors are those of :func:`censoring_probabilities`, except that epsilon may
+    be 0: all outputs are then equally likely.
 
     Returns
     -------
     float64 array
-        Of the shape of the counts and a last axis of ``n + 1`` outputs; right to a few units in the
-        last place.
+        The shape of the counts, and a last axis of ``n + 1`` outputs; accurate to a few units in
+        the last place.
 
     """
     rate = parameters.not_negative("epsilon", epsilon)
-    return _law(rate, *_places(n, counts))
+    return _pmf(rate, *_places(n, counts))
 
 
 def expected_errors(epsilon: Real, n: Integer, *, minimax: bool = True) -> ExpectedErrors:
-    """Return the expected absolute errors of censoring, rejecting and remapping, side by side.
+    """Return the expected absolute errors of censoring, rejection and remapping.
 
     Parameters
     ----------
     epsilon : int, float or Fraction
-        The loss between neighbours, of all of them; but that with the note's epsilon may be more
-        (:func:`note_epsilon`). Positive, and taken exactly.
+        The privacy loss between neighbors; positive, taken exactly. All mechanisms have this loss,
+        except that rejection with :func:`note_epsilon` may have more.
     n : int
         The greatest count: from 1 to 127, or to 4095 without minimax.
     minimax : bool
-        Whether to work out the minimax remap too, which needs scipy.
+        Whether to include the minimax remap, which needs scipy.
 
     Returns
     -------
@@ -376,11 +361,11 @@ def expected_errors(epsilon: Real, n: Integer, *, minimax: bool = True) -> Expec
     Raises
     ------
     TypeError
-        If a parameter is of another type.
+        If a parameter has another type.
     ValueError
-        If epsilon is not positive and finite, or n out of its range.
+        If epsilon is not positive and finite, or n is out of range.
     ImportError
-        If minimax is asked for, and scipy is not there.
+        If minimax is true and scipy is not installed.
 
     """
     rate, n = parameters.positive("epsilon", epsilon), parameters.at_least("n", n, 1)
@@ -394,8 +379,8 @@ def expected_errors(epsilon: Real, n: Integer, *, minimax: bool = True) -> Expec
     x = np.arange(n + 1)
 
     def rejected(noise: float) -> Errors:
-        law = _law(Fraction(noise), n, x)
-        return _errors((law * np.abs(x[:, np.newaxis] - x)).sum(axis=1))
+        masses = _pmf(Fraction(noise), n, x)
+        return _errors((masses * np.abs(x[:, np.newaxis] - x)).sum(axis=1))
 
     def released(function: Any) -> Errors:
         return _errors(remap.risk(mechanism, "absolute", function))
@@ -424,7 +409,7 @@ def _places(n: Any, counts: Any) -> tuple[int, NDArray[np.int64]]:
     return n, array.astype(np.int64)
 
 
-def _law(rate: Fraction, n: int, x: NDArray[np.int64]) -> _Floats:
+def _pmf(rate: Fraction, n: int, x: NDArray[np.int64]) -> _Floats:
     weights = powers(rate, np.arange(n + 1))[np.abs(np.arange(n + 1) - x[..., np.newaxis])]
     return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
 
@@ -432,16 +417,16 @@ def _law(rate: Fraction, n: int, x: NDArray[np.int64]) -> _Floats:
 def _ratio(rate: Fraction, ahead: NDArray[np.int64]) -> _Floats:
     """Return the rejection probability at x over that at x + 1, given ``n - 2 x - 1``."""
     a, distance = powers(rate, 1), np.abs(ahead)
-    # At most 1, and without what would underflow both above and below the line.
+    # At most 1; common factors that could underflow are cancelled.
     inwards = np.minimum(1, (a + powers(rate, distance)) / (1 + powers(rate, distance + 1)))
     with np.errstate(divide="ignore", over="ignore"):
         return np.where(ahead < 0, inwards, 1 / inwards)
 
 
 def _within(rate: Fraction, n: int, bound: Fraction) -> bool:
-    """Return whether the loss is at most a bound, as decided by as many digits as it takes.
+    """Return whether the loss is at most a bound, computed with as many digits as needed.
 
-    For n > 1 it is never equal: ``N(1) / N(0)`` would be a power of e, and is not one of a.
+    For n > 1 the two are never equal, so the loop ends (``docs/proofs.md``, theorem 12).
     """
     room = bound - rate
     if n == 1:
@@ -458,7 +443,7 @@ def _within(rate: Fraction, n: int, bound: Fraction) -> bool:
 
 
 def _inflation(rate: Fraction, n: int) -> Decimal:
-    """Return the inflation, right to some 20 digits."""
+    """Return the inflation, accurate to about 20 digits."""
     with localcontext(decimals.context(60)):
         gain = _gain(rate, n)
         return (1 + gain).ln() if gain > Decimal("1e-20") else gain
@@ -470,26 +455,26 @@ def _gain(rate: Fraction, n: int) -> Decimal:
 
 
 def _decay(exponent: Fraction) -> Decimal:
-    """Return ``exp(-exponent)``, with all digits even if it is large."""
+    """Return ``exp(-exponent)``, to full precision even if the exponent is large."""
     with localcontext() as wide:
         wide.prec += _digits(exponent)
         return (-decimals.of(exponent)).exp()
 
 
 def _gone(exponent: Fraction) -> Decimal:
-    """Return ``1 - exp(-exponent)``, with all digits even if it is small."""
+    """Return ``1 - exp(-exponent)``, to full precision even if the exponent is small."""
     with localcontext() as wide:
         wide.prec += _digits(1 / exponent) if exponent else 0
         return 1 - (-decimals.of(exponent)).exp()
 
 
 def _digits(ratio: Fraction) -> int:
-    """Return how many digits a ratio has before the point, or 0."""
+    """Return about how many digits a ratio has before the decimal point."""
     return max(0, math.ceil(decimals.bits(abs(ratio)) * math.log10(2)))
 
 
 def _least(guess: Decimal, holds: Callable[[float], bool]) -> float:
-    """Return the least float, from 0, for which this holds, found by steps from close to it."""
+    """Return the least nonnegative float for which a monotone condition holds, from a guess."""
     value = float(guess)
     while not holds(value):
         value = math.nextafter(value, math.inf)
@@ -499,7 +484,7 @@ def _least(guess: Decimal, holds: Callable[[float], bool]) -> float:
 
 
 def _bits(value: float) -> int:
-    """Return the place of a float among those that are not negative."""
+    """Return the bits of a nonnegative float, which number these floats in increasing order."""
     return int(struct.unpack("<q", struct.pack("<d", value))[0])
 
 
@@ -508,5 +493,5 @@ def _float(bits: int) -> float:
 
 
 def _plain(values: _Floats) -> Any:
-    """Return a float for a single one."""
+    """Return a float instead of an array without dimensions."""
     return values if values.ndim else float(values)

@@ -29,9 +29,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from geomdp import GeometricMechanism
 from geomdp._analysis.floats import powers
 from geomdp._release import arrays, parameters
+from geomdp._release.mechanism import GeometricMechanism
+from geomdp._release.specification import checked
 
 __all__ = ["RandomisedRemap", "Remap", "bayes", "expected_loss", "minimax", "risk"]
 
@@ -90,7 +91,7 @@ class _Function:
         lower, upper = self.bounds
         if parameters.is_integer(released):
             self._refuse_outside(int(released), int(released))
-        array = arrays.as_array(released, _dtype(self.bounds))
+        array = arrays.as_array(released, arrays.dtype_for(self.bounds))
         limits = np.iinfo(array.dtype)
         if not limits.min <= lower <= upper <= limits.max:
             raise OverflowError(
@@ -99,7 +100,7 @@ class _Function:
             )
         if array.size:
             self._refuse_outside(int(array.min()), int(array.max()))
-        wide = _dtype(self.bounds).type
+        wide = arrays.dtype_for(self.bounds).type
         places = (array.astype(wide) - wide(lower)).astype(np.intp)
         estimates = np.asarray(self._look_up(places).astype(array.dtype))
         if isinstance(released, np.ndarray) or estimates.ndim:
@@ -148,7 +149,7 @@ class Remap(_Function):
 
     def __post_init__(self) -> None:
         bounds = _interval(self.bounds)
-        table = arrays.as_array(self.table, _dtype(bounds))
+        table = arrays.as_array(self.table, arrays.dtype_for(bounds))
         outputs = bounds[1] - bounds[0] + 1
         if table.shape != (outputs,):
             raise ValueError(
@@ -157,7 +158,7 @@ class Remap(_Function):
         if not bounds[0] <= int(table.min()) <= int(table.max()) <= bounds[1]:
             raise ValueError(f"table is not within the bounds: give estimates from {bounds}")
         object.__setattr__(self, "bounds", bounds)
-        object.__setattr__(self, "table", _frozen(table.astype(_dtype(bounds))))
+        object.__setattr__(self, "table", _frozen(table.astype(arrays.dtype_for(bounds))))
 
     def _look_up(self, places: NDArray[np.intp]) -> NDArray[Any]:
         return np.asarray(self.table[places])
@@ -192,7 +193,7 @@ class RandomisedRemap(_Function):
     def __post_init__(self) -> None:
         bounds = _interval(self.bounds)
         outputs = bounds[1] - bounds[0] + 1
-        rows = _weights("probabilities", self.probabilities, (outputs, outputs))
+        rows = arrays.weights("probabilities", self.probabilities, (outputs, outputs))
         if not np.allclose(rows.sum(axis=1), 1, rtol=0, atol=1e-9):
             raise ValueError("probabilities with other row sums are not accepted: give sums of 1")
         object.__setattr__(self, "bounds", bounds)
@@ -200,7 +201,7 @@ class RandomisedRemap(_Function):
 
     def _look_up(self, places: NDArray[np.intp]) -> NDArray[Any]:
         generator = np.random.default_rng()
-        wide = _dtype(self.bounds).type
+        wide = arrays.dtype_for(self.bounds).type
         values = np.arange(len(self.probabilities)).astype(wide) + wide(self.bounds[0])
         estimates = np.empty(places.shape, dtype=wide)
         for place in np.unique(places):
@@ -259,7 +260,7 @@ def bayes(mechanism: GeometricMechanism, prior: ArrayLike, loss: Loss) -> Remap:
         order = np.where(good, 2 * np.abs(away) + (away > 0), 2 * outputs)
         best[rows] = order.argmin(axis=1)
     bounds = _bounds(mechanism)
-    wide = _dtype(bounds).type
+    wide = arrays.dtype_for(bounds).type
     return Remap(bounds, best.astype(wide) + wide(bounds[0]))
 
 
@@ -436,8 +437,8 @@ def _loss_matrix(loss: Any, outputs: int) -> _Floats:
             raise ValueError(f"loss = {parameters.shown(loss)} is not accepted: {_NAMES}")
         loss = _LOSSES[loss]
     if callable(loss):
-        return _toeplitz(_weights("loss", loss(np.arange(outputs)), (outputs,)))
-    return _weights("loss", loss, (outputs, outputs))
+        return _toeplitz(arrays.weights("loss", loss(np.arange(outputs)), (outputs,)))
+    return arrays.weights("loss", loss, (outputs, outputs))
 
 
 def _toeplitz(vector: _Floats) -> _Floats:
@@ -452,41 +453,15 @@ def _scaled(losses: _Floats) -> _Floats:
 
 
 def _prior(prior: Any, outputs: int) -> _Floats:
-    weights = _weights("prior", prior, (outputs,))
+    weights = arrays.weights("prior", prior, (outputs,))
     if not weights.any():
         raise ValueError("prior with no weight is not accepted: give one above 0")
     return weights
 
 
-def _weights(name: str, values: Any, shape: tuple[int, ...]) -> _Floats:
-    """Return finite numbers that are not negative as a new array of floats."""
-    if isinstance(values, np.ma.MaskedArray):
-        raise TypeError(f"{name} is a masked array, which is not accepted: fill it")
-    if not isinstance(values, np.ndarray):
-        values = np.array(values, dtype=object)
-    if values.dtype == object:
-        # One of each type, instead of item by item.
-        for value in {type(value): value for value in values.ravel().tolist()}.values():
-            parameters.number(name, value)
-    elif values.dtype.kind not in "iuf" or values.dtype.itemsize > 8:
-        raise TypeError(f"{name} of dtype {values.dtype} is not accepted: give ints or floats")
-    if values.shape != shape:
-        raise ValueError(f"{name} is of shape {values.shape}: give one of shape {shape}")
-    try:
-        weights = np.array(values, dtype=np.float64)
-    except OverflowError:
-        raise OverflowError(f"{name} beyond float64 is not accepted: give less") from None
-    bad = weights[~((weights >= 0) & (weights < np.inf))]
-    if bad.size:
-        raise ValueError(f"{name} with {bad[0]} is not accepted: give finite numbers, not negative")
-    return weights
-
-
 def _outputs(mechanism: Any, most: int) -> int:
     """Return how many outputs a mechanism has."""
-    if not isinstance(mechanism, GeometricMechanism):
-        raise TypeError(parameters.foreign("mechanism", mechanism, "a GeometricMechanism"))
-    lower, upper = _bounds(mechanism)
+    lower, upper = _bounds(checked(mechanism))
     if upper - lower >= most:
         raise ValueError(f"bounds = {(lower, upper)} are not accepted: give at most {most} outputs")
     return upper - lower + 1
@@ -510,10 +485,6 @@ def _interval(bounds: Any) -> tuple[int, int]:
     if interval[0] > interval[1]:
         raise ValueError(f"bounds = {interval} is not accepted: give lower <= upper")
     return interval
-
-
-def _dtype(bounds: tuple[int, int]) -> np.dtype[Any]:
-    return np.dtype(np.uint64 if bounds[1] >= 2**63 else np.int64)
 
 
 def _frozen(array: NDArray[Any]) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""Noise in Spark: a DataFrame whose counts are noisy, whichever executor makes it, and how often.
+"""Releases of Spark DataFrames: a task that runs again gives the same noise.
 
 >>> from pyspark.sql import SparkSession
 >>> import geomdp.spark
@@ -11,26 +11,24 @@
 >>> table.column_names
 ['town', 'n']
 
-It needs the extra ``spark``, a classic session of Spark 4, and geomdp on every executor. The noisy
-DataFrame is lazy as any other: Spark makes it when an action asks for it, and makes parts of it
-again when a task is retried or speculated on, or a cached part is lost. That gives the same noisy
-counts each time, as their noise is chosen by their ids and by a key, drawn once for the release.
-Whoever reads the memory or the traffic of the cluster finds that key, beside the counts:
-``docs/distributed.md`` says where it is, and what ``wipe`` takes away.
+This module needs the extra ``spark``, a classic session of Spark 4, and geomdp on every executor.
+The noisy DataFrame is lazy: Spark computes it for each action, and computes parts of it again when
+a task is retried or speculated on, or a cached part is lost. The noisy counts are the same each
+time, since the ids and a key, drawn once per release, determine their noise. Anyone who can read
+the memory or the traffic of the cluster can read that key, and the exact counts.
+``docs/distributed.md`` says where the key is and what ``wipe`` removes.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
-import numpy as np
-
-from geomdp import GeometricMechanism, frames
 from geomdp._engines import spark_plan
 from geomdp._release import parameters
+from geomdp._release.columns import Nulls
 from geomdp._release.extras import installed_by
-from geomdp.distributed import Release, ReleaseKey, check_arguments
-from geomdp.frames import Nulls
+from geomdp._release.mechanism import GeometricMechanism
+from geomdp.distributed import Release, ReleaseKey
 
 with installed_by("geomdp[spark]"):
     from pyarrow import RecordBatch
@@ -50,83 +48,82 @@ def release_columns(
     nulls: Nulls = "refuse",
     unique_ids: bool = False,
 ) -> Release[DataFrame]:
-    """Return the release of a DataFrame with noise in some of its columns.
+    """Release a DataFrame with noise added to some of its columns.
 
-    One job runs at once, which groups the rows by their ids; it adds no noise. Spark runs none if
-    the plan ends in a ``groupBy`` whose columns are all ids; filters, sorts, repartitions and new
-    names may follow.
+    The call runs one job, which groups the rows by their ids and adds no noise. It runs none if the
+    plan ends in a ``groupBy`` whose columns are all ids; filters, sorts, repartitions and renamed
+    columns may follow.
 
     Parameters
     ----------
     frame : DataFrame
-        Of a classic session, not of Spark Connect, and not streaming. Spark computes it again for
-        each action and for each task that fails, and must find the same rows each time, in any
-        order: rows that change are released twice. So its plan may only have nodes and functions
-        that are known to give the same rows. Samples, limits, windows, ``dropDuplicates`` by some
-        columns, ``first``, sums of floats, clocks, Python functions, RDDs (and lists given to
+        A batch DataFrame of a classic session, not of Spark Connect. Spark computes it again for
+        each action and for each failed task, and must find the same rows each time, in any order:
+        rows that change are released twice. So its plan may only contain nodes and functions known
+        to give the same rows. Samples, limits, windows, ``dropDuplicates`` by some columns,
+        ``first``, sums of floats, clocks, Python functions, RDDs (and lists given to
         ``createDataFrame``, which are RDDs) and collated strings are refused. Release
         ``frame.checkpoint()`` instead. Files must not change until the release is wiped.
     mechanisms : mapping of column names to mechanisms
-        For columns of type byte, short, integer or long; nothing is kept of their exact counts.
-    ids : list of column names
-        Columns that tell each row from all others, and are released as they are.
+        Mechanisms for the columns of counts, which have type byte, short, integer or long. The
+        result keeps nothing of their exact counts.
+    ids : sequence of str
+        Columns that together identify each row. They are released unchanged.
     nulls : {"refuse", "keep"}
-        As in :func:`geomdp.frames.release`. Nulls that are to be refused fail the job that meets
-        them.
+        Whether counts with nulls fail the job that reads them, or keep them.
     unique_ids : bool
-        Whether you know that no two rows have the same ids. Then they are not compared; if two
+        True declares that no two rows have the same ids, and the call does not compare them. If two
         rows have the same ids after all, they share their noise.
 
     Returns
     -------
     Release
-        Its ``frame`` has the schema of the frame that is given. Its ``wipe`` destroys the broadcast
-        that carries the key. What was written, collected, checkpointed or cached stays; whatever
-        needs more noise fails from then on.
+        A lazy DataFrame with the same schema, and its key. ``wipe`` destroys the broadcast that
+        carries the key. Written, collected, checkpointed or cached counts stay; tasks that need
+        noise fail from then on.
 
     Raises
     ------
     TypeError
-        If an argument, or a column, is of another type, or the frame is of Spark Connect.
+        If an argument or a column has another type, or the frame is of Spark Connect.
     KeyError
-        If there is not exactly one column of a name.
+        If a name does not match exactly one column.
     ValueError
-        If the ids are not unique, the frame is streaming, its rows may differ between two readings,
-        or `nulls` is something else.
+        If two rows have the same ids, the frame is streaming, its rows may differ from one reading
+        to the next, or an argument is not accepted.
     OverflowError
-        If the type of a column does not hold the bounds of its mechanism.
+        If a mechanism's bounds do not fit the type of its column.
 
     """
-    frames.check_nulls(nulls)
     parameters.flag("unique_ids", unique_ids)
     if not isinstance(frame, ClassicDataFrame):
         kind = f"{type(frame).__module__}.{type(frame).__qualname__}"
         raise TypeError(f"frame is a {kind}: give a DataFrame of a classic session of Spark")
-    names = frame.columns
-    check_arguments(mechanisms, ids, names)
-    mechanisms, ids = dict(mechanisms), list(ids)
     if frame.isStreaming:
-        raise ValueError("a streaming frame is not accepted: give a batch, whose ids are all there")
+        raise ValueError(
+            "a streaming frame is not accepted: give a batch, whose ids can be compared"
+        )
     plan = frame._jdf.queryExecution().analyzed()
     if (found := spark_plan.unstable(frame.sparkSession._jvm, plan)) is not None:
         raise ValueError(
             f"a frame with {found} is not accepted, as its rows may differ from one reading to the "
             "next: call sparkContext.setCheckpointDir and give frame.checkpoint(), or write the "
-            "frame and give what you read back"
+            "frame, read it back and give that"
         )
-    # Known by their places: Spark takes a dot in a name for more than that.
+    # Columns are named by position, since Spark interprets dots in names.
+    names = frame.columns
     places = [str(place) for place in range(len(names))]
     placed = frame.toDF(*places)
     key = ReleaseKey()
-    empty = placed.limit(0).toArrow().rename_columns(names)
-    key.release_columns(empty, mechanisms, ids, part=True)
-    for name, mechanism in mechanisms.items():
-        mechanism.release(np.zeros(0, empty.field(name).type.to_pandas_dtype()))
+    empty = placed.limit(0).toArrow().schema.empty_table().rename_columns(names)
+    # Without rows, this checks the arguments.
+    key.release_columns(empty, mechanisms, ids, part=True, nulls=nulls)
+    mechanisms, ids = dict(mechanisms), list(ids)
     among = [names.index(name) for name in ids]
     if not (unique_ids or spark_plan.groups_by(plan, among)):
         groups = placed.groupBy(*(places[place] for place in among)).count()
         if not groups.filter("count > 1").isEmpty():
-            raise ValueError(f"ids = {ids} are not unique: give columns that tell rows apart")
+            raise ValueError(f"ids = {ids} are not unique: give columns that identify each row")
     broadcast = frame.sparkSession.sparkContext.broadcast(key)
     key.wipe()
     held: Any = _Held(broadcast)
@@ -138,10 +135,11 @@ def release_columns(
         )
 
     noisy = placed.mapInArrow(noise, frame.schema)
-    # To be called any number of times, and to destroy once.
+    # Destroys once, however often it is called.
     end = ExitStack()
     end.callback(broadcast.destroy, blocking=True)
-    # Tasks without the broadcast name the key; for a destroyed one Spark cannot make tasks.
+    # Spark cannot create tasks that refer to a destroyed broadcast. Without the reference they
+    # start, and fail with an error that names the key.
     end.callback(
         noisy._jdf.queryExecution().analyzed().expressions().head().func().broadcastVars().pop
     )
@@ -149,13 +147,13 @@ def release_columns(
 
 
 class _Held:
-    """A broadcast of a key, which is the broadcast itself again in tasks."""
+    """Wraps the key's broadcast; unpickles in tasks as the broadcast itself."""
 
     def __init__(self, broadcast: Broadcast[ReleaseKey]) -> None:
         self._broadcast = broadcast
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Notes that tasks with this function need the broadcast.
+        # This also tells Spark that tasks with this function need the broadcast.
         _, arguments = self._broadcast.__reduce__()
         return _fetch, arguments
 

@@ -1,7 +1,7 @@
-"""Noise from a known key, for tests. Nothing that comes from here is private.
+"""Noise from a known key, for tests. No output of this module is private.
 
-Whoever knows the key can take the noise off again. The mechanism's own ``release`` has no
-parameter, state or environment variable by which it could be made to use a known key.
+Anyone who knows the key can subtract the noise. No parameter, state or environment variable makes
+the mechanism's own ``release`` use a known key.
 """
 
 from typing import Any
@@ -10,6 +10,7 @@ from geomdp import _core
 from geomdp._release import arrays, parameters
 from geomdp._release.arrays import Array
 from geomdp._release.mechanism import GeometricMechanism
+from geomdp._release.specification import checked
 
 KEY_BYTES = 32
 
@@ -24,28 +25,35 @@ def release_not_private(
 ) -> arrays.Array:
     """Return counts with reproducible noise, which is **not private**.
 
-    The noise is what ``mechanism.release`` would add if the operating system had given `key`; it is
+    The noise is what ``mechanism.release`` would add if the operating system returned `key`. It is
     the same on every machine.
 
     Parameters
     ----------
     mechanism : GeometricMechanism
-        Whose law is sampled.
+        The mechanism to sample from.
     counts, out, threads
-        As in ``mechanism.release``, but the result is always an array. It does not depend on the
-        number of threads.
+        See :meth:`geomdp.GeometricMechanism.release`. The result does not depend on the number of
+        threads.
     key : bytes
         The 32 bytes to expand into the tape.
+
+    Returns
+    -------
+    array
+        The dtype and shape are those of the counts; an int gives an array without dimensions.
 
     Raises
     ------
     TypeError, ValueError, OverflowError
-        As ``mechanism.release`` does; ValueError also if the key is not 32 bytes.
+        If ``mechanism.release`` raises this error for these arguments.
+    TypeError
+        Also if `mechanism` is not a GeometricMechanism.
+    ValueError
+        Also if `key` is not 32 bytes.
 
     """
-    if not isinstance(mechanism, GeometricMechanism):
-        kind = type(mechanism).__name__
-        raise TypeError(f"mechanism is of type {kind}: give a GeometricMechanism")
+    checked(mechanism)
     if not isinstance(key, bytes) or len(key) != KEY_BYTES:
         raise ValueError(f"key is not accepted: give {KEY_BYTES} bytes")
     most = parameters.threads(threads)
@@ -53,4 +61,4 @@ def release_not_private(
     def noise(source: Array, target: Array, dtype: str, _interruptible: bool) -> None:
         _core.release_not_private(mechanism._core, key, source, target, dtype, most)
 
-    return arrays.release(arrays.as_array(counts), out, noise)
+    return arrays.release(counts, out, noise)

@@ -202,7 +202,7 @@ def test_float_domain_raises(T: str, vector: bool) -> None:
     domain = dp.vector_domain(atom) if vector else atom
     metric = space("i32", vector, T)[1]
     assert dp.m.make_laplace(domain, metric, 1.0).map(1.0) == 1.0
-    refusal = re.escape(f"input_domain = {domain} is not accepted: give one of integers")
+    refusal = re.escape(f"input_domain = {domain} is not accepted: give a domain of integers")
     with pytest.raises(ValueError, match=refusal):
         ours.make_laplace(domain, metric, 1.0)
     with pytest.raises(ValueError, match=refusal):

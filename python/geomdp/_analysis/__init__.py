@@ -1,1 +1,1 @@
-"""The numerics behind accuracy, moments and distributions."""
+"""Numerics for accuracy, moments and distributions."""

@@ -1,7 +1,7 @@
-"""Decimals of as many digits as it takes: what accuracy and moments are computed in.
+"""Decimal arithmetic with as many digits as a result needs, for accuracy and moments.
 
-``exp`` and ``ln`` of Decimal are correctly rounded, so that an expression is off by no more than
-what cancels in it, for which its context has digits to spare.
+Decimal rounds ``exp`` and ``ln`` correctly, so an expression loses digits only by cancellation.
+Each caller's context has enough spare digits for that.
 """
 
 import functools
@@ -10,28 +10,28 @@ from collections.abc import Callable, Iterable
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, getcontext, localcontext
 from fractions import Fraction
 
-#: Digits beyond those of a float64 that are left for the rounding of single operations.
+#: Digits set aside for the rounding errors of single operations.
 SPARE = 10
 
 
 def context(digits: float) -> Context:
-    """Return a context of so many digits, in which nothing overflows or raises."""
+    """Return a context with this many digits, rounded up; nothing in it overflows or raises."""
     return Context(prec=math.ceil(digits), Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
 
 
 def of(ratio: Fraction) -> Decimal:
-    """Return a ratio, rounded."""
+    """Return a ratio, rounded to the current context."""
     return Decimal(ratio.numerator) / Decimal(ratio.denominator)
 
 
 def bits(ratio: Fraction) -> int:
-    """Return the exponent of a positive ratio: it is between ``2**(n - 1)`` and ``2**(n + 1)``."""
+    """Return an n such that a positive ratio is between ``2**(n - 1)`` and ``2**(n + 1)``."""
     return ratio.numerator.bit_length() - ratio.denominator.bit_length()
 
 
 def power(rate: Fraction, exponent: int) -> Decimal:
-    """Return ``exp(-rate * exponent)``, off by up to the exponent in its last digit."""
-    # Of a power that is too small for Decimal, 0, there is no zeroth power.
+    """Return ``exp(-rate * exponent)``; the error is up to `exponent` units in the last digit."""
+    # The base may underflow to 0, and Decimal does not define 0 ** 0.
     return _base(rate, getcontext().prec) ** exponent if exponent else Decimal(1)
 
 
@@ -42,7 +42,7 @@ def _base(rate: Fraction, digits: int) -> Decimal:
 
 
 def log(ratio: Fraction) -> Decimal:
-    """Return the logarithm of a positive ratio, with all digits even where it is near 0."""
+    """Return the logarithm of a positive ratio, to full precision even if the ratio is near 1."""
     return _log(ratio, getcontext().prec)
 
 
@@ -56,22 +56,23 @@ def _log(ratio: Fraction, digits: int) -> Decimal:
 
 
 def up(value: Decimal) -> float:
-    """Return the least float that is not below a value."""
+    """Return the least float at or above a value."""
     nearest = float(value)
-    # Unlike a comparison with a float, this cannot be trapped by the caller's context.
+    # The caller's context may trap comparisons of a Decimal with a float.
     above = Decimal.from_float(nearest) >= value
     return nearest if above else math.nextafter(nearest, math.inf)
 
 
 def down(value: Decimal) -> float:
-    """Return the greatest float that is not above a value."""
+    """Return the greatest float at or below a value."""
     return -up(value.copy_negate())
 
 
 def ceiling(terms: Callable[[], Iterable[Decimal]]) -> int:
-    """Return the ceiling of a sum that is not an integer, by as many digits as that takes.
+    """Return the ceiling of a sum, with as many digits as needed; the sum must not be an integer.
 
-    Each term must be right but for ``SPARE`` of the digits of the context in which it is asked for.
+    `terms` is called in contexts of growing precision. Each term may be wrong in the last ``SPARE``
+    digits of the context.
     """
     digits = 4 * SPARE
     while True:

@@ -1,9 +1,9 @@
-"""Powers of ``exp(-rate)`` in float64 arrays, to little more than an ulp, for exact rates.
+"""Powers of ``exp(-rate)`` in float64 arrays, within little more than an ulp, for exact rates.
 
-``exp`` makes the absolute error of its argument a relative one of its result. An argument of 700
-that was rounded to a float64 is off by up to ``2**-44``, which is 256 ulp. So here the product of
-rate and exponent is an unevaluated sum of two floats, from parts that are multiplied without
-rounding (Dekker's way).
+``exp`` turns the absolute error of its argument into a relative error of its result. An argument of
+700 that was rounded to float64 is off by up to ``2**-44``, which is 256 ulp. This module therefore
+keeps the product of rate and exponent as an unevaluated sum of two floats, and computes it from
+parts that multiply without rounding (Dekker's method).
 """
 
 import math
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from geomdp._analysis import decimals
 
 Floats: TypeAlias = NDArray[np.float64]
-#: Integers that are not negative: uint64, float64, or Python's own (dtype object).
+#: Nonnegative integers of dtype uint64, float64 or object (Python ints).
 Steps: TypeAlias = NDArray[Any]
 
 _LOW = np.uint64(2**32 - 1)
@@ -24,17 +24,17 @@ _HEAD = np.uint64(2**64 - 2**21)
 
 
 def quiet() -> np.errstate:
-    """Return a context in which results overflow and underflow silently, to what is nearest."""
+    """Return a context in which numpy overflows and underflows without a warning."""
     return np.errstate(over="ignore", under="ignore")
 
 
 class Powers:
-    """``exp(-rate * steps)`` of one rate, and its logarithm.
+    """Computes ``exp(-rate * steps)`` and its logarithm for one rate.
 
     Parameters
     ----------
     rate : Fraction
-        Positive, of any size.
+        Positive; any size.
 
     """
 
@@ -49,15 +49,16 @@ class Powers:
         self._head, self._tail = float(head), float(mantissa - head)
 
     def products(self, steps: Steps) -> tuple[Floats, Floats]:
-        """Return ``rate * steps`` as a float and a rest, together off by less than 2**-70 of it.
+        """Return ``rate * steps`` as a float and a remainder.
 
-        Both are infinite, or the rest meaningless, where the product is beyond float64.
+        The relative error of their sum is below ``2**-70``. Where the product is beyond float64,
+        the float is infinite, and the remainder is infinite or meaningless.
         """
         if steps.dtype == object:
             pairs = [_pair(self._rate * int(n)) for n in steps.reshape(-1).tolist()]
             both = np.array(pairs, np.float64).reshape(*steps.shape, 2)
             return both[..., 0], both[..., 1]
-        # 21 times 32 bits are exact, and so is their sum as total + rest.
+        # Products of 21 and 32 bits are exact, and so is their sum, as total + rest.
         high, low = _halves(steps)
         first, second = self._head * high, self._head * low
         total = first + second
@@ -68,11 +69,11 @@ class Powers:
             return np.ldexp(product, self._exponent), np.ldexp(rest, self._exponent)
 
     def of(self, products: tuple[Floats, Floats]) -> Floats:
-        """Return the powers, from :meth:`products`."""
+        """Return the powers, given the result of :meth:`products`."""
         product, rest = products
         with quiet():
             power = np.exp(-product)
-            # The rest is far below 1 but where the power is 0.
+            # The remainder is far below 1 unless the power is 0.
             return np.asarray(power - power * np.clip(rest, -1, 1))
 
 
@@ -86,16 +87,21 @@ def powers(rate: Fraction, steps: Any) -> Floats:
     steps : int or integer array
         From 0 to ``2**64 - 1``.
 
+    Returns
+    -------
+    float64 array
+        Same shape as `steps`.
+
     """
     distances = np.asarray(steps).astype(np.uint64)
     if not rate:
         return np.ones(distances.shape)
-    law = Powers(rate)
-    return law.of(law.products(distances))
+    of_rate = Powers(rate)
+    return of_rate.of(of_rate.products(distances))
 
 
 def _halves(steps: Steps) -> tuple[Floats, Floats]:
-    """Return summands of at most 32 bits; the first is the greater one, or 0."""
+    """Split numbers into two parts of 32 significant bits; the first is larger, or 0."""
     if steps.dtype == np.uint64:
         return (steps & ~_LOW).astype(np.float64), (steps & _LOW).astype(np.float64)
     high = (steps.view(np.uint64) & _HEAD).view(np.float64)

@@ -1,8 +1,8 @@
-"""Moments of the release of a count, exactly: in decimals of as many digits as it takes.
+"""Moments of the release of a count, computed in decimals with as many digits as needed.
 
-For the wanted law, from which the sampled one is within ``2**-50`` in total variation. With
-``a = exp(-rate)`` and ``Z`` as in *Geometric Mechanism Notes*, equation 2.1; derivations in
-``docs/proofs.md``, section 10.
+They are the moments of the ideal distribution; the sampled one is within total variation distance
+``2**-50`` of it. Throughout, ``a = exp(-rate)``, and the noise Z has the distribution of *Geometric
+Mechanism Notes*, equation 2.1. ``docs/proofs.md``, section 10, derives the formulas.
 """
 
 import math
@@ -31,7 +31,7 @@ def unbounded(rate: Fraction) -> Moments:
 
 
 def censored(rate: Fraction, below: int, above: int) -> Moments:
-    """Return the moments of ``clamp(x + Z)``, for bounds so far below and above x.
+    """Return the moments of ``clamp(x + Z)``, given the distances from x to the bounds.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def censored(rate: Fraction, below: int, above: int) -> Moments:
         def side(room: int) -> tuple[Decimal, Decimal, Decimal]:
             """Return ``E max(Z - room, 0)``, and mean and mean square of ``min(max(Z, 0), room)``.
 
-            These are sums of ``a**k / (1 + a)``, the last of ``(2 k - 1) a**k / (1 + a)``.
+            The first two are sums of ``a**k / (1 + a)``, the third of ``(2 k - 1) a**k / (1 + a)``.
             """
             tail = power(rate, room)
             beyond = a * tail / (1 - a**2)
@@ -61,14 +61,23 @@ def censored(rate: Fraction, below: int, above: int) -> Moments:
 
 
 def truncated(rate: Fraction, below: int, above: int) -> Moments:
-    """Return the moments of ``x + Z``, given that it is within the bounds; else as `censored`."""
+    """Return the moments of ``x + Z``, given that it is within the bounds.
+
+    Parameters
+    ----------
+    rate : Fraction
+        Positive.
+    below, above : int
+        ``x - lower`` and ``upper - x``, not negative.
+
+    """
     with localcontext(_context(rate)):
         a = power(rate, 1)
 
         def sums(room: int) -> tuple[Decimal, Decimal, Decimal, Decimal]:
-            """Return the sums of ``a**k``, ``k a**k`` and ``k**2 a**k`` for k from 1 to room.
+            """Return the sums of ``a**k``, ``k a**k`` and ``k**2 a**k`` for k from 1 to `room`.
 
-            And what the second one lacks to that of all k.
+            The fourth value is the sum of ``k a**k`` for k above `room`.
             """
             tail, width = power(rate, room), room * (1 - a)
             beyond = tail * (1 + width)
@@ -81,28 +90,28 @@ def truncated(rate: Fraction, below: int, above: int) -> Moments:
 
         (mass, down, square, low), (more, up, other, high) = sums(below), sums(above)
         mass += more + 1
-        # Not up - down, of which nothing is left far from the bounds.
+        # Not (up - down), which cancels to 0 far from the bounds.
         bias = (low - high) / mass
         variance = (square + other) / mass - bias**2
         return Moments(float(bias), float(variance), float((down + up) / mass))
 
 
 def folded(rate: Fraction, below: int, above: int, half_below: bool, half_above: bool) -> Moments:
-    """Return the moments of ``x + Z`` folded into bounds so far below and above x.
+    """Return the moments of ``x + Z`` folded into bounds on both sides of x.
 
-    All are expectations ``G`` of some ``f`` of the folded count, as functions of its place p, and
-    satisfy ``G - k (G(p + 1) - 2 G(p) + G(p - 1)) = f``, with ``k = a / (1 - a)**2``. So they are
-    what solves this without bounds plus multiples of ``a**p`` and ``a**(n - p)``, which the
-    reflections at both ends determine.
+    Each moment is the expectation ``G(p)`` of some function ``f`` of the folded count, where p is
+    the number of outputs below x. It satisfies ``G - k (G(p + 1) - 2 G(p) + G(p - 1)) = f``, with
+    ``k = a / (1 - a)**2``. The solution is the one without bounds plus multiples of ``a**p`` and
+    ``a**(n - p)``; the reflections at both ends determine these multiples.
 
     Parameters
     ----------
     rate : Fraction
         Positive.
     below, above : int
-        How many outputs there are on either side of x.
+        The number of outputs below and above x.
     half_below, half_above : bool
-        Whether the bound itself is half a unit beyond the last output.
+        Whether the bound is half a unit beyond the last output.
 
     """
     p, n = below, below + above
@@ -129,11 +138,11 @@ def folded(rate: Fraction, below: int, above: int, half_below: bool, half_above:
         one, other, scale = first(p), second(p), b * e - c * d
 
         def at_p(free: Callable[[int], Decimal]) -> Decimal:
-            """Return at p what solves the equation, given what does so without bounds."""
+            """Return the solution at p, given the solution without bounds."""
             f, g = -lower(free), -upper(free)
             return free(p) + ((f * e - c * g) * one + (b * g - f * d) * other) / scale
 
-        # About the place p itself, so that little is lost by cancellation.
+        # Moments about p itself cancel little.
         bias = at_p(lambda q: Decimal(q - p))
         square = at_p(lambda q: Decimal((q - p) ** 2) + 2 * k)
         absolute = at_p(lambda q: abs(q - p) + tail * power(rate, abs(q - p)))
@@ -141,18 +150,25 @@ def folded(rate: Fraction, below: int, above: int, half_below: bool, half_above:
 
 
 def entropy(rate: Fraction, below: int | None, above: int | None) -> float:
-    """Return the entropy of ``clamp(x + Z)``, in nats; None where there is no bound."""
-    if below == 0 == above:
-        return 0.0
-    if rate > 800:
-        # Less than the least float: about rate * exp(-rate).
+    """Return the entropy of ``clamp(x + Z)``, in nats.
+
+    Parameters
+    ----------
+    rate : Fraction
+        Positive.
+    below, above : int or None
+        ``x - lower`` and ``upper - x``, not negative; None for no bound on that side.
+
+    """
+    # Above 800 it is about rate * exp(-rate), which is below the least float.
+    if below == 0 == above or rate > 800:
         return 0.0
     lost = max(-decimals.bits(rate), 0)
     # 1 + a and 1 - a may be close to 1, by exp(-rate).
     with localcontext(decimals.context(40 + lost * math.log10(2) + math.ceil(rate / 2))):
         a, loss = power(rate, 1), decimals.of(rate)
         whole = ((1 + a) / (1 - a)).ln() + 2 * a * loss / (1 - a**2)
-        # From a bound on, the noise is geometric, and its entropy is lost.
+        # Beyond a bound the noise is geometric; clamping removes its entropy.
         geometric = a * loss / (1 - a) - (1 - a).ln()
         rooms = [room for room in (below, above) if room is not None]
         beyond = sum((power(rate, room) for room in rooms), Decimal(0)) / (1 + a)
@@ -160,7 +176,7 @@ def entropy(rate: Fraction, below: int | None, above: int | None) -> float:
 
 
 def of_censored(rate: Fraction | None, lower: int, upper: int, count: int) -> Moments:
-    """Return the moments of a release within these bounds, about a count anywhere.
+    """Return the moments of a censored release about any true count.
 
     Parameters
     ----------
@@ -169,50 +185,80 @@ def of_censored(rate: Fraction | None, lower: int, upper: int, count: int) -> Mo
     lower, upper : int
         The bounds.
     count : int
-        Taken to the nearest bound first if it is outside.
+        The true count. The release clamps it to the bounds first.
 
     """
-    place = min(max(count, lower), upper)
-    law = None if rate is None else censored(rate, place - lower, upper - place)
-    return _about(count, place, law)
+    return _of_clamped(censored, rate, lower, upper, count)
 
 
 def of_truncated(rate: Fraction | None, lower: int, upper: int, count: int) -> Moments:
-    """Return the moments given that the noisy count is within the bounds; else as `of_censored`."""
-    place = min(max(count, lower), upper)
-    law = None if rate is None else truncated(rate, place - lower, upper - place)
-    return _about(count, place, law)
+    """Return the moments about any true count, given that the noisy count is within the bounds.
+
+    Parameters
+    ----------
+    rate : Fraction or None
+        Positive; None for no noise.
+    lower, upper : int
+        The bounds.
+    count : int
+        The true count. It is clamped to the bounds first.
+
+    """
+    return _of_clamped(truncated, rate, lower, upper, count)
 
 
 def of_folded(rate: Fraction | None, twice: tuple[int, int], count: int) -> Moments:
-    """Return the moments of a folded release; `twice` are the doubled bounds."""
+    """Return the moments of a folded release about any true count.
+
+    Parameters
+    ----------
+    rate : Fraction or None
+        Positive; None for no noise.
+    twice : (int, int)
+        The bounds, doubled: they may be half-integers.
+    count : int
+        The true count.
+
+    """
     lower, upper = twice
     turn = 2 * (upper - lower)
     where = (2 * count - lower) % turn if turn else 0
     place = (lower + min(where, turn - where)) // 2
     below, above = place + -lower // 2, upper // 2 - place
     halves = bool(lower % 2), bool(upper % 2)
-    law = None if rate is None else folded(rate, below, above, *halves)
-    return _about(count, place, law)
+    at_place = None if rate is None else folded(rate, below, above, *halves)
+    return _about(count, place, at_place)
 
 
-def _about(count: int, place: int, law: Moments | None) -> Moments:
-    """Return about a count the moments of the release at its place, with None for no noise."""
+def _of_clamped(
+    moments: Callable[[Fraction, int, int], Moments],
+    rate: Fraction | None,
+    lower: int,
+    upper: int,
+    count: int,
+) -> Moments:
+    place = min(max(count, lower), upper)
+    at_place = None if rate is None else moments(rate, place - lower, upper - place)
+    return _about(count, place, at_place)
+
+
+def _about(count: int, place: int, at_place: Moments | None) -> Moments:
+    """Return the moments about `count`, given those about `place`, or None for no noise."""
     away = place - count
-    if law is None:
+    if at_place is None:
         return Moments(float(away), 0.0, float(abs(away)))
     if away == 0:
-        return law
+        return at_place
     # All outputs are on one side of the count.
-    bias = float(Fraction(law.bias) + away)
-    return Moments(bias, law.variance, abs(bias))
+    bias = float(Fraction(at_place.bias) + away)
+    return Moments(bias, at_place.variance, abs(bias))
 
 
 def _context(rate: Fraction) -> Context:
-    """Return a context with digits to spare for what cancels, at most the fourth power of 1 / rate.
+    """Return a context with enough digits for the cancellation, up to the fourth power of 1 / rate.
 
-    Distances cost little: where ``a**n`` is not below all floats, n is at most 750 / rate, and so
-    is the error of the power in its last digit.
+    Distances cost little: unless ``a**n`` is below every positive float, n is at most 750 / rate,
+    so the error of the power is at most that many units in its last digit.
     """
     lost = max(-decimals.bits(rate), 0)
     return decimals.context(40 + 5 * lost * math.log10(2))

@@ -1,18 +1,18 @@
-"""The tails of two-sided geometric noise, solved for where they begin and for the rate.
+"""Tail probabilities of two-sided geometric noise, solved for the distance or for the rate.
 
-``P(Z > a) = q**(a + 1) / (1 + q)`` for integers ``a >= 0``, with ``q = exp(-rate)``: the sum of
-*Geometric Mechanism Notes*, equation 2.1, as in its section 2.4. Everything is decided by as many
-digits as it takes (``docs/proofs.md``, section 11).
+``P(Z > a) = q**(a + 1) / (1 + q)`` for integers ``a >= 0``, with ``q = exp(-rate)``. This is the
+sum of *Geometric Mechanism Notes*, equation 2.1, as in its section 2.4. Every comparison uses as
+many digits as needed (``docs/proofs.md``, section 11).
 """
 
 import math
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
-from geomdp import Certificate
 from geomdp._analysis import decimals
+from geomdp._release.certificate import Certificate
 
-#: Relative error of what is rounded to the safe side, more than that of 40 digits.
+#: The relative margin of results rounded to the safe side; it exceeds the error of 40 digits.
 SAFE = Decimal("1e-35")
 
 
@@ -26,7 +26,7 @@ def least(rate: Fraction, level: Fraction) -> int:
 
     """
 
-    # q**(a + 1) is transcendental, so that no tail is equal to a level.
+    # q**(a + 1) is transcendental, so no tail equals a level.
     def terms() -> list[Decimal]:
         decay = decimals.of(rate)
         return [-decimals.log(level) / decay, -(1 + (-decay).exp()).ln() / decay]
@@ -48,8 +48,8 @@ def rate(steps: Fraction, level: Fraction) -> Decimal:
     near = max(0, -decimals.bits(1 - 2 * level))
     with localcontext(decimals.context(60 + near * math.log10(2))):
         n, target = decimals.of(steps), -decimals.log(level)
-        # n r + ln(1 + exp(-r)) - target is convex in r, and not negative here: Newton's steps
-        # descend to the root from above.
+        # n r + ln(1 + exp(-r)) - target is convex in r, and not negative here, so Newton's method
+        # descends to the root from above.
         r = target / n
         while True:
             q = (-r).exp()
@@ -65,7 +65,7 @@ def reach(rate: Fraction, level: Fraction) -> Decimal:
     Parameters
     ----------
     rate, level : Fraction
-        Positive, and the level at most 1/2.
+        Positive; the level is at most 1/2.
 
     """
     lost = max(0, -decimals.bits(rate))
@@ -79,8 +79,10 @@ def log_ratio(ratio: Fraction, level: Fraction) -> Decimal:
 
     Parameters
     ----------
-    ratio, level : Fraction
-        Not negative; positive and at most 1.
+    ratio : Fraction
+        Not negative.
+    level : Fraction
+        Positive, at most 1.
 
     """
     with localcontext(decimals.context(50)):
@@ -88,40 +90,54 @@ def log_ratio(ratio: Fraction, level: Fraction) -> Decimal:
 
 
 def ceil_log_ratio(ratio: Fraction, level: Fraction) -> int:
-    """Return the ceiling of ``ratio * ln(1 / level)``; else as :func:`log_ratio`."""
+    """Return the ceiling of ``ratio * ln(1 / level)``.
+
+    Parameters
+    ----------
+    ratio : Fraction
+        Not negative.
+    level : Fraction
+        Positive, at most 1.
+
+    """
     return decimals.ceiling(lambda: [decimals.of(ratio) * -decimals.log(level)])
 
 
-def beyond(law: Certificate, a: int, sides: int) -> Decimal:
-    """Return how probable an error of more than a is, at most, on one side of x or on both.
+def beyond(certificate: Certificate, a: int, sides: int) -> Decimal:
+    """Return a bound on the probability of an error above `a`, on one side of x or on both.
 
-    Outside the floor's slot, a tail of the sampled law has at most ``(1 + delta) mu + eta``, where
-    mu is the ideal one at the sampled rate; the slot has the mass of the floor.
+    Outside the floor's slot, the sampled tail is at most ``(1 + delta) mu + eta``, where mu is the
+    ideal tail at the sampled rate. The slot has the mass of the floor.
     """
-    delta, eta, floor = map(decimals.of, _errors(law))
-    if law.sampled_rate is None:
+    delta, eta, floor = map(decimals.of, _errors(certificate))
+    if certificate.sampled_rate is None:
         return Decimal(0)
-    q = decimals.power(law.sampled_rate, 1)
-    mu = decimals.power(law.sampled_rate, a + 1) / (1 + q)
+    q = decimals.power(certificate.sampled_rate, 1)
+    mu = decimals.power(certificate.sampled_rate, a + 1) / (1 + q)
     return sides * ((1 + delta) * mu + eta) + floor
 
 
-def least_of(law: Certificate, level: Fraction, sides: int) -> int:
-    """Return the least ``a >= 0`` for which :func:`beyond` or the width of the bounds says so."""
-    if law.sampled_rate is None or level == 1:
+def least_of(certificate: Certificate, level: Fraction, sides: int) -> int:
+    """Return the least ``a >= 0`` whose :func:`beyond` is at most `level`; at most the range."""
+    if certificate.sampled_rate is None or level == 1:
         return 0
-    delta, eta, floor = _errors(law)
+    delta, eta, floor = _errors(certificate)
     tail = ((level - floor) / sides - eta) / (1 + delta)
-    return min(least(law.sampled_rate, tail), law.range) if tail > 0 else law.range
+    if tail <= 0:
+        return certificate.range
+    return min(least(certificate.sampled_rate, tail), certificate.range)
 
 
-def _errors(law: Certificate) -> tuple[Fraction, Fraction, Fraction]:
-    """Return delta, eta and the mass of the floor: 0 if there is no noise."""
-    return law.delta or Fraction(0), law.eta or Fraction(0), law.floor or Fraction(0)
+def _errors(certificate: Certificate) -> tuple[Fraction, Fraction, Fraction]:
+    """Return delta, eta and the mass of the floor, all 0 if there is no noise."""
+    zero = Fraction(0)
+    return certificate.delta or zero, certificate.eta or zero, certificate.floor or zero
 
 
 def share(level: Fraction, n: int) -> Fraction:
-    """Return ``1 - (1 - level)**(1 / n)``, rounded down: the level of each of n independent events.
+    """Return ``1 - (1 - level)**(1 / n)``, rounded down.
+
+    This is the level of each of n independent events that have the given level together.
 
     Parameters
     ----------

@@ -1,1 +1,1 @@
-"""Machinery that several engines share."""
+"""Internal support for the engines' adapters."""

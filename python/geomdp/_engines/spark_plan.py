@@ -1,7 +1,7 @@
-"""Which plans of Spark give the same rows each time, and which of them show that ids are unique.
+"""Checks that a Spark plan gives the same rows each time, and whether it shows ids to be unique.
 
-A plan is accepted if every node and every expression in it is listed here. Spark's own mark,
-`deterministic`, says less: it passes rows that depend on the order in which tasks end.
+A plan is accepted if every node and every expression in it is listed here. Spark's own flag,
+`deterministic`, is weaker: it allows rows that depend on the order in which tasks end.
 """
 
 import re
@@ -14,39 +14,39 @@ def _words(*lines: str) -> frozenset[str]:
 
 
 NODES = _words(
-    # The rows are written in the plan.
+    # The plan contains the rows.
     "LocalRelation OneRowRelation Range",
-    # Each row is kept, dropped, changed or repeated for itself.
+    # Each row is kept, dropped, changed or repeated independently.
     "Project Filter Expand Generate",
-    # All rows stay, in another place.
+    # All rows stay, in another order or partition.
     "Sort Repartition RepartitionByExpression RebalancePartitions Union",
-    # Whole rows are compared, and equal rows are the same.
+    # Whole rows are compared, and equal rows are identical.
     "Distinct Intersect Except",
-    # All pairs that match, and the AGGREGATES of a group.
+    # All matching pairs of rows; AGGREGATES over groups.
     "Join Aggregate",
-    # Names for a plan.
+    # Names and hints.
     "SubqueryAlias View ResolvedHint WithCTE CTERelationDef CTERelationRef",
 )
-#: Rows of files, which docs/distributed.md asks to leave alone.
+#: Sources that read files. docs/distributed.md asks users not to change the files.
 FILES = _words("HadoopFsRelation ParquetTable OrcTable CSVTable JsonTable TextTable")
-#: The order of rows does not matter to them, if their results are of the EXACT types.
+#: Aggregates that do not depend on the order of rows, if their results have EXACT types.
 AGGREGATES = _words(
     "Count CountIf RegrCount Sum Min Max BitAndAgg BitOrAgg BitXorAgg BoolAnd BoolOr",
     "HyperLogLogPlusPlus",
 )
-#: Their sums do not depend on the order, and values that compare equal are the same.
+#: Types whose sums do not depend on the order, and whose equal values are identical.
 EXACT = _words("boolean byte short integer long decimal string binary date timestamp timestamp_ntz")
-#: Plans of their own.
+#: Expressions that contain a plan.
 SUBQUERIES = _words("ScalarSubquery ListQuery Exists")
-#: The others depend on the values of one row alone.
+#: All expressions that are accepted. The others depend only on the values of one row.
 EXPRESSIONS = AGGREGATES.union(
     SUBQUERIES,
     _words(
-        # Columns, constants, and what a plan puts around functions.
+        # Columns, constants, and wrappers that a plan puts around functions.
         "AttributeReference OuterReference Literal Alias SortOrder AggregateExpression InSubquery "
         "With CommonExpressionDef CommonExpressionRef KnownNullable KnownNotNull "
         "PreciseTimestampConversion",
-        # A pivot puts it there, over groups with one row for each value.
+        # Part of a pivot, over groups with one row for each value.
         "PivotFirst",
         # Arrays, maps, structs.
         "CreateArray CreateMap CreateNamedStruct MapFromArrays GetArrayItem GetMapValue "
@@ -71,7 +71,7 @@ EXPRESSIONS = AGGREGATES.union(
         "StringLocate StringInstr StringSpace Reverse Overlay Contains StartsWith EndsWith Like "
         "ILike RLike RegExpReplace RegExpExtract SplitPart Levenshtein SoundEx Ascii Chr "
         "FormatNumber FormatString",
-        # Given dates and times. Functions that ask a clock have names of their own.
+        # Given dates and times. Functions that read a clock have other names.
         "Year Quarter Month WeekOfYear WeekDay DayOfYear DayOfMonth DayOfWeek Hour Minute Second "
         "SecondWithFraction Extract DatePart DateAdd DateSub DateDiff AddMonths MonthsBetween "
         "LastDay NextDay TruncDate TruncTimestamp TimestampAdd TimestampDiff TimestampAddInterval "
@@ -82,21 +82,21 @@ EXPRESSIONS = AGGREGATES.union(
         "MicrosToTimestamp FromUTCTimestamp ToUTCTimestamp ConvertTimezone",
     ),
 )
-#: Casts of these words ask a clock.
+#: Casts of these words read a clock.
 CLOCK = re.compile("now|today|tomorrow|yesterday", re.IGNORECASE)
-#: They keep, drop or move the rows of their child, and leave the columns alone.
+#: Nodes that keep, drop or move the rows of their child, and do not change the columns.
 PASSING = _words(
     "Filter Sort Repartition RepartitionByExpression RebalancePartitions SubqueryAlias"
 )
 
 
 def unstable(jvm: Any, plan: Any) -> str | None:
-    """Return the first node or expression after which rows may differ between readings, if any.
+    """Return the first node or expression that may give other rows when read again, if any.
 
     Parameters
     ----------
     jvm : py4j.java_gateway.JVMView
-        Of the session.
+        The JVM of the session.
     plan : py4j.java_gateway.JavaObject
         An analyzed plan.
 
@@ -107,7 +107,8 @@ def unstable(jvm: Any, plan: Any) -> str | None:
         node = plans.pop()
         if not _same_rows(node):
             return _name(node)
-        # Strings may compare equal and differ. The order of rows decides which a group gets.
+        # Collated strings may compare equal and differ; the order of rows decides which one a group
+        # keeps.
         if collated(node.schema()):
             return "a collation"
         plans += _items(node.children())
@@ -125,16 +126,17 @@ def unstable(jvm: Any, plan: Any) -> str | None:
                 return "Cast of a word for a time"
             if name in SUBQUERIES:
                 plans.append(each.plan())
-            # These two hide a cast.
+            # These two contain a cast that is not among their children.
             hidden = name in ("ParseToDate", "ParseToTimestamp")
             expressions += [each.replacement()] if hidden else _items(each.children())
     return None
 
 
 def groups_by(plan: Any, places: list[int]) -> bool:
-    """Whether the plan shows that no two rows agree in the columns at these places.
+    """Return whether the plan shows that no two rows agree in the columns at these places.
 
-    It does if it groups by some or all of them, and keeps or drops each group as a whole after.
+    It does if all columns that it groups by are among them, and each group is kept or dropped as a
+    whole afterwards.
     """
     output = list(_items(plan.output()))
     ids = [output[place] for place in places]
@@ -153,11 +155,11 @@ def groups_by(plan: Any, places: list[int]) -> bool:
 def _same_rows(node: Any) -> bool:
     name = _name(node)
     if name == "Deduplicate":
-        # Otherwise the other columns are those of whichever row comes first.
+        # Otherwise the first row to arrive gives the other columns.
         output = {each.exprId().id() for each in _items(node.child().output())}
         return output == {each.exprId().id() for each in _items(node.keys())}
     if name == "LogicalRDD":
-        # The plan does not show the functions of any other RDD.
+        # The plan does not show the functions of other RDDs.
         return bool(node.rdd().isCheckpointed())
     if name == "LogicalRelation":
         return _name(node.relation()) in FILES
@@ -174,7 +176,7 @@ def _asks_a_clock(cast: Any) -> bool:
 
 
 def _sources(columns: list[Any], given: Any) -> list[Any]:
-    """Return the expressions that give these columns, without the names that they get."""
+    """Return the expressions behind these columns, without their aliases."""
     by_id = {each.exprId().id(): each for each in _items(given)}
     names = [each for each in columns if _name(each) == "AttributeReference"]
     found = [by_id[each.exprId().id()] for each in names]
@@ -186,7 +188,7 @@ def _type(expression: Any) -> str:
 
 
 def _name(thing: Any) -> str:
-    """Return the name of a class of Spark's own, and the full one of any other."""
+    """Return the short name of a Spark class, and the full name of any other class."""
     name = str(thing.getClass().getName())
     return name.rpartition(".")[2] if name.startswith("org.apache.spark.sql.") else name
 

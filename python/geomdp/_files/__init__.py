@@ -1,1 +1,1 @@
-"""Files that the command reads and writes."""
+"""CSV and Parquet files, as read and written by the command line."""

@@ -1,10 +1,10 @@
-"""Noise for columns of a CSV file of any size; all else stays as it is, to the byte.
+"""Add noise to columns of a CSV file of any size, and copy everything else to the byte.
 
-The dialect is that of RFC 4180, read strictly: rows end with LF or CRLF, a cell with a delimiter, a
-line end or a quote in it is quoted, and quotes in it are doubled. Where readers of CSV disagree, a
-file is refused, so that no count passes for a part of another cell.
+The dialect is RFC 4180, read strictly: rows end with LF or CRLF, a cell that contains a delimiter,
+a line end or a quote is quoted, and quotes in it are doubled. A file on which CSV readers disagree
+is refused, so no count is mistaken for part of another cell.
 
-Python's csv module would put its own quotes around the other cells, and it accepts stray quotes.
+Python's csv module would requote the other cells, and it accepts stray quotes.
 """
 
 import re
@@ -22,23 +22,23 @@ __all__ = ["DELIMITERS", "DataError", "release"]
 _Counts: TypeAlias = NDArray[np.int64]
 
 DELIMITERS = ",;|\t"
-#: How many bytes are read at a time, and the most that a row may have.
+#: The number of bytes to read at a time, and the largest length of a row.
 BLOCK, LONGEST_ROW = 2**17, 2**20
-#: The most characters that a count may have, with blanks and zeros.
+#: The largest length of a count, with blanks and zeros.
 LONGEST_COUNT = 64
 
 _BOM = b"\xef\xbb\xbf"
-# Nothing gives back what it has taken: time is linear in the length of what is read.
+# All quantifiers are possessive, so matching takes linear time.
 _QUOTED = re.compile(rb'"[^"]*+"')
 _ROW = re.compile(rb'(?:[^"\n]++|%b)*+\n' % _QUOTED.pattern)
 _ROWS = re.compile(rb"(?:%b)*+" % _ROW.pattern)
 _COUNT = re.compile(rb'"?(?![^"]{%d})[ \t]*+([+-]?[0-9]++)[ \t]*+"?' % (LONGEST_COUNT + 1))
-#: Of a column: it has a letter, and no delimiter.
+#: A name of a column: it has a letter, and no delimiter.
 _NAME = re.compile(rf"[^{DELIMITERS}]*[^\W\d_][^{DELIMITERS}]*")
 
 
 class DataError(Exception):
-    """The file cannot be released as it is. The message says where, but not what is there."""
+    """The file cannot be released. The message says where, and never shows the cell."""
 
 
 def release(
@@ -51,32 +51,36 @@ def release(
     progress: Callable[[int], None] = lambda _: None,
     block: int = BLOCK,
 ) -> int:
-    """Copy a CSV file, with noisy counts in some columns, and return how many rows it has.
+    """Copy a CSV file, with noise added to some columns, and return its number of rows.
 
-    A noisy count is written without what the true one had around it: quotes, blanks, a plus,
-    zeros. They may depend on the true count.
+    Noisy counts are written without the quotes, blanks, plus sign and leading zeros of the true
+    counts, which may depend on them.
 
     Parameters
     ----------
     source, target : binary files
         The first row is the header, in UTF-8, with or without a byte order mark.
     columns : sequence of str
-        Different names. Cells below them are decimal integers within int64, of ASCII digits, signed
-        or not, with blanks around them or not.
+        Distinct names. The cells in these columns are decimal integers within int64: ASCII digits,
+        with an optional sign, and optional blanks around them.
     noise : callable
-        Takes an int64 array of rows with these columns, and returns such an array.
+        Maps an int64 array of shape (rows, columns) to a noisy one of the same shape.
     delimiter : str
         One of ``DELIMITERS``.
     progress : callable
-        Called with the number of bytes that have been read.
+        Called with the number of bytes read so far.
     block : int
-        How many bytes to read at a time. The memory that is needed depends on this and on the
-        length of the longest row.
+        The number of bytes to read at a time. Memory use depends on this and on the longest row.
+
+    Returns
+    -------
+    int
+        The number of rows below the header.
 
     Raises
     ------
     DataError
-        If the file is not like this. It names the line in which a row begins.
+        If the file is invalid. The message names the line in which the row begins.
 
     """
     table: _Table | None = None
@@ -100,9 +104,9 @@ def release(
 def _complete_rows(
     source: BufferedIOBase, target: BinaryIO, progress: Callable[[int], None], block: int
 ) -> Iterator[tuple[bytes, int, bool]]:
-    """Yield all rows, some at a time: their text, the first line, and whether the last LF is ours.
+    """Yield all rows in blocks: their text, the first line's number, and whether we added an LF.
 
-    A byte order mark is copied.
+    Copies a byte order mark to the target.
     """
     head, rest = source.read(len(_BOM)), b""
     done, line = 0, 1
@@ -110,7 +114,7 @@ def _complete_rows(
         target.write(head)
         done, head = len(head), b""
     while True:
-        # One read of a pipe, and not as many as it takes, between which signals would have to wait.
+        # read1 reads a pipe once; read would loop until the block is full and delay signals.
         new, head = head + source.read1(block), b""
         done += len(new)
         progress(done)
@@ -123,7 +127,7 @@ def _complete_rows(
         data, rest = complete[0], data[complete.end() :]
         after = line + data.count(b"\n")
         if unended and rest:
-            raise DataError(f"line {after}: this row has no end: is a quote open?")
+            raise DataError(f"line {after}: the file ends within this row: is a quote open?")
         if len(rest) > LONGEST_ROW:
             raise DataError(
                 f"line {after}: a row of more than {LONGEST_ROW} bytes: is a quote open?"
@@ -134,7 +138,7 @@ def _complete_rows(
 
 
 class _Table:
-    """The columns that the header names, and how rows are split around them."""
+    """The columns of the header; splits rows into the counts and the text around them."""
 
     def __init__(self, header: bytes, delimiter: str, columns: Sequence[str]) -> None:
         self._delimiter = delimiter.encode()
@@ -149,16 +153,16 @@ class _Table:
             if names.count(column) > 1:
                 raise DataError(f"line 1: there is more than one column {column!r}")
             if column not in names:
-                # Without what may be a count, of a first row that is no header.
+                # If there is no header, this row may hold counts: do not show them.
                 told = shown([name if _NAME.fullmatch(name) else "..." for name in names])
                 raise DataError(f"line 1: there is no column {column!r}: the header has {told}")
         places = sorted(map(names.index, columns))
         self._columns = [names[place] for place in places]
-        #: How many parts a row has: counts, and what is kept around them.
+        #: The number of parts of a row: the counts, and the text around them.
         self.stride = 2 * len(places) + 1
         pattern, after = b"", 0
         for place in places:
-            # Cells before the first count end with a delimiter; cells behind begin with one.
+            # Text before the first count ends with a delimiter; text after a count begins with one.
             start = between if after else b""
             kept = rb"%b(?:%b%b){%d}" % (start, cell, between, place - after)
             pattern += rb"(%b)(%b)" % (kept, cell)
@@ -167,7 +171,7 @@ class _Table:
         self._row = re.compile(rb"%b(%b)" % (pattern, kept))
 
     def split(self, data: bytes, line: int) -> tuple[list[bytes], _Counts]:
-        """Return rows as counts with all that is between them, and what these counts are."""
+        """Return the parts of all rows, and the counts, of shape (rows, columns)."""
         parts: list[bytes] = []
         done = 0
         while row := self._row.match(data, done):
@@ -184,7 +188,7 @@ class _Table:
         return parts, counts.T
 
     def _refuse(self, data: bytes, line: int) -> NoReturn:
-        """Say what is wrong with the first of these rows that is not accepted."""
+        """Raise a DataError for the first invalid row."""
         for text in _ROW.findall(data):
             row = self._row.fullmatch(text)
             if not row:
@@ -196,22 +200,22 @@ class _Table:
                 if why := _wrong(cell[1:-1] if cell.startswith(b'"') else cell):
                     raise DataError(f"line {line}: column {column!r}: {why}")
             line += text.count(b"\n")
-        raise AssertionError("these rows are as they must be")
+        raise AssertionError("all rows are valid")
 
     def _width_of(self, text: bytes, line: int) -> int:
-        """Return how many cells any row has, which may be the header."""
+        """Return the number of cells of a row or of the header."""
         if not self._any_row.fullmatch(text):
             returns = re.search(rb"\r(?!\n)", _QUOTED.sub(b"x", text))
             raise DataError(
                 f"line {line}: CR without LF: rows must end with LF or CRLF"
                 if returns
-                else f"line {line}: a quote that is not doubled within a cell"
+                else f"line {line}: a stray quote: quote the cell, and double the quotes in it"
             )
         return _QUOTED.sub(b"", text).count(self._delimiter) + 1
 
 
 def _wrong(count: bytes) -> str:
-    """Return what is wrong with the text of a count, if anything."""
+    """Return why the text is not a valid count, or an empty string."""
     if len(count) > LONGEST_COUNT:
         return f"more than {LONGEST_COUNT} characters"
     if not count.strip(b" \t"):
@@ -232,11 +236,9 @@ def _names(header: bytes, delimiter: str) -> list[str]:
 
 
 def _suggest_delimiter(column: str, header: bytes, others: Iterable[str]) -> None:
-    """Refuse a header that has this column with another delimiter."""
+    """Raise a DataError if the header has this column with another delimiter."""
     for other in others:
         cells = header.rstrip(b"\r\n").split(other.encode())
         if column.encode(errors="surrogatepass") in (cell.strip(b'"') for cell in cells):
             word = "tab" if other == "\t" else other
-            raise DataError(
-                f"line 1: there is no column {column!r}: with --delimiter {word!r} there would be"
-            )
+            raise DataError(f"line 1: there is no column {column!r}: try --delimiter {word!r}")

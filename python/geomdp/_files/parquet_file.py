@@ -1,4 +1,4 @@
-"""Noise for columns of a Parquet file, batch by batch."""
+"""Add noise to columns of a Parquet file, batch by batch."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ from geomdp._release.parameters import shown
 if TYPE_CHECKING:
     from geomdp import GeometricMechanism
 
-#: Rows that are held at a time, and in a row group of the output.
+#: The number of rows per batch, and per row group of the output.
 BATCH = 1 << 17
 
 
@@ -26,29 +26,35 @@ def release(
     progress: Callable[[int], None] = lambda _: None,
     batch: int = BATCH,
 ) -> int:
-    """Copy a Parquet file, with noisy counts in some columns, and return how many rows it has.
+    """Copy a Parquet file, with noise added to some columns, and return its number of rows.
 
-    Types and the other columns' values are kept, and so are names and metadata of the schema, and
-    how each column is compressed; what the file says of its columns, such as their extremes, is of
-    the noisy counts.
+    The copy keeps the schema (names, types, metadata), the compression of each column, and the
+    values of all other columns. The column statistics in the file, such as minimum and maximum,
+    describe the noisy counts.
 
     Parameters
     ----------
     source, target : binary files
-        The source can be sought in.
+        The source must be seekable.
     columns : sequence of str
-        Different names of columns of integers of up to 64 bits, without nulls.
-    mechanism
-        What makes the noise.
+        Distinct names of columns that hold integers of up to 64 bits, without nulls.
+    mechanism : GeometricMechanism
+        The mechanism that releases the counts.
     progress : callable
-        Called with the place in the file up to which rows have been read, about.
+        Called with the approximate number of bytes read so far.
     batch : int
-        How many rows to read at a time.
+        The number of rows to read at a time.
+
+    Returns
+    -------
+    int
+        The number of rows.
 
     Raises
     ------
     DataError
-        If the file is not like this, or the mechanism cannot be used for the type of a column.
+        If the file is invalid, lacks a column, or has a column of a type that the mechanism cannot
+        release.
     ImportError
         If PyArrow is not installed.
 
@@ -61,11 +67,13 @@ def release(
     schema = file.schema_arrow
     for name in columns:
         if schema.names.count(name) != 1:
-            raise DataError(f"no column {name!r}, or several: it has {shown(schema.names)}")
+            raise DataError(
+                f"column {name!r} must occur exactly once: the columns are {shown(schema.names)}"
+            )
         if not pa.types.is_integer(schema.field(name).type):
             raise DataError(f"column {name!r} has the type {schema.field(name).type}, not integers")
         try:
-            # What the mechanism refuses for the type, it refuses for no counts too.
+            # An empty release checks the bounds against the type.
             mechanism.release(np.zeros(0, schema.field(name).type.to_pandas_dtype()))
         except (ValueError, OverflowError) as error:
             raise DataError(f"column {name!r}: {error}") from error
@@ -80,7 +88,7 @@ def release(
 
 
 def _compression(metadata: Any) -> dict[str, str]:
-    """Return the codec of each column, by its path; that of the first row group."""
+    """Return the codec of each column in the first row group, by column path."""
     group = metadata.row_group(0) if metadata.num_row_groups else None
     columns = [group.column(place) for place in range(group.num_columns)] if group else []
     return {
@@ -91,7 +99,7 @@ def _compression(metadata: Any) -> dict[str, str]:
 
 @contextmanager
 def _reading() -> Iterator[None]:
-    """Turn what Arrow says of a file, possibly with a part of it, into an error of the data."""
+    """Raise a DataError for Arrow's errors, whose messages may quote the file."""
     import pyarrow as pa  # noqa: PLC0415
 
     try:
@@ -99,7 +107,7 @@ def _reading() -> Iterator[None]:
     except UnicodeDecodeError:
         raise DataError("the name of a column is not UTF-8") from None
     except (pa.ArrowException, OSError) as error:
-        # Those of the operating system have a number.
+        # Errors of the operating system have an errno.
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise DataError("not a Parquet file, or a damaged one") from None

@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp._release.parameters import is_integer
+from geomdp._release.parameters import is_integer, number
 
 Array: TypeAlias = NDArray[np.integer[Any]]
 #: Writes noise for items of one contiguous array to another: (counts, out, code, interruptible).
@@ -81,7 +81,12 @@ def as_array(counts: Any, dtype: np.dtype[Any] = _INT64.dtype) -> Array:
     raise TypeError(f"counts of type {type(counts).__name__} are not accepted: {_HINT}")
 
 
-def release(counts: Array, out: Any, noise: Noise) -> Array:
+def dtype_for(bounds: tuple[int, int] | None) -> np.dtype[Any]:
+    """Return the dtype of Python's ints: int64, or uint64 if the bounds need it."""
+    return np.dtype(np.uint64 if bounds is not None and bounds[1] >= 2**63 else np.int64)
+
+
+def release(counts: Any, out: Any, noise: Noise) -> Array:
     """Return the noisy counts in a new array of the same dtype and shape, or in `out`.
 
     `out` is written only when nothing can go wrong any more, or by a call that cannot be
@@ -97,9 +102,13 @@ def release(counts: Array, out: Any, noise: Noise) -> Array:
     """
     if out is None and type(counts) is np.ndarray and (known := ready(counts)):
         # The common case first: the checks below take as long as many a draw.
-        result = np.empty(counts.shape, counts.dtype)
+        result: Any = np.empty(counts.shape, counts.dtype)
         noise(counts, result, known, True)
-        return result
+        return result  # type: ignore[no-any-return]
+    return _release(as_array(counts), out, noise)
+
+
+def _release(counts: Array, out: Any, noise: Noise) -> Array:
     kind = code(counts.dtype)
     if out is not None:
         _check_out(counts, out)
@@ -259,3 +268,27 @@ def broadcast(*named: tuple[str, NDArray[Any]]) -> list[NDArray[Any]]:
     except ValueError:
         shapes = " and ".join(f"{name} of shape {array.shape}" for name, array in named)
         raise ValueError(f"{shapes} are not accepted: give shapes that broadcast") from None
+
+
+def weights(name: str, values: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """Return finite numbers that are not negative as a new array of floats."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise TypeError(f"{name} is a masked array, which is not accepted: fill it")
+    if not isinstance(values, np.ndarray):
+        values = np.array(values, dtype=object)
+    if values.dtype == object:
+        # One of each type, instead of item by item.
+        for value in {type(value): value for value in values.ravel().tolist()}.values():
+            number(name, value)
+    elif values.dtype.kind not in "iuf" or values.dtype.itemsize > 8:
+        raise TypeError(f"{name} of dtype {values.dtype} is not accepted: give ints or floats")
+    if values.shape != shape:
+        raise ValueError(f"{name} is of shape {values.shape}: give one of shape {shape}")
+    try:
+        floats = np.array(values, dtype=np.float64)
+    except OverflowError:
+        raise OverflowError(f"{name} beyond float64 is not accepted: give less") from None
+    bad = floats[~((floats >= 0) & (floats < np.inf))]
+    if bad.size:
+        raise ValueError(f"{name} with {bad[0]} is not accepted: give finite numbers, not negative")
+    return floats

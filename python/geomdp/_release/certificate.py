@@ -1,4 +1,4 @@
-"""The certificate: what an auditor needs to check that the sampled law is private."""
+"""The certificate: public data to verify that the sampled distribution is private."""
 
 import math
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ _FORMAT = "geomdp-certificate-1"
 
 @dataclass(frozen=True, slots=True)
 class Digit:
-    """One digit of the noise: its weight, its own words of tape, its thresholds.
+    """One digit of the noise: its weight, the number of its own tape words, its thresholds.
 
-    A threshold is an integer over ``2**(limb_bits * (limbs + 1))``.
+    Each threshold is the numerator of a fraction over ``2**(limb_bits * (limbs + 1))``.
     """
 
     weight: int
@@ -27,40 +27,40 @@ class Digit:
 class Certificate:
     """The exact public data of a mechanism and the statement that makes it private.
 
-    A draw is a function of a finite tape of ``words_per_draw`` words of 64 bits, so its
-    probabilities are known exactly. ``docs/proofs.md`` proves, and ``tests/verifier`` checks from
-    :meth:`to_json` without any code of this library, that
+    A draw is a function of a finite tape of ``words_per_draw`` 64-bit words, so its probabilities
+    are known exactly. ``docs/proofs.md`` proves the following statements, and ``tests/verifier``
+    checks them from :meth:`to_json` without any code of this library:
 
-    * each output's probability, beside the floor, is within ``delta`` (relative) and ``eta``
+    * each output's probability, apart from the floor, is within ``delta`` (relative) and ``eta``
       (absolute) of the ideal one at ``sampled_rate``;
-    * ``3 * delta <= rate - sampled_rate``, and
-      ``eta <= floor * 2**-floor_value_bits * tanh(rate / 2)``, so the loss
-      between neighbours is at most ``rate``, exactly (theorem 2);
-    * the law is within ``total_variation`` of the ideal one at ``rate`` (theorem 3).
+    * ``3 * delta <= rate - sampled_rate`` and
+      ``eta <= floor * 2**-floor_value_bits * tanh(rate / 2)``, so the privacy loss between
+      neighbours is at most ``rate``, exactly (theorem 2);
+    * the distribution is within ``total_variation`` of the ideal one at ``rate`` (theorem 3).
 
     Attributes
     ----------
     rate : Fraction or None
-        ``epsilon / sensitivity``; None for scale 0, which promises no privacy.
+        ``epsilon / sensitivity``; None for scale 0, which gives no privacy.
     range : int
         ``upper - lower``.
     limb_bits : int
-        Bits of a limb, 63.
+        The number of bits in a limb, 63.
     digits : tuple of Digit
-        Least significant first; empty if there is no noise.
+        The digits, least significant first; empty if there is no noise.
     words_per_draw : int
-        Words of tape for one count.
+        The number of tape words for one count.
     sampled_rate, eta, delta, floor : Fraction or None
-        As above; None if there is no noise.
+        The numbers in the statements above; None if there is no noise.
     tanh_half_rate : Fraction or None
-        A lower bound of ``tanh(rate / 2)``, with which :attr:`holds` is decided.
+        A lower bound of ``tanh(rate / 2)``; :attr:`holds` uses it.
     floor_value_bits : int
         The floor's value is uniform on this many bits, censored to the range.
     total_variation : float
-        Rounded up.
+        A bound on the total variation distance, rounded up.
     tight_epsilon : float or None
-        The least float64 that bounds the loss between neighbours of the law that is really sampled;
-        only if it was asked for.
+        The least float64 that bounds the privacy loss between neighbours of the distribution that
+        is actually sampled; None unless requested.
 
     """
 
@@ -82,8 +82,8 @@ class Certificate:
     def holds(self) -> bool:
         """Whether the two inequalities of theorem 2 hold, evaluated in exact arithmetic.
 
-        True of every certificate that a mechanism gives; False if it adds no noise to more than one
-        possible output.
+        True for every mechanism with noise or with a single possible output; False for a mechanism
+        without noise and with several possible outputs.
         """
         if self.range == 0:
             return True
@@ -100,8 +100,8 @@ class Certificate:
         return 3 * self.delta <= self.rate - self.sampled_rate and self.eta <= allowed
 
     def to_json(self) -> str:
-        """Return all of it as JSON, exact numbers as strings."""
-        import json  # noqa: PLC0415, a seventh of the time that importing geomdp would take
+        """Return the certificate as JSON, with exact numbers as strings."""
+        import json  # noqa: PLC0415, would be a seventh of the import time of geomdp
 
         floor = None
         if self.floor is not None:
@@ -125,13 +125,13 @@ class Certificate:
             "delta": None if self.delta is None else _dyadic(self.delta, 2 * self.limb_bits),
             "floor": floor,
             "total_variation": self.total_variation,
-            # JSON has no infinity, which is what a mechanism without noise has.
+            # Infinite without noise, but JSON has no infinity.
             "tight_epsilon": None if self.tight_epsilon == math.inf else self.tight_epsilon,
         }
         return json.dumps(document, indent=1)
 
     def _places(self, digit: int) -> int:
-        """Return the bits of a digit's thresholds."""
+        """Return the number of bits in a digit's thresholds."""
         return self.limb_bits * (self.digits[digit].limbs + 1)
 
     def __str__(self) -> str:
@@ -146,10 +146,11 @@ class Certificate:
             f"thresholds of up to {self.limb_bits * (limbs + 1)} bits",
             f"  inequalities of the proof, in exact arithmetic: {'hold' if self.holds else 'FAIL'}",
             f"  uniform floor of mass {float(self.floor):.3g}; "
-            f"total variation to the ideal law below {self.total_variation:.3g}",
+            f"total variation to the ideal distribution below {self.total_variation:.3g}",
         ]
         if self.tight_epsilon is not None:
-            lines.append(f"  tight epsilon of the sampled law per unit: {self.tight_epsilon!r}")
+            tight = f"tight epsilon of the sampled distribution per unit: {self.tight_epsilon!r}"
+            lines.append(f"  {tight}")
         return "\n".join(lines)
 
 
@@ -169,7 +170,7 @@ def _dyadic(value: Fraction, bits: int) -> dict[str, Any]:
 
 
 def from_fields(fields: "_core._Fields") -> Certificate:
-    """Return the certificate of a plan that the core described."""
+    """Return the certificate of a plan from the core's description of it."""
 
     def ratio(pair: tuple[int, int] | None) -> Fraction | None:
         return None if pair is None else Fraction(*pair)

@@ -1,4 +1,4 @@
-"""What to install, where a module does not find its library."""
+"""Installation hints for missing optional libraries."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def installed_by(*packages: str) -> Iterator[None]:
-    """Add to a failed import which packages pip is to install."""
+    """Add a note to a failed import that names the packages to install."""
     try:
         yield
     except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""Public parameters, checked and taken exactly."""
+"""Checks of public parameters and their exact conversion to Python numbers."""
 
 import math
 import reprlib
@@ -13,38 +13,36 @@ Integer: TypeAlias = int | np.integer[Any]
 Real: TypeAlias = Integer | float | Fraction | np.floating[Any]
 Bounds: TypeAlias = tuple[Integer, Integer]
 
-# Made once: the union of two types takes longer to make than to look at.
+# Made once, since making a union of types takes longer than isinstance itself.
 _INTEGERS = (int, np.integer)
 _NO_INTEGERS = (bool, np.timedelta64)
 _FLOATS = (float, np.floating)
 _PAIRS = (tuple, list)
-
-
-#: Of numerators and denominators: Python does not print ints of more than 4300 digits, as errors
-#: and certificates do.
+#: The most bits of a numerator or denominator. Errors and certificates print numbers, and Python
+#: refuses to print ints of more than 4300 digits.
 _MOST_BITS = 14_000
 
 
 def is_integer(value: Any) -> bool:
-    """Return whether a value is a Python or numpy integer, which bools and times are not."""
-    # An int itself first, which most are.
+    """Return whether a value is a Python or numpy integer; bools and times are not."""
+    # Fast path: most values are ints.
     return type(value) is int or (
         isinstance(value, _INTEGERS) and not isinstance(value, _NO_INTEGERS)
     )
 
 
 def refusal(name: str, value: Any, wanted: str) -> str:
-    """Return the message of an error: the parameter, its value, and everything that is accepted."""
+    """Return an error message with the parameter, its value and the accepted values."""
     return f"{name} = {shown(value)} is not accepted: give {wanted}"
 
 
 def foreign(name: str, value: Any, wanted: str) -> str:
-    """Return :func:`refusal` for a value of another type, which it names."""
+    """Return an error message with the parameter, its value, its type and the accepted values."""
     return f"{name} = {shown(value)} is a {type(value).__name__}: give {wanted}"
 
 
 def shown(value: Any) -> str:
-    """Return the repr of a public value, shortened: messages are for people to read."""
+    """Return the repr of a public value, shortened for messages."""
     return _SHORT.repr(value)
 
 
@@ -55,7 +53,7 @@ class _Short(reprlib.Repr):
         self.maxlist = self.maxtuple = 10
         self.maxstring = self.maxother = 100
 
-    def repr_int(self, x: int, level: int) -> str:  # noqa: ARG002 (of the base)
+    def repr_int(self, x: int, level: int) -> str:  # noqa: ARG002 (the base's signature)
         wide = x.bit_length() > _MOST_BITS
         return f"<int of {x.bit_length()} bits>" if wide else repr(x)
 
@@ -66,16 +64,16 @@ _SHORT = _Short()
 def in_range(
     name: str, value: Any, wanted: str, accepts: Callable[[Any], bool]
 ) -> int | float | Fraction:
-    """Return a Python or numpy number as the Python number that it is, exactly.
+    """Return the Python number that equals a Python or numpy number exactly.
 
     Raises
     ------
     TypeError
-        If it is not an integer, a float or a Fraction, or is a bool.
+        If `value` is a bool, or not an integer, a float or a Fraction.
     ValueError
-        If it is not accepted.
+        If `accepts` is false for the number.
     OverflowError
-        If it is too wide to be printed.
+        If the number is too wide to print.
 
     """
     plain = _plain(name, value)
@@ -86,43 +84,33 @@ def in_range(
 
 
 def finite(name: str, value: Any) -> int | float | Fraction:
-    """Return what :func:`in_range` does, for a finite number."""
+    """Return a finite number; :func:`in_range` documents the errors."""
     return in_range(name, value, "a finite number", lambda x: -math.inf < x < math.inf)
 
 
 def number(name: str, value: Any) -> int | float | Fraction:
-    """Return what :func:`in_range` does, for a finite number that is not negative."""
+    """Return a finite number of at least 0; :func:`in_range` documents the errors."""
     return in_range(name, value, "a finite number, not negative", lambda x: 0 <= x < math.inf)
 
 
 def not_negative(name: str, value: Any) -> Fraction:
-    """Return what :func:`number` does, as a Fraction."""
+    """Return a finite number of at least 0 as a Fraction; :func:`in_range` documents the errors."""
     return Fraction(number(name, value))
 
 
 def positive_number(name: str, value: Any) -> int | float | Fraction:
-    """Return what :func:`in_range` does, for a finite number above 0."""
-    return in_range(name, value, "a positive number that is finite", lambda x: 0 < x < math.inf)
+    """Return a finite number above 0; :func:`in_range` documents the errors."""
+    return in_range(name, value, "a finite number above 0", lambda x: 0 < x < math.inf)
 
 
 def positive(name: str, value: Any) -> Fraction:
-    """Return what :func:`positive_number` does, as a Fraction."""
+    """Return a finite number above 0 as a Fraction; :func:`in_range` documents the errors."""
     return Fraction(positive_number(name, value))
 
 
 def level(name: str, value: Any) -> Fraction:
-    """Return a number above 0 and at most 1, as a Fraction.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As in :func:`in_range`.
-
-    """
-    plain = _plain(name, value)
-    if not 0 < plain <= 1:
-        raise ValueError(refusal(name, value, "a number above 0, at most 1"))
-    return Fraction(plain)
+    """Return a number in (0, 1] as a Fraction; :func:`in_range` documents the errors."""
+    return Fraction(in_range(name, value, "a number above 0 and at most 1", lambda x: 0 < x <= 1))
 
 
 def _plain(name: str, value: Any) -> int | float | Fraction:
@@ -132,7 +120,7 @@ def _plain(name: str, value: Any) -> int | float | Fraction:
     elif isinstance(value, Fraction):
         plain = value
     elif isinstance(value, _FLOATS) and not isinstance(value, np.longdouble):
-        # A long double, which holds more than a float does, is not taken.
+        # A long double is refused, since a float cannot hold its value.
         return float(value)
     else:
         raise TypeError(foreign(name, value, "an int, a float or a Fraction"))
@@ -142,7 +130,7 @@ def _plain(name: str, value: Any) -> int | float | Fraction:
 
 
 def narrow(name: str, value: int) -> int:
-    """Return an int, or raise an OverflowError if Python might not print it."""
+    """Return an int, or raise an OverflowError if Python might refuse to print it."""
     if value.bit_length() > _MOST_BITS:
         raise OverflowError(
             f"{name} has {value.bit_length()} bits, which is not accepted: "
@@ -152,12 +140,14 @@ def narrow(name: str, value: int) -> int:
 
 
 def integer(name: str, value: Any, wanted: str = "an int") -> int:
-    """Return a Python or numpy integer as an int; else say that this is wanted.
+    """Return a Python or numpy integer as an int.
 
     Raises
     ------
     TypeError
-        If it is of another type; a bool or a whole float is.
+        If `value` has another type, such as bool or float. The message asks for `wanted`.
+    OverflowError
+        If the integer is too wide to print.
 
     """
     if is_integer(value):
@@ -166,14 +156,16 @@ def integer(name: str, value: Any, wanted: str = "an int") -> int:
 
 
 def at_least(name: str, value: Any, least: int) -> int:
-    """Return an integer that is not below `least`.
+    """Return an integer of at least `least` as an int.
 
     Raises
     ------
     TypeError
-        If it is not an integer.
+        If `value` is not an integer.
     ValueError
-        If it is below `least`.
+        If `value` is below `least`.
+    OverflowError
+        If the integer is too wide to print.
 
     """
     wanted = f"an int of at least {least}"
@@ -184,29 +176,29 @@ def at_least(name: str, value: Any, least: int) -> int:
 
 
 def threads(value: Any) -> int:
-    """Return a number of threads that the core takes: 0 for None, which leaves it to the core.
+    """Return the thread count for the core; 0, for None, lets the core choose.
 
     Raises
     ------
     TypeError
-        If it is not an integer.
+        If `value` is not an integer.
     ValueError
-        If it is below 1.
+        If `value` is below 1.
 
     """
     if value is None:
         return 0
-    # No array takes more than the greatest one that the core knows.
+    # No array needs more threads than the core's type can express.
     return min(at_least("threads", value, 1), sys.maxsize)
 
 
 def flag(name: str, value: Any) -> None:
-    """Refuse what is not a bool.
+    """Check that a value is a bool.
 
     Raises
     ------
     TypeError
-        If it is of another type, or a bool of numpy's.
+        If `value` has another type, including numpy's bool.
 
     """
     if not isinstance(value, bool):
@@ -214,12 +206,12 @@ def flag(name: str, value: Any) -> None:
 
 
 def interval(bounds: Any) -> tuple[int, int] | None:
-    """Return the bounds as a pair of ints.
+    """Return the bounds as a pair of ints, or None.
 
     Raises
     ------
     TypeError
-        If they are not None and not a pair of integers.
+        If `bounds` is neither None nor a pair of integers.
 
     """
     if bounds is None:

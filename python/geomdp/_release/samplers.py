@@ -1,4 +1,4 @@
-"""The samplers by their names in the field, on the same core as the mechanism."""
+"""Samplers under their common names, on the same core as the mechanism."""
 
 from typing import Any, overload
 
@@ -15,7 +15,7 @@ _MAX_TRIALS = 2**63 - 1
 
 
 def _probability(prob: Any) -> float:
-    # A number beyond 1 may not fit a float.
+    # Compare first: a number above 1 may not fit a float.
     def accepts(number: Any) -> bool:
         return bool(0 <= number <= 1 and float(number) == number)
 
@@ -40,16 +40,16 @@ def sample_bernoulli(prob: Real, size: Size | None = None) -> bool | NDArray[np.
     Parameters
     ----------
     prob : float
-        From 0 to 1, taken as the dyadic number that it is.
+        From 0 to 1; the exact dyadic value of the float is used.
     size : int or tuple of ints, optional
-        Shape of the array to return; a single bool if there is none.
+        The shape of the array to return; a single bool by default.
 
     Raises
     ------
     TypeError
-        If `prob` is not a number, or `size` not of integers.
+        If `prob` is not a number, or `size` not an integer or a tuple of integers.
     ValueError
-        If `prob` is not from 0 to 1, or a size is negative.
+        If `prob` is not from 0 to 1 or no float64 number, or a size is negative.
     OSError
         If the operating system gives no random bytes.
 
@@ -70,28 +70,29 @@ def sample_geometric(
 ) -> int | NDArray[np.int64]:
     """Return the number of trials up to the first success, at most `trials`, in constant time.
 
-    ``P(G = k) = (1 - prob)**(k - 1) * prob`` for ``k >= 1``; what is above `trials` is counted as
-    `trials` (*Geometric Mechanism Notes*, section 2.3). The law is within 2**-100 of this one in
-    total variation.
+    ``P(G = k) = (1 - prob)**(k - 1) * prob`` for ``k >= 1``; results above `trials` become `trials`
+    (*Geometric Mechanism Notes*, section 2.3). The sampled distribution is within 2**-100 of this
+    one in total variation.
 
     Parameters
     ----------
     prob : float
-        From 0 to 1, taken as the dyadic number that it is.
+        From 0 to 1; the exact dyadic value of the float is used.
     size : int or tuple of ints, optional
-        Shape of the array to return; a single int if there is none.
+        The shape of the array to return; a single int by default.
     trials : int, optional
-        Greatest result; 2**63 - 1 if none is given.
+        The greatest result; 2**63 - 1 by default.
 
     Raises
     ------
     TypeError
-        If `prob` is not a number, `trials` not an integer, or `size` not of integers.
+        If `prob` is not a number, `trials` not an integer, or `size` not an integer or a tuple of
+        integers.
     ValueError
-        If `prob` is not from 0 to 1, or is 0 without `trials`; if `trials` is below 1, or a size
-        negative.
+        If `prob` is not from 0 to 1 or no float64 number, or is 0 without `trials`; if `trials` is
+        below 1, or a size is negative.
     OverflowError
-        If `trials` is beyond int64.
+        If `trials` is outside int64.
     OSError
         If the operating system gives no random bytes.
 
@@ -99,7 +100,10 @@ def sample_geometric(
     probability = _probability(prob)
     if trials is None:
         if not probability:
-            raise ValueError("prob = 0 without trials is not accepted: there is never a success")
+            raise ValueError(
+                "prob = 0 is not accepted without trials, since no trial succeeds: give trials or "
+                "a prob above 0"
+            )
         trials = _MAX_TRIALS
     trials = parameters.at_least("trials", trials, 1)
     if trials > _MAX_TRIALS:
@@ -110,25 +114,30 @@ def sample_geometric(
 
 
 def sample_two_sided_geometric(shift: Any, scale: Real, bounds: Bounds | None = None) -> Any:
-    """Return a draw of the two-sided geometric law around `shift`, censored at the bounds.
+    """Draw from the two-sided geometric distribution around `shift`, censored at the bounds.
 
-    The same as ``GeometricMechanism.from_scale(scale, bounds).release(shift)``, under the name that
-    *Privacy Proofs for OpenDP: Geometric Measurement* gives it (theorem 1.2).
+    This is ``GeometricMechanism.from_scale(scale, bounds).release(shift)`` under its name in
+    *Privacy Proofs for OpenDP: Geometric Measurement* (theorem 1.2).
 
     Parameters
     ----------
     shift : int, numpy integer, array or sequence of ints
-        Where the law is centred.
+        The center of the distribution.
     scale : int, float or Fraction
-        Not negative; taken exactly.
+        The noise scale: at least 0, taken exactly.
     bounds : (int, int) or None
-        Least and greatest result; the limits of the dtype of `shift`, which must be signed,
-        if there are none.
+        Least and greatest result. With None, these are the limits of the dtype of `shift`, which
+        must be signed.
+
+    Returns
+    -------
+    int, numpy integer or array
+        The type, dtype and shape are those of `shift`.
 
     Raises
     ------
     TypeError, ValueError, OverflowError, OSError
-        As :class:`GeometricMechanism` and its ``release`` do.
+        If :meth:`GeometricMechanism.from_scale` or ``release`` raises this error.
 
     """
     return GeometricMechanism.from_scale(scale, bounds).release(shift)

@@ -1,4 +1,4 @@
-"""The noise of other libraries, by their own calls: change the import and keep the pipeline.
+"""Drop-in replacements for the noise of other libraries: change the import, keep the pipeline.
 
-``docs/migration.md`` has each call before and after, and what changes in the guarantee.
+``docs/migration.md`` lists each call before and after, and how the guarantee changes.
 """

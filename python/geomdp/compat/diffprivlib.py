@@ -1,12 +1,13 @@
-"""diffprivlib's geometric mechanisms, by their own classes; diffprivlib itself is not needed.
+"""Replacements for diffprivlib's geometric mechanism classes; diffprivlib is not required.
 
 >>> from geomdp.compat.diffprivlib import GeometricFolded
 >>> mechanism = GeometricFolded(epsilon=0.5, sensitivity=1, lower=0, upper=100)
 >>> 0 <= mechanism.randomise(3) <= 100
 True
 
-Unlike there, ``randomise`` takes arrays as well as single counts, bias and variance are known for
-the truncated and the folded law too, and parameters cannot be changed afterwards.
+In contrast to diffprivlib, ``randomise`` takes arrays as well as single counts, the truncated and
+the folded mechanism know their bias and variance too, and parameters cannot be changed after
+construction.
 """
 
 import copy
@@ -19,56 +20,59 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 
-from geomdp import GeometricMechanism, _core
+from geomdp import _core
 from geomdp._analysis import moments
 from geomdp._release import arrays, parameters
 from geomdp._release.arrays import Array
+from geomdp._release.mechanism import GeometricMechanism
 
 __all__ = ["Geometric", "GeometricFolded", "GeometricTruncated"]
 
-#: What adds noise to the counts of one dtype.
+#: Adds noise to the counts of one dtype.
 _Drawer: TypeAlias = _core.Mechanism | _core.Folded
 _INF = math.inf
 _INT64, _UINT64 = np.iinfo(np.int64), np.iinfo(np.uint64)
 
 
 class Geometric:
-    """The geometric mechanism without bounds: outputs saturate at the limits of the dtype.
+    """The geometric mechanism without bounds; outputs saturate at the limits of the dtype.
 
-    With an unsigned dtype, small counts are biased upward (``docs/bounds.md``).
+    For an unsigned dtype, saturation biases small counts upward (``docs/bounds.md``).
 
     Parameters
     ----------
     epsilon : int, float or Fraction
-        Privacy loss for counts at distance ``sensitivity``: positive, taken exactly; infinite for
-        no noise.
+        The privacy loss for counts at distance ``sensitivity``: positive, taken exactly; infinite
+        for no noise.
     sensitivity : int
-        Not negative; 0 for no noise.
+        At least 0; 0 for no noise.
     random_state : None
-        No seed, since noise from a known one would not be private. numpy's global ``RandomState``
-        and any ``random.SystemRandom`` say the same: diffprivlib's own tools pass these on where
-        they were given no seed.
+        Must not be a seed, since anyone who knows the seed can subtract the noise. numpy's global
+        ``RandomState`` and any ``random.SystemRandom`` count as None: diffprivlib's own tools pass
+        these on when they are given no seed.
 
     Raises
     ------
     TypeError
-        If a parameter is of another type.
+        If a parameter has the wrong type.
     ValueError
-        If a parameter is out of its range, or there is a seed.
+        If a parameter is out of range, or `random_state` is a seed.
     OverflowError
         If a number has more than 14 000 bits.
 
     """
 
     _names: tuple[str, ...] = ("epsilon", "sensitivity")
+    #: The limits of the dtype for an int.
+    _limits: "np.iinfo[Any]" = _INT64
 
     def __init__(self, *, epsilon: Any, sensitivity: Any = 1, random_state: Any = None) -> None:
         infinite = _is_infinite(epsilon) and epsilon > 0
         exact = None if infinite else parameters.positive("epsilon", epsilon)
         if not _is_unseeded(random_state):
             raise ValueError(
-                f"random_state = {random_state!r} is not accepted, since whoever knows it could "
-                "take the noise off: give None (geomdp.testing has reproducible noise, for tests)"
+                f"random_state = {random_state!r} is not accepted, since anyone who knows it could "
+                "subtract the noise: give None (for tests, geomdp.testing has reproducible noise)"
             )
         self._epsilon = epsilon
         self._sensitivity = parameters.at_least("sensitivity", sensitivity, 0)
@@ -80,20 +84,20 @@ class Geometric:
     def __class__(self) -> type[Self]:
         """The class of the mechanism, a virtual subclass of diffprivlib's ``DPMechanism``.
 
-        ``isinstance`` reads this before it asks for registered classes. So registering here works
-        however late diffprivlib is imported, and does not import it.
+        ``isinstance`` reads this property before it looks up registered classes. Registering here
+        therefore works however late diffprivlib is imported, and never imports it.
         """
         _register()
         return type(self)
 
     @property
     def epsilon(self) -> Any:
-        """Privacy loss at distance ``sensitivity``, as given."""
+        """The privacy loss at distance ``sensitivity``, as given."""
         return self._epsilon
 
     @property
     def delta(self) -> float:
-        """Always 0: the mechanism is purely private."""
+        """Always 0: the mechanism is pure epsilon-DP."""
         return 0.0
 
     @property
@@ -103,7 +107,7 @@ class Geometric:
 
     @property
     def sensitivity(self) -> int:
-        """The distance at which the loss is ``epsilon``."""
+        """The distance at which the privacy loss is ``epsilon``."""
         return self._sensitivity
 
     def randomise(self, value: Any) -> Any:
@@ -112,13 +116,13 @@ class Geometric:
         Parameters
         ----------
         value : int, array or sequence of ints
-            Arrays may be of any integer dtype, shape and byte order.
+            Arrays may have any integer dtype, shape and byte order.
 
         Returns
         -------
         int or array
-            An int for a single count; else an array of the dtype and shape of the counts, which is
-            int64 for a sequence.
+            An int for a single count, otherwise an array with the dtype and shape of the counts. A
+            sequence gives an int64 array.
 
         Raises
         ------
@@ -127,9 +131,9 @@ class Geometric:
         ValueError
             If the scale is too large to be certified.
         OverflowError
-            If an int is beyond int64, or the bounds are beyond the dtype of the counts.
+            If an int is outside int64, or the bounds are outside the dtype of the counts.
         OSError
-            If the operating system gives no random bytes; nothing is released then.
+            If the operating system gives no random bytes. Nothing is released then.
 
         """
         if type(value) is int or isinstance(value, Integral):
@@ -146,10 +150,11 @@ class Geometric:
         return arrays.release(counts, None, noise)
 
     def bias(self, value: Any) -> Any:
-        """Return the expectation of the noisy count, less the count.
+        """Return the expectation of the noisy count minus the count.
 
-        Of the wanted law, without approximation: float64 is all that rounds it. The formulas are in
-        ``docs/proofs.md``, section 10. Where there is no bound, the limit of the dtype is one.
+        The value is that of the ideal distribution, without approximation other than rounding to
+        float64. ``docs/proofs.md``, section 10, has the formulas. Without a bound, the limit of the
+        dtype takes its place.
 
         Parameters
         ----------
@@ -159,7 +164,7 @@ class Geometric:
         Returns
         -------
         float or array of float64
-            For each count.
+            One value for each count.
 
         Raises
         ------
@@ -170,11 +175,11 @@ class Geometric:
         return self._of_each(value, 0)
 
     def variance(self, value: Any) -> Any:
-        """Return the variance of the noisy count; else as :meth:`bias`."""
+        """Return the variance of the noisy count, with parameters and errors as in :meth:`bias`."""
         return self._of_each(value, 1)
 
     def mse(self, value: Any) -> Any:
-        """Return the mean squared error, variance plus squared bias; else as :meth:`bias`."""
+        """Return the mean squared error: the variance plus the square of :meth:`bias`."""
         return self.variance(value) + self.bias(value) ** 2
 
     def copy(self) -> Self:
@@ -193,25 +198,22 @@ class Geometric:
         return moments.of_censored(self._rate, int(limits.min), int(limits.max), x)
 
     def _limits_of(self, value: Any) -> "np.iinfo[Any]":
-        """Return the limits of the dtype as which a single count is taken."""
+        """Return the limits of the dtype for a single count."""
         return _UINT64 if isinstance(value, np.uint64) else self._limits
 
     def _drawer(self, code: str) -> _Drawer:
-        """Return what draws for counts of a dtype."""
+        """Return the object that adds noise to counts of a dtype."""
         if code not in self._drawers:
             self._drawers[code] = self._prepared(np.iinfo(code))
         return self._drawers[code]
 
     def _prepared(self, limits: "np.iinfo[Any]") -> _Drawer:
-        # Explicitly, since the mechanism takes unsigned counts with bounds only.
+        # Pass the limits as bounds, since the mechanism requires bounds for unsigned counts.
         return self._within((int(limits.min), int(limits.max)))
 
     def _within(self, bounds: tuple[int, int]) -> _core.Mechanism:
         scale = 0 if self._rate is None else 1 / self._rate
         return GeometricMechanism.from_scale(scale, bounds)._core
-
-    #: Of the dtype as which an int is taken.
-    _limits: "np.iinfo[Any]" = _INT64
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_drawers": {}}
@@ -223,7 +225,7 @@ class Geometric:
 
 
 class _Bounded(Geometric):
-    """What the truncated and the folded mechanism have in common."""
+    """Base class of the truncated and the folded mechanism."""
 
     _names = ("epsilon", "sensitivity", "lower", "upper")
 
@@ -237,14 +239,14 @@ class _Bounded(Geometric):
         random_state: Any = None,
     ) -> None:
         super().__init__(epsilon=epsilon, sensitivity=sensitivity, random_state=random_state)
-        #: Doubles of the bounds: ints, or infinite.
+        #: Twice the bounds: ints, or infinite.
         self._twice = self._doubled("lower", lower), self._doubled("upper", upper)
         if self._twice[0] > self._twice[1] or self._twice[0] == _INF or self._twice[1] == -_INF:
             raise ValueError(
                 f"lower = {lower!r}, upper = {upper!r} are not accepted: give lower <= upper"
             )
         self._lower, self._upper = lower, upper
-        # Beyond int64, be it by a lower or by an upper bound.
+        # A lower or upper bound exceeds int64.
         if any(2**64 <= twice < _INF for twice in self._twice):
             self._limits = _UINT64
         self._prepared(self._limits)
@@ -264,7 +266,7 @@ class _Bounded(Geometric):
         raise NotImplementedError
 
     def _limits_of(self, value: Any) -> "np.iinfo[Any]":
-        # With bounds that no uint64 could keep, a uint64 is an integer like any other.
+        # Negative bounds do not fit uint64, so a uint64 is treated like an int.
         return self._limits if -_INF < self._twice[0] < 0 else super()._limits_of(value)
 
     def _refuse_beyond(self, limits: "np.iinfo[Any]") -> None:
@@ -278,23 +280,23 @@ class _Bounded(Geometric):
 
 
 class GeometricTruncated(_Bounded):
-    """The geometric mechanism with outputs beyond the bounds moved to the nearest bound.
+    """The geometric mechanism with outputs clamped to the bounds.
 
     This is :class:`geomdp.GeometricMechanism`. Counts outside the bounds are clamped first.
 
     Parameters
     ----------
     epsilon, sensitivity, random_state
-        As in :class:`Geometric`.
+        See :class:`Geometric`.
     lower, upper : int, or infinite
-        Least and greatest output; an infinite one is the limit of the dtype.
+        Least and greatest output. An infinite bound means the limit of the dtype.
 
     Raises
     ------
     TypeError
-        If a parameter is of another type.
+        If a parameter has the wrong type.
     ValueError
-        If a parameter is out of its range, or the scale is too large to be certified.
+        If a parameter is out of range, or the scale is too large to be certified.
     OverflowError
         If no dtype holds both bounds.
 
@@ -309,7 +311,7 @@ class GeometricTruncated(_Bounded):
         return self._within(self._reach(limits))
 
     def _reach(self, limits: "np.iinfo[Any]") -> tuple[int, int]:
-        """Return the bounds, finite."""
+        """Return finite bounds."""
         lower, upper = self._twice
         least = limits.min if lower == -_INF else lower // 2
         greatest = limits.max if upper == _INF else upper // 2
@@ -320,22 +322,23 @@ class GeometricTruncated(_Bounded):
 
 
 class GeometricFolded(_Bounded):
-    """The geometric mechanism with outputs beyond a bound reflected at it, as often as it takes.
+    """The geometric mechanism with outputs reflected at the bounds until they lie between them.
 
     Parameters
     ----------
     epsilon, sensitivity, random_state
-        As in :class:`Geometric`. Scales ``sensitivity / epsilon`` may be up to ``2**56``.
+        See :class:`Geometric`. The scale ``sensitivity / epsilon`` may be at most ``2**56``.
     lower, upper : int, float or Fraction
-        Integers, or halves of odd integers, between which the outputs lie; an infinite one is the
-        limit of the dtype, or as far as folding reaches: less than ``2**63`` from the other one.
+        Integers or half-integers; outputs lie between them. An infinite bound means the limit of
+        the dtype, or if that is nearer, the limit of folding: less than ``2**63`` from the other
+        bound.
 
     Raises
     ------
     TypeError
-        If a parameter is of another type.
+        If a parameter has the wrong type.
     ValueError
-        If a parameter is out of its range, or there is no integer between the bounds.
+        If a parameter is out of range, or there is no integer between the bounds.
     OverflowError
         If no dtype holds both bounds, or they are ``2**63`` or more apart.
 
@@ -351,7 +354,7 @@ class GeometricFolded(_Bounded):
         return twice.numerator
 
     def _reach(self, limits: "np.iinfo[Any]") -> tuple[int, int]:
-        """Return the doubles of the bounds, finite; one of them must be."""
+        """Return twice the bounds, finite; at least one bound must be finite."""
         lower, upper = self._twice
         if lower == -_INF:
             lower = max(2 * int(limits.min), upper - (2**64 - 2))
@@ -378,7 +381,7 @@ def _is_infinite(value: Any) -> bool:
 
 
 def _is_unseeded(random_state: Any) -> bool:
-    # What diffprivlib's check_random_state takes, or returns, where there is no seed.
+    # diffprivlib's check_random_state takes or returns these if there is no seed.
     unseeded = random_state is None or random_state is np.random.mtrand._rand
     return unseeded or isinstance(random_state, random.SystemRandom)
 
@@ -389,5 +392,5 @@ def _register() -> None:
         base.register(Geometric)
 
 
-# For `issubclass`, which asks no instance: it holds where diffprivlib was imported first.
+# For `issubclass`, which reads no property of an instance; needs diffprivlib imported first.
 _register()

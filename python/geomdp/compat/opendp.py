@@ -1,8 +1,9 @@
-"""OpenDP measurements with the noise of this package: real ones, made by OpenDP's own constructor.
+"""Genuine OpenDP measurements with the noise of this package.
 
-They carry OpenDP's domains and metrics, chain after its transformations, and answer ``map`` and
-``check`` through it. OpenDP hands single counts and lists to Python and takes the noisy ones back;
-in between they are noised as an array, in constant time, at the edges of every type.
+OpenDP's own constructor makes them. They have OpenDP's domains and metrics, chain after its
+transformations, and answer ``map`` and ``check`` through it. OpenDP hands single counts and lists
+to Python and takes the noisy ones back; in between, the noise is added to an array in constant
+time, also at the limits of every type.
 
 >>> import opendp.prelude as dp
 >>> from geomdp.compat.opendp import make_geometric
@@ -22,9 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from geomdp import GeometricMechanism
 from geomdp._release import arrays, parameters
 from geomdp._release.extras import installed_by
+from geomdp._release.mechanism import GeometricMechanism
 
 with installed_by("geomdp[opendp]"):
     import opendp.prelude as dp
@@ -33,7 +34,7 @@ with installed_by("geomdp[opendp]"):
 
 __all__ = ["make_geometric", "make_laplace", "register", "then_geometric", "then_laplace"]
 
-#: The dtypes of the types that OpenDP has geometric noise for.
+#: The types for which OpenDP has geometric noise.
 _DTYPES: dict[str, np.dtype[Any]] = {
     "i32": np.dtype(np.int32),
     "i64": np.dtype(np.int64),
@@ -52,7 +53,7 @@ def make_geometric(
     bounds: tuple[int, int] | None = None,
     MO: Any = "MaxDivergence",
 ) -> dp.Measurement:
-    """Return OpenDP's ``make_geometric`` with our noise: its domains, its map, its errors.
+    """Return OpenDP's ``make_geometric`` with our noise, and with its domains, map and errors.
 
     Parameters
     ----------
@@ -61,18 +62,18 @@ def make_geometric(
     input_metric : opendp.mod.Metric
         The absolute distance for an atom domain, L1 for a vector domain.
     scale : float
-        Not negative.
+        The noise scale, at least 0.
     bounds : (int, int) or None
-        Least and greatest output. If there are none, outputs saturate at the limits of the type, as
-        OpenDP's do: of an unsigned type, small counts are biased upward (``docs/bounds.md``).
-        Counts outside are clamped, with scale 0 too.
+        Least and greatest output. With None, outputs saturate at the limits of the type, as in
+        OpenDP; for an unsigned type, this biases small counts upward (``docs/bounds.md``). Counts
+        outside the bounds are clamped, also with scale 0.
     MO : type
         The measure; only MaxDivergence.
 
     Raises
     ------
     TypeError, ValueError, opendp.mod.OpenDPException
-        What OpenDP's own constructor raises for these parameters.
+        If OpenDP's own constructor raises this error for these parameters.
     ValueError
         Also if the scale is too large to be certified for the range.
 
@@ -88,21 +89,21 @@ def make_laplace(
     k: int | None = None,
     MO: Any = "MaxDivergence",
 ) -> dp.Measurement:
-    """Return OpenDP's ``make_laplace`` on integers with our noise, which has the same law.
+    """Return OpenDP's ``make_laplace`` on integers with our noise, of the same distribution.
 
     Parameters
     ----------
     input_domain, input_metric, scale, MO
-        As in :func:`make_geometric`.
+        See :func:`make_geometric`.
     k : int or None
-        As there: for floats only, so that integers have None or 0.
+        OpenDP's parameter for floats; None or 0 for integers.
 
     Raises
     ------
     TypeError, ValueError, opendp.mod.OpenDPException
-        What OpenDP's own constructor raises for these parameters.
+        If OpenDP's own constructor raises this error for these parameters.
     ValueError
-        Also for a domain of floats, and if the scale is too large to be certified.
+        Also for a domain of floats, or if the scale is too large to be certified.
 
     """
     theirs = dp.m.make_laplace(input_domain, input_metric, scale, k=k, MO=MO)
@@ -112,26 +113,26 @@ def make_laplace(
 def then_geometric(
     scale: float, bounds: tuple[int, int] | None = None, MO: Any = "MaxDivergence"
 ) -> Any:
-    """Return :func:`make_geometric` without its first two parameters, to be given by ``>>``."""
+    """Return :func:`make_geometric` without its first two parameters, which ``>>`` supplies."""
     return _partial(lambda domain, metric: make_geometric(domain, metric, scale, bounds, MO))
 
 
 def then_laplace(scale: float, k: int | None = None, MO: Any = "MaxDivergence") -> Any:
-    """Return :func:`make_laplace` without its first two parameters, to be given by ``>>``."""
+    """Return :func:`make_laplace` without its first two parameters, which ``>>`` supplies."""
     return _partial(lambda domain, metric: make_laplace(domain, metric, scale, k, MO))
 
 
 def register(*, replace_laplace: bool = False) -> None:
-    """Make both constructors known to OpenDP's Context API.
+    """Register both constructors with OpenDP's Context API.
 
-    Their names there are ``geomdp_geometric`` and ``geomdp_laplace``:
-    ``context.query().count().geomdp_laplace()``. Calling this more than once does no harm.
+    Their names there are ``geomdp_geometric`` and ``geomdp_laplace``, as in
+    ``context.query().count().geomdp_laplace()``. Registering more than once does no harm.
 
     Parameters
     ----------
     replace_laplace : bool
-        Whether ``laplace`` has our noise too, for every Context of this process. OpenDP's own is
-        still used for floats. Queries of Polars do not come this way.
+        Whether ``laplace`` uses our noise too, for every Context of this process. Floats still use
+        OpenDP's own noise. Polars queries are not affected.
 
     """
     constructors["geomdp_geometric"] = then_geometric, True
@@ -157,16 +158,16 @@ def _any_laplace(
 
 
 def _partial(constructor: Callable[[dp.Domain, dp.Metric], dp.Measurement]) -> Any:
-    # The only thing that OpenDP's ``>>`` takes for a constructor.
+    # OpenDP's ``>>`` accepts no other kind of constructor.
     partial = _PartialConstructor(constructor)  # type: ignore[no-untyped-call]
-    # This empty dictionary would be the serialized form; without it, `serialize` raises.
+    # Drop the empty dictionary that `serialize` would write; without it `serialize` raises.
     vars(partial).pop("__opendp_dict__", None)
     return partial
 
 
 @dataclass(frozen=True, slots=True)
 class _Noise:
-    """What OpenDP calls with a count or a list of counts."""
+    """The function that OpenDP calls with a count or a list of counts."""
 
     mechanism: GeometricMechanism
     atom: str
@@ -178,20 +179,20 @@ class _Noise:
             return int(self.mechanism.release(dtype.type(arg)))
         counts = np.array(arg, dtype=dtype)
         noisy = self.mechanism.release(counts, out=counts)
-        # In arrays, OpenDP 0.14 takes usize for u64.
+        # OpenDP 0.14 reads usize arrays as u64.
         return noisy.tolist() if self.atom == "usize" else noisy
 
 
 @dataclass(frozen=True, slots=True)
 class _Loss:
-    """What OpenDP calls with a distance: an int, or a float, which `make_laplace` has as well."""
+    """The privacy map that OpenDP calls with an int, or for `make_laplace` also with a float."""
 
     mechanism: GeometricMechanism
 
     def __call__(self, d_in: int | float) -> float:
         if isinstance(d_in, int):
             return self.mechanism.map(d_in)
-        # The loss at distance n / m is that at distance n with m times the scale.
+        # The loss at distance n / m equals the loss at distance n with m times the scale.
         exact = Fraction(parameters.number("d_in", d_in))
         numerator, denominator = exact.as_integer_ratio()
         wider = GeometricMechanism.from_scale(Fraction(self.mechanism.scale) * denominator)
@@ -201,17 +202,17 @@ class _Loss:
 def _with_our_noise(
     theirs: dp.Measurement, scale: float, bounds: tuple[int, int] | None
 ) -> dp.Measurement:
-    """Return a measurement in the spaces that OpenDP has accepted, with our noise and map."""
+    """Return a measurement with OpenDP's domain and metric and with our noise and map."""
     carrier, atom = str(theirs.input_carrier_type), _atom(theirs)
     if atom not in _DTYPES:
         raise ValueError(
-            f"input_domain = {theirs.input_domain} is not accepted: give one of integers "
-            "(for floats, OpenDP's own make_laplace)"
+            f"input_domain = {theirs.input_domain} is not accepted: give a domain of integers "
+            "(for floats, use OpenDP's own make_laplace)"
         )
-    # The domain names the type, at whose limits outputs saturate.
+    # The domain gives the type; without bounds, outputs saturate at its limits.
     bounds = arrays.limits(_DTYPES[atom]) if bounds is None else bounds
     mechanism = GeometricMechanism.from_scale(float(scale), bounds)
-    # Refuses here what could not be released later.
+    # Refuse an uncertifiable scale now rather than at the first release.
     mechanism.certificate(_DTYPES[atom])
     return _user_measurement(
         theirs.input_domain,
@@ -224,16 +225,16 @@ def _with_our_noise(
 
 
 def _atom(measurement: dp.Measurement) -> str:
-    """Return the name of the type of a count."""
+    """Return OpenDP's name for the type of a count."""
     return str(measurement.input_carrier_type).removeprefix("Vec<").removesuffix(">")
 
 
 def _user_measurement(*arguments: Any, **options: Any) -> dp.Measurement:
-    """Return a user-defined measurement, for which OpenDP wants a promise.
+    """Return a user-defined measurement; OpenDP requires a promise to make one.
 
-    The promise is that map and function are what they are said to be. Those of this module are, so
-    it is given here, for this one call, and not asked of everyone who uses it. (OpenDP has one such
-    setting for the whole process: do not change it in another thread meanwhile.)
+    The promise is that function and map are correct. For this module they are, so it makes the
+    promise for this one call and does not require its users to. OpenDP has one such setting for the
+    whole process: do not change it in another thread at the same time.
     """
     with _FEATURE_LOCK:
         given = _FEATURE in GLOBAL_FEATURES

@@ -1,4 +1,4 @@
-"""SmartNoise Core's geometric mechanism, and its accuracy, by their old names.
+"""SmartNoise Core's geometric mechanism and its accuracy functions under their old names.
 
 >>> from geomdp.compat.smartnoise import simple_geometric_mechanism
 >>> noisy = simple_geometric_mechanism(20, epsilon=0.5, sensitivity=1, min=0, max=30)
@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 import geomdp.accuracy
-from geomdp import GeometricMechanism
 from geomdp._release import parameters
+from geomdp._release.mechanism import GeometricMechanism
 from geomdp._release.parameters import Integer, Real
 
 __all__ = [
@@ -22,45 +22,46 @@ __all__ = [
 ]
 
 
-def simple_geometric_mechanism(  # noqa: PLR0917 (the order there)
+def simple_geometric_mechanism(  # noqa: PLR0917 (SmartNoise's order)
     value: Any,
     epsilon: Real,
     sensitivity: Real,
-    min: Integer,  # noqa: A002 (the name there)
-    max: Integer,  # noqa: A002 (the name there)
+    min: Integer,  # noqa: A002 (SmartNoise's name)
+    max: Integer,  # noqa: A002 (SmartNoise's name)
     enforce_constant_time: bool = True,
 ) -> Any:
-    """Return noisy counts from min to max (*Geometric Mechanism Notes*, algorithm 2).
+    """Return noisy counts between min and max (*Geometric Mechanism Notes*, algorithm 2).
 
     Parameters
     ----------
     value : int, numpy integer, array or sequence of ints
-        The counts, clamped to the bounds first; as in :meth:`geomdp.GeometricMechanism.release`.
+        The counts (:meth:`geomdp.GeometricMechanism.release`). They are clamped to the bounds
+        first.
     epsilon : int, float or Fraction
-        Positive, and taken exactly.
+        Positive, taken exactly.
     sensitivity : int, float or Fraction
-        Not negative, and taken exactly; 0 adds no noise.
+        At least 0, taken exactly; 0 adds no noise.
     min, max : int
         Least and greatest output (count_min and count_max in the notes).
     enforce_constant_time : bool, 0 or 1
-        Makes no difference: the draw takes constant time in any case.
+        Has no effect: the draw always takes constant time.
 
     Returns
     -------
     int, numpy integer or array
-        Of the type, dtype and shape of the counts.
+        The type, dtype and shape are those of the counts.
 
     Raises
     ------
     TypeError
-        If a parameter is of another type, or the counts are not integers.
+        If a parameter has the wrong type, or the counts are not integers.
     ValueError
-        If epsilon is not positive and finite, sensitivity is negative or not finite, or min is
-        greater than max.
+        If epsilon is not positive and finite, sensitivity is negative or not finite, min is greater
+        than max, or the scale is too large to be certified for the range.
     OverflowError
-        If min or max is beyond the dtype of the counts, or an int is beyond int64.
+        If min or max is outside the dtype of the counts, or an int is outside int64.
     OSError
-        If the operating system gives no random bytes; nothing is released then.
+        If the operating system gives no random bytes. Nothing is released then.
 
     """
     exact = parameters.positive("epsilon", epsilon)
@@ -78,8 +79,8 @@ def privacy_usage_to_accuracy(epsilon: Any, alpha: Any, sensitivity: Any = 1) ->
     """Return the accuracy a of the geometric mechanism at level alpha: ``P[|Y| > a] <= alpha``.
 
     ``a = ceil(sensitivity / epsilon * ln(1 / alpha))`` (*Geometric Mechanism Accuracy*, theorem 1),
-    for the noise Y without bounds; bounds do not make it worse for counts within them. It is
-    :func:`geomdp.accuracy.epsilon_to_accuracy` by the note's method.
+    for the noise Y without bounds; bounds make no count within them less accurate. This is
+    :func:`geomdp.accuracy.epsilon_to_accuracy` with the note's method.
 
     Parameters
     ----------
@@ -88,7 +89,7 @@ def privacy_usage_to_accuracy(epsilon: Any, alpha: Any, sensitivity: Any = 1) ->
     alpha : int, float, Fraction or array of them
         The significance level, above 0 and at most 1.
     sensitivity : int, float, Fraction or array of them
-        Not negative.
+        At least 0.
 
     Returns
     -------
@@ -99,17 +100,17 @@ def privacy_usage_to_accuracy(epsilon: Any, alpha: Any, sensitivity: Any = 1) ->
     TypeError
         If a parameter is not a number.
     ValueError
-        If a parameter is out of its range.
+        If a parameter is out of range.
 
     """
     return geomdp.accuracy.epsilon_to_accuracy(epsilon, alpha, sensitivity, method="note")
 
 
 def accuracy_to_privacy_usage(accuracy: Any, alpha: Any, sensitivity: Any = 1) -> Any:
-    """Return an epsilon with which the geometric mechanism has this accuracy at level alpha.
+    """Return an epsilon that gives the geometric mechanism this accuracy at level alpha.
 
     ``epsilon = sensitivity / accuracy * ln(1 / alpha)`` (*Geometric Mechanism Accuracy*, section
-    0.1), rounded up. It is :func:`geomdp.accuracy.accuracy_to_epsilon` by the note's method.
+    0.1), rounded up. This is :func:`geomdp.accuracy.accuracy_to_epsilon` with the note's method.
 
     Parameters
     ----------
@@ -118,7 +119,7 @@ def accuracy_to_privacy_usage(accuracy: Any, alpha: Any, sensitivity: Any = 1) -
     alpha : int, float, Fraction or array of them
         The significance level, above 0 and at most 1.
     sensitivity : int, float, Fraction or array of them
-        Not negative.
+        At least 0.
 
     Returns
     -------
@@ -129,7 +130,7 @@ def accuracy_to_privacy_usage(accuracy: Any, alpha: Any, sensitivity: Any = 1) -
     TypeError
         If a parameter is not a number.
     ValueError
-        If a parameter is out of its range.
+        If a parameter is out of range.
 
     """
     return geomdp.accuracy.accuracy_to_epsilon(accuracy, alpha, sensitivity, method="note")

@@ -1,4 +1,4 @@
-"""Measurements with privacy maps, after OpenDP's framework, on numpy arrays.
+"""Measurements with privacy maps on numpy arrays, in the manner of OpenDP's framework.
 
 >>> import geomdp.measurement as m
 >>> space = m.vector_domain(m.atom_domain(str)), m.symmetric_distance()
@@ -8,14 +8,15 @@
 >>> histogram.map(1)
 0.5
 
-A *domain* is the set of values that a step takes or gives, a *metric* says how far apart two of
-them are. A transformation maps distances to distances, a measurement maps them to a loss of
-privacy; and ``>>`` joins steps whose domains and metrics meet. ``docs/proofs.md`` states and proves
-what each promises (after *Privacy Proofs for OpenDP: Geometric Measurement*, theorem 1.1).
+A *domain* is the set of inputs or outputs of a step, and a *metric* is a distance between its
+members. A transformation maps distances to distances. A measurement maps distances to privacy
+losses. ``>>`` joins two steps if the output domain and metric of the first are the input domain and
+metric of the second. ``docs/proofs.md`` states and proves the guarantees (after *Privacy Proofs for
+OpenDP: Geometric Measurement*, theorem 1.1).
 
-A type ``T`` is a numpy dtype (``np.int32``, ``"int32"``), one of the names ``"i8"`` to ``"i64"``,
-``"u8"`` to ``"u64"``, ``"f32"``, ``"f64"``, ``"bool"`` and ``"String"``, whose numbers are bits, or
-``int`` (int64), ``float`` (float64), ``bool`` or ``str``.
+A type ``T`` is a numpy dtype (``np.int32``, ``"int32"``), a name with the size in bits (``"i8"`` to
+``"i64"``, ``"u8"`` to ``"u64"``, ``"f32"``, ``"f64"``), ``"bool"``, ``"String"``, or one of ``int``
+(int64), ``float`` (float64), ``bool`` and ``str``.
 """
 
 from geomdp.measurement._counting import (

@@ -1,7 +1,7 @@
-"""Counting as transformations: records in, counts out, one record changing one count by one.
+"""Transformations from records to counts. One record changes one count by one.
 
-Counts are exact, and saturate at the limit of their type, which brings no two farther apart. None
-of this is constant time: it works on the records themselves.
+Counts are exact, and saturate at the limit of their type; saturation never increases a distance.
+Counting does not take constant time, since it reads the records themselves.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ def _records(domain: VectorDomain, arg: Any) -> Any:
     records = domain._cast(arg)
     if isinstance(records, np.ndarray) and records.ndim != 1:
         raise TypeError(
-            f"arg is an array of {records.ndim} dimensions: give records in one dimension"
+            f"arg is an array of {records.ndim} dimensions: give a one-dimensional array"
         )
     return records
 
@@ -41,18 +41,18 @@ def make_count(input_domain: Domain, input_metric: Metric, TO: Any = int) -> Tra
     Parameters
     ----------
     input_domain : VectorDomain
-        Of records of any type.
+        The records, of any type.
     input_metric : SymmetricDistance
-        The stability map is ``d_out = d_in``, in absolute distance.
-    TO : type of integers
-        Of the count; int64 if none is given.
+        The stability map is ``d_out = d_in``; the output metric is the absolute distance.
+    TO : integer type
+        The type of the count; int64 by default.
 
     Raises
     ------
     TypeError
-        If a parameter is of another type.
+        If a parameter has the wrong type.
     ValueError
-        If domain and metric do not go together.
+        If the metric does not match the domain.
 
     """
     _metrics.check_records(input_domain, input_metric)
@@ -65,16 +65,16 @@ def make_count(input_domain: Domain, input_metric: Metric, TO: Any = int) -> Tra
 
 
 def then_count(TO: Any = int) -> Partial:
-    """Return :func:`make_count` without its first two parameters, to be given by ``>>``."""
+    """Return :func:`make_count` without its first two parameters, which ``>>`` supplies."""
     return Partial(make_count, (TO,))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Histogram:
-    """Counts of the records at each of some places, and of all the others."""
+    """Counts the records at each place, and optionally all other records."""
 
     domain: VectorDomain
-    #: Categories or edges.
+    #: The categories or the edges.
     values: NDArray[Any]
     null_category: bool
     T: _types.DType
@@ -92,7 +92,7 @@ class _Histogram:
         return np.minimum(counts, limit).astype(self.T)
 
     def _places(self, records: Any) -> tuple[NDArray[np.intp], int]:
-        """Return the place of each record, and the place of the others, which is the last."""
+        """Return the place of each record, and the last place, which holds all other records."""
         raise NotImplementedError
 
 
@@ -107,7 +107,7 @@ class _ByCategories(_Histogram):
             near = np.minimum(np.searchsorted(ordered, records), n - 1)
             return np.where(ordered[near] == records, order[near], n), n
         index = {category: i for i, category in enumerate(self.values.tolist())}
-        # An item of numpy's array of strings takes longer to make than one of a list.
+        # Iterating over a list of strings is faster than over a numpy array of them.
         items = records.tolist() if isinstance(records, np.ndarray) else records
         return np.array([index.get(record, n) for record in items], dtype=np.intp), n
 
@@ -117,7 +117,7 @@ class _ByBins(_Histogram):
 
     def _places(self, records: Any) -> tuple[NDArray[np.intp], int]:
         n = len(self.values) - 1
-        # What is below all edges, above them or not a number is one of the others.
+        # Records below all edges, above all edges or NaN count as others.
         places = np.searchsorted(self.values, records, side="right") - 1
         places[places < 0] = n
         places[records == self.values[-1]] = n - 1
@@ -136,31 +136,33 @@ def make_count_by_categories(
     Parameters
     ----------
     input_domain : VectorDomain
-        Of records that are strings, integers or bools.
+        The records: strings, integers or bools.
     input_metric : SymmetricDistance
-        The stability map is ``d_out = d_in``, in L1 distance: each record is in one category.
+        The stability map is ``d_out = d_in`` and the output metric L1, since each record is in one
+        category.
     categories : sequence
-        Distinct values of the type of the records. Public: fixed before looking at the records.
+        Distinct values of the type of the records. They are public: fix them before looking at the
+        records.
     null_category : bool
-        Whether a last count is added, of the records in no category, which are left out otherwise.
-    TOA : type of integers
-        Of each count; int64 if none is given.
+        Whether to append a count of the records in no category. If False, these records are left
+        out.
+    TOA : integer type
+        The type of each count; int64 by default.
 
     Raises
     ------
     TypeError
-        If a parameter is of another type.
+        If a parameter has the wrong type.
     ValueError
-        If domain and metric do not go together, or categories are none or not distinct.
+        If the metric does not match the domain, or categories are empty or not distinct.
     OverflowError
-        If a category is beyond the type of the records.
+        If a category is outside the type of the records.
 
     """
     values = _values("categories", input_domain, input_metric, "Uiub", categories)
     if len(set(values.tolist())) < max(len(values), 1):
         raise ValueError(
-            f"categories, {len(values)} in number, are not accepted: give at least one, "
-            "all distinct"
+            f"the {len(values)} categories are not accepted: give at least one, all distinct"
         )
     return _histogram(_ByCategories, input_domain, values, null_category, TOA)
 
@@ -168,7 +170,7 @@ def make_count_by_categories(
 def then_count_by_categories(
     categories: Any, null_category: bool = True, TOA: Any = int
 ) -> Partial:
-    """Return :func:`make_count_by_categories` without its first two parameters, for ``>>``."""
+    """Return :func:`make_count_by_categories` without the two parameters that ``>>`` supplies."""
     return Partial(make_count_by_categories, (categories, null_category, TOA))
 
 
@@ -181,43 +183,43 @@ def make_count_by_bins(
 ) -> Transformation:
     """Return a transformation that counts the records in each bin, as ``numpy.histogram`` does.
 
-    Bin i holds ``edges[i] <= x < edges[i + 1]``, and the last one its upper edge too.
+    Bin i holds ``edges[i] <= x < edges[i + 1]``. The last bin includes its upper edge.
 
     Parameters
     ----------
     input_domain : VectorDomain
-        Of records that are integers or floats.
+        The records: integers or floats.
     input_metric : SymmetricDistance
-        The stability map is ``d_out = d_in``, in L1 distance: each record is in one bin.
+        The stability map is ``d_out = d_in`` and the output metric L1, since each record is in at
+        most one bin.
     edges : sequence
-        At least two values of the type of the records, increasing. Public, and fixed before looking
-        at the records.
+        At least two increasing values of the type of the records. They are public: fix them before
+        looking at the records.
     null_category : bool
-        Whether a last count is added, of the records in no bin (and of NaN), which are left out
-        otherwise.
-    TOA : type of integers
-        Of each count; int64 if none is given.
+        Whether to append a count of the records in no bin, including NaN. If False, these records
+        are left out.
+    TOA : integer type
+        The type of each count; int64 by default.
 
     Raises
     ------
     TypeError
-        If a parameter is of another type.
+        If a parameter has the wrong type.
     ValueError
-        If domain and metric do not go together, or edges are too few or do not increase.
+        If the metric does not match the domain, or there are fewer than two edges, or they do not
+        increase.
     OverflowError
-        If an edge is beyond the type of the records.
+        If an edge is outside the type of the records.
 
     """
     values = _values("edges", input_domain, input_metric, "iuf", edges)
     if len(values) < 2 or not np.all(values[:-1] < values[1:]):
-        raise ValueError(
-            f"edges, {len(values)} in number, are not accepted: give at least two, increasing"
-        )
+        raise ValueError(f"the {len(values)} edges are not accepted: give at least two, increasing")
     return _histogram(_ByBins, input_domain, values, null_category, TOA)
 
 
 def then_count_by_bins(edges: Any, null_category: bool = True, TOA: Any = int) -> Partial:
-    """Return :func:`make_count_by_bins` without its first two parameters, for ``>>``."""
+    """Return :func:`make_count_by_bins` without its first two parameters, which ``>>`` supplies."""
     return Partial(make_count_by_bins, (edges, null_category, TOA))
 
 
@@ -225,16 +227,16 @@ _KINDS = {"U": "strings", "i": "integers", "b": "bools", "f": "floats"}
 
 
 def _values(name: str, domain: Any, metric: Any, kinds: str, values: Any) -> NDArray[Any]:
-    """Return categories or edges, public values of the type of the records, as an array of our own.
+    """Return public categories or edges as a new array of the type of the records.
 
     Raises
     ------
     TypeError
-        If the records are of another kind, or the values are not a sequence of their type.
+        If the records have the wrong kind, or the values are not a sequence of their type.
     ValueError
-        If domain and metric do not go together.
+        If the metric does not match the domain, or the type rounds a value.
     OverflowError
-        If a value is beyond the type.
+        If a value is outside the type.
 
     """
     _metrics.check_records(domain, metric)
@@ -245,22 +247,22 @@ def _values(name: str, domain: Any, metric: Any, kinds: str, values: Any) -> NDA
     wanted = f"a sequence of values of type {_types.spell(T)}"
     try:
         items = list(values if _are_numbers(T, values) else domain._cast(values))
-        # Each item of numpy's own array of strings is as long as the longest.
+        # In a numpy string array every item takes as much memory as the longest.
         array = np.array(items, dtype=object if T.kind == "U" else T)
     except TypeError:
         raise TypeError(parameters.refusal(name, values, wanted)) from None
     except OverflowError:
         raise OverflowError(parameters.refusal(name, values, wanted)) from None
     if array.ndim != 1:
-        raise TypeError(f"{name} is of {array.ndim} dimensions: give {wanted}")
-    # numpy rounds numbers.
+        raise TypeError(f"{name} has {array.ndim} dimensions: give {wanted}")
+    # numpy rounds numbers that the type cannot represent.
     if array.tolist() != items:
         raise ValueError(parameters.refusal(name, values, f"{wanted}, exactly"))
     return array
 
 
 def _are_numbers(T: _types.DType, values: Any) -> bool:
-    """Return whether edges for floats are a sequence of ints and floats, or an array."""
+    """Return whether the type is a float and the values are a sequence or array of numbers."""
     if T.kind != "f":
         return False
     if isinstance(values, np.ndarray):

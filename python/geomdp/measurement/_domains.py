@@ -1,4 +1,4 @@
-"""Domains: the values that a step takes or gives, as far as types and shapes tell."""
+"""Domains: the inputs or outputs of a step, described by type and shape."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from geomdp.measurement import _types
 
 
 class _Domain:
-    """What domains have in common."""
+    """Base class of the domains."""
 
     __slots__ = ()
 
@@ -24,7 +24,7 @@ class _Domain:
         Parameters
         ----------
         value : object
-            Of any type.
+            Any value.
 
         """
         try:
@@ -39,12 +39,12 @@ class _Domain:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class AllDomain(_Domain):
-    """All values of one type: single counts, or records.
+    """All values of one type: a single count or record.
 
     Parameters
     ----------
     T : type
-        As described in :mod:`geomdp.measurement`.
+        One of the types in :mod:`geomdp.measurement`.
 
     Raises
     ------
@@ -59,14 +59,14 @@ class AllDomain(_Domain):
         object.__setattr__(self, "T", _types.atom("T", self.T))
 
     def _cast(self, value: Any) -> Any:
-        """Return a value of the domain, an int as an integer of numpy's.
+        """Return a value of the domain; an int becomes a numpy integer.
 
         Raises
         ------
         TypeError
-            If it is not of this type.
+            If the value has another type.
         OverflowError
-            If it is an int beyond this type.
+            If the value is an int outside this type.
 
         """
         if isinstance(value, np.generic) and value.dtype == self.T:
@@ -90,12 +90,12 @@ class VectorDomain(_Domain):
     Parameters
     ----------
     element_domain : AllDomain
-        The domain of each item.
+        The domain of the items.
 
     Raises
     ------
     TypeError
-        If `element_domain` is something else.
+        If `element_domain` is not an AllDomain.
 
     """
 
@@ -109,19 +109,19 @@ class VectorDomain(_Domain):
 
     @property
     def T(self) -> _types.DType:  # noqa: N802 (the name in AllDomain)
-        """The type of each item."""
+        """The type of the items."""
         dtype: _types.DType = self.element_domain.T
         return dtype
 
     def _cast(self, value: Any) -> Any:
-        """Return a value of the domain as an array; a sequence of str is left as it is.
+        """Return a value of the domain as an array; a sequence of str is returned unchanged.
 
         Raises
         ------
         TypeError
-            If it is not an array of this type or a sequence of such items.
+            If the value is not an array of this type or a sequence of such items.
         OverflowError
-            If it is a sequence with an int beyond this type.
+            If the value is a sequence with an int outside this type.
 
         """
         T = self.T
@@ -148,22 +148,22 @@ Domain: TypeAlias = AllDomain | VectorDomain
 
 
 def _scalars(T: _types.DType) -> tuple[type, ...]:
-    """Return the types that a single value of this type may have, ints apart."""
+    """Return the Python and numpy types of a single value of this type, except for int."""
     same: dict[str, tuple[type, ...]] = {"U": (str,), "b": (bool, np.bool_)}
-    # numpy's float64 is a float; narrower floats are not.
+    # np.float64 is a subclass of float; np.float32 is not.
     return same.get(T.kind, (float if T.str[1:] == "f8" else T.type,))
 
 
 def _foreign(value: Any, domain: Domain, accepted: str) -> TypeError:
-    """Return the error for a value that is not in a domain, without the value: it is secret."""
+    """Return the error for a value outside a domain. It omits the value, which is secret."""
     kind = type(value).__name__
     if isinstance(value, np.ndarray):
-        # Without the length of its strings, which is that of the longest one.
+        # The dtype of a string array would reveal the length of the longest string.
         dtype = "str" if value.dtype.kind == "U" else value.dtype
         kind = f"{value.ndim}-dimensional array of dtype {dtype}"
-    return TypeError(f"arg is not in {domain!r}, being of type {kind}: give {accepted}")
+    return TypeError(f"arg of type {kind} is not in {domain!r}: give {accepted}")
 
 
-#: The names that OpenDP gives them now.
+#: OpenDP's current names.
 atom_domain = AllDomain
 vector_domain = VectorDomain

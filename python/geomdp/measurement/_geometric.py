@@ -4,8 +4,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from geomdp import GeometricMechanism
 from geomdp._release import arrays, parameters
+from geomdp._release.mechanism import GeometricMechanism
 from geomdp._release.parameters import Bounds, Real
 from geomdp.measurement import _metrics, _types
 from geomdp.measurement._domains import AllDomain, Domain, VectorDomain
@@ -19,7 +19,7 @@ _SPELLING = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Noise:
-    """Noise for the counts of a domain."""
+    """Adds noise to the counts of a domain."""
 
     domain: Domain
     mechanism: GeometricMechanism
@@ -55,25 +55,25 @@ def make_geometric(
     Parameters
     ----------
     input_domain : AllDomain or VectorDomain
-        Of integers of 8 to 64 bits: one count, or an array of counts.
+        One count, or an array of counts; integers of 8 to 64 bits.
     input_metric : AbsoluteDistance or L1Distance
-        Absolute for one count and L1 for an array, of the type of the counts.
+        Absolute distance for one count, L1 for an array, both with the type of the counts.
     scale : int, float or Fraction
-        Not negative; taken exactly. With scale 0, no noise is added, and ``map`` is infinite but at
-        distance 0.
+        The noise scale: at least 0, taken exactly. Scale 0 adds no noise, and ``map`` is then
+        infinite for every distance except 0.
     bounds : (int, int) or None
-        Least and greatest output. If there are none, outputs saturate at the limits of the type, as
-        in OpenDP: of an unsigned type, small counts are biased upward (``docs/bounds.md``).
+        Least and greatest output. With None, outputs saturate at the limits of the type, as in
+        OpenDP; for an unsigned type, this biases small counts upward (``docs/bounds.md``).
 
     Raises
     ------
     TypeError
-        If a parameter is of another type, or the domain is not one of integers.
+        If a parameter has the wrong type, or the domain is not a domain of integers.
     ValueError
-        If domain and metric do not go together, the scale is negative, not finite, or too large to
-        be certified for the range, or lower is greater than upper.
+        If the metric does not match the domain; if the scale is negative, not finite, or too large
+        to be certified for the range; or if the lower bound is greater than the upper.
     OverflowError
-        If the bounds are beyond the type.
+        If the bounds are outside the type.
 
     Examples
     --------
@@ -88,7 +88,7 @@ def make_geometric(
 
 
 def then_geometric(scale: Real, bounds: Bounds | None = None) -> Partial:
-    """Return :func:`make_geometric` without its first two parameters, to be given by ``>>``."""
+    """Return :func:`make_geometric` without its first two parameters, which ``>>`` supplies."""
     return Partial(make_geometric, (scale, bounds))
 
 
@@ -98,26 +98,33 @@ def make_base_geometric(
     D: Any = "AllDomain<i64>",
     QO: Any = float,
 ) -> Measurement:
-    """Return :func:`make_geometric` by the name and parameters that it had at first.
+    """Return :func:`make_geometric` with the name and parameters of early OpenDP versions.
 
-    This is the constructor of *Privacy Proofs for OpenDP: Geometric Measurement*, section 1.2: the
-    domain chooses the metric. Unlike there, ``map`` overflows to infinity, not to an error.
+    This is the constructor of *Privacy Proofs for OpenDP: Geometric Measurement*, section 1.2. The
+    domain determines the metric. On overflow, ``map`` returns infinity instead of raising an error.
 
     Parameters
     ----------
-    scale, bounds
-        As in :func:`make_geometric`.
+    scale : int, float or Fraction
+        The noise scale: at least 0, taken exactly.
+    bounds : (int, int) or None
+        Least and greatest output. With None, outputs saturate at the limits of the type.
     D : AllDomain, VectorDomain or str
-        The input domain; also as OpenDP wrote it: ``"AllDomain<i32>"`` or
-        ``"VectorDomain<AllDomain<u64>>"``. The default is one ``int``, which has 64 bits here and
-        had 32 there.
-    QO : type of floats
-        Of the loss: float (float64), or float32, to which ``map`` is rounded up then.
+        The input domain, or OpenDP's early name of it, such as ``"AllDomain<i32>"`` or
+        ``"VectorDomain<AllDomain<u64>>"``. The default is one integer of 64 bits (32 in OpenDP).
+    QO : float type
+        The type of the privacy loss: float (float64) or float32. ``map`` rounds up to this type.
 
     Raises
     ------
-    TypeError, ValueError, OverflowError
-        As :func:`make_geometric` does; TypeError also for a string that is not such a type.
+    TypeError
+        If a parameter has the wrong type, `D` is not a domain of integers or the name of one, or
+        `QO` is not a float type.
+    ValueError
+        If the scale is negative, not finite, or too large to be certified for the range; or if the
+        lower bound is greater than the upper.
+    OverflowError
+        If the bounds are outside the type.
 
     Examples
     --------
@@ -131,8 +138,8 @@ def make_base_geometric(
     domain = _parse(D) if isinstance(D, str) else D
     if not isinstance(domain, AllDomain | VectorDomain) or domain.T.kind not in "iu":
         wanted = (
-            "AllDomain(T) or VectorDomain(AllDomain(T)), "
-            'or "AllDomain<i32>" and the like, of integers i8 to i64 or u8 to u64'
+            'AllDomain(T), VectorDomain(AllDomain(T)) or a name such as "AllDomain<i32>", '
+            "with T an integer type"
         )
         raise TypeError(parameters.refusal("D", D, wanted))
     return _make(domain, _metrics.partner(domain), scale, bounds, MaxDivergence(QO))
@@ -140,25 +147,19 @@ def make_base_geometric(
 
 def _make(domain: Any, metric: Any, scale: Any, bounds: Any, measure: MaxDivergence) -> Measurement:
     _metrics.check_counts(domain, metric)
-    # The domain names the type, at whose limits outputs saturate.
+    # The domain gives the type; without bounds, outputs saturate at its limits.
     bounds = arrays.limits(domain.T) if bounds is None else bounds
     mechanism = GeometricMechanism.from_scale(scale, bounds)
-    # Refuses here what could not be released later.
+    # Refuse an uncertifiable scale now rather than at the first release.
     mechanism.certificate(domain.T)
-    return Measurement(
-        domain,
-        metric,
-        measure,
-        domain,
-        _Noise(domain, mechanism),
-        _Loss(measure, mechanism),
-    )
+    noise, loss = _Noise(domain, mechanism), _Loss(measure, mechanism)
+    return Measurement(domain, metric, measure, domain, noise, loss)
 
 
 def _parse(text: str) -> Any:
-    """Return the domain that OpenDP once wrote in this way, or None."""
+    """Return the domain with this name in early OpenDP versions, or None."""
     found = _SPELLING.fullmatch(text)
-    # By width only: "int" was 32 bits there, and is 64 here.
+    # Only names with a width: "int" had 32 bits in OpenDP and has 64 here.
     if found is None or found["T"] not in _types.RUST_INTEGERS:
         return None
     element = AllDomain(found["T"])

@@ -1,4 +1,4 @@
-"""Metrics and the measure: how far apart inputs are, and how much a release may tell them apart."""
+"""Metrics: distances between inputs. The measure: how well a release distinguishes inputs."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
@@ -12,17 +12,17 @@ from geomdp.measurement._domains import AllDomain, Domain, VectorDomain
 
 @dataclass(frozen=True, slots=True, repr=False)
 class _Sensitivity:
-    """A distance of counts, of type `T`.
+    """A distance between counts of type `T`.
 
     Parameters
     ----------
-    T : type of integers
-        Of the counts, as described in :mod:`geomdp.measurement`. Distances themselves are ints.
+    T : integer type
+        The type of the counts (:mod:`geomdp.measurement`). Distances themselves are ints.
 
     Raises
     ------
     TypeError
-        If `T` is not a type of integers.
+        If `T` is not an integer type.
 
     """
 
@@ -52,7 +52,7 @@ class L1Distance(_Sensitivity):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SymmetricDistance:
-    """The number of records to add and to remove to get from one dataset to the other."""
+    """The number of records to add or remove to turn one dataset into the other."""
 
     def __repr__(self) -> str:
         return "SymmetricDistance()"
@@ -60,17 +60,17 @@ class SymmetricDistance:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class MaxDivergence:
-    """The measure of pure privacy: epsilon, of type `QO`.
+    """The measure of pure epsilon-DP: epsilon, of type `QO`.
 
     Parameters
     ----------
-    QO : type of floats
-        float (float64), or float32, to which losses are rounded up then.
+    QO : float type
+        float (float64) or float32. Privacy losses are rounded up to this type.
 
     Raises
     ------
     TypeError
-        If `QO` is not a type of floats.
+        If `QO` is not a float type.
 
     """
 
@@ -81,19 +81,19 @@ class MaxDivergence:
     def __post_init__(self) -> None:
         dtype = _types.atom("QO", self.QO)
         if dtype.kind != "f":
-            raise TypeError(parameters.refusal("QO", self.QO, "a type of floats, such as float"))
+            raise TypeError(parameters.refusal("QO", self.QO, "a float type, such as float"))
         object.__setattr__(self, "QO", dtype)
 
     def __class_getitem__(cls, QO: Any) -> "MaxDivergence":
         return cls(QO)
 
     def _round_up(self, loss: float) -> float:
-        """Return the least number of type `QO` that is not below this loss."""
+        """Return the least number of type `QO` that is at least `loss`."""
         if self.QO == self._WIDEST:
             return loss
         with np.errstate(all="ignore"):
             nearest = np.float32(loss)
-            # As float64: numpy would round the loss to float32 to compare them.
+            # Compare as float64; numpy would round the loss to float32.
             if float(nearest) < loss:
                 nearest = np.nextafter(nearest, np.float32(np.inf))
         return float(nearest)
@@ -106,20 +106,20 @@ Metric: TypeAlias = AbsoluteDistance | L1Distance | SymmetricDistance
 
 
 def partner(domain: Domain) -> AbsoluteDistance | L1Distance:
-    """Return the metric of counts that goes with a domain of integers."""
+    """Return the metric that matches a domain of counts."""
     metric = L1Distance if isinstance(domain, VectorDomain) else AbsoluteDistance
     return metric(domain.T)
 
 
 def check_counts(domain: Any, metric: Any) -> None:
-    """Refuse all pairs but one count with its absolute distance, and arrays with L1.
+    """Accept one count with the absolute distance, or an array of counts with L1.
 
     Raises
     ------
     TypeError
-        If they are not a domain of integers and a metric.
+        If `domain` is not a domain of integers, or `metric` not a metric.
     ValueError
-        If they do not go together.
+        If the metric does not match the domain.
 
     """
     if not isinstance(domain, AllDomain | VectorDomain):
@@ -128,25 +128,25 @@ def check_counts(domain: Any, metric: Any) -> None:
         )
     if domain.T.kind not in "iu":
         raise TypeError(
-            parameters.refusal("input_domain", domain, "one of integers, int8 to uint64")
+            parameters.refusal("input_domain", domain, "a domain of integers, int8 to uint64")
         )
     _check_metric(metric)
     if metric != partner(domain):
         raise ValueError(
-            f"input_metric = {metric!r} does not go with input_domain = {domain!r}: "
+            f"input_metric = {metric!r} does not match input_domain = {domain!r}: "
             f"give {partner(domain)!r}"
         )
 
 
 def check_records(domain: Any, metric: Any) -> None:
-    """Refuse all pairs but a vector of records with the symmetric distance.
+    """Accept a vector of records with the symmetric distance.
 
     Raises
     ------
     TypeError
-        If they are not a vector domain and a metric.
+        If `domain` is not a vector domain, or `metric` not a metric.
     ValueError
-        If they do not go together.
+        If the metric is not the symmetric distance.
 
     """
     if not isinstance(domain, VectorDomain):
@@ -154,7 +154,7 @@ def check_records(domain: Any, metric: Any) -> None:
     _check_metric(metric)
     if metric != SymmetricDistance():
         raise ValueError(
-            f"input_metric = {metric!r} does not go with records of input_domain = {domain!r}: "
+            f"input_metric = {metric!r} does not match records of input_domain = {domain!r}: "
             f"give {SymmetricDistance()!r}"
         )
 
@@ -165,7 +165,7 @@ def _check_metric(metric: Any) -> None:
         raise TypeError(parameters.refusal("input_metric", metric, wanted))
 
 
-#: The names that OpenDP gives them now.
+#: OpenDP's current names.
 absolute_distance = AbsoluteDistance
 l1_distance = L1Distance
 symmetric_distance = SymmetricDistance

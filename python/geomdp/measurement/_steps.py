@@ -1,4 +1,4 @@
-"""The steps of a pipeline: what they take, what they promise, and how they are joined."""
+"""The steps of a pipeline: transformations, measurements, and the operator that joins them."""
 
 import math
 from collections.abc import Callable
@@ -13,13 +13,13 @@ from geomdp._release.parameters import Integer, Real
 from geomdp.measurement._domains import Domain
 from geomdp.measurement._metrics import MaxDivergence, Metric
 
-#: Joins two steps, or the constructor of one.
+#: The input or output side of a step; two steps join where these are equal.
 Space = tuple[Domain, Metric]
 
 
 @dataclass(frozen=True, slots=True)
 class _Then:
-    """One function after the other: a class, not a closure, so that it can be pickled."""
+    """The composition of two functions; unlike a closure it can be pickled."""
 
     first: Callable[[Any], Any]
     second: Callable[[Any], Any]
@@ -29,7 +29,7 @@ class _Then:
 
 
 class _Step:
-    """What transformations and measurements have in common."""
+    """Base class of transformations and measurements."""
 
     __slots__ = ()
 
@@ -37,71 +37,62 @@ class _Step:
     input_metric: Metric
     function: Callable[[Any], Any]
 
-    def __call__(self, arg: Any) -> Any:
-        """Return what the function makes of data: see :meth:`invoke`."""
-        return self.function(arg)
-
     def invoke(self, arg: Any) -> Any:
-        """Return what the function makes of data: for a measurement, a release of them.
+        """Apply the function to data; for a measurement, the result is a release.
 
         Parameters
         ----------
         arg : int, numpy integer, array or sequence
-            From the input domain.
+            A member of the input domain.
 
         Raises
         ------
         TypeError
-            If `arg` is not in the input domain, as far as types and shapes show it.
+            If the type or the shape of `arg` does not fit the input domain.
         OverflowError
-            If it is an int, or has one, that is beyond the type of the input domain.
+            If `arg` is or contains an int outside the type of the input domain.
         OSError
-            If the operating system gives no random bytes; nothing is released then.
+            If the operating system gives no random bytes. Nothing is released then.
 
         """
         return self.function(arg)
 
+    __call__ = invoke
+
     @property
     def input_space(self) -> Space:
-        """Input domain and metric."""
+        """The input domain and metric."""
         return self.input_domain, self.input_metric
-
-    def _must_follow(self, domain: Domain, metric: Metric) -> None:
-        if (domain, metric) != self.input_space:
-            raise ValueError(
-                f"input_domain, input_metric = {self.input_domain!r}, {self.input_metric!r} do not "
-                f"follow {domain!r}, {metric!r}: give steps that meet in the same space"
-            )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measurement(_Step):
-    """A randomised function of data, and its greatest loss of privacy at each distance of the data.
+    """A randomized function of data with its privacy map.
 
-    Made by :func:`make_geometric`, and by ``>>`` from others. Immutable; may be pickled, and used
-    by any number of threads and processes, each call with noise of its own.
+    :func:`make_geometric` and ``>>`` make measurements. They are immutable and can be pickled. Any
+    number of threads and processes may share one; every call draws fresh noise.
     """
 
     input_domain: Domain
     input_metric: Metric
     output_measure: MaxDivergence
-    #: The domain of what comes out; None after a post-processor of one's own.
+    #: The domain of the outputs; None after a custom post-processor.
     output_domain: Domain | None
     function: Callable[[Any], Any] = field(repr=False)
     privacy_map: Callable[[int], float] = field(repr=False)
 
     def map(self, d_in: Integer) -> float:
-        """Return the privacy loss of data at distance `d_in`, rounded up.
+        """Return the privacy loss for inputs at distance `d_in`, rounded up.
 
         Parameters
         ----------
         d_in : int
-            In units of the input metric; not negative.
+            A distance in the input metric, at least 0.
 
         Returns
         -------
         float
-            Never less than the exact value; infinite where that is beyond the type of the measure.
+            Never less than the exact value; infinite if that overflows the type of the measure.
 
         Raises
         ------
@@ -114,25 +105,27 @@ class Measurement(_Step):
         return self.privacy_map(parameters.at_least("d_in", d_in, 0))
 
     def check(self, d_in: Integer, d_out: Real) -> bool:
-        """Return whether data at distance `d_in` lose at most `d_out`.
+        """Return whether the privacy loss for inputs at distance `d_in` is at most `d_out`.
 
         Parameters
         ----------
         d_in : int
-            In units of the input metric; not negative.
+            A distance in the input metric, at least 0.
         d_out : int, float or Fraction
-            The loss that would be allowed: not negative; may be infinite.
+            A privacy loss, at least 0; may be infinite.
 
         Raises
         ------
-        TypeError, ValueError
-            As `map` does, and for `d_out` likewise.
+        TypeError
+            If `d_in` is not an integer, or `d_out` not a number.
+        ValueError
+            If `d_in` or `d_out` is negative.
 
         """
         return self.map(d_in) <= _limit(d_out)
 
     def __rshift__(self, other: Callable[[Any], Any]) -> "Measurement":
-        """Return the measurement followed by a function of its releases, which costs nothing."""
+        """Return the measurement followed by a function; post-processing costs no privacy."""
         if isinstance(other, _Step | Partial) or not callable(other):
             return NotImplemented
         function = _Then(self.function, other)
@@ -141,10 +134,7 @@ class Measurement(_Step):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Transformation(_Step):
-    """A function of data, and how far apart it can bring them: its stability map.
-
-    Immutable; may be pickled.
-    """
+    """A function of data with its stability map. Immutable; can be pickled."""
 
     input_domain: Domain
     input_metric: Metric
@@ -155,16 +145,16 @@ class Transformation(_Step):
 
     @property
     def output_space(self) -> Space:
-        """Output domain and metric."""
+        """The output domain and metric."""
         return self.output_domain, self.output_metric
 
     def map(self, d_in: Integer) -> int:
-        """Return the greatest distance of outputs for data at distance `d_in`.
+        """Return the greatest distance between outputs for inputs at distance `d_in`.
 
         Parameters
         ----------
         d_in : int
-            In units of the input metric; not negative.
+            A distance in the input metric, at least 0.
 
         Raises
         ------
@@ -177,17 +167,19 @@ class Transformation(_Step):
         return self.stability_map(parameters.at_least("d_in", d_in, 0))
 
     def check(self, d_in: Integer, d_out: Integer) -> bool:
-        """Return whether outputs for data at distance `d_in` are at most `d_out` apart.
+        """Return whether outputs for inputs at distance `d_in` are at most `d_out` apart.
 
         Parameters
         ----------
         d_in, d_out : int
-            In units of the input and of the output metric; not negative.
+            Distances in the input metric and the output metric, at least 0.
 
         Raises
         ------
-        TypeError, ValueError
-            As `map` does, and for `d_out` likewise.
+        TypeError
+            If `d_in` or `d_out` is not an integer.
+        ValueError
+            If `d_in` or `d_out` is negative.
 
         """
         return self.map(d_in) <= parameters.at_least("d_out", d_out, 0)
@@ -200,39 +192,40 @@ class Transformation(_Step):
     def __rshift__(self, other: "Partial") -> "Transformation | Measurement": ...
 
     def __rshift__(self, other: Any) -> Any:
-        """Return this step followed by another, whose input space must be this output space.
+        """Return this step followed by another.
 
         Raises
         ------
         ValueError
-            If it is not.
+            If the input space of the other step is not the output space of this one.
 
         """
         if isinstance(other, Partial):
             other = other(*self.output_space)
-        if isinstance(other, Measurement):
-            other._must_follow(*self.output_space)
-            return Measurement(
-                *self.input_space,
-                other.output_measure,
-                other.output_domain,
-                _Then(self.function, other.function),
-                _Then(self.stability_map, other.privacy_map),
+        if not isinstance(other, Measurement | Transformation):
+            return NotImplemented
+        if other.input_space != self.output_space:
+            raise ValueError(
+                f"input_domain, input_metric = {other.input_domain!r}, {other.input_metric!r} do "
+                f"not match the previous step's {self.output_domain!r}, {self.output_metric!r}: "
+                "give steps with equal domain and metric where they join"
             )
+        function = _Then(self.function, other.function)
         if isinstance(other, Transformation):
-            other._must_follow(*self.output_space)
-            return Transformation(
-                *self.input_space,
-                *other.output_space,
-                _Then(self.function, other.function),
-                _Then(self.stability_map, other.stability_map),
-            )
-        return NotImplemented
+            stability_map = _Then(self.stability_map, other.stability_map)
+            return Transformation(*self.input_space, *other.output_space, function, stability_map)
+        return Measurement(
+            *self.input_space,
+            other.output_measure,
+            other.output_domain,
+            function,
+            _Then(self.stability_map, other.privacy_map),
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Partial:
-    """A constructor that waits for its input domain and metric: ``(domain, metric) >> partial``."""
+    """A constructor without its domain and metric; ``(domain, metric) >> partial`` completes it."""
 
     constructor: Callable[..., Any]
     arguments: tuple[Any, ...]
@@ -249,7 +242,7 @@ class Partial:
 
 
 def unchanged(d_in: int) -> int:
-    """Return the distance itself: the stability map of what brings no data farther apart."""
+    """Return the distance itself: the stability map of a transformation with constant 1."""
     return d_in
 
 

@@ -1,4 +1,4 @@
-"""The types of single values, by all the names that people know them by."""
+"""The types of single values and their accepted names."""
 
 from typing import Any, TypeAlias
 
@@ -9,10 +9,10 @@ from geomdp._release import parameters
 DType: TypeAlias = np.dtype[Any]
 
 _INTEGERS = {f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)}
-#: numpy's own types, without the abstract ones, of which there is no dtype.
+#: numpy's concrete types; abstract ones have no dtype.
 _CONCRETE = set(np.sctypeDict.values())
 _PLAIN = {int: "int64", float: "float64", bool: "bool", str: "str", np.str_: "str"}
-#: Names of integer types by their bits, as Rust and OpenDP have them.
+#: Rust's and OpenDP's names of integer types.
 RUST_INTEGERS = {name.replace("uint", "u").replace("int", "i"): name for name in _INTEGERS}
 _NAMES = (
     RUST_INTEGERS
@@ -23,17 +23,17 @@ _WANTED = "a numpy dtype, int, float, bool, str, or a name such as 'i32'"
 
 
 def atom(name: str, T: Any) -> DType:
-    """Return a type as a native numpy dtype: of integers, floats, bools, or str.
+    """Return the native numpy dtype of a type of integers, floats, bools or strings.
 
     Raises
     ------
     TypeError
-        If it is none of these.
+        If `T` is not such a type.
 
     """
     known = None
     if isinstance(T, str):
-        # Not by way of np.dtype, whose "i8" has 64 bits.
+        # np.dtype would read "i8" as 64 bits.
         known = _NAMES.get(T)
     elif isinstance(T, type) and T in _PLAIN:
         known = _PLAIN[T]
@@ -45,20 +45,20 @@ def atom(name: str, T: Any) -> DType:
 
 
 def integers(name: str, T: Any) -> DType:
-    """Return a type of integers as a numpy dtype.
+    """Return the numpy dtype of an integer type.
 
     Raises
     ------
     TypeError
-        If it is another type.
+        If `T` is not an integer type.
 
     """
     dtype = atom(name, T)
     if dtype.kind not in "iu":
-        raise TypeError(parameters.refusal(name, T, "a type of integers, such as 'i32'"))
+        raise TypeError(parameters.refusal(name, T, "an integer type, such as 'i32'"))
     return dtype
 
 
 def spell(dtype: DType) -> str:
-    """Return the name of a type, which `atom` reads."""
+    """Return the name of a type; `atom` reads it back."""
     return "str" if dtype.kind == "U" else dtype.name

@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 /// Counts whose ids are copied at a time, to the stack and the first-level cache.
-pub(crate) const PIECE: usize = 512;
+pub(crate) const CHUNK: usize = 512;
 
 /// The secret of a release, until it is wiped.
 #[pyclass(frozen, module = "geomdp._core")]
@@ -103,8 +103,8 @@ impl Ids {
         start: usize,
         counts: &mut [T],
     ) -> Result<(), Error> {
-        let starts = (start..).step_by(PIECE);
-        for (start, counts) in starts.zip(counts.chunks_mut(PIECE)) {
+        let starts = (start..).step_by(CHUNK);
+        for (start, counts) in starts.zip(counts.chunks_mut(CHUNK)) {
             let rows = start..start + counts.len();
             addresses.restart(rows.len());
             for column in &self.columns {
@@ -152,13 +152,13 @@ impl<T: Element + Count + Into<i128>> Integers<T> {
 
     fn add_to(&self, addresses: &mut Addresses<'_>, rows: &Range<usize>) -> Result<(), Error> {
         // Copied, since other threads may change the items of a buffer.
-        let mut ids = [T::default(); PIECE];
+        let mut ids = [T::default(); CHUNK];
         let ids = &mut ids[..rows.len()];
         read(&self.ids, rows.start, ids);
         let Some(nulls) = &self.nulls else {
             return addresses.add_integers(ids);
         };
-        let mut marks = [0; PIECE];
+        let mut marks = [0; CHUNK];
         let marks = &mut marks[..rows.len()];
         read(nulls, rows.start, marks);
         let ids = ids.iter().copied().zip(&*marks);

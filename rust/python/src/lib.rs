@@ -151,7 +151,7 @@ impl Mechanism {
                 })?;
                 let from = |index| {
                     let mut draws = AddressedDraws::new(plan, lower, &tape_key);
-                    let mut addresses = id_keys.addresses(keyed::PIECE);
+                    let mut addresses = id_keys.addresses(keyed::CHUNK);
                     let mut next = start + index;
                     Ok(move |part: &mut [T]| {
                         let first = next;

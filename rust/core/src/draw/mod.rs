@@ -15,7 +15,7 @@ use tape::{Tape, Words};
 use zeroize::Zeroizing;
 
 /// Words in the tape's buffer, which fits the first-level cache.
-const BUFFER: usize = 2048;
+const CHUNK_WORDS: usize = 2048;
 
 /// Runs the kernel on the source's words: adds noise to `counts`, with outputs in `lower..=lower +
 /// plan.range()`.
@@ -59,7 +59,7 @@ impl<'a, T: Count, W: Words> Draws<'a, T, W> {
     pub fn add_noise(&mut self, counts: &mut [T]) -> Result<(), Error> {
         let backend = Backend::best();
         let stride = self.plan.words() * LANES;
-        let blocks = (BUFFER / stride.max(1)).max(1);
+        let blocks = (CHUNK_WORDS / stride.max(1)).max(1);
         let need = blocks.min(counts.len().div_ceil(LANES)) * stride;
         if self.buffer.len() < need {
             // Allocate a new buffer: growing the old one would leave a copy behind.

@@ -1,6 +1,6 @@
 //! Addresses: where each count's tape is read, determined by the count's ids.
 
-use super::block::{PIECE, Pair, encrypt, integer, pair};
+use super::block::{CHUNK, Pair, encrypt, integer, pair};
 use super::cmac::Cmac;
 use crate::Error;
 use crate::draw::kernel::Count;
@@ -160,8 +160,8 @@ impl<'a> Addresses<'a> {
     /// Encrypts one block per count, piece by piece as `write` supplies them, and adds the results.
     fn add(&mut self, cipher: &Aes256Enc, mut write: impl FnMut(&mut [Pair])) {
         let first = self.columns == 0;
-        let mut blocks = Zeroizing::new([[0; 2]; PIECE]);
-        for sums in self.begin().chunks_mut(PIECE) {
+        let mut blocks = Zeroizing::new([[0; 2]; CHUNK]);
+        for sums in self.begin().chunks_mut(CHUNK) {
             let blocks = &mut blocks[..sums.len()];
             write(blocks);
             encrypt(cipher, blocks);

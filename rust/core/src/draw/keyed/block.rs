@@ -6,7 +6,7 @@ use aes::{Aes256Enc, Block};
 
 /// How many counts or ids are encrypted at a time: few enough for the first-level cache, and enough
 /// to fill the AES implementation's parallel blocks.
-pub(super) const PIECE: usize = 8 * LANES;
+pub(super) const CHUNK: usize = 8 * LANES;
 
 /// An AES block as two words: the first word comes first in memory, least significant byte first.
 pub(super) type Pair = [u64; 2];

@@ -1,7 +1,7 @@
 //! Draws from tapes at given addresses.
 
 use super::address::Addresses;
-use super::block::{Group, PIECE, Pair};
+use super::block::{CHUNK, Group, Pair};
 use crate::Error;
 use crate::draw::kernel::{Backend, Count, LANES};
 use crate::draw::simd::{Work, with_widest};
@@ -50,8 +50,8 @@ impl<'a, T: Count> AddressedDraws<'a, T> {
     /// [`Error::Parameter`] if the number of counts differs from the number of addresses, or if the
     /// addresses lack ids. On error the counts are unchanged.
     pub fn add_noise(&mut self, addresses: &Addresses<'_>, counts: &mut [T]) -> Result<(), Error> {
-        let addresses = addresses.for_counts(counts.len())?.chunks(PIECE);
-        for (addresses, part) in addresses.zip(counts.chunks_mut(PIECE)) {
+        let addresses = addresses.for_counts(counts.len())?.chunks(CHUNK);
+        for (addresses, part) in addresses.zip(counts.chunks_mut(CHUNK)) {
             self.fill(addresses, part);
             Backend::best().add_noise(self.plan, self.lower, self.words.as_flattened(), part);
         }

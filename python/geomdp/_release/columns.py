@@ -1,0 +1,205 @@
+"""Columns of counts, brought to numpy and back: of pandas, Polars, PyArrow, and of narwhals."""
+
+import importlib
+from collections.abc import Callable, Hashable, Mapping
+from functools import lru_cache
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from geomdp._release.arrays import Array
+
+#: Returns a noisy array.
+Noise: TypeAlias = Callable[[Array], Array]
+Nulls = Literal["refuse", "keep"]
+FRAME = "a data frame, collected if it is lazy"
+ARROW_FRAMES = ("Table", "RecordBatch")
+#: By the names that all libraries give them.
+_DTYPES = {
+    kind: np.dtype(kind)
+    for kind in (f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
+}
+
+
+def is_column(value: Any) -> bool:
+    """Return whether this may be a column, without an import of its library."""
+    return (
+        hasattr(value, "__arrow_c_stream__")
+        or hasattr(value, "__arrow_c_array__")
+        or type(value).__module__.startswith("pandas.")
+    )
+
+
+def names(frame: Any) -> list[Any]:
+    """Return the names of the columns of a frame: strings, or any labels of pandas."""
+    if arrow(frame) in ARROW_FRAMES:
+        return list(frame.schema.names)
+    return list(narrow("frame", frame, FRAME, eager_only=True).to_native().columns)
+
+
+def column(frame: Any, name: Hashable) -> Any:
+    """Return a column of a frame that has one of this name."""
+    place = names(frame).index(name)
+    if arrow(frame) in ARROW_FRAMES:
+        return frame.column(place)
+    view = narrow("frame", frame, FRAME, eager_only=True)
+    native = view.to_native()
+    return native.iloc[:, place] if hasattr(native, "iloc") else view[:, place].to_native()
+
+
+def to_arrow(name: str, column: Any) -> Any:
+    """Return a column, or an array of numpy, as an Array of PyArrow."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    if isinstance(column, np.ndarray):
+        column = pa.array(column.ravel())
+    elif (kind := arrow(column)) == "Array":
+        return column
+    elif kind != "ChunkedArray":
+        wanted = "arrays or columns"
+        column = narrow(name, column, wanted, series_only=True).to_arrow()
+    return column.combine_chunks() if arrow(column) == "ChunkedArray" else column
+
+
+def noisy(noise: Noise, name: str, counts: Any, nulls: Nulls) -> Any:
+    """Return a column with noise, in memory of its own; names are for errors."""
+    if (kind := arrow(counts)) == "ChunkedArray":
+        import pyarrow as pa  # noqa: PLC0415
+
+        _dtype(name, str(counts.type))
+        chunks = [_array(noise, name, chunk, nulls) for chunk in counts.chunks]
+        return pa.chunked_array(chunks, type=counts.type)
+    if kind == "Array":
+        return _array(noise, name, counts, nulls)
+    nw = narwhals()
+    wanted = "a column, or release_columns the frame"
+    series = narrow(name, counts, wanted, series_only=True)
+    dtype = _dtype(name, str(series.dtype).lower())
+    missing = series.is_null()
+    if hidden := _any(name, bool(missing.any()), nulls):
+        # The counts behind nulls are not released.
+        series = series.fill_null(0)
+    released = noise(series.to_numpy().astype(dtype, copy=False))
+    column = nw.new_series(series.name, released, series.dtype, backend=series.implementation)
+    if (index := nw.maybe_get_index(series)) is not None:
+        # Narwhals' maybe_set_index takes an index item by item, and its types do not tell those of
+        # numpy, pandas and Arrow apart.
+        native = column.to_native().set_axis(index).astype(series.to_native().dtype)
+        column = nw.from_native(native, series_only=True)
+    if hidden:
+        # In the noisy column: the old one still holds exact counts behind its nulls.
+        column = column.scatter(missing.arg_true(), None)
+    return column.to_native()
+
+
+def noisy_columns(frame: Any, noises: Mapping[Any, Noise], nulls: Nulls) -> Any:
+    """Return a frame with noise in some of its columns."""
+    known, released = names(frame), {}
+    for name, noise in noises.items():
+        only(name, known)
+        counts = column(frame, name)
+        released[known.index(name)] = noisy(noise, f"column {name!r}", counts, nulls)
+    if arrow(frame) in ARROW_FRAMES:
+        table: Any = frame
+        for place, each in released.items():
+            table = table.set_column(place, table.schema.field(place), each)
+        return table
+    view = narrow("frame", frame, FRAME, eager_only=True)
+    native = view.to_native()
+    if hasattr(native, "isetitem"):
+        # By place, since narwhals takes no labels of pandas but strings.
+        native = native.copy(deep=False)
+        # They may hold anything.
+        native.attrs = {}
+        for place, each in released.items():
+            native.isetitem(place, each.array)
+        # Pandas keeps columns of a type in one array, which would still hold the exact counts.
+        return native.copy()
+    nw = narwhals()
+    columns = [nw.from_native(each, series_only=True) for each in released.values()]
+    return view.with_columns(*columns).to_native()
+
+
+def memory(array: Any, dtype: np.dtype[Any], more: int = 0) -> NDArray[Any]:
+    """Return what an Array of PyArrow that is not empty has in its second buffer; `more` items."""
+    start = array.offset * dtype.itemsize
+    return np.frombuffer(array.buffers()[1], dtype, len(array) + more, start)
+
+
+def _array(noise: Noise, name: str, array: Any, nulls: Nulls) -> Any:
+    """Return a noisy Array of PyArrow."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    dtype, missing = _dtype(name, str(array.type)), None
+    # The very memory of the array, nulls or not. An empty slice has that of its parent.
+    counts = memory(array, dtype) if len(array) else np.empty(0, dtype)
+    if _any(name, array.null_count > 0, nulls):
+        missing = np.asarray(array.is_null())
+        # The counts behind nulls are not released.
+        counts = np.where(missing, dtype.type(0), counts)
+    released = noise(counts)
+    if missing is None:
+        # As pa.array would, in less time.
+        buffers = [None, pa.py_buffer(released)]
+        return pa.Array.from_buffers(array.type, len(array), buffers)
+    return pa.array(released, type=array.type, mask=missing)
+
+
+def _dtype(name: str, kind: str) -> np.dtype[Any]:
+    if (dtype := _DTYPES.get(kind)) is None:
+        hint = " (astype('Int64') makes such of pandas' floats)" if kind.startswith("float") else ""
+        raise TypeError(
+            f"{name} of type {kind} is not accepted: give integers of up to 64 bits{hint}"
+        )
+    return dtype
+
+
+def _any(name: str, found: bool, nulls: Nulls) -> bool:
+    """Return whether there are nulls, if those may be kept."""
+    if found and nulls == "refuse":
+        raise ValueError(
+            f"{name} with nulls is not accepted: "
+            "fill them, or give geomdp.frames nulls='keep', which shows them"
+        )
+    return found
+
+
+def narwhals() -> Any:
+    try:
+        return importlib.import_module("narwhals")
+    except ImportError as error:
+        raise ImportError("columns need narwhals: pip install 'geomdp[frames]'") from error
+
+
+def narrow(name: str, value: Any, wanted: str, **kind: bool) -> Any:
+    """Return narwhals' view of a Series or a frame."""
+    try:
+        return narwhals().from_native(value, **kind)
+    except TypeError:
+        raise TypeError(f"{name} is a {type(value).__name__}: give {wanted}") from None
+
+
+def check_nulls(nulls: str) -> None:
+    if nulls not in ("refuse", "keep"):
+        raise ValueError(f"nulls = {nulls!r} is not accepted: give 'refuse' or 'keep'")
+
+
+def only(name: Hashable, names: list[Any]) -> None:
+    if (found := names.count(name)) != 1:
+        raise KeyError(
+            f"column {name!r} is there {found} times: give a name that is once in {names}"
+        )
+
+
+def arrow(value: Any) -> str:
+    """Return which of PyArrow's classes this is of, or "", without importing it."""
+    kind: Any = type(value)
+    return _arrow_name(kind)
+
+
+@lru_cache(maxsize=128)
+def _arrow_name(kind: type) -> str:
+    known = ("Table", "RecordBatch", "Array", "ChunkedArray")
+    names = (c.__name__ for c in kind.__mro__ if c.__module__.startswith("pyarrow"))
+    return next((name for name in names if name in known), "")
