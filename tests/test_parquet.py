@@ -1,4 +1,4 @@
-"""Parquet files on the command line: counts get noise, all else stays."""
+"""Parquet files on the command line: only counts change."""
 
 import sys
 from pathlib import Path
@@ -13,7 +13,7 @@ from geomdp import GeometricMechanism, cli
 from geomdp._files import parquet_file
 
 DTYPES = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
-# Noise other than 0 has a probability below e^-999.
+# The noise is nonzero with probability below e^-999.
 NONE = ["--scale", "0.001"]
 
 
@@ -35,7 +35,7 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
     return tmp_path / "in.parquet", tmp_path / "out.PARQUET"
 
 
-def test_without_noise_the_table_is_the_same(files: tuple[Path, Path]) -> None:
+def test_without_noise_table_is_unchanged(files: tuple[Path, Path]) -> None:
     columns = [argument for dtype in DTYPES[:4] for argument in ("--column", dtype)]
     assert main("release", *files, *columns, *NONE) == 0
     wanted, (source, last) = parquet.read_table(files[0]), files
@@ -72,7 +72,7 @@ def test_batches(files: tuple[Path, Path], batch: int) -> None:
     assert parquet.ParquetFile(target).num_row_groups == -(-1000 // batch)
 
 
-def test_noise_is_fresh_and_statistics_are_of_it(files: tuple[Path, Path]) -> None:
+def test_noise_is_fresh_and_statistics_match_it(files: tuple[Path, Path]) -> None:
     outputs = [files[1].with_name(f"{i}.parquet") for i in range(2)]
     for output in outputs:
         assert main("release", files[0], output, "--column", "int64", "--scale", "1e9") == 0
@@ -88,7 +88,7 @@ def test_noise_is_fresh_and_statistics_are_of_it(files: tuple[Path, Path]) -> No
     assert (said.min, said.max) == (one.min(), one.max())
 
 
-def test_each_column_keeps_its_compression(files: tuple[Path, Path]) -> None:
+def test_columns_keep_their_compression(files: tuple[Path, Path]) -> None:
     codecs = dict(zip(DTYPES, ["NONE", "SNAPPY", "GZIP", "BROTLI", "LZ4", "ZSTD"], strict=False))
     full = table().append_column("nested", pa.array([{"a": [1]}] * 1000))
     codecs |= {"nested.a.list.element": "ZSTD", "half": "GZIP"}
@@ -105,7 +105,7 @@ def test_each_column_keeps_its_compression(files: tuple[Path, Path]) -> None:
     assert parquet.read_table(files[1]).equals(full)
 
 
-def test_names_that_are_not_utf8_are_refused(files: tuple[Path, Path], capsys: Any) -> None:
+def test_non_utf8_names_raise(files: tuple[Path, Path], capsys: Any) -> None:
     full = table().append_column("xxxx", pa.array([{"yyyy": 1}] * 1000))
     for name in (b"xxxx", b"yyyy", b"uint64"):
         parquet.write_table(full, files[0], store_schema=False)
@@ -129,7 +129,7 @@ def test_names_that_are_not_utf8_are_refused(files: tuple[Path, Path], capsys: A
         ("twice", NONE, "column 'twice' must occur exactly once"),
     ],
 )
-def test_what_is_refused_leaves_nothing(
+def test_invalid_column_leaves_no_file(
     files: tuple[Path, Path], capsys: Any, column: str, noise: list[str], why: str
 ) -> None:
     nulls = pa.array([None] * 999 + [1])
@@ -144,7 +144,7 @@ def test_what_is_refused_leaves_nothing(
     assert [path.name for path in files[0].parent.iterdir()] == ["in.parquet"]
 
 
-def test_other_files_are_refused(tmp_path: Path, capsys: Any) -> None:
+def test_invalid_file_raises(tmp_path: Path, capsys: Any) -> None:
     source = tmp_path / "in.parquet"
     for content in (b"", b"count\n1\n", b"PAR1" + bytes(20) + b"PAR1"):
         source.write_bytes(content)

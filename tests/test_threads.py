@@ -1,4 +1,4 @@
-"""Many threads on the same arrays and the same mechanisms, and exceptions from other threads."""
+"""Many threads on shared arrays and mechanisms, and exceptions from other threads."""
 
 import _thread
 import ctypes
@@ -36,12 +36,12 @@ T = TypeVar("T")
 
 
 def rotated(thread: int) -> tuple[str, ...]:
-    """Return the dtypes, from another one on for each thread."""
+    """Return the dtypes, starting at a different one for each thread."""
     return DTYPES[thread % 8 :] + DTYPES[: thread % 8]
 
 
 def together(work: Callable[[int], T]) -> list[T]:
-    """Call it with the number of each thread, from all threads at once."""
+    """Call it from all threads at once, with the number of each thread."""
     start = threading.Barrier(THREADS)
 
     def run(thread: int) -> T:
@@ -60,12 +60,12 @@ def _frequent_switches() -> Iterator[None]:
     sys.setswitchinterval(before)
 
 
-# Inputs that change
+# Changing inputs
 
 
 @contextmanager
 def changing(arrays: list[Array], most: int) -> Iterator[None]:
-    """Let a thread change arrays all the time; nobody else may have, whenever it looks."""
+    """Let a thread keep changing arrays, and check that nobody else does."""
     stop = threading.Event()
     changes = 0
     wrong: list[Array] = []
@@ -77,7 +77,7 @@ def changing(arrays: list[Array], most: int) -> Iterator[None]:
                 array[...] = value
                 array[::3] = most - value
             changes += 1
-            # The others have their turn.
+            # Let the others run.
             time.sleep(1e-4)
             for array in arrays:
                 expected = np.full_like(array, value)
@@ -110,14 +110,14 @@ def test_noise_is_fresh_while_the_counts_change() -> None:
 
     with changing([counts], MOST):
         parts = together(work)
-    # Of the same key, noises would differ by the counts at most. By chance two of n fresh ones do
-    # with a probability below n**2 / 2 * (4 * 7 + 1) * 2**-58: for n = 64 000, 3e-7.
+    # Draws of one key would differ by at most the counts. Two of n fresh draws do with probability
+    # below n**2 / 2 * (4 * 7 + 1) * 2**-58: for n = 64 000, 3e-7.
     noises = np.abs([part.ravel()[:500] for parts_of_one in parts for part in parts_of_one])
     assert noises.size == THREADS * 8 * 500
     assert np.diff(np.sort(noises, axis=None)).min() > 2 * MOST
 
 
-def test_noisy_counts_of_every_dtype_are_within_bounds_while_the_counts_change() -> None:
+def test_bounds_hold_while_the_counts_change() -> None:
     arrays = [np.zeros(1000, dtype) for dtype in DTYPES]
 
     def work(thread: int) -> int:
@@ -137,7 +137,7 @@ def test_noisy_counts_of_every_dtype_are_within_bounds_while_the_counts_change()
 # Plans made at once
 
 
-def test_plans_made_at_once_are_those_made_alone() -> None:
+def test_concurrent_plans_match_single_plans() -> None:
     # Without bounds, counts are signed.
     dtypes = [dtype for dtype in DTYPES if np.iinfo(dtype).min]
     key, counts = KEYS[7], {dtype: np.full(50, 3, dtype) for dtype in dtypes}
@@ -154,13 +154,13 @@ def test_plans_made_at_once_are_those_made_alone() -> None:
 
     for rate in (0.001, 0.1, 0.5, 1.0, 3.0, 700.0):
         alone = {dtype: plan(GeometricMechanism(rate), dtype) for dtype in dtypes}
-        # Of the same rate, but not equal, so that plans are made anew.
+        # The same rate but unequal, so that plans are made anew.
         shared = GeometricMechanism(rate * 2**20, 2**20)
         assert together(partial(plans, shared)) == [alone] * THREADS
         assert together(partial(plans_of_own, rate * 2**21, 2**21)) == [alone] * THREADS
 
 
-def test_refusals_at_once_are_those_made_alone() -> None:
+def test_concurrent_errors_are_equal() -> None:
     for power in range(100, 110):
         shared = GeometricMechanism.from_scale(2.0**power)
 
@@ -173,7 +173,7 @@ def test_refusals_at_once_are_those_made_alone() -> None:
         assert len(set(together(work))) == 1
 
 
-def test_the_compat_classes_at_once() -> None:
+def test_concurrent_compat_classes() -> None:
     for _ in range(5):
         shared = Geometric(epsilon=0.5), GeometricFolded(epsilon=0.5, lower=0, upper=20)
 
@@ -195,7 +195,7 @@ SIZE = 5000
 
 
 def known(thread: int) -> Array:
-    """Return what the key of a thread makes of zeros."""
+    """Return the noisy zeros of a thread's key."""
     return release_not_private(WIDE, np.zeros(SIZE, np.int64), KEYS[thread])
 
 
@@ -209,8 +209,8 @@ def known(thread: int) -> Array:
     ],
     ids=["rows", "columns", "backwards", "the other byte order"],
 )
-def test_slices_of_one_output_do_not_touch_each_other(slices: Callable[[Array], Array]) -> None:
-    # Between the slices of two outputs, of which one is not to be written.
+def test_slices_of_one_output_are_independent(slices: Callable[[Array], Array]) -> None:
+    # The second row must not be written.
     memory = np.full((2, THREADS * SIZE), 77)
     out = slices(memory[0])
     counts = np.zeros_like(out)
@@ -223,7 +223,7 @@ def test_slices_of_one_output_do_not_touch_each_other(slices: Callable[[Array], 
         assert not counts.any()
 
 
-def test_in_the_same_output_each_count_is_of_one_of_the_threads() -> None:
+def test_shared_output_has_each_count_from_one_thread() -> None:
     counts, out = np.zeros(SIZE, np.int64), np.zeros(SIZE, np.int64)
     expected = np.array([known(thread) for thread in range(THREADS)])
 
@@ -237,13 +237,13 @@ def test_in_the_same_output_each_count_is_of_one_of_the_threads() -> None:
     assert not counts.any()
 
 
-def test_in_place_at_once() -> None:
+def test_concurrent_in_place_releases() -> None:
     counts = np.full(SIZE, -1)
     together(lambda _: [BOUNDED.release(counts, out=counts) for _ in range(5)])
     assert 10 <= counts.min() <= counts.max() <= 100
 
 
-# Exceptions from outside, at any moment; tests/test_entropy.py has alarms
+# Asynchronous exceptions; tests/test_entropy.py has alarms
 
 
 class Stopped(BaseException):
@@ -251,13 +251,13 @@ class Stopped(BaseException):
 
 
 def stop(thread: threading.Thread) -> bool:
-    """Raise an exception in another thread; return whether it was there."""
+    """Raise an exception in another thread; return whether the thread existed."""
     identity, exception = ctypes.c_ulong(thread.ident or 0), ctypes.py_object(Stopped)
     return bool(ctypes.pythonapi.PyThreadState_SetAsyncExc(identity, exception))
 
 
 @pytest.mark.parametrize("layout", ["contiguous", "strided", "the other byte order"])
-def test_threads_that_are_stopped_leave_all_or_nothing(layout: str) -> None:
+def test_stopped_thread_writes_all_or_nothing(layout: str) -> None:
     size = 300_000
     memory: Array = np.zeros((THREADS, 2 * size), np.int64)
     memory = memory[:, ::2] if layout == "strided" else memory[:, :size]
@@ -292,8 +292,8 @@ def test_threads_that_are_stopped_leave_all_or_nothing(layout: str) -> None:
     assert not counts.any()
 
 
-def test_an_interrupt_of_one_release_leaves_the_others_alone() -> None:
-    # Longer than what one thread draws between two looks for signals.
+def test_interrupt_does_not_affect_other_threads() -> None:
+    # More than one thread draws between checks for signals.
     size = 3 * 2**20
     counts, out = np.zeros(size, np.int64), np.zeros(size, np.int64)
     expected = [known(thread) for thread in range(THREADS)]
@@ -333,7 +333,7 @@ def test_an_interrupt_of_one_release_leaves_the_others_alone() -> None:
     for found, other in zip(expected, others, strict=True):
         assert all(np.array_equal(noisy, found) for noisy in other.result())
     assert interrupted == 3
-    # And what was interrupted goes on.
+    # Releases still work afterwards.
     assert len({abs(WIDE.release(0)) for _ in range(100)}) == 100
     assert len(sample_geometric(0.5, 100)) == len(sample_bernoulli(0.5, 100)) == 100
 
@@ -341,6 +341,6 @@ def test_an_interrupt_of_one_release_leaves_the_others_alone() -> None:
 @pytest.mark.skipif(
     not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="this Python has a lock"
 )
-def test_the_import_leaves_the_lock_off() -> None:
+def test_import_keeps_the_gil_disabled() -> None:
     code = "import numpy, sys, geomdp.compat.diffprivlib; sys.exit(sys._is_gil_enabled())"
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)

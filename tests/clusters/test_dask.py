@@ -1,7 +1,4 @@
-"""On a cluster of Dask each count is drawn for once, whatever happens to its tasks.
-
-Each statistical test fails with probability 1e-6 at most if the library is right.
-"""
+"""Releases on a Dask cluster draw once for each count, whatever happens to the tasks."""
 
 import base64
 import logging
@@ -22,18 +19,18 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from distributed import Client, LocalCluster, Status, wait
-from scipy import stats
+from forms import shows
 
 import geomdp.dask
 from geomdp import GeometricMechanism
 from geomdp.dask import release, release_columns
 from geomdp.distributed import ReleaseKey
+from statistics_ import Z_LIMIT, censored_pmf, equal_as_often_as_independent, rejects
 
-ALPHA = 1e-6
 NONE = GeometricMechanism.from_scale(0)
 WIDE = GeometricMechanism.from_scale(1e6)
 ROWS, PARTS = 1000, 6
-#: Each takes some seconds to start what it needs.
+#: Each takes seconds to start.
 SCHEDULERS = ["threads", "distributed"]
 ALL = pytest.mark.parametrize("scheduler", [*SCHEDULERS, "processes"], indirect=True)
 
@@ -41,7 +38,7 @@ ALL = pytest.mark.parametrize("scheduler", [*SCHEDULERS, "processes"], indirect=
 @pytest.fixture(scope="module")
 def client() -> Iterator[Client]:
     with (
-        # On a busy machine a killed worker is back later than this is by default.
+        # On a busy machine a killed worker restarts later than the default allows.
         dask.config.set({"distributed.deploy.lost-worker-timeout": "10 minutes"}),
         LocalCluster(
             n_workers=2,
@@ -56,7 +53,7 @@ def client() -> Iterator[Client]:
 
 
 def whole(client: Client) -> None:
-    """Wait until a worker that ends now is started again."""
+    """Wait until a killed worker has restarted."""
     local: Any = client.cluster
     while not all(nanny.status == Status.running for nanny in local.workers.values()):
         time.sleep(0.05)
@@ -65,7 +62,7 @@ def whole(client: Client) -> None:
 
 @pytest.fixture
 def cluster(client: Client) -> Iterator[Client]:
-    """Make the client that of all that is evaluated."""
+    """Make the client the default for all evaluations."""
     whole(client)
     with client.as_current():
         yield client
@@ -104,13 +101,13 @@ def counts(rows: int = ROWS) -> dd.DataFrame:
 
 
 def compute(lazy: Any) -> Any:
-    """Rows in the order of their index, whatever their partitions."""
+    """Return rows in the order of their index, whatever the partitions."""
     found = lazy.compute()
     return found.sort_index() if isinstance(found, pd.DataFrame) else found
 
 
 def dying(path: Path) -> Callable[[Any], Any]:
-    """Return a function of partitions whose first call kills its process, after some others."""
+    """Return a function of partitions that kills its process once, after some partitions."""
 
     def function(part: pd.DataFrame) -> pd.DataFrame:
         if len(part) and part.index[0] > 1000:
@@ -128,21 +125,11 @@ def through(lazy: Any, function: Callable[[Any], Any]) -> Any:
     return lazy.map_partitions(function, meta=lazy._meta)
 
 
-def few_equal(one: Any, other: Any, mechanism: GeometricMechanism) -> bool:
-    """Whether no more are equal than of independent noise, and no fewer."""
-    a = float(np.exp(-float(mechanism.rate)))
-    # Two independent draws are equal with this probability.
-    chance = ((1 - a) / (1 + a)) ** 2 * (1 + 2 * a**2 / (1 - a**2))
-    equal = int(np.sum(np.asarray(one) == np.asarray(other)))
-    law = stats.binom(len(one), chance)
-    return bool(law.ppf(ALPHA / 2) <= equal <= law.isf(ALPHA / 2))
-
-
-# What a task does again, it does the same
+# Repeated tasks give equal noise
 
 
 @ALL
-def test_a_release_is_the_same_however_it_is_evaluated(scheduler: str) -> None:
+def test_release_is_the_same_however_evaluated(scheduler: str) -> None:
     with release_columns(counts(), {"n": WIDE, "m": WIDE}, IDS) as noisy:
         first = compute(noisy)
         assert first["n"].nunique() > 0.99 * ROWS
@@ -152,7 +139,7 @@ def test_a_release_is_the_same_however_it_is_evaluated(scheduler: str) -> None:
                 noisy.repartition(npartitions=11),
                 noisy.shuffle("n"),
                 noisy.sort_values("m"),
-                # One after the other, so that the optimiser has what to do.
+                # Chained, so that the optimiser has work.
                 noisy[noisy["sex"]],
                 noisy[["n"]],
                 noisy[["city", "m"]],
@@ -166,8 +153,8 @@ def test_a_release_is_the_same_however_it_is_evaluated(scheduler: str) -> None:
     assert (noisy.npartitions, noisy.divisions) == (PARTS, counts().divisions)
 
 
-def test_how_the_counts_are_cut_does_not_matter() -> None:
-    """Not even before the release, under one key."""
+def test_noise_is_independent_of_partitions() -> None:
+    """Under one key, also for partitions before the release."""
     held = geomdp.dask._Here(ReleaseKey())
     whole = pandas_frame()
     found = []
@@ -187,15 +174,15 @@ def test_how_the_counts_are_cut_does_not_matter() -> None:
 
 
 @pytest.mark.parametrize("place", ["before", "behind"])
-def test_a_killed_worker(cluster: Client, tmp_path: Path, place: str) -> None:
+def test_killed_worker(cluster: Client, tmp_path: Path, place: str) -> None:
     die, mark = dying(tmp_path / "died"), tmp_path / "died"
     frame: Any = counts()
-    # Behind the noise, it dies with noisy counts that nobody has.
+    # Behind the noise it dies with noisy counts that nobody else has.
     release_ = release_columns(
         through(frame, die) if place == "before" else frame, {"n": WIDE}, IDS
     )
     noisy = release_.frame if place == "before" else through(release_.frame, die)
-    # Before, it was killed while ids were compared, and it dies here again.
+    # Before the noise it has died while ids were compared, and dies again below.
     assert mark.exists() == (place == "before")
     mark.unlink(missing_ok=True)
     whole(cluster)
@@ -210,7 +197,7 @@ def test_a_killed_worker(cluster: Client, tmp_path: Path, place: str) -> None:
     release_.wipe()
 
 
-def test_persisted_counts_that_are_lost(cluster: Client) -> None:
+def test_lost_persisted_counts(cluster: Client) -> None:
     with release_columns(counts(), {"n": WIDE}, IDS) as noisy:
         kept = noisy.persist()
         wait(kept)
@@ -225,7 +212,7 @@ def test_persisted_counts_that_are_lost(cluster: Client) -> None:
 
 
 def test_stolen_tasks(cluster: Client) -> None:
-    """All partitions are in one worker, and the other takes some of them."""
+    """All partitions are on one worker, and the other steals some."""
     frame: Any = counts()
     one = next(iter(cluster.scheduler_info()["workers"]))
     there = cluster.persist(frame, workers=[one], allow_other_workers=True)
@@ -241,7 +228,7 @@ def test_stolen_tasks(cluster: Client) -> None:
     processes: list[int] = []
     with release_columns(there, {"n": WIDE}, IDS) as noisy:
         first = compute(noisy)
-        # Most often it does the first time.
+        # Usually it happens the first time.
         while len(processes) < 20 and 2 not in processes:
             found = compute(through(through(noisy, slow), where))
             pd.testing.assert_series_equal(found["n"], first["n"])
@@ -249,7 +236,7 @@ def test_stolen_tasks(cluster: Client) -> None:
     assert 2 in processes
 
 
-# Another release is another one
+# Releases are independent
 
 
 def test_releases_are_independent(scheduler: str) -> None:
@@ -261,36 +248,29 @@ def test_releases_are_independent(scheduler: str) -> None:
     ):
         assert one.expr._name != other.expr._name
         assert not set(one.dask) & set(other.dask) - set(frame.optimize().dask)
-        # In one graph as well.
+        # Also in one graph.
         first, second = dask.compute(one, other)
-        assert few_equal(first["n"], second["n"], mechanism)
-        assert not few_equal(first["n"], first["n"], mechanism)
+        assert equal_as_often_as_independent(first["n"], second["n"], 1.0)
+        assert not equal_as_often_as_independent(first["n"], first["n"], 1.0)
         pd.testing.assert_frame_equal(compute(one), first)
     array = da.zeros(ROWS, dtype=np.int64, chunks=300)
     arrays = [release(array, mechanism).frame for _ in range(2)]
     assert arrays[0].name != arrays[1].name
-    assert few_equal(*dask.compute(*arrays), mechanism)
+    assert equal_as_often_as_independent(*dask.compute(*arrays), 1.0)
 
 
-def test_columns_have_noise_of_their_own() -> None:
+def test_columns_have_independent_noise() -> None:
     mechanism = GeometricMechanism(1)
     found = release_columns(counts(), {"n": mechanism, "m": mechanism}, IDS).frame.compute()
-    assert few_equal(found["n"], found["m"], mechanism)
+    assert equal_as_often_as_independent(found["n"], found["m"], 1.0)
     bounded = GeometricMechanism(0.1, bounds=(-3, 4))
     found = release_columns(counts(), {"n": WIDE, "m": bounded}, IDS).frame.compute()
     assert set(found["m"]) == set(range(-3, 5))
     assert found["n"].nunique() > 0.99 * ROWS
 
 
-def law(scale: float, edges: Any) -> Any:
-    """Probabilities of noise up to each edge, and between, and beyond."""
-    a = np.exp(-1 / scale)
-    below = np.where(edges < 0, a ** (-edges) / (1 + a), 1 - a ** (edges + 1) / (1 + a))
-    return np.diff(below, prepend=0, append=1)
-
-
 @pytest.mark.parametrize("kind", ["frame", "array"])
-def test_the_law(cluster: Client, kind: str) -> None:
+def test_distribution(cluster: Client, kind: str) -> None:
     rows, scale = 200_000, 10.0
     mechanism = GeometricMechanism.from_scale(scale)
     if kind == "frame":
@@ -301,20 +281,17 @@ def test_the_law(cluster: Client, kind: str) -> None:
     else:
         with release(da.full((500, 400), 7, chunks=(130, 170)), mechanism) as lazy:
             noise = lazy.compute().ravel() - 7
-    edges = np.arange(-60, 61)
-    observed = np.bincount(np.searchsorted(edges, noise), minlength=len(edges) + 1)
-    expected = law(scale, edges) * rows
-    assert min(expected) > 10
-    assert stats.chisquare(observed, expected).pvalue > ALPHA
-    # Neighbours by id have nothing to do with each other.
-    assert abs(np.corrcoef(noise[1:], noise[:-1])[0, 1]) < stats.norm.isf(ALPHA / 2) / rows**0.5
+    observed = np.bincount(noise.clip(-60, 60) + 60, minlength=121)
+    assert not rejects(observed, censored_pmf(0, scale, -60, 60) * rows)
+    # Neighbours by id are uncorrelated.
+    assert abs(np.corrcoef(noise[1:], noise[:-1])[0, 1]) < Z_LIMIT / rows**0.5
 
 
-# All but the counts stays
+# Only counts change
 
 
 @pytest.mark.parametrize("strings", [True, False])
-def test_frames_are_kept(strings: bool) -> None:
+def test_other_columns_are_kept(strings: bool) -> None:
     numbers = range(20)
     with dask.config.set({"dataframe.convert-string": strings}):
         whole = pd.DataFrame(
@@ -337,7 +314,7 @@ def test_frames_are_kept(strings: bool) -> None:
             assert found.divisions == frame.divisions
             pd.testing.assert_frame_equal(found._meta, frame._meta)
             pd.testing.assert_frame_equal(found.compute(), frame.compute())
-        # Partitions without rows too.
+        # Also partitions without rows.
         few = frame[frame["plain"] < 3]
         found = release_columns(few, {"plain": mechanisms["plain"]}, ["text"]).frame
         pd.testing.assert_frame_equal(found.compute(), few.compute())
@@ -355,7 +332,7 @@ def test_nulls(cluster: Client) -> None:
     assert found["n"].nunique() > 90
 
 
-def test_nothing_that_leaves_has_the_counts_behind_nulls() -> None:
+def test_no_output_contains_counts_behind_nulls() -> None:
     secret, mask = 0x5EC2E75EC2E75E, np.array([False, True] * 10)
     counts: Any = pd.arrays.IntegerArray(np.where(mask, secret, 7), mask)
     whole = pd.DataFrame({"i": range(20), "n": counts})
@@ -367,7 +344,7 @@ def test_nothing_that_leaves_has_the_counts_behind_nulls() -> None:
     assert noisy["n"].isna().tolist() == mask.tolist()
 
 
-def test_an_id_may_be_null() -> None:
+def test_null_id() -> None:
     whole = pd.DataFrame({"id": pd.array([None, 1, 0], dtype="Int64"), "n": [1, 2, 3]})
     frame: Any = dd.from_pandas(whole, npartitions=2)
     assert len(release_columns(frame, {"n": WIDE}, ["id"]).frame.compute()) == 3
@@ -375,10 +352,10 @@ def test_an_id_may_be_null() -> None:
         release_columns(dd.concat([frame, frame.partitions[[0]]]), {"n": WIDE}, ["id"])
 
 
-# What is refused
+# Errors
 
 
-def test_ids_that_are_not_unique(scheduler: str) -> None:
+def test_repeated_ids_raise(scheduler: str) -> None:
     whole = pandas_frame()
     row = whole.iloc[[400]]
     for twice in (
@@ -408,7 +385,7 @@ def test_ids_are_compared_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     assert max(compared) < 2 * ROWS / PARTS
 
 
-def test_ids_of_partitions_in_other_units() -> None:
+def test_ids_in_other_units_between_partitions() -> None:
     """5 s and 5 ms are two ids, and 5 s and 5000 ms are one."""
 
     def part(unit: str, step: int) -> pd.DataFrame:
@@ -435,7 +412,7 @@ def test_ids_of_partitions_in_other_units() -> None:
     assert len(release_columns(known, {"n": WIDE}, IDS).frame.compute()) == ROWS
 
 
-def test_ids_that_the_caller_knows_to_be_unique_are_not_compared(
+def test_unique_ids_are_not_compared(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     read: list[int] = []
@@ -456,10 +433,10 @@ def test_ids_that_the_caller_knows_to_be_unique_are_not_compared(
 
 @pytest.mark.filterwarnings("ignore:.*inplace keyword")
 @pytest.mark.parametrize("way", ["nothing", "persist", "parquet"])
-def test_rows_that_differ_between_readings_are_not_noticed(
+def test_rows_differing_between_readings_are_not_noticed(
     cluster: Client, way: str, tmp_path: Path
 ) -> None:
-    """So the documentation asks to write them and to read them."""
+    """Hence the documentation asks to write and read them first."""
 
     def draw(part: pd.DataFrame) -> pd.DataFrame:
         return part.assign(n=np.frombuffer(os.urandom(8 * len(part)), np.int64) >> 8)
@@ -477,14 +454,14 @@ def test_rows_that_differ_between_readings_are_not_noticed(
             time.sleep(0.05)
         assert first["n"].equals(compute(noisy)["n"]) == (way != "nothing")
         if way != "nothing":
-            # Dask evaluates again what a lost worker had persisted.
+            # Dask recomputes what a lost worker had persisted.
             for process in cluster.run(os.getpid).values():
                 os.kill(process, signal.SIGKILL)
             whole(cluster)
             assert first["n"].equals(compute(noisy)["n"]) == (way == "parquet")
 
 
-def test_bad_arguments() -> None:
+def test_invalid_arguments_raise() -> None:
     frame: Any = counts()
     array = da.zeros(4, dtype=np.int64)
     wrong: list[tuple[Any, str, Callable[[], Any]]] = [
@@ -524,7 +501,7 @@ def test_bad_arguments() -> None:
         with pytest.raises(kind, match=text):
             call()
     with dask.config.set({"dataframe.convert-string": False}):
-        # Of which type the ids are, each partition would tell for itself.
+        # Each partition would have its own type of ids.
         some = dd.from_pandas(pd.DataFrame({"id": pd.Series([b"a"], dtype=object), "n": [1]}))
         with pytest.raises(TypeError, match="ids of type"):
             release_columns(some, {"n": NONE}, ["id"])
@@ -544,7 +521,7 @@ def test_bad_arguments() -> None:
         ((5, 6, 7), (2, 6, 3)),
     ],
 )
-def test_chunks_do_not_matter(shape: tuple[int, ...], chunks: tuple[int, ...]) -> None:
+def test_noise_is_independent_of_chunks(shape: tuple[int, ...], chunks: tuple[int, ...]) -> None:
     array = da.from_array(np.arange(np.prod(shape), dtype=np.int32).reshape(shape), chunks=chunks)
     noisy = release(array, WIDE).frame
     assert (noisy.shape, noisy.dtype, noisy.chunks) == (array.shape, array.dtype, array.chunks)
@@ -555,7 +532,7 @@ def test_chunks_do_not_matter(shape: tuple[int, ...], chunks: tuple[int, ...]) -
         np.testing.assert_array_equal(noisy[::-1].compute(), first[::-1])
         np.testing.assert_array_equal(noisy[2:5].compute(), first[2:5])
     np.testing.assert_array_equal(release(array, NONE).frame.compute(), array.compute())
-    # Cut in other ways before the release, under one key.
+    # Other chunks before the release, under one key.
     held = geomdp.dask._Here(ReleaseKey())
     one, other = (geomdp.dask._array(each, WIDE, held) for each in (array, array.rechunk(-1)))
     np.testing.assert_array_equal(one.compute(), other.compute())
@@ -582,7 +559,7 @@ def test_ids_of_an_array_are_places() -> None:
     np.testing.assert_array_equal(found[0], block)
 
 
-def test_arrays_on_killed_workers(cluster: Client, tmp_path: Path) -> None:
+def test_array_on_killed_worker(cluster: Client, tmp_path: Path) -> None:
     mark = tmp_path / "died"
 
     def die(block: Any, block_info: Any = None) -> Any:
@@ -602,7 +579,7 @@ def test_arrays_on_killed_workers(cluster: Client, tmp_path: Path) -> None:
 
 @pytest.fixture
 def secrets(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """Return the bytes of each key that is drawn from here on."""
+    """Return the bytes of each key drawn during the test."""
     found: list[bytes] = []
 
     def draw() -> ReleaseKey:
@@ -616,20 +593,7 @@ def secrets(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     return found
 
 
-def shows(secret: bytes, *places: Any) -> bool:
-    """Whether half of the key is in any of these, in one of the usual forms."""
-    halves = secret[:16], secret[16:]
-    forms = [half.hex() for half in halves] + [repr(half)[2:-1] for half in halves]
-    forms += [str(list(half))[1:-1] for half in halves]
-    forms += [base64.b64encode(secret[:15]).decode(), base64.b64encode(secret[15:30]).decode()]
-    text = "\n".join(
-        each.decode("latin-1") if isinstance(each, bytes) else str(each) for each in places
-    )
-    raw = [half.decode("latin-1") for half in halves]
-    return any(form in text for form in [*forms, *raw])
-
-
-def test_shows() -> None:
+def test_search_finds_all_forms() -> None:
     secret = bytes(range(100, 132))
     for place in (secret, b"x" + secret, f"{secret!r}", secret.hex(), list(secret), [[secret]]):
         assert shows(secret, "nothing", place)
@@ -639,7 +603,7 @@ def test_shows() -> None:
 
 
 @ALL
-def test_the_key_is_not_shown(
+def test_key_is_not_shown(
     scheduler: str, secrets: list[bytes], client: Client, tmp_path: Path
 ) -> None:
     one = release_columns(counts(), {"n": WIDE}, IDS)
@@ -653,7 +617,7 @@ def test_the_key_is_not_shown(
         if isinstance(lazy, dd.DataFrame):
             places += [lazy.expr._name, str(lazy.expr), repr(lazy.optimize().expr)]
         for task in graph.values():
-            # What tasks are given.
+            # The arguments of tasks.
             places += [getattr(task, "args", ""), getattr(task, "kwargs", "")]
         if scheduler == "distributed":
             places += [pickle.dumps(lazy), *map(pickle.dumps, graph.values())]
@@ -674,7 +638,7 @@ def test_the_key_is_not_shown(
 
 
 @ALL
-def test_wiping(scheduler: str) -> None:
+def test_wiped_release_raises(scheduler: str) -> None:
     release_ = release_columns(counts(), {"n": WIDE}, IDS)
     other = release_columns(counts(), {"n": WIDE}, IDS)
     array = release(da.zeros(100, chunks=50, dtype=np.int64), WIDE)
@@ -692,7 +656,7 @@ def test_wiping(scheduler: str) -> None:
             lazy.compute()
 
 
-def test_the_scheduler_forgets(cluster: Client, secrets: list[bytes]) -> None:
+def test_wiping_removes_key_from_scheduler(cluster: Client, secrets: list[bytes]) -> None:
     def stored(dask_scheduler: Any) -> Any:
         return dask_scheduler.extensions["variables"].variables
 
@@ -702,7 +666,7 @@ def test_the_scheduler_forgets(cluster: Client, secrets: list[bytes]) -> None:
     assert not shows(secrets[0], cluster.run_on_scheduler(stored))
 
 
-def test_a_key_does_not_go_where_it_cannot_be_wiped(client: Client) -> None:
+def test_key_stays_where_it_can_be_wiped(client: Client) -> None:
     release_ = release_columns(counts(), {"n": WIDE}, IDS)
     first = compute(release_.frame)
     with client.as_current(), pytest.raises(TypeError) as caught:
@@ -711,7 +675,7 @@ def test_a_key_does_not_go_where_it_cannot_be_wiped(client: Client) -> None:
     pd.testing.assert_frame_equal(compute(release_.frame), first)
 
 
-def test_a_client_that_is_closed(client: Client) -> None:
+def test_closed_client(client: Client) -> None:
     address = client.scheduler.address
     with Client(address, set_as_default=False) as short, short.as_current():
         release_ = release_columns(counts(), {"n": WIDE}, IDS)

@@ -1,4 +1,4 @@
-"""What tests/test_import.py asks of every public module, of those that need their engine."""
+"""The checks of tests/test_import.py for the modules that need an engine."""
 
 import doctest
 import importlib
@@ -18,7 +18,7 @@ def _module(request: pytest.FixtureRequest) -> ModuleType:
     return importlib.import_module(f"geomdp.{request.param}")
 
 
-def test_every_public_object_is_documented(module: ModuleType) -> None:
+def test_public_objects_are_documented(module: ModuleType) -> None:
     assert module.__all__
     for name in module.__all__:
         documentation = inspect.getdoc(getattr(module, name))
@@ -27,14 +27,14 @@ def test_every_public_object_is_documented(module: ModuleType) -> None:
         assert "Raises" in documentation
 
 
-def test_examples_in_the_documentation() -> None:
-    """Of Spark and Ray, their own tests run them, on their clusters."""
+def test_docstring_examples() -> None:
+    """The tests of Spark and Ray run theirs on a cluster."""
     failed, attempted = doctest.testmod(importlib.import_module("geomdp.dask"))
     assert failed == 0
     assert attempted > 3
 
 
-def test_the_package_needs_no_engine() -> None:
+def test_package_needs_no_engine() -> None:
     script = "import json, sys, geomdp, geomdp.distributed; print(json.dumps(list(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
     assert not set(json.loads(done.stdout)) & set(ENGINES.values())

@@ -1,14 +1,10 @@
-"""On a cluster of Ray each count is drawn for once, whatever happens to its tasks.
-
-The law of the noise is held against the level ALPHA.
-"""
+"""Releases on a Ray cluster draw once for each count, whatever happens to the tasks."""
 
 import base64
 import doctest
 import gc
 import itertools
 import logging
-import math
 import os
 import pickle
 import re
@@ -26,19 +22,19 @@ import pyarrow as pa
 import pytest
 import ray
 import ray.data
+from forms import shows
 from ray import cloudpickle
 from ray.exceptions import ActorDiedError, RayError
-from scipy import stats
 
 import geomdp.ray
 from geomdp import GeometricMechanism
 from geomdp.distributed import ReleaseKey
 from geomdp.ray import release_columns
+from statistics_ import equal_as_often_as_independent
 
-# Of its own defaults.
+# Ray warns about its own defaults.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:ray.data.context")
 
-ALPHA = 1e-6
 WIDE = GeometricMechanism.from_scale(1e6)
 NONE = GeometricMechanism.from_scale(0)
 ROWS, BLOCKS = 1000, 5
@@ -60,7 +56,7 @@ def _cluster() -> Iterator[None]:
     logging.getLogger("ray.data").setLevel(logging.CRITICAL)
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
-    # The default takes 200 tasks, in processes of their own.
+    # The default takes 200 tasks in separate processes.
     context.default_hash_shuffle_parallelism = 2
     context.shuffle_strategy = "sort_shuffle_pull_based"
     yield
@@ -68,7 +64,7 @@ def _cluster() -> Iterator[None]:
 
 
 def table(rows: int = ROWS) -> pa.Table:
-    """Return rows with two ids, that differ together only, and equal counts in two columns."""
+    """Return rows with two ids, unique only together, and equal counts in two columns."""
     numbers = np.arange(rows)
     return pa.table(
         {
@@ -95,14 +91,14 @@ def tuples(whole: pa.Table, names: list[str]) -> Iterator[tuple[Any, ...]]:
 
 
 def by_ids(whole: pa.Table) -> dict[tuple[Any, ...], tuple[Any, ...]]:
-    """Return what there is besides the ids, by ids."""
+    """Return the counts by ids."""
     found = dict(zip(tuples(whole, IDS), tuples(whole, ["n", "m"]), strict=True))
     assert len(found) == len(whole)
     return found
 
 
 def arrow(dataset: ray.data.Dataset) -> pa.Table:
-    # Worked out anew, where other calls keep what they have found.
+    # Computed anew, where other calls cache.
     return pa.concat_tables(dataset.iter_batches(batch_size=None, batch_format="pyarrow"))
 
 
@@ -112,7 +108,7 @@ def rows(dataset: ray.data.Dataset) -> dict[tuple[Any, ...], tuple[Any, ...]]:
 
 @pytest.fixture
 def keepers(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Return the actors that are started during a test."""
+    """Return the actors started during the test."""
     started: list[Any] = []
     start = geomdp.ray._keeper
 
@@ -130,7 +126,7 @@ def key_of(keeper: Any) -> ReleaseKey:
 
 
 def wait_for_the_end(keeper: Any) -> None:
-    """Wait until this is so for Ray, which takes a moment; no key is given meanwhile."""
+    """Wait until Ray reports the end of the actor; meanwhile it gives no key."""
     while True:
         with pytest.raises(RayError) as caught:
             key_of(keeper)
@@ -139,10 +135,10 @@ def wait_for_the_end(keeper: Any) -> None:
         assert "the release key is wiped" in str(caught.value)
 
 
-# What a task does again, it does the same
+# Repeated tasks give equal noise
 
 
-def test_a_release_is_the_same_however_it_is_evaluated() -> None:
+def test_release_is_the_same_however_evaluated() -> None:
     with release_columns(counts(), {"n": WIDE, "m": WIDE}, IDS) as noisy:
         first = rows(noisy)
         assert len({n for n, _ in first.values()}) > 0.99 * ROWS
@@ -158,10 +154,10 @@ def test_a_release_is_the_same_however_it_is_evaluated() -> None:
         assert noisy.sum("n") == sum(n for n, _ in first.values())
 
 
-def test_how_the_counts_are_cut_does_not_matter(
+def test_noise_is_independent_of_blocks(
     keepers: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not even before the release, nor whether there is a cluster."""
+    """Also of blocks before the release, and of whether there is a cluster."""
     mechanisms = {"n": WIDE, "m": GeometricMechanism(0.1, bounds=(-3, 4))}
     first = rows(release_columns(counts(), mechanisms, IDS).frame)
     [keeper] = keepers
@@ -173,12 +169,12 @@ def test_how_the_counts_are_cut_does_not_matter(
 
 
 @pytest.mark.parametrize("place", ["before", "behind"])
-def test_a_killed_worker(tmp_path: Path, place: str) -> None:
+def test_killed_worker(tmp_path: Path, place: str) -> None:
     seen, mark = tmp_path / "seen", tmp_path / "died"
     seen.mkdir()
 
     def die(block: pa.Table) -> pa.Table:
-        """Note what is there, and in the last block kill this process, but once."""
+        """Record the block, and once, in the last block, kill this process."""
         (seen / uuid.uuid4().hex).write_bytes(pickle.dumps(block))
         if f"town {ROWS // 50 - 1}" in block["town"].to_pylist():
             try:
@@ -190,14 +186,14 @@ def test_a_killed_worker(tmp_path: Path, place: str) -> None:
 
     dataset = after(counts(), die) if place == "before" else counts()
     release = release_columns(dataset, {"n": WIDE, "m": WIDE}, IDS)
-    # Before, it was killed while ids were compared, and dies once more.
+    # Before the noise it has died while ids were compared, and dies again below.
     assert mark.exists() == (place == "before")
     mark.unlink(missing_ok=True)
     noisy = release.frame if place == "before" else after(release.frame, die)
     first = rows(noisy)
     assert mark.exists()
     if place == "behind":
-        # What died with noisy counts that nobody had has made them again.
+        # The noisy counts that died with the worker were recomputed.
         whole = pa.concat_tables(pickle.loads(path.read_bytes()) for path in seen.iterdir())
         assert len(whole) >= ROWS + ROWS // BLOCKS
         assert set(tuples(whole, [*IDS, "n", "m"])) == {(*ids, *nm) for ids, nm in first.items()}
@@ -208,12 +204,6 @@ def test_a_killed_worker(tmp_path: Path, place: str) -> None:
     release.wipe()
 
 
-def meet(scale: float) -> float:
-    """Return the probability that two draws are equal."""
-    a = math.exp(-1 / scale)
-    return sum(((1 - a) / (1 + a) * a ** abs(z)) ** 2 for z in range(-2000, 2001))
-
-
 def test_releases_and_columns_are_independent() -> None:
     scale = 5.0
     mechanism = GeometricMechanism.from_scale(scale)
@@ -221,15 +211,15 @@ def test_releases_and_columns_are_independent() -> None:
     one, two = (rows(release_columns(counts(), mechanisms, IDS).frame) for _ in range(2))
     four = [(*one[ids], *two[ids]) for ids in one]
     for a, b in itertools.combinations(range(4), 2):
-        equal = sum(row[a] == row[b] for row in four)
-        assert stats.binomtest(equal, ROWS, meet(scale)).pvalue > ALPHA
-    assert stats.binomtest(ROWS, ROWS, meet(scale)).pvalue < ALPHA
+        pair = [row[a] for row in four], [row[b] for row in four]
+        assert equal_as_often_as_independent(*pair, scale)
+    assert not equal_as_often_as_independent(pair[0], pair[0], scale)
 
 
-# All but the counts stays
+# Only counts change
 
 
-def test_columns_are_kept() -> None:
+def test_other_columns_are_kept() -> None:
     numbers = list(range(20))
     whole = pa.table(
         {
@@ -243,7 +233,7 @@ def test_columns_are_kept() -> None:
             "half": pa.array([number / 2 for number in numbers], pa.float32()),
         }
     )
-    # Ray gives a name like that to counts of rows.
+    # Ray gives counts of rows such names.
     for names, ids in ((["count()", "0"], ["i d"]), (["0"], ["kind", "when", "count()"])):
         # Unsigned counts need bounds.
         whole_bytes = GeometricMechanism.from_scale(0, bounds=(0, 255))
@@ -255,7 +245,7 @@ def test_columns_are_kept() -> None:
         assert found.to_pylist() == whole.to_pylist()
 
 
-def test_frames_of_pandas() -> None:
+def test_pandas_blocks() -> None:
     whole = pd.DataFrame(
         {"i": pd.Categorical(["x", "y", "z"]), "n": pd.array([1, None, 3], dtype="Int64")}
     )
@@ -279,11 +269,11 @@ def test_datasets_without_rows() -> None:
     few = after(counts(), lambda block: block.slice(0, 0))
     assert release_columns(few, {"n": WIDE}, IDS).frame.count() == 0
     with pytest.raises(KeyError, match="town"):
-        # Of which columns, Ray does not know.
+        # Ray does not know its columns.
         release_columns(ray.data.from_items([]), {"n": WIDE}, IDS)
 
 
-# What is refused
+# Errors
 
 
 #: A row without one of its ids, and rows whose ids are of other types.
@@ -307,7 +297,7 @@ REPEATED = {
         ("of other types", "default"),
     ],
 )
-def test_ids_that_are_not_unique(
+def test_repeated_ids_raise(
     keepers: list[Any], case: str, strategy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     context = ray.data.DataContext.get_current()
@@ -320,13 +310,13 @@ def test_ids_that_are_not_unique(
     assert not keepers
 
 
-def test_an_id_may_be_null() -> None:
+def test_null_id() -> None:
     another = NULL.set_column(3, "i", pa.array([1]))
     whole = pa.concat_tables([NULL, table(), another])
     assert len(rows(release_columns(counts(whole), {"n": WIDE}, IDS).frame)) == ROWS + 2
 
 
-def test_ids_of_blocks_in_other_units() -> None:
+def test_ids_in_other_units_between_blocks() -> None:
     """5 s and 5 ms are two ids, and 5 s and 5000 ms are one."""
 
     def blocks(milliseconds: Any) -> ray.data.Dataset:
@@ -344,7 +334,7 @@ def test_ids_of_blocks_in_other_units() -> None:
         release_columns(blocks(range(5000, 6000, 1000)), {"n": WIDE}, ["i"])
 
 
-def test_ids_that_the_caller_knows_to_be_unique_are_not_compared(
+def test_unique_ids_are_not_compared(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked: list[str] = []
@@ -364,8 +354,8 @@ def test_ids_that_the_caller_knows_to_be_unique_are_not_compared(
 
 
 @pytest.mark.parametrize("way", ["nothing", "materialize", "parquet"])
-def test_rows_that_differ_between_readings_are_not_noticed(way: str, tmp_path: Path) -> None:
-    """So the documentation asks to write them and to read them."""
+def test_rows_differing_between_readings_are_not_noticed(way: str, tmp_path: Path) -> None:
+    """Hence the documentation asks to write and read them first."""
 
     def draw(block: pa.Table) -> pa.Table:
         column = pa.array(np.frombuffer(os.urandom(8 * len(block)), np.int64) >> 8)
@@ -381,8 +371,8 @@ def test_rows_that_differ_between_readings_are_not_noticed(way: str, tmp_path: P
         assert (rows(noisy) == rows(noisy)) == (way != "nothing")
 
 
-def test_a_row_has_its_noise_in_other_types_too() -> None:
-    """When Ray cuts blocks in other ways, their types may be others."""
+def test_noise_is_independent_of_block_types() -> None:
+    """Types may change when Ray cuts blocks differently."""
     keeper = geomdp.ray._keeper()
     kinds = {"i": pa.duration("s"), "town": pa.string()}
     found = []
@@ -398,7 +388,7 @@ def test_a_row_has_its_noise_in_other_types_too() -> None:
     assert len(set(found[0])) > 990
 
 
-def test_bad_arguments(keepers: list[Any]) -> None:
+def test_invalid_arguments_raise(keepers: list[Any]) -> None:
     dataset = counts(table(10), 1)
     halves = after(dataset, lambda block: block.append_column("h", pa.array([0.5] * len(block))))
     wrong: list[tuple[Any, str, Callable[[], Any]]] = [
@@ -423,7 +413,7 @@ def test_bad_arguments(keepers: list[Any]) -> None:
     assert not keepers
 
 
-def test_blocks_that_may_be_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_max_errored_blocks_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ray.data.DataContext.get_current(), "max_errored_blocks", 1)
     with pytest.raises(ValueError, match="max_errored_blocks"):
         release_columns(counts(), {"n": WIDE}, IDS)
@@ -432,18 +422,8 @@ def test_blocks_that_may_be_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
 # The key
 
 
-def shows(secret: bytes, *places: bytes | str) -> bool:
-    """Whether half of the key is in any of these, in one of the usual forms."""
-    halves = secret[:16], secret[16:]
-    forms = [*halves, base64.b64encode(secret[:15]), base64.b64encode(secret[15:30])]
-    for half in halves:
-        forms += [form.encode() for form in (half.hex(), repr(half)[2:-1], str(list(half))[1:-1])]
-    raw = [place.encode() if isinstance(place, str) else place for place in places]
-    return any(form in place for form in forms for place in raw)
-
-
 def store() -> bytes:
-    """Return the memory of the object store, which is mapped into this process as well."""
+    """Return the memory of the object store, which is mapped into this process."""
     maps = Path("/proc/self/maps").read_text()
     spans = re.findall(r"^(\w+)-(\w+) .*plasma", maps, re.MULTILINE)
     assert spans
@@ -455,7 +435,7 @@ def store() -> bytes:
     return b"".join(found)
 
 
-def test_the_key_is_not_shown(keepers: list[Any]) -> None:
+def test_key_is_not_shown(keepers: list[Any]) -> None:
     release = release_columns(counts(), {"n": WIDE}, IDS)
     [keeper] = keepers
     _, (_, secret) = key_of(keeper).__reduce__()
@@ -467,7 +447,7 @@ def test_the_key_is_not_shown(keepers: list[Any]) -> None:
     places += [path.read_bytes() for path in logs.rglob("*") if path.is_file()]
     assert any(b"_Keeper" in place for place in places if isinstance(place, bytes))
     assert not shows(secret, *places)
-    # Were it there, it would be found.
+    # The search is not blind.
     there = ray.put(np.frombuffer(secret * 10**5, np.uint8))
     assert shows(secret, store())
     assert shows(secret, pickle.dumps({"a": secret}))
@@ -475,7 +455,7 @@ def test_the_key_is_not_shown(keepers: list[Any]) -> None:
     del there
 
 
-def test_a_wiped_release_is_over(keepers: list[Any]) -> None:
+def test_wiped_release_raises(keepers: list[Any]) -> None:
     release, other = (release_columns(counts(), {"n": WIDE}, IDS) for _ in range(2))
     kept = release.frame.materialize()
     first = rows(kept)
@@ -490,8 +470,8 @@ def test_a_wiped_release_is_over(keepers: list[Any]) -> None:
     other.wipe()
 
 
-def test_a_key_that_is_lost(keepers: list[Any]) -> None:
-    """With its process the release is over, and no other key takes its place."""
+def test_lost_key_raises(keepers: list[Any]) -> None:
+    """The release ends with its process; no other key takes its place."""
     release = release_columns(counts(), {"n": WIDE}, IDS)
     rows(release.frame)
     [keeper] = keepers
@@ -502,7 +482,7 @@ def test_a_key_that_is_lost(keepers: list[Any]) -> None:
     release.wipe()
 
 
-def test_the_frame_alone_keeps_the_key() -> None:
+def test_frame_keeps_the_key() -> None:
     frame = release_columns(counts(), {"n": WIDE}, IDS).frame
     gc.collect()
     first = rows(frame)
@@ -510,13 +490,13 @@ def test_the_frame_alone_keeps_the_key() -> None:
     assert rows(frame) == first
 
 
-def test_the_example() -> None:
+def test_docstring_example() -> None:
     failed, attempted = doctest.testmod(geomdp.ray)
     assert (failed, attempted > 5) == (0, True)
 
 
-def test_a_cluster_that_is_gone() -> None:
-    """The last of these tests."""
+def test_wipe_after_shutdown() -> None:
+    """Runs last."""
     release = release_columns(counts(), {"n": WIDE}, IDS)
     ray.shutdown()
     release.wipe()
