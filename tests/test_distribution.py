@@ -352,6 +352,14 @@ def test_shapes_and_layouts(law: Any, name: str) -> None:
     np.testing.assert_array_equal(function(long), np.resize(wanted, long.size))
 
 
+@each_law
+def test_ints_of_any_size(law: Any) -> None:
+    k = [-(10**30), -(2**63) - 1, -(2**63), 0, 2**63, 2**64 - 1, 2**64, 10**30]
+    for name, part in itertools.product(NAMES, (k, k[2:4], k[3:6], k[3:])):
+        wanted = [getattr(law, name)(item) for item in part]
+        np.testing.assert_array_equal(getattr(law, name)(part), wanted)
+
+
 def test_centers_are_broadcast() -> None:
     centers = np.array([[-30], [-20], [5], [100], [101]], ">i2")
     k = np.arange(-25, 106)
@@ -376,6 +384,17 @@ def test_centers_are_broadcast() -> None:
     lower, upper = law.support()
     assert lower.tolist() == [[-20]] * 5
     assert upper.tolist() == [[100]] * 5
+
+
+def test_scalar_and_empty_centers() -> None:
+    law = CensoredGeometric(np.array(3), 2, (0, 9))
+    for value in (law.pmf(3), law.ppf(0.5), law.mean(), law.median(), law.support()[0]):
+        assert type(value) is np.ndarray
+        assert value.shape == ()
+    empty = CensoredGeometric([], 2, (0, 9))
+    assert empty.mean().shape == empty.pmf(3).shape == empty.ppf([0.5]).shape == (0,)
+    with pytest.raises(ValueError, match="broadcast"):
+        CensoredGeometric([1, 2, 3], 2, (0, 9)).pmf([1, 2])
 
 
 @pytest.mark.parametrize("bounds", [(-5, 9), INT64, UINT64, (2**63, 2**63 + 4)])
@@ -564,6 +583,13 @@ def test_moments_of_noise(scale: float | Fraction) -> None:
     assert ulps(law.entropy(), exact) <= 2
 
 
+def test_moments_of_huge_noise() -> None:
+    law = TwoSidedGeometric(1e300)
+    assert law.var() == math.inf
+    assert math.isclose(law.std(), math.sqrt(2) * 1e300)
+    assert math.isclose(law.entropy(), 1 + math.log(2e300))
+
+
 @pytest.mark.parametrize("scale", [0.1, 1, Fraction(7, 2), 30, 1e6])
 def test_moments_are_sums(scale: float | Fraction) -> None:
     for bounds in ((0, 0), (-3, 4), (5, 60)):
@@ -585,6 +611,20 @@ def test_mean_of_large_counts_is_the_nearest_float() -> None:
     assert CensoredGeometric(2**53 + 1, 1, (2**53 + 1, 2**53 + 1)).mean() == 2.0**53
     # Half of the scale is added at the lower bound.
     assert CensoredGeometric(2**60, 2.0**30, (2**60, 2**63)).mean() == 2.0**60 + 2.0**29
+
+
+def test_moments_are_computed_once_per_center(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    original = moments.of_censored
+
+    def counted(rate: Any, lower: int, upper: int, count: int) -> Any:
+        asked.append(count)
+        return original(rate, lower, upper, count)
+
+    monkeypatch.setattr(moments, "of_censored", counted)
+    centers = np.tile(np.arange(5), 1000).reshape(100, 50)
+    assert CensoredGeometric(centers, 2, (0, 4)).mean().shape == (100, 50)
+    assert sorted(asked) == [0, 1, 2, 3, 4]
 
 
 # No noise, or one output
@@ -614,6 +654,13 @@ def test_scale_zero_is_the_point_mass() -> None:
         assert law.median() == law.mean() == at
         assert law.support() == (at, at)
         assert law.var() == law.std() == law.entropy() == law.total_variation == 0
+
+
+def test_logarithm_of_one_is_positive_zero() -> None:
+    for law in (TwoSidedGeometric(0), TwoSidedGeometric(1), CensoredGeometric(3, 1, (0, 9000))):
+        for value in (law.logcdf(8000), law.logsf(-8000)):
+            assert math.copysign(1, value) == 1
+            assert value == 0
 
 
 # The sampled distribution
