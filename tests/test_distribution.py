@@ -229,7 +229,7 @@ def test_probabilities_add_up(scale: float | Fraction, bounds: tuple[int, int]) 
 
 
 @given(scale=st.floats(0, 100), k=st.integers(-1000, 1000))
-def test_a_release_is_clamped_noise(scale: float, k: int) -> None:
+def test_release_is_clamped_noise(scale: float, k: int) -> None:
     law, free = CensoredGeometric(3, scale, (-50, 60)), TwoSidedGeometric(scale)
     assert law.cdf(k) == (0 if k < -50 else 1 if k >= 60 else free.cdf(k - 3))
     assert law.sf(k) == (1 if k < -50 else 0 if k >= 60 else free.sf(k - 3))

@@ -101,7 +101,7 @@ def check_float(moment: float, wanted: mpf, accuracy: mpf = NEAREST) -> None:
 
 
 def noise_terms(rate: Fraction, more: int = 0) -> Iterator[Term]:
-    """Yield the pmf of the noise up to a tail of 1e-70, and so many values more."""
+    """Yield the pmf of the noise up to a tail of 1e-70, plus `more` values."""
     # In pairs, so that sums of symmetric terms are exactly 0.
     for z in range(math.ceil(170 / float(rate)) + more + 1):
         for signed in {z, -z}:
