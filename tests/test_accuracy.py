@@ -82,12 +82,12 @@ def log_tail(rate: Fraction, steps: Real) -> arb:
 
 
 def has_tail(rate: Fraction, steps: Real, alpha: Real) -> bool:
-    """Whether ``2 q**steps / (1 + q) <= alpha``."""
+    """Return whether ``2 q**steps / (1 + q) <= alpha``."""
     return is_positive(lambda: real(alpha).log() - log_tail(rate, steps))
 
 
 def has_accuracy(scale: Real, accuracy: int, alpha: Real, tail: str = ">") -> bool:
-    """Whether ``P[|Z| > accuracy] <= alpha``, or with ``>=``, for integers of any sign."""
+    """Return whether ``P[|Z| > accuracy] <= alpha``, or with ``>=``, for integers of any sign."""
     least = accuracy + 1 if tail == ">" else accuracy
     if least <= 0 or not scale:
         return alpha == 1 or least > 0
@@ -95,7 +95,7 @@ def has_accuracy(scale: Real, accuracy: int, alpha: Real, tail: str = ">") -> bo
 
 
 def is_accuracy(scale: Real, alpha: Real, accuracy: int, tail: str = ">") -> bool:
-    """Whether this is the least integer with the accuracy."""
+    """Return whether this is the least integer with the accuracy."""
     if not has_accuracy(scale, accuracy, alpha, tail):
         return False
     return accuracy == 0 or not has_accuracy(scale, accuracy - 1, alpha, tail)
@@ -107,7 +107,7 @@ def steps_to(accuracy: Real, tail: str) -> int:
 
 
 def is_scale(accuracy: Real, alpha: Real, scale: float, tail: str = ">") -> bool:
-    """Whether this is the greatest float with the accuracy."""
+    """Return whether this is the greatest float with the accuracy."""
     return is_greatest(lambda rate: has_tail(rate, steps_to(accuracy, tail), alpha), alpha, scale)
 
 
@@ -124,7 +124,7 @@ def is_greatest(holds: Callable[[Fraction], bool], alpha: Real, scale: float) ->
 def is_epsilon(
     accuracy: Real, alpha: Real, sensitivity: Real, epsilon: float, tail: str = ">"
 ) -> bool:
-    """Whether this is the least float with the accuracy."""
+    """Return whether this is the least float with the accuracy."""
     if alpha == 1 or not sensitivity:
         return epsilon == 0
     steps = steps_to(accuracy, tail)
@@ -140,7 +140,7 @@ def is_epsilon(
 
 
 def is_rounded_up(value: float, exact: Callable[[], arb]) -> bool:
-    """Whether a float is a positive real number rounded up."""
+    """Return whether a float is a positive real number rounded up."""
     if not math.isinf(value) and not is_positive(lambda: real(value) - exact()):
         return False
     before = Fraction(math.nextafter(value, 0)) * (1 - TIE)
@@ -640,7 +640,7 @@ class Distribution:
         return [sum(errors[a + 1 :]) for a in range(len(errors))]
 
     def allows(self, masses: list[int], level: Fraction) -> bool:
-        """Whether the union of these independent events has probability at most level."""
+        """Return whether the union of these independent events has probability at most level."""
         none = math.prod(self.total - mass for mass in masses)
         most = self.total ** len(masses)
         return none * level.denominator >= most * (level.denominator - level.numerator)
@@ -721,7 +721,7 @@ def test_reference_distributions(scale: Real, R: int) -> None:
 
 
 def accuracies_are_right(scale: Real, R: int, alpha: Real, lower: int = -3) -> bool:
-    """Whether the accuracies at all counts are those of the two distributions."""
+    """Return whether the accuracies at all counts are those of the two distributions."""
     mechanism = from_scale(scale, (lower, lower + R))
     ideal, sampled, slack = (
         ideal_distribution(scale, R),
@@ -767,7 +767,7 @@ def shares(scale: Real, R: int, sides: int) -> Iterator[tuple[int, int, Fraction
 
 
 def no_ties_are_lost(scale: Real, R: int) -> bool:
-    """Whether levels just below a probability over all tapes have a larger accuracy."""
+    """Return whether levels just below a probability over all tapes have a larger accuracy."""
     mechanism = from_scale(scale, (0, R))
     for sides in (1, 2):
         for count, a, share in shares(scale, R, sides):
@@ -889,12 +889,10 @@ def test_counts_of_any_shape() -> None:
         (counts, wanted),
         (frozen, wanted),
         (counts.T, wanted.T),
-        (np.asfortranarray(counts), wanted),
         (counts[:, ::-1, ::2], wanted[:, ::-1, ::2]),
         (counts.astype(">u2"), wanted),
         (counts.astype("i1"), wanted),
         (counts.tolist(), wanted),
-        (counts[0, 0, 0:0], wanted[0, 0, 0:0]),
         (counts[0:0], wanted[0:0]),
         (np.array(7), np.array(wanted[0, 1, 3])),
         ([], np.array([])),
@@ -915,7 +913,7 @@ def test_counts_of_any_shape() -> None:
 
 
 def proven(mechanism: GeometricMechanism, dtype: Any, a: int, sides: int, alpha: Real) -> bool:
-    """Whether theorem 10, with the certificate's numbers, bounds these tails by alpha."""
+    """Return whether theorem 10, with the certificate's numbers, bounds these tails by alpha."""
     found = mechanism.certificate(dtype)
     assert found.sampled_rate is not None
     assert None not in (found.delta, found.eta, found.floor)
@@ -1081,7 +1079,7 @@ def test_confidence_as_alpha_warns() -> None:
 
 
 def covers(scale: Real, R: int, alpha: Real, bounds: tuple[int, int], dtype: str) -> bool:
-    """Whether each kind of interval covers every true count, over all tapes."""
+    """Return whether each kind of interval covers every true count, over all tapes."""
     kind = {-128: "int8", 0: "uint8"}[bounds[0]] if dtype == "own" else dtype
     mechanism = from_scale(scale, limits(kind) if dtype == "own" else bounds)
     dist = sampled_distribution(scale, R)
@@ -1191,10 +1189,8 @@ def test_intervals_of_any_shape() -> None:
         counts,
         frozen,
         counts.T,
-        np.asfortranarray(counts),
         counts[::-1, :, ::2],
         counts.astype(">u2"),
-        counts.astype(">i8"),
         counts.astype("u1"),
         counts[0:0],
         np.empty((3, 0), "i2"),
@@ -1334,42 +1330,21 @@ def test_diffprivlib_classes_have_the_same_moments() -> None:
 
 # Invalid parameters
 
-NUMBERS: dict[str, Any] = {
-    "bool": True,
-    "numpy-bool": np.True_,
-    "str": "1",
-    "bytes": b"1",
-    "none": None,
-    "complex": 1j,
-    "longdouble": np.longdouble(1),
-    "timedelta": np.timedelta64(1, "ns"),
-    "datetime": np.datetime64(1, "ns"),
-    "decimal": decimal.Decimal(1),
-    "dict": {},
-    "range": range(2),
-}
-SIZES: dict[str, Any] = {"nan": math.nan, "inf": math.inf, "minus-inf": -math.inf, "minus": -1}
-ARRAYS: dict[str, Any] = {
-    "masked": np.ma.array([1.0, 2.0], mask=[False, True]),
-    "unmasked": np.ma.array([1.0, 2.0]),
-    "masked-in-list": [np.ma.array([1.0, 2.0], mask=[False, True])],
-    "masked-item": [1.0, np.ma.masked],
-    "ragged": [[1.0], [1.0, 2.0]],
-    "ragged-arrays": [np.ones(2), np.ones(3)],
-    "longdoubles": np.ones(2, np.longdouble),
-    "complexes": np.ones(2, complex),
-    "bools": np.ones(2, bool),
-    "strings": np.array(["1"]),
-    "bytestrings": np.array([b"1"]),
-    "times": np.array([1, 2], "m8[ns]"),
-    "dates": np.array([1, 2], "M8[ns]"),
-    "days": np.array([1, 2], "M8[D]"),
-    "times-in-list": [np.array([1, 2], "m8[ns]")],
-    "dates-in-tuples": ((np.array([1, 2], "M8[ns]"),),),
-    "records": np.ones(2, [("x", "f8")]),
-    "objects": np.array([1, None], dtype=object),
-    "a-bool-among-numbers": [0.5, True],
-}
+NUMBERS: list[Any] = [
+    *(True, np.True_, "1", b"1", None, 1j, np.longdouble(1), decimal.Decimal(1), {}, range(2)),
+    *(np.timedelta64(1, "ns"), np.datetime64(1, "ns")),
+]
+SIZES = [math.nan, math.inf, -math.inf, -1]
+LEVELS = [0, 0.0, 1.0000000000000002, 2, Fraction(10**20 + 1, 10**20)]
+MASKED = np.ma.array([1.0, 2.0], mask=[False, True])
+ARRAYS: list[Any] = [
+    *(MASKED, [MASKED], np.ma.array([1.0, 2.0]), [1.0, np.ma.masked], np.array([1, None])),
+    *([[1.0], [1.0, 2.0]], [np.ones(2), np.ones(3)], [0.5, True]),
+    *(np.ones(2, dtype) for dtype in (np.longdouble, complex, bool, [("x", "f8")])),
+    *(np.array(["1"]), np.array([b"1"])),
+    *(np.array([1, 2], dtype) for dtype in ("m8[ns]", "M8[ns]", "M8[D]")),
+    *([np.array([1, 2], "m8[ns]")], ((np.array([1, 2], "M8[ns]"),),)),
+]
 NAMES: dict[Any, list[str]] = {
     scale_to_accuracy: ["scale", "alpha"],
     accuracy_to_scale: ["accuracy", "alpha"],
@@ -1380,35 +1355,17 @@ NAMES: dict[Any, list[str]] = {
 }
 
 
-def bad_calls() -> Iterator[Any]:
-    for function, names in NAMES.items():
-        for name in names:
-            bad = {key: (value, TypeError) for key, value in (NUMBERS | ARRAYS).items()}
-            bad |= {key: (value, ValueError) for key, value in SIZES.items()}
-            bad |= {f"{key}-in-list": ([0.5, value], ValueError) for key, value in SIZES.items()}
-            if name == "alpha":
-                above = (1.0000000000000002, 2, Fraction(10**20 + 1, 10**20))
-                bad |= {str(value): (value, ValueError) for value in (0, 0.0, *above)}
-            if name == "epsilon":
-                bad |= {str(value): (value, ValueError) for value in (0, -0.0, Fraction(0))}
-            for key, (value, error) in bad.items():
-                arguments = dict.fromkeys(names, 0.5) | {name: value}
-                yield pytest.param(
-                    function, arguments, error, name, id=f"{function.__name__}-{name}-{key}"
-                )
-
-
-@pytest.mark.parametrize(("function", "arguments", "error", "name"), [*bad_calls()])
-def test_invalid_numbers_raise_by_name(
-    function: Callable[..., Any], arguments: dict[str, Any], error: type[Exception], name: str
-) -> None:
-    with pytest.raises(error, match=rf"^{name}\b") as caught:
-        function(**arguments)
-    assert type(caught.value) is error
-    value = arguments[name]
-    if isinstance(value, int | float | Fraction | str):
-        assert f"{name} = {value!r} is " in str(caught.value)
-    assert ": " in str(caught.value)
+@pytest.mark.parametrize(("function", "name"), [(f, name) for f in NAMES for name in NAMES[f]])
+def test_invalid_numbers_raise_by_name(function: Callable[..., Any], name: str) -> None:
+    sizes = [*SIZES, *([0.5, value] for value in SIZES)]
+    sizes += LEVELS if name == "alpha" else [0, -0.0, Fraction(0)] if name == "epsilon" else []
+    for value in [*NUMBERS, *ARRAYS, *sizes]:
+        error = ValueError if any(value is size for size in sizes) else TypeError
+        with pytest.raises(error, match=rf"^{name}\b.*: ") as caught:
+            function(**dict.fromkeys(NAMES[function], 0.5) | {name: value})
+        assert type(caught.value) is error, value
+        if isinstance(value, int | float | Fraction | str):
+            assert f"{name} = {value!r} is " in str(caught.value)
 
 
 @pytest.mark.parametrize("function", [f for f in NAMES if "laplacian" not in f.__name__])
@@ -1464,10 +1421,10 @@ def takers_of(name: str) -> list[str]:
 
 @pytest.mark.parametrize("key", takers_of("alpha"))
 def test_invalid_alpha_raises(key: str) -> None:
-    for value in [*NUMBERS.values(), np.array(0.05), [0.05]]:
+    for value in [*NUMBERS, np.array(0.05), [0.05]]:
         with pytest.raises(TypeError, match=r"^alpha = "):
             OF_MECHANISM[key](alpha=value)
-    for value in (*SIZES.values(), 0, 0.0, 1.0000000000000002, 2, Fraction(10**20 + 1, 10**20)):
+    for value in (*SIZES, *LEVELS):
         with pytest.raises(ValueError, match=r"^alpha = "):
             OF_MECHANISM[key](alpha=value)
 

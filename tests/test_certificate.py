@@ -1,4 +1,4 @@
-"""Certificates of the library through the stand-alone verifier, which shares no code with it."""
+"""Certificates of the library, checked by the stand-alone verifier, without shared code."""
 
 import dataclasses
 import json
@@ -33,7 +33,7 @@ def certificate(rate: Fraction, top: int, **options: Any) -> Certificate:
 
 
 def test_grid_of_rates_and_ranges() -> None:
-    # Thresholds, errors, floor and inequalities, each derived anew with Arb.
+    # The verifier derives thresholds, errors, floor and inequalities with Arb.
     shapes = set()
     for rate in RATES:
         for top in RANGES:
@@ -65,13 +65,13 @@ def test_tight_epsilon(rate: float, top: int) -> None:
     assert found.tight_epsilon <= rate
 
 
-def test_tight_epsilon_of_a_large_range_is_refused() -> None:
+def test_tight_epsilon_of_a_large_range_raises() -> None:
     with pytest.raises(ValueError, match="100000"):
         certificate(Fraction(1), 10**5 + 1, tight=True)
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "uint32", "int64", "uint64"])
-def test_every_whole_dtype(dtype: str) -> None:
+def test_full_range_of_each_dtype(dtype: str) -> None:
     found = GeometricMechanism(0.1, bounds=limits(dtype)).certificate(dtype)
     assert found.range == 2 ** (8 * np.dtype(dtype).itemsize) - 1
     verify(found.to_json())
@@ -96,8 +96,7 @@ def test_no_noise() -> None:
     assert not no_privacy.holds
 
 
-def test_a_damaged_certificate_is_refused() -> None:
-    # That the verifier can say no to the library, not only to its own test data.
+def test_damaged_certificate_is_refused() -> None:
     original = json.loads(certificate(Fraction(1), 1000).to_json())
     verify(original)
     for path, change in [
@@ -117,7 +116,7 @@ def test_a_damaged_certificate_is_refused() -> None:
             verify(damaged)
 
 
-def test_holds_can_fail() -> None:
+def test_damaged_certificate_does_not_hold() -> None:
     found = certificate(Fraction(1), 1000)
     assert found.floor is not None
     assert found.delta is not None
@@ -126,7 +125,7 @@ def test_holds_can_fail() -> None:
     assert not dataclasses.replace(found, delta=found.delta + Fraction(1, 2**126)).holds
 
 
-def test_frozen_and_picklable() -> None:
+def test_certificate_is_frozen_and_picklable() -> None:
     found = certificate(Fraction(1), 10)
     with pytest.raises(dataclasses.FrozenInstanceError):
         found.range = 3  # type: ignore[misc]
@@ -134,7 +133,7 @@ def test_frozen_and_picklable() -> None:
     assert "rate 1" in str(found)
 
 
-def test_bad_dtypes_are_refused() -> None:
+def test_invalid_dtype_raises() -> None:
     mechanism = GeometricMechanism(1.0, bounds=(0, 300))
     with pytest.raises(TypeError, match="float64"):
         mechanism.certificate("float64")

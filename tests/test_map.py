@@ -1,4 +1,4 @@
-"""The privacy map, against exact rational numbers."""
+"""The privacy map, in exact rational numbers."""
 
 import math
 from fractions import Fraction
@@ -41,6 +41,9 @@ def check_rounded_up(loss: float, exact: Fraction) -> None:
 @settings(deadline=None)
 @given(positive_numbers, counting, counting)
 @example(0.1, 3, 2**53 + 1)
+@example(0.1, 7, 7)
+@example(2**1024 + 1, 2**1000, 3)
+@example(Fraction(3 * 2**1030 + 1, 3), 2**1000, 1)
 @example(5e-324, 1, 1)
 @example(5e-324, MAX, 1)
 @example(1.7976931348623157e308, 1, 1)
@@ -51,9 +54,7 @@ def check_rounded_up(loss: float, exact: Fraction) -> None:
 @example(Fraction(1, 2**1075), 1, 1)
 @example(Fraction(2**53 + 1), 1, 1)
 @example(Fraction(2**54 + 1, 2**1075), 1, 1)
-def test_the_loss_is_the_exact_one_rounded_up(
-    epsilon: float | Fraction, sensitivity: int, d_in: int
-) -> None:
+def test_privacy_loss_is_rounded_up(epsilon: float | Fraction, sensitivity: int, d_in: int) -> None:
     mechanism = GeometricMechanism(epsilon, sensitivity)
     check_rounded_up(mechanism.map(d_in), Fraction(epsilon) * d_in / sensitivity)
 
@@ -62,33 +63,17 @@ def test_the_loss_is_the_exact_one_rounded_up(
 @given(positive_numbers, counting)
 @example(3.0, 1)
 @example(3.0, 3)
+@example(2**1024 + 1, 1)
+@example(Fraction(3 * 2**1030 + 1, 3), 2**1000)
 @example(5e-324, 1)
 @example(1.7976931348623157e308, 1)
-def test_the_loss_of_a_scale_is_the_exact_one_rounded_up(
-    scale: float | Fraction, d_in: int
-) -> None:
+def test_privacy_loss_of_a_scale_is_rounded_up(scale: float | Fraction, d_in: int) -> None:
     check_rounded_up(GeometricMechanism.from_scale(scale).map(d_in), d_in / Fraction(scale))
 
 
 @settings(deadline=None)
-@given(st.integers(2**1024, 2**1100), counting)
-def test_numbers_beyond_float64(huge: int, d_in: int) -> None:
-    for number in (huge, Fraction(huge), Fraction(3 * huge + 1, 3)):
-        exact = Fraction(number)
-        check_rounded_up(GeometricMechanism(number, 2**1000).map(d_in), exact * d_in / 2**1000)
-        check_rounded_up(GeometricMechanism.from_scale(number).map(d_in), d_in / exact)
-
-
-@settings(deadline=None)
-@given(positive_floats)
-def test_a_float_epsilon_is_the_loss_at_the_sensitivity(epsilon: float) -> None:
-    assert GeometricMechanism(epsilon).map(1) == epsilon
-    assert GeometricMechanism(epsilon, 7).map(7) == epsilon
-
-
-@settings(deadline=None)
 @given(st.one_of(st.just(0), positive_numbers))
-def test_distance_zero_loses_nothing(scale: float | Fraction) -> None:
+def test_distance_zero_has_no_privacy_loss(scale: float | Fraction) -> None:
     loss = GeometricMechanism.from_scale(scale).map(0)
     assert loss == 0
     assert math.copysign(1, loss) == 1
@@ -105,19 +90,17 @@ def test_bounds_do_not_matter() -> None:
     assert GeometricMechanism(0.3, 2, (0, 5)).map(7) == GeometricMechanism(0.3, 2).map(7)
 
 
-@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64"])
-def test_a_numpy_integer_is_a_distance(dtype: str) -> None:
+@pytest.mark.parametrize(
+    "dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
+)
+def test_numpy_distances(dtype: str) -> None:
     mechanism = GeometricMechanism(0.3)
-    for d_in in (0, 1, 3, 127):
+    for d_in in (0, 1, 3, int(np.iinfo(dtype).max)):
         assert mechanism.map(np.dtype(dtype).type(d_in)) == mechanism.map(d_in)
 
 
-def test_the_greatest_uint64_is_a_distance() -> None:
-    check_rounded_up(GeometricMechanism(0.3).map(np.uint64(MAX)), Fraction(0.3) * MAX)
-
-
 @pytest.mark.parametrize("d_in", [-1, -MAX, -(2**2000), np.int8(-1)], ids=lambda v: repr(v)[:30])
-def test_a_negative_distance_is_refused(d_in: int) -> None:
+def test_negative_distance_raises(d_in: int) -> None:
     with pytest.raises(ValueError, match="d_in = -"):
         GeometricMechanism(1).map(d_in)
 
@@ -127,6 +110,6 @@ def test_a_negative_distance_is_refused(d_in: int) -> None:
     [math.nan, 1.0, np.float64(1), Fraction(1), True, np.True_, "1", None, [1], np.timedelta64(1)],
     ids=repr,
 )
-def test_a_distance_that_is_no_integer_is_refused(d_in: Any) -> None:
+def test_distance_of_another_type_raises(d_in: Any) -> None:
     with pytest.raises(TypeError, match="d_in = "):
         GeometricMechanism(1).map(d_in)

@@ -1,20 +1,11 @@
-"""Moments and entropy of a release, against sums over the law in hundreds of digits."""
+"""Moments and entropy of a release, against sums over the distribution in hundreds of digits."""
 
 import functools
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from decimal import (
-    ROUND_UP,
-    Context,
-    FloatOperation,
-    Inexact,
-    InvalidOperation,
-    Overflow,
-    Rounded,
-    localcontext,
-)
+from collections.abc import Iterable, Iterator
+from decimal import Context, FloatOperation, Inexact, Rounded, localcontext
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -24,18 +15,17 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from mpmath import mpf
 
+from exact import censored, noise, power, rejected
 from geomdp._analysis import moments
 from geomdp._analysis.moments import Moments
-from geomdp.compat.diffprivlib import Geometric, GeometricFolded, GeometricTruncated
 
-#: One term of a law: where the noisy count is, relative to the count, and how likely.
+#: The error of a noisy count, and its probability.
 Term = tuple[int, mpf]
 Halves = tuple[bool, bool]
-Law = Callable[[Fraction, int, int], Moments]
 
 
 class Exact(NamedTuple):
-    """What `Moments` should be."""
+    """Exact `Moments`."""
 
     bias: mpf
     variance: mpf
@@ -44,13 +34,13 @@ class Exact(NamedTuple):
 
 ROOMS = range(13)
 RATES = [1e-14, 1e-9, 2.0**-20, Fraction(1, 1000), 0.03, 0.1, 0.5, math.log(2), 1, 3.7, 40, 700]
-#: Of the nearest float, or one that is as near but for 1e-9 of its last place.
+#: The relative error of the nearest float, up to 1e-9 of its last place.
 NEAREST = mpf(2) ** -53 * (1 + mpf(10) ** -9)
-#: Of a sum of such a float and an integer.
+#: The relative error of the sum of such a float and an integer.
 ACCURACY = mpf(2) ** -52
 TINIEST = mpf(2) ** -1074
 CLOSE = mpf(10) ** -60
-#: Decimal has no smaller powers of exp(-1) than about this one.
+#: About the last power of exp(-1) that Decimal can hold.
 LAST_POWER = 2302585092994045682
 HALVES: list[Halves] = list(itertools.product((False, True), repeat=2))
 
@@ -68,22 +58,13 @@ each_rate = pytest.mark.parametrize("rate", [Fraction(rate) for rate in RATES], 
 
 
 def digits(rate: Fraction, distance: int) -> int:
-    """Return enough to leave less than 1e-400 of what cancels."""
+    """Return enough digits for 400 to remain after cancellation."""
     faint = max(0, math.log10(rate.denominator) - math.log10(rate.numerator))
     return 450 + 6 * math.ceil(faint + math.log10(distance + 1))
 
 
-def power(rate: Fraction, exponent: int) -> mpf:
-    return _power(rate, exponent, mpmath.mp.prec)
-
-
-@functools.lru_cache(10_000)
-def _power(rate: Fraction, exponent: int, _prec: int) -> mpf:
-    return mpmath.exp(-mpf(rate.numerator) * exponent / rate.denominator)
-
-
 def gather(terms: Iterable[Term]) -> dict[int, mpf]:
-    """Return the masses of a law, of which several terms may be at one place."""
+    """Return a pmf; several terms may be at one place."""
     masses: Counter[int] = Counter()
     for place, mass in terms:
         masses[place] += mass
@@ -93,10 +74,10 @@ def gather(terms: Iterable[Term]) -> dict[int, mpf]:
 
 
 def moments_of(terms: Iterable[Term]) -> Exact:
-    law = gather(terms).items()
-    bias = sum(place * mass for place, mass in law)
-    variance = sum((place - bias) ** 2 * mass for place, mass in law)
-    return Exact(bias, variance, sum(abs(place) * mass for place, mass in law))
+    pmf = gather(terms).items()
+    bias = sum(place * mass for place, mass in pmf)
+    variance = sum((place - bias) ** 2 * mass for place, mass in pmf)
+    return Exact(bias, variance, sum(abs(place) * mass for place, mass in pmf))
 
 
 def entropy(terms: Iterable[Term]) -> mpf:
@@ -119,53 +100,30 @@ def check_float(moment: float, wanted: mpf, accuracy: mpf = NEAREST) -> None:
         assert abs(mpf(moment) - wanted) <= max(abs(wanted), TINIEST * 2**52) * accuracy
 
 
-def noise_masses(rate: Fraction, last: int) -> list[mpf]:
-    """Return the probabilities of 0 to last, from equation 2.1."""
-    a = power(rate, 1)
-    return [(1 - a) / (1 + a) * power(rate, z) for z in range(last + 1)]
-
-
-def noise_law(rate: Fraction, more: int = 0) -> Iterator[Term]:
-    """Yield the noises up to where less than 1e-70 is beyond, or so many more."""
-    for z, mass in enumerate(noise_masses(rate, math.ceil(170 / float(rate)) + more)):
+def noise_terms(rate: Fraction, more: int = 0) -> Iterator[Term]:
+    """Yield the pmf of the noise up to a tail of 1e-70, plus `more` values."""
+    # In pairs, so that sums of symmetric terms are exactly 0.
+    for z in range(math.ceil(170 / float(rate)) + more + 1):
         for signed in {z, -z}:
-            yield signed, mass
+            yield signed, noise(rate, z)
 
 
-def censored_law(rate: Fraction, below: int, above: int) -> Iterator[Term]:
-    mass = noise_masses(rate, max(below, above))
-    a = power(rate, 1)
-    if below:
-        yield -below, power(rate, below) / (1 + a)
-    for z in range(1 - below if below else 0, above):
-        yield z, mass[abs(z)]
-    if above:
-        yield above, power(rate, above) / (1 + a)
-    # What lies at a bound and beyond it is all at the bound.
-    if not below and not above:
-        yield 0, mpf(1)
-    elif not below:
-        yield 0, a / (1 + a)
-    elif not above:
-        yield 0, 1 / (1 + a)
+def censored_terms(rate: Fraction, below: int, above: int) -> Iterator[Term]:
+    return zip(itertools.count(-below), censored(rate, below + above, below), strict=False)
 
 
-def truncated_law(rate: Fraction, below: int, above: int) -> Iterator[Term]:
-    """Yield the masses of what is within the bounds, over their sum."""
-    mass = noise_masses(rate, max(below, above))
-    kept = [(z, mass[abs(z)]) for z in range(-below, above + 1)]
-    total = sum(m for _, m in kept)
-    return ((z, m / total) for z, m in kept)
+def truncated_terms(rate: Fraction, below: int, above: int) -> Iterator[Term]:
+    return zip(itertools.count(-below), rejected(rate, below + above, below), strict=False)
 
 
 def period(n: int, half_below: bool, half_above: bool) -> int:
     return 2 * n + half_below + half_above
 
 
-def folded_law(
+def folded_terms(
     rate: Fraction, below: int, above: int, half_below: bool, half_above: bool
 ) -> Iterator[Term]:
-    """Yield the masses of all noises that are equal modulo twice the width, for each of these."""
+    """Yield the pmf of the noise modulo twice the width, folded."""
     n = below + above
     turn = period(n, half_below, half_above)
     if turn == 0:
@@ -181,91 +139,47 @@ def folded_law(
 
 @functools.lru_cache(100_000)
 def reflect(twice: int, lower: int, upper: int) -> int:
-    """Fold as diffprivlib does, step by step."""
+    """Reflect at the bounds step by step, as diffprivlib does."""
     while not lower <= twice <= upper:
         twice = 2 * (lower if twice < lower else upper) - twice
     return twice
 
 
-def folded_noise_law(
-    rate: Fraction, below: int, above: int, half_below: bool, half_above: bool
-) -> Iterator[Term]:
-    lower, upper = -2 * below - half_below, 2 * above + half_above
-    for z, mass in noise_law(rate):
-        yield reflect(2 * z, lower, upper) // 2 if upper > lower else 0, mass
-
-
-# Small rooms, by the law
+# Bounds close to the count, by sums over the distribution
 
 
 @each_rate
-def test_unbounded_moments(rate: Fraction) -> None:
-    with mpmath.workdps(digits(rate, 1)):
+def test_moments_of_small_rooms(rate: Fraction) -> None:
+    with mpmath.workdps(digits(rate, 12)):
         check(moments.unbounded(rate), wide_unbounded(rate))
-
-
-@pytest.mark.parametrize("rate", [Fraction(1, 10), Fraction(1), Fraction(700)], ids=float)
-def test_unbounded_moments_are_those_of_the_law(rate: Fraction) -> None:
-    with mpmath.workdps(80):
-        check(moments.unbounded(rate), moments_of(noise_law(rate)))
-
-
-@each_rate
-def test_censored_moments(rate: Fraction) -> None:
-    with mpmath.workdps(digits(rate, 12)):
         for below, above in itertools.product(ROOMS, ROOMS):
-            exact = moments_of(censored_law(rate, below, above))
-            check(moments.censored(rate, below, above), exact)
-
-
-@each_rate
-def test_truncated_moments(rate: Fraction) -> None:
-    with mpmath.workdps(digits(rate, 12)):
-        for below, above in itertools.product(ROOMS, ROOMS):
-            exact = moments_of(truncated_law(rate, below, above))
-            check(moments.truncated(rate, below, above), exact)
-
-
-@each_rate
-def test_folded_moments(rate: Fraction) -> None:
-    with mpmath.workdps(digits(rate, 12)):
-        for below, above in itertools.product(ROOMS, ROOMS):
+            room = rate, below, above
+            check(moments.censored(*room), moments_of(censored_terms(*room)))
+            check(moments.truncated(*room), moments_of(truncated_terms(*room)))
             for halves in HALVES:
-                exact = moments_of(folded_law(rate, below, above, *halves))
-                check(moments.folded(rate, below, above, *halves), exact)
-
-
-@pytest.mark.parametrize("rate", [Fraction(1, 2), Fraction(1), Fraction(700)], ids=float)
-def test_the_folded_law_is_that_of_folded_noise(rate: Fraction) -> None:
-    with mpmath.workdps(80):
-        for below, above in itertools.product((0, 1, 2, 4), repeat=2):
-            for halves in HALVES:
-                wrapped = moments_of(folded_law(rate, below, above, *halves))
-                direct = moments_of(folded_noise_law(rate, below, above, *halves))
-                for one, other in zip(wrapped, direct, strict=True):
-                    assert abs(one - other) < CLOSE
+                check(moments.folded(*room, *halves), moments_of(folded_terms(*room, *halves)))
 
 
 @each_rate
 def test_entropy(rate: Fraction) -> None:
     with mpmath.workdps(digits(rate, 6)):
         for below, above in itertools.product(range(7), repeat=2):
-            exact = entropy(censored_law(rate, below, above))
+            exact = entropy(censored_terms(rate, below, above))
             check_float(moments.entropy(rate, below, above), exact)
 
 
 @pytest.mark.parametrize("rate", [Fraction(1, 10), Fraction(1), Fraction(700)], ids=float)
-def test_entropy_where_a_bound_is_missing(rate: Fraction) -> None:
+def test_entropy_without_a_bound(rate: Fraction) -> None:
     with mpmath.workdps(400):
-        law = list(noise_law(rate))
+        terms = list(noise_terms(rate))
         for room in (0, 1, 2, 7):
-            exact = entropy((min(z, room), mass) for z, mass in law)
+            exact = entropy((min(z, room), mass) for z, mass in terms)
             check_float(moments.entropy(rate, None, room), exact)
             check_float(moments.entropy(rate, room, None), exact)
-        check_float(moments.entropy(rate, None, None), entropy(law))
+        check_float(moments.entropy(rate, None, None), entropy(terms))
 
 
-# Counts anywhere, by the law of the noise
+# Any count, by sums over the noise
 
 each_noise = pytest.mark.parametrize("rate", [Fraction(1, 2), Fraction(1), Fraction(40)], ids=float)
 BOUNDS = [(0, 0), (-3, -3), (0, 1), (-2, 5), (3, 7)]
@@ -275,26 +189,25 @@ COUNTS = range(-16, 17)
 
 @each_noise
 @pytest.mark.parametrize("bounds", BOUNDS, ids=str)
-def test_censored_moments_of_counts_anywhere(rate: Fraction, bounds: tuple[int, int]) -> None:
+def test_censored_moments_of_any_count(rate: Fraction, bounds: tuple[int, int]) -> None:
     lower, upper = bounds
     with mpmath.workdps(200):
-        law = list(noise_law(rate))
+        terms = list(noise_terms(rate))
         for count in COUNTS:
             place = median(lower, count, upper)
-            exact = moments_of((median(lower, place + z, upper) - count, mass) for z, mass in law)
+            exact = moments_of((median(lower, place + z, upper) - count, mass) for z, mass in terms)
             check(moments.of_censored(rate, lower, upper, count), exact, ACCURACY)
 
 
 @each_noise
 @pytest.mark.parametrize("bounds", BOUNDS, ids=str)
-def test_truncated_moments_of_counts_anywhere(rate: Fraction, bounds: tuple[int, int]) -> None:
-    # It makes no difference whether a count outside is taken to the bound first: the noise has no
-    # memory of how far it has come.
+def test_truncated_moments_of_any_count(rate: Fraction, bounds: tuple[int, int]) -> None:
+    # Clamping an outside count first makes no difference, as the noise is memoryless.
     lower, upper = bounds
     with mpmath.workdps(1000):
-        law = list(noise_law(rate, more=30))
+        terms = list(noise_terms(rate, more=30))
         for count in COUNTS:
-            kept = [(z, mass) for z, mass in law if lower <= count + z <= upper]
+            kept = [(z, mass) for z, mass in terms if lower <= count + z <= upper]
             total = sum(mass for _, mass in kept)
             exact = moments_of((z, mass / total) for z, mass in kept)
             check(moments.of_truncated(rate, lower, upper, count), exact, ACCURACY)
@@ -302,21 +215,21 @@ def test_truncated_moments_of_counts_anywhere(rate: Fraction, bounds: tuple[int,
 
 @each_noise
 @pytest.mark.parametrize("twice", TWICE, ids=str)
-def test_folded_moments_of_counts_anywhere(rate: Fraction, twice: tuple[int, int]) -> None:
-    # Nor here, whether it is folded before it is noised: reflections keep the noise's law.
+def test_folded_moments_of_any_count(rate: Fraction, twice: tuple[int, int]) -> None:
+    # Folding the count first makes no difference, as the noise is symmetric.
     lower, upper = twice
     with mpmath.workdps(200):
-        law = list(noise_law(rate))
+        terms = list(noise_terms(rate))
         for count in COUNTS:
             if lower == upper:
                 exact = moments_of([(lower // 2 - count, mpf(1))])
             else:
-                ends = ((reflect(2 * (count + z), lower, upper) // 2, mass) for z, mass in law)
+                ends = ((reflect(2 * (count + z), lower, upper) // 2, mass) for z, mass in terms)
                 exact = moments_of((end - count, mass) for end, mass in ends)
             check(moments.of_folded(rate, twice, count), exact, ACCURACY)
 
 
-def test_without_noise_the_error_is_the_way_to_the_bounds() -> None:
+def test_error_without_noise() -> None:
     for count in COUNTS:
         for lower, upper in BOUNDS:
             away = median(lower, count, upper) - count
@@ -333,7 +246,7 @@ def median(*places: int) -> int:
     return sorted(places)[1]
 
 
-# Rooms of any size, by sums in closed form
+# Any bounds, by closed forms
 
 
 def power_sums(rate: Fraction, count: int) -> tuple[mpf, mpf, mpf]:
@@ -392,8 +305,8 @@ def wide_folded(
     turn = period(n, half_below, half_above)
     if turn == 0:
         return Exact(mpf(0), mpf(0), mpf(0))
-    # The noise modulo twice the width leads up, down from the upper bound, and up again; on the way
-    # down, it is at the place itself when this is zero.
+    # The noise modulo twice the width goes up, down from the upper bound, and up again. On the way
+    # down the error changes sign at zero.
     down, zero, end = above + 1, 2 * above + half_above, turn - 1 - below
     pieces = [
         (0, above, 0, 1),
@@ -415,7 +328,7 @@ def wide_folded(
 
 
 def wide_entropy(rate: Fraction, below: int | None, above: int | None) -> mpf:
-    """Return the entropy of the noise, less that of what is beyond a bound, which is geometric."""
+    """Return the entropy of the noise, minus that of the geometric tails beyond the bounds."""
     if below == 0 == above:
         return mpf(0)
     a, loss = power(rate, 1), mpf(rate.numerator) / rate.denominator
@@ -425,21 +338,21 @@ def wide_entropy(rate: Fraction, below: int | None, above: int | None) -> mpf:
     return whole - beyond / (1 + a) * geometric
 
 
-def test_sums_in_closed_form_are_those_of_the_law() -> None:
+def test_closed_forms_equal_sums() -> None:
     rate = Fraction(3, 10)
     with mpmath.workdps(80):
-        laws = [(wide_unbounded(rate), moments_of(noise_law(rate)))]
+        pairs = [(wide_unbounded(rate), moments_of(noise_terms(rate)))]
         for below, above in itertools.product(range(5), repeat=2):
             rooms = (rate, below, above)
-            laws.append((wide_censored(*rooms), moments_of(censored_law(*rooms))))
-            laws.append((wide_truncated(*rooms), moments_of(truncated_law(*rooms))))
-            laws.append(((wide_entropy(*rooms),), (entropy(censored_law(*rooms)),)))
+            pairs.append((wide_censored(*rooms), moments_of(censored_terms(*rooms))))
+            pairs.append((wide_truncated(*rooms), moments_of(truncated_terms(*rooms))))
+            pairs.append(((wide_entropy(*rooms),), (entropy(censored_terms(*rooms)),)))
             for halves in HALVES:
-                folded = moments_of(folded_law(*rooms, *halves))
-                laws.append((wide_folded(*rooms, *halves), folded))
-        laws.append(((wide_entropy(rate, None, None),), (entropy(noise_law(rate)),)))
-        for wide, law in laws:
-            for one, other in zip(wide, law, strict=True):
+                folded = moments_of(folded_terms(*rooms, *halves))
+                pairs.append((wide_folded(*rooms, *halves), folded))
+        pairs.append(((wide_entropy(rate, None, None),), (entropy(noise_terms(rate)),)))
+        for wide, summed in pairs:
+            for one, other in zip(wide, summed, strict=True):
                 assert abs(one - other) < CLOSE
 
 
@@ -462,31 +375,17 @@ def test_unbounded_moments_at_any_rate(rate: Fraction) -> None:
 @example(Fraction(1e-14), 2**63, 2**63 - 1)
 @example(Fraction(5e-324), 2**63, 0)
 @example(Fraction(1, 10**400), 2**63, 2**64)
-@example(Fraction(1), 200, 300)
-@example(Fraction(1e300), 0, 2**63)
-@example(Fraction(10**400), 3, 0)
-@example(Fraction(LAST_POWER), 1, 0)
-@example(Fraction(745), 0, 2)
-def test_censored_moments_of_any_room(rate: Fraction, below: int, above: int) -> None:
-    with mpmath.workdps(digits(rate, max(below, above))):
-        check(moments.censored(rate, below, above), wide_censored(rate, below, above))
-
-
-@settings(deadline=None, max_examples=150)
-@given(rates, rooms, rooms)
-@example(Fraction(1, 1000), 2**20, 2**20 + 1)
-@example(Fraction(1, 2**18), 2**20, 3)
-@example(Fraction(1e-14), 2**63, 2**63 - 1)
-@example(Fraction(5e-324), 2**63, 0)
-@example(Fraction(1, 10**400), 2**63, 2**64)
+# Far from the bounds the bias is faint: about 1e-20 or less.
+@example(Fraction(1), 50, 101)
 @example(Fraction(1), 200, 300)
 @example(Fraction(1), 50, 10**6)
 @example(Fraction(1e300), 0, 2**63)
 @example(Fraction(10**400), 3, 0)
 @example(Fraction(LAST_POWER), 1, 0)
 @example(Fraction(745), 0, 2)
-def test_truncated_moments_of_any_room(rate: Fraction, below: int, above: int) -> None:
+def test_censored_and_truncated_moments_of_any_room(rate: Fraction, below: int, above: int) -> None:
     with mpmath.workdps(digits(rate, max(below, above))):
+        check(moments.censored(rate, below, above), wide_censored(rate, below, above))
         check(moments.truncated(rate, below, above), wide_truncated(rate, below, above))
 
 
@@ -532,7 +431,7 @@ def test_entropy_of_any_room(rate: Fraction, below: int | None, above: int | Non
 
 
 def about(exact: Exact, away: int) -> Exact:
-    """Return moments about a count so far from its place, which is a bound if it is not 0."""
+    """Return the moments of the error of a count that is `away` outside the bounds."""
     return Exact(exact.bias + away, exact.variance, abs(exact.bias + away)) if away else exact
 
 
@@ -541,7 +440,7 @@ def about(exact: Exact, away: int) -> Exact:
 @example(Fraction(1, 2**60), [-(2**63), 2**63 - 1], 2**63 + 12345)
 @example(Fraction(1, 10), [0, 2**62], 2**53 + 1)
 @example(Fraction(1, 10), [0, 2**62], -(2**53) - 1)
-def test_moments_of_any_count(rate: Fraction, bounds: list[int], count: int) -> None:
+def test_moments_of_any_count_and_bounds(rate: Fraction, bounds: list[int], count: int) -> None:
     lower, upper = bounds
     place = median(lower, count, upper)
     below, above, away = place - lower, upper - place, place - count
@@ -554,11 +453,11 @@ def test_moments_of_any_count(rate: Fraction, bounds: list[int], count: int) -> 
 
 @settings(deadline=None, max_examples=150)
 @given(rates, st.tuples(int64s, int64s).map(sorted), st.sampled_from(HALVES), counts)
-# The bias inside and the way there have opposite signs.
+# The bias and the distance to the bound have opposite signs.
 @example(Fraction(5e-324), [0, 3113246305240764704], (False, False), -3094947995045997324)
 @example(Fraction(5e-324), [-4, 9], (False, True), -17)
 @example(Fraction(1, 10), [0, 10], (True, True), 2**70)
-def test_folded_moments_of_any_count(
+def test_folded_moments_of_any_count_and_bounds(
     rate: Fraction, bounds: list[int], halves: Halves, count: int
 ) -> None:
     lower, upper = 2 * bounds[0] - halves[0], 2 * bounds[1] + halves[1]
@@ -574,49 +473,20 @@ def test_folded_moments_of_any_count(
 # Limits
 
 
-@each_rate
-def test_far_bounds_do_not_matter(rate: Fraction) -> None:
-    if rate * 2**62 < 200:
-        pytest.skip("not far")
-    far = (rate, 2**62, 2**62)
-    _, variance, absolute = moments.unbounded(rate)
-    for law in (
-        moments.censored(*far),
-        moments.truncated(*far),
-        moments.folded(*far, False, True),
-    ):
-        assert abs(law.bias) < 1e-50
-        assert law.variance == variance
-        assert law.absolute == absolute
-    assert moments.entropy(*far) == moments.entropy(rate, None, None)
-
-
-@pytest.mark.parametrize("law", [moments.censored, moments.truncated])
-def test_the_bias_far_from_the_bounds_is_faint_and_exact(law: Law) -> None:
-    # 50 above the lower bound, it is 1e-20 or so.
-    wide = {moments.censored: wide_censored, moments.truncated: wide_truncated}[law]
-    with mpmath.workdps(450):
-        for below, above in [(50, 101), (100, 101), (300, 200), (700, 701), (2, 10**6)]:
-            exact = wide(Fraction(1), below, above)
-            assert 0 < abs(exact.bias) < 1
-            check(law(Fraction(1), below, above), exact)
-
-
 @pytest.mark.parametrize("n", [1, 2, 100, 2**20, 2**63 - 1])
-def test_faint_rates_lead_to_the_uniform_law(n: int) -> None:
+def test_tiny_rates_give_the_limit(n: int) -> None:
     rate = Fraction(5e-324)
     for below in (0, 1, n // 3, n):
         above = n - below
-        # The mean is in the middle.
         bias = float(Fraction(n, 2) - below)
         uniform = float(Fraction((n + 1) ** 2 - 1, 12))
         away = float(Fraction(below * (below + 1) + above * (above + 1), 2 * (n + 1)))
         assert moments.truncated(rate, below, above) == (bias, uniform, away)
         assert moments.folded(rate, below, above, True, True) == (bias, uniform, away)
-        # At an integer there is half of the mass of another place.
+        # Bounds at integers have half the probability of other outputs.
         variance, away = float(Fraction(n * n + 2, 12)), float(Fraction(below**2 + above**2, 2 * n))
         assert moments.folded(rate, below, above, False, False) == (bias, variance, away)
-        # Half of the noise is beyond either bound.
+        # Each bound has probability one half.
         variance, away = float(Fraction(n * n, 4)), float(Fraction(n, 2))
         assert moments.censored(rate, below, above) == (bias, variance, away)
         assert moments.entropy(rate, below, above) == math.log(2)
@@ -626,7 +496,7 @@ STEEP = [Fraction(1e15), Fraction(LAST_POWER), Fraction(1e300), Fraction(10**400
 
 
 @pytest.mark.parametrize("rate", STEEP, ids=lambda rate: f"{len(str(rate)) - 1}")
-def test_steep_rates_add_no_noise(rate: Fraction) -> None:
+def test_huge_rates_add_no_noise(rate: Fraction) -> None:
     none = (0, 0, 0)
     assert moments.unbounded(rate) == none
     for below, above in itertools.product((0, 1, 2**63), repeat=2):
@@ -638,46 +508,28 @@ def test_steep_rates_add_no_noise(rate: Fraction) -> None:
         assert moments.entropy(rate, below, above) == 0
 
 
-def test_one_output_has_no_error() -> None:
-    for rate in map(Fraction, (5e-324, 0.1, 700, 1e300)):
-        assert moments.censored(rate, 0, 0) == (0, 0, 0)
-        assert moments.truncated(rate, 0, 0) == (0, 0, 0)
-        assert moments.entropy(rate, 0, 0) == 0
-        for halves in HALVES:
-            assert moments.folded(rate, 0, 0, *halves) == (0, 0, 0)
-
-
-def test_faint_rates_without_bounds_have_infinite_moments() -> None:
+def test_tiny_rates_without_bounds_give_infinite_moments() -> None:
     for rate in (Fraction(5e-324), Fraction(1, 10**400)):
         bias, variance, absolute = moments.unbounded(rate)
         assert (bias, variance) == (0, math.inf)
-        # The mean absolute error is about 1 / rate, which is beyond float64 too.
+        # The mean absolute error, about 1 / rate, is beyond float64 too.
         assert absolute == math.inf
         # The entropy is that of Laplace noise.
         entropy = 1 + math.log(2) + math.log(rate.denominator) - math.log(rate.numerator)
         assert moments.entropy(rate, None, None) == pytest.approx(entropy, rel=1e-14)
-        # At a bound, half of the mass is there, and the rest geometric.
+        # A count at a bound stays there with probability one half; the other half is geometric.
         assert moments.entropy(rate, 0, None) == pytest.approx(
             entropy / 2 + math.log(2) / 2, rel=1e-14
         )
 
 
-@each_rate
-def test_the_middle_has_no_bias(rate: Fraction) -> None:
-    for room in (0, 1, 7, 2**20, 2**62):
-        assert moments.censored(rate, room, room).bias == 0
-        assert moments.truncated(rate, room, room).bias == 0
-        for half in (False, True):
-            assert moments.folded(rate, room, room, half, half).bias == 0
-
-
 @settings(deadline=None, max_examples=50)
 @given(rates, rooms, rooms, st.sampled_from(HALVES))
-def test_the_mirror_image_has_the_opposite_bias(
+def test_mirrored_bounds_negate_the_bias(
     rate: Fraction, below: int, above: int, halves: Halves
 ) -> None:
-    for law in (moments.censored, moments.truncated):
-        one, other = law(rate, below, above), law(rate, above, below)
+    for function in (moments.censored, moments.truncated):
+        one, other = function(rate, below, above), function(rate, above, below)
         assert one == (-other.bias, other.variance, other.absolute)
     one = moments.folded(rate, below, above, *halves)
     other = moments.folded(rate, above, below, *reversed(halves))
@@ -687,10 +539,7 @@ def test_the_mirror_image_has_the_opposite_bias(
     assert moments.entropy(rate, below, None) == moments.entropy(rate, None, below)
 
 
-# As they are asked for
-
-
-def test_the_decimal_context_of_the_caller_does_not_matter() -> None:
+def test_decimal_context_of_the_caller_does_not_matter() -> None:
     def results() -> list[object]:
         rate = Fraction(0.3)
         return [
@@ -701,33 +550,8 @@ def test_the_decimal_context_of_the_caller_does_not_matter() -> None:
             moments.of_folded(rate, (-9, 14), 2**70),
         ]
 
-    traps = [FloatOperation, Inexact, InvalidOperation, Overflow, Rounded]
     usual = results()
-    with localcontext(Context(prec=1, rounding=ROUND_UP, Emin=-1, Emax=1, traps=traps)) as context:
+    traps = [FloatOperation, Inexact, Rounded]
+    with localcontext(Context(prec=1, Emin=-1, Emax=1, traps=traps)) as context:
         assert results() == usual
         assert not any(context.flags.values())
-
-
-def test_the_mechanisms_have_these_moments() -> None:
-    rate = Fraction(0.3) / 2
-    x, lower, upper = 4, -3, 9
-    assert Geometric(epsilon=0.3, sensitivity=2).variance(x) == moments.unbounded(rate)[1]
-    truncated = GeometricTruncated(epsilon=0.3, sensitivity=2, lower=lower, upper=upper)
-    assert (truncated.bias(x), truncated.variance(x)) == moments.censored(rate, 7, 5)[:2]
-    for low, high in HALVES:
-        folded = GeometricFolded(
-            epsilon=0.3, sensitivity=2, lower=lower - low / 2, upper=upper + high / 2
-        )
-        assert (folded.bias(x), folded.variance(x)) == moments.folded(rate, 7, 5, low, high)[:2]
-
-
-def test_a_fraction_is_taken_exactly() -> None:
-    third = Fraction(1, 3)
-    assert Geometric(epsilon=third).variance(0) == moments.unbounded(third)[1]
-    assert Geometric(epsilon=1, sensitivity=3).variance(0) == moments.unbounded(third)[1]
-    # As a float it is 0.
-    tiny = Fraction(1, 10**400)
-    assert Geometric(epsilon=tiny, sensitivity=0).variance(0) == 0
-    assert moments.unbounded(tiny)[1] == math.inf
-    # Where there is no bound, int64 is one, and all the mass is on its limits.
-    assert Geometric(epsilon=tiny).variance(0) == 2.0**126

@@ -444,7 +444,7 @@ def test_sensitivity_lowers_the_rate() -> None:
     np.testing.assert_array_equal(risk(one, "absolute"), risk(other, "absolute"))
 
 
-def test_the_limits_of_the_range() -> None:
+def test_limits_of_the_range() -> None:
     estimate = bayes(mechanism(0.01, 4095), np.ones(4096), "absolute")
     # The release itself far from the ends, and the posterior median at them.
     assert estimate.table[2048] == 2048
@@ -535,7 +535,7 @@ def test_too_small_dtype_raises(function: Any) -> None:
     ("lower", "dtype"),
     [(-(2**63), np.int64), (2**63 - 5, np.int64), (2**63 - 2, np.uint64), (2**64 - 5, np.uint64)],
 )
-def test_the_edges_of_64_bits(lower: int, dtype: Any) -> None:
+def test_edges_of_64_bits(lower: int, dtype: Any) -> None:
     bounds = lower, lower + 4
     mine = GeometricMechanism(0.5, bounds=bounds)
     table = bayes(mine, np.ones(5), "absolute")

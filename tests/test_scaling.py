@@ -1,6 +1,6 @@
-"""What a draw takes, counted, not timed: it grows with the logarithms of scale and bounds.
+"""The cost of a draw, by counting: it grows with the logarithms of scale and bounds.
 
-Times are printed by `make scaling`.
+`make scaling` prints times.
 """
 
 import itertools
@@ -13,59 +13,42 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from geomdp import Certificate, GeometricMechanism
+from geomdp import GeometricMechanism
 from geomdp.testing import release_not_private
 
 SCALES = [Fraction(2) ** k for k in range(-10, 65, 3)]
 WIDTHS = [2**k - 1 for k in (1, 2, 3, 4, 6, 8, 10, 13, 16, 20, 24, 28, 32, 40, 48, 56, 63, 64)]
-#: Noise of more than so many scales has a mass below 2**-254, less than what thresholds resolve.
+#: Noise beyond this many scales has probability below 2**-254, less than thresholds resolve.
 TAIL = Fraction(254 * math.log(2))
-Plans = dict[tuple[Fraction, int], Certificate]
 MIB = 2**20
 KEY = bytes(range(32))
 
 
 def bits(scale: Fraction, width: int) -> float:
-    """Return the bits of the largest noise that there can be."""
+    """Return the number of bits of the largest noise."""
     return math.log2(min(Fraction(width), TAIL * scale + 1))
 
 
-@pytest.fixture(scope="module")
-def plans() -> Plans:
-    return {
-        (scale, width): GeometricMechanism.from_scale(scale, (0, width)).certificate()
-        for scale, width in itertools.product(SCALES, WIDTHS)
-    }
-
-
-def test_digits_grow_with_the_bits_of_the_noise(plans: Plans) -> None:
-    # Three bits for each digit, on average, at least.
-    for (scale, width), plan in plans.items():
-        assert len(plan.digits) <= 1 + bits(scale, width) / 3, (scale, width)
-
-
-def test_words_grow_with_the_bits_of_the_noise(plans: Plans) -> None:
-    for (scale, width), plan in plans.items():
-        # Up to three words for each digit, and two for all.
+def test_plans_grow_with_the_bits_of_the_noise() -> None:
+    for scale, width in itertools.product(SCALES, WIDTHS):
+        plan = GeometricMechanism.from_scale(scale, (0, width)).certificate()
+        # On average a digit has at least three bits.
+        digits = 1 + bits(scale, width) / 3
+        assert len(plan.digits) <= digits, (scale, width)
+        # Up to three words for each digit, and two for all. At moderate scales one word is enough
+        # for all but the last few digits.
         limbs = max(digit.limbs for digit in plan.digits)
-        most = 2 + limbs * (1 + bits(scale, width) / 3)
-        if scale <= 2**26:
-            # All but the last few digits do with one.
-            most = 4 + bits(scale, width) / 3
-        assert plan.words_per_draw <= most, (scale, width)
-
-
-def test_thresholds_grow_with_the_bits_of_the_noise(plans: Plans) -> None:
-    # At most fifteen for four bits, and once those of the top digit, up to 31, and two more.
-    for (scale, width), plan in plans.items():
+        words = 3 + digits if scale <= 2**26 else 2 + limbs * digits
+        assert plan.words_per_draw <= words, (scale, width)
+        # At most fifteen for four bits, up to 31 for the top digit, and two more.
         thresholds = sum(len(digit.thresholds) for digit in plan.digits)
         assert thresholds <= 33 + 15 / 4 * bits(scale, width), (scale, width)
 
 
 @pytest.mark.parametrize("scale", [2.0**20, 2.0**30, 2.0**60])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_a_draw_takes_the_same_words_in_any_array(scale: float, threads: int) -> None:
-    # Each has its place on the tape, behind what those before it take, whatever comes after.
+def test_draws_use_the_same_words_in_any_array(scale: float, threads: int) -> None:
+    # A draw's place on the tape depends only on the draws before it.
     mechanism = GeometricMechanism.from_scale(scale)
     long = release_not_private(mechanism, np.zeros(10**6, np.int64), KEY, threads=threads)
     assert len(np.unique(long)) > 10**5
@@ -74,7 +57,7 @@ def test_a_draw_takes_the_same_words_in_any_array(scale: float, threads: int) ->
         np.testing.assert_array_equal(noisy, long[:n])
 
 
-# The peak of the process, less what it held before; every page of the counts is in use by then.
+# Peak memory minus the memory before, when all pages of the counts are in use.
 MEMORY = """
 import re, sys
 import numpy as np
@@ -106,5 +89,5 @@ def test_working_memory_does_not_grow(n: int, place: str, threads: int) -> None:
         text=True,
     )
     output = 0 if place == "in place" else 8 * n
-    # Linux counts pages in lots; the output shows that this is a peak, as nothing else would.
+    # Linux counts pages in batches. The lower limit shows that the output is measured.
     assert 0.9 * output - MIB <= int(done.stdout) <= output + threads * MIB

@@ -57,7 +57,7 @@ def numbers(row: tuple[object, ...]) -> list[float]:
 # Geometric Mechanism Notes
 
 
-def test_the_probabilities_of_figure_2_1() -> None:
+def test_probabilities_of_figure_2_1() -> None:
     exact = seeds.extremes()
     for count in (19, 20, 21):
         pmf = censored(0.1, 30, count)
@@ -80,7 +80,7 @@ def test_quoted_probabilities_are_5_percent_off() -> None:
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.0086340184113117, 0.05])
-def test_the_distributions_of_figure_2_2(epsilon: float) -> None:
+def test_distributions_of_figure_2_2(epsilon: float) -> None:
     pmfs = seeds.rejected(epsilon)
     assert list(pmfs) == ["19", "20", "21"]
     for count, pmf in pmfs.items():
@@ -88,7 +88,7 @@ def test_the_distributions_of_figure_2_2(epsilon: float) -> None:
         assert pmf == pytest.approx(exact, rel=1e-14)
 
 
-def test_the_table_of_losses() -> None:
+def test_table_of_losses() -> None:
     rows = seeds.losses()
     assert [row[:2] for row in rows] == seeds.PAIRS
     for (epsilon, n), row in zip(seeds.PAIRS, rows, strict=True):
@@ -130,7 +130,7 @@ def test_note_is_unsafe_for_large_noise() -> None:
     assert float(str(rows[0.01, 30][2])) < float(str(rows[0.01, 30][3]))
 
 
-def test_the_table_of_errors() -> None:
+def test_table_of_errors() -> None:
     for (epsilon, n), row in zip(seeds.PAIRS, seeds.errors(), strict=True):
         assert row[:2] == (epsilon, n)
         cut, note, exact, bayes, minimax = (numbers((cell,)) for cell in row[2:])
@@ -166,7 +166,7 @@ def note_accuracy(epsilon: Any, alpha: Any) -> int:
     return int(mpmath.ceil(-mpmath.log(real(alpha)) / real(epsilon)))
 
 
-def test_the_table_of_accuracies() -> None:
+def test_table_of_accuracies() -> None:
     rows = seeds.accuracies()
     assert len(rows) == 8
     for epsilon, *cells in rows:
@@ -186,7 +186,7 @@ def test_share_of_epsilons_with_a_better_accuracy(alpha: float) -> None:
     assert seeds.share_of_better(alpha, epsilons) == better / 100
 
 
-def test_the_table_of_conversions() -> None:
+def test_table_of_conversions() -> None:
     for row in seeds.conversions():
         a, exact, note, saved = row[0], *map(str, row[1:])
         assert float(note) == pytest.approx(math.log(20) / a, abs=0.00005001)
@@ -206,7 +206,7 @@ def test_note_example_has_accuracy_3_at_every_level(alpha: float) -> None:
     assert epsilon_to_accuracy(epsilon, alpha) == 3
 
 
-def test_the_table_of_the_example() -> None:
+def test_table_of_the_example() -> None:
     for alpha, epsilon, continuous, note, exact in seeds.example():
         assert float(str(epsilon)) == pytest.approx(math.log(1 / alpha) / 3.02, abs=0.00005001)
         assert (continuous, note, exact) == (3.02, 4, 3)
@@ -237,7 +237,7 @@ def test_geometric_noise_has_no_more_variance_than_laplace_noise(x: Any) -> None
 @settings(max_examples=300, deadline=None)
 @given(positive)
 @example(5e-324)
-def test_the_inequality_at_the_end_of_the_post(x: Any) -> None:
+def test_inequality_at_the_end_of_the_post(x: Any) -> None:
     """``exp(x/2) - exp(-x/2) > x``, and the derivative of the difference is negative."""
     value = real(min(Fraction(x), 10**6))
     with mpmath.workdps(60 + max(0, -3 * int(mpmath.log10(value)))):
@@ -286,7 +286,7 @@ def test_rounded_laplace_noise(epsilon: float) -> None:
     assert float(size) == pytest.approx(float(times * exact.absolute), rel=1e-13)
 
 
-def test_the_table_of_ratios() -> None:
+def test_table_of_ratios() -> None:
     rows = seeds.ratios()
     assert [float(row[0]) for row in rows] == [0.1, 0.5, 1, 2, 3, 4, 5, 5.837, 10]
     for row in rows:
@@ -380,7 +380,7 @@ def log_moments(epsilon: float, noise: str, counts: np.ndarray, most: int, t: np
 
 
 @pytest.mark.parametrize("data", DATA)
-def test_the_experiment_agrees_with_its_expectation(data: str) -> None:
+def test_experiment_agrees_with_its_expectation(data: str) -> None:
     """By Chernoff, ``P[max over t of (t S - log E exp(t S)) >= u] <= 2 exp(-u)`` for any sum S.
 
     The bound rejects an expectation that is 7% off.

@@ -1,4 +1,4 @@
-"""Tests of the stand-alone verifier, on certificates made here (without the library)."""
+"""The stand-alone verifier, on certificates made here without the library."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def stored_digits(
     word: int = WORD,
     off: Callable[[], int] = lambda: 0,
 ) -> list[Digit]:
-    """Rounded thresholds; off is added where the result stays within one unit."""
+    """Return rounded thresholds; add `off` if they stay within one unit."""
     digits = []
     for j, (_, limbs) in enumerate(shape):
         bits = word * (limbs + 1)
@@ -89,7 +89,7 @@ def least_floor(rate: Fraction, shape: Shape, value_bits: int, word: int = WORD)
 
 
 def least_delta(rate: Fraction, shape: Shape, floor: int, word: int = WORD) -> int:
-    """In units of 2^-2w."""
+    """Return the least delta, in units of 2^-2w."""
     exponents = []
     for j, (_, limbs) in enumerate(shape[:-1]):
         if limbs == shape[-1][1]:
@@ -157,20 +157,20 @@ def least_float_above(value: arb) -> float:
 
 
 def plain_ratio(digits: list[Digit], span: int, value_bits: int, word: int = WORD) -> Fraction:
-    """The worst ratio straight from the definition, with fractions."""
+    """Return the worst ratio by the definition, in fractions."""
     edges = {0, 2**word} | {t % 2**word for digit in digits for t in digit.thresholds}
     outputs = [[Fraction(0)] * (span + 1) for _ in range(span + 1)]
     for start, end in itertools.pairwise(sorted(edges)):
-        laws: list[list[Fraction]] = []
+        pmfs: list[list[Fraction]] = []
         for digit in digits:
             own = 2 ** (word * digit.limbs)
             cuts = [t // 2**word + (start < t % 2**word) for t in digit.thresholds]
-            laws.append([Fraction(b - a, own) for a, b in itertools.pairwise([0, *cuts, own])])
-        for counts in itertools.product(*(range(len(law)) for law in laws)):
-            mass = math.prod(law[n] for law, n in zip(laws, counts, strict=True))
+            pmfs.append([Fraction(b - a, own) for a, b in itertools.pairwise([0, *cuts, own])])
+        for counts in itertools.product(*(range(len(pmf)) for pmf in pmfs)):
+            mass = math.prod(pmf[n] for pmf, n in zip(pmfs, counts, strict=True))
             mass *= Fraction(end - start, 2**word)
             value = sum(n * digit.weight for digit, n in zip(digits, counts, strict=True)) - 1
-            saturated = counts[-1] == len(laws[-1]) - 1
+            saturated = counts[-1] == len(pmfs[-1]) - 1
             for x in range(span + 1):
                 if counts[0] == 0:
                     for y in range(span):
@@ -235,7 +235,7 @@ def test_verifies(name: str) -> None:
     assert verify(cert, tight=False).tight_epsilon is None
 
 
-def test_tight_unasked_and_asked() -> None:
+def test_tight_epsilon_is_optional() -> None:
     cert = build(2000, Fraction(1, 50), [(64, 1), (33, 1)])
     assert verify(cert).tight_epsilon is None
     asked = verify(cert, tight=True).tight_epsilon
@@ -269,14 +269,14 @@ def move_threshold(cert: Cert, j: int, n: int, units: int) -> None:
 
 @pytest.mark.parametrize("units", [-2, 2])
 @pytest.mark.parametrize("made", [bounded, mixed, small])
-def test_every_threshold_counts(made: Callable[[], Cert], units: int) -> None:
+def test_every_threshold_is_checked(made: Callable[[], Cert], units: int) -> None:
     good = made()
     for j, digit in enumerate(good["digits"]):
         for n in range(len(digit["thresholds"])):
             cert = copy.deepcopy(good)
             move_threshold(cert, j, n, units)
-            # The floor's threshold is stated a second time, and must be exactly that.
-            # In the tail, thresholds are so near to one another and to 1 that order is lost.
+            # The certificate states the floor's threshold twice, and both must agree. Thresholds in
+            # the tail are so close to each other and to 1 that a move can break their order.
             name = f"digit {j}: (threshold {n + 1} is|thresholds do not ascend|a threshold is)"
             name = "floor: not" if j == n == 0 else name
             refused(cert, name)
@@ -350,7 +350,7 @@ FAULTS: list[tuple[Callable[[], Cert], Callable[[Cert], object], str]] = [
 
 
 @pytest.mark.parametrize(("made", "spoil", "message"), FAULTS)
-def test_planted_fault(
+def test_fault_is_refused(
     made: Callable[[], Cert], spoil: Callable[[Cert], object], message: str
 ) -> None:
     cert = made()
@@ -358,8 +358,8 @@ def test_planted_fault(
     refused(cert, f"^{message}")
 
 
-def test_consistent_faults() -> None:
-    """Faults the whole certificate is made for, so that nothing but one statement fails."""
+def test_consistent_fault_is_refused() -> None:
+    """The rest of the certificate fits these faults, so that one statement alone fails."""
     refused(build(1000, ONE, BOUNDED, floor_change=-1), r"^floor: eta exceeds .*\(ii\)")
     refused(build(30, Fraction(3, 10), SMALL, floor_change=-1), r"^floor: eta exceeds")
     refused(build(1000, ONE, BOUNDED, 2 - NEAR_ONE), "^sampled_rate")
@@ -373,14 +373,14 @@ def test_consistent_faults() -> None:
     refused(build(1000, ONE, [(16, 1), (3, 1), (13, 1)]), "^digit 1: radix")
 
 
-def test_not_json() -> None:
+def test_invalid_json_is_refused() -> None:
     for text in ("", "[]", "nonsense", '{"format": 1, "format": 2}', "[" * 100_000):
         with pytest.raises(VerificationError):
             verify(text)
 
 
-def test_exact_law_by_enumeration() -> None:
-    """Every value of every word, for words of two bits."""
+def test_exact_distribution_by_enumeration() -> None:
+    """Enumerate all words of two bits."""
     source = random.Random(1)
     for shape, reach in (([(2, 1), (3, 2)], 6), ([(2, 1), (2, 1), (2, 1)], 3), ([(4, 2)], 4)):
         digits = []
@@ -388,7 +388,7 @@ def test_exact_law_by_enumeration() -> None:
             count = radix + 1 if j == 0 else radix - 1
             drawn = sorted(source.randrange(1, 4 ** (limbs + 1)) for _ in range(count))
             digits.append(Digit(math.prod(r for r, _ in shape[:j]), limbs, tuple(drawn)))
-        law, floor = [0] * (reach + 1), 0
+        masses, floor = [0] * (reach + 1), 0
         for v in range(4):
             for own in itertools.product(*(range(4**digit.limbs) for digit in digits)):
                 counts = [
@@ -399,19 +399,19 @@ def test_exact_law_by_enumeration() -> None:
                 if counts[0] == 0:
                     floor += 1
                 elif counts[0] == 1:
-                    law[0] += 1
+                    masses[0] += 1
                 elif counts[-1] == len(digits[-1].thresholds):
-                    law[reach] += 1
+                    masses[reach] += 1
                 else:
-                    law[min(value, reach)] += 1
-        assert exact_law(digits, 2, reach) == (law, floor, sum(law) + floor)
+                    masses[min(value, reach)] += 1
+        assert exact_law(digits, 2, reach) == (masses, floor, sum(masses) + floor)
         bits = reach.bit_length()
-        assert worst_ratio(law, floor, bits) == brute_ratio(law, floor, bits)
-        assert worst_ratio(law, floor, bits) == plain_ratio(digits, reach, bits, word=2)
+        assert worst_ratio(masses, floor, bits) == brute_ratio(masses, floor, bits)
+        assert worst_ratio(masses, floor, bits) == plain_ratio(digits, reach, bits, word=2)
 
 
 def test_theorem_for_short_words() -> None:
-    """With short words the exact law is nowhere near the ideal one, and still private."""
+    """With short words the exact distribution is far from the ideal one, and still private."""
     source = random.Random(2)
     tried = 0
     while tried < 60:
@@ -431,9 +431,9 @@ def test_theorem_for_short_words() -> None:
         if floor >= 2 ** (word * (limbs[0] + 1)) // 4 or delta > Fraction(1, 4):
             continue
         digits = stored_digits(sampled, shape, floor, word, lambda: source.choice([-1, 0, 1]))
-        law, mass, total = exact_law(digits, word, reach)
+        masses, mass, total = exact_law(digits, word, reach)
         assert mass * 2 ** (word * (limbs[0] + 1)) == floor * total
-        assert real(worst_ratio(law, mass, reach.bit_length())).log() <= real(rate)
+        assert real(worst_ratio(masses, mass, reach.bit_length())).log() <= real(rate)
         tried += 1
 
 
