@@ -15,6 +15,7 @@ from collections.abc import Iterator
 import pytest
 
 import geomdp
+import geomdp.accounting
 import geomdp.accuracy
 import geomdp.cli
 import geomdp.compat.diffprivlib
@@ -33,6 +34,7 @@ import geomdp.testing
 
 PUBLIC_MODULES = (
     geomdp,
+    geomdp.accounting,
     geomdp.accuracy,
     geomdp.cli,
     geomdp.compat.diffprivlib,
@@ -76,6 +78,7 @@ def run(script: str) -> str:
     "module",
     [
         "geomdp",
+        "geomdp.accounting",
         "geomdp.accuracy",
         "geomdp.cli",
         "geomdp.compat.diffprivlib",
@@ -164,6 +167,7 @@ def test_public_objects_are_found() -> None:
     assert {
         "geomdp.GeometricMechanism.release",
         "geomdp.GeometricMechanism.scale",
+        "geomdp.accounting.Budget.spend",
         "geomdp.accuracy.confidence_interval",
         "geomdp.distribution.CensoredGeometric.pmf",
         "geomdp.frames.release_columns",
@@ -187,6 +191,7 @@ def test_examples_in_the_documentation(name: str) -> None:
     failed, attempted = doctest.testmod(importlib.import_module(name))
     assert failed == 0
     examples = {
+        "accounting",
         "accuracy",
         "distributed",
         "distribution",
