@@ -15,6 +15,7 @@ from collections.abc import Iterator
 import pytest
 
 import geomdp
+import geomdp.accounting
 import geomdp.accuracy
 import geomdp.cli
 import geomdp.compat.diffprivlib
@@ -33,6 +34,7 @@ import geomdp.testing
 
 PUBLIC_MODULES = (
     geomdp,
+    geomdp.accounting,
     geomdp.accuracy,
     geomdp.cli,
     geomdp.compat.diffprivlib,
@@ -76,6 +78,7 @@ def run(script: str) -> str:
     "module",
     [
         "geomdp",
+        "geomdp.accounting",
         "geomdp.accuracy",
         "geomdp.cli",
         "geomdp.compat.diffprivlib",
@@ -172,6 +175,7 @@ def test_docstring_examples(name: str) -> None:
     failed, attempted = doctest.testmod(importlib.import_module(name))
     assert failed == 0
     examples = {
+        "accounting",
         "accuracy",
         "distributed",
         "distribution",

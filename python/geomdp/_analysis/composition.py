@@ -1,0 +1,262 @@
+"""Privacy losses of many releases together, as sums over randomised response.
+
+A release of privacy loss l is at worst randomised response: the log of the ratio of its
+probabilities is l with probability ``1 / (1 + exp(-l))``, else -l. The sum of such losses over all
+releases has a distribution P, and the least delta at epsilon is the mean of
+``max(0, 1 - exp(epsilon - sum))`` under P (``docs/proofs.md``, section 14).
+"""
+
+import math
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from decimal import Context, Decimal, localcontext
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+
+from geomdp._analysis import decimals
+from geomdp._analysis.floats import Floats
+
+#: Each positive loss, and how many releases have it.
+Groups = dict[Fraction, int]
+#: The sum of losses, as a multiple of a unit, and its probability.
+Outcome = tuple[int, Decimal]
+
+#: Up to so many sums of mixed losses are enumerated.
+MOST_SUMS = 2**16
+#: The grid for more of them has at most about so many steps, and takes so many multiplications.
+MOST_STEPS = 2**21
+MOST_WORK = 2**30
+_SPARE = decimals.SPARE
+_GRID_DIGITS = 100
+#: More than the grid leaves out or lets underflow.
+_GRID_REST = 1e-90
+_TINY = Decimal((0, (1,), -(10**6)))
+
+
+def up(ratio: Fraction) -> float:
+    """Return the least float that is not below a ratio."""
+    try:
+        nearest = float(ratio)
+    except OverflowError:
+        return math.inf
+    return nearest if nearest >= ratio else math.nextafter(nearest, math.inf)
+
+
+def _rounded_up(
+    ends: Callable[[int], tuple[Decimal, Decimal]], most: float, digits: int = 4 * _SPARE
+) -> float:
+    """Return the least float not below a number, given bounds on it for any number of digits.
+
+    It is at most ``most``. Where it is below that by next to nothing, no digits would tell.
+    """
+    while True:
+        low, high = (min(decimals.up(end), most) for end in ends(digits))
+        if low == high:
+            return high
+        digits *= 2
+
+
+def is_exact(groups: Groups) -> bool:
+    """Return whether the sums are enumerated: the losses are equal, or their sums are few."""
+    if len(groups) <= 1:
+        return True
+    unit = Fraction(
+        math.gcd(*(loss.numerator for loss in groups)),
+        math.lcm(*(loss.denominator for loss in groups)),
+    )
+    multiples = math.floor(total(groups) / unit) + 1
+    return min(multiples, math.prod(n + 1 for n in groups.values())) <= MOST_SUMS
+
+
+def total(groups: Groups) -> Fraction:
+    """Return the sum of the losses."""
+    return sum((n * loss for loss, n in groups.items()), Fraction(0))
+
+
+def exact_epsilon(groups: Groups, delta: Fraction) -> float:
+    """Return the least epsilon at a delta between 0 and 1, rounded up."""
+    unit = Fraction(1, math.lcm(*(loss.denominator for loss in groups)))
+
+    def ends(digits: int) -> tuple[Decimal, Decimal]:
+        wrong = Decimal(10) ** -digits
+        with localcontext(_context(groups, digits)):
+            goals = [decimals.of(delta) + wrong, decimals.of(delta) - wrong]
+            found = []
+            for loss, mass, other, least in _pieces(_outcomes(groups, unit, digits), unit, 0):
+                while goals and least >= goals[-1]:
+                    share = (mass - goals.pop()) / other
+                    found.append(decimals.of(loss * unit) + min(share, Decimal(1)).ln())
+                if not goals:
+                    break
+            # Those that are not found are below 0.
+            high = found[0] + wrong if found else Decimal(0)
+            low = found[1] - wrong if not goals else Decimal(0)
+            return max(low, Decimal(0)), max(high, Decimal(0))
+
+    # So that delta - wrong is positive.
+    digits = 4 * _SPARE + max(0, -decimals.bits(delta)) // 3
+    return _rounded_up(ends, up(total(groups)), digits)
+
+
+def exact_delta(groups: Groups, epsilon: Fraction) -> float:
+    """Return the least delta at an epsilon below the sum of the losses, rounded up."""
+    denominators = (loss.denominator for loss in groups)
+    unit = Fraction(1, math.lcm(epsilon.denominator, *denominators))
+
+    def ends(digits: int) -> tuple[Decimal, Decimal]:
+        wrong = Decimal(10) ** -digits
+        with localcontext(_context(groups, digits)):
+            value = Decimal(0)
+            outcomes = _outcomes(groups, unit, digits)
+            for _, _, _, value in _pieces(outcomes, unit, int(epsilon / unit)):  # noqa: B007
+                pass
+            return max(value - wrong, _TINY), value + wrong
+
+    return _rounded_up(ends, 1.0)
+
+
+def _context(groups: Groups, digits: int) -> Context:
+    """Return a context in which all operations together are off by less than 10**-digits."""
+    operations = sum(n * (1 + math.ceil(loss)) for loss, n in groups.items()) + MOST_SUMS
+    return decimals.context(digits + _SPARE + len(str(operations)))
+
+
+def _outcomes(groups: Groups, unit: Fraction, digits: int) -> list[Outcome]:
+    """Return all sums of losses but 10**-digits of them, the greatest first."""
+    sums = {0: Decimal(1)}
+    for loss, n in groups.items():
+        step = int(loss / unit)
+        combined: defaultdict[int, Decimal] = defaultdict(Decimal)
+        for k, weight in _binomial(loss, n, digits + _SPARE).items():
+            for before, other in sums.items():
+                combined[before + (n - 2 * k) * step] += weight * other
+        sums = combined
+    return sorted(sums.items(), reverse=True)
+
+
+def _binomial(loss: Fraction, n: int, digits: int) -> dict[int, Decimal]:
+    """Return how likely k of n losses are negative, for all k but a mass of 2 * 10**-digits."""
+    odds = (-decimals.of(loss)).exp()
+    start = int((n + 1) * odds / (1 + odds))
+    least = Decimal(10) ** -digits
+    weights = {start: Decimal(1)}
+    for step in (1, -1):
+        k, weight = start, Decimal(1)
+        while 0 <= k + step <= n:
+            # It falls from step to step: the weights left out are below a geometric series.
+            ratio = odds * (n - k) / (k + 1) if step == 1 else k / (odds * (n - k + 1))
+            k, weight = k + step, weight * ratio
+            if weight <= least * (1 - ratio):
+                break
+            weights[k] = weight
+    whole = sum(weights.values())
+    return {k: weight / whole for k, weight in weights.items()}
+
+
+def _pieces(
+    outcomes: list[Outcome], unit: Fraction, floor: int
+) -> Iterator[tuple[int, Decimal, Decimal, Decimal]]:
+    """Return delta between one loss and the next, from the greatest down to the floor.
+
+    As (loss, mass, other, least): delta at e is ``mass - other * exp(e - loss)``, for e from the
+    loss down to the next one or to the floor, where it is least.
+    """
+
+    @cache
+    def fading(gap: int) -> Decimal:
+        return (-decimals.of(gap * unit)).exp()
+
+    mass = other = Decimal(0)
+    following = [loss for loss, _ in outcomes[1:]] + [floor]
+    for (loss, weight), after in zip(outcomes, following, strict=True):
+        if loss <= floor:
+            break
+        mass += weight
+        other += weight
+        faded = other * fading(loss - max(after, floor))
+        yield loss, mass, other, mass - faded
+        other = faded
+
+
+def renyi(loss: Fraction, order: Fraction) -> float:
+    """Return the Renyi divergence of randomised response of a positive loss, rounded up."""
+    spread = 1 / (order - 1) if order > 1 else 0
+
+    def ends(digits: int) -> tuple[Decimal, Decimal]:
+        wrong = Decimal(10) ** -digits
+        size = len(str(math.ceil(loss + spread)))
+        with localcontext(decimals.context(digits + _SPARE + size)):
+            odds = (-decimals.of(loss)).exp()
+            if order == 1:
+                value = decimals.of(loss) * (1 - odds) / (1 + odds)
+            else:
+                far = (-decimals.of((2 * order - 1) * loss)).exp()
+                logs = (1 + far).ln() - (1 + odds).ln()
+                value = decimals.of(loss) + logs / decimals.of(order - 1)
+            return max(value - wrong, _TINY), value + wrong
+
+    return _rounded_up(ends, up(loss))
+
+
+class Grid:
+    """Upper bounds for mixed losses, from a dominating distribution on multiples of a step.
+
+    A loss between two multiples becomes one of both, with probabilities that keep the means of 1
+    and of ``exp(-loss)``: merging the two again is post-processing. All weights are positive, so
+    float64 only adds a relative error, which is bounded.
+    """
+
+    def __init__(self, groups: Groups) -> None:
+        with localcontext(_context(groups, _GRID_DIGITS)):
+            parts = [
+                [((n - 2 * k) * loss, float(weight)) for k, weight in weights.items()]
+                for loss, n in groups.items()
+                for weights in [_binomial(loss, n, _GRID_DIGITS)]
+            ]
+        parts.sort(key=len, reverse=True)
+        entries = 2 * sum(map(len, parts))
+        # Rounding moves the sum by some steps times the root of the number of groups.
+        square = total({loss**2: n for loss, n in groups.items()})
+        fine = (decimals.bits(square) - len(groups).bit_length()) // 2 - 17
+        width = sum((max(part)[0] - min(part)[0] for part in parts), Fraction(0))
+        later = entries - 2 * len(parts[0])
+        coarse = width * max(Fraction(1, MOST_STEPS), Fraction(later, MOST_WORK))
+        exponent = max(fine, decimals.bits(coarse) + 1, -500)
+        self.step = math.ldexp(1, exponent)
+        self._first, self._weights = 0, np.ones(1)
+        for part in parts:
+            self._add(part, Fraction(2) ** exponent)
+        # One rounding for each product and sum, and some for each weight.
+        self._wrong = (entries + 16 * len(groups) + self._weights.size) * 2.0**-52
+
+    def _add(self, part: list[tuple[Fraction, float]], step: Fraction) -> None:
+        """Convolve with the losses of a group, split between multiples of the step."""
+        split: defaultdict[int, float] = defaultdict(float)
+        whole = math.expm1(-self.step)
+        for loss, weight in part:
+            below, rest = divmod(loss / step, 1)
+            high, low = float(rest) * self.step, float(1 - rest) * self.step
+            split[below + 1] += weight * (math.expm1(-high) / whole)
+            split[below] += weight * (math.exp(-high) * math.expm1(-low) / whole)
+        first = min(split)
+        sums = np.zeros(self._weights.size + max(split) - first)
+        for place, weight in split.items():
+            sums[place - first :][: self._weights.size] += weight * self._weights
+        self._first, self._weights = self._first + first, sums
+
+    def delta(self, epsilon: float) -> float:
+        """Return an upper bound of delta."""
+        after = max(math.floor(epsilon / self.step) - self._first, 0)
+        weights: Floats = self._weights[after:]
+        losses = (np.arange(weights.size) + (self._first + after)) * self.step
+        parts = -np.expm1(np.minimum(epsilon - losses, 0.0))
+        return min(1.0, float(weights @ parts) * (1 + self._wrong) + _GRID_REST)
+
+    def epsilon(self, delta: Fraction) -> float:
+        """Return the least multiple of the step at which delta is no greater, or infinity."""
+        places = range(max(self._first + self._weights.size, 0))
+        place = bisect_left(places, True, key=lambda n: self.delta(n * self.step) <= delta)
+        return place * self.step if place < len(places) else math.inf

@@ -1,0 +1,343 @@
+"""The total privacy loss, against sums over all outcomes of randomised response by mpmath."""
+
+import contextlib
+import itertools
+import math
+import pickle
+import threading
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from mpmath import mpf
+
+from geomdp import GeometricMechanism
+from geomdp._analysis import composition
+from geomdp.accounting import Budget, compose, compose_delta, rdp, zcdp
+
+FEW = [0.1, Fraction(1, 3), 0.7]
+losses = st.one_of(
+    st.floats(0, 3), st.builds(Fraction, st.integers(0, 50), st.integers(10, 60)), st.just(0.25)
+)
+few_losses = st.one_of(
+    st.lists(losses, max_size=7), st.builds(lambda x, n: [x] * n, losses, st.integers(0, 7))
+)
+deltas = st.one_of(st.floats(1e-30, 1), st.floats(-300, 0).map(lambda x: 10.0**x))
+
+
+def ratio(number: object) -> mpf:
+    return mpf(Fraction(number).numerator) / Fraction(number).denominator
+
+
+def brute_force(many: list[object], epsilon: object) -> mpf:
+    """Return delta as the sum over all 2^n outcomes."""
+    chances = [1 / (1 + mpmath.exp(-ratio(loss))) for loss in many]
+    total = mpf(0)
+    for signs in itertools.product((True, False), repeat=len(many)):
+        one = mpmath.fprod(p if s else 1 - p for p, s in zip(chances, signs, strict=True))
+        other = mpmath.fprod(1 - p if s else p for p, s in zip(chances, signs, strict=True))
+        total += max(mpf(0), one - mpmath.exp(ratio(epsilon)) * other)
+    return total
+
+
+def by_binomials(loss: object, n: int, epsilon: object) -> mpf:
+    """Return delta as the sum over the numbers of outcomes, all of them."""
+    p = 1 / (1 + mpmath.exp(-ratio(loss)))
+    q = 1 - p
+    terms = (
+        mpmath.binomial(n, k)
+        * (p ** (n - k) * q**k - mpmath.exp(ratio(epsilon)) * p**k * q ** (n - k))
+        for k in range(n + 1)
+        if (n - 2 * k) * Fraction(loss) > Fraction(epsilon)
+    )
+    return mpmath.fsum(terms)
+
+
+def is_the_least(value: float, holds: object) -> bool:
+    """Return whether a float is the least one, not below 0, of those that hold."""
+    return holds(value) and (value == 0 or not holds(math.nextafter(value, 0)))
+
+
+@settings(deadline=None)
+@given(many=few_losses, delta=deltas)
+@example(many=[0.1] * 5, delta=1e-6)
+@example(many=[1e-9, 1, 50], delta=1e-40)
+@example(many=[1e-300] * 3, delta=1e-301)
+@example(many=[300, 300], delta=0.5)
+def test_epsilon_is_the_least_float(many: list[object], delta: float) -> None:
+    with mpmath.workdps(1200):
+        assert is_the_least(compose(many, delta), lambda e: brute_force(many, e) <= ratio(delta))
+
+
+@settings(deadline=None)
+@given(many=few_losses, epsilon=st.one_of(st.floats(0, 10), st.just(Fraction(1, 3))))
+@example(many=[1e-300] * 3, epsilon=0)
+@example(many=[800, 800], epsilon=1599)
+@example(many=[1e-5, 1000.0], epsilon=1000)
+def test_delta_is_the_least_float(many: list[object], epsilon: object) -> None:
+    with mpmath.workdps(1200):
+        exact = brute_force(many, epsilon)
+        # The sum of 1200 digits of numbers near 1.
+        exact = exact if exact > mpf(10) ** -1100 else mpf(0)
+        assert is_the_least(compose_delta(many, epsilon), lambda d: exact <= ratio(d))
+
+
+@pytest.mark.parametrize("loss", [0.003, 0.1, 2])
+@pytest.mark.parametrize(("n", "delta"), [(50, 1e-6), (1000, 1e-6), (1000, 1e-200), (999, 0.9)])
+def test_many_equal_losses_give_the_least_float(loss: float, n: int, delta: float) -> None:
+    with mpmath.workdps(600):
+        epsilon = compose({loss: n}, delta)
+        assert is_the_least(epsilon, lambda e: by_binomials(loss, n, e) <= ratio(delta))
+        exact = by_binomials(loss, n, epsilon / 2)
+        assert is_the_least(compose_delta({loss: n}, epsilon / 2), lambda d: exact <= ratio(d))
+
+
+def test_a_million_equal_losses() -> None:
+    loss, n, delta = 0.01, 10**6, 1e-6
+    epsilon = compose({loss: n}, delta)
+    assert compose_delta({loss: n}, epsilon) <= delta
+    assert compose_delta({loss: n}, math.nextafter(epsilon, 0)) >= delta
+    # Every term of it, by log-gamma in 40 digits, over 30 standard deviations.
+    with mpmath.workdps(40):
+        p = 1 / (1 + mpmath.exp(-mpf(loss)))
+        most = int((n - epsilon / loss) / 2)
+        logs = (
+            (k, mpmath.loggamma(n + 1) - mpmath.loggamma(k + 1) - mpmath.loggamma(n - k + 1))
+            for k in range(most - 6000, most + 1)
+        )
+        exact = mpmath.fsum(
+            mpmath.exp(log + (n - k) * mpmath.log(p) + k * mpmath.log(1 - p))
+            * -mpmath.expm1(epsilon - (n - 2 * k) * mpf(loss))
+            for k, log in logs
+        )
+    assert abs(exact / mpf(delta) - 1) < 1e-12
+
+
+def test_delta_zero_gives_the_exact_sum_rounded_up() -> None:
+    assert sum([0.1] * 50) < 5
+    assert compose([0.1] * 50) == compose({0.1: 50}) == math.nextafter(5, 6)
+    assert Fraction(compose([0.1] * 50)) >= 50 * Fraction(0.1)
+    assert compose([Fraction(1, 10)] * 50) == 5
+    assert compose([]) == compose([0, 0.0], 0.5) == 0
+    assert compose([1e308] * 2) == math.inf
+
+
+@settings(deadline=None, max_examples=30)
+@given(many=few_losses, more=losses, delta=deltas, other=deltas)
+def test_epsilon_is_monotone(many: list[object], more: object, delta: float, other: float) -> None:
+    less, most = sorted((delta, other))
+    epsilon = compose(many, less)
+    assert compose(many, most) <= epsilon <= compose(many)
+    assert compose([*many, more], less) >= epsilon
+    assert compose(many[::-1], less) == epsilon
+    assert compose_delta(many, epsilon) <= less
+
+
+def test_equal_losses_merge() -> None:
+    assert compose([1, 1.0, Fraction(1), np.float64(1), np.int64(1)], 0.1) == compose({1: 5}, 0.1)
+    assert compose(iter([0.5, 1]), 0.1) == compose({1: 1, Fraction(1, 2): 1, 3: 0}, 0.1)
+
+
+MIXED = [
+    {0.1: 10, 0.2: 10, 0.3000001: 10},
+    {Fraction(k, 20): 3 for k in range(1, 20)},
+    {0.01: 300, 0.5: 3},
+    {1e-9: 5, 0.1: 50, 3: 2},
+    {10: 5, 0.1: 5},
+]
+
+
+@pytest.mark.parametrize("delta", [1e-12, 1e-6, 1e-2])
+@pytest.mark.parametrize("groups", MIXED)
+def test_the_grid_is_an_upper_bound_within_its_error(
+    groups: dict[object, int], delta: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exact = compose(groups, delta)
+    less = compose(groups, Fraction(delta) - Fraction(5, 10**32))
+    grid = composition.Grid({Fraction(loss): n for loss, n in groups.items()})
+    monkeypatch.setattr(composition, "MOST_SUMS", 0)
+    bound = compose(groups, delta)
+    assert exact <= bound <= less + grid.step * (2 + 6 * math.sqrt(len(groups)))
+    assert bound <= exact * (1 + 1e-4)
+    assert compose_delta(groups, bound) <= delta
+    monkeypatch.undo()
+    assert compose_delta(groups, bound) <= grid.delta(bound) <= delta
+
+
+def test_many_mixed_losses_are_between_bounds() -> None:
+    # 2^40 sums, between those of rounded losses.
+    many = [0.1 + math.sqrt(k) / 1000 for k in range(40)]
+    least = compose([Fraction(math.floor(loss * 2000), 2000) for loss in many], 1e-6)
+    most = compose([Fraction(math.ceil(loss * 2000), 2000) for loss in many], 1e-6)
+    assert not composition.is_exact({Fraction(loss): 1 for loss in many})
+    bound = compose(many, 1e-6)
+    assert least <= bound <= most <= least * 1.01
+    assert compose(many, 1e-95) <= compose(many)
+    assert compose_delta(many, bound) <= 1e-6
+    assert compose_delta(many, 100) == 0
+
+
+def test_huge_and_tiny_mixed_losses() -> None:
+    groups = {1e-320: 300, 0.5: 300, 1e3: 3}
+    assert 3000 < compose(groups, 0.01) <= compose(groups)
+    assert compose({1e200: 300, 1e199: 300, 1: 1}, 0.01) == compose({1e200: 300, 1e199: 300, 1: 1})
+    assert compose_delta({1e200: 300, 1e199: 300, 1: 1}, 5) == 1
+
+
+def test_losses_chosen_by_outputs_can_cost_more() -> None:
+    """Why losses must be fixed in advance: both plans are within delta, the choice is not."""
+    epsilon, first = 1, 0.1
+    plans = ({1.0122: 1}, {0.05: 200})
+    fixed = max(
+        compose_delta([first] + [x for x in plan for _ in range(plan[x])], epsilon)
+        for plan in plans
+    )
+    chance = 1 / (1 + math.exp(-first))
+    chosen = sum(
+        weight * max(compose_delta(plan, epsilon - loss) for plan in plans)
+        for loss, weight in ((first, chance), (-first, 1 - chance))
+    )
+    assert chosen > 1.3 * fixed
+
+
+@pytest.mark.parametrize("loss", [5e-324, 1e-200, 1e-9, 0.1, Fraction(1, 3), 1, 40, 1e5, 1e300])
+@pytest.mark.parametrize("order", [1, 1 + 2**-52, Fraction(3, 2), 2, 32, 1e10])
+def test_renyi_divergence_is_that_of_randomised_response(loss: object, order: object) -> None:
+    with mpmath.workdps(2000 if Fraction(loss) < 1 else 700):
+        x, a = ratio(loss), ratio(order)
+        odds = mpmath.exp(-x)
+        p, q = 1 / (1 + odds), odds / (1 + odds)
+        if order == 1:
+            exact = (p - q) * x
+        else:
+            # (p^a q^(1-a) + q^a p^(1-a)), over exp((a - 1) x).
+            exact = x + mpmath.log(p + q * mpmath.exp(-2 * (a - 1) * x)) / (a - 1)
+        assert is_the_least(rdp(loss, order), lambda d: exact <= ratio(d))
+    assert rdp(loss, order) <= compose([loss])
+    assert order != 1 or rdp(loss, order) == zcdp(loss)
+    assert rdp(loss, math.inf) == loss if isinstance(loss, float) else True
+
+
+@given(loss=st.floats(1e-5, 500), order=st.floats(1, 1e5))
+def test_zcdp_bounds_renyi_divergences(loss: float, order: float) -> None:
+    assert rdp(loss, order) <= order * zcdp(loss) * (1 + 1e-15)
+    assert zcdp(loss) <= min(loss, loss * loss / 2) * (1 + 1e-15)
+    assert zcdp(0) == rdp(0, order) == 0
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: compose(0.1), TypeError, "losses = 0.1 is a float"),
+        (lambda: compose("12"), TypeError, r"losses\[0\] = '1' is a str"),
+        (lambda: compose([1, True]), TypeError, r"losses\[1\] = True is a bool"),
+        (lambda: compose([GeometricMechanism(1)]), TypeError, r"losses\[0\] = .* is a Geometric"),
+        (lambda: compose([-1]), ValueError, r"losses\[0\] = -1 is not accepted"),
+        (lambda: compose([math.inf]), ValueError, r"losses\[0\] = inf is not accepted"),
+        (lambda: compose({-1: 3}), ValueError, "loss = -1 is not accepted"),
+        (lambda: compose({1: -3}), ValueError, r"losses\[1\] = -3 is not accepted"),
+        (lambda: compose({1: 2.0}), TypeError, r"losses\[1\] = 2.0 is a float"),
+        (lambda: compose({1: 10**10}), ValueError, "10000000000 releases are not accepted"),
+        (lambda: compose([1], 1.1), ValueError, "delta = 1.1 is not accepted"),
+        (lambda: compose([1], math.nan), ValueError, "delta = nan is not accepted"),
+        (lambda: compose_delta([1], -1), ValueError, "epsilon = -1 is not accepted"),
+        (lambda: rdp(1, 0.5), ValueError, "order = 0.5 is not accepted"),
+        (lambda: zcdp(-1), ValueError, "loss = -1 is not accepted"),
+        (lambda: Budget(-1), ValueError, "epsilon = -1 is not accepted"),
+        (lambda: Budget(1, 2), ValueError, "delta = 2 is not accepted"),
+        (lambda: Budget(1).spend(3), TypeError, "mechanism is a int"),
+        (lambda: Budget(1).spend(GeometricMechanism(1), -1), ValueError, "d_in = -1"),
+        (lambda: Budget(1).spend(GeometricMechanism(1), label=3), TypeError, "label = 3 is a int"),
+    ],
+)
+def test_bad_parameters_raise(call: object, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_a_refused_release_draws_no_noise() -> None:
+    class Spy(GeometricMechanism):
+        drawn = 0
+
+        def release(self, *args: object, **kwargs: object) -> object:
+            type(self).drawn += 1
+            return super().release(*args, **kwargs)
+
+    budget = Budget(Fraction(3, 10))
+    mechanism = Spy(Fraction(1, 10), bounds=(0, 10))
+    for _ in range(3):
+        assert budget.release(mechanism, 3, label="x") in range(11)
+    message = "would raise the privacy loss to 0.4, but the budget is 3/10"
+    with pytest.raises(ValueError, match=message):
+        budget.release(mechanism, 3)
+    assert Spy.drawn == 3
+    assert budget.spent == [("x", mechanism.map(1))] * 3
+    # Rounded up; the budget itself is compared exactly.
+    assert budget.epsilon_spent == math.nextafter(0.3, 1)
+
+
+def test_a_budget_takes_floats_exactly() -> None:
+    budget = Budget(0.3)
+    for _ in range(2):
+        budget.spend(GeometricMechanism(0.1))
+    with pytest.raises(ValueError, match=r"but the budget is 0\.3"):
+        budget.spend(GeometricMechanism(0.1))
+    # The third of sensitivity 3 is not a float: the map is rounded up, the sum is not.
+    exact = Budget(1)
+    for _ in range(3):
+        exact.spend(GeometricMechanism(1, sensitivity=3))
+    assert exact.epsilon_spent == 1
+
+
+def test_a_budget_with_delta_allows_more_releases() -> None:
+    budget, mechanism = Budget(1, 1e-6), GeometricMechanism(0.05)
+    many = next(n for n in range(100) if compose({0.05: n + 1}, 1e-6) > 1)
+    for _ in range(many):
+        budget.spend(mechanism)
+    with pytest.raises(ValueError, match="but the budget is 1"):
+        budget.spend(mechanism)
+    assert budget.epsilon_spent == compose({0.05: many}, 1e-6)
+    assert many > 20
+
+
+def test_distances_and_no_noise() -> None:
+    budget = Budget(1)
+    budget.spend(GeometricMechanism(0.25), d_in=np.int64(4))
+    budget.spend(GeometricMechanism.from_scale(0), d_in=0)
+    assert budget.spent == [(None, 1.0), (None, 0.0)]
+    for allowed in (budget, Budget(10**300), Budget(1, 1)):
+        with pytest.raises(ValueError, match="to inf, but"):
+            allowed.spend(GeometricMechanism.from_scale(0))
+
+
+def test_a_failed_release_keeps_what_was_spent() -> None:
+    budget = Budget(1)
+    with pytest.raises(TypeError):
+        budget.release(GeometricMechanism(0.5), 0.5)
+    assert budget.epsilon_spent == 0.5
+
+
+def test_threads_do_not_exceed_a_budget() -> None:
+    budget, mechanism = Budget(5), GeometricMechanism(Fraction(1, 10), bounds=(0, 10))
+    done: list[object] = []
+
+    def many() -> None:
+        for _ in range(20):
+            with contextlib.suppress(ValueError):
+                done.append(budget.release(mechanism, 5))
+
+    workers = [threading.Thread(target=many) for _ in range(8)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert len(done) == len(budget.spent) == 50
+    assert budget.epsilon_spent == 5
+
+
+def test_a_budget_cannot_be_copied() -> None:
+    with pytest.raises(TypeError):
+        pickle.dumps(Budget(1))
