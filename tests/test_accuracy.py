@@ -1390,7 +1390,7 @@ def test_accuracy_zero_raises_for_other_methods() -> None:
     for kind in METHODS[1:]:
         for function in (accuracy_to_scale, accuracy_to_epsilon):
             for zero in (0, 0.0, Fraction(0)):
-                with pytest.raises(ValueError, match=r"^accuracy = .*positive"):
+                with pytest.raises(ValueError, match=r"^accuracy = .*above 0"):
                     function(zero, 0.5, **kind)
 
 

@@ -765,8 +765,8 @@ def test_accuracy_of_releases(main: Main) -> None:
         more: str(a) for more, a in expected.items()
     }
     assert "the bounds.\n" in found[""].out
-    assert "if that is -3.\n" in found["--count=-3"].out
-    assert "One or more of 4 noisy counts" in found["--simultaneous=4"].out
+    assert "for a true count of -3.\n" in found["--count=-3"].out
+    assert "At least one of 4 noisy counts" in found["--simultaneous=4"].out
     # Without bounds the limits of int64 apply.
     whole = GeometricMechanism(1)
     for more, a in [

@@ -663,7 +663,7 @@ EPSILONS: list[tuple[Any, type[Exception], str]] = [
     (1, TypeError, "epsilons = 1 is not accepted: give a sequence or an array of numbers"),
     ([1, "2"], TypeError, "epsilons = '2' is a str"),
     ([1, True], TypeError, "epsilons = True is a bool"),
-    ([0, 1], ValueError, "epsilons = 0 is not accepted: give a positive number"),
+    ([0, 1], ValueError, "epsilons = 0 is not accepted: give a finite number above 0"),
     ([1, math.inf], ValueError, "epsilons = inf is not accepted"),
     ([2, 1], ValueError, "epsilons that do not increase in float64"),
     ([1, 1 + Fraction(1, 10**30)], ValueError, "epsilons that do not increase in float64"),

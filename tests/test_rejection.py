@@ -534,7 +534,9 @@ def test_invalid_epsilon_raises(function: Callable[[Any, Any], Any]) -> None:
     "function", [*WITHOUT[2:], expected_errors, lambda e, n: note_ratios(e, n, 0)]
 )
 def test_epsilon_zero_raises_where_undefined(function: Any) -> None:
-    with pytest.raises(ValueError, match="epsilon = 0 is not accepted: give a positive number"):
+    with pytest.raises(
+        ValueError, match="epsilon = 0 is not accepted: give a finite number above 0"
+    ):
         function(0, 3)
 
 
