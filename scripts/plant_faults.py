@@ -770,6 +770,20 @@ FAULTS = [
         "end.callback(lambda: None)",
         "tests/clusters/test_ray.py::test_wiped_release_raises",
     ),
+    Fault(
+        "the sum of losses is rounded to the nearest float",
+        LAYER / "_analysis/composition.py",
+        "return nearest if nearest >= ratio else math.nextafter(nearest, math.inf)",
+        "return nearest",
+        "tests/test_accounting.py",
+    ),
+    Fault(
+        "a budget forgets what was spent",
+        LAYER / "accounting.py",
+        "self._groups = groups",
+        "self._groups = self._groups",
+        "tests/test_accounting.py",
+    ),
 ]
 
 
