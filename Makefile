@@ -59,7 +59,7 @@ backends: develop ## the OpenDP backend, against older versions of OpenDP
 
 examples: develop ## every example, with its timings
 	$(PY) examples/opendp_histogram.py
-	$(PY) examples/seeds.py
+	$(PY) examples/source_notes.py
 
 notebooks: develop ## run the notebooks
 	bash scripts/install.sh extras notebooks

@@ -320,7 +320,7 @@ def commands(source: Source) -> None:
             ["--column", source.pick(["a", "b", "", "\udcff", "\n", source.text('ab"\t,', 4)])],
             ["--dtype", source.pick(["int8", "uint64", "float64"])],
             ["--simultaneous", str(source.integer())],
-            ["--method", source.pick(["exact", "note", "continuous", "other"])],
+            ["--method", source.pick(["exact", "ceiling", "continuous", "other"])],
             ["--json"],
             ["--tight"],
             [source.text("-abc=1", 5)],

@@ -41,7 +41,7 @@ from geomdp.accuracy import (
 from geomdp.compat.diffprivlib import GeometricFolded, GeometricTruncated
 from geomdp.compat.smartnoise import accuracy_to_privacy_usage, privacy_usage_to_accuracy
 from unsigned import limits
-from verifier.verify import exact_law
+from verifier.verify import exact_distribution
 
 # OpenDP turns backtraces on when it is imported.
 os.environ["RUST_BACKTRACE"] = "0"
@@ -300,7 +300,7 @@ def log_ratio(scale: Real, alpha: Real) -> arb:
 @example(GREATEST, 1)
 @example(1, 0.5)
 def test_accuracy_by_the_note(scale: Real, alpha: Real) -> None:
-    note = scale_to_accuracy(scale, alpha, method="note")
+    note = scale_to_accuracy(scale, alpha, method="ceiling")
     continuous = scale_to_accuracy(scale, alpha, method="continuous")
     assert (type(note), type(continuous)) == (int, float)
     assert scale_to_accuracy(scale, alpha) <= note
@@ -321,7 +321,7 @@ def test_accuracy_by_the_note(scale: Real, alpha: Real) -> None:
 @given(positive, levels)
 def test_exact_accuracy_is_the_note_or_one_less(scale: Real, alpha: Real) -> None:
     exact = scale_to_accuracy(scale, alpha)
-    assert scale_to_accuracy(scale, alpha, method="note") - exact in (0, 1)
+    assert scale_to_accuracy(scale, alpha, method="ceiling") - exact in (0, 1)
 
 
 @pytest.mark.parametrize(
@@ -341,7 +341,7 @@ def test_table_of_exact_and_note_accuracies(
     for accuracy, alpha in zip(exact, alphas, strict=True):
         assert is_accuracy(1 / Fraction(epsilon), alpha, accuracy)
     assert epsilon_to_accuracy(epsilon, alphas).tolist() == exact
-    assert epsilon_to_accuracy(epsilon, alphas, method="note").tolist() == note
+    assert epsilon_to_accuracy(epsilon, alphas, method="ceiling").tolist() == note
 
 
 @many
@@ -349,8 +349,8 @@ def test_table_of_exact_and_note_accuracies(
 @example(GREATEST, TINIEST, 1)
 @example(TINIEST, 0.5, GREATEST)
 def test_inverse_by_the_note(accuracy: Real, alpha: Real, sensitivity: Real) -> None:
-    scale = accuracy_to_scale(accuracy, alpha, method="note")
-    epsilon = accuracy_to_epsilon(accuracy, alpha, sensitivity, method="note")
+    scale = accuracy_to_scale(accuracy, alpha, method="ceiling")
+    epsilon = accuracy_to_epsilon(accuracy, alpha, sensitivity, method="ceiling")
     assert accuracy_to_scale(accuracy, alpha, method="continuous") == scale
     assert accuracy_to_epsilon(accuracy, alpha, sensitivity, method="continuous") == epsilon
     if alpha == 1:
@@ -369,9 +369,9 @@ def test_inverse_by_the_note(accuracy: Real, alpha: Real, sensitivity: Real) -> 
 @pytest.mark.parametrize("epsilon", [0.01, 0.5, Fraction(1, 3), 7])
 def test_smartnoise_agrees_with_the_note(epsilon: Real, alpha: float) -> None:
     for sensitivity in (1, 3):
-        note = epsilon_to_accuracy(epsilon, alpha, sensitivity, method="note")
+        note = epsilon_to_accuracy(epsilon, alpha, sensitivity, method="ceiling")
         assert privacy_usage_to_accuracy(epsilon, alpha, sensitivity) == note
-        inverse = accuracy_to_epsilon(note, alpha, sensitivity, method="note")
+        inverse = accuracy_to_epsilon(note, alpha, sensitivity, method="ceiling")
         assert accuracy_to_privacy_usage(note, alpha, sensitivity) == inverse
 
 
@@ -456,7 +456,7 @@ def test_opendp_accuracy_rounded_down_is_exact(scale: Real, alpha: Real) -> None
 def test_scale_zero() -> None:
     for zero in (0, 0.0, -0.0, Fraction(0)):
         for alpha in (TINIEST, 0.05, 1):
-            for method in ("exact", "note"):
+            for method in ("exact", "ceiling"):
                 assert scale_to_accuracy(zero, alpha, method=method) == 0
                 assert type(scale_to_accuracy(zero, alpha, method=method)) is int
                 assert epsilon_to_accuracy(1, alpha, zero, method=method) == 0
@@ -473,7 +473,7 @@ def test_scale_zero() -> None:
 
 
 METHODS: list[dict[str, Any]] = [
-    *({"method": method} for method in ("exact", "note", "continuous")),
+    *({"method": method} for method in ("exact", "ceiling", "continuous")),
     {"tail": ">="},
 ]
 OF_SCALE: list[Callable[..., Any]] = [
@@ -573,7 +573,7 @@ def test_floats_beyond_float64() -> None:
     assert result.dtype == np.float64
     assert result[0] == math.inf
     assert accuracy_to_scale(10**400, 0.05) == GREATEST
-    assert accuracy_to_scale(Fraction(1, 10**400), 0.05, method="note") == 0
+    assert accuracy_to_scale(Fraction(1, 10**400), 0.05, method="ceiling") == 0
     assert accuracy_to_epsilon(10**400, 0.05) == TINIEST
     assert accuracy_to_epsilon(1, 0.05, 10**400) == math.inf
 
@@ -603,8 +603,11 @@ def test_decimal_context_of_the_caller_does_not_matter(context: decimal.Context)
         results += [release_accuracy(bounded, 0.05), release_accuracy(bounded, 0.05, 3)]
         results += [simultaneous_accuracy(bounded, 0.05, 9)]
         results += [simultaneous_accuracy(bounded, 0.05, counts=[1, 70])]
-        for law in ("censored", "truncated", "folded"):
-            results += [f(bounded, 7, law=law) for f in (bias, variance, mean_absolute_error)]
+        for distribution in ("censored", "truncated", "folded"):
+            results += [
+                f(bounded, 7, distribution=distribution)
+                for f in (bias, variance, mean_absolute_error)
+            ]
         return results
 
     wanted = everything()
@@ -650,7 +653,7 @@ class Distribution:
 def sampled_distribution(scale: Real, R: int) -> Distribution:
     """Return the distribution over all tapes, from the thresholds of the certificate."""
     certificate = from_scale(scale, (0, R)).certificate()
-    masses, floor, total = exact_law(certificate.digits, certificate.limb_bits, R)
+    masses, floor, total = exact_distribution(certificate.digits, certificate.limb_bits, R)
     slots = 2**certificate.floor_value_bits
     rows = []
     for x in range(R + 1):
@@ -1250,7 +1253,9 @@ def test_moments_are_sums_over_the_pmf(kind: Any, scale: Real) -> None:
     for lower, upper in ((0, 1), (-2, 3), (5, 14)):
         mechanism = from_scale(scale, (lower, upper))
         counts = [*range(lower - 3, upper + 4), 40, -40]
-        found = [f(mechanism, counts, law=kind) for f in (bias, variance, mean_absolute_error)]
+        found = [
+            f(mechanism, counts, distribution=kind) for f in (bias, variance, mean_absolute_error)
+        ]
         with ctx.workprec(300):
             for i, count in enumerate(counts):
                 pmf = pmf_of(kind, 1 / real(scale), count, lower, upper)
@@ -1260,7 +1265,7 @@ def test_moments_are_sums_over_the_pmf(kind: Any, scale: Real) -> None:
                     moments_of(pmf, count),
                     strict=True,
                 ):
-                    scalar = f(mechanism, count, law=kind)
+                    scalar = f(mechanism, count, distribution=kind)
                     assert kind != "censored" or f(mechanism, count) == scalar
                     assert type(scalar) is float
                     assert scalar == values[i]
@@ -1278,12 +1283,14 @@ def test_moments_within_the_limits_of_a_dtype(dtype: str, kind: Any) -> None:
     counts = np.array(items, dtype)
     for scale, f in itertools.product((0.1, 5, 1e6), (bias, variance, mean_absolute_error)):
         free, bounded = from_scale(scale, limits(dtype)), from_scale(scale, (least, most))
-        found = f(free, counts, law=kind)
+        found = f(free, counts, distribution=kind)
         assert found.dtype == np.float64
-        assert (found == f(bounded, counts, law=kind)).all()
-        assert (found == f(free, counts.astype(counts.dtype.newbyteorder()), law=kind)).all()
-        assert found.tolist() == [f(free, x, law=kind) for x in counts]
-        assert found.tolist() == [f(bounded, x, law=kind) for x in items]
+        assert (found == f(bounded, counts, distribution=kind)).all()
+        assert (
+            found == f(free, counts.astype(counts.dtype.newbyteorder()), distribution=kind)
+        ).all()
+        assert found.tolist() == [f(free, x, distribution=kind) for x in counts]
+        assert found.tolist() == [f(bounded, x, distribution=kind) for x in items]
         sign = -1 if f is bias else 1
         assert found[0] == sign * found[-1]
 
@@ -1306,25 +1313,28 @@ def test_moments_without_bounds() -> None:
 def test_moments_without_noise() -> None:
     for scale, bounds in ((0, (2, 9)), (0, (4, 4)), (7, (4, 4))):
         mechanism = from_scale(scale, bounds)
-        for law, x in itertools.product(("censored", "truncated", "folded"), (4, 11, -30)):
-            away = bias(mechanism, x, law=law)
-            if law != "folded":
+        for distribution, x in itertools.product(("censored", "truncated", "folded"), (4, 11, -30)):
+            away = bias(mechanism, x, distribution=distribution)
+            if distribution != "folded":
                 assert away == min(max(x, bounds[0]), bounds[1]) - x
-            assert variance(mechanism, x, law=law) == 0
-            assert mean_absolute_error(mechanism, x, law=law) == abs(away)
-    assert bias(from_scale(0, (2, 9)), [11, -30], law="folded").tolist() == [-4, 36]
+            assert variance(mechanism, x, distribution=distribution) == 0
+            assert mean_absolute_error(mechanism, x, distribution=distribution) == abs(away)
+    assert bias(from_scale(0, (2, 9)), [11, -30], distribution="folded").tolist() == [-4, 36]
     assert bias(from_scale(0), 5) == 0
 
 
 def test_diffprivlib_classes_have_the_same_moments() -> None:
     for lower, upper in ((0, 10), (-4, 3)):
         mechanism = GeometricMechanism(0.3, 2, (lower, upper))
-        for cls, law in ((GeometricTruncated, "censored"), (GeometricFolded, "folded")):
+        for cls, distribution in ((GeometricTruncated, "censored"), (GeometricFolded, "folded")):
             theirs = cls(epsilon=0.3, sensitivity=2, lower=lower, upper=upper)
             for x in (lower - 3, lower, 2, upper, upper + 30):
-                assert bias(mechanism, x, law=law) == theirs.bias(x)
-                assert variance(mechanism, x, law=law) == theirs.variance(x)
-                mse = variance(mechanism, x, law=law) + bias(mechanism, x, law=law) ** 2
+                assert bias(mechanism, x, distribution=distribution) == theirs.bias(x)
+                assert variance(mechanism, x, distribution=distribution) == theirs.variance(x)
+                mse = (
+                    variance(mechanism, x, distribution=distribution)
+                    + bias(mechanism, x, distribution=distribution) ** 2
+                )
                 assert mse == pytest.approx(theirs.mse(x), rel=1e-14)
 
 
@@ -1376,7 +1386,7 @@ def test_invalid_method_or_tail_raises(function: Callable[..., Any]) -> None:
     for tail in ("<", "=>", None, 1, (">",)):
         with pytest.raises(ValueError, match=r"^tail = .* is not accepted: give one of '>', '>='"):
             function(1, 0.5, tail=tail)
-    for method in ("note", "continuous"):
+    for method in ("ceiling", "continuous"):
         with pytest.raises(ValueError, match=rf"^tail = '>=' is not accepted with .*{method}"):
             function(1, 0.5, method=method, tail=">=")
         # Also for empty arrays.
@@ -1467,10 +1477,12 @@ def test_other_invalid_parameters_raise() -> None:
     for side in ("left", "", None, 1):
         with pytest.raises(ValueError, match=r"^side = .* is not accepted: give one of 'both'"):
             confidence_interval(MECHANISM, 5, 0.05, side=side)  # type: ignore[arg-type]
-    for law in ("laplace", "", None, ["censored"]):
+    for distribution in ("laplace", "", None, ["censored"]):
         for f in (bias, variance, mean_absolute_error):
-            with pytest.raises(ValueError, match=r"^law = .* is not accepted: give one of 'cens"):
-                f(MECHANISM, 5, law=law)
+            with pytest.raises(
+                ValueError, match=r"^distribution = .* is not accepted: give one of 'cens"
+            ):
+                f(MECHANISM, 5, distribution=distribution)
     for released in (-1, 301, np.int16(301), [5, 301], np.array([-1, 5])):
         for side in ("both", "lower", "upper"):
             with pytest.raises(ValueError, match=r"^released counts outside .*\(0, 300\)"):

@@ -732,7 +732,7 @@ def test_progress_on_a_terminal(tmp_path: Path) -> None:
 # The other commands
 
 
-@pytest.mark.parametrize("method", ["exact", "note", "continuous"])
+@pytest.mark.parametrize("method", ["exact", "ceiling", "continuous"])
 @pytest.mark.parametrize("alpha", ["0.05", "1/3", "1e-30", "1"])
 def test_accuracy_matches_library(main: Main, method: str, alpha: str) -> None:
     level, arguments = Fraction(alpha), ["--alpha", alpha, "--method", method]
@@ -802,7 +802,10 @@ def test_epsilon(main: Main) -> None:
         "0.45690173018119357\nThis is the least epsilon for which a noisy count differs from the "
         "true count by more than 6 with probability at most 0.05.\n"
     )
-    for method, start in [("note", "With this epsilon, a"), ("continuous", "A count with Laplace")]:
+    for method, start in [
+        ("ceiling", "With this epsilon, a"),
+        ("continuous", "A count with Laplace"),
+    ]:
         done = main("epsilon", "--accuracy", "6", "--alpha", "0.05", "--method", method)
         first, sentence = done.out.splitlines()
         library = accuracy.accuracy_to_epsilon(6, Fraction(1, 20), method=method)  # type: ignore[arg-type]
@@ -917,9 +920,12 @@ MISUSES: list[tuple[list[str], str]] = [
     (["accuracy", *ALL_NOISE, "--bounds", "5", "3"], r"bounds = \(5, 3\) is not accepted"),
     (["accuracy", *ALL_NOISE, "--bounds", "0", "x"], "'x' is not accepted: give an integer"),
     (["accuracy", *ALL_NOISE, "--bounds", "0", str(2**64)], "bounds"),
-    (["accuracy", *ALL_NOISE, "--bounds=0", "5", "--method=note"], "argument|--method"),
-    (["accuracy", *ALL_NOISE, "--method=note", "--bounds", "0", "5"], "noise without bounds only"),
-    (["accuracy", *ALL_NOISE, "--method=note", "--count", "0"], "noise without bounds only"),
+    (["accuracy", *ALL_NOISE, "--bounds=0", "5", "--method=ceiling"], "argument|--method"),
+    (
+        ["accuracy", *ALL_NOISE, "--method=ceiling", "--bounds", "0", "5"],
+        "noise without bounds only",
+    ),
+    (["accuracy", *ALL_NOISE, "--method=ceiling", "--count", "0"], "noise without bounds only"),
     (["accuracy", *ALL_NOISE, "--count", "1", "--simultaneous", "1"], "not allowed with"),
     (["accuracy", *ALL_NOISE, "--count", str(2**63)], "counts beyond int64"),
     (["accuracy", *ALL_NOISE, "--simultaneous", "0"], "give an integer of at least 1"),
@@ -927,7 +933,10 @@ MISUSES: list[tuple[list[str], str]] = [
     (["epsilon", "--alpha", "0.1"], "arguments are required: --accuracy"),
     (["epsilon", "--accuracy", "-1", "--alpha", "0.1"], "accuracy = -1 is not accepted"),
     (["epsilon", "--accuracy", "1.5", "--alpha", "0.1"], "'1.5' .* give an integer"),
-    (["epsilon", "--accuracy=0", "--alpha=0.1", "--method=note"], "accuracy = 0 is not accepted"),
+    (
+        ["epsilon", "--accuracy=0", "--alpha=0.1", "--method=ceiling"],
+        "accuracy = 0 is not accepted",
+    ),
     (["epsilon", "--accuracy", "1", "--alpha", "2"], "--alpha: '2' is not accepted"),
     (["certificate"], "one of the arguments --epsilon --scale is required"),
     (["certificate", *NOISE, "--tight"], "100000"),

@@ -85,21 +85,21 @@ def release(rate: Fraction, center: int, bounds: tuple[int, int], k: int) -> dic
     """Return each function at k, for clamped noise."""
     lower, upper = bounds
     center = min(max(center, lower), upper)
-    law = noise(rate, k - center)
+    dist = noise(rate, k - center)
     if k < lower or k >= upper:
         zero, one = (mpf(0), -mpmath.inf), (mpf(1), mpf(0))
         (cdf, logcdf), (sf, logsf) = (zero, one) if k < lower else (one, zero)
-        law |= {"cdf": cdf, "logcdf": logcdf, "sf": sf, "logsf": logsf}
+        dist |= {"cdf": cdf, "logcdf": logcdf, "sf": sf, "logsf": logsf}
     if k < lower or k > upper:
-        law |= {"pmf": mpf(0), "logpmf": -mpmath.inf}
+        dist |= {"pmf": mpf(0), "logpmf": -mpmath.inf}
     elif lower == upper:
-        law |= {"pmf": mpf(1), "logpmf": mpf(0)}
+        dist |= {"pmf": mpf(1), "logpmf": mpf(0)}
     elif k == lower:
-        law |= {"pmf": law["cdf"], "logpmf": law["logcdf"]}
+        dist |= {"pmf": dist["cdf"], "logpmf": dist["logcdf"]}
     elif k == upper:
         before = noise(rate, k - 1 - center)
-        law |= {"pmf": before["sf"], "logpmf": before["logsf"]}
-    return law
+        dist |= {"pmf": before["sf"], "logpmf": before["logsf"]}
+    return dist
 
 
 def ulps(computed: float, exact: mpf) -> float:
@@ -111,10 +111,10 @@ def ulps(computed: float, exact: mpf) -> float:
     return float(abs(mpf(computed) - exact) / math.ulp(nearest))
 
 
-def check(law: Any, k: int, exact: dict[str, mpf]) -> None:
+def check(dist: Any, k: int, exact: dict[str, mpf]) -> None:
     for name, value in exact.items():
-        computed = getattr(law, name)(k)
-        assert ulps(computed, value) <= ULPS, (law, name, k, computed)
+        computed = getattr(dist, name)(k)
+        assert ulps(computed, value) <= ULPS, (dist, name, k, computed)
 
 
 def reach(scale: float | Fraction) -> int:
@@ -137,10 +137,10 @@ def places(scale: float | Fraction) -> list[int]:
 
 @each_scale
 def test_noise_is_accurate_to_a_few_ulp(scale: float | Fraction) -> None:
-    law, rate = TwoSidedGeometric(scale), 1 / Fraction(scale)
+    dist, rate = TwoSidedGeometric(scale), 1 / Fraction(scale)
     for distance in places(scale):
         for k in {distance, -distance, -distance - 1}:
-            check(law, k, noise(rate, k))
+            check(dist, k, noise(rate, k))
 
 
 @each_scale
@@ -150,11 +150,11 @@ def test_releases_are_accurate_to_a_few_ulp(
 ) -> None:
     lower, upper = bounds
     for center in {lower, upper, (lower + upper) // 2, min(lower + 2, upper)}:
-        law = CensoredGeometric(center, scale, bounds)
+        dist = CensoredGeometric(center, scale, bounds)
         near = {center + sign * d for d in places(scale)[::10] for sign in (-1, 1)}
         edges = {bound + d for bound in bounds for d in (-1, 0, 1)}
         for k in {k for k in near if lower <= k <= upper} | edges | {-(2**80), 2**80}:
-            check(law, k, release(1 / Fraction(scale), center, bounds, k))
+            check(dist, k, release(1 / Fraction(scale), center, bounds, k))
 
 
 @settings(deadline=None)
@@ -174,8 +174,8 @@ def test_releases_are_accurate_at_random_places(
     scale: float | Fraction, center: int, ends: tuple[int, int], k: int
 ) -> None:
     bounds = min(ends), max(ends)
-    law = CensoredGeometric(center, scale, bounds)
-    check(law, k, release(1 / Fraction(scale), center, bounds, k))
+    dist = CensoredGeometric(center, scale, bounds)
+    check(dist, k, release(1 / Fraction(scale), center, bounds, k))
 
 
 @settings(deadline=None)
@@ -219,10 +219,10 @@ def test_probabilities_add_up(scale: float | Fraction, bounds: tuple[int, int]) 
     lower, upper = bounds
     outputs = np.arange(lower, upper + 1)
     for center in range(lower - 2, upper + 3):
-        law = CensoredGeometric(center, scale, bounds)
-        masses = law.pmf(outputs).tolist()
+        dist = CensoredGeometric(center, scale, bounds)
+        masses = dist.pmf(outputs).tolist()
         assert math.isclose(math.fsum(masses), 1, rel_tol=2**-51)
-        for n, (below, above) in enumerate(zip(law.cdf(outputs), law.sf(outputs), strict=True)):
+        for n, (below, above) in enumerate(zip(dist.cdf(outputs), dist.sf(outputs), strict=True)):
             assert math.isclose(math.fsum(masses[: n + 1]), below, rel_tol=2**-49)
             assert math.isclose(math.fsum(masses[n + 1 :]), above, rel_tol=2**-49)
             assert math.isclose(below + above, 1, rel_tol=2**-51)
@@ -230,9 +230,9 @@ def test_probabilities_add_up(scale: float | Fraction, bounds: tuple[int, int]) 
 
 @given(scale=st.floats(0, 100), k=st.integers(-1000, 1000))
 def test_release_is_clamped_noise(scale: float, k: int) -> None:
-    law, free = CensoredGeometric(3, scale, (-50, 60)), TwoSidedGeometric(scale)
-    assert law.cdf(k) == (0 if k < -50 else 1 if k >= 60 else free.cdf(k - 3))
-    assert law.sf(k) == (1 if k < -50 else 0 if k >= 60 else free.sf(k - 3))
+    dist, free = CensoredGeometric(3, scale, (-50, 60)), TwoSidedGeometric(scale)
+    assert dist.cdf(k) == (0 if k < -50 else 1 if k >= 60 else free.cdf(k - 3))
+    assert dist.sf(k) == (1 if k < -50 else 0 if k >= 60 else free.sf(k - 3))
 
 
 @pytest.mark.parametrize("scale", [0.2, 0.5, 1, 3.7, 20, 100])
@@ -257,60 +257,60 @@ def test_scipy_agrees(scale: float) -> None:
 
 
 EXAMPLES: list[Any] = [TwoSidedGeometric(7.5), CensoredGeometric(3, 7.5, (-20, 100))]
-each_law = pytest.mark.parametrize("law", EXAMPLES, ids=lambda law: type(law).__name__)
+each_distribution = pytest.mark.parametrize("dist", EXAMPLES, ids=lambda dist: type(dist).__name__)
 
 
-def one_by_one(law: Any, name: str, k: NDArray[Any]) -> NDArray[np.float64]:
-    values = [getattr(law, name)(int(item)) for item in k.reshape(-1)]
+def one_by_one(dist: Any, name: str, k: NDArray[Any]) -> NDArray[np.float64]:
+    values = [getattr(dist, name)(int(item)) for item in k.reshape(-1)]
     return np.array(values, np.float64).reshape(k.shape)
 
 
-@each_law
+@each_distribution
 @pytest.mark.parametrize("order", ["<", ">"])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_integers_of_every_dtype(law: Any, order: str, dtype: str) -> None:
+def test_integers_of_every_dtype(dist: Any, order: str, dtype: str) -> None:
     limits = np.iinfo(dtype)
     near = range(max(-30, limits.min), 128)
     k = np.array([*near, limits.min, limits.max], np.dtype(dtype).newbyteorder(order))
     kept = k.copy()
     for name in NAMES:
-        values = getattr(law, name)(k)
+        values = getattr(dist, name)(k)
         assert type(values) is np.ndarray
         assert values.dtype == np.float64
-        np.testing.assert_array_equal(values, one_by_one(law, name, k))
-        single = getattr(law, name)(k[0])
+        np.testing.assert_array_equal(values, one_by_one(dist, name, k))
+        single = getattr(dist, name)(k[0])
         assert type(single) is float
         assert single == values[0]
     np.testing.assert_array_equal(k, kept)
 
 
-@each_law
+@each_distribution
 @each_name
 @pytest.mark.parametrize("dtype", ["<f2", ">f4", "<f8", ">f8"])
-def test_floats(law: Any, name: str, dtype: str) -> None:
+def test_floats(dist: Any, name: str, dtype: str) -> None:
     k = np.arange(-30, 131, dtype=dtype)
-    np.testing.assert_array_equal(getattr(law, name)(k), one_by_one(law, name, k))
-    between = getattr(law, name)(k + np.array(0.5, dtype))
+    np.testing.assert_array_equal(getattr(dist, name)(k), one_by_one(dist, name, k))
+    between = getattr(dist, name)(k + np.array(0.5, dtype))
     if "pmf" in name:
         assert (between == (-math.inf if name == "logpmf" else 0)).all()
     else:
-        np.testing.assert_array_equal(between, getattr(law, name)(k))
+        np.testing.assert_array_equal(between, getattr(dist, name)(k))
     for single in (2.0, np.float16(2), np.array(2.0)):
-        assert getattr(law, name)(single) == getattr(law, name)(2)
+        assert getattr(dist, name)(single) == getattr(dist, name)(2)
 
 
-@each_law
-def test_nan_and_infinity(law: Any) -> None:
+@each_distribution
+def test_nan_and_infinity(dist: Any) -> None:
     k = np.array([math.nan, -math.inf, 0, math.inf])
     kept = k.copy()
     zero, one = [math.nan, 0, 0], [math.nan, 0, 1]
-    np.testing.assert_array_equal(law.pmf(k)[[0, 1, 3]], zero)
-    np.testing.assert_array_equal(law.cdf(k)[[0, 1, 3]], one)
-    np.testing.assert_array_equal(law.sf(k)[[0, 3, 1]], one)
-    np.testing.assert_array_equal(law.logpmf(k)[[1, 3]], [-math.inf, -math.inf])
-    np.testing.assert_array_equal(law.logcdf(k)[[1, 3]], [-math.inf, 0])
-    np.testing.assert_array_equal(law.logsf(k)[[3, 1]], [-math.inf, 0])
-    assert math.isnan(law.cdf(math.nan))
+    np.testing.assert_array_equal(dist.pmf(k)[[0, 1, 3]], zero)
+    np.testing.assert_array_equal(dist.cdf(k)[[0, 1, 3]], one)
+    np.testing.assert_array_equal(dist.sf(k)[[0, 3, 1]], one)
+    np.testing.assert_array_equal(dist.logpmf(k)[[1, 3]], [-math.inf, -math.inf])
+    np.testing.assert_array_equal(dist.logcdf(k)[[1, 3]], [-math.inf, 0])
+    np.testing.assert_array_equal(dist.logsf(k)[[3, 1]], [-math.inf, 0])
+    assert math.isnan(dist.cdf(math.nan))
     np.testing.assert_array_equal(k, kept)
 
 
@@ -323,16 +323,16 @@ def test_large_floats_are_exact_integers(scale: float) -> None:
         values = getattr(TwoSidedGeometric(scale), name)(k)
         np.testing.assert_array_equal(values, one_by_one(TwoSidedGeometric(scale), name, k))
         for bounds in (INT64, UINT64, (2**62 + 1, 2**62 + 3)):
-            law = CensoredGeometric(2**61, scale, bounds)
-            np.testing.assert_array_equal(getattr(law, name)(k), one_by_one(law, name, k))
+            dist = CensoredGeometric(2**61, scale, bounds)
+            np.testing.assert_array_equal(getattr(dist, name)(k), one_by_one(dist, name, k))
 
 
-@each_law
+@each_distribution
 @each_name
-def test_shapes_and_layouts(law: Any, name: str) -> None:
-    function = getattr(law, name)
+def test_shapes_and_layouts(dist: Any, name: str) -> None:
+    function = getattr(dist, name)
     k = np.arange(-12, 12).reshape(2, 3, 4)
-    wanted = one_by_one(law, name, k)
+    wanted = one_by_one(dist, name, k)
     np.testing.assert_array_equal(function(k), wanted)
     np.testing.assert_array_equal(function(np.asfortranarray(k)), wanted)
     np.testing.assert_array_equal(function(k[:, ::-1, ::2]), wanted[:, ::-1, ::2])
@@ -352,43 +352,43 @@ def test_shapes_and_layouts(law: Any, name: str) -> None:
     np.testing.assert_array_equal(function(long), np.resize(wanted, long.size))
 
 
-@each_law
-def test_ints_of_any_size(law: Any) -> None:
+@each_distribution
+def test_ints_of_any_size(dist: Any) -> None:
     k = [-(10**30), -(2**63) - 1, -(2**63), 0, 2**63, 2**64 - 1, 2**64, 10**30]
     for name, part in itertools.product(NAMES, (k, k[2:4], k[3:6], k[3:])):
-        wanted = [getattr(law, name)(item) for item in part]
-        np.testing.assert_array_equal(getattr(law, name)(part), wanted)
+        wanted = [getattr(dist, name)(item) for item in part]
+        np.testing.assert_array_equal(getattr(dist, name)(part), wanted)
 
 
 def test_centers_are_broadcast() -> None:
     centers = np.array([[-30], [-20], [5], [100], [101]], ">i2")
     k = np.arange(-25, 106)
-    law = CensoredGeometric(centers, Fraction(15, 2), (-20, 100))
-    laws = [CensoredGeometric(int(c), 7.5, (-20, 100)) for c in centers[:, 0]]
+    dist = CensoredGeometric(centers, Fraction(15, 2), (-20, 100))
+    distributions = [CensoredGeometric(int(c), 7.5, (-20, 100)) for c in centers[:, 0]]
     for name in NAMES:
-        wanted = [getattr(one, name)(k) for one in laws]
-        np.testing.assert_array_equal(getattr(law, name)(k), wanted)
+        wanted = [getattr(one, name)(k) for one in distributions]
+        np.testing.assert_array_equal(getattr(dist, name)(k), wanted)
         np.testing.assert_array_equal(
-            getattr(law, name)(5)[:, 0], [getattr(one, name)(5) for one in laws]
+            getattr(dist, name)(5)[:, 0], [getattr(one, name)(5) for one in distributions]
         )
     q = np.linspace(0, 1, 23)
     for name in ("ppf", "isf", "interval"):
-        wanted = [getattr(one, name)(q) for one in laws]
-        values = np.moveaxis(getattr(law, name)(q), -2, 0)
+        wanted = [getattr(one, name)(q) for one in distributions]
+        values = np.moveaxis(getattr(dist, name)(q), -2, 0)
         np.testing.assert_array_equal(values, wanted)
         assert values.dtype == np.int64
     for name in ("mean", "var", "std", "entropy", "median"):
-        values = getattr(law, name)()
+        values = getattr(dist, name)()
         assert values.shape == (5, 1)
-        assert values[:, 0].tolist() == [getattr(one, name)() for one in laws]
-    lower, upper = law.support()
+        assert values[:, 0].tolist() == [getattr(one, name)() for one in distributions]
+    lower, upper = dist.support()
     assert lower.tolist() == [[-20]] * 5
     assert upper.tolist() == [[100]] * 5
 
 
 def test_scalar_and_empty_centers() -> None:
-    law = CensoredGeometric(np.array(3), 2, (0, 9))
-    for value in (law.pmf(3), law.ppf(0.5), law.mean(), law.median(), law.support()[0]):
+    dist = CensoredGeometric(np.array(3), 2, (0, 9))
+    for value in (dist.pmf(3), dist.ppf(0.5), dist.mean(), dist.median(), dist.support()[0]):
         assert type(value) is np.ndarray
         assert value.shape == ()
     empty = CensoredGeometric([], 2, (0, 9))
@@ -401,12 +401,12 @@ def test_scalar_and_empty_centers() -> None:
 def test_centers_outside_the_bounds_are_clamped(bounds: tuple[int, int]) -> None:
     lower, upper = bounds
     for center, place in ((lower - 1, lower), (upper + 1, upper), (-(10**30), lower)):
-        law, other = CensoredGeometric(center, 3, bounds), CensoredGeometric(place, 3, bounds)
-        assert law.median() == place
-        assert law.pmf(lower + 1) == other.pmf(lower + 1)
-        assert law.mean() == other.mean()
-        assert law.center == center
-        assert law != other
+        dist, other = CensoredGeometric(center, 3, bounds), CensoredGeometric(place, 3, bounds)
+        assert dist.median() == place
+        assert dist.pmf(lower + 1) == other.pmf(lower + 1)
+        assert dist.mean() == other.mean()
+        assert dist.center == center
+        assert dist != other
 
 
 # Quantiles
@@ -435,50 +435,50 @@ def before(k: NDArray[Any]) -> NDArray[Any]:
     "scale", [*SCALES, 5e-324, Fraction(1, 10**400), sys.float_info.max, Fraction(10**400)]
 )
 def test_quantiles_are_the_least_that_reach_a_level(name: str, scale: float | Fraction) -> None:
-    laws: list[Any] = [TwoSidedGeometric(scale)]
+    distributions: list[Any] = [TwoSidedGeometric(scale)]
     for bounds in BOUNDS:
-        laws += [CensoredGeometric(c, scale, bounds) for c in {*bounds, sum(bounds) // 2}]
-    for law in laws:
-        k = getattr(law, name)(PROBABILITIES)
-        later = k > law.support()[0]
+        distributions += [CensoredGeometric(c, scale, bounds) for c in {*bounds, sum(bounds) // 2}]
+    for dist in distributions:
+        k = getattr(dist, name)(PROBABILITIES)
+        later = k > dist.support()[0]
         previous = np.where(later, before(np.where(later, k, 1)), k)
         if name == "ppf":
-            assert (law.cdf(k) >= PROBABILITIES).all()
-            assert (law.cdf(previous) < PROBABILITIES)[later].all()
+            assert (dist.cdf(k) >= PROBABILITIES).all()
+            assert (dist.cdf(previous) < PROBABILITIES)[later].all()
         else:
-            assert (law.sf(k) <= PROBABILITIES).all()
-            assert (law.sf(previous) > PROBABILITIES)[later].all()
+            assert (dist.sf(k) <= PROBABILITIES).all()
+            assert (dist.sf(previous) > PROBABILITIES)[later].all()
 
 
 @pytest.mark.parametrize("scale", [0.01, 0.3, 1, Fraction(7, 2), 20, 1e3, 1e9, 2.0**48])
 def test_quantiles_invert_cdf_and_sf(scale: float | Fraction) -> None:
     deep = [d for d in places(scale) if d < 700 * scale and d <= 2**53 - 2]
     near = np.array(sorted({*deep, *(-d for d in deep)}))
-    for law in (TwoSidedGeometric(scale), CensoredGeometric(5, scale, INT64)):
-        k = near if isinstance(law, TwoSidedGeometric) else near + 5
-        rises = (law.cdf(k) > law.cdf(k - 1)) & (law.cdf(k) < 1)
-        np.testing.assert_array_equal(law.ppf(law.cdf(k[rises])), k[rises])
-        falls = (law.sf(k) < law.sf(k - 1)) & (law.sf(k) < 1)
-        np.testing.assert_array_equal(law.isf(law.sf(k[falls])), k[falls])
+    for dist in (TwoSidedGeometric(scale), CensoredGeometric(5, scale, INT64)):
+        k = near if isinstance(dist, TwoSidedGeometric) else near + 5
+        rises = (dist.cdf(k) > dist.cdf(k - 1)) & (dist.cdf(k) < 1)
+        np.testing.assert_array_equal(dist.ppf(dist.cdf(k[rises])), k[rises])
+        falls = (dist.sf(k) < dist.sf(k - 1)) & (dist.sf(k) < 1)
+        np.testing.assert_array_equal(dist.isf(dist.sf(k[falls])), k[falls])
         assert rises.sum() > 2
         assert falls.sum() > 2
 
 
 def test_quantiles_of_zero_and_one() -> None:
-    law: Any = TwoSidedGeometric(2.5)
-    assert law.support() == (-math.inf, math.inf)
-    assert (law.ppf(0), law.ppf(1), law.isf(0), law.isf(1)) == (
+    dist: Any = TwoSidedGeometric(2.5)
+    assert dist.support() == (-math.inf, math.inf)
+    assert (dist.ppf(0), dist.ppf(1), dist.isf(0), dist.isf(1)) == (
         -math.inf,
         math.inf,
         math.inf,
         -math.inf,
     )
-    assert law.interval(1) == (-math.inf, math.inf)
-    assert law.interval(0) == (0, 0)
+    assert dist.interval(1) == (-math.inf, math.inf)
+    assert dist.interval(0) == (0, 0)
     for bounds in BOUNDS:
-        law = CensoredGeometric(1, 2.5, bounds)
-        assert law.support() == law.interval(1) == bounds
-        assert (law.ppf(0), law.ppf(1)) == (law.isf(1), law.isf(0)) == bounds
+        dist = CensoredGeometric(1, 2.5, bounds)
+        assert dist.support() == dist.interval(1) == bounds
+        assert (dist.ppf(0), dist.ppf(1)) == (dist.isf(1), dist.isf(0)) == bounds
 
 
 @settings(deadline=None)
@@ -486,13 +486,13 @@ def test_quantiles_of_zero_and_one() -> None:
 def test_intervals_have_their_confidence(
     scale: float | Fraction, center: int, confidence: float
 ) -> None:
-    law = CensoredGeometric(center, scale, INT64)
-    lower, upper = law.interval(confidence)
+    dist = CensoredGeometric(center, scale, INT64)
+    lower, upper = dist.interval(confidence)
     tail = (1 - confidence) / 2
-    assert (lower, upper) == (law.ppf(tail), law.isf(tail))
+    assert (lower, upper) == (dist.ppf(tail), dist.isf(tail))
     assert lower <= upper or confidence < 1e-9
-    assert lower == INT64[0] or law.cdf(lower - 1) <= tail
-    assert law.sf(upper) <= tail
+    assert lower == INT64[0] or dist.cdf(lower - 1) <= tail
+    assert dist.sf(upper) <= tail
 
 
 def test_quantile_types() -> None:
@@ -529,17 +529,17 @@ def test_quantiles_take_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(distribution, "_least", counted)
     ordinary = np.linspace(0.001, 0.999, 999)
     for scale in SCALES:
-        for law in (
+        for dist in (
             TwoSidedGeometric(scale),
             CensoredGeometric(INT64[1], scale, INT64),
             CensoredGeometric(0, scale, UINT64),
         ):
-            law.ppf(PROBABILITIES)
-            law.isf(PROBABILITIES)
+            dist.ppf(PROBABILITIES)
+            dist.isf(PROBABILITIES)
             assert max(calls) <= 130
             calls.clear()
             if 1 <= scale < 2**30:
-                law.ppf(ordinary)
+                dist.ppf(ordinary)
                 assert max(calls) <= 12
                 calls.clear()
 
@@ -573,21 +573,21 @@ def test_search_finds_the_answer(top: int, answer: int, guess: int) -> None:
 
 @pytest.mark.parametrize("scale", [s for s in SCALES if s < 1e30], ids=float)
 def test_moments_of_noise(scale: float | Fraction) -> None:
-    law, rate = TwoSidedGeometric(scale), mpf(1) / Fraction(scale).numerator
+    dist, rate = TwoSidedGeometric(scale), mpf(1) / Fraction(scale).numerator
     rate *= Fraction(scale).denominator
     a = mpmath.exp(-rate)
-    assert law.mean() == 0
-    assert ulps(law.var(), 2 * a / (1 - a) ** 2) <= 1
-    assert ulps(law.std(), mpmath.sqrt(2 * a) / (1 - a)) <= 1
+    assert dist.mean() == 0
+    assert ulps(dist.var(), 2 * a / (1 - a) ** 2) <= 1
+    assert ulps(dist.std(), mpmath.sqrt(2 * a) / (1 - a)) <= 1
     exact = mpmath.log(mpmath.coth(rate / 2)) + rate / mpmath.sinh(rate)
-    assert ulps(law.entropy(), exact) <= 2
+    assert ulps(dist.entropy(), exact) <= 2
 
 
 def test_moments_of_huge_noise() -> None:
-    law = TwoSidedGeometric(1e300)
-    assert law.var() == math.inf
-    assert math.isclose(law.std(), math.sqrt(2) * 1e300)
-    assert math.isclose(law.entropy(), 1 + math.log(2e300))
+    dist = TwoSidedGeometric(1e300)
+    assert dist.var() == math.inf
+    assert math.isclose(dist.std(), math.sqrt(2) * 1e300)
+    assert math.isclose(dist.entropy(), 1 + math.log(2e300))
 
 
 @pytest.mark.parametrize("scale", [0.1, 1, Fraction(7, 2), 30, 1e6])
@@ -595,15 +595,15 @@ def test_moments_are_sums(scale: float | Fraction) -> None:
     for bounds in ((0, 0), (-3, 4), (5, 60)):
         outputs = range(bounds[0], bounds[1] + 1)
         for center in {bounds[0] - 1, bounds[0], 7, bounds[1]}:
-            law = CensoredGeometric(center, scale, bounds)
+            dist = CensoredGeometric(center, scale, bounds)
             masses = [release(1 / Fraction(scale), center, bounds, k)["pmf"] for k in outputs]
             mean = mpmath.fdot(masses, outputs)
             square = mpmath.fdot(masses, [(k - mean) ** 2 for k in outputs])
             entropy = -sum(p * mpmath.log(p) for p in masses)
-            assert abs(law.mean() - mean) <= 2.0**-52 * max(map(abs, bounds))
-            assert ulps(law.var(), square) <= 1
-            assert ulps(law.std(), mpmath.sqrt(square)) <= 2
-            assert ulps(law.entropy(), entropy) <= 2
+            assert abs(dist.mean() - mean) <= 2.0**-52 * max(map(abs, bounds))
+            assert ulps(dist.var(), square) <= 1
+            assert ulps(dist.std(), mpmath.sqrt(square)) <= 2
+            assert ulps(dist.entropy(), entropy) <= 2
 
 
 def test_mean_of_large_counts_is_the_nearest_float() -> None:
@@ -631,7 +631,7 @@ def test_moments_are_computed_once_per_center(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_scale_zero_is_the_point_mass() -> None:
-    laws: list[tuple[Any, Any]] = [
+    distributions: list[tuple[Any, Any]] = [
         (TwoSidedGeometric(0), 0),
         (CensoredGeometric(7, 0, (0, 100)), 7),
         (CensoredGeometric(-3, 0, INT64), -3),
@@ -640,25 +640,25 @@ def test_scale_zero_is_the_point_mass() -> None:
         (CensoredGeometric(5, 1e300, (7, 7)), 7),
         (CensoredGeometric(5, 0, (2**63, 2**63)), 2**63),
     ]
-    for law, at in laws:
+    for dist, at in distributions:
         k = [at - 1, at, at + 1]
-        np.testing.assert_array_equal(law.pmf(k), [0, 1, 0])
-        np.testing.assert_array_equal(law.cdf(k), [0, 1, 1])
-        np.testing.assert_array_equal(law.sf(k), [1, 0, 0])
-        np.testing.assert_array_equal(law.logpmf(k), [-math.inf, 0, -math.inf])
-        np.testing.assert_array_equal(law.logcdf(k), [-math.inf, 0, 0])
-        np.testing.assert_array_equal(law.logsf(k), [0, -math.inf, -math.inf])
+        np.testing.assert_array_equal(dist.pmf(k), [0, 1, 0])
+        np.testing.assert_array_equal(dist.cdf(k), [0, 1, 1])
+        np.testing.assert_array_equal(dist.sf(k), [1, 0, 0])
+        np.testing.assert_array_equal(dist.logpmf(k), [-math.inf, 0, -math.inf])
+        np.testing.assert_array_equal(dist.logcdf(k), [-math.inf, 0, 0])
+        np.testing.assert_array_equal(dist.logsf(k), [0, -math.inf, -math.inf])
         for q in (0, 5e-324, 0.5, 1 - 2**-53, 1):
-            assert law.ppf(q) == law.isf(q) == at
-            assert law.interval(q) == (at, at)
-        assert law.median() == law.mean() == at
-        assert law.support() == (at, at)
-        assert law.var() == law.std() == law.entropy() == law.total_variation == 0
+            assert dist.ppf(q) == dist.isf(q) == at
+            assert dist.interval(q) == (at, at)
+        assert dist.median() == dist.mean() == at
+        assert dist.support() == (at, at)
+        assert dist.var() == dist.std() == dist.entropy() == dist.total_variation == 0
 
 
 def test_logarithm_of_one_is_positive_zero() -> None:
-    for law in (TwoSidedGeometric(0), TwoSidedGeometric(1), CensoredGeometric(3, 1, (0, 9000))):
-        for value in (law.logcdf(8000), law.logsf(-8000)):
+    for dist in (TwoSidedGeometric(0), TwoSidedGeometric(1), CensoredGeometric(3, 1, (0, 9000))):
+        for value in (dist.logcdf(8000), dist.logsf(-8000)):
             assert math.copysign(1, value) == 1
             assert value == 0
 
@@ -679,9 +679,9 @@ def test_total_variation_is_that_of_the_certificate(scale: float | Fraction) -> 
 
 
 def test_total_variation_without_certificate_raises() -> None:
-    for law in (TwoSidedGeometric(1e300), CensoredGeometric(0, 1e300, (0, 10))):
+    for dist in (TwoSidedGeometric(1e300), CensoredGeometric(0, 1e300, (0, 10))):
         with pytest.raises(ValueError, match="too large to be certified"):
-            _ = law.total_variation
+            _ = dist.total_variation
 
 
 def test_releases_follow_the_distribution() -> None:
@@ -689,14 +689,14 @@ def test_releases_follow_the_distribution() -> None:
     outputs = GeometricMechanism.from_scale(scale, bounds).release(np.full(draws, center))
     observed = np.bincount(outputs, minlength=61)
     for factor, wrong in ((1, False), (1.02, True)):
-        law = CensoredGeometric(center, scale * factor, bounds)
-        assert rejects(observed, law.pmf(np.arange(61)) * draws) == wrong
+        dist = CensoredGeometric(center, scale * factor, bounds)
+        assert rejects(observed, dist.pmf(np.arange(61)) * draws) == wrong
 
 
 # Values
 
 
-LAWS: list[Any] = [
+DISTRIBUTIONS: list[Any] = [
     TwoSidedGeometric(2),
     TwoSidedGeometric(0.1),
     TwoSidedGeometric(Fraction(1, 3)),
@@ -708,22 +708,24 @@ LAWS: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("law", LAWS, ids=repr)
-def test_copies_are_equal(law: Any) -> None:
-    copies = [copy.copy(law), copy.deepcopy(law), pickle.loads(pickle.dumps(law))]
-    copies.append(eval(repr(law), vars(np) | vars(distribution)))
+@pytest.mark.parametrize("dist", DISTRIBUTIONS, ids=repr)
+def test_copies_are_equal(dist: Any) -> None:
+    copies = [copy.copy(dist), copy.deepcopy(dist), pickle.loads(pickle.dumps(dist))]
+    copies.append(eval(repr(dist), vars(np) | vars(distribution)))
     for other in copies:
-        assert other == law
-        assert hash(other) == hash(law)
-        assert repr(other) == repr(law)
-        np.testing.assert_array_equal(other.cdf(3), law.cdf(3))
+        assert other == dist
+        assert hash(other) == hash(dist)
+        assert repr(other) == repr(dist)
+        np.testing.assert_array_equal(other.cdf(3), dist.cdf(3))
 
 
 def test_equality_is_by_exact_parameters() -> None:
-    assert len({*LAWS, TwoSidedGeometric(2.0), TwoSidedGeometric(np.float32(2))}) == len(LAWS)
+    assert len({*DISTRIBUTIONS, TwoSidedGeometric(2.0), TwoSidedGeometric(np.float32(2))}) == len(
+        DISTRIBUTIONS
+    )
     assert TwoSidedGeometric(0.1) != TwoSidedGeometric(Fraction(1, 10))
-    law = CensoredGeometric(5, 2.5, (0, 10))
-    assert law == CensoredGeometric(np.int8(5), Fraction(5, 2), [np.uint8(0), 10])
+    dist = CensoredGeometric(5, 2.5, (0, 10))
+    assert dist == CensoredGeometric(np.int8(5), Fraction(5, 2), [np.uint8(0), 10])
     for other in (
         CensoredGeometric(4, 2.5, (0, 10)),
         CensoredGeometric([5], 2.5, (0, 10)),
@@ -733,27 +735,27 @@ def test_equality_is_by_exact_parameters() -> None:
         TwoSidedGeometric(2.5),
         (5, 2.5, (0, 10)),
     ):
-        assert law != other
+        assert dist != other
     assert CensoredGeometric([5], 1, (0, 9)) == CensoredGeometric(np.array([5], "u1"), 1, (0, 9))
 
 
 def test_parameters_are_kept_and_immutable() -> None:
     given_centers = np.array([1, 2], ">u2")
-    law = CensoredGeometric(given_centers, Fraction(5, 2), (0, 10))
-    assert law.scale == Fraction(5, 2)
-    assert law.bounds == (0, 10)
-    assert law.center.tolist() == [1, 2]
-    assert law.center.dtype == np.uint64
+    dist = CensoredGeometric(given_centers, Fraction(5, 2), (0, 10))
+    assert dist.scale == Fraction(5, 2)
+    assert dist.bounds == (0, 10)
+    assert dist.center.tolist() == [1, 2]
+    assert dist.center.dtype == np.uint64
     given_centers[:] = 7
-    assert law.center.tolist() == [1, 2]
+    assert dist.center.tolist() == [1, 2]
     with pytest.raises(ValueError, match="read-only"):
-        law.center[0] = 5
+        dist.center[0] = 5
     assert type(CensoredGeometric(np.int8(3), 1, (0, 9)).center) is int
     for name in ("scale", "center", "bounds", "total_variation", "new"):
         with pytest.raises(AttributeError):
-            setattr(law, name, 1)
-    assert not hasattr(law, "rvs")
-    assert not hasattr(law, "__dict__")
+            setattr(dist, name, 1)
+    assert not hasattr(dist, "rvs")
+    assert not hasattr(dist, "__dict__")
 
 
 # Errors
@@ -806,15 +808,15 @@ NO_POINTS: list[Any] = [
 
 @pytest.mark.parametrize("k", NO_POINTS, ids=repr)
 def test_invalid_argument_raises(k: Any) -> None:
-    for law, name in itertools.product(EXAMPLES, NAMES):
+    for dist, name in itertools.product(EXAMPLES, NAMES):
         with pytest.raises(TypeError, match=r"^k "):
-            getattr(law, name)(k)
+            getattr(dist, name)(k)
 
 
 def test_mixed_floats_and_large_ints_raise() -> None:
-    for law in EXAMPLES:
+    for dist in EXAMPLES:
         with pytest.raises(ValueError, match="k with floats and ints"):
-            law.pmf([0.5, 2**53 + 1])
+            dist.pmf([0.5, 2**53 + 1])
 
 
 @pytest.mark.parametrize("center", [*NO_POINTS, 1.0, [1.0], np.array([1.0])], ids=repr)
@@ -836,11 +838,11 @@ NO_PROBABILITIES: list[tuple[Any, type[Exception]]] = [
 ]
 
 
-@each_law
+@each_distribution
 @pytest.mark.parametrize(("q", "error"), NO_PROBABILITIES, ids=repr)
-def test_invalid_probability_raises(law: Any, q: Any, error: type[Exception]) -> None:
+def test_invalid_probability_raises(dist: Any, q: Any, error: type[Exception]) -> None:
     for name in ("ppf", "isf"):
         with pytest.raises(error, match=r"^q "):
-            getattr(law, name)(q)
+            getattr(dist, name)(q)
     with pytest.raises(error, match=r"^confidence "):
-        law.interval(q)
+        dist.interval(q)

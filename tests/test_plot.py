@@ -40,7 +40,9 @@ NARROW = [0.1, 1, 10]
 #: A plot of each kind.
 PICTURES: dict[str, Callable[[Any], Axes]] = {
     "pmf": lambda ax: plot.pmf(MECHANISM, [19, 20, 21], ax=ax),
-    "law": lambda ax: plot.law(range(31), {"a": rejection.pmf(0.1, 30, 20)}, ax=ax),
+    "distribution": lambda ax: plot.distribution(
+        range(31), {"a": rejection.pmf(0.1, 30, 20)}, ax=ax
+    ),
     "accuracy": lambda ax: plot.accuracy(GRID, ax=ax),
     "variance": lambda ax: plot.variance(GRID, ax=ax),
     "error": lambda ax: plot.error(NARROW, RUNS, ax=ax),
@@ -48,7 +50,7 @@ PICTURES: dict[str, Callable[[Any], Axes]] = {
 }
 LABELS = {
     "pmf": ("noisy count", "probability"),
-    "law": ("noisy count", "probability"),
+    "distribution": ("noisy count", "probability"),
     "accuracy": ("epsilon", "accuracy at level 0.05 (counts)"),
     "variance": ("epsilon", "variance (squared counts)"),
     "error": ("epsilon", "error (counts)"),
@@ -134,7 +136,7 @@ def test_makes_one_pyplot_figure_without_axes(name: str) -> None:
 def test_legend_with_more_than_one_series(name: str, ax: Axes) -> None:
     PICTURES[name](ax)
     series = ax.get_legend_handles_labels()[1]
-    assert len(series) == {"law": 1, "pmf": 3, "accuracy": 3}.get(name, 2)
+    assert len(series) == {"distribution": 1, "pmf": 3, "accuracy": 3}.get(name, 2)
     assert legend(ax) == (series if len(series) > 1 else None)
 
 
@@ -307,11 +309,13 @@ def test_wide_distributions_are_thinned_out(ax: Axes) -> None:
         middles = edges[:-1] + np.diff(edges) / 2
         assert abs(middles - count).min() <= 250
         # The true count is within its step, and both ends are drawn.
-        law = CensoredGeometric(count, mechanism.scale, bounds)
-        assert heights.max() == max(law.pmf(count), law.pmf(0), law.pmf(10**6))
+        distribution = CensoredGeometric(count, mechanism.scale, bounds)
+        assert heights.max() == max(
+            distribution.pmf(count), distribution.pmf(0), distribution.pmf(10**6)
+        )
         assert edges[0] == (-0.5 if count == 200_000 else edges[0])
-        assert heights[-1] == law.pmf(int(edges[-1] - 0.5))
-        assert heights[0] == law.pmf(int(edges[0] + 0.5))
+        assert heights[-1] == distribution.pmf(int(edges[-1] - 0.5))
+        assert heights[0] == distribution.pmf(int(edges[0] + 0.5))
 
 
 def test_dtype_limits_are_bounds(ax: Axes) -> None:
@@ -346,14 +350,14 @@ def test_counts_at_the_limits_of_64_bits(ax: Axes) -> None:
 
 def test_rejection_pmf(ax: Axes) -> None:
     exact = rejection.pmf(0.05, 30, [19, 20])
-    plot.law(np.arange(31), {"19": exact[0], "20": exact[1].tolist()}, ax=ax)
+    plot.distribution(np.arange(31), {"19": exact[0], "20": exact[1].tolist()}, ax=ax)
     assert points(ax)["19"][1].tolist() == exact[0].tolist()
     assert points(ax)["20"][1].tolist() == exact[1].tolist()
 
 
 def test_steps_around_uneven_outputs(ax: Axes) -> None:
     outputs = np.arange(200) ** 2
-    plot.law(outputs, {"a": np.ones(200)}, ax=ax)
+    plot.distribution(outputs, {"a": np.ones(200)}, ax=ax)
     edges, _ = steps(ax)["a"]
     assert (edges[0], edges[-1]) == (-0.5, 199**2 + 0.5)
     assert edges[1:-1].tolist() == ((outputs[1:] + outputs[:-1]) / 2).tolist()
@@ -370,7 +374,7 @@ def test_count_ticks_are_integers(ax: Axes) -> None:
 def test_accuracies_by_each_method(ax: Axes) -> None:
     plot.accuracy(GRID, Fraction(1, 20), sensitivity=2, ax=ax)
     drawn = points(ax)
-    assert set(drawn) == {"exact", "note", "continuous"}
+    assert set(drawn) == {"exact", "ceiling", "continuous"}
     for method, (places, heights) in drawn.items():
         assert places.tolist() == GRID.tolist()
         wanted = epsilon_to_accuracy(GRID, Fraction(1, 20), 2, method=method)
@@ -385,7 +389,7 @@ def test_accuracies_by_each_method(ax: Axes) -> None:
 def test_accuracies_are_drawn_as_steps(ax: Axes) -> None:
     plot.accuracy([0.5, 1, 2], ax=ax)
     styles = {line.get_label(): line.get_drawstyle() for line in ax.lines}
-    assert styles == {"exact": "steps-post", "note": "steps-post", "continuous": "default"}
+    assert styles == {"exact": "steps-post", "ceiling": "steps-post", "continuous": "default"}
 
 
 def test_accuracy_zero_is_visible(ax: Axes) -> None:
@@ -569,8 +573,8 @@ def draw_pmf(counts: Any, mechanism: Any = MECHANISM, **options: Any) -> Callabl
     return lambda ax: plot.pmf(mechanism, counts, **{"ax": ax, **options})
 
 
-def draw_law(outputs: Any, masses: Any) -> Callable[[Any], Axes]:
-    return lambda ax: plot.law(outputs, masses, ax=ax)
+def draw_distribution(outputs: Any, masses: Any) -> Callable[[Any], Axes]:
+    return lambda ax: plot.distribution(outputs, masses, ax=ax)
 
 
 def draw_accuracy(epsilons: Any, *given: Any, **options: Any) -> Callable[[Any], Axes]:
@@ -606,17 +610,41 @@ REFUSED: list[tuple[Callable[[Any], Axes], type[Exception], str]] = [
     ),
     (draw_pmf(1, 0.5), TypeError, "mechanism is a float: give a GeometricMechanism"),
     (draw_pmf(2**62, GeometricMechanism(1)), ValueError, "outputs that do not increase in float64"),
-    (draw_law([1, 1], {"a": [0.5, 0.5]}), ValueError, "outputs that do not increase in float64"),
-    (draw_law([], {"a": []}), ValueError, r"outputs is of shape \(0,\): give at least one number"),
-    (draw_law([1.5], {"a": [1]}), TypeError, "outputs: counts with a float are not accepted"),
-    (draw_law([2**70], {"a": [1]}), OverflowError, "outputs: counts beyond int64"),
-    (draw_law([1], {}), ValueError, "0 probabilities are not accepted: give from 1 to 7"),
-    (draw_law([1], {str(i): [1] for i in range(8)}), ValueError, "8 probabilities are not"),
-    (draw_law([1], [1]), TypeError, "probabilities is a list: give a mapping from names"),
-    (draw_law([1], {3: [1]}), TypeError, "probabilities has the key 3: give a mapping from str"),
-    (draw_law([1], {"a": [1, 2]}), ValueError, r"probabilities\['a'\] is of shape \(2,\)"),
-    (draw_law([1], {"a": [-0.1]}), ValueError, r"probabilities\['a'\] = -0.1 is not accepted"),
-    (draw_law([1], {"a": [True]}), TypeError, r"probabilities\['a'\] = True is a bool"),
+    (
+        draw_distribution([1, 1], {"a": [0.5, 0.5]}),
+        ValueError,
+        "outputs that do not increase in float64",
+    ),
+    (
+        draw_distribution([], {"a": []}),
+        ValueError,
+        r"outputs is of shape \(0,\): give at least one number",
+    ),
+    (
+        draw_distribution([1.5], {"a": [1]}),
+        TypeError,
+        "outputs: counts with a float are not accepted",
+    ),
+    (draw_distribution([2**70], {"a": [1]}), OverflowError, "outputs: counts beyond int64"),
+    (draw_distribution([1], {}), ValueError, "0 probabilities are not accepted: give from 1 to 7"),
+    (
+        draw_distribution([1], {str(i): [1] for i in range(8)}),
+        ValueError,
+        "8 probabilities are not",
+    ),
+    (draw_distribution([1], [1]), TypeError, "probabilities is a list: give a mapping from names"),
+    (
+        draw_distribution([1], {3: [1]}),
+        TypeError,
+        "probabilities has the key 3: give a mapping from str",
+    ),
+    (draw_distribution([1], {"a": [1, 2]}), ValueError, r"probabilities\['a'\] is of shape \(2,\)"),
+    (
+        draw_distribution([1], {"a": [-0.1]}),
+        ValueError,
+        r"probabilities\['a'\] = -0.1 is not accepted",
+    ),
+    (draw_distribution([1], {"a": [True]}), TypeError, r"probabilities\['a'\] = True is a bool"),
     (draw_histogram([1], []), ValueError, r"noisy is of shape \(0,\): give at least one number"),
     (draw_histogram([1, 2], [1]), ValueError, r"true is of shape \(2,\): give a row of 1"),
     (draw_histogram([1.0], [1]), TypeError, "true: counts with a float are not accepted"),

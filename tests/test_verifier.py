@@ -18,7 +18,14 @@ import pytest
 from flint import arb, ctx, fmpq
 
 from verifier import verify as verifier
-from verifier.verify import Digit, VerificationError, brute_ratio, exact_law, verify, worst_ratio
+from verifier.verify import (
+    Digit,
+    VerificationError,
+    brute_ratio,
+    exact_distribution,
+    verify,
+    worst_ratio,
+)
 
 Shape = list[tuple[int, int]]  # radix and limbs of each digit
 Cert = dict[str, Any]
@@ -404,7 +411,7 @@ def test_exact_distribution_by_enumeration() -> None:
                     masses[reach] += 1
                 else:
                     masses[min(value, reach)] += 1
-        assert exact_law(digits, 2, reach) == (masses, floor, sum(masses) + floor)
+        assert exact_distribution(digits, 2, reach) == (masses, floor, sum(masses) + floor)
         bits = reach.bit_length()
         assert worst_ratio(masses, floor, bits) == brute_ratio(masses, floor, bits)
         assert worst_ratio(masses, floor, bits) == plain_ratio(digits, reach, bits, word=2)
@@ -431,7 +438,7 @@ def test_theorem_for_short_words() -> None:
         if floor >= 2 ** (word * (limbs[0] + 1)) // 4 or delta > Fraction(1, 4):
             continue
         digits = stored_digits(sampled, shape, floor, word, lambda: source.choice([-1, 0, 1]))
-        masses, mass, total = exact_law(digits, word, reach)
+        masses, mass, total = exact_distribution(digits, word, reach)
         assert mass * 2 ** (word * (limbs[0] + 1)) == floor * total
         assert real(worst_ratio(masses, mass, reach.bit_length())).log() <= real(rate)
         tried += 1

@@ -10,9 +10,9 @@ noise without bounds that is ``2 q**(a + 1) / (1 + q) <= alpha`` with ``q = exp(
 >>> round(accuracy_to_epsilon(6, alpha=0.05), 4)
 0.4569
 
-The first six functions are about the noise of an ideal sampler without bounds. The others take a
-mechanism, its bounds and the law that it really samples into account. No result is optimistic:
-what cannot be exact is rounded to the safe side, by less than 1e-34 and then to a float.
+The first six functions describe ideal noise without bounds. The others account for a mechanism, its
+bounds and the distribution that it samples. No result is optimistic: a result that is not exact is
+rounded to the safe side, by less than 1e-34 and then to a float.
 """
 
 import math
@@ -52,12 +52,12 @@ __all__ = [
 
 #: One number, or several to be broadcast.
 Numbers: TypeAlias = Real | ArrayLike | Sequence[Real]
-Method: TypeAlias = Literal["exact", "note", "continuous"]
+Method: TypeAlias = Literal["exact", "ceiling", "continuous"]
 Tail: TypeAlias = Literal[">", ">="]
 Side: TypeAlias = Literal["both", "lower", "upper"]
-Law: TypeAlias = Literal["censored", "truncated", "folded"]
+Distribution: TypeAlias = Literal["censored", "truncated", "folded"]
 
-_METHODS = ("exact", "note", "continuous")
+_METHODS = ("exact", "ceiling", "continuous")
 
 
 def scale_to_accuracy(
@@ -75,8 +75,8 @@ def scale_to_accuracy(
         ``sensitivity / epsilon``, not negative; 0 is no noise.
     alpha : int, float, Fraction or array of them
         The significance level, above 0 and at most 1. Arrays are broadcast against each other.
-    method : {"exact", "note", "continuous"}
-        "exact": the least integer a with ``P[|Z| > a] <= alpha``. "note": ``ceil(scale * ln(1 /
+    method : {"exact", "ceiling", "continuous"}
+        "exact": the least integer a with ``P[|Z| > a] <= alpha``. "ceiling": ``ceil(scale * ln(1 /
         alpha))``, which is never less (*Geometric Mechanism Accuracy*, theorem 1). "continuous":
         the same without the ceiling, rounded up to a float, which shows how far the next integer is
         (the same, section 0.1); it is the accuracy of Laplace noise.
@@ -286,9 +286,9 @@ def accuracy_to_discrete_laplacian_scale(accuracy: Numbers, alpha: Numbers) -> A
 def release_accuracy(mechanism: "GeometricMechanism", alpha: Real, counts: Any = None) -> Any:
     """Return the accuracy at level alpha of what a mechanism releases, within its bounds.
 
-    Bounds cut the noise off, so that near one of them the tail is on one side only. The probability
-    is that of the law that is really sampled, at most (``docs/proofs.md``, section 11); at levels
-    below the mass of its floor, which is 2**-52 or less, the accuracy is the width of the bounds.
+    Bounds censor the noise, so near one of them the tail is on one side only. The probability is
+    an upper bound for the sampled distribution (``docs/proofs.md``, section 11). At levels below
+    the mass of its floor, at most 2**-52, the accuracy is the width of the bounds.
 
     Parameters
     ----------
@@ -434,12 +434,14 @@ def confidence_interval(
     return lower, upper
 
 
-def bias(mechanism: "GeometricMechanism", counts: Any, *, law: Law = "censored") -> Any:
-    """Return the expectation of the noisy count, less the true one.
+def bias(
+    mechanism: "GeometricMechanism", counts: Any, *, distribution: Distribution = "censored"
+) -> Any:
+    """Return the expected noisy count minus the true count.
 
-    Of the ideal law, and exactly: float64 is all that rounds it. The law that is sampled is within
-    ``2**-50`` of it in total variation; for bounds near the limits of 64 bits that says little
-    about squares (``docs/proofs.md``, sections 4 and 10).
+    This is exact for the ideal distribution, but for the rounding to float64. The sampled
+    distribution is within ``2**-50`` of it in total variation; for bounds near the limits of 64
+    bits that says little about squares (``docs/proofs.md``, sections 4 and 10).
 
     Parameters
     ----------
@@ -447,7 +449,7 @@ def bias(mechanism: "GeometricMechanism", counts: Any, *, law: Law = "censored")
         Its bounds, or the limits of the dtype of the counts, are taken into account.
     counts : int, numpy integer, array or sequence of ints
         True counts. Ints and sequences of ints are taken as int64.
-    law : {"censored", "truncated", "folded"}
+    distribution : {"censored", "truncated", "folded"}
         "censored" is what the mechanism samples: noisy counts beyond a bound are moved to it. For
         comparison, at the same scale: "truncated", given that the noisy count is within the bounds
         (which costs privacy: :mod:`geomdp.rejection`), and "folded", reflected at the bounds
@@ -463,30 +465,32 @@ def bias(mechanism: "GeometricMechanism", counts: Any, *, law: Law = "censored")
     TypeError
         If a parameter is of another type.
     ValueError
-        If law is not one of the three.
+        If distribution is not one of the three.
     OverflowError
         If the bounds are beyond the dtype of the counts.
 
     """
-    return _moment(mechanism, counts, law, "bias")
+    return _moment(mechanism, counts, distribution, "bias")
 
 
-def variance(mechanism: "GeometricMechanism", counts: Any, *, law: Law = "censored") -> Any:
+def variance(
+    mechanism: "GeometricMechanism", counts: Any, *, distribution: Distribution = "censored"
+) -> Any:
     """Return the variance of the noisy count; else as :func:`bias`.
 
     Without bounds it is ``2 q / (1 - q)**2`` (*Releasing Counts with Differential Privacy*).
     """
-    return _moment(mechanism, counts, law, "variance")
+    return _moment(mechanism, counts, distribution, "variance")
 
 
 def mean_absolute_error(
-    mechanism: "GeometricMechanism", counts: Any, *, law: Law = "censored"
+    mechanism: "GeometricMechanism", counts: Any, *, distribution: Distribution = "censored"
 ) -> Any:
     """Return the expectation of the error's absolute value; else as :func:`bias`.
 
     Without bounds it is ``2 q / (1 - q**2)``.
     """
-    return _moment(mechanism, counts, law, "absolute")
+    return _moment(mechanism, counts, distribution, "absolute")
 
 
 # Without bounds
@@ -508,7 +512,7 @@ def _to_accuracy(method: Any, tail: Any) -> Callable[[Fraction, Fraction], int |
 
     if method == "exact":
         return exact
-    return tails.ceil_log_ratio if method == "note" else continuous
+    return tails.ceil_log_ratio if method == "ceiling" else continuous
 
 
 def _to_rate(method: Any, tail: Any) -> Callable[[Fraction, Fraction], Decimal]:
@@ -549,10 +553,10 @@ def _check_method(method: Any, tail: Any) -> None:
 
 def _worst(mechanism: "GeometricMechanism", dtype: np.dtype[Any], level: Fraction) -> int:
     """Return the accuracy in the worst case over the true counts."""
-    law = mechanism.certificate(dtype)
-    both, one = (tails.least_of(law, level, sides) for sides in (2, 1))
+    distribution = mechanism.certificate(dtype)
+    both, one = (tails.least_of(distribution, level, sides) for sides in (2, 1))
     # In the middle there is room for both tails; if not, the worst place is there or at a bound.
-    middle = law.range // 2
+    middle = distribution.range // 2
     return both if both < middle else max(one, middle)
 
 
@@ -560,8 +564,8 @@ def _at_counts(mechanism: "GeometricMechanism", counts: Any, level: Fraction) ->
     """Return the accuracy at each of these true counts."""
     array = as_counts(mechanism, counts)
     least, most = limits(mechanism, array.dtype)
-    law = mechanism.certificate(array.dtype)
-    both, one = (tails.least_of(law, level, sides) for sides in (2, 1))
+    distribution = mechanism.certificate(array.dtype)
+    both, one = (tails.least_of(distribution, level, sides) for sides in (2, 1))
 
     def at(count: int) -> int:
         place = min(max(count, least), most)
@@ -581,7 +585,7 @@ def _all_at_once(mechanism: "GeometricMechanism", counts: arrays.Array, level: F
     least, most = limits(mechanism, counts.dtype)
     if not counts.size:
         return 0
-    law = mechanism.certificate(counts.dtype)
+    distribution = mechanism.certificate(counts.dtype)
     places = [(min(max(count, least), most), count) for count in counts.reshape(-1).tolist()]
     # How far a count within the bounds is from the nearer and the farther one; how far others are.
     near = sorted(min(x - least, most - x) for place, x in places if place == x)
@@ -596,7 +600,7 @@ def _all_at_once(mechanism: "GeometricMechanism", counts: arrays.Array, level: F
         groups += [(n, 1, a - d) for d, n in away.items() if a - d < most - least]
         logs = Decimal(0)
         for n, sides, reach in groups:
-            beyond = tails.beyond(law, reach, sides) if n else Decimal(0)
+            beyond = tails.beyond(distribution, reach, sides) if n else Decimal(0)
             logs += n * max(1 - beyond, Decimal(0)).ln()
         return logs >= target
 
@@ -610,14 +614,14 @@ def _all_at_once(mechanism: "GeometricMechanism", counts: arrays.Array, level: F
     return high
 
 
-def _moment(mechanism: "GeometricMechanism", counts: Any, law: Any, name: str) -> Any:
-    _choice("law", law, tuple(_LAWS))
+def _moment(mechanism: "GeometricMechanism", counts: Any, distribution: Any, name: str) -> Any:
+    _choice("distribution", distribution, tuple(_DISTRIBUTIONS))
     array = as_counts(mechanism, counts)
     ends = limits(mechanism, array.dtype)
     rate = mechanism.rate if isinstance(mechanism.rate, Fraction) else None
 
     def at(count: int) -> float:
-        moment: float = getattr(_LAWS[law](rate, *ends, count), name)
+        moment: float = getattr(_DISTRIBUTIONS[distribution](rate, *ends, count), name)
         return moment
 
     return at(int(counts)) if parameters.is_integer(counts) else arrays.of_each(array, at)
@@ -627,7 +631,7 @@ def _of_folded(rate: Fraction | None, lower: int, upper: int, count: int) -> mom
     return moments.of_folded(rate, (2 * lower, 2 * upper), count)
 
 
-_LAWS: dict[str, Callable[[Fraction | None, int, int, int], moments.Moments]] = {
+_DISTRIBUTIONS: dict[str, Callable[[Fraction | None, int, int, int], moments.Moments]] = {
     "censored": moments.of_censored,
     "truncated": moments.of_truncated,
     "folded": _of_folded,

@@ -787,10 +787,10 @@ def _add_alpha(parser: argparse.ArgumentParser, default: Fraction | None = None)
 def _add_method(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--method",
-        choices=["exact", "note", "continuous"],
+        choices=["exact", "ceiling", "continuous"],
         default="exact",
-        help="exact (if not given); note: the source note's formula, ln(1/alpha) times the scale, "
-        "rounded up to an integer; continuous: the same without rounding, for Laplace noise",
+        help="exact (if not given); ceiling: ln(1/alpha) times the scale, rounded up to an "
+        "integer; continuous: the same without rounding, for Laplace noise",
     )
 
 

@@ -30,7 +30,7 @@ from geomdp.distribution import CensoredGeometric
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["accuracy", "error", "histogram", "law", "pmf", "variance"]
+__all__ = ["accuracy", "distribution", "error", "histogram", "pmf", "variance"]
 
 _Floats: TypeAlias = NDArray[np.float64]
 _Numbers: TypeAlias = Sequence[Real] | NDArray[Any]
@@ -97,7 +97,7 @@ def pmf(mechanism: GeometricMechanism, counts: Any, *, ax: "Axes | None" = None)
     return _finish(axes, f"noisy count{only}", "probability", legend="true count")
 
 
-def law(
+def distribution(
     outputs: Any, probabilities: Mapping[str, ArrayLike], *, ax: "Axes | None" = None
 ) -> "Axes":
     """Draw distributions of noisy counts, such as those of :func:`geomdp.rejection.pmf`.
@@ -194,11 +194,11 @@ def accuracy(
         values = _accuracy.epsilon_to_accuracy(np.array(exact), level, reach, method=method)
         return _drawable("an accuracy", values, positive=False)
 
-    least, note, continuous = by("exact"), by("note"), by("continuous")
+    least, note, continuous = by("exact"), by("ceiling"), by("continuous")
     axes = _axes(ax)
     steps: dict[str, Any] = {"drawstyle": "steps-post"}
     axes.plot(places, least, "-", color=_BLUE, label="exact", zorder=3, **steps)
-    axes.plot(places, note, "--", color=_VERMILION, label="note", **steps)
+    axes.plot(places, note, "--", color=_VERMILION, label="ceiling", **steps)
     axes.plot(places, continuous, ":", color=_BLACK, label="continuous")
     _scale(axes, "x", "log")
     _scale(axes, "y", "symlog", linthresh=1, subs=range(2, 10))

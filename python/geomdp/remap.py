@@ -16,8 +16,8 @@ privacy mechanisms for minimax agents*, 2010) for the worst case, :func:`minimax
 >>> estimates = estimate(noisy)
 
 A remap sees nothing but the release, so it costs no privacy (``docs/proofs.md``, theorem 7) and
-need not take constant time. It is worked out for the ideal law, from which the sampled one is
-within ``2**-50``, in floats. The theorems are about counts that one record changes by one; with a
+need not take constant time. It is computed in floats, for the ideal distribution; the sampled one
+is within ``2**-50`` of it. The theorems are about counts that one record changes by one; with a
 greater sensitivity a remap is still the best function of the release.
 """
 
@@ -296,11 +296,11 @@ def minimax(mechanism: GeometricMechanism, loss: Loss) -> RandomisedRemap:
     """
     outputs = _outputs(mechanism, MOST_MINIMAX)
     losses = _scaled(_loss_matrix(loss, outputs))
-    law = _law(mechanism, outputs)
+    distribution = _release_matrix(mechanism, outputs)
     plain = np.eye(outputs)
-    worst = _worst(law, plain, losses)
-    found = _solve(law, losses, worst) if worst else plain
-    better = _worst(law, found, losses) < worst
+    worst = _worst(distribution, plain, losses)
+    found = _solve(distribution, losses, worst) if worst else plain
+    better = _worst(distribution, found, losses) < worst
     return RandomisedRemap(_bounds(mechanism), found if better else plain)
 
 
@@ -319,7 +319,8 @@ def risk(
     Returns
     -------
     float64 array
-        For the ideal law; right to a few units in the last place, and the rounding of the sum.
+        For the ideal distribution; accurate to a few units in the last place, and the rounding of
+        the sum.
 
     Raises
     ------
@@ -339,12 +340,14 @@ def risk(
         raise ValueError(
             f"remap with bounds {remap.bounds} is not accepted: give one with {mechanism.bounds}"
         )
-    law = _law(mechanism, outputs)
+    distribution = _release_matrix(mechanism, outputs)
     if isinstance(remap, RandomisedRemap):
-        law = law @ remap.probabilities
+        distribution = distribution @ remap.probabilities
     elif remap is not None:
         losses = losses[:, (remap.table - remap.table.dtype.type(remap.bounds[0])).astype(np.intp)]
-    return np.concatenate([(law[rows] * losses[rows]).sum(axis=1) for rows in _blocks(outputs)])
+    return np.concatenate(
+        [(distribution[rows] * losses[rows]).sum(axis=1) for rows in _blocks(outputs)]
+    )
 
 
 def expected_loss(
@@ -368,7 +371,7 @@ def expected_loss(
     return float(weights @ risk(mechanism, loss, remap) / weights.sum())
 
 
-def _solve(law: _Floats, losses: _Floats, worst: float) -> _Floats:
+def _solve(distribution: _Floats, losses: _Floats, worst: float) -> _Floats:
     """Return probabilities of estimates (columns) for releases, with the least worst expected loss.
 
     It is in units of what the release itself has, so that no optimum is above 1.
@@ -377,9 +380,11 @@ def _solve(law: _Floats, losses: _Floats, worst: float) -> _Floats:
         from scipy import optimize, sparse  # type: ignore[import-untyped]  # noqa: PLC0415
     except ImportError as error:
         raise ImportError("minimax needs scipy: pip install geomdp[remap]") from error
-    outputs = len(law)
+    outputs = len(distribution)
     with np.errstate(over="ignore"):
-        shares = (law[:, :, np.newaxis] * losses[:, np.newaxis, :]).reshape(outputs, -1) / worst
+        shares = (distribution[:, :, np.newaxis] * losses[:, np.newaxis, :]).reshape(
+            outputs, -1
+        ) / worst
     # An optimum has no share above 1, so what is left out has this probability in all, for each
     # release; with the release itself instead, no expected loss grows by more than that.
     used = shares.max(axis=0) <= outputs / _LOST
@@ -403,8 +408,8 @@ def _solve(law: _Floats, losses: _Floats, worst: float) -> _Floats:
     return np.asarray(rows / rows.sum(axis=1, keepdims=True))
 
 
-def _worst(law: _Floats, probabilities: _Floats, losses: _Floats) -> float:
-    return float((law @ probabilities * losses).sum(axis=1).max())
+def _worst(distribution: _Floats, probabilities: _Floats, losses: _Floats) -> float:
+    return float((distribution @ probabilities * losses).sum(axis=1).max())
 
 
 def _posterior(rate: float, logs: _Floats, released: NDArray[np.intp]) -> _Floats:
@@ -419,8 +424,8 @@ def _posterior(rate: float, logs: _Floats, released: NDArray[np.intp]) -> _Float
     return np.asarray(np.exp((logs - logs[top]) - rate * steps))
 
 
-def _law(mechanism: GeometricMechanism, outputs: int) -> _Floats:
-    """Return the probabilities of releases (columns) for each true count, of the ideal law."""
+def _release_matrix(mechanism: GeometricMechanism, outputs: int) -> _Floats:
+    """Return the ideal probabilities of releases (columns) for each true count (rows)."""
     if outputs == 1:
         return np.ones((1, 1))
     rate = _rate(mechanism)

@@ -23,7 +23,7 @@ FORMAT = "geomdp-certificate-1"
 LIMB_BITS = 63
 MAX_LIMBS = 64  # far above any use; keeps a hostile certificate from asking for huge numbers
 MAX_BITS = LIMB_BITS * (MAX_LIMBS + 1)
-TIGHT_RANGE = 2000  # largest range whose exact law is recomputed unasked
+TIGHT_RANGE = 2000  # largest range whose exact distribution is recomputed unasked
 BRUTE_RANGE = 64  # largest range whose whole output matrix is compared as well
 
 
@@ -346,7 +346,7 @@ def _check_total_variation(c: Certificate) -> float:
     return _float_above(_real(bound))
 
 
-# ---------------------------------------------------------------------------- exact law
+# ---------------------------------------------------------------------------- exact distribution
 
 
 def _count_masses(digit: Digit, word: int, start: int, end: int) -> list[int]:
@@ -356,19 +356,21 @@ def _count_masses(digit: Digit, word: int, start: int, end: int) -> list[int]:
     return [b - a for a, b in pairwise([0, *below, size << (word * digit.limbs)])]
 
 
-def exact_law(digits: Sequence[Digit], word: int, reach: int) -> tuple[list[int], int, int]:
-    """The law of m: masses of 0..reach-1, of all beyond, and of the floor's slot.
+def exact_distribution(
+    digits: Sequence[Digit], word: int, reach: int
+) -> tuple[list[int], int, int]:
+    """The distribution of m: masses of 0..reach-1, of all beyond, and of the floor's slot.
 
     The last element of the list is the mass beyond. The total is 2^(word*(1 + sum of limbs)).
     """
-    # Where the other digits' counts do not depend on the shared word, the law is linear in
+    # Where the other digits' counts do not depend on the shared word, the distribution is linear in
     # the remaining digit's, which may hence be summed over: choose the one with most cuts.
     summed = max(range(len(digits)), key=lambda j: len(digits[j].thresholds))
     cuts = {0, 1 << word}
     for j, digit in enumerate(digits):
         if j != summed:
             cuts.update(t & ((1 << word) - 1) for t in digit.thresholds)
-    law, floor, total = [0] * reach, 0, 0
+    distribution, floor, total = [0] * reach, 0, 0
     for start, end in pairwise(sorted(cuts)):
         masses = [
             _count_masses(digit, word, start, end if j == summed else start + 1)
@@ -377,7 +379,7 @@ def exact_law(digits: Sequence[Digit], word: int, reach: int) -> tuple[list[int]
         others = math.prod(sum(mass) for mass in masses[1:])
         total += sum(masses[0]) * others
         floor += masses[0][0] * others
-        law[0] += masses[0][1] * others
+        distribution[0] += masses[0][1] * others
         masses[0] = masses[0][2:]
         masses[-1] = masses[-1][:-1]  # the top digit's last value saturates
         joint = [1]  # by G, for the digits so far: every G below their radices' product
@@ -385,22 +387,22 @@ def exact_law(digits: Sequence[Digit], word: int, reach: int) -> tuple[list[int]
             near = mass[: -(-reach // digit.weight)]
             joint = [q * p for q in near for p in joint][: reach - 1]
         for g, mass_g in enumerate(joint):
-            law[g + 1] += mass_g
-    return [*law, total - floor - sum(law)], floor, total
+            distribution[g + 1] += mass_g
+    return [*distribution, total - floor - sum(distribution)], floor, total
 
 
-def worst_ratio(law: Sequence[int], floor: int, value_bits: int) -> Fraction:
+def worst_ratio(distribution: Sequence[int], floor: int, value_bits: int) -> Fraction:
     """The largest ratio of an output's probabilities from neighbouring offsets."""
-    last = len(law) - 1
+    last = len(distribution) - 1
     # An inner output y depends on |x-y| alone: 0 both signs give, any other distance one.
-    inner = [((law[0] << 1) << value_bits) + 2 * floor]
-    inner += [(mass << value_bits) + 2 * floor for mass in law[1:last]]
+    inner = [((distribution[0] << 1) << value_bits) + 2 * floor]
+    inner += [(mass << value_bits) + 2 * floor for mass in distribution[1:last]]
     # An end at distance t collects all m >= t of one sign; at t = 0 also m = 0 of the other.
     tails = [0]
-    for mass in reversed(law):
+    for mass in reversed(distribution):
         tails.append(tails[-1] + mass)
     tails = tails[:0:-1]
-    tails[0] += law[0]
+    tails[0] += distribution[0]
     ends = [
         [(tail << value_bits) + 2 * floor * slots for tail in tails]
         for slots in (1, (1 << value_bits) - last)
@@ -409,14 +411,14 @@ def worst_ratio(law: Sequence[int], floor: int, value_bits: int) -> Fraction:
     return max(Fraction(max(a, b), min(a, b)) for row in (sides, *ends) for a, b in pairwise(row))
 
 
-def brute_ratio(law: Sequence[int], floor: int, value_bits: int) -> Fraction:
+def brute_ratio(distribution: Sequence[int], floor: int, value_bits: int) -> Fraction:
     """The same from the definition, by the whole matrix of outputs."""
-    last = len(law) - 1
+    last = len(distribution) - 1
     slots = [1] * last + [(1 << value_bits) - last]
     rows = []
     for x in range(last + 1):
         row = [2 * floor * s for s in slots]
-        for m, mass in enumerate(law):
+        for m, mass in enumerate(distribution):
             row[min(x + m, last)] += mass << value_bits
             row[max(x - m, 0)] += mass << value_bits
         rows.append(row)
@@ -428,14 +430,16 @@ def brute_ratio(law: Sequence[int], floor: int, value_bits: int) -> Fraction:
 
 
 def _check_tight(c: Certificate) -> float:
-    law, floor, total = exact_law(c.digits, c.word, c.range)
-    _require(Fraction(floor, total) == c.floor_mass, "tight_epsilon: the law's floor differs")
-    ratio = worst_ratio(law, floor, c.value_bits)
+    distribution, floor, total = exact_distribution(c.digits, c.word, c.range)
+    _require(
+        Fraction(floor, total) == c.floor_mass, "tight_epsilon: the distribution's floor differs"
+    )
+    ratio = worst_ratio(distribution, floor, c.value_bits)
     if c.range <= BRUTE_RANGE:
-        agrees = ratio == brute_ratio(law, floor, c.value_bits)
+        agrees = ratio == brute_ratio(distribution, floor, c.value_bits)
         _require(agrees, "tight_epsilon: the two ways to the worst ratio disagree")
     epsilon = _real(ratio).log()
-    _require(epsilon <= _real(c.rate), "tight_epsilon: the exact law's exceeds the rate")
+    _require(epsilon <= _real(c.rate), "tight_epsilon: the exact distribution's exceeds the rate")
     if c.tight_epsilon is None:
         return _float_above(epsilon)
     _require(arb(c.tight_epsilon) >= epsilon, "tight_epsilon: stated is less than the exact")
@@ -468,7 +472,7 @@ def _trivial(table: dict[str, object]) -> Report | None:
 def verify(certificate: dict[str, object] | str, tight: bool | None = None) -> Report:
     """Verify a certificate, given as JSON text or as what that decodes to.
 
-    tight: recompute the exact law and its epsilon (True), do not (False), or do if the
+    tight: recompute the exact distribution and its epsilon (True), do not (False), or do if the
     certificate states it and the range is at most 2000 (None).
     """
     table = _load(certificate)

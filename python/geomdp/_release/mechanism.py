@@ -114,7 +114,7 @@ class GeometricMechanism(Specification):
             same array. It is either written completely or left as it was.
         threads : int, optional
             How many share a large array, at most; if none is given, as many as there are processors
-            for this process, where that pays. The law does not depend on it.
+            for this process, where that pays. The distribution does not depend on it.
 
         Returns
         -------

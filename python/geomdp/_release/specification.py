@@ -138,7 +138,7 @@ class Specification:
     def certificate(
         self, dtype: DTypeLike | None = None, *, tight: bool = False
     ) -> certificate.Certificate:
-        """Return the exact data and the inequality that make the sampled law private.
+        """Return the exact data and the inequality that make the sampled distribution private.
 
         Parameters
         ----------
@@ -146,8 +146,9 @@ class Specification:
             Integer dtype of the counts; int64 if none is given. With bounds, all that hold them
             have the same certificate.
         tight : bool
-            Whether to work out the exact loss of the sampled law, over all neighbours and outputs:
-            for ranges up to 100 000, in time proportional to the range.
+            Whether to compute the exact privacy loss of the sampled distribution, over all
+            neighbors and outputs. The range must be at most 100 000, and the time is proportional
+            to it.
 
         Raises
         ------

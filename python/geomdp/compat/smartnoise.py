@@ -103,7 +103,7 @@ def privacy_usage_to_accuracy(epsilon: Any, alpha: Any, sensitivity: Any = 1) ->
         If a parameter is out of range.
 
     """
-    return geomdp.accuracy.epsilon_to_accuracy(epsilon, alpha, sensitivity, method="note")
+    return geomdp.accuracy.epsilon_to_accuracy(epsilon, alpha, sensitivity, method="ceiling")
 
 
 def accuracy_to_privacy_usage(accuracy: Any, alpha: Any, sensitivity: Any = 1) -> Any:
@@ -133,4 +133,4 @@ def accuracy_to_privacy_usage(accuracy: Any, alpha: Any, sensitivity: Any = 1) -
         If a parameter is out of range.
 
     """
-    return geomdp.accuracy.accuracy_to_epsilon(accuracy, alpha, sensitivity, method="note")
+    return geomdp.accuracy.accuracy_to_epsilon(accuracy, alpha, sensitivity, method="ceiling")

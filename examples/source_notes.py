@@ -99,7 +99,7 @@ def draw_notes(output: Path) -> None:
         f"the largest with privacy loss {EPSILON}": rejection.calibrated_epsilon(EPSILON, RECORDS),
     }
     for axes, (way, epsilon) in zip(both, ways.items(), strict=True):
-        plot.law(range(RECORDS + 1), rejected(epsilon), ax=axes)
+        plot.distribution(range(RECORDS + 1), rejected(epsilon), ax=axes)
         axes.set_title(f"Figure 2.2: rejected, noise for {epsilon:.4f} ({way})")
         axes.get_legend().set_title("true count")
     both[0].set_xlabel("")
@@ -148,7 +148,7 @@ def notes(output: Path) -> None:
     header = "epsilon | n | M | exact factor | the note's epsilon' | loss with it"
     table(f"{header} | largest epsilon' with loss epsilon", losses())
     print("Expected absolute error, worst case and average over true counts from 0 to n:\n")
-    ways = "censored | rejected, note | rejected, exact | Bayes remap | minimax remap"
+    ways = "censored | rejected, formula | rejected, exact | Bayes remap | minimax remap"
     table(f"epsilon | n | {ways}", errors())
     draw_notes(output)
 
@@ -164,7 +164,7 @@ def exact_and_note(epsilon: object, alpha: float) -> tuple[Any, Any]:
     """Return the least accuracy and the accuracy of the note's theorem."""
     return (
         epsilon_to_accuracy(epsilon, alpha),
-        epsilon_to_accuracy(epsilon, alpha, method="note"),
+        epsilon_to_accuracy(epsilon, alpha, method="ceiling"),
     )
 
 
@@ -193,7 +193,7 @@ def conversions() -> list[tuple[object, ...]]:
     rows = []
     for a in (1, 2, 3, 5, 10, 30, 100):
         exact = accuracy_to_epsilon(a, 0.05)
-        note = accuracy_to_epsilon(a, 0.05, method="note")
+        note = accuracy_to_epsilon(a, 0.05, method="ceiling")
         rows.append((a, f"{exact:.4f}", f"{note:.4f}", f"{1 - exact / note:.1%}"))
     return rows
 
@@ -217,9 +217,9 @@ def accuracy_note(output: Path) -> None:
     print("Share of 1000 epsilons from 0.01 to 10 for which the exact accuracy is one less, at")
     print(f"these levels: {shares}.\n")
     print("The note's example:\n")
-    table("level | epsilon | continuous | note | exact", example())
+    table("level | epsilon | continuous | ceiling | exact", example())
     print("Least epsilon for an accuracy at level 0.05:\n")
-    table("accuracy | exact | note | saved", conversions())
+    table("accuracy | exact | ceiling | saved", conversions())
     save(plot.accuracy(np.geomspace(0.05, 10, 400), alpha=0.05), output / "accuracy.png")
 
 
@@ -381,7 +381,7 @@ def post(output: Path, runs: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=500, help="releases for each epsilon")
-    parser.add_argument("--output", type=Path, default=Path("dist/seeds"))
+    parser.add_argument("--output", type=Path, default=Path("dist/source_notes"))
     arguments = parser.parse_args()
     if arguments.runs < 1:
         parser.error("--runs: give at least 1")

@@ -32,7 +32,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def load() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("seeds", ROOT / "examples/seeds.py")
+    spec = importlib.util.spec_from_file_location("source_notes", ROOT / "examples/source_notes.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -40,7 +40,7 @@ def load() -> ModuleType:
     return module
 
 
-seeds = load()
+source_notes = load()
 
 
 @pytest.fixture(autouse=True)
@@ -58,7 +58,7 @@ def numbers(row: tuple[object, ...]) -> list[float]:
 
 
 def test_probabilities_of_figure_2_1() -> None:
-    exact = seeds.extremes()
+    exact = source_notes.extremes()
     for count in (19, 20, 21):
         pmf = censored(0.1, 30, count)
         wanted = [pmf[0], pmf[30], pmf[0] + pmf[30]]
@@ -70,7 +70,10 @@ def test_probabilities_of_figure_2_1() -> None:
 
 def test_quoted_probabilities_are_5_percent_off() -> None:
     """About 5% off: 0.0710 and 0.2642 for "about 0.075, 0.25"."""
-    (low, either), (exact_low, _, exact_either) = seeds.QUOTED[20], seeds.extremes()[20]
+    (low, either), (exact_low, _, exact_either) = (
+        source_notes.QUOTED[20],
+        source_notes.extremes()[20],
+    )
     assert (round(exact_low, 4), round(exact_either, 4)) == (0.0710, 0.2642)
     assert round(low - exact_low, 4) == 0.0040
     assert round(either - exact_either, 4) == -0.0142
@@ -81,7 +84,7 @@ def test_quoted_probabilities_are_5_percent_off() -> None:
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.0086340184113117, 0.05])
 def test_distributions_of_figure_2_2(epsilon: float) -> None:
-    pmfs = seeds.rejected(epsilon)
+    pmfs = source_notes.rejected(epsilon)
     assert list(pmfs) == ["19", "20", "21"]
     for count, pmf in pmfs.items():
         exact = [float(mass) for mass in rejected(epsilon, 30, int(count))]
@@ -89,9 +92,9 @@ def test_distributions_of_figure_2_2(epsilon: float) -> None:
 
 
 def test_table_of_losses() -> None:
-    rows = seeds.losses()
-    assert [row[:2] for row in rows] == seeds.PAIRS
-    for (epsilon, n), row in zip(seeds.PAIRS, rows, strict=True):
+    rows = source_notes.losses()
+    assert [row[:2] for row in rows] == source_notes.PAIRS
+    for (epsilon, n), row in zip(source_notes.PAIRS, rows, strict=True):
         a = mpmath.exp(-real(epsilon))
         ratios = [
             (a ** (2 * x + 1) + a ** (n + 1)) / (a ** (2 * x + 2) + a**n) for x in range(1, n + 1)
@@ -124,21 +127,21 @@ def exact_loss(epsilon: Any, n: int) -> tuple[mpf, mpf]:
 
 def test_note_is_unsafe_for_large_noise() -> None:
     """M bounds ratios of Pr(T), but 1 - Pr(T) matters: the privacy loss is 1.6 times epsilon."""
-    rows = {row[:2]: row for row in seeds.losses()}
+    rows = {row[:2]: row for row in source_notes.losses()}
     assert [pair for pair, row in rows.items() if "**" in str(row[5])] == [(0.01, 30)]
     assert float(str(rows[0.01, 30][5]).strip("*")) / 0.01 == pytest.approx(1.63, abs=0.005)
     assert float(str(rows[0.01, 30][2])) < float(str(rows[0.01, 30][3]))
 
 
 def test_table_of_errors() -> None:
-    for (epsilon, n), row in zip(seeds.PAIRS, seeds.errors(), strict=True):
+    for (epsilon, n), row in zip(source_notes.PAIRS, source_notes.errors(), strict=True):
         assert row[:2] == (epsilon, n)
         cut, note, exact, bayes, minimax = (numbers((cell,)) for cell in row[2:])
         pmfs = [censored(epsilon, n, x) for x in range(n + 1)]
         assert [f"{number:.3f}" for number in cut] == worst_and_average(pmfs)
-        noise_of = {"exact": seeds.rejection.calibrated_epsilon(epsilon, n)}
-        noise_of["note"] = seeds.rejection.note_epsilon(epsilon, n)
-        for found, name in ((note, "note"), (exact, "exact")):
+        noise_of = {"exact": source_notes.rejection.calibrated_epsilon(epsilon, n)}
+        noise_of["ceiling"] = source_notes.rejection.note_epsilon(epsilon, n)
+        for found, name in ((note, "ceiling"), (exact, "exact")):
             pmfs = [rejected(noise_of[name], n, x) for x in range(n + 1)]
             assert [f"{number:.3f}" for number in found] == worst_and_average(pmfs)
         # Stated in docs/utility.md.
@@ -167,27 +170,29 @@ def note_accuracy(epsilon: Any, alpha: Any) -> int:
 
 
 def test_table_of_accuracies() -> None:
-    rows = seeds.accuracies()
+    rows = source_notes.accuracies()
     assert len(rows) == 8
     for epsilon, *cells in rows:
-        for alpha, pair, continuous in zip(seeds.LEVELS, cells[::2], cells[1::2], strict=True):
+        for alpha, pair, continuous in zip(
+            source_notes.LEVELS, cells[::2], cells[1::2], strict=True
+        ):
             exact, note = least_accuracy(epsilon, alpha), note_accuracy(epsilon, alpha)
             assert pair == (f"**{exact}**, {note}" if exact < note else f"{exact}, {note}")
             wanted = -mpmath.log(real(alpha)) / real(epsilon)
             assert float(continuous) == pytest.approx(float(wanted), abs=0.00501)
 
 
-@pytest.mark.parametrize("alpha", seeds.LEVELS)
+@pytest.mark.parametrize("alpha", source_notes.LEVELS)
 def test_share_of_epsilons_with_a_better_accuracy(alpha: float) -> None:
     epsilons = np.geomspace(0.01, 10, 100)
     pairs = [(least_accuracy(e, alpha), note_accuracy(e, alpha)) for e in epsilons.tolist()]
     assert {note - exact for exact, note in pairs} == {0, 1}
     better = sum(exact < note for exact, note in pairs)
-    assert seeds.share_of_better(alpha, epsilons) == better / 100
+    assert source_notes.share_of_better(alpha, epsilons) == better / 100
 
 
 def test_table_of_conversions() -> None:
-    for row in seeds.conversions():
+    for row in source_notes.conversions():
         a, exact, note, saved = row[0], *map(str, row[1:])
         assert float(note) == pytest.approx(math.log(20) / a, abs=0.00005001)
         # The accuracy changes at the printed last digit.
@@ -201,13 +206,13 @@ def test_table_of_conversions() -> None:
 @given(st.floats(1e-12, 0.9))
 def test_note_example_has_accuracy_3_at_every_level(alpha: float) -> None:
     """The ceiling makes it 4, so users would pay for an accuracy that they have already."""
-    epsilon = accuracy_to_epsilon(seeds.EXAMPLE, alpha, method="continuous")
-    assert epsilon_to_accuracy(epsilon, alpha, method="note") == 4
+    epsilon = accuracy_to_epsilon(source_notes.EXAMPLE, alpha, method="continuous")
+    assert epsilon_to_accuracy(epsilon, alpha, method="ceiling") == 4
     assert epsilon_to_accuracy(epsilon, alpha) == 3
 
 
 def test_table_of_the_example() -> None:
-    for alpha, epsilon, continuous, note, exact in seeds.example():
+    for alpha, epsilon, continuous, note, exact in source_notes.example():
         assert float(str(epsilon)) == pytest.approx(math.log(1 / alpha) / 3.02, abs=0.00005001)
         assert (continuous, note, exact) == (3.02, 4, 3)
 
@@ -249,23 +254,23 @@ def test_inequality_at_the_end_of_the_post(x: Any) -> None:
 
 
 def test_ratio_10_is_reached_at_5_84_and_not_at_3() -> None:
-    assert round(seeds.variance_ratio(3), 4) == 2.0150
+    assert round(source_notes.variance_ratio(3), 4) == 2.0150
     root = mpmath.findroot(lambda x: (mpmath.sinh(x / 2) / (x / 2)) ** 2 - 10, 6)
-    found = seeds.least(lambda epsilon: seeds.variance_ratio(epsilon) >= 10, 1, 20)
+    found = source_notes.least(lambda epsilon: source_notes.variance_ratio(epsilon) >= 10, 1, 20)
     assert abs(found - root) < 1e-13
     assert round(found, 4) == 5.8368
     # The mean error is 10 times smaller from 4.5 on.
-    assert round(seeds.error_ratio(3), 4) == 3.3393
+    assert round(source_notes.error_ratio(3), 4) == 3.3393
     root = mpmath.findroot(lambda x: mpmath.sinh(x) / x - 10, 4)
-    found = seeds.least(lambda epsilon: seeds.error_ratio(epsilon) >= 10, 1, 20)
+    found = source_notes.least(lambda epsilon: source_notes.error_ratio(epsilon) >= 10, 1, 20)
     assert abs(found - root) < 1e-13
     assert round(found, 4) == 4.4999
 
 
 def test_ratios_at_epsilon_1() -> None:
     """The variance is 9% larger, and the mean error 18%."""
-    assert round(seeds.variance_ratio(1), 4) == 1.0862
-    assert round(seeds.error_ratio(1), 4) == 1.1752
+    assert round(source_notes.variance_ratio(1), 4) == 1.0862
+    assert round(source_notes.error_ratio(1), 4) == 1.1752
 
 
 @pytest.mark.parametrize("epsilon", [0.3, 1, 2.5, 8])
@@ -279,7 +284,9 @@ def test_rounded_laplace_noise(epsilon: float) -> None:
     masses = [one - other for one, other in itertools.pairwise(edges)]
     size = sum(k * mass for k, mass in enumerate(masses, start=1))
     square = sum(k**2 * mass for k, mass in enumerate(masses, start=1))
-    assert seeds.rounded_laplace(epsilon) == pytest.approx((float(square), float(size)), rel=1e-13)
+    assert source_notes.rounded_laplace(epsilon) == pytest.approx(
+        (float(square), float(size)), rel=1e-13
+    )
     exact = moments.unbounded(Fraction(epsilon))
     times = mpmath.cosh(rate / 2)
     assert float(square) == pytest.approx(float(times * exact.variance), rel=1e-13)
@@ -287,7 +294,7 @@ def test_rounded_laplace_noise(epsilon: float) -> None:
 
 
 def test_table_of_ratios() -> None:
-    rows = seeds.ratios()
+    rows = source_notes.ratios()
     assert [float(row[0]) for row in rows] == [0.1, 0.5, 1, 2, 3, 4, 5, 5.837, 10]
     for row in rows:
         epsilon = float(row[0])
@@ -303,13 +310,17 @@ def test_table_of_ratios() -> None:
 
 
 def test_salaries_follow_the_documented_distribution() -> None:
-    salaries = seeds.simulated_salaries()
+    salaries = source_notes.simulated_salaries()
     assert salaries.shape == (29_000,)
-    assert (salaries == seeds.simulated_salaries()).all()
-    assert (len(seeds.EDGES), seeds.EDGES[0], seeds.EDGES[-1]) == (51, 40_000, 400_000)
-    assert 28_000 < salary_counts().sum() <= seeds.SALARIES
+    assert (salaries == source_notes.simulated_salaries()).all()
+    assert (len(source_notes.EDGES), source_notes.EDGES[0], source_notes.EDGES[-1]) == (
+        51,
+        40_000,
+        400_000,
+    )
+    assert 28_000 < salary_counts().sum() <= source_notes.SALARIES
     # Half of the distribution is above the median, and 10 / 29000 above 300 000.
-    for border, expected in ((seeds.MEDIAN, 14_500), (300_000, 10)):
+    for border, expected in ((source_notes.MEDIAN, 14_500), (300_000, 10)):
         above = int(np.count_nonzero(salaries > border))
         assert abs(above - expected) < 5 * math.sqrt(expected)
     logs = np.sort(np.log(salaries))
@@ -323,13 +334,13 @@ def test_salaries_follow_the_documented_distribution() -> None:
 
 
 def salary_counts() -> np.ndarray:
-    counts, _ = np.histogram(seeds.simulated_salaries(), seeds.EDGES)
+    counts, _ = np.histogram(source_notes.simulated_salaries(), source_notes.EDGES)
     return counts
 
 
 DATA = {
-    "salaries": (salary_counts(), seeds.SALARIES),
-    "admissions": (seeds.admissions(), seeds.APPLICANTS),
+    "salaries": (salary_counts(), source_notes.SALARIES),
+    "admissions": (source_notes.admissions(), source_notes.APPLICANTS),
 }
 
 
@@ -337,7 +348,7 @@ DATA = {
 def test_expectations(data: str) -> None:
     counts, most = DATA[data]
     epsilons = np.array([0.02, 0.5, 3])
-    exact = seeds.expectation(counts, most, epsilons)
+    exact = source_notes.expectation(counts, most, epsilons)
     for i, epsilon in enumerate(epsilons.tolist()):
         a = mpmath.exp(-real(epsilon))
         free = len(counts) * 2 * a / (1 - a**2)
@@ -353,7 +364,7 @@ def test_expectations(data: str) -> None:
 
 
 #: Comparisons of the experiment with its expectation.
-COMPARISONS = len(DATA) * 3 * len(seeds.EPSILONS[::5])
+COMPARISONS = len(DATA) * 3 * len(source_notes.EPSILONS[::5])
 
 
 def log_moments(epsilon: float, noise: str, counts: np.ndarray, most: int, t: np.ndarray) -> Any:
@@ -386,9 +397,9 @@ def test_experiment_agrees_with_its_expectation(data: str) -> None:
     The bound rejects an expectation that is 7% off.
     """
     counts, most = DATA[data]
-    epsilons, runs = seeds.EPSILONS[::5], 500
-    found = seeds.experiment(counts, most, epsilons, runs)
-    exact = seeds.expectation(counts, most, epsilons)
+    epsilons, runs = source_notes.EPSILONS[::5], 500
+    found = source_notes.experiment(counts, most, epsilons, runs)
+    exact = source_notes.expectation(counts, most, epsilons)
     assert list(found) == list(exact)
     limit = math.log(2 * COMPARISONS / ALPHA)
     for noise, errors in found.items():
@@ -410,7 +421,7 @@ def test_experiment_agrees_with_its_expectation(data: str) -> None:
 
 def test_bounds_lower_the_error_where_there_are_empty_bins() -> None:
     counts, most = DATA["salaries"]
-    exact = seeds.expectation(counts, most, seeds.EPSILONS)
+    exact = source_notes.expectation(counts, most, source_notes.EPSILONS)
     assert (exact["geometric, bounds"] < exact["geometric"]).all()
     assert (exact["geometric"] < exact["Laplace"]).all()
 
@@ -421,11 +432,11 @@ def test_bounds_lower_the_error_where_there_are_empty_bins() -> None:
 @pytest.fixture(scope="module")
 def printed(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     """Run the example; return its output and the folder of its pictures."""
-    output = tmp_path_factory.mktemp("seeds") / "new" / "folder"
+    output = tmp_path_factory.mktemp("source_notes") / "new" / "folder"
     with pytest.MonkeyPatch.context() as patch, open(output.parents[1] / "log", "w+") as log:
-        patch.setattr(sys, "argv", ["seeds.py", "--runs", "30", "--output", str(output)])
+        patch.setattr(sys, "argv", ["source_notes.py", "--runs", "30", "--output", str(output)])
         patch.setattr(sys, "stdout", log)
-        seeds.main()
+        source_notes.main()
         log.seek(0)
         text = log.read()
     return text, output
@@ -473,7 +484,7 @@ def test_documented_tables_are_printed(
 
 
 def test_mechanism_of_the_figures_keeps_its_epsilon() -> None:
-    mechanism = GeometricMechanism(seeds.EPSILON, bounds=(0, seeds.RECORDS))
+    mechanism = GeometricMechanism(source_notes.EPSILON, bounds=(0, source_notes.RECORDS))
     certificate = mechanism.certificate(tight=True)
     assert certificate.tight_epsilon is not None
     assert certificate.tight_epsilon <= 0.1
