@@ -780,9 +780,23 @@ FAULTS = [
     Fault(
         "a budget forgets what was spent",
         LAYER / "accounting.py",
-        "self._groups = groups",
-        "self._groups = self._groups",
+        'self._groups = self._within(self._groups + more, "this release would raise")',
+        'self._within(self._groups + more, "this release would raise")',
         "tests/test_accounting.py",
+    ),
+    Fault(
+        "a planned release is used twice",
+        LAYER / "accounting.py",
+        "self._plan = self._plan - Counter([min(enough)])",
+        "self._plan - Counter([min(enough)])",
+        "tests/test_accounting.py::test_a_plan_allows_more_releases_in_any_order",
+    ),
+    Fault(
+        "a change by several is no larger loss than by one",
+        LAYER / "_analysis/composition.py",
+        "return [((n * distance - 2 * k) * rate, w)",
+        "return [((n - 2 * k) * rate, w)",
+        "tests/test_accounting.py::test_loss_distribution_is_an_upper_bound_within_its_error",
     ),
 ]
 

@@ -16,8 +16,9 @@ from mpmath import mpf
 
 from geomdp import GeometricMechanism
 from geomdp._analysis import composition
-from geomdp.accounting import Budget, compose, compose_delta, rdp, zcdp
+from geomdp.accounting import Budget, compose, compose_delta, loss_distribution, rdp, zcdp
 
+MECHANISM = GeometricMechanism(1)
 FEW = [0.1, Fraction(1, 3), 0.7]
 losses = st.one_of(
     st.floats(0, 3), st.builds(Fraction, st.integers(0, 50), st.integers(10, 60)), st.just(0.25)
@@ -157,7 +158,7 @@ def test_the_grid_is_an_upper_bound_within_its_error(
 ) -> None:
     exact = compose(groups, delta)
     less = compose(groups, Fraction(delta) - Fraction(5, 10**32))
-    grid = composition.Grid({Fraction(loss): n for loss, n in groups.items()})
+    grid = composition.Grid({(Fraction(loss), 1): n for loss, n in groups.items()})
     monkeypatch.setattr(composition, "MOST_SUMS", 0)
     bound = compose(groups, delta)
     assert exact <= bound <= less + grid.step * (2 + 6 * math.sqrt(len(groups)))
@@ -203,6 +204,80 @@ def test_losses_chosen_by_outputs_can_cost_more() -> None:
     assert chosen > 1.3 * fixed
 
 
+def by_outcomes(cells: dict[tuple[object, int], int], epsilon: object) -> mpf:
+    """Return delta as the sum over all noises of all cells, up to each change."""
+    sums = {Fraction(0): mpf(1)}
+    for (rate, linf), n in cells.items():
+        a = mpmath.exp(-ratio(rate))
+        masses = {0: 1 / (1 + a), linf: a**linf / (1 + a)}
+        masses |= {k: (1 - a) / (1 + a) * a**k for k in range(1, linf)}
+        for _ in range(n):
+            combined: dict[Fraction, mpf] = {}
+            for before, mass in sums.items():
+                for k, weight in masses.items():
+                    loss = before + (linf - 2 * k) * Fraction(rate)
+                    combined[loss] = combined.get(loss, mpf(0)) + mass * weight
+            sums = combined
+    terms = (p * -mpmath.expm1(ratio(epsilon) - ratio(s)) for s, p in sums.items() if s > epsilon)
+    return mpmath.fsum(terms)
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        {(0.1, 4): 6},
+        {(1, 2): 9, (0.25, 3): 4},
+        {(Fraction(1, 3), 1): 5, (0.7, 40): 2},
+        {(3, 5): 7, (3, 1): 7},
+        {(0.001, 7): 20},
+    ],
+)
+@pytest.mark.parametrize("delta", [1e-12, 1e-6, 1e-2])
+def test_loss_distribution_is_an_upper_bound_within_its_error(
+    cells: dict[tuple[object, int], int], delta: float
+) -> None:
+    first, *others = (
+        n * loss_distribution(GeometricMechanism(rate), linf=linf)
+        for (rate, linf), n in cells.items()
+    )
+    together = sum(others, first)
+    pure = {Fraction(rate) * linf: n for (rate, linf), n in cells.items()}
+    bound = together.epsilon(delta)
+    with mpmath.workdps(60):
+        assert by_outcomes(cells, bound) <= ratio(delta)
+        # Below it by its error, and by what sampled noise adds.
+        below = Fraction(bound) * (1 - Fraction(1, 10**4)) - Fraction(1, 10**12)
+        added = sum(cells.values()) * mpf(2) ** -50
+        assert by_outcomes(cells, below) > ratio(delta) * (1 - mpf("0.001")) - added
+        assert by_outcomes(cells, bound) <= together.delta(bound) <= delta
+    assert bound <= compose(pure, delta) * (1 + 1e-4)
+    assert together.epsilon() == compose(pure)
+
+
+def test_cells_changed_by_one_are_pure_releases() -> None:
+    table = 50 * loss_distribution(GeometricMechanism(0.1), l0=3)
+    assert table.epsilon(1e-6) == compose({0.1: 150}, 1e-6)
+    assert table.delta(6) == compose_delta({0.1: 150}, 6)
+    assert table.epsilon(0) == compose({0.1: 150})
+    assert table.delta(20) == 0
+
+
+@pytest.mark.parametrize(("linf", "l0", "releases"), [(1, 1, 50), (1, 3, 50), (4, 3, 20)])
+def test_dp_accounting_is_never_below_the_exact_value(linf: int, l0: int, releases: int) -> None:
+    from dp_accounting.pld import PLDAccountant  # noqa: PLC0415
+
+    one = loss_distribution(GeometricMechanism(0.1), l0=l0, linf=linf)
+    many = releases * one
+    exact = many.epsilon(1e-6)
+    with mpmath.workdps(40):
+        ideal = by_outcomes({(0.1, linf): l0 * releases}, exact * (1 - 1e-4) - 1e-12)
+        assert ideal > 1e-6 * (1 - 0.01)
+    event = PLDAccountant().compose(many.to_dp_event()).get_epsilon(1e-6)
+    pld = many.to_pld().get_epsilon_for_delta(1e-6)
+    for theirs in (event, pld):
+        assert exact * (1 - 1e-4) <= theirs <= exact * (1 + 1e-2)
+
+
 @pytest.mark.parametrize("loss", [5e-324, 1e-200, 1e-9, 0.1, Fraction(1, 3), 1, 40, 1e5, 1e300])
 @pytest.mark.parametrize("order", [1, 1 + 2**-52, Fraction(3, 2), 2, 32, 1e10])
 def test_renyi_divergence_is_that_of_randomised_response(loss: object, order: object) -> None:
@@ -246,6 +321,15 @@ def test_zcdp_bounds_renyi_divergences(loss: float, order: float) -> None:
         (lambda: compose_delta([1], -1), ValueError, "epsilon = -1 is not accepted"),
         (lambda: rdp(1, 0.5), ValueError, "order = 0.5 is not accepted"),
         (lambda: zcdp(-1), ValueError, "loss = -1 is not accepted"),
+        (lambda: loss_distribution(MECHANISM, l0=0), ValueError, "l0 = 0 is not accepted"),
+        (lambda: loss_distribution(MECHANISM, linf=1.0), TypeError, "linf = 1.0 is a float"),
+        (lambda: loss_distribution(MECHANISM, linf=4097), ValueError, "give at most 0 of them"),
+        (lambda: loss_distribution(GeometricMechanism.from_scale(0)), ValueError, "without noise"),
+        (lambda: 10**9 * loss_distribution(MECHANISM, l0=2), ValueError, "2000000000 cells that"),
+        (lambda: 0 * loss_distribution(MECHANISM), ValueError, "releases = 0 is not accepted"),
+        (lambda: loss_distribution(MECHANISM).epsilon(2), ValueError, "delta = 2 is not"),
+        (lambda: loss_distribution(MECHANISM).delta(-2), ValueError, "epsilon = -2 is not"),
+        (lambda: loss_distribution(MECHANISM) + 1, TypeError, "unsupported operand"),
         (lambda: Budget(-1), ValueError, "epsilon = -1 is not accepted"),
         (lambda: Budget(1, 2), ValueError, "delta = 2 is not accepted"),
         (lambda: Budget(1).spend(3), TypeError, "mechanism is a int"),
@@ -292,15 +376,26 @@ def test_a_budget_takes_floats_exactly() -> None:
     assert exact.epsilon_spent == 1
 
 
-def test_a_budget_with_delta_allows_more_releases() -> None:
-    budget, mechanism = Budget(1, 1e-6), GeometricMechanism(0.05)
-    many = next(n for n in range(100) if compose({0.05: n + 1}, 1e-6) > 1)
-    for _ in range(many):
-        budget.spend(mechanism)
-    with pytest.raises(ValueError, match="but the budget is 1"):
-        budget.spend(mechanism)
-    assert budget.epsilon_spent == compose({0.05: many}, 1e-6)
+def test_a_plan_allows_more_releases_in_any_order() -> None:
+    many = next(n for n in range(100) if compose({0.05: n + 1, 0.1: 1}, 1e-6) > 1)
     assert many > 20
+    with pytest.raises(ValueError, match=r"planned releases raise .* but the budget is 1$"):
+        Budget(1, 1e-6, {0.05: many + 1, 0.1: 1})
+    budget = Budget(1, 1e-6, {0.05: many, 0.1: 1})
+    assert budget.epsilon_spent == compose({0.05: many, 0.1: 1}, 1e-6)
+    budget.spend(GeometricMechanism(0.01))
+    budget.spend(GeometricMechanism(0.05), 2)
+    for _ in range(many - 1):
+        budget.spend(GeometricMechanism(0.05))
+    for loss in (0.05, 0.001):
+        with pytest.raises(ValueError, match=f"no planned release of privacy loss {loss} or more"):
+            budget.spend(GeometricMechanism(loss))
+    assert [loss for _, loss in budget.spent] == [0.01, 0.1] + [0.05] * (many - 1)
+
+
+def test_losses_chosen_later_are_no_plan() -> None:
+    with pytest.raises(ValueError, match="delta = 1e-06 is not accepted without losses"):
+        Budget(1, 1e-6)
 
 
 def test_distances_and_no_noise() -> None:
@@ -308,9 +403,11 @@ def test_distances_and_no_noise() -> None:
     budget.spend(GeometricMechanism(0.25), d_in=np.int64(4))
     budget.spend(GeometricMechanism.from_scale(0), d_in=0)
     assert budget.spent == [(None, 1.0), (None, 0.0)]
-    for allowed in (budget, Budget(10**300), Budget(1, 1)):
+    for allowed in (budget, Budget(10**300)):
         with pytest.raises(ValueError, match="to inf, but"):
             allowed.spend(GeometricMechanism.from_scale(0))
+    with pytest.raises(ValueError, match="of privacy loss inf or more"):
+        Budget(1, 1, [3]).spend(GeometricMechanism.from_scale(0))
 
 
 def test_a_failed_release_keeps_what_was_spent() -> None:

@@ -3,7 +3,8 @@
 A release of privacy loss l is at worst randomised response, and a release of this package at
 distance 1 is no better. So the joint privacy loss of many releases is a finite sum (Kairouz, Oh and
 Viswanath 2015, theorem 3.3; Murtagh and Vadhan 2016), and the bounds here are the least that hold
-for every choice of releases (``docs/proofs.md``, section 14).
+for every choice of releases (``docs/proofs.md``, section 14). Where an individual can change a cell
+by more than 1, :func:`loss_distribution` gives less than randomised response does.
 
 >>> from geomdp.accounting import compose
 >>> compose({0.1: 50})
@@ -24,13 +25,24 @@ from typing import Any, TypeAlias
 
 from geomdp._analysis import composition
 from geomdp._release import parameters
+from geomdp._release.extras import installed_by
 from geomdp._release.mechanism import GeometricMechanism
 from geomdp._release.parameters import Integer, Real
 from geomdp._release.specification import checked
 
-__all__ = ["Budget", "compose", "compose_delta", "rdp", "zcdp"]
+__all__ = [
+    "Budget",
+    "LossDistribution",
+    "compose",
+    "compose_delta",
+    "loss_distribution",
+    "rdp",
+    "zcdp",
+]
 
 _MOST = 10**9
+#: The greatest ``linf * sqrt(cells)``: the time of a convolution grows with its square.
+_WIDEST = 2**12
 
 #: Privacy losses, or how many releases have each loss.
 Losses: TypeAlias = Iterable[Real] | Mapping[Any, Integer]
@@ -104,7 +116,7 @@ def compose_delta(losses: Losses, epsilon: Real) -> float:
         return 0.0
     if composition.is_exact(groups):
         return composition.exact_delta(groups, most)
-    return composition.Grid(groups).delta(-composition.up(-most))
+    return composition.Grid(_cells(groups)).delta(-composition.up(-most))
 
 
 def zcdp(loss: Real) -> float:
@@ -163,6 +175,204 @@ def rdp(loss: Real, order: Real) -> float:
     return composition.renyi(exact, Fraction(level))
 
 
+class LossDistribution:
+    """The joint privacy loss of releases in which an individual changes several cells.
+
+    :func:`loss_distribution` makes one. ``x + y`` is the loss of both together, and ``50 * x`` that
+    of fifty such releases. Fix the mechanisms and the changes before the first release, as for
+    :func:`compose`.
+
+    Examples
+    --------
+    Fifty releases of a table in which an individual has one record in each of three cells:
+
+    >>> from geomdp import GeometricMechanism
+    >>> table = loss_distribution(GeometricMechanism(0.1), l0=3)
+    >>> round((50 * table).epsilon(delta=1e-6), 2)
+    6.07
+    >>> round(compose({0.3: 50}, delta=1e-6), 2)
+    11.07
+
+    """
+
+    __slots__ = ("_cells",)
+
+    def __init__(self, cells: composition.Cells) -> None:
+        for (_, linf), n in cells.items():
+            if (linf > 1 and linf**2 * n > _WIDEST**2) or n > _MOST:
+                raise ValueError(
+                    f"{n} cells that change by up to linf = {linf} are not accepted: give at most "
+                    f"{_MOST if linf == 1 else _WIDEST**2 // linf**2} of them"
+                )
+        self._cells = cells
+
+    def epsilon(self, delta: Real = 0) -> float:
+        """Return an epsilon such that the releases are (epsilon, delta)-private together.
+
+        Parameters
+        ----------
+        delta : int, float or Fraction
+            From 0 to 1.
+
+        Returns
+        -------
+        float
+            As :func:`compose` for cells that change by 1. Otherwise an upper bound, close to the
+            least value, that accounts for the difference between ideal and sampled noise. Never
+            above the sum of the losses.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If delta is not such a number.
+
+        """
+        level, pure = _probability(delta), self._pure()
+        if max(linf for _, linf in self._cells) == 1 or not level or level == 1:
+            return _epsilon(pure, level)
+        found = composition.Grid(self._cells).epsilon(level)
+        return found if found < math.inf else _epsilon(pure, level)
+
+    def delta(self, epsilon: Real) -> float:
+        """Return a delta such that the releases are (epsilon, delta)-private together.
+
+        Parameters
+        ----------
+        epsilon : int, float or Fraction
+            Not negative.
+
+        Returns
+        -------
+        float
+            As :func:`compose_delta` for cells that change by 1; otherwise an upper bound.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If epsilon is not such a number.
+
+        """
+        pure, most = self._pure(), parameters.not_negative("epsilon", epsilon)
+        if max(linf for _, linf in self._cells) == 1 or most >= composition.total(pure):
+            return compose_delta(pure, most)
+        return composition.Grid(self._cells).delta(-composition.up(-most))
+
+    def to_dp_event(self) -> Any:
+        """Return these releases as an event of the package ``dp_accounting``.
+
+        Its noise parameters are the rates, rounded up to float64, so it is not more private than
+        the releases are with ideal noise. For each cell that changes by more than 1, sampled noise
+        adds up to ``2**-49`` to delta and ``2**-54 * rate`` to epsilon (``docs/proofs.md``, lemma
+        14).
+
+        Raises
+        ------
+        ImportError
+            If ``dp_accounting`` is not installed (extra ``accounting``).
+
+        """
+        with installed_by("geomdp[accounting]"):
+            from dp_accounting import dp_event  # type: ignore[import-untyped] # noqa: PLC0415
+        return dp_event.ComposedDpEvent(
+            [
+                dp_event.SelfComposedDpEvent(
+                    dp_event.DiscreteLaplaceDpEvent(composition.up(rate), linf), n
+                )
+                for (rate, linf), n in self._cells.items()
+            ]
+        )
+
+    def to_pld(self, interval: float = 1e-4) -> Any:
+        """Return these releases as a privacy loss distribution of ``dp_accounting``.
+
+        It is pessimistic: ``dp_accounting`` rounds each loss up to a multiple of the interval.
+        Sampled noise adds the same as in :meth:`to_dp_event`.
+
+        Parameters
+        ----------
+        interval : float
+            The step of losses; positive.
+
+        Raises
+        ------
+        ImportError
+            As for :meth:`to_dp_event`.
+
+        """
+        with installed_by("geomdp[accounting]"):
+            from dp_accounting import pld  # noqa: PLC0415
+        library = pld.privacy_loss_distribution
+        whole = library.identity(interval)
+        for (rate, linf), n in self._cells.items():
+            one = library.from_discrete_laplace_mechanism(
+                composition.up(rate), linf, value_discretization_interval=interval
+            )
+            whole = whole.compose(one.self_compose(n))
+        return whole
+
+    def __add__(self, other: object) -> "LossDistribution":
+        if not isinstance(other, LossDistribution):
+            return NotImplemented
+        return LossDistribution(Counter(self._cells) + Counter(other._cells))
+
+    def __mul__(self, releases: Integer) -> "LossDistribution":
+        many = parameters.at_least("releases", releases, 1)
+        return LossDistribution({cell: many * n for cell, n in self._cells.items()})
+
+    __rmul__ = __mul__
+
+    def __repr__(self) -> str:
+        cells = ", ".join(
+            f"{n} cells of rate {float(rate):g} changed by {linf}"
+            for (rate, linf), n in self._cells.items()
+        )
+        return f"<LossDistribution: {cells}>"
+
+    def _pure(self) -> Counter[Fraction]:
+        groups: Counter[Fraction] = Counter()
+        for (rate, linf), n in self._cells.items():
+            groups[rate * linf] += n
+        return groups
+
+
+def loss_distribution(
+    mechanism: GeometricMechanism, *, l0: Integer = 1, linf: Integer = 1
+) -> LossDistribution:
+    """Return the distribution of the privacy loss of one release of a table.
+
+    An individual changes at most l0 cells of it by at most linf each. One number for the
+    sensitivity, ``l0 * linf``, would hide that the noise of the cells is independent.
+
+    Parameters
+    ----------
+    mechanism : GeometricMechanism
+        With noise.
+    l0 : int
+        The greatest number of cells that an individual changes; at least 1.
+    linf : int
+        The greatest change of a cell; at least 1. ``linf**2 * l0``, times the number of releases,
+        may be at most ``2**24`` if linf is above 1.
+
+    Raises
+    ------
+    TypeError
+        If an argument has another type.
+    ValueError
+        If a number is out of its range, or the mechanism has no noise.
+
+    Examples
+    --------
+    >>> table = loss_distribution(GeometricMechanism(0.1), l0=3, linf=4)
+    >>> table.epsilon(), round((30 * table).epsilon(delta=1e-6), 2)
+    (1.2000000000000002, 21.76)
+
+    """
+    if checked(mechanism).rate == math.inf:
+        raise ValueError("a mechanism without noise has no distribution of privacy losses")
+    cells, most = parameters.at_least("l0", l0, 1), parameters.at_least("linf", linf, 1)
+    return LossDistribution({(Fraction(mechanism.rate), most): cells})
+
+
 class Budget:
     """A limit on the total privacy loss, which refuses releases that would exceed it.
 
@@ -170,21 +380,25 @@ class Budget:
     security boundary: it knows of no release but those that it is told of, and code that has the
     data can pass it by.
 
-    The total is that of :func:`compose`. If delta is not 0, fix the losses before the first
-    release: the total is no bound for losses chosen in view of earlier outputs.
-
     Parameters
     ----------
     epsilon : int, float or Fraction
         Not negative. Taken exactly: three times the float 0.1 is more than the float 0.3, but
         ``Fraction(1, 10)`` is exact.
     delta : int, float or Fraction
-        From 0 to 1.
+        From 0 to 1. With 0, the losses of the releases may depend on earlier outputs, and their sum
+        is limited.
+    losses : iterable of numbers, or mapping of them to int
+        The losses of all releases, planned in advance, as for :func:`compose`. Needed if delta is
+        not 0, since composition does not cover losses that are chosen in view of earlier outputs.
+        Each release uses up the least planned loss that is enough for it. The order is free, and
+        planned releases may be left out.
 
     Raises
     ------
     TypeError, ValueError
-        If a parameter is not such a number.
+        If a parameter is not such a number, delta is not 0 and there is no plan, or the plan
+        exceeds epsilon.
 
     Examples
     --------
@@ -197,17 +411,26 @@ class Budget:
     Traceback (most recent call last):
         ...
     ValueError: this release would raise the privacy loss to 1.5, but the budget is 1
+    >>> daily = Budget(epsilon=3.2, delta=1e-6, losses={0.1: 50})
+    >>> noisy = daily.release(GeometricMechanism(0.1), [12, 7], label="Monday")
 
     """
 
-    __slots__ = ("_delta", "_epsilon", "_groups", "_lock", "_spent")
+    __slots__ = ("_delta", "_epsilon", "_groups", "_lock", "_plan", "_spent")
 
-    def __init__(self, epsilon: Real, delta: Real = 0) -> None:
+    def __init__(self, epsilon: Real, delta: Real = 0, losses: Losses | None = None) -> None:
         self._epsilon = parameters.number("epsilon", epsilon)
         self._delta = _probability(delta)
         self._groups: Counter[Fraction] = Counter()
+        self._plan: Counter[Fraction] | None = None
         self._spent: list[tuple[str | None, float]] = []
         self._lock = Lock()
+        if losses is not None:
+            self._plan = self._groups = self._within(_groups(losses), "the planned releases raise")
+        elif self._delta:
+            raise ValueError(
+                f"delta = {delta} is not accepted without losses: give those of all releases"
+            )
 
     def spend(
         self, mechanism: GeometricMechanism, d_in: Integer = 1, *, label: str | None = None
@@ -228,8 +451,8 @@ class Budget:
         TypeError
             If an argument is of another type.
         ValueError
-            If the release would exceed the budget, which is left as it was; or if `d_in` is
-            negative.
+            If the release would exceed the budget, or no planned loss is left for it, and then the
+            budget is left as it was; or if `d_in` is negative.
 
         """
         shown = checked(mechanism).map(d_in)
@@ -238,19 +461,30 @@ class Budget:
         # Exact, while the map is rounded up. Scale 0 has an infinite rate.
         loss = mechanism.rate * int(d_in) if d_in else Fraction(0)
         with self._lock:
-            total = math.inf
-            if loss < math.inf:
-                groups = self._groups + Counter([Fraction(loss)] if loss else [])
-                total = _epsilon(groups, self._delta)
-            if total > self._epsilon and (
-                total == math.inf or composition.total(groups) > self._epsilon
-            ):
-                raise ValueError(
-                    f"this release would raise the privacy loss to {total}, but the budget is "
-                    f"{self._epsilon}"
-                )
-            self._groups = groups
+            if loss:
+                self._take(loss)
             self._spent.append((label, shown))
+
+    def _take(self, loss: float | Fraction) -> None:
+        if self._plan is None:
+            more = Counter([loss])
+            self._groups = self._within(self._groups + more, "this release would raise")
+            return
+        enough = [planned for planned in self._plan if planned >= loss]
+        if not enough:
+            raise ValueError(f"no planned release of privacy loss {float(loss)} or more is left")
+        self._plan = self._plan - Counter([min(enough)])
+
+    def _within(self, groups: Counter[Any], action: str) -> Counter[Any]:
+        """Return the losses, unless they exceed the budget."""
+        infinite = math.inf in groups
+        total = math.inf if infinite else _epsilon(groups, self._delta)
+        # Rounding up alone exceeds no budget.
+        if total > self._epsilon and (infinite or composition.total(groups) > self._epsilon):
+            raise ValueError(
+                f"{action} the privacy loss to {total}, but the budget is {self._epsilon}"
+            )
+        return groups
 
     def release(
         self,
@@ -288,7 +522,7 @@ class Budget:
 
     @property
     def epsilon_spent(self) -> float:
-        """The least epsilon, rounded up, of all releases so far at the budget's delta."""
+        """The privacy loss of all releases so far, rounded up; of all planned ones, with a plan."""
         with self._lock:
             groups = self._groups
         return _epsilon(groups, self._delta)
@@ -325,4 +559,8 @@ def _epsilon(groups: composition.Groups, delta: Fraction) -> float:
         return composition.up(total)
     if composition.is_exact(groups):
         return composition.exact_epsilon(groups, delta)
-    return min(composition.up(total), composition.Grid(groups).epsilon(delta))
+    return min(composition.up(total), composition.Grid(_cells(groups)).epsilon(delta))
+
+
+def _cells(groups: composition.Groups) -> composition.Cells:
+    return {(loss, 1): n for loss, n in groups.items()}

@@ -1,14 +1,15 @@
-"""Privacy losses of many releases together, as sums over randomised response.
+"""Privacy losses of many releases together, as sums of independent losses.
 
 A release of privacy loss l is at worst randomised response: the log of the ratio of its
-probabilities is l with probability ``1 / (1 + exp(-l))``, else -l. The sum of such losses over all
-releases has a distribution P, and the least delta at epsilon is the mean of
-``max(0, 1 - exp(epsilon - sum))`` under P (``docs/proofs.md``, section 14).
+probabilities is l with probability ``1 / (1 + exp(-l))``, else -l. A cell that changes by more than
+1 has a distribution of losses of its own. The sum over all releases has a distribution P, and the
+least delta at epsilon is the mean of ``max(0, 1 - exp(epsilon - sum))`` under P
+(``docs/proofs.md``, section 14).
 """
 
 import math
 from bisect import bisect_left
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
@@ -21,6 +22,8 @@ from geomdp._analysis.floats import Floats
 
 #: Each positive loss, and how many releases have it.
 Groups = dict[Fraction, int]
+#: The rate of the noise in a cell and the greatest change of the cell, and how many such cells.
+Cells = dict[tuple[Fraction, int], int]
 #: The sum of losses, as a multiple of a unit, and its probability.
 Outcome = tuple[int, Decimal]
 
@@ -201,6 +204,27 @@ def renyi(loss: Fraction, order: Fraction) -> float:
     return _rounded_up(ends, up(loss))
 
 
+def _sums(rate: Fraction, distance: int, n: int) -> list[tuple[Fraction, float]]:
+    """Return the sums of the losses of n cells, each changed by the distance.
+
+    A mass of less than ``_GRID_REST`` is left out.
+    """
+    if distance == 1:
+        weights = _binomial(rate, n, _GRID_DIGITS)
+        return [((n - 2 * k) * rate, float(weight)) for k, weight in weights.items()]
+    odds = (-decimals.of(rate)).exp()
+    inner = [(1 - odds) * odds**k for k in range(1, distance)]
+    cell = np.array([float(w / (1 + odds)) for w in (Decimal(1), *inner, odds**distance)])
+    first, power = 0, np.ones(1)
+    for bit in f"{n:b}":
+        first, power = 2 * first, np.convolve(power, power)
+        if bit == "1":
+            power = np.convolve(power, cell)
+        kept = np.flatnonzero(power > 1e-110)
+        first, power = first + int(kept[0]), power[kept[0] : kept[-1] + 1]
+    return [((n * distance - 2 * k) * rate, w) for k, w in enumerate(power.tolist(), first)]
+
+
 class Grid:
     """Upper bounds for mixed losses, from a dominating distribution on multiples of a step.
 
@@ -209,18 +233,17 @@ class Grid:
     float64 only adds a relative error, which is bounded.
     """
 
-    def __init__(self, groups: Groups) -> None:
-        with localcontext(_context(groups, _GRID_DIGITS)):
-            parts = [
-                [((n - 2 * k) * loss, float(weight)) for k, weight in weights.items()]
-                for loss, n in groups.items()
-                for weights in [_binomial(loss, n, _GRID_DIGITS)]
-            ]
+    def __init__(self, cells: Cells) -> None:
+        losses: Counter[Fraction] = Counter()
+        for (rate, distance), n in cells.items():
+            losses[rate * distance] += n
+        with localcontext(_context(losses, _GRID_DIGITS)):
+            parts = [_sums(*cell, n) for cell, n in cells.items()]
         parts.sort(key=len, reverse=True)
         entries = 2 * sum(map(len, parts))
         # Rounding moves the sum by some steps times the root of the number of groups.
-        square = total({loss**2: n for loss, n in groups.items()})
-        fine = (decimals.bits(square) - len(groups).bit_length()) // 2 - 17
+        square = total({loss**2: n for loss, n in losses.items()})
+        fine = (decimals.bits(square) - len(cells).bit_length()) // 2 - 17
         width = sum((max(part)[0] - min(part)[0] for part in parts), Fraction(0))
         later = entries - 2 * len(parts[0])
         coarse = width * max(Fraction(1, MOST_STEPS), Fraction(later, MOST_WORK))
@@ -230,7 +253,13 @@ class Grid:
         for part in parts:
             self._add(part, Fraction(2) ** exponent)
         # One rounding for each product and sum, and some for each weight.
-        self._wrong = (entries + 16 * len(groups) + self._weights.size) * 2.0**-52
+        powers = sum((2 * d + 20) * n.bit_length() * n for (_, d), n in cells.items() if d > 1)
+        self._wrong = (entries + 16 * len(cells) + self._weights.size + powers) * 2.0**-52
+        # Sampled noise instead of ideal noise: lemma 14.
+        wide = [(rate, n) for (rate, distance), n in cells.items() if distance > 1]
+        self._slack = math.ldexp(up(Fraction(sum(rate * n for rate, n in wide))), -54)
+        self._floor = math.ldexp(sum(n for _, n in wide), -50)
+        self._wrong += self._floor
 
     def _add(self, part: list[tuple[Fraction, float]], step: Fraction) -> None:
         """Convolve with the losses of a group, split between multiples of the step."""
@@ -249,11 +278,13 @@ class Grid:
 
     def delta(self, epsilon: float) -> float:
         """Return an upper bound of delta."""
+        if self._slack:
+            epsilon = math.nextafter(epsilon - self._slack, -math.inf)
         after = max(math.floor(epsilon / self.step) - self._first, 0)
         weights: Floats = self._weights[after:]
         losses = (np.arange(weights.size) + (self._first + after)) * self.step
         parts = -np.expm1(np.minimum(epsilon - losses, 0.0))
-        return min(1.0, float(weights @ parts) * (1 + self._wrong) + _GRID_REST)
+        return min(1.0, float(weights @ parts) * (1 + self._wrong) + self._floor + _GRID_REST)
 
     def epsilon(self, delta: Fraction) -> float:
         """Return the least multiple of the step at which delta is no greater, or infinity."""
