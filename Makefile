@@ -73,9 +73,10 @@ site: develop    ## the documentation site, every page of which chromium looks a
 
 ## Before a release, or by night: all of the gate, whatever was touched, and an hour of searches
 
-nightly: test    ## all of the above, all faults, fuzzing, all tapes up to 2^26 draws, certificates
+nightly: test    ## all of the above, all faults, mutants of changed lines, fuzzing, all tapes up to 2^26 draws
 	$(MAKE) lint wheel ct instructions clusters backends demo examples notebooks site sweep deny
 	$(MAKE) faults FAULTS=--checked
+	$(MAKE) mutants BASE="$$(git rev-list -1 --before=yesterday HEAD)"
 	$(MAKE) fuzz TARGETS="plan kernel fold coins"
 	$(MAKE) exhaustive DRAW_BITS=26
 
@@ -103,10 +104,11 @@ long:            ## all of these
 	$(MAKE) exhaustive mutants endurance audit dudect
 	$(MAKE) fuzz SECONDS_EACH=3600
 
-mutants:         ## mutation testing of the core: hours
+mutants:         ## mutation testing of the core: hours; only the lines changed since BASE, if given
 	command -v cargo-mutants >/dev/null || cargo install --quiet --locked cargo-mutants
+	mkdir -p target && git diff $(or $(BASE),HEAD) > target/change.diff
 	PROPTEST_DISABLE_FAILURE_PERSISTENCE=true PROPTEST_MAX_SHRINK_ITERS=0 \
-		cargo mutants --package geomdp-core --output target
+		cargo mutants --package geomdp-core --output target $(if $(BASE),--in-diff target/change.diff)
 
 endurance: develop ## 10^10 draws, in constant memory
 	$(PY) scripts/long_run.py
