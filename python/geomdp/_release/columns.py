@@ -185,11 +185,13 @@ def check_nulls(nulls: str) -> None:
         raise ValueError(f"nulls = {nulls!r} is not accepted: give 'refuse' or 'keep'")
 
 
-def only(name: Hashable, names: list[Any]) -> None:
+def only(name: Any, names: list[Any]) -> Any:
+    """Return a name that one column has."""
     if (found := names.count(name)) != 1:
         raise KeyError(
             f"column {name!r} is there {found} times: give a name that is once in {names}"
         )
+    return name
 
 
 def arrow(value: Any) -> str:
