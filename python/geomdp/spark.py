@@ -154,8 +154,9 @@ def bound_contributions(
     """Keep at most `l0` cells of each individual, and at most `linf` records in each of them.
 
     See :func:`geomdp.frames.bound_contributions`. The executors draw from their operating systems.
-    The result is lazy, and each evaluation draws anew: write it, read it back, and count and
-    release that. :func:`release_columns` refuses a frame computed from the result itself.
+    The result is lazy, and Spark may draw anew for each action and each repeated task: write it,
+    read it back, and count and release that. :func:`release_columns` refuses a frame computed from
+    the result itself.
 
     Parameters
     ----------
