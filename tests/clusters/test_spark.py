@@ -676,9 +676,9 @@ def test_invalid_contributions_raise(counts: DataFrame) -> None:
     bound: Any = geomdp.spark.bound_contributions
     stream = counts.sparkSession.readStream.format("rate").load()
     for error, arguments, text in [
-        (KeyError, (counts, "who"), "'who' is there 0 times"),
-        (KeyError, (counts, "town", ["city"]), "'city' is there 0 times"),
-        (TypeError, (counts.toPandas(), "town"), "frame is a pandas"),
+        (KeyError, (counts, "who"), "'who' occurs 0 times"),
+        (KeyError, (counts, "town", ["city"]), "'city' occurs 0 times"),
+        (TypeError, (pd.DataFrame({"town": ["x"]}), "town"), "frame is a pandas"),
         (ValueError, (stream, "value"), "a streaming frame is not accepted"),
     ]:
         frame, individual, *cells = arguments
