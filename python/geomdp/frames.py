@@ -148,16 +148,24 @@ class Table:
 
     Its representations, also in notebooks, show the columns and levels and no count. It cannot be
     pickled or copied.
+
+    Attributes
+    ----------
+    frame : data frame
+        The exact counts, in the library of the data. It shows and pickles them.
+    levels : dict of column names to lists
+        The levels of each column, followed by its labels for other records and for margins.
+    name : str
+        The name of the column of counts.
+    sensitivity : int
+        The number of cells in which one record is counted: 2 to the number of columns with margins.
+        It is the L1 distance by which the table changes if a record is added or removed.
+
     """
 
-    #: The exact counts: a frame of the library of the data, which shows and pickles them.
     frame: Any
-    #: The levels of each column, with its labels for other records and for margins.
     levels: dict[Any, list[Any]]
-    #: The name of the column of counts.
     name: str
-    #: The number of cells in which one record is counted: 2 to the number of columns with margins.
-    #: It is the L1 distance by which the table changes if a record is added or removed.
     sensitivity: int
 
     def release(self, mechanism: GeometricMechanism, *, threads: int | None = None) -> Any:

@@ -182,6 +182,15 @@ def bound_contributions(
     ImportError
         If narwhals is not installed.
 
+    Examples
+    --------
+    >>> from pyspark.sql import SparkSession
+    >>> import geomdp.spark
+    >>> spark = SparkSession.builder.master("local[1]").getOrCreate()
+    >>> visits = spark.sql("SELECT * FROM VALUES (1, 'x'), (1, 'y'), (2, 'x') AS visits(who, town)")
+    >>> geomdp.spark.bound_contributions(visits, "who", l0=1).count()
+    2
+
     """
     within = contributions(l0, linf, cells)
     _check_batch(frame)

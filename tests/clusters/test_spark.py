@@ -379,12 +379,6 @@ def test_docstring_example(spark: SparkSession) -> None:
     assert (failed, attempted > 5) == (0, True)
 
 
-def test_bounds(counts: DataFrame) -> None:
-    mechanism = GeometricMechanism.from_scale(50, bounds=(2, 5))
-    found = rows(geomdp.spark.release_columns(counts, {"n": mechanism}, IDS).frame)
-    assert {n for n, _ in found.values()} == {2, 3, 4, 5}
-
-
 def test_nulls(spark: SparkSession) -> None:
     """The error of an executor shows no count."""
     secret = 918_273_645
