@@ -450,9 +450,30 @@ FAULTS = [
     Fault(
         "a table of counts is sorted by them",
         LAYER / "frames.py",
-        "rows = list(product(*kept))",
-        "rows = sorted(product(*kept), key=found.__getitem__)",
+        "native = frame.rename(",
+        "native = frame.sort('n').rename(",
         "tests/test_frames.py::test_count_keeps_order_of_levels",
+    ),
+    Fault(
+        "a table with margins has the sensitivity of one without",
+        LAYER / "frames.py",
+        "name, 2 ** len(totals))",
+        "name, 1)",
+        "tests/test_frames.py::test_sensitivity_is_the_change_by_one_record",
+    ),
+    Fault(
+        "a table of exact counts can be pickled",
+        LAYER / "frames.py",
+        "    def __reduce__(self) -> NoReturn:",
+        "    def _reduce(self) -> NoReturn:",
+        "tests/test_frames.py::test_tables_show_and_release_no_exact_count",
+    ),
+    Fault(
+        "cells with more records are drawn more often",
+        LAYER / "frames.py",
+        'then(nw.col("two"))',
+        'then(nw.col("one"))',
+        "tests/test_frames.py::test_cells_and_their_records_are_drawn_uniformly",
     ),
     Fault(
         "an alpha above one half is taken without a warning",

@@ -12,8 +12,6 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from geomdp import GeometricMechanism, _core, distributed
 from geomdp.distributed import Release, ReleaseKey, check_arguments
@@ -427,17 +425,6 @@ def test_distribution(bounds: tuple[int, int] | None, key: ReleaseKey) -> None:
     assert not bounds or lower <= noisy.min() <= noisy.max() <= upper
     observed = np.bincount(noisy.clip(lower, upper) - lower, minlength=upper - lower + 1)
     assert not rejects(observed, censored_pmf(5, 2.0, lower, upper) * size)
-
-
-@given(
-    counts=st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=60),
-    start=st.integers(0, 59),
-)
-def test_noise_is_independent_of_other_rows(counts: list[int], start: int) -> None:
-    key, ids = ReleaseKey(), np.arange(len(counts))
-    whole = key.release(NAMED, np.array(counts), ids, name="n", part=True)
-    part = key.release(NAMED, np.array(counts[start:], np.int64), ids[start:], name="n", part=True)
-    assert part.tolist() == whole[start:].tolist()
 
 
 def test_keys_pickle_and_show_nothing(key: ReleaseKey) -> None:

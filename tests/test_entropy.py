@@ -320,23 +320,23 @@ def check_no_fallback(code: int) -> None:
 # Derived secrets: round keys (FIPS 197) and the tape
 
 
-def boxes() -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Return AES's substitution and doubling of bytes (FIPS 197, sections 5.1.1 and 4.2)."""
-    doubled = np.array([x << 1 ^ (0x11B if x & 0x80 else 0) for x in range(256)], np.uint8)
+def substitutions() -> NDArray[np.uint8]:
+    """Return AES's substitution of bytes (FIPS 197, section 5.1.1)."""
     # Powers of 3, which runs through all bytes but 0; the inverse of 3**i is 3**(255 - i).
     powers = [1]
     for _ in range(254):
-        powers.append(powers[-1] ^ int(doubled[powers[-1]]))
+        last = powers[-1]
+        powers.append(last ^ last << 1 ^ (0x11B if last & 0x80 else 0))
     substituted = np.empty(256, np.uint8)
     for x in range(256):
         inverse = powers[-powers.index(x) % 255] if x else 0
         bits = inverse * 0x101  # twice, so that a shift is a rotation
         rotations = bits ^ bits >> 4 ^ bits >> 5 ^ bits >> 6 ^ bits >> 7
         substituted[x] = rotations & 0xFF ^ 0x63
-    return substituted, doubled
+    return substituted
 
 
-SUBSTITUTED, DOUBLED = boxes()
+SUBSTITUTED = substitutions()
 
 
 def round_keys(key: bytes) -> NDArray[np.uint8]:
@@ -347,24 +347,11 @@ def round_keys(key: bytes) -> NDArray[np.uint8]:
         word = words[-1]
         if i % 8 == 0:
             word = SUBSTITUTED[np.roll(word, -1)] ^ np.array([constant, 0, 0, 0], np.uint8)
-            constant = int(DOUBLED[constant])
+            constant *= 2
         elif i % 8 == 4:
             word = SUBSTITUTED[word]
         words.append(words[-8] ^ word)
     return np.concatenate(words).reshape(15, 16)
-
-
-def mixed_columns(blocks: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    columns = blocks.reshape(-1, 4, 4)
-    one, two, three = (np.roll(columns, -i, axis=2) for i in (1, 2, 3))
-    return (DOUBLED[columns ^ one] ^ one ^ two ^ three).reshape(blocks.shape)
-
-
-def decryption_keys(keys: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Return the inner round keys of the equivalent inverse cipher (FIPS 197, section 5.3.5)."""
-    inner = keys[1:-1]
-    # The inverse of the mixing matrix is its cube.
-    return mixed_columns(mixed_columns(mixed_columns(inner)))
 
 
 def tape(key: bytes, blocks: int) -> NDArray[np.uint8]:
@@ -376,24 +363,21 @@ def tape(key: bytes, blocks: int) -> NDArray[np.uint8]:
 
 
 def test_key_schedule_reference() -> None:
-    # FIPS 197, appendices A.3 and C.3; the tape starts with the encrypted zero block.
+    # FIPS 197, appendix A.3.
     key = bytes.fromhex("603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4")
     assert round_keys(key)[14].tobytes().hex() == "fe4890d1e6188d0b046df344706c631e"
-    keys = round_keys(bytes(range(32)))
-    assert decryption_keys(keys)[12].tobytes().hex() == "34f1d1ffbfceaa2ffce9e25f2558016e"
 
 
 MASK = np.uint64(0xA5A5A5A5A5A5A5A5)
-#: Number of round keys, and of decryption keys that differ from them.
-KEYS = 15 + 13
+#: The number of round keys. The core never expands keys for decryption.
+KEYS = 15
 #: Two buffers of the tape, searched for single words.
 FIRST_BLOCKS = 2048
 
 
 def masked_secrets(key: bytes) -> Words:
-    keys = round_keys(key)
     words = NARROW.certificate().words_per_draw
-    blocks = np.concatenate([keys, decryption_keys(keys), tape(key, MILLION * words // 2)])
+    blocks = np.concatenate([round_keys(key), tape(key, MILLION * words // 2)])
     return blocks.reshape(-1).view(np.uint64).reshape(-1, 2) ^ MASK
 
 
@@ -530,7 +514,7 @@ def test_search_finds_key_and_tape_during_a_release() -> None:
     # PyDLL keeps the GIL, so the held thread does not have it.
     hold = ctypes.PyDLL(None).hold
     # AES in software keeps its round keys in another order.
-    keys = set(range(15)) if " aes " in Path("/proc/cpuinfo").read_text() else set()
+    keys = set(range(KEYS)) if " aes " in Path("/proc/cpuinfo").read_text() else set()
     counts = np.zeros(MILLION, np.int64)
     NARROW.release(counts)
     source.reset(keyed=1)
@@ -599,17 +583,14 @@ class Leftovers:
         self.found += [f"{name}: {len(places)} words, such as {place}" for place in found[:5]]
 
     def name(self, row: int) -> str:
-        block = row // 2
-        if block < 15:
-            return f"round key {block}"
-        return "a decryption key" if block < KEYS else f"tape word {row - 2 * KEYS}"
+        return f"round key {row // 2}" if row < 2 * KEYS else f"tape word {row - 2 * KEYS}"
 
     def done(self) -> None:
         assert not self.found, "\n".join(self.found)
 
 
-# Probability of a false alarm in all tests below: some 20 searches for 4152 random words at less
-# than 2e8 addresses, 20 * 4152 * 2e8 / 2**64 < 1e-6. Searches for a few million blocks of 128 bits
+# Probability of a false alarm in all tests below: some 20 searches for 4126 random words at less
+# than 2e8 addresses, 20 * 4126 * 2e8 / 2**64 < 1e-6. Searches for a few million blocks of 128 bits
 # add less than 1e-21.
 
 

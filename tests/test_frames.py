@@ -1,13 +1,17 @@
 """Releases of columns and frames: one draw for each count, everything else unchanged."""
 
 import collections
+import copy
 import cProfile
 import datetime
 import gc
 import io
 import itertools
+import math
+import os
 import pickle
 import pstats
+import random
 import subprocess
 import sys
 import types
@@ -26,11 +30,13 @@ import geomdp.duckdb
 import geomdp.polars
 from geomdp import GeometricMechanism, frames
 from geomdp.distributed import ReleaseKey
+from statistics_ import rejects
 from unsigned import accepting
 
 duckdb = pytest.importorskip("duckdb")
 
 NONE = GeometricMechanism.from_scale(0)
+NAMED = GeometricMechanism(0.1)
 WIDE = GeometricMechanism.from_scale(1e6)
 DTYPES = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
 
@@ -160,37 +166,12 @@ def test_nulls(kind: str, dtype: str) -> None:
     assert items(nothing) == [None] * 3
 
 
-# The first call imports.
-@settings(deadline=None)
-@given(
-    st.lists(st.none() | st.integers(-(2**63), 2**63 - 1), min_size=3), st.sampled_from(list(KINDS))
-)
-def test_any_counts_with_nulls(values: list[int | None], kind: str) -> None:
-    column = KINDS[kind](values, "int64")
-    noisy = frames.release(NONE, column, nulls="keep")
-    alike(noisy, column)
-    assert items(noisy) == values
-
-
 @pytest.mark.parametrize("kind", PLAIN)
 def test_empty_column(kind: str) -> None:
     column = PLAIN[kind]([], "int32")
     noisy = WIDE.release(column)
     alike(noisy, column)
     assert items(noisy) == []
-
-
-def test_values_behind_nulls_are_not_released() -> None:
-    hidden = np.array([5, 77, 6])
-    mask = np.array([False, True, False])
-    array = pa.array(hidden, mask=mask)
-    assert np.frombuffer(array.buffers()[1], np.int64)[1] == 77
-    column = pd.Series(pd.arrays.IntegerArray(hidden, mask))
-    for counts in (array, column):
-        recorder: Any = Recorder()
-        noisy = frames.release(recorder, counts, nulls="keep")
-        assert [counts.tolist() for counts in recorder.counts] == [[5, 0, 6]]
-        assert items(noisy) == [6, None, 7]
 
 
 # Nothing that leaves the process may contain exact counts.
@@ -202,8 +183,8 @@ IDS = list(range(20))
 WIDER = GeometricMechanism.from_scale(1e9)
 
 
-def shows(value: Any) -> bool:
-    """Return whether a pickle, a file or any reachable memory contains the bytes of SECRET."""
+def shows(value: Any, secret: bytes = SECRET.to_bytes(8, "little")) -> bool:
+    """Return whether a pickle, a file or any reachable memory contains the secret."""
     arrow: Any = value
     if isinstance(value, pl.Series):
         arrow = value.to_arrow()
@@ -218,7 +199,7 @@ def shows(value: Any) -> bool:
     found = [pickle.dumps(value, protocol=5), file.getvalue(), *memory(arrow), *memory(value)]
     if isinstance(value, pl.Series):
         found.append(value.to_frame().write_ipc(None).getvalue())
-    return any(SECRET.to_bytes(8, "little") in part for part in found)
+    return any(secret in part for part in found)
 
 
 def memory(value: Any) -> list[bytes]:
@@ -403,7 +384,7 @@ def test_nonstring_labels(kind: str) -> None:
         assert (changed != frame).to_numpy().sum(axis=0).tolist() == [
             2 * (other == place) for other in range(3)
         ]
-    with pytest.raises(KeyError, match="is there 0 times"):
+    with pytest.raises(KeyError, match="occurs 0 times"):
         frames.release_columns(frame, {"unknown": NONE})
 
 
@@ -483,7 +464,7 @@ def test_invalid_frame_arguments_raise(kind: str) -> None:
 def test_duplicate_names_raise() -> None:
     table = pa.table([[1], [2]], names=["n", "n"])
     frame = pd.DataFrame([[1, 2]], columns=["n", "n"])
-    with pytest.raises(KeyError, match="is there 2 times"):
+    with pytest.raises(KeyError, match="occurs 2 times"):
         frames.release_columns(table, {"n": NONE})
     with pytest.raises((KeyError, ValueError), match="n"):
         frames.release_columns(frame, {"n": NONE})
@@ -492,32 +473,13 @@ def test_duplicate_names_raise() -> None:
 @pytest.mark.parametrize(
     "column",
     [
-        pd.Series([1.0]),
-        pd.Series([True]),
-        pd.Series(["a"]),
-        pd.Series([1], dtype="object"),
-        pd.Series([1], dtype="category"),
-        pd.Series([1], dtype="Float64"),
-        pd.to_datetime(pd.Series([1])),
-        pl.Series([1.0]),
-        pl.Series([True]),
-        pl.Series(["a"]),
-        pl.Series([[1]]),
-        pl.Series([1], dtype=pl.Int128),
-        pa.array([1.0]),
-        pa.array([True]),
-        pa.array(["a"]),
-        pa.array([[1]]),
-        pa.array([1], pa.date32()),
-        pa.array([1]).dictionary_encode(),
-        pa.nulls(2),
-        pa.chunked_array([[1.0]]),
-        pa.chunked_array([], type=pa.float64()),
-        pa.scalar(1),
-        pa.table({"n": [1]}),
-        pl.LazyFrame({"n": [1]}),
-        pd.Index([1]),
-        [1],
+        *(pd.Series(x, dtype=t) for x, t in [([1.0], None), ([True], None), (["a"], None)]),
+        *(pd.Series([1], dtype=t) for t in ("object", "category", "Float64", "M8[ns]")),
+        *(pl.Series(x) for x in ([1.0], [True], ["a"], [[1]])),
+        *(pa.array(x) for x in ([1.0], [True], ["a"], [[1]])),
+        *(pl.Series([1], dtype=pl.Int128), pa.array([1], pa.date32()), pa.nulls(2), pa.scalar(1)),
+        *(pa.array([1]).dictionary_encode(), pa.chunked_array([[1.0]]), pa.table({"n": [1]})),
+        *(pa.chunked_array([], pa.float64()), pl.LazyFrame({"n": [1]}), pd.Index([1]), [1]),
         np.array([1]),
     ],
     ids=lambda column: f"{type(column).__name__}-{getattr(column, 'dtype', '')}",
@@ -536,11 +498,6 @@ def test_invalid_mechanism_raises() -> None:
             frames.release(given, pd.Series([1]))
         with pytest.raises(TypeError, match="mechanism is a"):
             frames.release_columns(pa.table({"n": [1]}), {"n": given})
-
-
-def test_out_with_column_raises() -> None:
-    with pytest.raises(TypeError, match="Series"):
-        NONE.release(pd.Series([1]), out=np.zeros(1, np.int64))  # type: ignore[call-overload]
 
 
 def test_libraries_are_imported_lazily() -> None:
@@ -713,6 +670,9 @@ MAKERS: dict[str, Callable[[list[Any]], Any]] = {
     "Array": pa.array,
     "ChunkedArray": lambda x: pa.chunked_array([x[:1], x[1:]]),
     "dictionaries": lambda x: pa.array(x).dictionary_encode(),
+    "pandas, dictionaries": lambda x: pd.Series(
+        pd.arrays.ArrowExtensionArray(pa.array(x).dictionary_encode()), name="c"
+    ),
 }
 #: Levels, and items that are not all among them.
 DAY = datetime.date(2020, 2, 29)
@@ -740,14 +700,14 @@ def test_count_keeps_order_of_levels(maker: str, kind: str) -> None:
     levels, found = ITEMS[kind]
     column = MAKERS[maker](found)
     for order in (levels, levels[::-1], tuple(levels)):
-        table = frames.count(column, order)
+        table = frames.count(column, order).frame
         assert rows(table) == [(level, found.count(level)) for level in order]
         assert type(table).__module__.split(".")[0] == type(column).__module__.split(".")[0]
         counts = table["count"]
         assert str(getattr(counts, "type", getattr(counts, "dtype", ""))).lower() == "int64"
         released = frames.release_columns(table, {"count": NONE})
         assert rows(released) == rows(table)
-    nothing = frames.count(column[:0], levels)
+    nothing = frames.count(column[:0], levels).frame
     assert rows(nothing) == [(level, 0) for level in levels]
 
 
@@ -769,24 +729,107 @@ def test_count_matches_counter(data: st.DataObject, library: str) -> None:
     )
     made: Any = {"pandas": table.to_pandas, "polars": lambda: pl.from_arrow(table)}
     frame = made.get(library, lambda: table)()
-    counter = collections.Counter((b, x, n) for x, n, b in people)
-    wanted = [(*row, counter[row]) for row in itertools.product(*levels.values())]
-    found = frames.count(frame, levels, name="rows")
-    assert [tuple(None if pd.isna(x) else x for x in row) for row in rows(found)] == wanted
-    names = found.column_names if library == "Table" else list(found.columns)
+    labels: Any = {"b": [*levels["b"]], "x": [*levels["x"]], "n": [*levels["n"]]}
+    other = data.draw(st.sampled_from([None, {"x": "else", "n": 8}, {"n": 9}])) or {}
+    margins = data.draw(st.sampled_from([None, {"n": -1, "x": "all"}, {"x": ""}])) or {}
+    for label, more in [*other.items(), *margins.items()]:
+        labels[label].append(more)
+    wanted: dict[Any, int] = dict.fromkeys(itertools.product(*labels.values()), 0)
+    for x, n, b in people:
+        places = []
+        for label, value in {"b": b, "x": x, "n": n}.items():
+            inside = value in levels[label]
+            if inside or label in other:
+                total = [margins[label]] if label in margins else []
+                places.append([value if inside else other[label], *total])
+        if len(places) == 3:
+            for row in itertools.product(*places):
+                wanted[row] += 1
+    counted = frames.count(frame, levels, name="rows", other=other, margins=margins)
+    assert counted.sensitivity == 2 ** len(margins)
+    found = [tuple(None if pd.isna(x) else x for x in row) for row in rows(counted.frame)]
+    assert found == [(*row, n) for row, n in wanted.items()]
+    native = counted.frame
+    names = native.column_names if library == "Table" else list(native.columns)
     assert names == ["b", "x", "n", "rows"]
+
+
+TRIPS = {"town": ["a", "b", "a", "c", "c"], "by": ["car", "car", "bus", "bus", "boat"]}
+LEVELS = {"town": ["a", "b"], "by": ["bus", "car"]}
+
+
+@pytest.mark.parametrize("other", [None, "else", {"by": "else"}])
+@pytest.mark.parametrize("margins", [None, "all", {"town": "all"}])
+def test_sensitivity_is_the_change_by_one_record(margins: Any, other: Any) -> None:
+    """One record in each place, within the levels and outside."""
+    counted = frames.count(pl.DataFrame(TRIPS), LEVELS, margins=margins, other=other)
+    changes = set()
+    for record in itertools.product(["a", "b", "c"], ["bus", "car", "boat"]):
+        added = {name: [*TRIPS[name], value] for name, value in zip(TRIPS, record, strict=True)}
+        after = frames.count(pl.DataFrame(added), LEVELS, margins=margins, other=other)
+        changes.add((after.frame["count"] - counted.frame["count"]).abs().sum())
+    assert (
+        counted.sensitivity
+        == max(changes)
+        == {None: 1, "all": 4}.get(str(margins), 2 if margins else 1)
+    )
+    assert changes <= {0, counted.sensitivity}
+    assert counted.map(NAMED) == NAMED.map(counted.sensitivity)
+    assert counted.map(NAMED, records=3) == NAMED.map(3 * counted.sensitivity)
+    with pytest.raises(ValueError, match="records = -1"):
+        counted.map(NAMED, -1)
+    with pytest.raises(TypeError, match="mechanism is a float"):
+        counted.map(1.0)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "Table"])
+def test_tables_show_and_release_no_exact_count(library: str) -> None:
+    make: Any = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "Table": pa.table}[library]
+    many = [4321, 8765]
+    people = make({"<town>": np.repeat(["a", "b"], many)})
+    counted = frames.count(people, {"<town>": ["a", "b"]}, margins="all")
+    exact = np.array([*many, sum(many)]).tobytes()
+    assert shows(counted.frame, exact)
+    shown = [repr(counted), str(counted), f"{counted}", counted._repr_html_()]
+    assert shown[0] == ("<Table of 3 counts, not shown; <town>: ['a', 'b', 'all']; sensitivity 2>")
+    assert "&lt;town&gt;" in shown[3]
+    assert not any(str(count) in text for count in (*many, sum(many)) for text in shown)
+    for leave in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="Table holds exact counts"):
+            leave(counted)
+    noisy = counted.release(WIDER)
+    assert type(noisy) is type(counted.frame)
+    assert [row[0] for row in rows(noisy)] == ["a", "b", "all"]
+    assert not shows(noisy, exact)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"margins": True}, TypeError, "margins = True is a bool: give a label"),
+        ({"other": False}, TypeError, "other = False is a bool: give a label"),
+        ({"margins": "all"}, ValueError, "levels of 'n' with margins = 'all' are not accepted"),
+        ({"margins": {"town": "a"}}, ValueError, "margins = 'a' are empty or repeat one"),
+        ({"margins": {"n": 3}, "other": {"n": 3}}, ValueError, "margins = 3 are empty or repeat"),
+        ({"other": {"city": "else"}}, KeyError, "'city' occurs 0 times"),
+    ],
+)
+def test_invalid_other_or_margins_raise(arguments: Any, error: Any, message: str) -> None:
+    people = pl.DataFrame({"town": ["a"], "n": [1]})
+    with pytest.raises(error, match=message):
+        frames.count(people, {"town": ["a"], "n": [1]}, **arguments)
 
 
 def test_levels_take_the_type_of_the_data() -> None:
     frame = pd.DataFrame({2020: pd.array([1, None], "Int8"), "x": pd.Categorical(["a", "b"])})
-    table = frames.count(frame, {"x": ["b", "z"], 2020: [1, None]})
+    table = frames.count(frame, {"x": ["b", "z"], 2020: [1, None]}).frame
     assert list(table.columns) == ["x", 2020, "count"]
     assert list(map(str, table.dtypes)) == ["str", "Int8", "int64"]
     assert table["count"].tolist() == [0, 1, 0, 0]
     arrow = pa.record_batch({"x": pa.array(["a"], pa.large_string())})
-    assert frames.count(arrow, {"x": ["a"]}).schema.types == [pa.large_string(), pa.int64()]
+    assert frames.count(arrow, {"x": ["a"]}).frame.schema.types == [pa.large_string(), pa.int64()]
     series = pl.Series("x", ["a"], dtype=pl.Enum(["a", "b"]))
-    assert frames.count(series, ["c", "a"]).rows() == [("c", 0), ("a", 1)]
+    assert frames.count(series, ["c", "a"]).frame.rows() == [("c", 0), ("a", 1)]
 
 
 @pytest.mark.parametrize("maker", ["pandas", "pandas, of Arrow's", "polars", "Array"])
@@ -809,7 +852,7 @@ def test_invalid_levels_raise(maker: str) -> None:
 
 def test_count_of_invalid_data_raises() -> None:
     people = pd.DataFrame({"city": ["a"], "count": [1]})
-    with pytest.raises(KeyError, match="'town' is there 0 times"):
+    with pytest.raises(KeyError, match="'town' occurs 0 times"):
         frames.count(people, {"town": ["a"]})
     with pytest.raises(ValueError, match="levels is empty"):
         frames.count(people, {})
@@ -820,6 +863,137 @@ def test_count_of_invalid_data_raises() -> None:
             frames.count(data, [1])
     with pytest.raises(TypeError, match="frame is a LazyFrame"):
         frames.count(pl.LazyFrame({"a": [1]}), {"a": [1]})
+
+
+# Bounds on contributions
+
+BOTH = {"pandas": pd.DataFrame, "polars": pl.DataFrame}
+in_both = pytest.mark.parametrize("make", BOTH.values(), ids=BOTH)
+
+
+# The first call imports.
+@settings(deadline=None, max_examples=60)
+@given(
+    visits=st.lists(
+        st.tuples(
+            st.integers(0, 3), st.sampled_from(["x", "y", "z", None]), st.sampled_from(["u", None])
+        ),
+        max_size=30,
+    ),
+    l0=st.integers(1, 4),
+    linf=st.integers(1, 3),
+    cells=st.sampled_from([None, [], ["town"], ["day", "town"]]),
+    library=st.sampled_from(list(BOTH)),
+)
+def test_contributions_are_bounded(
+    visits: Any, l0: int, linf: int, cells: Any, library: str
+) -> None:
+    who, town, day = (list(each) for each in zip(*visits, strict=True)) if visits else ([], [], [])
+    columns = {"who": who, "town": town, "day": day, "row": range(len(who))}
+    kinds = {"who": "int64", "town": "str", "day": "str", "row": "int64"}
+    frame: Any = pd.DataFrame(columns).astype(kinds).set_axis([7] * len(who))
+    if library == "polars":
+        frame = pl.from_pandas(frame)
+    linf = linf if cells else 1
+    kept = frames.bound_contributions(frame, "who", l0=l0, linf=linf, cells=cells)
+    places = list(kept["row"])
+    # The rows themselves, in the order of the input.
+    assert places == sorted(places)
+    assert kept.equals(frame.iloc[places] if library == "pandas" else frame[places])
+    for individual in set(who):
+        taken: Any = collections.defaultdict(int)
+        owned: Any = collections.defaultdict(int)
+        for row, (one, *where) in enumerate(visits):
+            values = dict(zip(["town", "day"], where, strict=True))
+            cell = row if cells is None else tuple(values[name] for name in cells)
+            if one == individual:
+                owned[cell] += 1
+                taken[cell] += row in places
+        taken = +collections.Counter(taken)
+        # As many as the bounds allow.
+        assert len(taken) == min(l0, len(owned))
+        assert all(taken[cell] == min(linf, owned[cell]) for cell in taken)
+
+
+#: Rows of an individual that may be kept, with their numbers of 36 pairs of orders of three rows.
+OUTCOMES: list[tuple[Any, dict[tuple[int, ...], int]]] = [
+    ({"l0": 1, "cells": ["town"]}, {(0,): 9, (1,): 9, (2,): 18}),
+    ({"l0": 1, "linf": 2, "cells": ["town"]}, {(0, 1): 18, (2,): 18}),
+    ({"l0": 2, "cells": ["town"]}, {(0, 2): 18, (1, 2): 18}),
+    ({"l0": 1}, {(0,): 12, (1,): 12, (2,): 12}),
+    ({"l0": 2}, {(0, 1): 12, (0, 2): 12, (1, 2): 12}),
+]
+
+
+@in_both
+@pytest.mark.parametrize(("bounds", "outcomes"), OUTCOMES)
+def test_cells_and_their_records_are_drawn_uniformly(
+    make: Any, bounds: Any, outcomes: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exhaustive: all orders are equally likely, since only distinct words of entropy are used."""
+    frame = make({"who": [1, 1, 1], "town": ["x", "x", "y"], "row": [0, 1, 2]})
+    orders = [np.array(order).tobytes() for order in itertools.permutations(range(3))]
+    found: Any = collections.Counter()
+    for pair in itertools.product(orders, repeat=2):
+        # A tie is drawn again.
+        words = iter([bytes(24), *pair])
+        monkeypatch.setattr(os, "urandom", lambda size, words=words: next(words)[:size])
+        kept = frames.bound_contributions(frame, "who", **bounds)
+        found[tuple(kept["row"])] += 1
+        assert next(words, None) is None
+    assert found == outcomes
+
+
+@in_both
+def test_kept_records_are_uniform_and_not_seeded(make: Any) -> None:
+    """Each of 10 000 individuals keeps one of six pairs of rows; the draws are independent."""
+    size, draws = 10_000, []
+    frame = make({"who": list(range(size)) * 4, "row": np.repeat(range(4), size)})
+    for _ in range(2):
+        random.seed(1)
+        np.random.seed(1)
+        kept = frames.bound_contributions(frame, "who", l0=2)
+        rows = np.zeros(size, np.int64)
+        np.add.at(rows, np.asarray(kept["who"]), 1 << np.asarray(kept["row"]))
+        draws.append(rows)
+        observed = collections.Counter(rows.tolist())
+        assert set(observed) == {0b11, 0b101, 0b110, 0b1001, 0b1010, 0b1100}
+        assert not rejects(observed.values(), [size / 6] * 6)
+    same = int((draws[0] == draws[1]).sum())
+    assert not rejects([same, size - same], [size / 6, size * 5 / 6])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"l0": 0}, ValueError, "l0 = 0"),
+        ({"l0": 1.0}, TypeError, r"l0 = 1\.0"),
+        ({"linf": 0, "cells": ["town"]}, ValueError, "linf = 0"),
+        ({"linf": 2}, ValueError, "linf = 2 without cells is not accepted"),
+        ({"cells": "town"}, TypeError, "cells = 'town' is a str"),
+        ({"cells": {"town"}}, TypeError, "cells = .* is a set"),
+        ({"cells": ["city"]}, KeyError, "'city' occurs 0 times"),
+        ({"individual": "id"}, KeyError, "'id' occurs 0 times"),
+        ({"individual": "null"}, ValueError, "column 'null' with nulls is not accepted"),
+        ({"frame": [1]}, TypeError, "frame is a list"),
+        ({"frame": pa.table({"who": [1]})}, TypeError, "frame is a Table: give a frame of pandas"),
+        ({"frame": pl.LazyFrame({"who": [1]})}, TypeError, "frame is a LazyFrame"),
+    ],
+)
+def test_invalid_contributions_raise(arguments: Any, error: Any, message: str) -> None:
+    for make in BOTH.values():
+        frame = make({"who": [1, 1], "town": ["x", "y"], "null": [None, "a"]})
+        with pytest.raises(error, match=message):
+            frames.bound_contributions(**{"frame": frame, "individual": "who", "l0": 1} | arguments)
+
+
+def test_contributions_by_other_labels_and_types() -> None:
+    frame = pd.DataFrame([[1.5, "a"], [1.5, "b"], [2, "a"]], columns=[2020, ("c", 1)])
+    frame[("c", 1)] = frame[("c", 1)].astype("category")
+    kept = frames.bound_contributions(frame, 2020, l0=1, linf=1, cells=[("c", 1)])
+    assert kept[2020].tolist() == [1.5, 2]
+    same = frames.bound_contributions(frame, 2020, l0=math.prod(frame.shape))
+    pd.testing.assert_frame_equal(same, frame)
 
 
 def test_index_is_not_read_item_by_item() -> None:

@@ -12,7 +12,7 @@ import threading
 import time
 from array import array
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from decimal import Decimal
 from enum import IntEnum
 from fractions import Fraction
@@ -34,7 +34,6 @@ KEY = bytes(range(32))
 UNBOUNDED = [2, -2, -10, 1, 2, -3, 1, 5, -2, -4, -7, 5, -1, 9, 4, 12, -1, -3, -1, 0]
 BOUNDED = [5, 3, 2, 5, 5, 2, 5, 8, 3, 1, 0, 8, 3, 5, 7, 7, 5, 5, 3, 0]
 DTYPES = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
-SHAPES: list[tuple[int, ...]] = [(), (0,), (1,), (7,), (3, 0, 2), (4, 5), (2, 3, 4)]
 SMALL = GeometricMechanism.from_scale(3.0)
 # At this scale a count stays unchanged with probability 2**-80.
 HUGE = GeometricMechanism.from_scale(2.0**80)
@@ -42,91 +41,9 @@ HUGE = GeometricMechanism.from_scale(2.0**80)
 each_dtype = pytest.mark.parametrize("dtype", DTYPES)
 
 
-class Subclass(np.ndarray[Any, Any]):
-    pass
-
-
 def example(dtype: str, shape: tuple[int, ...]) -> Counts:
     """Counts that noise of scale 3 keeps away from the limits of the dtype."""
     return np.random.default_rng(1).integers(60, 70, shape, dtype)
-
-
-def swapped(x: Counts) -> Counts:
-    return x.astype(x.dtype.newbyteorder())
-
-
-def strided(x: Counts) -> Counts:
-    return np.repeat(x, 2, axis=-1)[..., ::2] if x.ndim else np.repeat(x, 2)[1:].reshape(())
-
-
-def reversed_(x: Counts) -> Counts:
-    return np.flip(np.flip(x).copy()) if x.ndim else x.copy()
-
-
-def broadcast(x: Counts) -> Counts:
-    return np.broadcast_to(x[:1], x.shape) if x.ndim and x.size else np.broadcast_to(x, x.shape)
-
-
-def unaligned(x: Counts) -> Counts:
-    buffer = bytearray(b"\0" + x.tobytes())
-    return np.frombuffer(buffer, x.dtype, offset=1).reshape(x.shape)
-
-
-def read_only(x: Counts) -> Counts:
-    y = x.copy()
-    y.flags.writeable = False
-    return y
-
-
-def subclass(x: Counts) -> Counts:
-    return x.copy().view(Subclass)
-
-
-# Layouts whose noise follows the order of the items.
-IN_ORDER: dict[str, Callable[[Counts], Counts]] = {
-    "C": np.copy,
-    "strided": strided,
-    "reversed": reversed_,
-    "broadcast": broadcast,
-    "big-endian": lambda x: x.astype(x.dtype.newbyteorder(">")),
-    "little-endian": lambda x: x.astype(x.dtype.newbyteorder("<")),
-    # Reading big-endian files the usual way leaves native dtypes marked "<".
-    "swapped twice": lambda x: swapped(x).byteswap().view(swapped(x).dtype.newbyteorder()),
-    "strided and swapped twice": lambda x: strided(
-        swapped(x).astype(swapped(x).dtype.newbyteorder())
-    ),
-    "swapped": swapped,
-    "swapped and strided": lambda x: strided(swapped(x)),
-    "unaligned": unaligned,
-    "unaligned and swapped": lambda x: unaligned(swapped(x)),
-    "of bytes": lambda x: np.frombuffer(x.tobytes(), x.dtype).reshape(x.shape),
-    "read-only": read_only,
-    "subclass": subclass,
-    "strided subclass": lambda x: strided(x).view(Subclass),
-    "object's field": lambda x: np.array(x.ravel(), [("a", x.dtype)])["a"].reshape(x.shape),
-}
-
-
-def arranged(layout: str, x: Counts) -> Counts:
-    y = IN_ORDER[layout](x)
-    assert y.shape == x.shape
-    assert y.dtype.newbyteorder("=") == x.dtype
-    return y
-
-
-def reference(mechanism: GeometricMechanism, counts: Counts) -> Counts:
-    native = counts.dtype.newbyteorder("=")
-    return release_not_private(mechanism, np.array(counts, native, order="C", subok=False), KEY)
-
-
-@each_dtype
-@pytest.mark.parametrize("layout", IN_ORDER)
-def test_noise_follows_item_order(dtype: str, layout: str) -> None:
-    for shape in [*SHAPES, (3000,), (50, 60)]:
-        counts = arranged(layout, example(dtype, shape))
-        noisy = release_not_private(accepting(SMALL, dtype), counts, KEY)
-        assert noisy.dtype == counts.dtype
-        np.testing.assert_array_equal(noisy, reference(accepting(SMALL, dtype), counts))
 
 
 @each_dtype
@@ -250,21 +167,9 @@ def test_int_subclass_returns_int() -> None:
 @pytest.mark.parametrize(
     "counts",
     [
-        [5, 6, 7],
-        (5, 6, 7),
-        range(5, 8),
-        deque([5, 6, 7]),
-        array("b", [5, 6, 7]),
-        [np.int8(5), np.uint64(6), 7],
-        [[5, 6], [7, 8]],
-        ([5, 6], (7, 8)),
-        [np.array([5, 6], np.uint8), [7, 8]],
-        [[[5]], [[6]]],
-        [2**63 - 2, 1 - 2**63],
-        [],
-        (),
-        [[], []],
-        range(0),
+        *((5, 6, 7), range(5, 8), deque([5, 6, 7]), array("b", [5, 6, 7]), [2**63 - 2, 1 - 2**63]),
+        *([np.int8(5), np.uint64(6)], ([5, 6], (7, 8)), [np.array([5, 6], np.uint8), [7, 8]]),
+        *([[[5]], [[6]]], [], (), [[], []], range(0)),
     ],
     ids=repr,
 )
@@ -300,28 +205,6 @@ def test_fortran_order_is_kept() -> None:
     assert noisy.flags.f_contiguous
 
 
-@pytest.mark.parametrize("size", [2, 9, 2048, 100_000])
-@pytest.mark.parametrize("dtype", ["int8", "int64", ">i4"])
-@pytest.mark.parametrize(
-    ("source", "target"),
-    [
-        (slice(1, None), slice(None, -1)),
-        (slice(None, -1), slice(1, None)),
-        (slice(None), slice(None, None, -1)),
-        (slice(None, None, -1), slice(None)),
-        (slice(1, None), slice(None, 0, -1)),
-        (slice(None, None, 2), slice(1, None, 2)),
-    ],
-    ids=repr,
-)
-def test_out_may_overlap_the_counts(size: int, dtype: str, source: slice, target: slice) -> None:
-    x = (np.arange(size + size % 2) % 100).astype(dtype)
-    expected = release_not_private(SMALL, x[source].copy(), KEY)
-    out = x[target]
-    assert release_not_private(SMALL, x[source], KEY, out=out) is out
-    np.testing.assert_array_equal(x[target], expected)
-
-
 class ArrayLike:
     """Like the column of a data frame."""
 
@@ -331,26 +214,7 @@ class ArrayLike:
 
 @pytest.mark.parametrize(
     "out",
-    [
-        np.full(3, 9, np.int32),
-        np.full(3, 9, np.uint64),
-        np.full(3, 9.0),
-        np.full(3, True),
-        np.full(3, 9, object),
-        np.full(3, 9, "m8[s]"),
-        np.ma.array([9, 9, 9]),
-        np.ma.array([9, 9, 9], mask=[0, 1, 0]),
-        [9, 9, 9],
-        (9, 9, 9),
-        array("q", [9, 9, 9]),
-        bytearray(24),
-        memoryview(bytearray(24)),
-        ArrayLike(),
-        9,
-        np.int64(9),
-        "out",
-        False,
-    ],
+    [np.full(3, 9, np.uint64), np.full(3, 9.0), np.ma.array([9, 9, 9]), [9, 9, 9], ArrayLike(), 9],
     ids=lambda v: type(v).__name__,
 )
 def test_out_of_other_type_raises(out: Any) -> None:
@@ -359,24 +223,20 @@ def test_out_of_other_type_raises(out: Any) -> None:
         for release in (HUGE.release, keyed):
             with pytest.raises(TypeError, match="out"):
                 release(counts, out=out)
-    assert np.array_equal(before, np.copy(out)) or isinstance(out, ArrayLike)
+    assert np.array_equal(before, np.copy(out))
 
 
 def keyed(counts: Any, *, out: Any) -> Counts:
     return release_not_private(HUGE, counts, KEY, out=out)
 
 
-@pytest.mark.parametrize("dtype", ["int64", ">i8"])
-@pytest.mark.parametrize("shape", [(), (2,), (4,), (1, 3), (3, 1), (0,)])
-def test_out_of_other_shape_raises(dtype: str, shape: tuple[int, ...]) -> None:
-    out = np.full(shape, 9, dtype)
-    for release in (HUGE.release, keyed):
-        with pytest.raises(ValueError, match=r"out is of shape .* \(3,\)"):
-            release(np.zeros(3, np.int64), out=out)
-    if shape:
-        for counts in (5, np.int64(5), np.array(5)):
+@pytest.mark.parametrize("shape", [(2,), (1, 3), (0,)])
+def test_out_of_other_shape_raises(shape: tuple[int, ...]) -> None:
+    out = np.full(shape, 9)
+    for counts in (5, np.int64(5), np.array(5), np.zeros(3, np.int64)):
+        for release in (HUGE.release, keyed):
             with pytest.raises(ValueError, match="out is of shape"):
-                HUGE.release(counts, out=np.full(shape, 9))
+                release(counts, out=out)
     assert (out == 9).all()
 
 
@@ -414,41 +274,34 @@ def test_out_is_unchanged_after_errors() -> None:
 # Invalid counts
 
 
+TIMES = np.array([5, 6], "m8[ns]")
+
+
 @pytest.mark.parametrize(
     "counts",
     [
-        True,
-        np.True_,
-        1.0,
-        float("nan"),
-        np.float64(1),
-        np.longdouble(1),
-        1j,
-        np.complex128(1),
-        Decimal(1),
-        Fraction(1),
-        "1",
-        b"1",
-        bytearray(b"1"),
-        memoryview(b"1"),
-        memoryview(array("q", [1])),
-        None,
-        object(),
-        {},
-        {1: 2},
-        {1, 2},
-        iter([1]),
-        (n for n in [1]),
-        map(int, "12"),
-        {1: 2}.values(),
-        np.ma.masked,
-        np.timedelta64(1),
-        np.timedelta64(1, "s"),
-        np.datetime64(1, "s"),
-        np.str_("1"),
-        np.void(b"1"),
-        datetime.timedelta(1),
-        ArrayLike(),
+        *(True, np.True_, 1.0, float("nan"), np.float64(1), np.longdouble(1), 1j, Decimal(1)),
+        *(Fraction(1), "1", b"1", bytearray(b"1"), memoryview(array("q", [1])), None, object()),
+        *({1: 2}.values(), map(int, "12"), np.ma.masked, np.timedelta64(1, "s"), np.str_("1")),
+        *(np.datetime64(1, "s"), np.void(b"1"), datetime.timedelta(1), ArrayLike()),
+        *(
+            [1, False],
+            [np.True_],
+            [1, 2.0],
+            [np.float32(1)],
+            [1, None],
+            ["1"],
+            [b"1"],
+            [Decimal(1)],
+        ),
+        *([[1, 2], [3]], [1, [2]], [[1], 2], [[1, 2], [3, True]], [{1}], [ArrayLike, 1]),
+        *([np.timedelta64(1)], [np.array([True])], [np.array([1.0, 2.0])], [TIMES], [[TIMES]]),
+        *([np.ma.masked], [np.ma.array([1, 2])], array("d", [1.0]), np.ma.array([1, 2])),
+        *(
+            np.zeros(shape, dtype)
+            for shape in [(), (0,), (3,)]
+            for dtype in ("?", "f4", "O", "M8[s]")
+        ),
     ],
     ids=lambda v: type(v).__name__,
 )
@@ -458,68 +311,9 @@ def test_noninteger_counts_raise(counts: Any) -> None:
             release(counts)
 
 
-@pytest.mark.parametrize(
-    "counts",
-    [
-        [True],
-        [1, False],
-        [np.True_],
-        [1.0],
-        [1, 2.0],
-        [float("nan")],
-        [np.float32(1)],
-        [1j],
-        [None],
-        [1, None],
-        ["1"],
-        "12",
-        [b"1"],
-        [Decimal(1)],
-        [Fraction(1)],
-        [[1, 2], [3]],
-        [1, [2]],
-        [[1], 2],
-        [[1, 2], [3, True]],
-        [{1}],
-        [ArrayLike, 1],
-        [np.timedelta64(1)],
-        [np.timedelta64(1, "s"), 1],
-        [np.datetime64(1, "s")],
-        [np.array([True])],
-        [np.array([1.0, 2.0])],
-        [np.ma.masked],
-        [np.array([5, 6], "m8[ns]")],
-        [[np.array([5, 6], "M8[ns]")]],
-        [np.ma.array([1, 2], mask=[False, True])],
-        array("d", [1.0]),
-    ],
-    ids=repr,
-)
-def test_noninteger_sequences_raise(counts: Any) -> None:
-    with pytest.raises(TypeError, match="counts"):
-        SMALL.release(counts)
-
-
-@pytest.mark.parametrize(
-    "dtype",
-    ["?", "f2", "f4", "f8", "g", "c16", "O", "S1", "U1", "V1", "M8[s]", "m8[s]", [("a", "i8")]],
-    ids=str,
-)
-@pytest.mark.parametrize("shape", [(), (0,), (3,)])
-def test_noninteger_arrays_raise(dtype: Any, shape: tuple[int, ...]) -> None:
-    with pytest.raises(TypeError, match="counts of dtype"):
-        SMALL.release(np.zeros(shape, dtype))
-
-
-@pytest.mark.parametrize("mask", [False, True, [False, True, False], [False] * 3])
-def test_masked_arrays_raise(mask: Any) -> None:
-    with pytest.raises(TypeError, match="masked"):
-        SMALL.release(np.ma.array([1, 2, 3], mask=mask))
-
-
-@pytest.mark.parametrize("count", [2**63, -(2**63) - 1, 2**64, 2**300], ids=str)
+@pytest.mark.parametrize("count", [2**63, -(2**63) - 1, 2**300], ids=str)
 def test_ints_beyond_int64_raise(count: int) -> None:
-    for counts in (count, [count], [1, count], [[1], [count]], (count,), range(count, count + 1)):
+    for counts in (count, [1, count], [[1], [count]], range(count, count + 1)):
         with pytest.raises(OverflowError, match="int64"):
             SMALL.release(counts)
     with pytest.raises(OverflowError, match="int64"):
@@ -616,19 +410,6 @@ def test_release_leaves_global_generators_unchanged() -> None:
     states = random.getstate(), repr(np.random.get_state())
     SMALL.release([1, 2, 3])
     assert states == (random.getstate(), repr(np.random.get_state()))
-
-
-def test_environment_variables_do_not_seed() -> None:
-    script = "from geomdp import *; print(GeometricMechanism.from_scale(2.0**40).release(0))"
-    names = ["SEED", "GEOMDP_SEED", "GEOMDP_KEY", "RUST_SEED", "PYTHONHASHSEED"]
-    environment = os.environ | dict.fromkeys(names, "1")
-    seen = {
-        subprocess.run(
-            [sys.executable, "-c", script], env=environment, check=True, capture_output=True
-        ).stdout
-        for _ in range(3)
-    }
-    assert len(seen) == 3
 
 
 # Interrupts and threads

@@ -1,4 +1,4 @@
-"""Noise for columns of counts: of pandas, Polars, PyArrow, and what else narwhals reads.
+"""Releases of columns of counts and the steps before them, for pandas, Polars and PyArrow.
 
 >>> import pandas as pd
 >>> from geomdp import GeometricMechanism, frames
@@ -7,19 +7,26 @@
 >>> noisy.dtype, noisy.name, list(noisy.index)
 (Int16Dtype(), 'n', ['x', 'y', 'z'])
 
-It needs the extra ``frames``, and no library but that of the columns. A column goes to numpy,
-through :meth:`geomdp.GeometricMechanism.release`, and back; its library, type, name, index and
-place in the frame stay. What a release protects is as for arrays: several columns that the same
-person is counted in are several releases, whose losses add up (``docs/frames.md``).
+This module needs the extra ``frames``, the library of the columns, and no other; any library that
+narwhals reads will do. A column is converted to numpy, released by
+:meth:`geomdp.GeometricMechanism.release` and converted back; its library, type, name, index and
+position in the frame stay. Releases protect columns as they protect arrays: if an individual is
+counted in several columns, these are several releases and their privacy losses add up
+(``docs/frames.md``).
 """
 
-from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
 from itertools import product
-from typing import Any, TypeVar, cast
+from typing import Any, NoReturn, TypeVar, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
+from geomdp._release import parameters
 from geomdp._release.arrays import Array
 from geomdp._release.columns import (
     Noise,
@@ -35,9 +42,10 @@ from geomdp._release.columns import (
     only,
 )
 from geomdp._release.mechanism import GeometricMechanism
+from geomdp._release.parameters import Integer
 from geomdp._release.specification import checked
 
-__all__ = ["count", "release", "release_columns"]
+__all__ = ["Table", "bound_contributions", "count", "release", "release_columns"]
 
 _Column = TypeVar("_Column")
 _Frame = TypeVar("_Frame")
@@ -55,33 +63,32 @@ def release(
     Parameters
     ----------
     mechanism
-        What makes the noise.
+        The mechanism that adds the noise.
     counts : column
-        A Series of pandas (of numpy's, pandas' or Arrow's types) or Polars, an Array or
-        ChunkedArray of PyArrow, or any other Series that narwhals takes; of an integer type of 8
-        to 64 bits.
+        A Series of pandas (with numpy, pandas or Arrow types) or Polars, an Array or ChunkedArray
+        of PyArrow, or any other Series that narwhals accepts; of an integer type of 8 to 64 bits.
     nulls : {"refuse", "keep"}
-        "keep" leaves null what is null, and makes noise for the others. Then the output tells,
-        without any noise, which counts are null: that must be known anyway, or depend on nobody.
-        Counts that the library still has in memory behind nulls are neither read nor returned.
+        "keep" leaves nulls in place and adds noise to the other counts. The output then shows,
+        without any noise, which counts are null: this must be public or depend on no individual.
+        Counts that the library still holds in memory behind nulls are neither read nor returned.
     threads : int, optional
         As in :meth:`geomdp.GeometricMechanism.release`.
 
     Returns
     -------
     column
-        Of the library, type, name, index and chunks of the counts, in memory of its own. Behind
-        nulls are zeros, or noise added to zeros. The attributes (``attrs``) of pandas are left out.
+        The noisy counts with the same library, type, name, index and chunks, in memory of their
+        own. Null slots hold zeros, or noise added to zeros. Pandas' ``attrs`` are left out.
 
     Raises
     ------
     TypeError
         If the counts are not a column of integers.
     ValueError
-        If there are nulls that are to be refused, `nulls` is something else, or the counts are
+        If there are nulls and they are refused, `nulls` has another value, or the counts are
         unsigned and the mechanism has no bounds (``docs/bounds.md``).
     ImportError
-        If narwhals is not installed, but for PyArrow.
+        If narwhals is not installed; PyArrow columns do not need it.
 
     """
     check_nulls(nulls)
@@ -95,33 +102,33 @@ def release_columns(
     nulls: Nulls = "refuse",
     threads: int | None = None,
 ) -> _Frame:
-    """Return the frame with noise in some of its columns; the others are as they were.
+    """Return the frame with noise added to some of its columns and the others unchanged.
 
-    One person's change of the frame costs the sum of the losses ``mechanism.map(distance)``, each
-    for the distance that the person makes in that column.
+    The privacy loss of an individual is the sum of ``mechanism.map(distance)`` over the columns,
+    where `distance` is the individual's greatest change of that column.
 
     Parameters
     ----------
     frame : data frame
-        Of pandas or Polars, a Table or RecordBatch of PyArrow, or any other that narwhals takes
-        and that is not lazy.
+        A frame of pandas or Polars, a Table or RecordBatch of PyArrow, or any other frame that
+        narwhals accepts and that is not lazy.
     mechanisms : mapping of column names to mechanisms
-        For the columns to be noised. Labels of pandas need not be strings.
+        The mechanisms of the columns to release. Pandas' labels need not be strings.
     nulls, threads
         As in :func:`release`.
 
     Returns
     -------
     data frame
-        Of the same library, columns in the same order and of the same types, and the same index.
-        It is returned as a whole or not at all. The other columns of pandas are copied, since they
-        may share an array with the exact counts, and its attributes (``attrs``) are left out. The
-        other columns of Arrow and Polars keep their memory.
+        A frame of the same library, with the same index and with columns of the same types in the
+        same order. If anything fails, nothing is returned. In pandas the other columns are copied,
+        since they may share an array with the exact counts, and ``attrs`` are left out. In Arrow
+        and Polars the other columns keep their memory.
 
     Raises
     ------
     KeyError
-        If there is not exactly one column of a name.
+        If a name does not match exactly one column.
     TypeError, ValueError, ImportError
         As in :func:`release`.
 
@@ -135,44 +142,123 @@ def release_columns(
     return cast(_Frame, noisy_columns(frame, noises, nulls))
 
 
-def count(
-    data: Any, levels: Sequence[Any] | Mapping[Any, Sequence[Any]], *, name: str = "count"
-) -> Any:
-    """Return how many rows there are of each given level, as a frame to be released.
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Table:
+    """Exact counts of all combinations of levels, made by :func:`count`.
 
-    The rows of the result and their order follow from the levels alone, and a level that no row has
-    counts 0. ``value_counts()`` shows the levels that occur, in the order of their true counts, and
-    noise does not hide either.
+    Its representations, also in notebooks, show the columns and levels and no count. It cannot be
+    pickled or copied.
+
+    Attributes
+    ----------
+    frame : data frame
+        The exact counts, in the library of the data. It shows and pickles them.
+    levels : dict of column names to lists
+        The levels of each column, followed by its labels for other records and for margins.
+    name : str
+        The name of the column of counts.
+    sensitivity : int
+        The number of cells in which one record is counted: 2 to the number of columns with margins.
+        It is the L1 distance by which the table changes if a record is added or removed.
+
+    """
+
+    frame: Any
+    levels: dict[Any, list[Any]]
+    name: str
+    sensitivity: int
+
+    def release(self, mechanism: GeometricMechanism, *, threads: int | None = None) -> Any:
+        """Return the frame with noise added to the counts: see :func:`release_columns`."""
+        return release_columns(self.frame, {self.name: mechanism}, threads=threads)
+
+    def map(self, mechanism: GeometricMechanism, records: Integer = 1) -> float:
+        """Return the privacy loss of a release: ``mechanism.map(records * sensitivity)``.
+
+        Parameters
+        ----------
+        mechanism
+            The mechanism of the release.
+        records : int
+            The greatest number of records that an individual adds or removes. An individual whose
+            record may change adds one and removes one.
+
+        Raises
+        ------
+        TypeError
+            If `mechanism` is not a mechanism or `records` not an integer.
+        ValueError
+            If `records` is negative.
+
+        """
+        distance = parameters.at_least("records", records, 0) * self.sensitivity
+        return cast(float, checked(mechanism).map(distance))
+
+    def __repr__(self) -> str:
+        levels = ", ".join(
+            f"{label}: {parameters.shown(each)}" for label, each in self.levels.items()
+        )
+        cells = math.prod(map(len, self.levels.values()))
+        return f"<Table of {cells} counts, not shown; {levels}; sensitivity {self.sensitivity}>"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(repr(self))}</pre>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a Table holds exact counts: pickle or copy its release, or its frame")
+
+
+def count(
+    data: Any,
+    levels: Sequence[Any] | Mapping[Any, Sequence[Any]],
+    *,
+    name: str = "count",
+    other: Any = None,
+    margins: Any = None,
+) -> Table:
+    """Count the records of each given level, or of each combination of levels.
+
+    The rows of the table and their order follow from the arguments alone, and a level without
+    records counts 0. ``value_counts()`` shows the levels that occur, in the order of their true
+    counts, and noise hides neither.
 
     Parameters
     ----------
     data : column or data frame
-        A Series of pandas or Polars, or an Array or ChunkedArray of PyArrow; or a frame, not lazy.
+        A Series of pandas or Polars, an Array or ChunkedArray of PyArrow, or a frame that is not
+        lazy. Each row is a record.
     levels : sequence, or mapping of column names to sequences
         The levels to count, in the order of the result; for a frame, those of each column. Take
-        them from public knowledge, not from the data. Rows with other levels are not counted, nor
-        are nulls, unless None is a level.
+        them from public knowledge, not from the data. Nulls are counted if None is a level.
     name : str
-        Of the column of counts.
+        The name of the column of counts.
+    other : label, or mapping of column names to labels
+        A row of this label follows the levels of each column, or of the columns in the mapping, and
+        counts the records of all other values, nulls included. Without it, a record outside the
+        levels is counted nowhere, in no margin either.
+    margins : label, or mapping of column names to labels
+        A row of this label comes last in each column, or in the columns of the mapping, and counts
+        the sum of the rows above. Each record is then counted in 2 to the number of such columns
+        cells.
 
     Returns
     -------
-    data frame
-        Of the same library (of PyArrow, a Table). The columns of levels have the names and types of
-        the data; categorical ones have the type of their categories, and a column without a name is
-        called ``level``. The last column holds the counts, int64. Several columns of levels give
-        all combinations, and the last one changes fastest.
+    Table
+        The exact counts and their sensitivity. The frame is of the library of the data (a Table of
+        PyArrow for Arrow). Its columns of levels have the names and types of the data; categorical
+        ones have the type of their categories, and a column without a name is called ``level``. The
+        last column holds the counts, int64. The last column of levels changes fastest.
 
     Raises
     ------
     TypeError
-        If the data is neither a column nor a frame, or levels are not a sequence of hashable
-        values.
+        If the data is neither a column nor a frame, levels are not a sequence of hashable values,
+        or `other` or `margins` is a bool.
     ValueError
-        If there are no levels, a level is repeated or not a value of the type of its column, or the
-        name is that of a column of levels.
+        If there are no levels, a level or label is repeated or not a value of the type of its
+        column, or the name is that of a column of levels.
     KeyError
-        If there is not exactly one column of a name.
+        If a name does not match exactly one column.
     ImportError
         If narwhals is not installed.
 
@@ -180,22 +266,24 @@ def count(
     --------
     >>> import pandas as pd
     >>> from geomdp import GeometricMechanism, frames
-    >>> people = pd.DataFrame({"city": ["Rome", "Oslo", "Rome"]})
-    >>> table = frames.count(people, {"city": ["Bern", "Oslo", "Rome"]})
-    >>> table["count"].tolist()
-    [0, 1, 2]
-    >>> noisy = frames.release_columns(table, {"count": GeometricMechanism(1.0)})
-    >>> noisy["city"].tolist()
-    ['Bern', 'Oslo', 'Rome']
+    >>> people = pd.DataFrame({"city": ["Rome", "Oslo", "Rome"], "sick": ["no", "yes", "no"]})
+    >>> cities = ["Bern", "Oslo", "Rome"]
+    >>> table = frames.count(people, {"city": cities, "sick": ["yes", "no"]}, margins="all")
+    >>> table.sensitivity
+    4
+    >>> mechanism = GeometricMechanism(1.0, sensitivity=table.sensitivity)
+    >>> table.map(mechanism)
+    1.0
+    >>> noisy = table.release(mechanism)
+    >>> noisy["sick"].tolist()[:4]
+    ['yes', 'no', 'all', 'yes']
 
     """
     nw = narwhals()
     if isinstance(levels, Mapping):
         known = names(data)
-        for label in levels:
-            only(label, known)
         labels, chosen = list(levels), list(levels.values())
-        columns = [column(data, label) for label in labels]
+        columns = [column(data, only(label, known)) for label in labels]
     else:
         own = getattr(data, "name", None)
         labels, chosen, columns = ["level" if own is None else own], [levels], [data]
@@ -203,21 +291,152 @@ def count(
         raise ValueError("levels is empty: give those of one column at least")
     if name in labels:
         raise ValueError(f"name = {name!r} is not accepted: give one that no column of levels has")
-    # By place, since narwhals takes no labels of pandas but strings.
+    others, totals = _labels("other", other, labels), _labels("margins", margins, labels)
+    # Columns are named by position, since narwhals accepts only strings as names in pandas.
     keys = [str(place) for place in range(len(labels))]
     series, kinds = zip(*map(_categories, columns), strict=True)
-    kept = [_levels(*each) for each in zip(labels, kinds, chosen, strict=True)]
-    counted = _joined(keys, series).group_by(keys).agg(nw.len().alias("n"))
-    found: Counter[tuple[Any, ...]] = Counter()
-    for *row, n in zip(*(_items(counted[key]) for key in (*keys, "n")), strict=True):
-        found[tuple(row)] += n
-    rows = list(product(*kept))
-    columns = [list(values) for values in zip(*rows, strict=True)]
-    result = [_like(kind, values) for kind, values in zip(kinds, columns, strict=True)]
+    places, shown = list[dict[Any, int]](), dict[Any, list[Any]]()
+    for label, kind, values in zip(labels, kinds, chosen, strict=True):
+        items = _levels(f"levels of {label!r}", kind, values)
+        places.append({item: place for place, item in enumerate(items)})
+        for what, extra in (("other", others), ("margins", totals)):
+            if label in extra:
+                items = [*items, extra[label]]
+                items = _levels(f"levels of {label!r} with {what} = {extra[label]!r}", kind, items)
+        shown[label] = items
+    counts = np.zeros([len(shown[label]) - (label in totals) for label in labels], np.int64)
+    outside = [
+        len(each) if label in others else None for label, each in zip(labels, places, strict=True)
+    ]
+    found = _joined(keys, series).group_by(keys).agg(nw.len().alias("n"))
+    for *row, n in zip(*(_items(found[key]) for key in (*keys, "n")), strict=True):
+        place = tuple(map(dict.get, places, row, outside))
+        if None not in place:
+            counts[place] += n
+    for axis, label in enumerate(labels):
+        if label in totals:
+            counts = np.concatenate([counts, counts.sum(axis, keepdims=True)], axis)
+    rows = zip(*product(*shown.values()), strict=True)
+    result = [_like(kind, list(values)) for kind, values in zip(kinds, rows, strict=True)]
     backend = series[0].implementation
-    result.append(nw.new_series("", [found[row] for row in rows], nw.Int64, backend=backend))
-    table = _joined([*keys, "n"], result)
-    return table.rename(dict(zip([*keys, "n"], [*labels, name], strict=True))).to_native()
+    result.append(nw.new_series("", counts.ravel().tolist(), nw.Int64, backend=backend))
+    frame = _joined([*keys, "n"], result)
+    native = frame.rename(dict(zip([*keys, "n"], [*labels, name], strict=True))).to_native()
+    return Table(native, shown, name, 2 ** len(totals))
+
+
+def bound_contributions(
+    frame: _Frame,
+    individual: Any,
+    *,
+    l0: Integer,
+    linf: Integer = 1,
+    cells: Sequence[Any] | None = None,
+) -> _Frame:
+    """Keep at most `l0` cells of each individual, and at most `linf` records in each of them.
+
+    One individual then changes counts of the records by at most ``l0 * linf`` (L1), and by `linf`
+    in each of at most `l0` cells. The cells are drawn uniformly from those of the individual, and
+    the records uniformly from those of each cell, by fresh entropy of the operating system. What is
+    kept of one individual does not depend on the others.
+
+    Parameters
+    ----------
+    frame : data frame
+        A frame of pandas or Polars, not lazy. Each row is a record.
+    individual : column name
+        The column that identifies individuals.
+    l0 : int
+        The greatest number of cells per individual; at least 1.
+    linf : int
+        The greatest number of records of an individual in a cell; at least 1.
+    cells : sequence of column names, optional
+        The columns whose combinations of values are the cells: those to be counted. A null is a
+        value of its own. Without them each record is a cell: at most `l0` records of each
+        individual are kept, and `linf` must be 1.
+
+    Returns
+    -------
+    data frame
+        The rows kept, in the order of the input. It is as secret as the input.
+
+    Raises
+    ------
+    TypeError
+        If `frame` is not a frame of pandas or Polars, `cells` is not a sequence of names, or a
+        number is not an integer.
+    ValueError
+        If a number is below 1, `linf` is above 1 without cells, or an individual is null.
+    KeyError
+        If a name does not match exactly one column.
+    ImportError
+        If narwhals is not installed.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from geomdp import frames
+    >>> visits = pd.DataFrame({"who": ["a", "a", "a", "b"], "town": ["x", "y", "x", "x"]})
+    >>> kept = frames.bound_contributions(visits, "who", l0=1, linf=1, cells=["town"])
+    >>> kept["who"].tolist()
+    ['a', 'b']
+
+    """
+    within = contributions(l0, linf, cells)
+    if arrow(frame):
+        raise TypeError(f"frame is a {type(frame).__name__}: give a frame of pandas or Polars")
+    known = names(frame)
+    columns = [column(frame, only(each, known)) for each in (individual, *(cells or ()))]
+    nw, size = narwhals(), len(columns[0])
+    series = [nw.from_native(each, series_only=True) for each in columns]
+    if series[0].is_null().any():
+        raise ValueError(f"column {individual!r} with nulls is not accepted: give every row an id")
+    keys = [str(place) for place in range(len(series))]
+    backend = series[0].implementation
+    orders = [_shuffled(size), _shuffled(size)]
+    if cells is None:
+        keys, orders = [*keys, "row"], [np.arange(size), *orders]
+    series += [nw.new_series("", each, nw.Int64, backend=backend) for each in orders]
+    kept = within(_joined([*keys, "one", "two"], series), keys)["kept"]
+    return cast(_Frame, nw.from_native(frame).filter(kept).to_native())
+
+
+def contributions(l0: Any, linf: Any, cells: Any) -> Callable[[Any, list[str]], Any]:
+    """Return a function that marks the rows to keep, of a narwhals frame, in a column ``kept``.
+
+    Its second parameter names the columns of individuals and of cells. The frame has two more
+    columns, ``one`` and ``two``, that put the rows in random orders.
+    """
+    l0, linf = parameters.at_least("l0", l0, 1), parameters.at_least("linf", linf, 1)
+    if cells is None and linf > 1:
+        raise ValueError(f"linf = {linf} without cells is not accepted: give cells, or l0 = {linf}")
+    if not (cells is None or isinstance(cells, Sequence)) or isinstance(cells, str):
+        raise TypeError(parameters.foreign("cells", cells, "a list of column names"))
+    nw = narwhals()
+
+    def within(view: Any, keys: list[str]) -> Any:
+        place = nw.col("one").rank("ordinal").over(*keys)
+        view = view.with_columns(place.alias("place"))
+        # One row stands for each cell. Its turn does not depend on the draw of rows.
+        first = nw.when(nw.col("place") == 1).then(nw.col("two"))
+        view = view.with_columns(first.alias("turn"))
+        view = view.with_columns(nw.col("turn").rank("ordinal").over(keys[0]).alias("turn"))
+        turn = nw.col("turn").min().over(*keys)
+        view = view.with_columns(turn.alias("turn"))
+        kept = (nw.col("place") <= linf) & (nw.col("turn") <= l0)
+        return view.with_columns(kept.alias("kept"))
+
+    return within
+
+
+def _shuffled(size: int) -> NDArray[np.intp]:
+    """Return 0, ..., size - 1 in a uniformly random order, by entropy of the operating system."""
+    while True:
+        keys = np.frombuffer(os.urandom(8 * size), np.uint64)
+        order = np.argsort(keys)
+        # Distinct keys are in each order equally often; ties would favour some.
+        if np.diff(keys[order]).all():
+            return order
 
 
 def _noise(mechanism: GeometricMechanism, threads: int | None) -> Noise:
@@ -230,7 +449,7 @@ def _noise(mechanism: GeometricMechanism, threads: int | None) -> Noise:
 
 
 def _categories(column: Any) -> tuple[Any, Any]:
-    """Return narwhals' view of a column to count, and a native column of the type of its levels."""
+    """Return narwhals' view of a column to count, and a native column with the type of levels."""
     if arrow(column) == "Array":
         import pyarrow as pa  # noqa: PLC0415
 
@@ -243,23 +462,36 @@ def _categories(column: Any) -> tuple[Any, Any]:
     if arrow(native):
         native = native.cast(native.type.value_type)
         return nw.from_native(native, series_only=True), native
+    if kind := getattr(native.dtype, "pyarrow_dtype", None):
+        # Pandas' type of Arrow's dictionaries.
+        native = native.astype(type(native.dtype)(kind.value_type))
+        return nw.from_native(native, series_only=True), native
     if hasattr(native, "iloc"):
         return series, native.cat.categories.to_series()
     series = series.cast(nw.String)
     return series, series.to_native()
 
 
-def _levels(label: Hashable, kind: Any, levels: Any) -> list[Any]:
+def _labels(name: str, value: Any, labels: list[Any]) -> dict[Any, Any]:
+    """Return the label of each column that has one."""
+    if isinstance(value, bool):
+        raise TypeError(f"{name} = {value} is a bool: give a label, such as 'all'")
+    if isinstance(value, Mapping):
+        return {only(label, labels): each for label, each in value.items()}
+    return {} if value is None else dict.fromkeys(labels, value)
+
+
+def _levels(name: str, kind: Any, levels: Any) -> list[Any]:
     """Return levels as the items of a column of this type."""
     if not isinstance(levels, Sequence | np.ndarray) or isinstance(levels, str | bytes):
-        raise TypeError(f"levels of {label!r} are a {type(levels).__name__}: give a list")
+        raise TypeError(f"{name} are a {type(levels).__name__}: give a list")
     given = list(levels)
     try:
         repeated = len(set(given)) < len(given)
     except TypeError:
-        raise TypeError(f"levels of {label!r} are not accepted: give hashable values") from None
+        raise TypeError(f"{name} are not accepted: give hashable values") from None
     if repeated or not given:
-        raise ValueError(f"levels of {label!r} are empty or repeat one: give each once")
+        raise ValueError(f"{name} are empty or repeat one: give each once")
     try:
         items = _items(_like(kind, given))
         same = all(x is y or bool(x == y) for x, y in zip(items, given, strict=True))
@@ -267,12 +499,12 @@ def _levels(label: Hashable, kind: Any, levels: Any) -> list[Any]:
         same = False
     if not same:
         dtype = kind.type if arrow(kind) else kind.dtype
-        raise ValueError(f"levels of {label!r} are not accepted: give values of its type, {dtype}")
+        raise ValueError(f"{name} are not accepted: give values of its type, {dtype}")
     return items
 
 
 def _like(kind: Any, items: list[Any]) -> Any:
-    """Return narwhals' view of a column of the library and type of another."""
+    """Return narwhals' view of a column with the library and type of another."""
     if arrow(kind):
         import pyarrow as pa  # noqa: PLC0415
 
@@ -283,12 +515,12 @@ def _like(kind: Any, items: list[Any]) -> Any:
 
 
 def _items(series: Any) -> list[Any]:
-    """Return the items of a column, each kind of null as None."""
+    """Return the items of a column, with None for nulls of any kind."""
     missing = series.is_null().to_list()
     return [None if null else x for x, null in zip(series.to_list(), missing, strict=True)]
 
 
 def _joined(names: Sequence[str], series: Sequence[Any]) -> Any:
-    """Return a frame of columns by these names."""
+    """Return a frame of columns with these names."""
     first, *others = (each.alias(name) for name, each in zip(names, series, strict=True))
     return first.to_frame().with_columns(*others)

@@ -19,25 +19,31 @@ the memory or the traffic of the cluster can read that key, and the exact counts
 ``docs/distributed.md`` says where the key is and what ``wipe`` removes.
 """
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
+import numpy as np
+
 from geomdp._engines import spark_plan
 from geomdp._release import parameters
-from geomdp._release.columns import Nulls
+from geomdp._release.columns import Nulls, narwhals, only
 from geomdp._release.extras import installed_by
 from geomdp._release.mechanism import GeometricMechanism
+from geomdp._release.parameters import Integer
 from geomdp.distributed import Release, ReleaseKey
+from geomdp.frames import contributions
 
 with installed_by("geomdp[spark]"):
-    from pyarrow import RecordBatch
+    from pyarrow import RecordBatch, array
     from pyspark.core.broadcast import Broadcast, _from_id
     from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import DataFrame
     from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
+    from pyspark.sql.types import LongType, StructField, StructType
 
-__all__ = ["release_columns"]
+__all__ = ["bound_contributions", "release_columns"]
 
 
 def release_columns(
@@ -96,13 +102,7 @@ def release_columns(
 
     """
     parameters.flag("unique_ids", unique_ids)
-    if not isinstance(frame, ClassicDataFrame):
-        kind = f"{type(frame).__module__}.{type(frame).__qualname__}"
-        raise TypeError(f"frame is a {kind}: give a DataFrame of a classic session of Spark")
-    if frame.isStreaming:
-        raise ValueError(
-            "a streaming frame is not accepted: give a batch, whose ids can be compared"
-        )
+    _check_batch(frame)
     plan = frame._jdf.queryExecution().analyzed()
     if (found := spark_plan.unstable(frame.sparkSession._jvm, plan)) is not None:
         raise ValueError(
@@ -110,10 +110,7 @@ def release_columns(
             "next: call sparkContext.setCheckpointDir and give frame.checkpoint(), or write the "
             "frame, read it back and give that"
         )
-    # Columns are named by position, since Spark interprets dots in names.
-    names = frame.columns
-    places = [str(place) for place in range(len(names))]
-    placed = frame.toDF(*places)
+    names, places, placed = _placed(frame)
     key = ReleaseKey()
     empty = placed.limit(0).toArrow().schema.empty_table().rename_columns(names)
     # Without rows, this checks the arguments.
@@ -144,6 +141,96 @@ def release_columns(
         noisy._jdf.queryExecution().analyzed().expressions().head().func().broadcastVars().pop
     )
     return Release(noisy, end.close)
+
+
+def bound_contributions(
+    frame: DataFrame,
+    individual: str,
+    *,
+    l0: Integer,
+    linf: Integer = 1,
+    cells: Sequence[str] | None = None,
+) -> DataFrame:
+    """Keep at most `l0` cells of each individual, and at most `linf` records in each of them.
+
+    See :func:`geomdp.frames.bound_contributions`. The executors draw from their operating systems.
+    The result is lazy, and Spark may draw anew for each action and each repeated task: write it,
+    read it back, and count and release that. :func:`release_columns` refuses a frame computed from
+    the result itself.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        A batch DataFrame of a classic session, not of Spark Connect. Each row is a record.
+    individual, l0, linf, cells
+        As in :func:`geomdp.frames.bound_contributions`. The evaluation fails if an individual is
+        null.
+
+    Returns
+    -------
+    DataFrame
+        The rows kept, with the same schema, in any order.
+
+    Raises
+    ------
+    TypeError
+        If an argument has another type, or the frame is of Spark Connect.
+    KeyError
+        If a name does not match exactly one column.
+    ValueError
+        If a number is below 1, `linf` is above 1 without cells, or the frame is streaming.
+    ImportError
+        If narwhals is not installed.
+
+    Examples
+    --------
+    >>> from pyspark.sql import SparkSession
+    >>> import geomdp.spark
+    >>> spark = SparkSession.builder.master("local[1]").getOrCreate()
+    >>> visits = spark.sql("SELECT * FROM VALUES (1, 'x'), (1, 'y'), (2, 'x') AS visits(who, town)")
+    >>> geomdp.spark.bound_contributions(visits, "who", l0=1).count()
+    2
+
+    """
+    within = contributions(l0, linf, cells)
+    _check_batch(frame)
+    names, places, placed = _placed(frame)
+    keys = [places[names.index(only(each, names))] for each in (individual, *(cells or ()))]
+    drawn = ["one", "two"] if cells is not None else ["one", "two", "row"]
+
+    def draw(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
+        for batch in batches:
+            if batch.column(keys[0]).null_count:
+                raise ValueError(
+                    f"column {individual!r} with nulls is not accepted: give every row an id"
+                )
+            size = len(batch)
+            words = [np.frombuffer(os.urandom(8 * size), np.int64) for _ in drawn]
+            yield RecordBatch.from_arrays([*batch.columns, *map(array, words)], [*places, *drawn])
+
+    schema = [*placed.schema.fields, *(StructField(name, LongType()) for name in drawn)]
+    view: Any = narwhals().from_native(placed.mapInArrow(draw, StructType(schema)))
+    kept = within(view, [*keys, *drawn[2:]]).filter("kept").select(*places)
+    result: DataFrame = kept.to_native()
+    return result.toDF(*names)
+
+
+def _check_batch(frame: Any) -> None:
+    if not isinstance(frame, ClassicDataFrame):
+        kind = f"{type(frame).__module__}.{type(frame).__qualname__}"
+        raise TypeError(f"frame is a {kind}: give a DataFrame of a classic session of Spark")
+    if frame.isStreaming:
+        raise ValueError("a streaming frame is not accepted: give a batch")
+
+
+def _placed(frame: DataFrame) -> tuple[list[str], list[str], DataFrame]:
+    """Return the names of columns, their positions, and the frame with positions as names.
+
+    Spark interprets dots in names.
+    """
+    names = frame.columns
+    places = [str(place) for place in range(len(names))]
+    return names, places, frame.toDF(*places)
 
 
 class _Held:

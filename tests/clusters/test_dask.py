@@ -259,16 +259,6 @@ def test_releases_are_independent(scheduler: str) -> None:
     assert equal_as_often_as_independent(*dask.compute(*arrays), 1.0)
 
 
-def test_columns_have_independent_noise() -> None:
-    mechanism = GeometricMechanism(1)
-    found = release_columns(counts(), {"n": mechanism, "m": mechanism}, IDS).frame.compute()
-    assert equal_as_often_as_independent(found["n"], found["m"], 1.0)
-    bounded = GeometricMechanism(0.1, bounds=(-3, 4))
-    found = release_columns(counts(), {"n": WIDE, "m": bounded}, IDS).frame.compute()
-    assert set(found["m"]) == set(range(-3, 5))
-    assert found["n"].nunique() > 0.99 * ROWS
-
-
 @pytest.mark.parametrize("kind", ["frame", "array"])
 def test_distribution(cluster: Client, kind: str) -> None:
     rows, scale = 200_000, 10.0
@@ -536,27 +526,6 @@ def test_noise_is_independent_of_chunks(shape: tuple[int, ...], chunks: tuple[in
     held = geomdp.dask._Here(ReleaseKey())
     one, other = (geomdp.dask._array(each, WIDE, held) for each in (array, array.rechunk(-1)))
     np.testing.assert_array_equal(one.compute(), other.compute())
-
-
-def test_ids_of_an_array_are_places() -> None:
-    found: list[np.ndarray] = []
-
-    class Recorder:
-        def release(self, mechanism: Any, counts: Any, ids: Any, **_: Any) -> Any:
-            assert counts.shape == ids.shape
-            found.append(ids)
-            return counts
-
-    held: Any = geomdp.dask._Here(Recorder())  # type: ignore[arg-type]
-    array = da.arange(5 * 6 * 7, chunks=50).reshape((5, 6, 7)).rechunk((2, 4, 3))
-    with dask.config.set(scheduler="synchronous"):
-        geomdp.dask._array(array, NONE, held).compute()
-    assert sorted(np.concatenate([ids.ravel() for ids in found])) == list(range(5 * 6 * 7))
-    places = geomdp.dask._array(array, NONE, held)
-    with dask.config.set(scheduler="synchronous"):
-        found.clear()
-        block = places.blocks[1, 1, 1].compute()
-    np.testing.assert_array_equal(found[0], block)
 
 
 def test_array_on_killed_worker(cluster: Client, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -378,12 +379,6 @@ def test_docstring_example(spark: SparkSession) -> None:
     assert (failed, attempted > 5) == (0, True)
 
 
-def test_bounds(counts: DataFrame) -> None:
-    mechanism = GeometricMechanism.from_scale(50, bounds=(2, 5))
-    found = rows(geomdp.spark.release_columns(counts, {"n": mechanism}, IDS).frame)
-    assert {n for n, _ in found.values()} == {2, 3, 4, 5}
-
-
 def test_nulls(spark: SparkSession) -> None:
     """The error of an executor shows no count."""
     secret = 918_273_645
@@ -628,6 +623,64 @@ def test_invalid_arguments_raise(counts: DataFrame) -> None:
         release(frame, {"n": WIDE}, IDS, unique_ids=1)
     with pytest.raises(ValueError, match="nulls = 'drop'"):
         release(frame, {"n": WIDE}, IDS, nulls="drop")
+
+
+# Bounds on contributions
+
+
+def test_contributions_are_bounded_and_drawn_anew(
+    counts: DataFrame, spark: SparkSession, tmp_path: Path
+) -> None:
+    # 80 individuals with 7 records or more in each of 7 cells.
+    visits = counts.select(F.col("town").alias("who.x"), F.col("n").alias("cell"), "i")
+    kept = geomdp.spark.bound_contributions(visits, "who.x", l0=3, linf=2, cells=["cell"])
+    assert kept.schema == visits.schema
+    # Spark's own functions for batches take no names with dots.
+    plain = kept.toDF("who", "cell", "i")
+    draws = [kept, kept, disturbed(plain, kill_executor, tmp_path / "seen")]
+    found = [sorted(map(tuple, frame.collect())) for frame in draws]
+    given = set(map(tuple, visits.collect()))
+    for rows in found:
+        assert len(set(rows)) == len(rows)
+        assert given.issuperset(rows)
+        cells = Counter(row[:2] for row in rows)
+        assert set(cells.values()) == {2}
+        assert set(Counter(who for who, _ in cells).values()) == {3}
+    # An action may find the shuffled files of another.
+    assert len(set(map(tuple, found))) > 1
+    # A release needs the same records each time it reads them.
+    with pytest.raises(ValueError, match="a frame with Window is not accepted"):
+        geomdp.spark.release_columns(kept.groupBy("cell").count(), {"count": WIDE}, ["cell"])
+    kept.write.parquet(str(tmp_path / "kept"))
+    again = spark.read.parquet(str(tmp_path / "kept")).groupBy("cell").count()
+    with geomdp.spark.release_columns(again, {"count": NONE}, ["cell"]) as released:
+        assert sum(row["count"] for row in released.collect()) == 80 * 6
+
+
+def test_kept_records_are_uniform(spark: SparkSession) -> None:
+    visits = spark.range(16_000).select((F.col("id") % 4000).alias("who"), "id")
+    kept = geomdp.spark.bound_contributions(visits, "who", l0=2)
+    pairs = kept.groupBy("who").agg(F.sum(F.expr("shiftleft(1, int(id div 4000))"))).collect()
+    observed = Counter(pair for _, pair in pairs)
+    assert set(observed) == {0b11, 0b101, 0b110, 0b1001, 0b1010, 0b1100}
+    assert not rejects(observed.values(), [4000 / 6] * 6)
+
+
+def test_invalid_contributions_raise(counts: DataFrame) -> None:
+    bound: Any = geomdp.spark.bound_contributions
+    stream = counts.sparkSession.readStream.format("rate").load()
+    for error, arguments, text in [
+        (KeyError, (counts, "who"), "'who' occurs 0 times"),
+        (KeyError, (counts, "town", ["city"]), "'city' occurs 0 times"),
+        (TypeError, (pd.DataFrame({"town": ["x"]}), "town"), "frame is a pandas"),
+        (ValueError, (stream, "value"), "a streaming frame is not accepted"),
+    ]:
+        frame, individual, *cells = arguments
+        with pytest.raises(error, match=text):
+            bound(frame, individual, l0=1, cells=cells[0] if cells else None)
+    some = counts.withColumn("town", F.when(F.col("n") > 0, F.col("town")))
+    with pytest.raises(PySparkException, match="column 'town' with nulls is not accepted"):
+        bound(some, "town", l0=1).collect()
 
 
 # Reruns

@@ -1,4 +1,4 @@
-"""Counts of every kind that numpy knows, brought to contiguous native arrays and back."""
+"""Conversion of counts of any layout to contiguous native arrays and back."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from geomdp._release.parameters import is_integer, number
 
 Array: TypeAlias = NDArray[np.integer[Any]]
-#: Writes noise for items of one contiguous array to another: (counts, out, code, interruptible).
+#: Writes noisy counts from one contiguous array to another: (counts, out, code, interruptible).
 Noise: TypeAlias = Callable[[Array, Array, str, bool], None]
 
 _INT64 = np.iinfo(np.int64)
@@ -17,41 +17,41 @@ _HINT = (
     "give integers: an int, a numpy integer, a sequence of ints, or an array of an integer dtype, "
     "such as counts.astype(np.int64)"
 )
-#: More dimensions than any array of numpy's has.
+#: The most dimensions of a numpy array.
 _DEEPEST = 64
 
 
 def code(dtype: np.dtype[Any]) -> str:
-    """Return kind and size of a dtype, such as "i8"; its name takes longer than many a draw."""
+    """Return kind and size of a dtype, such as "i8". Reading its name takes longer than a draw."""
     return dtype.str[1:]
 
 
-#: By numpy's character for a type, of which C has several of a size.
+#: Codes by numpy's characters; C has several types of one size.
 _CODES = {char: code(np.dtype(char)) for char in np.typecodes["AllInteger"]}
 
 
 def limits(dtype: np.dtype[Any]) -> tuple[int, int]:
-    """Return the least and the greatest integer of a dtype."""
+    """Return the least and greatest integer of a dtype."""
     return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
 
 
 def ready(array: NDArray[Any]) -> str | None:
-    """Return the code of an array that the core takes as it is, and None for any other."""
+    """Return the code of an array that the core accepts unchanged, and None for other arrays."""
     flags, dtype = array.flags, array.dtype
     plain = flags.c_contiguous and flags.aligned and dtype.byteorder in "=|"
-    # Arrays without dimensions or items are special to the buffer protocol.
+    # The buffer protocol treats arrays without dimensions or items differently.
     return _CODES.get(dtype.char) if plain and array.ndim and array.size else None
 
 
 def as_array(counts: Any, dtype: np.dtype[Any] = _INT64.dtype) -> Array:
-    """Return counts as an integer array; ints and sequences of ints become one of this dtype.
+    """Return counts as an integer array; ints and sequences of ints get the given dtype.
 
     Raises
     ------
     TypeError
-        If they are not integers.
+        If counts are not integers.
     OverflowError
-        If an int is beyond the dtype.
+        If an int does not fit the dtype.
 
     """
     if isinstance(counts, np.ndarray):
@@ -72,7 +72,7 @@ def as_array(counts: Any, dtype: np.dtype[Any] = _INT64.dtype) -> Array:
         except ValueError:
             raise TypeError(f"counts of different shapes are not accepted: {_HINT}") from None
         flat = items.ravel().tolist()
-        # One item of each type, and then the extremes, instead of item by item.
+        # Checking one item of each type, then the extremes, is faster than checking every item.
         for item in {type(item): item for item in flat}.values():
             exact(item, np.iinfo(dtype))
         for item in (min(flat), max(flat)) if flat else ():
@@ -89,19 +89,18 @@ def dtype_for(bounds: tuple[int, int] | None) -> np.dtype[Any]:
 def release(counts: Any, out: Any, noise: Noise) -> Array:
     """Return the noisy counts in a new array of the same dtype and shape, or in `out`.
 
-    `out` is written only when nothing can go wrong any more, or by a call that cannot be
-    interrupted.
+    `out` is written once nothing can fail any more, or by a call that cannot be interrupted.
 
     Raises
     ------
     TypeError
-        If `out` is not an array of the dtype of the counts.
+        If `out` is not an array, or has another dtype than the counts.
     ValueError
-        If `out` is of another shape, read-only, or has items that share memory.
+        If `out` has another shape, is read-only, or has items that share memory.
 
     """
     if out is None and type(counts) is np.ndarray and (known := ready(counts)):
-        # The common case first: the checks below take as long as many a draw.
+        # Fast path for the common case: the checks below take longer than a draw.
         result: Any = np.empty(counts.shape, counts.dtype)
         noise(counts, result, known, True)
         return result  # type: ignore[no-any-return]
@@ -119,13 +118,13 @@ def _release(counts: Array, out: Any, noise: Noise) -> Array:
             noise(flat, _must(_flat(result)), kind, True)
             return result
         target = _flat(out) if counts.flags.c_contiguous == out.flags.c_contiguous else None
-        # The very same items are fine, being read before they are written; others are not.
+        # Identical items may be shared, since each is read before it is written.
         if target is not None and (
             out is counts or not np.may_share_memory(flat, target) or _same(flat, target)
         ):
             noise(flat, target, kind, False)
             return out  # type: ignore[no-any-return]
-    # Any other layout or byte order goes through a contiguous copy of our own.
+    # Other layouts and byte orders need a contiguous copy.
     native = counts.dtype.newbyteorder("=")
     own = np.array(counts, dtype=native, order="C", subok=False).view(native)
     noise(own.reshape(-1), own.reshape(-1), kind, True)
@@ -138,27 +137,27 @@ def _release(counts: Array, out: Any, noise: Noise) -> Array:
 
 
 def of_each(counts: Array, function: Callable[[int], float]) -> NDArray[np.float64]:
-    """Return a function of counts, evaluated once for each distinct one."""
+    """Return the values of a function of counts, evaluated once for each distinct count."""
     distinct, places = np.unique(counts, return_inverse=True)
     values = np.array([function(count) for count in distinct.tolist()], dtype=np.float64)
     return np.array(values[places]).reshape(counts.shape)
 
 
 def exact(item: Any, limits: "np.iinfo[Any]" = _INT64) -> int:
-    """Return an integer within the limits of a dtype as an int.
+    """Return an integer that fits a dtype as an int.
 
     Raises
     ------
     TypeError
-        If it is not an integer.
+        If the item is not an integer.
     OverflowError
-        If it is beyond the dtype.
+        If the item does not fit the dtype.
 
     """
     if not is_integer(item):
         raise TypeError(f"counts with a {type(item).__name__} are not accepted: {_HINT}")
     if not limits.min <= item <= limits.max:
-        # Without the item, which is secret.
+        # Do not show the item, which is secret.
         wider = " (an array of uint64 holds more)" if limits.dtype == np.int64 else ""
         raise OverflowError(
             f"counts beyond {limits.dtype} are not accepted: "
@@ -175,12 +174,12 @@ def refuse_masked(name: str, array: Any) -> None:
 
 
 def refuse_items(name: str, values: Sequence[Any], depth: int = 1) -> None:
-    """Refuse nested arrays that an array of their items would not show: masked ones, and of times.
+    """Refuse masked arrays and arrays of times inside lists, which conversion would hide.
 
     Raises
     ------
     TypeError
-        If there is one, or if lists are nested deeper than an array can be: they may hold
+        If there is one, or if lists are nested deeper than arrays can be: they may contain
         themselves.
 
     """
@@ -191,7 +190,7 @@ def refuse_items(name: str, values: Sequence[Any], depth: int = 1) -> None:
     for item in values:
         refuse_masked(name, item)
         if isinstance(item, np.ndarray) and item.dtype.kind in "mM":
-            # Some of its items would come out as ints.
+            # Numpy converts some of them to ints.
             raise TypeError(f"{name} of dtype {item.dtype} is not accepted: give numbers")
         if isinstance(item, list | tuple):
             refuse_items(name, item, depth + 1)
@@ -212,7 +211,7 @@ def _check_out(counts: Array, out: Any) -> None:
 
 
 def _may_share_items(array: Array) -> bool:
-    """Return whether a stride is shorter than what the strides below it span."""
+    """Return whether a stride is shorter than the span of the smaller strides."""
     if array.flags.forc:
         return False
     span = array.itemsize
@@ -226,13 +225,13 @@ def _may_share_items(array: Array) -> bool:
 
 
 def _flat(array: Array) -> Array | None:
-    """Return a contiguous, native, one-dimensional view, or None if there is none."""
+    """Return a contiguous, native, one-dimensional view, or None if that needs a copy."""
     flags, dtype = array.flags, array.dtype
-    # numpy takes every empty array for aligned.
+    # Numpy calls every empty array aligned.
     if not (array.size and dtype.isnative and flags.aligned):
         return None
     if dtype.byteorder not in "=|":
-        # Native, but marked with its order, which the buffer protocol takes for foreign.
+        # The order is native, but the buffer protocol takes the explicit mark as foreign.
         array = array.view(dtype.newbyteorder("="))
     array = _plain(array)
     if flags.c_contiguous:
@@ -241,7 +240,7 @@ def _flat(array: Array) -> Array | None:
 
 
 def _plain(array: Array) -> Array:
-    """Return the array itself, or a view of a subclass, such as np.matrix, as an array."""
+    """Return the array, or a plain view of a subclass such as np.matrix."""
     return array if type(array) is np.ndarray else array.view(np.ndarray)
 
 
@@ -260,7 +259,7 @@ def broadcast(*named: tuple[str, NDArray[Any]]) -> list[NDArray[Any]]:
     Raises
     ------
     ValueError
-        If they do not broadcast; with all names and shapes.
+        If they do not broadcast. The message gives all names and shapes.
 
     """
     try:
@@ -271,13 +270,13 @@ def broadcast(*named: tuple[str, NDArray[Any]]) -> list[NDArray[Any]]:
 
 
 def weights(name: str, values: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
-    """Return finite numbers that are not negative as a new array of floats."""
+    """Return finite nonnegative numbers as a new array of floats."""
     if isinstance(values, np.ma.MaskedArray):
         raise TypeError(f"{name} is a masked array, which is not accepted: fill it")
     if not isinstance(values, np.ndarray):
         values = np.array(values, dtype=object)
     if values.dtype == object:
-        # One of each type, instead of item by item.
+        # Checking one value of each type is faster than checking every value.
         for value in {type(value): value for value in values.ravel().tolist()}.values():
             number(name, value)
     elif values.dtype.kind not in "iuf" or values.dtype.itemsize > 8:

@@ -1,4 +1,4 @@
-"""Columns of counts, brought to numpy and back: of pandas, Polars, PyArrow, and of narwhals."""
+"""Conversion of columns of pandas, Polars, PyArrow and narwhals to numpy and back."""
 
 import importlib
 from collections.abc import Callable, Hashable, Mapping
@@ -15,7 +15,7 @@ Noise: TypeAlias = Callable[[Array], Array]
 Nulls = Literal["refuse", "keep"]
 FRAME = "a data frame, collected if it is lazy"
 ARROW_FRAMES = ("Table", "RecordBatch")
-#: By the names that all libraries give them.
+#: Keyed by the names that all libraries use.
 _DTYPES = {
     kind: np.dtype(kind)
     for kind in (f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
@@ -23,7 +23,7 @@ _DTYPES = {
 
 
 def is_column(value: Any) -> bool:
-    """Return whether this may be a column, without an import of its library."""
+    """Return whether this may be a column, without importing its library."""
     return (
         hasattr(value, "__arrow_c_stream__")
         or hasattr(value, "__arrow_c_array__")
@@ -32,14 +32,14 @@ def is_column(value: Any) -> bool:
 
 
 def names(frame: Any) -> list[Any]:
-    """Return the names of the columns of a frame: strings, or any labels of pandas."""
+    """Return the column names of a frame: strings, or any labels in pandas."""
     if arrow(frame) in ARROW_FRAMES:
         return list(frame.schema.names)
     return list(narrow("frame", frame, FRAME, eager_only=True).to_native().columns)
 
 
 def column(frame: Any, name: Hashable) -> Any:
-    """Return a column of a frame that has one of this name."""
+    """Return the column of a frame with this name."""
     place = names(frame).index(name)
     if arrow(frame) in ARROW_FRAMES:
         return frame.column(place)
@@ -49,7 +49,7 @@ def column(frame: Any, name: Hashable) -> Any:
 
 
 def to_arrow(name: str, column: Any) -> Any:
-    """Return a column, or an array of numpy, as an Array of PyArrow."""
+    """Return a column or numpy array as an Array of PyArrow."""
     import pyarrow as pa  # noqa: PLC0415
 
     if isinstance(column, np.ndarray):
@@ -63,7 +63,7 @@ def to_arrow(name: str, column: Any) -> Any:
 
 
 def noisy(noise: Noise, name: str, counts: Any, nulls: Nulls) -> Any:
-    """Return a column with noise, in memory of its own; names are for errors."""
+    """Return the noisy column in new memory; `name` is for errors."""
     if (kind := arrow(counts)) == "ChunkedArray":
         import pyarrow as pa  # noqa: PLC0415
 
@@ -83,18 +83,18 @@ def noisy(noise: Noise, name: str, counts: Any, nulls: Nulls) -> Any:
     released = noise(series.to_numpy().astype(dtype, copy=False))
     column = nw.new_series(series.name, released, series.dtype, backend=series.implementation)
     if (index := nw.maybe_get_index(series)) is not None:
-        # Narwhals' maybe_set_index takes an index item by item, and its types do not tell those of
-        # numpy, pandas and Arrow apart.
+        # Narwhals' maybe_set_index reads an index item by item, and its types do not distinguish
+        # those of numpy, pandas and Arrow.
         native = column.to_native().set_axis(index).astype(series.to_native().dtype)
         column = nw.from_native(native, series_only=True)
     if hidden:
-        # In the noisy column: the old one still holds exact counts behind its nulls.
+        # Set nulls in the noisy column: the old one holds exact counts behind them.
         column = column.scatter(missing.arg_true(), None)
     return column.to_native()
 
 
 def noisy_columns(frame: Any, noises: Mapping[Any, Noise], nulls: Nulls) -> Any:
-    """Return a frame with noise in some of its columns."""
+    """Return a frame with noise added to some of its columns."""
     known, released = names(frame), {}
     for name, noise in noises.items():
         only(name, known)
@@ -108,13 +108,13 @@ def noisy_columns(frame: Any, noises: Mapping[Any, Noise], nulls: Nulls) -> Any:
     view = narrow("frame", frame, FRAME, eager_only=True)
     native = view.to_native()
     if hasattr(native, "isetitem"):
-        # By place, since narwhals takes no labels of pandas but strings.
+        # Set columns by position, since narwhals accepts only strings as names in pandas.
         native = native.copy(deep=False)
-        # They may hold anything.
+        # Attributes may contain exact counts.
         native.attrs = {}
         for place, each in released.items():
             native.isetitem(place, each.array)
-        # Pandas keeps columns of a type in one array, which would still hold the exact counts.
+        # Pandas keeps columns of one type in one array, which still holds the exact counts.
         return native.copy()
     nw = narwhals()
     columns = [nw.from_native(each, series_only=True) for each in released.values()]
@@ -122,7 +122,7 @@ def noisy_columns(frame: Any, noises: Mapping[Any, Noise], nulls: Nulls) -> Any:
 
 
 def memory(array: Any, dtype: np.dtype[Any], more: int = 0) -> NDArray[Any]:
-    """Return what an Array of PyArrow that is not empty has in its second buffer; `more` items."""
+    """Return the data buffer of a nonempty PyArrow Array, with `more` items after its length."""
     start = array.offset * dtype.itemsize
     return np.frombuffer(array.buffers()[1], dtype, len(array) + more, start)
 
@@ -132,7 +132,7 @@ def _array(noise: Noise, name: str, array: Any, nulls: Nulls) -> Any:
     import pyarrow as pa  # noqa: PLC0415
 
     dtype, missing = _dtype(name, str(array.type)), None
-    # The very memory of the array, nulls or not. An empty slice has that of its parent.
+    # Read the array's memory without a copy. An empty slice refers to that of its parent.
     counts = memory(array, dtype) if len(array) else np.empty(0, dtype)
     if _any(name, array.null_count > 0, nulls):
         missing = np.asarray(array.is_null())
@@ -140,7 +140,7 @@ def _array(noise: Noise, name: str, array: Any, nulls: Nulls) -> Any:
         counts = np.where(missing, dtype.type(0), counts)
     released = noise(counts)
     if missing is None:
-        # As pa.array would, in less time.
+        # Equivalent to pa.array, but faster.
         buffers = [None, pa.py_buffer(released)]
         return pa.Array.from_buffers(array.type, len(array), buffers)
     return pa.array(released, type=array.type, mask=missing)
@@ -148,7 +148,7 @@ def _array(noise: Noise, name: str, array: Any, nulls: Nulls) -> Any:
 
 def _dtype(name: str, kind: str) -> np.dtype[Any]:
     if (dtype := _DTYPES.get(kind)) is None:
-        hint = " (astype('Int64') makes such of pandas' floats)" if kind.startswith("float") else ""
+        hint = " (for pandas' floats, astype('Int64'))" if kind.startswith("float") else ""
         raise TypeError(
             f"{name} of type {kind} is not accepted: give integers of up to 64 bits{hint}"
         )
@@ -156,7 +156,7 @@ def _dtype(name: str, kind: str) -> np.dtype[Any]:
 
 
 def _any(name: str, found: bool, nulls: Nulls) -> bool:
-    """Return whether there are nulls, if those may be kept."""
+    """Return `found`, whether there are nulls; refuse them unless they may be kept."""
     if found and nulls == "refuse":
         raise ValueError(
             f"{name} with nulls is not accepted: "
@@ -173,7 +173,7 @@ def narwhals() -> Any:
 
 
 def narrow(name: str, value: Any, wanted: str, **kind: bool) -> Any:
-    """Return narwhals' view of a Series or a frame."""
+    """Return narwhals' view of a Series or frame."""
     try:
         return narwhals().from_native(value, **kind)
     except TypeError:
@@ -185,15 +185,17 @@ def check_nulls(nulls: str) -> None:
         raise ValueError(f"nulls = {nulls!r} is not accepted: give 'refuse' or 'keep'")
 
 
-def only(name: Hashable, names: list[Any]) -> None:
+def only(name: Any, names: list[Any]) -> Any:
+    """Return a name that one column has."""
     if (found := names.count(name)) != 1:
         raise KeyError(
-            f"column {name!r} is there {found} times: give a name that is once in {names}"
+            f"column {name!r} occurs {found} times: give a name that occurs once in {names}"
         )
+    return name
 
 
 def arrow(value: Any) -> str:
-    """Return which of PyArrow's classes this is of, or "", without importing it."""
+    """Return the name of the value's PyArrow class, or "", without importing PyArrow."""
     kind: Any = type(value)
     return _arrow_name(kind)
 

@@ -23,31 +23,32 @@ _Column = TypeVar("_Column", bound=_HasStream)
 
 
 class GeometricMechanism(Specification):
-    """Add two-sided geometric noise to counts, purely private, in constant time.
+    """Add discrete Laplace (two-sided geometric) noise to counts, with pure epsilon-DP.
 
-    ``release(x)`` returns ``clamp(clamp(x) + Z)``, where ``Z`` is z with probability
-    ``(1 - a)/(1 + a) * a**abs(z)``, ``a = exp(-epsilon / sensitivity)`` (*Geometric
-    Mechanism Notes*, equation 2.1 and algorithm 2; Ghosh, Roughgarden and Sundararajan 2012).
-    Clamping is to ``bounds``, or to the limits of the signed dtype of the counts if none are given.
+    ``release(x)`` returns ``clamp(clamp(x) + Z)`` in constant time, where ``Z`` is z with
+    probability ``(1 - a)/(1 + a) * a**abs(z)`` and ``a = exp(-epsilon / sensitivity)`` (*Geometric
+    Mechanism Notes*, equation 2.1 and algorithm 2; Ghosh, Roughgarden and Sundararajan 2012). It
+    clamps to ``bounds`` or, without bounds, to the limits of the signed dtype of the counts.
     Unsigned counts need bounds (``docs/bounds.md``).
 
-    Every draw is fresh: the mechanism holds public parameters only, no generator, and may be used
-    by any number of threads and processes.
+    Every draw is fresh. The mechanism holds only public parameters and no generator, and any number
+    of threads and processes may share it.
 
     Parameters
     ----------
     epsilon : int, float or Fraction
-        Privacy loss for inputs at distance ``sensitivity``. Positive, and taken exactly: a float is
-        the dyadic number that it is.
+        Privacy loss for inputs at distance ``sensitivity``. Positive. A float stands for the exact
+        dyadic number that it stores.
     sensitivity : int
         The greatest change of a count, or of all counts together (L1), between neighbours.
     bounds : (int, int) or None
-        Least and greatest output, both public. Counts outside are clamped, silently.
+        Least and greatest output, both public. Counts outside the bounds are clamped without an
+        error, since an error would reveal them.
 
     Raises
     ------
     TypeError
-        If a parameter is of another type.
+        If a parameter has another type.
     ValueError
         If epsilon is not positive and finite, sensitivity is below 1, bounds are reversed, or the
         scale is too large to be certified for the range.
@@ -106,36 +107,39 @@ class GeometricMechanism(Specification):
         Parameters
         ----------
         counts : int, numpy integer, array or sequence of ints
-            Of any of the eight integer dtypes from 8 to 64 bits, any shape, strides and byte order.
-            Ints and sequences of ints are taken as int64. Values outside the bounds are clamped.
-            Columns of pandas, Polars or PyArrow, without nulls, see :func:`geomdp.frames.release`.
+            Counts with any of the eight integer dtypes from 8 to 64 bits, any shape, strides and
+            byte order. Ints and sequences of ints become int64. Values outside the bounds are
+            clamped. Columns of pandas, Polars or PyArrow without nulls are accepted as well: see
+            :func:`geomdp.frames.release`.
         out : array, optional
-            Where to write the noisy counts: of the dtype and shape of the counts, and possibly the
-            same array. It is either written completely or left as it was.
+            The array to write the noisy counts to, with the dtype and shape of the counts; it may
+            be the same array. It is either written completely or left unchanged.
         threads : int, optional
-            How many share a large array, at most; if none is given, as many as there are processors
-            for this process, where that pays. The distribution does not depend on it.
+            The greatest number of threads for a large array. By default it is the number of
+            processors available to this process, where that is faster. The distribution does not
+            depend on it.
 
         Returns
         -------
         int, numpy integer or array
-            Of the type, dtype and shape of the counts, each count with noise of its own.
+            The noisy counts with the type, dtype and shape of the counts. Each count gets
+            independent noise.
 
         Raises
         ------
         TypeError
-            If counts are not integers, or are masked; if `out` is of another dtype.
+            If counts are not integers or are masked, or `out` has another dtype.
         ValueError
-            If the counts are unsigned and there are no bounds; if `out` is of another shape, or
-            cannot be written; if `threads` is below 1; if the scale is too large to be certified
-            for the whole dtype and there are no bounds.
+            If the counts are unsigned and there are no bounds; if `out` has another shape or is
+            read-only; if `threads` is below 1; if there are no bounds and the scale is too large to
+            be certified for the whole dtype.
         OverflowError
-            If an int is beyond int64, or the bounds are beyond the dtype of the counts.
+            If an int does not fit int64, or the bounds do not fit the dtype of the counts.
         OSError
-            If the operating system gives no random bytes; nothing is released then.
+            If the operating system gives no random bytes. Nothing is released then.
         KeyboardInterrupt
-            On Ctrl-C, with `out` untouched; but with a contiguous `out` of native byte order, only
-            after it has been written completely.
+            On Ctrl-C, with `out` unchanged; for a contiguous `out` of native byte order, only after
+            it has been written completely.
 
         """
         most = parameters.threads(threads)
@@ -146,7 +150,7 @@ class GeometricMechanism(Specification):
             try:
                 return self._core.release_scalar(counts, "i8")
             except OverflowError:
-                # Unless the int is the cause, the bounds are.
+                # Either the int is too large, or the bounds are.
                 arrays.exact(counts)
                 raise
 
@@ -159,7 +163,7 @@ class GeometricMechanism(Specification):
         return arrays.release(counts, out, noise)
 
     def accuracy(self, alpha: Real, counts: Any = None) -> Any:
-        """Return the least a such that an error of more than a has probability `alpha` at most.
+        """Return the least a such that errors exceed a with probability at most `alpha`.
 
         See :func:`geomdp.accuracy.release_accuracy`.
         """
@@ -170,7 +174,7 @@ class GeometricMechanism(Specification):
     def confidence_interval(
         self, released: Any, alpha: Real, *, side: Literal["both", "lower", "upper"] = "both"
     ) -> tuple[Any, Any]:
-        """Return bounds between which the true count is, but for a probability of `alpha`.
+        """Return an interval that contains the true count with probability at least 1 - alpha.
 
         See :func:`geomdp.accuracy.confidence_interval`.
         """

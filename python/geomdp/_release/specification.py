@@ -1,4 +1,4 @@
-"""The public parameters of a mechanism, and everything that follows from them alone."""
+"""The public parameters of a mechanism, its privacy map and its certificate."""
 
 import math
 from fractions import Fraction
@@ -17,7 +17,7 @@ from geomdp._release.parameters import Bounds, Integer, Real
 def _prepared(
     epsilon: Any, sensitivity: int, scale: Any, bounds: tuple[int, int] | None
 ) -> tuple[Fraction | None, _core.Mechanism]:
-    """Return the exact rate and the plans, which equal mechanisms share: they take long to make."""
+    """Return the exact rate and the plans; equal mechanisms share plans, which are slow to make."""
     rate: Fraction | None
     if scale is None:
         rate = Fraction(epsilon) / sensitivity
@@ -26,7 +26,7 @@ def _prepared(
     else:
         rate = 1 / Fraction(scale) if scale else None
     if bounds and max(map(abs, bounds)) >= 2**127:
-        # Beyond what the core can even compare.
+        # The core cannot compare such numbers.
         raise OverflowError(f"bounds = {bounds} are not accepted: give 64-bit integers")
     return rate, _core.Mechanism(None if rate is None else rate.as_integer_ratio(), bounds)
 
@@ -53,14 +53,14 @@ class Specification:
 
     @classmethod
     def from_scale(cls, scale: Real, bounds: Bounds | None = None) -> Self:
-        """Return the mechanism with this scale, ``1 / rate``, and sensitivity 1.
+        """Return the mechanism with noise scale `scale` (``1 / rate``) and sensitivity 1.
 
-        Scale 0 adds no noise: counts are clamped, and ``map`` is infinite.
+        Scale 0 adds no noise: counts are only clamped, and ``map`` is infinite.
 
         Parameters
         ----------
         scale : int, float or Fraction
-            Not negative; taken exactly.
+            The exact scale; not negative.
         bounds : (int, int) or None
             As in :class:`geomdp.GeometricMechanism`.
 
@@ -85,7 +85,7 @@ class Specification:
 
     @property
     def sensitivity(self) -> int:
-        """The distance at which the loss is ``epsilon``."""
+        """The distance at which the privacy loss is ``epsilon``."""
         return self._sensitivity
 
     @property
@@ -120,8 +120,8 @@ class Specification:
         Returns
         -------
         float
-            0 for distance 0, infinity for scale 0 and any other distance; never less than the exact
-            value.
+            The privacy loss, never less than the exact value: 0 for distance 0, and infinity for
+            scale 0 and any other distance.
 
         Raises
         ------
@@ -138,27 +138,27 @@ class Specification:
     def certificate(
         self, dtype: DTypeLike | None = None, *, tight: bool = False
     ) -> certificate.Certificate:
-        """Return the exact data and the inequality that make the sampled distribution private.
+        """Return the exact data and inequality that prove the sampled distribution private.
 
         Parameters
         ----------
         dtype : dtype, optional
-            Integer dtype of the counts; int64 if none is given. With bounds, all that hold them
-            have the same certificate.
+            Integer dtype of the counts; int64 by default. With bounds, all dtypes that hold the
+            bounds have the same certificate.
         tight : bool
             Whether to compute the exact privacy loss of the sampled distribution, over all
-            neighbors and outputs. The range must be at most 100 000, and the time is proportional
-            to it.
+            neighbours and outputs. The range must be at most 100 000; the time is proportional to
+            it.
 
         Raises
         ------
         TypeError
-            If the dtype is not one of integers, or `tight` is not a bool.
+            If the dtype is not an integer dtype, or `tight` is not a bool.
         ValueError
-            If the dtype is unsigned and there are no bounds, `tight` is asked for a larger range,
-            or the scale is too large to be certified.
+            If the dtype is unsigned and there are no bounds, `tight` is True for a larger range, or
+            the scale is too large to be certified.
         OverflowError
-            If the bounds are beyond the dtype.
+            If the bounds do not fit the dtype.
 
         """
         if dtype is None:
@@ -197,16 +197,16 @@ class Specification:
 
 
 def checked(mechanism: Any) -> Any:
-    """Return a mechanism.
+    """Return the mechanism.
 
     Raises
     ------
     TypeError
-        If it is anything else.
+        If it is not a mechanism.
 
     """
     if not isinstance(mechanism, Specification):
-        # Without the value: counts given in its place must not be shown.
+        # Do not show the value: it may be counts, given in the wrong place.
         kind = type(mechanism).__name__
         raise TypeError(f"mechanism is a {kind}: give a GeometricMechanism")
     return mechanism
@@ -218,5 +218,5 @@ def as_counts(mechanism: Any, counts: Any) -> arrays.Array:
 
 
 def limits(mechanism: Specification, dtype: np.dtype[Any]) -> tuple[int, int]:
-    """Return the least and the greatest output for counts of a dtype."""
+    """Return the least and greatest output for counts of a dtype."""
     return mechanism._core.limits(arrays.code(dtype))
