@@ -61,6 +61,9 @@ Fixpoint last_place (rs : list Z) : Z :=
 
 Definition positive (rs : list Z) : Prop := Forall (fun r => 0 < r) rs.
 
+Lemma mod_div k r : r <> 0 -> k mod r + r * (k / r) = k.
+Proof. intros N. pose proof (Z.div_mod k r N). lia. Qed.
+
 Lemma inbox_full rs os : in_radices rs os -> inbox (full rs) os = true.
 Proof.
   revert os. induction rs as [|r rs IH]; intros [|o os] H; simpl in *; try tauto.
@@ -111,7 +114,7 @@ Proof.
   - change (greater (r :: r' :: rs) k) with (map (cons (0, r)) (greater (r' :: rs) (k / r))
       ++ [(k mod r + 1, r) :: equal (r' :: rs) (k / r)]).
     destruct H as [O H]. rewrite sum_app, sum_inbox_cons, IH by (assumption || discriminate).
-    unfold sum; simpl fold_right. cbn [inbox].
+    unfold sum; cbn [fold_right]. cbn [inbox].
     rewrite inbox_equal by (assumption || discriminate).
     change (mixed (r :: r' :: rs) (o :: os)) with (o + r * mixed (r' :: rs) os).
     pose proof (Z.div_mod k r ltac:(lia)) as E. pose proof (Z.mod_pos_bound k r R) as B.
@@ -144,6 +147,10 @@ Fixpoint fits (rs : list Z) (bx : box) : Prop :=
   | _, _ => False
   end.
 
+Lemma fits_cons r rs lo hi bx :
+  fits (r :: rs) ((lo, hi) :: bx) = (0 <= lo <= hi /\ hi <= r /\ fits rs bx).
+Proof. reflexivity. Qed.
+
 Lemma full_fits rs : positive rs -> fits rs (full rs).
 Proof. induction 1; simpl; auto. repeat split; try assumption; lia. Qed.
 
@@ -153,7 +160,7 @@ Proof.
   destruct rs as [|r' rs]; [simpl in *; lia|].
   change (equal (r :: r' :: rs) k) with ((k mod r, k mod r + 1) :: equal (r' :: rs) (k / r)).
   change (last_place (r :: r' :: rs)) with (r * last_place (r' :: rs)) in K.
-  pose proof (Z.mod_pos_bound k r R). cbn [fits]. repeat split; try lia.
+  pose proof (Z.mod_pos_bound k r R). rewrite fits_cons. repeat split; try lia.
   apply IH. split; [apply Z.div_pos; lia | apply Z.div_lt_upper_bound; lia].
 Qed.
 
@@ -170,9 +177,9 @@ Proof.
       by (split; [apply Z.div_pos; lia | apply Z.div_lt_upper_bound; lia]).
     pose proof (Z.mod_pos_bound k r R).
     apply in_app_or in I. destruct I as [I|[<-|[]]].
-    + apply in_map_iff in I. destruct I as (bx' & <- & I). cbn [fits].
+    + apply in_map_iff in I. destruct I as (bx' & <- & I). rewrite fits_cons.
       repeat split; try lia. now apply (IH (k / r)).
-    + cbn [fits]. repeat split; try lia. now apply equal_fits.
+    + rewrite fits_cons. repeat split; try lia. now apply equal_fits.
 Qed.
 
 (** ** Lemma 1: targets *)
@@ -181,55 +188,55 @@ Open Scope R_scope.
 Section Targets.
 Variable sampled : R.
 Hypothesis sampled_positive : 0 < sampled.
-Notation pow := (pow sampled).
+Notation a_to := (a_to sampled).
 Notation target := (target sampled).
 
-Lemma pow_pos n : 0 < pow n.
+Lemma a_to_pos n : 0 < a_to n.
 Proof. apply exp_pos. Qed.
 
-Lemma pow_0 : pow 0 = 1.
-Proof. unfold Statement.pow. rewrite Rmult_0_r. apply exp_0. Qed.
+Lemma a_to_0 : a_to 0 = 1.
+Proof. unfold Statement.a_to. rewrite Rmult_0_r. apply exp_0. Qed.
 
-Lemma pow_add m n : pow (m + n) = pow m * pow n.
-Proof. unfold Statement.pow. rewrite plus_IZR, Rmult_plus_distr_l. apply exp_plus. Qed.
+Lemma a_to_add m n : a_to (m + n) = a_to m * a_to n.
+Proof. unfold Statement.a_to. rewrite plus_IZR, Rmult_plus_distr_l. apply exp_plus. Qed.
 
-Lemma pow_le m n : (m <= n)%Z -> pow n <= pow m.
+Lemma a_to_le m n : (m <= n)%Z -> a_to n <= a_to m.
 Proof.
-  intros H. unfold Statement.pow. apply IZR_le in H.
+  intros H. unfold Statement.a_to. apply IZR_le in H.
   assert (A : - sampled * IZR n <= - sampled * IZR m) by nra.
   destruct (Rle_lt_or_eq_dec _ _ A) as [L| ->]; [left; now apply exp_increasing | lra].
 Qed.
 
-Lemma pow_lt_1 n : (0 < n)%Z -> pow n < 1.
+Lemma a_to_lt_1 n : (0 < n)%Z -> a_to n < 1.
 Proof.
   intros H. rewrite <- exp_0. apply exp_increasing. apply (IZR_lt 0) in H. nra.
 Qed.
 
-Lemma pow_le_1 n : (0 <= n)%Z -> pow n <= 1.
-Proof. intros H. rewrite <- pow_0. now apply pow_le. Qed.
+Lemma a_to_le_1 n : (0 <= n)%Z -> a_to n <= 1.
+Proof. intros H. rewrite <- a_to_0. now apply a_to_le. Qed.
 
 Lemma target_0 t B r : (0 < r)%Z -> target t B r 0 = 0.
 Proof.
-  intros R. unfold Statement.target. rewrite Z.mul_0_l, pow_0, Rminus_diag_eq by reflexivity.
+  intros R. unfold Statement.target. rewrite Z.mul_0_l, a_to_0, Rminus_diag_eq by reflexivity.
   destruct t; [now rewrite (proj2 (Z.ltb_lt _ _))|]. unfold Rdiv; ring.
 Qed.
 
 Lemma target_last t B r : (0 < r)%Z -> (0 < B)%Z -> target t B r r = 1.
 Proof.
   intros R HB. unfold Statement.target. destruct t; [now rewrite Z.ltb_irrefl|].
-  apply Rinv_r. pose proof (pow_lt_1 (r * B) ltac:(nia)). lra.
+  apply Rinv_r. pose proof (a_to_lt_1 (r * B) ltac:(nia)). lra.
 Qed.
 
 Lemma target_le t B r j k : (0 < B)%Z -> (0 <= j <= k)%Z -> (k <= r)%Z ->
   target t B r j <= target t B r k.
 Proof.
   intros HB J K. unfold Statement.target. destruct t.
-  - pose proof (pow_pos (j * B)). pose proof (pow_le (j * B) (k * B) ltac:(nia)).
+  - pose proof (a_to_pos (j * B)). pose proof (a_to_le (j * B) (k * B) ltac:(nia)).
     destruct (Z.ltb_spec j r), (Z.ltb_spec k r); lra || lia.
-  - pose proof (pow_le (j * B) (k * B) ltac:(nia)).
+  - pose proof (a_to_le (j * B) (k * B) ltac:(nia)).
     destruct (Z.eq_dec r 0) as [->|N].
     { replace j with 0%Z by lia. replace k with 0%Z by lia. lra. }
-    pose proof (pow_lt_1 (r * B) ltac:(nia)). unfold Rdiv.
+    pose proof (a_to_lt_1 (r * B) ltac:(nia)). unfold Rdiv.
     apply Rmult_le_compat_r; [left; apply Rinv_0_lt_compat|]; lra.
 Qed.
 
@@ -240,12 +247,12 @@ Proof.
   intros HB L H. rewrite <- (target_last false B r) by lia.
   apply Rle_trans with (target false B r (lo + 1) - target false B r lo).
   2: { pose proof (target_le false B r (lo + 1) hi ltac:(lia) ltac:(lia) ltac:(lia)). lra. }
-  unfold Statement.target. pose proof (pow_lt_1 (r * B) ltac:(nia)).
+  unfold Statement.target. pose proof (a_to_lt_1 (r * B) ltac:(nia)).
   unfold Rdiv. rewrite <- !Rmult_minus_distr_r. apply Rmult_le_compat_r.
   { left; apply Rinv_0_lt_compat; lra. }
   replace (r * B)%Z with ((r - 1) * B + B)%Z by ring.
-  replace ((lo + 1) * B)%Z with (lo * B + B)%Z by ring. rewrite !pow_add.
-  pose proof (pow_le (lo * B) ((r - 1) * B) ltac:(nia)). pose proof (pow_lt_1 B HB). nra.
+  replace ((lo + 1) * B)%Z with (lo * B + B)%Z by ring. rewrite !a_to_add.
+  pose proof (a_to_le (lo * B) ((r - 1) * B) ltac:(nia)). pose proof (a_to_lt_1 B HB). nra.
 Qed.
 
 (** The mass of a box of digits from weight [B] on. *)
@@ -269,26 +276,26 @@ Proof.
 Qed.
 
 Lemma mass_equal B rs k : rs <> [] -> (0 < B)%Z -> positive rs -> (0 <= k < last_place rs)%Z ->
-  mass B rs (equal rs k) = pow (k * B) * (1 - pow B).
+  mass B rs (equal rs k) = a_to (k * B) * (1 - a_to B).
 Proof.
   intros N HB P. revert B HB k. induction P as [|r rs R P IH]; [congruence|].
   intros B HB k K. destruct rs as [|r' rs].
   - cbn [equal mass last_place] in *. unfold Statement.target.
-    replace ((k + 1) * B)%Z with (k * B + B)%Z by ring. rewrite pow_add.
+    replace ((k + 1) * B)%Z with (k * B + B)%Z by ring. rewrite a_to_add.
     destruct (Z.ltb_spec (k + 1) r), (Z.ltb_spec k r); try lra; lia.
   - change (equal (r :: r' :: rs) k) with ((k mod r, k mod r + 1)%Z :: equal (r' :: rs) (k / r)).
     change (last_place (r :: r' :: rs)) with (r * last_place (r' :: rs))%Z in K.
     rewrite mass_cons, IH; [|discriminate|nia|].
     2: { split; [apply Z.div_pos; lia | apply Z.div_lt_upper_bound; lia]. }
-    pose proof (Z.div_mod k r ltac:(lia)) as E.
-    unfold Statement.target. pose proof (pow_lt_1 (r * B) ltac:(nia)).
+    unfold Statement.target. pose proof (a_to_lt_1 (r * B) ltac:(nia)).
     replace ((k mod r + 1) * B)%Z with (k mod r * B + B)%Z by ring.
-    replace (k * B)%Z with (k mod r * B + k / r * (B * r))%Z by (rewrite E at 2; ring).
-    replace (B * r)%Z with (r * B)%Z by ring. rewrite !pow_add. field. lra.
+    rewrite <- (mod_div k r) at 4 by lia.
+    replace ((k mod r + r * (k / r)) * B)%Z with (k mod r * B + k / r * (B * r))%Z by ring.
+    replace (B * r)%Z with (r * B)%Z by ring. rewrite !a_to_add. field. lra.
 Qed.
 
 Lemma mass_greater B rs k : rs <> [] -> (0 < B)%Z -> positive rs -> (0 <= k < last_place rs)%Z ->
-  sum (mass B rs) (greater rs k) = pow ((k + 1) * B).
+  sum (mass B rs) (greater rs k) = a_to ((k + 1) * B).
 Proof.
   intros N HB P. revert B HB k. induction P as [|r rs R P IH]; [congruence|].
   intros B HB k K. destruct rs as [|r' rs].
@@ -302,12 +309,14 @@ Proof.
       by (split; [apply Z.div_pos; lia | apply Z.div_lt_upper_bound; lia]).
     rewrite sum_app, sum_map, (sum_ext _ (mass (B * r) (r' :: rs))).
     2: { intros bx _. rewrite mass_cons, target_0, target_last by lia. lra. }
-    rewrite IH by (discriminate || nia || assumption).
-    unfold sum; simpl fold_right. rewrite mass_cons, mass_equal by (discriminate || nia || assumption).
-    pose proof (Z.div_mod k r ltac:(lia)) as E. rewrite target_last by lia.
-    unfold Statement.target. pose proof (pow_lt_1 (r * B) ltac:(nia)).
-    replace ((k + 1) * B)%Z with ((k mod r + 1) * B + k / r * (B * r))%Z by (rewrite E at 2; ring).
+    rewrite IH; [|discriminate|nia|assumption].
+    unfold sum; cbn [fold_right]. rewrite mass_cons, mass_equal; [|discriminate|nia|assumption|assumption].
+    rewrite target_last by lia.
+    unfold Statement.target. pose proof (a_to_lt_1 (r * B) ltac:(nia)).
+    rewrite <- (mod_div k r) at 4 by lia.
+    replace ((k mod r + r * (k / r) + 1) * B)%Z
+      with ((k mod r + 1) * B + k / r * (B * r))%Z by ring.
     replace ((k / r + 1) * (B * r))%Z with (k / r * (B * r) + r * B)%Z by ring.
-    replace (B * r)%Z with (r * B)%Z by ring. rewrite !pow_add. field. lra.
+    replace (B * r)%Z with (r * B)%Z by ring. rewrite !a_to_add. field. lra.
 Qed.
 End Targets.

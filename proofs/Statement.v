@@ -138,16 +138,16 @@ Variables (pl : plan) (rate sampled : R).
 Let w := limb_bits pl.
 
 (** [a ^ n] for [a = exp (- sampled)]. *)
-Definition pow (n : Z) : R := exp (- sampled * IZR n).
+Definition a_to (n : Z) : R := exp (- sampled * IZR n).
 
 (** The target of [P(value < k)] for a digit of weight [B] with [r] values; the last value of the
     top digit stands for all larger ones. *)
 Definition target (is_top : bool) (B r k : Z) : R :=
-  if is_top then (if (k <? r)%Z then 1 - pow (k * B) else 1)
-  else (1 - pow (k * B)) / (1 - pow (r * B)).
+  if is_top then (if (k <? r)%Z then 1 - a_to (k * B) else 1)
+  else (1 - a_to (k * B)) / (1 - a_to (r * B)).
 
 (** Digit 0: the slot, of mass [g], its values, and zero. *)
-Definition p_zero : R := (1 - pow 1) / (1 + pow 1).
+Definition p_zero : R := (1 - a_to 1) / (1 + a_to 1).
 Definition alone : bool := match rest pl with [] => true | _ => false end.
 (** The number of its values. *)
 Definition radix : Z := count (first pl) - 1.
@@ -222,8 +222,8 @@ Record certified (g delta : R) (inverses : list R) : Prop := {
   first_near : near (first pl) (first_target g);
   slot : IZR (nth 0 (values w (first pl)) 0%Z) = g * IZR (2 ^ bits w (first pl));
   rest_layout : layout radix (rest pl);
-  no_overflow : (censored <= 2 ^ word_bits pl)%Z;
-  reach : (range pl <= censored)%Z \/ pow censored * IZR (2 ^ (bits w (top pl) + 2)) <= 1;
+  no_overflow : ((if alone then count (first pl) else censored) <= 2 ^ word_bits pl)%Z;
+  reach : (range pl <= censored)%Z \/ a_to censored * IZR (2 ^ (bits w (top pl) + 2)) <= 1;
   sampled_positive : 0 < sampled;
   first_covered :
     covers (first pl) (hd 0 inverses)
