@@ -1,6 +1,7 @@
 (** Lemma 3, the product of digits: given the shared word [v], each digit's event has a
     probability [q v] near its target [p]; how far the mean of the product is from the product of
     the targets. *)
+From Coq Require Export Permutation.
 From Geomdp Require Export Means.
 
 Record factor := Factor { q : Z -> R; p : R; sigma : R }.
@@ -310,3 +311,70 @@ Proof.
     nra.
 Qed.
 End Product.
+
+(** ** Low and high digits in any order *)
+
+Lemma qs_perm fs fs' v : Permutation fs fs' -> qs fs v = qs fs' v.
+Proof.
+  induction 1 as [|f fs fs' _ IH|f g fs|fs1 fs2 fs3 _ IH _ IH']; simpl;
+    [reflexivity | now rewrite IH | ring | now rewrite IH].
+Qed.
+
+Lemma ps_perm fs fs' : Permutation fs fs' -> ps fs = ps fs'.
+Proof.
+  induction 1 as [|f fs fs' _ IH|f g fs|fs1 fs2 fs3 _ IH _ IH']; simpl;
+    [reflexivity | now rewrite IH | ring | now rewrite IH].
+Qed.
+
+(** A factor, whether its digit is low, and if so its relative error. *)
+Record tagged := Tagged { fac : factor; tag : bool; rel : R }.
+Definition low_part (l : list tagged) : list tagged := filter tag l.
+Definition high_part (l : list tagged) : list tagged := filter (fun t => negb (tag t)) l.
+
+Lemma split_perm l :
+  Permutation (map fac l) (map fac (high_part l) ++ map fac (low_part l)).
+Proof.
+  unfold high_part, low_part. induction l as [|t l IH]; [constructor|]. simpl.
+  destruct (tag t); simpl.
+  - apply Permutation_cons_app. exact IH.
+  - now constructor.
+Qed.
+
+Theorem digits_error (vs : list Z) (iota unit : R) (l : list tagged) :
+  vs <> [] -> 0 <= iota <= 1 / 8 -> 0 <= unit ->
+  Forall (fun t => good vs iota (fac t)) l ->
+  (forall t, In t l -> tag t = true -> 0 <= rel t /\ sigma (fac t) <= rel t * p (fac t)) ->
+  (forall t u, In t l -> In u l -> tag t = false -> sigma (fac t) * sigma (fac u) <= unit) ->
+  (forall t, In t l -> tag t = false -> 2 * iota * sigma (fac t) <= 2 * unit) ->
+  total (map rel (low_part l)) <= 1 / 4 ->
+  Rabs (mean vs (qs (map fac l)) - ps (map fac l))
+  <= delta iota (map rel (low_part l)) * ps (map fac l)
+     + INR (length (high_part l)) * (2 + INR (length l) / 2) * unit.
+Proof.
+  intros N Hi Hu G L H B T. pose proof (split_perm l) as P.
+  rewrite (mean_ext _ _ _ (fun v _ => qs_perm _ _ v P)), (ps_perm _ _ P).
+  rewrite Forall_forall in G.
+  assert (LP : Forall2 (low vs iota) (map fac (low_part l)) (map rel (low_part l))).
+  { assert (S : forall t, In t (low_part l) -> In t l /\ tag t = true).
+    { intros t I. unfold low_part in I. now apply filter_In in I. }
+    clear -S L G. induction (low_part l) as [|t k IH]; [constructor|]. simpl.
+    destruct (S t (or_introl eq_refl)) as [I E]. constructor.
+    - split; [now apply G | now apply L].
+    - apply IH. intros u U. apply S. now right. }
+  assert (HP : highs vs iota unit (map fac (high_part l)) (map fac (low_part l))).
+  { assert (S : forall t, In t (high_part l) -> In t l /\ tag t = false).
+    { intros t I. unfold high_part in I. apply filter_In in I. destruct I as [I E].
+      split; [assumption | now destruct (tag t)]. }
+    assert (S' : forall t, In t (low_part l) -> In t l).
+    { intros t I. unfold low_part in I. now apply filter_In in I. }
+    clear -S S' H B G. induction (high_part l) as [|t k IH]; [exact I|]. simpl.
+    destruct (S t (or_introl eq_refl)) as [I E]. split.
+    - split; [now apply G|]. split; [now apply B|]. apply Forall_forall. intros f F.
+      apply in_app_or in F.
+      destruct F as [F|F]; apply in_map_iff in F; destruct F as (u & <- & U);
+        apply H; try assumption; [apply S; now right | now apply S'].
+    - apply IH. intros u U. apply S. now right. }
+  pose proof (product_error vs iota N Hi unit Hu _ _ _ (length l) HP LP T) as E.
+  rewrite !map_length in E. apply E.
+  rewrite <- (map_length fac l), (Permutation_length P), app_length, !map_length. lia.
+Qed.
