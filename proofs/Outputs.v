@@ -174,12 +174,141 @@ Definition downs_alone (x y : Z) : list (event0 * box) :=
   if y =? 0 then only (none, (Z.min (Z.max t 0) r0 + 1, r0 + 1))
   else if (0 <=? t) && (t <? r0) then only (none, (t + 1, t + 2)) else [].
 
-Definition boxes (x y : Z) : list (event0 * box) :=
-  if alone pl then ups_alone x y ++ downs_alone x y else ups x y ++ downs x y.
+(** A count of 0 stays unless it rises: one event, not two. *)
+Definition stays : event0 := ((r0 + 1, r0 + 2), (1, r0 + 2)).
+Definition boxes_alone (x y : Z) : list (event0 * box) :=
+  if (x =? 0) && (y =? 0) then only stays else ups_alone x y ++ downs_alone x y.
 
-Definition edge (e : event0) : Prop :=
-  let '((lo0, hi0), (lo1, hi1)) := e in
-  0 <= lo0 <= hi0 /\ hi0 <= r0 + 2 /\ 0 <= lo1 <= hi1 /\ hi1 <= r0 + 2.
+Definition boxes (x y : Z) : list (event0 * box) :=
+  if alone pl then boxes_alone x y else ups x y ++ downs x y.
+
+Lemma hits_alone x y sign o os : 1 <= o <= r0 + 1 ->
+  sum (fun eb => ind (hits eb sign o os)) (boxes_alone x y)
+  = sum (fun eb => ind (hits eb sign o os)) (ups_alone x y ++ downs_alone x y).
+Proof.
+  intros O. unfold boxes_alone. destruct (Z.eqb_spec x 0) as [->|]; [|reflexivity].
+  destruct (Z.eqb_spec y 0) as [->|]; [|reflexivity]. cbn [andb].
+  unfold ups_alone, downs_alone, only, stays. destruct (Z.eqb_spec 0 r); [lia|].
+  cbn [Z.eqb Z.sub Z.opp Z.add app]. unfold hits, hit, none, within, sum.
+  replace (Z.min (Z.max (-1) 0) r0) with 0 by lia. cbn [fold_right fst snd].
+  destruct (inbox [] os); rewrite ?andb_true_r, ?andb_false_r; [|unfold ind; lra].
+  unfold ind. destruct (sign =? 1); compare_all; try lra; exfalso; lia.
+Qed.
+
+(** What the proofs need of a box: its intervals are among the outcomes and do not contain the slot;
+    where digit 0 is not alone, an event that is not empty contains one of its values. *)
+Definition interval (i : Z * Z) : Prop :=
+  0 <= fst i <= snd i /\ snd i <= r0 + 2 /\ (1 <= fst i \/ fst i = snd i).
+Definition holds_value (i : Z * Z) : Prop := 1 <= fst i <= r0 /\ fst i < snd i.
+Definition empty (i : Z * Z) : Prop := fst i = snd i.
+Definition sound (eb : event0 * box) : Prop :=
+  let '((i0, i1), bx) := eb in
+  interval i0 /\ interval i1 /\ fits rs bx
+  /\ (alone pl = false -> (empty i0 /\ empty i1) \/ holds_value i0 \/ holds_value i1).
+
+Lemma sound_single falls k bx : 0 <= k < r0 -> fits rs bx -> sound (single falls k, bx).
+Proof.
+  intros K F. unfold single, zero, none.
+  destruct falls; [|destruct (Z.eqb_spec k 0)]; repeat split; cbn [fst snd]; try lia; try assumption;
+    intros _; unfold empty, holds_value; cbn [fst snd]; lia.
+Qed.
+
+Lemma sound_above falls k bx : 0 <= k < r0 -> fits rs bx -> sound (above falls k, bx).
+Proof.
+  intros K F. unfold above, none.
+  destruct falls; repeat split; cbn [fst snd]; try lia; try assumption;
+    intros _; unfold empty, holds_value; cbn [fst snd]; lia.
+Qed.
+
+Lemma sound_whole falls bx : fits rs bx -> sound (whole falls, bx).
+Proof.
+  intros F. unfold whole, none.
+  destruct falls; repeat split; cbn [fst snd]; try lia; try assumption;
+    intros _; unfold empty, holds_value; cbn [fst snd]; lia.
+Qed.
+
+Lemma sound_exactly falls k : positive rs -> 0 <= k < r0 * last_place rs ->
+  Forall sound (exactly falls k).
+Proof.
+  intros P K. constructor; [|constructor]. apply sound_single; [apply Z.mod_pos_bound; lia|].
+  apply equal_fits; [assumption|]. split; [apply Z.div_pos; lia | apply Z.div_lt_upper_bound; lia].
+Qed.
+
+Lemma sound_tail falls k : positive rs -> 0 <= k <= r0 * last_place rs ->
+  Forall sound (tail falls k) /\ (length (tail falls k) <= S (length rs))%nat
+  /\ (k = 0 -> length (tail falls k) = 1%nat).
+Proof.
+  intros P K. unfold tail. destruct (Z.eqb_spec k 0) as [->|N].
+  - split; [|split; [simpl; lia | reflexivity]]. constructor; [|constructor].
+    now apply sound_whole, full_fits.
+  - assert (Q : 0 <= (k - 1) / r0 < last_place rs)
+      by (split; [apply Z.div_pos; lia | apply Z.div_lt_upper_bound; lia]).
+    split; [|split; [rewrite app_length, map_length, greater_length; simpl; lia | lia]].
+    apply Forall_app. split.
+    + apply Forall_forall. intros eb I. apply in_map_iff in I. destruct I as (bx & <- & I).
+      apply sound_whole. now apply (greater_fits rs ((k - 1) / r0)).
+    + constructor; [|constructor]. apply sound_above; [apply Z.mod_pos_bound; lia|].
+      now apply equal_fits.
+Qed.
+
+Lemma sound_only e : alone pl = true -> interval (fst e) -> interval (snd e) ->
+  Forall sound (only e).
+Proof.
+  intros A I0 I1. constructor; [|constructor]. destruct e as [i0 i1]. repeat split;
+    try apply I0; try apply I1; try congruence.
+  unfold rs, radices, alone in *. destruct (rest pl); [exact I | discriminate].
+Qed.
+
+Theorem boxes_sound x y : positive rs -> (alone pl = false -> 1 <= last_place rs) ->
+  0 <= x <= r -> 0 <= y <= r ->
+  Forall sound (boxes x y) /\ (length (boxes x y) <= S (length rs))%nat.
+Proof.
+  intros P LP X Y. unfold boxes. destruct (alone pl) eqn:AL.
+  - assert (SO : forall i0 i1, interval i0 -> interval i1 ->
+      Forall sound (only (i0, i1)) /\ (length (only (i0, i1)) <= S (length rs))%nat)
+      by (intros; split; [now apply sound_only | simpl; lia]).
+    assert (SN : Forall sound [] /\ (length (@nil (event0 * box)) <= S (length rs))%nat)
+      by (split; [constructor | simpl; lia]).
+    unfold boxes_alone. destruct ((x =? 0) && (y =? 0)) eqn:XY.
+    { apply SO; unfold interval, stays; cbn [fst snd]; lia. }
+    destruct (Z.le_gt_cases x y).
+    + assert (D : downs_alone x y = []).
+      { unfold downs_alone. destruct (Z.eqb_spec y 0), (Z.eqb_spec x 0); try lia; try discriminate;
+          destruct (Z.leb_spec 0 (x - 1 - y)); reflexivity || lia. }
+      rewrite D, app_nil_r. unfold ups_alone, whole.
+      destruct (Z.eqb_spec y r), (Z.eqb_spec (y - x) 0);
+        try (apply SO; unfold interval, none; cbn [fst snd]; lia).
+      destruct (Z.ltb_spec 0 (y - x)), (Z.leb_spec (y - x) r0); cbn [andb]; try exact SN.
+      apply SO; unfold interval, none; cbn [fst snd]; lia.
+    + assert (U : ups_alone x y = []).
+      { unfold ups_alone. destruct (Z.eqb_spec y r), (Z.eqb_spec (y - x) 0); try lia.
+        destruct (Z.ltb_spec 0 (y - x)); reflexivity || lia. }
+      rewrite U, app_nil_l. unfold downs_alone.
+      destruct (Z.eqb_spec y 0); [apply SO; unfold interval, none; cbn [fst snd]; lia|].
+      destruct (Z.leb_spec 0 (x - 1 - y)), (Z.ltb_spec (x - 1 - y) r0); cbn [andb]; try exact SN.
+      apply SO; unfold interval, none; cbn [fst snd]; lia.
+  - specialize (LP eq_refl). unfold ups, downs. set (c := r0 * last_place rs) in *.
+    assert (1 <= c) by (unfold c; nia).
+    assert (N : (1 <= length rs)%nat).
+    { unfold rs, radices, alone in *. destruct (rest pl); [discriminate|]. simpl. lia. }
+    destruct (Z.eqb_spec y r) as [->|NR].
+    { destruct (Z.eqb_spec r 0); [lia|]. destruct (Z.ltb_spec r x); [lia|]. cbn [andb].
+      rewrite app_nil_r. destruct (sound_tail false (Z.min (r - x) c) P) as (A & B & _);
+        [fold c; lia | now split]. }
+    destruct (Z.eqb_spec y 0) as [->|N0].
+    + destruct (sound_tail true (Z.min (Z.max (x - 1) 0) c) P) as (A & B & C); [fold c; lia|].
+      destruct (Z.leb_spec x 0), (Z.ltb_spec (0 - x) c); cbn [andb]; try (now split).
+      split.
+      * apply Forall_app. split; [|assumption]. apply sound_exactly; [assumption|]. fold c. lia.
+      * rewrite app_length, C by lia. simpl. lia.
+    + destruct (Z.leb_spec x y), (Z.ltb_spec (y - x) c), (Z.ltb_spec y x),
+        (Z.ltb_spec (x - 1 - y) c); cbn [andb]; try lia; rewrite ?app_nil_r, ?app_nil_l.
+      all: split; [try constructor | simpl; lia].
+      all: try (apply sound_exactly; [assumption | fold c; lia]).
+      all: try (apply sound_single; [apply Z.mod_pos_bound; lia|]; apply equal_fits;
+        [assumption|]; split; [apply Z.div_pos; lia | apply Z.div_lt_upper_bound; fold c; lia]).
+      all: constructor.
+Qed.
 
 (** With outcomes of all digits in range, exactly the boxes' outcomes give the output. *)
 Hypothesis rest_pos : positive rs.
@@ -198,6 +327,7 @@ Proof.
   unfold alone in *. destruct (rest pl) as [|d ds] eqn:RP.
   - (* a single digit *)
     assert (E : rs = []) by (unfold rs, radices; now rewrite RP).
+    rewrite hits_alone by assumption.
     rewrite E in *. destruct os; [|simpl in H; tauto]. clear M H. cbn [mixed] in *.
     rewrite sum_app. rewrite Z.mul_0_r, Z.add_0_r.
     set (low := if o <? r0 + 1 then o - sign else 0).

@@ -246,7 +246,14 @@ Proof.
     assert (TT : forall k, (0 <= k < r0)%Z -> target true 1 r0 k = 1 - a_to k).
     { intros k K. unfold Statement.target. rewrite (proj2 (Z.ltb_lt _ _)), Z.mul_1_r by lia. ring. }
     assert (TL : target true 1 r0 r0 = 1) by (apply target_last; assumption || lia).
-    rewrite sum_app. unfold ups_alone, downs_alone. fold r r0.
+    assert (ST : sum box_mass (boxes_alone pl x y) = sum box_mass (ups_alone pl x y ++ downs_alone pl x y)).
+    { unfold boxes_alone. destruct (Z.eqb_spec x 0) as [->|]; [|reflexivity].
+      destruct (Z.eqb_spec y 0) as [->|]; [|reflexivity]. cbn [andb].
+      rewrite sum_app. unfold ups_alone, downs_alone. fold r r0.
+      destruct (Z.eqb_spec 0 r); [lia|]. cbn [Z.eqb Z.sub Z.opp Z.add].
+      rewrite !BM. unfold mass0, stays, none. fold r0.
+      replace (Z.min (Z.max (-1) 0) r0) with 0%Z by lia. cbn [Z.add]. rewrite target0_zero. field. }
+    rewrite ST, sum_app. unfold ups_alone, downs_alone. fold r r0.
     destruct (Z.eqb_spec y r) as [->|NR].
     + destruct (Z.eqb_spec r 0); [lia|].
       destruct (Z.leb_spec 0 (x - 1 - r)); [lia|]. cbn [andb]. change (sum box_mass []) with 0.
