@@ -7,7 +7,7 @@ Open Scope Z_scope.
 (** * The draw *)
 
 Record digit := Digit {
-  shift : Z;  (** the digit's weight is [2^shift] *)
+  weight_bits : Z;  (** the digit's weight is [2^weight_bits] *)
   own : nat;  (** words of its own *)
   thresholds : list (list Z)  (** each [own + 1] limbs, the most significant first *) }.
 
@@ -45,7 +45,7 @@ Fixpoint outcomes (ds : list digit) (words : list Z) (v : Z) : list Z :=
 
 Fixpoint weigh (ds : list digit) (values : list Z) : Z :=
   match ds, values with
-  | d :: ds, k :: values => k * 2 ^ shift d + weigh ds values
+  | d :: ds, k :: values => k * 2 ^ weight_bits d + weigh ds values
   | _, _ => 0
   end.
 
@@ -54,7 +54,7 @@ Definition no_digit := Digit 0 0 [].
 Definition top : digit := last (rest pl) (first pl).
 (** Digit 0's value wraps at this power of two where it rises: if it is the only digit, never. *)
 Definition wrap : Z :=
-  match rest pl with [] => 2 ^ word_bits pl | d :: _ => 2 ^ shift d end.
+  match rest pl with [] => 2 ^ word_bits pl | d :: _ => 2 ^ weight_bits d end.
 
 (** The output for the sign's bit, digit 0's outcome, the other digits' values, a word for the
     floor's value and the count [x], an offset in [0 .. range]. Digit 0's outcomes are the floor's
@@ -170,13 +170,13 @@ Fixpoint layout (B : Z) (ds : list digit) : Prop :=
   | [] => True
   | d :: ds =>
       let is_top := match ds with [] => true | _ => false end in
-      (2 ^ shift d = B /\ 1 <= count d)%Z
+      (2 ^ weight_bits d = B /\ 1 <= count d)%Z
       /\ near d (target is_top B (count d + 1)) /\ layout (B * (count d + 1)) ds
   end.
 
 (** From this value of the geometric on, the top digit has its last value. *)
 Definition censored : Z :=
-  if alone then radix - 1 else (count (top pl) * 2 ^ shift (top pl))%Z.
+  if alone then radix - 1 else (count (top pl) * 2 ^ weight_bits (top pl))%Z.
 
 (** A digit is low if it has fewer words than the top one. Its [inverse] is at least
     [2^-(w (own - 1))] over the probability of its least likely value. *)
