@@ -13,7 +13,7 @@ Lemma rate_ge0 pl rate sampled g delta inverses :
   certified pl rate sampled g delta inverses -> 0 <= rate.
 Proof.
   intros C. pose proof (widths _ _ _ _ _ _ C) as W.
-  pose proof (dlt_ge0 pl rate sampled g delta inverses C).
+  pose proof (dlt_ge0 pl rate sampled g delta inverses C ltac:(lia)).
   pose proof (slack _ _ _ _ _ _ C). pose proof (sampled_positive _ _ _ _ _ _ C). lra.
 Qed.
 
@@ -38,15 +38,17 @@ Proof.
     * ind (if list_eq_dec Z.eq_dec (release pl lower t' xs) ys then true else false)).
   transitivity (mean (tapes pl (words pl)) (fun t => mean (tapes pl (words pl * length xs)) (f t))).
   - rewrite <- (independent pl widths). apply mean_ext. intros t _. unfold f. rewrite <- ind_and.
-    f_equal. cbn [release]. fold (offset x).
+    f_equal. change (release pl lower t (x :: xs))
+      with (lower + draw pl (firstn (words pl) t) (offset x) :: release pl lower (skipn (words pl) t) xs)%Z.
+    generalize (draw pl (firstn (words pl) t) (offset x)). intros o.
     destruct (list_eq_dec Z.eq_dec (_ :: _) (y :: ys)) as [E|N];
-      destruct (Z.eqb_spec (draw pl (firstn (words pl) t) (offset x)) (y - lower)) as [D|D];
+      destruct (Z.eqb_spec o (y - lower)) as [D|D];
       destruct (list_eq_dec Z.eq_dec (release pl lower (skipn (words pl) t) xs) ys) as [R|R];
       cbn [andb]; try reflexivity; exfalso.
-    + now inversion E.
-    + inversion E. lia.
-    + inversion E. lia.
-    + apply N. rewrite D, R. f_equal. lia.
+    + apply R. now injection E.
+    + apply D. injection E as E _. rewrite <- E. ring.
+    + apply D. injection E as E _. rewrite <- E. ring.
+    + apply N. rewrite D, R. f_equal. ring.
   - unfold f. rewrite (mean_ext _ (fun t =>
       mean (tapes pl (words pl * length xs)) (fun t' =>
         ind (if list_eq_dec Z.eq_dec (release pl lower t' xs) ys then true else false))
