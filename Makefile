@@ -37,6 +37,10 @@ lint: develop    ## formatters, linters, types, stubs
 	cd $(VENV) && bin/python -m mypy.stubtest geomdp._core
 	$(PY) scripts/third_party_licenses.py --check
 
+proof:           ## the machine-checked proof, compiled from nothing, and its axioms
+	bash scripts/install.sh program coqc coq
+	$(PYTHON) scripts/check_proof.py
+
 wheel:           ## build the wheel and try it in an empty environment
 	PYTHON="$(PYTHON)" bash scripts/check_wheel.sh
 
@@ -49,6 +53,7 @@ instructions:    ## instructions of every piece of a release, against the record
 	$(PYTHON) scripts/count_instructions.py
 
 faults: $(VENV)/.engines ## plant FAULTS, all unless given, each of which a test must catch
+	bash scripts/install.sh program coqc coq
 	$(PYTHON) scripts/plant_faults.py $(FAULTS)
 
 clusters: $(VENV)/.engines ## on Spark, Dask and Ray, with workers that are killed
@@ -74,7 +79,7 @@ site: develop    ## the documentation site, every page of which chromium looks a
 ## Before a release, or by night: all of the gate, whatever was touched, and an hour of searches
 
 nightly: test    ## all of the above, all faults, mutants of changed lines, fuzzing, all tapes up to 2^26 draws
-	$(MAKE) lint wheel ct instructions clusters backends demo examples notebooks site sweep deny
+	$(MAKE) lint wheel ct instructions clusters backends demo examples notebooks site sweep deny proof
 	$(MAKE) faults FAULTS=--checked
 	$(MAKE) mutants BASE="$$(git rev-list -1 --before=yesterday HEAD)"
 	$(MAKE) fuzz TARGETS="plan kernel fold coins"
@@ -176,6 +181,6 @@ $(VENV)/.engines: pyproject.toml | $(VENV)/.installed
 clean:           ## remove all that was built
 	rm -rf $(VENV) target dist
 
-.PHONY: help demo test gate rival-suites lint wheel ct instructions faults clusters backends examples notebooks site nightly fuzz \
+.PHONY: help demo test gate rival-suites lint proof wheel ct instructions faults clusters backends examples notebooks site nightly fuzz \
 	exhaustive sweep deny long mutants endurance audit dudect bench older bench-clusters rivals scaling criterion \
 	pictures licenses develop clean

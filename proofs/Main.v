@@ -101,6 +101,3 @@ Proof.
         * (exp (rate * IZR (distance xs xs')) * release_prob pl lower ys xs')) by ring.
     apply Rmult_le_compat; try assumption; [apply P0 | now apply release_ge0 | now apply IH].
 Qed.
-
-Print Assumptions draw_is_private.
-Print Assumptions release_is_private.

@@ -24,6 +24,7 @@ from gate import changed, git
 ROOT = Path(__file__).resolve().parent.parent
 CORE = Path("rust/core/src")
 LAYER = Path("python/geomdp")
+PROOFS = Path("proofs")
 #: Number of trees, each with its own builds: the tests, which take longest, use one processor.
 WORKERS = 2
 PYTHON = ROOT / ".venv" / "bin" / "python"
@@ -72,6 +73,48 @@ FAULTS = [
         "if self.limbs == 1 {",
         "if self.limbs <= 3 {",
         "tests/test_certificate.py",
+    ),
+    Fault(
+        "a lemma is admitted",
+        PROOFS / "Target.v",
+        "Proof. split; [apply a_to_pos | apply a_to_lt_1; [assumption | lia]]. Qed.",
+        "Proof. Admitted.",
+        "scripts/check_proof.py",
+    ),
+    Fault(
+        "thresholds may be two units off",
+        PROOFS / "Statement.v",
+        "* IZR (2 ^ bits w d)) <= 1.",
+        "* IZR (2 ^ bits w d)) <= 2.",
+        "scripts/check_proof.py",
+    ),
+    Fault(
+        "the floor may have half the mass that it needs, by the proof",
+        PROOFS / "Statement.v",
+        "<= g / IZR (2 ^ value_bits pl)",
+        "<= 2 * g / IZR (2 ^ value_bits pl)",
+        "scripts/check_proof.py",
+    ),
+    Fault(
+        "eta does not count the high digits",
+        PROOFS / "Statement.v",
+        "h * d * (d + 5) / 2 + 1",
+        "d * (d + 5) / 2 + 1",
+        "scripts/check_proof.py",
+    ),
+    Fault(
+        "the sign's bit is also a bit of the tie-break",
+        PROOFS / "Statement.v",
+        "let v := limb shared in",
+        "let v := shared mod 2 ^ limb_bits pl in",
+        "scripts/check_proof.py",
+    ),
+    Fault(
+        "the top digit is not censored",
+        PROOFS / "Statement.v",
+        "| _ => if last values 0 <? count top then sum else range pl",
+        "| _ => sum",
+        "scripts/check_proof.py",
     ),
     Fault(
         "every release uses the same key",
