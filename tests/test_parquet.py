@@ -56,7 +56,7 @@ def test_unsigned_columns_need_bounds(
     assert not files[1].exists()
 
 
-@pytest.mark.parametrize("batch", [1, 7, 999, 1000, 10**6])
+@pytest.mark.parametrize("batch", [1, 7, 1000])
 def test_batches(files: tuple[Path, Path], batch: int) -> None:
     source, target = files
     mechanism = GeometricMechanism(1.0, bounds=(0, 100))

@@ -17,11 +17,10 @@ from typing import BinaryIO, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["DELIMITERS", "DataError", "release"]
+__all__ = ["DataError", "release"]
 
 _Counts: TypeAlias = NDArray[np.int64]
 
-DELIMITERS = ",;|\t"
 #: The number of rows to read at a time, and the most bytes in a row: the csv module's limit for a
 #: cell.
 BATCH, LONGEST_ROW = 1024, 2**17
@@ -60,7 +59,7 @@ def release(
     noise : callable
         Maps an int64 array of shape (rows, columns) to a noisy one of the same shape.
     delimiter : str
-        One of ``DELIMITERS``.
+        One character, none of those in a count.
 
     Raises
     ------
