@@ -1,4 +1,4 @@
-"""Fuzz the Python layer with atheris (`make fuzz`), or without coverage if it is not installed.
+"""Fuzz the Python layer with atheris (`make fuzz`).
 
 Calls may only raise TypeError, ValueError and OverflowError, with the parameter's name. The command
 reports errors in one line, and leaves a file only if it succeeds. Certificates satisfy the
@@ -13,28 +13,23 @@ import importlib
 import io
 import math
 import os
-import random
 import re
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import atheris
 import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 verify: Any = importlib.import_module("verifier.verify")
 
-atheris: Any = None
-with contextlib.suppress(ImportError):
-    atheris = importlib.import_module("atheris")
-
-with atheris.instrument_imports(include=["geomdp"]) if atheris else contextlib.nullcontext():
+with atheris.instrument_imports(include=["geomdp"]):
     import geomdp.measurement as m
     from geomdp import (
         GeometricMechanism,
@@ -342,30 +337,6 @@ def one(data: bytes) -> None:
     source.pick(TARGETS)(source)
 
 
-def without_coverage(arguments: list[str]) -> None:
-    """Run random inputs, without libFuzzer."""
-    options = dict(a[1:].split("=", 1) for a in arguments if a.startswith("-"))
-    rng, runs = random.Random(1), 0
-    stop = time.monotonic() + float(options.get("max_total_time", 60))
-    while time.monotonic() < stop:
-        data = rng.randbytes(rng.randrange(400))
-        try:
-            one(data)
-        except BaseException:
-            print(f"the input is bytes.fromhex({data.hex()!r})")
-            raise
-        runs += 1
-    print(f"stat::number_of_executed_units: {runs}, without coverage")
-
-
-def main() -> None:
-    """Fuzz."""
-    if atheris is None:
-        without_coverage(sys.argv[1:])
-    else:
-        atheris.Setup(sys.argv, one)
-        atheris.Fuzz()
-
-
 if __name__ == "__main__":
-    main()
+    atheris.Setup(sys.argv, one)
+    atheris.Fuzz()

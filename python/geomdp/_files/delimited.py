@@ -59,7 +59,7 @@ def release(
     noise : callable
         Maps an int64 array of shape (rows, columns) to a noisy one of the same shape.
     delimiter : str
-        One character, none of those in a count.
+        A character that no count contains.
 
     Raises
     ------
