@@ -68,7 +68,8 @@ notebooks: develop ## run the notebooks
 site: develop    ## the documentation site, every page of which chromium looks at
 	bash scripts/install.sh extras site
 	bash scripts/install.sh program chromium
-	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet --site-dir dist/site
+	# Not --quiet, which hides warnings from --strict.
+	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --site-dir dist/site
 	$(PY) scripts/check_site.py dist/site
 
 ## Before a release, or by night: all of the gate, whatever was touched, and an hour of searches

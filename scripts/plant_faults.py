@@ -485,8 +485,8 @@ FAULTS = [
     Fault(
         "the accuracy is that of one side",
         LAYER / "accuracy.py",
-        "least = tails.least(1 / scale, alpha / 2) if scale else 0",
-        "least = tails.least(1 / scale, alpha) if scale else 0",
+        "least = tails.least(1 / scale, alpha, n) if scale else 0",
+        "least = tails.least(1 / scale, 2 * alpha, n) if scale else 0",
         "tests/test_accuracy.py",
     ),
     Fault(
@@ -523,6 +523,13 @@ FAULTS = [
         "os.link(part, path)",
         "os.replace(part, path)",
         "tests/test_cli.py",
+    ),
+    Fault(
+        "a stray quote is taken for text",
+        LAYER / "_files/delimited.py",
+        """_STRAY = re.compile(r'"|""",
+        """_STRAY = re.compile(r'""",
+        "tests/test_cli.py::test_invalid_table_raises",
     ),
     Fault(
         "a count that has changed keeps its noise",

@@ -85,7 +85,7 @@ def test_rerun_releases_once(tmp_path: Path) -> None:
 
 #: Commands and their indented output.
 COMMANDS = re.findall(
-    r"^    \$ geomdp (.+)\n((?:    .+\n)+)",
+    r"^    \$ geomdp (.+)\n((?:    .+\n)*)",
     (ROOT / "docs/command_line.md").read_text(),
     re.MULTILINE,
 )
