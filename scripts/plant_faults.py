@@ -322,8 +322,8 @@ FAULTS = [
     Fault(
         "a chain forgets the stability of its first step",
         LAYER / "measurement/_steps.py",
-        "_Then(self.stability_map, other.privacy_map),",
-        "other.privacy_map,",
+        "_Then(self.stability_map, other.losses),",
+        "other.losses,",
         "tests/test_measurement.py",
     ),
     Fault(
@@ -357,8 +357,8 @@ FAULTS = [
     Fault(
         "OpenDP is told half of the loss",
         LAYER / "compat/opendp.py",
-        "return self.mechanism.map(d_in)",
-        "return self.mechanism.map(d_in) / 2",
+        "composition.up(loss(self.mechanism, exact))",
+        "composition.up(loss(self.mechanism, exact / 2))",
         "tests/compat/test_opendp.py",
     ),
     Fault(
