@@ -327,6 +327,27 @@ FAULTS = [
         "tests/test_measurement.py",
     ),
     Fault(
+        "a composition rounds each loss before it adds them",
+        LAYER / "measurement/_steps.py",
+        "sum((Fraction(loss) for loss in losses), Fraction())",
+        "sum(map(float, losses))",
+        "tests/test_measurement.py",
+    ),
+    Fault(
+        "a sum takes its upper bound for its sensitivity",
+        LAYER / "measurement/_counting.py",
+        "Times(max(map(abs, pair))),",
+        "Times(abs(pair[1])),",
+        "tests/test_measurement.py",
+    ),
+    Fault(
+        "a sum overflows",
+        LAYER / "measurement/_counting.py",
+        "np.sum(clamped, dtype=object)",
+        "np.sum(clamped)",
+        "tests/test_measurement.py",
+    ),
+    Fault(
         "records below all edges are counted in the first bin",
         LAYER / "measurement/_counting.py",
         "places[places < 0] = n",

@@ -23,9 +23,12 @@ def preformatted(text: str) -> str:
 
 
 def short(number: float | Fraction) -> str:
-    """Return a positive or zero number to six digits; of a huge fraction, its power of two."""
+    """Return a number that is not negative to six digits, or its power of two beyond floats."""
     try:
-        return f"{float(number):.6g}"
+        shown = float(number)
     except OverflowError:
-        ratio = Fraction(number)
-        return f"2^{ratio.numerator.bit_length() - ratio.denominator.bit_length()}, roughly"
+        shown = 0.0
+    if shown or not number:
+        return f"{shown:.6g}"
+    ratio = Fraction(number)
+    return f"2^{ratio.numerator.bit_length() - ratio.denominator.bit_length()}, roughly"
