@@ -521,7 +521,7 @@ def test_amplification() -> None:
     assert type(own([1] * 10)) is int
 
 
-@pytest.mark.parametrize("d_out", [1e-9, 1e-3, 0.1, 0.7, 1.0, 1e5])
+@pytest.mark.parametrize("d_out", [1e-9, 0.7, 1e5])
 def test_binary_search_finds_same_scale(d_out: float) -> None:
     def found(module: ModuleType) -> float:
         def chain(scale: float) -> dp.Measurement:
@@ -532,20 +532,6 @@ def test_binary_search_finds_same_scale(d_out: float) -> None:
         return scale
 
     assert found(ours) == found(dp.m)
-
-
-def test_binary_search_finds_same_bounds_of_a_sum() -> None:
-    def found(module: ModuleType) -> int:
-        def chain(bound: int) -> dp.Measurement:
-            clamped = dp.vector_domain(dp.atom_domain((-bound, bound)), 10_000)
-            return (
-                (clamped, dp.symmetric_distance()) >> dp.t.then_sum() >> module.then_laplace(100.0)
-            )
-
-        bound: int = dp.binary_search_param(chain, d_in=2, d_out=1.0, bounds=(0, 10_000))
-        return bound
-
-    assert found(ours) == found(dp.m) == 50
 
 
 # The Context API
@@ -597,8 +583,7 @@ def test_partial_constructor_is_not_serializable(then: Callable[..., Any]) -> No
             dp.serialize(unserializable)
 
 
-@pytest.mark.parametrize("epsilon", [1e-6, 0.1, 0.7, 1.0, 3.0])
-@pytest.mark.parametrize("contributions", [1, 3])
+@pytest.mark.parametrize(("epsilon", "contributions"), [(1e-6, 3), (0.7, 1), (3.0, 3)])
 def test_context_finds_same_scale(epsilon: float, contributions: int) -> None:
     ours.register()
     queries = context(dp.loss_of(epsilon=epsilon), 2, contributions)
