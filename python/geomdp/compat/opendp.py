@@ -1,9 +1,9 @@
 """Genuine OpenDP measurements with the noise of this package.
 
 OpenDP's own constructor makes them. They have OpenDP's domains and metrics, chain after its
-transformations and compose, and answer ``map`` and ``check`` through it. OpenDP hands single counts and lists
-to Python and takes the noisy ones back; in between, the noise is added to an array in constant
-time, also at the limits of every type.
+transformations, combine under its compositors, and answer ``map`` and ``check`` through it. OpenDP
+passes single counts and lists to Python and takes the noisy ones back; in between, the noise is
+added to an array in constant time, also at the limits of every type.
 
 >>> import opendp.prelude as dp
 >>> from geomdp.compat.opendp import make_geometric
