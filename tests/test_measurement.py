@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import functools
 import itertools
 import math
 import pickle
@@ -671,6 +672,10 @@ def test_notebooks_show_scale_and_categories() -> None:
         (ages, ["clamped to (0, 120)", "scale 0.333333", "then total", "360.0"]),
         (m.make_composition([histogram] * 3), ["3 times: count by 2 categories", "1.2"]),
         (INTS >> m.then_count_by_bins([0, 1], False) >> m.then_geometric(0), ["1 bins", "inf"]),
+        (
+            geometric("i8", False, 1) >> Times(7) >> functools.partial(max, 7),
+            ["Times, then partial<"],
+        ),
         (RECORDS >> m.then_count() >> m.then_geometric(1), ["count records, then add"]),
     ]:
         html = shown._repr_html_()

@@ -12,8 +12,8 @@ A *domain* is the set of inputs or outputs of a step, and a *metric* is a distan
 members. A transformation maps distances to distances. A measurement maps distances to privacy
 losses. ``>>`` joins two steps if the output domain and metric of the first are the input domain and
 metric of the second. :func:`make_composition` applies several measurements to the same data.
-``docs/proofs.md`` states and proves the guarantees (after *Privacy Proofs for
-OpenDP: Geometric Measurement*, theorem 1.1).
+``docs/proofs.md`` states and proves the guarantees (after *Privacy Proofs for OpenDP: Geometric
+Measurement*, theorem 1.1).
 
 A type ``T`` is a numpy dtype (``np.int32``, ``"int32"``), a name with the size in bits (``"i8"`` to
 ``"i64"``, ``"u8"`` to ``"u64"``, ``"f32"``, ``"f64"``), ``"bool"``, ``"String"``, or one of ``int``

@@ -83,7 +83,8 @@ class _Sum:
     def __call__(self, arg: Any) -> int:
         clamped = np.clip(_records(self.domain, arg), *self.bounds)
         # Python ints do not overflow.
-        return int(np.clip(np.sum(clamped, dtype=object), *self.limits))
+        exact = int(np.sum(clamped, dtype=object))
+        return min(max(exact, self.limits[0]), self.limits[1])
 
     def __str__(self) -> str:
         return f"sum records clamped to {self.bounds}"

@@ -129,10 +129,10 @@ class Measurement(_Step):
         )
 
     def map_approx(self, d_in: Integer, delta: Real) -> float:
-        """Return an epsilon for which inputs at distance `d_in` are (epsilon, delta)-private.
+        """Return an epsilon such that outputs are (epsilon, delta)-private at distance `d_in`.
 
-        It is that of :func:`geomdp.accounting.compose` for the releases of the measurement, which
-        is far below their sum if they are many (``docs/proofs.md``, section 14).
+        This is :func:`geomdp.accounting.compose` for the releases of the measurement. For many
+        releases it is far below their sum (``docs/proofs.md``, section 14).
 
         Parameters
         ----------
@@ -144,7 +144,8 @@ class Measurement(_Step):
         Returns
         -------
         float
-            Rounded up; :meth:`map` for delta 0, and infinite where that is infinite without noise.
+            Rounded up. Equal to :meth:`map` for delta 0; infinite if `d_in` is positive and a
+            release adds no noise.
 
         Raises
         ------
@@ -401,8 +402,11 @@ class Partial:
 
 
 def _described(function: Callable[[Any], Any]) -> str:
-    """Return a public description of a function, without its address."""
-    return getattr(function, "__name__", None) or str(function)
+    """Return a description of a function, without its address or the values that it holds."""
+    kind: Any = type(function)
+    if kind.__str__ is object.__str__:
+        return str(getattr(function, "__name__", kind.__name__))
+    return str(function)
 
 
 def _limit(d_out: Any) -> float | Fraction:
