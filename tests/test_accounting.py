@@ -435,6 +435,23 @@ def test_threads_do_not_exceed_a_budget() -> None:
     assert budget.epsilon_spent == 5
 
 
+def test_notebooks_show_what_was_spent() -> None:
+    budget = Budget(1)
+    budget.spend(GeometricMechanism(0.25), label="<b>")
+    budget.spend(GeometricMechanism(0.5))
+    assert repr(budget) == "<Budget: 0.75 of 1 spent>"
+    html = budget._repr_html_()
+    assert html.index("0.75 of 1") < html.index("1. &lt;b&gt;") < html.index("0.25")
+    assert "<td>0.5</td>" in html
+    assert repr(Budget(2, 1, [1])) == "<Budget: 0.0 of 2 spent, delta=1>"
+
+
+def test_a_huge_distance_is_refused() -> None:
+    for mechanism in (GeometricMechanism.from_scale(0), GeometricMechanism(1)):
+        with pytest.raises(ValueError, match="to inf, but the budget is 1"):
+            Budget(1).spend(mechanism, 2**1024)
+
+
 def test_a_budget_cannot_be_copied() -> None:
     with pytest.raises(TypeError):
         pickle.dumps(Budget(1))

@@ -24,11 +24,11 @@ from threading import Lock
 from typing import Any, TypeAlias
 
 from geomdp._analysis import composition
-from geomdp._release import parameters
+from geomdp._release import notebook, parameters
 from geomdp._release.extras import installed_by
 from geomdp._release.mechanism import GeometricMechanism
 from geomdp._release.parameters import Integer, Real
-from geomdp._release.specification import checked
+from geomdp._release.specification import checked, loss
 
 __all__ = [
     "Budget",
@@ -458,21 +458,23 @@ class Budget:
         shown = checked(mechanism).map(d_in)
         if label is not None and not isinstance(label, str):
             raise TypeError(parameters.foreign("label", label, "a str or None"))
-        # Exact, while the map is rounded up. Scale 0 has an infinite rate.
-        loss = mechanism.rate * int(d_in) if d_in else Fraction(0)
+        # Exact, while the map is rounded up.
+        exact = loss(mechanism, int(d_in))
         with self._lock:
-            if loss:
-                self._take(loss)
+            if exact:
+                self._take(exact)
             self._spent.append((label, shown))
 
-    def _take(self, loss: float | Fraction) -> None:
+    def _take(self, exact: float | Fraction) -> None:
         if self._plan is None:
-            more = Counter([loss])
+            more = Counter([exact])
             self._groups = self._within(self._groups + more, "this release would raise")
             return
-        enough = [planned for planned in self._plan if planned >= loss]
+        enough = [planned for planned in self._plan if planned >= exact]
         if not enough:
-            raise ValueError(f"no planned release of privacy loss {float(loss)} or more is left")
+            raise ValueError(
+                f"no planned release of privacy loss {composition.up(exact)} or more is left"
+            )
         self._plan = self._plan - Counter([min(enough)])
 
     def _within(self, groups: Counter[Any], action: str) -> Counter[Any]:
@@ -526,6 +528,14 @@ class Budget:
         with self._lock:
             groups = self._groups
         return _epsilon(groups, self._delta)
+
+    def __repr__(self) -> str:
+        delta = f", delta={self._delta}" if self._delta else ""
+        return f"<Budget: {self.epsilon_spent} of {self._epsilon} spent{delta}>"
+
+    def _repr_html_(self) -> str:
+        rows = {f"{n}. {label or ''}": loss for n, (label, loss) in enumerate(self.spent, 1)}
+        return notebook.table(repr(self)[1:-1], rows)
 
 
 def _groups(losses: Any) -> Counter[Fraction]:
