@@ -497,6 +497,13 @@ FAULTS = [
         "tests/test_remap.py",
     ),
     Fault(
+        "the rounding of a table forgets its margins",
+        LAYER / "consistency.py",
+        "rows = np.arange(len(least))",
+        "rows = np.arange(1)",
+        "tests/test_consistency.py",
+    ),
+    Fault(
         "the command replaces what has appeared meanwhile",
         LAYER / "cli.py",
         "os.link(part, path)",

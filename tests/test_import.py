@@ -21,6 +21,7 @@ import geomdp.cli
 import geomdp.compat.diffprivlib
 import geomdp.compat.opendp
 import geomdp.compat.smartnoise
+import geomdp.consistency
 import geomdp.distributed
 import geomdp.distribution
 import geomdp.duckdb
@@ -40,6 +41,7 @@ PUBLIC_MODULES = (
     geomdp.compat.diffprivlib,
     geomdp.compat.opendp,
     geomdp.compat.smartnoise,
+    geomdp.consistency,
     geomdp.distributed,
     geomdp.distribution,
     geomdp.duckdb,
@@ -83,6 +85,7 @@ def run(script: str) -> str:
         "geomdp.cli",
         "geomdp.compat.diffprivlib",
         "geomdp.compat.smartnoise",
+        "geomdp.consistency",
         "geomdp.distributed",
         "geomdp.distribution",
         "geomdp.frames",
@@ -177,6 +180,7 @@ def test_docstring_examples(name: str) -> None:
     examples = {
         "accounting",
         "accuracy",
+        "consistency",
         "distributed",
         "distribution",
         "duckdb",
