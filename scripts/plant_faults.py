@@ -464,8 +464,8 @@ FAULTS = [
     Fault(
         "the accuracy is that of one side",
         LAYER / "accuracy.py",
-        "least = tails.least(1 / scale, alpha / 2) if scale else 0",
-        "least = tails.least(1 / scale, alpha) if scale else 0",
+        "least = tails.least(1 / scale, alpha, n) if scale else 0",
+        "least = tails.least(1 / scale, 2 * alpha, n) if scale else 0",
         "tests/test_accuracy.py",
     ),
     Fault(

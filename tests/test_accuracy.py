@@ -81,24 +81,28 @@ def log_tail(rate: Fraction, steps: Real) -> arb:
     return arb.const_log2() - real(rate) * real(steps) - (-real(rate)).exp().log1p()
 
 
-def has_tail(rate: Fraction, steps: Real, alpha: Real) -> bool:
-    """Return whether ``2 q**steps / (1 + q) <= alpha``."""
-    return is_positive(lambda: real(alpha).log() - log_tail(rate, steps))
+def has_tail(rate: Fraction, steps: Real, alpha: Real, n: int = 1) -> bool:
+    """Return whether one of n noises errs so with at most alpha; p = ``2 q**steps / (1 + q)``."""
+    if n == 1:
+        return is_positive(lambda: real(alpha).log() - log_tail(rate, steps))
+    return alpha == 1 or is_positive(
+        lambda: n * (-log_tail(rate, steps).exp()).log1p() - (-real(alpha)).log1p()
+    )
 
 
-def has_accuracy(scale: Real, accuracy: int, alpha: Real, tail: str = ">") -> bool:
-    """Return whether ``P[|Z| > accuracy] <= alpha``, or with ``>=``, for integers of any sign."""
+def has_accuracy(scale: Real, accuracy: int, alpha: Real, tail: str = ">", n: int = 1) -> bool:
+    """Return whether ``P[any |Z| > accuracy] <= alpha``, or with ``>=``, for any integer."""
     least = accuracy + 1 if tail == ">" else accuracy
     if least <= 0 or not scale:
         return alpha == 1 or least > 0
-    return has_tail(1 / Fraction(scale), least, alpha)
+    return has_tail(1 / Fraction(scale), least, alpha, n)
 
 
-def is_accuracy(scale: Real, alpha: Real, accuracy: int, tail: str = ">") -> bool:
+def is_accuracy(scale: Real, alpha: Real, accuracy: int, tail: str = ">", n: int = 1) -> bool:
     """Return whether this is the least integer with the accuracy."""
-    if not has_accuracy(scale, accuracy, alpha, tail):
+    if not has_accuracy(scale, accuracy, alpha, tail, n):
         return False
-    return accuracy == 0 or not has_accuracy(scale, accuracy - 1, alpha, tail)
+    return accuracy == 0 or not has_accuracy(scale, accuracy - 1, alpha, tail, n)
 
 
 def steps_to(accuracy: Real, tail: str) -> int:
@@ -106,9 +110,10 @@ def steps_to(accuracy: Real, tail: str) -> int:
     return math.floor(accuracy) + 1 if tail == ">" else math.ceil(accuracy)
 
 
-def is_scale(accuracy: Real, alpha: Real, scale: float, tail: str = ">") -> bool:
+def is_scale(accuracy: Real, alpha: Real, scale: float, tail: str = ">", n: int = 1) -> bool:
     """Return whether this is the greatest float with the accuracy."""
-    return is_greatest(lambda rate: has_tail(rate, steps_to(accuracy, tail), alpha), alpha, scale)
+    steps = steps_to(accuracy, tail)
+    return is_greatest(lambda rate: has_tail(rate, steps, alpha, n), alpha, scale)
 
 
 def is_greatest(holds: Callable[[Fraction], bool], alpha: Real, scale: float) -> bool:
@@ -122,7 +127,7 @@ def is_greatest(holds: Callable[[Fraction], bool], alpha: Real, scale: float) ->
 
 
 def is_epsilon(
-    accuracy: Real, alpha: Real, sensitivity: Real, epsilon: float, tail: str = ">"
+    accuracy: Real, alpha: Real, sensitivity: Real, epsilon: float, tail: str = ">", *, n: int = 1
 ) -> bool:
     """Return whether this is the least float with the accuracy."""
     if alpha == 1 or not sensitivity:
@@ -131,12 +136,12 @@ def is_epsilon(
     if not epsilon:
         return False
     if not math.isinf(epsilon):
-        if not has_tail(Fraction(epsilon) / Fraction(sensitivity), steps, alpha):
+        if not has_tail(Fraction(epsilon) / Fraction(sensitivity), steps, alpha, n):
             return False
         if epsilon == TINIEST:
             return True
     before = Fraction(math.nextafter(epsilon, 0)) * (1 - TIE)
-    return not has_tail(before / Fraction(sensitivity), steps, alpha)
+    return not has_tail(before / Fraction(sensitivity), steps, alpha, n)
 
 
 def is_rounded_up(value: float, exact: Callable[[], arb]) -> bool:
@@ -259,6 +264,50 @@ def test_epsilon_is_the_least_float(
     if epsilon and not math.isinf(epsilon):
         again = epsilon_to_accuracy(epsilon, alpha, sensitivity, tail=tail)
         assert again <= math.ceil(accuracy)
+
+
+sizes = st.one_of(st.integers(1, 300), st.integers(1, 10**30))
+
+
+@many
+@given(positive, levels, sizes, senses)
+@example(1, 0.05, 10**6, ">")
+@example(1, 1 - Fraction(1, 10**300), 2, ">=")
+@example(GREATEST, TINIEST, 10**30, ">")
+def test_accuracy_of_n_at_once(scale: Real, alpha: Real, n: int, tail: Any) -> None:
+    assert is_accuracy(scale, alpha, scale_to_accuracy(scale, alpha, n=n, tail=tail), tail, n)
+    epsilon = 1 / Fraction(scale)
+    assert is_accuracy(scale, alpha, epsilon_to_accuracy(epsilon, alpha, n=n, tail=tail), tail, n)
+
+
+@many
+@given(st.integers(1, 10**9), levels, sizes, positive, senses)
+@example(5, 0.05, 200, 1, ">")
+@example(1, 1 - Fraction(1, 10**300), 2, 1, ">=")
+@example(1, 1 - Fraction(1, 10**300), 10**30, 1, ">")
+def test_inverses_of_n_at_once(
+    accuracy: int, alpha: Real, n: int, sensitivity: Real, tail: Any
+) -> None:
+    scale = accuracy_to_scale(accuracy, alpha, n=n, tail=tail)
+    epsilon = accuracy_to_epsilon(accuracy, alpha, sensitivity, n=n, tail=tail)
+    assert is_scale(accuracy, alpha, scale, tail, n)
+    assert is_epsilon(accuracy, alpha, sensitivity, epsilon, tail, n=n)
+    if alpha == 1:
+        return
+    assert scale_to_accuracy(scale, alpha, n=n, tail=tail) == accuracy
+    if 0 < epsilon < math.inf:
+        again = epsilon_to_accuracy(epsilon, alpha, sensitivity, n=n, tail=tail)
+        assert again <= accuracy
+
+
+def test_n_at_once_by_the_note() -> None:
+    for method in ("ceiling", "continuous"):
+        for n in (2, 200):
+            share = 1 - (1 - 0.05) ** (1 / n)
+            found = scale_to_accuracy(3, 0.05, n=n, method=method)
+            assert found == pytest.approx(scale_to_accuracy(3, share, method=method), rel=1e-12)
+            back = accuracy_to_scale(found, 0.05, n=n, method=method)
+            assert back == pytest.approx(found / -math.log(share), rel=1e-12)
 
 
 def test_accuracy_zero() -> None:
@@ -578,13 +627,14 @@ def test_floats_beyond_float64() -> None:
     assert accuracy_to_epsilon(1, 0.05, 10**400) == math.inf
 
 
-def test_sensitivity_is_broadcast() -> None:
-    epsilons, sensitivities = np.array([0.1, 1, 3]), np.array([[1], [2]])
+def test_sensitivity_and_n_are_broadcast() -> None:
+    epsilons, others = np.array([0.1, 1, 3]), np.array([[1], [2]])
     for function in (epsilon_to_accuracy, accuracy_to_epsilon):
-        result = function(epsilons, 0.05, sensitivities)
+        result = function(epsilons, 0.05, others, n=others)
         assert result.shape == (2, 3)
         for i, j in np.ndindex(2, 3):
-            assert result[i, j] == function(epsilons[j], 0.05, sensitivities[i, 0])
+            other = others[i, 0]
+            assert result[i, j] == function(epsilons[j], 0.05, other, n=other)
 
 
 @pytest.mark.parametrize(
@@ -1466,9 +1516,15 @@ def test_invalid_mechanism_raises(key: str) -> None:
 
 
 def test_other_invalid_parameters_raise() -> None:
-    for n in (True, 5.0, "5", [5]):
+    for n in (True, 5.0, "5", [5.0]):
         with pytest.raises(TypeError, match=r"^n = "):
             simultaneous_accuracy(MECHANISM, 0.05, n)  # type: ignore[arg-type]
+        for function in NAMES:
+            if "laplacian" not in function.__name__:
+                with pytest.raises(TypeError, match=r"^n = "):
+                    function(1, 0.05, n=n)
+                with pytest.raises(ValueError, match=r"^n = 0 .* an int of at least 1$"):
+                    function(1, 0.05, n=0)
     with pytest.raises(ValueError, match=r"^n = -1 "):
         simultaneous_accuracy(MECHANISM, 0.05, -1)
     for both in ((None, None), (3, [1, 2, 3])):

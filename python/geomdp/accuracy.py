@@ -64,6 +64,7 @@ def scale_to_accuracy(
     scale: Numbers,
     alpha: Numbers,
     *,
+    n: Numbers = 1,
     method: Method = "exact",
     tail: Tail = ">",
 ) -> Any:
@@ -75,6 +76,9 @@ def scale_to_accuracy(
         ``sensitivity / epsilon``, not negative; 0 is no noise.
     alpha : int, float, Fraction or array of them
         The significance level, above 0 and at most 1. Arrays are broadcast against each other.
+    n : int or array of ints
+        How many independent counts are to be this accurate at once; at least 1. Each has the level
+        ``1 - (1 - alpha)**(1 / n)``.
     method : {"exact", "ceiling", "continuous"}
         "exact": the least integer a with ``P[|Z| > a] <= alpha``. "ceiling": ``ceil(scale * ln(1 /
         alpha))``, which is never less (*Geometric Mechanism Accuracy*, theorem 1). "continuous":
@@ -103,6 +107,7 @@ def scale_to_accuracy(
         find,
         ("scale", scale, parameters.not_negative),
         ("alpha", alpha, parameters.level),
+        ("n", n, _at_least_one),
         floats=method == "continuous",
     )
 
@@ -111,6 +116,7 @@ def accuracy_to_scale(
     accuracy: Numbers,
     alpha: Numbers,
     *,
+    n: Numbers = 1,
     method: Method = "exact",
     tail: Tail = ">",
 ) -> Any:
@@ -121,7 +127,7 @@ def accuracy_to_scale(
     accuracy : int, float, Fraction or array of them
         Not negative; positive but for the exact method with tail ``">"``. Between integers that is
         the one below, and for tail ``">="`` the one above.
-    alpha, method, tail
+    alpha, n, method, tail
         As in :func:`scale_to_accuracy`. The note's conversion and the continuous method are the
         same here, ``accuracy / ln(1 / alpha)`` (*Geometric Mechanism Accuracy*, section 0.1).
 
@@ -139,13 +145,14 @@ def accuracy_to_scale(
     find = _to_rate(method, tail)
     accurate = _accuracy_check(method, tail)
 
-    def scale(accuracy: Fraction, alpha: Fraction) -> float:
-        return _inverse(find(accuracy, alpha))
+    def scale(accuracy: Fraction, alpha: Fraction, n: int) -> float:
+        return _inverse(find(accuracy, alpha, n))
 
     return _each(
         scale,
         ("accuracy", accuracy, accurate),
         ("alpha", alpha, parameters.level),
+        ("n", n, _at_least_one),
         floats=True,
     )
 
@@ -155,6 +162,7 @@ def epsilon_to_accuracy(
     alpha: Numbers,
     sensitivity: Numbers = 1,
     *,
+    n: Numbers = 1,
     method: Method = "exact",
     tail: Tail = ">",
 ) -> Any:
@@ -164,7 +172,7 @@ def epsilon_to_accuracy(
     ----------
     epsilon : int, float, Fraction or array of them
         Positive.
-    alpha, method, tail
+    alpha, n, method, tail
         As in :func:`scale_to_accuracy`.
     sensitivity : int, float, Fraction or array of them
         Not negative.
@@ -172,13 +180,14 @@ def epsilon_to_accuracy(
     """
     find = _to_accuracy(method, tail)
 
-    def accuracy(epsilon: Fraction, alpha: Fraction, sensitivity: Fraction) -> int | float:
-        return find(sensitivity / epsilon, alpha)
+    def accuracy(epsilon: Fraction, alpha: Fraction, n: int, sensitivity: Fraction) -> int | float:
+        return find(sensitivity / epsilon, alpha, n)
 
     return _each(
         accuracy,
         ("epsilon", epsilon, parameters.positive),
         ("alpha", alpha, parameters.level),
+        ("n", n, _at_least_one),
         ("sensitivity", sensitivity, parameters.not_negative),
         floats=method == "continuous",
     )
@@ -189,6 +198,7 @@ def accuracy_to_epsilon(
     alpha: Numbers,
     sensitivity: Numbers = 1,
     *,
+    n: Numbers = 1,
     method: Method = "exact",
     tail: Tail = ">",
 ) -> Any:
@@ -196,7 +206,7 @@ def accuracy_to_epsilon(
 
     Parameters
     ----------
-    accuracy, alpha, method, tail
+    accuracy, alpha, n, method, tail
         As in :func:`accuracy_to_scale`.
     sensitivity : int, float, Fraction or array of them
         Not negative.
@@ -209,14 +219,15 @@ def accuracy_to_epsilon(
     """
     find = _to_rate(method, tail)
 
-    def epsilon(accuracy: Fraction, alpha: Fraction, sensitivity: Fraction) -> float:
+    def epsilon(accuracy: Fraction, alpha: Fraction, n: int, sensitivity: Fraction) -> float:
         with localcontext(decimals.context(50)):
-            return decimals.up(find(accuracy, alpha) * decimals.of(sensitivity))
+            return decimals.up(find(accuracy, alpha, n) * decimals.of(sensitivity))
 
     return _each(
         epsilon,
         ("accuracy", accuracy, _accuracy_check(method, tail)),
         ("alpha", alpha, parameters.level),
+        ("n", n, _at_least_one),
         ("sensitivity", sensitivity, parameters.not_negative),
         floats=True,
     )
@@ -496,37 +507,36 @@ def mean_absolute_error(
 # Without bounds
 
 
-def _to_accuracy(method: Any, tail: Any) -> Callable[[Fraction, Fraction], int | float]:
-    """Return the function from scale and alpha to accuracy."""
+def _to_accuracy(method: Any, tail: Any) -> Callable[[Fraction, Fraction, int], int | float]:
+    """Return the function from scale, alpha and n to accuracy."""
     _check_method(method, tail)
 
-    def exact(scale: Fraction, alpha: Fraction) -> int:
+    def find(scale: Fraction, alpha: Fraction, n: int) -> int | float:
+        if method == "ceiling":
+            return tails.ceil_log_ratio(scale, alpha, n)
+        if method == "continuous":
+            return decimals.up(tails.log_ratio(scale, tails.share(alpha, n)))
         # At level 1 an error of 0 or more is no surprise.
         if tail == ">=" and alpha == 1:
             return 0
-        least = tails.least(1 / scale, alpha / 2) if scale else 0
+        least = tails.least(1 / scale, alpha, n) if scale else 0
         return least + 1 if tail == ">=" else least
 
-    def continuous(scale: Fraction, alpha: Fraction) -> float:
-        return decimals.up(tails.log_ratio(scale, alpha))
-
-    if method == "exact":
-        return exact
-    return tails.ceil_log_ratio if method == "ceiling" else continuous
+    return find
 
 
-def _to_rate(method: Any, tail: Any) -> Callable[[Fraction, Fraction], Decimal]:
-    """Return the function from accuracy and alpha to the rate, rounded up."""
+def _to_rate(method: Any, tail: Any) -> Callable[[Fraction, Fraction, int], Decimal]:
+    """Return the function from accuracy, alpha and n to the rate, rounded up."""
     _check_method(method, tail)
 
-    def exact(accuracy: Fraction, alpha: Fraction) -> Decimal:
+    def find(accuracy: Fraction, alpha: Fraction, n: int) -> Decimal:
+        level = tails.share(alpha, n)
+        if method != "exact":
+            return tails.log_ratio(1 / accuracy, level)
         steps = accuracy // 1 + 1 if tail == ">" else -(-accuracy // 1)
-        return tails.rate(Fraction(steps), alpha / 2)
+        return tails.rate(Fraction(steps), level / 2)
 
-    def note(accuracy: Fraction, alpha: Fraction) -> Decimal:
-        return tails.log_ratio(1 / accuracy, alpha)
-
-    return exact if method == "exact" else note
+    return find
 
 
 def _accuracy_check(method: Any, tail: Any) -> "_Check":
@@ -642,7 +652,11 @@ _DISTRIBUTIONS: dict[str, Callable[[Fraction | None, int, int, int], moments.Mom
 
 
 #: Returns a parameter of this name exactly, or refuses it.
-_Check: TypeAlias = Callable[[str, Any], Fraction]
+_Check: TypeAlias = Callable[[str, Any], Fraction | int]
+
+
+def _at_least_one(name: str, value: Any) -> int:
+    return parameters.at_least(name, value, 1)
 
 
 def _choice(name: str, value: Any, choices: Sequence[str]) -> None:

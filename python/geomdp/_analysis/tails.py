@@ -6,7 +6,7 @@ many digits as needed (``docs/proofs.md``, section 11).
 """
 
 import math
-from decimal import Decimal, localcontext
+from decimal import Context, Decimal, getcontext, localcontext
 from fractions import Fraction
 
 from geomdp._analysis import decimals
@@ -16,12 +16,14 @@ from geomdp._release.certificate import Certificate
 SAFE = Decimal("1e-35")
 
 
-def least(rate: Fraction, level: Fraction) -> int:
-    """Return the least integer ``a >= 0`` with ``P(Z > a) <= level``.
+def least(rate: Fraction, level: Fraction, n: int = 1) -> int:
+    """Return the least integer ``a >= 0`` with ``P(|Z| > a) <= 1 - (1 - level)**(1 / n)``.
 
     Parameters
     ----------
     rate, level : Fraction
+        Positive; the level is at most 1 for n above 1.
+    n : int
         Positive.
 
     """
@@ -29,7 +31,8 @@ def least(rate: Fraction, level: Fraction) -> int:
     # q**(a + 1) is transcendental, so no tail equals a level.
     def terms() -> list[Decimal]:
         decay = decimals.of(rate)
-        return [-decimals.log(level) / decay, -(1 + (-decay).exp()).ln() / decay]
+        target = Decimal(2).ln() - _log_share(level, n)
+        return [target / decay, -(1 + (-decay).exp()).ln() / decay]
 
     return max(0, decimals.ceiling(terms) - 1)
 
@@ -89,8 +92,8 @@ def log_ratio(ratio: Fraction, level: Fraction) -> Decimal:
         return decimals.of(ratio) * -decimals.log(level) * (1 + SAFE)
 
 
-def ceil_log_ratio(ratio: Fraction, level: Fraction) -> int:
-    """Return the ceiling of ``ratio * ln(1 / level)``.
+def ceil_log_ratio(ratio: Fraction, level: Fraction, n: int = 1) -> int:
+    """Return the ceiling of ``ratio * ln(1 / share)``, for the exact :func:`share`.
 
     Parameters
     ----------
@@ -98,9 +101,11 @@ def ceil_log_ratio(ratio: Fraction, level: Fraction) -> int:
         Not negative.
     level : Fraction
         Positive, at most 1.
+    n : int
+        Positive.
 
     """
-    return decimals.ceiling(lambda: [decimals.of(ratio) * -decimals.log(level)])
+    return decimals.ceiling(lambda: [decimals.of(ratio) * -_log_share(level, n)])
 
 
 def beyond(certificate: Certificate, a: int, sides: int) -> Decimal:
@@ -125,7 +130,7 @@ def least_of(certificate: Certificate, level: Fraction, sides: int) -> int:
     tail = ((level - floor) / sides - eta) / (1 + delta)
     if tail <= 0:
         return certificate.range
-    return min(least(certificate.sampled_rate, tail), certificate.range)
+    return min(least(certificate.sampled_rate, 2 * tail), certificate.range)
 
 
 def _errors(certificate: Certificate) -> tuple[Fraction, Fraction, Fraction]:
@@ -149,6 +154,20 @@ def share(level: Fraction, n: int) -> Fraction:
     """
     if level == 1 or n == 1:
         return level
-    lost = n.bit_length() - decimals.bits(level) + 2
-    with localcontext(decimals.context(50 + lost * math.log10(2))):
-        return Fraction((1 - (decimals.log(1 - level) / n).exp()) * (1 - SAFE))
+    with localcontext(_context(level, n, 60)):
+        rest = (decimals.log(1 - level) / n).exp()
+        return Fraction(1 - rest - SAFE * min(rest, 1 - rest))
+
+
+def _log_share(level: Fraction, n: int) -> Decimal:
+    """Return the logarithm of the exact share, to the precision of the context."""
+    if level == 1 or n == 1:
+        return decimals.log(level)
+    with localcontext(_context(level, n, getcontext().prec + decimals.SPARE)):
+        return (1 - (decimals.log(1 - level) / n).exp()).ln()
+
+
+def _context(level: Fraction, n: int, digits: int) -> Context:
+    """Return a context in which a share, and 1 minus it, have this many digits."""
+    lost = n.bit_length() - decimals.bits(level) - decimals.bits(1 - level)
+    return decimals.context(digits + max(0, lost) * math.log10(2))
