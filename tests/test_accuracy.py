@@ -1391,7 +1391,8 @@ def test_diffprivlib_classes_have_the_same_moments() -> None:
 # Invalid parameters
 
 NUMBERS: list[Any] = [
-    *(True, np.True_, "1", b"1", None, 1j, np.longdouble(1), decimal.Decimal(1), {}, range(2)),
+    *(True, np.True_, "1", b"1", None, 1j, np.longdouble(1), decimal.Decimal(1), range(2)),
+    *({"a": None}, {"a": "1"}),
     *(np.timedelta64(1, "ns"), np.datetime64(1, "ns")),
 ]
 SIZES = [math.nan, math.inf, -math.inf, -1]

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from geomdp._analysis import decimals, moments, tails
-from geomdp._release import arrays, parameters
+from geomdp._release import arrays, labels, parameters
 from geomdp._release.parameters import Integer, Real
 from geomdp._release.specification import as_counts, checked, limits
 
@@ -330,7 +330,8 @@ def release_accuracy(mechanism: "GeometricMechanism", alpha: Real, counts: Any =
     level = parameters.level("alpha", alpha)
     if counts is None:
         return _worst(mechanism, arrays.dtype_for(checked(mechanism).bounds), level)
-    return _at_counts(mechanism, counts, level)
+    [counts], labelled = labels.apart(counts=counts)
+    return labelled(_at_counts(mechanism, counts, level))
 
 
 def simultaneous_accuracy(
@@ -367,6 +368,7 @@ def simultaneous_accuracy(
     if counts is None:
         n = parameters.at_least("n", n, 0)
         return _worst(mechanism, dtype, tails.share(level, n)) if n else 0
+    [counts], _ = labels.apart(counts=counts)
     return _all_at_once(mechanism, as_counts(mechanism, counts), level)
 
 
@@ -416,6 +418,7 @@ def confidence_interval(
             "true count: give 0.05 for 95% confidence",
             stacklevel=2,
         )
+    [released], labelled = labels.apart(released=released)
     array = as_counts(mechanism, released)
     least, most = limits(mechanism, array.dtype)
     if array.size and not least <= int(array.min()) <= int(array.max()) <= most:
@@ -442,7 +445,7 @@ def confidence_interval(
         return lower[()], upper[()]
     if parameters.is_integer(released):
         return int(lower), int(upper)
-    return lower, upper
+    return labelled(lower), labelled(upper)
 
 
 def bias(
@@ -626,6 +629,7 @@ def _all_at_once(mechanism: "GeometricMechanism", counts: arrays.Array, level: F
 
 def _moment(mechanism: "GeometricMechanism", counts: Any, distribution: Any, name: str) -> Any:
     _choice("distribution", distribution, tuple(_DISTRIBUTIONS))
+    [counts], labelled = labels.apart(counts=counts)
     array = as_counts(mechanism, counts)
     ends = limits(mechanism, array.dtype)
     rate = mechanism.rate if isinstance(mechanism.rate, Fraction) else None
@@ -634,7 +638,7 @@ def _moment(mechanism: "GeometricMechanism", counts: Any, distribution: Any, nam
         moment: float = getattr(_DISTRIBUTIONS[distribution](rate, *ends, count), name)
         return moment
 
-    return at(int(counts)) if parameters.is_integer(counts) else arrays.of_each(array, at)
+    return at(int(counts)) if parameters.is_integer(counts) else labelled(arrays.of_each(array, at))
 
 
 def _of_folded(rate: Fraction | None, lower: int, upper: int, count: int) -> moments.Moments:
@@ -666,20 +670,23 @@ def _choice(name: str, value: Any, choices: Sequence[str]) -> None:
 
 
 def _each(
-    function: Callable[..., int | float], *parameters: tuple[str, Any, _Check], floats: bool
+    function: Callable[..., int | float], *given: tuple[str, Any, _Check], floats: bool
 ) -> Any:
     """Return a function of parameters that are numbers, or arrays to be broadcast.
 
     It is evaluated once for each distinct combination; `floats` is whether it returns floats.
     """
-    if not any(isinstance(value, np.ndarray | list | tuple) for _, value, _ in parameters):
-        return function(*(check(name, value) for name, value, check in parameters))
-    columns = arrays.broadcast(*((each[0], _exactly(*each)) for each in parameters))
+    names, values, checks = zip(*given, strict=True)
+    bare, labelled = labels.apart(**dict(zip(names, values, strict=True)))
+    each = list(zip(names, bare, checks, strict=True))
+    if not any(isinstance(value, np.ndarray | list | tuple) for value in bare):
+        return function(*(check(name, value) for name, value, check in each))
+    columns = arrays.broadcast(*((name, _exactly(name, *rest)) for name, *rest in each))
     rows = list(zip(*(array.reshape(-1).tolist() for array in columns), strict=True))
-    values = {row: function(*row) for row in set(rows)}
-    results = [values[row] for row in rows]
+    found = {row: function(*row) for row in set(rows)}
+    results = [found[row] for row in rows]
     array = np.array(results, dtype=np.float64) if floats else _integers(results)
-    return array.reshape(columns[0].shape)
+    return labelled(array.reshape(columns[0].shape))
 
 
 def _exactly(name: str, value: Any, check: _Check) -> NDArray[np.object_]:

@@ -17,9 +17,9 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from geomdp._release import arrays, parameters
+from geomdp._release import arrays, labels, parameters
 from geomdp._release.parameters import Integer, Real
 from geomdp._release.specification import Specification
 
@@ -42,12 +42,12 @@ _FURTHEST = 1e6
 
 
 def consistent(
-    cells: ArrayLike,
+    cells: Any,
     *,
     total: Integer | None = None,
-    margins: Mapping[Axes, ArrayLike] | None = None,
+    margins: Mapping[Axes, Any] | None = None,
     variances: "Mapping[str | Axes, Real | Specification] | None" = None,
-) -> NDArray[np.int64]:
+) -> Any:
     """Return the table of counts that fits noisy cells and noisy margins best.
 
     The fit is the table ``x >= 0`` with the least ``sum((x - cells)**2) / variance`` plus the same
@@ -62,8 +62,8 @@ def consistent(
 
     Parameters
     ----------
-    cells : array of ints
-        Noisy counts of a table with any number of axes.
+    cells : array of ints, column or mapping
+        Noisy counts of a table with any number of axes; columns and mappings have one.
     total : int, optional
         A public total, which the result has exactly. A noisy total is the margin ``()``.
     margins : mapping, optional
@@ -77,8 +77,8 @@ def consistent(
     Returns
     -------
     int64 array
-        Of the shape of the cells. Its margins are its sums. If several tables are equally near to
-        the fit, the choice depends on the version of scipy.
+        Of the shape of the cells, or with their labels. Its margins are its sums. If several tables
+        are equally near to the fit, the choice depends on the version of scipy.
 
     Raises
     ------
@@ -111,6 +111,7 @@ def consistent(
         from scipy import sparse  # noqa: PLC0415
     except ImportError as error:
         raise ImportError("consistent needs scipy: pip install geomdp[consistency]") from error
+    [cells], labelled = labels.apart(cells=cells)
     table = _counts("cells", cells)
     if not table.size:
         raise ValueError(f"cells of shape {table.shape} are not accepted: give one at least")
@@ -128,7 +129,8 @@ def consistent(
 
     matrices, noisy, ratios = [], [], []
     for key, values in given.items():
-        margin = _counts(f"margins[{key!r}]", values)
+        [bare], _ = labels.apart(**{f"margins[{key!r}]": values})
+        margin = _counts(f"margins[{key!r}]", bare)
         shape = tuple(table.shape[axis] for axis in kept[key])
         if margin.shape != shape:
             raise ValueError(f"margins[{key!r}] is of shape {margin.shape}: give shape {shape}")
@@ -147,7 +149,8 @@ def consistent(
         changes = _fit(flat, matrix, gaps, np.concatenate(ratios))
     limited = sparse.vstack([sums(()), *(sums(axes) for axes in kept.values() if axes)]).tocsr()
     exact = None if total is None else gaps[-1]
-    return (flat + _rounded(changes, limited, exact, len(given))).reshape(table.shape)
+    result = flat + _rounded(changes, limited, exact, len(given))
+    return labelled(result.reshape(table.shape))
 
 
 def _fit(cells: _Ints, matrix: Any, gaps: _Ints, ratios: _Floats) -> _Floats:

@@ -1,13 +1,13 @@
 """The geometric mechanism."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, Protocol, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp._release import arrays, columns, parameters
+from geomdp._release import arrays, columns, labels, parameters
 from geomdp._release.arrays import Array
 from geomdp._release.parameters import Integer, Real
 from geomdp._release.specification import Specification
@@ -20,6 +20,7 @@ class _HasStream(Protocol):
 
 
 _Column = TypeVar("_Column", bound=_HasStream)
+_Key = TypeVar("_Key")
 
 
 class GeometricMechanism(Specification):
@@ -99,6 +100,10 @@ class GeometricMechanism(Specification):
 
     @overload
     def release(self, counts: _Column, *, threads: int | None = None) -> _Column: ...
+    @overload
+    def release(
+        self, counts: Mapping[_Key, Integer], *, threads: int | None = None
+    ) -> dict[_Key, int]: ...
 
     def release(self, counts: Any, *, out: Any = None, threads: Integer | None = None) -> Any:
         """Return noisy counts.
@@ -109,6 +114,8 @@ class GeometricMechanism(Specification):
             Of any of the eight integer dtypes from 8 to 64 bits, any shape, strides and byte order.
             Ints and sequences of ints are taken as int64. Values outside the bounds are clamped.
             Columns of pandas, Polars or PyArrow, without nulls, see :func:`geomdp.frames.release`.
+            The values of a mapping, such as a Counter, or a pandas Index. Keys, their order, index
+            and name are released as they are: take them from public knowledge, not from the data.
         out : array, optional
             Where to write the noisy counts: of the dtype and shape of the counts, and possibly the
             same array. It is either written completely or left as it was.
@@ -119,7 +126,8 @@ class GeometricMechanism(Specification):
         Returns
         -------
         int, numpy integer or array
-            Of the type, dtype and shape of the counts, each count with noise of its own.
+            Of the type, dtype and shape of the counts, each count with noise of its own. A mapping
+            gives a dict.
 
         Raises
         ------
@@ -153,9 +161,13 @@ class GeometricMechanism(Specification):
         def noise(source: Array, target: Array, dtype: str, interruptible: bool) -> None:
             self._core.release_into(source, target, dtype, interruptible, most)
 
-        if out is None and type(counts) is not np.ndarray and columns.is_column(counts):
+        if out is None and type(counts) is not np.ndarray:
             of_array = partial(arrays.release, out=None, noise=noise)
-            return columns.noisy(of_array, "counts", counts, "refuse")
+            if labels.alone(counts):
+                [values], back = labels.apart(counts=counts)
+                return back(of_array(values))
+            if columns.is_column(counts):
+                return columns.noisy(of_array, "counts", counts, "refuse")
         return arrays.release(counts, out, noise)
 
     def accuracy(self, alpha: Real, counts: Any = None) -> Any:
