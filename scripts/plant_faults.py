@@ -322,8 +322,29 @@ FAULTS = [
     Fault(
         "a chain forgets the stability of its first step",
         LAYER / "measurement/_steps.py",
-        "_Then(self.stability_map, other.privacy_map),",
-        "other.privacy_map,",
+        "_Then(self.stability_map, other.losses),",
+        "other.losses,",
+        "tests/test_measurement.py",
+    ),
+    Fault(
+        "a composition rounds each loss before it adds them",
+        LAYER / "measurement/_steps.py",
+        "sum((Fraction(loss) for loss in losses), Fraction())",
+        "sum(map(float, losses))",
+        "tests/test_measurement.py",
+    ),
+    Fault(
+        "a sum takes its upper bound for its sensitivity",
+        LAYER / "measurement/_counting.py",
+        "Times(max(map(abs, pair))),",
+        "Times(abs(pair[1])),",
+        "tests/test_measurement.py",
+    ),
+    Fault(
+        "a sum overflows",
+        LAYER / "measurement/_counting.py",
+        "np.sum(clamped, dtype=object)",
+        "np.sum(clamped)",
         "tests/test_measurement.py",
     ),
     Fault(
@@ -357,8 +378,8 @@ FAULTS = [
     Fault(
         "OpenDP is told half of the loss",
         LAYER / "compat/opendp.py",
-        "return self.mechanism.map(d_in)",
-        "return self.mechanism.map(d_in) / 2",
+        "composition.up(loss(self.mechanism, exact))",
+        "composition.up(loss(self.mechanism, exact / 2))",
         "tests/compat/test_opendp.py",
     ),
     Fault(

@@ -36,8 +36,8 @@ _GRID_REST = 1e-90
 _TINY = Decimal((0, (1,), -(10**6)))
 
 
-def up(ratio: Fraction) -> float:
-    """Return the least float that is not below a ratio."""
+def up(ratio: Fraction | float) -> float:
+    """Return the least float that is not below a number."""
     try:
         nearest = float(ratio)
     except OverflowError:

@@ -189,3 +189,19 @@ class GeometricMechanism(Specification):
         from geomdp.accuracy import confidence_interval  # noqa: PLC0415 (imports much more)
 
         return confidence_interval(self, released, alpha, side=side)
+
+
+def saturating(scale: Any, bounds: Any, dtype: np.dtype[Any]) -> GeometricMechanism:
+    """Return the mechanism for counts of a dtype; without bounds, outputs saturate at its limits.
+
+    Raises
+    ------
+    TypeError, ValueError, OverflowError
+        As in :class:`GeometricMechanism`, also for an uncertifiable scale or bounds outside the
+        dtype, which would otherwise raise at the first release.
+
+    """
+    bounds = arrays.limits(dtype) if bounds is None else bounds
+    mechanism = GeometricMechanism.from_scale(scale, bounds)
+    mechanism.certificate(dtype)
+    return mechanism
