@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -13,6 +14,14 @@ import pytest
 
 from geomdp import GeometricMechanism, accuracy, plot
 from geomdp.consistency import consistent
+from geomdp.measurement import (
+    atom_domain,
+    l1_distance,
+    make_count_by_categories,
+    make_geometric,
+    symmetric_distance,
+    vector_domain,
+)
 
 mpl.use("Agg")
 
@@ -91,19 +100,32 @@ def test_release_keeps_labels(of: str) -> None:
     assert all(0 <= value <= 20 for value in numbers(released))
     fixed = GeometricMechanism.from_scale(0, bounds=(1, 7))
     assert numbers(fixed.release(labelled)) == [3, 7, 1, 7]
+    domain = vector_domain(atom_domain("u8" if of == "Series of Arrow" else int))
+    measurement = make_geometric(domain, l1_distance(domain.T), 0, bounds=(1, 7))
+    assert numbers(measurement(labelled)) == [3, 7, 1, 7]
     assert accuracy.simultaneous_accuracy(MECHANISM, 0.05, counts=labelled) == (
         accuracy.simultaneous_accuracy(MECHANISM, 0.05, counts=VALUES)
     )
+
+
+def test_columns_of_records_are_counted() -> None:
+    count = make_count_by_categories(
+        vector_domain(atom_domain(str)), symmetric_distance(), ["a", "b"]
+    )
+    for records in (pd.Series(["b", "a", "b"]), pl.Series(["b", "a", "b"]), pd.Index(list("bab"))):
+        assert count(records).tolist() == [1, 2, 0]
 
 
 @pytest.mark.parametrize("of", ["dict", "Series"])
 def test_histogram_takes_labels(of: str) -> None:
     labelled, _ = LABELLED[of]
     reach = MECHANISM.accuracy(0.05, labelled)
-    axes = plot.histogram(labelled, MECHANISM.release(labelled), accuracy=reach)
+    _, (left, right) = plt.subplots(2)
+    axes = plot.histogram(labelled, MECHANISM.release(labelled), accuracy=reach, ax=left)
     assert [tick.get_text() for tick in axes.get_xticklabels()] == KEYS
-    numbered = plot.histogram(None, pd.Series(VALUES))
+    numbered = plot.histogram(None, pd.Series(VALUES), ax=right)
     assert numbered.get_xlabel() == "number of the bin"
+    plt.close()
 
 
 def test_different_labels_raise() -> None:

@@ -13,6 +13,9 @@ noise without bounds that is ``2 q**(a + 1) / (1 + q) <= alpha`` with ``q = exp(
 The first six functions describe ideal noise without bounds. The others account for a mechanism, its
 bounds and the distribution that it samples. No result is optimistic: a result that is not exact is
 rounded to the safe side, by less than 1e-34 and then to a float.
+
+All functions also take mappings, such as a Counter, and columns of pandas, Polars and PyArrow in
+place of arrays. The results have their keys, or their index and name.
 """
 
 import math
