@@ -27,7 +27,7 @@ class Labels:
 
 def alone(values: Any) -> bool:
     """Return whether these are labelled values other than columns: a mapping, or an Index."""
-    return isinstance(values, Mapping) or (hasattr(values, "to_series") and is_column(values))
+    return isinstance(values, Mapping) or hasattr(values, "to_flat_index")
 
 
 def apart(**named: Any) -> tuple[list[Any], Labels]:
@@ -67,7 +67,7 @@ def _of_mapping(keys: list[Any]) -> Labels:
 
 def _of_column(name: str, column: Any) -> tuple[Any, Labels]:
     nw = columns.narwhals()
-    of_index = hasattr(column, "to_series")
+    of_index = hasattr(column, "to_flat_index")
     native = column.to_series() if of_index else column
     if columns.arrow(column) == "Array":
         import pyarrow as pa  # noqa: PLC0415
