@@ -81,6 +81,7 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "variance": lambda x: accuracy.variance(MECHANISM, x),
     "lower": lambda x: MECHANISM.confidence_interval(x, 0.05)[0],
     "upper": lambda x: MECHANISM.confidence_interval(x, 0.05)[1],
+    "ratio": lambda x: accuracy.ratio_confidence_interval(MECHANISM, x, 15, 0.05)[1],
     "consistent": lambda x: consistent(x, total=31),
 }
 
@@ -103,6 +104,8 @@ def test_release_keeps_labels(of: str) -> None:
     domain = vector_domain(atom_domain("u8" if of == "Series of Arrow" else int))
     measurement = make_geometric(domain, l1_distance(domain.T), 0, bounds=(1, 7))
     assert numbers(measurement(labelled)) == [3, 7, 1, 7]
+    total = accuracy.sum_confidence_interval(MECHANISM, labelled, 0.05, weights=labelled)
+    assert total == accuracy.sum_confidence_interval(MECHANISM, VALUES, 0.05, weights=VALUES)
     assert accuracy.simultaneous_accuracy(MECHANISM, 0.05, counts=labelled) == (
         accuracy.simultaneous_accuracy(MECHANISM, 0.05, counts=VALUES)
     )
