@@ -511,6 +511,27 @@ FAULTS = [
         "tests/test_accuracy.py",
     ),
     Fault(
+        "the accuracy of a sum is that of one side",
+        LAYER / "_analysis/sums.py",
+        "target = decimals.of(level) / 2 * (1 - SAFE)",
+        "target = decimals.of(level) * (1 - SAFE)",
+        "tests/test_sums.py::test_sum_accuracy_is_the_least_integer",
+    ),
+    Fault(
+        "a sum takes a noisy count at a bound for one inside",
+        LAYER / "accuracy.py",
+        "if not any(x == (least if w > 0 else most) for w, x in pairs):",
+        "if pairs:",
+        "tests/test_sums.py::test_coverage_of_sums_of_many_counts_at_a_bound",
+    ),
+    Fault(
+        "each end of a ratio takes the whole alpha",
+        LAYER / "accuracy.py",
+        "half = _ideal_level(level, sampled) / 2",
+        "half = min(_ideal_level(level, sampled), Fraction(1, 2))",
+        "tests/test_sums.py::test_coverage_of_ratios_over_all_tapes",
+    ),
+    Fault(
         "the accuracy of a release forgets the floor",
         LAYER / "_analysis/tails.py",
         "tail = ((level - floor) / sides - eta) / (1 + delta)",
@@ -537,6 +558,20 @@ FAULTS = [
         "logs = np.log(_prior(prior, outputs))",
         "logs = np.log(_prior(prior, outputs) > 0)",
         "tests/test_remap.py",
+    ),
+    Fault(
+        "two inputs with different labels are combined by place",
+        LAYER / "_release/labels.py",
+        "if labels.keys != found[first].keys:",
+        "if False:",
+        "tests/test_inputs.py",
+    ),
+    Fault(
+        "the rounding of a table forgets its margins",
+        LAYER / "consistency.py",
+        "rows = np.arange(len(least))",
+        "rows = np.arange(1)",
+        "tests/test_consistency.py",
     ),
     Fault(
         "the command replaces what has appeared meanwhile",

@@ -209,7 +209,7 @@ def bad_data() -> Iterator[list[Bad]]:
         *([np.ma.masked_array([1, 2], [True, False])], [1.0, 2.0], [1, True], [1, np.True_]),
         *([1, None], [1, "2"], [1, np.timedelta64(2)], [[1, 2], [3]], [[1], 2]),
         [np.ones((2, 2), "i4"), np.ones((2, 3), "i4")],
-        *("12", b"12", bytearray(b"12"), None, {1, 2}, {1: 2}, iter([1, 2])),
+        *("12", b"12", bytearray(b"12"), None, {1, 2}, {1: "2"}, iter([1, 2])),
     ]
     above: list[Any] = [
         *([1, 2**31], (1, -(2**31) - 1), [[1, 2], [3, 2**31]], [1, np.int64(2**31)], [1, 10**400]),
@@ -320,7 +320,7 @@ SECRETS: dict[str, tuple[Any, Any]] = {
     "text-array": (vector, np.array([TEXT])),
     "float-array": (vector, np.array([float(SECRET)])),
     "masked": (vector, np.ma.masked_array([SECRET], [True])),
-    "dict": (vector, {SECRET: 1}),
+    "dict": (vector, {SECRET: TEXT}),
     "set": (vector, {SECRET}),
     "records": (by_ints, [1, SECRET]),
     "counted-records": (int_count, [1, SECRET]),

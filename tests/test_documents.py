@@ -24,7 +24,9 @@ def run(text: str, name: str) -> doctest.TestResults:
     return runner.summarize(verbose=False)
 
 
-@pytest.mark.parametrize(("document", "examples"), [("tutorial.md", 40), ("frames.md", 20)])
+@pytest.mark.parametrize(
+    ("document", "examples"), [("tutorial.md", 40), ("frames.md", 20), ("consistency.md", 10)]
+)
 def test_examples(document: str, examples: int) -> None:
     text = "\n".join(FENCED.findall((ROOT / "docs" / document).read_text()))
     failed, attempted = run(text, document)

@@ -13,13 +13,16 @@ noise without bounds that is ``2 q**(a + 1) / (1 + q) <= alpha`` with ``q = exp(
 The first six functions describe ideal noise without bounds. The others account for a mechanism, its
 bounds and the distribution that it samples. No result is optimistic: a result that is not exact is
 rounded to the safe side, by less than 1e-34 and then to a float.
+
+All functions also take mappings, such as a Counter, and columns of pandas, Polars and PyArrow in
+place of arrays. The results have their keys, or their index and name.
 """
 
 import math
 import warnings
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -27,10 +30,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from geomdp._analysis import decimals, moments, tails
-from geomdp._release import arrays, parameters
+from geomdp._analysis import decimals, moments, sums, tails
+from geomdp._release import arrays, labels, parameters
 from geomdp._release.parameters import Integer, Real
-from geomdp._release.specification import as_counts, checked, limits
+from geomdp._release.specification import Specification, as_counts, checked, limits
 
 if TYPE_CHECKING:
     from geomdp._release.mechanism import GeometricMechanism
@@ -44,9 +47,13 @@ __all__ = [
     "discrete_laplacian_scale_to_accuracy",
     "epsilon_to_accuracy",
     "mean_absolute_error",
+    "ratio_confidence_interval",
+    "relative_accuracy",
     "release_accuracy",
     "scale_to_accuracy",
     "simultaneous_accuracy",
+    "sum_accuracy",
+    "sum_confidence_interval",
     "variance",
 ]
 
@@ -330,7 +337,8 @@ def release_accuracy(mechanism: "GeometricMechanism", alpha: Real, counts: Any =
     level = parameters.level("alpha", alpha)
     if counts is None:
         return _worst(mechanism, arrays.dtype_for(checked(mechanism).bounds), level)
-    return _at_counts(mechanism, counts, level)
+    [counts], labelled = labels.apart(counts=counts)
+    return labelled(_at_counts(mechanism, counts, level))
 
 
 def simultaneous_accuracy(
@@ -367,18 +375,23 @@ def simultaneous_accuracy(
     if counts is None:
         n = parameters.at_least("n", n, 0)
         return _worst(mechanism, dtype, tails.share(level, n)) if n else 0
+    [counts], _ = labels.apart(counts=counts)
     return _all_at_once(mechanism, as_counts(mechanism, counts), level)
 
 
 def confidence_interval(
     mechanism: "GeometricMechanism", released: Any, alpha: Real, *, side: Side = "both"
 ) -> tuple[Any, Any]:
-    """Return bounds between which the true count is, but for a probability of alpha.
+    """Return an interval that contains the true count with probability at least 1 - alpha.
 
     ``[released - a, released + a]``, cut off at the bounds of the mechanism. Two-sided, a is the
     accuracy at level alpha (:func:`release_accuracy`); one-sided, it is the least one with ``P[Z >
-    a] <= alpha``, and the other end is the bound. The probability is over the noise, whatever the
-    true count within the bounds, and for each interval on its own.
+    a] <= alpha``, and the other end is the bound. The probability is over the noise, for any true
+    count within the bounds, and for each interval on its own.
+
+    A sum of noisy counts is not one noisy count: its noise is larger, which this function cannot
+    see. Use :func:`sum_confidence_interval` for totals, margins and differences, and
+    :func:`ratio_confidence_interval` for rates and means.
 
     Parameters
     ----------
@@ -408,22 +421,10 @@ def confidence_interval(
         If the bounds are beyond the dtype.
 
     """
-    level = parameters.level("alpha", alpha)
+    level = _confidence(alpha)
     _choice("side", side, ("both", "lower", "upper"))
-    if level > Fraction(1, 2):
-        warnings.warn(
-            f"alpha = {parameters.shown(alpha)} is the probability that the interval misses the "
-            "true count: give 0.05 for 95% confidence",
-            stacklevel=2,
-        )
-    array = as_counts(mechanism, released)
-    least, most = limits(mechanism, array.dtype)
-    if array.size and not least <= int(array.min()) <= int(array.max()) <= most:
-        # What was released is public.
-        raise ValueError(
-            f"released counts outside the bounds {(least, most)} are not accepted: "
-            "give counts that the mechanism released"
-        )
+    [released], labelled = labels.apart(released=released)
+    array, least, most = _released(mechanism, released)
     if side == "both":
         reach = _worst(mechanism, array.dtype, level)
     else:
@@ -442,7 +443,235 @@ def confidence_interval(
         return lower[()], upper[()]
     if parameters.is_integer(released):
         return int(lower), int(upper)
+    return labelled(lower), labelled(upper)
+
+
+def sum_accuracy(mechanism: "GeometricMechanism", n: Integer, alpha: Real) -> int:
+    """Return the accuracy at level alpha of a sum of n noisy counts.
+
+    That is the least t with ``P[|Z_1 + ... + Z_n| > t] <= alpha``, for the independent noises of
+    the counts. It grows with the square root of n.
+
+    Parameters
+    ----------
+    mechanism : GeometricMechanism
+        Without bounds: at a bound the errors all have one sign, and add up. Release without bounds,
+        and clamp the total.
+    n : int
+        How many counts, not negative. Up to 10**5 this is the least t for ideal noise, at the level
+        `alpha` minus n times the error of the sampled distribution (``docs/proofs.md``, section
+        15). Beyond, it is the least up to ``2**-31`` in the level, or Chernoff's bound.
+    alpha : int, float or Fraction
+        The significance level, above 0 and at most 1.
+
+    Raises
+    ------
+    TypeError
+        If a parameter has another type.
+    ValueError
+        If the mechanism has bounds, a number is out of its range, alpha is below the error of the
+        sampled distribution, or the scale is too large to be certified.
+
+    Examples
+    --------
+    >>> from geomdp import GeometricMechanism
+    >>> mechanism = GeometricMechanism(epsilon=0.5)
+    >>> mechanism.accuracy(alpha=0.05), sum_accuracy(mechanism, 200, alpha=0.05)
+    (6, 78)
+
+    """
+    level = parameters.level("alpha", alpha)
+    n = parameters.at_least("n", n, 0)
+    if checked(mechanism).bounds is not None:
+        raise ValueError(
+            f"bounds = {mechanism.bounds} are not accepted: errors at a bound have one sign and "
+            "add up; give a mechanism without bounds"
+        )
+    return _sum_reach(mechanism, arrays.dtype_for(None), {1: n} if n else {}, level)
+
+
+def sum_confidence_interval(
+    mechanism: "GeometricMechanism", released: Any, alpha: Real, weights: Any = None
+) -> tuple[int, int]:
+    """Return an interval that contains a sum of true counts with probability at least 1 - alpha.
+
+    For totals, margins, and with `weights` for differences and other weighted sums. The interval is
+    the noisy sum plus or minus the accuracy of the sum of noises, within the sums that the bounds
+    allow. A noisy count at a bound may have been moved there, by any distance. Then the interval
+    reaches to the end of these sums on that side.
+
+    Parameters
+    ----------
+    mechanism : GeometricMechanism
+        The mechanism that released all of the counts, with independent noise.
+    released : int, numpy integer, array or sequence of ints
+        Noisy counts; all of them are summed.
+    alpha : int, float or Fraction
+        The probability that the interval misses the sum: 0.05 for 95% confidence.
+    weights : array or sequence of ints, optional
+        One for each count, of any size and sign; 1 for each if not given. If all have the same
+        absolute value, apart from 0, the accuracy is that of :func:`sum_accuracy`. For others it is
+        within ``2**-31`` in the level, or Chernoff's bound where noise is wider than about
+        ``2**20`` multiples of the greatest common divisor.
+
+    Returns
+    -------
+    lower, upper : int
+        They include both ends.
+
+    Raises
+    ------
+    TypeError, ValueError, OverflowError
+        As in :func:`confidence_interval` and :func:`sum_accuracy`; and if weights are not one
+        integer for each count.
+
+    Examples
+    --------
+    >>> from geomdp import GeometricMechanism
+    >>> mechanism = GeometricMechanism(epsilon=0.5)
+    >>> sum_confidence_interval(mechanism, [1205, 310, 85], alpha=0.05)
+    (1590, 1610)
+    >>> sum_confidence_interval(mechanism, [1205, 310], alpha=0.05, weights=[1, -1])
+    (887, 903)
+
+    """
+    level = _confidence(alpha)
+    [released, weights], _ = labels.apart(released=released, weights=weights)
+    array, least, most = _released(mechanism, released)
+    factors = np.ones(array.shape, dtype=object)
+    if weights is not None:
+        factors = _exactly("weights", weights, parameters.integer)
+    if factors.shape != array.shape:
+        raise ValueError(f"weights is of shape {factors.shape}: give one of shape {array.shape}")
+    pairs = [(w, x) for w, x in zip(factors.flat, array.reshape(-1).tolist(), strict=True) if w]
+    reach = _sum_reach(mechanism, array.dtype, Counter(abs(w) for w, _ in pairs), level)
+    total = sum(w * x for w, x in pairs)
+    if mechanism.rate == math.inf:
+        return total, total
+    lower = sum(w * (least if w > 0 else most) for w, _ in pairs)
+    upper = sum(w * (most if w > 0 else least) for w, _ in pairs)
+    if not any(x == (least if w > 0 else most) for w, x in pairs):
+        lower = max(lower, total - reach)
+    if not any(x == (most if w > 0 else least) for w, x in pairs):
+        upper = min(upper, total + reach)
     return lower, upper
+
+
+def ratio_confidence_interval(
+    mechanism: "GeometricMechanism",
+    numerator: Any,
+    denominator: Any,
+    alpha: Real,
+    *,
+    denominator_mechanism: "GeometricMechanism | None" = None,
+) -> tuple[Any, Any]:
+    """Return an interval that contains a ratio of true counts with probability at least 1 - alpha.
+
+    For rates, and for means, which are a sum over a count. It holds all ratios that an exact test
+    of the two noisy counts does not reject at alpha / 2 on one of its sides, and is at most one
+    count of the numerator wider (``docs/proofs.md``, section 15).
+
+    The noises must be independent. A proportion of a total that contains the numerator is
+    ``r / (1 + r)``, for the ratio r of the numerator to the rest.
+
+    Parameters
+    ----------
+    mechanism : GeometricMechanism
+        The mechanism that released the numerators.
+    numerator, denominator : int, numpy integer, array or sequence of ints
+        Noisy counts, broadcast against each other. True denominators must be positive.
+    alpha : int, float or Fraction
+        The probability that the interval misses the ratio: 0.05 for 95% confidence.
+    denominator_mechanism : GeometricMechanism, optional
+        The mechanism that released the denominators, if it is another one.
+
+    Returns
+    -------
+    lower, upper : floats or float64 arrays
+        Rounded outwards. Minus and plus infinity if the denominator cannot be told from 0 at level
+        alpha / 2, or is at its lower bound. A numerator at a bound may have been moved there, and
+        makes that side infinite. The lower end is at least 0 if the numerator's lower bound is.
+
+    Raises
+    ------
+    TypeError, ValueError, OverflowError
+        As in :func:`confidence_interval`; and if counts do not broadcast, or alpha is below the
+        error of the sampled distributions.
+
+    Examples
+    --------
+    >>> from geomdp import GeometricMechanism
+    >>> mechanism = GeometricMechanism(epsilon=0.5)
+    >>> lower, upper = ratio_confidence_interval(mechanism, 310, 1205, alpha=0.05)
+    >>> round(lower, 4), round(upper, 4)
+    (0.2518, 0.2627)
+
+    """
+    level = _confidence(alpha)
+    [numerator, denominator], labelled = labels.apart(numerator=numerator, denominator=denominator)
+    above, least, most = _released(mechanism, numerator)
+    other = mechanism if denominator_mechanism is None else denominator_mechanism
+    below, floor, ceiling = _released(other, denominator)
+    sampled = [(mechanism, above.dtype, 1), (other, below.dtype, 1)]
+    half = _ideal_level(level, sampled) / 2
+    noisy = mechanism.rate != math.inf, other.rate != math.inf
+    rates = _rate(mechanism), _rate(other)
+
+    def at(a: int, b: int) -> tuple[float, float]:
+        lower = -sums.greatest_ratio((-a, b), rates, half)
+        upper = sums.greatest_ratio((a, b), rates, half)
+        if noisy[1] and b == ceiling:
+            lower, upper = min(lower, 0.0), max(upper, 0.0)
+        if noisy[1] and b == floor:
+            lower, upper = -math.inf, math.inf
+        if noisy[0] and a == least:
+            lower = -math.inf
+        if noisy[0] and a == most:
+            upper = math.inf
+        return (max(lower, 0.0) if least >= 0 else lower), upper
+
+    if parameters.is_integer(numerator) and parameters.is_integer(denominator):
+        return at(int(numerator), int(denominator))
+    pairs = np.broadcast(above, below)
+    ends = np.array([at(int(a), int(b)) for a, b in pairs], dtype=np.float64).reshape(-1, 2)
+    lower, upper = (end.reshape(pairs.shape) for end in ends.T)
+    return labelled(lower), labelled(upper)
+
+
+def relative_accuracy(mechanism: "GeometricMechanism | Real", alpha: Real, ratio: Real) -> int:
+    """Return the count from which on errors are within a ratio of the count, at level alpha.
+
+    "The private count is within a 10% error margin of the true count, 95% of the time" (*Releasing
+    Counts with Differential Privacy*): with ratio 0.1 and alpha 0.05, for true counts of at least
+    this.
+
+    Parameters
+    ----------
+    mechanism : GeometricMechanism, int, float or Fraction
+        The mechanism, or the epsilon of one of sensitivity 1 and without bounds. With bounds this
+        takes the worst case over the counts within them.
+    alpha : int, float or Fraction
+        The significance level, above 0 and at most 1.
+    ratio : int, float or Fraction
+        Above 0, and taken exactly: the float 0.3 is less than ``Fraction(3, 10)``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As in :func:`release_accuracy` and :func:`epsilon_to_accuracy`, and for the ratio.
+
+    Examples
+    --------
+    >>> relative_accuracy(0.5, alpha=0.05, ratio=0.1)
+    60
+
+    """
+    level, share = parameters.level("alpha", alpha), parameters.positive("ratio", ratio)
+    if isinstance(mechanism, Specification):
+        reach = _worst(mechanism, arrays.dtype_for(mechanism.bounds), level)
+    else:
+        reach = tails.least(parameters.positive("epsilon", mechanism), level)
+    return math.ceil(reach / share)
 
 
 def bias(
@@ -626,6 +855,7 @@ def _all_at_once(mechanism: "GeometricMechanism", counts: arrays.Array, level: F
 
 def _moment(mechanism: "GeometricMechanism", counts: Any, distribution: Any, name: str) -> Any:
     _choice("distribution", distribution, tuple(_DISTRIBUTIONS))
+    [counts], labelled = labels.apart(counts=counts)
     array = as_counts(mechanism, counts)
     ends = limits(mechanism, array.dtype)
     rate = mechanism.rate if isinstance(mechanism.rate, Fraction) else None
@@ -634,7 +864,7 @@ def _moment(mechanism: "GeometricMechanism", counts: Any, distribution: Any, nam
         moment: float = getattr(_DISTRIBUTIONS[distribution](rate, *ends, count), name)
         return moment
 
-    return at(int(counts)) if parameters.is_integer(counts) else arrays.of_each(array, at)
+    return at(int(counts)) if parameters.is_integer(counts) else labelled(arrays.of_each(array, at))
 
 
 def _of_folded(rate: Fraction | None, lower: int, upper: int, count: int) -> moments.Moments:
@@ -648,6 +878,33 @@ _DISTRIBUTIONS: dict[str, Callable[[Fraction | None, int, int, int], moments.Mom
 }
 
 
+# Sums and ratios
+
+
+def _sum_reach(
+    mechanism: "GeometricMechanism", dtype: np.dtype[Any], sizes: Mapping[int, int], level: Fraction
+) -> int:
+    """Return the accuracy of a sum of noises, given how many weights have each absolute value."""
+    level = _ideal_level(level, [(mechanism, dtype, sum(sizes.values()))])
+    return sums.reach(_rate(mechanism), sizes, level) if sizes else 0
+
+
+def _rate(mechanism: "GeometricMechanism") -> Fraction:
+    rate = mechanism.rate
+    return rate if isinstance(rate, Fraction) else sums.NO_NOISE
+
+
+def _ideal_level(
+    level: Fraction, sampled: "Sequence[tuple[GeometricMechanism, np.dtype[Any], int]]"
+) -> Fraction:
+    """Return a level of ideal noise that becomes at most this one for the sampled noise."""
+    error = sum(n * Fraction(m.certificate(dtype).total_variation) for m, dtype, n in sampled)
+    if level <= error:
+        wanted = f"more than {float(error):.3g}, the error of the sampled distribution"
+        raise ValueError(parameters.refusal("alpha", float(level), wanted))
+    return level - error
+
+
 # Parameters
 
 
@@ -659,6 +916,31 @@ def _at_least_one(name: str, value: Any) -> int:
     return parameters.at_least(name, value, 1)
 
 
+def _confidence(alpha: Real) -> Fraction:
+    """Return the level of an interval, with a warning if it seems to be the confidence."""
+    level = parameters.level("alpha", alpha)
+    if level > Fraction(1, 2):
+        warnings.warn(
+            f"alpha = {parameters.shown(alpha)} is the probability that the interval misses the "
+            "true value: give 0.05 for 95% confidence",
+            stacklevel=3,
+        )
+    return level
+
+
+def _released(mechanism: "GeometricMechanism", released: Any) -> tuple[arrays.Array, int, int]:
+    """Return noisy counts, and the bounds that they are within."""
+    array = as_counts(mechanism, released)
+    least, most = limits(mechanism, array.dtype)
+    if array.size and not least <= int(array.min()) <= int(array.max()) <= most:
+        # What was released is public.
+        raise ValueError(
+            f"released counts outside the bounds {(least, most)} are not accepted: "
+            "give counts that the mechanism released"
+        )
+    return array, least, most
+
+
 def _choice(name: str, value: Any, choices: Sequence[str]) -> None:
     if not isinstance(value, str) or value not in choices:
         wanted = ", ".join(map(repr, choices))
@@ -666,20 +948,23 @@ def _choice(name: str, value: Any, choices: Sequence[str]) -> None:
 
 
 def _each(
-    function: Callable[..., int | float], *parameters: tuple[str, Any, _Check], floats: bool
+    function: Callable[..., int | float], *given: tuple[str, Any, _Check], floats: bool
 ) -> Any:
     """Return a function of parameters that are numbers, or arrays to be broadcast.
 
     It is evaluated once for each distinct combination; `floats` is whether it returns floats.
     """
-    if not any(isinstance(value, np.ndarray | list | tuple) for _, value, _ in parameters):
-        return function(*(check(name, value) for name, value, check in parameters))
-    columns = arrays.broadcast(*((each[0], _exactly(*each)) for each in parameters))
+    names, values, checks = zip(*given, strict=True)
+    bare, labelled = labels.apart(**dict(zip(names, values, strict=True)))
+    each = list(zip(names, bare, checks, strict=True))
+    if not any(isinstance(value, np.ndarray | list | tuple) for value in bare):
+        return function(*(check(name, value) for name, value, check in each))
+    columns = arrays.broadcast(*((name, _exactly(name, *rest)) for name, *rest in each))
     rows = list(zip(*(array.reshape(-1).tolist() for array in columns), strict=True))
-    values = {row: function(*row) for row in set(rows)}
-    results = [values[row] for row in rows]
+    found = {row: function(*row) for row in set(rows)}
+    results = [found[row] for row in rows]
     array = np.array(results, dtype=np.float64) if floats else _integers(results)
-    return array.reshape(columns[0].shape)
+    return labelled(array.reshape(columns[0].shape))
 
 
 def _exactly(name: str, value: Any, check: _Check) -> NDArray[np.object_]:

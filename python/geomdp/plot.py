@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from geomdp import accuracy as _accuracy
 from geomdp._analysis import moments
 from geomdp._release import arrays, parameters
+from geomdp._release.labels import apart
 from geomdp._release.mechanism import GeometricMechanism
 from geomdp._release.parameters import Real
 from geomdp._release.specification import as_counts, limits
@@ -334,7 +335,8 @@ def histogram(
     noisy : array or sequence of ints
         The noisy counts.
     labels : sequence of str, optional
-        The names of the counts. Without labels and edges, the counts are numbered from 0.
+        The names of the counts. Without labels and edges, these are the keys of a mapping or the
+        index of a column, if all are str; otherwise the counts are numbered from 0.
     edges : array or sequence of numbers, optional
         The edges of the bins, instead of labels: increasing, one more than there are counts.
     accuracy : int, or array or sequence of ints, optional
@@ -362,8 +364,12 @@ def histogram(
 
     """
     _check_axes(ax)
+    (true, noisy, accuracy), labelled = apart(true=true, noisy=noisy, accuracy=accuracy)
     points = _row("noisy", _counts("noisy", noisy))
     bars = None if true is None else _row("true", _counts("true", true), len(points))
+    keys = labelled.keys
+    if labels is None and edges is None and keys and all(isinstance(key, str) for key in keys):
+        labels = keys
     if labels is not None and edges is not None:
         raise TypeError("labels and edges are alternatives: give one of them")
     names = None if labels is None else _names(labels, len(points))

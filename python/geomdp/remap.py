@@ -377,7 +377,7 @@ def _solve(distribution: _Floats, losses: _Floats, worst: float) -> _Floats:
     It is in units of what the release itself has, so that no optimum is above 1.
     """
     try:
-        from scipy import optimize, sparse  # type: ignore[import-untyped]  # noqa: PLC0415
+        from scipy import optimize, sparse  # noqa: PLC0415
     except ImportError as error:
         raise ImportError("minimax needs scipy: pip install geomdp[remap]") from error
     outputs = len(distribution)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from geomdp._release import notebook, parameters
+from geomdp._release import labels, notebook, parameters
 from geomdp._release.mechanism import GeometricMechanism, saturating
 from geomdp._release.parameters import Bounds, Real
 from geomdp._release.specification import loss
@@ -27,8 +27,9 @@ class _Noise:
     mechanism: GeometricMechanism
 
     def __call__(self, arg: Any) -> Any:
-        noisy = self.mechanism.release(self.domain._cast(arg))
-        return int(noisy) if type(arg) is int else noisy
+        [values], labelled = labels.apart(arg=arg)
+        noisy = self.mechanism.release(self.domain._cast(values))
+        return int(noisy) if type(arg) is int else labelled(noisy)
 
     def __str__(self) -> str:
         scale, bounds = notebook.short(self.mechanism.scale), self.mechanism.bounds

@@ -59,8 +59,9 @@ class _Step:
 
         Parameters
         ----------
-        arg : int, numpy integer, array or sequence
-            A member of the input domain.
+        arg : int, numpy integer, array, sequence or column
+            A member of the input domain. Noisy counts have the index and name of a column, or the
+            keys of a mapping.
 
         Raises
         ------
