@@ -282,7 +282,15 @@ TIMES = np.array([5, 6], "m8[ns]")
     [
         *(True, np.True_, 1.0, float("nan"), np.float64(1), np.longdouble(1), 1j, Decimal(1)),
         *(Fraction(1), "1", b"1", bytearray(b"1"), memoryview(array("q", [1])), None, object()),
-        *({1: "2"}, {1, 2}, {1: 2}.values(), map(int, "12"), np.ma.masked, np.timedelta64(1, "s"), np.str_("1")),
+        *(
+            {1: "2"},
+            {1, 2},
+            {1: 2}.values(),
+            map(int, "12"),
+            np.ma.masked,
+            np.timedelta64(1, "s"),
+            np.str_("1"),
+        ),
         *(np.datetime64(1, "s"), np.void(b"1"), datetime.timedelta(1), ArrayLike()),
         *(
             [1, False],
