@@ -29,7 +29,6 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from geomdp._analysis.floats import powers
 from geomdp._release import arrays, parameters
 from geomdp._release.mechanism import GeometricMechanism
 from geomdp._release.specification import checked
@@ -428,11 +427,11 @@ def _release_matrix(mechanism: GeometricMechanism, outputs: int) -> _Floats:
     """Return the ideal probabilities of releases (columns) for each true count (rows)."""
     if outputs == 1:
         return np.ones((1, 1))
-    rate = _rate(mechanism)
-    a = powers(rate, 1)
-    masses = np.full(outputs, -np.expm1(-float(rate)) / (1 + a))
-    masses[[0, -1]] = 1 / (1 + a)
-    return np.asarray(_toeplitz(powers(rate, np.arange(outputs))) * masses)
+    rate = float(_rate(mechanism))
+    masses = np.full(outputs, np.tanh(rate / 2))
+    masses[[0, -1]] = 1 / (1 + np.exp(-rate))
+    with np.errstate(under="ignore"):
+        return np.asarray(_toeplitz(np.exp(-rate * np.arange(outputs))) * masses)
 
 
 def _loss_matrix(loss: Any, outputs: int) -> _Floats:
