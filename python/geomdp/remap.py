@@ -166,8 +166,8 @@ class Remap(_Function):
 class RandomisedRemap(_Function):
     """Probabilities of estimates for each released count, from :func:`minimax`.
 
-    It is used like a :class:`Remap`. Each call draws anew, with a numpy generator that the operating
-    system seeds. Privacy does not depend on that generator, since its input is public.
+    It is used like a :class:`Remap`. Each call draws anew, with a numpy generator seeded by the
+    operating system. Privacy does not depend on that generator, since its input is public.
 
     Parameters
     ----------
