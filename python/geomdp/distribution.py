@@ -79,7 +79,7 @@ class _Noise:
 
         The closed form is off by a few steps at most; the last lines correct that.
         """
-        # Near 1, cdf(z) rounds to a float by this much.
+        # Near 1 the rounding of cdf(z) is up to this much.
         slack = -(2.0**-54) if reaches is np.greater else 2.0**-54
         with np.errstate(all="ignore"):
             left = np.floor((np.log(q) - self.log_not_below) * self.scale)
@@ -168,9 +168,10 @@ class _Distribution:
     def ppf(self, q: ArrayLike) -> Any:
         """Return the least k with ``cdf(k) >= q``.
 
-        For scales up to ``2**40`` this holds for :meth:`cdf` as computed, so ``ppf(cdf(k))`` is k
-        wherever ``cdf(k)`` is above ``cdf(k - 1)`` and below 1. For larger scales the result is
-        within ``2**-48`` of its distance from the center, plus ``2**-48`` of the scale.
+        For normal floats q and scales up to ``2**40`` this holds for :meth:`cdf` as computed, so
+        ``ppf(cdf(k))`` is k wherever ``cdf(k)`` is above ``cdf(k - 1)`` and below 1. For larger
+        scales k is off by up to ``2**-48`` of the scale and of its distance from the center, and by
+        as much as ``2**-53`` added to q moves it.
 
         Parameters
         ----------
@@ -293,7 +294,8 @@ class _Distribution:
         """Return the least k with ``cdf(k) >= level``, or with ``sf(k) <= level``."""
         low, high = self._ends
         if beyond:
-            # By symmetry, sf(z) <= q if cdf(-z - 1) <= q: if -z is at most the least excess.
+            # By symmetry sf(z) = cdf(-z - 1). It is at most the level if -z - 1 is below the least
+            # number whose cdf exceeds the level.
             z, low, high = -self._noise.quantile(levels, np.greater), high, low
         else:
             z = self._noise.quantile(levels, np.greater_equal)
