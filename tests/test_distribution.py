@@ -19,7 +19,6 @@ from scipy import stats
 from exact import power, real
 from geomdp import GeometricMechanism
 from geomdp.distribution import CensoredGeometric, TwoSidedGeometric
-from statistics_ import rejects
 
 DTYPES = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 NAMES = ["pmf", "logpmf", "cdf", "logcdf", "sf", "logsf"]
@@ -303,29 +302,20 @@ def test_quantiles_are_the_least_that_reach_a_level(name: str, scale: float | Fr
     for bounds in BOUNDS:
         distributions += [CensoredGeometric(c, scale, bounds) for c in {*bounds, sum(bounds) // 2}]
     for dist in distributions:
-        k = getattr(dist, name)(PROBABILITIES)
+        # The function inverts cdf or sf as computed.
+        center, greatest = int(dist.median()), dist.support()[1]
+        k = np.array([center + d for d in places(scale) if d < 2**53 and center + d <= greatest])
+        values = (dist.cdf if name == "ppf" else dist.sf)(k)
+        levels = np.concatenate([PROBABILITIES, values[(values > 2.0**-1000) & (values < 1)]])
+        k = getattr(dist, name)(levels)
         later = k > dist.support()[0]
         previous = np.where(later, np.where(later, k, 1) - k.dtype.type(1), k)
         if name == "ppf":
-            assert (dist.cdf(k) >= PROBABILITIES).all()
-            assert (dist.cdf(previous) < PROBABILITIES)[later].all()
+            assert (dist.cdf(k) >= levels).all()
+            assert (dist.cdf(previous) < levels)[later].all()
         else:
-            assert (dist.sf(k) <= PROBABILITIES).all()
-            assert (dist.sf(previous) > PROBABILITIES)[later].all()
-
-
-@pytest.mark.parametrize("scale", [0.01, 0.3, 1, Fraction(7, 2), 20, 1e3, 1e9, 2.0**40])
-def test_quantiles_invert_cdf_and_sf(scale: float | Fraction) -> None:
-    deep = [d for d in places(scale) if d < 700 * scale and d <= 2**53 - 2]
-    near = np.array(sorted({*deep, *(-d for d in deep)}))
-    for dist in (TwoSidedGeometric(scale), CensoredGeometric(5, scale, INT64)):
-        k = near if isinstance(dist, TwoSidedGeometric) else near + 5
-        rises = (dist.cdf(k) > dist.cdf(k - 1)) & (dist.cdf(k) < 1)
-        np.testing.assert_array_equal(dist.ppf(dist.cdf(k[rises])), k[rises])
-        falls = (dist.sf(k) < dist.sf(k - 1)) & (dist.sf(k) < 1)
-        np.testing.assert_array_equal(dist.isf(dist.sf(k[falls])), k[falls])
-        assert rises.sum() > 2
-        assert falls.sum() > 2
+            assert (dist.sf(k) <= levels).all()
+            assert (dist.sf(previous) > levels)[later].all()
 
 
 @pytest.mark.parametrize("scale", [2.0**41, 1e15, 1e18, 2.0**64, 1e300])
@@ -499,15 +489,6 @@ def test_total_variation_without_certificate_raises() -> None:
     for dist in (TwoSidedGeometric(1e300), CensoredGeometric(0, 1e300, (0, 10))):
         with pytest.raises(ValueError, match="too large to be certified"):
             _ = dist.total_variation
-
-
-def test_releases_follow_the_distribution() -> None:
-    bounds, center, scale, draws = (0, 60), 8, 6.5, 10**6
-    outputs = GeometricMechanism.from_scale(scale, bounds).release(np.full(draws, center))
-    observed = np.bincount(outputs, minlength=61)
-    for factor, wrong in ((1, False), (1.02, True)):
-        dist = CensoredGeometric(center, scale * factor, bounds)
-        assert rejects(observed, dist.pmf(np.arange(61)) * draws) == wrong
 
 
 # Values
