@@ -93,6 +93,8 @@ def test_loss_is_the_maximum_over_neighbours_and_outputs(epsilon: Any, n: int) -
 
 EXTREMES = [
     *((5e-324, 2**62), (5e-324, 1), (1e300, 4), (10**400, 3), (Fraction(1, 10**400), 3)),
+    # The loss is just below a float, 4 / 3 of epsilon.
+    (9.529033802412869e-59, 2),
     *((Fraction(2**1024 - 2**970), 30), (745.0, 2), (1e-300, 2**70), (0.1, 1)),
 ]
 

@@ -29,7 +29,6 @@ from numpy.typing import NDArray
 
 from geomdp._analysis import decimals
 from geomdp._analysis.composition import up
-from geomdp._analysis.tails import SAFE
 from geomdp._release import arrays, parameters
 from geomdp._release.parameters import Integer, Real
 
@@ -147,20 +146,23 @@ def pmf(epsilon: Real, n: Integer, counts: Any) -> NDArray[np.float64]:
 
 
 def _loss(rate: Fraction, n: int) -> Fraction:
-    """Return the loss, its excess over the rate rounded up by less than 1e-34 of it.
+    """Return the loss, its excess over the rate rounded up by less than 1e-39 of it.
 
     The excess is ``ln(1 + gain)``, with ``gain = a (1 - a) (1 - a**(n - 1)) / (1 - a**(n + 1))``.
+    For small rates the loss is close to a rational, ``2 n / (n + 1)`` times the rate, by a share of
+    about the rate. So the margin is smaller by the rate.
     """
     if n == 1 or not rate:
         return rate
     # The gain falls for rates above ln 2; there it is below 1e-4000.
     steep = min(rate, Fraction(10**4))
-    with localcontext(decimals.context(110 + max(0, -decimals.bits(steep)) * math.log10(2))):
+    small = math.ceil(max(0, -decimals.bits(steep)) * math.log10(2))
+    with localcontext(decimals.context(110 + 3 * small)):
         a, rest, whole = ((-decimals.of(k * steep)).exp() for k in (1, n - 1, n + 1))
         gain = a * (1 - a) * (1 - rest) / (1 - whole)
-        # For less, the logarithm of 1 + gain is the gain, within the margin.
-        excess = (1 + gain).ln() if gain > Decimal("1e-50") else gain
-        return rate + Fraction(excess * (1 + SAFE))
+        # For rates above 100 the gain is the logarithm, rounded up by less than 1e-40 of it.
+        excess = (1 + gain).ln() if steep < 100 else gain
+        return rate + Fraction(excess * (1 + Decimal(1).scaleb(-40 - small)))
 
 
 def _float(bits: int) -> float:
