@@ -539,11 +539,11 @@ FAULTS = [
         "tests/test_accuracy.py",
     ),
     Fault(
-        "products of rate and distance are rounded",
-        LAYER / "_analysis/floats.py",
-        "power - power * np.clip(rest, -1, 1)",
-        "power",
-        "tests/test_distribution.py",
+        "distances from the center are rounded before they are subtracted",
+        LAYER / "distribution.py",
+        "np.subtract(greater.astype(np.uint64), lesser.astype(np.uint64))",
+        "np.subtract(greater.astype(np.float64), lesser.astype(np.float64))",
+        "tests/test_distribution.py::test_releases_are_accurate",
     ),
     Fault(
         "the calibrated epsilon is one float too large",

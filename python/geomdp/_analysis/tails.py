@@ -1,8 +1,9 @@
 """Tail probabilities of two-sided geometric noise, solved for the distance or for the rate.
 
 ``P(Z > a) = q**(a + 1) / (1 + q)`` for integers ``a >= 0``, with ``q = exp(-rate)``. This is the
-sum of *Geometric Mechanism Notes*, equation 2.1, as in its section 2.4. Every comparison uses as
-many digits as needed (``docs/proofs.md``, section 11).
+sum of *Geometric Mechanism Notes*, equation 2.1, as in its section 2.4. Rates, ratios and levels
+are positive Fractions, unless stated otherwise. Every comparison uses as many digits as needed
+(``docs/proofs.md``, section 11).
 """
 
 import math
@@ -38,14 +39,7 @@ def least(rate: Fraction, level: Fraction, n: int = 1) -> int:
 
 
 def rate(steps: Fraction, level: Fraction) -> Decimal:
-    """Return the least rate with ``q**steps / (1 + q) <= level``, rounded up; 0 for a level of 1/2.
-
-    Parameters
-    ----------
-    steps, level : Fraction
-        Positive.
-
-    """
+    """Return the least rate with ``q**steps / (1 + q) <= level``, rounded up; 0 from 1/2 on."""
     if 2 * level >= 1:
         return Decimal(0)
     near = max(0, -decimals.bits(1 - 2 * level))
@@ -63,14 +57,7 @@ def rate(steps: Fraction, level: Fraction) -> Decimal:
 
 
 def reach(rate: Fraction, level: Fraction) -> Decimal:
-    """Return the real number a with ``q**a / (1 + q) = level``, rounded up.
-
-    Parameters
-    ----------
-    rate, level : Fraction
-        Positive; the level is at most 1/2.
-
-    """
+    """Return the real number a with ``q**a / (1 + q) = level``, at most 1/2, rounded up."""
     lost = max(0, -decimals.bits(rate))
     with localcontext(decimals.context(60 + lost * math.log10(2))):
         decay = decimals.of(rate)
@@ -78,16 +65,7 @@ def reach(rate: Fraction, level: Fraction) -> Decimal:
 
 
 def log_ratio(ratio: Fraction, level: Fraction) -> Decimal:
-    """Return ``ratio * ln(1 / level)``, rounded up.
-
-    Parameters
-    ----------
-    ratio : Fraction
-        Not negative.
-    level : Fraction
-        Positive, at most 1.
-
-    """
+    """Return ``ratio * ln(1 / level)``, rounded up."""
     with localcontext(decimals.context(50)):
         return decimals.of(ratio) * -decimals.log(level) * (1 + SAFE)
 
@@ -143,14 +121,6 @@ def share(level: Fraction, n: int) -> Fraction:
     """Return ``1 - (1 - level)**(1 / n)``, rounded down.
 
     This is the level of each of n independent events that have the given level together.
-
-    Parameters
-    ----------
-    level : Fraction
-        Positive, at most 1.
-    n : int
-        Positive.
-
     """
     if level == 1 or n == 1:
         return level
