@@ -142,7 +142,8 @@ def greatest_ratio(
 
     """
     above, below = counts
-    target = decimals.of(level) * (1 - SAFE)
+    with localcontext(decimals.context(60)):
+        target = decimals.of(level) * (1 - SAFE)
     if below < 1 or _overtakes(counts, rates, None) > target:
         return math.inf
     start = Fraction(above, below)
