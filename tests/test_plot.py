@@ -261,18 +261,6 @@ def test_stems_show_the_pmf(counts: list[int], ax: Axes) -> None:
         assert i == 0 or (places != drawn[str(counts[i - 1])][0]).all()
 
 
-def test_one_count_is_named_in_the_axis_label(ax: Axes) -> None:
-    plot.pmf(MECHANISM, 20, ax=ax)
-    assert ax.get_xlabel() == "noisy count for true count 20"
-    assert legend(ax) is None
-
-
-def test_several_counts_are_named_in_the_legend(ax: Axes) -> None:
-    plot.pmf(MECHANISM, np.array([[19, 21], [19, 20], *[[20, 19]] * 4]), ax=ax)
-    assert legend(ax) == ["19", "21", "20"]
-    assert ax.get_legend().get_title().get_text() == "true count"
-
-
 @pytest.mark.parametrize("rate", [0.02, Fraction(1, 300), 0.1])
 def test_steps_show_the_pmf(rate: Any, ax: Axes) -> None:
     counts, bounds = [400, 0, 1000], (0, 1000)
@@ -294,30 +282,37 @@ def test_wide_distributions_are_thinned_out(ax: Axes) -> None:
     for count in (200_000, 10**6):
         edges, heights = steps(ax)[str(count)]
         assert 500 < len(heights) <= 2003
-        middles = edges[:-1] + np.diff(edges) / 2
-        assert abs(middles - count).min() <= 250
-        # The true count is within its step, and both ends are drawn.
-        distribution = CensoredGeometric(count, mechanism.scale, bounds)
-        assert heights.max() == max(
-            distribution.pmf(count), distribution.pmf(0), distribution.pmf(10**6)
-        )
-        assert edges[0] == (-0.5 if count == 200_000 else edges[0])
-        assert heights[-1] == distribution.pmf(int(edges[-1] - 0.5))
-        assert heights[0] == distribution.pmf(int(edges[0] + 0.5))
+        # The true count and both ends are drawn.
+        exact = CensoredGeometric(count, mechanism.scale, bounds)
+        assert heights.max() == max(exact.pmf(count), exact.pmf(0), exact.pmf(10**6))
+        ends = [int(edges[0] + 0.5), int(edges[-1] - 0.5)]
+        assert heights[[0, -1]].tolist() == exact.pmf(ends).tolist()
+        assert (edges[0] == -0.5) == (count == 200_000)
+        assert (edges[-1] == 10**6 + 0.5) == (count == 10**6)
 
 
-def test_dtype_limits_are_bounds(ax: Axes) -> None:
-    plot.pmf(GeometricMechanism(1), np.array([-128, 127], dtype=np.int8), ax=ax)
-    for count in (-128, 127):
-        places, heights = points(ax)[str(count)]
-        outputs = np.round(places).astype(int).tolist()
-        assert close(heights, [mass(1, count, (-128, 127), y) for y in outputs])
-        assert outputs[0 if count == -128 else -1] == count
-
-
-def test_counts_outside_the_bounds_are_clamped(ax: Axes) -> None:
+def test_counts_at_and_outside_limits(ax: Axes) -> None:
     plot.pmf(MECHANISM, [-5, 0], ax=ax)
     assert points(ax)["-5"][1].tolist() == points(ax)["0"][1].tolist()
+    plot.pmf(GeometricMechanism(1), np.array([-128], dtype=np.int8), ax=ax)
+    places, heights = points(ax)["-128"]
+    outputs = np.round(places).astype(int).tolist()
+    assert outputs[0] == -128
+    assert close(heights, [mass(1, -128, (-128, 127), y) for y in outputs])
+    bounds, rate = (0, 2**64 - 1), Fraction(1, 2**50)
+    plot.pmf(GeometricMechanism(rate, bounds=bounds), [2**64 - 1], ax=ax)
+    ((_, heights),) = steps(ax).values()
+    assert close(heights[-1], mass(rate, 2**64 - 1, bounds, 2**64 - 1))
+
+
+def test_true_counts_are_named_once(ax: Axes) -> None:
+    plot.pmf(MECHANISM, np.array([[20], [20]]), ax=ax)
+    assert ax.get_xlabel() == "noisy count for true count 20"
+    assert legend(ax) is None
+    ax.clear()
+    plot.pmf(MECHANISM, np.array([[19, 21], [19, 20]]), ax=ax)
+    assert legend(ax) == ["19", "21", "20"]
+    assert ax.get_legend().get_title().get_text() == "true count"
 
 
 @pytest.mark.parametrize("bounds", [None, (0, 9), (5, 5)])
@@ -327,13 +322,6 @@ def test_no_noise_is_one_stem(bounds: Any, ax: Axes) -> None:
     assert {place: height for place, height in zip(places, heights, strict=True) if height} == {
         5: 1
     }
-
-
-def test_counts_at_the_limits_of_64_bits(ax: Axes) -> None:
-    bounds = (0, 2**64 - 1)
-    plot.pmf(GeometricMechanism(Fraction(1, 2**50), bounds=bounds), [2**64 - 1], ax=ax)
-    ((_, heights),) = steps(ax).values()
-    assert close(heights[-1], mass(Fraction(1, 2**50), 2**64 - 1, bounds, 2**64 - 1))
 
 
 def test_steps_around_uneven_outputs(ax: Axes) -> None:
@@ -458,18 +446,12 @@ def test_errors_are_means_and_bands(ax: Axes) -> None:
 
 
 def test_small_means_are_visible(ax: Axes) -> None:
-    plot.error([1, 2, 3], {"a": [[5, 1, 0], [1, 0, 0]], "b": [[9, 8, 7]]}, ax=ax)
-    low, high = ax.get_ylim()
-    assert 0 < low < 0.5
-    assert high > 9
-    plot.error([1, 2, 3], {"c": [[50, 60, 70]]}, ax=ax)
-    assert ax.get_ylim()[0] == low
-    assert ax.get_ylim()[1] > 70
-
-
-def test_zero_errors_use_a_linear_axis(ax: Axes) -> None:
     plot.error([1, 2], {"none": np.zeros((3, 2), dtype=np.int64)}, ax=ax)
     assert ax.get_yscale() == "linear"
+    ax.clear()
+    plot.error([1, 2, 3], {"a": [[5, 1, 0], [1, 0, 0]], "b": [[9, 8, 7]]}, ax=ax)
+    assert 0 < ax.get_ylim()[0] < 0.5
+    assert ax.get_ylim()[1] > 9
 
 
 # Histograms
@@ -505,17 +487,13 @@ def test_histogram_with_labels(ax: Axes) -> None:
 
 
 def test_histogram_without_labels_or_edges(ax: Axes) -> None:
-    plot.histogram([5, 0], [4, 2], accuracy=[[1, 2], [3, 4]], ax=ax)
+    plot.histogram(None, [4, 2], accuracy=[[1, 2], [3, 4]], ax=ax)
     assert errorbar(ax) == ([0, 1], [4, 2], [[3, 7], [0, 6]])
-    ((edges, _),) = steps(ax).values()
-    assert edges.tolist() == [-0.5, 0.5, 1.5]
-
-
-def test_histogram_without_true_counts(ax: Axes) -> None:
-    plot.histogram(None, [4, 2], ax=ax)
-    assert errorbar(ax)[:2] == ([0, 1], [4, 2])
     assert not ax.patches
     assert legend(ax) is None
+    plot.histogram(np.array([2**64 - 1, 0], dtype=np.uint64), [-(2**63), 2], ax=ax)
+    ((edges, heights),) = steps(ax).values()
+    assert (edges.tolist(), heights.tolist()) == ([-0.5, 0.5, 1.5], [2.0**64, 0])
 
 
 def test_histogram_of_a_release_with_intervals(ax: Axes) -> None:
