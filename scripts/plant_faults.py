@@ -511,6 +511,20 @@ FAULTS = [
         "tests/test_accuracy.py",
     ),
     Fault(
+        "a least epsilon is rounded down",
+        LAYER / "_analysis/tails.py",
+        "return r * (1 + SAFE)",
+        "return r * (1 - SAFE)",
+        "tests/test_accuracy.py::test_inverses_round_ties_to_the_safe_side",
+    ),
+    Fault(
+        "several counts at once have the accuracy of one",
+        LAYER / "accuracy.py",
+        "return _worst(mechanism, dtype, tails.share(level, n)) if n else 0",
+        "return _worst(mechanism, dtype, level) if n else 0",
+        "tests/test_accuracy.py::test_simultaneous_accuracy",
+    ),
+    Fault(
         "the accuracy of a sum is that of one side",
         LAYER / "_analysis/sums.py",
         "target = decimals.of(level) / 2 * (1 - SAFE)",

@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from matplotlib import pyplot
 
 from geomdp import cli
 
@@ -40,6 +41,7 @@ def test_examples(
     monkeypatch.chdir(tmp_path)  # Some write files.
     text = "\n".join(FENCED.findall((ROOT / "docs" / document).read_text()))
     failed, attempted = run(text, document)
+    pyplot.close("all")
     assert failed == 0
     assert attempted > examples
 

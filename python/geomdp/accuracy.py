@@ -1,8 +1,8 @@
 """How accurate a release is, exactly: from scale or epsilon to accuracy, and back.
 
-The accuracy at level alpha is the least integer a such that an error of more than a has probability
-alpha at most, ``P[|X - z| > a] <= alpha`` (*Geometric Mechanism Accuracy*, definition 1). For the
-noise without bounds that is ``2 q**(a + 1) / (1 + q) <= alpha`` with ``q = exp(-1 / scale)``.
+The accuracy at level alpha is the least integer a such that an error exceeds a with probability at
+most alpha, ``P[|X - z| > a] <= alpha`` (*Geometric Mechanism Accuracy*, definition 1). For noise
+without bounds that means ``2 q**(a + 1) / (1 + q) <= alpha``, with ``q = exp(-1 / scale)``.
 
 >>> from geomdp.accuracy import accuracy_to_epsilon, epsilon_to_accuracy
 >>> epsilon_to_accuracy(0.5, alpha=0.05)
@@ -10,9 +10,9 @@ noise without bounds that is ``2 q**(a + 1) / (1 + q) <= alpha`` with ``q = exp(
 >>> round(accuracy_to_epsilon(6, alpha=0.05), 4)
 0.4569
 
-The first six functions describe ideal noise without bounds. The others account for a mechanism, its
-bounds and the distribution that it samples. No result is optimistic: a result that is not exact is
-rounded to the safe side, by less than 1e-34 and then to a float.
+The functions of a scale or an epsilon describe ideal noise without bounds. The others account for a
+mechanism, its bounds and the distribution that it samples. Results that are not exact are rounded
+to the safe side, by less than 1e-34 and then to a float.
 
 All functions also take mappings, such as a Counter, and columns of pandas, Polars and PyArrow in
 place of arrays. The results have their keys, or their index and name.
@@ -57,7 +57,7 @@ __all__ = [
     "variance",
 ]
 
-#: One number, or several to be broadcast.
+#: One number, or an array of numbers, which are broadcast.
 Numbers: TypeAlias = Real | ArrayLike | Sequence[Real]
 Method: TypeAlias = Literal["exact", "ceiling", "continuous"]
 Tail: TypeAlias = Literal[">", ">="]
@@ -75,12 +75,12 @@ def scale_to_accuracy(
     method: Method = "exact",
     tail: Tail = ">",
 ) -> Any:
-    """Return the accuracy at level alpha of noise of this scale, without bounds.
+    """Return the accuracy at level alpha of noise with this scale, without bounds.
 
     Parameters
     ----------
     scale : int, float, Fraction or array of them
-        ``sensitivity / epsilon``, not negative; 0 is no noise.
+        ``sensitivity / epsilon``, not negative; 0 means no noise.
     alpha : int, float, Fraction or array of them
         The significance level, above 0 and at most 1. Arrays are broadcast against each other.
     n : int or array of ints
@@ -89,17 +89,17 @@ def scale_to_accuracy(
     method : {"exact", "ceiling", "continuous"}
         "exact": the least integer a with ``P[|Z| > a] <= alpha``. "ceiling": ``ceil(scale * ln(1 /
         alpha))``, which is never less (*Geometric Mechanism Accuracy*, theorem 1). "continuous":
-        the same without the ceiling, rounded up to a float, which shows how far the next integer is
-        (the same, section 0.1); it is the accuracy of Laplace noise.
+        the same without the ceiling, rounded up to a float (the same, section 0.1); it is the
+        accuracy of Laplace noise.
     tail : {">", ">="}
-        What alpha is the probability of: an error of more than a, or of a or more. ``">="`` needs
-        the exact method; the accuracy is one more then, for alpha below 1.
+        Whether alpha limits the probability of an error above a, or of a or more. ``">="`` needs
+        the exact method; the accuracy is then larger by one, for alpha below 1.
 
     Returns
     -------
     int, float or array
-        Ints for numbers, and int64 arrays for arrays, of Python's ints (dtype object) if one is
-        beyond int64; floats and float64 for the continuous method.
+        Ints for numbers. For arrays int64 arrays, or Python ints (dtype object) if one is beyond
+        int64. Floats and float64 arrays for the continuous method.
 
     Raises
     ------
@@ -107,6 +107,13 @@ def scale_to_accuracy(
         If a parameter is not a number.
     ValueError
         If a parameter is out of its range, or arrays do not broadcast.
+
+    Examples
+    --------
+    >>> scale_to_accuracy(2, alpha=0.05)
+    6
+    >>> scale_to_accuracy([2, 20], alpha=0.05, n=200)
+    array([ 16, 165])
 
     """
     find = _to_accuracy(method, tail)
@@ -132,16 +139,16 @@ def accuracy_to_scale(
     Parameters
     ----------
     accuracy : int, float, Fraction or array of them
-        Not negative; positive but for the exact method with tail ``">"``. Between integers that is
-        the one below, and for tail ``">="`` the one above.
+        Not negative; 0 only for the exact method with tail ``">"``, which rounds down to an
+        integer. Tail ``">="`` rounds up.
     alpha, n, method, tail
-        As in :func:`scale_to_accuracy`. The note's conversion and the continuous method are the
-        same here, ``accuracy / ln(1 / alpha)`` (*Geometric Mechanism Accuracy*, section 0.1).
+        As in :func:`scale_to_accuracy`. The ceiling and the continuous method are the same here,
+        ``accuracy / ln(1 / alpha)`` (*Geometric Mechanism Accuracy*, section 0.1).
 
     Returns
     -------
     float or float64 array
-        Rounded down; infinity for alpha 1, at which any scale will do.
+        Rounded down; infinity for alpha 1, which allows any scale.
 
     Raises
     ------
@@ -241,11 +248,10 @@ def accuracy_to_epsilon(
 
 
 def discrete_laplacian_scale_to_accuracy(scale: Numbers, alpha: Numbers) -> Any:
-    """Return what OpenDP's function of this name defines: a with ``alpha = P[|Z| >= a]``.
+    """Return the real-valued accuracy of OpenDP's function of this name.
 
-    That is ``scale * ln(2 / (alpha (1 + q)))``, a real number, of which every integer error in
-    between is cut off: an error of a or more has probability alpha at most, and so has one of more
-    than ``floor(a)``.
+    That is ``scale * ln(2 / (alpha (1 + q)))``, where ``2 q**a / (1 + q) = alpha``. An error of a
+    or more has probability at most alpha, and so has an error above ``floor(a)``.
 
     Parameters
     ----------
@@ -278,15 +284,14 @@ def accuracy_to_discrete_laplacian_scale(accuracy: Numbers, alpha: Numbers) -> A
     Parameters
     ----------
     accuracy : int, float, Fraction or array of them
-        Not negative, and any real number: ``2 q**accuracy / (1 + q)`` is taken to be the
-        probability between integers too.
+        Not negative. Between integers the probability is taken as ``2 q**accuracy / (1 + q)``.
     alpha
         As in :func:`scale_to_accuracy`.
 
     Returns
     -------
     float or float64 array
-        Rounded down; 0 for accuracy 0, and infinity for any other with alpha 1.
+        Rounded down; 0 for accuracy 0, and infinity for other accuracies with alpha 1.
 
     """
 
@@ -302,11 +307,11 @@ def accuracy_to_discrete_laplacian_scale(accuracy: Numbers, alpha: Numbers) -> A
 
 
 def release_accuracy(mechanism: "GeometricMechanism", alpha: Real, counts: Any = None) -> Any:
-    """Return the accuracy at level alpha of what a mechanism releases, within its bounds.
+    """Return the accuracy at level alpha of a mechanism's releases, within its bounds.
 
-    Bounds censor the noise, so near one of them the tail is on one side only. The probability is
-    an upper bound for the sampled distribution (``docs/proofs.md``, section 11). At levels below
-    the mass of its floor, at most 2**-52, the accuracy is the width of the bounds.
+    Bounds censor the noise, so near a bound only one tail remains. The probability is an upper
+    bound for the sampled distribution (``docs/proofs.md``, section 11). At levels below the mass of
+    its floor, at most 2**-52, the accuracy is the width of the bounds.
 
     Parameters
     ----------
@@ -315,14 +320,14 @@ def release_accuracy(mechanism: "GeometricMechanism", alpha: Real, counts: Any =
     alpha : int, float or Fraction
         The significance level, above 0 and at most 1.
     counts : int, numpy integer, array or sequence of ints, optional
-        True counts. Ints and sequences of ints are taken as int64. A count outside the bounds errs
-        at least by its distance from them.
+        True counts. Ints and sequences of ints are taken as int64. The error of a count outside the
+        bounds is at least its distance from them.
 
     Returns
     -------
     int or array of ints
-        At these true counts; if none are given, in the worst case over all within the bounds (of
-        int64, if there are none, or of uint64 if it takes that to hold them).
+        At these true counts. Without counts, in the worst case over all counts within the bounds,
+        or within int64 if there are no bounds.
 
     Raises
     ------
@@ -348,24 +353,24 @@ def simultaneous_accuracy(
     *,
     counts: Any = None,
 ) -> int:
-    """Return the least a such that no error of several counts is more than a, but for alpha.
+    """Return the least a such that all of several errors are at most a, at level alpha.
 
-    The noise of the counts is independent, so that this is exact: ``prod(1 - P[error_i > a]) >= 1 -
-    alpha``, which is less strict than to share alpha out among them.
+    The noises are independent, so the condition is ``prod(1 - P[error_i > a]) >= 1 - alpha``. It
+    allows a smaller a than the union bound.
 
     Parameters
     ----------
     mechanism, alpha
         As in :func:`release_accuracy`.
     n : int, optional
-        How many counts: the accuracy in the worst case over what they are.
+        The number of counts; the accuracy is that of the worst case.
     counts : array or sequence of ints, optional
         True counts, instead of their number.
 
     Raises
     ------
     TypeError, ValueError, OverflowError
-        As in :func:`release_accuracy`; and if not one of `n` and `counts` is given.
+        As in :func:`release_accuracy`; and unless exactly one of `n` and `counts` is given.
 
     """
     level = parameters.level("alpha", alpha)
@@ -396,19 +401,19 @@ def confidence_interval(
     Parameters
     ----------
     mechanism : GeometricMechanism
-        That released the counts.
+        The mechanism that released the counts.
     released : int, numpy integer, array or sequence of ints
         Noisy counts.
     alpha : int, float or Fraction
-        The probability that the interval misses the true count: 0.05 for 95% confidence. Above
-        one half, which is rarely meant, a UserWarning says so.
+        The probability that the interval misses the true count: 0.05 for 95% confidence. A value
+        above one half, which is probably a mistake, causes a UserWarning.
     side : {"both", "lower", "upper"}
-        Which ends are wanted: "lower" gives a bound from below.
+        "lower" gives only a lower end, and "upper" only an upper one.
 
     Returns
     -------
     lower, upper : ints or arrays
-        Of the type, dtype and shape of what was released. They include both ends.
+        They have the type, dtype and shape of `released`. The interval includes both ends.
 
     Raises
     ------
@@ -431,7 +436,7 @@ def confidence_interval(
         reach = tails.least_of(mechanism.certificate(array.dtype), level, 1)
     native = array.dtype.newbyteorder("=")
     flat = np.array(array, dtype=native).reshape(-1)
-    # Modulo the size of the dtype: the differences that are wanted are within it.
+    # Modulo the size of the dtype; the differences fit into it.
     step = np.array([reach], dtype=np.uint64).astype(native)
     ends = [np.full_like(flat, least), np.full_like(flat, most)]
     if side != "upper":
@@ -517,7 +522,7 @@ def sum_confidence_interval(
     Returns
     -------
     lower, upper : int
-        They include both ends.
+        The interval includes both ends.
 
     Raises
     ------
@@ -679,9 +684,9 @@ def bias(
 ) -> Any:
     """Return the expected noisy count minus the true count.
 
-    This is exact for the ideal distribution, but for the rounding to float64. The sampled
-    distribution is within ``2**-50`` of it in total variation; for bounds near the limits of 64
-    bits that says little about squares (``docs/proofs.md``, sections 4 and 10).
+    This is exact for the ideal distribution, up to rounding to float64. The sampled distribution is
+    within ``2**-50`` of it in total variation; for bounds near the limits of 64 bits that says
+    little about squares (``docs/proofs.md``, sections 4 and 10).
 
     Parameters
     ----------
@@ -690,8 +695,8 @@ def bias(
     counts : int, numpy integer, array or sequence of ints
         True counts. Ints and sequences of ints are taken as int64.
     distribution : {"censored", "truncated", "folded"}
-        "censored" is what the mechanism samples: noisy counts beyond a bound are moved to it. For
-        comparison, at the same scale: "truncated", given that the noisy count is within the bounds
+        The mechanism samples "censored": noisy counts beyond a bound are moved to it. For
+        comparison, at the same scale: "truncated", conditional on a noisy count within the bounds
         (which costs privacy: :mod:`geomdp.rejection`), and "folded", reflected at the bounds
         (:class:`geomdp.compat.diffprivlib.GeometricFolded`).
 
@@ -716,7 +721,7 @@ def bias(
 def variance(
     mechanism: "GeometricMechanism", counts: Any, *, distribution: Distribution = "censored"
 ) -> Any:
-    """Return the variance of the noisy count; else as :func:`bias`.
+    """Return the variance of the noisy count; otherwise as :func:`bias`.
 
     Without bounds it is ``2 q / (1 - q)**2`` (*Releasing Counts with Differential Privacy*).
     """
@@ -726,7 +731,7 @@ def variance(
 def mean_absolute_error(
     mechanism: "GeometricMechanism", counts: Any, *, distribution: Distribution = "censored"
 ) -> Any:
-    """Return the expectation of the error's absolute value; else as :func:`bias`.
+    """Return the expected absolute error; otherwise as :func:`bias`.
 
     Without bounds it is ``2 q / (1 - q**2)``.
     """
@@ -745,7 +750,7 @@ def _to_accuracy(method: Any, tail: Any) -> Callable[[Fraction, Fraction, int], 
             return tails.ceil_log_ratio(scale, alpha, n)
         if method == "continuous":
             return decimals.up(tails.log_ratio(scale, tails.share(alpha, n)))
-        # At level 1 an error of 0 or more is no surprise.
+        # An error of 0 or more has probability 1.
         if tail == ">=" and alpha == 1:
             return 0
         least = tails.least(1 / scale, alpha, n) if scale else 0
@@ -769,7 +774,7 @@ def _to_rate(method: Any, tail: Any) -> Callable[[Fraction, Fraction, int], Deci
 
 
 def _accuracy_check(method: Any, tail: Any) -> "_Check":
-    """Return the check of an accuracy: no noise at all has accuracy 0 by some definitions."""
+    """Return the check of an accuracy; by some definitions, only no noise has accuracy 0."""
     return parameters.not_negative if (method, tail) == ("exact", ">") else parameters.positive
 
 
@@ -794,7 +799,7 @@ def _worst(mechanism: "GeometricMechanism", dtype: np.dtype[Any], level: Fractio
     """Return the accuracy in the worst case over the true counts."""
     distribution = mechanism.certificate(dtype)
     both, one = (tails.least_of(distribution, level, sides) for sides in (2, 1))
-    # In the middle there is room for both tails; if not, the worst place is there or at a bound.
+    # If no count has room for both tails, the worst one is in the middle or at a bound.
     middle = distribution.range // 2
     return both if both < middle else max(one, middle)
 
@@ -820,13 +825,13 @@ def _at_counts(mechanism: "GeometricMechanism", counts: Any, level: Fraction) ->
 
 
 def _all_at_once(mechanism: "GeometricMechanism", counts: arrays.Array, level: Fraction) -> int:
-    """Return the least a such that all errors are at most a, but for this probability."""
+    """Return the least a such that all errors are at most a, at this level."""
     least, most = limits(mechanism, counts.dtype)
     if not counts.size:
         return 0
     distribution = mechanism.certificate(counts.dtype)
     places = [(min(max(count, least), most), count) for count in counts.reshape(-1).tolist()]
-    # How far a count within the bounds is from the nearer and the farther one; how far others are.
+    # Distances of counts inside to the nearer and to the farther bound; of others to theirs.
     near = sorted(min(x - least, most - x) for place, x in places if place == x)
     far = sorted(max(x - least, most - x) for place, x in places if place == x)
     away = Counter(abs(place - x) for place, x in places if place != x)
@@ -908,7 +913,7 @@ def _ideal_level(
 # Parameters
 
 
-#: Returns a parameter of this name exactly, or refuses it.
+#: Returns the exact value of a parameter with this name, or raises.
 _Check: TypeAlias = Callable[[str, Any], Fraction | int]
 
 
@@ -950,9 +955,9 @@ def _choice(name: str, value: Any, choices: Sequence[str]) -> None:
 def _each(
     function: Callable[..., int | float], *given: tuple[str, Any, _Check], floats: bool
 ) -> Any:
-    """Return a function of parameters that are numbers, or arrays to be broadcast.
+    """Return a function of numbers, or of arrays, which are broadcast.
 
-    It is evaluated once for each distinct combination; `floats` is whether it returns floats.
+    It is evaluated once for each distinct combination. `floats` says whether it returns floats.
     """
     names, values, checks = zip(*given, strict=True)
     bare, labelled = labels.apart(**dict(zip(names, values, strict=True)))
@@ -980,6 +985,6 @@ def _exactly(name: str, value: Any, check: _Check) -> NDArray[np.object_]:
 
 
 def _integers(values: list[Any]) -> NDArray[Any]:
-    """Return an int64 array, or one of Python's ints if one of them is beyond."""
+    """Return an int64 array, or one of Python ints if one of them is beyond int64."""
     fit = all(-(2**63) <= value < 2**63 for value in values)
     return np.array(values, dtype=np.int64 if fit else object)

@@ -19,8 +19,8 @@ _LOST = 2.0**-31
 _POINTS, _WORK = 2**21, 2**25
 #: The most noises for which their sum's tail is summed exactly.
 _TERMS = 10**5
-#: Rates above this are replaced by it, which adds noise of probability below 10**-400000.
-_MOST = Fraction(10**6)
+#: Greater rates are replaced by this one, whose noise has probability 1e-304.
+_MOST = Fraction(700)
 #: Stands for the rate of no noise.
 NO_NOISE = Fraction(10**30)
 #: Smaller distances from a ratio are rounded up to this one.
@@ -51,21 +51,26 @@ def reach(rate: Fraction, sizes: Mapping[int, int], level: Fraction) -> int:
 
 
 def _chernoff(rate: Fraction, sizes: Mapping[int, int], level: Fraction) -> int:
-    """Return the least bound ``P(|S| > t) <= 2 E[exp(u (S - t))]`` allows, over several u."""
-    with localcontext(_context(rate)):
-        q = (-decimals.of(rate)).exp()
-        target = decimals.log(level / 2)
+    """Return the least t that ``P(|S| > t) <= 2 E[exp(u (S - t))]`` allows, over several u."""
+    largest = max(sizes)
+    half, widths = _half(rate), np.array([size / largest for size in sizes])
+    with localcontext(decimals.context(20)):
+        target = -float(decimals.log(level / 2))
 
-        def bound(part: Fraction) -> Decimal:
-            total = -target
-            for size, n in sizes.items():
-                grown = decimals.of(rate * part * size).exp()
-                total -= n * ((1 - q * grown) * (1 - q / grown) / (1 - q) ** 2).ln()
-            return total / decimals.of(rate * part) * (1 + SAFE)
+    def bound(part: Fraction) -> Fraction:
+        tilts = np.sinh(float(part) * half * widths) / np.sinh(half)
+        total = target - float(np.dot(list(sizes.values()), np.log1p(-(tilts**2))))
+        # More than the rounding errors of float64.
+        return Fraction(total * (1 + 1e-9)) / (rate * part) * largest
 
-        parts = [Fraction(k, 2 ** (j + 1)) for j in range(3, 40, 3) for k in (1, 2, 4)]
-        parts += [1 - Fraction(1, 2**j) for j in range(1, 10)]
-        return math.floor(min(bound(part / max(sizes)) for part in parts))
+    parts = [Fraction(k, 2 ** (j + 1)) for j in range(3, 40, 3) for k in (1, 2, 4)]
+    parts += [1 - Fraction(1, 2**j) for j in range(1, 10)]
+    return math.floor(min(map(bound, parts)))
+
+
+def _half(rate: Fraction) -> float:
+    """Return half of a rate h; ratios of ``sinh(x h)`` no longer change with smaller ones."""
+    return max(float(rate) / 2, 1e-100)
 
 
 def _least(rate: Fraction, n: int, level: Fraction, most: int) -> int:
@@ -73,8 +78,7 @@ def _least(rate: Fraction, n: int, level: Fraction, most: int) -> int:
     with localcontext(_context(rate)):
         target = decimals.of(level) / 2 * (1 - SAFE)
         q = (-decimals.of(rate)).exp()
-        # sums[k] is the probability that k or fewer of the first side's n geometric variables have
-        # ended when the last one of the other side ends, and not all of them.
+        # sums[k] is the sum of f_0 to f_k in lemma 14.
         before, mass = Decimal(0), (q / (1 + q)) ** n
         sums = [mass]
         for k in range(n - 1):
@@ -103,14 +107,12 @@ def _by_fourier(rate: Fraction, sizes: Mapping[int, int], level: Fraction) -> in
     points = 2 << (half + 1).bit_length()
     if points > _POINTS or points * len(sizes) > _WORK:
         return None
-    with localcontext(_context(rate)):
-        q = (-decimals.of(rate)).exp()
-        spread = float(4 * q / (1 - q) ** 2)
+    half_rate = _half(rate)
     logs = np.zeros(points // 2 + 1)
     for size, n in sizes.items():
         # Reduced in integers, so that the sine is accurate.
         angles = np.arange(logs.size) * (size % points) % points * (math.pi / points)
-        logs -= n * np.log1p(spread * np.sin(angles) ** 2)
+        logs -= n * np.log1p((np.sin(angles) / np.sinh(half_rate)) ** 2)
     masses = np.fft.irfft(np.exp(logs), points)
     inside = masses[0] + 2 * np.append(0, np.cumsum(masses[1 : half + 1]))
     enough = inside >= 1 - float(level) + _LOST
@@ -142,7 +144,8 @@ def greatest_ratio(
 
     """
     above, below = counts
-    target = decimals.of(level) * (1 - SAFE)
+    with localcontext(decimals.context(60)):
+        target = decimals.of(level) * (1 - SAFE)
     if below < 1 or _overtakes(counts, rates, None) > target:
         return math.inf
     start = Fraction(above, below)
