@@ -475,7 +475,7 @@ OF_SCALE: list[Callable[..., Any]] = [
 INTEGERS = [f for f in OF_SCALE if isinstance(f(3, 0.05), int)]
 
 
-each_function = pytest.mark.parametrize("function", OF_SCALE, ids=repr)
+each_function = pytest.mark.parametrize("function", OF_SCALE)
 
 
 @each_function
@@ -525,7 +525,7 @@ def test_fractions_are_exact() -> None:
     assert epsilon_to_accuracy([third, 1 / 3], above).tolist() == [4, 5]
 
 
-@pytest.mark.parametrize("function", INTEGERS, ids=repr)
+@pytest.mark.parametrize("function", INTEGERS)
 def test_integers_beyond_int64(function: Callable[..., Any]) -> None:
     is_epsilons = function.func is epsilon_to_accuracy  # type: ignore[attr-defined]
     # On both sides of the limit, and far beyond.
