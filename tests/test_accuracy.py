@@ -1132,14 +1132,31 @@ OF_ALPHA: list[Callable[[Any, Any], Any]] = [
 ]
 
 
+def test_alpha_zero_gives_the_greatest_possible_error() -> None:
+    bounded = GeometricMechanism(1, bounds=(0, 9))
+    assert release_accuracy(bounded, 0) == 9
+    assert release_accuracy(bounded, 0, [0, 4, 12]).tolist() == [9, 5, 12]
+    assert simultaneous_accuracy(bounded, 0, 5) == 9
+    assert simultaneous_accuracy(bounded, 0, counts=[4, 5, 12]) == 12
+    assert simultaneous_accuracy(bounded, 0, counts=[4, 5]) == 5
+    assert confidence_interval(bounded, 3, 0) == (0, 9)
+    assert release_accuracy(GeometricMechanism(1), 0) == 2**64 - 1
+    exact = from_scale(0, (0, 9))
+    assert release_accuracy(exact, 0) == simultaneous_accuracy(exact, 0, counts=[4, 5]) == 0
+    assert simultaneous_accuracy(exact, 0, counts=[4, 12]) == 3
+    # A bounded tail: smaller levels reach it, at the mass of the floor.
+    assert release_accuracy(bounded, Fraction(1, 2**300)) == 9
+
+
 def test_invalid_alpha_or_mechanism_raises() -> None:
     for function in OF_ALPHA:
         for value in [*NUMBERS, np.array(0.05), [0.05]]:
             with pytest.raises(TypeError, match=r"^alpha = "):
                 function(MECHANISM, value)
         for value in (*SIZES, *LEVELS):
-            with pytest.raises(ValueError, match=r"^alpha = "):
-                function(MECHANISM, value)
+            if value != 0:
+                with pytest.raises(ValueError, match=r"^alpha = "):
+                    function(MECHANISM, value)
     for function, value in itertools.product(OF_ALPHA + OF_COUNTS, (None, 1.0, GeometricMechanism)):
         with pytest.raises(TypeError, match=r"^mechanism is a .*GeometricMechanism"):
             function(value, 0.5)

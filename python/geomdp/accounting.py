@@ -81,7 +81,7 @@ def compose(losses: Losses, delta: Real = 0) -> float:
     19.6422
 
     """
-    return _epsilon(_groups(losses), _probability(delta))
+    return _epsilon(_groups(losses), parameters.probability("delta", delta))
 
 
 def compose_delta(losses: Losses, epsilon: Real) -> float:
@@ -227,7 +227,7 @@ class LossDistribution:
             If delta is not such a number.
 
         """
-        level, pure = _probability(delta), self._pure()
+        level, pure = parameters.probability("delta", delta), self._pure()
         if max(linf for _, linf in self._cells) == 1 or not level or level == 1:
             return _epsilon(pure, level)
         found = composition.Grid(self._cells).epsilon(level)
@@ -420,7 +420,7 @@ class Budget:
 
     def __init__(self, epsilon: Real, delta: Real = 0, losses: Losses | None = None) -> None:
         self._epsilon = parameters.number("epsilon", epsilon)
-        self._delta = _probability(delta)
+        self._delta = parameters.probability("delta", delta)
         self._groups: Counter[Fraction] = Counter()
         self._plan: Counter[Fraction] | None = None
         self._spent: list[tuple[str | None, float]] = []
@@ -554,11 +554,6 @@ def _groups(losses: Any) -> Counter[Fraction]:
         raise ValueError(f"{groups.total()} releases are not accepted: give at most {_MOST}")
     del groups[Fraction(0)]
     return +groups
-
-
-def _probability(delta: Any) -> Fraction:
-    wanted = "a number from 0 to 1"
-    return Fraction(parameters.in_range("delta", delta, wanted, lambda x: 0 <= x <= 1))
 
 
 def _epsilon(groups: composition.Groups, delta: Fraction) -> float:

@@ -318,7 +318,7 @@ def release_accuracy(mechanism: "GeometricMechanism", alpha: Real, counts: Any =
     mechanism : GeometricMechanism
         Its bounds, or the limits of the dtype of the counts, are taken into account.
     alpha : int, float or Fraction
-        The significance level, above 0 and at most 1.
+        The significance level, from 0 to 1. At 0 the accuracy is the greatest possible error.
     counts : int, numpy integer, array or sequence of ints, optional
         True counts. Ints and sequences of ints are taken as int64. The error of a count outside the
         bounds is at least its distance from them.
@@ -339,7 +339,7 @@ def release_accuracy(mechanism: "GeometricMechanism", alpha: Real, counts: Any =
         If the bounds are beyond the dtype of the counts.
 
     """
-    level = parameters.level("alpha", alpha)
+    level = parameters.probability("alpha", alpha)
     if counts is None:
         return _worst(mechanism, arrays.dtype_for(checked(mechanism).bounds), level)
     [counts], labelled = labels.apart(counts=counts)
@@ -373,7 +373,7 @@ def simultaneous_accuracy(
         As in :func:`release_accuracy`; and unless exactly one of `n` and `counts` is given.
 
     """
-    level = parameters.level("alpha", alpha)
+    level = parameters.probability("alpha", alpha)
     if (n is None) == (counts is None):
         raise TypeError("n and counts are alternatives: give one of them")
     dtype = arrays.dtype_for(checked(mechanism).bounds)
@@ -405,8 +405,9 @@ def confidence_interval(
     released : int, numpy integer, array or sequence of ints
         Noisy counts.
     alpha : int, float or Fraction
-        The probability that the interval misses the true count: 0.05 for 95% confidence. A value
-        above one half, which is probably a mistake, causes a UserWarning.
+        The probability that the interval misses the true count: 0.05 for 95% confidence, and 0
+        for all counts that are possible. A value above one half, which is probably a mistake,
+        causes a UserWarning.
     side : {"both", "lower", "upper"}
         "lower" gives only a lower end, and "upper" only an upper one.
 
@@ -848,10 +849,12 @@ def _all_at_once(mechanism: "GeometricMechanism", counts: arrays.Array, level: F
             logs += n * max(1 - beyond, Decimal(0)).ln()
         return logs >= target
 
-    lost = len(places).bit_length() - decimals.bits(level)
+    low, high = -1, max([*far, *(d + most - least for d in away)])
+    if not level and mechanism.rate < math.inf:
+        return high
+    lost = len(places).bit_length() - (decimals.bits(level) if level else 0)
     with localcontext(decimals.context(60 + lost * math.log10(2))):
         target = decimals.log(1 - level) * (1 - tails.SAFE) if level < 1 else -Decimal("inf")
-        low, high = -1, max([*far, *(d + most - least for d in away)])
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (low, middle) if none_beyond(middle) else (middle, high)
@@ -923,7 +926,7 @@ def _at_least_one(name: str, value: Any) -> int:
 
 def _confidence(alpha: Real) -> Fraction:
     """Return the level of an interval, with a warning if it seems to be the confidence."""
-    level = parameters.level("alpha", alpha)
+    level = parameters.probability("alpha", alpha)
     if level > Fraction(1, 2):
         warnings.warn(
             f"alpha = {parameters.shown(alpha)} is the probability that the interval misses the "

@@ -122,7 +122,7 @@ def share(level: Fraction, n: int) -> Fraction:
 
     This is the level of each of n independent events that have the given level together.
     """
-    if level == 1 or n == 1:
+    if level in (0, 1) or n == 1:
         return level
     with localcontext(_context(level, n, 60)):
         rest = (decimals.log(1 - level) / n).exp()
