@@ -17,6 +17,7 @@ from mpmath import mpf
 from geomdp import GeometricMechanism
 from geomdp._analysis import composition
 from geomdp.accounting import Budget, compose, compose_delta, loss_distribution, rdp, zcdp
+from tapes import sampled_distribution
 
 MECHANISM = GeometricMechanism(1)
 FEW = [0.1, Fraction(1, 3), 0.7]
@@ -252,6 +253,29 @@ def test_loss_distribution_is_an_upper_bound_within_its_error(
         assert by_outcomes(cells, bound) <= together.delta(bound) <= delta
     assert bound <= compose(pure, delta) * (1 + 1e-4)
     assert together.epsilon() == compose(pure)
+
+
+@pytest.mark.parametrize(("scale", "R"), [(Fraction(1, 2), 12), (3, 20), (40, 60)])
+@pytest.mark.parametrize("linf", [2, 3])
+def test_sampled_noise_is_within_the_loss_distribution(scale: Fraction, R: int, linf: int) -> None:
+    sampled = sampled_distribution(scale, R)
+    mechanism = GeometricMechanism.from_scale(scale, (0, R))
+    table = loss_distribution(mechanism, linf=linf)
+    for share in (0, 0.3, 0.7, 1 - 2**-30):
+        epsilon = float(mechanism.rate * linf) * share
+        with mpmath.workdps(60):
+            worst = max(
+                mpmath.fsum(
+                    max(mpf(0), p - mpmath.exp(epsilon) * q)
+                    for p, q in zip(sampled.masses[x], sampled.masses[x + d], strict=True)
+                )
+                for x in range(R + 1 - linf)
+                for d in range(1, linf + 1)
+            )
+            bound = table.delta(epsilon)
+            assert worst / sampled.total <= ratio(bound)
+        # Not far above: the bounds censor a part of the noise.
+        assert float(worst / sampled.total) >= 0.6 * bound - 1e-6
 
 
 def test_cells_changed_by_one_are_pure_releases() -> None:
