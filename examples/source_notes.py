@@ -117,13 +117,13 @@ def note_epsilon(epsilon: float, n: int) -> float:
 
 
 def estimated_factor(epsilon: float, n: int, estimate: Any) -> Any:
-    """Return ``M`` for an estimated count: the greatest ratio of ``Pr(T)`` to a neighbor's."""
+    """Return ``M`` for an estimated count: the greatest ratio of ``Pr(T)`` to a neighbour's."""
     ratios = np.array(ratios_2_2(epsilon, n, np.asarray(estimate)))
     return np.maximum(ratios, 1 / ratios).max(axis=0)
 
 
 def needed_factor(epsilon: float, n: int) -> np.ndarray:
-    """Return for each true count the greatest ratio of ``1 - Pr(T)`` to or from a neighbor's."""
+    """Return for each true count the greatest ratio of ``1 - Pr(T)`` to or from a neighbour's."""
     x = np.arange(n + 1)
     steps = np.abs(np.diff(np.log(np.exp(-epsilon * np.abs(x - x[:, np.newaxis])).sum(axis=1))))
     return np.exp(np.maximum(np.append(steps, 0), np.append(0, steps)))

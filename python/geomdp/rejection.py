@@ -38,7 +38,7 @@ _MAX_N = 2**20
 
 
 def loss(epsilon: Real, n: Integer) -> float:
-    """Return the privacy loss of rejection between neighbors, ``epsilon + ln(N(1) / N(0))``.
+    """Return the privacy loss of rejection between neighbours, ``epsilon + ln(N(1) / N(0))``.
 
     It is the maximum of ``abs(ln(P(y | x) / P(y | x + 1)))`` over all counts and outputs from 0 to
     n, with ``P(y | x) = a**abs(y - x) / N(x)``. It is at most ``2 n / (n + 1)`` times epsilon, and
