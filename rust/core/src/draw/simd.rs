@@ -5,7 +5,8 @@ pub(crate) trait Work {
     fn run(self);
 }
 
-/// Runs the work with the widest vectors that this processor has.
+/// Runs the work with the widest vectors that this processor has. On AArch64 the compiler uses NEON
+/// unasked.
 #[inline(always)]
 pub(crate) fn with_widest(work: impl Work) {
     #[cfg(target_arch = "x86_64")]
@@ -13,10 +14,6 @@ pub(crate) fn with_widest(work: impl Work) {
         return avx512.run(work);
     } else if let Some(avx2) = Avx2::detect() {
         return avx2.run(work);
-    }
-    #[cfg(target_arch = "aarch64")]
-    if let Some(neon) = Neon::detect() {
-        return neon.run(work);
     }
     work.run();
 }
@@ -39,6 +36,7 @@ macro_rules! token {
             }
 
             /// Runs work compiled for these features.
+            #[cfg(target_arch = "x86_64")]
             #[inline(always)]
             pub(crate) fn run(self, work: impl Work) {
                 #[target_feature(enable = $features)]

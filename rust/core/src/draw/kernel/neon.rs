@@ -19,17 +19,17 @@ pub(super) fn add_noise<T: Count>(
     unsafe { vectorised(plan, lower, words, counts) }
 }
 
+/// Not inlined, so that its machine code can be told from the rest.
+#[inline(never)]
 #[target_feature(enable = "neon")]
 fn vectorised<T: Count>(plan: &Plan, lower: u64, words: &[u64], counts: &mut [T]) {
     add_noise_by::<Words, T>(plan, lower, words, counts);
 }
 
-const REGISTERS: usize = 4;
-
-/// Several registers, so that one threshold serves all. The processor has NEON wherever this type
+/// Four registers, so that one threshold serves all. The processor has NEON wherever this type
 /// is used: it is private to this file, and only [`vectorised`] uses it, which requires a token.
 #[derive(Clone, Copy)]
-struct Words([uint64x2_t; REGISTERS]);
+struct Words([uint64x2_t; 4]);
 
 /// Applies an intrinsic to each register.
 macro_rules! each {
@@ -44,21 +44,18 @@ impl Words {
     #[inline(always)]
     fn shift(self, bits: i64) -> Self {
         // SAFETY: the intrinsics use registers only, and the processor has NEON (see `Words`).
-        Self(
-            self.0
-                .map(|words| unsafe { vshlq_u64(words, vdupq_n_s64(bits)) }),
-        )
+        Self(self.0.map(|x| unsafe { vshlq_u64(x, vdupq_n_s64(bits)) }))
     }
 }
 
 impl Vector for Words {
     type Mask = Self;
-    const WIDTH: usize = 2 * REGISTERS;
+    const WIDTH: usize = 8;
 
     #[inline(always)]
     fn splat(word: u64) -> Self {
         // SAFETY: the intrinsic uses registers only, and the processor has NEON (see `Words`).
-        Self([unsafe { vdupq_n_u64(word) }; REGISTERS])
+        Self([unsafe { vdupq_n_u64(word) }; 4])
     }
 
     #[inline(always)]
