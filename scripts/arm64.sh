@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Compiles for AArch64 and runs the result on an emulated processor, by qemu-user. Needs root and Debian.
+# Compiles for AArch64 and runs the result on an emulated processor, by qemu-user. Needs root and
+# Debian.
 #   lint          clippy
 #   tests         of the core, on the portable and the NEON back end, with all tapes of small plans
 #   ct            secrets, under valgrind; the instructions of the package's library
@@ -25,20 +26,23 @@ root=$PWD/target/arm64/root
 if [ ! -d "$root" ]; then
     mkdir -p "$root.new"
     mmdebstrap --quiet --mode=root --variant=extract --architectures=arm64 \
-        --aptopt='APT::Install-Recommends "false"' --include=libc6,libc6-dbg,libstdc++6,valgrind,python3 \
+        --aptopt='APT::Install-Recommends "false"' \
+        --include=libc6,libc6-dbg,libstdc++6,valgrind,python3 \
         "$(. /etc/os-release && echo "$VERSION_CODENAME")" "$root.new"
     mv "$root.new" "$root"
 fi
-export ARM64_ROOT=$root EMULATOR="qemu-aarch64 -cpu max -L $root" VALGRIND=$PWD/scripts/arm64_valgrind.sh
+export ARM64_ROOT=$root EMULATOR="qemu-aarch64 -cpu max -L $root"
+export VALGRIND=$PWD/scripts/arm64_valgrind.sh
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
 
 lint() {
-    cargo clippy --locked --quiet -p geomdp-core -p geomdp-baseline --all-targets --features geomdp-core/checkmem \
-        -- -D warnings
+    cargo clippy --locked --quiet -p geomdp-core -p geomdp-baseline --all-targets \
+        --features geomdp-core/checkmem -- -D warnings
 }
 
 tests() {
-    CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER=$EMULATOR cargo test --locked --quiet -p geomdp-core --lib --tests
+    CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER=$EMULATOR \
+        cargo test --locked --quiet -p geomdp-core --lib --tests
 }
 
 # Builds the library of the package and prints its path.
@@ -67,14 +71,15 @@ instructions() {
 
 package() {
     site=$PWD/target/arm64/site
-    version=$($EMULATOR "$root/usr/bin/python3" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+    python3=$root/usr/bin/python3
+    version=$($EMULATOR "$python3" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
     "$python" -m pip install --quiet --upgrade --target "$site" --python-version "$version" \
         --platform manylinux_2_28_aarch64 --platform manylinux_2_17_aarch64 --only-binary :all: \
         numpy pytest hypothesis python-flint
     rm -rf "$site/geomdp"
     cp -r python/geomdp "$site/"
     cp "$(library)" "$site/geomdp/_core.abi3.so"
-    emulated=($EMULATOR -E "PYTHONPATH=$site:$PWD/tests" "$root/usr/bin/python3")
+    emulated=($EMULATOR -E "PYTHONPATH=$site:$PWD/tests" "$python3")
     noise=$("$python" scripts/known_noise.py)
     [ "$("${emulated[@]}" scripts/known_noise.py)" = "$noise" ]
     echo "the same noise from known keys as on this machine: $noise"
