@@ -18,9 +18,13 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod count;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod place;
 mod vector;
 
+#[cfg(target_arch = "aarch64")]
+use crate::draw::simd::Neon;
 #[cfg(target_arch = "x86_64")]
 use crate::draw::simd::{Avx2, Avx512};
 use crate::plan::Plan;
@@ -45,19 +49,25 @@ pub enum Backend {
     /// Sixteen words at a time, on x86-64 processors with AVX-512.
     #[cfg(target_arch = "x86_64")]
     Avx512(Avx512),
+    /// Eight words at a time, on AArch64 processors with NEON.
+    #[cfg(target_arch = "aarch64")]
+    Neon(Neon),
 }
 
 impl Backend {
     /// The back ends that this processor can run, fastest last.
     pub fn available() -> impl Iterator<Item = Self> {
-        #[cfg(target_arch = "x86_64")]
-        let vectors = [
+        [
+            Some(Self::Portable),
+            #[cfg(target_arch = "x86_64")]
             Avx2::detect().map(Self::Avx2),
+            #[cfg(target_arch = "x86_64")]
             Avx512::detect().map(Self::Avx512),
-        ];
-        #[cfg(not(target_arch = "x86_64"))]
-        let vectors = [];
-        core::iter::once(Self::Portable).chain(vectors.into_iter().flatten())
+            #[cfg(target_arch = "aarch64")]
+            Neon::detect().map(Self::Neon),
+        ]
+        .into_iter()
+        .flatten()
     }
 
     /// The fastest back end that this processor can run.
@@ -83,6 +93,8 @@ impl Backend {
             Self::Avx2(token) => avx2::add_noise(token, plan, lower, words, counts),
             #[cfg(target_arch = "x86_64")]
             Self::Avx512(token) => avx512::add_noise(token, plan, lower, words, counts),
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon(token) => neon::add_noise(token, plan, lower, words, counts),
             Self::Portable => portable(plan, lower, words, counts),
         }
     }
@@ -102,6 +114,8 @@ impl fmt::Debug for Backend {
             Self::Avx2(_) => "Avx2",
             #[cfg(target_arch = "x86_64")]
             Self::Avx512(_) => "Avx512",
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon(_) => "Neon",
         })
     }
 }
