@@ -174,8 +174,8 @@ FAULTS = [
     Fault(
         "noise below the lower bound wraps",
         CORE / "draw/kernel/mod.rs",
-        "offset.sub(magnitude.min(offset))",
-        "offset.sub(magnitude)",
+        "offset.sub(drawn.min(offset))",
+        "offset.sub(drawn)",
         "--test kernel",
     ),
     Fault(
@@ -188,15 +188,36 @@ FAULTS = [
     Fault(
         "the sign is never drawn",
         CORE / "draw/kernel/mod.rs",
-        "zero.less(shared.and(V::splat(plan.sign_mask)))",
-        "zero.less(shared.and(V::splat(0)))",
+        "shared.and(V::splat(plan.sign_mask))",
+        "shared.and(V::splat(0))",
         "--test exhaustive",
+    ),
+    Fault(
+        "noise falls where its number is zero",
+        CORE / "draw/kernel/mod.rs",
+        "zero.less(V::select(not_zero, sign, zero))",
+        "zero.less(sign)",
+        "--test exhaustive",
+    ),
+    Fault(
+        "noise that rises has digit 0's value as if it fell",
+        CORE / "draw/kernel/mod.rs",
+        "V::select(not_zero, reached.sub(sign), zero)",
+        "V::select(not_zero, reached.sub(one), zero)",
+        "--test exhaustive",
+    ),
+    Fault(
+        "a digit has one word however rare its last value is",
+        CORE / "plan/thresholds.rs",
+        "let low = covered(&next) && next_sum",
+        "let low = *words == 1 || next_sum",
+        "--test proof",
     ),
     Fault(
         "the error of the draw is taken for ten times smaller",
         CORE / "plan/mod.rs",
-        "let eta = high * digits * (digits + 3) / 2 + 4;",
-        "let eta = (high * digits * (digits + 3) / 2 + 4) / 10;",
+        "let eta = high * digits * (digits + 5) / 2 + 1;",
+        "let eta = (high * digits * (digits + 5) / 2 + 1) / 10;",
         "--lib",
     ),
     Fault(

@@ -10,14 +10,15 @@ from geomdp._release import notebook
 if TYPE_CHECKING:
     from geomdp import _core
 
-_FORMAT = "geomdp-certificate-1"
+_FORMAT = "geomdp-certificate-2"
 
 
 @dataclass(frozen=True, slots=True)
 class Digit:
     """One digit of the noise: its weight, the number of its own tape words, its thresholds.
 
-    Each threshold is the numerator of a fraction over ``2**(limb_bits * (limbs + 1))``.
+    Each threshold is the numerator of a fraction over ``2**(limb_bits * (limbs + 1))``. Those of
+    digit 0 bound the floor's slot, each of its values, and zero.
     """
 
     weight: int

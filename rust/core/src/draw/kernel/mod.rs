@@ -174,15 +174,20 @@ fn draw<V: Place>(plan: &Plan, words: &[u64], offset: V) -> V {
     let shared = V::load(words);
     let tie = shared.shr(shift);
 
-    // Digit 0 has two more outcomes below its values: the floor's slot, then the zero.
+    // Digit 0's number gives the floor's slot, then a value from 1 to the radix, then zero. Noise
+    // that falls is one more than is drawn here; noise that rises has the value modulo the radix.
     let reached = outcome(first, words, 1, shift, tie);
     let in_floor = reached.less(one);
-    let mut top = reached.sub(V::splat(2));
-    let is_zero = top.less(zero);
-    let mut noise = top;
-    let mut last = first.count - 2;
+    // One-sided noise has no zero.
+    let not_zero = reached.less(V::splat(first.count as u64 + 1 - plan.sign_mask));
+    let sign = shared.and(V::splat(plan.sign_mask));
+    let falls = zero.less(V::select(not_zero, sign, zero));
+    let low = V::select(not_zero, reached.sub(sign), zero);
+    let mut noise = low.and(V::splat(plan.low_mask));
 
     let mut at = 1 + first.limbs;
+    let mut top = zero;
+    let mut last = 1;
     for digit in rest {
         top = outcome(digit, words, at, shift, tie);
         noise = noise.add(top.shl(digit.shift));
@@ -190,14 +195,11 @@ fn draw<V: Place>(plan: &Plan, words: &[u64], offset: V) -> V {
         at += digit.limbs;
     }
 
-    // The top digit's last value stands for everything above it: more than any range.
-    let cap = V::splat(plan.range.saturating_sub(1));
-    let noise = V::select(top.less(V::splat(last as u64)), noise.min(cap), cap);
-    let magnitude = V::select(is_zero, zero, noise.add(one));
-
-    let falls = zero.less(shared.and(V::splat(plan.sign_mask)));
-    let fall = offset.sub(magnitude.min(offset));
-    let rise = offset.add(magnitude.min(range.sub(offset)));
+    // The top digit's last value stands for everything above it: at least the range. Digit 0 alone
+    // keeps its last value.
+    let drawn = V::select(top.less(V::splat(last as u64)), noise, range);
+    let rise = offset.add(drawn.min(range.sub(offset)));
+    let fall = offset.sub(drawn.min(offset)).max(one).sub(one);
     let noisy = V::select(falls, fall, rise);
 
     // The floor's slot leaves digit 1's word unused, so it supplies the floor's value.
