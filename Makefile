@@ -37,9 +37,10 @@ lint: develop    ## formatters, linters, types, stubs
 	cd $(VENV) && bin/python -m mypy.stubtest geomdp._core
 	$(PY) scripts/third_party_licenses.py --check
 
-proof:           ## the machine-checked proof, compiled from nothing, and its axioms
+proof:           ## the machine-checked proof, its axioms, and its draw against the kernel
 	bash scripts/install.sh program coqc coq
-	$(PYTHON) scripts/check_proof.py
+	mkdir -p target && cargo run --locked --quiet --release -p geomdp-core --example proof_model > target/Model.v
+	$(PYTHON) scripts/check_proof.py target/Model.v
 
 wheel:           ## build the wheel and try it in an empty environment
 	PYTHON="$(PYTHON)" bash scripts/check_wheel.sh
@@ -51,6 +52,9 @@ ct: develop      ## constant time, checked on the machine code by valgrind
 instructions:    ## instructions of every piece of a release, against the record
 	bash scripts/install.sh program valgrind
 	$(PYTHON) scripts/count_instructions.py
+
+arm64: develop   ## on an emulated AArch64 processor: STEPS of scripts/arm64.sh, all unless given; needs root and Debian
+	PYTHON="$(PY)" bash scripts/arm64.sh $(STEPS)
 
 faults: $(VENV)/.engines ## plant FAULTS, all unless given, each of which a test must catch
 	bash scripts/install.sh program coqc coq
@@ -73,13 +77,14 @@ notebooks: develop ## run the notebooks
 site: develop    ## the documentation site, every page of which chromium looks at
 	bash scripts/install.sh extras site
 	bash scripts/install.sh program chromium
-	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet --site-dir dist/site
+	# Not --quiet, which hides warnings from --strict.
+	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --site-dir dist/site
 	$(PY) scripts/check_site.py dist/site
 
 ## Before a release, or by night: all of the gate, whatever was touched, and an hour of searches
 
 nightly: test    ## all of the above, all faults, mutants of changed lines, fuzzing, all tapes up to 2^26 draws
-	$(MAKE) lint wheel ct instructions clusters backends demo examples notebooks site sweep deny proof
+	$(MAKE) lint wheel ct instructions arm64 clusters backends demo examples notebooks site sweep deny proof
 	$(MAKE) faults FAULTS=--checked
 	$(MAKE) mutants BASE="$$(git rev-list -1 --before=yesterday HEAD)"
 	$(MAKE) fuzz TARGETS="plan kernel fold coins"
@@ -181,6 +186,6 @@ $(VENV)/.engines: pyproject.toml | $(VENV)/.installed
 clean:           ## remove all that was built
 	rm -rf $(VENV) target dist
 
-.PHONY: help demo test gate rival-suites lint proof wheel ct instructions faults clusters backends examples notebooks site nightly fuzz \
+.PHONY: help demo test gate rival-suites lint proof wheel ct instructions arm64 faults clusters backends examples notebooks site nightly fuzz \
 	exhaustive sweep deny long mutants endurance audit dudect bench older bench-clusters rivals scaling criterion \
 	pictures licenses develop clean

@@ -25,7 +25,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 
-from geomdp import GeometricMechanism, plot, rejection
+from geomdp import GeometricMechanism, plot, rejection, remap
 from geomdp.accuracy import (
     accuracy_to_epsilon,
     epsilon_to_accuracy,
@@ -85,6 +85,80 @@ def rejected(epsilon: float) -> dict[str, np.ndarray]:
     return dict(zip(map(str, COUNTS), pmfs, strict=True))
 
 
+def ratios_2_2(epsilon: float, n: int, x: Any) -> tuple[Any, Any]:
+    """Return ``L`` and ``U`` of equation 2.2 as published.
+
+    They are the ratios of ``Pr(T)`` at x to that at ``x + 1`` and ``x - 1``; the text says the
+    converse.
+    """
+    a = math.exp(-epsilon)
+    top = a ** (2 * x + 1) + a ** (n + 1)
+    return top / (a ** (2 * x + 2) + a**n), top / (a ** (2 * x) + a ** (n + 2))
+
+
+def derivatives(epsilon: float, n: int, x: Any) -> tuple[Any, Any]:
+    """Return the derivatives of ``L`` and ``U`` with respect to the count, as published."""
+    a = math.exp(-epsilon)
+    top = 2 * (a**2 - 1) * -epsilon * a ** (2 * x + n + 1)
+    return -top / (a ** (2 * x + 2) + a**n) ** 2, top / (a ** (2 * x) + a ** (n + 2)) ** 2
+
+
+def note_factor(epsilon: float, n: int) -> float:
+    """Return ``M``, which is the greatest of ``1 / L_n``, ``1 / U_0``, ``L_1`` and ``U_(n-1)``."""
+    (L_1, L_n), _ = ratios_2_2(epsilon, n, np.array([1, n]))
+    _, (U_0, U_last) = ratios_2_2(epsilon, n, np.array([0, n - 1]))
+    return float(max(1 / L_n, 1 / U_0, L_1, U_last))
+
+
+def note_epsilon(epsilon: float, n: int) -> float:
+    """Return the note's epsilon', ``epsilon - ln M``, without cancellation."""
+    a = math.exp(-epsilon)
+    return math.log1p(a**n * -math.expm1(-2 * epsilon) / (1 + a ** (n + 2)))
+
+
+def estimated_factor(epsilon: float, n: int, estimate: Any) -> Any:
+    """Return ``M`` for an estimated count: the greatest ratio of ``Pr(T)`` to a neighbour's."""
+    ratios = np.array(ratios_2_2(epsilon, n, np.asarray(estimate)))
+    return np.maximum(ratios, 1 / ratios).max(axis=0)
+
+
+def needed_factor(epsilon: float, n: int) -> np.ndarray:
+    """Return for each true count the greatest ratio of ``1 - Pr(T)`` to or from a neighbour's."""
+    x = np.arange(n + 1)
+    steps = np.abs(np.diff(np.log(np.exp(-epsilon * np.abs(x - x[:, np.newaxis])).sum(axis=1))))
+    return np.exp(np.maximum(np.append(steps, 0), np.append(0, steps)))
+
+
+def scores(epsilon: float, n: int, penalty: float) -> np.ndarray:
+    """Return the penalized score of each estimate (columns) for each true count (rows).
+
+    The score is minus the error, and less by the penalty if the estimate's ``M`` is below the ratio
+    that the true count needs.
+    """
+    x = np.arange(n + 1)
+    bad = estimated_factor(epsilon, n, x) < needed_factor(epsilon, n)[:, np.newaxis]
+    return -np.abs(x - x[:, np.newaxis]) - penalty * bad
+
+
+def estimates(epsilon: float, n: int, penalty: float) -> tuple[float, np.ndarray]:
+    """Return the sensitivity of the score, and the exponential mechanism's pmf of estimates."""
+    score = scores(epsilon, n, penalty)
+    sensitivity = float(np.abs(np.diff(score, axis=0)).max())
+    weights = np.exp(epsilon * (score - score.max(axis=1, keepdims=True)) / (2 * sensitivity))
+    return sensitivity, weights / weights.sum(axis=1, keepdims=True)
+
+
+def penalties() -> list[tuple[object, ...]]:
+    """Return how often M from an estimate is too small, by the size of the penalty."""
+    rows = []
+    for penalty in (0, 1, 10, 1000):
+        sensitivity, pmf = estimates(EPSILON, RECORDS, penalty)
+        bad = scores(EPSILON, RECORDS, 1) < scores(EPSILON, RECORDS, 0)
+        chance = float((pmf * bad).sum(axis=1).max())
+        rows.append((penalty, f"{sensitivity:g}", f"{chance:.3f}"))
+    return rows
+
+
 def draw_notes(output: Path) -> None:
     mechanism = GeometricMechanism(EPSILON, bounds=(0, RECORDS))
     axes = plot.pmf(mechanism, COUNTS)
@@ -95,7 +169,7 @@ def draw_notes(output: Path) -> None:
         2, figsize=(8, 6.5), dpi=100, sharex=True, sharey=True, layout="constrained"
     )
     ways = {
-        "the note's epsilon'": rejection.note_epsilon(EPSILON, RECORDS),
+        "the note's epsilon'": note_epsilon(EPSILON, RECORDS),
         f"the largest with privacy loss {EPSILON}": rejection.calibrated_epsilon(EPSILON, RECORDS),
     }
     for axes, (way, epsilon) in zip(both, ways.items(), strict=True):
@@ -110,12 +184,13 @@ def losses() -> list[tuple[object, ...]]:
     """Return the cost of rejection: the note's factor, epsilon' and loss, and the exact values."""
     rows = []
     for epsilon, n in PAIRS:
-        factors = rejection.note_factor(epsilon, n), math.exp(rejection.inflation(epsilon, n))
-        noise = rejection.note_epsilon(epsilon, n)
+        noise = note_epsilon(epsilon, n)
         loss = rejection.loss(noise, n)
-        largest = rejection.calibrated_epsilon(epsilon, n)
+        exact = math.exp(rejection.loss(epsilon, n) - epsilon)
         shown = f"**{loss:.4g}**" if loss > epsilon else f"{loss:.4g}"
-        row = (f"{factors[0]:.4f}", f"{factors[1]:.4f}", f"{noise:.4g}", shown, f"{largest:.4g}")
+        largest = rejection.calibrated_epsilon(epsilon, n)
+        factor = note_factor(epsilon, n)
+        row = (f"{factor:.4f}", f"{exact:.4f}", f"{noise:.4g}", shown, f"{largest:.4g}")
         rows.append((epsilon, n, *row))
     return rows
 
@@ -128,9 +203,17 @@ def errors() -> list[tuple[object, ...]]:
     """
     rows = []
     for epsilon, n in PAIRS:
-        *ways, minimax = rejection.expected_errors(epsilon, n)
-        numbers = [f"{way.worst:.3f}, {way.average:.3f}" for way in ways]
-        rows.append((epsilon, n, *numbers, f"{minimax.worst:.3f}"))
+        x = np.arange(n + 1)
+        mechanism = GeometricMechanism(epsilon, bounds=(0, n))
+        ways = [remap.risk(mechanism, "absolute")]
+        for noise in (note_epsilon(epsilon, n), rejection.calibrated_epsilon(epsilon, n)):
+            masses = rejection.pmf(noise, n, x)
+            ways.append((masses * np.abs(x - x[:, np.newaxis])).sum(axis=1))
+        bayes = remap.bayes(mechanism, np.ones(n + 1), "absolute")
+        ways.append(remap.risk(mechanism, "absolute", bayes))
+        minimax = remap.risk(mechanism, "absolute", remap.minimax(mechanism, "absolute")).max()
+        cells = [f"{risks.max():.3f}, {risks.mean():.3f}" for risks in ways]
+        rows.append((epsilon, n, *cells, f"{minimax:.3f}"))
     return rows
 
 
@@ -150,6 +233,8 @@ def notes(output: Path) -> None:
     print("Expected absolute error, worst case and average over true counts from 0 to n:\n")
     ways = "censored | rejected, formula | rejected, exact | Bayes remap | minimax remap"
     table(f"epsilon | n | {ways}", errors())
+    print("M from an estimate by the exponential mechanism, with a penalized score:\n")
+    table("penalty | sensitivity | M too small, at most with probability", penalties())
     draw_notes(output)
 
 

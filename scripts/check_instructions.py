@@ -1,4 +1,6 @@
-"""Check the instructions of the installed package's kernels and of the code around them.
+"""Check the instructions of the package's kernels and of the code around them.
+
+The argument is the package's library, for x86-64 or AArch64; by default it is the installed one.
 
 No instruction's time may depend on its operands (division, square root, gather, scatter): valgrind
 does not report these. Nor may the code call a function that could contain one.
@@ -8,11 +10,16 @@ stay in vector and mask registers from load to store. If no instruction moves fr
 general register or to the flags, no jump and no address can depend on them. Counts may pass through
 general registers on their way in, only to have their sign bit flipped. valgrind checks that on the
 AVX2 code, and MemorySanitizer on the AVX-512 code.
+
+The same rule applies to the NEON code, except that an upper half of a word may be moved straight
+after it was loaded: the compiler loads two public fields of the plan at once. valgrind also runs
+the NEON code.
 """
 
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import geomdp._core
 
@@ -26,7 +33,7 @@ UNEVEN = re.compile(r"^(v?div|v?sqrt|i?div|v?p?gather|v?p?scatter)")
 CALLED = re.compile(r"<(memcpy|memset|.*slice_index_fail|.*panic_bounds_check)\b")
 #: For each name: a pattern of the functions' symbols, their least number, and whether the rule for
 #: AVX-512 applies. There is one function per integer type, unless types of one width are merged.
-GROUPS = {
+X86 = {
     "portable kernel": ("6kernel8portable", 8, False),
     "AVX2 kernel": ("6kernel4avx210vectorised", 8, False),
     "AVX-512 kernel": ("6kernel6avx51210vectorised", 8, True),
@@ -34,6 +41,14 @@ GROUPS = {
     "AVX-512 blocks of keyed tapes": ("4simd6Avx5123run8compiled", 9, True),
     "folding": ("4fold(7fold_in|8fold_out)", 12, False),
 }
+#: On AArch64 the compiler knows that NEON is there: it leaves the portable kernel out, and makes
+#: blocks of keyed tapes a part of their callers.
+ARM = {
+    "NEON kernel": ("6kernel4neon10vectorised", 8, True),
+    "folding": ("4fold(7fold_in|8fold_out)", 12, False),
+}
+ARM_LEAK = re.compile(r"^fc?cmp")
+ARM_UNEVEN = re.compile(r"^([us]div|fdiv|fsqrt)$")
 
 
 def functions(listing: str) -> dict[str, list[str]]:
@@ -45,7 +60,7 @@ def functions(listing: str) -> dict[str, list[str]]:
             name = header[1]
             found[name] = []
         elif name is not None and (code := re.match(r"\s+[0-9a-f]+:\s+(.+)", line)):
-            found[name].append(code[1].strip())
+            found[name].append(" ".join(code[1].split()))
     return found
 
 
@@ -62,6 +77,63 @@ def offence(instruction: str, vectors_only: bool) -> bool:
     # In AT&T order the last operand is the target.
     moved = VECTOR.search(sources) and GENERAL.search(target)
     return bool(LEAK.match(mnemonic) or moved)
+
+
+def offence_arm(instruction: str, before: list[str], vectors_only: bool) -> bool:
+    """Return whether an instruction of AArch64, after these others, is forbidden."""
+    mnemonic, _, operands = instruction.partition(" ")
+    if ARM_UNEVEN.match(mnemonic):
+        return True
+    if mnemonic in ("bl", "blr"):
+        return not CALLED.search(operands)
+    if not vectors_only:
+        return False
+    # The first operand is the target.
+    target, _, sources = operands.partition(", ")
+    moved = re.match(r"[wx]\d+$", target) and re.match(r"[vqdsh](\d+)(\S*)", sources)
+    if not moved:
+        return bool(ARM_LEAK.match(mnemonic))
+    register, lane = moved.groups()
+    written = re.compile(rf"\S+ ([qd]\d+, )?\{{?[vqds]{register}\b")
+    writer = next(filter(written.match, reversed(before)), "")
+    return lane not in (".s[1]", ".s[3]") or not writer.startswith("ldr q")
+
+
+def offences(code: list[str], vectors_only: bool, arm: bool) -> list[str]:
+    """Return the instructions of a function that are forbidden."""
+    return [
+        line
+        for at, line in enumerate(code)
+        if (offence_arm(line, code[:at], vectors_only) if arm else offence(line, vectors_only))
+    ]
+
+
+def self_test_arm() -> None:
+    """As for x86-64."""
+    for line in ("udiv x0, x1, x2", "sdiv w0, w1, w2", "bl 7d30 <memcmp@plt>", "blr x8"):
+        assert offence_arm(line, [], False), line
+    load = ["ldr q4, [x9]"]
+    leaking = [
+        ("umov w0, v4.s[0]", load),
+        ("fmov x0, d4", load),
+        ("mov x0, v4.d[1]", load),
+        ("mov w0, v4.s[3]", ["cmgt v4.2d, v0.2d, v1.2d"]),
+        ("mov w0, v4.s[3]", [*load, "add v4.2d, v4.2d, v1.2d"]),
+        ("mov w0, v4.s[3]", [*load, "ldp q3, q4, [x0]"]),
+        ("fcmp d0, d1", []),
+    ]
+    for line, before in leaking:
+        assert offence_arm(line, before, True), line
+    fine = [
+        "mov w0, v4.s[3]",
+        "dup v0.2d, x10",
+        "str q0, [x1, x2]",
+        "bl 7990 <memcpy@plt>",
+        "csel x0, x1, x2, ne",
+        "cmgt v0.2d, v1.2d, v2.2d",
+    ]
+    for line in fine:
+        assert not offence_arm(line, load, True), line
 
 
 def self_test() -> None:
@@ -101,21 +173,24 @@ def self_test() -> None:
 
 def main() -> int:
     self_test()
-    program = geomdp._core.__file__
+    self_test_arm()
+    program = sys.argv[1] if len(sys.argv) > 1 else geomdp._core.__file__
+    # The machine in the file's header.
+    arm = Path(program).read_bytes()[18] == 0xB7
     listing = subprocess.run(
-        ["objdump", "-d", "--no-show-raw-insn", program],
+        ["aarch64-linux-gnu-objdump" if arm else "objdump", "-d", "--no-show-raw-insn", program],
         check=True,
         capture_output=True,
         text=True,
     ).stdout
     found = functions(listing)
     failures = 0
-    for group, (symbol, least, vectors_only) in GROUPS.items():
+    for group, (symbol, least, vectors_only) in (ARM if arm else X86).items():
         members = [code for name, code in found.items() if re.search(symbol, name)]
-        lines = [line for code in members for line in code]
-        offences = [line for line in lines if offence(line, vectors_only)]
-        print(f"{group}: {len(members)} functions, {len(lines)} instructions, {offences[:9]}")
-        failures += bool(offences) + (len(members) < least)
+        lines = sum(map(len, members))
+        wrong = [line for code in members for line in offences(code, vectors_only, arm)]
+        print(f"{group}: {len(members)} functions, {lines} instructions, {wrong[:9]}")
+        failures += bool(wrong) + (len(members) < least)
     return 1 if failures else 0
 
 

@@ -5,11 +5,12 @@ counts the instructions of each piece in `benches/baseline/src/bin/instructions.
 neither AVX-512 nor VAES, so it counts the portable and AVX2 kernels, and the tape with AES-NI.
 
 A figure that has risen or fallen fails, which keeps the record up to date: `--record` renews it.
-The record is for x86-64 with AVX2; on other architectures nothing is compared.
+The records are for x86-64 with AVX2 and, by scripts/arm64.sh, for AArch64 with NEON and AES.
 """
 
 import argparse
 import json
+import os
 import platform
 import re
 import subprocess
@@ -18,9 +19,11 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-RECORD = ROOT / "benches/instructions.json"
-#: The function through which every piece is called.
-COUNTED = "instructions::counted"
+#: The architecture that cargo compiles for.
+MACHINE = os.environ.get("CARGO_BUILD_TARGET", platform.machine()).split("-")[0]
+RECORD = ROOT / ("benches/instructions.json" if MACHINE == "x86_64" else f"benches/{MACHINE}.json")
+#: The function that is called before and after every piece.
+CUT = "instructions::cut"
 #: One compiler version gives the same code for the same source. The rest is due to the C library,
 #: which single releases and plans use.
 TOLERANCE = 0.02
@@ -33,14 +36,13 @@ Figures = dict[str, float]
 def count() -> tuple[Figures, dict[str, str]]:
     """Return the instructions per unit of each piece, and the name of the unit."""
     with tempfile.TemporaryDirectory() as directory:
-        # Entering the function resets the count; leaving it writes the count to a file.
+        # Entering the function writes the count to a file and resets it.
         valgrind = [
-            "valgrind",
+            os.environ.get("VALGRIND", "valgrind"),
             "--quiet",
             "--tool=callgrind",
             f"--callgrind-out-file={directory}/count",
-            f"--zero-before={COUNTED}",
-            f"--dump-after={COUNTED}",
+            f"--dump-before={CUT}",
         ]
         cargo = ["cargo", "run", "--locked", "--quiet", "--release"]
         done = subprocess.run(
@@ -56,8 +58,9 @@ def count() -> tuple[Figures, dict[str, str]]:
         )
         files = sorted(Path(directory).glob("count.*"), key=lambda file: int(file.suffix[1:]))
         totals = [re.findall(r"^summary: (\d+)$", file.read_text(), re.M) for file in files]
+    # Each piece is before an even cut; the last file is the program's end.
     figures, units = {}, {}
-    for line, (total,) in zip(done.stdout.splitlines(), totals, strict=True):
+    for line, (total,) in zip(done.stdout.splitlines(), totals[1::2], strict=True):
         name, units[name], number = line.split("\t")
         figures[name] = round(int(total) / int(number), 3)
     return figures, units
@@ -89,8 +92,8 @@ def main() -> int:
     parser.add_argument("--record", action="store_true", help="write the record anew")
     arguments = parser.parse_args()
     self_test()
-    if platform.machine() != "x86_64":
-        print("not compared: the record is of x86-64")
+    if not RECORD.exists() and not arguments.record:
+        print(f"not compared: no record is of {MACHINE}")
         return 0
     figures, units = count()
     compiler = subprocess.run(

@@ -175,7 +175,7 @@ def on_files(files: Files, config: MkDocsConfig) -> None:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Redirect links to the pages for files, and wrap wide tables."""
+    """Redirect links to the pages for files, and hide the contents of wide pages."""
     here = page.file.src_uri
     if here in config.extra["wide"]:
         page.meta["hide"] = ["toc"]

@@ -173,7 +173,7 @@ def missed_canaries() -> int:
         (wide, move(-1, ("floor", "num"), slot), "floor: eta exceeds"),
         (steep, move(-1, ("floor", "num"), slot), "floor: eta exceeds"),
         (wide, move(-1, ("eta", "num")), "eta: not"),
-        (wide, move(-(2**25) - 1, ("delta", "num")), "delta: less"),
+        (wide, lambda d: d["delta"].update(num="0x1"), "delta: less"),
         (wide, lambda d: d.update(rate=d["sampled_rate"]), "delta: 3 delta exceeds"),
         (steep, tighten(0.0), "tight_epsilon: stated is less"),
         (steep, tighten(math.inf), "tight_epsilon: stated is not the least"),

@@ -17,6 +17,7 @@ from mpmath import mpf
 from geomdp import GeometricMechanism
 from geomdp._analysis import composition
 from geomdp.accounting import Budget, compose, compose_delta, loss_distribution, rdp, zcdp
+from tapes import sampled_distribution
 
 MECHANISM = GeometricMechanism(1)
 FEW = [0.1, Fraction(1, 3), 0.7]
@@ -254,6 +255,29 @@ def test_loss_distribution_is_an_upper_bound_within_its_error(
     assert together.epsilon() == compose(pure)
 
 
+@pytest.mark.parametrize(("scale", "R"), [(Fraction(1, 2), 12), (3, 20), (40, 60)])
+@pytest.mark.parametrize("linf", [2, 3])
+def test_sampled_noise_is_within_the_loss_distribution(scale: Fraction, R: int, linf: int) -> None:
+    sampled = sampled_distribution(scale, R)
+    mechanism = GeometricMechanism.from_scale(scale, (0, R))
+    table = loss_distribution(mechanism, linf=linf)
+    for share in (0, 0.3, 0.7, 1 - 2**-30):
+        epsilon = float(mechanism.rate * linf) * share
+        with mpmath.workdps(60):
+            worst = max(
+                mpmath.fsum(
+                    max(mpf(0), p - mpmath.exp(epsilon) * q)
+                    for p, q in zip(sampled.masses[x], sampled.masses[x + d], strict=True)
+                )
+                for x in range(R + 1 - linf)
+                for d in range(1, linf + 1)
+            )
+            bound = table.delta(epsilon)
+            assert worst / sampled.total <= ratio(bound)
+        # Not far above: the bounds censor a part of the noise.
+        assert float(worst / sampled.total) >= 0.6 * bound - 1e-6
+
+
 def test_cells_changed_by_one_are_pure_releases() -> None:
     table = 50 * loss_distribution(GeometricMechanism(0.1), l0=3)
     assert table.epsilon(1e-6) == compose({0.1: 150}, 1e-6)
@@ -433,6 +457,23 @@ def test_threads_do_not_exceed_a_budget() -> None:
         worker.join()
     assert len(done) == len(budget.spent) == 50
     assert budget.epsilon_spent == 5
+
+
+def test_notebooks_show_what_was_spent() -> None:
+    budget = Budget(1)
+    budget.spend(GeometricMechanism(0.25), label="<b>")
+    budget.spend(GeometricMechanism(0.5))
+    assert repr(budget) == "<Budget: 0.75 of 1 spent>"
+    html = budget._repr_html_()
+    assert html.index("0.75 of 1") < html.index("1. &lt;b&gt;") < html.index("0.25")
+    assert "<td>0.5</td>" in html
+    assert repr(Budget(2, 1, [1])) == "<Budget: 0.0 of 2 spent, delta=1>"
+
+
+def test_a_huge_distance_is_refused() -> None:
+    for mechanism in (GeometricMechanism.from_scale(0), GeometricMechanism(1)):
+        with pytest.raises(ValueError, match="to inf, but the budget is 1"):
+            Budget(1).spend(mechanism, 2**1024)
 
 
 def test_a_budget_cannot_be_copied() -> None:

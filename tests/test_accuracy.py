@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any, TypeAlias
 
+import mpmath
 import numpy as np
 import opendp.prelude as dp
 import pytest
@@ -22,8 +23,9 @@ from flint import arb, ctx, fmpq
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from exact import censored
 from geomdp import GeometricMechanism
-from geomdp._analysis import decimals, tails
+from geomdp._analysis import moments
 from geomdp.accuracy import (
     accuracy_to_discrete_laplacian_scale,
     accuracy_to_epsilon,
@@ -33,15 +35,15 @@ from geomdp.accuracy import (
     discrete_laplacian_scale_to_accuracy,
     epsilon_to_accuracy,
     mean_absolute_error,
+    ratio_confidence_interval,
     release_accuracy,
     scale_to_accuracy,
     simultaneous_accuracy,
+    sum_confidence_interval,
     variance,
 )
-from geomdp.compat.diffprivlib import GeometricFolded, GeometricTruncated
-from geomdp.compat.smartnoise import accuracy_to_privacy_usage, privacy_usage_to_accuracy
+from tapes import Distribution, sampled_distribution
 from unsigned import limits
-from verifier.verify import exact_distribution
 
 # OpenDP turns backtraces on when it is imported.
 os.environ["RUST_BACKTRACE"] = "0"
@@ -81,24 +83,28 @@ def log_tail(rate: Fraction, steps: Real) -> arb:
     return arb.const_log2() - real(rate) * real(steps) - (-real(rate)).exp().log1p()
 
 
-def has_tail(rate: Fraction, steps: Real, alpha: Real) -> bool:
-    """Return whether ``2 q**steps / (1 + q) <= alpha``."""
-    return is_positive(lambda: real(alpha).log() - log_tail(rate, steps))
+def has_tail(rate: Fraction, steps: Real, alpha: Real, n: int = 1) -> bool:
+    """Return whether one of n noises errs so with at most alpha; p = ``2 q**steps / (1 + q)``."""
+    if n == 1:
+        return is_positive(lambda: real(alpha).log() - log_tail(rate, steps))
+    return alpha == 1 or is_positive(
+        lambda: n * (-log_tail(rate, steps).exp()).log1p() - (-real(alpha)).log1p()
+    )
 
 
-def has_accuracy(scale: Real, accuracy: int, alpha: Real, tail: str = ">") -> bool:
-    """Return whether ``P[|Z| > accuracy] <= alpha``, or with ``>=``, for integers of any sign."""
+def has_accuracy(scale: Real, accuracy: int, alpha: Real, tail: str = ">", n: int = 1) -> bool:
+    """Return whether ``P[any |Z| > accuracy] <= alpha``, or with ``>=``, for any integer."""
     least = accuracy + 1 if tail == ">" else accuracy
     if least <= 0 or not scale:
         return alpha == 1 or least > 0
-    return has_tail(1 / Fraction(scale), least, alpha)
+    return has_tail(1 / Fraction(scale), least, alpha, n)
 
 
-def is_accuracy(scale: Real, alpha: Real, accuracy: int, tail: str = ">") -> bool:
+def is_accuracy(scale: Real, alpha: Real, accuracy: int, tail: str = ">", n: int = 1) -> bool:
     """Return whether this is the least integer with the accuracy."""
-    if not has_accuracy(scale, accuracy, alpha, tail):
+    if not has_accuracy(scale, accuracy, alpha, tail, n):
         return False
-    return accuracy == 0 or not has_accuracy(scale, accuracy - 1, alpha, tail)
+    return accuracy == 0 or not has_accuracy(scale, accuracy - 1, alpha, tail, n)
 
 
 def steps_to(accuracy: Real, tail: str) -> int:
@@ -106,9 +112,10 @@ def steps_to(accuracy: Real, tail: str) -> int:
     return math.floor(accuracy) + 1 if tail == ">" else math.ceil(accuracy)
 
 
-def is_scale(accuracy: Real, alpha: Real, scale: float, tail: str = ">") -> bool:
+def is_scale(accuracy: Real, alpha: Real, scale: float, tail: str = ">", n: int = 1) -> bool:
     """Return whether this is the greatest float with the accuracy."""
-    return is_greatest(lambda rate: has_tail(rate, steps_to(accuracy, tail), alpha), alpha, scale)
+    steps = steps_to(accuracy, tail)
+    return is_greatest(lambda rate: has_tail(rate, steps, alpha, n), alpha, scale)
 
 
 def is_greatest(holds: Callable[[Fraction], bool], alpha: Real, scale: float) -> bool:
@@ -122,7 +129,7 @@ def is_greatest(holds: Callable[[Fraction], bool], alpha: Real, scale: float) ->
 
 
 def is_epsilon(
-    accuracy: Real, alpha: Real, sensitivity: Real, epsilon: float, tail: str = ">"
+    accuracy: Real, alpha: Real, sensitivity: Real, epsilon: float, tail: str = ">", *, n: int = 1
 ) -> bool:
     """Return whether this is the least float with the accuracy."""
     if alpha == 1 or not sensitivity:
@@ -131,12 +138,12 @@ def is_epsilon(
     if not epsilon:
         return False
     if not math.isinf(epsilon):
-        if not has_tail(Fraction(epsilon) / Fraction(sensitivity), steps, alpha):
+        if not has_tail(Fraction(epsilon) / Fraction(sensitivity), steps, alpha, n):
             return False
         if epsilon == TINIEST:
             return True
     before = Fraction(math.nextafter(epsilon, 0)) * (1 - TIE)
-    return not has_tail(before / Fraction(sensitivity), steps, alpha)
+    return not has_tail(before / Fraction(sensitivity), steps, alpha, n)
 
 
 def is_rounded_up(value: float, exact: Callable[[], arb]) -> bool:
@@ -165,6 +172,8 @@ levels = st.one_of(
     st.builds(lambda n, m: Fraction(min(n, m), max(n, m)), *[st.integers(1, 2**200)] * 2),
     st.just(1),
 )
+# One noise, or several at once.
+sizes = st.one_of(st.just(1), st.integers(1, 300), st.integers(1, 10**30))
 senses = st.sampled_from([">", ">="])
 accuracies = st.one_of(
     st.integers(1, 100),
@@ -177,27 +186,32 @@ many = settings(deadline=None, max_examples=200)
 
 
 @many
-@given(positive, levels, senses)
-@example(TINIEST, TINIEST, ">")
-@example(TINIEST, 1 - 2.0**-53, ">=")
-@example(GREATEST, TINIEST, ">=")
-@example(GREATEST, 1 - 2.0**-53, ">")
-@example(1, 1, ">=")
-@example(GREATEST, 1, ">")
-@example(Fraction(1, 10**400), Fraction(1, 10**400), ">=")
-@example(1 / 37, 0.05, ">")
-def test_accuracy_is_the_least_integer(scale: Real, alpha: Real, tail: Any) -> None:
-    accuracy = scale_to_accuracy(scale, alpha, tail=tail)
+@given(positive, levels, sizes, senses)
+@example(TINIEST, TINIEST, 1, ">")
+@example(TINIEST, 1 - 2.0**-53, 1, ">=")
+@example(GREATEST, TINIEST, 1, ">=")
+@example(GREATEST, TINIEST, 10**30, ">")
+@example(GREATEST, 1 - 2.0**-53, 1, ">")
+@example(1, 1, 1, ">=")
+@example(GREATEST, 1, 1, ">")
+@example(Fraction(1, 10**400), Fraction(1, 10**400), 1, ">=")
+@example(1 / 37, 0.05, 1, ">")
+@example(1, 0.05, 10**6, ">")
+@example(1, 1 - Fraction(1, 10**300), 2, ">=")
+def test_accuracy_is_the_least_integer(scale: Real, alpha: Real, n: int, tail: Any) -> None:
+    accuracy = scale_to_accuracy(scale, alpha, n=n, tail=tail)
     assert type(accuracy) is int
-    assert is_accuracy(scale, alpha, accuracy, tail)
+    assert is_accuracy(scale, alpha, accuracy, tail, n)
 
 
 @settings(deadline=None, max_examples=100)
-@given(positive, levels, positive, senses)
-def test_accuracy_of_epsilon(epsilon: Real, alpha: Real, sensitivity: Real, tail: Any) -> None:
-    accuracy = epsilon_to_accuracy(epsilon, alpha, sensitivity, tail=tail)
+@given(positive, levels, positive, sizes, senses)
+def test_accuracy_of_epsilon(
+    epsilon: Real, alpha: Real, sensitivity: Real, n: int, tail: Any
+) -> None:
+    accuracy = epsilon_to_accuracy(epsilon, alpha, sensitivity, n=n, tail=tail)
     assert type(accuracy) is int
-    assert is_accuracy(Fraction(sensitivity) / Fraction(epsilon), alpha, accuracy, tail)
+    assert is_accuracy(Fraction(sensitivity) / Fraction(epsilon), alpha, accuracy, tail, n)
 
 
 def bracket(value: Callable[[], arb], bits: int) -> tuple[Fraction, Fraction]:
@@ -225,39 +239,42 @@ def test_levels_just_below_and_above_a_tail(scale: float, a: int, bits: int) -> 
 
 
 @many
-@given(accuracies, levels, senses)
-@example(1, 1 - Fraction(1, 10**300), ">")
-@example(10**320, TINIEST, ">=")
-@example(10**320, 1 - Fraction(1, 10**300), ">")
-@example(TINIEST, 0.5, ">")
-@example(2.5, 0.05, ">=")
-@example(1, 1 - Fraction(1, 2**200), ">=")
-def test_scale_is_the_largest_float(accuracy: Real, alpha: Real, tail: Any) -> None:
-    scale = accuracy_to_scale(accuracy, alpha, tail=tail)
+@given(accuracies, levels, sizes, senses)
+@example(1, 1 - Fraction(1, 10**300), 1, ">")
+@example(10**320, TINIEST, 1, ">=")
+@example(10**320, 1 - Fraction(1, 10**300), 1, ">")
+@example(TINIEST, 0.5, 1, ">")
+@example(2.5, 0.05, 1, ">=")
+@example(1, 1 - Fraction(1, 2**200), 1, ">=")
+@example(1, 1 - Fraction(1, 10**300), 2, ">=")
+@example(1, 1 - Fraction(1, 10**300), 10**30, ">")
+def test_scale_is_the_largest_float(accuracy: Real, alpha: Real, n: int, tail: Any) -> None:
+    scale = accuracy_to_scale(accuracy, alpha, n=n, tail=tail)
     assert type(scale) is float
-    assert is_scale(accuracy, alpha, scale, tail)
+    assert is_scale(accuracy, alpha, scale, tail, n)
     if not math.isinf(scale):
-        assert scale_to_accuracy(scale, alpha, tail=tail) <= math.ceil(accuracy)
+        assert scale_to_accuracy(scale, alpha, n=n, tail=tail) <= math.ceil(accuracy)
         larger = math.nextafter(scale, math.inf)
         if not math.isinf(larger):
-            assert scale_to_accuracy(larger, alpha, tail=tail) > math.floor(accuracy)
+            assert scale_to_accuracy(larger, alpha, n=n, tail=tail) > math.floor(accuracy)
 
 
 @many
-@given(accuracies, levels, positive, senses)
-@example(1, 0.05, GREATEST, ">")
-@example(1, 1 - 2.0**-53, TINIEST, ">")
-@example(3, 0.05, 1, ">=")
-@example(1, 1 - Fraction(1, 2**200), 1, ">=")
-@example(10**320, 0.5, TINIEST, ">")
+@given(accuracies, levels, positive, sizes, senses)
+@example(1, 0.05, GREATEST, 1, ">")
+@example(1, 1 - 2.0**-53, TINIEST, 1, ">")
+@example(3, 0.05, 1, 1, ">=")
+@example(1, 1 - Fraction(1, 2**200), 1, 1, ">=")
+@example(10**320, 0.5, TINIEST, 1, ">")
+@example(5, 0.05, 1, 200, ">")
 def test_epsilon_is_the_least_float(
-    accuracy: Real, alpha: Real, sensitivity: Real, tail: Any
+    accuracy: Real, alpha: Real, sensitivity: Real, n: int, tail: Any
 ) -> None:
-    epsilon = accuracy_to_epsilon(accuracy, alpha, sensitivity, tail=tail)
+    epsilon = accuracy_to_epsilon(accuracy, alpha, sensitivity, n=n, tail=tail)
     assert type(epsilon) is float
-    assert is_epsilon(accuracy, alpha, sensitivity, epsilon, tail)
+    assert is_epsilon(accuracy, alpha, sensitivity, epsilon, tail, n=n)
     if epsilon and not math.isinf(epsilon):
-        again = epsilon_to_accuracy(epsilon, alpha, sensitivity, tail=tail)
+        again = epsilon_to_accuracy(epsilon, alpha, sensitivity, n=n, tail=tail)
         assert again <= math.ceil(accuracy)
 
 
@@ -265,9 +282,18 @@ def test_accuracy_zero() -> None:
     for alpha in (TINIEST, 0.05, 0.5, 1 - 2.0**-53):
         assert is_scale(0, alpha, accuracy_to_scale(0, alpha))
         assert is_epsilon(0, alpha, 1, accuracy_to_epsilon(0, alpha))
-        assert scale_to_accuracy(accuracy_to_scale(0, alpha), alpha) == 0
     assert accuracy_to_scale(0, 1) == math.inf
     assert accuracy_to_epsilon(0, 1) == 0
+
+
+@pytest.mark.parametrize("method", ["ceiling", "continuous"])
+def test_n_at_once_by_other_methods(method: Any) -> None:
+    for n in (2, 200):
+        share = 1 - (1 - 0.05) ** (1 / n)
+        found = scale_to_accuracy(3, 0.05, n=n, method=method)
+        assert found == pytest.approx(scale_to_accuracy(3, share, method=method), rel=1e-12)
+        back = accuracy_to_scale(found, 0.05, n=n, method=method)
+        assert back == pytest.approx(found / -math.log(share), rel=1e-12)
 
 
 @settings(deadline=None, max_examples=100)
@@ -324,26 +350,6 @@ def test_exact_accuracy_is_the_note_or_one_less(scale: Real, alpha: Real) -> Non
     assert scale_to_accuracy(scale, alpha, method="ceiling") - exact in (0, 1)
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "exact", "note"),
-    [
-        (0.1, [23, 30, 46, 69], [24, 30, 47, 70]),
-        (0.5, [5, 6, 9, 14], [5, 6, 10, 14]),
-        (1, [2, 3, 4, 7], [3, 3, 5, 7]),
-        (2, [1, 1, 2, 3], [2, 2, 3, 4]),
-        (5, [0, 0, 1, 1], [1, 1, 1, 2]),
-    ],
-)
-def test_table_of_exact_and_note_accuracies(
-    epsilon: float, exact: list[int], note: list[int]
-) -> None:
-    alphas = [0.1, 0.05, 0.01, 0.001]
-    for accuracy, alpha in zip(exact, alphas, strict=True):
-        assert is_accuracy(1 / Fraction(epsilon), alpha, accuracy)
-    assert epsilon_to_accuracy(epsilon, alphas).tolist() == exact
-    assert epsilon_to_accuracy(epsilon, alphas, method="ceiling").tolist() == note
-
-
 @many
 @given(accuracies, levels, positive)
 @example(GREATEST, TINIEST, 1)
@@ -363,16 +369,6 @@ def test_inverse_by_the_note(accuracy: Real, alpha: Real, sensitivity: Real) -> 
         return is_positive(lambda: real(rate) - log_ratio(1 / Fraction(accuracy), alpha))
 
     assert is_greatest(holds, alpha, scale)
-
-
-@pytest.mark.parametrize("alpha", [0.5, 0.05, 1e-9])
-@pytest.mark.parametrize("epsilon", [0.01, 0.5, Fraction(1, 3), 7])
-def test_smartnoise_agrees_with_the_note(epsilon: Real, alpha: float) -> None:
-    for sensitivity in (1, 3):
-        note = epsilon_to_accuracy(epsilon, alpha, sensitivity, method="ceiling")
-        assert privacy_usage_to_accuracy(epsilon, alpha, sensitivity) == note
-        inverse = accuracy_to_epsilon(note, alpha, sensitivity, method="ceiling")
-        assert accuracy_to_privacy_usage(note, alpha, sensitivity) == inverse
 
 
 # OpenDP's
@@ -454,19 +450,14 @@ def test_opendp_accuracy_rounded_down_is_exact(scale: Real, alpha: Real) -> None
 
 
 def test_scale_zero() -> None:
-    for zero in (0, 0.0, -0.0, Fraction(0)):
-        for alpha in (TINIEST, 0.05, 1):
-            for method in ("exact", "ceiling"):
-                assert scale_to_accuracy(zero, alpha, method=method) == 0
-                assert type(scale_to_accuracy(zero, alpha, method=method)) is int
-                assert epsilon_to_accuracy(1, alpha, zero, method=method) == 0
-            continuous = scale_to_accuracy(zero, alpha, method="continuous")
-            assert continuous == 0
-            assert type(continuous) is float
-            assert discrete_laplacian_scale_to_accuracy(zero, alpha) == 0
-            assert scale_to_accuracy(zero, alpha, tail=">=") == (0 if alpha == 1 else 1)
-            assert accuracy_to_discrete_laplacian_scale(zero, alpha) == 0
-            assert accuracy_to_epsilon(3, alpha, zero) == 0
+    for zero, alpha in itertools.product((0, -0.0, Fraction(0)), (TINIEST, 0.05, 1)):
+        for method, kind in (("exact", int), ("ceiling", int), ("continuous", float)):
+            found = scale_to_accuracy(zero, alpha, method=method)  # type: ignore[arg-type]
+            assert (found, type(found)) == (0, kind)
+        assert scale_to_accuracy(zero, alpha, tail=">=") == (0 if alpha == 1 else 1)
+        assert epsilon_to_accuracy(1, alpha, zero) == accuracy_to_epsilon(3, alpha, zero) == 0
+        assert discrete_laplacian_scale_to_accuracy(zero, alpha) == 0
+        assert accuracy_to_discrete_laplacian_scale(zero, alpha) == 0
 
 
 # Arrays
@@ -477,23 +468,14 @@ METHODS: list[dict[str, Any]] = [
     {"tail": ">="},
 ]
 OF_SCALE: list[Callable[..., Any]] = [
-    *(functools.partial(scale_to_accuracy, **kind) for kind in METHODS),
-    *(functools.partial(accuracy_to_scale, **kind) for kind in METHODS),
-    *(functools.partial(epsilon_to_accuracy, **kind) for kind in METHODS),
-    *(functools.partial(accuracy_to_epsilon, **kind) for kind in METHODS),
-    discrete_laplacian_scale_to_accuracy,
-    accuracy_to_discrete_laplacian_scale,
-]
+    functools.partial(function, **kind)
+    for function in (scale_to_accuracy, accuracy_to_scale, epsilon_to_accuracy, accuracy_to_epsilon)
+    for kind in METHODS
+] + [discrete_laplacian_scale_to_accuracy, accuracy_to_discrete_laplacian_scale]
 INTEGERS = [f for f in OF_SCALE if isinstance(f(3, 0.05), int)]
 
 
-def name_of(function: Any) -> str:
-    keywords = getattr(function, "keywords", {})
-    plain = getattr(function, "func", function).__name__
-    return "-".join([plain, *map(str, keywords.values())])
-
-
-each_function = pytest.mark.parametrize("function", OF_SCALE, ids=name_of)
+each_function = pytest.mark.parametrize("function", OF_SCALE)
 
 
 @each_function
@@ -519,29 +501,20 @@ def test_arrays_are_broadcast(function: Callable[..., Any]) -> None:
     assert function(np.ones((4, 1)), np.ones(0)).shape == (4, 0)
 
 
-@each_function
-@pytest.mark.parametrize(
-    "dtype", ["f2", "<f4", ">f4", ">f8", "i1", "u1", ">i2", "<u4", ">i8", "u8", "O"]
-)
+@pytest.mark.parametrize("function", [scale_to_accuracy, accuracy_to_epsilon])
+@pytest.mark.parametrize("dtype", ["f2", "<f4", ">f8", "i1", "u1", ">i2", ">i8", "u8", "O"])
 def test_dtypes_are_read_exactly(function: Callable[..., Any], dtype: str) -> None:
     values = np.array([1, 3, 120], dtype)
     assert (function(values, 0.05) == [function(x, 0.05) for x in (1, 3, 120)]).all()
     if np.dtype(dtype).kind == "f":
         values = np.array([0.1, 1 / 3], dtype)
         plain = [float(x) for x in values]
-        assert (function(values, 0.05) == [function(x, 0.05) for x in plain]).all()
         assert (function(3, values) == [function(3, x) for x in plain]).all()
         scalar = values[0]
         assert function(scalar, scalar) == function(plain[0], plain[0])
         assert type(function(scalar, scalar)) in (int, float)
-    if dtype == "O":
-        mixed = [Fraction(1, 3), 2, 0.5, np.float32(0.1), np.int8(7), Fraction(10**30, 7)]
-        exact = [
-            Fraction(x) if isinstance(x, Fraction | int) else Fraction(float(x)) for x in mixed
-        ]
-        wanted = [function(x, Fraction(1, 7)) for x in exact]
-        for array in (mixed, np.array(mixed, dtype=object)):
-            assert function(array, Fraction(1, 7)).tolist() == wanted
+    mixed = [Fraction(1, 3), 2, 0.5, np.float32(0.1), np.int8(7), Fraction(10**30, 7)]
+    assert function(mixed, 0.05).tolist() == [function(x, 0.05) for x in mixed]
 
 
 def test_fractions_are_exact() -> None:
@@ -552,20 +525,18 @@ def test_fractions_are_exact() -> None:
     assert epsilon_to_accuracy([third, 1 / 3], above).tolist() == [4, 5]
 
 
-@pytest.mark.parametrize("function", INTEGERS, ids=name_of)
+@pytest.mark.parametrize("function", INTEGERS)
 def test_integers_beyond_int64(function: Callable[..., Any]) -> None:
     is_epsilons = function.func is epsilon_to_accuracy  # type: ignore[attr-defined]
-    huge = Fraction(1, 10**400) if is_epsilons else 10**400
-    result = function([huge, 1], 0.05)
-    assert result.dtype == object
-    assert result.tolist() == [function(huge, 0.05), function(1, 0.05)]
-    assert [type(item) for item in result.tolist()] == [int, int]
-    # On both sides of the limit.
-    for scale, wanted in ((2.0**61, np.int64), (2.0**62, object)):
-        value = 1 / scale if is_epsilons else scale
-        assert function([value], 0.05).dtype == wanted
-        assert function(np.array(value), 0.05).dtype == wanted
-        assert function(np.array(value), 0.05).shape == ()
+    # On both sides of the limit, and far beyond.
+    for scale, wanted in ((2.0**61, np.int64), (2.0**62, object), (10**400, object)):
+        value = 1 / Fraction(scale) if is_epsilons else scale
+        result = function([value, 1], 0.05)
+        assert result.dtype == wanted
+        assert result.tolist() == [function(value, 0.05), function(1, 0.05)]
+        assert [type(item) for item in result.tolist()] == [int, int]
+        array = function(np.array(value, dtype=object), 0.05)
+        assert (array.dtype, array.shape) == (wanted, ())
 
 
 def test_floats_beyond_float64() -> None:
@@ -578,13 +549,14 @@ def test_floats_beyond_float64() -> None:
     assert accuracy_to_epsilon(1, 0.05, 10**400) == math.inf
 
 
-def test_sensitivity_is_broadcast() -> None:
-    epsilons, sensitivities = np.array([0.1, 1, 3]), np.array([[1], [2]])
+def test_sensitivity_and_n_are_broadcast() -> None:
+    epsilons, others = np.array([0.1, 1, 3]), np.array([[1], [2]])
     for function in (epsilon_to_accuracy, accuracy_to_epsilon):
-        result = function(epsilons, 0.05, sensitivities)
+        result = function(epsilons, 0.05, others, n=others)
         assert result.shape == (2, 3)
         for i, j in np.ndindex(2, 3):
-            assert result[i, j] == function(epsilons[j], 0.05, sensitivities[i, 0])
+            other = others[i, 0]
+            assert result[i, j] == function(epsilons[j], 0.05, other, n=other)
 
 
 @pytest.mark.parametrize(
@@ -596,19 +568,15 @@ def test_sensitivity_is_broadcast() -> None:
     ],
 )
 def test_decimal_context_of_the_caller_does_not_matter(context: decimal.Context) -> None:
-    bounded = GeometricMechanism(0.3, bounds=(0, 50))
+    bounded, free = GeometricMechanism(0.3, bounds=(0, 50)), GeometricMechanism(0.3)
 
     def everything() -> list[Any]:
         results = [function(x, 0.05) for function in OF_SCALE for x in (0.3, 7, 1e15)]
+        results += [epsilon_to_accuracy(0.3, 0.05, n=9), accuracy_to_epsilon(3, 0.05, n=9)]
         results += [release_accuracy(bounded, 0.05), release_accuracy(bounded, 0.05, 3)]
-        results += [simultaneous_accuracy(bounded, 0.05, 9)]
         results += [simultaneous_accuracy(bounded, 0.05, counts=[1, 70])]
-        for distribution in ("censored", "truncated", "folded"):
-            results += [
-                f(bounded, 7, distribution=distribution)
-                for f in (bias, variance, mean_absolute_error)
-            ]
-        return results
+        results += [sum_confidence_interval(free, [4, 5], 0.05, [1, w]) for w in (1, 2)]
+        return [*results, ratio_confidence_interval(free, 4, 50, 0.05)]
 
     wanted = everything()
     with decimal.localcontext(context) as used:
@@ -620,72 +588,12 @@ def test_decimal_context_of_the_caller_does_not_matter(context: decimal.Context)
 # Within bounds: the ideal distribution, and the sampled one over all tapes
 
 
-class Distribution:
-    """Probabilities of the outputs 0 to R for each count, over a common total."""
-
-    def __init__(self, masses: list[list[int]], total: int) -> None:
-        self.masses = masses
-        self.total = total
-        self.of_count: dict[int, list[int]] = {}
-
-    def beyond(self, count: int, a: int) -> int:
-        """Return the probability of an error of more than a, for any count."""
-        if count not in self.of_count:
-            self.of_count[count] = self._tails(count)
-        tails = self.of_count[count]
-        return tails[a] if a < len(tails) else 0
-
-    def _tails(self, count: int) -> list[int]:
-        row = self.masses[min(max(count, 0), len(self.masses) - 1)]
-        errors = [0] * (max(count, len(row) - 1 - count) + 1)
-        for y, mass in enumerate(row):
-            errors[abs(y - count)] += mass
-        return [sum(errors[a + 1 :]) for a in range(len(errors))]
-
-    def allows(self, masses: list[int], level: Fraction) -> bool:
-        """Return whether the union of these independent events has probability at most level."""
-        none = math.prod(self.total - mass for mass in masses)
-        most = self.total ** len(masses)
-        return none * level.denominator >= most * (level.denominator - level.numerator)
-
-
-@functools.cache
-def sampled_distribution(scale: Real, R: int) -> Distribution:
-    """Return the distribution over all tapes, from the thresholds of the certificate."""
-    certificate = from_scale(scale, (0, R)).certificate()
-    masses, floor, total = exact_distribution(certificate.digits, certificate.limb_bits, R)
-    slots = 2**certificate.floor_value_bits
-    rows = []
-    for x in range(R + 1):
-        # The sign is fair. The floor's slot is uniform; values beyond R give R.
-        row = [2 * floor] * R + [2 * floor * (slots - R)]
-        for m, mass in enumerate(masses):
-            row[min(x + m, R)] += mass * slots
-            row[max(x - m, 0)] += mass * slots
-        rows.append(row)
-    return Distribution(rows, 2 * slots * total)
-
-
 @functools.cache
 def ideal_distribution(scale: Real, R: int, bits: int = 400) -> Distribution:
     """Return the distribution of ``clamp(x + Z)`` by equation 2.1, to more than these bits."""
-    with ctx.workprec(bits + 100 + 8 * R):
-        q = (-1 / real(scale)).exp()
-        powers = [(1 - q) / (1 + q)]
-        for _ in range(4 * R + 4):
-            powers.append(powers[-1] * q)
-        rows = []
-        for x in range(R + 1):
-            row = [powers[abs(y - x)] for y in range(R + 1)]
-            # The tail at a bound is a geometric series.
-            row[0] = powers[x] / (1 - q)
-            row[R] = powers[R - x] / (1 - q)
-            if R == 0:
-                row = [arb(1)]
-            elif x in (0, R):
-                row[x] = 1 / (1 + q)
-            rows.append([int((mass * arb(2) ** bits).mid().floor().unique_fmpz()) for mass in row])
-    return Distribution(rows, 2**bits)
+    with mpmath.workprec(bits + 100 + 8 * R):
+        pmfs = [censored(1 / Fraction(scale), R, x) for x in range(R + 1)]
+        return Distribution([[int(mass * 2**bits) for mass in row] for row in pmfs], 2**bits)
 
 
 def slack_of(scale: Real, R: int) -> Fraction:
@@ -693,10 +601,6 @@ def slack_of(scale: Real, R: int) -> Fraction:
     return (
         2 * Fraction(from_scale(scale, (0, R)).certificate().total_variation) + Fraction(2) ** -300
     )
-
-
-def least(holds: Callable[[int], bool]) -> int:
-    return next(a for a in itertools.count() if holds(a))
 
 
 SCALES: list[Real] = [
@@ -707,20 +611,6 @@ ALPHAS: list[Real] = [
     *(1e-3, 1e-6, 1e-12, 1e-18, Fraction(1, 10**40), TINIEST),
 ]
 each_scale = pytest.mark.parametrize("scale", SCALES, ids=float)
-
-
-@each_scale
-@pytest.mark.parametrize("R", [1, 2, 3, 8, 13, 100])
-def test_reference_distributions(scale: Real, R: int) -> None:
-    ideal, sampled = ideal_distribution(scale, R), sampled_distribution(scale, R)
-    for one, other in zip(ideal.masses, sampled.masses, strict=True):
-        assert sum(other) == sampled.total
-        assert 0 <= ideal.total - sum(one) <= R + 1
-        apart = sum(
-            abs(Fraction(i, ideal.total) - Fraction(s, sampled.total))
-            for i, s in zip(one, other, strict=True)
-        )
-        assert 0 < apart < slack_of(scale, R)
 
 
 def accuracies_are_right(scale: Real, R: int, alpha: Real, lower: int = -3) -> bool:
@@ -746,7 +636,7 @@ def accuracies_are_right(scale: Real, R: int, alpha: Real, lower: int = -3) -> b
 
 
 @each_scale
-@pytest.mark.parametrize("R", range(1, 26))
+@pytest.mark.parametrize("R", [*range(1, 14), 19, 25])
 def test_accuracy_within_bounds(scale: Real, R: int) -> None:
     for alpha in ALPHAS:
         assert accuracies_are_right(scale, R, alpha)
@@ -792,127 +682,78 @@ def test_levels_below_the_floor_give_the_full_range() -> None:
         assert floor is not None
         assert floor <= Fraction(1, 2**52)
         for alpha in (floor, floor / 2, TINIEST):
-            assert mechanism.accuracy(alpha) == R
-        if R == 2**64 - 1:
-            assert mechanism.accuracy(alpha, np.int64(-5)) == 2**63 + 4
-        else:
-            assert mechanism.accuracy(alpha, [-5, 0, R - 5]).tolist() == [R, max(5, R - 5), R]
-            assert simultaneous_accuracy(mechanism, alpha, 3) == R
-        tail = 2 * floor
-        if R > 1000:
-            assert mechanism.accuracy(tail) < R
+            assert mechanism.accuracy(alpha) == simultaneous_accuracy(mechanism, alpha, 3) == R
+            if R < 2**63:
+                assert mechanism.accuracy(alpha, [-5, 0, R - 5]).tolist() == [R, max(5, R - 5), R]
+        assert R <= 1000 or mechanism.accuracy(2 * floor) < R
 
 
 def test_no_noise_or_equal_bounds() -> None:
     for scale, bounds in ((0, (2, 9)), (3, (4, 4)), (0, (4, 4)), (0, None)):
         mechanism = from_scale(scale, bounds)
         lower, upper = bounds or (-(2**63), 2**63 - 1)
+        counts = [4, -7, 100]
+        away = [abs(min(max(x, lower), upper) - x) for x in counts]
         for alpha in (TINIEST, 0.05, 1):
-            assert mechanism.accuracy(alpha) == 0
-            assert simultaneous_accuracy(mechanism, alpha, 10**9) == 0
-            counts = [4, -7, 100]
-            away = [abs(min(max(x, lower), upper) - x) for x in counts]
+            assert mechanism.accuracy(alpha) == simultaneous_accuracy(mechanism, alpha, 10**9) == 0
             assert mechanism.accuracy(alpha, counts).tolist() == away
             assert simultaneous_accuracy(mechanism, alpha, counts=counts) == max(away)
-        released = min(max(4, lower), upper)
-        assert confidence_interval(mechanism, released, 0.05) == (released, released)
-        assert confidence_interval(mechanism, released, 0.05, side="lower") == (released, upper)
-        assert confidence_interval(mechanism, released, 0.05, side="upper") == (lower, released)
+        for side, wanted in (("both", (4, 4)), ("lower", (4, upper)), ("upper", (lower, 4))):
+            assert confidence_interval(mechanism, 4, 0.05, side=side) == wanted  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_dtype_limits_are_bounds(dtype: str) -> None:
     info = np.iinfo(dtype)
     least, most = int(info.min), int(info.max)
-    for scale in (1, 30.0, 1000, 2.0**40):
+    for scale, alpha in itertools.product((1, 1000, 2.0**40), (0.9, 0.05, 1e-9)):
         free, bounded = from_scale(scale, limits(dtype)), from_scale(scale, (least, most))
         counts = np.array([least, least + 1, most // 2, most - 5, most], dtype)
-        for alpha in (0.9, 0.5, 0.05, 1e-9):
-            found = free.accuracy(alpha, counts)
-            assert found.dtype == (np.int64 if found.max() < 2**63 else object)
-            assert (found == bounded.accuracy(alpha, counts)).all()
-            assert found.tolist() == [free.accuracy(alpha, x) for x in counts]
-            assert found.tolist() == [bounded.accuracy(alpha, x) for x in counts.tolist()]
-            assert (
-                found == free.accuracy(alpha, counts.astype(np.dtype(dtype).newbyteorder()))
-            ).all()
-            assert max(found) <= bounded.accuracy(alpha)
-            if dtype == "int64":
-                assert free.accuracy(alpha) == bounded.accuracy(alpha)
-            # If both tails fit, it is the accuracy of the noise; at a limit there is one tail.
-            ideal = scale_to_accuracy(scale, alpha)
-            if ideal < (most - least) // 2:
-                assert bounded.accuracy(alpha) == ideal
-            # Level alpha for one tail is level 2 alpha for both.
-            at_limit = scale_to_accuracy(scale, 2 * alpha) if alpha <= 0.5 else 0
-            assert found[0] == found[-1] == min(at_limit, most - least)
+        found = free.accuracy(alpha, counts)
+        assert found.dtype == (np.int64 if found.max() < 2**63 else object)
+        assert found.tolist() == [bounded.accuracy(alpha, x) for x in counts.tolist()]
+        assert max(found) <= bounded.accuracy(alpha)
+        # If both tails fit, it is the accuracy of the noise; at a limit there is one tail.
+        ideal = scale_to_accuracy(scale, alpha)
+        if ideal < (most - least) // 2:
+            assert bounded.accuracy(alpha) == ideal
+        # Level alpha for one tail is level 2 alpha for both.
+        at_limit = scale_to_accuracy(scale, 2 * alpha) if alpha <= 0.5 else 0
+        assert found[0] == found[-1] == min(at_limit, most - least)
 
 
 def test_bounds_and_counts_at_the_edges_of_64_bits() -> None:
-    low = from_scale(10, (-(2**63), -(2**63) + 30))
-    high = from_scale(10, (2**63 - 31, 2**63 - 1))
-    over = from_scale(10, (2**63 - 15, 2**63 + 15))
-    top = from_scale(10, (2**64 - 31, 2**64 - 1))
-    wanted = from_scale(10, (0, 30)).accuracy(0.05, np.arange(31)).tolist()
-    for mechanism in (low, high, over, top):
-        assert mechanism.bounds is not None
-        lower, upper = mechanism.bounds
-        assert mechanism.accuracy(0.05) == from_scale(10, (0, 30)).accuracy(0.05)
-        assert mechanism.accuracy(0.05, list(range(lower, upper + 1))).tolist() == wanted
-        for place in (0, 15, 30):
-            assert mechanism.accuracy(0.05, lower + place) == wanted[place]
+    plain = from_scale(10, (0, 30))
+    wanted = plain.accuracy(0.05, np.arange(31)).tolist()
+    for lower in (-(2**63), 2**63 - 31, 2**63 - 15, 2**64 - 31):
+        mechanism = from_scale(10, (lower, lower + 30))
+        assert mechanism.accuracy(0.05) == plain.accuracy(0.05)
+        assert mechanism.accuracy(0.05, list(range(lower, lower + 31))).tolist() == wanted
+        assert mechanism.accuracy(0.05, lower + 15) == wanted[15]
     # Errors beyond int64.
+    small = from_scale(1, (0, 5))
+    edge = small.accuracy(0.05, 0)
     far = np.array([2**64 - 1, 0, 2**63], np.uint64)
-    found = from_scale(1, (0, 5)).accuracy(0.05, far)
+    found = small.accuracy(0.05, far)
     assert found.dtype == object
-    assert found.tolist() == [
-        2**64 - 1 - 5 + wanted_at_bound(1, 5),
-        wanted_at_bound(1, 5),
-        2**63 - 5 + wanted_at_bound(1, 5),
-    ]
-    nought = from_scale(1, (0, 5)).accuracy(0.05, np.array(2**64 - 1, np.uint64))
-    assert nought.shape == ()
-    assert nought.item() == found[0]
-    assert simultaneous_accuracy(from_scale(1, (0, 5)), 0.05, counts=far) >= found[0]
-    assert simultaneous_accuracy(from_scale(1, (0, 5)), 0.05, counts=far) <= 2**64 - 1
-
-
-def wanted_at_bound(scale: Real, R: int) -> int:
-    dist = ideal_distribution(scale, R)
-    return least(lambda a: dist.allows([dist.beyond(0, a)], Fraction(0.05)))
+    assert found.tolist() == [2**64 - 1 - 5 + edge, edge, 2**63 - 5 + edge]
+    assert small.accuracy(0.05, far[0]) == found[0]
+    assert found[0] <= simultaneous_accuracy(small, 0.05, counts=far) <= 2**64 - 1
 
 
 def test_counts_of_any_shape() -> None:
+    # test_api_properties.py tries other layouts.
     mechanism = from_scale(4, (0, 20))
     counts = np.arange(24).reshape(2, 3, 4)
-    wanted = np.array([mechanism.accuracy(0.1, int(x)) for x in range(24)]).reshape(2, 3, 4)
-    frozen = counts.copy()
-    frozen.flags.writeable = False
-    for array, expected in (
-        (counts, wanted),
-        (frozen, wanted),
-        (counts.T, wanted.T),
-        (counts[:, ::-1, ::2], wanted[:, ::-1, ::2]),
-        (counts.astype(">u2"), wanted),
-        (counts.astype("i1"), wanted),
-        (counts.tolist(), wanted),
-        (counts[0:0], wanted[0:0]),
-        (np.array(7), np.array(wanted[0, 1, 3])),
-        ([], np.array([])),
-        ((3, 4), wanted[0, 0, 3:].tolist() + wanted[0, 1, :1].tolist()),
-        (range(4), wanted[0, 0]),
-    ):
+    wanted = [mechanism.accuracy(0.1, int(x)) for x in range(24)]
+    for array in (counts, counts.T, counts.astype("i1"), counts.tolist(), counts[0:0], [], (3, 4)):
         found = mechanism.accuracy(0.1, array)
-        assert isinstance(found, np.ndarray)
-        assert found.dtype == np.int64
-        assert found.shape == np.shape(array)
-        assert (found == expected).all()
+        assert (type(found), found.dtype, found.shape) == (np.ndarray, np.int64, np.shape(array))
+        assert found.reshape(-1).tolist() == [wanted[int(x)] for x in np.reshape(array, -1)]
     for scalar in (np.int8(7), np.uint64(7), 7):
         found = mechanism.accuracy(0.1, scalar)
-        assert type(found) is int
-        assert found == wanted[0, 1, 3]
+        assert (type(found), found) == (int, wanted[7])
         assert release_accuracy(mechanism, 0.1, scalar) == found
-    assert type(mechanism.accuracy(0.1)) is int
 
 
 def proven(mechanism: GeometricMechanism, dtype: Any, a: int, sides: int, alpha: Real) -> bool:
@@ -951,18 +792,9 @@ def test_accuracies_of_dtypes_are_the_least_proven(dtype: str) -> None:
 
 
 def counts_of(R: int) -> list[list[int]]:
-    return [
-        [0],
-        [R // 2],
-        [0, R],
-        [0, R // 2, R],
-        [R // 2] * 4,
-        [1, 1, 2, R - 1],
-        [-2],
-        [-2, R + 5],
-        [-1, -1, 0, R // 2, R + 1],
-        [*range(R + 1)][:6],
-    ]
+    half = R // 2
+    inside = [[0], [half], [0, R], [0, half, R], [half] * 4, [1, 1, 2, R - 1], [*range(R + 1)][:6]]
+    return [*inside, [-2], [-2, R + 5], [-1, -1, 0, half, R + 1]]
 
 
 def simultaneous_is_right(scale: Real, R: int, alpha: Real) -> bool:
@@ -998,18 +830,6 @@ def simultaneous_is_right(scale: Real, R: int, alpha: Real) -> bool:
 def test_simultaneous_accuracy(scale: Real, R: int) -> None:
     for alpha in ALPHAS[1::2]:
         assert simultaneous_is_right(scale, R, alpha)
-
-
-@each_scale
-@pytest.mark.parametrize("R", [1, 6, 25, 1000])
-def test_simultaneous_accuracy_of_one_count(scale: Real, R: int) -> None:
-    mechanism = from_scale(scale, (10, 10 + R))
-    for alpha in ALPHAS[::3]:
-        assert simultaneous_accuracy(mechanism, alpha, 1) == mechanism.accuracy(alpha)
-        for x in (9, 10, 10 + R // 2, 10 + R, 10**6):
-            at_once = simultaneous_accuracy(mechanism, alpha, counts=[x])
-            assert at_once == mechanism.accuracy(alpha, x)
-            assert simultaneous_accuracy(mechanism, alpha, counts=x) == at_once
 
 
 @settings(deadline=None, max_examples=200)
@@ -1049,14 +869,10 @@ def test_simultaneous_accuracy_of_many_counts(
 
 def test_simultaneous_accuracy_of_n_and_of_counts() -> None:
     mechanism = from_scale(3, (0, 1000))
-    for n in (1, 2, 17, 10**5):
+    for n in (1, np.int8(17), 10**5):
         worst = simultaneous_accuracy(mechanism, 0.05, n)
-        assert simultaneous_accuracy(mechanism, 0.05, counts=np.full(n, 500)) == worst
         assert simultaneous_accuracy(mechanism, 0.05, counts=np.full((n, 1), 500, ">u2")) == worst
         assert simultaneous_accuracy(mechanism, 0.05, counts=np.zeros(n, int)) < worst
-    assert simultaneous_accuracy(mechanism, 0.05, np.int8(17)) == simultaneous_accuracy(
-        mechanism, 0.05, 17
-    )
     # Far beyond 64 bits.
     assert simultaneous_accuracy(mechanism, 0.05, 10**400) == 1000
     for counts in ([], (), np.empty((3, 0), int)):
@@ -1183,165 +999,65 @@ def test_intervals_of_ints_and_of_bounds_beyond_int64() -> None:
 
 
 def test_intervals_of_any_shape() -> None:
+    # test_api_properties.py tries other layouts.
     mechanism = from_scale(4, (0, 20))
-    counts = np.arange(21)[:20].reshape(2, 2, 5)
     a = mechanism.accuracy(0.1)
-    frozen = counts.copy()
-    frozen.flags.writeable = False
-    for array in (
-        counts,
-        frozen,
-        counts.T,
-        counts[::-1, :, ::2],
-        counts.astype(">u2"),
-        counts.astype("u1"),
-        counts[0:0],
-        np.empty((3, 0), "i2"),
-        np.array(7),
-        np.array(7, ">i4"),
-    ):
-        before = array.copy()
-        lower, upper = mechanism.confidence_interval(array, 0.1)
-        for end in (lower, upper):
-            assert isinstance(end, np.ndarray)
-            assert end.dtype == array.dtype
-            assert end.dtype.byteorder == array.dtype.byteorder
-            assert end.shape == array.shape
+    counts = np.arange(20).reshape(2, 2, 5)
+    for array in (counts.T, counts.astype(">u2"), counts[0:0], np.array(7, ">i4")):
         wide = array.astype(int)
-        assert (lower == np.maximum(wide - a, 0)).all()
-        assert (upper == np.minimum(wide + a, 20)).all()
-        assert (array == before).all()
+        wanted = np.maximum(wide - a, 0), np.minimum(wide + a, 20)
+        for end, exact in zip(mechanism.confidence_interval(array, 0.1), wanted, strict=True):
+            assert (type(end), end.dtype, end.shape) == (np.ndarray, array.dtype, array.shape)
+            assert (end == exact).all()
     lower, upper = mechanism.confidence_interval([[1, 2], [3, 4]], 0.1)
     assert lower.dtype == upper.dtype == np.int64
     assert upper.tolist() == [[1 + a, 2 + a], [3 + a, 4 + a]]
-    assert [end.shape for end in mechanism.confidence_interval([], 0.1)] == [(0,), (0,)]
-    assert confidence_interval(mechanism, 5, 0.1) == mechanism.confidence_interval(5, 0.1)
 
 
 # Moments
 
 
-def moments_of(pmf: dict[int, arb], count: int) -> tuple[arb, arb, arb]:
-    mean = sum((mass * (y - count) for y, mass in pmf.items()), arb(0))
-    square = sum((mass * (y - count) ** 2 for y, mass in pmf.items()), arb(0))
-    absolute = sum((mass * abs(y - count) for y, mass in pmf.items()), arb(0))
-    return mean, square - mean**2, absolute
-
-
-def pmf_of(kind: str, rate: arb, count: int, lower: int, upper: int) -> dict[int, arb]:
-    """Return the pmf of the noisy count by its definition, up to a negligible tail."""
-    q = (-rate).exp()
-    last = abs(count) + upper - lower + math.ceil(300 / float(rate)) + 5
-    pmf = {y: arb(0) for y in range(lower, upper + 1)}
-    place = min(max(count, lower), upper)
-    turn = [*range(lower, upper), *range(upper, lower, -1)] or [lower]
-    for z in range(-last, last + 1):
-        mass = (1 - q) / (1 + q) * q ** abs(z)
-        if kind == "folded":
-            pmf[turn[(count + z - lower) % len(turn)]] += mass
-        elif kind == "censored":
-            pmf[min(max(place + z, lower), upper)] += mass
-        elif lower <= place + z <= upper:
-            pmf[place + z] += mass
-    total = sum(pmf.values(), arb(0))
-    return {y: mass / total for y, mass in pmf.items()}
-
-
 @pytest.mark.parametrize("kind", ["censored", "truncated", "folded"])
-@pytest.mark.parametrize("scale", [0.05, 0.7, 3, Fraction(25, 3)])
-def test_moments_are_sums_over_the_pmf(kind: Any, scale: Real) -> None:
-    for lower, upper in ((0, 1), (-2, 3), (5, 14)):
-        mechanism = from_scale(scale, (lower, upper))
+def test_moments_are_those_of_each_distribution(kind: Any) -> None:
+    # test_moments.py checks their values.
+    for scale, lower, upper in itertools.product((0.7, Fraction(25, 3)), (-2, 0), (1, 14)):
+        rate, mechanism = 1 / Fraction(scale), from_scale(scale, (lower, upper))
         counts = [*range(lower - 3, upper + 4), 40, -40]
-        found = [
-            f(mechanism, counts, distribution=kind) for f in (bias, variance, mean_absolute_error)
-        ]
-        with ctx.workprec(300):
-            for i, count in enumerate(counts):
-                pmf = pmf_of(kind, 1 / real(scale), count, lower, upper)
-                for f, values, exact in zip(
-                    (bias, variance, mean_absolute_error),
-                    found,
-                    moments_of(pmf, count),
-                    strict=True,
-                ):
-                    scalar = f(mechanism, count, distribution=kind)
-                    assert kind != "censored" or f(mechanism, count) == scalar
-                    assert type(scalar) is float
-                    assert scalar == values[i]
-                    wrong = abs(real(scalar) - exact)
-                    assert wrong <= abs(exact) * 2.0**-52 + arb(2) ** -280
-        assert [values.dtype for values in found] == [np.float64] * 3
+        for count in counts:
+            exact = {
+                "censored": moments.of_censored(rate, lower, upper, count),
+                "truncated": moments.of_truncated(rate, lower, upper, count),
+                "folded": moments.of_folded(rate, (2 * lower, 2 * upper), count),
+            }[kind]
+            found = [
+                f(mechanism, count, distribution=kind)
+                for f in (bias, variance, mean_absolute_error)
+            ]
+            assert found == list(exact)
+            assert kind != "censored" or bias(mechanism, count) == exact.bias
+        for f in (bias, variance, mean_absolute_error):
+            values = f(mechanism, counts, distribution=kind)
+            assert values.dtype == np.float64
+            assert values.tolist() == [f(mechanism, x, distribution=kind) for x in counts]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("kind", ["censored", "truncated", "folded"])
-def test_moments_within_the_limits_of_a_dtype(dtype: str, kind: Any) -> None:
+def test_moments_within_the_limits_of_a_dtype(dtype: str) -> None:
     info = np.iinfo(dtype)
     least, most = int(info.min), int(info.max)
-    items = [least, least + 1, (least + most) // 2, most - 1, most]
-    counts = np.array(items, dtype)
+    counts = np.array([least, least + 1, (least + most) // 2, most], dtype)
     for scale, f in itertools.product((0.1, 5, 1e6), (bias, variance, mean_absolute_error)):
-        free, bounded = from_scale(scale, limits(dtype)), from_scale(scale, (least, most))
-        found = f(free, counts, distribution=kind)
-        assert found.dtype == np.float64
-        assert (found == f(bounded, counts, distribution=kind)).all()
-        assert (
-            found == f(free, counts.astype(counts.dtype.newbyteorder()), distribution=kind)
-        ).all()
-        assert found.tolist() == [f(free, x, distribution=kind) for x in counts]
-        assert found.tolist() == [f(bounded, x, distribution=kind) for x in items]
-        sign = -1 if f is bias else 1
-        assert found[0] == sign * found[-1]
-
-
-def test_moments_without_bounds() -> None:
-    for scale in (0.1, 1, 40, 1e6):
-        q = math.exp(-1 / scale)
-        one = -math.expm1(-1 / scale)
-        for counts in (0, [[0, 5], [-(10**9), 3]]):
-            assert np.all(bias(from_scale(scale), counts) == 0)
-            for f, exact in (
-                (variance, 2 * q / one**2),
-                (mean_absolute_error, 2 * q / (one * (1 + q))),
-            ):
-                found = f(from_scale(scale), counts)
-                assert np.shape(found) == np.shape(counts)
-                assert np.all(abs(found / exact - 1) < 1e-12)
-
-
-def test_moments_without_noise() -> None:
-    for scale, bounds in ((0, (2, 9)), (0, (4, 4)), (7, (4, 4))):
-        mechanism = from_scale(scale, bounds)
-        for distribution, x in itertools.product(("censored", "truncated", "folded"), (4, 11, -30)):
-            away = bias(mechanism, x, distribution=distribution)
-            if distribution != "folded":
-                assert away == min(max(x, bounds[0]), bounds[1]) - x
-            assert variance(mechanism, x, distribution=distribution) == 0
-            assert mean_absolute_error(mechanism, x, distribution=distribution) == abs(away)
-    assert bias(from_scale(0, (2, 9)), [11, -30], distribution="folded").tolist() == [-4, 36]
-    assert bias(from_scale(0), 5) == 0
-
-
-def test_diffprivlib_classes_have_the_same_moments() -> None:
-    for lower, upper in ((0, 10), (-4, 3)):
-        mechanism = GeometricMechanism(0.3, 2, (lower, upper))
-        for cls, distribution in ((GeometricTruncated, "censored"), (GeometricFolded, "folded")):
-            theirs = cls(epsilon=0.3, sensitivity=2, lower=lower, upper=upper)
-            for x in (lower - 3, lower, 2, upper, upper + 30):
-                assert bias(mechanism, x, distribution=distribution) == theirs.bias(x)
-                assert variance(mechanism, x, distribution=distribution) == theirs.variance(x)
-                mse = (
-                    variance(mechanism, x, distribution=distribution)
-                    + bias(mechanism, x, distribution=distribution) ** 2
-                )
-                assert mse == pytest.approx(theirs.mse(x), rel=1e-14)
+        found = f(from_scale(scale, limits(dtype)), counts)
+        bounded = from_scale(scale, (least, most))
+        assert found.tolist() == [f(bounded, x) for x in counts.tolist()]
+        assert found[0] == found[-1] * (-1 if f is bias else 1)
 
 
 # Invalid parameters
 
 NUMBERS: list[Any] = [
-    *(True, np.True_, "1", b"1", None, 1j, np.longdouble(1), decimal.Decimal(1), {}, range(2)),
+    *(True, np.True_, "1", b"1", None, 1j, np.longdouble(1), decimal.Decimal(1), range(2)),
+    *({"a": None}, {"a": "1"}),
     *(np.timedelta64(1, "ns"), np.datetime64(1, "ns")),
 ]
 SIZES = [math.nan, math.inf, -math.inf, -1]
@@ -1387,10 +1103,8 @@ def test_invalid_method_or_tail_raises(function: Callable[..., Any]) -> None:
         with pytest.raises(ValueError, match=r"^tail = .* is not accepted: give one of '>', '>='"):
             function(1, 0.5, tail=tail)
     for method in ("ceiling", "continuous"):
-        with pytest.raises(ValueError, match=rf"^tail = '>=' is not accepted with .*{method}"):
-            function(1, 0.5, method=method, tail=">=")
         # Also for empty arrays.
-        with pytest.raises(ValueError, match=r"^tail"):
+        with pytest.raises(ValueError, match=rf"^tail = '>=' is not accepted with .*{method}"):
             function([], 0.5, method=method, tail=">=")
     with pytest.raises(ValueError, match="broadcast"):
         function([1, 2], [0.5, 0.5, 0.5])
@@ -1405,135 +1119,92 @@ def test_accuracy_zero_raises_for_other_methods() -> None:
 
 
 MECHANISM = GeometricMechanism(1, bounds=(0, 300))
-OF_MECHANISM: dict[str, Callable[..., Any]] = {
-    "release_accuracy": lambda m=MECHANISM, alpha=0.05, counts=5: release_accuracy(
-        m, alpha, counts
-    ),
-    "worst": lambda m=MECHANISM, alpha=0.05: release_accuracy(m, alpha),
-    "accuracy": lambda alpha=0.05, counts=5: MECHANISM.accuracy(alpha, counts),
-    "simultaneous_n": lambda m=MECHANISM, alpha=0.05: simultaneous_accuracy(m, alpha, 5),
-    "simultaneous_counts": lambda m=MECHANISM, alpha=0.05, counts=5: simultaneous_accuracy(
-        m, alpha, counts=counts
-    ),
-    "confidence_interval": lambda m=MECHANISM, alpha=0.05, counts=5: confidence_interval(
-        m, counts, alpha
-    ),
-    "interval": lambda alpha=0.05, counts=5: MECHANISM.confidence_interval(counts, alpha),
-    "bias": lambda m=MECHANISM, counts=5: bias(m, counts),
-    "variance": lambda m=MECHANISM, counts=5: variance(m, counts),
-    "mean_absolute_error": lambda m=MECHANISM, counts=5: mean_absolute_error(m, counts),
-}
+OF_COUNTS: list[Callable[[Any, Any], Any]] = [
+    lambda m, counts: release_accuracy(m, 0.05, counts),
+    lambda m, counts: simultaneous_accuracy(m, 0.05, counts=counts),
+    lambda m, counts: confidence_interval(m, counts, 0.05),
+    bias,
+]
+OF_ALPHA: list[Callable[[Any, Any], Any]] = [
+    release_accuracy,
+    lambda m, alpha: simultaneous_accuracy(m, alpha, 5),
+    lambda m, alpha: confidence_interval(m, 5, alpha),
+]
 
 
-def takers_of(name: str) -> list[str]:
-    return [key for key, f in OF_MECHANISM.items() if name in f.__code__.co_varnames]
+def test_alpha_zero_gives_the_greatest_possible_error() -> None:
+    bounded = GeometricMechanism(1, bounds=(0, 9))
+    assert release_accuracy(bounded, 0) == 9
+    assert release_accuracy(bounded, 0, [0, 4, 12]).tolist() == [9, 5, 12]
+    assert simultaneous_accuracy(bounded, 0, 5) == 9
+    assert simultaneous_accuracy(bounded, 0, counts=[4, 5, 12]) == 12
+    assert simultaneous_accuracy(bounded, 0, counts=[4, 5]) == 5
+    assert confidence_interval(bounded, 3, 0) == (0, 9)
+    assert release_accuracy(GeometricMechanism(1), 0) == 2**64 - 1
+    exact = from_scale(0, (0, 9))
+    assert release_accuracy(exact, 0) == simultaneous_accuracy(exact, 0, counts=[4, 5]) == 0
+    assert simultaneous_accuracy(exact, 0, counts=[4, 12]) == 3
+    # A bounded tail: smaller levels reach it, at the mass of the floor.
+    assert release_accuracy(bounded, Fraction(1, 2**300)) == 9
 
 
-@pytest.mark.parametrize("key", takers_of("alpha"))
-def test_invalid_alpha_raises(key: str) -> None:
-    for value in [*NUMBERS, np.array(0.05), [0.05]]:
-        with pytest.raises(TypeError, match=r"^alpha = "):
-            OF_MECHANISM[key](alpha=value)
-    for value in (*SIZES, *LEVELS):
-        with pytest.raises(ValueError, match=r"^alpha = "):
-            OF_MECHANISM[key](alpha=value)
+def test_invalid_alpha_or_mechanism_raises() -> None:
+    for function in OF_ALPHA:
+        for value in [*NUMBERS, np.array(0.05), [0.05]]:
+            with pytest.raises(TypeError, match=r"^alpha = "):
+                function(MECHANISM, value)
+        for value in (*SIZES, *LEVELS):
+            if value != 0:
+                with pytest.raises(ValueError, match=r"^alpha = "):
+                    function(MECHANISM, value)
+    for function, value in itertools.product(OF_ALPHA + OF_COUNTS, (None, 1.0, GeometricMechanism)):
+        with pytest.raises(TypeError, match=r"^mechanism is a .*GeometricMechanism"):
+            function(value, 0.5)
 
 
-@pytest.mark.parametrize("key", takers_of("counts"))
-def test_invalid_counts_raise(key: str) -> None:
+@pytest.mark.parametrize("function", OF_COUNTS)
+def test_invalid_counts_raise(function: Callable[[Any, Any], Any]) -> None:
     for value in (
-        *(True, np.True_, 5.0, np.float64(5), "5", b"5", 1j, Fraction(5), decimal.Decimal(5), {5}),
-        *(np.timedelta64(5), np.array([5.0]), np.array([True]), np.array(["5"]), [5.0], [5, None]),
-        *([[5], [5, 6]], [True], np.array([5], "m8[s]"), np.array([5], object)),
-        *(np.ma.array([5, 6], mask=[0, 1]), [np.ma.array([5, 6], mask=[0, 1])]),
+        *(True, 5.0, "5", b"5", 1j, Fraction(5), decimal.Decimal(5), {5}, np.timedelta64(5)),
+        *(np.array([5.0]), np.array([True]), np.array(["5"]), [5.0], [5, None], [[5], [5, 6]]),
+        *(np.array([5], "m8[s]"), np.array([5], object), np.ma.array([5, 6], mask=[0, 1])),
     ):
         with pytest.raises(TypeError, match=r"^counts "):
-            OF_MECHANISM[key](counts=value)
+            function(MECHANISM, value)
     for value in (2**63, -(2**63) - 1, [5, 2**63], 10**400):
         with pytest.raises(OverflowError, match=r"^counts beyond int64"):
-            OF_MECHANISM[key](counts=value)
+            function(MECHANISM, value)
     for value in (np.array([5], "u1"), np.array([], "i1"), np.int8(5)):
         with pytest.raises(OverflowError, match=r"^bounds = \(0, 300\) is not accepted: give"):
-            OF_MECHANISM[key](counts=value)
-
-
-@pytest.mark.parametrize("key", takers_of("m"))
-def test_invalid_mechanism_raises(key: str) -> None:
-    other = GeometricTruncated(epsilon=1, sensitivity=1, lower=0, upper=3)
-    for value in (None, 1.0, "m", GeometricMechanism, other):
-        with pytest.raises(TypeError, match=r"^mechanism is a .*GeometricMechanism"):
-            OF_MECHANISM[key](m=value)
+            function(MECHANISM, value)
 
 
 def test_other_invalid_parameters_raise() -> None:
-    for n in (True, 5.0, "5", [5]):
-        with pytest.raises(TypeError, match=r"^n = "):
+    of_n: list[Any] = [f for f in NAMES if "laplacian" not in f.__name__]
+    for function in of_n:
+        for n, error in ((True, TypeError), (5.0, TypeError), ([5.0], TypeError), (0, ValueError)):
+            with pytest.raises(error, match=r"^n = "):
+                function(1, 0.05, n=n)
+    for n, error in ((True, TypeError), (5.0, TypeError), ([5], TypeError), (-1, ValueError)):
+        with pytest.raises(error, match=r"^n = "):
             simultaneous_accuracy(MECHANISM, 0.05, n)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=r"^n = -1 "):
-        simultaneous_accuracy(MECHANISM, 0.05, -1)
     for both in ((None, None), (3, [1, 2, 3])):
         with pytest.raises(TypeError, match=r"^n and counts "):
             simultaneous_accuracy(MECHANISM, 0.05, both[0], counts=both[1])
-    for side in ("left", "", None, 1):
+    for value in ("left", "", None, 1):
         with pytest.raises(ValueError, match=r"^side = .* is not accepted: give one of 'both'"):
-            confidence_interval(MECHANISM, 5, 0.05, side=side)  # type: ignore[arg-type]
-    for distribution in ("laplace", "", None, ["censored"]):
-        for f in (bias, variance, mean_absolute_error):
-            with pytest.raises(
-                ValueError, match=r"^distribution = .* is not accepted: give one of 'cens"
-            ):
-                f(MECHANISM, 5, distribution=distribution)
+            confidence_interval(MECHANISM, 5, 0.05, side=value)  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match=r"^distribution = .* not accepted: give one of 'cens"):
+            bias(MECHANISM, 5, distribution=value)  # type: ignore[arg-type]
     for released in (-1, 301, np.int16(301), [5, 301], np.array([-1, 5])):
-        for side in ("both", "lower", "upper"):
-            with pytest.raises(ValueError, match=r"^released counts outside .*\(0, 300\)"):
-                confidence_interval(MECHANISM, released, 0.05, side=side)
+        with pytest.raises(ValueError, match=r"^released counts outside .*\(0, 300\)"):
+            confidence_interval(MECHANISM, released, 0.05)
 
 
 def test_scale_beyond_certificates_raises() -> None:
     mechanism = from_scale(2.0**100)
-    for call in (
-        lambda: mechanism.accuracy(0.05),
-        lambda: mechanism.accuracy(0.05, [5]),
-        lambda: mechanism.confidence_interval(np.int64(5), 0.05),
-        lambda: simultaneous_accuracy(mechanism, 0.05, 3),
-        lambda: simultaneous_accuracy(mechanism, 0.05, counts=[5]),
-    ):
-        with pytest.raises(
-            ValueError, match=r"^scale = about 2\*\*100 is too large to be certified"
-        ):
-            call()
+    for function in OF_ALPHA:
+        with pytest.raises(ValueError, match=r"^scale = about 2\*\*100 is too large to be cert"):
+            function(mechanism, 0.05)
     assert mechanism.accuracy(0.05, np.int8(5)) == 128 + 5
     assert from_scale(2.0**100, (0, 9)).accuracy(0.05) == 9
-
-
-# Wrong results are detected
-
-
-@pytest.mark.parametrize("off", [-1, 1])
-def test_tails_off_by_one_are_detected(monkeypatch: Any, off: int) -> None:
-    right = tails.least
-    monkeypatch.setattr(tails, "least", lambda *parameters: max(0, right(*parameters) + off))
-    assert not is_accuracy(7, 0.05, scale_to_accuracy(7, 0.05))
-    assert not accuracies_are_right(6, 13, 0.25)
-    assert not simultaneous_is_right(1, 16, 0.05)
-    if off < 0:
-        assert not covers(1, 12, 0.05, (0, 12), "int8")
-        assert not no_ties_are_lost(1, 12)
-
-
-def test_wrong_rounding_is_detected(monkeypatch: Any) -> None:
-    epsilon = 0.3
-    below, _ = bracket(lambda: log_tail(Fraction(epsilon), 8).exp(), 300)
-    assert is_epsilon(7, below, 1, accuracy_to_epsilon(7, below))
-    monkeypatch.setattr(tails, "SAFE", -tails.SAFE)
-    assert not is_epsilon(7, below, 1, accuracy_to_epsilon(7, below))
-    monkeypatch.setattr(decimals, "up", float)
-    found = [accuracy_to_epsilon(a, 0.05) for a in range(20)]
-    assert not all(is_epsilon(a, 0.05, 1, epsilon) for a, epsilon in enumerate(found))
-
-
-def test_wrong_number_of_counts_is_detected(monkeypatch: Any) -> None:
-    monkeypatch.setattr(tails, "share", lambda level, n: level)
-    assert not simultaneous_is_right(1, 16, 0.05)
-    monkeypatch.setattr(tails, "share", lambda level, n: level / n)
-    assert not all(simultaneous_is_right(s, 25, a) for s in (1, 6) for a in (0.9, 0.75, 0.5))

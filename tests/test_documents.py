@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from matplotlib import pyplot
 
 from geomdp import cli
 
@@ -24,10 +25,23 @@ def run(text: str, name: str) -> doctest.TestResults:
     return runner.summarize(verbose=False)
 
 
-@pytest.mark.parametrize(("document", "examples"), [("tutorial.md", 40), ("frames.md", 20)])
-def test_examples(document: str, examples: int) -> None:
+@pytest.mark.parametrize(
+    ("document", "examples"),
+    [
+        ("tutorial.md", 40),
+        ("cookbook.md", 60),
+        ("choosing_epsilon.md", 20),
+        ("frames.md", 20),
+        ("consistency.md", 10),
+    ],
+)
+def test_examples(
+    document: str, examples: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # Some write files.
     text = "\n".join(FENCED.findall((ROOT / "docs" / document).read_text()))
     failed, attempted = run(text, document)
+    pyplot.close("all")
     assert failed == 0
     assert attempted > examples
 
@@ -85,8 +99,8 @@ def test_rerun_releases_once(tmp_path: Path) -> None:
 
 #: Commands and their indented output.
 COMMANDS = re.findall(
-    r"^    \$ geomdp (.+)\n((?:    .+\n)+)",
-    (ROOT / "docs/command_line.md").read_text(),
+    r"^    \$ geomdp (.+)\n((?:    .+\n)*)",
+    "".join((ROOT / "docs" / name).read_text() for name in ("command_line.md", "cookbook.md")),
     re.MULTILINE,
 )
 

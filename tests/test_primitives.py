@@ -428,6 +428,7 @@ def draws(rust: Rust, low: int, high: int, own: int = 2) -> None:
     """
     limbs, n, ideals = [1] * low + [own] * high, low + high, Ideals(rust)
     offset, limit, sign_mask = word("offset"), word("range"), word("sign_mask")
+    low_mask = word("low_mask")
     value_bits = word("value_bits", "u32")
     reached, counts = words("reached", n), [word(f"count{i}", "usize") for i in range(n)]
     shifts = [word(f"shift{i}", "u32") for i in range(n)]
@@ -440,6 +441,7 @@ def draws(rust: Rust, low: int, high: int, own: int = 2) -> None:
         limb_bits=LIMB_BITS,
         digits=Slice(digits),
         sign_mask=sign_mask,
+        low_mask=low_mask,
         floor_value_bits=value_bits,
     )
     tape = words("word", 1 + max(sum(limbs), limbs[0] + 1))
@@ -454,52 +456,54 @@ def draws(rust: Rust, low: int, high: int, own: int = 2) -> None:
         return ideals.splat(reached[i])
 
     rust.stubs["kernel/mod", "outcome"] = outcome
-    rust.cuts = {"magnitude": None, "value_mask": None}
+    rust.cuts = {"drawn": None, "value_mask": None}
     lane = Slice([word for word in tape for _ in range(16)])
     noisy = rust.call("kernel/mod", "draw", plan, lane, ideals.splat(offset), V=ideals)
     at, end = wide(offset), wide(limit)
+    two_sided, value = sign_mask.term == 1, reached[0].term
+    # The radix of digit 0 is a power of two, unless that is the only digit.
+    radix = counts[0].term - sign_mask.term
+    wraps = z3.And(two_sided, z3.BoolVal(n > 1))
     given = [
         z3.And(at <= end, end > 0, wide(sign_mask) <= 1, wide(value_bits) <= 64),
-        wide(counts[0]) >= 2,
+        z3.And(wide(counts[0]) >= 2, radix & (radix - 1) == 0 if n > 1 else radix > 0),
+        low_mask.term == z3.If(wraps, radix - 1, z3.BitVecVal(-1, 64)),
         *(wide(count) <= MOST_THRESHOLDS for count in counts),
         *(wide(x) <= wide(count) for x, count in zip(reached, counts, strict=True)),
     ]
+    is_zero = z3.And(two_sided, value == counts[0].term)
+    falls = z3.And(two_sided, shared.term & 1 == 1, z3.Not(is_zero))
     sensible = [wide(shift) < 64 for shift in shifts]
     prove(z3.And(*claims, *rust.needed), *given, *sensible)
 
     # What a digit adds to the noise is its value times its weight, where that is a word.
-    value, shift = word("value"), word("shift", "u32")
-    product, exact = value.term << shift.cast("u64").term, wide(value) << wide(shift)
-    small = wide(value) <= MOST_THRESHOLDS, wide(shift) < 64
+    digit, shift = word("value"), word("shift", "u32")
+    product, exact = digit.term << shift.cast("u64").term, wide(digit) << wide(shift)
+    small = wide(digit) <= MOST_THRESHOLDS, wide(shift) < 64
     prove(wide(Int("u64", product)) == exact, *small, exact < 1 << 64)
-    # Now any words are added. The sum is the noise less one, where that is a word; the first digit
-    # has two more outcomes below its values.
+    # Now any words are added. Their sum and digit 0's value are the noise, or one less if it falls.
+    # Plans promise that this is a word, but for the last outcome of the last digit, which is at
+    # least the range.
     parts = words("part", n - 1)
     names = [
-        (value.term << shift.cast("u64").term, part.term)
-        for value, shift, part in zip(reached[1:], shifts[1:], parts, strict=True)
+        (digit.term << shift.cast("u64").term, part.term)
+        for digit, shift, part in zip(reached[1:], shifts[1:], parts, strict=True)
     ]
-    total = sum((part.term for part in parts), reached[0].term - 2)
-    exact = wide(reached[0]) - 2 + sum(map(wide, parts))
-    prove(wide(Int("u64", total)) == exact, wide(reached[0]) >= 2, exact < 1 << 64, *given)
-    # Plans promise that it is, but for the last outcome of the last digit, which is more than any
-    # range. So the magnitude is right, up to the range.
-    less_one = total if n == 1 else z3.BitVec("less_one", 64)
-    noise = wide(Int("u64", less_one)) + 1
-    beyond = z3.Or(reached[-1].term == counts[-1].term, noise > end)
-    wanted = z3.If(wide(reached[0]) < 2, 0, z3.If(beyond, end, noise))
-    magnitude = wide(rust.cuts["magnitude"])
-    for name in (*names, (total, less_one)):
-        magnitude = z3.substitute(magnitude, name)
-    prove(magnitude == wanted, *given)
+    least = z3.If(is_zero, 0, z3.If(falls, value - 1, z3.If(wraps, z3.URem(value, radix), value)))
+    exact = wide(Int("u64", least)) + sum(map(wide, parts))
+    beyond = z3.And(n > 1, reached[-1].term == counts[-1].term)
+    drawn = wide(rust.cuts["drawn"])
+    for name in names:
+        drawn = z3.substitute(drawn, name)
+    drawn_from = z3.UGE(value, 1), exact < 1 << 64
+    prove(drawn == z3.If(beyond, end, exact), *drawn_from, *given)
 
-    # What is made of any magnitude, and of any mask for the floor's value.
+    # What is made of any number drawn, and of any mask for the floor's value.
     prove(wide(rust.cuts["value_mask"]) == (1 << wide(value_bits)) - 1, *given)
-    some, mask = wide(word("magnitude")), wide(word("value_mask"))
-    in_floor, falls = reached[0].term == 0, shared.term & sign_mask.term == 1
+    some, mask, in_floor = wide(word("drawn")), wide(word("value_mask")), value == 0
     for result, *case in [
         (wide(free) & mask, in_floor),
-        (at - some, z3.Not(in_floor), falls),
+        (at - some - 1, z3.Not(in_floor), falls),
         (at + some, z3.Not(in_floor), z3.Not(falls)),
     ]:
         prove(wide(noisy) == clamp(result, 0, end), *case, *given)
@@ -750,18 +754,21 @@ FAULTS: list[tuple[Case, str, list[tuple[str, str]]]] = [
         "kernel/mod",
         [
             ("reached.less(one)", "reached.less(zero)"),
-            ("top.less(zero)", "top.less(one)"),
+            ("as u64 + 1 - plan.sign_mask", "as u64 - plan.sign_mask"),
+            ("zero.less(V::select(not_zero, sign, zero))", "zero.less(sign)"),
+            ("V::select(not_zero, reached.sub(sign), zero)", "reached.sub(sign)"),
+            ("reached.sub(sign)", "reached"),
+            ("low.and(V::splat(plan.low_mask))", "low"),
             ("last = digit.count;", "last = digit.count - 1;"),
             ("at += digit.limbs;", "at += 1;"),
             ("noise.add(top.shl(digit.shift))", "noise.add(top)"),
-            ("noise.add(one)", "noise"),
-            ("plan.range.saturating_sub(1)", "plan.range"),
-            ("noise.min(cap), cap)", "noise.min(cap), noise)"),
-            ("V::select(is_zero, zero, ", "V::select(in_floor, zero, "),
-            ("offset.sub(magnitude.min(offset))", "offset.sub(magnitude)"),
-            ("magnitude.min(range.sub(offset))", "magnitude.min(range)"),
+            ("as u64)), noise, range)", "as u64)), noise, noise)"),
+            ("offset.sub(drawn.min(offset))", "offset.sub(drawn)"),
+            (".max(one).sub(one)", ""),
+            (".max(one).sub(one)", ".sub(one)"),
+            ("drawn.min(range.sub(offset))", "drawn.min(range)"),
             ("V::select(falls, fall, rise)", "V::select(falls, rise, fall)"),
-            ("V::splat(plan.sign_mask)", "V::splat(2)"),
+            ("shared.and(V::splat(plan.sign_mask))", "shared.and(V::splat(2))"),
             (".checked_shr(64 - plan", ".checked_shr(63 - plan"),
             (".min(range);", ";"),
             ("V::select(in_floor, value, noisy)", "noisy"),
@@ -769,7 +776,7 @@ FAULTS: list[tuple[Case, str, list[tuple[str, str]]]] = [
             ("shared.shr(shift)", "shared"),
         ],
     ),
-    ((draws, 1, 0), "kernel/mod", [("first.count - 2", "first.count - 1")]),
+    ((draws, 1, 0), "kernel/mod", [("let mut last = 1", "let mut last = 0")]),
     (
         (samplers, 2),
         "bernoulli",
@@ -842,8 +849,8 @@ def test_a_fault_is_refuted(case: Case, file: str, old: str, new: str) -> None:
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("offset.sub(magnitude.min(offset))", "if is_zero { offset } else { zero }"),
-        ("magnitude.min(range.sub(offset))", "V::load(&words[top..])"),
+        ("offset.sub(drawn.min(offset))", "if not_zero { offset } else { zero }"),
+        ("drawn.min(range.sub(offset))", "V::load(&words[top..])"),
         ("V::select(falls, fall, rise)", "fall.unheard_of(rise)"),
     ],
 )
@@ -904,6 +911,7 @@ def test_noise_is_that_of_the_library(
         limb_bits=LIMB_BITS,
         digits=Slice(digits),
         sign_mask=number(1),
+        low_mask=number((1 << digits[1].shift) - 1 if len(digits) > 1 else 2**64 - 1),
         floor_value_bits=found.floor_value_bits,
     )
     seed, rng = bytes(range(32)), random.Random(1)

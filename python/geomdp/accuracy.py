@@ -1,8 +1,8 @@
 """How accurate a release is, exactly: from scale or epsilon to accuracy, and back.
 
-The accuracy at level alpha is the least integer a such that an error of more than a has probability
-alpha at most, ``P[|X - z| > a] <= alpha`` (*Geometric Mechanism Accuracy*, definition 1). For the
-noise without bounds that is ``2 q**(a + 1) / (1 + q) <= alpha`` with ``q = exp(-1 / scale)``.
+The accuracy at level alpha is the least integer a such that an error exceeds a with probability at
+most alpha, ``P[|X - z| > a] <= alpha`` (*Geometric Mechanism Accuracy*, definition 1). For noise
+without bounds that means ``2 q**(a + 1) / (1 + q) <= alpha``, with ``q = exp(-1 / scale)``.
 
 >>> from geomdp.accuracy import accuracy_to_epsilon, epsilon_to_accuracy
 >>> epsilon_to_accuracy(0.5, alpha=0.05)
@@ -10,16 +10,19 @@ noise without bounds that is ``2 q**(a + 1) / (1 + q) <= alpha`` with ``q = exp(
 >>> round(accuracy_to_epsilon(6, alpha=0.05), 4)
 0.4569
 
-The first six functions describe ideal noise without bounds. The others account for a mechanism, its
-bounds and the distribution that it samples. No result is optimistic: a result that is not exact is
-rounded to the safe side, by less than 1e-34 and then to a float.
+The functions of a scale or an epsilon describe ideal noise without bounds. The others account for a
+mechanism, its bounds and the distribution that it samples. Results that are not exact are rounded
+to the safe side, by less than 1e-34 and then to a float.
+
+All functions also take mappings, such as a Counter, and columns of pandas, Polars and PyArrow in
+place of arrays. The results have their keys, or their index and name.
 """
 
 import math
 import warnings
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -27,10 +30,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from geomdp._analysis import decimals, moments, tails
-from geomdp._release import arrays, parameters
+from geomdp._analysis import decimals, moments, sums, tails
+from geomdp._release import arrays, labels, parameters
 from geomdp._release.parameters import Integer, Real
-from geomdp._release.specification import as_counts, checked, limits
+from geomdp._release.specification import Specification, as_counts, checked, limits
 
 if TYPE_CHECKING:
     from geomdp._release.mechanism import GeometricMechanism
@@ -44,13 +47,17 @@ __all__ = [
     "discrete_laplacian_scale_to_accuracy",
     "epsilon_to_accuracy",
     "mean_absolute_error",
+    "ratio_confidence_interval",
+    "relative_accuracy",
     "release_accuracy",
     "scale_to_accuracy",
     "simultaneous_accuracy",
+    "sum_accuracy",
+    "sum_confidence_interval",
     "variance",
 ]
 
-#: One number, or several to be broadcast.
+#: One number, or an array of numbers, which are broadcast.
 Numbers: TypeAlias = Real | ArrayLike | Sequence[Real]
 Method: TypeAlias = Literal["exact", "ceiling", "continuous"]
 Tail: TypeAlias = Literal[">", ">="]
@@ -64,31 +71,35 @@ def scale_to_accuracy(
     scale: Numbers,
     alpha: Numbers,
     *,
+    n: Numbers = 1,
     method: Method = "exact",
     tail: Tail = ">",
 ) -> Any:
-    """Return the accuracy at level alpha of noise of this scale, without bounds.
+    """Return the accuracy at level alpha of noise with this scale, without bounds.
 
     Parameters
     ----------
     scale : int, float, Fraction or array of them
-        ``sensitivity / epsilon``, not negative; 0 is no noise.
+        ``sensitivity / epsilon``, not negative; 0 means no noise.
     alpha : int, float, Fraction or array of them
         The significance level, above 0 and at most 1. Arrays are broadcast against each other.
+    n : int or array of ints
+        How many independent counts are to be this accurate at once; at least 1. Each has the level
+        ``1 - (1 - alpha)**(1 / n)``.
     method : {"exact", "ceiling", "continuous"}
         "exact": the least integer a with ``P[|Z| > a] <= alpha``. "ceiling": ``ceil(scale * ln(1 /
         alpha))``, which is never less (*Geometric Mechanism Accuracy*, theorem 1). "continuous":
-        the same without the ceiling, rounded up to a float, which shows how far the next integer is
-        (the same, section 0.1); it is the accuracy of Laplace noise.
+        the same without the ceiling, rounded up to a float (the same, section 0.1); it is the
+        accuracy of Laplace noise.
     tail : {">", ">="}
-        What alpha is the probability of: an error of more than a, or of a or more. ``">="`` needs
-        the exact method; the accuracy is one more then, for alpha below 1.
+        Whether alpha limits the probability of an error above a, or of a or more. ``">="`` needs
+        the exact method; the accuracy is then larger by one, for alpha below 1.
 
     Returns
     -------
     int, float or array
-        Ints for numbers, and int64 arrays for arrays, of Python's ints (dtype object) if one is
-        beyond int64; floats and float64 for the continuous method.
+        Ints for numbers. For arrays int64 arrays, or Python ints (dtype object) if one is beyond
+        int64. Floats and float64 arrays for the continuous method.
 
     Raises
     ------
@@ -97,12 +108,20 @@ def scale_to_accuracy(
     ValueError
         If a parameter is out of its range, or arrays do not broadcast.
 
+    Examples
+    --------
+    >>> scale_to_accuracy(2, alpha=0.05)
+    6
+    >>> scale_to_accuracy([2, 20], alpha=0.05, n=200)
+    array([ 16, 165])
+
     """
     find = _to_accuracy(method, tail)
     return _each(
         find,
         ("scale", scale, parameters.not_negative),
         ("alpha", alpha, parameters.level),
+        ("n", n, _at_least_one),
         floats=method == "continuous",
     )
 
@@ -111,6 +130,7 @@ def accuracy_to_scale(
     accuracy: Numbers,
     alpha: Numbers,
     *,
+    n: Numbers = 1,
     method: Method = "exact",
     tail: Tail = ">",
 ) -> Any:
@@ -119,16 +139,16 @@ def accuracy_to_scale(
     Parameters
     ----------
     accuracy : int, float, Fraction or array of them
-        Not negative; positive but for the exact method with tail ``">"``. Between integers that is
-        the one below, and for tail ``">="`` the one above.
-    alpha, method, tail
-        As in :func:`scale_to_accuracy`. The note's conversion and the continuous method are the
-        same here, ``accuracy / ln(1 / alpha)`` (*Geometric Mechanism Accuracy*, section 0.1).
+        Not negative; 0 only for the exact method with tail ``">"``, which rounds down to an
+        integer. Tail ``">="`` rounds up.
+    alpha, n, method, tail
+        As in :func:`scale_to_accuracy`. The ceiling and the continuous method are the same here,
+        ``accuracy / ln(1 / alpha)`` (*Geometric Mechanism Accuracy*, section 0.1).
 
     Returns
     -------
     float or float64 array
-        Rounded down; infinity for alpha 1, at which any scale will do.
+        Rounded down; infinity for alpha 1, which allows any scale.
 
     Raises
     ------
@@ -139,13 +159,14 @@ def accuracy_to_scale(
     find = _to_rate(method, tail)
     accurate = _accuracy_check(method, tail)
 
-    def scale(accuracy: Fraction, alpha: Fraction) -> float:
-        return _inverse(find(accuracy, alpha))
+    def scale(accuracy: Fraction, alpha: Fraction, n: int) -> float:
+        return _inverse(find(accuracy, alpha, n))
 
     return _each(
         scale,
         ("accuracy", accuracy, accurate),
         ("alpha", alpha, parameters.level),
+        ("n", n, _at_least_one),
         floats=True,
     )
 
@@ -155,6 +176,7 @@ def epsilon_to_accuracy(
     alpha: Numbers,
     sensitivity: Numbers = 1,
     *,
+    n: Numbers = 1,
     method: Method = "exact",
     tail: Tail = ">",
 ) -> Any:
@@ -164,7 +186,7 @@ def epsilon_to_accuracy(
     ----------
     epsilon : int, float, Fraction or array of them
         Positive.
-    alpha, method, tail
+    alpha, n, method, tail
         As in :func:`scale_to_accuracy`.
     sensitivity : int, float, Fraction or array of them
         Not negative.
@@ -172,13 +194,14 @@ def epsilon_to_accuracy(
     """
     find = _to_accuracy(method, tail)
 
-    def accuracy(epsilon: Fraction, alpha: Fraction, sensitivity: Fraction) -> int | float:
-        return find(sensitivity / epsilon, alpha)
+    def accuracy(epsilon: Fraction, alpha: Fraction, n: int, sensitivity: Fraction) -> int | float:
+        return find(sensitivity / epsilon, alpha, n)
 
     return _each(
         accuracy,
         ("epsilon", epsilon, parameters.positive),
         ("alpha", alpha, parameters.level),
+        ("n", n, _at_least_one),
         ("sensitivity", sensitivity, parameters.not_negative),
         floats=method == "continuous",
     )
@@ -189,6 +212,7 @@ def accuracy_to_epsilon(
     alpha: Numbers,
     sensitivity: Numbers = 1,
     *,
+    n: Numbers = 1,
     method: Method = "exact",
     tail: Tail = ">",
 ) -> Any:
@@ -196,7 +220,7 @@ def accuracy_to_epsilon(
 
     Parameters
     ----------
-    accuracy, alpha, method, tail
+    accuracy, alpha, n, method, tail
         As in :func:`accuracy_to_scale`.
     sensitivity : int, float, Fraction or array of them
         Not negative.
@@ -209,25 +233,25 @@ def accuracy_to_epsilon(
     """
     find = _to_rate(method, tail)
 
-    def epsilon(accuracy: Fraction, alpha: Fraction, sensitivity: Fraction) -> float:
+    def epsilon(accuracy: Fraction, alpha: Fraction, n: int, sensitivity: Fraction) -> float:
         with localcontext(decimals.context(50)):
-            return decimals.up(find(accuracy, alpha) * decimals.of(sensitivity))
+            return decimals.up(find(accuracy, alpha, n) * decimals.of(sensitivity))
 
     return _each(
         epsilon,
         ("accuracy", accuracy, _accuracy_check(method, tail)),
         ("alpha", alpha, parameters.level),
+        ("n", n, _at_least_one),
         ("sensitivity", sensitivity, parameters.not_negative),
         floats=True,
     )
 
 
 def discrete_laplacian_scale_to_accuracy(scale: Numbers, alpha: Numbers) -> Any:
-    """Return what OpenDP's function of this name defines: a with ``alpha = P[|Z| >= a]``.
+    """Return the real-valued accuracy of OpenDP's function of this name.
 
-    That is ``scale * ln(2 / (alpha (1 + q)))``, a real number, of which every integer error in
-    between is cut off: an error of a or more has probability alpha at most, and so has one of more
-    than ``floor(a)``.
+    That is ``scale * ln(2 / (alpha (1 + q)))``, where ``2 q**a / (1 + q) = alpha``. An error of a
+    or more has probability at most alpha, and so has an error above ``floor(a)``.
 
     Parameters
     ----------
@@ -260,15 +284,14 @@ def accuracy_to_discrete_laplacian_scale(accuracy: Numbers, alpha: Numbers) -> A
     Parameters
     ----------
     accuracy : int, float, Fraction or array of them
-        Not negative, and any real number: ``2 q**accuracy / (1 + q)`` is taken to be the
-        probability between integers too.
+        Not negative. Between integers the probability is taken as ``2 q**accuracy / (1 + q)``.
     alpha
         As in :func:`scale_to_accuracy`.
 
     Returns
     -------
     float or float64 array
-        Rounded down; 0 for accuracy 0, and infinity for any other with alpha 1.
+        Rounded down; 0 for accuracy 0, and infinity for other accuracies with alpha 1.
 
     """
 
@@ -284,27 +307,27 @@ def accuracy_to_discrete_laplacian_scale(accuracy: Numbers, alpha: Numbers) -> A
 
 
 def release_accuracy(mechanism: "GeometricMechanism", alpha: Real, counts: Any = None) -> Any:
-    """Return the accuracy at level alpha of what a mechanism releases, within its bounds.
+    """Return the accuracy at level alpha of a mechanism's releases, within its bounds.
 
-    Bounds censor the noise, so near one of them the tail is on one side only. The probability is
-    an upper bound for the sampled distribution (``docs/proofs.md``, section 11). At levels below
-    the mass of its floor, at most 2**-52, the accuracy is the width of the bounds.
+    Bounds censor the noise, so near a bound only one tail remains. The probability is an upper
+    bound for the sampled distribution (``docs/proofs.md``, section 11). At levels below the mass of
+    its floor, at most 2**-52, the accuracy is the width of the bounds.
 
     Parameters
     ----------
     mechanism : GeometricMechanism
         Its bounds, or the limits of the dtype of the counts, are taken into account.
     alpha : int, float or Fraction
-        The significance level, above 0 and at most 1.
+        The significance level, from 0 to 1. At 0 the accuracy is the greatest possible error.
     counts : int, numpy integer, array or sequence of ints, optional
-        True counts. Ints and sequences of ints are taken as int64. A count outside the bounds errs
-        at least by its distance from them.
+        True counts. Ints and sequences of ints are taken as int64. The error of a count outside the
+        bounds is at least its distance from them.
 
     Returns
     -------
     int or array of ints
-        At these true counts; if none are given, in the worst case over all within the bounds (of
-        int64, if there are none, or of uint64 if it takes that to hold them).
+        At these true counts. Without counts, in the worst case over all counts within the bounds,
+        or within int64 if there are no bounds.
 
     Raises
     ------
@@ -316,10 +339,11 @@ def release_accuracy(mechanism: "GeometricMechanism", alpha: Real, counts: Any =
         If the bounds are beyond the dtype of the counts.
 
     """
-    level = parameters.level("alpha", alpha)
+    level = parameters.probability("alpha", alpha)
     if counts is None:
         return _worst(mechanism, arrays.dtype_for(checked(mechanism).bounds), level)
-    return _at_counts(mechanism, counts, level)
+    [counts], labelled = labels.apart(counts=counts)
+    return labelled(_at_counts(mechanism, counts, level))
 
 
 def simultaneous_accuracy(
@@ -329,62 +353,68 @@ def simultaneous_accuracy(
     *,
     counts: Any = None,
 ) -> int:
-    """Return the least a such that no error of several counts is more than a, but for alpha.
+    """Return the least a such that all of several errors are at most a, at level alpha.
 
-    The noise of the counts is independent, so that this is exact: ``prod(1 - P[error_i > a]) >= 1 -
-    alpha``, which is less strict than to share alpha out among them.
+    The noises are independent, so the condition is ``prod(1 - P[error_i > a]) >= 1 - alpha``. It
+    allows a smaller a than the union bound.
 
     Parameters
     ----------
     mechanism, alpha
         As in :func:`release_accuracy`.
     n : int, optional
-        How many counts: the accuracy in the worst case over what they are.
+        The number of counts; the accuracy is that of the worst case.
     counts : array or sequence of ints, optional
         True counts, instead of their number.
 
     Raises
     ------
     TypeError, ValueError, OverflowError
-        As in :func:`release_accuracy`; and if not one of `n` and `counts` is given.
+        As in :func:`release_accuracy`; and unless exactly one of `n` and `counts` is given.
 
     """
-    level = parameters.level("alpha", alpha)
+    level = parameters.probability("alpha", alpha)
     if (n is None) == (counts is None):
         raise TypeError("n and counts are alternatives: give one of them")
     dtype = arrays.dtype_for(checked(mechanism).bounds)
     if counts is None:
         n = parameters.at_least("n", n, 0)
         return _worst(mechanism, dtype, tails.share(level, n)) if n else 0
+    [counts], _ = labels.apart(counts=counts)
     return _all_at_once(mechanism, as_counts(mechanism, counts), level)
 
 
 def confidence_interval(
     mechanism: "GeometricMechanism", released: Any, alpha: Real, *, side: Side = "both"
 ) -> tuple[Any, Any]:
-    """Return bounds between which the true count is, but for a probability of alpha.
+    """Return an interval that contains the true count with probability at least 1 - alpha.
 
     ``[released - a, released + a]``, cut off at the bounds of the mechanism. Two-sided, a is the
     accuracy at level alpha (:func:`release_accuracy`); one-sided, it is the least one with ``P[Z >
-    a] <= alpha``, and the other end is the bound. The probability is over the noise, whatever the
-    true count within the bounds, and for each interval on its own.
+    a] <= alpha``, and the other end is the bound. The probability is over the noise, for any true
+    count within the bounds, and for each interval on its own.
+
+    A sum of noisy counts is not one noisy count: its noise is larger, which this function cannot
+    see. Use :func:`sum_confidence_interval` for totals, margins and differences, and
+    :func:`ratio_confidence_interval` for rates and means.
 
     Parameters
     ----------
     mechanism : GeometricMechanism
-        That released the counts.
+        The mechanism that released the counts.
     released : int, numpy integer, array or sequence of ints
         Noisy counts.
     alpha : int, float or Fraction
-        The probability that the interval misses the true count: 0.05 for 95% confidence. Above
-        one half, which is rarely meant, a UserWarning says so.
+        The probability that the interval misses the true count: 0.05 for 95% confidence, and 0
+        for all counts that are possible. A value above one half, which is probably a mistake,
+        causes a UserWarning.
     side : {"both", "lower", "upper"}
-        Which ends are wanted: "lower" gives a bound from below.
+        "lower" gives only a lower end, and "upper" only an upper one.
 
     Returns
     -------
     lower, upper : ints or arrays
-        Of the type, dtype and shape of what was released. They include both ends.
+        They have the type, dtype and shape of `released`. The interval includes both ends.
 
     Raises
     ------
@@ -397,29 +427,17 @@ def confidence_interval(
         If the bounds are beyond the dtype.
 
     """
-    level = parameters.level("alpha", alpha)
+    level = _confidence(alpha)
     _choice("side", side, ("both", "lower", "upper"))
-    if level > Fraction(1, 2):
-        warnings.warn(
-            f"alpha = {parameters.shown(alpha)} is the probability that the interval misses the "
-            "true count: give 0.05 for 95% confidence",
-            stacklevel=2,
-        )
-    array = as_counts(mechanism, released)
-    least, most = limits(mechanism, array.dtype)
-    if array.size and not least <= int(array.min()) <= int(array.max()) <= most:
-        # What was released is public.
-        raise ValueError(
-            f"released counts outside the bounds {(least, most)} are not accepted: "
-            "give counts that the mechanism released"
-        )
+    [released], labelled = labels.apart(released=released)
+    array, least, most = _released(mechanism, released)
     if side == "both":
         reach = _worst(mechanism, array.dtype, level)
     else:
         reach = tails.least_of(mechanism.certificate(array.dtype), level, 1)
     native = array.dtype.newbyteorder("=")
     flat = np.array(array, dtype=native).reshape(-1)
-    # Modulo the size of the dtype: the differences that are wanted are within it.
+    # Modulo the size of the dtype; the differences fit into it.
     step = np.array([reach], dtype=np.uint64).astype(native)
     ends = [np.full_like(flat, least), np.full_like(flat, most)]
     if side != "upper":
@@ -431,7 +449,235 @@ def confidence_interval(
         return lower[()], upper[()]
     if parameters.is_integer(released):
         return int(lower), int(upper)
+    return labelled(lower), labelled(upper)
+
+
+def sum_accuracy(mechanism: "GeometricMechanism", n: Integer, alpha: Real) -> int:
+    """Return the accuracy at level alpha of a sum of n noisy counts.
+
+    That is the least t with ``P[|Z_1 + ... + Z_n| > t] <= alpha``, for the independent noises of
+    the counts. It grows with the square root of n.
+
+    Parameters
+    ----------
+    mechanism : GeometricMechanism
+        Without bounds: at a bound the errors all have one sign, and add up. Release without bounds,
+        and clamp the total.
+    n : int
+        How many counts, not negative. Up to 10**5 this is the least t for ideal noise, at the level
+        `alpha` minus n times the error of the sampled distribution (``docs/proofs.md``, section
+        15). Beyond, it is the least up to ``2**-31`` in the level, or Chernoff's bound.
+    alpha : int, float or Fraction
+        The significance level, above 0 and at most 1.
+
+    Raises
+    ------
+    TypeError
+        If a parameter has another type.
+    ValueError
+        If the mechanism has bounds, a number is out of its range, alpha is below the error of the
+        sampled distribution, or the scale is too large to be certified.
+
+    Examples
+    --------
+    >>> from geomdp import GeometricMechanism
+    >>> mechanism = GeometricMechanism(epsilon=0.5)
+    >>> mechanism.accuracy(alpha=0.05), sum_accuracy(mechanism, 200, alpha=0.05)
+    (6, 78)
+
+    """
+    level = parameters.level("alpha", alpha)
+    n = parameters.at_least("n", n, 0)
+    if checked(mechanism).bounds is not None:
+        raise ValueError(
+            f"bounds = {mechanism.bounds} are not accepted: errors at a bound have one sign and "
+            "add up; give a mechanism without bounds"
+        )
+    return _sum_reach(mechanism, arrays.dtype_for(None), {1: n} if n else {}, level)
+
+
+def sum_confidence_interval(
+    mechanism: "GeometricMechanism", released: Any, alpha: Real, weights: Any = None
+) -> tuple[int, int]:
+    """Return an interval that contains a sum of true counts with probability at least 1 - alpha.
+
+    For totals, margins, and with `weights` for differences and other weighted sums. The interval is
+    the noisy sum plus or minus the accuracy of the sum of noises, within the sums that the bounds
+    allow. A noisy count at a bound may have been moved there, by any distance. Then the interval
+    reaches to the end of these sums on that side.
+
+    Parameters
+    ----------
+    mechanism : GeometricMechanism
+        The mechanism that released all of the counts, with independent noise.
+    released : int, numpy integer, array or sequence of ints
+        Noisy counts; all of them are summed.
+    alpha : int, float or Fraction
+        The probability that the interval misses the sum: 0.05 for 95% confidence.
+    weights : array or sequence of ints, optional
+        One for each count, of any size and sign; 1 for each if not given. If all have the same
+        absolute value, apart from 0, the accuracy is that of :func:`sum_accuracy`. For others it is
+        within ``2**-31`` in the level, or Chernoff's bound where noise is wider than about
+        ``2**20`` multiples of the greatest common divisor.
+
+    Returns
+    -------
+    lower, upper : int
+        The interval includes both ends.
+
+    Raises
+    ------
+    TypeError, ValueError, OverflowError
+        As in :func:`confidence_interval` and :func:`sum_accuracy`; and if weights are not one
+        integer for each count.
+
+    Examples
+    --------
+    >>> from geomdp import GeometricMechanism
+    >>> mechanism = GeometricMechanism(epsilon=0.5)
+    >>> sum_confidence_interval(mechanism, [1205, 310, 85], alpha=0.05)
+    (1590, 1610)
+    >>> sum_confidence_interval(mechanism, [1205, 310], alpha=0.05, weights=[1, -1])
+    (887, 903)
+
+    """
+    level = _confidence(alpha)
+    [released, weights], _ = labels.apart(released=released, weights=weights)
+    array, least, most = _released(mechanism, released)
+    factors = np.ones(array.shape, dtype=object)
+    if weights is not None:
+        factors = _exactly("weights", weights, parameters.integer)
+    if factors.shape != array.shape:
+        raise ValueError(f"weights is of shape {factors.shape}: give one of shape {array.shape}")
+    pairs = [(w, x) for w, x in zip(factors.flat, array.reshape(-1).tolist(), strict=True) if w]
+    reach = _sum_reach(mechanism, array.dtype, Counter(abs(w) for w, _ in pairs), level)
+    total = sum(w * x for w, x in pairs)
+    if mechanism.rate == math.inf:
+        return total, total
+    lower = sum(w * (least if w > 0 else most) for w, _ in pairs)
+    upper = sum(w * (most if w > 0 else least) for w, _ in pairs)
+    if not any(x == (least if w > 0 else most) for w, x in pairs):
+        lower = max(lower, total - reach)
+    if not any(x == (most if w > 0 else least) for w, x in pairs):
+        upper = min(upper, total + reach)
     return lower, upper
+
+
+def ratio_confidence_interval(
+    mechanism: "GeometricMechanism",
+    numerator: Any,
+    denominator: Any,
+    alpha: Real,
+    *,
+    denominator_mechanism: "GeometricMechanism | None" = None,
+) -> tuple[Any, Any]:
+    """Return an interval that contains a ratio of true counts with probability at least 1 - alpha.
+
+    For rates, and for means, which are a sum over a count. It holds all ratios that an exact test
+    of the two noisy counts does not reject at alpha / 2 on one of its sides, and is at most one
+    count of the numerator wider (``docs/proofs.md``, section 15).
+
+    The noises must be independent. A proportion of a total that contains the numerator is
+    ``r / (1 + r)``, for the ratio r of the numerator to the rest.
+
+    Parameters
+    ----------
+    mechanism : GeometricMechanism
+        The mechanism that released the numerators.
+    numerator, denominator : int, numpy integer, array or sequence of ints
+        Noisy counts, broadcast against each other. True denominators must be positive.
+    alpha : int, float or Fraction
+        The probability that the interval misses the ratio: 0.05 for 95% confidence.
+    denominator_mechanism : GeometricMechanism, optional
+        The mechanism that released the denominators, if it is another one.
+
+    Returns
+    -------
+    lower, upper : floats or float64 arrays
+        Rounded outwards. Minus and plus infinity if the denominator cannot be told from 0 at level
+        alpha / 2, or is at its lower bound. A numerator at a bound may have been moved there, and
+        makes that side infinite. The lower end is at least 0 if the numerator's lower bound is.
+
+    Raises
+    ------
+    TypeError, ValueError, OverflowError
+        As in :func:`confidence_interval`; and if counts do not broadcast, or alpha is below the
+        error of the sampled distributions.
+
+    Examples
+    --------
+    >>> from geomdp import GeometricMechanism
+    >>> mechanism = GeometricMechanism(epsilon=0.5)
+    >>> lower, upper = ratio_confidence_interval(mechanism, 310, 1205, alpha=0.05)
+    >>> round(lower, 4), round(upper, 4)
+    (0.2518, 0.2627)
+
+    """
+    level = _confidence(alpha)
+    [numerator, denominator], labelled = labels.apart(numerator=numerator, denominator=denominator)
+    above, least, most = _released(mechanism, numerator)
+    other = mechanism if denominator_mechanism is None else denominator_mechanism
+    below, floor, ceiling = _released(other, denominator)
+    sampled = [(mechanism, above.dtype, 1), (other, below.dtype, 1)]
+    half = _ideal_level(level, sampled) / 2
+    noisy = mechanism.rate != math.inf, other.rate != math.inf
+    rates = _rate(mechanism), _rate(other)
+
+    def at(a: int, b: int) -> tuple[float, float]:
+        lower = -sums.greatest_ratio((-a, b), rates, half)
+        upper = sums.greatest_ratio((a, b), rates, half)
+        if noisy[1] and b == ceiling:
+            lower, upper = min(lower, 0.0), max(upper, 0.0)
+        if noisy[1] and b == floor:
+            lower, upper = -math.inf, math.inf
+        if noisy[0] and a == least:
+            lower = -math.inf
+        if noisy[0] and a == most:
+            upper = math.inf
+        return (max(lower, 0.0) if least >= 0 else lower), upper
+
+    if parameters.is_integer(numerator) and parameters.is_integer(denominator):
+        return at(int(numerator), int(denominator))
+    pairs = np.broadcast(above, below)
+    ends = np.array([at(int(a), int(b)) for a, b in pairs], dtype=np.float64).reshape(-1, 2)
+    lower, upper = (end.reshape(pairs.shape) for end in ends.T)
+    return labelled(lower), labelled(upper)
+
+
+def relative_accuracy(mechanism: "GeometricMechanism | Real", alpha: Real, ratio: Real) -> int:
+    """Return the count from which on errors are within a ratio of the count, at level alpha.
+
+    "The private count is within a 10% error margin of the true count, 95% of the time" (*Releasing
+    Counts with Differential Privacy*): with ratio 0.1 and alpha 0.05, for true counts of at least
+    this.
+
+    Parameters
+    ----------
+    mechanism : GeometricMechanism, int, float or Fraction
+        The mechanism, or the epsilon of one of sensitivity 1 and without bounds. With bounds this
+        takes the worst case over the counts within them.
+    alpha : int, float or Fraction
+        The significance level, above 0 and at most 1.
+    ratio : int, float or Fraction
+        Above 0, and taken exactly: the float 0.3 is less than ``Fraction(3, 10)``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As in :func:`release_accuracy` and :func:`epsilon_to_accuracy`, and for the ratio.
+
+    Examples
+    --------
+    >>> relative_accuracy(0.5, alpha=0.05, ratio=0.1)
+    60
+
+    """
+    level, share = parameters.level("alpha", alpha), parameters.positive("ratio", ratio)
+    if isinstance(mechanism, Specification):
+        reach = _worst(mechanism, arrays.dtype_for(mechanism.bounds), level)
+    else:
+        reach = tails.least(parameters.positive("epsilon", mechanism), level)
+    return math.ceil(reach / share)
 
 
 def bias(
@@ -439,9 +685,9 @@ def bias(
 ) -> Any:
     """Return the expected noisy count minus the true count.
 
-    This is exact for the ideal distribution, but for the rounding to float64. The sampled
-    distribution is within ``2**-50`` of it in total variation; for bounds near the limits of 64
-    bits that says little about squares (``docs/proofs.md``, sections 4 and 10).
+    This is exact for the ideal distribution, up to rounding to float64. The sampled distribution is
+    within ``2**-50`` of it in total variation; for bounds near the limits of 64 bits that says
+    little about squares (``docs/proofs.md``, sections 4 and 10).
 
     Parameters
     ----------
@@ -450,8 +696,8 @@ def bias(
     counts : int, numpy integer, array or sequence of ints
         True counts. Ints and sequences of ints are taken as int64.
     distribution : {"censored", "truncated", "folded"}
-        "censored" is what the mechanism samples: noisy counts beyond a bound are moved to it. For
-        comparison, at the same scale: "truncated", given that the noisy count is within the bounds
+        The mechanism samples "censored": noisy counts beyond a bound are moved to it. For
+        comparison, at the same scale: "truncated", conditional on a noisy count within the bounds
         (which costs privacy: :mod:`geomdp.rejection`), and "folded", reflected at the bounds
         (:class:`geomdp.compat.diffprivlib.GeometricFolded`).
 
@@ -476,7 +722,7 @@ def bias(
 def variance(
     mechanism: "GeometricMechanism", counts: Any, *, distribution: Distribution = "censored"
 ) -> Any:
-    """Return the variance of the noisy count; else as :func:`bias`.
+    """Return the variance of the noisy count; otherwise as :func:`bias`.
 
     Without bounds it is ``2 q / (1 - q)**2`` (*Releasing Counts with Differential Privacy*).
     """
@@ -486,7 +732,7 @@ def variance(
 def mean_absolute_error(
     mechanism: "GeometricMechanism", counts: Any, *, distribution: Distribution = "censored"
 ) -> Any:
-    """Return the expectation of the error's absolute value; else as :func:`bias`.
+    """Return the expected absolute error; otherwise as :func:`bias`.
 
     Without bounds it is ``2 q / (1 - q**2)``.
     """
@@ -496,41 +742,40 @@ def mean_absolute_error(
 # Without bounds
 
 
-def _to_accuracy(method: Any, tail: Any) -> Callable[[Fraction, Fraction], int | float]:
-    """Return the function from scale and alpha to accuracy."""
+def _to_accuracy(method: Any, tail: Any) -> Callable[[Fraction, Fraction, int], int | float]:
+    """Return the function from scale, alpha and n to accuracy."""
     _check_method(method, tail)
 
-    def exact(scale: Fraction, alpha: Fraction) -> int:
-        # At level 1 an error of 0 or more is no surprise.
+    def find(scale: Fraction, alpha: Fraction, n: int) -> int | float:
+        if method == "ceiling":
+            return tails.ceil_log_ratio(scale, alpha, n)
+        if method == "continuous":
+            return decimals.up(tails.log_ratio(scale, tails.share(alpha, n)))
+        # An error of 0 or more has probability 1.
         if tail == ">=" and alpha == 1:
             return 0
-        least = tails.least(1 / scale, alpha / 2) if scale else 0
+        least = tails.least(1 / scale, alpha, n) if scale else 0
         return least + 1 if tail == ">=" else least
 
-    def continuous(scale: Fraction, alpha: Fraction) -> float:
-        return decimals.up(tails.log_ratio(scale, alpha))
-
-    if method == "exact":
-        return exact
-    return tails.ceil_log_ratio if method == "ceiling" else continuous
+    return find
 
 
-def _to_rate(method: Any, tail: Any) -> Callable[[Fraction, Fraction], Decimal]:
-    """Return the function from accuracy and alpha to the rate, rounded up."""
+def _to_rate(method: Any, tail: Any) -> Callable[[Fraction, Fraction, int], Decimal]:
+    """Return the function from accuracy, alpha and n to the rate, rounded up."""
     _check_method(method, tail)
 
-    def exact(accuracy: Fraction, alpha: Fraction) -> Decimal:
+    def find(accuracy: Fraction, alpha: Fraction, n: int) -> Decimal:
+        level = tails.share(alpha, n)
+        if method != "exact":
+            return tails.log_ratio(1 / accuracy, level)
         steps = accuracy // 1 + 1 if tail == ">" else -(-accuracy // 1)
-        return tails.rate(Fraction(steps), alpha / 2)
+        return tails.rate(Fraction(steps), level / 2)
 
-    def note(accuracy: Fraction, alpha: Fraction) -> Decimal:
-        return tails.log_ratio(1 / accuracy, alpha)
-
-    return exact if method == "exact" else note
+    return find
 
 
 def _accuracy_check(method: Any, tail: Any) -> "_Check":
-    """Return the check of an accuracy: no noise at all has accuracy 0 by some definitions."""
+    """Return the check of an accuracy; by some definitions, only no noise has accuracy 0."""
     return parameters.not_negative if (method, tail) == ("exact", ">") else parameters.positive
 
 
@@ -555,7 +800,7 @@ def _worst(mechanism: "GeometricMechanism", dtype: np.dtype[Any], level: Fractio
     """Return the accuracy in the worst case over the true counts."""
     distribution = mechanism.certificate(dtype)
     both, one = (tails.least_of(distribution, level, sides) for sides in (2, 1))
-    # In the middle there is room for both tails; if not, the worst place is there or at a bound.
+    # If no count has room for both tails, the worst one is in the middle or at a bound.
     middle = distribution.range // 2
     return both if both < middle else max(one, middle)
 
@@ -581,13 +826,13 @@ def _at_counts(mechanism: "GeometricMechanism", counts: Any, level: Fraction) ->
 
 
 def _all_at_once(mechanism: "GeometricMechanism", counts: arrays.Array, level: Fraction) -> int:
-    """Return the least a such that all errors are at most a, but for this probability."""
+    """Return the least a such that all errors are at most a, at this level."""
     least, most = limits(mechanism, counts.dtype)
     if not counts.size:
         return 0
     distribution = mechanism.certificate(counts.dtype)
     places = [(min(max(count, least), most), count) for count in counts.reshape(-1).tolist()]
-    # How far a count within the bounds is from the nearer and the farther one; how far others are.
+    # Distances of counts inside to the nearer and to the farther bound; of others to theirs.
     near = sorted(min(x - least, most - x) for place, x in places if place == x)
     far = sorted(max(x - least, most - x) for place, x in places if place == x)
     away = Counter(abs(place - x) for place, x in places if place != x)
@@ -604,10 +849,12 @@ def _all_at_once(mechanism: "GeometricMechanism", counts: arrays.Array, level: F
             logs += n * max(1 - beyond, Decimal(0)).ln()
         return logs >= target
 
-    lost = len(places).bit_length() - decimals.bits(level)
+    low, high = -1, max([*far, *(d + most - least for d in away)])
+    if not level and mechanism.rate < math.inf:
+        return high
+    lost = len(places).bit_length() - (decimals.bits(level) if level else 0)
     with localcontext(decimals.context(60 + lost * math.log10(2))):
         target = decimals.log(1 - level) * (1 - tails.SAFE) if level < 1 else -Decimal("inf")
-        low, high = -1, max([*far, *(d + most - least for d in away)])
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (low, middle) if none_beyond(middle) else (middle, high)
@@ -616,6 +863,7 @@ def _all_at_once(mechanism: "GeometricMechanism", counts: arrays.Array, level: F
 
 def _moment(mechanism: "GeometricMechanism", counts: Any, distribution: Any, name: str) -> Any:
     _choice("distribution", distribution, tuple(_DISTRIBUTIONS))
+    [counts], labelled = labels.apart(counts=counts)
     array = as_counts(mechanism, counts)
     ends = limits(mechanism, array.dtype)
     rate = mechanism.rate if isinstance(mechanism.rate, Fraction) else None
@@ -624,7 +872,7 @@ def _moment(mechanism: "GeometricMechanism", counts: Any, distribution: Any, nam
         moment: float = getattr(_DISTRIBUTIONS[distribution](rate, *ends, count), name)
         return moment
 
-    return at(int(counts)) if parameters.is_integer(counts) else arrays.of_each(array, at)
+    return at(int(counts)) if parameters.is_integer(counts) else labelled(arrays.of_each(array, at))
 
 
 def _of_folded(rate: Fraction | None, lower: int, upper: int, count: int) -> moments.Moments:
@@ -638,11 +886,67 @@ _DISTRIBUTIONS: dict[str, Callable[[Fraction | None, int, int, int], moments.Mom
 }
 
 
+# Sums and ratios
+
+
+def _sum_reach(
+    mechanism: "GeometricMechanism", dtype: np.dtype[Any], sizes: Mapping[int, int], level: Fraction
+) -> int:
+    """Return the accuracy of a sum of noises, given how many weights have each absolute value."""
+    level = _ideal_level(level, [(mechanism, dtype, sum(sizes.values()))])
+    return sums.reach(_rate(mechanism), sizes, level) if sizes else 0
+
+
+def _rate(mechanism: "GeometricMechanism") -> Fraction:
+    rate = mechanism.rate
+    return rate if isinstance(rate, Fraction) else sums.NO_NOISE
+
+
+def _ideal_level(
+    level: Fraction, sampled: "Sequence[tuple[GeometricMechanism, np.dtype[Any], int]]"
+) -> Fraction:
+    """Return a level of ideal noise that becomes at most this one for the sampled noise."""
+    error = sum(n * Fraction(m.certificate(dtype).total_variation) for m, dtype, n in sampled)
+    if level <= error:
+        wanted = f"more than {float(error):.3g}, the error of the sampled distribution"
+        raise ValueError(parameters.refusal("alpha", float(level), wanted))
+    return level - error
+
+
 # Parameters
 
 
-#: Returns a parameter of this name exactly, or refuses it.
-_Check: TypeAlias = Callable[[str, Any], Fraction]
+#: Returns the exact value of a parameter with this name, or raises.
+_Check: TypeAlias = Callable[[str, Any], Fraction | int]
+
+
+def _at_least_one(name: str, value: Any) -> int:
+    return parameters.at_least(name, value, 1)
+
+
+def _confidence(alpha: Real) -> Fraction:
+    """Return the level of an interval, with a warning if it seems to be the confidence."""
+    level = parameters.probability("alpha", alpha)
+    if level > Fraction(1, 2):
+        warnings.warn(
+            f"alpha = {parameters.shown(alpha)} is the probability that the interval misses the "
+            "true value: give 0.05 for 95% confidence",
+            stacklevel=3,
+        )
+    return level
+
+
+def _released(mechanism: "GeometricMechanism", released: Any) -> tuple[arrays.Array, int, int]:
+    """Return noisy counts, and the bounds that they are within."""
+    array = as_counts(mechanism, released)
+    least, most = limits(mechanism, array.dtype)
+    if array.size and not least <= int(array.min()) <= int(array.max()) <= most:
+        # What was released is public.
+        raise ValueError(
+            f"released counts outside the bounds {(least, most)} are not accepted: "
+            "give counts that the mechanism released"
+        )
+    return array, least, most
 
 
 def _choice(name: str, value: Any, choices: Sequence[str]) -> None:
@@ -652,20 +956,23 @@ def _choice(name: str, value: Any, choices: Sequence[str]) -> None:
 
 
 def _each(
-    function: Callable[..., int | float], *parameters: tuple[str, Any, _Check], floats: bool
+    function: Callable[..., int | float], *given: tuple[str, Any, _Check], floats: bool
 ) -> Any:
-    """Return a function of parameters that are numbers, or arrays to be broadcast.
+    """Return a function of numbers, or of arrays, which are broadcast.
 
-    It is evaluated once for each distinct combination; `floats` is whether it returns floats.
+    It is evaluated once for each distinct combination. `floats` says whether it returns floats.
     """
-    if not any(isinstance(value, np.ndarray | list | tuple) for _, value, _ in parameters):
-        return function(*(check(name, value) for name, value, check in parameters))
-    columns = arrays.broadcast(*((each[0], _exactly(*each)) for each in parameters))
+    names, values, checks = zip(*given, strict=True)
+    bare, labelled = labels.apart(**dict(zip(names, values, strict=True)))
+    each = list(zip(names, bare, checks, strict=True))
+    if not any(isinstance(value, np.ndarray | list | tuple) for value in bare):
+        return function(*(check(name, value) for name, value, check in each))
+    columns = arrays.broadcast(*((name, _exactly(name, *rest)) for name, *rest in each))
     rows = list(zip(*(array.reshape(-1).tolist() for array in columns), strict=True))
-    values = {row: function(*row) for row in set(rows)}
-    results = [values[row] for row in rows]
+    found = {row: function(*row) for row in set(rows)}
+    results = [found[row] for row in rows]
     array = np.array(results, dtype=np.float64) if floats else _integers(results)
-    return array.reshape(columns[0].shape)
+    return labelled(array.reshape(columns[0].shape))
 
 
 def _exactly(name: str, value: Any, check: _Check) -> NDArray[np.object_]:
@@ -681,6 +988,6 @@ def _exactly(name: str, value: Any, check: _Check) -> NDArray[np.object_]:
 
 
 def _integers(values: list[Any]) -> NDArray[Any]:
-    """Return an int64 array, or one of Python's ints if one of them is beyond."""
+    """Return an int64 array, or one of Python ints if one of them is beyond int64."""
     fit = all(-(2**63) <= value < 2**63 for value in values)
     return np.array(values, dtype=np.int64 if fit else object)

@@ -1,8 +1,8 @@
 """The ideal distributions of noise and of noisy counts, with the methods of scipy.stats.
 
-:class:`TwoSidedGeometric` is the distribution of the noise (*Geometric Mechanism Notes*, equation
-2.1). :class:`CensoredGeometric` is the distribution of a release within bounds (*Geometric
-Mechanism Notes*, algorithm 2). Neither needs scipy.
+:class:`TwoSidedGeometric` is the distribution of the noise, also called discrete Laplace
+(*Geometric Mechanism Notes*, equation 2.1). :class:`CensoredGeometric` is the distribution of a
+release within bounds (algorithm 2 there). Neither needs scipy.
 
 >>> from geomdp.distribution import CensoredGeometric, TwoSidedGeometric
 >>> noise = TwoSidedGeometric(scale=2)
@@ -16,137 +16,101 @@ array([0.1389, 0.0901, 0.1486, 0.2449])
 :class:`geomdp.GeometricMechanism` samples. There is no ``rvs`` method: to protect data, draw noise
 with :meth:`geomdp.GeometricMechanism.release`.
 
-Accuracy: ``pmf``, ``cdf``, ``sf`` and their logarithms are within 4 ulp of the exact values for the
-exact scale, in the tails too. Values below the least normal float64 are within 4 of the spacings
-there. This assumes an ``exp`` with an error of about one ulp, such as numpy's.
+Accuracy: at distance d from the center, the relative error of ``pmf``, ``cdf``, ``sf`` and their
+logarithms is at most ``2**-50 * (1 + (d + 1) / scale)``. That is about 1e-15 near the center, and
+less than 1e-12 down to the least normal float64, unless the scale is below 0.01. Distances are
+exact before they are rounded to float64.
 """
 
-import abc
 import math
-import sys
 from collections.abc import Callable
-from decimal import Context, Decimal, localcontext
 from fractions import Fraction
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from geomdp._analysis import decimals, moments
-from geomdp._analysis.floats import Floats, Powers, Steps, quiet
+from geomdp._analysis import moments
 from geomdp._release import arrays, parameters
 from geomdp._release.mechanism import GeometricMechanism
 from geomdp._release.parameters import Bounds, Real
 
 __all__ = ["CensoredGeometric", "TwoSidedGeometric"]
 
+_Floats: TypeAlias = NDArray[np.float64]
 _Flags: TypeAlias = NDArray[np.bool_]
-_Positions: TypeAlias = NDArray[np.uint64]
-
-#: The number of items to evaluate at once.
-_PART = 2**12
-_ONE = np.uint64(1)
-#: For positions of floats: the position of 0; the distance from it up to which all integers are
-#: floats; the offset from larger distances to the bits of floats.
-_ZERO, _DENSE = np.uint64(2**63), np.uint64(2**53)
-_SPARSE = np.uint64(int(np.float64(2**53).view(np.uint64)) - 2**53)
-_LARGEST = sys.float_info.max
-_LARGEST_BELOW_2_64 = math.nextafter(2.0**64, 0)
-_NOWHERE = np.zeros(1, np.bool_)
-#: A rate so large that even the logarithm of exp(-rate) is beyond float64.
-_NO_NOISE_RATE = Fraction(2) ** 1100
+#: A function of errors, as floats.
+_Function: TypeAlias = Callable[[_Floats], _Floats]
 
 
-class _Weights(NamedTuple):
-    """Normalizing constants for the pmf and tails of the noise Z, with ``a = exp(-rate)``."""
+class _Noise:
+    """The noise Z as functions of float64 arrays, with ``a = exp(-1 / scale)``."""
 
-    #: ``P(Z = 0) = (1 - a) / (1 + a)``.
-    zero: float
-    #: ``P(Z > 0) = a / (1 + a)``.
-    above: float
-    #: ``P(Z >= 0) = 1 / (1 + a)``.
-    not_below: float
-    log_zero: float
-    log_above: float
-    log_not_below: float
+    __slots__ = ("above", "log_above", "log_not_below", "log_zero", "not_below", "scale", "zero")
+
+    def __init__(self, scale: float) -> None:
+        # With the least positive scale, 0 has all the probability that float64 can express.
+        self.scale = max(scale, 5e-324)
+        rate = 1 / self.scale
+        a = math.exp(-rate)
+        #: P(Z = 0), P(Z > 0) and P(Z >= 0).
+        self.zero, self.above, self.not_below = math.tanh(rate / 2), a / (1 + a), 1 / (1 + a)
+        self.log_zero = math.log(self.zero) if rate < 1 else math.log1p(-2 * self.above)
+        self.log_above, self.log_not_below = -rate - math.log1p(a), -math.log1p(a)
+
+    def pmf(self, z: _Floats) -> _Floats:
+        return np.asarray(self.zero * np.exp(-np.abs(z) / self.scale))
+
+    def logpmf(self, z: _Floats) -> _Floats:
+        return np.asarray(self.log_zero - np.abs(z) / self.scale)
+
+    def cdf(self, z: _Floats) -> _Floats:
+        tail = np.exp(-np.abs(z) / self.scale)
+        return np.where(z < 0, self.not_below * tail, 1 - self.above * tail)
+
+    def logcdf(self, z: _Floats) -> _Floats:
+        steps = np.abs(z) / self.scale
+        # Adding 0 turns -0 into 0.
+        right = np.log1p(-self.above * np.exp(-steps)) + 0
+        return np.where(z < 0, self.log_not_below - steps, right)
+
+    def quantile(self, q: _Floats, reaches: Callable[[_Floats, _Floats], _Flags]) -> _Floats:
+        """Return the least z with ``reaches(cdf(z), q)``, by np.greater or np.greater_equal.
+
+        The closed form is off by a few steps at most; the last lines correct that.
+        """
+        # Near 1 the rounding of cdf(z) is up to this much.
+        slack = -(2.0**-54) if reaches is np.greater else 2.0**-54
+        with np.errstate(all="ignore"):
+            left = np.floor((np.log(q) - self.log_not_below) * self.scale)
+            right = np.ceil((self.log_above - np.log(1 - q + slack)) * self.scale)
+            z = np.where(q <= self.above, np.minimum(left, 0), np.maximum(right, 0)) - 2
+            for _ in range(4):
+                z = np.where(reaches(self.cdf(z), q), z, z + 1)
+        return z + 0
 
 
-class _Points(NamedTuple):
-    """Numbers, rounded down to integers."""
+class _Distribution:
+    """A center plus noise, clamped to the bounds, if there are bounds."""
 
-    #: Of dtype int64, uint64, float64 or object (Python ints); 0 for NaN.
-    integers: NDArray[Any]
-    fractional: _Flags
-    missing: _Flags
+    __slots__ = ("_bounds", "_center", "_noise", "_scale")
 
-
-class _Places(NamedTuple):
-    """Where integers are; their probabilities depend on this alone."""
-
-    #: The distance to the center.
-    distance: Steps
-    #: At or above the center.
-    right: _Flags
-    #: Below all outputs.
-    below: _Flags
-    #: At or above the greatest output, unless `below` holds.
-    last: _Flags
-    #: The least or the greatest output, which has the mass beyond it too.
-    bound: _Flags
-    #: Not an output.
-    outside: _Flags
-
-
-class _Distribution(abc.ABC):
-    """A distribution on integers; a uint64 position numbers each possible value."""
-
-    __slots__ = ("_ends", "_origin", "_powers", "_rate", "_scale", "_shape", "_weights")
-
-    def __init__(
-        self,
-        scale: int | float | Fraction,
-        ends: _Positions,
-        origin: _Positions,
-        shape: tuple[int, ...] | None,
-    ) -> None:
-        self._scale = scale
-        #: The positions of the least and greatest value, and of the centers.
-        self._ends, self._origin = ends, origin
-        #: The shape of the centers; None for a number, () for an array without dimensions.
-        self._shape = shape
-        #: None if there is no noise, or only one value.
-        self._rate = 1 / Fraction(scale) if scale and ends[0] < ends[1] else None
-        rate = _NO_NOISE_RATE if self._rate is None else self._rate
-        self._powers, self._weights = Powers(rate), _weights(rate)
-
-    # Defined by each distribution
-
-    @abc.abstractmethod
-    def _locate(self, integers: NDArray[Any], origin: _Positions) -> _Places:
-        """Return the places of integers."""
-
-    @abc.abstractmethod
-    def _places(self, positions: _Positions, origin: _Positions) -> _Places:
-        """Return the places of positions."""
-
-    @abc.abstractmethod
-    def _values(self, positions: _Positions) -> NDArray[Any]:
-        """Return the integers at positions."""
-
-    @abc.abstractmethod
-    def _guess(self, left: _Flags, distance: Floats, origin: _Positions) -> _Positions:
-        """Return a position at about this distance, to the left or right of the center."""
-
-    @abc.abstractmethod
-    def _key(self) -> tuple[Any, ...]:
-        """Return all parameters, exactly."""
-
-    # Shared by all
+    def __init__(self, scale: Any, center: NDArray[Any], bounds: tuple[int, int] | None) -> None:
+        self._scale = parameters.number("scale", scale)
+        # The centers, within the bounds; 0 if there are none.
+        self._center, self._bounds = center, bounds
+        self._noise = _Noise(_float(self._scale) if self._rate else 0.0)
 
     @property
     def scale(self) -> int | float | Fraction:
         """The noise scale, ``1 / rate``, as given."""
         return self._scale
+
+    @property
+    def _rate(self) -> Fraction | None:
+        """The exact rate; None for no noise, or only one output."""
+        one = self._bounds is not None and self._bounds[0] == self._bounds[1]
+        return 1 / Fraction(self._scale) if self._scale and not one else None
 
     def pmf(self, k: ArrayLike) -> Any:
         """Return the probability of k.
@@ -154,8 +118,8 @@ class _Distribution(abc.ABC):
         Parameters
         ----------
         k : int, float or array
-            Integers, taken exactly: Python ints of any size; arrays of any integer dtype and byte
-            order, or of float16 to float64; sequences of these numbers.
+            Ints within int64 (or uint64, if the bounds need it), sequences of such ints, floats,
+            or arrays of any integer dtype or of float16 to float64.
 
         Returns
         -------
@@ -169,42 +133,45 @@ class _Distribution(abc.ABC):
             If k has another type, such as bool, longdouble or a masked array.
         ValueError
             If k does not broadcast against the centers.
+        OverflowError
+            If an int is beyond the dtype.
 
         """
-        return self._at(k, self._mass)
+        return self._masses(k, self._noise.pmf, self._noise.cdf)
 
     def logpmf(self, k: ArrayLike) -> Any:
         """Return the natural logarithm of :meth:`pmf`, even where that underflows."""
-        return self._at(k, self._log_mass)
+        return self._masses(k, self._noise.logpmf, self._noise.logcdf)
 
     def cdf(self, k: ArrayLike) -> Any:
         """Return the probability of k or less.
 
         It takes and returns the same types and shapes as :meth:`pmf`, and rounds k down.
         """
-        return self._at(k, self._cumulated)
+        return self._sums(k, self._noise.cdf)
 
     def logcdf(self, k: ArrayLike) -> Any:
         """Return the natural logarithm of :meth:`cdf`, even where that underflows or is near 1."""
-        return self._at(k, self._log_cumulated)
+        return self._sums(k, self._noise.logcdf)
 
     def sf(self, k: ArrayLike) -> Any:
         """Return the probability of more than k, ``1 - cdf(k)`` without cancellation.
 
         It takes and returns the same types and shapes as :meth:`pmf`, and rounds k down.
         """
-        return self._at(k, self._beyond)
+        return self._sums(k, lambda z: self._noise.cdf(-z - 1))
 
     def logsf(self, k: ArrayLike) -> Any:
         """Return the natural logarithm of :meth:`sf`, even where that underflows or is near 1."""
-        return self._at(k, self._log_beyond)
+        return self._sums(k, lambda z: self._noise.logcdf(-z - 1))
 
     def ppf(self, q: ArrayLike) -> Any:
         """Return the least k with ``cdf(k) >= q``.
 
-        The search uses :meth:`cdf` as computed, so ``ppf(cdf(k))`` is k wherever ``cdf(k)`` is
-        above ``cdf(k - 1)`` and below 1. (At scales beyond ``2**50``, neighbors differ by less than
-        the error of ``cdf``. Then the result is some k with ``cdf(k) >= q > cdf(k - 1)``.)
+        For normal floats q and scales up to ``2**40`` this holds for :meth:`cdf` as computed, so
+        ``ppf(cdf(k))`` is k wherever ``cdf(k)`` is above ``cdf(k - 1)`` and below 1. For larger
+        scales k is off by up to ``2**-48`` of the scale and of its distance from the center, and by
+        as much as ``2**-53`` added to q moves it.
 
         Parameters
         ----------
@@ -225,7 +192,7 @@ class _Distribution(abc.ABC):
             If q is not from 0 to 1, or does not broadcast against the centers.
 
         """
-        return self._quantile("q", _probabilities("q", q), _single(q), beyond=False)
+        return self._quantile("q", _probabilities("q", q), beyond=False)
 
     def isf(self, q: ArrayLike) -> Any:
         """Return the least k with ``sf(k) <= q``.
@@ -233,7 +200,7 @@ class _Distribution(abc.ABC):
         It takes and returns the same types and shapes as :meth:`ppf`. 1 and 0 give the ends of
         :meth:`support`. Unlike ``ppf(1 - q)``, it resolves q below the spacing of floats near 1.
         """
-        return self._quantile("q", _probabilities("q", q), _single(q), beyond=True)
+        return self._quantile("q", _probabilities("q", q), beyond=True)
 
     def interval(self, confidence: ArrayLike) -> tuple[Any, Any]:
         """Return an interval that leaves at most ``(1 - confidence) / 2`` on each side.
@@ -258,129 +225,101 @@ class _Distribution(abc.ABC):
 
         """
         tails = (1 - _probabilities("confidence", confidence)) / 2
-        single = _single(confidence)
         return (
-            self._quantile("confidence", tails, single, beyond=False),
-            self._quantile("confidence", tails, single, beyond=True),
+            self._quantile("confidence", tails, beyond=False),
+            self._quantile("confidence", tails, beyond=True),
         )
 
     def median(self) -> Any:
         """Return the median, which is exactly the center."""
-        return self._shaped(self._values(self._origin), (), True)
+        return _plain(self._shifted(np.zeros(self._center.shape), self._center))
 
     def support(self) -> tuple[Any, Any]:
         """Return the least and the greatest value."""
-        lower, upper = (self._values(end) for end in self._support())
-        return self._shaped(lower, (), True), self._shaped(upper, (), True)
+        ends = (np.full(self._center.shape, end) for end in self._ends)
+        lower, upper = (_plain(self._shifted(end, self._center)) for end in ends)
+        return lower, upper
 
-    def _support(self) -> tuple[_Positions, _Positions]:
+    @property
+    def total_variation(self) -> float:
+        """A bound on the total variation distance between a release and this distribution.
+
+        The release is ``GeometricMechanism.from_scale(scale, bounds).release(center)``; without
+        bounds it is of dtype int64, and so is the ideal value, clamped to the limits of int64. The
+        bound holds for all centers (``docs/proofs.md``, theorem 3). It is 0 without noise.
+
+        Raises
+        ------
+        ValueError
+            If the scale is too large to be certified, so no such mechanism exists.
+
+        """
         if self._rate is None:
-            return self._origin, self._origin
-        first, last = (np.full_like(self._origin, end) for end in self._ends)
-        return first, last
+            return 0.0
+        return (
+            GeometricMechanism.from_scale(self._scale, self._bounds).certificate().total_variation
+        )
 
-    # Probabilities at places
+    def _masses(self, k: Any, inside: _Function, at_bound: _Function) -> Any:
+        numbers, z, lowest, greatest = self._errors(k)
+        with np.errstate(over="ignore", under="ignore"):
+            # A bound has the probability of the whole tail from there on.
+            values = np.where(lowest | greatest, at_bound(-np.abs(z)), inside(z))
+            values = np.where(np.floor(numbers) == numbers, values, inside(np.array(math.inf)))
+        return _known(values, numbers)
 
-    def _mass(self, places: _Places) -> Floats:
-        weights = np.where(places.bound, self._weights.not_below, self._weights.zero)
-        powers = self._powers.of(self._powers.products(places.distance))
-        return _set(weights * powers, (places.outside, 0))
+    def _sums(self, k: Any, function: _Function) -> Any:
+        numbers, z, _, greatest = self._errors(k)
+        with np.errstate(over="ignore", under="ignore"):
+            return _known(function(np.where(greatest, math.inf, z)), numbers)
 
-    def _log_mass(self, places: _Places) -> Floats:
-        weights = np.where(places.bound, self._weights.log_not_below, self._weights.log_zero)
-        products, _ = self._powers.products(places.distance)
-        return _set(weights - products, (places.outside, -math.inf))
+    def _errors(self, k: Any) -> tuple[NDArray[Any], _Floats, _Flags, _Flags]:
+        """Return k, ``floor(k) - center``, and where k is the lower and the upper bound.
 
-    def _cumulated(self, places: _Places) -> Floats:
-        return _set(self._tail(places, places.right), (places.last, 1), (places.below, 0))
+        The error is infinite where k is outside the bounds.
+        """
+        numbers = _numbers(k, arrays.dtype_for(self._bounds))
+        numbers, center = arrays.broadcast(("k", numbers), ("center", self._center))
+        if self._bounds is None:
+            nowhere = np.zeros(numbers.shape, np.bool_)
+            return numbers, np.floor(numbers.astype(np.float64)), nowhere, nowhere
+        lower, upper = self._bounds
+        places, below, above = _clamped(numbers, self._bounds)
+        z = np.where(places < center, -_steps(center, places), _steps(places, center))
+        z = np.where(below, -math.inf, np.where(above, math.inf, z))
+        inside = ~(below | above)
+        return numbers, z, inside & (places == lower), inside & (places == upper)
 
-    def _beyond(self, places: _Places) -> Floats:
-        return _set(self._tail(places, ~places.right), (places.last, 0), (places.below, 1))
+    def _quantile(self, name: str, levels: _Floats, *, beyond: bool) -> Any:
+        """Return the least k with ``cdf(k) >= level``, or with ``sf(k) <= level``."""
+        low, high = self._ends
+        if beyond:
+            # By symmetry sf(z) = cdf(-z - 1). It is at most the level if -z - 1 is below the least
+            # number whose cdf exceeds the level.
+            z, low, high = -self._noise.quantile(levels, np.greater), high, low
+        else:
+            z = self._noise.quantile(levels, np.greater_equal)
+        z = np.where(levels == 0, low, np.where(levels == 1, high, z))
+        return _plain(self._shifted(*arrays.broadcast((name, z), ("center", self._center))))
 
-    def _log_cumulated(self, places: _Places) -> Floats:
-        logs = self._log_tail(places, places.right)
-        return _set(logs, (places.last, 0), (places.below, -math.inf))
+    @property
+    def _ends(self) -> tuple[float, float]:
+        """The least and the greatest value of the noise."""
+        return (-math.inf, math.inf) if self._rate else (0.0, 0.0)
 
-    def _log_beyond(self, places: _Places) -> Floats:
-        logs = self._log_tail(places, ~places.right)
-        return _set(logs, (places.last, -math.inf), (places.below, 0))
-
-    def _tail(self, places: _Places, rest: _Flags) -> Floats:
-        """Return ``P(Y > k)`` where k is on the right, else ``P(Y <= k)``; complement at `rest`."""
-        # Both are at most 1/2, and P(Z > k) = a**k P(Z > 0), P(Z <= -k) = a**k P(Z >= 0).
-        weights = np.where(places.right, self._weights.above, self._weights.not_below)
-        tail = weights * self._powers.of(self._powers.products(places.distance))
-        return np.where(rest, 1 - tail, tail)
-
-    def _log_tail(self, places: _Places, rest: _Flags) -> Floats:
-        """Return the logarithm of :meth:`_tail`."""
-        weights = np.where(places.right, self._weights.above, self._weights.not_below)
-        logs = np.where(places.right, self._weights.log_above, self._weights.log_not_below)
-        products = self._powers.products(places.distance)
-        # Adding 0 turns -0 into 0.
-        others = np.log1p(-weights * self._powers.of(products)) + 0
-        return np.where(rest, others, logs - products[0])
-
-    def _at(self, k: Any, function: Callable[[_Places], Floats]) -> Any:
-        """Evaluate a function at the places of k."""
-        points, shape = _points(k)
-        arrays.broadcast(("k", points[0]), ("center", self._origin))
-        columns = np.broadcast_arrays(*points, self._origin)
-        flat = [column.reshape(-1) for column in columns]
-        values = np.empty(flat[0].size)
-        with quiet():
-            # Each part fits the cache.
-            for start in range(0, values.size, _PART):
-                part = slice(start, start + _PART)
-                integers, fractional, missing, origin = (column[part] for column in flat)
-                places = self._locate(integers, origin)
-                places = places._replace(outside=places.outside | fractional)
-                values[part] = _set(function(places), (missing, math.nan))
-        return self._shaped(values, shape, _single(k))
-
-    # Quantiles
-
-    def _quantile(self, name: str, q: Floats, single: bool, *, beyond: bool) -> Any:
-        """Return the least k with ``cdf(k) >= q``, or with ``sf(k) <= q``."""
-        levels, origin = arrays.broadcast((name, np.atleast_1d(q)), ("center", self._origin))
-        first, last = self._support()
-        positions = np.where((levels == 0) == beyond, last, first)
-        inside = (levels > 0) & (levels < 1)
-        if self._rate is not None:
-            with quiet():
-                positions[inside] = self._search(levels[inside], origin[inside], beyond)
-        return self._shaped(self._values(positions), q.shape, single)
-
-    def _search(self, q: Floats, origin: _Positions, beyond: bool) -> _Positions:
-        def reached(positions: _Positions, items: NDArray[np.intp]) -> _Flags:
-            places = self._places(positions, origin[items])
-            if beyond:
-                return self._beyond(places) <= q[items]
-            return self._cumulated(places) >= q[items]
-
-        # On the left, P(Y <= k) must reach `lower`; on the right, P(Y > k) must reach `upper`.
-        lower, upper = (1 - q, q) if beyond else (q, 1 - q)
-        left = lower <= self._weights.above
-        scale = float(min(Fraction(self._scale), Fraction(_LARGEST)))
-        to_left = (self._weights.log_not_below - np.log(lower)) * scale
-        to_right = (max(self._weights.log_above, -_LARGEST) - np.log(upper)) * scale
-        distance = np.where(left, np.floor(to_left), np.ceil(to_right))
-        guess = self._guess(left, np.maximum(distance, 0), origin)
-        return _least(reached, guess, *self._ends)
-
-    def _shaped(self, values: NDArray[Any], shape: tuple[int, ...], single: bool) -> Any:
-        """Return a number if both the argument and the center are numbers, else an array."""
-        if single and self._shape is None:
-            return values.item()
-        return values.reshape(np.broadcast_shapes(shape, self._shape or ()))
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, type(self)):
-            return NotImplemented
-        return self._key() == other._key()
-
-    def __hash__(self) -> int:
-        return hash((type(self), self._key()))
+    def _shifted(self, z: _Floats, center: NDArray[Any]) -> NDArray[Any]:
+        """Return ``center + z``, clamped to the bounds."""
+        if self._bounds is None:
+            return z
+        lower, upper = (np.full_like(center, bound) for bound in self._bounds)
+        low, start, high = (array.astype(np.uint64) for array in (lower, center, upper))
+        room = np.where(z < 0, np.subtract(start, low), np.subtract(high, start))
+        beyond = np.abs(z) >= 2.0**64
+        steps = np.minimum(np.where(beyond, 0, np.abs(z)).astype(np.uint64), room)
+        steps = np.where(beyond, room, steps)
+        # Exact modulo 2**64; unlike operators, these functions wrap without a warning.
+        moved = np.where(z < 0, np.subtract(start, steps), np.add(start, steps))
+        return moved.astype(center.dtype)
 
 
 class TwoSidedGeometric(_Distribution):
@@ -393,7 +332,8 @@ class TwoSidedGeometric(_Distribution):
     Parameters
     ----------
     scale : int, float or Fraction
-        The noise scale; not negative, taken exactly. 0 means no noise: all probability is at 0.
+        The noise scale; not negative, and within float64. 0 means no noise: all probability is at
+        0.
 
     Raises
     ------
@@ -401,50 +341,32 @@ class TwoSidedGeometric(_Distribution):
         If scale is not a number.
     ValueError
         If it is negative, infinite or NaN.
+    OverflowError
+        If it is beyond float64.
 
     Notes
     -----
     ``ppf``, ``isf``, ``median``, ``interval`` and ``support`` return floats, since the ends of the
-    support are infinite. Integers beyond ``2**53`` are rounded up to a float, so
-    ``cdf(ppf(q)) >= q`` still holds. :class:`CensoredGeometric` returns exact integers.
+    support are infinite. :class:`CensoredGeometric` returns exact integers.
 
     Examples
     --------
     >>> noise = TwoSidedGeometric(scale=10)
     >>> noise.cdf(-1) + noise.pmf(0) + noise.sf(0)
     1.0
-    >>> noise.pmf([-3, 0, 2.5]).round(4)
-    array([0.037, 0.05 , 0.   ])
+    >>> noise.pmf([-3, 0, 2]).round(4)
+    array([0.037 , 0.05  , 0.0409])
     >>> noise.ppf(0.975)
     30.0
-    >>> noise.logsf(10**6)
-    -100000.74439666007
+    >>> round(noise.logsf(10**6), 6)
+    -100000.744397
 
     """
 
     __slots__ = ()
 
     def __init__(self, scale: Real) -> None:
-        positions = _positions(np.array([-math.inf, math.inf, 0]))
-        super().__init__(parameters.number("scale", scale), positions[:2], positions[2:], None)
-
-    @property
-    def total_variation(self) -> float:
-        """A bound on the total variation distance between a release and the ideal distribution.
-
-        The release is ``GeometricMechanism.from_scale(scale).release(x)`` with x of dtype int64.
-        The ideal distribution is that of ``x + Z``, clamped to the limits of int64. The bound holds
-        for all x (``docs/proofs.md``, theorem 3). It is 0 for scale 0.
-
-        Raises
-        ------
-        ValueError
-            If the scale is too large to be certified, so no such mechanism exists.
-
-        """
-        if self._rate is None:
-            return 0.0
-        return GeometricMechanism.from_scale(self._scale).certificate().total_variation
+        super().__init__(scale, np.zeros(()), None)
 
     def mean(self) -> float:
         """Return the mean, 0."""
@@ -459,65 +381,15 @@ class TwoSidedGeometric(_Distribution):
 
     def std(self) -> float:
         """Return the standard deviation, even if the variance is beyond float64."""
-        if self._rate is None:
-            return 0.0
-        with localcontext(_digits(self._rate)):
-            a = decimals.power(self._rate, 1)
-            return float((2 * a).sqrt() / (1 - a))
+        rate = 1 / self._noise.scale
+        return math.sqrt(2) * math.exp(-rate / 2) / -math.expm1(-rate)
 
     def entropy(self) -> float:
         """Return the entropy ``log((1 + a)/(1 - a)) + 2 rate a / (1 - a**2)``, in nats."""
         return 0.0 if self._rate is None else moments.entropy(self._rate, None, None)
 
-    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
-        return type(self), (self._scale,)
-
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(scale={self._scale!r})"
-
-    def _key(self) -> tuple[Any, ...]:
-        return (Fraction(self._scale),)
-
-    # Positions number the floats that are integers in increasing order, with 0 in the middle.
-
-    def _locate(self, integers: NDArray[Any], origin: _Positions) -> _Places:  # noqa: ARG002
-        distance = np.abs(integers)
-        below = last = _NOWHERE
-        if integers.dtype == np.int64:
-            # This includes the least int64, whose absolute value is not an int64.
-            distance = distance.view(np.uint64)
-        elif integers.dtype == np.float64:
-            below, last = integers == -math.inf, integers == math.inf
-            distance = np.where(below | last, 0, distance)
-        return _Places(
-            distance=distance,
-            right=(integers >= 0).astype(np.bool_),
-            below=below,
-            last=last,
-            bound=_NOWHERE,
-            outside=below | last,
-        )
-
-    def _places(self, positions: _Positions, origin: _Positions) -> _Places:
-        return self._locate(self._values(positions), origin)
-
-    def _values(self, positions: _Positions) -> Floats:
-        left = positions < _ZERO
-        index = np.where(left, _ZERO - positions, positions - _ZERO)
-        dense = np.minimum(index, _DENSE).astype(np.float64)
-        sizes = np.where(index > _DENSE, (index + _SPARSE).view(np.float64), dense)
-        return np.where(left, -sizes, sizes)
-
-    def _guess(self, left: _Flags, distance: Floats, origin: _Positions) -> _Positions:  # noqa: ARG002
-        return _positions(np.where(left, -distance, distance))
-
-
-def _positions(values: Floats) -> _Positions:
-    """Return the positions of floats that are integers."""
-    sizes = np.abs(values)
-    dense = np.minimum(sizes, 2.0**53).astype(np.uint64)
-    index = np.where(sizes > 2.0**53, sizes.view(np.uint64) - _SPARSE, dense)
-    return np.where(values < 0, _ZERO - index, _ZERO + index)
+        return f"TwoSidedGeometric(scale={self._scale!r})"
 
 
 class CensoredGeometric(_Distribution):
@@ -532,12 +404,12 @@ class CensoredGeometric(_Distribution):
     Parameters
     ----------
     center : int, or array or sequence of ints
-        The true count or counts: arrays of any integer dtype, or Python ints of any size. Centers
+        The true count or counts, as :meth:`geomdp.GeometricMechanism.release` accepts them. Centers
         outside the bounds are clamped to the nearest bound, as in a release. Arrays broadcast
         against the arguments of methods. ``mean``, ``var``, ``std`` and ``entropy`` return arrays
         of the same shape.
     scale : int, float or Fraction
-        The noise scale; not negative, taken exactly. 0 means no noise.
+        The noise scale; not negative, and within float64. 0 means no noise.
     bounds : (int, int)
         The least and the greatest output. For a release without bounds, give the limits of its
         dtype.
@@ -549,7 +421,8 @@ class CensoredGeometric(_Distribution):
     ValueError
         If the scale is negative, infinite or NaN, or the bounds are reversed.
     OverflowError
-        If no integer dtype holds both bounds.
+        If no integer dtype holds both bounds, a center is beyond that dtype, or the scale is beyond
+        float64.
 
     Notes
     -----
@@ -569,45 +442,26 @@ class CensoredGeometric(_Distribution):
 
     """
 
-    __slots__ = ("_bounds", "_center")
+    __slots__ = ("_given",)
+    _bounds: tuple[int, int]
 
     def __init__(self, center: ArrayLike, scale: Real, bounds: Bounds) -> None:
-        scale = parameters.number("scale", scale)
-        self._bounds = _bounds(bounds)
-        self._center = _centers(center)
-        lower, upper = self._bounds
-        _, _, origin = self._offsets(np.atleast_1d(self._center))
-        shape = None if _single(center) else self._center.shape
-        super().__init__(scale, np.array([0, upper - lower], np.uint64), origin, shape)
+        pair = GeometricMechanism.from_scale(0, bounds).bounds
+        if pair is None:
+            raise TypeError("bounds = None is not accepted: give a pair (lower, upper)")
+        self._given = np.array(arrays.as_array(center, arrays.dtype_for(pair), "center"))
+        self._given.flags.writeable = False
+        super().__init__(scale, _clamped(self._given, pair)[0], pair)
 
     @property
     def center(self) -> Any:
         """The true count or counts, as given: an int, or a read-only array."""
-        return self._center.item() if self._shape is None else self._center
+        return _plain(self._given)
 
     @property
     def bounds(self) -> tuple[int, int]:
         """The least and the greatest output."""
         return self._bounds
-
-    @property
-    def total_variation(self) -> float:
-        """A bound on the total variation distance between a release and this distribution.
-
-        The release is ``GeometricMechanism.from_scale(scale, bounds).release(center)``. The bound
-        holds for all centers (``docs/proofs.md``, theorem 3). It is 0 for scale 0, and if there is
-        only one output.
-
-        Raises
-        ------
-        ValueError
-            If the scale is too large to be certified, so no such mechanism exists.
-
-        """
-        if self._rate is None:
-            return 0.0
-        mechanism = GeometricMechanism.from_scale(self._scale, self._bounds)
-        return mechanism.certificate().total_variation
 
     def mean(self) -> Any:
         """Return the mean, ``center + (a**(l + 1) - a**(u + 1)) / (1 - a**2)``.
@@ -615,266 +469,90 @@ class CensoredGeometric(_Distribution):
         Here l and u are the distances from the center to the lower and the upper bound
         (``docs/proofs.md``, section 10). The second term is rounded to a float, and so is the sum.
         """
-        return self._each(lambda center: float(center + Fraction(self._moments_at(center).bias)))
+        return self._each(lambda center: float(center + Fraction(self._moments(center).bias)))
 
     def var(self) -> Any:
         """Return the variance (``docs/proofs.md``, section 10)."""
-        return self._each(lambda center: self._moments_at(center).variance)
+        return self._each(lambda center: self._moments(center).variance)
 
     def std(self) -> Any:
         """Return the standard deviation, the square root of :meth:`var`."""
-        return self._each(lambda center: math.sqrt(self._moments_at(center).variance))
+        return self._each(lambda center: math.sqrt(self._moments(center).variance))
 
     def entropy(self) -> Any:
         """Return the entropy in nats (``docs/proofs.md``, section 10)."""
-        lower, upper = self._bounds
+        rate, (lower, upper) = self._rate, self._bounds
+        if rate is None:
+            return self._each(lambda _: 0.0)
+        return self._each(lambda center: moments.entropy(rate, center - lower, upper - center))
 
-        def entropy(center: int) -> float:
-            if self._rate is None:
-                return 0.0
-            return moments.entropy(self._rate, center - lower, upper - center)
-
-        return self._each(entropy)
-
-    def _moments_at(self, center: int) -> moments.Moments:
+    def _moments(self, center: int) -> moments.Moments:
         return moments.of_censored(self._rate, *self._bounds, center)
 
     def _each(self, function: Callable[[int], float]) -> Any:
         """Return a function of the clamped centers, evaluated once for each distinct one."""
-        return self._shaped(arrays.of_each(self._values(self._origin), function), (), True)
-
-    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
-        return type(self), (self.center, self._scale, self._bounds)
+        return _plain(arrays.of_each(self._center, function))
 
     def __repr__(self) -> str:
-        name = type(self).__name__
-        return f"{name}(center={self.center!r}, scale={self._scale!r}, bounds={self._bounds})"
-
-    def _key(self) -> tuple[Any, ...]:
-        centers = tuple(self._center.reshape(-1).tolist())
-        return self._shape, centers, Fraction(self._scale), self._bounds
-
-    # The position of an output is its distance from the lower bound.
-
-    def _locate(self, integers: NDArray[Any], origin: _Positions) -> _Places:
-        below, above, offsets = self._offsets(integers)
-        places = self._places(offsets, origin)
-        return places._replace(below=below, outside=below | above)
-
-    def _offsets(self, integers: NDArray[Any]) -> tuple[_Flags, _Flags, _Positions]:
-        """Return which integers are below and above the bounds, and the positions of all."""
-        lower, upper = self._bounds
-        below, above = _less(integers, lower), ~_less(integers, upper + 1)
-        first, last = np.uint64(0), np.uint64(upper - lower)
-        offsets = _modulo(integers) - np.uint64(lower % 2**64)
-        return below, above, np.where(below, first, np.where(above, last, offsets))
-
-    def _places(self, positions: _Positions, origin: _Positions) -> _Places:
-        right = positions >= origin
-        last = positions == self._ends[1]
-        return _Places(
-            distance=np.where(right, positions - origin, origin - positions),
-            right=right,
-            below=_NOWHERE,
-            last=last,
-            bound=last | (positions == 0),
-            outside=_NOWHERE,
-        )
-
-    def _values(self, positions: _Positions) -> NDArray[Any]:
-        lower, upper = self._bounds
-        values = positions + np.uint64(lower % 2**64)
-        return values if upper >= 2**63 else values.view(np.int64)
-
-    def _guess(self, left: _Flags, distance: Floats, origin: _Positions) -> _Positions:
-        steps = np.minimum(distance, _LARGEST_BELOW_2_64).astype(np.uint64)
-        down, up = np.minimum(steps, origin), np.minimum(steps, self._ends[1] - origin)
-        return np.where(left, origin - down, origin + up)
-
-
-def _less(integers: NDArray[Any], bound: int) -> _Flags:
-    """Return which integers, of a dtype of `_Points`, are below a bound of any size."""
-    if integers.dtype == np.float64:
-        # Rounding the bound up does not change which floats are below it.
-        return np.asarray(integers < decimals.up(Decimal(bound)))
-    if integers.dtype == object:
-        return (integers < bound).astype(np.bool_)
-    limits = np.iinfo(integers.dtype)
-    if not limits.min < bound <= limits.max:
-        return np.full(integers.shape, bound > limits.max)
-    return np.asarray(integers < integers.dtype.type(bound))
-
-
-def _modulo(integers: NDArray[Any]) -> _Positions:
-    """Return integers modulo 2**64; floats of size 2**64 or more give 0."""
-    if integers.dtype == object:
-        return (integers % 2**64).astype(np.uint64)
-    if integers.dtype == np.float64:
-        sizes = np.abs(integers)
-        sizes = np.where(sizes < 2.0**64, sizes, 0).astype(np.uint64)
-        return np.where(integers < 0, ~sizes + _ONE, sizes)
-    return integers.astype(np.uint64)
-
-
-def _least(
-    reached: Callable[[_Positions, NDArray[np.intp]], _Flags],
-    guess: _Positions,
-    first: np.uint64,
-    last: np.uint64,
-) -> _Positions:
-    """Return for each item the least position that satisfies a monotone condition.
-
-    ``reached(positions, items)`` evaluates the condition for the items with these indices. The last
-    position satisfies it. The search starts at the guess, doubles its step until it brackets the
-    result, and then bisects. It takes at most 130 calls, and two if the guess is right.
-    """
-    low, high = np.full_like(guess, first), np.full_like(guess, last)
-    items = np.arange(guess.size)
-    probe, step = np.minimum(guess, last - _ONE), _ONE
-    while items.size:
-        hit = reached(probe, items)
-        high[items] = np.where(hit, probe, high[items])
-        low[items] = np.where(hit, low[items], probe + _ONE)
-        open_ = low[items] < high[items]
-        items, hit = items[open_], hit[open_]
-        half = (high[items] - low[items]) // np.uint64(2)
-        down = np.maximum(np.minimum(step, half), _ONE)
-        up = np.minimum(step - _ONE, half)
-        probe = np.where(hit, high[items] - down, low[items] + up)
-        step = np.minimum(step, np.uint64(2**62)) * np.uint64(2)
-    return low
-
-
-def _weights(rate: Fraction) -> _Weights:
-    """Return the normalizing constants, each correctly rounded."""
-    with localcontext(_digits(rate)):
-        a = decimals.power(rate, 1)
-        zero, not_below = (1 - a) / (1 + a), 1 / (1 + a)
-        log_not_below = not_below.ln()
-        return _Weights(
-            zero=float(zero),
-            above=float(a * not_below),
-            not_below=float(not_below),
-            log_zero=float(zero.ln()),
-            log_above=float(log_not_below - decimals.of(rate)),
-            log_not_below=float(log_not_below),
+        return (
+            f"CensoredGeometric(center={self.center!r}, scale={self._scale!r}, "
+            f"bounds={self._bounds})"
         )
 
 
-def _digits(rate: Fraction) -> Context:
-    """Return a context with enough digits for ``1 - a`` and for logarithms of ``1 + a``."""
-    lost = max(-decimals.bits(rate), 0)
-    return decimals.context(
-        40 + lost * math.log10(2) + float(min(rate, Fraction(800))) / math.log(10)
-    )
+def _numbers(k: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return k as an array of integers or of float64."""
+    if isinstance(k, float | np.floating | np.ndarray):
+        arrays.refuse_masked("k", k)
+        floats = np.asarray(k)
+        if floats.dtype.kind == "f" and floats.dtype.itemsize <= 8:
+            return floats.astype(np.float64)
+    return arrays.as_array(k, dtype, "k")
 
 
-def _set(values: Floats, *cases: tuple[_Flags, float]) -> Floats:
-    for where, value in cases:
-        np.copyto(values, value, where=where)
-    return values
+def _clamped(numbers: NDArray[Any], bounds: tuple[int, int]) -> tuple[NDArray[Any], _Flags, _Flags]:
+    """Return numbers, rounded down, within the bounds, and which were below and above them."""
+    dtype = arrays.dtype_for(bounds)
+    least, greatest = arrays.limits(dtype)
+    if numbers.dtype.kind == "f":
+        numbers = np.floor(numbers)
+        # The greatest integer of the dtype is no float, but one more is.
+        below, above = numbers < float(least), numbers >= float(greatest + 1)
+    else:
+        below, above = numbers < least, numbers > greatest
+    fits = ~(below | above | np.isnan(numbers))
+    places = np.where(fits, numbers, numbers.dtype.type(0)).astype(dtype)
+    low, high = (dtype.type(bound) for bound in bounds)
+    places = np.where(below, low, np.where(above, high, places))
+    return np.clip(places, low, high), below | (places < low), above | (places > high)
 
 
-# Parameters
+def _steps(greater: NDArray[Any], lesser: NDArray[Any]) -> _Floats:
+    """Return the difference of integers; the subtraction is exact modulo ``2**64``."""
+    return np.asarray(np.subtract(greater.astype(np.uint64), lesser.astype(np.uint64)), np.float64)
 
 
-def _single(value: Any) -> bool:
-    """Return whether a value is one number; an array without dimensions is not."""
-    return not isinstance(value, np.ndarray | list | tuple)
-
-
-def _bounds(bounds: Any) -> tuple[int, int]:
-    pair = GeometricMechanism.from_scale(0, bounds).bounds
-    if pair is None:
-        raise TypeError("bounds = None is not accepted: give a pair (lower, upper)")
-    return pair
-
-
-def _centers(value: Any) -> NDArray[Any]:
-    """Return integers as a read-only array."""
-    array = _numbers("center", value, "integers")
-    if array.dtype == np.float64:
-        raise TypeError("center with a float is not accepted: give integers")
-    array.flags.writeable = False
-    return array
-
-
-def _points(k: Any) -> tuple[_Points, tuple[int, ...]]:
-    """Return k with at least one dimension, and its original shape."""
-    array = _numbers("k", k, "integers or floats")
-    numbers = np.atleast_1d(array)
-    if numbers.dtype != np.float64:
-        return _Points(numbers, _NOWHERE, _NOWHERE), array.shape
-    missing = np.isnan(numbers)
-    numbers[missing] = 0
-    integers = np.floor(numbers)
-    return _Points(integers, integers != numbers, missing), array.shape
-
-
-def _probabilities(name: str, value: Any) -> Floats:
+def _probabilities(name: str, value: Any) -> _Floats:
     """Return probabilities as floats; Fractions are rounded."""
-    if isinstance(value, np.ndarray) and value.dtype.kind in "iuf":
-        array = _numbers(name, value, "numbers")
-        # NaN is wrong too.
-        wrong = ~((array >= 0) & (array <= 1))
-        if wrong.any():
-            _probability(name, array[wrong][0])
-        return array.astype(np.float64)
-    items = _objects(name, value)
-    flat = [_probability(name, item) for item in items.reshape(-1).tolist()]
-    return np.array(flat, np.float64).reshape(items.shape)
+    floats = arrays.weights(name, value, None)
+    if (floats > 1).any():
+        raise ValueError(f"{name} with {floats.max()} is not accepted: give numbers from 0 to 1")
+    return floats
 
 
-def _probability(name: str, value: Any) -> float:
-    return float(parameters.in_range(name, value, "a number from 0 to 1", lambda x: 0 <= x <= 1))
-
-
-def _numbers(name: str, value: Any, wanted: str) -> NDArray[Any]:
-    """Return numbers exactly, in a new array of int64, uint64, float64 or Python ints."""
-    if not isinstance(value, np.ndarray | np.generic) or value.dtype == object:
-        return _unboxed(name, _objects(name, value), wanted)
-    arrays.refuse_masked(name, value)
-    array = np.asarray(value)
-    kind = array.dtype.kind
-    if kind not in "iuf" or array.dtype.char == "g":
-        raise TypeError(f"{name} of dtype {array.dtype} is not accepted: give {wanted}")
-    return array.astype({"i": np.int64, "u": np.uint64, "f": np.float64}[kind])
-
-
-def _objects(name: str, value: Any) -> NDArray[np.object_]:
-    """Return an object array of the items of a sequence, or of the value itself."""
-    arrays.refuse_items(name, [value])
-    if _single(value):
-        items = np.empty((), dtype=object)
-        items[()] = value
-        return items
+def _float(scale: float | Fraction) -> float:
     try:
-        return np.array(value, dtype=object)
-    except ValueError:
-        raise TypeError(f"{name} with ragged items is not accepted: give an array") from None
+        return float(scale)
+    except OverflowError:
+        wanted = "a number within float64"
+        raise OverflowError(parameters.refusal("scale", scale, wanted)) from None
 
 
-def _unboxed(name: str, items: NDArray[np.object_], wanted: str) -> NDArray[Any]:
-    """Return numbers in an array of the dtype that :func:`_dtype` chooses."""
-    flat: list[int | float] = []
-    for item in items.reshape(-1).tolist():
-        if parameters.is_integer(item):
-            flat.append(int(item))
-        elif isinstance(item, float | np.floating) and not isinstance(item, np.longdouble):
-            flat.append(float(item))
-        else:
-            kind = type(item).__name__
-            raise TypeError(f"{name} with a {kind} is not accepted: give {wanted}")
-    return np.array(flat, _dtype(name, flat)).reshape(items.shape)
+def _known(values: _Floats, numbers: NDArray[Any]) -> Any:
+    """Return values, with NaN where a number is NaN."""
+    return _plain(np.where(np.isnan(numbers), math.nan, values))
 
 
-def _dtype(name: str, numbers: list[int | float]) -> type[Any]:
-    ints = [number for number in numbers if isinstance(number, int)]
-    least, most = min(ints, default=0), max(ints, default=0)
-    if len(ints) < len(numbers):
-        if max(-least, most) > 2**53:
-            raise ValueError(f"{name} with floats and ints beyond 2**53: give one kind per array")
-        return np.float64
-    if least >= -(2**63) and most < 2**63:
-        return np.int64
-    return np.uint64 if least >= 0 and most < 2**64 else object
+def _plain(values: NDArray[Any]) -> Any:
+    """Return a number instead of an array without dimensions."""
+    return np.asarray(values) if np.ndim(values) else values.item()

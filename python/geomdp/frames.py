@@ -19,14 +19,13 @@ import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from itertools import product
 from typing import Any, NoReturn, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp._release import parameters
+from geomdp._release import notebook, parameters
 from geomdp._release.arrays import Array
 from geomdp._release.columns import (
     Noise,
@@ -202,7 +201,7 @@ class Table:
         return f"<Table of {cells} counts, not shown; {levels}; sensitivity {self.sensitivity}>"
 
     def _repr_html_(self) -> str:
-        return f"<pre>{escape(repr(self))}</pre>"
+        return notebook.preformatted(repr(self))
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a Table holds exact counts: pickle or copy its release, or its frame")

@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from geomdp import accuracy as _accuracy
 from geomdp._analysis import moments
 from geomdp._release import arrays, parameters
+from geomdp._release.labels import apart
 from geomdp._release.mechanism import GeometricMechanism
 from geomdp._release.parameters import Real
 from geomdp._release.specification import as_counts, limits
@@ -45,8 +46,8 @@ _LIGHT, _GREY = "#C9D6E8", "#4D4D4D"
 _STEMS, _STEPS = 120, 2000
 #: The probability of noise that falls outside the plot of a distribution.
 _UNSEEN = Fraction(1, 200)
-#: Marks on the ratio of variances: one at this epsilon, one where the ratio reaches this value.
-_MARKED_EPSILON, _MARKED_RATIO = 3, 10
+#: Marks on the ratio of variances: one at this epsilon, one at the rate where the ratio is 10.
+_MARKED_EPSILON, _TENFOLD = 3, 5.836793003415957
 #: The sizes of numbers that fit on logarithmic axes with their margins.
 _LEAST, _GREATEST = 1e-150, 1e150
 
@@ -109,25 +110,19 @@ def distribution(
     probabilities : mapping of str to array
         Maps the name of each distribution, shown in the legend, to the probability of each output.
         At most 7 distributions.
-    ax : matplotlib Axes, optional
-        The Axes to draw on; a new figure if not given.
+    ax
+        As in :func:`pmf`.
 
     Returns
     -------
     Axes
-        Noisy count against probability.
+        As in :func:`pmf`.
 
     Raises
     ------
-    TypeError
-        If a parameter has another type.
-    ValueError
-        If outputs do not increase; if probabilities are negative, not finite, or not one per
-        output; or if there are no distributions or too many.
-    OverflowError
-        If an int is beyond int64.
-    ImportError
-        If matplotlib is not installed.
+    TypeError, ValueError, OverflowError, ImportError
+        As in :func:`pmf`; also if outputs do not increase, or probabilities are negative, not
+        finite or not one for each output.
 
     """
     _check_axes(ax)
@@ -165,8 +160,8 @@ def accuracy(
         The level of the accuracy, above 0 and at most 1.
     sensitivity : int, float or Fraction
         The sensitivity of the counts; positive.
-    ax : matplotlib Axes, optional
-        The Axes to draw on; a new figure if not given.
+    ax
+        As in :func:`pmf`.
 
     Returns
     -------
@@ -176,12 +171,8 @@ def accuracy(
 
     Raises
     ------
-    TypeError
-        If a parameter has another type.
-    ValueError
-        If a parameter is out of range, or a number is too large or too small for a plot.
-    ImportError
-        If matplotlib is not installed.
+    TypeError, ValueError, OverflowError, ImportError
+        As in :func:`pmf`; also if a number is too large or too small for a plot.
 
     """
     _check_axes(ax)
@@ -216,12 +207,8 @@ def variance(epsilons: _Numbers, *, sensitivity: Real = 1, ax: "Axes | None" = N
 
     Parameters
     ----------
-    epsilons : array or sequence of numbers
-        At least two positive numbers, in increasing order.
-    sensitivity : int, float or Fraction
-        The sensitivity of the counts; positive.
-    ax : matplotlib Axes, optional
-        The Axes to draw on; a new figure if not given.
+    epsilons, sensitivity, ax
+        As in :func:`accuracy`.
 
     Returns
     -------
@@ -230,12 +217,8 @@ def variance(epsilons: _Numbers, *, sensitivity: Real = 1, ax: "Axes | None" = N
 
     Raises
     ------
-    TypeError
-        If a parameter has another type.
-    ValueError
-        If a parameter is out of range, or a number is too large or too small for a plot.
-    ImportError
-        If matplotlib is not installed.
+    TypeError, ValueError, OverflowError, ImportError
+        As in :func:`accuracy`.
 
     """
     _check_axes(ax)
@@ -250,7 +233,7 @@ def variance(epsilons: _Numbers, *, sensitivity: Real = 1, ax: "Axes | None" = N
     axes.plot(places, geometric, "-", color=_BLUE, label="geometric")
     _scale(axes, "x", "log")
     _scale(axes, "y", "log")
-    for rate in (_MARKED_EPSILON / reach, Fraction(_rate_of_ratio(_MARKED_RATIO))):
+    for rate in (_MARKED_EPSILON / reach, Fraction(_TENFOLD)):
         if rates[0] <= rate <= rates[-1]:
             leftmost = rate**2 < rates[0] * rates[-1]
             _mark_ratio(axes, float(rate * reach), float(rate), on_the_left=leftmost)
@@ -267,13 +250,11 @@ def error(
 
     Parameters
     ----------
-    epsilons : array or sequence of numbers
-        At least two positive numbers, in increasing order.
+    epsilons, ax
+        As in :func:`accuracy`.
     errors : mapping of str to array
         Maps the name of each series, shown in the legend, to an array of errors, which are not
         negative. Each run is a row, and each epsilon a column. At most 7 series.
-    ax : matplotlib Axes, optional
-        The Axes to draw on; a new figure if not given.
 
     Returns
     -------
@@ -283,13 +264,9 @@ def error(
 
     Raises
     ------
-    TypeError
-        If a parameter has another type.
-    ValueError
-        If epsilons do not increase; if errors are negative, not finite, too large or too small for
-        a plot, or not one per epsilon; or if there are no runs, no series or too many.
-    ImportError
-        If matplotlib is not installed.
+    TypeError, ValueError, OverflowError, ImportError
+        As in :func:`pmf`; also if errors are negative, not finite, too large or too small for a
+        plot, or not one for each epsilon.
 
     """
     _check_axes(ax)
@@ -334,14 +311,15 @@ def histogram(
     noisy : array or sequence of ints
         The noisy counts.
     labels : sequence of str, optional
-        The names of the counts. Without labels and edges, the counts are numbered from 0.
+        The names of the counts. Without labels and edges, these are the keys of a mapping or the
+        index of a column, if all are str; otherwise the counts are numbered from 0.
     edges : array or sequence of numbers, optional
         The edges of the bins, instead of labels: increasing, one more than there are counts.
     accuracy : int, or array or sequence of ints, optional
         The half-widths of the intervals, not negative: one number, one per count, or two rows, with
         the distances to the lower and to the upper ends.
-    ax : matplotlib Axes, optional
-        The Axes to draw on; a new figure if not given.
+    ax
+        As in :func:`pmf`.
 
     Returns
     -------
@@ -350,20 +328,18 @@ def histogram(
 
     Raises
     ------
-    TypeError
-        If a parameter has another type, or both labels and edges are given.
-    ValueError
-        If there are no counts, a shape does not match the noisy counts, edges do not increase, or
-        an accuracy is negative.
-    OverflowError
-        If an int is beyond int64.
-    ImportError
-        If matplotlib is not installed.
+    TypeError, ValueError, OverflowError, ImportError
+        As in :func:`pmf`; also if both labels and edges are given, a shape does not match the noisy
+        counts, edges do not increase, or an accuracy is negative.
 
     """
     _check_axes(ax)
+    (true, noisy, accuracy), labelled = apart(true=true, noisy=noisy, accuracy=accuracy)
     points = _row("noisy", _counts("noisy", noisy))
     bars = None if true is None else _row("true", _counts("true", true), len(points))
+    keys = labelled.keys
+    if labels is None and edges is None and keys and all(isinstance(key, str) for key in keys):
+        labels = keys
     if labels is not None and edges is not None:
         raise TypeError("labels and edges are alternatives: give one of them")
     names = None if labels is None else _names(labels, len(points))
@@ -435,14 +411,6 @@ def _ratio(rate: float) -> float:
     """Return the variance of Laplace noise divided by that of geometric noise."""
     half = rate / 2
     return (math.sinh(half) / half) ** 2
-
-
-def _rate_of_ratio(ratio: float) -> float:
-    """Return the least rate with at least this ratio; the ratio grows with the rate."""
-    low, high = 0.0, 100.0
-    while low < (middle := (low + high) / 2) < high:
-        low, high = (middle, high) if _ratio(middle) < ratio else (low, middle)
-    return high
 
 
 def _mark_ratio(axes: "Axes", epsilon: float, rate: float, *, on_the_left: bool) -> None:

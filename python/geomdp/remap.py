@@ -1,11 +1,11 @@
-"""Estimates from releases: what best to make of a noisy count, on average or in the worst case.
+"""Optimal estimates from releases, on average or in the worst case.
 
-A release by the geometric mechanism serves everyone: whatever is believed about the true count
-before, and whatever loss an error means, if only it does not fall with the distance, some function
-of the release does as well as the best of all mechanisms with the same privacy loss. That is the
-theorem of Ghosh, Roughgarden and Sundararajan (*Universally utility-maximizing privacy mechanisms*,
-2012) for an expected loss, :func:`bayes` here, and of Gupte and Sundararajan (*Universally optimal
-privacy mechanisms for minimax agents*, 2010) for the worst case, :func:`minimax`.
+One release by the geometric mechanism serves every user. For any prior on the true count, and any
+loss that does not fall with the distance, some function of the release is as good as the best
+mechanism with the same privacy loss. Ghosh, Roughgarden and Sundararajan (*Universally
+utility-maximizing privacy mechanisms*, 2012) prove it for the expected loss (:func:`bayes`), Gupte
+and Sundararajan (*Universally optimal privacy mechanisms for minimax agents*, 2010) for the worst
+case (:func:`minimax`).
 
 >>> from geomdp import GeometricMechanism, remap
 >>> mechanism = GeometricMechanism(epsilon=0.5, bounds=(0, 5))
@@ -15,21 +15,19 @@ privacy mechanisms for minimax agents*, 2010) for the worst case, :func:`minimax
 >>> noisy = mechanism.release([3, 0, 5])
 >>> estimates = estimate(noisy)
 
-A remap sees nothing but the release, so it costs no privacy (``docs/proofs.md``, theorem 7) and
-need not take constant time. It is computed in floats, for the ideal distribution; the sampled one
-is within ``2**-50`` of it. The theorems are about counts that one record changes by one; with a
-greater sensitivity a remap is still the best function of the release.
+A remap sees only the release, so it costs no privacy (``docs/proofs.md``, theorem 7) and need not
+take constant time. It is computed in floats, for the ideal distribution; the sampled one is within
+``2**-50`` of it. The theorems hold for counts that one record changes by one; at a greater
+sensitivity a remap is still the best function of the release.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from geomdp._analysis.floats import powers
 from geomdp._release import arrays, parameters
 from geomdp._release.mechanism import GeometricMechanism
 from geomdp._release.specification import checked
@@ -47,15 +45,15 @@ _LOSSES: dict[str, Callable[[NDArray[np.int64]], NDArray[np.int64]]] = {
 }
 _NAMES = "give 'absolute', 'squared', 'zero-one', an array, or a function of the distance"
 
-#: Outputs within the bounds, which take their square in memory, or their cube in a linear program.
+#: The most outputs. Memory grows with their square, and the linear program's with their cube.
 MOST, MOST_MINIMAX = 4096, 128
-#: Rows of a matrix that are worked on at once.
+#: The number of matrix rows to process at once.
 _BLOCK = 512
-#: Beyond which a rate makes no difference.
-_LARGEST_RATE = Fraction(2**20)
-#: More than the relative error of an expected loss, whose terms are not negative.
+#: Greater rates give the same floats.
+_LARGEST_RATE = 2**20
+#: Exceeds the relative error of an expected loss, a sum of nonnegative terms.
 _TIE = 1e-11
-#: What the linear program may lose, relatively, by leaving out estimates that are too bad to use.
+#: The relative loss allowed for leaving estimates out of the linear program.
 _LOST = 1e-6
 
 
@@ -76,14 +74,14 @@ class _Function:
         Returns
         -------
         int, numpy integer or array
-            Of the type, dtype and shape of what was released; sequences become arrays.
+            The type, dtype and shape are those of the argument; sequences become arrays.
 
         Raises
         ------
         TypeError
-            If it is not of integers.
+            If a released count is not an integer.
         ValueError
-            If one is outside the bounds.
+            If a released count is outside the bounds.
         OverflowError
             If the dtype does not hold the bounds.
 
@@ -123,25 +121,25 @@ class _Function:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Remap(_Function):
-    """A lookup of the estimate for each released count, as :func:`bayes` makes it.
+    """A table of estimates, one for each released count, from :func:`bayes`.
 
-    Call it with what a mechanism released, or chain it: ``measurement >> remap``. It is immutable,
-    and may be pickled.
+    Call it with released counts, or chain it: ``measurement >> remap``. It is immutable, and can be
+    pickled.
 
     Parameters
     ----------
     bounds : (int, int)
-        Of the mechanism.
+        The bounds of the mechanism.
     table : array of ints
-        The estimate for each output from the lower to the upper bound, within the bounds. Of int64,
-        or uint64 if it takes that to hold the bounds.
+        The estimate for each output from the lower to the upper bound, itself within the bounds;
+        stored as int64, or as uint64 if the bounds need it.
 
     Raises
     ------
     TypeError
-        If bounds or table are not integers.
+        If the bounds or the table are not integers.
     ValueError
-        If the table is not one estimate within the bounds for each output.
+        If the table does not have one estimate within the bounds for each output.
 
     """
 
@@ -166,25 +164,25 @@ class Remap(_Function):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RandomisedRemap(_Function):
-    """Probabilities of estimates for each released count, as :func:`minimax` makes them.
+    """Probabilities of estimates for each released count, from :func:`minimax`.
 
-    Else as :class:`Remap`. Each call draws anew, with a numpy generator that the operating system
-    seeds; privacy does not depend on its quality, since what it adds to is public.
+    It is used like a :class:`Remap`. Each call draws anew, with a numpy generator seeded by the
+    operating system. Privacy does not depend on that generator, since its input is public.
 
     Parameters
     ----------
     bounds : (int, int)
-        Of the mechanism.
+        The bounds of the mechanism.
     probabilities : float64 array
-        Rows for released counts, from the lower to the upper bound, and columns for estimates
-        likewise. Each row sums to 1, but for rounding.
+        A row for each released count and a column for each estimate, both from the lower to the
+        upper bound. Each row sums to 1, up to rounding.
 
     Raises
     ------
     TypeError
-        If bounds are not integers, or probabilities not numbers.
+        If the bounds are not integers, or the probabilities are not numbers.
     ValueError
-        If probabilities are not a row that sums to 1 for each output.
+        If the probabilities do not have a row that sums to 1 for each output.
 
     """
 
@@ -212,45 +210,45 @@ class RandomisedRemap(_Function):
 
 
 def bayes(mechanism: GeometricMechanism, prior: ArrayLike, loss: Loss) -> Remap:
-    """Return the function of a release that has the least expected loss, for a prior.
+    """Return the function of a release with the least expected loss for a prior.
 
-    For counts that one record changes by one, and a loss that does not fall with the distance, no
-    mechanism with the privacy loss ``mechanism.rate`` has a lesser one (Ghosh, Roughgarden and
+    No mechanism with the privacy loss ``mechanism.rate`` has a smaller expected loss, if one record
+    changes the count by one and the loss does not fall with the distance (Ghosh, Roughgarden and
     Sundararajan 2012).
 
     Parameters
     ----------
     mechanism : GeometricMechanism
-        With bounds of at most 4096 outputs.
+        A mechanism with bounds, and at most 4096 outputs.
     prior : array
-        A weight for each true count from the lower to the upper bound: not negative, and not all 0;
-        taken as float64. Their sum makes no difference.
+        A weight for each true count from the lower to the upper bound: not negative, not all 0, and
+        rounded to float64. Only their ratios matter.
     loss : str, array or callable
-        What an error costs: "absolute" (the distance of estimate and true count), "squared",
+        The cost of an error: "absolute" (the distance between estimate and true count), "squared",
         "zero-one" (1 for any error); an array of the loss for each true count (rows) and estimate
-        (columns); or a function that takes the distances from 0 as an array and returns their
-        losses. Finite and not negative.
+        (columns); or a function that takes an array of distances, from 0, and returns their losses.
+        Losses are finite and not negative.
 
     Returns
     -------
     Remap
-        Of several best estimates for a released count, the one nearest to it, and the lesser if
-        there are two. Expected losses are taken for equal up to 1e-11 of them, more than rounding.
+        Among estimates that are equally good for a released count, it has the one nearest to that
+        count, and the smaller of two. Expected losses within 1e-11 of each other count as equal.
 
     Raises
     ------
     TypeError
-        If a parameter is of another type.
+        If a parameter has another type.
     ValueError
-        If the mechanism has no bounds, or too wide ones; if prior or loss is not of its shape, or
-        has a number that is not accepted.
+        If the mechanism has no bounds or too many outputs, or the prior or the loss has the wrong
+        shape or an invalid number.
 
     """
     outputs = _outputs(mechanism, MOST)
     with np.errstate(divide="ignore"):
         logs = np.log(_prior(prior, outputs))
     losses = _scaled(_loss_matrix(loss, outputs))
-    rate = float(_rate(mechanism))
+    rate = _rate(mechanism)
     places = np.arange(outputs)
     best = np.empty(outputs, dtype=np.intp)
     for rows in _blocks(outputs):
@@ -265,31 +263,31 @@ def bayes(mechanism: GeometricMechanism, prior: ArrayLike, loss: Loss) -> Remap:
 
 
 def minimax(mechanism: GeometricMechanism, loss: Loss) -> RandomisedRemap:
-    """Return the randomised function of a release whose worst expected loss is the least.
+    """Return the randomised function of a release with the least worst-case expected loss.
 
-    Over the true counts; for those that one record changes by one, and a loss that does not fall
-    with the distance, no mechanism with the privacy loss ``mechanism.rate`` has a lesser one (Gupte
-    and Sundararajan 2010). Found by linear programming, to about a millionth, and never worse than
-    the release itself. Needs scipy: ``pip install geomdp[remap]``.
+    The worst case is over the true counts. No mechanism with the privacy loss ``mechanism.rate``
+    has a smaller one, if one record changes the count by one and the loss does not fall with the
+    distance (Gupte and Sundararajan 2010). A linear program finds it to about a millionth; it is
+    never worse than the release itself. It needs scipy: ``pip install geomdp[remap]``.
 
     Parameters
     ----------
     mechanism : GeometricMechanism
-        With bounds of at most 128 outputs, which take up to some ten seconds.
+        A mechanism with bounds, and at most 128 outputs, which can take about ten seconds.
     loss : str, array or callable
-        As in :func:`bayes`.
+        See :func:`bayes`.
 
     Returns
     -------
     RandomisedRemap
-        One of several, possibly: which one depends on the version of scipy.
+        An optimum. If there are several, the version of scipy decides which one.
 
     Raises
     ------
     TypeError, ValueError
-        As in :func:`bayes`.
+        See :func:`bayes`.
     ImportError
-        If scipy is not there.
+        If scipy is not installed.
     RuntimeError
         If the solver finds no optimum.
 
@@ -312,22 +310,21 @@ def risk(
     Parameters
     ----------
     mechanism, loss
-        As in :func:`bayes`.
+        See :func:`bayes`.
     remap : Remap or RandomisedRemap, optional
-        What is made of the release; the release itself, if none is given.
+        A function of the release; without it, the release itself is the estimate.
 
     Returns
     -------
     float64 array
-        For the ideal distribution; accurate to a few units in the last place, and the rounding of
-        the sum.
+        The expected losses under the ideal distribution, with a relative error below 1e-11.
 
     Raises
     ------
     TypeError
-        If a parameter is of another type.
+        If a parameter has another type.
     ValueError
-        As in :func:`bayes`; and if the remap has other bounds than the mechanism.
+        See :func:`bayes`; also if the bounds of the remap and the mechanism differ.
 
     """
     outputs = _outputs(mechanism, MOST)
@@ -361,9 +358,9 @@ def expected_loss(
     Parameters
     ----------
     mechanism, prior, loss
-        As in :func:`bayes`.
+        See :func:`bayes`.
     remap
-        As in :func:`risk`.
+        See :func:`risk`.
 
     """
     weights = _prior(prior, _outputs(mechanism, MOST))
@@ -374,10 +371,10 @@ def expected_loss(
 def _solve(distribution: _Floats, losses: _Floats, worst: float) -> _Floats:
     """Return probabilities of estimates (columns) for releases, with the least worst expected loss.
 
-    It is in units of what the release itself has, so that no optimum is above 1.
+    Losses are in units of `worst`, that of the release itself, so no optimum is above 1.
     """
     try:
-        from scipy import optimize, sparse  # type: ignore[import-untyped]  # noqa: PLC0415
+        from scipy import optimize, sparse  # noqa: PLC0415
     except ImportError as error:
         raise ImportError("minimax needs scipy: pip install geomdp[remap]") from error
     outputs = len(distribution)
@@ -385,8 +382,8 @@ def _solve(distribution: _Floats, losses: _Floats, worst: float) -> _Floats:
         shares = (distribution[:, :, np.newaxis] * losses[:, np.newaxis, :]).reshape(
             outputs, -1
         ) / worst
-    # An optimum has no share above 1, so what is left out has this probability in all, for each
-    # release; with the release itself instead, no expected loss grows by more than that.
+    # No share of an optimum is above 1. So for each release, the estimates left out have at most
+    # the probability _LOST together. Replacing them by the release costs no more than that.
     used = shares.max(axis=0) <= outputs / _LOST
     released = np.repeat(np.arange(outputs), outputs)[used]
     total = sparse.csr_array((np.ones(released.size), (released, np.arange(released.size))))
@@ -413,10 +410,10 @@ def _worst(distribution: _Floats, probabilities: _Floats, losses: _Floats) -> fl
 
 
 def _posterior(rate: float, logs: _Floats, released: NDArray[np.intp]) -> _Floats:
-    """Return the weights of true counts given releases, each row with about 1 as its greatest.
+    """Return the weights of true counts given releases; the greatest in each row is about 1.
 
-    They are ``exp(logs - rate * distance)``, with the logarithms of the prior. Distances are taken
-    from the likeliest count, as integers, so that nothing that matters underflows or is rounded.
+    They are ``exp(logs - rate * distance)``, with the logarithms of the prior. Distances are exact
+    integers, relative to that of the likeliest count, so no weight that matters underflows.
     """
     distances = np.abs(np.arange(len(logs)) - released[:, np.newaxis])
     top = (logs - rate * distances).argmax(axis=1)[:, np.newaxis]
@@ -429,10 +426,10 @@ def _release_matrix(mechanism: GeometricMechanism, outputs: int) -> _Floats:
     if outputs == 1:
         return np.ones((1, 1))
     rate = _rate(mechanism)
-    a = powers(rate, 1)
-    masses = np.full(outputs, -np.expm1(-float(rate)) / (1 + a))
-    masses[[0, -1]] = 1 / (1 + a)
-    return np.asarray(_toeplitz(powers(rate, np.arange(outputs))) * masses)
+    masses = np.full(outputs, np.tanh(rate / 2))
+    masses[[0, -1]] = 1 / (1 + np.exp(-rate))
+    with np.errstate(under="ignore"):
+        return np.asarray(_toeplitz(np.exp(-rate * np.arange(outputs))) * masses)
 
 
 def _loss_matrix(loss: Any, outputs: int) -> _Floats:
@@ -447,7 +444,7 @@ def _loss_matrix(loss: Any, outputs: int) -> _Floats:
 
 
 def _toeplitz(vector: _Floats) -> _Floats:
-    """Return the matrix of ``vector[abs(i - j)]``, as a view that cannot be written to."""
+    """Return the matrix of ``vector[abs(i - j)]``, as a read-only view."""
     both = np.concatenate([vector[:0:-1], vector])
     return np.lib.stride_tricks.sliding_window_view(both, len(vector))[::-1]
 
@@ -465,16 +462,16 @@ def _prior(prior: Any, outputs: int) -> _Floats:
 
 
 def _outputs(mechanism: Any, most: int) -> int:
-    """Return how many outputs a mechanism has."""
+    """Return the number of outputs of a mechanism."""
     lower, upper = _bounds(checked(mechanism))
     if upper - lower >= most:
         raise ValueError(f"bounds = {(lower, upper)} are not accepted: give at most {most} outputs")
     return upper - lower + 1
 
 
-def _rate(mechanism: GeometricMechanism) -> Fraction:
-    """Return the rate, or what makes no difference to it."""
-    return Fraction(mechanism.rate) if mechanism.rate < _LARGEST_RATE else _LARGEST_RATE
+def _rate(mechanism: GeometricMechanism) -> float:
+    """Return the rate as a float, or a lesser one that gives the same floats."""
+    return float(min(mechanism.rate, _LARGEST_RATE))
 
 
 def _bounds(mechanism: GeometricMechanism) -> tuple[int, int]:

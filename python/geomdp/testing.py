@@ -12,6 +12,8 @@ from geomdp._release.arrays import Array
 from geomdp._release.mechanism import GeometricMechanism
 from geomdp._release.specification import checked
 
+__all__ = ["release_not_private"]
+
 KEY_BYTES = 32
 
 

@@ -36,14 +36,14 @@ DRAWS = 200_000
 DTYPES = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 SHAPES: list[tuple[int, ...]] = [(), (0,), (1,), (7,), (3, 0, 2), (4, 5), (2, 3, 4)]
 INF = math.inf
-ALL = "Geometric GeometricTruncated GeometricFolded"
-BOTH = "GeometricTruncated GeometricFolded"
-TRUNCATED, FOLDED = BOTH.split()
+TRUNCATED, FOLDED = "GeometricTruncated", "GeometricFolded"
 BASE: dict[str, dict[str, Any]] = {
     "Geometric": {"epsilon": 1.0},
     TRUNCATED: {"epsilon": 1.0, "lower": 0, "upper": 10},
     FOLDED: {"epsilon": 1.0, "lower": 0, "upper": 10},
 }
+#: Groups of classes in the table of differences.
+CLASSES = {"ALL": [*BASE], "BOTH": [TRUNCATED, FOLDED]}
 
 each_class = pytest.mark.parametrize("name", BASE)
 each_bounded = pytest.mark.parametrize("name", [TRUNCATED, FOLDED])
@@ -78,138 +78,71 @@ PAIRS = """
     0, 2**63 - 1; -2**63, -1; -2**62, 2**62; -1, 2**63; -2**63, 2**63 - 1; 2**63, 2**64 - 1
     0, 2**64 - 1; 0, 2**64; -2**63 - 1, 0; 2**64, 2**64; -10**400, 10**400
 """
-#: By reason: outcome of diffprivlib, our outcome, classes, arguments, values.
-DIFFERENCES: dict[str, list[tuple[str, str, str, str, str]]] = {
-    "bools are no numbers": [
-        ("accepted", "TypeError", ALL, "epsilon", "True"),
-        ("ValueError", "TypeError", ALL, "epsilon", "False"),
-        ("accepted", "TypeError", ALL, "sensitivity randomise", "True; False"),
-        ("accepted", "TypeError", "Geometric", "variance mse", "True; False"),
-        ("accepted", "TypeError", BOTH, "lower upper", "True; False"),
-        ("accepted", "TypeError", BOTH, "bounds", "True, 5; 0, True"),
-    ],
-    "a bias beyond float64": [
-        ("accepted", "OverflowError", "Geometric", "variance mse", "10**400")
-    ],
-    "a long double has digits that would be lost": [
-        ("accepted", "TypeError", ALL, "epsilon", "np.longdouble(0.5)"),
-        ("accepted", "TypeError", FOLDED, "lower upper", "np.longdouble(0.5)"),
-    ],
-    "NaN is no epsilon": [
-        ("accepted", "ValueError", ALL, "epsilon", "nan; np.float32('nan')"),
-    ],
-    "a number beyond the range of floats is taken exactly": [
-        ("OverflowError", "accepted", ALL, "epsilon", "10**400; Fraction(10**400)"),
-        ("ValueError", "accepted", "Geometric", "epsilon", "Fraction(1, 10**400)"),
-        ("OverflowError", "accepted", "Geometric", "sensitivity", "10**400"),
-    ],
-    "the scale is too large": [
-        ("accepted", "ValueError", BOTH, "epsilon", "5e-324"),
-        ("OverflowError", "ValueError", BOTH, "sensitivity", "10**400"),
-        (
-            "accepted",
-            "ValueError",
-            FOLDED,
-            "sensitivity",
-            "2**62; 2**63 - 1; 2**63; 2**64 - 1; 2**64",
-        ),
-    ],
-    "there is nothing between the bounds": [
-        ("accepted", "ValueError", BOTH, "bounds", "inf, inf; -inf, -inf"),
-        ("accepted", "ValueError", FOLDED, "bounds", "0.5, 0.5; -1.5, -1.5"),
-    ],
-    "a bound is an integer or half of one, exactly": [
-        (
-            "accepted",
-            "ValueError",
-            FOLDED,
-            "lower upper",
-            "1e-10; 5e-324; 2.5 + 1e-9; 2.5 - 1e-9",
-        ),
-        ("accepted", "ValueError", FOLDED, "bounds", "0, 2.5 + 1e-9; 1.5 - 1e-9, 1.5"),
-    ],
-    "a count has 64 bits": [
-        (
-            "accepted",
-            "OverflowError",
-            "Geometric GeometricTruncated",
-            "randomise",
-            "2**63; -2**63 - 1; 2**64 - 1; 2**64",
-        ),
-        ("RecursionError", "OverflowError", FOLDED, "randomise", "2**63; -2**63 - 1"),
-        ("TypeError", "OverflowError", FOLDED, "randomise", "2**64 - 1; 2**64"),
-    ],
-    "a bound has 64 bits, and folding reaches less than 2**63": [
-        ("accepted", "OverflowError", TRUNCATED, "lower", "-2**63 - 1"),
-        ("accepted", "OverflowError", TRUNCATED, "upper", "2**64; 10**400"),
-        (
-            "accepted",
-            "OverflowError",
-            TRUNCATED,
-            "bounds",
-            "-1, 2**63; 0, 2**64; -2**63 - 1, 0; 2**64, 2**64; -10**400, 10**400",
-        ),
-        ("accepted", "OverflowError", FOLDED, "upper", "1e19; 1e300"),
-        ("accepted", "OverflowError", FOLDED, "bounds", "-2**62, 2**62"),
-    ],
-    "there, a bound that numpy cannot round is a TypeError": [
-        ("TypeError", "accepted", FOLDED, "lower upper", "Fraction(5, 2); Fraction(0)"),
-        ("TypeError", "accepted", FOLDED, "bounds", "-2**63, -1; 2**63, 2**64 - 1"),
-        (
-            "TypeError",
-            "ValueError",
-            FOLDED,
-            "lower upper",
-            "Fraction(1, 3); Fraction(-1, 3); Fraction(1, 10**400)",
-        ),
-        (
-            "TypeError",
-            "ValueError",
-            FOLDED,
-            "lower",
-            "2**63; 2**64 - 1; 2**64; 10**400; Fraction(10**400)",
-        ),
-        ("TypeError", "ValueError", FOLDED, "upper", "-2**63; -2**63 - 1"),
-        ("TypeError", "OverflowError", FOLDED, "lower", "-2**63; -2**63 - 1"),
-        (
-            "TypeError",
-            "OverflowError",
-            FOLDED,
-            "upper",
-            "2**63; 2**64 - 1; 2**64; 10**400; Fraction(10**400)",
-        ),
-        (
-            "TypeError",
-            "OverflowError",
-            FOLDED,
-            "bounds",
-            """-1, 2**63; -2**63, 2**63 - 1; 0, 2**64 - 1; 0, 2**64
-            -2**63 - 1, 0; 2**64, 2**64; -10**400, 10**400""",
-        ),
-    ],
-    "there, numpy takes sequences for numbers, and then does not": [
-        ("ValueError", "TypeError", FOLDED, "lower upper", "[1]; (1,)"),
-    ],
-    "there, folding takes a call for each reflection": [
-        (
-            "RecursionError",
-            "accepted",
-            FOLDED,
-            "randomise",
-            "2**53 + 1; 2**62; 2**63 - 1; -2**63",
-        ),
-    ],
-    "arrays and sequences are counts": [
-        ("TypeError", "accepted", ALL, "randomise", "[1]; (1,); np.array(1); np.array([1])"),
-        (
-            "TypeError",
-            "accepted",
-            "Geometric",
-            "variance mse",
-            "[1]; (1,); np.array(1); np.array([1])",
-        ),
-    ],
-}
+#: Outcome of diffprivlib, our outcome, classes, arguments, values; comments say why.
+DIFFERENCES = """
+    # bools are not numbers
+    accepted | TypeError | ALL | epsilon | True
+    ValueError | TypeError | ALL | epsilon | False
+    accepted | TypeError | ALL | sensitivity randomise | True; False
+    accepted | TypeError | Geometric | variance mse | True; False
+    accepted | TypeError | BOTH | lower upper | True; False
+    accepted | TypeError | BOTH | bounds | True, 5; 0, True
+    # a bias beyond float64
+    accepted | OverflowError | Geometric | variance mse | 10**400
+    # a long double has digits that would be lost
+    accepted | TypeError | ALL | epsilon | np.longdouble(0.5)
+    accepted | TypeError | GeometricFolded | lower upper | np.longdouble(0.5)
+    # NaN is not an epsilon
+    accepted | ValueError | ALL | epsilon | nan; np.float32('nan')
+    # a number beyond the range of floats is taken exactly
+    OverflowError | accepted | ALL | epsilon | 10**400; Fraction(10**400)
+    ValueError | accepted | Geometric | epsilon | Fraction(1, 10**400)
+    OverflowError | accepted | Geometric | sensitivity | 10**400
+    # the scale is too large
+    accepted | ValueError | BOTH | epsilon | 5e-324
+    OverflowError | ValueError | BOTH | sensitivity | 10**400
+    accepted | ValueError | GeometricFolded | sensitivity | 2**62; 2**63 - 1; 2**63; 2**64 - 1
+    accepted | ValueError | GeometricFolded | sensitivity | 2**64
+    # there is nothing between the bounds
+    accepted | ValueError | BOTH | bounds | inf, inf; -inf, -inf
+    accepted | ValueError | GeometricFolded | bounds | 0.5, 0.5; -1.5, -1.5
+    # a bound is an integer or half of one, exactly
+    accepted | ValueError | GeometricFolded | lower upper | 1e-10; 5e-324; 2.5 + 1e-9; 2.5 - 1e-9
+    accepted | ValueError | GeometricFolded | bounds | 0, 2.5 + 1e-9; 1.5 - 1e-9, 1.5
+    # a count has 64 bits
+    accepted | OverflowError | Geometric GeometricTruncated | randomise | 2**63; -2**63 - 1
+    accepted | OverflowError | Geometric GeometricTruncated | randomise | 2**64 - 1; 2**64
+    RecursionError | OverflowError | GeometricFolded | randomise | 2**63; -2**63 - 1
+    TypeError | OverflowError | GeometricFolded | randomise | 2**64 - 1; 2**64
+    # a bound has 64 bits, and folding reaches less than 2**63
+    accepted | OverflowError | GeometricTruncated | lower | -2**63 - 1
+    accepted | OverflowError | GeometricTruncated | upper | 2**64; 10**400
+    accepted | OverflowError | GeometricTruncated | bounds | -1, 2**63; 0, 2**64; -2**63 - 1, 0
+    accepted | OverflowError | GeometricTruncated | bounds | 2**64, 2**64; -10**400, 10**400
+    accepted | OverflowError | GeometricFolded | upper | 1e19; 1e300
+    accepted | OverflowError | GeometricFolded | bounds | -2**62, 2**62
+    # there, a bound that numpy cannot round is a TypeError
+    TypeError | accepted | GeometricFolded | lower upper | Fraction(5, 2); Fraction(0)
+    TypeError | accepted | GeometricFolded | bounds | -2**63, -1; 2**63, 2**64 - 1
+    TypeError | ValueError | GeometricFolded | lower upper | Fraction(1, 3); Fraction(-1, 3)
+    TypeError | ValueError | GeometricFolded | lower upper | Fraction(1, 10**400)
+    TypeError | ValueError | GeometricFolded | lower | 2**63; 2**64 - 1; 2**64; 10**400
+    TypeError | ValueError | GeometricFolded | lower | Fraction(10**400)
+    TypeError | ValueError | GeometricFolded | upper | -2**63; -2**63 - 1
+    TypeError | OverflowError | GeometricFolded | lower | -2**63; -2**63 - 1
+    TypeError | OverflowError | GeometricFolded | upper | 2**63; 2**64 - 1; 2**64; 10**400
+    TypeError | OverflowError | GeometricFolded | upper | Fraction(10**400)
+    TypeError | OverflowError | GeometricFolded | bounds | -1, 2**63; -2**63, 2**63 - 1
+    TypeError | OverflowError | GeometricFolded | bounds | 0, 2**64 - 1; 0, 2**64; -2**63 - 1, 0
+    TypeError | OverflowError | GeometricFolded | bounds | 2**64, 2**64; -10**400, 10**400
+    # there, numpy takes sequences for numbers, and then does not
+    ValueError | TypeError | GeometricFolded | lower upper | [1]; (1,)
+    # there, folding takes a call for each reflection
+    RecursionError | accepted | GeometricFolded | randomise | 2**53 + 1; 2**62; 2**63 - 1; -2**63
+    # arrays and sequences are counts
+    TypeError | accepted | ALL | randomise | [1]; (1,); np.array(1); np.array([1])
+    TypeError | accepted | Geometric | variance mse | [1]; (1,); np.array(1); np.array([1])
+"""
 EXCEPTIONS = (RecursionError, OverflowError, TypeError, ValueError, Warning)
 GIVEN = [
     *itertools.product(BASE, ["epsilon", "sensitivity", "randomise"]),
@@ -245,13 +178,13 @@ def test_accepts_same_arguments_except_listed_differences(name: str, what: str) 
         there, here = outcome(rival, name, what, text), outcome(ours, name, what, text)
         if there != here:
             differing[text] = there, here
-    assert differing == {
-        text: (there, here)
-        for entries in DIFFERENCES.values()
-        for there, here, names, given, block in entries
-        if name in names.split() and what in given.split()
-        for text in texts(block)
-    }
+    expected = {}
+    for row in DIFFERENCES.strip().splitlines():
+        if not row.strip().startswith("#"):
+            there, here, names, given, block = (cell.strip() for cell in row.split(" | "))
+            if name in CLASSES.get(names, names.split()) and what in given.split():
+                expected |= dict.fromkeys(texts(block), (there, here))
+    assert differing == expected
 
 
 @each_class
@@ -267,17 +200,13 @@ def test_seed_raises(name: str, seed: Any) -> None:
 
 
 @each_class
-@pytest.mark.parametrize(
-    "unseeded",
-    [np.random.mtrand._rand, secrets.SystemRandom(), random.SystemRandom()],
-    ids=["numpy", "secrets", "random"],
-)
-def test_unseeded_generator_is_accepted(name: str, unseeded: Any) -> None:
-    mechanism = make(name, random_state=unseeded)
-    assert mechanism.random_state is None
-    assert "random_state=None" in repr(mechanism)
-    # A SystemRandom cannot be pickled, and a RandomState is long.
-    assert len(pickle.dumps(mechanism)) < 500
+def test_unseeded_generator_is_accepted(name: str) -> None:
+    for unseeded in (np.random.mtrand._rand, secrets.SystemRandom(), random.SystemRandom()):
+        mechanism = make(name, random_state=unseeded)
+        assert mechanism.random_state is None
+        assert "random_state=None" in repr(mechanism)
+        # A SystemRandom cannot be pickled, and a RandomState is long.
+        assert len(pickle.dumps(mechanism)) < 500
 
 
 def test_diffprivlib_tools_accept_our_classes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -319,18 +248,6 @@ def test_invalid_argument_raises(name: str) -> None:
         for other in others:
             with pytest.raises(TypeError, match="counts"):
                 getattr(make(name), method)(other)
-
-
-@each_module
-@each_class
-def test_parameters_are_keyword_only(module: ModuleType, name: str) -> None:
-    with pytest.raises(TypeError):
-        getattr(module, name)(*BASE[name].values())
-    for missing in BASE[name]:
-        with pytest.raises(TypeError, match=missing):
-            getattr(module, name)(**{k: v for k, v in BASE[name].items() if k != missing})
-    with pytest.raises(TypeError, match="delta"):
-        getattr(module, name)(**BASE[name], delta=0.0)
 
 
 def test_scale_too_large_raises_with_limit() -> None:
@@ -385,16 +302,9 @@ def test_arrays_without_noise(name: str, dtype: str, noiseless: dict[str, Any]) 
             continue
         expected = rivals(name, least, upper, tuple(values.tolist()))
         assert mechanism.randomise(values).tolist() == expected, (lower, upper)
-
-
-@each_noiseless
-@each_bounded
-def test_scalars_without_noise(name: str, noiseless: dict[str, Any]) -> None:
-    for lower, upper in bound_pairs(exact_grid(0.5 if name == FOLDED else 1, -3, 3)):
-        mechanism = make(name, **noiseless, lower=lower, upper=upper)
-        expected = rivals(name, lower, upper, tuple(WINDOW.tolist()))
-        assert [mechanism.randomise(x) for x in WINDOW.tolist()] == expected
-        assert [mechanism.randomise(x) for x in WINDOW] == expected
+        if dtype == "int64":
+            assert [mechanism.randomise(x) for x in WINDOW.tolist()] == expected
+            assert [mechanism.randomise(x) for x in WINDOW] == expected
 
 
 @each_noiseless
@@ -412,14 +322,14 @@ def test_unbounded_without_noise_is_identity(noiseless: dict[str, Any]) -> None:
         assert [there.randomise(x) for x in (-5, 0, 5)] == [-5, 0, 5]
 
 
-@each_bounded
-def test_single_output(name: str) -> None:
-    for bound, noise in itertools.product((-3, 0, 7), ({"epsilon": INF}, {"epsilon": 0.01})):
-        mechanism = make(name, **noise, lower=bound, upper=bound)
-        assert (mechanism.randomise(WINDOW) == bound).all()
-        assert mechanism.randomise(100) == bound
-    for lower, upper in ((2.5, 3), (3, 3.5), (2.5, 3.5)):
-        assert (make(FOLDED, epsilon=0.01, lower=lower, upper=upper).randomise(WINDOW) == 3).all()
+def test_single_output() -> None:
+    for name, lower, upper, only in [
+        *((name, bound, bound, bound) for name in (TRUNCATED, FOLDED) for bound in (-3, 0, 7)),
+        *((FOLDED, *bounds, 3) for bounds in ((2.5, 3), (3, 3.5), (2.5, 3.5))),
+    ]:
+        mechanism = make(name, epsilon=0.01, lower=lower, upper=upper)
+        assert (mechanism.randomise(WINDOW) == only).all()
+        assert mechanism.randomise(100) == only
 
 
 def fold(x: int, lower: Fraction, upper: Fraction) -> int:
@@ -546,16 +456,9 @@ def test_array_distribution(setting: Setting) -> None:
     assert not setting.rejects(setting.draw())
 
 
-@pytest.mark.parametrize(
-    "setting",
-    [
-        Setting("Geometric", 5, 0.3),
-        Setting(TRUNCATED, 4, 0.1, 0, 10),
-        Setting(FOLDED, -3, 0.3, 0, 9.5),
-    ],
-    ids=str,
-)
-def test_scalar_distribution(setting: Setting) -> None:
+@pytest.mark.parametrize("name", BASE)
+def test_scalar_distribution(name: str) -> None:
+    setting = Setting(name, -3, 0.3, *(() if name == "Geometric" else (0, 9)))
     mechanism = setting.mechanism()
     outputs = [mechanism.randomise(setting.count) for _ in range(50_000)]
     assert not setting.rejects(np.array(outputs))
@@ -622,10 +525,9 @@ MOMENTS_SETTINGS = [
     Setting(FOLDED, 2, 0.2, 0.5, INF),
     Setting(FOLDED, 40, 1.0, -0.5, 100, sensitivity=10**12),
 ]
-each_moments_setting = pytest.mark.parametrize("setting", MOMENTS_SETTINGS, ids=str)
 
 
-@each_moments_setting
+@pytest.mark.parametrize("setting", MOMENTS_SETTINGS, ids=str)
 def test_moments_match_distribution(setting: Setting) -> None:
     mechanism = setting.mechanism()
     places, masses = setting.distribution()
@@ -636,25 +538,19 @@ def test_moments_match_distribution(setting: Setting) -> None:
     assert mechanism.variance(setting.count) == pytest.approx(mse - bias**2, rel=1e-9)
 
 
-@each_moments_setting
-def test_moments_of_arrays_match_scalars(setting: Setting) -> None:
-    mechanism = setting.mechanism()
+@pytest.mark.parametrize("mechanism", [make(name, epsilon=0.2) for name in BASE], ids=str)
+def test_moments_of_arrays_match_scalars(mechanism: Any) -> None:
     counts = [-100, -7, -1, 0, 0, 3, 8, 10, 11, 3, 50, 1000]
     for method in (mechanism.bias, mechanism.variance, mechanism.mse):
         single = [method(count) for count in counts]
         assert {type(moment) for moment in single} == {float}
         assert method(counts).tolist() == single
-        for dtype in ("int16", "int64", ">i4"):
-            array = np.array(counts, dtype)
-            moments = method(array.reshape(3, 4))
-            assert moments.dtype == np.float64
-            assert moments.shape == (3, 4)
-            assert moments.ravel().tolist() == single
-            assert method(array[::-2]).tolist() == single[::-2]
+        moments = method(np.array(counts, ">i4").reshape(3, 4))
+        assert (moments.dtype, moments.shape) == (np.float64, (3, 4))
+        assert moments.ravel().tolist() == single
         assert [method(np.int16(count)) for count in counts] == single
         assert float(method(np.array(3))) == method(3)
         assert method(np.zeros((0, 2), np.int8)).shape == (0, 2)
-        assert method([]).shape == (0,)
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.1, 0.5, 1.0, 3.0, 10.0, 50.0])
@@ -708,26 +604,15 @@ each_mechanism = pytest.mark.parametrize("mechanism", MECHANISMS, ids=str)
 
 @each_dtype
 @each_mechanism
-def test_array_dtypes_and_shapes(mechanism: Any, dtype: str) -> None:
+def test_dtypes_and_shapes(mechanism: Any, dtype: str) -> None:
     for shape in SHAPES:
         counts = np.full(shape, 50, dtype)
-        kept = counts.copy()
-        for array in (counts, counts.T, counts.astype(counts.dtype.newbyteorder("S"))):
-            array.flags.writeable = False
-            outputs = mechanism.randomise(array)
-            assert type(outputs) is np.ndarray
-            assert outputs.dtype == array.dtype
-            assert outputs.shape == array.shape
-            assert not np.may_share_memory(outputs, array)
-            np.testing.assert_array_equal(array, kept.reshape(array.shape))
-
-
-@each_mechanism
-def test_scalars_return_ints(mechanism: Any) -> None:
+        outputs = mechanism.randomise(counts)
+        assert type(outputs) is np.ndarray
+        assert (outputs.dtype, outputs.shape) == (counts.dtype, counts.shape)
+        assert (counts == 50).all()
+    assert type(mechanism.randomise(np.dtype(dtype).type(5))) is int
     assert type(mechanism.randomise(5)) is int
-    for dtype in DTYPES:
-        assert type(mechanism.randomise(np.dtype(dtype).type(5))) is int
-        assert mechanism.randomise(np.array(5, dtype)).shape == ()
 
 
 @each_mechanism
@@ -741,20 +626,8 @@ def test_sequences_return_int64_arrays(mechanism: Any) -> None:
 @each_mechanism
 def test_invalid_counts_raise(mechanism: Any) -> None:
     masked = np.ma.masked_array([1, 2], [True, False])
-    for counts in (
-        masked,
-        [masked, masked],
-        np.array([1.0]),
-        np.array([True]),
-        np.array([1], object),
-        np.array(["1"]),
-        np.array([1], "m8[s]"),
-        [1.0],
-        [True],
-        [None],
-        1.0,
-        np.float64(1),
-    ):
+    arrays = [np.array([1.0]), np.array([True]), np.array([1], object), np.array([1], "m8[s]")]
+    for counts in (masked, [masked, masked], *arrays, [1.0], [True], [None], 1.0, np.float64(1)):
         for method in ("randomise", "bias", "variance", "mse"):
             with pytest.raises(TypeError, match=r"counts|masked"):
                 getattr(mechanism, method)(counts)
@@ -763,19 +636,10 @@ def test_invalid_counts_raise(mechanism: Any) -> None:
 @pytest.mark.parametrize(
     ("bounds", "dtype"),
     [
-        ((0, 300), "uint8"),
-        ((0, 128), "int8"),
-        ((-1, 5), "uint8"),
-        ((-1, 5), "uint64"),
-        ((-129, 0), "int8"),
-        ((0, 2**16), "uint16"),
-        ((0, 2**31), "int32"),
-        ((2**63, 2**63 + 5), "int64"),
-        ((-INF, -5), "uint8"),
-        ((-INF, -129), "int8"),
-        ((300, INF), "uint8"),
-        ((10**6, INF), "int8"),
-        ((2**31, INF), "int32"),
+        *(((0, 300), "uint8"), ((0, 128), "int8"), ((-1, 5), "uint8"), ((-1, 5), "uint64")),
+        *(((-129, 0), "int8"), ((0, 2**16), "uint16"), ((2**63, 2**63 + 5), "int64")),
+        *(((-INF, -5), "uint8"), ((-INF, -129), "int8"), ((300, INF), "uint8")),
+        *(((10**6, INF), "int8"), ((2**31, INF), "int32")),
     ],
 )
 @each_bounded
@@ -865,24 +729,14 @@ def draw(mechanism: Any) -> list[int]:
     return [*whole, *strided, *(mechanism.randomise(0) for _ in range(6))]
 
 
-def check_all_distinct(noises: list[int], draws: int) -> None:
-    assert len(noises) == NOISES * draws
-    # Reused randomness may give the opposite sign.
-    assert len({abs(noise) for noise in noises}) == len(noises)
-
-
 @each_wide
 def test_calls_and_copies_draw_fresh_noise(mechanism: Any) -> None:
-    copies = [
-        mechanism,
-        mechanism,
-        mechanism.copy(),
-        copy.copy(mechanism),
-        copy.deepcopy(mechanism),
-        *(pickle.loads(pickle.dumps(mechanism)) for _ in range(3)),
-    ]
+    copies = [mechanism, mechanism, mechanism.copy(), copy.copy(mechanism)]
+    copies += [copy.deepcopy(mechanism), *(pickle.loads(pickle.dumps(mechanism)) for _ in "abc")]
     noises = [noise for one in copies for noise in draw(one)]
-    check_all_distinct(noises, len(copies))
+    assert len(noises) == NOISES * len(copies)
+    # Reused randomness may give the opposite sign.
+    assert len({abs(noise) for noise in noises}) == len(noises)
 
 
 # Parameters
@@ -895,7 +749,6 @@ ROUND_TRIPS = [
     make(FOLDED, lower=2**63, upper=2**63 + 5),
     make(FOLDED, lower=Fraction(1, 2), upper=np.float32(7.5)),
 ]
-each_round_trip = pytest.mark.parametrize("mechanism", ROUND_TRIPS, ids=str)
 
 
 @each_class
@@ -923,32 +776,21 @@ def test_parameters_keep_their_types() -> None:
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [
-        ("Geometric", {"epsilon": 0.5}),
         ("Geometric", {"epsilon": INF, "sensitivity": 0}),
-        (TRUNCATED, {"epsilon": 1.0, "lower": 0, "upper": 10}),
         (TRUNCATED, {"epsilon": 1e-10, "sensitivity": 3, "lower": -INF, "upper": 7}),
-        (FOLDED, {"epsilon": 1.0, "lower": 0, "upper": 10}),
         (FOLDED, {"epsilon": 1.5, "lower": -0.5, "upper": 10.0, "random_state": None}),
-        (FOLDED, {"epsilon": 1.5, "lower": 0.5, "upper": INF}),
     ],
 )
 def test_repr_matches_diffprivlib(name: str, arguments: dict[str, Any]) -> None:
     here, there = (repr(getattr(module, name)(**arguments)) for module in (ours, rival))
-    assert here.startswith(f"{ours.__name__}.{name}(")
-    assert here.removeprefix(ours.__name__) == there.removeprefix(
-        "diffprivlib.mechanisms.geometric"
-    )
+    assert here == there.replace("diffprivlib.mechanisms.geometric", ours.__name__)
 
 
-@each_round_trip
-def test_repr_round_trip(mechanism: Any) -> None:
+@pytest.mark.parametrize("mechanism", ROUND_TRIPS, ids=str)
+def test_copies_pickles_and_repr(mechanism: Any) -> None:
+    mechanism.randomise(3)
     text = repr(mechanism).removeprefix(f"{ours.__name__}.")
     check_same(mechanism, eval(text, {**vars(ours), **SCOPE}))
-
-
-@each_round_trip
-def test_copies_and_pickles(mechanism: Any) -> None:
-    mechanism.randomise(3)
     for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
         check_same(mechanism, pickle.loads(pickle.dumps(mechanism, protocol)))
     for other in (mechanism.copy(), copy.copy(mechanism), copy.deepcopy(mechanism)):
@@ -1002,17 +844,6 @@ def test_subclass_keeps_its_name() -> None:
 
 class Derived(ours.GeometricFolded):
     pass
-
-
-# Documented usage, in both modules
-
-
-@each_module
-def test_default_sensitivity(module: ModuleType) -> None:
-    for name, arguments in BASE.items():
-        mechanism = getattr(module, name)(**arguments)
-        assert mechanism.sensitivity == 1
-        assert isinstance(mechanism.randomise(1), int)
 
 
 @each_module

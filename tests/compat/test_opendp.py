@@ -9,9 +9,10 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from ctypes import ArgumentError
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
+from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeAlias
 
@@ -196,15 +197,9 @@ def test_accepts_same_spaces(T: str, name: str, options: dict[str, Any]) -> None
 
 
 @pytest.mark.parametrize("T", FLOATS)
-@each_form
-def test_float_domain_raises(T: str, vector: bool) -> None:
-    atom = dp.atom_domain(T=T, nan=False)
-    domain = dp.vector_domain(atom) if vector else atom
-    metric = space("i32", vector, T)[1]
-    assert dp.m.make_laplace(domain, metric, 1.0).map(1.0) == 1.0
+def test_float_domain_raises(T: str) -> None:
+    domain, metric = dp.atom_domain(T=T, nan=False), dp.absolute_distance(T=T)
     refusal = re.escape(f"input_domain = {domain} is not accepted: give a domain of integers")
-    with pytest.raises(ValueError, match=refusal):
-        ours.make_laplace(domain, metric, 1.0)
     with pytest.raises(ValueError, match=refusal):
         (domain, metric) >> ours.then_laplace(1.0)
 
@@ -283,27 +278,19 @@ def test_map_of_float_distances(T: str, vector: bool, Q: str) -> None:
             assert theirs.map(d_in).hex() == expected.hex()
 
 
-@pytest.mark.parametrize("Q", FLOATS)
-def test_invalid_float_distance_raises(Q: str) -> None:
-    theirs, own = both("make_laplace", *space("i32", Q=Q), 3.0)
-    for d_in in (-1.0, -5e-324 if Q == "f64" else -1e-40, math.nan, math.inf, -math.inf, "1", [1]):
+@each_name
+@pytest.mark.parametrize("Q", ["i32", *FLOATS])
+def test_invalid_distance_raises_as_opendp(name: str, Q: str) -> None:
+    invalid: list[Any] = [-1.0, math.nan, math.inf, -math.inf, "1", [1], None]
+    if Q == "i32":
+        invalid += [-1, -(2**31), 0.5, 1.0, True, 2**31, 2**70, np.int64(1)]
+    elif name == "make_geometric":
+        return
+    theirs, own = both(name, *space("i32", Q=Q), 3.0)
+    for d_in in [*invalid, -5e-324 if Q == "f64" else -1e-40]:
         refusal = outcome(theirs.map, d_in)
         assert is_refused(refusal)
         assert outcome(own.map, d_in) is refusal
-
-
-@each_form
-@each_name
-@pytest.mark.parametrize(
-    "d_in",
-    [-1, -(2**31), 0.5, 1.0, math.nan, True, "1", None, [1], 2**31, 2**70, np.int64(1)],
-    ids=repr,
-)
-def test_invalid_distance_raises(name: str, vector: bool, d_in: Any) -> None:
-    theirs, own = both(name, *space("i32", vector), 3.0)
-    refusal = outcome(theirs.map, d_in)
-    assert is_refused(refusal)
-    assert outcome(own.map, d_in) is refusal
 
 
 @each_name
@@ -319,47 +306,60 @@ def test_check_agrees_with_map(name: str) -> None:
 # Parameters
 
 
-@each_form
-@each_name
+NO_SCALES: list[Any] = [
+    *(-1.0, -5e-324, -1, math.nan, math.inf, -math.inf, "1", b"1", None, 1j, [1.0], 10**400),
+    *(np.array([1.0, 2.0]), np.float64("nan")),
+]
+NO_BOUNDS: list[Any] = [
+    *((9, 0), (2**31 - 1, 0), [0, 9], (0.0, 9.0), (0, 9.0), (0, 2**32), (-(2**31) - 1, 0)),
+    *((0, 2**70), (0,), (0, 1, 2), (), "ab", ("a", "b"), 5, (None, 9), (0, None), (None, None)),
+    *((True, False), {0, 9}, range(2), np.array([0, 9]), (np.int64(0), np.int64(9))),
+]
+NO_MEASURES: list[Any] = [
+    *("ZeroConcentratedDivergence", "RenyiDivergence", "Approximate<MaxDivergence>", "nothing"),
+    *("MaxDivergence<f64>", "AbsoluteDistance<i32>", "", None, 5, float),
+]
+NO_GRANULARITIES: list[Any] = [1, -5, -1074, 2**40, 0.0, "1", True]
+
+
 @pytest.mark.parametrize(
-    "scale",
+    ("name", "options"),
     [
-        *(-1.0, -5e-324, -1, math.nan, math.inf, -math.inf),
-        *("1", b"1", None, 1j, [1.0], 10**400, np.array([1.0, 2.0]), np.float64("nan")),
+        *((name, {"scale": scale}) for name in NAMES for scale in NO_SCALES),
+        *(("make_geometric", {"bounds": bounds}) for bounds in NO_BOUNDS),
+        *((name, {"MO": MO}) for name in NAMES for MO in NO_MEASURES),
+        *(("make_laplace", {"k": k}) for k in NO_GRANULARITIES),
     ],
-    ids=lambda scale: repr(scale)[:20],
+    ids=lambda value: repr(value)[:40],
 )
-def test_invalid_scale_raises_as_opendp(name: str, vector: bool, scale: Any) -> None:
-    theirs, own = both(name, *space("i32", vector), scale)
-    assert is_refused(theirs)
-    assert own is theirs
+def test_invalid_parameter_raises_as_opendp(name: str, options: dict[str, Any]) -> None:
+    options = {"scale": 1.0} | options
+    for spaces in (space("i32"), space("u32", vector=True)):
+        theirs, own = both(name, *spaces, **options)
+        assert is_refused(theirs)
+        assert own is theirs
+        # Partial constructors raise once the space is known.
+        partial = getattr(ours, name.replace("make", "then"))(**options)
+        assert outcome(lambda then, of=spaces: of >> then, partial) is theirs
 
 
 @each_name
-@pytest.mark.parametrize(
-    "scale", [3, 0, True, Fraction(1, 3), np.float32(0.1), np.float64(0.1), np.int8(3)], ids=repr
-)
-def test_nonfloat_scales_are_accepted_as_by_opendp(name: str, scale: Any) -> None:
-    theirs, own = both(name, *space("i32"), scale)
-    for d_in in FEW:
-        assert own.map(d_in) == theirs.map(d_in) == loss(d_in, float(scale))
-
-
-@pytest.mark.parametrize("T", ["i32", "u32"])
-@each_form
-@pytest.mark.parametrize(
-    "bounds",
-    [
-        *((9, 0), (2**31 - 1, 0), [0, 9], (0.0, 9.0), (0, 9.0), (0, 2**32), (-(2**31) - 1, 0)),
-        *((0, 2**70), (0,), (0, 1, 2), (), "ab", ("a", "b"), 5, (None, 9), (0, None), (None, None)),
-        *((True, False), {0, 9}, range(2), np.array([0, 9]), (np.int64(0), np.int64(9))),
-    ],
-    ids=repr,
-)
-def test_invalid_bounds_raise_as_opendp(T: str, vector: bool, bounds: Any) -> None:
-    theirs, own = both("make_geometric", *space(T, vector), 1.0, bounds)
-    assert is_refused(theirs)
-    assert own is theirs
+def test_unusual_parameters_are_accepted_as_by_opendp(name: str) -> None:
+    scales: list[Any] = [3, 0, True, Fraction(1, 3), np.float32(0.1), np.float64(0.1), np.int8(3)]
+    for scale in scales:
+        theirs, own = both(name, *space("i32"), scale)
+        for d_in in FEW:
+            assert own.map(d_in) == theirs.map(d_in) == loss(d_in, float(scale))
+    for k in (None, 0):
+        check_same_spaces(*both("make_laplace", *space("i32"), 1.0, k=k))
+    theirs, own = both("make_geometric", *space("i32"), 3.0, bounds=(np.int32(0), np.int32(9)))
+    check_same_spaces(own, theirs)
+    assert all(0 <= own(5) <= 9 for _ in range(50))
+    domain, metric = space("i32")
+    for pair in [(metric, domain), (domain, domain), (metric, metric)]:
+        theirs, own = both(name, *pair, 1.0)
+        assert is_refused(theirs)
+        assert own is theirs
 
 
 @each_type
@@ -372,165 +372,66 @@ def test_bounds_at_type_limits_and_of_one_output(T: str) -> None:
         assert bounds[0] <= min(outputs) <= max(outputs) <= bounds[1]
 
 
-def test_numpy_bounds() -> None:
-    theirs, own = both("make_geometric", *space("i32"), 3.0, bounds=(np.int32(0), np.int32(9)))
-    check_same_spaces(own, theirs)
-    assert all(0 <= own(5) <= 9 for _ in range(50))
-
-
-@each_name
-@pytest.mark.parametrize(
-    "MO",
-    [
-        *("ZeroConcentratedDivergence", "RenyiDivergence", "Approximate<MaxDivergence>", "nothing"),
-        *("MaxDivergence<f64>", "AbsoluteDistance<i32>", "", None, 5, float),
-    ],
-    ids=repr,
-)
-def test_other_measure_raises_as_opendp(name: str, MO: Any) -> None:
-    theirs, own = both(name, *space("i32"), 1.0, MO=MO)
-    assert is_refused(theirs)
-    assert own is theirs
-
-
-@pytest.mark.parametrize("k", [1, -5, -1074, 2**40, 0.0, "1", True], ids=repr)
-def test_granularity_raises_as_opendp(k: Any) -> None:
-    theirs, own = both("make_laplace", *space("i32"), 1.0, k=k)
-    assert is_refused(theirs)
-    assert own is theirs
-
-
-@pytest.mark.parametrize("k", [None, 0], ids=repr)
-def test_no_granularity(k: int | None) -> None:
-    check_same_spaces(*both("make_laplace", *space("i32"), 1.0, k=k))
-
-
-@each_name
-def test_swapped_arguments_raise_as_opendp(name: str) -> None:
-    domain, metric = space("i32")
-    for pair in [(metric, domain), (domain, domain), (metric, metric)]:
-        theirs, own = both(name, *pair, 1.0)
-        assert is_refused(theirs)
-        assert own is theirs
-
-
-@pytest.mark.parametrize(
-    ("name", "arguments", "options"),
-    [
-        ("then_geometric", (-1.0,), {}),
-        ("then_geometric", (1.0, (9, 0)), {}),
-        ("then_geometric", (1.0,), {"bounds": [0, 9]}),
-        ("then_geometric", (1.0, None, "ZeroConcentratedDivergence"), {}),
-        ("then_laplace", ("1",), {}),
-        ("then_laplace", (1.0, 5), {}),
-        ("then_laplace", (1.0,), {"k": 0.0}),
-        ("then_laplace", (1.0,), {"MO": "ZeroConcentratedDivergence"}),
-    ],
-)
-def test_invalid_partial_constructor_raises_as_opendp(
-    name: str, arguments: tuple[Any, ...], options: dict[str, Any]
-) -> None:
-    refusals = []
-    for module in (dp.m, ours):
-        # Raises only once the space is known.
-        partial = getattr(module, name)(*arguments, **options)
-        refusals.append(outcome(lambda space, then: space >> then, space("i32"), partial))
-    assert is_refused(refusals[0])
-    assert refusals[1] is refusals[0]
-
-
-@each_form
 @each_type
 @each_name
-def test_uncertifiable_scale_raises(name: str, T: str, vector: bool) -> None:
+def test_uncertifiable_scale_raises(name: str, T: str) -> None:
     for scale in (1e300, math.nextafter(math.inf, 0)):
-        theirs, own = both(name, *space(T, vector), scale)
+        theirs, own = both(name, *space(T), scale)
         assert not is_refused(theirs)
         assert own is ValueError
         with pytest.raises(ValueError, match=r"scale = about 2\*\*\d+ is too large") as caught:
-            getattr(ours, name)(*space(T, vector), scale)
+            getattr(ours, name)(*space(T), scale)
         found = re.search(r"scale of at most 2\*\*(\d+)", str(caught.value))
         assert found is not None
-        check_same_spaces(*both(name, *space(T, vector), 2.0 ** int(found[1]))[::-1])
+        check_same_spaces(*both(name, *space(T), 2.0 ** int(found[1]))[::-1])
 
 
 # Chains and combinators
 
 
-@dataclass(frozen=True)
-class Chain:
-    """Transformations, their input and the exact answer."""
-
-    name: str
-    start: Callable[[], Any]
-    data: Any
-    answer: Any
-
-    def __str__(self) -> str:
-        return self.name
-
-
 CATEGORIES = ["a", "b"]
-CHAINS = [
-    Chain("scalar", lambda: space("i32"), 50, 50),
-    Chain("vector", lambda: space("i64", vector=True), [50, -3], [50, -3]),
-    Chain("count", lambda: strings() >> dp.t.then_count(), ["a"] * 50, 50),
-    Chain("distinct", lambda: strings() >> dp.t.then_count_distinct(), ["a", "b", "a"], 2),
-    Chain(
-        "categories",
+#: Transformations, their input and the exact answer.
+CHAINS: dict[str, tuple[Callable[[], Any], Any, Any]] = {
+    "scalar": (lambda: space("i32"), 50, 50),
+    "vector": (lambda: space("i64", vector=True), [50, -3], [50, -3]),
+    "count": (lambda: strings() >> dp.t.then_count(), ["a"] * 50, 50),
+    "distinct": (lambda: strings() >> dp.t.then_count_distinct(), ["a", "b", "a"], 2),
+    "categories": (
         lambda: strings() >> dp.t.then_count_by_categories(categories=CATEGORIES),
         ["a"] * 50 + ["b", "other"],
         [50, 1, 1],
     ),
-    Chain(
-        "sum",
-        lambda: integers() >> dp.t.then_clamp((0, 10)) >> dp.t.then_sum(),
-        [1, 2, 3, 400],
-        16,
-    ),
-    Chain(
-        "sized sum",
+    "sum": (lambda: integers() >> dp.t.then_clamp((0, 10)) >> dp.t.then_sum(), [1, 2, 3, 400], 16),
+    "sized sum": (
         lambda: integers(4) >> dp.t.then_clamp((-5, 10)) >> dp.t.then_sum(),
         [1, 2, 3, 400],
         16,
     ),
-]
-each_chain = pytest.mark.parametrize("chain", CHAINS, ids=str)
+}
 
 
-@each_chain
+@pytest.mark.parametrize("chain", CHAINS)
 @pytest.mark.parametrize("then", ["then_geometric", "then_laplace"])
-def test_chain_spaces_and_map_match_opendp(chain: Chain, then: str) -> None:
+def test_chains_match_opendp(chain: str, then: str) -> None:
+    start, data, answer = CHAINS[chain]
     for scale in (0.0, 0.1, 3.0):
-        own, theirs = (chain.start() >> getattr(module, then)(scale) for module in (ours, dp.m))
+        own, theirs = (start() >> getattr(module, then)(scale) for module in (ours, dp.m))
         check_same_spaces(own, theirs)
         for d_in in (0, 1, 2, 3, 7, 10**6):
             assert own.map(d_in).hex() == theirs.map(d_in).hex()
-
-
-@each_chain
-@pytest.mark.parametrize("then", ["then_geometric", "then_laplace"])
-def test_chain_releases(chain: Chain, then: str) -> None:
-    assert (chain.start() >> getattr(ours, then)(0.0))(chain.data) == chain.answer
-    noisy = (chain.start() >> getattr(ours, then)(3.0))(chain.data)
-    assert type(noisy) is type(chain.answer)
-    np.testing.assert_allclose(noisy, chain.answer, atol=200)
-
-
-@each_chain
-def test_chain_respects_bounds(chain: Chain) -> None:
-    exact = chain.start() >> ours.then_geometric(0.0, bounds=(2, 20))
-    assert exact(chain.data) == np.clip(chain.answer, 2, 20).tolist()
-    noisy = chain.start() >> ours.then_geometric(5.0, (2, 20))
-    outputs = [np.atleast_1d(noisy(chain.data)) for _ in range(20)]
-    assert 2 <= np.min(outputs) <= np.max(outputs) <= 20
+        noisy = own(data)
+        assert type(noisy) is type(answer)
+        np.testing.assert_allclose(noisy, answer, atol=70 * scale)
+    exact = start() >> ours.then_geometric(0.0, bounds=(2, 20))
+    assert exact(data) == np.clip(answer, 2, 20).tolist()
 
 
 def test_chain_combinator() -> None:
-    count = strings() >> dp.t.then_count()
+    count, partial = strings() >> dp.t.then_count(), ours.then_geometric(0.0)
     noise = ours.make_geometric(count.output_domain, count.output_metric, 0.0)
-    assert dp.c.make_chain_mt(noise, count)(["a"] * 7) == 7
-    assert (count >> noise)(["a"] * 7) == 7
+    chains = [dp.c.make_chain_mt(noise, count), count >> noise, count >> partial, count >> partial]
+    gc.collect()
+    assert [chain(["a"] * 7) for chain in chains] == [7] * 4
 
 
 def test_mismatched_spaces_raise() -> None:
@@ -539,11 +440,6 @@ def test_mismatched_spaces_raise() -> None:
         categories >> ours.make_geometric(*space("i32"), 1.0)
     with pytest.raises(OpenDPException):
         strings() >> ours.then_laplace(1.0)
-
-
-def test_partial_constructor_is_reusable() -> None:
-    noise = ours.then_geometric(0.0, (0, 9))
-    assert [(space(T) >> noise)(50) for T in LIMITS] == [9] * len(LIMITS)
 
 
 def test_postprocessing() -> None:
@@ -561,12 +457,22 @@ def test_composition() -> None:
     laplace = ours.make_laplace(*space("i32"), 2.0)
     theirs = dp.m.make_laplace(*space("i32"), 10.0)
     together = dp.c.make_composition([geometric, laplace, theirs])
-    assert together.map(1) == dp.c.make_composition([theirs, laplace, geometric]).map(1)
     assert math.isclose(together.map(1), 0.8)
     assert together.check(2, 1.7)
     bounded, *counts = together(50)
     assert 0 <= bounded <= 9
     assert [type(count) for count in counts] == [int, int]
+
+
+def test_example_of_composition_in_migration_guide() -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "migration.md").read_text()
+    example = re.search(r"```python\n(.*?make_composition.*?)```", guide, re.DOTALL)
+    assert example is not None
+    scope: dict[str, Any] = {}
+    exec(example[1], scope)
+    assert scope["both"].map(1) == 1.0
+    count, table = scope["both"](["a"] * 1000)
+    np.testing.assert_allclose([count, *table], [1000, 1000, 0, 0], atol=150)
 
 
 def test_adaptive_composition() -> None:
@@ -615,7 +521,7 @@ def test_amplification() -> None:
     assert type(own([1] * 10)) is int
 
 
-@pytest.mark.parametrize("d_out", [1e-9, 1e-3, 0.1, 0.7, 1.0, 1e5])
+@pytest.mark.parametrize("d_out", [1e-9, 0.7, 1e5])
 def test_binary_search_finds_same_scale(d_out: float) -> None:
     def found(module: ModuleType) -> float:
         def chain(scale: float) -> dp.Measurement:
@@ -626,28 +532,6 @@ def test_binary_search_finds_same_scale(d_out: float) -> None:
         return scale
 
     assert found(ours) == found(dp.m)
-
-
-def test_binary_search_finds_same_bounds_of_a_sum() -> None:
-    def found(module: ModuleType) -> int:
-        def chain(bound: int) -> dp.Measurement:
-            clamped = dp.vector_domain(dp.atom_domain((-bound, bound)), 10_000)
-            return (
-                (clamped, dp.symmetric_distance()) >> dp.t.then_sum() >> module.then_laplace(100.0)
-            )
-
-        bound: int = dp.binary_search_param(chain, d_in=2, d_out=1.0, bounds=(0, 10_000))
-        return bound
-
-    assert found(ours) == found(dp.m) == 50
-
-
-def test_measurement_survives_garbage_collection() -> None:
-    chains = [
-        strings() >> dp.t.then_count() >> ours.then_geometric(0.0, (0, 100)) for _ in range(50)
-    ]
-    gc.collect()
-    assert [chain(["a"] * n) for n, chain in enumerate(chains)] == list(range(50))
 
 
 # The Context API
@@ -699,15 +583,7 @@ def test_partial_constructor_is_not_serializable(then: Callable[..., Any]) -> No
             dp.serialize(unserializable)
 
 
-def test_unregistered_name_raises() -> None:
-    for name in ("geomdp_geometric", "geomdp_laplace"):
-        constructors.pop(name, None)
-    with pytest.raises(AttributeError, match="geomdp_laplace"):
-        context(dp.loss_of(epsilon=1.0)).query().count().geomdp_laplace()
-
-
-@pytest.mark.parametrize("epsilon", [1e-6, 0.1, 0.7, 1.0, 3.0])
-@pytest.mark.parametrize("contributions", [1, 3])
+@pytest.mark.parametrize(("epsilon", "contributions"), [(1e-6, 3), (0.7, 1), (3.0, 3)])
 def test_context_finds_same_scale(epsilon: float, contributions: int) -> None:
     ours.register()
     queries = context(dp.loss_of(epsilon=epsilon), 2, contributions)
@@ -749,14 +625,6 @@ def test_context_converts_to_other_measures(loss: dict[str, float]) -> None:
     theirs = queries.query().count().laplace()
     assert own.resolve().map(1) == theirs.resolve().map(1)
     assert type(own.release()) is int
-
-
-def test_custom_names() -> None:
-    dp.register(ours.make_geometric, name="my_name")
-    dp.register(ours.make_laplace, name="my_other_name")
-    queries = context(dp.loss_of(epsilon=1.0), 2)
-    assert queries.query().count().my_name(bounds=(0, 9)).release() in range(10)
-    assert queries.query().count().my_other_name().param() == 2.0
 
 
 # Features
@@ -852,15 +720,6 @@ def test_release_types(T: str, noise: ModuleType) -> None:
 
 @each_type
 @each_name
-def test_scale_zero_is_identity(name: str, T: str) -> None:
-    values = [*LIMITS[T], 0, 1, 5, 2**31 - 1]
-    scalar, vector = (getattr(ours, name)(*space(T, form), 0.0) for form in (False, True))
-    assert [scalar(value) for value in values] == values
-    assert vector(values) == values
-
-
-@each_type
-@each_name
 def test_releases_saturate_at_both_limits(name: str, T: str) -> None:
     for scale in (3.0, 2.0**20, 2.0**70):
         scalar, vector = (getattr(ours, name)(*space(T, form), scale) for form in (False, True))
@@ -887,21 +746,15 @@ def test_lists_tuples_and_arrays(T: str) -> None:
     array = np.array([*LIMITS[T], 5], DTYPES[T])
     listed = array.tolist()
     assert exact(listed) == exact(tuple(listed)) == listed
+    assert [ours.make_laplace(*space(T), 0.0)(count) for count in listed] == listed
     # OpenDP 0.14 takes no arrays for usize.
     assert outcome(exact, array) == outcome(theirs, array)
     assert T == "usize" or exact(array) == listed
     assert exact([]) == exact(()) == exact(np.array([], DTYPES[T])) == []
-    assert ours.make_geometric(*space(T, vector=True), 3.0, (0, 9))([]) == []
-
-
-@each_type
-def test_input_is_unchanged(T: str) -> None:
-    noise = ours.make_laplace(*space(T, vector=True), 100.0)
-    array = np.full(100, 50, DTYPES[T])
-    listed = array.tolist()
+    noise = ours.make_laplace(*space(T, vector=True), 2.0**40)
     assert T == "usize" or noise(array) != listed
-    assert noise(listed) != [50] * 100
-    assert array.tolist() == listed == [50] * 100
+    assert noise(listed) != listed
+    assert array.tolist() == listed == [*LIMITS[T], 5]
 
 
 @each_form
@@ -970,11 +823,10 @@ SETTINGS = [
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=str)
 def test_vector_distribution(setting: Setting) -> None:
-    shifted = setting.count + (1 if setting.count < setting.upper else -1)
-    other = Setting(setting.T, shifted, setting.scale, setting.lower, setting.upper, True)
     outputs = setting.draws(DRAWS)
     assert not wrong(outputs, setting)
-    assert wrong(outputs, other)
+    shifted = setting.count + (1 if setting.count < setting.upper else -1)
+    assert wrong(outputs, replace(setting, count=shifted))
 
 
 def test_scalar_distribution() -> None:

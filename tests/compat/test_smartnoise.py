@@ -21,6 +21,7 @@ from geomdp.compat.smartnoise import (
     simple_geometric_mechanism,
 )
 from statistics_ import Z_LIMIT, censored_pmf, rejects
+from strategies import positive_numbers
 
 Counts: TypeAlias = NDArray[Any]
 
@@ -29,8 +30,6 @@ DTYPES = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint6
 NOT_NUMBERS: list[Any] = ["1", b"1", None, True, np.True_, 1j, Decimal(1), [1], np.longdouble(1)]
 NOT_FINITE_OR_NEGATIVE: list[Any] = [math.nan, math.inf, -math.inf, -1, -5e-324, Fraction(-1, 3)]
 NOT_INTEGERS: list[Any] = ["1", None, True, 1.0, np.float64(1), Fraction(1), 1j, [1]]
-
-each_flag = pytest.mark.parametrize("constant_time", [True, False])
 
 
 # The mechanism
@@ -43,9 +42,8 @@ def wrong(outputs: Counts, pmf: NDArray[np.float64], lower: int) -> bool:
     return rejects(np.bincount(outputs - lower, minlength=pmf.size), pmf * outputs.size)
 
 
-@each_flag
-def test_setting_of_the_notes(constant_time: bool) -> None:
-    outputs = simple_geometric_mechanism(np.full(DRAWS, 20), 0.1, 1, 0, 30, constant_time)
+def test_setting_of_the_notes() -> None:
+    outputs = simple_geometric_mechanism(np.full(DRAWS, 20), 0.1, 1, 0, 30)
     mass = censored_pmf(20, 10, 0, 30)
     assert not wrong(outputs, mass, 0)
     # The notes read 0.075 and 0.25 off their figure.
@@ -65,10 +63,8 @@ def test_setting_of_the_notes(constant_time: bool) -> None:
     [
         (0, 0.1, 1, (0, 30)),
         (30, 0.1, 1, (0, 30)),
-        (-10, 0.1, 1, (0, 30)),
         (99, 0.5, 1, (0, 30)),
         (20, 0.1, 2.5, (0, 30)),
-        (20, 1, 0.25, (0, 30)),
         (20, Fraction(1, 3), 7, (-5, 50)),
         (20, 0.1, Fraction(1, 7), (18, 21)),
         (1, 0.2, 1, (0, 1)),
@@ -76,21 +72,18 @@ def test_setting_of_the_notes(constant_time: bool) -> None:
     ],
     ids=str,
 )
-@each_flag
 def test_array_distribution(
-    count: int, epsilon: Any, sensitivity: Any, bounds: tuple[int, int], constant_time: bool
+    count: int, epsilon: Any, sensitivity: Any, bounds: tuple[int, int]
 ) -> None:
-    counts = np.full(DRAWS, count)
-    outputs = simple_geometric_mechanism(counts, epsilon, sensitivity, *bounds, constant_time)
+    outputs = simple_geometric_mechanism(np.full(DRAWS, count), epsilon, sensitivity, *bounds)
     rate = float(Fraction(epsilon) / Fraction(sensitivity))
     assert not wrong(outputs, censored_pmf(count, 1 / rate, *bounds), bounds[0])
 
 
-@each_flag
-def test_scalar_distribution(constant_time: bool) -> None:
+def test_scalar_distribution() -> None:
     outputs = [
-        simple_geometric_mechanism(20, 0.1, 1, 0, 30, enforce_constant_time=constant_time)
-        for _ in range(30_000)
+        simple_geometric_mechanism(20, 0.1, 1, 0, 30, enforce_constant_time=n % 2 == 0)
+        for n in range(30_000)
     ]
     assert {type(count) for count in outputs} == {int}
     assert not wrong(np.array(outputs), censored_pmf(20, 10, 0, 30), 0)
@@ -124,34 +117,22 @@ def test_counts_keep_type_and_shape_within_bounds(dtype: str) -> None:
 
 
 @pytest.mark.parametrize("zero", [0, 0.0, Fraction(0), np.float32(0)], ids=repr)
-@each_flag
-def test_sensitivity_zero_only_clamps(zero: Any, constant_time: bool) -> None:
+def test_sensitivity_zero_only_clamps(zero: Any) -> None:
     counts = np.arange(-20, 60)
-    outputs = simple_geometric_mechanism(counts, 0.1, zero, 0, 30, constant_time)
+    outputs = simple_geometric_mechanism(counts, 0.1, zero, 0, 30)
     np.testing.assert_array_equal(outputs, counts.clip(0, 30))
-    assert simple_geometric_mechanism(99, 5e-324, zero, 0, 30, constant_time) == 30
-
-
-def test_equal_bounds() -> None:
+    assert simple_geometric_mechanism(99, 5e-324, zero, 0, 30) == 30
     assert simple_geometric_mechanism([1, 7, 100], 0.1, 1, 7, 7).tolist() == [7, 7, 7]
 
 
 def test_argument_order() -> None:
     parameters = inspect.signature(simple_geometric_mechanism).parameters
-    assert list(parameters) == [
-        "value",
-        "epsilon",
-        "sensitivity",
-        "min",
-        "max",
-        "enforce_constant_time",
-    ]
+    names = "value epsilon sensitivity min max enforce_constant_time"
+    assert " ".join(parameters) == names
     assert parameters["enforce_constant_time"].default is True
     # Any other order raises or gives another distribution.
     outputs = simple_geometric_mechanism(np.full(1000, 5), 50.0, 1, 2, 30, False)
     assert (outputs == 5).all()
-    by_name = {"max": 30, "min": 2, "sensitivity": 1, "epsilon": 50.0, "value": 1}
-    assert simple_geometric_mechanism(**by_name) == 2
 
 
 def named(name: str, value: Any) -> str:
@@ -182,13 +163,10 @@ def test_invalid_number_raises(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["min", "max"])
-@pytest.mark.parametrize("value", NOT_INTEGERS, ids=repr)
-def test_noninteger_bounds_raise(name: str, value: Any) -> None:
-    with pytest.raises(TypeError, match=named(name, value)):
-        simple_geometric_mechanism(5, 1.0, 1, **{"min": 0, "max": 30, name: value})
-
-
-def test_reversed_bounds_raise() -> None:
+def test_noninteger_or_reversed_bounds_raise(name: str) -> None:
+    for value in NOT_INTEGERS:
+        with pytest.raises(TypeError, match=named(name, value)):
+            simple_geometric_mechanism(5, 1.0, 1, **{"min": 0, "max": 30, name: value})
     for least, greatest in ((1, 0), (2**64 - 1, -5), (np.int8(3), 2)):
         with pytest.raises(ValueError, match=rf"min = {least} .* max = {greatest}"):
             simple_geometric_mechanism(5, 1.0, 1, least, greatest)
@@ -208,25 +186,17 @@ def test_bounds_outside_dtype_raise() -> None:
         simple_geometric_mechanism(2**63, 1.0, 1, 0, 30)
 
 
-def test_scale_too_large_raises() -> None:
+def test_scale_too_large_and_invalid_counts_raise() -> None:
     with pytest.raises(ValueError, match=r"scale = .* too large"):
         simple_geometric_mechanism(5, 5e-324, 1, 0, 30)
-
-
-@pytest.mark.parametrize("value", [1.0, True, None, "1", [1.5], np.array([1.0]), 1j], ids=repr)
-def test_invalid_counts_raise(value: Any) -> None:
-    with pytest.raises(TypeError, match="counts"):
-        simple_geometric_mechanism(value, 1.0, 1, 0, 30)
+    for value in (1.0, True, None, "1", [1.5], np.array([1.0]), 1j):
+        with pytest.raises(TypeError, match="counts"):
+            simple_geometric_mechanism(value, 1.0, 1, 0, 30)
 
 
 # Accuracy
 
-positive = st.one_of(
-    st.floats(1e-6, 1e6),
-    st.floats(min_value=5e-324, allow_infinity=False),
-    st.integers(1, 2**100),
-    st.fractions(min_value=0, max_value=2**70).filter(bool),
-)
+HUGE = 10**1000
 levels = st.one_of(
     st.floats(1e-12, 1, exclude_max=True),
     st.floats(5e-324, 1, exclude_max=True),
@@ -260,12 +230,14 @@ def check_accuracy(epsilon: Any, alpha: Any, sensitivity: Any) -> None:
 
 
 @settings(deadline=None)
-@given(positive, levels, positive)
+@given(positive_numbers, levels, positive_numbers)
 @example(1.0, 0.05, 1)
 @example(5e-324, 5e-324, 1.7976931348623157e308)
 @example(1.7976931348623157e308, 1 - 2.0**-53, 5e-324)
 @example(1, 1 - 2.0**-53, 1)
 @example(Fraction(1, 10**400), Fraction(1, 10**400), 1)
+@example(1, 1 - Fraction(1, HUGE), 1)
+@example(Fraction(1, HUGE), 1 - Fraction(1, HUGE), 1)
 def test_accuracy_is_formula_rounded_up(epsilon: Any, alpha: Any, sensitivity: Any) -> None:
     check_accuracy(epsilon, alpha, sensitivity)
 
@@ -286,10 +258,8 @@ def test_accuracy_near_integers(alpha: Any, whole: int, sensitivity: Any, steps:
 
 def test_accuracy_table() -> None:
     assert privacy_usage_to_accuracy(1.0, 0.05) == 3
-    assert privacy_usage_to_accuracy(0.1, 0.05) == 30
     assert privacy_usage_to_accuracy(0.1, 0.05, 2) == 60
-    assert privacy_usage_to_accuracy(1, 0.5, 0) == 0
-    assert privacy_usage_to_accuracy(1000, 0.5) == 1
+    assert privacy_usage_to_accuracy(1, 0.5, 0) == accuracy_to_privacy_usage(3, 0.05, 0) == 0
 
 
 @pytest.mark.parametrize("one", [1, 1.0, Fraction(1), np.float32(1)], ids=repr)
@@ -297,15 +267,6 @@ def test_accuracy_at_alpha_one(one: Any) -> None:
     for epsilon, sensitivity in ((1, 1), (5e-324, 1), (1e-300, 10**300), (1e300, 0.1)):
         assert privacy_usage_to_accuracy(epsilon, one, sensitivity) == 0
         assert accuracy_to_privacy_usage(epsilon, one, sensitivity) == 0
-
-
-@pytest.mark.parametrize("digits_of_nine", [30, 59, 61, 100, 1000])
-def test_alpha_just_below_one(digits_of_nine: int) -> None:
-    alpha = 1 - Fraction(1, 10**digits_of_nine)
-    check_accuracy(1, alpha, 1)
-    check_accuracy(Fraction(1, 10**digits_of_nine), alpha, 1)
-    check_privacy_usage(1, alpha, 1)
-    assert accuracy_to_privacy_usage(1, alpha) > 0
 
 
 @pytest.mark.parametrize("whole", [1, 7, 10**30])
@@ -332,60 +293,15 @@ def check_privacy_usage(accuracy: Any, alpha: Any, sensitivity: Any) -> None:
 
 
 @settings(deadline=None)
-@given(positive, levels, positive)
+@given(positive_numbers, levels, positive_numbers)
 @example(3, 0.05, 1)
 @example(1.7976931348623157e308, 0.5, 5e-324)
 @example(5e-324, 0.5, 1.7976931348623157e308)
 @example(Fraction(1, 10**400), 0.05, 1)
 @example(10**400, 0.05, 1)
+@example(1, 1 - Fraction(1, HUGE), 1)
 def test_privacy_usage_is_formula_rounded_up(accuracy: Any, alpha: Any, sensitivity: Any) -> None:
     check_privacy_usage(accuracy, alpha, sensitivity)
-
-
-def test_sensitivity_zero_uses_no_privacy() -> None:
-    assert accuracy_to_privacy_usage(3, 0.05, 0) == 0
-
-
-@settings(deadline=None)
-@given(st.one_of(st.integers(1, 1000), st.integers(1, 2**64)), levels, st.integers(1, 100))
-@example(1, 0.5, 1)
-@example(3, 0.05, 1)
-@example(2**64, 1 - 2.0**-53, 1)
-def test_privacy_usage_round_trip(accuracy: int, alpha: Any, sensitivity: int) -> None:
-    epsilon = accuracy_to_privacy_usage(accuracy, alpha, sensitivity)
-    back = privacy_usage_to_accuracy(epsilon, alpha, sensitivity)
-    # Smaller only by the rounding to a float.
-    assert accuracy * (1 - Fraction(1, 2**51)) <= back <= accuracy
-
-
-# Meaning of accuracy
-
-
-def beyond(rate: Fraction, accuracy: int) -> mpf:
-    """Return P(abs(Z) > a) = 2 q**(a + 1) / (1 + q)."""
-    q = mpmath.exp(-mpf(rate.numerator) / rate.denominator)
-    return 2 * q ** (accuracy + 1) / (1 + q)
-
-
-@settings(deadline=None)
-@given(st.floats(1e-6, 50), levels, st.integers(1, 10))
-@example(1.0, 0.05, 1)
-@example(1e-6, 1 - 2.0**-53, 1)
-def test_accuracy_bounds_exact_accuracy(epsilon: float, alpha: Any, sensitivity: int) -> None:
-    accuracy = privacy_usage_to_accuracy(epsilon, alpha, sensitivity)
-    rate = Fraction(epsilon) / sensitivity
-    with mpmath.workdps(120):
-        level = mpf(Fraction(alpha).numerator) / Fraction(alpha).denominator
-        # The tail decreases in the accuracy, so the exact accuracy is at most this one.
-        assert beyond(rate, accuracy) <= level
-
-
-def test_accuracy_holds_with_bounds() -> None:
-    epsilon, alpha = 0.2, 0.3
-    accuracy = privacy_usage_to_accuracy(epsilon, alpha)
-    for count in range(31):
-        mass = censored_pmf(count, 1 / epsilon, 0, 30)
-        assert mass[np.abs(np.arange(31) - count) > accuracy].sum() <= alpha
 
 
 @pytest.mark.parametrize("call", [privacy_usage_to_accuracy, accuracy_to_privacy_usage])
@@ -399,13 +315,7 @@ def test_invalid_accuracy_argument_raises(call: Any) -> None:
                 call(**right | {name: value})
         assert call(**right | {name: [1]}) == [call(**right | {name: 1})]
         zeros = [] if name == "sensitivity" else [0, 0.0, -0.0, Fraction(0)]
-        for value in [*NOT_FINITE_OR_NEGATIVE, *zeros]:
+        above = [1 + 2.0**-52, 2, Fraction(101, 100), 10**400] if name == "alpha" else []
+        for value in [*NOT_FINITE_OR_NEGATIVE, *zeros, *above]:
             with pytest.raises(ValueError, match=named(name, value)):
                 call(**right | {name: value})
-
-
-@pytest.mark.parametrize("call", [privacy_usage_to_accuracy, accuracy_to_privacy_usage])
-@pytest.mark.parametrize("alpha", [1 + 2.0**-52, 2, 1.5, Fraction(101, 100), 10**400], ids=repr)
-def test_alpha_above_one_raises(call: Any, alpha: Any) -> None:
-    with pytest.raises(ValueError, match=named("alpha", alpha)):
-        call(1.0, alpha)

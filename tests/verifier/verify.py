@@ -14,12 +14,12 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 
 from flint import arb, ctx, fmpq
 
-FORMAT = "geomdp-certificate-1"
+FORMAT = "geomdp-certificate-2"
 LIMB_BITS = 63
 MAX_LIMBS = 64  # far above any use; keeps a hostile certificate from asking for huge numbers
 MAX_BITS = LIMB_BITS * (MAX_LIMBS + 1)
@@ -70,7 +70,7 @@ class Certificate:
         return self.word * (self.digits[j].limbs + 1)
 
     def radix(self, j: int) -> int:
-        # Digit 0's first two thresholds bound the floor's slot and m = 0.
+        # Digit 0's first and last thresholds bound the floor's slot and zero.
         return len(self.digits[j].thresholds) + (1 if j > 0 else -1)
 
     @property
@@ -79,7 +79,7 @@ class Certificate:
 
     @property
     def low(self) -> list[int]:
-        """The digits with fewer limbs than the top one; all the others are high."""
+        """The digits with fewer limbs than the top one; all others are high."""
         return [j for j, d in enumerate(self.digits) if d.limbs < self.digits[-1].limbs]
 
     @property
@@ -215,8 +215,7 @@ def _check_structure(c: Certificate) -> None:
     for j, digit in enumerate(c.digits):
         limbs, limit = digit.limbs, 1 << c.bits(j)
         _require(1 <= limbs <= MAX_LIMBS, f"digit {j}: limbs not in 1..{MAX_LIMBS}")
-        _require(j == 0 or c.digits[j - 1].limbs <= limbs, f"digit {j}: limbs decrease")
-        _require(j not in c.low or limbs == 1, f"digit {j}: limbs of a low digit are not 1")
+        _require(limbs <= c.digits[-1].limbs, f"digit {j}: more limbs than the top digit")
         _require(j > 0 or len(digit.thresholds) >= 2, "digit 0: fewer than two thresholds")
         _require(digit.weight == weight, f"digit {j}: weight is not the radices below multiplied")
         # Only the top digit's radix may be other than a power of two.
@@ -255,8 +254,9 @@ def _ideal_thresholds(c: Certificate, j: int) -> list[arb]:
     cuts = [_one_minus_power(c, k * weight) / scale for k in range(1, radix)]
     if j > 0:
         return cuts
-    g, zero = _real(c.floor_mass), _zero_mass(c)
-    return [g] + [g + (1 - g) * (zero + (1 - zero) * cut) for cut in [arb(0), *cuts]]
+    g = _real(c.floor_mass)
+    values = (1 - g) * (1 - _zero_mass(c))
+    return [g + values * cut for cut in [arb(0), *cuts, arb(1)]]
 
 
 def _check_thresholds(c: Certificate) -> float:
@@ -279,14 +279,14 @@ def _check_thresholds(c: Certificate) -> float:
 def _check_reach(c: Certificate) -> None:
     farthest = (c.radix(c.top) - 1) * c.digits[-1].weight
     negligible = _real(c.sampled_rate) * farthest >= (c.bits(c.top) + 2) * arb.const_log2()
-    _require(farthest >= c.range - 1 or negligible, "reach: the top digit's is too short")
+    _require(farthest >= c.range or negligible, "reach: the top digit's is too short")
 
 
 def _check_eta(c: Certificate) -> None:
     d = len(c.digits)
     h = d - len(c.low)
     _require(c.eta[1] == c.bits(c.top), "eta: bits are not the top digit's")
-    _require(c.eta[0] == h * d * (d + 3) // 2 + 4, "eta: not (h d (d+3)/2 + 4) units")
+    _require(c.eta[0] == h * d * (d + 5) // 2 + 1, "eta: not (h d (d+5)/2 + 1) units")
 
 
 def _least_value_mass(c: Certificate, j: int) -> arb:
@@ -296,25 +296,25 @@ def _least_value_mass(c: Certificate, j: int) -> arb:
     rarest *= _one_minus_power(c, weight) / _one_minus_power(c, radix * weight)
     if j > 0:
         return rarest
-    zero = _zero_mass(c)
-    return (1 - _real(c.floor_mass)) * zero.min((1 - zero) * rarest)
+    # Noise of 0 can come from half of this mass (lemma 3).
+    return (1 - _real(c.floor_mass)) * (1 - _zero_mass(c)) * rarest / 2
 
 
 def _least_delta(c: Certificate) -> Fraction:
-    exponents = []
+    singles = pairs = total = 0
     for j in c.low:
-        mass = _least_value_mass(c, j)
-        # 2^(w-2) bounds the sum below, so a larger exponent could not pass anyway.
-        e = next((e for e in range(c.word) if mass * 2**e >= 1), None)
-        if e is None:
-            raise VerificationError(f"delta: a value of low digit {j} is too rare")
-        exponents.append(e)
-    _require(
-        not exponents or sum(2**e for e in exponents) < 2 ** (c.word - 2),
-        "delta: the low digits' values are too rare together",
-    )
-    pairs = sum(2 ** (3 + e + f) for i, e in enumerate(exponents) for f in exponents[:i])
-    return Fraction(sum(2 ** (1 + e) for e in exponents) + pairs, 1 << (2 * c.word))
+        # Own words beyond the first are for rarer values.
+        inverse = 1 / (_least_value_mass(c, j) * 2 ** (c.word * (c.digits[j].limbs - 1)))
+        # 2^(w-2) bounds the sum below, so that a larger one could not pass anyway.
+        _require(inverse < 2**c.word, f"delta: a value of low digit {j} is too rare")
+        q = inverse.ceil().unique_fmpz()
+        if q is None:
+            raise VerificationError(f"delta: the least value of digit {j} is not certain")
+        singles += 2 * int(q)
+        pairs += total * int(q)
+        total += int(q)
+    _require(total <= 2 ** (c.word - 2), "delta: the low digits' values are too rare together")
+    return Fraction(singles + pairs, 1 << (2 * c.word))
 
 
 def _check_delta(c: Certificate) -> None:
@@ -358,10 +358,11 @@ def _count_masses(digit: Digit, word: int, start: int, end: int) -> list[int]:
 
 def exact_distribution(
     digits: Sequence[Digit], word: int, reach: int
-) -> tuple[list[int], int, int]:
-    """The distribution of m: masses of 0..reach-1, of all beyond, and of the floor's slot.
+) -> tuple[list[int], list[int], int, int]:
+    """The distribution of the noise: the masses of 0..reach-1 and of all beyond, in units of half
+    a tape; those of -0..-(reach-1) and of all beyond; the mass of the floor's slot.
 
-    The last element of the list is the mass beyond. The total is 2^(word*(1 + sum of limbs)).
+    The last number is the total, 2^(word*(1 + sum of limbs)), in units of a tape.
     """
     # Where the other digits' counts do not depend on the shared word, the distribution is linear in
     # the remaining digit's, which may hence be summed over: choose the one with most cuts.
@@ -370,7 +371,7 @@ def exact_distribution(
     for j, digit in enumerate(digits):
         if j != summed:
             cuts.update(t & ((1 << word) - 1) for t in digit.thresholds)
-    distribution, floor, total = [0] * reach, 0, 0
+    rises, falls, floor, total = [0] * (reach + 1), [0] * (reach + 1), 0, 0
     for start, end in pairwise(sorted(cuts)):
         masses = [
             _count_masses(digit, word, start, end if j == summed else start + 1)
@@ -379,48 +380,61 @@ def exact_distribution(
         others = math.prod(sum(mass) for mass in masses[1:])
         total += sum(masses[0]) * others
         floor += masses[0][0] * others
-        distribution[0] += masses[0][1] * others
-        masses[0] = masses[0][2:]
-        masses[-1] = masses[-1][:-1]  # the top digit's last value saturates
-        joint = [1]  # by G, for the digits so far: every G below their radices' product
-        for digit, mass in zip(digits, masses, strict=True):
-            near = mass[: -(-reach // digit.weight)]
-            joint = [q * p for q in near for p in joint][: reach - 1]
-        for g, mass_g in enumerate(joint):
-            distribution[g + 1] += mass_g
-    return [*distribution, total - floor - sum(distribution)], floor, total
+        *values, zero = masses[0][1:]
+        # Above digit 0, by what these digits add up to; the top digit's last value saturates.
+        joint, unit = [1], 1 if len(digits) == 1 else digits[1].weight
+        for digit, mass in zip(digits[1:], masses[1:], strict=True):
+            near = mass[: reach // digit.weight + 1]
+            if digit is digits[-1]:
+                near = near[: len(mass) - 1]
+            joint = [q * p for q in near for p in joint][: reach // unit + 1]
+        up = [0] * (len(values) + 1)
+        up[0] = 2 * zero
+        for m, value in enumerate(values, 1):
+            up[m if len(digits) == 1 else m % unit] += value
+        before = sum(rises), sum(falls)
+        for above, mass in enumerate(joint):
+            for low, (rise, fall) in enumerate(zip(up, [0, *values], strict=True)):
+                at = above * unit + low
+                if at < reach:
+                    rises[at] += rise * mass
+                    falls[at] += fall * mass
+        rises[reach] += sum(up) * others - sum(rises) + before[0]
+        falls[reach] += sum(values) * others - sum(falls) + before[1]
+    return rises, falls, floor, total
 
 
-def worst_ratio(distribution: Sequence[int], floor: int, value_bits: int) -> Fraction:
+def worst_ratio(
+    rises: Sequence[int], falls: Sequence[int], floor: int, value_bits: int
+) -> Fraction:
     """The largest ratio of an output's probabilities from neighbouring offsets."""
-    last = len(distribution) - 1
-    # An inner output y depends on |x-y| alone: 0 both signs give, any other distance one.
-    inner = [((distribution[0] << 1) << value_bits) + 2 * floor]
-    inner += [(mass << value_bits) + 2 * floor for mass in distribution[1:last]]
-    # An end at distance t collects all m >= t of one sign; at t = 0 also m = 0 of the other.
-    tails = [0]
-    for mass in reversed(distribution):
-        tails.append(tails[-1] + mass)
-    tails = tails[:0:-1]
-    tails[0] += distribution[0]
-    ends = [
-        [(tail << value_bits) + 2 * floor * slots for tail in tails]
-        for slots in (1, (1 << value_bits) - last)
+    last = len(rises) - 1
+    # An inner output y depends on y-x alone.
+    inner = [*falls[last - 1 : 0 : -1], *rises[:last]] if last > 1 else []
+    # An end at distance t collects all that goes at least as far; at t = 0, the lower one also 0.
+    upper = list(accumulate(reversed(rises)))[::-1]
+    lower = list(accumulate(reversed(falls)))[::-1]
+    lower[0] += rises[0]
+    slots = (1, 1, (1 << value_bits) - last)
+    rows = [
+        [(mass << value_bits) + 2 * floor * n for mass in row]
+        for row, n in zip((inner, lower, upper), slots, strict=True)
     ]
-    sides = inner if last > 1 else []
-    return max(Fraction(max(a, b), min(a, b)) for row in (sides, *ends) for a, b in pairwise(row))
+    return max(Fraction(max(a, b), min(a, b)) for row in rows for a, b in pairwise(row))
 
 
-def brute_ratio(distribution: Sequence[int], floor: int, value_bits: int) -> Fraction:
+def brute_ratio(
+    rises: Sequence[int], falls: Sequence[int], floor: int, value_bits: int
+) -> Fraction:
     """The same from the definition, by the whole matrix of outputs."""
-    last = len(distribution) - 1
+    last = len(rises) - 1
     slots = [1] * last + [(1 << value_bits) - last]
     rows = []
     for x in range(last + 1):
         row = [2 * floor * s for s in slots]
-        for m, mass in enumerate(distribution):
-            row[min(x + m, last)] += mass << value_bits
-            row[max(x - m, 0)] += mass << value_bits
+        for m, (rise, fall) in enumerate(zip(rises, falls, strict=True)):
+            row[min(x + m, last)] += rise << value_bits
+            row[max(x - m, 0)] += fall << value_bits
         rows.append(row)
     return max(
         Fraction(max(p, q), min(p, q))
@@ -430,13 +444,13 @@ def brute_ratio(distribution: Sequence[int], floor: int, value_bits: int) -> Fra
 
 
 def _check_tight(c: Certificate) -> float:
-    distribution, floor, total = exact_distribution(c.digits, c.word, c.range)
+    rises, falls, floor, total = exact_distribution(c.digits, c.word, c.range)
     _require(
         Fraction(floor, total) == c.floor_mass, "tight_epsilon: the distribution's floor differs"
     )
-    ratio = worst_ratio(distribution, floor, c.value_bits)
+    ratio = worst_ratio(rises, falls, floor, c.value_bits)
     if c.range <= BRUTE_RANGE:
-        agrees = ratio == brute_ratio(distribution, floor, c.value_bits)
+        agrees = ratio == brute_ratio(rises, falls, floor, c.value_bits)
         _require(agrees, "tight_epsilon: the two ways to the worst ratio disagree")
     epsilon = _real(ratio).log()
     _require(epsilon <= _real(c.rate), "tight_epsilon: the exact distribution's exceeds the rate")

@@ -16,9 +16,9 @@ from fractions import Fraction
 from functools import cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from geomdp._analysis import decimals
-from geomdp._analysis.floats import Floats
 
 #: Each positive loss, and how many releases have it.
 Groups = dict[Fraction, int]
@@ -39,8 +39,8 @@ _GRID_REST = 1e-90
 _TINY = Decimal((0, (1,), -(10**6)))
 
 
-def up(ratio: Fraction) -> float:
-    """Return the least float that is not below a ratio."""
+def up(ratio: Fraction | float) -> float:
+    """Return the least float that is not below a number."""
     try:
         nearest = float(ratio)
     except OverflowError:
@@ -281,7 +281,7 @@ class Grid:
         if self._slack:
             epsilon = math.nextafter(epsilon - self._slack, -math.inf)
         after = max(math.floor(epsilon / self.step) - self._first, 0)
-        weights: Floats = self._weights[after:]
+        weights: NDArray[np.float64] = self._weights[after:]
         losses = (np.arange(weights.size) + (self._first + after)) * self.step
         parts = -np.expm1(np.minimum(epsilon - losses, 0.0))
         return min(1.0, float(weights @ parts) * (1 + self._wrong) + self._floor + _GRID_REST)

@@ -1,8 +1,10 @@
 """Moments of the release of a count, computed in decimals with as many digits as needed.
 
 They are the moments of the ideal distribution; the sampled one is within total variation distance
-``2**-50`` of it. Throughout, ``a = exp(-rate)``, and the noise Z has the distribution of *Geometric
-Mechanism Notes*, equation 2.1. ``docs/proofs.md``, section 10, derives the formulas.
+``2**-50`` of it. Throughout, the rate is a positive Fraction, ``a = exp(-rate)``, and the noise Z
+has the distribution of *Geometric Mechanism Notes*, equation 2.1. ``below`` and ``above`` are the
+distances ``x - lower`` and ``upper - x`` to the bounds, not negative. ``docs/proofs.md``, section
+10, derives the formulas.
 """
 
 import math
@@ -31,16 +33,7 @@ def unbounded(rate: Fraction) -> Moments:
 
 
 def censored(rate: Fraction, below: int, above: int) -> Moments:
-    """Return the moments of ``clamp(x + Z)``, given the distances from x to the bounds.
-
-    Parameters
-    ----------
-    rate : Fraction
-        Positive.
-    below, above : int
-        ``x - lower`` and ``upper - x``, not negative.
-
-    """
+    """Return the moments of ``clamp(x + Z)``, given the distances from x to the bounds."""
     with localcontext(_context(rate)):
         a = power(rate, 1)
 
@@ -61,16 +54,7 @@ def censored(rate: Fraction, below: int, above: int) -> Moments:
 
 
 def truncated(rate: Fraction, below: int, above: int) -> Moments:
-    """Return the moments of ``x + Z``, given that it is within the bounds.
-
-    Parameters
-    ----------
-    rate : Fraction
-        Positive.
-    below, above : int
-        ``x - lower`` and ``upper - x``, not negative.
-
-    """
+    """Return the moments of ``x + Z``, given that it is within the bounds."""
     with localcontext(_context(rate)):
         a = power(rate, 1)
 
@@ -104,15 +88,8 @@ def folded(rate: Fraction, below: int, above: int, half_below: bool, half_above:
     ``k = a / (1 - a)**2``. The solution is the one without bounds plus multiples of ``a**p`` and
     ``a**(n - p)``; the reflections at both ends determine these multiples.
 
-    Parameters
-    ----------
-    rate : Fraction
-        Positive.
-    below, above : int
-        The number of outputs below and above x.
-    half_below, half_above : bool
-        Whether the bound is half a unit beyond the last output.
-
+    `below` and `above` are the numbers of outputs below and above x. The flags say whether a bound
+    is half a unit beyond the last output.
     """
     p, n = below, below + above
     if n == 0:
@@ -150,16 +127,7 @@ def folded(rate: Fraction, below: int, above: int, half_below: bool, half_above:
 
 
 def entropy(rate: Fraction, below: int | None, above: int | None) -> float:
-    """Return the entropy of ``clamp(x + Z)``, in nats.
-
-    Parameters
-    ----------
-    rate : Fraction
-        Positive.
-    below, above : int or None
-        ``x - lower`` and ``upper - x``, not negative; None for no bound on that side.
-
-    """
+    """Return the entropy of ``clamp(x + Z)``, in nats; None means no bound on that side."""
     # Above 800 it is about rate * exp(-rate), which is below the least float.
     if below == 0 == above or rate > 800:
         return 0.0
@@ -176,49 +144,19 @@ def entropy(rate: Fraction, below: int | None, above: int | None) -> float:
 
 
 def of_censored(rate: Fraction | None, lower: int, upper: int, count: int) -> Moments:
-    """Return the moments of a censored release about any true count.
-
-    Parameters
-    ----------
-    rate : Fraction or None
-        Positive; None for no noise.
-    lower, upper : int
-        The bounds.
-    count : int
-        The true count. The release clamps it to the bounds first.
-
-    """
+    """Return the moments of a censored release about any true count; no rate means no noise."""
     return _of_clamped(censored, rate, lower, upper, count)
 
 
 def of_truncated(rate: Fraction | None, lower: int, upper: int, count: int) -> Moments:
-    """Return the moments about any true count, given that the noisy count is within the bounds.
-
-    Parameters
-    ----------
-    rate : Fraction or None
-        Positive; None for no noise.
-    lower, upper : int
-        The bounds.
-    count : int
-        The true count. It is clamped to the bounds first.
-
-    """
+    """Return the moments about any true count, given that the noisy count is within the bounds."""
     return _of_clamped(truncated, rate, lower, upper, count)
 
 
 def of_folded(rate: Fraction | None, twice: tuple[int, int], count: int) -> Moments:
     """Return the moments of a folded release about any true count.
 
-    Parameters
-    ----------
-    rate : Fraction or None
-        Positive; None for no noise.
-    twice : (int, int)
-        The bounds, doubled: they may be half-integers.
-    count : int
-        The true count.
-
+    The bounds are doubled, since they may be half-integers.
     """
     lower, upper = twice
     turn = 2 * (upper - lower)

@@ -1,12 +1,13 @@
 """Tail probabilities of two-sided geometric noise, solved for the distance or for the rate.
 
 ``P(Z > a) = q**(a + 1) / (1 + q)`` for integers ``a >= 0``, with ``q = exp(-rate)``. This is the
-sum of *Geometric Mechanism Notes*, equation 2.1, as in its section 2.4. Every comparison uses as
-many digits as needed (``docs/proofs.md``, section 11).
+sum of *Geometric Mechanism Notes*, equation 2.1, as in its section 2.4. Rates, ratios and levels
+are positive Fractions, unless stated otherwise. Every comparison uses as many digits as needed
+(``docs/proofs.md``, section 11).
 """
 
 import math
-from decimal import Decimal, localcontext
+from decimal import Context, Decimal, getcontext, localcontext
 from fractions import Fraction
 
 from geomdp._analysis import decimals
@@ -16,12 +17,14 @@ from geomdp._release.certificate import Certificate
 SAFE = Decimal("1e-35")
 
 
-def least(rate: Fraction, level: Fraction) -> int:
-    """Return the least integer ``a >= 0`` with ``P(Z > a) <= level``.
+def least(rate: Fraction, level: Fraction, n: int = 1) -> int:
+    """Return the least integer ``a >= 0`` with ``P(|Z| > a) <= 1 - (1 - level)**(1 / n)``.
 
     Parameters
     ----------
     rate, level : Fraction
+        Positive; the level is at most 1 for n above 1.
+    n : int
         Positive.
 
     """
@@ -29,20 +32,14 @@ def least(rate: Fraction, level: Fraction) -> int:
     # q**(a + 1) is transcendental, so no tail equals a level.
     def terms() -> list[Decimal]:
         decay = decimals.of(rate)
-        return [-decimals.log(level) / decay, -(1 + (-decay).exp()).ln() / decay]
+        target = Decimal(2).ln() - _log_share(level, n)
+        return [target / decay, -(1 + (-decay).exp()).ln() / decay]
 
     return max(0, decimals.ceiling(terms) - 1)
 
 
 def rate(steps: Fraction, level: Fraction) -> Decimal:
-    """Return the least rate with ``q**steps / (1 + q) <= level``, rounded up; 0 for a level of 1/2.
-
-    Parameters
-    ----------
-    steps, level : Fraction
-        Positive.
-
-    """
+    """Return the least rate with ``q**steps / (1 + q) <= level``, rounded up; 0 from 1/2 on."""
     if 2 * level >= 1:
         return Decimal(0)
     near = max(0, -decimals.bits(1 - 2 * level))
@@ -60,14 +57,7 @@ def rate(steps: Fraction, level: Fraction) -> Decimal:
 
 
 def reach(rate: Fraction, level: Fraction) -> Decimal:
-    """Return the real number a with ``q**a / (1 + q) = level``, rounded up.
-
-    Parameters
-    ----------
-    rate, level : Fraction
-        Positive; the level is at most 1/2.
-
-    """
+    """Return the real number a with ``q**a / (1 + q) = level``, at most 1/2, rounded up."""
     lost = max(0, -decimals.bits(rate))
     with localcontext(decimals.context(60 + lost * math.log10(2))):
         decay = decimals.of(rate)
@@ -75,22 +65,13 @@ def reach(rate: Fraction, level: Fraction) -> Decimal:
 
 
 def log_ratio(ratio: Fraction, level: Fraction) -> Decimal:
-    """Return ``ratio * ln(1 / level)``, rounded up.
-
-    Parameters
-    ----------
-    ratio : Fraction
-        Not negative.
-    level : Fraction
-        Positive, at most 1.
-
-    """
+    """Return ``ratio * ln(1 / level)``, rounded up."""
     with localcontext(decimals.context(50)):
         return decimals.of(ratio) * -decimals.log(level) * (1 + SAFE)
 
 
-def ceil_log_ratio(ratio: Fraction, level: Fraction) -> int:
-    """Return the ceiling of ``ratio * ln(1 / level)``.
+def ceil_log_ratio(ratio: Fraction, level: Fraction, n: int = 1) -> int:
+    """Return the ceiling of ``ratio * ln(1 / share)``, for the exact :func:`share`.
 
     Parameters
     ----------
@@ -98,9 +79,11 @@ def ceil_log_ratio(ratio: Fraction, level: Fraction) -> int:
         Not negative.
     level : Fraction
         Positive, at most 1.
+    n : int
+        Positive.
 
     """
-    return decimals.ceiling(lambda: [decimals.of(ratio) * -decimals.log(level)])
+    return decimals.ceiling(lambda: [decimals.of(ratio) * -_log_share(level, n)])
 
 
 def beyond(certificate: Certificate, a: int, sides: int) -> Decimal:
@@ -125,7 +108,7 @@ def least_of(certificate: Certificate, level: Fraction, sides: int) -> int:
     tail = ((level - floor) / sides - eta) / (1 + delta)
     if tail <= 0:
         return certificate.range
-    return min(least(certificate.sampled_rate, tail), certificate.range)
+    return min(least(certificate.sampled_rate, 2 * tail), certificate.range)
 
 
 def _errors(certificate: Certificate) -> tuple[Fraction, Fraction, Fraction]:
@@ -138,17 +121,23 @@ def share(level: Fraction, n: int) -> Fraction:
     """Return ``1 - (1 - level)**(1 / n)``, rounded down.
 
     This is the level of each of n independent events that have the given level together.
-
-    Parameters
-    ----------
-    level : Fraction
-        Positive, at most 1.
-    n : int
-        Positive.
-
     """
-    if level == 1 or n == 1:
+    if level in (0, 1) or n == 1:
         return level
-    lost = n.bit_length() - decimals.bits(level) + 2
-    with localcontext(decimals.context(50 + lost * math.log10(2))):
-        return Fraction((1 - (decimals.log(1 - level) / n).exp()) * (1 - SAFE))
+    with localcontext(_context(level, n, 60)):
+        rest = (decimals.log(1 - level) / n).exp()
+        return Fraction(1 - rest - SAFE * min(rest, 1 - rest))
+
+
+def _log_share(level: Fraction, n: int) -> Decimal:
+    """Return the logarithm of the exact share, to the precision of the context."""
+    if level == 1 or n == 1:
+        return decimals.log(level)
+    with localcontext(_context(level, n, getcontext().prec + decimals.SPARE)):
+        return (1 - (decimals.log(1 - level) / n).exp()).ln()
+
+
+def _context(level: Fraction, n: int, digits: int) -> Context:
+    """Return a context in which a share, and 1 minus it, have this many digits."""
+    lost = n.bit_length() - decimals.bits(level) - decimals.bits(1 - level)
+    return decimals.context(digits + max(0, lost) * math.log10(2))

@@ -1,6 +1,6 @@
 """Add noise to columns of a Parquet file, batch by batch."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -23,10 +23,9 @@ def release(
     columns: Sequence[str],
     mechanism: "GeometricMechanism",
     *,
-    progress: Callable[[int], None] = lambda _: None,
     batch: int = BATCH,
-) -> int:
-    """Copy a Parquet file, with noise added to some columns, and return its number of rows.
+) -> None:
+    """Copy a Parquet file, with noise added to some columns.
 
     The copy keeps the schema (names, types, metadata), the compression of each column, and the
     values of all other columns. The column statistics in the file, such as minimum and maximum,
@@ -40,15 +39,8 @@ def release(
         Distinct names of columns that hold integers of up to 64 bits, without nulls.
     mechanism : GeometricMechanism
         The mechanism that releases the counts.
-    progress : callable
-        Called with the approximate number of bytes read so far.
     batch : int
         The number of rows to read at a time.
-
-    Returns
-    -------
-    int
-        The number of rows.
 
     Raises
     ------
@@ -77,14 +69,10 @@ def release(
             mechanism.release(np.zeros(0, schema.field(name).type.to_pandas_dtype()))
         except (ValueError, OverflowError) as error:
             raise DataError(f"column {name!r}: {error}") from error
-    rows, size = 0, source.seek(0, 2)
     codecs = _compression(file.metadata)
     with _reading(), parquet.ParquetWriter(target, schema, compression=codecs) as writer:
         for read in file.iter_batches(batch):
             writer.write_batch(_noisy(read, columns, mechanism))
-            rows += read.num_rows
-            progress(size * rows // file.metadata.num_rows)
-    return rows
 
 
 def _compression(metadata: Any) -> dict[str, str]:

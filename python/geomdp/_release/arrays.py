@@ -43,8 +43,10 @@ def ready(array: NDArray[Any]) -> str | None:
     return _CODES.get(dtype.char) if plain and array.ndim and array.size else None
 
 
-def as_array(counts: Any, dtype: np.dtype[Any] = _INT64.dtype) -> Array:
+def as_array(counts: Any, dtype: np.dtype[Any] = _INT64.dtype, name: str = "counts") -> Array:
     """Return counts as an integer array; ints and sequences of ints get the given dtype.
+
+    Messages call them by this name.
 
     Raises
     ------
@@ -55,30 +57,30 @@ def as_array(counts: Any, dtype: np.dtype[Any] = _INT64.dtype) -> Array:
 
     """
     if isinstance(counts, np.ndarray):
-        refuse_masked("counts", counts)
+        refuse_masked(name, counts)
         if counts.dtype.kind not in "iu":
-            raise TypeError(f"counts of dtype {counts.dtype} are not accepted: {_HINT}")
+            raise TypeError(f"{name} of dtype {counts.dtype} are not accepted: {_HINT}")
         return _plain(counts)
     if isinstance(counts, np.integer) and is_integer(counts):
         return np.asarray(counts)
     if is_integer(counts):
-        return np.asarray(exact(counts, np.iinfo(dtype)), dtype=dtype)
+        return np.asarray(exact(counts, np.iinfo(dtype), name), dtype=dtype)
     if isinstance(counts, Sequence) and not isinstance(
         counts, str | bytes | bytearray | memoryview
     ):
-        refuse_items("counts", counts)
+        refuse_items(name, counts)
         try:
             items = np.array(counts, dtype=object)
         except ValueError:
-            raise TypeError(f"counts of different shapes are not accepted: {_HINT}") from None
+            raise TypeError(f"{name} of different shapes are not accepted: {_HINT}") from None
         flat = items.ravel().tolist()
         # Checking one item of each type, then the extremes, is faster than checking every item.
         for item in {type(item): item for item in flat}.values():
-            exact(item, np.iinfo(dtype))
+            exact(item, np.iinfo(dtype), name)
         for item in (min(flat), max(flat)) if flat else ():
-            exact(item, np.iinfo(dtype))
+            exact(item, np.iinfo(dtype), name)
         return np.array(flat, dtype=dtype).reshape(items.shape)
-    raise TypeError(f"counts of type {type(counts).__name__} are not accepted: {_HINT}")
+    raise TypeError(f"{name} of type {type(counts).__name__} are not accepted: {_HINT}")
 
 
 def dtype_for(bounds: tuple[int, int] | None) -> np.dtype[Any]:
@@ -143,7 +145,7 @@ def of_each(counts: Array, function: Callable[[int], float]) -> NDArray[np.float
     return np.array(values[places]).reshape(counts.shape)
 
 
-def exact(item: Any, limits: "np.iinfo[Any]" = _INT64) -> int:
+def exact(item: Any, limits: "np.iinfo[Any]" = _INT64, name: str = "counts") -> int:
     """Return an integer that fits a dtype as an int.
 
     Raises
@@ -155,12 +157,12 @@ def exact(item: Any, limits: "np.iinfo[Any]" = _INT64) -> int:
 
     """
     if not is_integer(item):
-        raise TypeError(f"counts with a {type(item).__name__} are not accepted: {_HINT}")
+        raise TypeError(f"{name} with a {type(item).__name__} are not accepted: {_HINT}")
     if not limits.min <= item <= limits.max:
         # Do not show the item, which is secret.
         wider = " (an array of uint64 holds more)" if limits.dtype == np.int64 else ""
         raise OverflowError(
-            f"counts beyond {limits.dtype} are not accepted: "
+            f"{name} beyond {limits.dtype} are not accepted: "
             f"give counts from {limits.min} to {limits.max}{wider}"
         )
     return int(item)
@@ -269,8 +271,8 @@ def broadcast(*named: tuple[str, NDArray[Any]]) -> list[NDArray[Any]]:
         raise ValueError(f"{shapes} are not accepted: give shapes that broadcast") from None
 
 
-def weights(name: str, values: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
-    """Return finite nonnegative numbers as a new array of floats."""
+def weights(name: str, values: Any, shape: tuple[int, ...] | None) -> NDArray[np.float64]:
+    """Return finite nonnegative numbers as a new array of floats; None takes any shape."""
     if isinstance(values, np.ma.MaskedArray):
         raise TypeError(f"{name} is a masked array, which is not accepted: fill it")
     if not isinstance(values, np.ndarray):
@@ -281,7 +283,7 @@ def weights(name: str, values: Any, shape: tuple[int, ...]) -> NDArray[np.float6
             number(name, value)
     elif values.dtype.kind not in "iuf" or values.dtype.itemsize > 8:
         raise TypeError(f"{name} of dtype {values.dtype} is not accepted: give ints or floats")
-    if values.shape != shape:
+    if shape is not None and values.shape != shape:
         raise ValueError(f"{name} is of shape {values.shape}: give one of shape {shape}")
     try:
         floats = np.array(values, dtype=np.float64)

@@ -5,17 +5,20 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from geomdp._release import notebook
+
 if TYPE_CHECKING:
     from geomdp import _core
 
-_FORMAT = "geomdp-certificate-1"
+_FORMAT = "geomdp-certificate-2"
 
 
 @dataclass(frozen=True, slots=True)
 class Digit:
     """One digit of the noise: its weight, the number of its own tape words, its thresholds.
 
-    Each threshold is the numerator of a fraction over ``2**(limb_bits * (limbs + 1))``.
+    Each threshold is the numerator of a fraction over ``2**(limb_bits * (limbs + 1))``. Those of
+    digit 0 bound the floor's slot, each of its values, and zero.
     """
 
     weight: int
@@ -134,14 +137,14 @@ class Certificate:
         """Return the number of bits in a digit's thresholds."""
         return self.limb_bits * (self.digits[digit].limbs + 1)
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         if self.rate is None or not self.digits:
             return "certificate: no noise" + ("" if self.range else ", one output")
         assert self.floor is not None
         assert self.sampled_rate is not None
         limbs = max(digit.limbs for digit in self.digits)
         lines = [
-            f"certificate: pure epsilon-DP at rate {_short(self.rate)}, exactly",
+            f"certificate: pure epsilon-DP at rate {notebook.short(self.rate)}, exactly",
             f"  {len(self.digits)} digits, {self.words_per_draw} words of tape per count, "
             f"thresholds of up to {self.limb_bits * (limbs + 1)} bits",
             f"  inequalities of the proof, in exact arithmetic: {'hold' if self.holds else 'FAIL'}",
@@ -153,12 +156,8 @@ class Certificate:
             lines.append(f"  {tight}")
         return "\n".join(lines)
 
-
-def _short(rate: Fraction) -> str:
-    try:
-        return f"{float(rate):.6g}"
-    except OverflowError:
-        return f"2^{rate.numerator.bit_length() - rate.denominator.bit_length()}, roughly"
+    def _repr_html_(self) -> str:
+        return notebook.preformatted(repr(self))
 
 
 def _text(ratio: Fraction | None) -> str | None:

@@ -27,7 +27,7 @@ def is_column(value: Any) -> bool:
     return (
         hasattr(value, "__arrow_c_stream__")
         or hasattr(value, "__arrow_c_array__")
-        or type(value).__module__.startswith("pandas.")
+        or type(value).__module__.partition(".")[0] == "pandas"
     )
 
 

@@ -1,13 +1,13 @@
 """The geometric mechanism."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, Protocol, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp._release import arrays, columns, parameters
+from geomdp._release import arrays, columns, labels, parameters
 from geomdp._release.arrays import Array
 from geomdp._release.parameters import Integer, Real
 from geomdp._release.specification import Specification
@@ -20,6 +20,7 @@ class _HasStream(Protocol):
 
 
 _Column = TypeVar("_Column", bound=_HasStream)
+_Key = TypeVar("_Key")
 
 
 class GeometricMechanism(Specification):
@@ -100,6 +101,10 @@ class GeometricMechanism(Specification):
 
     @overload
     def release(self, counts: _Column, *, threads: int | None = None) -> _Column: ...
+    @overload
+    def release(
+        self, counts: Mapping[_Key, Integer], *, threads: int | None = None
+    ) -> dict[_Key, int]: ...
 
     def release(self, counts: Any, *, out: Any = None, threads: Integer | None = None) -> Any:
         """Return noisy counts.
@@ -110,7 +115,9 @@ class GeometricMechanism(Specification):
             Counts with any of the eight integer dtypes from 8 to 64 bits, any shape, strides and
             byte order. Ints and sequences of ints become int64. Values outside the bounds are
             clamped. Columns of pandas, Polars or PyArrow without nulls are accepted as well: see
-            :func:`geomdp.frames.release`.
+            :func:`geomdp.frames.release`. So are a pandas Index and the values of a mapping, such
+            as a Counter. Keys, their order, index and name are released as they are: take them from
+            public knowledge, not from the data.
         out : array, optional
             The array to write the noisy counts to, with the dtype and shape of the counts; it may
             be the same array. It is either written completely or left unchanged.
@@ -122,8 +129,8 @@ class GeometricMechanism(Specification):
         Returns
         -------
         int, numpy integer or array
-            The noisy counts with the type, dtype and shape of the counts. Each count gets
-            independent noise.
+            The noisy counts with the type, dtype and shape of the counts; a dict for a mapping.
+            Each count gets independent noise.
 
         Raises
         ------
@@ -157,9 +164,13 @@ class GeometricMechanism(Specification):
         def noise(source: Array, target: Array, dtype: str, interruptible: bool) -> None:
             self._core.release_into(source, target, dtype, interruptible, most)
 
-        if out is None and type(counts) is not np.ndarray and columns.is_column(counts):
+        if out is None and type(counts) is not np.ndarray:
             of_array = partial(arrays.release, out=None, noise=noise)
-            return columns.noisy(of_array, "counts", counts, "refuse")
+            if labels.alone(counts):
+                [values], back = labels.apart(counts=counts)
+                return back(of_array(values))
+            if columns.is_column(counts):
+                return columns.noisy(of_array, "counts", counts, "refuse")
         return arrays.release(counts, out, noise)
 
     def accuracy(self, alpha: Real, counts: Any = None) -> Any:
@@ -181,3 +192,19 @@ class GeometricMechanism(Specification):
         from geomdp.accuracy import confidence_interval  # noqa: PLC0415 (imports much more)
 
         return confidence_interval(self, released, alpha, side=side)
+
+
+def saturating(scale: Any, bounds: Any, dtype: np.dtype[Any]) -> GeometricMechanism:
+    """Return the mechanism for counts of a dtype; without bounds, outputs saturate at its limits.
+
+    Raises
+    ------
+    TypeError, ValueError, OverflowError
+        As in :class:`GeometricMechanism`, also for an uncertifiable scale or bounds outside the
+        dtype, which would otherwise raise at the first release.
+
+    """
+    bounds = arrays.limits(dtype) if bounds is None else bounds
+    mechanism = GeometricMechanism.from_scale(scale, bounds)
+    mechanism.certificate(dtype)
+    return mechanism

@@ -113,6 +113,11 @@ def level(name: str, value: Any) -> Fraction:
     return Fraction(in_range(name, value, "a number above 0 and at most 1", lambda x: 0 < x <= 1))
 
 
+def probability(name: str, value: Any) -> Fraction:
+    """Return a number in [0, 1] as a Fraction; :func:`in_range` documents the errors."""
+    return Fraction(in_range(name, value, "a number from 0 to 1", lambda x: 0 <= x <= 1))
+
+
 def _plain(name: str, value: Any) -> int | float | Fraction:
     plain: int | float | Fraction
     if is_integer(value):

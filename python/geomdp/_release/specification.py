@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from geomdp import _core
-from geomdp._release import arrays, certificate, parameters
+from geomdp._release import arrays, certificate, notebook, parameters
 from geomdp._release.parameters import Bounds, Integer, Real
 
 
@@ -195,6 +195,17 @@ class Specification:
             return f"{name}.from_scale({self._scale!r}{bounds})"
         return f"{name}(epsilon={self._epsilon!r}, sensitivity={self._sensitivity}{bounds})"
 
+    def _repr_html_(self) -> str:
+        return notebook.table(
+            f"{type(self).__name__}: discrete Laplace noise",
+            {
+                "epsilon": notebook.short(self.epsilon),
+                "sensitivity": self.sensitivity,
+                "noise scale": notebook.short(self.scale),
+                "bounds": "the limits of the dtype" if self.bounds is None else self.bounds,
+            },
+        )
+
 
 def checked(mechanism: Any) -> Any:
     """Return the mechanism.
@@ -215,6 +226,13 @@ def checked(mechanism: Any) -> Any:
 def as_counts(mechanism: Any, counts: Any) -> arrays.Array:
     """Return counts as an array; ints become int64, or uint64 if the bounds need it."""
     return arrays.as_array(counts, arrays.dtype_for(checked(mechanism).bounds))
+
+
+def loss(mechanism: Specification, d_in: int | Fraction) -> Fraction | float:
+    """Return the exact privacy loss at a distance: ``d_in * rate``, also where rate is infinite."""
+    if not d_in:
+        return Fraction()
+    return math.inf if mechanism._rate is None else mechanism._rate * d_in
 
 
 def limits(mechanism: Specification, dtype: np.dtype[Any]) -> tuple[int, int]:

@@ -1,9 +1,9 @@
 """Genuine OpenDP measurements with the noise of this package.
 
 OpenDP's own constructor makes them. They have OpenDP's domains and metrics, chain after its
-transformations, and answer ``map`` and ``check`` through it. OpenDP hands single counts and lists
-to Python and takes the noisy ones back; in between, the noise is added to an array in constant
-time, also at the limits of every type.
+transformations, combine under its compositors, and answer ``map`` and ``check`` through it. OpenDP
+passes single counts and lists to Python and takes the noisy ones back; in between, the noise is
+added to an array in constant time, also at the limits of every type.
 
 >>> import opendp.prelude as dp
 >>> from geomdp.compat.opendp import make_geometric
@@ -18,14 +18,15 @@ Needs ``opendp``: ``pip install geomdp[opendp]``.
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from geomdp._release import arrays, parameters
+from geomdp._analysis import composition
+from geomdp._release import parameters
 from geomdp._release.extras import installed_by
-from geomdp._release.mechanism import GeometricMechanism
+from geomdp._release.mechanism import GeometricMechanism, saturating
+from geomdp._release.specification import loss
 
 with installed_by("geomdp[opendp]"):
     import opendp.prelude as dp
@@ -142,19 +143,13 @@ def register(*, replace_laplace: bool = False) -> None:
 
 
 def _then_any_laplace(scale: float, k: int | None = None, MO: Any = "MaxDivergence") -> Any:
-    return _partial(lambda domain, metric: _any_laplace(domain, metric, scale, k, MO))
+    """Return :func:`then_laplace`, but OpenDP's own for floats."""
 
+    def make(domain: dp.Domain, metric: dp.Metric) -> dp.Measurement:
+        theirs = dp.m.make_laplace(domain, metric, scale, k=k, MO=MO)
+        return _with_our_noise(theirs, scale, None) if _atom(theirs) in _DTYPES else theirs
 
-def _any_laplace(
-    input_domain: dp.Domain,
-    input_metric: dp.Metric,
-    scale: float,
-    k: int | None = None,
-    MO: Any = "MaxDivergence",
-) -> dp.Measurement:
-    """Return :func:`make_laplace`, but OpenDP's own for floats."""
-    theirs = dp.m.make_laplace(input_domain, input_metric, scale, k=k, MO=MO)
-    return _with_our_noise(theirs, scale, None) if _atom(theirs) in _DTYPES else theirs
+    return _partial(make)
 
 
 def _partial(constructor: Callable[[dp.Domain, dp.Metric], dp.Measurement]) -> Any:
@@ -190,13 +185,8 @@ class _Loss:
     mechanism: GeometricMechanism
 
     def __call__(self, d_in: int | float) -> float:
-        if isinstance(d_in, int):
-            return self.mechanism.map(d_in)
-        # The loss at distance n / m equals the loss at distance n with m times the scale.
-        exact = Fraction(parameters.number("d_in", d_in))
-        numerator, denominator = exact.as_integer_ratio()
-        wider = GeometricMechanism.from_scale(Fraction(self.mechanism.scale) * denominator)
-        return wider.map(numerator)
+        exact = parameters.not_negative("d_in", d_in)
+        return composition.up(loss(self.mechanism, exact))
 
 
 def _with_our_noise(
@@ -209,11 +199,7 @@ def _with_our_noise(
             f"input_domain = {theirs.input_domain} is not accepted: give a domain of integers "
             "(for floats, use OpenDP's own make_laplace)"
         )
-    # The domain gives the type; without bounds, outputs saturate at its limits.
-    bounds = arrays.limits(_DTYPES[atom]) if bounds is None else bounds
-    mechanism = GeometricMechanism.from_scale(float(scale), bounds)
-    # Refuse an uncertifiable scale now rather than at the first release.
-    mechanism.certificate(_DTYPES[atom])
+    mechanism = saturating(float(scale), bounds, _DTYPES[atom])
     return _user_measurement(
         theirs.input_domain,
         theirs.input_metric,

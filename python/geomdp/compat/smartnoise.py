@@ -80,7 +80,7 @@ def privacy_usage_to_accuracy(epsilon: Any, alpha: Any, sensitivity: Any = 1) ->
 
     ``a = ceil(sensitivity / epsilon * ln(1 / alpha))`` (*Geometric Mechanism Accuracy*, theorem 1),
     for the noise Y without bounds; bounds make no count within them less accurate. This is
-    :func:`geomdp.accuracy.epsilon_to_accuracy` with the note's method.
+    :func:`geomdp.accuracy.epsilon_to_accuracy` with ``method="ceiling"``.
 
     Parameters
     ----------
@@ -110,7 +110,8 @@ def accuracy_to_privacy_usage(accuracy: Any, alpha: Any, sensitivity: Any = 1) -
     """Return an epsilon that gives the geometric mechanism this accuracy at level alpha.
 
     ``epsilon = sensitivity / accuracy * ln(1 / alpha)`` (*Geometric Mechanism Accuracy*, section
-    0.1), rounded up. This is :func:`geomdp.accuracy.accuracy_to_epsilon` with the note's method.
+    0.1), rounded up. This is :func:`geomdp.accuracy.accuracy_to_epsilon` with
+    ``method="ceiling"``.
 
     Parameters
     ----------

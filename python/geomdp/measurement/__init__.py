@@ -11,8 +11,9 @@
 A *domain* is the set of inputs or outputs of a step, and a *metric* is a distance between its
 members. A transformation maps distances to distances. A measurement maps distances to privacy
 losses. ``>>`` joins two steps if the output domain and metric of the first are the input domain and
-metric of the second. ``docs/proofs.md`` states and proves the guarantees (after *Privacy Proofs for
-OpenDP: Geometric Measurement*, theorem 1.1).
+metric of the second. :func:`make_composition` applies several measurements to the same data.
+``docs/proofs.md`` states and proves the guarantees (after *Privacy Proofs for OpenDP: Geometric
+Measurement*, theorem 1.1).
 
 A type ``T`` is a numpy dtype (``np.int32``, ``"int32"``), a name with the size in bits (``"i8"`` to
 ``"i64"``, ``"u8"`` to ``"u64"``, ``"f32"``, ``"f64"``), ``"bool"``, ``"String"``, or one of ``int``
@@ -23,9 +24,11 @@ from geomdp.measurement._counting import (
     make_count,
     make_count_by_bins,
     make_count_by_categories,
+    make_sum,
     then_count,
     then_count_by_bins,
     then_count_by_categories,
+    then_sum,
 )
 from geomdp.measurement._domains import AllDomain, VectorDomain, atom_domain, vector_domain
 from geomdp.measurement._geometric import make_base_geometric, make_geometric, then_geometric
@@ -39,7 +42,7 @@ from geomdp.measurement._metrics import (
     max_divergence,
     symmetric_distance,
 )
-from geomdp.measurement._steps import Measurement, Transformation
+from geomdp.measurement._steps import Measurement, Transformation, make_composition
 
 __all__ = [
     "AbsoluteDistance",
@@ -54,15 +57,18 @@ __all__ = [
     "atom_domain",
     "l1_distance",
     "make_base_geometric",
+    "make_composition",
     "make_count",
     "make_count_by_bins",
     "make_count_by_categories",
     "make_geometric",
+    "make_sum",
     "max_divergence",
     "symmetric_distance",
     "then_count",
     "then_count_by_bins",
     "then_count_by_categories",
     "then_geometric",
+    "then_sum",
     "vector_domain",
 ]

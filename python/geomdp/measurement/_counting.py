@@ -1,7 +1,8 @@
-"""Transformations from records to counts. One record changes one count by one.
+"""Transformations from records to counts and sums.
 
-Counts are exact, and saturate at the limit of their type; saturation never increases a distance.
-Counting does not take constant time, since it reads the records themselves.
+One record changes one count by one. Counts and sums are exact, and saturate at the limits of their
+type; saturation never increases a distance. They do not take constant time, since they read the
+records themselves.
 """
 
 from dataclasses import dataclass
@@ -10,11 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp._release import parameters
+from geomdp._release import arrays, parameters
+from geomdp._release.parameters import Bounds
 from geomdp.measurement import _metrics, _types
 from geomdp.measurement._domains import AllDomain, Domain, VectorDomain
 from geomdp.measurement._metrics import AbsoluteDistance, L1Distance, Metric, SymmetricDistance
-from geomdp.measurement._steps import Partial, Transformation, unchanged
+from geomdp.measurement._steps import Partial, Times, Transformation
 
 
 def _records(domain: VectorDomain, arg: Any) -> Any:
@@ -33,6 +35,9 @@ class _Count:
 
     def __call__(self, arg: Any) -> int:
         return min(len(_records(self.domain, arg)), self.limit)
+
+    def __str__(self) -> str:
+        return "count records"
 
 
 def make_count(input_domain: Domain, input_metric: Metric, TO: Any = int) -> Transformation:
@@ -60,13 +65,94 @@ def make_count(input_domain: Domain, input_metric: Metric, TO: Any = int) -> Tra
     T = _types.integers("TO", TO)
     function = _Count(input_domain, int(np.iinfo(T).max))
     return Transformation(
-        input_domain, input_metric, AllDomain(T), AbsoluteDistance(T), function, unchanged
+        input_domain, input_metric, AllDomain(T), AbsoluteDistance(T), function, Times(1)
     )
 
 
 def then_count(TO: Any = int) -> Partial:
     """Return :func:`make_count` without its first two parameters, which ``>>`` supplies."""
     return Partial(make_count, (TO,))
+
+
+@dataclass(frozen=True, slots=True)
+class _Sum:
+    domain: VectorDomain
+    bounds: tuple[int, int]
+    limits: tuple[int, int]
+
+    def __call__(self, arg: Any) -> int:
+        clamped = np.clip(_records(self.domain, arg), *self.bounds)
+        # Python ints do not overflow.
+        exact = int(np.sum(clamped, dtype=object))
+        return min(max(exact, self.limits[0]), self.limits[1])
+
+    def __str__(self) -> str:
+        return f"sum records clamped to {self.bounds}"
+
+
+def make_sum(
+    input_domain: Domain, input_metric: Metric, bounds: Bounds, TO: Any = int
+) -> Transformation:
+    """Return a transformation that clamps integers to bounds and sums them.
+
+    The sum is exact and saturates at the limits of its type. It cannot overflow.
+
+    Parameters
+    ----------
+    input_domain : VectorDomain
+        The records: integers.
+    input_metric : SymmetricDistance
+        The stability map is ``d_out = d_in * max(abs(lower), abs(upper))``, since one record
+        changes the sum by its clamped value; the output metric is the absolute distance.
+    bounds : (int, int)
+        Lower and upper bound of each record, of the type of the records. Records outside are
+        clamped without an error. The bounds are public: fix them before looking at the records.
+    TO : integer type
+        The type of the sum; int64 by default.
+
+    Raises
+    ------
+    TypeError
+        If a parameter has the wrong type.
+    ValueError
+        If the metric does not match the domain, or the lower bound is greater than the upper.
+    OverflowError
+        If the bounds are outside the type of the records.
+
+    Examples
+    --------
+    >>> from geomdp.measurement import atom_domain, symmetric_distance, vector_domain
+    >>> hours = vector_domain(atom_domain("u8")), symmetric_distance()
+    >>> total = make_sum(*hours, bounds=(0, 24))
+    >>> total([8, 3, 200]), total.map(1)
+    (35, 24)
+
+    """
+    _check_kinds(input_domain, input_metric, "iu")
+    assert isinstance(input_domain, VectorDomain)
+    pair = parameters.interval(bounds)
+    least, greatest = arrays.limits(input_domain.T)
+    if pair is None:
+        raise TypeError(parameters.refusal("bounds", bounds, "a pair of ints (lower, upper)"))
+    if pair[0] > pair[1]:
+        raise ValueError(parameters.refusal("bounds", pair, "lower <= upper"))
+    if pair[0] < least or pair[1] > greatest:
+        wanted = f"bounds from {least} to {greatest}, the limits of the records"
+        raise OverflowError(parameters.refusal("bounds", pair, wanted))
+    T = _types.integers("TO", TO)
+    return Transformation(
+        input_domain,
+        input_metric,
+        AllDomain(T),
+        AbsoluteDistance(T),
+        _Sum(input_domain, pair, arrays.limits(T)),
+        Times(max(map(abs, pair))),
+    )
+
+
+def then_sum(bounds: Bounds, TO: Any = int) -> Partial:
+    """Return :func:`make_sum` without its first two parameters, which ``>>`` supplies."""
+    return Partial(make_sum, (bounds, TO))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,6 +177,13 @@ class _Histogram:
         limit = min(int(np.iinfo(self.T).max), 2**63 - 1)
         return np.minimum(counts, limit).astype(self.T)
 
+    def __str__(self) -> str:
+        others = " and a count of all others" if self.null_category else ""
+        return f"count by {self._size()}{others}"
+
+    def _size(self) -> str:
+        raise NotImplementedError
+
     def _places(self, records: Any) -> tuple[NDArray[np.intp], int]:
         """Return the place of each record, and the last place, which holds all other records."""
         raise NotImplementedError
@@ -98,6 +191,9 @@ class _Histogram:
 
 class _ByCategories(_Histogram):
     __slots__ = ()
+
+    def _size(self) -> str:
+        return f"{len(self.values)} categories"
 
     def _places(self, records: Any) -> tuple[NDArray[np.intp], int]:
         n = len(self.values)
@@ -114,6 +210,9 @@ class _ByCategories(_Histogram):
 
 class _ByBins(_Histogram):
     __slots__ = ()
+
+    def _size(self) -> str:
+        return f"{len(self.values) - 1} bins"
 
     def _places(self, records: Any) -> tuple[NDArray[np.intp], int]:
         n = len(self.values) - 1
@@ -226,6 +325,14 @@ def then_count_by_bins(edges: Any, null_category: bool = True, TOA: Any = int) -
 _KINDS = {"U": "strings", "i": "integers", "b": "bools", "f": "floats"}
 
 
+def _check_kinds(domain: Any, metric: Any, kinds: str) -> None:
+    """Accept a vector of records of certain kinds with the symmetric distance."""
+    _metrics.check_records(domain, metric)
+    if domain.T.kind not in kinds:
+        accepted = ", ".join(_KINDS[kind] for kind in kinds if kind in _KINDS)
+        raise TypeError(parameters.refusal("input_domain", domain, f"records of {accepted}"))
+
+
 def _values(name: str, domain: Any, metric: Any, kinds: str, values: Any) -> NDArray[Any]:
     """Return public categories or edges as a new array of the type of the records.
 
@@ -239,10 +346,7 @@ def _values(name: str, domain: Any, metric: Any, kinds: str, values: Any) -> NDA
         If a value is outside the type.
 
     """
-    _metrics.check_records(domain, metric)
-    if domain.T.kind not in kinds:
-        accepted = ", ".join(_KINDS[kind] for kind in kinds if kind in _KINDS)
-        raise TypeError(parameters.refusal("input_domain", domain, f"records of {accepted}"))
+    _check_kinds(domain, metric, kinds)
     T = domain.T
     wanted = f"a sequence of values of type {_types.spell(T)}"
     try:
@@ -283,5 +387,5 @@ def _histogram(
         VectorDomain(AllDomain(T)),
         L1Distance(T),
         kind(domain, values, null_category, T),
-        unchanged,
+        Times(1),
     )

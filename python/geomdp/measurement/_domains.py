@@ -6,7 +6,7 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 
-from geomdp._release import arrays, parameters
+from geomdp._release import arrays, columns, labels, parameters
 from geomdp.measurement import _types
 
 
@@ -125,6 +125,8 @@ class VectorDomain(_Domain):
 
         """
         T = self.T
+        if columns.is_column(value):
+            [value], _ = labels.apart(arg=value)
         if isinstance(value, np.ndarray) and value.ndim:
             arrays.refuse_masked("arg", value)
             if value.dtype.kind == T.kind and T.kind == "U":

@@ -2,11 +2,13 @@
 
 import re
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
-from geomdp._release import arrays, parameters
-from geomdp._release.mechanism import GeometricMechanism
+from geomdp._release import labels, notebook, parameters
+from geomdp._release.mechanism import GeometricMechanism, saturating
 from geomdp._release.parameters import Bounds, Real
+from geomdp._release.specification import loss
 from geomdp.measurement import _metrics, _types
 from geomdp.measurement._domains import AllDomain, Domain, VectorDomain
 from geomdp.measurement._metrics import MaxDivergence, Metric
@@ -25,19 +27,23 @@ class _Noise:
     mechanism: GeometricMechanism
 
     def __call__(self, arg: Any) -> Any:
-        noisy = self.mechanism.release(self.domain._cast(arg))
-        return int(noisy) if type(arg) is int else noisy
+        [values], labelled = labels.apart(arg=arg)
+        noisy = self.mechanism.release(self.domain._cast(values))
+        return int(noisy) if type(arg) is int else labelled(noisy)
+
+    def __str__(self) -> str:
+        scale, bounds = notebook.short(self.mechanism.scale), self.mechanism.bounds
+        return f"add discrete Laplace noise of scale {scale}, clamp to {bounds}"
 
 
 @dataclass(frozen=True, slots=True)
 class _Loss:
-    """The privacy map: ``d_in / scale``, rounded up."""
+    """The privacy loss: ``d_in / scale``, exactly."""
 
-    measure: MaxDivergence
     mechanism: GeometricMechanism
 
-    def __call__(self, d_in: int) -> float:
-        return self.measure._round_up(self.mechanism.map(d_in))
+    def __call__(self, d_in: int) -> list[Fraction | float]:
+        return [loss(self.mechanism, d_in)]
 
 
 def make_geometric(
@@ -147,13 +153,9 @@ def make_base_geometric(
 
 def _make(domain: Any, metric: Any, scale: Any, bounds: Any, measure: MaxDivergence) -> Measurement:
     _metrics.check_counts(domain, metric)
-    # The domain gives the type; without bounds, outputs saturate at its limits.
-    bounds = arrays.limits(domain.T) if bounds is None else bounds
-    mechanism = GeometricMechanism.from_scale(scale, bounds)
-    # Refuse an uncertifiable scale now rather than at the first release.
-    mechanism.certificate(domain.T)
-    noise, loss = _Noise(domain, mechanism), _Loss(measure, mechanism)
-    return Measurement(domain, metric, measure, domain, noise, loss)
+    mechanism = saturating(scale, bounds, domain.T)
+    noise = _Noise(domain, mechanism)
+    return Measurement(domain, metric, measure, domain, noise, _Loss(mechanism))
 
 
 def _parse(text: str) -> Any:

@@ -1,14 +1,18 @@
 """The steps of a pipeline: transformations, measurements, and the operator that joins them."""
 
 import math
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import chain
 from typing import Any, overload
 
 import numpy as np
 
-from geomdp._release import parameters
+from geomdp import accounting
+from geomdp._analysis import composition
+from geomdp._release import notebook, parameters
 from geomdp._release.parameters import Integer, Real
 from geomdp.measurement._domains import Domain
 from geomdp.measurement._metrics import MaxDivergence, Metric
@@ -27,6 +31,19 @@ class _Then:
     def __call__(self, value: Any) -> Any:
         return self.second(self.first(value))
 
+    def __str__(self) -> str:
+        return f"{_described(self.first)}, then {_described(self.second)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """The stability map of a transformation: distances grow by at most a constant factor."""
+
+    factor: int
+
+    def __call__(self, d_in: int) -> int:
+        return self.factor * d_in
+
 
 class _Step:
     """Base class of transformations and measurements."""
@@ -42,8 +59,9 @@ class _Step:
 
         Parameters
         ----------
-        arg : int, numpy integer, array or sequence
-            A member of the input domain.
+        arg : int, numpy integer, array, sequence or column
+            A member of the input domain. Noisy counts have the index and name of a column, or the
+            keys of a mapping.
 
         Raises
         ------
@@ -69,17 +87,19 @@ class _Step:
 class Measurement(_Step):
     """A randomized function of data with its privacy map.
 
-    :func:`make_geometric` and ``>>`` make measurements. They are immutable and can be pickled. Any
-    number of threads and processes may share one; every call draws fresh noise.
+    :func:`make_geometric`, ``>>`` and :func:`make_composition` make measurements. They are
+    immutable and can be pickled. Any number of threads and processes may share one; every call
+    draws fresh noise.
     """
 
     input_domain: Domain
     input_metric: Metric
     output_measure: MaxDivergence
-    #: The domain of the outputs; None after a custom post-processor.
+    #: The domain of the outputs; None for a composition or after a custom post-processor.
     output_domain: Domain | None
     function: Callable[[Any], Any] = field(repr=False)
-    privacy_map: Callable[[int], float] = field(repr=False)
+    #: The exact pure privacy loss of each release inside, for inputs at a distance.
+    losses: Callable[[int], list[Fraction | float]] = field(repr=False)
 
     def map(self, d_in: Integer) -> float:
         """Return the privacy loss for inputs at distance `d_in`, rounded up.
@@ -102,7 +122,56 @@ class Measurement(_Step):
             If `d_in` is negative.
 
         """
-        return self.privacy_map(parameters.at_least("d_in", d_in, 0))
+        losses = self.losses(parameters.at_least("d_in", d_in, 0))
+        if math.inf in losses:
+            return math.inf
+        return self.output_measure._round_up(
+            composition.up(sum((Fraction(loss) for loss in losses), Fraction()))
+        )
+
+    def map_approx(self, d_in: Integer, delta: Real) -> float:
+        """Return an epsilon such that outputs are (epsilon, delta)-private at distance `d_in`.
+
+        This is :func:`geomdp.accounting.compose` for the releases of the measurement. For many
+        releases it is far below their sum (``docs/proofs.md``, section 14).
+
+        Parameters
+        ----------
+        d_in : int
+            A distance in the input metric, at least 0.
+        delta : int, float or Fraction
+            From 0 to 1.
+
+        Returns
+        -------
+        float
+            Rounded up. Equal to :meth:`map` for delta 0; infinite if `d_in` is positive and a
+            release adds no noise.
+
+        Raises
+        ------
+        TypeError
+            If `d_in` is not an integer, or `delta` not a number.
+        ValueError
+            If `d_in` is negative, or `delta` not from 0 to 1.
+        OverflowError
+            If a release's loss at this distance has more than 14 000 bits.
+
+        Examples
+        --------
+        >>> from geomdp.measurement import (
+        ...     absolute_distance, atom_domain, make_composition, make_geometric
+        ... )
+        >>> daily = make_geometric(atom_domain(int), absolute_distance(int), scale=10)
+        >>> month = make_composition([daily] * 30)
+        >>> month.map(1), round(month.map_approx(1, delta=1e-6), 2)
+        (3.0, 2.35)
+
+        """
+        losses = self.losses(parameters.at_least("d_in", d_in, 0))
+        finite = [loss for loss in losses if loss < math.inf]
+        epsilon = accounting.compose(finite, delta)
+        return self.output_measure._round_up(epsilon if len(finite) == len(losses) else math.inf)
 
     def check(self, d_in: Integer, d_out: Real) -> bool:
         """Return whether the privacy loss for inputs at distance `d_in` is at most `d_out`.
@@ -129,7 +198,99 @@ class Measurement(_Step):
         if isinstance(other, _Step | Partial) or not callable(other):
             return NotImplemented
         function = _Then(self.function, other)
-        return Measurement(*self.input_space, self.output_measure, None, function, self.privacy_map)
+        return Measurement(*self.input_space, self.output_measure, None, function, self.losses)
+
+    def _repr_html_(self) -> str:
+        return notebook.table(
+            "Measurement",
+            {
+                "input": f"{self.input_domain!r}, {self.input_metric!r}",
+                "function": _described(self.function),
+                "privacy loss at distance 1": f"{self.map(1)!r}, {self.output_measure!r}",
+            },
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Each:
+    """Applies several functions to one value."""
+
+    functions: tuple[Callable[[Any], Any], ...]
+
+    def __call__(self, value: Any) -> list[Any]:
+        return [function(value) for function in self.functions]
+
+    def __str__(self) -> str:
+        times = Counter(map(_described, self.functions))
+        return "; ".join(f"{n} times: {text}" if n > 1 else text for text, n in times.items())
+
+
+def make_composition(measurements: Sequence[Measurement]) -> Measurement:
+    """Return a measurement that applies several measurements to the same data.
+
+    Its privacy loss is the sum of theirs: :meth:`Measurement.map` adds the exact losses and rounds
+    up once, and :meth:`Measurement.map_approx` composes them for a delta
+    (:func:`geomdp.accounting.compose`).
+
+    Parameters
+    ----------
+    measurements : list or tuple of Measurement
+        At least one; all with the same input domain, input metric and output measure.
+
+    Returns
+    -------
+    Measurement
+        Its function returns the list of outputs, in order.
+
+    Raises
+    ------
+    TypeError
+        If `measurements` is not a list or tuple of measurements.
+    ValueError
+        If there are none, or their spaces or measures differ.
+
+    Examples
+    --------
+    A noisy mean, as a noisy sum over a noisy count:
+
+    >>> import geomdp.measurement as m
+    >>> ages = m.vector_domain(m.atom_domain(int)), m.symmetric_distance()
+    >>> count = ages >> m.then_count() >> m.then_geometric(scale=2)
+    >>> total = ages >> m.then_sum((0, 120)) >> m.then_geometric(scale=240)
+    >>> both = m.make_composition([count, total])
+    >>> both.map(1)
+    1.0
+    >>> n, years = both([30, 40, 50] * 1000)
+    >>> abs(years / n - 40) < 5
+    True
+
+    """
+    wanted = "a list or tuple of at least one Measurement"
+    if not isinstance(measurements, list | tuple):
+        raise TypeError(parameters.foreign("measurements", measurements, wanted))
+    if not measurements:
+        raise ValueError(parameters.refusal("measurements", measurements, wanted))
+    first: Measurement = measurements[0]
+    for place, part in enumerate(measurements):
+        if not isinstance(part, Measurement):
+            raise TypeError(parameters.foreign(f"measurements[{place}]", part, "a Measurement"))
+        same_space = part.input_space == first.input_space
+        if not same_space or part.output_measure != first.output_measure:
+            raise ValueError(
+                f"measurements[{place}] = {part!r} does not match {first!r}: give measurements "
+                "with equal input domain, input metric and output measure"
+            )
+    return Measurement(
+        *first.input_space,
+        first.output_measure,
+        None,
+        _Each(tuple(part.function for part in measurements)),
+        _Then(_Each(tuple(part.losses for part in measurements)), _flat),
+    )
+
+
+def _flat(lists: list[list[Any]]) -> list[Any]:
+    return list(chain.from_iterable(lists))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -219,7 +380,7 @@ class Transformation(_Step):
             other.output_measure,
             other.output_domain,
             function,
-            _Then(self.stability_map, other.privacy_map),
+            _Then(self.stability_map, other.losses),
         )
 
 
@@ -241,9 +402,12 @@ class Partial:
         return self(*space)
 
 
-def unchanged(d_in: int) -> int:
-    """Return the distance itself: the stability map of a transformation with constant 1."""
-    return d_in
+def _described(function: Callable[[Any], Any]) -> str:
+    """Return a description of a function, without its address or the values that it holds."""
+    kind: Any = type(function)
+    if kind.__str__ is object.__str__:
+        return str(getattr(function, "__name__", kind.__name__))
+    return str(function)
 
 
 def _limit(d_out: Any) -> float | Fraction:

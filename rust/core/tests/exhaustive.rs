@@ -72,8 +72,7 @@ struct Setting {
     scale: f64,
     range: u64,
     widths: Widths,
-    radix_bits: u32,
-    lower: u32,
+    radix_bits: &'static [u32],
 }
 
 impl Setting {
@@ -82,54 +81,54 @@ impl Setting {
     }
 
     fn plan(&self) -> Option<Plan> {
-        Plan::reduced(
-            &self.rate(),
-            self.range,
-            &self.widths,
-            self.radix_bits,
-            self.lower,
-        )
-        .unwrap()
+        Plan::reduced(&self.rate(), self.range, &self.widths, self.radix_bits).unwrap()
     }
 }
 
 fn settings() -> Vec<Setting> {
     let mut settings = Vec::new();
-    for (limbs, limb_bits, lower) in [
-        (1, 6, 0),
-        (1, 8, 0),
-        (1, 5, 1),
-        (1, 4, 2),
-        (1, 5, 2),
-        (1, 4, 3),
-        (1, 3, 3),
-        (2, 4, 0),
-        (2, 5, 0),
-        (2, 4, 1),
-        (2, 3, 2),
-        (3, 3, 0),
-        (3, 4, 0),
+    for (limbs, limb_bits, radix_bits) in [
+        (1, 6, &[][..]),
+        (1, 8, &[]),
+        (1, 5, &[1]),
+        (1, 5, &[2]),
+        (1, 5, &[3]),
+        (1, 4, &[1, 1]),
+        (1, 4, &[2, 2]),
+        (1, 4, &[3, 3]),
+        (1, 5, &[1, 1]),
+        (1, 5, &[2, 1]),
+        (1, 4, &[1, 1, 1]),
+        (1, 3, &[1, 1, 1]),
+        (1, 3, &[2, 1, 2]),
+        (2, 4, &[]),
+        (2, 5, &[]),
+        (2, 4, &[1]),
+        (2, 4, &[2]),
+        (2, 4, &[3]),
+        (2, 3, &[1, 1]),
+        (2, 3, &[2, 2]),
+        (3, 3, &[]),
+        (3, 4, &[]),
+        (3, 3, &[1]),
     ] {
         for slack_bits in [1, 4] {
-            for radix_bits in [1, 2, 3] {
-                if limbs == 1 && slack_bits > 1 || lower == 0 && radix_bits > 1 {
-                    continue;
-                }
-                let widths = Widths {
-                    limb_bits,
-                    slack_bits,
-                    limbs,
-                };
-                for scale in [0.2, 0.5, 1.0, 2.0, 7.0, 60.0] {
-                    for range in [1, 2, 3, 5, 8, 13, 30] {
-                        settings.push(Setting {
-                            scale,
-                            range,
-                            widths,
-                            radix_bits,
-                            lower,
-                        });
-                    }
+            if limbs == 1 && slack_bits > 1 {
+                continue;
+            }
+            let widths = Widths {
+                limb_bits,
+                slack_bits,
+                limbs,
+            };
+            for scale in [0.2, 0.5, 1.0, 2.0, 7.0, 60.0] {
+                for range in [1, 2, 3, 5, 8, 13, 30] {
+                    settings.push(Setting {
+                        scale,
+                        range,
+                        widths,
+                        radix_bits,
+                    });
                 }
             }
         }
@@ -218,8 +217,7 @@ fn every_tape_with_low_and_high_digits() {
         scale: 0.9,
         range,
         widths,
-        radix_bits: 1,
-        lower: 1,
+        radix_bits: &[1],
     });
     let (_, shapes) = try_all(&settings, 29);
     assert_eq!(shapes, BTreeSet::from([vec![1, 2]]));
@@ -229,8 +227,13 @@ fn every_tape_with_low_and_high_digits() {
 #[test]
 #[ignore = "make exhaustive"]
 fn every_tape_of_many() {
-    let widths = [(1, 6, 3), (2, 6, 1), (2, 4, 2), (3, 4, 1)];
-    let settings = widths.map(|(limbs, limb_bits, lower)| Setting {
+    let widths = [
+        (1, 6, &[1, 1, 1][..]),
+        (2, 6, &[1]),
+        (2, 4, &[1, 1]),
+        (3, 4, &[1]),
+    ];
+    let settings = widths.map(|(limbs, limb_bits, radix_bits)| Setting {
         scale: 7.0,
         range: 1,
         widths: Widths {
@@ -238,8 +241,7 @@ fn every_tape_of_many() {
             slack_bits: 1,
             limbs,
         },
-        radix_bits: 1,
-        lower,
+        radix_bits,
     });
     let (tried, _) = try_all(&settings, 33);
     assert_eq!(tried, settings.len());

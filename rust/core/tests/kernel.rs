@@ -43,14 +43,20 @@ static PLANS: LazyLock<Vec<Plan>> = LazyLock::new(|| {
             plans.push(Plan::geometric(prob, trials).unwrap());
         }
     }
-    for (limbs, limb_bits, lower) in [(1, 6, 2), (1, 20, 0), (2, 6, 2), (2, 31, 1), (3, 5, 2)] {
+    for (limbs, limb_bits, radix_bits) in [
+        (1, 6, &[1, 1][..]),
+        (1, 20, &[]),
+        (2, 6, &[1, 1]),
+        (2, 31, &[1]),
+        (3, 5, &[1, 1]),
+    ] {
         let widths = Widths {
             limb_bits,
             slack_bits: 1,
             limbs,
         };
         let rate = Rate::from_scale(7.0).unwrap();
-        plans.extend(Plan::reduced(&rate, 20, &widths, 1, lower).unwrap());
+        plans.extend(Plan::reduced(&rate, 20, &widths, radix_bits).unwrap());
     }
     plans.push(Plan::noiseless(1000));
     plans
@@ -80,7 +86,7 @@ fn plans_cover_all_limb_counts() {
     for plan in &*PLANS {
         let limbs: Vec<_> = plan.digits().iter().map(|digit| digit.limbs()).collect();
         seen.extend(limbs.iter().copied());
-        assert!(limbs.is_sorted());
+        assert!(limbs.iter().max() == limbs.last());
         for digit in plan.digits() {
             let thresholds = digit.thresholds(plan.limb_bits());
             assert!(thresholds.is_sorted(), "{plan:?}");

@@ -242,6 +242,8 @@ fn the_kernel_panics_on_a_range_beyond_the_type() {
 #[test]
 fn available_back_ends_match_the_processor() {
     let mut expected = vec!["Portable"];
+    #[cfg(target_arch = "aarch64")]
+    expected.push("Neon");
     #[cfg(target_arch = "x86_64")]
     {
         if is_x86_feature_detected!("avx2") {

@@ -7,20 +7,24 @@ use geomdp_core::Rate;
 use geomdp_core::distribution::within;
 use geomdp_core::plan::{LIMB_BITS, Plan};
 use num_bigint::BigUint;
+use num_integer::Integer;
 
 fn power(exponent: u64) -> BigUint {
     BigUint::from(1u32) << exponent
 }
 
-/// Probabilities of the digit's values over `2^126`. For digit 0: of `m = 0` and of its values
-/// given `m >= 1`, as drawn beside the floor.
-fn masses(plan: &Plan, digit: usize) -> Vec<BigUint> {
-    let mut cuts = plan.digits()[digit].thresholds(LIMB_BITS);
-    if digit > 0 {
+/// The least probability of one of the digit's values, and the bits that it is over. For digit 0, of
+/// those that fall, as drawn beside the floor; half of it counts.
+fn least(plan: &Plan, j: usize) -> (BigUint, u64) {
+    let digit = &plan.digits()[j];
+    let bits = u64::from(LIMB_BITS) * (digit.limbs() as u64 + 1);
+    let mut cuts = digit.thresholds(LIMB_BITS);
+    if j > 0 {
         cuts.insert(0, BigUint::ZERO);
+        cuts.push(power(bits));
     }
-    cuts.push(power(126));
-    cuts.windows(2).map(|pair| &pair[1] - &pair[0]).collect()
+    let masses = cuts.windows(2).map(|pair| &pair[1] - &pair[0]);
+    (masses.min().unwrap(), bits + u64::from(j == 0))
 }
 
 /// Checks all conditions. Returns the number of low digits, which the slack in the rate covers.
@@ -28,34 +32,33 @@ fn check(plan: &Plan, rate: &Rate) -> usize {
     let proof = plan.proof().unwrap();
     let digits = plan.digits();
     let own = digits.last().unwrap().limbs();
-    let low = if own == 1 {
-        0
-    } else {
-        digits.iter().filter(|digit| digit.limbs() == 1).count()
-    };
-    assert!(digits[low..].iter().all(|digit| digit.limbs() == own));
+    let low: Vec<_> = (0..digits.len())
+        .filter(|&j| digits[j].limbs() < own)
+        .collect();
+    assert!(digits.iter().all(|digit| digit.limbs() <= own));
     assert_eq!(&proof.nominal, rate);
 
     // Lemma 3: eta, with h high digits of d.
-    let (d, h) = (digits.len() as u64, (digits.len() - low) as u64);
-    assert_eq!(proof.eta.value, BigUint::from(h * d * (d + 3) / 2 + 4));
+    let (d, h) = (digits.len() as u64, (digits.len() - low.len()) as u64);
+    assert_eq!(proof.eta.value, BigUint::from(h * d * (d + 5) / 2 + 1));
     assert_eq!(proof.eta.bits, u64::from(LIMB_BITS) * (own as u64 + 1));
 
-    // Lemma 3: delta, with the least e such that every value has probability at least 2^-e. The
-    // plan has one spare bit, for the mass that the floor takes from digit 0.
-    let e: Vec<u64> = (0..low)
-        .map(|j| 127 - masses(plan, j).iter().map(BigUint::bits).min().unwrap())
-        .collect();
-    let mut delta: BigUint = e.iter().map(|e| power(1 + e)).sum();
-    for (j, one) in e.iter().enumerate() {
-        delta += e[..j]
-            .iter()
-            .map(|other| power(3 + one + other))
-            .sum::<BigUint>();
+    // Lemma 3: delta. The plan has a spare bit, for the mass that the floor takes from digit 0.
+    let q = low.iter().map(|&j| {
+        let (mass, bits) = least(plan, j);
+        let skipped = u64::from(LIMB_BITS) * (digits[j].limbs() as u64 - 1);
+        power(bits).div_ceil(&(mass << skipped))
+    });
+    let (mut delta, mut sum) = (BigUint::ZERO, BigUint::ZERO);
+    for q in q {
+        delta += &q * 2u32 + &q * &sum;
+        sum += q;
     }
     assert_eq!(proof.delta.bits, 126);
-    assert!(proof.delta.value >= delta && proof.delta.value <= delta * 2u32);
-    assert!(e.iter().map(|e| power(*e)).sum::<BigUint>() < power(61));
+    // Rounding of the thresholds can lower an inverse by one.
+    assert!(&proof.delta.value + low.len() * (2u32 + sum.clone()) >= delta);
+    assert!(proof.delta.value <= delta * 3u32);
+    assert!(sum <= power(61));
     assert!(proof.delta.value <= power(126 - 50));
 
     // Theorem 2: 3 delta <= rate - sampled.
@@ -89,7 +92,7 @@ fn check(plan: &Plan, rate: &Rate) -> usize {
     assert!(&proof.floor.value << 52u32 <= power(proof.floor.bits));
     assert!(&proof.floor.value << (k + 20) <= power(proof.floor.bits));
     assert!(proof.total_variation() <= 2f64.powi(-50));
-    low
+    low.len()
 }
 
 #[test]

@@ -52,7 +52,7 @@ fn note<T>(plan: &Plan, seen: &mut Seen) {
             if n < 8 { "4 to 7" } else { "8 or more" }
         )),
     }
-    if limbs.first() < limbs.last() {
+    if limbs.iter().min() < limbs.last() {
         seen.add("low digits and high ones");
     }
     if !plan.is_two_sided() {

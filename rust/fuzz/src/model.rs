@@ -50,8 +50,9 @@ impl<'a> Model<'a> {
         let w = plan.limb_bits();
         let shared = words[0];
         let mut rest = &words[1..];
-        // m = 1 + G, with G the sum of the digits' values times their weights.
-        let mut magnitude = BigInt::from(1);
+        // The sum of the digits' values times their weights.
+        let mut magnitude = BigInt::ZERO;
+        let mut falls = plan.is_two_sided() && shared & 1 == 1;
         for (j, digit) in plan.digits().iter().enumerate() {
             let (own, others) = rest.split_at(digit.limbs());
             rest = others;
@@ -74,21 +75,25 @@ impl<'a> Model<'a> {
                     let bits = plan.floor_value_bits();
                     return Noise::Replace(BigUint::from(rest[0]) % (BigUint::from(1u32) << bits));
                 }
-                if reached == 1 {
-                    seen.add("no noise");
-                    return Noise::Add(BigInt::ZERO);
+                // Two-sided noise has one more outcome than values: zero, with either sign.
+                if plan.is_two_sided() {
+                    let radix = thresholds.len() - 1;
+                    if reached > radix {
+                        seen.add("zero");
+                        (value, falls) = (0, false);
+                    } else if !falls && plan.digits().len() > 1 {
+                        value %= radix;
+                    }
                 }
-                value -= 2;
             }
             let is_top = j + 1 == plan.digits().len();
-            if is_top && reached == thresholds.len() {
+            if is_top && j > 0 && reached == thresholds.len() {
                 seen.add("the top digit's last value");
                 magnitude = BigInt::from(1) << 128;
             } else {
                 magnitude += BigInt::from(digit.weight()) * value;
             }
         }
-        let falls = plan.is_two_sided() && shared & 1 == 1;
         seen.add(if falls { "downwards" } else { "upwards" });
         Noise::Add(if falls { -magnitude } else { magnitude })
     }

@@ -261,12 +261,13 @@ struct Digits<'a> {
 }
 
 impl<'a> Digits<'a> {
-    fn new(fixed: &'a Fixed, a: BigUint, digits: &[Digit]) -> Self {
-        let powers = digits
+    fn new(fixed: &'a Fixed, a: BigUint, plan: &Plan) -> Self {
+        let powers = plan
+            .digits()
             .iter()
             .enumerate()
             .map(|(j, digit)| {
-                let values = values(digit, j);
+                let values = values(plan, j);
                 let step = power(&a, digit.weight(), fixed.bits);
                 let mut powers = vec![fixed.one.clone()];
                 for k in 1..=values {
@@ -304,9 +305,14 @@ impl<'a> Digits<'a> {
     }
 }
 
-/// How many values a digit has; digit 0 has two more outcomes.
-fn values(digit: &Digit, j: usize) -> usize {
-    digit.thresholds(LIMB_BITS).len() + 1 - if j == 0 { 2 } else { 0 }
+/// How many values a digit has. Digit 0 has the floor's slot as well, and zero if noise has two signs.
+fn values(plan: &Plan, j: usize) -> usize {
+    let more = if j > 0 {
+        0
+    } else {
+        1 + usize::from(plan.is_two_sided())
+    };
+    plan.digits()[j].thresholds(LIMB_BITS).len() + 1 - more
 }
 
 /// Checks the widths, weights and order of a plan's digits.
@@ -316,10 +322,7 @@ fn check_shape(plan: &Plan, seen: &mut Seen) {
     let limbs: Vec<usize> = digits.iter().map(Digit::limbs).collect();
     let high = limbs[top];
     assert!((1..=3).contains(&high));
-    assert!(
-        limbs.is_sorted() && limbs.iter().all(|&n| n == 1 || n == high),
-        "{limbs:?}"
-    );
+    assert!(limbs.iter().all(|&n| n <= high), "{limbs:?}");
     assert_eq!(
         plan.words(),
         1 + limbs.iter().sum::<usize>().max(limbs[0] + 1)
@@ -331,11 +334,12 @@ fn check_shape(plan: &Plan, seen: &mut Seen) {
         let places = u64::from(w) * (digit.limbs() as u64 + 1);
         assert!(thresholds.last().is_none_or(|t| t.bits() <= places));
         if j < top {
-            let next = u128::from(digit.weight()) * values(digit, j) as u128;
+            let next = u128::from(digit.weight()) * values(plan, j) as u128;
             assert_eq!(u128::from(digits[j + 1].weight()), next);
         }
     }
-    seen.add(match (limbs[0], high) {
+    let low = limbs.iter().min().copied().unwrap_or(high);
+    seen.add(match (low, high) {
         (low, high) if low < high => format!("digits of {low} and of {high} words"),
         (_, high) => format!("digits of {high} words"),
     });
@@ -360,11 +364,9 @@ fn check(plan: &Plan, rate: &Rate, range: u64, slack_bits: u64, seen: &mut Seen)
     let w = u64::from(plan.limb_bits());
     let (digits, proof) = (plan.digits(), plan.proof().expect("there is noise"));
     let (d, high) = (digits.len() as u64, digits[digits.len() - 1].limbs() as u64);
-    let low = if high == 1 {
-        0
-    } else {
-        digits.iter().filter(|digit| digit.limbs() == 1).count()
-    };
+    let low: Vec<_> = (0..digits.len())
+        .filter(|&j| (digits[j].limbs() as u64) < high)
+        .collect();
     let places = w * (high + 1);
     let k = u64::from(plan.floor_value_bits());
     assert!(range >> (k - 1) == 1);
@@ -381,19 +383,19 @@ fn check(plan: &Plan, rate: &Rate, range: u64, slack_bits: u64, seen: &mut Seen)
         (sampled.num() * rate.den()) << slack_bits,
         (rate.num() * sampled.den()) * (power_of_two(slack_bits) - slack),
     );
-    let h = d - low as u64;
+    let h = d - low.len() as u64;
     assert_eq!(
         (&proof.eta.value, proof.eta.bits),
-        (&BigUint::from(h * d * (d + 3) / 2 + 4), places)
+        (&BigUint::from(h * d * (d + 5) / 2 + 1), places)
     );
 
     // The top digit's last value saturates, or has negligible mass: a^reach <= 2^-(K+2).
     let top = &digits[digits.len() - 1];
-    let reach = u128::from(top.weight()) * (values(top, digits.len() - 1) as u128 - 1);
+    let reach = u128::from(top.weight()) * (values(plan, digits.len() - 1) as u128 - 1);
     // ln 2 < 693147180560 / 10^12
     let far =
         sampled.num() * reach * 10u64.pow(12) >= sampled.den() * (693_147_180_560 * (places + 2));
-    assert!(reach >= u128::from(range) - 1 || far, "{plan:?}");
+    assert!(reach >= u128::from(range) || far, "{plan:?}");
     if far {
         seen.add("a top digit cut off by mass");
     }
@@ -401,7 +403,7 @@ fn check(plan: &Plan, rate: &Rate, range: u64, slack_bits: u64, seen: &mut Seen)
     let small = sampled.den().bits().saturating_sub(sampled.num().bits());
     let fixed = Fixed::new(places + small + 256);
     let a = exp_neg(sampled.num(), sampled.den(), fixed.bits);
-    let ideal = Digits::new(&fixed, a, digits);
+    let ideal = Digits::new(&fixed, a, plan);
 
     // Theorem 2: the floor, as small as possible.
     let tanh = ideal.zero();
@@ -424,33 +426,30 @@ fn check(plan: &Plan, rate: &Rate, range: u64, slack_bits: u64, seen: &mut Seen)
     assert_eq!(digits[0].thresholds(plan.limb_bits())[0], proof.floor.value);
 
     // Lemma 3: delta, and the slack covers it.
-    let mut exponents = Vec::new();
-    for j in 0..low {
+    let (mut delta, mut most, mut sum) = (BigUint::ZERO, BigUint::ZERO, BigUint::ZERO);
+    for &j in &low {
         let mut least = ideal.least(j);
         if j == 0 {
             let floor = &proof.floor.value << (fixed.bits - proof.floor.bits);
-            least = fixed.mul(&fixed.rest(&tanh), &least).min(tanh.clone());
-            least = fixed.mul(&fixed.rest(&floor), &least);
+            least = fixed.mul(&fixed.rest(&tanh), &least);
+            least = fixed.mul(&fixed.rest(&floor), &least) >> 1u32;
         }
-        exponents.push(fixed.bits + 1 - least.bits());
+        // Not less than without rounding.
+        least += (&least >> 180u32) + 1u32;
+        let skipped = w * (digits[j].limbs() as u64 - 1);
+        let q = power_of_two(fixed.bits).div_ceil(&(least << skipped));
+        // The plan's is larger where the floor is smaller than it may be.
+        let more = &q * if j == 0 { 2u32 } else { 1u32 } + 1u32;
+        most += &more * 2u32 + &more * (&sum * 2u32 + 16u32);
+        delta += &q * 2u32 + &q * &sum;
+        sum += q;
     }
-    let delta = |extra: u64| {
-        let mut sum = BigUint::ZERO;
-        for (j, e) in exponents.iter().enumerate() {
-            sum += power_of_two(1 + e + extra);
-            for f in &exponents[..j] {
-                sum += power_of_two(3 + e + f + 2 * extra);
-            }
-        }
-        sum
-    };
     assert!(
-        delta(0) <= proof.delta.value && proof.delta.value <= delta(2),
+        delta <= proof.delta.value && proof.delta.value <= most,
         "{plan:?}"
     );
     assert_eq!(proof.delta.bits, 2 * w);
-    let inverses: BigUint = exponents.iter().map(|&e| power_of_two(e)).sum();
-    assert!(low == 0 || inverses < power_of_two(w - 2), "{plan:?}");
+    assert!(sum <= power_of_two(w - 2), "{plan:?}");
     let short = rate.num() * sampled.den() - sampled.num() * rate.den();
     let triple = &proof.delta.value * 3u32 * rate.den() * sampled.den();
     assert!(triple <= &short << (2 * w), "{plan:?}");
@@ -466,9 +465,10 @@ fn check(plan: &Plan, rate: &Rate, range: u64, slack_bits: u64, seen: &mut Seen)
                 let floor = &proof.floor.value << (fixed.bits - proof.floor.bits);
                 let mass = match i {
                     0 => BigUint::ZERO,
-                    1 => tanh.clone(),
-                    _ => &tanh + fixed.mul(&fixed.rest(&tanh), &ideal.below(0, i - 1)),
+                    i if i < values(plan, 0) => ideal.below(0, i),
+                    _ => fixed.one.clone(),
                 };
+                let mass = fixed.mul(&fixed.rest(&tanh), &mass);
                 &floor + fixed.mul(&fixed.rest(&floor), &mass)
             };
             assert!(
@@ -565,10 +565,10 @@ fn geometric(source: &mut Source<'_>, seen: &mut Seen) {
     let fixed = Fixed::new(1400);
     // 1 - 2^-1074 is exact in these bits.
     let a = ((&den - &num) << fixed.bits) / &den;
-    let ideal = Digits::new(&fixed, a, plan.digits());
+    let ideal = Digits::new(&fixed, a, &plan);
     for (j, digit) in plan.digits().iter().enumerate() {
         let thresholds = digit.thresholds(63);
-        let own = if j == 0 { 2 } else { 0 };
+        let own = usize::from(j == 0);
         assert!(thresholds[..own].iter().all(|t| t.bits() == 0));
         for (i, threshold) in thresholds[own..].iter().enumerate() {
             // Without a success, all values are equally likely.
@@ -577,18 +577,18 @@ fn geometric(source: &mut Source<'_>, seen: &mut Seen) {
             } else if j + 1 == plan.digits().len() {
                 BigUint::ZERO
             } else {
-                (&fixed.one * (i as u64 + 1)) / values(digit, j) as u64
+                (&fixed.one * (i as u64 + 1)) / values(&plan, j) as u64
             };
             assert!(fixed.rounds_to(&cut, threshold, 126), "{prob:e} {i} {j}");
         }
     }
     let top = plan.digits().len() - 1;
     let top_digit = &plan.digits()[top];
-    let reach = u128::from(top_digit.weight()) * (values(top_digit, top) as u128 - 1);
+    let reach = u128::from(top_digit.weight()) * (values(&plan, top) as u128 - 1);
     // (1 - p)^reach <= 2^-128 where it does not saturate, since ln(1 - p) < -p.
     let far = num * reach * 10u64.pow(12) >= den * (693_147_180_560 * 128u64);
     assert!(
-        reach >= u128::from(plan.range()) - 1 || far,
+        reach >= u128::from(plan.range()) || far,
         "{prob:e} {trials}"
     );
 }

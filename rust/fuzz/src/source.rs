@@ -135,11 +135,13 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Reduced widths, radix and lower digits, and the resulting plan, if any.
+    /// Reduced widths and digits, and the resulting plan, if any.
     pub fn reduced(&mut self, rate: &Rate, range: u64) -> Option<(Widths, Plan)> {
         let widths = self.widths();
-        let (radix_bits, lower) = (self.between(1, 4) as u32, self.below(16) as u32);
-        let plan = Plan::reduced(rate, range, &widths, radix_bits, lower);
+        let radix_bits: Vec<_> = (0..self.below(16))
+            .map(|_| self.between(1, 4) as u32)
+            .collect();
+        let plan = Plan::reduced(rate, range, &widths, &radix_bits);
         Some((widths, plan.expect("no enclosure is too wide")?))
     }
 }

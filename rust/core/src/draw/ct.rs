@@ -112,7 +112,10 @@ pub fn is_secret<T>(values: &[T]) -> Option<bool> {
 
 /// Valgrind's client requests: a magic sequence of rotations that does nothing on a real processor.
 /// The numbers come from `valgrind.h` and `memcheck.h`.
-#[cfg(all(feature = "checkmem", target_arch = "x86_64"))]
+#[cfg(all(
+    feature = "checkmem",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+))]
 mod mark {
     const BASE: u64 = 0x4d43_0000;
     pub(super) const MAKE_UNDEFINED: u64 = BASE + 1;
@@ -122,9 +125,20 @@ mod mark {
     fn request(code: u64, first: u64, second: u64, third: u64) -> u64 {
         let arguments = [code, first, second, third, 0, 0];
         let result;
-        // SAFETY: the sequence changes no register but `rdx`, which is declared, and valgrind reads
-        // only the argument block, which outlives the statement.
+        // SAFETY: the sequence changes no register but the result's, which is declared, and valgrind
+        // reads only the argument block, which outlives the statement.
         unsafe {
+            #[cfg(target_arch = "aarch64")]
+            core::arch::asm!(
+                "ror x12, x12, #3",
+                "ror x12, x12, #13",
+                "ror x12, x12, #51",
+                "ror x12, x12, #61",
+                "orr x10, x10, x10",
+                inout("x3") 0u64 => result,
+                in("x4") arguments.as_ptr(),
+            );
+            #[cfg(target_arch = "x86_64")]
             core::arch::asm!(
                 "rol rdi, 3",
                 "rol rdi, 13",
@@ -199,7 +213,10 @@ mod mark {
 
 #[cfg(not(any(
     feature = "checkmsan",
-    all(feature = "checkmem", target_arch = "x86_64")
+    all(
+        feature = "checkmem",
+        any(target_arch = "x86_64", target_arch = "aarch64")
+    )
 )))]
 mod mark {
     pub(super) const MAKE_UNDEFINED: u64 = 0;

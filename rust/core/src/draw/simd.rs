@@ -5,7 +5,8 @@ pub(crate) trait Work {
     fn run(self);
 }
 
-/// Runs the work with the widest vectors that this processor has.
+/// Runs the work with the widest vectors that this processor has. On AArch64 the compiler uses NEON
+/// unasked.
 #[inline(always)]
 pub(crate) fn with_widest(work: impl Work) {
     #[cfg(target_arch = "x86_64")]
@@ -19,9 +20,9 @@ pub(crate) fn with_widest(work: impl Work) {
 
 /// Defines a token type. A token proves that this processor has some features: only detection
 /// creates one.
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 macro_rules! token {
-    ($(#[$doc:meta])* $name:ident, $features:literal, $($feature:tt)&&+) => {
+    ($(#[$doc:meta])* $name:ident, $features:literal, $detected:expr) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub struct $name(());
@@ -31,10 +32,11 @@ macro_rules! token {
             #[inline]
             #[must_use]
             pub fn detect() -> Option<Self> {
-                ($(is_x86_feature_detected!($feature))&&+).then_some(Self(()))
+                ($detected).then_some(Self(()))
             }
 
             /// Runs work compiled for these features.
+            #[cfg(target_arch = "x86_64")]
             #[inline(always)]
             pub(crate) fn run(self, work: impl Work) {
                 #[target_feature(enable = $features)]
@@ -51,12 +53,20 @@ macro_rules! token {
 #[cfg(target_arch = "x86_64")]
 token! {
     /// This processor has AVX2.
-    Avx2, "avx2", "avx2"
+    Avx2, "avx2", is_x86_feature_detected!("avx2")
 }
 #[cfg(target_arch = "x86_64")]
 token! {
     /// This processor has AVX-512. The kernel's intrinsics are AVX-512F; the compiler uses the
     /// other features for narrow counts.
     Avx512, "avx512f,avx512bw,avx512dq,avx512vl",
-    "avx512f" && "avx512bw" && "avx512dq" && "avx512vl"
+    is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512vl")
+}
+#[cfg(target_arch = "aarch64")]
+token! {
+    /// This processor has NEON.
+    Neon, "neon", std::arch::is_aarch64_feature_detected!("neon")
 }

@@ -1,10 +1,10 @@
 //! Turns public parameters into thresholds: everything about a draw that does not depend on a
 //! secret.
 //!
-//! The noise is drawn digit by digit, as `docs/proofs.md` explains: `m = |Z|`, `G = m - 1`, and the
-//! digits of `G` in a power-of-two radix are independent. For each digit, a plan lists the
-//! thresholds that a uniform number is compared with. Everything in a plan is public, including the
-//! number of thresholds.
+//! The noise is drawn digit by digit, as `docs/proofs.md` explains: it is a geometric `G`, or `-1 -
+//! G`, and the sign and the digits of `G` in a power-of-two radix are independent. For each digit, a
+//! plan lists the thresholds that a uniform number is compared with. Everything in a plan is public,
+//! including the number of thresholds.
 
 pub(crate) mod digit;
 mod layout;
@@ -20,7 +20,7 @@ use layout::Layout;
 use num_bigint::BigUint;
 use num_integer::Integer;
 pub use proof::Proof;
-use thresholds::{low_digits, split, thresholds};
+use thresholds::{own_words, signed, split, thresholds};
 
 /// Bits of a limb at full width: one less than a word, so that differences keep their sign.
 pub const LIMB_BITS: u32 = 63;
@@ -50,6 +50,9 @@ pub struct Plan {
     pub(crate) words: usize,
     /// Mask of the shared word's sign bit: 1, or 0 for noise that is never negative.
     pub(crate) sign_mask: u64,
+    /// Mask of digit 0's value where noise rises: the digit's radix minus one, or all bits where it
+    /// is the only digit.
+    pub(crate) low_mask: u64,
     /// Bits of the value that replaces the output if the draw falls in the floor's slot.
     pub(crate) floor_value_bits: u32,
     proof: Option<Proof>,
@@ -63,7 +66,7 @@ pub struct Widths {
     pub limb_bits: u32,
     /// The rate is reduced by `2^-slack_bits` of itself where there may be low digits.
     pub slack_bits: u32,
-    /// Own words of a high digit; low digits have one.
+    /// Own words of a high digit; low digits have fewer.
     pub limbs: usize,
 }
 
@@ -91,6 +94,7 @@ impl Plan {
             digits: Vec::new(),
             words: 0,
             sign_mask: 1,
+            low_mask: 0,
             floor_value_bits: 0,
             proof: None,
         }
@@ -131,20 +135,19 @@ impl Plan {
         Err(uncertifiable(rate, range))
     }
 
-    /// Like [`Self::two_sided`] at reduced widths, with `lower` digits in radix `2^radix_bits`
-    /// below the top one; `None` if this needs too large a top digit or a floor of at least one
-    /// half. The sampled distribution is private, but not close to the nominal one: for tests only.
+    /// Like [`Self::two_sided`] at reduced widths, with digits of these bits below the top one;
+    /// `None` if this needs too large a top digit or a floor of at least one half. The sampled
+    /// distribution is private, but not close to the nominal one: for tests only.
     #[doc(hidden)]
     pub fn reduced(
         rate: &Rate,
         range: u64,
         widths: &Widths,
-        radix_bits: u32,
-        lower: u32,
+        radix_bits: &[u32],
     ) -> Result<Option<Self>, Error> {
         let sampled = widths.sampled(rate)?;
         let reach = reach(range, &sampled, widths.places());
-        let layout = Layout::fit(radix_bits * lower, lower, reach);
+        let layout = Layout::fit(radix_bits.to_vec(), reach);
         Ok(layout.and_then(|layout| Self::build(rate, sampled, range, &layout, widths)))
     }
 
@@ -171,22 +174,18 @@ impl Plan {
         let bound = match Rate::from_ratio(num.clone(), den.clone()) {
             // (1 - p)^m <= exp(-p m)
             Ok(rate) => reach(range, &rate, places),
-            Err(_) => range - 1,
+            Err(_) => range,
         };
         let layout = Layout::cheapest(bound, 1);
         let bits = places + 192;
         let ratio = Enclosure::ratio(&(&den - &num), &den, bits);
-        let zero = Enclosure::dyadic(BigUint::ZERO, bits);
-        let digits = thresholds(&ratio, &layout)
-            .into_iter()
+        let mut cuts = thresholds(&ratio, &layout);
+        // The floor's slot has no mass, and there is no zero.
+        cuts[0].insert(0, Enclosure::dyadic(BigUint::ZERO, bits));
+        let digits = cuts
+            .iter()
             .zip(layout.shifts())
-            .map(|(mut cuts, shift)| {
-                if shift == 0 {
-                    // The floor's slot and the zero have no mass.
-                    cuts.splice(0..0, [zero.clone(), zero.clone()]);
-                }
-                split(&cuts, shift, 1, LIMB_BITS)
-            })
+            .map(|(cuts, shift)| split(cuts, shift, 1, LIMB_BITS))
             .collect::<Vec<_>>();
         Ok(Self {
             range,
@@ -194,6 +193,7 @@ impl Plan {
             words: words(&digits),
             digits,
             sign_mask: 0,
+            low_mask: u64::MAX,
             floor_value_bits: 0,
             proof: None,
         })
@@ -215,20 +215,16 @@ impl Plan {
         let a = Enclosure::exp_neg(&sampled, bits);
         let one = Enclosure::one(bits);
         let p_zero = a.complement().div(&one.add(&a));
-        let cuts = thresholds(&a, layout);
-
-        let (low, delta) = if widths.limbs > 1 {
-            low_digits(&cuts, &p_zero, rate, widths)
-        } else {
-            (0, BigUint::ZERO)
-        };
-        let (digits, high) = (cuts.len() as u64, (cuts.len() - low) as u64);
+        let mut cuts = thresholds(&a, layout);
+        let (own, delta) = own_words(&cuts, &p_zero, rate, widths);
+        let digits = cuts.len() as u64;
+        let high = own.iter().filter(|own| **own == widths.limbs).count() as u64;
         // docs/proofs.md, lemma 3.
-        let eta = high * digits * (digits + 3) / 2 + 4;
+        let eta = high * digits * (digits + 5) / 2 + 1;
 
         // The floor: eta <= g * 2^-k * tanh(rate / 2). tanh(rate / 2) = (1 - a) / (1 + a) is the
         // probability of zero, and a little smaller at the sampled rate.
-        let floor_bits = if low > 0 { 2 * limb_bits } else { places };
+        let floor_bits = limb_bits * (own[0] as u64 + 1);
         let floor_value_bits = value_bits(range);
         let tanh = p_zero.lo().clone();
         assert!(tanh.bits() > 0, "the enclosure has bits for the rate");
@@ -238,25 +234,12 @@ impl Plan {
             return None;
         }
         let floor_mass = Enclosure::dyadic(&floor << (bits - floor_bits), bits);
-        let rest = floor_mass.complement();
-
+        cuts[0] = signed(&cuts[0], &p_zero, &floor_mass);
         let digits = cuts
-            .into_iter()
+            .iter()
             .zip(layout.shifts())
-            .enumerate()
-            .map(|(j, (mut cuts, shift))| {
-                if j == 0 {
-                    // The floor, the zero and the digit's values share one uniform number.
-                    let positive = p_zero.complement();
-                    for cut in &mut cuts {
-                        *cut = floor_mass.add(&rest.mul(&p_zero.add(&positive.mul(cut))));
-                    }
-                    let zero = floor_mass.add(&rest.mul(&p_zero));
-                    cuts.splice(0..0, [floor_mass.clone(), zero]);
-                }
-                let limbs = if j < low { 1 } else { widths.limbs };
-                split(&cuts, shift, limbs, widths.limb_bits)
-            })
+            .zip(own)
+            .map(|((cuts, shift), own)| split(cuts, shift, own, widths.limb_bits))
             .collect::<Vec<_>>();
         Some(Self {
             range,
@@ -264,6 +247,10 @@ impl Plan {
             words: words(&digits),
             digits,
             sign_mask: 1,
+            low_mask: layout
+                .radix_bits
+                .first()
+                .map_or(u64::MAX, |bits| (1 << bits) - 1),
             floor_value_bits,
             proof: Some(Proof {
                 nominal: rate.clone(),
@@ -336,9 +323,7 @@ fn reach(range: u64, rate: &Rate, places: u64) -> u64 {
     let num = rate.den() * (LN2_NUM * (places + 2));
     let den = rate.num() * LN2_DEN;
     let negligible: BigUint = num / den + 1u32;
-    u64::try_from(negligible)
-        .unwrap_or(u64::MAX)
-        .min(range.saturating_sub(1))
+    u64::try_from(negligible).unwrap_or(u64::MAX).min(range)
 }
 
 /// Words of one draw: the shared word, the digits' own words, and one for the floor's value if
@@ -434,12 +419,11 @@ mod tests {
             let limit = Enclosure::dyadic(BigUint::from(1u32) << (400 - places - 2), 400);
             assert!(mass(least).hi() <= limit.lo(), "{scale}");
             assert!(least == 1 || mass(least - 1).lo() > limit.hi(), "{scale}");
-            assert_eq!(reach(least, &rate, places), least - 1);
+            assert_eq!(reach(least - 1, &rate, places), least - 1);
+            assert_eq!(reach(least, &rate, places), least);
             assert_eq!(reach(least + 1, &rate, places), least);
-            assert_eq!(reach(least + 2, &rate, places), least);
         }
-        assert_eq!(reach(0, &rate(1, 0), 126), 0);
-        assert_eq!(reach(u64::MAX, &rate(1, 100), 126), u64::MAX - 1);
+        assert_eq!(reach(u64::MAX, &rate(1, 100), 126), u64::MAX);
     }
 
     /// The cost of a draw changes only on purpose: digits, digits with one own word, words in
@@ -448,7 +432,7 @@ mod tests {
     fn cost_of_a_draw() {
         for (scale, range, expected) in [
             (0.1, u64::MAX, (1, 0, 4, 16)),
-            (1.0, 1, (1, 1, 3, 2)),
+            (1.0, 1, (1, 1, 3, 3)),
             (1.0, 1000, (2, 2, 3, 21)),
             (1.0, u64::MAX, (2, 1, 4, 26)),
             (10.0, 255, (2, 2, 3, 33)),
@@ -456,7 +440,9 @@ mod tests {
             (1000.0, u64::MAX, (5, 4, 7, 59)),
             (1e6, 1_000_000, (5, 5, 6, 78)),
             (1e6, u64::MAX, (7, 6, 9, 100)),
-            (1e15, u64::MAX, (15, 0, 46, 209)),
+            (1e9, u64::MAX, (10, 8, 13, 133)),
+            (1e12, u64::MAX, (12, 10, 16, 178)),
+            (1e15, u64::MAX, (15, 13, 19, 209)),
         ] {
             let plan = Plan::two_sided(&Rate::from_scale(scale).unwrap(), range).unwrap();
             let low = plan.digits().iter().filter(|digit| digit.limbs == 1);
@@ -499,8 +485,8 @@ mod tests {
                 let cuts = digit.thresholds(LIMB_BITS);
                 assert_eq!(cuts.len(), digit.count);
                 let cuts = if j == 0 {
-                    assert_eq!(cuts[..2], [BigUint::ZERO, BigUint::ZERO]);
-                    &cuts[2..]
+                    assert_eq!(cuts[0], BigUint::ZERO);
+                    &cuts[1..]
                 } else {
                     &cuts[..]
                 };
@@ -520,7 +506,7 @@ mod tests {
                 }
                 if j == last {
                     let (tail, whole) = fails((radix - 1) * weight);
-                    let reached = (radix - 1) * weight >= range - 1;
+                    let reached = (radix - 1) * weight >= range;
                     assert!(reached || tail << 128u32 <= whole, "{prob} {trials}");
                 }
                 weight *= radix;
@@ -551,10 +537,15 @@ mod tests {
     #[test]
     fn a_certain_outcome_has_the_largest_threshold() {
         let huge = Rate::from_epsilon(f64::MAX, 1).unwrap();
-        let plan = Plan::two_sided(&huge, 1000).unwrap();
-        let digit = &plan.digits()[0];
+        let widths = Widths {
+            limb_bits: LIMB_BITS,
+            slack_bits: SLACK_BITS,
+            limbs: 1,
+        };
+        let plan = Plan::reduced(&huge, 1000, &widths, &[1]).unwrap().unwrap();
+        let digit = &plan.digits()[1];
         let largest = (BigUint::from(1u32) << 126u32) - 1u32;
-        assert_eq!(digit.thresholds(LIMB_BITS).last(), Some(&largest));
-        assert_eq!(digit.thresholds.last(), Some(&((1 << 63) - 1)));
+        assert_eq!(digit.thresholds(LIMB_BITS), [largest]);
+        assert_eq!(digit.thresholds, [(1 << 63) - 1; 2]);
     }
 }

@@ -6,6 +6,7 @@ use super::layout::Layout;
 use crate::params::enclosure::Enclosure;
 use crate::params::rate::Rate;
 use num_bigint::BigUint;
+use num_integer::Integer;
 
 /// The cuts between each digit's values on the unit interval, least significant digit first. Lower
 /// digits are geometric on `0..2^radix_bits`; the top digit is censored.
@@ -35,43 +36,58 @@ pub(super) fn thresholds(a: &Enclosure, layout: &Layout) -> Vec<Vec<Enclosure>> 
     digits
 }
 
-/// Returns how many digits, from the lowest on, need one own word only, and the relative error
-/// `delta` that this causes, in units of `2^-(2 * limb_bits)`. The slack in the rate must cover `3
-/// * delta` (docs/proofs.md, lemma 3 and theorem 2).
-pub(super) fn low_digits(
+/// Returns the cuts between the outcomes of digit 0's number: the floor's slot, the digit's values,
+/// and zero.
+pub(super) fn signed(cuts: &[Enclosure], p_zero: &Enclosure, floor: &Enclosure) -> Vec<Enclosure> {
+    let values = floor.complement().mul(&p_zero.complement());
+    let mut signed = vec![floor.clone()];
+    signed.extend(cuts.iter().map(|cut| floor.add(&values.mul(cut))));
+    signed.push(floor.add(&values));
+    signed
+}
+
+/// Returns the own words of each digit, and the relative error `delta` of the low digits, in units
+/// of `2^-(2 * limb_bits)`. A digit below the top one has as few words as the slack in the rate
+/// allows, which must cover `3 * delta` (docs/proofs.md, lemma 3 and theorem 2).
+pub(super) fn own_words(
     cuts: &[Vec<Enclosure>],
     p_zero: &Enclosure,
     rate: &Rate,
     widths: &Widths,
-) -> (usize, BigUint) {
-    let one = Enclosure::one(p_zero.bits());
+) -> (Vec<usize>, BigUint) {
     let unit = BigUint::from(1u32) << (2 * widths.limb_bits);
     let covered = |delta: &BigUint| {
         let triple = (delta * 3u32) << widths.slack_bits;
         triple <= unit && triple * rate.den() <= rate.num() * &unit
     };
-    let (mut delta, mut inverses) = (BigUint::ZERO, BigUint::ZERO);
+    let (mut delta, mut sum) = (BigUint::ZERO, BigUint::ZERO);
+    let mut own = Vec::with_capacity(cuts.len());
     for (j, digit) in cuts[..cuts.len() - 1].iter().enumerate() {
-        // The last value is the least likely.
+        // The last value is the least likely. Digit 0 shares its number with the zero and the floor,
+        // which takes less than half; and half of the last value can count (lemma 3).
         let mut least = digit[digit.len() - 1].complement();
         if j == 0 {
             least = p_zero.complement().mul(&least);
-            if p_zero.lo() < least.lo() {
-                least = p_zero.clone();
+        }
+        let one = BigUint::from(1u32) << (p_zero.bits() + if j == 0 { 2 } else { 0 });
+        let words = (1..widths.limbs).find(|words| {
+            if least.lo().bits() == 0 {
+                return false;
             }
-        }
-        // least >= 2^-e; one more bit for the factor 1 - g of digit 0.
-        let e = one.lo().bits() - least.lo().bits() + u64::from(j == 0);
-        let inverse = BigUint::from(1u32) << e;
-        let next = &delta + (&inverse << 1u32) + ((&inverse * &inverses) << 3u32);
-        let sum = &inverses + inverse;
-        if least.lo().bits() == 0 || !covered(&next) || sum.bits() > u64::from(widths.limb_bits) - 2
-        {
-            return (j, delta);
-        }
-        (delta, inverses) = (next, sum);
+            let skipped = u64::from(widths.limb_bits) * (*words as u64 - 1);
+            let inverse = one.div_ceil(&(least.lo() << skipped));
+            let next = &delta + (&inverse << 1u32) + &inverse * &sum;
+            let next_sum = &sum + inverse;
+            let low = covered(&next) && next_sum <= BigUint::from(1u32) << (widths.limb_bits - 2);
+            if low {
+                (delta, sum) = (next, next_sum);
+            }
+            low
+        });
+        own.push(words.unwrap_or(widths.limbs));
     }
-    (cuts.len() - 1, delta)
+    own.push(widths.limbs);
+    (own, delta)
 }
 
 /// Rounds the cuts to `limb_bits * (limbs + 1)` bits and splits them into limbs.
@@ -98,59 +114,85 @@ mod tests {
     use super::*;
     use crate::plan::tests::rate;
 
+    const BITS: u64 = 200;
+
+    /// `2^-e`.
+    fn part(e: u64) -> Enclosure {
+        Enclosure::dyadic(BigUint::from(1u32) << (BITS - e), BITS)
+    }
+
+    fn power(e: u32) -> BigUint {
+        BigUint::from(1u32) << e
+    }
+
     /// Each condition of lemma 3 and theorem 2 on low digits, where it holds with equality and
     /// where it just fails.
     #[test]
     fn low_digits_up_to_each_limit() {
-        let bits = 200;
-        let part = |e: u64| Enclosure::dyadic(BigUint::from(1u32) << (bits - e), bits);
-        let half = part(1);
-        // The plan's `e` for digit 0 is 2 because of the zero, or the argument because of the last
-        // value, whichever is larger.
-        let first = |e: u64| vec![part(e - 2).complement()];
-        let next = |e: u64| vec![half.clone(), part(e).complement()];
-        let low = |cuts: &[Vec<Enclosure>], rate: &Rate, limb_bits, slack_bits| {
+        // Digit 0 with a least value of `2^-(e - 2)`, a quarter of which counts, and digits with a
+        // least value of `2^-e`.
+        let own = |e: &[u64], rate: &Rate, limb_bits, slack_bits| {
             let widths = Widths {
                 limb_bits,
                 slack_bits,
-                limbs: 2,
+                limbs: 3,
             };
-            let mut cuts = cuts.to_vec();
-            cuts.push(vec![half.clone()]);
-            low_digits(&cuts, &half, rate, &widths)
+            let mut cuts: Vec<_> = e.iter().map(|e| vec![part(*e).complement()]).collect();
+            cuts[0] = vec![part(e[0] - 3).complement()];
+            cuts.push(vec![part(1)]);
+            let (mut own, delta) = own_words(&cuts, &part(1), rate, &widths);
+            assert_eq!(own.pop(), Some(3));
+            (own, delta)
         };
-        let power = |e: u32| BigUint::from(1u32) << e;
-        let none = (0, BigUint::ZERO);
         let one = rate(1, 0);
 
-        // 3 * 2^(1 + e) * 2^30 is at most 2^40, and at most the rate times 2^40.
-        assert_eq!(low(&[first(7)], &one, 20, 30), (1, power(8)));
-        assert_eq!(low(&[first(8)], &one, 20, 30), none);
-        assert_eq!(low(&[first(5)], &rate(1, 2), 20, 30), (1, power(6)));
-        assert_eq!(low(&[first(6)], &rate(1, 2), 20, 30), none);
-        assert_eq!(low(&[first(7)], &rate(4, 0), 20, 30), (1, power(8)));
-        assert_eq!(low(&[first(8)], &rate(4, 0), 20, 30), none);
+        // 3 * 2 * 2^e * 2^30 is at most 2^40, and at most the rate times 2^40.
+        assert_eq!(own(&[7], &one, 20, 30), (vec![1], power(8)));
+        assert_eq!(own(&[8], &one, 20, 30), (vec![2], power(1)));
+        assert_eq!(own(&[5], &rate(1, 2), 20, 30), (vec![1], power(6)));
+        assert_eq!(own(&[6], &rate(1, 2), 20, 30), (vec![2], power(1)));
+        assert_eq!(own(&[7], &rate(4, 0), 20, 30), (vec![1], power(8)));
+        assert_eq!(own(&[8], &rate(4, 0), 20, 30), (vec![2], power(1)));
         // Equality at rate 3/4.
-        assert_eq!(low(&[first(7)], &rate(3, 2), 20, 30), (1, power(8)));
-        assert_eq!(low(&[first(7)], &rate(2, 2), 20, 30), none);
+        assert_eq!(own(&[7], &rate(3, 2), 20, 30), (vec![1], power(8)));
+        assert_eq!(own(&[7], &rate(2, 2), 20, 30), (vec![2], power(1)));
+        // Two words: 2^(28 - 20) as well.
+        assert_eq!(own(&[27], &one, 20, 30), (vec![2], power(8)));
+        assert_eq!(own(&[28], &one, 20, 30), (vec![3], power(0) - 1u32));
 
-        // The sum of 2^e is below 2^(10 - 2).
-        assert_eq!(low(&[first(7)], &one, 10, 0), (1, power(8)));
-        assert_eq!(low(&[first(8)], &one, 10, 0), none);
-        let two = power(7) + power(7) + power(3 + 12);
-        assert_eq!(low(&[first(6), next(6)], &one, 10, 0), (2, two.clone()));
-        assert_eq!(low(&[first(6), next(6), next(7)], &one, 10, 0), (2, two));
-        assert_eq!(low(&[first(7), next(7)], &one, 10, 0), (1, power(8)));
+        // The sum of 2^e is at most 2^(10 - 2).
+        assert_eq!(own(&[8], &one, 10, 0), (vec![1], power(9)));
+        assert_eq!(own(&[9], &one, 10, 0), (vec![2], power(1)));
+        let two = power(8) + power(8) + power(14);
+        assert_eq!(own(&[7, 7], &one, 10, 0), (vec![1, 1], two));
+        let two = power(8) + power(1) + power(7);
+        assert_eq!(own(&[7, 8], &one, 10, 0), (vec![1, 2], two));
 
-        // Single terms and pairs for three digits; the zero is the least likely value of digit 0.
-        let three = power(3) + power(4) + power(5) + power(8) + power(9) + power(10);
+        // Single terms and pairs for three digits, and a digit with a value of probability zero.
+        let three = power(3) + power(4) + power(5) + power(5) + power(6) + power(7);
+        assert_eq!(own(&[4, 3, 2], &one, 30, 0), (vec![1, 1, 1], three));
+        let cuts = [vec![part(1)], vec![Enclosure::one(BITS)], vec![part(1)]];
+        let widths = Widths {
+            limb_bits: 30,
+            slack_bits: 0,
+            limbs: 2,
+        };
         assert_eq!(
-            low(&[first(2), next(3), next(4)], &one, 30, 0),
-            (3, three.clone())
+            own_words(&cuts, &part(1), &one, &widths),
+            (vec![1, 2, 2], power(5))
         );
-        // A digit with a value of probability zero.
-        let certain = vec![Enclosure::one(bits)];
-        let digits = [first(2), next(3), next(4), certain, next(3)];
-        assert_eq!(low(&digits, &one, 30, 0), (3, three));
+    }
+
+    /// The slot, then the values, then zero.
+    #[test]
+    fn digit_zero_holds_floor_and_zero() {
+        let eighths = |n: u32| Enclosure::dyadic(BigUint::from(n) << (BITS - 3), BITS);
+        // A floor of a quarter, and zero in half of the rest.
+        let cuts = signed(&[eighths(4), eighths(6)], &part(1), &eighths(2));
+        let cuts = cuts.iter().map(|cut| cut.round(5).unwrap());
+        assert_eq!(
+            cuts.collect::<Vec<_>>(),
+            [8u32, 14, 17, 20].map(BigUint::from)
+        );
     }
 }

@@ -20,14 +20,31 @@ pub struct Distribution {
     range: u64,
     /// Probabilities are integers over `2^bits`.
     bits: u64,
-    /// `P(not floor, noise = 0)`, then `P(not floor, |noise| = t)`; the last entry is
-    /// `P(not floor, |noise| >= range)`.
-    magnitudes: Vec<BigUint>,
-    /// `P(not floor, |noise| >= t)`.
-    tails: Vec<BigUint>,
+    /// Noise of at least 0, and negative noise.
+    rises: Side,
+    falls: Side,
     /// `P(floor)` times the distribution of the floor's value.
     floor: Vec<BigUint>,
-    two_sided: bool,
+}
+
+/// The distribution of the noise in one direction.
+#[derive(Clone, Debug)]
+struct Side {
+    /// `P(not floor, |noise| = t)`; the last entry is `P(not floor, |noise| >= range)`.
+    masses: Vec<BigUint>,
+    /// `P(not floor, |noise| >= t)`.
+    tails: Vec<BigUint>,
+}
+
+impl Side {
+    fn new(masses: Vec<BigUint>) -> Self {
+        let mut tails = masses.clone();
+        for t in (0..tails.len() - 1).rev() {
+            let tail = &tails[t] + &tails[t + 1];
+            tails[t] = tail;
+        }
+        Self { masses, tails }
+    }
 }
 
 impl Distribution {
@@ -54,7 +71,10 @@ impl Distribution {
         let size = index(range) + 1;
         let mut sums = Sums {
             range,
-            magnitudes: vec![BigUint::ZERO; size],
+            low_mask: plan.low_mask,
+            two_sided: plan.is_two_sided(),
+            rises: vec![BigUint::ZERO; size],
+            falls: vec![BigUint::ZERO; size],
             floor: BigUint::ZERO,
         };
         if let Some((_, rest)) = plan.digits().split_first() {
@@ -69,22 +89,16 @@ impl Distribution {
                     .map(|digit| masses(digit, limb_bits, interval[0]))
                     .collect();
                 let weight = BigUint::from(interval[1] - interval[0]);
-                // In the floor's slot and at zero the other digits do not matter.
+                // In the floor's slot the other digits do not matter.
                 let others = rest.iter().map(|d| d.limbs as u64).sum::<u64>() * limb_bits;
                 sums.floor += (&weight * &masses[0][0]) << others;
-                sums.magnitudes[0] += (&weight * &masses[0][1]) << others;
                 sums.digits(plan.digits(), &masses, weight, 0);
             }
         } else {
-            sums.magnitudes[0] = BigUint::from(1u32);
+            sums.rises[0] = BigUint::from(2u32);
         }
-        let scale = 1 + value_bits;
-        let magnitudes: Vec<BigUint> = sums.magnitudes.into_iter().map(|p| p << scale).collect();
-        let mut tails = magnitudes.clone();
-        for t in (0..tails.len() - 1).rev() {
-            let tail = &tails[t] + &tails[t + 1];
-            tails[t] = tail;
-        }
+        let side =
+            |sums: Vec<BigUint>| Side::new(sums.into_iter().map(|p| p << value_bits).collect());
         // min(uniform on 2^value_bits, range): one part for each output, the rest at the range.
         // Without a floor there may be fewer parts than outputs, but they have no mass.
         let unit = sums.floor << 1u32;
@@ -93,10 +107,9 @@ impl Distribution {
         Ok(Self {
             range,
             bits,
-            magnitudes,
-            tails,
+            rises: side(sums.rises),
+            falls: side(sums.falls),
             floor,
-            two_sided: plan.is_two_sided(),
         })
     }
 
@@ -113,25 +126,14 @@ impl Distribution {
     #[must_use]
     pub fn probability(&self, y: u64, x: u64) -> BigUint {
         assert!(x <= self.range && y <= self.range);
-        // Both directions, each with probability 1/2, or upwards only, with probability 1.
-        let side = |up: bool| {
-            let mut p = BigUint::ZERO;
-            let (distance, edge) = if up {
-                (y.checked_sub(x), y == self.range)
-            } else {
-                (x.checked_sub(y), y == 0)
-            };
-            if let Some(t) = distance {
-                p = if edge { &self.tails } else { &self.magnitudes }[index(t)].clone();
-            }
-            p
+        let part = |side: &Side, distance: Option<u64>, edge: bool| match distance {
+            Some(t) if edge => side.tails[index(t)].clone(),
+            Some(t) => side.masses[index(t)].clone(),
+            None => BigUint::ZERO,
         };
-        let main = if self.two_sided {
-            (side(true) + side(false)) >> 1u32
-        } else {
-            side(true)
-        };
-        main + &self.floor[index(y)]
+        part(&self.rises, y.checked_sub(x), y == self.range)
+            + part(&self.falls, x.checked_sub(y), y == 0)
+            + &self.floor[index(y)]
     }
 
     /// The largest ratio `P(y | x) / P(y | x')` over all outputs and neighbours `|x - x'| = 1`, as
@@ -145,12 +147,11 @@ impl Distribution {
             pairs.push((self.probability(0, t), self.probability(0, t + 1)));
             let r = self.range;
             pairs.push((self.probability(r, r - t), self.probability(r, r - t - 1)));
-            // Inside: output 1 from counts above it, and from 0 and 1.
+            // Inside: the lowest output from counts above it, and the highest from counts below.
             if r > 1 && t + 1 < r {
                 pairs.push((self.probability(1, t + 1), self.probability(1, t + 2)));
-                if t == 0 {
-                    pairs.push((self.probability(1, 1), self.probability(1, 0)));
-                }
+                let (near, far) = (r - 1 - t, r - 2 - t);
+                pairs.push((self.probability(r - 1, near), self.probability(r - 1, far)));
             }
         }
         pairs
@@ -175,45 +176,58 @@ fn index(output: u64) -> usize {
 
 struct Sums {
     range: u64,
-    magnitudes: Vec<BigUint>,
+    low_mask: u64,
+    two_sided: bool,
+    rises: Vec<BigUint>,
+    falls: Vec<BigUint>,
     floor: BigUint,
 }
 
 impl Sums {
-    /// Adds the mass of all noise below the range with the value `base` in the digits above, from
-    /// the top digit down. Noise at or above the range is summed in one entry.
+    /// Adds twice the mass of the noise with the value `base` in the digits above, from the top
+    /// digit down. Noise at or above the range is summed in one entry.
     fn digits(&mut self, digits: &[Digit], masses: &[Vec<BigUint>], mass: BigUint, base: u64) {
-        let Some((digit, below)) = digits.split_last() else {
-            self.magnitudes[index(base + 1)] += mass;
+        let values = &masses[digits.len() - 1];
+        let Some((digit, below)) = digits.split_last().filter(|(_, below)| !below.is_empty())
+        else {
+            // Digit 0: the floor, the values from 1 on, and zero if there are two signs.
+            let mut add = |rises: bool, noise: u64, p: &BigUint| {
+                let sums = if rises {
+                    &mut self.rises
+                } else {
+                    &mut self.falls
+                };
+                sums[index(noise.min(self.range))] += &mass * p;
+            };
+            let last = values.len() - usize::from(self.two_sided);
+            for (value, p) in (1..).zip(&values[1..last]) {
+                add(true, base + (value & self.low_mask), p);
+                add(!self.two_sided, base + value, p);
+            }
+            for p in &values[last..] {
+                add(true, base, &(p << 1u32));
+            }
             return;
         };
         let is_top = digits.len() == masses.len();
-        // Digit 0 has the floor and the zero below its values.
-        let values = &masses[digits.len() - 1][if below.is_empty() { 2 } else { 0 }..];
         for (value, p) in values.iter().enumerate() {
-            let step = (value as u128) << digit.shift;
-            let at = u128::from(base) + step;
+            let at = u128::from(base) + ((value as u128) << digit.shift);
+            let is_last = is_top && value + 1 == values.len();
+            let at = u64::try_from(at).map_or(self.range, |at| at.min(self.range));
+            let at = if is_last { self.range } else { at };
             let p = &mass * p;
-            if (is_top && value + 1 == values.len()) || at + 1 >= u128::from(self.range) {
-                let last = self.magnitudes.len() - 1;
-                self.magnitudes[last] += positive(below, masses, p);
-            } else {
-                let Ok(at) = u64::try_from(at) else {
-                    unreachable!("the noise is below the range")
-                };
+            if at < self.range {
                 self.digits(below, masses, p, at);
+            } else {
+                // Of the digits below, only the sign matters.
+                let others: BigUint = masses[1..below.len()]
+                    .iter()
+                    .map(|values| values.iter().sum::<BigUint>())
+                    .product();
+                self.digits(&below[..1], masses, p * others, at);
             }
         }
     }
-}
-
-/// `mass` times the probability that digit 0, if it is among the digits below, is neither in the
-/// floor nor at zero.
-fn positive(below: &[Digit], masses: &[Vec<BigUint>], mass: BigUint) -> BigUint {
-    below.iter().enumerate().fold(mass, |mass, (j, _)| {
-        let total: BigUint = masses[j][if j == 0 { 2 } else { 0 }..].iter().sum();
-        mass * total
-    })
 }
 
 fn last_limbs(digit: &Digit) -> impl Iterator<Item = u64> + '_ {
@@ -324,8 +338,16 @@ mod tests {
         let (mut plans, mut mixed, mut worst) = (0, 0, 0);
         for limbs in 1..=3 {
             for limb_bits in [4, 5, 6, 8, 10] {
-                for (radix_bits, lower) in [(1, 0), (1, 1), (1, 2), (1, 4), (2, 1), (2, 2), (3, 1)]
-                {
+                for radix_bits in [
+                    &[][..],
+                    &[1],
+                    &[2],
+                    &[3],
+                    &[1, 1],
+                    &[2, 2],
+                    &[2, 1],
+                    &[1, 1, 1, 1],
+                ] {
                     for scale in [0.3, 1.0, 1.8, 6.0, 25.0] {
                         for range in [1, 2, 7, 40] {
                             let widths = Widths {
@@ -335,7 +357,7 @@ mod tests {
                             };
                             let rate = Rate::from_scale(scale).unwrap();
                             let Some(plan) =
-                                Plan::reduced(&rate, range, &widths, radix_bits, lower).unwrap()
+                                Plan::reduced(&rate, range, &widths, radix_bits).unwrap()
                             else {
                                 continue;
                             };
@@ -344,8 +366,7 @@ mod tests {
                                 Distribution::of(&plan).unwrap().worst_ratio().unwrap();
                             assert!(within(&num, &den, &rate), "{plan:?}");
                             plans += 1;
-                            let limbs = |i: usize| plan.digits()[i].limbs;
-                            mixed += u32::from(limbs(0) < limbs(plan.digits().len() - 1));
+                            mixed += u32::from(plan.digits()[0].limbs < limbs);
                         }
                     }
                 }
@@ -397,26 +418,24 @@ mod tests {
         );
     }
 
-    /// Mass beyond the top digit's reach is at the range, and none is in between.
+    /// Mass beyond the top digit's reach is at the range, and none is in between. A digit alone keeps
+    /// its last value.
     #[test]
     fn censored_mass_is_at_the_range() {
-        for (epsilon, range) in [(20.0, 1000), (5.0, 300), (1.0, 1000)] {
+        for (epsilon, range, alone) in [(20.0, 1000, true), (2.0, 1000, false), (1.0, 1000, false)]
+        {
             let plan = Plan::two_sided(&Rate::from_epsilon(epsilon, 1).unwrap(), range).unwrap();
-            // The largest magnitude without the top digit's last value.
-            let last = plan.digits().len() - 1;
-            let most = 1
-                + (plan.digits().iter().enumerate())
-                    .map(|(j, digit)| {
-                        let values =
-                            digit.count - if j == 0 { 2 } else { 0 } - usize::from(j == last);
-                        values << digit.shift
-                    })
-                    .sum::<usize>();
-            let distribution = Distribution::of(&plan).unwrap();
-            let (edge, between) = distribution.magnitudes[most + 1..].split_last().unwrap();
-            assert!(between.len() > 200);
-            assert!(between.iter().all(|mass| mass == &BigUint::ZERO));
-            assert!(edge > &BigUint::ZERO && distribution.magnitudes[1] > BigUint::ZERO);
+            assert_eq!(plan.digits().len() == 1, alone);
+            let top = plan.digits().last().unwrap();
+            let beyond = (top.count << top.shift) + 1;
+            let Distribution { rises, falls, .. } = Distribution::of(&plan).unwrap();
+            for Side { masses, .. } in [rises, falls] {
+                assert!(masses[1] > BigUint::ZERO);
+                let (edge, between) = masses[beyond..].split_last().unwrap();
+                assert!(between.len() > 200);
+                assert!(between.iter().all(|mass| mass == &BigUint::ZERO));
+                assert_eq!(edge == &BigUint::ZERO, alone);
+            }
         }
     }
 

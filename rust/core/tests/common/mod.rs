@@ -13,8 +13,7 @@ pub fn model(plan: &Plan, tape: &[u64], offset: u64) -> u64 {
     let w = plan.limb_bits();
     let limb = |word: u64| BigUint::from(word >> (64 - w));
     let (mut at, mut noise) = (1, BigUint::ZERO);
-    let mut saturated = false;
-    let (mut floor, mut zero) = (false, false);
+    let (mut floor, mut falls, mut saturated) = (false, false, false);
     for (j, digit) in plan.digits().iter().enumerate() {
         let own = &tape[at..at + digit.limbs()];
         let uniform = own
@@ -22,15 +21,21 @@ pub fn model(plan: &Plan, tape: &[u64], offset: u64) -> u64 {
             .chain([&tape[0]])
             .fold(BigUint::ZERO, |sum, &word| (sum << w) + limb(word));
         let thresholds = digit.thresholds(w);
-        let mut reached = thresholds.iter().filter(|&t| *t <= uniform).count();
-        let mut values = thresholds.len();
-        if j == 0 {
-            (floor, zero) = (reached == 0, reached == 1);
-            reached = reached.saturating_sub(2);
-            values -= 2;
+        let mut value = thresholds.iter().filter(|&t| *t <= uniform).count();
+        if j > 0 {
+            saturated = value == thresholds.len();
+        } else {
+            floor = value == 0;
+            let is_zero = plan.is_two_sided() && value == thresholds.len();
+            falls = plan.is_two_sided() && !is_zero && tape[0] & 1 == 1;
+            // One-sided noise is one more than a geometric; the other sign counts from zero.
+            if is_zero {
+                value = 0;
+            } else if plan.is_two_sided() && !falls && plan.digits().len() > 1 {
+                value %= thresholds.len() - 1;
+            }
         }
-        noise += BigUint::from(reached) * digit.weight();
-        saturated = reached == values;
+        noise += BigUint::from(value) * digit.weight();
         at += digit.limbs();
     }
     if floor {
@@ -38,24 +43,16 @@ pub fn model(plan: &Plan, tape: &[u64], offset: u64) -> u64 {
         let word = u128::from(tape[1 + first.limbs()]);
         return (word % (1u128 << k)).min(plan.range().into()) as u64;
     }
-    let magnitude = match (zero, saturated) {
-        (true, _) => BigUint::ZERO,
-        (false, true) => BigUint::from(1u32) << 100,
-        (false, false) => noise + 1u32,
-    };
-    if plan.is_two_sided() && tape[0] & 1 == 1 {
-        let left = BigUint::from(offset);
-        if magnitude > left {
-            0
-        } else {
-            (left - magnitude).try_into().unwrap()
-        }
-    } else {
-        (BigUint::from(offset) + magnitude)
-            .min(plan.range().into())
-            .try_into()
-            .unwrap()
+    if saturated {
+        noise = BigUint::from(1u32) << 100;
     }
+    let range = BigUint::from(plan.range());
+    let noisy = if falls {
+        BigUint::from(offset) - noise.min(offset.into())
+    } else {
+        (BigUint::from(offset) + noise).min(range)
+    };
+    noisy.try_into().unwrap()
 }
 
 /// Arranges the tapes of single draws in blocks, as the kernel reads them.

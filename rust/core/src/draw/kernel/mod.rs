@@ -18,9 +18,13 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod count;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod place;
 mod vector;
 
+#[cfg(target_arch = "aarch64")]
+use crate::draw::simd::Neon;
 #[cfg(target_arch = "x86_64")]
 use crate::draw::simd::{Avx2, Avx512};
 use crate::plan::Plan;
@@ -45,19 +49,25 @@ pub enum Backend {
     /// Sixteen words at a time, on x86-64 processors with AVX-512.
     #[cfg(target_arch = "x86_64")]
     Avx512(Avx512),
+    /// Eight words at a time, on AArch64 processors with NEON.
+    #[cfg(target_arch = "aarch64")]
+    Neon(Neon),
 }
 
 impl Backend {
     /// The back ends that this processor can run, fastest last.
     pub fn available() -> impl Iterator<Item = Self> {
-        #[cfg(target_arch = "x86_64")]
-        let vectors = [
+        [
+            Some(Self::Portable),
+            #[cfg(target_arch = "x86_64")]
             Avx2::detect().map(Self::Avx2),
+            #[cfg(target_arch = "x86_64")]
             Avx512::detect().map(Self::Avx512),
-        ];
-        #[cfg(not(target_arch = "x86_64"))]
-        let vectors = [];
-        core::iter::once(Self::Portable).chain(vectors.into_iter().flatten())
+            #[cfg(target_arch = "aarch64")]
+            Neon::detect().map(Self::Neon),
+        ]
+        .into_iter()
+        .flatten()
     }
 
     /// The fastest back end that this processor can run.
@@ -83,6 +93,8 @@ impl Backend {
             Self::Avx2(token) => avx2::add_noise(token, plan, lower, words, counts),
             #[cfg(target_arch = "x86_64")]
             Self::Avx512(token) => avx512::add_noise(token, plan, lower, words, counts),
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon(token) => neon::add_noise(token, plan, lower, words, counts),
             Self::Portable => portable(plan, lower, words, counts),
         }
     }
@@ -102,6 +114,8 @@ impl fmt::Debug for Backend {
             Self::Avx2(_) => "Avx2",
             #[cfg(target_arch = "x86_64")]
             Self::Avx512(_) => "Avx512",
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon(_) => "Neon",
         })
     }
 }
@@ -160,15 +174,20 @@ fn draw<V: Place>(plan: &Plan, words: &[u64], offset: V) -> V {
     let shared = V::load(words);
     let tie = shared.shr(shift);
 
-    // Digit 0 has two more outcomes below its values: the floor's slot, then the zero.
+    // Digit 0's number gives the floor's slot, then a value from 1 to the radix, then zero. Noise
+    // that falls is one more than is drawn here; noise that rises has the value modulo the radix.
     let reached = outcome(first, words, 1, shift, tie);
     let in_floor = reached.less(one);
-    let mut top = reached.sub(V::splat(2));
-    let is_zero = top.less(zero);
-    let mut noise = top;
-    let mut last = first.count - 2;
+    // One-sided noise has no zero.
+    let not_zero = reached.less(V::splat(first.count as u64 + 1 - plan.sign_mask));
+    let sign = shared.and(V::splat(plan.sign_mask));
+    let falls = zero.less(V::select(not_zero, sign, zero));
+    let low = V::select(not_zero, reached.sub(sign), zero);
+    let mut noise = low.and(V::splat(plan.low_mask));
 
     let mut at = 1 + first.limbs;
+    let mut top = zero;
+    let mut last = 1;
     for digit in rest {
         top = outcome(digit, words, at, shift, tie);
         noise = noise.add(top.shl(digit.shift));
@@ -176,14 +195,11 @@ fn draw<V: Place>(plan: &Plan, words: &[u64], offset: V) -> V {
         at += digit.limbs;
     }
 
-    // The top digit's last value stands for everything above it: more than any range.
-    let cap = V::splat(plan.range.saturating_sub(1));
-    let noise = V::select(top.less(V::splat(last as u64)), noise.min(cap), cap);
-    let magnitude = V::select(is_zero, zero, noise.add(one));
-
-    let falls = zero.less(shared.and(V::splat(plan.sign_mask)));
-    let fall = offset.sub(magnitude.min(offset));
-    let rise = offset.add(magnitude.min(range.sub(offset)));
+    // The top digit's last value stands for everything above it: at least the range. Digit 0 alone
+    // keeps its last value.
+    let drawn = V::select(top.less(V::splat(last as u64)), noise, range);
+    let rise = offset.add(drawn.min(range.sub(offset)));
+    let fall = offset.sub(drawn.min(offset)).max(one).sub(one);
     let noisy = V::select(falls, fall, rise);
 
     // The floor's slot leaves digit 1's word unused, so it supplies the floor's value.

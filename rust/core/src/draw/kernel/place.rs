@@ -16,6 +16,7 @@ pub(super) trait Place: Vector {
 impl Place for u64 {}
 
 /// Vectors with a lookup in a table that fits a register.
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 pub(super) trait LookUp: Vector {
     /// The table's entry for each word; only a word's low three bits count.
     fn look_up(self, table: &[u64; TABLE]) -> Self;
@@ -42,6 +43,7 @@ pub(super) fn one_by_one<const LIMBS: usize, V: Vector>(
 }
 
 /// Finds the place by a binary search of the digit's tree.
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 #[inline(always)]
 pub(super) fn search<const LIMBS: usize, V: LookUp>(digit: &Digit, own: &[V; LIMBS], tie: V) -> V {
     let search = &digit.search;

@@ -1,0 +1,34 @@
+"""How notebooks show public objects."""
+
+from fractions import Fraction
+from typing import Any
+
+
+def table(title: str, rows: dict[str, Any]) -> str:
+    """Return an HTML table with a row for each name and value, escaped."""
+    from html import escape  # noqa: PLC0415 (only notebooks need it)
+
+    lines = "".join(
+        f"<tr><th>{escape(name)}</th><td>{escape(str(value))}</td></tr>"
+        for name, value in rows.items()
+    )
+    return f"<table><caption>{escape(title)}</caption>{lines}</table>"
+
+
+def preformatted(text: str) -> str:
+    """Return text as HTML that keeps its lines."""
+    from html import escape  # noqa: PLC0415 (only notebooks need it)
+
+    return f"<pre>{escape(text)}</pre>"
+
+
+def short(number: float | Fraction) -> str:
+    """Return a number that is not negative to six digits, or its power of two beyond floats."""
+    try:
+        shown = float(number)
+    except OverflowError:
+        shown = 0.0
+    if shown or not number:
+        return f"{shown:.6g}"
+    ratio = Fraction(number)
+    return f"2^{ratio.numerator.bit_length() - ratio.denominator.bit_length()}, roughly"

@@ -1,0 +1,281 @@
+"""Tables of noisy counts that make sense: not negative, with a given total and matching margins.
+
+:func:`consistent` fits a table to noisy counts by least squares, weighted by the variances of the
+noise and without negative cells, and then rounds it so that margins stay within 1 of the fit. It
+uses the released counts alone, so it costs no privacy (``docs/proofs.md``, theorem 7). It draws no
+randomness. ``docs/consistency.md`` shows the bias of the result. Needs scipy: ``pip install
+geomdp[consistency]``.
+
+>>> from geomdp.consistency import consistent
+>>> consistent([[-2, 5], [3, -1]], total=6)
+array([[0, 4],
+       [2, 0]])
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from geomdp._release import arrays, labels, parameters
+from geomdp._release.parameters import Integer, Real
+from geomdp._release.specification import Specification
+
+__all__ = ["consistent"]
+
+_Floats: TypeAlias = NDArray[np.float64]
+_Ints: TypeAlias = NDArray[np.int64]
+#: The axes that a margin keeps.
+Axes: TypeAlias = int | tuple[int, ...]
+
+#: The largest count: sums of millions of them are exact.
+MOST = 2**40
+#: Nearer to an integer than this is that integer.
+_NEAR = 1e-6
+#: The relative error of a sum of changes.
+_ROUNDING = 1e-12
+_MOST_STEPS = 200
+#: Between variances, for the least squares to be well conditioned.
+_FURTHEST = 1e6
+
+
+def consistent(
+    cells: Any,
+    *,
+    total: Integer | None = None,
+    margins: Mapping[Axes, Any] | None = None,
+    variances: "Mapping[str | Axes, Real | Specification] | None" = None,
+) -> Any:
+    """Return the table of counts that fits noisy cells and noisy margins best.
+
+    The fit is the table ``x >= 0`` with the least ``sum((x - cells)**2) / variance`` plus the same
+    sum for each margin. Each cell is then rounded up or down so that the total and each margin of
+    the result are those of the fit, rounded up or down. Of all such tables, the result is the
+    nearest to the fit.
+
+    Such tables exist if the margins form at most two chains, in which each margin keeps all axes of
+    the one before: rows and columns, or ``(0, 1)``, ``0`` and ``2``. With other margins there may
+    be none; then a margin of the result differs from that of the fit by less than 1 plus the number
+    of margins given, while the total is still that of the fit, rounded up or down.
+
+    Parameters
+    ----------
+    cells : array of ints, column or mapping
+        Noisy counts of a table with any number of axes; columns and mappings have one.
+    total : int, optional
+        A public total, which the result has exactly. A noisy total is the margin ``()``.
+    margins : mapping, optional
+        Noisy sums of the table, by the axis or the tuple of axes that they keep: ``{0: rows, 1:
+        columns, (): total}``.
+    variances : mapping, optional
+        The variance of the noise of each margin, and of ``"cells"``: a positive number, or the
+        mechanism that made them. No variance is more than 10^6 times another. Equal if none are
+        given.
+
+    Returns
+    -------
+    int64 array
+        Of the shape of the cells, or with their labels. Its margins are its sums. If several tables
+        are equally near to the fit, the choice depends on the version of scipy.
+
+    Raises
+    ------
+    TypeError
+        If a parameter is of another type.
+    ValueError
+        If there are no cells, the total is negative, an axis does not exist, a margin has another
+        shape, or variances do not name the cells and all margins, or are too far apart.
+    OverflowError
+        If a count is beyond 2**40.
+    ImportError
+        If scipy is not installed.
+    RuntimeError
+        If the numerics do not converge.
+
+    Examples
+    --------
+    >>> from geomdp import GeometricMechanism
+    >>> fine, coarse = GeometricMechanism(1.0), GeometricMechanism(0.1)
+    >>> consistent(
+    ...     [[8, 1, -3], [4, 0, 2]],
+    ...     margins={0: [30, -15]},
+    ...     variances={"cells": fine, 0: coarse},
+    ... )
+    array([[8, 1, 0],
+           [4, 0, 2]])
+
+    """
+    try:
+        from scipy import sparse  # noqa: PLC0415
+    except ImportError as error:
+        raise ImportError("consistent needs scipy: pip install geomdp[consistency]") from error
+    [cells], labelled = labels.apart(cells=cells)
+    table = _counts("cells", cells)
+    if not table.size:
+        raise ValueError(f"cells of shape {table.shape} are not accepted: give one at least")
+    given = {} if margins is None else _mapping("margins", margins)
+    kept = {key: _axes(key, table.ndim) for key in given}
+    spread = _variances(variances, given)
+
+    def sums(axes: tuple[int, ...]) -> Any:
+        """Return the matrix that takes the cells to a margin."""
+        shape = [table.shape[axis] for axis in axes]
+        places = np.indices(table.shape)[list(axes)].reshape(len(axes), table.size)
+        rows = np.ravel_multi_index(tuple(places), shape) if axes else np.zeros(table.size, int)
+        entries = np.ones(table.size), (rows, np.arange(table.size))
+        return sparse.csr_array(entries, (math.prod(shape), table.size))
+
+    matrices, noisy, ratios = [], [], []
+    for key, values in given.items():
+        [bare], _ = labels.apart(**{f"margins[{key!r}]": values})
+        margin = _counts(f"margins[{key!r}]", bare)
+        shape = tuple(table.shape[axis] for axis in kept[key])
+        if margin.shape != shape:
+            raise ValueError(f"margins[{key!r}] is of shape {margin.shape}: give shape {shape}")
+        matrices.append(sums(kept[key]))
+        noisy.append(margin.ravel())
+        ratios.append(np.full(margin.size, spread[key] / spread["cells"]))
+    if total is not None:
+        matrices.append(sums(()))
+        noisy.append(_counts("total", parameters.at_least("total", total, 0)).ravel())
+        ratios.append(np.zeros(1))
+    flat = table.ravel()
+    changes = np.maximum(-flat, 0.0)
+    if matrices:
+        matrix = sparse.vstack(matrices).tocsr()
+        gaps = np.concatenate(noisy) - matrix @ flat
+        changes = _fit(flat, matrix, gaps, np.concatenate(ratios))
+    limited = sparse.vstack([sums(()), *(sums(axes) for axes in kept.values() if axes)]).tocsr()
+    exact = None if total is None else gaps[-1]
+    result = flat + _rounded(changes, limited, exact, len(given))
+    return labelled(result.reshape(table.shape))
+
+
+def _fit(cells: _Ints, matrix: Any, gaps: _Ints, ratios: _Floats) -> _Floats:
+    """Return the changes of the cells with the least squares, where no cell becomes negative.
+
+    The squares are those of ``changes`` and of ``matrix @ changes - gaps``; the second are divided
+    by the ratios of their variances to that of the cells, and a ratio of 0 closes a gap exactly.
+    This is Newton's method for the dual problem, whose unknowns are one force per gap. The changes
+    are ``-matrix.T @ forces``, but at least ``-cells``; the gradient is 0 at the solution, and
+    linear for a given set of positive cells. All numbers are of the size of the noise, however
+    large the counts are.
+    """
+    from scipy.optimize import brentq  # noqa: PLC0415
+    from scipy.sparse import diags_array  # noqa: PLC0415
+    from scipy.sparse.linalg import spsolve  # noqa: PLC0415
+
+    def at(forces: _Floats) -> tuple[_Floats, _Floats]:
+        changes = np.maximum(-(matrix.T @ forces), -cells)
+        return changes, matrix @ changes - gaps - ratios * forces
+
+    forces = np.zeros(len(gaps))
+    changes, gradient = at(forces)
+    for _ in range(_MOST_STEPS):
+        size = np.abs(changes).sum() + np.abs(gaps).max() + np.abs(forces).max()
+        if np.abs(gradient).max() <= _ROUNDING * size:
+            return changes
+        positive = matrix[:, np.flatnonzero(changes > -cells)]
+        # A gap to be closed exactly needs the small summand while it has no positive cell.
+        hessian = positive @ positive.T + diags_array(np.where(ratios, ratios, 1e-9))
+        step = spsolve(hessian.tocsc(), gradient)
+
+        def slope(part: float, forces: _Floats = forces, step: _Floats = step) -> float:
+            return float(at(forces + part * step)[1] @ step)
+
+        forces = forces + (1 if slope(1) >= 0 else brentq(slope, 0, 1)) * step
+        changes, gradient = at(forces)
+    raise RuntimeError(f"the least squares did not converge in {_MOST_STEPS} steps")
+
+
+def _rounded(changes: _Floats, matrix: Any, total: int | None, margins: int) -> _Ints:
+    """Return the changes, rounded up or down so that their sums by the matrix are rounded too.
+
+    The first sum is the given total, if there is one. A vertex of the linear program is integral if
+    the margins form two chains, since the matrix is totally unimodular then. Otherwise its integral
+    cells are kept, and sums with no more cells left than there are margins are given up. There
+    always is such a sum or an integral cell: otherwise there would be more cells than sums, which
+    no vertex has.
+    """
+    from scipy.optimize import linprog  # noqa: PLC0415
+    from scipy.sparse import vstack  # noqa: PLC0415
+
+    low, high = _between(changes)
+    result = low.astype(np.int64)
+    left = np.flatnonzero(low < high)
+    least, most = _between(matrix @ changes)
+    if total is not None:
+        least[0] = most[0] = total
+    rows = np.arange(len(least))
+    while left.size:
+        part, taken = matrix[rows][:, left], (matrix @ result)[rows]
+        solution = linprog(
+            1 - 2 * (changes - low)[left],
+            A_ub=vstack([part, -part]),
+            b_ub=np.concatenate([most[rows] - taken, taken - least[rows]]),
+            bounds=(0, 1),
+            method="highs-ds",
+        )
+        if not solution.success:
+            raise RuntimeError(f"the linear program was not solved: {solution.message}")
+        result[left[solution.x > 1 - _NEAR]] += 1
+        between = (solution.x >= _NEAR) & (solution.x <= 1 - _NEAR)
+        rows = rows[(part @ between > margins) | (rows == 0)]
+        left = left[between]
+    return result
+
+
+def _between(values: _Floats) -> tuple[_Floats, _Floats]:
+    """Return the integers below and above."""
+    nearest = np.rint(values)
+    near = np.abs(values - nearest) < _NEAR
+    return np.where(near, nearest, np.floor(values)), np.where(near, nearest, np.ceil(values))
+
+
+def _counts(name: str, values: Any) -> _Ints:
+    counts = arrays.as_array(values)
+    if counts.size and max(int(counts.max()), -int(counts.min())) > MOST:
+        # Released, and so public.
+        raise OverflowError(f"{name} with counts beyond 2**40 is not accepted: give smaller ones")
+    return counts.astype(np.int64)
+
+
+def _mapping(name: str, value: Any) -> dict[Any, Any]:
+    if not isinstance(value, Mapping):
+        raise TypeError(parameters.foreign(name, value, "a mapping"))
+    return dict(value)
+
+
+def _axes(key: Any, dimensions: int) -> tuple[int, ...]:
+    """Return the axes that a margin keeps."""
+    axes = key if isinstance(key, tuple) else (key,)
+    known = all(parameters.is_integer(axis) and 0 <= axis < dimensions for axis in axes)
+    if not known or len(set(axes)) < len(axes) or len(axes) == dimensions:
+        raise ValueError(
+            f"margins of {parameters.shown(key)} are not accepted: give fewer than {dimensions} "
+            f"axes, each from 0 to {dimensions - 1} and once"
+        )
+    return axes
+
+
+def _variances(variances: Any, margins: Mapping[Any, Any]) -> dict[Any, float]:
+    keys = ["cells", *margins]
+    if variances is None:
+        return dict.fromkeys(keys, 1.0)
+    given = _mapping("variances", variances)
+    if set(given) != set(keys):
+        raise ValueError(f"variances of {list(given)} are not accepted: give those of {keys}")
+    found = {key: _variance(f"variances[{key!r}]", value) for key, value in given.items()}
+    if max(found.values()) > _FURTHEST * min(found.values()):
+        raise ValueError(f"variances = {found} are not accepted: give at most 10^6 times the least")
+    return found
+
+
+def _variance(name: str, value: Any) -> float:
+    """Return a variance; that of a mechanism is without its bounds."""
+    if isinstance(value, Specification):
+        rate = float(value.rate)
+        value = 2 * math.exp(-rate) / math.expm1(-rate) / math.expm1(-rate)
+    return float(parameters.positive_number(name, value))

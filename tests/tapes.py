@@ -1,0 +1,54 @@
+"""The exact distribution that a mechanism samples, over all tapes, by the stand-alone verifier."""
+
+import functools
+import math
+from fractions import Fraction
+
+from geomdp import GeometricMechanism
+from verifier.verify import exact_distribution
+
+
+class Distribution:
+    """Probabilities of the outputs 0 to R for each count, over a common total."""
+
+    def __init__(self, masses: list[list[int]], total: int) -> None:
+        self.masses = masses
+        self.total = total
+        self.of_count: dict[int, list[int]] = {}
+
+    def beyond(self, count: int, a: int) -> int:
+        """Return the probability of an error of more than a, for any count."""
+        if count not in self.of_count:
+            self.of_count[count] = self._tails(count)
+        tails = self.of_count[count]
+        return tails[a] if a < len(tails) else 0
+
+    def _tails(self, count: int) -> list[int]:
+        row = self.masses[min(max(count, 0), len(self.masses) - 1)]
+        errors = [0] * (max(count, len(row) - 1 - count) + 1)
+        for y, mass in enumerate(row):
+            errors[abs(y - count)] += mass
+        return [sum(errors[a + 1 :]) for a in range(len(errors))]
+
+    def allows(self, masses: list[int], level: Fraction) -> bool:
+        """Return whether the union of these independent events has probability at most level."""
+        none = math.prod(self.total - mass for mass in masses)
+        most = self.total ** len(masses)
+        return none * level.denominator >= most * (level.denominator - level.numerator)
+
+
+@functools.cache
+def sampled_distribution(scale: int | float | Fraction, R: int) -> Distribution:
+    """Return the distribution over all tapes, from the thresholds of the certificate."""
+    certificate = GeometricMechanism.from_scale(scale, (0, R)).certificate()
+    masses, floor, total = exact_distribution(certificate.digits, certificate.limb_bits, R)
+    slots = 2**certificate.floor_value_bits
+    rows = []
+    for x in range(R + 1):
+        # The sign is fair. The floor's slot is uniform; values beyond R give R.
+        row = [2 * floor] * R + [2 * floor * (slots - R)]
+        for m, mass in enumerate(masses):
+            row[min(x + m, R)] += mass * slots
+            row[max(x - m, 0)] += mass * slots
+        rows.append(row)
+    return Distribution(rows, 2 * slots * total)

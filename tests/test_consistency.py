@@ -1,0 +1,259 @@
+"""Consistent tables, against other least-squares solvers and all roundings of small tables."""
+
+import itertools
+import math
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy import optimize
+
+from geomdp import GeometricMechanism
+from geomdp.accuracy import variance
+from geomdp.consistency import consistent
+
+Floats = NDArray[np.float64]
+Margins = dict[Any, NDArray[np.int64]]
+
+#: More than the error of a reference.
+NEAR = 1e-5
+
+
+def kept(key: Any) -> tuple[int, ...]:
+    return key if isinstance(key, tuple) else (key,)
+
+
+def margin(table: NDArray[Any], key: Any) -> NDArray[Any]:
+    """Return the sums of a table that keep these axes, in their order."""
+    sums = table.sum(axis=tuple(axis for axis in range(table.ndim) if axis not in kept(key)))
+    return np.asarray(sums).transpose([sorted(kept(key)).index(axis) for axis in kept(key)])
+
+
+def system(
+    cells: NDArray[np.int64], margins: Margins, variances: Any, total: int | None
+) -> tuple[Floats, Floats]:
+    """Return the weighted least-squares problem, with a large weight for the public total."""
+    variances = variances or dict.fromkeys(["cells", *margins], 1.0)
+    units = np.eye(cells.size).reshape(-1, *cells.shape)
+    parts = [(np.eye(cells.size), cells.ravel(), variances["cells"])]
+    for key, noisy in margins.items():
+        columns = np.array([margin(unit, key).ravel() for unit in units])
+        parts.append((columns.T, noisy.ravel(), variances[key]))
+    if total is not None:
+        parts.append((np.ones((1, cells.size)), np.array([total]), 1e-9))
+    matrix = np.vstack([rows / math.sqrt(each) for rows, _, each in parts])
+    return matrix, np.concatenate([wanted / math.sqrt(each) for _, wanted, each in parts])
+
+
+def fitted(cells: NDArray[np.int64], margins: Margins, variances: Any, total: int | None) -> Floats:
+    found, _ = optimize.nnls(*system(cells, margins, variances, total))
+    return np.asarray(found).reshape(cells.shape)
+
+
+def check(result: NDArray[Any], fit: Floats, keys: Any, total: int | None, within: int = 1) -> None:
+    assert (result.dtype, result.shape) == (np.dtype(np.int64), fit.shape)
+    assert result.min() >= 0
+    assert np.abs(result - fit).max() < 1 + NEAR
+    assert abs(result.sum() - fit.sum()) < 1 + NEAR
+    assert total is None or result.sum() == total
+    for key in keys:
+        assert np.abs(margin(result, key) - margin(fit, key)).max() < within + NEAR
+
+
+#: Margins that form at most two chains, by number of axes.
+CHAINS: dict[int, list[tuple[Any, ...]]] = {
+    1: [(), ((),)],
+    2: [(), (0,), (1, 0), ((), 0, 1)],
+    3: [((1, 0), 1, 2), (0, 2), ((), (0, 1), (2,)), ((0, 2), (2, 1))],
+}
+
+
+@st.composite
+def problems(draw: Any, most: int) -> tuple[NDArray[np.int64], Margins, Any, int | None]:
+    shape = draw(st.lists(st.integers(1, 4), min_size=1, max_size=3).filter(
+        lambda shape: math.prod(shape) <= most
+    ))  # fmt: skip
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    cells = rng.integers(-5, draw(st.sampled_from([1, 6, 60])), shape)
+    keys = draw(st.sampled_from(CHAINS[len(shape)]))
+    margins = {key: margin(cells, key) + rng.integers(-9, 10) for key in keys}
+    variances = draw(st.one_of(st.none(), st.just({key: rng.uniform(0.1, 9) for key in keys})))
+    if variances is not None:
+        variances["cells"] = 1.5
+    return cells, margins, variances, draw(st.one_of(st.none(), st.integers(0, 80)))
+
+
+@settings(max_examples=300)
+@given(problems(48))
+def test_margins_are_within_1_of_the_least_squares(problem: Any) -> None:
+    cells, margins, variances, total = problem
+    result = consistent(cells, margins=margins, variances=variances, total=total)
+    check(result, fitted(*problem), margins, total)
+
+
+def best_support(matrix: Floats, wanted: Floats) -> Floats:
+    """Return the least squares without negative entries, of the solutions with each support."""
+    size = matrix.shape[1]
+    best, found = math.inf, np.zeros(size)
+    for support in itertools.product([False, True], repeat=size):
+        x = np.zeros(size)
+        x[list(support)] = np.linalg.lstsq(matrix[:, support], wanted, rcond=None)[0]
+        error = float(((matrix @ x - wanted) ** 2).sum())
+        if x.min() >= 0 and error < best:
+            best, found = error, x
+    return found
+
+
+@settings(max_examples=60)
+@given(problems(6))
+def test_result_is_the_best_of_all_tables(problem: Any) -> None:
+    cells, margins, variances, total = problem
+    fit = best_support(*system(*problem)).reshape(cells.shape)
+    result = consistent(cells, margins=margins, variances=variances, total=total)
+
+    def allowed(table: NDArray[Any]) -> bool:
+        sums = [(margin(table, key), margin(fit, key)) for key in [(), *margins]]
+        rounded = all((np.abs(a - b) < 1 - NEAR).all() for a, b in sums)
+        return rounded and (total is None or table.sum() == total)
+
+    choices = [sorted({math.floor(x + NEAR), math.ceil(x - NEAR)}) for x in fit.ravel().tolist()]
+    tables = [np.reshape(each, cells.shape) for each in itertools.product(*choices)]
+    least = min(((table - fit) ** 2).sum() for table in tables if allowed(table))
+    assert allowed(result)
+    assert ((result - fit) ** 2).sum() == pytest.approx(least, abs=100 * NEAR)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_margins_of_three_chains_are_within_4(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    cells = rng.integers(-2, 6, (3, 3, 3))
+    margins: Margins = {key: rng.integers(-2, 16, (3, 3)) for key in [(0, 1), (0, 2), (1, 2)]}
+    total = int(rng.integers(0, 60))
+    result = consistent(cells, margins=margins, total=total)
+    check(result, fitted(cells, margins, None, total), margins, total, within=4)
+
+
+def test_fractional_vertex_is_rounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(235)
+    cells = rng.integers(-2, 6, (3, 3, 3))
+    margins: Margins = {key: rng.integers(-2, 16, (3, 3)) for key in [(0, 1), (0, 2), (1, 2)]}
+    total = int(rng.integers(0, 60))
+    programs = []
+
+    def counted(*args: Any, solve: Callable[..., Any] = optimize.linprog, **options: Any) -> Any:
+        programs.append(args)
+        return solve(*args, **options)
+
+    monkeypatch.setattr(optimize, "linprog", counted)
+    result = consistent(cells, margins=margins, total=total)
+    assert len(programs) > 1
+    check(result, fitted(cells, margins, None, total), margins, total, within=4)
+
+
+@pytest.mark.parametrize(
+    ("shape", "keys"),
+    [
+        ((10_000,), ()),
+        ((100, 100), (0, 1)),
+        ((5000, 2), (0, 1, ())),
+        ((22, 22, 22), ((0, 1), (0, 2), (1, 2))),
+    ],
+)
+@pytest.mark.parametrize("full", [0.02, 1.0])
+def test_ten_thousand_cells(shape: tuple[int, ...], keys: Any, full: float) -> None:
+    rng = np.random.default_rng(1)
+    true = (rng.random(shape) < full) * rng.integers(0, 200, shape)
+    mechanism = GeometricMechanism(0.3)
+    noisy = mechanism.release(true)
+    margins = {key: mechanism.release(margin(true, key)) for key in keys}
+    total = int(true.sum())
+    result = consistent(noisy, margins=margins, total=total)
+    assert result.min() >= 0
+    assert result.sum() == total
+    # Closer than what was released, as a projection must be, but for the rounding.
+    assert np.abs(result - true).mean() < np.abs(noisy - true).mean()
+    assert np.array_equal(result, consistent(noisy, margins=margins, total=total))
+
+
+def test_total_is_exact_for_large_counts() -> None:
+    cells = np.full((50, 50), 2**40 - 7)
+    rows = cells.sum(axis=1)[:1]
+    assert int(rows[0]) > 2**40
+    result = consistent(cells, total=2**40)
+    assert result.sum() == 2**40
+    assert set(result.ravel()) == {2**40 // 2500, 2**40 // 2500 + 1}
+
+
+def test_consistent_table_is_kept() -> None:
+    table = np.arange(24).reshape(2, 3, 4)
+    margins = {key: margin(table, key) for key in [(0, 1), (2, 0), 1, ()]}
+    assert np.array_equal(consistent(table, margins=margins, total=276), table)
+
+
+def test_mechanism_is_worth_its_variance() -> None:
+    fine, coarse = GeometricMechanism(1.0), GeometricMechanism(0.1, bounds=(0, 10**6))
+    cells, rows = [[80, 40, 60], [70, 10, 20]], [230, 60]
+    numbers = {"cells": variance(fine, 0), 0: variance(GeometricMechanism(0.1), 0)}
+    by_number = consistent(cells, margins={0: rows}, variances=numbers)
+    by_mechanism = consistent(cells, margins={0: rows}, variances={"cells": fine, 0: coarse})
+    assert np.array_equal(by_mechanism, by_number)
+    assert not np.array_equal(by_mechanism, consistent(cells, margins={0: rows}))
+
+
+@pytest.mark.parametrize(
+    ("cells", "options", "error", "message"),
+    [
+        ([1.5], {}, TypeError, "float"),
+        ([], {}, ValueError, "one at least"),
+        ([2**40 + 1], {}, OverflowError, "cells"),
+        ([1], {"total": -1}, ValueError, "total = -1"),
+        ([1], {"total": 1.0}, TypeError, "total"),
+        ([[1]], {"margins": [1]}, TypeError, "margins"),
+        ([[1]], {"margins": {2: [1]}}, ValueError, "margins of 2"),
+        ([[1]], {"margins": {"rows": [1]}}, ValueError, "margins of 'rows'"),
+        ([[1]], {"margins": {(0, 0): [1]}}, ValueError, "once"),
+        ([[1]], {"margins": {(0, 1): [[1]]}}, ValueError, "fewer than 2"),
+        ([[1, 2]], {"margins": {1: [1]}}, ValueError, r"margins\[1\] is of shape \(1,\)"),
+        ([1], {"margins": {(): 2**41}}, OverflowError, r"margins\[\(\)\]"),
+        ([1], {"variances": 3}, TypeError, "variances"),
+        ([1], {"variances": {}}, ValueError, "cells"),
+        ([1], {"variances": {"cells": 0}}, ValueError, r"variances\['cells'\] = 0"),
+        (
+            [1],
+            {"variances": {"cells": GeometricMechanism.from_scale(0)}},
+            ValueError,
+            r"variances\['cells'\] = 0.0",
+        ),
+        (
+            [1],
+            {"margins": {(): 3}, "variances": {"cells": 1, (): 2e6}},
+            ValueError,
+            "10\\^6 times",
+        ),
+    ],
+)
+def test_invalid_parameter_raises(
+    cells: Any, options: Any, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        consistent(cells, **options)
+
+
+def test_missing_scipy_raises() -> None:
+    code = """
+import sys
+sys.modules["scipy"] = None
+from geomdp.consistency import consistent
+try:
+    consistent([1])
+except ImportError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert "pip install geomdp[consistency]" in done.stdout

@@ -1,0 +1,158 @@
+"""Labelled inputs: Series, Index, dict and Counter wherever arrays are taken."""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from geomdp import GeometricMechanism, accuracy, plot
+from geomdp.consistency import consistent
+from geomdp.measurement import (
+    atom_domain,
+    l1_distance,
+    make_count_by_categories,
+    make_geometric,
+    symmetric_distance,
+    vector_domain,
+)
+
+mpl.use("Agg")
+
+MECHANISM = GeometricMechanism(0.5, bounds=(0, 20))
+VALUES = [3, 20, 0, 7]
+KEYS = ["c", "a", "d", "b"]
+
+
+def of_dict(result: Any) -> Any:
+    assert type(result) is dict
+    assert list(result) == KEYS
+    assert all(type(value) in (int, float) for value in result.values())
+    return list(result.values())
+
+
+def of_series(result: Any) -> Any:
+    assert isinstance(result, pd.Series)
+    assert (result.name, list(result.index)) == ("n", KEYS)
+    return result.tolist()
+
+
+def of_index(result: Any) -> Any:
+    assert isinstance(result, pd.Index)
+    assert result.name == "n"
+    return result.tolist()
+
+
+def of_polars(result: Any) -> Any:
+    assert isinstance(result, pl.Series)
+    assert result.name == "n"
+    return result.to_list()
+
+
+def of_arrow(result: Any) -> Any:
+    assert isinstance(result, pa.ChunkedArray | pa.Array)
+    return result.to_pylist()
+
+
+COUNTS = dict(zip(KEYS, VALUES, strict=True))
+#: Labelled counts, and the check that a result has the same labels, which returns its numbers.
+LABELLED: dict[str, tuple[Any, Callable[[Any], Any]]] = {
+    "dict": (COUNTS, of_dict),
+    "Counter": (Counter(COUNTS), of_dict),
+    "Series": (pd.Series(VALUES, KEYS, name="n"), of_series),
+    "Series of Int64": (pd.Series(VALUES, KEYS, "Int64", "n"), of_series),
+    "Series of Arrow": (pd.Series(VALUES, KEYS, "uint8[pyarrow]", "n"), of_series),
+    "Index": (pd.Index(VALUES, name="n"), of_index),
+    "polars": (pl.Series("n", VALUES), of_polars),
+    "chunked": (pa.chunked_array([VALUES[:1], VALUES[1:]]), of_arrow),
+    "Arrow": (pa.array(VALUES), of_arrow),
+}
+FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+    "scale_to_accuracy": lambda x: accuracy.scale_to_accuracy(x, 0.05),
+    "continuous": lambda x: accuracy.scale_to_accuracy(x, 0.05, method="continuous"),
+    "epsilon": lambda x: accuracy.accuracy_to_epsilon(2, 0.05, x),
+    "release_accuracy": lambda x: MECHANISM.accuracy(0.05, x),
+    "variance": lambda x: accuracy.variance(MECHANISM, x),
+    "lower": lambda x: MECHANISM.confidence_interval(x, 0.05)[0],
+    "upper": lambda x: MECHANISM.confidence_interval(x, 0.05)[1],
+    "ratio": lambda x: accuracy.ratio_confidence_interval(MECHANISM, x, 15, 0.05)[1],
+    "consistent": lambda x: consistent(x, total=31),
+}
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("of", LABELLED)
+def test_results_keep_labels(function: str, of: str) -> None:
+    labelled, numbers = LABELLED[of]
+    compute = FUNCTIONS[function]
+    assert numbers(compute(labelled)) == compute(np.array(VALUES)).tolist()
+
+
+@pytest.mark.parametrize("of", LABELLED)
+def test_release_keeps_labels(of: str) -> None:
+    labelled, numbers = LABELLED[of]
+    released = MECHANISM.release(labelled)
+    assert all(0 <= value <= 20 for value in numbers(released))
+    fixed = GeometricMechanism.from_scale(0, bounds=(1, 7))
+    assert numbers(fixed.release(labelled)) == [3, 7, 1, 7]
+    domain = vector_domain(atom_domain("u8" if of == "Series of Arrow" else int))
+    measurement = make_geometric(domain, l1_distance(domain.T), 0, bounds=(1, 7))
+    assert numbers(measurement(labelled)) == [3, 7, 1, 7]
+    total = accuracy.sum_confidence_interval(MECHANISM, labelled, 0.05, weights=labelled)
+    assert total == accuracy.sum_confidence_interval(MECHANISM, VALUES, 0.05, weights=VALUES)
+    assert accuracy.simultaneous_accuracy(MECHANISM, 0.05, counts=labelled) == (
+        accuracy.simultaneous_accuracy(MECHANISM, 0.05, counts=VALUES)
+    )
+
+
+def test_columns_of_records_are_counted() -> None:
+    count = make_count_by_categories(
+        vector_domain(atom_domain(str)), symmetric_distance(), ["a", "b"]
+    )
+    for records in (pd.Series(["b", "a", "b"]), pl.Series(["b", "a", "b"]), pd.Index(list("bab"))):
+        assert count(records).tolist() == [1, 2, 0]
+
+
+@pytest.mark.parametrize("of", ["dict", "Series"])
+def test_histogram_takes_labels(of: str) -> None:
+    labelled, _ = LABELLED[of]
+    reach = MECHANISM.accuracy(0.05, labelled)
+    _, (left, right) = plt.subplots(2)
+    axes = plot.histogram(labelled, MECHANISM.release(labelled), accuracy=reach, ax=left)
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == KEYS
+    numbered = plot.histogram(None, pd.Series(VALUES), ax=right)
+    assert numbered.get_xlabel() == "number of the bin"
+    plt.close()
+
+
+def test_different_labels_raise() -> None:
+    one, other = {"a": 1, "b": 2}, {"b": 2, "a": 1}
+    with pytest.raises(ValueError, match="true and noisy have different labels"):
+        plot.histogram(one, other)
+    with pytest.raises(ValueError, match="scale and alpha have different labels"):
+        accuracy.scale_to_accuracy(pd.Series([1, 2]), pd.Series([0.1, 0.2], index=[1, 0]))
+    same = accuracy.scale_to_accuracy(pd.Series([1, 2]), pd.Series([0.1, 0.2]))
+    assert same.tolist() == [accuracy.scale_to_accuracy(1, 0.1), accuracy.scale_to_accuracy(2, 0.2)]
+
+
+@pytest.mark.parametrize(
+    ("counts", "error", "message"),
+    [
+        (pd.Series([1, None], dtype="Int64"), ValueError, "nulls"),
+        (pd.DataFrame({"a": [1]}), TypeError, "DataFrame"),
+        (pd.Index(["a"]), TypeError, "dtype"),
+        (pd.Index([1.5]), TypeError, "float64"),
+        ({"a": 1.0}, TypeError, "float"),
+        ({"a": 2**63}, OverflowError, "int64"),
+    ],
+)
+def test_invalid_labelled_counts_raise(counts: Any, error: type[Exception], message: str) -> None:
+    for function in (MECHANISM.release, lambda x: MECHANISM.confidence_interval(x, 0.05)):
+        with pytest.raises(error, match=message):
+            function(counts)
