@@ -78,7 +78,8 @@ Proof.
   - cbn. rewrite mean_const by (apply tapes_nonempty, w_pos). reflexivity.
   - cbn [own_words events qs]. rewrite <- (IH (B * (count d + 1))%Z bx) by apply F.
     rewrite <- Nat.add_assoc.
-    set (f := fun t1 t2 => ind (within lo hi (outcome pl d t1 v)) * ind (inbox bx (outcomes pl ds t2 v))).
+    set (f := fun t1 t2 =>
+      ind (within lo hi (outcome pl d t1 v)) * ind (inbox bx (outcomes pl ds t2 v))).
     transitivity (mean (tapes pl (own d)) (fun t1 => mean (tapes pl (own_words ds + n)) (f t1))).
     { rewrite <- (independent pl w_pos). apply mean_ext. intros t _. apply ind_and. }
     unfold f, event, chance; simpl q.
@@ -89,7 +90,8 @@ Proof.
     + intros t1 _. rewrite mean_scale. ring.
 Qed.
 
-Lemma in_radices_outcomes ds t v : in_radices (map (fun d => count d + 1)%Z ds) (outcomes pl ds t v).
+Lemma in_radices_outcomes ds t v :
+  in_radices (map (fun d => count d + 1)%Z ds) (outcomes pl ds t v).
 Proof.
   revert t. induction ds as [|d ds IH]; intros t; cbn [map outcomes in_radices]; [exact I|].
   split; [|apply IH]. pose proof (outcome_range pl d (firstn (own d) t) v). lia.
@@ -142,9 +144,6 @@ Proof.
   (* The indicator of the output, for the sign [s], [v], digit 0's words and the later ones. *)
   set (I := fun s v t0 t => ind (within 0 1 (o t0 v)) * floor t
     + sum (fun eb => ind (hit (fst eb) s (o t0 v)) * ind (inbox (snd eb) (os t v))) bxs).
-  assert (E : forall x0 t0 t,
-    ind (draw pl (x0 :: t0 ++ t) x =? y)%Z = ind (draw pl (x0 :: t0 ++ t) x =? y)%Z) by reflexivity.
-  clear E.
   rewrite (mean_ext _ (fun x0 =>
     (fun s v => mean (tapes pl (own (first pl))) (fun t0 => mean (tapes pl n) (I s v t0)))
       (x0 mod 2)%Z (limb pl x0))).

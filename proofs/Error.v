@@ -555,9 +555,6 @@ Proof.
   intros X X'. pose proof (outputs _ _ _ _ _ _ C) as O. pose proof g_range as G.
   destruct (Z.eq_dec x x') as [->|N].
   { rewrite Z.sub_diag, Rmult_0_r, exp_0. lra. }
-  assert (PR : forall z, 0 <= prob pl y z).
-  { intros z. unfold prob. rewrite mean_filter. apply mean_ge0; [apply tapes_nonempty, W|].
-    intros t _. unfold ind. destruct (_ =? _)%Z; lra. }
   destruct (Z_le_dec 0 y) as [Y0|Y0]; [destruct (Z_le_dec y (range pl)) as [Y1|Y1]|].
   2,3: rewrite !prob_outside by lia; lra.
   set (D := Z.abs (x - x')). assert (D1 : 1 <= IZR D) by (apply (IZR_le 1); unfold D; lia).

@@ -363,8 +363,7 @@ Proof.
     assert (M0 : 0 <= m) by (unfold m, magnitude; nia).
     assert (NO : (if m <? c then m mod 2 ^ word_bits pl else range pl) = if m <? c then m else r).
     { destruct (Z.ltb_spec m c); [apply Z.mod_small; lia | reflexivity]. }
-    rewrite NO. fold (falling sign o). change ((o <? r0 + 1) && (sign =? 1)) with
-      ((o <? r0 + 1) && (sign =? 1)). rewrite <- count_first. fold (falling sign o).
+    rewrite NO, <- count_first. fold (falling sign o).
     assert (U : sum (fun eb => ind (hits eb sign o os)) (ups x y)
       = ind (Bool.eqb (falling sign o) false &&
           (if y =? r then Z.min (r - x) c <=? m else (x <=? y) && (y - x <? c) && (m =? y - x)))).

@@ -76,8 +76,8 @@ FAULTS = [
     ),
     Fault(
         "a lemma is admitted",
-        PROOFS / "Target.v",
-        "Proof. split; [apply a_to_pos | apply a_to_lt_1; [assumption | lia]]. Qed.",
+        PROOFS / "Boxes.v",
+        "Proof. intros N. pose proof (Z.div_mod k r N). lia. Qed.",
         "Proof. Admitted.",
         "scripts/check_proof.py",
     ),
