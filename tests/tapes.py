@@ -41,14 +41,14 @@ class Distribution:
 def sampled_distribution(scale: int | float | Fraction, R: int) -> Distribution:
     """Return the distribution over all tapes, from the thresholds of the certificate."""
     certificate = GeometricMechanism.from_scale(scale, (0, R)).certificate()
-    masses, floor, total = exact_distribution(certificate.digits, certificate.limb_bits, R)
+    rises, falls, floor, total = exact_distribution(certificate.digits, certificate.limb_bits, R)
     slots = 2**certificate.floor_value_bits
     rows = []
     for x in range(R + 1):
-        # The sign is fair. The floor's slot is uniform; values beyond R give R.
+        # The floor's slot is uniform; values beyond R give R.
         row = [2 * floor] * R + [2 * floor * (slots - R)]
-        for m, mass in enumerate(masses):
-            row[min(x + m, R)] += mass * slots
-            row[max(x - m, 0)] += mass * slots
+        for m, (rise, fall) in enumerate(zip(rises, falls, strict=True)):
+            row[min(x + m, R)] += rise * slots
+            row[max(x - m, 0)] += fall * slots
         rows.append(row)
     return Distribution(rows, 2 * slots * total)
