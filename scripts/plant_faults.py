@@ -693,6 +693,13 @@ FAULTS = [
         "tests/test_distributed.py",
     ),
     Fault(
+        "the kernel is not the one that runs",
+        Path("rust/python/src/lib.rs"),
+        'format!("{:?}", Backend::best())',
+        'format!("{:?}", Backend::Portable)',
+        "tests/test_import.py::test_kernel_names_the_back_end_and_the_features_that_decide",
+    ),
+    Fault(
         "a part of a release has the ids of the first",
         Path("rust/python/src/lib.rs"),
         "next = first + part.len();",
