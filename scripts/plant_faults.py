@@ -651,6 +651,20 @@ FAULTS = [
         "--test keyed",
     ),
     Fault(
+        "a byte of a short id is lost",
+        CORE / "draw/keyed/cmac.rs",
+        "byte(len / 2)",
+        "byte(0)",
+        "--test keyed",
+    ),
+    Fault(
+        "offsets of other data pass the check",
+        Path("rust/python/src/keyed.rs"),
+        "!offsets.is_sorted() || first < 0",
+        "first < 0",
+        "tests/test_distributed.py::test_core_refuses_offsets_of_other_data",
+    ),
+    Fault(
         "a keyed tape that is too short passes",
         CORE / "draw/keyed/draws.rs",
         "&mut self.tape[start..start + self.words];",
@@ -750,9 +764,9 @@ FAULTS = [
     ),
     Fault(
         "a slice of strings has the bytes of the whole",
-        LAYER / "distributed.py",
-        "data[offsets[0] : offsets[-1]]",
-        "data",
+        Path("rust/python/src/keyed.rs"),
+        "read(&self.data, first as usize, &mut data);",
+        "read(&self.data, 0, &mut data);",
         "tests/test_distributed.py",
     ),
     Fault(
