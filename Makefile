@@ -49,6 +49,9 @@ ct: develop      ## constant time, checked on the machine code by valgrind
 	bash scripts/install.sh program valgrind
 	bash scripts/constant_time.sh
 
+pythons: develop ## the whole suite on CPython 3.13 and 3.14, with the newest libraries; needs root and Debian
+	PYTHON="$(PY)" bash scripts/pythons.sh
+
 instructions:    ## instructions of every piece of a release, against the record
 	bash scripts/install.sh program valgrind
 	$(PYTHON) scripts/count_instructions.py
@@ -84,7 +87,7 @@ site: develop    ## the documentation site, every page of which chromium looks a
 ## Before a release, or by night: all of the gate, whatever was touched, and an hour of searches
 
 nightly: test    ## all of the above, all faults, mutants of changed lines, fuzzing, all tapes up to 2^26 draws
-	$(MAKE) lint wheel ct instructions arm64 clusters backends demo examples notebooks site sweep deny proof
+	$(MAKE) lint wheel pythons ct instructions arm64 clusters backends demo examples notebooks site sweep deny proof
 	$(MAKE) faults FAULTS=--checked
 	$(MAKE) mutants BASE="$$(git rev-list -1 --before=yesterday HEAD)"
 	$(MAKE) fuzz TARGETS="plan kernel fold coins"
@@ -186,6 +189,6 @@ $(VENV)/.engines: pyproject.toml | $(VENV)/.installed
 clean:           ## remove all that was built
 	rm -rf $(VENV) target dist
 
-.PHONY: help demo test gate rival-suites lint proof wheel ct instructions arm64 faults clusters backends examples notebooks site nightly fuzz \
+.PHONY: help demo test gate rival-suites lint proof wheel pythons ct instructions arm64 faults clusters backends examples notebooks site nightly fuzz \
 	exhaustive sweep deny long mutants endurance audit dudect bench older bench-clusters rivals scaling criterion \
 	pictures licenses develop clean

@@ -27,22 +27,15 @@ from geomdp import GeometricMechanism
 SCALES = (0.1, 1.0, 10.0, 1000.0, 1e6)
 BOUNDS = (None, (0, 10**6))
 PIECE = 2**13
-FEATURES = ("aes", "vaes", "avx2", "avx512f")
 
 Array = NDArray[np.int64]
 
 
 def machine() -> str:
-    """Return the processor's name and which of FEATURES it has, as far as the system reports it."""
-    try:
-        text = Path("/proc/cpuinfo").read_text()
-    except OSError:
-        return f"{platform.machine()}, {os.cpu_count()} processors"
-    told = dict(re.findall(r"^(model name|flags|Features)\s*: (.*)$", text, re.MULTILINE))
-    flags = (told.get("flags") or told.get("Features") or "").split()
-    has = " ".join(feature for feature in FEATURES if feature in flags)
-    name = told.get("model name", platform.machine())
-    return f"{name}, {os.cpu_count()} processors; {has or 'none'} of {' '.join(FEATURES)}"
+    """Return the processor's name, if the system reports it, and the number of processors."""
+    info = Path("/proc/cpuinfo")
+    told = re.search(r"^model name\s*: (.*)$", info.read_text() if info.exists() else "", re.M)
+    return f"{told[1] if told else platform.machine()}, {os.cpu_count()} processors"
 
 
 def difference(rng: np.random.Generator, counts: Array, scale: float) -> Array:
@@ -228,7 +221,7 @@ def heading() -> None:
     print(
         f"geomdp {geomdp.__version__}, numpy {np.__version__}, Python {platform.python_version()}"
     )
-    print(f"kernel: {geomdp._core.backend()}; {machine()}\n")
+    print(f"{machine()}; kernel {geomdp.kernel()}\n")
 
 
 def main() -> None:

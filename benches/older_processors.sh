@@ -28,15 +28,17 @@ without_token() {
     for file in kernel/mod simd; do
         without "rust/core/src/draw/$file.rs" "$1::detect()" "None::<$1>"
     done
+    # Nor does geomdp.kernel() name its features.
+    without rust/core/src/draw/simd.rs "\"aes\" \"$2.*" "$3"
 }
 without aes/src/lib.rs 'self\.token\.vaes512\.get()'
 without aes/src/lib.rs 'self\.token\.vaes256\.get()'
-without_token Avx512
+without_token Avx512 vaes '"aes" "avx2"'
 printf '\n[patch.crates-io]\naes = { path = "aes" }\n' >>Cargo.toml
 bench() {
     CARGO_TARGET_DIR=$PWD/target "$python" -m pip install --quiet --no-deps --upgrade --target site .
     (cd benches && PYTHONPATH=../site "$python" compare.py "$@")
 }
 bench "$@"
-without_token Avx2
+without_token Avx2 avx2 '"aes"'
 bench "$@"

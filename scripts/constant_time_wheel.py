@@ -79,7 +79,7 @@ def releases() -> None:
     folded.randomise(7)
     geomdp.sample_bernoulli(0.1, 100)
     marks.secret_random(0)
-    print(f"released by {_core.backend()} from {geomdp.__file__}", flush=True)
+    print(f"released by {_core.kernel()[0]} from {geomdp.__file__}", flush=True)
 
 
 def offenders(report: Path) -> list[str]:

@@ -715,6 +715,20 @@ FAULTS = [
         "--test keyed",
     ),
     Fault(
+        "a byte of a short id is lost",
+        CORE / "draw/keyed/cmac.rs",
+        "byte(len / 2)",
+        "byte(0)",
+        "--test keyed",
+    ),
+    Fault(
+        "offsets of other data pass the check",
+        Path("rust/python/src/keyed.rs"),
+        "!offsets.is_sorted() || first < 0",
+        "first < 0",
+        "tests/test_distributed.py::test_core_refuses_offsets_of_other_data",
+    ),
+    Fault(
         "a keyed tape that is too short passes",
         CORE / "draw/keyed/draws.rs",
         "&mut self.tape[start..start + self.words];",
@@ -755,6 +769,13 @@ FAULTS = [
         "schema.names if names is None else names",
         "schema.names",
         "tests/test_distributed.py",
+    ),
+    Fault(
+        "the kernel is not the one that runs",
+        Path("rust/python/src/lib.rs"),
+        'format!("{:?}", Backend::best())',
+        'format!("{:?}", Backend::Portable)',
+        "tests/test_import.py::test_kernel_names_the_back_end_and_the_features_that_decide",
     ),
     Fault(
         "a part of a release has the ids of the first",
@@ -807,9 +828,9 @@ FAULTS = [
     ),
     Fault(
         "a slice of strings has the bytes of the whole",
-        LAYER / "distributed.py",
-        "data[offsets[0] : offsets[-1]]",
-        "data",
+        Path("rust/python/src/keyed.rs"),
+        "read(&self.data, first as usize, &mut data);",
+        "read(&self.data, 0, &mut data);",
         "tests/test_distributed.py",
     ),
     Fault(

@@ -119,7 +119,8 @@ def test_a_million_equal_losses() -> None:
 
 
 def test_delta_zero_gives_the_exact_sum_rounded_up() -> None:
-    assert sum([0.1] * 50) < 5
+    # Unlike sum, which compensates for rounding from Python 3.12 on.
+    assert [*itertools.accumulate([0.1] * 50)][-1] < 5
     assert compose([0.1] * 50) == compose({0.1: 50}) == math.nextafter(5, 6)
     assert Fraction(compose([0.1] * 50)) >= 50 * Fraction(0.1)
     assert compose([Fraction(1, 10)] * 50) == 5

@@ -563,7 +563,7 @@ def test_sensitivity_and_n_are_broadcast() -> None:
     "context",
     [
         decimal.Context(prec=1, Emax=2, Emin=-2),
-        decimal.Context(prec=3, rounding=decimal.ROUND_UP, traps=[*decimal.Context().flags]),
+        decimal.Context(prec=3, rounding=decimal.ROUND_UP, traps=[*decimal.getcontext().flags]),
         decimal.Context(prec=1, traps=[decimal.FloatOperation], capitals=0, clamp=1),
     ],
 )
@@ -1165,7 +1165,7 @@ def test_invalid_alpha_or_mechanism_raises() -> None:
 @pytest.mark.parametrize("function", OF_COUNTS)
 def test_invalid_counts_raise(function: Callable[[Any, Any], Any]) -> None:
     for value in (
-        *(True, 5.0, "5", b"5", 1j, Fraction(5), decimal.Decimal(5), {5}, np.timedelta64(5)),
+        *(True, 5.0, "5", b"5", 1j, Fraction(5), decimal.Decimal(5), {5}, np.timedelta64(5, "s")),
         *(np.array([5.0]), np.array([True]), np.array(["5"]), [5.0], [5, None], [[5], [5, 6]]),
         *(np.array([5], "m8[s]"), np.array([5], object), np.ma.array([5, 6], mask=[0, 1])),
     ):

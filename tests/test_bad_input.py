@@ -174,7 +174,7 @@ def bad_parameters() -> Iterator[list[Bad]]:
 
 def bad_distances() -> Iterator[list[Bad]]:
     no_integers: list[Any] = [
-        *(1.0, math.nan, math.inf, Fraction(1), True, None, "1", [1], np.timedelta64(1)),
+        *(1.0, math.nan, math.inf, Fraction(1), True, None, "1", [1], np.timedelta64(1, "s")),
     ]
     for step in (scalar, word_count):
         for call in (
@@ -197,7 +197,7 @@ def bad_distances() -> Iterator[list[Bad]]:
 def bad_data() -> Iterator[list[Bad]]:
     one: list[Any] = [
         *(1.0, np.float64(1), True, np.True_, "1", b"1", None, Fraction(1)),
-        *(np.int64(1), np.int8(1), np.uint32(1), np.timedelta64(1)),
+        *(np.int64(1), np.int8(1), np.uint32(1), np.timedelta64(1, "s")),
         *(np.array([1], "i4"), np.array(1, "i4"), [1]),
     ]
     many: list[Any] = [
@@ -207,7 +207,7 @@ def bad_data() -> Iterator[list[Bad]]:
         np.ma.masked_array(np.ones(2, "i4"), [True, False]),
         *(np.ma.masked_array(1, True, dtype="i4"), [1, np.ma.masked]),
         *([np.ma.masked_array([1, 2], [True, False])], [1.0, 2.0], [1, True], [1, np.True_]),
-        *([1, None], [1, "2"], [1, np.timedelta64(2)], [[1, 2], [3]], [[1], 2]),
+        *([1, None], [1, "2"], [1, np.timedelta64(2, "s")], [[1, 2], [3]], [[1], 2]),
         [np.ones((2, 2), "i4"), np.ones((2, 3), "i4")],
         *("12", b"12", bytearray(b"12"), None, {1, 2}, {1: "2"}, iter([1, 2])),
     ]

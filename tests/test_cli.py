@@ -276,7 +276,7 @@ def test_long_row_raises_before_filling_memory() -> None:
         source = Endless()
         source.text = text
         with pytest.raises(delimited.DataError, match=f"line 2: a row of more than {2**17} bytes"):
-            delimited.release(io.BufferedReader(source), io.BytesIO(), ["count"], np.invert)
+            delimited.release(io.BufferedReader(source, 2**13), io.BytesIO(), ["count"], np.invert)
         assert source.size < 2**18
     most = b'1,"' + b"\n" * (2**17 - 6) + b'"\n'
     assert released(b"count,x\n" + most) == b"count,x\n-2" + most[1:]

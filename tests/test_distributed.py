@@ -538,6 +538,16 @@ def test_core_accepts_any_shape() -> None:
         mechanism.release_keyed(key, "n", ids, 1, square, out, "i8", False, 1)
 
 
+@pytest.mark.parametrize("offsets", [[0, 2, 1], [-1, 0, 1], [0, 1, 4]])
+def test_core_refuses_offsets_of_other_data(offsets: list[int]) -> None:
+    ids, counts = _core.Ids(2), np.zeros(2, np.int64)
+    ids.add_bytes(np.array(offsets), np.zeros(3, np.uint8), None)
+    with pytest.raises(ValueError, match="offsets = "):
+        WIDE._core.release_keyed(
+            _core.ReleaseKey(None), "n", ids, 0, counts, np.zeros_like(counts), "i8", False, 1
+        )
+
+
 NAMES = ["id", "place", "n", "n2", "n2"]
 
 

@@ -159,7 +159,10 @@ def send(pipe: Connection, mechanism: GeometricMechanism) -> None:
     pipe.close()
 
 
-@pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
+# Joblib, if another test imports it, adds start methods of its own.
+@pytest.mark.parametrize(
+    "method", sorted({"fork", "forkserver", "spawn"} & {*multiprocessing.get_all_start_methods()})
+)
 @forks_with_threads
 def test_processes_are_fresh(method: str) -> None:
     context = multiprocessing.get_context(method)

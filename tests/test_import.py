@@ -7,10 +7,12 @@ import importlib.resources
 import inspect
 import json
 import pkgutil
+import platform
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -76,6 +78,35 @@ def test_type_files_are_installed() -> None:
     files = importlib.resources.files("geomdp")
     assert (files / "py.typed").is_file()
     assert (files / "_core.pyi").is_file()
+
+
+#: The features that decide which code runs, and those of each back end, fastest first.
+DECIDING = {
+    "x86_64": ["aes", "vaes", "avx2", "avx512f", "avx512bw", "avx512dq", "avx512vl"],
+    "aarch64": ["aes", "neon"],
+}
+BACKENDS = {
+    "avx512": {"avx512f", "avx512bw", "avx512dq", "avx512vl"},
+    "avx2": {"avx2"},
+    "neon": {"neon"},
+    "portable": set[str](),
+}
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or platform.machine() not in DECIDING,
+    reason="the features are compared with those that Linux reports",
+)
+def test_kernel_names_the_back_end_and_the_features_that_decide() -> None:
+    flags = re.search(r"^(?:flags|Features)\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.M)
+    assert flags
+    present = set(flags[1].replace("asimd", "neon").split())
+    has, lacks = (
+        " ".join(each for each in DECIDING[platform.machine()] if (each in present) == wanted)
+        for wanted in (True, False)
+    )
+    name = next(name for name, needed in BACKENDS.items() if needed <= set(has.split()))
+    assert geomdp.kernel() == f"{name}: has {has or 'none'}; lacks {lacks or 'none'}"
 
 
 def test_all_lists_every_public_name() -> None:

@@ -36,10 +36,10 @@ NUMBERS: list[tuple[Any, Fraction]] = [
 ]
 NOT_NUMBERS: list[Any] = [
     *(True, False, np.True_, "1", b"1", None, 1j, Decimal(1), np.longdouble(1), np.complex128(1)),
-    *(np.timedelta64(1), np.timedelta64(1, "s"), [1], np.array([1.0])),
+    *(np.timedelta64(1, "s"), [1], np.array([1.0])),
 ]
 NOT_INTEGERS: list[Any] = [
-    *(True, np.True_, 1.0, np.float64(1), Fraction(1), "1", None, np.timedelta64(1), [1]),
+    *(True, np.True_, 1.0, np.float64(1), Fraction(1), "1", None, np.timedelta64(1, "s"), [1]),
 ]
 NOT_FINITE: list[Any] = [math.nan, math.inf, -math.inf, np.float32("nan"), np.float64("inf")]
 NEGATIVE: list[Any] = [-1, -0.5, -5e-324, Fraction(-1, 3), np.int8(-1), -(10**400)]

@@ -303,7 +303,7 @@ TIMES = np.array([5, 6], "m8[ns]")
             [Decimal(1)],
         ),
         *([[1, 2], [3]], [1, [2]], [[1], 2], [[1, 2], [3, True]], [{1}], [ArrayLike, 1]),
-        *([np.timedelta64(1)], [np.array([True])], [np.array([1.0, 2.0])], [TIMES], [[TIMES]]),
+        *([np.timedelta64(1, "s")], [np.array([True])], [np.array([1.0, 2.0])], [TIMES], [[TIMES]]),
         *([np.ma.masked], [np.ma.array([1, 2])], array("d", [1.0]), np.ma.array([1, 2])),
         *(
             np.zeros(shape, dtype)

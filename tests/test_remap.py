@@ -87,7 +87,7 @@ def least_worst_of_all(epsilon: float, loss: Floats) -> float:
     n = len(loss) - 1
     sums = sparse.kron(sparse.eye_array(n + 1), np.ones((1, n + 1)))
     private = privacy(epsilon, n)
-    risks = sparse.block_diag([row[np.newaxis] for row in loss])
+    risks = sparse.block_diag([sparse.csr_array(row[np.newaxis]) for row in loss])
     rows = sparse.vstack(
         [
             sparse.hstack([private, sparse.csr_array((private.shape[0], 1))]),

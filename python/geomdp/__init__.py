@@ -8,6 +8,7 @@
 """
 
 from geomdp._release.certificate import Certificate
+from geomdp._release.kernel import kernel
 from geomdp._release.mechanism import GeometricMechanism
 from geomdp._release.samplers import sample_bernoulli, sample_geometric, sample_two_sided_geometric
 
@@ -16,6 +17,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Certificate",
     "GeometricMechanism",
+    "kernel",
     "sample_bernoulli",
     "sample_geometric",
     "sample_two_sided_geometric",

@@ -436,10 +436,8 @@ def _rows(given: Sequence[Any], size: int, part: bool) -> _core.Ids:
         elif (dtype := _WIDE.get(str(column.type))) is not None:
             ids.add_integers(_items(column, dtype), _nulls(column), dtype.kind == "i")
         else:
-            offsets = _items(column, _WIDE["int64"], more=1)
             data = np.frombuffer(column.buffers()[2] or b"", np.uint8)
-            # The buffer of a slice holds the bytes of the whole array.
-            ids.add_bytes(offsets, data[offsets[0] : offsets[-1]], _nulls(column))
+            ids.add_bytes(_items(column, _WIDE["int64"], more=1), data, _nulls(column))
     return ids
 
 

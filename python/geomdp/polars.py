@@ -5,8 +5,8 @@
 >>> from geomdp import GeometricMechanism
 >>> frame = pl.LazyFrame({"n": [12, 7, 9]})
 >>> noisy = frame.with_columns(pl.col("n").geomdp.release(GeometricMechanism(1.0)))
->>> noisy.collect_schema()
-Schema([('n', Int64)])
+>>> dict(noisy.collect_schema())
+{'n': Int64}
 
 Each ``collect`` of a lazy query is a new release and costs its epsilon. Collect once, and use the
 result.

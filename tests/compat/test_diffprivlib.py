@@ -235,7 +235,7 @@ def test_diffprivlib_tools_accept_our_classes(monkeypatch: pytest.MonkeyPatch) -
 
 @each_class
 def test_invalid_argument_raises(name: str) -> None:
-    others = ["1", b"1", None, True, {1}, {1: 2}, np.timedelta64(1), np.datetime64(1, "s")]
+    others = ["1", b"1", None, True, {1}, {1: 2}, np.timedelta64(1, "s"), np.datetime64(1, "s")]
     wrong = {"epsilon": [-1, 0, math.nan], "sensitivity": [1.0, -1], "lower": [0.3], "upper": [0.3]}
     for parameter in {"sensitivity", *BASE[name]}:
         for value in wrong[parameter]:

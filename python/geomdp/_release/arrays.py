@@ -68,17 +68,18 @@ def as_array(counts: Any, dtype: np.dtype[Any] = _INT64.dtype, name: str = "coun
     if isinstance(counts, Sequence) and not isinstance(
         counts, str | bytes | bytearray | memoryview
     ):
-        refuse_items(name, counts)
+        if set(map(type, counts)) != {int}:
+            refuse_items(name, counts)
         try:
             items = np.array(counts, dtype=object)
         except ValueError:
             raise TypeError(f"{name} of different shapes are not accepted: {_HINT}") from None
-        flat = items.ravel().tolist()
+        flat, limits = items.ravel().tolist(), np.iinfo(dtype)
         # Checking one item of each type, then the extremes, is faster than checking every item.
         for item in {type(item): item for item in flat}.values():
-            exact(item, np.iinfo(dtype), name)
+            exact(item, limits, name)
         for item in (min(flat), max(flat)) if flat else ():
-            exact(item, np.iinfo(dtype), name)
+            exact(item, limits, name)
         return np.array(flat, dtype=dtype).reshape(items.shape)
     raise TypeError(f"{name} of type {type(counts).__name__} are not accepted: {_HINT}")
 

@@ -63,7 +63,7 @@ mod reference;
 pub use draw::kernel::Count;
 pub use draw::{Draws, bernoulli, draw, fold, keyed, tape};
 #[cfg(feature = "reference")]
-pub use draw::{ct, kernel};
+pub use draw::{ct, features, kernel};
 pub use error::Error;
 pub use mechanism::Mechanism;
 #[cfg(feature = "reference")]

@@ -80,10 +80,10 @@ struct Integers<T: Element> {
 }
 
 struct Bytes {
-    /// The start of each id, and the end of the last one.
-    places: Vec<usize>,
-    data: Vec<u8>,
-    nulls: Option<Vec<u8>>,
+    /// The place in the data where each id starts, and where the last one ends.
+    offsets: PyBuffer<i64>,
+    data: PyBuffer<u8>,
+    nulls: Option<PyBuffer<u8>>,
 }
 
 impl Ids {
@@ -135,18 +135,30 @@ fn check(items: usize, size: usize) -> PyResult<()> {
     Ok(())
 }
 
+/// Returns a buffer of one item for each count.
+fn column<T: Element>(items: &Bound<'_, PyAny>, size: usize) -> PyResult<PyBuffer<T>> {
+    let items = buffer(items, false)?;
+    check(items.item_count(), size)?;
+    Ok(items)
+}
+
+/// Copies the bytes that mark null ids; without nulls all are 0.
+fn marks(nulls: Option<&PyBuffer<u8>>, rows: &Range<usize>) -> [u8; CHUNK] {
+    let mut marks = [0; CHUNK];
+    if let Some(nulls) = nulls {
+        read(nulls, rows.start, &mut marks[..rows.len()]);
+    }
+    marks
+}
+
 impl<T: Element + Count + Into<i128>> Integers<T> {
     fn get(
         ids: &Bound<'_, PyAny>,
         nulls: Option<&Bound<'_, PyAny>>,
         size: usize,
     ) -> PyResult<Self> {
-        let ids = buffer(ids, false)?;
-        check(ids.item_count(), size)?;
-        let nulls = nulls.map(|nulls| buffer(nulls, false)).transpose()?;
-        nulls
-            .as_ref()
-            .map_or(Ok(()), |nulls| check(nulls.item_count(), size))?;
+        let ids = column(ids, size)?;
+        let nulls = nulls.map(|nulls| column(nulls, size)).transpose()?;
         Ok(Self { ids, nulls })
     }
 
@@ -155,25 +167,37 @@ impl<T: Element + Count + Into<i128>> Integers<T> {
         let mut ids = [T::default(); CHUNK];
         let ids = &mut ids[..rows.len()];
         read(&self.ids, rows.start, ids);
-        let Some(nulls) = &self.nulls else {
+        if self.nulls.is_none() {
             return addresses.add_integers(ids);
-        };
-        let mut marks = [0; CHUNK];
-        let marks = &mut marks[..rows.len()];
-        read(nulls, rows.start, marks);
-        let ids = ids.iter().copied().zip(&*marks);
-        addresses.add_nullable_integers(ids.map(|(id, &null)| (null == 0).then_some(id)))
+        }
+        let ids = ids.iter().zip(marks(self.nulls.as_ref(), rows));
+        addresses.add_nullable_integers(ids.map(|(&id, null)| (null == 0).then_some(id)))
     }
 }
 
 impl Bytes {
+    // The checked offsets are within the data.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     fn add_to(&self, addresses: &mut Addresses<'_>, rows: &Range<usize>) -> Result<(), Error> {
-        let ids = rows.clone().map(|row| {
-            let id = &self.data[self.places[row]..self.places[row + 1]];
-            let null = self.nulls.as_ref().is_some_and(|nulls| nulls[row] != 0);
-            (!null).then_some(id)
-        });
-        addresses.add_bytes(ids)
+        // Copied and then checked, since other threads may change the items of a buffer.
+        let mut offsets = [0; CHUNK + 1];
+        let offsets = &mut offsets[..=rows.len()];
+        read(&self.offsets, rows.start, offsets);
+        let (first, end) = (offsets[0], offsets[rows.len()]);
+        if !offsets.is_sorted() || first < 0 || end as usize > self.data.item_count() {
+            return Err(Error::Parameter {
+                name: "offsets",
+                value: "(...)".into(),
+                accepted: "some that neither decrease nor reach beyond the data".into(),
+            });
+        }
+        let mut data = vec![0; (end - first) as usize];
+        read(&self.data, first as usize, &mut data);
+        let ids = offsets.windows(2).zip(marks(self.nulls.as_ref(), rows));
+        addresses.add_bytes(ids.map(|(ends, null)| {
+            let [start, end] = [ends[0], ends[1]].map(|place| (place - first) as usize);
+            (null == 0).then_some(&data[start..end])
+        }))
     }
 }
 
@@ -207,40 +231,23 @@ impl Ids {
         Ok(())
     }
 
-    /// Adds a column of bytes. Each id is the part of `data` from its offset to the next, both
-    /// minus the first offset.
+    /// Adds a column of bytes, which is read when noise is added. Each id is the part of `data`
+    /// from its offset to the next.
     fn add_bytes(
         &mut self,
         offsets: &Bound<'_, PyAny>,
         data: &Bound<'_, PyAny>,
         nulls: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        let (offsets, data) = (items::<i64>(offsets)?, items::<u8>(data)?);
-        let nulls = nulls.map(items::<u8>).transpose()?;
-        check(offsets.len().wrapping_sub(1), self.size)?;
-        nulls
-            .as_ref()
-            .map_or(Ok(()), |nulls| check(nulls.len(), self.size))?;
-        let place = |offset: &i64| usize::try_from(offset.checked_sub(offsets[0])?).ok();
-        let places = offsets.iter().map(place).collect::<Option<Vec<_>>>();
-        match places {
-            Some(places) if places.is_sorted() && places.last() <= Some(&data.len()) => {
-                let column = Bytes {
-                    places,
-                    data,
-                    nulls,
-                };
-                self.columns.push(Column::Bytes(column));
-                Ok(())
-            }
-            _ => Err(PyValueError::new_err(
-                "the offsets must not decrease or reach beyond the data",
-            )),
-        }
+        let (offsets, data) = (buffer::<i64>(offsets, false)?, buffer(data, false)?);
+        check(offsets.item_count().wrapping_sub(1), self.size)?;
+        let nulls = nulls.map(|nulls| column(nulls, self.size)).transpose()?;
+        let column = Bytes {
+            offsets,
+            data,
+            nulls,
+        };
+        self.columns.push(Column::Bytes(column));
+        Ok(())
     }
-}
-
-/// A copy of a contiguous buffer.
-fn items<T: Element>(array: &Bound<'_, PyAny>) -> PyResult<Vec<T>> {
-    PyBuffer::<T>::get(array)?.to_vec(array.py())
 }

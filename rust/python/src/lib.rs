@@ -21,7 +21,7 @@ use geomdp_core::kernel::Backend;
 use geomdp_core::keyed::AddressedDraws;
 use geomdp_core::plan::Plan;
 use geomdp_core::tape::{Tape, key_from_os, without_trace};
-use geomdp_core::{Count, Draws, Error, Rate};
+use geomdp_core::{Count, Draws, Error, Rate, features};
 use num_bigint::BigUint;
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyOSError, PyOverflowError, PyValueError};
@@ -282,10 +282,10 @@ fn sample_bernoulli(py: Python<'_>, prob: f64, out: &Bound<'_, PyAny>) -> PyResu
     })
 }
 
-/// The name of the kernel back end that this processor uses.
+/// The name of the kernel back end that this processor uses, and the features that decide.
 #[pyfunction]
-fn backend() -> String {
-    format!("{:?}", Backend::best()).to_lowercase()
+fn kernel() -> (String, Vec<(&'static str, bool)>) {
+    (format!("{:?}", Backend::best()).to_lowercase(), features())
 }
 
 #[pymodule(gil_used = false)]
@@ -294,6 +294,6 @@ mod _core {
     use super::keyed::{Ids, ReleaseKey};
     #[pymodule_export]
     use super::{
-        Folded, Mechanism, backend, release_not_private, sample_bernoulli, sample_geometric,
+        Folded, Mechanism, kernel, release_not_private, sample_bernoulli, sample_geometric,
     };
 }

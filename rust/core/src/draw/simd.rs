@@ -70,3 +70,21 @@ token! {
     /// This processor has NEON.
     Neon, "neon", std::arch::is_aarch64_feature_detected!("neon")
 }
+
+/// The processor features that decide which code runs, and whether this processor has each.
+#[must_use]
+pub fn features() -> Vec<(&'static str, bool)> {
+    #[allow(unused_macros)]
+    macro_rules! detected {
+        ($detected:ident: $($name:tt)+) => { vec![$(($name, std::arch::$detected!($name))),+] };
+    }
+    #[cfg(target_arch = "x86_64")]
+    return detected!(
+        is_x86_feature_detected:
+        "aes" "vaes" "avx2" "avx512f" "avx512bw" "avx512dq" "avx512vl"
+    );
+    #[cfg(target_arch = "aarch64")]
+    return detected!(is_aarch64_feature_detected: "aes" "neon");
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    Vec::new()
+}

@@ -7,15 +7,20 @@ use zeroize::Zeroizing;
 /// A keyed function: without the key, it cannot be told from a random function.
 pub(crate) struct Cmac {
     cipher: Aes256Enc,
-    /// The subkey for messages of whole blocks; its double serves the others.
-    subkey: Zeroizing<u128>,
+    /// For each length of a last block, the padding plus the subkey: its double unless the block is
+    /// whole.
+    tails: Zeroizing<Vec<u128>>,
 }
 
 impl Cmac {
     pub(crate) fn new(key: &[u8; 32]) -> Self {
         let cipher = Aes256Enc::new(key.into());
-        let subkey = Zeroizing::new(double(encrypt(&cipher, 0)));
-        Self { cipher, subkey }
+        let whole = Zeroizing::new(double(encrypt(&cipher, 0)));
+        let mut tails = Zeroizing::new(vec![*whole; 17]);
+        for (len, tail) in tails[..16].iter_mut().enumerate() {
+            *tail = 1 << (127 - 8 * len) ^ double(*whole);
+        }
+        Self { cipher, tails }
     }
 
     pub(crate) fn of(&self, message: &[u8]) -> [u8; 16] {
@@ -24,17 +29,17 @@ impl Cmac {
 
     /// CMAC state before the final block encryption, so that the last blocks of many messages can
     /// be encrypted together.
+    #[inline]
     pub(crate) fn before_last(&self, message: &[u8]) -> u128 {
-        let (whole, last) = message.split_at(message.len().saturating_sub(1) / 16 * 16);
+        if message.len() <= 16 {
+            return last(message) ^ self.tails[message.len()];
+        }
+        let (whole, rest) = message.split_at((message.len() - 1) / 16 * 16);
         let mut state = 0;
         for block in whole.as_chunks().0 {
             state = encrypt(&self.cipher, state ^ u128::from_be_bytes(*block));
         }
-        state
-            ^ match last.len() {
-                16 => number(last) ^ *self.subkey,
-                len => (number(last) << 1 | 1) << (127 - 8 * len) ^ double(*self.subkey),
-            }
+        state ^ last(rest) ^ self.tails[rest.len()]
     }
 
     pub(crate) fn cipher(&self) -> &Aes256Enc {
@@ -42,20 +47,25 @@ impl Cmac {
     }
 }
 
-/// Reads at most 16 bytes as a big-endian number. They are not copied to an array first, since a
-/// copy of unknown length is a function call.
-fn number(bytes: &[u8]) -> u128 {
+/// Reads at most 16 bytes as the first ones of a big-endian number. They are not copied to an array
+/// first, since a copy of unknown length is a function call.
+#[inline]
+fn last(bytes: &[u8]) -> u128 {
+    let high = |bits: u64| u128::from(bits) << 64;
     // Two parts of known length, which may overlap.
-    let joined = |first: u64, last: u64, size: usize| {
-        u128::from(first) << (8 * (bytes.len() - size)) | u128::from(last)
-    };
     if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
-        joined(u64::from_be_bytes(*first), u64::from_be_bytes(*last), 8)
+        let [first, last] = [first, last].map(|part| u64::from_be_bytes(*part));
+        high(first) | high(last) >> (8 * (bytes.len() - 8))
     } else if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
-        let [first, last] = [first, last].map(|part| u32::from_be_bytes(*part).into());
-        joined(first, last, 4)
+        let [first, last] = [first, last].map(|part| u64::from(u32::from_be_bytes(*part)) << 32);
+        high(first | last >> (8 * (bytes.len() - 4)))
     } else {
-        (bytes.iter()).fold(0, |number, &byte| number << 8 | u128::from(byte))
+        // The first, the middle and the last of up to three bytes.
+        let byte = |index: usize| u64::from(bytes[index]) << (56 - 8 * index);
+        match bytes.len() {
+            0 => 0,
+            len => high(byte(0) | byte(len / 2) | byte(len - 1)),
+        }
     }
 }
 
