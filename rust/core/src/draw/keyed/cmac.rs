@@ -16,7 +16,9 @@ impl Cmac {
     pub(crate) fn new(key: &[u8; 32]) -> Self {
         let cipher = Aes256Enc::new(key.into());
         let whole = Zeroizing::new(double(encrypt(&cipher, 0)));
-        let mut tails = Zeroizing::new(vec![*whole; 17]);
+        // Not from the secret: `vec!` would look at whether it is 0.
+        let mut tails = Zeroizing::new(vec![0; 17]);
+        tails[16] = *whole;
         for (len, tail) in tails[..16].iter_mut().enumerate() {
             *tail = 1 << (127 - 8 * len) ^ double(*whole);
         }
