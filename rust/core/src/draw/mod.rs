@@ -11,6 +11,7 @@ pub mod tape;
 use crate::Error;
 use crate::plan::Plan;
 use kernel::{Backend, Count, LANES};
+#[cfg(feature = "reference")]
 pub use simd::features;
 use tape::{Tape, Words};
 use zeroize::Zeroizing;
