@@ -442,8 +442,8 @@ FAULTS = [
     Fault(
         "OpenDP is told half of the loss",
         LAYER / "compat/opendp.py",
-        "composition.up(loss(self.mechanism, exact))",
-        "composition.up(loss(self.mechanism, exact / 2))",
+        "decimals.up(loss(self.mechanism, exact))",
+        "decimals.up(loss(self.mechanism, exact / 2))",
         "tests/compat/test_opendp.py",
     ),
     Fault(
@@ -955,8 +955,8 @@ FAULTS = [
     ),
     Fault(
         "the sum of losses is rounded to the nearest float",
-        LAYER / "_analysis/composition.py",
-        "return nearest if nearest >= ratio else math.nextafter(nearest, math.inf)",
+        LAYER / "_analysis/decimals.py",
+        "return nearest if exact >= value else math.nextafter(nearest, math.inf)",
         "return nearest",
         "tests/test_accounting.py",
     ),

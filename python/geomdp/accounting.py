@@ -23,7 +23,7 @@ from fractions import Fraction
 from threading import Lock
 from typing import Any, TypeAlias
 
-from geomdp._analysis import composition
+from geomdp._analysis import composition, decimals
 from geomdp._release import notebook, parameters
 from geomdp._release.extras import installed_by
 from geomdp._release.mechanism import GeometricMechanism
@@ -116,7 +116,7 @@ def compose_delta(losses: Losses, epsilon: Real) -> float:
         return 0.0
     if composition.is_exact(groups):
         return composition.exact_delta(groups, most)
-    return composition.Grid(_cells(groups)).delta(-composition.up(-most))
+    return composition.Grid(_cells(groups)).delta(decimals.down(most))
 
 
 def zcdp(loss: Real) -> float:
@@ -171,7 +171,7 @@ def rdp(loss: Real, order: Real) -> float:
     exact = parameters.not_negative("loss", loss)
     level = parameters.in_range("order", order, "a number of at least 1", lambda x: x >= 1)
     if not exact or level == math.inf:
-        return composition.up(exact)
+        return decimals.up(exact)
     return composition.renyi(exact, Fraction(level))
 
 
@@ -228,7 +228,7 @@ class LossDistribution:
 
         """
         level, pure = parameters.probability("delta", delta), self._pure()
-        if max(linf for _, linf in self._cells) == 1 or not level or level == 1:
+        if self._by_one() or not level or level == 1:
             return _epsilon(pure, level)
         found = composition.Grid(self._cells).epsilon(level)
         return found if found < math.inf else _epsilon(pure, level)
@@ -253,9 +253,9 @@ class LossDistribution:
 
         """
         pure, most = self._pure(), parameters.not_negative("epsilon", epsilon)
-        if max(linf for _, linf in self._cells) == 1 or most >= composition.total(pure):
+        if self._by_one() or most >= composition.total(pure):
             return compose_delta(pure, most)
-        return composition.Grid(self._cells).delta(-composition.up(-most))
+        return composition.Grid(self._cells).delta(decimals.down(most))
 
     def to_dp_event(self) -> Any:
         """Return these releases as an event of the package ``dp_accounting``.
@@ -276,7 +276,7 @@ class LossDistribution:
         return dp_event.ComposedDpEvent(
             [
                 dp_event.SelfComposedDpEvent(
-                    dp_event.DiscreteLaplaceDpEvent(composition.up(rate), linf), n
+                    dp_event.DiscreteLaplaceDpEvent(decimals.up(rate), linf), n
                 )
                 for (rate, linf), n in self._cells.items()
             ]
@@ -305,7 +305,7 @@ class LossDistribution:
         whole = library.identity(interval)
         for (rate, linf), n in self._cells.items():
             one = library.from_discrete_laplace_mechanism(
-                composition.up(rate), linf, value_discretization_interval=interval
+                decimals.up(rate), linf, value_discretization_interval=interval
             )
             whole = whole.compose(one.self_compose(n))
         return whole
@@ -327,6 +327,10 @@ class LossDistribution:
             for (rate, linf), n in self._cells.items()
         )
         return f"<LossDistribution: {cells}>"
+
+    def _by_one(self) -> bool:
+        """Return whether no cell changes by more than 1."""
+        return all(linf == 1 for _, linf in self._cells)
 
     def _pure(self) -> Counter[Fraction]:
         groups: Counter[Fraction] = Counter()
@@ -473,7 +477,7 @@ class Budget:
         enough = [planned for planned in self._plan if planned >= exact]
         if not enough:
             raise ValueError(
-                f"no planned release of privacy loss {composition.up(exact)} or more is left"
+                f"no planned release of privacy loss {decimals.up(exact)} or more is left"
             )
         self._plan = self._plan - Counter([min(enough)])
 
@@ -561,10 +565,10 @@ def _epsilon(groups: composition.Groups, delta: Fraction) -> float:
     if not total or delta == 1:
         return 0.0
     if not delta:
-        return composition.up(total)
+        return decimals.up(total)
     if composition.is_exact(groups):
         return composition.exact_epsilon(groups, delta)
-    return min(composition.up(total), composition.Grid(_cells(groups)).epsilon(delta))
+    return min(decimals.up(total), composition.Grid(_cells(groups)).epsilon(delta))
 
 
 def _cells(groups: composition.Groups) -> composition.Cells:

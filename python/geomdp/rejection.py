@@ -28,7 +28,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geomdp._analysis import decimals
-from geomdp._analysis.composition import up
 from geomdp._release import arrays, parameters
 from geomdp._release.parameters import Integer, Real
 
@@ -66,7 +65,7 @@ def loss(epsilon: Real, n: Integer) -> float:
 
     """
     rate, n = parameters.not_negative("epsilon", epsilon), parameters.at_least("n", n, 1)
-    return up(_loss(rate, n))
+    return decimals.up(_loss(rate, n))
 
 
 def calibrated_epsilon(epsilon: Real, n: Integer) -> float:

@@ -39,15 +39,6 @@ _GRID_REST = 1e-90
 _TINY = Decimal((0, (1,), -(10**6)))
 
 
-def up(ratio: Fraction | float) -> float:
-    """Return the least float that is not below a number."""
-    try:
-        nearest = float(ratio)
-    except OverflowError:
-        return math.inf
-    return nearest if nearest >= ratio else math.nextafter(nearest, math.inf)
-
-
 def _rounded_up(
     ends: Callable[[int], tuple[Decimal, Decimal]], most: float, digits: int = 4 * _SPARE
 ) -> float:
@@ -101,7 +92,7 @@ def exact_epsilon(groups: Groups, delta: Fraction) -> float:
 
     # So that delta - wrong is positive.
     digits = 4 * _SPARE + max(0, -decimals.bits(delta)) // 3
-    return _rounded_up(ends, up(total(groups)), digits)
+    return _rounded_up(ends, decimals.up(total(groups)), digits)
 
 
 def exact_delta(groups: Groups, epsilon: Fraction) -> float:
@@ -201,7 +192,7 @@ def renyi(loss: Fraction, order: Fraction) -> float:
                 value = decimals.of(loss) + logs / decimals.of(order - 1)
             return max(value - wrong, _TINY), value + wrong
 
-    return _rounded_up(ends, up(loss))
+    return _rounded_up(ends, decimals.up(loss))
 
 
 def _sums(rate: Fraction, distance: int, n: int) -> list[tuple[Fraction, float]]:
@@ -257,7 +248,7 @@ class Grid:
         self._wrong = (entries + 16 * len(cells) + self._weights.size + powers) * 2.0**-52
         # Sampled noise instead of ideal noise: lemma 14.
         wide = [(rate, n) for (rate, distance), n in cells.items() if distance > 1]
-        self._slack = math.ldexp(up(Fraction(sum(rate * n for rate, n in wide))), -54)
+        self._slack = math.ldexp(decimals.up(Fraction(sum(rate * n for rate, n in wide))), -54)
         self._floor = math.ldexp(sum(n for _, n in wide), -50)
         self._wrong += self._floor
 

@@ -6,6 +6,7 @@ Each caller's context has enough spare digits for that.
 
 import functools
 import math
+import sys
 from collections.abc import Callable, Iterable
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, getcontext, localcontext
 from fractions import Fraction
@@ -55,17 +56,20 @@ def _log(ratio: Fraction, digits: int) -> Decimal:
         return of(ratio).ln()
 
 
-def up(value: Decimal) -> float:
+def up(value: Decimal | Fraction | float) -> float:
     """Return the least float at or above a value."""
-    nearest = float(value)
+    try:
+        nearest = float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -sys.float_info.max
     # The caller's context may trap comparisons of a Decimal with a float.
-    above = Decimal.from_float(nearest) >= value
-    return nearest if above else math.nextafter(nearest, math.inf)
+    exact = Decimal.from_float(nearest) if isinstance(value, Decimal) else nearest
+    return nearest if exact >= value else math.nextafter(nearest, math.inf)
 
 
-def down(value: Decimal) -> float:
+def down(value: Decimal | Fraction | float) -> float:
     """Return the greatest float at or below a value."""
-    return -up(value.copy_negate())
+    return -up(value.copy_negate() if isinstance(value, Decimal) else -value)
 
 
 def ceiling(terms: Callable[[], Iterable[Decimal]]) -> int:

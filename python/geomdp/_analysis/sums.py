@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from geomdp._analysis import composition, decimals
+from geomdp._analysis import decimals
 from geomdp._analysis.tails import SAFE
 
 #: More than the error of the Fourier transform, and the mass that it may leave out.
@@ -78,7 +78,7 @@ def _least(rate: Fraction, n: int, level: Fraction, most: int) -> int:
     with localcontext(_context(rate)):
         target = decimals.of(level) / 2 * (1 - SAFE)
         q = (-decimals.of(rate)).exp()
-        # sums[k] is the sum of f_0 to f_k in lemma 14.
+        # sums[k] is the sum of f_0 to f_k in lemma 15.
         before, mass = Decimal(0), (q / (1 + q)) ** n
         sums = [mass]
         for k in range(n - 1):
@@ -162,7 +162,7 @@ def greatest_ratio(
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if excluded(step * middle / 2**24) else (middle, high)
-    return composition.up(start + step * high / 2**24)
+    return decimals.up(start + step * high / 2**24)
 
 
 def _overtakes(

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from geomdp._analysis import composition
+from geomdp._analysis import decimals
 from geomdp._release import parameters
 from geomdp._release.extras import installed_by
 from geomdp._release.mechanism import GeometricMechanism, saturating
@@ -186,7 +186,7 @@ class _Loss:
 
     def __call__(self, d_in: int | float) -> float:
         exact = parameters.not_negative("d_in", d_in)
-        return composition.up(loss(self.mechanism, exact))
+        return decimals.up(loss(self.mechanism, exact))
 
 
 def _with_our_noise(

@@ -11,7 +11,7 @@ from typing import Any, overload
 import numpy as np
 
 from geomdp import accounting
-from geomdp._analysis import composition
+from geomdp._analysis import decimals
 from geomdp._release import notebook, parameters
 from geomdp._release.parameters import Integer, Real
 from geomdp.measurement._domains import Domain
@@ -126,7 +126,7 @@ class Measurement(_Step):
         if math.inf in losses:
             return math.inf
         return self.output_measure._round_up(
-            composition.up(sum((Fraction(loss) for loss in losses), Fraction()))
+            decimals.up(sum((Fraction(loss) for loss in losses), Fraction()))
         )
 
     def map_approx(self, d_in: Integer, delta: Real) -> float:
