@@ -189,6 +189,7 @@ $(VENV)/.engines: pyproject.toml | $(VENV)/.installed
 clean:           ## remove all that was built
 	rm -rf $(VENV) target dist
 
-.PHONY: help demo test gate rival-suites lint proof wheel pythons ct instructions arm64 faults clusters backends examples notebooks site nightly fuzz \
-	exhaustive sweep deny long mutants endurance audit dudect bench older bench-clusters rivals scaling criterion \
-	pictures licenses develop clean
+.PHONY: help demo test gate rival-suites lint proof wheel pythons ct instructions arm64 faults \
+	clusters backends examples notebooks site nightly fuzz exhaustive sweep deny long mutants \
+	endurance audit dudect bench older bench-clusters rivals scaling criterion pictures licenses \
+	develop clean
