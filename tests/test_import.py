@@ -137,7 +137,10 @@ def public_objects() -> Iterator[tuple[str, object]]:
                     # The class documents the fields of a dataclass.
                     is_field = inspect.ismemberdescriptor(attribute)
                     if not member.startswith("_") and not is_field:
-                        yield f"{module.__name__}.{name}.{member}", attribute
+                        yield (
+                            f"{module.__name__}.{name}.{member}",
+                            getattr(attribute, "__func__", attribute),
+                        )
 
 
 PUBLIC = dict(public_objects())
@@ -151,6 +154,16 @@ def test_public_objects_are_documented(name: str, value: object) -> None:
         # Without parameters, or with a reference to another object.
         parameters = set(inspect.signature(value).parameters) - {"self"}
         assert not parameters or re.search(":(func|meth|class):", documentation)
+
+
+@pytest.mark.parametrize(("name", "value"), PUBLIC.items(), ids=PUBLIC)
+def test_signatures_name_types_briefly(name: str, value: object) -> None:
+    """``help()`` prints types by their names in the source, instead of pages of unions."""
+    if callable(value):
+        signature = inspect.signature(value)
+        for parameter in signature.parameters.values():
+            assert len(str(parameter)) < 80, f"{parameter} of {name}"
+        assert not re.search(r"numpy\.|typing\.|collections\.", str(signature)), signature
 
 
 def test_certificate_fields_are_documented() -> None:

@@ -16,6 +16,8 @@ Each release may depend on the outputs of earlier ones, on other data too. Their
 only at delta 0; otherwise fix them in advance.
 """
 
+from __future__ import annotations
+
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -310,12 +312,12 @@ class LossDistribution:
             whole = whole.compose(one.self_compose(n))
         return whole
 
-    def __add__(self, other: object) -> "LossDistribution":
+    def __add__(self, other: object) -> LossDistribution:
         if not isinstance(other, LossDistribution):
             return NotImplemented
         return LossDistribution(Counter(self._cells) + Counter(other._cells))
 
-    def __mul__(self, releases: Integer) -> "LossDistribution":
+    def __mul__(self, releases: Integer) -> LossDistribution:
         many = parameters.at_least("releases", releases, 1)
         return LossDistribution({cell: many * n for cell, n in self._cells.items()})
 

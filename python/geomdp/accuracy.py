@@ -18,6 +18,8 @@ All functions also take mappings, such as a Counter, and columns of pandas, Pola
 place of arrays. The results have their keys, or their index and name.
 """
 
+from __future__ import annotations
+
 import math
 import warnings
 from bisect import bisect_right
@@ -306,7 +308,7 @@ def accuracy_to_discrete_laplacian_scale(accuracy: Numbers, alpha: Numbers) -> A
     )
 
 
-def release_accuracy(mechanism: "GeometricMechanism", alpha: Real, counts: Any = None) -> Any:
+def release_accuracy(mechanism: GeometricMechanism, alpha: Real, counts: Any = None) -> Any:
     """Return the accuracy at level alpha of a mechanism's releases, within its bounds.
 
     Bounds censor the noise, so near a bound only one tail remains. The probability is an upper
@@ -347,7 +349,7 @@ def release_accuracy(mechanism: "GeometricMechanism", alpha: Real, counts: Any =
 
 
 def simultaneous_accuracy(
-    mechanism: "GeometricMechanism",
+    mechanism: GeometricMechanism,
     alpha: Real,
     n: Integer | None = None,
     *,
@@ -385,7 +387,7 @@ def simultaneous_accuracy(
 
 
 def confidence_interval(
-    mechanism: "GeometricMechanism", released: Any, alpha: Real, *, side: Side = "both"
+    mechanism: GeometricMechanism, released: Any, alpha: Real, *, side: Side = "both"
 ) -> tuple[Any, Any]:
     """Return an interval that contains the true count with probability at least 1 - alpha.
 
@@ -452,7 +454,7 @@ def confidence_interval(
     return labelled(lower), labelled(upper)
 
 
-def sum_accuracy(mechanism: "GeometricMechanism", n: Integer, alpha: Real) -> int:
+def sum_accuracy(mechanism: GeometricMechanism, n: Integer, alpha: Real) -> int:
     """Return the accuracy at level alpha of a sum of n noisy counts.
 
     That is the least t with ``P[|Z_1 + ... + Z_n| > t] <= alpha``, for the independent noises of
@@ -497,7 +499,7 @@ def sum_accuracy(mechanism: "GeometricMechanism", n: Integer, alpha: Real) -> in
 
 
 def sum_confidence_interval(
-    mechanism: "GeometricMechanism", released: Any, alpha: Real, weights: Any = None
+    mechanism: GeometricMechanism, released: Any, alpha: Real, weights: Any = None
 ) -> tuple[int, int]:
     """Return an interval that contains a sum of true counts with probability at least 1 - alpha.
 
@@ -564,12 +566,12 @@ def sum_confidence_interval(
 
 
 def ratio_confidence_interval(
-    mechanism: "GeometricMechanism",
+    mechanism: GeometricMechanism,
     numerator: Any,
     denominator: Any,
     alpha: Real,
     *,
-    denominator_mechanism: "GeometricMechanism | None" = None,
+    denominator_mechanism: GeometricMechanism | None = None,
 ) -> tuple[Any, Any]:
     """Return an interval that contains a ratio of true counts with probability at least 1 - alpha.
 
@@ -644,7 +646,7 @@ def ratio_confidence_interval(
     return labelled(lower), labelled(upper)
 
 
-def relative_accuracy(mechanism: "GeometricMechanism | Real", alpha: Real, ratio: Real) -> int:
+def relative_accuracy(mechanism: GeometricMechanism | Real, alpha: Real, ratio: Real) -> int:
     """Return the count from which on errors are within a ratio of the count, at level alpha.
 
     "The private count is within a 10% error margin of the true count, 95% of the time" (*Releasing
@@ -681,7 +683,7 @@ def relative_accuracy(mechanism: "GeometricMechanism | Real", alpha: Real, ratio
 
 
 def bias(
-    mechanism: "GeometricMechanism", counts: Any, *, distribution: Distribution = "censored"
+    mechanism: GeometricMechanism, counts: Any, *, distribution: Distribution = "censored"
 ) -> Any:
     """Return the expected noisy count minus the true count.
 
@@ -720,7 +722,7 @@ def bias(
 
 
 def variance(
-    mechanism: "GeometricMechanism", counts: Any, *, distribution: Distribution = "censored"
+    mechanism: GeometricMechanism, counts: Any, *, distribution: Distribution = "censored"
 ) -> Any:
     """Return the variance of the noisy count; otherwise as :func:`bias`.
 
@@ -730,7 +732,7 @@ def variance(
 
 
 def mean_absolute_error(
-    mechanism: "GeometricMechanism", counts: Any, *, distribution: Distribution = "censored"
+    mechanism: GeometricMechanism, counts: Any, *, distribution: Distribution = "censored"
 ) -> Any:
     """Return the expected absolute error; otherwise as :func:`bias`.
 
@@ -774,7 +776,7 @@ def _to_rate(method: Any, tail: Any) -> Callable[[Fraction, Fraction, int], Deci
     return find
 
 
-def _accuracy_check(method: Any, tail: Any) -> "_Check":
+def _accuracy_check(method: Any, tail: Any) -> _Check:
     """Return the check of an accuracy; by some definitions, only no noise has accuracy 0."""
     return parameters.not_negative if (method, tail) == ("exact", ">") else parameters.positive
 
@@ -796,7 +798,7 @@ def _check_method(method: Any, tail: Any) -> None:
 # Within bounds
 
 
-def _worst(mechanism: "GeometricMechanism", dtype: np.dtype[Any], level: Fraction) -> int:
+def _worst(mechanism: GeometricMechanism, dtype: np.dtype[Any], level: Fraction) -> int:
     """Return the accuracy in the worst case over the true counts."""
     distribution = mechanism.certificate(dtype)
     both, one = (tails.least_of(distribution, level, sides) for sides in (2, 1))
@@ -805,7 +807,7 @@ def _worst(mechanism: "GeometricMechanism", dtype: np.dtype[Any], level: Fractio
     return both if both < middle else max(one, middle)
 
 
-def _at_counts(mechanism: "GeometricMechanism", counts: Any, level: Fraction) -> Any:
+def _at_counts(mechanism: GeometricMechanism, counts: Any, level: Fraction) -> Any:
     """Return the accuracy at each of these true counts."""
     array = as_counts(mechanism, counts)
     least, most = limits(mechanism, array.dtype)
@@ -825,7 +827,7 @@ def _at_counts(mechanism: "GeometricMechanism", counts: Any, level: Fraction) ->
     return accuracies[places.reshape(-1)].reshape(array.shape)
 
 
-def _all_at_once(mechanism: "GeometricMechanism", counts: arrays.Array, level: Fraction) -> int:
+def _all_at_once(mechanism: GeometricMechanism, counts: arrays.Array, level: Fraction) -> int:
     """Return the least a such that all errors are at most a, at this level."""
     least, most = limits(mechanism, counts.dtype)
     if not counts.size:
@@ -861,7 +863,7 @@ def _all_at_once(mechanism: "GeometricMechanism", counts: arrays.Array, level: F
     return high
 
 
-def _moment(mechanism: "GeometricMechanism", counts: Any, distribution: Any, name: str) -> Any:
+def _moment(mechanism: GeometricMechanism, counts: Any, distribution: Any, name: str) -> Any:
     _choice("distribution", distribution, tuple(_DISTRIBUTIONS))
     [counts], labelled = labels.apart(counts=counts)
     array = as_counts(mechanism, counts)
@@ -890,20 +892,20 @@ _DISTRIBUTIONS: dict[str, Callable[[Fraction | None, int, int, int], moments.Mom
 
 
 def _sum_reach(
-    mechanism: "GeometricMechanism", dtype: np.dtype[Any], sizes: Mapping[int, int], level: Fraction
+    mechanism: GeometricMechanism, dtype: np.dtype[Any], sizes: Mapping[int, int], level: Fraction
 ) -> int:
     """Return the accuracy of a sum of noises, given how many weights have each absolute value."""
     level = _ideal_level(level, [(mechanism, dtype, sum(sizes.values()))])
     return sums.reach(_rate(mechanism), sizes, level) if sizes else 0
 
 
-def _rate(mechanism: "GeometricMechanism") -> Fraction:
+def _rate(mechanism: GeometricMechanism) -> Fraction:
     rate = mechanism.rate
     return rate if isinstance(rate, Fraction) else sums.NO_NOISE
 
 
 def _ideal_level(
-    level: Fraction, sampled: "Sequence[tuple[GeometricMechanism, np.dtype[Any], int]]"
+    level: Fraction, sampled: Sequence[tuple[GeometricMechanism, np.dtype[Any], int]]
 ) -> Fraction:
     """Return a level of ideal noise that becomes at most this one for the sampled noise."""
     error = sum(n * Fraction(m.certificate(dtype).total_variation) for m, dtype, n in sampled)
@@ -936,7 +938,7 @@ def _confidence(alpha: Real) -> Fraction:
     return level
 
 
-def _released(mechanism: "GeometricMechanism", released: Any) -> tuple[arrays.Array, int, int]:
+def _released(mechanism: GeometricMechanism, released: Any) -> tuple[arrays.Array, int, int]:
     """Return noisy counts, and the bounds that they are within."""
     array = as_counts(mechanism, released)
     least, most = limits(mechanism, array.dtype)

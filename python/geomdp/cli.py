@@ -5,6 +5,8 @@ is invalid, and 1 for any other failure: files, their data, interrupts. Every er
 standard error.
 """
 
+from __future__ import annotations
+
 import argparse
 import errno
 import gzip

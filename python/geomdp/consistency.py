@@ -12,6 +12,8 @@ array([[0, 4],
        [2, 0]])
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Mapping
 from typing import Any, TypeAlias
@@ -46,7 +48,7 @@ def consistent(
     *,
     total: Integer | None = None,
     margins: Mapping[Axes, Any] | None = None,
-    variances: "Mapping[str | Axes, Real | Specification] | None" = None,
+    variances: Mapping[str | Axes, Real | Specification] | None = None,
 ) -> Any:
     """Return the table of counts that fits noisy cells and noisy margins best.
 

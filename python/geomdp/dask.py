@@ -16,6 +16,8 @@ determine its noise, so partitions, workers and repeated tasks do not change it
 tasks fetch it from there. Without a ``Client`` the key is an object of this process.
 """
 
+from __future__ import annotations
+
 import pickle
 import uuid
 from collections.abc import Iterator, Mapping, Sequence

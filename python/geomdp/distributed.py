@@ -17,6 +17,8 @@ check that ids are unique. ``docs/distributed.md`` describes the construction an
 On one machine use :meth:`geomdp.GeometricMechanism.release`, which keeps no key.
 """
 
+from __future__ import annotations
+
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from types import TracebackType
@@ -208,7 +210,7 @@ class ReleaseKey:
 
     def release_batches(
         self,
-        batches: "Iterable[RecordBatch]",
+        batches: Iterable[RecordBatch],
         mechanisms: Mapping[str, GeometricMechanism],
         ids: Sequence[str],
         *,
@@ -216,7 +218,7 @@ class ReleaseKey:
         names: Sequence[str] | None = None,
         nulls: Nulls = "refuse",
         threads: int | None = None,
-    ) -> "Iterator[RecordBatch]":
+    ) -> Iterator[RecordBatch]:
         """Yield PyArrow batches with the noise that :meth:`release_columns` would add to each.
 
         For engines that pass small batches: arguments are checked for the first batch and whenever

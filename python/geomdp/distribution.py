@@ -22,6 +22,8 @@ less than 1e-12 down to the least normal float64, unless the scale is below 0.01
 exact before they are rounded to float64.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable
 from fractions import Fraction

@@ -15,6 +15,8 @@ independent noise. Each run of a query is a new release and costs its epsilon. A
 function releases whenever it is read: keep noisy counts in a table instead.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 from geomdp import frames

@@ -15,6 +15,8 @@ counted in several columns, these are several releases and their privacy losses 
 (``docs/frames.md``).
 """
 
+from __future__ import annotations
+
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence

@@ -11,6 +11,8 @@ steps where stems do not fit. Series differ in line style or marker as well as c
 Okabe and Ito's palette for all kinds of color vision.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
@@ -52,7 +54,7 @@ _MARKED_EPSILON, _TENFOLD = 3, 5.836793003415957
 _LEAST, _GREATEST = 1e-150, 1e150
 
 
-def pmf(mechanism: GeometricMechanism, counts: Any, *, ax: "Axes | None" = None) -> "Axes":
+def pmf(mechanism: GeometricMechanism, counts: Any, *, ax: Axes | None = None) -> Axes:
     """Draw the probability of each noisy count, for one or more true counts.
 
     This is the ideal distribution, censored at the bounds of the mechanism or the limits of the
@@ -99,8 +101,8 @@ def pmf(mechanism: GeometricMechanism, counts: Any, *, ax: "Axes | None" = None)
 
 
 def distribution(
-    outputs: Any, probabilities: Mapping[str, ArrayLike], *, ax: "Axes | None" = None
-) -> "Axes":
+    outputs: Any, probabilities: Mapping[str, ArrayLike], *, ax: Axes | None = None
+) -> Axes:
     """Draw distributions of noisy counts, such as those of :func:`geomdp.rejection.pmf`.
 
     Parameters
@@ -144,8 +146,8 @@ def accuracy(
     alpha: Real = 0.05,
     *,
     sensitivity: Real = 1,
-    ax: "Axes | None" = None,
-) -> "Axes":
+    ax: Axes | None = None,
+) -> Axes:
     """Draw accuracy against epsilon: exact, by the source note's theorem, and continuous.
 
     These are the methods of :func:`geomdp.accuracy.epsilon_to_accuracy`, for noise without bounds.
@@ -198,7 +200,7 @@ def accuracy(
     return _finish(axes, "epsilon", f"accuracy at level {texts[0]}{given} (counts)")
 
 
-def variance(epsilons: _Numbers, *, sensitivity: Real = 1, ax: "Axes | None" = None) -> "Axes":
+def variance(epsilons: _Numbers, *, sensitivity: Real = 1, ax: Axes | None = None) -> Axes:
     """Draw the variance of geometric noise and of Laplace noise against epsilon.
 
     With ``rate = epsilon / sensitivity`` and ``a = exp(-rate)``, the variances are ``2 a / (1 -
@@ -240,9 +242,7 @@ def variance(epsilons: _Numbers, *, sensitivity: Real = 1, ax: "Axes | None" = N
     return _finish(axes, "epsilon", "variance (squared counts)")
 
 
-def error(
-    epsilons: _Numbers, errors: Mapping[str, ArrayLike], *, ax: "Axes | None" = None
-) -> "Axes":
+def error(epsilons: _Numbers, errors: Mapping[str, ArrayLike], *, ax: Axes | None = None) -> Axes:
     """Draw the errors of simulated releases against epsilon, as means and one standard deviation.
 
     This is the plot of the experiment in *Releasing Counts with Differential Privacy*. A series
@@ -298,8 +298,8 @@ def histogram(
     labels: Sequence[str] | None = None,
     edges: _Numbers | None = None,
     accuracy: Any = None,
-    ax: "Axes | None" = None,
-) -> "Axes":
+    ax: Axes | None = None,
+) -> Axes:
     """Draw true counts as bars, and noisy counts as points with intervals.
 
     A plot of true counts is not private. Pass None for them in a plot to be published.
@@ -386,7 +386,7 @@ def _release(
     return _increasing("outputs", outputs), masses
 
 
-def _draw_pmfs(axes: "Axes", pmfs: Mapping[str, tuple[_Floats, _Floats]]) -> None:
+def _draw_pmfs(axes: Axes, pmfs: Mapping[str, tuple[_Floats, _Floats]]) -> None:
     few = sum(len(outputs) for outputs, _ in pmfs.values()) <= _STEMS
     shift = min(0.25, 0.7 / len(pmfs))
     for i, (name, (outputs, masses)) in enumerate(pmfs.items()):
@@ -413,7 +413,7 @@ def _ratio(rate: float) -> float:
     return (math.sinh(half) / half) ** 2
 
 
-def _mark_ratio(axes: "Axes", epsilon: float, rate: float, *, on_the_left: bool) -> None:
+def _mark_ratio(axes: Axes, epsilon: float, rate: float, *, on_the_left: bool) -> None:
     """Mark a ratio, with text above the curves if it is on the left, else below them."""
     laplace, ratio = 2 / rate**2, _ratio(rate)
     ends = [laplace / ratio, laplace]
@@ -441,7 +441,7 @@ def _check_axes(ax: Any) -> None:
         raise TypeError(f"ax is a {type(ax).__name__}: give Axes of matplotlib, or None")
 
 
-def _axes(ax: "Axes | None") -> "Axes":
+def _axes(ax: Axes | None) -> Axes:
     """Return the given Axes, or those of a new figure."""
     if ax is not None:
         return ax
@@ -451,7 +451,7 @@ def _axes(ax: "Axes | None") -> "Axes":
     return axes
 
 
-def _scale(axes: "Axes", which: str, scale: str, **options: Any) -> None:
+def _scale(axes: Axes, which: str, scale: str, **options: Any) -> None:
     """Scale an axis, with plain numbers at major ticks, and at minor ticks within one decade."""
     (axes.set_xscale if which == "x" else axes.set_yscale)(scale, **options)
     axis = axes.xaxis if which == "x" else axes.yaxis
@@ -464,13 +464,13 @@ def _scale(axes: "Axes", which: str, scale: str, **options: Any) -> None:
     axis.set_minor_formatter(minor)
 
 
-def _integers_below(axes: "Axes") -> None:
+def _integers_below(axes: Axes) -> None:
     from matplotlib.ticker import MaxNLocator  # noqa: PLC0415 (an extra)
 
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
 
 
-def _finish(axes: "Axes", x: str, y: str, legend: str | None = None) -> "Axes":
+def _finish(axes: Axes, x: str, y: str, legend: str | None = None) -> Axes:
     axes.set_xlabel(x)
     axes.set_ylabel(y)
     for side in ("top", "right"):

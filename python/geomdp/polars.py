@@ -12,6 +12,8 @@ Each ``collect`` of a lazy query is a new release and costs its epsilon. Collect
 result.
 """
 
+from __future__ import annotations
+
 from functools import partial
 
 from geomdp import frames

@@ -17,6 +17,8 @@ the ids of a count determine its noise, so blocks, workers and repeated tasks do
 If the actor ends, the release is over.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from typing import Any

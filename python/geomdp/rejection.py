@@ -16,6 +16,8 @@ There is no sampler with rejection: its running time would depend on the count, 
 release of a :class:`geomdp.GeometricMechanism` has smaller errors (``docs/utility.md``).
 """
 
+from __future__ import annotations
+
 import bisect
 import math
 import struct

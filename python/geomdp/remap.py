@@ -21,6 +21,8 @@ take constant time. It is computed in floats, for the ideal distribution; the sa
 sensitivity a remap is still the best function of the release.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias

@@ -19,6 +19,8 @@ the memory or the traffic of the cluster can read that key, and the exact counts
 ``docs/distributed.md`` says where the key is and what ``wipe`` removes.
 """
 
+from __future__ import annotations
+
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack

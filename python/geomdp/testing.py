@@ -4,6 +4,8 @@ Anyone who knows the key can subtract the noise. No parameter, state or environm
 the mechanism's own ``release`` use a known key.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 from geomdp import _core

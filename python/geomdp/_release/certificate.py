@@ -1,5 +1,7 @@
 """The certificate: public data to verify that the sampled distribution is private."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -168,7 +170,7 @@ def _dyadic(value: Fraction, bits: int) -> dict[str, Any]:
     return {"num": hex(int(value * 2**bits)), "bits": bits}
 
 
-def from_fields(fields: "_core._Fields") -> Certificate:
+def from_fields(fields: _core._Fields) -> Certificate:
     """Return the certificate of a plan from the core's description of it."""
 
     def ratio(pair: tuple[int, int] | None) -> Fraction | None:

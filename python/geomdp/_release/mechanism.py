@@ -1,5 +1,7 @@
 """The geometric mechanism."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, Protocol, TypeVar, overload

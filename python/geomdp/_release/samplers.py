@@ -1,5 +1,7 @@
 """Samplers under their common names, on the same core as the mechanism."""
 
+from __future__ import annotations
+
 from typing import Any, overload
 
 import numpy as np

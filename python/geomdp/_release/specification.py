@@ -1,5 +1,7 @@
 """The public parameters of a mechanism, its privacy map and its certificate."""
 
+from __future__ import annotations
+
 import math
 from fractions import Fraction
 from functools import lru_cache

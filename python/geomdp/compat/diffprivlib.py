@@ -10,6 +10,8 @@ the folded mechanism know their bias and variance too, and parameters cannot be 
 construction.
 """
 
+from __future__ import annotations
+
 import copy
 import math
 import random
@@ -64,7 +66,7 @@ class Geometric:
 
     _names: tuple[str, ...] = ("epsilon", "sensitivity")
     #: The limits of the dtype for an int.
-    _limits: "np.iinfo[Any]" = _INT64
+    _limits: np.iinfo[Any] = _INT64
 
     def __init__(self, *, epsilon: Any, sensitivity: Any = 1, random_state: Any = None) -> None:
         infinite = _is_infinite(epsilon) and epsilon > 0
@@ -194,10 +196,10 @@ class Geometric:
         limits = np.iinfo(array.dtype)
         return arrays.of_each(array, lambda x: self._moments_at(x, limits)[moment])
 
-    def _moments_at(self, x: int, limits: "np.iinfo[Any]") -> moments.Moments:
+    def _moments_at(self, x: int, limits: np.iinfo[Any]) -> moments.Moments:
         return moments.of_censored(self._rate, int(limits.min), int(limits.max), x)
 
-    def _limits_of(self, value: Any) -> "np.iinfo[Any]":
+    def _limits_of(self, value: Any) -> np.iinfo[Any]:
         """Return the limits of the dtype for a single count."""
         return _UINT64 if isinstance(value, np.uint64) else self._limits
 
@@ -207,7 +209,7 @@ class Geometric:
             self._drawers[code] = self._prepared(np.iinfo(code))
         return self._drawers[code]
 
-    def _prepared(self, limits: "np.iinfo[Any]") -> _Drawer:
+    def _prepared(self, limits: np.iinfo[Any]) -> _Drawer:
         # Pass the limits as bounds, since the mechanism requires bounds for unsigned counts.
         return self._within((int(limits.min), int(limits.max)))
 
@@ -265,11 +267,11 @@ class _Bounded(Geometric):
     def _doubled(name: str, bound: Any) -> Any:
         raise NotImplementedError
 
-    def _limits_of(self, value: Any) -> "np.iinfo[Any]":
+    def _limits_of(self, value: Any) -> np.iinfo[Any]:
         # Negative bounds do not fit uint64, so a uint64 is treated like an int.
         return self._limits if -_INF < self._twice[0] < 0 else super()._limits_of(value)
 
-    def _refuse_beyond(self, limits: "np.iinfo[Any]") -> None:
+    def _refuse_beyond(self, limits: np.iinfo[Any]) -> None:
         least, greatest = 2 * int(limits.min) - 1, 2 * int(limits.max) + 1
         for name, twice in zip(("lower", "upper"), self._twice, strict=True):
             if abs(twice) != _INF and not least <= twice <= greatest:
@@ -306,18 +308,18 @@ class GeometricTruncated(_Bounded):
     def _doubled(name: str, bound: Any) -> Any:
         return float(bound) if _is_infinite(bound) else 2 * parameters.integer(name, bound)
 
-    def _prepared(self, limits: "np.iinfo[Any]") -> _core.Mechanism:
+    def _prepared(self, limits: np.iinfo[Any]) -> _core.Mechanism:
         self._refuse_beyond(limits)
         return self._within(self._reach(limits))
 
-    def _reach(self, limits: "np.iinfo[Any]") -> tuple[int, int]:
+    def _reach(self, limits: np.iinfo[Any]) -> tuple[int, int]:
         """Return finite bounds."""
         lower, upper = self._twice
         least = limits.min if lower == -_INF else lower // 2
         greatest = limits.max if upper == _INF else upper // 2
         return int(least), int(greatest)
 
-    def _moments_at(self, x: int, limits: "np.iinfo[Any]") -> moments.Moments:
+    def _moments_at(self, x: int, limits: np.iinfo[Any]) -> moments.Moments:
         return moments.of_censored(self._rate, *self._reach(limits), x)
 
 
@@ -353,7 +355,7 @@ class GeometricFolded(_Bounded):
             raise ValueError(f"{name} = {bound!r} is not accepted: give an integer or half of one")
         return twice.numerator
 
-    def _reach(self, limits: "np.iinfo[Any]") -> tuple[int, int]:
+    def _reach(self, limits: np.iinfo[Any]) -> tuple[int, int]:
         """Return twice the bounds, finite; at least one bound must be finite."""
         lower, upper = self._twice
         if lower == -_INF:
@@ -362,14 +364,14 @@ class GeometricFolded(_Bounded):
             upper = min(2 * int(limits.max), lower + (2**64 - 2))
         return lower, upper
 
-    def _prepared(self, limits: "np.iinfo[Any]") -> _Drawer:
+    def _prepared(self, limits: np.iinfo[Any]) -> _Drawer:
         self._refuse_beyond(limits)
         if self._twice == (-_INF, _INF):
             return super()._prepared(limits)
         ratio = None if self._rate is None else self._rate.as_integer_ratio()
         return _core.Folded(ratio, self._reach(limits))
 
-    def _moments_at(self, x: int, limits: "np.iinfo[Any]") -> moments.Moments:
+    def _moments_at(self, x: int, limits: np.iinfo[Any]) -> moments.Moments:
         if self._twice == (-_INF, _INF):
             return super()._moments_at(x, limits)
         return moments.of_folded(self._rate, self._reach(limits), x)

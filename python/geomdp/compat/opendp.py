@@ -15,6 +15,8 @@ added to an array in constant time, also at the limits of every type.
 Needs ``opendp``: ``pip install geomdp[opendp]``.
 """
 
+from __future__ import annotations
+
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass

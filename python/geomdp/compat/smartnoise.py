@@ -6,6 +6,8 @@
 True
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

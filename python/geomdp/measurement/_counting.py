@@ -5,6 +5,8 @@ type; saturation never increases a distance. They do not take constant time, sin
 records themselves.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,5 +1,7 @@
 """Domains: the inputs or outputs of a step, described by type and shape."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self, TypeAlias

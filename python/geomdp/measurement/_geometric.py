@@ -1,5 +1,7 @@
 """The geometric mechanism as a measurement."""
 
+from __future__ import annotations
+
 import re
 from dataclasses import dataclass
 from fractions import Fraction

@@ -1,5 +1,7 @@
 """Metrics: distances between inputs. The measure: how well a release distinguishes inputs."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
@@ -31,7 +33,7 @@ class _Sensitivity:
     def __post_init__(self) -> None:
         object.__setattr__(self, "T", _types.integers("T", self.T))
 
-    def __class_getitem__(cls, T: Any) -> "_Sensitivity":
+    def __class_getitem__(cls, T: Any) -> _Sensitivity:
         return cls(T)
 
     def __repr__(self) -> str:
@@ -84,7 +86,7 @@ class MaxDivergence:
             raise TypeError(parameters.refusal("QO", self.QO, "a float type, such as float"))
         object.__setattr__(self, "QO", dtype)
 
-    def __class_getitem__(cls, QO: Any) -> "MaxDivergence":
+    def __class_getitem__(cls, QO: Any) -> MaxDivergence:
         return cls(QO)
 
     def _round_up(self, loss: float) -> float:

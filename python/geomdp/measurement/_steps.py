@@ -1,5 +1,7 @@
 """The steps of a pipeline: transformations, measurements, and the operator that joins them."""
 
+from __future__ import annotations
+
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -193,7 +195,7 @@ class Measurement(_Step):
         """
         return self.map(d_in) <= _limit(d_out)
 
-    def __rshift__(self, other: Callable[[Any], Any]) -> "Measurement":
+    def __rshift__(self, other: Callable[[Any], Any]) -> Measurement:
         """Return the measurement followed by a function; post-processing costs no privacy."""
         if isinstance(other, _Step | Partial) or not callable(other):
             return NotImplemented
@@ -348,9 +350,9 @@ class Transformation(_Step):
     @overload
     def __rshift__(self, other: Measurement) -> Measurement: ...
     @overload
-    def __rshift__(self, other: "Transformation") -> "Transformation": ...
+    def __rshift__(self, other: Transformation) -> Transformation: ...
     @overload
-    def __rshift__(self, other: "Partial") -> "Transformation | Measurement": ...
+    def __rshift__(self, other: Partial) -> Transformation | Measurement: ...
 
     def __rshift__(self, other: Any) -> Any:
         """Return this step followed by another.
