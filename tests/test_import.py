@@ -5,6 +5,7 @@ import importlib
 import importlib.metadata
 import importlib.resources
 import inspect
+import itertools
 import json
 import pkgutil
 import platform
@@ -146,14 +147,68 @@ def public_objects() -> Iterator[tuple[str, object]]:
 PUBLIC = dict(public_objects())
 
 
+#: They raise nothing for any argument, or report errors in another way.
+NO_ERRORS = re.compile(r"geomdp\.(cli\.main|.*\.member|compat\.opendp\.register|.*\.Release)")
+#: A docstring may leave out what another one says.
+POINTER = re.compile(r"(?:[Aa]s in|those of)\s+:\w+:`([\w.]+)`(?:\s+and\s+:\w+:`([\w.]+)`)?")
+
+
+def pointed_to(name: str, value: object) -> list[object]:
+    """Return the objects to which the docstring of an object points."""
+    found = []
+    for target in itertools.chain(*POINTER.findall(inspect.getdoc(value) or "")):
+        scopes = itertools.accumulate(name.split("."), lambda scope, part: f"{scope}.{part}")
+        names = {f"{scope}.{target}" for scope in scopes} | {target}
+        assert not target or names & PUBLIC.keys(), f"{name} points to {target}"
+        found += [PUBLIC[each] for each in names & PUBLIC.keys()]
+    return found
+
+
+def check_documentation(name: str, value: object) -> None:
+    """Assert that a docstring is complete, with others that it points to and that point to none."""
+    text = inspect.getdoc(value)
+    assert text, name
+    if not callable(value):
+        return
+    # The output of a plot is a picture, and plots share their parameters.
+    if not name.startswith("geomdp.plot."):
+        shown = any(example.want for example in doctest.DocTestParser().get_examples(text))
+        assert shown, f"{name} has no example with its output"
+        pointers = [each for each in pointed_to(name, value) if POINTER.search(each.__doc__ or "")]
+        assert not pointers, f"{name} points to a pointer"
+    if inspect.isclass(value) and "Parameters\n" not in text:
+        return  # Functions of the package make its instances.
+    parameters = set(inspect.signature(value).parameters) - {"self", "cls"}
+    texts = [text, *(inspect.getdoc(target) or "" for target in pointed_to(name, value))]
+    listed = re.findall(r"^ *((?:\w+, )*\w+)(?: : .*)?\n +\S", "\n".join(texts), re.MULTILINE)
+    missing = parameters - set(itertools.chain(*(names.split(", ") for names in listed)))
+    assert not missing, f"{name} does not document {missing}"
+    if parameters and not NO_ERRORS.fullmatch(name):
+        assert any("Raises\n" in text for text in texts), f"{name} does not document its errors"
+
+
 @pytest.mark.parametrize(("name", "value"), PUBLIC.items(), ids=PUBLIC)
 def test_public_objects_are_documented(name: str, value: object) -> None:
-    documentation = inspect.getdoc(value)
-    assert documentation, name
-    if inspect.isfunction(value) and "Parameters" not in documentation:
-        # Without parameters, or with a reference to another object.
-        parameters = set(inspect.signature(value).parameters) - {"self"}
-        assert not parameters or re.search(":(func|meth|class):", documentation)
+    check_documentation(name, value)
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        (">>> n = 1", "has no example"),
+        (">>> 1\n1", "does not document {'n'}"),
+        (">>> 1\n1\n\nParameters\n---\nn : int\n    A count.", "does not document its errors"),
+        (">>> 1\n1\n\nAs in :func:`geomdp.unknown`.", "points to geomdp.unknown"),
+        (">>> 1\n1\n\nAs in :func:`accuracy.accuracy_to_epsilon`.", "points to a pointer"),
+    ],
+)
+def test_incomplete_documentation_is_noticed(text: str, error: str) -> None:
+    def count(n: int) -> int:
+        return n
+
+    count.__doc__ = text
+    with pytest.raises(AssertionError, match=error):
+        check_documentation("geomdp.count", count)
 
 
 @pytest.mark.parametrize(("name", "value"), PUBLIC.items(), ids=PUBLIC)
@@ -175,11 +230,10 @@ def test_certificate_fields_are_documented() -> None:
 
 @pytest.mark.parametrize("name", [name for name in MODULES if name != "geomdp.__main__"])
 def test_docstring_examples(name: str) -> None:
-    failed, attempted = doctest.testmod(importlib.import_module(name))
+    # Each example works on its own.
+    failed, attempted = doctest.testmod(importlib.import_module(name), globs={})
     assert failed == 0
-    assert (
-        attempted > 0 or "._" in name or name in {"geomdp.cli", "geomdp.compat", "geomdp.testing"}
-    )
+    assert attempted > 0 or "._" in name or name == "geomdp.compat"
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,6 @@ Viswanath 2015, theorem 3.3; Murtagh and Vadhan 2016), and the bounds here are t
 for every choice of releases (``docs/proofs.md``, section 14). Where an individual can change a cell
 by more than 1, :func:`loss_distribution` gives less than randomised response does.
 
->>> from geomdp.accounting import compose
->>> compose({0.1: 50})
-5.000000000000001
->>> round(compose({0.1: 50}, delta=1e-6), 4)
-3.1729
-
 Each release may depend on the outputs of earlier ones, on other data too. Their *losses* may do so
 only at delta 0; otherwise fix them in advance.
 """
@@ -70,13 +64,13 @@ def compose(losses: Losses, delta: Real = 0) -> float:
 
     Raises
     ------
-    TypeError
-        If the losses or delta are not numbers.
-    ValueError
-        If a number is out of its range, or there are more than 10**9 releases.
+    TypeError, ValueError
+        If the losses or delta are not numbers or out of their range, or there are more than 10**9
+        releases.
 
     Examples
     --------
+    >>> from geomdp.accounting import compose
     >>> compose([0.5, 0.25])
     0.75
     >>> round(compose({1: 10, 0.5: 20}, delta=1e-6), 4)
@@ -109,6 +103,7 @@ def compose_delta(losses: Losses, epsilon: Real) -> float:
 
     Examples
     --------
+    >>> from geomdp.accounting import compose_delta
     >>> round(compose_delta({0.1: 50}, 3), 9)
     2.971e-06
 
@@ -135,10 +130,11 @@ def zcdp(loss: Real) -> float:
     Raises
     ------
     TypeError, ValueError
-        If the loss is not such a number.
+        If the loss is not a number, or negative.
 
     Examples
     --------
+    >>> from geomdp.accounting import zcdp
     >>> zcdp(1)
     0.4621171572600098
 
@@ -162,10 +158,11 @@ def rdp(loss: Real, order: Real) -> float:
     Raises
     ------
     TypeError, ValueError
-        If a parameter is not such a number.
+        If a parameter is not a number, or out of its range.
 
     Examples
     --------
+    >>> from geomdp.accounting import rdp
     >>> rdp(1, 2)
     0.7353256640555192
 
@@ -184,17 +181,14 @@ class LossDistribution:
     of fifty such releases. Fix the mechanisms and the changes before the first release, as for
     :func:`compose`.
 
-    Examples
-    --------
     Fifty releases of a table in which an individual has one record in each of three cells:
 
-    >>> from geomdp import GeometricMechanism
-    >>> table = loss_distribution(GeometricMechanism(0.1), l0=3)
+    >>> from geomdp import GeometricMechanism, accounting
+    >>> table = accounting.loss_distribution(GeometricMechanism(0.1), l0=3)
     >>> round((50 * table).epsilon(delta=1e-6), 2)
     6.07
-    >>> round(compose({0.3: 50}, delta=1e-6), 2)
+    >>> round(accounting.compose({0.3: 50}, delta=1e-6), 2)
     11.07
-
     """
 
     __slots__ = ("_cells",)
@@ -228,6 +222,12 @@ class LossDistribution:
         TypeError, ValueError
             If delta is not such a number.
 
+        Examples
+        --------
+        >>> from geomdp import GeometricMechanism, accounting
+        >>> (50 * accounting.loss_distribution(GeometricMechanism(0.1), l0=3)).epsilon()
+        15.000000000000002
+
         """
         level, pure = parameters.probability("delta", delta), self._pure()
         if self._by_one() or not level or level == 1:
@@ -253,6 +253,12 @@ class LossDistribution:
         TypeError, ValueError
             If epsilon is not such a number.
 
+        Examples
+        --------
+        >>> from geomdp import GeometricMechanism, accounting
+        >>> (50 * accounting.loss_distribution(GeometricMechanism(0.1), l0=3)).delta(epsilon=15.1)
+        0.0
+
         """
         pure, most = self._pure(), parameters.not_negative("epsilon", epsilon)
         if self._by_one() or most >= composition.total(pure):
@@ -271,6 +277,13 @@ class LossDistribution:
         ------
         ImportError
             If ``dp_accounting`` is not installed (extra ``accounting``).
+
+        Examples
+        --------
+        >>> from geomdp import GeometricMechanism
+        >>> from geomdp.accounting import loss_distribution
+        >>> (50 * loss_distribution(GeometricMechanism(0.1))).to_dp_event().events[0].count
+        50
 
         """
         with installed_by("geomdp[accounting]"):
@@ -298,7 +311,14 @@ class LossDistribution:
         Raises
         ------
         ImportError
-            As for :meth:`to_dp_event`.
+            If ``dp_accounting`` is not installed (extra ``accounting``).
+
+        Examples
+        --------
+        >>> from geomdp import GeometricMechanism, accounting
+        >>> loss = (50 * accounting.loss_distribution(GeometricMechanism(0.1))).to_pld()
+        >>> round(loss.get_epsilon_for_delta(1e-6), 2)
+        3.17
 
         """
         with installed_by("geomdp[accounting]"):
@@ -361,14 +381,14 @@ def loss_distribution(
 
     Raises
     ------
-    TypeError
-        If an argument has another type.
-    ValueError
-        If a number is out of its range, or the mechanism has no noise.
+    TypeError, ValueError
+        If a parameter has another type, a number is out of its range, or the mechanism has no
+        noise.
 
     Examples
     --------
-    >>> table = loss_distribution(GeometricMechanism(0.1), l0=3, linf=4)
+    >>> from geomdp import GeometricMechanism, accounting
+    >>> table = accounting.loss_distribution(GeometricMechanism(0.1), l0=3, linf=4)
     >>> table.epsilon(), round((30 * table).epsilon(delta=1e-6), 2)
     (1.2000000000000002, 21.76)
 
@@ -408,7 +428,8 @@ class Budget:
 
     Examples
     --------
-    >>> budget = Budget(epsilon=1)
+    >>> from geomdp import GeometricMechanism, accounting
+    >>> budget = accounting.Budget(epsilon=1)
     >>> mechanism = GeometricMechanism(epsilon=0.75, bounds=(0, 100))
     >>> noisy = budget.release(mechanism, 40, label="visits")
     >>> budget.spent
@@ -417,7 +438,7 @@ class Budget:
     Traceback (most recent call last):
         ...
     ValueError: this release would raise the privacy loss to 1.5, but the budget is 1
-    >>> daily = Budget(epsilon=3.2, delta=1e-6, losses={0.1: 50})
+    >>> daily = accounting.Budget(epsilon=3.2, delta=1e-6, losses={0.1: 50})
     >>> noisy = daily.release(GeometricMechanism(0.1), [12, 7], label="Monday")
 
     """
@@ -454,11 +475,17 @@ class Budget:
 
         Raises
         ------
-        TypeError
-            If an argument is of another type.
-        ValueError
-            If the release would exceed the budget, or no planned loss is left for it, and then the
-            budget is left as it was; or if `d_in` is negative.
+        TypeError, ValueError
+            If a parameter has another type, `d_in` is negative, the release would exceed the
+            budget, or no planned loss is left for it. The budget is then left as it was.
+
+        Examples
+        --------
+        >>> from geomdp import GeometricMechanism, accounting
+        >>> budget = accounting.Budget(epsilon=1)
+        >>> budget.spend(GeometricMechanism(0.25), d_in=2, label="visits")
+        >>> budget.epsilon_spent
+        0.5
 
         """
         shown = checked(mechanism).map(d_in)
@@ -504,20 +531,14 @@ class Budget:
     ) -> Any:
         """Return noisy counts, after :meth:`spend`.
 
-        A refused release draws no noise. One that fails later keeps what was spent.
+        A refused release draws no noise. One that fails later keeps what was spent. Parameters and
+        errors are those of :meth:`spend` and :meth:`geomdp.GeometricMechanism.release`.
 
-        Parameters
-        ----------
-        mechanism, d_in, label
-            As in :meth:`spend`.
-        counts
-            As in :meth:`geomdp.GeometricMechanism.release`.
-
-        Raises
-        ------
-        TypeError, ValueError, OverflowError, OSError
-            As in :meth:`spend` and :meth:`geomdp.GeometricMechanism.release`.
-
+        >>> from geomdp import GeometricMechanism, accounting
+        >>> budget = accounting.Budget(epsilon=1)
+        >>> noisy = budget.release(GeometricMechanism(0.5), [12, 7])
+        >>> noisy.shape, budget.epsilon_spent
+        ((2,), 0.5)
         """
         self.spend(mechanism, d_in, label=label)
         return mechanism.release(counts)

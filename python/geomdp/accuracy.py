@@ -4,12 +4,6 @@ The accuracy at level alpha is the least integer a such that an error exceeds a 
 most alpha, ``P[|X - z| > a] <= alpha`` (*Geometric Mechanism Accuracy*, definition 1). For noise
 without bounds that means ``2 q**(a + 1) / (1 + q) <= alpha``, with ``q = exp(-1 / scale)``.
 
->>> from geomdp.accuracy import accuracy_to_epsilon, epsilon_to_accuracy
->>> epsilon_to_accuracy(0.5, alpha=0.05)
-6
->>> round(accuracy_to_epsilon(6, alpha=0.05), 4)
-0.4569
-
 The functions of a scale or an epsilon describe ideal noise without bounds. The others account for a
 mechanism, its bounds and the distribution that it samples. Results that are not exact are rounded
 to the safe side, by less than 1e-34 and then to a float.
@@ -105,13 +99,12 @@ def scale_to_accuracy(
 
     Raises
     ------
-    TypeError
-        If a parameter is not a number.
-    ValueError
-        If a parameter is out of its range, or arrays do not broadcast.
+    TypeError, ValueError
+        If a parameter is not a number or is out of its range, or arrays do not broadcast.
 
     Examples
     --------
+    >>> from geomdp.accuracy import scale_to_accuracy
     >>> scale_to_accuracy(2, alpha=0.05)
     6
     >>> scale_to_accuracy([2, 20], alpha=0.05, n=200)
@@ -155,7 +148,13 @@ def accuracy_to_scale(
     Raises
     ------
     TypeError, ValueError
-        As in :func:`scale_to_accuracy`.
+        If a parameter is not a number or is out of its range, or arrays do not broadcast.
+
+    Examples
+    --------
+    >>> from geomdp.accuracy import accuracy_to_scale
+    >>> round(accuracy_to_scale(6, alpha=0.05), 4)
+    2.1887
 
     """
     find = _to_rate(method, tail)
@@ -182,7 +181,7 @@ def epsilon_to_accuracy(
     method: Method = "exact",
     tail: Tail = ">",
 ) -> Any:
-    """Return the accuracy at level alpha of noise for this epsilon; see :func:`scale_to_accuracy`.
+    """Return the accuracy at level alpha of noise for this epsilon, without bounds.
 
     Parameters
     ----------
@@ -192,6 +191,22 @@ def epsilon_to_accuracy(
         As in :func:`scale_to_accuracy`.
     sensitivity : int, float, Fraction or array of them
         Not negative.
+
+    Returns
+    -------
+    int, float or array
+        As in :func:`scale_to_accuracy`, for the scale ``sensitivity / epsilon``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter is not a number or is out of its range, or arrays do not broadcast.
+
+    Examples
+    --------
+    >>> from geomdp.accuracy import epsilon_to_accuracy
+    >>> epsilon_to_accuracy([0.5, 1, 2], alpha=0.05)
+    array([6, 3, 1])
 
     """
     find = _to_accuracy(method, tail)
@@ -218,12 +233,14 @@ def accuracy_to_epsilon(
     method: Method = "exact",
     tail: Tail = ">",
 ) -> Any:
-    """Return the least epsilon with this accuracy at level alpha; see :func:`accuracy_to_scale`.
+    """Return the least epsilon of noise with this accuracy at level alpha, without bounds.
 
     Parameters
     ----------
-    accuracy, alpha, n, method, tail
-        As in :func:`accuracy_to_scale`.
+    accuracy : int, float, Fraction or array of them
+        Not negative; 0 only for the exact method with tail ``">"``.
+    alpha, n, method, tail
+        As in :func:`scale_to_accuracy`.
     sensitivity : int, float, Fraction or array of them
         Not negative.
 
@@ -231,6 +248,17 @@ def accuracy_to_epsilon(
     -------
     float or float64 array
         Rounded up, so that a mechanism with this epsilon has the accuracy; 0 for alpha 1.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter is not a number or is out of its range, or arrays do not broadcast.
+
+    Examples
+    --------
+    >>> from geomdp.accuracy import accuracy_to_epsilon
+    >>> round(accuracy_to_epsilon(10, alpha=0.05), 4)
+    0.2843
 
     """
     find = _to_rate(method, tail)
@@ -255,16 +283,12 @@ def discrete_laplacian_scale_to_accuracy(scale: Numbers, alpha: Numbers) -> Any:
     That is ``scale * ln(2 / (alpha (1 + q)))``, where ``2 q**a / (1 + q) = alpha``. An error of a
     or more has probability at most alpha, and so has an error above ``floor(a)``.
 
-    Parameters
-    ----------
-    scale, alpha
-        As in :func:`scale_to_accuracy`.
+    The result is a float or a float64 array, rounded up; 0 for scale 0. Parameters and errors are
+    those of :func:`scale_to_accuracy`.
 
-    Returns
-    -------
-    float or float64 array
-        Rounded up; 0 for scale 0.
-
+    >>> from geomdp.accuracy import discrete_laplacian_scale_to_accuracy
+    >>> round(discrete_laplacian_scale_to_accuracy(2, alpha=0.05), 4)
+    6.4296
     """
 
     def accuracy(scale: Fraction, alpha: Fraction) -> float:
@@ -281,19 +305,22 @@ def discrete_laplacian_scale_to_accuracy(scale: Numbers, alpha: Numbers) -> Any:
 def accuracy_to_discrete_laplacian_scale(accuracy: Numbers, alpha: Numbers) -> Any:
     """Return the greatest scale with ``P[|Z| >= accuracy] <= alpha``, by OpenDP's name.
 
-    It is the inverse of :func:`discrete_laplacian_scale_to_accuracy`.
+    It is the inverse of :func:`discrete_laplacian_scale_to_accuracy`. The result is a float or a
+    float64 array, rounded down: 0 for accuracy 0, and infinity for other accuracies with alpha 1.
+    Errors and alpha are those of :func:`scale_to_accuracy`.
 
     Parameters
     ----------
     accuracy : int, float, Fraction or array of them
         Not negative. Between integers the probability is taken as ``2 q**accuracy / (1 + q)``.
-    alpha
-        As in :func:`scale_to_accuracy`.
+    alpha : int, float, Fraction or array of them
+        The significance level.
 
-    Returns
-    -------
-    float or float64 array
-        Rounded down; 0 for accuracy 0, and infinity for other accuracies with alpha 1.
+    Examples
+    --------
+    >>> from geomdp.accuracy import accuracy_to_discrete_laplacian_scale
+    >>> round(accuracy_to_discrete_laplacian_scale(6, alpha=0.05), 4)
+    1.8581
 
     """
 
@@ -333,12 +360,20 @@ def release_accuracy(mechanism: GeometricMechanism, alpha: Real, counts: Any = N
 
     Raises
     ------
-    TypeError
-        If a parameter is of another type.
-    ValueError
-        If alpha is out of its range, or the scale is too large to be certified without bounds.
+    TypeError, ValueError
+        If a parameter has another type, alpha is out of its range, or the scale is too large to be
+        certified without bounds.
     OverflowError
         If the bounds are beyond the dtype of the counts.
+
+    Examples
+    --------
+    >>> from geomdp import GeometricMechanism, accuracy
+    >>> mechanism = GeometricMechanism(epsilon=0.5, bounds=(0, 4526))
+    >>> accuracy.release_accuracy(mechanism, alpha=0.05)
+    6
+    >>> accuracy.release_accuracy(mechanism, alpha=0.05, counts=[0, 3, 40])
+    array([5, 5, 6])
 
     """
     level = parameters.probability("alpha", alpha)
@@ -373,6 +408,13 @@ def simultaneous_accuracy(
     ------
     TypeError, ValueError, OverflowError
         As in :func:`release_accuracy`; and unless exactly one of `n` and `counts` is given.
+
+    Examples
+    --------
+    >>> from geomdp import GeometricMechanism
+    >>> from geomdp.accuracy import simultaneous_accuracy
+    >>> simultaneous_accuracy(GeometricMechanism(epsilon=0.5, bounds=(0, 4526)), 0.05, n=24)
+    12
 
     """
     level = parameters.probability("alpha", alpha)
@@ -420,13 +462,18 @@ def confidence_interval(
 
     Raises
     ------
-    TypeError
-        If a parameter is of another type.
-    ValueError
-        If alpha or side is out of its range, a released count is not within the bounds, or the
-        scale is too large to be certified without bounds.
+    TypeError, ValueError
+        If a parameter has another type, alpha or side is out of its range, a released count is not
+        within the bounds, or the scale is too large to be certified without bounds.
     OverflowError
         If the bounds are beyond the dtype.
+
+    Examples
+    --------
+    >>> from geomdp import GeometricMechanism
+    >>> from geomdp.accuracy import confidence_interval
+    >>> confidence_interval(GeometricMechanism(0.5, bounds=(0, 100)), [3, 40], alpha=0.05)
+    (array([ 0, 34]), array([ 9, 46]))
 
     """
     level = _confidence(alpha)
@@ -474,17 +521,16 @@ def sum_accuracy(mechanism: GeometricMechanism, n: Integer, alpha: Real) -> int:
 
     Raises
     ------
-    TypeError
-        If a parameter has another type.
-    ValueError
-        If the mechanism has bounds, a number is out of its range, alpha is below the error of the
-        sampled distribution, or the scale is too large to be certified.
+    TypeError, ValueError
+        If a parameter has another type, the mechanism has bounds, a number is out of its range,
+        alpha is below the error of the sampled distribution, or the scale is too large to be
+        certified.
 
     Examples
     --------
-    >>> from geomdp import GeometricMechanism
+    >>> from geomdp import GeometricMechanism, accuracy
     >>> mechanism = GeometricMechanism(epsilon=0.5)
-    >>> mechanism.accuracy(alpha=0.05), sum_accuracy(mechanism, 200, alpha=0.05)
+    >>> mechanism.accuracy(alpha=0.05), accuracy.sum_accuracy(mechanism, 200, alpha=0.05)
     (6, 78)
 
     """
@@ -536,6 +582,7 @@ def sum_confidence_interval(
     Examples
     --------
     >>> from geomdp import GeometricMechanism
+    >>> from geomdp.accuracy import sum_confidence_interval
     >>> mechanism = GeometricMechanism(epsilon=0.5)
     >>> sum_confidence_interval(mechanism, [1205, 310, 85], alpha=0.05)
     (1590, 1610)
@@ -608,9 +655,9 @@ def ratio_confidence_interval(
 
     Examples
     --------
-    >>> from geomdp import GeometricMechanism
+    >>> from geomdp import GeometricMechanism, accuracy
     >>> mechanism = GeometricMechanism(epsilon=0.5)
-    >>> lower, upper = ratio_confidence_interval(mechanism, 310, 1205, alpha=0.05)
+    >>> lower, upper = accuracy.ratio_confidence_interval(mechanism, 310, 1205, alpha=0.05)
     >>> round(lower, 4), round(upper, 4)
     (0.2518, 0.2627)
 
@@ -666,10 +713,12 @@ def relative_accuracy(mechanism: GeometricMechanism | Real, alpha: Real, ratio: 
     Raises
     ------
     TypeError, ValueError
-        As in :func:`release_accuracy` and :func:`epsilon_to_accuracy`, and for the ratio.
+        If a parameter has another type, a number is out of its range, or the scale is too large to
+        be certified.
 
     Examples
     --------
+    >>> from geomdp.accuracy import relative_accuracy
     >>> relative_accuracy(0.5, alpha=0.05, ratio=0.1)
     60
 
@@ -710,12 +759,17 @@ def bias(
 
     Raises
     ------
-    TypeError
-        If a parameter is of another type.
-    ValueError
-        If distribution is not one of the three.
+    TypeError, ValueError
+        If a parameter has another type, or distribution is not one of the three.
     OverflowError
         If the bounds are beyond the dtype of the counts.
+
+    Examples
+    --------
+    >>> from geomdp import GeometricMechanism
+    >>> from geomdp.accuracy import bias
+    >>> bias(GeometricMechanism(epsilon=0.5, bounds=(0, 100)), [0, 50, 100]).round(2)
+    array([ 0.96,  0.  , -0.96])
 
     """
     return _moment(mechanism, counts, distribution, "bias")
@@ -724,9 +778,16 @@ def bias(
 def variance(
     mechanism: GeometricMechanism, counts: Any, *, distribution: Distribution = "censored"
 ) -> Any:
-    """Return the variance of the noisy count; otherwise as :func:`bias`.
+    """Return the variance of the noisy count, in units of squared counts.
 
-    Without bounds it is ``2 q / (1 - q)**2`` (*Releasing Counts with Differential Privacy*).
+    Without bounds it is ``2 q / (1 - q)**2`` (*Releasing Counts with Differential Privacy*);
+    ``docs/proofs.md``, section 10, has the others. Parameters, shapes and errors are those of
+    :func:`bias`.
+
+    >>> from geomdp import GeometricMechanism
+    >>> from geomdp.accuracy import variance
+    >>> variance(GeometricMechanism(epsilon=0.5, bounds=(0, 100)), [0, 50, 100]).round(2)
+    array([3.  , 7.84, 3.  ])
     """
     return _moment(mechanism, counts, distribution, "variance")
 
@@ -734,9 +795,15 @@ def variance(
 def mean_absolute_error(
     mechanism: GeometricMechanism, counts: Any, *, distribution: Distribution = "censored"
 ) -> Any:
-    """Return the expected absolute error; otherwise as :func:`bias`.
+    """Return the expected absolute error of the noisy count.
 
-    Without bounds it is ``2 q / (1 - q**2)``.
+    Without bounds it is ``2 q / (1 - q**2)``; ``docs/proofs.md``, section 10, has the others.
+    Parameters, shapes and errors are those of :func:`bias`.
+
+    >>> from geomdp import GeometricMechanism
+    >>> from geomdp.accuracy import mean_absolute_error
+    >>> mean_absolute_error(GeometricMechanism(epsilon=0.5, bounds=(0, 100)), [0, 50]).round(2)
+    array([0.96, 1.92])
     """
     return _moment(mechanism, counts, distribution, "absolute")
 

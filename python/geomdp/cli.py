@@ -58,6 +58,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     int
         The exit code: 0, 1 or 2.
 
+    Examples
+    --------
+    >>> from geomdp.cli import main
+    >>> main(["compose", "0.1x50"])
+    5.0
+    50 releases with these privacy losses are together (5.0, 0)-differentially private.
+    0
+
     """
     try:
         given = _parser().parse_args(argv)

@@ -5,11 +5,6 @@ noise and without negative cells, and then rounds it so that margins stay within
 uses the released counts alone, so it costs no privacy (``docs/proofs.md``, theorem 7). It draws no
 randomness. ``docs/consistency.md`` shows the bias of the result. Needs scipy: ``pip install
 geomdp[consistency]``.
-
->>> from geomdp.consistency import consistent
->>> consistent([[-2, 5], [3, -1]], total=6)
-array([[0, 4],
-       [2, 0]])
 """
 
 from __future__ import annotations
@@ -84,11 +79,10 @@ def consistent(
 
     Raises
     ------
-    TypeError
-        If a parameter is of another type.
-    ValueError
-        If there are no cells, the total is negative, an axis does not exist, a margin has another
-        shape, or variances do not name the cells and all margins, or are too far apart.
+    TypeError, ValueError
+        If a parameter has another type, there are no cells, the total is negative, an axis does not
+        exist, a margin has another shape, or variances do not name the cells and all margins, or
+        are too far apart.
     OverflowError
         If a count is beyond 2**40.
     ImportError
@@ -99,6 +93,7 @@ def consistent(
     Examples
     --------
     >>> from geomdp import GeometricMechanism
+    >>> from geomdp.consistency import consistent
     >>> fine, coarse = GeometricMechanism(1.0), GeometricMechanism(0.1)
     >>> consistent(
     ...     [[8, 1, -3], [4, 0, 2]],

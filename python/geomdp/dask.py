@@ -1,15 +1,5 @@
 """Releases of Dask data frames and arrays: a task that runs again gives the same noise.
 
->>> import dask.dataframe as dd
->>> import pandas as pd
->>> import geomdp.dask
->>> from geomdp import GeometricMechanism
->>> counts = dd.from_pandas(pd.DataFrame({"g": [1, 2, 3], "n": [12, 7, 9]}), npartitions=2)
->>> with geomdp.dask.release_columns(counts, {"n": GeometricMechanism(1.0)}, ["g"]) as lazy:
-...     noisy = lazy.compute()
->>> list(noisy.columns)
-['g', 'n']
-
 This module needs the extra ``dask``. Each release has a key. The key and the ids of a count
 determine its noise, so partitions, workers and repeated tasks do not change it
 (``docs/distributed.md``). With a ``Client``, its scheduler keeps the key until you wipe it, and
@@ -92,6 +82,18 @@ def release_columns(
     OverflowError
         If a mechanism's bounds do not fit the type of its column.
 
+    Examples
+    --------
+    >>> import dask.dataframe as dd
+    >>> import pandas as pd
+    >>> import geomdp.dask
+    >>> from geomdp import GeometricMechanism
+    >>> counts = dd.from_pandas(pd.DataFrame({"g": [1, 2, 3], "n": [12, 7, 9]}), npartitions=2)
+    >>> with geomdp.dask.release_columns(counts, {"n": GeometricMechanism(1.0)}, ["g"]) as lazy:
+    ...     noisy = lazy.compute()
+    >>> list(noisy.columns)
+    ['g', 'n']
+
     """
     if not isinstance(frame, dd.DataFrame):
         raise TypeError(f"frame is a {type(frame).__name__}: give a DataFrame of Dask")
@@ -142,6 +144,16 @@ def release(array: da.Array, mechanism: GeometricMechanism) -> Release[da.Array]
         If the sizes of the chunks are unknown.
     OverflowError
         If the mechanism's bounds do not fit the dtype.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import numpy as np
+    >>> from geomdp import GeometricMechanism
+    >>> from geomdp.dask import release
+    >>> with release(da.from_array(np.array([[12, 7], [9, 4]])), GeometricMechanism(1.0)) as noisy:
+    ...     noisy.compute().shape
+    (2, 2)
 
     """
     if not isinstance(array, da.Array):

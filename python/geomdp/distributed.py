@@ -1,16 +1,5 @@
 """Releases on engines that may run a task twice: the same task gives the same noise.
 
->>> import numpy as np
->>> from geomdp import GeometricMechanism
->>> from geomdp.distributed import ReleaseKey
->>> mechanism, counts, cities = GeometricMechanism(1.0), np.array([12, 7, 9]), np.array([4, 1, 7])
->>> key = ReleaseKey()
->>> noisy = key.release(mechanism, counts, cities, name="n", part=True)
->>> again = key.release(mechanism, counts[::-1], cities[::-1], name="n", part=True)
->>> noisy.tolist() == again[::-1].tolist()
-True
->>> key.wipe()
-
 Use a key for one state of one table. Changed data needs a new key and costs its epsilon again.
 :mod:`geomdp.spark`, :mod:`geomdp.dask` and :mod:`geomdp.ray` draw the keys for their engines and
 check that ids are unique. ``docs/distributed.md`` describes the construction and proves it private.
@@ -74,6 +63,16 @@ class ReleaseKey:
     ------
     OSError
         If the operating system provides no random bytes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from geomdp import GeometricMechanism, distributed
+    >>> key = distributed.ReleaseKey()
+    >>> noisy = key.release(GeometricMechanism(1.0), np.array([12, 7]), np.array([4, 1]), name="n")
+    >>> key.wipe()
+    >>> noisy.shape
+    (2,)
 
     """
 
@@ -141,6 +140,16 @@ class ReleaseKey:
         OverflowError
             If the mechanism's bounds do not fit the integer type.
 
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from geomdp import GeometricMechanism, distributed
+        >>> key, mechanism = distributed.ReleaseKey(), GeometricMechanism(1.0)
+        >>> first = key.release(mechanism, np.array([12, 7]), np.array([4, 1]), name="n", part=True)
+        >>> again = key.release(mechanism, np.array([7]), np.array([1]), name="n", part=True)
+        >>> bool(first[1] == again[0])
+        True
+
         """
         if not isinstance(name, str):
             raise TypeError(f"name = {name!r} is not accepted: give a str")
@@ -182,8 +191,10 @@ class ReleaseKey:
             Columns that together identify each row of the release. They stay as they are.
         part : bool
             Whether the frame is a part of a table, as :class:`ReleaseKey` defines it.
-        nulls, threads
-            See :meth:`release`.
+        nulls : {"refuse", "keep"}
+            Whether a column with nulls raises an error, or keeps them where they are.
+        threads : int, optional
+            Number of threads, 1 or more. By default it depends on the number of counts.
 
         Returns
         -------
@@ -194,8 +205,23 @@ class ReleaseKey:
         ------
         KeyError
             If a name does not match exactly one column.
-        TypeError, ValueError, OverflowError
-            If an argument is not accepted: see :meth:`release` and :func:`check_arguments`.
+        TypeError
+            If an argument or a column has another type.
+        ValueError
+            If no column or no id is named, an id is given twice or is also released, or the key
+            refuses the names or the ids (:meth:`release`).
+        OverflowError
+            If a mechanism's bounds do not fit the type of its column.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from geomdp import GeometricMechanism
+        >>> from geomdp.distributed import ReleaseKey
+        >>> frame = pd.DataFrame({"town": ["x", "y"], "n": [12, 7]})
+        >>> noisy = ReleaseKey().release_columns(frame, {"n": GeometricMechanism(1.0)}, ["town"])
+        >>> noisy["town"].tolist()
+        ['x', 'y']
 
         """
         columns.check_nulls(nulls)
@@ -229,7 +255,7 @@ class ReleaseKey:
         batches : iterable of RecordBatch
             Each batch is read when its noisy batch is requested.
         mechanisms, ids, nulls, threads
-            See :meth:`release_columns`.
+            As in :meth:`release_columns`.
         part : bool
             Must be True: each batch is a part, since this method never has all ids to compare.
         names : list of str, optional
@@ -244,8 +270,18 @@ class ReleaseKey:
         Raises
         ------
         KeyError, TypeError, ValueError, OverflowError
-            See :meth:`release_columns`. Errors are raised when the noisy batch concerned is
-            requested.
+            As in :meth:`release_columns`, when the noisy batch concerned is requested.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> from geomdp import GeometricMechanism
+        >>> from geomdp.distributed import ReleaseKey
+        >>> batch = pa.record_batch({"town": ["x", "y"], "n": [12, 7]})
+        >>> mechanisms = {"n": GeometricMechanism(1.0)}
+        >>> [noisy] = ReleaseKey().release_batches([batch], mechanisms, ["town"], part=True)
+        >>> noisy.schema.names
+        ['town', 'n']
 
         """
         columns.check_nulls(nulls)
@@ -283,7 +319,17 @@ class ReleaseKey:
             yield noisy
 
     def wipe(self) -> None:
-        """Overwrite the key. Released counts stay; further releases raise ValueError."""
+        """Overwrite the key. Released counts stay; further releases raise ValueError.
+
+        >>> import pickle
+        >>> from geomdp.distributed import ReleaseKey
+        >>> key = ReleaseKey()
+        >>> key.wipe()
+        >>> pickle.dumps(key)
+        Traceback (most recent call last):
+            ...
+        ValueError: the release key is wiped: start another release, with a new key
+        """
         self._core.wipe()
 
     def _check(self, names: Iterable[str], part: bool) -> None:
@@ -339,12 +385,29 @@ class ReleaseKey:
 
 
 class Release(Generic[_Frame]):
-    """A lazy release on an engine: :attr:`frame` can be evaluated until the key is wiped.
+    """A lazy release on an engine, which can be evaluated until its key is wiped.
 
-    A ``with`` statement binds the frame and wipes the key at the end:
+    A ``with`` statement binds the frame and wipes the key at the end.
 
-        with geomdp.spark.release_columns(counts, {"n": mechanism}, ["city"]) as noisy:
-            noisy.write.parquet("noisy")
+    Parameters
+    ----------
+    frame : lazy object of the engine
+        Every evaluation gives the same noisy counts.
+    wipe : callable
+        Wipes the key; called once or more, without arguments.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from geomdp import GeometricMechanism, distributed
+    >>> key = distributed.ReleaseKey()
+    >>> frame = pd.DataFrame({"town": ["x", "y"], "n": [12, 7]})
+    >>> noisy = key.release_columns(frame, {"n": GeometricMechanism(1.0)}, ["town"])
+    >>> with distributed.Release(noisy, key.wipe) as frame:
+    ...     rows = len(frame)
+    >>> rows
+    2
+
     """
 
     __slots__ = ("_wipe", "frame")
@@ -355,7 +418,13 @@ class Release(Generic[_Frame]):
         self._wipe = wipe
 
     def wipe(self) -> None:
-        """Wipe the key. Written results stay; evaluating the frame again fails."""
+        """Wipe the key. Written results stay; evaluating the frame again fails.
+
+        >>> from geomdp.distributed import Release
+        >>> release = Release("a lazy frame", lambda: print("wiped"))
+        >>> release.wipe()
+        wiped
+        """
         self._wipe()
 
     def __enter__(self) -> _Frame:
@@ -377,8 +446,10 @@ def check_arguments(
 
     Parameters
     ----------
-    mechanisms, ids
-        See :meth:`ReleaseKey.release_columns`.
+    mechanisms : dict
+        Maps the names of the columns to release to their mechanisms.
+    ids : sequence of str
+        Columns that together identify each row.
     names : list of str
         Names of all columns.
 
@@ -390,6 +461,15 @@ def check_arguments(
         If either is empty, an id is given twice, or a column is both released and an id.
     KeyError
         If a name does not match exactly one column.
+
+    Examples
+    --------
+    >>> from geomdp import GeometricMechanism, distributed
+    >>> distributed.check_arguments({"n": GeometricMechanism(1.0)}, ["town"], ["town", "n"])
+    >>> distributed.check_arguments({"n": GeometricMechanism(1.0)}, [], ["town", "n"])
+    Traceback (most recent call last):
+        ...
+    ValueError: ids is empty: give at least one column
 
     """
     if not isinstance(mechanisms, Mapping):

@@ -4,14 +4,6 @@
 (*Geometric Mechanism Notes*, equation 2.1). :class:`CensoredGeometric` is the distribution of a
 release within bounds (algorithm 2 there). Neither needs scipy.
 
->>> from geomdp.distribution import CensoredGeometric, TwoSidedGeometric
->>> noise = TwoSidedGeometric(scale=2)
->>> noise.interval(0.95)
-(-6.0, 6.0)
->>> release = CensoredGeometric(center=3, scale=2, bounds=(0, 100))
->>> release.pmf([0, 1, 2, 3]).round(4)
-array([0.1389, 0.0901, 0.1486, 0.2449])
-
 ``total_variation`` bounds the distance between an ideal distribution and the one that
 :class:`geomdp.GeometricMechanism` samples. There is no ``rvs`` method: to protect data, draw noise
 with :meth:`geomdp.GeometricMechanism.release`.
@@ -138,33 +130,74 @@ class _Distribution:
         OverflowError
             If an int is beyond the dtype.
 
+        Examples
+        --------
+        >>> from geomdp.distribution import TwoSidedGeometric
+        >>> noise = TwoSidedGeometric(scale=2)
+        >>> noise.pmf([-1, 0, 1]).round(4)
+        array([0.1486, 0.2449, 0.1486])
+
         """
         return self._masses(k, self._noise.pmf, self._noise.cdf)
 
     def logpmf(self, k: ArrayLike) -> Any:
-        """Return the natural logarithm of :meth:`pmf`, even where that underflows."""
+        """Return the natural logarithm of :meth:`pmf`, even where that underflows.
+
+        The parameter, shapes and errors are those of :meth:`pmf`.
+
+        >>> from geomdp.distribution import TwoSidedGeometric
+        >>> noise = TwoSidedGeometric(scale=2)
+        >>> noise.pmf(3000), round(noise.logpmf(3000), 4)
+        (0.0, -1501.4068)
+        """
         return self._masses(k, self._noise.logpmf, self._noise.logcdf)
 
     def cdf(self, k: ArrayLike) -> Any:
         """Return the probability of k or less.
 
-        It takes and returns the same types and shapes as :meth:`pmf`, and rounds k down.
+        The parameter, shapes and errors are those of :meth:`pmf`. k is rounded down.
+
+        >>> from geomdp.distribution import TwoSidedGeometric
+        >>> noise = TwoSidedGeometric(scale=2)
+        >>> round(noise.cdf(0), 4)
+        0.6225
         """
         return self._sums(k, self._noise.cdf)
 
     def logcdf(self, k: ArrayLike) -> Any:
-        """Return the natural logarithm of :meth:`cdf`, even where that underflows or is near 1."""
+        """Return the natural logarithm of :meth:`cdf`, even where that underflows or is near 1.
+
+        The parameter, shapes and errors are those of :meth:`pmf`.
+
+        >>> from geomdp.distribution import TwoSidedGeometric
+        >>> noise = TwoSidedGeometric(scale=2)
+        >>> round(noise.logcdf(-3000), 4)
+        -1500.4741
+        """
         return self._sums(k, self._noise.logcdf)
 
     def sf(self, k: ArrayLike) -> Any:
         """Return the probability of more than k, ``1 - cdf(k)`` without cancellation.
 
-        It takes and returns the same types and shapes as :meth:`pmf`, and rounds k down.
+        The parameter, shapes and errors are those of :meth:`pmf`. k is rounded down.
+
+        >>> from geomdp.distribution import TwoSidedGeometric
+        >>> noise = TwoSidedGeometric(scale=2)
+        >>> round(noise.sf(0), 4)
+        0.3775
         """
         return self._sums(k, lambda z: self._noise.cdf(-z - 1))
 
     def logsf(self, k: ArrayLike) -> Any:
-        """Return the natural logarithm of :meth:`sf`, even where that underflows or is near 1."""
+        """Return the natural logarithm of :meth:`sf`, even where that underflows or is near 1.
+
+        The parameter, shapes and errors are those of :meth:`pmf`.
+
+        >>> from geomdp.distribution import TwoSidedGeometric
+        >>> noise = TwoSidedGeometric(scale=2)
+        >>> round(noise.logsf(3000), 4)
+        -1500.9741
+        """
         return self._sums(k, lambda z: self._noise.logcdf(-z - 1))
 
     def ppf(self, q: ArrayLike) -> Any:
@@ -188,10 +221,15 @@ class _Distribution:
 
         Raises
         ------
-        TypeError
-            If q is not a number.
-        ValueError
-            If q is not from 0 to 1, or does not broadcast against the centers.
+        TypeError, ValueError
+            If q is not a number from 0 to 1, or does not broadcast against the centers.
+
+        Examples
+        --------
+        >>> from geomdp.distribution import TwoSidedGeometric
+        >>> noise = TwoSidedGeometric(scale=2)
+        >>> noise.ppf([0, 0.5, 0.95])
+        array([-inf,   0.,   5.])
 
         """
         return self._quantile("q", _probabilities("q", q), beyond=False)
@@ -199,8 +237,12 @@ class _Distribution:
     def isf(self, q: ArrayLike) -> Any:
         """Return the least k with ``sf(k) <= q``.
 
-        It takes and returns the same types and shapes as :meth:`ppf`. 1 and 0 give the ends of
+        The parameter, shapes and errors are those of :meth:`ppf`. 1 and 0 give the ends of
         :meth:`support`. Unlike ``ppf(1 - q)``, it resolves q below the spacing of floats near 1.
+
+        >>> from geomdp.distribution import TwoSidedGeometric
+        >>> TwoSidedGeometric(scale=2).isf(1e-30)
+        137.0
         """
         return self._quantile("q", _probabilities("q", q), beyond=True)
 
@@ -220,10 +262,16 @@ class _Distribution:
 
         Raises
         ------
-        TypeError
-            If the confidence is not a number.
-        ValueError
-            If it is not from 0 to 1, or does not broadcast against the centers.
+        TypeError, ValueError
+            If the confidence is not a number from 0 to 1, or does not broadcast against the
+            centers.
+
+        Examples
+        --------
+        >>> from geomdp.distribution import TwoSidedGeometric
+        >>> noise = TwoSidedGeometric(scale=2)
+        >>> noise.interval(0.95)
+        (-6.0, 6.0)
 
         """
         tails = (1 - _probabilities("confidence", confidence)) / 2
@@ -233,11 +281,21 @@ class _Distribution:
         )
 
     def median(self) -> Any:
-        """Return the median, which is exactly the center."""
+        """Return the median, which is exactly the center.
+
+        >>> from geomdp.distribution import CensoredGeometric
+        >>> CensoredGeometric(center=3, scale=2, bounds=(0, 100)).median()
+        3
+        """
         return _plain(self._shifted(np.zeros(self._center.shape), self._center))
 
     def support(self) -> tuple[Any, Any]:
-        """Return the least and the greatest value."""
+        """Return the least and the greatest value.
+
+        >>> from geomdp.distribution import CensoredGeometric
+        >>> CensoredGeometric(center=3, scale=2, bounds=(0, 100)).support()
+        (0, 100)
+        """
         ends = (np.full(self._center.shape, end) for end in self._ends)
         lower, upper = (_plain(self._shifted(end, self._center)) for end in ends)
         return lower, upper
@@ -339,10 +397,8 @@ class TwoSidedGeometric(_Distribution):
 
     Raises
     ------
-    TypeError
-        If scale is not a number.
-    ValueError
-        If it is negative, infinite or NaN.
+    TypeError, ValueError
+        If scale is not a number, or is negative, infinite or NaN.
     OverflowError
         If it is beyond float64.
 
@@ -353,6 +409,7 @@ class TwoSidedGeometric(_Distribution):
 
     Examples
     --------
+    >>> from geomdp.distribution import TwoSidedGeometric
     >>> noise = TwoSidedGeometric(scale=10)
     >>> noise.cdf(-1) + noise.pmf(0) + noise.sf(0)
     1.0
@@ -371,23 +428,42 @@ class TwoSidedGeometric(_Distribution):
         super().__init__(scale, np.zeros(()), None)
 
     def mean(self) -> float:
-        """Return the mean, 0."""
+        """Return the mean, 0.
+
+        >>> from geomdp.distribution import TwoSidedGeometric
+        >>> TwoSidedGeometric(scale=2).mean()
+        0.0
+        """
         return 0.0
 
     def var(self) -> float:
         """Return the variance ``2 a / (1 - a)**2``, or infinity if it is beyond float64.
 
         The formula is from *Releasing Counts with Differential Privacy*.
+
+        >>> from geomdp.distribution import TwoSidedGeometric
+        >>> round(TwoSidedGeometric(scale=2).var(), 4)
+        7.8354
         """
         return 0.0 if self._rate is None else moments.unbounded(self._rate).variance
 
     def std(self) -> float:
-        """Return the standard deviation, even if the variance is beyond float64."""
+        """Return the standard deviation, even if the variance is beyond float64.
+
+        >>> from geomdp.distribution import TwoSidedGeometric
+        >>> round(TwoSidedGeometric(scale=2).std(), 4)
+        2.7992
+        """
         rate = 1 / self._noise.scale
         return math.sqrt(2) * math.exp(-rate / 2) / -math.expm1(-rate)
 
     def entropy(self) -> float:
-        """Return the entropy ``log((1 + a)/(1 - a)) + 2 rate a / (1 - a**2)``, in nats."""
+        """Return the entropy ``log((1 + a)/(1 - a)) + 2 rate a / (1 - a**2)``, in nats.
+
+        >>> from geomdp.distribution import TwoSidedGeometric
+        >>> round(TwoSidedGeometric(scale=2).entropy(), 4)
+        2.3663
+        """
         return 0.0 if self._rate is None else moments.entropy(self._rate, None, None)
 
     def __repr__(self) -> str:
@@ -434,6 +510,7 @@ class CensoredGeometric(_Distribution):
 
     Examples
     --------
+    >>> from geomdp.distribution import CensoredGeometric
     >>> release = CensoredGeometric(center=2, scale=5, bounds=(0, 100))
     >>> release.pmf(0) == release.cdf(0), release.sf(100), release.pmf(-1)
     (True, 0.0, 0.0)
@@ -470,19 +547,42 @@ class CensoredGeometric(_Distribution):
 
         Here l and u are the distances from the center to the lower and the upper bound
         (``docs/proofs.md``, section 10). The second term is rounded to a float, and so is the sum.
+
+        >>> from geomdp.distribution import CensoredGeometric
+        >>> release = CensoredGeometric([0, 3], scale=2, bounds=(0, 100))
+        >>> release.mean().round(3)
+        array([0.96 , 3.214])
         """
         return self._each(lambda center: float(center + Fraction(self._moments(center).bias)))
 
     def var(self) -> Any:
-        """Return the variance (``docs/proofs.md``, section 10)."""
+        """Return the variance (``docs/proofs.md``, section 10).
+
+        >>> from geomdp.distribution import CensoredGeometric
+        >>> release = CensoredGeometric([0, 3], scale=2, bounds=(0, 100))
+        >>> release.var().round(3)
+        array([2.997, 5.631])
+        """
         return self._each(lambda center: self._moments(center).variance)
 
     def std(self) -> Any:
-        """Return the standard deviation, the square root of :meth:`var`."""
+        """Return the standard deviation, the square root of :meth:`var`.
+
+        >>> from geomdp.distribution import CensoredGeometric
+        >>> release = CensoredGeometric([0, 3], scale=2, bounds=(0, 100))
+        >>> release.std().round(3)
+        array([1.731, 2.373])
+        """
         return self._each(lambda center: math.sqrt(self._moments(center).variance))
 
     def entropy(self) -> Any:
-        """Return the entropy in nats (``docs/proofs.md``, section 10)."""
+        """Return the entropy in nats (``docs/proofs.md``, section 10).
+
+        >>> from geomdp.distribution import CensoredGeometric
+        >>> release = CensoredGeometric([0, 3], scale=2, bounds=(0, 100))
+        >>> release.entropy().round(3)
+        array([1.306, 2.13 ])
+        """
         rate, (lower, upper) = self._rate, self._bounds
         if rate is None:
             return self._each(lambda _: 0.0)

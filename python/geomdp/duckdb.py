@@ -1,14 +1,5 @@
 """A DuckDB function that adds noise in SQL.
 
->>> import duckdb
->>> import geomdp.duckdb
->>> from geomdp import GeometricMechanism
->>> connection = duckdb.connect()
->>> _ = geomdp.duckdb.register(connection, "noisy", GeometricMechanism(1.0))
->>> query = "SELECT g, noisy(count(*)) AS n FROM (SELECT unnest([1, 1, 2]) AS g) GROUP BY g"
->>> connection.sql(query).columns
-['g', 'n']
-
 This module needs the extra ``duckdb``. The function is registered with side effects: DuckDB neither
 folds calls into constants nor shares them between rows or places of a query. So equal counts get
 independent noise. Each run of a query is a new release and costs its epsilon. A view that calls the
@@ -64,6 +55,17 @@ def register(
     ------
     ValueError
         If `type` or `nulls` is not accepted.
+
+    Examples
+    --------
+    >>> import duckdb
+    >>> import geomdp.duckdb
+    >>> from geomdp import GeometricMechanism
+    >>> connection = duckdb.connect()
+    >>> _ = geomdp.duckdb.register(connection, "noisy", GeometricMechanism(1.0))
+    >>> query = "SELECT g, noisy(count(*)) AS n FROM (SELECT unnest([1, 1, 2]) AS g) GROUP BY g"
+    >>> connection.sql(query).columns
+    ['g', 'n']
 
     """
     if type.upper() not in _TYPES:

@@ -1,12 +1,5 @@
 """Releases of columns of counts and the steps before them, for pandas, Polars and PyArrow.
 
->>> import pandas as pd
->>> from geomdp import GeometricMechanism, frames
->>> counts = pd.Series([12, 7, 9], index=["x", "y", "z"], name="n", dtype="Int16")
->>> noisy = GeometricMechanism(1.0).release(counts)
->>> noisy.dtype, noisy.name, list(noisy.index)
-(Int16Dtype(), 'n', ['x', 'y', 'z'])
-
 This module needs the extra ``frames``, the library of the columns, and no other; any library that
 narwhals reads will do. A column is converted to numpy, released by
 :meth:`geomdp.GeometricMechanism.release` and converted back; its library, type, name, index and
@@ -73,7 +66,7 @@ def release(
         without any noise, which counts are null: this must be public or depend on no individual.
         Counts that the library still holds in memory behind nulls are neither read nor returned.
     threads : int, optional
-        As in :meth:`geomdp.GeometricMechanism.release`.
+        The greatest number of threads for a large column; by default as many as are faster.
 
     Returns
     -------
@@ -90,6 +83,15 @@ def release(
         unsigned and the mechanism has no bounds (``docs/bounds.md``).
     ImportError
         If narwhals is not installed; PyArrow columns do not need it.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from geomdp import GeometricMechanism, frames
+    >>> counts = pd.Series([12, None, 9], name="n", dtype="Int64")
+    >>> noisy = frames.release(GeometricMechanism(1.0), counts, nulls="keep")
+    >>> noisy.isna().tolist()
+    [False, True, False]
 
     """
     check_nulls(nulls)
@@ -116,7 +118,7 @@ def release_columns(
     mechanisms : mapping of column names to mechanisms
         The mechanisms of the columns to release. Pandas' labels need not be strings.
     nulls, threads
-        As in :func:`release`.
+        As in :func:`release`, for each column.
 
     Returns
     -------
@@ -132,6 +134,14 @@ def release_columns(
         If a name does not match exactly one column.
     TypeError, ValueError, ImportError
         As in :func:`release`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from geomdp import GeometricMechanism, frames
+    >>> frame = pd.DataFrame({"town": ["x", "y"], "n": [12, 7]})
+    >>> list(frames.release_columns(frame, {"n": GeometricMechanism(1.0)}).columns)
+    ['town', 'n']
 
     """
     check_nulls(nulls)
@@ -162,6 +172,13 @@ class Table:
         The number of cells in which one record is counted: 2 to the number of columns with margins.
         It is the L1 distance by which the table changes if a record is added or removed.
 
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from geomdp.frames import count
+    >>> count(pd.Series(["no", "yes", "no"], name="sick"), ["yes", "no"])
+    <Table of 2 counts, not shown; sick: ['yes', 'no']; sensitivity 1>
+
     """
 
     frame: Any
@@ -170,7 +187,16 @@ class Table:
     sensitivity: int
 
     def release(self, mechanism: GeometricMechanism, *, threads: int | None = None) -> Any:
-        """Return the frame with noise added to the counts: see :func:`release_columns`."""
+        """Return the frame with noise added to the counts.
+
+        Parameters and errors are those of :func:`geomdp.frames.release`.
+
+        >>> import pandas as pd
+        >>> from geomdp import GeometricMechanism, frames
+        >>> table = frames.count(pd.Series(["no", "yes", "no"], name="sick"), ["yes", "no"])
+        >>> table.release(GeometricMechanism(1.0))["sick"].tolist()
+        ['yes', 'no']
+        """
         return release_columns(self.frame, {self.name: mechanism}, threads=threads)
 
     def map(self, mechanism: GeometricMechanism, records: Integer = 1) -> float:
@@ -186,10 +212,16 @@ class Table:
 
         Raises
         ------
-        TypeError
-            If `mechanism` is not a mechanism or `records` not an integer.
-        ValueError
-            If `records` is negative.
+        TypeError, ValueError
+            If `mechanism` is not a mechanism, or `records` not an integer of at least 0.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from geomdp import GeometricMechanism, frames
+        >>> table = frames.count(pd.Series(["no", "yes", "no"]), ["yes", "no"], margins="all")
+        >>> table.map(GeometricMechanism(0.5))
+        1.0
 
         """
         distance = parameters.at_least("records", records, 0) * self.sensitivity

@@ -1,13 +1,5 @@
 """The namespace ``geomdp`` of Polars' expressions and Series, registered by importing this module.
 
->>> import polars as pl
->>> import geomdp.polars
->>> from geomdp import GeometricMechanism
->>> frame = pl.LazyFrame({"n": [12, 7, 9]})
->>> noisy = frame.with_columns(pl.col("n").geomdp.release(GeometricMechanism(1.0)))
->>> dict(noisy.collect_schema())
-{'n': Int64}
-
 Each ``collect`` of a lazy query is a new release and costs its epsilon. Collect once, and use the
 result.
 """
@@ -29,7 +21,14 @@ __all__ = ["ExprNamespace", "SeriesNamespace"]
 
 @pl.api.register_series_namespace("geomdp")
 class SeriesNamespace:
-    """``series.geomdp``."""
+    """The methods of ``series.geomdp``.
+
+    >>> import polars as pl
+    >>> import geomdp.polars
+    >>> from geomdp import GeometricMechanism
+    >>> pl.Series([12, 7, 9]).geomdp.release(GeometricMechanism(1.0)).dtype
+    Int64
+    """
 
     def __init__(self, series: pl.Series) -> None:
         self._series = series
@@ -41,13 +40,32 @@ class SeriesNamespace:
         nulls: Nulls = "refuse",
         threads: int | None = None,
     ) -> pl.Series:
-        """Return the noisy Series: see :func:`geomdp.frames.release`."""
+        """Return the noisy Series.
+
+        Parameters and errors are those of :func:`geomdp.frames.release`.
+
+        >>> import polars as pl
+        >>> import geomdp.polars
+        >>> from geomdp import GeometricMechanism
+        >>> noisy = pl.Series("n", [12, None]).geomdp.release(GeometricMechanism(1.0), nulls="keep")
+        >>> noisy.name, noisy.null_count()
+        ('n', 1)
+        """
         return frames.release(mechanism, self._series, nulls=nulls, threads=threads)
 
 
 @pl.api.register_expr_namespace("geomdp")
 class ExprNamespace:
-    """``expr.geomdp``."""
+    """The methods of ``expr.geomdp``.
+
+    >>> import polars as pl
+    >>> import geomdp.polars
+    >>> from geomdp import GeometricMechanism
+    >>> frame = pl.LazyFrame({"n": [12, 7, 9]})
+    >>> noisy = frame.with_columns(pl.col("n").geomdp.release(GeometricMechanism(1.0)))
+    >>> dict(noisy.collect_schema())
+    {'n': Int64}
+    """
 
     def __init__(self, expr: pl.Expr) -> None:
         self._expr = expr
@@ -59,11 +77,21 @@ class ExprNamespace:
         nulls: Nulls = "refuse",
         threads: int | None = None,
     ) -> pl.Expr:
-        """Return the noisy column: see :func:`geomdp.frames.release`.
+        """Return an expression for the noisy column, which draws fresh noise at each evaluation.
 
-        Errors are raised when the query is collected. Polars' own counts, such as ``pl.len()``, are
-        unsigned: cast them to ``pl.Int64``, or give the mechanism bounds. Polars passes whole
-        columns or whole groups, and each row once.
+        Parameters and errors are those of :func:`geomdp.frames.release`; errors are raised when the
+        query is collected. Polars' own counts, such as ``pl.len()``, are unsigned: cast them to
+        ``pl.Int64``, or give the mechanism bounds. Polars passes whole columns or whole groups, and
+        each row once.
+
+        >>> import polars as pl
+        >>> import geomdp.polars
+        >>> from geomdp import GeometricMechanism
+        >>> frame = pl.LazyFrame({"town": ["x", "y", "x"]})
+        >>> counts = frame.group_by("town").agg(pl.len().cast(pl.Int64).alias("n"))
+        >>> noisy = counts.with_columns(pl.col("n").geomdp.release(GeometricMechanism(1.0)))
+        >>> sorted(noisy.collect()["town"])
+        ['x', 'y']
         """
         noise = partial(frames.release, mechanism, nulls=nulls, threads=threads)
         return self._expr.map_batches(noise, return_dtype=pl.self_dtype())

@@ -1,16 +1,5 @@
 """Releases of Ray datasets: a task that runs again gives the same noise.
 
->>> import pyarrow as pa
->>> import ray.data
->>> import geomdp.ray
->>> from geomdp import GeometricMechanism
->>> counts = ray.data.from_arrow(pa.table({"town": ["x", "y"], "n": [12, 7]}))
->>> release = geomdp.ray.release_columns(counts, {"n": GeometricMechanism(1.0)}, ["town"])
->>> with release as noisy:
-...     rows = noisy.take_all()  # or noisy.write_parquet(...)
->>> list(rows[0])
-['town', 'n']
-
 This module needs the extra ``ray``, and geomdp on every node. Each release has a key. The key and
 the ids of a count determine its noise, so blocks, workers and repeated tasks do not change it
 (``docs/distributed.md``). An actor keeps the key until you wipe it, and tasks ask the actor for it.
@@ -88,6 +77,19 @@ def release_columns(
         (``DataContext.max_errored_blocks``), or an argument is not accepted.
     OverflowError
         If a mechanism's bounds do not fit the type of its column.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> import ray.data
+    >>> import geomdp.ray
+    >>> from geomdp import GeometricMechanism
+    >>> counts = ray.data.from_arrow(pa.table({"town": ["x", "y"], "n": [12, 7]}))
+    >>> release = geomdp.ray.release_columns(counts, {"n": GeometricMechanism(1.0)}, ["town"])
+    >>> with release as noisy:
+    ...     rows = noisy.take_all()  # or noisy.write_parquet(...)
+    >>> list(rows[0])
+    ['town', 'n']
 
     """
     parameters.flag("unique_ids", unique_ids)

@@ -6,12 +6,6 @@ probability ``a**abs(y - x) / N(x)``, with ``a = exp(-epsilon)``. The normalizer
 the count too, so the privacy loss exceeds epsilon: nearly 2 epsilon if the noise is wide
 (``docs/proofs.md``, section 12).
 
->>> from geomdp.rejection import calibrated_epsilon, loss
->>> round(loss(0.1, n=30), 4)
-0.1818
->>> round(calibrated_epsilon(0.1, n=30), 4)
-0.0533
-
 There is no sampler with rejection: its running time would depend on the count, and a remapped
 release of a :class:`geomdp.GeometricMechanism` has smaller errors (``docs/utility.md``).
 """
@@ -60,10 +54,14 @@ def loss(epsilon: Real, n: Integer) -> float:
 
     Raises
     ------
-    TypeError
-        If a parameter has another type.
-    ValueError
-        If epsilon is negative or not finite, or n is below 1.
+    TypeError, ValueError
+        If a parameter has another type, epsilon is negative or not finite, or n is below 1.
+
+    Examples
+    --------
+    >>> from geomdp.rejection import loss
+    >>> round(loss(0.1, n=30), 4)
+    0.1818
 
     """
     rate, n = parameters.not_negative("epsilon", epsilon), parameters.at_least("n", n, 1)
@@ -89,10 +87,14 @@ def calibrated_epsilon(epsilon: Real, n: Integer) -> float:
 
     Raises
     ------
-    TypeError
-        If a parameter has another type.
-    ValueError
-        If epsilon is not positive and finite, or n is below 1.
+    TypeError, ValueError
+        If a parameter has another type, epsilon is not positive and finite, or n is below 1.
+
+    Examples
+    --------
+    >>> from geomdp.rejection import calibrated_epsilon
+    >>> round(calibrated_epsilon(0.1, n=30), 4)
+    0.0533
 
     """
     exact, n = parameters.positive("epsilon", epsilon), parameters.at_least("n", n, 1)
@@ -125,11 +127,16 @@ def pmf(epsilon: Real, n: Integer, counts: Any) -> NDArray[np.float64]:
 
     Raises
     ------
-    TypeError
-        If a parameter has another type.
-    ValueError
-        If epsilon is negative or not finite, n is not from 1 to ``2**20``, or a count is not from 0
-        to n.
+    TypeError, ValueError
+        If a parameter has another type, epsilon is negative or not finite, n is not from 1 to
+        ``2**20``, or a count is not from 0 to n.
+
+    Examples
+    --------
+    >>> from geomdp.rejection import pmf
+    >>> pmf(1, n=2, counts=[0, 1]).round(3)
+    array([[0.665, 0.245, 0.09 ],
+           [0.212, 0.576, 0.212]])
 
     """
     rate, n = parameters.not_negative("epsilon", epsilon), parameters.at_least("n", n, 1)

@@ -7,14 +7,6 @@ utility-maximizing privacy mechanisms*, 2012) prove it for the expected loss (:f
 and Sundararajan (*Universally optimal privacy mechanisms for minimax agents*, 2010) for the worst
 case (:func:`minimax`).
 
->>> from geomdp import GeometricMechanism, remap
->>> mechanism = GeometricMechanism(epsilon=0.5, bounds=(0, 5))
->>> estimate = remap.bayes(mechanism, prior=[1, 1, 1, 1, 1, 1], loss="absolute")
->>> estimate.table.tolist()
-[1, 1, 2, 3, 4, 4]
->>> noisy = mechanism.release([3, 0, 5])
->>> estimates = estimate(noisy)
-
 A remap sees only the release, so it costs no privacy (``docs/proofs.md``, theorem 7) and need not
 take constant time. It is computed in floats, for the ideal distribution; the sampled one is within
 ``2**-50`` of it. The theorems hold for counts that one record changes by one; at a greater
@@ -143,6 +135,13 @@ class Remap(_Function):
     ValueError
         If the table does not have one estimate within the bounds for each output.
 
+    Examples
+    --------
+    >>> from geomdp.remap import Remap
+    >>> estimate = Remap((0, 3), [1, 1, 2, 2])
+    >>> estimate([0, 3])
+    array([1, 2])
+
     """
 
     table: NDArray[np.integer[Any]]
@@ -185,6 +184,13 @@ class RandomisedRemap(_Function):
         If the bounds are not integers, or the probabilities are not numbers.
     ValueError
         If the probabilities do not have a row that sums to 1 for each output.
+
+    Examples
+    --------
+    >>> from geomdp.remap import RandomisedRemap
+    >>> estimate = RandomisedRemap((0, 1), [[0.5, 0.5], [0, 1]])
+    >>> estimate(1)
+    1
 
     """
 
@@ -239,11 +245,16 @@ def bayes(mechanism: GeometricMechanism, prior: ArrayLike, loss: Loss) -> Remap:
 
     Raises
     ------
-    TypeError
-        If a parameter has another type.
-    ValueError
-        If the mechanism has no bounds or too many outputs, or the prior or the loss has the wrong
-        shape or an invalid number.
+    TypeError, ValueError
+        If a parameter has another type, the mechanism has no bounds or too many outputs, or the
+        prior or the loss has the wrong shape or an invalid number.
+
+    Examples
+    --------
+    >>> from geomdp import GeometricMechanism, remap
+    >>> mechanism = GeometricMechanism(epsilon=0.5, bounds=(0, 5))
+    >>> remap.bayes(mechanism, prior=[1, 1, 1, 1, 1, 1], loss="absolute").table.tolist()
+    [1, 1, 2, 3, 4, 4]
 
     """
     outputs = _outputs(mechanism, MOST)
@@ -277,7 +288,7 @@ def minimax(mechanism: GeometricMechanism, loss: Loss) -> RandomisedRemap:
     mechanism : GeometricMechanism
         A mechanism with bounds, and at most 128 outputs, which can take about ten seconds.
     loss : str, array or callable
-        See :func:`bayes`.
+        As in :func:`bayes`.
 
     Returns
     -------
@@ -287,11 +298,19 @@ def minimax(mechanism: GeometricMechanism, loss: Loss) -> RandomisedRemap:
     Raises
     ------
     TypeError, ValueError
-        See :func:`bayes`.
+        As in :func:`bayes`.
     ImportError
         If scipy is not installed.
     RuntimeError
         If the solver finds no optimum.
+
+    Examples
+    --------
+    >>> from geomdp import GeometricMechanism, remap
+    >>> mechanism = GeometricMechanism(epsilon=0.5, bounds=(0, 5))
+    >>> estimate = remap.minimax(mechanism, loss="absolute")
+    >>> remap.risk(mechanism, "absolute", estimate).round(2)
+    array([1.13, 1.13, 1.13, 1.13, 1.13, 1.13])
 
     """
     outputs = _outputs(mechanism, MOST_MINIMAX)
@@ -312,7 +331,7 @@ def risk(
     Parameters
     ----------
     mechanism, loss
-        See :func:`bayes`.
+        As in :func:`bayes`.
     remap : Remap or RandomisedRemap, optional
         A function of the release; without it, the release itself is the estimate.
 
@@ -323,10 +342,15 @@ def risk(
 
     Raises
     ------
-    TypeError
-        If a parameter has another type.
-    ValueError
-        See :func:`bayes`; also if the bounds of the remap and the mechanism differ.
+    TypeError, ValueError
+        As in :func:`bayes`; also if the bounds of the remap and the mechanism differ.
+
+    Examples
+    --------
+    >>> from geomdp import GeometricMechanism, remap
+    >>> mechanism = GeometricMechanism(epsilon=0.5, bounds=(0, 5))
+    >>> remap.risk(mechanism, loss="absolute").round(2)
+    array([0.88, 1.21, 1.35, 1.35, 1.21, 0.88])
 
     """
     outputs = _outputs(mechanism, MOST)
@@ -360,9 +384,30 @@ def expected_loss(
     Parameters
     ----------
     mechanism, prior, loss
-        See :func:`bayes`.
-    remap
-        See :func:`risk`.
+        As in :func:`bayes`.
+    remap : Remap or RandomisedRemap, optional
+        A function of the release; without it, the release itself is the estimate.
+
+    Returns
+    -------
+    float
+        In the units of the loss.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As in :func:`bayes`; also if the bounds of the remap and the mechanism differ.
+
+    Examples
+    --------
+    >>> from geomdp import GeometricMechanism, remap
+    >>> mechanism = GeometricMechanism(epsilon=0.5, bounds=(0, 5))
+    >>> prior = [1, 1, 1, 1, 1, 1]
+    >>> estimate = remap.bayes(mechanism, prior, "absolute")
+    >>> round(remap.expected_loss(mechanism, prior, "absolute"), 4)
+    1.1466
+    >>> round(remap.expected_loss(mechanism, prior, "absolute", estimate), 4)
+    1.0605
 
     """
     weights = _prior(prior, _outputs(mechanism, MOST))

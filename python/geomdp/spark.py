@@ -1,16 +1,5 @@
 """Releases of Spark DataFrames: a task that runs again gives the same noise.
 
->>> from pyspark.sql import SparkSession
->>> import geomdp.spark
->>> from geomdp import GeometricMechanism
->>> spark = SparkSession.builder.master("local[1]").getOrCreate()
->>> counts = spark.sql("SELECT * FROM VALUES ('x', 12), ('y', 7) AS counts(town, n)")
->>> release = geomdp.spark.release_columns(counts, {"n": GeometricMechanism(1.0)}, ["town"])
->>> with release as noisy:
-...     table = noisy.toArrow()  # or noisy.write.parquet(...)
->>> table.column_names
-['town', 'n']
-
 This module needs the extra ``spark``, a classic session of Spark 4, and geomdp on every executor.
 The noisy DataFrame is lazy: Spark computes it for each action, and computes parts of it again when
 a task is retried or speculated on, or a cached part is lost. The noisy counts are the same each
@@ -101,6 +90,19 @@ def release_columns(
         to the next, or an argument is not accepted.
     OverflowError
         If a mechanism's bounds do not fit the type of its column.
+
+    Examples
+    --------
+    >>> from pyspark.sql import SparkSession
+    >>> import geomdp.spark
+    >>> from geomdp import GeometricMechanism
+    >>> spark = SparkSession.builder.master("local[1]").getOrCreate()
+    >>> counts = spark.sql("SELECT * FROM VALUES ('x', 12), ('y', 7) AS counts(town, n)")
+    >>> release = geomdp.spark.release_columns(counts, {"n": GeometricMechanism(1.0)}, ["town"])
+    >>> with release as noisy:
+    ...     table = noisy.toArrow()  # or noisy.write.parquet(...)
+    >>> table.column_names
+    ['town', 'n']
 
     """
     parameters.flag("unique_ids", unique_ids)

@@ -37,7 +37,7 @@ def release_not_private(
     mechanism : GeometricMechanism
         The mechanism to sample from.
     counts, out, threads
-        See :meth:`geomdp.GeometricMechanism.release`. The result does not depend on the number of
+        As in :meth:`geomdp.GeometricMechanism.release`. The result does not depend on the number of
         threads.
     key : bytes
         The 32 bytes to expand into the tape.
@@ -50,11 +50,15 @@ def release_not_private(
     Raises
     ------
     TypeError, ValueError, OverflowError
-        If ``mechanism.release`` raises this error for these arguments.
-    TypeError
-        Also if `mechanism` is not a GeometricMechanism.
-    ValueError
-        Also if `key` is not 32 bytes.
+        As in :meth:`geomdp.GeometricMechanism.release`; also if `mechanism` is not a
+        GeometricMechanism, or `key` not 32 bytes.
+
+    Examples
+    --------
+    >>> from geomdp import GeometricMechanism, testing
+    >>> mechanism = GeometricMechanism(epsilon=0.5, bounds=(0, 100))
+    >>> testing.release_not_private(mechanism, [12, 7, 90], key=bytes(32))
+    array([14,  1, 90])
 
     """
     checked(mechanism)

@@ -2,13 +2,14 @@
 
 import doctest
 import importlib
-import inspect
 import json
 import subprocess
 import sys
 from types import ModuleType
 
 import pytest
+
+from test_import import check_documentation
 
 ENGINES = {"dask": "dask", "ray": "ray", "spark": "pyspark"}
 
@@ -21,10 +22,7 @@ def _module(request: pytest.FixtureRequest) -> ModuleType:
 def test_public_objects_are_documented(module: ModuleType) -> None:
     assert module.__all__
     for name in module.__all__:
-        documentation = inspect.getdoc(getattr(module, name))
-        assert documentation
-        assert "Parameters" in documentation
-        assert "Raises" in documentation
+        check_documentation(f"{module.__name__}.{name}", getattr(module, name))
 
 
 def test_docstring_examples() -> None:

@@ -47,14 +47,6 @@ def as_array(counts: Any, dtype: np.dtype[Any] = _INT64.dtype, name: str = "coun
     """Return counts as an integer array; ints and sequences of ints get the given dtype.
 
     Messages call them by this name.
-
-    Raises
-    ------
-    TypeError
-        If counts are not integers.
-    OverflowError
-        If an int does not fit the dtype.
-
     """
     if isinstance(counts, np.ndarray):
         refuse_masked(name, counts)
@@ -93,14 +85,6 @@ def release(counts: Any, out: Any, noise: Noise) -> Array:
     """Return the noisy counts in a new array of the same dtype and shape, or in `out`.
 
     `out` is written once nothing can fail any more, or by a call that cannot be interrupted.
-
-    Raises
-    ------
-    TypeError
-        If `out` is not an array, or has another dtype than the counts.
-    ValueError
-        If `out` has another shape, is read-only, or has items that share memory.
-
     """
     if out is None and type(counts) is np.ndarray and (known := ready(counts)):
         # Fast path for the common case: the checks below take longer than a draw.
@@ -147,16 +131,7 @@ def of_each(counts: Array, function: Callable[[int], float]) -> NDArray[np.float
 
 
 def exact(item: Any, limits: "np.iinfo[Any]" = _INT64, name: str = "counts") -> int:
-    """Return an integer that fits a dtype as an int.
-
-    Raises
-    ------
-    TypeError
-        If the item is not an integer.
-    OverflowError
-        If the item does not fit the dtype.
-
-    """
+    """Return an integer that fits a dtype as an int."""
     if not is_integer(item):
         raise TypeError(f"{name} with a {type(item).__name__} are not accepted: {_HINT}")
     if not limits.min <= item <= limits.max:
@@ -177,15 +152,7 @@ def refuse_masked(name: str, array: Any) -> None:
 
 
 def refuse_items(name: str, values: Sequence[Any], depth: int = 1) -> None:
-    """Refuse masked arrays and arrays of times inside lists, which conversion would hide.
-
-    Raises
-    ------
-    TypeError
-        If there is one, or if lists are nested deeper than arrays can be: they may contain
-        themselves.
-
-    """
+    """Refuse masked arrays and arrays of times inside lists, which conversion would hide."""
     if depth > _DEEPEST:
         raise TypeError(
             f"lists more than {_DEEPEST} deep are not accepted for {name}: give lists of numbers"
@@ -257,14 +224,7 @@ def _same(one: Array, other: Array) -> bool:
 
 
 def broadcast(*named: tuple[str, NDArray[Any]]) -> list[NDArray[Any]]:
-    """Return the arrays, broadcast against each other.
-
-    Raises
-    ------
-    ValueError
-        If they do not broadcast. The message gives all names and shapes.
-
-    """
+    """Return the arrays, broadcast against each other."""
     try:
         return list(np.broadcast_arrays(*(array for _, array in named)))
     except ValueError:

@@ -18,6 +18,7 @@ def kernel() -> str:
 
     Examples
     --------
+    >>> from geomdp import kernel
     >>> name, why = kernel().split(": ")
     >>> name in ("avx512", "avx2", "neon", "portable")
     True

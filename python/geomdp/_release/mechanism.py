@@ -50,16 +50,15 @@ class GeometricMechanism(Specification):
 
     Raises
     ------
-    TypeError
-        If a parameter has another type.
-    ValueError
-        If epsilon is not positive and finite, sensitivity is below 1, bounds are reversed, or the
-        scale is too large to be certified for the range.
+    TypeError, ValueError
+        If a parameter has another type, epsilon is not positive and finite, sensitivity is below 1,
+        bounds are reversed, or the scale is too large to be certified for the range.
     OverflowError
         If no integer dtype holds both bounds, or a parameter has more than 14 000 bits.
 
     Examples
     --------
+    >>> from geomdp import GeometricMechanism
     >>> mechanism = GeometricMechanism(epsilon=1, bounds=(0, 100))
     >>> mechanism.release(40) in range(101)
     True
@@ -114,12 +113,11 @@ class GeometricMechanism(Specification):
         Parameters
         ----------
         counts : int, numpy integer, array or sequence of ints
-            Counts with any of the eight integer dtypes from 8 to 64 bits, any shape, strides and
-            byte order. Ints and sequences of ints become int64. Values outside the bounds are
-            clamped. Columns of pandas, Polars or PyArrow without nulls are accepted as well: see
-            :func:`geomdp.frames.release`. So are a pandas Index and the values of a mapping, such
-            as a Counter. Keys, their order, index and name are released as they are: take them from
-            public knowledge, not from the data.
+            Any integer dtype of 8 to 64 bits, shape, strides and byte order. Ints and sequences of
+            ints become int64. Values outside the bounds are clamped. Columns of pandas, Polars or
+            PyArrow without nulls (:func:`geomdp.frames.release`), a pandas Index and a mapping such
+            as a Counter are accepted as well. Their keys, order, index and name are released as
+            they are: take them from public knowledge, not from the data.
         out : array, optional
             The array to write the noisy counts to, with the dtype and shape of the counts; it may
             be the same array. It is either written completely or left unchanged.
@@ -150,6 +148,17 @@ class GeometricMechanism(Specification):
             On Ctrl-C, with `out` unchanged; for a contiguous `out` of native byte order, only after
             it has been written completely.
 
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from geomdp import GeometricMechanism
+        >>> mechanism = GeometricMechanism(epsilon=0.5, bounds=(0, 255))
+        >>> noisy = mechanism.release(np.array([[12, 7], [0, 90]], np.uint8))
+        >>> noisy.dtype, noisy.shape
+        (dtype('uint8'), (2, 2))
+        >>> list(mechanism.release({"yes": 12, "no": 7}))
+        ['yes', 'no']
+
         """
         most = parameters.threads(threads)
         if out is None and parameters.is_integer(counts):
@@ -178,7 +187,31 @@ class GeometricMechanism(Specification):
     def accuracy(self, alpha: Real, counts: Any = None) -> Any:
         """Return the least a such that errors exceed a with probability at most `alpha`.
 
-        See :func:`geomdp.accuracy.release_accuracy`.
+        :func:`geomdp.accuracy.release_accuracy` gives the details.
+
+        Parameters
+        ----------
+        alpha : int, float or Fraction
+            The significance level, from 0 to 1.
+        counts : int, numpy integer, array or sequence of ints, optional
+            True counts; without them, the result is that of the worst case.
+
+        Returns
+        -------
+        int or array of ints
+            In units of counts; an array for an array.
+
+        Raises
+        ------
+        TypeError, ValueError, OverflowError
+            As in :func:`geomdp.accuracy.release_accuracy`.
+
+        Examples
+        --------
+        >>> from geomdp import GeometricMechanism
+        >>> GeometricMechanism(epsilon=0.5, bounds=(0, 4526)).accuracy(alpha=0.05)
+        6
+
         """
         from geomdp.accuracy import release_accuracy  # noqa: PLC0415 (imports much more)
 
@@ -189,7 +222,33 @@ class GeometricMechanism(Specification):
     ) -> tuple[Any, Any]:
         """Return an interval that contains the true count with probability at least 1 - alpha.
 
-        See :func:`geomdp.accuracy.confidence_interval`.
+        :func:`geomdp.accuracy.confidence_interval` gives the details.
+
+        Parameters
+        ----------
+        released : int, numpy integer, array or sequence of ints
+            Noisy counts of this mechanism.
+        alpha : int, float or Fraction
+            The probability that the interval misses the true count: 0.05 for 95% confidence.
+        side : {"both", "lower", "upper"}
+            "lower" gives only a lower end, and "upper" only an upper one.
+
+        Returns
+        -------
+        lower, upper : ints or arrays
+            With the type, dtype and shape of `released`. The interval includes both ends.
+
+        Raises
+        ------
+        TypeError, ValueError, OverflowError
+            As in :func:`geomdp.accuracy.confidence_interval`.
+
+        Examples
+        --------
+        >>> from geomdp import GeometricMechanism
+        >>> GeometricMechanism(epsilon=0.5, bounds=(0, 4526)).confidence_interval(40, alpha=0.05)
+        (34, 46)
+
         """
         from geomdp.accuracy import confidence_interval  # noqa: PLC0415 (imports much more)
 

@@ -145,34 +145,14 @@ def narrow(name: str, value: int) -> int:
 
 
 def integer(name: str, value: Any, wanted: str = "an int") -> int:
-    """Return a Python or numpy integer as an int.
-
-    Raises
-    ------
-    TypeError
-        If `value` has another type, such as bool or float. The message asks for `wanted`.
-    OverflowError
-        If the integer is too wide to print.
-
-    """
+    """Return a Python or numpy integer as an int."""
     if is_integer(value):
         return narrow(name, int(value))
     raise TypeError(foreign(name, value, wanted))
 
 
 def at_least(name: str, value: Any, least: int) -> int:
-    """Return an integer of at least `least` as an int.
-
-    Raises
-    ------
-    TypeError
-        If `value` is not an integer.
-    ValueError
-        If `value` is below `least`.
-    OverflowError
-        If the integer is too wide to print.
-
-    """
+    """Return an integer of at least `least` as an int."""
     wanted = f"an int of at least {least}"
     number = integer(name, value, wanted)
     if number < least:
@@ -181,16 +161,7 @@ def at_least(name: str, value: Any, least: int) -> int:
 
 
 def threads(value: Any) -> int:
-    """Return the thread count for the core; 0, for None, lets the core choose.
-
-    Raises
-    ------
-    TypeError
-        If `value` is not an integer.
-    ValueError
-        If `value` is below 1.
-
-    """
+    """Return the thread count for the core; 0, for None, lets the core choose."""
     if value is None:
         return 0
     # No array needs more threads than the core's type can express.
@@ -198,27 +169,13 @@ def threads(value: Any) -> int:
 
 
 def flag(name: str, value: Any) -> None:
-    """Check that a value is a bool.
-
-    Raises
-    ------
-    TypeError
-        If `value` has another type, including numpy's bool.
-
-    """
+    """Check that a value is a bool."""
     if not isinstance(value, bool):
         raise TypeError(foreign(name, value, "a bool"))
 
 
 def interval(bounds: Any) -> tuple[int, int] | None:
-    """Return the bounds as a pair of ints, or None.
-
-    Raises
-    ------
-    TypeError
-        If `bounds` is neither None nor a pair of integers.
-
-    """
+    """Return the bounds as a pair of ints, or None."""
     if bounds is None:
         return None
     if not isinstance(bounds, _PAIRS) or len(bounds) != 2:

@@ -46,6 +46,11 @@ def sample_bernoulli(prob: Real, size: Size | None = None) -> bool | NDArray[np.
     size : int or tuple of ints, optional
         The shape of the array to return; a single bool by default.
 
+    Returns
+    -------
+    bool or bool array
+        Independent draws.
+
     Raises
     ------
     TypeError
@@ -54,6 +59,12 @@ def sample_bernoulli(prob: Real, size: Size | None = None) -> bool | NDArray[np.
         If `prob` is not from 0 to 1 or no float64 number, or a size is negative.
     OSError
         If the operating system gives no random bytes.
+
+    Examples
+    --------
+    >>> from geomdp import sample_bernoulli
+    >>> sample_bernoulli(1), sample_bernoulli(0.25, size=(2, 3)).shape
+    (True, (2, 3))
 
     """
     bits = np.zeros(_shape(size), dtype=np.uint8)
@@ -85,6 +96,11 @@ def sample_geometric(
     trials : int, optional
         The greatest result; 2**63 - 1 by default.
 
+    Returns
+    -------
+    int or int64 array
+        Independent draws, from 1 to `trials`.
+
     Raises
     ------
     TypeError
@@ -97,6 +113,12 @@ def sample_geometric(
         If `trials` is outside int64.
     OSError
         If the operating system gives no random bytes.
+
+    Examples
+    --------
+    >>> from geomdp import sample_geometric
+    >>> sample_geometric(1), sample_geometric(0.25, size=1000, trials=8).shape
+    (1, (1000,))
 
     """
     probability = _probability(prob)
@@ -139,7 +161,13 @@ def sample_two_sided_geometric(shift: Any, scale: Real, bounds: Bounds | None = 
     Raises
     ------
     TypeError, ValueError, OverflowError, OSError
-        If :meth:`GeometricMechanism.from_scale` or ``release`` raises this error.
+        As in :class:`geomdp.GeometricMechanism` and its ``release``.
+
+    Examples
+    --------
+    >>> from geomdp import sample_two_sided_geometric
+    >>> sample_two_sided_geometric([0, 50, 100], scale=2.0, bounds=(0, 100)).shape
+    (3,)
 
     """
     return GeometricMechanism.from_scale(scale, bounds).release(shift)

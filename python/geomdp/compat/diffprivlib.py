@@ -1,10 +1,5 @@
 """Replacements for diffprivlib's geometric mechanism classes; diffprivlib is not required.
 
->>> from geomdp.compat.diffprivlib import GeometricFolded
->>> mechanism = GeometricFolded(epsilon=0.5, sensitivity=1, lower=0, upper=100)
->>> 0 <= mechanism.randomise(3) <= 100
-True
-
 In contrast to diffprivlib, ``randomise`` takes arrays as well as single counts, the truncated and
 the folded mechanism know their bias and variance too, and parameters cannot be changed after
 construction.
@@ -55,12 +50,16 @@ class Geometric:
 
     Raises
     ------
-    TypeError
-        If a parameter has the wrong type.
-    ValueError
-        If a parameter is out of range, or `random_state` is a seed.
+    TypeError, ValueError
+        If a parameter has another type or is out of range, or `random_state` is a seed.
     OverflowError
         If a number has more than 14 000 bits.
+
+    Examples
+    --------
+    >>> from geomdp.compat.diffprivlib import Geometric
+    >>> 0 <= Geometric(epsilon=1, random_state=None).randomise(500) <= 1000
+    True
 
     """
 
@@ -137,6 +136,13 @@ class Geometric:
         OSError
             If the operating system gives no random bytes. Nothing is released then.
 
+        Examples
+        --------
+        >>> from geomdp.compat.diffprivlib import GeometricTruncated
+        >>> mechanism = GeometricTruncated(epsilon=0.5, lower=0, upper=100)
+        >>> mechanism.randomise([12, 7]).shape
+        (2,)
+
         """
         if type(value) is int or isinstance(value, Integral):
             limits = self._limits_of(value)
@@ -173,19 +179,47 @@ class Geometric:
         TypeError
             If the counts are not integers.
 
+        Examples
+        --------
+        >>> from geomdp.compat.diffprivlib import GeometricTruncated
+        >>> mechanism = GeometricTruncated(epsilon=0.5, lower=0, upper=100)
+        >>> round(mechanism.bias(0), 2)
+        0.96
+
         """
         return self._of_each(value, 0)
 
     def variance(self, value: Any) -> Any:
-        """Return the variance of the noisy count, with parameters and errors as in :meth:`bias`."""
+        """Return the variance of the noisy count, in units of squared counts.
+
+        The parameter, shapes and errors are those of :meth:`bias`.
+
+        >>> from geomdp.compat.diffprivlib import GeometricTruncated
+        >>> mechanism = GeometricTruncated(epsilon=0.5, lower=0, upper=100)
+        >>> round(mechanism.variance(50), 2)
+        7.84
+        """
         return self._of_each(value, 1)
 
     def mse(self, value: Any) -> Any:
-        """Return the mean squared error: the variance plus the square of :meth:`bias`."""
+        """Return the mean squared error: the variance plus the square of the bias.
+
+        The parameter, shapes and errors are those of :meth:`bias`.
+
+        >>> from geomdp.compat.diffprivlib import GeometricTruncated
+        >>> mechanism = GeometricTruncated(epsilon=0.5, lower=0, upper=100)
+        >>> round(mechanism.mse(0), 2)
+        3.92
+        """
         return self.variance(value) + self.bias(value) ** 2
 
     def copy(self) -> Self:
-        """Return a copy."""
+        """Return a copy.
+
+        >>> from geomdp.compat.diffprivlib import Geometric
+        >>> Geometric(epsilon=1).copy().epsilon
+        1
+        """
         return copy.copy(self)
 
     def _of_each(self, value: Any, moment: int) -> Any:
@@ -289,18 +323,23 @@ class GeometricTruncated(_Bounded):
     Parameters
     ----------
     epsilon, sensitivity, random_state
-        See :class:`Geometric`.
+        As in :class:`Geometric`.
     lower, upper : int, or infinite
         Least and greatest output. An infinite bound means the limit of the dtype.
 
     Raises
     ------
-    TypeError
-        If a parameter has the wrong type.
-    ValueError
-        If a parameter is out of range, or the scale is too large to be certified.
+    TypeError, ValueError
+        If a parameter has another type or is out of range, or the scale is too large to be
+        certified.
     OverflowError
         If no dtype holds both bounds.
+
+    Examples
+    --------
+    >>> from geomdp.compat.diffprivlib import GeometricTruncated
+    >>> 0 <= GeometricTruncated(epsilon=0.5, lower=0, upper=100).randomise(3) <= 100
+    True
 
     """
 
@@ -329,7 +368,7 @@ class GeometricFolded(_Bounded):
     Parameters
     ----------
     epsilon, sensitivity, random_state
-        See :class:`Geometric`. The scale ``sensitivity / epsilon`` may be at most ``2**56``.
+        As in :class:`Geometric`. The scale ``sensitivity / epsilon`` may be at most ``2**56``.
     lower, upper : int, float or Fraction
         Integers or half-integers; outputs lie between them. An infinite bound means the limit of
         the dtype, or if that is nearer, the limit of folding: less than ``2**63`` from the other
@@ -337,12 +376,17 @@ class GeometricFolded(_Bounded):
 
     Raises
     ------
-    TypeError
-        If a parameter has the wrong type.
-    ValueError
-        If a parameter is out of range, or there is no integer between the bounds.
+    TypeError, ValueError
+        If a parameter has another type or is out of range, or there is no integer between the
+        bounds.
     OverflowError
         If no dtype holds both bounds, or they are ``2**63`` or more apart.
+
+    Examples
+    --------
+    >>> from geomdp.compat.diffprivlib import GeometricFolded
+    >>> 0 <= GeometricFolded(epsilon=0.5, lower=-0.5, upper=100.5).randomise(3) <= 100
+    True
 
     """
 

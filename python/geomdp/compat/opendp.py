@@ -5,13 +5,6 @@ transformations, combine under its compositors, and answer ``map`` and ``check``
 passes single counts and lists to Python and takes the noisy ones back; in between, the noise is
 added to an array in constant time, also at the limits of every type.
 
->>> import opendp.prelude as dp
->>> from geomdp.compat.opendp import make_geometric
->>> dp.enable_features("contrib")
->>> space = dp.atom_domain(T=int), dp.absolute_distance(T=int)
->>> make_geometric(*space, scale=1.0).map(1)
-1.0
-
 Needs ``opendp``: ``pip install geomdp[opendp]``.
 """
 
@@ -80,6 +73,16 @@ def make_geometric(
     ValueError
         Also if the scale is too large to be certified for the range.
 
+    Examples
+    --------
+    >>> import opendp.prelude as dp
+    >>> from geomdp.compat.opendp import make_geometric
+    >>> dp.enable_features("contrib")
+    >>> space = dp.vector_domain(dp.atom_domain(T="u32")), dp.l1_distance(T="u32")
+    >>> measurement = make_geometric(*space, scale=2.0, bounds=(0, 1000))
+    >>> len(measurement([12, 7])), measurement.map(1)
+    (2, 0.5)
+
     """
     theirs = dp.m.make_geometric(input_domain, input_metric, scale, bounds, MO=MO)
     return _with_our_noise(theirs, scale, bounds)
@@ -96,10 +99,16 @@ def make_laplace(
 
     Parameters
     ----------
-    input_domain, input_metric, scale, MO
-        See :func:`make_geometric`.
+    input_domain : opendp.mod.Domain
+        An atom domain of i32, i64, u32, u64 or usize, or a vector domain of one.
+    input_metric : opendp.mod.Metric
+        The absolute distance for an atom domain, L1 for a vector domain.
+    scale : float
+        The noise scale, at least 0.
     k : int or None
         OpenDP's parameter for floats; None or 0 for integers.
+    MO : type
+        The measure; only MaxDivergence.
 
     Raises
     ------
@@ -107,6 +116,15 @@ def make_laplace(
         If OpenDP's own constructor raises this error for these parameters.
     ValueError
         Also for a domain of floats, or if the scale is too large to be certified.
+
+    Examples
+    --------
+    >>> import opendp.prelude as dp
+    >>> from geomdp.compat.opendp import make_laplace
+    >>> dp.enable_features("contrib")
+    >>> space = dp.atom_domain(T=int), dp.absolute_distance(T=int)
+    >>> make_laplace(*space, scale=2.0).map(3)
+    1.5
 
     """
     theirs = dp.m.make_laplace(input_domain, input_metric, scale, k=k, MO=MO)
@@ -116,12 +134,32 @@ def make_laplace(
 def then_geometric(
     scale: float, bounds: tuple[int, int] | None = None, MO: Any = "MaxDivergence"
 ) -> Any:
-    """Return :func:`make_geometric` without its first two parameters, which ``>>`` supplies."""
+    """Return OpenDP's ``then_geometric`` with our noise, to be joined by ``>>``.
+
+    The parameters and the errors are those of :func:`make_geometric`.
+
+    >>> import opendp.prelude as dp
+    >>> from geomdp.compat.opendp import then_geometric
+    >>> dp.enable_features("contrib")
+    >>> space = dp.atom_domain(T=int), dp.absolute_distance(T=int)
+    >>> (space >> then_geometric(scale=2.0)).map(1)
+    0.5
+    """
     return _partial(lambda domain, metric: make_geometric(domain, metric, scale, bounds, MO))
 
 
 def then_laplace(scale: float, k: int | None = None, MO: Any = "MaxDivergence") -> Any:
-    """Return :func:`make_laplace` without its first two parameters, which ``>>`` supplies."""
+    """Return OpenDP's ``then_laplace`` with our noise, to be joined by ``>>``.
+
+    The parameters and the errors are those of :func:`make_laplace`.
+
+    >>> import opendp.prelude as dp
+    >>> from geomdp.compat.opendp import then_laplace
+    >>> dp.enable_features("contrib")
+    >>> space = dp.atom_domain(T=int), dp.absolute_distance(T=int)
+    >>> (space >> then_laplace(scale=2.0)).map(1)
+    0.5
+    """
     return _partial(lambda domain, metric: make_laplace(domain, metric, scale, k, MO))
 
 
@@ -136,6 +174,20 @@ def register(*, replace_laplace: bool = False) -> None:
     replace_laplace : bool
         Whether ``laplace`` uses our noise too, for every Context of this process. Floats still use
         OpenDP's own noise. Polars queries are not affected.
+
+    Examples
+    --------
+    >>> import opendp.prelude as dp
+    >>> from geomdp.compat.opendp import register
+    >>> register()
+    >>> dp.enable_features("contrib")
+    >>> context = dp.Context.compositor(
+    ...     data=["a", "b"], privacy_unit=dp.unit_of(contributions=1),
+    ...     privacy_loss=dp.loss_of(epsilon=1.0), split_evenly_over=1,
+    ...     domain=dp.vector_domain(dp.atom_domain(T=str)),
+    ... )
+    >>> type(context.query().count().geomdp_laplace().release())
+    <class 'int'>
 
     """
     constructors["geomdp_geometric"] = then_geometric, True

@@ -1,10 +1,4 @@
-"""SmartNoise Core's geometric mechanism and its accuracy functions under their old names.
-
->>> from geomdp.compat.smartnoise import simple_geometric_mechanism
->>> noisy = simple_geometric_mechanism(20, epsilon=0.5, sensitivity=1, min=0, max=30)
->>> 0 <= noisy <= 30
-True
-"""
+"""SmartNoise Core's geometric mechanism and its accuracy functions under their old names."""
 
 from __future__ import annotations
 
@@ -65,6 +59,12 @@ def simple_geometric_mechanism(  # noqa: PLR0917 (SmartNoise's order)
     OSError
         If the operating system gives no random bytes. Nothing is released then.
 
+    Examples
+    --------
+    >>> from geomdp.compat.smartnoise import simple_geometric_mechanism
+    >>> 0 <= simple_geometric_mechanism(20, epsilon=0.5, sensitivity=1, min=0, max=30) <= 30
+    True
+
     """
     exact = parameters.positive("epsilon", epsilon)
     scale = parameters.not_negative("sensitivity", sensitivity) / exact
@@ -99,10 +99,14 @@ def privacy_usage_to_accuracy(epsilon: Any, alpha: Any, sensitivity: Any = 1) ->
 
     Raises
     ------
-    TypeError
-        If a parameter is not a number.
-    ValueError
-        If a parameter is out of range.
+    TypeError, ValueError
+        If a parameter is not a number or is out of its range.
+
+    Examples
+    --------
+    >>> from geomdp.compat.smartnoise import privacy_usage_to_accuracy
+    >>> privacy_usage_to_accuracy(0.5, alpha=0.05)
+    6
 
     """
     return geomdp.accuracy.epsilon_to_accuracy(epsilon, alpha, sensitivity, method="ceiling")
@@ -130,10 +134,14 @@ def accuracy_to_privacy_usage(accuracy: Any, alpha: Any, sensitivity: Any = 1) -
 
     Raises
     ------
-    TypeError
-        If a parameter is not a number.
-    ValueError
-        If a parameter is out of range.
+    TypeError, ValueError
+        If a parameter is not a number or is out of its range.
+
+    Examples
+    --------
+    >>> from geomdp.compat.smartnoise import accuracy_to_privacy_usage
+    >>> round(accuracy_to_privacy_usage(6, alpha=0.05), 4)
+    0.4993
 
     """
     return geomdp.accuracy.accuracy_to_epsilon(accuracy, alpha, sensitivity, method="ceiling")

@@ -56,10 +56,15 @@ def make_count(input_domain: Domain, input_metric: Metric, TO: Any = int) -> Tra
 
     Raises
     ------
-    TypeError
-        If a parameter has the wrong type.
-    ValueError
-        If the metric does not match the domain.
+    TypeError, ValueError
+        If a parameter has another type, or the metric does not match the domain.
+
+    Examples
+    --------
+    >>> from geomdp.measurement import atom_domain, symmetric_distance, vector_domain
+    >>> from geomdp.measurement import make_count
+    >>> make_count(vector_domain(atom_domain(str)), symmetric_distance())(["a", "b", "a"])
+    3
 
     """
     _metrics.check_records(input_domain, input_metric)
@@ -72,7 +77,15 @@ def make_count(input_domain: Domain, input_metric: Metric, TO: Any = int) -> Tra
 
 
 def then_count(TO: Any = int) -> Partial:
-    """Return :func:`make_count` without its first two parameters, which ``>>`` supplies."""
+    """Return a step that counts records, to be joined by ``>>``.
+
+    The other parameters and the errors are those of :func:`make_count`.
+
+    >>> import geomdp.measurement as m
+    >>> records = m.vector_domain(m.atom_domain(str)), m.symmetric_distance()
+    >>> (records >> m.then_count())(["a", "b", "a"])
+    3
+    """
     return Partial(make_count, (TO,))
 
 
@@ -114,16 +127,16 @@ def make_sum(
 
     Raises
     ------
-    TypeError
-        If a parameter has the wrong type.
-    ValueError
-        If the metric does not match the domain, or the lower bound is greater than the upper.
+    TypeError, ValueError
+        If a parameter has another type, the metric does not match the domain, or the lower bound is
+        greater than the upper.
     OverflowError
         If the bounds are outside the type of the records.
 
     Examples
     --------
     >>> from geomdp.measurement import atom_domain, symmetric_distance, vector_domain
+    >>> from geomdp.measurement import make_sum
     >>> hours = vector_domain(atom_domain("u8")), symmetric_distance()
     >>> total = make_sum(*hours, bounds=(0, 24))
     >>> total([8, 3, 200]), total.map(1)
@@ -153,7 +166,15 @@ def make_sum(
 
 
 def then_sum(bounds: Bounds, TO: Any = int) -> Partial:
-    """Return :func:`make_sum` without its first two parameters, which ``>>`` supplies."""
+    """Return a step that clamps integers to bounds and sums them, to be joined by ``>>``.
+
+    The other parameters and the errors are those of :func:`make_sum`.
+
+    >>> import geomdp.measurement as m
+    >>> records = m.vector_domain(m.atom_domain("u8")), m.symmetric_distance()
+    >>> (records >> m.then_sum(bounds=(0, 24)))([8, 3, 200])
+    35
+    """
     return Partial(make_sum, (bounds, TO))
 
 
@@ -252,12 +273,19 @@ def make_count_by_categories(
 
     Raises
     ------
-    TypeError
-        If a parameter has the wrong type.
-    ValueError
-        If the metric does not match the domain, or categories are empty or not distinct.
+    TypeError, ValueError
+        If a parameter has another type, the metric does not match the domain, or categories are
+        empty or not distinct.
     OverflowError
         If a category is outside the type of the records.
+
+    Examples
+    --------
+    >>> from geomdp.measurement import atom_domain, symmetric_distance, vector_domain
+    >>> from geomdp.measurement import make_count_by_categories
+    >>> answers = vector_domain(atom_domain(str)), symmetric_distance()
+    >>> make_count_by_categories(*answers, ["yes", "no"])(["yes", "yes", "perhaps"])
+    array([2, 0, 1])
 
     """
     values = _values("categories", input_domain, input_metric, "Uiub", categories)
@@ -271,7 +299,16 @@ def make_count_by_categories(
 def then_count_by_categories(
     categories: Any, null_category: bool = True, TOA: Any = int
 ) -> Partial:
-    """Return :func:`make_count_by_categories` without the two parameters that ``>>`` supplies."""
+    """Return a step that counts the records of each category, to be joined by ``>>``.
+
+    The other parameters and the errors are those of :func:`make_count_by_categories`.
+
+    >>> import geomdp.measurement as m
+    >>> records = m.vector_domain(m.atom_domain(str)), m.symmetric_distance()
+    >>> count = records >> m.then_count_by_categories(["yes", "no"], null_category=False)
+    >>> count(["yes", "yes", "perhaps"])
+    array([2, 0])
+    """
     return Partial(make_count_by_categories, (categories, null_category, TOA))
 
 
@@ -304,13 +341,19 @@ def make_count_by_bins(
 
     Raises
     ------
-    TypeError
-        If a parameter has the wrong type.
-    ValueError
-        If the metric does not match the domain, or there are fewer than two edges, or they do not
-        increase.
+    TypeError, ValueError
+        If a parameter has another type, the metric does not match the domain, or the edges are
+        fewer than two or do not increase.
     OverflowError
         If an edge is outside the type of the records.
+
+    Examples
+    --------
+    >>> from geomdp.measurement import atom_domain, symmetric_distance, vector_domain
+    >>> from geomdp.measurement import make_count_by_bins
+    >>> ages = vector_domain(atom_domain(int)), symmetric_distance()
+    >>> make_count_by_bins(*ages, [0, 18, 65])([4, 18, 30, 65, 70])
+    array([1, 3, 1])
 
     """
     values = _values("edges", input_domain, input_metric, "iuf", edges)
@@ -320,7 +363,15 @@ def make_count_by_bins(
 
 
 def then_count_by_bins(edges: Any, null_category: bool = True, TOA: Any = int) -> Partial:
-    """Return :func:`make_count_by_bins` without its first two parameters, which ``>>`` supplies."""
+    """Return a step that counts the records in each bin, to be joined by ``>>``.
+
+    The other parameters and the errors are those of :func:`make_count_by_bins`.
+
+    >>> import geomdp.measurement as m
+    >>> records = m.vector_domain(m.atom_domain(int)), m.symmetric_distance()
+    >>> (records >> m.then_count_by_bins([0, 18, 65]))([4, 18, 30, 65, 70])
+    array([1, 3, 1])
+    """
     return Partial(make_count_by_bins, (edges, null_category, TOA))
 
 
@@ -336,18 +387,7 @@ def _check_kinds(domain: Any, metric: Any, kinds: str) -> None:
 
 
 def _values(name: str, domain: Any, metric: Any, kinds: str, values: Any) -> NDArray[Any]:
-    """Return public categories or edges as a new array of the type of the records.
-
-    Raises
-    ------
-    TypeError
-        If the records have the wrong kind, or the values are not a sequence of their type.
-    ValueError
-        If the metric does not match the domain, or the type rounds a value.
-    OverflowError
-        If a value is outside the type.
-
-    """
+    """Return public categories or edges as a new array of the type of the records."""
     _check_kinds(domain, metric, kinds)
     T = domain.T
     wanted = f"a sequence of values of type {_types.spell(T)}"

@@ -28,6 +28,12 @@ class _Domain:
         value : object
             Any value.
 
+        Examples
+        --------
+        >>> from geomdp.measurement import AllDomain
+        >>> AllDomain("u8").member(255), AllDomain("u8").member(256)
+        (True, False)
+
         """
         try:
             self._cast(value)
@@ -53,6 +59,12 @@ class AllDomain(_Domain):
     TypeError
         If `T` is not a type of integers, floats, bools or strings.
 
+    Examples
+    --------
+    >>> from geomdp.measurement import AllDomain
+    >>> AllDomain("i32")
+    AllDomain(int32)
+
     """
 
     T: Any
@@ -61,16 +73,7 @@ class AllDomain(_Domain):
         object.__setattr__(self, "T", _types.atom("T", self.T))
 
     def _cast(self, value: Any) -> Any:
-        """Return a value of the domain; an int becomes a numpy integer.
-
-        Raises
-        ------
-        TypeError
-            If the value has another type.
-        OverflowError
-            If the value is an int outside this type.
-
-        """
+        """Return a value of the domain; an int becomes a numpy integer."""
         if isinstance(value, np.generic) and value.dtype == self.T:
             return value
         if self.T.kind not in "iu" and isinstance(value, _scalars(self.T)):
@@ -99,6 +102,12 @@ class VectorDomain(_Domain):
     TypeError
         If `element_domain` is not an AllDomain.
 
+    Examples
+    --------
+    >>> from geomdp.measurement import AllDomain, VectorDomain
+    >>> VectorDomain(AllDomain(str)).member(["yes", "no"])
+    True
+
     """
 
     element_domain: AllDomain
@@ -116,16 +125,7 @@ class VectorDomain(_Domain):
         return dtype
 
     def _cast(self, value: Any) -> Any:
-        """Return a value of the domain as an array; a sequence of str is returned unchanged.
-
-        Raises
-        ------
-        TypeError
-            If the value is not an array of this type or a sequence of such items.
-        OverflowError
-            If the value is a sequence with an int outside this type.
-
-        """
+        """Return a value of the domain as an array; a sequence of str is returned unchanged."""
         T = self.T
         if columns.is_column(value):
             [value], _ = labels.apart(arg=value)

@@ -56,7 +56,7 @@ def make_geometric(
 ) -> Measurement:
     """Return a measurement that adds two-sided geometric noise to integers.
 
-    ``function(x)`` is ``clamp(clamp(x) + Z)``, with Z as in :class:`geomdp.GeometricMechanism`,
+    ``function(x)`` is ``clamp(clamp(x) + Z)``, with the Z of :class:`geomdp.GeometricMechanism`,
     and ``map(d_in)`` is ``d_in / scale`` rounded up (*Privacy Proofs for OpenDP: Geometric
     Measurement*, theorem 1.1).
 
@@ -86,6 +86,7 @@ def make_geometric(
     Examples
     --------
     >>> from geomdp.measurement import atom_domain, l1_distance, vector_domain
+    >>> from geomdp.measurement import make_geometric
     >>> counts = vector_domain(atom_domain("u32")), l1_distance("u32")
     >>> measurement = make_geometric(*counts, scale=2.0, bounds=(0, 1000))
     >>> measurement.map(1)
@@ -96,7 +97,15 @@ def make_geometric(
 
 
 def then_geometric(scale: Real, bounds: Bounds | None = None) -> Partial:
-    """Return :func:`make_geometric` without its first two parameters, which ``>>`` supplies."""
+    """Return a step that adds two-sided geometric noise, to be joined by ``>>``.
+
+    The other parameters and the errors are those of :func:`make_geometric`.
+
+    >>> import geomdp.measurement as m
+    >>> counts = m.vector_domain(m.atom_domain(int)), m.l1_distance(int)
+    >>> (counts >> m.then_geometric(scale=2, bounds=(0, 100))).map(1)
+    0.5
+    """
     return Partial(make_geometric, (scale, bounds))
 
 
@@ -137,6 +146,7 @@ def make_base_geometric(
     Examples
     --------
     >>> from geomdp.measurement import atom_domain, make_count, symmetric_distance, vector_domain
+    >>> from geomdp.measurement import make_base_geometric
     >>> count = make_count(vector_domain(atom_domain(str)), symmetric_distance())
     >>> noisy_count = count >> make_base_geometric(scale=1.0)
     >>> noisy_count.map(1)

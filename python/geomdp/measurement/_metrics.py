@@ -14,19 +14,7 @@ from geomdp.measurement._domains import AllDomain, Domain, VectorDomain
 
 @dataclass(frozen=True, slots=True, repr=False)
 class _Sensitivity:
-    """A distance between counts of type `T`.
-
-    Parameters
-    ----------
-    T : integer type
-        The type of the counts (:mod:`geomdp.measurement`). Distances themselves are ints.
-
-    Raises
-    ------
-    TypeError
-        If `T` is not an integer type.
-
-    """
+    """A distance between counts of type `T`."""
 
     T: Any
 
@@ -41,20 +29,61 @@ class _Sensitivity:
 
 
 class AbsoluteDistance(_Sensitivity):
-    """``abs(x - x')`` for two single counts."""
+    """The distance ``abs(x - x')`` between two single counts.
+
+    Parameters
+    ----------
+    T : integer type
+        The type of the counts (:mod:`geomdp.measurement`). Distances themselves are ints.
+
+    Raises
+    ------
+    TypeError
+        If `T` is not an integer type.
+
+    Examples
+    --------
+    >>> from geomdp.measurement import AbsoluteDistance
+    >>> AbsoluteDistance("i32")
+    AbsoluteDistance(int32)
+
+    """
 
     __slots__ = ()
 
 
 class L1Distance(_Sensitivity):
-    """The sum of ``abs(x - x')`` over two arrays of counts of one shape."""
+    """The sum of ``abs(x - x')`` over two arrays of counts of one shape.
+
+    Parameters
+    ----------
+    T : integer type
+        The type of the counts (:mod:`geomdp.measurement`). Distances themselves are ints.
+
+    Raises
+    ------
+    TypeError
+        If `T` is not an integer type.
+
+    Examples
+    --------
+    >>> from geomdp.measurement import L1Distance
+    >>> L1Distance(int)
+    L1Distance(int64)
+
+    """
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SymmetricDistance:
-    """The number of records to add or remove to turn one dataset into the other."""
+    """The number of records to add or remove to turn one dataset into the other.
+
+    >>> from geomdp.measurement import SymmetricDistance
+    >>> SymmetricDistance() == SymmetricDistance()
+    True
+    """
 
     def __repr__(self) -> str:
         return "SymmetricDistance()"
@@ -73,6 +102,12 @@ class MaxDivergence:
     ------
     TypeError
         If `QO` is not a float type.
+
+    Examples
+    --------
+    >>> from geomdp.measurement import MaxDivergence
+    >>> MaxDivergence("f32")
+    MaxDivergence(float32)
 
     """
 
@@ -114,16 +149,7 @@ def partner(domain: Domain) -> AbsoluteDistance | L1Distance:
 
 
 def check_counts(domain: Any, metric: Any) -> None:
-    """Accept one count with the absolute distance, or an array of counts with L1.
-
-    Raises
-    ------
-    TypeError
-        If `domain` is not a domain of integers, or `metric` not a metric.
-    ValueError
-        If the metric does not match the domain.
-
-    """
+    """Accept one count with the absolute distance, or an array of counts with L1."""
     if not isinstance(domain, AllDomain | VectorDomain):
         raise TypeError(
             parameters.refusal("input_domain", domain, "AllDomain(T) or VectorDomain(...)")
@@ -141,16 +167,7 @@ def check_counts(domain: Any, metric: Any) -> None:
 
 
 def check_records(domain: Any, metric: Any) -> None:
-    """Accept a vector of records with the symmetric distance.
-
-    Raises
-    ------
-    TypeError
-        If `domain` is not a vector domain, or `metric` not a metric.
-    ValueError
-        If the metric is not the symmetric distance.
-
-    """
+    """Accept a vector of records with the symmetric distance."""
     if not isinstance(domain, VectorDomain):
         raise TypeError(parameters.refusal("input_domain", domain, "VectorDomain(AllDomain(T))"))
     _check_metric(metric)

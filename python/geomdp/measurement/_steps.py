@@ -74,6 +74,14 @@ class _Step:
         OSError
             If the operating system gives no random bytes. Nothing is released then.
 
+        Examples
+        --------
+        >>> import geomdp.measurement as m
+        >>> counts = m.vector_domain(m.atom_domain(int)), m.l1_distance(int)
+        >>> noise = counts >> m.then_geometric(scale=2)
+        >>> noise.invoke([12, 7]).shape
+        (2,)
+
         """
         return self.function(arg)
 
@@ -92,6 +100,12 @@ class Measurement(_Step):
     :func:`make_geometric`, ``>>`` and :func:`make_composition` make measurements. They are
     immutable and can be pickled. Any number of threads and processes may share one; every call
     draws fresh noise.
+
+    >>> import geomdp.measurement as m
+    >>> ages = m.vector_domain(m.atom_domain(int)), m.symmetric_distance()
+    >>> noisy_count = ages >> m.then_count() >> m.then_geometric(scale=2)
+    >>> type(noisy_count([30, 40, 50])), noisy_count.map(1)
+    (<class 'int'>, 0.5)
     """
 
     input_domain: Domain
@@ -118,10 +132,16 @@ class Measurement(_Step):
 
         Raises
         ------
-        TypeError
-            If `d_in` is not an integer.
-        ValueError
-            If `d_in` is negative.
+        TypeError, ValueError
+            If `d_in` is not an integer, or negative.
+
+        Examples
+        --------
+        >>> import geomdp.measurement as m
+        >>> counts = m.vector_domain(m.atom_domain(int)), m.l1_distance(int)
+        >>> noise = counts >> m.then_geometric(scale=2)
+        >>> noise.map(3)
+        1.5
 
         """
         losses = self.losses(parameters.at_least("d_in", d_in, 0))
@@ -152,10 +172,8 @@ class Measurement(_Step):
 
         Raises
         ------
-        TypeError
-            If `d_in` is not an integer, or `delta` not a number.
-        ValueError
-            If `d_in` is negative, or `delta` not from 0 to 1.
+        TypeError, ValueError
+            If `d_in` is not an integer of at least 0, or `delta` not a number from 0 to 1.
         OverflowError
             If a release's loss at this distance has more than 14 000 bits.
 
@@ -187,10 +205,16 @@ class Measurement(_Step):
 
         Raises
         ------
-        TypeError
-            If `d_in` is not an integer, or `d_out` not a number.
-        ValueError
-            If `d_in` or `d_out` is negative.
+        TypeError, ValueError
+            If `d_in` is not an integer or `d_out` not a number, or one of them is negative.
+
+        Examples
+        --------
+        >>> import geomdp.measurement as m
+        >>> counts = m.vector_domain(m.atom_domain(int)), m.l1_distance(int)
+        >>> noise = counts >> m.then_geometric(scale=2)
+        >>> noise.check(d_in=1, d_out=0.5), noise.check(d_in=2, d_out=0.5)
+        (True, False)
 
         """
         return self.map(d_in) <= _limit(d_out)
@@ -297,7 +321,14 @@ def _flat(lists: list[list[Any]]) -> list[Any]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Transformation(_Step):
-    """A function of data with its stability map. Immutable; can be pickled."""
+    """A function of data with its stability map. Immutable; can be pickled.
+
+    >>> import geomdp.measurement as m
+    >>> ages = m.vector_domain(m.atom_domain(int)), m.symmetric_distance()
+    >>> count = ages >> m.then_count()
+    >>> count([30, 40, 50]), count.map(2)
+    (3, 2)
+    """
 
     input_domain: Domain
     input_metric: Metric
@@ -321,10 +352,15 @@ class Transformation(_Step):
 
         Raises
         ------
-        TypeError
-            If `d_in` is not an integer.
-        ValueError
-            If `d_in` is negative.
+        TypeError, ValueError
+            If `d_in` is not an integer, or negative.
+
+        Examples
+        --------
+        >>> import geomdp.measurement as m
+        >>> ages = m.vector_domain(m.atom_domain(int)), m.symmetric_distance()
+        >>> (ages >> m.then_sum(bounds=(0, 120))).map(2)
+        240
 
         """
         return self.stability_map(parameters.at_least("d_in", d_in, 0))
@@ -339,10 +375,15 @@ class Transformation(_Step):
 
         Raises
         ------
-        TypeError
-            If `d_in` or `d_out` is not an integer.
-        ValueError
-            If `d_in` or `d_out` is negative.
+        TypeError, ValueError
+            If `d_in` or `d_out` is not an integer, or negative.
+
+        Examples
+        --------
+        >>> import geomdp.measurement as m
+        >>> ages = m.vector_domain(m.atom_domain(int)), m.symmetric_distance()
+        >>> (ages >> m.then_count()).check(d_in=1, d_out=1)
+        True
 
         """
         return self.map(d_in) <= parameters.at_least("d_out", d_out, 0)
