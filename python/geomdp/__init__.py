@@ -15,10 +15,10 @@ from geomdp._release.samplers import sample_bernoulli, sample_geometric, sample_
 __version__ = "0.1.0"
 
 __all__ = [
-    "Certificate",
     "GeometricMechanism",
-    "kernel",
-    "sample_bernoulli",
-    "sample_geometric",
+    "Certificate",
     "sample_two_sided_geometric",
+    "sample_geometric",
+    "sample_bernoulli",
+    "kernel",
 ]

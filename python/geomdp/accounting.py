@@ -27,13 +27,13 @@ from geomdp._release.parameters import Integer, Real
 from geomdp._release.specification import checked, loss
 
 __all__ = [
-    "Budget",
-    "LossDistribution",
     "compose",
     "compose_delta",
+    "Budget",
     "loss_distribution",
-    "rdp",
+    "LossDistribution",
     "zcdp",
+    "rdp",
 ]
 
 _MOST = 10**9

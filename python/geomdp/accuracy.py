@@ -35,22 +35,22 @@ if TYPE_CHECKING:
     from geomdp._release.mechanism import GeometricMechanism
 
 __all__ = [
-    "accuracy_to_discrete_laplacian_scale",
-    "accuracy_to_epsilon",
-    "accuracy_to_scale",
-    "bias",
-    "confidence_interval",
-    "discrete_laplacian_scale_to_accuracy",
-    "epsilon_to_accuracy",
-    "mean_absolute_error",
-    "ratio_confidence_interval",
-    "relative_accuracy",
     "release_accuracy",
-    "scale_to_accuracy",
+    "confidence_interval",
     "simultaneous_accuracy",
     "sum_accuracy",
     "sum_confidence_interval",
+    "ratio_confidence_interval",
+    "relative_accuracy",
+    "epsilon_to_accuracy",
+    "accuracy_to_epsilon",
+    "scale_to_accuracy",
+    "accuracy_to_scale",
+    "bias",
     "variance",
+    "mean_absolute_error",
+    "discrete_laplacian_scale_to_accuracy",
+    "accuracy_to_discrete_laplacian_scale",
 ]
 
 #: One number, or an array of numbers, which are broadcast.

@@ -30,7 +30,7 @@ with installed_by("geomdp[dask]"):
     from dask.base import get_scheduler
     from distributed import Client, Variable
 
-__all__ = ["release", "release_columns"]
+__all__ = ["release_columns", "release"]
 
 
 def release_columns(

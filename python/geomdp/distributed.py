@@ -26,7 +26,7 @@ from geomdp._release.specification import checked
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
-__all__ = ["Release", "ReleaseKey", "check_arguments"]
+__all__ = ["ReleaseKey", "Release", "check_arguments"]
 
 #: Arrow's names for the integer types that the core accepts as ids.
 _WIDE = {name: np.dtype(name) for name in ("int64", "uint64")}

@@ -29,7 +29,7 @@ from geomdp._release import arrays, parameters
 from geomdp._release.mechanism import GeometricMechanism
 from geomdp._release.parameters import Bounds, Real
 
-__all__ = ["CensoredGeometric", "TwoSidedGeometric"]
+__all__ = ["TwoSidedGeometric", "CensoredGeometric"]
 
 _Floats: TypeAlias = NDArray[np.float64]
 _Flags: TypeAlias = NDArray[np.bool_]

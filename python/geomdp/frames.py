@@ -39,7 +39,7 @@ from geomdp._release.mechanism import GeometricMechanism
 from geomdp._release.parameters import Integer
 from geomdp._release.specification import checked
 
-__all__ = ["Table", "bound_contributions", "count", "release", "release_columns"]
+__all__ = ["release", "release_columns", "count", "Table", "bound_contributions"]
 
 _Column = TypeVar("_Column")
 _Frame = TypeVar("_Frame")

@@ -27,7 +27,7 @@ from geomdp._analysis import decimals
 from geomdp._release import arrays, parameters
 from geomdp._release.parameters import Integer, Real
 
-__all__ = ["calibrated_epsilon", "loss", "pmf"]
+__all__ = ["loss", "calibrated_epsilon", "pmf"]
 
 _MAX_N = 2**20
 

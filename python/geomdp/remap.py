@@ -26,7 +26,7 @@ from geomdp._release import arrays, parameters
 from geomdp._release.mechanism import GeometricMechanism
 from geomdp._release.specification import checked
 
-__all__ = ["RandomisedRemap", "Remap", "bayes", "expected_loss", "minimax", "risk"]
+__all__ = ["bayes", "minimax", "Remap", "RandomisedRemap", "risk", "expected_loss"]
 
 _Floats: TypeAlias = NDArray[np.float64]
 Loss: TypeAlias = str | ArrayLike | Callable[[NDArray[np.int64]], ArrayLike]

@@ -34,7 +34,7 @@ with installed_by("geomdp[spark]"):
     from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
     from pyspark.sql.types import LongType, StructField, StructType
 
-__all__ = ["bound_contributions", "release_columns"]
+__all__ = ["release_columns", "bound_contributions"]
 
 
 def release_columns(

@@ -23,7 +23,7 @@ from geomdp._release import arrays, parameters
 from geomdp._release.arrays import Array
 from geomdp._release.mechanism import GeometricMechanism
 
-__all__ = ["Geometric", "GeometricFolded", "GeometricTruncated"]
+__all__ = ["Geometric", "GeometricTruncated", "GeometricFolded"]
 
 #: Adds noise to the counts of one dtype.
 _Drawer: TypeAlias = _core.Mechanism | _core.Folded

@@ -28,7 +28,7 @@ with installed_by("geomdp[opendp]"):
     from opendp.context import constructors
     from opendp.mod import GLOBAL_FEATURES, _PartialConstructor
 
-__all__ = ["make_geometric", "make_laplace", "register", "then_geometric", "then_laplace"]
+__all__ = ["make_geometric", "then_geometric", "make_laplace", "then_laplace", "register"]
 
 #: The types for which OpenDP has geometric noise.
 _DTYPES: dict[str, np.dtype[Any]] = {

@@ -12,9 +12,9 @@ from geomdp._release.mechanism import GeometricMechanism
 from geomdp._release.parameters import Integer, Real
 
 __all__ = [
-    "accuracy_to_privacy_usage",
-    "privacy_usage_to_accuracy",
     "simple_geometric_mechanism",
+    "privacy_usage_to_accuracy",
+    "accuracy_to_privacy_usage",
 ]
 
 

@@ -79,7 +79,7 @@ def make_count(input_domain: Domain, input_metric: Metric, TO: Any = int) -> Tra
 def then_count(TO: Any = int) -> Partial:
     """Return a step that counts records, to be joined by ``>>``.
 
-    The other parameters and the errors are those of :func:`make_count`.
+    Parameters and errors are those of :func:`make_count`; ``>>`` supplies two.
 
     >>> import geomdp.measurement as m
     >>> records = m.vector_domain(m.atom_domain(str)), m.symmetric_distance()
@@ -168,7 +168,7 @@ def make_sum(
 def then_sum(bounds: Bounds, TO: Any = int) -> Partial:
     """Return a step that clamps integers to bounds and sums them, to be joined by ``>>``.
 
-    The other parameters and the errors are those of :func:`make_sum`.
+    Parameters and errors are those of :func:`make_sum`; ``>>`` supplies two.
 
     >>> import geomdp.measurement as m
     >>> records = m.vector_domain(m.atom_domain("u8")), m.symmetric_distance()
@@ -301,7 +301,7 @@ def then_count_by_categories(
 ) -> Partial:
     """Return a step that counts the records of each category, to be joined by ``>>``.
 
-    The other parameters and the errors are those of :func:`make_count_by_categories`.
+    Parameters and errors are those of :func:`make_count_by_categories`; ``>>`` supplies two.
 
     >>> import geomdp.measurement as m
     >>> records = m.vector_domain(m.atom_domain(str)), m.symmetric_distance()
@@ -365,7 +365,7 @@ def make_count_by_bins(
 def then_count_by_bins(edges: Any, null_category: bool = True, TOA: Any = int) -> Partial:
     """Return a step that counts the records in each bin, to be joined by ``>>``.
 
-    The other parameters and the errors are those of :func:`make_count_by_bins`.
+    Parameters and errors are those of :func:`make_count_by_bins`; ``>>`` supplies two.
 
     >>> import geomdp.measurement as m
     >>> records = m.vector_domain(m.atom_domain(int)), m.symmetric_distance()
