@@ -402,9 +402,9 @@ def loss_distribution(
 class Budget:
     """A limit on the total privacy loss, which refuses releases that would exceed it.
 
-    It may be used by any number of threads; it cannot be copied or pickled. It is bookkeeping, no
-    security boundary: it knows of no release but those that it is told of, and code that has the
-    data can pass it by.
+    It may be used by any number of threads; it cannot be copied or pickled. It is bookkeeping and
+    no security boundary: it counts only the releases it is told of, and code with access to the
+    data can bypass it.
 
     Parameters
     ----------

@@ -1,6 +1,5 @@
 """Releases on engines that may run a task twice: the same task gives the same noise.
 
-Use a key for one state of one table. Changed data needs a new key and costs its epsilon again.
 :mod:`geomdp.spark`, :mod:`geomdp.dask` and :mod:`geomdp.ray` draw the keys for their engines and
 check that ids are unique. ``docs/distributed.md`` describes the construction and proves it private.
 On one machine use :meth:`geomdp.GeometricMechanism.release`, which keeps no key.

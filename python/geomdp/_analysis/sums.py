@@ -31,15 +31,8 @@ def reach(rate: Fraction, sizes: Mapping[int, int], level: Fraction) -> int:
     """Return a t with ``P(|S| > t) <= level``, for a weighted sum S of independent noises.
 
     It is the least one for up to 10**5 equal sizes. Otherwise it is the least up to ``2**-31`` in
-    the level, if a Fourier transform has room for the distribution, or Chernoff's bound.
-
-    Parameters
-    ----------
-    rate, level : Fraction
-        Positive; the level is at most 1.
-    sizes : mapping of int to int
-        How many of the weights have each absolute value; all positive.
-
+    the level, if a Fourier transform has room for the distribution, or Chernoff's bound. `sizes`
+    maps each absolute value of a weight to the number of such weights.
     """
     rate, unit = min(rate, _MOST), math.gcd(*sizes)
     sizes = {size // unit: n for size, n in sizes.items()}
@@ -129,19 +122,9 @@ def greatest_ratio(
 ) -> float:
     """Return a bound that the ratio of two true counts exceeds with at most this probability.
 
-    Parameters
-    ----------
-    counts, rates : (int, int), (Fraction, Fraction)
-        The noisy numerator and denominator, and the rates of their noises.
-    level : Fraction
-        Positive, at most 1/2.
-
-    Returns
-    -------
-    float
-        Rounded up by less than ``2**-24`` of its distance from the noisy ratio; infinity if the
-        denominator cannot be told from 0.
-
+    Counts and rates are those of numerator and denominator; the level is at most 1/2. The bound is
+    rounded up by less than ``2**-24`` of its distance from the noisy ratio, and infinite if the
+    denominator cannot be told from 0.
     """
     above, below = counts
     with localcontext(decimals.context(60)):

@@ -18,16 +18,7 @@ SAFE = Decimal("1e-35")
 
 
 def least(rate: Fraction, level: Fraction, n: int = 1) -> int:
-    """Return the least integer ``a >= 0`` with ``P(|Z| > a) <= 1 - (1 - level)**(1 / n)``.
-
-    Parameters
-    ----------
-    rate, level : Fraction
-        Positive; the level is at most 1 for n above 1.
-    n : int
-        Positive.
-
-    """
+    """Return the least integer ``a >= 0`` with ``P(|Z| > a) <= 1 - (1 - level)**(1 / n)``."""
 
     # q**(a + 1) is transcendental, so no tail equals a level.
     def terms() -> list[Decimal]:
@@ -71,18 +62,7 @@ def log_ratio(ratio: Fraction, level: Fraction) -> Decimal:
 
 
 def ceil_log_ratio(ratio: Fraction, level: Fraction, n: int = 1) -> int:
-    """Return the ceiling of ``ratio * ln(1 / share)``, for the exact :func:`share`.
-
-    Parameters
-    ----------
-    ratio : Fraction
-        Not negative.
-    level : Fraction
-        Positive, at most 1.
-    n : int
-        Positive.
-
-    """
+    """Return the ceiling of ``ratio * ln(1 / share)``, for the exact :func:`share`."""
     return decimals.ceiling(lambda: [decimals.of(ratio) * -_log_share(level, n)])
 
 

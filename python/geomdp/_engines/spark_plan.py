@@ -93,13 +93,7 @@ PASSING = _words(
 def unstable(jvm: Any, plan: Any) -> str | None:
     """Return the first node or expression that may give other rows when read again, if any.
 
-    Parameters
-    ----------
-    jvm : py4j.java_gateway.JVMView
-        The JVM of the session.
-    plan : py4j.java_gateway.JavaObject
-        An analyzed plan.
-
+    The plan is an analyzed one.
     """
     collated = jvm.org.apache.spark.sql.util.SchemaUtils.hasNonUTF8BinaryCollation
     plans = [plan]

@@ -46,26 +46,10 @@ def release(
 
     The copy quotes only cells that need it, and its rows end like the header. Noisy counts are
     written without the blanks, plus sign and leading zeros of the true counts, which may depend on
-    them.
-
-    Parameters
-    ----------
-    source, target : binary files
-        The first row is the header, in UTF-8, with or without a byte order mark. Other cells may be
-        in any encoding that extends ASCII.
-    columns : sequence of str
-        Distinct names. The cells in these columns are decimal integers within int64: up to 40 ASCII
-        digits, with an optional sign, and optional blanks around them.
-    noise : callable
-        Maps an int64 array of shape (rows, columns) to a noisy one of the same shape.
-    delimiter : str
-        A character that no count contains.
-
-    Raises
-    ------
-    DataError
-        If the file is invalid. The message names the line in which the row begins.
-
+    them. The header is in UTF-8, with or without a byte order mark; other cells may be in any
+    encoding that extends ASCII. Counts are decimal integers within int64: up to 40 ASCII digits,
+    with an optional sign, and optional blanks around them. `noise` maps an int64 array of shape
+    (rows, columns) to a noisy one. A DataError names the line in which a row begins.
     """
     lines = iter(partial(source.readline, LONGEST_ROW + 1), b"")
     first = next(lines, b"")

@@ -25,31 +25,12 @@ def release(
     *,
     batch: int = BATCH,
 ) -> None:
-    """Copy a Parquet file, with noise added to some columns.
+    """Copy a Parquet file, with noise added to some columns of integers without nulls.
 
     The copy keeps the schema (names, types, metadata), the compression of each column, and the
     values of all other columns. The column statistics in the file, such as minimum and maximum,
-    describe the noisy counts.
-
-    Parameters
-    ----------
-    source, target : binary files
-        The source must be seekable.
-    columns : sequence of str
-        Distinct names of columns that hold integers of up to 64 bits, without nulls.
-    mechanism : GeometricMechanism
-        The mechanism that releases the counts.
-    batch : int
-        The number of rows to read at a time.
-
-    Raises
-    ------
-    DataError
-        If the file is invalid, lacks a column, or has a column of a type that the mechanism cannot
-        release.
-    ImportError
-        If PyArrow is not installed.
-
+    describe the noisy counts. The source must be seekable; `batch` rows are read at a time. Raises
+    DataError if the file is invalid or a column is not accepted.
     """
     import pyarrow as pa  # noqa: PLC0415
     from pyarrow import parquet  # noqa: PLC0415

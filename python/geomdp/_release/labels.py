@@ -34,15 +34,7 @@ def apart(**named: Any) -> tuple[list[Any], Labels]:
     """Return the values of parameters without their labels, and these labels.
 
     Mappings become lists; columns of pandas (also an Index), Polars and PyArrow become arrays.
-    Other values stay as they are.
-
-    Raises
-    ------
-    TypeError
-        If a parameter is a frame.
-    ValueError
-        If a column has nulls, or two parameters have different labels.
-
+    Other values stay as they are. Frames, nulls and labels that differ are refused.
     """
     bare, found = [], dict[str, Labels]()
     for name, value in named.items():

@@ -258,12 +258,7 @@ class GeometricMechanism(Specification):
 def saturating(scale: Any, bounds: Any, dtype: np.dtype[Any]) -> GeometricMechanism:
     """Return the mechanism for counts of a dtype; without bounds, outputs saturate at its limits.
 
-    Raises
-    ------
-    TypeError, ValueError, OverflowError
-        As in :class:`GeometricMechanism`, also for an uncertifiable scale or bounds outside the
-        dtype, which would otherwise raise at the first release.
-
+    Parameters that would only be refused at the first release are refused here.
     """
     bounds = arrays.limits(dtype) if bounds is None else bounds
     mechanism = GeometricMechanism.from_scale(scale, bounds)

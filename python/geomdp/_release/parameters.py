@@ -64,18 +64,7 @@ _SHORT = _Short()
 def in_range(
     name: str, value: Any, wanted: str, accepts: Callable[[Any], bool]
 ) -> int | float | Fraction:
-    """Return the Python number that equals a Python or numpy number exactly.
-
-    Raises
-    ------
-    TypeError
-        If `value` is a bool, or not an integer, a float or a Fraction.
-    ValueError
-        If `accepts` is false for the number.
-    OverflowError
-        If the number is too wide to print.
-
-    """
+    """Return the Python number that equals a Python or numpy number, if it is accepted."""
     plain = _plain(name, value)
     # Every comparison with a NaN is false.
     if not accepts(plain):
@@ -84,37 +73,37 @@ def in_range(
 
 
 def finite(name: str, value: Any) -> int | float | Fraction:
-    """Return a finite number; :func:`in_range` documents the errors."""
+    """Return a finite number."""
     return in_range(name, value, "a finite number", lambda x: -math.inf < x < math.inf)
 
 
 def number(name: str, value: Any) -> int | float | Fraction:
-    """Return a finite number of at least 0; :func:`in_range` documents the errors."""
+    """Return a finite number of at least 0."""
     return in_range(name, value, "a finite number, not negative", lambda x: 0 <= x < math.inf)
 
 
 def not_negative(name: str, value: Any) -> Fraction:
-    """Return a finite number of at least 0 as a Fraction; :func:`in_range` documents the errors."""
+    """Return a finite number of at least 0 as a Fraction."""
     return Fraction(number(name, value))
 
 
 def positive_number(name: str, value: Any) -> int | float | Fraction:
-    """Return a finite number above 0; :func:`in_range` documents the errors."""
+    """Return a finite number above 0."""
     return in_range(name, value, "a finite number above 0", lambda x: 0 < x < math.inf)
 
 
 def positive(name: str, value: Any) -> Fraction:
-    """Return a finite number above 0 as a Fraction; :func:`in_range` documents the errors."""
+    """Return a finite number above 0 as a Fraction."""
     return Fraction(positive_number(name, value))
 
 
 def level(name: str, value: Any) -> Fraction:
-    """Return a number in (0, 1] as a Fraction; :func:`in_range` documents the errors."""
+    """Return a number in (0, 1] as a Fraction."""
     return Fraction(in_range(name, value, "a number above 0 and at most 1", lambda x: 0 < x <= 1))
 
 
 def probability(name: str, value: Any) -> Fraction:
-    """Return a number in [0, 1] as a Fraction; :func:`in_range` documents the errors."""
+    """Return a number in [0, 1] as a Fraction."""
     return Fraction(in_range(name, value, "a number from 0 to 1", lambda x: 0 <= x <= 1))
 
 

@@ -396,14 +396,7 @@ class Transformation(_Step):
     def __rshift__(self, other: Partial) -> Transformation | Measurement: ...
 
     def __rshift__(self, other: Any) -> Any:
-        """Return this step followed by another.
-
-        Raises
-        ------
-        ValueError
-            If the input space of the other step is not the output space of this one.
-
-        """
+        """Return this step followed by another, whose input space is this one's output space."""
         if isinstance(other, Partial):
             other = other(*self.output_space)
         if not isinstance(other, Measurement | Transformation):
