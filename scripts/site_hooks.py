@@ -197,7 +197,10 @@ class Docstrings(griffe.Extension):
 
     def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
         """Change the docstrings of a package before they are parsed."""
-        documented = {obj.path: obj for obj in walk(pkg) if obj.docstring is not None}
+        documented = {obj.path for obj in walk(pkg) if obj.docstring is not None}
+        # The page of the package shows what it exports under its public names.
+        for public in (pkg[str(name)] for name in pkg.exports or ()):
+            documented |= {public.path, *(f"{public.path}.{name}" for name in public.all_members)}
         for obj in walk(pkg):
             if obj.docstring is not None:
                 text, heading, rest = obj.docstring.value.partition("\nExamples\n---")
@@ -227,9 +230,7 @@ def resolved(obj: griffe.Object, name: str) -> str | None:
         return name if name.startswith("geomdp.") else None
 
 
-def cross_reference(
-    obj: griffe.Object, documented: dict[str, griffe.Object], match: re.Match[str]
-) -> str:
+def cross_reference(obj: griffe.Object, documented: set[str], match: re.Match[str]) -> str:
     """Return a link to a name, or the name alone if it has no entry."""
     name = match[1]
     path = resolved(obj, name)
