@@ -27,7 +27,7 @@ def test_public_objects_are_documented(module: ModuleType) -> None:
 
 def test_docstring_examples() -> None:
     """The tests of Spark and Ray run theirs on a cluster."""
-    failed, attempted = doctest.testmod(importlib.import_module("geomdp.dask"))
+    failed, attempted = doctest.testmod(importlib.import_module("geomdp.dask"), globs={})
     assert failed == 0
     assert attempted > 3
 

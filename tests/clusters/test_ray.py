@@ -491,7 +491,7 @@ def test_frame_keeps_the_key() -> None:
 
 
 def test_docstring_example() -> None:
-    failed, attempted = doctest.testmod(geomdp.ray)
+    failed, attempted = doctest.testmod(geomdp.ray, globs={})
     assert (failed, attempted > 5) == (0, True)
 
 

@@ -375,7 +375,7 @@ def test_type_limits(spark: SparkSession, kind: str) -> None:
 
 
 def test_docstring_example(spark: SparkSession) -> None:
-    failed, attempted = doctest.testmod(geomdp.spark)
+    failed, attempted = doctest.testmod(geomdp.spark, globs={})
     assert (failed, attempted > 5) == (0, True)
 
 
