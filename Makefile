@@ -33,6 +33,7 @@ lint: develop    ## formatters, linters, types, stubs
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(VENV)/bin/lint-imports --no-cache --no-logo
+	$(VENV)/bin/zizmor --quiet --offline .github
 	$(PY) -m mypy
 	cd $(VENV) && bin/python -m mypy.stubtest geomdp._core
 	$(PY) scripts/third_party_licenses.py --check
