@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import partial
 from typing import Any
+from unittest.mock import ANY
 
 import matplotlib as mpl
 import mpmath
@@ -29,6 +30,7 @@ from mpmath import mpf
 from exact import noise, real, tail
 from geomdp import GeometricMechanism, plot, rejection
 from geomdp.distribution import CensoredGeometric
+from test_documents import run
 
 mpl.use("Agg")
 
@@ -259,9 +261,9 @@ LOOKS: dict[str, Callable[[Any], Axes]] = {
 }
 
 
-@pytest.mark.parametrize("name", LOOKS)
-def test_texts_fit_and_do_not_overlap(name: str, ax: Axes) -> None:
-    texts = shown_texts(LOOKS[name](ax).figure)  # type: ignore[arg-type]
+def check_texts(axes: Axes) -> None:
+    """Check that the texts of a figure fit into it, and that none overlap."""
+    texts = shown_texts(axes.figure)  # type: ignore[arg-type]
     assert len(texts) > 5
     for text, box in texts:
         assert 0 <= box.x0 < box.x1 <= 800, text
@@ -271,6 +273,17 @@ def test_texts_fit_and_do_not_overlap(name: str, ax: Axes) -> None:
         width = min(box.x1, second.x1) - max(box.x0, second.x0)
         height = min(box.y1, second.y1) - max(box.y0, second.y0)
         assert width < 1 or height < 1, (one, other)
+
+
+@pytest.mark.parametrize("name", LOOKS)
+def test_texts_fit_and_do_not_overlap(name: str, ax: Axes) -> None:
+    check_texts(LOOKS[name](ax))
+
+
+@pytest.mark.parametrize("name", plot.__all__)
+def test_example_draws(name: str) -> None:
+    assert run(getattr(plot, name).__doc__, name) == (0, ANY)
+    check_texts(pyplot.gca())
 
 
 # Distributions

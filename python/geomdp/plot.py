@@ -32,6 +32,7 @@ __all__ = ["accuracy", "distribution", "error", "histogram", "pmf", "table", "va
 
 _Floats: TypeAlias = NDArray[np.float64]
 _Numbers: TypeAlias = Sequence[Real] | NDArray[Any]
+_Place: TypeAlias = Literal["best", "lower right"]
 
 _BLUE, _VERMILION = "#0072B2", "#D55E00"
 # Grey, which shows on dark backgrounds too, stands for the palette's black.
@@ -44,7 +45,7 @@ _STEMS, _STEPS = 120, 2000
 #: The largest number of rows or columns of a table.
 _CELLS = 100
 #: Probabilities at the ends that are this many times those between make the axis logarithmic.
-_STEEP = 10
+_STEEP = 20
 #: The probability of noise that falls outside the plot of a distribution.
 _UNSEEN = Fraction(1, 200)
 #: Marks on the ratio of variances: one at this epsilon, one at the rate where the ratio is 10.
@@ -234,8 +235,12 @@ def variance(epsilons: _Numbers, *, sensitivity: Real = 1, ax: "Axes | None" = N
 
     Parameters
     ----------
-    epsilons, sensitivity, ax
+    epsilons
         As in :func:`accuracy`.
+    sensitivity
+        As in :func:`accuracy`.
+    ax
+        As in :func:`pmf`.
 
     Returns
     -------
@@ -283,11 +288,13 @@ def error(
 
     Parameters
     ----------
-    epsilons, ax
+    epsilons
         As in :func:`accuracy`.
     errors : mapping of str to array
         Maps the name of each series, shown in the legend, to an array of errors, which are not
         negative. Each run is a row, and each epsilon a column. At most 7 series.
+    ax
+        As in :func:`pmf`.
 
     Returns
     -------
@@ -305,11 +312,12 @@ def error(
     --------
     >>> import numpy as np
     >>> from geomdp import GeometricMechanism, plot
-    >>> epsilons, counts = np.geomspace(0.05, 2, 12), np.full((500, 10), 40)
+    >>> epsilons, counts = [0.02, 0.05, 0.1, 0.2, 0.5, 1], np.full((500, 10), 40)
     >>> def errors(bounds):
-    ...     noisy = [GeometricMechanism(e, bounds=bounds).release(counts) for e in epsilons]
-    ...     return abs(np.array(noisy) - counts).sum(axis=2).T
-    >>> axes = plot.error(epsilons, {"no bounds": errors(None), "bounds": errors((0, 50))})
+    ...     ways = [GeometricMechanism(e, bounds=bounds) for e in epsilons]
+    ...     return np.array([abs(way.release(counts) - counts).sum(1) for way in ways]).T
+    >>> found = {"no bounds": errors(None), "bounds (0, 50)": errors((0, 50))}
+    >>> axes = plot.error(epsilons, found)
 
     """
     _check_axes(ax)
@@ -385,9 +393,9 @@ def histogram(
     Examples
     --------
     >>> from geomdp import GeometricMechanism, plot
-    >>> mechanism = GeometricMechanism(epsilon=0.2, bounds=(0, 500))
-    >>> noisy = mechanism.release({"Bern": 3, "Lima": 42, "Oslo": 17, "Paris": 61, "Rome": 28})
-    >>> axes = plot.histogram(mechanism, noisy)
+    >>> mechanism = GeometricMechanism(epsilon=0.5, bounds=(0, 500))
+    >>> towns = {"Bern": 3, "Lima": 42, "Oslo": 17, "Paris": 61, "Rome": 28}
+    >>> axes = plot.histogram(mechanism, mechanism.release(towns))
 
     """
     _check_axes(ax)
@@ -420,10 +428,10 @@ def histogram(
         axes.barh(middles, bars, **fill)
         axes.errorbar(points, middles, xerr=errors, **marks)
         # Below the last bar is room for the legend.
-        below = len(names) * 0.5 * axes.figure.dpi / axes.bbox.height
+        below = len(names) * 0.6 * axes.figure.dpi / axes.bbox.height
         axes.set_ylim(borders[-1] + below, borders[0])
         _name(axes, "y", names)
-        return _finish(axes, "count", "", always=True)
+        return _finish(axes, "count", "", place="lower right")
     axes.stairs(bars, borders, fill=True, **fill)
     if len(points) <= _STEMS:
         axes.errorbar(middles, points, yerr=errors, **marks)
@@ -433,7 +441,7 @@ def histogram(
     if edges is None:
         _integers_below(axes)
     x = "value" if edges is not None else "number of the bin"
-    return _finish(axes, x, "count per unit of value" if unequal else "count", always=True)
+    return _finish(axes, x, "count per unit of value" if unequal else "count", place="best")
 
 
 def table(
@@ -451,10 +459,12 @@ def table(
 
     Parameters
     ----------
-    mechanism, alpha
+    mechanism
         As in :func:`histogram`.
     noisy : array of ints
         The noisy counts, in two dimensions of at most 100.
+    alpha
+        As in :func:`histogram`.
     rows, columns : sequence of str, optional
         The names of rows and columns, such as the index and columns of a data frame; shown as in
         :func:`histogram`. Without names they are numbered from 0.
@@ -477,7 +487,8 @@ def table(
     >>> from geomdp import GeometricMechanism, plot
     >>> mechanism = GeometricMechanism(epsilon=0.5, bounds=(0, 1000))
     >>> noisy = mechanism.release(np.array([[512, 313], [353, 207], [120, 205]]))
-    >>> axes = plot.table(mechanism, noisy, rows=["A", "B", "C"], columns=["admitted", "rejected"])
+    >>> rows, columns = ["A", "B", "C"], ["admitted", "rejected"]
+    >>> axes = plot.table(mechanism, noisy, rows=rows, columns=columns)
 
     """
     _check_axes(ax)
@@ -534,7 +545,9 @@ def _release(
 
 
 def _draw_pmfs(axes: "Axes", pmfs: Mapping[str, tuple[_Floats, _Floats]]) -> None:
-    few = sum(len(outputs) for outputs, _ in pmfs.values()) <= _STEMS
+    inside = max(max(masses[1:-1], default=0) for _, masses in pmfs.values())
+    steep = max(masses.max() for _, masses in pmfs.values()) > _STEEP * inside > 0
+    few = not steep and sum(len(outputs) for outputs, _ in pmfs.values()) <= _STEMS
     shift = min(0.25, 0.7 / len(pmfs))
     for i, (name, (outputs, masses)) in enumerate(pmfs.items()):
         if few:
@@ -551,8 +564,7 @@ def _draw_pmfs(axes: "Axes", pmfs: Mapping[str, tuple[_Floats, _Floats]]) -> Non
             # A step at a bound would be too thin to see.
             high = [end for end, next_ in ((0, 1), (-1, -2)) if masses[end] > masses[next_]]
             axes.plot(outputs[high], masses[high], _MARKERS[i], color=_COLOURS[i], markersize=4)
-    inside = max(max(masses[1:-1], default=0) for _, masses in pmfs.values())
-    if max(masses.max() for _, masses in pmfs.values()) > _STEEP * inside > 0:
+    if steep:
         _scale(axes, "y", "log")
         axes.set_ylim(bottom=inside / 1000, auto=None)
     _integers_below(axes)
@@ -649,14 +661,14 @@ def _stated(mechanism: GeometricMechanism, alpha: Real) -> str:
 
 
 def _finish(
-    axes: "Axes", x: str, y: str, legend: str | None = None, *, always: bool = False
+    axes: "Axes", x: str, y: str, legend: str | None = None, *, place: _Place | None = None
 ) -> "Axes":
     axes.set_xlabel(x)
     axes.set_ylabel(y)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
-    if always or len(axes.get_legend_handles_labels()[0]) > 1:
-        axes.legend(title=legend, edgecolor="none")
+    if place or len(axes.get_legend_handles_labels()[0]) > 1:
+        axes.legend(title=legend, edgecolor="none", loc=place or "best")
     return axes
 
 
