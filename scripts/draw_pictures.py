@@ -35,6 +35,7 @@ def main() -> None:
 def example(name: str) -> str:
     """Run the example in the docstring of a plot function; return its picture as SVG."""
     session: dict[str, Any] = {}
+    pyplot.switch_backend("agg")  # Opens no window.
     with mpl.rc_context({**STYLE, "font.size": 11, "axes.titlesize": 11}):
         for part in doctest.DocTestParser().get_examples(getattr(plot, name).__doc__):
             exec(compile(part.source, f"plot.{name}", "exec"), session)

@@ -43,7 +43,7 @@ _LINES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1)), (0, (1, 1)
 #: The largest number of points drawn as stems; the approximate limit of points per distribution.
 _STEMS, _STEPS = 120, 2000
 #: The largest number of rows or columns of a table.
-_CELLS = 100
+_CELLS = 50
 #: Probabilities at the ends that are this many times those between make the axis logarithmic.
 _STEEP = 20
 #: The probability of noise that falls outside the plot of a distribution.
@@ -91,7 +91,8 @@ def pmf(mechanism: GeometricMechanism, counts: Any, *, ax: "Axes | None" = None)
     Examples
     --------
     >>> from geomdp import GeometricMechanism, plot
-    >>> axes = plot.pmf(GeometricMechanism(epsilon=0.1, bounds=(0, 30)), [0, 10, 20])
+    >>> mechanism = GeometricMechanism(epsilon=0.1, bounds=(0, 30))
+    >>> axes = plot.pmf(mechanism, [0, 10, 20])
 
     """
     _check_axes(ax)
@@ -315,7 +316,8 @@ def error(
     >>> epsilons, counts = [0.02, 0.05, 0.1, 0.2, 0.5, 1], np.full((500, 10), 40)
     >>> def errors(bounds):
     ...     ways = [GeometricMechanism(e, bounds=bounds) for e in epsilons]
-    ...     return np.array([abs(way.release(counts) - counts).sum(1) for way in ways]).T
+    ...     runs = [abs(way.release(counts) - counts).sum(1) for way in ways]
+    ...     return np.column_stack(runs)
     >>> found = {"no bounds": errors(None), "bounds (0, 50)": errors((0, 50))}
     >>> axes = plot.error(epsilons, found)
 
@@ -462,7 +464,7 @@ def table(
     mechanism
         As in :func:`histogram`.
     noisy : array of ints
-        The noisy counts, in two dimensions of at most 100.
+        The noisy counts, in two dimensions of at most 50.
     alpha
         As in :func:`histogram`.
     rows, columns : sequence of str, optional
