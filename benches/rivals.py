@@ -109,7 +109,7 @@ DRAWN = {
     "geomdp": ("geomdp", OURS),
     "numpy, one uniform": ("numpy, fastest, not private", GREY),
     "numpy, geometric - geometric": ("numpy geometric, not private", GREY),
-    "PyDP, Laplace, rounded": ("PyDP", COLOURS[0]),
+    "PyDP, Laplace, rounded": ("PyDP, rounded Laplace", COLOURS[0]),
     "diffprivlib Geometric": ("diffprivlib", COLOURS[1]),
     "opendp make_geometric": ("OpenDP", COLOURS[2]),
 }
