@@ -1,8 +1,8 @@
 """Run the proved checker on certificates of the installed package: part of `make proof`.
 
-It must accept the certificates of the sweep's settings and of every mechanism in the README and
-in the documentation. It must refuse each with one threshold moved by two units, and others that are
-damaged in one place.
+It must accept the certificates of the sweep's settings and of the mechanisms in the README and on
+the pages of the documentation. It must refuse each with one threshold moved by two units, and
+others that are damaged in one place.
 """
 
 import ast
