@@ -229,7 +229,7 @@ Proof.
       eapply Rle_trans; [exact CL|]. now apply Rmult_le_compat_l.
 Qed.
 
-(** The real number that [beyond] encloses. *)
+(** [beyond] as a real number. *)
 Definition tail (is_top : bool) (B : Z) (r k : nat) : R :=
   if is_top && (k =? r)%nat then 0 else a_to (Z.of_nat k * B).
 
@@ -514,6 +514,7 @@ Proof.
       with (IZR (fst q) * IZR (snd p)) by (field; lra). exact L.
 Qed.
 
+(** Each hypothesis of [certified], from the comparison of integers that implies it. *)
 Theorem check_sound c : check c = true ->
   certified (plan_of c) (fraction (nominal_rate c)) (fraction (sampled_rate c)) (floor_of c)
     (delta_of c) (map IZR (inverses_of c)).
@@ -615,6 +616,7 @@ Proof.
       repeat apply Rmult_le_pos; try lra; left; now apply Rinv_0_lt_compat.
 Qed.
 
+(** ** A checked certificate's draw is private at its nominal rate *)
 
 Theorem checked_draw_is_private c : check c = true ->
   forall x x' y, (0 <= x <= range (plan_of c))%Z -> (0 <= x' <= range (plan_of c))%Z ->
