@@ -117,6 +117,27 @@ FAULTS = [
         "scripts/check_proof.py",
     ),
     Fault(
+        "the proved checker accepts a threshold two units too high",
+        PROOFS / "Checker.v",
+        "((T - 1) * snd den <=? N * fst num)",
+        "((T - 2) * snd den <=? N * fst num)",
+        "scripts/check_proof.py",
+    ),
+    Fault(
+        "the proved checker accepts half of the floor",
+        PROOFS / "Checker.v",
+        "<=? 2 * slot * 2 ^ K",
+        "<=? 4 * slot * 2 ^ K",
+        "scripts/check_proof.py",
+    ),
+    Fault(
+        "an enclosure of exp is rounded inwards",
+        PROOFS / "Exp.v",
+        "snd i * snd j / one + 1)",
+        "snd i * snd j / one)",
+        "scripts/check_proof.py",
+    ),
+    Fault(
         "every release uses the same key",
         CORE / "draw/tape.rs",
         "Ok(key)",
