@@ -25,7 +25,7 @@ from geomdp import GeometricMechanism
 ROOT = Path(__file__).resolve().parents[1]
 CHECKER = ROOT / "target" / "checker"
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-CALL = re.compile(r"GeometricMechanism\([^()]*(?:\([^()]*\))?[^()]*\)")
+CALL = re.compile(r"GeometricMechanism(?:\.from_scale)?\([^()]*(?:\([^()]*\))?[^()]*\)")
 #: Bits of a word of the tape.
 WORD = 64
 SMALL, WIDE = Setting(0.5, 1, "int16", (0, 4526)), Setting(1.0, 1, "int64", None)
@@ -75,11 +75,15 @@ def documented() -> Iterator[Setting]:
             try:
                 tree = ast.parse(call, mode="eval").body
                 assert isinstance(tree, ast.Call)
-                values = dict(zip(("epsilon", "sensitivity", "bounds"), tree.args, strict=False))
+                by_scale = isinstance(tree.func, ast.Attribute)
+                names = ("scale", "bounds") if by_scale else ("epsilon", "sensitivity", "bounds")
+                values = dict(zip(names, tree.args, strict=False))
                 values |= {word.arg: word.value for word in tree.keywords if word.arg}
                 given = {name: ast.literal_eval(value) for name, value in values.items()}
             except (SyntaxError, ValueError):
                 continue
+            if "scale" in given:
+                given["epsilon"] = 1 / Fraction(given["scale"])
             if "epsilon" in given:
                 yield Setting(
                     given["epsilon"], given.get("sensitivity", 1), "int64", given.get("bounds")
