@@ -18,6 +18,7 @@ HOURS = 4
 ALWAYS = ["ct", "lint", "instructions", "wheel", "demo"]
 #: Other steps, and the prefixes of the paths that each checks.
 COLUMNS = ["python/geomdp/frames.py", "python/geomdp/_release/"]
+PROOF = ["scripts/check_proof.py", "scripts/check_certificates.py"]
 KERNEL = ["rust/core/src/draw/kernel/"]
 KEYED = ["python/geomdp/distributed.py", "rust/core/src/draw/keyed/", "rust/python/src/keyed.rs"]
 ENGINES = [f"python/geomdp/{name}" for name in ("_engines/", "spark.py", "dask.py", "ray.py")]
@@ -26,7 +27,7 @@ TOUCHED = {
     "site": ["docs/", "mkdocs.yml", "scripts/site_hooks.py", "scripts/check_site.py", "README.md"],
     "backends": ["python/geomdp/compat/opendp.py", "python/geomdp/measurement/", "tests/compat/"],
     "notebooks": ["examples/notebooks/", "scripts/run_notebooks.py", *ENGINES, *COLUMNS],
-    "proof": ["proofs/", "scripts/check_proof.py", "rust/core/src/plan/", *KERNEL],
+    "proof": ["proofs/", *PROOF, "rust/core/src/plan/", *KERNEL],
     "examples": ["examples/", "python/geomdp/measurement/"],
 }
 

@@ -10,6 +10,7 @@ import itertools
 import json
 import posixpath
 import re
+import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +25,9 @@ from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "scripts"))
+import draw_pictures  # noqa: E402
+
 LINK = re.compile(r"(?<=\]\()(?![a-z]+:)([^)\s#]+)(?=[)#])")
 SESSION = re.compile(r"^(>>> .*(?:\n.+)*)", re.MULTILINE)
 ROLE = re.compile(r":(?:attr|func|meth|class|mod):`~?([\w.]+)`")
@@ -156,7 +160,10 @@ def text_of(path: Path) -> str:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> None:
-    """Add the notebooks and all files that pages link to."""
+    """Add the notebooks, the pictures of plots, and all files that pages link to."""
+    for name in draw_pictures.plot.__all__:
+        picture = draw_pictures.example(name)
+        files.append(File.generated(config, f"pictures/plot_{name}.svg", content=picture))
     for path in sorted((ROOT / "examples/notebooks").glob("*.ipynb")):
         page = f"project/{path.relative_to(ROOT)}.md"
         files.append(File.generated(config, page, content=notebook(path)))
@@ -207,6 +214,9 @@ class Docstrings(griffe.Extension):
                 text = SESSION.sub(r"```pycon\n\1\n```", text)
                 lead = functools.partial(cross_reference, obj, documented)
                 obj.docstring.value = ROLE.sub(lead, text + heading + rest)
+                if obj.path.removeprefix("geomdp.plot.") in draw_pictures.plot.__all__:
+                    alt = f"Example of {obj.name}"
+                    obj.docstring.value += f"\n\n![{alt}](../pictures/plot_{obj.name}.svg)"
             elif isinstance(obj, griffe.Attribute) and obj.value is not None:
                 path = resolved(obj, str(obj.value))
                 if path in documented:
