@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from matplotlib import pyplot
 
 import geomdp
 
@@ -232,6 +233,7 @@ def test_certificate_fields_are_documented() -> None:
 def test_docstring_examples(name: str) -> None:
     # Each example works on its own.
     failed, attempted = doctest.testmod(importlib.import_module(name), globs={})
+    pyplot.close("all")
     assert failed == 0
     assert attempted > 0 or "._" in name or name == "geomdp.compat"
 
