@@ -169,8 +169,7 @@ def main() -> int:
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     host = f"http://127.0.0.1:{server.server_port}/"
-    # The links of 404.html are absolute, for the host that will serve it.
-    pages = sorted(page for page in site.rglob("*.html") if page.name != "404.html")
+    pages = sorted(site.rglob("*.html"))
     findings: set[str] = set()
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])

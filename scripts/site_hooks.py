@@ -222,6 +222,9 @@ def on_post_page(output: str, **_: Any) -> str:
     return output.replace(' data-md-component="source"', "")
 
 
+on_post_template = on_post_page  # for 404.html
+
+
 # The API reference
 
 
