@@ -78,9 +78,9 @@ COPY = r"""async () => {
   const found = [];
   for (const button of document.querySelectorAll("[data-clipboard-target]")) {
     const text = document.querySelector(button.dataset.clipboardTarget).textContent.trimEnd();
-    const session = text.startsWith(">>> ");
-    const lines = text.split("\n").filter(line => !session || /^(>>>|\.\.\.)( |$)/.test(line));
-    const code = lines.map(line => session ? line.slice(4) : line).join("\n");
+    const prompt = /^(>>>|\.\.\.|\$)( |$)/, session = prompt.test(text);
+    const lines = text.split("\n").filter(line => !session || prompt.test(line));
+    const code = lines.map(line => session ? line.replace(prompt, "") : line).join("\n");
     button.click();
     const copied = await navigator.clipboard.readText();
     if (copied !== code) found.push(`a button copies: ${copied.slice(0, 50)}`);

@@ -12,6 +12,7 @@ import itertools
 import json
 import posixpath
 import re
+import textwrap
 import tomllib
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
@@ -28,6 +29,7 @@ from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[1]
 LINK = re.compile(r"(?<=\]\()(?![a-z]+:)([^)\s#]+)(?=[)#])")
+SHELL = re.compile(r"^    \$ .*(?:\n+    .*)*", re.MULTILINE)
 SESSION = re.compile(r"^(>>> .*(?:\n.+)*)", re.MULTILINE)
 ROLE = re.compile(r":(?:attr|func|meth|class|mod):`~?([\w.]+)`")
 
@@ -207,6 +209,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     page.meta["tags"] = config.extra["keywords"].get(here, [])
     page.meta["search"] = {"exclude": here == "project/README.md"}  # index.md says the same
     markdown = markdown.replace("```python\n>>> ", "```pycon\n>>> ")
+    markdown = SHELL.sub(lambda m: f"```console\n{textwrap.dedent(m[0])}\n```", markdown)
 
     def lead(match: re.Match[str]) -> str:
         there = target(here, match[1])
@@ -215,6 +218,11 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return match[1]
 
     return LINK.sub(lead, markdown)
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Let names of tests break after their file, since tables show many of them."""
+    return html.replace(".py::", ".py::<wbr>")
 
 
 def on_post_page(output: str, **_: Any) -> str:
