@@ -33,17 +33,20 @@ lint: develop    ## formatters, linters, types, stubs
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(VENV)/bin/lint-imports --no-cache --no-logo
+	$(VENV)/bin/zizmor --quiet --offline .github
 	$(PY) -m mypy
 	cd $(VENV) && bin/python -m mypy.stubtest geomdp._core
 	$(PY) scripts/third_party_licenses.py --check
 
-proof:           ## the machine-checked proof, its axioms, and its draw against the kernel
+proof: develop   ## the machine-checked proof, its draw against the kernel, and its checker on certificates
 	bash scripts/install.sh program coqc coq
+	bash scripts/install.sh program /usr/lib/ocaml/zarith libzarith-ocaml-dev
 	mkdir -p target && cargo run --locked --quiet --release -p geomdp-core --example proof_model > target/Model.v
 	$(PYTHON) scripts/check_proof.py target/Model.v
+	$(PY) scripts/check_certificates.py
 
-wheel:           ## build the wheel and try it in an empty environment
-	PYTHON="$(PYTHON)" bash scripts/check_wheel.sh
+wheel:           ## build the wheel, with TWICE=--twice twice to compare; try it in an empty environment
+	PYTHON="$(PYTHON)" bash scripts/check_wheel.sh $(TWICE)
 
 ct: develop      ## constant time, checked on the machine code by valgrind
 	bash scripts/install.sh program valgrind
@@ -87,7 +90,8 @@ site: notebooks  ## the documentation site with the notebooks, checked in chromi
 ## Before a release, or by night: all of the gate, whatever was touched, and an hour of searches
 
 nightly: test    ## all of the above, all faults, mutants of changed lines, fuzzing, all tapes up to 2^26 draws
-	$(MAKE) lint wheel pythons ct instructions arm64 clusters backends demo examples notebooks site sweep deny proof
+	$(MAKE) lint pythons ct instructions arm64 clusters backends demo examples notebooks site sweep deny proof
+	$(MAKE) wheel TWICE=--twice
 	$(MAKE) faults FAULTS=--checked
 	$(MAKE) mutants BASE="$$(git rev-list -1 --before=yesterday HEAD)"
 	$(MAKE) fuzz TARGETS="plan kernel fold coins"

@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 PICTURES = Path(__file__).resolve().parent.parent / "docs" / "pictures"
-GREY = "#808890"
+GREY = "#6e7681"
 OURS = "#e8590c"
 COLOURS = ("#1c7ed6", "#2f9e44", "#ae3ec9", "#0c8599", "#e64980", "#b08800", "#7048e8", "#708090")
 SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -34,6 +34,7 @@ STYLE: Any = {
     "axes.grid": True,
     "grid.color": GREY,
     "grid.alpha": 0.25,
+    "legend.frameon": False,
     "lines.markersize": 4,
 }
 

@@ -20,7 +20,7 @@ from importlib.metadata import version
 from typing import Any
 
 import numpy as np
-from chart import COLOURS, OURS, log_axes, name_lines, picture
+from chart import COLOURS, GREY, OURS, log_axes, name_lines, picture
 from compare import PIECE, SCALES, Array, difference, heading, one_uniform
 
 from geomdp import GeometricMechanism
@@ -104,6 +104,16 @@ LIBRARIES = {
     ),
 }
 
+#: The lines of the picture: labels and colours, grey for noise that is not private.
+DRAWN = {
+    "geomdp": ("geomdp", OURS),
+    "numpy, one uniform": ("numpy, fastest, not private", GREY),
+    "numpy, geometric - geometric": ("numpy geometric, not private", GREY),
+    "PyDP, Laplace, rounded": ("PyDP, rounded Laplace", COLOURS[0]),
+    "diffprivlib Geometric": ("diffprivlib", COLOURS[1]),
+    "opendp make_geometric": ("OpenDP", COLOURS[2]),
+}
+
 
 def serve(library: Library, counts: int) -> None:
     """Print the version; then, for each scale read, the time of a call in ns per count."""
@@ -180,22 +190,23 @@ def table(figures: dict[str, list[float]]) -> None:
 
 
 def draw(figures: dict[str, list[float]]) -> None:
-    with picture("speed", 8, 4.5) as figure:
+    """Draw one line for each kind of noise; the printed table has all."""
+    least, most = min(figures["geomdp"]), max(figures["geomdp"])
+    with picture("speed", 6.6, 3.6) as figure:
         ax = figure.add_subplot(
-            xlabel="scale of the noise",
+            xlabel="noise scale",
             ylabel="nanoseconds per count",
-            title="Geometric noise on int64 counts, one thread",
+            title=f"geomdp: private noise in {least:.0f} to {most:.0f} nanoseconds per count",
         )
         log_axes(ax)
-        colours = iter(COLOURS)
         ends = []
-        for name, times in figures.items():
-            ours = name.startswith("geomdp")
-            colour = OURS if ours else next(colours)
-            dashes = "--" if str(BOUNDS) in name else "-"
-            ax.plot(SCALES, times, dashes, color=colour, marker="o", linewidth=2 if ours else 1)
-            ends.append((name, times[-1], colour))
-        name_lines(ax, ends, 1.7)
+        for name, (label, colour) in DRAWN.items():
+            times = figures[name]
+            width, dashes = (2.5 if colour == OURS else 1.2), ("--" if colour == GREY else "-")
+            ax.plot(SCALES, times, dashes, color=colour, marker="o", linewidth=width)
+            ends.append((label, times[-1], colour))
+        ax.set_ylim(bottom=1)
+        name_lines(ax, ends, 1.9)
 
 
 def main() -> None:

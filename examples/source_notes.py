@@ -305,7 +305,14 @@ def accuracy_note(output: Path) -> None:
     table("level | epsilon | continuous | ceiling | exact", example())
     print("Least epsilon for an accuracy at level 0.05:\n")
     table("accuracy | exact | ceiling | saved", conversions())
-    save(plot.accuracy(np.geomspace(0.05, 10, 400), alpha=0.05), output / "accuracy.png")
+    grid = np.geomspace(0.05, 10, 400)
+    axes = plot.accuracy(grid, alpha=0.05, n=1)
+    axes.lines[0].set_label("exact")
+    ceiling = epsilon_to_accuracy(grid, 0.05, method="ceiling")
+    axes.step(grid, ceiling, "C1--", where="post", label="ceiling")
+    axes.plot(grid, epsilon_to_accuracy(grid, 0.05, method="continuous"), "k:", label="continuous")
+    axes.legend()
+    save(axes, output / "accuracy.png")
 
 
 # Releasing Counts with Differential Privacy
@@ -424,12 +431,10 @@ def draw_histogram(counts: np.ndarray, epsilon: float, path: Path) -> None:
     """Draw the histogram of the simulated salaries with intervals within the bounds."""
     mechanism = GeometricMechanism(epsilon, bounds=(0, SALARIES))
     noisy = mechanism.release(counts)
-    lower, upper = mechanism.confidence_interval(noisy, alpha=0.05)
-    reach = [noisy - lower, upper - noisy]
-    axes = plot.histogram(counts, noisy, edges=EDGES / 1000, accuracy=reach)
+    axes = plot.histogram(mechanism, noisy, true=counts, edges=EDGES / 1000)
     axes.set_xlabel("salary (thousand dollars)")
     axes.set_ylabel("employees per bin")
-    axes.set_title(f"SIMULATED salaries, epsilon {epsilon}, intervals at 95%")
+    axes.set_title("SIMULATED salaries")
     save(axes, path)
 
 

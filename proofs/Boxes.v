@@ -73,7 +73,8 @@ Qed.
 
 Lemma mixed_ge0 rs os : positive rs -> in_radices rs os -> 0 <= mixed rs os.
 Proof.
-  intros P. revert os. induction P as [|r rs R P IH]; intros [|o os] H; simpl in *; try tauto; try lia.
+  intros P. revert os. induction P as [|r rs R P IH]; intros [|o os] H; simpl in *; try tauto;
+    try lia.
   specialize (IH os ltac:(tauto)). nia.
 Qed.
 
@@ -83,7 +84,8 @@ Proof.
   intros N P. revert os k. induction P as [|r rs R P IH]; [congruence|].
   intros [|o os] k H; [simpl in H; tauto|]. destruct rs as [|r' rs].
   - destruct os; [|simpl in H; tauto]. cbn [equal inbox mixed]. unfold within.
-    rewrite andb_true_r. destruct (Z.leb_spec k o), (Z.ltb_spec o (k + 1)), (Z.eqb_spec (o + r * 0) k);
+    rewrite andb_true_r. destruct (Z.leb_spec k o), (Z.ltb_spec o (k + 1)),
+      (Z.eqb_spec (o + r * 0) k);
       simpl; try reflexivity; lia.
   - change (equal (r :: r' :: rs) k) with ((k mod r, k mod r + 1) :: equal (r' :: rs) (k / r)).
     cbn [inbox]. destruct H as [O H]. rewrite IH by (assumption || discriminate).
@@ -126,7 +128,8 @@ Qed.
 
 Lemma greater_length rs k : length (greater rs k) = length rs.
 Proof.
-  revert k. induction rs as [|r rs IH]; intros k; [reflexivity|]. destruct rs as [|r' rs]; [reflexivity|].
+  revert k. induction rs as [|r rs IH]; intros k; [reflexivity|].
+  destruct rs as [|r' rs]; [reflexivity|].
   change (greater (r :: r' :: rs) k) with (map (cons (0, r)) (greater (r' :: rs) (k / r))
     ++ [(k mod r + 1, r) :: equal (r' :: rs) (k / r)]).
   rewrite app_length, map_length, IH. simpl. lia.
@@ -310,7 +313,8 @@ Proof.
     rewrite sum_app, sum_map, (sum_ext _ (mass (B * r) (r' :: rs))).
     2: { intros bx _. rewrite mass_cons, target_0, target_last by lia. lra. }
     rewrite IH; [|discriminate|nia|assumption].
-    unfold sum; cbn [fold_right]. rewrite mass_cons, mass_equal; [|discriminate|nia|assumption|assumption].
+    unfold sum; cbn [fold_right]. rewrite mass_cons, mass_equal;
+      [|discriminate|nia|assumption|assumption].
     rewrite target_last by lia.
     unfold Statement.target. pose proof (a_to_lt_1 (r * B) ltac:(nia)).
     rewrite <- (mod_div k r) at 4 by lia.

@@ -77,7 +77,8 @@ Proof.
     destruct formed as (_ & S & _). fold w in S.
     assert (G : forall l i j, StronglySorted Z.le l -> (i < j < length l)%nat ->
                   nth i l 0 <= nth j l 0).
-    { clear. intros l i j S. revert i j. induction S as [|t l S IH F]; intros i j L; [simpl in L; lia|].
+    { clear. intros l i j S. revert i j.
+      induction S as [|t l S IH F]; intros i j L; [simpl in L; lia|].
       destruct j as [|j]; [lia|]. destruct i as [|i]; simpl in *.
       - rewrite Forall_forall in F. apply F, nth_In. lia.
       - apply IH. lia. }

@@ -130,7 +130,8 @@ Qed.
 
 Theorem distribution x y (bxs : list (event0 * box)) :
   Forall (fun eb => outside (fst eb) /\ fits (radices pl) (snd eb)) bxs ->
-  (forall s o os free, (0 <= s <= 1)%Z -> (1 <= o <= radix pl + 1)%Z -> in_radices (radices pl) os ->
+  (forall s o os free, (0 <= s <= 1)%Z -> (1 <= o <= radix pl + 1)%Z ->
+    in_radices (radices pl) os ->
     sum (fun eb => ind (hits eb s o os)) bxs = ind (output pl s o os free x =? y)%Z) ->
   prob pl y x = g * nu y + sum (fun eb => mean (below (2 ^ w)) (qs (factors eb))) bxs.
 Proof.
@@ -163,7 +164,8 @@ Proof.
         unfold ind; ring.
     - rewrite <- (O s (o t0 v) (os t1 v) (hd 0%Z t1)); [|lia|lia|apply in_radices_outcomes].
       assert (N : within 0 1 (o t0 v) = false).
-      { unfold within. destruct (Z.leb_spec 0 (o t0 v)), (Z.ltb_spec (o t0 v) 1); try reflexivity; lia. }
+      { unfold within. destruct (Z.leb_spec 0 (o t0 v)), (Z.ltb_spec (o t0 v) 1); try reflexivity;
+          lia. }
       rewrite N. unfold ind at 2. rewrite Rmult_0_l, Rplus_0_l. apply sum_ext. intros eb _.
       apply ind_and. }
   rewrite (mean_sign pl (fun s v => mean (tapes pl (own (first pl)))
@@ -175,7 +177,8 @@ Proof.
         * mean (tapes pl (own (first pl))) (fun t0 => ind (hit (fst eb) s (o t0 v)))) bxs).
   { intros s v.
     rewrite (mean_ext _ (fun t0 => nu y * ind (within 0 1 (o t0 v))
-      + sum (fun eb => qs (events (radix pl) (rest pl) (snd eb)) v * ind (hit (fst eb) s (o t0 v))) bxs)).
+      + sum (fun eb => qs (events (radix pl) (rest pl) (snd eb)) v * ind (hit (fst eb) s (o t0 v)))
+          bxs)).
     - rewrite mean_plus, mean_scale, mean_sum. f_equal. apply sum_ext. intros eb _.
       now rewrite mean_scale.
     - intros t0 _. unfold I. rewrite mean_plus, mean_scale, mean_sum. fold n.
@@ -183,7 +186,8 @@ Proof.
       rewrite mean_scale, Rmult_comm. f_equal. unfold os, n.
       rewrite Forall_forall in F.
       replace (Nat.max (own_words (rest pl)) 1)
-        with (own_words (rest pl) + (Nat.max (own_words (rest pl)) 1 - own_words (rest pl)))%nat by lia.
+        with (own_words (rest pl) + (Nat.max (own_words (rest pl)) 1 - own_words (rest pl)))%nat
+          by lia.
       apply mean_inbox, F, Heb. }
   rewrite (mean_ext _ (fun v => nu y * chance pl (first pl) 0 1 v
     + sum (fun eb => qs (factors eb) v) bxs)).
@@ -192,7 +196,8 @@ Proof.
     match goal with |- (?n + ?s0 + (?n + ?s1)) / 2 = _ =>
       replace ((n + s0 + (n + s1)) / 2) with (n + / 2 * (s0 + s1)) by field end.
     f_equal. rewrite <- sum_plus, <- sum_scale. apply sum_ext. intros eb _.
-    unfold factors. cbn [qs]. destruct eb as [[[lo0 hi0] [lo1 hi1]] bx]. unfold event_first, mix, hit.
+    unfold factors. cbn [qs]. destruct eb as [[[lo0 hi0] [lo1 hi1]] bx].
+    unfold event_first, mix, hit.
     cbn [fst snd q Z.eqb Pos.eqb event]. unfold chance, o. field.
 Qed.
 
@@ -201,7 +206,8 @@ Lemma nu_large y : (0 < value_bits pl <= word_bits pl)%Z -> (1 <= range pl < 2 ^
   (0 <= y <= range pl)%Z -> / IZR (2 ^ value_bits pl) <= nu y.
 Proof.
   intros K R Y. pose proof w_pos as W. set (b := word_bits pl) in *. set (k := value_bits pl) in *.
-  assert (0 < 2 ^ k)%Z by (apply pow2_pos; lia). assert (0 < 2 ^ (b - k))%Z by (apply pow2_pos; lia).
+  assert (0 < 2 ^ k)%Z by (apply pow2_pos; lia).
+  assert (0 < 2 ^ (b - k))%Z by (apply pow2_pos; lia).
   unfold nu. set (n := Nat.max (own_words (rest pl)) 1).
   assert (N : n = S (n - 1)) by lia. rewrite N, mean_tapes_S by assumption. fold b k. cbn [hd].
   rewrite (mean_ext _ (fun x => ind (Z.min (x mod 2 ^ k) (range pl) =? y)%Z)).

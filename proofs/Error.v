@@ -92,17 +92,20 @@ Proof.
     destruct IH as (P & WE & LA). cbn [map].
     set (rs' := map (fun d => count d + 1)%Z ds) in *. split; [|split].
     + constructor; [lia | exact P].
-    + intros [|o os] I; [simpl in I; tauto|]. cbn [weigh mixed]. rewrite WE by apply I. rewrite S. ring.
+    + intros [|o os] I; [simpl in I; tauto|]. cbn [weigh mixed]. rewrite WE by apply I.
+      rewrite S. ring.
     + intros _. destruct ds as [|d' ds].
       * cbn. split; [lia|]. intros _. rewrite S. split; ring.
       * specialize (LA ltac:(discriminate)). destruct LA as (L1 & LA).
-        assert (E : last_place ((count d + 1)%Z :: rs') = ((count d + 1) * last_place rs')%Z) by reflexivity.
+        assert (E : last_place ((count d + 1)%Z :: rs') = ((count d + 1) * last_place rs')%Z)
+          by reflexivity.
         rewrite E. split; [nia|]. intros z. specialize (LA z). destruct LA as (A1 & A2).
         change (last (d :: d' :: ds) z) with (last (d' :: ds) z). split; [rewrite A1; ring|].
         rewrite A2. reflexivity.
 Qed.
 
-Lemma LF : ltac:(let t := type of (layout_facts r0 (rest pl) Cr (rest_layout _ _ _ _ _ _ C)) in exact t).
+Lemma LF : ltac:(let t := type of (layout_facts r0 (rest pl) Cr (rest_layout _ _ _ _ _ _ C)) in
+  exact t).
 Proof. apply (layout_facts r0 (rest pl) Cr (rest_layout _ _ _ _ _ _ C)). Qed.
 
 Lemma rs_pos : positive rs. Proof. apply LF. Qed.
@@ -180,10 +183,13 @@ Proof.
   intros I J. pose proof g_range as G.
   assert (P : forall i, (1 <= i <= r0 + 1)%Z -> g <= target0 pl sampled g i <= 1).
   { intros k Hk. rewrite target0_at by assumption.
-    pose proof (target_le sampled Cs (alone pl) 1 r0 0 (k - 1) ltac:(lia) ltac:(lia) ltac:(lia)) as A.
-    pose proof (target_le sampled Cs (alone pl) 1 r0 (k - 1) r0 ltac:(lia) ltac:(lia) ltac:(lia)) as B.
+    pose proof (target_le sampled Cs (alone pl) 1 r0 0 (k - 1) ltac:(lia) ltac:(lia) ltac:(lia))
+      as A.
+    pose proof (target_le sampled Cs (alone pl) 1 r0 (k - 1) r0 ltac:(lia) ltac:(lia) ltac:(lia))
+      as B.
     rewrite target_0 in A by lia. rewrite target_last in B by (assumption || lia).
-    pose proof (direction_range pl sampled g Cs G true). pose proof (direction_range pl sampled g Cs G false).
+    pose proof (direction_range pl sampled g Cs G true).
+    pose proof (direction_range pl sampled g Cs G false).
     pose proof (directions pl sampled g Cs). pose proof (a_times pl sampled g Cs).
     pose proof (a_range pl sampled Cs). fold r0. split; [nra|].
     apply Rle_trans with (g + 2 * direction sampled g true); [nra|]. nra. }
@@ -197,7 +203,8 @@ Proof.
         * unfold r0. rewrite target0_all by assumption. lra.
         * pose proof (P i ltac:(lia)). lra.
       + rewrite !target0_at by (assumption || (fold r0; lia)). fold r0.
-        pose proof (target_le sampled Cs (alone pl) 1 r0 (i - 1) (j - 1) ltac:(lia) ltac:(lia) ltac:(lia)).
+        pose proof (target_le sampled Cs (alone pl) 1 r0 (i - 1) (j - 1) ltac:(lia) ltac:(lia)
+          ltac:(lia)).
         pose proof (direction_range pl sampled g Cs G true). nra. }
   assert (L : 0 <= target0 pl sampled g i).
   { destruct (Z.eq_dec i 0) as [->|]; [apply Rle_refl|].
@@ -257,24 +264,30 @@ Proof.
   revert B bx inv. induction ds as [|d ds IH]; intros B [|[lo hi] bx] [|i inv] HB L Cv F Ft T;
     try (simpl in Cv; tauto); try (simpl in Ft; tauto).
   - repeat split. constructor.
-  - cbn [layout] in L. destruct L as ((S & N) & Nr & L). cbn [cover] in Cv. destruct Cv as (Cd & Cv).
+  - cbn [layout] in L. destruct L as ((S & N) & Nr & L). cbn [cover] in Cv.
+    destruct Cv as (Cd & Cv).
     cbn [map] in Ft. rewrite fits_cons in Ft. destruct Ft as (I & I' & Ft).
     inversion F as [|? ? Fd Fs]; subst.
-    destruct (IH (2 ^ weight_bits d * (count d + 1))%Z bx inv ltac:(nia) L Cv Fs Ft) as (A1 & A2 & A3 & A4 & A5).
+    destruct (IH (2 ^ weight_bits d * (count d + 1))%Z bx inv ltac:(nia) L Cv Fs Ft)
+      as (A1 & A2 & A3 & A4 & A5).
     { intros D z. rewrite <- (T ltac:(discriminate) z). destruct ds; [congruence | reflexivity]. }
     set (B := (2 ^ weight_bits d)%Z) in *. cbn [tags events map].
     set (t := match ds with [] => true | _ => false end) in *.
     set (e := event pl d (target sampled t B (count d + 1)) lo hi).
-    pose proof (sigma_event d (target sampled t B (count d + 1)) lo hi) as (SE & S0). fold e in SE, S0.
+    pose proof (sigma_event d (target sampled t B (count d + 1)) lo hi) as (SE & S0).
+    fold e in SE, S0.
     assert (OD : (0 < own d)%nat) by apply Fd.
     assert (OK : ok (Tagged e (is_low pl d) (i * iota))).
     { unfold ok; cbn [fac tag rel]. split; [|split; [|split]].
       - unfold e, iota, V. apply event_good; try assumption; try lia.
         + apply cut_near; assumption.
         + split.
-          * pose proof (target_le sampled Cs t B (count d + 1) lo hi ltac:(lia) ltac:(lia) ltac:(lia)). lra.
-          * pose proof (target_le sampled Cs t B (count d + 1) hi (count d + 1) ltac:(lia) ltac:(lia) ltac:(lia)) as U.
-            pose proof (target_le sampled Cs t B (count d + 1) 0 lo ltac:(lia) ltac:(lia) ltac:(lia)) as U'.
+          * pose proof (target_le sampled Cs t B (count d + 1) lo hi
+              ltac:(lia) ltac:(lia) ltac:(lia)). lra.
+          * pose proof (target_le sampled Cs t B (count d + 1) hi (count d + 1)
+              ltac:(lia) ltac:(lia) ltac:(lia)) as U.
+            pose proof (target_le sampled Cs t B (count d + 1) 0 lo
+              ltac:(lia) ltac:(lia) ltac:(lia)) as U'.
             rewrite target_last in U by (assumption || lia). rewrite target_0 in U' by lia. lra.
       - apply Rle_trans with (sig (own d)); [assumption|].
         apply Rle_trans with (sig 1); [apply sig_le; lia|]. rewrite sig_S. unfold sig. simpl.
@@ -288,12 +301,14 @@ Proof.
         + rewrite S0 by assumption. unfold e, event; simpl p. rewrite E. lra.
         + eapply Rle_trans; [exact SE|]. eapply Rle_trans; [exact Sg|].
           apply Rmult_le_compat_l; [apply Rmult_le_pos; lra|]. unfold e, event; simpl p. rewrite TF.
-          pose proof (target_least sampled Cs B (count d + 1) lo hi ltac:(lia) ltac:(lia) ltac:(lia)) as TL.
+          pose proof (target_least sampled Cs B (count d + 1) lo hi
+            ltac:(lia) ltac:(lia) ltac:(lia)) as TL.
           replace (count d + 1 - 1)%Z with (count d) in TL by lia. exact TL.
       - intros Hh. eapply Rle_trans; [exact SE|]. apply sig_le. unfold is_low in Hh.
         apply Nat.ltb_ge in Hh. exact Hh. }
     split; [constructor; assumption|]. split; [cbn [fac]; now rewrite A2|].
-    unfold low_part, high_part in *. cbn [filter tag lows]. destruct (is_low pl d); cbn [negb map rel length].
+    unfold low_part, high_part in *. cbn [filter tag lows].
+    destruct (is_low pl d); cbn [negb map rel length].
     + rewrite A3. repeat split; try assumption. now rewrite A5.
     + repeat split; try assumption; [now rewrite A4 | now rewrite A5].
 Qed.
@@ -307,18 +322,21 @@ Proof.
   unfold interval in I0, I1. cbn [fst snd] in I0, I1. fold r0 in I0, I1.
   pose proof (count_first pl) as E. fold r0 in E. pose proof first_formed as F.
   set (ev := fun lo hi => event pl (first pl) (target0 pl sampled g) lo hi).
-  assert (GE : forall lo hi, (0 <= lo <= hi)%Z -> (hi <= r0 + 2)%Z -> good (below V) iota (ev lo hi)).
+  assert (GE : forall lo hi, (0 <= lo <= hi)%Z -> (hi <= r0 + 2)%Z
+    -> good (below V) iota (ev lo hi)).
   { intros lo hi A B. unfold ev, iota, V. apply event_good; try assumption; try lia.
     - apply cut_near_first.
     - now apply target0_le. }
-  pose proof (GE lo0 hi0 ltac:(lia) ltac:(lia)) as G0. pose proof (GE lo1 hi1 ltac:(lia) ltac:(lia)) as G1.
+  pose proof (GE lo0 hi0 ltac:(lia) ltac:(lia)) as G0.
+  pose proof (GE lo1 hi1 ltac:(lia) ltac:(lia)) as G1.
   pose proof (sigma_event (first pl) (target0 pl sampled g) lo0 hi0) as (S0 & Z0).
   pose proof (sigma_event (first pl) (target0 pl sampled g) lo1 hi1) as (S1 & Z1).
   fold (ev lo0 hi0) in S0, Z0. fold (ev lo1 hi1) in S1, Z1.
   assert (OD : (0 < own (first pl))%nat) by apply F.
   pose proof iota_range as Io.
   unfold ok, first_tag, event_first; cbn [fac tag rel]. fold (ev lo0 hi0). fold (ev lo1 hi1).
-  assert (MS : sigma (mix (ev lo0 hi0) (ev lo1 hi1)) = (sigma (ev lo0 hi0) + sigma (ev lo1 hi1)) / 2)
+  assert (MS : sigma (mix (ev lo0 hi0) (ev lo1 hi1))
+    = (sigma (ev lo0 hi0) + sigma (ev lo1 hi1)) / 2)
     by reflexivity.
   assert (MP : p (mix (ev lo0 hi0) (ev lo1 hi1))
     = (target0 pl sampled g hi0 - target0 pl sampled g lo0
@@ -338,7 +356,8 @@ Proof.
     pose proof (target0_le lo0 hi0 ltac:(lia) ltac:(lia)) as T0.
     pose proof (target0_le lo1 hi1 ltac:(lia) ltac:(lia)) as T1.
     pose proof (rises_twice pl sampled g Cs) as RT. pose proof g_range as G.
-    set (least := (1 - g) * (1 - p_zero sampled) * (1 - target sampled false 1 r0 (r0 - 1)) / 2) in *.
+    set (least := (1 - g) * (1 - p_zero sampled) * (1 - target sampled false 1 r0 (r0 - 1)) / 2)
+      in *.
     (* A value in one of the intervals has at least this mass. *)
     assert (HV : forall lo hi, (1 <= lo <= r0)%Z -> (lo < hi)%Z -> (hi <= r0 + 2)%Z ->
       2 * least <= target0 pl sampled g hi - target0 pl sampled g lo).
@@ -346,7 +365,8 @@ Proof.
       apply Rle_trans with (target0 pl sampled g (lo + 1) - target0 pl sampled g lo).
       - rewrite !target0_at by (assumption || (fold r0; lia)). fold r0. rewrite AL.
         replace (lo + 1 - 1)%Z with (lo - 1 + 1)%Z by lia.
-        pose proof (target_least sampled Cs 1 r0 (lo - 1) (lo - 1 + 1) ltac:(lia) ltac:(lia) ltac:(lia)).
+        pose proof (target_least sampled Cs 1 r0 (lo - 1) (lo - 1 + 1)
+          ltac:(lia) ltac:(lia) ltac:(lia)).
         pose proof (direction_range pl sampled g Cs G true).
         unfold least. rewrite <- RT in *. nra.
       - pose proof (target0_le (lo + 1) hi ltac:(lia) ltac:(lia)). lra. }
@@ -447,8 +467,10 @@ Proof.
   assert (P : 0 <= pairs (lows pl ds inverses)).
   { assert (I : Forall (fun i => 0 <= i) (lows pl ds inverses)).
     { unfold ds. rewrite inverses_cons at 1. cbn [lows].
-      assert (R : forall B xs inv, cover pl sampled B xs inv -> Forall (fun i => 0 <= i) (lows pl xs inv)).
-      { intros B xs. revert B. induction xs as [|x xs IH]; intros B [|i inv] Cv; try (constructor; fail).
+      assert (R : forall B xs inv, cover pl sampled B xs inv ->
+        Forall (fun i => 0 <= i) (lows pl xs inv)).
+      { intros B xs. revert B. induction xs as [|x xs IH]; intros B [|i inv] Cv;
+          try (constructor; fail).
         cbn [cover lows] in *. destruct Cv as (Cx & Cv). specialize (IH _ _ Cv).
         destruct (is_low pl x) eqn:E; [|assumption]. constructor; [apply Cx, E | assumption]. }
       pose proof (R _ _ _ (rest_covered _ _ _ _ _ _ C)).
@@ -489,7 +511,8 @@ Proof.
     <= dlt * B + INR (length bxs) * (h * (2 + d / 2) * unit)).
   { unfold B. replace (sum (fun eb => mean (below V) (qs (factors pl sampled g eb))) bxs
         - sum (box_mass pl sampled g) bxs)
-      with (sum (fun eb => mean (below V) (qs (factors pl sampled g eb)) - box_mass pl sampled g eb) bxs).
+      with (sum (fun eb => mean (below V) (qs (factors pl sampled g eb)) - box_mass pl sampled g eb)
+        bxs).
     2: { rewrite (sum_ext _ (fun eb => mean (below V) (qs (factors pl sampled g eb))
         + (-1) * box_mass pl sampled g eb)) by (intros; ring). rewrite sum_plus, sum_scale. ring. }
     eapply Rle_trans; [apply sum_abs|].
@@ -497,8 +520,10 @@ Proof.
     intros eb Heb. now apply box_error, So. }
   pose proof unit_pos as U.
   assert (E2 : Rabs (B - (1 - g) * mu y x) <= unit / 4).
-  { apply (boxes_mass pl sampled g Cs G Cr ltac:(lia) rs_pos last_place_pos (unit / 4)); try lra; try assumption.
-    pose proof (reach _ _ _ _ _ _ C) as R. rewrite censored_eq in R. fold K in R. fold c. fold r0 rs.
+  { apply (boxes_mass pl sampled g Cs G Cr ltac:(lia) rs_pos last_place_pos (unit / 4)); try lra;
+      try assumption.
+    pose proof (reach _ _ _ _ _ _ C) as R. rewrite censored_eq in R. fold K in R. fold c.
+    fold r0 rs.
     destruct R as [R|R]; [left; exact R|right]. unfold unit.
     assert (PK : 0 < IZR (2 ^ K)) by (apply IZR_pow_pos; unfold K, bits; nia).
     rewrite IZR_pow_add in R by (unfold K, bits; nia). change (IZR (2 ^ 2)) with 4 in R.
@@ -542,7 +567,8 @@ Proof.
   match goal with |- context [Z.min (?f mod _) _] =>
     pose proof (Z.mod_pos_bound f (2 ^ value_bits pl)
       ltac:(apply pow2_pos; pose proof (value_width _ _ _ _ _ _ C); lia)) end.
-  match goal with |- context [Z.min ?n (range pl - x)] => assert (0 <= n)%Z; [|set (noise := n) in *] end.
+  match goal with |- context [Z.min ?n (range pl - x)] => assert (0 <= n)%Z;
+    [|set (noise := n) in *] end.
   { assert (0 < 2 ^ word_bits pl)%Z by (apply pow2_pos; lia).
     destruct (rest pl); [apply Z.mod_pos_bound; lia|].
     destruct (_ <? _)%Z; [apply Z.mod_pos_bound|]; lia. }

@@ -1,41 +1,17 @@
-(** The hypotheses can hold: a plan of one digit for counts 0 and 1, words of 9 bits, at [rate = ln 2],
-    so that [a = 1/2]. *)
-From Geomdp Require Import Main.
-Open Scope R_scope.
+(** The hypotheses can hold, and [check] accepts a certificate: a plan of one digit for counts 0 and
+    1, with words of 9 bits, at rate 7 / 10. *)
+From Geomdp Require Import Checker.
+Open Scope Z_scope.
 
-Definition example : plan := Plan 9 8 1 1 (Digit 0 1 [[0; 24]; [85; 101]; [170; 179]]%Z) [].
+Definition example : certificate := Certificate
+  (Plan 9 8 1 1 (Digit 0 1 [[0; 24]; [85; 150]; [169; 235]]) []) (7, 10) (7, 10) 24 0.
 
-Lemma a_to_0_half : a_to (ln 2) 0 = 1.
-Proof. unfold a_to. rewrite Rmult_0_r. apply exp_0. Qed.
+Theorem example_checked : check example = true.
+Proof. vm_compute. reflexivity. Qed.
 
-Lemma a_to_1_half : a_to (ln 2) 1 = / 2.
-Proof. unfold a_to. rewrite Rmult_1_r, exp_Ropp, exp_ln; lra. Qed.
+(** One unit less for the floor is not enough. *)
+Definition small_floor : certificate := Certificate
+  (Plan 9 8 1 1 (Digit 0 1 [[0; 23]; [85; 150]; [169; 235]]) []) (7, 10) (7, 10) 23 0.
 
-Theorem example_certified : certified example (ln 2) (ln 2) (24 / 65536) 0 [0].
-Proof.
-  assert (P : p_zero (ln 2) = / 3) by (unfold p_zero; rewrite a_to_1_half; field).
-  assert (L : lows example [first example] [0] = []) by reflexivity.
-  constructor; try (cbn; lia).
-  - repeat constructor; simpl; try lia; discriminate.
-  - intros k K. change (count (first example)) with 3%Z in K.
-    assert (C : (k = 1 \/ k = 2 \/ k = 3)%Z) by lia. unfold first_target. rewrite P.
-    change (alone example) with true. change (radix example) with 2%Z.
-    change (2 ^ bits _ _)%Z with 65536%Z. unfold target.
-    destruct C as [->|[->| ->]]; cbn [Z.sub Z.add Z.opp Z.pos_sub Z.ltb Z.compare Pos.compare
-      Pos.compare_cont Z.mul Pos.mul Pos.pred_double]; rewrite ?a_to_0_half, ?a_to_1_half;
-      match goal with |- context [nth ?n ?l 0%Z] => let v := eval vm_compute in (nth n l 0%Z) in
-        change (nth n l 0%Z) with v end;
-      apply Rabs_le; lra.
-  - vm_compute nth. change (2 ^ bits _ _)%Z with 65536%Z. lra.
-  - rewrite <- ln_1. apply ln_increasing; lra.
-  - intros H. discriminate H.
-  - change (first example :: rest example) with [first example]. rewrite L. unfold sum. simpl. lra.
-  - change (first example :: rest example) with [first example]. rewrite L. simpl. lra.
-  - lra.
-  - lra.
-  - rewrite exp_ln by lra. unfold units. simpl length. change (2 ^ bits _ _)%Z with 65536%Z. simpl. lra.
-Qed.
-
-Corollary example_private x x' y : (0 <= x <= 1)%Z -> (0 <= x' <= 1)%Z ->
-  prob example y x <= exp (ln 2 * IZR (Z.abs (x - x'))) * prob example y x'.
-Proof. apply (draw_is_private _ _ _ _ _ _ example_certified). Qed.
+Theorem small_floor_refused : check small_floor = false.
+Proof. vm_compute. reflexivity. Qed.

@@ -39,7 +39,8 @@ Proof.
   transitivity (mean (tapes pl (words pl)) (fun t => mean (tapes pl (words pl * length xs)) (f t))).
   - rewrite <- (independent pl widths). apply mean_ext. intros t _. unfold f. rewrite <- ind_and.
     f_equal. change (release pl lower t (x :: xs))
-      with (lower + draw pl (firstn (words pl) t) (offset x) :: release pl lower (skipn (words pl) t) xs)%Z.
+      with (lower + draw pl (firstn (words pl) t) (offset x)
+        :: release pl lower (skipn (words pl) t) xs)%Z.
     generalize (draw pl (firstn (words pl) t) (offset x)). intros o.
     destruct (list_eq_dec Z.eq_dec (_ :: _) (y :: ys)) as [E|N];
       destruct (Z.eqb_spec o (y - lower)) as [D|D];
@@ -75,7 +76,8 @@ Proof.
     { assert (Z0 : forall z zs, release_prob pl lower [] (z :: zs) = 0).
       { intros z zs. unfold release_prob. cbn zeta. rewrite mean_filter, (mean_ext _ (fun _ => 0)).
         - apply mean_const. now apply tapes_nonempty.
-        - intros t _. unfold ind. cbn [release]. destruct (list_eq_dec _ _ _); [discriminate | reflexivity]. }
+        - intros t _. unfold ind. cbn [release].
+          destruct (list_eq_dec _ _ _); [discriminate | reflexivity]. }
       rewrite !Z0. lra. }
     rewrite !release_cons by assumption. rewrite plus_IZR, Rmult_plus_distr_l, exp_plus.
     set (o := offset pl lower x). set (o' := offset pl lower x').

@@ -152,7 +152,8 @@ Proof.
 Qed.
 
 Lemma below_nonempty n : (0 < n)%Z -> below n <> [].
-Proof. intros H E. assert (I : In 0%Z (below n)) by (apply in_below; lia). rewrite E in I. destruct I. Qed.
+Proof. intros H E. assert (I : In 0%Z (below n)) by (apply in_below; lia). rewrite E in I.
+  destruct I. Qed.
 
 Lemma below_length n : (0 <= n)%Z -> INR (length (below n)) = IZR n.
 Proof. intros H. unfold below. rewrite map_length, seq_length, INR_IZR_INZ. f_equal. lia. Qed.

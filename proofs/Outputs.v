@@ -6,7 +6,8 @@ Open Scope Z_scope.
 Definition event0 : Type := (Z * Z) * (Z * Z).
 Definition none : Z * Z := (0, 0).
 Definition hit (e : event0) (sign o : Z) : bool :=
-  let '(i0, i1) := e in if sign =? 1 then within (fst i1) (snd i1) o else within (fst i0) (snd i0) o.
+  let '(i0, i1) := e in
+  if sign =? 1 then within (fst i1) (snd i1) o else within (fst i0) (snd i0) o.
 
 Definition hits (eb : event0 * box) (sign o : Z) (os : list Z) : bool :=
   hit (fst eb) sign o && inbox (snd eb) os.
@@ -78,7 +79,8 @@ Definition tail (falls : bool) (k : Z) : list (event0 * box) :=
 Definition low_value (sign o : Z) : Z := (if o <? r0 + 1 then o - sign else 0) mod r0.
 
 Lemma low_value_cases sign o : 0 <= sign <= 1 -> 1 <= o <= r0 + 1 ->
-  low_value sign o = if o =? r0 + 1 then 0 else if sign =? 1 then o - 1 else if o =? r0 then 0 else o.
+  low_value sign o = if o =? r0 + 1 then 0
+    else if sign =? 1 then o - 1 else if o =? r0 then 0 else o.
 Proof.
   intros S O. unfold low_value. destruct (Z.ltb_spec o (r0 + 1)), (Z.eqb_spec o (r0 + 1)); try lia.
   - destruct (Z.eqb_spec sign 1).
@@ -209,7 +211,8 @@ Definition sound (eb : event0 * box) : Prop :=
 Lemma sound_single falls k bx : 0 <= k < r0 -> fits rs bx -> sound (single falls k, bx).
 Proof.
   intros K F. unfold single, zero, none.
-  destruct falls; [|destruct (Z.eqb_spec k 0)]; repeat split; cbn [fst snd]; try lia; try assumption;
+  destruct falls; [|destruct (Z.eqb_spec k 0)]; repeat split; cbn [fst snd]; try lia;
+    try assumption;
     intros _; unfold empty, holds_value; cbn [fst snd]; lia.
 Qed.
 
@@ -343,7 +346,8 @@ Proof.
       repeat match goal with
       | |- context [if ?b && ?b' then _ else []] =>
           destruct b eqn:?; destruct b' eqn:?; cbn [andb]
-      end; cbn [andb fold_right fst snd inbox]; rewrite ?andb_true_r; unfold ind; rewrite ?Rplus_0_r.
+      end; cbn [andb fold_right fst snd inbox]; rewrite ?andb_true_r; unfold ind;
+        rewrite ?Rplus_0_r.
     all: rewrite ?Z.leb_le, ?Z.ltb_lt, ?Z.leb_gt, ?Z.ltb_ge in *.
     all: compare_all; try lra; exfalso; lia.
   - (* several digits *)

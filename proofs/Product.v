@@ -262,7 +262,8 @@ Proof.
   - rewrite peel_against. eapply Rle_trans; [apply Rabs_triang|].
     inversion H as [|? ? Hf Hs]; subst.
     pose proof (p_range f F) as P. rewrite Rabs_mult, (Rabs_pos_eq (p f)) by lra.
-    assert (A : p f * Rabs (E (fun v => eps g v * qs fs v)) <= 1 * ((2 + INR (length fs) / 2) * unit)).
+    assert (A : p f * Rabs (E (fun v => eps g v * qs fs v)) <=
+      1 * ((2 + INR (length fs) / 2) * unit)).
     { apply Rmult_le_compat; [lra | apply Rabs_pos | lra | now apply IH]. }
     assert (B : Rabs (E (fun v => eps g v * eps f v * qs fs v)) <= c * (sigma g * sigma f) * 1).
     { apply pair_against; [assumption|assumption|lra|]. intros; now apply qs_range. }
@@ -279,7 +280,8 @@ Fixpoint highs (hs fs : list factor) : Prop :=
   match hs with [] => True | h :: hs => high (hs ++ fs) h /\ highs hs fs end.
 
 Lemma highs_good hs fs : highs hs fs -> Forall good fs -> Forall good (hs ++ fs).
-Proof. induction hs as [|h hs IH]; simpl; intros H Fs; [assumption|]. constructor; [apply H|]. apply IH; tauto. Qed.
+Proof. induction hs as [|h hs IH]; simpl; intros H Fs; [assumption|]. constructor; [apply H|].
+  apply IH; tauto. Qed.
 
 (** Lemma 3 for one product: [h] high digits and [n] digits in all. *)
 Theorem product_error hs fs ss n : highs hs fs -> Forall2 low fs ss -> total ss <= 1 / 4 ->

@@ -124,7 +124,10 @@ Fixpoint distance (xs xs' : list Z) : Z :=
 
 (** A threshold as an integer. *)
 Fixpoint value (w : Z) (limbs : list Z) : Z :=
-  match limbs with [] => 0 | t :: limbs => t * 2 ^ (w * Z.of_nat (length limbs)) + value w limbs end.
+  match limbs with
+  | [] => 0
+  | t :: limbs => t * 2 ^ (w * Z.of_nat (length limbs)) + value w limbs
+  end.
 
 Definition values (w : Z) (d : digit) : list Z := map (value w) (thresholds d).
 
@@ -193,7 +196,7 @@ Fixpoint cover (B : Z) (ds : list digit) (inverses : list R) : Prop :=
   | _, _ => False
   end.
 
-Fixpoint lows (ds : list digit) (inverses : list R) : list R :=
+Fixpoint lows {A} (ds : list digit) (inverses : list A) : list A :=
   match ds, inverses with
   | d :: ds, i :: inverses => if is_low d then i :: lows ds inverses else lows ds inverses
   | _, _ => []

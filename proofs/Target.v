@@ -246,7 +246,8 @@ Proof.
     assert (TT : forall k, (0 <= k < r0)%Z -> target true 1 r0 k = 1 - a_to k).
     { intros k K. unfold Statement.target. rewrite (proj2 (Z.ltb_lt _ _)), Z.mul_1_r by lia. ring. }
     assert (TL : target true 1 r0 r0 = 1) by (apply target_last; assumption || lia).
-    assert (ST : sum box_mass (boxes_alone pl x y) = sum box_mass (ups_alone pl x y ++ downs_alone pl x y)).
+    assert (ST : sum box_mass (boxes_alone pl x y)
+      = sum box_mass (ups_alone pl x y ++ downs_alone pl x y)).
     { unfold boxes_alone. destruct (Z.eqb_spec x 0) as [->|]; [|reflexivity].
       destruct (Z.eqb_spec y 0) as [->|]; [|reflexivity]. cbn [andb].
       rewrite sum_app. unfold ups_alone, downs_alone. fold r r0.
@@ -291,7 +292,8 @@ Proof.
           rewrite Rplus_0_r, mu_rises by lia.
           assert (AY : a_to (y - x) = a_to (y - x - 1) * a) by (rewrite <- a_to_S; f_equal; lia).
           destruct (Z.leb_spec (y - x) r0).
-          - rewrite BM. unfold mass0, none. rewrite target0_zero, target0_value, target0_at, AL by lia.
+          - rewrite BM. unfold mass0, none.
+            rewrite target0_zero, target0_value, target0_at, AL by lia.
             rewrite (TT (y - x - 1)%Z) by lia. destruct (Z.eq_dec (y - x) r0) as [ER|NE].
             + rewrite ER in *. rewrite TL.
               match goal with |- Rabs (?u - _) <= _ =>
@@ -322,7 +324,8 @@ Proof.
     assert (C1 : (1 <= c)%Z) by (pose proof (top_pos AL); nia).
     destruct (Z.eqb_spec y r) as [->|NR].
     + destruct (Z.eqb_spec r 0); [lia|]. destruct (Z.ltb_spec r x); [lia|]. cbn [andb].
-      change (sum box_mass []) with 0. rewrite Rplus_0_r, mu_top, <- C, tail_mass by (assumption || lia).
+      change (sum box_mass []) with 0.
+      rewrite Rplus_0_r, mu_top, <- C, tail_mass by (assumption || lia).
       destruct (Z.le_gt_cases (r - x) c).
       * rewrite Z.min_l by lia. now apply same.
       * rewrite Z.min_r by lia. apply near_far; [assumption | apply beyond; lia
@@ -330,7 +333,8 @@ Proof.
     + rewrite <- C. destruct (Z.eqb_spec y 0) as [->|N0].
       * destruct (Z.eq_dec x 0) as [->|X0].
         { cbn [Z.leb Z.compare andb Z.sub Z.opp Z.add]. destruct (Z.ltb_spec 0 c); [|lia].
-          rewrite exactly_mass, tail_mass by (assumption || lia). replace (Z.min (Z.max (-1) 0) c) with 0%Z by lia.
+          rewrite exactly_mass, tail_mass by (assumption || lia).
+          replace (Z.min (Z.max (-1) 0) c) with 0%Z by lia.
           rewrite a_to_0, mu_stays. apply same. ring. }
         destruct (Z.leb_spec x 0); [lia|]. cbn [andb]. change (sum box_mass []) with 0.
         rewrite Rplus_0_l, mu_bottom, tail_mass by (assumption || lia). rewrite Z.max_l by lia.

@@ -18,16 +18,19 @@ HOURS = 4
 ALWAYS = ["ct", "lint", "instructions", "wheel", "demo"]
 #: Other steps, and the prefixes of the paths that each checks.
 COLUMNS = ["python/geomdp/frames.py", "python/geomdp/_release/"]
+PROOF = ["scripts/check_proof.py", "scripts/check_certificates.py"]
 KERNEL = ["rust/core/src/draw/kernel/"]
 KEYED = ["python/geomdp/distributed.py", "rust/core/src/draw/keyed/", "rust/python/src/keyed.rs"]
 ENGINES = [f"python/geomdp/{name}" for name in ("_engines/", "spark.py", "dask.py", "ray.py")]
-SITE = [f"scripts/{name}.py" for name in ("site_hooks", "check_site", "run_notebooks")]
-PAGES = ["docs/", "mkdocs.yml", "README.md", *SITE]
+SITE = [
+    f"scripts/{name}.py" for name in ("site_hooks", "check_site", "draw_pictures", "run_notebooks")
+]
+PAGES = ["docs/", "mkdocs.yml", "README.md", "python/geomdp/plot.py", *SITE]
 TOUCHED = {
     "clusters": ["tests/clusters", *ENGINES, *KEYED, *COLUMNS],
     "site": [*PAGES, "examples/notebooks/", *ENGINES, *COLUMNS],  # runs the notebooks
     "backends": ["python/geomdp/compat/opendp.py", "python/geomdp/measurement/", "tests/compat/"],
-    "proof": ["proofs/", "scripts/check_proof.py", "rust/core/src/plan/", *KERNEL],
+    "proof": ["proofs/", *PROOF, "rust/core/src/plan/", *KERNEL],
     "examples": ["examples/", "python/geomdp/measurement/"],
 }
 

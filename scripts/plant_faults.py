@@ -117,6 +117,27 @@ FAULTS = [
         "scripts/check_proof.py",
     ),
     Fault(
+        "the proved checker accepts a threshold two units too high",
+        PROOFS / "Checker.v",
+        "((T - 1) * snd den <=? N * fst num)",
+        "((T - 2) * snd den <=? N * fst num)",
+        "scripts/check_proof.py",
+    ),
+    Fault(
+        "the proved checker accepts half of the floor",
+        PROOFS / "Checker.v",
+        "<=? 2 * slot * 2 ^ K",
+        "<=? 4 * slot * 2 ^ K",
+        "scripts/check_proof.py",
+    ),
+    Fault(
+        "an enclosure of exp is rounded inwards",
+        PROOFS / "Exp.v",
+        "snd i * snd j / one + 1)",
+        "snd i * snd j / one)",
+        "scripts/check_proof.py",
+    ),
+    Fault(
         "every release uses the same key",
         CORE / "draw/tape.rs",
         "Ok(key)",
@@ -840,6 +861,34 @@ FAULTS = [
         "let mut key = self.inner.lock().unwrap_or_else(PoisonError::into_inner); "
         "std::mem::forget(key.take());",
         "tests/test_entropy.py",
+    ),
+    Fault(
+        "bins of unequal width show their counts",
+        LAYER / "plot.py",
+        "drawn / widths if unequal else drawn",
+        "drawn",
+        "tests/test_plot.py::test_unequal_bins_show_counts_per_unit",
+    ),
+    Fault(
+        "a histogram to publish has no legend",
+        LAYER / "plot.py",
+        "if place or len(",
+        "if len(",
+        "tests/test_plot.py::test_publishable_histogram_has_a_legend",
+    ),
+    Fault(
+        "mass at bounds flattens the rest of a plot",
+        LAYER / "plot.py",
+        "_STEEP = 20",
+        "_STEEP = 20**9",
+        "tests/test_plot.py::test_mass_at_bounds_does_not_flatten_the_rest",
+    ),
+    Fault(
+        "names overlap in a plot",
+        LAYER / "plot.py",
+        "step = math.ceil(2.2 *",
+        "step = math.ceil(1e-9 *",
+        "tests/test_plot.py::test_texts_fit_and_do_not_overlap",
     ),
     Fault(
         "a page is not in the site",

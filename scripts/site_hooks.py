@@ -12,6 +12,7 @@ import itertools
 import json
 import posixpath
 import re
+import sys
 import textwrap
 import tomllib
 import xml.etree.ElementTree as ET
@@ -28,6 +29,9 @@ from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "scripts"))
+import draw_pictures  # noqa: E402
+
 LINK = re.compile(r"(?<=\]\()(?![a-z]+:)([^)\s#]+)(?=[)#])")
 SHELL = re.compile(r"^    \$ .*(?:\n+    .*)*", re.MULTILINE)
 SESSION = re.compile(r"^(>>> .*(?:\n.+)*)", re.MULTILINE)
@@ -180,7 +184,10 @@ def text_of(path: Path) -> str:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> None:
-    """Add the notebooks and all files that pages link to."""
+    """Add the notebooks, the pictures of plots, and all files that pages link to."""
+    for name in draw_pictures.plot.__all__:
+        picture = draw_pictures.example(name)
+        files.append(File.generated(config, f"pictures/plot_{name}.svg", content=picture))
     for path in sorted((ROOT / "examples/notebooks").glob("*.ipynb")):
         page = f"project/{path.relative_to(ROOT)}.md"
         files.append(File.generated(config, page, content=notebook(path.name)))
@@ -249,6 +256,9 @@ class Docstrings(griffe.Extension):
                 text = re.sub(" +# doctest: .*", "", text)
                 lead = functools.partial(cross_reference, obj, documented)
                 obj.docstring.value = ROLE.sub(lead, text + heading + rest)
+                if obj.path.removeprefix("geomdp.plot.") in draw_pictures.plot.__all__:
+                    alt = f"Example of {obj.name}"
+                    obj.docstring.value += f"\n\n![{alt}](../pictures/plot_{obj.name}.svg)"
             elif isinstance(obj, griffe.Attribute) and obj.value is not None:
                 path = resolved(obj, str(obj.value))
                 if path in documented:

@@ -53,7 +53,7 @@ REFUSAL = re.compile(r"certified for outputs in a range of (\d+): .* at most 2\*
 class Setting:
     """The parameters of a certificate, and whether it goes to the verifier."""
 
-    epsilon: float
+    epsilon: float | Fraction
     sensitivity: int
     dtype: str
     bounds: tuple[int, int] | None

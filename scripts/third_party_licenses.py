@@ -1,21 +1,28 @@
-"""Write the licences of the crates in the wheel: `make licenses`; `--check` compares.
+"""Write the licences and the bill of materials of the wheel: `make licenses`; `--check` compares.
 
-If a crate offers the MIT licence among others, its MIT text is used.
+Both list the crates in the compiled module. If a crate offers the MIT licence among others, its MIT
+text is used. The bill of materials is in the CycloneDX format. maturin's own would contain a random
+number, the time and the build directory, so that no two wheels would be equal.
 """
 
 import argparse
 import json
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-FILE = ROOT / "LICENSE-THIRD-PARTY"
+LICENSES = ROOT / "LICENSE-THIRD-PARTY"
+MATERIALS = ROOT / "rust" / "python" / "geomdp.cdx.json"
 SHIPPED = "geomdp-python"
 PLATFORMS = (
     "x86_64-unknown-linux-gnu",
     "aarch64-unknown-linux-gnu",
+    "x86_64-unknown-linux-musl",
+    "aarch64-unknown-linux-musl",
+    "x86_64-apple-darwin",
     "aarch64-apple-darwin",
     "x86_64-pc-windows-msvc",
 )
@@ -65,26 +72,52 @@ def text(package: dict[str, Any]) -> str:
     return "\n\n".join(file.read_text().strip() for file in chosen)
 
 
-def document() -> str:
+def licenses(found: dict[str, dict[str, Any]]) -> str:
     groups: dict[str, list[str]] = {}
-    for name, package in crates().items():
+    for name, package in found.items():
         groups.setdefault(text(package), []).append(f"{name} ({package['license']})")
     rule = "=" * 80
     parts = [f"{rule}\n{chr(10).join(names)}\n{rule}\n\n{text}\n" for text, names in groups.items()]
     return "\n".join([HEADING, *parts])
 
 
+def materials(found: dict[str, dict[str, Any]]) -> str:
+    locked = tomllib.loads((ROOT / "Cargo.lock").read_text())["package"]
+    hashes = {(crate["name"], crate["version"]): crate.get("checksum") for crate in locked}
+    version = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
+    components = [
+        {
+            "type": "library",
+            "name": package["name"],
+            "version": package["version"],
+            "purl": f"pkg:cargo/{package['name']}@{package['version']}",
+            "licenses": [{"expression": package["license"]}],
+            "hashes": [{"alg": "SHA-256", "content": hashes[package["name"], package["version"]]}],
+        }
+        for package in found.values()
+    ]
+    document = {
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.5",
+        "version": 1,
+        "metadata": {"component": {"type": "library", "name": "geomdp", "version": version}},
+        "components": components,
+    }
+    return json.dumps(document, indent=1) + "\n"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="fail if the file is another")
-    arguments = parser.parse_args()
-    found = document()
-    if not arguments.check:
-        FILE.write_text(found)
-    elif not FILE.exists() or FILE.read_text() != found:
-        print(f"{FILE.name} is not that of Cargo.lock: `make licenses`", file=sys.stderr)
-        return 1
-    print(f"{FILE.name}: {found.count('=' * 80) // 2} texts")
+    parser.add_argument("--check", action="store_true", help="fail if a file differs")
+    check = parser.parse_args().check
+    found = crates()
+    for file, content in ((LICENSES, licenses(found)), (MATERIALS, materials(found))):
+        if not check:
+            file.write_text(content)
+        elif not file.exists() or file.read_text() != content:
+            print(f"{file.name} does not match Cargo.lock: run `make licenses`", file=sys.stderr)
+            return 1
+    print(f"{len(found)} crates")
     return 0
 
 

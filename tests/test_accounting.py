@@ -397,8 +397,18 @@ def test_a_budget_takes_floats_exactly() -> None:
     # The third of sensitivity 3 is not a float: the map is rounded up, the sum is not.
     exact = Budget(1)
     for _ in range(3):
-        exact.spend(GeometricMechanism(1, sensitivity=3))
+        exact.spend(GeometricMechanism(1, sensitivity=3), 1)
     assert exact.epsilon_spent == 1
+
+
+def test_budget_spends_epsilon_unless_given_a_distance() -> None:
+    """An individual of sensitivity 2 loses epsilon, not half of it."""
+    budget = Budget(1)
+    mechanism = GeometricMechanism(0.75, sensitivity=2)
+    budget.release(mechanism, [3, 4])
+    with pytest.raises(ValueError, match=r"to 1\.5, but the budget is 1"):
+        budget.spend(mechanism)
+    assert budget.spent == [(None, 0.75)]
 
 
 def test_a_plan_allows_more_releases_in_any_order() -> None:

@@ -122,11 +122,10 @@ def test_columns_of_records_are_counted() -> None:
 @pytest.mark.parametrize("of", ["dict", "Series"])
 def test_histogram_takes_labels(of: str) -> None:
     labelled, _ = LABELLED[of]
-    reach = MECHANISM.accuracy(0.05, labelled)
     _, (left, right) = plt.subplots(2)
-    axes = plot.histogram(labelled, MECHANISM.release(labelled), accuracy=reach, ax=left)
-    assert [tick.get_text() for tick in axes.get_xticklabels()] == KEYS
-    numbered = plot.histogram(None, pd.Series(VALUES), ax=right)
+    axes = plot.histogram(MECHANISM, MECHANISM.release(labelled), true=labelled, ax=left)
+    assert [tick.get_text() for tick in axes.get_yticklabels()] == KEYS
+    numbered = plot.histogram(MECHANISM, pd.Series(VALUES), ax=right)
     assert numbered.get_xlabel() == "number of the bin"
     plt.close()
 
@@ -134,7 +133,7 @@ def test_histogram_takes_labels(of: str) -> None:
 def test_different_labels_raise() -> None:
     one, other = {"a": 1, "b": 2}, {"b": 2, "a": 1}
     with pytest.raises(ValueError, match="true and noisy have different labels"):
-        plot.histogram(one, other)
+        plot.histogram(MECHANISM, other, true=one)
     with pytest.raises(ValueError, match="scale and alpha have different labels"):
         accuracy.scale_to_accuracy(pd.Series([1, 2]), pd.Series([0.1, 0.2], index=[1, 0]))
     same = accuracy.scale_to_accuracy(pd.Series([1, 2]), pd.Series([0.1, 0.2]))

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import partial
 from typing import Any
+from unittest.mock import ANY
 
 import matplotlib as mpl
 import mpmath
@@ -19,6 +20,7 @@ from matplotlib import pyplot
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.colors import to_rgb
 from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle, StepPatch
@@ -27,8 +29,8 @@ from mpmath import mpf
 
 from exact import noise, real, tail
 from geomdp import GeometricMechanism, plot, rejection
-from geomdp.accuracy import epsilon_to_accuracy
 from geomdp.distribution import CensoredGeometric
+from test_documents import run
 
 mpl.use("Agg")
 
@@ -47,7 +49,8 @@ PICTURES: dict[str, Callable[[Any], Axes]] = {
     "accuracy": lambda ax: plot.accuracy(GRID, ax=ax),
     "variance": lambda ax: plot.variance(GRID, ax=ax),
     "error": lambda ax: plot.error(NARROW, RUNS, ax=ax),
-    "histogram": lambda ax: plot.histogram([5, 6], [4, 9], accuracy=3, ax=ax),
+    "histogram": lambda ax: plot.histogram(MECHANISM, [4, 9], true=[5, 6], ax=ax),
+    "table": lambda ax: plot.table(MECHANISM, [[4, 9, 0], [30, 5, 6]], ax=ax),
 }
 
 each_picture = pytest.mark.parametrize("name", PICTURES)
@@ -111,9 +114,9 @@ def test_draws_on_the_given_axes(name: str, ax: Axes) -> None:
     assert PICTURES[name](ax) is ax
     assert not pyplot.get_fignums()
     assert dict(mpl.rcParams) == before
-    # The limits cover everything drawn, before and after.
+    # The limits cover everything drawn, before and after; those of a table are its cells.
     ax.plot([1, 9], [1, 70000])
-    assert ax.get_ylim()[1] >= 70000
+    assert ax.get_ylim()[1] >= 70000 or name == "table"
 
 
 @each_picture
@@ -132,10 +135,11 @@ def test_makes_one_pyplot_figure_without_axes(name: str) -> None:
     [
         ("pmf", "noisy count", "probability", 3),
         ("distribution", "noisy count", "probability", 1),
-        ("accuracy", "epsilon", "accuracy at level 0.05 (counts)", 3),
+        ("accuracy", "epsilon", "accuracy at level 0.05 (counts)", 4),
         ("variance", "epsilon", "variance (squared counts)", 2),
         ("error", "epsilon", "error (counts)", 2),
         ("histogram", "number of the bin", "count", 2),
+        ("table", "", "", 0),
     ],
 )
 def test_labels_and_legends(name: str, x: str, y: str, series: int, ax: Axes) -> None:
@@ -158,7 +162,8 @@ plot.pmf(GeometricMechanism(1), 3, ax=axes)
 plot.accuracy([1, 2], ax=axes)
 plot.variance([1, 2], ax=axes)
 plot.error([1, 2], {"a": [[1, 2]]}, ax=axes)
-plot.histogram([1], [2], ax=axes)
+plot.histogram(GeometricMechanism(1), [2], true=[1], ax=axes)
+plot.table(GeometricMechanism(1), [[2]], ax=Figure().subplots())
 print("matplotlib.pyplot" in sys.modules)
 """
     done = subprocess.run(
@@ -197,14 +202,24 @@ def shown_texts(figure: Figure) -> list[tuple[str, Any]]:
     ]
 
 
+NAMES = [f"department {letter}, women, rejected" for letter in "ABCDEFGHIJKLMNOPQRSTUVWX"]
+WIDE = GeometricMechanism(0.5, bounds=(0, 10**6))
+
+
 def many_bins(ax: Any) -> Axes:
     counts = np.arange(50) ** 2
-    return plot.histogram(counts, counts, edges=np.linspace(40_000, 400_000, 51), ax=ax)
+    edges = np.linspace(40_000, 400_000, 51)
+    return plot.histogram(WIDE, counts, true=counts, edges=edges, ax=ax)
 
 
-def many_names(ax: Any) -> Axes:
-    names = [f"department {letter}, women, rejected" for letter in "ABCDEFGHIJKLMNOPQRSTUVWX"]
-    return plot.histogram(range(24), range(24), labels=names, accuracy=5, ax=ax)
+def one_of_four(draw: Callable[[Any], Axes]) -> Callable[[Any], Axes]:
+    """Return a plot on an eighth of a figure, which has other Axes below and beside it."""
+
+    def small(ax: Axes) -> Axes:
+        figure, _ = ax.figure, ax.remove()
+        return draw(figure.subplots(2, 2)[0, 0])  # type: ignore[union-attr]
+
+    return small
 
 
 LOOKS: dict[str, Callable[[Any], Axes]] = {
@@ -219,17 +234,36 @@ LOOKS: dict[str, Callable[[Any], Axes]] = {
     "variance, narrow": lambda ax: plot.variance(np.linspace(2.9, 6, 50), ax=ax),
     "variance, wide": lambda ax: plot.variance(np.geomspace(1e-6, 50, 50), ax=ax),
     "histogram, bins": many_bins,
-    "histogram, names": many_names,
-    "histogram, few names": lambda ax: plot.histogram(
-        None, range(5), labels=["young", "old", "$ of {", "_", "in\nbetween"], ax=ax
+    "histogram, ordinary names": lambda ax: plot.histogram(
+        WIDE, range(8), labels=[f"department {letter}" for letter in "ABCDEFGH"], ax=ax
     ),
+    "histogram, long names": lambda ax: plot.histogram(
+        WIDE, range(24), labels=[3 * name for name in NAMES], ax=ax
+    ),
+    "histogram, many names": lambda ax: plot.histogram(
+        WIDE, range(300), labels=list(map(str, range(300))), ax=ax
+    ),
+    "histogram, few names": lambda ax: plot.histogram(
+        WIDE, range(5), labels=["young", "old", "$ of {", "_", "in\nbetween"], ax=ax
+    ),
+    "histogram, small": one_of_four(
+        lambda ax: plot.histogram(WIDE, [4] * 6, labels=list("abcdef"), ax=ax)
+    ),
+    "table, names": lambda ax: plot.table(
+        WIDE, np.full((6, 24), 10**6), rows=NAMES[:6], columns=NAMES, ax=ax
+    ),
+    "table, small": one_of_four(
+        lambda ax: plot.table(
+            WIDE, np.full((9, 20), 123), rows=NAMES[:9], columns=NAMES[:20], ax=ax
+        )
+    ),
+    "table, large": lambda ax: plot.table(WIDE, np.full((40, 10), 123), ax=ax),
 }
 
 
-@pytest.mark.parametrize("name", LOOKS)
-def test_texts_fit_and_do_not_overlap(name: str, ax: Axes) -> None:
-    LOOKS[name](ax)
-    texts = shown_texts(ax.figure)  # type: ignore[arg-type]
+def check_texts(axes: Axes) -> None:
+    """Check that the texts of a figure fit into it, and that none overlap."""
+    texts = shown_texts(axes.figure)  # type: ignore[arg-type]
     assert len(texts) > 5
     for text, box in texts:
         assert 0 <= box.x0 < box.x1 <= 800, text
@@ -239,6 +273,17 @@ def test_texts_fit_and_do_not_overlap(name: str, ax: Axes) -> None:
         width = min(box.x1, second.x1) - max(box.x0, second.x0)
         height = min(box.y1, second.y1) - max(box.y0, second.y0)
         assert width < 1 or height < 1, (one, other)
+
+
+@pytest.mark.parametrize("name", LOOKS)
+def test_texts_fit_and_do_not_overlap(name: str, ax: Axes) -> None:
+    check_texts(LOOKS[name](ax))
+
+
+@pytest.mark.parametrize("name", plot.__all__)
+def test_example_draws(name: str) -> None:
+    assert run(getattr(plot, name).__doc__, name) == (0, ANY)
+    check_texts(pyplot.gca())
 
 
 # Distributions
@@ -291,6 +336,23 @@ def test_wide_distributions_are_thinned_out(ax: Axes) -> None:
         assert (edges[-1] == 10**6 + 0.5) == (count == 10**6)
 
 
+def test_mass_at_bounds_does_not_flatten_the_rest(ax: Axes) -> None:
+    mechanism = GeometricMechanism(0.01, bounds=(0, 4526))
+    plot.pmf(mechanism, [20, 2000], ax=ax)
+    # The bound has 100 times the mass of any other output.
+    exact = CensoredGeometric(20, mechanism.scale, (0, 4526))
+    assert exact.pmf(0) > 80 * exact.pmf(20)
+    assert ax.get_yscale() == "log"
+    low, high = ax.get_ylim()
+    assert low < exact.pmf(500) < exact.pmf(0) < high
+    # Its step is thinner than the axis, so a point marks it.
+    marks = [(line.get_xdata(), line.get_ydata()) for line in ax.lines]
+    assert [(x.tolist(), y.tolist()) for x, y in marks] == [([0], [exact.pmf(0)]), ([], [])]
+    ax.clear()
+    plot.pmf(MECHANISM, [19, 20, 21], ax=ax)
+    assert ax.get_yscale() == "linear"
+
+
 def test_counts_at_and_outside_limits(ax: Axes) -> None:
     plot.pmf(MECHANISM, [-5, 0], ax=ax)
     assert points(ax)["-5"][1].tolist() == points(ax)["0"][1].tolist()
@@ -335,30 +397,33 @@ def test_steps_around_uneven_outputs(ax: Axes) -> None:
 # Accuracy
 
 
-def test_accuracies_by_each_method(ax: Axes) -> None:
-    plot.accuracy(GRID, Fraction(1, 20), sensitivity=2, ax=ax)
+@pytest.mark.parametrize("n", [1, (1, 10, 1000), [np.int8(7)]])
+def test_accuracies_by_number_of_counts(n: Any, ax: Axes) -> None:
+    plot.accuracy(GRID, Fraction(1, 20), n=n, sensitivity=2, ax=ax)
     drawn = points(ax)
-    assert set(drawn) == {"exact", "ceiling", "continuous"}
-    for method, (places, heights) in drawn.items():
+    assert list(drawn) == [str(number) for number in np.atleast_1d(n)]
+    for number, (places, heights) in drawn.items():
         assert places.tolist() == GRID.tolist()
-        wanted = epsilon_to_accuracy(GRID, Fraction(1, 20), 2, method=method)
-        assert heights.tolist() == wanted.tolist()
-    for epsilon, a in zip(GRID, drawn["exact"][1], strict=True):
-        q = mpmath.exp(-real(epsilon) / 2)
-        beyond = [2 * q ** (int(n) + 1) / (1 + q) for n in (a - 1, a)]
-        assert beyond[1] <= real(Fraction(1, 20)) < (beyond[0] if a else 1)
-    assert ax.get_ylabel() == "accuracy at level 0.05, sensitivity 2 (counts)"
+        # The least a such that all errors are at most a with probability 0.95.
+        for epsilon, a in zip(GRID, heights, strict=True):
+            q = mpmath.exp(-real(epsilon) / 2)
+            within = [(1 - 2 * q ** (int(m) + 1) / (1 + q)) ** int(number) for m in (a - 1, a)]
+            assert within[1] >= real(Fraction(19, 20)) > (within[0] if a else -1)
+    assert {line.get_drawstyle() for line in ax.lines} == {"steps-post"}
 
 
-def test_accuracies_are_drawn_as_steps(ax: Axes) -> None:
-    plot.accuracy([0.5, 1, 2], ax=ax)
-    styles = {line.get_label(): line.get_drawstyle() for line in ax.lines}
-    assert styles == {"exact": "steps-post", "ceiling": "steps-post", "continuous": "default"}
+def test_accuracy_says_for_how_many_counts(ax: Axes) -> None:
+    plot.accuracy([1, 2], n=[10], sensitivity=2, ax=ax)
+    assert ax.get_ylabel() == "accuracy of all 10 at level 0.05, sensitivity 2 (counts)"
+    ax.clear()
+    plot.accuracy([1, 2], n=[1, 10], ax=ax)
+    assert legend(ax) == ["1", "10"]
+    assert ax.get_legend().get_title().get_text() == "counts at once"
 
 
 def test_accuracy_zero_is_visible(ax: Axes) -> None:
-    plot.accuracy([1, 20], 0.5, ax=ax)
-    assert points(ax)["exact"][1].tolist() == [1, 0]
+    plot.accuracy([1, 20], 0.5, n=1, ax=ax)
+    assert points(ax)["1"][1].tolist() == [1, 0]
     assert ax.get_ylim()[0] < 0
     assert ax.get_yscale() == "symlog"
     assert ax.get_xscale() == "log"
@@ -465,45 +530,148 @@ def errorbar(axes: Axes) -> tuple[list[float], list[float], list[list[float]]]:
     return line.get_xdata().tolist(), line.get_ydata().tolist(), ends
 
 
+#: By `MECHANISM`, whose accuracy at level 0.05 is 23, and 30 with bounds (0, 60).
+STATED = "noisy, epsilon 0.1, 95% intervals"
+
+
 def test_histogram_with_edges(ax: Axes) -> None:
-    plot.histogram([5, 0, 7], np.array([4, -2, 9], ">i4"), edges=[0, 1, 3, 3.5], accuracy=2, ax=ax)
+    noisy = np.array([4, 0, 50], ">i4")
+    mechanism = GeometricMechanism(0.1, bounds=(0, 60))
+    plot.histogram(mechanism, noisy, true=[5, 0, 7], edges=[0, 0.1, 0.2, 0.3], ax=ax)
     ((edges, heights),) = steps(ax).values()
-    assert (edges.tolist(), heights.tolist()) == ([0, 1, 3, 3.5], [5, 0, 7])
-    assert errorbar(ax) == ([0.5, 2, 3.25], [4, -2, 9], [[2, 6], [-4, 0], [7, 11]])
-    assert legend(ax) == ["true", "noisy ± 2"]
-    assert ax.get_xlabel() == "value"
+    assert (edges.tolist(), heights.tolist()) == ([0, 0.1, 0.2, 0.3], [5, 0, 7])
+    places, counts, ends = errorbar(ax)
+    assert np.allclose(places, [0.05, 0.15, 0.25])
+    assert counts == [4, 0, 50]
+    assert ends == [[0, 34], [0, 30], [20, 60]]
+    assert legend(ax) == ["true", STATED]
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("value", "count")
 
 
-def test_histogram_with_labels(ax: Axes) -> None:
+def test_unequal_bins_show_counts_per_unit(ax: Axes) -> None:
+    mechanism = GeometricMechanism(0.1, bounds=(0, 60))
+    plot.histogram(mechanism, [4, 8, 10], true=[2, 0, 6], edges=[0, 1, 3, 3.5], ax=ax)
+    ((edges, heights),) = steps(ax).values()
+    assert (edges.tolist(), heights.tolist()) == ([0, 1, 3, 3.5], [2, 0, 12])
+    assert errorbar(ax) == ([0.5, 2, 3.25], [4, 4, 20], [[0, 34], [0, 19], [0, 80]])
+    assert ax.get_ylabel() == "count per unit of value"
+
+
+def test_named_counts_are_horizontal_bars(ax: Axes) -> None:
     names = ["$a_{$", "", "c"]
-    plot.histogram([5, 0, 7], [4, 2, 9], labels=np.array(names), accuracy=[1, 2, 3], ax=ax)
+    plot.histogram(MECHANISM, [4, 2, 9], true=[5, 0, 7], labels=np.array(names), ax=ax)
     bars = [bar for bar in ax.patches if isinstance(bar, Rectangle)]
-    assert [bar.get_height() for bar in bars] == [5, 0, 7]
-    assert [bar.get_x() + bar.get_width() / 2 for bar in bars] == [0, 1, 2]
-    assert errorbar(ax) == ([0, 1, 2], [4, 2, 9], [[3, 5], [0, 4], [6, 12]])
-    assert [tick.get_text() for tick in ax.get_xticklabels()] == names
-    assert legend(ax) == ["true", "noisy, with intervals"]
+    assert [bar.get_width() for bar in bars] == [5, 0, 7]
+    assert [bar.get_y() + bar.get_height() / 2 for bar in bars] == [0, 1, 2]
+    assert ax.yaxis_inverted()
+    (container,) = [item for item in ax.containers if isinstance(item, ErrorbarContainer)]
+    line, _, (bar,) = container.lines
+    assert line.get_xydata().tolist() == [[4, 0], [2, 1], [9, 2]]
+    assert [segment.tolist() for segment in bar.get_segments()] == [
+        [[0, 0], [27, 0]],
+        [[0, 1], [25, 1]],
+        [[0, 2], [30, 2]],
+    ]
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == names
+    assert legend(ax) == ["true", STATED]
     FigureCanvasAgg(ax.figure).draw()  # type: ignore[arg-type]
 
 
-def test_histogram_without_labels_or_edges(ax: Axes) -> None:
-    plot.histogram(None, [4, 2], accuracy=[[1, 2], [3, 4]], ax=ax)
-    assert errorbar(ax) == ([0, 1], [4, 2], [[3, 7], [0, 6]])
-    assert not ax.patches
-    assert legend(ax) is None
-    plot.histogram(np.array([2**64 - 1, 0], dtype=np.uint64), [-(2**63), 2], ax=ax)
+def test_publishable_histogram_has_a_legend(ax: Axes) -> None:
+    mechanism = GeometricMechanism(Fraction(1, 4), sensitivity=3)
+    plot.histogram(mechanism, [4, 2], alpha=0.1, ax=ax)
+    assert legend(ax) == ["noisy, epsilon 0.25 at distance 3, 90% intervals"]
+    # The bars are the noisy counts.
     ((edges, heights),) = steps(ax).values()
-    assert (edges.tolist(), heights.tolist()) == ([-0.5, 0.5, 1.5], [2.0**64, 0])
+    assert (edges.tolist(), heights.tolist()) == ([-0.5, 0.5, 1.5], [4, 2])
+    plot.histogram(GeometricMechanism.from_scale(0), [1], labels=["a"], ax=ax)
+    assert legend(ax)[-1] == "noisy, epsilon inf, 95% intervals"  # type: ignore[index]
 
 
-def test_histogram_of_a_release_with_intervals(ax: Axes) -> None:
+@pytest.mark.parametrize("height", [9, 1.5])
+def test_names_without_room_are_shortened_or_left_out(height: float) -> None:
+    names = [3 * name for name in NAMES]
+    for draw, counts, side in ((plot.histogram, [4], "labels"), (plot.table, [[4]], "rows")):
+        axes = Figure(figsize=(8, height), layout="constrained").subplots()
+        draw(WIDE, counts * 24, **{side: names}, ax=axes)
+        texts = [tick.get_text() for tick in axes.get_yticklabels()]
+        assert len(texts) == 24 if height == 9 else 2 <= len(texts) <= 8
+        # The first letters of every k-th.
+        for text, name in zip(texts, names[:: math.ceil(24 / len(texts))], strict=True):
+            assert len(text) > 20
+            assert text == name[: len(text) - 1] + "…"
+
+
+def test_figure_has_room_for_all_names() -> None:
+    names = [f"town {i}" for i in range(100)]
+    axes = plot.histogram(WIDE, range(100), labels=names)
+    assert [tick.get_text() for tick in axes.get_yticklabels()] == names
+    names = names[:50]
+    table = plot.table(WIDE, np.ones((50, 50), dtype=int), rows=names, columns=names)
+    assert [tick.get_text() for tick in table.get_yticklabels()] == names
+    assert [tick.get_text() for tick in table.get_xticklabels()] == names
+
+
+def test_histogram_of_many_bins_is_steps_with_a_band(ax: Axes) -> None:
+    noisy = np.arange(500) % 31
+    plot.histogram(MECHANISM, noisy, ax=ax)
+    assert not ax.containers
+    _, band, line = [patch.get_data() for patch in ax.patches if isinstance(patch, StepPatch)]
+    lower, upper = MECHANISM.confidence_interval(noisy, 0.05)
+    assert (band.baseline == lower).all()
+    assert (band.values == upper).all()
+    assert (line.values == noisy).all()
+    assert legend(ax) == [STATED]
+
+
+def test_histogram_of_extreme_counts(ax: Axes) -> None:
+    mechanism = GeometricMechanism(1, bounds=(0, 2**64 - 1))
+    noisy = np.array([2**64 - 1, 0], dtype=np.uint64)
+    plot.histogram(mechanism, noisy, true=[-(2**63), 2], alpha=0, ax=ax)
+    plot.histogram(mechanism, noisy, edges=[0, 1e-150, 1], ax=ax)
+    edges, heights = next(iter(steps(ax).values()))
+    assert (edges.tolist(), heights.tolist()) == ([-0.5, 0.5, 1.5], [-(2.0**63), 2])
+    FigureCanvasAgg(ax.figure).draw()  # type: ignore[arg-type]
+
+
+def test_histogram_of_a_release_is_within_the_bounds(ax: Axes) -> None:
     true = np.array([3, 0, 400, 17])
     mechanism = GeometricMechanism(0.2, bounds=(0, 400))
     noisy = mechanism.release(true)
-    lower, upper = mechanism.confidence_interval(noisy, alpha=0.05)
-    plot.histogram(true, noisy, accuracy=[noisy - lower, upper - noisy], ax=ax)
-    pairs = zip(lower.tolist(), upper.tolist(), strict=True)
-    assert errorbar(ax)[2] == [list(pair) for pair in pairs]
+    plot.histogram(mechanism, noisy, true=true, ax=ax)
+    pairs = zip(*mechanism.confidence_interval(noisy, alpha=0.05), strict=True)
+    assert errorbar(ax)[2] == [list(map(int, pair)) for pair in pairs]
+    assert all(0 <= end <= 400 for ends in errorbar(ax)[2] for end in ends)
+
+
+# Tables
+
+
+def test_table_shows_every_count_and_its_accuracy(ax: Axes) -> None:
+    noisy = np.array([[4, 9, 0], [30, 5, 6]], dtype=np.int8)
+    plot.table(MECHANISM, noisy, rows=["x", "y"], columns=["a", "b", "c"], ax=ax)
+    shown = {text.get_position(): text.get_text() for text in ax.texts}
+    assert shown == {(j, i): str(noisy[i, j]) for i in range(2) for j in range(3)}
+    assert ax.images[0].get_array().tolist() == noisy.tolist()  # type: ignore[union-attr]
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == ["x", "y"]
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["a", "b", "c"]
+    reach = MECHANISM.accuracy(0.05)
+    assert ax.get_title() == f"noisy counts ± {reach}\nepsilon 0.1, 95% intervals"
+
+
+def test_numbers_contrast_with_their_cells(ax: Axes) -> None:
+    plot.table(GeometricMechanism(1), [list(range(-20, 21, 5))], ax=ax)
+
+    def luminance(color: Any) -> float:
+        parts = np.array(to_rgb(color))
+        linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+        return float(linear @ [0.2126, 0.7152, 0.0722])
+
+    (image,) = ax.images
+    for text in ax.texts:
+        cell = image.cmap(image.norm(int(text.get_text())))[:3]
+        dark, light = sorted([luminance(cell), luminance(text.get_color())])
+        assert (light + 0.05) / (dark + 0.05) >= 4.5, text.get_text()
 
 
 # Invalid parameters
@@ -512,7 +680,8 @@ def test_histogram_of_a_release_with_intervals(ax: Axes) -> None:
 MASKED = np.ma.masked_array([1, 2], mask=[True, False])
 TIMES = np.array([1, 2], dtype="timedelta64[ns]")
 accuracy, variance = plot.accuracy, plot.variance
-pmf, histogram = partial(plot.pmf, MECHANISM), partial(plot.histogram, [1])
+pmf, histogram = partial(plot.pmf, MECHANISM), partial(plot.histogram, MECHANISM)
+table = partial(plot.table, MECHANISM)
 small, wide = GeometricMechanism(1, bounds=(0, 200)), GeometricMechanism(1)
 
 
@@ -543,22 +712,36 @@ REFUSED: list[tuple[Callable[..., Axes], Any, type[Exception], str]] = [
     (partial(distribution, [1]), [-0.1], ValueError, r"probabilities\['a'\] = -0.1 is not accept"),
     (partial(distribution, [1]), [True], TypeError, r"probabilities\['a'\] = True is a bool"),
     (histogram, [], ValueError, r"noisy is of shape \(0,\): give at least one number"),
-    (partial(plot.histogram, [1, 2]), [1], ValueError, r"true is of shape \(2,\): give a row of 1"),
-    (partial(plot.histogram, [1.0]), [1], TypeError, "true: counts with a float are not accepted"),
+    (partial(histogram, true=[1, 2]), [1], ValueError, r"true is of shape \(2,\): give a row of 1"),
+    (partial(histogram, true=[1.0]), [1], TypeError, "true: counts with a float are not accepted"),
+    (partial(plot.histogram, 0.5), [1], TypeError, "mechanism is a float: give a GeometricMecha"),
+    (histogram, [31], ValueError, r"released counts outside the bounds \(0, 30\) are not accepted"),
     (histogram, [True], TypeError, "noisy: counts with a bool are not accepted"),
     (histogram, MASKED, TypeError, "noisy: counts is a masked array"),
     (histogram, [2**64], OverflowError, "noisy: counts beyond int64 are not accepted"),
     (partial(histogram, labels=["a"], edges=[0, 1]), [1], TypeError, "labels and edges are alter"),
     (partial(histogram, labels="a"), [1], TypeError, "labels = 'a' is not accepted"),
-    (partial(histogram, labels=[]), [1], ValueError, "0 labels are not accepted: give one for"),
+    (partial(histogram, labels=[1]), [1], TypeError, r"labels = \[1\] is not accepted"),
+    (partial(histogram, labels=[]), [1], ValueError, "0 labels are not accepted: give 1"),
     (partial(histogram, edges=[0]), [1], ValueError, r"edges is of shape \(1,\): give a row of 2"),
     (partial(histogram, edges=[1, 1]), [1], ValueError, "edges that do not increase in float64"),
     (partial(histogram, edges=[0, math.inf]), [1], ValueError, "edges = inf is not accepted"),
     (partial(histogram, edges=[0, 1e200]), [1], ValueError, "one of edges is too large"),
-    (partial(histogram, accuracy=-1), [1], ValueError, "accuracy with a negative number"),
-    (partial(histogram, accuracy=[1, 2]), [1], ValueError, r"accuracy is of shape \(2,\)"),
-    (partial(histogram, accuracy=0.5), [1], TypeError, "accuracy: counts of type float"),
+    (partial(histogram, alpha=2), [1], ValueError, "alpha = 2 is not accepted"),
+    (table, [1], ValueError, r"noisy is of shape \(1,\): give two dimensions of 1 to 50"),
+    (table, [[]], ValueError, r"noisy is of shape \(1, 0\): give two dimensions of 1 to 50"),
+    (table, [[1]] * 51, ValueError, r"noisy is of shape \(51, 1\): give two dimensions"),
+    (table, [[31]], ValueError, r"released counts outside the bounds \(0, 30\) are not accepted"),
+    (table, [[0.5]], TypeError, "noisy: counts with a float are not accepted"),
+    (partial(table, alpha="1"), [[1]], TypeError, "alpha = '1' is a str"),
+    (partial(table, rows=["a", "b"]), [[1]], ValueError, "2 rows are not accepted: give 1"),
+    (partial(table, columns=3), [[1]], TypeError, "columns = 3 is not accepted: give a sequence"),
+    (partial(plot.table, 0.5), [[1]], TypeError, "mechanism is a float: give a GeometricMechani"),
     (partial(accuracy, alpha=0), [1, 2], ValueError, "alpha = 0 is not accepted"),
+    (partial(accuracy, n=0), [1, 2], ValueError, "n = 0 is not accepted"),
+    (partial(accuracy, n=[1.0]), [1, 2], TypeError, "n = 1.0 is a float"),
+    (partial(accuracy, n="1"), [1, 2], TypeError, "n = '1' is not accepted"),
+    (partial(accuracy, n=[]), [1, 2], ValueError, "0 numbers n are not accepted: give from 1 to 7"),
     (partial(accuracy, sensitivity=0), [1, 2], ValueError, "sensitivity = 0 is not accepted"),
     (partial(accuracy, alpha=1e-200), [1, 2], ValueError, "alpha or sensitivity is too large or"),
     (partial(accuracy, sensitivity=1e20), [1e-140, 1], ValueError, "an accuracy is too large"),

@@ -437,7 +437,11 @@ class Budget:
             )
 
     def spend(
-        self, mechanism: GeometricMechanism, d_in: Integer = 1, *, label: str | None = None
+        self,
+        mechanism: GeometricMechanism,
+        d_in: Integer | None = None,
+        *,
+        label: str | None = None,
     ) -> None:
         """Record one release of a mechanism, or refuse it.
 
@@ -445,8 +449,9 @@ class Budget:
         ----------
         mechanism : GeometricMechanism
             Its privacy loss at `d_in` is spent.
-        d_in : int
-            The greatest distance of neighbouring inputs, L1 for an array. Not negative.
+        d_in : int, optional
+            The greatest distance of neighbouring inputs, L1 for an array. Not negative; the
+            sensitivity of the mechanism if not given.
         label : str, optional
             A name for the table :attr:`spent`.
 
@@ -459,11 +464,12 @@ class Budget:
             budget is left as it was; or if `d_in` is negative.
 
         """
-        shown = checked(mechanism).map(d_in)
+        distance = checked(mechanism).sensitivity if d_in is None else d_in
+        shown = checked(mechanism).map(distance)
         if label is not None and not isinstance(label, str):
             raise TypeError(parameters.foreign("label", label, "a str or None"))
         # Exact, while the map is rounded up.
-        exact = loss(mechanism, int(d_in))
+        exact = loss(mechanism, int(distance))
         with self._lock:
             if exact:
                 self._take(exact)
@@ -497,7 +503,7 @@ class Budget:
         mechanism: GeometricMechanism,
         counts: Any,
         *,
-        d_in: Integer = 1,
+        d_in: Integer | None = None,
         label: str | None = None,
     ) -> Any:
         """Return noisy counts, after :meth:`spend`.

@@ -453,7 +453,7 @@ def _categories(column: Any) -> tuple[Any, Any]:
         import pyarrow as pa  # noqa: PLC0415
 
         column = pa.chunked_array([column])
-    wanted = "a column, or with a mapping of levels a data frame"
+    wanted = "a column, or a data frame with levels as a mapping of column names"
     series = narrow("data", column, wanted, series_only=True)
     nw, native = narwhals(), series.to_native()
     if series.dtype not in (nw.Categorical, nw.Enum):

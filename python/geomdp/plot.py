@@ -1,20 +1,17 @@
 """Plots of distributions, accuracies and noisy counts, with matplotlib (the extra ``plot``).
 
->>> from geomdp import GeometricMechanism, plot
->>> mechanism = GeometricMechanism(epsilon=0.1, bounds=(0, 30))
->>> plot.pmf(mechanism, [19, 20, 21]).figure.savefig("pmf.png")  # doctest: +SKIP
-
 Each function draws on the given Axes and returns them. Without Axes it creates a pyplot figure of
-800 by 450 pixels. Notebooks show the figure; it stays open until ``pyplot.close``. Matplotlib's
-settings do not change. Distributions of counts are discrete, so they are drawn as stems, or as
-steps where stems do not fit. Series differ in line style or marker as well as color. The colors are
-Okabe and Ito's palette for all kinds of color vision.
+800 by 450 pixels, larger for many names. Notebooks show the figure; it stays open until
+``pyplot.close``. ``axes.figure.savefig("plot.png")`` writes it to a file. Matplotlib's settings do
+not change, and styles such as ``dark_background`` apply. Distributions of counts are discrete, so
+they are drawn as stems, or as steps where stems do not fit. Series differ in line style or marker
+as well as color. The colors are Okabe and Ito's palette for all kinds of color vision.
 """
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,26 +21,31 @@ from geomdp._analysis import moments
 from geomdp._release import arrays, parameters
 from geomdp._release.labels import apart
 from geomdp._release.mechanism import GeometricMechanism
-from geomdp._release.parameters import Real
+from geomdp._release.parameters import Integer, Real
 from geomdp._release.specification import as_counts, limits
 from geomdp.distribution import CensoredGeometric
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["accuracy", "distribution", "error", "histogram", "pmf", "variance"]
+__all__ = ["accuracy", "distribution", "error", "histogram", "pmf", "table", "variance"]
 
 _Floats: TypeAlias = NDArray[np.float64]
 _Numbers: TypeAlias = Sequence[Real] | NDArray[Any]
+_Place: TypeAlias = Literal["best", "lower right"]
 
-_BLUE, _VERMILION, _BLACK = "#0072B2", "#D55E00", "#000000"
-_COLOURS = (_BLUE, _VERMILION, "#009E73", "#CC79A7", "#56B4E9", "#E69F00", _BLACK)
+_BLUE, _VERMILION = "#0072B2", "#D55E00"
+# Grey, which shows on dark backgrounds too, stands for the palette's black.
+_COLOURS = (_BLUE, _VERMILION, "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#808080")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 _LINES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1)), (0, (1, 1)))
-_LIGHT, _GREY = "#C9D6E8", "#4D4D4D"
 
 #: The largest number of points drawn as stems; the approximate limit of points per distribution.
 _STEMS, _STEPS = 120, 2000
+#: The largest number of rows or columns of a table.
+_CELLS = 50
+#: Probabilities at the ends that are this many times those between make the axis logarithmic.
+_STEEP = 20
 #: The probability of noise that falls outside the plot of a distribution.
 _UNSEEN = Fraction(1, 200)
 #: Marks on the ratio of variances: one at this epsilon, one at the rate where the ratio is 10.
@@ -58,7 +60,8 @@ def pmf(mechanism: GeometricMechanism, counts: Any, *, ax: "Axes | None" = None)
     This is the ideal distribution, censored at the bounds of the mechanism or the limits of the
     dtype (:class:`geomdp.distribution.CensoredGeometric`; *Geometric Mechanism Notes*, figure 2.1).
     Around each true count, the plot covers all but 1/200 of the noise. If that is more than about
-    2000 outputs, it shows only every k-th output from the true count, and both ends.
+    2000 outputs, it shows only every k-th output from the true count, and both ends. Where bounds
+    collect most of the noise, the probabilities are on a logarithmic scale.
 
     Parameters
     ----------
@@ -84,6 +87,12 @@ def pmf(mechanism: GeometricMechanism, counts: Any, *, ax: "Axes | None" = None)
         If an int is beyond its dtype, or the bounds are beyond the dtype of the counts.
     ImportError
         If matplotlib is not installed.
+
+    Examples
+    --------
+    >>> from geomdp import GeometricMechanism, plot
+    >>> mechanism = GeometricMechanism(epsilon=0.1, bounds=(0, 30))
+    >>> axes = plot.pmf(mechanism, [0, 10, 20])
 
     """
     _check_axes(ax)
@@ -124,6 +133,12 @@ def distribution(
         As in :func:`pmf`; also if outputs do not increase, or probabilities are negative, not
         finite or not one for each output.
 
+    Examples
+    --------
+    >>> from geomdp import plot, rejection
+    >>> pmfs = {str(count): rejection.pmf(0.1, 30, count) for count in (0, 10, 20)}
+    >>> axes = plot.distribution(range(31), pmfs)
+
     """
     _check_axes(ax)
     places = _increasing("outputs", _counts("outputs", outputs))
@@ -143,14 +158,15 @@ def accuracy(
     epsilons: _Numbers,
     alpha: Real = 0.05,
     *,
+    n: Integer | Sequence[Integer] = (1, 10, 100, 1000),
     sensitivity: Real = 1,
     ax: "Axes | None" = None,
 ) -> "Axes":
-    """Draw accuracy against epsilon: exact, by the source note's theorem, and continuous.
+    """Draw accuracy against epsilon, for one or more numbers of counts.
 
-    These are the methods of :func:`geomdp.accuracy.epsilon_to_accuracy`, for noise without bounds.
-    The first two are drawn as steps: between two epsilons, the plot shows the accuracy at the lower
-    one, which is never better.
+    With probability ``1 - alpha`` the errors of all n counts are at most the accuracy
+    (:func:`geomdp.accuracy.epsilon_to_accuracy`), for noise without bounds. The curves are steps:
+    between two epsilons, the plot shows the accuracy at the lower one, which is never better.
 
     Parameters
     ----------
@@ -158,6 +174,8 @@ def accuracy(
         At least two positive numbers, in increasing order.
     alpha : int, float or Fraction
         The level of the accuracy, above 0 and at most 1.
+    n : int or sequence of ints
+        Numbers of counts, at most 7; each is a curve.
     sensitivity : int, float or Fraction
         The sensitivity of the counts; positive.
     ax
@@ -174,28 +192,39 @@ def accuracy(
     TypeError, ValueError, OverflowError, ImportError
         As in :func:`pmf`; also if a number is too large or too small for a plot.
 
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from geomdp import plot
+    >>> axes = plot.accuracy(np.geomspace(0.05, 10, 400))
+
     """
     _check_axes(ax)
     exact, places = _epsilons(epsilons)
     level = parameters.level("alpha", alpha)
     reach = parameters.positive("sensitivity", sensitivity)
     texts = [f"{number:g}" for number in _drawable("alpha or sensitivity", [level, reach])]
-
-    def by(method: _accuracy.Method) -> _Floats:
-        values = _accuracy.epsilon_to_accuracy(np.array(exact), level, reach, method=method)
-        return _drawable("an accuracy", values, positive=False)
-
-    least, note, continuous = by("exact"), by("ceiling"), by("continuous")
+    items = [n] if parameters.is_integer(n) else _items("n", n)
+    numbers = [parameters.at_least("n", item, 1) for item in items]
+    _check_number("numbers n", numbers)
+    curves = {
+        number: _drawable(
+            "an accuracy",
+            _accuracy.epsilon_to_accuracy(np.array(exact), level, reach, n=number),
+            positive=False,
+        )
+        for number in numbers
+    }
     axes = _axes(ax)
-    steps: dict[str, Any] = {"drawstyle": "steps-post"}
-    axes.plot(places, least, "-", color=_BLUE, label="exact", zorder=3, **steps)
-    axes.plot(places, note, "--", color=_VERMILION, label="ceiling", **steps)
-    axes.plot(places, continuous, ":", color=_BLACK, label="continuous")
+    for (number, curve), colour, line in zip(curves.items(), _COLOURS, _LINES, strict=False):
+        axes.step(places, curve, where="post", linestyle=line, color=colour, label=str(number))
     _scale(axes, "x", "log")
     _scale(axes, "y", "symlog", linthresh=1, subs=range(2, 10))
     axes.set_ylim(bottom=-0.1, auto=None)
+    of = f" of all {numbers[0]}" if len(numbers) == 1 and numbers != [1] else ""
     given = f", sensitivity {texts[1]}" if reach != 1 else ""
-    return _finish(axes, "epsilon", f"accuracy at level {texts[0]}{given} (counts)")
+    y = f"accuracy{of} at level {texts[0]}{given} (counts)"
+    return _finish(axes, "epsilon", y, legend="counts at once")
 
 
 def variance(epsilons: _Numbers, *, sensitivity: Real = 1, ax: "Axes | None" = None) -> "Axes":
@@ -207,8 +236,12 @@ def variance(epsilons: _Numbers, *, sensitivity: Real = 1, ax: "Axes | None" = N
 
     Parameters
     ----------
-    epsilons, sensitivity, ax
+    epsilons
         As in :func:`accuracy`.
+    sensitivity
+        As in :func:`accuracy`.
+    ax
+        As in :func:`pmf`.
 
     Returns
     -------
@@ -219,6 +252,12 @@ def variance(epsilons: _Numbers, *, sensitivity: Real = 1, ax: "Axes | None" = N
     ------
     TypeError, ValueError, OverflowError, ImportError
         As in :func:`accuracy`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from geomdp import plot
+    >>> axes = plot.variance(np.geomspace(0.05, 10, 200))
 
     """
     _check_axes(ax)
@@ -250,11 +289,13 @@ def error(
 
     Parameters
     ----------
-    epsilons, ax
+    epsilons
         As in :func:`accuracy`.
     errors : mapping of str to array
         Maps the name of each series, shown in the legend, to an array of errors, which are not
         negative. Each run is a row, and each epsilon a column. At most 7 series.
+    ax
+        As in :func:`pmf`.
 
     Returns
     -------
@@ -267,6 +308,18 @@ def error(
     TypeError, ValueError, OverflowError, ImportError
         As in :func:`pmf`; also if errors are negative, not finite, too large or too small for a
         plot, or not one for each epsilon.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from geomdp import GeometricMechanism, plot
+    >>> epsilons, counts = [0.02, 0.05, 0.1, 0.2, 0.5, 1], np.full((500, 10), 40)
+    >>> def errors(bounds):
+    ...     ways = [GeometricMechanism(e, bounds=bounds) for e in epsilons]
+    ...     runs = [abs(way.release(counts) - counts).sum(1) for way in ways]
+    ...     return np.column_stack(runs)
+    >>> found = {"no bounds": errors(None), "bounds (0, 50)": errors((0, 50))}
+    >>> axes = plot.error(epsilons, found)
 
     """
     _check_axes(ax)
@@ -292,80 +345,187 @@ def error(
 
 
 def histogram(
-    true: Any,
+    mechanism: GeometricMechanism,
     noisy: Any,
     *,
-    labels: Sequence[str] | None = None,
+    true: Any = None,
+    alpha: Real = 0.05,
+    labels: Iterable[str] | None = None,
     edges: _Numbers | None = None,
-    accuracy: Any = None,
     ax: "Axes | None" = None,
 ) -> "Axes":
-    """Draw true counts as bars, and noisy counts as points with intervals.
+    """Draw noisy counts as bars with intervals.
 
-    A plot of true counts is not private. Pass None for them in a plot to be published.
+    An interval contains its true count with probability at least ``1 - alpha``, and is within the
+    bounds (:meth:`geomdp.GeometricMechanism.confidence_interval`). The legend shows epsilon and
+    this confidence. Named counts are horizontal bars, from top to bottom.
 
     Parameters
     ----------
-    true : array or sequence of ints, or None
-        The true counts; None to leave them out.
+    mechanism : GeometricMechanism
+        The mechanism that released the counts.
     noisy : array or sequence of ints
         The noisy counts.
+    true : array or sequence of ints, optional
+        The true counts. They become the bars, and the noisy counts are points. Such a plot is not
+        private: do not publish it.
+    alpha : int, float or Fraction
+        The probability that an interval misses its true count.
     labels : sequence of str, optional
         The names of the counts. Without labels and edges, these are the keys of a mapping or the
-        index of a column, if all are str; otherwise the counts are numbered from 0.
+        index of a column, if all are str; otherwise the counts are numbered from 0. Names longer
+        than half of the Axes are shortened. Axes too small for all names show every k-th.
     edges : array or sequence of numbers, optional
-        The edges of the bins, instead of labels: increasing, one more than there are counts.
-    accuracy : int, or array or sequence of ints, optional
-        The half-widths of the intervals, not negative: one number, one per count, or two rows, with
-        the distances to the lower and to the upper ends.
+        The edges of the bins, instead of labels: increasing, one more than there are counts. Counts
+        and intervals of bins of unequal width are divided by the widths.
     ax
         As in :func:`pmf`.
 
     Returns
     -------
     Axes
-        Labels, edges or numbers against counts.
+        Edges or numbers against counts, or counts against labels.
 
     Raises
     ------
     TypeError, ValueError, OverflowError, ImportError
         As in :func:`pmf`; also if both labels and edges are given, a shape does not match the noisy
-        counts, edges do not increase, or an accuracy is negative.
+        counts, edges do not increase, or noisy counts are outside the bounds.
+
+    Examples
+    --------
+    >>> from geomdp import GeometricMechanism, plot
+    >>> mechanism = GeometricMechanism(epsilon=0.5, bounds=(0, 500))
+    >>> towns = {"Bern": 3, "Lima": 42, "Oslo": 17, "Paris": 61, "Rome": 28}
+    >>> axes = plot.histogram(mechanism, mechanism.release(towns))
 
     """
     _check_axes(ax)
-    (true, noisy, accuracy), labelled = apart(true=true, noisy=noisy, accuracy=accuracy)
-    points = _row("noisy", _counts("noisy", noisy))
-    bars = None if true is None else _row("true", _counts("true", true), len(points))
+    (true, noisy), labelled = apart(true=true, noisy=noisy)
+    counts = _counts("noisy", noisy)
+    points = _row("noisy", counts)
+    bars = points if true is None else _row("true", _counts("true", true), len(points))
+    ends = _accuracy.confidence_interval(mechanism, counts, alpha)
     keys = labelled.keys
     if labels is None and edges is None and keys and all(isinstance(key, str) for key in keys):
         labels = keys
     if labels is not None and edges is not None:
         raise TypeError("labels and edges are alternatives: give one of them")
-    names = None if labels is None else _names(labels, len(points))
+    names = None if labels is None else _names("labels", labels, len(points))
     borders = np.arange(len(points) + 1) - 0.5
     if edges is not None:
         borders = _row("edges", _increasing("edges", _finite("edges", edges)), len(points) + 1)
-    reach = None if accuracy is None else _reach(accuracy, len(points))
-    axes = _axes(ax)
-    middles = (borders[:-1] + borders[1:]) / 2
-    if bars is not None and names is not None:
-        axes.bar(middles, bars, color=_LIGHT, label="true")
-    elif bars is not None:
-        axes.stairs(bars, borders, fill=True, color=_LIGHT, label="true")
-    one = (
-        "" if reach is None else f" ± {accuracy}" if np.ndim(accuracy) == 0 else ", with intervals"
-    )
-    style: dict[str, Any] = {"markersize": 4, "elinewidth": 1, "capsize": 2, "color": _VERMILION}
-    axes.errorbar(middles, points, yerr=reach, fmt="o", label=f"noisy{one}", **style)
+    middles, widths = (borders[:-1] + borders[1:]) / 2, np.diff(borders)
+    drawn = np.array([bars, points, *ends], dtype=np.float64)
+    # Widths of equal bins differ by rounding.
+    unequal = np.ptp(widths) > 1e-6 * widths.max()
+    bars, points, lower, upper = drawn / widths if unequal else drawn
+    errors = [points - lower, upper - points]
+    axes = _axes(ax, 1.5 + 0.25 * len(names or ""))
+    style: dict[str, Any] = {"color": _VERMILION, "label": f"noisy, {_stated(mechanism, alpha)}"}
+    own = {"color": _VERMILION} if true is None else {"color": _BLUE, "label": "true"}
+    fill: dict[str, Any] = {"alpha": 0.4, **own}
+    marks: dict[str, Any] = {"fmt": "o", "markersize": 4, "elinewidth": 1, "capsize": 2, **style}
     if names is not None:
-        # About a hundred letters fit on a line; longer labels are rotated.
-        rotation = 90 if sum(len(name) + 2 for name in names) > 100 else 0
-        axes.set_xticks(middles, names, rotation=rotation, parse_math=False)
-    elif edges is None:
+        axes.barh(middles, bars, **fill)
+        axes.errorbar(points, middles, xerr=errors, **marks)
+        # Below the last bar is room for the legend.
+        below = len(names) * 0.6 * axes.figure.dpi / axes.bbox.height
+        axes.set_ylim(borders[-1] + below, borders[0])
+        _name(axes, "y", names)
+        return _finish(axes, "count", "", place="lower right")
+    axes.stairs(bars, borders, fill=True, **fill)
+    if len(points) <= _STEMS:
+        axes.errorbar(middles, points, yerr=errors, **marks)
+    else:
+        axes.stairs(upper, borders, baseline=lower, fill=True, color=_VERMILION, alpha=0.3)
+        axes.stairs(points, borders, baseline=None, **style)
+    if edges is None:
         _integers_below(axes)
-    x = "category" if names is not None else "value" if edges is not None else "number of the bin"
-    return _finish(axes, x, "count")
+    x = "value" if edges is not None else "number of the bin"
+    return _finish(axes, x, "count per unit of value" if unequal else "count", place="best")
+
+
+def table(
+    mechanism: GeometricMechanism,
+    noisy: ArrayLike,
+    *,
+    alpha: Real = 0.05,
+    rows: Iterable[str] | None = None,
+    columns: Iterable[str] | None = None,
+    ax: "Axes | None" = None,
+) -> "Axes":
+    """Draw a two-way table of noisy counts, as numbers on a heat map.
+
+    The title shows the accuracy at level alpha (:meth:`geomdp.GeometricMechanism.accuracy`).
+
+    Parameters
+    ----------
+    mechanism
+        As in :func:`histogram`.
+    noisy : array of ints
+        The noisy counts, in two dimensions of at most 50.
+    alpha
+        As in :func:`histogram`.
+    rows, columns : sequence of str, optional
+        The names of rows and columns, such as the index and columns of a data frame; shown as in
+        :func:`histogram`. Without names they are numbered from 0.
+    ax
+        As in :func:`pmf`.
+
+    Returns
+    -------
+    Axes
+        Columns against rows.
+
+    Raises
+    ------
+    TypeError, ValueError, OverflowError, ImportError
+        As in :func:`histogram`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from geomdp import GeometricMechanism, plot
+    >>> mechanism = GeometricMechanism(epsilon=0.5, bounds=(0, 1000))
+    >>> noisy = mechanism.release(np.array([[512, 313], [353, 207], [120, 205]]))
+    >>> rows, columns = ["A", "B", "C"], ["admitted", "rejected"]
+    >>> axes = plot.table(mechanism, noisy, rows=rows, columns=columns)
+
+    """
+    _check_axes(ax)
+    counts = _counts("noisy", noisy)
+    if counts.ndim != 2 or not all(1 <= size <= _CELLS for size in counts.shape):
+        wanted = f"two dimensions of 1 to {_CELLS}"
+        raise ValueError(f"noisy is of shape {counts.shape}: give {wanted}")
+    sides = [
+        list(map(str, range(size))) if names is None else _names(name, names, size)
+        for name, names, size in zip(
+            ("rows", "columns"), (rows, columns), counts.shape, strict=True
+        )
+    ]
+    _accuracy.confidence_interval(mechanism, counts, alpha)  # Checks the counts and alpha.
+    reach = _accuracy.release_accuracy(mechanism, alpha)
+    height, width = counts.shape
+    axes = _axes(ax, 1 + 0.3 * height, 2 + 0.7 * width)
+    values = counts.astype(np.float64)
+    image = axes.imshow(values, cmap="Blues", vmin=min(values.min(), 0), aspect="auto")
+    _name(axes, "y", sides[0])
+    _name(axes, "x", sides[1])
+    axes.set_title(f"noisy counts ± {reach}\n{_stated(mechanism, alpha)}")
+    axes.grid(visible=False)
+    _finish(axes, "", "")
+    # The size of a cell is known once the names have been laid out.
+    axes.figure.canvas.figure.draw_without_rendering()
+    inch = axes.figure.dpi / 72
+    digits = max(len(str(count)) for count in counts.flat)
+    across = axes.bbox.width / width / (0.7 * (digits + 1)) / inch
+    size = min(10, across, 0.8 * axes.bbox.height / height / inch)
+    dark = np.asarray(image.norm(values)) > 0.71
+    for (row, column), count in np.ndenumerate(counts):
+        color = "white" if dark[row, column] else "black"
+        axes.text(column, row, str(count), ha="center", va="center", fontsize=size, color=color)
+    return axes
 
 
 # Distributions
@@ -387,7 +547,9 @@ def _release(
 
 
 def _draw_pmfs(axes: "Axes", pmfs: Mapping[str, tuple[_Floats, _Floats]]) -> None:
-    few = sum(len(outputs) for outputs, _ in pmfs.values()) <= _STEMS
+    inside = max(max(masses[1:-1], default=0) for _, masses in pmfs.values())
+    steep = max(masses.max() for _, masses in pmfs.values()) > _STEEP * inside > 0
+    few = not steep and sum(len(outputs) for outputs, _ in pmfs.values()) <= _STEMS
     shift = min(0.25, 0.7 / len(pmfs))
     for i, (name, (outputs, masses)) in enumerate(pmfs.items()):
         if few:
@@ -401,6 +563,12 @@ def _draw_pmfs(axes: "Axes", pmfs: Mapping[str, tuple[_Floats, _Floats]]) -> Non
             edges = np.concatenate([outputs[:1] - 0.5, between, outputs[-1:] + 0.5])
             style: dict[str, Any] = {"color": _COLOURS[i], "linestyle": _LINES[i], "linewidth": 1.5}
             axes.stairs(masses, edges, label=name, **style)
+            # A step at a bound would be too thin to see.
+            high = [end for end, next_ in ((0, 1), (-1, -2)) if masses[end] > masses[next_]]
+            axes.plot(outputs[high], masses[high], _MARKERS[i], color=_COLOURS[i], markersize=4)
+    if steep:
+        _scale(axes, "y", "log")
+        axes.set_ylim(bottom=inside / 1000, auto=None)
     _integers_below(axes)
 
 
@@ -417,7 +585,7 @@ def _mark_ratio(axes: "Axes", epsilon: float, rate: float, *, on_the_left: bool)
     """Mark a ratio, with text above the curves if it is on the left, else below them."""
     laplace, ratio = 2 / rate**2, _ratio(rate)
     ends = [laplace / ratio, laplace]
-    axes.plot([epsilon, epsilon], ends, ".-", color=_GREY, linewidth=1)
+    axes.plot([epsilon, epsilon], ends, ".-", color=_COLOURS[-1], linewidth=1)
     axes.annotate(
         f"ratio {ratio:.3g} at epsilon {epsilon:.3g}",
         (epsilon, ends[on_the_left]),
@@ -425,7 +593,6 @@ def _mark_ratio(axes: "Axes", epsilon: float, rate: float, *, on_the_left: bool)
         textcoords="offset points",
         horizontalalignment="left" if on_the_left else "right",
         verticalalignment="center",
-        color=_GREY,
     )
 
 
@@ -441,13 +608,15 @@ def _check_axes(ax: Any) -> None:
         raise TypeError(f"ax is a {type(ax).__name__}: give Axes of matplotlib, or None")
 
 
-def _axes(ax: "Axes | None") -> "Axes":
-    """Return the given Axes, or those of a new figure."""
+def _axes(ax: "Axes | None", height: float = 0, width: float = 0) -> "Axes":
+    """Return the given Axes, or those of a new figure of at least this size in inches."""
     if ax is not None:
         return ax
     from matplotlib import pyplot  # noqa: PLC0415 (an extra)
 
-    _, axes = pyplot.subplots(figsize=(8, 4.5), dpi=100, layout="constrained")
+    _, axes = pyplot.subplots(
+        figsize=(max(width, 8), min(max(height, 4.5), 50)), dpi=100, layout="constrained"
+    )
     return axes
 
 
@@ -470,13 +639,38 @@ def _integers_below(axes: "Axes") -> None:
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
 
 
-def _finish(axes: "Axes", x: str, y: str, legend: str | None = None) -> "Axes":
+def _name(axes: "Axes", which: Literal["x", "y"], names: list[str]) -> None:
+    """Name the places 0, 1, ... on an axis as far as there is room."""
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    letter = 0.6 * float(axis.get_ticklabels()[0].get_fontsize()) * axes.figure.dpi / 72
+    sides = axes.bbox.width / letter, axes.bbox.height / letter
+    along, across = sides if which == "x" else sides[::-1]
+    most = max(int(across / 2), 2)
+    # A line is about two letters high.
+    step = math.ceil(2.2 * float(np.ptp(axis.get_view_interval())) / along)
+    fit = which == "y" or max(map(len, names)) + 1 <= along / len(names)
+    plain = [name.replace("\n", " ") for name in names[::step]]
+    shown = [name if len(name) <= most else f"{name[: most - 1]}…" for name in plain]
+    places = range(0, len(names), step)
+    axis.set_ticks(places, shown, parse_math=False, rotation=0 if fit else 90)
+
+
+def _stated(mechanism: GeometricMechanism, alpha: Real) -> str:
+    """Return the epsilon and the confidence of an interval as text."""
+    of = f" at distance {mechanism.sensitivity}" if mechanism.sensitivity != 1 else ""
+    share = float(100 * (1 - parameters.probability("alpha", alpha)))
+    return f"epsilon {float(mechanism.epsilon):g}{of}, {share:g}% intervals"
+
+
+def _finish(
+    axes: "Axes", x: str, y: str, legend: str | None = None, *, place: _Place | None = None
+) -> "Axes":
     axes.set_xlabel(x)
     axes.set_ylabel(y)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
-    if len(axes.get_legend_handles_labels()[0]) > 1:
-        axes.legend(title=legend, facecolor="white", edgecolor="none")
+    if place or len(axes.get_legend_handles_labels()[0]) > 1:
+        axes.legend(title=legend, edgecolor="none", loc=place or "best")
     return axes
 
 
@@ -575,24 +769,10 @@ def _bands(name: str, values: Any, columns: int) -> tuple[_Floats, _Floats]:
     return runs.mean(axis=0), runs.std(axis=0)
 
 
-def _names(labels: Any, length: int) -> list[str]:
-    names = labels.tolist() if isinstance(labels, np.ndarray) else labels
-    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
-        raise TypeError(parameters.refusal("labels", labels, "a sequence of str"))
-    if len(names) != length:
-        raise ValueError(
-            f"{len(names)} labels are not accepted: give one for each of {length} counts"
-        )
-    return list(names)
-
-
-def _reach(accuracy: Any, length: int) -> _Floats:
-    """Return the distances to the lower and upper ends, of shape (2, length)."""
-    array = _counts("accuracy", accuracy)
-    if array.shape not in ((), (length,), (2, length)):
-        raise ValueError(
-            f"accuracy is of shape {array.shape}: give one number, {length} or two rows of {length}"
-        )
-    if (array < 0).any():
-        raise ValueError("accuracy with a negative number is not accepted: give distances")
-    return np.broadcast_to(array, (2, length)).astype(np.float64)
+def _names(name: str, names: Any, length: int) -> list[str]:
+    items = [names] if isinstance(names, str) or not isinstance(names, Iterable) else list(names)
+    if items == [names] or not all(isinstance(item, str) for item in items):
+        raise TypeError(parameters.refusal(name, names, "a sequence of str"))
+    if len(items) != length:
+        raise ValueError(f"{len(items)} {name} are not accepted: give {length}")
+    return items

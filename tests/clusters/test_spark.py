@@ -686,12 +686,19 @@ def test_invalid_contributions_raise(counts: DataFrame) -> None:
 # Reruns
 
 
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def blocks(page: str) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```", (DOCS / page).read_text(), re.DOTALL | re.M)
+
+
 @pytest.fixture
 def recipes() -> dict[str, Any]:
-    """Return the functions that docs/reruns.md defines."""
-    text = (Path(__file__).parents[2] / "docs/reruns.md").read_text()
-    found: dict[str, Any] = {}
-    for block in re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
+    """Return the functions that docs/reruns.md defines, and the `publish` they call."""
+    found: dict[str, Any] = {"Path": Path}
+    [publish] = (block for block in blocks("guides/nightly_spark.md") if "def publish" in block)
+    for block in (publish, *blocks("reruns.md")):
         exec(compile(block, "reruns.md", "exec"), found)
     return found
 
@@ -700,16 +707,31 @@ def published(folder: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in folder.glob("[!.]*/**/*") if path.is_file()}
 
 
-def test_rerun_job_releases_once(
-    counts: DataFrame, keys: list[bytes], recipes: dict[str, Any], tmp_path: Path
+def test_nightly_guide_releases_once(
+    spark: SparkSession,
+    keys: list[bytes],
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    recipes["release_towns"](counts.filter("i = 1"), "2026-11-22", tmp_path)
-    first = published(tmp_path)
-    assert first
-    recipes["release_towns"](counts.filter("i = 1"), "2026-11-22", tmp_path)
-    assert published(tmp_path) == first
+    """Run docs/guides/nightly_spark.md, whose job runs twice."""
+    monkeypatch.chdir(tmp_path)
+    guide: dict[str, Any] = {}
+    try:
+        for block in blocks("guides/nightly_spark.md"):
+            exec(compile(block, "nightly_spark.md", "exec"), guide)
+    finally:
+        spark.sparkContext.setCheckpointDir(str(folder / "checkpoints"))
     assert len(keys) == 1
-    assert [path.name for path in tmp_path.iterdir()] == ["2026-11-22"]
+    assert [path.name for path in (tmp_path / "published").iterdir()] == ["2026-11-22"]
+    assert (tmp_path / "private").stat().st_mode & 0o077 == 0
+    table = guide["table"]
+    assert table["town"].tolist() == ["Bern", "Oslo", "Rome"]
+    assert abs(table["count"][2]) < 200
+    assert (table["count"][:2] > 1000).all()
+    first = published(tmp_path / "published")
+    guide["nightly"](spark, "2026-11-22")
+    assert published(tmp_path / "published") == first
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
