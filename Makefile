@@ -76,11 +76,11 @@ examples: develop ## every example, with its timings
 	$(PY) examples/opendp_histogram.py
 	$(PY) examples/source_notes.py
 
-notebooks: develop ## run the notebooks
+notebooks: develop ## run the notebooks, and write them with outputs to dist/notebooks
 	bash scripts/install.sh extras notebooks
 	$(PY) scripts/run_notebooks.py
 
-site: develop    ## the documentation site, every page of which chromium looks at
+site: notebooks  ## the documentation site with the notebooks, checked in chromium
 	bash scripts/install.sh extras site
 	bash scripts/install.sh program chromium
 	# Not --quiet, which hides warnings from --strict.

@@ -1,19 +1,23 @@
-"""Check every page of the built site in chromium, in dark colours, on a desktop and a telephone.
+"""Check every page of the built site in chromium, in dark colours, from a desktop to a telephone.
 
-Findings are requests that fail or leave the site, script errors, pages wider than the window,
-drawings without a background, unrendered formulas, and public names without an entry. `mkdocs build
---strict` finds broken links and anchors. Exits with 1 if there is a finding. Needs playwright, and
-chromium on the path.
+Findings on a page are requests that fail or leave the site, script errors, pages wider than the
+window, code that scrolls, drawings without a background, unrendered formulas, copy buttons that
+copy prompts or outputs, and a header without version and repository. Others are searches that do
+not find their page, outputs of notebooks that are not shown, and public names without an entry.
+`mkdocs build --strict` finds broken links and anchors. Exits with 1 if there is a finding. Needs
+playwright, and chromium on the path.
 """
 
 import argparse
 import ast
 import functools
 import http.server
+import json
 import re
 import shutil
 import sys
 import threading
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,7 +25,19 @@ from typing import Any
 from playwright.sync_api import Page, sync_playwright
 
 ROOT = Path(__file__).parents[1]
-WIDTHS = (1280, 390)
+WIDTHS = (1400, 700, 390)
+#: The header of every page shows these; the metadata need not name a repository.
+VERSION = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+REPOSITORY = PROJECT.get("urls", {}).get("Repository")
+#: Searches, and the page that each must find first.
+SEARCHES = {
+    "discrete Laplace": "index.html",
+    "two-sided geometric": "index.html",
+    "laplace": "index.html",
+    "noisy counts": "tutorial.html",
+    "epsilon": "choosing_epsilon.html",
+}
 
 #: Runs in a page: returns the findings that need its layout.
 LOOK = r"""() => {
@@ -38,6 +54,9 @@ LOOK = r"""() => {
     const inner = out.filter(e => !out.some(other => other !== e && e.contains(other)));
     found.push(`wider than its window: ${inner.slice(0, 3).map(name).join("; ") || "the page"}`);
   }
+  for (const code of article.querySelectorAll("pre > code")) {
+    if (code.scrollWidth > code.clientWidth + 1) found.push(`code that scrolls: ${name(code)}`);
+  }
   const bright = colour => { const [r, g, b, a = 1] = colour.match(/[\d.]+/g).map(Number);
                              return a < 1 ? 0 : (r + g + b) / 3; };
   for (const image of article.querySelectorAll("img")) {
@@ -51,6 +70,21 @@ LOOK = r"""() => {
   }
   for (const raw of text.textContent.match(/\$.{0,40}|\\[a-z]+\b.{0,30}|:[a-z]+:(?=`)/g) || [])
     found.push(`not drawn: ${raw}`);
+  return found;
+}"""
+
+#: Runs in a page: returns a finding for each button that copies other text than the code.
+COPY = r"""async () => {
+  const found = [];
+  for (const button of document.querySelectorAll("[data-clipboard-target]")) {
+    const text = document.querySelector(button.dataset.clipboardTarget).textContent.trimEnd();
+    const prompt = /^(>>>|\.\.\.|\$)( |$)/, session = prompt.test(text);
+    const lines = text.split("\n").filter(line => !session || prompt.test(line));
+    const code = lines.map(line => session ? line.replace(prompt, "") : line).join("\n");
+    button.click();
+    const copied = await navigator.clipboard.readText();
+    if (copied !== code) found.push(`a button copies: ${copied.slice(0, 50)}`);
+  }
   return found;
 }"""
 
@@ -82,8 +116,35 @@ def visit(page: Page, host: str, path: str) -> set[str]:
         page.set_viewport_size({"width": width, "height": 900})
         for finding in page.evaluate(LOOK):
             check(True, f"at {width}: {finding}")
+    for finding in page.evaluate(COPY):
+        check(True, finding)
+    header = page.locator(".md-header")
+    check(VERSION not in header.inner_text(), "no version in the header")
+    links = header.locator(f'a[href="{REPOSITORY}"]')
+    check(REPOSITORY is not None and not links.count(), "no link to the repository")
     page.close()
     return found
+
+
+def search(page: Page, host: str, query: str) -> str:
+    """Return the page that a search finds first."""
+    page.goto(host, wait_until="networkidle")
+    page.keyboard.press("/")
+    page.keyboard.type(query)
+    link = page.locator(".md-search-result__link").first.get_attribute("href") or ""
+    page.close()
+    return re.split("[?#]", link.removeprefix(host))[0]
+
+
+def unshown(site: Path) -> Iterator[str]:
+    """Yield a finding for each notebook whose page does not show all outputs."""
+    for path in sorted((ROOT / "dist/notebooks").glob("*.ipynb")):
+        cells = json.loads(path.read_text())["cells"]
+        outputs = sum(len(cell.get("outputs", [])) for cell in cells)
+        text = (site / f"project/examples/notebooks/{path.name}.html").read_text()
+        shown = len(re.findall(r'<div class="[^"]*\boutput\b|src="data:image/svg', text))
+        if shown != outputs or not outputs:
+            yield f"{path.name}: {shown} of {outputs} outputs are shown"
 
 
 def names() -> Iterator[str]:
@@ -108,15 +169,21 @@ def main() -> int:
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     host = f"http://127.0.0.1:{server.server_port}/"
-    # The links of 404.html are absolute, for the host that will serve it.
-    pages = sorted(page for page in site.rglob("*.html") if page.name != "404.html")
+    pages = sorted(site.rglob("*.html"))
     findings: set[str] = set()
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        context = browser.new_context(color_scheme="dark")
+        context = browser.new_context(
+            color_scheme="dark", permissions=["clipboard-read", "clipboard-write"]
+        )
         for page in pages:
             findings |= visit(context.new_page(), host, page.relative_to(site).as_posix())
+        for query, expected in SEARCHES.items():
+            first = search(context.new_page(), host, query)
+            if first != expected:
+                findings.add(f"a search for {query!r} finds {first}, not {expected}")
         browser.close()
+    findings |= set(unshown(site))
     text = "".join(page.read_text() for page in (site / "api").glob("*.html"))
     entries = set(re.findall(r'id="(geomdp[\w.]*)"', text))
     findings |= {f"no entry in the reference: {name}" for name in names() if name not in entries}

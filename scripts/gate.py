@@ -22,11 +22,14 @@ PROOF = ["scripts/check_proof.py", "scripts/check_certificates.py"]
 KERNEL = ["rust/core/src/draw/kernel/"]
 KEYED = ["python/geomdp/distributed.py", "rust/core/src/draw/keyed/", "rust/python/src/keyed.rs"]
 ENGINES = [f"python/geomdp/{name}" for name in ("_engines/", "spark.py", "dask.py", "ray.py")]
+SITE = [
+    f"scripts/{name}.py" for name in ("site_hooks", "check_site", "draw_pictures", "run_notebooks")
+]
+PAGES = ["docs/", "mkdocs.yml", "README.md", "python/geomdp/plot.py", *SITE]
 TOUCHED = {
     "clusters": ["tests/clusters", *ENGINES, *KEYED, *COLUMNS],
-    "site": ["docs/", "mkdocs.yml", "scripts/site_hooks.py", "scripts/check_site.py", "README.md"],
+    "site": [*PAGES, "examples/notebooks/", *ENGINES, *COLUMNS],  # runs the notebooks
     "backends": ["python/geomdp/compat/opendp.py", "python/geomdp/measurement/", "tests/compat/"],
-    "notebooks": ["examples/notebooks/", "scripts/run_notebooks.py", *ENGINES, *COLUMNS],
     "proof": ["proofs/", *PROOF, "rust/core/src/plan/", *KERNEL],
     "examples": ["examples/", "python/geomdp/measurement/"],
 }

@@ -1,7 +1,8 @@
 """Run the notebooks, all or those named, and fail on any error in them.
 
 Each runs in a kernel of this interpreter, in the notebook's folder. The file stays unchanged,
-without outputs. Every notebook ends with assertions.
+without outputs; a copy with the outputs goes to dist/notebooks, for the site. Every notebook ends
+with assertions.
 """
 
 import argparse
@@ -18,6 +19,7 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = ROOT / "examples/notebooks"
+OUTPUT = ROOT / "dist/notebooks"
 #: Time limit for a cell, in seconds.
 SECONDS = 110
 
@@ -28,6 +30,7 @@ class ThisInterpreter(KernelSpecManager):
     def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
         """Return the specification of the kernel."""
         command = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+        command += ["--InlineBackend.figure_formats=svg"]
         return KernelSpec(argv=command, display_name=kernel_name, language="python")
 
 
@@ -43,6 +46,7 @@ def run(path: Path) -> str | None:
             NotebookClient(notebook, km=manager, timeout=SECONDS, resources=place).execute()
         except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
             return str(error)
+    nbformat.write(notebook, OUTPUT / path.name)  # type: ignore[no-untyped-call]
     return None
 
 
@@ -50,6 +54,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("notebooks", nargs="*", type=Path, help="all of them unless given")
     paths = parser.parse_args().notebooks or sorted(NOTEBOOKS.glob("*.ipynb"))
+    OUTPUT.mkdir(parents=True, exist_ok=True)
     failed = 0
     for path in paths:
         start = time.perf_counter()

@@ -2,15 +2,19 @@
 
 Formulas use the syntax of code hosts, ``$`a^2`$`` and fenced ``math`` blocks. They become MathML,
 which browsers draw without scripts. A file outside docs/ that a page links to becomes a page below
-``project/``, so the same link works on the site and on a code host.
+``project/``, so the same link works on the site and on a code host. Notebooks are shown with the
+outputs that `scripts/run_notebooks.py` wrote to dist/notebooks.
 """
 
+import base64
 import functools
 import itertools
 import json
 import posixpath
 import re
 import sys
+import textwrap
+import tomllib
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,6 +33,7 @@ sys.path.insert(0, str(ROOT / "scripts"))
 import draw_pictures  # noqa: E402
 
 LINK = re.compile(r"(?<=\]\()(?![a-z]+:)([^)\s#]+)(?=[)#])")
+SHELL = re.compile(r"^    \$ .*(?:\n+    .*)*", re.MULTILINE)
 SESSION = re.compile(r"^(>>> .*(?:\n.+)*)", re.MULTILINE)
 ROLE = re.compile(r":(?:attr|func|meth|class|mod):`~?([\w.]+)`")
 
@@ -114,7 +119,12 @@ def block(source: str, *_: Any, **__: Any) -> str:
 
 
 def on_config(config: MkDocsConfig) -> None:
-    """Add formulas to Markdown."""
+    """Add formulas to Markdown, and the version and the repository to the header."""
+    version = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    config.site_name = f"geomdp {version}"
+    config.repo_url = project.get("urls", {}).get("Repository")
+    config.repo_name = "Repository"
     config.markdown_extensions.append(Formulas())  # type: ignore[arg-type]
     fences = config.mdx_configs.setdefault("pymdownx.superfences", {})
     fences["custom_fences"] = [{"name": "math", "class": "math", "format": block}]
@@ -139,20 +149,34 @@ def target(page: str, link: str) -> str:
     return f"project/{path}" if path.endswith(".md") else f"project/{path}.md"
 
 
-def notebook(path: Path) -> str:
-    """Return a notebook as Markdown."""
-    cells = []
-    for cell in json.loads(path.read_text())["cells"]:
+def shown(output: dict[str, Any]) -> str:
+    """Return an output of a notebook's cell as Markdown."""
+    data = output.get("data", output)
+    if svg := "".join(data.get("image/svg+xml", "")):
+        source = base64.b64encode(svg.encode()).decode()
+        return f"![Plot drawn by the code above](data:image/svg+xml;base64,{source})"
+    if html := "".join(data.get("text/html", "")):
+        # The theme formats only tables without attributes.
+        html = re.sub(r"<style.*?</style>", "", html, flags=re.DOTALL)
+        html = re.sub(r"<table[^>]*>", "<table>", html)
+        return f'<div class="output">{html}</div>'
+    text = "".join(data.get("text/plain") or data["text"])
+    return f"````{{.text .output .no-copy}}\n{text}\n````"
+
+
+def notebook(name: str) -> str:
+    """Return a notebook that has run as Markdown."""
+    parts = []
+    for cell in json.loads((ROOT / "dist/notebooks" / name).read_text())["cells"]:
         text = "".join(cell["source"])
-        cells.append(f"```python\n{text}\n```" if cell["cell_type"] == "code" else text)
-    link = f"*This page is the notebook `{path.relative_to(ROOT)}`, without its outputs.*"
-    return "\n\n".join([cells[0], link, *cells[1:]])
+        parts.append(f"```python\n{text}\n```" if cell["cell_type"] == "code" else text)
+        parts += map(shown, cell.get("outputs", []))
+    link = f"*This page is the notebook `examples/notebooks/{name}`, run when the site was built.*"
+    return "\n\n".join([parts[0], link, *parts[1:]])
 
 
 def text_of(path: Path) -> str:
     """Return the Markdown that shows a file."""
-    if path.suffix == ".ipynb":
-        return notebook(path)
     if path.suffix == ".md":
         return path.read_text()
     language = {".py": "python", ".rs": "rust"}.get(path.suffix, "text")
@@ -166,7 +190,7 @@ def on_files(files: Files, config: MkDocsConfig) -> None:
         files.append(File.generated(config, f"pictures/plot_{name}.svg", content=picture))
     for path in sorted((ROOT / "examples/notebooks").glob("*.ipynb")):
         page = f"project/{path.relative_to(ROOT)}.md"
-        files.append(File.generated(config, page, content=notebook(path)))
+        files.append(File.generated(config, page, content=notebook(path.name)))
     waiting = list(files.documentation_pages())
     while waiting:
         source = waiting.pop()
@@ -182,10 +206,17 @@ def on_files(files: Files, config: MkDocsConfig) -> None:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Redirect links to the pages for files, and hide the contents of wide pages."""
+    """Redirect links to the pages for files, and set what the theme knows of a page.
+
+    A block that begins with a prompt is a session, whose copy button leaves out the outputs.
+    """
     here = page.file.src_uri
-    if here in config.extra["wide"]:
+    if here in config.extra["wide"] or here.endswith(".ipynb.md"):
         page.meta["hide"] = ["toc"]
+    page.meta["tags"] = config.extra["keywords"].get(here, [])
+    page.meta["search"] = {"exclude": here == "project/README.md"}  # index.md says the same
+    markdown = markdown.replace("```python\n>>> ", "```pycon\n>>> ")
+    markdown = SHELL.sub(lambda m: f"```console\n{textwrap.dedent(m[0])}\n```", markdown)
 
     def lead(match: re.Match[str]) -> str:
         there = target(here, match[1])
@@ -194,6 +225,19 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return match[1]
 
     return LINK.sub(lead, markdown)
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Let names of tests break after their file, since tables show many of them."""
+    return html.replace(".py::", ".py::<wbr>")
+
+
+def on_post_page(output: str, **_: Any) -> str:
+    """Make the link to the repository a plain one, which does not ask its host for numbers."""
+    return output.replace(' data-md-component="source"', "")
+
+
+on_post_template = on_post_page  # for 404.html
 
 
 # The API reference
@@ -212,6 +256,7 @@ class Docstrings(griffe.Extension):
             if obj.docstring is not None:
                 text, heading, rest = obj.docstring.value.partition("\nExamples\n---")
                 text = SESSION.sub(r"```pycon\n\1\n```", text)
+                text = re.sub(" +# doctest: .*", "", text)
                 lead = functools.partial(cross_reference, obj, documented)
                 obj.docstring.value = ROLE.sub(lead, text + heading + rest)
                 if obj.path.removeprefix("geomdp.plot.") in draw_pictures.plot.__all__:

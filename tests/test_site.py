@@ -18,11 +18,12 @@ NAV = re.findall(r"^ +- (?:.+: )?(\S+\.md)$", (ROOT / "mkdocs.yml").read_text(),
 
 
 def test_navigation_has_every_page_once() -> None:
+    assert len(set(NAV)) == len(NAV)
     assert sorted(page for page in NAV if not page.startswith("project/")) == PAGES
 
 
 def test_navigation_has_every_notebook() -> None:
-    shown = {page for page in NAV if page.startswith("project/")}
+    shown = {page for page in NAV if page.endswith(".ipynb.md")}
     assert shown == {f"project/{path.relative_to(ROOT)}.md" for path in NOTEBOOKS}
 
 
