@@ -493,8 +493,8 @@ COUNTS = np.arange(3)
         (COUNTS, pa.array([[1], [2], [3]]), TypeError, "ids of type list"),
         (COUNTS, pa.array([1, 2, 3], pa.decimal128(5)), TypeError, "ids of type decimal128"),
         (COUNTS, np.ma.array([1, 2, 3]), TypeError, "masked"),
-        (COUNTS, [1, 2, 3], TypeError, "ids is a int: give arrays or columns"),
-        (COUNTS, "abc", TypeError, "ids is a str: give arrays or columns"),
+        (COUNTS, [1, 2, 3], TypeError, "ids has type int: give arrays or columns"),
+        (COUNTS, "abc", TypeError, "ids has type str: give arrays or columns"),
         (np.zeros(3), np.arange(3), TypeError, "counts"),
         (pa.array([1, None, 3]), np.arange(3), ValueError, "counts with nulls"),
     ],
@@ -507,7 +507,7 @@ def test_invalid_ids_or_counts_raise(
 
 
 def test_invalid_mechanisms_raise(key: ReleaseKey) -> None:
-    with pytest.raises(TypeError, match="mechanism is a float"):
+    with pytest.raises(TypeError, match="mechanism has type float"):
         key.release(1.0, COUNTS, COUNTS, name="n", part=True)  # type: ignore[arg-type]
     with pytest.raises(OverflowError, match="bounds"):
         key.release(
@@ -554,7 +554,7 @@ NAMES = ["id", "place", "n", "n2", "n2"]
 @pytest.mark.parametrize(
     ("mechanisms", "ids", "error", "message"),
     [
-        ([("n", WIDE)], ["id"], TypeError, "mechanisms is a list"),
+        ([("n", WIDE)], ["id"], TypeError, "mechanisms has type list"),
         ({"n": 1.0}, ["id"], TypeError, "mechanisms with a float"),
         ({2020: WIDE}, ["id"], TypeError, "column 2020 is not accepted"),
         ({"n": WIDE}, "id", TypeError, "ids = 'id' is not accepted"),

@@ -778,7 +778,7 @@ def test_sensitivity_is_the_change_by_one_record(margins: Any, other: Any) -> No
     assert counted.map(NAMED, records=3) == NAMED.map(3 * counted.sensitivity)
     with pytest.raises(ValueError, match="records = -1"):
         counted.map(NAMED, -1)
-    with pytest.raises(TypeError, match="mechanism is a float"):
+    with pytest.raises(TypeError, match="mechanism has type float"):
         counted.map(1.0)  # type: ignore[arg-type]
 
 
@@ -806,8 +806,8 @@ def test_tables_show_and_release_no_exact_count(library: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"margins": True}, TypeError, "margins = True is a bool: give a label"),
-        ({"other": False}, TypeError, "other = False is a bool: give a label"),
+        ({"margins": True}, TypeError, "margins = True has type bool: give a label"),
+        ({"other": False}, TypeError, "other = False has type bool: give a label"),
         ({"margins": "all"}, ValueError, "levels of 'n' with margins = 'all' are not accepted"),
         ({"margins": {"town": "a"}}, ValueError, "margins = 'a' are empty or repeat one"),
         ({"margins": {"n": 3}, "other": {"n": 3}}, ValueError, "margins = 3 are empty or repeat"),
@@ -859,9 +859,9 @@ def test_count_of_invalid_data_raises() -> None:
     with pytest.raises(ValueError, match="name = 'count'"):
         frames.count(people, {"count": [1]})
     for data in (people, [1, 2], np.array([1]), pl.LazyFrame({"a": [1]})):
-        with pytest.raises(TypeError, match=r"data is a .* levels as a mapping of column names"):
+        with pytest.raises(TypeError, match=r"data has type .* levels as a mapping of column"):
             frames.count(data, [1])
-    with pytest.raises(TypeError, match="frame is a LazyFrame"):
+    with pytest.raises(TypeError, match="frame has type LazyFrame"):
         frames.count(pl.LazyFrame({"a": [1]}), {"a": [1]})
 
 
@@ -970,14 +970,14 @@ def test_kept_records_are_uniform_and_not_seeded(make: Any) -> None:
         ({"l0": 1.0}, TypeError, r"l0 = 1\.0"),
         ({"linf": 0, "cells": ["town"]}, ValueError, "linf = 0"),
         ({"linf": 2}, ValueError, "linf = 2 without cells is not accepted"),
-        ({"cells": "town"}, TypeError, "cells = 'town' is a str"),
-        ({"cells": {"town"}}, TypeError, "cells = .* is a set"),
+        ({"cells": "town"}, TypeError, "cells = 'town' has type str"),
+        ({"cells": {"town"}}, TypeError, "cells = .* has type set"),
         ({"cells": ["city"]}, KeyError, "'city' occurs 0 times"),
         ({"individual": "id"}, KeyError, "'id' occurs 0 times"),
         ({"individual": "null"}, ValueError, "column 'null' with nulls is not accepted"),
-        ({"frame": [1]}, TypeError, "frame is a list"),
-        ({"frame": pa.table({"who": [1]})}, TypeError, "frame is a Table: give a frame of pandas"),
-        ({"frame": pl.LazyFrame({"who": [1]})}, TypeError, "frame is a LazyFrame"),
+        ({"frame": [1]}, TypeError, "frame has type list"),
+        ({"frame": pa.table({"who": [1]})}, TypeError, "frame has type Table: give a frame of"),
+        ({"frame": pl.LazyFrame({"who": [1]})}, TypeError, "frame has type LazyFrame"),
     ],
 )
 def test_invalid_contributions_raise(arguments: Any, error: Any, message: str) -> None:

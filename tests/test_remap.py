@@ -532,7 +532,7 @@ WITH_MECHANISM: list[Callable[[Any], Any]] = [
 @pytest.mark.parametrize("function", WITH_MECHANISM)
 def test_invalid_mechanism_raises(function: Callable[[Any], Any]) -> None:
     for bad in (None, 1.0, "geometric", GeometricMechanism):
-        with pytest.raises(TypeError, match=r"mechanism is a .*give a GeometricMechanism"):
+        with pytest.raises(TypeError, match=r"mechanism has type .*give a GeometricMechanism"):
             function(bad)
     with pytest.raises(ValueError, match=r"mechanism = .* give one with bounds"):
         function(GeometricMechanism(0.5))

@@ -386,9 +386,9 @@ def test_invalid_parameters_raise() -> None:
     with pytest.raises(ValueError, match="broadcast"):
         ratio_confidence_interval(FREE, [1, 2], [1, 2, 3], 0.05)
     for other in ("m", 0.5):
-        with pytest.raises(TypeError, match=r"^mechanism is a .*GeometricMechanism"):
+        with pytest.raises(TypeError, match=r"^mechanism has type .*GeometricMechanism"):
             sum_accuracy(other, 3, 0.05)  # type: ignore[arg-type]
-        with pytest.raises(TypeError, match=r"^mechanism is a .*GeometricMechanism"):
+        with pytest.raises(TypeError, match=r"^mechanism has type .*GeometricMechanism"):
             ratio_confidence_interval(FREE, 1, 2, 0.05, denominator_mechanism=other)  # type: ignore[arg-type]
     for ratio, error in ((0, ValueError), (-1, ValueError), ("1", TypeError)):
         with pytest.raises(error, match=r"^ratio = "):

@@ -96,7 +96,7 @@ def release_columns(
 
     """
     if not isinstance(frame, dd.DataFrame):
-        raise TypeError(f"frame is a {type(frame).__name__}: give a DataFrame of Dask")
+        raise TypeError(f"frame has type {type(frame).__name__}: give a DataFrame of Dask")
     parameters.flag("unique_ids", unique_ids)
     key, counts = ReleaseKey(), cast(Any, frame)
     # Dask's meta has the types and no rows: this checks the arguments.
@@ -157,7 +157,7 @@ def release(array: da.Array, mechanism: GeometricMechanism) -> Release[da.Array]
 
     """
     if not isinstance(array, da.Array):
-        raise TypeError(f"array is a {type(array).__name__}: give an Array of Dask")
+        raise TypeError(f"array has type {type(array).__name__}: give an Array of Dask")
     checked(mechanism)
     if type(array._meta) is not np.ndarray:
         raise TypeError(f"chunks that are {type(array._meta).__name__} are not accepted")

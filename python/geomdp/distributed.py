@@ -473,7 +473,7 @@ def check_arguments(
     """
     if not isinstance(mechanisms, Mapping):
         kind = type(mechanisms).__name__
-        raise TypeError(f"mechanisms is a {kind}: give a dict from column names to mechanisms")
+        raise TypeError(f"mechanisms has type {kind}: give a dict from column names to mechanisms")
     for name, each in mechanisms.items():
         if not isinstance(name, str):
             raise TypeError(f"column {name!r} is not accepted: rename it to a str")

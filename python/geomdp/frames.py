@@ -147,7 +147,7 @@ def release_columns(
     check_nulls(nulls)
     if not isinstance(mechanisms, Mapping):
         raise TypeError(
-            f"mechanisms is a {type(mechanisms).__name__}: give a mapping of column names"
+            f"mechanisms has type {type(mechanisms).__name__}: give a mapping of column names"
         )
     noises = {name: _noise(each, threads) for name, each in mechanisms.items()}
     return cast(_Frame, noisy_columns(frame, noises, nulls))
@@ -417,7 +417,7 @@ def bound_contributions(
     """
     within = contributions(l0, linf, cells)
     if arrow(frame):
-        raise TypeError(f"frame is a {type(frame).__name__}: give a frame of pandas or Polars")
+        raise TypeError(f"frame has type {type(frame).__name__}: give a frame of pandas or Polars")
     known = names(frame)
     columns = [column(frame, only(each, known)) for each in (individual, *(cells or ()))]
     nw, size = narwhals(), len(columns[0])
@@ -508,7 +508,7 @@ def _categories(column: Any) -> tuple[Any, Any]:
 def _labels(name: str, value: Any, labels: list[Any]) -> dict[Any, Any]:
     """Return the label of each column that has one."""
     if isinstance(value, bool):
-        raise TypeError(f"{name} = {value} is a bool: give a label, such as 'all'")
+        raise TypeError(f"{name} = {value} has type bool: give a label, such as 'all'")
     if isinstance(value, Mapping):
         return {only(label, labels): each for label, each in value.items()}
     return {} if value is None else dict.fromkeys(labels, value)

@@ -605,7 +605,7 @@ def _check_axes(ax: Any) -> None:
     except ImportError as error:
         raise ImportError("plots need matplotlib: pip install geomdp[plot]") from error
     if ax is not None and not isinstance(ax, Axes):
-        raise TypeError(f"ax is a {type(ax).__name__}: give Axes of matplotlib, or None")
+        raise TypeError(f"ax has type {type(ax).__name__}: give Axes of matplotlib, or None")
 
 
 def _axes(ax: Axes | None, height: float = 0, width: float = 0) -> Axes:
@@ -745,7 +745,7 @@ def _drawable(what: str, values: Iterable[Any], *, positive: bool = True) -> _Fl
 def _named(name: str, series: Any) -> Iterable[tuple[str, Any]]:
     """Return the items of a mapping, and check that its keys are str."""
     if not isinstance(series, Mapping):
-        raise TypeError(f"{name} is a {type(series).__name__}: give a mapping from names")
+        raise TypeError(f"{name} has type {type(series).__name__}: give a mapping from names")
     for key in series:
         if not isinstance(key, str):
             raise TypeError(f"{name} has the key {parameters.shown(key)}: give a mapping from str")

@@ -94,7 +94,7 @@ def release_columns(
     """
     parameters.flag("unique_ids", unique_ids)
     if not isinstance(dataset, ray.data.Dataset):
-        raise TypeError(f"dataset is a {type(dataset).__name__}: give a Dataset of Ray")
+        raise TypeError(f"dataset has type {type(dataset).__name__}: give a Dataset of Ray")
     if dataset.context.max_errored_blocks:
         raise ValueError("max_errored_blocks is not accepted: the rows left out may change")
     schema = dataset.schema()

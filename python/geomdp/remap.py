@@ -357,7 +357,7 @@ def risk(
     losses = _loss_matrix(loss, outputs)
     if remap is not None and not isinstance(remap, Remap | RandomisedRemap):
         raise TypeError(
-            f"remap is a {type(remap).__name__}: give a Remap, a RandomisedRemap or None"
+            f"remap has type {type(remap).__name__}: give a Remap, a RandomisedRemap or None"
         )
     if remap is not None and remap.bounds != mechanism.bounds:
         raise ValueError(

@@ -222,7 +222,7 @@ def bound_contributions(
 def _check_batch(frame: Any) -> None:
     if not isinstance(frame, ClassicDataFrame):
         kind = f"{type(frame).__module__}.{type(frame).__qualname__}"
-        raise TypeError(f"frame is a {kind}: give a DataFrame of a classic session of Spark")
+        raise TypeError(f"frame has type {kind}: give a DataFrame of a classic session of Spark")
     if frame.isStreaming:
         raise ValueError("a streaming frame is not accepted: give a batch")
 

@@ -423,7 +423,7 @@ def test_invalid_frame_raises(counts: DataFrame, spark: SparkSession, tmp_path: 
     other: Any = object.__new__(type("DataFrame", (DataFrame,), {}))
     for wrong in (other, pd.DataFrame({"town": [1], "i": [1], "n": [1]}), None):
         with pytest.raises(
-            TypeError, match=r"frame is a .*: give a DataFrame of a classic session"
+            TypeError, match=r"frame has type .*: give a DataFrame of a classic session"
         ):
             release(wrong)
     stream = spark.readStream.schema(counts.schema).parquet(str(tmp_path))

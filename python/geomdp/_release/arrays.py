@@ -168,7 +168,7 @@ def refuse_items(name: str, values: Sequence[Any], depth: int = 1) -> None:
 
 def _check_out(counts: Array, out: Any) -> None:
     if not isinstance(out, np.ndarray):
-        raise TypeError(f"out is a {type(out).__name__}: give an array")
+        raise TypeError(f"out has type {type(out).__name__}: give an array")
     refuse_masked("out", out)
     if out.dtype.newbyteorder("=") != counts.dtype.newbyteorder("="):
         raise TypeError(f"out is of dtype {out.dtype}: give one of dtype {counts.dtype}")

@@ -177,7 +177,7 @@ def narrow(name: str, value: Any, wanted: str, **kind: bool) -> Any:
     try:
         return narwhals().from_native(value, **kind)
     except TypeError:
-        raise TypeError(f"{name} is a {type(value).__name__}: give {wanted}") from None
+        raise TypeError(f"{name} has type {type(value).__name__}: give {wanted}") from None
 
 
 def check_nulls(nulls: str) -> None:

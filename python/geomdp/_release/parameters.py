@@ -38,7 +38,7 @@ def refusal(name: str, value: Any, wanted: str) -> str:
 
 def foreign(name: str, value: Any, wanted: str) -> str:
     """Return an error message with the parameter, its value, its type and the accepted values."""
-    return f"{name} = {shown(value)} is a {type(value).__name__}: give {wanted}"
+    return f"{name} = {shown(value)} has type {type(value).__name__}: give {wanted}"
 
 
 def shown(value: Any) -> str:

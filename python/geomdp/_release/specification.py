@@ -231,7 +231,7 @@ def checked(mechanism: Any) -> Any:
     if not isinstance(mechanism, Specification):
         # Do not show the value: it may be counts, given in the wrong place.
         kind = type(mechanism).__name__
-        raise TypeError(f"mechanism is a {kind}: give a GeometricMechanism")
+        raise TypeError(f"mechanism has type {kind}: give a GeometricMechanism")
     return mechanism
 
 
