@@ -494,9 +494,9 @@ def test_noninteger_columns_raise(column: Any) -> None:
 def test_invalid_mechanism_raises() -> None:
     for wrong in (None, 1.0, "mechanism"):
         given: Any = wrong
-        with pytest.raises(TypeError, match="mechanism is a"):
+        with pytest.raises(TypeError, match="mechanism has type"):
             frames.release(given, pd.Series([1]))
-        with pytest.raises(TypeError, match="mechanism is a"):
+        with pytest.raises(TypeError, match="mechanism has type"):
             frames.release_columns(pa.table({"n": [1]}), {"n": given})
 
 

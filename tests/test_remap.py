@@ -572,7 +572,7 @@ def test_invalid_loss_or_remap_raises(function: Callable[[Any], Any]) -> None:
     for bad in (-square, square * math.nan, square * math.inf, lambda d: 1 - d):
         with pytest.raises(ValueError, match=r"loss with .* give finite numbers, not negative"):
             function(bad)
-    with pytest.raises(TypeError, match="remap is a"):
+    with pytest.raises(TypeError, match="remap has type"):
         risk(MINE, "absolute", np.arange(4))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"remap with bounds .* give one with \(0, 3\)"):
         risk(MINE, "absolute", Remap((1, 4), np.arange(1, 5)))
