@@ -252,6 +252,9 @@ class Docstrings(griffe.Extension):
         # The page of the package shows what it exports under its public names.
         for public in (pkg[str(name)] for name in pkg.exports or ()):
             documented |= {public.path, *(f"{public.path}.{name}" for name in public.all_members)}
+            # A class shows the parameters of its own constructor alone.
+            if "__init__" in public.all_members:
+                public.members.setdefault("__init__", public.all_members["__init__"])
         for obj in walk(pkg):
             if obj.docstring is not None:
                 text, heading, rest = obj.docstring.value.partition("\nExamples\n---")
