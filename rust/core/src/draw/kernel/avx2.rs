@@ -170,9 +170,9 @@ impl Halves for HalfWords {
     }
 
     #[inline(always)]
-    fn look_up_either(self, [first, second]: &[[u32; TABLE]; 2]) -> Self {
+    fn look_up_either(self, tables: &[[u32; TABLE]; 2]) -> Self {
         // A look-up takes only the low three bits.
-        let (first, second) = (self.look_up(first), self.look_up(second));
+        let (first, second) = (self.look_up(&tables[0]), self.look_up(&tables[1]));
         let is_second = both!(_mm256_cmpgt_epi32, self, Self::splat(7));
         both!(_mm256_blendv_epi8, first, second, is_second)
     }
@@ -221,6 +221,6 @@ impl Place for Words {
         own: &[Self; LIMBS],
         tie: Self,
     ) -> Self {
-        search_by_key::<LIMBS, HalfWords>(digit, first, own, tie)
+        search_by_key::<LIMBS, HalfWords, Self>(digit, first, own, tie)
     }
 }

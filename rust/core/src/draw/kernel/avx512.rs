@@ -139,7 +139,12 @@ impl LookUp for Words {
 
 impl Place for Words {
     #[inline(always)]
-    fn reached<const LIMBS: usize>(digit: &Digit, _: Self, own: &[Self; LIMBS], tie: Self) -> Self {
+    fn reached<const LIMBS: usize>(
+        digit: &Digit,
+        _first: Self,
+        own: &[Self; LIMBS],
+        tie: Self,
+    ) -> Self {
         search::<LIMBS, Self>(digit, own, tie)
     }
 }

@@ -222,6 +222,6 @@ impl Place for Words {
         own: &[Self; LIMBS],
         tie: Self,
     ) -> Self {
-        search_by_key::<LIMBS, HalfWords>(digit, first, own, tie)
+        search_by_key::<LIMBS, HalfWords, Self>(digit, first, own, tie)
     }
 }

@@ -18,7 +18,12 @@ pub(super) trait Place: Vector {
 
 impl Place for u64 {
     #[inline(always)]
-    fn reached<const LIMBS: usize>(digit: &Digit, _: u64, own: &[u64; LIMBS], tie: u64) -> u64 {
+    fn reached<const LIMBS: usize>(
+        digit: &Digit,
+        _first: Self,
+        own: &[Self; LIMBS],
+        tie: Self,
+    ) -> Self {
         one_by_one::<LIMBS, u64>(&digit.thresholds, digit.count as u64, own, tie)
     }
 }
@@ -96,12 +101,12 @@ pub(super) fn search<const LIMBS: usize, V: LookUp>(digit: &Digit, own: &[V; LIM
     allow(dead_code)
 )]
 #[inline(always)]
-pub(super) fn search_by_key<const LIMBS: usize, H: Halves>(
+pub(super) fn search_by_key<const LIMBS: usize, H: Halves<Words = V>, V: Vector>(
     digit: &Digit,
-    first: H::Words,
-    own: &[H::Words; LIMBS],
-    tie: H::Words,
-) -> H::Words {
+    first: V,
+    own: &[V; LIMBS],
+    tie: V,
+) -> V {
     let search = &digit.keys;
     let reached = one_by_one(&search.single, digit.count as u64, own, tie);
     let Some((root, levels)) = search.levels.split_first() else {
