@@ -464,7 +464,7 @@ def searches(rust: Rust, limbs: int, count: int) -> None:
 
 
 def key_tree(keys: list[z3.BitVecRef], cuts: list[list[int]]) -> SimpleNamespace:
-    """What `digit.rs` makes of thresholds, given as limbs: first those in the tree, then the rest."""
+    """What `digit.rs` makes of thresholds, as limbs: first those in the tree, then the rest."""
     count, size = len(keys), len(cuts[0])
     height, none = count.bit_length(), [0] * size
     levels, paths = [], range(16)

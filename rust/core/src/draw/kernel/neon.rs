@@ -142,6 +142,14 @@ impl Vector for Words {
 #[derive(Clone, Copy)]
 struct HalfWords([uint32x4_t; 2]);
 
+/// Applies an intrinsic to both registers.
+macro_rules! both {
+    ($intrinsic:ident, $($halves:expr),*) => {
+        // SAFETY: the intrinsic uses registers only, and the processor has NEON (see `Words`).
+        HalfWords(core::array::from_fn(|i| unsafe { $intrinsic($($halves.0[i]),*) }))
+    };
+}
+
 impl Halves for HalfWords {
     type Words = Words;
 
@@ -175,11 +183,9 @@ impl Halves for HalfWords {
 
     #[inline(always)]
     fn step(self, key: Self, node: Self) -> Self {
-        // SAFETY: the intrinsics use registers only, and the processor has NEON (see `Words`).
-        Self(core::array::from_fn(|i| unsafe {
-            let below = vcltq_u32(key.0[i], node.0[i]);
-            vsubq_u32(vaddq_u32(self.0[i], self.0[i]), below)
-        }))
+        let below = both!(vcltq_u32, key, node);
+        let twice = both!(vaddq_u32, self, self);
+        both!(vsubq_u32, twice, below)
     }
 
     #[inline(always)]
