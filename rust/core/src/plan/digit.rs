@@ -222,8 +222,9 @@ mod tests {
             let digit = Digit::new(0, 1, 63, thresholds.collect());
             assert_eq!(digit.count as u64, count);
             for number in 0..=2 * count + 1 {
-                // Each threshold, and between each and the next one.
-                let own = (first(number / 2), 10 * (number / 2) + number % 2);
+                // Each threshold, and just below it, with the same key.
+                let next = number.div_ceil(2);
+                let own = (first(next), 10 * next - number % 2);
                 let below = |threshold: (u64, u64)| usize::from(own < threshold);
                 let one_by_one = |thresholds: &[Threshold]| {
                     let below = thresholds.iter().map(|x| below((x[0], x[1])));
