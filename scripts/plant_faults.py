@@ -173,6 +173,34 @@ FAULTS = [
         "--test exhaustive",
     ),
     Fault(
+        "a search by keys takes a wrong turn",
+        CORE / "draw/kernel/place.rs",
+        "path = path.step(key, path.look_up(level));",
+        "path = path.step(key, zero.look_up(level));",
+        "--test exhaustive",
+    ),
+    Fault(
+        "a search by keys trusts the keys",
+        CORE / "draw/kernel/place.rs",
+        "reached.sub(H::join(path, zero)).decrease(below)",
+        "{ let _ = below; reached.sub(H::join(path, zero)) }",
+        "--test kernel",
+    ),
+    Fault(
+        "two thresholds of a tree share a key",
+        CORE / "plan/digit.rs",
+        "least = key + 1;",
+        "least = key;",
+        "--lib digit",
+    ),
+    Fault(
+        "the nodes of a tree are one threshold too low",
+        CORE / "plan/digit.rs",
+        ".skip(spacing / 2 - 1)",
+        ".skip(spacing / 2)",
+        "--lib digit",
+    ),
+    Fault(
         "a search is not told of a threshold",
         CORE / "plan/digit.rs",
         "(TABLE - node) % TABLE",
@@ -238,8 +266,8 @@ FAULTS = [
     Fault(
         "noise below the lower bound wraps",
         CORE / "draw/kernel/mod.rs",
-        "offset.sub(drawn.min(offset))",
-        "offset.sub(drawn)",
+        "V::select(falls, offset, range.sub(offset))",
+        "V::select(falls, range, range.sub(offset))",
         "--test kernel",
     ),
     Fault(
@@ -259,8 +287,8 @@ FAULTS = [
     Fault(
         "noise falls where its number is zero",
         CORE / "draw/kernel/mod.rs",
-        "zero.less(V::select(not_zero, sign, zero))",
-        "zero.less(sign)",
+        "V::select(not_zero, shared.and(V::splat(plan.sign_mask)), zero)",
+        "shared.and(V::splat(plan.sign_mask))",
         "--test exhaustive",
     ),
     Fault(

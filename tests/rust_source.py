@@ -222,11 +222,48 @@ def each(meaning: Callable[..., z3.BitVecRef]) -> Callable[..., Register]:
     return lambda *registers: tuple(map(meaning, *registers))
 
 
+def halves(register: Register) -> list[z3.BitVecRef]:
+    """The half-words of a register, the lowest first."""
+    return [z3.Extract(low + 31, low, word) for word in register for low in (0, 32)]
+
+
+def join(parts: Any) -> Register:
+    parts = list(parts)
+    return tuple(map(z3.Concat, parts[1::2], parts[::2]))
+
+
+def each_half(meaning: Callable[..., z3.BitVecRef]) -> Callable[..., Register]:
+    return lambda *registers: join(map(meaning, *map(halves, registers)))
+
+
+def unpack(first: int) -> Callable[[Register, Register], Register]:
+    """Two half-words of each part of 128 bits of `x`, from this one on, beside those of `y`."""
+
+    def unpacked(x: Register, y: Register) -> Register:
+        pairs = list(zip(halves(x), halves(y), strict=True))
+        return join(half for i in (0, 4) for pair in pairs[i + first :][:2] for half in pair)
+
+    return unpacked
+
+
+def shuffle(x: Register, y: Register, control: int) -> Register:
+    """Two half-words of each part of 128 bits of `x`, then of `y`, each chosen by two bits."""
+    places = [control >> 2 * i & 3 for i in range(4)]
+    x_parts, y_parts = halves(x), halves(y)
+    return join(
+        parts[i + place]
+        for i in (0, 4)
+        for parts, place in zip((x_parts, x_parts, y_parts, y_parts), places, strict=True)
+    )
+
+
 def bits(mask: z3.BitVecRef) -> list[z3.BoolRef]:
     return [z3.Extract(i, i, mask) == 1 for i in range(mask.size())]
 
 
 def load(source: Pointer) -> Register:
+    if source.words[0].type == "u32":
+        return join(source.words[2 * source.at + i].term for i in range(2 * source.size))
     return tuple(source.words[source.at + i].term for i in range(source.size))
 
 
@@ -259,8 +296,8 @@ def unsigned_max(x: z3.BitVecRef, y: z3.BitVecRef) -> z3.BitVecRef:
 
 
 def look_up(place: z3.BitVecRef, *table: z3.BitVecRef) -> z3.BitVecRef:
-    """The entry of a table of eight words, of which the low three bits of the place tell."""
-    for bit in range(3):
+    """The entry of a table at this place, from whose low bits it is chosen."""
+    for bit in range(len(table).bit_length() - 1):
         table = tuple(
             z3.If(z3.Extract(bit, bit, place) == 1, odd, even)
             for even, odd in zip(table[::2], table[1::2], strict=True)
@@ -281,6 +318,18 @@ INTRINSICS: dict[str, Callable[..., Any]] = {
     "_mm256_srlv_epi64": each(z3.LShR),
     "_mm256_cmpgt_epi64": each(lambda x, y: set_all(x > y)),
     "_mm256_blendv_epi8": each(blend_bytes),
+    "_mm256_set1_epi32": lambda x: join([x.term] * 8),
+    "_mm256_add_epi32": each_half(operator.add),
+    "_mm256_sub_epi32": each_half(operator.sub),
+    "_mm256_cmpgt_epi32": each_half(lambda x, y: set_all(x > y, 32)),
+    "_mm256_permutevar8x32_epi32": lambda x, places: join(
+        look_up(place, *halves(x)) for place in halves(places)
+    ),
+    "_mm256_unpacklo_epi32": unpack(0),
+    "_mm256_unpackhi_epi32": unpack(2),
+    "_mm256_castsi256_ps": lambda x: x,
+    "_mm256_castps_si256": lambda x: x,
+    "_mm256_shuffle_ps": shuffle,
     "_mm512_set1_epi64": lambda x: (x.term,) * 8,
     "_mm512_loadu_si512": load,
     "_mm512_storeu_si512": store,
@@ -289,8 +338,8 @@ INTRINSICS: dict[str, Callable[..., Any]] = {
     "_mm512_and_si512": each(operator.and_),
     "_mm512_sllv_epi64": each(operator.lshift),
     "_mm512_srlv_epi64": each(z3.LShR),
-    "_mm512_min_epu64": each(unsigned_min),
-    "_mm512_max_epu64": each(unsigned_max),
+    "_mm512_xor_si512": each(operator.xor),
+    "_mm512_cmplt_epu64_mask": lambda x, y: as_mask(each(z3.ULT)(x, y)),
     "_mm512_cmplt_epi64_mask": lambda x, y: as_mask(each(operator.lt)(x, y)),
     "_mm512_mask_sub_epi64": lambda source, mask, x, y: each(z3.If)(
         bits(mask), each(operator.sub)(x, y), source
@@ -811,10 +860,12 @@ class Rust:
         values += [self.type(scope, name) for name in types]
         kind = value.type if isinstance(value, Int | Struct) else ""
         owner = kind.name if isinstance(kind, Type) else kind
-        if (owner, name) in self.source.functions:
+        left_to_trait = owner and ("trait", name) in self.source.functions
+        if (owner, name) in self.source.functions or left_to_trait:
             return self.call(owner, name, value, *values)
         if isinstance(value, int):
-            return {"min": min, "into": int}[name](value, *values)
+            cast_signed = partial(number, kind="i32")
+            return {"min": min, "into": int, "cast_signed": cast_signed}[name](value, *values)
         if isinstance(value, Int) and name == "rem_euclid":
             return self.remainder(value, *values)
         return getattr(value, name)(*values)

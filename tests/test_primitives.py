@@ -132,20 +132,27 @@ def assume_comparisons(rust: Rust) -> None:
     rust.stubs["ct", "min"] = lambda x, y: Int("u64", unsigned_min(x.term, y.term))
 
 
-# What the operations of a vector mean for each word. `less` is for signed words that are close.
+zero, one = (z3.BitVecVal(bit, 32) for bit in (0, 1))
+
+# What the operations of a vector mean for each word, and of half-words for each half. `less` is for
+# signed words that are close.
 MEANING: dict[str, Callable[..., Any]] = {
     "splat": lambda x: x,
     "add": operator.add,
     "sub": operator.sub,
     "and": operator.and_,
+    "xor": operator.xor,
     "shl": operator.lshift,
     "shr": z3.LShR,
     "min": unsigned_min,
     "max": unsigned_max,
+    "below": z3.ULT,
     "less": operator.lt,
     "decrease": lambda x, mask: x - flag(mask),
     "select": z3.If,
     "look_up": look_up,
+    "look_up_either": look_up,
+    "step": lambda path, key, node: 2 * path + z3.If(z3.ULT(key, node), one, zero),
 }
 
 
@@ -166,15 +173,15 @@ class Backend:
         """The mask that is set where these are true."""
         if self.width == 1:
             return Int("u64", set_all(truths[0]))
-        if self.width == 8:
+        if self.type.name == "kernel/avx2.Words":
             spread = tuple(map(set_all, truths))
-            return self.type(spread[:4], spread[4:])
+            return self.type(*(spread[i : i + 4] for i in range(0, 16, 4)))
         return Type("kernel/avx512.Mask")(as_mask(truths[:8]), as_mask(truths[8:]))
 
 
 BACKENDS = {
     "portable": Backend(Type("u64"), 1),
-    "avx2": Backend(Type("kernel/avx2.Words"), 8),
+    "avx2": Backend(Type("kernel/avx2.Words"), 16),
     "avx512": Backend(Type("kernel/avx512.Words"), 16),
 }
 
@@ -204,7 +211,7 @@ def operations(rust: Rust, backend: str) -> None:
 
     for name, given, operands in [
         ("splat", [xs[0]], [[xs[0]] * n]),
-        *((name, [x, y], [xs, ys]) for name in ("add", "sub", "and", "min", "max")),
+        *((name, [x, y], [xs, ys]) for name in ("add", "sub", "and", "xor", "min", "max")),
         *((name, [x, shift], [xs, shifts]) for name in ("shl", "shr")),
         ("decrease", [x, mask], [xs, truths]),
         ("select", [mask, x, y], [truths, xs, ys]),
@@ -217,8 +224,35 @@ def operations(rust: Rust, backend: str) -> None:
         result = vector.words(rust, call("look_up", x, Slice(table)))
         equal = map(operator.eq, result, meaning("look_up", xs, *([entry] * n for entry in table)))
         prove(z3.And(*equal))
+    prove(same_mask(call("below", x, y), vector.mask(meaning("below", xs, ys))))
     equal = same_mask(call("less", x, y), vector.mask(meaning("less", xs, ys)))
     prove(equal, *(close(a.term, b.term) for a, b in zip(xs, ys, strict=True)))
+
+
+def half_words(rust: Rust) -> None:
+    """Each operation on half-words of AVX2 is what it means; `join` undoes `upper`."""
+    vector, kind = BACKENDS["avx2"], "kernel/avx2.HalfWords"
+    call = partial(rust.call, kind)
+    lanes = {name: words(name, vector.width) for name in "xyz"}
+    x, y, z = (call("upper", vector.load(rust, lane)) for lane in lanes.values())
+    uppers = [[z3.Extract(63, 32, word.term) for word in lane] for lane in lanes.values()]
+
+    def are(found: Any, wanted: list[z3.BitVecRef]) -> z3.BoolRef:
+        joined = vector.words(rust, call("join", found, y))
+        pairs = zip(joined, uppers[1], wanted, strict=True)
+        return z3.And(*(word == z3.Concat(high, low) for word, high, low in pairs))
+
+    prove(are(x, uppers[0]))
+    prove(are(call("splat", half := word("half", "u32")), [half.term] * vector.width))
+    below = [z3.And(*(z3.ULT(half, size) for half in uppers[0])) for size in (8, 16)]
+    tables = [Slice([word(f"{i}entry{j}", "u32") for j in range(8)]) for i in (0, 1)]
+    entries = [entry.term for table in tables for entry in table]
+    found = call("look_up", x, tables[0])
+    prove(are(found, [look_up(half, *entries[:8]) for half in uppers[0]]), below[0])
+    found = call("look_up_either", x, Slice(tables))
+    prove(are(found, [look_up(half, *entries) for half in uppers[0]]), below[1])
+    small = [half >= 0 for half in (*uppers[1], *uppers[2])]
+    prove(are(call("step", x, y, z), list(map(MEANING["step"], *uppers))), *small)
 
 
 COUNTS = ["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"]
@@ -240,19 +274,19 @@ def blocks(rust: Rust, kind: str, backend: str) -> None:
     counts = [word(f"count{i}", kind) for i in range(16)]
     lower, upper = word("lower", kind), word("upper", kind)
     plan = SimpleNamespace(range=Int("u64", z3.Extract(63, 0, wide(upper) - wide(lower))))
-    tape, block, offsets = words("word", 32), Slice(list(counts)), []
+    tape, block, offsets = words("word", 16), Slice(list(counts)), []
     assume_comparisons(rust)
     vector = BACKENDS[backend]
 
-    def draw(_: Any, words: Slice, offset: Any) -> Any:
+    def draw(_: Any, words: Slice, lane: int, offset: Any) -> Any:
         """Anything from 0 to the range: here, each draw's first word."""
         offsets.extend(vector.words(rust, offset))
-        return vector.load(rust, [words[i] for i in range(vector.width)])
+        return vector.load(rust, [words[0][lane + i] for i in range(vector.width)])
 
     rust.stubs["kernel/mod", "draw"] = draw
     least = rust.call(kind, "to_key", lower)
     generics = {"V": vector.type, "T": Type(kind)}
-    rust.call("kernel/mod", "noise_block", plan, least, Slice(tape), block, **generics)
+    rust.call("kernel/mod", "noise_block", plan, least, Slice([Slice(tape)]), block, **generics)
     assert len(offsets) == len(counts)
     claims = []
     count, drawn = word("count", kind), word("drawn")
@@ -297,6 +331,9 @@ class Ideal:
         self.kind.rust.needed.append(close(self.term, other.term))
         return MEANING["less"](self.term, other.term)
 
+    def below(self, other: "Ideal") -> z3.BoolRef:
+        return MEANING["below"](self.term, other.term)
+
     def look_up(self, table: Slice) -> "Ideal":
         return Ideal(self.kind, MEANING["look_up"](self.term, *map(term, table)))
 
@@ -308,6 +345,42 @@ class Ideal:
         return operation
 
 
+@dataclass(frozen=True)
+class IdealHalves:
+    """The half-words of such vectors."""
+
+    words: Ideals
+
+    def splat(self, value: Any) -> "IdealHalf":
+        return IdealHalf(self, convert(value, "u32").term)
+
+    def upper(self, words: Ideal) -> "IdealHalf":
+        return IdealHalf(self, z3.Extract(63, 32, words.term))
+
+    def join(self, low: "IdealHalf", high: "IdealHalf") -> Ideal:
+        return Ideal(self.words, z3.Concat(high.term, low.term))
+
+
+@dataclass(frozen=True)
+class IdealHalf:
+    kind: IdealHalves
+    term: z3.BitVecRef
+
+    def need(self, condition: z3.BoolRef) -> None:
+        self.kind.words.rust.needed.append(condition)
+
+    def look_up(self, table: Slice) -> "IdealHalf":
+        self.need(z3.ULT(self.term, table.len()))
+        return IdealHalf(self.kind, look_up(self.term, *map(term, table)))
+
+    def look_up_either(self, tables: Slice) -> "IdealHalf":
+        return self.look_up(Slice([entry for table in tables for entry in table]))
+
+    def step(self, key: "IdealHalf", node: "IdealHalf") -> "IdealHalf":
+        self.need(z3.And(key.term >= 0, node.term >= 0))
+        return IdealHalf(self.kind, MEANING["step"](self.term, key.term, node.term))
+
+
 LIMB_BITS = 63
 # Those of a top digit of the largest radix, and of the floor's slot and of no noise.
 MOST_THRESHOLDS = 31 + 2
@@ -316,41 +389,46 @@ MOST_THRESHOLDS = 31 + 2
 def limbs_of_digits(rust: Rust, limbs: int) -> None:
     """A digit's uniform number is its own words, and the tie is handed on."""
     tape, digit = words("word", 3 + limbs), SimpleNamespace(limbs=limbs)
-    lane = Slice([word for word in tape for _ in range(16)])
 
-    def reached(given: Any, own: Slice, tie: Ideal) -> Any:
+    def reached(given: Any, first: Ideal, own: Slice, tie: Ideal) -> Any:
         assert given is digit
         assert own.len() == limbs
-        return [*own, tie]
+        return [first, *own, tie]
 
     ideals = Ideals(rust, reached)
     tie = ideals.splat(word("tie"))
-    *own, last = rust.call("kernel/mod", "outcome", digit, lane, 2, 1, tie, V=ideals)
+    rows = Slice([Slice([word] * 16) for word in tape[2:]])
+    first, *own, last = rust.call("kernel/mod", "outcome", digit, rows, 3, 1, tie, V=ideals)
     equal = [x.term == z3.LShR(word.term, 1) for x, word in zip(own, tape[2:], strict=False)]
-    prove_each([*equal, last.term == tie.term, *rust.needed])
+    prove_each([*equal, first.term == tape[2].term, last.term == tie.term, *rust.needed])
 
 
 def thresholds(rust: Rust, limbs: int) -> None:
     """How many thresholds a number has reached, one by one, for any thresholds."""
-    own, cuts = words("own", limbs), words("limb", (1 + limbs) * MOST_THRESHOLDS)
-    ideals, size = Ideals(rust), 1 + limbs
+    own, ideals, size = words("own", limbs), Ideals(rust), 1 + limbs
+    cuts = [words(f"limb{i}.", size) for i in range(MOST_THRESHOLDS)]
     uniform = [*own, word("tie")]
     vectors = [ideals.splat(limb) for limb in uniform]
 
-    def reached(cuts: list[Int]) -> z3.BitVecRef:
+    def reached(*cuts: list[Int]) -> z3.BitVecRef:
         generics = {"LIMBS": limbs, "V": ideals}
-        own, tie, count = Slice(vectors[:-1]), vectors[-1], len(cuts) // size
-        arguments = Slice(cuts), count, own, tie
+        arguments = rows(cuts), len(cuts), Slice(vectors[:-1]), vectors[-1]
         return rust.call("kernel/place", "one_by_one", *arguments, **generics).term
 
     def number(parts: list[Int]) -> z3.BitVecRef:
         return z3.Concat(*(z3.Extract(LIMB_BITS - 1, 0, part.term) for part in parts))
 
-    one = reached(cuts[:size]) == flag(z3.UGE(number(uniform), number(cuts[:size])))
-    small = [z3.LShR(limb.term, LIMB_BITS) == 0 for limb in [*uniform, *cuts[:size]]]
+    one = reached(cuts[0]) == flag(z3.UGE(number(uniform), number(cuts[0])))
+    small = [z3.LShR(limb.term, LIMB_BITS) == 0 for limb in [*uniform, *cuts[0]]]
     prove(z3.And(one, *rust.needed), *small)
     # Of several, as many as of each.
-    prove(reached(cuts) == sum(reached(cuts[at : at + size]) for at in range(0, len(cuts), size)))
+    prove(reached(*cuts) == sum(map(reached, cuts)))
+
+
+def rows(cuts: Any) -> Slice:
+    """Thresholds, padded with zeros."""
+    padded = ([*cut, *[0] * (4 - len(cut))] for cut in cuts)
+    return Slice([Slice([convert(limb, "u64") for limb in cut]) for cut in padded])
 
 
 def tree(cuts: list[list[int]]) -> SimpleNamespace:
@@ -367,7 +445,7 @@ def tree(cuts: list[list[int]]) -> SimpleNamespace:
             cuts[place] if (place := nodes.get(i, -1)) >= 0 else [0] * size for i in range(8)
         ]
         tables += [Slice(list(map(number, column))) for column in zip(*entries, strict=True)]
-    root = Slice(list(map(number, cuts[count - 2 ** (levels - 1)])))
+    root = rows([cuts[count - 2 ** (levels - 1)]])
     return SimpleNamespace(single=single, root=root, tables=Slice(tables))
 
 
@@ -375,7 +453,79 @@ def searches(rust: Rust, limbs: int, count: int) -> None:
     """A search finds as many as there are, whichever they are, if they ascend; its tables are as
     `digit.rs` describes them.
     """
-    # The limbs of the threshold at each place tell the place; those of 0 are of none.
+    cuts, below, claims = places(rust, limbs, count)
+    digit = SimpleNamespace(count=count, thresholds=rows(cuts), search=tree(cuts))
+    ideals = Ideals(rust)
+    own, tie = Slice([ideals.splat(0)] * limbs), ideals.splat(0)
+    call = partial(rust.call, "kernel/place", "search", LIMBS=limbs, V=ideals)
+    found = call(digit, own, tie)
+    ascending = [z3.Implies(x, y) for x, y in pairwise(below)]
+    prove_each([found.term == count - sum(map(flag, below)), *claims], *ascending)
+
+
+def key_tree(keys: list[z3.BitVecRef], cuts: list[list[int]]) -> SimpleNamespace:
+    """What `digit.rs` makes of thresholds, as limbs: first those in the tree, then the rest."""
+    count, size = len(keys), len(cuts[0])
+    height, none = count.bit_length(), [0] * size
+    levels, paths = [], range(16)
+    for level in range(height):
+        places = [count - ((2 * i + 1) << (height - level - 1)) for i in range(2**level)]
+        entries = [Int("u32", keys[place]) if place >= 0 else number(0, "u32") for place in places]
+        levels.append(Slice(entries + [number(0, "u32")] * (8 - len(entries))))
+    ends = [cuts[count - 1 - path] if path < count else none for path in paths]
+    halves = [
+        [[number(end[limb] >> shift & 0xFFFFFFFF, "u32") for end in ends] for shift in (0, 32)]
+        for limb in range(size)
+    ]
+    tables = [[Slice([Slice(half[:8]), Slice(half[8:])]) for half in limb] for limb in halves]
+    return SimpleNamespace(
+        single=rows(cuts[count:]),
+        levels=Slice(levels),
+        ends=Slice([SimpleNamespace(low=low, high=high) for low, high in tables]),
+    )
+
+
+def key_searches(rust: Rust, limbs: int, count: int) -> None:
+    """A search by keys finds as many as there are, if keys ascend and tell what they promise."""
+    # Two are outside the tree.
+    cuts, below, claims = places(rust, limbs, count + 2)
+    keys = [z3.BitVec(f"key{place}", 32) for place in range(count)]
+    first, ideals = word("first"), Ideals(rust)
+    key = z3.Extract(31, 0, z3.LShR(first.term, 33))
+    digit = SimpleNamespace(count=count + 2, keys=key_tree(keys, cuts))
+    own, tie = Slice([ideals.splat(0)] * limbs), ideals.splat(0)
+    generics = {"LIMBS": limbs, "H": IdealHalves(ideals), "V": ideals}
+    arguments = digit, ideals.splat(first), own, tie
+    found = rust.call("kernel/place", "search_by_key", *arguments, **generics)
+    promised = [
+        *(node >= 0 for node in keys),
+        *(z3.ULT(x, y) for x, y in pairwise(keys)),
+        *(z3.Implies(z3.ULT(key, node), x) for node, x in zip(keys, below, strict=False)),
+        *(
+            z3.Implies(z3.ULE(node, key), z3.Not(x))
+            for node, x in zip(keys[1:], below, strict=False)
+        ),
+    ]
+    total = count + 2 - sum(map(flag, below))
+    prove_each([found.term == total, *claims, *rust.needed], *promised)
+
+
+def key_promises(_: Rust) -> None:
+    """A number is below a threshold if its key is, and has reached all with smaller keys than that
+    of a threshold whose key it has reached.
+    """
+    first, limb, less, more = z3.BitVecs("first limb less more", 64)
+    key, own = z3.LShR(first, 33), z3.LShR(first, more)
+    node, lower = z3.LShR(limb << more, 33), z3.LShR(less << more, 33)
+    given = [more >= 1, more < 64, *(z3.LShR(x << more, more) == x for x in (limb, less))]
+    prove(z3.ULT(own, limb), z3.ULT(key, node), *given)
+    prove(z3.UGT(own, less), z3.ULT(lower, node), z3.ULE(node, key), *given)
+
+
+def places(rust: Rust, limbs: int, count: int) -> tuple[list[list[int]], list[z3.BoolRef], Any]:
+    """Thresholds whose limbs tell their place, and whether a number is below each. Those of 0 are
+    of none.
+    """
     size = 1 + limbs
     cuts = [[place * size + limb + 1 for limb in range(size)] for place in range(count)]
     below, claims = [z3.Bool(f"below{place}") for place in range(count)], []
@@ -391,25 +541,19 @@ def searches(rust: Rust, limbs: int, count: int) -> None:
         return z3.Or(*(z3.And(at(cut), is_so) for cut, is_so in zip(cuts, below, strict=True)))
 
     rust.stubs["kernel/place", "is_below"] = is_below
-    digit = SimpleNamespace(
-        count=count,
-        thresholds=Slice([number(limb) for cut in cuts for limb in cut]),
-        search=tree(cuts),
-    )
-    ideals = Ideals(rust)
-    own, tie = Slice([ideals.splat(0)] * limbs), ideals.splat(0)
-    call = partial(rust.call, "kernel/place", "search", LIMBS=limbs, V=ideals)
-    found = call(digit, own, tie)
-    ascending = [z3.Implies(x, y) for x, y in pairwise(below)]
-    prove_each([found.term == count - sum(map(flag, below)), *claims], *ascending)
+    return cuts, below, claims
 
 
 def ways(rust: Rust, backend: str, way: str) -> None:
-    """Which of the two a back end takes, and of what."""
+    """Which of the three a back end takes, and of what."""
     vector, found = BACKENDS[backend], word("found")
     digit = SimpleNamespace(thresholds=Slice([]), count=7)
-    own, tie = Slice([]), word("tie")
-    given = (digit, own, tie) if way == "search" else (digit.thresholds, digit.count, own, tie)
+    first, own, tie = word("first"), Slice([]), word("tie")
+    given = {
+        "one_by_one": (digit.thresholds, digit.count, own, tie),
+        "search": (digit, own, tie),
+        "search_by_key": (digit, first, own, tie),
+    }[way]
 
     def stub(*arguments: Any) -> Int:
         for x, y in zip(arguments, given, strict=True):
@@ -418,7 +562,7 @@ def ways(rust: Rust, backend: str, way: str) -> None:
         return found
 
     rust.stubs["kernel/place", way] = stub
-    arguments = digit, own, tie
+    arguments = digit, first, own, tie
     assert rust.call(vector.type.name, "reached", *arguments, LIMBS=2) is found
 
 
@@ -448,17 +592,17 @@ def draws(rust: Rust, low: int, high: int, own: int = 2) -> None:
     shared, free = tape[0], tape[1 + limbs[0]]
     claims = []
 
-    def outcome(digit: Any, words: Slice, at: int, shift: int, tie: Any) -> Any:
+    def outcome(digit: Any, words: Slice, lane: int, shift: int, tie: Any) -> Any:
         """Any outcome, but of the digit's own words and the upper bits of the shared one."""
         i = next(i for i in range(n) if digit is digits[i])
-        claims.append(z3.BoolVal((words.start, at, shift) == (0, 1 + sum(limbs[:i]), 1)))
+        claims.append(z3.BoolVal((words.start, lane, shift) == (1 + sum(limbs[:i]), 3, 1)))
         claims.append(tie.term == z3.LShR(shared.term, 1))
         return ideals.splat(reached[i])
 
     rust.stubs["kernel/mod", "outcome"] = outcome
     rust.cuts = {"drawn": None, "value_mask": None}
-    lane = Slice([word for word in tape for _ in range(16)])
-    noisy = rust.call("kernel/mod", "draw", plan, lane, ideals.splat(offset), V=ideals)
+    rows = Slice([Slice([word] * 16) for word in tape])
+    noisy = rust.call("kernel/mod", "draw", plan, rows, 3, ideals.splat(offset), V=ideals)
     at, end = wide(offset), wide(limit)
     two_sided, value = sign_mask.term == 1, reached[0].term
     # The radix of digit 0 is a power of two, unless that is the only digit.
@@ -512,7 +656,7 @@ def draws(rust: Rust, low: int, high: int, own: int = 2) -> None:
 def noiseless(rust: Rust) -> None:
     """Without digits there is no noise, and no word of tape."""
     offset, plan = Ideals(rust).splat(word("offset")), SimpleNamespace(digits=Slice([]))
-    assert rust.call("kernel/mod", "draw", plan, Slice([]), offset, V=Ideals(rust)) is offset
+    assert rust.call("kernel/mod", "draw", plan, Slice([]), 0, offset, V=Ideals(rust)) is offset
 
 
 def samplers(rust: Rust, n: int) -> None:
@@ -625,6 +769,7 @@ CASES: list[Case] = [
     (barriers,),
     (comparisons,),
     *((operations, backend) for backend in BACKENDS),
+    (half_words,),
     *((keys, kind) for kind in COUNTS),
     *((blocks, kind, "portable") for kind in COUNTS),
     *((blocks, kind, backend) for kind in ("i8", "u64") for backend in ("avx2", "avx512")),
@@ -632,7 +777,11 @@ CASES: list[Case] = [
     *((thresholds, limbs) for limbs in (1, 2, 3)),
     *((searches, 1, count) for count in range(1, MOST_THRESHOLDS + 1)),
     *((searches, limbs, 17) for limbs in (2, 3)),
-    *((ways, backend, "one_by_one") for backend in ("portable", "avx2")),
+    (key_promises,),
+    *((key_searches, 1, count) for count in range(1, 16)),
+    *((key_searches, limbs, 15) for limbs in (2, 3)),
+    (ways, "portable", "one_by_one"),
+    (ways, "avx2", "search_by_key"),
     (ways, "avx512", "search"),
     (noiseless,),
     *((draws, 1, 0), (draws, 3, 0), (draws, 1, 1), (draws, 0, 4, 3), (draws, 40, 24)),
@@ -661,7 +810,10 @@ FAULTS: list[tuple[Case, str, list[tuple[str, str]]]] = [
         (operations, "portable"),
         "kernel/vector",
         [
-            ("self ^ other ^ ct::min", "other ^ ct::min"),
+            ("self ^ other", "self"),
+            ("ct::mask(ct::borrow(self, other, 0))", "ct::mask(ct::less_limb(self, other))"),
+            ("(self.below(other), self, other)", "(self.less(other), self, other)"),
+            ("(self.below(other), other, self)", "(self.below(other), self, other)"),
             ("self << bits", "self >> bits"),
             ("ct::mask(ct::less_limb(self, other))", "ct::less_limb(self, other)"),
             ("self.wrapping_add(mask)", "self.wrapping_sub(mask)"),
@@ -675,8 +827,6 @@ FAULTS: list[tuple[Case, str, list[tuple[str, str]]]] = [
             ("Self::splat(1 << 63)", "Self::splat(1 << 62)"),
             ("_mm256_cmpgt_epi64, other, self", "_mm256_cmpgt_epi64, self, other"),
             ("_mm256_blendv_epi8, no, yes", "_mm256_blendv_epi8, yes, no"),
-            ("(self.below(other), self, other)", "(self.less(other), self, other)"),
-            ("(self.below(other), other, self)", "(self.below(other), self, other)"),
             ("_mm256_srlv_epi64", "_mm256_sllv_epi64"),
             ("$intrinsic($($words.1),*)", "$intrinsic($($words.0),*)"),
             ("_mm256_loadu_si256(words.add(1))", "_mm256_loadu_si256(words)"),
@@ -684,10 +834,24 @@ FAULTS: list[tuple[Case, str, list[tuple[str, str]]]] = [
         ],
     ),
     (
+        (half_words,),
+        "kernel/avx2",
+        [
+            ("0xDD", "0x88"),
+            ("odd(words.2, words.3)", "odd(words.3, words.2)"),
+            ("_mm256_unpackhi_epi32(low.0, high.0)", "_mm256_unpackhi_epi32(low.0, high.1)"),
+            ("_mm256_cmpgt_epi32, node, key", "_mm256_cmpgt_epi32, key, node"),
+            ("_mm256_add_epi32, self, self", "_mm256_add_epi32, self, key"),
+            ("Self::splat(7)", "Self::splat(8)"),
+            ("first, second, is_second", "second, first, is_second"),
+            ("$intrinsic($($halves.1),*)", "$intrinsic($($halves.0),*)"),
+        ],
+    ),
+    (
         (operations, "avx512"),
         "kernel/avx512",
         [
-            ("_mm512_min_epu64", "_mm512_max_epu64"),
+            ("_mm512_cmplt_epu64_mask", "_mm512_cmplt_epi64_mask"),
             ("_mm512_cmplt_epi64_mask, self, other", "_mm512_cmplt_epi64_mask, other, self"),
             ("_mm512_mask_blend_epi64, mask, no, yes", "_mm512_mask_blend_epi64, mask, yes, no"),
             ("ct::barrier(1)", "ct::barrier(2)"),
@@ -706,6 +870,8 @@ FAULTS: list[tuple[Case, str, list[tuple[str, str]]]] = [
         [
             (".max(base).sub(base)", ".sub(base)"),
             (".min(V::splat(plan.range))", ""),
+            ("words, lane, offset)", "words, 0, offset)"),
+            ("&mut keys[lane..]", "&mut keys[0..]"),
             ("T::from_key(key);\n    }\n}", "T::from_key(key ^ 1);\n    }\n}"),
         ],
     ),
@@ -713,8 +879,6 @@ FAULTS: list[tuple[Case, str, list[tuple[str, str]]]] = [
         (blocks, "i8", "avx2"),
         "kernel/mod",
         [
-            ("&words[lane.min(words.len())..]", "words"),
-            ("&mut keys[lane..]", "&mut keys[0..]"),
             ("keys.iter_mut().zip(&*block)", "keys.iter_mut().rev().zip(&*block)"),
         ],
     ),
@@ -722,8 +886,9 @@ FAULTS: list[tuple[Case, str, list[tuple[str, str]]]] = [
         (limbs_of_digits, 2),
         "kernel/mod",
         [
-            ("words[(at + limb) * LANES..]", "words[at * LANES..]"),
-            ("V::reached(digit, &own, tie)", "V::reached(digit, &own, own[0])"),
+            ("words[limb][lane..]", "words[0][lane..]"),
+            ("[lane..]), &own, tie)", "[lane..]), &own, own[0])"),
+            ("V::load(&words[0][lane..]), &own", "V::load(&words[1][lane..]), &own"),
         ],
     ),
     (
@@ -744,9 +909,22 @@ FAULTS: list[tuple[Case, str, list[tuple[str, str]]]] = [
             ("less.add(less).decrease(below)", "less.decrease(below)"),
             ("= less.look_up(table)", "= V::splat(0).look_up(table)"),
             ("less.look_up(&tables[LIMBS])", "less.look_up(&tables[0])"),
-            ("..search.single * (LIMBS + 1)", "..0"),
+            ("..search.single", "..0"),
             ("one_by_one(&search.root, 0, own, tie)", "V::splat(0)"),
             ("less.add(one_by_one(", "(one_by_one("),
+        ],
+    ),
+    (
+        (key_searches, 2, 15),
+        "kernel/place",
+        [
+            ("first.shr(1)", "first"),
+            ("one_by_one(&search.single, digit.count as u64, own, tie)", "V::splat(17)"),
+            ("path.step(key, path.look_up(level))", "path.step(key, zero.look_up(level))"),
+            ("&search.ends[LIMBS]", "&search.ends[0]"),
+            ("path.look_up_either(&limb.high)", "path.look_up_either(&limb.low)"),
+            ("reached.sub(H::join(path, zero))", "reached"),
+            (".sub(H::join(path, zero)).decrease(below)", ".sub(H::join(path, zero))"),
         ],
     ),
     (
@@ -755,7 +933,7 @@ FAULTS: list[tuple[Case, str, list[tuple[str, str]]]] = [
         [
             ("reached.less(one)", "reached.less(zero)"),
             ("as u64 + 1 - plan.sign_mask", "as u64 - plan.sign_mask"),
-            ("zero.less(V::select(not_zero, sign, zero))", "zero.less(sign)"),
+            ("V::select(not_zero, shared.and(V::splat(plan.sign_mask)), zero)", "shared.and(one)"),
             ("V::select(not_zero, reached.sub(sign), zero)", "reached.sub(sign)"),
             ("reached.sub(sign)", "reached"),
             ("low.and(V::splat(plan.low_mask))", "low"),
@@ -763,16 +941,16 @@ FAULTS: list[tuple[Case, str, list[tuple[str, str]]]] = [
             ("at += digit.limbs;", "at += 1;"),
             ("noise.add(top.shl(digit.shift))", "noise.add(top)"),
             ("as u64)), noise, range)", "as u64)), noise, noise)"),
-            ("offset.sub(drawn.min(offset))", "offset.sub(drawn)"),
-            (".max(one).sub(one)", ""),
-            (".max(one).sub(one)", ".sub(one)"),
-            ("drawn.min(range.sub(offset))", "drawn.min(range)"),
-            ("V::select(falls, fall, rise)", "V::select(falls, rise, fall)"),
+            ("offset, range.sub(offset))", "offset, range)"),
+            ("falls, offset, range", "falls, range, range"),
+            ("drawn.xor(zero.sub(sign))", "drawn"),
+            ("V::select(fits, moved, ", "V::select(falls, moved, "),
+            ("V::select(falls, zero, range))", "range)"),
             ("shared.and(V::splat(plan.sign_mask))", "shared.and(V::splat(2))"),
             (".checked_shr(64 - plan", ".checked_shr(63 - plan"),
             (".min(range);", ";"),
             ("V::select(in_floor, value, noisy)", "noisy"),
-            ("(1 + first.limbs) * LANES", "first.limbs * LANES"),
+            ("words[1 + first.limbs]", "words[first.limbs]"),
             ("shared.shr(shift)", "shared"),
         ],
     ),
@@ -849,9 +1027,9 @@ def test_a_fault_is_refuted(case: Case, file: str, old: str, new: str) -> None:
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("offset.sub(drawn.min(offset))", "if not_zero { offset } else { zero }"),
-        ("drawn.min(range.sub(offset))", "V::load(&words[top..])"),
-        ("V::select(falls, fall, rise)", "fall.unheard_of(rise)"),
+        ("drawn.xor(zero.sub(sign))", "if not_zero { offset } else { zero }"),
+        ("V::select(falls, zero, range)", "V::load(&words[top..])"),
+        ("V::select(in_floor, value, noisy)", "value.unheard_of(noisy)"),
     ],
 )
 def test_a_jump_or_an_address_that_is_secret_is_no_term(old: str, new: str) -> None:
@@ -872,6 +1050,15 @@ def tape(key: bytes, count: int) -> list[int]:
     counters = b"".join(block.to_bytes(16, "little") for block in range((count + 1) // 2))
     stream = Cipher(algorithms.AES(key), modes.ECB()).encryptor().update(counters)
     return [int.from_bytes(stream[i : i + 8], "little") for i in range(0, 8 * count, 8)]
+
+
+def by_key(cuts: list[list[int]]) -> tuple[list[z3.BitVecRef], list[list[int]]]:
+    """Return the keys in the tree, and the thresholds: first those in the tree."""
+    of_key = {cut[0] >> 32: cut for cut in reversed(cuts)}
+    keys = sorted(of_key)[:15]
+    tree = [of_key[key] for key in keys]
+    rest = [cut for cut in cuts if cut not in tree]
+    return [z3.BitVecVal(key, 32) for key in keys], tree + rest
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -901,8 +1088,9 @@ def test_noise_is_that_of_the_library(
                 limbs=digit.limbs,
                 count=len(cuts),
                 shift=digit.weight.bit_length() - 1,
-                thresholds=Slice([number(limb) for cut in cuts for limb in cut]),
+                thresholds=rows(cuts),
                 search=tree(cuts),
+                keys=key_tree(*by_key(cuts)),
             )
         )
     assert {digit.limbs for digit in digits} == limbs
@@ -916,6 +1104,7 @@ def test_noise_is_that_of_the_library(
     )
     seed, rng = bytes(range(32)), random.Random(1)
     words = [number(word) for word in tape(seed, 16 * found.words_per_draw)]
+    tape_rows = Slice([Slice(words[at : at + 16]) for at in range(0, len(words), 16)])
     info = np.iinfo(dtype)
     counts = [
         info.min,
@@ -928,7 +1117,7 @@ def test_noise_is_that_of_the_library(
     rust = Rust(source())
     least = rust.call(kind, "to_key", number(bounds[0] if bounds else int(info.min), kind))
     generics = {"V": BACKENDS[backend].type, "T": Type(kind)}
-    rust.call("kernel/mod", "noise_block", plan, least, Slice(words), block, **generics)
+    rust.call("kernel/mod", "noise_block", plan, least, tape_rows, block, **generics)
     noisy = release_not_private(mechanism, np.array(counts, dtype), seed)
     assert [*map(value, block)] == noisy.tolist()
 

@@ -1,5 +1,7 @@
 //! A digit of the noise: its thresholds, and the search for a number's place among them.
 
+use super::MAX_LIMBS;
+use core::array;
 use num_bigint::BigUint;
 
 /// Entries of a lookup table that fits a vector register.
@@ -7,6 +9,13 @@ pub(crate) const TABLE: usize = 8;
 /// The largest number of levels of a search: the table of the last level holds [`TABLE`]
 /// thresholds.
 const MAX_LEVELS: u32 = TABLE.ilog2() + 1;
+/// The largest number of paths through a search by keys.
+const PATHS: usize = 2 * TABLE;
+/// The fewest thresholds for which a search by keys costs less than a comparison with each.
+const MIN_KEYS: usize = 6;
+
+/// A threshold's limbs, most significant limb first. Those that the digit does not need are zero.
+pub(crate) type Threshold = [u64; MAX_LIMBS + 1];
 
 /// One digit of the noise and the thresholds that cut the unit interval into its values.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -18,9 +27,10 @@ pub struct Digit {
     pub(crate) limbs: usize,
     /// Number of thresholds. Stored so that the kernel need not divide.
     pub(crate) count: usize,
-    /// Limbs of the thresholds, in ascending order, each threshold's most significant limb first.
-    pub(crate) thresholds: Vec<u64>,
+    /// The thresholds, in ascending order.
+    pub(crate) thresholds: Vec<Threshold>,
     pub(crate) search: Search,
+    pub(crate) keys: KeySearch,
 }
 
 /// The same thresholds arranged for a binary search: the first few are compared one by one, the
@@ -29,24 +39,50 @@ pub struct Digit {
 pub(crate) struct Search {
     /// How many thresholds at the start are outside the tree.
     pub(crate) single: usize,
-    /// The limbs of the root's threshold; empty if there is no tree.
-    pub(crate) root: Vec<u64>,
+    /// The root's threshold; empty if there is no tree.
+    pub(crate) root: Vec<Threshold>,
     /// For each level below the root, one table per limb. The search goes down to lower thresholds
     /// (1) if the number is below a node's threshold, else up (0). Read the path as a binary number
     /// `i`, first step highest: the node is at entry `(TABLE - i) % TABLE`.
     pub(crate) tables: Vec<[u64; TABLE]>,
 }
 
+/// The same thresholds arranged for a search by keys: the upper 31 bits of the first own word. No
+/// two thresholds in the tree share a key, so the search leaves one, with which the number is
+/// compared in full. Thresholds outside the tree are compared one by one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct KeySearch {
+    /// The thresholds outside the tree.
+    pub(crate) single: Vec<Threshold>,
+    /// For each level, the keys of its nodes; empty if there is no tree. The search goes down to
+    /// lower thresholds (1) if the number's key is below a node's, else up (0). Read the path as a
+    /// binary number, first step highest: it is the node's entry.
+    pub(crate) levels: Vec<[u32; TABLE]>,
+    /// For each limb, the halves of the threshold at the end of each path.
+    pub(crate) ends: Vec<Ends>,
+}
+
+/// The halves of one limb of the thresholds at the ends of the paths, as two tables in a row.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Ends {
+    pub(crate) low: [[u32; TABLE]; 2],
+    pub(crate) high: [[u32; TABLE]; 2],
+}
+
 impl Digit {
-    /// Creates the digit with these thresholds, given as limbs in ascending order, each threshold's
-    /// most significant limb first.
-    pub(crate) fn new(shift: u32, limbs: usize, thresholds: Vec<u64>) -> Self {
-        let count = thresholds.len() / (limbs + 1);
+    /// Creates the digit with these thresholds, in ascending order.
+    pub(crate) fn new(
+        shift: u32,
+        limbs: usize,
+        limb_bits: u32,
+        thresholds: Vec<Threshold>,
+    ) -> Self {
         Self {
             shift,
             limbs,
-            count,
+            count: thresholds.len(),
             search: Search::new(&thresholds, limbs + 1),
+            keys: KeySearch::new(&thresholds, limbs + 1, limb_bits),
             thresholds,
         }
     }
@@ -67,9 +103,9 @@ impl Digit {
     #[must_use]
     pub fn thresholds(&self, limb_bits: u32) -> Vec<BigUint> {
         self.thresholds
-            .chunks_exact(self.limbs + 1)
+            .iter()
             .map(|limbs| {
-                limbs
+                limbs[..=self.limbs]
                     .iter()
                     .fold(BigUint::ZERO, |sum, limb| (sum << limb_bits) + limb)
             })
@@ -94,27 +130,25 @@ impl Search {
         2 * levels as usize + single
     }
 
-    fn new(thresholds: &[u64], limbs: usize) -> Self {
-        let count = thresholds.len() / limbs;
+    fn new(thresholds: &[Threshold], limbs: usize) -> Self {
+        let count = thresholds.len();
         let (levels, single) = Self::shape(count);
         let mut tables = Vec::new();
         for level in 1..levels {
             // Distance between this level's nodes, counted down from the last threshold.
             let spacing = 1 << (levels - level);
-            for limb in 0..limbs {
-                let mut table = [0; TABLE];
-                for node in 0..1 << level {
-                    let place = count.checked_sub(node * spacing + spacing / 2);
-                    // Unused entries are zero, which every number reaches.
-                    let entry = place.map_or(0, |place| thresholds[place * limbs + limb]);
-                    table[(TABLE - node) % TABLE] = entry;
+            // Unused entries are zero, which every number reaches.
+            let mut nodes = [Threshold::default(); TABLE];
+            for node in 0..1 << level {
+                if let Some(place) = count.checked_sub(node * spacing + spacing / 2) {
+                    nodes[(TABLE - node) % TABLE] = thresholds[place];
                 }
-                tables.push(table);
             }
+            tables.extend((0..limbs).map(|limb| nodes.map(|threshold| threshold[limb])));
         }
         let root = match levels {
             0 => Vec::new(),
-            _ => thresholds[(count - (1 << (levels - 1))) * limbs..][..limbs].to_vec(),
+            _ => vec![thresholds[count - (1 << (levels - 1))]],
         };
         Self {
             single,
@@ -124,34 +158,108 @@ impl Search {
     }
 }
 
+impl KeySearch {
+    fn new(thresholds: &[Threshold], limbs: usize, limb_bits: u32) -> Self {
+        let (mut single, mut tree) = (Vec::new(), Vec::with_capacity(PATHS));
+        let mut least = 0;
+        for threshold in thresholds {
+            let key = (threshold[0] << (64 - limb_bits) >> 33) as u32;
+            if key >= least && tree.len() < PATHS - 1 {
+                tree.push((key, *threshold));
+                least = key + 1;
+            } else {
+                single.push(*threshold);
+            }
+        }
+        if tree.len() < MIN_KEYS {
+            single = thresholds.to_vec();
+            tree.clear();
+        }
+        // Paths count thresholds down from the last one. Those beyond the first lead to zeros, which
+        // every number reaches.
+        tree.reverse();
+        tree.resize(PATHS, (0, Threshold::default()));
+        let height = (thresholds.len() - single.len() + 1)
+            .next_power_of_two()
+            .ilog2();
+        let levels = (0..height).map(|level| {
+            let spacing = 1 << (height - level);
+            let nodes = tree.iter().skip(spacing / 2 - 1).step_by(spacing);
+            let mut table = [0; TABLE];
+            for (entry, (key, _)) in table.iter_mut().zip(nodes).take(1 << level) {
+                *entry = *key;
+            }
+            table
+        });
+        let half = |limb: usize, left: u32| {
+            let entry = |path: usize| (tree[path].1[limb] << left >> 32) as u32;
+            [0, TABLE].map(|first| array::from_fn(|i| entry(first + i)))
+        };
+        let ends = |limb| Ends {
+            low: half(limb, 32),
+            high: half(limb, 0),
+        };
+        Self {
+            single,
+            levels: levels.collect(),
+            ends: (0..limbs).map(ends).collect(),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Repeats the kernel's search for every number of thresholds and every place among them.
+    /// Repeats the kernel's searches for every number of thresholds and every place among them,
+    /// with up to three thresholds of the same key.
     #[test]
     fn a_search_finds_every_place() {
-        for count in 1..=40_u64 {
-            let thresholds = (1..=count).flat_map(|x| [x, 10 * x]).collect();
-            let digit = Digit::new(0, 1, thresholds);
+        for (count, same) in (1..=40).flat_map(|count| [(count, 1), (count, 2), (count, 3)]) {
+            // The key is the upper half of the first limb.
+            let first = |x: u64| (x.div_ceil(same) << 32) + x;
+            let thresholds = (1..=count).map(|x| [first(x), 10 * x, 0, 0]);
+            let digit = Digit::new(0, 1, 63, thresholds.collect());
             assert_eq!(digit.count as u64, count);
-            let Search {
-                single,
-                root,
-                tables,
-            } = &digit.search;
-            for number in 0..=count {
-                let own = (number, 10 * number);
+            for number in 0..=2 * count + 1 {
+                // Each threshold, and just below it, with the same key.
+                let next = number.div_ceil(2);
+                let own = (first(next), 10 * next - number % 2);
                 let below = |threshold: (u64, u64)| usize::from(own < threshold);
-                let mut less = below((root[0], root[1]));
-                for table in tables.chunks_exact(2) {
+                let one_by_one = |thresholds: &[Threshold]| {
+                    let below = thresholds.iter().map(|x| below((x[0], x[1])));
+                    below.sum::<usize>()
+                };
+
+                let search = &digit.search;
+                let mut less = one_by_one(&search.root);
+                for table in search.tables.chunks_exact(2) {
                     let entry = (TABLE - less) % TABLE;
                     less = 2 * less + below((table[0][entry], table[1][entry]));
                 }
-                less += (1..=*single as u64)
-                    .map(|x| below((x, 10 * x)))
-                    .sum::<usize>();
-                assert_eq!(count - less as u64, number, "{count} thresholds");
+                less += one_by_one(&digit.thresholds[..search.single]);
+                assert_eq!(count - less as u64, number / 2, "{count} thresholds");
+
+                let keys = &digit.keys;
+                let key = (own.0 >> 32) as u32;
+                let path = keys
+                    .levels
+                    .iter()
+                    .fold(0, |path, level| 2 * path + usize::from(key < level[path]));
+                let end = |limb: usize| {
+                    let Ends { low, high } = &keys.ends[limb];
+                    let [low, high] = [low, high].map(|half| u64::from(half.as_flattened()[path]));
+                    (high << 32) + low
+                };
+                let mut less = one_by_one(&keys.single);
+                if !keys.levels.is_empty() {
+                    less += path + below((end(0), end(1)));
+                }
+                assert_eq!(
+                    count - less as u64,
+                    number / 2,
+                    "{count} thresholds by keys"
+                );
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The thresholds of each digit: cuts of the unit interval, rounded to limbs.
 
 use super::Widths;
-use super::digit::Digit;
+use super::digit::{Digit, Threshold};
 use super::layout::Layout;
 use crate::params::enclosure::Enclosure;
 use crate::params::rate::Rate;
@@ -95,18 +95,18 @@ pub(super) fn split(cuts: &[Enclosure], shift: u32, limbs: usize, limb_bits: u32
     let places = u64::from(limb_bits) * (limbs as u64 + 1);
     let largest = (BigUint::from(1u32) << places) - 1u32;
     let mask = (BigUint::from(1u32) << limb_bits) - 1u32;
-    let mut thresholds = Vec::with_capacity(cuts.len() * (limbs + 1));
-    for cut in cuts {
+    let mut thresholds = vec![Threshold::default(); cuts.len()];
+    for (cut, threshold) in cuts.iter().zip(&mut thresholds) {
         let Some(rounded) = cut.round(places) else {
             unreachable!("an enclosure has more than 100 bits beyond its threshold")
         };
         let rounded = rounded.min(largest.clone());
-        for limb in (0..=limbs as u64).rev() {
-            let limb = (&rounded >> (u64::from(limb_bits) * limb)) & &mask;
-            thresholds.push(limb.iter_u64_digits().next().unwrap_or(0));
+        for (place, limb) in threshold[..=limbs].iter_mut().rev().enumerate() {
+            let part = (&rounded >> (limb_bits as usize * place)) & &mask;
+            *limb = part.iter_u64_digits().next().unwrap_or(0);
         }
     }
-    Digit::new(shift, limbs, thresholds)
+    Digit::new(shift, limbs, limb_bits, thresholds)
 }
 
 #[cfg(test)]

@@ -231,10 +231,7 @@ impl Sums {
 }
 
 fn last_limbs(digit: &Digit) -> impl Iterator<Item = u64> + '_ {
-    digit
-        .thresholds
-        .chunks_exact(digit.limbs + 1)
-        .map(|limbs| limbs[digit.limbs])
+    digit.thresholds.iter().map(|limbs| limbs[digit.limbs])
 }
 
 /// How many values of the digit's own words give each outcome if the shared limb is `tie`.
@@ -242,7 +239,7 @@ fn masses(digit: &Digit, limb_bits: u64, tie: u64) -> Vec<BigUint> {
     let total = BigUint::from(1u32) << (limb_bits * digit.limbs as u64);
     let mut masses = Vec::with_capacity(digit.count + 1);
     let mut from = BigUint::ZERO;
-    for limbs in digit.thresholds.chunks_exact(digit.limbs + 1) {
+    for limbs in &digit.thresholds {
         let (last, own) = (limbs[digit.limbs], &limbs[..digit.limbs]);
         let to = own
             .iter()

@@ -1,10 +1,11 @@
-//! The back end for x86-64 processors with AVX2: eight words in two registers.
+//! The back end for x86-64 processors with AVX2: sixteen words in four registers.
 
-use super::place::Place;
+use super::place::{Halves, Place, search_by_key};
 use super::vector::Vector;
 use super::{Count, add_noise_by};
 use crate::draw::simd::Avx2;
 use crate::plan::Plan;
+use crate::plan::digit::{Digit, TABLE};
 use core::arch::x86_64::*;
 
 /// See [`super::Backend::add_noise`].
@@ -24,56 +25,62 @@ fn vectorised<T: Count>(plan: &Plan, lower: u64, words: &[u64], counts: &mut [T]
     add_noise_by::<Words, T>(plan, lower, words, counts);
 }
 
-/// Two registers, so that one threshold serves both. The processor has AVX2 wherever this type is
+/// Four registers, so that one threshold serves all. The processor has AVX2 wherever this type is
 /// used: it is private to this file, and only [`vectorised`] uses it, which requires a token.
 #[derive(Clone, Copy)]
-struct Words(__m256i, __m256i);
+struct Words(__m256i, __m256i, __m256i, __m256i);
 
 /// Applies an intrinsic to each register.
 macro_rules! each {
     ($intrinsic:ident, $($words:expr),*) => {
         // SAFETY: the intrinsic uses registers only, and the processor has AVX2 (see `Words`).
-        unsafe { Words($intrinsic($($words.0),*), $intrinsic($($words.1),*)) }
+        unsafe {
+            Words(
+                $intrinsic($($words.0),*),
+                $intrinsic($($words.1),*),
+                $intrinsic($($words.2),*),
+                $intrinsic($($words.3),*),
+            )
+        }
     };
-}
-
-impl Words {
-    /// Where `self < other`, for unsigned words: with their top bits flipped, the signed comparison
-    /// orders them.
-    #[inline(always)]
-    fn below(self, other: Self) -> Self {
-        let flip = Self::splat(1 << 63);
-        each!(_mm256_xor_si256, self, flip).less(each!(_mm256_xor_si256, other, flip))
-    }
 }
 
 impl Vector for Words {
     type Mask = Self;
-    const WIDTH: usize = 8;
+    const WIDTH: usize = 16;
 
     #[inline(always)]
     fn splat(word: u64) -> Self {
         // SAFETY: the intrinsic uses registers only, and the processor has AVX2 (see `Words`).
         let register = unsafe { _mm256_set1_epi64x(word.cast_signed()) };
-        Self(register, register)
+        Self(register, register, register, register)
     }
 
     #[inline(always)]
     fn load(words: &[u64]) -> Self {
         let words = words[..Self::WIDTH].as_ptr().cast::<__m256i>();
-        // SAFETY: the slice was just cut to the 64 bytes that are read; no alignment is needed, and
+        // SAFETY: the slice was just cut to the 128 bytes that are read; no alignment is needed, and
         // the processor has AVX2 (see `Words`).
-        unsafe { Self(_mm256_loadu_si256(words), _mm256_loadu_si256(words.add(1))) }
+        unsafe {
+            Self(
+                _mm256_loadu_si256(words),
+                _mm256_loadu_si256(words.add(1)),
+                _mm256_loadu_si256(words.add(2)),
+                _mm256_loadu_si256(words.add(3)),
+            )
+        }
     }
 
     #[inline(always)]
     fn store(self, words: &mut [u64]) {
         let words = words[..Self::WIDTH].as_mut_ptr().cast::<__m256i>();
-        // SAFETY: the slice was just cut to the 64 bytes that are written; no alignment is needed,
+        // SAFETY: the slice was just cut to the 128 bytes that are written; no alignment is needed,
         // and the processor has AVX2 (see `Words`).
         unsafe {
             _mm256_storeu_si256(words, self.0);
             _mm256_storeu_si256(words.add(1), self.1);
+            _mm256_storeu_si256(words.add(2), self.2);
+            _mm256_storeu_si256(words.add(3), self.3);
         }
     }
 
@@ -103,13 +110,15 @@ impl Vector for Words {
     }
 
     #[inline(always)]
-    fn min(self, other: Self) -> Self {
-        Self::select(self.below(other), self, other)
+    fn xor(self, other: Self) -> Self {
+        each!(_mm256_xor_si256, self, other)
     }
 
     #[inline(always)]
-    fn max(self, other: Self) -> Self {
-        Self::select(self.below(other), other, self)
+    fn below(self, other: Self) -> Self {
+        // With their top bits flipped, the signed comparison orders them.
+        let flip = Self::splat(1 << 63);
+        self.xor(flip).less(other.xor(flip))
     }
 
     #[inline(always)]
@@ -129,4 +138,89 @@ impl Vector for Words {
     }
 }
 
-impl Place for Words {}
+/// Sixteen half-words, in the order that `upper` and `join` have in common.
+#[derive(Clone, Copy)]
+struct HalfWords(__m256i, __m256i);
+
+/// Applies an intrinsic to both registers.
+macro_rules! both {
+    ($intrinsic:ident, $($halves:expr),*) => {
+        // SAFETY: the intrinsic uses registers only, and the processor has AVX2 (see `Words`).
+        unsafe { HalfWords($intrinsic($($halves.0),*), $intrinsic($($halves.1),*)) }
+    };
+}
+
+impl Halves for HalfWords {
+    type Words = Words;
+
+    #[inline(always)]
+    fn splat(half: u32) -> Self {
+        // SAFETY: the intrinsic uses registers only, and the processor has AVX2 (see `Words`).
+        let register = unsafe { _mm256_set1_epi32(half.cast_signed()) };
+        Self(register, register)
+    }
+
+    #[inline(always)]
+    fn look_up(self, table: &[u32; TABLE]) -> Self {
+        let table = table.as_ptr().cast::<__m256i>();
+        // SAFETY: the table is the 32 bytes that are read; no alignment is needed, and the
+        // processor has AVX2 (see `Words`).
+        let table = unsafe { _mm256_loadu_si256(table) };
+        both!(_mm256_permutevar8x32_epi32, Self(table, table), self)
+    }
+
+    #[inline(always)]
+    fn look_up_either(self, tables: &[[u32; TABLE]; 2]) -> Self {
+        // A look-up takes only the low three bits.
+        let (first, second) = (self.look_up(&tables[0]), self.look_up(&tables[1]));
+        let is_second = both!(_mm256_cmpgt_epi32, self, Self::splat(7));
+        both!(_mm256_blendv_epi8, first, second, is_second)
+    }
+
+    #[inline(always)]
+    fn step(self, key: Self, node: Self) -> Self {
+        let below = both!(_mm256_cmpgt_epi32, node, key);
+        let twice = both!(_mm256_add_epi32, self, self);
+        both!(_mm256_sub_epi32, twice, below)
+    }
+
+    #[inline(always)]
+    fn upper(words: Words) -> Self {
+        Self(odd(words.0, words.1), odd(words.2, words.3))
+    }
+
+    #[inline(always)]
+    fn join(low: Self, high: Self) -> Words {
+        // SAFETY: the intrinsics use registers only, and the processor has AVX2 (see `Words`).
+        unsafe {
+            Words(
+                _mm256_unpacklo_epi32(low.0, high.0),
+                _mm256_unpackhi_epi32(low.0, high.0),
+                _mm256_unpacklo_epi32(low.1, high.1),
+                _mm256_unpackhi_epi32(low.1, high.1),
+            )
+        }
+    }
+}
+
+/// The odd half-words of two registers.
+#[inline(always)]
+fn odd(first: __m256i, second: __m256i) -> __m256i {
+    // SAFETY: the intrinsics use registers only, and the processor has AVX2 (see `Words`).
+    unsafe {
+        let (first, second) = (_mm256_castsi256_ps(first), _mm256_castsi256_ps(second));
+        _mm256_castps_si256(_mm256_shuffle_ps(first, second, 0xDD))
+    }
+}
+
+impl Place for Words {
+    #[inline(always)]
+    fn reached<const LIMBS: usize>(
+        digit: &Digit,
+        first: Self,
+        own: &[Self; LIMBS],
+        tie: Self,
+    ) -> Self {
+        search_by_key::<LIMBS, HalfWords, Self>(digit, first, own, tie)
+    }
+}

@@ -99,13 +99,13 @@ impl Vector for Words {
     }
 
     #[inline(always)]
-    fn min(self, other: Self) -> Self {
-        each!(Words: _mm512_min_epu64, self, other)
+    fn xor(self, other: Self) -> Self {
+        each!(Words: _mm512_xor_si512, self, other)
     }
 
     #[inline(always)]
-    fn max(self, other: Self) -> Self {
-        each!(Words: _mm512_max_epu64, self, other)
+    fn below(self, other: Self) -> Mask {
+        each!(Mask: _mm512_cmplt_epu64_mask, self, other)
     }
 
     #[inline(always)]
@@ -139,7 +139,12 @@ impl LookUp for Words {
 
 impl Place for Words {
     #[inline(always)]
-    fn reached<const LIMBS: usize>(digit: &Digit, own: &[Self; LIMBS], tie: Self) -> Self {
+    fn reached<const LIMBS: usize>(
+        digit: &Digit,
+        _first: Self,
+        own: &[Self; LIMBS],
+        tie: Self,
+    ) -> Self {
         search::<LIMBS, Self>(digit, own, tie)
     }
 }

@@ -43,7 +43,7 @@ pub const LANES: usize = 16;
 pub enum Backend {
     /// One word at a time, on any processor.
     Portable,
-    /// Eight words at a time, on x86-64 processors with AVX2.
+    /// Sixteen words at a time, on x86-64 processors with AVX2.
     #[cfg(target_arch = "x86_64")]
     Avx2(Avx2),
     /// Sixteen words at a time, on x86-64 processors with AVX-512.
@@ -124,26 +124,30 @@ impl fmt::Debug for Backend {
 /// function that enables the back end's processor features.
 #[inline(always)]
 fn add_noise_by<V: Place, T: Count>(plan: &Plan, lower: u64, words: &[u64], counts: &mut [T]) {
-    let stride = plan.words * LANES;
-    let mut words = words;
+    let (mut words, _) = words.as_chunks();
     let mut whole = counts.chunks_exact_mut(LANES);
     for block in &mut whole {
-        noise_block::<V, T>(plan, lower, &words[..stride], block);
-        words = &words[stride..];
+        noise_block::<V, T>(plan, lower, &words[..plan.words], block);
+        words = &words[plan.words..];
     }
     let rest = whole.into_remainder();
     if !rest.is_empty() {
         // A short last block also draws for all lanes, and discards the unused ones.
         let mut block = [T::default(); LANES];
         block[..rest.len()].copy_from_slice(rest);
-        noise_block::<V, T>(plan, lower, &words[..stride], &mut block);
+        noise_block::<V, T>(plan, lower, &words[..plan.words], &mut block);
         rest.copy_from_slice(&block[..rest.len()]);
     }
 }
 
 /// Adds noise to a block of [`LANES`] counts, through their keys.
 #[inline(always)]
-fn noise_block<V: Place, T: Count>(plan: &Plan, lower: u64, words: &[u64], block: &mut [T]) {
+fn noise_block<V: Place, T: Count>(
+    plan: &Plan,
+    lower: u64,
+    words: &[[u64; LANES]],
+    block: &mut [T],
+) {
     let mut keys = [0; LANES];
     for (key, count) in keys.iter_mut().zip(&*block) {
         *key = count.to_key();
@@ -153,35 +157,32 @@ fn noise_block<V: Place, T: Count>(plan: &Plan, lower: u64, words: &[u64], block
         let base = V::splat(lower);
         // The maximum raises keys below the lower bound to it.
         let offset = V::load(keys).max(base).sub(base).min(V::splat(plan.range));
-        draw(plan, &words[lane.min(words.len())..], offset)
-            .add(base)
-            .store(keys);
+        draw(plan, words, lane, offset).add(base).store(keys);
     }
     for (count, key) in block.iter_mut().zip(keys) {
         *count = T::from_key(key);
     }
 }
 
-/// The draw: maps offsets `0..=range` above the lower bound to noisy offsets. `words` is the
-/// block's words from this vector's first lane on.
+/// The draw: maps offsets `0..=range` above the lower bound to noisy offsets. `lane` is the first
+/// lane of this vector.
 #[inline(always)]
-fn draw<V: Place>(plan: &Plan, words: &[u64], offset: V) -> V {
+fn draw<V: Place>(plan: &Plan, words: &[[u64; LANES]], lane: usize, offset: V) -> V {
     let Some((first, rest)) = plan.digits.split_first() else {
         return offset;
     };
     let (zero, one, range) = (V::splat(0), V::splat(1), V::splat(plan.range));
     let shift = 64 - plan.limb_bits;
-    let shared = V::load(words);
+    let shared = V::load(&words[0][lane..]);
     let tie = shared.shr(shift);
 
     // Digit 0's number gives the floor's slot, then a value from 1 to the radix, then zero. Noise
     // that falls is one more than is drawn here; noise that rises has the value modulo the radix.
-    let reached = outcome(first, words, 1, shift, tie);
+    let reached = outcome(first, &words[1..], lane, shift, tie);
     let in_floor = reached.less(one);
     // One-sided noise has no zero.
     let not_zero = reached.less(V::splat(first.count as u64 + 1 - plan.sign_mask));
-    let sign = shared.and(V::splat(plan.sign_mask));
-    let falls = zero.less(V::select(not_zero, sign, zero));
+    let sign = V::select(not_zero, shared.and(V::splat(plan.sign_mask)), zero);
     let low = V::select(not_zero, reached.sub(sign), zero);
     let mut noise = low.and(V::splat(plan.low_mask));
 
@@ -189,7 +190,7 @@ fn draw<V: Place>(plan: &Plan, words: &[u64], offset: V) -> V {
     let mut top = zero;
     let mut last = 1;
     for digit in rest {
-        top = outcome(digit, words, at, shift, tie);
+        top = outcome(digit, &words[at..], lane, shift, tie);
         noise = noise.add(top.shl(digit.shift));
         last = digit.count;
         at += digit.limbs;
@@ -198,40 +199,42 @@ fn draw<V: Place>(plan: &Plan, words: &[u64], offset: V) -> V {
     // The top digit's last value stands for everything above it: at least the range. Digit 0 alone
     // keeps its last value.
     let drawn = V::select(top.less(V::splat(last as u64)), noise, range);
-    let rise = offset.add(drawn.min(range.sub(offset)));
-    let fall = offset.sub(drawn.min(offset)).max(one).sub(one);
-    let noisy = V::select(falls, fall, rise);
+    let falls = zero.less(sign);
+    let fits = drawn.below(V::select(falls, offset, range.sub(offset)));
+    // `offset - 1 - drawn` is `offset` plus the complement of `drawn`.
+    let moved = offset.add(drawn.xor(zero.sub(sign)));
+    let noisy = V::select(fits, moved, V::select(falls, zero, range));
 
     // The floor's slot leaves digit 1's word unused, so it supplies the floor's value.
     let value_mask = u64::MAX
         .checked_shr(64 - plan.floor_value_bits)
         .unwrap_or(0);
-    let free = V::load(&words[(1 + first.limbs) * LANES..]);
+    let free = V::load(&words[1 + first.limbs][lane..]);
     let value = free.and(V::splat(value_mask)).min(range);
     V::select(in_floor, value, noisy)
 }
 
 /// How many of the digit's thresholds the uniform number `(own words, tie)` has reached.
 #[inline(always)]
-fn outcome<V: Place>(digit: &Digit, words: &[u64], at: usize, shift: u32, tie: V) -> V {
+fn outcome<V: Place>(digit: &Digit, words: &[[u64; LANES]], lane: usize, shift: u32, tie: V) -> V {
     match digit.limbs {
-        1 => outcome_of::<1, V>(digit, words, at, shift, tie),
-        2 => outcome_of::<2, V>(digit, words, at, shift, tie),
-        _ => outcome_of::<3, V>(digit, words, at, shift, tie),
+        1 => outcome_of::<1, V>(digit, words, lane, shift, tie),
+        2 => outcome_of::<2, V>(digit, words, lane, shift, tie),
+        _ => outcome_of::<3, V>(digit, words, lane, shift, tie),
     }
 }
 
 #[inline(always)]
 fn outcome_of<const LIMBS: usize, V: Place>(
     digit: &Digit,
-    words: &[u64],
-    at: usize,
+    words: &[[u64; LANES]],
+    lane: usize,
     shift: u32,
     tie: V,
 ) -> V {
     let mut own = [tie; LIMBS];
     for (limb, own) in own.iter_mut().enumerate() {
-        *own = V::load(&words[(at + limb) * LANES..]).shr(shift);
+        *own = V::load(&words[limb][lane..]).shr(shift);
     }
-    V::reached(digit, &own, tie)
+    V::reached(digit, V::load(&words[0][lane..]), &own, tie)
 }

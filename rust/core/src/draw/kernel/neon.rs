@@ -1,10 +1,11 @@
 //! The back end for AArch64 processors with NEON: eight words in four registers.
 
-use super::place::Place;
+use super::place::{Halves, Place, search_by_key};
 use super::vector::Vector;
 use super::{Count, add_noise_by};
 use crate::draw::simd::Neon;
 use crate::plan::Plan;
+use crate::plan::digit::{Digit, TABLE};
 use core::arch::aarch64::*;
 
 /// See [`super::Backend::add_noise`].
@@ -104,13 +105,13 @@ impl Vector for Words {
     }
 
     #[inline(always)]
-    fn min(self, other: Self) -> Self {
-        Self::select(each!(vcltq_u64, self, other), self, other)
+    fn xor(self, other: Self) -> Self {
+        each!(veorq_u64, self, other)
     }
 
     #[inline(always)]
-    fn max(self, other: Self) -> Self {
-        Self::select(each!(vcltq_u64, self, other), other, self)
+    fn below(self, other: Self) -> Self {
+        each!(vcltq_u64, self, other)
     }
 
     #[inline(always)]
@@ -137,4 +138,96 @@ impl Vector for Words {
     }
 }
 
-impl Place for Words {}
+/// Half-words, in the order that `upper` and `join` have in common.
+#[derive(Clone, Copy)]
+struct HalfWords([uint32x4_t; 2]);
+
+/// Applies an intrinsic to both registers.
+macro_rules! both {
+    ($intrinsic:ident, $($halves:expr),*) => {
+        // SAFETY: the intrinsic uses registers only, and the processor has NEON (see `Words`).
+        HalfWords(core::array::from_fn(|i| unsafe { $intrinsic($($halves.0[i]),*) }))
+    };
+}
+
+impl Halves for HalfWords {
+    type Words = Words;
+
+    #[inline(always)]
+    fn splat(half: u32) -> Self {
+        // SAFETY: the intrinsic uses registers only, and the processor has NEON (see `Words`).
+        Self([unsafe { vdupq_n_u32(half) }; 2])
+    }
+
+    #[inline(always)]
+    fn look_up(self, table: &[u32; TABLE]) -> Self {
+        // SAFETY: the table is the 32 bytes that are read; no alignment is needed, and the
+        // processor has NEON (see `Words`).
+        let table = unsafe { vld1q_u8_x2(table.as_ptr().cast()) };
+        // SAFETY: the intrinsics use registers only, and the processor has NEON (see `Words`).
+        Self(core::array::from_fn(|i| unsafe {
+            vreinterpretq_u32_u8(vqtbl2q_u8(table, bytes(self.0[i])))
+        }))
+    }
+
+    #[inline(always)]
+    fn look_up_either(self, tables: &[[u32; TABLE]; 2]) -> Self {
+        // SAFETY: the tables are the 64 bytes that are read; no alignment is needed, and the
+        // processor has NEON (see `Words`).
+        let table = unsafe { vld1q_u8_x4(tables.as_ptr().cast()) };
+        // SAFETY: the intrinsics use registers only, and the processor has NEON (see `Words`).
+        Self(core::array::from_fn(|i| unsafe {
+            vreinterpretq_u32_u8(vqtbl4q_u8(table, bytes(self.0[i])))
+        }))
+    }
+
+    #[inline(always)]
+    fn step(self, key: Self, node: Self) -> Self {
+        let below = both!(vcltq_u32, key, node);
+        let twice = both!(vaddq_u32, self, self);
+        both!(vsubq_u32, twice, below)
+    }
+
+    #[inline(always)]
+    fn upper(words: Words) -> Self {
+        // SAFETY: the intrinsics use registers only, and the processor has NEON (see `Words`).
+        Self(core::array::from_fn(|i| unsafe {
+            let [first, second] = [words.0[2 * i], words.0[2 * i + 1]];
+            vuzp2q_u32(vreinterpretq_u32_u64(first), vreinterpretq_u32_u64(second))
+        }))
+    }
+
+    #[inline(always)]
+    fn join(low: Self, high: Self) -> Words {
+        // SAFETY: the intrinsics use registers only, and the processor has NEON (see `Words`).
+        Words(core::array::from_fn(|i| unsafe {
+            let (low, high) = (low.0[i / 2], high.0[i / 2]);
+            vreinterpretq_u64_u32(match i % 2 {
+                0 => vzip1q_u32(low, high),
+                _ => vzip2q_u32(low, high),
+            })
+        }))
+    }
+}
+
+/// The places of the bytes of each entry.
+#[inline(always)]
+fn bytes(entries: uint32x4_t) -> uint8x16_t {
+    // SAFETY: the intrinsics use registers only, and the processor has NEON (see `Words`).
+    unsafe {
+        let places = vmlaq_n_u32(vdupq_n_u32(0x0302_0100), entries, 0x0404_0404);
+        vreinterpretq_u8_u32(places)
+    }
+}
+
+impl Place for Words {
+    #[inline(always)]
+    fn reached<const LIMBS: usize>(
+        digit: &Digit,
+        first: Self,
+        own: &[Self; LIMBS],
+        tie: Self,
+    ) -> Self {
+        search_by_key::<LIMBS, HalfWords, Self>(digit, first, own, tie)
+    }
+}

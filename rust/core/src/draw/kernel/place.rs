@@ -2,18 +2,31 @@
 //! whatever the results.
 
 use super::vector::Vector;
-use crate::plan::digit::{Digit, TABLE};
+use crate::plan::digit::{Digit, Ends, TABLE, Threshold};
 
 /// How a vector type finds a number's place among a digit's thresholds.
 pub(super) trait Place: Vector {
-    /// How many of the digit's thresholds the uniform number `(own, tie)` has reached.
-    #[inline(always)]
-    fn reached<const LIMBS: usize>(digit: &Digit, own: &[Self; LIMBS], tie: Self) -> Self {
-        one_by_one::<LIMBS, Self>(&digit.thresholds, digit.count as u64, own, tie)
-    }
+    /// How many of the digit's thresholds the uniform number `(own, tie)` has reached. `own` is the
+    /// upper bits of the digit's own words, and `first` is the first of these words.
+    fn reached<const LIMBS: usize>(
+        digit: &Digit,
+        first: Self,
+        own: &[Self; LIMBS],
+        tie: Self,
+    ) -> Self;
 }
 
-impl Place for u64 {}
+impl Place for u64 {
+    #[inline(always)]
+    fn reached<const LIMBS: usize>(
+        digit: &Digit,
+        _first: Self,
+        own: &[Self; LIMBS],
+        tie: Self,
+    ) -> Self {
+        one_by_one::<LIMBS, u64>(&digit.thresholds, digit.count as u64, own, tie)
+    }
+}
 
 /// Vectors with a lookup in a table that fits a register.
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
@@ -22,16 +35,38 @@ pub(super) trait LookUp: Vector {
     fn look_up(self, table: &[u64; TABLE]) -> Self;
 }
 
+/// Half-words of several draws side by side.
+#[cfg_attr(
+    not(any(target_arch = "x86_64", target_arch = "aarch64")),
+    allow(dead_code)
+)]
+pub(super) trait Halves: Copy {
+    /// The words that these are the halves of.
+    type Words: Vector;
+
+    fn splat(half: u32) -> Self;
+    /// The upper half of each word.
+    fn upper(words: Self::Words) -> Self;
+    /// The words with these halves.
+    fn join(low: Self, high: Self) -> Self::Words;
+    /// The table's entry for each half-word; those are below [`TABLE`].
+    fn look_up(self, table: &[u32; TABLE]) -> Self;
+    /// The entry of both tables in a row for each half-word.
+    fn look_up_either(self, tables: &[[u32; TABLE]; 2]) -> Self;
+    /// `2 * self`, plus one where `key < node`; both are below `2^31`.
+    fn step(self, key: Self, node: Self) -> Self;
+}
+
 /// `count` minus the number of these thresholds that `(own, tie)` is below.
 #[inline(always)]
 pub(super) fn one_by_one<const LIMBS: usize, V: Vector>(
-    thresholds: &[u64],
+    thresholds: &[Threshold],
     count: u64,
     own: &[V; LIMBS],
     tie: V,
 ) -> V {
     let mut reached = V::splat(count);
-    for threshold in thresholds.chunks_exact(LIMBS + 1) {
+    for threshold in thresholds {
         let mut limbs = [V::splat(0); LIMBS];
         for (limb, word) in limbs.iter_mut().zip(threshold) {
             *limb = V::splat(*word);
@@ -56,8 +91,47 @@ pub(super) fn search<const LIMBS: usize, V: LookUp>(digit: &Digit, own: &[V; LIM
         let below = is_below(own, tie, &limbs, less.look_up(&tables[LIMBS]));
         less = less.add(less).decrease(below);
     }
-    let single = &digit.thresholds[..search.single * (LIMBS + 1)];
+    let single = &digit.thresholds[..search.single];
     less.add(one_by_one(single, digit.count as u64, own, tie))
+}
+
+/// Finds the place by a search by keys, and a comparison with the threshold that is left.
+#[cfg_attr(
+    not(any(target_arch = "x86_64", target_arch = "aarch64")),
+    allow(dead_code)
+)]
+#[inline(always)]
+pub(super) fn search_by_key<const LIMBS: usize, H: Halves<Words = V>, V: Vector>(
+    digit: &Digit,
+    first: V,
+    own: &[V; LIMBS],
+    tie: V,
+) -> V {
+    let search = &digit.keys;
+    let reached = one_by_one(&search.single, digit.count as u64, own, tie);
+    let Some((root, levels)) = search.levels.split_first() else {
+        return reached;
+    };
+    let (key, zero) = (H::upper(first.shr(1)), H::splat(0));
+    let mut path = zero.step(key, H::splat(root[0]));
+    for level in levels {
+        path = path.step(key, path.look_up(level));
+    }
+    let mut limbs = [tie; LIMBS];
+    for (limb, table) in limbs.iter_mut().zip(&search.ends) {
+        *limb = end(path, table);
+    }
+    let below = is_below(own, tie, &limbs, end(path, &search.ends[LIMBS]));
+    reached.sub(H::join(path, zero)).decrease(below)
+}
+
+/// Looks up a limb of the threshold at the end of each path.
+#[inline(always)]
+fn end<H: Halves>(path: H, limb: &Ends) -> H::Words {
+    H::join(
+        path.look_up_either(&limb.low),
+        path.look_up_either(&limb.high),
+    )
 }
 
 /// Whether the number `(own, tie)` is below the threshold of these limbs.

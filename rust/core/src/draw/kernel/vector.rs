@@ -20,17 +20,28 @@ pub(super) trait Vector: Copy {
     fn and(self, other: Self) -> Self;
     fn shl(self, bits: u32) -> Self;
     fn shr(self, bits: u32) -> Self;
-    /// The minimum of unsigned words.
-    fn min(self, other: Self) -> Self;
-    /// The maximum of unsigned words.
-    fn max(self, other: Self) -> Self;
+    fn xor(self, other: Self) -> Self;
 
+    /// Where `self < other`, for unsigned words.
+    fn below(self, other: Self) -> Self::Mask;
     /// Where `self < other`, for words whose signed difference fits 64 bits.
     fn less(self, other: Self) -> Self::Mask;
     /// `self` minus one where the mask is set.
     fn decrease(self, mask: Self::Mask) -> Self;
     /// `yes` where the mask is set, else `no`.
     fn select(mask: Self::Mask, yes: Self, no: Self) -> Self;
+
+    /// The minimum of unsigned words.
+    #[inline(always)]
+    fn min(self, other: Self) -> Self {
+        Self::select(self.below(other), self, other)
+    }
+
+    /// The maximum of unsigned words.
+    #[inline(always)]
+    fn max(self, other: Self) -> Self {
+        Self::select(self.below(other), other, self)
+    }
 }
 
 impl Vector for u64 {
@@ -78,14 +89,13 @@ impl Vector for u64 {
     }
 
     #[inline(always)]
-    fn min(self, other: Self) -> Self {
-        ct::min(self, other)
+    fn xor(self, other: Self) -> Self {
+        self ^ other
     }
 
     #[inline(always)]
-    fn max(self, other: Self) -> Self {
-        // Removing the minimum leaves the maximum.
-        self ^ other ^ ct::min(self, other)
+    fn below(self, other: Self) -> u64 {
+        ct::mask(ct::borrow(self, other, 0))
     }
 
     #[inline(always)]
