@@ -476,7 +476,7 @@ def test_invalid_arguments_raise() -> None:
             ),
         ),
         (TypeError, "Array of Dask", lambda: release(np.zeros(3, int), NONE)),
-        (TypeError, "mechanism is a", lambda: release(array, 1.0)),  # type: ignore[arg-type]
+        (TypeError, "mechanism has type", lambda: release(array, 1.0)),  # type: ignore[arg-type]
         (TypeError, "float64", lambda: release(array * 1.0, NONE)),
         (TypeError, "bool", lambda: release(array == 1, NONE)),
         (TypeError, "MaskedArray", lambda: release(da.ma.masked_equal(array, 1), NONE)),

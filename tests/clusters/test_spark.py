@@ -672,7 +672,7 @@ def test_invalid_contributions_raise(counts: DataFrame) -> None:
     for error, arguments, text in [
         (KeyError, (counts, "who"), "'who' occurs 0 times"),
         (KeyError, (counts, "town", ["city"]), "'city' occurs 0 times"),
-        (TypeError, (pd.DataFrame({"town": ["x"]}), "town"), "frame is a pandas"),
+        (TypeError, (pd.DataFrame({"town": ["x"]}), "town"), "frame has type pandas"),
         (ValueError, (stream, "value"), "a streaming frame is not accepted"),
     ]:
         frame, individual, *cells = arguments
