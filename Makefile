@@ -90,7 +90,7 @@ site: notebooks  ## the documentation site with the notebooks, checked in chromi
 ## Before a release, or by night: all of the gate, whatever was touched, and an hour of searches
 
 nightly: test    ## all of the above, all faults, mutants of changed lines, fuzzing, all tapes up to 2^26 draws
-	$(MAKE) lint pythons ct instructions arm64 clusters backends demo examples notebooks site sweep deny proof
+	$(MAKE) lint pythons ct instructions arm64 clusters backends demo examples site sweep deny proof
 	$(MAKE) wheel TWICE=--twice
 	$(MAKE) faults FAULTS=--checked
 	$(MAKE) mutants BASE="$$(git rev-list -1 --before=yesterday HEAD)"
@@ -165,10 +165,10 @@ criterion:       ## times of every piece, in Rust: half a minute; minutes with C
 
 ## Files that are made
 
-pictures: develop ## draw the README's picture of a release
+pictures: develop ## draw the pictures of a release and of composition
 	$(PY) scripts/draw_pictures.py
 
-licenses:        ## write LICENSE-THIRD-PARTY, of the crates that the wheel holds
+licenses:        ## write the licences and the bill of materials of the crates in the wheel
 	$(PYTHON) scripts/third_party_licenses.py
 
 $(VENV):

@@ -25,7 +25,7 @@ pub struct Digit {
     /// The digit's own words of tape. Thresholds have one limb more, which is compared with the
     /// shared word.
     pub(crate) limbs: usize,
-    /// Number of thresholds. Stored so that the kernel need not divide.
+    /// The length of `thresholds`. A field, so that the z3 proof of the draw holds for any.
     pub(crate) count: usize,
     /// The thresholds, in ascending order.
     pub(crate) thresholds: Vec<Threshold>,
