@@ -17,7 +17,7 @@ HOURS = 4
 #: Steps that look at the machine code and at the files of the package.
 ALWAYS = ["ct", "lint", "instructions", "wheel", "demo"]
 #: Other steps, and the prefixes of the paths that each checks.
-COLUMNS = ["python/geomdp/frames.py", "python/geomdp/_release/"]
+COLUMNS = ["python/geomdp/frames.py", "python/geomdp/mechanism.py", "python/geomdp/_inputs/"]
 PROOF = ["scripts/check_proof.py", "scripts/check_certificates.py"]
 KERNEL = ["rust/core/src/draw/kernel/"]
 KEYED = ["python/geomdp/distributed.py", "rust/core/src/draw/keyed/", "rust/python/src/keyed.rs"]

@@ -216,7 +216,7 @@ FAULTS = [
     ),
     Fault(
         "counts behind nulls are released",
-        LAYER / "_release/columns.py",
+        LAYER / "_inputs/columns.py",
         "np.where(missing, dtype.type(0), counts)",
         "counts",
         "tests/test_frames.py",
@@ -230,21 +230,21 @@ FAULTS = [
     ),
     Fault(
         "counts behind nulls are put back",
-        LAYER / "_release/columns.py",
+        LAYER / "_inputs/columns.py",
         "column = column.scatter(missing.arg_true(), None)",
         "column = nw.from_native(counts, series_only=True).zip_with(missing, column)",
         "tests/test_frames.py",
     ),
     Fault(
         "an empty slice of Arrow is handed back",
-        LAYER / "_release/columns.py",
+        LAYER / "_inputs/columns.py",
         "    counts = memory(array, dtype) if len(array) else np.empty(0, dtype)",
         "    if not len(array):\n        return array\n    counts = memory(array, dtype)",
         "tests/test_frames.py",
     ),
     Fault(
         "other columns of pandas keep the array of the exact counts",
-        LAYER / "_release/columns.py",
+        LAYER / "_inputs/columns.py",
         "return native.copy()",
         "return native",
         "tests/test_frames.py",
@@ -491,8 +491,8 @@ FAULTS = [
     Fault(
         "OpenDP is told half of the loss",
         LAYER / "compat/opendp.py",
-        "decimals.up(loss(self.mechanism, exact))",
-        "decimals.up(loss(self.mechanism, exact / 2))",
+        "decimals.up(exact_loss(self.mechanism, exact))",
+        "decimals.up(exact_loss(self.mechanism, exact / 2))",
         "tests/compat/test_opendp.py",
     ),
     Fault(
@@ -511,28 +511,28 @@ FAULTS = [
     ),
     Fault(
         "an overlapping out is not copied",
-        LAYER / "_release/arrays.py",
+        LAYER / "_inputs/arrays.py",
         "out is counts or not np.may_share_memory(flat, target) or _same(flat, target)",
         "True",
         "tests/test_api_properties.py",
     ),
     Fault(
         "out is written in the other order",
-        LAYER / "_release/arrays.py",
+        LAYER / "_inputs/arrays.py",
         "if counts.flags.c_contiguous == out.flags.c_contiguous else None",
         "if True else None",
         "tests/test_api_properties.py",
     ),
     Fault(
         "the byte order is lost",
-        LAYER / "_release/arrays.py",
+        LAYER / "_inputs/arrays.py",
         "return own.byteswap(inplace=True).view(counts.dtype)",
         "return own.view(counts.dtype)",
         "tests/test_api_properties.py",
     ),
     Fault(
         "calls share a working array",
-        LAYER / "_release/arrays.py",
+        LAYER / "_inputs/arrays.py",
         'own = np.array(counts, dtype=native, order="C", subok=False).view(native)',
         'own = vars(np).setdefault(f"_own{counts.shape}", np.empty(counts.shape, native)); '
         "own[...] = counts",
@@ -540,21 +540,21 @@ FAULTS = [
     ),
     Fault(
         "a write to out can be interrupted",
-        LAYER / "_release/arrays.py",
+        LAYER / "_inputs/arrays.py",
         "noise(flat, target, kind, False)",
         "noise(flat, target, kind, True)",
         "tests/test_threads.py",
     ),
     Fault(
         "noise is made in the caller's counts",
-        LAYER / "_release/arrays.py",
+        LAYER / "_inputs/arrays.py",
         "noise(counts, result, known, True)",
         "noise(counts, counts, known, True); result[...] = counts",
         "tests/test_threads.py",
     ),
     Fault(
         "arrays have one key",
-        LAYER / "_release/mechanism.py",
+        LAYER / "mechanism.py",
         "self._core.release_into(source, target, dtype, interruptible, most)",
         "from geomdp import _core; "
         "_core.release_not_private(self._core, bytes(32), source, target, dtype, most)",
@@ -688,7 +688,7 @@ FAULTS = [
     ),
     Fault(
         "two inputs with different labels are combined by place",
-        LAYER / "_release/labels.py",
+        LAYER / "_inputs/labels.py",
         "if labels.keys != found[first].keys:",
         "if False:",
         "tests/test_inputs.py",

@@ -7,10 +7,10 @@
 0.5
 """
 
-from geomdp._release.certificate import Certificate
-from geomdp._release.kernel import kernel
-from geomdp._release.mechanism import GeometricMechanism
-from geomdp._release.samplers import sample_bernoulli, sample_geometric, sample_two_sided_geometric
+from geomdp._kernel import kernel
+from geomdp.certificate import Certificate
+from geomdp.mechanism import GeometricMechanism
+from geomdp.samplers import sample_bernoulli, sample_geometric, sample_two_sided_geometric
 
 __version__ = "0.1.0"
 

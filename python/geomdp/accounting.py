@@ -19,12 +19,12 @@ from fractions import Fraction
 from threading import Lock
 from typing import Any, TypeAlias
 
+from geomdp import _notebook
 from geomdp._analysis import composition, decimals
-from geomdp._release import notebook, parameters
-from geomdp._release.extras import installed_by
-from geomdp._release.mechanism import GeometricMechanism
-from geomdp._release.parameters import Integer, Real
-from geomdp._release.specification import checked, loss
+from geomdp._extras import installed_by
+from geomdp._inputs import parameters
+from geomdp._inputs.parameters import Integer, Real
+from geomdp.mechanism import GeometricMechanism, as_mechanism, exact_loss
 
 __all__ = [
     "compose",
@@ -393,7 +393,7 @@ def loss_distribution(
     (1.2000000000000002, 21.76)
 
     """
-    if checked(mechanism).rate == math.inf:
+    if as_mechanism(mechanism).rate == math.inf:
         raise ValueError("a mechanism without noise has no distribution of privacy losses")
     cells, most = parameters.at_least("l0", l0, 1), parameters.at_least("linf", linf, 1)
     return LossDistribution({(Fraction(mechanism.rate), most): cells})
@@ -493,12 +493,12 @@ class Budget:
         0.5
 
         """
-        distance = checked(mechanism).sensitivity if d_in is None else d_in
-        shown = checked(mechanism).map(distance)
+        distance = as_mechanism(mechanism).sensitivity if d_in is None else d_in
+        shown = as_mechanism(mechanism).map(distance)
         if label is not None and not isinstance(label, str):
             raise TypeError(parameters.foreign("label", label, "a str or None"))
         # Exact, while the map is rounded up.
-        exact = loss(mechanism, int(distance))
+        exact = exact_loss(mechanism, int(distance))
         with self._lock:
             if exact:
                 self._take(exact)
@@ -568,7 +568,7 @@ class Budget:
 
     def _repr_html_(self) -> str:
         rows = {f"{n}. {label or ''}": loss for n, (label, loss) in enumerate(self.spent, 1)}
-        return notebook.table(repr(self)[1:-1], rows)
+        return _notebook.table(repr(self)[1:-1], rows)
 
 
 def _groups(losses: Any) -> Counter[Fraction]:

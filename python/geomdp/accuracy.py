@@ -27,12 +27,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from geomdp._analysis import decimals, moments, sums, tails
-from geomdp._release import arrays, labels, parameters
-from geomdp._release.parameters import Integer, Real
-from geomdp._release.specification import Specification, as_counts, checked, limits
+from geomdp._inputs import arrays, labels, parameters
+from geomdp._inputs.parameters import Integer, Real
+from geomdp.mechanism import GeometricMechanism, as_counts, as_mechanism, limits
 
 if TYPE_CHECKING:
-    from geomdp._release.mechanism import GeometricMechanism
+    from geomdp.mechanism import GeometricMechanism
 
 __all__ = [
     "release_accuracy",
@@ -378,7 +378,7 @@ def release_accuracy(mechanism: GeometricMechanism, alpha: Real, counts: Any = N
     """
     level = parameters.probability("alpha", alpha)
     if counts is None:
-        return _worst(mechanism, arrays.dtype_for(checked(mechanism).bounds), level)
+        return _worst(mechanism, arrays.dtype_for(as_mechanism(mechanism).bounds), level)
     [counts], labelled = labels.apart(counts=counts)
     return labelled(_at_counts(mechanism, counts, level))
 
@@ -420,7 +420,7 @@ def simultaneous_accuracy(
     level = parameters.probability("alpha", alpha)
     if (n is None) == (counts is None):
         raise TypeError("n and counts are alternatives: give one of them")
-    dtype = arrays.dtype_for(checked(mechanism).bounds)
+    dtype = arrays.dtype_for(as_mechanism(mechanism).bounds)
     if counts is None:
         n = parameters.at_least("n", n, 0)
         return _worst(mechanism, dtype, tails.share(level, n)) if n else 0
@@ -536,7 +536,7 @@ def sum_accuracy(mechanism: GeometricMechanism, n: Integer, alpha: Real) -> int:
     """
     level = parameters.level("alpha", alpha)
     n = parameters.at_least("n", n, 0)
-    if checked(mechanism).bounds is not None:
+    if as_mechanism(mechanism).bounds is not None:
         raise ValueError(
             f"bounds = {mechanism.bounds} are not accepted: errors at a bound have one sign and "
             "add up; give a mechanism without bounds"
@@ -724,7 +724,7 @@ def relative_accuracy(mechanism: GeometricMechanism | Real, alpha: Real, ratio: 
 
     """
     level, share = parameters.level("alpha", alpha), parameters.positive("ratio", ratio)
-    if isinstance(mechanism, Specification):
+    if isinstance(mechanism, GeometricMechanism):
         reach = _worst(mechanism, arrays.dtype_for(mechanism.bounds), level)
     else:
         reach = tails.least(parameters.positive("epsilon", mechanism), level)

@@ -30,8 +30,8 @@ import numpy as np
 
 from geomdp import __version__, accounting, accuracy
 from geomdp._files import delimited, parquet_file
-from geomdp._release.mechanism import GeometricMechanism
-from geomdp._release.parameters import shown
+from geomdp._inputs.parameters import shown
+from geomdp.mechanism import GeometricMechanism
 
 __all__ = ["main"]
 

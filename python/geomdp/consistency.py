@@ -16,9 +16,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp._release import arrays, labels, parameters
-from geomdp._release.parameters import Integer, Real
-from geomdp._release.specification import Specification
+from geomdp._inputs import arrays, labels, parameters
+from geomdp._inputs.parameters import Integer, Real
+from geomdp.mechanism import GeometricMechanism
 
 __all__ = ["consistent"]
 
@@ -43,7 +43,7 @@ def consistent(
     *,
     total: Integer | None = None,
     margins: Mapping[Axes, Any] | None = None,
-    variances: Mapping[str | Axes, Real | Specification] | None = None,
+    variances: Mapping[str | Axes, Real | GeometricMechanism] | None = None,
 ) -> Any:
     """Return the table of counts that fits noisy cells and noisy margins best.
 
@@ -272,7 +272,7 @@ def _variances(variances: Any, margins: Mapping[Any, Any]) -> dict[Any, float]:
 
 def _variance(name: str, value: Any) -> float:
     """Return a variance; that of a mechanism is without its bounds."""
-    if isinstance(value, Specification):
+    if isinstance(value, GeometricMechanism):
         rate = float(value.rate)
         value = 2 * math.exp(-rate) / math.expm1(-rate) / math.expm1(-rate)
     return float(parameters.positive_number(name, value))

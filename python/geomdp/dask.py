@@ -17,12 +17,11 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp._release import parameters
-from geomdp._release.columns import Nulls
-from geomdp._release.extras import installed_by
-from geomdp._release.mechanism import GeometricMechanism
-from geomdp._release.specification import checked
+from geomdp._extras import installed_by
+from geomdp._inputs import parameters
+from geomdp._inputs.columns import Nulls
 from geomdp.distributed import Release, ReleaseKey
+from geomdp.mechanism import GeometricMechanism, as_mechanism
 
 with installed_by("geomdp[dask]"):
     import dask.array as da
@@ -158,7 +157,7 @@ def release(array: da.Array, mechanism: GeometricMechanism) -> Release[da.Array]
     """
     if not isinstance(array, da.Array):
         raise TypeError(f"array has type {type(array).__name__}: give an Array of Dask")
-    checked(mechanism)
+    as_mechanism(mechanism)
     if type(array._meta) is not np.ndarray:
         raise TypeError(f"chunks that are {type(array._meta).__name__} are not accepted")
     mechanism.release(np.zeros(0, array.dtype))

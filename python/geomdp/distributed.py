@@ -16,11 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geomdp import _core
-from geomdp._release import arrays, columns, parameters
-from geomdp._release.arrays import Array
-from geomdp._release.columns import Nulls
-from geomdp._release.mechanism import GeometricMechanism
-from geomdp._release.specification import checked
+from geomdp._inputs import arrays, columns, parameters
+from geomdp._inputs.arrays import Array
+from geomdp._inputs.columns import Nulls
+from geomdp.mechanism import GeometricMechanism, as_mechanism
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -359,7 +358,7 @@ class ReleaseKey:
         self, mechanism: GeometricMechanism, name: str, ids: _core.Ids, threads: int | None
     ) -> columns.Noise:
         """Return a function that releases counts: each call takes the next ids."""
-        plan, most, start = checked(mechanism)._core, parameters.threads(threads), 0
+        plan, most, start = as_mechanism(mechanism)._core, parameters.threads(threads), 0
 
         def noise(counts: Array) -> Array:
             nonlocal start

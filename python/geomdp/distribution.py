@@ -25,9 +25,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from geomdp._analysis import moments
-from geomdp._release import arrays, parameters
-from geomdp._release.mechanism import GeometricMechanism
-from geomdp._release.parameters import Bounds, Real
+from geomdp._inputs import arrays, parameters
+from geomdp._inputs.parameters import Bounds, Real
+from geomdp.mechanism import GeometricMechanism
 
 __all__ = ["TwoSidedGeometric", "CensoredGeometric"]
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import Any
 
 from geomdp import frames
-from geomdp._release import columns, parameters
-from geomdp._release.columns import Nulls
-from geomdp._release.extras import installed_by
-from geomdp._release.mechanism import GeometricMechanism
+from geomdp._extras import installed_by
+from geomdp._inputs import columns, parameters
+from geomdp._inputs.columns import Nulls
+from geomdp.mechanism import GeometricMechanism
 
 with installed_by("geomdp[duckdb]"):
     from duckdb import DuckDBPyConnection

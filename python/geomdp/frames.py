@@ -20,9 +20,10 @@ from typing import Any, NoReturn, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp._release import notebook, parameters
-from geomdp._release.arrays import Array
-from geomdp._release.columns import (
+from geomdp import _notebook
+from geomdp._inputs import parameters
+from geomdp._inputs.arrays import Array
+from geomdp._inputs.columns import (
     Noise,
     Nulls,
     arrow,
@@ -35,9 +36,8 @@ from geomdp._release.columns import (
     noisy_columns,
     only,
 )
-from geomdp._release.mechanism import GeometricMechanism
-from geomdp._release.parameters import Integer
-from geomdp._release.specification import checked
+from geomdp._inputs.parameters import Integer
+from geomdp.mechanism import GeometricMechanism, as_mechanism
 
 __all__ = ["release", "release_columns", "count", "Table", "bound_contributions"]
 
@@ -225,7 +225,7 @@ class Table:
 
         """
         distance = parameters.at_least("records", records, 0) * self.sensitivity
-        return cast(float, checked(mechanism).map(distance))
+        return as_mechanism(mechanism).map(distance)
 
     def __repr__(self) -> str:
         levels = ", ".join(
@@ -235,7 +235,7 @@ class Table:
         return f"<Table of {cells} counts, not shown; {levels}; sensitivity {self.sensitivity}>"
 
     def _repr_html_(self) -> str:
-        return notebook.preformatted(repr(self))
+        return _notebook.preformatted(repr(self))
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a Table holds exact counts: pickle or copy its release, or its frame")
@@ -473,7 +473,7 @@ def _shuffled(size: int) -> NDArray[np.intp]:
 
 
 def _noise(mechanism: GeometricMechanism, threads: int | None) -> Noise:
-    checked(mechanism)
+    as_mechanism(mechanism)
 
     def noise(counts: Array) -> Array:
         return mechanism.release(counts, threads=threads)

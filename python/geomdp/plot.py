@@ -20,12 +20,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from geomdp import accuracy as _accuracy
 from geomdp._analysis import moments
-from geomdp._release import arrays, parameters
-from geomdp._release.labels import apart
-from geomdp._release.mechanism import GeometricMechanism
-from geomdp._release.parameters import Integer, Real
-from geomdp._release.specification import as_counts, limits
+from geomdp._inputs import arrays, parameters
+from geomdp._inputs.labels import apart
+from geomdp._inputs.parameters import Integer, Real
 from geomdp.distribution import CensoredGeometric
+from geomdp.mechanism import GeometricMechanism, as_counts, limits
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,9 +9,9 @@ from __future__ import annotations
 from functools import partial
 
 from geomdp import frames
-from geomdp._release.columns import Nulls
-from geomdp._release.extras import installed_by
-from geomdp._release.mechanism import GeometricMechanism
+from geomdp._extras import installed_by
+from geomdp._inputs.columns import Nulls
+from geomdp.mechanism import GeometricMechanism
 
 with installed_by("geomdp[frames]", "polars"):
     import polars as pl

@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from typing import Any
 
-from geomdp._release import parameters
-from geomdp._release.columns import Nulls
-from geomdp._release.extras import installed_by
-from geomdp._release.mechanism import GeometricMechanism
+from geomdp._extras import installed_by
+from geomdp._inputs import parameters
+from geomdp._inputs.columns import Nulls
 from geomdp.distributed import Release, ReleaseKey
+from geomdp.mechanism import GeometricMechanism
 
 with installed_by("geomdp[ray]"):
     import pyarrow as pa

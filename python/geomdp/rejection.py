@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geomdp._analysis import decimals
-from geomdp._release import arrays, parameters
-from geomdp._release.parameters import Integer, Real
+from geomdp._inputs import arrays, parameters
+from geomdp._inputs.parameters import Integer, Real
 
 __all__ = ["loss", "calibrated_epsilon", "pmf"]
 

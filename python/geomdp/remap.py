@@ -22,9 +22,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from geomdp._release import arrays, parameters
-from geomdp._release.mechanism import GeometricMechanism
-from geomdp._release.specification import checked
+from geomdp._inputs import arrays, parameters
+from geomdp.mechanism import GeometricMechanism, as_mechanism
 
 __all__ = ["bayes", "minimax", "Remap", "RandomisedRemap", "risk", "expected_loss"]
 
@@ -510,7 +509,7 @@ def _prior(prior: Any, outputs: int) -> _Floats:
 
 def _outputs(mechanism: Any, most: int) -> int:
     """Return the number of outputs of a mechanism."""
-    lower, upper = _bounds(checked(mechanism))
+    lower, upper = _bounds(as_mechanism(mechanism))
     if upper - lower >= most:
         raise ValueError(f"bounds = {(lower, upper)} are not accepted: give at most {most} outputs")
     return upper - lower + 1

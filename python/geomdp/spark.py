@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 
 from geomdp._engines import spark_plan
-from geomdp._release import parameters
-from geomdp._release.columns import Nulls, narwhals, only
-from geomdp._release.extras import installed_by
-from geomdp._release.mechanism import GeometricMechanism
-from geomdp._release.parameters import Integer
+from geomdp._extras import installed_by
+from geomdp._inputs import parameters
+from geomdp._inputs.columns import Nulls, narwhals, only
+from geomdp._inputs.parameters import Integer
 from geomdp.distributed import Release, ReleaseKey
 from geomdp.frames import contributions
+from geomdp.mechanism import GeometricMechanism
 
 with installed_by("geomdp[spark]"):
     from pyarrow import RecordBatch, array

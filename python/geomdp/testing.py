@@ -9,10 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from geomdp import _core
-from geomdp._release import arrays, parameters
-from geomdp._release.arrays import Array
-from geomdp._release.mechanism import GeometricMechanism
-from geomdp._release.specification import checked
+from geomdp._inputs import arrays, parameters
+from geomdp._inputs.arrays import Array
+from geomdp.mechanism import GeometricMechanism, as_mechanism
 
 __all__ = ["release_not_private"]
 
@@ -61,7 +60,7 @@ def release_not_private(
     array([14,  1, 90])
 
     """
-    checked(mechanism)
+    as_mechanism(mechanism)
     if not isinstance(key, bytes) or len(key) != KEY_BYTES:
         raise ValueError(f"key is not accepted: give {KEY_BYTES} bytes")
     most = parameters.threads(threads)

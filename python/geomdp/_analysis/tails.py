@@ -11,7 +11,7 @@ from decimal import Context, Decimal, getcontext, localcontext
 from fractions import Fraction
 
 from geomdp._analysis import decimals
-from geomdp._release.certificate import Certificate
+from geomdp.certificate import Certificate
 
 #: The relative margin of results rounded to the safe side; it exceeds the error of 40 digits.
 SAFE = Decimal("1e-35")

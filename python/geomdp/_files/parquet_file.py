@@ -8,7 +8,7 @@ import numpy as np
 
 from geomdp import frames
 from geomdp._files.delimited import DataError
-from geomdp._release.parameters import shown
+from geomdp._inputs.parameters import shown
 
 if TYPE_CHECKING:
     from geomdp import GeometricMechanism

@@ -19,9 +19,9 @@ import numpy as np
 
 from geomdp import _core
 from geomdp._analysis import moments
-from geomdp._release import arrays, parameters
-from geomdp._release.arrays import Array
-from geomdp._release.mechanism import GeometricMechanism
+from geomdp._inputs import arrays, parameters
+from geomdp._inputs.arrays import Array
+from geomdp.mechanism import GeometricMechanism
 
 __all__ = ["Geometric", "GeometricTruncated", "GeometricFolded"]
 

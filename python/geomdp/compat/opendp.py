@@ -18,10 +18,9 @@ from typing import Any
 import numpy as np
 
 from geomdp._analysis import decimals
-from geomdp._release import parameters
-from geomdp._release.extras import installed_by
-from geomdp._release.mechanism import GeometricMechanism, saturating
-from geomdp._release.specification import loss
+from geomdp._extras import installed_by
+from geomdp._inputs import parameters
+from geomdp.mechanism import GeometricMechanism, exact_loss, saturating
 
 with installed_by("geomdp[opendp]"):
     import opendp.prelude as dp
@@ -240,7 +239,7 @@ class _Loss:
 
     def __call__(self, d_in: int | float) -> float:
         exact = parameters.not_negative("d_in", d_in)
-        return decimals.up(loss(self.mechanism, exact))
+        return decimals.up(exact_loss(self.mechanism, exact))
 
 
 def _with_our_noise(

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 import geomdp.accuracy
-from geomdp._release import parameters
-from geomdp._release.mechanism import GeometricMechanism
-from geomdp._release.parameters import Integer, Real
+from geomdp._inputs import parameters
+from geomdp._inputs.parameters import Integer, Real
+from geomdp.mechanism import GeometricMechanism
 
 __all__ = [
     "simple_geometric_mechanism",

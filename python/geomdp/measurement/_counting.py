@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp._release import arrays, parameters
-from geomdp._release.parameters import Bounds
+from geomdp._inputs import arrays, parameters
+from geomdp._inputs.parameters import Bounds
 from geomdp.measurement import _metrics, _types
 from geomdp.measurement._domains import AllDomain, Domain, VectorDomain
 from geomdp.measurement._metrics import AbsoluteDistance, L1Distance, Metric, SymmetricDistance

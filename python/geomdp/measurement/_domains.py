@@ -8,7 +8,7 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 
-from geomdp._release import arrays, columns, labels, parameters
+from geomdp._inputs import arrays, columns, labels, parameters
 from geomdp.measurement import _types
 
 

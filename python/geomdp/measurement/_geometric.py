@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from geomdp._release import labels, notebook, parameters
-from geomdp._release.mechanism import GeometricMechanism, saturating
-from geomdp._release.parameters import Bounds, Real
-from geomdp._release.specification import loss
+from geomdp import _notebook
+from geomdp._inputs import labels, parameters
+from geomdp._inputs.parameters import Bounds, Real
 from geomdp.measurement import _metrics, _types
 from geomdp.measurement._domains import AllDomain, Domain, VectorDomain
 from geomdp.measurement._metrics import MaxDivergence, Metric
 from geomdp.measurement._steps import Measurement, Partial
+from geomdp.mechanism import GeometricMechanism, exact_loss, saturating
 
 _SPELLING = re.compile(
     r"\s*(?P<vector>VectorDomain\s*<\s*)?AllDomain\s*<\s*(?P<T>\w+)\s*>\s*(?(vector)>\s*)"
@@ -34,7 +34,7 @@ class _Noise:
         return int(noisy) if type(arg) is int else labelled(noisy)
 
     def __str__(self) -> str:
-        scale, bounds = notebook.short(self.mechanism.scale), self.mechanism.bounds
+        scale, bounds = _notebook.short(self.mechanism.scale), self.mechanism.bounds
         return f"add discrete Laplace noise of scale {scale}, clamp to {bounds}"
 
 
@@ -45,7 +45,7 @@ class _Loss:
     mechanism: GeometricMechanism
 
     def __call__(self, d_in: int) -> list[Fraction | float]:
-        return [loss(self.mechanism, d_in)]
+        return [exact_loss(self.mechanism, d_in)]
 
 
 def make_geometric(

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from geomdp._release import parameters
+from geomdp._inputs import parameters
 from geomdp.measurement import _types
 from geomdp.measurement._domains import AllDomain, Domain, VectorDomain
 

@@ -12,10 +12,10 @@ from typing import Any, overload
 
 import numpy as np
 
-from geomdp import accounting
+from geomdp import _notebook, accounting
 from geomdp._analysis import decimals
-from geomdp._release import notebook, parameters
-from geomdp._release.parameters import Integer, Real
+from geomdp._inputs import parameters
+from geomdp._inputs.parameters import Integer, Real
 from geomdp.measurement._domains import Domain
 from geomdp.measurement._metrics import MaxDivergence, Metric
 
@@ -227,7 +227,7 @@ class Measurement(_Step):
         return Measurement(*self.input_space, self.output_measure, None, function, self.losses)
 
     def _repr_html_(self) -> str:
-        return notebook.table(
+        return _notebook.table(
             "Measurement",
             {
                 "input": f"{self.input_domain!r}, {self.input_metric!r}",

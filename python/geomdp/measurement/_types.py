@@ -4,7 +4,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from geomdp._release import parameters
+from geomdp._inputs import parameters
 
 DType: TypeAlias = np.dtype[Any]
 

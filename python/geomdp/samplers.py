@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geomdp import _core
-from geomdp._release import parameters
-from geomdp._release.mechanism import GeometricMechanism
-from geomdp._release.parameters import Bounds, Integer, Real
+from geomdp._inputs import parameters
+from geomdp._inputs.parameters import Bounds, Integer, Real
+from geomdp.mechanism import GeometricMechanism
+
+__all__ = ["sample_two_sided_geometric", "sample_geometric", "sample_bernoulli"]
 
 Size = int | tuple[int, ...]
 _MAX_TRIALS = 2**63 - 1

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp._release.arrays import Array
+from geomdp._inputs.arrays import Array
 
 #: Returns a noisy array.
 Noise: TypeAlias = Callable[[Array], Array]

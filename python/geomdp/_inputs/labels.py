@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from geomdp._release import columns
-from geomdp._release.columns import is_column
+from geomdp._inputs import columns
+from geomdp._inputs.columns import is_column
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from geomdp._release import notebook
+from geomdp import _notebook
 
 if TYPE_CHECKING:
     from geomdp import _core
+
+__all__ = ["Certificate"]
 
 _FORMAT = "geomdp-certificate-2"
 
@@ -161,7 +163,7 @@ class Certificate:
         assert self.sampled_rate is not None
         limbs = max(digit.limbs for digit in self.digits)
         lines = [
-            f"certificate: pure epsilon-DP at rate {notebook.short(self.rate)}, exactly",
+            f"certificate: pure epsilon-DP at rate {_notebook.short(self.rate)}, exactly",
             f"  {len(self.digits)} digits, {self.words_per_draw} words of tape per count, "
             f"thresholds of up to {self.limb_bits * (limbs + 1)} bits",
             f"  inequalities of the proof, in exact arithmetic: {'hold' if self.holds else 'FAIL'}",
@@ -174,7 +176,7 @@ class Certificate:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        return notebook.preformatted(repr(self))
+        return _notebook.preformatted(repr(self))
 
 
 def _text(ratio: Fraction | None) -> str | None:

@@ -1,1 +1,0 @@
-"""A release: parameters, counts of every kind, the mechanism, its certificate."""
