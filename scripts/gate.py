@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 HOURS = 4
 #: Steps that look at the machine code and at the files of the package.
-ALWAYS = ["ct", "lint", "instructions", "wheel", "demo"]
+ALWAYS = ["ct", "lint", "instructions", "wheel", "demo", "evidence"]
 #: Other steps, and the prefixes of the paths that each checks.
 COLUMNS = ["python/geomdp/frames.py", "python/geomdp/_release/"]
 PROOF = ["scripts/check_proof.py", "scripts/check_certificates.py"]
