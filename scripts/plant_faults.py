@@ -28,7 +28,7 @@ PROOFS = Path("proofs")
 #: Number of trees, each with its own builds: the tests, which take longest, use one processor.
 WORKERS = 2
 PYTHON = ROOT / ".venv" / "bin" / "python"
-PYTEST: list[str | Path] = [PYTHON, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
+PYTEST = [str(PYTHON), "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
 #: The tests are known to pass without a fault. A Python test that fails is still run without one.
 CHECKED = "--checked"
 #: As CHECKED, and only faults that concern the change, for about MINUTES.
@@ -1064,7 +1064,7 @@ FAULTS = [
 @cache
 def installed_core() -> Path:
     """Return the compiled module of the installed package."""
-    run = [PYTHON, "-c", "import geomdp._core; print(geomdp._core.__file__)"]
+    run = [str(PYTHON), "-c", "import geomdp._core; print(geomdp._core.__file__)"]
     done = subprocess.run(run, capture_output=True, text=True, check=True)
     return Path(done.stdout.strip())
 
