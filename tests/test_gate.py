@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 
 import gate
+import plant_faults
 import pytest
 
 #: Old commits: the clock decides nothing.
@@ -75,6 +76,10 @@ def test_base_takes_the_place_of_main(first: str, monkeypatch: pytest.MonkeyPatc
     for base, files in {first: ["two"], second: [], "all": None, "0" * 40: None}.items():
         monkeypatch.setenv("BASE", base)
         assert gate.changed() == files
+
+
+def test_places_of_faults_exist() -> None:
+    assert plant_faults.faults()
 
 
 def test_paths_of_steps_exist() -> None:
