@@ -3,6 +3,9 @@ VENV := .venv
 PYTHON ?= python3
 PY := $(VENV)/bin/python
 CRITERION ?= --quick
+# Runs a check; with RECORD=1, also keeps its figures. Only whole runs are recorded.
+RECORDED := $(PYTHON) scripts/evidence.py record
+export RECORD
 SOURCES := Cargo.lock Cargo.toml pyproject.toml .cargo/config.toml \
 	$(shell find python rust/core/src rust/python -name '*.py*' -o -name '*.rs' -o -name '*.toml')
 
@@ -23,6 +26,9 @@ test: develop    ## the whole test suite
 gate: develop    ## everything else that gates a change, with the time of each step
 	$(PY) scripts/gate.py
 
+evidence:        ## compare docs/evidence.md with the records of long checks; WRITE=1 renders it
+	$(PYTHON) scripts/evidence.py $(if $(WRITE),--write)
+
 lint: develop    ## formatters, linters, types, stubs
 	cargo fmt --all --check
 	cargo fmt --check --manifest-path rust/fuzz/Cargo.toml
@@ -35,6 +41,8 @@ lint: develop    ## formatters, linters, types, stubs
 	$(VENV)/bin/lint-imports --no-cache --no-logo
 	$(VENV)/bin/zizmor --quiet --offline .github
 	$(PY) -m mypy
+	$(PY) -m mypy --implicit-reexport --allow-subclassing-any --no-warn-return-any --no-warn-unused-ignores \
+		scripts benches examples
 	cd $(VENV) && bin/python -m mypy.stubtest geomdp._core
 	$(PY) scripts/third_party_licenses.py --check
 
@@ -42,8 +50,7 @@ proof: develop   ## the machine-checked proof, its draw against the kernel, and 
 	bash scripts/install.sh program coqc coq
 	bash scripts/install.sh program /usr/lib/ocaml/zarith libzarith-ocaml-dev
 	mkdir -p target && cargo run --locked --quiet --release -p geomdp-core --example proof_model > target/Model.v
-	$(PYTHON) scripts/check_proof.py target/Model.v
-	$(PY) scripts/check_certificates.py
+	$(RECORDED) proof bash -ec "$(PYTHON) scripts/check_proof.py target/Model.v; $(PY) scripts/check_certificates.py"
 
 wheel:           ## build the wheel, with TWICE=--twice twice to compare; try it in an empty environment
 	PYTHON="$(PYTHON)" bash scripts/check_wheel.sh $(TWICE)
@@ -53,21 +60,21 @@ ct: develop      ## constant time, checked on the machine code by valgrind
 	bash scripts/constant_time.sh
 
 pythons: develop ## the whole suite on CPython 3.13 and 3.14, with the newest libraries; needs root and Debian
-	PYTHON="$(PY)" bash scripts/pythons.sh
+	PYTHON="$(PY)" $(RECORDED) pythons bash scripts/pythons.sh
 
 instructions:    ## instructions of every piece of a release, against the record
 	bash scripts/install.sh program valgrind
 	$(PYTHON) scripts/count_instructions.py
 
 arm64: develop   ## on an emulated AArch64 processor: STEPS of scripts/arm64.sh, all unless given; needs root and Debian
-	PYTHON="$(PY)" bash scripts/arm64.sh $(STEPS)
+	PYTHON="$(PY)" $(if $(STEPS),,$(RECORDED) arm64) bash scripts/arm64.sh $(STEPS)
 
 faults: $(VENV)/.engines ## plant FAULTS, all unless given, each of which a test must catch
 	bash scripts/install.sh program coqc coq
-	$(PYTHON) scripts/plant_faults.py $(FAULTS)
+	$(if $(filter-out --checked,$(FAULTS)),,$(RECORDED) faults) $(PYTHON) scripts/plant_faults.py $(FAULTS)
 
 clusters: $(VENV)/.engines ## on Spark, Dask and Ray, with workers that are killed
-	$(PY) -m pytest tests/clusters
+	$(RECORDED) clusters $(PY) -m pytest tests/clusters
 
 backends: develop ## the OpenDP backend, against older versions of OpenDP
 	bash scripts/opendp_versions.sh
@@ -98,22 +105,24 @@ nightly: test    ## all of the above, all faults, mutants of changed lines, fuzz
 	$(MAKE) exhaustive DRAW_BITS=26
 
 fuzz: develop    ## fuzz the TARGETS, all unless given, SECONDS_EACH, 60 unless given
-	PYTHON="$(PY)" bash scripts/fuzz.sh $(TARGETS)
+	PYTHON="$(PY)" $(if $(TARGETS),,$(RECORDED) fuzz) bash scripts/fuzz.sh $(or $(TARGETS),plan kernel fold coins)
+	$(if $(TARGETS),,PYTHON="$(PY)" $(RECORDED) fuzz-python bash scripts/fuzz.sh python)
 
 exhaustive:      ## all tapes of settings with up to 2^DRAW_BITS draws, or else of all: hours; ONLY names a test
-	GEOMDP_DRAW_BITS=$(or $(DRAW_BITS),64) cargo test --locked --release -p geomdp-core --test exhaustive -- --nocapture \
-	    $(if $(DRAW_BITS),,--include-ignored) $(ONLY)
+	GEOMDP_DRAW_BITS=$(or $(DRAW_BITS),64) \
+		$(if $(ONLY),,$(RECORDED) exhaustive$(addprefix -,$(DRAW_BITS))) \
+		cargo test --locked --release -p geomdp-core --test exhaustive -- --nocapture $(if $(DRAW_BITS),,--include-ignored) $(ONLY)
 
 sweep: develop   ## certificates of thousands of settings, through the verifier
-	$(PY) scripts/sweep_certificates.py
+	$(RECORDED) sweep $(PY) scripts/sweep_certificates.py
 
 deny:            ## licences and sources of all crates; installs cargo-deny, which takes minutes
 	command -v cargo-deny >/dev/null || cargo install --quiet --locked cargo-deny
 	cargo deny --offline check bans licenses sources
 
 rival-suites: develop ## the test suites of diffprivlib, and of OpenDP with OPENDP=checkout, on our classes
-	$(PY) scripts/rival_suites.py diffprivlib
-	$(if $(OPENDP),$(PY) scripts/rival_suites.py opendp --suite $(OPENDP))
+	$(RECORDED) diffprivlib $(PY) scripts/rival_suites.py diffprivlib
+	$(if $(OPENDP),$(RECORDED) opendp $(PY) scripts/rival_suites.py opendp --suite $(OPENDP))
 
 ## Hours
 
@@ -123,18 +132,16 @@ long:            ## all of these
 
 mutants:         ## mutation testing of the core: hours; only the lines changed since BASE, if given
 	command -v cargo-mutants >/dev/null || cargo install --quiet --locked cargo-mutants
-	mkdir -p target && git diff $(or $(BASE),HEAD) > target/change.diff
-	PROPTEST_DISABLE_FAILURE_PERSISTENCE=true PROPTEST_MAX_SHRINK_ITERS=0 \
-		cargo mutants --package geomdp-core --output target $(if $(BASE),--in-diff target/change.diff)
+	$(if $(BASE),,$(RECORDED) mutants) bash scripts/mutants.sh $(BASE)
 
 endurance: develop ## 10^10 draws, in constant memory
-	$(PY) scripts/long_run.py
+	$(RECORDED) endurance $(PY) scripts/long_run.py
 
 audit: develop   ## the observed loss of 10^9 draws, against the nominal one
-	$(PY) scripts/audit.py
+	$(RECORDED) audit $(PY) scripts/audit.py
 
 dudect: develop  ## times by count and by noise, compared by Welch's t: half an hour
-	$(PY) benches/dudect.py
+	$(RECORDED) dudect $(PY) benches/dudect.py
 
 ## Speed; nothing of it gates
 
@@ -193,7 +200,7 @@ $(VENV)/.engines: pyproject.toml | $(VENV)/.installed
 clean:           ## remove all that was built
 	rm -rf $(VENV) target dist
 
-.PHONY: help demo test gate rival-suites lint proof wheel pythons ct instructions arm64 faults \
+.PHONY: help demo test gate evidence rival-suites lint proof wheel pythons ct instructions arm64 faults \
 	clusters backends examples notebooks site nightly fuzz exhaustive sweep deny long mutants \
 	endurance audit dudect bench older bench-clusters rivals scaling criterion pictures licenses \
 	develop clean

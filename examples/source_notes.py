@@ -13,7 +13,7 @@ import argparse
 import csv
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any
@@ -65,7 +65,8 @@ def least(reaches: Callable[[float], bool], low: float, high: float) -> float:
 
 
 def save(axes: Axes, path: Path) -> None:
-    axes.figure.savefig(path)
+    plt.sca(axes)
+    plt.savefig(path)
     plt.close("all")
 
 
@@ -148,7 +149,7 @@ def estimates(epsilon: float, n: int, penalty: float) -> tuple[float, np.ndarray
     return sensitivity, weights / weights.sum(axis=1, keepdims=True)
 
 
-def penalties() -> list[tuple[object, ...]]:
+def penalties() -> Sequence[tuple[object, ...]]:
     """Return how often M from an estimate is too small, by the size of the penalty."""
     rows = []
     for penalty in (0, 1, 10, 1000):
@@ -180,7 +181,7 @@ def draw_notes(output: Path) -> None:
     save(both[0], output / "figure_2_2.png")
 
 
-def losses() -> list[tuple[object, ...]]:
+def losses() -> Sequence[tuple[object, ...]]:
     """Return the cost of rejection: the note's factor, epsilon' and loss, and the exact values."""
     rows = []
     for epsilon, n in PAIRS:
@@ -195,7 +196,7 @@ def losses() -> list[tuple[object, ...]]:
     return rows
 
 
-def errors() -> list[tuple[object, ...]]:
+def errors() -> Sequence[tuple[object, ...]]:
     """Return the worst and average expected absolute error of each way to stay in the range.
 
     The row has only the worst error of minimax remaps, since several exist and their averages
@@ -245,7 +246,7 @@ LEVELS = (0.01, 0.05, 0.1)
 EXAMPLE = 3.02
 
 
-def exact_and_note(epsilon: object, alpha: float) -> tuple[Any, Any]:
+def exact_and_note(epsilon: Any, alpha: float) -> tuple[Any, Any]:
     """Return the least accuracy and the accuracy of the note's theorem."""
     return (
         epsilon_to_accuracy(epsilon, alpha),
@@ -253,7 +254,7 @@ def exact_and_note(epsilon: object, alpha: float) -> tuple[Any, Any]:
     )
 
 
-def accuracies() -> list[tuple[object, ...]]:
+def accuracies() -> Sequence[tuple[object, ...]]:
     """Return the exact, the note's and the continuous accuracy for some epsilons and levels."""
     rows = []
     for epsilon in (0.01, 0.05, 0.1, 0.2, 0.5, 1, 2, 5):
@@ -273,7 +274,7 @@ def share_of_better(alpha: float, epsilons: np.ndarray) -> float:
     return float(np.mean(exact < note))
 
 
-def conversions() -> list[tuple[object, ...]]:
+def conversions() -> Sequence[tuple[object, ...]]:
     """Return the exact and the note's least epsilon for some accuracies at level 0.05."""
     rows = []
     for a in (1, 2, 3, 5, 10, 30, 100):
@@ -283,7 +284,7 @@ def conversions() -> list[tuple[object, ...]]:
     return rows
 
 
-def example() -> list[tuple[object, ...]]:
+def example() -> Sequence[tuple[object, ...]]:
     """Return both accuracies for the continuous accuracy in the note's example."""
     rows = []
     for alpha in LEVELS:
@@ -337,7 +338,7 @@ def rounded_laplace(epsilon: float) -> tuple[float, float]:
     return math.cosh(epsilon / 2) / (2 * wave**2), 1 / (2 * wave)
 
 
-def ratios() -> list[tuple[object, ...]]:
+def ratios() -> Sequence[tuple[object, ...]]:
     """Return variances and mean absolute values of both kinds of noise, and their ratios."""
     tenfold = least(lambda epsilon: variance_ratio(epsilon) >= 10, 1, 20)
     rows = []

@@ -15,6 +15,7 @@ import itertools
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.stats import beta
@@ -23,7 +24,7 @@ import geomdp
 
 ALPHA = 1e-6
 BATCH = 10_000_000
-DTYPES = (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64)
+DTYPES: Any = (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64)
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Setting:
     """A mechanism and a count; its neighbour is the count plus one."""
 
     epsilon: float
-    dtype: type
+    dtype: type[Any]
     bounds: tuple[int, int] | None
     count: int
 
@@ -45,7 +46,7 @@ class Setting:
         mechanism = geomdp.GeometricMechanism(self.epsilon, bounds=self.bounds)
         lower, upper = self.limits()
         found = np.zeros(upper - lower + 1, dtype=np.int64)
-        counts = np.full(min(draws, BATCH), count, dtype=self.dtype)
+        counts: np.ndarray = np.full(min(draws, BATCH), count, dtype=self.dtype)
         noisy = np.empty_like(counts)
         for start in range(0, draws, len(counts)):
             part = noisy[: draws - start]
@@ -99,8 +100,8 @@ def main() -> int:
     print(f"{len(chosen)} pairs of neighbours, {draws} draws at each count, level {ALPHA} in all")
     worst: dict[float, tuple[float, float]] = {}
     for setting in chosen:
-        pair = [setting.frequencies(count, draws) for count in (setting.count, setting.count + 1)]
-        bound, observed = least_loss(*pair, alpha)
+        one, other = (setting.frequencies(setting.count + more, draws) for more in (0, 1))
+        bound, observed = least_loss(one, other, alpha)
         violations += bound > setting.epsilon
         # An audit of 0.8 epsilon would miss a violation here.
         unseen += bound <= 0.8 * setting.epsilon

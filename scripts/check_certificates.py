@@ -13,7 +13,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -138,7 +138,7 @@ def damaged() -> Iterator[tuple[str, Any]]:
 def main() -> int:
     start, rng, program = time.monotonic(), random.Random(SEED), compile_checker()
 
-    def count(accepted: bool, certificates: list[tuple[object, Any]]) -> int:
+    def count(accepted: bool, certificates: Sequence[tuple[object, Any]]) -> int:
         """Check certificates, print those with another answer, and return their number."""
         text = "".join(f"{line(certificate)}\n" for _, certificate in certificates)
         done = subprocess.run([program], input=text, capture_output=True, text=True, check=True)

@@ -153,8 +153,9 @@ def names() -> Iterator[str]:
         parts = path.relative_to(ROOT / "python").with_suffix("").parts
         module = ".".join(parts).removesuffix(".__init__")
         for node in ast.parse(path.read_text()).body:
-            is_list = isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
-            if is_list and "._" not in module:
+            if not isinstance(node, ast.Assign) or "._" in module:
+                continue
+            if ast.unparse(node.targets[0]) == "__all__":
                 yield from (f"{module}.{name}" for name in ast.literal_eval(node.value))
 
 

@@ -27,7 +27,7 @@ for target in ${*:-plan kernel fold coins python}; do
         run=("$python" scripts/fuzz_python.py)
     fi
     mkdir -p "$out/corpus/$target"
-    echo "=== $target"
+    echo "=== $target, ${SECONDS_EACH:-60} s"
     if ! "${run[@]}" -max_total_time="${SECONDS_EACH:-60}" -timeout=30 -rss_limit_mb=2048 -max_len=512 \
         -len_control=0 -print_final_stats=1 -artifact_prefix="$out/$target-" "$out/corpus/$target" \
         >"$out/$target.log" 2>&1; then

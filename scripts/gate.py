@@ -1,8 +1,9 @@
 """Run the gates of a change besides the tests, two steps at a time: `make gate`.
 
 Some steps always run. Others run if the change touches the files that they check. The change is
-everything since the commit in the environment variable BASE. By default it is everything since the
-last commit HOURS older than the newest, about a working session. With BASE=all every step runs.
+what HEAD and the working tree have and main has not: all since their last common commit, and files
+that git does not know yet. BASE=COMMIT takes another commit for main. On main itself nothing says
+where the change begins, so every step runs, as with BASE=all.
 """
 
 import os
@@ -13,13 +14,20 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-HOURS = 4
+#: The first that exists is main.
+MAIN = ("origin/main", "main")
 #: Steps that look at the machine code and at the files of the package.
-ALWAYS = ["ct", "lint", "instructions", "wheel", "demo"]
+ALWAYS = ["ct", "lint", "instructions", "wheel", "demo", "evidence"]
 #: Other steps, and the prefixes of the paths that each checks.
-COLUMNS = ["python/geomdp/frames.py", "python/geomdp/mechanism.py", "python/geomdp/_inputs/"]
-PROOF = ["scripts/check_proof.py", "scripts/check_certificates.py"]
-KERNEL = ["rust/core/src/draw/kernel/"]
+COLUMNS = ["python/geomdp/frames", "python/geomdp/mechanism.py", "python/geomdp/_inputs/"]
+PROOF = [
+    "proofs/",
+    *(f"scripts/{name}_certificates.py" for name in ("check", "sweep")),
+    "scripts/check_proof.py",
+    "rust/core/examples/proof_model.rs",
+    *(f"rust/core/src/{name}/" for name in ("params", "plan", "draw/kernel")),
+    "rust/python/src/certificate.rs",
+]
 KEYED = ["python/geomdp/distributed.py", "rust/core/src/draw/keyed/", "rust/python/src/keyed.rs"]
 ENGINES = [f"python/geomdp/{name}" for name in ("_engines/", "spark.py", "dask.py", "ray.py")]
 SITE = [
@@ -30,7 +38,7 @@ TOUCHED = {
     "clusters": ["tests/clusters", *ENGINES, *KEYED, *COLUMNS],
     "site": [*PAGES, "examples/notebooks/", *ENGINES, *COLUMNS],  # runs the notebooks
     "backends": ["python/geomdp/compat/opendp.py", "python/geomdp/measurement/", "tests/compat/"],
-    "proof": ["proofs/", *PROOF, "rust/core/src/plan/", *KERNEL],
+    "proof": PROOF,
     "examples": ["examples/", "python/geomdp/measurement/"],
 }
 
@@ -42,16 +50,22 @@ def git(*arguments: str) -> str:
 
 def base() -> str:
     """Return the commit that the change starts from, or "" if all files count as changed."""
-    if given := os.environ.get("BASE"):
-        return "" if given == "all" else given
-    newest = int(git("show", "--no-patch", "--format=%ct", "HEAD"))
-    return git("rev-list", "-1", f"--before={newest - HOURS * 3600}", "HEAD")
+    given = os.environ.get("BASE")
+    for name in [given] if given else MAIN:
+        try:
+            found = git("merge-base", "HEAD", name)
+        except subprocess.CalledProcessError:
+            continue  # not a commit here
+        return found if given or found != git("rev-parse", "HEAD") else ""
+    return ""
 
 
 def changed() -> list[str] | None:
     """Return the changed files, or None if all files count as changed."""
-    since = base()
-    return git("diff", "--name-only", since).splitlines() if since else None
+    if not (since := base()):
+        return None
+    new = git("ls-files", "--others", "--exclude-standard")
+    return [*git("diff", "--name-only", "--no-renames", since).splitlines(), *new.splitlines()]
 
 
 def steps() -> list[str]:

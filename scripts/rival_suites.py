@@ -46,16 +46,22 @@ def swap_opendp() -> None:
     import geomdp.compat.opendp as ours
 
     count_calls(ours._Noise, "__call__")
+
+    def make_laplace(
+        input_domain: dp.Domain, input_metric: dp.Metric, *arguments: Any, **options: Any
+    ) -> dp.Measurement:
+        return ours._then_any_laplace(*arguments, **options)(input_domain, input_metric)
+
     # Our functions call theirs first: keep the originals.
     theirs = SimpleNamespace(**vars(dp.m))
-    ours.dp = SimpleNamespace(**vars(dp) | {"m": theirs})  # type: ignore[assignment]
+    vars(ours)["dp"] = SimpleNamespace(**vars(dp) | {"m": theirs})
     ours.register(replace_laplace=True)
     constructors["geometric"] = ours.then_geometric, True
     swap(
         {
             theirs.make_geometric: ours.make_geometric,
             theirs.then_geometric: ours.then_geometric,
-            theirs.make_laplace: ours._any_laplace,
+            theirs.make_laplace: make_laplace,
             theirs.then_laplace: ours._then_any_laplace,
         }
     )
@@ -74,13 +80,13 @@ def swap(ours: Mapping[Any, Any]) -> None:
 
 def count_calls(owner: type, name: str) -> None:
     """Print at exit how often ours were called, to show that the swap worked."""
+    calls, method = 0, getattr(owner, name)
 
     def counting(*arguments: Any, **options: Any) -> Any:
         nonlocal calls
         calls += 1
         return method(*arguments, **options)
 
-    calls, method = 0, getattr(owner, name)
     setattr(owner, name, counting)
     atexit.register(lambda: print(f"{calls} releases by ours", file=sys.__stderr__))
 
@@ -129,8 +135,7 @@ def run(library: str, noise: str, directory: Path, tests: Path) -> dict[str, tup
     subprocess.run(
         [sys.executable, __file__, "run-here", library, noise, str(tests), str(results)],
         cwd=tests.parent,
-        env=os.environ
-        | {"PYTHONPATH": f"{directory}:{ROOT / 'python'}", "PYTHONDONTWRITEBYTECODE": "1"},
+        env=os.environ | {"PYTHONPATH": str(directory), "PYTHONDONTWRITEBYTECODE": "1"},
         stdout=log.open("w"),
         check=False,
     )

@@ -10,6 +10,7 @@ import geomdp
 import geomdp.measurement as m
 from geomdp.compat import diffprivlib, smartnoise
 from geomdp.distributed import ReleaseKey
+from geomdp.distribution import TwoSidedGeometric
 
 installed = {d.name.lower() for d in metadata.distributions()} - {"pip", "setuptools"}
 assert installed == {"geomdp", "numpy"}, installed
@@ -27,7 +28,7 @@ for module in pkgutil.walk_packages(geomdp.__path__, prefix="geomdp."):
     if module.name.split(".")[-1] not in skipped:
         importlib.import_module(module.name)
 assert mechanism.accuracy(0.05) == 3
-assert geomdp.distribution.TwoSidedGeometric(1).ppf(0.5) == 0
+assert TwoSidedGeometric(1).ppf(0.5) == 0
 key, ids = ReleaseKey(), np.arange(1000)
 first, second = (key.release(mechanism, noisy, ids, name="n", part=True) for _ in range(2))
 assert (first == second).all()

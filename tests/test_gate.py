@@ -1,0 +1,87 @@
+"""The change that the gate looks at: `make gate`."""
+
+import shutil
+from pathlib import Path
+
+import gate
+import plant_faults
+import pytest
+
+#: Old commits: the clock decides nothing.
+DATE = "2001-01-01T00:00:00Z"
+
+
+def git(*arguments: str) -> str:
+    who = ["-c", "user.name=n", "-c", "user.email=n@example.org"]
+    return gate.git(*who, *arguments)
+
+
+def commit(name: str) -> str:
+    file = gate.ROOT / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(name * 10)
+    git("add", ".")
+    git("commit", "--message", name, "--date", DATE)
+    return git("rev-parse", "HEAD")
+
+
+@pytest.fixture
+def first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Return the first commit of a repository on main."""
+    if not shutil.which("git"):
+        pytest.skip("needs git")
+    monkeypatch.setattr(gate, "ROOT", tmp_path)
+    monkeypatch.delenv("BASE", raising=False)
+    monkeypatch.setenv("GIT_COMMITTER_DATE", DATE)
+    git("init", "--initial-branch=main")
+    return commit("proofs/one")
+
+
+def test_branch_is_compared_with_main(first: str) -> None:
+    git("switch", "--create", "branch")
+    commit("spark")
+    commit("rust/core/src/params/rate.rs")
+    git("switch", "main")
+    commit("on_main")
+    git("switch", "branch")
+    assert gate.changed() == ["rust/core/src/params/rate.rs", "spark"]
+    steps = gate.steps()
+    assert "proof" in steps
+    assert "clusters" not in steps
+
+
+def test_commits_that_origin_has_not_are_the_change(first: str) -> None:
+    git("update-ref", "refs/remotes/origin/main", first)
+    assert gate.changed() is None
+    commit("two")
+    assert gate.changed() == ["two"]
+
+
+def test_main_itself_counts_as_changed(first: str) -> None:
+    commit("two")
+    assert gate.changed() is None
+    assert set(gate.TOUCHED) < set(gate.steps())
+
+
+def test_new_removed_and_renamed_files_count(first: str) -> None:
+    git("switch", "--create", "branch")
+    commit("two")
+    git("mv", "proofs/one", "one")
+    (gate.ROOT / "new").write_text("")
+    assert gate.changed() == ["one", "proofs/one", "two", "new"]
+
+
+def test_base_takes_the_place_of_main(first: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    second = commit("two")
+    for base, files in {first: ["two"], second: [], "all": None, "0" * 40: None}.items():
+        monkeypatch.setenv("BASE", base)
+        assert gate.changed() == files
+
+
+def test_places_of_faults_exist() -> None:
+    assert plant_faults.faults()
+
+
+def test_paths_of_steps_exist() -> None:
+    paths = {path for paths in gate.TOUCHED.values() for path in paths}
+    assert [path for path in paths if not (gate.ROOT / path).exists()] == []
