@@ -334,7 +334,7 @@ def test_zcdp_bounds_renyi_divergences(loss: float, order: float) -> None:
         (lambda: compose(0.1), TypeError, "losses = 0.1 has type float"),
         (lambda: compose("12"), TypeError, r"losses\[0\] = '1' has type str"),
         (lambda: compose([1, True]), TypeError, r"losses\[1\] = True has type bool"),
-        (lambda: compose([GeometricMechanism(1)]), TypeError, r"losses\[0\] = .* has type Geo"),
+        (lambda: compose([GeometricMechanism(1)]), TypeError, r"losses\[0\] has type Geo"),
         (lambda: compose([-1]), ValueError, r"losses\[0\] = -1 is not accepted"),
         (lambda: compose([math.inf]), ValueError, r"losses\[0\] = inf is not accepted"),
         (lambda: compose({-1: 3}), ValueError, "loss = -1 is not accepted"),

@@ -21,6 +21,7 @@ from geomdp._release.arrays import Array
 from geomdp._release.columns import Nulls
 from geomdp._release.mechanism import GeometricMechanism
 from geomdp._release.specification import checked
+from geomdp._release.uncopied import Uncopied
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -151,7 +152,7 @@ class ReleaseKey:
 
         """
         if not isinstance(name, str):
-            raise TypeError(f"name = {name!r} is not accepted: give a str")
+            raise TypeError(parameters.refusal("name", name, "a str"))
         if not name:
             raise ValueError("name = '' is not accepted: give the name of the column")
         columns.check_nulls(nulls)
@@ -264,7 +265,8 @@ class ReleaseKey:
         Yields
         ------
         RecordBatch
-            A noisy batch with the schema and number of rows of its batch.
+            A noisy batch with the columns and number of rows of its batch, and metadata as
+            :func:`geomdp.frames.release_columns` keeps it.
 
         Raises
         ------
@@ -305,9 +307,10 @@ class ReleaseKey:
                 places = {name: place for place, name in enumerate(known)}
                 among = [places[name] for name in ids]
                 released = [
-                    (places[name], schema.field(places[name]), name, mechanism)
-                    for name, mechanism in mechanisms.items()
+                    (places[name], columns.without_metadata(schema.field(places[name])), name, each)
+                    for name, each in mechanisms.items()
                 ]
+                metadata = columns.public_metadata(schema)
             rows = _rows([batch.column(place) for place in among], batch.num_rows, part)
             noisy = batch
             for place, field, name, mechanism in released:
@@ -315,7 +318,7 @@ class ReleaseKey:
                 column = columns.noisy(noise, f"column {name!r}", batch.column(place), nulls)
                 noisy = noisy.set_column(place, field, column)
             self._record(mechanisms, part)
-            yield noisy
+            yield noisy.replace_schema_metadata(metadata)
 
     def wipe(self) -> None:
         """Overwrite the key. Released counts stay; further releases raise ValueError.
@@ -334,7 +337,7 @@ class ReleaseKey:
     def _check(self, names: Iterable[str], part: bool) -> None:
         """Refuse names that this key has released, unless both releases are parts."""
         if not isinstance(part, bool):
-            raise TypeError(f"part = {part!r} is not accepted: give True or False")
+            raise TypeError(parameters.refusal("part", part, "True or False"))
         if self._copied and not part:
             raise ValueError(
                 "part = False is not accepted: this key is a copy, which only releases parts of a"
@@ -383,10 +386,11 @@ class ReleaseKey:
         return _from_pickle, (_VERSION, self._core.secret())
 
 
-class Release(Generic[_Frame]):
+class Release(Uncopied, Generic[_Frame]):
     """A lazy release on an engine, which can be evaluated until its key is wiped.
 
-    A ``with`` statement binds the frame and wipes the key at the end.
+    A ``with`` statement binds the frame and wipes the key at the end. It cannot be copied or
+    pickled.
 
     Parameters
     ----------
@@ -409,6 +413,7 @@ class Release(Generic[_Frame]):
 
     """
 
+    _uncopied = "its key must be wiped everywhere"
     __slots__ = ("_wipe", "frame")
 
     def __init__(self, frame: _Frame, wipe: Callable[[], None]) -> None:
@@ -480,8 +485,10 @@ def check_arguments(
         if not isinstance(each, GeometricMechanism):
             kind = type(each).__name__
             raise TypeError(f"mechanisms with a {kind} is not accepted: give GeometricMechanisms")
-    if isinstance(ids, str) or not isinstance(ids, Sequence):
-        raise TypeError(f"ids = {ids!r} is not accepted: give a list of column names")
+    if isinstance(ids, str) or not (
+        isinstance(ids, Sequence) and all(isinstance(each, str) for each in ids)
+    ):
+        raise TypeError(parameters.refusal("ids", ids, "a list of column names"))
     if not mechanisms or not ids:
         name = "ids" if mechanisms else "mechanisms"
         raise ValueError(f"{name} is empty: give at least one column")
