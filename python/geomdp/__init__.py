@@ -7,10 +7,20 @@
 0.5
 """
 
-from geomdp._release.certificate import Certificate
-from geomdp._release.kernel import kernel
-from geomdp._release.mechanism import GeometricMechanism
-from geomdp._release.samplers import sample_bernoulli, sample_geometric, sample_two_sided_geometric
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from geomdp._release.certificate import Certificate
+    from geomdp._release.kernel import kernel
+    from geomdp._release.mechanism import GeometricMechanism
+    from geomdp._release.samplers import (
+        sample_bernoulli,
+        sample_geometric,
+        sample_two_sided_geometric,
+    )
+del TYPE_CHECKING
 
 __version__ = "0.1.0"
 
@@ -22,3 +32,26 @@ __all__ = [
     "sample_bernoulli",
     "kernel",
 ]
+
+#: The modules of these names, imported at first use: the command begins before numpy is imported.
+_HOMES = {
+    "GeometricMechanism": "mechanism",
+    "Certificate": "certificate",
+    "sample_two_sided_geometric": "samplers",
+    "sample_geometric": "samplers",
+    "sample_bernoulli": "samplers",
+    "kernel": "kernel",
+}
+
+
+def __getattr__(name: str) -> "Any":
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415 (not a public name)
+
+    value = globals()[name] = getattr(import_module(f"geomdp._release.{_HOMES[name]}"), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
