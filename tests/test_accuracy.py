@@ -1098,10 +1098,10 @@ def test_invalid_numbers_raise_by_name(function: Callable[..., Any], name: str) 
 @pytest.mark.parametrize("function", [f for f in NAMES if "laplacian" not in f.__name__])
 def test_invalid_method_or_tail_raises(function: Callable[..., Any]) -> None:
     for method in ("Exact", "", None, 1, ["exact"], True):
-        with pytest.raises(ValueError, match=r"^method = .* is not accepted: give one of 'exact'"):
+        with pytest.raises(ValueError, match=r"^method .+ is not accepted: give one of 'exact'"):
             function(1, 0.5, method=method)
     for tail in ("<", "=>", None, 1, (">",)):
-        with pytest.raises(ValueError, match=r"^tail = .* is not accepted: give one of '>', '>='"):
+        with pytest.raises(ValueError, match=r"^tail .+ is not accepted: give one of '>', '>='"):
             function(1, 0.5, tail=tail)
     for method in ("ceiling", "continuous"):
         # Also for empty arrays.
@@ -1152,7 +1152,7 @@ def test_alpha_zero_gives_the_greatest_possible_error() -> None:
 def test_invalid_alpha_or_mechanism_raises() -> None:
     for function in OF_ALPHA:
         for value in [*NUMBERS, np.array(0.05), [0.05]]:
-            with pytest.raises(TypeError, match=r"^alpha = "):
+            with pytest.raises(TypeError, match=r"^alpha .*has type"):
                 function(MECHANISM, value)
         for value in (*SIZES, *LEVELS):
             if value != 0:
@@ -1184,10 +1184,10 @@ def test_other_invalid_parameters_raise() -> None:
     of_n: list[Any] = [f for f in NAMES if "laplacian" not in f.__name__]
     for function in of_n:
         for n, error in ((True, TypeError), (5.0, TypeError), ([5.0], TypeError), (0, ValueError)):
-            with pytest.raises(error, match=r"^n = "):
+            with pytest.raises(error, match=r"^n (= .*|has .*)give an int"):
                 function(1, 0.05, n=n)
     for n, error in ((True, TypeError), (5.0, TypeError), ([5], TypeError), (-1, ValueError)):
-        with pytest.raises(error, match=r"^n = "):
+        with pytest.raises(error, match=r"^n (= .*|has .*)give an int"):
             simultaneous_accuracy(MECHANISM, 0.05, n)  # type: ignore[arg-type]
     for both in ((None, None), (3, [1, 2, 3])):
         with pytest.raises(TypeError, match=r"^n and counts "):

@@ -3,6 +3,7 @@
 import csv
 import errno
 import gzip
+import importlib.metadata
 import io
 import json
 import math
@@ -827,3 +828,35 @@ def test_without_standard_streams(tmp_path: Path) -> None:
     done = finish(start("release", "-", "new.csv", *PLAIN[3:], cwd=tmp_path, before=closed))
     check_refused(done, 1, "standard input: Bad file descriptor")
     assert names(tmp_path) == ["in.csv", "out.csv"]
+
+
+INTERRUPTED = """
+import sys
+
+class Interrupt:
+    def find_spec(self, name, *_):
+        if name == "MODULE":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupt())
+sys.argv = ["geomdp", "compose", "0.1"]
+"""
+IMPORTED = ["geomdp.cli", "geomdp.accounting", "geomdp._core", "numpy", "numpy.linalg", "argparse"]
+
+
+@pytest.mark.parametrize("module", IMPORTED)
+def test_interrupted_import_is_one_line(module: str) -> None:
+    of_script = "from geomdp.__main__ import run; sys.exit(run())"
+    of_module = "import runpy; runpy.run_module('geomdp', run_name='__main__')"
+    for start_it in (of_script, of_module):
+        code = INTERRUPTED.replace("MODULE", module) + start_it
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr == "geomdp: error: interrupted\n"
+
+
+def test_program_is_the_module() -> None:
+    [program] = importlib.metadata.entry_points(group="console_scripts", name="geomdp")
+    assert program.value == "geomdp.__main__:run"

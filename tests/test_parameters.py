@@ -1,21 +1,27 @@
 """Public parameters: represented exactly, or an error with the name."""
 
+import collections
 import copy
 import inspect
 import math
 import pickle
 import re
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from geomdp import GeometricMechanism
+from geomdp import GeometricMechanism, accounting, accuracy, frames, sample_bernoulli
+from geomdp.distributed import ReleaseKey, check_arguments
 from unsigned import limits
 
 NUMBERS: list[tuple[Any, Fraction]] = [
@@ -58,10 +64,17 @@ MECHANISMS: list[GeometricMechanism] = [
 each_mechanism = pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
 
 
+def is_pair(value: Any) -> bool:
+    return isinstance(value, tuple) and len(value) == 2
+
+
 def named(name: str, value: Any) -> str:
     if isinstance(value, np.generic) and not isinstance(value, np.timedelta64 | np.bool_):
         # Shown as the numpy scalar or as a plain number.
         return rf"{name} = ({re.escape(repr(value))}|{re.escape(repr(value.item()))})"
+    if isinstance(value, Iterable) and not isinstance(value, str) and not is_pair(value):
+        # It may be counts in the wrong place.
+        return f"{name} (of|has) type {type(value).__name__}( is not accepted)?: give "
     return re.escape(f"{name} = {value!r}")
 
 
@@ -145,7 +158,7 @@ def test_noninteger_raises(value: Any) -> None:
     with pytest.raises(TypeError, match=named("sensitivity", value)):
         GeometricMechanism(1, value)
     for bounds in [(value, 5), (0, value)]:
-        with pytest.raises(TypeError, match=r"bounds(\[[01]\])? = .*" + re.escape(repr(value))):
+        with pytest.raises(TypeError, match="bounds of type tuple is not accepted: give a pair"):
             GeometricMechanism(1, bounds=bounds)
 
 
@@ -381,3 +394,76 @@ def test_errors_repeat() -> None:
             GeometricMechanism(1.0, bounds=(3, 2))
         with pytest.raises(OverflowError, match="bounds"):
             GeometricMechanism(1.0, bounds=(0, 2**200))
+
+
+#: Counts in the wrong place.
+COUNTS: dict[str, Any] = {
+    "array": np.array([98761, 98762]),
+    "list": [98761, 98762, 98763],
+    "pair": (98761.0, 98762.0),
+    "dict": {"a": 98761},
+    "Counter": collections.Counter(a=98761),
+    "Series": pd.Series([98761, 98762]),
+    "Series of Polars": pl.Series([98761, 98762]),
+    "Array": pa.array([98761, 98762]),
+    "DataFrame": pd.DataFrame({"n": [98761]}),
+    "numpy record": np.array([(98761,)], [("n", "i8")])[0],
+    "bytes": b"98761",
+}
+PEOPLE = pd.DataFrame({"town": ["a", "b"], "who": [1, 2]})
+ONE = GeometricMechanism(1, bounds=(0, 9))
+TAKES: dict[str, Callable[[Any], Any]] = {
+    "epsilon": GeometricMechanism,
+    "sensitivity": lambda value: GeometricMechanism(1, value),
+    "bounds": lambda value: GeometricMechanism(1, bounds=value),
+    "scale": GeometricMechanism.from_scale,
+    "d_in": ONE.map,
+    "dtype": ONE.certificate,
+    "tight": lambda value: ONE.certificate(tight=value),
+    "threads": lambda value: ONE.release([1], threads=value),
+    "nulls": lambda value: frames.release(ONE, pd.Series([1]), nulls=value),
+    "alpha": ONE.accuracy,
+    "alpha of an interval": lambda value: ONE.confidence_interval(3, value),
+    "alpha, one for each": lambda value: accuracy.epsilon_to_accuracy(1, value),
+    "accuracy": lambda value: accuracy.accuracy_to_epsilon(value, 2),
+    "method": lambda value: accuracy.scale_to_accuracy(1, 0.1, method=value),
+    "side": lambda value: ONE.confidence_interval(3, 0.1, side=value),
+    "n": lambda value: accuracy.simultaneous_accuracy(ONE, 0.1, value),
+    "budget": accounting.Budget,
+    "delta": lambda value: accounting.Budget(1, value),
+    "label": lambda value: accounting.Budget(1).spend(ONE, label=value),
+    "distance": lambda value: accounting.Budget(1).spend(ONE, value),
+    "releases": lambda value: accounting.loss_distribution(ONE) * value,
+    "l0": lambda value: accounting.loss_distribution(ONE, l0=value),
+    "linf": lambda value: accounting.loss_distribution(ONE, linf=value),
+    "l0 of frames": lambda value: frames.bound_contributions(PEOPLE, "who", l0=value),
+    "individual": lambda value: frames.bound_contributions(PEOPLE, value, l0=1),
+    "cells": lambda value: frames.bound_contributions(PEOPLE, "who", l0=1, cells=[value]),
+    "column": lambda value: frames.count(PEOPLE, {"town": ["a"]}, other={value: "else"}),
+    "name": lambda value: frames.count(PEOPLE, {"town": ["a"]}, name=value),
+    "other": lambda value: frames.count(PEOPLE, {"town": ["a"]}, other=[value]),
+    "margins": lambda value: frames.count(PEOPLE, {"who": [1]}, margins=value),
+    "levels": lambda value: frames.count(PEOPLE, {"town": value}),
+    "records": lambda value: frames.count(PEOPLE, {"town": ["a"]}).map(ONE, value),
+    "mechanism": lambda value: frames.release(value, pd.Series([1])),
+    "name by key": lambda value: ReleaseKey().release(ONE, [1], [1], name=value),
+    "part": lambda value: ReleaseKey().release(ONE, [1], [1], name="n", part=value),
+    "ids": lambda value: check_arguments({"n": ONE}, value, ["n"]),
+    "prob": sample_bernoulli,
+}
+
+
+@pytest.mark.parametrize("name", TAKES)
+@pytest.mark.parametrize("counts", COUNTS)
+def test_messages_do_not_show_counts_in_the_wrong_place(name: str, counts: str) -> None:
+    try:
+        TAKES[name](COUNTS[counts])
+    except (TypeError, ValueError, OverflowError, KeyError) as error:
+        text = "".join(traceback.format_exception(error))
+        assert "9876" not in text
+
+
+def test_messages_show_public_values() -> None:
+    for value in (-3, -0.5, Fraction(-1, 3), "98761", None, True, np.int8(-3), np.float32(-1)):
+        with pytest.raises((TypeError, ValueError), match=re.escape(f"epsilon = {value!r} ")):
+            GeometricMechanism(value)

@@ -7,10 +7,16 @@
 0.5
 """
 
-from geomdp._kernel import kernel
-from geomdp.certificate import Certificate
-from geomdp.mechanism import GeometricMechanism
-from geomdp.samplers import sample_bernoulli, sample_geometric, sample_two_sided_geometric
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from geomdp._kernel import kernel
+    from geomdp.certificate import Certificate
+    from geomdp.mechanism import GeometricMechanism
+    from geomdp.samplers import sample_bernoulli, sample_geometric, sample_two_sided_geometric
+del TYPE_CHECKING
 
 __version__ = "0.1.0"
 
@@ -22,3 +28,26 @@ __all__ = [
     "sample_bernoulli",
     "kernel",
 ]
+
+#: The modules of these names, imported at first use: the command begins before numpy is imported.
+_HOMES = {
+    "GeometricMechanism": "mechanism",
+    "Certificate": "certificate",
+    "sample_two_sided_geometric": "samplers",
+    "sample_geometric": "samplers",
+    "sample_bernoulli": "samplers",
+    "kernel": "_kernel",
+}
+
+
+def __getattr__(name: str) -> "Any":
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415 (not a public name)
+
+    value = globals()[name] = getattr(import_module(f"geomdp.{_HOMES[name]}"), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

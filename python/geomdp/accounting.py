@@ -16,7 +16,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from threading import Lock
+from threading import RLock
 from typing import Any, TypeAlias
 
 from geomdp import _notebook
@@ -24,6 +24,7 @@ from geomdp._analysis import composition, decimals
 from geomdp._extras import installed_by
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Integer, Real
+from geomdp._uncopied import Uncopied
 from geomdp.mechanism import GeometricMechanism, as_mechanism, exact_loss
 
 __all__ = [
@@ -399,12 +400,12 @@ def loss_distribution(
     return LossDistribution({(Fraction(mechanism.rate), most): cells})
 
 
-class Budget:
+class Budget(Uncopied):
     """A limit on the total privacy loss, which refuses releases that would exceed it.
 
-    It may be used by any number of threads; it cannot be copied or pickled. It is bookkeeping and
-    no security boundary: it counts only the releases it is told of, and code with access to the
-    data can bypass it.
+    It may be used by any number of threads; it cannot be copied or pickled. A signal handler may
+    read it at any time. It is bookkeeping and no security boundary: it counts only the releases it
+    is told of, and code with access to the data can bypass it.
 
     Parameters
     ----------
@@ -443,7 +444,8 @@ class Budget:
 
     """
 
-    __slots__ = ("_delta", "_epsilon", "_groups", "_lock", "_plan", "_spent")
+    _uncopied = "each copy could be spent"
+    __slots__ = ("_delta", "_epsilon", "_groups", "_lock", "_plan", "_spending", "_spent")
 
     def __init__(self, epsilon: Real, delta: Real = 0, losses: Losses | None = None) -> None:
         self._epsilon = parameters.number("epsilon", epsilon)
@@ -451,7 +453,7 @@ class Budget:
         self._groups: Counter[Fraction] = Counter()
         self._plan: Counter[Fraction] | None = None
         self._spent: list[tuple[str | None, float]] = []
-        self._lock = Lock()
+        self._lock, self._spending = RLock(), False
         if losses is not None:
             self._plan = self._groups = self._within(_groups(losses), "the planned releases raise")
         elif self._delta:
@@ -483,6 +485,8 @@ class Budget:
         TypeError, ValueError
             If a parameter has another type, `d_in` is negative, the release would exceed the
             budget, or no planned loss is left for it. The budget is then left as it was.
+        RuntimeError
+            If a signal handler calls it that interrupted another call in the same thread.
 
         Examples
         --------
@@ -500,9 +504,15 @@ class Budget:
         # Exact, while the map is rounded up.
         exact = exact_loss(mechanism, int(distance))
         with self._lock:
-            if exact:
-                self._take(exact)
-            self._spent.append((label, shown))
+            if self._spending:
+                raise RuntimeError("a signal handler that interrupts a spend cannot spend")
+            self._spending = True
+            try:
+                if exact:
+                    self._take(exact)
+                self._spent.append((label, shown))
+            finally:
+                self._spending = False
 
     def _take(self, exact: float | Fraction) -> None:
         if self._plan is None:
@@ -552,15 +562,13 @@ class Budget:
     @property
     def spent(self) -> list[tuple[str | None, float]]:
         """The label and the privacy loss, rounded up, of each release so far."""
-        with self._lock:
-            return list(self._spent)
+        # Read at once, without the lock, which an interrupted spend may hold.
+        return list(self._spent)
 
     @property
     def epsilon_spent(self) -> float:
         """The privacy loss of all releases so far, rounded up; of all planned ones, with a plan."""
-        with self._lock:
-            groups = self._groups
-        return _epsilon(groups, self._delta)
+        return _epsilon(self._groups, self._delta)
 
     def __repr__(self) -> str:
         delta = f", delta={self._delta}" if self._delta else ""

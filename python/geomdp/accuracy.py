@@ -1052,7 +1052,7 @@ def _exactly(name: str, value: Any, check: _Check) -> NDArray[np.object_]:
     except ValueError:
         raise TypeError(f"{name} of different shapes is not accepted: give an array") from None
     exact = np.empty(items.shape, dtype=object)
-    exact.reshape(-1)[:] = [check(name, item) for item in items.reshape(-1).tolist()]
+    exact.reshape(-1)[:] = parameters.each(name, items.reshape(-1).tolist(), check)
     return exact
 
 

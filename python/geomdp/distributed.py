@@ -19,6 +19,7 @@ from geomdp import _core
 from geomdp._inputs import arrays, columns, parameters
 from geomdp._inputs.arrays import Array
 from geomdp._inputs.columns import Nulls
+from geomdp._uncopied import Uncopied
 from geomdp.mechanism import GeometricMechanism, as_mechanism
 
 if TYPE_CHECKING:
@@ -150,7 +151,7 @@ class ReleaseKey:
 
         """
         if not isinstance(name, str):
-            raise TypeError(f"name = {name!r} is not accepted: give a str")
+            raise TypeError(parameters.refusal("name", name, "a str"))
         if not name:
             raise ValueError("name = '' is not accepted: give the name of the column")
         columns.check_nulls(nulls)
@@ -263,7 +264,8 @@ class ReleaseKey:
         Yields
         ------
         RecordBatch
-            A noisy batch with the schema and number of rows of its batch.
+            A noisy batch with the columns and number of rows of its batch, and metadata as
+            :func:`geomdp.frames.release_columns` keeps it.
 
         Raises
         ------
@@ -304,9 +306,10 @@ class ReleaseKey:
                 places = {name: place for place, name in enumerate(known)}
                 among = [places[name] for name in ids]
                 released = [
-                    (places[name], schema.field(places[name]), name, mechanism)
-                    for name, mechanism in mechanisms.items()
+                    (places[name], columns.without_metadata(schema.field(places[name])), name, each)
+                    for name, each in mechanisms.items()
                 ]
+                metadata = columns.public_metadata(schema)
             rows = _rows([batch.column(place) for place in among], batch.num_rows, part)
             noisy = batch
             for place, field, name, mechanism in released:
@@ -314,7 +317,7 @@ class ReleaseKey:
                 column = columns.noisy(noise, f"column {name!r}", batch.column(place), nulls)
                 noisy = noisy.set_column(place, field, column)
             self._record(mechanisms, part)
-            yield noisy
+            yield noisy.replace_schema_metadata(metadata)
 
     def wipe(self) -> None:
         """Overwrite the key. Released counts stay; further releases raise ValueError.
@@ -333,7 +336,7 @@ class ReleaseKey:
     def _check(self, names: Iterable[str], part: bool) -> None:
         """Refuse names that this key has released, unless both releases are parts."""
         if not isinstance(part, bool):
-            raise TypeError(f"part = {part!r} is not accepted: give True or False")
+            raise TypeError(parameters.refusal("part", part, "True or False"))
         if self._copied and not part:
             raise ValueError(
                 "part = False is not accepted: this key is a copy, which only releases parts of a"
@@ -382,10 +385,11 @@ class ReleaseKey:
         return _from_pickle, (_VERSION, self._core.secret())
 
 
-class Release(Generic[_Frame]):
+class Release(Uncopied, Generic[_Frame]):
     """A lazy release on an engine, which can be evaluated until its key is wiped.
 
-    A ``with`` statement binds the frame and wipes the key at the end.
+    A ``with`` statement binds the frame and wipes the key at the end. It cannot be copied or
+    pickled.
 
     Parameters
     ----------
@@ -408,6 +412,7 @@ class Release(Generic[_Frame]):
 
     """
 
+    _uncopied = "its key must be wiped everywhere"
     __slots__ = ("_wipe", "frame")
 
     def __init__(self, frame: _Frame, wipe: Callable[[], None]) -> None:
@@ -479,8 +484,10 @@ def check_arguments(
         if not isinstance(each, GeometricMechanism):
             kind = type(each).__name__
             raise TypeError(f"mechanisms with a {kind} is not accepted: give GeometricMechanisms")
-    if isinstance(ids, str) or not isinstance(ids, Sequence):
-        raise TypeError(f"ids = {ids!r} is not accepted: give a list of column names")
+    if isinstance(ids, str) or not (
+        isinstance(ids, Sequence) and all(isinstance(each, str) for each in ids)
+    ):
+        raise TypeError(parameters.refusal("ids", ids, "a list of column names"))
     if not mechanisms or not ids:
         name = "ids" if mechanisms else "mechanisms"
         raise ValueError(f"{name} is empty: give at least one column")

@@ -10,17 +10,17 @@ counted in several columns, these are several releases and their privacy losses 
 
 from __future__ import annotations
 
+import hashlib
 import math
-import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import product
-from typing import Any, NoReturn, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp import _notebook
+from geomdp import _core, _notebook
 from geomdp._inputs import parameters
 from geomdp._inputs.arrays import Array
 from geomdp._inputs.columns import (
@@ -37,6 +37,7 @@ from geomdp._inputs.columns import (
     only,
 )
 from geomdp._inputs.parameters import Integer
+from geomdp._uncopied import Uncopied
 from geomdp.mechanism import GeometricMechanism, as_mechanism
 
 __all__ = ["release", "release_columns", "count", "Table", "bound_contributions"]
@@ -153,24 +154,23 @@ def release_columns(
     return cast(_Frame, noisy_columns(frame, noises, nulls))
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Table:
+class Withheld(Uncopied):
+    """Base class of objects with exact counts, which no tool shows or copies by walking them."""
+
+    __slots__ = ()
+    _uncopied = "it holds exact counts"
+
+    def __dir__(self) -> list[str]:
+        # Inspectors and debuggers show the values of these names.
+        return [name for name in super().__dir__() if name not in ("frame", *self.__slots__)]
+
+
+class Table(Withheld):
     """Exact counts of all combinations of levels, made by :func:`count`.
 
     Its representations, also in notebooks, show the columns and levels and no count. It cannot be
-    pickled or copied.
-
-    Attributes
-    ----------
-    frame : data frame
-        The exact counts, in the library of the data. It shows and pickles them.
-    levels : dict of column names to lists
-        The levels of each column, followed by its labels for other records and for margins.
-    name : str
-        The name of the column of counts.
-    sensitivity : int
-        The number of cells in which one record is counted: 2 to the number of columns with margins.
-        It is the L1 distance by which the table changes if a record is added or removed.
+    pickled or copied. ``dir`` leaves out :attr:`frame`, since inspectors and debuggers show the
+    value of each name in it.
 
     Examples
     --------
@@ -181,10 +181,37 @@ class Table:
 
     """
 
-    frame: Any
-    levels: dict[Any, list[Any]]
-    name: str
-    sensitivity: int
+    __slots__ = ("_frame", "_levels", "_name", "_sensitivity")
+
+    def __init__(
+        self, frame: Any, levels: dict[Any, list[Any]], name: str, sensitivity: int
+    ) -> None:
+        self._frame, self._levels, self._name = frame, levels, name
+        self._sensitivity = sensitivity
+
+    @property
+    def frame(self) -> Any:
+        """The exact counts, in the library of the data. The frame shows and pickles them."""
+        return self._frame
+
+    @property
+    def levels(self) -> dict[Any, list[Any]]:
+        """The levels of each column, followed by its labels for other records and for margins."""
+        return self._levels
+
+    @property
+    def name(self) -> str:
+        """The name of the column of counts."""
+        return self._name
+
+    @property
+    def sensitivity(self) -> int:
+        """The number of cells in which one record is counted.
+
+        This is 2 to the number of columns with margins: the L1 distance by which the table changes
+        if a record is added or removed.
+        """
+        return self._sensitivity
 
     def release(self, mechanism: GeometricMechanism, *, threads: int | None = None) -> Any:
         """Return the frame with noise added to the counts.
@@ -197,7 +224,11 @@ class Table:
         >>> table.release(GeometricMechanism(1.0))["sick"].tolist()
         ['yes', 'no']
         """
-        return release_columns(self.frame, {self.name: mechanism}, threads=threads)
+        try:
+            return release_columns(self._frame, {self._name: mechanism}, threads=threads)
+        except BaseException as error:
+            # The local variables of these calls hold exact counts, and some tracebacks show them.
+            raise error.with_traceback(None) from None
 
     def map(self, mechanism: GeometricMechanism, records: Integer = 1) -> float:
         """Return the privacy loss of a release: ``mechanism.map(records * sensitivity)``.
@@ -236,9 +267,6 @@ class Table:
 
     def _repr_html_(self) -> str:
         return _notebook.preformatted(repr(self))
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a Table holds exact counts: pickle or copy its release, or its frame")
 
 
 def count(
@@ -322,6 +350,8 @@ def count(
         labels, chosen, columns = ["level" if own is None else own], [levels], [data]
     if not labels:
         raise ValueError("levels is empty: give those of one column at least")
+    if not isinstance(name, str):
+        raise TypeError(parameters.foreign("name", name, "a str"))
     if name in labels:
         raise ValueError(f"name = {name!r} is not accepted: give one that no column of levels has")
     others, totals = _labels("other", other, labels), _labels("margins", margins, labels)
@@ -335,13 +365,15 @@ def count(
         for what, extra in (("other", others), ("margins", totals)):
             if label in extra:
                 items = [*items, extra[label]]
-                items = _levels(f"levels of {label!r} with {what} = {extra[label]!r}", kind, items)
+                given = f"{what} {parameters.given(extra[label])}"
+                items = _levels(f"levels of {label!r} with {given}", kind, items)
         shown[label] = items
     counts = np.zeros([len(shown[label]) - (label in totals) for label in labels], np.int64)
     outside = [
         len(each) if label in others else None for label, each in zip(labels, places, strict=True)
     ]
-    found = _joined(keys, series).group_by(keys).agg(nw.len().alias("n"))
+    with _refusing_types("data", columns):
+        found = _joined(keys, series).group_by(keys).agg(nw.len().alias("n"))
     for *row, n in zip(*(_items(found[key]) for key in (*keys, "n")), strict=True):
         place = tuple(map(dict.get, places, row, outside))
         if None not in place:
@@ -421,7 +453,7 @@ def bound_contributions(
     known = names(frame)
     columns = [column(frame, only(each, known)) for each in (individual, *(cells or ()))]
     nw, size = narwhals(), len(columns[0])
-    series = [nw.from_native(each, series_only=True) for each in columns]
+    series = [_categories(each)[0] for each in columns]
     if series[0].is_null().any():
         raise ValueError(f"column {individual!r} with nulls is not accepted: give every row an id")
     keys = [str(place) for place in range(len(series))]
@@ -430,8 +462,11 @@ def bound_contributions(
     if cells is None:
         keys, orders = [*keys, "row"], [np.arange(size), *orders]
     series += [nw.new_series("", each, nw.Int64, backend=backend) for each in orders]
-    kept = within(_joined([*keys, "one", "two"], series), keys)["kept"]
-    return cast(_Frame, nw.from_native(frame).filter(kept).to_native())
+    with _refusing_types("frame with columns", columns):
+        # Arrow takes -0.0 for a value of its own, unlike the counts.
+        series = [each.cast(nw.Float64) + 0.0 if each.dtype.is_float() else each for each in series]
+        kept = within(_joined([*keys, "one", "two"], series), keys)["kept"]
+        return cast(_Frame, nw.from_native(frame).filter(kept).to_native())
 
 
 def contributions(l0: Any, linf: Any, cells: Any) -> Callable[[Any, list[str]], Any]:
@@ -462,10 +497,30 @@ def contributions(l0: Any, linf: Any, cells: Any) -> Callable[[Any, list[str]], 
     return within
 
 
+def words(size: int) -> NDArray[np.uint64]:
+    """Return uniformly random words, expanded from 32 bytes of the source of release keys."""
+    key = _core.ReleaseKey(None).secret()
+    return np.frombuffer(hashlib.shake_256(key).digest(8 * size), np.uint64)
+
+
+@contextmanager
+def _refusing_types(name: str, columns: Sequence[Any]) -> Iterator[None]:
+    """Raise a TypeError for the errors of a library that cannot group these columns by value."""
+    try:
+        yield
+    except MemoryError:
+        raise
+    except Exception:  # Each library has its own, whose messages may quote the data.
+        kinds = ", ".join(str(each.type if arrow(each) else each.dtype) for each in columns)
+        raise TypeError(
+            f"{name} of types {kinds} is not accepted: give numbers, bools, strings, bytes or times"
+        ) from None
+
+
 def _shuffled(size: int) -> NDArray[np.intp]:
-    """Return 0, ..., size - 1 in a uniformly random order, by entropy of the operating system."""
+    """Return 0, ..., size - 1 in a uniformly random order."""
     while True:
-        keys = np.frombuffer(os.urandom(8 * size), np.uint64)
+        keys = words(size)
         order = np.argsort(keys)
         # Distinct keys are in each order equally often; ties would favour some.
         if np.diff(keys[order]).all():
@@ -493,11 +548,13 @@ def _categories(column: Any) -> tuple[Any, Any]:
     if series.dtype not in (nw.Categorical, nw.Enum):
         return series, native
     if arrow(native):
-        native = native.cast(native.type.value_type)
+        with _refusing_types("data", [native]):
+            native = native.cast(native.type.value_type)
         return nw.from_native(native, series_only=True), native
     if kind := getattr(native.dtype, "pyarrow_dtype", None):
         # Pandas' type of Arrow's dictionaries.
-        native = native.astype(type(native.dtype)(kind.value_type))
+        with _refusing_types("data", [native]):
+            native = native.astype(type(native.dtype)(kind.value_type))
         return nw.from_native(native, series_only=True), native
     if hasattr(native, "iloc"):
         return series, native.cat.categories.to_series()

@@ -247,7 +247,7 @@ class GeometricMechanism:
         parameters.flag("tight", tight)
         try:
             resolved = np.dtype(dtype)
-        except TypeError:
+        except (TypeError, ValueError):
             raise TypeError(parameters.refusal("dtype", dtype, "an integer dtype")) from None
         if resolved.kind not in "iu":
             raise TypeError(f"dtype = {resolved} is not accepted: give an integer dtype")

@@ -20,7 +20,7 @@ __all__ = ["ExprNamespace", "SeriesNamespace"]
 
 
 @pl.api.register_series_namespace("geomdp")
-class SeriesNamespace:
+class SeriesNamespace(frames.Withheld):
     """The methods of ``series.geomdp``.
 
     >>> import polars as pl
@@ -29,6 +29,8 @@ class SeriesNamespace:
     >>> pl.Series([12, 7, 9]).geomdp.release(GeometricMechanism(1.0)).dtype
     Int64
     """
+
+    __slots__ = ("_series",)
 
     def __init__(self, series: pl.Series) -> None:
         self._series = series
@@ -55,7 +57,7 @@ class SeriesNamespace:
 
 
 @pl.api.register_expr_namespace("geomdp")
-class ExprNamespace:
+class ExprNamespace(frames.Withheld):
     """The methods of ``expr.geomdp``.
 
     >>> import polars as pl
@@ -66,6 +68,8 @@ class ExprNamespace:
     >>> dict(noisy.collect_schema())
     {'n': Int64}
     """
+
+    __slots__ = ("_expr",)
 
     def __init__(self, expr: pl.Expr) -> None:
         self._expr = expr

@@ -10,7 +10,6 @@ the memory or the traffic of the cluster can read that key, and the exact counts
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
@@ -23,7 +22,7 @@ from geomdp._inputs import parameters
 from geomdp._inputs.columns import Nulls, narwhals, only
 from geomdp._inputs.parameters import Integer
 from geomdp.distributed import Release, ReleaseKey
-from geomdp.frames import contributions
+from geomdp.frames import contributions, words
 from geomdp.mechanism import GeometricMechanism
 
 with installed_by("geomdp[spark]"):
@@ -209,8 +208,8 @@ def bound_contributions(
                     f"column {individual!r} with nulls is not accepted: give every row an id"
                 )
             size = len(batch)
-            words = [np.frombuffer(os.urandom(8 * size), np.int64) for _ in drawn]
-            yield RecordBatch.from_arrays([*batch.columns, *map(array, words)], [*places, *drawn])
+            random = [array(words(size).view(np.int64)) for _ in drawn]
+            yield RecordBatch.from_arrays([*batch.columns, *random], [*places, *drawn])
 
     schema = [*placed.schema.fields, *(StructField(name, LongType()) for name in drawn)]
     view: Any = narwhals().from_native(placed.mapInArrow(draw, StructType(schema)))

@@ -27,8 +27,9 @@ def release(
 ) -> None:
     """Copy a Parquet file, with noise added to some columns of integers without nulls.
 
-    The copy keeps the schema (names, types, metadata), the compression of each column, and the
-    values of all other columns. The column statistics in the file, such as minimum and maximum,
+    The copy keeps the names and types, the metadata as
+    :func:`geomdp.frames.release_columns` does, the compression of each column, and the values of
+    all other columns. The column statistics in the file, such as minimum and maximum,
     describe the noisy counts. The source must be seekable; `batch` rows are read at a time. Raises
     DataError if the file is invalid or a column is not accepted.
     """
@@ -51,6 +52,8 @@ def release(
         except (ValueError, OverflowError) as error:
             raise DataError(f"column {name!r}: {error}") from error
     codecs = _compression(file.metadata)
+    # The schema of what will be written.
+    schema = _noisy(schema.empty_table(), columns, mechanism).schema
     with _reading(), parquet.ParquetWriter(target, schema, compression=codecs) as writer:
         for read in file.iter_batches(batch):
             writer.write_batch(_noisy(read, columns, mechanism))

@@ -6,7 +6,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp._inputs.parameters import is_integer, number
+from geomdp._inputs import parameters
+from geomdp._inputs.parameters import is_integer
 
 Array: TypeAlias = NDArray[np.integer[Any]]
 #: Writes noisy counts from one contiguous array to another: (counts, out, code, interruptible).
@@ -240,8 +241,7 @@ def weights(name: str, values: Any, shape: tuple[int, ...] | None) -> NDArray[np
         values = np.array(values, dtype=object)
     if values.dtype == object:
         # Checking one value of each type is faster than checking every value.
-        for value in {type(value): value for value in values.ravel().tolist()}.values():
-            number(name, value)
+        parameters.each(name, {type(value): value for value in values.ravel().tolist()}.values())
     elif values.dtype.kind not in "iuf" or values.dtype.itemsize > 8:
         raise TypeError(f"{name} of dtype {values.dtype} is not accepted: give ints or floats")
     if shape is not None and values.shape != shape:
@@ -250,7 +250,6 @@ def weights(name: str, values: Any, shape: tuple[int, ...] | None) -> NDArray[np
         floats = np.array(values, dtype=np.float64)
     except OverflowError:
         raise OverflowError(f"{name} beyond float64 is not accepted: give less") from None
-    bad = floats[~((floats >= 0) & (floats < np.inf))]
-    if bad.size:
-        raise ValueError(f"{name} with {bad[0]} is not accepted: give finite numbers, not negative")
+    if not ((floats >= 0) & (floats < np.inf)).all():
+        raise ValueError(parameters.of_item(name, "a finite number, not negative"))
     return floats

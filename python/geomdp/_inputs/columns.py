@@ -1,6 +1,7 @@
 """Conversion of columns of pandas, Polars, PyArrow and narwhals to numpy and back."""
 
 import importlib
+import json
 from collections.abc import Callable, Hashable, Mapping
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias
@@ -8,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from geomdp._inputs import parameters
 from geomdp._inputs.arrays import Array
 
 #: Returns a noisy array.
@@ -15,6 +17,8 @@ Noise: TypeAlias = Callable[[Array], Array]
 Nulls = Literal["refuse", "keep"]
 FRAME = "a data frame, collected if it is lazy"
 ARROW_FRAMES = ("Table", "RecordBatch")
+#: All but the frame's own attributes.
+_PANDAS_METADATA = ("index_columns", "column_indexes", "columns", "pandas_version")
 #: Keyed by the names that all libraries use.
 _DTYPES = {
     kind: np.dtype(kind)
@@ -54,11 +58,10 @@ def to_arrow(name: str, column: Any) -> Any:
 
     if isinstance(column, np.ndarray):
         column = pa.array(column.ravel())
-    elif (kind := arrow(column)) == "Array":
-        return column
-    elif kind != "ChunkedArray":
+    elif not arrow(column):
         wanted = "arrays or columns"
         column = narrow(name, column, wanted, series_only=True).to_arrow()
+    refuse_damaged(name, column)
     return column.combine_chunks() if arrow(column) == "ChunkedArray" else column
 
 
@@ -85,7 +88,7 @@ def noisy(noise: Noise, name: str, counts: Any, nulls: Nulls) -> Any:
     if (index := nw.maybe_get_index(series)) is not None:
         # Narwhals' maybe_set_index reads an index item by item, and its types do not distinguish
         # those of numpy, pandas and Arrow.
-        native = column.to_native().set_axis(index).astype(series.to_native().dtype)
+        native = column.to_native().set_axis(own(index)).astype(series.to_native().dtype)
         column = nw.from_native(native, series_only=True)
     if hidden:
         # Set nulls in the noisy column: the old one holds exact counts behind them.
@@ -103,8 +106,8 @@ def noisy_columns(frame: Any, noises: Mapping[Any, Noise], nulls: Nulls) -> Any:
     if arrow(frame) in ARROW_FRAMES:
         table: Any = frame
         for place, each in released.items():
-            table = table.set_column(place, table.schema.field(place), each)
-        return table
+            table = table.set_column(place, without_metadata(table.schema.field(place)), each)
+        return table.replace_schema_metadata(public_metadata(table.schema))
     view = narrow("frame", frame, FRAME, eager_only=True)
     native = view.to_native()
     if hasattr(native, "isetitem"):
@@ -114,11 +117,43 @@ def noisy_columns(frame: Any, noises: Mapping[Any, Noise], nulls: Nulls) -> Any:
         native.attrs = {}
         for place, each in released.items():
             native.isetitem(place, each.array)
-        # Pandas keeps columns of one type in one array, which still holds the exact counts.
-        return native.copy()
+        # Pandas keeps columns of one type in one array, which still holds the exact counts. The
+        # index may be a view of it.
+        native = native.copy()
+        native.index, native.columns = own(native.index), own(native.columns)
+        return native
     nw = narwhals()
     columns = [nw.from_native(each, series_only=True) for each in released.values()]
     return view.with_columns(*columns).to_native()
+
+
+def own(index: Any) -> Any:
+    """Return an index of pandas in memory of its own."""
+    return index.copy(deep=True)
+
+
+def without_metadata(field: Any) -> Any:
+    """Return the field of a released column; its metadata may contain exact counts."""
+    return field.remove_metadata()
+
+
+def public_metadata(schema: Any) -> dict[bytes, str] | None:
+    """Return the metadata from which pandas restores types and index: others may hold counts."""
+    try:
+        told = json.loads(schema.metadata[b"pandas"])
+        return {b"pandas": json.dumps({key: told[key] for key in _PANDAS_METADATA})}
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def refuse_damaged(name: str, array: Any) -> None:
+    """Refuse an Array or ChunkedArray of PyArrow that makes PyArrow read beyond its buffers."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid:
+        raise ValueError(f"{name} is damaged, which is not accepted: read it again") from None
 
 
 def memory(array: Any, dtype: np.dtype[Any], more: int = 0) -> NDArray[Any]:
@@ -174,6 +209,8 @@ def narwhals() -> Any:
 
 def narrow(name: str, value: Any, wanted: str, **kind: bool) -> Any:
     """Return narwhals' view of a Series or frame."""
+    if arrow(value) == "ChunkedArray":
+        refuse_damaged(name, value)
     try:
         return narwhals().from_native(value, **kind)
     except TypeError:
@@ -181,15 +218,16 @@ def narrow(name: str, value: Any, wanted: str, **kind: bool) -> Any:
 
 
 def check_nulls(nulls: str) -> None:
-    if nulls not in ("refuse", "keep"):
-        raise ValueError(f"nulls = {nulls!r} is not accepted: give 'refuse' or 'keep'")
+    if not isinstance(nulls, str) or nulls not in ("refuse", "keep"):
+        raise ValueError(parameters.refusal("nulls", nulls, "'refuse' or 'keep'"))
 
 
 def only(name: Any, names: list[Any]) -> Any:
     """Return a name that one column has."""
-    if (found := names.count(name)) != 1:
+    if (found := names.count(name) if isinstance(name, Hashable) else 0) != 1:
+        given = parameters.given(name).removeprefix("= ")
         raise KeyError(
-            f"column {name!r} occurs {found} times: give a name that occurs once in {names}"
+            f"column {given} occurs {found} times: give a name that occurs once in {names}"
         )
     return name
 

@@ -39,7 +39,14 @@ def apart(**named: Any) -> tuple[list[Any], Labels]:
     bare, found = [], dict[str, Labels]()
     for name, value in named.items():
         if isinstance(value, Mapping):
-            bare.append(list(value.values()))
+            items = list(value.values())
+            for kind in set(map(type, items)):
+                if hasattr(kind, "__len__") and not issubclass(kind, str):
+                    raise TypeError(
+                        f"{name} of type {type(value).__name__} with a {kind.__name__} is not "
+                        "accepted: give a mapping of numbers, or one array"
+                    )
+            bare.append(items)
             found[name] = _of_mapping(list(value))
         elif isinstance(value, np.ndarray) or not is_column(value):
             bare.append(value)
@@ -80,6 +87,6 @@ def _of_column(name: str, column: Any) -> tuple[Any, Labels]:
 
             return pd.Index(result, name=column.name)
         new = nw.new_series(series.name, result, backend=series.implementation).to_native()
-        return new if index is None else new.set_axis(index)
+        return new if index is None else new.set_axis(columns.own(index))
 
     return array, Labels(None if index is None else list(index), put_on, len(array))

@@ -3,7 +3,8 @@
 import math
 import reprlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -18,6 +19,20 @@ _INTEGERS = (int, np.integer)
 _NO_INTEGERS = (bool, np.timedelta64)
 _FLOATS = (float, np.floating)
 _PAIRS = (tuple, list)
+#: The types of the values that messages show. Others, such as arrays, may be counts in the wrong
+#: place.
+_SHOWN = (
+    *_INTEGERS,
+    *_FLOATS,
+    complex,
+    Fraction,
+    Decimal,
+    str,
+    type,
+    np.dtype,
+    np.bool_,
+    type(None),
+)
 #: The most bits of a numerator or denominator. Errors and certificates print numbers, and Python
 #: refuses to print ints of more than 4300 digits.
 _MOST_BITS = 14_000
@@ -33,12 +48,19 @@ def is_integer(value: Any) -> bool:
 
 def refusal(name: str, value: Any, wanted: str) -> str:
     """Return an error message with the parameter, its value and the accepted values."""
-    return f"{name} = {shown(value)} is not accepted: give {wanted}"
+    return f"{name} {given(value)} is not accepted: give {wanted}"
 
 
 def foreign(name: str, value: Any, wanted: str) -> str:
     """Return an error message with the parameter, its value, its type and the accepted values."""
-    return f"{name} = {shown(value)} has type {type(value).__name__}: give {wanted}"
+    value_too = f" {given(value)}" if isinstance(value, _SHOWN) else ""
+    return f"{name}{value_too} has type {type(value).__name__}: give {wanted}"
+
+
+def given(value: Any) -> str:
+    """Return "= value" for a message, or the type alone if the value may be counts."""
+    shows = isinstance(value, _SHOWN)
+    return f"= {shown(value)}" if shows else f"of type {type(value).__name__}"
 
 
 def shown(value: Any) -> str:
@@ -80,6 +102,19 @@ def finite(name: str, value: Any) -> int | float | Fraction:
 def number(name: str, value: Any) -> int | float | Fraction:
     """Return a finite number of at least 0."""
     return in_range(name, value, "a finite number, not negative", lambda x: 0 <= x < math.inf)
+
+
+def each(name: str, items: Iterable[Any], check: Callable[[str, Any], Any] = number) -> list[Any]:
+    """Return the checked items of an array. Errors do not show them: see _SHOWN."""
+    try:
+        return [check(name, item) for item in items]
+    except (TypeError, ValueError, OverflowError) as error:
+        raise type(error)(of_item(name, str(error).rpartition(": give ")[2])) from None
+
+
+def of_item(name: str, wanted: str) -> str:
+    """Return an error message for an item of an array, with the accepted values."""
+    return f"{name} has an item that is not accepted: give {wanted}"
 
 
 def not_negative(name: str, value: Any) -> Fraction:
@@ -167,6 +202,6 @@ def interval(bounds: Any) -> tuple[int, int] | None:
     """Return the bounds as a pair of ints, or None."""
     if bounds is None:
         return None
-    if not isinstance(bounds, _PAIRS) or len(bounds) != 2:
+    if not isinstance(bounds, _PAIRS) or len(bounds) != 2 or not all(map(is_integer, bounds)):
         raise TypeError(refusal("bounds", bounds, "a pair of ints (lower, upper) or None"))
     return integer("bounds[0]", bounds[0]), integer("bounds[1]", bounds[1])

@@ -150,10 +150,10 @@ def make_sum(
     if pair is None:
         raise TypeError(parameters.refusal("bounds", bounds, "a pair of ints (lower, upper)"))
     if pair[0] > pair[1]:
-        raise ValueError(parameters.refusal("bounds", pair, "lower <= upper"))
+        raise ValueError(f"bounds = {pair} are not accepted: give lower <= upper")
     if pair[0] < least or pair[1] > greatest:
         wanted = f"bounds from {least} to {greatest}, the limits of the records"
-        raise OverflowError(parameters.refusal("bounds", pair, wanted))
+        raise OverflowError(f"bounds = {pair} are not accepted: give {wanted}")
     T = _types.integers("TO", TO)
     return Transformation(
         input_domain,
