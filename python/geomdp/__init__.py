@@ -12,8 +12,30 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from typing import Any
 
+    from geomdp import (
+        accounting as accounting,
+    )
+    from geomdp import (
+        accuracy as accuracy,
+    )
+    from geomdp import (
+        consistency as consistency,
+    )
+    from geomdp import (
+        distribution as distribution,
+    )
+    from geomdp import (
+        frames as frames,
+    )
+    from geomdp import (
+        measurement as measurement,
+    )
+    from geomdp import (
+        plot as plot,
+    )
     from geomdp._kernel import kernel
     from geomdp.certificate import Certificate
+    from geomdp.frames import read
     from geomdp.mechanism import GeometricMechanism
     from geomdp.samplers import sample_bernoulli, sample_geometric, sample_two_sided_geometric
 del TYPE_CHECKING
@@ -27,6 +49,7 @@ __all__ = [
     "sample_geometric",
     "sample_bernoulli",
     "kernel",
+    "read",
 ]
 
 #: The modules of these names, imported at first use: the command begins before numpy is imported.
@@ -37,17 +60,30 @@ _HOMES = {
     "sample_geometric": "samplers",
     "sample_bernoulli": "samplers",
     "kernel": "_kernel",
+    "read": "frames",
 }
+#: Modules that are imported at first use as attributes.
+_MODULES = (
+    "accounting",
+    "accuracy",
+    "consistency",
+    "distribution",
+    "frames",
+    "measurement",
+    "plot",
+)
 
 
 def __getattr__(name: str) -> "Any":
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module  # noqa: PLC0415 (not a public name)
 
+    if name in _MODULES:
+        return import_module(f"geomdp.{name}")
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(f"geomdp.{_HOMES[name]}"), name)
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_MODULES})

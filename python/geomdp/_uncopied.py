@@ -15,3 +15,14 @@ class Uncopied:
         raise TypeError(f"a {kind} cannot be copied or pickled: {self._uncopied}")
 
     __getstate__ = __reduce__
+
+
+class Withheld(Uncopied):
+    """Base class of objects with exact counts, which no tool shows or copies by walking them."""
+
+    __slots__ = ()
+    _uncopied = "it holds exact counts"
+
+    def __dir__(self) -> list[str]:
+        # Inspectors and debuggers show the values of these names.
+        return [name for name in super().__dir__() if name not in ("frame", *self.__slots__)]

@@ -498,19 +498,40 @@ class Budget(Uncopied):
 
         """
         distance = as_mechanism(mechanism).sensitivity if d_in is None else d_in
-        shown = as_mechanism(mechanism).map(distance)
+        at = parameters.at_least("d_in", distance, 0)
+        self.book(exact_loss(mechanism, at), label=label)
+
+    def book(self, loss: Real, *, label: str | None = None) -> None:
+        """Record one release of this privacy loss, or refuse it, as :meth:`spend` does.
+
+        Parameters
+        ----------
+        loss : int, float or Fraction
+            The privacy loss of the release, taken exactly. Not negative; it may be infinite.
+        label
+            As in :meth:`spend`.
+
+        Examples
+        --------
+        >>> from geomdp import accounting
+        >>> budget = accounting.Budget(epsilon=1)
+        >>> budget.book(0.5, label="visits")
+        >>> budget.epsilon_spent
+        0.5
+
+        """
+        wanted = "a number of at least 0"
+        exact = parameters.in_range("loss", loss, wanted, lambda x: x >= 0)
         if label is not None and not isinstance(label, str):
             raise TypeError(parameters.foreign("label", label, "a str or None"))
-        # Exact, while the map is rounded up.
-        exact = exact_loss(mechanism, int(distance))
         with self._lock:
             if self._spending:
                 raise RuntimeError("a signal handler that interrupts a spend cannot spend")
             self._spending = True
             try:
                 if exact:
-                    self._take(exact)
-                self._spent.append((label, shown))
+                    self._take(exact if exact == math.inf else Fraction(exact))
+                self._spent.append((label, decimals.up(exact)))
             finally:
                 self._spending = False
 

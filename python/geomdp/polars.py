@@ -11,6 +11,7 @@ from functools import partial
 from geomdp import frames
 from geomdp._extras import installed_by
 from geomdp._inputs.columns import Nulls
+from geomdp._uncopied import Withheld
 from geomdp.mechanism import GeometricMechanism
 
 with installed_by("geomdp[frames]", "polars"):
@@ -20,7 +21,7 @@ __all__ = ["ExprNamespace", "SeriesNamespace"]
 
 
 @pl.api.register_series_namespace("geomdp")
-class SeriesNamespace(frames.Withheld):
+class SeriesNamespace(Withheld):
     """The methods of ``series.geomdp``.
 
     >>> import polars as pl
@@ -57,7 +58,7 @@ class SeriesNamespace(frames.Withheld):
 
 
 @pl.api.register_expr_namespace("geomdp")
-class ExprNamespace(frames.Withheld):
+class ExprNamespace(Withheld):
     """The methods of ``expr.geomdp``.
 
     >>> import polars as pl

@@ -22,7 +22,7 @@ from geomdp._inputs import parameters
 from geomdp._inputs.columns import Nulls, narwhals, only
 from geomdp._inputs.parameters import Integer
 from geomdp.distributed import Release, ReleaseKey
-from geomdp.frames import contributions, words
+from geomdp.frames._contributions import contributions, words
 from geomdp.mechanism import GeometricMechanism
 
 with installed_by("geomdp[spark]"):

@@ -1,0 +1,30 @@
+"""From records to a published table, and noisy columns, for pandas, Polars and PyArrow.
+
+A :class:`Design` states all that is public about a table. It counts records, with the contributions
+of each individual bounded, into a :class:`Table`, which shows nothing. Its release is a
+:class:`NoisyTable`, which knows its privacy loss, its intervals and how to save itself. For noise
+on columns that are counts already there are :func:`release` and :func:`release_columns`; their
+privacy losses are the caller's to add up (``docs/frames.md``).
+
+This module needs the extra ``frames``, the library of the columns, and no other; any library that
+narwhals reads will do.
+"""
+
+from geomdp.frames._columns import release, release_columns
+from geomdp.frames._contributions import bound_contributions
+from geomdp.frames._design import Design, count
+from geomdp.frames._noisy import Difference, NoisyTable
+from geomdp.frames._read import read
+from geomdp.frames._table import Table
+
+__all__ = [
+    "Design",
+    "count",
+    "Table",
+    "NoisyTable",
+    "Difference",
+    "read",
+    "release",
+    "release_columns",
+    "bound_contributions",
+]

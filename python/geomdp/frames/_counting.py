@@ -1,0 +1,129 @@
+"""From records to exact counts: contributions bounded, cells counted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from geomdp._inputs.columns import column, names, narwhals, only
+from geomdp.frames._contributions import distinct_words
+from geomdp.frames._native import (
+    categories,
+    checked_levels,
+    items_of,
+    joined,
+    like,
+    refusing_types,
+)
+from geomdp.frames._table import Table
+
+if TYPE_CHECKING:
+    from geomdp.frames._design import Design
+
+_Ints: TypeAlias = NDArray[np.int64]
+
+
+def count(design: Design, data: Any) -> Table:
+    """Return the exact counts; :meth:`geomdp.frames.Design.count` has the details."""
+    design, series, records = _grouped(design, data)
+    *columns, people = series if design.individual is not None else [*series, None]
+    found, kinds = zip(*map(categories, columns), strict=True)
+    for (label, items), kind in zip(design.levels.items(), kinds, strict=True):
+        checked_levels(f"levels of {label!r}", kind, items)
+    cells = _cells(design, found)
+    inside = cells >= 0
+    if people is not None:
+        cells, records = _bounded(
+            design, _codes(design, people)[inside], cells[inside], records[inside]
+        )
+    else:
+        cells, records = cells[inside], records[inside]
+    counts = np.zeros(design._base_shape(), np.int64)
+    np.add.at(counts.reshape(-1), cells, records)
+    for axis, label in enumerate(design.levels):
+        if label in design._margins:
+            counts = np.concatenate([counts, counts.sum(axis, keepdims=True)], axis)
+    rows = zip(*design._rows(), strict=True)
+    shown = [like(kind, list(values)) for kind, values in zip(kinds, rows, strict=True)]
+    nw, backend = narwhals(), found[0].implementation
+    shown.append(nw.new_series("", counts.reshape(-1), nw.Int64, backend=backend))
+    labels = [*design.levels, design.name]
+    keys = [str(place) for place in range(len(labels))]
+    frame = joined(keys, shown).rename(dict(zip(keys, labels, strict=True)))
+    return Table(frame.to_native(), design)
+
+
+def _grouped(design: Design, data: Any) -> tuple[Design, list[Any], _Ints]:
+    """Return the columns to count, a row for each group of equal records, and the groups' sizes."""
+    nw, wanted = narwhals(), [*design.levels]
+    if design.individual is not None:
+        wanted.append(design.individual)
+    keys = [str(place) for place in range(len(wanted))]
+    if hasattr(data, "collect_schema") and hasattr(data, "collect"):
+        view = nw.from_native(data)
+        known = view.collect_schema().names()
+        chosen = [
+            nw.col(only(label, known)).alias(key) for label, key in zip(wanted, keys, strict=True)
+        ]
+        found = view.select(*chosen).group_by(keys).agg(nw.len().alias("n")).collect()
+    else:
+        if design._columns:
+            known = names(data)
+            columns = [column(data, only(label, known)) for label in wanted]
+        elif design.individual is None:
+            own = getattr(data, "name", None)
+            design, columns = design._named("level" if own is None else own), [data]
+        else:
+            raise TypeError("levels of one column have no individuals: give a mapping of columns")
+        series = [categories(each)[0] for each in columns]
+        with refusing_types("data", columns):
+            found = joined(keys, series).group_by(keys).agg(nw.len().alias("n"))
+    return design, [found[key] for key in keys], found["n"].to_numpy().astype(np.int64)
+
+
+def _cells(design: Design, found: Sequence[Any]) -> _Ints:
+    """Return the cell of each group, or -1 for those that are counted nowhere."""
+    sizes = design._base_shape()
+    cells = np.zeros(len(found[0]), np.int64)
+    for (label, levels), series, size in zip(design._base.items(), found, sizes, strict=True):
+        places = {level: place for place, level in enumerate(levels)}
+        outside = len(levels) if label in design._others else -1
+        places_found = np.array([places.get(item, outside) for item in items_of(series)], np.int64)
+        cells = np.where((places_found < 0) | (cells < 0), -1, cells * size + places_found)
+    return cells
+
+
+def _codes(design: Design, people: Any) -> _Ints:
+    """Return the number of each group's individual."""
+    if people.is_null().any():
+        raise ValueError(f"column {design.individual!r} contains nulls: give every record an id")
+    known: dict[Any, int] = {}
+    return np.array([known.setdefault(item, len(known)) for item in items_of(people)], np.int64)
+
+
+def _bounded(design: Design, people: _Ints, cells: _Ints, records: _Ints) -> tuple[_Ints, _Ints]:
+    """Return the cells that individuals keep, and how many records count there.
+
+    Groups of an individual in one cell, as in that of other values, are one. The cells that an
+    individual keeps are the first ones in a uniformly random order.
+    """
+    order = np.lexsort((cells, people))
+    people, cells, records = people[order], cells[order], records[order]
+    first = np.flatnonzero(_starts(people) | _starts(cells))
+    if not first.size:
+        return cells, records
+    people, cells = people[first], cells[first]
+    records = np.minimum(np.add.reduceat(records, first), design.linf)
+    order = np.lexsort((distinct_words(len(people)), people))
+    people, cells, records = people[order], cells[order], records[order]
+    begin = np.maximum.accumulate(np.where(_starts(people), np.arange(len(people)), 0))
+    kept = np.arange(len(people)) - begin < design.l0
+    return cells[kept], records[kept]
+
+
+def _starts(values: _Ints) -> NDArray[np.bool_]:
+    """Return where a run of equal values starts."""
+    return np.append(True, values[1:] != values[:-1])[: len(values)]

@@ -1,0 +1,605 @@
+"""The public design of a table: its cells, what an individual can change, what it will cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from itertools import combinations, product
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from geomdp import _notebook, accounting, accuracy
+from geomdp._inputs import parameters
+from geomdp._inputs.parameters import Bounds, Integer, Real
+from geomdp.frames import _counting
+from geomdp.frames._noisy import Columns, Margin
+from geomdp.frames._table import Table
+from geomdp.mechanism import GeometricMechanism, as_mechanism, exact_loss
+
+Neighbours: TypeAlias = Literal["add-remove", "change"]
+
+_HALF = Fraction(1, 2)
+#: A greater epsilon changes no accuracy, and a smaller one has no plan.
+_EPSILONS = (Fraction(1, 2**40), Fraction(2**10))
+
+
+class Design:
+    """A table of counts before there are any: everything public about it, and nothing of the data.
+
+    A design knows its cells, and how much one individual can change them. So it gives the
+    sensitivity, the accuracy of a release and the epsilon for an accuracy. :meth:`count` bounds the
+    contributions of each individual, counts, and returns a table that shows nothing.
+
+    Parameters
+    ----------
+    levels : mapping of column names to sequences, or a sequence
+        The levels of each column, in the order of the table. A sequence is for one column, of data
+        that are a column. Take levels from public knowledge, not from the data. A null is counted
+        if None is a level.
+    name : str
+        The name of the column of counts.
+    other : label, or mapping of column names to labels
+        A row of this label counts the records of all other values, nulls included, in each column
+        or in those of the mapping. Without it, such records are counted nowhere.
+    margins : label, or mapping of column names to labels
+        A row of this label has the sum over the column, with noise of its own. A pair
+        ``(label, share)`` gives the sums this share of epsilon, and the other rows the rest; a
+        label alone gives each half. Several columns multiply. Released margins cost accuracy:
+        :meth:`NoisyTable.total` adds noisy cells at no cost.
+    individual : column name, optional
+        The column that identifies individuals. Without it nothing is bounded, and each record is
+        one individual, unless `l0` and `linf` state what else is known.
+    l0 : int
+        The most cells of one individual, not counting margins. Needed with `individual`.
+    linf : int
+        The most records of an individual in one cell.
+    neighbours : {"add-remove", "change"}
+        Whether privacy covers the presence of an individual, or a change of all records of one.
+
+    Attributes
+    ----------
+    levels : dict of column names to lists
+        The levels of each column, followed by its labels for other records and for margins.
+    sensitivity : int
+        The greatest L1 change of the table by one individual: ``l0 * linf``, times 2 for each
+        column with margins, times 2 for changes.
+    cells : int
+        The number of rows of the table, margins included.
+
+    Examples
+    --------
+    >>> from geomdp.frames import Design
+    >>> regions, diseases = ["north", "south"], ["flu", "measles", "none"]
+    >>> design = Design({"region": regions, "disease": diseases}, individual="patient", l0=2)
+    >>> design
+    Design({'region': ['north', 'south'], 'disease': ['flu', 'measles', 'none']}, \
+individual='patient', l0=2)
+    >>> design.sensitivity, design.accuracy(epsilon=0.5, alpha=0.05)
+    (2, 12)
+
+    """
+
+    __slots__ = (
+        "_base",
+        "_columns",
+        "_margins",
+        "_others",
+        "_shares",
+        "individual",
+        "l0",
+        "levels",
+        "linf",
+        "name",
+        "neighbours",
+    )
+
+    def __init__(
+        self,
+        levels: Mapping[Any, Sequence[Any]] | Sequence[Any],
+        *,
+        name: str = "count",
+        other: Any = None,
+        margins: Any = None,
+        individual: Any = None,
+        l0: Integer | None = None,
+        linf: Integer = 1,
+        neighbours: Neighbours = "add-remove",
+    ) -> None:
+        if individual is not None and l0 is None:
+            raise ValueError("l0 = None is not accepted with an individual: give the most cells")
+        if neighbours not in ("add-remove", "change"):
+            wanted = "'add-remove' or 'change'"
+            raise ValueError(parameters.refusal("neighbours", neighbours, wanted))
+        self._columns = isinstance(levels, Mapping)
+        given: dict[Any, Any] = dict(levels) if isinstance(levels, Mapping) else {"level": levels}
+        if not given:
+            raise ValueError("levels is empty: give those of one column at least")
+        if not isinstance(name, str):
+            raise TypeError(parameters.foreign("name", name, "a str"))
+        if name in given:
+            raise ValueError(f"name = {name!r} is not accepted: give one that no column has")
+        self.name, self.individual, self.neighbours = name, individual, neighbours
+        self.l0 = parameters.at_least("l0", 1 if l0 is None else l0, 1)
+        self.linf = parameters.at_least("linf", linf, 1)
+        self._base = {label: _distinct(f"levels of {label!r}", v) for label, v in given.items()}
+        self._others = _labels("other", other, list(given))
+        pairs = {
+            label: pair if isinstance(pair, tuple) and len(pair) == 2 else (pair, _HALF)
+            for label, pair in _labels("margins", margins, list(given)).items()
+        }
+        self._margins = {label: each for label, (each, _) in pairs.items()}
+        self._shares = {label: _share(label, share) for label, (_, share) in pairs.items()}
+        self.levels = {
+            label: [*items, *(extra[label] for extra in self._extras() if label in extra)]
+            for label, items in self._base.items()
+        }
+        for label, items in self.levels.items():
+            _distinct(f"levels of {label!r} with other and margins", items)
+
+    @property
+    def sensitivity(self) -> int:
+        """The greatest L1 change of the table by one individual."""
+        return self._change << len(self._margins)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of levels of each column, with its labels for other records and margins."""
+        return tuple(map(len, self.levels.values()))
+
+    @property
+    def cells(self) -> int:
+        """The number of cells, margins included."""
+        return math.prod(self.shape)
+
+    def count(self, data: Any) -> Table:
+        """Bound the contributions of each individual, and count the records of each cell.
+
+        An individual keeps `l0` of its cells, drawn uniformly by fresh system entropy, and at most
+        `linf` records in each. Records outside the table use up none of them. The draw for one
+        individual does not depend on the others.
+
+        Parameters
+        ----------
+        data : data frame or column
+            A frame of pandas or Polars (lazy too), or a Table of PyArrow; each row is a record. A
+            design of one column takes that column alone, unless individuals are bounded.
+
+        Returns
+        -------
+        Table
+            The exact counts, which it does not show. The columns of levels have the types of the
+            data; categorical ones have the type of their categories. The counts are int64. The last
+            column of levels changes fastest.
+
+        Raises
+        ------
+        ValueError
+            If levels are not of the type of their column, or an individual is null.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from geomdp.frames import Design
+        >>> visits = pd.DataFrame({"who": [1, 1, 2], "town": ["Rome", "Oslo", "Rome"]})
+        >>> Design({"town": ["Oslo", "Rome"]}, individual="who", l0=1).count(visits)
+        <Table of 2 counts, not shown; town: ['Oslo', 'Rome']; sensitivity 1>
+
+        """
+        return _counting.count(self, data)
+
+    def accuracy(self, *, epsilon: Real, alpha: Real, of: Columns = None) -> int:
+        """Return the accuracy at level alpha of a release with this epsilon, without bounds.
+
+        Parameters
+        ----------
+        epsilon : int, float, Fraction
+            The privacy loss of the whole table.
+        alpha : int, float or Fraction
+            The significance level, above 0 and at most 1.
+        of : "all", column name or tuple of column names, optional
+            "all": all cells at once, released margins included. Columns: their margin as sums of
+            noisy cells over the other columns, one sum at a time; () is the grand total. A column
+            named "all" is ``("all",)``. By default, one cell.
+
+        Returns
+        -------
+        int
+            In units of counts: an error exceeds it with probability at most alpha.
+
+        Examples
+        --------
+        >>> from geomdp.frames import Design
+        >>> design = Design({"region": range(10), "sex": ["f", "m"]})
+        >>> [design.accuracy(epsilon=0.5, alpha=0.05, of=of) for of in (None, "all", "region", ())]
+        [6, 12, 9, 24]
+
+        """
+        mechanisms = self.mechanisms(epsilon)
+        if of is None:
+            return int(mechanisms[()].accuracy(alpha))
+        if of == "all":
+            return max(
+                accuracy.simultaneous_accuracy(each, alpha, n=self.cells)
+                for each in dict.fromkeys(mechanisms.values())
+            )
+        return accuracy.sum_accuracy(mechanisms[()], self._summed(of), alpha)
+
+    def epsilon(self, *, accuracy: Integer, alpha: Real, of: Columns = None) -> float:
+        """Return the epsilon of a release with this accuracy, the least up to one part in 10^6.
+
+        Parameters
+        ----------
+        accuracy : int
+            In units of counts; not negative.
+        alpha, of
+            As in :meth:`accuracy`.
+
+        Examples
+        --------
+        >>> from geomdp.frames import Design
+        >>> design = Design({"region": range(10), "sex": ["f", "m"]})
+        >>> epsilon = design.epsilon(accuracy=5, alpha=0.05, of="all")
+        >>> round(epsilon, 3), design.accuracy(epsilon=epsilon, alpha=0.05, of="all")
+        (1.091, 5)
+
+        """
+        most = parameters.at_least("accuracy", accuracy, 0)
+        low, high = map(float, _EPSILONS)
+        while high / low > 1 + 1e-6:
+            middle = math.sqrt(low * high)
+            enough = self.accuracy(epsilon=middle, alpha=alpha, of=of) <= most
+            low, high = (low, middle) if enough else (middle, high)
+        return high
+
+    def mechanisms(
+        self, epsilon: Real, bounds: Bounds | None = None
+    ) -> dict[Margin, GeometricMechanism]:
+        """Return the mechanism of the cells and of each released margin, for this epsilon.
+
+        The keys are the places of the columns that a margin adds up; () are the cells. All are one
+        mechanism unless margins have shares of their own.
+
+        >>> from geomdp.frames import Design
+        >>> Design(["yes", "no"]).mechanisms(0.5)
+        {(): GeometricMechanism(epsilon=0.5, sensitivity=1)}
+        """
+        total = parameters.positive("epsilon", epsilon)
+        if not self._uneven:
+            one = GeometricMechanism(epsilon, self.sensitivity, bounds)
+            return dict.fromkeys(self._sums(), one)
+        return {
+            sums: GeometricMechanism(total * self._share_of(sums), self._change, bounds)
+            for sums in self._sums()
+        }
+
+    def loss_distribution(
+        self, mechanism: GeometricMechanism | None = None, *, epsilon: Real | None = None
+    ) -> accounting.LossDistribution:
+        """Return the distribution of the privacy loss of one release, to compose with others.
+
+        An individual changes at most `l0` cells by `linf` each, and in each released margin at most
+        one by ``l0 * linf``; twice as many cells with ``neighbours="change"``. No change within
+        these bounds has a greater loss (``docs/proofs.md``, lemma 16).
+
+        Parameters
+        ----------
+        mechanism : GeometricMechanism
+            The mechanism of all cells.
+        epsilon
+            Instead of a mechanism, as in :meth:`Table.release`.
+
+        Examples
+        --------
+        >>> from geomdp.frames import Design
+        >>> design = Design({"town": ["Oslo", "Rome", "Bern"]}, individual="who", l0=3)
+        >>> losses = design.loss_distribution(epsilon=0.3)
+        >>> round((50 * losses).epsilon(delta=1e-6), 2)
+        6.07
+
+        """
+        mechanisms = self._given(mechanism, epsilon)
+        times = 2 if self.neighbours == "change" else 1
+        base = math.prod(self._base_shape())
+        parts = [
+            accounting.loss_distribution(
+                each,
+                l0=times if sums else min(times * self.l0, base),
+                linf=self.l0 * self.linf if sums else self.linf,
+            )
+            for sums, each in mechanisms.items()
+        ]
+        whole = parts[0]
+        for part in parts[1:]:
+            whole = whole + part
+        return whole
+
+    def privacy_loss(self, mechanism: GeometricMechanism) -> float:
+        """Return the privacy loss of a release of the whole table by one mechanism, rounded up.
+
+        >>> from geomdp import GeometricMechanism
+        >>> from geomdp.frames import Design
+        >>> Design(["yes", "no"], margins="all").privacy_loss(GeometricMechanism(0.5))
+        1.0
+        """
+        return self._checked(mechanism).privacy_loss(self.sensitivity)
+
+    def preview(
+        self,
+        epsilons: Sequence[Real] = (0.1, 0.2, 0.5, 1, 2),
+        alpha: Real = 0.05,
+    ) -> dict[str, list[Any]]:
+        """Return the accuracies of a release by epsilon, to plan with, as columns of a frame.
+
+        Columns: epsilon, one cell, all cells at once, and the sums of cells for each column and in
+        all. It needs no data. ``pandas.DataFrame(design.preview())`` shows it.
+
+        Parameters
+        ----------
+        epsilons : sequence of numbers
+            Privacy losses of the whole table.
+        alpha
+            As in :meth:`accuracy`.
+
+        Examples
+        --------
+        >>> from geomdp.frames import Design
+        >>> Design({"region": range(10), "sex": ["f", "m"]}).preview([0.5, 1])
+        {'epsilon': [0.5, 1], 'cell': [6, 3], 'all cells': [12, 6], 'sum by region': [8, 4], \
+'sum by sex': [17, 9], 'total': [24, 12]}
+
+        """
+        of: dict[str, Columns] = {"cell": None, "all cells": "all"}
+        if len(self.levels) > 1:
+            of |= {f"sum by {label}": (label,) for label in self.levels}
+        of["total"] = ()
+        return {"epsilon": list(epsilons)} | {
+            title: [self.accuracy(epsilon=each, alpha=alpha, of=columns) for each in epsilons]
+            for title, columns in of.items()
+        }
+
+    @property
+    def _change(self) -> int:
+        """How much one individual changes the cells, and each margin, in all."""
+        return self.l0 * self.linf * (2 if self.neighbours == "change" else 1)
+
+    @property
+    def _uneven(self) -> bool:
+        """Whether margins have shares of epsilon other than a half."""
+        return any(share != _HALF for share in self._shares.values())
+
+    def _loss(self, mechanisms: Mapping[Margin, GeometricMechanism]) -> Fraction | float:
+        """Return the exact privacy loss of the whole table for one individual."""
+        return sum(
+            (exact_loss(each, self._change) for each in mechanisms.values()), start=Fraction(0)
+        )
+
+    def _named(self, label: Any) -> Design:
+        """Return this design of one column without a name, with that of the data."""
+        [items] = self._base.values()
+        given = self._arguments() | {"levels": {label: items}}
+        for key in ("other", "margins"):
+            if key in given:
+                given[key] = {label: next(iter(given[key].values()))}
+        return Design(**given)
+
+    def _extras(self) -> Iterator[dict[Any, Any]]:
+        yield self._others
+        yield self._margins
+
+    def _base_shape(self) -> tuple[int, ...]:
+        return tuple(len(items) - (label in self._margins) for label, items in self.levels.items())
+
+    def _sums(self) -> Iterator[Margin]:
+        """Yield the places of the columns that each part of the table adds up; the cells first."""
+        places = [place for place, label in enumerate(self.levels) if label in self._margins]
+        for size in range(len(places) + 1):
+            yield from combinations(places, size)
+
+    def _part(self, sums: Margin) -> tuple[slice | int, ...]:
+        """Return the index of the cells or of a margin in an array of the table's shape."""
+        return tuple(
+            -1 if place in sums else slice(0, size) for place, size in enumerate(self._base_shape())
+        )
+
+    def _share_of(self, sums: Margin) -> Fraction:
+        """Return the part of epsilon for the cells or for a margin."""
+        shares = [
+            share if place in sums else 1 - share
+            for place, label in enumerate(self.levels)
+            if (share := self._shares.get(label)) is not None
+        ]
+        return math.prod(shares, start=Fraction(1))
+
+    def _summed(self, kept: Columns) -> int:
+        """Return how many cells add up to one that keeps these columns."""
+        places = self._places("of", kept)
+        sizes = self._base_shape()
+        return math.prod(size for place, size in enumerate(sizes) if place not in places)
+
+    def _places(self, name: str, columns: Columns) -> tuple[int, ...]:
+        """Return the places of columns."""
+        labels = list(self.levels)
+        asked = columns if isinstance(columns, tuple | list) else (columns,)
+        for label in asked:
+            if label not in labels:
+                raise KeyError(
+                    f"{name} = {label!r} is no column of the table: give one of {labels}"
+                )
+        return tuple(sorted({labels.index(label) for label in asked}))
+
+    def _given(
+        self, mechanism: Any, epsilon: Any, bounds: Bounds | None = None
+    ) -> dict[Margin, GeometricMechanism]:
+        """Return the mechanisms of a release by one mechanism, or with this epsilon."""
+        if (mechanism is None) == (epsilon is None):
+            raise TypeError("mechanism and epsilon are alternatives: give one of them")
+        if mechanism is None:
+            return self.mechanisms(epsilon, bounds)
+        if bounds is not None:
+            raise TypeError("bounds go with epsilon: a mechanism has its own")
+        return dict.fromkeys(self._sums(), self._checked(mechanism))
+
+    def _checked(self, mechanism: Any) -> GeometricMechanism:
+        """Return a mechanism, unless its sensitivity is below that of the table."""
+        found = as_mechanism(mechanism)
+        if found.sensitivity < self.sensitivity:
+            raise ValueError(
+                f"mechanism has sensitivity {found.sensitivity}, but one individual changes this "
+                f"table by up to {self.sensitivity}: give epsilon={float(found.epsilon):g} instead "
+                f"of the mechanism, or a mechanism with sensitivity={self.sensitivity}"
+            )
+        if self._uneven:
+            raise ValueError("margins have shares of epsilon: give epsilon instead of a mechanism")
+        return found
+
+    def _arguments(self) -> dict[str, Any]:
+        """Return the arguments that make this design, without those at their defaults."""
+        margins = {
+            label: text if (share := self._shares[label]) == _HALF else (text, share)
+            for label, text in self._margins.items()
+        }
+        found = {
+            "levels": dict(self._base) if self._columns else self._base["level"],
+            "name": self.name,
+            "other": dict(self._others),
+            "margins": margins,
+            "individual": self.individual,
+            "l0": self.l0,
+            "linf": self.linf,
+            "neighbours": self.neighbours,
+        }
+        default = {"name": "count", "linf": 1, "neighbours": "add-remove"}
+        if self.individual is None:
+            default["l0"] = 1
+        return {
+            key: value
+            for key, value in found.items()
+            if value not in ({}, None) and (key not in default or value != default[key])
+        }
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Design):
+            return NotImplemented
+        return self._arguments() == other._arguments()
+
+    __hash__ = None  # type: ignore[assignment]  # its levels may be of any type
+
+    def __repr__(self) -> str:
+        (_, levels), *others = self._arguments().items()
+        more = "".join(f", {key}={_text(value)}" for key, value in others)
+        return f"Design({_text(levels)}{more})"
+
+    def _repr_html_(self) -> str:
+        rows = {key: _text(value) for key, value in self._arguments().items()}
+        return _notebook.table(f"Design of {self.cells} counts", rows)
+
+    def _rows(self) -> list[tuple[Any, ...]]:
+        return list(product(*self.levels.values()))
+
+    def _base_levels(self) -> dict[Any, list[Any]]:
+        """Return the levels of each column without those of margins."""
+        return {
+            label: items[:size]
+            for (label, items), size in zip(self.levels.items(), self._base_shape(), strict=True)
+        }
+
+    def _selected(self, name: str, levels: Any) -> tuple[Any, ...]:
+        """Return the index of the cells with these levels in an array of the cells."""
+        if not isinstance(levels, Mapping):
+            raise TypeError(parameters.foreign(name, levels, "a mapping of column names to levels"))
+        known, index = self._base_levels(), [slice(None)] * len(self.levels)
+        found: list[Any] = list(index)
+        for label, level in levels.items():
+            [place] = self._places(name, (label,))
+            if level not in known[label]:
+                raise ValueError(
+                    f"{name} has {parameters.shown(level)} in {label!r}: "
+                    f"give one of {parameters.shown(known[label])}"
+                )
+            found[place] = known[label].index(level)
+        return tuple(found)
+
+
+def _distinct(name: str, levels: Any) -> list[Any]:
+    """Return hashable levels, each once."""
+    if not isinstance(levels, Sequence | np.ndarray) or isinstance(levels, str | bytes):
+        raise TypeError(f"{name} are a {type(levels).__name__}: give a list")
+    items = levels.tolist() if isinstance(levels, np.ndarray) else list(levels)
+    try:
+        repeated = len(set(items)) < len(items)
+    except TypeError:
+        raise TypeError(f"{name} are not accepted: give hashable values") from None
+    if repeated or not items:
+        raise ValueError(f"{name} are empty or repeat one: give each once")
+    return items
+
+
+def _labels(name: str, value: Any, labels: list[Any]) -> dict[Any, Any]:
+    """Return the label of each column that has one."""
+    if isinstance(value, bool):
+        raise TypeError(f"{name} = {value} has type bool: give a label, such as 'all'")
+    if isinstance(value, Mapping):
+        for label in value:
+            if label not in labels:
+                raise KeyError(f"{name} names {label!r}: give columns among {labels}")
+        return dict(value)
+    return {} if value is None else dict.fromkeys(labels, value)
+
+
+def _share(label: Any, share: Any) -> Fraction:
+    wanted = "a number above 0 and below 1"
+    return Fraction(
+        parameters.in_range(f"the share of margins[{label!r}]", share, wanted, lambda x: 0 < x < 1)
+    )
+
+
+def _text(value: Any) -> str:
+    """Return the repr of a public value, shortened; a mapping keeps its order."""
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key!r}: {parameters.shown(x)}' for key, x in value.items())}}}"
+    return parameters.shown(value)
+
+
+def count(
+    data: Any,
+    levels: Sequence[Any] | Mapping[Any, Sequence[Any]],
+    *,
+    name: str = "count",
+    other: Any = None,
+    margins: Any = None,
+) -> Table:
+    """Count the records of each level, or of each combination of levels: one record an individual.
+
+    ``Design(levels, ...).count(data)``, in short. The rows of the table and their order follow from
+    the arguments alone, and a level without records counts 0. ``value_counts()`` shows the levels
+    that occur, in the order of their true counts, and noise hides neither.
+
+    Parameters
+    ----------
+    data
+        As in :meth:`Design.count`.
+    levels, name, other, margins
+        As in :class:`Design`.
+
+    Returns
+    -------
+    Table
+        The exact counts and their sensitivity.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from geomdp import frames
+    >>> people = pd.DataFrame({"city": ["Rome", "Oslo", "Rome"], "sick": ["no", "yes", "no"]})
+    >>> cities = ["Bern", "Oslo", "Rome"]
+    >>> table = frames.count(people, {"city": cities, "sick": ["yes", "no"]}, margins="all")
+    >>> table.sensitivity
+    4
+    >>> noisy = table.release(epsilon=1)
+    >>> noisy.frame["sick"].tolist()[:4]
+    ['yes', 'no', 'all', 'yes']
+
+    """
+    return Design(levels, name=name, other=other, margins=margins).count(data)

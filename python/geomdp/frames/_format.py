@@ -1,0 +1,213 @@
+"""A released table as a file: noisy counts, and all that a reader needs (``docs/format.md``)."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import geomdp
+from geomdp._extras import installed_by
+from geomdp._inputs import parameters
+
+if TYPE_CHECKING:
+    from geomdp.frames._design import Design
+    from geomdp.frames._noisy import NoisyTable
+    from geomdp.mechanism import GeometricMechanism
+
+FORMAT = "geomdp-release-1"
+#: The key of the description in a Parquet file.
+KEY = b"geomdp"
+#: Frictionless' names of types.
+_TYPES = {str: "string", int: "integer", bool: "boolean", float: "number"}
+
+
+def save(
+    noisy: NoisyTable, path: Any, *, overwrite: bool = False, certificate: bool = False
+) -> None:
+    """Write a noisy table; :meth:`NoisyTable.save` has the details."""
+    for name, value in (("overwrite", overwrite), ("certificate", certificate)):
+        parameters.flag(name, value)
+    target = Path(path)
+    description = described(noisy, target.name, certificate=certificate)
+    text = json.dumps(description, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    if target.suffix == ".csv":
+        files = {beside(target): text.encode(), target: _csv(noisy).encode()}
+    elif target.suffix == ".parquet":
+        files = {target: _parquet(noisy, text.encode())}
+    else:
+        raise ValueError(
+            parameters.refusal("path", str(target), "a name that ends in .csv or .parquet")
+        )
+    _write(files, overwrite=overwrite)
+
+
+def described(noisy: NoisyTable, name: str, *, certificate: bool) -> dict[str, Any]:
+    """Return the description: a resource of Frictionless, and the facts of the release."""
+    design = noisy.design
+    for label in design.levels:
+        if not isinstance(label, str):
+            raise ValueError(f"column {label!r} cannot be saved: give columns names that are str")
+    fields = [
+        {"name": label, "type": _type(label, items)} for label, items in design.levels.items()
+    ]
+    counts = {
+        "name": design.name,
+        "type": "integer",
+        "description": "noisy count; it may be negative",
+    }
+    return {
+        "name": "".join(x if x.isalnum() and x.isascii() else "-" for x in Path(name).stem).lower(),
+        "path": name,
+        "profile": "tabular-data-resource",
+        "encoding": "utf-8",
+        "schema": {
+            "fields": [*fields, counts],
+            "primaryKey": list(design.levels),
+            "missingValues": [""],
+        },
+        "geomdp": {
+            "format": FORMAT,
+            "version": geomdp.__version__,
+            "label": noisy.label,
+            "epsilon": str(noisy.epsilon),
+            "delta": "0",
+            "neighbours": design.neighbours,
+            "individual": design.individual,
+            "l0": design.l0,
+            "linf": design.linf,
+            "sensitivity": design.sensitivity,
+            "levels": {label: [*map(_encoded, items)] for label, items in design._base.items()},
+            "other": {label: _encoded(item) for label, item in design._others.items()},
+            "margins": {
+                label: {"label": _encoded(item), "share": str(design._shares[label])}
+                for label, item in design._margins.items()
+            },
+            "mechanisms": [
+                _mechanism(design, sums, mechanism, certificate)
+                for sums, mechanism in noisy.mechanisms.items()
+            ],
+        },
+    }
+
+
+def _mechanism(
+    design: Design, sums: tuple[int, ...], mechanism: GeometricMechanism, certificate: bool
+) -> dict[str, Any]:
+    text = mechanism.certificate(np.int64).to_json()
+    facts = {
+        "sums_over": [list(design.levels)[place] for place in sums],
+        "rate": str(mechanism.rate),
+        "bounds": None if mechanism.bounds is None else list(mechanism.bounds),
+        "plan_sha256": hashlib.sha256(text.encode()).hexdigest(),
+    }
+    return facts | ({"certificate": json.loads(text)} if certificate else {})
+
+
+def beside(path: Path) -> Path:
+    return path.with_name(path.name + ".json")
+
+
+def _csv(noisy: NoisyTable) -> str:
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\r\n")
+    writer.writerow([*noisy.design.levels, noisy.design.name])
+    for row, count in zip(noisy.design._rows(), noisy._counts.reshape(-1).tolist(), strict=True):
+        writer.writerow([*map(cell, row), count])
+    return text.getvalue()
+
+
+def _parquet(noisy: NoisyTable, text: bytes) -> bytes:
+    with installed_by("geomdp[parquet]"):
+        import pyarrow as pa  # noqa: PLC0415
+        from pyarrow import parquet  # noqa: PLC0415
+    rows = zip(*noisy.design._rows(), strict=True)
+    columns = dict(zip(noisy.design.levels, map(list, rows), strict=True))
+    columns[noisy.design.name] = noisy._counts.reshape(-1)
+    # Made anew: metadata of the frame may hold anything.
+    table = pa.table(columns).replace_schema_metadata({KEY: text})
+    buffer = io.BytesIO()
+    parquet.write_table(table, buffer)
+    return buffer.getvalue()
+
+
+def cell(level: Any) -> str:
+    if level is None:
+        return ""
+    if isinstance(level, bool):
+        return str(level).lower()
+    return level.isoformat() if isinstance(level, date) else str(level)
+
+
+def _type(label: str, levels: list[Any]) -> str:
+    """Return Frictionless' name of the type of levels."""
+    found = {type(level) for level in levels if level is not None}
+    if found == {date}:
+        return "date"
+    if found == {datetime} and all(level.tzinfo is None for level in levels if level):
+        return "datetime"
+    if found == {int, float}:
+        return "number"
+    if len(found) > 1 or not found <= _TYPES.keys():
+        names = sorted(kind.__name__ for kind in found)
+        raise ValueError(
+            f"levels of {label!r} of types {names} cannot be saved: give str, int, float, bool, "
+            "or dates or times without a zone, and one type a column"
+        )
+    if found == {str} and None in levels and "" in levels:
+        raise ValueError(f"levels of {label!r} cannot be saved: None and '' are one cell in a CSV")
+    return _TYPES[found.pop()] if found else "string"
+
+
+def _encoded(level: Any) -> Any:
+    """Return a level as JSON keeps it; dates, times and floats beyond JSON as text by type."""
+    if isinstance(level, datetime):
+        return {"datetime": level.isoformat()}
+    if isinstance(level, date):
+        return {"date": level.isoformat()}
+    return level
+
+
+def _write(files: Mapping[Path, bytes], *, overwrite: bool) -> None:
+    """Write all files or none: each appears whole, and none replaces another unless told."""
+    made: list[Path] = []
+    with _temporary(files) as ready:
+        try:
+            for target, source in ready.items():
+                if overwrite:
+                    os.replace(source, target)
+                    continue
+                # Unlike a rename, a link does not replace a file.
+                os.link(source, target)
+                made.append(target)
+        except BaseException:
+            for target in made:
+                target.unlink()
+            raise
+
+
+@contextmanager
+def _temporary(files: Mapping[Path, bytes]) -> Iterator[dict[Path, str]]:
+    """Write the contents to new files in the folders of their targets."""
+    ready: dict[Path, str] = {}
+    try:
+        for target, content in files.items():
+            handle, ready[target] = tempfile.mkstemp(dir=target.parent, prefix=".geomdp-")
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+        yield ready
+    finally:
+        for name in ready.values():
+            Path(name).unlink(missing_ok=True)

@@ -1,0 +1,177 @@
+"""Columns and frames of any library: their categories and items, rows taken, columns put on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from geomdp._inputs import parameters
+from geomdp._inputs.columns import arrow, narrow, narwhals
+
+Library = Literal["pandas", "polars", "pyarrow"]
+_LIBRARIES: tuple[Library, ...] = ("pandas", "polars", "pyarrow")
+
+
+def last_column(frame: Any) -> NDArray[np.int64]:
+    """Return the counts of a table, its last column."""
+    if arrow(frame):
+        return np.array(frame.column(frame.num_columns - 1).to_numpy(), np.int64)
+    if hasattr(frame, "iloc"):
+        return np.array(frame.iloc[:, -1].to_numpy(), np.int64)
+    view = narwhals().from_native(frame)
+    return np.array(view[:, len(view.columns) - 1].to_numpy(), np.int64)
+
+
+def with_columns(frame: Any, new: Mapping[str, Any]) -> Any:
+    """Return a frame with columns put in their place, or at the end."""
+    arrays = {name: _array(values) for name, values in new.items()}
+    if arrow(frame):
+        import pyarrow as pa  # noqa: PLC0415
+
+        for name, values in arrays.items():
+            known = frame.schema.get_field_index(name)
+            column = pa.array(values)
+            if known < 0:
+                frame = frame.append_column(name, column)
+            else:
+                frame = frame.set_column(known, name, column)
+        return frame
+    if hasattr(frame, "iloc"):
+        return frame.assign(**arrays)
+    nw = narwhals()
+    view = nw.from_native(frame)
+    columns = [nw.new_series(k, v, backend=view.implementation) for k, v in arrays.items()]
+    return view.with_columns(*columns).to_native()
+
+
+def taken(
+    frame: Any, places: Sequence[int], rows: NDArray[Any], new: Mapping[str, Sequence[Any]]
+) -> Any:
+    """Return these rows of some columns, with more columns."""
+    if arrow(frame):
+        import pyarrow as pa  # noqa: PLC0415
+
+        if not places:
+            return pa.table({name: _array(values) for name, values in new.items()})
+        return with_columns(frame.select(list(places)).take(pa.array(rows)), new)
+    if hasattr(frame, "iloc"):
+        return with_columns(frame.iloc[rows, list(places)].reset_index(drop=True), new)
+    nw = narwhals()
+    view = nw.from_native(frame)
+    if not places:
+        own = {name: _array(values) for name, values in new.items()}
+        return nw.from_dict(own, backend=view.implementation).to_native()
+    return with_columns(view[rows.tolist(), list(places)].to_native(), new)
+
+
+def made(columns: Mapping[str, Sequence[Any]], library: Library | None) -> Any:
+    """Return a frame of a library, or of the first that is installed."""
+    if library is None:
+        library = next((each for each in _LIBRARIES if find_spec(each)), "pandas")
+    if library not in _LIBRARIES:
+        raise ValueError(parameters.refusal("library", library, f"one of {_LIBRARIES}"))
+    module = import_module(library)
+    if library == "pyarrow":
+        return module.table({name: module.array(values) for name, values in columns.items()})
+    if library == "polars":
+        return module.DataFrame(dict(columns), strict=True)
+    return module.DataFrame(dict(columns))
+
+
+def _array(values: Any) -> NDArray[Any]:
+    """Return integers as int64, or floats."""
+    if isinstance(values, np.ndarray):
+        return values
+    whole = all(isinstance(value, int) for value in values)
+    return np.array(values, np.int64 if whole else np.float64)
+
+
+def categories(column: Any) -> tuple[Any, Any]:
+    """Return narwhals' view of a column to count, and a native column with the type of levels."""
+    if arrow(column) == "Array":
+        import pyarrow as pa  # noqa: PLC0415
+
+        column = pa.chunked_array([column])
+    wanted = "a column, or a data frame with levels as a mapping of column names"
+    series = narrow("data", column, wanted, series_only=True)
+    nw, native = narwhals(), series.to_native()
+    if series.dtype not in (nw.Categorical, nw.Enum):
+        return series, native
+    if arrow(native):
+        with refusing_types("data", [native]):
+            native = native.cast(native.type.value_type)
+        return nw.from_native(native, series_only=True), native
+    if kind := getattr(native.dtype, "pyarrow_dtype", None):
+        # Pandas' type of Arrow's dictionaries.
+        with refusing_types("data", [native]):
+            native = native.astype(type(native.dtype)(kind.value_type))
+        return nw.from_native(native, series_only=True), native
+    if hasattr(native, "iloc"):
+        return series, native.cat.categories.to_series()
+    series = series.cast(nw.String)
+    return series, series.to_native()
+
+
+def checked_levels(name: str, kind: Any, levels: Any) -> list[Any]:
+    """Return levels as the items of a column of this type."""
+    if not isinstance(levels, Sequence | np.ndarray) or isinstance(levels, str | bytes):
+        raise TypeError(f"{name} are a {type(levels).__name__}: give a list")
+    given = list(levels)
+    try:
+        repeated = len(set(given)) < len(given)
+    except TypeError:
+        raise TypeError(f"{name} are not accepted: give hashable values") from None
+    if repeated or not given:
+        raise ValueError(f"{name} are empty or repeat one: give each once")
+    try:
+        items = items_of(like(kind, given))
+        same = all(x is y or bool(x == y) for x, y in zip(items, given, strict=True))
+    except Exception:  # Each library has its own.
+        same = False
+    if not same:
+        dtype = kind.type if arrow(kind) else kind.dtype
+        raise ValueError(f"{name} are not accepted: give values of its type, {dtype}")
+    return items
+
+
+def like(kind: Any, items: list[Any]) -> Any:
+    """Return narwhals' view of a column with the library and type of another."""
+    if arrow(kind):
+        import pyarrow as pa  # noqa: PLC0415
+
+        native = pa.chunked_array([pa.array(items, kind.type)])
+    else:
+        native = type(kind)(items, dtype=kind.dtype)
+    return narwhals().from_native(native, series_only=True)
+
+
+def items_of(series: Any) -> list[Any]:
+    """Return the items of a column, with None for nulls of any kind."""
+    missing = series.is_null().to_list()
+    return [None if null else x for x, null in zip(series.to_list(), missing, strict=True)]
+
+
+def joined(names: Sequence[str], series: Sequence[Any]) -> Any:
+    """Return a frame of columns with these names."""
+    first, *others = (each.alias(name) for name, each in zip(names, series, strict=True))
+    return first.to_frame().with_columns(*others)
+
+
+@contextmanager
+def refusing_types(name: str, columns: Sequence[Any]) -> Iterator[None]:
+    """Raise a TypeError for the errors of a library that cannot group these columns by value."""
+    try:
+        yield
+    except MemoryError:
+        raise
+    except Exception:  # Each library has its own, whose messages may quote the data.
+        kinds = ", ".join(str(each.type if arrow(each) else each.dtype) for each in columns)
+        raise TypeError(
+            f"{name} of types {kinds} is not accepted: give numbers, bools, strings, bytes or times"
+        ) from None

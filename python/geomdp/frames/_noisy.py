@@ -1,0 +1,448 @@
+"""Noisy counts of a table, with the public facts that say what they mean and what they cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from geomdp import _notebook, accuracy, consistency, plot
+from geomdp._analysis import decimals, tails
+from geomdp._inputs import parameters
+from geomdp._inputs.parameters import Integer, Real
+from geomdp.frames import _format, _native
+from geomdp.mechanism import GeometricMechanism
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from matplotlib.axes import Axes
+
+    from geomdp.frames._design import Design
+
+_Counts: TypeAlias = NDArray[np.int64]
+#: The places of the columns that a margin adds up; () for the cells.
+Margin: TypeAlias = tuple[int, ...]
+#: The name of one column, or a tuple of names; () for the grand total.
+Columns: TypeAlias = Any
+
+
+class Difference(NamedTuple):
+    """A difference of noisy counts, with an interval for that of the true ones."""
+
+    estimate: int
+    lower: int
+    upper: int
+
+
+class NoisyTable:
+    """A released table: noisy counts, and the public facts that a reader needs.
+
+    :meth:`Table.release` makes one, and :func:`geomdp.read` reads one from a file. It holds no
+    exact count, so it may be shown, pickled and published. Intervals hold for the true counts of
+    the table, after contributions were bounded. Each interval misses with probability at most
+    `alpha` on its own, or with ``simultaneous=True`` any of them does. They are not cut off at 0:
+    a noisy count may be negative, and so may the ends of its interval.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from geomdp import frames
+    >>> people = pd.DataFrame({"city": ["Rome", "Oslo", "Rome"], "sick": ["no", "yes", "no"]})
+    >>> design = frames.Design({"city": ["Oslo", "Rome"], "sick": ["yes", "no"]})
+    >>> noisy = design.count(people).release(epsilon=0.5)
+    >>> noisy.privacy_loss, list(noisy.intervals(alpha=0.05))
+    (0.5, ['city', 'sick', 'count', 'lower', 'upper'])
+    >>> len(noisy.total("city", alpha=0.05))
+    2
+
+    """
+
+    __slots__ = ("_counts", "_design", "_frame", "_label", "_mechanisms")
+
+    def __init__(
+        self,
+        frame: Any,
+        design: Design,
+        mechanisms: Mapping[Margin, GeometricMechanism],
+        label: str | None = None,
+    ) -> None:
+        self._frame, self._design, self._label = frame, design, label
+        self._mechanisms = dict(mechanisms)
+        counts = _native.last_column(frame)
+        self._counts: _Counts = counts.reshape(design.shape)
+
+    @property
+    def frame(self) -> Any:
+        """The noisy counts, as a frame of the library of the data."""
+        return self._frame
+
+    @property
+    def design(self) -> Design:
+        """The design of the table."""
+        return self._design
+
+    @property
+    def label(self) -> str | None:
+        """The label under which the release was booked."""
+        return self._label
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The exact privacy loss of the whole table for one individual; there is no delta."""
+        loss = self._design._loss(self._mechanisms)
+        assert isinstance(loss, Fraction)
+        return loss
+
+    @property
+    def privacy_loss(self) -> float:
+        """The privacy loss of the whole table for one individual, rounded up."""
+        return decimals.up(self.epsilon)
+
+    @property
+    def mechanisms(self) -> dict[Margin, GeometricMechanism]:
+        """The mechanism of the cells and of each margin, as in :meth:`Design.mechanisms`."""
+        return dict(self._mechanisms)
+
+    def to_dict(self) -> dict[Any, int]:
+        """Return the noisy counts by level, or by tuple of levels.
+
+        >>> import pandas as pd
+        >>> from geomdp import frames
+        >>> table = frames.count(pd.Series(["no", "yes", "no"]), ["yes", "no"])
+        >>> list(table.release(epsilon=1).to_dict())
+        ['yes', 'no']
+        """
+        keys = self._design._rows()
+        counts = self._counts.reshape(-1).tolist()
+        if len(self._design.levels) == 1:
+            return {key: count for (key,), count in zip(keys, counts, strict=True)}
+        return dict(zip(keys, counts, strict=True))
+
+    def intervals(self, alpha: Real, *, simultaneous: bool = False) -> Any:
+        """Return the frame with an interval for each true count, in columns lower and upper.
+
+        Parameters
+        ----------
+        alpha : int, float or Fraction
+            The probability that an interval misses: 0.05 for 95% confidence.
+        simultaneous : bool
+            Whether `alpha` is the probability that any of the intervals misses.
+
+        Returns
+        -------
+        data frame
+            The rows of :attr:`frame`. The intervals include both ends.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from geomdp import frames
+        >>> table = frames.count(pd.Series(["no", "yes", "no"]), ["yes", "no"])
+        >>> found = table.release(epsilon=0.5).intervals(alpha=0.05)
+        >>> (found["upper"] - found["count"]).tolist()
+        [6, 6]
+
+        """
+        level = _level(alpha, simultaneous, self._design.cells)
+        ends = np.empty((2, *self._counts.shape), np.int64)
+        for sums, mechanism in self._mechanisms.items():
+            part = self._design._part(sums)
+            ends[(slice(None), *part)] = mechanism.confidence_interval(self._counts[part], level)
+        lower, upper = ends.reshape(2, -1)
+        return _native.with_columns(self._frame, {"lower": lower, "upper": upper})
+
+    def total(
+        self, by: Columns = (), *, alpha: Real | None = None, simultaneous: bool = False
+    ) -> Any:
+        """Return sums of noisy cells over the other columns, with intervals for the true sums.
+
+        Sums cost no privacy. Margins that were released with noise of their own are not used.
+
+        Parameters
+        ----------
+        by : column name or tuple of column names
+            The columns to keep; none for the grand total.
+        alpha, simultaneous
+            As in :meth:`intervals`. Without `alpha` there are no intervals.
+
+        Returns
+        -------
+        data frame
+            A row for each combination of levels of these columns, with its sum, lower and upper.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from geomdp import frames
+        >>> people = pd.DataFrame({"city": ["Rome", "Oslo"], "sick": ["no", "yes"]})
+        >>> design = frames.Design({"city": ["Oslo", "Rome"], "sick": ["yes", "no"]})
+        >>> noisy = design.count(people).release(epsilon=0.5)
+        >>> noisy.total("city", alpha=0.05)["city"].tolist()
+        ['Oslo', 'Rome']
+
+        """
+        kept = self._design._places("by", by)
+        groups = self._groups(kept)
+        found = {self._design.name: [sum(cells) for cells in groups]}
+        if alpha is not None:
+            level = _level(alpha, simultaneous, len(groups))
+            ends = [self._sum_interval(cells, level) for cells in groups]
+            found["lower"], found["upper"] = map(list, zip(*ends, strict=True))
+        return self._shown(kept, found)
+
+    def share(self, by: Columns, *, alpha: Real, simultaneous: bool = False) -> Any:
+        """Return the percentage of each sum in the grand total, with an interval.
+
+        The interval holds all percentages that the intervals for the sum and for the rest of the
+        table allow; each of these two has half of the level, and no true count is negative.
+
+        Parameters
+        ----------
+        by : column name or tuple of column names
+            The columns to keep, as in :meth:`total`.
+        alpha, simultaneous
+            As in :meth:`intervals`.
+
+        Returns
+        -------
+        data frame
+            A row for each combination of levels, with columns percent, lower and upper. A
+            percentage is NaN if the noisy total is not positive.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from geomdp import frames
+        >>> table = frames.count(pd.Series(["no", "yes"] * 500, name="sick"), ["yes", "no"])
+        >>> found = table.release(epsilon=1).share("sick", alpha=0.05)
+        >>> all((found["lower"] <= 50) & (50 <= found["upper"]))
+        True
+
+        """
+        kept = self._design._places("by", by)
+        groups = self._groups(kept)
+        # The rests overlap, so that the intervals of several shares are not independent.
+        level = parameters.probability("alpha", alpha) / (len(groups) if simultaneous else 1)
+        half = tails.share(level, 2)
+        everything = sum(map(sum, groups))
+        rows = []
+        for place, cells in enumerate(groups):
+            rest = [x for other, each in enumerate(groups) if other != place for x in each]
+            a, b = (self._sum_interval(each, half) for each in (cells, rest))
+            lower, upper = (
+                _percent(max(x, 0), max(y, 0), default)
+                for x, y, default in ((a[0], b[1], 0.0), (a[1], b[0], 100.0))
+            )
+            point = sum(cells) / everything * 100 if everything > 0 else math.nan
+            rows.append((point, lower, upper))
+        names = ("percent", "lower", "upper")
+        return self._shown(kept, dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)))
+
+    def difference(
+        self, one: Mapping[Any, Any], other: Mapping[Any, Any], *, alpha: Real
+    ) -> Difference:
+        """Return the difference of two sums of noisy cells, with an interval for the true one.
+
+        Parameters
+        ----------
+        one, other : mappings of column names to levels
+            The cells of each sum: those with these levels.
+        alpha
+            As in :meth:`intervals`.
+
+        Returns
+        -------
+        estimate, lower, upper : ints
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from geomdp import frames
+        >>> table = frames.count(pd.Series(["no", "yes", "no"], name="sick"), ["yes", "no"])
+        >>> noisy = table.release(epsilon=0.5)
+        >>> found = noisy.difference({"sick": "no"}, {"sick": "yes"}, alpha=0.05)
+        >>> found.upper - found.estimate
+        8
+
+        """
+        base = self._counts[self._design._part(())]
+        weights = np.zeros(base.shape, np.int64)
+        for sign, name, levels in ((1, "one", one), (-1, "other", other)):
+            weights[self._design._selected(name, levels)] += sign
+        used = weights != 0
+        estimate = sum(
+            w * x for w, x in zip(weights[used].tolist(), base[used].tolist(), strict=True)
+        )
+        lower, upper = accuracy.sum_confidence_interval(
+            self._mechanisms[()], base[used], alpha, weights=weights[used]
+        )
+        return Difference(estimate, lower, upper)
+
+    def consistent(self, total: Integer | None = None) -> Any:
+        """Return the frame of non-negative integers that add up, nearest to the noisy counts.
+
+        Released margins count, by the variance of their noise. The result is for tables that must
+        make sense to the eye; it is biased (``docs/consistency.md``), so compute intervals from
+        this object and not from it. Needs scipy.
+
+        Parameters
+        ----------
+        total : int, optional
+            A public total.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from geomdp import frames
+        >>> table = frames.count(pd.Series(["no", "yes", "no"], name="sick"), ["yes", "no"])
+        >>> sum(table.release(epsilon=0.5).consistent(total=3)["count"])
+        3
+
+        """
+        dimensions = range(len(self._design.levels))
+        margins = {
+            tuple(axis for axis in dimensions if axis not in sums): sums
+            for sums in self._mechanisms
+            if sums
+        }
+        cells = consistency.consistent(
+            self._counts[self._design._part(())],
+            total=total,
+            margins={
+                axes: self._counts[self._design._part(sums)] for axes, sums in margins.items()
+            },
+            variances={
+                "cells": self._mechanisms[()],
+                **{axes: self._mechanisms[sums] for axes, sums in margins.items()},
+            },
+        )
+        whole = np.asarray(cells)
+        for axis, label in enumerate(self._design.levels):
+            if label in self._design._margins:
+                whole = np.concatenate([whole, whole.sum(axis, keepdims=True)], axis)
+        return _native.with_columns(self._frame, {self._design.name: whole.reshape(-1)})
+
+    def plot(self, *, alpha: Real = 0.05, ax: Axes | None = None) -> Axes:
+        """Draw the noisy counts: bars with intervals for one column, a heat map for two.
+
+        Parameters
+        ----------
+        alpha, ax
+            As in :func:`geomdp.plot.histogram`.
+
+        Returns
+        -------
+        Axes
+            As from :func:`geomdp.plot.histogram` or :func:`geomdp.plot.table`.
+
+        Raises
+        ------
+        ValueError
+            If the table has more than two columns of levels: plot a :meth:`total`.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from geomdp import frames
+        >>> table = frames.count(pd.Series(["no", "yes", "no"], name="sick"), ["yes", "no"])
+        >>> axes = table.release(epsilon=0.5).plot()
+
+        """
+        base = self._counts[self._design._part(())]
+        names = [list(map(str, items)) for items in self._design._base_levels().values()]
+        mechanism = self._mechanisms[()]
+        if len(names) == 1:
+            return plot.histogram(mechanism, base, alpha=alpha, labels=names[0], ax=ax)
+        if len(names) > 2:
+            raise ValueError(
+                f"a table of {len(names)} columns cannot be drawn: make one of two columns"
+            )
+        return plot.table(mechanism, base, alpha=alpha, rows=names[0], columns=names[1], ax=ax)
+
+    def save(
+        self, path: str | PathLike[str], *, overwrite: bool = False, certificate: bool = False
+    ) -> None:
+        """Write the noisy counts to a file, with all that a reader needs (``docs/format.md``).
+
+        Parameters
+        ----------
+        path : path
+            Ends in ``.csv``, for a CSV file with a JSON file beside it (``.csv.json``), or in
+            ``.parquet``.
+        overwrite : bool
+            Whether files of these names may be replaced.
+        certificate : bool
+            Whether to include the certificates of the mechanisms.
+
+        Raises
+        ------
+        FileExistsError
+            If a file exists and `overwrite` is False.
+        ValueError
+            If the path has another end, or a level is of a type that files do not keep.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> import pandas as pd
+        >>> import geomdp
+        >>> table = geomdp.frames.count(pd.Series(["no", "yes"], name="sick"), ["yes", "no"])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     table.release(epsilon=0.5).save(f"{folder}/sick.csv")
+        ...     files = sorted(os.listdir(folder))
+        ...     read = geomdp.read(f"{folder}/sick.csv")
+        >>> files, read.epsilon
+        (['sick.csv', 'sick.csv.json'], Fraction(1, 2))
+
+        """
+        _format.save(self, path, overwrite=overwrite, certificate=certificate)
+
+    def _groups(self, kept: tuple[int, ...]) -> list[list[int]]:
+        """Return the noisy cells of each combination of levels of these columns."""
+        base = self._counts[self._design._part(())]
+        others = [axis for axis in range(base.ndim) if axis not in kept]
+        front = base.transpose(*kept, *others)
+        rows = math.prod(base.shape[axis] for axis in kept)
+        return front.reshape(rows, -1).tolist()
+
+    def _sum_interval(self, cells: Sequence[int], level: Fraction) -> tuple[int, int]:
+        if not cells:
+            return 0, 0
+        return accuracy.sum_confidence_interval(
+            self._mechanisms[()], np.array(cells, np.int64), level
+        )
+
+    def _shown(self, kept: tuple[int, ...], columns: dict[str, list[Any]]) -> Any:
+        """Return a frame of the levels of these columns, with more columns."""
+        index = np.arange(self._design.cells).reshape(self._design.shape)
+        first = tuple(
+            slice(0, size) if axis in kept else 0
+            for axis, size in enumerate(self._design._base_shape())
+        )
+        return _native.taken(self._frame, kept, index[first].reshape(-1), columns)
+
+    def __repr__(self) -> str:
+        loss = f"privacy loss {_notebook.short(self.epsilon)} for one individual"
+        return f"<NoisyTable of {self._design.cells} counts, {loss}>\n{self._frame!r}"
+
+    def _repr_html_(self) -> str:
+        frame = getattr(self._frame, "_repr_html_", None)
+        loss = f"privacy loss {_notebook.short(self.epsilon)} for one individual"
+        text = _notebook.preformatted(f"{self._design.cells} noisy counts, {loss}")
+        return text + (frame() if frame else _notebook.preformatted(repr(self._frame)))
+
+
+def _level(alpha: Any, simultaneous: bool, n: int) -> Fraction:
+    """Return the level of each of n independent intervals."""
+    parameters.flag("simultaneous", simultaneous)
+    level = parameters.probability("alpha", alpha)
+    return tails.share(level, n) if simultaneous else level
+
+
+def _percent(part: int, rest: int, default: float) -> float:
+    return 100 * part / (part + rest) if part + rest else default

@@ -1,0 +1,164 @@
+"""The reader of a published table (``docs/format.md``)."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import warnings
+from collections.abc import Mapping
+from datetime import date, datetime
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from geomdp._extras import installed_by
+from geomdp._inputs import parameters
+from geomdp.frames import _native
+from geomdp.frames._design import Design
+from geomdp.frames._format import FORMAT, KEY, beside, cell
+from geomdp.frames._noisy import NoisyTable
+from geomdp.mechanism import GeometricMechanism
+
+
+def read(path: Any, *, library: _native.Library | None = None) -> NoisyTable:
+    """Return the noisy table in a file that :meth:`geomdp.frames.NoisyTable.save` wrote.
+
+    A reader needs the file alone, with the ``.csv.json`` beside a CSV file: no data and no secret.
+
+    Parameters
+    ----------
+    path : path
+        Ends in ``.csv`` or ``.parquet``.
+    library : {"pandas", "polars", "pyarrow"}, optional
+        The library of the frame; the first of these that is installed.
+
+    Returns
+    -------
+    NoisyTable
+        With the intervals that the publisher sees.
+
+    Raises
+    ------
+    ValueError
+        If the file is not such a table, of a format that this version does not know, or damaged.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import pandas as pd
+    >>> import geomdp
+    >>> table = geomdp.frames.count(pd.Series(["no", "yes"], name="sick"), ["yes", "no"])
+    >>> noisy = table.release(epsilon=0.5)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     noisy.save(f"{folder}/sick.parquet")
+    ...     read = geomdp.read(f"{folder}/sick.parquet")
+    >>> read.to_dict() == noisy.to_dict()
+    True
+
+    """
+    source = Path(path)
+    if source.suffix == ".csv":
+        description = _parsed(source, beside(source).read_bytes())
+        design, mechanisms = _facts(source, description)
+        counts = _counts_of_csv(source, design)
+    elif source.suffix == ".parquet":
+        with installed_by("geomdp[parquet]"):
+            from pyarrow import parquet  # noqa: PLC0415
+        table = parquet.read_table(source)
+        description = _parsed(source, (table.schema.metadata or {}).get(KEY, b""))
+        design, mechanisms = _facts(source, description)
+        counts = [int(count) for count in table.column(table.num_columns - 1).to_pylist()]
+        rows = zip(*(column.to_pylist() for column in table.columns[:-1]), strict=True)
+        _same(source, rows, design._rows())
+    else:
+        raise ValueError(
+            parameters.refusal("path", str(source), "a name that ends in .csv or .parquet")
+        )
+    columns: dict[Any, Any] = dict(
+        zip(design.levels, zip(*design._rows(), strict=True), strict=True)
+    )
+    columns = {label: list(values) for label, values in columns.items()}
+    columns[design.name] = np.array(counts, np.int64)
+    frame = _native.made(columns, library)
+    return NoisyTable(frame, design, mechanisms, description["geomdp"]["label"])
+
+
+def _facts(
+    path: Path, description: dict[str, Any]
+) -> tuple[Design, dict[tuple[int, ...], GeometricMechanism]]:
+    """Return the design and the mechanisms of a description."""
+    facts = description["geomdp"]
+    try:
+        design = Design(
+            {label: [*map(_decoded, items)] for label, items in facts["levels"].items()},
+            name=description["schema"]["fields"][-1]["name"],
+            other={label: _decoded(item) for label, item in facts["other"].items()},
+            margins={
+                label: (_decoded(each["label"]), Fraction(each["share"]))
+                for label, each in facts["margins"].items()
+            },
+            individual=facts["individual"],
+            l0=facts["l0"],
+            linf=facts["linf"],
+            neighbours=facts["neighbours"],
+        )
+        labels = list(design.levels)
+        mechanisms = {
+            tuple(labels.index(label) for label in each["sums_over"]): _of_rate(design, each)
+            for each in facts["mechanisms"]
+        }
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        raise ValueError(f"{path.name} has a damaged description: {error}") from None
+    if list(mechanisms) != list(design._sums()):
+        raise ValueError(f"{path.name} has a damaged description: mechanisms of other margins")
+    for each, mechanism in zip(facts["mechanisms"], mechanisms.values(), strict=True):
+        digest = hashlib.sha256(mechanism.certificate(np.int64).to_json().encode()).hexdigest()
+        if each["plan_sha256"] != digest:
+            warnings.warn(
+                f"{path.name} was released by version {facts['version']} with another plan: "
+                "intervals are those of this version's plan",
+                stacklevel=3,
+            )
+    return design, mechanisms
+
+
+def _of_rate(design: Design, facts: Mapping[str, Any]) -> GeometricMechanism:
+    bounds = facts["bounds"]
+    sensitivity = design._change if design._uneven else design.sensitivity
+    epsilon = Fraction(facts["rate"]) * sensitivity
+    return GeometricMechanism(epsilon, sensitivity, None if bounds is None else tuple(bounds))
+
+
+def _parsed(path: Path, text: bytes) -> dict[str, Any]:
+    try:
+        description = json.loads(text)
+        found = description["geomdp"]["format"]
+    except (ValueError, KeyError, TypeError):
+        raise ValueError(f"{path.name} has no description of a release by geomdp") from None
+    if found != FORMAT:
+        raise ValueError(f"{path.name} has the format {found!r}: this version reads {FORMAT!r}")
+    return description  # type: ignore[no-any-return]
+
+
+def _counts_of_csv(path: Path, design: Design) -> list[int]:
+    with path.open(newline="", encoding="utf-8") as file:
+        header, *rows = csv.reader(file)
+    if header != [*design.levels, design.name]:
+        raise ValueError(f"{path.name} has other columns than its description")
+    _same(path, (tuple(row[:-1]) for row in rows), [(*map(cell, row),) for row in design._rows()])
+    return [int(row[-1]) for row in rows]
+
+
+def _same(path: Path, found: Any, wanted: list[Any]) -> None:
+    if list(found) != wanted:
+        raise ValueError(f"{path.name} has other rows than its description")
+
+
+def _decoded(level: Any) -> Any:
+    if isinstance(level, dict):
+        [(kind, text)] = level.items()
+        return {"date": date, "datetime": datetime}[kind].fromisoformat(text)
+    return level
