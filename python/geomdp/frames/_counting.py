@@ -31,8 +31,9 @@ def count(design: Design, data: Any) -> Table:
     design, series, records = _grouped(design, data)
     *columns, people = series if design.individual is not None else [*series, None]
     found, kinds = zip(*map(categories, columns), strict=True)
-    for (label, items), kind in zip(design.levels.items(), kinds, strict=True):
-        checked_levels(f"levels of {label!r}", kind, items)
+    of = dict(zip(design.levels, kinds, strict=True))
+    for label, words, items in design._steps():
+        checked_levels(words, of[label], items)
     cells = _cells(design, found)
     inside = cells >= 0
     if people is not None:

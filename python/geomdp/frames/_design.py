@@ -12,6 +12,7 @@ import numpy as np
 
 from geomdp import _notebook, accounting, accuracy
 from geomdp._inputs import parameters
+from geomdp._inputs.columns import only
 from geomdp._inputs.parameters import Bounds, Integer, Real
 from geomdp.frames import _counting
 from geomdp.frames._noisy import Columns, Margin
@@ -131,12 +132,9 @@ individual='patient', l0=2)
         }
         self._margins = {label: each for label, (each, _) in pairs.items()}
         self._shares = {label: _share(label, share) for label, (_, share) in pairs.items()}
-        self.levels = {
-            label: [*items, *(extra[label] for extra in self._extras() if label in extra)]
-            for label, items in self._base.items()
-        }
-        for label, items in self.levels.items():
-            _distinct(f"levels of {label!r} with other and margins", items)
+        self.levels: dict[Any, list[Any]] = {}
+        for label, words, items in self._steps():
+            self.levels[label] = _distinct(words, items)
 
     @property
     def sensitivity(self) -> int:
@@ -213,7 +211,7 @@ individual='patient', l0=2)
         >>> from geomdp.frames import Design
         >>> design = Design({"region": range(10), "sex": ["f", "m"]})
         >>> [design.accuracy(epsilon=0.5, alpha=0.05, of=of) for of in (None, "all", "region", ())]
-        [6, 12, 9, 24]
+        [6, 12, 8, 25]
 
         """
         mechanisms = self.mechanisms(epsilon)
@@ -242,7 +240,7 @@ individual='patient', l0=2)
         >>> design = Design({"region": range(10), "sex": ["f", "m"]})
         >>> epsilon = design.epsilon(accuracy=5, alpha=0.05, of="all")
         >>> round(epsilon, 3), design.accuracy(epsilon=epsilon, alpha=0.05, of="all")
-        (1.091, 5)
+        (1.061, 5)
 
         """
         most = parameters.at_least("accuracy", accuracy, 0)
@@ -323,7 +321,7 @@ individual='patient', l0=2)
         >>> Design(["yes", "no"], margins="all").privacy_loss(GeometricMechanism(0.5))
         1.0
         """
-        return self._checked(mechanism).privacy_loss(self.sensitivity)
+        return as_mechanism(mechanism).privacy_loss(self.sensitivity)
 
     def preview(
         self,
@@ -347,7 +345,7 @@ individual='patient', l0=2)
         >>> from geomdp.frames import Design
         >>> Design({"region": range(10), "sex": ["f", "m"]}).preview([0.5, 1])
         {'epsilon': [0.5, 1], 'cell': [6, 3], 'all cells': [12, 6], 'sum by region': [8, 4], \
-'sum by sex': [17, 9], 'total': [24, 12]}
+'sum by sex': [18, 9], 'total': [25, 12]}
 
         """
         of: dict[str, Columns] = {"cell": None, "all cells": "all"}
@@ -384,9 +382,15 @@ individual='patient', l0=2)
                 given[key] = {label: next(iter(given[key].values()))}
         return Design(**given)
 
-    def _extras(self) -> Iterator[dict[Any, Any]]:
-        yield self._others
-        yield self._margins
+    def _steps(self) -> Iterator[tuple[Any, str, list[Any]]]:
+        """Yield each column's levels, then with its labels, and how errors call them."""
+        for label, items in self._base.items():
+            yield label, f"levels of {label!r}", items
+            for name, extra in (("other", self._others), ("margins", self._margins)):
+                if label in extra:
+                    items = [*items, extra[label]]  # noqa: PLW2901 (all labels so far)
+                    given = parameters.given(extra[label])
+                    yield label, f"levels of {label!r} with {name} {given}", items
 
     def _base_shape(self) -> tuple[int, ...]:
         return tuple(len(items) - (label in self._margins) for label, items in self.levels.items())
@@ -541,10 +545,7 @@ def _labels(name: str, value: Any, labels: list[Any]) -> dict[Any, Any]:
     if isinstance(value, bool):
         raise TypeError(f"{name} = {value} has type bool: give a label, such as 'all'")
     if isinstance(value, Mapping):
-        for label in value:
-            if label not in labels:
-                raise KeyError(f"{name} names {label!r}: give columns among {labels}")
-        return dict(value)
+        return {only(label, labels): each for label, each in value.items()}
     return {} if value is None else dict.fromkeys(labels, value)
 
 
