@@ -79,7 +79,7 @@ def steps() -> list[str]:
     return ["faults FAULTS=--gate", *touched, *ALWAYS]
 
 
-def run(step: str) -> tuple[str, int]:
+def run(step: str) -> tuple[str, float, int]:
     """Run a step. Print its time and the last lines of its output, or all of it if it failed."""
     start = time.monotonic()
     done = subprocess.run(
@@ -96,7 +96,7 @@ def run(step: str) -> tuple[str, int]:
     shown = lines if done.returncode else lines[-8:]
     seconds = time.monotonic() - start
     print(f"\n=== make {step}: {word} in {seconds:.0f} s", *shown, sep="\n", flush=True)
-    return step, done.returncode
+    return step, seconds, done.returncode
 
 
 def main() -> int:
@@ -105,10 +105,11 @@ def main() -> int:
     start = time.monotonic()
     with ThreadPoolExecutor(2) as pool:
         results = list(pool.map(run, steps()))
-    failed = [step for step, code in results if code]
+    failed = [step for step, _, code in results if code]
     minutes = (time.monotonic() - start) / 60
     print(f"\n{len(results) - len(failed)} passed, {len(failed)} failed")
-    print(f"The gate took {minutes:.1f} minutes: {', '.join(step for step, _ in results)}")
+    times = ", ".join(f"{step} {seconds:.0f} s" for step, seconds, _ in results)
+    print(f"The gate took {minutes:.1f} minutes: {times}")
     if failed:
         print(f"failed: {', '.join(failed)}")
     return 1 if failed else 0

@@ -84,4 +84,5 @@ def test_places_of_faults_exist() -> None:
 
 def test_paths_of_steps_exist() -> None:
     paths = {path for paths in gate.TOUCHED.values() for path in paths}
-    assert [path for path in paths if not (gate.ROOT / path).exists()] == []
+    # Some are the beginnings of names.
+    assert [path for path in paths if not any(gate.ROOT.glob(f"{path}*"))] == []
