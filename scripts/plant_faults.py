@@ -82,6 +82,39 @@ FAULTS = [
         "scripts/check_proof.py",
     ),
     Fault(
+        "a lemma with a prime in its name is admitted, and proves all",
+        PROOFS / "Main.v",
+        "Theorem draw_is_private : purely_private.",
+        "Lemma hidden' : False. Admitted.\n"
+        "Theorem draw_is_private : purely_private. Proof. destruct hidden'. Qed.\n"
+        "Goal purely_private.",
+        "scripts/check_proof.py",
+    ),
+    Fault(
+        "a recursion that does not end proves all",
+        PROOFS / "Main.v",
+        "Theorem draw_is_private : purely_private.",
+        "Unset Guard Checking.\nFixpoint hidden (n : nat) : False := hidden n.\n"
+        "Theorem draw_is_private : purely_private. Proof. destruct (hidden O). Qed.\n"
+        "Goal purely_private.",
+        "scripts/check_proof.py",
+    ),
+    Fault(
+        "an axiom is added and not used",
+        PROOFS / "Main.v",
+        "Theorem draw_is_private : purely_private.",
+        "Axiom hidden : False.\nTheorem draw_is_private : purely_private.",
+        "scripts/check_proof.py",
+    ),
+    Fault(
+        "a theorem states True",
+        PROOFS / "Checker.v",
+        "Theorem checked_release_is_private c : check c = true ->",
+        "Theorem checked_release_is_private c : check c = true -> True. Proof. now intros. Qed.\n"
+        "Theorem hidden c : check c = true ->",
+        "scripts/check_proof.py",
+    ),
+    Fault(
         "thresholds may be two units off",
         PROOFS / "Statement.v",
         "* IZR (2 ^ bits w d)) <= 1.",
