@@ -790,7 +790,7 @@ FAULTS = [
         "--test keyed",
     ),
     Fault(
-        "a null is the id that an empty string is",
+        "a null and an empty string are the same id",
         CORE / "draw/keyed/address.rs",
         "id.map_or(**null, |id| pair(cmac.before_last(id).to_be_bytes()))",
         "pair(cmac.before_last(id.unwrap_or_default()).to_be_bytes())",
@@ -895,7 +895,7 @@ FAULTS = [
         "tests/test_distributed.py::test_keys_pickle_and_show_nothing",
     ),
     Fault(
-        "ids that repeat are found where all of them do",
+        "repeated ids are found only where all ids repeat",
         LAYER / "distributed.py",
         "return bool(same.any())",
         "return bool(same.all())",

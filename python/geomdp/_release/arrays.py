@@ -252,5 +252,5 @@ def weights(name: str, values: Any, shape: tuple[int, ...] | None) -> NDArray[np
         raise OverflowError(f"{name} beyond float64 is not accepted: give less") from None
     bad = floats[~((floats >= 0) & (floats < np.inf))]
     if bad.size:
-        raise ValueError(f"{name} with {bad[0]} is not accepted: give finite numbers, not negative")
+        raise ValueError(f"{name} contains {bad[0]}: give finite numbers, not negative")
     return floats
