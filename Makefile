@@ -48,9 +48,9 @@ lint: develop    ## formatters, linters, types, stubs
 
 proof: develop   ## the machine-checked proof, its draw against the kernel, and its checker on certificates
 	bash scripts/install.sh program coqc coq
-	bash scripts/install.sh program /usr/lib/ocaml/zarith libzarith-ocaml-dev
+	bash scripts/install.sh program /usr/lib/ocaml/zarith/zarith.cmxa libzarith-ocaml-dev
 	mkdir -p target && cargo run --locked --quiet --release -p geomdp-core --example proof_model > target/Model.v
-	$(RECORDED) proof bash -ec "$(PYTHON) scripts/check_proof.py target/Model.v; $(PY) scripts/check_certificates.py"
+	$(RECORDED) proof $(PYTHON) scripts/check_proof.py target/Model.v -- $(PY) scripts/check_certificates.py
 
 wheel:           ## build the wheel, with TWICE=--twice twice to compare; try it in an empty environment
 	PYTHON="$(PYTHON)" bash scripts/check_wheel.sh $(TWICE)

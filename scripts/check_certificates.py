@@ -2,7 +2,8 @@
 
 It must accept the certificates of the sweep's settings and of the mechanisms in the README and on
 the pages of the documentation. It must refuse each with one threshold moved by two units, and
-others that are damaged in one place.
+others that are damaged in one place. The checker knows no setting, so this script compares rate and
+range with those requested.
 """
 
 import ast
@@ -14,6 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -99,6 +101,12 @@ def made(setting: Setting) -> Any:
         return None
 
 
+def is_of(setting: Setting, certificate: Any) -> bool:
+    """Return whether the certificate has the setting's rate and range."""
+    rate = Fraction(setting.epsilon) / setting.sensitivity
+    return (Fraction(certificate["rate"]), int(certificate["range"])) == (rate, setting.range())
+
+
 def with_moved_threshold(certificate: Any, rng: random.Random) -> Any:
     damaged = copy.deepcopy(certificate)
     digit = rng.choice(damaged["digits"])
@@ -155,6 +163,18 @@ def main() -> int:
     moved = [(setting, with_moved_threshold(found, rng)) for setting, found in good]
     bad = list(damaged())
     faults = count(True, good) + count(False, moved) + count(False, bad)
+    for setting, found in good:
+        if not is_of(setting, found):
+            faults += 1
+            print(f"FAULT {setting}: its certificate is of another rate or range")
+    for other in (
+        replace(SMALL, epsilon=0.75),
+        replace(SMALL, sensitivity=2),
+        replace(SMALL, bounds=(0, 4527)),
+    ):
+        if is_of(SMALL, made(other)):
+            faults += 1
+            print(f"FAULT: the certificate of {other} passes for that of {SMALL}")
     print(
         f"the proved checker: {len(good)} certificates, {len(named)} of them of mechanisms in the "
         f"documentation; {len(moved)} with a moved threshold; {len(bad)} damaged otherwise; "

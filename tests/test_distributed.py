@@ -144,8 +144,8 @@ def test_invalid_batches_raise(key: ReleaseKey) -> None:
         (whole, {"threads": 0}, ValueError, "threads"),
         (whole, {"ids": ["town"]}, KeyError, "town"),
         (whole, {"mechanisms": {"k": WIDE}}, KeyError, "k"),
-        (whole, {"mechanisms": {"n": 1.0}}, TypeError, "mechanisms with a float"),
-        ([whole[0], missing], {}, ValueError, "column 'n' with nulls"),
+        (whole, {"mechanisms": {"n": 1.0}}, TypeError, "mechanisms contains a float"),
+        ([whole[0], missing], {}, ValueError, "column 'n' contains nulls"),
         ([whole[0], whole[0].select(["n"])], {}, KeyError, "id"),
     ]
     for batches, other, error, message in bad:
@@ -498,7 +498,7 @@ COUNTS = np.arange(3)
         (COUNTS, [1, 2, 3], TypeError, "ids has type int: give arrays or columns"),
         (COUNTS, "abc", TypeError, "ids has type str: give arrays or columns"),
         (np.zeros(3), np.arange(3), TypeError, "counts"),
-        (pa.array([1, None, 3]), np.arange(3), ValueError, "counts with nulls"),
+        (pa.array([1, None, 3]), np.arange(3), ValueError, "counts contains nulls"),
     ],
 )
 def test_invalid_ids_or_counts_raise(
@@ -557,7 +557,7 @@ NAMES = ["id", "place", "n", "n2", "n2"]
     ("mechanisms", "ids", "error", "message"),
     [
         ([("n", WIDE)], ["id"], TypeError, "mechanisms has type list"),
-        ({"n": 1.0}, ["id"], TypeError, "mechanisms with a float"),
+        ({"n": 1.0}, ["id"], TypeError, "mechanisms contains a float"),
         ({2020: WIDE}, ["id"], TypeError, "column 2020 is not accepted"),
         ({"n": WIDE}, "id", TypeError, "ids = 'id' is not accepted"),
         ({"n": WIDE}, None, TypeError, "ids = None is not accepted"),

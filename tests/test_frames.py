@@ -1057,7 +1057,7 @@ def test_kept_records_are_uniform_and_not_seeded(make: Any) -> None:
         ({"cells": {"town"}}, TypeError, "cells has type set: give a list"),
         ({"cells": ["city"]}, KeyError, "'city' occurs 0 times"),
         ({"individual": "id"}, KeyError, "'id' occurs 0 times"),
-        ({"individual": "null"}, ValueError, "column 'null' with nulls is not accepted"),
+        ({"individual": "null"}, ValueError, "column 'null' contains nulls"),
         ({"frame": [1]}, TypeError, "frame has type list"),
         ({"frame": pa.table({"who": [1]})}, TypeError, "frame has type Table: give a frame of"),
         ({"frame": pl.LazyFrame({"who": [1]})}, TypeError, "frame has type LazyFrame"),

@@ -136,7 +136,7 @@ def test_non_utf8_names_raise(files: tuple[Path, Path], capsys: Any) -> None:
         ("unknown", NONE, "column 'unknown' must occur exactly once"),
         ("half", NONE, "'half' has the type double"),
         ("place", NONE, "'place' has the type dictionary"),
-        ("nulls", NONE, "'nulls' with nulls"),
+        ("nulls", NONE, "'nulls' contains nulls"),
         ("int8", ["--scale", "1", "--bounds", "0", "300"], "'int8': bounds"),
         ("twice", NONE, "column 'twice' must occur exactly once"),
     ],

@@ -206,6 +206,8 @@ NEAR_ONE = 1 - Fraction(1, 2**54)
 BOUNDED: Shape = [(8, 1), (8, 1), (13, 1)]
 MIXED: Shape = [(8, 1), (4, 1), (6, 2)]
 SMALL: Shape = [(4, 1), (9, 1)]
+#: The library accepts rates of 14 000 bits.
+LONG = 1 - Fraction(1, 2**13999)
 
 
 def bounded() -> Cert:
@@ -232,6 +234,8 @@ CERTIFICATES: dict[str, Callable[[], Cert]] = {
     "wide floor": lambda: build(30, ONE, SMALL, value_bits=9, tight=True),
     "small rate": lambda: build(5, Fraction(1, 2**20), [(2, 2), (4, 2)], tight=True),
     "huge rate": lambda: build(5, Fraction(10**30), [(2, 1), (3, 1)]),
+    "long rate": lambda: build(30, LONG, SMALL, tight=True),
+    "long sampled rate": lambda: build(2**64 - 1, LONG, MIXED, LONG * NEAR_ONE),
 }
 
 

@@ -235,7 +235,7 @@ def _counts(name: str, values: Any) -> _Ints:
     counts = arrays.as_array(values)
     if counts.size and max(int(counts.max()), -int(counts.min())) > MOST:
         # Released, and so public.
-        raise OverflowError(f"{name} with counts beyond 2**40 is not accepted: give smaller ones")
+        raise OverflowError(f"{name} reaches beyond 2**40: give smaller counts")
     return counts.astype(np.int64)
 
 

@@ -483,7 +483,7 @@ def check_arguments(
             raise TypeError(f"column {name!r} is not accepted: rename it to a str")
         if not isinstance(each, GeometricMechanism):
             kind = type(each).__name__
-            raise TypeError(f"mechanisms with a {kind} is not accepted: give GeometricMechanisms")
+            raise TypeError(f"mechanisms contains a {kind}: give GeometricMechanisms")
     if isinstance(ids, str) or not (
         isinstance(ids, Sequence) and all(isinstance(each, str) for each in ids)
     ):

@@ -204,9 +204,7 @@ def bound_contributions(
     def draw(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
         for batch in batches:
             if batch.column(keys[0]).null_count:
-                raise ValueError(
-                    f"column {individual!r} with nulls is not accepted: give every row an id"
-                )
+                raise ValueError(f"column {individual!r} contains nulls: give every row an id")
             size = len(batch)
             random = [array(words(size).view(np.int64)) for _ in drawn]
             yield RecordBatch.from_arrays([*batch.columns, *random], [*places, *drawn])

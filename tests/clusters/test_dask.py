@@ -314,7 +314,7 @@ def test_nulls(cluster: Client) -> None:
     whole = pandas_frame(100)
     whole["n"] = pd.array([41137] * 99 + [None], dtype="Int64")
     frame: Any = dd.from_pandas(whole, npartitions=3)
-    with pytest.raises(ValueError, match="'n' with nulls") as caught:
+    with pytest.raises(ValueError, match="'n' contains nulls") as caught:
         release_columns(frame, {"n": WIDE}, IDS).frame.compute()
     assert "41137" not in str(caught.value)
     found = release_columns(frame, {"n": WIDE}, IDS, nulls="keep").frame.compute()

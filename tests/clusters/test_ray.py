@@ -256,7 +256,7 @@ def test_pandas_blocks() -> None:
 
 def test_nulls() -> None:
     whole = table().set_column(0, "n", pa.array([41137] * (ROWS - 1) + [None]))
-    with pytest.raises(RayError, match="'n' with nulls") as caught:
+    with pytest.raises(RayError, match="'n' contains nulls") as caught:
         rows(release_columns(counts(whole), {"n": WIDE}, IDS).frame)
     assert "41137" not in str(caught.value)
     found = rows(release_columns(counts(whole), {"n": WIDE}, IDS, nulls="keep").frame)

@@ -23,6 +23,7 @@ FORMAT = "geomdp-certificate-2"
 LIMB_BITS = 63
 MAX_LIMBS = 64  # far above any use; keeps a hostile certificate from asking for huge numbers
 MAX_BITS = LIMB_BITS * (MAX_LIMBS + 1)
+MAX_DIGITS = 4300  # Python's own limit; a rate of the library has at most 14 054 bits, 4231 digits
 TIGHT_RANGE = 2000  # largest range whose exact distribution is recomputed unasked
 BRUTE_RANGE = 64  # largest range whose whole output matrix is compared as well
 
@@ -118,7 +119,7 @@ def _list(value: object, name: str) -> list[object]:
 
 def _integer(value: object, name: str) -> int:
     """An exact integer of any size: a string, decimal or hexadecimal."""
-    if not isinstance(value, str) or len(value) > 4096:
+    if not isinstance(value, str) or len(value) > MAX_DIGITS:
         raise VerificationError(f"{name}: not an integer in a string")
     if re.fullmatch(r"0x[0-9a-fA-F]+|0|[1-9][0-9]*", value) is None:
         raise VerificationError(f"{name}: not a nonnegative integer")

@@ -89,4 +89,4 @@ def _noisy(read: Any, columns: Sequence[str], mechanism: "GeometricMechanism") -
     try:
         return frames.release_columns(read, dict.fromkeys(columns, mechanism))
     except ValueError as error:
-        raise DataError(str(error).partition(" is not accepted")[0]) from error
+        raise DataError(str(error).partition(": fill them")[0]) from error

@@ -194,7 +194,7 @@ def _any(name: str, found: bool, nulls: Nulls) -> bool:
     """Return `found`, whether there are nulls; refuse them unless they may be kept."""
     if found and nulls == "refuse":
         raise ValueError(
-            f"{name} with nulls is not accepted: "
+            f"{name} contains nulls: "
             "fill them, or give geomdp.frames nulls='keep', which shows them"
         )
     return found

@@ -74,7 +74,7 @@ def _of_column(name: str, column: Any) -> tuple[Any, Labels]:
         native = pa.chunked_array([column])
     series = columns.narrow(name, native, "an array or a column", series_only=True)
     if series.is_null().any():
-        raise ValueError(f"{name} with nulls is not accepted: fill or drop them")
+        raise ValueError(f"{name} contains nulls: fill or drop them")
     array = series.to_numpy()
     if series.dtype.is_integer():
         # Pandas has arrays of objects for its own types.

@@ -83,7 +83,7 @@ def bound_contributions(
     nw, size = narwhals(), len(columns[0])
     series = [categories(each)[0] for each in columns]
     if series[0].is_null().any():
-        raise ValueError(f"column {individual!r} with nulls is not accepted: give every row an id")
+        raise ValueError(f"column {individual!r} contains nulls: give every row an id")
     keys = [str(place) for place in range(len(series))]
     backend = series[0].implementation
     orders = [shuffled(size), shuffled(size)]
