@@ -126,9 +126,10 @@ def release_columns(
     -------
     data frame
         A frame of the same library, with the same index and with columns of the same types in the
-        same order. If anything fails, nothing is returned. In pandas the other columns are copied,
-        since they may share an array with the exact counts, and ``attrs`` are left out. In Arrow
-        and Polars the other columns keep their memory.
+        same order. If anything fails, nothing is returned. In pandas the other columns and the
+        index are copied, since they may share an array with the exact counts, and ``attrs`` are
+        left out. In Arrow and Polars the other columns keep their memory. Arrow's metadata of the
+        frame and of the released columns are left out, but for the types and index of pandas.
 
     Raises
     ------
@@ -301,7 +302,7 @@ def count(
     margins : label, or mapping of column names to labels
         A row of this label comes last in each column, or in the columns of the mapping, and counts
         the sum of the rows above. Each record is then counted in 2 to the number of such columns
-        cells.
+        cells. In a row of `margins` or `other`, all records of an individual may be in one cell.
 
     Returns
     -------
@@ -314,11 +315,12 @@ def count(
     Raises
     ------
     TypeError
-        If the data is neither a column nor a frame, levels are not a sequence of hashable values,
+        If the data is neither a column nor a frame, its library cannot compare the values of a
+        column (such as lists), levels are not a sequence of hashable values, `name` is not a str,
         or `other` or `margins` is a bool.
     ValueError
         If there are no levels, a level or label is repeated or not a value of the type of its
-        column, or the name is that of a column of levels.
+        column, the name is that of a column of levels, or a column of Arrow is damaged.
     KeyError
         If a name does not match exactly one column.
     ImportError
@@ -402,8 +404,12 @@ def bound_contributions(
     """Keep at most `l0` cells of each individual, and at most `linf` records in each of them.
 
     One individual then changes counts of the records by at most ``l0 * linf`` (L1), and by `linf`
-    in each of at most `l0` cells. The cells are drawn uniformly from those of the individual, and
-    the records uniformly from those of each cell, by fresh entropy of the operating system. What is
+    in each of at most `l0` cells. A table with ``other`` or margins, or of other columns, has
+    merged cells: one of them may change by all of ``l0 * linf``. ``docs/frames.md`` says which
+    numbers :func:`geomdp.accounting.loss_distribution` needs.
+
+    The cells are drawn uniformly from those of the individual, and the records uniformly from those
+    of each cell, by fresh entropy of the operating system, from the source of release keys. What is
     kept of one individual does not depend on the others.
 
     Parameters
@@ -417,9 +423,9 @@ def bound_contributions(
     linf : int
         The greatest number of records of an individual in a cell; at least 1.
     cells : sequence of column names, optional
-        The columns whose combinations of values are the cells: those to be counted. A null is a
-        value of its own. Without them each record is a cell: at most `l0` records of each
-        individual are kept, and `linf` must be 1.
+        The columns whose combinations of values are the cells: those to be counted. Null is a
+        value of its own, and -0.0 equals 0.0. Without them each record is a cell: at most `l0`
+        records of each individual are kept, and `linf` must be 1.
 
     Returns
     -------
@@ -429,12 +435,14 @@ def bound_contributions(
     Raises
     ------
     TypeError
-        If `frame` is not a frame of pandas or Polars, `cells` is not a sequence of names, or a
-        number is not an integer.
+        If `frame` is not a frame of pandas or Polars, its library cannot compare the values of a
+        column (such as lists), `cells` is not a sequence of names, or a number is not an integer.
     ValueError
         If a number is below 1, `linf` is above 1 without cells, or an individual is null.
     KeyError
         If a name does not match exactly one column.
+    OSError
+        If the operating system gives no random bytes.
     ImportError
         If narwhals is not installed.
 
