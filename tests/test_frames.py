@@ -22,6 +22,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+import xarray
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -561,7 +562,6 @@ def test_damaged_arrow_arrays_raise(array: pa.Array) -> None:
 
 
 def test_mappings_of_arrays_raise() -> None:
-    xarray = pytest.importorskip("xarray")
     arrays = {"a": np.array([1, 2]), "b": np.array([3, 4])}
     for counts in (arrays, {"a": [1, 2]}, {"a": pd.Series([1])}, xarray.Dataset({"a": ("x", [1])})):
         for call in (NONE.release, lambda counts: NAMED.confidence_interval(counts, 0.1)):
@@ -713,6 +713,40 @@ def test_sql_draws_once_per_row(connection: Any) -> None:
         recorder.counts.clear()
         assert connection.sql(query).fetchall()
         assert sum(map(len, recorder.counts)) in drawn, query
+
+
+def test_sql_relations_run_again_and_executed_queries_once(connection: Any) -> None:
+    """As the warnings in the documents say."""
+    recorder: Any = Recorder()
+    geomdp.duckdb.register(connection, "noisy", recorder)
+    query = "SELECT i, noisy(i) AS n FROM range(50) t(i)"
+    relation = connection.sql(query)
+    for look in (repr, lambda each: each.df(), lambda each: each.fetchall()):
+        recorder.counts.clear()
+        look(relation)
+        assert sum(map(len, recorder.counts)) == 50
+    recorder.counts.clear()
+    frame = connection.execute(query).df()
+    connection.execute(f"CREATE TABLE released AS {query}")
+    assert sum(map(len, recorder.counts)) == 100
+    assert frame["n"].tolist() == [i + 1 for i in range(50)]
+    assert repr(connection.sql("FROM released"))
+    assert sum(map(len, recorder.counts)) == 100
+
+
+def test_polars_joins_of_a_release_may_draw_twice() -> None:
+    recorder: Any = Recorder()
+    column: Any = pl.col("n")
+    query = pl.LazyFrame({"n": range(50), "k": range(50)}).with_columns(
+        column.geomdp.release(recorder)
+    )
+    twice = query.join(query, on="k")
+    twice.collect(optimizations=pl.QueryOptFlags(comm_subplan_elim=False))
+    assert sum(map(len, recorder.counts)) == 100
+    recorder.counts.clear()
+    once = query.collect().lazy()
+    once.join(once, on="k").collect()
+    assert sum(map(len, recorder.counts)) == 50
 
 
 def test_sql_noise_is_distinct(connection: Any) -> None:

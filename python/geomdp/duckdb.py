@@ -2,8 +2,11 @@
 
 This module needs the extra ``duckdb``. The function is registered with side effects: DuckDB neither
 folds calls into constants nor shares them between rows or places of a query. So equal counts get
-independent noise. Each run of a query is a new release and costs its epsilon. A view that calls the
-function releases whenever it is read: keep noisy counts in a table instead.
+independent noise. Each run of a query is a new release and costs its epsilon.
+
+``connection.sql`` returns a lazy relation, which runs the query again whenever it is shown or
+fetched: ``repr``, ``df`` and ``fetchall`` are a release each. A view releases whenever it is read.
+Run the query once, by ``connection.execute(query).df()`` or ``CREATE TABLE ... AS``.
 """
 
 from __future__ import annotations
@@ -64,8 +67,9 @@ def register(
     >>> connection = duckdb.connect()
     >>> _ = geomdp.duckdb.register(connection, "noisy", GeometricMechanism(1.0))
     >>> query = "SELECT g, noisy(count(*)) AS n FROM (SELECT unnest([1, 1, 2]) AS g) GROUP BY g"
-    >>> connection.sql(query).columns
-    ['g', 'n']
+    >>> noisy = connection.execute(query).df()
+    >>> sorted(noisy["g"])
+    [1, 2]
 
     """
     if type.upper() not in _TYPES:

@@ -1,7 +1,8 @@
 """The namespace ``geomdp`` of Polars' expressions and Series, registered by importing this module.
 
-Each ``collect`` of a lazy query is a new release and costs its epsilon. Collect once, and use the
-result.
+Each evaluation of the expression is a new release and costs its epsilon: each ``collect`` of a lazy
+query, and each place of a query that contains it twice, unless Polars shares them (it does not with
+``comm_subplan_elim=False``). So collect the release alone, once, and use the frame.
 """
 
 from __future__ import annotations

@@ -92,9 +92,10 @@ def release_columns(
     -------
     data frame
         A frame of the same library, with the same index and with columns of the same types in the
-        same order. If anything fails, nothing is returned. In pandas the other columns are copied,
-        since they may share an array with the exact counts, and ``attrs`` are left out. In Arrow
-        and Polars the other columns keep their memory.
+        same order. If anything fails, nothing is returned. In pandas the other columns and the
+        index are copied, since they may share an array with the exact counts, and ``attrs`` are
+        left out. In Arrow and Polars the other columns keep their memory. Arrow's metadata of the
+        frame and of the released columns are left out, but for the types and index of pandas.
 
     Raises
     ------

@@ -29,8 +29,12 @@ def bound_contributions(
     """Keep at most `l0` cells of each individual, and at most `linf` records in each of them.
 
     One individual then changes counts of the records by at most ``l0 * linf`` (L1), and by `linf`
-    in each of at most `l0` cells. The cells are drawn uniformly from those of the individual, and
-    the records uniformly from those of each cell, by fresh entropy of the operating system. What is
+    in each of at most `l0` cells. A table with ``other`` or margins, or of other columns, has
+    merged cells: one of them may change by all of ``l0 * linf``. :meth:`Design.count` knows which,
+    so prefer it for tables.
+
+    The cells are drawn uniformly from those of the individual, and the records uniformly from those
+    of each cell, by fresh entropy of the operating system, from the source of release keys. What is
     kept of one individual does not depend on the others.
 
     Parameters
@@ -44,9 +48,9 @@ def bound_contributions(
     linf : int
         The greatest number of records of an individual in a cell; at least 1.
     cells : sequence of column names, optional
-        The columns whose combinations of values are the cells: those to be counted. A null is a
-        value of its own. Without them each record is a cell: at most `l0` records of each
-        individual are kept, and `linf` must be 1.
+        The columns whose combinations of values are the cells: those to be counted. Null is a
+        value of its own, and -0.0 equals 0.0. Without them each record is a cell: at most `l0`
+        records of each individual are kept, and `linf` must be 1.
 
     Returns
     -------

@@ -1,0 +1,106 @@
+"""How much an individual changes a table, by enumeration, and its privacy loss in many releases."""
+
+import itertools
+import math
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from geomdp import GeometricMechanism, frames
+from geomdp.accounting import loss_distribution
+
+#: Two ways of travel are not counted.
+PLACES = list(itertools.product("abc", ["bus", "car", "boat", "foot"]))
+
+
+def changes(records: set[Any], levels: Any, options: dict[str, Any]) -> set[tuple[int, ...]]:
+    """Return how much each set of records of an individual changes the cells of a table."""
+    of_one = {}
+    for town, by in PLACES:
+        frame = pl.DataFrame({"town": [town], "by": [by]})
+        of_one[town, by] = frames.count(frame, levels, **options).frame["count"].to_numpy()
+    empty = 0 * of_one[PLACES[0]]
+    sums = (sum((of_one[place] for place in each), empty) for each in records)
+    return {tuple(sorted(filter(None, each.tolist()), reverse=True)) for each in sums}
+
+
+def kept(l0: int, linf: int, cells: list[str] | None) -> set[Any]:
+    """Return what `frames.bound_contributions` may keep of an individual: all that is bounded."""
+    most = l0 if cells is None else l0 * linf
+    found = set()
+    for size in range(most + 1):
+        for rows in itertools.combinations_with_replacement(PLACES, size):
+            owned = Counter(row[: len(cells)] if cells else row for row in rows)
+            if cells is None or (len(owned) <= l0 and max(owned.values(), default=0) <= linf):
+                found.add(rows)
+    return found
+
+
+def delta_of(change: tuple[int, ...], rate: float, epsilon: float) -> float:
+    """Return the delta of one release of ideal noise whose cells change by these numbers."""
+    a, losses = math.exp(-rate), {0.0: 1.0}
+    for t in change:
+        one = {0: 1 / (1 + a), t: a**t / (1 + a)}
+        one |= {k: (1 - a) * a**k / (1 + a) for k in range(1, t)}
+        wide: dict[float, float] = {}
+        for loss, p in losses.items():
+            for k, q in one.items():
+                total = round(loss + rate * (t - 2 * k), 9)
+                wide[total] = wide.get(total, 0.0) + p * q
+        losses = wide
+    return sum(p * max(0.0, 1 - math.exp(epsilon - loss)) for loss, p in losses.items())
+
+
+BOTH = {"town": ["a", "b"], "by": ["bus", "car"]}
+#: What is counted; the columns of the cells; and whether each cell of the table is one of those.
+TABLES: list[tuple[Any, dict[str, Any], Any, bool]] = [
+    (BOTH, {}, ["town", "by"], True),
+    (BOTH, {"other": "else"}, ["town", "by"], False),
+    (BOTH, {"other": {"by": "else"}}, ["town", "by"], False),
+    (BOTH, {"margins": "all"}, ["town", "by"], False),
+    (BOTH, {"margins": {"by": "all"}}, ["town", "by"], False),
+    (BOTH, {"margins": "all", "other": "else"}, ["town", "by"], False),
+    ({"town": ["a", "b"]}, {}, ["town", "by"], False),
+    (BOTH, {}, ["town"], False),
+    (BOTH, {}, None, False),
+]
+
+
+@pytest.mark.parametrize("bounds", [(1, 2), (2, 1), (2, 2), (3, 1)])
+@pytest.mark.parametrize(("levels", "options", "cells", "same"), TABLES)
+def test_loss_distribution_covers_what_an_individual_changes(
+    levels: Any, options: Any, cells: Any, same: bool, bounds: tuple[int, int]
+) -> None:
+    """Enumerates all records that may be kept of one individual."""
+    l0, linf = bounds[0], bounds[1] if cells else 1
+    rate, sensitivity = 0.5, 2 ** len(levels) if options.get("margins") == "all" else 1
+    if isinstance(options.get("margins"), dict):
+        sensitivity = 2
+    mechanism = GeometricMechanism(rate)
+    right = loss_distribution(mechanism, l0=sensitivity, linf=l0 * linf)
+    if same:
+        right = loss_distribution(mechanism, l0=l0, linf=linf)
+    wrong, exceeded = loss_distribution(mechanism, l0=l0, linf=linf), False
+    found = changes(kept(l0, linf, cells), levels, options)
+    for epsilon in (0.0, 0.3, 0.5, 1.0, 1.5, 2.0, 3.0):
+        worst = max(delta_of(change, rate, epsilon) for change in found)
+        assert worst <= right.delta(epsilon) * (1 + 1e-6)
+        exceeded |= worst > wrong.delta(epsilon) * (1 + 1e-6)
+    # The bounds themselves would promise too little wherever cells are merged.
+    finer = cells == ["town"]
+    merged = "margins" in options or (l0 > 1 and not same and not finer)
+    assert exceeded == merged
+
+
+def test_one_cell_that_changes_is_worse_than_several() -> None:
+    """Lemma 14a: all ways to split a change among cells."""
+    for whole in range(1, 7):
+        for parts in range(2, whole + 1):
+            for split in itertools.combinations_with_replacement(range(1, whole), parts):
+                if sum(split) == whole:
+                    for epsilon in np.linspace(0, whole * 0.4, 23):
+                        least = delta_of(split, 0.4, epsilon)
+                        assert least <= delta_of((whole,), 0.4, epsilon) + 1e-12
