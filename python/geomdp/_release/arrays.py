@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp._release.parameters import is_integer, number
+from geomdp._release.parameters import is_integer, number, refusal
 
 Array: TypeAlias = NDArray[np.integer[Any]]
 #: Writes noisy counts from one contiguous array to another: (counts, out, code, interruptible).
@@ -28,6 +28,17 @@ def code(dtype: np.dtype[Any]) -> str:
 
 #: Codes by numpy's characters; C has several types of one size.
 _CODES = {char: code(np.dtype(char)) for char in np.typecodes["AllInteger"]}
+
+
+def integer_dtype(dtype: Any) -> np.dtype[Any]:
+    """Return the integer dtype that a parameter of this name stands for."""
+    try:
+        resolved: np.dtype[Any] = np.dtype(dtype)
+    except TypeError:
+        raise TypeError(refusal("dtype", dtype, "an integer dtype")) from None
+    if resolved.kind not in "iu":
+        raise TypeError(f"dtype = {resolved} is not accepted: give an integer dtype")
+    return resolved
 
 
 def limits(dtype: np.dtype[Any]) -> tuple[int, int]:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Literal, Protocol, TypeVar, overload
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from geomdp._release import arrays, columns, labels, parameters
 from geomdp._release.arrays import Array
@@ -184,7 +184,7 @@ class GeometricMechanism(Specification):
                 return columns.noisy(of_array, "counts", counts, "refuse")
         return arrays.release(counts, out, noise)
 
-    def accuracy(self, alpha: Real, counts: Any = None) -> Any:
+    def accuracy(self, alpha: Real, *, counts: Any = None) -> Any:
         """Return the least a such that errors exceed a with probability at most `alpha`.
 
         :func:`geomdp.accuracy.release_accuracy` gives the details.
@@ -215,10 +215,15 @@ class GeometricMechanism(Specification):
         """
         from geomdp.accuracy import release_accuracy  # noqa: PLC0415 (imports much more)
 
-        return release_accuracy(self, alpha, counts)
+        return release_accuracy(self, alpha, counts=counts)
 
     def confidence_interval(
-        self, released: Any, alpha: Real, *, side: Literal["both", "lower", "upper"] = "both"
+        self,
+        released: Any,
+        alpha: Real,
+        *,
+        side: Literal["both", "lower", "upper"] = "both",
+        dtype: DTypeLike | None = None,
     ) -> tuple[Any, Any]:
         """Return an interval that contains the true count with probability at least 1 - alpha.
 
@@ -232,11 +237,14 @@ class GeometricMechanism(Specification):
             The probability that the interval misses the true count: 0.05 for 95% confidence.
         side : {"both", "lower", "upper"}
             "lower" gives only a lower end, and "upper" only an upper one.
+        dtype : integer dtype, optional
+            The dtype in which the counts were released, if `released` has lost it.
 
         Returns
         -------
         lower, upper : ints or arrays
-            With the type, dtype and shape of `released`. The interval includes both ends.
+            With the type, shape and dtype of `released`, or the given dtype. The interval includes
+            both ends.
 
         Raises
         ------
@@ -252,7 +260,7 @@ class GeometricMechanism(Specification):
         """
         from geomdp.accuracy import confidence_interval  # noqa: PLC0415 (imports much more)
 
-        return confidence_interval(self, released, alpha, side=side)
+        return confidence_interval(self, released, alpha, side=side, dtype=dtype)
 
 
 def saturating(scale: Any, bounds: Any, dtype: np.dtype[Any]) -> GeometricMechanism:

@@ -183,13 +183,8 @@ class Specification:
         if dtype is None:
             dtype = arrays.dtype_for(self._bounds)
         parameters.flag("tight", tight)
-        try:
-            resolved = np.dtype(dtype)
-        except TypeError:
-            raise TypeError(parameters.refusal("dtype", dtype, "an integer dtype")) from None
-        if resolved.kind not in "iu":
-            raise TypeError(f"dtype = {resolved} is not accepted: give an integer dtype")
-        return certificate.from_fields(self._core.certificate(arrays.code(resolved), tight))
+        code = arrays.code(arrays.integer_dtype(dtype))
+        return certificate.from_fields(self._core.certificate(code, tight))
 
     def _key(self) -> tuple[Fraction | None, int, tuple[int, int] | None]:
         return self._rate, self._sensitivity, self._bounds
