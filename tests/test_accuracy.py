@@ -11,6 +11,7 @@ import itertools
 import math
 import os
 import re
+import warnings
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -44,6 +45,8 @@ from geomdp.accuracy import (
 )
 from tapes import Distribution, sampled_distribution
 from unsigned import limits
+
+pytestmark = pytest.mark.filterwarnings("ignore:alpha = .* is the probability")
 
 # OpenDP turns backtraces on when it is imported.
 os.environ["RUST_BACKTRACE"] = "0"
@@ -209,7 +212,7 @@ def test_accuracy_is_the_least_integer(scale: Real, alpha: Real, n: int, tail: A
 def test_accuracy_of_epsilon(
     epsilon: Real, alpha: Real, sensitivity: Real, n: int, tail: Any
 ) -> None:
-    accuracy = epsilon_to_accuracy(epsilon, alpha, sensitivity, n=n, tail=tail)
+    accuracy = epsilon_to_accuracy(epsilon, alpha, sensitivity=sensitivity, n=n, tail=tail)
     assert type(accuracy) is int
     assert is_accuracy(Fraction(sensitivity) / Fraction(epsilon), alpha, accuracy, tail, n)
 
@@ -270,11 +273,11 @@ def test_scale_is_the_largest_float(accuracy: Real, alpha: Real, n: int, tail: A
 def test_epsilon_is_the_least_float(
     accuracy: Real, alpha: Real, sensitivity: Real, n: int, tail: Any
 ) -> None:
-    epsilon = accuracy_to_epsilon(accuracy, alpha, sensitivity, n=n, tail=tail)
+    epsilon = accuracy_to_epsilon(accuracy, alpha, sensitivity=sensitivity, n=n, tail=tail)
     assert type(epsilon) is float
     assert is_epsilon(accuracy, alpha, sensitivity, epsilon, tail, n=n)
     if epsilon and not math.isinf(epsilon):
-        again = epsilon_to_accuracy(epsilon, alpha, sensitivity, n=n, tail=tail)
+        again = epsilon_to_accuracy(epsilon, alpha, sensitivity=sensitivity, n=n, tail=tail)
         assert again <= math.ceil(accuracy)
 
 
@@ -356,9 +359,12 @@ def test_exact_accuracy_is_the_note_or_one_less(scale: Real, alpha: Real) -> Non
 @example(TINIEST, 0.5, GREATEST)
 def test_inverse_by_the_note(accuracy: Real, alpha: Real, sensitivity: Real) -> None:
     scale = accuracy_to_scale(accuracy, alpha, method="ceiling")
-    epsilon = accuracy_to_epsilon(accuracy, alpha, sensitivity, method="ceiling")
+    epsilon = accuracy_to_epsilon(accuracy, alpha, sensitivity=sensitivity, method="ceiling")
     assert accuracy_to_scale(accuracy, alpha, method="continuous") == scale
-    assert accuracy_to_epsilon(accuracy, alpha, sensitivity, method="continuous") == epsilon
+    assert (
+        accuracy_to_epsilon(accuracy, alpha, sensitivity=sensitivity, method="continuous")
+        == epsilon
+    )
     if alpha == 1:
         assert (scale, epsilon) == (math.inf, 0)
         return
@@ -455,7 +461,11 @@ def test_scale_zero() -> None:
             found = scale_to_accuracy(zero, alpha, method=method)  # type: ignore[arg-type]
             assert (found, type(found)) == (0, kind)
         assert scale_to_accuracy(zero, alpha, tail=">=") == (0 if alpha == 1 else 1)
-        assert epsilon_to_accuracy(1, alpha, zero) == accuracy_to_epsilon(3, alpha, zero) == 0
+        assert (
+            epsilon_to_accuracy(1, alpha, sensitivity=zero)
+            == accuracy_to_epsilon(3, alpha, sensitivity=zero)
+            == 0
+        )
         assert discrete_laplacian_scale_to_accuracy(zero, alpha) == 0
         assert accuracy_to_discrete_laplacian_scale(zero, alpha) == 0
 
@@ -546,17 +556,17 @@ def test_floats_beyond_float64() -> None:
     assert accuracy_to_scale(10**400, 0.05) == GREATEST
     assert accuracy_to_scale(Fraction(1, 10**400), 0.05, method="ceiling") == 0
     assert accuracy_to_epsilon(10**400, 0.05) == TINIEST
-    assert accuracy_to_epsilon(1, 0.05, 10**400) == math.inf
+    assert accuracy_to_epsilon(1, 0.05, sensitivity=10**400) == math.inf
 
 
 def test_sensitivity_and_n_are_broadcast() -> None:
     epsilons, others = np.array([0.1, 1, 3]), np.array([[1], [2]])
     for function in (epsilon_to_accuracy, accuracy_to_epsilon):
-        result = function(epsilons, 0.05, others, n=others)
+        result = function(epsilons, 0.05, sensitivity=others, n=others)
         assert result.shape == (2, 3)
         for i, j in np.ndindex(2, 3):
             other = others[i, 0]
-            assert result[i, j] == function(epsilons[j], 0.05, other, n=other)
+            assert result[i, j] == function(epsilons[j], 0.05, sensitivity=other, n=other)
 
 
 @pytest.mark.parametrize(
@@ -573,9 +583,9 @@ def test_decimal_context_of_the_caller_does_not_matter(context: decimal.Context)
     def everything() -> list[Any]:
         results = [function(x, 0.05) for function in OF_SCALE for x in (0.3, 7, 1e15)]
         results += [epsilon_to_accuracy(0.3, 0.05, n=9), accuracy_to_epsilon(3, 0.05, n=9)]
-        results += [release_accuracy(bounded, 0.05), release_accuracy(bounded, 0.05, 3)]
+        results += [release_accuracy(bounded, 0.05), release_accuracy(bounded, 0.05, counts=3)]
         results += [simultaneous_accuracy(bounded, 0.05, counts=[1, 70])]
-        results += [sum_confidence_interval(free, [4, 5], 0.05, [1, w]) for w in (1, 2)]
+        results += [sum_confidence_interval(free, [4, 5], 0.05, weights=[1, w]) for w in (1, 2)]
         return [*results, ratio_confidence_interval(free, 4, 50, 0.05)]
 
     wanted = everything()
@@ -622,7 +632,7 @@ def accuracies_are_right(scale: Real, R: int, alpha: Real, lower: int = -3) -> b
         slack_of(scale, R),
     )
     counts = range(-4, R + 5)
-    found = mechanism.accuracy(alpha, [lower + count for count in counts]).tolist()
+    found = mechanism.accuracy(alpha, counts=[lower + count for count in counts]).tolist()
     exact = Fraction(alpha)
     for count, a in zip(counts, found, strict=True):
         out = max(-count, count - R, 0)
@@ -664,7 +674,7 @@ def no_ties_are_lost(scale: Real, R: int) -> bool:
     mechanism = from_scale(scale, (0, R))
     for sides in (1, 2):
         for count, a, share in shares(scale, R, sides):
-            if mechanism.accuracy(share * (1 - Fraction(1, 2**400)), count) <= a:
+            if mechanism.accuracy(share * (1 - Fraction(1, 2**400)), counts=count) <= a:
                 return False
     return True
 
@@ -682,9 +692,13 @@ def test_levels_below_the_floor_give_the_full_range() -> None:
         assert floor is not None
         assert floor <= Fraction(1, 2**52)
         for alpha in (floor, floor / 2, TINIEST):
-            assert mechanism.accuracy(alpha) == simultaneous_accuracy(mechanism, alpha, 3) == R
+            assert mechanism.accuracy(alpha) == simultaneous_accuracy(mechanism, alpha, n=3) == R
             if R < 2**63:
-                assert mechanism.accuracy(alpha, [-5, 0, R - 5]).tolist() == [R, max(5, R - 5), R]
+                assert mechanism.accuracy(alpha, counts=[-5, 0, R - 5]).tolist() == [
+                    R,
+                    max(5, R - 5),
+                    R,
+                ]
         assert R <= 1000 or mechanism.accuracy(2 * floor) < R
 
 
@@ -695,8 +709,10 @@ def test_no_noise_or_equal_bounds() -> None:
         counts = [4, -7, 100]
         away = [abs(min(max(x, lower), upper) - x) for x in counts]
         for alpha in (TINIEST, 0.05, 1):
-            assert mechanism.accuracy(alpha) == simultaneous_accuracy(mechanism, alpha, 10**9) == 0
-            assert mechanism.accuracy(alpha, counts).tolist() == away
+            assert (
+                mechanism.accuracy(alpha) == simultaneous_accuracy(mechanism, alpha, n=10**9) == 0
+            )
+            assert mechanism.accuracy(alpha, counts=counts).tolist() == away
             assert simultaneous_accuracy(mechanism, alpha, counts=counts) == max(away)
         for side, wanted in (("both", (4, 4)), ("lower", (4, upper)), ("upper", (lower, 4))):
             assert confidence_interval(mechanism, 4, 0.05, side=side) == wanted  # type: ignore[arg-type]
@@ -709,9 +725,9 @@ def test_dtype_limits_are_bounds(dtype: str) -> None:
     for scale, alpha in itertools.product((1, 1000, 2.0**40), (0.9, 0.05, 1e-9)):
         free, bounded = from_scale(scale, limits(dtype)), from_scale(scale, (least, most))
         counts = np.array([least, least + 1, most // 2, most - 5, most], dtype)
-        found = free.accuracy(alpha, counts)
+        found = free.accuracy(alpha, counts=counts)
         assert found.dtype == (np.int64 if found.max() < 2**63 else object)
-        assert found.tolist() == [bounded.accuracy(alpha, x) for x in counts.tolist()]
+        assert found.tolist() == [bounded.accuracy(alpha, counts=x) for x in counts.tolist()]
         assert max(found) <= bounded.accuracy(alpha)
         # If both tails fit, it is the accuracy of the noise; at a limit there is one tail.
         ideal = scale_to_accuracy(scale, alpha)
@@ -724,20 +740,20 @@ def test_dtype_limits_are_bounds(dtype: str) -> None:
 
 def test_bounds_and_counts_at_the_edges_of_64_bits() -> None:
     plain = from_scale(10, (0, 30))
-    wanted = plain.accuracy(0.05, np.arange(31)).tolist()
+    wanted = plain.accuracy(0.05, counts=np.arange(31)).tolist()
     for lower in (-(2**63), 2**63 - 31, 2**63 - 15, 2**64 - 31):
         mechanism = from_scale(10, (lower, lower + 30))
         assert mechanism.accuracy(0.05) == plain.accuracy(0.05)
-        assert mechanism.accuracy(0.05, list(range(lower, lower + 31))).tolist() == wanted
-        assert mechanism.accuracy(0.05, lower + 15) == wanted[15]
+        assert mechanism.accuracy(0.05, counts=list(range(lower, lower + 31))).tolist() == wanted
+        assert mechanism.accuracy(0.05, counts=lower + 15) == wanted[15]
     # Errors beyond int64.
     small = from_scale(1, (0, 5))
-    edge = small.accuracy(0.05, 0)
+    edge = small.accuracy(0.05, counts=0)
     far = np.array([2**64 - 1, 0, 2**63], np.uint64)
-    found = small.accuracy(0.05, far)
+    found = small.accuracy(0.05, counts=far)
     assert found.dtype == object
     assert found.tolist() == [2**64 - 1 - 5 + edge, edge, 2**63 - 5 + edge]
-    assert small.accuracy(0.05, far[0]) == found[0]
+    assert small.accuracy(0.05, counts=far[0]) == found[0]
     assert found[0] <= simultaneous_accuracy(small, 0.05, counts=far) <= 2**64 - 1
 
 
@@ -745,15 +761,15 @@ def test_counts_of_any_shape() -> None:
     # test_api_properties.py tries other layouts.
     mechanism = from_scale(4, (0, 20))
     counts = np.arange(24).reshape(2, 3, 4)
-    wanted = [mechanism.accuracy(0.1, int(x)) for x in range(24)]
+    wanted = [mechanism.accuracy(0.1, counts=int(x)) for x in range(24)]
     for array in (counts, counts.T, counts.astype("i1"), counts.tolist(), counts[0:0], [], (3, 4)):
-        found = mechanism.accuracy(0.1, array)
+        found = mechanism.accuracy(0.1, counts=array)
         assert (type(found), found.dtype, found.shape) == (np.ndarray, np.int64, np.shape(array))
         assert found.reshape(-1).tolist() == [wanted[int(x)] for x in np.reshape(array, -1)]
     for scalar in (np.int8(7), np.uint64(7), 7):
-        found = mechanism.accuracy(0.1, scalar)
+        found = mechanism.accuracy(0.1, counts=scalar)
         assert (type(found), found) == (int, wanted[7])
-        assert release_accuracy(mechanism, 0.1, scalar) == found
+        assert release_accuracy(mechanism, 0.1, counts=scalar) == found
 
 
 def proven(mechanism: GeometricMechanism, dtype: Any, a: int, sides: int, alpha: Real) -> bool:
@@ -780,7 +796,7 @@ def test_accuracies_of_dtypes_are_the_least_proven(dtype: str) -> None:
     ):
         mechanism = from_scale(scale, limits(dtype))
         for count, sides, last in ((least + middle, 2, middle), (least, 1, most - least)):
-            a = mechanism.accuracy(alpha, np.array(count, dtype)).item()
+            a = mechanism.accuracy(alpha, counts=np.array(count, dtype)).item()
             if a < last:
                 assert proven(mechanism, dtype, a, sides, alpha)
                 assert a == 0 or not proven(mechanism, dtype, a - 1, sides, alpha)
@@ -817,7 +833,7 @@ def simultaneous_is_right(scale: Real, R: int, alpha: Real) -> bool:
         if a > out and allows(ideal, counts, a - 1, exact - slack * len(counts)):
             return False
     for n in (1, 2, 5):
-        a = simultaneous_accuracy(mechanism, alpha, n)
+        a = simultaneous_accuracy(mechanism, alpha, n=n)
         if not all(allows(sampled, [x] * n, a, exact) for x in range(R + 1)):
             return False
         if a and all(allows(ideal, [x] * n, a - 1, exact - slack * n) for x in range(R + 1)):
@@ -847,7 +863,7 @@ def test_simultaneous_accuracy_of_many_counts(
     scale: float, alpha: float, n: int, R: int | None
 ) -> None:
     mechanism = from_scale(scale, None if R is None else (0, R))
-    a = simultaneous_accuracy(mechanism, alpha, n)
+    a = simultaneous_accuracy(mechanism, alpha, n=n)
     assert mechanism.accuracy(alpha) <= a <= mechanism.accuracy(Fraction(alpha) / n)
     rate = 1 / Fraction(scale)
     width = 2**64 - 1 if R is None else R
@@ -870,14 +886,14 @@ def test_simultaneous_accuracy_of_many_counts(
 def test_simultaneous_accuracy_of_n_and_of_counts() -> None:
     mechanism = from_scale(3, (0, 1000))
     for n in (1, np.int8(17), 10**5):
-        worst = simultaneous_accuracy(mechanism, 0.05, n)
+        worst = simultaneous_accuracy(mechanism, 0.05, n=n)
         assert simultaneous_accuracy(mechanism, 0.05, counts=np.full((n, 1), 500, ">u2")) == worst
         assert simultaneous_accuracy(mechanism, 0.05, counts=np.zeros(n, int)) < worst
     # Far beyond 64 bits.
-    assert simultaneous_accuracy(mechanism, 0.05, 10**400) == 1000
+    assert simultaneous_accuracy(mechanism, 0.05, n=10**400) == 1000
     for counts in ([], (), np.empty((3, 0), int)):
         assert simultaneous_accuracy(mechanism, 0.05, counts=counts) == 0
-    assert simultaneous_accuracy(mechanism, 0.05, 0) == 0
+    assert simultaneous_accuracy(mechanism, 0.05, n=0) == 0
 
 
 # Intervals
@@ -894,7 +910,9 @@ def test_confidence_as_alpha_warns() -> None:
             with pytest.warns(UserWarning, match=wanted):
                 interval(3, alpha)
         for alpha in (0.5, Fraction(1, 20)):
-            interval(3, alpha)  # Warnings are errors.
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                interval(3, alpha)
 
 
 def covers(scale: Real, R: int, alpha: Real, bounds: tuple[int, int], dtype: str) -> bool:
@@ -913,7 +931,6 @@ def covers(scale: Real, R: int, alpha: Real, bounds: tuple[int, int], dtype: str
     return True
 
 
-@pytest.mark.filterwarnings("ignore:alpha = .* is the probability")
 @each_scale
 @pytest.mark.parametrize("R", [1, 2, 5, 12, 25])
 @pytest.mark.parametrize("lower", [-9, 0, 100])
@@ -929,7 +946,6 @@ def test_coverage_over_a_whole_dtype(scale: Real, lower: int) -> None:
         assert covers(scale, 255, alpha, (lower, lower + 255), "own")
 
 
-@pytest.mark.filterwarnings("ignore:alpha = .* is the probability")
 @each_scale
 @pytest.mark.parametrize("R", [1, 2, 5, 12, 25])
 def test_one_sided_intervals_are_minimal(scale: Real, R: int) -> None:
@@ -952,7 +968,6 @@ def plain_interval(released: int, a: int, bounds: tuple[int, int], side: str) ->
     )
 
 
-@pytest.mark.filterwarnings("ignore:alpha = .* is the probability")
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("side", ["both", "lower", "upper"])
 def test_intervals_at_the_limits_of_a_dtype(dtype: str, side: Any) -> None:
@@ -970,9 +985,9 @@ def test_intervals_at_the_limits_of_a_dtype(dtype: str, side: Any) -> None:
         released = np.array(items, dtype)
         found = mechanism.confidence_interval(released, alpha, side=side)
         if side == "both":
-            a = max(mechanism.accuracy(alpha, np.array([lower, middle], dtype)).tolist())
+            a = max(mechanism.accuracy(alpha, counts=np.array([lower, middle], dtype)).tolist())
         else:
-            a = mechanism.accuracy(alpha, np.array(lower, dtype)).item()
+            a = mechanism.accuracy(alpha, counts=np.array(lower, dtype)).item()
         wanted = [plain_interval(x, a, bounds, side) for x in items]
         assert list(zip(*(end.tolist() for end in found), strict=True)) == wanted
         assert [end.dtype for end in found] == [released.dtype] * 2
@@ -988,7 +1003,7 @@ def test_intervals_of_ints_and_of_bounds_beyond_int64() -> None:
     assert 0 < a < 50
     for side in ("both", "lower", "upper"):
         for x in (2**63 - 40, 2**63 - 1, 2**63, 2**63 + 60):
-            reach = a if side == "both" else mechanism.accuracy(0.05, 2**63 + 60)
+            reach = a if side == "both" else mechanism.accuracy(0.05, counts=2**63 + 60)
             wanted = plain_interval(x, reach, (2**63 - 40, 2**63 + 60), side)
             found = mechanism.confidence_interval(x, 0.05, side=side)
             assert found == wanted
@@ -1121,14 +1136,14 @@ def test_accuracy_zero_raises_for_other_methods() -> None:
 
 MECHANISM = GeometricMechanism(1, bounds=(0, 300))
 OF_COUNTS: list[Callable[[Any, Any], Any]] = [
-    lambda m, counts: release_accuracy(m, 0.05, counts),
+    lambda m, counts: release_accuracy(m, 0.05, counts=counts),
     lambda m, counts: simultaneous_accuracy(m, 0.05, counts=counts),
     lambda m, counts: confidence_interval(m, counts, 0.05),
     bias,
 ]
 OF_ALPHA: list[Callable[[Any, Any], Any]] = [
     release_accuracy,
-    lambda m, alpha: simultaneous_accuracy(m, alpha, 5),
+    lambda m, alpha: simultaneous_accuracy(m, alpha, n=5),
     lambda m, alpha: confidence_interval(m, 5, alpha),
 ]
 
@@ -1136,8 +1151,8 @@ OF_ALPHA: list[Callable[[Any, Any], Any]] = [
 def test_alpha_zero_gives_the_greatest_possible_error() -> None:
     bounded = GeometricMechanism(1, bounds=(0, 9))
     assert release_accuracy(bounded, 0) == 9
-    assert release_accuracy(bounded, 0, [0, 4, 12]).tolist() == [9, 5, 12]
-    assert simultaneous_accuracy(bounded, 0, 5) == 9
+    assert release_accuracy(bounded, 0, counts=[0, 4, 12]).tolist() == [9, 5, 12]
+    assert simultaneous_accuracy(bounded, 0, n=5) == 9
     assert simultaneous_accuracy(bounded, 0, counts=[4, 5, 12]) == 12
     assert simultaneous_accuracy(bounded, 0, counts=[4, 5]) == 5
     assert confidence_interval(bounded, 3, 0) == (0, 9)
@@ -1188,10 +1203,10 @@ def test_other_invalid_parameters_raise() -> None:
                 function(1, 0.05, n=n)
     for n, error in ((True, TypeError), (5.0, TypeError), ([5], TypeError), (-1, ValueError)):
         with pytest.raises(error, match=r"^n (= .*|has .*)give an int"):
-            simultaneous_accuracy(MECHANISM, 0.05, n)  # type: ignore[arg-type]
+            simultaneous_accuracy(MECHANISM, 0.05, n=n)  # type: ignore[arg-type]
     for both in ((None, None), (3, [1, 2, 3])):
         with pytest.raises(TypeError, match=r"^n and counts "):
-            simultaneous_accuracy(MECHANISM, 0.05, both[0], counts=both[1])
+            simultaneous_accuracy(MECHANISM, 0.05, n=both[0], counts=both[1])
     for value in ("left", "", None, 1):
         with pytest.raises(ValueError, match=r"^side = .* is not accepted: give one of 'both'"):
             confidence_interval(MECHANISM, 5, 0.05, side=value)  # type: ignore[arg-type]
@@ -1207,5 +1222,5 @@ def test_scale_beyond_certificates_raises() -> None:
     for function in OF_ALPHA:
         with pytest.raises(ValueError, match=r"^scale = about 2\*\*100 is too large to be cert"):
             function(mechanism, 0.05)
-    assert mechanism.accuracy(0.05, np.int8(5)) == 128 + 5
+    assert mechanism.accuracy(0.05, counts=np.int8(5)) == 128 + 5
     assert from_scale(2.0**100, (0, 9)).accuracy(0.05) == 9

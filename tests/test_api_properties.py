@@ -407,11 +407,13 @@ CENSORED = CensoredGeometric(4, 2, (0, 20))
 NOISE = TwoSidedGeometric(Fraction(7, 3))
 REMAP = remap.bayes(BOUNDED, np.ones(21), "absolute")
 FUNCTIONS: dict[str, Callable[[Counts], Any]] = {
-    "release_accuracy": lambda x: accuracy.release_accuracy(BOUNDED, 0.05, x),
+    "release_accuracy": lambda x: accuracy.release_accuracy(BOUNDED, 0.05, counts=x),
     "simultaneous_accuracy": lambda x: accuracy.simultaneous_accuracy(BOUNDED, 0.05, counts=x),
     "confidence_interval": lambda x: accuracy.confidence_interval(BOUNDED, x, 0.05),
     "one-sided": lambda x: accuracy.confidence_interval(BOUNDED, x, 0.05, side="lower"),
-    "sum": lambda x: accuracy.sum_confidence_interval(BOUNDED, x, 0.05, np.ones(x.shape, int)),
+    "sum": lambda x: accuracy.sum_confidence_interval(
+        BOUNDED, x, 0.05, weights=np.ones(x.shape, int)
+    ),
     "ratio": lambda x: accuracy.ratio_confidence_interval(BOUNDED, x, np.full(x.shape, 15), 0.05),
     "bias": lambda x: accuracy.bias(BOUNDED, x),
     "variance": lambda x: accuracy.variance(BOUNDED, x, distribution="folded"),
@@ -420,7 +422,7 @@ FUNCTIONS: dict[str, Callable[[Counts], Any]] = {
     ),
     "scale_to_accuracy": lambda x: accuracy.scale_to_accuracy(x, 0.05),
     "accuracy_to_scale": lambda x: accuracy.accuracy_to_scale(x, 0.05),
-    "epsilon": lambda x: accuracy.accuracy_to_epsilon(x, 0.05, 3),
+    "epsilon": lambda x: accuracy.accuracy_to_epsilon(x, 0.05, sensitivity=3),
     "pmf": NOISE.pmf,
     "logcdf": NOISE.logcdf,
     "sf": CENSORED.sf,
@@ -594,13 +596,13 @@ PARAMETERS: list[tuple[str, Callable[[Any], Any]]] = [
     ("accuracy", lambda x: accuracy.accuracy_to_scale(x, 0.05)),
     ("accuracy", lambda x: accuracy.accuracy_to_epsilon(x, 0.05, method="ceiling")),
     ("epsilon", lambda x: accuracy.epsilon_to_accuracy(x, 0.05)),
-    ("sensitivity", lambda x: accuracy.accuracy_to_epsilon(3, 0.05, x)),
+    ("sensitivity", lambda x: accuracy.accuracy_to_epsilon(3, 0.05, sensitivity=x)),
     ("scale", lambda x: accuracy.discrete_laplacian_scale_to_accuracy(x, 0.05)),
     ("accuracy", lambda x: accuracy.accuracy_to_discrete_laplacian_scale(x, 0.05)),
-    ("n", lambda x: accuracy.simultaneous_accuracy(BOUNDED, 0.05, x) if x is not None else 0),
+    ("n", lambda x: accuracy.simultaneous_accuracy(BOUNDED, 0.05, n=x) if x is not None else 0),
     ("n", lambda x: accuracy.scale_to_accuracy(1, 0.05, n=x)),
-    ("weights", lambda x: accuracy.sum_confidence_interval(BOUNDED, [4, 5, 6], 0.05, x)),
-    ("ratio", lambda x: accuracy.relative_accuracy(0.5, 0.05, x)),
+    ("weights", lambda x: accuracy.sum_confidence_interval(BOUNDED, [4, 5, 6], 0.05, weights=x)),
+    ("ratio", lambda x: accuracy.relative_accuracy(0.5, 0.05, ratio=x)),
     ("released|counts", lambda x: accuracy.ratio_confidence_interval(BOUNDED, 3, x, 0.05)),
     ("side", lambda x: accuracy.confidence_interval(BOUNDED, 3, 0.05, side=x)),
     ("distribution", lambda x: accuracy.bias(BOUNDED, 3, distribution=x)),

@@ -630,7 +630,9 @@ def test_printed_epsilon_is_least(a: int, alpha: float, sensitivity: int, n: int
         return str(given.run(given)).split("\n")[0]
 
     text = first_line("epsilon", "--accuracy", str(a))
-    library = accuracy.accuracy_to_epsilon(a, Fraction(repr(alpha)), sensitivity, n=n or 1)
+    library = accuracy.accuracy_to_epsilon(
+        a, Fraction(repr(alpha)), sensitivity=sensitivity, n=n or 1
+    )
     assert Fraction(library) <= Fraction(text) <= Fraction(library) * (1 + Fraction(1, 2**50))
     assert float(text) in (library, math.nextafter(library, math.inf))
     assert first_line("accuracy", "--epsilon", text) == str(a)

@@ -76,8 +76,8 @@ LABELLED: dict[str, tuple[Any, Callable[[Any], Any]]] = {
 FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "scale_to_accuracy": lambda x: accuracy.scale_to_accuracy(x, 0.05),
     "continuous": lambda x: accuracy.scale_to_accuracy(x, 0.05, method="continuous"),
-    "epsilon": lambda x: accuracy.accuracy_to_epsilon(2, 0.05, x),
-    "release_accuracy": lambda x: MECHANISM.accuracy(0.05, x),
+    "epsilon": lambda x: accuracy.accuracy_to_epsilon(2, 0.05, sensitivity=x),
+    "release_accuracy": lambda x: MECHANISM.accuracy(0.05, counts=x),
     "variance": lambda x: accuracy.variance(MECHANISM, x),
     "lower": lambda x: MECHANISM.confidence_interval(x, 0.05)[0],
     "upper": lambda x: MECHANISM.confidence_interval(x, 0.05)[1],

@@ -23,6 +23,7 @@ from geomdp.accuracy import (
 )
 from tapes import sampled_distribution
 
+pytestmark = pytest.mark.filterwarnings("ignore:alpha = .* is the probability")
 from_scale = GeometricMechanism.from_scale
 FREE = GeometricMechanism(epsilon=0.5)
 
@@ -107,7 +108,7 @@ def test_weighted_sums(rate: Any, weights: list[int]) -> None:
         masses = masses_of(rate, weights, reach)
         inside = masses[reach]
         for alpha in (0.5, 0.05, 1e-4):
-            low, t = sum_confidence_interval(mechanism, zeros, alpha, weights)
+            low, t = sum_confidence_interval(mechanism, zeros, alpha, weights=weights)
             assert low == -t
             within = inside + 2 * mpmath.fsum(masses[reach + 1 : reach + t + 1])
             assert within >= 1 - alpha
@@ -119,22 +120,28 @@ def test_weighted_sums(rate: Any, weights: list[int]) -> None:
 
 def test_wide_weighted_sums_have_chernoffs_bound() -> None:
     weights = [1, 2**40]
-    t = sum_confidence_interval(FREE, [0, 0], 0.05, weights)[1]
+    t = sum_confidence_interval(FREE, [0, 0], 0.05, weights=weights)[1]
     # The first weight adds next to nothing.
     assert 2**40 * scale_to_accuracy(2, 0.05) <= t <= 2**42 * scale_to_accuracy(2, 0.05)
 
 
 def test_weights_without_noise_or_effect() -> None:
-    assert sum_confidence_interval(FREE, [3, 5], 0.05, [0, 0]) == (0, 0)
+    assert sum_confidence_interval(FREE, [3, 5], 0.05, weights=[0, 0]) == (0, 0)
     assert sum_confidence_interval(FREE, [], 0.05) == (0, 0)
     one = confidence_interval(FREE, 5, 0.05)
     assert sum_confidence_interval(FREE, 5, 0.05) == one
     assert sum_confidence_interval(FREE, np.int64(5), 0.05) == one
-    assert sum_confidence_interval(FREE, [5, 9], 0.05, [-7, 0]) == (-7 * one[1], -7 * one[0])
+    assert sum_confidence_interval(FREE, [5, 9], 0.05, weights=[-7, 0]) == (
+        -7 * one[1],
+        -7 * one[0],
+    )
     table = np.array([[1, 2], [3, 4]], "i2")
     t = sum_accuracy(FREE, 4, 0.05)
     assert sum_confidence_interval(FREE, table, 0.05) == (10 - t, 10 + t)
-    assert sum_confidence_interval(FREE, table, 0.05, [[1, -1], [1, -1]]) == (-2 - t, -2 + t)
+    assert sum_confidence_interval(FREE, table, 0.05, weights=[[1, -1], [1, -1]]) == (
+        -2 - t,
+        -2 + t,
+    )
     assert sum_confidence_interval(from_scale(0, (0, 9)), [0, 9, 4], 0.05) == (13, 13)
     huge = sum_confidence_interval(FREE, [2**62] * 8, 0.05)
     assert huge[0] < 2**65 < huge[1]
@@ -148,9 +155,8 @@ def test_sum_accuracy_grows_with_the_square_root() -> None:
 
 @pytest.mark.parametrize(
     ("scale", "R", "weights"),
-    [(0.4, 7, [1, 1]), (1, 4, [1, 1, 1]), (1, 9, [1, -1]), (0.5, 6, [2, -1]), (20, 3, [1, 1, 2])],
+    [(0.4, 7, [1, 1]), (1, 4, [1, 1, 1]), (1, 9, [1, -1]), (0.5, 6, [2, -1]), (0.4, 6, [1, 1, 2])],
 )
-@pytest.mark.filterwarnings("ignore:alpha = .* is the probability")
 def test_coverage_of_sums_over_all_tapes(scale: Any, R: int, weights: list[int]) -> None:
     mechanism, dist = from_scale(scale, (-2, R - 2)), sampled_distribution(scale, R)
     total = dist.total ** len(weights)
@@ -158,7 +164,7 @@ def test_coverage_of_sums_over_all_tapes(scale: Any, R: int, weights: list[int])
         missed: dict[tuple[int, ...], int] = {}
         for released in itertools.product(range(R + 1), repeat=len(weights)):
             noisy = [y - 2 for y in released]
-            low, high = sum_confidence_interval(mechanism, noisy, alpha, weights)
+            low, high = sum_confidence_interval(mechanism, noisy, alpha, weights=weights)
             for true in itertools.product(range(R + 1), repeat=len(weights)):
                 value = sum(w * (x - 2) for w, x in zip(weights, true, strict=True))
                 if not low <= value <= high:
@@ -188,14 +194,50 @@ def test_coverage_of_sums_of_many_counts_at_a_bound(scale: Any) -> None:
     assert missed[1]
 
 
-def test_a_noisy_count_at_a_bound_opens_its_side() -> None:
+def test_a_noisy_count_at_a_bound_adds_one_noise_to_its_side() -> None:
     mechanism = GeometricMechanism(epsilon=1, bounds=(0, 100))
-    t = sum_accuracy(GeometricMechanism(1), 2, 0.05)
+    t = sum_accuracy(GeometricMechanism(1), 2, Fraction(7, 160))
+    # One of two counts, at an eighth of the level.
+    a = scale_to_accuracy(1, Fraction(1, 160), n=2)
+    assert (t, a) == (4, 6)
     assert sum_confidence_interval(mechanism, [50, 60], 0.05) == (110 - t, 110 + t)
-    assert sum_confidence_interval(mechanism, [0, 60], 0.05) == (0, 60 + t)
-    assert sum_confidence_interval(mechanism, [50, 100], 0.05) == (150 - t, 200)
-    assert sum_confidence_interval(mechanism, [0, 60], 0.05, [-1, 1]) == (60 - t, 100)
-    assert sum_confidence_interval(mechanism, [0, 60], 0.05, [1, -1]) == (-100, t - 60)
+    # The noise of the other count alone is less than that of both.
+    assert sum_confidence_interval(mechanism, [0, 60], 0.05) == (60 - a, 60 + t)
+    assert sum_confidence_interval(mechanism, [50, 100], 0.05) == (150 - t, 150 + a)
+    assert sum_confidence_interval(mechanism, [0, 60], 0.05, weights=[-1, 1]) == (60 - t, 60 + a)
+    assert sum_confidence_interval(mechanism, [0, 60], 0.05, weights=[1, -1]) == (-60 - a, t - 60)
+    assert sum_confidence_interval(mechanism, [0, 3], 0.05) == (0, 3 + t)
+
+
+def test_one_count_at_a_bound_does_not_make_a_sum_useless() -> None:
+    """24 counts within the README's bounds: the lower end was 0."""
+    noisy = [0] + 23 * [190]
+    bounded = GeometricMechanism(epsilon=0.5, bounds=(0, 4526))
+    assert sum_confidence_interval(FREE, noisy, 0.05) == (4343, 4397)
+    assert sum_confidence_interval(bounded, noisy, 0.05) == (4326, 4398)
+    assert sum_confidence_interval(bounded, 24 * [190], 0.05) == (4532, 4588)
+    # Two counts above 0: their own intervals say more than the noise of 24.
+    few = [4, 500] + 22 * [0]
+    assert sum_confidence_interval(bounded, few, 0.05) == (504 - 4 - 16, 504 + 28)
+
+
+def test_a_limit_of_the_dtype_is_a_bound() -> None:
+    """As a list of ints, 127 in an int8 release was no longer at a bound, and 201 of 400 missed."""
+    noisy = np.array([127, 3], "i1")
+    t = sum_accuracy(FREE, 2, 0.05)
+    for released in (noisy, noisy.tolist(), noisy.astype("i8"), tuple(noisy.tolist())):
+        assert sum_confidence_interval(FREE, released, 0.05, dtype="i1") == (130 - t, 254)
+        lower, upper = confidence_interval(FREE, released, 0.05, dtype=np.int8)
+        assert (lower.tolist(), upper.tolist()) == ([121, -3], [127, 9])
+        assert lower.dtype == upper.dtype == np.int8
+        assert ratio_confidence_interval(FREE, released, 50, 0.05, dtype="i1")[1][0] == math.inf
+    assert sum_confidence_interval(FREE, noisy.tolist(), 0.05) == (130 - t, 130 + t)
+    assert FREE.confidence_interval(127, 0.05, dtype="i1") == (121, 127)
+    for dtype, message in (("f8", "^dtype = float64 is not"), ("x", "^dtype = 'x' is not")):
+        with pytest.raises(TypeError, match=message):
+            confidence_interval(FREE, 3, 0.05, dtype=dtype)
+    with pytest.raises(ValueError, match=r"outside the bounds \(-128, 127\)"):
+        sum_confidence_interval(FREE, [128], 0.05, dtype="i1")
 
 
 # Ratios
@@ -232,7 +274,6 @@ def test_ratios_are_test_inversions(counts: tuple[int, int], rates: Any) -> None
             assert overtakes(rates, (above + 1, below), inner) > alpha / 2 - 1e-12
 
 
-@pytest.mark.filterwarnings("ignore:alpha = .* is the probability")
 @pytest.mark.parametrize(
     ("scales", "R", "alpha"),
     [((0.4, 0.4), 9, 0.05), ((0.3, 1), 8, 0.3), ((2, 0.5), 8, 0.8)],
@@ -334,7 +375,7 @@ def test_ratios_of_arrays() -> None:
 @pytest.mark.parametrize("ratio", [0.1, 0.3, Fraction(3, 10), 1, 2.5, 1e-6])
 def test_relative_accuracy(ratio: Any) -> None:
     for epsilon, alpha in itertools.product((0.1, 0.5, Fraction(1, 3), 3), (0.9, 0.05, 1e-9)):
-        count = relative_accuracy(epsilon, alpha, ratio)
+        count = relative_accuracy(epsilon, alpha, ratio=ratio)
         assert type(count) is int
         with mpmath.workdps(50):
 
@@ -343,9 +384,9 @@ def test_relative_accuracy(ratio: Any) -> None:
 
             assert holds(count)
             assert count == 0 or not holds(count - 1)
-        assert relative_accuracy(GeometricMechanism(epsilon), alpha, ratio) == count
-    assert relative_accuracy(0.5, 0.05, 0.1) == 60
-    assert relative_accuracy(GeometricMechanism(0.5, bounds=(0, 4)), 0.05, 0.1) == 40
+        assert relative_accuracy(GeometricMechanism(epsilon), alpha, ratio=ratio) == count
+    assert relative_accuracy(0.5, 0.05, ratio=0.1) == 60
+    assert relative_accuracy(GeometricMechanism(0.5, bounds=(0, 4)), 0.05, ratio=0.1) == 40
 
 
 # Invalid parameters
@@ -377,7 +418,7 @@ def test_invalid_parameters_raise() -> None:
             sum_accuracy(FREE, n, 0.05)  # type: ignore[arg-type]
     for weights, kind in (([1.0, 2], TypeError), ([1], ValueError), ([[1, 2]], ValueError)):
         with pytest.raises(kind, match=r"^weights "):
-            sum_confidence_interval(FREE, [1, 2], 0.05, weights)
+            sum_confidence_interval(FREE, [1, 2], 0.05, weights=weights)
     for released in (10, [5, -1]):
         with pytest.raises(ValueError, match=r"^released counts outside the bounds \(0, 9\)"):
             sum_confidence_interval(bounded, released, 0.05)
@@ -392,9 +433,9 @@ def test_invalid_parameters_raise() -> None:
             ratio_confidence_interval(FREE, 1, 2, 0.05, denominator_mechanism=other)  # type: ignore[arg-type]
     for ratio, error in ((0, ValueError), (-1, ValueError), ("1", TypeError)):
         with pytest.raises(error, match=r"^ratio = "):
-            relative_accuracy(0.5, 0.05, ratio)  # type: ignore[arg-type]
+            relative_accuracy(0.5, 0.05, ratio=ratio)  # type: ignore[arg-type]
     for epsilon, error in ((0, ValueError), (None, TypeError)):
         with pytest.raises(error, match=r"^epsilon = "):
-            relative_accuracy(epsilon, 0.05, 0.1)  # type: ignore[arg-type]
+            relative_accuracy(epsilon, 0.05, ratio=0.1)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"^scale = about 2\*\*100 is too large"):
         sum_accuracy(from_scale(2.0**100), 3, 0.05)

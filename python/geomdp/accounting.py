@@ -23,13 +23,14 @@ from geomdp import _notebook
 from geomdp._analysis import composition, decimals
 from geomdp._extras import installed_by
 from geomdp._inputs import parameters
-from geomdp._inputs.parameters import Integer, Real
+from geomdp._inputs.parameters import Exact, Integer
 from geomdp._uncopied import Uncopied
 from geomdp.mechanism import GeometricMechanism, as_mechanism, exact_loss
 
 __all__ = [
     "compose",
     "compose_delta",
+    "split",
     "Budget",
     "loss_distribution",
     "LossDistribution",
@@ -42,26 +43,29 @@ _MOST = 10**9
 _WIDEST = 2**12
 
 #: Privacy losses, or how many releases have each loss.
-Losses: TypeAlias = Iterable[Real] | Mapping[Any, Integer]
+Losses: TypeAlias = Iterable[Exact] | Mapping[Any, Integer]
 
 
-def compose(losses: Losses, delta: Real = 0) -> float:
+def compose(losses: Losses, delta: Exact = 0) -> float:
     """Return the least epsilon such that the releases are (epsilon, delta)-private together.
 
     Parameters
     ----------
-    losses : iterable of int, float or Fraction, or mapping of them to int
+    losses : iterable of numbers, or mapping of them to int
         The pure privacy loss of each release; or how many releases have each loss. Not negative,
         and taken exactly. Give ``mechanism.rate * d``, since ``mechanism.map(d)`` is rounded up.
-    delta : int, float or Fraction
+        All functions of this module take an int, float, Fraction, Decimal or string. The float 0.1
+        is more than 1/10; ``Decimal("0.1")``, ``"0.1"`` and ``"1/10"`` are exact.
+    delta : number
         From 0 to 1.
 
     Returns
     -------
     float
         Rounded up: the least float64 that is not below the exact value, if the losses are equal, or
-        have few different sums. Otherwise an upper bound, never above the sum of the losses;
-        ``docs/proofs.md``, section 14, says how close.
+        have few different sums. Otherwise an upper bound, never above the sum of the losses or the
+        least epsilon that :func:`rdp` and :func:`zcdp` allow; ``docs/proofs.md``, section 14, says
+        how close.
 
     Raises
     ------
@@ -74,21 +78,23 @@ def compose(losses: Losses, delta: Real = 0) -> float:
     >>> from geomdp.accounting import compose
     >>> compose([0.5, 0.25])
     0.75
+    >>> compose([0.1] * 10), compose(["0.1"] * 10)
+    (1.0000000000000002, 1.0)
     >>> round(compose({1: 10, 0.5: 20}, delta=1e-6), 4)
     19.6422
 
     """
-    return _epsilon(_groups(losses), parameters.probability("delta", delta))
+    return _epsilon(_groups(losses), _delta(delta))
 
 
-def compose_delta(losses: Losses, epsilon: Real) -> float:
+def compose_delta(losses: Losses, epsilon: Exact) -> float:
     """Return the least delta such that the releases are (epsilon, delta)-private together.
 
     Parameters
     ----------
     losses
         As in :func:`compose`.
-    epsilon : int, float or Fraction
+    epsilon : number
         Not negative.
 
     Returns
@@ -109,15 +115,67 @@ def compose_delta(losses: Losses, epsilon: Real) -> float:
     2.971e-06
 
     """
-    groups, most = _groups(losses), parameters.not_negative("epsilon", epsilon)
+    groups, most = _groups(losses), _not_negative("epsilon", epsilon)
     if most >= composition.total(groups):
         return 0.0
     if composition.is_exact(groups):
         return composition.exact_delta(groups, most)
-    return composition.Grid(_cells(groups)).delta(decimals.down(most))
+    grid = composition.Grid(_cells(groups)).delta(decimals.down(most))
+    return min(grid, composition.renyi_delta(groups, most))
 
 
-def zcdp(loss: Real) -> float:
+def split(total: Exact, n: Integer, delta: Exact = 0) -> float:
+    """Return the greatest privacy loss of each of n releases that stay within a total.
+
+    Parameters
+    ----------
+    total : number
+        The epsilon of all releases together; not negative.
+    n : int
+        The number of releases, at most 10**9.
+    delta : number
+        From 0 to below 1.
+
+    Returns
+    -------
+    float
+        At delta 0 the greatest float64 that is not above ``total / n``. Otherwise the greatest
+        whose :func:`compose` is at most the total, unless that at delta 0 is greater. So it is
+        never too large.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter is not such a number.
+
+    Examples
+    --------
+    >>> from geomdp.accounting import split
+    >>> split(1, 4), round(split(1, 50, delta=1e-6), 4)
+    (0.25, 0.0344)
+
+    """
+    whole, releases = _not_negative("total", total), parameters.at_least("n", n, 1)
+    if releases > _MOST:
+        raise ValueError(parameters.refusal("n", releases, f"at most {_MOST}"))
+    level = _delta(delta)
+    if level == 1:
+        raise ValueError(parameters.refusal("delta", delta, "a number from 0 to below 1"))
+    low = decimals.down(whole / releases)
+
+    def beyond(each: float) -> float:
+        """Return how far the releases exceed the total; negative or 0 if they do not."""
+        return _epsilon({Fraction(each): releases}, level) - decimals.down(whole)
+
+    if not level or beyond(low) > 0:
+        return low
+    high = 2 * low or 1.0
+    while beyond(high) <= 0:
+        low, high = high, 2 * high
+    return composition.last(beyond, low, high)
+
+
+def zcdp(loss: Exact) -> float:
     """Return the least rho such that every release of this pure loss is rho-zCDP, rounded up.
 
     ``rho = loss * tanh(loss / 2)`` (Harrison and Manurangsi 2025), which is below ``loss**2 / 2``.
@@ -125,7 +183,7 @@ def zcdp(loss: Real) -> float:
 
     Parameters
     ----------
-    loss : int, float or Fraction
+    loss : number
         Not negative.
 
     Raises
@@ -143,7 +201,7 @@ def zcdp(loss: Real) -> float:
     return rdp(loss, 1)
 
 
-def rdp(loss: Real, order: Real) -> float:
+def rdp(loss: Exact, order: Exact) -> float:
     """Return the greatest Renyi divergence of a release of this pure loss, rounded up.
 
     ``log(cosh((order - 1/2) * loss) / cosh(loss / 2)) / (order - 1)``, that of randomised response
@@ -151,9 +209,9 @@ def rdp(loss: Real, order: Real) -> float:
 
     Parameters
     ----------
-    loss : int, float or Fraction
+    loss : number
         Not negative.
-    order : int, float or Fraction
+    order : number
         At least 1. Order 1 is the Kullback-Leibler divergence; infinity gives the loss itself.
 
     Raises
@@ -168,8 +226,9 @@ def rdp(loss: Real, order: Real) -> float:
     0.7353256640555192
 
     """
-    exact = parameters.not_negative("loss", loss)
-    level = parameters.in_range("order", order, "a number of at least 1", lambda x: x >= 1)
+    exact = _not_negative("loss", loss)
+    stated = parameters.exact("order", order)
+    level = parameters.in_range("order", stated, "a number of at least 1", lambda x: x >= 1)
     if not exact or level == math.inf:
         return decimals.up(exact)
     return composition.renyi(exact, Fraction(level))
@@ -203,12 +262,12 @@ class LossDistribution:
                 )
         self._cells = cells
 
-    def epsilon(self, delta: Real = 0) -> float:
+    def epsilon(self, delta: Exact = 0) -> float:
         """Return an epsilon such that the releases are (epsilon, delta)-private together.
 
         Parameters
         ----------
-        delta : int, float or Fraction
+        delta : number
             From 0 to 1.
 
         Returns
@@ -216,7 +275,7 @@ class LossDistribution:
         float
             As :func:`compose` for cells that change by 1. Otherwise an upper bound, close to the
             least value, that accounts for the difference between ideal and sampled noise. Never
-            above the sum of the losses.
+            above :func:`compose` of the losses, and so never above their sum.
 
         Raises
         ------
@@ -230,24 +289,24 @@ class LossDistribution:
         15.000000000000002
 
         """
-        level, pure = parameters.probability("delta", delta), self._pure()
+        level, pure = _delta(delta), self._pure()
         if self._by_one() or not level or level == 1:
             return _epsilon(pure, level)
-        found = composition.Grid(self._cells).epsilon(level)
-        return found if found < math.inf else _epsilon(pure, level)
+        return min(composition.Grid(self._cells).epsilon(level), _epsilon(pure, level))
 
-    def delta(self, epsilon: Real) -> float:
+    def delta(self, epsilon: Exact) -> float:
         """Return a delta such that the releases are (epsilon, delta)-private together.
 
         Parameters
         ----------
-        epsilon : int, float or Fraction
+        epsilon : number
             Not negative.
 
         Returns
         -------
         float
-            As :func:`compose_delta` for cells that change by 1; otherwise an upper bound.
+            As :func:`compose_delta` for cells that change by 1; otherwise an upper bound, never
+            above it.
 
         Raises
         ------
@@ -261,10 +320,11 @@ class LossDistribution:
         0.0
 
         """
-        pure, most = self._pure(), parameters.not_negative("epsilon", epsilon)
+        pure, most = self._pure(), _not_negative("epsilon", epsilon)
         if self._by_one() or most >= composition.total(pure):
             return compose_delta(pure, most)
-        return composition.Grid(self._cells).delta(decimals.down(most))
+        grid = composition.Grid(self._cells).delta(decimals.down(most))
+        return min(grid, compose_delta(pure, most))
 
     def to_dp_event(self) -> Any:
         """Return these releases as an event of the package ``dp_accounting``.
@@ -273,6 +333,10 @@ class LossDistribution:
         the releases are with ideal noise. For each cell that changes by more than 1, sampled noise
         adds up to ``2**-49`` to delta and ``2**-54 * rate`` to epsilon (``docs/proofs.md``, lemma
         14).
+
+        An accountant adds its own rounding errors, in both directions: for 5000 cells its delta may
+        be too small by 1e-13, that is by 11% at 1e-12. An event cannot carry an allowance for that.
+        Below delta 1e-9 use :meth:`to_pld`, which has one, or :meth:`epsilon`, which is tighter.
 
         Raises
         ------
@@ -301,8 +365,11 @@ class LossDistribution:
     def to_pld(self, interval: float = 1e-4) -> Any:
         """Return these releases as a privacy loss distribution of ``dp_accounting``.
 
-        It is pessimistic: ``dp_accounting`` rounds each loss up to a multiple of the interval.
-        Sampled noise adds the same as in :meth:`to_dp_event`.
+        It is pessimistic: ``dp_accounting`` rounds each loss up to a multiple of the interval. Its
+        convolution has rounding errors, and sampled noise adds those of :meth:`to_dp_event`. So
+        this adds a delta of ``1e-12 + n * 2**-48`` for n cells, which is at least 100 times the
+        errors of the convolution that we measured. Below that delta every epsilon is infinite; use
+        :meth:`epsilon` there.
 
         Parameters
         ----------
@@ -325,7 +392,10 @@ class LossDistribution:
         with installed_by("geomdp[accounting]"):
             from dp_accounting import pld  # noqa: PLC0415
         library = pld.privacy_loss_distribution
-        whole = library.identity(interval)
+        wide = sum(rate * n for (rate, linf), n in self._cells.items() if linf > 1)
+        lost = min(1.0, 1e-12 + math.ldexp(sum(self._cells.values()), -48))
+        spare = pld.common.DifferentialPrivacyParameters(math.ldexp(decimals.up(wide), -54), lost)
+        whole = library.from_privacy_parameters(spare, value_discretization_interval=interval)
         for (rate, linf), n in self._cells.items():
             one = library.from_discrete_laplace_mechanism(
                 decimals.up(rate), linf, value_discretization_interval=interval
@@ -409,10 +479,10 @@ class Budget(Uncopied):
 
     Parameters
     ----------
-    epsilon : int, float or Fraction
+    epsilon : number
         Not negative. Taken exactly: three times the float 0.1 is more than the float 0.3, but
-        ``Fraction(1, 10)`` is exact.
-    delta : int, float or Fraction
+        ``"0.1"`` and ``Fraction(1, 10)`` are exact.
+    delta : number
         From 0 to 1. With 0, the losses of the releases may depend on earlier outputs, and their sum
         is limited.
     losses : iterable of numbers, or mapping of them to int
@@ -447,9 +517,9 @@ class Budget(Uncopied):
     _uncopied = "each copy could be spent"
     __slots__ = ("_delta", "_epsilon", "_groups", "_lock", "_plan", "_spending", "_spent")
 
-    def __init__(self, epsilon: Real, delta: Real = 0, losses: Losses | None = None) -> None:
-        self._epsilon = parameters.number("epsilon", epsilon)
-        self._delta = parameters.probability("delta", delta)
+    def __init__(self, epsilon: Exact, delta: Exact = 0, losses: Losses | None = None) -> None:
+        self._epsilon = parameters.number("epsilon", parameters.exact("epsilon", epsilon))
+        self._delta = _delta(delta)
         self._groups: Counter[Fraction] = Counter()
         self._plan: Counter[Fraction] | None = None
         self._spent: list[tuple[str | None, float]] = []
@@ -501,12 +571,12 @@ class Budget(Uncopied):
         at = parameters.at_least("d_in", distance, 0)
         self.book(exact_loss(mechanism, at), label=label)
 
-    def book(self, loss: Real, *, label: str | None = None) -> None:
+    def book(self, loss: Exact, *, label: str | None = None) -> None:
         """Record one release of this privacy loss, or refuse it, as :meth:`spend` does.
 
         Parameters
         ----------
-        loss : int, float or Fraction
+        loss : number or str
             The privacy loss of the release, taken exactly. Not negative; it may be infinite.
         label
             As in :meth:`spend`.
@@ -521,7 +591,9 @@ class Budget(Uncopied):
 
         """
         wanted = "a number of at least 0"
-        exact = parameters.in_range("loss", loss, wanted, lambda x: x >= 0)
+        exact = parameters.in_range(
+            "loss", parameters.exact("loss", loss), wanted, lambda x: x >= 0
+        )
         if label is not None and not isinstance(label, str):
             raise TypeError(parameters.foreign("label", label, "a str or None"))
         with self._lock:
@@ -552,10 +624,15 @@ class Budget(Uncopied):
         infinite = math.inf in groups
         total = math.inf if infinite else _epsilon(groups, self._delta)
         # Rounding up alone exceeds no budget.
-        if total > self._epsilon and (infinite or composition.total(groups) > self._epsilon):
-            raise ValueError(
-                f"{action} the privacy loss to {total}, but the budget is {self._epsilon}"
-            )
+        exact = math.inf if infinite else composition.total(groups)
+        if total > self._epsilon and exact > self._epsilon:
+            message = f"{action} the privacy loss to {total}, but the budget is {self._epsilon}"
+            if not self._delta and exact <= self._epsilon * (1 + Fraction(1, 2**40)):
+                message += (
+                    ": floats are taken exactly, and the float 0.1 is more than 1/10; "
+                    "Fraction(1, 10) is exact"
+                )
+            raise ValueError(message)
         return groups
 
     def release(
@@ -600,18 +677,26 @@ class Budget(Uncopied):
         return _notebook.table(repr(self)[1:-1], rows)
 
 
+def _not_negative(name: str, value: Any) -> Fraction:
+    return parameters.not_negative(name, parameters.exact(name, value))
+
+
+def _delta(value: Any) -> Fraction:
+    return parameters.probability("delta", parameters.exact("delta", value))
+
+
 def _groups(losses: Any) -> Counter[Fraction]:
     """Return the positive losses, and how many releases have each."""
-    if not isinstance(losses, Iterable):
+    if not isinstance(losses, Iterable) or isinstance(losses, str | bytes):
         raise TypeError(parameters.foreign("losses", losses, "several numbers, or a mapping"))
     groups: Counter[Fraction] = Counter()
     if isinstance(losses, Mapping):
         for loss, count in losses.items():
-            exact = parameters.not_negative("loss", loss)
+            exact = _not_negative("loss", loss)
             groups[exact] += parameters.at_least(f"losses[{loss!r}]", count, 0)
     else:
         for place, loss in enumerate(losses):
-            groups[parameters.not_negative(f"losses[{place}]", loss)] += 1
+            groups[_not_negative(f"losses[{place}]", loss)] += 1
     if groups.total() > _MOST:
         raise ValueError(f"{groups.total()} releases are not accepted: give at most {_MOST}")
     del groups[Fraction(0)]
@@ -626,7 +711,8 @@ def _epsilon(groups: composition.Groups, delta: Fraction) -> float:
         return decimals.up(total)
     if composition.is_exact(groups):
         return composition.exact_epsilon(groups, delta)
-    return min(decimals.up(total), composition.Grid(_cells(groups)).epsilon(delta))
+    grid = composition.Grid(_cells(groups)).epsilon(delta)
+    return min(decimals.up(total), grid, composition.renyi_epsilon(groups, delta))
 
 
 def _cells(groups: composition.Groups) -> composition.Cells:

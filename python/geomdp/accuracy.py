@@ -8,6 +8,9 @@ The functions of a scale or an epsilon describe ideal noise without bounds. The 
 mechanism, its bounds and the distribution that it samples. Results that are not exact are rounded
 to the safe side, by less than 1e-34 and then to a float.
 
+A level alpha above one half, such as 0.95, is probably a mistake, and causes a UserWarning
+everywhere.
+
 All functions also take mappings, such as a Counter, and columns of pandas, Polars and PyArrow in
 place of arrays. The results have their keys, or their index and name.
 """
@@ -15,16 +18,15 @@ place of arrays. The results have their keys, or their index and name.
 from __future__ import annotations
 
 import math
-import warnings
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from geomdp._analysis import decimals, moments, sums, tails
 from geomdp._inputs import arrays, labels, parameters
@@ -115,7 +117,7 @@ def scale_to_accuracy(
     return _each(
         find,
         ("scale", scale, parameters.not_negative),
-        ("alpha", alpha, parameters.level),
+        ("alpha", alpha, parameters.significance),
         ("n", n, _at_least_one),
         floats=method == "continuous",
     )
@@ -166,7 +168,7 @@ def accuracy_to_scale(
     return _each(
         scale,
         ("accuracy", accuracy, accurate),
-        ("alpha", alpha, parameters.level),
+        ("alpha", alpha, parameters.significance),
         ("n", n, _at_least_one),
         floats=True,
     )
@@ -175,8 +177,8 @@ def accuracy_to_scale(
 def epsilon_to_accuracy(
     epsilon: Numbers,
     alpha: Numbers,
-    sensitivity: Numbers = 1,
     *,
+    sensitivity: Numbers = 1,
     n: Numbers = 1,
     method: Method = "exact",
     tail: Tail = ">",
@@ -217,7 +219,7 @@ def epsilon_to_accuracy(
     return _each(
         accuracy,
         ("epsilon", epsilon, parameters.positive),
-        ("alpha", alpha, parameters.level),
+        ("alpha", alpha, parameters.significance),
         ("n", n, _at_least_one),
         ("sensitivity", sensitivity, parameters.not_negative),
         floats=method == "continuous",
@@ -227,8 +229,8 @@ def epsilon_to_accuracy(
 def accuracy_to_epsilon(
     accuracy: Numbers,
     alpha: Numbers,
-    sensitivity: Numbers = 1,
     *,
+    sensitivity: Numbers = 1,
     n: Numbers = 1,
     method: Method = "exact",
     tail: Tail = ">",
@@ -270,7 +272,7 @@ def accuracy_to_epsilon(
     return _each(
         epsilon,
         ("accuracy", accuracy, _accuracy_check(method, tail)),
-        ("alpha", alpha, parameters.level),
+        ("alpha", alpha, parameters.significance),
         ("n", n, _at_least_one),
         ("sensitivity", sensitivity, parameters.not_negative),
         floats=True,
@@ -297,7 +299,7 @@ def discrete_laplacian_scale_to_accuracy(scale: Numbers, alpha: Numbers) -> Any:
     return _each(
         accuracy,
         ("scale", scale, parameters.not_negative),
-        ("alpha", alpha, parameters.level),
+        ("alpha", alpha, parameters.significance),
         floats=True,
     )
 
@@ -330,12 +332,12 @@ def accuracy_to_discrete_laplacian_scale(accuracy: Numbers, alpha: Numbers) -> A
     return _each(
         scale,
         ("accuracy", accuracy, parameters.not_negative),
-        ("alpha", alpha, parameters.level),
+        ("alpha", alpha, parameters.significance),
         floats=True,
     )
 
 
-def release_accuracy(mechanism: GeometricMechanism, alpha: Real, counts: Any = None) -> Any:
+def release_accuracy(mechanism: GeometricMechanism, alpha: Real, *, counts: Any = None) -> Any:
     """Return the accuracy at level alpha of a mechanism's releases, within its bounds.
 
     Bounds censor the noise, so near a bound only one tail remains. The probability is an upper
@@ -376,7 +378,7 @@ def release_accuracy(mechanism: GeometricMechanism, alpha: Real, counts: Any = N
     array([5, 5, 6])
 
     """
-    level = parameters.probability("alpha", alpha)
+    level = parameters.significance_or_zero("alpha", alpha)
     if counts is None:
         return _worst(mechanism, arrays.dtype_for(as_mechanism(mechanism).bounds), level)
     [counts], labelled = labels.apart(counts=counts)
@@ -386,8 +388,8 @@ def release_accuracy(mechanism: GeometricMechanism, alpha: Real, counts: Any = N
 def simultaneous_accuracy(
     mechanism: GeometricMechanism,
     alpha: Real,
-    n: Integer | None = None,
     *,
+    n: Integer | None = None,
     counts: Any = None,
 ) -> int:
     """Return the least a such that all of several errors are at most a, at level alpha.
@@ -417,7 +419,7 @@ def simultaneous_accuracy(
     12
 
     """
-    level = parameters.probability("alpha", alpha)
+    level = parameters.significance_or_zero("alpha", alpha)
     if (n is None) == (counts is None):
         raise TypeError("n and counts are alternatives: give one of them")
     dtype = arrays.dtype_for(as_mechanism(mechanism).bounds)
@@ -429,7 +431,12 @@ def simultaneous_accuracy(
 
 
 def confidence_interval(
-    mechanism: GeometricMechanism, released: Any, alpha: Real, *, side: Side = "both"
+    mechanism: GeometricMechanism,
+    released: Any,
+    alpha: Real,
+    *,
+    side: Side = "both",
+    dtype: DTypeLike | None = None,
 ) -> tuple[Any, Any]:
     """Return an interval that contains the true count with probability at least 1 - alpha.
 
@@ -450,15 +457,19 @@ def confidence_interval(
         Noisy counts.
     alpha : int, float or Fraction
         The probability that the interval misses the true count: 0.05 for 95% confidence, and 0
-        for all counts that are possible. A value above one half, which is probably a mistake,
-        causes a UserWarning.
+        for all counts that are possible.
     side : {"both", "lower", "upper"}
         "lower" gives only a lower end, and "upper" only an upper one.
+    dtype : integer dtype, optional
+        The dtype in which the counts were released, if `released` has lost it. A list has: without
+        bounds, a noisy count of 127 is at the limit of int8, and ``.tolist()`` hides that. If not
+        given, ints and sequences of ints are taken as int64, or uint64 if the bounds need it.
 
     Returns
     -------
     lower, upper : ints or arrays
-        They have the type, dtype and shape of `released`. The interval includes both ends.
+        They have the type, shape and dtype of `released`, or the given dtype. The interval includes
+        both ends.
 
     Raises
     ------
@@ -476,10 +487,10 @@ def confidence_interval(
     (array([ 0, 34]), array([ 9, 46]))
 
     """
-    level = _confidence(alpha)
+    level = parameters.significance_or_zero("alpha", alpha)
     _choice("side", side, ("both", "lower", "upper"))
     [released], labelled = labels.apart(released=released)
-    array, least, most = _released(mechanism, released)
+    array, least, most = _released(mechanism, released, dtype)
     if side == "both":
         reach = _worst(mechanism, array.dtype, level)
     else:
@@ -534,25 +545,36 @@ def sum_accuracy(mechanism: GeometricMechanism, n: Integer, alpha: Real) -> int:
     (6, 78)
 
     """
-    level = parameters.level("alpha", alpha)
+    level = parameters.significance("alpha", alpha)
     n = parameters.at_least("n", n, 0)
     if as_mechanism(mechanism).bounds is not None:
         raise ValueError(
             f"bounds = {mechanism.bounds} are not accepted: errors at a bound have one sign and "
             "add up; give a mechanism without bounds"
         )
-    return _sum_reach(mechanism, arrays.dtype_for(None), {1: n} if n else {}, level)
+    level = _ideal_level(level, [(mechanism, arrays.dtype_for(None), n)])
+    return sums.reach(_rate(mechanism), {1: n}, level) if n else 0
 
 
 def sum_confidence_interval(
-    mechanism: GeometricMechanism, released: Any, alpha: Real, weights: Any = None
+    mechanism: GeometricMechanism,
+    released: Any,
+    alpha: Real,
+    *,
+    weights: Any = None,
+    dtype: DTypeLike | None = None,
 ) -> tuple[int, int]:
     """Return an interval that contains a sum of true counts with probability at least 1 - alpha.
 
     For totals, margins, and with `weights` for differences and other weighted sums. The interval is
     the noisy sum plus or minus the accuracy of the sum of noises, within the sums that the bounds
-    allow. A noisy count at a bound may have been moved there, by any distance. Then the interval
-    reaches to the end of these sums on that side.
+    allow.
+
+    Release without bounds for sums, and clip afterwards, if you must, for the eye. A noisy count at
+    a bound may have been moved there. So under bounds one eighth of alpha goes to the simultaneous
+    accuracy of the counts: each count at a bound makes that side longer by no more than this, and
+    the interval is within the sum of the counts' own intervals. For a mechanism without bounds, a
+    noisy count at a limit of its dtype opens that side up to all sums that the dtype allows.
 
     Parameters
     ----------
@@ -567,6 +589,8 @@ def sum_confidence_interval(
         absolute value, apart from 0, the accuracy is that of :func:`sum_accuracy`. For others it is
         within ``2**-31`` in the level, or Chernoff's bound where noise is wider than about
         ``2**20`` multiples of the greatest common divisor.
+    dtype : integer dtype, optional
+        As in :func:`confidence_interval`.
 
     Returns
     -------
@@ -590,26 +614,36 @@ def sum_confidence_interval(
     (887, 903)
 
     """
-    level = _confidence(alpha)
+    level = parameters.significance_or_zero("alpha", alpha)
     [released, weights], _ = labels.apart(released=released, weights=weights)
-    array, least, most = _released(mechanism, released)
+    array, least, most = _released(mechanism, released, dtype)
     factors = np.ones(array.shape, dtype=object)
     if weights is not None:
         factors = _exactly("weights", weights, parameters.integer)
     if factors.shape != array.shape:
         raise ValueError(f"weights is of shape {factors.shape}: give one of shape {array.shape}")
-    pairs = [(w, x) for w, x in zip(factors.flat, array.reshape(-1).tolist(), strict=True) if w]
-    reach = _sum_reach(mechanism, array.dtype, Counter(abs(w) for w, _ in pairs), level)
+    pairs: list[tuple[int, int]] = [
+        (w, x) for w, x in zip(factors.flat, array.reshape(-1).tolist(), strict=True) if w
+    ]
+    sizes = Counter(abs(w) for w, _ in pairs)
+    level = _ideal_level(level, [(mechanism, array.dtype, len(pairs))])
     total = sum(w * x for w, x in pairs)
-    if mechanism.rate == math.inf:
+    if mechanism.rate == math.inf or not pairs:
         return total, total
-    lower = sum(w * (least if w > 0 else most) for w, _ in pairs)
-    upper = sum(w * (most if w > 0 else least) for w, _ in pairs)
-    if not any(x == (least if w > 0 else most) for w, x in pairs):
-        lower = max(lower, total - reach)
-    if not any(x == (most if w > 0 else least) for w, x in pairs):
-        upper = min(upper, total + reach)
-    return lower, upper
+    # No noise moved a count by more than this to a bound; without bounds, any distance is possible.
+    moved = (most - least) * sum(size * n for size, n in sizes.items())
+    if mechanism.bounds is not None:
+        moved = tails.least(_rate(mechanism), level * _ONE_BY_ONE, len(pairs))
+        level -= level * _ONE_BY_ONE
+    reach = sums.reach(_rate(mechanism), sizes, level)
+
+    def room(sign: int) -> int:
+        """Return how far the true sum may be below the released one, or with sign -1 above."""
+        to_bound = [(abs(w), abs(x - (least if sign * w > 0 else most))) for w, x in pairs]
+        at_bound = sum(size for size, far in to_bound if not far)
+        return min(reach + at_bound * moved, sum(size * min(far, moved) for size, far in to_bound))
+
+    return total - room(1), total + room(-1)
 
 
 def ratio_confidence_interval(
@@ -619,6 +653,7 @@ def ratio_confidence_interval(
     alpha: Real,
     *,
     denominator_mechanism: GeometricMechanism | None = None,
+    dtype: DTypeLike | None = None,
 ) -> tuple[Any, Any]:
     """Return an interval that contains a ratio of true counts with probability at least 1 - alpha.
 
@@ -639,6 +674,8 @@ def ratio_confidence_interval(
         The probability that the interval misses the ratio: 0.05 for 95% confidence.
     denominator_mechanism : GeometricMechanism, optional
         The mechanism that released the denominators, if it is another one.
+    dtype : integer dtype, optional
+        That of both, as in :func:`confidence_interval`.
 
     Returns
     -------
@@ -662,11 +699,11 @@ def ratio_confidence_interval(
     (0.2518, 0.2627)
 
     """
-    level = _confidence(alpha)
+    level = parameters.significance_or_zero("alpha", alpha)
     [numerator, denominator], labelled = labels.apart(numerator=numerator, denominator=denominator)
-    above, least, most = _released(mechanism, numerator)
+    above, least, most = _released(mechanism, numerator, dtype)
     other = mechanism if denominator_mechanism is None else denominator_mechanism
-    below, floor, ceiling = _released(other, denominator)
+    below, floor, ceiling = _released(other, denominator, dtype)
     sampled = [(mechanism, above.dtype, 1), (other, below.dtype, 1)]
     half = _ideal_level(level, sampled) / 2
     noisy = mechanism.rate != math.inf, other.rate != math.inf
@@ -693,7 +730,7 @@ def ratio_confidence_interval(
     return labelled(lower), labelled(upper)
 
 
-def relative_accuracy(mechanism: GeometricMechanism | Real, alpha: Real, ratio: Real) -> int:
+def relative_accuracy(mechanism: GeometricMechanism | Real, alpha: Real, *, ratio: Real) -> int:
     """Return the count from which on errors are within a ratio of the count, at level alpha.
 
     "The private count is within a 10% error margin of the true count, 95% of the time" (*Releasing
@@ -723,7 +760,7 @@ def relative_accuracy(mechanism: GeometricMechanism | Real, alpha: Real, ratio: 
     60
 
     """
-    level, share = parameters.level("alpha", alpha), parameters.positive("ratio", ratio)
+    level, share = parameters.significance("alpha", alpha), parameters.positive("ratio", ratio)
     if isinstance(mechanism, GeometricMechanism):
         reach = _worst(mechanism, arrays.dtype_for(mechanism.bounds), level)
     else:
@@ -957,13 +994,8 @@ _DISTRIBUTIONS: dict[str, Callable[[Fraction | None, int, int, int], moments.Mom
 
 # Sums and ratios
 
-
-def _sum_reach(
-    mechanism: GeometricMechanism, dtype: np.dtype[Any], sizes: Mapping[int, int], level: Fraction
-) -> int:
-    """Return the accuracy of a sum of noises, given how many weights have each absolute value."""
-    level = _ideal_level(level, [(mechanism, dtype, sum(sizes.values()))])
-    return sums.reach(_rate(mechanism), sizes, level) if sizes else 0
+#: The part of the level of a sum under bounds that its counts have one by one.
+_ONE_BY_ONE = Fraction(1, 8)
 
 
 def _rate(mechanism: GeometricMechanism) -> Fraction:
@@ -993,29 +1025,20 @@ def _at_least_one(name: str, value: Any) -> int:
     return parameters.at_least(name, value, 1)
 
 
-def _confidence(alpha: Real) -> Fraction:
-    """Return the level of an interval, with a warning if it seems to be the confidence."""
-    level = parameters.probability("alpha", alpha)
-    if level > Fraction(1, 2):
-        warnings.warn(
-            f"alpha = {parameters.shown(alpha)} is the probability that the interval misses the "
-            "true value: give 0.05 for 95% confidence",
-            stacklevel=3,
-        )
-    return level
-
-
-def _released(mechanism: GeometricMechanism, released: Any) -> tuple[arrays.Array, int, int]:
-    """Return noisy counts, and the bounds that they are within."""
+def _released(
+    mechanism: GeometricMechanism, released: Any, dtype: DTypeLike | None
+) -> tuple[arrays.Array, int, int]:
+    """Return noisy counts as they were released, and the bounds that they are within."""
     array = as_counts(mechanism, released)
-    least, most = limits(mechanism, array.dtype)
+    kind = array.dtype if dtype is None else arrays.integer_dtype(dtype)
+    least, most = limits(mechanism, kind)
     if array.size and not least <= int(array.min()) <= int(array.max()) <= most:
         # What was released is public.
         raise ValueError(
             f"released counts outside the bounds {(least, most)} are not accepted: "
             "give counts that the mechanism released"
         )
-    return array, least, most
+    return array.astype(kind, copy=False), least, most
 
 
 def _choice(name: str, value: Any, choices: Sequence[str]) -> None:

@@ -18,6 +18,7 @@ import signal
 import sys
 import tempfile
 import threading
+import warnings
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -110,11 +111,15 @@ def _complain(why: object, code: int) -> int:
 
 @contextmanager
 def _refusing_parameters() -> Iterator[None]:
-    """Turn the library's errors for parameters into usage errors."""
-    try:
-        yield
-    except (TypeError, ValueError, OverflowError) as error:
-        raise _UsageError(error) from error
+    """Turn the library's errors for parameters into usage errors, and print its warnings."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            yield
+        except (TypeError, ValueError, OverflowError) as error:
+            raise _UsageError(error) from error
+    for warning in caught:
+        print(f"geomdp: warning: {warning.message}", file=sys.stderr)
 
 
 # Commands: each returns the text to print
@@ -126,7 +131,7 @@ def _accuracy(given: argparse.Namespace) -> str:
     if given.bounds is None:
         a = accuracy.scale_to_accuracy(mechanism.scale, alpha, n=n or 1)
     else:
-        a = accuracy.simultaneous_accuracy(mechanism, alpha, n or 1)
+        a = accuracy.simultaneous_accuracy(mechanism, alpha, n=n or 1)
     where = "" if given.bounds is None else ", for any true count within the bounds"
     sentence = _sentence(n, a, given.alpha)
     return f"{a}\n{sentence[0].upper()}{sentence[1:]}{where}.\n"
@@ -135,7 +140,8 @@ def _accuracy(given: argparse.Namespace) -> str:
 @_refusing_parameters()
 def _epsilon(given: argparse.Namespace) -> str:
     alpha, n = Fraction(given.alpha), given.simultaneous
-    least = accuracy.accuracy_to_epsilon(given.accuracy, alpha, given.sensitivity or 1, n=n or 1)
+    reach = given.sensitivity or 1
+    least = accuracy.accuracy_to_epsilon(given.accuracy, alpha, sensitivity=reach, n=n or 1)
     sentence = _sentence(n, given.accuracy, given.alpha)
     return f"{_up(least)}\nThis is the least epsilon for which {sentence}.\n"
 

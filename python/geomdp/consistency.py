@@ -75,7 +75,8 @@ def consistent(
     -------
     int64 array
         Of the shape of the cells, or with their labels. Its margins are its sums. If several tables
-        are equally near to the fit, the choice depends on the version of scipy.
+        are equally near to the fit, the choice depends on the order of rows and columns, and on
+        the version of scipy (``docs/consistency.md``).
 
     Raises
     ------

@@ -245,13 +245,8 @@ class GeometricMechanism:
         if dtype is None:
             dtype = arrays.dtype_for(self._bounds)
         parameters.flag("tight", tight)
-        try:
-            resolved = np.dtype(dtype)
-        except (TypeError, ValueError):
-            raise TypeError(parameters.refusal("dtype", dtype, "an integer dtype")) from None
-        if resolved.kind not in "iu":
-            raise TypeError(f"dtype = {resolved} is not accepted: give an integer dtype")
-        return certificate.from_fields(self._core.certificate(arrays.code(resolved), tight))
+        code = arrays.code(arrays.integer_dtype(dtype))
+        return certificate.from_fields(self._core.certificate(code, tight))
 
     @overload
     def release(self, counts: int, *, out: None = None, threads: int | None = None) -> int: ...
@@ -368,7 +363,7 @@ class GeometricMechanism:
                 return columns.noisy(of_array, "counts", counts, "refuse")
         return arrays.release(counts, out, noise)
 
-    def accuracy(self, alpha: Real, counts: Any = None) -> Any:
+    def accuracy(self, alpha: Real, *, counts: Any = None) -> Any:
         """Return the least a such that errors exceed a with probability at most `alpha`.
 
         :func:`geomdp.accuracy.release_accuracy` gives the details.
@@ -399,10 +394,15 @@ class GeometricMechanism:
         """
         from geomdp.accuracy import release_accuracy  # noqa: PLC0415 (imports much more)
 
-        return release_accuracy(self, alpha, counts)
+        return release_accuracy(self, alpha, counts=counts)
 
     def confidence_interval(
-        self, released: Any, alpha: Real, *, side: Literal["both", "lower", "upper"] = "both"
+        self,
+        released: Any,
+        alpha: Real,
+        *,
+        side: Literal["both", "lower", "upper"] = "both",
+        dtype: DTypeLike | None = None,
     ) -> tuple[Any, Any]:
         """Return an interval that contains the true count with probability at least 1 - alpha.
 
@@ -416,11 +416,14 @@ class GeometricMechanism:
             The probability that the interval misses the true count: 0.05 for 95% confidence.
         side : {"both", "lower", "upper"}
             "lower" gives only a lower end, and "upper" only an upper one.
+        dtype : integer dtype, optional
+            The dtype in which the counts were released, if `released` has lost it.
 
         Returns
         -------
         lower, upper : ints or arrays
-            With the type, dtype and shape of `released`. The interval includes both ends.
+            With the type, shape and dtype of `released`, or the given dtype. The interval includes
+            both ends.
 
         Raises
         ------
@@ -436,7 +439,7 @@ class GeometricMechanism:
         """
         from geomdp.accuracy import confidence_interval  # noqa: PLC0415 (imports much more)
 
-        return confidence_interval(self, released, alpha, side=side)
+        return confidence_interval(self, released, alpha, side=side, dtype=dtype)
 
     def _key(self) -> tuple[Fraction | None, int, tuple[int, int] | None]:
         return self._rate, self._sensitivity, self._bounds

@@ -211,7 +211,7 @@ def accuracy(
     curves = {
         number: _drawable(
             "an accuracy",
-            _accuracy.epsilon_to_accuracy(np.array(exact), level, reach, n=number),
+            _accuracy.epsilon_to_accuracy(np.array(exact), alpha, sensitivity=reach, n=number),
             positive=False,
         )
         for number in numbers

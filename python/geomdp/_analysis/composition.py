@@ -37,6 +37,8 @@ _GRID_DIGITS = 100
 #: More than the grid leaves out or lets underflow.
 _GRID_REST = 1e-90
 _TINY = Decimal((0, (1,), -(10**6)))
+#: More than the relative error of a bound by Renyi divergences.
+_MARGIN = Decimal("1e-30")
 
 
 def _rounded_up(
@@ -195,6 +197,54 @@ def renyi(loss: Fraction, order: Fraction) -> float:
     return _rounded_up(ends, decimals.up(loss))
 
 
+def renyi_epsilon(groups: Groups, delta: Fraction) -> float:
+    """Return the least epsilon that Renyi divergences allow at a delta above 0, rounded up."""
+    with localcontext(_context(groups, _GRID_DIGITS)):
+        # Less than delta, so that renyi_delta is at most delta, although its order may differ.
+        target = decimals.log(delta) - Decimal("1e-12")
+        found = _over_orders(groups, lambda t, log: (log - target - (1 + t).ln()) / t + _share(t))
+        return decimals.up(max(found + _MARGIN * (1 + abs(found)), Decimal(0)))
+
+
+def renyi_delta(groups: Groups, epsilon: Fraction) -> float:
+    """Return the least delta that Renyi divergences allow, rounded up."""
+    with localcontext(_context(groups, _GRID_DIGITS)):
+        most = decimals.of(epsilon)
+        found = _over_orders(groups, lambda t, log: log - t * (most - _share(t)) - (1 + t).ln())
+        return decimals.up(max((min(found, Decimal(0)) + _MARGIN).exp(), _TINY))
+
+
+def _share(t: Decimal) -> Decimal:
+    return (t / (1 + t)).ln()
+
+
+def _over_orders(groups: Groups, bound: Callable[[Decimal, Decimal], Decimal]) -> Decimal:
+    """Return a bound at the best order, given as a function of it.
+
+    Its arguments are ``t = order - 1`` and the logarithm of ``E[exp(t S)]`` for the sum S of
+    losses. Float64 chooses the order; the bound holds at any.
+    """
+    losses = np.array([decimals.up(loss) for loss in groups])
+    if losses.max() == math.inf:
+        return Decimal("Infinity")
+    counts = np.array(list(groups.values()), dtype=np.float64)
+    odds = np.log1p(np.exp(-losses))
+
+    def near(place: float) -> Decimal:
+        t = math.exp(place)
+        logs = t * losses + np.log1p(np.exp(-(1 + 2 * t) * losses)) - odds
+        return bound(Decimal(t), Decimal(float(counts @ logs)))
+
+    best = min(range(-25, 40), key=near)
+    low, high = best - 1.0, best + 1.0
+    while high - low > 1e-8:
+        thirds = low + (high - low) / 3, high - (high - low) / 3
+        low, high = (low, thirds[1]) if near(thirds[0]) <= near(thirds[1]) else (thirds[0], high)
+    t = Fraction(math.exp(low))
+    exact = sum(n * Fraction(renyi(loss, 1 + t)) for loss, n in groups.items())
+    return bound(decimals.of(t), decimals.of(t * exact))
+
+
 def _sums(rate: Fraction, distance: int, n: int) -> list[tuple[Fraction, float]]:
     """Return the sums of the losses of n cells, each changed by the distance.
 
@@ -214,6 +264,25 @@ def _sums(rate: Fraction, distance: int, n: int) -> list[tuple[Fraction, float]]
         kept = np.flatnonzero(power > 1e-110)
         first, power = first + int(kept[0]), power[kept[0] : kept[-1] + 1]
     return [((n * distance - 2 * k) * rate, w) for k, w in enumerate(power.tolist(), first)]
+
+
+def last(rising: Callable[[float], float], low: float, high: float) -> float:
+    """Return the last float at which a rising function is not above 0.
+
+    It is not above 0 at `low`, and above 0 at `high`. This is the Illinois method of false
+    position, and bisection where the function is 0.
+    """
+    below, above = rising(low), rising(high)
+    side = 0
+    while (after := math.nextafter(low, high)) < high:
+        share = below / (below - above) if below else 0.5
+        guess = min(max(low + (high - low) * share, after), math.nextafter(high, low))
+        value = rising(guess)
+        if value <= 0:
+            low, below, above, side = guess, value, above / 2 if side < 0 else above, -1
+        else:
+            high, above, below, side = guess, value, below / 2 if side > 0 else below, 1
+    return low
 
 
 class Grid:

@@ -31,6 +31,17 @@ def code(dtype: np.dtype[Any]) -> str:
 _CODES = {char: code(np.dtype(char)) for char in np.typecodes["AllInteger"]}
 
 
+def integer_dtype(dtype: Any) -> np.dtype[Any]:
+    """Return the integer dtype that a parameter of this name stands for."""
+    try:
+        resolved: np.dtype[Any] = np.dtype(dtype)
+    except (TypeError, ValueError):
+        raise TypeError(parameters.refusal("dtype", dtype, "an integer dtype")) from None
+    if resolved.kind not in "iu":
+        raise TypeError(f"dtype = {resolved} is not accepted: give an integer dtype")
+    return resolved
+
+
 def limits(dtype: np.dtype[Any]) -> tuple[int, int]:
     """Return the least and greatest integer of a dtype."""
     return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)

@@ -1,8 +1,10 @@
 """Checks of public parameters and their exact conversion to Python numbers."""
 
 import math
+import re
 import reprlib
 import sys
+import warnings
 from collections.abc import Callable, Iterable
 from decimal import Decimal
 from fractions import Fraction
@@ -12,6 +14,8 @@ import numpy as np
 
 Integer: TypeAlias = int | np.integer[Any]
 Real: TypeAlias = Integer | float | Fraction | np.floating[Any]
+#: Decimals, and strings such as "0.1" or "1/10", are exact where floats are not.
+Exact: TypeAlias = Real | Decimal | str
 Bounds: TypeAlias = tuple[Integer, Integer]
 
 # Made once, since making a union of types takes longer than isinstance itself.
@@ -36,6 +40,7 @@ _SHOWN = (
 #: The most bits of a numerator or denominator. Errors and certificates print numbers, and Python
 #: refuses to print ints of more than 4300 digits.
 _MOST_BITS = 14_000
+_STATED = r"[+-]?(\d+/0*[1-9]\d*|(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,5})?)"
 
 
 def is_integer(value: Any) -> bool:
@@ -142,6 +147,29 @@ def probability(name: str, value: Any) -> Fraction:
     return Fraction(in_range(name, value, "a number from 0 to 1", lambda x: 0 <= x <= 1))
 
 
+def significance(name: str, value: Any) -> Fraction:
+    """Return a number in (0, 1] as a Fraction, with a warning if it seems to be the confidence."""
+    return _unconfident(name, value, level(name, value))
+
+
+def significance_or_zero(name: str, value: Any) -> Fraction:
+    """Return a number in [0, 1] as a Fraction, with a warning if it seems to be the confidence."""
+    return _unconfident(name, value, probability(name, value))
+
+
+def _unconfident(name: str, value: Any, exact: Fraction) -> Fraction:
+    if 2 * exact > 1:
+        depth, frame = 1, sys._getframe()
+        while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] == "geomdp":
+            depth, frame = depth + 1, frame.f_back
+        warnings.warn(
+            f"{name} = {shown(value)} is the probability of a miss or of a greater error: "
+            "give 0.05 for 95% confidence",
+            stacklevel=depth,
+        )
+    return exact
+
+
 def _plain(name: str, value: Any) -> int | float | Fraction:
     plain: int | float | Fraction
     if is_integer(value):
@@ -156,6 +184,27 @@ def _plain(name: str, value: Any) -> int | float | Fraction:
     for part in plain.as_integer_ratio():
         narrow(name, part)
     return plain
+
+
+def exact(name: str, value: Any) -> Any:
+    """Return the exact number that a Decimal or a string states; other values as they are."""
+    if isinstance(value, str):
+        wanted = 'a number such as "0.1", "1e-6" or "1/10"'
+        # Python refuses to convert longer ones.
+        if len(value) > 4300 or not re.fullmatch(_STATED, value, re.ASCII):
+            raise ValueError(refusal(name, value, wanted))
+        numerator, _, denominator = value.partition("/")
+        if denominator:
+            return Fraction(int(numerator), int(denominator))
+        value = Decimal(numerator)
+    if not isinstance(value, Decimal):
+        return value
+    if not value.is_finite():
+        return math.nan if value.is_nan() else math.copysign(math.inf, value)
+    if abs(value.adjusted()) > _MOST_BITS:
+        # Its conversion could take unlimited memory.
+        raise OverflowError(f"{name} = {shown(value)} is not accepted: give a smaller exponent")
+    return Fraction(value)
 
 
 def narrow(name: str, value: int) -> int:

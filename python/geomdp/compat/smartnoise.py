@@ -109,7 +109,9 @@ def privacy_usage_to_accuracy(epsilon: Any, alpha: Any, sensitivity: Any = 1) ->
     6
 
     """
-    return geomdp.accuracy.epsilon_to_accuracy(epsilon, alpha, sensitivity, method="ceiling")
+    return geomdp.accuracy.epsilon_to_accuracy(
+        epsilon, alpha, sensitivity=sensitivity, method="ceiling"
+    )
 
 
 def accuracy_to_privacy_usage(accuracy: Any, alpha: Any, sensitivity: Any = 1) -> Any:
@@ -144,4 +146,6 @@ def accuracy_to_privacy_usage(accuracy: Any, alpha: Any, sensitivity: Any = 1) -
     0.4993
 
     """
-    return geomdp.accuracy.accuracy_to_epsilon(accuracy, alpha, sensitivity, method="ceiling")
+    return geomdp.accuracy.accuracy_to_epsilon(
+        accuracy, alpha, sensitivity=sensitivity, method="ceiling"
+    )

@@ -1,0 +1,86 @@
+"""The level alpha of every public function: a confidence given by mistake warns."""
+
+import inspect
+import warnings
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+
+from geomdp import GeometricMechanism, accuracy, plot
+from geomdp.accuracy import (
+    accuracy_to_discrete_laplacian_scale,
+    accuracy_to_epsilon,
+    accuracy_to_scale,
+    confidence_interval,
+    discrete_laplacian_scale_to_accuracy,
+    epsilon_to_accuracy,
+    ratio_confidence_interval,
+    relative_accuracy,
+    release_accuracy,
+    scale_to_accuracy,
+    simultaneous_accuracy,
+    sum_accuracy,
+    sum_confidence_interval,
+)
+from geomdp.compat import diffprivlib, smartnoise
+
+BOUNDED, FREE = GeometricMechanism(1, bounds=(0, 9)), GeometricMechanism(1)
+
+#: Calls with alpha as the only positional parameter.
+OF_ALPHA: dict[Callable[..., Any], Callable[[Any], Any]] = {
+    release_accuracy: lambda alpha: release_accuracy(BOUNDED, alpha),
+    GeometricMechanism.accuracy: lambda alpha: BOUNDED.accuracy(alpha, counts=[3]),
+    confidence_interval: lambda alpha: confidence_interval(BOUNDED, 3, alpha),
+    GeometricMechanism.confidence_interval: lambda alpha: BOUNDED.confidence_interval(3, alpha),
+    simultaneous_accuracy: lambda alpha: simultaneous_accuracy(BOUNDED, alpha, n=3),
+    sum_accuracy: lambda alpha: sum_accuracy(FREE, 3, alpha),
+    sum_confidence_interval: lambda alpha: sum_confidence_interval(BOUNDED, [3, 4], alpha),
+    ratio_confidence_interval: lambda alpha: ratio_confidence_interval(BOUNDED, 3, 4, alpha),
+    relative_accuracy: lambda alpha: relative_accuracy(0.5, alpha, ratio=0.1),
+    epsilon_to_accuracy: lambda alpha: epsilon_to_accuracy(0.5, alpha),
+    accuracy_to_epsilon: lambda alpha: accuracy_to_epsilon(5, [0.05, alpha]),
+    scale_to_accuracy: lambda alpha: scale_to_accuracy(2, alpha),
+    accuracy_to_scale: lambda alpha: accuracy_to_scale(2, alpha),
+    discrete_laplacian_scale_to_accuracy: partial(discrete_laplacian_scale_to_accuracy, 2),
+    accuracy_to_discrete_laplacian_scale: partial(accuracy_to_discrete_laplacian_scale, 2),
+    smartnoise.privacy_usage_to_accuracy: partial(smartnoise.privacy_usage_to_accuracy, 1),
+    smartnoise.accuracy_to_privacy_usage: partial(smartnoise.accuracy_to_privacy_usage, 1),
+    plot.accuracy: partial(plot.accuracy, [0.1, 0.2]),
+}
+
+
+def public_functions() -> Iterator[Callable[..., Any]]:
+    for module in (accuracy, smartnoise, diffprivlib, plot):
+        yield from filter(inspect.isfunction, vars(module).values())
+    yield from filter(inspect.isfunction, vars(GeometricMechanism).values())
+
+
+@pytest.mark.parametrize("function", OF_ALPHA, ids=lambda function: function.__qualname__)
+def test_a_confidence_as_alpha_warns_everywhere(function: Callable[..., Any]) -> None:
+    with pytest.warns(UserWarning, match=r"^alpha = 0\.95 is .*: give 0\.05 for 95%") as caught:
+        OF_ALPHA[function](0.95)
+    assert {warning.filename for warning in caught} == {__file__}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        OF_ALPHA[function](0.5)
+
+
+def test_no_parameter_after_alpha_is_positional() -> None:
+    """``accuracy_to_epsilon(5, 0.05, 200)`` took 200 counts for a sensitivity of 200."""
+    found = []
+    for function in public_functions():
+        parameters = inspect.signature(function).parameters
+        if "alpha" in parameters and not function.__name__.startswith("_"):
+            found.append(function)
+            later = list(parameters.values())[list(parameters).index("alpha") + 1 :]
+            ours = function.__module__ != smartnoise.__name__
+            assert not ours or all(p.kind is p.KEYWORD_ONLY for p in later), function
+    # plot.histogram and plot.table draw confidence intervals.
+    assert {*found} - {plot.histogram, plot.table} == {*OF_ALPHA}
+    for call in (accuracy_to_epsilon, epsilon_to_accuracy):
+        with pytest.raises(TypeError, match="positional"):
+            call(5, 0.05, 200)  # type: ignore[misc]
+    with pytest.raises(TypeError, match="positional"):
+        BOUNDED.accuracy(0.05, 24)  # type: ignore[misc]
