@@ -869,11 +869,18 @@ FAULTS = [
         "tests/test_distributed.py::test_repeated_ids_raise",
     ),
     Fault(
-        "a time is the same id in any unit",
+        "a time is another id in another unit",
         LAYER / "distributed.py",
-        '(str(kind).encode(), b" ")',
-        '(b"time", b" ")',
-        "tests/test_distributed.py::test_different_ids_have_different_noise",
+        "if days else stored, _SECOND[unit])",
+        "if days else stored, 1)",
+        "tests/test_distributed.py::test_equal_ids_have_equal_noise",
+    ),
+    Fault(
+        "a timestamp is another id in another zone",
+        LAYER / "distributed.py",
+        'b"instant " if kind.tz',
+        "str(kind).encode() if kind.tz",
+        "tests/test_distributed.py::test_equal_ids_have_equal_noise",
     ),
     Fault(
         "a slice of strings has the bytes of the whole",
@@ -963,7 +970,7 @@ FAULTS = [
     Fault(
         "ids of Dask have the type of their partition",
         LAYER / "dask.py",
-        "if part[name].dtype != dtype:",
+        "if found != types.get(name, found):",
         "if False:",
         "tests/clusters/test_dask.py::test_ids_in_other_units_between_partitions",
     ),
@@ -996,6 +1003,27 @@ FAULTS = [
         "tests/clusters/test_spark.py::test_unstable_plans_raise",
     ),
     Fault(
+        "files of Spark may be read in the zone of the session",
+        LAYER / "_engines/spark_plan.py",
+        'if not name.startswith("Parquet"):',
+        "if False:",
+        "tests/clusters/test_spark.py::test_files_read_in_a_zone_raise",
+    ),
+    Fault(
+        "rows of Spark may follow the splits of files",
+        LAYER / "_engines/spark_plan.py",
+        "if field in WHOLE_FILE else",
+        "if field else",
+        "tests/clusters/test_spark.py::test_splits_and_languages_raise",
+    ),
+    Fault(
+        "a release on Spark continues under other settings",
+        LAYER / "spark.py",
+        "spark_internals.check_settings(settings)",
+        "pass",
+        "tests/clusters/test_spark.py::test_changed_settings_raise",
+    ),
+    Fault(
         "some of the columns that were grouped by are enough for ids",
         LAYER / "_engines/spark_plan.py",
         "return all(\n",
@@ -1019,8 +1047,8 @@ FAULTS = [
     Fault(
         "ids of Ray have the type of their block",
         LAYER / "ray.py",
-        "if _plain(ids.type) != kind:",
-        "if False:",
+        "if (found := _plain(block.field(name).type)) == kind:",
+        "if (found := _plain(block.field(name).type)) or kind:",
         "tests/clusters/test_ray.py::test_noise_is_independent_of_block_types",
     ),
     Fault(
