@@ -194,7 +194,7 @@ $(VENV)/.demo: $(SOURCES) | $(VENV)
 
 $(VENV)/.engines: pyproject.toml | $(VENV)/.installed
 	bash scripts/install.sh program java openjdk-17-jre-headless
-	bash scripts/install.sh extras dask ray spark
+	bash scripts/install.sh extras dask ray spark clusters
 	@touch $@
 
 clean:           ## remove all that was built

@@ -171,6 +171,7 @@ def test_noise_is_independent_of_parts(threads: int, key: ReleaseKey) -> None:
             )
 
 
+DAY = 86_400_000
 EQUAL_IDS: dict[str, tuple[Any, Any]] = {
     "integers of any type": (np.array([1, 2, 3], np.int8), pa.array([1, 2, 3], pa.uint64())),
     "large ones": (np.array([2**63 - 1], np.uint64), np.array([2**63 - 1])),
@@ -180,6 +181,17 @@ EQUAL_IDS: dict[str, tuple[Any, Any]] = {
     ),
     "bools": (np.array([True, False]), pa.array([1, 0])),
     "times": (np.array([7], "datetime64[us]"), pa.array([None, 7], pa.timestamp("us"))[1:]),
+    "dates": (pa.array([-3, 4], pa.date32()), pa.array([-3 * DAY, 4 * DAY], pa.date64())),
+    "times of the day": (pa.array([5], pa.time32("s")), pa.array([5 * 10**9], pa.time64("ns"))),
+    "durations": (pa.array([-5], pa.duration("ms")), np.array([-5000], "timedelta64[us]")),
+    "timestamps": (
+        pa.array([-1, 2**33], pa.timestamp("s")),
+        pa.array([-(10**9), 2**33 * 10**9], pa.timestamp("ns")),
+    ),
+    "zones": (
+        pa.array([7, None], pa.timestamp("us", "Etc/UTC")),
+        pd.Series([7 * 10**3, None]).astype("datetime64[ns, Asia/Tokyo]"),
+    ),
     "strings": (pa.array(["å", ""]), pa.array([b"\xc3\xa5", b""])),
     "of numpy": (np.array(["a", "bc"]), pa.array(["a", "bc"], pa.large_string())),
     "views": (pa.array(["a", "bc"]), pa.array(["a", "bc"], pa.string_view())),
@@ -233,7 +245,15 @@ OTHER_IDS: dict[str, tuple[Any, Any]] = {
         pa.array([5], pa.duration("ms")),
     ),
     "times of the day": (pa.array([5], pa.time32("s")), pa.array([5], pa.time32("ms"))),
-    "a date, and a time": (pa.array([5], pa.date32()), pa.array([5], pa.timestamp("s"))),
+    "a date, and its midnight": (
+        pa.array([5], pa.date32()),
+        pa.array([5 * 86_400], pa.timestamp("s")),
+    ),
+    "a time, and a duration": (pa.array([5], pa.time32("s")), pa.array([5], pa.duration("s"))),
+    "a nanosecond, and a second": (
+        pa.array([1], pa.duration("ns")),
+        pa.array([1], pa.duration("s")),
+    ),
     "a time here, and there": (
         pa.array([7], pa.timestamp("us")),
         pa.array([7], pa.timestamp("us", "UTC")),
@@ -446,9 +466,9 @@ def test_keys_pickle_and_show_nothing(key: ReleaseKey) -> None:
 
 def test_pickle_of_other_version_raises(key: ReleaseKey) -> None:
     make, (version, secret) = key.__reduce__()
-    assert (version, len(secret)) == (1, 32)
-    for other in [(0, secret), (2, secret, "more")]:
-        with pytest.raises(ValueError, match=r"pickled in version [02] is not") as info:
+    assert (version, len(secret)) == (2, 32)
+    for other in [(1, secret), (3, secret, "more")]:
+        with pytest.raises(ValueError, match=r"pickled in version [13] is not") as info:
             make(*other)
         assert repr(secret) not in str(info.value)
 

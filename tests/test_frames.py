@@ -912,9 +912,9 @@ def test_tables_show_and_release_no_exact_count(library: str) -> None:
     for leave in (pickle.dumps, copy.copy, copy.deepcopy):
         with pytest.raises(TypeError, match="cannot be copied or pickled: it holds exact counts"):
             leave(counted)
-    noisy = counted.release(WIDER)
-    assert type(noisy) is type(counted.frame)
-    assert [row[0] for row in rows(noisy)] == ["a", "b", "all"]
+    noisy = counted.release(epsilon=1)
+    assert type(noisy.frame) is type(counted.frame)
+    assert [row[0] for row in rows(noisy.frame)] == ["a", "b", "all"]
     assert not shows(noisy, exact)
 
 
@@ -976,8 +976,6 @@ def test_count_of_invalid_data_raises() -> None:
     for data in (people, [1, 2], np.array([1]), pl.LazyFrame({"a": [1]})):
         with pytest.raises(TypeError, match=r"data has type .* levels as a mapping of column"):
             frames.count(data, [1])
-    with pytest.raises(TypeError, match="frame has type LazyFrame"):
-        frames.count(pl.LazyFrame({"a": [1]}), {"a": [1]})
 
 
 # Bounds on contributions

@@ -26,8 +26,9 @@ from geomdp.mechanism import GeometricMechanism, as_mechanism
 with installed_by("geomdp[dask]"):
     import dask.array as da
     import dask.dataframe as dd
-    from dask.base import get_scheduler
     from distributed import Client, Variable
+
+    from geomdp._engines import dask_internals
 
 __all__ = ["release_columns", "release"]
 
@@ -55,8 +56,8 @@ def release_columns(
     mechanisms : mapping of column names to mechanisms
         Mechanisms for the columns of counts, which have integer types of 8 to 64 bits.
     ids : sequence of str
-        Columns that together identify each row. They are released unchanged. Each has one dtype in
-        all partitions, with known categories if it is categorical.
+        Columns that together identify each row. They are released unchanged. Each of them, and each
+        column of counts, has one dtype in all partitions; categories are known.
     nulls : {"refuse", "keep"}
         Whether counts with nulls raise an error when the result is evaluated, or keep them.
     unique_ids : bool
@@ -74,7 +75,7 @@ def release_columns(
         If a name does not match exactly one column.
     TypeError
         If the frame is not a Dask DataFrame, or the type of a column is not accepted. While a
-        partition is evaluated: if its ids have another dtype than the frame's.
+        partition is evaluated: if its ids or counts have another dtype than the frame's.
     ValueError
         If two rows have the same ids, the categories of an id are unknown, or an argument is not
         accepted.
@@ -98,23 +99,22 @@ def release_columns(
         raise TypeError(f"frame has type {type(frame).__name__}: give a DataFrame of Dask")
     parameters.flag("unique_ids", unique_ids)
     key, counts = ReleaseKey(), cast(Any, frame)
-    # Dask's meta has the types and no rows: this checks the arguments.
-    key.release_columns(frame._meta, mechanisms, ids, part=True, nulls=nulls)
+    meta = dask_internals.types(frame)
+    # Without rows, this checks the arguments.
+    key.release_columns(meta, mechanisms, ids, part=True, nulls=nulls)
     mechanisms, ids = dict(mechanisms), list(ids)
-    types = dict(frame._meta[ids].dtypes)
-    for name, dtype in types.items():
-        if str(dtype) == "category" and not counts[name].cat.known:
+    types = dict(meta[[*ids, *mechanisms]].dtypes)
+    for name in ids:
+        if str(types[name]) == "category" and not counts[name].cat.known:
             raise ValueError(f"unknown categories of {name!r} are not accepted: call cat.as_known")
     if not unique_ids:
-        rows = counts[ids].map_partitions(_of_types, types, meta=frame._meta[ids])
+        rows = counts[ids].map_partitions(_of_types, types, meta=meta[ids])
         # Equal ids go to the same partition.
         rows = rows.shuffle(on=ids, ignore_index=True)
         if rows.map_partitions(_repeated, meta=(None, bool)).any().compute():
             raise ValueError(f"ids = {ids} are not unique: give columns that identify each row")
     held = _hold(key)
-    noisy = counts.map_partitions(
-        _release_columns, held, mechanisms, types, nulls, meta=frame._meta
-    )
+    noisy = counts.map_partitions(_release_columns, held, mechanisms, types, nulls, meta=meta)
     return Release(noisy, held.wipe)
 
 
@@ -158,8 +158,8 @@ def release(array: da.Array, mechanism: GeometricMechanism) -> Release[da.Array]
     if not isinstance(array, da.Array):
         raise TypeError(f"array has type {type(array).__name__}: give an Array of Dask")
     as_mechanism(mechanism)
-    if type(array._meta) is not np.ndarray:
-        raise TypeError(f"chunks that are {type(array._meta).__name__} are not accepted")
+    if type(meta := dask_internals.types(array)) is not np.ndarray:
+        raise TypeError(f"chunks that are {type(meta).__name__} are not accepted")
     mechanism.release(np.zeros(0, array.dtype))
     if np.isnan(array.shape).any():
         raise ValueError("chunks of unknown sizes are not accepted: call compute_chunk_sizes")
@@ -191,7 +191,7 @@ class _Here(_Held):
         self._key.wipe()
 
     def __getstate__(self) -> dict[str, Any]:
-        if isinstance(_executor(), Client):
+        if dask_internals.client() is not None:
             # The key could not be wiped on a cluster.
             raise TypeError("a release made without a Client cannot run on one: release again")
         return self.__dict__
@@ -230,14 +230,8 @@ class _Scheduled(_Held):
 
 
 def _hold(key: ReleaseKey) -> _Here | _Scheduled:
-    client = _executor()
-    return _Scheduled(key, client) if isinstance(client, Client) else _Here(key)
-
-
-def _executor() -> Any:
-    """Return the Client that evaluates by default, or some other object if there is none."""
-    find: Any = get_scheduler
-    return getattr(find(), "__self__", None)
+    client = dask_internals.client()
+    return _Here(key) if client is None else _Scheduled(key, client)
 
 
 def _release_columns(
@@ -248,17 +242,18 @@ def _release_columns(
     nulls: Nulls,
 ) -> Any:
     _of_types(part, types)
+    ids = [name for name in types if name not in mechanisms]
     with held.key() as key:
-        return key.release_columns(part, mechanisms, list(types), part=True, nulls=nulls, threads=1)
+        return key.release_columns(part, mechanisms, ids, part=True, nulls=nulls, threads=1)
 
 
 def _of_types(part: Any, types: dict[str, Any]) -> Any:
-    """Refuse other types: equal ids would go to different partitions and get different noise."""
-    for name, dtype in types.items():
-        if part[name].dtype != dtype:
+    """Refuse other types: equal ids would go to different partitions, and noise follows types."""
+    for name, found in part.dtypes.items():
+        if found != types.get(name, found):
             raise TypeError(
-                f"ids {name!r} of type {part[name].dtype} in a partition and {dtype} in the frame "
-                "are not accepted: call astype on the frame"
+                f"column {name!r} of type {found} in a partition and {types[name]} in the frame is "
+                "not accepted: call astype on the frame"
             )
     return part
 
@@ -270,7 +265,7 @@ def _repeated(rows: Any) -> Any:
 def _array(array: da.Array, mechanism: GeometricMechanism, held: _Here | _Scheduled) -> da.Array:
     apply: Any = da.map_blocks
     noisy: da.Array = apply(
-        _release_block, array, held, mechanism, dtype=array.dtype, meta=array._meta
+        _release_block, array, held, mechanism, dtype=array.dtype, meta=dask_internals.types(array)
     )
     return noisy
 

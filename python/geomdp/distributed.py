@@ -29,8 +29,10 @@ __all__ = ["ReleaseKey", "Release", "check_arguments"]
 
 #: Arrow's names for the integer types that the core accepts as ids.
 _WIDE = {name: np.dtype(name) for name in ("int64", "uint64")}
+#: The number of each of Arrow's units in a second.
+_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 #: Version of the noise construction; a pickled key is only read by the same version.
-_VERSION = 1
+_VERSION = 2
 _Frame = TypeVar("_Frame")
 
 
@@ -109,8 +111,8 @@ class ReleaseKey:
             Values that together identify each count within the release, across all calls. Each has
             one item per count, in the order of the counts. Arrays hold integers or bools; columns
             hold integers, bools, strings, bytes, dates or times. An integer is the same id in any
-            integer type. Null is an id. Dates and times of different types or units are different
-            ids.
+            integer type, a time in any unit, a timestamp with a zone in any zone. Null is an id.
+            Dates, times, durations, and timestamps with and without a zone are different ids.
         name : str
             Name of the column, not empty. Columns with different names have independent noise.
         part : bool
@@ -555,16 +557,12 @@ def _plain(column: Any) -> Any:
     if str(array.type) in _WIDE:
         return array
     import pyarrow as pa  # noqa: PLC0415
-    import pyarrow.compute as pc  # noqa: PLC0415
 
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     kind = array.type
     if pa.types.is_temporal(kind) and not pa.types.is_interval(kind):
-        # Stored as an integer, whose meaning depends on the unit: the type's name goes first.
-        items = array.view(pa.binary(kind.bit_width // 8)).cast(pa.large_binary())
-        name, space = (pa.scalar(text, pa.large_binary()) for text in (str(kind).encode(), b" "))
-        return pc.binary_join_element_wise(name, items, space)
+        return _time(array)
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         return array if kind == pa.uint64() else array.cast(pa.int64())
     if str(kind).removeprefix("large_").removesuffix("_view") in ("string", "binary"):
@@ -572,6 +570,31 @@ def _plain(column: Any) -> Any:
     raise TypeError(
         f"ids of type {kind} are not accepted: give integers, bools, strings, bytes or times"
     )
+
+
+def _time(array: Any) -> Any:
+    """Return dates, times or durations as bytes: their kind, seconds and nanoseconds.
+
+    An engine may store the same time in another unit, or show it in another zone, when it computes
+    a table again. So neither is part of an id.
+    """
+    import pyarrow as pa  # noqa: PLC0415
+    import pyarrow.compute as pc  # noqa: PLC0415
+
+    kind, days = array.type, pa.types.is_date32(array.type)
+    if pa.types.is_date(kind):
+        name, unit = b"date ", "s" if days else "ms"
+    elif pa.types.is_time(kind) or pa.types.is_duration(kind):
+        name, unit = b"time " if pa.types.is_time(kind) else b"duration ", kind.unit
+    else:
+        name, unit = b"instant " if kind.tz else b"timestamp ", kind.unit
+    stored = _items(array, np.dtype(f"int{kind.bit_width}")).astype(np.int64)
+    seconds, rest = np.divmod(stored * 86_400 if days else stored, _SECOND[unit])
+    value = np.stack([seconds, rest * (10**9 // _SECOND[unit])], axis=1).astype("<i8")
+    buffers = [None, pa.py_buffer(value)]
+    items = pa.Array.from_buffers(pa.binary(16), len(array), buffers).cast(pa.large_binary())
+    start, empty, null = (pa.scalar(each, pa.large_binary()) for each in (name, b"", None))
+    return pc.if_else(array.is_valid(), pc.binary_join_element_wise(start, items, empty), null)
 
 
 def _items(array: Any, dtype: np.dtype[Any], more: int = 0) -> NDArray[Any]:

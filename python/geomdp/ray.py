@@ -63,15 +63,17 @@ def release_columns(
     Returns
     -------
     Release
-        A lazy dataset with the same columns and Arrow types, and its key. In all blocks the ids
-        have the types in :meth:`ray.data.Dataset.schema`.
+        A lazy dataset with the same columns and Arrow types, and its key. In all blocks the ids and
+        noisy counts have the types in :meth:`ray.data.Dataset.schema`.
 
     Raises
     ------
     KeyError
         If a name does not match exactly one column.
     TypeError
-        If the dataset is not a Ray Dataset, or the type of a column is not accepted.
+        If the dataset is not a Ray Dataset, or the type of a column is not accepted. While a block
+        is evaluated: if its counts have another type than the dataset's, or its ids are not strings
+        and the dataset's are.
     ValueError
         If two rows have the same ids, failed blocks may be left out
         (``DataContext.max_errored_blocks``), or an argument is not accepted.
@@ -105,10 +107,10 @@ def release_columns(
     # Without rows, this checks the arguments.
     ReleaseKey().release_columns(empty, mechanisms, ids, part=True, nulls=nulls)
     mechanisms, ids = dict(mechanisms), list(ids)
-    kinds = {name: _plain(empty.field(name).type) for name in ids}
+    kinds = {name: _plain(empty.field(name).type) for name in [*ids, *mechanisms]}
     if not unique_ids:
         # Columns are named by position, since Ray names the counts itself.
-        rows = _map(dataset.select_columns(ids), _ids, kinds=kinds)
+        rows = _map(dataset.select_columns(ids), _ids, kinds={name: kinds[name] for name in ids})
         groups = rows.groupby([str(place) for place in range(len(ids))]).count()
         # No limit here: some versions of Ray move it before functions of blocks.
         found = _map(groups, _repeated).iter_batches(batch_size=None, batch_format="pyarrow")
@@ -116,7 +118,12 @@ def release_columns(
             raise ValueError(f"ids = {ids} are not unique: give columns that identify each row")
     keeper = _keeper()
     noisy = _map(
-        dataset, _release_columns, keeper=keeper, mechanisms=mechanisms, kinds=kinds, nulls=nulls
+        dataset,
+        _release_columns,
+        keeper=keeper,
+        mechanisms=mechanisms,
+        kinds=kinds,
+        nulls=nulls,
     )
     # Wipes once, however often it is called.
     end = ExitStack()
@@ -175,9 +182,29 @@ def _plain(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
+def _typed(block: pa.Table, kinds: dict[str, pa.DataType], ids: Sequence[str]) -> pa.Table:
+    """Return the block with ids of these types, since the noise depends on them."""
+    for name, kind in kinds.items():
+        if (found := _plain(block.field(name).type)) == kind:
+            continue
+        # A failed cast of counts would show one. The text of a number or a time depends on the
+        # library that writes it.
+        if name not in ids or (_is_text(kind) and not (_is_text(found) or pa.types.is_null(found))):
+            raise TypeError(
+                f"column {name!r} of type {found} in a block and {kind} in the dataset is not "
+                "accepted: cast it"
+            )
+        block = block.set_column(block.column_names.index(name), name, block[name].cast(kind))
+    return block
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return any(word in str(kind) for word in ("string", "binary"))
+
+
 def _ids(block: pa.Table, kinds: dict[str, pa.DataType]) -> pa.Table:
     places = pa.schema([(str(place), kind) for place, kind in enumerate(kinds.values())])
-    return block.select([*kinds]).rename_columns(places.names).cast(places)
+    return _typed(block.select([*kinds]), kinds, [*kinds]).rename_columns(places.names).cast(places)
 
 
 def _repeated(groups: pa.Table) -> pa.Table:
@@ -191,6 +218,7 @@ def _release_columns(
     kinds: dict[str, pa.DataType],
     nulls: Nulls,
 ) -> pa.Table:
+    ids = [name for name in kinds if name not in mechanisms]
     try:
         key: ReleaseKey = ray.get(keeper.key.remote())
     except ActorDiedError as error:
@@ -198,13 +226,8 @@ def _release_columns(
             "the key of this release is wiped, or lost with its actor: nothing can be evaluated"
         ) from error
     try:
-        for name, kind in kinds.items():
-            ids = block[name]
-            # The noise depends on the type of the ids, which must be the type compared before.
-            if _plain(ids.type) != kind:
-                block = block.set_column(block.column_names.index(name), name, ids.cast(kind))
         return key.release_columns(
-            block, mechanisms, list(kinds), part=True, nulls=nulls, threads=1
+            _typed(block, kinds, ids), mechanisms, ids, part=True, nulls=nulls, threads=1
         )
     finally:
         key.wipe()

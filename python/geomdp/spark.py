@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from geomdp._engines import spark_plan
 from geomdp._extras import installed_by
 from geomdp._inputs import parameters
 from geomdp._inputs.columns import Nulls, narwhals, only
@@ -27,11 +26,10 @@ from geomdp.mechanism import GeometricMechanism
 
 with installed_by("geomdp[spark]"):
     from pyarrow import RecordBatch, array
-    from pyspark.core.broadcast import Broadcast, _from_id
-    from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import DataFrame
-    from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
     from pyspark.sql.types import LongType, StructField, StructType
+
+    from geomdp._engines import spark_internals, spark_plan
 
 __all__ = ["release_columns", "bound_contributions"]
 
@@ -106,8 +104,8 @@ def release_columns(
     """
     parameters.flag("unique_ids", unique_ids)
     _check_batch(frame)
-    plan = frame._jdf.queryExecution().analyzed()
-    if (found := spark_plan.unstable(frame.sparkSession._jvm, plan)) is not None:
+    plan = spark_internals.analyzed(frame)
+    if (found := spark_plan.unstable(plan, spark_internals.collations(frame))) is not None:
         raise ValueError(
             f"a frame with {found} is not accepted, as its rows may differ from one reading to the "
             "next: call sparkContext.setCheckpointDir and give frame.checkpoint(), or write the "
@@ -126,9 +124,11 @@ def release_columns(
             raise ValueError(f"ids = {ids} are not unique: give columns that identify each row")
     broadcast = frame.sparkSession.sparkContext.broadcast(key)
     key.wipe()
-    held: Any = _Held(broadcast)
+    held: Any = spark_internals.Held(broadcast)
+    settings = spark_internals.deciding(frame.sparkSession.conf.getAll)
 
     def noise(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
+        spark_internals.check_settings(settings)
         key = held.value
         yield from key.release_batches(
             batches, mechanisms, ids, part=True, names=names, nulls=nulls, threads=1
@@ -138,11 +138,7 @@ def release_columns(
     # Destroys once, however often it is called.
     end = ExitStack()
     end.callback(broadcast.destroy, blocking=True)
-    # Spark cannot create tasks that refer to a destroyed broadcast. Without the reference they
-    # start, and fail with an error that names the key.
-    end.callback(
-        noisy._jdf.queryExecution().analyzed().expressions().head().func().broadcastVars().pop
-    )
+    end.callback(spark_internals.forgetting(noisy))
     return Release(noisy, end.close)
 
 
@@ -217,7 +213,7 @@ def bound_contributions(
 
 
 def _check_batch(frame: Any) -> None:
-    if not isinstance(frame, ClassicDataFrame):
+    if not spark_internals.is_classic(frame):
         kind = f"{type(frame).__module__}.{type(frame).__qualname__}"
         raise TypeError(f"frame has type {kind}: give a DataFrame of a classic session of Spark")
     if frame.isStreaming:
@@ -232,24 +228,3 @@ def _placed(frame: DataFrame) -> tuple[list[str], list[str], DataFrame]:
     names = frame.columns
     places = [str(place) for place in range(len(names))]
     return names, places, frame.toDF(*places)
-
-
-class _Held:
-    """Wraps the key's broadcast; unpickles in tasks as the broadcast itself."""
-
-    def __init__(self, broadcast: Broadcast[ReleaseKey]) -> None:
-        self._broadcast = broadcast
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # This also tells Spark that tasks with this function need the broadcast.
-        _, arguments = self._broadcast.__reduce__()
-        return _fetch, arguments
-
-
-def _fetch(number: int) -> Broadcast[ReleaseKey]:
-    try:
-        return _from_id(number)
-    except PySparkRuntimeError as error:
-        raise ValueError(
-            "the key of this release is wiped: nothing more can be evaluated"
-        ) from error

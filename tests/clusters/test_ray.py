@@ -22,6 +22,7 @@ import pyarrow as pa
 import pytest
 import ray
 import ray.data
+from contract import WIDE, Contract, Engine
 from forms import shows
 from ray import cloudpickle
 from ray.exceptions import ActorDiedError, RayError
@@ -35,7 +36,6 @@ from statistics_ import equal_as_often_as_independent
 # Ray warns about its own defaults.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:ray.data.context")
 
-WIDE = GeometricMechanism.from_scale(1e6)
 NONE = GeometricMechanism.from_scale(0)
 ROWS, BLOCKS = 1000, 5
 IDS = ["town", "i"]
@@ -133,6 +133,22 @@ def wait_for_the_end(keeper: Any) -> None:
         if isinstance(caught.value, ActorDiedError):
             return
         assert "the release key is wiped" in str(caught.value)
+
+
+@pytest.fixture
+def engine() -> Engine:
+    def draw(patch: pytest.MonkeyPatch, _: ReleaseKey) -> None:
+        keeper = geomdp.ray._keeper()
+        patch.setattr(geomdp.ray, "_keeper", lambda: keeper)
+
+    def frame(table: pa.Table) -> ray.data.Dataset:
+        return counts(table, 2)
+
+    return Engine(frame, release_columns, arrow, draw, RayError)
+
+
+class TestContract(Contract):
+    """With the ids in blocks of Arrow."""
 
 
 # Repeated tasks give equal noise
@@ -254,15 +270,6 @@ def test_pandas_blocks() -> None:
     assert found == [{"i": "x", "n": 1}, {"i": "y", "n": None}, {"i": "z", "n": 3}]
 
 
-def test_nulls() -> None:
-    whole = table().set_column(0, "n", pa.array([41137] * (ROWS - 1) + [None]))
-    with pytest.raises(RayError, match="'n' contains nulls") as caught:
-        rows(release_columns(counts(whole), {"n": WIDE}, IDS).frame)
-    assert "41137" not in str(caught.value)
-    found = rows(release_columns(counts(whole), {"n": WIDE}, IDS, nulls="keep").frame)
-    assert [ids for ids, (n, _) in found.items() if n is None] == [(f"town {ROWS // 50 - 1}", 49)]
-
-
 def test_datasets_without_rows() -> None:
     noisy = release_columns(counts(table(0), 1), {"n": WIDE}, IDS).frame
     assert noisy.count() == 0
@@ -374,43 +381,30 @@ def test_rows_differing_between_readings_are_not_noticed(way: str, tmp_path: Pat
 def test_noise_is_independent_of_block_types() -> None:
     """Types may change when Ray cuts blocks differently."""
     keeper = geomdp.ray._keeper()
-    kinds = {"i": pa.duration("s"), "town": pa.string()}
+    ids = ["i", "town"]
+    kinds = {"i": pa.duration("s"), "town": pa.string(), "n": pa.int64()}
+
+    def release(block: pa.Table) -> Any:
+        noisy = geomdp.ray._release_columns(block, keeper, {"n": WIDE}, kinds, "refuse")
+        return noisy["n"].to_pylist()
+
     found = []
     for duration, string, values in [
         (pa.duration("s"), pa.dictionary(pa.int8(), pa.string()), range(1000)),
         (pa.duration("ms"), pa.large_string(), range(0, 10**6, 1000)),
     ]:
-        ids = [pa.array(values, duration), pa.array(["x"] * 1000).cast(string)]
-        block = pa.table([*ids, np.zeros(1000, np.int64)], ["i", "town", "n"])
-        noisy = geomdp.ray._release_columns(block, keeper, {"n": WIDE}, kinds, "refuse")
-        found.append(noisy["n"].to_pylist())
+        columns = [pa.array(values, duration), pa.array(["x"] * 1000).cast(string)]
+        block = pa.table([*columns, np.zeros(1000, np.int64)], [*ids, "n"])
+        found.append(release(block))
     assert found[0] == found[1]
     assert len(set(found[0])) > 990
-
-
-def test_invalid_arguments_raise(keepers: list[Any]) -> None:
-    dataset = counts(table(10), 1)
-    halves = after(dataset, lambda block: block.append_column("h", pa.array([0.5] * len(block))))
-    wrong: list[tuple[Any, str, Callable[[], Any]]] = [
-        (TypeError, "Dataset of Ray", lambda: release_columns(table(), {"n": NONE}, IDS)),  # type: ignore[arg-type]
-        (TypeError, "ids", lambda: release_columns(dataset, {"n": NONE}, "town")),
-        (ValueError, "ids", lambda: release_columns(dataset, {"n": NONE}, [])),
-        (KeyError, "city", lambda: release_columns(dataset, {"n": NONE}, ["city"])),
-        (KeyError, "k", lambda: release_columns(dataset, {"k": NONE}, IDS)),
-        (TypeError, "mechanisms", lambda: release_columns(dataset, {"n": 1.0}, IDS)),  # type: ignore[dict-item]
-        (ValueError, "nulls", lambda: release_columns(dataset, {"n": NONE}, IDS, nulls="no")),  # type: ignore[arg-type]
-        (TypeError, "'h' of type", lambda: release_columns(halves, {"h": NONE}, IDS)),
-        (TypeError, "ids of type", lambda: release_columns(halves, {"n": NONE}, ["h"])),
-        (
-            OverflowError,
-            "bounds",
-            lambda: release_columns(dataset, {"m": GeometricMechanism(1, bounds=(0, 2**40))}, IDS),
-        ),
-    ]
-    for kind, text, call in wrong:
-        with pytest.raises(kind, match=text):
-            call()
-    assert not keepers
+    for place, name, column in [(2, "n", pa.int32()), (1, "town", pa.int64())]:
+        other = block.set_column(place, name, pa.array([734_921] * 1000, column))
+        with pytest.raises(
+            TypeError, match=rf"column '{name}' of type {column} in a block"
+        ) as info:
+            release(other)
+        assert "734" not in str(info.value)
 
 
 def test_max_errored_blocks_raises(monkeypatch: pytest.MonkeyPatch) -> None:

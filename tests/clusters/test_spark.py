@@ -26,6 +26,7 @@ import pandas as pd
 import pyarrow as pa
 import pyspark
 import pytest
+from contract import WIDE, Contract, Engine, copies
 from forms import shows
 from pyspark import TaskContext, cloudpickle
 from pyspark.errors import PySparkException
@@ -34,13 +35,12 @@ from pyspark.sql import functions as F  # noqa: N812
 
 import geomdp.spark
 from geomdp import GeometricMechanism
-from geomdp._engines import spark_plan
+from geomdp._engines import spark_internals, spark_plan
 from geomdp.distributed import ReleaseKey
 from statistics_ import censored_pmf, equal_as_often_as_independent, rejects
 
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas")
 
-WIDE = GeometricMechanism.from_scale(1e6)
 NONE = GeometricMechanism.from_scale(0)
 BATCH = 100
 ROWS = 4000
@@ -170,6 +170,24 @@ def keys(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
 
     monkeypatch.setattr(geomdp.spark, "ReleaseKey", draw)
     return drawn
+
+
+@pytest.fixture
+def engine(spark: SparkSession) -> Engine:
+    def draw(patch: pytest.MonkeyPatch, key: ReleaseKey) -> None:
+        patch.setattr(geomdp.spark, "ReleaseKey", copies(key))
+
+    return Engine(
+        spark.createDataFrame,
+        geomdp.spark.release_columns,
+        DataFrame.toArrow,
+        draw,
+        PySparkException,
+    )
+
+
+class TestContract(Contract):
+    """On both executors."""
 
 
 # One draw for each count, whatever happens to the tasks
@@ -379,18 +397,6 @@ def test_docstring_example(spark: SparkSession) -> None:
     assert (failed, attempted > 5) == (0, True)
 
 
-def test_nulls(spark: SparkSession) -> None:
-    """The error of an executor shows no count."""
-    secret = 918_273_645
-    frame = spark.createDataFrame(pa.table({"id": [1, None, 3], "n": [secret, None, secret]}))
-    kept = geomdp.spark.release_columns(frame, {"n": NONE}, ["id"], nulls="keep").frame
-    assert kept.collect() == frame.collect()
-    refusing = geomdp.spark.release_columns(frame, {"n": NONE}, ["id"]).frame
-    with pytest.raises(PySparkException, match="column 'n' contains nulls") as caught:
-        refusing.collect()
-    assert str(secret) not in everything(caught.value)
-
-
 def everything(error: BaseException) -> str:
     """Return the whole text of a Spark error, with the Java stack."""
     texts = [str(error), repr(error), repr(vars(error))]
@@ -406,9 +412,8 @@ def test_repeated_ids_raise_before_the_release(
 ) -> None:
     made: list[object] = []
     monkeypatch.setattr(type(spark.sparkContext), "broadcast", lambda _, value: made.append(value))
-    nulls = spark.createDataFrame(pa.table({"id": [None, 2, None], "n": [1, 1, 1]}))
     twice = counts.union(counts.filter("town = 'town 3' AND i = 4"))
-    for frame, ids in [(counts, ["town"]), (twice, IDS), (nulls, ["id"])]:
+    for frame, ids in [(counts, ["town"]), (twice, IDS)]:
         with pytest.raises(ValueError, match=r"ids = \[.*\] are not unique") as caught:
             geomdp.spark.release_columns(frame, {"n": WIDE}, ids)
         assert "town " not in str(caught.value)
@@ -426,9 +431,56 @@ def test_invalid_frame_raises(counts: DataFrame, spark: SparkSession, tmp_path: 
             TypeError, match=r"frame has type .*: give a DataFrame of a classic session"
         ):
             release(wrong)
-    stream = spark.readStream.schema(counts.schema).parquet(str(tmp_path))
-    with pytest.raises(ValueError, match="streaming"):
-        release(stream)
+
+
+def test_streams_raise(spark: SparkSession, tmp_path: Path) -> None:
+    """Sources of streams, what is computed from them, and a table that a stream changes."""
+    read = spark.readStream
+    rate = read.format("rate").load().select(F.col("value").alias("n"), "timestamp")
+    for stream in (
+        rate,
+        read.format("rate-micro-batch").option("rowsPerBatch", 5).load(),
+        read.schema("n long").parquet(str(tmp_path)),
+        rate.groupBy(F.window("timestamp", "1 second")).count(),
+        rate.join(spark.range(3), F.col("n") == F.col("id")),
+        spark.range(3).withColumn("timestamp", F.lit(None)).unionByName(rate, True),
+    ):
+        with pytest.raises(ValueError, match="a streaming frame is not accepted: give a batch"):
+            geomdp.spark.release_columns(stream, {stream.columns[0]: WIDE}, [stream.columns[-1]])
+    query = rate.writeStream.format("memory").queryName("changing").start()
+    try:
+        with pytest.raises(ValueError, match="a frame with MemoryPlan is not accepted"):
+            geomdp.spark.release_columns(spark.table("changing"), {"n": WIDE}, ["timestamp"])
+    finally:
+        query.stop()
+
+
+def test_spark_connect_raises() -> None:
+    script = """if True:
+        import geomdp.spark
+        from geomdp import GeometricMechanism
+        from pyspark.sql import SparkSession
+
+        spark = SparkSession.builder.remote("local[1]").getOrCreate()
+        frame = spark.range(5).selectExpr("id", "id AS n")
+        assert frame.count() == 5
+        for use in (
+            lambda: geomdp.spark.release_columns(frame, {"n": GeometricMechanism(1.0)}, ["id"]),
+            lambda: geomdp.spark.bound_contributions(frame, "id", l0=1),
+        ):
+            try:
+                use()
+            except TypeError as error:
+                print(error)
+        spark.stop()
+    """
+    found = subprocess.run(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, check=True, text=True
+    )
+    refused = (
+        "frame has type pyspark.sql.connect.dataframe.DataFrame: give a DataFrame of a classic"
+    )
+    assert [line.startswith(refused) for line in found.stdout.splitlines()] == [True, True]
 
 
 # Plans
@@ -443,8 +495,7 @@ def people(spark: SparkSession) -> DataFrame:
 
 
 def unstable(frame: DataFrame) -> str | None:
-    plan = frame._jdf.queryExecution().analyzed()
-    return spark_plan.unstable(frame.sparkSession._jvm, plan)
+    return spark_plan.unstable(spark_internals.analyzed(frame), spark_internals.collations(frame))
 
 
 def test_unstable_plans_raise(people: DataFrame, spark: SparkSession) -> None:
@@ -507,7 +558,9 @@ def test_stable_plans_are_accepted(people: DataFrame, spark: SparkSession, tmp_p
         people.join(people.select("person").distinct(), "person", "left"),
         people.withColumn("n", F.explode(F.array("n", "person"))).unpivot("town", "n", "a", "b"),
         people.select(F.year(F.to_date("town")), F.timestamp_seconds("n"), F.round(F.col("x") / 3)),
-        people.select(F.date_trunc("month", F.to_timestamp(F.lit("2020-01-01"))), F.upper("town")),
+        people.select(
+            F.date_trunc("month", F.to_timestamp(F.lit("2020-01-01"))), F.initcap("town")
+        ),
         sql(
             "WITH some AS (SELECT * FROM people WHERE n BETWEEN 1 AND 9) SELECT town, "
             "count(*) FILTER (WHERE n > 1) FROM some WHERE n IN (SELECT n FROM people) AND EXISTS "
@@ -525,6 +578,140 @@ def test_stable_plans_are_accepted(people: DataFrame, spark: SparkSession, tmp_p
     spark.conf.set("spark.sql.sources.useV1SourceList", before)
     assert [unstable(frame) for frame in frames] == [None] * len(frames)
     people.unpersist()
+
+
+def sources(spark: SparkSession, folder: Path) -> dict[str, DataFrame]:
+    """Return frames that read files, by the reason for which they are refused, if any."""
+    times = spark.range(40).select(
+        "id", F.timestamp_seconds(F.col("id") * 7919).alias("t"), F.lit(1).alias("n")
+    )
+    texts = times.withColumn("t", F.date_format("t", "yyyy-MM-dd HH:mm:ss"))
+    for kind in ("csv", "json"):
+        texts.write.format(kind).save(str(folder / kind))
+    for kind in ("orc", "parquet"):
+        times.write.format(kind).save(str(folder / kind))
+    times.write.partitionBy("t").parquet(str(folder / "parts"))
+
+    def read(kind: str, schema: str, name: str = "") -> DataFrame:
+        return spark.read.schema(schema).format(kind).load(str(folder / (name or kind)))
+
+    columns = "id long, t timestamp, n int"
+    return {
+        "zoned timestamps of CSV": read("csv", columns),
+        "zoned timestamps of Json": read("json", "id long, t array<timestamp>"),
+        "zoned timestamps of Orc": read("orc", columns),
+        "zoned timestamps of Parquet": read("parquet", columns, "parts"),
+        "LogicalRelation of Binary": spark.read.format("binaryFile").load(str(folder / "csv")),
+        "": read("parquet", columns).union(read("csv", columns.replace("p,", "p_ntz,"))),
+    }
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_files_read_in_a_zone_raise(spark: SparkSession, tmp_path: Path, version: int) -> None:
+    name = "spark.sql.sources.useV1SourceList"
+    before = spark.conf.get(name)
+    if version == 2:
+        spark.conf.set(name, "")
+    found = {reason: unstable(frame) for reason, frame in sources(spark, tmp_path).items()}
+    spark.conf.set(name, before)
+    assert found.pop("") is None
+    assert all((given or "").startswith(reason) for reason, given in found.items()), found
+
+
+def test_splits_and_languages_raise(people: DataFrame, spark: SparkSession, tmp_path: Path) -> None:
+    people.write.parquet(str(tmp_path / "files"))
+    files = spark.read.parquet(str(tmp_path / "files"))
+    renamed = files.select(F.col("_metadata").alias("of"), "n")
+    for found, frame in [
+        ("_metadata.file_block_start", files.groupBy("_metadata.file_block_start").count()),
+        ("_metadata.file_block_length", files.filter("_metadata.file_block_length > 7")),
+        ("_metadata.file_block_length", renamed.select("of.file_block_length")),
+        ("_metadata", files.select("town", "_metadata").distinct()),
+        ("InputFileBlockStart", files.select(F.expr("input_file_block_start()"))),
+        ("Upper", people.groupBy(F.upper("town").alias("town")).count()),
+        ("Lower", people.filter(F.lower("town") == "ulm")),
+        ("ILike", people.filter(F.col("town").ilike("U%"))),
+        (None, files.groupBy("_metadata.file_path", "_metadata.row_index").count()),
+        (None, people.withColumn("_metadata", F.struct("n")).select("_metadata.n")),
+    ]:
+        assert unstable(frame) == found
+
+
+ZONES = ["UTC", "Etc/UTC", "Asia/Kathmandu", "America/St_Johns"]
+TIMES = {
+    "a timestamp": lambda frame: frame.select("t", "n"),
+    "a window": lambda frame: frame.groupBy(F.window("t", "1 day", "8 hours")["start"]).count(),
+    "the time of a window": lambda frame: (
+        frame.groupBy(F.window("t", "1 day")).count().select(F.window_time("window"), "count")
+    ),
+    "a session": lambda frame: (
+        frame.groupBy(F.session_window("t", "2 hours"), "n")
+        .count()
+        .select(F.concat_ws(" ", "session_window.start", "n"), "count")
+    ),
+    "the end of a session": lambda frame: frame.groupBy(
+        F.session_window("t", "1 hour")["end"]
+    ).count(),
+    "the start of a day": lambda frame: frame.groupBy(F.date_trunc("day", "t")).count(),
+    "a date": lambda frame: frame.groupBy(F.to_date("t")).count(),
+    "an hour": lambda frame: frame.groupBy(F.hour("t")).count(),
+    "a text": lambda frame: frame.groupBy(F.date_format("t", "yyyy-MM-dd HH")).count(),
+    "a timestamp without a zone": lambda frame: frame.select(F.col("t").cast("timestamp_ntz"), "n"),
+    "a parsed text": lambda frame: frame.select(F.to_timestamp(F.col("t").cast("string")), "n"),
+    "a duration": lambda frame: frame.select(F.col("t") - F.lit("2020-01-01").cast("date"), "n"),
+}
+
+
+@pytest.mark.parametrize("kind", TIMES)
+def test_noise_is_independent_of_the_zone(spark: SparkSession, kind: str) -> None:
+    seconds = F.col("id") * 7919 + 1_700_000_000
+    times = spark.range(300).select(F.timestamp_seconds(seconds).alias("t"), F.lit(1).alias("n"))
+    frame = TIMES[kind](times).toDF("id", "n")
+    found = []
+    with geomdp.spark.release_columns(frame, {"n": WIDE}, ["id"]) as noisy:
+        for zone in ZONES:
+            spark.conf.set("spark.sql.session.timeZone", zone)
+            # Another plan, as Spark keeps that of a frame.
+            table = noisy.select("id", "n").toArrow()
+            if pa.types.is_timestamp(table["id"].type) and table["id"].type.tz:
+                table = table.set_column(0, "id", table["id"].cast(pa.timestamp("us", "UTC")))
+            found.append(set(tuples(table, ["id", "n"])))
+    spark.conf.unset("spark.sql.session.timeZone")
+    assert len(found[0]) > 20
+    assert found == found[:1] * len(ZONES)
+
+
+def test_changed_settings_raise(spark: SparkSession, tmp_path: Path) -> None:
+    """With the first of them, the same plan finds no column of this name in the file."""
+    spark.range(5).selectExpr("id", "1 AS n").write.parquet(str(tmp_path / "files"))
+    frame = spark.read.schema("id long, N int").parquet(str(tmp_path / "files"))
+    with geomdp.spark.release_columns(frame, {"N": WIDE}, ["id"], nulls="keep") as noisy:
+        found = noisy.toArrow()
+        for name, value in [
+            ("caseSensitive", "true"),
+            ("ansi.enabled", "false"),
+            ("legacy.timeParserPolicy", "LEGACY"),
+            ("parquet.int96TimestampConversion", "true"),
+            ("unknown", "1"),
+        ]:
+            before = spark.conf.get(f"spark.sql.{name}", None)
+            spark.conf.set(f"spark.sql.{name}", value)
+            again = [noisy, spark.range(1).join(noisy)] if name == "caseSensitive" else [noisy]
+            for evaluated in again:
+                with pytest.raises(PySparkException, match=rf"not accepted: .*'spark.sql.{name}'"):
+                    evaluated.toArrow()
+            spark.conf.unset(f"spark.sql.{name}")
+            if before is not None:
+                spark.conf.set(f"spark.sql.{name}", before)
+        for name, value in [("shuffle.partitions", "3"), ("files.maxPartitionBytes", "64")]:
+            before = spark.conf.get(f"spark.sql.{name}")
+            spark.conf.set(f"spark.sql.{name}", value)
+            assert sorted(noisy.select("*").collect()) == sorted(noisy.collect())
+            spark.conf.set(f"spark.sql.{name}", before)
+        assert sorted(noisy.collect()) == sorted(noisy.checkpoint().rdd.collect())
+        with pytest.raises(PySparkException, match="the rdd of a release is not accepted"):
+            noisy.rdd.count()
+        assert noisy.toArrow() == found
 
 
 def test_names_in_plans_exist_in_spark(spark: SparkSession) -> None:
@@ -600,29 +787,10 @@ def test_ids_unique_by_plan_are_not_compared(counts: DataFrame, spark: SparkSess
         geomdp.spark.release_columns(grouped, {"n": WIDE}, ["town"])
 
 
-def test_invalid_arguments_raise(counts: DataFrame) -> None:
-    release: Any = geomdp.spark.release_columns
-    frame = counts.withColumn("x", F.lit(1.0)).withColumn("d", F.lit(1).cast("decimal"))
-    for error, arguments, text in [
-        (TypeError, ({"x": WIDE}, IDS), "'x' of type double"),
-        (TypeError, ({"town": WIDE}, ["i"]), "'town' of type string"),
-        (TypeError, ({"d": WIDE}, IDS), "'d' of type decimal"),
-        (TypeError, ({"n": WIDE}, ["x"]), "ids of type double"),
-        (TypeError, ({"n": 1.0}, IDS), "mechanism"),
-        (TypeError, ({"n": WIDE}, "town"), "ids = 'town'"),
-        (KeyError, ({"n": WIDE}, ["city"]), "'city'"),
-        (KeyError, ({"N": WIDE}, IDS), "'N'"),
-        (ValueError, ({"n": WIDE}, []), "ids is empty"),
-        (ValueError, ({}, IDS), "mechanisms is empty"),
-        (ValueError, ({"n": WIDE}, ["n"]), "released"),
-        (OverflowError, ({"m": GeometricMechanism(1, bounds=(0, 2**31))}, IDS), "bounds"),
-    ]:
-        with pytest.raises(error, match=text):
-            release(frame, *arguments)
-    with pytest.raises(TypeError, match="unique_ids = 1"):
-        release(frame, {"n": WIDE}, IDS, unique_ids=1)
-    with pytest.raises(ValueError, match="nulls = 'drop'"):
-        release(frame, {"n": WIDE}, IDS, nulls="drop")
+def test_decimals_raise(counts: DataFrame) -> None:
+    frame = counts.withColumn("d", F.lit(1).cast("decimal"))
+    with pytest.raises(TypeError, match="'d' of type decimal"):
+        geomdp.spark.release_columns(frame, {"d": WIDE}, IDS)
 
 
 # Bounds on contributions

@@ -1,1 +1,21 @@
 """Internal support for the engines' adapters."""
+
+import re
+from importlib.metadata import version
+
+
+def tried(package: str, below: str) -> None:
+    """Refuse versions of a package whose internals nobody has tried.
+
+    The requirements in ``pyproject.toml`` have the same limit.
+    """
+    found = version(package)
+    if _numbers(found) >= _numbers(below):
+        raise ImportError(
+            f"{package} {found} is not accepted, as geomdp uses internals of it and was tried below"
+            f" {below}: pip install '{package}<{below}'"
+        )
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", text)[:2]]

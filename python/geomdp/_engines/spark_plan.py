@@ -1,11 +1,12 @@
 """Checks that a Spark plan gives the same rows each time, and whether it shows ids to be unique.
 
 A plan is accepted if every node and every expression in it is listed here. Spark's own flag,
-`deterministic`, is weaker: it allows rows that depend on the order in which tasks end.
+`deterministic`, is weaker: it allows rows that depend on the order in which tasks end, on the
+splits of files, and on the zone and the language of the process that computes them.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 
@@ -27,8 +28,16 @@ NODES = _words(
     # Names and hints.
     "SubqueryAlias View ResolvedHint WithCTE CTERelationDef CTERelationRef",
 )
-#: Sources that read files. docs/distributed.md asks users not to change the files.
-FILES = _words("HadoopFsRelation ParquetTable OrcTable CSVTable JsonTable TextTable")
+#: Sources that read files. docs/distributed.md asks users not to change the files. All but Parquet
+#: read timestamps with the zone of the session (CSV, JSON) or of the process (ORC).
+FILES = _words(
+    "ParquetFileFormat OrcFileFormat CSVFileFormat JsonFileFormat TextFileFormat",
+    "ParquetTable OrcTable CSVTable JsonTable TextTable",
+)
+#: Nodes with a source that is not a part of the plan.
+SOURCES = _words("LogicalRelation DataSourceV2Relation")
+#: Fields of files' metadata that do not follow the splits of a file.
+WHOLE_FILE = _words("file_path file_name file_size file_modification_time row_index")
 #: Aggregates that do not depend on the order of rows, if their results have EXACT types.
 AGGREGATES = _words(
     "Count CountIf RegrCount Sum Min Max BitAndAgg BitOrAgg BitXorAgg BoolAnd BoolOr",
@@ -64,12 +73,12 @@ EXPRESSIONS = AGGREGATES.union(
         "ShiftLeft ShiftRight ShiftRightUnsigned",
         # Hashes and codes.
         "Murmur3Hash XxHash64 Md5 Sha1 Sha2 Crc32 Hex Unhex Base64 UnBase64",
-        # Strings.
-        "Concat ConcatWs Upper Lower InitCap Length OctetLength BitLength Substring "
+        # Strings. Upper, Lower and ILike follow the language of the process.
+        "Concat ConcatWs InitCap Length OctetLength BitLength Substring "
         "SubstringIndex Left Right StringTrim StringTrimBoth StringTrimLeft StringTrimRight "
         "StringLPad StringRPad StringReplace StringTranslate StringRepeat StringSplit "
         "StringLocate StringInstr StringSpace Reverse Overlay Contains StartsWith EndsWith Like "
-        "ILike RLike RegExpReplace RegExpExtract SplitPart Levenshtein SoundEx Ascii Chr "
+        "RLike RegExpReplace RegExpExtract SplitPart Levenshtein SoundEx Ascii Chr "
         "FormatNumber FormatString",
         # Given dates and times. Functions that read a clock have other names.
         "Year Quarter Month WeekOfYear WeekDay DayOfYear DayOfMonth DayOfWeek Hour Minute Second "
@@ -82,6 +91,10 @@ EXPRESSIONS = AGGREGATES.union(
         "MicrosToTimestamp FromUTCTimestamp ToUTCTimestamp ConvertTimezone",
     ),
 )
+#: Spark's mark of columns that are not in the files.
+METADATA = "__metadata_col"
+#: A zoned timestamp in the JSON of a schema, at any depth.
+ZONED = re.compile('[tT]ype":"timestamp"')
 #: Casts of these words read a clock.
 CLOCK = re.compile("now|today|tomorrow|yesterday", re.IGNORECASE)
 #: Nodes that keep, drop or move the rows of their child, and do not change the columns.
@@ -90,39 +103,30 @@ PASSING = _words(
 )
 
 
-def unstable(jvm: Any, plan: Any) -> str | None:
+def unstable(plan: Any, collated: Callable[[Any], bool]) -> str | None:
     """Return the first node or expression that may give other rows when read again, if any.
 
-    The plan is an analyzed one.
+    The plan is an analyzed one; `collated` tells whether a type of the JVM has a collated string.
     """
-    collated = jvm.org.apache.spark.sql.util.SchemaUtils.hasNonUTF8BinaryCollation
     plans = [plan]
     while plans:
         node = plans.pop()
-        if not _same_rows(node):
-            return _name(node)
+        if (found := _unstable_node(node)) is not None:
+            return found
         # Collated strings may compare equal and differ; the order of rows decides which one a group
         # keeps.
         if collated(node.schema()):
             return "a collation"
         plans += _items(node.children())
-        expressions = list(_items(node.expressions()))
+        # Those of a source are its columns, among them its files' metadata.
+        expressions = [] if _name(node) in SOURCES else list(_items(node.expressions()))
         while expressions:
             each = expressions.pop()
-            name = _name(each)
-            if name not in EXPRESSIONS:
-                return name
-            if name in AGGREGATES and (kind := _type(each)) not in EXACT:
-                return f"{name} of type {kind}"
-            if name in ("Cast", "Literal") and collated(each.dataType()):
-                return "a collation"
-            if name == "Cast" and _asks_a_clock(each):
-                return "Cast of a word for a time"
-            if name in SUBQUERIES:
+            if (found := _unstable_expression(each, collated)) is not None:
+                return found
+            if _name(each) in SUBQUERIES:
                 plans.append(each.plan())
-            # These two contain a cast that is not among their children.
-            hidden = name in ("ParseToDate", "ParseToTimestamp")
-            expressions += [each.replacement()] if hidden else _items(each.children())
+            expressions += _parts(each)
     return None
 
 
@@ -146,20 +150,73 @@ def groups_by(plan: Any, places: list[int]) -> bool:
     )
 
 
-def _same_rows(node: Any) -> bool:
+def _unstable_node(node: Any) -> str | None:
     name = _name(node)
+    if name in SOURCES:
+        return _unstable_source(node)
     if name == "Deduplicate":
         # Otherwise the first row to arrive gives the other columns.
         output = {each.exprId().id() for each in _items(node.child().output())}
-        return output == {each.exprId().id() for each in _items(node.keys())}
-    if name == "LogicalRDD":
+        stable = output == {each.exprId().id() for each in _items(node.keys())}
+    elif name == "LogicalRDD":
         # The plan does not show the functions of other RDDs.
-        return bool(node.rdd().isCheckpointed())
-    if name == "LogicalRelation":
-        return _name(node.relation()) in FILES
-    if name == "DataSourceV2Relation":
-        return _name(node.table()) in FILES
-    return name in NODES
+        stable = node.rdd().isCheckpointed()
+    else:
+        stable = name in NODES
+    return None if stable else name
+
+
+def _unstable_expression(each: Any, collated: Callable[[Any], bool]) -> str | None:
+    name = _name(each)
+    if name not in EXPRESSIONS:
+        return name
+    if name in AGGREGATES and (kind := _type(each)) not in EXACT:
+        return f"{name} of type {kind}"
+    if name in ("Cast", "Literal") and collated(each.dataType()):
+        return "a collation"
+    if name == "Cast" and _asks_a_clock(each):
+        return "Cast of a word for a time"
+    if _of_a_file(each):
+        return "_metadata"
+    if name == "GetStructField" and _of_a_file(each.child()):
+        field = each.extractFieldName()
+        return None if field in WHOLE_FILE else f"_metadata.{field}"
+    return None
+
+
+def _parts(expression: Any) -> Iterator[Any]:
+    """Return the expressions that are still to be checked when an expression is accepted."""
+    name = _name(expression)
+    if name in ("ParseToDate", "ParseToTimestamp"):
+        # They contain a cast that is not among their children.
+        return iter([expression.replacement()])
+    if name == "GetStructField" and _of_a_file(expression.child()):
+        return iter(())
+    return _items(expression.children())
+
+
+def _unstable_source(node: Any) -> str | None:
+    """Return the source of a node if its rows may change with the session or the process."""
+    if _name(node) == "DataSourceV2Relation":
+        table = source = node.table()
+    elif _name(table := node.relation()) == "HadoopFsRelation":
+        source = table.fileFormat()
+    else:
+        return _name(node)
+    if (name := _name(source)) not in FILES:
+        return f"{_name(node)} of {name}"
+    index = table.fileIndex() if table is source else table.location()
+    schemas = [index.partitionSchema()]
+    if not name.startswith("Parquet"):
+        schemas.append(table.dataSchema())
+    if any(ZONED.search(schema.json()) for schema in schemas):
+        return f"zoned timestamps of {name}"
+    return None
+
+
+def _of_a_file(expression: Any) -> bool:
+    """Return whether this is the column that Spark adds to tables of files."""
+    return _name(expression) == "AttributeReference" and expression.metadata().contains(METADATA)
 
 
 def _asks_a_clock(cast: Any) -> bool:
