@@ -531,10 +531,10 @@ def test_centers_are_copied() -> None:
 )
 def test_invalid_scale_raises(make: Callable[[Any], Any]) -> None:
     for scale in (None, "1", b"1", True, np.True_, 1j, [1], np.longdouble(1), {}):
-        with pytest.raises(TypeError, match="scale = "):
+        with pytest.raises(TypeError, match=r"scale (=|has type) "):
             make(scale)
     for number in (-1, -5e-324, math.inf, math.nan, Fraction(-1, 3)):
-        with pytest.raises(ValueError, match="scale = "):
+        with pytest.raises(ValueError, match=r"scale (=|has type) "):
             make(number)
 
 

@@ -570,7 +570,9 @@ def test_invalid_loss_or_remap_raises(function: Callable[[Any], Any]) -> None:
         with pytest.raises(ValueError, match=r"loss is of shape"):
             function(bad)
     for bad in (-square, square * math.nan, square * math.inf, lambda d: 1 - d):
-        with pytest.raises(ValueError, match=r"loss contains .* give finite numbers, not negative"):
+        with pytest.raises(
+            ValueError, match=r"loss has an item .* give a finite number, not negative"
+        ):
             function(bad)
     with pytest.raises(TypeError, match="remap has type"):
         risk(MINE, "absolute", np.arange(4))  # type: ignore[arg-type]

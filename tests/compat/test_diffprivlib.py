@@ -242,7 +242,9 @@ def test_invalid_argument_raises(name: str) -> None:
             with pytest.raises((TypeError, ValueError), match=f"{parameter} = {value!r}"):
                 make(name, **{parameter: value})
         for other in others:
-            with pytest.raises(TypeError, match=re.escape(f"{parameter} = {other!r}")):
+            with pytest.raises(
+                TypeError, match=rf"{parameter} (= {re.escape(repr(other))}|has type )"
+            ):
                 make(name, **{parameter: other})
     for method in ("randomise", "bias", "variance", "mse"):
         for other in others:

@@ -136,7 +136,9 @@ def test_argument_order() -> None:
 
 
 def named(name: str, value: Any) -> str:
-    return re.escape(f"{name} = {value!r}")
+    # Messages do not show containers.
+    hidden = isinstance(value, bytes | list | np.ndarray)
+    return rf"{name} (has|of) type \w+" if hidden else re.escape(f"{name} = {value!r}")
 
 
 @pytest.mark.parametrize("flag", [2, -1, None, "True", 1.0, [True], np.array(True)], ids=repr)

@@ -73,7 +73,7 @@ def simple_geometric_mechanism(  # noqa: PLR0917 (SmartNoise's order)
         raise ValueError(f"min = {min} is greater than max = {max}: give min <= max")
     flag = enforce_constant_time
     if not isinstance(flag, int | np.integer | np.bool_) or flag not in {0, 1}:
-        raise TypeError(f"enforce_constant_time = {flag!r} is not accepted: give a bool, 0 or 1")
+        raise TypeError(parameters.refusal("enforce_constant_time", flag, "a bool, 0 or 1"))
     return GeometricMechanism.from_scale(scale, bounds).release(value)
 
 
