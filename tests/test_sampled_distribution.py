@@ -349,7 +349,7 @@ def test_two_sided_geometric_shapes() -> None:
 @pytest.mark.parametrize("draw", [sample_bernoulli, sample_geometric])
 def test_invalid_probability_or_size_raises(draw: Callable[..., Any]) -> None:
     for prob in ("0.5", None, True, np.True_, 1j, [0.5], np.longdouble(0.5)):
-        with pytest.raises(TypeError, match="prob = "):
+        with pytest.raises(TypeError, match=r"^prob .*give an int, a float"):
             draw(prob)
     for value in (-0.1, -5e-324, 1 + 2**-52, 2, math.nan, math.inf, -math.inf, 10**400):
         with pytest.raises(ValueError, match="prob = "):
@@ -371,7 +371,7 @@ def test_invalid_trials_raise() -> None:
         with pytest.raises(ValueError, match=f"trials = {trials} "):
             sample_geometric(0.5, trials=trials)
     for wrong in (1.0, True, "1", [1]):
-        with pytest.raises(TypeError, match="trials = "):
+        with pytest.raises(TypeError, match=r"^trials .*give an int of at least 1"):
             sample_geometric(0.5, trials=wrong)
     for huge in (2**63, 2**70):
         with pytest.raises(OverflowError, match=f"trials = {huge} "):

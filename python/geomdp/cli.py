@@ -32,6 +32,7 @@ import numpy as np
 from geomdp import __version__, accounting, accuracy
 from geomdp._files import delimited, parquet_file
 from geomdp._inputs.parameters import shown
+from geomdp._new_file import place, taken
 from geomdp.mechanism import GeometricMechanism
 
 __all__ = ["main"]
@@ -307,7 +308,7 @@ def _new_file(path: str) -> Iterator[BinaryIO]:
     terminate deletes it.
     """
     if os.path.lexists(path):
-        raise _exists(path)
+        raise taken(path)
     part = os.path.join(os.path.dirname(path), f".geomdp-{os.urandom(8).hex()}.part")
     with _interrupts() as commit:
         try:
@@ -320,34 +321,10 @@ def _new_file(path: str) -> Iterator[BinaryIO]:
                 file.flush()
                 os.fsync(file.fileno())
             commit()
-            _name(part, path)
+            place(part, path)
         finally:
             with suppress(FileNotFoundError):
                 os.unlink(part)
-
-
-def _name(part: str, path: str) -> None:
-    """Rename a file atomically; fail if the name is taken."""
-    try:
-        os.link(part, path)
-    except FileExistsError:
-        raise _exists(path) from None
-    except OSError:
-        # The file system has no links. Renaming would replace an existing file, so reserve the
-        # name first.
-        try:
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
-        except FileExistsError:
-            raise _exists(path) from None
-        try:
-            os.replace(part, path)
-        except BaseException:
-            os.unlink(path)
-            raise
-
-
-def _exists(path: str) -> FileExistsError:
-    return FileExistsError(errno.EEXIST, "already exists, and is not overwritten", path)
 
 
 @contextmanager

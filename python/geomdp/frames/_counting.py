@@ -63,7 +63,7 @@ def _grouped(design: Design, data: Any) -> tuple[Design, list[Any], _Ints]:
     if design.individual is not None:
         wanted.append(design.individual)
     keys = [str(place) for place in range(len(wanted))]
-    if hasattr(data, "collect_schema") and hasattr(data, "collect"):
+    if design._columns and hasattr(data, "collect_schema") and hasattr(data, "collect"):
         view = nw.from_native(data)
         known = view.collect_schema().names()
         chosen = [
@@ -75,11 +75,13 @@ def _grouped(design: Design, data: Any) -> tuple[Design, list[Any], _Ints]:
             known = names(data)
             columns = [column(data, only(label, known)) for label in wanted]
         elif design.individual is None:
-            own = getattr(data, "name", None)
-            design, columns = design._named("level" if own is None else own), [data]
+            columns = [data]
         else:
             raise TypeError("levels of one column have no individuals: give a mapping of columns")
         series = [categories(each)[0] for each in columns]
+        if not design._columns:
+            own = getattr(data, "name", None)
+            design = design._named("level" if own is None else own)
         with refusing_types("data", columns):
             found = joined(keys, series).group_by(keys).agg(nw.len().alias("n"))
     return design, [found[key] for key in keys], found["n"].to_numpy().astype(np.int64)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import partial
 from itertools import combinations, product
 from typing import Any, Literal, TypeAlias
 
@@ -132,9 +133,16 @@ individual='patient', l0=2)
         }
         self._margins = {label: each for label, (each, _) in pairs.items()}
         self._shares = {label: _share(label, share) for label, (_, share) in pairs.items()}
-        self.levels: dict[Any, list[Any]] = {}
-        for label, words, items in self._steps():
-            self.levels[label] = _distinct(words, items)
+        shown = {label: _distinct(words, items) for label, words, items in self._steps()}
+        self.levels: dict[Any, list[Any]] = shown
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if hasattr(self, "levels"):
+            raise AttributeError(f"a Design does not change: make another one with this {name}")
+        super().__setattr__(name, value)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(type(self), **self._arguments()), ()
 
     @property
     def sensitivity(self) -> int:
@@ -259,10 +267,21 @@ individual='patient', l0=2)
         The keys are the places of the columns that a margin adds up; () are the cells. All are one
         mechanism unless margins have shares of their own.
 
+        Parameters
+        ----------
+        epsilon : number or str
+            The privacy loss of the whole table. A str such as "0.1" is exact.
+        bounds : (int, int), optional
+            The bounds of each mechanism.
+
+        Examples
+        --------
         >>> from geomdp.frames import Design
         >>> Design(["yes", "no"]).mechanisms(0.5)
         {(): GeometricMechanism(epsilon=0.5, sensitivity=1)}
+
         """
+        epsilon = parameters.exact("epsilon", epsilon)
         total = parameters.positive("epsilon", epsilon)
         if not self._uneven:
             one = GeometricMechanism(epsilon, self.sensitivity, bounds)
@@ -285,8 +304,8 @@ individual='patient', l0=2)
         ----------
         mechanism : GeometricMechanism
             The mechanism of all cells.
-        epsilon
-            Instead of a mechanism, as in :meth:`Table.release`.
+        epsilon : number or str
+            Instead of a mechanism: the privacy loss of the whole table.
 
         Examples
         --------
@@ -316,10 +335,18 @@ individual='patient', l0=2)
     def privacy_loss(self, mechanism: GeometricMechanism) -> float:
         """Return the privacy loss of a release of the whole table by one mechanism, rounded up.
 
+        Parameters
+        ----------
+        mechanism : GeometricMechanism
+            The mechanism of all cells, of any sensitivity.
+
+        Examples
+        --------
         >>> from geomdp import GeometricMechanism
         >>> from geomdp.frames import Design
         >>> Design(["yes", "no"], margins="all").privacy_loss(GeometricMechanism(0.5))
         1.0
+
         """
         return as_mechanism(mechanism).privacy_loss(self.sensitivity)
 

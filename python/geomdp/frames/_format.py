@@ -7,9 +7,7 @@ import hashlib
 import io
 import json
 import os
-import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +17,7 @@ import numpy as np
 import geomdp
 from geomdp._extras import installed_by
 from geomdp._inputs import parameters
+from geomdp._new_file import place
 
 if TYPE_CHECKING:
     from geomdp.frames._design import Design
@@ -180,34 +179,26 @@ def _encoded(level: Any) -> Any:
 
 def _write(files: Mapping[Path, bytes], *, overwrite: bool) -> None:
     """Write all files or none: each appears whole, and none replaces another unless told."""
+    parts: dict[Path, Path] = {}
     made: list[Path] = []
-    with _temporary(files) as ready:
-        try:
-            for target, source in ready.items():
-                if overwrite:
-                    os.replace(source, target)
-                    continue
-                # Unlike a rename, a link does not replace a file.
-                os.link(source, target)
-                made.append(target)
-        except BaseException:
-            for target in made:
-                target.unlink()
-            raise
-
-
-@contextmanager
-def _temporary(files: Mapping[Path, bytes]) -> Iterator[dict[Path, str]]:
-    """Write the contents to new files in the folders of their targets."""
-    ready: dict[Path, str] = {}
     try:
         for target, content in files.items():
-            handle, ready[target] = tempfile.mkstemp(dir=target.parent, prefix=".geomdp-")
-            with os.fdopen(handle, "wb") as file:
+            part = target.with_name(f".geomdp-{os.urandom(8).hex()}.part")
+            with part.open("xb") as file:
+                parts[target] = part
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-        yield ready
+        for target, part in parts.items():
+            if overwrite:
+                os.replace(part, target)
+            else:
+                place(str(part), str(target))
+                made.append(target)
+    except BaseException:
+        for target in made:
+            target.unlink()
+        raise
     finally:
-        for name in ready.values():
-            Path(name).unlink(missing_ok=True)
+        for part in parts.values():
+            part.unlink(missing_ok=True)

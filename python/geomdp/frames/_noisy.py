@@ -32,7 +32,12 @@ Columns: TypeAlias = Any
 
 
 class Difference(NamedTuple):
-    """A difference of noisy counts, with an interval for that of the true ones."""
+    """A difference of noisy counts, with an interval for that of the true ones.
+
+    >>> from geomdp.frames import Difference
+    >>> Difference(estimate=10, lower=2, upper=18).upper
+    18
+    """
 
     estimate: int
     lower: int
@@ -204,7 +209,7 @@ class NoisyTable:
         Parameters
         ----------
         by : column name or tuple of column names
-            The columns to keep, as in :meth:`total`.
+            The columns to keep.
         alpha, simultaneous
             As in :meth:`intervals`.
 
@@ -332,13 +337,15 @@ class NoisyTable:
 
         Parameters
         ----------
-        alpha, ax
-            As in :func:`geomdp.plot.histogram`.
+        alpha : int, float or Fraction
+            The probability that an interval misses its true count.
+        ax : matplotlib Axes, optional
+            The Axes to draw on; a new figure if not given.
 
         Returns
         -------
         Axes
-            As from :func:`geomdp.plot.histogram` or :func:`geomdp.plot.table`.
+            Those of :func:`geomdp.plot.histogram` or :func:`geomdp.plot.table`.
 
         Raises
         ------
@@ -350,7 +357,8 @@ class NoisyTable:
         >>> import pandas as pd
         >>> from geomdp import frames
         >>> table = frames.count(pd.Series(["no", "yes", "no"], name="sick"), ["yes", "no"])
-        >>> axes = table.release(epsilon=0.5).plot()
+        >>> table.release(epsilon=0.5).plot().get_xlabel()
+        'count'
 
         """
         base = self._counts[self._design._part(())]

@@ -114,6 +114,9 @@ def _facts(
         raise ValueError(f"{path.name} has a damaged description: {error}") from None
     if list(mechanisms) != list(design._sums()):
         raise ValueError(f"{path.name} has a damaged description: mechanisms of other margins")
+    stated = facts["epsilon"], facts["sensitivity"]
+    if stated != (str(design._loss(mechanisms)), design.sensitivity):
+        raise ValueError(f"{path.name} has a damaged description: another privacy loss")
     for each, mechanism in zip(facts["mechanisms"], mechanisms.values(), strict=True):
         digest = hashlib.sha256(mechanism.certificate(np.int64).to_json().encode()).hexdigest()
         if each["plan_sha256"] != digest:

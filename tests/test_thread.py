@@ -1,0 +1,503 @@
+"""From a design to a published file: every step knows what it costs."""
+
+import collections
+import csv
+import itertools
+import json
+import math
+import os
+import pickle
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import geomdp
+from geomdp import GeometricMechanism, accounting, accuracy, frames
+from geomdp.frames import Design
+from statistics_ import ALPHA
+from test_contributions import PLACES, changes, delta_of
+
+MAKERS: dict[str, Callable[[Any], Any]] = {
+    "pandas": pd.DataFrame,
+    "polars": pl.DataFrame,
+    "lazy": pl.LazyFrame,
+    "pyarrow": pa.table,
+}
+in_all = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+REGIONS, DISEASES = ["north", "south"], ["flu", "measles", "none"]
+VISITS = {
+    "patient": [person for person in range(300) for _ in range(3)],
+    "region": [REGIONS[n % 2] for n in range(900)],
+    "disease": [DISEASES[n * 7 % 3] for n in range(900)],
+}
+DESIGN = Design({"region": REGIONS, "disease": DISEASES}, individual="patient", l0=2)
+#: So little noise that counts are exact but for a probability of exp(-20).
+CLEAR = 400
+
+
+def rows(table: Any) -> list[int]:
+    """Return the counts of a table of any library."""
+    column = table.frame["count"]
+    return [int(n) for n in (column.to_pylist() if hasattr(column, "to_pylist") else column)]
+
+
+@in_all
+def test_the_block_of_the_readme_runs(make: Any, tmp_path: Path) -> None:
+    """The thread as a whole, in every library."""
+    assert DESIGN.sensitivity == 2
+    assert DESIGN.accuracy(epsilon=0.5, alpha=0.05) == 12
+    epsilon = DESIGN.epsilon(accuracy=5, alpha=0.05, of="all")
+    assert DESIGN.accuracy(epsilon=epsilon, alpha=0.05, of="all") == 5
+    assert DESIGN.accuracy(epsilon=epsilon * (1 - 1e-5), alpha=0.05, of="all") > 5
+    table = DESIGN.count(make(VISITS))
+    budget = accounting.Budget(epsilon=6)
+    noisy = table.release(epsilon=0.5, budget=budget, label="2026-10")
+    assert budget.spent == [("2026-10", 0.5)]
+    assert (noisy.privacy_loss, noisy.epsilon, noisy.label) == (0.5, Fraction(1, 2), "2026-10")
+    kind = {"LazyFrame": "DataFrame"}.get(type(make(VISITS)).__name__, type(make(VISITS)).__name__)
+    for frame in (
+        noisy.frame,
+        noisy.intervals(alpha=0.05),
+        noisy.total("region", alpha=0.05),
+        noisy.total(alpha=0.05),
+        noisy.total(),
+        noisy.share("region", alpha=0.05),
+        noisy.consistent(),
+    ):
+        assert type(frame).__name__ == kind
+    for name in ("2026-10.csv", "2026-10.parquet"):
+        noisy.save(tmp_path / name)
+        read = geomdp.read(tmp_path / name, library="pandas")
+        assert read.to_dict() == noisy.to_dict()
+        assert (read.design, read.epsilon, read.label) == (DESIGN, noisy.epsilon, "2026-10")
+        assert read.mechanisms == noisy.mechanisms
+        found = pl.from_pandas(read.intervals(alpha=0.1).astype({"region": str, "disease": str}))
+        wanted = noisy.intervals(alpha=0.1)
+        wanted = (
+            pl.from_arrow(wanted)
+            if isinstance(wanted, pa.Table)
+            else pl.DataFrame({name: list(wanted[name]) for name in found.columns})
+        )
+        assert found.rows() == wanted.rows()
+
+
+@in_all
+@pytest.mark.parametrize("other", [None, "else"])
+@pytest.mark.parametrize("margins", [None, "all"])
+def test_counts_are_those_of_the_records(make: Any, other: Any, margins: Any) -> None:
+    records = {"town": ["a", "b", "a", None, "z", "a"], "n": [1, 2, 2, 1, 1, 3]}
+    design = (
+        Design(
+            {"town": ["b", "a"], "n": [1, 2]},
+            other=other,
+            margins=margins and {"town": "all", "n": -1},
+        )
+        if other is None
+        else Design(
+            {"town": ["b", "a"], "n": [1, 2]},
+            other={"town": "else"},
+            margins=margins and {"town": "all", "n": -1},
+        )
+    )
+    found = rows(design.count(make(records)))
+    wanted = []
+    for town, n in itertools.product(*design.levels.values()):
+        inside = 0
+        for row in zip(*records.values(), strict=True):
+            at = row[0] if row[0] in ("a", "b") else ("else" if other else None)
+            inside += (
+                at is not None and row[1] in (1, 2) and town in (at, "all") and n in (row[1], -1)
+            )
+        wanted.append(inside)
+    assert found == wanted
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "change"])
+@pytest.mark.parametrize("margins", [None, "all", {"by": "all"}])
+@pytest.mark.parametrize("other", [None, "else"])
+@pytest.mark.parametrize(("l0", "linf"), [(1, 2), (2, 1), (2, 2)])
+def test_sensitivity_and_loss_are_what_an_individual_changes(
+    neighbours: Any, margins: Any, other: Any, l0: int, linf: int
+) -> None:
+    """Enumerates all records of an individual, bounded as the design does (lemma 14a)."""
+    levels = {"town": ["a", "b"], "by": ["bus", "car"]}
+    options = {"other": other, "margins": margins}
+    design = Design(levels, individual="who", l0=l0, linf=linf, neighbours=neighbours, **options)
+    kept = set()
+    inside = [
+        place for place in PLACES if other or (place[0] in "ab" and place[1] in ("bus", "car"))
+    ]
+
+    def cell(place: tuple[str, str]) -> tuple[str, str]:
+        town, by = place
+        return (town if town in "ab" else "else", by if by in ("bus", "car") else "else")
+
+    representatives = list({cell(place): place for place in inside}.values())
+    for size in range(l0 + 1):
+        for chosen in itertools.combinations(representatives, size):
+            for times in itertools.product(range(1, linf + 1), repeat=size):
+                kept.add(tuple(p for p, n in zip(chosen, times, strict=True) for _ in range(n)))
+    rate = 0.5
+    of_one = signed(kept, levels, options)
+    found = (
+        of_one
+        if neighbours == "add-remove"
+        else {
+            tuple(x - y for x, y in zip(one, two, strict=True))
+            for one, two in itertools.product(of_one, repeat=2)
+        }
+    )
+    assert max(sum(map(abs, change)) for change in found) <= design.sensitivity
+    if neighbours == "add-remove":
+        assert max(sum(map(abs, change)) for change in found) == design.sensitivity
+    sizes = {tuple(sorted(filter(None, map(abs, change)), reverse=True)) for change in found}
+    losses = design.loss_distribution(
+        GeometricMechanism(rate * design.sensitivity, design.sensitivity)
+    )
+    for epsilon in (0.0, 0.5, 1.0, 2.0, 4.0):
+        worst = max(delta_of(change, rate, epsilon) for change in sizes)
+        assert worst <= losses.delta(epsilon) * (1 + 1e-6) + 1e-14
+
+
+def signed(records: set[Any], levels: Any, options: dict[str, Any]) -> set[tuple[int, ...]]:
+    """Return the counts of each set of records in all cells of a table."""
+    of_one = {}
+    for town, by in PLACES:
+        frame = pl.DataFrame({"town": [town], "by": [by]})
+        of_one[town, by] = np.array(rows(frames.count(frame, levels, **options)))
+    empty = 0 * of_one[PLACES[0]]
+    return {tuple(sum((of_one[place] for place in each), empty).tolist()) for each in records}
+
+
+def test_lemma_14a_for_pairs_of_changes() -> None:
+    """A unit moved from the smaller change to the larger one never lowers delta."""
+    for d, e in itertools.combinations_with_replacement(range(1, 7), 2):
+        for rate, epsilon in itertools.product((0.1, 0.7, 2.0), np.linspace(0, 12, 13)):
+            spread = delta_of((d, e), rate, epsilon)
+            assert spread <= delta_of(tuple(filter(None, (d - 1, e + 1))), rate, epsilon) + 1e-12
+    assert changes  # The enumeration of tables is in test_contributions.py.
+
+
+@in_all
+def test_contributions_are_bounded_within_the_cells_of_the_table(make: Any) -> None:
+    """Records outside the table use up nothing, and `other` is one cell."""
+    records = {"who": [1] * 6, "town": ["x", "y", "z", "a", "a", "a"]}
+    outside = Design({"town": ["a"]}, individual="who", l0=1, linf=2)
+    assert rows(outside.count(make(records))) == [2]
+    merged = Design({"town": ["a"]}, individual="who", l0=2, linf=2, other="else")
+    assert rows(merged.count(make(records))) == [2, 2]
+
+
+def test_cells_are_drawn_uniformly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exhaustive over the orders of three cells of an individual, whatever is in them."""
+    records = pd.DataFrame({"who": [1] * 6, "town": ["a", "a", "a", "b", "b", "c"]})
+    design = Design({"town": ["a", "b", "c"]}, individual="who", l0=1)
+    found: Any = collections.Counter()
+    for order in itertools.permutations(range(3)):
+        words = np.array(order, np.uint64)
+        monkeypatch.setattr(frames._contributions, "words", lambda _, words=words: words)
+        found[tuple(rows(design.count(records)))] += 1
+    assert found == {(1, 0, 0): 2, (0, 1, 0): 2, (0, 0, 1): 2}
+
+
+def test_mechanisms_of_too_small_a_sensitivity_raise() -> None:
+    table = frames.count(
+        pd.DataFrame(VISITS), {"region": REGIONS, "disease": DISEASES}, margins="all"
+    )
+    assert table.sensitivity == 4
+    budget = accounting.Budget(1)
+    with pytest.raises(ValueError, match=r"sensitivity 1, .* by up to 4: give epsilon=1"):
+        table.release(GeometricMechanism(1.0), budget=budget)
+    assert budget.spent == []
+    assert table.release(GeometricMechanism(1.0, 4), budget=budget).privacy_loss == 1
+    assert table.release(GeometricMechanism(1.0, 8)).privacy_loss == 0.5
+    assert table.release(epsilon="0.1").epsilon == Fraction(1, 10)
+    for wrong in ({}, {"mechanism": GeometricMechanism(1.0, 4), "epsilon": 1}):
+        with pytest.raises(TypeError, match="alternatives"):
+            table.release(**wrong)
+
+
+def test_a_refused_release_draws_no_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = DESIGN.count(pd.DataFrame(VISITS))
+    budget = accounting.Budget(epsilon=1)
+    table.release(epsilon=0.75, budget=budget)
+    drawn = []
+    monkeypatch.setattr(GeometricMechanism, "release", lambda *_, **__: drawn.append(1))
+    with pytest.raises(ValueError, match="budget"):
+        table.release(epsilon=0.5, budget=budget)
+    assert not drawn
+    assert budget.epsilon_spent == 0.75
+    # What cannot be released is not booked.
+    with pytest.raises(ValueError, match=r"scale|epsilon"):
+        table.release(epsilon=1e-60, budget=accounting.Budget(1))
+
+
+def test_intervals_are_those_of_the_mechanism() -> None:
+    noisy = DESIGN.count(pd.DataFrame(VISITS)).release(epsilon=0.5)
+    frame, mechanism = noisy.intervals(alpha=0.05), GeometricMechanism(0.5, 2)
+    lower, upper = mechanism.confidence_interval(frame["count"].to_numpy(), 0.05)
+    assert frame["lower"].tolist() == lower.tolist()
+    assert frame["upper"].tolist() == upper.tolist()
+    total = noisy.total("region", alpha=0.05)
+    for region, n, low, high in total.itertuples(index=False):
+        cells = [count for (place, _), count in noisy.to_dict().items() if place == region]
+        assert n == sum(cells)
+        assert (low, high) == accuracy.sum_confidence_interval(mechanism, cells, 0.05)
+    one, two = total["count"].tolist()
+    found = noisy.difference({"region": "north"}, {"region": "south"}, alpha=0.05)
+    assert found.estimate == one - two
+    assert found.upper - found.estimate == accuracy.sum_accuracy(mechanism, 6, 0.05)
+
+
+def test_simultaneous_intervals_are_those_of_the_accuracy() -> None:
+    noisy = DESIGN.count(pd.DataFrame(VISITS)).release(epsilon=0.5)
+    for frame, reach in (
+        (noisy.intervals(alpha=0.05, simultaneous=True), "all"),
+        (noisy.total(("region", "disease"), alpha=0.05, simultaneous=True), "all"),
+    ):
+        wide = DESIGN.accuracy(epsilon=0.5, alpha=0.05, of=reach)
+        assert set(frame["upper"] - frame["count"]) == {wide}
+    wide, alone = (
+        noisy.total("region", alpha=0.05, simultaneous=each)["upper"].sum()
+        for each in (True, False)
+    )
+    assert wide > alone
+
+
+def test_intervals_cover_the_true_counts() -> None:
+    """Each kind of interval misses in at most a share alpha of releases, by a binomial bound."""
+    records = pd.DataFrame(
+        {"town": ["a"] * 30 + ["b"] * 10 + ["c"], "sex": ["f", "m", "f"] * 13 + ["f", "m"]}
+    )
+    design = Design({"town": ["a", "b", "c"], "sex": ["f", "m"]}, margins={"sex": "all"})
+    truth = dict(zip(design._rows(), rows(design.count(records)), strict=True))
+    table, alpha, n = design.count(records), 0.2, 600
+    missed: Any = collections.Counter()
+    for _ in range(n):
+        noisy = table.release(epsilon=0.8)
+        cells = noisy.intervals(alpha=alpha, simultaneous=True)
+        missed["cells"] += any(
+            not low <= truth[town, sex] <= high
+            for town, sex, _, low, high in cells.itertuples(index=False)
+        )
+        one = noisy.intervals(alpha=alpha)
+        missed["cell"] += not one["lower"][0] <= truth["a", "f"] <= one["upper"][0]
+        total = noisy.total("town", alpha=alpha)
+        missed["total"] += not total["lower"][0] <= 30 <= total["upper"][0]
+        share = noisy.share("town", alpha=alpha)
+        missed["share"] += not share["lower"][0] <= 3000 / 41 <= share["upper"][0]
+        shares = noisy.share("town", alpha=alpha, simultaneous=True)
+        missed["shares"] += any(
+            not low <= 100 * of / 41 <= high
+            for of, low, high in zip((30, 10, 1), shares["lower"], shares["upper"], strict=True)
+        )
+        difference = noisy.difference({"town": "a"}, {"town": "b"}, alpha=alpha)
+        missed["difference"] += not difference.lower <= 20 <= difference.upper
+    # The binomial tail above the limit is below ALPHA / 6: Chernoff's bound.
+    limit = next(
+        k for k in range(n) if k > n * alpha and _chernoff(k, n, alpha) < math.log(ALPHA / 6)
+    )
+    assert max(missed.values()) < limit
+    assert min(missed.values()) > 0
+
+
+def _chernoff(k: int, n: int, p: float) -> float:
+    """Return the logarithm of a bound on P[Bin(n, p) >= k]."""
+    share = k / n
+    return -n * (share * math.log(share / p) + (1 - share) * math.log((1 - share) / (1 - p)))
+
+
+def test_shares_of_margins_add_up_to_epsilon() -> None:
+    margins = {"region": ("all", Fraction(1, 5)), "disease": "all"}
+    design = Design({"region": REGIONS, "disease": DISEASES}, margins=margins, l0=2)
+    noisy = design.count(pd.DataFrame(VISITS)).release(epsilon=1)
+    assert noisy.epsilon == 1
+    of = {sums: each.epsilon for sums, each in noisy.mechanisms.items()}
+    assert of == {
+        (): Fraction(2, 5),
+        (0,): Fraction(1, 10),
+        (1,): Fraction(2, 5),
+        (0, 1): Fraction(1, 10),
+    }
+    with pytest.raises(ValueError, match="shares of epsilon"):
+        design.count(pd.DataFrame(VISITS)).release(GeometricMechanism(1, design.sensitivity))
+    levels = {"region": REGIONS, "disease": DISEASES}
+    table = frames.count(pd.DataFrame(VISITS), levels, margins="all")
+    frame = table.release(epsilon=CLEAR).consistent()
+    assert frame["count"].tolist() == rows(table)
+
+
+def test_save_replaces_no_file(tmp_path: Path) -> None:
+    noisy = DESIGN.count(pd.DataFrame(VISITS)).release(epsilon=0.5)
+    other = DESIGN.count(pd.DataFrame(VISITS)).release(epsilon=1)
+    for name in ("a.csv", "b.parquet"):
+        noisy.save(tmp_path / name)
+        before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+        with pytest.raises(FileExistsError):
+            other.save(tmp_path / name)
+        assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+        other.save(tmp_path / name, overwrite=True)
+        assert geomdp.read(tmp_path / name).epsilon == 1
+    # The description alone is there: neither file is written.
+    os.unlink(tmp_path / "a.csv")
+    with pytest.raises(FileExistsError):
+        noisy.save(tmp_path / "a.csv")
+    assert sorted(os.listdir(tmp_path)) == ["a.csv.json", "b.parquet"]
+    with pytest.raises(ValueError, match=r"ends in \.csv or \.parquet"):
+        noisy.save(tmp_path / "c.txt")
+    umask = os.umask(0o022)
+    os.umask(umask)
+    assert (tmp_path / "b.parquet").stat().st_mode & 0o777 == 0o666 & ~umask
+
+
+def test_files_state_the_release_and_nothing_else(tmp_path: Path) -> None:
+    """Two publishers of one table write equal files, wherever they are."""
+    noisy = DESIGN.count(pd.DataFrame(VISITS)).release(epsilon=Fraction(1, 3))
+    copies = []
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        pickle.loads(pickle.dumps(noisy)).save(tmp_path / folder / "t.csv")
+        noisy.save(tmp_path / folder / "t.parquet")
+        copies.append({p.name: p.read_bytes() for p in (tmp_path / folder).iterdir()})
+    assert copies[0] == copies[1]
+    description = json.loads(copies[0]["t.csv.json"])
+    facts = description["geomdp"]
+    assert (facts["epsilon"], facts["delta"], facts["sensitivity"]) == ("1/3", "0", 2)
+    assert facts["mechanisms"][0]["rate"] == "1/6"
+    assert [field["name"] for field in description["schema"]["fields"]] == [
+        "region", "disease", "count",
+    ]  # fmt: skip
+    text = copies[0]["t.csv.json"].decode()
+    assert str(tmp_path) not in text
+    assert "/work" not in text
+
+
+def test_a_file_written_by_the_standard_library_alone_is_read(tmp_path: Path) -> None:
+    """The page of the format is enough to write one."""
+    with (tmp_path / "t.csv").open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([["sick", "n"], ["yes", -3], ["no", 40]])
+    mechanism = GeometricMechanism(Fraction(1, 2))
+    digest = (
+        __import__("hashlib").sha256(mechanism.certificate(np.int64).to_json().encode()).hexdigest()
+    )
+    fields = [{"name": "sick", "type": "string"}, {"name": "n", "type": "integer"}]
+    facts = {
+        "format": "geomdp-release-1",
+        "version": "0.1.0",
+        "label": None,
+        "epsilon": "1/2",
+        "delta": "0",
+        "neighbours": "add-remove",
+        "individual": None,
+        "l0": 1,
+        "linf": 1,
+        "sensitivity": 1,
+        "levels": {"sick": ["yes", "no"]},
+        "other": {},
+        "margins": {},
+        "mechanisms": [{"sums_over": [], "rate": "1/2", "bounds": None, "plan_sha256": digest}],
+    }
+    text = json.dumps({"schema": {"fields": fields}, "geomdp": facts})
+    (tmp_path / "t.csv.json").write_text(text)
+    read = geomdp.read(tmp_path / "t.csv", library="polars")
+    assert read.to_dict() == {"yes": -3, "no": 40}
+    assert read.intervals(alpha=0.05)["upper"].to_list() == [3, 46]
+    facts["mechanisms"][0]["plan_sha256"] = "0" * 64  # type: ignore[index]
+    (tmp_path / "t.csv.json").write_text(
+        json.dumps({"schema": {"fields": fields}, "geomdp": facts})
+    )
+    with pytest.warns(UserWarning, match="another plan"):
+        geomdp.read(tmp_path / "t.csv")
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda d: d["geomdp"].update(format="geomdp-release-9"), "has the format"),
+        (lambda d: d["geomdp"].update(epsilon="1/3"), "privacy loss"),
+        (lambda d: d["geomdp"].update(l0=3), "damaged|sensitivity"),
+        (lambda d: d["geomdp"].pop("levels"), "damaged"),
+        (lambda d: d["geomdp"].update(levels={"region": ["x"], "disease": DISEASES}), "other rows"),
+        (lambda d: d["geomdp"].update(mechanisms=[]), "damaged"),
+        (lambda d: d.pop("geomdp"), "no description"),
+    ],
+)
+def test_damaged_descriptions_raise(tmp_path: Path, damage: Any, message: str) -> None:
+    DESIGN.count(pd.DataFrame(VISITS)).release(epsilon=0.5).save(tmp_path / "t.csv")
+    beside = tmp_path / "t.csv.json"
+    description = json.loads(beside.read_text())
+    damage(description)
+    beside.write_text(json.dumps(description))
+    with pytest.raises(ValueError, match=message):
+        geomdp.read(tmp_path / "t.csv")
+
+
+@pytest.mark.parametrize(
+    ("levels", "library"),
+    [
+        (["a", None, 'ü, "quoted"\n'], "pandas"),
+        ([1, 2, -(2**60)], "polars"),
+        ([True, False], "pyarrow"),
+        ([0.1, 1e300, -0.5], "pandas"),
+        ([pd.Timestamp("2026-01-01").date(), pd.Timestamp("2026-01-02").date()], "polars"),
+    ],
+)
+def test_levels_of_any_type_return_from_files(levels: Any, library: Any, tmp_path: Path) -> None:
+    table = Design({"x": levels}).count(pl.DataFrame({"x": pl.Series(levels)}))
+    noisy = table.release(epsilon=1)
+    for name in ("t.csv", "t.parquet"):
+        noisy.save(tmp_path / name)
+        read = geomdp.read(tmp_path / name, library=library)
+        assert read.design == noisy.design
+        assert read.to_dict() == noisy.to_dict()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"levels": {}}, ValueError, "levels is empty"),
+        ({"levels": {"a": [1, 1]}}, ValueError, "empty or repeat"),
+        ({"levels": {"a": "xy"}}, TypeError, "give a list"),
+        ({"levels": {"a": [[1]]}}, TypeError, "hashable"),
+        ({"individual": "who"}, ValueError, "l0 = None"),
+        ({"l0": 0}, ValueError, "l0 = 0"),
+        ({"linf": 1.5}, TypeError, "linf = 1.5"),
+        ({"neighbours": "both"}, ValueError, "neighbours = 'both'"),
+        ({"name": "a"}, ValueError, "name = 'a'"),
+        ({"name": 1}, TypeError, "name = 1"),
+        ({"margins": {"b": "all"}}, KeyError, "'b' occurs 0 times"),
+        ({"margins": {"a": ("all", 1)}}, ValueError, "share of margins"),
+        ({"margins": True}, TypeError, "margins = True"),
+    ],
+)
+def test_invalid_designs_raise(arguments: Any, error: Any, message: str) -> None:
+    with pytest.raises(error, match=message):
+        Design(**({"levels": {"a": [1, 2]}} | arguments))
+
+
+def test_designs_are_public_values() -> None:
+    design = Design(
+        {"region": REGIONS, "disease": DISEASES},
+        other="else",
+        margins={"region": ("all", Fraction(1, 3))},
+        individual="patient",
+        l0=3,
+        linf=2,
+        neighbours="change",
+        name="n",
+    )
+    assert design.sensitivity == 3 * 2 * 2 * 2
+    assert (design.shape, design.cells) == ((4, 4), 16)
+    assert eval(repr(design), {"Design": Design, "Fraction": Fraction}) == design
+    assert pickle.loads(pickle.dumps(design)) == design
+    assert design != DESIGN
+    assert "north" in design._repr_html_()
+    with pytest.raises(AttributeError):
+        design.l0 = 5
