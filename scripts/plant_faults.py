@@ -364,16 +364,16 @@ FAULTS = [
     ),
     Fault(
         "secrets stay on the stack",
-        CORE / "draw/tape.rs",
+        CORE / "draw/wipe.rs",
         "zeroize_stack::<STACK>();",
         "let _ = zeroize_stack::<STACK>;",
         "tests/test_entropy.py",
     ),
     Fault(
         "secrets stay in vector registers",
-        CORE / "draw/tape.rs",
-        "ct::clear_registers();",
-        "let _ = ct::clear_registers;",
+        CORE / "draw/wipe.rs",
+        "clear_registers();\n            zeroize",
+        "zeroize",
         "tests/test_entropy.py",
     ),
     Fault(

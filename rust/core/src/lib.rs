@@ -61,9 +61,9 @@ pub mod plan;
 mod reference;
 
 pub use draw::kernel::Count;
-pub use draw::{Draws, bernoulli, draw, fold, keyed, tape};
+pub use draw::{Draws, bernoulli, draw, fold, keyed, tape, wipe};
 #[cfg(feature = "reference")]
-pub use draw::{ct, features, kernel};
+pub use draw::{features, kernel};
 pub use error::Error;
 pub use mechanism::Mechanism;
 #[cfg(feature = "reference")]

@@ -3,7 +3,8 @@
 use crate::Error;
 use crate::draw::draw;
 use crate::draw::kernel::Count;
-use crate::draw::tape::{Tape, Words, without_trace};
+use crate::draw::tape::{Tape, Words};
+use crate::draw::wipe::without_trace;
 use crate::params::privacy;
 use crate::params::rate::Rate;
 use crate::plan::Plan;

@@ -8,6 +8,9 @@
 
 #![cfg_attr(feature = "checkmsan", no_main)]
 
+#[path = "common/marks.rs"]
+mod marks;
+
 use geomdp_core::bernoulli::Bernoulli;
 use geomdp_core::fold::Folded;
 use geomdp_core::kernel::{Backend, LANES};
@@ -15,14 +18,14 @@ use geomdp_core::keyed::{AddressedDraws, IdKind, ReleaseKey};
 use geomdp_core::linear::Linear;
 use geomdp_core::plan::Plan;
 use geomdp_core::tape::{Tape, Words};
-use geomdp_core::{Count, Error, Mechanism, Rate, ct};
+use geomdp_core::{Count, Error, Mechanism, Rate};
 use std::hint::black_box;
 
 /// Marks values secret; fails if no checker is running.
 fn hide<T>(values: &[T]) {
-    ct::secret(values);
+    marks::secret(values);
     assert_eq!(
-        ct::is_secret(values),
+        marks::is_secret(values),
         Some(true),
         "no checker is running: use `make ct`"
     );
@@ -31,11 +34,11 @@ fn hide<T>(values: &[T]) {
 /// Marks values public. They must have been secret up to here, or the check was void.
 fn reveal<T>(values: &[T]) {
     assert_eq!(
-        ct::is_secret(values),
+        marks::is_secret(values),
         Some(true),
         "the result is not secret"
     );
-    ct::public(values);
+    marks::public(values);
 }
 
 fn plans() -> Result<Vec<Plan>, Error> {
@@ -153,7 +156,7 @@ fn everything() -> Result<(), Error> {
     hide(&offset);
     hide(&words);
     reveal(&[linear.draw_constant_time(offset[0], &words)]);
-    ct::public(&words);
+    marks::public(&words);
     words.clear();
     println!("checked: linear, with enforce_constant_time");
     Ok(())

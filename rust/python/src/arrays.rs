@@ -6,8 +6,8 @@
 //! count is written once.
 
 use crate::to_py;
-use geomdp_core::ct::clear_registers;
-use geomdp_core::tape::without_trace;
+
+use geomdp_core::wipe::{clear_registers, without_trace};
 use geomdp_core::{Count, Error};
 use pyo3::buffer::{Element, PyBuffer};
 use pyo3::exceptions::PyValueError;

@@ -3,7 +3,7 @@
 use crate::arrays::{buffer, read};
 use crate::to_py;
 use geomdp_core::keyed::{self, AddressedDraws, Addresses, IdKind};
-use geomdp_core::tape::without_trace;
+use geomdp_core::wipe::without_trace;
 use geomdp_core::{Count, Error};
 use pyo3::buffer::{Element, PyBuffer};
 use pyo3::exceptions::PyValueError;

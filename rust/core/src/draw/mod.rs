@@ -1,12 +1,13 @@
 //! The draw: from a plan, a tape and counts to noisy counts.
 
 pub mod bernoulli;
-pub mod ct;
+pub(crate) mod ct;
 pub mod fold;
 pub mod kernel;
 pub mod keyed;
 mod simd;
 pub mod tape;
+pub mod wipe;
 
 use crate::Error;
 use crate::plan::Plan;
