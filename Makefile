@@ -28,6 +28,7 @@ lint: develop    ## formatters, linters, types, stubs
 	cargo fmt --check --manifest-path rust/fuzz/Cargo.toml
 	cargo fmt --check --manifest-path benches/criterion/Cargo.toml
 	cargo clippy --locked --workspace --all-targets --features geomdp-core/checkmem -- -D warnings
+	cargo clippy --locked -p geomdp-core -- -D warnings
 	cargo clippy --locked --manifest-path rust/fuzz/Cargo.toml --target-dir target --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --quiet --workspace --no-deps
 	$(PY) -m ruff check .

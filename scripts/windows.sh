@@ -31,6 +31,6 @@ unshare --mount bash -ec '
     export HOME=/root CARGO_HOME=/root/.cargo PATH=/usr/sbin:/usr/bin:/sbin:/bin
     export CARGO_TARGET_DIR=/var/target RUSTC_BOOTSTRAP=1 WINEDEBUG=-all
     export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_LINKER=x86_64-w64-mingw32-gcc-posix
-    export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER=wine
+    export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER=wine64
     cargo test --locked --quiet -p geomdp-core --lib --tests --target x86_64-pc-windows-gnu \
         -Zbuild-std=std,panic_unwind,proc_macro,test'

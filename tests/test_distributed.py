@@ -544,7 +544,7 @@ def test_core_refuses_offsets_of_other_data(offsets: list[int]) -> None:
     ids.add_bytes(np.array(offsets), np.zeros(3, np.uint8), None)
     with pytest.raises(ValueError, match="offsets = "):
         WIDE._core.release_keyed(
-            _core.ReleaseKey(None), "n", ids, 0, counts, np.zeros_like(counts), "i8", False, 1
+            _core.ReleaseKey(None), "n", ids, 0, counts, np.zeros_like(counts), False, 1
         )
 
 

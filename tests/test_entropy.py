@@ -702,7 +702,7 @@ def test_wiped_stack_exceeds_used_stack() -> None:
     counts, out = np.arange(1000), np.zeros(1000, np.int64)
     bits = np.zeros(1000, np.uint8)
     # The same draw without wiping.
-    deep(lambda: _core.release_not_private(core, bytes(32), counts, out, "i8", 1))
+    deep(lambda: _core.release_not_private(core, bytes(32), counts, out, 1))
     used = source.used
     assert used > 1000
     for call in (

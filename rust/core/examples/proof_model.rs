@@ -2,10 +2,9 @@
 //! at every threshold, one off it, at the edges of the range, and on arbitrary words.
 #![allow(clippy::unwrap_used)]
 
-use geomdp_core::Rate;
-use geomdp_core::kernel::{Backend, LANES};
 use geomdp_core::plan::{Digit, Plan};
 use geomdp_core::tape::{Tape, Words};
+use geomdp_core::{Kernel, LANES, Rate};
 use num_bigint::BigUint;
 
 /// The limbs of a number, most significant first.
@@ -71,6 +70,7 @@ fn main() {
         (1e9, u64::MAX),
     ] {
         let plan = Plan::two_sided(&Rate::from_scale(scale).unwrap(), range).unwrap();
+        let kernel = Kernel::new(plan.clone());
         let bits = plan.limb_bits();
         let digits: Vec<_> = plan
             .digits()
@@ -85,7 +85,7 @@ fn main() {
                 words[j * LANES] = *word;
             }
             let mut noisy = [x];
-            Backend::best().add_noise(&plan, 0, &words, &mut noisy);
+            kernel.add_noise(0, &words, &mut noisy);
             cases.push(format!(
                 "({}, {x}, {})",
                 format!("{tape:?}").replace(',', ";"),

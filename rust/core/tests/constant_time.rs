@@ -13,12 +13,11 @@ mod marks;
 
 use geomdp_core::bernoulli::Bernoulli;
 use geomdp_core::fold::Folded;
-use geomdp_core::kernel::{Backend, LANES};
 use geomdp_core::keyed::{AddressedDraws, IdKind, ReleaseKey};
 use geomdp_core::linear::Linear;
 use geomdp_core::plan::Plan;
 use geomdp_core::tape::{Tape, Words};
-use geomdp_core::{Count, Error, Mechanism, Rate};
+use geomdp_core::{Backend, Count, Error, Kernel, LANES, Mechanism, Rate};
 use std::hint::black_box;
 
 /// Marks values secret; fails if no checker is running.
@@ -51,7 +50,8 @@ fn plans() -> Result<Vec<Plan>, Error> {
     Ok(plans)
 }
 
-fn kernel<T: Count>(backend: Backend, plan: &Plan) {
+fn kernel<T: Count>(kernel: &Kernel) {
+    let plan = kernel.plan();
     if T::exact(plan.range().into()).is_none() {
         return;
     }
@@ -61,7 +61,7 @@ fn kernel<T: Count>(backend: Backend, plan: &Plan) {
     words.rotate_left(1);
     hide(&words);
     hide(&counts);
-    backend.add_noise(plan, lower, &words, &mut counts);
+    kernel.add_noise(lower, &words, &mut counts);
     reveal(&counts);
 }
 
@@ -79,14 +79,15 @@ fn backends() -> Vec<Backend> {
 fn everything() -> Result<(), Error> {
     for backend in backends() {
         for plan in plans()? {
-            kernel::<i8>(backend, &plan);
-            kernel::<u8>(backend, &plan);
-            kernel::<i16>(backend, &plan);
-            kernel::<u16>(backend, &plan);
-            kernel::<i32>(backend, &plan);
-            kernel::<u32>(backend, &plan);
-            kernel::<i64>(backend, &plan);
-            kernel::<u64>(backend, &plan);
+            let prepared = Kernel::on(backend, plan);
+            kernel::<i8>(&prepared);
+            kernel::<u8>(&prepared);
+            kernel::<i16>(&prepared);
+            kernel::<u16>(&prepared);
+            kernel::<i32>(&prepared);
+            kernel::<u32>(&prepared);
+            kernel::<i64>(&prepared);
+            kernel::<u64>(&prepared);
         }
         println!("checked: kernel, {backend:?}");
     }
@@ -136,9 +137,9 @@ fn everything() -> Result<(), Error> {
             addresses.add_nullable_integers(integers.iter().copied().map(Some))?;
             addresses.add_bytes((0..len).map(|id| bytes[id % 2]))?;
         }
-        let (plan, lower) = mechanism.plan_for()?;
+        let (kernel, lower) = mechanism.kernel_for()?;
         let tape_key = key.tape_key::<i64>(&mechanism, b"name");
-        AddressedDraws::new(plan, lower, &tape_key).add_noise(&addresses, &mut counts)?;
+        AddressedDraws::new(kernel, lower, &tape_key).add_noise(&addresses, &mut counts)?;
         reveal(&counts);
     }
     println!("checked: release by key and ids");
@@ -205,7 +206,7 @@ fn trace(letter: u8) -> Result<(), Error> {
         tape.fill(&mut words)?;
         tape.fill(&mut counts)?;
         for backend in Backend::available() {
-            backend.add_noise(&plan, 0, &words, &mut counts);
+            Kernel::on(backend, plan.clone()).add_noise(0, &words, &mut counts);
         }
     }
     let mut counts: Vec<i64> = counts

@@ -50,6 +50,7 @@ pub(crate) fn select(mask: u64, yes: u64, no: u64) -> u64 {
 }
 
 /// The smaller of two words.
+#[cfg(any(test, feature = "reference"))]
 #[inline(always)]
 pub(crate) fn min(x: u64, y: u64) -> u64 {
     select(mask(borrow(x, y, 0)), x, y)

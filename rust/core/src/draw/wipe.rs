@@ -89,11 +89,13 @@ mod tests {
     use super::*;
     use core::arch::asm;
 
-    /// Fills a new array, or nothing, by an instruction for each vector register. The instruction
-    /// is that of the widest vectors that this processor has.
+    type Registers = [[u64; 8]; 32];
+
+    /// Runs an instruction for each vector register, that of the widest vectors that this processor
+    /// has. It may write the register to its place in the array.
     macro_rules! each_register {
-        ($avx512:literal, $avx:literal, $sse2:literal) => {{
-            let mut array = [[0u64; 8]; 32];
+        ($array:expr, $avx512:literal, $avx:literal, $sse2:literal) => {{
+            let array: &mut Registers = $array;
             macro_rules! each {
                 ($instruction:literal, $more:literal) => {
                     // SAFETY: the processor has the instruction, as the conditions show. It changes
@@ -104,7 +106,7 @@ mod tests {
                             concat!(".irp i, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15", $more),
                             $instruction,
                             ".endr",
-                            to = in(reg) &raw mut array,
+                            to = in(reg) &raw mut *array,
                             clobber_abi("sysv64"),
                         )
                     }
@@ -117,24 +119,24 @@ mod tests {
             } else {
                 each!($sse2, "");
             }
-            array
         }};
     }
 
     /// Sets the vector registers to ones.
     #[inline(always)]
-    fn fill() {
+    fn fill(unused: &mut Registers) {
         each_register!(
+            unused,
             "vpternlogd zmm\\i, zmm\\i, zmm\\i, 255 # {to}",
             "vcmptrueps ymm\\i, ymm\\i, ymm\\i # {to}",
             "pcmpeqd xmm\\i, xmm\\i # {to}"
         );
     }
 
-    /// Returns the vector registers.
     #[inline(always)]
-    fn registers() -> [[u64; 8]; 32] {
+    fn store(registers: &mut Registers) {
         each_register!(
+            registers,
             "vmovdqu64 [{to} + 64 * \\i], zmm\\i",
             "vmovdqu [{to} + 64 * \\i], ymm\\i",
             "movdqu [{to} + 64 * \\i], xmm\\i"
@@ -143,24 +145,22 @@ mod tests {
 
     #[test]
     fn registers_are_cleared() {
-        fill();
-        let before = registers();
+        let (mut before, mut after) = ([[0; 8]; 32], [[0; 8]; 32]);
+        fill(&mut after);
+        store(&mut before);
         clear_registers();
-        let after = registers();
-        assert!(
-            before[..16]
-                .iter()
-                .all(|register| register[..2] == [u64::MAX; 2])
-        );
+        store(&mut after);
+        assert!((before[..16].iter()).all(|register| register[..2] == [u64::MAX; 2]));
         assert_eq!(after, [[0; 8]; 32]);
     }
 
     /// Nothing of the work stays, not even in registers that functions must preserve.
     #[test]
     fn registers_keep_no_trace() {
+        let mut after = [[0; 8]; 32];
         clear_registers();
-        without_trace(fill);
-        let after = registers();
+        without_trace(|| fill(&mut [[0; 8]; 32]));
+        store(&mut after);
         assert!(!after.as_flattened().contains(&u64::MAX), "{after:x?}");
     }
 }
