@@ -771,6 +771,20 @@ FAULTS = [
         "--test keyed",
     ),
     Fault(
+        "an array is resized during a release",
+        Path("rust/python/src/arrays.rs"),
+        "keep.extend(PyWeakrefReference::new(&array).map(Bound::unbind));",
+        "keep.extend(None);",
+        "tests/test_release.py",
+    ),
+    Fault(
+        "a pickle names a private module",
+        LAYER / "__init__.py",
+        "    _kind.__module__ = __name__",
+        "    pass",
+        "tests/test_pickles.py",
+    ),
+    Fault(
         "offsets of other data pass the check",
         Path("rust/python/src/keyed.rs"),
         "!offsets.is_sorted() || first < 0",
