@@ -34,6 +34,7 @@ lint: develop    ## formatters, linters, types, stubs
 	cargo fmt --check --manifest-path rust/fuzz/Cargo.toml
 	cargo fmt --check --manifest-path benches/criterion/Cargo.toml
 	cargo clippy --locked --workspace --all-targets --features geomdp-core/checkmem -- -D warnings
+	cargo clippy --locked -p geomdp-core -- -D warnings
 	cargo clippy --locked --manifest-path rust/fuzz/Cargo.toml --target-dir target --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --quiet --workspace --no-deps
 	$(PY) -m ruff check .
@@ -69,6 +70,9 @@ instructions:    ## instructions of every piece of a release, against the record
 arm64: develop   ## on an emulated AArch64 processor: STEPS of scripts/arm64.sh, all unless given; needs root and Debian
 	PYTHON="$(PY)" $(if $(STEPS),,$(RECORDED) arm64) bash scripts/arm64.sh $(STEPS)
 
+windows:         ## the tests of the core on Windows, by wine; needs root and Debian
+	$(RECORDED) windows bash scripts/windows.sh
+
 faults: $(VENV)/.engines ## plant FAULTS, all unless given, each of which a test must catch
 	bash scripts/install.sh program coqc coq
 	$(if $(filter-out --checked,$(FAULTS)),,$(RECORDED) faults) $(PYTHON) scripts/plant_faults.py $(FAULTS)
@@ -97,7 +101,7 @@ site: notebooks  ## the documentation site with the notebooks, checked in chromi
 ## Before a release, or by night: all of the gate, whatever was touched, and an hour of searches
 
 nightly: test    ## all of the above, all faults, mutants of changed lines, fuzzing, all tapes up to 2^26 draws
-	$(MAKE) lint pythons ct instructions arm64 clusters backends demo examples site sweep deny proof
+	$(MAKE) lint pythons ct instructions arm64 windows clusters backends demo examples site sweep deny proof
 	$(MAKE) wheel TWICE=--twice
 	$(MAKE) faults FAULTS=--checked
 	$(MAKE) mutants BASE="$$(git rev-list -1 --before=yesterday HEAD)"
@@ -200,7 +204,7 @@ $(VENV)/.engines: pyproject.toml | $(VENV)/.installed
 clean:           ## remove all that was built
 	rm -rf $(VENV) target dist
 
-.PHONY: help demo test gate evidence rival-suites lint proof wheel pythons ct instructions arm64 faults \
-	clusters backends examples notebooks site nightly fuzz exhaustive sweep deny long mutants \
+.PHONY: help demo test gate evidence rival-suites lint proof wheel pythons ct instructions arm64 windows \
+	faults clusters backends examples notebooks site nightly fuzz exhaustive sweep deny long mutants \
 	endurance audit dudect bench older bench-clusters rivals scaling criterion pictures licenses \
 	develop clean

@@ -12,14 +12,14 @@ import re
 from collections import ChainMap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache, partial, reduce
 from pathlib import Path
 from typing import Any
 
 import z3
 
 CORE = Path(__file__).parents[1] / "rust/core/src/draw"
-KERNEL = ["mod", "count", "place", "vector", "avx2", "avx512"]
+KERNEL = ["mod", "count", "search", "vector", "avx2", "avx512"]
 FILES = ["ct", "bernoulli", "fold", *(f"kernel/{name}" for name in KERNEL)]
 
 
@@ -612,6 +612,7 @@ class Source:
         self.texts = texts
         self.functions: dict[tuple[str, str], tuple[str, Type | None, tuple[str, ...]]] = {}
         self.constants: dict[tuple[str, str], tuple[str, tuple[str, ...]]] = {}
+        self.types: dict[tuple[str, str], tuple[str, str]] = {}
         for file, text in texts.items():
             self.items(file, None, tokenize(text))
         self.expand_counts(texts["kernel/count"])
@@ -647,6 +648,10 @@ class Source:
                 body = parser.at
                 parser.type(";")
                 self.constants[scope, tokens[start]] = (file, tokens[body : parser.at])
+            elif kind == "type":
+                parser.type("=", ";")
+                if parser.accept("="):
+                    self.types[scope, tokens[start]] = (file, parser.type(";"))
             elif kind == "impl":
                 head = parser.type("{").split(" for ")[-1].split()[0]
                 target = head if is_integer(head) else f"{file}.{head}"
@@ -659,9 +664,9 @@ class Source:
                 parser.group()
 
     def expand_counts(self, text: str) -> None:
-        """The methods that a macro gives to the eight types of counts."""
+        """The methods that a macro gives to the types of counts, by another macro's rows."""
         body = re.search(r"macro_rules! count \{.*?=> \{\$\((.*?)\)\*\};", text, re.DOTALL)
-        rows = re.search(r"^count! \{(.*?)^\}", text, re.DOTALL | re.MULTILINE)
+        rows = re.search(r"\$name! \{(.*?)\}", text, re.DOTALL)
         assert body
         assert rows
         for t, wide, flip in re.findall(r"(\w+), (\w+), (\w+);", rows[1]):
@@ -882,7 +887,9 @@ class Rust:
             return self.member(scope, "ct", name, types)
         owner = self.type(scope, owners[0])
         if not isinstance(owner, Type):
-            return getattr(owner, name)
+            return reduce(getattr, [*owners[1:], name], owner)
+        if owners[1:]:
+            return self.associated(owner, owners[1], name, scope)
         if is_integer(owner.name) and name in ("MAX", "from", "try_from"):
             return self.of_integer(owner.name, name)
         return self.member(scope, owner.name, name, types)
@@ -901,6 +908,16 @@ class Rust:
             file, tokens = self.source.constants[owner, name]
             return self.evaluate(Parser(tokens).expression(), ChainMap({"": file}))
         return self.type(scope, name)
+
+    def associated(self, owner: Type, kind: str, name: str, scope: Scope) -> Any:
+        """A function of the type that another one names, such as ``V::Search::reached``."""
+        file, text = self.source.types[owner.name, kind]
+        head, *arguments = re.findall(r"\w+", text)
+        home = self.source.imported(file, head)
+        parameters = re.findall(rf"struct {head}<(\w+)>", self.source.texts[home])
+        values = [Type(f"{file}.{argument}") for argument in arguments]
+        generics = {"V": owner, **dict(zip(parameters, values, strict=True))}
+        return partial(self.member(scope, f"{home}.{head}", name, []), **generics)
 
     def type(self, scope: Scope, text: str) -> Any:
         """A type by its name, or the number that stands in its place."""

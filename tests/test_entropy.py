@@ -702,14 +702,14 @@ def test_wiped_stack_exceeds_used_stack() -> None:
     counts, out = np.arange(1000), np.zeros(1000, np.int64)
     bits = np.zeros(1000, np.uint8)
     # The same draw without wiping.
-    deep(lambda: _core.release_not_private(core, bytes(32), counts, out, "i8", 1))
+    deep(lambda: _core.release_not_private(core, bytes(32), counts, out, 1))
     used = source.used
     assert used > 1000
     for call in (
         lambda: core.release_scalar(7, "i8"),
-        lambda: core.release_into(counts, out, "i8", True, 1),
+        lambda: core.release_into(counts, out, True, 1),
         lambda: folded.release_scalar(7, "i8"),
-        lambda: folded.release_into(counts, out, "i8", True, 1),
+        lambda: folded.release_into(counts, out, True, 1),
         lambda: _core.sample_geometric(0.1, 1000, out),
         lambda: _core.sample_bernoulli(0.1, bits),
     ):
@@ -810,12 +810,12 @@ core = importlib.util.module_from_spec(importlib.util.spec_from_loader("geomdp._
 loader.exec_module(core)
 mechanism = core.Mechanism((1, 2**57), None)
 zeros, noisy = array.array("q", bytes(64)), array.array("q", bytes(64))
-mechanism.release_into(zeros, noisy, "i8", False, 1)
+mechanism.release_into(zeros, noisy, False, 1)
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 gc.disable()
 
 def draw():
-    mechanism.release_into(zeros, noisy, "i8", False, 1)
+    mechanism.release_into(zeros, noisy, False, 1)
     os.write(1, noisy)
     os._exit(0)
 

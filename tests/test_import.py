@@ -14,6 +14,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 from matplotlib import pyplot
@@ -229,10 +231,24 @@ def test_certificate_fields_are_documented() -> None:
         assert field.startswith("_") or field in documentation
 
 
+class Finder(doctest.DocTestFinder):
+    """Finds the examples of a class where it is written, whatever module it names for pickles."""
+
+    def _from_module(self, module: ModuleType, value: Any) -> bool:
+        if inspect.isclass(value):
+            functions = filter(inspect.isfunction, vars(value).values())
+            homes = {id(function.__globals__) for function in functions}
+            return value.__module__ == module.__name__ or id(vars(module)) in homes
+        return super()._from_module(module, value)
+
+
 @pytest.mark.parametrize("name", [name for name in MODULES if name != "geomdp.__main__"])
 def test_docstring_examples(name: str) -> None:
     # Each example works on its own.
-    failed, attempted = doctest.testmod(importlib.import_module(name), globs={})
+    runner = doctest.DocTestRunner()
+    for test in Finder(exclude_empty=True).find(importlib.import_module(name), name, globs={}):
+        runner.run(test)
+    failed, attempted = runner.summarize(verbose=False)
     pyplot.close("all")
     assert failed == 0
     # A package has those of its modules.

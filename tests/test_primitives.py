@@ -7,6 +7,7 @@ place.
 
 import operator
 import random
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -286,7 +287,8 @@ def blocks(rust: Rust, kind: str, backend: str) -> None:
     rust.stubs["kernel/mod", "draw"] = draw
     least = rust.call(kind, "to_key", lower)
     generics = {"V": vector.type, "T": Type(kind)}
-    rust.call("kernel/mod", "noise_block", plan, least, Slice([Slice(tape)]), block, **generics)
+    kernel = SimpleNamespace(plan=plan)
+    rust.call("kernel/mod", "noise_block", kernel, least, Slice([Slice(tape)]), block, **generics)
     assert len(offsets) == len(counts)
     claims = []
     count, drawn = word("count", kind), word("drawn")
@@ -311,6 +313,10 @@ class Ideals:
     # What the back end does to find how many thresholds are reached.
     reached: Any = None
     WIDTH = 1
+
+    @property
+    def Search(self) -> "Ideals":  # noqa: N802 (the name in Rust)
+        return self
 
     def splat(self, value: Any) -> "Ideal":
         return Ideal(self, convert(value, "u64").term)
@@ -413,7 +419,7 @@ def thresholds(rust: Rust, limbs: int) -> None:
     def reached(*cuts: list[Int]) -> z3.BitVecRef:
         generics = {"LIMBS": limbs, "V": ideals}
         arguments = rows(cuts), len(cuts), Slice(vectors[:-1]), vectors[-1]
-        return rust.call("kernel/place", "one_by_one", *arguments, **generics).term
+        return rust.call("kernel/search", "one_by_one", *arguments, **generics).term
 
     def number(parts: list[Int]) -> z3.BitVecRef:
         return z3.Concat(*(z3.Extract(LIMB_BITS - 1, 0, part.term) for part in parts))
@@ -432,7 +438,7 @@ def rows(cuts: Any) -> Slice:
 
 
 def tree(cuts: list[list[int]]) -> SimpleNamespace:
-    """What `digit.rs` says that it makes of the thresholds, given as limbs."""
+    """What `tables.rs` says that it makes of the thresholds, given as limbs."""
     count, size = len(cuts), len(cuts[0])
     levels = min((count + 1).bit_length() - 1, 4)
     single = count + 1 - 2**levels
@@ -451,20 +457,20 @@ def tree(cuts: list[list[int]]) -> SimpleNamespace:
 
 def searches(rust: Rust, limbs: int, count: int) -> None:
     """A search finds as many as there are, whichever they are, if they ascend; its tables are as
-    `digit.rs` describes them.
+    `tables.rs` describes them.
     """
     cuts, below, claims = places(rust, limbs, count)
-    digit = SimpleNamespace(count=count, thresholds=rows(cuts), search=tree(cuts))
+    digit = SimpleNamespace(count=count, thresholds=rows(cuts), tree=tree(cuts))
     ideals = Ideals(rust)
     own, tie = Slice([ideals.splat(0)] * limbs), ideals.splat(0)
-    call = partial(rust.call, "kernel/place", "search", LIMBS=limbs, V=ideals)
-    found = call(digit, own, tie)
+    call = partial(rust.call, "kernel/search.ByTree", "reached", LIMBS=limbs, V=ideals)
+    found = call(digit, ideals.splat(word("first")), own, tie)
     ascending = [z3.Implies(x, y) for x, y in pairwise(below)]
     prove_each([found.term == count - sum(map(flag, below)), *claims], *ascending)
 
 
 def key_tree(keys: list[z3.BitVecRef], cuts: list[list[int]]) -> SimpleNamespace:
-    """What `digit.rs` makes of thresholds, as limbs: first those in the tree, then the rest."""
+    """What `tables.rs` makes of thresholds, as limbs: first those in the tree, then the rest."""
     count, size = len(keys), len(cuts[0])
     height, none = count.bit_length(), [0] * size
     levels, paths = [], range(16)
@@ -496,7 +502,7 @@ def key_searches(rust: Rust, limbs: int, count: int) -> None:
     own, tie = Slice([ideals.splat(0)] * limbs), ideals.splat(0)
     generics = {"LIMBS": limbs, "H": IdealHalves(ideals), "V": ideals}
     arguments = digit, ideals.splat(first), own, tie
-    found = rust.call("kernel/place", "search_by_key", *arguments, **generics)
+    found = rust.call("kernel/search.ByKey", "reached", *arguments, **generics)
     promised = [
         *(node >= 0 for node in keys),
         *(z3.ULT(x, y) for x, y in pairwise(keys)),
@@ -540,30 +546,32 @@ def places(rust: Rust, limbs: int, count: int) -> tuple[list[list[int]], list[z3
         claims.append(z3.Or(*map(at, cuts), at([0] * size)))
         return z3.Or(*(z3.And(at(cut), is_so) for cut, is_so in zip(cuts, below, strict=True)))
 
-    rust.stubs["kernel/place", "is_below"] = is_below
+    rust.stubs["kernel/search", "is_below"] = is_below
     return cuts, below, claims
 
 
 def ways(rust: Rust, backend: str, way: str) -> None:
-    """Which of the three a back end takes, and of what."""
-    vector, found = BACKENDS[backend], word("found")
-    digit = SimpleNamespace(thresholds=Slice([]), count=7)
-    first, own, tie = word("first"), Slice([]), word("tie")
-    given = {
-        "one_by_one": (digit.thresholds, digit.count, own, tie),
-        "search": (digit, own, tie),
-        "search_by_key": (digit, first, own, tie),
-    }[way]
+    """Which of the three ways a back end takes."""
+    file = "vector" if backend == "portable" else backend
+    taken = re.findall(r"type Search = (\w+)", rust.source.texts[f"kernel/{file}"])
+    assert taken == [way]
 
-    def stub(*arguments: Any) -> Int:
+
+def all_thresholds(rust: Rust) -> None:
+    """The first way compares a number with all thresholds."""
+    digit, own, tie = SimpleNamespace(thresholds=Slice([]), count=7), Slice([]), word("tie")
+    given = (digit.thresholds, digit.count, own, tie)
+    found = word("found")
+
+    def one_by_one(*arguments: Any) -> Int:
         for x, y in zip(arguments, given, strict=True):
             if x is not y:
                 prove(x.term == y)
         return found
 
-    rust.stubs["kernel/place", way] = stub
-    arguments = digit, first, own, tie
-    assert rust.call(vector.type.name, "reached", *arguments, LIMBS=2) is found
+    rust.stubs["kernel/search", "one_by_one"] = one_by_one
+    arguments = digit, word("first"), own, tie
+    assert rust.call("kernel/search.OneByOne", "reached", *arguments, LIMBS=2) is found
 
 
 def draws(rust: Rust, low: int, high: int, own: int = 2) -> None:
@@ -583,11 +591,11 @@ def draws(rust: Rust, low: int, high: int, own: int = 2) -> None:
     plan = SimpleNamespace(
         range=limit,
         limb_bits=LIMB_BITS,
-        digits=Slice(digits),
         sign_mask=sign_mask,
         low_mask=low_mask,
         floor_value_bits=value_bits,
     )
+    kernel = SimpleNamespace(plan=plan, digits=Slice(digits))
     tape = words("word", 1 + max(sum(limbs), limbs[0] + 1))
     shared, free = tape[0], tape[1 + limbs[0]]
     claims = []
@@ -602,7 +610,7 @@ def draws(rust: Rust, low: int, high: int, own: int = 2) -> None:
     rust.stubs["kernel/mod", "outcome"] = outcome
     rust.cuts = {"drawn": None, "value_mask": None}
     rows = Slice([Slice([word] * 16) for word in tape])
-    noisy = rust.call("kernel/mod", "draw", plan, rows, 3, ideals.splat(offset), V=ideals)
+    noisy = rust.call("kernel/mod", "draw", kernel, rows, 3, ideals.splat(offset), V=ideals)
     at, end = wide(offset), wide(limit)
     two_sided, value = sign_mask.term == 1, reached[0].term
     # The radix of digit 0 is a power of two, unless that is the only digit.
@@ -655,8 +663,8 @@ def draws(rust: Rust, low: int, high: int, own: int = 2) -> None:
 
 def noiseless(rust: Rust) -> None:
     """Without digits there is no noise, and no word of tape."""
-    offset, plan = Ideals(rust).splat(word("offset")), SimpleNamespace(digits=Slice([]))
-    assert rust.call("kernel/mod", "draw", plan, Slice([]), 0, offset, V=Ideals(rust)) is offset
+    offset, kernel = Ideals(rust).splat(word("offset")), SimpleNamespace(digits=Slice([]))
+    assert rust.call("kernel/mod", "draw", kernel, Slice([]), 0, offset, V=Ideals(rust)) is offset
 
 
 def samplers(rust: Rust, n: int) -> None:
@@ -687,7 +695,7 @@ def reflect(rust: Rust) -> SimpleNamespace:
     reflection = Struct(built.type, built.fields | {"shift": shift})
     given.append(wide(shift) < wide(period))
     rust.stubs["fold", "reduce"] = lambda *given: reduced.append(given) or rest
-    rust.cuts = {"place": None}
+    rust.cuts = {"phase": None}
     offset = rust.call("fold.Reflection", "offset", reflection, key)
     del rust.stubs["fold", "reduce"]
     return SimpleNamespace(**locals())
@@ -723,14 +731,14 @@ def reflections(rust: Rust) -> None:
     prove_each(rust.needed, *at.given)
     period, half = wide(at.period), wide(at.half)
     # In half units from the lower bound on, x is 2 x + half, and the upper bound is the period.
-    place, offset = wide(word("place")), wide(at.offset)
-    given, falls = [place < period, *at.given], 2 * place + half > period
-    prove(offset == place, z3.Not(falls), *given)
-    prove(offset == period - half - place, falls, *given)
-    place, moved = wide(rust.cuts["place"]), wide(at.rest) + wide(at.shift)
+    phase, offset = wide(word("phase")), wide(at.offset)
+    given, falls = [phase < period, *at.given], 2 * phase + half > period
+    prove(offset == phase, z3.Not(falls), *given)
+    prove(offset == period - half - phase, falls, *given)
+    phase, moved = wide(rust.cuts["phase"]), wide(at.rest) + wide(at.shift)
     given, wraps = [wide(at.rest) < period, *at.given], moved >= period
-    prove(place == moved, z3.Not(wraps), *given)
-    prove(place == moved - period, wraps, *given)
+    prove(phase == moved, z3.Not(wraps), *given)
+    prove(phase == moved - period, wraps, *given)
 
 
 def folds(rust: Rust, kind: str) -> None:
@@ -780,9 +788,10 @@ CASES: list[Case] = [
     (key_promises,),
     *((key_searches, 1, count) for count in range(1, 16)),
     *((key_searches, limbs, 15) for limbs in (2, 3)),
-    (ways, "portable", "one_by_one"),
-    (ways, "avx2", "search_by_key"),
-    (ways, "avx512", "search"),
+    (ways, "portable", "OneByOne"),
+    (ways, "avx2", "ByKey"),
+    (ways, "avx512", "ByTree"),
+    (all_thresholds,),
     (noiseless,),
     *((draws, 1, 0), (draws, 3, 0), (draws, 1, 1), (draws, 0, 4, 3), (draws, 40, 24)),
     *((samplers, n) for n in (1, 2, 3, 17)),
@@ -869,7 +878,7 @@ FAULTS: list[tuple[Case, str, list[tuple[str, str]]]] = [
         "kernel/mod",
         [
             (".max(base).sub(base)", ".sub(base)"),
-            (".min(V::splat(plan.range))", ""),
+            ("sub(base).min(range)", "sub(base)"),
             ("words, lane, offset)", "words, 0, offset)"),
             ("&mut keys[lane..]", "&mut keys[0..]"),
             ("T::from_key(key);\n    }\n}", "T::from_key(key ^ 1);\n    }\n}"),
@@ -893,7 +902,7 @@ FAULTS: list[tuple[Case, str, list[tuple[str, str]]]] = [
     ),
     (
         (thresholds, 2),
-        "kernel/place",
+        "kernel/search",
         [
             ("tie.less(last)", "tie.less(limbs[0])"),
             (".zip(limbs).rev()", ".zip(limbs)"),
@@ -904,24 +913,24 @@ FAULTS: list[tuple[Case, str, list[tuple[str, str]]]] = [
     ),
     (
         (searches, 2, 17),
-        "kernel/place",
+        "kernel/search",
         [
             ("less.add(less).decrease(below)", "less.decrease(below)"),
             ("= less.look_up(table)", "= V::splat(0).look_up(table)"),
             ("less.look_up(&tables[LIMBS])", "less.look_up(&tables[0])"),
-            ("..search.single", "..0"),
-            ("one_by_one(&search.root, 0, own, tie)", "V::splat(0)"),
+            ("..tree.single", "..0"),
+            ("one_by_one(&tree.root, 0, own, tie)", "V::splat(0)"),
             ("less.add(one_by_one(", "(one_by_one("),
         ],
     ),
     (
         (key_searches, 2, 15),
-        "kernel/place",
+        "kernel/search",
         [
             ("first.shr(1)", "first"),
-            ("one_by_one(&search.single, digit.count as u64, own, tie)", "V::splat(17)"),
+            ("one_by_one(&keys.single, digit.count as u64, own, tie)", "V::splat(17)"),
             ("path.step(key, path.look_up(level))", "path.step(key, zero.look_up(level))"),
-            ("&search.ends[LIMBS]", "&search.ends[0]"),
+            ("&keys.ends[LIMBS]", "&keys.ends[0]"),
             ("path.look_up_either(&limb.high)", "path.look_up_either(&limb.low)"),
             ("reached.sub(H::join(path, zero))", "reached"),
             (".sub(H::join(path, zero)).decrease(below)", ".sub(H::join(path, zero))"),
@@ -983,7 +992,7 @@ FAULTS: list[tuple[Case, str, list[tuple[str, str]]]] = [
             ("(self.period - half) / 2,", "(self.period - half) / 2 + 1,"),
             ("(self.period - half) / 2,", "self.period / 2,"),
             ("mirror: self.period - half,", "mirror: self.period,"),
-            ("ct::borrow(self.turn, place, 0)", "ct::borrow(place, self.turn, 0)"),
+            ("ct::borrow(self.turn, phase, 0)", "ct::borrow(phase, self.turn, 0)"),
         ],
     ),
     (
@@ -1089,7 +1098,7 @@ def test_noise_is_that_of_the_library(
                 count=len(cuts),
                 shift=digit.weight.bit_length() - 1,
                 thresholds=rows(cuts),
-                search=tree(cuts),
+                tree=tree(cuts),
                 keys=key_tree(*by_key(cuts)),
             )
         )
@@ -1097,7 +1106,6 @@ def test_noise_is_that_of_the_library(
     plan = SimpleNamespace(
         range=number(found.range),
         limb_bits=LIMB_BITS,
-        digits=Slice(digits),
         sign_mask=number(1),
         low_mask=number((1 << digits[1].shift) - 1 if len(digits) > 1 else 2**64 - 1),
         floor_value_bits=found.floor_value_bits,
@@ -1117,7 +1125,8 @@ def test_noise_is_that_of_the_library(
     rust = Rust(source())
     least = rust.call(kind, "to_key", number(bounds[0] if bounds else int(info.min), kind))
     generics = {"V": BACKENDS[backend].type, "T": Type(kind)}
-    rust.call("kernel/mod", "noise_block", plan, least, tape_rows, block, **generics)
+    kernel = SimpleNamespace(plan=plan, digits=Slice(digits))
+    rust.call("kernel/mod", "noise_block", kernel, least, tape_rows, block, **generics)
     noisy = release_not_private(mechanism, np.array(counts, dtype), seed)
     assert [*map(value, block)] == noisy.tolist()
 
@@ -1138,5 +1147,5 @@ def test_folding_is_that_of_the_library(twice: tuple[int, int]) -> None:
     # Offsets, for a least output of 0.
     rust.call("fold", "fold_in", reflection, number(2**63), *given, T=Type("i64"))
     noiseless = np.empty(len(counts), np.int64)
-    _core.Folded(None, twice).release_into(np.array(counts), noiseless, "i8", False, 1)
+    _core.Folded(None, twice).release_into(np.array(counts), noiseless, False, 1)
     assert [least + value(place) for place in places] == noiseless.tolist()

@@ -24,7 +24,7 @@ import pytest
 from numpy.lib.stride_tricks import as_strided, sliding_window_view
 from numpy.typing import NDArray
 
-from geomdp import GeometricMechanism
+from geomdp import GeometricMechanism, _core
 from geomdp.testing import release_not_private
 from unsigned import accepting, limits
 
@@ -97,7 +97,7 @@ def test_release_when_no_thread_can_start() -> None:
     code = """
 import os, resource, threading
 import numpy as np
-from geomdp import GeometricMechanism
+from geomdp import GeometricMechanism, _core
 from geomdp.testing import release_not_private
 mechanism, counts = GeometricMechanism(1.0), np.arange(100_000)
 expected = release_not_private(mechanism, counts, bytes(32), threads=1)
@@ -486,3 +486,35 @@ def test_release_frees_the_gil() -> None:
         stop.set()
         thread.join()
     assert after - before >= 3
+
+
+@pytest.mark.parametrize("part", [slice(None), slice(5, None)])
+def test_counts_are_not_resized_while_they_are_read(part: slice) -> None:
+    """numpy's `resize(refcheck=False)` disregards exported buffers; the process would crash."""
+    counts = np.arange(30)
+    ids = _core.Ids(counts[part].size)
+    # The column holds the memory until it is gone, as a release does.
+    ids.add_integers(counts[part], None, True)
+    with pytest.raises(ValueError, match="cannot resize"):
+        counts.resize(10**7, refcheck=False)
+    del ids
+    counts.resize(10, refcheck=False)
+    assert counts.tolist() == list(range(10))
+
+
+def test_counts_are_not_resized_while_they_are_released() -> None:
+    counts, out, refused = np.zeros(10**7, np.int64), np.zeros(10**7 - 5, np.int64), 0
+    given = {"out": out, "threads": 1}
+    work = threading.Thread(target=HUGE.release, args=(counts[5:],), kwargs=given)
+    work.start()
+    while work.is_alive() and out[0] == 0:
+        time.sleep(1e-3)
+    while work.is_alive() and out[-1] == 0:
+        with contextlib.suppress(ValueError):
+            counts.resize(10**8, refcheck=False)
+            assert out[-1] != 0
+            break
+        refused += 1
+    work.join()
+    assert refused > 0
+    assert np.count_nonzero(out) == out.size

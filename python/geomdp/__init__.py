@@ -12,27 +12,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from typing import Any
 
-    from geomdp import (
-        accounting as accounting,
-    )
-    from geomdp import (
-        accuracy as accuracy,
-    )
-    from geomdp import (
-        consistency as consistency,
-    )
-    from geomdp import (
-        distribution as distribution,
-    )
-    from geomdp import (
-        frames as frames,
-    )
-    from geomdp import (
-        measurement as measurement,
-    )
-    from geomdp import (
-        plot as plot,
-    )
+    from geomdp import accounting as accounting
+    from geomdp import accuracy as accuracy
+    from geomdp import consistency as consistency
+    from geomdp import distribution as distribution
+    from geomdp import frames as frames
+    from geomdp import measurement as measurement
+    from geomdp import plot as plot
     from geomdp._kernel import kernel
     from geomdp.certificate import Certificate
     from geomdp.frames import read

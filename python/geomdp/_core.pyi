@@ -44,7 +44,6 @@ class Mechanism:
         self,
         counts: NDArray[Any],
         out: NDArray[Any],
-        dtype: str,
         interruptible: bool,
         threads: int,
     ) -> None: ...
@@ -56,7 +55,6 @@ class Mechanism:
         start: int,
         counts: NDArray[Any],
         out: NDArray[Any],
-        dtype: str,
         interruptible: bool,
         threads: int,
     ) -> None: ...
@@ -70,7 +68,6 @@ class Folded:
         self,
         counts: NDArray[Any],
         out: NDArray[Any],
-        dtype: str,
         interruptible: bool,
         threads: int,
     ) -> None: ...
@@ -98,7 +95,6 @@ def release_not_private(
     key: bytes,
     counts: NDArray[Any],
     out: NDArray[Any],
-    dtype: str,
     threads: int,
 ) -> None: ...
 def sample_geometric(prob: float, trials: int, out: NDArray[Any]) -> None: ...

@@ -371,9 +371,9 @@ class ReleaseKey:
             array, first = np.asarray(counts, order="C"), start
             start += array.size
 
-            def draw(source: Array, target: Array, dtype: str, interruptible: bool) -> None:
+            def draw(source: Array, target: Array, interruptible: bool) -> None:
                 plan.release_keyed(
-                    self._core, name, ids, first, source, target, dtype, interruptible, most
+                    self._core, name, ids, first, source, target, interruptible, most
                 )
 
             return arrays.release(array, None, draw)

@@ -351,8 +351,8 @@ class GeometricMechanism:
                 arrays.exact(counts)
                 raise
 
-        def noise(source: Array, target: Array, dtype: str, interruptible: bool) -> None:
-            self._core.release_into(source, target, dtype, interruptible, most)
+        def noise(source: Array, target: Array, interruptible: bool) -> None:
+            self._core.release_into(source, target, interruptible, most)
 
         if out is None and type(counts) is not np.ndarray:
             of_array = partial(arrays.release, out=None, noise=noise)

@@ -65,7 +65,7 @@ def release_not_private(
         raise ValueError(f"key is not accepted: give {KEY_BYTES} bytes")
     most = parameters.threads(threads)
 
-    def noise(source: Array, target: Array, dtype: str, _interruptible: bool) -> None:
-        _core.release_not_private(mechanism._core, key, source, target, dtype, most)
+    def noise(source: Array, target: Array, _interruptible: bool) -> None:
+        _core.release_not_private(mechanism._core, key, source, target, most)
 
     return arrays.release(counts, out, noise)

@@ -5,7 +5,7 @@
 use geomdp_core::linear::Linear;
 use geomdp_core::plan::Plan;
 use geomdp_core::tape::{Tape, Words};
-use geomdp_core::{Error, Rate, draw};
+use geomdp_core::{Draws, Error, Kernel, Rate};
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -42,10 +42,10 @@ fn main() -> Result<(), Error> {
     for scale in [1.0, 10.0, 1000.0] {
         for range in [10, 1000, 100_000] {
             let rate = Rate::from_scale(scale)?;
-            let plan = Plan::two_sided(&rate, range)?;
+            let kernel = Kernel::new(Plan::two_sided(&rate, range)?);
             let mut noisy = vec![5u64; 100_000];
             let digits = median(100_000, || {
-                draw(&plan, 0, &mut Tape::from_os()?, &mut noisy)
+                Draws::new(&kernel, 0, Tape::from_os()?).add_noise(&mut noisy)
             })?;
             let slow = Linear::new(&rate, range)?;
             let counts = u32::try_from(1_000_000 / range).unwrap_or(1).min(1000);

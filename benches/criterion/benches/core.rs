@@ -4,10 +4,9 @@ use criterion::measurement::WallTime;
 use criterion::{
     BenchmarkGroup, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main,
 };
-use geomdp_core::kernel::Backend;
 use geomdp_core::plan::Plan;
 use geomdp_core::tape::{Tape, Words};
-use geomdp_core::{Error, Mechanism, Rate, draw};
+use geomdp_core::{Backend, Draws, Error, Kernel, Mechanism, Rate};
 use std::hint::black_box;
 
 type Done = Result<(), Error>;
@@ -49,10 +48,11 @@ fn kernel(criterion: &mut Criterion) -> Done {
             for scale in SCALES {
                 let plan = Plan::two_sided(&Rate::from_scale(scale)?, range)?;
                 let mut words = vec![0; COUNTS * plan.words()];
+                let kernel = Kernel::on(backend, plan);
                 Tape::from_os()?.fill(&mut words)?;
                 let mut counts = vec![0i64; COUNTS];
                 time(&mut group, BenchmarkId::new(bounds, scale), || {
-                    backend.add_noise(&plan, i64::MIN, black_box(&words), black_box(&mut counts));
+                    kernel.add_noise(i64::MIN, black_box(&words), black_box(&mut counts));
                     Ok(())
                 })?;
             }
@@ -69,9 +69,10 @@ fn draws(criterion: &mut Criterion) -> Done {
     group.throughput(Throughput::Elements(COUNTS as u64));
     for (bounds, range) in [UNBOUNDED, MILLION] {
         for scale in SCALES {
-            let plan = Plan::two_sided(&Rate::from_scale(scale)?, range)?;
+            let kernel = Kernel::new(Plan::two_sided(&Rate::from_scale(scale)?, range)?);
+            let mut draws = Draws::new(&kernel, i64::MIN, &mut tape);
             time(&mut group, BenchmarkId::new(bounds, scale), || {
-                draw(&plan, i64::MIN, &mut tape, black_box(&mut counts))
+                draws.add_noise(black_box(&mut counts))
             })?;
         }
     }

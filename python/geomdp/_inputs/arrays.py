@@ -10,8 +10,8 @@ from geomdp._inputs import parameters
 from geomdp._inputs.parameters import is_integer
 
 Array: TypeAlias = NDArray[np.integer[Any]]
-#: Writes noisy counts from one contiguous array to another: (counts, out, code, interruptible).
-Noise: TypeAlias = Callable[[Array, Array, str, bool], None]
+#: Writes noisy counts from one contiguous array to another: (counts, out, interruptible).
+Noise: TypeAlias = Callable[[Array, Array, bool], None]
 
 _INT64 = np.iinfo(np.int64)
 _HINT = (
@@ -27,8 +27,8 @@ def code(dtype: np.dtype[Any]) -> str:
     return dtype.str[1:]
 
 
-#: Codes by numpy's characters; C has several types of one size.
-_CODES = {char: code(np.dtype(char)) for char in np.typecodes["AllInteger"]}
+#: numpy's characters for them; C has several types of one size.
+_INTEGERS = frozenset(np.typecodes["AllInteger"])
 
 
 def integer_dtype(dtype: Any) -> np.dtype[Any]:
@@ -47,12 +47,12 @@ def limits(dtype: np.dtype[Any]) -> tuple[int, int]:
     return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
 
 
-def ready(array: NDArray[Any]) -> str | None:
-    """Return the code of an array that the core accepts unchanged, and None for other arrays."""
+def ready(array: NDArray[Any]) -> bool:
+    """Return whether the core accepts an array unchanged."""
     flags, dtype = array.flags, array.dtype
     plain = flags.c_contiguous and flags.aligned and dtype.byteorder in "=|"
     # The buffer protocol treats arrays without dimensions or items differently.
-    return _CODES.get(dtype.char) if plain and array.ndim and array.size else None
+    return bool(plain and array.ndim and array.size and dtype.char in _INTEGERS)
 
 
 def as_array(counts: Any, dtype: np.dtype[Any] = _INT64.dtype, name: str = "counts") -> Array:
@@ -98,35 +98,34 @@ def release(counts: Any, out: Any, noise: Noise) -> Array:
 
     `out` is written once nothing can fail any more, or by a call that cannot be interrupted.
     """
-    if out is None and type(counts) is np.ndarray and (known := ready(counts)):
+    if out is None and type(counts) is np.ndarray and ready(counts):
         # Fast path for the common case: the checks below take longer than a draw.
         result: Any = np.empty(counts.shape, counts.dtype)
-        noise(counts, result, known, True)
+        noise(counts, result, True)
         return result  # type: ignore[no-any-return]
     return _release(as_array(counts), out, noise)
 
 
 def _release(counts: Array, out: Any, noise: Noise) -> Array:
-    kind = code(counts.dtype)
     if out is not None:
         _check_out(counts, out)
     flat = _flat(counts)
     if flat is not None:
         if out is None:
             result = np.empty_like(counts, subok=False)
-            noise(flat, _must(_flat(result)), kind, True)
+            noise(flat, _must(_flat(result)), True)
             return result
         target = _flat(out) if counts.flags.c_contiguous == out.flags.c_contiguous else None
         # Identical items may be shared, since each is read before it is written.
         if target is not None and (
             out is counts or not np.may_share_memory(flat, target) or _same(flat, target)
         ):
-            noise(flat, target, kind, False)
+            noise(flat, target, False)
             return out  # type: ignore[no-any-return]
     # Other layouts and byte orders need a contiguous copy.
     native = counts.dtype.newbyteorder("=")
     own = np.array(counts, dtype=native, order="C", subok=False).view(native)
-    noise(own.reshape(-1), own.reshape(-1), kind, True)
+    noise(own.reshape(-1), own.reshape(-1), True)
     if out is not None:
         np.copyto(out, own, casting="equiv")
         return out  # type: ignore[no-any-return]

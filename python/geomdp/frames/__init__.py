@@ -28,3 +28,7 @@ __all__ = [
     "release_columns",
     "bound_contributions",
 ]
+
+# Pickles name this module, wherever a class is written.
+for _class in (Design, Difference, NoisyTable, Table):
+    _class.__module__ = __name__

@@ -20,6 +20,9 @@ A type ``T`` is a numpy dtype (``np.int32``, ``"int32"``), a name with the size 
 (int64), ``float`` (float64), ``bool`` and ``str``.
 """
 
+from types import FunctionType
+
+from geomdp.measurement import _counting, _domains, _geometric, _metrics, _steps
 from geomdp.measurement._counting import (
     make_count,
     make_count_by_bins,
@@ -72,3 +75,10 @@ __all__ = [
     "make_geometric",
     "make_base_geometric",
 ]
+
+# Pickles name this module, wherever a class or function is written.
+for _room in (_counting, _domains, _geometric, _metrics, _steps):
+    for _name, _value in list(vars(_room).items()):
+        if isinstance(_value, type | FunctionType) and _value.__module__ == _room.__name__:
+            _value.__module__ = __name__
+            globals()[_name] = _value

@@ -1,11 +1,10 @@
-//! Prints a file for Coq that compares the draw of `proofs/Statement.v` with the compiled kernel
-//! on all back ends: at every threshold, one off it, at the edges of the range, and on arbitrary words.
+//! Prints a file for Coq that compares the draw of `proofs/Statement.v` with the compiled kernel on
+//! all back ends: at every threshold, one off it, at the edges of the range, and on arbitrary words.
 #![allow(clippy::unwrap_used)]
 
-use geomdp_core::Rate;
-use geomdp_core::kernel::{Backend, LANES};
 use geomdp_core::plan::{Digit, Plan};
 use geomdp_core::tape::{Tape, Words};
+use geomdp_core::{Backend, Kernel, LANES, Rate};
 use num_bigint::BigUint;
 
 /// The limbs of a number, most significant first.
@@ -71,6 +70,9 @@ fn main() {
         (1e9, u64::MAX),
     ] {
         let plan = Plan::two_sided(&Rate::from_scale(scale).unwrap(), range).unwrap();
+        let kernels: Vec<_> = Backend::available()
+            .map(|backend| Kernel::on(backend, plan.clone()))
+            .collect();
         let bits = plan.limb_bits();
         let digits: Vec<_> = plan
             .digits()
@@ -85,10 +87,11 @@ fn main() {
                 words[j * LANES] = *word;
             }
             let tape = format!("{tape:?}").replace(',', ";");
-            let mut outputs: Vec<_> = Backend::available()
-                .map(|backend| {
+            let mut outputs: Vec<_> = kernels
+                .iter()
+                .map(|kernel| {
                     let mut noisy = [x];
-                    backend.add_noise(&plan, 0, &words, &mut noisy);
+                    kernel.add_noise(0, &words, &mut noisy);
                     noisy[0]
                 })
                 .collect();

@@ -35,14 +35,13 @@
 //! * `reference`: the exact distribution that a plan samples, and the linear algorithm of the
 //!   source notes.
 //!
-//! [`Mechanism`] combines them. With the feature `reference` the crate also exports the parts that
-//! its own tests compare: the kernel's back ends, the branch-free word operations, exact floats,
-//! and the contents of `reference`. These may change in any version.
+//! [`Mechanism`] combines them; its [`Kernel`] is a plan that is ready to draw. [`distribution`]
+//! gives the exact distribution of a plan. With the feature `reference` the crate also exports what
+//! only its tests use: exact floats, and the linear algorithm. These may change in any version.
 //!
 //! On Linux, build with `--cfg=getrandom_backend="linux_getrandom"`: see [`tape::key_from_os`].
 //!
 //! `docs/proofs.md` in the repository specifies the draw and proves it private.
-#![cfg_attr(not(feature = "reference"), allow(dead_code))]
 #![cfg_attr(
     test,
     allow(
@@ -60,15 +59,14 @@ mod params;
 pub mod plan;
 mod reference;
 
-pub use draw::kernel::Count;
-pub use draw::{Draws, bernoulli, draw, fold, keyed, tape};
-#[cfg(feature = "reference")]
-pub use draw::{ct, features, kernel};
+pub use draw::kernel::{Backend, Count, Kernel, LANES};
+pub use draw::{Draws, bernoulli, features, fold, keyed, tape, wipe};
 pub use error::Error;
 pub use mechanism::Mechanism;
 #[cfg(feature = "reference")]
 pub use params::dyadic;
 pub use params::privacy;
 pub use params::rate::Rate;
+pub use reference::distribution;
 #[cfg(feature = "reference")]
-pub use reference::{distribution, linear};
+pub use reference::linear;

@@ -1,9 +1,10 @@
 //! The mechanism: exact public parameters, a plan for each range, and the release of counts.
 
 use crate::Error;
-use crate::draw::draw;
-use crate::draw::kernel::Count;
-use crate::draw::tape::{Tape, Words, without_trace};
+use crate::draw::Draws;
+use crate::draw::kernel::{Count, Kernel};
+use crate::draw::tape::{Tape, Words};
+use crate::draw::wipe::without_trace;
 use crate::params::privacy;
 use crate::params::rate::Rate;
 use crate::plan::Plan;
@@ -18,8 +19,8 @@ pub struct Mechanism {
     /// `None`: scale 0, no noise.
     rate: Option<Rate>,
     bounds: Option<(i128, i128)>,
-    /// One plan for the bounds or, without bounds, one for each width of signed integers.
-    plans: [OnceLock<Result<Plan, Error>>; 4],
+    /// One for the bounds or, without bounds, one for each width of signed integers.
+    kernels: [OnceLock<Result<Kernel, Error>>; 4],
 }
 
 impl Mechanism {
@@ -33,7 +34,7 @@ impl Mechanism {
         let mechanism = Self {
             rate,
             bounds,
-            plans: Default::default(),
+            kernels: Default::default(),
         };
         if let Some((lower, upper)) = bounds {
             let value = || format!("({lower}, {upper})");
@@ -49,7 +50,7 @@ impl Mechanism {
                     "two values of one integer type of at most 64 bits",
                 ));
             }
-            mechanism.plan(lower, upper)?;
+            mechanism.kernel(lower, upper)?;
         }
         Ok(mechanism)
     }
@@ -77,7 +78,7 @@ impl Mechanism {
     /// # Errors
     /// [`Error::Parameter`] if `T` is unsigned and there are no bounds; [`Error::Overflow`] if a
     /// bound is not of type `T`.
-    pub fn limits_for<T: Count>(&self) -> Result<(i128, i128), Error> {
+    pub fn limits_for<T: Count>(&self) -> Result<(T, T), Error> {
         if self.bounds.is_none() && T::MIN == 0 {
             // Clamping at 0 would bias small counts, and the bias adds up.
             return Err(Error::parameter(
@@ -90,21 +91,21 @@ impl Mechanism {
             ));
         }
         let (lower, upper) = self.bounds.unwrap_or((T::MIN, T::MAX));
-        limits::<T>(lower, upper)?;
-        Ok((lower, upper))
+        limits(lower, upper)
     }
 
-    /// Returns the plan for counts of type `T`, and the lower bound that offsets start from.
+    /// Returns the kernel with the plan for counts of type `T`, and the lower bound that offsets
+    /// start from.
     ///
     /// # Errors
     /// Those of [`Self::limits_for`]; [`Error::Uncertifiable`] if the rate is too small for the
     /// range.
-    pub fn plan_for<T: Count>(&self) -> Result<(&Plan, T), Error> {
+    pub fn kernel_for<T: Count>(&self) -> Result<(&Kernel, T), Error> {
         let (lower, upper) = self.limits_for::<T>()?;
-        Ok((self.plan(lower, upper)?, limits(lower, upper)?))
+        Ok((self.kernel(lower.into(), upper.into())?, lower))
     }
 
-    fn plan(&self, lower: i128, upper: i128) -> Result<&Plan, Error> {
+    fn kernel(&self, lower: i128, upper: i128) -> Result<&Kernel, Error> {
         let Ok(range) = u64::try_from(upper - lower) else {
             unreachable!("limits of one integer type are at most 64 bits apart")
         };
@@ -115,10 +116,13 @@ impl Mechanism {
             (None, 0xffff_ffff) => 2,
             (None, _) => 3,
         };
-        self.plans[slot]
-            .get_or_init(|| match &self.rate {
-                Some(rate) => Plan::two_sided(rate, range),
-                None => Ok(Plan::noiseless(range)),
+        self.kernels[slot]
+            .get_or_init(|| {
+                let plan = match &self.rate {
+                    Some(rate) => Plan::two_sided(rate, range)?,
+                    None => Plan::noiseless(range),
+                };
+                Ok(Kernel::new(plan))
             })
             .as_ref()
             .map_err(Clone::clone)
@@ -127,35 +131,35 @@ impl Mechanism {
     /// Adds noise to the counts in place, with entropy from the operating system.
     ///
     /// # Errors
-    /// Those of [`Self::plan_for`], and [`Error::Entropy`]. On error the counts are unchanged.
+    /// Those of [`Self::kernel_for`], and [`Error::Entropy`]. On error the counts are unchanged.
     pub fn release<T: Count>(&self, counts: &mut [T]) -> Result<(), Error> {
         // Reject bad parameters before asking the operating system for entropy.
-        let (plan, lower) = self.plan_for::<T>()?;
-        without_trace(|| draw(plan, lower, &mut Tape::from_os()?, counts))
+        let (kernel, lower) = self.kernel_for()?;
+        without_trace(|| Draws::new(kernel, lower, Tape::from_os()?).add_noise(counts))
     }
 
     /// Like [`Self::release`], with words from a given source.
     ///
     /// # Errors
-    /// Those of [`Self::plan_for`], and any error of the source. Some counts may have noise by
+    /// Those of [`Self::kernel_for`], and any error of the source. Some counts may have noise by
     /// then. A [`Tape`] fails only past `2^61` words.
     pub fn release_with<T: Count>(
         &self,
         source: &mut impl Words,
         counts: &mut [T],
     ) -> Result<(), Error> {
-        let (plan, lower) = self.plan_for::<T>()?;
-        draw(plan, lower, source, counts)
+        let (kernel, lower) = self.kernel_for()?;
+        Draws::new(kernel, lower, source).add_noise(counts)
     }
 }
 
-/// Returns the lower bound as a value of type `T`.
+/// Returns the bounds as values of type `T`.
 ///
 /// # Errors
 /// [`Error::Overflow`] if type `T` cannot hold both bounds.
-pub(crate) fn limits<T: Count>(lower: i128, upper: i128) -> Result<T, Error> {
+pub(crate) fn limits<T: Count>(lower: i128, upper: i128) -> Result<(T, T), Error> {
     match (T::exact(lower), T::exact(upper)) {
-        (Some(least), Some(_)) => Ok(least),
+        (Some(least), Some(greatest)) => Ok((least, greatest)),
         _ => Err(Error::overflow(
             "bounds",
             format!("({lower}, {upper})"),

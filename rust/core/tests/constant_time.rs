@@ -8,21 +8,23 @@
 
 #![cfg_attr(feature = "checkmsan", no_main)]
 
+#[path = "common/marks.rs"]
+mod marks;
+
 use geomdp_core::bernoulli::Bernoulli;
 use geomdp_core::fold::Folded;
-use geomdp_core::kernel::{Backend, LANES};
 use geomdp_core::keyed::{AddressedDraws, IdKind, ReleaseKey};
 use geomdp_core::linear::Linear;
 use geomdp_core::plan::Plan;
 use geomdp_core::tape::{Tape, Words};
-use geomdp_core::{Count, Error, Mechanism, Rate, ct};
+use geomdp_core::{Backend, Count, Error, Kernel, LANES, Mechanism, Rate};
 use std::hint::black_box;
 
 /// Marks values secret; fails if no checker is running.
 fn hide<T>(values: &[T]) {
-    ct::secret(values);
+    marks::secret(values);
     assert_eq!(
-        ct::is_secret(values),
+        marks::is_secret(values),
         Some(true),
         "no checker is running: use `make ct`"
     );
@@ -31,11 +33,11 @@ fn hide<T>(values: &[T]) {
 /// Marks values public. They must have been secret up to here, or the check was void.
 fn reveal<T>(values: &[T]) {
     assert_eq!(
-        ct::is_secret(values),
+        marks::is_secret(values),
         Some(true),
         "the result is not secret"
     );
-    ct::public(values);
+    marks::public(values);
 }
 
 fn plans() -> Result<Vec<Plan>, Error> {
@@ -48,7 +50,8 @@ fn plans() -> Result<Vec<Plan>, Error> {
     Ok(plans)
 }
 
-fn kernel<T: Count>(backend: Backend, plan: &Plan) {
+fn kernel<T: Count>(kernel: &Kernel) {
+    let plan = kernel.plan();
     if T::exact(plan.range().into()).is_none() {
         return;
     }
@@ -58,7 +61,7 @@ fn kernel<T: Count>(backend: Backend, plan: &Plan) {
     words.rotate_left(1);
     hide(&words);
     hide(&counts);
-    backend.add_noise(plan, lower, &words, &mut counts);
+    kernel.add_noise(lower, &words, &mut counts);
     reveal(&counts);
 }
 
@@ -76,14 +79,15 @@ fn backends() -> Vec<Backend> {
 fn everything() -> Result<(), Error> {
     for backend in backends() {
         for plan in plans()? {
-            kernel::<i8>(backend, &plan);
-            kernel::<u8>(backend, &plan);
-            kernel::<i16>(backend, &plan);
-            kernel::<u16>(backend, &plan);
-            kernel::<i32>(backend, &plan);
-            kernel::<u32>(backend, &plan);
-            kernel::<i64>(backend, &plan);
-            kernel::<u64>(backend, &plan);
+            let prepared = Kernel::on(backend, plan);
+            kernel::<i8>(&prepared);
+            kernel::<u8>(&prepared);
+            kernel::<i16>(&prepared);
+            kernel::<u16>(&prepared);
+            kernel::<i32>(&prepared);
+            kernel::<u32>(&prepared);
+            kernel::<i64>(&prepared);
+            kernel::<u64>(&prepared);
         }
         println!("checked: kernel, {backend:?}");
     }
@@ -133,9 +137,9 @@ fn everything() -> Result<(), Error> {
             addresses.add_nullable_integers(integers.iter().copied().map(Some))?;
             addresses.add_bytes((0..len).map(|id| bytes[id % 2]))?;
         }
-        let (plan, lower) = mechanism.plan_for()?;
+        let (kernel, lower) = mechanism.kernel_for()?;
         let tape_key = key.tape_key::<i64>(&mechanism, b"name");
-        AddressedDraws::new(plan, lower, &tape_key).add_noise(&addresses, &mut counts)?;
+        AddressedDraws::new(kernel, lower, &tape_key).add_noise(&addresses, &mut counts)?;
         reveal(&counts);
     }
     println!("checked: release by key and ids");
@@ -153,7 +157,7 @@ fn everything() -> Result<(), Error> {
     hide(&offset);
     hide(&words);
     reveal(&[linear.draw_constant_time(offset[0], &words)]);
-    ct::public(&words);
+    marks::public(&words);
     words.clear();
     println!("checked: linear, with enforce_constant_time");
     Ok(())
@@ -202,7 +206,7 @@ fn trace(letter: u8) -> Result<(), Error> {
         tape.fill(&mut words)?;
         tape.fill(&mut counts)?;
         for backend in Backend::available() {
-            backend.add_noise(&plan, 0, &words, &mut counts);
+            Kernel::on(backend, plan.clone()).add_noise(0, &words, &mut counts);
         }
     }
     let mut counts: Vec<i64> = counts

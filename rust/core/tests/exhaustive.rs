@@ -3,10 +3,9 @@
 //! be at most the nominal one.
 #![allow(clippy::unwrap_used)]
 
-use geomdp_core::Rate;
 use geomdp_core::distribution::{Distribution, within};
-use geomdp_core::kernel::{Backend, LANES};
 use geomdp_core::plan::{Plan, Widths};
+use geomdp_core::{Backend, Kernel, LANES, Rate};
 use num_bigint::BigUint;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -33,7 +32,9 @@ fn fields(plan: &Plan) -> Vec<(usize, u32, u32)> {
 fn enumerate(plan: &Plan, bits: u32) -> Vec<Vec<Vec<u64>>> {
     let fields = fields(plan);
     let outputs = usize::try_from(plan.range()).unwrap() + 1;
-    let mut counts = vec![vec![vec![0; outputs]; outputs]; Backend::available().count()];
+    let on = |backend| Kernel::on(backend, plan.clone());
+    let kernels: Vec<_> = Backend::available().map(on).collect();
+    let mut counts = vec![vec![vec![0; outputs]; outputs]; kernels.len()];
     let batch = BATCH.min(1 << bits);
     let draws = usize::try_from(batch).unwrap();
     let mut words = vec![0; draws.div_ceil(LANES) * plan.words() * LANES];
@@ -47,10 +48,10 @@ fn enumerate(plan: &Plan, bits: u32) -> Vec<Vec<Vec<u64>>> {
                 number >>= bits;
             }
         }
-        for (backend, counts) in Backend::available().zip(&mut counts) {
+        for (kernel, counts) in kernels.iter().zip(&mut counts) {
             for (x, row) in counts.iter_mut().enumerate() {
                 noisy.fill(x as u64);
-                backend.add_noise(plan, 0, &words, &mut noisy);
+                kernel.add_noise(0, &words, &mut noisy);
                 for &y in &noisy {
                     row[usize::try_from(y).unwrap()] += 1;
                 }

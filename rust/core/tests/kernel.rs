@@ -7,13 +7,13 @@
     clippy::float_arithmetic
 )]
 
-mod common;
+#[path = "common/model.rs"]
+mod model;
 
-use common::{interleave, model};
-use geomdp_core::kernel::{Backend, Count, LANES};
 use geomdp_core::plan::{Plan, Widths};
 use geomdp_core::tape::{Tape, Words};
-use geomdp_core::{Mechanism, Rate, draw};
+use geomdp_core::{Backend, Count, Draws, Kernel, LANES, Mechanism, Rate};
+use model::{Model, blocks};
 use num_bigint::BigUint;
 use proptest::prelude::*;
 use std::sync::LazyLock;
@@ -69,12 +69,13 @@ fn interesting_offsets(range: u64) -> Vec<u64> {
 }
 
 fn check(plan: &Plan, tapes: &[Vec<u64>]) {
-    let words = interleave(plan, tapes);
+    let (model, words) = (Model::new(plan), blocks(plan, tapes));
     for offset in interesting_offsets(plan.range()) {
-        let expected: Vec<_> = tapes.iter().map(|tape| model(plan, tape, offset)).collect();
+        let noisy = |tape: &Vec<u64>| model.noisy(tape, offset, |_| ());
+        let expected: Vec<_> = tapes.iter().map(noisy).collect();
         for backend in Backend::available() {
             let mut noisy = vec![offset; tapes.len()];
-            backend.add_noise(plan, 0u64, &words, &mut noisy);
+            Kernel::on(backend, plan.clone()).add_noise(0u64, &words, &mut noisy);
             assert_eq!(noisy, expected, "{backend:?}, offset {offset}, {plan:?}");
         }
     }
@@ -140,7 +141,7 @@ fn just_below_at_and_above_every_threshold() {
 
 /// Checks a mechanism at the limits of the integer type and at its bounds, against 128-bit
 /// arithmetic. Unsigned types always have bounds.
-fn check_type<T: Count + TryFrom<i128> + Into<i128> + PartialEq + std::fmt::Debug>(
+fn check_type<T: Count + TryFrom<i128> + PartialEq + std::fmt::Debug>(
     rate: &Rate,
     key: &[u8; 32],
     bounds: Option<(i128, i128)>,
@@ -150,7 +151,9 @@ fn check_type<T: Count + TryFrom<i128> + Into<i128> + PartialEq + std::fmt::Debu
     let (low, high) = bounds.unwrap_or((T::MIN, T::MAX));
     let bounds = bounds.or((T::MIN == 0).then_some((low, high)));
     let mechanism = Mechanism::new(Some(rate.clone()), bounds).unwrap();
-    let (plan, lower) = mechanism.plan_for::<T>().unwrap();
+    let (kernel, lower) = mechanism.kernel_for::<T>().unwrap();
+    let plan = kernel.plan();
+    let model = Model::new(plan);
     let counts: Vec<T> = [
         T::MIN,
         T::MIN + 1,
@@ -179,12 +182,12 @@ fn check_type<T: Count + TryFrom<i128> + Into<i128> + PartialEq + std::fmt::Debu
                 .map(|j| words[(i / LANES * plan.words() + j) * LANES + i % LANES])
                 .collect();
             let offset = (count.into().clamp(low, high) - low) as u64;
-            T::try_from(i128::from(model(plan, &tape, offset)) + low).unwrap()
+            T::try_from(i128::from(model.noisy(&tape, offset, |_| ())) + low).unwrap()
         })
         .collect();
     for backend in Backend::available() {
         let mut noisy = counts.clone();
-        backend.add_noise(plan, lower, &words, &mut noisy);
+        Kernel::on(backend, plan.clone()).add_noise(lower, &words, &mut noisy);
         assert_eq!(noisy, expected, "{backend:?}");
     }
     let mut noisy = counts.clone();
@@ -226,16 +229,17 @@ proptest! {
     #[test]
     fn splitting_the_work_changes_nothing(key: [u8; 32], len in 0..2000usize, block in 0..300usize) {
         let rate = Rate::from_scale(3.0).unwrap();
-        let plan = Plan::two_sided(&rate, 1000).unwrap();
+        let kernel = Kernel::new(Plan::two_sided(&rate, 1000).unwrap());
+        let draw = |tape, counts: &mut [u32]| Draws::new(&kernel, 0, tape).add_noise(counts).unwrap();
         let mut whole: Vec<u32> = (0..len).map(|x| (x % 1001) as u32).collect();
         let mut parts = whole.clone();
-        draw(&plan, 0, &mut Tape::from_key(&key), &mut whole).unwrap();
+        draw(Tape::from_key(&key), &mut whole);
         let cut = (block * LANES).min(len);
         let (head, tail) = parts.split_at_mut(cut);
-        draw(&plan, 0, &mut Tape::from_key(&key), head).unwrap();
+        draw(Tape::from_key(&key), head);
         let mut rest = Tape::from_key(&key);
-        rest.seek((block * plan.words() * LANES) as u64).unwrap();
-        draw(&plan, 0, &mut rest, tail).unwrap();
+        rest.seek((block * kernel.plan().words() * LANES) as u64).unwrap();
+        draw(rest, tail);
         prop_assert_eq!(whole, parts);
     }
 }

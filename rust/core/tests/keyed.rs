@@ -6,13 +6,14 @@
     clippy::cast_sign_loss
 )]
 
-mod common;
+#[path = "common/model.rs"]
+mod model;
 
 use aes::Aes256Enc;
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
-use common::model;
 use geomdp_core::keyed::{AddressedDraws, Addresses, IdKind, ReleaseKey};
 use geomdp_core::{Count, Error, Mechanism, Rate};
+use model::Model;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::marker::PhantomData;
@@ -131,9 +132,9 @@ fn release_in_parts<T: Count>(
 ) -> Vec<T> {
     let key = ReleaseKey::from_secret(secret);
     let keys = key.id_keys(&columns.iter().map(Column::kind).collect::<Vec<_>>());
-    let (plan, lower) = mechanism.plan_for::<T>().unwrap();
+    let (kernel, lower) = mechanism.kernel_for::<T>().unwrap();
     let tape_key = key.tape_key::<T>(mechanism, name);
-    let mut draws = AddressedDraws::new(plan, lower, &tape_key);
+    let mut draws = AddressedDraws::new(kernel, lower, &tape_key);
     let mut addresses = keys.addresses(parts[0]);
     let (mut noisy, mut start) = (counts.to_vec(), 0);
     for len in parts {
@@ -184,8 +185,9 @@ fn expected(
     let address = (columns.iter().zip(0..)).fold(0, |sum, (column, index)| {
         sum ^ column.part(secret, index, columns.len() == 1, row)
     });
-    let (plan, lower) = mechanism.plan_for::<i64>().unwrap();
+    let (kernel, lower) = mechanism.kernel_for::<i64>().unwrap();
     let input = address ^ (u128::from(count as u64 ^ (1 << 63)) << 64);
+    let plan = kernel.plan();
     let tape: Vec<u64> = (0..plan.words().div_ceil(2) as u128)
         .map(|index| {
             let halves = [2 * index, 2 * index + 1].map(|half| aes(&key, half).to_le_bytes());
@@ -194,7 +196,7 @@ fn expected(
         .flat_map(|block| [block as u64, (block >> 64) as u64])
         .collect();
     let offset = i128::from(count).clamp(bounds.0, bounds.1) - bounds.0;
-    lower.wrapping_add(model(plan, &tape, offset as u64) as i64)
+    lower.wrapping_add(Model::new(plan).noisy(&tape[..plan.words()], offset as u64, |_| ()) as i64)
 }
 
 /// Example 4 of NIST's examples for CMAC with AES-256, and the one with the empty message.
@@ -384,10 +386,10 @@ fn nullable_integers_without_nulls_are_the_same_ids() {
             addresses.add_integers(&large).unwrap();
         }
         let mechanism = mechanism(1e6, None);
-        let (plan, lower) = mechanism.plan_for().unwrap();
+        let (kernel, lower) = mechanism.kernel_for().unwrap();
         let tape_key = key.tape_key::<i64>(&mechanism, b"");
         let mut counts = [0; 301];
-        let mut draws = AddressedDraws::new(plan, lower, &tape_key);
+        let mut draws = AddressedDraws::new(kernel, lower, &tape_key);
         draws.add_noise(&addresses, &mut counts).unwrap();
         counts
     };
@@ -434,9 +436,9 @@ fn too_few_ids_panic() {
 #[test]
 fn mismatched_ids_and_counts_are_an_error() {
     let (key, mechanism) = (ReleaseKey::from_os().unwrap(), mechanism(1.0, None));
-    let (plan, lower) = mechanism.plan_for::<i64>().unwrap();
+    let (kernel, lower) = mechanism.kernel_for::<i64>().unwrap();
     let tape_key = key.tape_key::<i64>(&mechanism, b"");
-    let mut draws = AddressedDraws::new(plan, lower, &tape_key);
+    let mut draws = AddressedDraws::new(kernel, lower, &tape_key);
     let mut counts = [5; 4];
     let mut refused = |addresses: &Addresses<'_>, counts: &mut [i64], name: &str| {
         let (before, error) = (counts.to_vec(), draws.add_noise(addresses, counts));

@@ -3,10 +3,9 @@
 #![allow(clippy::unwrap_used)]
 
 use geomdp_core::fold::Folded;
-use geomdp_core::kernel::{Backend, Count, LANES};
 use geomdp_core::plan::Plan;
 use geomdp_core::tape::Tape;
-use geomdp_core::{Draws, Error, Mechanism, Rate, draw};
+use geomdp_core::{Backend, Count, Draws, Error, Kernel, LANES, Mechanism, Rate};
 use num_bigint::BigUint;
 
 fn rate(scale: f64) -> Rate {
@@ -58,8 +57,8 @@ fn bounds_must_fit_one_integer_type() {
 }
 
 fn check_plan<T: Count + PartialEq + std::fmt::Debug>(mechanism: &Mechanism) {
-    let (plan, lower) = mechanism.plan_for::<T>().unwrap();
-    assert_eq!(i128::from(plan.range()), T::MAX - T::MIN);
+    let (kernel, lower) = mechanism.kernel_for::<T>().unwrap();
+    assert_eq!(i128::from(kernel.plan().range()), T::MAX - T::MIN);
     assert_eq!(Some(lower), T::exact(T::MIN));
 }
 
@@ -85,7 +84,10 @@ fn check_unsigned<T: Count + PartialEq + std::fmt::Debug>(name: &str) {
              which bias small counts upward, or cast the counts to a signed type",
             T::MAX
         );
-        assert_eq!(unbounded.plan_for::<T>().unwrap_err().to_string(), expected);
+        assert_eq!(
+            unbounded.kernel_for::<T>().unwrap_err().to_string(),
+            expected
+        );
         let mut counts = [T::exact(5).unwrap(); 40];
         let mut tape = Tape::from_key(&[1; 32]);
         for refused in [
@@ -137,11 +139,11 @@ fn counts_in_parts() {
         counts
     };
 
-    let plan = Plan::two_sided(&rate(3.0), 1000).unwrap();
+    let kernel = Kernel::new(Plan::two_sided(&rate(3.0), 1000).unwrap());
     let mut expected = whole.clone();
-    draw(&plan, -500, &mut Tape::from_key(&[5; 32]), &mut expected).unwrap();
-    let mut tape = Tape::from_key(&[5; 32]);
-    let mut draws = Draws::new(&plan, -500, &mut tape);
+    let mut draws = Draws::new(&kernel, -500, Tape::from_key(&[5; 32]));
+    draws.add_noise(&mut expected).unwrap();
+    let mut draws = Draws::new(&kernel, -500, Tape::from_key(&[5; 32]));
     assert_eq!(split(&mut |part| draws.add_noise(part).unwrap()), expected);
     assert_ne!(whole, expected);
 
@@ -167,9 +169,9 @@ fn a_release_adds_fresh_noise() {
 
 #[test]
 fn debug_shows_no_secret() {
-    let plan = Plan::noiseless(9);
+    let kernel = Kernel::new(Plan::noiseless(9));
     let mut tape = Tape::from_key(&[7; 32]);
-    let draws = Draws::new(&plan, 0u8, &mut tape);
+    let draws = Draws::new(&kernel, 0u8, &mut tape);
     assert_eq!(format!("{draws:?}"), "Draws { .. }");
     let folded = Folded::new(None, (0, 9)).unwrap();
     let draws = folded.draws::<u8, _>(&mut tape).unwrap();
@@ -194,7 +196,7 @@ fn messages_name_parameter_value_and_accepted_values() {
     );
     assert_eq!(
         mechanism(Some((0, 256)))
-            .plan_for::<u8>()
+            .kernel_for::<u8>()
             .unwrap_err()
             .to_string(),
         "bounds = (0, 256) is not accepted: give values from 0 to 255, the limits of these counts"
@@ -228,9 +230,9 @@ fn messages_name_parameter_value_and_accepted_values() {
 #[test]
 fn the_kernel_panics_on_a_range_beyond_the_type() {
     let fits = |range: u64, lower: i8| {
-        let plan = Plan::noiseless(range);
+        let kernel = Kernel::on(Backend::Portable, Plan::noiseless(range));
         std::panic::catch_unwind(|| {
-            Backend::Portable.add_noise(&plan, lower, &[], &mut [0i8; LANES]);
+            kernel.add_noise(lower, &[], &mut [0i8; LANES]);
         })
         .is_ok()
     };

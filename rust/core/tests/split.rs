@@ -2,9 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 use geomdp_core::fold::Folded;
-use geomdp_core::kernel::LANES;
 use geomdp_core::tape::Tape;
-use geomdp_core::{Draws, Mechanism, Rate, draw};
+use geomdp_core::{Draws, LANES, Mechanism, Rate};
 
 const KEY: [u8; 32] = [9; 32];
 const SIZE: usize = 20 * LANES + 5;
@@ -36,18 +35,19 @@ fn parts_have_the_same_noise_as_the_whole() {
     ] {
         let rate = Rate::from_scale(scale).unwrap();
         let mechanism = Mechanism::new(Some(rate), bounds).unwrap();
-        let (plan, lower) = mechanism.plan_for::<i32>().unwrap();
+        let (kernel, lower) = mechanism.kernel_for::<i32>().unwrap();
         let mut whole = [3; SIZE];
-        draw(plan, lower, &mut Tape::from_key(&KEY), &mut whole).unwrap();
+        let mut draws = Draws::new(kernel, lower, Tape::from_key(&KEY));
+        draws.add_noise(&mut whole).unwrap();
         check(&whole, |index, part| {
-            let mut draws = Draws::at(plan, lower, &KEY, index).unwrap();
+            let mut draws = Draws::at(kernel, lower, &KEY, index).unwrap();
             draws.add_noise(part).unwrap();
         });
         for index in [1, LANES - 1, LANES + 1] {
-            assert!(Draws::at(plan, lower, &KEY, index).is_err());
+            assert!(Draws::at(kernel, lower, &KEY, index).is_err());
         }
-        if plan.words() > 0 {
-            assert!(Draws::at(plan, lower, &KEY, usize::MAX / LANES * LANES).is_err());
+        if kernel.plan().words() > 0 {
+            assert!(Draws::at(kernel, lower, &KEY, usize::MAX / LANES * LANES).is_err());
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Folded noise against reflection in wide arithmetic and the model of the draw.
 
 use crate::Seen;
-use crate::model::{Model, Replay, blocks};
+use crate::model::{Model, Replay, blocks, words};
 use crate::source::Source;
+use geomdp_core::Count;
 use geomdp_core::fold::Folded;
-use geomdp_core::kernel::Count;
 use geomdp_core::plan::Plan;
 use geomdp_core::{Error, Rate};
 use num_bigint::BigInt;
@@ -54,10 +54,7 @@ fn validate(rate: Option<&Rate>, lower: &BigInt, upper: &BigInt) -> Result<(), &
     }
 }
 
-fn check<T: Count + TryFrom<i128> + Into<i128> + PartialEq + Debug>(
-    source: &mut Source<'_>,
-    seen: &mut Seen,
-) {
+fn check<T: Count + TryFrom<i128> + PartialEq + Debug>(source: &mut Source<'_>, seen: &mut Seen) {
     let rate = if source.below(8) == 0 {
         None
     } else {
@@ -92,7 +89,7 @@ fn check<T: Count + TryFrom<i128> + Into<i128> + PartialEq + Debug>(
     let model = Model::new(&unbounded);
     // Occasionally more counts than are folded at a time.
     let n = if source.below(16) == 0 { 600 } else { 0 } + source.below(50) as usize;
-    let draws: Vec<Vec<u64>> = (0..n).map(|_| model.words(source)).collect();
+    let draws: Vec<Vec<u64>> = (0..n).map(|_| words(&model, source)).collect();
     let tape = blocks(&unbounded, &draws);
     let mut replay = Replay(&tape);
     let Ok(mut noise) = folded.draws::<T, _>(&mut replay) else {
@@ -129,7 +126,9 @@ fn check<T: Count + TryFrom<i128> + Into<i128> + PartialEq + Debug>(
             // The outputs are centred on the zero of int64, get noise, and are shifted back.
             let middle: BigInt = &least + ((&greatest - &least) >> 1u32);
             let start = i128::try_from(start - &middle).expect("below 2^63");
-            let noisy = model.noisy(words, i64::MIN.into(), start, seen);
+            let offset = u64::try_from(start - i128::from(i64::MIN)).expect("64 bits");
+            let noisy = model.noisy(words, offset, |case| seen.add(case));
+            let noisy = i128::from(noisy) + i128::from(i64::MIN);
             fold(&((middle + noisy) * 2), &lower, &upper) >> 1u32
         })
         .collect();

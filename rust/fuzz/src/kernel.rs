@@ -1,11 +1,10 @@
 //! Every back end, for every integer type, against the model; and the draw around the kernel.
 
 use crate::Seen;
-use crate::model::{Model, Replay, blocks};
+use crate::model::{Model, Replay, blocks, words};
 use crate::source::Source;
-use geomdp_core::kernel::{Backend, Count, LANES};
 use geomdp_core::plan::Plan;
-use geomdp_core::{Draws, draw};
+use geomdp_core::{Backend, Count, Draws, Kernel, LANES};
 use std::fmt::Debug;
 
 /// Runs one input.
@@ -63,10 +62,7 @@ fn note<T>(plan: &Plan, seen: &mut Seen) {
     }
 }
 
-fn check<T: Count + TryFrom<i128> + Into<i128> + PartialEq + Debug>(
-    source: &mut Source<'_>,
-    seen: &mut Seen,
-) {
+fn check<T: Count + TryFrom<i128> + PartialEq + Debug>(source: &mut Source<'_>, seen: &mut Seen) {
     let typed = |x: i128| T::try_from(x).ok().expect("a value of the type");
     let room = |least: i128| u64::try_from(T::MAX - least).expect("at most 64 bits");
     let Some(plan) = plan(source, room(T::MIN)) else {
@@ -81,7 +77,7 @@ fn check<T: Count + TryFrom<i128> + Into<i128> + PartialEq + Debug>(
     };
     let n = source.below(50) as usize;
     let model = Model::new(&plan);
-    let draws: Vec<Vec<u64>> = (0..n).map(|_| model.words(source)).collect();
+    let draws: Vec<Vec<u64>> = (0..n).map(|_| words(&model, source)).collect();
     let counts: Vec<T> = (0..n)
         .map(|_| {
             let count = match source.below(4) {
@@ -96,7 +92,12 @@ fn check<T: Count + TryFrom<i128> + Into<i128> + PartialEq + Debug>(
     let expected: Vec<T> = draws
         .iter()
         .zip(&counts)
-        .map(|(words, &count)| typed(model.noisy(words, least, count.into(), seen)))
+        .map(|(words, &count)| {
+            let offset = count.into().clamp(least, least + range) - least;
+            let offset = u64::try_from(offset).expect("at most 64 bits");
+            let noisy = model.noisy(words, offset, |case| seen.add(case));
+            typed(least + i128::from(noisy))
+        })
         .collect();
 
     let tape = blocks(&plan, &draws);
@@ -109,22 +110,24 @@ fn check<T: Count + TryFrom<i128> + Into<i128> + PartialEq + Debug>(
         array.extend(&counts);
         array.resize(array.len() + LANES, typed(T::MIN));
         let mut outside = array.clone();
-        backend.add_noise(&plan, lower, &tape, &mut array[before..before + n]);
+        Kernel::on(backend, plan.clone()).add_noise(lower, &tape, &mut array[before..before + n]);
         assert_eq!(array[before..before + n], expected, "{backend:?} {plan:?}");
         outside[before..before + n].copy_from_slice(&expected);
         assert_eq!(array, outside, "{backend:?}");
     }
 
-    // Through `draw` as a whole, and through `Draws` in two parts.
+    // Through `Draws`, as a whole and in two parts.
+    let kernel = Kernel::new(plan.clone());
     let mut whole = counts.clone();
     let mut replay = Replay(&tape);
-    draw(&plan, lower, &mut replay, &mut whole).expect("there are enough words");
+    let mut draws = Draws::new(&kernel, lower, &mut replay);
+    draws.add_noise(&mut whole).expect("there are enough words");
     assert_eq!(whole, expected);
     assert!(replay.0.is_empty(), "{} words too few", replay.0.len());
     let mut parts = counts;
     let cut = (source.below(4) as usize * LANES).min(n);
     let mut replay = Replay(&tape);
-    let mut draws = Draws::new(&plan, lower, &mut replay);
+    let mut draws = Draws::new(&kernel, lower, &mut replay);
     let (head, tail) = parts.split_at_mut(cut);
     draws.add_noise(head).expect("there are enough words");
     draws.add_noise(tail).expect("there are enough words");

@@ -1,65 +1,113 @@
 //! Access to numpy's memory: contiguous buffers in, contiguous buffers out. The `unsafe` code is
 //! confined to this module.
 //!
-//! Other Python threads may read or even change an array's memory while the interpreter is
-//! released. So noise is added in a small array of our own: each count is read once and each noisy
-//! count is written once.
+//! Other Python threads may read or even change an array's items while the interpreter is released.
+//! So noise is added in a small array of our own: each count is read once and each noisy count is
+//! written once. A count that changes meanwhile has its old or its new value, or a mixture of both;
+//! its noise is drawn for that value.
 
 use crate::to_py;
-use geomdp_core::ct::clear_registers;
-use geomdp_core::tape::without_trace;
-use geomdp_core::{Count, Error};
-use pyo3::buffer::{Element, PyBuffer};
+
+use geomdp_core::wipe::{clear_registers, without_trace};
+use geomdp_core::{Count, Error, LANES};
+use pyo3::buffer::{Element, ElementType, PyBuffer, PyUntypedBuffer};
 use pyo3::exceptions::PyValueError;
+use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::PyWeakrefReference;
 use std::num::NonZero;
 use std::ops::Range;
 use std::panic::resume_unwind;
 use std::thread::{self, ScopedJoinHandle, available_parallelism};
 use zeroize::Zeroizing;
 
-/// Counts processed at a time; a multiple of the kernel's lanes.
+/// Counts processed at a time.
 const CHUNK: usize = 2048;
 /// Counts per thread between two checks for signals: some tens of milliseconds.
 const SLICE: usize = 1 << 21;
+// Parts begin at multiples of these.
+const _: () = assert!(CHUNK.is_multiple_of(LANES) && SLICE.is_multiple_of(CHUNK));
 /// The number of counts from which several threads pay off.
 const PAYS: usize = 1 << 17;
 /// In place of a number of threads: pick the number automatically.
 pub(crate) const AUTOMATIC: usize = 0;
 
-/// Returns a contiguous buffer.
-pub(crate) fn buffer<T: Element>(
-    array: &Bound<'_, PyAny>,
-    writable: bool,
-) -> PyResult<PyBuffer<T>> {
-    let buffer = PyBuffer::<T>::get(array)?;
-    if !buffer.is_c_contiguous() || (writable && buffer.readonly()) {
-        return Err(PyValueError::new_err(
-            "the buffer must be contiguous, and writable if written to",
-        ));
-    }
-    Ok(buffer)
+/// An array's contiguous memory, which numpy leaves in place.
+pub(crate) struct Memory {
+    buffer: PyUntypedBuffer,
+    /// Weak references to the array and to those that it is a view of. numpy's
+    /// `resize(refcheck=False)` disregards exported buffers, but refuses arrays with such references.
+    keep: Vec<Py<PyWeakrefReference>>,
 }
 
-/// Copies the items from `start` on into `chunk`.
-pub(crate) fn read<T: Element>(buffer: &PyBuffer<T>, start: usize, chunk: &mut [T]) {
-    assert!(start + chunk.len() <= buffer.item_count());
-    // SAFETY: the buffer is contiguous and holds these items, as just asserted. It stays alive and
-    // keeps its size while it is exported. `chunk` is our own and does not overlap it. Any bytes
-    // are a valid integer.
-    unsafe {
-        let items = buffer.buf_ptr().cast::<T>().add(start);
-        items.copy_to_nonoverlapping(chunk.as_mut_ptr(), chunk.len());
+impl Memory {
+    pub(crate) fn of(array: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let buffer = PyUntypedBuffer::get(array)?;
+        if !buffer.is_c_contiguous() {
+            return Err(PyValueError::new_err("the buffer must be contiguous"));
+        }
+        let mut keep = Vec::new();
+        let mut next = Some(array.clone());
+        while let Some(array) = next {
+            // Bytes and the like cannot be referred to, or resized.
+            keep.extend(PyWeakrefReference::new(&array).map(Bound::unbind));
+            let base = array.getattr(intern!(array.py(), "base")).ok();
+            next = base.filter(|base| !base.is_none());
+        }
+        Ok(Self { buffer, keep })
+    }
+
+    /// The type of the items.
+    pub(crate) fn item(&self) -> ElementType {
+        ElementType::from_format(self.buffer.format())
+    }
+
+    /// The items. Fails if they are of another type.
+    pub(crate) fn items<T: Element>(self) -> PyResult<Items<T>> {
+        let (buffer, _keep) = (self.buffer.into_typed()?, self.keep);
+        Ok(Items { buffer, _keep })
     }
 }
 
-/// Copies `chunk` over the items from `start` on.
-fn write<T: Element>(buffer: &PyBuffer<T>, start: usize, chunk: &[T]) {
-    assert!(start + chunk.len() <= buffer.item_count() && !buffer.readonly());
-    // SAFETY: as in `read`; the buffer is also writable, as just asserted.
-    unsafe {
-        let items = buffer.buf_ptr().cast::<T>().add(start);
-        items.copy_from_nonoverlapping(chunk.as_ptr(), chunk.len());
+/// The items of an array.
+pub(crate) struct Items<T> {
+    buffer: PyBuffer<T>,
+    _keep: Vec<Py<PyWeakrefReference>>,
+}
+
+impl<T: Element> Items<T> {
+    pub(crate) fn of(array: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Memory::of(array)?.items()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.buffer.item_count()
+    }
+
+    /// Copies the items from `start` on into `chunk`.
+    pub(crate) fn read(&self, start: usize, chunk: &mut [T]) {
+        assert!(start + chunk.len() <= self.len());
+        // SAFETY: the buffer is contiguous and holds these items, as just asserted. While it is
+        // exported, its owner neither frees nor moves it: `Memory` sees to that for numpy's
+        // `resize`, and nothing else short of `__setstate__` on an array, or code that is itself
+        // unsafe, such as ctypes, would. `chunk` is our own and does not overlap it. Any bytes are
+        // a valid integer. Another thread may write to these items at the same time. By the rules
+        // of Rust and C that is a data race; here it is a copy by `memcpy`, as numpy's own copies
+        // without the interpreter are, and no item is read twice.
+        unsafe {
+            let items = self.buffer.buf_ptr().cast::<T>().add(start);
+            items.copy_to_nonoverlapping(chunk.as_mut_ptr(), chunk.len());
+        }
+    }
+
+    /// Copies `chunk` over the items from `start` on.
+    fn write(&self, start: usize, chunk: &[T]) {
+        assert!(start + chunk.len() <= self.len() && !self.buffer.readonly());
+        // SAFETY: as in `read`; the buffer is also writable, as just asserted.
+        unsafe {
+            let items = self.buffer.buf_ptr().cast::<T>().add(start);
+            items.copy_from_nonoverlapping(chunk.as_ptr(), chunk.len());
+        }
     }
 }
 
@@ -119,7 +167,7 @@ fn in_slices(
                 1 => work(slice),
                 _ => share(slice, threads, &work),
             };
-            // Clear registers before anything else runs, such as a signal handler.
+            // Before anything else runs, such as a signal handler.
             clear_registers();
             done
         })
@@ -132,13 +180,13 @@ fn in_slices(
 }
 
 /// Adds noise to the items of `counts` and writes the results to `out`, which may be the same
-/// buffer. `noise_from` returns a function that adds noise to the counts from an index on; the
-/// index is a multiple of [`CHUNK`].
+/// memory. `from` returns a function that adds noise to the counts from an index on; the index is a
+/// multiple of [`CHUNK`].
 pub(crate) fn add_noise<T, N>(
     py: Python<'_>,
-    noise_from: impl Fn(usize) -> Result<N, Error> + Sync,
-    counts: &Bound<'_, PyAny>,
-    out: &Bound<'_, PyAny>,
+    from: impl Fn(usize) -> Result<N, Error> + Sync,
+    counts: &Items<T>,
+    out: &Items<T>,
     interruptible: bool,
     threads: usize,
 ) -> PyResult<()>
@@ -146,21 +194,20 @@ where
     T: Count + Element + zeroize::DefaultIsZeroes,
     N: FnMut(&mut [T]) -> Result<(), Error>,
 {
-    let (counts, out) = (buffer::<T>(counts, false)?, buffer::<T>(out, true)?);
-    let len = counts.item_count();
-    if out.item_count() != len {
+    let len = counts.len();
+    if out.len() != len || out.buffer.readonly() {
         return Err(PyValueError::new_err(
-            "out must have as many items as counts",
+            "out must be writable, with as many items as counts",
         ));
     }
     let work = |range: Range<usize>| {
-        let mut noise = noise_from(range.start)?;
+        let mut add_noise = from(range.start)?;
         let mut own = Zeroizing::new(vec![T::default(); CHUNK.min(range.len())]);
         for start in range.clone().step_by(CHUNK) {
             let own = &mut own[..CHUNK.min(range.end - start)];
-            read(&counts, start, own);
-            noise(own)?;
-            write(&out, start, own);
+            counts.read(start, own);
+            add_noise(own)?;
+            out.write(start, own);
         }
         Ok(())
     };

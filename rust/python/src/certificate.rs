@@ -1,8 +1,8 @@
-//! A plan's proof as a Python dictionary of exact numbers.
+//! A plan's certificate as a Python dictionary of exact numbers.
 
 use crate::to_py;
 use geomdp_core::distribution::{Distribution, least_epsilon};
-use geomdp_core::plan::Plan;
+use geomdp_core::plan::{Certificate, Plan};
 use geomdp_core::{Mechanism, Rate};
 use num_bigint::BigUint;
 use pyo3::prelude::*;
@@ -37,19 +37,22 @@ pub(crate) fn of<'py>(
     fields.set_item("digits", digits)?;
     fields.set_item("words_per_draw", plan.words())?;
     fields.set_item("floor_value_bits", plan.floor_value_bits())?;
-    let proof = plan.proof();
-    fields.set_item("sampled_rate", proof.map(|proof| pair(&proof.sampled)))?;
+    let numbers = plan.certificate();
+    fields.set_item(
+        "sampled_rate",
+        numbers.map(|numbers| pair(&numbers.sampled)),
+    )?;
     for (name, part) in [
-        ("eta", proof.map(|proof| &proof.eta)),
-        ("delta", proof.map(|proof| &proof.delta)),
-        ("floor", proof.map(|proof| &proof.floor)),
-        ("tanh_half_rate", proof.map(|proof| &proof.tanh)),
+        ("eta", numbers.map(|numbers| &numbers.eta)),
+        ("delta", numbers.map(|numbers| &numbers.delta)),
+        ("floor", numbers.map(|numbers| &numbers.floor)),
+        ("tanh_half_rate", numbers.map(|numbers| &numbers.tanh)),
     ] {
         fields.set_item(name, part.map(|part| (&part.value, part.bits)))?;
     }
     fields.set_item(
         "total_variation",
-        proof.map_or(0.0, geomdp_core::plan::Proof::total_variation),
+        numbers.map_or(0.0, Certificate::total_variation),
     )?;
     let tight_epsilon = if tight {
         let distribution = py.detach(|| Distribution::of(plan)).map_err(to_py)?;

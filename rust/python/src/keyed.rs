@@ -1,11 +1,11 @@
 //! Release keys, and columns of ids.
 
-use crate::arrays::{buffer, read};
+use crate::arrays::Items;
 use crate::to_py;
 use geomdp_core::keyed::{self, AddressedDraws, Addresses, IdKind};
-use geomdp_core::tape::without_trace;
+use geomdp_core::wipe::without_trace;
 use geomdp_core::{Count, Error};
-use pyo3::buffer::{Element, PyBuffer};
+use pyo3::buffer::Element;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -75,15 +75,15 @@ enum Column {
 }
 
 struct Integers<T: Element> {
-    ids: PyBuffer<T>,
-    nulls: Option<PyBuffer<u8>>,
+    ids: Items<T>,
+    nulls: Option<Items<u8>>,
 }
 
 struct Bytes {
-    /// The place in the data where each id starts, and where the last one ends.
-    offsets: PyBuffer<i64>,
-    data: PyBuffer<u8>,
-    nulls: Option<PyBuffer<u8>>,
+    /// Where in the data each id starts, and where the last one ends.
+    offsets: Items<i64>,
+    data: Items<u8>,
+    nulls: Option<Items<u8>>,
 }
 
 impl Ids {
@@ -135,23 +135,23 @@ fn check(items: usize, size: usize) -> PyResult<()> {
     Ok(())
 }
 
-/// Returns a buffer of one item for each count.
-fn column<T: Element>(items: &Bound<'_, PyAny>, size: usize) -> PyResult<PyBuffer<T>> {
-    let items = buffer(items, false)?;
-    check(items.item_count(), size)?;
+/// Returns one item for each count.
+fn column<T: Element>(items: &Bound<'_, PyAny>, size: usize) -> PyResult<Items<T>> {
+    let items = Items::of(items)?;
+    check(items.len(), size)?;
     Ok(items)
 }
 
 /// Copies the bytes that mark null ids; without nulls all are 0.
-fn marks(nulls: Option<&PyBuffer<u8>>, rows: &Range<usize>) -> [u8; CHUNK] {
+fn marks(nulls: Option<&Items<u8>>, rows: &Range<usize>) -> [u8; CHUNK] {
     let mut marks = [0; CHUNK];
     if let Some(nulls) = nulls {
-        read(nulls, rows.start, &mut marks[..rows.len()]);
+        nulls.read(rows.start, &mut marks[..rows.len()]);
     }
     marks
 }
 
-impl<T: Element + Count + Into<i128>> Integers<T> {
+impl<T: Element + Count> Integers<T> {
     fn get(
         ids: &Bound<'_, PyAny>,
         nulls: Option<&Bound<'_, PyAny>>,
@@ -166,7 +166,7 @@ impl<T: Element + Count + Into<i128>> Integers<T> {
         // Copied, since other threads may change the items of a buffer.
         let mut ids = [T::default(); CHUNK];
         let ids = &mut ids[..rows.len()];
-        read(&self.ids, rows.start, ids);
+        self.ids.read(rows.start, ids);
         if self.nulls.is_none() {
             return addresses.add_integers(ids);
         }
@@ -182,9 +182,9 @@ impl Bytes {
         // Copied and then checked, since other threads may change the items of a buffer.
         let mut offsets = [0; CHUNK + 1];
         let offsets = &mut offsets[..=rows.len()];
-        read(&self.offsets, rows.start, offsets);
+        self.offsets.read(rows.start, offsets);
         let (first, end) = (offsets[0], offsets[rows.len()]);
-        if !offsets.is_sorted() || first < 0 || end as usize > self.data.item_count() {
+        if !offsets.is_sorted() || first < 0 || end as usize > self.data.len() {
             return Err(Error::Parameter {
                 name: "offsets",
                 value: "(...)".into(),
@@ -192,10 +192,10 @@ impl Bytes {
             });
         }
         let mut data = vec![0; (end - first) as usize];
-        read(&self.data, first as usize, &mut data);
+        self.data.read(first as usize, &mut data);
         let ids = offsets.windows(2).zip(marks(self.nulls.as_ref(), rows));
         addresses.add_bytes(ids.map(|(ends, null)| {
-            let [start, end] = [ends[0], ends[1]].map(|place| (place - first) as usize);
+            let [start, end] = [ends[0], ends[1]].map(|at| (at - first) as usize);
             (null == 0).then_some(&data[start..end])
         }))
     }
@@ -239,8 +239,8 @@ impl Ids {
         data: &Bound<'_, PyAny>,
         nulls: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        let (offsets, data) = (buffer::<i64>(offsets, false)?, buffer(data, false)?);
-        check(offsets.item_count().wrapping_sub(1), self.size)?;
+        let (offsets, data) = (Items::<i64>::of(offsets)?, Items::of(data)?);
+        check(offsets.len().wrapping_sub(1), self.size)?;
         let nulls = nulls.map(|nulls| column(nulls, self.size)).transpose()?;
         let column = Bytes {
             offsets,

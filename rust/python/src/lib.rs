@@ -16,14 +16,16 @@ mod arrays;
 mod certificate;
 mod keyed;
 
+use arrays::{Items, Memory};
 use geomdp_core::bernoulli::Bernoulli;
-use geomdp_core::kernel::Backend;
 use geomdp_core::keyed::AddressedDraws;
 use geomdp_core::plan::Plan;
-use geomdp_core::tape::{Tape, key_from_os, without_trace};
-use geomdp_core::{Count, Draws, Error, Rate, features};
+use geomdp_core::tape::{Tape, key_from_os};
+use geomdp_core::wipe::without_trace;
+use geomdp_core::{Backend, Count, Draws, Error, Kernel, Rate, features, with_count_types};
 use num_bigint::BigUint;
 use pyo3::IntoPyObjectExt;
+use pyo3::buffer::ElementType;
 use pyo3::exceptions::{PyOSError, PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -37,26 +39,39 @@ fn to_py(error: Error) -> PyErr {
     }
 }
 
-/// Runs the body with `$t` as the Rust type of a numpy dtype, given by kind and size in bytes: `i8`
-/// is int64.
+/// Runs the body with `$t` as the type of these items.
 macro_rules! with_dtype {
-    ($code:expr, $t:ident => $body:expr) => {
-        with_dtype!(
-            $code, $t => $body;
-            "i1" i8, "i2" i16, "i4" i32, "i8" i64, "u1" u8, "u2" u16, "u4" u32, "u8" u64
-        )
+    ($item:expr, $t:ident => $body:expr) => {
+        with_count_types!(with_dtype! $item, $t => $body;)
     };
-    ($code:expr, $t:ident => $body:expr; $($name:literal $type:ty),*) => {
-        match $code {
-            $($name => {
-                type $t = $type;
-                $body
-            })*
-            other => Err(PyValueError::new_err(format!(
-                "dtype = {other} is not accepted: give an integer dtype of 8 to 64 bits"
-            ))),
+    ($item:expr, $t:ident => $body:expr; $($type:ty, $wide:ty, $flip:expr;)*) => {{
+        let item: ElementType = $item;
+        $(if item == item_of::<$type>() {
+            type $t = $type;
+            $body
+        } else)* {
+            Err(PyValueError::new_err("give an integer dtype of 8 to 64 bits"))
         }
-    };
+    }};
+}
+
+fn item_of<T: Count>() -> ElementType {
+    let bytes = size_of::<T>();
+    if T::MIN < 0 {
+        ElementType::SignedInteger { bytes }
+    } else {
+        ElementType::UnsignedInteger { bytes }
+    }
+}
+
+/// The items of a numpy dtype, given by kind and size in bytes: `i8` is int64.
+fn named(dtype: &str) -> ElementType {
+    let bytes = || dtype[1..].parse().unwrap_or(0);
+    match dtype.as_bytes().first() {
+        Some(b'i') => ElementType::SignedInteger { bytes: bytes() },
+        Some(b'u') => ElementType::UnsignedInteger { bytes: bytes() },
+        _ => ElementType::Unknown,
+    }
 }
 
 fn exact(rate: Option<(BigUint, BigUint)>) -> PyResult<Option<Rate>> {
@@ -98,7 +113,7 @@ impl Mechanism {
         count: &Bound<'py, PyAny>,
         dtype: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
-        with_dtype!(dtype, T => scalar::<T>(count, |noisy| self.inner.release(noisy)))
+        with_dtype!(named(dtype), T => scalar::<T>(count, |noisy| self.inner.release(noisy)))
     }
 
     /// Adds noise to the counts of one contiguous buffer and writes the results to another.
@@ -108,19 +123,20 @@ impl Mechanism {
         py: Python<'_>,
         counts: &Bound<'_, PyAny>,
         out: &Bound<'_, PyAny>,
-        dtype: &str,
         interruptible: bool,
         threads: usize,
     ) -> PyResult<()> {
-        with_dtype!(dtype, T => {
-            let (plan, lower) = self.inner.plan_for::<T>().map_err(to_py)?;
+        let (counts, out) = (Memory::of(counts)?, Memory::of(out)?);
+        with_dtype!(counts.item(), T => {
+            let (counts, out) = (counts.items()?, out.items()?);
+            let (kernel, lower) = self.inner.kernel_for::<T>().map_err(to_py)?;
             without_trace(|| {
                 let key = key_from_os().map_err(to_py)?;
                 let from = |index| {
-                    let mut draws = Draws::at(plan, lower, &key, index)?;
+                    let mut draws = Draws::at(kernel, lower, &key, index)?;
                     Ok(move |part: &mut [T]| draws.add_noise(part))
                 };
-                arrays::add_noise(py, from, counts, out, interruptible, threads)
+                arrays::add_noise(py, from, &counts, &out, interruptible, threads)
             })
         })
     }
@@ -136,21 +152,22 @@ impl Mechanism {
         start: usize,
         counts: &Bound<'_, PyAny>,
         out: &Bound<'_, PyAny>,
-        dtype: &str,
         interruptible: bool,
         threads: usize,
     ) -> PyResult<()> {
-        with_dtype!(dtype, T => {
+        let (counts, out) = (Memory::of(counts)?, Memory::of(out)?);
+        with_dtype!(counts.item(), T => {
+            let (counts, out) = (counts.items()?, out.items()?);
             // The counts may have any shape.
-            ids.refuse_beyond(start, arrays::buffer::<T>(counts, false)?.item_count())?;
-            let (plan, lower) = self.inner.plan_for::<T>().map_err(to_py)?;
+            ids.refuse_beyond(start, counts.len())?;
+            let (kernel, lower) = self.inner.kernel_for::<T>().map_err(to_py)?;
             without_trace(|| {
                 let (tape_key, id_keys) = key.with(|key| {
                     let tape_key = key.tape_key::<T>(&self.inner, name.as_bytes());
                     Ok((tape_key, key.id_keys(&ids.kinds())))
                 })?;
                 let from = |index| {
-                    let mut draws = AddressedDraws::new(plan, lower, &tape_key);
+                    let mut draws = AddressedDraws::new(kernel, lower, &tape_key);
                     let mut addresses = id_keys.addresses(keyed::CHUNK);
                     let mut next = start + index;
                     Ok(move |part: &mut [T]| {
@@ -159,14 +176,17 @@ impl Mechanism {
                         ids.add_noise(&mut draws, &mut addresses, first, part)
                     })
                 };
-                arrays::add_noise(py, from, counts, out, interruptible, threads)
+                arrays::add_noise(py, from, &counts, &out, interruptible, threads)
             })
         })
     }
 
     /// The least and the greatest output.
     fn limits(&self, dtype: &str) -> PyResult<(i128, i128)> {
-        with_dtype!(dtype, T => self.inner.limits_for::<T>().map_err(to_py))
+        with_dtype!(named(dtype), T => {
+            let (lower, upper) = self.inner.limits_for::<T>().map_err(to_py)?;
+            Ok((lower.into(), upper.into()))
+        })
     }
 
     fn certificate<'py>(
@@ -175,9 +195,9 @@ impl Mechanism {
         dtype: &str,
         tight: bool,
     ) -> PyResult<Bound<'py, PyDict>> {
-        with_dtype!(dtype, T => {
-            let (plan, _) = self.inner.plan_for::<T>().map_err(to_py)?;
-            certificate::of(py, &self.inner, plan, tight)
+        with_dtype!(named(dtype), T => {
+            let (kernel, _) = self.inner.kernel_for::<T>().map_err(to_py)?;
+            certificate::of(py, &self.inner, kernel.plan(), tight)
         })
     }
 }
@@ -201,7 +221,7 @@ impl Folded {
         count: &Bound<'py, PyAny>,
         dtype: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
-        with_dtype!(dtype, T => scalar::<T>(count, |noisy| self.inner.release(noisy)))
+        with_dtype!(named(dtype), T => scalar::<T>(count, |noisy| self.inner.release(noisy)))
     }
 
     /// Adds noise to the counts of one contiguous buffer and writes the results to another.
@@ -211,18 +231,21 @@ impl Folded {
         py: Python<'_>,
         counts: &Bound<'_, PyAny>,
         out: &Bound<'_, PyAny>,
-        dtype: &str,
         interruptible: bool,
         threads: usize,
     ) -> PyResult<()> {
-        with_dtype!(dtype, T => without_trace(|| {
-            let key = key_from_os().map_err(to_py)?;
-            let from = |index| {
-                let mut draws = self.inner.draws_at(&key, index)?;
-                Ok(move |part: &mut [T]| draws.add_noise(part))
-            };
-            arrays::add_noise(py, from, counts, out, interruptible, threads)
-        }))
+        let (counts, out) = (Memory::of(counts)?, Memory::of(out)?);
+        with_dtype!(counts.item(), T => {
+            let (counts, out) = (counts.items()?, out.items()?);
+            without_trace(|| {
+                let key = key_from_os().map_err(to_py)?;
+                let from = |index| {
+                    let mut draws = self.inner.draws_at(&key, index)?;
+                    Ok(move |part: &mut [T]| draws.add_noise(part))
+                };
+                arrays::add_noise(py, from, &counts, &out, interruptible, threads)
+            })
+        })
     }
 }
 
@@ -234,16 +257,17 @@ fn release_not_private(
     key: [u8; 32],
     counts: &Bound<'_, PyAny>,
     out: &Bound<'_, PyAny>,
-    dtype: &str,
     threads: usize,
 ) -> PyResult<()> {
-    with_dtype!(dtype, T => {
-        let (plan, lower) = mechanism.inner.plan_for::<T>().map_err(to_py)?;
+    let (counts, out) = (Memory::of(counts)?, Memory::of(out)?);
+    with_dtype!(counts.item(), T => {
+        let (counts, out) = (counts.items()?, out.items()?);
+        let (kernel, lower) = mechanism.inner.kernel_for::<T>().map_err(to_py)?;
         let from = |index| {
-            let mut draws = Draws::at(plan, lower, &key, index)?;
+            let mut draws = Draws::at(kernel, lower, &key, index)?;
             Ok(move |part: &mut [T]| draws.add_noise(part))
         };
-        arrays::add_noise(py, from, counts, out, true, threads)
+        arrays::add_noise(py, from, &counts, &out, true, threads)
     })
 }
 
@@ -255,20 +279,22 @@ fn sample_geometric(
     trials: u64,
     out: &Bound<'_, PyAny>,
 ) -> PyResult<()> {
-    let plan = Plan::geometric(prob, trials).map_err(to_py)?;
+    let out = Items::of(out)?;
+    let kernel = Kernel::new(Plan::geometric(prob, trials).map_err(to_py)?);
     without_trace(|| {
         let key = key_from_os().map_err(to_py)?;
         let from = |index| {
-            let mut draws = Draws::at(&plan, 0, &key, index)?;
+            let mut draws = Draws::at(&kernel, 0, &key, index)?;
             Ok(move |part: &mut [i64]| draws.add_noise(part))
         };
-        arrays::add_noise(py, from, out, out, true, arrays::AUTOMATIC)
+        arrays::add_noise(py, from, &out, &out, true, arrays::AUTOMATIC)
     })
 }
 
 /// Fills a buffer of uint8 with bits, 0 or 1.
 #[pyfunction]
 fn sample_bernoulli(py: Python<'_>, prob: f64, out: &Bound<'_, PyAny>) -> PyResult<()> {
+    let out = Items::of(out)?;
     let bit = Bernoulli::new(prob).map_err(to_py)?;
     without_trace(|| {
         let key = key_from_os().map_err(to_py)?;
@@ -278,7 +304,7 @@ fn sample_bernoulli(py: Python<'_>, prob: f64, out: &Bound<'_, PyAny>) -> PyResu
             let bit = &bit;
             Ok(move |bits: &mut [u8]| bit.fill(&mut tape, bits))
         };
-        arrays::add_noise(py, from, out, out, true, arrays::AUTOMATIC)
+        arrays::add_noise(py, from, &out, &out, true, arrays::AUTOMATIC)
     })
 }
 

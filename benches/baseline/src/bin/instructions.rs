@@ -1,11 +1,10 @@
 //! Pieces of work whose instructions valgrind counts, run by `make instructions`. For each piece
 //! the program prints its name, its unit, and the number of units done.
 
-use geomdp_core::kernel::Backend;
 use geomdp_core::keyed::{AddressedDraws, IdKind, ReleaseKey};
 use geomdp_core::plan::Plan;
 use geomdp_core::tape::{Tape, Words};
-use geomdp_core::{Error, Mechanism, Rate, draw};
+use geomdp_core::{Backend, Draws, Error, Kernel, Mechanism, Rate};
 use std::hint::black_box;
 
 const SCALES: [f64; 5] = [0.1, 1.0, 10.0, 1000.0, 1e6];
@@ -45,10 +44,11 @@ fn kernels() -> Result<(), Error> {
                 let plan = Plan::two_sided(&Rate::from_scale(scale)?, range)?;
                 // Any words will do: the instructions do not depend on them.
                 let words = vec![0; DRAWS * plan.words()];
+                let kernel = Kernel::on(backend, plan);
                 let mut counts = vec![0i64; DRAWS];
                 let name = format!("kernel {backend:?}, scale {scale}, {bounds}");
                 figure(&name, "draw", DRAWS, || {
-                    backend.add_noise(&plan, i64::MIN, black_box(&words), black_box(&mut counts));
+                    kernel.add_noise(i64::MIN, black_box(&words), black_box(&mut counts));
                     Ok(())
                 })?;
             }
@@ -68,10 +68,10 @@ fn draws() -> Result<(), Error> {
     let mut tape = Tape::from_os()?;
     let mut counts = vec![0i64; DRAWS];
     for scale in SCALES {
-        let plan = Plan::two_sided(&Rate::from_scale(scale)?, u64::MAX)?;
+        let kernel = Kernel::new(Plan::two_sided(&Rate::from_scale(scale)?, u64::MAX)?);
         let name = format!("tape and kernel, scale {scale}, unbounded");
         figure(&name, "draw", DRAWS, || {
-            draw(&plan, i64::MIN, &mut tape, black_box(&mut counts))
+            Draws::new(&kernel, i64::MIN, &mut tape).add_noise(black_box(&mut counts))
         })?;
     }
     Ok(())
@@ -95,7 +95,7 @@ fn keyed() -> Result<(), Error> {
         addresses.add_integers(black_box(&ids))
     })?;
     let mechanism = Mechanism::new(Some(Rate::from_scale(1.0)?), None)?;
-    let (plan, lower) = mechanism.plan_for::<i64>()?;
+    let (kernel, lower) = mechanism.kernel_for::<i64>()?;
     let tape_key = key.tape_key::<i64>(&mechanism, b"");
     let mut counts = vec![0i64; DRAWS];
     figure(
@@ -103,7 +103,7 @@ fn keyed() -> Result<(), Error> {
         "draw",
         DRAWS,
         || {
-            AddressedDraws::new(plan, lower, &tape_key)
+            AddressedDraws::new(kernel, lower, &tape_key)
                 .add_noise(&addresses, black_box(&mut counts))
         },
     )
@@ -115,7 +115,7 @@ fn plans() -> Result<(), Error> {
         for (bounds, range) in [("range 1000", 1000), MILLION, UNBOUNDED] {
             let name = format!("plan, scale {scale}, {bounds}");
             figure(&name, "plan", 1, || {
-                black_box(Plan::two_sided(black_box(&rate), range)?);
+                black_box(Kernel::new(Plan::two_sided(black_box(&rate), range)?));
                 Ok(())
             })?;
         }

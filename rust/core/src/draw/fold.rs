@@ -7,9 +7,10 @@
 
 use crate::draw::Draws;
 use crate::draw::ct;
-use crate::draw::kernel::Count;
 use crate::draw::kernel::sealed::Count as _;
-use crate::draw::tape::{Tape, Words, without_trace};
+use crate::draw::kernel::{Count, LANES};
+use crate::draw::tape::{Tape, Words};
+use crate::draw::wipe::without_trace;
 use crate::mechanism::limits;
 use crate::{Error, Mechanism, Rate};
 use zeroize::Zeroizing;
@@ -17,8 +18,9 @@ use zeroize::Zeroizing;
 /// Binary logarithm of the largest scale. The noise has room for `2^62` on either side before it
 /// saturates, which has probability `exp(-2^62 / scale)`: below `2^-92`.
 const MAX_SCALE_LOG2: u32 = 56;
-/// Counts folded at a time; a multiple of the kernel's lanes.
+/// Counts folded at a time.
 const CHUNK: usize = 512;
+const _: () = assert!(CHUNK.is_multiple_of(LANES));
 /// The key of 0 as `i64`: see [`crate::draw::kernel::sealed::Count`].
 const ZERO: u64 = 1 << 63;
 
@@ -27,7 +29,7 @@ const ZERO: u64 = 1 << 63;
 /// Bounds may be half-integers: the outermost integers are then their own reflections.
 #[derive(Debug)]
 pub struct Folded {
-    noise: Mechanism,
+    unfolded: Mechanism,
     /// The least and greatest output.
     least: i128,
     greatest: i128,
@@ -66,7 +68,7 @@ impl Folded {
             return Err(Error::parameter("scale", scale, accepted));
         }
         Ok(Self {
-            noise: Mechanism::new(rate, None)?,
+            unfolded: Mechanism::new(rate, None)?,
             least,
             greatest,
             // With a single output, any period will do, but not 0.
@@ -80,8 +82,8 @@ impl Folded {
     /// # Errors
     /// [`Error::Overflow`] if type `T` cannot hold the bounds.
     pub fn draws<T: Count, W: Words>(&self, source: W) -> Result<FoldedDraws<'_, T, W>, Error> {
-        let (plan, lower) = self.noise.plan_for()?;
-        self.fold(Draws::new(plan, lower, source))
+        let (kernel, lower) = self.unfolded.kernel_for()?;
+        self.fold(Draws::new(kernel, lower, source))
     }
 
     /// Like [`Self::draws`], for the counts from an index on: see [`Draws::at`].
@@ -93,15 +95,15 @@ impl Folded {
         key: &[u8; 32],
         index: usize,
     ) -> Result<FoldedDraws<'_, T, Tape>, Error> {
-        let (plan, lower) = self.noise.plan_for()?;
-        self.fold(Draws::at(plan, lower, key, index)?)
+        let (kernel, lower) = self.unfolded.kernel_for()?;
+        self.fold(Draws::at(kernel, lower, key, index)?)
     }
 
     fn fold<'a, T: Count, W>(
         &self,
         draws: Draws<'a, i64, W>,
     ) -> Result<FoldedDraws<'a, T, W>, Error> {
-        let least = limits::<T>(self.least, self.greatest)?;
+        let (least, _) = limits::<T>(self.least, self.greatest)?;
         // Centre the range on the zero of `i64`, so that both sides have the same room.
         let middle = (self.greatest - self.least) / 2;
         Ok(FoldedDraws {
@@ -179,11 +181,11 @@ impl Reflection {
         // `rest + shift - period`, or `rest + shift` if that is negative.
         let room = self.period - self.shift;
         let wraps = ct::mask(ct::borrow(rest, room, 0) ^ 1);
-        let place = rest
+        let phase = rest
             .wrapping_add(self.shift)
             .wrapping_sub(wraps & self.period);
-        let falls = ct::mask(ct::borrow(self.turn, place, 0));
-        ct::select(falls, self.mirror.wrapping_sub(place), place)
+        let falls = ct::mask(ct::borrow(self.turn, phase, 0));
+        ct::select(falls, self.mirror.wrapping_sub(phase), phase)
     }
 }
 
@@ -207,7 +209,7 @@ pub struct FoldedDraws<'a, T, W> {
 
 impl<T: Count, W: Words> FoldedDraws<'_, T, W> {
     /// Adds noise to the next part of the counts. For the noise to equal that of a single call, the
-    /// length of every part except the last should be a multiple of [`crate::draw::kernel::LANES`].
+    /// length of every part except the last should be a multiple of [`LANES`].
     ///
     /// # Errors
     /// Any error of the source. Some counts may have noise by then.

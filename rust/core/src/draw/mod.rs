@@ -1,17 +1,16 @@
 //! The draw: from a plan, a tape and counts to noisy counts.
 
 pub mod bernoulli;
-pub mod ct;
+pub(crate) mod ct;
 pub mod fold;
 pub mod kernel;
 pub mod keyed;
 mod simd;
 pub mod tape;
+pub mod wipe;
 
 use crate::Error;
-use crate::plan::Plan;
-use kernel::{Backend, Count, LANES};
-#[cfg(feature = "reference")]
+use kernel::{Count, Kernel, LANES};
 pub use simd::features;
 use tape::{Tape, Words};
 use zeroize::Zeroizing;
@@ -19,23 +18,9 @@ use zeroize::Zeroizing;
 /// Words in the tape's buffer, which fits the first-level cache.
 const CHUNK_WORDS: usize = 2048;
 
-/// Runs the kernel on the source's words: adds noise to `counts`, with outputs in `lower..=lower +
-/// plan.range()`.
-///
-/// # Errors
-/// Any error of the source. Some counts may have noise by then.
-pub fn draw<T: Count>(
-    plan: &Plan,
-    lower: T,
-    source: &mut impl Words,
-    counts: &mut [T],
-) -> Result<(), Error> {
-    Draws::new(plan, lower, source).add_noise(counts)
-}
-
-/// Like [`draw`], for counts that arrive in parts.
+/// Adds noise to counts that may arrive in parts, with words from a source.
 pub struct Draws<'a, T, W> {
-    plan: &'a Plan,
+    kernel: &'a Kernel,
     lower: T,
     source: W,
     /// Tape words for the kernel.
@@ -43,10 +28,11 @@ pub struct Draws<'a, T, W> {
 }
 
 impl<'a, T: Count, W: Words> Draws<'a, T, W> {
-    /// Draws with this plan from this source.
-    pub fn new(plan: &'a Plan, lower: T, source: W) -> Self {
+    /// Draws with this kernel's plan from this source. Outputs lie in `lower..=lower +
+    /// plan.range()`.
+    pub fn new(kernel: &'a Kernel, lower: T, source: W) -> Self {
         Self {
-            plan,
+            kernel,
             lower,
             source,
             buffer: Zeroizing::default(),
@@ -59,8 +45,7 @@ impl<'a, T: Count, W: Words> Draws<'a, T, W> {
     /// # Errors
     /// Any error of the source. Some counts may have noise by then.
     pub fn add_noise(&mut self, counts: &mut [T]) -> Result<(), Error> {
-        let backend = Backend::best();
-        let stride = self.plan.words() * LANES;
+        let stride = self.kernel.plan().words() * LANES;
         let blocks = (CHUNK_WORDS / stride.max(1)).max(1);
         let need = blocks.min(counts.len().div_ceil(LANES)) * stride;
         if self.buffer.len() < need {
@@ -70,7 +55,7 @@ impl<'a, T: Count, W: Words> Draws<'a, T, W> {
         for part in counts.chunks_mut(blocks * LANES) {
             let words = &mut self.buffer[..part.len().div_ceil(LANES) * stride];
             self.source.fill(words)?;
-            backend.add_noise(self.plan, self.lower, words, part);
+            self.kernel.add_noise(self.lower, words, part);
         }
         Ok(())
     }
@@ -84,15 +69,15 @@ impl<'a, T: Count> Draws<'a, T, Tape> {
     /// # Errors
     /// [`Error::Parameter`] if the index is not a multiple of [`LANES`]; [`Error::Overflow`] if it
     /// is beyond the tape.
-    pub fn at(plan: &'a Plan, lower: T, key: &[u8; 32], index: usize) -> Result<Self, Error> {
+    pub fn at(kernel: &'a Kernel, lower: T, key: &[u8; 32], index: usize) -> Result<Self, Error> {
         if !index.is_multiple_of(LANES) {
             let accepted = format!("a multiple of {LANES}");
             return Err(Error::parameter("index", index, accepted));
         }
-        let word = (index as u64).checked_mul(plan.words() as u64);
+        let word = (index as u64).checked_mul(kernel.plan().words() as u64);
         let mut tape = Tape::from_key(key);
         tape.seek(word.ok_or_else(|| Error::overflow("index", index, "an index on the tape"))?)?;
-        Ok(Self::new(plan, lower, tape))
+        Ok(Self::new(kernel, lower, tape))
     }
 }
 

@@ -1,42 +1,13 @@
 //! Secret words: 32 bytes of entropy, expanded by AES-256 in counter mode and wiped after use.
 
 use crate::Error;
-use crate::draw::ct;
 use aes::Aes256Enc;
 use aes::cipher::KeyIvInit;
 use core::fmt;
 use ctr::Ctr64LE;
 use ctr::cipher::{StreamCipher, StreamCipherSeek};
 use rand_core::TryCryptoRng;
-use zeroize::{Zeroizing, zeroize_stack};
-
-/// Bytes of stack to wipe: several times what a release uses, plus room for the registers that a
-/// signal handler may have stored there.
-const STACK: usize = 1 << 14;
-
-/// Runs work on secrets, then wipes the stack that it used and the vector registers: the compiler
-/// leaves copies of round keys and words in both.
-pub fn without_trace<R>(work: impl FnOnce() -> R) -> R {
-    /// Wipes on drop, and so after a panic too.
-    struct Wipe;
-
-    impl Drop for Wipe {
-        fn drop(&mut self) {
-            // Registers first: a signal in between would store them below the wiped stack.
-            ct::clear_registers();
-            zeroize_stack::<STACK>();
-        }
-    }
-
-    let _wipe = Wipe;
-    in_own_frame(work)
-}
-
-/// Keeps the work in its own frame, below the caller's.
-#[inline(never)]
-fn in_own_frame<R>(work: impl FnOnce() -> R) -> R {
-    work()
-}
+use zeroize::Zeroizing;
 
 /// A fresh key from the operating system, for the tapes of several threads: see
 /// [`crate::Draws::at`].

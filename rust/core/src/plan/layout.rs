@@ -1,11 +1,16 @@
 //! The layout of a plan's digits: their number, radices and cost.
 
-use super::digit::Search;
-
 /// Largest radix of the top digit, which need not be a power of two.
 const MAX_TOP_RADIX: usize = 32;
 /// Most bits of a digit below the top one.
 const MAX_RADIX_BITS: u32 = 4;
+
+/// About how many comparisons of a limb it takes to search `thresholds`: two for each level of a tree
+/// of up to 15, one for each threshold outside it.
+pub(crate) fn comparisons(thresholds: usize) -> usize {
+    static TREE: [usize; 16] = [0, 2, 3, 4, 5, 6, 6, 6, 7, 8, 8, 8, 8, 8, 8, 8];
+    TREE[thresholds.min(15)] + thresholds.saturating_sub(15)
+}
 
 /// The radices of the digits.
 #[derive(Clone, Debug)]
@@ -64,7 +69,7 @@ impl Layout {
         let digit = |j: usize, thresholds: usize, own: usize| {
             // Digit 0 has two more outcomes.
             let thresholds = thresholds + if j == 0 { 2 } else { 0 };
-            own * WORD + (own + 1) * Search::cost(thresholds)
+            own * WORD + (own + 1) * comparisons(thresholds)
         };
         let mut cost = digit(self.radix_bits.len(), self.top_radix - 1, limbs);
         let mut shift = 0;

@@ -6,20 +6,20 @@
 //! plan lists the thresholds that a uniform number is compared with. Everything in a plan is public,
 //! including the number of thresholds.
 
+mod certificate;
 pub(crate) mod digit;
-mod layout;
-mod proof;
+pub(crate) mod layout;
 mod thresholds;
 
 use crate::Error;
 use crate::params::dyadic::Dyadic;
 use crate::params::enclosure::Enclosure;
 use crate::params::rate::{Rate, ratio};
+pub use certificate::Certificate;
 pub use digit::Digit;
 use layout::Layout;
 use num_bigint::BigUint;
 use num_integer::Integer;
-pub use proof::Proof;
 use thresholds::{own_words, signed, split, thresholds};
 
 /// Bits of a limb at full width: one less than a word, so that differences keep their sign.
@@ -55,7 +55,7 @@ pub struct Plan {
     pub(crate) low_mask: u64,
     /// Bits of the value that replaces the output if the draw falls in the floor's slot.
     pub(crate) floor_value_bits: u32,
-    proof: Option<Proof>,
+    certificate: Option<Certificate>,
 }
 
 /// Word widths. The exhaustive tests reduce them so that they can try every tape.
@@ -96,7 +96,7 @@ impl Plan {
             sign_mask: 1,
             low_mask: 0,
             floor_value_bits: 0,
-            proof: None,
+            certificate: None,
         }
     }
 
@@ -195,7 +195,7 @@ impl Plan {
             sign_mask: 0,
             low_mask: u64::MAX,
             floor_value_bits: 0,
-            proof: None,
+            certificate: None,
         })
     }
 
@@ -252,7 +252,7 @@ impl Plan {
                 .first()
                 .map_or(u64::MAX, |bits| (1 << bits) - 1),
             floor_value_bits,
-            proof: Some(Proof {
+            certificate: Some(Certificate {
                 nominal: rate.clone(),
                 sampled,
                 eta: Dyadic::new(eta, places),
@@ -264,13 +264,12 @@ impl Plan {
     }
 
     fn floor_is_negligible(&self) -> bool {
-        self.proof.as_ref().is_some_and(|proof| {
-            proof
-                .floor
-                .bits
-                .checked_sub(floor_margin(self.floor_value_bits))
-                .is_some_and(|bits| proof.floor.value <= BigUint::from(1u32) << bits)
-        })
+        self.certificate
+            .as_ref()
+            .is_some_and(|Certificate { floor, .. }| {
+                (floor.bits.checked_sub(floor_margin(self.floor_value_bits)))
+                    .is_some_and(|bits| floor.value <= BigUint::from(1u32) << bits)
+            })
     }
 
     /// Words of tape for one draw.
@@ -309,11 +308,11 @@ impl Plan {
         self.sign_mask == 1
     }
 
-    /// The proof that the sampled distribution is private; `None` for a plan without noise or
+    /// The numbers that show the sampled distribution private; `None` for a plan without noise or
     /// without a floor.
     #[must_use]
-    pub fn proof(&self) -> Option<&Proof> {
-        self.proof.as_ref()
+    pub fn certificate(&self) -> Option<&Certificate> {
+        self.certificate.as_ref()
     }
 }
 
@@ -446,7 +445,11 @@ mod tests {
         ] {
             let plan = Plan::two_sided(&Rate::from_scale(scale).unwrap(), range).unwrap();
             let low = plan.digits().iter().filter(|digit| digit.limbs == 1);
-            let thresholds = plan.digits().iter().map(|digit| digit.count).sum::<usize>();
+            let thresholds = plan
+                .digits()
+                .iter()
+                .map(|digit| digit.thresholds.len())
+                .sum::<usize>();
             let seen = (plan.digits().len(), low.count(), plan.words(), thresholds);
             assert_eq!(seen, expected, "scale {scale}, range {range}");
         }
@@ -470,7 +473,7 @@ mod tests {
             (0.0, 7),
         ] {
             let plan = Plan::geometric(prob, trials).unwrap();
-            assert!(!plan.is_two_sided() && plan.proof().is_none());
+            assert!(!plan.is_two_sided() && plan.certificate().is_none());
             let range = if prob == 1.0 { 1 } else { trials };
             assert_eq!((plan.range(), plan.limb_bits()), (range, LIMB_BITS));
             let (num, den) = ratio(prob).unwrap();
@@ -483,7 +486,7 @@ mod tests {
             for (j, digit) in plan.digits().iter().enumerate() {
                 assert_eq!((digit.weight(), digit.limbs()), (weight, 1));
                 let cuts = digit.thresholds(LIMB_BITS);
-                assert_eq!(cuts.len(), digit.count);
+                assert_eq!(cuts.len(), digit.thresholds.len());
                 let cuts = if j == 0 {
                     assert_eq!(cuts[0], BigUint::ZERO);
                     &cuts[1..]

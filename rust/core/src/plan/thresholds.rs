@@ -101,12 +101,16 @@ pub(super) fn split(cuts: &[Enclosure], shift: u32, limbs: usize, limb_bits: u32
             unreachable!("an enclosure has more than 100 bits beyond its threshold")
         };
         let rounded = rounded.min(largest.clone());
-        for (place, limb) in threshold[..=limbs].iter_mut().rev().enumerate() {
-            let part = (&rounded >> (limb_bits as usize * place)) & &mask;
+        for (i, limb) in threshold[..=limbs].iter_mut().rev().enumerate() {
+            let part = (&rounded >> (limb_bits as usize * i)) & &mask;
             *limb = part.iter_u64_digits().next().unwrap_or(0);
         }
     }
-    Digit::new(shift, limbs, limb_bits, thresholds)
+    Digit {
+        shift,
+        limbs,
+        thresholds,
+    }
 }
 
 #[cfg(test)]

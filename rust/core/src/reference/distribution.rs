@@ -237,7 +237,7 @@ fn last_limbs(digit: &Digit) -> impl Iterator<Item = u64> + '_ {
 /// How many values of the digit's own words give each outcome if the shared limb is `tie`.
 fn masses(digit: &Digit, limb_bits: u64, tie: u64) -> Vec<BigUint> {
     let total = BigUint::from(1u32) << (limb_bits * digit.limbs as u64);
-    let mut masses = Vec::with_capacity(digit.count + 1);
+    let mut masses = Vec::with_capacity(digit.thresholds.len() + 1);
     let mut from = BigUint::ZERO;
     for limbs in &digit.thresholds {
         let (last, own) = (limbs[digit.limbs], &limbs[..digit.limbs]);
@@ -294,16 +294,16 @@ mod tests {
     /// at most `delta (1 - g) mu + eta`, where `mu` is the distribution at the sampled rate.
     /// Returns the largest used fraction of that allowance, in thousandths.
     fn check_lemma(plan: &Plan) -> u64 {
-        let proof = plan.proof().unwrap();
+        let numbers = plan.certificate().unwrap();
         let distribution = Distribution::of(plan).unwrap();
         let bits = distribution.bits() + 200;
         let unit = BigUint::from(1u32) << bits;
-        let a = Enclosure::exp_neg(&proof.sampled, bits);
+        let a = Enclosure::exp_neg(&numbers.sampled, bits);
         let odds = Enclosure::one(bits).add(&a);
         let interior = a.complement().div(&odds);
         let edge = Enclosure::one(bits).div(&odds);
-        let rest =
-            Enclosure::dyadic(&proof.floor.value << (bits - proof.floor.bits), bits).complement();
+        let rest = Enclosure::dyadic(&numbers.floor.value << (bits - numbers.floor.bits), bits)
+            .complement();
         let mut worst = 0;
         let r = distribution.range;
         for (x, y) in (0..=r).flat_map(|x| [(x, 0), (x, 1.min(r)), (x, r / 2), (x, r)]) {
@@ -318,8 +318,8 @@ mod tests {
             } else {
                 mu.hi() - &sampled
             };
-            let relative = (mu.lo() * &proof.delta.value) >> proof.delta.bits;
-            let allowed = relative + ((&unit * &proof.eta.value) >> proof.eta.bits);
+            let relative = (mu.lo() * &numbers.delta.value) >> numbers.delta.bits;
+            let allowed = relative + ((&unit * &numbers.eta.value) >> numbers.eta.bits);
             assert!(
                 error <= allowed,
                 "P({y} | {x}) exceeds the allowed error: {plan:?}"
@@ -389,7 +389,7 @@ mod tests {
             let plan = Plan::two_sided(&Rate::from_epsilon(epsilon, 1).unwrap(), range).unwrap();
             check_lemma(&plan);
             let (num, den) = Distribution::of(&plan).unwrap().worst_ratio().unwrap();
-            assert!(within(&num, &den, &plan.proof().unwrap().nominal));
+            assert!(within(&num, &den, &plan.certificate().unwrap().nominal));
             let tight = least_epsilon(&num, &den);
             assert!(
                 tight <= epsilon && tight > 0.999 * epsilon,
@@ -424,7 +424,7 @@ mod tests {
             let plan = Plan::two_sided(&Rate::from_epsilon(epsilon, 1).unwrap(), range).unwrap();
             assert_eq!(plan.digits().len() == 1, alone);
             let top = plan.digits().last().unwrap();
-            let beyond = (top.count << top.shift) + 1;
+            let beyond = (top.thresholds.len() << top.shift) + 1;
             let Distribution { rises, falls, .. } = Distribution::of(&plan).unwrap();
             for Side { masses, .. } in [rises, falls] {
                 assert!(masses[1] > BigUint::ZERO);

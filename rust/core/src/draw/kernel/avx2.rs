@@ -1,28 +1,27 @@
 //! The back end for x86-64 processors with AVX2: sixteen words in four registers.
 
-use super::place::{Halves, Place, search_by_key};
+use super::search::{ByKey, Halves};
+use super::tables::TABLE;
 use super::vector::Vector;
-use super::{Count, add_noise_by};
+use super::{Count, Kernel, add_noise_by};
 use crate::draw::simd::Avx2;
-use crate::plan::Plan;
-use crate::plan::digit::{Digit, TABLE};
 use core::arch::x86_64::*;
 
-/// See [`super::Backend::add_noise`].
+/// See [`Kernel::add_noise`].
 pub(super) fn add_noise<T: Count>(
     _token: Avx2,
-    plan: &Plan,
+    kernel: &Kernel,
     lower: u64,
     words: &[u64],
     counts: &mut [T],
 ) {
     // SAFETY: the processor has the features, as the token shows.
-    unsafe { vectorised(plan, lower, words, counts) }
+    unsafe { vectorised(kernel, lower, words, counts) }
 }
 
 #[target_feature(enable = "avx2")]
-fn vectorised<T: Count>(plan: &Plan, lower: u64, words: &[u64], counts: &mut [T]) {
-    add_noise_by::<Words, T>(plan, lower, words, counts);
+fn vectorised<T: Count>(kernel: &Kernel, lower: u64, words: &[u64], counts: &mut [T]) {
+    add_noise_by::<Words, T>(kernel, lower, words, counts);
 }
 
 /// Four registers, so that one threshold serves all. The processor has AVX2 wherever this type is
@@ -47,6 +46,7 @@ macro_rules! each {
 
 impl Vector for Words {
     type Mask = Self;
+    type Search = ByKey<HalfWords>;
     const WIDTH: usize = 16;
 
     #[inline(always)]
@@ -210,17 +210,5 @@ fn odd(first: __m256i, second: __m256i) -> __m256i {
     unsafe {
         let (first, second) = (_mm256_castsi256_ps(first), _mm256_castsi256_ps(second));
         _mm256_castps_si256(_mm256_shuffle_ps(first, second, 0xDD))
-    }
-}
-
-impl Place for Words {
-    #[inline(always)]
-    fn reached<const LIMBS: usize>(
-        digit: &Digit,
-        first: Self,
-        own: &[Self; LIMBS],
-        tie: Self,
-    ) -> Self {
-        search_by_key::<LIMBS, HalfWords, Self>(digit, first, own, tie)
     }
 }

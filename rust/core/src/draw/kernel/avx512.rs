@@ -1,29 +1,28 @@
 //! The back end for x86-64 processors with AVX-512: sixteen words in two registers.
 
-use super::place::{LookUp, Place, search};
+use super::search::{ByTree, LookUp};
+use super::tables::TABLE;
 use super::vector::Vector;
-use super::{Count, add_noise_by};
+use super::{Count, Kernel, add_noise_by};
 use crate::draw::ct;
 use crate::draw::simd::Avx512;
-use crate::plan::Plan;
-use crate::plan::digit::{Digit, TABLE};
 use core::arch::x86_64::*;
 
-/// See [`super::Backend::add_noise`].
+/// See [`Kernel::add_noise`].
 pub(super) fn add_noise<T: Count>(
     _token: Avx512,
-    plan: &Plan,
+    kernel: &Kernel,
     lower: u64,
     words: &[u64],
     counts: &mut [T],
 ) {
     // SAFETY: the processor has the features, as the token shows.
-    unsafe { vectorised(plan, lower, words, counts) }
+    unsafe { vectorised(kernel, lower, words, counts) }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-fn vectorised<T: Count>(plan: &Plan, lower: u64, words: &[u64], counts: &mut [T]) {
-    add_noise_by::<Words, T>(plan, lower, words, counts);
+fn vectorised<T: Count>(kernel: &Kernel, lower: u64, words: &[u64], counts: &mut [T]) {
+    add_noise_by::<Words, T>(kernel, lower, words, counts);
 }
 
 /// Two registers, so that one threshold serves both. The processor has AVX-512 wherever this type
@@ -45,6 +44,7 @@ macro_rules! each {
 
 impl Vector for Words {
     type Mask = Mask;
+    type Search = ByTree;
     const WIDTH: usize = 16;
 
     #[inline(always)]
@@ -134,17 +134,5 @@ impl LookUp for Words {
         // processor has AVX-512 (see `Words`).
         let table = unsafe { _mm512_loadu_si512(table) };
         each!(Words: _mm512_permutexvar_epi64, self, Self(table, table))
-    }
-}
-
-impl Place for Words {
-    #[inline(always)]
-    fn reached<const LIMBS: usize>(
-        digit: &Digit,
-        _first: Self,
-        own: &[Self; LIMBS],
-        tie: Self,
-    ) -> Self {
-        search::<LIMBS, Self>(digit, own, tie)
     }
 }

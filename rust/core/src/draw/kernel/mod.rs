@@ -21,7 +21,8 @@ mod avx512;
 mod count;
 #[cfg(target_arch = "aarch64")]
 mod neon;
-mod place;
+mod search;
+mod tables;
 mod vector;
 
 #[cfg(target_arch = "aarch64")]
@@ -29,11 +30,12 @@ use crate::draw::simd::Neon;
 #[cfg(target_arch = "x86_64")]
 use crate::draw::simd::{Avx2, Avx512};
 use crate::plan::Plan;
-use crate::plan::digit::Digit;
 use core::fmt;
 pub use count::Count;
 pub(crate) use count::sealed;
-use place::Place;
+use search::Search;
+use tables::Digit;
+use vector::Vector;
 
 /// Draws in a block.
 pub const LANES: usize = 16;
@@ -76,35 +78,67 @@ impl Backend {
     pub fn best() -> Self {
         Self::available().fold(Self::Portable, |_, faster| faster)
     }
+}
+
+/// A plan as the kernel reads it: the thresholds are also in tables that fit vector registers.
+#[derive(Clone, Debug)]
+pub struct Kernel {
+    plan: Plan,
+    digits: Vec<Digit>,
+    backend: Backend,
+}
+
+impl Kernel {
+    /// Prepares a plan for the fastest back end.
+    #[must_use]
+    pub fn new(plan: Plan) -> Self {
+        Self::on(Backend::best(), plan)
+    }
+
+    /// Prepares a plan for a given back end.
+    #[must_use]
+    pub fn on(backend: Backend, plan: Plan) -> Self {
+        let digit = |digit| Digit::new(digit, plan.limb_bits);
+        Self {
+            digits: plan.digits.iter().map(digit).collect(),
+            plan,
+            backend,
+        }
+    }
+
+    /// The plan.
+    #[must_use]
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
 
     /// Adds noise to `counts` in place; outputs lie in `lower..=lower + plan.range()`. `words`
     /// holds the tape of all blocks. The last block may lack counts but not words.
     ///
     /// # Panics
     /// If `words` is too short, or if the range exceeds the type of the counts.
-    pub fn add_noise<T: Count>(self, plan: &Plan, lower: T, words: &[u64], counts: &mut [T]) {
+    pub fn add_noise<T: Count>(&self, lower: T, words: &[u64], counts: &mut [T]) {
         let lower = lower.to_key();
-        let greatest = T::exact(T::MAX).map_or(0, sealed::Count::to_key);
         assert!(
-            plan.range <= greatest.wrapping_sub(lower),
+            self.plan.range <= T::GREATEST.wrapping_sub(lower),
             "the range exceeds the type"
         );
-        match self {
+        match self.backend {
             #[cfg(target_arch = "x86_64")]
-            Self::Avx2(token) => avx2::add_noise(token, plan, lower, words, counts),
+            Backend::Avx2(token) => avx2::add_noise(token, self, lower, words, counts),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512(token) => avx512::add_noise(token, plan, lower, words, counts),
+            Backend::Avx512(token) => avx512::add_noise(token, self, lower, words, counts),
             #[cfg(target_arch = "aarch64")]
-            Self::Neon(token) => neon::add_noise(token, plan, lower, words, counts),
-            Self::Portable => portable(plan, lower, words, counts),
+            Backend::Neon(token) => neon::add_noise(token, self, lower, words, counts),
+            Backend::Portable => portable(self, lower, words, counts),
         }
     }
 }
 
 /// The portable back end. A separate function, so that its machine code can be told from the rest.
 #[inline(never)]
-fn portable<T: Count>(plan: &Plan, lower: u64, words: &[u64], counts: &mut [T]) {
-    add_noise_by::<u64, T>(plan, lower, words, counts);
+fn portable<T: Count>(kernel: &Kernel, lower: u64, words: &[u64], counts: &mut [T]) {
+    add_noise_by::<u64, T>(kernel, lower, words, counts);
 }
 
 impl fmt::Debug for Backend {
@@ -121,30 +155,30 @@ impl fmt::Debug for Backend {
     }
 }
 
-/// [`Backend::add_noise`] with a given vector type. Everything from here on is inlined into the
+/// [`Kernel::add_noise`] with a given vector type. Everything from here on is inlined into the
 /// function that enables the back end's processor features.
 #[inline(always)]
-fn add_noise_by<V: Place, T: Count>(plan: &Plan, lower: u64, words: &[u64], counts: &mut [T]) {
+fn add_noise_by<V: Vector, T: Count>(kernel: &Kernel, lower: u64, words: &[u64], counts: &mut [T]) {
     let (mut words, _) = words.as_chunks();
     let mut whole = counts.chunks_exact_mut(LANES);
     for block in &mut whole {
-        noise_block::<V, T>(plan, lower, &words[..plan.words], block);
-        words = &words[plan.words..];
+        noise_block::<V, T>(kernel, lower, &words[..kernel.plan.words], block);
+        words = &words[kernel.plan.words..];
     }
     let rest = whole.into_remainder();
     if !rest.is_empty() {
         // A short last block also draws for all lanes, and discards the unused ones.
         let mut block = [T::default(); LANES];
         block[..rest.len()].copy_from_slice(rest);
-        noise_block::<V, T>(plan, lower, &words[..plan.words], &mut block);
+        noise_block::<V, T>(kernel, lower, &words[..kernel.plan.words], &mut block);
         rest.copy_from_slice(&block[..rest.len()]);
     }
 }
 
 /// Adds noise to a block of [`LANES`] counts, through their keys.
 #[inline(always)]
-fn noise_block<V: Place, T: Count>(
-    plan: &Plan,
+fn noise_block<V: Vector, T: Count>(
+    kernel: &Kernel,
     lower: u64,
     words: &[[u64; LANES]],
     block: &mut [T],
@@ -155,10 +189,10 @@ fn noise_block<V: Place, T: Count>(
     }
     for lane in (0..LANES).step_by(V::WIDTH) {
         let keys = &mut keys[lane..];
-        let base = V::splat(lower);
+        let (base, range) = (V::splat(lower), V::splat(kernel.plan.range));
         // The maximum raises keys below the lower bound to it.
-        let offset = V::load(keys).max(base).sub(base).min(V::splat(plan.range));
-        draw(plan, words, lane, offset).add(base).store(keys);
+        let offset = V::load(keys).max(base).sub(base).min(range);
+        draw(kernel, words, lane, offset).add(base).store(keys);
     }
     for (count, key) in block.iter_mut().zip(keys) {
         *count = T::from_key(key);
@@ -168,10 +202,11 @@ fn noise_block<V: Place, T: Count>(
 /// The draw: maps offsets `0..=range` above the lower bound to noisy offsets. `lane` is the first
 /// lane of this vector.
 #[inline(always)]
-fn draw<V: Place>(plan: &Plan, words: &[[u64; LANES]], lane: usize, offset: V) -> V {
-    let Some((first, rest)) = plan.digits.split_first() else {
+fn draw<V: Vector>(kernel: &Kernel, words: &[[u64; LANES]], lane: usize, offset: V) -> V {
+    let Some((first, rest)) = kernel.digits.split_first() else {
         return offset;
     };
+    let plan = &kernel.plan;
     let (zero, one, range) = (V::splat(0), V::splat(1), V::splat(plan.range));
     let shift = 64 - plan.limb_bits;
     let shared = V::load(&words[0][lane..]);
@@ -217,7 +252,7 @@ fn draw<V: Place>(plan: &Plan, words: &[[u64; LANES]], lane: usize, offset: V) -
 
 /// How many of the digit's thresholds the uniform number `(own words, tie)` has reached.
 #[inline(always)]
-fn outcome<V: Place>(digit: &Digit, words: &[[u64; LANES]], lane: usize, shift: u32, tie: V) -> V {
+fn outcome<V: Vector>(digit: &Digit, words: &[[u64; LANES]], lane: usize, shift: u32, tie: V) -> V {
     match digit.limbs {
         1 => outcome_of::<1, V>(digit, words, lane, shift, tie),
         2 => outcome_of::<2, V>(digit, words, lane, shift, tie),
@@ -226,7 +261,7 @@ fn outcome<V: Place>(digit: &Digit, words: &[[u64; LANES]], lane: usize, shift: 
 }
 
 #[inline(always)]
-fn outcome_of<const LIMBS: usize, V: Place>(
+fn outcome_of<const LIMBS: usize, V: Vector>(
     digit: &Digit,
     words: &[[u64; LANES]],
     lane: usize,
@@ -237,5 +272,5 @@ fn outcome_of<const LIMBS: usize, V: Place>(
     for (limb, own) in own.iter_mut().enumerate() {
         *own = V::load(&words[limb][lane..]).shr(shift);
     }
-    V::reached(digit, V::load(&words[0][lane..]), &own, tie)
+    V::Search::reached(digit, V::load(&words[0][lane..]), &own, tie)
 }

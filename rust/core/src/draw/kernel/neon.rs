@@ -1,30 +1,29 @@
 //! The back end for AArch64 processors with NEON: eight words in four registers.
 
-use super::place::{Halves, Place, search_by_key};
+use super::search::{ByKey, Halves};
+use super::tables::TABLE;
 use super::vector::Vector;
-use super::{Count, add_noise_by};
+use super::{Count, Kernel, add_noise_by};
 use crate::draw::simd::Neon;
-use crate::plan::Plan;
-use crate::plan::digit::{Digit, TABLE};
 use core::arch::aarch64::*;
 
-/// See [`super::Backend::add_noise`].
+/// See [`Kernel::add_noise`].
 pub(super) fn add_noise<T: Count>(
     _token: Neon,
-    plan: &Plan,
+    kernel: &Kernel,
     lower: u64,
     words: &[u64],
     counts: &mut [T],
 ) {
     // SAFETY: the processor has the features, as the token shows.
-    unsafe { vectorised(plan, lower, words, counts) }
+    unsafe { vectorised(kernel, lower, words, counts) }
 }
 
 /// Not inlined, so that its machine code can be told from the rest.
 #[inline(never)]
 #[target_feature(enable = "neon")]
-fn vectorised<T: Count>(plan: &Plan, lower: u64, words: &[u64], counts: &mut [T]) {
-    add_noise_by::<Words, T>(plan, lower, words, counts);
+fn vectorised<T: Count>(kernel: &Kernel, lower: u64, words: &[u64], counts: &mut [T]) {
+    add_noise_by::<Words, T>(kernel, lower, words, counts);
 }
 
 /// Four registers, so that one threshold serves all. The processor has NEON wherever this type
@@ -51,6 +50,7 @@ impl Words {
 
 impl Vector for Words {
     type Mask = Self;
+    type Search = ByKey<HalfWords>;
     const WIDTH: usize = 8;
 
     #[inline(always)]
@@ -217,17 +217,5 @@ fn bytes(entries: uint32x4_t) -> uint8x16_t {
     unsafe {
         let places = vmlaq_n_u32(vdupq_n_u32(0x0302_0100), entries, 0x0404_0404);
         vreinterpretq_u8_u32(places)
-    }
-}
-
-impl Place for Words {
-    #[inline(always)]
-    fn reached<const LIMBS: usize>(
-        digit: &Digit,
-        first: Self,
-        own: &[Self; LIMBS],
-        tie: Self,
-    ) -> Self {
-        search_by_key::<LIMBS, HalfWords, Self>(digit, first, own, tie)
     }
 }

@@ -80,7 +80,7 @@ impl<'a> Addresses<'a> {
     /// # Errors
     /// [`Error::Parameter`] if the number of ids differs from the number of counts, or the column's
     /// key is for other ids.
-    pub fn add_integers(&mut self, ids: &[impl Count + Into<i128>]) -> Result<(), Error> {
+    pub fn add_integers(&mut self, ids: &[impl Count]) -> Result<(), Error> {
         if let Some(IdKey::SoleIntegers(masks)) = self.next_key(ids.len())? {
             let sums = self.begin();
             with_widest(SoleIntegers { masks, ids, sums });
@@ -99,7 +99,7 @@ impl<'a> Addresses<'a> {
     /// If the iterator is shorter than the length it reports.
     pub fn add_nullable_integers(
         &mut self,
-        mut ids: impl ExactSizeIterator<Item = Option<impl Count + Into<i128>>>,
+        mut ids: impl ExactSizeIterator<Item = Option<impl Count>>,
     ) -> Result<(), Error> {
         match self.next_key(ids.len())? {
             Some(IdKey::SoleIntegers(masks)) => {
@@ -215,7 +215,7 @@ struct SoleIntegers<'a, T> {
     sums: &'a mut [Pair],
 }
 
-impl<T: Count + Into<i128>> Work for SoleIntegers<'_, T> {
+impl<T: Count> Work for SoleIntegers<'_, T> {
     #[inline(always)]
     fn run(self) {
         for (sum, &id) in self.sums.iter_mut().zip(self.ids) {

@@ -3,9 +3,8 @@
 use super::address::Addresses;
 use super::block::{CHUNK, Group, Pair};
 use crate::Error;
-use crate::draw::kernel::{Backend, Count, LANES};
+use crate::draw::kernel::{Count, Kernel, LANES};
 use crate::draw::simd::{Work, with_widest};
-use crate::plan::Plan;
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use aes::{Aes256Enc, Block};
 use core::fmt;
@@ -13,7 +12,7 @@ use zeroize::Zeroizing;
 
 /// Draws from tapes at given addresses.
 pub struct AddressedDraws<'a, T> {
-    plan: &'a Plan,
+    kernel: &'a Kernel,
     lower: T,
     /// One cipher per block of a tape, in order.
     ciphers: Vec<Aes256Enc>,
@@ -22,21 +21,21 @@ pub struct AddressedDraws<'a, T> {
 }
 
 impl<'a, T: Count> AddressedDraws<'a, T> {
-    /// The draws with this plan, from tapes with a key from [`super::ReleaseKey::tape_key`].
+    /// The draws with this kernel's plan, from tapes with a key from [`super::ReleaseKey::tape_key`].
     #[must_use]
-    pub fn new(plan: &'a Plan, lower: T, tape_key: &[u8; 32]) -> Self {
+    pub fn new(kernel: &'a Kernel, lower: T, tape_key: &[u8; 32]) -> Self {
         let keys = Aes256Enc::new(tape_key.into());
         let half = |number: u128| {
             let mut block = Block::from(number.to_le_bytes());
             keys.encrypt_block(&mut block);
             block
         };
-        let ciphers = (0..plan.words().div_ceil(2) as u128).map(|index| {
+        let ciphers = (0..kernel.plan().words().div_ceil(2) as u128).map(|index| {
             let key = half(2 * index).concat(half(2 * index + 1));
             Aes256Enc::new(&Zeroizing::new(key))
         });
         Self {
-            plan,
+            kernel,
             lower,
             ciphers: ciphers.collect(),
             blocks: Zeroizing::default(),
@@ -53,14 +52,15 @@ impl<'a, T: Count> AddressedDraws<'a, T> {
         let addresses = addresses.for_counts(counts.len())?.chunks(CHUNK);
         for (addresses, part) in addresses.zip(counts.chunks_mut(CHUNK)) {
             self.fill(addresses, part);
-            Backend::best().add_noise(self.plan, self.lower, self.words.as_flattened(), part);
+            let words = self.words.as_flattened();
+            self.kernel.add_noise(self.lower, words, part);
         }
         Ok(())
     }
 
     /// Writes the tape words of these counts.
     fn fill(&mut self, addresses: &[Pair], counts: &[T]) {
-        let (groups, words) = (counts.len().div_ceil(LANES), self.plan.words());
+        let (groups, words) = (counts.len().div_ceil(LANES), self.kernel.plan().words());
         if self.blocks.len() < 2 * groups {
             // Allocate new ones: growing the old ones would leave copies behind.
             self.blocks = Zeroizing::new(vec![[[0; 2]; LANES]; 2 * groups]);

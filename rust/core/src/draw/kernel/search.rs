@@ -1,30 +1,25 @@
 //! Counts how many of a digit's thresholds a uniform number has reached. Every comparison is made,
 //! whatever the results.
 
+use super::tables::{Digit, Ends, TABLE};
 use super::vector::Vector;
-use crate::plan::digit::{Digit, Ends, TABLE, Threshold};
+use crate::plan::digit::Threshold;
+use core::marker::PhantomData;
 
-/// How a vector type finds a number's place among a digit's thresholds.
-pub(super) trait Place: Vector {
+/// A way to find a number's place among a digit's thresholds.
+pub(super) trait Search<V> {
     /// How many of the digit's thresholds the uniform number `(own, tie)` has reached. `own` is the
     /// upper bits of the digit's own words, and `first` is the first of these words.
-    fn reached<const LIMBS: usize>(
-        digit: &Digit,
-        first: Self,
-        own: &[Self; LIMBS],
-        tie: Self,
-    ) -> Self;
+    fn reached<const LIMBS: usize>(digit: &Digit, first: V, own: &[V; LIMBS], tie: V) -> V;
 }
 
-impl Place for u64 {
+/// Compares the number with each threshold.
+pub(super) struct OneByOne;
+
+impl<V: Vector> Search<V> for OneByOne {
     #[inline(always)]
-    fn reached<const LIMBS: usize>(
-        digit: &Digit,
-        _first: Self,
-        own: &[Self; LIMBS],
-        tie: Self,
-    ) -> Self {
-        one_by_one::<LIMBS, u64>(&digit.thresholds, digit.count as u64, own, tie)
+    fn reached<const LIMBS: usize>(digit: &Digit, _first: V, own: &[V; LIMBS], tie: V) -> V {
+        one_by_one(&digit.thresholds, digit.count as u64, own, tie)
     }
 }
 
@@ -59,7 +54,7 @@ pub(super) trait Halves: Copy {
 
 /// `count` minus the number of these thresholds that `(own, tie)` is below.
 #[inline(always)]
-pub(super) fn one_by_one<const LIMBS: usize, V: Vector>(
+fn one_by_one<const LIMBS: usize, V: Vector>(
     thresholds: &[Threshold],
     count: u64,
     own: &[V; LIMBS],
@@ -77,52 +72,55 @@ pub(super) fn one_by_one<const LIMBS: usize, V: Vector>(
     reached
 }
 
-/// Finds the place by a binary search of the digit's tree.
+/// A binary search of the digit's tree.
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
-#[inline(always)]
-pub(super) fn search<const LIMBS: usize, V: LookUp>(digit: &Digit, own: &[V; LIMBS], tie: V) -> V {
-    let search = &digit.search;
-    let mut less = one_by_one(&search.root, 0, own, tie);
-    for tables in search.tables.chunks_exact(LIMBS + 1) {
-        let mut limbs = [V::splat(0); LIMBS];
-        for (limb, table) in limbs.iter_mut().zip(tables) {
-            *limb = less.look_up(table);
+pub(super) struct ByTree;
+
+impl<V: LookUp> Search<V> for ByTree {
+    #[inline(always)]
+    fn reached<const LIMBS: usize>(digit: &Digit, _first: V, own: &[V; LIMBS], tie: V) -> V {
+        let tree = &digit.tree;
+        let mut less = one_by_one(&tree.root, 0, own, tie);
+        for tables in tree.tables.chunks_exact(LIMBS + 1) {
+            let mut limbs = [V::splat(0); LIMBS];
+            for (limb, table) in limbs.iter_mut().zip(tables) {
+                *limb = less.look_up(table);
+            }
+            let below = is_below(own, tie, &limbs, less.look_up(&tables[LIMBS]));
+            less = less.add(less).decrease(below);
         }
-        let below = is_below(own, tie, &limbs, less.look_up(&tables[LIMBS]));
-        less = less.add(less).decrease(below);
+        let single = &digit.thresholds[..tree.single];
+        less.add(one_by_one(single, digit.count as u64, own, tie))
     }
-    let single = &digit.thresholds[..search.single];
-    less.add(one_by_one(single, digit.count as u64, own, tie))
 }
 
-/// Finds the place by a search by keys, and a comparison with the threshold that is left.
+/// A search by keys, and a comparison with the threshold that is left.
 #[cfg_attr(
     not(any(target_arch = "x86_64", target_arch = "aarch64")),
     allow(dead_code)
 )]
-#[inline(always)]
-pub(super) fn search_by_key<const LIMBS: usize, H: Halves<Words = V>, V: Vector>(
-    digit: &Digit,
-    first: V,
-    own: &[V; LIMBS],
-    tie: V,
-) -> V {
-    let search = &digit.keys;
-    let reached = one_by_one(&search.single, digit.count as u64, own, tie);
-    let Some((root, levels)) = search.levels.split_first() else {
-        return reached;
-    };
-    let (key, zero) = (H::upper(first.shr(1)), H::splat(0));
-    let mut path = zero.step(key, H::splat(root[0]));
-    for level in levels {
-        path = path.step(key, path.look_up(level));
+pub(super) struct ByKey<H>(PhantomData<H>);
+
+impl<V: Vector, H: Halves<Words = V>> Search<V> for ByKey<H> {
+    #[inline(always)]
+    fn reached<const LIMBS: usize>(digit: &Digit, first: V, own: &[V; LIMBS], tie: V) -> V {
+        let keys = &digit.keys;
+        let reached = one_by_one(&keys.single, digit.count as u64, own, tie);
+        let Some((root, levels)) = keys.levels.split_first() else {
+            return reached;
+        };
+        let (key, zero) = (H::upper(first.shr(1)), H::splat(0));
+        let mut path = zero.step(key, H::splat(root[0]));
+        for level in levels {
+            path = path.step(key, path.look_up(level));
+        }
+        let mut limbs = [tie; LIMBS];
+        for (limb, table) in limbs.iter_mut().zip(&keys.ends) {
+            *limb = end(path, table);
+        }
+        let below = is_below(own, tie, &limbs, end(path, &keys.ends[LIMBS]));
+        reached.sub(H::join(path, zero)).decrease(below)
     }
-    let mut limbs = [tie; LIMBS];
-    for (limb, table) in limbs.iter_mut().zip(&search.ends) {
-        *limb = end(path, table);
-    }
-    let below = is_below(own, tie, &limbs, end(path, &search.ends[LIMBS]));
-    reached.sub(H::join(path, zero)).decrease(below)
 }
 
 /// Looks up a limb of the threshold at the end of each path.

@@ -1,12 +1,12 @@
-//! The numbers that prove a plan's sampled distribution private.
+//! The numbers that show a plan's sampled distribution private.
 
 use crate::params::dyadic::{Dyadic, Round, to_f64};
 use crate::params::rate::Rate;
 
-/// The proof that a plan's sampled distribution is private at the nominal rate (docs/proofs.md,
-/// theorem 2).
+/// The numbers that the conditions of privacy at the nominal rate are about, besides those of the
+/// plan (docs/proofs.md, theorem 2).
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Proof {
+pub struct Certificate {
     /// The requested rate, which the privacy map promises.
     pub nominal: Rate,
     /// The rate that the thresholds were computed from; at most the nominal one.
@@ -21,7 +21,7 @@ pub struct Proof {
     pub tanh: Dyadic,
 }
 
-impl Proof {
+impl Certificate {
     /// An upper bound, rounded up, on the total variation distance between the sampled distribution
     /// and the nominal one (docs/proofs.md, theorem 3): `3/2 g + delta + (nominal - sampled) /
     /// nominal`.
@@ -44,16 +44,16 @@ mod tests {
     use crate::plan::Plan;
     use crate::plan::tests::rate;
 
-    /// The bound of theorem 3, for proofs whose numbers can be summed by hand.
+    /// The bound of theorem 3, for certificates whose numbers can be summed by hand.
     #[test]
     fn total_variation_is_rounded_up() {
         let plan = Plan::two_sided(&rate(1, 3), 10).unwrap();
-        let with = |nominal, sampled, floor: (u32, u64), delta: (u32, u64)| Proof {
+        let with = |nominal, sampled, floor: (u32, u64), delta: (u32, u64)| Certificate {
             nominal,
             sampled,
             floor: Dyadic::new(floor.0, floor.1),
             delta: Dyadic::new(delta.0, delta.1),
-            ..plan.proof().unwrap().clone()
+            ..plan.certificate().unwrap().clone()
         };
         let ratio = |num: u32, den: u32| Rate::from_ratio(num.into(), den.into()).unwrap();
         // 3/2 * 1/16 + 1/256 + (1/2 - 3/8) / (1/2)

@@ -1,0 +1,88 @@
+"""Pickles name public modules alone, which stay where they are when code moves."""
+
+import importlib
+import inspect
+import io
+import pickle
+import pkgutil
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import geomdp
+from geomdp import GeometricMechanism, accounting, distributed, distribution, frames, remap
+from geomdp import measurement as m
+from geomdp.compat import diffprivlib
+
+MECHANISM = GeometricMechanism(epsilon=0.5, bounds=(0, 9))
+SPACE = m.vector_domain(m.atom_domain(T="String")), m.symmetric_distance()
+INTEGERS = m.vector_domain(m.atom_domain(T=int)), m.symmetric_distance()
+COUNT = SPACE >> m.then_count()
+STEPS = [
+    COUNT,
+    SPACE >> m.then_count_by_categories(["a", "b"]),
+    INTEGERS >> m.then_count_by_bins([0, 5, 9]),
+    INTEGERS >> m.then_sum((0, 9)),
+    COUNT >> m.then_geometric(scale=2.0),
+    m.then_geometric(scale=2.0),
+    m.make_composition([COUNT >> m.then_geometric(scale=2.0)] * 2),
+]
+PICKLED = [
+    MECHANISM,
+    GeometricMechanism.from_scale(2),
+    MECHANISM.certificate(),
+    accounting.loss_distribution(MECHANISM),
+    remap.Remap((0, 1), [0, 1]),
+    remap.RandomisedRemap((0, 1), np.eye(2)),
+    distribution.TwoSidedGeometric(2),
+    distribution.CensoredGeometric(3, 2, (0, 9)),
+    diffprivlib.Geometric(epsilon=1),
+    diffprivlib.GeometricTruncated(epsilon=1, lower=0, upper=9),
+    diffprivlib.GeometricFolded(epsilon=1, lower=0, upper=9),
+    distributed.ReleaseKey(),
+    frames.Design(["yes", "no"]),
+    frames.Difference(1, 0, 2),
+    frames.count(pd.Series(["no"]), ["yes", "no"]).release(epsilon=1),
+    *SPACE,
+    m.atom_domain(T=int),
+    m.absolute_distance(T=int),
+    m.l1_distance(T=int),
+    m.max_divergence(),
+    *STEPS,
+]
+
+
+class Names(pickle.Unpickler):
+    """Notes the modules that a pickle names."""
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__(io.BytesIO(data))
+        self.modules: set[str] = set()
+
+    def find_class(self, module: str, name: str) -> Any:
+        self.modules.add(module)
+        return super().find_class(module, name)
+
+
+@pytest.mark.parametrize("made", PICKLED, ids=lambda made: type(made).__name__)
+def test_pickles_name_public_modules(made: Any) -> None:
+    for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
+        names = Names(pickle.dumps(made, protocol))
+        assert type(names.load()) is type(made)
+        ours = {name for name in names.modules if name.startswith("geomdp")}
+        assert not any(part.startswith("_") for name in ours for part in name.split("."))
+
+
+#: They hold exact counts, a budget, a session of a cluster, or what a library hands them.
+NOT_PICKLED = {"Budget", "ExprNamespace", "Release", "SeriesNamespace", "Table"}
+
+
+def test_every_public_class_is_tried() -> None:
+    engines = {"geomdp.dask", "geomdp.ray", "geomdp.spark", "geomdp.__main__"}
+    names = {module.name for module in pkgutil.walk_packages(geomdp.__path__, "geomdp.")} - engines
+    modules = [geomdp, *(importlib.import_module(name) for name in names if "._" not in name)]
+    public = [getattr(module, x) for module in modules for x in getattr(module, "__all__", [])]
+    found = {value.__name__ for value in public if inspect.isclass(value)}
+    assert found == NOT_PICKLED | {type(made).__name__ for made in PICKLED} - {"Partial"}
