@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from geomdp import accuracy as _accuracy
-from geomdp._analysis import moments
 from geomdp._inputs import arrays, parameters
 from geomdp._inputs.labels import apart
 from geomdp._inputs.parameters import Integer, Real
@@ -29,7 +28,7 @@ from geomdp.mechanism import GeometricMechanism, as_counts, limits
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["accuracy", "distribution", "error", "histogram", "pmf", "table", "variance"]
+__all__ = ["accuracy", "histogram", "pmf", "table"]
 
 _Floats: TypeAlias = NDArray[np.float64]
 _Numbers: TypeAlias = Sequence[Real] | NDArray[Any]
@@ -49,8 +48,6 @@ _CELLS = 50
 _STEEP = 20
 #: The probability of noise that falls outside the plot of a distribution.
 _UNSEEN = Fraction(1, 200)
-#: Marks on the ratio of variances: one at this epsilon, one at the rate where the ratio is 10.
-_MARKED_EPSILON, _TENFOLD = 3, 5.836793003415957
 #: The sizes of numbers that fit on logarithmic axes with their margins.
 _LEAST, _GREATEST = 1e-150, 1e150
 
@@ -78,17 +75,6 @@ def pmf(mechanism: GeometricMechanism, counts: Any, *, ax: Axes | None = None) -
     Axes
         Noisy count against probability.
 
-    Raises
-    ------
-    TypeError
-        If a parameter has another type.
-    ValueError
-        If there are no counts or too many, or float64 cannot tell the outputs apart.
-    OverflowError
-        If an int is beyond its dtype, or the bounds are beyond the dtype of the counts.
-    ImportError
-        If matplotlib is not installed.
-
     Examples
     --------
     >>> from geomdp import GeometricMechanism, plot
@@ -106,53 +92,6 @@ def pmf(mechanism: GeometricMechanism, counts: Any, *, ax: Axes | None = None) -
     _draw_pmfs(axes, pmfs)
     only = f" for true count {distinct[0]}" if len(distinct) == 1 else ""
     return _finish(axes, f"noisy count{only}", "probability", legend="true count")
-
-
-def distribution(
-    outputs: Any, probabilities: Mapping[str, ArrayLike], *, ax: Axes | None = None
-) -> Axes:
-    """Draw distributions of noisy counts, such as those of :func:`geomdp.rejection.pmf`.
-
-    Parameters
-    ----------
-    outputs : array or sequence of ints
-        The outputs, in increasing order.
-    probabilities : mapping of str to array
-        Maps the name of each distribution, shown in the legend, to the probability of each output.
-        At most 7 distributions.
-    ax
-        As in :func:`pmf`.
-
-    Returns
-    -------
-    Axes
-        As in :func:`pmf`.
-
-    Raises
-    ------
-    TypeError, ValueError, OverflowError, ImportError
-        As in :func:`pmf`; also if outputs do not increase, or probabilities are negative, not
-        finite or not one for each output.
-
-    Examples
-    --------
-    >>> from geomdp import plot, rejection
-    >>> pmfs = {str(count): rejection.pmf(0.1, 30, count) for count in (0, 10, 20)}
-    >>> axes = plot.distribution(range(31), pmfs)
-
-    """
-    _check_axes(ax)
-    places = _increasing("outputs", _counts("outputs", outputs))
-    pmfs = {
-        name: (
-            places,
-            arrays.weights(f"probabilities[{parameters.shown(name)}]", values, places.shape),
-        )
-        for name, values in _named("probabilities", probabilities)
-    }
-    axes = _axes(ax)
-    _draw_pmfs(axes, pmfs)
-    return _finish(axes, "noisy count", "probability")
 
 
 def accuracy(
@@ -188,11 +127,6 @@ def accuracy(
         Epsilon against accuracy in counts. Both axes are logarithmic, but accuracies up to 1 are
         linear.
 
-    Raises
-    ------
-    TypeError, ValueError, OverflowError, ImportError
-        As in :func:`pmf`; also if a number is too large or too small for a plot.
-
     Examples
     --------
     >>> import numpy as np
@@ -226,121 +160,6 @@ def accuracy(
     given = f", sensitivity {texts[1]}" if reach != 1 else ""
     y = f"accuracy{of} at level {texts[0]}{given} (counts)"
     return _finish(axes, "epsilon", y, legend="counts at once")
-
-
-def variance(epsilons: _Numbers, *, sensitivity: Real = 1, ax: Axes | None = None) -> Axes:
-    """Draw the variance of geometric noise and of Laplace noise against epsilon.
-
-    With ``rate = epsilon / sensitivity`` and ``a = exp(-rate)``, the variances are ``2 a / (1 -
-    a)**2`` and ``2 / rate**2`` (*Releasing Counts with Differential Privacy*). The plot marks their
-    ratio at epsilon 3 and where it reaches 10, if these are in range.
-
-    Parameters
-    ----------
-    epsilons
-        As in :func:`accuracy`.
-    sensitivity
-        As in :func:`accuracy`.
-    ax
-        As in :func:`pmf`.
-
-    Returns
-    -------
-    Axes
-        Epsilon against variance in squared counts, both logarithmic.
-
-    Raises
-    ------
-    TypeError, ValueError, OverflowError, ImportError
-        As in :func:`accuracy`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from geomdp import plot
-    >>> axes = plot.variance(np.geomspace(0.05, 10, 200))
-
-    """
-    _check_axes(ax)
-    exact, places = _epsilons(epsilons)
-    reach = parameters.positive("sensitivity", sensitivity)
-    rates = [epsilon / reach for epsilon in exact]
-    laplace = _drawable("a variance", [2 / rate**2 for rate in rates])
-    variances = [moments.unbounded(rate).variance for rate in rates]
-    geometric = _drawable("a variance", variances)
-    axes = _axes(ax)
-    axes.plot(places, laplace, "--", color=_VERMILION, label="Laplace")
-    axes.plot(places, geometric, "-", color=_BLUE, label="geometric")
-    _scale(axes, "x", "log")
-    _scale(axes, "y", "log")
-    for rate in (_MARKED_EPSILON / reach, Fraction(_TENFOLD)):
-        if rates[0] <= rate <= rates[-1]:
-            leftmost = rate**2 < rates[0] * rates[-1]
-            _mark_ratio(axes, float(rate * reach), float(rate), on_the_left=leftmost)
-    return _finish(axes, "epsilon", "variance (squared counts)")
-
-
-def error(epsilons: _Numbers, errors: Mapping[str, ArrayLike], *, ax: Axes | None = None) -> Axes:
-    """Draw the errors of simulated releases against epsilon, as means and one standard deviation.
-
-    This is the plot of the experiment in *Releasing Counts with Differential Privacy*. A series
-    with one row, such as a single run or an expectation, is a line without a band.
-
-    Parameters
-    ----------
-    epsilons
-        As in :func:`accuracy`.
-    errors : mapping of str to array
-        Maps the name of each series, shown in the legend, to an array of errors, which are not
-        negative. Each run is a row, and each epsilon a column. At most 7 series.
-    ax
-        As in :func:`pmf`.
-
-    Returns
-    -------
-    Axes
-        Epsilon against error in counts, both logarithmic. Means of 0 and parts of a band below 0
-        are not visible. If all means are 0, the error axis is linear.
-
-    Raises
-    ------
-    TypeError, ValueError, OverflowError, ImportError
-        As in :func:`pmf`; also if errors are negative, not finite, too large or too small for a
-        plot, or not one for each epsilon.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from geomdp import GeometricMechanism, plot
-    >>> epsilons, counts = [0.02, 0.05, 0.1, 0.2, 0.5, 1], np.full((500, 10), 40)
-    >>> def errors(bounds):
-    ...     ways = [GeometricMechanism(e, bounds=bounds) for e in epsilons]
-    ...     runs = [abs(way.release(counts) - counts).sum(1) for way in ways]
-    ...     return np.column_stack(runs)
-    >>> found = {"no bounds": errors(None), "bounds (0, 50)": errors((0, 50))}
-    >>> axes = plot.error(epsilons, found)
-
-    """
-    _check_axes(ax)
-    _, places = _epsilons(epsilons)
-    series = {
-        name: _bands(f"errors[{parameters.shown(name)}]", values, len(places))
-        for name, values in _named("errors", errors)
-    }
-    axes = _axes(ax)
-    for (name, (mean, deviation)), colour, line in zip(
-        series.items(), _COLOURS, _LINES, strict=False
-    ):
-        axes.plot(places, mean, linestyle=line, color=colour, label=name)
-        if deviation.any():
-            ends = mean - deviation, mean + deviation
-            axes.fill_between(places, *ends, color=colour, alpha=0.2, linewidth=0)
-    _scale(axes, "x", "log")
-    drawn = np.concatenate([np.ravel(line.get_ydata()) for line in axes.get_lines()])
-    if drawn.any():
-        _scale(axes, "y", "log")
-        axes.set_ylim(bottom=drawn[drawn > 0].min() / 2, auto=None)
-    return _finish(axes, "epsilon", "error (counts)")
 
 
 def histogram(
@@ -384,12 +203,6 @@ def histogram(
     -------
     Axes
         Edges or numbers against counts, or counts against labels.
-
-    Raises
-    ------
-    TypeError, ValueError, OverflowError, ImportError
-        As in :func:`pmf`; also if both labels and edges are given, a shape does not match the noisy
-        counts, edges do not increase, or noisy counts are outside the bounds.
 
     Examples
     --------
@@ -476,11 +289,6 @@ def table(
     -------
     Axes
         Columns against rows.
-
-    Raises
-    ------
-    TypeError, ValueError, OverflowError, ImportError
-        As in :func:`histogram`.
 
     Examples
     --------
@@ -569,30 +377,6 @@ def _draw_pmfs(axes: Axes, pmfs: Mapping[str, tuple[_Floats, _Floats]]) -> None:
         _scale(axes, "y", "log")
         axes.set_ylim(bottom=inside / 1000, auto=None)
     _integers_below(axes)
-
-
-# Ratios of variances
-
-
-def _ratio(rate: float) -> float:
-    """Return the variance of Laplace noise divided by that of geometric noise."""
-    half = rate / 2
-    return (math.sinh(half) / half) ** 2
-
-
-def _mark_ratio(axes: Axes, epsilon: float, rate: float, *, on_the_left: bool) -> None:
-    """Mark a ratio, with text above the curves if it is on the left, else below them."""
-    laplace, ratio = 2 / rate**2, _ratio(rate)
-    ends = [laplace / ratio, laplace]
-    axes.plot([epsilon, epsilon], ends, ".-", color=_COLOURS[-1], linewidth=1)
-    axes.annotate(
-        f"ratio {ratio:.3g} at epsilon {epsilon:.3g}",
-        (epsilon, ends[on_the_left]),
-        xytext=(6, 4) if on_the_left else (-6, -4),
-        textcoords="offset points",
-        horizontalalignment="left" if on_the_left else "right",
-        verticalalignment="center",
-    )
 
 
 # Axes
@@ -741,31 +525,10 @@ def _drawable(what: str, values: Iterable[Any], *, positive: bool = True) -> _Fl
     return floats
 
 
-def _named(name: str, series: Any) -> Iterable[tuple[str, Any]]:
-    """Return the items of a mapping, and check that its keys are str."""
-    if not isinstance(series, Mapping):
-        raise TypeError(f"{name} has type {type(series).__name__}: give a mapping from names")
-    for key in series:
-        if not isinstance(key, str):
-            raise TypeError(f"{name} has the key {parameters.shown(key)}: give a mapping from str")
-    _check_number(name, series)
-    return series.items()
-
-
 def _check_number(name: str, series: Any) -> None:
     most = len(_COLOURS)
     if not 1 <= len(series) <= most:
         raise ValueError(f"{len(series)} {name} are not accepted: give from 1 to {most}")
-
-
-def _bands(name: str, values: Any, columns: int) -> tuple[_Floats, _Floats]:
-    """Return the mean and the standard deviation of each column."""
-    rows = len(values) if isinstance(values, list | tuple) or np.ndim(values) else 0
-    runs = arrays.weights(name, values, (rows, columns))
-    if not rows:
-        raise ValueError(f"{name} has no runs: give a row for each")
-    _drawable(f"one of {name}", runs.reshape(-1), positive=False)
-    return runs.mean(axis=0), runs.std(axis=0)
 
 
 def _names(name: str, names: Any, length: int) -> list[str]:
