@@ -13,6 +13,9 @@ from unittest.mock import ANY
 import matplotlib as mpl
 import mpmath
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -27,7 +30,7 @@ from matplotlib.patches import Rectangle, StepPatch
 from matplotlib.text import Text
 
 from exact import noise, real, tail
-from geomdp import GeometricMechanism, plot
+from geomdp import GeometricMechanism, frames, plot
 from geomdp.distribution import CensoredGeometric
 from test_documents import run
 
@@ -143,7 +146,7 @@ def test_labels_and_legends(name: str, x: str, y: str, series: int, ax: Axes) ->
 def test_pyplot_is_not_imported_for_given_axes() -> None:
     script = """
 import sys
-from geomdp import GeometricMechanism, plot
+from geomdp import GeometricMechanism, frames, plot
 assert "matplotlib" not in sys.modules
 from matplotlib.figure import Figure
 axes = Figure().subplots()
@@ -565,6 +568,107 @@ def test_numbers_contrast_with_their_cells(ax: Axes) -> None:
         assert (light + 0.05) / (dark + 0.05) >= 4.5, text.get_text()
 
 
+def test_table_of_many_rows_shows_colors_alone() -> None:
+    axes = plot.table(WIDE, np.ones((51, 2), dtype=int))
+    assert not axes.texts
+    assert [other.get_ylabel() for other in axes.figure.axes[1:]] == ["noisy count"]
+
+
+# Tables, frames, columns
+
+
+PEOPLE = pd.DataFrame({"year": [2024, 2025, 2025, None] * 9, "sick": ["no", "yes", "no"] * 12})
+PEOPLE["year"] = PEOPLE["year"].astype("Int64")
+YEARS, SICK = [2024, 2025, None], ["yes", "no"]
+LEVELS = {"year": YEARS, "sick": SICK}
+
+
+def side(axes: Axes, which: str) -> list[str]:
+    return [tick.get_text() for tick in getattr(axes, f"get_{which}ticklabels")()]
+
+
+@pytest.mark.parametrize("margins", [None, {"year": -1}, {"year": -1, "sick": "both"}])
+def test_noisy_table_is_drawn_without_its_margins(margins: Any) -> None:
+    noisy = frames.Design(LEVELS, margins=margins).count(PEOPLE).release(epsilon=2)
+    cells = [count for key, count in noisy.to_dict().items() if not {-1, "both"} & set(key)]
+    own = noisy.mechanisms[()]
+    for axes in (noisy.plot(), plot.table(noisy), plot.table(own, noisy)):
+        assert side(axes, "y") == ["2024", "2025", "missing"]
+        assert side(axes, "x") == ["yes", "no"]
+        assert (axes.get_ylabel(), axes.get_xlabel()) == ("year", "sick")
+        assert [int(text.get_text()) for text in axes.texts] == cells
+        assert f"± {own.accuracy(0.05)}" in axes.get_title()
+    with pytest.raises(ValueError, match=r"^mechanism = .* did not release the table: give Geome"):
+        plot.table(GeometricMechanism(0.1), noisy)
+    with pytest.raises(ValueError, match=r"^noisy is of shape \(3, 2\)"):
+        plot.histogram(noisy)
+
+
+@pytest.mark.parametrize("margins", [None, {"year": -1}])
+def test_noisy_column_is_drawn_without_its_margin(margins: Any) -> None:
+    noisy = frames.Design({"year": YEARS}, margins=margins).count(PEOPLE).release(epsilon=2)
+    for axes in (noisy.plot(), plot.histogram(noisy)):
+        assert side(axes, "y") == ["2024", "2025", "missing"]
+        assert axes.get_ylabel() == "year"
+        bars = [bar.get_width() for bar in axes.patches if isinstance(bar, Rectangle)]
+        assert bars == list(noisy.to_dict().values())[:3]
+
+
+LIBRARIES: dict[str, Callable[[pd.DataFrame], Any]] = {
+    "pandas": lambda frame: frame,
+    "polars": pl.from_pandas,
+    "pyarrow": pa.Table.from_pandas,
+}
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_frames_of_a_release_are_drawn(library: str) -> None:
+    data = LIBRARIES[library](PEOPLE)
+    cells = frames.Design(LEVELS).count(data).release(epsilon=2)
+    axes = plot.table(cells.mechanisms[()], cells.frame)
+    assert side(axes, "y") == ["2024", "2025", "missing"]
+    assert [int(text.get_text()) for text in axes.texts] == list(cells.to_dict().values())
+    years = frames.Design({"year": YEARS}).count(data).release(epsilon=2)
+    axes = plot.histogram(years.mechanisms[()], years.frame)
+    assert axes.get_ylabel() == "year"
+    assert side(axes, "y") == ["2024", "2025", "missing"]
+    with pytest.raises(ValueError, match=r"^noisy is a frame whose rows are not all combinations"):
+        plot.histogram(years.mechanisms[()], years.intervals(0.05))
+
+
+def test_pivot_is_drawn_with_its_labels() -> None:
+    noisy = frames.Design({"sick": SICK, "year": YEARS[:2]}).count(PEOPLE.dropna())
+    frame = noisy.release(epsilon=2).frame.astype({"year": "int64"})
+    pivot = frame.pivot(index="year", columns="sick", values="count")
+    axes = plot.table(GeometricMechanism(2), pivot)
+    assert (side(axes, "y"), side(axes, "x")) == (["2024", "2025"], ["no", "yes"])
+    assert (axes.get_ylabel(), axes.get_xlabel()) == ("year", "sick")
+    assert [int(text.get_text()) for text in axes.texts] == pivot.to_numpy().ravel().tolist()
+
+
+@pytest.mark.parametrize(
+    ("index", "names"),
+    [
+        ([2024, 2025, 2026], ["2024", "2025", "2026"]),
+        (pd.date_range("2026-01-31", periods=3), ["2026-01-31", "2026-02-01", "2026-02-02"]),
+        (["nan", np.nan, pd.NA], ["nan", "missing", "missing"]),
+        ([0.5, 1.5, np.nan], ["0.5", "1.5", "missing"]),
+        (pd.MultiIndex.from_tuples([("a", 1), ("a", 2), ("b", 1)]), ["a, 1", "a, 2", "b, 1"]),
+        (pd.period_range("2026-01", periods=3, freq="M"), ["2026-01", "2026-02", "2026-03"]),
+    ],
+)
+def test_any_index_names_the_counts(index: Any, names: list[str]) -> None:
+    axes = plot.histogram(MECHANISM, pd.Series([4, 2, 9], index))
+    assert side(axes, "y") == names
+    axes = plot.table(MECHANISM, [[4, 2, 9]], columns=index, rows=pd.Index(["one"]))
+    assert (side(axes, "x"), side(axes, "y")) == (names, ["one"])
+
+
+def test_counts_without_an_index_are_numbered(ax: Axes) -> None:
+    plot.histogram(MECHANISM, pd.Series([4, 2, 9]), ax=ax)
+    assert ax.get_xlabel() == "number of the bin"
+
+
 # Invalid parameters
 
 
@@ -583,7 +687,7 @@ REFUSED: list[tuple[Callable[..., Axes], Any, type[Exception], str]] = [
     (partial(plot.pmf, small), np.int8(1), OverflowError, r"bounds = \(0, 200\) is not accepted"),
     (partial(plot.pmf, 0.5), 1, TypeError, "mechanism has type float: give a GeometricMechanism"),
     (partial(plot.pmf, wide), 2**62, ValueError, "outputs that do not increase in float64"),
-    (histogram, [], ValueError, r"noisy is of shape \(0,\): give at least one number"),
+    (histogram, [], ValueError, r"noisy is of shape \(0,\): give a row of at least one number"),
     (partial(histogram, true=[1, 2]), [1], ValueError, r"true is of shape \(2,\): give a row of 1"),
     (partial(histogram, true=[1.0]), [1], TypeError, "true: counts with a float are not accepted"),
     (partial(plot.histogram, 0.5), [1], TypeError, "mechanism has type float: give a Geometric"),
@@ -593,16 +697,15 @@ REFUSED: list[tuple[Callable[..., Axes], Any, type[Exception], str]] = [
     (histogram, [2**64], OverflowError, "noisy: counts beyond int64 are not accepted"),
     (partial(histogram, labels=["a"], edges=[0, 1]), [1], TypeError, "labels and edges are alter"),
     (partial(histogram, labels="a"), [1], TypeError, "labels = 'a' is not accepted"),
-    (partial(histogram, labels=[1]), [1], TypeError, r"labels of type list is not accepted"),
     (partial(histogram, labels=[]), [1], ValueError, "0 labels are not accepted: give 1"),
     (partial(histogram, edges=[0]), [1], ValueError, r"edges is of shape \(1,\): give a row of 2"),
     (partial(histogram, edges=[1, 1]), [1], ValueError, "edges that do not increase in float64"),
     (partial(histogram, edges=[0, math.inf]), [1], ValueError, "edges = inf is not accepted"),
     (partial(histogram, edges=[0, 1e200]), [1], ValueError, "one of edges is too large"),
     (partial(histogram, alpha=2), [1], ValueError, "alpha = 2 is not accepted"),
-    (table, [1], ValueError, r"noisy is of shape \(1,\): give two dimensions of 1 to 50"),
-    (table, [[]], ValueError, r"noisy is of shape \(1, 0\): give two dimensions of 1 to 50"),
-    (table, [[1]] * 51, ValueError, r"noisy is of shape \(51, 1\): give two dimensions"),
+    (histogram, None, TypeError, "noisy: counts"),
+    (table, [1], ValueError, r"noisy is of shape \(1,\): give two dimensions"),
+    (table, [[]], ValueError, r"noisy is of shape \(1, 0\): give two dimensions"),
     (table, [[31]], ValueError, r"released counts outside the bounds \(0, 30\) are not accepted"),
     (table, [[0.5]], TypeError, "noisy: counts with a float are not accepted"),
     (partial(table, alpha="1"), [[1]], TypeError, "alpha = '1' has type str"),

@@ -16,17 +16,19 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from geomdp import accuracy as _accuracy
 from geomdp._inputs import arrays, parameters
-from geomdp._inputs.labels import apart
+from geomdp._inputs.labels import apart, is_released_table
 from geomdp._inputs.parameters import Integer, Real
 from geomdp.distribution import CensoredGeometric
 from geomdp.mechanism import GeometricMechanism, as_counts, limits
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from geomdp.frames import NoisyTable
 
 __all__ = ["accuracy", "histogram", "pmf", "table"]
 
@@ -42,7 +44,7 @@ _LINES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1)), (0, (1, 1)
 
 #: The largest number of points drawn as stems; the approximate limit of points per distribution.
 _STEMS, _STEPS = 120, 2000
-#: The largest number of rows or columns of a table.
+#: The largest number of rows or columns of a table whose counts are written into it.
 _CELLS = 50
 #: Probabilities at the ends that are this many times those between make the axis logarithmic.
 _STEEP = 20
@@ -163,12 +165,12 @@ def accuracy(
 
 
 def histogram(
-    mechanism: GeometricMechanism,
-    noisy: Any,
+    mechanism: GeometricMechanism | NoisyTable,
+    noisy: Any = None,
     *,
     true: Any = None,
     alpha: Real = 0.05,
-    labels: Iterable[str] | None = None,
+    labels: Iterable[Any] | None = None,
     edges: _Numbers | None = None,
     ax: Axes | None = None,
 ) -> Axes:
@@ -181,18 +183,21 @@ def histogram(
     Parameters
     ----------
     mechanism : GeometricMechanism
-        The mechanism that released the counts.
-    noisy : array or sequence of ints
-        The noisy counts.
+        The mechanism that released the counts. A :class:`geomdp.frames.NoisyTable`, which says its
+        own, may come in its place, without `noisy`.
+    noisy : array, sequence, mapping, column, frame or :class:`geomdp.frames.NoisyTable`
+        The noisy counts. A table has one column of levels, whose margin is left out. A frame has
+        one column of names and one of counts.
     true : array or sequence of ints, optional
         The true counts. They become the bars, and the noisy counts are points. Such a plot is not
         private: do not publish it.
     alpha : int, float or Fraction
         The probability that an interval misses its true count.
-    labels : sequence of str, optional
-        The names of the counts. Without labels and edges, these are the keys of a mapping or the
-        index of a column, if all are str; otherwise the counts are numbered from 0. Names longer
-        than half of the Axes are shortened. Axes too small for all names show every k-th.
+    labels : sequence, optional
+        The names of the counts, of any type. Without labels and edges, these are the levels of a
+        table, the keys of a mapping or the index of a column; counts without names are numbered
+        from 0. Names longer than half of the Axes are shortened. Axes too small for all names show
+        every k-th.
     edges : array or sequence of numbers, optional
         The edges of the bins, instead of labels: increasing, one more than there are counts. Counts
         and intervals of bins of unequal width are divided by the widths.
@@ -213,13 +218,15 @@ def histogram(
 
     """
     _check_axes(ax)
+    mechanism, noisy = _of_table(mechanism, noisy)
     (true, noisy), labelled = apart(true=true, noisy=noisy)
     counts = _counts("noisy", noisy)
     points = _row("noisy", counts)
     bars = points if true is None else _row("true", _counts("true", true), len(points))
     ends = _accuracy.confidence_interval(mechanism, counts, alpha)
     keys = labelled.keys
-    if labels is None and edges is None and keys and all(isinstance(key, str) for key in keys):
+    numbered = keys == list(range(len(points))) and not labelled.sides
+    if labels is None and edges is None and not numbered:
         labels = keys
     if labels is not None and edges is not None:
         raise TypeError("labels and edges are alternatives: give one of them")
@@ -245,7 +252,8 @@ def histogram(
         below = len(names) * 0.6 * axes.figure.dpi / axes.bbox.height
         axes.set_ylim(borders[-1] + below, borders[0])
         _name(axes, "y", names)
-        return _finish(axes, "count", "", place="lower right")
+        title = _text(labelled.sides[0][0]) if labelled.sides else ""
+        return _finish(axes, "count", title, place="lower right")
     axes.stairs(bars, borders, fill=True, **fill)
     if len(points) <= _STEMS:
         axes.errorbar(middles, points, yerr=errors, **marks)
@@ -259,12 +267,12 @@ def histogram(
 
 
 def table(
-    mechanism: GeometricMechanism,
-    noisy: ArrayLike,
+    mechanism: GeometricMechanism | NoisyTable,
+    noisy: Any = None,
     *,
     alpha: Real = 0.05,
-    rows: Iterable[str] | None = None,
-    columns: Iterable[str] | None = None,
+    rows: Iterable[Any] | None = None,
+    columns: Iterable[Any] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw a two-way table of noisy counts, as numbers on a heat map.
@@ -275,13 +283,15 @@ def table(
     ----------
     mechanism
         As in :func:`histogram`.
-    noisy : array of ints
-        The noisy counts, in two dimensions of at most 50.
+    noisy : array of ints, frame or :class:`geomdp.frames.NoisyTable`
+        The noisy counts, in two dimensions; colors alone show those of more than 50 rows or
+        columns. A table has two columns of levels, whose margins are left out. A frame is a pivot
+        of pandas, or has two columns of names before its column of counts.
     alpha
         As in :func:`histogram`.
-    rows, columns : sequence of str, optional
-        The names of rows and columns, such as the index and columns of a data frame; shown as in
-        :func:`histogram`. Without names they are numbered from 0.
+    rows, columns : sequence, optional
+        The names of rows and columns, of any type, instead of those of a table or frame; shown as
+        in :func:`histogram`. Without names they are numbered from 0.
     ax
         As in :func:`pmf`.
 
@@ -301,27 +311,34 @@ def table(
 
     """
     _check_axes(ax)
+    mechanism, noisy = _of_table(mechanism, noisy)
+    [noisy], labelled = apart(noisy=noisy)
     counts = _counts("noisy", noisy)
-    if counts.ndim != 2 or not all(1 <= size <= _CELLS for size in counts.shape):
-        wanted = f"two dimensions of 1 to {_CELLS}"
-        raise ValueError(f"noisy is of shape {counts.shape}: give {wanted}")
+    if counts.ndim != 2 or not counts.size:
+        raise ValueError(f"noisy is of shape {counts.shape}: give two dimensions")
+    titles, known = zip(*(labelled.sides or ((None, range(n)) for n in counts.shape)), strict=True)
     sides = [
-        list(map(str, range(size))) if names is None else _names(name, names, size)
-        for name, names, size in zip(
-            ("rows", "columns"), (rows, columns), counts.shape, strict=True
+        _names(name, own if names is None else names, size)
+        for name, names, own, size in zip(
+            ("rows", "columns"), (rows, columns), known, counts.shape, strict=True
         )
     ]
     _accuracy.confidence_interval(mechanism, counts, alpha)  # Checks the counts and alpha.
     reach = _accuracy.release_accuracy(mechanism, alpha)
     height, width = counts.shape
-    axes = _axes(ax, 1 + 0.3 * height, 2 + 0.7 * width)
+    written = max(height, width) <= _CELLS
+    axes = _axes(ax, 1 + 0.3 * height, 2 + (0.7 * width if written else min(0.2 * width, 40)))
     values = counts.astype(np.float64)
     image = axes.imshow(values, cmap="Blues", vmin=min(values.min(), 0), aspect="auto")
     _name(axes, "y", sides[0])
     _name(axes, "x", sides[1])
     axes.set_title(f"noisy counts ± {reach}\n{_stated(mechanism, alpha)}")
     axes.grid(visible=False)
-    _finish(axes, "", "")
+    y, x = ("" if title is None else _text(title) for title in titles)
+    _finish(axes, x, y)
+    if not written:
+        axes.figure.colorbar(image, ax=axes, label="noisy count")
+        return axes
     # The size of a cell is known once the names have been laid out.
     axes.figure.canvas.figure.draw_without_rendering()
     inch = axes.figure.dpi / 72
@@ -380,6 +397,17 @@ def _draw_pmfs(axes: Axes, pmfs: Mapping[str, tuple[_Floats, _Floats]]) -> None:
 
 
 # Axes
+
+
+def _of_table(mechanism: Any, noisy: Any) -> tuple[GeometricMechanism, Any]:
+    """Return the mechanism of noisy counts, which a released table says itself."""
+    table = mechanism if noisy is None else noisy
+    if not is_released_table(table):
+        return mechanism, noisy
+    own = table.mechanisms[()]
+    if mechanism not in (table, own):
+        raise ValueError(f"mechanism = {mechanism!r} did not release the table: give {own!r}")
+    return own, table
 
 
 def _check_axes(ax: Any) -> None:
@@ -470,7 +498,7 @@ def _counts(name: str, counts: Any) -> arrays.Array:
 def _row(name: str, values: NDArray[Any], length: int | None = None) -> _Floats:
     """Return one row of numbers as floats, and check that it has this length, or is not empty."""
     if values.ndim != 1 or not values.size or length not in (None, values.size):
-        wanted = "at least one number" if length is None else f"a row of {length}"
+        wanted = "a row of at least one number" if length is None else f"a row of {length}"
         raise ValueError(f"{name} is of shape {values.shape}: give {wanted}")
     return values.astype(np.float64)
 
@@ -532,9 +560,19 @@ def _check_number(name: str, series: Any) -> None:
 
 
 def _names(name: str, names: Any, length: int) -> list[str]:
-    items = [names] if isinstance(names, str) or not isinstance(names, Iterable) else list(names)
-    if items == [names] or not all(isinstance(item, str) for item in items):
-        raise TypeError(parameters.refusal(name, names, "a sequence of str"))
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise TypeError(parameters.refusal(name, names, "a sequence"))
+    items = list(names)
     if len(items) != length:
         raise ValueError(f"{len(items)} {name} are not accepted: give {length}")
-    return items
+    return list(map(_text, items))
+
+
+def _text(label: Any) -> str:
+    """Return a label as text: a date without its midnight, and the parts of a tuple."""
+    if isinstance(label, tuple):
+        return ", ".join(map(_text, label))
+    if isinstance(label, str):
+        return label
+    text = str(label).removesuffix(" 00:00:00")
+    return "missing" if text in ("None", "nan", "NaT", "<NA>") else text
