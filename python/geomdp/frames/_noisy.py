@@ -332,13 +332,16 @@ class NoisyTable:
 
         Parameters
         ----------
-        alpha, ax
-            As in :func:`geomdp.plot.histogram`.
+        alpha
+            As in :meth:`intervals`.
+        ax
+            As in :func:`geomdp.plot.pmf`.
 
         Returns
         -------
         Axes
-            As from :func:`geomdp.plot.histogram` or :func:`geomdp.plot.table`.
+            Counts against levels (:func:`geomdp.plot.histogram`), or the levels of the second
+            column against those of the first (:func:`geomdp.plot.table`).
 
         Raises
         ------
