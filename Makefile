@@ -85,7 +85,7 @@ backends: develop ## the OpenDP backend, against older versions of OpenDP
 
 examples: develop ## every example, with its timings
 	$(PY) examples/opendp_histogram.py
-	$(PY) examples/source_notes.py
+	$(PY) examples/source_notes/source_notes.py
 
 notebooks: develop ## run the notebooks, and write them with outputs to dist/notebooks
 	bash scripts/install.sh extras notebooks

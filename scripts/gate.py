@@ -37,7 +37,7 @@ PAGES = ["docs/", "mkdocs.yml", "README.md", "python/geomdp/plot.py", *SITE]
 TOUCHED = {
     "clusters": ["tests/clusters", *ENGINES, *KEYED, *COLUMNS],
     "site": [*PAGES, "examples/notebooks/", *ENGINES, *COLUMNS],  # runs the notebooks
-    "backends": ["python/geomdp/compat/opendp.py", "python/geomdp/measurement/", "tests/compat/"],
+    "backends": ["python/geomdp/compat/", "python/geomdp/measurement/", "tests/compat/"],
     "proof": PROOF,
     "examples": ["examples/", "python/geomdp/measurement/"],
 }

@@ -12,6 +12,7 @@ import platform
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -168,6 +169,31 @@ def pointed_to(name: str, value: object) -> list[object]:
         assert not target or names & PUBLIC.keys(), f"{name} points to {target}"
         found += [PUBLIC[each] for each in names & PUBLIC.keys()]
     return found
+
+
+def check_untried_version(module: str, package: str, below: str) -> None:
+    """Check that a module refuses a package from this version on, as its requirements do."""
+    limit = f"<{below.removesuffix('.0')}"
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())
+    extras = project["project"]["optional-dependencies"]
+    needs = [n for n in itertools.chain(*extras.values()) if re.match(rf"{package}\b", n)]
+    assert needs
+    assert all(need.endswith(limit) for need in needs)
+    script = f"""if True:
+        import importlib.metadata as metadata
+        found = metadata.version
+        metadata.version = lambda name: "{below}.1" if name == "{package}" else found(name)
+        import geomdp.{module}
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, check=False, text=True
+    )
+    assert f"ImportError: {package} {below}.1 is not accepted" in done.stderr
+    assert f"pip install '{package}<{below}'" in done.stderr
+
+
+def test_opendp_with_untried_internals_raises() -> None:
+    check_untried_version("compat.opendp", "opendp", "0.17")
 
 
 def check_documentation(name: str, value: object) -> None:

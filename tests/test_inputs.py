@@ -12,7 +12,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from geomdp import GeometricMechanism, accuracy, plot
+from geomdp import GeometricMechanism, accuracy, frames, plot
 from geomdp.consistency import consistent
 from geomdp.measurement import (
     atom_domain,
@@ -111,6 +111,82 @@ def test_release_keeps_labels(of: str) -> None:
     )
 
 
+TABLE = pd.DataFrame(
+    {"year": [2024, 2024, 2025, 2025], "sick": ["yes", "no"] * 2, "n": np.array(VALUES)}
+)
+PIVOT = TABLE.pivot(index="year", columns="sick", values="n")[["yes", "no"]]
+
+
+def of_table(result: Any) -> Any:
+    table = result.to_pandas() if hasattr(result, "to_pandas") else result
+    pd.testing.assert_frame_equal(table[["year", "sick"]], TABLE[["year", "sick"]])
+    return table["n"].to_numpy().reshape(2, 2)
+
+
+def of_pivot(result: Any) -> Any:
+    assert result.index.equals(PIVOT.index)
+    assert result.columns.equals(PIVOT.columns)
+    return result.to_numpy()
+
+
+#: Two-way tables of noisy counts, and the check of their labels.
+TABLES: dict[str, tuple[Any, Callable[[Any], Any]]] = {
+    "pandas": (TABLE, of_table),
+    "polars": (pl.from_pandas(TABLE), of_table),
+    "Arrow": (pa.Table.from_pandas(TABLE), of_table),
+    "batch": (pa.Table.from_pandas(TABLE).to_batches()[0], of_table),
+    "pivot": (PIVOT, of_pivot),
+    "matrix": (pd.DataFrame(PIVOT.to_numpy()), np.asarray),
+}
+OF_RELEASED = ("lower", "upper", "ratio", "consistent")
+
+
+@pytest.mark.parametrize("function", OF_RELEASED)
+@pytest.mark.parametrize("of", TABLES)
+def test_results_keep_the_labels_of_tables(function: str, of: str) -> None:
+    table, numbers = TABLES[of]
+    compute = FUNCTIONS[function]
+    bare = np.reshape(VALUES, (2, 2))
+    found = compute(table)
+    assert isinstance(found, pa.Table if of == "batch" else type(table))
+    assert numbers(found).tolist() == compute(bare).tolist()
+    total = accuracy.sum_confidence_interval(MECHANISM, table, 0.05)
+    assert total == accuracy.sum_confidence_interval(MECHANISM, VALUES, 0.05)
+    with pytest.raises(TypeError, match="counts has type"):
+        MECHANISM.release(table)
+
+
+@pytest.mark.parametrize("margins", [None, {"sick": "both"}, {"year": -1, "sick": "both"}])
+def test_noisy_table_is_its_cells(margins: Any) -> None:
+    design = frames.Design({"year": [2024, 2025], "sick": ["yes", "no"]}, margins=margins)
+    noisy = design.count(TABLE[["year", "sick"]]).release(epsilon=1)
+    cells = np.array([n for key, n in noisy.to_dict().items() if not {-1, "both"} & set(key)])
+    bare, own = cells.reshape(2, 2), noisy.mechanisms[()]
+    assert consistent(noisy, total=9).tolist() == consistent(bare, total=9).tolist()
+    ends = zip(own.confidence_interval(noisy, 0.1), own.confidence_interval(bare, 0.1), strict=True)
+    assert all((one == other).all() for one, other in ends)
+    total = accuracy.sum_confidence_interval(own, noisy, 0.1)
+    assert total == accuracy.sum_confidence_interval(own, cells, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("frame", "error", "message"),
+    [
+        (TABLE.assign(more=1), ValueError, "rows are not all combinations of its first 3 columns"),
+        (TABLE.iloc[[1, 0, 2, 3]].reset_index(drop=True).iloc[:3], ValueError, "combinations"),
+        (TABLE[["n"]].astype(float), TypeError, "float64"),
+        (PIVOT.astype("Int64").where(PIVOT > 0), ValueError, r"\['yes'\] contains nulls"),
+        (PIVOT.astype(float), TypeError, "float64"),
+        (pd.DataFrame(), ValueError, "without columns"),
+    ],
+)
+def test_frames_without_a_count_for_each_label_raise(
+    frame: Any, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        MECHANISM.confidence_interval(frame, 0.05)
+
+
 def test_columns_of_records_are_counted() -> None:
     count = make_count_by_categories(
         vector_domain(atom_domain(str)), symmetric_distance(), ["a", "b"]
@@ -136,6 +212,8 @@ def test_different_labels_raise() -> None:
         plot.histogram(MECHANISM, other, true=one)
     with pytest.raises(ValueError, match="scale and alpha have different labels"):
         accuracy.scale_to_accuracy(pd.Series([1, 2]), pd.Series([0.1, 0.2], index=[1, 0]))
+    with pytest.raises(ValueError, match="numerator and denominator have different labels"):
+        accuracy.ratio_confidence_interval(MECHANISM, PIVOT, PIVOT[["no", "yes"]], 0.05)
     same = accuracy.scale_to_accuracy(pd.Series([1, 2]), pd.Series([0.1, 0.2]))
     assert same.tolist() == [accuracy.scale_to_accuracy(1, 0.1), accuracy.scale_to_accuracy(2, 0.2)]
 
@@ -144,7 +222,6 @@ def test_different_labels_raise() -> None:
     ("counts", "error", "message"),
     [
         (pd.Series([1, None], dtype="Int64"), ValueError, "nulls"),
-        (pd.DataFrame({"a": [1]}), TypeError, "DataFrame"),
         (pd.Index(["a"]), TypeError, "dtype"),
         (pd.Index([1.5]), TypeError, "float64"),
         ({"a": 1.0}, TypeError, "float"),

@@ -13,22 +13,24 @@ from unittest.mock import ANY
 import matplotlib as mpl
 import mpmath
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from matplotlib import pyplot
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgb
 from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle, StepPatch
 from matplotlib.text import Text
-from mpmath import mpf
 
 from exact import noise, real, tail
-from geomdp import GeometricMechanism, plot, rejection
+from geomdp import GeometricMechanism, frames, plot
 from geomdp.distribution import CensoredGeometric
 from test_documents import run
 
@@ -36,19 +38,12 @@ mpl.use("Agg")
 
 CLOSE = 2.0**-49
 GRID = np.geomspace(0.05, 10, 60)
-RUNS = {"geometric": np.array([[1.0, 2, 3], [3, 2, 9]]), "Laplace": np.ones((5, 3))}
 MECHANISM = GeometricMechanism(epsilon=0.1, bounds=(0, 30))
-NARROW = [0.1, 1, 10]
 
 #: A plot of each kind.
 PICTURES: dict[str, Callable[[Any], Axes]] = {
     "pmf": lambda ax: plot.pmf(MECHANISM, [19, 20, 21], ax=ax),
-    "distribution": lambda ax: plot.distribution(
-        range(31), {"a": rejection.pmf(0.1, 30, 20)}, ax=ax
-    ),
     "accuracy": lambda ax: plot.accuracy(GRID, ax=ax),
-    "variance": lambda ax: plot.variance(GRID, ax=ax),
-    "error": lambda ax: plot.error(NARROW, RUNS, ax=ax),
     "histogram": lambda ax: plot.histogram(MECHANISM, [4, 9], true=[5, 6], ax=ax),
     "table": lambda ax: plot.table(MECHANISM, [[4, 9, 0], [30, 5, 6]], ax=ax),
 }
@@ -134,10 +129,7 @@ def test_makes_one_pyplot_figure_without_axes(name: str) -> None:
     ("name", "x", "y", "series"),
     [
         ("pmf", "noisy count", "probability", 3),
-        ("distribution", "noisy count", "probability", 1),
         ("accuracy", "epsilon", "accuracy at level 0.05 (counts)", 4),
-        ("variance", "epsilon", "variance (squared counts)", 2),
-        ("error", "epsilon", "error (counts)", 2),
         ("histogram", "number of the bin", "count", 2),
         ("table", "", "", 0),
     ],
@@ -154,14 +146,12 @@ def test_labels_and_legends(name: str, x: str, y: str, series: int, ax: Axes) ->
 def test_pyplot_is_not_imported_for_given_axes() -> None:
     script = """
 import sys
-from geomdp import GeometricMechanism, plot
+from geomdp import GeometricMechanism, frames, plot
 assert "matplotlib" not in sys.modules
 from matplotlib.figure import Figure
 axes = Figure().subplots()
 plot.pmf(GeometricMechanism(1), 3, ax=axes)
 plot.accuracy([1, 2], ax=axes)
-plot.variance([1, 2], ax=axes)
-plot.error([1, 2], {"a": [[1, 2]]}, ax=axes)
 plot.histogram(GeometricMechanism(1), [2], true=[1], ax=axes)
 plot.table(GeometricMechanism(1), [[2]], ax=Figure().subplots())
 print("matplotlib.pyplot" in sys.modules)
@@ -231,8 +221,6 @@ LOOKS: dict[str, Callable[[Any], Axes]] = {
     "accuracy, narrow": lambda ax: plot.accuracy(np.linspace(0.2, 0.5, 50), 0.01, ax=ax),
     "accuracy, wide": lambda ax: plot.accuracy(np.geomspace(1e-9, 50, 50), ax=ax),
     "accuracy, sensitive": lambda ax: plot.accuracy(GRID, 1e-9, sensitivity=1000, ax=ax),
-    "variance, narrow": lambda ax: plot.variance(np.linspace(2.9, 6, 50), ax=ax),
-    "variance, wide": lambda ax: plot.variance(np.geomspace(1e-6, 50, 50), ax=ax),
     "histogram, bins": many_bins,
     "histogram, ordinary names": lambda ax: plot.histogram(
         WIDE, range(8), labels=[f"department {letter}" for letter in "ABCDEFGH"], ax=ax
@@ -334,6 +322,10 @@ def test_wide_distributions_are_thinned_out(ax: Axes) -> None:
         assert heights[[0, -1]].tolist() == exact.pmf(ends).tolist()
         assert (edges[0] == -0.5) == (count == 200_000)
         assert (edges[-1] == 10**6 + 0.5) == (count == 10**6)
+        # Each step is about its output, and edges are halfway between outputs.
+        outputs = list(itertools.accumulate(edges[1:-1], lambda y, e: 2 * e - y, initial=ends[0]))
+        assert outputs[-1] == ends[1]
+        assert heights.tolist() == exact.pmf(list(map(int, outputs))).tolist()
 
 
 def test_mass_at_bounds_does_not_flatten_the_rest(ax: Axes) -> None:
@@ -386,14 +378,6 @@ def test_no_noise_is_one_stem(bounds: Any, ax: Axes) -> None:
     }
 
 
-def test_steps_around_uneven_outputs(ax: Axes) -> None:
-    outputs = np.arange(200) ** 2
-    plot.distribution(outputs, {"a": np.ones(200)}, ax=ax)
-    edges, _ = steps(ax)["a"]
-    assert (edges[0], edges[-1]) == (-0.5, 199**2 + 0.5)
-    assert edges[1:-1].tolist() == ((outputs[1:] + outputs[:-1]) / 2).tolist()
-
-
 # Accuracy
 
 
@@ -427,96 +411,6 @@ def test_accuracy_zero_is_visible(ax: Axes) -> None:
     assert ax.get_ylim()[0] < 0
     assert ax.get_yscale() == "symlog"
     assert ax.get_xscale() == "log"
-
-
-# Variance
-
-
-def geometric_variance(rate: Any) -> mpf:
-    a = mpmath.exp(-real(rate))
-    return 2 * a / (1 - a) ** 2
-
-
-@pytest.mark.parametrize("sensitivity", [1, 3, Fraction(1, 7), 0.3])
-def test_variances(sensitivity: Any, ax: Axes) -> None:
-    plot.variance(GRID, sensitivity=sensitivity, ax=ax)
-    drawn = points(ax)
-    rates = [Fraction(epsilon) / Fraction(sensitivity) for epsilon in GRID]
-    assert close(drawn["geometric"][1], [float(geometric_variance(rate)) for rate in rates])
-    assert close(drawn["Laplace"][1], [float(2 / real(rate) ** 2) for rate in rates])
-    assert (drawn["geometric"][0] == GRID).all()
-    assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
-
-
-def tenfold() -> mpf:
-    """Return the root of ``(sinh(x / 2) / (x / 2))**2 = 10``."""
-    return mpmath.findroot(lambda x: (mpmath.sinh(x / 2) / (x / 2)) ** 2 - 10, 6)
-
-
-def marks(axes: Axes) -> dict[str, tuple[Any, Any]]:
-    """Return the texts of marks, with the line between the two variances."""
-    lines = [line for line in axes.lines if str(line.get_label()).startswith("_")]
-    assert len(lines) == len(axes.texts)
-    return {
-        text.get_text(): (line.get_xdata(), line.get_ydata())
-        for text, line in zip(axes.texts, lines, strict=True)
-    }
-
-
-def test_ratios_are_marked_at_epsilon_3_and_where_they_reach_10(ax: Axes) -> None:
-    plot.variance(GRID, ax=ax)
-    drawn = marks(ax)
-    assert list(drawn) == ["ratio 2.02 at epsilon 3", "ratio 10 at epsilon 5.84"]
-    for epsilon, ratio, (places, ends) in zip(
-        (3, tenfold()), (2.0150, 10), drawn.values(), strict=True
-    ):
-        assert places[0] == places[1] == pytest.approx(float(epsilon), rel=1e-14)
-        assert close(ends, [float(geometric_variance(places[0])), 2 / places[0] ** 2])
-        assert ends[1] / ends[0] == pytest.approx(ratio, rel=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("first", "last", "sensitivity", "shown"),
-    [
-        (0.1, 2.9, 1, []),
-        (0.1, 3, 1, ["ratio 2.02 at epsilon 3"]),
-        (3, 4, 1, ["ratio 2.02 at epsilon 3"]),
-        (3.01, 5.8, 1, []),
-        (4, 5.85, 1, ["ratio 10 at epsilon 5.84"]),
-        (0.1, 12, 2, ["ratio 1.2 at epsilon 3", "ratio 10 at epsilon 11.7"]),
-    ],
-)
-def test_marks_are_within_the_plot(
-    first: float, last: float, sensitivity: int, shown: list[str], ax: Axes
-) -> None:
-    plot.variance([first, last], sensitivity=sensitivity, ax=ax)
-    assert list(marks(ax)) == shown
-
-
-# Errors
-
-
-def test_errors_are_means_and_bands(ax: Axes) -> None:
-    plot.error(NARROW, RUNS, ax=ax)
-    drawn = points(ax)
-    assert list(drawn) == ["geometric", "Laplace"]
-    assert drawn["geometric"][0].tolist() == NARROW
-    assert drawn["geometric"][1].tolist() == [2, 2, 6]
-    assert drawn["Laplace"][1].tolist() == [1, 1, 1]
-    # Only one of the series has a deviation, by one standard deviation of its runs.
-    (band,) = [item for item in ax.collections if isinstance(item, PolyCollection)]
-    corners = {tuple(corner) for corner in band.get_paths()[0].vertices.tolist()}
-    assert {(0.1, 1), (0.1, 3), (1, 2), (10, 3), (10, 9)} <= corners
-    assert corners <= {(0.1, 1), (0.1, 3), (1, 2), (10, 3), (10, 9), (0, 0)}
-
-
-def test_small_means_are_visible(ax: Axes) -> None:
-    plot.error([1, 2], {"none": np.zeros((3, 2), dtype=np.int64)}, ax=ax)
-    assert ax.get_yscale() == "linear"
-    ax.clear()
-    plot.error([1, 2, 3], {"a": [[5, 1, 0], [1, 0, 0]], "b": [[9, 8, 7]]}, ax=ax)
-    assert 0 < ax.get_ylim()[0] < 0.5
-    assert ax.get_ylim()[1] > 9
 
 
 # Histograms
@@ -674,23 +568,116 @@ def test_numbers_contrast_with_their_cells(ax: Axes) -> None:
         assert (light + 0.05) / (dark + 0.05) >= 4.5, text.get_text()
 
 
+def test_table_of_many_rows_shows_colors_alone() -> None:
+    axes = plot.table(WIDE, np.ones((51, 2), dtype=int))
+    assert not axes.texts
+    assert [other.get_ylabel() for other in axes.figure.axes[1:]] == ["noisy count"]
+
+
+# Tables, frames, columns
+
+
+PEOPLE = pd.DataFrame({"year": [2024, 2025, 2025, None] * 9, "sick": ["no", "yes", "no"] * 12})
+PEOPLE["year"] = PEOPLE["year"].astype("Int64")
+YEARS, SICK = [2024, 2025, None], ["yes", "no"]
+LEVELS = {"year": YEARS, "sick": SICK}
+
+
+def side(axes: Axes, which: str) -> list[str]:
+    return [tick.get_text() for tick in getattr(axes, f"get_{which}ticklabels")()]
+
+
+@pytest.mark.parametrize("margins", [None, {"year": -1}, {"year": -1, "sick": "both"}])
+def test_noisy_table_is_drawn_without_its_margins(margins: Any) -> None:
+    noisy = frames.Design(LEVELS, margins=margins).count(PEOPLE).release(epsilon=2)
+    cells = [count for key, count in noisy.to_dict().items() if not {-1, "both"} & set(key)]
+    own = noisy.mechanisms[()]
+    for axes in (noisy.plot(), plot.table(noisy), plot.table(own, noisy)):
+        assert side(axes, "y") == ["2024", "2025", "missing"]
+        assert side(axes, "x") == ["yes", "no"]
+        assert (axes.get_ylabel(), axes.get_xlabel()) == ("year", "sick")
+        assert [int(text.get_text()) for text in axes.texts] == cells
+        assert f"± {own.accuracy(0.05)}" in axes.get_title()
+    with pytest.raises(ValueError, match=r"^mechanism = .* did not release the table: give Geome"):
+        plot.table(GeometricMechanism(0.1), noisy)
+    with pytest.raises(ValueError, match=r"^noisy is of shape \(3, 2\)"):
+        plot.histogram(noisy)
+
+
+@pytest.mark.parametrize("margins", [None, {"year": -1}])
+def test_noisy_column_is_drawn_without_its_margin(margins: Any) -> None:
+    noisy = frames.Design({"year": YEARS}, margins=margins).count(PEOPLE).release(epsilon=2)
+    for axes in (noisy.plot(), plot.histogram(noisy)):
+        assert side(axes, "y") == ["2024", "2025", "missing"]
+        assert axes.get_ylabel() == "year"
+        bars = [bar.get_width() for bar in axes.patches if isinstance(bar, Rectangle)]
+        assert bars == list(noisy.to_dict().values())[:3]
+
+
+LIBRARIES: dict[str, Callable[[pd.DataFrame], Any]] = {
+    "pandas": lambda frame: frame,
+    "polars": pl.from_pandas,
+    "pyarrow": pa.Table.from_pandas,
+}
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_frames_of_a_release_are_drawn(library: str) -> None:
+    data = LIBRARIES[library](PEOPLE)
+    cells = frames.Design(LEVELS).count(data).release(epsilon=2)
+    axes = plot.table(cells.mechanisms[()], cells.frame)
+    assert side(axes, "y") == ["2024", "2025", "missing"]
+    assert [int(text.get_text()) for text in axes.texts] == list(cells.to_dict().values())
+    years = frames.Design({"year": YEARS}).count(data).release(epsilon=2)
+    axes = plot.histogram(years.mechanisms[()], years.frame)
+    assert axes.get_ylabel() == "year"
+    assert side(axes, "y") == ["2024", "2025", "missing"]
+    with pytest.raises(ValueError, match=r"^noisy is a frame whose rows are not all combinations"):
+        plot.histogram(years.mechanisms[()], years.intervals(0.05))
+
+
+def test_pivot_is_drawn_with_its_labels() -> None:
+    noisy = frames.Design({"sick": SICK, "year": YEARS[:2]}).count(PEOPLE.dropna())
+    frame = noisy.release(epsilon=2).frame.astype({"year": "int64"})
+    pivot = frame.pivot(index="year", columns="sick", values="count")
+    axes = plot.table(GeometricMechanism(2), pivot)
+    assert (side(axes, "y"), side(axes, "x")) == (["2024", "2025"], ["no", "yes"])
+    assert (axes.get_ylabel(), axes.get_xlabel()) == ("year", "sick")
+    assert [int(text.get_text()) for text in axes.texts] == pivot.to_numpy().ravel().tolist()
+
+
+@pytest.mark.parametrize(
+    ("index", "names"),
+    [
+        ([2024, 2025, 2026], ["2024", "2025", "2026"]),
+        (pd.date_range("2026-01-31", periods=3), ["2026-01-31", "2026-02-01", "2026-02-02"]),
+        (["nan", np.nan, pd.NA], ["nan", "missing", "missing"]),
+        ([0.5, 1.5, np.nan], ["0.5", "1.5", "missing"]),
+        (pd.MultiIndex.from_tuples([("a", 1), ("a", 2), ("b", 1)]), ["a, 1", "a, 2", "b, 1"]),
+        (pd.period_range("2026-01", periods=3, freq="M"), ["2026-01", "2026-02", "2026-03"]),
+    ],
+)
+def test_any_index_names_the_counts(index: Any, names: list[str]) -> None:
+    axes = plot.histogram(MECHANISM, pd.Series([4, 2, 9], index))
+    assert side(axes, "y") == names
+    axes = plot.table(MECHANISM, [[4, 2, 9]], columns=index, rows=pd.Index(["one"]))
+    assert (side(axes, "x"), side(axes, "y")) == (names, ["one"])
+
+
+def test_counts_without_an_index_are_numbered(ax: Axes) -> None:
+    plot.histogram(MECHANISM, pd.Series([4, 2, 9]), ax=ax)
+    assert ax.get_xlabel() == "number of the bin"
+
+
 # Invalid parameters
 
 
 MASKED = np.ma.masked_array([1, 2], mask=[True, False])
 TIMES = np.array([1, 2], dtype="timedelta64[ns]")
-accuracy, variance = plot.accuracy, plot.variance
+accuracy = plot.accuracy
 pmf, histogram = partial(plot.pmf, MECHANISM), partial(plot.histogram, MECHANISM)
 table = partial(plot.table, MECHANISM)
 small, wide = GeometricMechanism(1, bounds=(0, 200)), GeometricMechanism(1)
-
-
-def distribution(outputs: Any, *masses: Any, **options: Any) -> Axes:
-    return plot.distribution(outputs, dict(zip("abcdefgh", masses, strict=False)), **options)
-
-
-def error(rows: Any, epsilons: Any = (1, 2), **options: Any) -> Axes:
-    return plot.error(epsilons, {"a": rows}, **options)
 
 
 REFUSED: list[tuple[Callable[..., Axes], Any, type[Exception], str]] = [
@@ -700,23 +687,7 @@ REFUSED: list[tuple[Callable[..., Axes], Any, type[Exception], str]] = [
     (partial(plot.pmf, small), np.int8(1), OverflowError, r"bounds = \(0, 200\) is not accepted"),
     (partial(plot.pmf, 0.5), 1, TypeError, "mechanism has type float: give a GeometricMechanism"),
     (partial(plot.pmf, wide), 2**62, ValueError, "outputs that do not increase in float64"),
-    (partial(distribution, [1, 1]), [0.5, 0.5], ValueError, "outputs that do not increase in fl"),
-    (partial(distribution, []), [], ValueError, r"outputs is of shape \(0,\): give at least one"),
-    (partial(distribution, [1.5]), [1], TypeError, "outputs: counts with a float are not acc"),
-    (partial(distribution, [2**70]), [1], OverflowError, "outputs: counts beyond int64"),
-    (distribution, [1], ValueError, "0 probabilities are not accepted: give from 1 to 7"),
-    (partial(distribution, [1], *[[1]] * 7), [1], ValueError, "8 probabilities are not accepted"),
-    (partial(plot.distribution, [1]), [1], TypeError, "probabilities has type list: give a map"),
-    (partial(plot.distribution, [1]), {3: [1]}, TypeError, "probabilities has the key 3: give a"),
-    (partial(distribution, [1]), [1, 2], ValueError, r"probabilities\['a'\] is of shape \(2,\)"),
-    (
-        partial(distribution, [1]),
-        [-0.1],
-        ValueError,
-        r"probabilities\['a'\] has an item .*negative",
-    ),
-    (partial(distribution, [1]), [True], TypeError, r"probabilities\['a'\] has an item "),
-    (histogram, [], ValueError, r"noisy is of shape \(0,\): give at least one number"),
+    (histogram, [], ValueError, r"noisy is of shape \(0,\): give a row of at least one number"),
     (partial(histogram, true=[1, 2]), [1], ValueError, r"true is of shape \(2,\): give a row of 1"),
     (partial(histogram, true=[1.0]), [1], TypeError, "true: counts with a float are not accepted"),
     (partial(plot.histogram, 0.5), [1], TypeError, "mechanism has type float: give a Geometric"),
@@ -726,16 +697,15 @@ REFUSED: list[tuple[Callable[..., Axes], Any, type[Exception], str]] = [
     (histogram, [2**64], OverflowError, "noisy: counts beyond int64 are not accepted"),
     (partial(histogram, labels=["a"], edges=[0, 1]), [1], TypeError, "labels and edges are alter"),
     (partial(histogram, labels="a"), [1], TypeError, "labels = 'a' is not accepted"),
-    (partial(histogram, labels=[1]), [1], TypeError, r"labels of type list is not accepted"),
     (partial(histogram, labels=[]), [1], ValueError, "0 labels are not accepted: give 1"),
     (partial(histogram, edges=[0]), [1], ValueError, r"edges is of shape \(1,\): give a row of 2"),
     (partial(histogram, edges=[1, 1]), [1], ValueError, "edges that do not increase in float64"),
     (partial(histogram, edges=[0, math.inf]), [1], ValueError, "edges = inf is not accepted"),
     (partial(histogram, edges=[0, 1e200]), [1], ValueError, "one of edges is too large"),
     (partial(histogram, alpha=2), [1], ValueError, "alpha = 2 is not accepted"),
-    (table, [1], ValueError, r"noisy is of shape \(1,\): give two dimensions of 1 to 50"),
-    (table, [[]], ValueError, r"noisy is of shape \(1, 0\): give two dimensions of 1 to 50"),
-    (table, [[1]] * 51, ValueError, r"noisy is of shape \(51, 1\): give two dimensions"),
+    (histogram, None, TypeError, "noisy: counts"),
+    (table, [1], ValueError, r"noisy is of shape \(1,\): give two dimensions"),
+    (table, [[]], ValueError, r"noisy is of shape \(1, 0\): give two dimensions"),
     (table, [[31]], ValueError, r"released counts outside the bounds \(0, 30\) are not accepted"),
     (table, [[0.5]], TypeError, "noisy: counts with a float are not accepted"),
     (partial(table, alpha="1"), [[1]], TypeError, "alpha = '1' has type str"),
@@ -750,17 +720,6 @@ REFUSED: list[tuple[Callable[..., Axes], Any, type[Exception], str]] = [
     (partial(accuracy, sensitivity=0), [1, 2], ValueError, "sensitivity = 0 is not accepted"),
     (partial(accuracy, alpha=1e-200), [1, 2], ValueError, "alpha or sensitivity is too large or"),
     (partial(accuracy, sensitivity=1e20), [1e-140, 1], ValueError, "an accuracy is too large"),
-    (partial(variance, sensitivity=True), [1, 2], TypeError, "sensitivity = True has type bool"),
-    (variance, [1, 1000], ValueError, "a variance is too large or too small for a plot"),
-    (variance, [1e-80, 1], ValueError, "a variance is too large or too small for a plot"),
-    (partial(plot.error, [1, 2]), None, TypeError, "errors has type NoneType: give a mapping from"),
-    (error, np.ones((0, 2)), ValueError, r"errors\['a'\] has no runs"),
-    (error, [1, 2], ValueError, r"errors\['a'\] is of shape \(2,\): give one of shape"),
-    (error, [[1, 2], [3]], TypeError, r"errors\['a'\] has an item "),
-    (error, [[1, -2]], ValueError, r"errors\['a'\] has an item .*negative"),
-    (error, [[1, 1e200]], ValueError, r"one of errors\['a'\] is too large"),
-    (error, np.array([[True, True]]), TypeError, r"errors\['a'\] of dtype bool"),
-    (error, "12", TypeError, r"errors\['a'\] has an item "),
 ]
 EPSILONS: list[tuple[Any, type[Exception], str]] = [
     ([], ValueError, r"epsilons of type list is not accepted: give two or more"),
@@ -777,9 +736,7 @@ EPSILONS: list[tuple[Any, type[Exception], str]] = [
     (MASKED, TypeError, "epsilons is a masked array"),
     (TIMES, TypeError, "epsilons (= .*|of type \\w+) is not accepted"),
 ]
-for refused, kind, message in EPSILONS:
-    REFUSED += [(draw, refused, kind, message) for draw in (accuracy, variance)]
-    REFUSED.append((partial(error, [[1, 2]]), refused, kind, message))
+REFUSED += [(accuracy, *case) for case in EPSILONS]
 
 
 @pytest.mark.parametrize(("draw", "value", "kind", "message"), REFUSED)
@@ -823,21 +780,14 @@ def refusal(draw: Callable[[], Axes]) -> str | None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(extreme, min_size=2, max_size=5), st.floats(1e-100, 1), extreme)
+@given(st.lists(extreme, min_size=2, max_size=5), st.floats(1e-100, 0.5), extreme)
 @example([1, 1.0000000000000002], 0.05, 1)
-@example([1e-140, 1e140], 1.0, 1)
+@example([1e-140, 1e140], 0.5, 1)
 def test_accepted_numbers_can_be_drawn(epsilons: list[Any], alpha: float, reach: Any) -> None:
     """Accepted numbers cause neither warnings nor errors of matplotlib."""
-    rows = {"a": [[0.0] * len(epsilons), [float(value) for value in epsilons]]}
     axes = axes_of_a_figure()
-    for draw in (
-        lambda: plot.accuracy(epsilons, alpha, sensitivity=reach, ax=axes),
-        lambda: plot.variance(epsilons, sensitivity=reach, ax=axes),
-        lambda: plot.error(epsilons, rows, ax=axes),
-    ):
-        axes.clear()
-        if refusal(draw) is None:
-            FigureCanvasAgg(axes.figure).draw()  # type: ignore[arg-type]
+    if refusal(lambda: plot.accuracy(epsilons, alpha, sensitivity=reach, ax=axes)) is None:
+        FigureCanvasAgg(axes.figure).draw()  # type: ignore[arg-type]
 
 
 @settings(max_examples=60, deadline=None)

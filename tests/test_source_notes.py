@@ -4,22 +4,24 @@ The references are sums over the distribution of equation 2.1, in mpmath. The ex
 Chernoff's bound at level 1e-6 limits each of its means, at any sample size.
 """
 
-import importlib.util
 import itertools
 import math
 import re
 import sys
 from fractions import Fraction
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import mpmath
+import note_pictures
 import numpy as np
 import pytest
+import source_notes
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from matplotlib import pyplot
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from mpmath import mpf
 
 from exact import censored, noise, power, real, rejected, tail
@@ -32,18 +34,6 @@ from geomdp.rejection import calibrated_epsilon, loss, pmf
 from statistics_ import ALPHA
 
 ROOT = Path(__file__).parents[1]
-
-
-def load() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("source_notes", ROOT / "examples/source_notes.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-source_notes = load()
 
 
 @pytest.fixture(autouse=True)
@@ -304,7 +294,7 @@ def test_table_of_errors() -> None:
         for found, rate in ((note, formula), (exact, calibrated_epsilon(epsilon, n))):
             pmfs = [rejected(rate, n, x) for x in range(n + 1)]
             assert [f"{number:.3f}" for number in found] == worst_and_average(pmfs)
-        # Stated in docs/utility.md.
+        # Stated in the example's README.md.
         assert minimax[0] <= min(cut[0], exact[0])
         assert bayes[1] <= min(cut[1], note[1], exact[1])
         assert exact[0] > cut[0]
@@ -363,7 +353,7 @@ def test_table_of_conversions() -> None:
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.floats(1e-12, 0.9))
+@given(st.floats(1e-12, 0.5))
 def test_note_example_has_accuracy_3_at_every_level(alpha: float) -> None:
     """The ceiling makes it 4, so users would pay for an accuracy that they have already."""
     epsilon = accuracy_to_epsilon(source_notes.EXAMPLE, alpha, method="continuous")
@@ -471,6 +461,58 @@ def test_ratio_10_is_reached_at_5_84_and_not_at_3() -> None:
     found = source_notes.least(lambda epsilon: source_notes.error_ratio(epsilon) >= 10, 1, 20)
     assert abs(found - root) < 1e-13
     assert round(found, 4) == 4.4999
+
+
+def lines(axes: Axes) -> dict[str, tuple[Any, Any]]:
+    """Return x and y of each line of a plot, by label."""
+    return {str(line.get_label()): line.get_data() for line in axes.lines}
+
+
+def test_picture_of_variances() -> None:
+    """It marks the ratios of the variances at epsilon 3 and where it reaches 10."""
+    axes, grid = Figure().subplots(), np.geomspace(0.01, 10, 40)
+    note_pictures.variance(axes, grid)
+    geometric, laplace, *marks = lines(axes).values()
+    for x, y, ratio in zip(*geometric, laplace[1] / geometric[1], strict=True):
+        a = mpmath.exp(-real(x))
+        assert y == pytest.approx(float(2 * a / (1 - a) ** 2), rel=1e-13)
+        assert ratio == pytest.approx(source_notes.variance_ratio(x), rel=1e-13)
+    assert [text.get_text() for text in axes.texts] == [
+        "ratio 2.02 at epsilon 3",
+        "ratio 10 at epsilon 5.84",
+    ]
+    for (places, ends), epsilon, ratio in zip(marks, (3, 5.8368), (2.0150, 10), strict=True):
+        assert list(places) == [pytest.approx(epsilon, abs=1e-5)] * 2
+        assert ends[1] == 2 / places[0] ** 2
+        assert ends[1] / ends[0] == pytest.approx(ratio, rel=1e-4)
+
+
+def test_picture_of_errors() -> None:
+    axes, runs = Figure().subplots(), np.array([[1.0, 2, 0], [3, 2, 0]])
+    note_pictures.error(axes, np.array([0.1, 1, 10]), {"a": runs, "b": np.ones((5, 3))})
+    assert {label: y.tolist() for label, (_, y) in lines(axes).items()} == {
+        "a": [2, 2, 0],
+        "b": [1, 1, 1],
+    }
+    # By one standard deviation of the runs.
+    corners = {tuple(corner) for corner in axes.collections[0].get_paths()[0].vertices.tolist()}
+    assert {(0.1, 1), (0.1, 3), (1, 2)} <= corners
+    assert 0 < axes.get_ylim()[0] < 1
+
+
+def test_picture_of_distributions() -> None:
+    (axes, other), pmfs = Figure().subplots(2, sharey=True), source_notes.rejected(0.1)
+    note_pictures.distribution(other, source_notes.rejected(0.01))
+    note_pictures.distribution(axes, pmfs)
+    assert axes.get_ylim()[0] == 0
+    assert axes.get_ylim()[1] > max(map(max, pmfs.values()))
+    for (label, (places, heights)), stems in zip(
+        lines(axes).items(), axes.collections, strict=True
+    ):
+        assert (np.round(places) == range(31)).all()
+        assert (heights == pmfs[label]).all()
+        tops = [segment[1].tolist() for segment in stems.get_segments()]
+        assert tops == list(map(list, zip(places, heights, strict=True)))
 
 
 def test_ratios_at_epsilon_1() -> None:
@@ -638,7 +680,7 @@ def test_bounds_lower_the_error_where_there_are_empty_bins() -> None:
 def test_deviations_from_the_geometric_measurement() -> None:
     """Where `docs/migration.md` says that ours differs from the pseudocode."""
     bounds: Any = {"lower": 0, "upper": 3}
-    with pytest.raises(TypeError, match=r"bounds = .* give a pair of ints"):
+    with pytest.raises(TypeError, match=r"^bounds of type dict .* give a pair of ints"):
         make_base_geometric(1.0, bounds)
     assert make_base_geometric(0.0, (0, 3))(5) == 3
     assert make_base_geometric(0.0).map(0) == 0
@@ -697,7 +739,9 @@ def test_documented_tables_are_printed(
 ) -> None:
     for table in re.findall(r"(?:^\|.*\n)+", printed[0], re.MULTILINE):
         assert len({line.count("|") for line in table.splitlines()}) == 1
-    rows = re.findall(r"^\|.*$", (ROOT / "docs/utility.md").read_text(), re.MULTILINE)
+    rows = re.findall(
+        r"^\|.*$", (ROOT / "examples/source_notes/README.md").read_text(), re.MULTILINE
+    )
     assert len(rows) > 50
     lines = set(printed[0].splitlines())
     assert [row for row in rows if row not in lines] == []

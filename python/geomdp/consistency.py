@@ -59,8 +59,11 @@ def consistent(
 
     Parameters
     ----------
-    cells : array of ints, column or mapping
-        Noisy counts of a table with any number of axes; columns and mappings have one.
+    cells : array of ints, column, mapping, frame or :class:`geomdp.frames.NoisyTable`
+        Noisy counts of a table with any number of axes; columns and mappings have one. A table has
+        one for each column of levels, without its margins, and so has a frame whose last column has
+        the counts; a pivot of pandas has two. :meth:`geomdp.frames.NoisyTable.consistent` takes the
+        released margins and their variances from the table.
     total : int, optional
         A public total, which the result has exactly. A noisy total is the margin ``()``.
     margins : mapping, optional

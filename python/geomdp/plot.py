@@ -16,12 +16,11 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from geomdp import accuracy as _accuracy
-from geomdp._analysis import moments
 from geomdp._inputs import arrays, parameters
-from geomdp._inputs.labels import apart
+from geomdp._inputs.labels import apart, is_released_table
 from geomdp._inputs.parameters import Integer, Real
 from geomdp.distribution import CensoredGeometric
 from geomdp.mechanism import GeometricMechanism, as_counts, limits
@@ -29,7 +28,9 @@ from geomdp.mechanism import GeometricMechanism, as_counts, limits
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["accuracy", "distribution", "error", "histogram", "pmf", "table", "variance"]
+    from geomdp.frames import NoisyTable
+
+__all__ = ["accuracy", "histogram", "pmf", "table"]
 
 _Floats: TypeAlias = NDArray[np.float64]
 _Numbers: TypeAlias = Sequence[Real] | NDArray[Any]
@@ -43,14 +44,12 @@ _LINES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1)), (0, (1, 1)
 
 #: The largest number of points drawn as stems; the approximate limit of points per distribution.
 _STEMS, _STEPS = 120, 2000
-#: The largest number of rows or columns of a table.
+#: The largest number of rows or columns of a table whose counts are written into it.
 _CELLS = 50
 #: Probabilities at the ends that are this many times those between make the axis logarithmic.
 _STEEP = 20
 #: The probability of noise that falls outside the plot of a distribution.
 _UNSEEN = Fraction(1, 200)
-#: Marks on the ratio of variances: one at this epsilon, one at the rate where the ratio is 10.
-_MARKED_EPSILON, _TENFOLD = 3, 5.836793003415957
 #: The sizes of numbers that fit on logarithmic axes with their margins.
 _LEAST, _GREATEST = 1e-150, 1e150
 
@@ -78,17 +77,6 @@ def pmf(mechanism: GeometricMechanism, counts: Any, *, ax: Axes | None = None) -
     Axes
         Noisy count against probability.
 
-    Raises
-    ------
-    TypeError
-        If a parameter has another type.
-    ValueError
-        If there are no counts or too many, or float64 cannot tell the outputs apart.
-    OverflowError
-        If an int is beyond its dtype, or the bounds are beyond the dtype of the counts.
-    ImportError
-        If matplotlib is not installed.
-
     Examples
     --------
     >>> from geomdp import GeometricMechanism, plot
@@ -106,53 +94,6 @@ def pmf(mechanism: GeometricMechanism, counts: Any, *, ax: Axes | None = None) -
     _draw_pmfs(axes, pmfs)
     only = f" for true count {distinct[0]}" if len(distinct) == 1 else ""
     return _finish(axes, f"noisy count{only}", "probability", legend="true count")
-
-
-def distribution(
-    outputs: Any, probabilities: Mapping[str, ArrayLike], *, ax: Axes | None = None
-) -> Axes:
-    """Draw distributions of noisy counts, such as those of :func:`geomdp.rejection.pmf`.
-
-    Parameters
-    ----------
-    outputs : array or sequence of ints
-        The outputs, in increasing order.
-    probabilities : mapping of str to array
-        Maps the name of each distribution, shown in the legend, to the probability of each output.
-        At most 7 distributions.
-    ax
-        As in :func:`pmf`.
-
-    Returns
-    -------
-    Axes
-        As in :func:`pmf`.
-
-    Raises
-    ------
-    TypeError, ValueError, OverflowError, ImportError
-        As in :func:`pmf`; also if outputs do not increase, or probabilities are negative, not
-        finite or not one for each output.
-
-    Examples
-    --------
-    >>> from geomdp import plot, rejection
-    >>> pmfs = {str(count): rejection.pmf(0.1, 30, count) for count in (0, 10, 20)}
-    >>> axes = plot.distribution(range(31), pmfs)
-
-    """
-    _check_axes(ax)
-    places = _increasing("outputs", _counts("outputs", outputs))
-    pmfs = {
-        name: (
-            places,
-            arrays.weights(f"probabilities[{parameters.shown(name)}]", values, places.shape),
-        )
-        for name, values in _named("probabilities", probabilities)
-    }
-    axes = _axes(ax)
-    _draw_pmfs(axes, pmfs)
-    return _finish(axes, "noisy count", "probability")
 
 
 def accuracy(
@@ -187,11 +128,6 @@ def accuracy(
     Axes
         Epsilon against accuracy in counts. Both axes are logarithmic, but accuracies up to 1 are
         linear.
-
-    Raises
-    ------
-    TypeError, ValueError, OverflowError, ImportError
-        As in :func:`pmf`; also if a number is too large or too small for a plot.
 
     Examples
     --------
@@ -228,128 +164,13 @@ def accuracy(
     return _finish(axes, "epsilon", y, legend="counts at once")
 
 
-def variance(epsilons: _Numbers, *, sensitivity: Real = 1, ax: Axes | None = None) -> Axes:
-    """Draw the variance of geometric noise and of Laplace noise against epsilon.
-
-    With ``rate = epsilon / sensitivity`` and ``a = exp(-rate)``, the variances are ``2 a / (1 -
-    a)**2`` and ``2 / rate**2`` (*Releasing Counts with Differential Privacy*). The plot marks their
-    ratio at epsilon 3 and where it reaches 10, if these are in range.
-
-    Parameters
-    ----------
-    epsilons
-        As in :func:`accuracy`.
-    sensitivity
-        As in :func:`accuracy`.
-    ax
-        As in :func:`pmf`.
-
-    Returns
-    -------
-    Axes
-        Epsilon against variance in squared counts, both logarithmic.
-
-    Raises
-    ------
-    TypeError, ValueError, OverflowError, ImportError
-        As in :func:`accuracy`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from geomdp import plot
-    >>> axes = plot.variance(np.geomspace(0.05, 10, 200))
-
-    """
-    _check_axes(ax)
-    exact, places = _epsilons(epsilons)
-    reach = parameters.positive("sensitivity", sensitivity)
-    rates = [epsilon / reach for epsilon in exact]
-    laplace = _drawable("a variance", [2 / rate**2 for rate in rates])
-    variances = [moments.unbounded(rate).variance for rate in rates]
-    geometric = _drawable("a variance", variances)
-    axes = _axes(ax)
-    axes.plot(places, laplace, "--", color=_VERMILION, label="Laplace")
-    axes.plot(places, geometric, "-", color=_BLUE, label="geometric")
-    _scale(axes, "x", "log")
-    _scale(axes, "y", "log")
-    for rate in (_MARKED_EPSILON / reach, Fraction(_TENFOLD)):
-        if rates[0] <= rate <= rates[-1]:
-            leftmost = rate**2 < rates[0] * rates[-1]
-            _mark_ratio(axes, float(rate * reach), float(rate), on_the_left=leftmost)
-    return _finish(axes, "epsilon", "variance (squared counts)")
-
-
-def error(epsilons: _Numbers, errors: Mapping[str, ArrayLike], *, ax: Axes | None = None) -> Axes:
-    """Draw the errors of simulated releases against epsilon, as means and one standard deviation.
-
-    This is the plot of the experiment in *Releasing Counts with Differential Privacy*. A series
-    with one row, such as a single run or an expectation, is a line without a band.
-
-    Parameters
-    ----------
-    epsilons
-        As in :func:`accuracy`.
-    errors : mapping of str to array
-        Maps the name of each series, shown in the legend, to an array of errors, which are not
-        negative. Each run is a row, and each epsilon a column. At most 7 series.
-    ax
-        As in :func:`pmf`.
-
-    Returns
-    -------
-    Axes
-        Epsilon against error in counts, both logarithmic. Means of 0 and parts of a band below 0
-        are not visible. If all means are 0, the error axis is linear.
-
-    Raises
-    ------
-    TypeError, ValueError, OverflowError, ImportError
-        As in :func:`pmf`; also if errors are negative, not finite, too large or too small for a
-        plot, or not one for each epsilon.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from geomdp import GeometricMechanism, plot
-    >>> epsilons, counts = [0.02, 0.05, 0.1, 0.2, 0.5, 1], np.full((500, 10), 40)
-    >>> def errors(bounds):
-    ...     ways = [GeometricMechanism(e, bounds=bounds) for e in epsilons]
-    ...     runs = [abs(way.release(counts) - counts).sum(1) for way in ways]
-    ...     return np.column_stack(runs)
-    >>> found = {"no bounds": errors(None), "bounds (0, 50)": errors((0, 50))}
-    >>> axes = plot.error(epsilons, found)
-
-    """
-    _check_axes(ax)
-    _, places = _epsilons(epsilons)
-    series = {
-        name: _bands(f"errors[{parameters.shown(name)}]", values, len(places))
-        for name, values in _named("errors", errors)
-    }
-    axes = _axes(ax)
-    for (name, (mean, deviation)), colour, line in zip(
-        series.items(), _COLOURS, _LINES, strict=False
-    ):
-        axes.plot(places, mean, linestyle=line, color=colour, label=name)
-        if deviation.any():
-            ends = mean - deviation, mean + deviation
-            axes.fill_between(places, *ends, color=colour, alpha=0.2, linewidth=0)
-    _scale(axes, "x", "log")
-    drawn = np.concatenate([np.ravel(line.get_ydata()) for line in axes.get_lines()])
-    if drawn.any():
-        _scale(axes, "y", "log")
-        axes.set_ylim(bottom=drawn[drawn > 0].min() / 2, auto=None)
-    return _finish(axes, "epsilon", "error (counts)")
-
-
 def histogram(
-    mechanism: GeometricMechanism,
-    noisy: Any,
+    mechanism: GeometricMechanism | NoisyTable,
+    noisy: Any = None,
     *,
     true: Any = None,
     alpha: Real = 0.05,
-    labels: Iterable[str] | None = None,
+    labels: Iterable[Any] | None = None,
     edges: _Numbers | None = None,
     ax: Axes | None = None,
 ) -> Axes:
@@ -362,18 +183,21 @@ def histogram(
     Parameters
     ----------
     mechanism : GeometricMechanism
-        The mechanism that released the counts.
-    noisy : array or sequence of ints
-        The noisy counts.
+        The mechanism that released the counts. A :class:`geomdp.frames.NoisyTable`, which says its
+        own, may come in its place, without `noisy`.
+    noisy : array, sequence, mapping, column, frame or :class:`geomdp.frames.NoisyTable`
+        The noisy counts. A table has one column of levels, whose margin is left out. A frame has
+        one column of names and one of counts.
     true : array or sequence of ints, optional
         The true counts. They become the bars, and the noisy counts are points. Such a plot is not
         private: do not publish it.
     alpha : int, float or Fraction
         The probability that an interval misses its true count.
-    labels : sequence of str, optional
-        The names of the counts. Without labels and edges, these are the keys of a mapping or the
-        index of a column, if all are str; otherwise the counts are numbered from 0. Names longer
-        than half of the Axes are shortened. Axes too small for all names show every k-th.
+    labels : sequence, optional
+        The names of the counts, of any type. Without labels and edges, these are the levels of a
+        table, the keys of a mapping or the index of a column; counts without names are numbered
+        from 0. Names longer than half of the Axes are shortened. Axes too small for all names show
+        every k-th.
     edges : array or sequence of numbers, optional
         The edges of the bins, instead of labels: increasing, one more than there are counts. Counts
         and intervals of bins of unequal width are divided by the widths.
@@ -385,12 +209,6 @@ def histogram(
     Axes
         Edges or numbers against counts, or counts against labels.
 
-    Raises
-    ------
-    TypeError, ValueError, OverflowError, ImportError
-        As in :func:`pmf`; also if both labels and edges are given, a shape does not match the noisy
-        counts, edges do not increase, or noisy counts are outside the bounds.
-
     Examples
     --------
     >>> from geomdp import GeometricMechanism, plot
@@ -400,13 +218,15 @@ def histogram(
 
     """
     _check_axes(ax)
+    mechanism, noisy = _of_table(mechanism, noisy)
     (true, noisy), labelled = apart(true=true, noisy=noisy)
     counts = _counts("noisy", noisy)
     points = _row("noisy", counts)
     bars = points if true is None else _row("true", _counts("true", true), len(points))
     ends = _accuracy.confidence_interval(mechanism, counts, alpha)
     keys = labelled.keys
-    if labels is None and edges is None and keys and all(isinstance(key, str) for key in keys):
+    numbered = keys == list(range(len(points))) and not labelled.sides
+    if labels is None and edges is None and not numbered:
         labels = keys
     if labels is not None and edges is not None:
         raise TypeError("labels and edges are alternatives: give one of them")
@@ -432,7 +252,8 @@ def histogram(
         below = len(names) * 0.6 * axes.figure.dpi / axes.bbox.height
         axes.set_ylim(borders[-1] + below, borders[0])
         _name(axes, "y", names)
-        return _finish(axes, "count", "", place="lower right")
+        title = _text(labelled.sides[0][0]) if labelled.sides else ""
+        return _finish(axes, "count", title, place="lower right")
     axes.stairs(bars, borders, fill=True, **fill)
     if len(points) <= _STEMS:
         axes.errorbar(middles, points, yerr=errors, **marks)
@@ -446,12 +267,12 @@ def histogram(
 
 
 def table(
-    mechanism: GeometricMechanism,
-    noisy: ArrayLike,
+    mechanism: GeometricMechanism | NoisyTable,
+    noisy: Any = None,
     *,
     alpha: Real = 0.05,
-    rows: Iterable[str] | None = None,
-    columns: Iterable[str] | None = None,
+    rows: Iterable[Any] | None = None,
+    columns: Iterable[Any] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw a two-way table of noisy counts, as numbers on a heat map.
@@ -462,13 +283,15 @@ def table(
     ----------
     mechanism
         As in :func:`histogram`.
-    noisy : array of ints
-        The noisy counts, in two dimensions of at most 50.
+    noisy : array of ints, frame or :class:`geomdp.frames.NoisyTable`
+        The noisy counts, in two dimensions; colors alone show those of more than 50 rows or
+        columns. A table has two columns of levels, whose margins are left out. A frame is a pivot
+        of pandas, or has two columns of names before its column of counts.
     alpha
         As in :func:`histogram`.
-    rows, columns : sequence of str, optional
-        The names of rows and columns, such as the index and columns of a data frame; shown as in
-        :func:`histogram`. Without names they are numbered from 0.
+    rows, columns : sequence, optional
+        The names of rows and columns, of any type, instead of those of a table or frame; shown as
+        in :func:`histogram`. Without names they are numbered from 0.
     ax
         As in :func:`pmf`.
 
@@ -476,11 +299,6 @@ def table(
     -------
     Axes
         Columns against rows.
-
-    Raises
-    ------
-    TypeError, ValueError, OverflowError, ImportError
-        As in :func:`histogram`.
 
     Examples
     --------
@@ -493,27 +311,34 @@ def table(
 
     """
     _check_axes(ax)
+    mechanism, noisy = _of_table(mechanism, noisy)
+    [noisy], labelled = apart(noisy=noisy)
     counts = _counts("noisy", noisy)
-    if counts.ndim != 2 or not all(1 <= size <= _CELLS for size in counts.shape):
-        wanted = f"two dimensions of 1 to {_CELLS}"
-        raise ValueError(f"noisy is of shape {counts.shape}: give {wanted}")
+    if counts.ndim != 2 or not counts.size:
+        raise ValueError(f"noisy is of shape {counts.shape}: give two dimensions")
+    titles, known = zip(*(labelled.sides or ((None, range(n)) for n in counts.shape)), strict=True)
     sides = [
-        list(map(str, range(size))) if names is None else _names(name, names, size)
-        for name, names, size in zip(
-            ("rows", "columns"), (rows, columns), counts.shape, strict=True
+        _names(name, own if names is None else names, size)
+        for name, names, own, size in zip(
+            ("rows", "columns"), (rows, columns), known, counts.shape, strict=True
         )
     ]
     _accuracy.confidence_interval(mechanism, counts, alpha)  # Checks the counts and alpha.
     reach = _accuracy.release_accuracy(mechanism, alpha)
     height, width = counts.shape
-    axes = _axes(ax, 1 + 0.3 * height, 2 + 0.7 * width)
+    written = max(height, width) <= _CELLS
+    axes = _axes(ax, 1 + 0.3 * height, 2 + (0.7 * width if written else min(0.2 * width, 40)))
     values = counts.astype(np.float64)
     image = axes.imshow(values, cmap="Blues", vmin=min(values.min(), 0), aspect="auto")
     _name(axes, "y", sides[0])
     _name(axes, "x", sides[1])
     axes.set_title(f"noisy counts ± {reach}\n{_stated(mechanism, alpha)}")
     axes.grid(visible=False)
-    _finish(axes, "", "")
+    y, x = ("" if title is None else _text(title) for title in titles)
+    _finish(axes, x, y)
+    if not written:
+        axes.figure.colorbar(image, ax=axes, label="noisy count")
+        return axes
     # The size of a cell is known once the names have been laid out.
     axes.figure.canvas.figure.draw_without_rendering()
     inch = axes.figure.dpi / 72
@@ -571,31 +396,18 @@ def _draw_pmfs(axes: Axes, pmfs: Mapping[str, tuple[_Floats, _Floats]]) -> None:
     _integers_below(axes)
 
 
-# Ratios of variances
-
-
-def _ratio(rate: float) -> float:
-    """Return the variance of Laplace noise divided by that of geometric noise."""
-    half = rate / 2
-    return (math.sinh(half) / half) ** 2
-
-
-def _mark_ratio(axes: Axes, epsilon: float, rate: float, *, on_the_left: bool) -> None:
-    """Mark a ratio, with text above the curves if it is on the left, else below them."""
-    laplace, ratio = 2 / rate**2, _ratio(rate)
-    ends = [laplace / ratio, laplace]
-    axes.plot([epsilon, epsilon], ends, ".-", color=_COLOURS[-1], linewidth=1)
-    axes.annotate(
-        f"ratio {ratio:.3g} at epsilon {epsilon:.3g}",
-        (epsilon, ends[on_the_left]),
-        xytext=(6, 4) if on_the_left else (-6, -4),
-        textcoords="offset points",
-        horizontalalignment="left" if on_the_left else "right",
-        verticalalignment="center",
-    )
-
-
 # Axes
+
+
+def _of_table(mechanism: Any, noisy: Any) -> tuple[GeometricMechanism, Any]:
+    """Return the mechanism of noisy counts, which a released table says itself."""
+    table = mechanism if noisy is None else noisy
+    if not is_released_table(table):
+        return mechanism, noisy
+    own = table.mechanisms[()]
+    if mechanism not in (table, own):
+        raise ValueError(f"mechanism = {mechanism!r} did not release the table: give {own!r}")
+    return own, table
 
 
 def _check_axes(ax: Any) -> None:
@@ -686,7 +498,7 @@ def _counts(name: str, counts: Any) -> arrays.Array:
 def _row(name: str, values: NDArray[Any], length: int | None = None) -> _Floats:
     """Return one row of numbers as floats, and check that it has this length, or is not empty."""
     if values.ndim != 1 or not values.size or length not in (None, values.size):
-        wanted = "at least one number" if length is None else f"a row of {length}"
+        wanted = "a row of at least one number" if length is None else f"a row of {length}"
         raise ValueError(f"{name} is of shape {values.shape}: give {wanted}")
     return values.astype(np.float64)
 
@@ -741,37 +553,26 @@ def _drawable(what: str, values: Iterable[Any], *, positive: bool = True) -> _Fl
     return floats
 
 
-def _named(name: str, series: Any) -> Iterable[tuple[str, Any]]:
-    """Return the items of a mapping, and check that its keys are str."""
-    if not isinstance(series, Mapping):
-        raise TypeError(f"{name} has type {type(series).__name__}: give a mapping from names")
-    for key in series:
-        if not isinstance(key, str):
-            raise TypeError(f"{name} has the key {parameters.shown(key)}: give a mapping from str")
-    _check_number(name, series)
-    return series.items()
-
-
 def _check_number(name: str, series: Any) -> None:
     most = len(_COLOURS)
     if not 1 <= len(series) <= most:
         raise ValueError(f"{len(series)} {name} are not accepted: give from 1 to {most}")
 
 
-def _bands(name: str, values: Any, columns: int) -> tuple[_Floats, _Floats]:
-    """Return the mean and the standard deviation of each column."""
-    rows = len(values) if isinstance(values, list | tuple) or np.ndim(values) else 0
-    runs = arrays.weights(name, values, (rows, columns))
-    if not rows:
-        raise ValueError(f"{name} has no runs: give a row for each")
-    _drawable(f"one of {name}", runs.reshape(-1), positive=False)
-    return runs.mean(axis=0), runs.std(axis=0)
-
-
 def _names(name: str, names: Any, length: int) -> list[str]:
-    items = [names] if isinstance(names, str) or not isinstance(names, Iterable) else list(names)
-    if items == [names] or not all(isinstance(item, str) for item in items):
-        raise TypeError(parameters.refusal(name, names, "a sequence of str"))
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise TypeError(parameters.refusal(name, names, "a sequence"))
+    items = list(names)
     if len(items) != length:
         raise ValueError(f"{len(items)} {name} are not accepted: give {length}")
-    return items
+    return list(map(_text, items))
+
+
+def _text(label: Any) -> str:
+    """Return a label as text: a date without its midnight, and the parts of a tuple."""
+    if isinstance(label, tuple):
+        return ", ".join(map(_text, label))
+    if isinstance(label, str):
+        return label
+    text = str(label).removesuffix(" 00:00:00")
+    return "missing" if text in ("None", "nan", "NaT", "<NA>") else text

@@ -7,7 +7,7 @@ the count too, so the privacy loss exceeds epsilon: nearly 2 epsilon if the nois
 (``docs/proofs.md``, section 12).
 
 There is no sampler with rejection: its running time would depend on the count, and a remapped
-release of a :class:`geomdp.GeometricMechanism` has smaller errors (``docs/utility.md``).
+release of a :class:`geomdp.GeometricMechanism` has smaller errors (``examples/source_notes``).
 """
 
 from __future__ import annotations

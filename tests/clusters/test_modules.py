@@ -3,17 +3,13 @@
 import doctest
 import importlib
 import json
-import re
 import subprocess
 import sys
-import tomllib
-from itertools import chain
-from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from test_import import check_documentation
+from test_import import check_documentation, check_untried_version
 
 ENGINES = {"dask": "dask", "ray": "ray", "spark": "pyspark"}
 
@@ -40,23 +36,7 @@ def test_docstring_examples() -> None:
     ("package", "below"), [("pyspark", "4.4"), ("dask", "2027.0"), ("distributed", "2027.0")]
 )
 def test_versions_with_untried_internals_raise(package: str, below: str) -> None:
-    limit = f"{package}<{below.removesuffix('.0')}"
-    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
-    extras = project["project"]["optional-dependencies"]
-    needs = [need for need in chain(*extras.values()) if re.match(rf"{package}\b", need)]
-    assert needs
-    assert all(need.endswith(limit.removeprefix(package)) for need in needs)
-    script = f"""if True:
-        import importlib.metadata as metadata
-        found = metadata.version
-        metadata.version = lambda name: "{below}.1" if name == "{package}" else found(name)
-        import geomdp.{"spark" if package == "pyspark" else "dask"}
-    """
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, check=False, text=True
-    )
-    assert f"ImportError: {package} {below}.1 is not accepted" in done.stderr
-    assert f"pip install '{package}<{below}'" in done.stderr
+    check_untried_version("spark" if package == "pyspark" else "dask", package, below)
 
 
 def test_package_needs_no_engine() -> None:

@@ -10,8 +10,6 @@ Needs ``opendp``: ``pip install geomdp[opendp]``.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,8 +22,8 @@ from geomdp.mechanism import GeometricMechanism, exact_loss, saturating
 
 with installed_by("geomdp[opendp]"):
     import opendp.prelude as dp
-    from opendp.context import constructors
-    from opendp.mod import GLOBAL_FEATURES, _PartialConstructor
+
+    from geomdp.compat._opendp_internals import constructors, partial, promised
 
 __all__ = ["make_geometric", "then_geometric", "make_laplace", "then_laplace", "register"]
 
@@ -37,8 +35,6 @@ _DTYPES: dict[str, np.dtype[Any]] = {
     "u64": np.dtype(np.uint64),
     "usize": np.dtype(np.uintp),
 }
-_FEATURE = "honest-but-curious"
-_FEATURE_LOCK = threading.Lock()
 
 
 def make_geometric(
@@ -144,7 +140,7 @@ def then_geometric(
     >>> (space >> then_geometric(scale=2.0)).map(1)
     0.5
     """
-    return _partial(lambda domain, metric: make_geometric(domain, metric, scale, bounds, MO))
+    return partial(lambda domain, metric: make_geometric(domain, metric, scale, bounds, MO))
 
 
 def then_laplace(scale: float, k: int | None = None, MO: Any = "MaxDivergence") -> Any:
@@ -159,7 +155,7 @@ def then_laplace(scale: float, k: int | None = None, MO: Any = "MaxDivergence") 
     >>> (space >> then_laplace(scale=2.0)).map(1)
     0.5
     """
-    return _partial(lambda domain, metric: make_laplace(domain, metric, scale, k, MO))
+    return partial(lambda domain, metric: make_laplace(domain, metric, scale, k, MO))
 
 
 def register(*, replace_laplace: bool = False) -> None:
@@ -202,15 +198,7 @@ def _then_any_laplace(scale: float, k: int | None = None, MO: Any = "MaxDivergen
         theirs = dp.m.make_laplace(domain, metric, scale, k=k, MO=MO)
         return _with_our_noise(theirs, scale, None) if _atom(theirs) in _DTYPES else theirs
 
-    return _partial(make)
-
-
-def _partial(constructor: Callable[[dp.Domain, dp.Metric], dp.Measurement]) -> Any:
-    # OpenDP's ``>>`` accepts no other kind of constructor.
-    partial = _PartialConstructor(constructor)  # type: ignore[no-untyped-call]
-    # Drop the empty dictionary that `serialize` would write; without it `serialize` raises.
-    vars(partial).pop("__opendp_dict__", None)
-    return partial
+    return partial(make)
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,33 +241,19 @@ def _with_our_noise(
             "(for floats, use OpenDP's own make_laplace)"
         )
     mechanism = saturating(float(scale), bounds, _DTYPES[atom])
-    return _user_measurement(
-        theirs.input_domain,
-        theirs.input_metric,
-        theirs.output_measure,
-        function=_Noise(mechanism, atom, atom != carrier),
-        privacy_map=_Loss(mechanism),
-        TO=carrier,
-    )
+    # OpenDP does not make a measurement without a promise that function and map are correct. Here
+    # they are, so users need not give it.
+    with promised():
+        return dp.m.make_user_measurement(
+            theirs.input_domain,
+            theirs.input_metric,
+            theirs.output_measure,
+            function=_Noise(mechanism, atom, atom != carrier),
+            privacy_map=_Loss(mechanism),
+            TO=carrier,
+        )
 
 
 def _atom(measurement: dp.Measurement) -> str:
     """Return OpenDP's name for the type of a count."""
     return str(measurement.input_carrier_type).removeprefix("Vec<").removesuffix(">")
-
-
-def _user_measurement(*arguments: Any, **options: Any) -> dp.Measurement:
-    """Return a user-defined measurement; OpenDP requires a promise to make one.
-
-    The promise is that function and map are correct. For this module they are, so it makes the
-    promise for this one call and does not require its users to. OpenDP has one such setting for the
-    whole process: do not change it in another thread at the same time.
-    """
-    with _FEATURE_LOCK:
-        given = _FEATURE in GLOBAL_FEATURES
-        dp.enable_features(_FEATURE)
-        try:
-            return dp.m.make_user_measurement(*arguments, **options)
-        finally:
-            if not given:
-                dp.disable_features(_FEATURE)

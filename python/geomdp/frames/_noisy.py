@@ -337,15 +337,16 @@ class NoisyTable:
 
         Parameters
         ----------
-        alpha : int, float or Fraction
-            The probability that an interval misses its true count.
-        ax : matplotlib Axes, optional
-            The Axes to draw on; a new figure if not given.
+        alpha
+            As in :meth:`intervals`.
+        ax
+            As in :func:`geomdp.plot.pmf`.
 
         Returns
         -------
         Axes
-            Those of :func:`geomdp.plot.histogram` or :func:`geomdp.plot.table`.
+            Counts against levels (:func:`geomdp.plot.histogram`), or the levels of the second
+            column against those of the first (:func:`geomdp.plot.table`).
 
         Raises
         ------
@@ -357,20 +358,13 @@ class NoisyTable:
         >>> import pandas as pd
         >>> from geomdp import frames
         >>> table = frames.count(pd.Series(["no", "yes", "no"], name="sick"), ["yes", "no"])
-        >>> table.release(epsilon=0.5).plot().get_xlabel()
-        'count'
+        >>> table.release(epsilon=0.5).plot().get_ylabel()
+        'sick'
 
         """
-        base = self._counts[self._design._part(())]
-        names = [list(map(str, items)) for items in self._design._base_levels().values()]
-        mechanism = self._mechanisms[()]
-        if len(names) == 1:
-            return plot.histogram(mechanism, base, alpha=alpha, labels=names[0], ax=ax)
-        if len(names) > 2:
-            raise ValueError(
-                f"a table of {len(names)} columns cannot be drawn: make one of two columns"
-            )
-        return plot.table(mechanism, base, alpha=alpha, rows=names[0], columns=names[1], ax=ax)
+        if (n := len(self._design.levels)) > 2:
+            raise ValueError(f"a table of {n} columns cannot be drawn: make one of two columns")
+        return (plot.histogram if n == 1 else plot.table)(self, alpha=alpha, ax=ax)
 
     def save(
         self, path: str | PathLike[str], *, overwrite: bool = False, certificate: bool = False

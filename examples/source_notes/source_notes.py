@@ -6,7 +6,7 @@ experiment). The output shows each quoted value next to the exact one. The salar
 experiment are not part of this project. SIMULATED ones take their place: their lognormal
 distribution has 10 of 29 000 above 300 000, as in the post.
 
-Needs matplotlib and scipy. docs/utility.md has the printed tables, with comments.
+Needs matplotlib and scipy. README.md has the printed tables, with comments.
 """
 
 import argparse
@@ -22,6 +22,7 @@ import matplotlib as mpl
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
+import note_pictures
 import numpy as np
 from matplotlib.axes import Axes
 
@@ -34,7 +35,7 @@ from geomdp.accuracy import (
 )
 from geomdp.distribution import CensoredGeometric
 
-HERE = Path(__file__).parent
+EXAMPLES = Path(__file__).parents[1]
 EPSILONS = np.geomspace(0.01, 10, 31)
 
 # Figures 2.1 and 2.2.
@@ -62,6 +63,11 @@ def least(reaches: Callable[[float], bool], low: float, high: float) -> float:
     while low < (middle := (low + high) / 2) < high:
         low, high = (low, middle) if reaches(middle) else (middle, high)
     return high
+
+
+def new_axes() -> Axes:
+    _, axes = plt.subplots(figsize=(8, 4.5), dpi=100, layout="constrained")
+    return axes
 
 
 def save(axes: Axes, path: Path) -> None:
@@ -174,9 +180,9 @@ def draw_notes(output: Path) -> None:
         f"the largest with privacy loss {EPSILON}": rejection.calibrated_epsilon(EPSILON, RECORDS),
     }
     for axes, (way, epsilon) in zip(both, ways.items(), strict=True):
-        plot.distribution(range(RECORDS + 1), rejected(epsilon), ax=axes)
+        note_pictures.distribution(axes, rejected(epsilon))
         axes.set_title(f"Figure 2.2: rejected, noise for {epsilon:.4f} ({way})")
-        axes.get_legend().set_title("true count")
+        axes.legend(title="true count", ncols=3, loc="lower center", framealpha=1)
     both[0].set_xlabel("")
     save(both[0], output / "figure_2_2.png")
 
@@ -365,7 +371,7 @@ def simulated_salaries() -> np.ndarray:
 
 def admissions() -> np.ndarray:
     """Return the counts of graduate admissions at Berkeley in 1973."""
-    with open(HERE / "berkeley_admissions.csv", newline="") as file:
+    with open(EXAMPLES / "berkeley_admissions.csv", newline="") as file:
         return np.array([int(row["count"]) for row in csv.DictReader(file)])
 
 
@@ -422,8 +428,8 @@ def show_experiment(title: str, counts: np.ndarray, most: int, runs: int, path: 
             for i in shown
         ],
     )
-    axes = plot.error(EPSILONS, found)
-    axes.set_ylabel("L1 error (counts)")
+    axes = new_axes()
+    note_pictures.error(axes, EPSILONS, found)
     axes.set_title(f"{title}: {runs} runs, mean and standard deviation")
     save(axes, path)
 
@@ -453,7 +459,9 @@ def post(output: Path, runs: int) -> None:
         f"{errors:.3f} on. At epsilon 1 the ratios are {variance_ratio(1):.3f} and "
         f"{error_ratio(1):.3f}.\n"
     )
-    save(plot.variance(np.geomspace(0.01, 10, 200)), output / "variance.png")
+    axes = new_axes()
+    note_pictures.variance(axes, np.geomspace(0.01, 10, 200))
+    save(axes, output / "variance.png")
 
     salaries = simulated_salaries()
     counts, _ = np.histogram(salaries, EDGES)
