@@ -177,7 +177,9 @@ def test_the_grid_is_an_upper_bound_within_its_error(
     assert bound <= exact * (1 + 1e-4)
     assert compose_delta(groups, bound) <= delta
     monkeypatch.undo()
-    assert compose_delta(groups, bound) <= grid.delta(bound) <= delta
+    on_grid = grid.epsilon(Fraction(delta))
+    assert bound <= on_grid
+    assert compose_delta(groups, on_grid) <= grid.delta(on_grid) <= delta
 
 
 def test_many_mixed_losses_are_between_bounds() -> None:
@@ -503,7 +505,7 @@ def test_zcdp_bounds_renyi_divergences(loss: float, order: float) -> None:
     [
         (lambda: compose(0.1), TypeError, "losses = 0.1 has type float"),
         (lambda: compose("12"), TypeError, r"losses = '12' has type str: give several numbers"),
-        (lambda: compose(b"12"), TypeError, r"losses = b'12' has type bytes"),
+        (lambda: compose(b"12"), TypeError, "losses has type bytes"),
         (lambda: split(1, 0), ValueError, "n = 0 is not accepted"),
         (lambda: split(1, 10**10), ValueError, "n = 10000000000 is not accepted"),
         (lambda: split(-1, 1), ValueError, "total = -1 is not accepted"),
