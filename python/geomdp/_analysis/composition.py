@@ -214,6 +214,21 @@ def renyi_delta(groups: Groups, epsilon: Fraction) -> float:
         return decimals.up(max((min(found, Decimal(0)) + _MARGIN).exp(), _TINY))
 
 
+def zcdp_epsilon(rho: Fraction, delta: Fraction) -> float:
+    """Return the least epsilon that rho-zCDP allows at a delta in (0, 1), rounded up."""
+    with localcontext(decimals.context(_GRID_DIGITS)):
+        goal, least = -decimals.log(delta), decimals.of(rho)
+
+        def bound(t: Decimal) -> Decimal:
+            return least * (1 + t) + (goal - (1 + t).ln()) / t + _share(t)
+
+        best = (goal / least).sqrt()
+        for step in map(Decimal, ("1", "0.03", "0.001")):
+            # The bound holds at any order, so the search need not find the best one.
+            best = min((best * (step * k).exp() for k in range(-32, 33)), key=bound)
+        return decimals.up(max(bound(best) + _MARGIN * (1 + abs(bound(best))), Decimal(0)))
+
+
 def _share(t: Decimal) -> Decimal:
     return (t / (1 + t)).ln()
 
