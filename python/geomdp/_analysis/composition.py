@@ -243,12 +243,13 @@ def _over_orders(groups: Groups, bound: Callable[[Decimal, Decimal], Decimal]) -
     if losses.max() == math.inf:
         return Decimal("Infinity")
     counts = np.array(list(groups.values()), dtype=np.float64)
-    odds = np.log1p(np.exp(-losses))
+    odds, whole = np.log1p(np.exp(-losses)), decimals.of(total(groups))
 
     def near(place: float) -> Decimal:
         t = math.exp(place)
-        logs = t * losses + np.log1p(np.exp(-(1 + 2 * t) * losses)) - odds
-        return bound(Decimal(t), Decimal(float(counts @ logs)))
+        logs = np.log1p(np.exp(-(1 + 2 * t) * losses)) - odds
+        # In Decimal, since a bound may subtract almost the same.
+        return bound(Decimal(t), Decimal(t) * whole + Decimal(float(counts @ logs)))
 
     best = min(range(-25, 40), key=near)
     low, high = best - 1.0, best + 1.0

@@ -8,6 +8,13 @@ by more than 1, :func:`loss_distribution` gives less than randomised response do
 
 Each release may depend on the outputs of earlier ones, on other data too. Their *losses* may do so
 only at delta 0; otherwise fix them in advance.
+
+>>> from geomdp import accounting
+>>> budget = accounting.Budget(epsilon=1)
+>>> for _ in range(10):
+...     budget.book("0.1")
+>>> budget.remaining, accounting.compose([0.1] * 10)
+(0.0, 1.0000000000000002)
 """
 
 from geomdp.accounting._budget import Booking, Budget
