@@ -234,6 +234,7 @@ def test_many_distinct_losses_cost_no_more_than_by_zcdp(
 @example(many=[Fraction(10**309)], delta=0.01)
 @example(many=[5e-324, 1.0], delta=1e-300)
 @example(many=[1.375, 1.28125, 1.192092896e-07], delta=1.192092896e-07)
+@example(many=[0.25], delta=8.2046961090249905e-16)
 @example(many=[1e-9] * 5, delta=1e-12)
 def test_renyi_divergences_give_upper_bounds(many: list[object], delta: float) -> None:
     groups = {Fraction(loss): many.count(loss) for loss in many}

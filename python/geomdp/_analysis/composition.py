@@ -11,7 +11,7 @@ import math
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
-from decimal import Context, Decimal, localcontext
+from decimal import Context, Decimal, getcontext, localcontext
 from fractions import Fraction
 from functools import cache
 
@@ -256,9 +256,15 @@ def _over_orders(groups: Groups, bound: Callable[[Decimal, Decimal], Decimal]) -
     while high - low > 1e-8:
         thirds = low + (high - low) / 3, high - (high - low) / 3
         low, high = (low, thirds[1]) if near(thirds[0]) <= near(thirds[1]) else (thirds[0], high)
-    t = Fraction(math.exp(low))
-    exact = sum(n * Fraction(renyi(loss, 1 + t)) for loss, n in groups.items())
-    return bound(decimals.of(t), decimals.of(t * exact))
+    t = Decimal(math.exp(low))
+    # A bound may subtract almost as much as the greatest term, t * whole.
+    with localcontext(decimals.context(getcontext().prec + 20 + len(str(math.ceil(whole))))):
+        logs = t * decimals.of(total(groups))
+        for loss, n in groups.items():
+            exact = decimals.of(loss)
+            far = (-(1 + 2 * t) * exact).exp()
+            logs += n * ((1 + far).ln() - (1 + (-exact).exp()).ln())
+        return bound(t, logs)
 
 
 def _sums(rate: Fraction, distance: int, n: int) -> list[tuple[Fraction, float]]:
