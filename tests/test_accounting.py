@@ -1,11 +1,7 @@
 """The total privacy loss, against sums over all outcomes of randomised response by mpmath."""
 
-import contextlib
 import itertools
 import math
-import subprocess
-import sys
-import threading
 from decimal import Decimal
 from fractions import Fraction
 
@@ -177,9 +173,9 @@ def test_the_grid_is_an_upper_bound_within_its_error(
     assert bound <= exact * (1 + 1e-4)
     assert compose_delta(groups, bound) <= delta
     monkeypatch.undo()
-    assert compose_delta(groups, bound) <= grid.delta(bound)
-    # The least bound may be that of Renyi divergences.
-    assert grid.delta(grid.epsilon(Fraction(delta))) <= delta
+    on_grid = grid.epsilon(Fraction(delta))
+    assert bound <= on_grid
+    assert compose_delta(groups, on_grid) <= grid.delta(on_grid) <= delta
 
 
 def test_many_mixed_losses_are_between_bounds() -> None:
@@ -237,6 +233,8 @@ def test_many_distinct_losses_cost_no_more_than_by_zcdp(
 @example(many=[1e200, 1e199], delta=0.01)
 @example(many=[Fraction(10**309)], delta=0.01)
 @example(many=[5e-324, 1.0], delta=1e-300)
+@example(many=[1.375, 1.28125, 1.192092896e-07], delta=1.192092896e-07)
+@example(many=[0.25], delta=8.2046961090249905e-16)
 @example(many=[1e-9] * 5, delta=1e-12)
 def test_renyi_divergences_give_upper_bounds(many: list[object], delta: float) -> None:
     groups = {Fraction(loss): many.count(loss) for loss in many}
@@ -287,21 +285,9 @@ def test_decimals_and_strings_are_exact() -> None:
     for _ in range(10):
         budget.spend(GeometricMechanism(Fraction(1, 10)))
     assert budget.epsilon_spent == 1
-    with pytest.raises(ValueError, match=r"to 1\.1, but the budget is 1$"):
+    with pytest.raises(ValueError, match=r"costs 0\.1, but only 0 of 1 is left: 0\.1 too much$"):
         budget.spend(GeometricMechanism(Fraction(1, 10)))
     assert Budget("1", "1e-6", {Decimal("0.1"): 10}).epsilon_spent < 1
-
-
-def test_the_tenth_float_is_refused_with_the_reason() -> None:
-    budget = Budget(1)
-    for _ in range(9):
-        budget.spend(GeometricMechanism(0.1))
-    wanted = (
-        r"is 1: floats are taken exactly, and the float 0\.1 is more than 1/10; Fraction\(1, 10"
-    )
-    with pytest.raises(ValueError, match=wanted):
-        budget.spend(GeometricMechanism(0.1))
-    budget.spend(GeometricMechanism(Fraction(1, 10) - Fraction(1, 10**15)))
 
 
 @pytest.mark.parametrize(
@@ -505,7 +491,7 @@ def test_zcdp_bounds_renyi_divergences(loss: float, order: float) -> None:
     [
         (lambda: compose(0.1), TypeError, "losses = 0.1 has type float"),
         (lambda: compose("12"), TypeError, r"losses = '12' has type str: give several numbers"),
-        (lambda: compose(b"12"), TypeError, r"losses has type bytes"),
+        (lambda: compose(b"12"), TypeError, "losses has type bytes"),
         (lambda: split(1, 0), ValueError, "n = 0 is not accepted"),
         (lambda: split(1, 10**10), ValueError, "n = 10000000000 is not accepted"),
         (lambda: split(-1, 1), ValueError, "total = -1 is not accepted"),
@@ -542,165 +528,3 @@ def test_zcdp_bounds_renyi_divergences(loss: float, order: float) -> None:
 def test_bad_parameters_raise(call: object, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()
-
-
-def test_a_refused_release_draws_no_noise() -> None:
-    class Spy(GeometricMechanism):
-        drawn = 0
-
-        def release(self, *args: object, **kwargs: object) -> object:
-            type(self).drawn += 1
-            return super().release(*args, **kwargs)
-
-    budget = Budget(Fraction(3, 10))
-    mechanism = Spy(Fraction(1, 10), bounds=(0, 10))
-    for _ in range(3):
-        assert budget.release(mechanism, 3, label="x") in range(11)
-    message = "would raise the privacy loss to 0.4, but the budget is 3/10"
-    with pytest.raises(ValueError, match=message):
-        budget.release(mechanism, 3)
-    assert Spy.drawn == 3
-    assert budget.spent == [("x", mechanism.map(1))] * 3
-    # Rounded up; the budget itself is compared exactly.
-    assert budget.epsilon_spent == math.nextafter(0.3, 1)
-
-
-def test_a_budget_takes_floats_exactly() -> None:
-    budget = Budget(0.3)
-    for _ in range(2):
-        budget.spend(GeometricMechanism(0.1))
-    with pytest.raises(ValueError, match=r"but the budget is 0\.3"):
-        budget.spend(GeometricMechanism(0.1))
-    # The third of sensitivity 3 is not a float: the map is rounded up, the sum is not.
-    exact = Budget(1)
-    for _ in range(3):
-        exact.spend(GeometricMechanism(1, sensitivity=3), 1)
-    assert exact.epsilon_spent == 1
-
-
-def test_budget_spends_epsilon_unless_given_a_distance() -> None:
-    """An individual of sensitivity 2 loses epsilon, not half of it."""
-    budget = Budget(1)
-    mechanism = GeometricMechanism(0.75, sensitivity=2)
-    budget.release(mechanism, [3, 4])
-    with pytest.raises(ValueError, match=r"to 1\.5, but the budget is 1"):
-        budget.spend(mechanism)
-    assert budget.spent == [(None, 0.75)]
-
-
-def test_a_plan_allows_more_releases_in_any_order() -> None:
-    many = next(n for n in range(100) if compose({0.05: n + 1, 0.1: 1}, 1e-6) > 1)
-    assert many > 20
-    with pytest.raises(ValueError, match=r"planned releases raise .* but the budget is 1$"):
-        Budget(1, 1e-6, {0.05: many + 1, 0.1: 1})
-    budget = Budget(1, 1e-6, {0.05: many, 0.1: 1})
-    assert budget.epsilon_spent == compose({0.05: many, 0.1: 1}, 1e-6)
-    budget.spend(GeometricMechanism(0.01))
-    budget.spend(GeometricMechanism(0.05), 2)
-    for _ in range(many - 1):
-        budget.spend(GeometricMechanism(0.05))
-    for loss in (0.05, 0.001):
-        with pytest.raises(ValueError, match=f"no planned release of privacy loss {loss} or more"):
-            budget.spend(GeometricMechanism(loss))
-    assert [loss for _, loss in budget.spent] == [0.01, 0.1] + [0.05] * (many - 1)
-
-
-def test_losses_chosen_later_are_no_plan() -> None:
-    with pytest.raises(ValueError, match="delta = 1e-06 is not accepted without losses"):
-        Budget(1, 1e-6)
-
-
-def test_distances_and_no_noise() -> None:
-    budget = Budget(1)
-    budget.spend(GeometricMechanism(0.25), d_in=np.int64(4))
-    budget.spend(GeometricMechanism.from_scale(0), d_in=0)
-    assert budget.spent == [(None, 1.0), (None, 0.0)]
-    for allowed in (budget, Budget(10**300)):
-        with pytest.raises(ValueError, match="to inf, but"):
-            allowed.spend(GeometricMechanism.from_scale(0))
-    with pytest.raises(ValueError, match="of privacy loss inf or more"):
-        Budget(1, 1, [3]).spend(GeometricMechanism.from_scale(0))
-
-
-def test_a_failed_release_keeps_what_was_spent() -> None:
-    budget = Budget(1)
-    with pytest.raises(TypeError):
-        budget.release(GeometricMechanism(0.5), 0.5)
-    assert budget.epsilon_spent == 0.5
-
-
-def test_threads_do_not_exceed_a_budget() -> None:
-    budget, mechanism = Budget(5), GeometricMechanism(Fraction(1, 10), bounds=(0, 10))
-    done: list[object] = []
-
-    def many() -> None:
-        for _ in range(20):
-            with contextlib.suppress(ValueError):
-                done.append(budget.release(mechanism, 5))
-
-    workers = [threading.Thread(target=many) for _ in range(8)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    assert len(done) == len(budget.spent) == 50
-    assert budget.epsilon_spent == 5
-
-
-def test_notebooks_show_what_was_spent() -> None:
-    budget = Budget(1)
-    budget.spend(GeometricMechanism(0.25), label="<b>")
-    budget.spend(GeometricMechanism(0.5))
-    assert repr(budget) == "<Budget: 0.75 of 1 spent>"
-    html = budget._repr_html_()
-    assert html.index("0.75 of 1") < html.index("1. &lt;b&gt;") < html.index("0.25")
-    assert "<td>0.5</td>" in html
-    assert repr(Budget(2, 1, [1])) == "<Budget: 0.0 of 2 spent, delta=1>"
-
-
-def test_a_huge_distance_is_refused() -> None:
-    for mechanism in (GeometricMechanism.from_scale(0), GeometricMechanism(1)):
-        with pytest.raises(ValueError, match="to inf, but the budget is 1"):
-            Budget(1).spend(mechanism, 2**1024)
-
-
-SIGNALLED = """
-import signal
-from geomdp import GeometricMechanism
-from geomdp.accounting import Budget
-
-class Interrupted(Budget):
-    __slots__ = ()
-
-    def _take(self, exact):
-        signal.raise_signal(signal.SIGINT)
-        super()._take(exact)
-
-def handler(*_):
-    print(budget.epsilon_spent, budget.spent, budget)
-    try:
-        budget.spend(mechanism)
-    except RuntimeError as error:
-        print(error)
-
-budget, mechanism = Interrupted(1), GeometricMechanism(0.5)
-signal.signal(signal.SIGINT, handler)
-budget.spend(mechanism)
-budget.spend(mechanism)
-print(budget.epsilon_spent)
-"""
-
-
-def test_a_signal_handler_can_read_a_budget_while_it_is_spent() -> None:
-    """In a process of its own, since a deadlock would not end."""
-    done = subprocess.run(
-        [sys.executable, "-c", SIGNALLED], capture_output=True, text=True, timeout=60, check=True
-    )
-    refusal = "a signal handler that interrupts a spend cannot spend"
-    assert done.stdout.splitlines() == [
-        "0.0 [] <Budget: 0.0 of 1 spent>",
-        refusal,
-        "0.5 [(None, 0.5)] <Budget: 0.5 of 1 spent>",
-        refusal,
-        "1.0",
-    ]

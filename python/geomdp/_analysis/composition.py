@@ -11,7 +11,7 @@ import math
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
-from decimal import Context, Decimal, localcontext
+from decimal import Context, Decimal, getcontext, localcontext
 from fractions import Fraction
 from functools import cache
 
@@ -214,6 +214,21 @@ def renyi_delta(groups: Groups, epsilon: Fraction) -> float:
         return decimals.up(max((min(found, Decimal(0)) + _MARGIN).exp(), _TINY))
 
 
+def zcdp_epsilon(rho: Fraction, delta: Fraction) -> float:
+    """Return the least epsilon that rho-zCDP allows at a delta in (0, 1), rounded up."""
+    with localcontext(decimals.context(_GRID_DIGITS)):
+        goal, least = -decimals.log(delta), decimals.of(rho)
+
+        def bound(t: Decimal) -> Decimal:
+            return least * (1 + t) + (goal - (1 + t).ln()) / t + _share(t)
+
+        best = (goal / least).sqrt()
+        for step in map(Decimal, ("1", "0.03", "0.001")):
+            # The bound holds at any order, so the search need not find the best one.
+            best = min((best * (step * k).exp() for k in range(-32, 33)), key=bound)
+        return decimals.up(max(bound(best) + _MARGIN * (1 + abs(bound(best))), Decimal(0)))
+
+
 def _share(t: Decimal) -> Decimal:
     return (t / (1 + t)).ln()
 
@@ -228,21 +243,28 @@ def _over_orders(groups: Groups, bound: Callable[[Decimal, Decimal], Decimal]) -
     if losses.max() == math.inf:
         return Decimal("Infinity")
     counts = np.array(list(groups.values()), dtype=np.float64)
-    odds = np.log1p(np.exp(-losses))
+    odds, whole = np.log1p(np.exp(-losses)), decimals.of(total(groups))
 
     def near(place: float) -> Decimal:
         t = math.exp(place)
-        logs = t * losses + np.log1p(np.exp(-(1 + 2 * t) * losses)) - odds
-        return bound(Decimal(t), Decimal(float(counts @ logs)))
+        logs = np.log1p(np.exp(-(1 + 2 * t) * losses)) - odds
+        # In Decimal, since a bound may subtract almost the same.
+        return bound(Decimal(t), Decimal(t) * whole + Decimal(float(counts @ logs)))
 
     best = min(range(-25, 40), key=near)
     low, high = best - 1.0, best + 1.0
     while high - low > 1e-8:
         thirds = low + (high - low) / 3, high - (high - low) / 3
         low, high = (low, thirds[1]) if near(thirds[0]) <= near(thirds[1]) else (thirds[0], high)
-    t = Fraction(math.exp(low))
-    exact = sum(n * Fraction(renyi(loss, 1 + t)) for loss, n in groups.items())
-    return bound(decimals.of(t), decimals.of(t * exact))
+    t = Decimal(math.exp(low))
+    # A bound may subtract almost as much as the greatest term, t * whole.
+    with localcontext(decimals.context(getcontext().prec + 20 + len(str(math.ceil(whole))))):
+        logs = t * decimals.of(total(groups))
+        for loss, n in groups.items():
+            exact = decimals.of(loss)
+            far = (-(1 + 2 * t) * exact).exp()
+            logs += n * ((1 + far).ln() - (1 + (-exact).exp()).ln())
+        return bound(t, logs)
 
 
 def _sums(rate: Fraction, distance: int, n: int) -> list[tuple[Fraction, float]]:

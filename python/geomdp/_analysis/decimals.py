@@ -69,7 +69,8 @@ def up(value: Decimal | Fraction | float) -> float:
 
 def down(value: Decimal | Fraction | float) -> float:
     """Return the greatest float at or below a value."""
-    return -up(value.copy_negate() if isinstance(value, Decimal) else -value)
+    # Not -up(...), which is -0.0 for 0.
+    return 0.0 - up(value.copy_negate() if isinstance(value, Decimal) else -value)
 
 
 def ceiling(terms: Callable[[], Iterable[Decimal]]) -> int:

@@ -1,0 +1,484 @@
+"""A limit on the total loss, kept in memory or in a file."""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from fractions import Fraction
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+
+from geomdp import _notebook
+from geomdp._analysis import composition, decimals
+from geomdp._inputs import parameters
+from geomdp._inputs.parameters import Exact, Integer
+from geomdp._uncopied import Uncopied, Withheld
+from geomdp.accounting._compose import (
+    Losses,
+    delta_of,
+    epsilon_of,
+    groups_of,
+    zcdp,
+)
+from geomdp.accounting._distribution import LossDistribution
+from geomdp.mechanism import GeometricMechanism, as_mechanism, exact_loss
+
+#: Returns the cost of a release, given how many releases had each cost; or refuses it.
+Decide: TypeAlias = Callable[[Counter[Fraction]], Fraction]
+
+
+class Booking(NamedTuple):
+    """One release in the history of a budget; ``pandas.DataFrame(budget.history)`` shows them.
+
+    >>> from geomdp import accounting
+    >>> budget = accounting.Budget(rho=1)
+    >>> budget.book("0.1", label="visits")
+    >>> [booking] = budget.history
+    >>> booking.label, booking.loss, float(booking.cost)
+    ('visits', Fraction(1, 10), 0.004995837495787998)
+    """
+
+    label: str | None
+    #: The pure privacy loss, exactly.
+    loss: Fraction
+    #: Its share of the budget: the loss; with a plan the planned loss it uses up; or its rho.
+    cost: Fraction
+    #: When it was booked, in UTC to the second.
+    time: datetime
+
+
+class Store(Protocol):
+    """Where bookings are kept: in memory or in a ledger."""
+
+    def costs(self) -> Counter[Fraction]:
+        """Return how many releases had each cost, except for 0."""
+
+    def bookings(self) -> list[Booking]:
+        """Return all bookings, the first one first."""
+
+    def book(self, label: str | None, loss: Any, decide: Decide) -> None:
+        """Book a release, unless `decide` refuses it; no other booking comes in between."""
+
+
+class _Memory:
+    """Bookings in memory. Readers take no lock, since a signal handler may interrupt its owner."""
+
+    __slots__ = ("_bookings", "_costs", "_lock", "_process")
+
+    def __init__(self) -> None:
+        self._bookings: list[Booking] = []
+        self._costs: Counter[Fraction] = Counter()
+        self._lock, self._process = threading.Lock(), os.getpid()
+
+    def costs(self) -> Counter[Fraction]:
+        return self._costs
+
+    def bookings(self) -> list[Booking]:
+        return list(self._bookings)
+
+    def book(self, label: str | None, loss: Fraction, decide: Decide) -> None:
+        if os.getpid() != self._process:
+            raise RuntimeError(
+                "a forked process has a copy of this budget, and each copy could be spent: "
+                "open a ledger in each process with Budget.open"
+            )
+        with self._lock:
+            cost = decide(self._costs)
+            self._costs = self._costs + Counter({cost: int(cost > 0)})
+            self._bookings.append(Booking(label, loss, cost, now()))
+
+
+def now() -> datetime:
+    """Return the time in UTC, to the second."""
+    return datetime.now(UTC).replace(microsecond=0)
+
+
+class Budget(Uncopied):
+    """A limit on the total privacy loss, which refuses releases that would exceed it.
+
+    ``Budget(...)`` ends with its process; :meth:`open` keeps a budget in a file. Any number of
+    threads may use one; it cannot be copied or pickled. A signal handler may read it at any time.
+    It is bookkeeping and no security boundary: it counts only the releases it is told of, and code
+    with access to the data can bypass it.
+
+    Parameters
+    ----------
+    epsilon : number, optional
+        Not negative. Taken exactly: three times the float 0.1 is more than the float 0.3, but
+        ``"0.1"`` and ``Fraction(1, 10)`` are exact.
+    delta : number
+        From 0 to 1. With 0, the losses of the releases may depend on earlier outputs, and their sum
+        is limited.
+    losses : iterable of numbers, or mapping of them to int
+        The losses of all releases, planned in advance, as for :func:`compose`. Needed if delta is
+        not 0, since composition does not cover losses that are chosen in view of earlier outputs.
+        Each release uses up the least planned loss that is enough for it. The order is free, and
+        planned releases may be left out.
+    rho : number, optional
+        Instead of the others: the limit of zero-concentrated differential privacy. Each release
+        costs its :func:`zcdp`, and the sum is limited. The losses may depend on earlier outputs.
+
+    Examples
+    --------
+    >>> from geomdp import GeometricMechanism, accounting
+    >>> budget = accounting.Budget(epsilon=1)
+    >>> mechanism = GeometricMechanism(epsilon=0.75, bounds=(0, 100))
+    >>> noisy = budget.release(mechanism, 40, label="visits")
+    >>> budget.spent, budget.remaining
+    ([('visits', 0.75)], 0.25)
+    >>> budget.release(mechanism, 50)
+    Traceback (most recent call last):
+        ...
+    ValueError: this release costs 0.75, but only 0.25 of 1 is left: 0.5 too much
+    >>> daily = accounting.Budget(epsilon=3.2, delta=1e-6, losses={0.1: 50})
+    >>> noisy = daily.release(GeometricMechanism(0.1), [12, 7], label="Monday")
+
+    """
+
+    _uncopied = "each copy could be spent"
+    __slots__ = ("_by_rho", "_delta", "_limit", "_plan", "_spenders", "_store")
+
+    def __init__(
+        self,
+        epsilon: Exact | None = None,
+        delta: Exact = 0,
+        losses: Losses | None = None,
+        *,
+        rho: Exact | None = None,
+    ) -> None:
+        if (epsilon is None) == (rho is None):
+            raise TypeError("a budget has one limit: give either epsilon or rho")
+        self._by_rho = epsilon is None
+        name, given = ("rho", rho) if self._by_rho else ("epsilon", epsilon)
+        self._limit = parameters.number(name, parameters.exact(name, given))
+        self._delta = delta_of(delta)
+        self._plan = None if losses is None else groups_of(losses)
+        self._store: Store = _Memory()
+        self._spenders: set[tuple[int, int]] = set()
+        if self._by_rho:
+            if self._delta or self._plan is not None:
+                raise ValueError("rho limits losses at every delta: give no delta and no losses")
+        elif self._plan is not None:
+            total, exact = epsilon_of(self._plan, self._delta), composition.total(self._plan)
+            # Rounding up alone exceeds no budget.
+            if total > self._limit and exact > self._limit:
+                hint = "" if self._delta else self._of_floats(exact - Fraction(self._limit))
+                raise ValueError(
+                    f"the planned releases raise the privacy loss to {total}, but the budget is "
+                    f"{self._limit}{hint}"
+                )
+        elif self._delta:
+            raise ValueError(
+                f"delta = {delta} is not accepted without losses: give those of all releases"
+            )
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        epsilon: Exact | None = None,
+        delta: Exact = 0,
+        losses: Losses | None = None,
+        rho: Exact | None = None,
+    ) -> Budget:
+        """Return a budget that is kept in a file, its ledger; a new one if there is no such file.
+
+        Any number of threads and processes may open the same ledger and spend from it. Each release
+        is booked in one transaction and written to the disk before any noise is drawn. So a process
+        that is killed in between loses budget and never privacy. No file stays open between calls.
+
+        The ledger is an SQLite file. It holds the limits, and of each release the label, the exact
+        loss and the time; nothing of the data. Keep it on a local file system: on a network file
+        system locks may fail, and then two processes can spend the same rest. Whoever deletes it,
+        or puts an older copy in its place, forgets releases.
+
+        Parameters
+        ----------
+        path : str or path
+            The ledger.
+        epsilon, delta, losses, rho
+            As for :class:`Budget`, and the same each time, exactly: 0.1 is not ``"0.1"``.
+
+        Raises
+        ------
+        ValueError
+            If the file is a ledger with other limits or of another format, or no ledger, or
+            damaged. It is left as it is.
+        TimeoutError
+            If another process holds the lock for half a minute. Nothing is booked then. This and
+            other errors of the file, such as ``PermissionError`` for one that is read-only, may
+            come from each later call too.
+
+        Examples
+        --------
+        >>> import tempfile, pathlib
+        >>> from geomdp import GeometricMechanism, accounting
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> path = pathlib.Path(folder.name) / "2026.db"
+        >>> budget = accounting.Budget.open(path, epsilon=6)
+        >>> noisy = budget.release(GeometricMechanism(0.5), [12, 7], label="2026-10")
+        >>> accounting.Budget.open(path, epsilon=6).remaining
+        5.5
+        >>> accounting.Budget.open(path, epsilon=7)
+        Traceback (most recent call last):
+            ...
+        ValueError: epsilon = 7 is not accepted: give that of the ledger 2026.db, 6
+        >>> folder.cleanup()
+
+        """
+        from geomdp.accounting._ledger import Ledger  # noqa: PLC0415 (SQLite for ledgers alone)
+
+        budget = cls(epsilon, delta, losses, rho=rho)
+        plan = None
+        if budget._plan is not None:
+            plan = ", ".join(f"{n} of {loss}" for loss, n in sorted(budget._plan.items()))
+        budget._store = Ledger(
+            path,
+            {
+                "epsilon": None if budget._by_rho else Fraction(budget._limit),
+                "delta": budget._delta,
+                "losses": plan,
+                "rho": Fraction(budget._limit) if budget._by_rho else None,
+            },
+        )
+        return budget
+
+    def spend(
+        self,
+        mechanism: GeometricMechanism,
+        d_in: Integer | None = None,
+        *,
+        label: str | None = None,
+    ) -> None:
+        """Book one release of a mechanism, or refuse it.
+
+        Parameters
+        ----------
+        mechanism : GeometricMechanism
+            Its privacy loss at `d_in` is spent.
+        d_in : int, optional
+            The greatest distance of neighbouring inputs, L1 for an array. Not negative; the
+            sensitivity of the mechanism if not given.
+        label : str, optional
+            A name for the table :attr:`spent`.
+
+        Raises
+        ------
+        ValueError
+            If the release would exceed the budget, or no planned loss is left for it. The budget is
+            then left as it was.
+        RuntimeError
+            If a signal handler calls it that interrupted another call in the same thread, or a
+            forked process spends from a budget in memory.
+
+        Examples
+        --------
+        >>> from geomdp import GeometricMechanism, accounting
+        >>> budget = accounting.Budget(epsilon=1)
+        >>> budget.spend(GeometricMechanism(0.25), d_in=2, label="visits")
+        >>> budget.epsilon_spent
+        0.5
+
+        """
+        distance = as_mechanism(mechanism).sensitivity if d_in is None else d_in
+        at = parameters.at_least("d_in", distance, 0)
+        self.book(exact_loss(mechanism, at), label=label)
+
+    def book(self, loss: Exact | LossDistribution, *, label: str | None = None) -> None:
+        """Book one release of this privacy loss, or refuse it, as :meth:`spend` does.
+
+        Parameters
+        ----------
+        loss : number, str or LossDistribution
+            The privacy loss of the release, taken exactly. Not negative; it may be infinite. With
+            `rho`, the distribution of a table costs its :meth:`LossDistribution.zcdp`, which is
+            less than that of its loss.
+        label
+            As in :meth:`spend`.
+
+        Examples
+        --------
+        >>> from geomdp import accounting
+        >>> budget = accounting.Budget(epsilon=1)
+        >>> budget.book(0.5, label="visits")
+        >>> budget.epsilon_spent
+        0.5
+
+        """
+        if isinstance(loss, LossDistribution):
+            exact: Fraction | float = composition.total(loss._pure())
+        else:
+            stated = parameters.exact("loss", loss)
+            wanted = "a number of at least 0"
+            exact = parameters.in_range("loss", stated, wanted, lambda x: x >= 0)
+            exact = exact if exact == math.inf else Fraction(exact)
+        cost = exact
+        if self._by_rho and exact < math.inf:
+            rho = loss.zcdp() if isinstance(loss, LossDistribution) else zcdp(exact)
+            cost = rho if rho == math.inf else Fraction(rho)
+        if label is not None and not isinstance(label, str):
+            raise TypeError(parameters.foreign("label", label, "a str or None"))
+        with self._spending():
+            self._store.book(label, exact, lambda costs: self._take(cost, costs))
+
+    @contextmanager
+    def _spending(self) -> Iterator[None]:
+        """Refuse a second spend in this thread, which would wait for the first for ever."""
+        spender = os.getpid(), threading.get_ident()
+        if spender in self._spenders:
+            raise RuntimeError("a signal handler that interrupts a spend cannot spend")
+        self._spenders.add(spender)
+        try:
+            yield
+        finally:
+            self._spenders.discard(spender)
+
+    def _take(self, cost: Any, costs: Counter[Fraction]) -> Fraction:
+        """Return what a release takes from the budget, or refuse it."""
+        if self._plan is not None:
+            enough = [planned for planned in self._plan - costs if planned >= cost]
+            if cost and not enough:
+                raise ValueError(
+                    f"no planned release of privacy loss {decimals.up(cost)} or more is left"
+                )
+            return min(enough) if cost else Fraction(0)
+        left = Fraction(self._limit) - composition.total(costs)
+        if cost > left:
+            rho, excess = "rho " if self._by_rho else "", cost - left
+            raise ValueError(
+                f"this release costs {rho}{_short(cost)}, but only {rho}{_short(left)} of "
+                f"{self._limit} is left: {_short(excess)} too much{self._of_floats(excess)}"
+            )
+        return cost  # type: ignore[no-any-return] # An infinite one is refused.
+
+    def _of_floats(self, excess: Fraction | float) -> str:
+        """Return why so small an excess may be there although decimals add up."""
+        if self._by_rho or excess > Fraction(self._limit) / 2**40:
+            return ""
+        return (
+            ": floats are taken exactly, and the float 0.1 is more than 1/10; "
+            "Fraction(1, 10) is exact"
+        )
+
+    def release(
+        self,
+        mechanism: GeometricMechanism,
+        counts: Any,
+        *,
+        d_in: Integer | None = None,
+        label: str | None = None,
+    ) -> Any:
+        """Return noisy counts, after :meth:`spend`.
+
+        A refused release draws no noise. One that fails later keeps what was spent. A table of
+        :mod:`geomdp.frames` knows its sensitivity: it takes no `d_in`, and its own loss is booked,
+        as by ``table.release(mechanism, budget=budget)``. Parameters and errors are those of
+        :meth:`spend` and :meth:`geomdp.GeometricMechanism.release`.
+
+        >>> from geomdp import GeometricMechanism, accounting
+        >>> budget = accounting.Budget(epsilon=1)
+        >>> noisy = budget.release(GeometricMechanism(0.5), [12, 7])
+        >>> noisy.shape, budget.epsilon_spent
+        ((2,), 0.5)
+        """
+        if isinstance(counts, Withheld) and hasattr(counts, "design"):
+            if d_in is not None:
+                raise ValueError("d_in is not accepted for a table, which knows its sensitivity")
+            return counts.release(mechanism, budget=self, label=label)  # type: ignore[attr-defined]
+        self.spend(mechanism, d_in, label=label)
+        return mechanism.release(counts)
+
+    @property
+    def history(self) -> list[Booking]:
+        """All releases so far: label, exact loss, cost and time; see :class:`Booking`."""
+        return self._store.bookings()
+
+    @property
+    def spent(self) -> list[tuple[str | None, float]]:
+        """The label and the privacy loss, rounded up, of each release so far."""
+        return [(each.label, decimals.up(each.loss)) for each in self.history]
+
+    @property
+    def remaining(self) -> float:
+        """The greatest privacy loss, or rho, that a release may still cost, rounded down."""
+        costs = self._store.costs()
+        if self._plan is not None:
+            return decimals.down(max(self._plan - costs, default=Fraction(0)))
+        return decimals.down(Fraction(self._limit) - composition.total(costs))
+
+    @property
+    def epsilon_spent(self) -> float:
+        """The privacy loss of all releases so far, rounded up; of all planned ones, with a plan."""
+        if self._plan is not None:
+            return epsilon_of(self._plan, self._delta)
+        return self.epsilon(0)
+
+    @property
+    def rho_spent(self) -> float:
+        """The rho of all releases so far, rounded up; 0 for a budget without `rho`."""
+        return decimals.up(composition.total(self._store.costs())) if self._by_rho else 0.0
+
+    def epsilon(self, delta: Exact, *, of: Literal["spent", "all"] = "spent") -> float:
+        """Return an epsilon such that the releases are (epsilon, delta)-private together.
+
+        Parameters
+        ----------
+        delta : number
+            From 0 to 1.
+        of : {"spent", "all"}
+            The releases so far; or all that the budget allows, whichever they are. At a positive
+            delta only the latter holds if losses are chosen in view of earlier outputs.
+
+        Returns
+        -------
+        float
+            Rounded up. By :func:`compose`; with `rho` by its conversion from zCDP (Canonne, Kamath
+            and Steinke 2020, proposition 12), or the sum of the losses if that is less.
+
+        Examples
+        --------
+        >>> from geomdp import accounting
+        >>> budget = accounting.Budget(rho=0.5)
+        >>> for _ in range(100):
+        ...     budget.book("0.05")
+        >>> round(budget.rho_spent, 4), round(budget.epsilon(1e-6), 2)
+        (0.125, 2.42)
+        >>> round(budget.epsilon(1e-6, of="all"), 2)
+        5.22
+
+        """
+        level = delta_of(delta)
+        if of not in ("spent", "all"):
+            raise ValueError(parameters.refusal("of", of, "'spent' or 'all'"))
+        if not self._by_rho:
+            groups = self._store.costs()
+            if of == "all":
+                groups = Counter([Fraction(self._limit)]) if self._plan is None else self._plan
+            return epsilon_of(groups, level)
+        if of == "all":
+            rho, total = Fraction(self._limit), math.inf
+        else:
+            rho = composition.total(self._store.costs())
+            total = decimals.up(sum((each.loss for each in self.history), Fraction(0)))
+        if not rho or level == 1:
+            return 0.0
+        return min(total, composition.zcdp_epsilon(rho, level) if level else math.inf)
+
+    def __repr__(self) -> str:
+        if self._by_rho:
+            return f"<Budget: rho {self.rho_spent} of {self._limit} spent>"
+        delta = f", delta={self._delta}" if self._delta else ""
+        return f"<Budget: {self.epsilon_spent} of {self._limit} spent{delta}>"
+
+    def _repr_html_(self) -> str:
+        rows = {f"{n}. {label or ''}": loss for n, (label, loss) in enumerate(self.spent, 1)}
+        return _notebook.table(repr(self)[1:-1], rows)
+
+
+def _short(number: Fraction | float) -> str:
+    return f"{decimals.up(number):.12g}"

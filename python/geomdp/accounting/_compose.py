@@ -1,0 +1,222 @@
+"""The loss of many releases together, from the loss of each."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from geomdp._analysis import composition, decimals
+from geomdp._inputs import parameters
+from geomdp._inputs.parameters import Exact, Integer
+
+MOST = 10**9
+
+#: Privacy losses, or how many releases have each loss.
+Losses: TypeAlias = Iterable[Exact] | Mapping[Any, Integer]
+
+
+def compose(losses: Losses, delta: Exact = 0) -> float:
+    """Return the least epsilon such that the releases are (epsilon, delta)-private together.
+
+    Parameters
+    ----------
+    losses : iterable of numbers, or mapping of them to int
+        The pure privacy loss of each release; or how many releases have each loss. Not negative,
+        and taken exactly. Give ``mechanism.rate * d``, since ``mechanism.map(d)`` is rounded up.
+        All functions of this module take an int, float, Fraction, Decimal or string. The float 0.1
+        is more than 1/10; ``Decimal("0.1")``, ``"0.1"`` and ``"1/10"`` are exact.
+    delta : number
+        From 0 to 1.
+
+    Returns
+    -------
+    float
+        Rounded up: the least float64 that is not below the exact value, if the losses are equal, or
+        have few different sums. Otherwise an upper bound, never above the sum of the losses or the
+        least epsilon that :func:`rdp` and :func:`zcdp` allow; ``docs/proofs.md``, section 14, says
+        how close.
+
+    Examples
+    --------
+    >>> from geomdp.accounting import compose
+    >>> compose([0.5, 0.25])
+    0.75
+    >>> compose([0.1] * 10), compose(["0.1"] * 10)
+    (1.0000000000000002, 1.0)
+    >>> round(compose({1: 10, 0.5: 20}, delta=1e-6), 4)
+    19.6422
+
+    """
+    return epsilon_of(groups_of(losses), delta_of(delta))
+
+
+def compose_delta(losses: Losses, epsilon: Exact) -> float:
+    """Return the least delta such that the releases are (epsilon, delta)-private together.
+
+    Parameters
+    ----------
+    losses
+        As in :func:`compose`.
+    epsilon : number
+        Not negative.
+
+    Returns
+    -------
+    float
+        Rounded up, where :func:`compose` is exact; otherwise an upper bound. 0 if epsilon is the
+        sum of the losses or more.
+
+    Examples
+    --------
+    >>> from geomdp.accounting import compose_delta
+    >>> round(compose_delta({0.1: 50}, 3), 9)
+    2.971e-06
+
+    """
+    groups, most = groups_of(losses), not_negative("epsilon", epsilon)
+    if most >= composition.total(groups):
+        return 0.0
+    if composition.is_exact(groups):
+        return composition.exact_delta(groups, most)
+    grid = composition.Grid(_cells(groups)).delta(decimals.down(most))
+    return min(grid, composition.renyi_delta(groups, most))
+
+
+def split(total: Exact, n: Integer, delta: Exact = 0) -> float:
+    """Return the greatest privacy loss of each of n releases that stay within a total.
+
+    Parameters
+    ----------
+    total : number
+        The epsilon of all releases together; not negative.
+    n : int
+        The number of releases, at most 10**9.
+    delta : number
+        From 0 to below 1.
+
+    Returns
+    -------
+    float
+        At delta 0 the greatest float64 that is not above ``total / n``. Otherwise the greatest
+        whose :func:`compose` is at most the total, unless that at delta 0 is greater. So it is
+        never too large.
+
+    Examples
+    --------
+    >>> from geomdp.accounting import split
+    >>> split(1, 4), round(split(1, 50, delta=1e-6), 4)
+    (0.25, 0.0344)
+
+    """
+    whole, releases = not_negative("total", total), parameters.at_least("n", n, 1)
+    if releases > MOST:
+        raise ValueError(parameters.refusal("n", releases, f"at most {MOST}"))
+    level = delta_of(delta)
+    if level == 1:
+        raise ValueError(parameters.refusal("delta", delta, "a number from 0 to below 1"))
+    low = decimals.down(whole / releases)
+
+    def beyond(each: float) -> float:
+        """Return how far the releases exceed the total; negative or 0 if they do not."""
+        return epsilon_of({Fraction(each): releases}, level) - decimals.down(whole)
+
+    if not level or beyond(low) > 0:
+        return low
+    high = 2 * low or 1.0
+    while beyond(high) <= 0:
+        low, high = high, 2 * high
+    return composition.last(beyond, low, high)
+
+
+def zcdp(loss: Exact) -> float:
+    """Return the least rho such that every release of this pure loss is rho-zCDP, rounded up.
+
+    ``rho = loss * tanh(loss / 2)`` (Harrison and Manurangsi 2025), which is below ``loss**2 / 2``.
+    Losses in zCDP add up, even if they depend on the outputs of earlier releases.
+
+    Parameters
+    ----------
+    loss : number
+        Not negative.
+
+    Examples
+    --------
+    >>> from geomdp.accounting import zcdp
+    >>> zcdp(1)
+    0.4621171572600098
+
+    """
+    return rdp(loss, 1)
+
+
+def rdp(loss: Exact, order: Exact) -> float:
+    """Return the greatest Renyi divergence of a release of this pure loss, rounded up.
+
+    ``log(cosh((order - 1/2) * loss) / cosh(loss / 2)) / (order - 1)``, that of randomised response
+    (Mironov 2017, proposition 6).
+
+    Parameters
+    ----------
+    loss : number
+        Not negative.
+    order : number
+        At least 1. Order 1 is the Kullback-Leibler divergence; infinity gives the loss itself.
+
+    Examples
+    --------
+    >>> from geomdp.accounting import rdp
+    >>> rdp(1, 2)
+    0.7353256640555192
+
+    """
+    exact = not_negative("loss", loss)
+    stated = parameters.exact("order", order)
+    level = parameters.in_range("order", stated, "a number of at least 1", lambda x: x >= 1)
+    if not exact or level == math.inf:
+        return decimals.up(exact)
+    return composition.renyi(exact, Fraction(level))
+
+
+def not_negative(name: str, value: Any) -> Fraction:
+    return parameters.not_negative(name, parameters.exact(name, value))
+
+
+def delta_of(value: Any) -> Fraction:
+    return parameters.probability("delta", parameters.exact("delta", value))
+
+
+def groups_of(losses: Any) -> Counter[Fraction]:
+    """Return the positive losses, and how many releases have each."""
+    if not isinstance(losses, Iterable) or isinstance(losses, str | bytes):
+        raise TypeError(parameters.foreign("losses", losses, "several numbers, or a mapping"))
+    groups: Counter[Fraction] = Counter()
+    if isinstance(losses, Mapping):
+        for loss, count in losses.items():
+            exact = not_negative("loss", loss)
+            groups[exact] += parameters.at_least(f"losses[{loss!r}]", count, 0)
+    else:
+        for place, loss in enumerate(losses):
+            groups[not_negative(f"losses[{place}]", loss)] += 1
+    if groups.total() > MOST:
+        raise ValueError(f"{groups.total()} releases are not accepted: give at most {MOST}")
+    del groups[Fraction(0)]
+    return +groups
+
+
+def epsilon_of(groups: composition.Groups, delta: Fraction) -> float:
+    total = composition.total(groups)
+    if not total or delta == 1:
+        return 0.0
+    if not delta:
+        return decimals.up(total)
+    if composition.is_exact(groups):
+        return composition.exact_epsilon(groups, delta)
+    grid = composition.Grid(_cells(groups)).epsilon(delta)
+    return min(decimals.up(total), grid, composition.renyi_epsilon(groups, delta))
+
+
+def _cells(groups: composition.Groups) -> composition.Cells:
+    return {(loss, 1): n for loss, n in groups.items()}

@@ -1,0 +1,680 @@
+"""Budgets, in memory and in ledgers: one limit, whoever spends and whenever it is interrupted."""
+
+import contextlib
+import math
+import multiprocessing
+import os
+import pickle
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from geomdp import GeometricMechanism, frames
+from geomdp.accounting import Booking, Budget, compose, loss_distribution, zcdp
+
+Open = Callable[..., Budget]
+
+
+@pytest.fixture(params=["memory", "ledger"])
+def make(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
+    """Return Budget, or Budget.open of a new file at each call."""
+    names = iter(range(100))
+
+    def ledger(*limits: Any, **more: Any) -> Budget:
+        named = dict(zip(("epsilon", "delta", "losses"), limits, strict=False))
+        return Budget.open(tmp_path / f"{next(names)}.db", **named, **more)
+
+    return Budget if request.param == "memory" else ledger
+
+
+def test_the_tenth_float_is_refused_with_the_reason(make: Open) -> None:
+    budget = make(1)
+    for _ in range(9):
+        budget.spend(GeometricMechanism(0.1))
+    wanted = (
+        r"^this release costs 0\.1, but only 0\.1 of 1 is left: 5\.5\d+e-17 too much: floats are "
+        r"taken exactly, and the float 0\.1 is more than 1/10; Fraction\(1, 10\) is exact$"
+    )
+    with pytest.raises(ValueError, match=wanted):
+        budget.spend(GeometricMechanism(0.1))
+    budget.spend(GeometricMechanism(Fraction(1, 10) - Fraction(1, 10**15)))
+
+
+def test_a_refused_release_draws_no_noise(make: Open) -> None:
+    class Spy(GeometricMechanism):
+        drawn = 0
+
+        def release(self, *args: object, **kwargs: object) -> object:
+            type(self).drawn += 1
+            return super().release(*args, **kwargs)
+
+    budget = make(Fraction(3, 10))
+    mechanism = Spy(Fraction(1, 10), bounds=(0, 10))
+    for _ in range(3):
+        assert budget.release(mechanism, 3, label="x") in range(11)
+    message = "this release costs 0.1, but only 0 of 3/10 is left: 0.1 too much"
+    with pytest.raises(ValueError, match=message):
+        budget.release(mechanism, 3)
+    assert Spy.drawn == 3
+    assert budget.spent == [("x", mechanism.map(1))] * 3
+    # Rounded up; the budget itself is compared exactly.
+    assert budget.epsilon_spent == math.nextafter(0.3, 1)
+
+
+def test_a_budget_takes_floats_exactly(make: Open) -> None:
+    budget = make(0.3)
+    for _ in range(2):
+        budget.spend(GeometricMechanism(0.1))
+    with pytest.raises(
+        ValueError, match=r"costs 0\.1, but only 0\.1 of 0\.3 is left: 2\.77.*e-17 too much: fl"
+    ):
+        budget.spend(GeometricMechanism(0.1))
+    # The third of sensitivity 3 is not a float: the map is rounded up, the sum is not.
+    exact = make(1)
+    for _ in range(3):
+        exact.spend(GeometricMechanism(1, sensitivity=3), 1)
+    assert exact.epsilon_spent == 1
+
+
+def test_budget_spends_epsilon_unless_given_a_distance(make: Open) -> None:
+    """An individual of sensitivity 2 loses epsilon, not half of it."""
+    budget = make(1)
+    mechanism = GeometricMechanism(0.75, sensitivity=2)
+    budget.release(mechanism, [3, 4])
+    with pytest.raises(
+        ValueError, match=r"costs 0\.75, but only 0\.25 of 1 is left: 0\.5 too much$"
+    ):
+        budget.spend(mechanism)
+    assert budget.spent == [(None, 0.75)]
+
+
+def test_a_plan_allows_more_releases_in_any_order(make: Open) -> None:
+    many = next(n for n in range(100) if compose({0.05: n + 1, 0.1: 1}, 1e-6) > 1)
+    assert many > 20
+    with pytest.raises(ValueError, match=r"planned releases raise .* but the budget is 1$"):
+        make(1, 1e-6, {0.05: many + 1, 0.1: 1})
+    budget = make(1, 1e-6, {0.05: many, 0.1: 1})
+    assert budget.epsilon_spent == compose({0.05: many, 0.1: 1}, 1e-6)
+    budget.spend(GeometricMechanism(0.01))
+    budget.spend(GeometricMechanism(0.05), 2)
+    for _ in range(many - 1):
+        budget.spend(GeometricMechanism(0.05))
+    for loss in (0.05, 0.001):
+        with pytest.raises(ValueError, match=f"no planned release of privacy loss {loss} or more"):
+            budget.spend(GeometricMechanism(loss))
+    assert [loss for _, loss in budget.spent] == [0.01, 0.1] + [0.05] * (many - 1)
+
+
+def test_losses_chosen_later_are_no_plan(make: Open) -> None:
+    with pytest.raises(ValueError, match="delta = 1e-06 is not accepted without losses"):
+        make(1, 1e-6)
+
+
+def test_distances_and_no_noise(make: Open) -> None:
+    budget = make(1)
+    budget.spend(GeometricMechanism(0.25), d_in=np.int64(4))
+    budget.spend(GeometricMechanism.from_scale(0), d_in=0)
+    assert budget.spent == [(None, 1.0), (None, 0.0)]
+    for allowed in (budget, make(10**300)):
+        with pytest.raises(
+            ValueError, match=r"this release costs inf, but only .* is left: inf too much$"
+        ):
+            allowed.spend(GeometricMechanism.from_scale(0))
+    with pytest.raises(ValueError, match="of privacy loss inf or more"):
+        make(1, 1, [3]).spend(GeometricMechanism.from_scale(0))
+
+
+def test_a_failed_release_keeps_what_was_spent(make: Open) -> None:
+    budget = make(1)
+    with pytest.raises(TypeError):
+        budget.release(GeometricMechanism(0.5), 0.5)
+    assert budget.epsilon_spent == 0.5
+
+
+def test_threads_do_not_exceed_a_budget(make: Open) -> None:
+    budget, mechanism = make(5), GeometricMechanism(Fraction(1, 10), bounds=(0, 10))
+    done: list[object] = []
+
+    def many() -> None:
+        for _ in range(20):
+            with contextlib.suppress(ValueError):
+                done.append(budget.release(mechanism, 5))
+
+    workers = [threading.Thread(target=many) for _ in range(8)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert len(done) == len(budget.spent) == 50
+    assert budget.epsilon_spent == 5
+
+
+def test_notebooks_show_what_was_spent(make: Open) -> None:
+    budget = make(1)
+    budget.spend(GeometricMechanism(0.25), label="<b>")
+    budget.spend(GeometricMechanism(0.5))
+    assert repr(budget) == "<Budget: 0.75 of 1 spent>"
+    html = budget._repr_html_()
+    assert html.index("0.75 of 1") < html.index("1. &lt;b&gt;") < html.index("0.25")
+    assert "<td>0.5</td>" in html
+    assert repr(make(2, 1, [1])) == "<Budget: 0.0 of 2 spent, delta=1>"
+
+
+def test_a_huge_distance_is_refused(make: Open) -> None:
+    for mechanism in (GeometricMechanism.from_scale(0), GeometricMechanism(1)):
+        with pytest.raises(ValueError, match=r"costs inf, but only 1 of 1 is left: inf too much$"):
+            make(1).spend(mechanism, 2**1024)
+
+
+SIGNALLED = """
+import signal
+from geomdp import GeometricMechanism
+from geomdp.accounting import Budget
+
+class Interrupted(Budget):
+    __slots__ = ()
+
+    def _take(self, *arguments):
+        signal.raise_signal(signal.SIGINT)
+        return super()._take(*arguments)
+
+def handler(*_):
+    print(budget.epsilon_spent, budget.spent, budget)
+    try:
+        budget.spend(mechanism)
+    except RuntimeError as error:
+        print(error)
+
+budget = OPENED
+mechanism = GeometricMechanism(0.5)
+signal.signal(signal.SIGINT, handler)
+budget.spend(mechanism)
+budget.spend(mechanism)
+print(budget.epsilon_spent)
+"""
+
+
+@pytest.mark.parametrize("opened", ["Interrupted(1)", 'Interrupted.open("a.db", epsilon=1)'])
+def test_a_signal_handler_can_read_a_budget_while_it_is_spent(opened: str, tmp_path: Path) -> None:
+    """In a process of its own, since a deadlock would not end."""
+    done = subprocess.run(
+        [sys.executable, "-c", SIGNALLED.replace("OPENED", opened)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+        cwd=tmp_path,
+    )
+    refusal = "a signal handler that interrupts a spend cannot spend"
+    assert done.stdout.splitlines() == [
+        "0.0 [] <Budget: 0.0 of 1 spent>",
+        refusal,
+        "0.5 [(None, 0.5)] <Budget: 0.5 of 1 spent>",
+        refusal,
+        "1.0",
+    ]
+
+
+def test_decimals_and_strings_fit_ten_times(make: Open) -> None:
+    for tenth in ("0.1", Decimal("0.1"), Fraction(1, 10)):
+        budget = make("1")
+        for _ in range(10):
+            budget.book(tenth)
+        assert (budget.epsilon_spent, repr(budget.remaining)) == (1, "0.0")
+        with pytest.raises(ValueError, match=r"only 0 of 1 is left"):
+            budget.book("1e-300")
+
+
+def test_a_refusal_says_requested_remaining_and_difference(make: Open) -> None:
+    budget = make(1)
+    budget.book(0.8)
+    wanted = r"^this release costs 0\.5, but only 0\.2 of 1 is left: 0\.3 too much$"
+    with pytest.raises(ValueError, match=wanted):
+        budget.book(0.5)
+    assert budget.spent == [(None, 0.8)]
+    assert Fraction(budget.remaining) == 1 - Fraction(0.8)
+
+
+def test_history_is_exact(make: Open) -> None:
+    budget, before = make(2), datetime.now(UTC) - timedelta(seconds=1)
+    many = [("\u00e4 'b'\0\n", "1/3"), (None, 0.1), ("", 0), ("Oct", Decimal("1e-30"))]
+    for label, loss in many:
+        budget.book(loss, label=label)
+    history = budget.history
+    assert [each[:3] for each in history] == [
+        (label, Fraction(loss), Fraction(loss)) for label, loss in many
+    ]
+    assert all(before <= each.time <= datetime.now(UTC) for each in history)
+    assert list(pd.DataFrame(history).columns) == list(Booking._fields)
+    exact = sum(Fraction(loss) for _, loss in many)
+    assert Fraction(math.nextafter(budget.epsilon_spent, 0)) < exact <= budget.epsilon_spent
+
+
+def test_a_rho_limits_the_sum_of_zcdp(make: Open) -> None:
+    budget = make(rho=0.5)
+    for _ in range(400):
+        budget.book("0.05")
+    rho = 400 * Fraction(zcdp("0.05"))
+    assert Fraction(budget.rho_spent) >= rho > Fraction(math.nextafter(budget.rho_spent, 0))
+    assert {each.cost for each in budget.history} == {Fraction(zcdp("0.05"))}
+    assert repr(budget) == f"<Budget: rho {budget.rho_spent} of 0.5 spent>"
+    with pytest.raises(ValueError, match=r"costs rho 0\.462\d+, but only rho 0\.000\d+ of 0\.5 is"):
+        budget.book(1)
+    with pytest.raises(ValueError, match="costs rho inf, but"):
+        budget.spend(GeometricMechanism.from_scale(0))
+    assert budget.epsilon(0) == budget.epsilon_spent == 20
+    assert budget.epsilon(1) == 0
+    # Losses that are fixed in advance cost less than zCDP allows for all of that rho.
+    assert compose({"0.05": 400}, 1e-6) < budget.epsilon(1e-6)
+
+
+@pytest.mark.parametrize("delta", [1e-300, 1e-9, 1e-6, 0.1, 0.9])
+@pytest.mark.parametrize("rho", [1e-9, 0.01, 0.5, 20])
+def test_epsilon_of_rho_is_the_least_of_the_conversion(rho: float, delta: float) -> None:
+    """Against a search over a million orders, in float64."""
+    t = np.geomspace(1e-9, 1e12, 10**6)
+    least = ((1 + t) * rho + np.log(t / (1 + t)) - (math.log(delta) + np.log1p(t)) / t).min()
+    found = Budget(rho=rho).epsilon(delta, of="all")
+    assert max(least, 0) * (1 - 1e-9) - 1e-9 <= found <= max(least, 0) * (1 + 1e-6) + 1e-9
+
+
+def test_a_table_of_several_cells_costs_less_rho() -> None:
+    table = loss_distribution(GeometricMechanism(0.1), l0=3)
+    budget = Budget(rho=1)
+    budget.book(table)
+    [booking] = budget.history
+    assert booking.loss == 3 * Fraction(0.1)
+    assert booking.cost == Fraction(table.zcdp()) == Fraction(3 * zcdp(0.1))
+    assert 2.9 * booking.cost < zcdp(booking.loss)
+    pure = Budget(1)
+    pure.book(table)
+    assert pure.history[0].cost == booking.loss
+
+
+def test_epsilon_at_a_delta() -> None:
+    budget = Budget(1)
+    for _ in range(20):
+        budget.book("0.05")
+    assert budget.epsilon(1e-6) == compose({"0.05": 20}, 1e-6) < 1
+    assert budget.epsilon(1e-6, of="all") == compose([1], 1e-6)
+    planned = Budget(3.2, 1e-6, {0.1: 50})
+    planned.book(0.07)
+    assert planned.epsilon(0) == 0.1
+    assert planned.epsilon(1e-6, of="all") == planned.epsilon_spent <= 3.2
+    assert planned.remaining == 0.1
+
+
+def test_a_table_books_its_own_loss() -> None:
+    """Budget.spend booked 0.5 for a table that costs 1.0."""
+    people = pd.DataFrame({"sick": ["yes", "no"]})
+    table = frames.count(people, {"sick": ["yes", "no"]}, margins="all")
+    assert table.sensitivity == 2
+    budget = Budget(1)
+    noisy = budget.release(GeometricMechanism(0.5, sensitivity=2), table, label="x")
+    assert (noisy.privacy_loss, budget.spent) == (0.5, [("x", 0.5)])
+    with pytest.raises(ValueError, match="sensitivity"):
+        budget.release(GeometricMechanism(0.5), table)
+    with pytest.raises(ValueError, match="d_in is not accepted for a table"):
+        budget.release(GeometricMechanism(0.5, sensitivity=2), table, d_in=1)
+    assert budget.epsilon_spent == 0.5
+
+
+@pytest.mark.parametrize(
+    ("limits", "error", "message"),
+    [
+        ({}, TypeError, "give either epsilon or rho"),
+        ({"epsilon": 1, "rho": 1}, TypeError, "give either epsilon or rho"),
+        ({"rho": -1}, ValueError, "rho = -1 is not accepted"),
+        ({"rho": 1, "delta": 0.1}, ValueError, "give no delta and no losses"),
+        ({"rho": 1, "losses": [1]}, ValueError, "give no delta and no losses"),
+        ({"epsilon": 1, "delta": 0.1}, ValueError, "delta = 0.1 is not accepted without losses"),
+    ],
+)
+def test_bad_limits_raise(
+    limits: dict[str, Any], error: type[Exception], message: str, tmp_path: Path
+) -> None:
+    for call in (Budget, lambda **each: Budget.open(tmp_path / "a.db", **each)):
+        with pytest.raises(error, match=message):
+            call(**limits)
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(ValueError, match="of = 'each' is not accepted"):
+        Budget(1).epsilon(0, of="each")  # type: ignore[arg-type]
+
+
+def test_a_ledger_survives_its_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    budget = Budget.open("2026 #?%.db", epsilon="1.5")
+    code = (
+        "from geomdp.accounting import Budget\n"
+        "Budget.open('2026 #?%.db', epsilon=1.5).book('0.1', label='other')"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    monkeypatch.chdir("/")
+    budget.book(0.25, label="own")
+    assert [each[:2] for each in budget.history] == [("other", Fraction(1, 10)), ("own", 0.25)]
+    assert os.listdir(tmp_path) == ["2026 #?%.db"]
+    with pytest.raises(TypeError, match="cannot be copied or pickled"):
+        pickle.dumps(budget)
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "message"),
+    [
+        ({"epsilon": 6}, {"epsilon": 7}, "epsilon = 7 is not accepted: give that of the ledger "),
+        ({"epsilon": "0.1"}, {"epsilon": 0.1}, "epsilon = 0.1 is not accepted: .* a.db, 1/10$"),
+        ({"epsilon": 0.1}, {"epsilon": "0.1"}, "epsilon = 1/10 is not accepted: .* a.db, 0.1$"),
+        ({"epsilon": 1}, {"rho": 1}, "epsilon = 'None' is not accepted: .* a.db, 1$"),
+        ({"rho": 1}, {"rho": "1/2"}, "rho = 0.5 is not accepted: .* a.db, 1$"),
+        (
+            {"epsilon": 9, "delta": "1e-6", "losses": {"0.1": 50}},
+            {"epsilon": 9, "delta": "1e-7", "losses": {"0.1": 50}},
+            "delta = 1/10000000 is not accepted: .* a.db, 1/1000000$",
+        ),
+        (
+            {"epsilon": 9, "losses": {"0.1": 50, 1: 2}},
+            {"epsilon": 9, "losses": {"0.1": 51, 1: 2}},
+            "losses = '51 of 1/10, 2 of 1' is not accepted: .* a.db, '50 of 1/10, 2 of 1'$",
+        ),
+        ({"epsilon": 9, "losses": [1]}, {"epsilon": 9}, "losses = 'None' .* a.db, '1 of 1'$"),
+    ],
+)
+def test_other_limits_for_a_ledger_raise(
+    own: dict[str, Any], other: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.db"
+    budget = Budget.open(path, **own)
+    with pytest.raises(ValueError, match=message):
+        Budget.open(path, **other)
+    # Another ledger in its place is noticed by those who have it open.
+    path.unlink()
+    Budget.open(path, **other)
+    with pytest.raises(ValueError, match=r"is not accepted: give that of the ledger a\.db"):
+        budget.book(0)
+    path.unlink()
+    with pytest.raises(OSError, match=r"a\.db could not be read or written: unable to open"):
+        budget.book(0)
+    assert not path.exists()
+
+
+def foreign(path: Path, *statements: str) -> None:
+    with contextlib.closing(sqlite3.connect(path)) as file:
+        for statement in statements:
+            file.execute(statement)
+        file.commit()
+
+
+DAMAGES: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "empty": (lambda path: path.write_bytes(b""), "is no ledger of geomdp"),
+    "text": (lambda path: path.write_text("month,epsilon\n" * 99), "is damaged, or no ledger"),
+    "truncated": (lambda path: os.truncate(path, 5000), "is damaged, or no ledger"),
+    "overwritten": (
+        lambda path: path.write_bytes(path.read_bytes()[:4096] + b"\xa5" * 12288),
+        "is damaged, or no ledger",
+    ),
+    "of another program": (lambda path: foreign(path, "PRAGMA application_id = 7"), "is no ledger"),
+    "of a later format": (lambda path: foreign(path, "PRAGMA user_version = 2"), "has format 2"),
+    "without a table": (lambda path: foreign(path, "DROP TABLE bookings"), "is damaged"),
+    "without limits": (lambda path: foreign(path, "DELETE FROM limits"), "it lacks limits"),
+    "in another mode": (
+        lambda path: foreign(path, "PRAGMA journal_mode = WAL"),
+        "journal_mode wal",
+    ),
+    **{
+        f"with {column} {text!r}": (
+            lambda path, column=column, text=text: foreign(
+                path, f"UPDATE bookings SET {column} = {text}"
+            ),
+            "is damaged",
+        )
+        for column, text in [
+            ("cost", "'1/0'"),
+            ("cost", "'-1'"),
+            ("loss", "x'ff'"),
+            ("loss", "cast(x'ff' AS TEXT)"),
+            ("time", "'x'"),
+        ]
+    },
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damaged_and_foreign_files_raise(damage: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    Budget.open(path, epsilon=1).book("0.3", label="x")
+    harm, message = DAMAGES[damage]
+    harm(path)
+    harmed = path.read_bytes()
+    with pytest.raises(ValueError, match=rf"^the file a\.db .*{message}"):
+        Budget.open(path, epsilon=1)
+    assert path.read_bytes() == harmed
+    assert not list(tmp_path.glob("*.new"))
+
+
+@pytest.mark.parametrize("path", [3, None, b"a.db", "a\0.db"])
+def test_bad_paths_raise(path: Any) -> None:
+    with pytest.raises((TypeError, ValueError), match=r"path .* give a str or a path|null"):
+        Budget.open(path, epsilon=1)
+
+
+def test_folders_and_missing_folders_raise(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "missing" / "a.db"):
+        with pytest.raises(OSError, match="could not be read or written"):
+            Budget.open(path, epsilon=1)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.fixture
+def user() -> Iterator[Path]:
+    """Return a folder of a user without privileges, whom this process is meanwhile."""
+    with tempfile.TemporaryDirectory() as folder:
+        if os.geteuid():
+            yield Path(folder)
+            return
+        os.chown(folder, 65534, 65534)
+        os.seteuid(65534)
+        try:
+            yield Path(folder)
+        finally:
+            os.seteuid(0)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="permissions of POSIX")
+def test_a_read_only_ledger_is_read_and_not_spent(user: Path) -> None:
+    path = user / "a.db"
+    budget = Budget.open(path, epsilon=1)
+    budget.book(0.5)
+    path.chmod(0o400)
+    for each in (budget, Budget.open(path, epsilon=1)):
+        with pytest.raises(PermissionError, match=r"a\.db could not be .*readonly"):
+            each.release(GeometricMechanism(0.1), 3)
+        assert each.remaining == 0.5
+
+
+def test_a_locked_ledger_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from geomdp.accounting import _ledger  # noqa: PLC0415
+
+    monkeypatch.setattr(_ledger, "_WAIT", 0.1)
+    budget = Budget.open(tmp_path / "a.db", epsilon=1)
+    with contextlib.closing(sqlite3.connect(tmp_path / "a.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(TimeoutError, match="database is locked"):
+            budget.book(0.1)
+        assert budget.remaining == 1
+    budget.book(0.1)
+
+
+RACE = """
+import sys, time
+from geomdp.accounting import Budget
+
+class Slow(Budget):
+    __slots__ = ()
+
+    def _take(self, *arguments):
+        time.sleep(0.2)
+        return super()._take(*arguments)
+
+sys.stdin.read(1)
+budget = Slow.open("a.db", epsilon=1)
+try:
+    budget.book(0.5)
+    print("won")
+except ValueError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_of_two_processes_one_gets_the_last_half(exists: bool, tmp_path: Path) -> None:
+    if exists:
+        Budget.open(tmp_path / "a.db", epsilon=1).book("1/2")
+    runners = [
+        subprocess.Popen(
+            [sys.executable, "-c", RACE],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=tmp_path,
+        )
+        for _ in range(2 if exists else 3)
+    ]
+    time.sleep(1)  # So that all wait for the start.
+    for runner in runners:
+        assert runner.stdin is not None
+        runner.stdin.write("x")
+        runner.stdin.flush()
+    said = sorted(runner.communicate(timeout=60)[0].strip() for runner in runners)
+    refusal = "this release costs 0.5, but only 0 of 1 is left: 0.5 too much"
+    assert said == [refusal, *["won"] * (len(runners) - 1)]
+    budget = Budget.open(tmp_path / "a.db", epsilon=1)
+    assert (budget.remaining, len(budget.history)) == (0, 2)
+    assert os.listdir(tmp_path) == ["a.db"]
+
+
+KILLED = """
+import os, random, signal, time
+from geomdp.accounting import Budget
+
+chance, end, kills, released = random.Random(SEED), time.monotonic() + 4, 0, 0
+while time.monotonic() < end:
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        budget = Budget.open("a.db", epsilon=10**6)
+        while True:
+            budget.book("0.1")
+            os.write(writing, b"x")  # The release.
+    os.close(writing)
+    time.sleep(chance.uniform(0, 0.03))
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    released += len(os.read(reading, 10**6))
+    os.close(reading)
+    kills += 1
+    # At most the last booking of each child was not released.
+    booked = len(Budget.open("a.db", epsilon=10**6).history)
+    assert released <= booked <= released + kills, (released, booked, kills)
+print(kills, released)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_a_killed_process_never_leaves_a_release_that_was_not_booked(tmp_path: Path) -> None:
+    seed = random.randrange(2**32)
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED.replace("SEED", str(seed))],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        timeout=120,
+    )
+    assert done.returncode == 0, (seed, done.stderr)
+    kills, released = map(int, done.stdout.split())
+    assert kills > 20
+    assert released > 20
+    budget = Budget.open(tmp_path / "a.db", epsilon=10**6)
+    assert Fraction(budget.epsilon_spent) >= Fraction(released, 10)
+
+
+def test_killed_between_booking_and_release_loses_budget(tmp_path: Path) -> None:
+    code = (
+        "import os, signal, geomdp\n"
+        "class Killed(geomdp.GeometricMechanism):\n"
+        "    def release(self, *_, **__):\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+        "geomdp.accounting.Budget.open('a.db', epsilon=1).release(Killed(0.25), 3)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=False, cwd=tmp_path)
+    assert done.returncode == -signal.SIGKILL
+    assert Budget.open(tmp_path / "a.db", epsilon=1).remaining == 0.75
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_forks_share_a_ledger_and_refuse_a_copy_in_memory(tmp_path: Path) -> None:
+    """Forked while another thread spends: no child inherits its transaction."""
+    ledger, memory = Budget.open(tmp_path / "a.db", epsilon=100), Budget(100)
+    stop = threading.Event()
+
+    def spend() -> None:
+        while not stop.is_set():
+            ledger.book("0.01", label="parent")
+            memory.book("0.01")
+
+    spender = threading.Thread(target=spend)
+    spender.start()
+    context = multiprocessing.get_context("fork")
+    children = [context.Process(target=_spend_in_child, args=(ledger, memory)) for _ in range(10)]
+    try:
+        for child in children:
+            child.start()
+        end = time.monotonic() + 30
+        for child in children:
+            child.join(max(end - time.monotonic(), 0))
+            child.kill()
+    finally:
+        stop.set()
+        spender.join()
+    assert [child.exitcode for child in children] == [0] * 10
+    labels = [each.label for each in ledger.history]
+    assert labels.count("child") == 10
+    assert ledger.epsilon_spent == compose({"0.01": len(labels)})
+
+
+def _spend_in_child(ledger: Budget, memory: Budget) -> None:
+    ledger.book("0.01", label="child")
+    with pytest.raises(RuntimeError, match="forked process has a copy of this budget"):
+        memory.book("0.01")
+    assert memory.remaining <= 100
+
+
+def test_a_booking_is_on_the_disk_before_it_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A power cut must not undo it: the settings of SQLite, as each connection has them."""
+    from geomdp.accounting import _ledger  # noqa: PLC0415
+
+    Budget.open(tmp_path / "a.db", epsilon=1)
+    path = tmp_path / "a.db"
+    with _ledger.Ledger(
+        path, {"epsilon": Fraction(1), "delta": Fraction(0), "losses": None, "rho": None}
+    )._connection() as ledger:
+        assert ledger.execute("PRAGMA synchronous").fetchone() == (3,)
+        assert ledger.execute("PRAGMA fullfsync").fetchone() == (1,)
+        assert ledger.execute("PRAGMA journal_mode").fetchone() == ("delete",)
