@@ -366,35 +366,45 @@ class GeometricMechanism:
     def accuracy(self, alpha: Real, *, counts: Any = None) -> Any:
         """Return the least a such that errors exceed a with probability at most `alpha`.
 
-        :func:`geomdp.accuracy.release_accuracy` gives the details.
+        Bounds censor the noise, so near a bound only one tail remains. The probability is an upper
+        bound for the sampled distribution (``docs/proofs.md``, section 11). At levels below the
+        mass of its floor, at most 2**-52, the accuracy is the width of the bounds.
 
         Parameters
         ----------
         alpha : int, float or Fraction
-            The significance level, from 0 to 1.
+            The significance level, from 0 to 1. At 0 the accuracy is the greatest possible error.
         counts : int, numpy integer, array or sequence of ints, optional
-            True counts; without them, the result is that of the worst case.
+            True counts, within the bounds or the limits of their dtype. Ints and sequences of ints
+            are taken as int64. The error of a count outside the bounds is at least its distance
+            from them.
 
         Returns
         -------
         int or array of ints
-            In units of counts; an array for an array.
-
-        Raises
-        ------
-        TypeError, ValueError, OverflowError
-            As in :func:`geomdp.accuracy.release_accuracy`.
+            At these true counts. Without counts, in the worst case over all counts within the
+            bounds, or within int64 if there are no bounds.
 
         Examples
         --------
         >>> from geomdp import GeometricMechanism
-        >>> GeometricMechanism(epsilon=0.5, bounds=(0, 4526)).accuracy(alpha=0.05)
+        >>> mechanism = GeometricMechanism(epsilon=0.5, bounds=(0, 4526))
+        >>> mechanism.accuracy(alpha=0.05)
         6
+        >>> mechanism.accuracy(alpha=0.05, counts=[0, 3, 40])
+        array([5, 5, 6])
 
         """
-        from geomdp.accuracy import release_accuracy  # noqa: PLC0415 (imports much more)
+        from geomdp._analysis import releases  # noqa: PLC0415 (no release needs it)
 
-        return release_accuracy(self, alpha, counts=counts)
+        level = parameters.significance_or_zero("alpha", alpha)
+        if counts is None:
+            return releases.worst_accuracy(self.certificate(), level)
+        [bare], labelled = labels.apart(counts=counts)
+        array = as_counts(self, bare)
+        ends = limits(self, array.dtype)
+        found = releases.accuracies(self.certificate(array.dtype), ends, array, level)
+        return int(found) if parameters.is_integer(bare) else labelled(found)
 
     def confidence_interval(
         self,
@@ -406,18 +416,29 @@ class GeometricMechanism:
     ) -> tuple[Any, Any]:
         """Return an interval that contains the true count with probability at least 1 - alpha.
 
-        :func:`geomdp.accuracy.confidence_interval` gives the details.
+        ``[released - a, released + a]``, cut off at the bounds. Two-sided, a is :meth:`accuracy` at
+        level alpha; one-sided, it is the least one with ``P[Z > a] <= alpha``, and the other end is
+        the bound. The probability is over the noise, for any true count within the bounds, and for
+        each interval on its own.
+
+        A sum of noisy counts is not one noisy count: its noise is larger, which this method cannot
+        see. Use :func:`geomdp.accuracy.sum_confidence_interval` for totals, margins and
+        differences, and :func:`geomdp.accuracy.ratio_confidence_interval` for rates and means.
 
         Parameters
         ----------
         released : int, numpy integer, array or sequence of ints
             Noisy counts of this mechanism.
         alpha : int, float or Fraction
-            The probability that the interval misses the true count: 0.05 for 95% confidence.
+            The probability that the interval misses the true count: 0.05 for 95% confidence, and 0
+            for all counts that are possible.
         side : {"both", "lower", "upper"}
             "lower" gives only a lower end, and "upper" only an upper one.
         dtype : integer dtype, optional
-            The dtype in which the counts were released, if `released` has lost it.
+            The dtype in which the counts were released, if `released` has lost it. A list has:
+            without bounds, a noisy count of 127 is at the limit of int8, and ``.tolist()`` hides
+            that. If not given, ints and sequences of ints are taken as int64, or uint64 if the
+            bounds need it.
 
         Returns
         -------
@@ -427,19 +448,30 @@ class GeometricMechanism:
 
         Raises
         ------
-        TypeError, ValueError, OverflowError
-            As in :func:`geomdp.accuracy.confidence_interval`.
+        ValueError
+            If a released count is not within the bounds.
 
         Examples
         --------
         >>> from geomdp import GeometricMechanism
-        >>> GeometricMechanism(epsilon=0.5, bounds=(0, 4526)).confidence_interval(40, alpha=0.05)
-        (34, 46)
+        >>> mechanism = GeometricMechanism(epsilon=0.5, bounds=(0, 100))
+        >>> mechanism.confidence_interval([3, 40], alpha=0.05)
+        (array([ 0, 34]), array([ 9, 46]))
 
         """
-        from geomdp.accuracy import confidence_interval  # noqa: PLC0415 (imports much more)
+        from geomdp._analysis import releases  # noqa: PLC0415 (no release needs it)
 
-        return confidence_interval(self, released, alpha, side=side, dtype=dtype)
+        level = parameters.significance_or_zero("alpha", alpha)
+        parameters.one_of("side", side, ("both", "lower", "upper"))
+        [bare], labelled = labels.apart(released=released)
+        array, ends = as_released(self, bare, dtype)
+        certified = self.certificate(array.dtype)
+        lower, upper = releases.interval(certified, ends, array, level, side)
+        if isinstance(bare, np.integer):
+            return lower[()], upper[()]
+        if parameters.is_integer(bare):
+            return int(lower), int(upper)
+        return labelled(lower), labelled(upper)
 
     def _key(self) -> tuple[Fraction | None, int, tuple[int, int] | None]:
         return self._rate, self._sensitivity, self._bounds
@@ -485,7 +517,7 @@ def as_mechanism(value: object) -> GeometricMechanism:
     return value
 
 
-def as_counts(mechanism: Any, counts: Any) -> arrays.Array:
+def as_counts(mechanism: Any, counts: Any) -> Array:
     """Return counts as an array; ints become int64, or uint64 if the bounds need it."""
     return arrays.as_array(counts, arrays.dtype_for(as_mechanism(mechanism).bounds))
 
@@ -500,6 +532,22 @@ def exact_loss(mechanism: GeometricMechanism, d_in: int | Fraction) -> Fraction 
 def limits(mechanism: GeometricMechanism, dtype: np.dtype[Any]) -> tuple[int, int]:
     """Return the least and greatest output for counts of a dtype."""
     return mechanism._core.limits(arrays.code(dtype))
+
+
+def as_released(
+    mechanism: Any, released: Any, dtype: DTypeLike | None
+) -> tuple[Array, tuple[int, int]]:
+    """Return noisy counts as they were released, and the least and greatest output."""
+    array = as_counts(mechanism, released)
+    kind = array.dtype if dtype is None else arrays.integer_dtype(dtype)
+    least, greatest = limits(mechanism, kind)
+    if array.size and not least <= int(array.min()) <= int(array.max()) <= greatest:
+        # Noisy counts are public.
+        raise ValueError(
+            f"released counts outside the bounds {(least, greatest)} are not accepted: "
+            "give counts that the mechanism released"
+        )
+    return array.astype(kind, copy=False), (least, greatest)
 
 
 def saturating(scale: Any, bounds: Any, dtype: np.dtype[Any]) -> GeometricMechanism:

@@ -156,6 +156,24 @@ def exact(item: Any, limits: "np.iinfo[Any]" = _INT64, name: str = "counts") -> 
     return int(item)
 
 
+def exact_items(name: str, values: Any, check: parameters.Check) -> NDArray[np.object_]:
+    """Return an array of the exact values of its items."""
+    refuse_items(name, [values])
+    try:
+        items = np.array(values, dtype=object)
+    except ValueError:
+        raise TypeError(f"{name} of different shapes is not accepted: give an array") from None
+    found = np.empty(items.shape, dtype=object)
+    found.reshape(-1)[:] = parameters.each(name, items.reshape(-1).tolist(), check)
+    return found
+
+
+def int64_or_ints(values: Sequence[float]) -> NDArray[Any]:
+    """Return an int64 array, or one of Python ints if one of them is beyond int64."""
+    fit = all(_INT64.min <= value <= _INT64.max for value in values)
+    return np.array(values, dtype=np.int64 if fit else object)
+
+
 def refuse_masked(name: str, array: Any) -> None:
     if type(array) is not np.ndarray and isinstance(array, np.ma.MaskedArray):
         raise TypeError(

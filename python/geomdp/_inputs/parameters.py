@@ -5,7 +5,7 @@ import re
 import reprlib
 import sys
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -17,6 +17,8 @@ Real: TypeAlias = Integer | float | Fraction | np.floating[Any]
 #: Decimals, and strings such as "0.1" or "1/10", are exact where floats are not.
 Exact: TypeAlias = Real | Decimal | str
 Bounds: TypeAlias = tuple[Integer, Integer]
+#: Returns the exact value of a parameter with this name, or raises.
+Check: TypeAlias = Callable[[str, Any], Fraction | int]
 
 # Made once, since making a union of types takes longer than isinstance itself.
 _INTEGERS = (int, np.integer)
@@ -231,6 +233,17 @@ def at_least(name: str, value: Any, least: int) -> int:
     if number < least:
         raise ValueError(refusal(name, number, wanted))
     return number
+
+
+def at_least_one(name: str, value: Any) -> int:
+    """Return an integer of at least 1 as an int."""
+    return at_least(name, value, 1)
+
+
+def one_of(name: str, value: Any, choices: Sequence[str]) -> None:
+    """Check that a value is one of these strings."""
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(refusal(name, value, f"one of {', '.join(map(repr, choices))}"))
 
 
 def threads(value: Any) -> int:
