@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from geomdp import _core, _notebook, certificate
+from geomdp._analysis import decimals
 from geomdp._inputs import arrays, columns, labels, parameters
 from geomdp._inputs.arrays import Array
 from geomdp._inputs.parameters import Bounds, Integer, Real
@@ -190,7 +191,7 @@ class GeometricMechanism:
 
         """
         given = self._sensitivity if distance is None else distance
-        return self._core.map(parameters.at_least("distance", given, 0))
+        return decimals.up(exact_loss(self, parameters.at_least("distance", given, 0)))
 
     def map(self, d_in: Integer) -> float:
         """Return the privacy loss at a distance: :meth:`privacy_loss` by OpenDP's name.
@@ -207,7 +208,7 @@ class GeometricMechanism:
         1.5
 
         """
-        return self._core.map(parameters.at_least("d_in", d_in, 0))
+        return decimals.up(exact_loss(self, parameters.at_least("d_in", d_in, 0)))
 
     def certificate(
         self, dtype: DTypeLike | None = None, *, tight: bool = False
@@ -522,11 +523,14 @@ def as_counts(mechanism: Any, counts: Any) -> Array:
     return arrays.as_array(counts, arrays.dtype_for(as_mechanism(mechanism).bounds))
 
 
-def exact_loss(mechanism: GeometricMechanism, d_in: int | Fraction) -> Fraction | float:
-    """Return the exact privacy loss at a distance: ``d_in * rate``, also where rate is infinite."""
-    if not d_in:
+def exact_loss(mechanism: GeometricMechanism, distance: int | Fraction) -> Fraction | float:
+    """Return the exact privacy loss at a distance; infinite without noise, unless it is 0.
+
+    Whatever turns a distance into a loss calls this, adds up exact losses, and rounds up once.
+    """
+    if not distance:
         return Fraction()
-    return math.inf if mechanism._rate is None else mechanism._rate * d_in
+    return math.inf if mechanism._rate is None else mechanism._rate * distance
 
 
 def limits(mechanism: GeometricMechanism, dtype: np.dtype[Any]) -> tuple[int, int]:
