@@ -31,12 +31,12 @@ import numpy as np
 
 from geomdp import __version__, accounting, accuracy
 from geomdp._files import delimited, parquet_file
+from geomdp._inputs.arrays import DTYPES
 from geomdp._inputs.parameters import shown
 from geomdp.mechanism import GeometricMechanism
 
 __all__ = ["main"]
 
-_DTYPES = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 _DELIMITERS = {",": ",", ";": ";", "|": "|", "tab": "\t"}
 #: The largest length of a number; no float needs more characters.
 _LONGEST = 1100
@@ -498,7 +498,7 @@ _OPTIONS: dict[str, tuple[Any, str, dict[str, Any]]] = {
     "--dtype": (
         "TYPE",
         "type of the counts: int8 to int64 or uint8 to uint64; int64 if not given",
-        {"choices": _DTYPES},
+        {"choices": list(DTYPES)},
     ),
     "--epsilon": ("E", "privacy loss", {"type": _positive}),
     "--scale": ("S", "noise scale: sensitivity / epsilon", {"type": _positive}),

@@ -13,6 +13,15 @@ Array: TypeAlias = NDArray[np.integer[Any]]
 #: Writes noisy counts from one contiguous array to another: (counts, out, code, interruptible).
 Noise: TypeAlias = Callable[[Array, Array, str, bool], None]
 
+#: Every dtype of counts by its name. What has other names for them derives its names from these.
+DTYPES = {
+    name: np.dtype(name)
+    for name in (f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
+}
+#: The same by their names in Rust and OpenDP, such as "i32".
+RUST_DTYPES = {
+    name.replace("uint", "u").replace("int", "i"): dtype for name, dtype in DTYPES.items()
+}
 _INT64 = np.iinfo(np.int64)
 _HINT = (
     "give integers: an int, a numpy integer, a sequence of ints, or an array of an integer dtype, "

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geomdp._inputs import parameters
-from geomdp._inputs.arrays import Array
+from geomdp._inputs.arrays import DTYPES, Array
 
 #: Returns a noisy array.
 Noise: TypeAlias = Callable[[Array], Array]
@@ -19,11 +19,6 @@ FRAME = "a data frame, collected if it is lazy"
 ARROW_FRAMES = ("Table", "RecordBatch")
 #: All but the frame's own attributes.
 _PANDAS_METADATA = ("index_columns", "column_indexes", "columns", "pandas_version")
-#: Keyed by the names that all libraries use.
-_DTYPES = {
-    kind: np.dtype(kind)
-    for kind in (f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
-}
 
 
 def is_column(value: Any) -> bool:
@@ -182,7 +177,8 @@ def _array(noise: Noise, name: str, array: Any, nulls: Nulls) -> Any:
 
 
 def _dtype(name: str, kind: str) -> np.dtype[Any]:
-    if (dtype := _DTYPES.get(kind)) is None:
+    """Return the dtype of a column's type, which all libraries name alike."""
+    if (dtype := DTYPES.get(kind)) is None:
         hint = " (for pandas' floats, astype('Int64'))" if kind.startswith("float") else ""
         raise TypeError(
             f"{name} of type {kind} is not accepted: give integers of up to 64 bits{hint}"

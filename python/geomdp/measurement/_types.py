@@ -4,19 +4,16 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from geomdp._inputs import parameters
+from geomdp._inputs import arrays, parameters
 
 DType: TypeAlias = np.dtype[Any]
 
-_INTEGERS = {f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)}
 #: numpy's concrete types; abstract ones have no dtype.
 _CONCRETE = set(np.sctypeDict.values())
 _PLAIN = {int: "int64", float: "float64", bool: "bool", str: "str", np.str_: "str"}
-#: Rust's and OpenDP's names of integer types.
-RUST_INTEGERS = {name.replace("uint", "u").replace("int", "i"): name for name in _INTEGERS}
 _NAMES = (
-    RUST_INTEGERS
-    | {name: name for name in (*_INTEGERS, "float32", "float64", "bool", "str")}
+    {name: dtype.name for name, dtype in arrays.RUST_DTYPES.items()}
+    | {name: name for name in (*arrays.DTYPES, "float32", "float64", "bool", "str")}
     | {"f32": "float32", "f64": "float64", "String": "str"}
 )
 _WANTED = "a numpy dtype, int, float, bool, str, or a name such as 'i32'"
