@@ -518,7 +518,9 @@ class Budget(Uncopied):
     __slots__ = ("_delta", "_epsilon", "_groups", "_lock", "_plan", "_spending", "_spent")
 
     def __init__(self, epsilon: Exact, delta: Exact = 0, losses: Losses | None = None) -> None:
-        self._epsilon = parameters.number("epsilon", parameters.exact("epsilon", epsilon))
+        self._epsilon = parameters.nonnegative_number(
+            "epsilon", parameters.exact("epsilon", epsilon)
+        )
         self._delta = _delta(delta)
         self._groups: Counter[Fraction] = Counter()
         self._plan: Counter[Fraction] | None = None
@@ -678,7 +680,7 @@ class Budget(Uncopied):
 
 
 def _not_negative(name: str, value: Any) -> Fraction:
-    return parameters.not_negative(name, parameters.exact(name, value))
+    return parameters.nonnegative_fraction(name, parameters.exact(name, value))
 
 
 def _delta(value: Any) -> Fraction:

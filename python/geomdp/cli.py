@@ -27,13 +27,11 @@ from fractions import Fraction
 from functools import partial
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
-import numpy as np
-
 from geomdp import __version__, accounting, accuracy
 from geomdp._files import delimited, parquet_file
 from geomdp._inputs.arrays import DTYPES
 from geomdp._inputs.parameters import shown
-from geomdp.mechanism import GeometricMechanism
+from geomdp.mechanism import GeometricMechanism, check_dtype
 
 __all__ = ["main"]
 
@@ -194,8 +192,7 @@ def _release(given: argparse.Namespace) -> str:
         release = partial(parquet_file.release, mechanism=mechanism)
     else:
         with _refusing_parameters():
-            # An empty release checks the bounds against int64.
-            mechanism.release(np.zeros(0, np.int64))
+            check_dtype(mechanism, "int64")
         delimiter = _DELIMITERS[given.delimiter]
         release = partial(delimited.release, noise=mechanism.release, delimiter=delimiter)
     name = "standard input" if given.source == "-" else given.source

@@ -39,7 +39,7 @@ def _prepared(
     if scale is None:
         rate = Fraction(epsilon) / sensitivity
         for part in rate.as_integer_ratio():
-            parameters.narrow("epsilon / sensitivity", part)
+            parameters.printable("epsilon / sensitivity", part)
     else:
         rate = 1 / Fraction(scale) if scale else None
     if bounds and max(map(abs, bounds)) >= 2**127:
@@ -131,7 +131,7 @@ class GeometricMechanism:
         """
         self = cls.__new__(cls)
         self._sensitivity = 1
-        self._scale = parameters.number("scale", scale)
+        self._scale = parameters.nonnegative_number("scale", scale)
         self._bounds = parameters.interval(bounds)
         self._rate, self._core = _prepared(None, 1, self._scale, self._bounds)
         self._epsilon = math.inf if self._rate is None else self._rate
@@ -245,7 +245,7 @@ class GeometricMechanism:
         """
         if dtype is None:
             dtype = arrays.dtype_for(self._bounds)
-        parameters.flag("tight", tight)
+        parameters.check_bool("tight", tight)
         code = arrays.code(arrays.integer_dtype(dtype))
         return certificate.from_fields(self._core.certificate(code, tight))
 
@@ -340,7 +340,7 @@ class GeometricMechanism:
         ['yes', 'no']
 
         """
-        most = parameters.threads(threads)
+        thread_limit = parameters.threads(threads)
         if out is None and parameters.is_integer(counts):
             if isinstance(counts, np.integer):
                 noisy = self._core.release_scalar(int(counts), arrays.code(counts.dtype))
@@ -349,16 +349,17 @@ class GeometricMechanism:
                 return self._core.release_scalar(counts, "i8")
             except OverflowError:
                 # Either the int is too large, or the bounds are.
-                arrays.exact(counts)
-                raise
+                if arrays.fits(counts):
+                    raise
+                raise arrays.beyond("counts") from None
 
         def noise(source: Array, target: Array, dtype: str, interruptible: bool) -> None:
-            self._core.release_into(source, target, dtype, interruptible, most)
+            self._core.release_into(source, target, dtype, interruptible, thread_limit)
 
         if out is None and type(counts) is not np.ndarray:
             of_array = partial(arrays.release, out=None, noise=noise)
-            if labels.alone(counts):
-                [values], back = labels.apart(counts=counts)
+            if labels.is_mapping_or_index(counts):
+                [values], back = labels.detach(counts=counts)
                 return back(of_array(values))
             if columns.is_column(counts):
                 return columns.noisy(of_array, "counts", counts, "refuse")
@@ -401,7 +402,7 @@ class GeometricMechanism:
         level = parameters.significance_or_zero("alpha", alpha)
         if counts is None:
             return releases.worst_accuracy(self.certificate(), level)
-        [bare], labelled = labels.apart(counts=counts)
+        [bare], labelled = labels.detach(counts=counts)
         array = as_counts(self, bare)
         ends = limits(self, array.dtype)
         found = releases.accuracies(self.certificate(array.dtype), ends, array, level)
@@ -463,8 +464,8 @@ class GeometricMechanism:
         from geomdp._analysis import releases  # noqa: PLC0415 (no release needs it)
 
         level = parameters.significance_or_zero("alpha", alpha)
-        parameters.one_of("side", side, ("both", "lower", "upper"))
-        [bare], labelled = labels.apart(released=released)
+        parameters.check_one_of("side", side, ("both", "lower", "upper"))
+        [bare], labelled = labels.detach(released=released)
         array, ends = as_released(self, bare, dtype)
         certified = self.certificate(array.dtype)
         lower, upper = releases.interval(certified, ends, array, level, side)
@@ -518,6 +519,11 @@ def as_mechanism(value: object) -> GeometricMechanism:
     return value
 
 
+def check_dtype(mechanism: GeometricMechanism, dtype: DTypeLike) -> None:
+    """Raise now the error of releases of a dtype: beyond the bounds, or not to be certified."""
+    mechanism.release(np.empty(0, dtype))
+
+
 def as_counts(mechanism: Any, counts: Any) -> Array:
     """Return counts as an array; ints become int64, or uint64 if the bounds need it."""
     return arrays.as_array(counts, arrays.dtype_for(as_mechanism(mechanism).bounds))
@@ -561,5 +567,5 @@ def saturating(scale: Any, bounds: Any, dtype: np.dtype[Any]) -> GeometricMechan
     """
     bounds = arrays.limits(dtype) if bounds is None else bounds
     mechanism = GeometricMechanism.from_scale(scale, bounds)
-    mechanism.certificate(dtype)
+    check_dtype(mechanism, dtype)
     return mechanism

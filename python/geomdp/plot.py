@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from geomdp import accuracy as _accuracy
 from geomdp._analysis import moments
 from geomdp._inputs import arrays, parameters
-from geomdp._inputs.labels import apart
+from geomdp._inputs.labels import detach
 from geomdp._inputs.parameters import Integer, Real
 from geomdp.distribution import CensoredGeometric
 from geomdp.mechanism import GeometricMechanism, as_counts, limits
@@ -203,7 +203,7 @@ def accuracy(
     _check_axes(ax)
     exact, places = _epsilons(epsilons)
     level = parameters.level("alpha", alpha)
-    reach = parameters.positive("sensitivity", sensitivity)
+    reach = parameters.positive_fraction("sensitivity", sensitivity)
     texts = [f"{number:g}" for number in _drawable("alpha or sensitivity", [level, reach])]
     items = [n] if parameters.is_integer(n) else _items("n", n)
     numbers = [parameters.at_least("n", item, 1) for item in items]
@@ -263,7 +263,7 @@ def variance(epsilons: _Numbers, *, sensitivity: Real = 1, ax: Axes | None = Non
     """
     _check_axes(ax)
     exact, places = _epsilons(epsilons)
-    reach = parameters.positive("sensitivity", sensitivity)
+    reach = parameters.positive_fraction("sensitivity", sensitivity)
     rates = [epsilon / reach for epsilon in exact]
     laplace = _drawable("a variance", [2 / rate**2 for rate in rates])
     variances = [moments.unbounded(rate).variance for rate in rates]
@@ -400,7 +400,7 @@ def histogram(
 
     """
     _check_axes(ax)
-    (true, noisy), labelled = apart(true=true, noisy=noisy)
+    (true, noisy), labelled = detach(true=true, noisy=noisy)
     counts = _counts("noisy", noisy)
     points = _row("noisy", counts)
     bars = points if true is None else _row("true", _counts("true", true), len(points))
@@ -720,7 +720,9 @@ def _finite(name: str, values: Any) -> _Floats:
 
 def _epsilons(epsilons: Any) -> tuple[list[Fraction], _Floats]:
     """Return epsilons exactly, and as floats."""
-    exact = [parameters.positive("epsilons", item) for item in _items("epsilons", epsilons)]
+    exact = [
+        parameters.positive_fraction("epsilons", item) for item in _items("epsilons", epsilons)
+    ]
     if len(exact) < 2:
         raise ValueError(parameters.refusal("epsilons", epsilons, "two or more"))
     return exact, _increasing("epsilons", _drawable("one of epsilons", exact))

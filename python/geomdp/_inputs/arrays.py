@@ -77,7 +77,7 @@ def as_array(counts: Any, dtype: np.dtype[Any] = _INT64.dtype, name: str = "coun
     if isinstance(counts, np.integer) and is_integer(counts):
         return np.asarray(counts)
     if is_integer(counts):
-        return np.asarray(exact(counts, np.iinfo(dtype), name), dtype=dtype)
+        return np.asarray(as_int(counts, np.iinfo(dtype), name), dtype=dtype)
     if isinstance(counts, Sequence) and not isinstance(
         counts, str | bytes | bytearray | memoryview
     ):
@@ -90,9 +90,9 @@ def as_array(counts: Any, dtype: np.dtype[Any] = _INT64.dtype, name: str = "coun
         flat, limits = items.ravel().tolist(), np.iinfo(dtype)
         # Checking one item of each type, then the extremes, is faster than checking every item.
         for item in {type(item): item for item in flat}.values():
-            exact(item, limits, name)
+            as_int(item, limits, name)
         for item in (min(flat), max(flat)) if flat else ():
-            exact(item, limits, name)
+            as_int(item, limits, name)
         return np.array(flat, dtype=dtype).reshape(items.shape)
     raise TypeError(f"{name} of type {type(counts).__name__} are not accepted: {_HINT}")
 
@@ -151,18 +151,27 @@ def of_each(counts: Array, function: Callable[[int], float]) -> NDArray[np.float
     return np.array(values[places]).reshape(counts.shape)
 
 
-def exact(item: Any, limits: "np.iinfo[Any]" = _INT64, name: str = "counts") -> int:
+def as_int(item: Any, limits: "np.iinfo[Any]" = _INT64, name: str = "counts") -> int:
     """Return an integer that fits a dtype as an int."""
     if not is_integer(item):
         raise TypeError(f"{name} with a {type(item).__name__} are not accepted: {_HINT}")
-    if not limits.min <= item <= limits.max:
-        # Do not show the item, which is secret.
-        wider = " (an array of uint64 holds more)" if limits.dtype == np.int64 else ""
-        raise OverflowError(
-            f"{name} beyond {limits.dtype} are not accepted: "
-            f"give counts from {limits.min} to {limits.max}{wider}"
-        )
+    if not fits(item, limits):
+        raise beyond(name, limits)
     return int(item)
+
+
+def fits(item: int, limits: "np.iinfo[Any]" = _INT64) -> bool:
+    """Return whether a dtype holds an integer."""
+    return bool(limits.min <= item <= limits.max)
+
+
+def beyond(name: str, limits: "np.iinfo[Any]" = _INT64) -> OverflowError:
+    """Return the error for a count that a dtype does not hold, which it does not show."""
+    wider = " (an array of uint64 holds more)" if limits.dtype == np.int64 else ""
+    return OverflowError(
+        f"{name} beyond {limits.dtype} are not accepted: "
+        f"give counts from {limits.min} to {limits.max}{wider}"
+    )
 
 
 def exact_items(name: str, values: Any, check: parameters.Check) -> NDArray[np.object_]:

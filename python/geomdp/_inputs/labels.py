@@ -25,12 +25,12 @@ class Labels:
         return self.put_on(result)
 
 
-def alone(values: Any) -> bool:
+def is_mapping_or_index(values: Any) -> bool:
     """Return whether these are labelled values other than columns: a mapping, or an Index."""
     return isinstance(values, Mapping) or hasattr(values, "to_flat_index")
 
 
-def apart(**named: Any) -> tuple[list[Any], Labels]:
+def detach(**named: Any) -> tuple[list[Any], Labels]:
     """Return the values of parameters without their labels, and these labels.
 
     Mappings become lists; columns of pandas (also an Index), Polars and PyArrow become arrays.
@@ -72,7 +72,7 @@ def _of_column(name: str, column: Any) -> tuple[Any, Labels]:
         import pyarrow as pa  # noqa: PLC0415
 
         native = pa.chunked_array([column])
-    series = columns.narrow(name, native, "an array or a column", series_only=True)
+    series = columns.as_narwhals(name, native, "an array or a column", series_only=True)
     if series.is_null().any():
         raise ValueError(f"{name} contains nulls: fill or drop them")
     array = series.to_numpy()

@@ -66,7 +66,7 @@ def scale_to_accuracy(
     find = _to_accuracy(method, tail)
     return _each(
         find,
-        ("scale", scale, parameters.not_negative),
+        ("scale", scale, parameters.nonnegative_fraction),
         ("alpha", alpha, parameters.significance),
         ("n", n, parameters.at_least_one),
         floats=method == "continuous",
@@ -158,10 +158,10 @@ def epsilon_to_accuracy(
 
     return _each(
         accuracy,
-        ("epsilon", epsilon, parameters.positive),
+        ("epsilon", epsilon, parameters.positive_fraction),
         ("alpha", alpha, parameters.significance),
         ("n", n, parameters.at_least_one),
-        ("sensitivity", sensitivity, parameters.not_negative),
+        ("sensitivity", sensitivity, parameters.nonnegative_fraction),
         floats=method == "continuous",
     )
 
@@ -209,7 +209,7 @@ def accuracy_to_epsilon(
         ("accuracy", accuracy, _accuracy_check(method, tail)),
         ("alpha", alpha, parameters.significance),
         ("n", n, parameters.at_least_one),
-        ("sensitivity", sensitivity, parameters.not_negative),
+        ("sensitivity", sensitivity, parameters.nonnegative_fraction),
         floats=True,
     )
 
@@ -233,7 +233,7 @@ def discrete_laplacian_scale_to_accuracy(scale: Numbers, alpha: Numbers) -> Any:
 
     return _each(
         accuracy,
-        ("scale", scale, parameters.not_negative),
+        ("scale", scale, parameters.nonnegative_fraction),
         ("alpha", alpha, parameters.significance),
         floats=True,
     )
@@ -266,7 +266,7 @@ def accuracy_to_discrete_laplacian_scale(accuracy: Numbers, alpha: Numbers) -> A
 
     return _each(
         scale,
-        ("accuracy", accuracy, parameters.not_negative),
+        ("accuracy", accuracy, parameters.nonnegative_fraction),
         ("alpha", alpha, parameters.significance),
         floats=True,
     )
@@ -306,7 +306,11 @@ def _to_rate(method: Any, tail: Any) -> Callable[[Fraction, Fraction, int], Deci
 
 def _accuracy_check(method: Any, tail: Any) -> Check:
     """Return the check of an accuracy; by some definitions, only no noise has accuracy 0."""
-    return parameters.not_negative if (method, tail) == ("exact", ">") else parameters.positive
+    return (
+        parameters.nonnegative_fraction
+        if (method, tail) == ("exact", ">")
+        else parameters.positive_fraction
+    )
 
 
 def _inverse(rate: Decimal) -> float:
@@ -317,8 +321,8 @@ def _inverse(rate: Decimal) -> float:
 
 
 def _check_method(method: Any, tail: Any) -> None:
-    parameters.one_of("method", method, ("exact", "ceiling", "continuous"))
-    parameters.one_of("tail", tail, (">", ">="))
+    parameters.check_one_of("method", method, ("exact", "ceiling", "continuous"))
+    parameters.check_one_of("tail", tail, (">", ">="))
     if tail == ">=" and method != "exact":
         raise ValueError(f"tail = {tail!r} is not accepted with method = {method!r}: give '>'")
 
@@ -331,7 +335,7 @@ def _each(
     It is evaluated once for each distinct combination. `floats` says whether it returns floats.
     """
     names, values, checks = zip(*given, strict=True)
-    bare, labelled = labels.apart(**dict(zip(names, values, strict=True)))
+    bare, labelled = labels.detach(**dict(zip(names, values, strict=True)))
     each = list(zip(names, bare, checks, strict=True))
     if not any(isinstance(value, np.ndarray | list | tuple) for value in bare):
         return function(*(check(name, value) for name, value, check in each))

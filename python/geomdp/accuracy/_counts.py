@@ -78,7 +78,7 @@ def simultaneous_accuracy(
     if counts is None:
         n = parameters.at_least("n", n, 0)
         return releases.worst_accuracy(found.certificate(), tails.share(level, n)) if n else 0
-    [counts], _ = labels.apart(counts=counts)
+    [counts], _ = labels.detach(counts=counts)
     array = as_counts(found, counts)
     ends = limits(found, array.dtype)
     if not array.size:
@@ -140,9 +140,12 @@ def relative_accuracy(mechanism: GeometricMechanism | Real, alpha: Real, *, rati
     60
 
     """
-    level, share = parameters.significance("alpha", alpha), parameters.positive("ratio", ratio)
+    level, share = (
+        parameters.significance("alpha", alpha),
+        parameters.positive_fraction("ratio", ratio),
+    )
     if isinstance(mechanism, GeometricMechanism):
         reach = releases.worst_accuracy(mechanism.certificate(), level)
     else:
-        reach = tails.least(parameters.positive("epsilon", mechanism), level)
+        reach = tails.least(parameters.positive_fraction("epsilon", mechanism), level)
     return math.ceil(reach / share)

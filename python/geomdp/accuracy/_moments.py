@@ -84,8 +84,8 @@ def mean_absolute_error(
 
 
 def _moment(mechanism: GeometricMechanism, counts: Any, distribution: Any, name: str) -> Any:
-    parameters.one_of("distribution", distribution, tuple(_DISTRIBUTIONS))
-    [counts], labelled = labels.apart(counts=counts)
+    parameters.check_one_of("distribution", distribution, tuple(_DISTRIBUTIONS))
+    [counts], labelled = labels.detach(counts=counts)
     array = as_counts(mechanism, counts)
     ends = limits(mechanism, array.dtype)
     rate = mechanism.rate if isinstance(mechanism.rate, Fraction) else None

@@ -112,7 +112,7 @@ def sum_confidence_interval(
 
     """
     level = parameters.significance_or_zero("alpha", alpha)
-    [released, weights], _ = labels.apart(released=released, weights=weights)
+    [released, weights], _ = labels.detach(released=released, weights=weights)
     array, (least, greatest) = as_released(mechanism, released, dtype)
     factors = np.ones(array.shape, dtype=object)
     if weights is not None:
@@ -191,7 +191,7 @@ def ratio_confidence_interval(
 
     """
     level = parameters.significance_or_zero("alpha", alpha)
-    [numerator, denominator], labelled = labels.apart(numerator=numerator, denominator=denominator)
+    [numerator, denominator], labelled = labels.detach(numerator=numerator, denominator=denominator)
     above, (least, greatest) = as_released(mechanism, numerator, dtype)
     other = mechanism if denominator_mechanism is None else denominator_mechanism
     below, (floor, ceiling) = as_released(other, denominator, dtype)

@@ -233,7 +233,7 @@ class _Loss:
     mechanism: GeometricMechanism
 
     def __call__(self, d_in: int | float) -> float:
-        exact = parameters.not_negative("d_in", d_in)
+        exact = parameters.nonnegative_fraction("d_in", d_in)
         return decimals.up(exact_loss(self.mechanism, exact))
 
 

@@ -263,7 +263,7 @@ individual='patient', l0=2)
         >>> Design(["yes", "no"]).mechanisms(0.5)
         {(): GeometricMechanism(epsilon=0.5, sensitivity=1)}
         """
-        total = parameters.positive("epsilon", epsilon)
+        total = parameters.positive_fraction("epsilon", epsilon)
         if not self._uneven:
             one = GeometricMechanism(epsilon, self.sensitivity, bounds)
             return dict.fromkeys(self._sums(), one)

@@ -30,7 +30,7 @@ class _Noise:
     mechanism: GeometricMechanism
 
     def __call__(self, arg: Any) -> Any:
-        [values], labelled = labels.apart(arg=arg)
+        [values], labelled = labels.detach(arg=arg)
         noisy = self.mechanism.release(self.domain._cast(values))
         return int(noisy) if type(arg) is int else labelled(noisy)
 

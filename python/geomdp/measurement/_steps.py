@@ -449,4 +449,4 @@ def _described(function: Callable[[Any], Any]) -> str:
 def _limit(d_out: Any) -> float | Fraction:
     if isinstance(d_out, float | np.floating) and d_out == math.inf:
         return math.inf
-    return parameters.number("d_out", d_out)
+    return parameters.nonnegative_number("d_out", d_out)
