@@ -57,11 +57,6 @@ def register(
     nulls : {"refuse", "keep"}
         Whether a query that reads a null fails, or keeps it.
 
-    Raises
-    ------
-    ValueError
-        If `type` or `nulls` is not accepted.
-
     Examples
     --------
     >>> import duckdb

@@ -73,9 +73,8 @@ class GeometricMechanism:
 
     Raises
     ------
-    TypeError, ValueError
-        If a parameter has another type, epsilon is not positive and finite, sensitivity is below 1,
-        bounds are reversed, or the scale is too large to be certified for the range.
+    ValueError
+        If the scale is too large to be certified for the range.
     OverflowError
         If no integer dtype holds both bounds, or a parameter has more than 14 000 bits.
 
@@ -115,11 +114,6 @@ class GeometricMechanism:
         scale : int, float or Fraction
             The exact scale; not negative.
         bounds : (int, int) or None
-            As in :class:`geomdp.GeometricMechanism`.
-
-        Raises
-        ------
-        TypeError, ValueError, OverflowError
             As in :class:`geomdp.GeometricMechanism`.
 
         Examples
@@ -227,13 +221,8 @@ class GeometricMechanism:
 
         Raises
         ------
-        TypeError
-            If the dtype is not an integer dtype, or `tight` is not a bool.
         ValueError
-            If the dtype is unsigned and there are no bounds, `tight` is True for a larger range, or
-            the scale is too large to be certified.
-        OverflowError
-            If the bounds do not fit the dtype.
+            If the dtype is unsigned and there are no bounds, or `tight` is True for a larger range.
 
         Examples
         --------
@@ -314,16 +303,11 @@ class GeometricMechanism:
 
         Raises
         ------
-        TypeError
-            If counts are not integers or are masked, or `out` has another dtype.
         ValueError
-            If the counts are unsigned and there are no bounds; if `out` has another shape or is
-            read-only; if `threads` is below 1; if there are no bounds and the scale is too large to
-            be certified for the whole dtype.
+            If the counts are unsigned and there are no bounds; if there are none and the scale is
+            too large to be certified for the whole dtype.
         OverflowError
             If an int does not fit int64, or the bounds do not fit the dtype of the counts.
-        OSError
-            If the operating system gives no random bytes. Nothing is released then.
         KeyboardInterrupt
             On Ctrl-C, with `out` unchanged; for a contiguous `out` of native byte order, only after
             it has been written completely.

@@ -100,6 +100,12 @@ def sum_confidence_interval(
     lower, upper : int
         The interval includes both ends.
 
+    Raises
+    ------
+    ValueError
+        If a released count is not within the bounds, or alpha is at most the error of the sampled
+        distribution.
+
     Examples
     --------
     >>> from geomdp import GeometricMechanism
@@ -180,6 +186,12 @@ def ratio_confidence_interval(
         Rounded outwards. Minus and plus infinity if the denominator cannot be told from 0 at level
         alpha / 2, or is at its lower bound. A numerator at a bound may have been moved there, and
         makes that side infinite. The lower end is at least 0 if the numerator's lower bound is.
+
+    Raises
+    ------
+    ValueError
+        If a released count is not within the bounds, or alpha is at most the error of the sampled
+        distributions.
 
     Examples
     --------
