@@ -71,7 +71,7 @@ def noisy(noise: Noise, name: str, counts: Any, nulls: Nulls) -> Any:
     if kind == "Array":
         return _array(noise, name, counts, nulls)
     nw = narwhals()
-    wanted = "a column, or release_columns the frame"
+    wanted = "a column (geomdp.frames.release_columns takes frames)"
     series = as_narwhals(name, counts, wanted, series_only=True)
     dtype = _dtype(name, str(series.dtype).lower())
     missing = series.is_null()
