@@ -504,7 +504,7 @@ def as_mechanism(value: object) -> GeometricMechanism:
 
 
 def check_dtype(mechanism: GeometricMechanism, dtype: DTypeLike) -> None:
-    """Raise now the error of releases of a dtype: beyond the bounds, or not to be certified."""
+    """Raise now each error of a release of this dtype that depends on no count."""
     mechanism.release(np.empty(0, dtype))
 
 
