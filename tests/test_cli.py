@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 import geomdp
 from geomdp import GeometricMechanism, accuracy, cli
 from geomdp._files import delimited
+from geomdp._inputs.arrays import DTYPES
 from statistics_ import censored_pmf, rejects
 from unsigned import limits
 from verifier.verify import verify
@@ -660,7 +661,7 @@ def test_certificates(main: Main) -> None:
     found = main("certificate", *WITHIN, "--tight", "--json", "--dtype", "int8").out
     assert found == f"{tight.to_json()}\n"
     assert verify(found).tight_epsilon == tight.tight_epsilon
-    for dtype in cli._DTYPES:
+    for dtype in DTYPES:
         bounds = limits(dtype)
         given = ["--bounds", *map(str, bounds)] if bounds else []
         done = main("certificate", "--scale=2", "--json", "--dtype", dtype, *given)

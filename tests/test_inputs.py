@@ -1,7 +1,9 @@
 """Labelled inputs: Series, Index, dict and Counter wherever arrays are taken."""
 
+import re
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
@@ -12,6 +14,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+import geomdp
 from geomdp import GeometricMechanism, accuracy, frames, plot
 from geomdp.consistency import consistent
 from geomdp.measurement import (
@@ -232,3 +235,9 @@ def test_invalid_labelled_counts_raise(counts: Any, error: type[Exception], mess
     for function in (MECHANISM.release, lambda x: MECHANISM.confidence_interval(x, 0.05)):
         with pytest.raises(error, match=message):
             function(counts)
+
+
+def test_dtypes_are_in_one_table() -> None:
+    widths = re.compile(r'"u?int(8|16)"|\(8, 16, 32, 64\)')
+    files = Path(geomdp.__file__).parent.rglob("*.py")
+    assert [path.name for path in files if widths.search(path.read_text())] == ["arrays.py"]

@@ -27,17 +27,15 @@ from fractions import Fraction
 from functools import partial
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
-import numpy as np
-
 from geomdp import __version__, accounting, accuracy
 from geomdp._files import delimited, parquet_file
+from geomdp._inputs.arrays import DTYPES
 from geomdp._inputs.parameters import shown
 from geomdp._new_file import place, taken
-from geomdp.mechanism import GeometricMechanism
+from geomdp.mechanism import GeometricMechanism, check_dtype
 
 __all__ = ["main"]
 
-_DTYPES = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 _DELIMITERS = {",": ",", ";": ";", "|": "|", "tab": "\t"}
 #: The largest length of a number; no float needs more characters.
 _LONGEST = 1100
@@ -195,8 +193,7 @@ def _release(given: argparse.Namespace) -> str:
         release = partial(parquet_file.release, mechanism=mechanism)
     else:
         with _refusing_parameters():
-            # An empty release checks the bounds against int64.
-            mechanism.release(np.zeros(0, np.int64))
+            check_dtype(mechanism, "int64")
         delimiter = _DELIMITERS[given.delimiter]
         release = partial(delimited.release, noise=mechanism.release, delimiter=delimiter)
     name = "standard input" if given.source == "-" else given.source
@@ -475,7 +472,7 @@ _OPTIONS: dict[str, tuple[Any, str, dict[str, Any]]] = {
     "--dtype": (
         "TYPE",
         "type of the counts: int8 to int64 or uint8 to uint64; int64 if not given",
-        {"choices": _DTYPES},
+        {"choices": list(DTYPES)},
     ),
     "--epsilon": ("E", "privacy loss", {"type": _positive}),
     "--scale": ("S", "noise scale: sensitivity / epsilon", {"type": _positive}),

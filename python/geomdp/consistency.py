@@ -112,7 +112,7 @@ def consistent(
         from scipy import sparse  # noqa: PLC0415
     except ImportError as error:
         raise ImportError("consistent needs scipy: pip install geomdp[consistency]") from error
-    [cells], labelled = labels.apart(cells=cells)
+    [cells], labelled = labels.detach(cells=cells)
     table = _counts("cells", cells)
     if not table.size:
         raise ValueError(f"cells of shape {table.shape} are not accepted: give one at least")
@@ -130,7 +130,7 @@ def consistent(
 
     matrices, noisy, ratios = [], [], []
     for key, values in given.items():
-        [bare], _ = labels.apart(**{f"margins[{key!r}]": values})
+        [bare], _ = labels.detach(**{f"margins[{key!r}]": values})
         margin = _counts(f"margins[{key!r}]", bare)
         shape = tuple(table.shape[axis] for axis in kept[key])
         if margin.shape != shape:

@@ -97,7 +97,7 @@ def release_columns(
     """
     if not isinstance(frame, dd.DataFrame):
         raise TypeError(f"frame has type {type(frame).__name__}: give a DataFrame of Dask")
-    parameters.flag("unique_ids", unique_ids)
+    parameters.check_bool("unique_ids", unique_ids)
     key, counts = ReleaseKey(), cast(Any, frame)
     meta = dask_internals.types(frame)
     # Without rows, this checks the arguments.

@@ -363,7 +363,8 @@ class ReleaseKey:
         self, mechanism: GeometricMechanism, name: str, ids: _core.Ids, threads: int | None
     ) -> columns.Noise:
         """Return a function that releases counts: each call takes the next ids."""
-        plan, most, start = as_mechanism(mechanism)._core, parameters.threads(threads), 0
+        plan, thread_limit = as_mechanism(mechanism)._core, parameters.threads(threads)
+        start = 0
 
         def noise(counts: Array) -> Array:
             nonlocal start
@@ -373,7 +374,7 @@ class ReleaseKey:
 
             def draw(source: Array, target: Array, interruptible: bool) -> None:
                 plan.release_keyed(
-                    self._core, name, ids, first, source, target, interruptible, most
+                    self._core, name, ids, first, source, target, interruptible, thread_limit
                 )
 
             return arrays.release(array, None, draw)

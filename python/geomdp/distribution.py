@@ -90,7 +90,7 @@ class _Distribution:
     __slots__ = ("_bounds", "_center", "_noise", "_scale")
 
     def __init__(self, scale: Any, center: NDArray[Any], bounds: tuple[int, int] | None) -> None:
-        self._scale = parameters.number("scale", scale)
+        self._scale = parameters.nonnegative_number("scale", scale)
         # The centers, within the bounds; 0 if there are none.
         self._center, self._bounds = center, bounds
         self._noise = _Noise(_float(self._scale) if self._rate else 0.0)

@@ -15,7 +15,7 @@ from typing import Any
 
 from geomdp import frames
 from geomdp._extras import installed_by
-from geomdp._inputs import columns, parameters
+from geomdp._inputs import arrays, columns, parameters
 from geomdp._inputs.columns import Nulls
 from geomdp.mechanism import GeometricMechanism
 
@@ -24,9 +24,12 @@ with installed_by("geomdp[duckdb]"):
 
 __all__ = ["register"]
 
-_TYPES = tuple(
-    f"{sign}{name}" for sign in ("", "U") for name in ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
-)
+#: By the bytes of a count.
+_SIGNED = {1: "TINYINT", 2: "SMALLINT", 4: "INTEGER", 8: "BIGINT"}
+_TYPES = [
+    _SIGNED[dtype.itemsize] if dtype.kind == "i" else f"U{_SIGNED[dtype.itemsize]}"
+    for dtype in arrays.DTYPES.values()
+]
 
 
 def register(
@@ -53,11 +56,6 @@ def register(
         these after a U. DuckDB casts arguments of other types, and reports values that do not fit.
     nulls : {"refuse", "keep"}
         Whether a query that reads a null fails, or keeps it.
-
-    Raises
-    ------
-    ValueError
-        If `type` or `nulls` is not accepted.
 
     Examples
     --------

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from geomdp import _core, _notebook, certificate
+from geomdp._analysis import decimals
 from geomdp._inputs import arrays, columns, labels, parameters
 from geomdp._inputs.arrays import Array
 from geomdp._inputs.parameters import Bounds, Integer, Real
@@ -38,7 +39,7 @@ def _prepared(
     if scale is None:
         rate = Fraction(epsilon) / sensitivity
         for part in rate.as_integer_ratio():
-            parameters.narrow("epsilon / sensitivity", part)
+            parameters.printable("epsilon / sensitivity", part)
     else:
         rate = 1 / Fraction(scale) if scale else None
     if bounds and max(map(abs, bounds)) >= 2**127:
@@ -72,9 +73,8 @@ class GeometricMechanism:
 
     Raises
     ------
-    TypeError, ValueError
-        If a parameter has another type, epsilon is not positive and finite, sensitivity is below 1,
-        bounds are reversed, or the scale is too large to be certified for the range.
+    ValueError
+        If the scale is too large to be certified for the range.
     OverflowError
         If no integer dtype holds both bounds, or a parameter has more than 14 000 bits.
 
@@ -116,11 +116,6 @@ class GeometricMechanism:
         bounds : (int, int) or None
             As in :class:`geomdp.GeometricMechanism`.
 
-        Raises
-        ------
-        TypeError, ValueError, OverflowError
-            As in :class:`geomdp.GeometricMechanism`.
-
         Examples
         --------
         >>> from geomdp import GeometricMechanism
@@ -130,7 +125,7 @@ class GeometricMechanism:
         """
         self = cls.__new__(cls)
         self._sensitivity = 1
-        self._scale = parameters.number("scale", scale)
+        self._scale = parameters.nonnegative_number("scale", scale)
         self._bounds = parameters.interval(bounds)
         self._rate, self._core = _prepared(None, 1, self._scale, self._bounds)
         self._epsilon = math.inf if self._rate is None else self._rate
@@ -190,7 +185,7 @@ class GeometricMechanism:
 
         """
         given = self._sensitivity if distance is None else distance
-        return self._core.map(parameters.at_least("distance", given, 0))
+        return decimals.up(exact_loss(self, parameters.at_least("distance", given, 0)))
 
     def map(self, d_in: Integer) -> float:
         """Return the privacy loss at a distance: :meth:`privacy_loss` by OpenDP's name.
@@ -207,7 +202,7 @@ class GeometricMechanism:
         1.5
 
         """
-        return self._core.map(parameters.at_least("d_in", d_in, 0))
+        return decimals.up(exact_loss(self, parameters.at_least("d_in", d_in, 0)))
 
     def certificate(
         self, dtype: DTypeLike | None = None, *, tight: bool = False
@@ -226,13 +221,8 @@ class GeometricMechanism:
 
         Raises
         ------
-        TypeError
-            If the dtype is not an integer dtype, or `tight` is not a bool.
         ValueError
-            If the dtype is unsigned and there are no bounds, `tight` is True for a larger range, or
-            the scale is too large to be certified.
-        OverflowError
-            If the bounds do not fit the dtype.
+            If the dtype is unsigned and there are no bounds, or `tight` is True for a larger range.
 
         Examples
         --------
@@ -244,7 +234,7 @@ class GeometricMechanism:
         """
         if dtype is None:
             dtype = arrays.dtype_for(self._bounds)
-        parameters.flag("tight", tight)
+        parameters.check_bool("tight", tight)
         code = arrays.code(arrays.integer_dtype(dtype))
         return certificate.from_fields(self._core.certificate(code, tight))
 
@@ -313,16 +303,11 @@ class GeometricMechanism:
 
         Raises
         ------
-        TypeError
-            If counts are not integers or are masked, or `out` has another dtype.
         ValueError
-            If the counts are unsigned and there are no bounds; if `out` has another shape or is
-            read-only; if `threads` is below 1; if there are no bounds and the scale is too large to
-            be certified for the whole dtype.
+            If the counts are unsigned and there are no bounds; if there are none and the scale is
+            too large to be certified for the whole dtype.
         OverflowError
             If an int does not fit int64, or the bounds do not fit the dtype of the counts.
-        OSError
-            If the operating system gives no random bytes. Nothing is released then.
         KeyboardInterrupt
             On Ctrl-C, with `out` unchanged; for a contiguous `out` of native byte order, only after
             it has been written completely.
@@ -339,7 +324,7 @@ class GeometricMechanism:
         ['yes', 'no']
 
         """
-        most = parameters.threads(threads)
+        thread_limit = parameters.threads(threads)
         if out is None and parameters.is_integer(counts):
             if isinstance(counts, np.integer):
                 noisy = self._core.release_scalar(int(counts), arrays.code(counts.dtype))
@@ -348,16 +333,17 @@ class GeometricMechanism:
                 return self._core.release_scalar(counts, "i8")
             except OverflowError:
                 # Either the int is too large, or the bounds are.
-                arrays.exact(counts)
-                raise
+                if arrays.fits(counts):
+                    raise
+                raise arrays.beyond("counts") from None
 
         def noise(source: Array, target: Array, interruptible: bool) -> None:
-            self._core.release_into(source, target, interruptible, most)
+            self._core.release_into(source, target, interruptible, thread_limit)
 
         if out is None and type(counts) is not np.ndarray:
             of_array = partial(arrays.release, out=None, noise=noise)
-            if labels.alone(counts):
-                [values], back = labels.apart(counts=counts)
+            if labels.is_mapping_or_index(counts):
+                [values], back = labels.detach(counts=counts)
                 return back(of_array(values))
             if columns.is_column(counts):
                 return columns.noisy(of_array, "counts", counts, "refuse")
@@ -366,35 +352,45 @@ class GeometricMechanism:
     def accuracy(self, alpha: Real, *, counts: Any = None) -> Any:
         """Return the least a such that errors exceed a with probability at most `alpha`.
 
-        :func:`geomdp.accuracy.release_accuracy` gives the details.
+        Bounds censor the noise, so near a bound only one tail remains. The probability is an upper
+        bound for the sampled distribution (``docs/proofs.md``, section 11). At levels below the
+        mass of its floor, at most 2**-52, the accuracy is the width of the bounds.
 
         Parameters
         ----------
         alpha : int, float or Fraction
-            The significance level, from 0 to 1.
+            The significance level, from 0 to 1. At 0 the accuracy is the greatest possible error.
         counts : int, numpy integer, array or sequence of ints, optional
-            True counts; without them, the result is that of the worst case.
+            True counts, within the bounds or the limits of their dtype. Ints and sequences of ints
+            are taken as int64. The error of a count outside the bounds is at least its distance
+            from them.
 
         Returns
         -------
         int or array of ints
-            In units of counts; an array for an array.
-
-        Raises
-        ------
-        TypeError, ValueError, OverflowError
-            As in :func:`geomdp.accuracy.release_accuracy`.
+            At these true counts. Without counts, in the worst case over all counts within the
+            bounds, or within int64 if there are no bounds.
 
         Examples
         --------
         >>> from geomdp import GeometricMechanism
-        >>> GeometricMechanism(epsilon=0.5, bounds=(0, 4526)).accuracy(alpha=0.05)
+        >>> mechanism = GeometricMechanism(epsilon=0.5, bounds=(0, 4526))
+        >>> mechanism.accuracy(alpha=0.05)
         6
+        >>> mechanism.accuracy(alpha=0.05, counts=[0, 3, 40])
+        array([5, 5, 6])
 
         """
-        from geomdp.accuracy import release_accuracy  # noqa: PLC0415 (imports much more)
+        from geomdp._analysis import releases  # noqa: PLC0415 (no release needs it)
 
-        return release_accuracy(self, alpha, counts=counts)
+        level = parameters.significance_or_zero("alpha", alpha)
+        if counts is None:
+            return releases.worst_accuracy(self.certificate(), level)
+        [bare], labelled = labels.detach(counts=counts)
+        array = as_counts(self, bare)
+        ends = limits(self, array.dtype)
+        found = releases.accuracies(self.certificate(array.dtype), ends, array, level)
+        return int(found) if parameters.is_integer(bare) else labelled(found)
 
     def confidence_interval(
         self,
@@ -406,18 +402,29 @@ class GeometricMechanism:
     ) -> tuple[Any, Any]:
         """Return an interval that contains the true count with probability at least 1 - alpha.
 
-        :func:`geomdp.accuracy.confidence_interval` gives the details.
+        ``[released - a, released + a]``, cut off at the bounds. Two-sided, a is :meth:`accuracy` at
+        level alpha; one-sided, it is the least one with ``P[Z > a] <= alpha``, and the other end is
+        the bound. The probability is over the noise, for any true count within the bounds, and for
+        each interval on its own.
+
+        A sum of noisy counts is not one noisy count: its noise is larger, which this method cannot
+        see. Use :func:`geomdp.accuracy.sum_confidence_interval` for totals, margins and
+        differences, and :func:`geomdp.accuracy.ratio_confidence_interval` for rates and means.
 
         Parameters
         ----------
         released : int, numpy integer, array or sequence of ints
             Noisy counts of this mechanism.
         alpha : int, float or Fraction
-            The probability that the interval misses the true count: 0.05 for 95% confidence.
+            The probability that the interval misses the true count: 0.05 for 95% confidence, and 0
+            for all counts that are possible.
         side : {"both", "lower", "upper"}
             "lower" gives only a lower end, and "upper" only an upper one.
         dtype : integer dtype, optional
-            The dtype in which the counts were released, if `released` has lost it.
+            The dtype in which the counts were released, if `released` has lost it. A list has:
+            without bounds, a noisy count of 127 is at the limit of int8, and ``.tolist()`` hides
+            that. If not given, ints and sequences of ints are taken as int64, or uint64 if the
+            bounds need it.
 
         Returns
         -------
@@ -427,19 +434,30 @@ class GeometricMechanism:
 
         Raises
         ------
-        TypeError, ValueError, OverflowError
-            As in :func:`geomdp.accuracy.confidence_interval`.
+        ValueError
+            If a released count is not within the bounds.
 
         Examples
         --------
         >>> from geomdp import GeometricMechanism
-        >>> GeometricMechanism(epsilon=0.5, bounds=(0, 4526)).confidence_interval(40, alpha=0.05)
-        (34, 46)
+        >>> mechanism = GeometricMechanism(epsilon=0.5, bounds=(0, 100))
+        >>> mechanism.confidence_interval([3, 40], alpha=0.05)
+        (array([ 0, 34]), array([ 9, 46]))
 
         """
-        from geomdp.accuracy import confidence_interval  # noqa: PLC0415 (imports much more)
+        from geomdp._analysis import releases  # noqa: PLC0415 (no release needs it)
 
-        return confidence_interval(self, released, alpha, side=side, dtype=dtype)
+        level = parameters.significance_or_zero("alpha", alpha)
+        parameters.check_one_of("side", side, ("both", "lower", "upper"))
+        [bare], labelled = labels.detach(released=released)
+        array, ends = as_released(self, bare, dtype)
+        certified = self.certificate(array.dtype)
+        lower, upper = releases.interval(certified, ends, array, level, side)
+        if isinstance(bare, np.integer):
+            return lower[()], upper[()]
+        if parameters.is_integer(bare):
+            return int(lower), int(upper)
+        return labelled(lower), labelled(upper)
 
     def _key(self) -> tuple[Fraction | None, int, tuple[int, int] | None]:
         return self._rate, self._sensitivity, self._bounds
@@ -485,21 +503,45 @@ def as_mechanism(value: object) -> GeometricMechanism:
     return value
 
 
-def as_counts(mechanism: Any, counts: Any) -> arrays.Array:
+def check_dtype(mechanism: GeometricMechanism, dtype: DTypeLike) -> None:
+    """Raise now each error of a release of this dtype that depends on no count."""
+    mechanism.release(np.empty(0, dtype))
+
+
+def as_counts(mechanism: Any, counts: Any) -> Array:
     """Return counts as an array; ints become int64, or uint64 if the bounds need it."""
     return arrays.as_array(counts, arrays.dtype_for(as_mechanism(mechanism).bounds))
 
 
-def exact_loss(mechanism: GeometricMechanism, d_in: int | Fraction) -> Fraction | float:
-    """Return the exact privacy loss at a distance: ``d_in * rate``, also where rate is infinite."""
-    if not d_in:
+def exact_loss(mechanism: GeometricMechanism, distance: int | Fraction) -> Fraction | float:
+    """Return the exact privacy loss at a distance; infinite without noise, unless it is 0.
+
+    Whatever turns a distance into a loss calls this, adds up exact losses, and rounds up once.
+    """
+    if not distance:
         return Fraction()
-    return math.inf if mechanism._rate is None else mechanism._rate * d_in
+    return math.inf if mechanism._rate is None else mechanism._rate * distance
 
 
 def limits(mechanism: GeometricMechanism, dtype: np.dtype[Any]) -> tuple[int, int]:
     """Return the least and greatest output for counts of a dtype."""
     return mechanism._core.limits(arrays.code(dtype))
+
+
+def as_released(
+    mechanism: Any, released: Any, dtype: DTypeLike | None
+) -> tuple[Array, tuple[int, int]]:
+    """Return noisy counts as they were released, and the least and greatest output."""
+    array = as_counts(mechanism, released)
+    kind = array.dtype if dtype is None else arrays.integer_dtype(dtype)
+    least, greatest = limits(mechanism, kind)
+    if array.size and not least <= int(array.min()) <= int(array.max()) <= greatest:
+        # Noisy counts are public.
+        raise ValueError(
+            f"released counts outside the bounds {(least, greatest)} are not accepted: "
+            "give counts that the mechanism released"
+        )
+    return array.astype(kind, copy=False), (least, greatest)
 
 
 def saturating(scale: Any, bounds: Any, dtype: np.dtype[Any]) -> GeometricMechanism:
@@ -509,5 +551,5 @@ def saturating(scale: Any, bounds: Any, dtype: np.dtype[Any]) -> GeometricMechan
     """
     bounds = arrays.limits(dtype) if bounds is None else bounds
     mechanism = GeometricMechanism.from_scale(scale, bounds)
-    mechanism.certificate(dtype)
+    check_dtype(mechanism, dtype)
     return mechanism

@@ -20,15 +20,13 @@ from numpy.typing import NDArray
 
 from geomdp import accuracy as _accuracy
 from geomdp._inputs import arrays, parameters
-from geomdp._inputs.labels import apart, is_released_table
+from geomdp._inputs.labels import ReleasedTable, detach, is_released_table
 from geomdp._inputs.parameters import Integer, Real
 from geomdp.distribution import CensoredGeometric
 from geomdp.mechanism import GeometricMechanism, as_counts, limits
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from geomdp.frames import NoisyTable
 
 __all__ = ["accuracy", "histogram", "pmf", "table"]
 
@@ -139,7 +137,7 @@ def accuracy(
     _check_axes(ax)
     exact, places = _epsilons(epsilons)
     level = parameters.level("alpha", alpha)
-    reach = parameters.positive("sensitivity", sensitivity)
+    reach = parameters.positive_fraction("sensitivity", sensitivity)
     texts = [f"{number:g}" for number in _drawable("alpha or sensitivity", [level, reach])]
     items = [n] if parameters.is_integer(n) else _items("n", n)
     numbers = [parameters.at_least("n", item, 1) for item in items]
@@ -165,7 +163,7 @@ def accuracy(
 
 
 def histogram(
-    mechanism: GeometricMechanism | NoisyTable,
+    mechanism: GeometricMechanism | ReleasedTable,
     noisy: Any = None,
     *,
     true: Any = None,
@@ -219,7 +217,7 @@ def histogram(
     """
     _check_axes(ax)
     mechanism, noisy = _of_table(mechanism, noisy)
-    (true, noisy), labelled = apart(true=true, noisy=noisy)
+    (true, noisy), labelled = detach(true=true, noisy=noisy)
     counts = _counts("noisy", noisy)
     points = _row("noisy", counts)
     bars = points if true is None else _row("true", _counts("true", true), len(points))
@@ -267,7 +265,7 @@ def histogram(
 
 
 def table(
-    mechanism: GeometricMechanism | NoisyTable,
+    mechanism: GeometricMechanism | ReleasedTable,
     noisy: Any = None,
     *,
     alpha: Real = 0.05,
@@ -312,7 +310,7 @@ def table(
     """
     _check_axes(ax)
     mechanism, noisy = _of_table(mechanism, noisy)
-    [noisy], labelled = apart(noisy=noisy)
+    [noisy], labelled = detach(noisy=noisy)
     counts = _counts("noisy", noisy)
     if counts.ndim != 2 or not counts.size:
         raise ValueError(f"noisy is of shape {counts.shape}: give two dimensions")
@@ -532,7 +530,9 @@ def _finite(name: str, values: Any) -> _Floats:
 
 def _epsilons(epsilons: Any) -> tuple[list[Fraction], _Floats]:
     """Return epsilons exactly, and as floats."""
-    exact = [parameters.positive("epsilons", item) for item in _items("epsilons", epsilons)]
+    exact = [
+        parameters.positive_fraction("epsilons", item) for item in _items("epsilons", epsilons)
+    ]
     if len(exact) < 2:
         raise ValueError(parameters.refusal("epsilons", epsilons, "two or more"))
     return exact, _increasing("epsilons", _drawable("one of epsilons", exact))

@@ -94,7 +94,7 @@ def release_columns(
     ['town', 'n']
 
     """
-    parameters.flag("unique_ids", unique_ids)
+    parameters.check_bool("unique_ids", unique_ids)
     if not isinstance(dataset, ray.data.Dataset):
         raise TypeError(f"dataset has type {type(dataset).__name__}: give a Dataset of Ray")
     if dataset.context.max_errored_blocks:

@@ -64,7 +64,7 @@ def loss(epsilon: Real, n: Integer) -> float:
     0.1818
 
     """
-    rate, n = parameters.not_negative("epsilon", epsilon), parameters.at_least("n", n, 1)
+    rate, n = parameters.nonnegative_fraction("epsilon", epsilon), parameters.at_least("n", n, 1)
     return decimals.up(_loss(rate, n))
 
 
@@ -97,7 +97,7 @@ def calibrated_epsilon(epsilon: Real, n: Integer) -> float:
     0.0533
 
     """
-    exact, n = parameters.positive("epsilon", epsilon), parameters.at_least("n", n, 1)
+    exact, n = parameters.positive_fraction("epsilon", epsilon), parameters.at_least("n", n, 1)
     # The loss grows with epsilon, and nonnegative floats grow with their bits.
     floats = range(struct.unpack("<q", struct.pack("<d", sys.float_info.max))[0] + 1)
 
@@ -139,7 +139,7 @@ def pmf(epsilon: Real, n: Integer, counts: Any) -> NDArray[np.float64]:
            [0.212, 0.576, 0.212]])
 
     """
-    rate, n = parameters.not_negative("epsilon", epsilon), parameters.at_least("n", n, 1)
+    rate, n = parameters.nonnegative_fraction("epsilon", epsilon), parameters.at_least("n", n, 1)
     if n > _MAX_N:
         raise ValueError(parameters.refusal("n", n, f"at most {_MAX_N}"))
     x = arrays.as_array(counts)

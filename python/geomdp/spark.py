@@ -102,7 +102,7 @@ def release_columns(
     ['town', 'n']
 
     """
-    parameters.flag("unique_ids", unique_ids)
+    parameters.check_bool("unique_ids", unique_ids)
     _check_batch(frame)
     plan = spark_internals.analyzed(frame)
     if (found := spark_plan.unstable(plan, spark_internals.collations(frame))) is not None:

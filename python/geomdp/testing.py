@@ -60,12 +60,12 @@ def release_not_private(
     array([14,  1, 90])
 
     """
-    as_mechanism(mechanism)
+    core = as_mechanism(mechanism)._core
     if not isinstance(key, bytes) or len(key) != KEY_BYTES:
         raise ValueError(f"key is not accepted: give {KEY_BYTES} bytes")
-    most = parameters.threads(threads)
+    thread_limit = parameters.threads(threads)
 
     def noise(source: Array, target: Array, _interruptible: bool) -> None:
-        _core.release_not_private(mechanism._core, key, source, target, most)
+        _core.release_not_private(core, key, source, target, thread_limit)
 
     return arrays.release(counts, out, noise)

@@ -42,14 +42,14 @@ _MARGIN = Decimal("1e-30")
 
 
 def _rounded_up(
-    ends: Callable[[int], tuple[Decimal, Decimal]], most: float, digits: int = 4 * _SPARE
+    ends: Callable[[int], tuple[Decimal, Decimal]], limit: float, digits: int = 4 * _SPARE
 ) -> float:
     """Return the least float not below a number, given bounds on it for any number of digits.
 
-    It is at most ``most``. Where it is below that by next to nothing, no digits would tell.
+    It is at most ``limit``. Where it is below that by next to nothing, no digits would tell.
     """
     while True:
-        low, high = (min(decimals.up(end), most) for end in ends(digits))
+        low, high = (min(decimals.up(end), limit) for end in ends(digits))
         if low == high:
             return high
         digits *= 2
@@ -209,8 +209,8 @@ def renyi_epsilon(groups: Groups, delta: Fraction) -> float:
 def renyi_delta(groups: Groups, epsilon: Fraction) -> float:
     """Return the least delta that Renyi divergences allow, rounded up."""
     with localcontext(_context(groups, _GRID_DIGITS)):
-        most = decimals.of(epsilon)
-        found = _over_orders(groups, lambda t, log: log - t * (most - _share(t)) - (1 + t).ln())
+        target = decimals.of(epsilon)
+        found = _over_orders(groups, lambda t, log: log - t * (target - _share(t)) - (1 + t).ln())
         return decimals.up(max((min(found, Decimal(0)) + _MARGIN).exp(), _TINY))
 
 

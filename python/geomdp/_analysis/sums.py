@@ -36,11 +36,11 @@ def reach(rate: Fraction, sizes: Mapping[int, int], level: Fraction) -> int:
     """
     rate, unit = min(rate, _MOST), math.gcd(*sizes)
     sizes = {size // unit: n for size, n in sizes.items()}
-    most = _chernoff(rate, sizes, level)
+    upper = _chernoff(rate, sizes, level)
     if list(sizes) == [1] and sizes[1] <= _TERMS:
-        return unit * _least(rate, sizes[1], level, most)
+        return unit * _least(rate, sizes[1], level, upper)
     nearer = _by_fourier(rate, sizes, level)
-    return unit * (most if nearer is None else min(nearer, most))
+    return unit * (upper if nearer is None else min(nearer, upper))
 
 
 def _chernoff(rate: Fraction, sizes: Mapping[int, int], level: Fraction) -> int:
@@ -66,8 +66,8 @@ def _half(rate: Fraction) -> float:
     return max(float(rate) / 2, 1e-100)
 
 
-def _least(rate: Fraction, n: int, level: Fraction, most: int) -> int:
-    """Return the least t with ``P(|S| > t) <= level`` for n noises, given that `most` has that."""
+def _least(rate: Fraction, n: int, level: Fraction, upper: int) -> int:
+    """Return the least t with ``P(|S| > t) <= level`` for n noises, given that `upper` has that."""
     with localcontext(_context(rate)):
         target = decimals.of(level) / 2 * (1 - SAFE)
         q = (-decimals.of(rate)).exp()
@@ -87,7 +87,7 @@ def _least(rate: Fraction, n: int, level: Fraction, most: int) -> int:
                 ended *= odds * (t - i) / (i + 1)
             return total
 
-        low, high = -1, most
+        low, high = -1, upper
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (low, middle) if beyond(middle) <= target else (middle, high)

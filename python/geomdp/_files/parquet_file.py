@@ -4,11 +4,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-import numpy as np
-
 from geomdp import frames
 from geomdp._files.delimited import DataError
 from geomdp._inputs.parameters import shown
+from geomdp.mechanism import check_dtype
 
 if TYPE_CHECKING:
     from geomdp import GeometricMechanism
@@ -47,8 +46,7 @@ def release(
         if not pa.types.is_integer(schema.field(name).type):
             raise DataError(f"column {name!r} has the type {schema.field(name).type}, not integers")
         try:
-            # An empty release checks the bounds against the type.
-            mechanism.release(np.zeros(0, schema.field(name).type.to_pandas_dtype()))
+            check_dtype(mechanism, schema.field(name).type.to_pandas_dtype())
         except (ValueError, OverflowError) as error:
             raise DataError(f"column {name!r}: {error}") from error
     codecs = _compression(file.metadata)

@@ -13,6 +13,15 @@ Array: TypeAlias = NDArray[np.integer[Any]]
 #: Writes noisy counts from one contiguous array to another: (counts, out, interruptible).
 Noise: TypeAlias = Callable[[Array, Array, bool], None]
 
+#: Every dtype of counts by its name. What has other names for them derives its names from these.
+DTYPES = {
+    name: np.dtype(name)
+    for name in (f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
+}
+#: The same by their names in Rust and OpenDP, such as "i32".
+RUST_DTYPES = {
+    name.replace("uint", "u").replace("int", "i"): dtype for name, dtype in DTYPES.items()
+}
 _INT64 = np.iinfo(np.int64)
 _HINT = (
     "give integers: an int, a numpy integer, a sequence of ints, or an array of an integer dtype, "
@@ -68,7 +77,7 @@ def as_array(counts: Any, dtype: np.dtype[Any] = _INT64.dtype, name: str = "coun
     if isinstance(counts, np.integer) and is_integer(counts):
         return np.asarray(counts)
     if is_integer(counts):
-        return np.asarray(exact(counts, np.iinfo(dtype), name), dtype=dtype)
+        return np.asarray(as_int(counts, np.iinfo(dtype), name), dtype=dtype)
     if isinstance(counts, Sequence) and not isinstance(
         counts, str | bytes | bytearray | memoryview
     ):
@@ -81,9 +90,9 @@ def as_array(counts: Any, dtype: np.dtype[Any] = _INT64.dtype, name: str = "coun
         flat, limits = items.ravel().tolist(), np.iinfo(dtype)
         # Checking one item of each type, then the extremes, is faster than checking every item.
         for item in {type(item): item for item in flat}.values():
-            exact(item, limits, name)
+            as_int(item, limits, name)
         for item in (min(flat), max(flat)) if flat else ():
-            exact(item, limits, name)
+            as_int(item, limits, name)
         return np.array(flat, dtype=dtype).reshape(items.shape)
     raise TypeError(f"{name} of type {type(counts).__name__} are not accepted: {_HINT}")
 
@@ -141,18 +150,45 @@ def of_each(counts: Array, function: Callable[[int], float]) -> NDArray[np.float
     return np.array(values[places]).reshape(counts.shape)
 
 
-def exact(item: Any, limits: "np.iinfo[Any]" = _INT64, name: str = "counts") -> int:
+def as_int(item: Any, limits: "np.iinfo[Any]" = _INT64, name: str = "counts") -> int:
     """Return an integer that fits a dtype as an int."""
     if not is_integer(item):
         raise TypeError(f"{name} with a {type(item).__name__} are not accepted: {_HINT}")
-    if not limits.min <= item <= limits.max:
-        # Do not show the item, which is secret.
-        wider = " (an array of uint64 holds more)" if limits.dtype == np.int64 else ""
-        raise OverflowError(
-            f"{name} beyond {limits.dtype} are not accepted: "
-            f"give counts from {limits.min} to {limits.max}{wider}"
-        )
+    if not fits(item, limits):
+        raise beyond(name, limits)
     return int(item)
+
+
+def fits(item: int, limits: "np.iinfo[Any]" = _INT64) -> bool:
+    """Return whether a dtype holds an integer."""
+    return bool(limits.min <= item <= limits.max)
+
+
+def beyond(name: str, limits: "np.iinfo[Any]" = _INT64) -> OverflowError:
+    """Return the error for a count that a dtype does not hold, which it does not show."""
+    wider = " (an array of uint64 holds more)" if limits.dtype == np.int64 else ""
+    return OverflowError(
+        f"{name} beyond {limits.dtype} are not accepted: "
+        f"give counts from {limits.min} to {limits.max}{wider}"
+    )
+
+
+def exact_items(name: str, values: Any, check: parameters.Check) -> NDArray[np.object_]:
+    """Return an array of the exact values of its items."""
+    refuse_items(name, [values])
+    try:
+        items = np.array(values, dtype=object)
+    except ValueError:
+        raise TypeError(f"{name} of different shapes is not accepted: give an array") from None
+    found = np.empty(items.shape, dtype=object)
+    found.reshape(-1)[:] = parameters.each(name, items.reshape(-1).tolist(), check)
+    return found
+
+
+def int64_or_ints(values: Sequence[float]) -> NDArray[Any]:
+    """Return an int64 array, or one of Python ints if one of them is beyond int64."""
+    fit = all(_INT64.min <= value <= _INT64.max for value in values)
+    return np.array(values, dtype=np.int64 if fit else object)
 
 
 def refuse_masked(name: str, array: Any) -> None:

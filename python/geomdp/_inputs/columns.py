@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geomdp._inputs import parameters
-from geomdp._inputs.arrays import Array
+from geomdp._inputs.arrays import DTYPES, Array
 
 #: Returns a noisy array.
 Noise: TypeAlias = Callable[[Array], Array]
@@ -19,11 +19,6 @@ FRAME = "a data frame, collected if it is lazy"
 ARROW_FRAMES = ("Table", "RecordBatch")
 #: All but the frame's own attributes.
 _PANDAS_METADATA = ("index_columns", "column_indexes", "columns", "pandas_version")
-#: Keyed by the names that all libraries use.
-_DTYPES = {
-    kind: np.dtype(kind)
-    for kind in (f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
-}
 
 
 def is_column(value: Any) -> bool:
@@ -39,7 +34,7 @@ def names(frame: Any) -> list[Any]:
     """Return the column names of a frame: strings, or any labels in pandas."""
     if arrow(frame) in ARROW_FRAMES:
         return list(frame.schema.names)
-    return list(narrow("frame", frame, FRAME, eager_only=True).to_native().columns)
+    return list(as_narwhals("frame", frame, FRAME, eager_only=True).to_native().columns)
 
 
 def column(frame: Any, name: Hashable) -> Any:
@@ -47,7 +42,7 @@ def column(frame: Any, name: Hashable) -> Any:
     place = names(frame).index(name)
     if arrow(frame) in ARROW_FRAMES:
         return frame.column(place)
-    view = narrow("frame", frame, FRAME, eager_only=True)
+    view = as_narwhals("frame", frame, FRAME, eager_only=True)
     native = view.to_native()
     return native.iloc[:, place] if hasattr(native, "iloc") else view[:, place].to_native()
 
@@ -60,7 +55,7 @@ def to_arrow(name: str, column: Any) -> Any:
         column = pa.array(column.ravel())
     elif not arrow(column):
         wanted = "arrays or columns"
-        column = narrow(name, column, wanted, series_only=True).to_arrow()
+        column = as_narwhals(name, column, wanted, series_only=True).to_arrow()
     refuse_damaged(name, column)
     return column.combine_chunks() if arrow(column) == "ChunkedArray" else column
 
@@ -76,8 +71,8 @@ def noisy(noise: Noise, name: str, counts: Any, nulls: Nulls) -> Any:
     if kind == "Array":
         return _array(noise, name, counts, nulls)
     nw = narwhals()
-    wanted = "a column, or release_columns the frame"
-    series = narrow(name, counts, wanted, series_only=True)
+    wanted = "a column (geomdp.frames.release_columns takes frames)"
+    series = as_narwhals(name, counts, wanted, series_only=True)
     dtype = _dtype(name, str(series.dtype).lower())
     missing = series.is_null()
     if hidden := _any(name, bool(missing.any()), nulls):
@@ -108,7 +103,7 @@ def noisy_columns(frame: Any, noises: Mapping[Any, Noise], nulls: Nulls) -> Any:
         for place, each in released.items():
             table = table.set_column(place, without_metadata(table.schema.field(place)), each)
         return table.replace_schema_metadata(public_metadata(table.schema))
-    view = narrow("frame", frame, FRAME, eager_only=True)
+    view = as_narwhals("frame", frame, FRAME, eager_only=True)
     native = view.to_native()
     if hasattr(native, "isetitem"):
         # Set columns by position, since narwhals accepts only strings as names in pandas.
@@ -182,7 +177,8 @@ def _array(noise: Noise, name: str, array: Any, nulls: Nulls) -> Any:
 
 
 def _dtype(name: str, kind: str) -> np.dtype[Any]:
-    if (dtype := _DTYPES.get(kind)) is None:
+    """Return the dtype of a column's type, which all libraries name alike."""
+    if (dtype := DTYPES.get(kind)) is None:
         hint = " (for pandas' floats, astype('Int64'))" if kind.startswith("float") else ""
         raise TypeError(
             f"{name} of type {kind} is not accepted: give integers of up to 64 bits{hint}"
@@ -207,7 +203,7 @@ def narwhals() -> Any:
         raise ImportError("columns need narwhals: pip install 'geomdp[frames]'") from error
 
 
-def narrow(name: str, value: Any, wanted: str, **kind: bool) -> Any:
+def as_narwhals(name: str, value: Any, wanted: str, **kind: bool) -> Any:
     """Return narwhals' view of a Series or frame."""
     if arrow(value) == "ChunkedArray":
         refuse_damaged(name, value)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import product
 from operator import ne
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -31,7 +31,7 @@ class Labels:
         return self.put_on(result)
 
 
-def alone(values: Any) -> bool:
+def is_mapping_or_index(values: Any) -> bool:
     """Return whether these are labelled values other than columns: a mapping, or an Index."""
     return isinstance(values, Mapping) or hasattr(values, "to_flat_index")
 
@@ -40,12 +40,22 @@ def alone(values: Any) -> bool:
 _RELEASED = {"noisy", "released", "numerator", "denominator", "cells"}
 
 
+class ReleasedTable(Protocol):
+    """What a table like :class:`geomdp.frames.NoisyTable`, of a room above, has."""
+
+    @property
+    def design(self) -> Any: ...
+    @property
+    def mechanisms(self) -> Any: ...
+    def to_dict(self) -> dict[Any, int]: ...
+
+
 def is_released_table(value: Any) -> bool:
-    """Return whether this is a table like :class:`geomdp.frames.NoisyTable`, of a room above."""
+    """Return whether this is a :class:`ReleasedTable`."""
     return all(hasattr(value, name) for name in ("design", "mechanisms", "to_dict"))
 
 
-def apart(**named: Any) -> tuple[list[Any], Labels]:
+def detach(**named: Any) -> tuple[list[Any], Labels]:
     """Return the values of parameters without their labels, and these labels.
 
     Mappings become lists; columns of pandas (also an Index), Polars and PyArrow become arrays.
@@ -100,7 +110,7 @@ def _of_column(name: str, column: Any) -> tuple[Any, Labels]:
         import pyarrow as pa  # noqa: PLC0415
 
         native = pa.chunked_array([column])
-    series = columns.narrow(name, native, "an array or a column", series_only=True)
+    series = columns.as_narwhals(name, native, "an array or a column", series_only=True)
     if series.is_null().any():
         raise ValueError(f"{name} contains nulls: fill or drop them")
     array = series.to_numpy()
@@ -170,7 +180,7 @@ def _of_frame(name: str, frame: Any) -> tuple[Any, Labels]:
             native = frame.copy()
             native.isetitem(len(known) - 1, values)
             return native
-        view = columns.narrow(name, frame, columns.FRAME)
+        view = columns.as_narwhals(name, frame, columns.FRAME)
         new = columns.narwhals().new_series(known[-1], values, backend=view.implementation)
         return view.with_columns(new).to_native()
 
@@ -192,7 +202,7 @@ def _of_frame(name: str, frame: Any) -> tuple[Any, Labels]:
 
 def _with_none(name: str, column: Any) -> list[Any]:
     """Return the items of a column, with None for nulls of any kind."""
-    series = columns.narrow(name, column, "a frame", series_only=True)
+    series = columns.as_narwhals(name, column, "a frame", series_only=True)
     missing = series.is_null().to_list()
     return [None if null else x for x, null in zip(series.to_list(), missing, strict=True)]
 

@@ -5,7 +5,7 @@ import re
 import reprlib
 import sys
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -17,6 +17,8 @@ Real: TypeAlias = Integer | float | Fraction | np.floating[Any]
 #: Decimals, and strings such as "0.1" or "1/10", are exact where floats are not.
 Exact: TypeAlias = Real | Decimal | str
 Bounds: TypeAlias = tuple[Integer, Integer]
+#: Returns the exact value of a parameter with this name, or raises.
+Check: TypeAlias = Callable[[str, Any], Fraction | int]
 
 # Made once, since making a union of types takes longer than isinstance itself.
 _INTEGERS = (int, np.integer)
@@ -104,12 +106,14 @@ def finite(name: str, value: Any) -> int | float | Fraction:
     return in_range(name, value, "a finite number", lambda x: -math.inf < x < math.inf)
 
 
-def number(name: str, value: Any) -> int | float | Fraction:
+def nonnegative_number(name: str, value: Any) -> int | float | Fraction:
     """Return a finite number of at least 0."""
     return in_range(name, value, "a finite number, not negative", lambda x: 0 <= x < math.inf)
 
 
-def each(name: str, items: Iterable[Any], check: Callable[[str, Any], Any] = number) -> list[Any]:
+def each(
+    name: str, items: Iterable[Any], check: Callable[[str, Any], Any] = nonnegative_number
+) -> list[Any]:
     """Return the checked items of an array. Errors do not show them: see _SHOWN."""
     try:
         return [check(name, item) for item in items]
@@ -122,9 +126,9 @@ def of_item(name: str, wanted: str) -> str:
     return f"{name} has an item that is not accepted: give {wanted}"
 
 
-def not_negative(name: str, value: Any) -> Fraction:
+def nonnegative_fraction(name: str, value: Any) -> Fraction:
     """Return a finite number of at least 0 as a Fraction."""
-    return Fraction(number(name, value))
+    return Fraction(nonnegative_number(name, value))
 
 
 def positive_number(name: str, value: Any) -> int | float | Fraction:
@@ -132,7 +136,7 @@ def positive_number(name: str, value: Any) -> int | float | Fraction:
     return in_range(name, value, "a finite number above 0", lambda x: 0 < x < math.inf)
 
 
-def positive(name: str, value: Any) -> Fraction:
+def positive_fraction(name: str, value: Any) -> Fraction:
     """Return a finite number above 0 as a Fraction."""
     return Fraction(positive_number(name, value))
 
@@ -182,7 +186,7 @@ def _plain(name: str, value: Any) -> int | float | Fraction:
     else:
         raise TypeError(foreign(name, value, "an int, a float or a Fraction"))
     for part in plain.as_integer_ratio():
-        narrow(name, part)
+        printable(name, part)
     return plain
 
 
@@ -207,7 +211,7 @@ def exact(name: str, value: Any) -> Any:
     return Fraction(value)
 
 
-def narrow(name: str, value: int) -> int:
+def printable(name: str, value: int) -> int:
     """Return an int, or raise an OverflowError if Python might refuse to print it."""
     if value.bit_length() > _MOST_BITS:
         raise OverflowError(
@@ -220,7 +224,7 @@ def narrow(name: str, value: int) -> int:
 def integer(name: str, value: Any, wanted: str = "an int") -> int:
     """Return a Python or numpy integer as an int."""
     if is_integer(value):
-        return narrow(name, int(value))
+        return printable(name, int(value))
     raise TypeError(foreign(name, value, wanted))
 
 
@@ -233,6 +237,17 @@ def at_least(name: str, value: Any, least: int) -> int:
     return number
 
 
+def at_least_one(name: str, value: Any) -> int:
+    """Return an integer of at least 1 as an int."""
+    return at_least(name, value, 1)
+
+
+def check_one_of(name: str, value: Any, choices: Sequence[str]) -> None:
+    """Check that a value is one of these strings."""
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(refusal(name, value, f"one of {', '.join(map(repr, choices))}"))
+
+
 def threads(value: Any) -> int:
     """Return the thread count for the core; 0, for None, lets the core choose."""
     if value is None:
@@ -241,7 +256,7 @@ def threads(value: Any) -> int:
     return min(at_least("threads", value, 1), sys.maxsize)
 
 
-def flag(name: str, value: Any) -> None:
+def check_bool(name: str, value: Any) -> None:
     """Check that a value is a bool."""
     if not isinstance(value, bool):
         raise TypeError(foreign(name, value, "a bool"))

@@ -154,7 +154,7 @@ class Budget(Uncopied):
             raise TypeError("a budget has one limit: give either epsilon or rho")
         self._by_rho = epsilon is None
         name, given = ("rho", rho) if self._by_rho else ("epsilon", epsilon)
-        self._limit = parameters.number(name, parameters.exact(name, given))
+        self._limit = parameters.nonnegative_number(name, parameters.exact(name, given))
         self._delta = delta_of(delta)
         self._plan = None if losses is None else groups_of(losses)
         self._store: Store = _Memory()

@@ -181,7 +181,7 @@ def rdp(loss: Exact, order: Exact) -> float:
 
 
 def not_negative(name: str, value: Any) -> Fraction:
-    return parameters.not_negative(name, parameters.exact(name, value))
+    return parameters.nonnegative_fraction(name, parameters.exact(name, value))
 
 
 def delta_of(value: Any) -> Fraction:

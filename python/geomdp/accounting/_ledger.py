@@ -196,7 +196,7 @@ def _connected(uri: str) -> Iterator[sqlite3.Connection]:
 
 def _text(number: Fraction) -> str:
     for part in number.as_integer_ratio():
-        parameters.narrow("loss", part)
+        parameters.printable("loss", part)
     return str(number)
 
 

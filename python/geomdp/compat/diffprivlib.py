@@ -69,7 +69,7 @@ class Geometric:
 
     def __init__(self, *, epsilon: Any, sensitivity: Any = 1, random_state: Any = None) -> None:
         infinite = _is_infinite(epsilon) and epsilon > 0
-        exact = None if infinite else parameters.positive("epsilon", epsilon)
+        exact = None if infinite else parameters.positive_fraction("epsilon", epsilon)
         if not _is_unseeded(random_state):
             raise ValueError(
                 f"random_state = {random_state!r} is not accepted, since anyone who knows it could "
@@ -146,7 +146,7 @@ class Geometric:
         """
         if type(value) is int or isinstance(value, Integral):
             limits = self._limits_of(value)
-            count = arrays.exact(value, limits)
+            count = arrays.as_int(value, limits)
             code = arrays.code(limits.dtype)
             return self._drawer(code).release_scalar(count, code)
         counts = arrays.as_array(value)

@@ -17,7 +17,7 @@ import numpy as np
 
 from geomdp._analysis import decimals
 from geomdp._extras import installed_by
-from geomdp._inputs import parameters
+from geomdp._inputs import arrays, parameters
 from geomdp.mechanism import GeometricMechanism, exact_loss, saturating
 
 with installed_by("geomdp[opendp]"):
@@ -28,13 +28,8 @@ with installed_by("geomdp[opendp]"):
 __all__ = ["make_geometric", "then_geometric", "make_laplace", "then_laplace", "register"]
 
 #: The types for which OpenDP has geometric noise.
-_DTYPES: dict[str, np.dtype[Any]] = {
-    "i32": np.dtype(np.int32),
-    "i64": np.dtype(np.int64),
-    "u32": np.dtype(np.uint32),
-    "u64": np.dtype(np.uint64),
-    "usize": np.dtype(np.uintp),
-}
+_DTYPES = {name: arrays.RUST_DTYPES[name] for name in ("i32", "i64", "u32", "u64")}
+_DTYPES["usize"] = np.dtype(np.uintp)
 
 
 def make_geometric(
@@ -226,7 +221,7 @@ class _Loss:
     mechanism: GeometricMechanism
 
     def __call__(self, d_in: int | float) -> float:
-        exact = parameters.not_negative("d_in", d_in)
+        exact = parameters.nonnegative_fraction("d_in", d_in)
         return decimals.up(exact_loss(self.mechanism, exact))
 
 

@@ -66,8 +66,8 @@ def simple_geometric_mechanism(  # noqa: PLR0917 (SmartNoise's order)
     True
 
     """
-    exact = parameters.positive("epsilon", epsilon)
-    scale = parameters.not_negative("sensitivity", sensitivity) / exact
+    exact = parameters.positive_fraction("epsilon", epsilon)
+    scale = parameters.nonnegative_fraction("sensitivity", sensitivity) / exact
     bounds = parameters.integer("min", min), parameters.integer("max", max)
     if bounds[0] > bounds[1]:
         raise ValueError(f"min = {min} is greater than max = {max}: give min <= max")

@@ -123,9 +123,9 @@ def release_columns(
 
 
 def _noise(mechanism: GeometricMechanism, threads: int | None) -> Noise:
-    as_mechanism(mechanism)
+    release = as_mechanism(mechanism).release
 
     def noise(counts: Array) -> Array:
-        return mechanism.release(counts, threads=threads)
+        return release(counts, threads=threads)
 
     return noise

@@ -282,7 +282,7 @@ individual='patient', l0=2)
 
         """
         epsilon = parameters.exact("epsilon", epsilon)
-        total = parameters.positive("epsilon", epsilon)
+        total = parameters.positive_fraction("epsilon", epsilon)
         if not self._uneven:
             one = GeometricMechanism(epsilon, self.sensitivity, bounds)
             return dict.fromkeys(self._sums(), one)

@@ -36,7 +36,7 @@ def save(
 ) -> None:
     """Write a noisy table; :meth:`NoisyTable.save` has the details."""
     for name, value in (("overwrite", overwrite), ("certificate", certificate)):
-        parameters.flag(name, value)
+        parameters.check_bool(name, value)
     target = Path(path)
     description = described(noisy, target.name, certificate=certificate)
     text = json.dumps(description, indent=2, ensure_ascii=False, allow_nan=False) + "\n"

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geomdp._inputs import parameters
-from geomdp._inputs.columns import arrow, narrow, narwhals
+from geomdp._inputs.columns import arrow, as_narwhals, narwhals
 
 Library = Literal["pandas", "polars", "pyarrow"]
 _LIBRARIES: tuple[Library, ...] = ("pandas", "polars", "pyarrow")
@@ -99,7 +99,7 @@ def categories(column: Any) -> tuple[Any, Any]:
 
         column = pa.chunked_array([column])
     wanted = "a column, or a data frame with levels as a mapping of column names"
-    series = narrow("data", column, wanted, series_only=True)
+    series = as_narwhals("data", column, wanted, series_only=True)
     nw, native = narwhals(), series.to_native()
     if series.dtype not in (nw.Categorical, nw.Enum):
         return series, native

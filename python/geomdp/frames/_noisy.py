@@ -441,7 +441,7 @@ class NoisyTable:
 
 def _level(alpha: Any, simultaneous: bool, n: int) -> Fraction:
     """Return the level of each of n independent intervals."""
-    parameters.flag("simultaneous", simultaneous)
+    parameters.check_bool("simultaneous", simultaneous)
     level = parameters.probability("alpha", alpha)
     return tails.share(level, n) if simultaneous else level
 

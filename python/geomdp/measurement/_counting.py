@@ -421,7 +421,7 @@ def _are_numbers(T: _types.DType, values: Any) -> bool:
 def _histogram(
     kind: type[_Histogram], domain: Any, values: NDArray[Any], null_category: Any, TOA: Any
 ) -> Transformation:
-    parameters.flag("null_category", null_category)
+    parameters.check_bool("null_category", null_category)
     T = _types.integers("TOA", TOA)
     return Transformation(
         domain,

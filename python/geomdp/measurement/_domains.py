@@ -79,7 +79,7 @@ class AllDomain(_Domain):
         if self.T.kind not in "iu" and isinstance(value, _scalars(self.T)):
             return value
         if type(value) is int and self.T.kind in "iu":
-            return self.T.type(arrays.exact(value, np.iinfo(self.T)))
+            return self.T.type(arrays.as_int(value, np.iinfo(self.T)))
         raise _foreign(value, self, f"one value of type {_types.spell(self.T)}")
 
     def __repr__(self) -> str:
@@ -128,7 +128,7 @@ class VectorDomain(_Domain):
         """Return a value of the domain as an array; a sequence of str is returned unchanged."""
         T = self.T
         if columns.is_column(value):
-            [value], _ = labels.apart(arg=value)
+            [value], _ = labels.detach(arg=value)
         if isinstance(value, np.ndarray) and value.ndim:
             arrays.refuse_masked("arg", value)
             if value.dtype.kind == T.kind and T.kind == "U":

@@ -9,8 +9,9 @@ from typing import Any
 
 from geomdp import _notebook
 from geomdp._inputs import labels, parameters
+from geomdp._inputs.arrays import RUST_DTYPES
 from geomdp._inputs.parameters import Bounds, Real
-from geomdp.measurement import _metrics, _types
+from geomdp.measurement import _metrics
 from geomdp.measurement._domains import AllDomain, Domain, VectorDomain
 from geomdp.measurement._metrics import MaxDivergence, Metric
 from geomdp.measurement._steps import Measurement, Partial
@@ -29,7 +30,7 @@ class _Noise:
     mechanism: GeometricMechanism
 
     def __call__(self, arg: Any) -> Any:
-        [values], labelled = labels.apart(arg=arg)
+        [values], labelled = labels.detach(arg=arg)
         noisy = self.mechanism.release(self.domain._cast(values))
         return int(noisy) if type(arg) is int else labelled(noisy)
 
@@ -174,7 +175,7 @@ def _parse(text: str) -> Any:
     """Return the domain with this name in early OpenDP versions, or None."""
     found = _SPELLING.fullmatch(text)
     # Only names with a width: "int" had 32 bits in OpenDP and has 64 here.
-    if found is None or found["T"] not in _types.RUST_INTEGERS:
+    if found is None or found["T"] not in RUST_DTYPES:
         return None
     element = AllDomain(found["T"])
     return VectorDomain(element) if found["vector"] else element

@@ -13,7 +13,7 @@ from typing import Any, overload
 import numpy as np
 
 from geomdp import _notebook, accounting
-from geomdp._analysis import decimals
+from geomdp._analysis import composition, decimals
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Integer, Real
 from geomdp.measurement._domains import Domain
@@ -148,7 +148,7 @@ class Measurement(_Step):
         if math.inf in losses:
             return math.inf
         return self.output_measure._round_up(
-            decimals.up(sum((Fraction(loss) for loss in losses), Fraction()))
+            decimals.up(composition.total(Counter(Fraction(loss) for loss in losses)))
         )
 
     def map_approx(self, d_in: Integer, delta: Real) -> float:
@@ -449,4 +449,4 @@ def _described(function: Callable[[Any], Any]) -> str:
 def _limit(d_out: Any) -> float | Fraction:
     if isinstance(d_out, float | np.floating) and d_out == math.inf:
         return math.inf
-    return parameters.number("d_out", d_out)
+    return parameters.nonnegative_number("d_out", d_out)

@@ -4,33 +4,23 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from geomdp._inputs import parameters
+from geomdp._inputs import arrays, parameters
 
 DType: TypeAlias = np.dtype[Any]
 
-_INTEGERS = {f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)}
 #: numpy's concrete types; abstract ones have no dtype.
 _CONCRETE = set(np.sctypeDict.values())
 _PLAIN = {int: "int64", float: "float64", bool: "bool", str: "str", np.str_: "str"}
-#: Rust's and OpenDP's names of integer types.
-RUST_INTEGERS = {name.replace("uint", "u").replace("int", "i"): name for name in _INTEGERS}
 _NAMES = (
-    RUST_INTEGERS
-    | {name: name for name in (*_INTEGERS, "float32", "float64", "bool", "str")}
+    {name: dtype.name for name, dtype in arrays.RUST_DTYPES.items()}
+    | {name: name for name in (*arrays.DTYPES, "float32", "float64", "bool", "str")}
     | {"f32": "float32", "f64": "float64", "String": "str"}
 )
 _WANTED = "a numpy dtype, int, float, bool, str, or a name such as 'i32'"
 
 
 def atom(name: str, T: Any) -> DType:
-    """Return the native numpy dtype of a type of integers, floats, bools or strings.
-
-    Raises
-    ------
-    TypeError
-        If `T` is not such a type.
-
-    """
+    """Return the native numpy dtype of a type of integers, floats, bools or strings."""
     known = None
     if isinstance(T, str):
         # np.dtype would read "i8" as 64 bits.
@@ -45,14 +35,7 @@ def atom(name: str, T: Any) -> DType:
 
 
 def integers(name: str, T: Any) -> DType:
-    """Return the numpy dtype of an integer type.
-
-    Raises
-    ------
-    TypeError
-        If `T` is not an integer type.
-
-    """
+    """Return the numpy dtype of an integer type."""
     dtype = atom(name, T)
     if dtype.kind not in "iu":
         raise TypeError(parameters.refusal(name, T, "an integer type, such as 'i32'"))

@@ -1,0 +1,253 @@
+"""Accuracies of sums, and intervals for sums and ratios of counts."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from geomdp._analysis import sums, tails
+from geomdp._inputs import arrays, labels, parameters
+from geomdp._inputs.parameters import Integer, Real
+from geomdp.mechanism import GeometricMechanism, as_mechanism, as_released
+
+
+def sum_accuracy(mechanism: GeometricMechanism, n: Integer, alpha: Real) -> int:
+    """Return the accuracy at level alpha of a sum of n noisy counts.
+
+    That is the least t with ``P[|Z_1 + ... + Z_n| > t] <= alpha``, for the independent noises of
+    the counts. It grows with the square root of n.
+
+    Parameters
+    ----------
+    mechanism : GeometricMechanism
+        Without bounds: at a bound the errors all have one sign, and add up. Release without bounds,
+        and clamp the total.
+    n : int
+        How many counts, not negative. Up to 10**5 this is the least t for ideal noise, at the level
+        `alpha` minus n times the error of the sampled distribution (``docs/proofs.md``, section
+        15). Beyond, it is the least up to ``2**-31`` in the level, or Chernoff's bound.
+    alpha : int, float or Fraction
+        The significance level, above 0 and at most 1.
+
+    Raises
+    ------
+    ValueError
+        If the mechanism has bounds, or alpha is at most the error of the sampled distribution.
+
+    Examples
+    --------
+    >>> from geomdp import GeometricMechanism, accuracy
+    >>> mechanism = GeometricMechanism(epsilon=0.5)
+    >>> mechanism.accuracy(alpha=0.05), accuracy.sum_accuracy(mechanism, 200, alpha=0.05)
+    (6, 78)
+
+    """
+    level = parameters.significance("alpha", alpha)
+    n = parameters.at_least("n", n, 0)
+    if as_mechanism(mechanism).bounds is not None:
+        raise ValueError(
+            f"bounds = {mechanism.bounds} are not accepted: errors at a bound have one sign and "
+            "add up; give a mechanism without bounds"
+        )
+    level = _ideal_level(level, [(mechanism, arrays.dtype_for(None), n)])
+    return sums.reach(_rate(mechanism), {1: n}, level) if n else 0
+
+
+def sum_confidence_interval(
+    mechanism: GeometricMechanism,
+    released: Any,
+    alpha: Real,
+    *,
+    weights: Any = None,
+    dtype: DTypeLike | None = None,
+) -> tuple[int, int]:
+    """Return an interval that contains a sum of true counts with probability at least 1 - alpha.
+
+    For totals, margins, and with `weights` for differences and other weighted sums. The interval is
+    the noisy sum plus or minus the accuracy of the sum of noises, within the sums that the bounds
+    allow.
+
+    Release without bounds for sums, and clip afterwards, if you must, for the eye. A noisy count at
+    a bound may have been moved there. So under bounds one eighth of alpha goes to the simultaneous
+    accuracy of the counts: each count at a bound makes that side longer by no more than this, and
+    the interval is within the sum of the counts' own intervals. For a mechanism without bounds, a
+    noisy count at a limit of its dtype opens that side up to all sums that the dtype allows.
+
+    Parameters
+    ----------
+    mechanism : GeometricMechanism
+        The mechanism that released all of the counts, with independent noise.
+    released : int, numpy integer, array or sequence of ints
+        Noisy counts; all of them are summed.
+    alpha : int, float or Fraction
+        The probability that the interval misses the sum: 0.05 for 95% confidence.
+    weights : array or sequence of ints, optional
+        One for each count, of any size and sign; 1 for each if not given. If all have the same
+        absolute value, apart from 0, the accuracy is that of :func:`sum_accuracy`. For others it is
+        within ``2**-31`` in the level, or Chernoff's bound where noise is wider than about
+        ``2**20`` multiples of the greatest common divisor.
+    dtype : integer dtype, optional
+        As in :meth:`geomdp.GeometricMechanism.confidence_interval`.
+
+    Returns
+    -------
+    lower, upper : int
+        The interval includes both ends.
+
+    Raises
+    ------
+    ValueError
+        If a released count is not within the bounds, or alpha is at most the error of the sampled
+        distribution.
+
+    Examples
+    --------
+    >>> from geomdp import GeometricMechanism
+    >>> from geomdp.accuracy import sum_confidence_interval
+    >>> mechanism = GeometricMechanism(epsilon=0.5)
+    >>> sum_confidence_interval(mechanism, [1205, 310, 85], alpha=0.05)
+    (1590, 1610)
+    >>> sum_confidence_interval(mechanism, [1205, 310], alpha=0.05, weights=[1, -1])
+    (887, 903)
+
+    """
+    level = parameters.significance_or_zero("alpha", alpha)
+    [released, weights], _ = labels.detach(released=released, weights=weights)
+    array, (least, greatest) = as_released(mechanism, released, dtype)
+    factors = np.ones(array.shape, dtype=object)
+    if weights is not None:
+        factors = arrays.exact_items("weights", weights, parameters.integer)
+    if factors.shape != array.shape:
+        raise ValueError(f"weights is of shape {factors.shape}: give one of shape {array.shape}")
+    pairs: list[tuple[int, int]] = [
+        (w, x) for w, x in zip(factors.flat, array.reshape(-1).tolist(), strict=True) if w
+    ]
+    sizes = Counter(abs(w) for w, _ in pairs)
+    level = _ideal_level(level, [(mechanism, array.dtype, len(pairs))])
+    total = sum(w * x for w, x in pairs)
+    if mechanism.rate == math.inf or not pairs:
+        return total, total
+    # No noise moved a count by more than this to a bound; without bounds, any distance is possible.
+    moved = (greatest - least) * sum(size * n for size, n in sizes.items())
+    if mechanism.bounds is not None:
+        moved = tails.least(_rate(mechanism), level * _ONE_BY_ONE, len(pairs))
+        level -= level * _ONE_BY_ONE
+    reach = sums.reach(_rate(mechanism), sizes, level)
+
+    def room(sign: int) -> int:
+        """Return how far the true sum may be below the released one, or with sign -1 above."""
+        to_bound = [(abs(w), abs(x - (least if sign * w > 0 else greatest))) for w, x in pairs]
+        at_bound = sum(size for size, far in to_bound if not far)
+        return min(reach + at_bound * moved, sum(size * min(far, moved) for size, far in to_bound))
+
+    return total - room(1), total + room(-1)
+
+
+def ratio_confidence_interval(
+    mechanism: GeometricMechanism,
+    numerator: Any,
+    denominator: Any,
+    alpha: Real,
+    *,
+    denominator_mechanism: GeometricMechanism | None = None,
+    dtype: DTypeLike | None = None,
+) -> tuple[Any, Any]:
+    """Return an interval that contains a ratio of true counts with probability at least 1 - alpha.
+
+    For rates, and for means, which are a sum over a count. It holds all ratios that an exact test
+    of the two noisy counts does not reject at alpha / 2 on one of its sides, and is at most one
+    count of the numerator wider (``docs/proofs.md``, section 15).
+
+    The noises must be independent. A proportion of a total that contains the numerator is
+    ``r / (1 + r)``, for the ratio r of the numerator to the rest.
+
+    Parameters
+    ----------
+    mechanism : GeometricMechanism
+        The mechanism that released the numerators.
+    numerator, denominator : int, numpy integer, array or sequence of ints
+        Noisy counts, broadcast against each other. True denominators must be positive.
+    alpha : int, float or Fraction
+        The probability that the interval misses the ratio: 0.05 for 95% confidence.
+    denominator_mechanism : GeometricMechanism, optional
+        The mechanism that released the denominators, if it is another one.
+    dtype : integer dtype, optional
+        That of both, as in :meth:`geomdp.GeometricMechanism.confidence_interval`.
+
+    Returns
+    -------
+    lower, upper : floats or float64 arrays
+        Rounded outwards. Minus and plus infinity if the denominator cannot be told from 0 at level
+        alpha / 2, or is at its lower bound. A numerator at a bound may have been moved there, and
+        makes that side infinite. The lower end is at least 0 if the numerator's lower bound is.
+
+    Raises
+    ------
+    ValueError
+        If a released count is not within the bounds, or alpha is at most the error of the sampled
+        distributions.
+
+    Examples
+    --------
+    >>> from geomdp import GeometricMechanism, accuracy
+    >>> mechanism = GeometricMechanism(epsilon=0.5)
+    >>> lower, upper = accuracy.ratio_confidence_interval(mechanism, 310, 1205, alpha=0.05)
+    >>> round(lower, 4), round(upper, 4)
+    (0.2518, 0.2627)
+
+    """
+    level = parameters.significance_or_zero("alpha", alpha)
+    [numerator, denominator], labelled = labels.detach(numerator=numerator, denominator=denominator)
+    above, (least, greatest) = as_released(mechanism, numerator, dtype)
+    other = mechanism if denominator_mechanism is None else denominator_mechanism
+    below, (floor, ceiling) = as_released(other, denominator, dtype)
+    sampled = [(mechanism, above.dtype, 1), (other, below.dtype, 1)]
+    half = _ideal_level(level, sampled) / 2
+    noisy = mechanism.rate != math.inf, other.rate != math.inf
+    rates = _rate(mechanism), _rate(other)
+
+    def at(a: int, b: int) -> tuple[float, float]:
+        lower = -sums.greatest_ratio((-a, b), rates, half)
+        upper = sums.greatest_ratio((a, b), rates, half)
+        if noisy[1] and b == ceiling:
+            lower, upper = min(lower, 0.0), max(upper, 0.0)
+        if noisy[1] and b == floor:
+            lower, upper = -math.inf, math.inf
+        if noisy[0] and a == least:
+            lower = -math.inf
+        if noisy[0] and a == greatest:
+            upper = math.inf
+        return (max(lower, 0.0) if least >= 0 else lower), upper
+
+    if parameters.is_integer(numerator) and parameters.is_integer(denominator):
+        return at(int(numerator), int(denominator))
+    pairs = np.broadcast(above, below)
+    ends = np.array([at(int(a), int(b)) for a, b in pairs], dtype=np.float64).reshape(-1, 2)
+    lower, upper = (end.reshape(pairs.shape) for end in ends.T)
+    return labelled(lower), labelled(upper)
+
+
+#: The part of the level of a sum under bounds that its counts have one by one.
+_ONE_BY_ONE = Fraction(1, 8)
+
+
+def _rate(mechanism: GeometricMechanism) -> Fraction:
+    rate = mechanism.rate
+    return rate if isinstance(rate, Fraction) else sums.NO_NOISE
+
+
+def _ideal_level(
+    level: Fraction, sampled: Sequence[tuple[GeometricMechanism, np.dtype[Any], int]]
+) -> Fraction:
+    """Return a level of ideal noise that becomes at most this one for the sampled noise."""
+    error = sum(n * Fraction(m.certificate(dtype).total_variation) for m, dtype, n in sampled)
+    if level <= error:
+        wanted = f"more than {float(error):.3g}, the error of the sampled distribution"
+        raise ValueError(parameters.refusal("alpha", float(level), wanted))
+    return level - error
