@@ -69,8 +69,6 @@ def make_geometric(
     ------
     TypeError, ValueError, opendp.mod.OpenDPException
         If OpenDP's own constructor raises this error for these parameters.
-    ValueError
-        Also if the scale is too large to be certified for the range.
 
     Examples
     --------
@@ -114,7 +112,7 @@ def make_laplace(
     TypeError, ValueError, opendp.mod.OpenDPException
         If OpenDP's own constructor raises this error for these parameters.
     ValueError
-        Also for a domain of floats, or if the scale is too large to be certified.
+        Also for a domain of floats.
 
     Examples
     --------

@@ -23,14 +23,7 @@ _WANTED = "a numpy dtype, int, float, bool, str, or a name such as 'i32'"
 
 
 def atom(name: str, T: Any) -> DType:
-    """Return the native numpy dtype of a type of integers, floats, bools or strings.
-
-    Raises
-    ------
-    TypeError
-        If `T` is not such a type.
-
-    """
+    """Return the native numpy dtype of a type of integers, floats, bools or strings."""
     known = None
     if isinstance(T, str):
         # np.dtype would read "i8" as 64 bits.
@@ -45,14 +38,7 @@ def atom(name: str, T: Any) -> DType:
 
 
 def integers(name: str, T: Any) -> DType:
-    """Return the numpy dtype of an integer type.
-
-    Raises
-    ------
-    TypeError
-        If `T` is not an integer type.
-
-    """
+    """Return the numpy dtype of an integer type."""
     dtype = atom(name, T)
     if dtype.kind not in "iu":
         raise TypeError(parameters.refusal(name, T, "an integer type, such as 'i32'"))
