@@ -124,35 +124,6 @@ def bad_pairings() -> Iterator[list[Bad]]:
 
 
 def bad_parameters() -> Iterator[list[Bad]]:
-    no_numbers: list[Any] = [
-        *("1", None, True, np.True_, Decimal(1), 1j, np.array([1.0]), [1], np.longdouble(1)),
-        np.timedelta64(1, "s"),
-    ]
-    out_of_range: list[Any] = [
-        *(math.nan, math.inf, -math.inf, -1, -5e-324, Fraction(-1, 3)),
-        *(1e308, Fraction(10**400, 3)),
-    ]
-    for call in (
-        lambda scale: m.make_geometric(*ONE, scale),
-        lambda scale: m.make_geometric(*MANY, scale),
-        m.make_base_geometric,
-    ):
-        yield each("scale", TypeError, call, no_numbers)
-        yield each("scale", ValueError, call, out_of_range)
-    no_pairs: list[Any] = [
-        *([0, 1, 2], (0,), 5, (0.0, 1.0), (0, None), ("0", "1"), "01", (False, True)),
-        *(np.array([0, 1]), {"lower": 0, "upper": 1}),
-    ]
-    outside = [(0, 2**31), (-(2**31) - 1, 0), (2**31, 2**32), (0, 2**64), (0, 2**200)]
-    for of_bounds in (
-        lambda bounds: m.make_geometric(*ONE, 0, bounds),
-        lambda bounds: m.make_geometric(*ONE, 1, bounds),
-        lambda bounds: m.make_sum(COUNTS, SYMMETRIC, bounds),
-    ):
-        yield each("bounds", TypeError, of_bounds, no_pairs)
-        yield each("bounds", ValueError, of_bounds, [(1, 0)])
-        yield each("bounds", OverflowError, of_bounds, [*outside, (-(2**200), 0)])
-    yield each("bounds", TypeError, partial(m.make_sum, *INTS), [None])
     no_domains = [
         *("", "i32", "AllDomain", "AllDomain<>", "AllDomain<f64>", "AllDomain<int>"),
         *("AllDomain<int32>", "AllDomain<i128>", "AllDomain<usize>", "AllDomain<String>"),
@@ -173,17 +144,6 @@ def bad_parameters() -> Iterator[list[Bad]]:
 
 
 def bad_distances() -> Iterator[list[Bad]]:
-    no_integers: list[Any] = [
-        *(1.0, math.nan, math.inf, Fraction(1), True, None, "1", [1], np.timedelta64(1, "s")),
-    ]
-    for step in (scalar, word_count):
-        for call in (
-            step.map,
-            lambda d_in, step=step: step.check(d_in, 1),
-            lambda d_in: scalar.map_approx(d_in, 0.1),
-        ):
-            yield each("d_in", TypeError, call, no_integers)
-            yield each("d_in", ValueError, call, [-1, np.int8(-1)])
     no_numbers: list[Any] = [True, None, "1", Decimal(1), 1j, np.longdouble(1)]
     loss, delta = partial(scalar.check, 1), partial(scalar.map_approx, 1)
     yield each("d_out", TypeError, loss, no_numbers)
@@ -195,21 +155,14 @@ def bad_distances() -> Iterator[list[Bad]]:
 
 
 def bad_data() -> Iterator[list[Bad]]:
+    # tests/test_refusals.py has what is no count in any domain.
     one: list[Any] = [
-        *(1.0, np.float64(1), True, np.True_, "1", b"1", None, Fraction(1)),
-        *(np.int64(1), np.int8(1), np.uint32(1), np.timedelta64(1, "s")),
-        *(np.array([1], "i4"), np.array(1, "i4"), [1]),
+        *(np.int64(1), np.int8(1), np.uint32(1), np.array([1], "i4"), np.array(1, "i4"), [1]),
+        *(1.0, True),
     ]
     many: list[Any] = [
         *(1, np.int32(1), np.array(1, "i4"), np.ones(2, "i8"), np.ones(2, "u4"), np.ones(2)),
-        *(np.ones(2, bool), np.array([1, 2], object), np.array([1, 2], "m8[s]")),
-        *(np.array(["1", "2"]), np.zeros(2, [("x", "i4")])),
-        np.ma.masked_array(np.ones(2, "i4"), [True, False]),
-        *(np.ma.masked_array(1, True, dtype="i4"), [1, np.ma.masked]),
-        *([np.ma.masked_array([1, 2], [True, False])], [1.0, 2.0], [1, True], [1, np.True_]),
-        *([1, None], [1, "2"], [1, np.timedelta64(2, "s")], [[1, 2], [3]], [[1], 2]),
-        [np.ones((2, 2), "i4"), np.ones((2, 3), "i4")],
-        *("12", b"12", bytearray(b"12"), None, {1, 2}, {1: "2"}, iter([1, 2])),
+        *([1, np.ma.masked], [np.ones((2, 2), "i4"), np.ones((2, 3), "i4")], "12", None),
     ]
     above: list[Any] = [
         *([1, 2**31], (1, -(2**31) - 1), [[1, 2], [3, 2**31]], [1, np.int64(2**31)], [1, 10**400]),

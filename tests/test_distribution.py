@@ -4,7 +4,7 @@ import copy
 import math
 import pickle
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -524,41 +524,6 @@ def test_centers_are_copied() -> None:
 
 
 # Errors
-
-
-@pytest.mark.parametrize(
-    "make", [TwoSidedGeometric, lambda scale: CensoredGeometric(1, scale, (0, 9))]
-)
-def test_invalid_scale_raises(make: Callable[[Any], Any]) -> None:
-    for scale in (None, "1", b"1", True, np.True_, 1j, [1], np.longdouble(1), {}):
-        with pytest.raises(TypeError, match=r"scale (=|has type) "):
-            make(scale)
-    for number in (-1, -5e-324, math.inf, math.nan, Fraction(-1, 3)):
-        with pytest.raises(ValueError, match=r"scale (=|has type) "):
-            make(number)
-
-
-@pytest.mark.parametrize(
-    ("bounds", "error"),
-    [
-        (None, TypeError),
-        (5, TypeError),
-        ((0,), TypeError),
-        ((0.0, 1), TypeError),
-        ((None, 5), TypeError),
-        ((True, 5), TypeError),
-        ("09", TypeError),
-        ((5, 4), ValueError),
-        ((-1, 2**63), OverflowError),
-        ((0, 2**64), OverflowError),
-        ((-(2**63) - 1, 0), OverflowError),
-        ((10**40, 10**41), OverflowError),
-    ],
-    ids=repr,
-)
-def test_invalid_bounds_raise(bounds: Any, error: type[Exception]) -> None:
-    with pytest.raises(error, match="bounds"):
-        CensoredGeometric(1, 1, bounds)
 
 
 MASKED = np.ma.masked_array([1, 2], mask=[True, False])

@@ -5,10 +5,8 @@ import copy
 import inspect
 import math
 import pickle
-import re
 import traceback
-from collections.abc import Callable, Iterable
-from decimal import Decimal
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -17,12 +15,9 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from geomdp import GeometricMechanism, accounting, accuracy, frames, sample_bernoulli
 from geomdp.distributed import ReleaseKey, check_arguments
-from unsigned import limits
 
 NUMBERS: list[tuple[Any, Fraction]] = [
     (1, Fraction(1)),
@@ -40,15 +35,6 @@ NUMBERS: list[tuple[Any, Fraction]] = [
     (np.float32(0.1), Fraction(13421773, 2**27)),
     (np.float64(0.1), Fraction(3602879701896397, 2**55)),
 ]
-NOT_NUMBERS: list[Any] = [
-    *(True, False, np.True_, "1", b"1", None, 1j, Decimal(1), np.longdouble(1), np.complex128(1)),
-    *(np.timedelta64(1, "s"), [1], np.array([1.0])),
-]
-NOT_INTEGERS: list[Any] = [
-    *(True, np.True_, 1.0, np.float64(1), Fraction(1), "1", None, np.timedelta64(1, "s"), [1]),
-]
-NOT_FINITE: list[Any] = [math.nan, math.inf, -math.inf, np.float32("nan"), np.float64("inf")]
-NEGATIVE: list[Any] = [-1, -0.5, -5e-324, Fraction(-1, 3), np.int8(-1), -(10**400)]
 MECHANISMS: list[GeometricMechanism] = [
     GeometricMechanism(0.1),
     GeometricMechanism(1, 3),
@@ -62,20 +48,6 @@ MECHANISMS: list[GeometricMechanism] = [
 ]
 
 each_mechanism = pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
-
-
-def is_pair(value: Any) -> bool:
-    return isinstance(value, tuple) and len(value) == 2
-
-
-def named(name: str, value: Any) -> str:
-    if isinstance(value, np.generic) and not isinstance(value, np.timedelta64 | np.bool_):
-        # Shown as the numpy scalar or as a plain number.
-        return rf"{name} = ({re.escape(repr(value))}|{re.escape(repr(value.item()))})"
-    if isinstance(value, Iterable) and not isinstance(value, str) and not is_pair(value):
-        # It may be counts in the wrong place.
-        return f"{name} (of|has) type {type(value).__name__}( is not accepted)?: give "
-    return re.escape(f"{name} = {value!r}")
 
 
 @pytest.mark.parametrize(("value", "exact"), NUMBERS, ids=lambda v: repr(v)[:30])
@@ -131,149 +103,11 @@ def test_scale_zero_adds_no_noise(zero: Any) -> None:
     assert mechanism.map(1) == math.inf
 
 
-@pytest.mark.parametrize("value", NOT_NUMBERS, ids=repr)
-def test_nonnumber_raises(value: Any) -> None:
-    with pytest.raises(TypeError, match=named("epsilon", value)):
-        GeometricMechanism(value)
-    with pytest.raises(TypeError, match=named("scale", value)):
-        GeometricMechanism.from_scale(value)
-
-
-@pytest.mark.parametrize("value", NOT_FINITE + NEGATIVE, ids=lambda v: repr(v)[:30])
-def test_nonfinite_or_negative_raises(value: Any) -> None:
-    with pytest.raises(ValueError, match=named("epsilon", value)):
-        GeometricMechanism(value)
-    with pytest.raises(ValueError, match=named("scale", value)):
-        GeometricMechanism.from_scale(value)
-
-
-@pytest.mark.parametrize("value", [0, 0.0, -0.0, Fraction(0), np.float64(0)], ids=repr)
-def test_epsilon_zero_raises(value: Any) -> None:
-    with pytest.raises(ValueError, match=named("epsilon", value)):
-        GeometricMechanism(value)
-
-
-@pytest.mark.parametrize("value", NOT_INTEGERS, ids=repr)
-def test_noninteger_raises(value: Any) -> None:
-    with pytest.raises(TypeError, match=named("sensitivity", value)):
-        GeometricMechanism(1, value)
-    for bounds in [(value, 5), (0, value)]:
-        with pytest.raises(TypeError, match="bounds of type tuple is not accepted: give a pair"):
-            GeometricMechanism(1, bounds=bounds)
-
-
-@pytest.mark.parametrize("value", [0, -1, -(2**70), np.int8(-5)], ids=repr)
-def test_sensitivity_below_one_raises(value: Any) -> None:
-    with pytest.raises(ValueError, match=named("sensitivity", value)):
-        GeometricMechanism(1, value)
-
-
-@pytest.mark.parametrize(
-    "bounds", [5, (), (1,), (1, 2, 3), "ab", {1, 2}, {1: 2, 3: 4}, np.array([1, 2]), range(2)]
-)
-def test_bounds_not_a_pair_raise(bounds: Any) -> None:
-    for make in (GeometricMechanism, GeometricMechanism.from_scale):
-        with pytest.raises(TypeError, match=named("bounds", bounds)):
-            make(1, bounds=bounds)
-
-
-@pytest.mark.parametrize("bounds", [(1, 0), (5, -5), (2**64 - 1, 0), (2**63 - 1, -(2**63))])
-def test_reversed_bounds_raise(bounds: tuple[int, int]) -> None:
-    for make in (GeometricMechanism, GeometricMechanism.from_scale):
-        with pytest.raises(ValueError, match=named("bounds", bounds)):
-            make(1, bounds=bounds)
-
-
-@pytest.mark.parametrize(
-    "bounds",
-    [
-        *((-1, 2**63), (-(2**63), 2**64 - 1), (0, 2**64), (-(2**63) - 1, 0), (2**64, 2**64)),
-        *((0, 2**127 - 1), (0, 2**127), (-(2**127) - 1, 0), (-(2**200), 2**200)),
-    ],
-)
-def test_bounds_outside_all_dtypes_raise(bounds: tuple[int, int]) -> None:
-    for make in (GeometricMechanism, GeometricMechanism.from_scale):
-        with pytest.raises(OverflowError, match=named("bounds", bounds)):
-            make(1, bounds=bounds)
-
-
-@pytest.mark.parametrize(
-    ("bounds", "dtype"),
-    [
-        *(((0, 256), "uint8"), ((-1, 5), "uint8"), ((-1, 5), "uint64"), ((0, 128), "int8")),
-        *(((-129, 0), "int8"), ((300, 400), "int8"), ((0, 2**15), "int16"), ((0, 2**16), "uint16")),
-        *(((0, 2**31), "int32"), ((0, 2**32), "uint32"), ((0, 2**63), "int64")),
-    ],
-)
-def test_bounds_outside_dtype_raise(bounds: tuple[int, int], dtype: str) -> None:
-    mechanism = GeometricMechanism(1, bounds=bounds)
-    one = np.dtype(dtype).type(1)
-    for counts in (one, np.array([one]), np.array([], dtype)):
-        with pytest.raises(OverflowError, match=named("bounds", bounds)):
-            mechanism.release(counts)
-    within = limits(dtype) or (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
-    assert type(GeometricMechanism(1, bounds=within).release(one)) is np.dtype(dtype).type
-
-
 def test_huge_epsilon_adds_no_noise() -> None:
     for epsilon in (1e308, 10**400, Fraction(10**400)):
         mechanism = GeometricMechanism(epsilon)
         counts = np.arange(-500, 500)
         np.testing.assert_array_equal(mechanism.release(counts), counts)
-
-
-def test_uncertifiable_epsilon_raises() -> None:
-    for epsilon in (5e-324, Fraction(1, 10**400)):
-        with pytest.raises(ValueError, match=r"scale = about 2\*\*\d+ is too large"):
-            GeometricMechanism(epsilon, bounds=(0, 1))
-        mechanism = GeometricMechanism(epsilon)
-        for counts in (1, np.int8(1), [1], np.array([], np.int16)):
-            with pytest.raises(ValueError, match=r"scale = about 2\*\*\d+ is too large"):
-                mechanism.release(counts)
-
-
-def max_scale(refused: Callable[[], object]) -> Fraction:
-    with pytest.raises(ValueError, match=r"scale = about 2\*\*\d+ is too large") as caught:
-        refused()
-    found = re.search(r"scale of at most 2\*\*(-?\d+)", str(caught.value))
-    assert found is not None
-    return Fraction(2) ** int(found[1])
-
-
-@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint32", "int64", "uint64"])
-@pytest.mark.parametrize("scale", [2.0**400, 1e308, Fraction(10**300, 7)], ids=float)
-def test_scale_limit_in_message_is_accepted_for_dtype(dtype: str, scale: Any) -> None:
-    counts = np.zeros(3, dtype)
-    limit = max_scale(lambda: GeometricMechanism.from_scale(scale, limits(dtype)).release(counts))
-    assert GeometricMechanism.from_scale(limit, limits(dtype)).release(counts).dtype == dtype
-    assert GeometricMechanism(1 / limit, bounds=limits(dtype)).release(counts).dtype == dtype
-
-
-def check_limit(upper: int, factor: Fraction) -> None:
-    limit = max_scale(lambda: GeometricMechanism.from_scale(2.0**400, bounds=(0, upper)))
-    assert GeometricMechanism.from_scale(limit * factor, bounds=(0, upper)).bounds == (0, upper)
-
-
-@pytest.mark.parametrize("bits", range(1, 65))
-def test_scale_limit_in_message_is_accepted_for_width(bits: int) -> None:
-    for upper in {2 ** (bits - 1), 2**bits - 1}:
-        check_limit(upper, Fraction(1))
-
-
-@settings(deadline=None)
-@given(
-    st.integers(1, 64).flatmap(lambda bits: st.integers(1, 2**bits - 1)),
-    st.fractions(min_value=0, max_value=1).filter(bool),
-)
-def test_scales_up_to_limit_are_accepted(upper: int, factor: Fraction) -> None:
-    check_limit(upper, factor)
-
-
-def test_scale_limit_of_unbounded_64_bit_counts_and_of_one_output() -> None:
-    limit = max_scale(lambda: GeometricMechanism.from_scale(2.0**100).release(1))
-    assert 2**64 < limit < 2**100
-    mechanism = GeometricMechanism.from_scale(2**400, bounds=(7, 7))
-    assert mechanism.release([0, 7, 100]).tolist() == [7, 7, 7]
 
 
 def test_equal_parameters_compare_equal() -> None:
@@ -461,9 +295,3 @@ def test_messages_do_not_show_counts_in_the_wrong_place(name: str, counts: str) 
     except (TypeError, ValueError, OverflowError, KeyError) as error:
         text = "".join(traceback.format_exception(error))
         assert "9876" not in text
-
-
-def test_messages_show_public_values() -> None:
-    for value in (-3, -0.5, Fraction(-1, 3), "98761", None, True, np.int8(-3), np.float32(-1)):
-        with pytest.raises((TypeError, ValueError), match=re.escape(f"epsilon = {value!r} ")):
-            GeometricMechanism(value)

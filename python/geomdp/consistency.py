@@ -83,14 +83,8 @@ def consistent(
 
     Raises
     ------
-    TypeError, ValueError
-        If a parameter has another type, there are no cells, the total is negative, an axis does not
-        exist, a margin has another shape, or variances do not name the cells and all margins, or
-        are too far apart.
     OverflowError
         If a count is beyond 2**40.
-    ImportError
-        If scipy is not installed.
     RuntimeError
         If the numerics do not converge.
 

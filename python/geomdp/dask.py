@@ -71,16 +71,10 @@ def release_columns(
 
     Raises
     ------
-    KeyError
-        If a name does not match exactly one column.
     TypeError
-        If the frame is not a Dask DataFrame, or the type of a column is not accepted. While a
-        partition is evaluated: if its ids or counts have another dtype than the frame's.
+        While a partition is evaluated: if its ids or counts have another dtype than the frame's.
     ValueError
-        If two rows have the same ids, the categories of an id are unknown, or an argument is not
-        accepted.
-    OverflowError
-        If a mechanism's bounds do not fit the type of its column.
+        If two rows have the same ids, or the categories of an id are unknown.
 
     Examples
     --------
@@ -136,13 +130,8 @@ def release(array: da.Array, mechanism: GeometricMechanism) -> Release[da.Array]
 
     Raises
     ------
-    TypeError
-        If the array is not a Dask Array of numpy integers, or `mechanism` is not a
-        GeometricMechanism.
     ValueError
         If the sizes of the chunks are unknown.
-    OverflowError
-        If the mechanism's bounds do not fit the dtype.
 
     Examples
     --------

@@ -60,11 +60,6 @@ class ReleaseKey:
     and wipe it when everything is released. Pickle it to send it to other processes; nothing else
     reveals its bytes.
 
-    Raises
-    ------
-    OSError
-        If the operating system provides no random bytes.
-
     Examples
     --------
     >>> import numpy as np
@@ -132,14 +127,7 @@ class ReleaseKey:
         ------
         ValueError
             If the key has released the name, unless both releases are parts; if ids repeat in a
-            whole table; if the key is a copy and the counts are a whole table; if the key is wiped;
-            if the number of ids differs from the number of counts; or if the mechanism's `release`
-            raises it.
-        TypeError
-            If the type of the ids is not supported, the name is not a str, or `part` is not a bool;
-            or if the mechanism's `release` raises it.
-        OverflowError
-            If the mechanism's bounds do not fit the integer type.
+            whole table; if the key is a copy and the counts are a whole table; or if it is wiped.
 
         Examples
         --------
@@ -204,15 +192,8 @@ class ReleaseKey:
 
         Raises
         ------
-        KeyError
-            If a name does not match exactly one column.
-        TypeError
-            If an argument or a column has another type.
         ValueError
-            If no column or no id is named, an id is given twice or is also released, or the key
-            refuses the names or the ids (:meth:`release`).
-        OverflowError
-            If a mechanism's bounds do not fit the type of its column.
+            If the key refuses the names or the ids (:meth:`release`).
 
         Examples
         --------
@@ -272,7 +253,7 @@ class ReleaseKey:
         Raises
         ------
         KeyError, TypeError, ValueError, OverflowError
-            As in :meth:`release_columns`, when the noisy batch concerned is requested.
+            When the noisy batch concerned is requested.
 
         Examples
         --------
@@ -458,15 +439,6 @@ def check_arguments(
         Columns that together identify each row.
     names : list of str
         Names of all columns.
-
-    Raises
-    ------
-    TypeError
-        If `mechanisms` does not map str to mechanisms, or `ids` is not a sequence of str.
-    ValueError
-        If either is empty, an id is given twice, or a column is both released and an id.
-    KeyError
-        If a name does not match exactly one column.
 
     Examples
     --------

@@ -121,15 +121,6 @@ class _Distribution:
             The shape is that of k, broadcast against the centers. The value is 0 where k is not an
             integer, and NaN where k is NaN.
 
-        Raises
-        ------
-        TypeError
-            If k has another type, such as bool, longdouble or a masked array.
-        ValueError
-            If k does not broadcast against the centers.
-        OverflowError
-            If an int is beyond the dtype.
-
         Examples
         --------
         >>> from geomdp.distribution import TwoSidedGeometric
@@ -219,11 +210,6 @@ class _Distribution:
             The shape is that of q, broadcast against the centers. The type is that of the class's
             outputs. 0 and 1 give the ends of :meth:`support`.
 
-        Raises
-        ------
-        TypeError, ValueError
-            If q is not a number from 0 to 1, or does not broadcast against the centers.
-
         Examples
         --------
         >>> from geomdp.distribution import TwoSidedGeometric
@@ -259,12 +245,6 @@ class _Distribution:
         lower, upper : numbers or arrays
             ``ppf`` and ``isf`` of ``(1 - confidence) / 2``. The shape is that of the confidence,
             broadcast against the centers.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If the confidence is not a number from 0 to 1, or does not broadcast against the
-            centers.
 
         Examples
         --------
@@ -395,13 +375,6 @@ class TwoSidedGeometric(_Distribution):
         The noise scale; not negative, and within float64. 0 means no noise: all probability is at
         0.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If scale is not a number, or is negative, infinite or NaN.
-    OverflowError
-        If it is beyond float64.
-
     Notes
     -----
     ``ppf``, ``isf``, ``median``, ``interval`` and ``support`` return floats, since the ends of the
@@ -491,16 +464,6 @@ class CensoredGeometric(_Distribution):
     bounds : (int, int)
         The least and the greatest output. For a release without bounds, give the limits of its
         dtype.
-
-    Raises
-    ------
-    TypeError
-        If a parameter has another type, or the bounds are None.
-    ValueError
-        If the scale is negative, infinite or NaN, or the bounds are reversed.
-    OverflowError
-        If no integer dtype holds both bounds, a center is beyond that dtype, or the scale is beyond
-        float64.
 
     Notes
     -----

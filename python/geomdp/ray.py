@@ -68,17 +68,12 @@ def release_columns(
 
     Raises
     ------
-    KeyError
-        If a name does not match exactly one column.
     TypeError
-        If the dataset is not a Ray Dataset, or the type of a column is not accepted. While a block
-        is evaluated: if its counts have another type than the dataset's, or its ids are not strings
-        and the dataset's are.
+        While a block is evaluated: if its counts have another type than the dataset's, or its ids
+        are not strings and the dataset's are.
     ValueError
-        If two rows have the same ids, failed blocks may be left out
-        (``DataContext.max_errored_blocks``), or an argument is not accepted.
-    OverflowError
-        If a mechanism's bounds do not fit the type of its column.
+        If two rows have the same ids, or failed blocks may be left out
+        (``DataContext.max_errored_blocks``).
 
     Examples
     --------

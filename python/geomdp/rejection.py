@@ -52,11 +52,6 @@ def loss(epsilon: Real, n: Integer) -> float:
     float
         The exact value, rounded up; infinite if it is beyond float64.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If a parameter has another type, epsilon is negative or not finite, or n is below 1.
-
     Examples
     --------
     >>> from geomdp.rejection import loss
@@ -84,11 +79,6 @@ def calibrated_epsilon(epsilon: Real, n: Integer) -> float:
         The greatest float64 whose exact loss is at most epsilon, or 0 if no positive float64
         qualifies. It is between ``(n + 1) / (2 n)`` times epsilon, its limit as epsilon goes to 0,
         and epsilon.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a parameter has another type, epsilon is not positive and finite, or n is below 1.
 
     Examples
     --------
@@ -124,12 +114,6 @@ def pmf(epsilon: Real, n: Integer, counts: Any) -> NDArray[np.float64]:
     float64 array
         The shape of the counts, and a last axis of ``n + 1`` outputs. The relative error is less
         than 1e-12 down to the least normal float64.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a parameter has another type, epsilon is negative or not finite, n is not from 1 to
-        ``2**20``, or a count is not from 0 to n.
 
     Examples
     --------

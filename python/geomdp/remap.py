@@ -71,12 +71,8 @@ class _Function:
 
         Raises
         ------
-        TypeError
-            If a released count is not an integer.
         ValueError
-            If a released count is outside the bounds.
-        OverflowError
-            If the dtype does not hold the bounds.
+            If a released count, which is public, is outside the bounds.
 
         """
         lower, upper = self.bounds
@@ -127,13 +123,6 @@ class Remap(_Function):
         The estimate for each output from the lower to the upper bound, itself within the bounds;
         stored as int64, or as uint64 if the bounds need it.
 
-    Raises
-    ------
-    TypeError
-        If the bounds or the table are not integers.
-    ValueError
-        If the table does not have one estimate within the bounds for each output.
-
     Examples
     --------
     >>> from geomdp.remap import Remap
@@ -176,13 +165,6 @@ class RandomisedRemap(_Function):
     probabilities : float64 array
         A row for each released count and a column for each estimate, both from the lower to the
         upper bound. Each row sums to 1, up to rounding.
-
-    Raises
-    ------
-    TypeError
-        If the bounds are not integers, or the probabilities are not numbers.
-    ValueError
-        If the probabilities do not have a row that sums to 1 for each output.
 
     Examples
     --------
@@ -242,12 +224,6 @@ def bayes(mechanism: GeometricMechanism, prior: ArrayLike, loss: Loss) -> Remap:
         Among estimates that are equally good for a released count, it has the one nearest to that
         count, and the smaller of two. Expected losses within 1e-11 of each other count as equal.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If a parameter has another type, the mechanism has no bounds or too many outputs, or the
-        prior or the loss has the wrong shape or an invalid number.
-
     Examples
     --------
     >>> from geomdp import GeometricMechanism, remap
@@ -296,10 +272,6 @@ def minimax(mechanism: GeometricMechanism, loss: Loss) -> RandomisedRemap:
 
     Raises
     ------
-    TypeError, ValueError
-        As in :func:`bayes`.
-    ImportError
-        If scipy is not installed.
     RuntimeError
         If the solver finds no optimum.
 
@@ -341,8 +313,8 @@ def risk(
 
     Raises
     ------
-    TypeError, ValueError
-        As in :func:`bayes`; also if the bounds of the remap and the mechanism differ.
+    ValueError
+        If the bounds of the remap and the mechanism differ.
 
     Examples
     --------
@@ -394,8 +366,8 @@ def expected_loss(
 
     Raises
     ------
-    TypeError, ValueError
-        As in :func:`bayes`; also if the bounds of the remap and the mechanism differ.
+    ValueError
+        If the bounds of the remap and the mechanism differ.
 
     Examples
     --------

@@ -53,15 +53,6 @@ def sample_bernoulli(prob: Real, size: Size | None = None) -> bool | NDArray[np.
     bool or bool array
         Independent draws.
 
-    Raises
-    ------
-    TypeError
-        If `prob` is not a number, or `size` not an integer or a tuple of integers.
-    ValueError
-        If `prob` is not from 0 to 1 or no float64 number, or a size is negative.
-    OSError
-        If the operating system gives no random bytes.
-
     Examples
     --------
     >>> from geomdp import sample_bernoulli
@@ -96,25 +87,12 @@ def sample_geometric(
     size : int or tuple of ints, optional
         The shape of the array to return; a single int by default.
     trials : int, optional
-        The greatest result; 2**63 - 1 by default.
+        The greatest result; 2**63 - 1 by default. Required if `prob` is 0.
 
     Returns
     -------
     int or int64 array
         Independent draws, from 1 to `trials`.
-
-    Raises
-    ------
-    TypeError
-        If `prob` is not a number, `trials` not an integer, or `size` not an integer or a tuple of
-        integers.
-    ValueError
-        If `prob` is not from 0 to 1 or no float64 number, or is 0 without `trials`; if `trials` is
-        below 1, or a size is negative.
-    OverflowError
-        If `trials` is outside int64.
-    OSError
-        If the operating system gives no random bytes.
 
     Examples
     --------
@@ -159,11 +137,6 @@ def sample_two_sided_geometric(shift: Any, scale: Real, bounds: Bounds | None = 
     -------
     int, numpy integer or array
         The type, dtype and shape are those of `shift`.
-
-    Raises
-    ------
-    TypeError, ValueError, OverflowError, OSError
-        As in :class:`geomdp.GeometricMechanism` and its ``release``.
 
     Examples
     --------

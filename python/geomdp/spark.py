@@ -78,15 +78,8 @@ def release_columns(
 
     Raises
     ------
-    TypeError
-        If an argument or a column has another type, or the frame is of Spark Connect.
-    KeyError
-        If a name does not match exactly one column.
     ValueError
-        If two rows have the same ids, the frame is streaming, its rows may differ from one reading
-        to the next, or an argument is not accepted.
-    OverflowError
-        If a mechanism's bounds do not fit the type of its column.
+        If two rows have the same ids, or the rows may differ from one reading to the next.
 
     Examples
     --------
@@ -169,17 +162,6 @@ def bound_contributions(
     -------
     DataFrame
         The rows kept, with the same schema, in any order.
-
-    Raises
-    ------
-    TypeError
-        If an argument has another type, or the frame is of Spark Connect.
-    KeyError
-        If a name does not match exactly one column.
-    ValueError
-        If a number is below 1, `linf` is above 1 without cells, or the frame is streaming.
-    ImportError
-        If narwhals is not installed.
 
     Examples
     --------

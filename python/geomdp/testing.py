@@ -46,12 +46,6 @@ def release_not_private(
     array
         The dtype and shape are those of the counts; an int gives an array without dimensions.
 
-    Raises
-    ------
-    TypeError, ValueError, OverflowError
-        As in :meth:`geomdp.GeometricMechanism.release`; also if `mechanism` is not a
-        GeometricMechanism, or `key` not 32 bytes.
-
     Examples
     --------
     >>> from geomdp import GeometricMechanism, testing

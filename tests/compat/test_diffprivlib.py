@@ -6,7 +6,6 @@ import itertools
 import math
 import pickle
 import random
-import re
 import secrets
 import subprocess
 import sys
@@ -34,7 +33,6 @@ Distribution: TypeAlias = tuple[Array, NDArray[np.float64]]
 
 DRAWS = 200_000
 DTYPES = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
-SHAPES: list[tuple[int, ...]] = [(), (0,), (1,), (7,), (3, 0, 2), (4, 5), (2, 3, 4)]
 INF = math.inf
 TRUNCATED, FOLDED = "GeometricTruncated", "GeometricFolded"
 BASE: dict[str, dict[str, Any]] = {
@@ -47,7 +45,6 @@ CLASSES = {"ALL": [*BASE], "BOTH": [TRUNCATED, FOLDED]}
 
 each_class = pytest.mark.parametrize("name", BASE)
 each_bounded = pytest.mark.parametrize("name", [TRUNCATED, FOLDED])
-each_dtype = pytest.mark.parametrize("dtype", DTYPES)
 each_module = pytest.mark.parametrize("module", [rival, ours], ids=["diffprivlib", "geomdp"])
 
 
@@ -233,51 +230,10 @@ def test_diffprivlib_tools_accept_our_classes(monkeypatch: pytest.MonkeyPatch) -
     assert made.count(FOLDED) >= 1
 
 
-@each_class
-def test_invalid_argument_raises(name: str) -> None:
-    others = ["1", b"1", None, True, {1}, {1: 2}, np.timedelta64(1, "s"), np.datetime64(1, "s")]
-    wrong = {"epsilon": [-1, 0, math.nan], "sensitivity": [1.0, -1], "lower": [0.3], "upper": [0.3]}
-    for parameter in {"sensitivity", *BASE[name]}:
-        for value in wrong[parameter]:
-            with pytest.raises((TypeError, ValueError), match=f"{parameter} = {value!r}"):
-                make(name, **{parameter: value})
-        for other in others:
-            with pytest.raises(
-                TypeError, match=rf"{parameter} (= {re.escape(repr(other))}|has type )"
-            ):
-                make(name, **{parameter: other})
-    for method in ("randomise", "bias", "variance", "mse"):
-        for other in others:
-            with pytest.raises(TypeError, match="counts"):
-                getattr(make(name), method)(other)
-
-
-def test_scale_too_large_raises_with_limit() -> None:
-    with pytest.raises(ValueError, match=r"scale = .* of at most 2\^56"):
-        make(FOLDED, epsilon=2.0**-57)
-    assert make(FOLDED, epsilon=2.0**-56).randomise(3) in range(11)
-    with pytest.raises(ValueError, match=r"scale = .* too large"):
-        make(TRUNCATED, epsilon=1e-300)
-    with pytest.raises(ValueError, match=r"scale = .* too large"):
-        make("Geometric", epsilon=1e-300).randomise(3)
-
-
 # Folding and truncation without noise
 
 NOISELESS: list[dict[str, Any]] = [{"epsilon": INF}, {"epsilon": 0.1, "sensitivity": 0}]
-WINDOW = np.arange(-40, 41)
 each_noiseless = pytest.mark.parametrize("noiseless", NOISELESS, ids=str)
-
-
-def bound_pairs(grid: list[float]) -> list[tuple[float, float]]:
-    """Return all pairs of bounds on the grid, infinite ones included."""
-    pairs = itertools.product([-INF, *grid], [*grid, INF])
-    return [(lower, upper) for lower, upper in pairs if lower < upper]
-
-
-def exact_grid(step: float, first: int, last: int) -> list[float]:
-    whole = [first + k * step for k in range(round((last - first) / step) + 1)]
-    return [int(bound) if bound == int(bound) else bound for bound in whole]
 
 
 @functools.cache
@@ -286,52 +242,6 @@ def rivals(name: str, lower: float, upper: float, values: tuple[int, ...]) -> li
     mechanism = getattr(rival, name)(epsilon=INF, lower=lower, upper=upper)
     move = mechanism._fold if name == FOLDED else mechanism._truncate
     return [int(np.round(move(value))) for value in values]
-
-
-@each_noiseless
-@each_dtype
-@each_bounded
-def test_arrays_without_noise(name: str, dtype: str, noiseless: dict[str, Any]) -> None:
-    limits = np.iinfo(dtype)
-    signed = limits.min < 0
-    values = (WINDOW if signed else WINDOW + 40).astype(dtype)
-    first, last = (-4, 4) if signed else (0, 8)
-    for lower, upper in bound_pairs(exact_grid(0.5 if name == FOLDED else 1, first, last)):
-        mechanism = make(name, **noiseless, lower=lower, upper=upper)
-        # An infinite bound is the limit of the dtype.
-        least = 0 if lower == -INF and not signed else lower
-        if least == upper:
-            continue
-        expected = rivals(name, least, upper, tuple(values.tolist()))
-        assert mechanism.randomise(values).tolist() == expected, (lower, upper)
-        if dtype == "int64":
-            assert [mechanism.randomise(x) for x in WINDOW.tolist()] == expected
-            assert [mechanism.randomise(x) for x in WINDOW] == expected
-
-
-@each_noiseless
-def test_unbounded_without_noise_is_identity(noiseless: dict[str, Any]) -> None:
-    for name in BASE:
-        bounds = {} if name == "Geometric" else {"lower": -INF, "upper": INF}
-        mechanism = getattr(ours, name)(**noiseless, **bounds)
-        there = getattr(rival, name)(**noiseless, **bounds)
-        for dtype in DTYPES:
-            limits = np.iinfo(dtype)
-            values = np.array([limits.min, limits.min + 1, 7, limits.max - 1, limits.max], dtype)
-            assert mechanism.randomise(values).tolist() == values.tolist()
-        for x in (-(2**63), -5, 0, 2**63 - 1):
-            assert mechanism.randomise(x) == x
-        assert [there.randomise(x) for x in (-5, 0, 5)] == [-5, 0, 5]
-
-
-def test_single_output() -> None:
-    for name, lower, upper, only in [
-        *((name, bound, bound, bound) for name in (TRUNCATED, FOLDED) for bound in (-3, 0, 7)),
-        *((FOLDED, *bounds, 3) for bounds in ((2.5, 3), (3, 3.5), (2.5, 3.5))),
-    ]:
-        mechanism = make(name, epsilon=0.01, lower=lower, upper=upper)
-        assert (mechanism.randomise(WINDOW) == only).all()
-        assert mechanism.randomise(100) == only
 
 
 def fold(x: int, lower: Fraction, upper: Fraction) -> int:
@@ -428,14 +338,10 @@ class Setting:
         return statistics_.rejects(observed, masses * outputs.size)
 
 
+#: Of the other classes, tests/compat/test_contract.py has the distributions.
 SETTINGS = [
-    *(Setting("Geometric", 5, epsilon) for epsilon in (0.03, 0.5, 1.0, 3.0)),
-    Setting("Geometric", -7, 1.0, sensitivity=5),
-    Setting("Geometric", 120, 0.1, dtype="int8"),
-    Setting("Geometric", 3, 0.1, dtype="uint16"),
     *(
-        Setting(name, count, epsilon, 0, 10)
-        for name in (TRUNCATED, FOLDED)
+        Setting(FOLDED, count, epsilon, 0, 10)
         for count, epsilon in [(0, 0.3), (4, 0.03), (10, 2.0), (-3, 0.3), (25, 0.5)]
     ),
     *(
@@ -443,11 +349,11 @@ SETTINGS = [
         for count in (2, -8)
         for lower, upper in [(-0.5, 7), (-1, 7.5), (-0.5, 7.5), (0.5, 2)]
     ),
-    *(Setting(name, 3, 0.2, 0, 40, dtype="uint8") for name in (TRUNCATED, FOLDED)),
+    Setting(FOLDED, 3, 0.2, 0, 40, dtype="uint8"),
     *(Setting(name, 3, 1.0, 0, 40, sensitivity=7) for name in (TRUNCATED, FOLDED)),
     *(Setting(name, 2, 0.3, 0, INF) for name in (TRUNCATED, FOLDED)),
     *(Setting(name, 9, 0.3, -INF, 8) for name in (TRUNCATED, FOLDED)),
-    *(Setting(name, -30, 0.3) for name in (TRUNCATED, FOLDED)),
+    Setting(FOLDED, -30, 0.3),
     Setting(FOLDED, 1, 0.3, 0.5, INF),
 ]
 each_setting = pytest.mark.parametrize("setting", SETTINGS, ids=str)
@@ -458,11 +364,11 @@ def test_array_distribution(setting: Setting) -> None:
     assert not setting.rejects(setting.draw())
 
 
-@pytest.mark.parametrize("name", BASE)
-def test_scalar_distribution(name: str) -> None:
-    setting = Setting(name, -3, 0.3, *(() if name == "Geometric" else (0, 9)))
+def test_single_counts_are_folded_noise() -> None:
+    setting = Setting(FOLDED, -3, 0.3, 0, 9)
     mechanism = setting.mechanism()
     outputs = [mechanism.randomise(setting.count) for _ in range(50_000)]
+    assert {type(count) for count in outputs} == {int}
     assert not setting.rejects(np.array(outputs))
 
 
@@ -491,8 +397,6 @@ def test_uint64_bounds_above_int64(name: str) -> None:
 @pytest.mark.parametrize(
     ("right", "wrong"),
     [
-        (Setting("Geometric", 0, 0.3), Setting("Geometric", 0, 0.285)),
-        (Setting("Geometric", 0, 0.3), Setting("Geometric", 1, 0.3)),
         (Setting(TRUNCATED, 0, 0.3, 0, 10), Setting(FOLDED, 0, 0.3, 0, 10)),
         (Setting(FOLDED, 0, 0.3, 0, 10), Setting(FOLDED, 0, 0.3, -0.5, 10)),
         (Setting(FOLDED, 0, 0.3, 0, 10), Setting(FOLDED, 0, 0.3, 0, 10.5)),
@@ -601,51 +505,19 @@ MECHANISMS = [
     make(FOLDED, lower=-INF, upper=INF),
     make(FOLDED, epsilon=INF),
 ]
-each_mechanism = pytest.mark.parametrize("mechanism", MECHANISMS, ids=str)
-
-
-@each_dtype
-@each_mechanism
-def test_dtypes_and_shapes(mechanism: Any, dtype: str) -> None:
-    for shape in SHAPES:
-        counts = np.full(shape, 50, dtype)
-        outputs = mechanism.randomise(counts)
-        assert type(outputs) is np.ndarray
-        assert (outputs.dtype, outputs.shape) == (counts.dtype, counts.shape)
-        assert (counts == 50).all()
-    assert type(mechanism.randomise(np.dtype(dtype).type(5))) is int
-    assert type(mechanism.randomise(5)) is int
-
-
-@each_mechanism
-def test_sequences_return_int64_arrays(mechanism: Any) -> None:
-    for counts in ([50, 60], (50, 60), [[50], [60]], [np.uint8(50), 60], range(50, 60), []):
-        outputs = mechanism.randomise(counts)
-        assert outputs.dtype == np.int64
-        assert outputs.shape == np.shape(counts)
-
-
-@each_mechanism
-def test_invalid_counts_raise(mechanism: Any) -> None:
-    masked = np.ma.masked_array([1, 2], [True, False])
-    arrays = [np.array([1.0]), np.array([True]), np.array([1], object), np.array([1], "m8[s]")]
-    for counts in (masked, [masked, masked], *arrays, [1.0], [True], [None], 1.0, np.float64(1)):
-        for method in ("randomise", "bias", "variance", "mse"):
-            with pytest.raises(TypeError, match=r"counts|masked"):
-                getattr(mechanism, method)(counts)
 
 
 @pytest.mark.parametrize(
     ("bounds", "dtype"),
     [
-        *(((0, 300), "uint8"), ((0, 128), "int8"), ((-1, 5), "uint8"), ((-1, 5), "uint64")),
-        *(((-129, 0), "int8"), ((0, 2**16), "uint16"), ((2**63, 2**63 + 5), "int64")),
         *(((-INF, -5), "uint8"), ((-INF, -129), "int8"), ((300, INF), "uint8")),
         *(((10**6, INF), "int8"), ((2**31, INF), "int32")),
     ],
 )
 @each_bounded
-def test_bounds_outside_dtype_raise(name: str, bounds: tuple[float, float], dtype: str) -> None:
+def test_open_bounds_outside_dtype_raise(
+    name: str, bounds: tuple[float, float], dtype: str
+) -> None:
     mechanism = make(name, lower=bounds[0], upper=bounds[1])
     for shape in ((), (3,), (0,)):
         with pytest.raises(OverflowError, match=r"(lower|upper) = "):
@@ -709,43 +581,10 @@ def test_infinite_bound_is_the_dtype_limit() -> None:
             assert outputs.max() <= 127 if dtype == "int8" else outputs.max() > 127
 
 
-# Fresh noise
-
-# Noise of 57 bits: a repeat means reused randomness. Among the few thousand draws here, two are
-# equal by chance with probability below 1e-10.
-FAINT = 2.0**-56
-WIDE: list[Any] = [
-    make("Geometric", epsilon=FAINT),
-    make(TRUNCATED, epsilon=FAINT, lower=-(2**62), upper=2**62 - 1),
-    make(FOLDED, epsilon=FAINT, lower=-(2**62), upper=2**62 - 1),
-    make(FOLDED, epsilon=FAINT, lower=-(2**62) - 0.0, upper=INF),
-]
-NOISES = 70
-each_wide = pytest.mark.parametrize("mechanism", WIDE, ids=str)
-
-
-def draw(mechanism: Any) -> list[int]:
-    zeros = np.zeros(32, np.int64)
-    whole = mechanism.randomise(zeros).tolist()
-    strided = mechanism.randomise(np.zeros(64, np.int64)[::2]).tolist()
-    return [*whole, *strided, *(mechanism.randomise(0) for _ in range(6))]
-
-
-@each_wide
-def test_calls_and_copies_draw_fresh_noise(mechanism: Any) -> None:
-    copies = [mechanism, mechanism, mechanism.copy(), copy.copy(mechanism)]
-    copies += [copy.deepcopy(mechanism), *(pickle.loads(pickle.dumps(mechanism)) for _ in "abc")]
-    noises = [noise for one in copies for noise in draw(one)]
-    assert len(noises) == NOISES * len(copies)
-    # Reused randomness may give the opposite sign.
-    assert len({abs(noise) for noise in noises}) == len(noises)
-
-
 # Parameters
 
 ROUND_TRIPS = [
     *MECHANISMS,
-    *WIDE,
     make("Geometric", epsilon=Fraction(1, 3), sensitivity=10**20),
     make(TRUNCATED, lower=2**63, upper=2**64 - 1),
     make(FOLDED, lower=2**63, upper=2**63 + 5),

@@ -5,7 +5,7 @@ import math
 import re
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any
 
 import mpmath
 import numpy as np
@@ -13,7 +13,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from mpmath import mpf
-from numpy.typing import NDArray
 
 from geomdp.compat.smartnoise import (
     accuracy_to_privacy_usage,
@@ -23,29 +22,18 @@ from geomdp.compat.smartnoise import (
 from statistics_ import Z_LIMIT, censored_pmf, rejects
 from strategies import positive_numbers
 
-Counts: TypeAlias = NDArray[Any]
-
 DRAWS = 200_000
-DTYPES = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 NOT_NUMBERS: list[Any] = ["1", b"1", None, True, np.True_, 1j, Decimal(1), [1], np.longdouble(1)]
 NOT_FINITE_OR_NEGATIVE: list[Any] = [math.nan, math.inf, -math.inf, -1, -5e-324, Fraction(-1, 3)]
-NOT_INTEGERS: list[Any] = ["1", None, True, 1.0, np.float64(1), Fraction(1), 1j, [1]]
 
 
 # The mechanism
 
 
-def wrong(outputs: Counts, pmf: NDArray[np.float64], lower: int) -> bool:
-    """Return whether the outputs have another distribution."""
-    if int(outputs.min()) < lower or int(outputs.max()) >= lower + pmf.size:
-        return True
-    return rejects(np.bincount(outputs - lower, minlength=pmf.size), pmf * outputs.size)
-
-
 def test_setting_of_the_notes() -> None:
     outputs = simple_geometric_mechanism(np.full(DRAWS, 20), 0.1, 1, 0, 30)
     mass = censored_pmf(20, 10, 0, 30)
-    assert not wrong(outputs, mass, 0)
+    assert not rejects(np.bincount(outputs, minlength=31), mass * DRAWS)
     # The notes read 0.075 and 0.25 off their figure.
     assert mass[0] == pytest.approx(0.0710, abs=1e-4)
     assert mass[0] == pytest.approx(0.075, abs=0.005)
@@ -56,73 +44,6 @@ def test_setting_of_the_notes() -> None:
     ]:
         # A binomial share is approximately normal.
         assert abs(share - p) <= Z_LIMIT * math.sqrt(p * (1 - p) / DRAWS)
-
-
-@pytest.mark.parametrize(
-    ("count", "epsilon", "sensitivity", "bounds"),
-    [
-        (0, 0.1, 1, (0, 30)),
-        (30, 0.1, 1, (0, 30)),
-        (99, 0.5, 1, (0, 30)),
-        (20, 0.1, 2.5, (0, 30)),
-        (20, Fraction(1, 3), 7, (-5, 50)),
-        (20, 0.1, Fraction(1, 7), (18, 21)),
-        (1, 0.2, 1, (0, 1)),
-        (20, 1, 10**6, (0, 30)),
-    ],
-    ids=str,
-)
-def test_array_distribution(
-    count: int, epsilon: Any, sensitivity: Any, bounds: tuple[int, int]
-) -> None:
-    outputs = simple_geometric_mechanism(np.full(DRAWS, count), epsilon, sensitivity, *bounds)
-    rate = float(Fraction(epsilon) / Fraction(sensitivity))
-    assert not wrong(outputs, censored_pmf(count, 1 / rate, *bounds), bounds[0])
-
-
-def test_scalar_distribution() -> None:
-    outputs = [
-        simple_geometric_mechanism(20, 0.1, 1, 0, 30, enforce_constant_time=n % 2 == 0)
-        for n in range(30_000)
-    ]
-    assert {type(count) for count in outputs} == {int}
-    assert not wrong(np.array(outputs), censored_pmf(20, 10, 0, 30), 0)
-
-
-def test_wrong_distribution_is_rejected() -> None:
-    outputs = simple_geometric_mechanism(np.full(DRAWS, 20), 0.1, 1, 0, 30)
-    for count, rate in ((19, 0.1), (21, 0.1), (20, 0.11), (20, 0.09)):
-        assert wrong(outputs, censored_pmf(count, 1 / rate, 0, 30), 0)
-    # Noise redrawn until the count lies inside the bounds.
-    inside = np.exp(-0.1 * np.abs(np.arange(31) - 20))
-    assert wrong(outputs, inside / inside.sum(), 0)
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_counts_keep_type_and_shape_within_bounds(dtype: str) -> None:
-    kind = np.dtype(dtype).type
-    for shape in [(), (0,), (5,), (3, 0, 2), (20, 30)]:
-        counts = np.full(shape, 7, dtype)
-        kept = counts.copy()
-        outputs = simple_geometric_mechanism(counts, 0.1, 1, 3, 9)
-        assert (outputs.dtype, outputs.shape) == (counts.dtype, counts.shape)
-        assert ((outputs >= 3) & (outputs <= 9)).all()
-        np.testing.assert_array_equal(counts, kept)
-    assert type(simple_geometric_mechanism(kind(7), 0.1, 1, 3, 9)) is kind
-    assert type(simple_geometric_mechanism(7, 0.1, 1, kind(3), kind(9))) is int
-    assert simple_geometric_mechanism([7, 8], 0.1, 1, 3, 9).dtype == np.int64
-    assert set(simple_geometric_mechanism(np.full(500, 7, dtype), 0.1, 1, 3, 9)) == set(
-        range(3, 10)
-    )
-
-
-@pytest.mark.parametrize("zero", [0, 0.0, Fraction(0), np.float32(0)], ids=repr)
-def test_sensitivity_zero_only_clamps(zero: Any) -> None:
-    counts = np.arange(-20, 60)
-    outputs = simple_geometric_mechanism(counts, 0.1, zero, 0, 30)
-    np.testing.assert_array_equal(outputs, counts.clip(0, 30))
-    assert simple_geometric_mechanism(99, 5e-324, zero, 0, 30) == 30
-    assert simple_geometric_mechanism([1, 7, 100], 0.1, 1, 7, 7).tolist() == [7, 7, 7]
 
 
 def test_argument_order() -> None:
@@ -151,49 +72,6 @@ def test_invalid_flag_raises(flag: Any) -> None:
 @pytest.mark.parametrize("flag", [False, True, 0, 1, np.False_, np.True_, np.uint8(1)], ids=repr)
 def test_flag_spellings(flag: Any) -> None:
     assert simple_geometric_mechanism(5, 1.0, 0, 0, 30, flag) == 5
-
-
-@pytest.mark.parametrize("name", ["epsilon", "sensitivity"])
-def test_invalid_number_raises(name: str) -> None:
-    arguments: dict[str, Any] = {"epsilon": 1.0, "sensitivity": 1, "min": 0, "max": 30}
-    for value in NOT_NUMBERS:
-        with pytest.raises(TypeError, match=named(name, value)):
-            simple_geometric_mechanism(5, **arguments | {name: value})
-    for value in [*NOT_FINITE_OR_NEGATIVE, *([0, 0.0] if name == "epsilon" else [])]:
-        with pytest.raises(ValueError, match=named(name, value)):
-            simple_geometric_mechanism(5, **arguments | {name: value})
-
-
-@pytest.mark.parametrize("name", ["min", "max"])
-def test_noninteger_or_reversed_bounds_raise(name: str) -> None:
-    for value in NOT_INTEGERS:
-        with pytest.raises(TypeError, match=named(name, value)):
-            simple_geometric_mechanism(5, 1.0, 1, **{"min": 0, "max": 30, name: value})
-    for least, greatest in ((1, 0), (2**64 - 1, -5), (np.int8(3), 2)):
-        with pytest.raises(ValueError, match=rf"min = {least} .* max = {greatest}"):
-            simple_geometric_mechanism(5, 1.0, 1, least, greatest)
-
-
-def test_bounds_outside_dtype_raise() -> None:
-    for value, least, greatest in (
-        (np.uint8(1), 0, 256),
-        (np.ones(3, np.int8), -129, 0),
-        (1, 0, 2**63),
-        (1, -1, 2**64),
-        (1, -(2**200), 2**200),
-    ):
-        with pytest.raises(OverflowError, match=rf"\({least}, {greatest}\)"):
-            simple_geometric_mechanism(value, 1.0, 1, least, greatest)
-    with pytest.raises(OverflowError, match="counts"):
-        simple_geometric_mechanism(2**63, 1.0, 1, 0, 30)
-
-
-def test_scale_too_large_and_invalid_counts_raise() -> None:
-    with pytest.raises(ValueError, match=r"scale = .* too large"):
-        simple_geometric_mechanism(5, 5e-324, 1, 0, 30)
-    for value in (1.0, True, None, "1", [1.5], np.array([1.0]), 1j):
-        with pytest.raises(TypeError, match="counts"):
-            simple_geometric_mechanism(value, 1.0, 1, 0, 30)
 
 
 # Accuracy

@@ -50,10 +50,8 @@ class Geometric:
 
     Raises
     ------
-    TypeError, ValueError
-        If a parameter has another type or is out of range, or `random_state` is a seed.
-    OverflowError
-        If a number has more than 14 000 bits.
+    ValueError
+        If `random_state` is a seed.
 
     Examples
     --------
@@ -125,17 +123,6 @@ class Geometric:
             An int for a single count, otherwise an array with the dtype and shape of the counts. A
             sequence gives an int64 array.
 
-        Raises
-        ------
-        TypeError
-            If the counts are not integers.
-        ValueError
-            If the scale is too large to be certified.
-        OverflowError
-            If an int is outside int64, or the bounds are outside the dtype of the counts.
-        OSError
-            If the operating system gives no random bytes. Nothing is released then.
-
         Examples
         --------
         >>> from geomdp.compat.diffprivlib import GeometricTruncated
@@ -173,11 +160,6 @@ class Geometric:
         -------
         float or array of float64
             One value for each count.
-
-        Raises
-        ------
-        TypeError
-            If the counts are not integers.
 
         Examples
         --------
@@ -327,14 +309,6 @@ class GeometricTruncated(_Bounded):
     lower, upper : int, or infinite
         Least and greatest output. An infinite bound means the limit of the dtype.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If a parameter has another type or is out of range, or the scale is too large to be
-        certified.
-    OverflowError
-        If no dtype holds both bounds.
-
     Examples
     --------
     >>> from geomdp.compat.diffprivlib import GeometricTruncated
@@ -376,11 +350,10 @@ class GeometricFolded(_Bounded):
 
     Raises
     ------
-    TypeError, ValueError
-        If a parameter has another type or is out of range, or there is no integer between the
-        bounds.
+    ValueError
+        If there is no integer between the bounds.
     OverflowError
-        If no dtype holds both bounds, or they are ``2**63`` or more apart.
+        If the bounds are ``2**63`` or more apart.
 
     Examples
     --------

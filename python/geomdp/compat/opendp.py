@@ -60,8 +60,6 @@ def make_geometric(
     ------
     TypeError, ValueError, opendp.mod.OpenDPException
         If OpenDP's own constructor raises this error for these parameters.
-    ValueError
-        Also if the scale is too large to be certified for the range.
 
     Examples
     --------
@@ -105,7 +103,7 @@ def make_laplace(
     TypeError, ValueError, opendp.mod.OpenDPException
         If OpenDP's own constructor raises this error for these parameters.
     ValueError
-        Also for a domain of floats, or if the scale is too large to be certified.
+        Also for a domain of floats.
 
     Examples
     --------

@@ -47,18 +47,6 @@ def simple_geometric_mechanism(  # noqa: PLR0917 (SmartNoise's order)
     int, numpy integer or array
         The type, dtype and shape are those of the counts.
 
-    Raises
-    ------
-    TypeError
-        If a parameter has the wrong type, or the counts are not integers.
-    ValueError
-        If epsilon is not positive and finite, sensitivity is negative or not finite, min is greater
-        than max, or the scale is too large to be certified for the range.
-    OverflowError
-        If min or max is outside the dtype of the counts, or an int is outside int64.
-    OSError
-        If the operating system gives no random bytes. Nothing is released then.
-
     Examples
     --------
     >>> from geomdp.compat.smartnoise import simple_geometric_mechanism
@@ -97,11 +85,6 @@ def privacy_usage_to_accuracy(epsilon: Any, alpha: Any, sensitivity: Any = 1) ->
     -------
     int or array of ints
 
-    Raises
-    ------
-    TypeError, ValueError
-        If a parameter is not a number or is out of its range.
-
     Examples
     --------
     >>> from geomdp.compat.smartnoise import privacy_usage_to_accuracy
@@ -133,11 +116,6 @@ def accuracy_to_privacy_usage(accuracy: Any, alpha: Any, sensitivity: Any = 1) -
     Returns
     -------
     float or float64 array
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a parameter is not a number or is out of its range.
 
     Examples
     --------

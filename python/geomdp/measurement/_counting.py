@@ -54,11 +54,6 @@ def make_count(input_domain: Domain, input_metric: Metric, TO: Any = int) -> Tra
     TO : integer type
         The type of the count; int64 by default.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If a parameter has another type, or the metric does not match the domain.
-
     Examples
     --------
     >>> from geomdp.measurement import atom_domain, symmetric_distance, vector_domain
@@ -124,14 +119,6 @@ def make_sum(
         clamped without an error. The bounds are public: fix them before looking at the records.
     TO : integer type
         The type of the sum; int64 by default.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a parameter has another type, the metric does not match the domain, or the lower bound is
-        greater than the upper.
-    OverflowError
-        If the bounds are outside the type of the records.
 
     Examples
     --------
@@ -271,14 +258,6 @@ def make_count_by_categories(
     TOA : integer type
         The type of each count; int64 by default.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If a parameter has another type, the metric does not match the domain, or categories are
-        empty or not distinct.
-    OverflowError
-        If a category is outside the type of the records.
-
     Examples
     --------
     >>> from geomdp.measurement import atom_domain, symmetric_distance, vector_domain
@@ -338,14 +317,6 @@ def make_count_by_bins(
         are left out.
     TOA : integer type
         The type of each count; int64 by default.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a parameter has another type, the metric does not match the domain, or the edges are
-        fewer than two or do not increase.
-    OverflowError
-        If an edge is outside the type of the records.
 
     Examples
     --------

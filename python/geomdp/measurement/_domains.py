@@ -54,11 +54,6 @@ class AllDomain(_Domain):
     T : type
         One of the types in :mod:`geomdp.measurement`.
 
-    Raises
-    ------
-    TypeError
-        If `T` is not a type of integers, floats, bools or strings.
-
     Examples
     --------
     >>> from geomdp.measurement import AllDomain
@@ -96,11 +91,6 @@ class VectorDomain(_Domain):
     ----------
     element_domain : AllDomain
         The domain of the items.
-
-    Raises
-    ------
-    TypeError
-        If `element_domain` is not an AllDomain.
 
     Examples
     --------

@@ -74,16 +74,6 @@ def make_geometric(
         Least and greatest output. With None, outputs saturate at the limits of the type, as in
         OpenDP; for an unsigned type, this biases small counts upward (``docs/bounds.md``).
 
-    Raises
-    ------
-    TypeError
-        If a parameter has the wrong type, or the domain is not a domain of integers.
-    ValueError
-        If the metric does not match the domain; if the scale is negative, not finite, or too large
-        to be certified for the range; or if the lower bound is greater than the upper.
-    OverflowError
-        If the bounds are outside the type.
-
     Examples
     --------
     >>> from geomdp.measurement import atom_domain, l1_distance, vector_domain
@@ -132,17 +122,6 @@ def make_base_geometric(
         ``"VectorDomain<AllDomain<u64>>"``. The default is one integer of 64 bits (32 in OpenDP).
     QO : float type
         The type of the privacy loss: float (float64) or float32. ``map`` rounds up to this type.
-
-    Raises
-    ------
-    TypeError
-        If a parameter has the wrong type, `D` is not a domain of integers or the name of one, or
-        `QO` is not a float type.
-    ValueError
-        If the scale is negative, not finite, or too large to be certified for the range; or if the
-        lower bound is greater than the upper.
-    OverflowError
-        If the bounds are outside the type.
 
     Examples
     --------

@@ -36,11 +36,6 @@ class AbsoluteDistance(_Sensitivity):
     T : integer type
         The type of the counts (:mod:`geomdp.measurement`). Distances themselves are ints.
 
-    Raises
-    ------
-    TypeError
-        If `T` is not an integer type.
-
     Examples
     --------
     >>> from geomdp.measurement import AbsoluteDistance
@@ -59,11 +54,6 @@ class L1Distance(_Sensitivity):
     ----------
     T : integer type
         The type of the counts (:mod:`geomdp.measurement`). Distances themselves are ints.
-
-    Raises
-    ------
-    TypeError
-        If `T` is not an integer type.
 
     Examples
     --------
@@ -97,11 +87,6 @@ class MaxDivergence:
     ----------
     QO : float type
         float (float64) or float32. Privacy losses are rounded up to this type.
-
-    Raises
-    ------
-    TypeError
-        If `QO` is not a float type.
 
     Examples
     --------

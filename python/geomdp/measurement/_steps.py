@@ -65,15 +65,6 @@ class _Step:
             A member of the input domain. Noisy counts have the index and name of a column, or the
             keys of a mapping.
 
-        Raises
-        ------
-        TypeError
-            If the type or the shape of `arg` does not fit the input domain.
-        OverflowError
-            If `arg` is or contains an int outside the type of the input domain.
-        OSError
-            If the operating system gives no random bytes. Nothing is released then.
-
         Examples
         --------
         >>> import geomdp.measurement as m
@@ -130,11 +121,6 @@ class Measurement(_Step):
         float
             Never less than the exact value; infinite if that overflows the type of the measure.
 
-        Raises
-        ------
-        TypeError, ValueError
-            If `d_in` is not an integer, or negative.
-
         Examples
         --------
         >>> import geomdp.measurement as m
@@ -170,13 +156,6 @@ class Measurement(_Step):
             Rounded up. Equal to :meth:`map` for delta 0; infinite if `d_in` is positive and a
             release adds no noise.
 
-        Raises
-        ------
-        TypeError, ValueError
-            If `d_in` is not an integer of at least 0, or `delta` not a number from 0 to 1.
-        OverflowError
-            If a release's loss at this distance has more than 14 000 bits.
-
         Examples
         --------
         >>> from geomdp.measurement import (
@@ -202,11 +181,6 @@ class Measurement(_Step):
             A distance in the input metric, at least 0.
         d_out : int, float or Fraction
             A privacy loss, at least 0; may be infinite.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If `d_in` is not an integer or `d_out` not a number, or one of them is negative.
 
         Examples
         --------
@@ -267,13 +241,6 @@ def make_composition(measurements: Sequence[Measurement]) -> Measurement:
     -------
     Measurement
         Its function returns the list of outputs, in order.
-
-    Raises
-    ------
-    TypeError
-        If `measurements` is not a list or tuple of measurements.
-    ValueError
-        If there are none, or their spaces or measures differ.
 
     Examples
     --------
@@ -350,11 +317,6 @@ class Transformation(_Step):
         d_in : int
             A distance in the input metric, at least 0.
 
-        Raises
-        ------
-        TypeError, ValueError
-            If `d_in` is not an integer, or negative.
-
         Examples
         --------
         >>> import geomdp.measurement as m
@@ -372,11 +334,6 @@ class Transformation(_Step):
         ----------
         d_in, d_out : int
             Distances in the input metric and the output metric, at least 0.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If `d_in` or `d_out` is not an integer, or negative.
 
         Examples
         --------
