@@ -12,6 +12,7 @@ import platform
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -74,8 +75,23 @@ def test_metadata_requires_only_numpy() -> None:
     assert [line.rstrip("0123456789.").rstrip("<>=! ") for line in always] == ["numpy"]
 
 
-def test_version_matches_metadata() -> None:
-    assert geomdp.__version__ == importlib.metadata.version("geomdp")
+def test_every_file_that_names_the_version_has_that_of_the_workspace() -> None:
+    root = Path(__file__).parents[1]
+    workspace = tomllib.loads((root / "Cargo.toml").read_text())["workspace"]
+    version = workspace["package"]["version"]
+    assert geomdp.__version__ == version
+    for file, line in {
+        "CITATION.cff": f"version: {version}",
+        "scripts/conda_recipe.yaml": f'  version: "{version}"',
+    }.items():
+        assert line in (root / file).read_text().splitlines(), file
+    released = re.findall(r"^## (\d.*?),", (root / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert released[0] == version
+
+
+def test_import_reads_no_metadata() -> None:
+    code = "from geomdp.cli import main; main(['epsilon', '--accuracy', '5', '--alpha', '0.05'])"
+    assert run(f"{code}; import sys; print('importlib.metadata' in sys.modules)")[-6:] == "False\n"
 
 
 def test_type_files_are_installed() -> None:

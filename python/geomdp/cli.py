@@ -29,7 +29,8 @@ from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 import numpy as np
 
-from geomdp import __version__, accounting, accuracy
+import geomdp
+from geomdp import accounting, accuracy
 from geomdp._files import delimited, parquet_file
 from geomdp._inputs.parameters import shown
 from geomdp.mechanism import GeometricMechanism
@@ -395,6 +396,13 @@ class _Parser(argparse.ArgumentParser):
         _print(message)
 
 
+class _Version(argparse.Action):
+    """Reads the version when it is asked for: it is in the package's metadata."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        parser.exit(message=f"geomdp {geomdp.__version__}\n")
+
+
 class _Command(NamedTuple):
     run: Callable[[argparse.Namespace], str]
     summary: str
@@ -536,7 +544,7 @@ Numbers are taken exactly: 0.1 is a tenth, and 1/3 a third.
 Exit codes: 0 on success; 2 if a command or a parameter is invalid; 1 for any
 other failure. Every error is one line on standard error."""
     parser = _Parser("geomdp", **_help(about, "geomdp accuracy --epsilon 0.5 --alpha 0.05"))
-    parser.add_argument("--version", action="version", version=f"geomdp {__version__}")
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the version")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name, command in _COMMANDS.items():
         example = f"geomdp {name} {command.example}"
