@@ -1,4 +1,5 @@
-# The commands of the project; `make` alone lists them. Everything is installed into .venv.
+# The commands of the project; `make` alone lists them. Python packages are installed into .venv;
+# programs only under CI or with INSTALL=1 (scripts/install.sh).
 VENV := .venv
 PYTHON ?= python3
 PY := $(VENV)/bin/python
@@ -117,7 +118,7 @@ sweep: develop   ## certificates of thousands of settings, through the verifier
 	$(RECORDED) sweep $(PY) scripts/sweep_certificates.py
 
 deny:            ## licences and sources of all crates; installs cargo-deny, which takes minutes
-	command -v cargo-deny >/dev/null || cargo install --quiet --locked cargo-deny
+	bash scripts/install.sh crate cargo-deny
 	cargo deny --offline check bans licenses sources
 
 rival-suites: develop ## the test suites of diffprivlib, and of OpenDP with OPENDP=checkout, on our classes
@@ -131,7 +132,7 @@ long:            ## all of these
 	$(MAKE) fuzz SECONDS_EACH=3600
 
 mutants:         ## mutation testing of the core: hours; only the lines changed since BASE, if given
-	command -v cargo-mutants >/dev/null || cargo install --quiet --locked cargo-mutants
+	bash scripts/install.sh crate cargo-mutants
 	$(if $(BASE),,$(RECORDED) mutants) bash scripts/mutants.sh $(BASE)
 
 endurance: develop ## 10^10 draws, in constant memory

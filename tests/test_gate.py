@@ -1,12 +1,15 @@
 """The change that the gate looks at: `make gate`."""
 
+import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import gate
 import plant_faults
 import pytest
 
+ROOT = gate.ROOT
 #: Old commits: the clock decides nothing.
 DATE = "2001-01-01T00:00:00Z"
 
@@ -86,3 +89,47 @@ def test_paths_of_steps_exist() -> None:
     paths = {path for paths in gate.TOUCHED.values() for path in paths}
     # Some are the beginnings of names.
     assert [path for path in paths if not any(gate.ROOT.glob(f"{path}*"))] == []
+
+
+@pytest.mark.parametrize("given", [{}, {"CI": "true"}, {"INSTALL": "1"}])
+def test_programs_are_installed_only_under_ci_or_on_request(
+    given: dict[str, str], tmp_path: Path
+) -> None:
+    for name in ("apt-get", "cargo"):
+        (tmp_path / name).write_text(f'#!/bin/sh\necho {name} "$@" >> "$0.log"\n')
+        (tmp_path / name).chmod(0o755)
+    rest = {name: value for name, value in os.environ.items() if name not in {"CI", "INSTALL"}}
+    environment = {**rest, **given, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+
+    def install(*arguments: str) -> subprocess.CompletedProcess[str]:
+        run = ["bash", str(ROOT / "scripts/install.sh"), *arguments]
+        return subprocess.run(run, env=environment, capture_output=True, text=True, check=False)
+
+    assert install("program", "bash").returncode == 0
+    assert list(tmp_path.glob("*.log")) == []
+    for arguments, called, package in [
+        (("program", "no-such", "its-package"), "apt-get", "Debian package its-package"),
+        (("crate", "no-such-crate"), "cargo", "crate no-such-crate"),
+    ]:
+        done = install(*arguments)
+        assert done.returncode == (0 if given else 1)
+        assert (tmp_path / f"{called}.log").exists() == bool(given)
+        assert done.stderr.count("\n") == (0 if given else 1)
+        assert given or package in done.stderr
+
+
+@pytest.mark.skipif(not shutil.which("make"), reason="needs make")
+def test_only_the_script_installs_programs_and_demo_and_test_need_none() -> None:
+    def recipes(*targets: str) -> str:
+        run = ["make", "--dry-run", "--always-make", *targets]
+        rest = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+        done = subprocess.run(run, cwd=ROOT, env=rest, capture_output=True, text=True, check=True)
+        return done.stdout
+
+    assert "install.sh program" in recipes("proof")
+    assert "install.sh" not in recipes("demo", "test")
+    others = [ROOT / "Makefile", *(ROOT / "scripts").glob("*.sh")]
+    calls = ("apt-get install", "cargo install")
+    assert [file.name for file in others if any(call in file.read_text() for call in calls)] == [
+        "install.sh"
+    ]
