@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import gate
 import plant_faults
@@ -63,7 +64,9 @@ def test_commits_that_origin_has_not_are_the_change(first: str) -> None:
 def test_main_itself_counts_as_changed(first: str) -> None:
     commit("two")
     assert gate.changed() is None
-    assert set(gate.TOUCHED) < set(gate.steps())
+    steps = gate.steps()
+    assert {*gate.TOUCHED, *gate.ALWAYS} == set(steps)
+    assert steps[: len(gate.LONG)] == gate.LONG
 
 
 def test_new_removed_and_renamed_files_count(first: str) -> None:
@@ -133,3 +136,23 @@ def test_only_the_script_installs_programs_and_demo_and_test_need_none() -> None
     assert [file.name for file in others if any(call in file.read_text() for call in calls)] == [
         "install.sh"
     ]
+
+
+@pytest.mark.parametrize(("passed", "given"), [(1, "6.0"), (9.5, "3.5"), (30, "2.0")])
+def test_planted_faults_come_last_in_the_time_that_is_left(
+    passed: float, given: str, first: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran, clock = [], iter([0.0, 60 * passed, 60 * passed])
+
+    def run(step: str) -> tuple[str, float, int]:
+        ran.append(step)
+        return step, 0.0, int(step == "demo")
+
+    monkeypatch.setattr(gate, "run", run)
+    monkeypatch.setattr(gate.subprocess, "run", lambda *_, **__: None)
+    monkeypatch.setattr(gate, "steps", lambda: ["ct", "demo"])
+    monkeypatch.setattr(gate, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    assert gate.main() == 1
+    assert ran[2:] == [f"faults FAULTS=--gate={given}"]
+    words = ran[2].split("=", 1)[1].split()
+    assert plant_faults.options(words).gate == float(given)
