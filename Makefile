@@ -22,6 +22,16 @@ test: develop    ## the whole test suite
 	cargo test --locked --quiet -p geomdp-core
 	$(PY) -m pytest --numprocesses auto
 
+## While you work
+
+quick: $(VENV)/.quick ## build in place, ruff, mypy, and the tests of what changed since the last commit
+	@rm -f $(VENV)/.installed $(VENV)/.demo # the other commands install the package again
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) PIP_QUIET=1 $(VENV)/bin/maturin develop --quiet --locked --profile quick
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+	$(PY) scripts/quick.py
+
 ## What gates a change: `make test`, then `make gate`, which calls those of these that the change touches
 
 gate: develop    ## everything else that gates a change, with the time of each step
@@ -188,6 +198,11 @@ $(VENV)/.installed: $(SOURCES) | $(VENV)
 	$(PY) -m pip install --quiet ".[test,lint,demo]"
 	@touch $@ $(VENV)/.demo
 
+$(VENV)/.quick: pyproject.toml | $(VENV)
+	$(PY) -m pip install --quiet "maturin>=1.9,<2"
+	bash scripts/install.sh extras test lint demo
+	@touch $@
+
 $(VENV)/.demo: $(SOURCES) | $(VENV)
 	@echo "Compiling and installing: a minute or two, the first time"
 	$(PY) -m pip install --quiet ".[demo]"
@@ -201,7 +216,7 @@ $(VENV)/.engines: pyproject.toml | $(VENV)/.installed
 clean:           ## remove all that was built
 	rm -rf $(VENV) target dist
 
-.PHONY: help demo test gate evidence rival-suites lint proof wheel pythons ct instructions arm64 faults \
+.PHONY: help demo test quick gate evidence rival-suites lint proof wheel pythons ct instructions arm64 faults \
 	clusters backends examples notebooks site nightly fuzz exhaustive sweep deny long mutants \
 	endurance audit dudect bench older bench-clusters rivals scaling criterion pictures licenses \
 	develop clean

@@ -1,6 +1,7 @@
 """The change that the gate looks at: `make gate`."""
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -9,6 +10,7 @@ from types import SimpleNamespace
 import gate
 import plant_faults
 import pytest
+import quick
 
 ROOT = gate.ROOT
 #: Old commits: the clock decides nothing.
@@ -136,6 +138,51 @@ def test_only_the_script_installs_programs_and_demo_and_test_need_none() -> None
     assert [file.name for file in others if any(call in file.read_text() for call in calls)] == [
         "install.sh"
     ]
+
+
+def test_rows_of_the_table_lead_to_files_and_commands_that_exist() -> None:
+    folders = ("python", "rust", "docs", "scripts", "proofs", "examples", "evidence", "tests")
+    files = [
+        str(file.relative_to(ROOT))
+        for file in [*ROOT.glob("*.md"), *(f for each in folders for f in (ROOT / each).rglob("*"))]
+        if file.is_file()
+    ]
+    targets = (ROOT / "Makefile").read_text()
+    assert len(quick.rows()) > 30
+    for places, commands in quick.rows():
+        assert 1 <= len(places) <= 3
+        assert commands
+        for place in places:
+            assert any(quick.closeness(file, place) for file in files), place
+        for command in commands:
+            program, *rest = command.split()
+            if program == "pytest":
+                assert all((ROOT / name).exists() for name in rest), command
+            elif program == "make":
+                assert f"\n{rest[0]}:" in targets, command
+            else:
+                names = re.findall(r"--test (\w+)", command)
+                assert all((ROOT / f"rust/core/tests/{name}.rs").exists() for name in names), (
+                    command
+                )
+
+
+def test_every_source_has_a_row() -> None:
+    sources = [*(ROOT / "python").rglob("*.py"), *ROOT.glob("rust/*/src/**/*.rs")]
+    names = [str(file.relative_to(ROOT)) for file in sources if "fuzz" not in file.parts]
+    plain = ["rust/core/src/lib.rs", "python/geomdp/frames/__init__.py"]
+    assert [name for name in names if not quick.commands([name]) and name not in plain] == []
+
+
+def test_closest_row_says_what_to_run() -> None:
+    assert quick.commands(["python/geomdp/consistency.py"]) == [
+        ["pytest", "tests/test_consistency.py"]
+    ]
+    assert ["pytest", "tests/test_accounting.py"] in quick.commands(
+        ["python/geomdp/_analysis/composition.py", "README.md"]
+    )
+    assert quick.commands(["rust/core/src/draw/kernel/mod.rs"])[0][-1] == "kernel"
+    assert quick.commands(["nowhere.py"]) == []
 
 
 @pytest.mark.parametrize(("passed", "given"), [(1, "6.0"), (9.5, "3.5"), (30, "2.0")])
