@@ -15,6 +15,7 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from matplotlib import pyplot
@@ -75,16 +76,23 @@ def test_metadata_requires_only_numpy() -> None:
     assert [line.rstrip("0123456789.").rstrip("<>=! ") for line in always] == ["numpy"]
 
 
-def test_every_file_that_names_the_version_has_that_of_the_workspace() -> None:
+def conda_lines(project: dict[str, Any]) -> set[str]:
+    """Return the lines of the conda recipe that repeat the metadata of the package."""
+    [(command, function)] = project["scripts"].items()
+    needed = {re.sub(r"(?=[<>=])", " ", line, count=1) for line in project["dependencies"]}
+    return {f"      - {command} = {function}", *(f"    - {line}" for line in needed)}
+
+
+def test_files_that_repeat_the_version_and_the_metadata_agree() -> None:
     root = Path(__file__).parents[1]
     workspace = tomllib.loads((root / "Cargo.toml").read_text())["workspace"]
     version = workspace["package"]["version"]
     assert geomdp.__version__ == version
-    for file, line in {
-        "CITATION.cff": f"version: {version}",
-        "scripts/conda_recipe.yaml": f'  version: "{version}"',
-    }.items():
-        assert line in (root / file).read_text().splitlines(), file
+    assert f"version: {version}" in (root / "CITATION.cff").read_text().splitlines()
+    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    assert not {f'  version: "{version}"', *conda_lines(project)} - set(
+        (root / "scripts/conda_recipe.yaml").read_text().splitlines()
+    )
     released = re.findall(r"^## (\d.*?),", (root / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert released[0] == version
 
