@@ -517,7 +517,7 @@ _OPTIONS: dict[str, tuple[Any, str, dict[str, Any]]] = {
     ),
     "--simultaneous": (
         "N",
-        "the number of counts that are to be this accurate at once",
+        "number of counts that must be this accurate at once",
         {"type": _whole},
     ),
     "losses": (
