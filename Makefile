@@ -1,4 +1,5 @@
-# The commands of the project; `make` alone lists them. Everything is installed into .venv.
+# The commands of the project; `make` alone lists them. Python packages are installed into .venv;
+# programs only under CI or with INSTALL=1 (scripts/install.sh).
 VENV := .venv
 PYTHON ?= python3
 PY := $(VENV)/bin/python
@@ -20,6 +21,16 @@ demo: $(VENV)/.demo ## set up, then add noise to real counts: the main job
 test: develop    ## the whole test suite
 	cargo test --locked --quiet -p geomdp-core
 	$(PY) -m pytest --numprocesses auto
+
+## While you work
+
+quick: $(VENV)/.quick ## build in place, ruff, mypy, and the tests of what changed since the last commit
+	@rm -f $(VENV)/.installed $(VENV)/.demo # the other commands install the package again
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) PIP_QUIET=1 $(VENV)/bin/maturin develop --quiet --locked --profile quick
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+	$(PY) scripts/quick.py
 
 ## What gates a change: `make test`, then `make gate`, which calls those of these that the change touches
 
@@ -121,7 +132,7 @@ sweep: develop   ## certificates of thousands of settings, through the verifier
 	$(RECORDED) sweep $(PY) scripts/sweep_certificates.py
 
 deny:            ## licences and sources of all crates; installs cargo-deny, which takes minutes
-	command -v cargo-deny >/dev/null || cargo install --quiet --locked cargo-deny
+	bash scripts/install.sh crate cargo-deny
 	cargo deny --offline check bans licenses sources
 
 rival-suites: develop ## the test suites of diffprivlib, and of OpenDP with OPENDP=checkout, on our classes
@@ -135,7 +146,7 @@ long:            ## all of these
 	$(MAKE) fuzz SECONDS_EACH=3600
 
 mutants:         ## mutation testing of the core: hours; only the lines changed since BASE, if given
-	command -v cargo-mutants >/dev/null || cargo install --quiet --locked cargo-mutants
+	bash scripts/install.sh crate cargo-mutants
 	$(if $(BASE),,$(RECORDED) mutants) bash scripts/mutants.sh $(BASE)
 
 endurance: develop ## 10^10 draws, in constant memory
@@ -191,6 +202,11 @@ $(VENV)/.installed: $(SOURCES) | $(VENV)
 	$(PY) -m pip install --quiet ".[test,lint,demo]"
 	@touch $@ $(VENV)/.demo
 
+$(VENV)/.quick: pyproject.toml | $(VENV)
+	$(PY) -m pip install --quiet "maturin>=1.9,<2"
+	bash scripts/install.sh extras test lint demo
+	@touch $@
+
 $(VENV)/.demo: $(SOURCES) | $(VENV)
 	@echo "Compiling and installing: a minute or two, the first time"
 	$(PY) -m pip install --quiet ".[demo]"
@@ -204,7 +220,7 @@ $(VENV)/.engines: pyproject.toml | $(VENV)/.installed
 clean:           ## remove all that was built
 	rm -rf $(VENV) target dist
 
-.PHONY: help demo test gate evidence rival-suites lint proof wheel pythons ct instructions arm64 windows \
-	faults clusters backends examples notebooks site nightly fuzz exhaustive sweep deny long mutants \
+.PHONY: help demo test quick gate evidence rival-suites lint proof wheel pythons ct instructions arm64 \
+	windows faults clusters backends examples notebooks site nightly fuzz exhaustive sweep deny long mutants \
 	endurance audit dudect bench older bench-clusters rivals scaling criterion pictures licenses \
 	develop clean

@@ -54,7 +54,7 @@ def main() -> None:
     a = mechanism.accuracy(alpha=0.05)
     lower, upper = mechanism.confidence_interval(noisy, alpha=0.05)
     labels = [f"{row['department']} {row['sex']} {row['decision']}" for row in rows]
-    print(f"{mechanism}\nprivacy loss of the whole table per applicant: {mechanism.map(1)}\n")
+    print(f"{mechanism}\nprivacy loss of the table per applicant: {mechanism.privacy_loss()}\n")
     print(f"{'cell':<20}{'true':>6}{'noisy':>7}{'error':>7}   95% interval")
     for label, x, y, low, high in zip(labels, true, noisy, lower, upper, strict=True):
         print(f"{label:<20}{x:>6}{y:>7}{y - x:>+7}   [{low}, {high}]")

@@ -1,6 +1,7 @@
 """Run the gates of a change besides the tests, two steps at a time: `make gate`.
 
-Some steps always run. Others run if the change touches the files that they check. The change is
+Some steps always run. Others run if the change touches the files that they check. Planted faults
+come last, in the time that is left. The change is
 what HEAD and the working tree have and main has not: all since their last common commit, and files
 that git does not know yet. BASE=COMMIT takes another commit for main. On main itself nothing says
 where the change begins, so every step runs, as with BASE=all.
@@ -16,8 +17,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 #: The first that exists is main.
 MAIN = ("origin/main", "main")
+#: How long the steps may take: 20 minutes, less those of `make test`. The planted faults get the
+#: rest of it, within these limits.
+MINUTES = 13
+FAULTS = (2, 6)
 #: Steps that look at the machine code and at the files of the package.
 ALWAYS = ["ct", "lint", "instructions", "wheel", "demo", "evidence"]
+#: A long step that begins last would run alone.
+LONG = ["clusters", "site", "proof", "ct", "lint", "wheel"]
 #: Other steps, and the prefixes of the paths that each checks.
 COLUMNS = ["python/geomdp/frames", "python/geomdp/mechanism.py", "python/geomdp/_inputs/"]
 PROOF = [
@@ -69,14 +76,15 @@ def changed() -> list[str] | None:
 
 
 def steps() -> list[str]:
-    """Return the steps to run, the longest first."""
+    """Return the steps to run before the planted faults, the longest first."""
     files = changed()
     touched = [
         step
         for step, paths in TOUCHED.items()
         if files is None or any(file.startswith(tuple(paths)) for file in files)
     ]
-    return ["faults FAULTS=--gate", *touched, *ALWAYS]
+    chosen = [*touched, *ALWAYS]
+    return sorted(chosen, key=lambda step: LONG.index(step) if step in LONG else len(LONG))
 
 
 def run(step: str) -> tuple[str, float, int]:
@@ -105,6 +113,8 @@ def main() -> int:
     start = time.monotonic()
     with ThreadPoolExecutor(2) as pool:
         results = list(pool.map(run, steps()))
+    left = MINUTES - (time.monotonic() - start) / 60
+    results.append(run(f"faults FAULTS=--gate={sorted([left, *FAULTS])[1]:.1f}"))
     failed = [step for step, _, code in results if code]
     minutes = (time.monotonic() - start) / 60
     print(f"\n{len(results) - len(failed)} passed, {len(failed)} failed")

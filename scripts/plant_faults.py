@@ -4,11 +4,12 @@ A named test must catch each. If none does, a promise is not checked.
 
     scripts/plant_faults.py [WORD ...]   all, or those with one of these words in their names
     ... --checked                        the tests are known to pass without a fault
-    ... --gate                           as --checked, for MINUTES: faults in files that the change
+    ... --gate MINUTES                   as --checked, for so long: faults in files that the change
                                          touches, and a tenth of the others in turn
 """
 
 import argparse
+import fcntl
 import itertools
 import os
 import random
@@ -31,7 +32,6 @@ ROOT = Path(__file__).resolve().parent.parent
 LAYER = Path("python/geomdp")
 #: Number of trees, each with its own builds: the tests, which take longest, use one processor.
 WORKERS = 2
-MINUTES = 6
 PYTHON = str(ROOT / ".venv" / "bin" / "python")
 PYTEST = [PYTHON, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
 #: Needs the release build; other tests use a faster build with the same draws.
@@ -40,6 +40,11 @@ QUICK = {"CARGO_PROFILE_RELEASE_LTO": "off", "CARGO_PROFILE_RELEASE_CODEGEN_UNIT
 IGNORED = (".git", ".venv", "target", "dist", "*.so", "__pycache__")
 #: The tree of this thread.
 local = threading.local()
+
+
+def target(tree: Path) -> Path:
+    """Return the folder of a tree's builds."""
+    return ROOT / "target/faults" / tree.name
 
 
 @dataclass(frozen=True)
@@ -76,7 +81,7 @@ def failure(test: str, built: bool = False) -> str | None:
     If `built`, the Rust code is that of the installed package.
     """
     tree: Path = local.tree
-    environment = os.environ | {"CARGO_TARGET_DIR": str(ROOT / "target" / "faults" / tree.name)}
+    environment = os.environ | {"CARGO_TARGET_DIR": str(target(tree))}
     if test.startswith("--"):
         run = ["cargo", "test", "--quiet", "--locked", "-p", "geomdp-core", *test.split()]
         subprocess.run([*run, "--no-run"], cwd=tree, env=environment, check=True)
@@ -109,6 +114,19 @@ def failure(test: str, built: bool = False) -> str | None:
     return name[1]
 
 
+def plant(tree: Path) -> None:
+    """Make the tree of this thread, with the crates of others that `make test` has built."""
+    local.tree = tree
+    built, copy = ROOT / "target/debug", target(tree) / "debug"
+    if built.exists() and not copy.exists():
+        with (built / ".cargo-lock").open() as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH)
+            shutil.copytree(built, copy, ignore=shutil.ignore_patterns("incremental"))
+    # With new timestamps, so that Cargo does not reuse builds of other sources.
+    ignore = shutil.ignore_patterns(*IGNORED)
+    shutil.copytree(ROOT, tree, ignore=ignore, copy_function=shutil.copy)
+
+
 def catches(fault: Fault, end: float) -> bool | None:
     """Return whether the fault's test fails with the fault and passes without; None after `end`."""
     if time.monotonic() > end:
@@ -137,13 +155,17 @@ def of_the_change(among: list[Fault]) -> list[Fault]:
     return touched + others[turn % 10 :: 10]
 
 
-def main() -> int:
+def options(words: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("words", nargs="*", help="of the names of faults; all unless given")
     parser.add_argument("--checked", action="store_true", help="the tests pass without a fault")
-    parser.add_argument("--gate", action="store_true", help="only those of the change, in time")
-    given = parser.parse_args()
-    end = time.monotonic() + 60 * MINUTES if given.gate else float("inf")
+    parser.add_argument("--gate", type=float, metavar="MINUTES", help="only those of the change")
+    return parser.parse_args(words)
+
+
+def main() -> int:
+    given = options()
+    end = time.monotonic() + 60 * given.gate if given.gate else float("inf")
     words = given.words or [""]
     chosen = [fault for fault in faults() if any(word in fault.name for word in words)]
     if given.gate:
@@ -154,13 +176,10 @@ def main() -> int:
     numbers = itertools.count()
     with tempfile.TemporaryDirectory() as directory:
 
-        def plant() -> None:
-            local.tree = Path(directory, str(next(numbers)))
-            # With new timestamps, so that Cargo does not reuse builds of other sources.
-            ignore = shutil.ignore_patterns(*IGNORED)
-            shutil.copytree(ROOT, local.tree, ignore=ignore, copy_function=shutil.copy)
+        def begin() -> None:
+            plant(Path(directory, str(next(numbers))))
 
-        with ThreadPoolExecutor(WORKERS, initializer=plant) as pool:
+        with ThreadPoolExecutor(WORKERS, initializer=begin) as pool:
             for test in filter(None, pool.map(failure, tests)):
                 print(f"{test} fails without any fault")
                 return 1

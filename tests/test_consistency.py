@@ -210,7 +210,7 @@ def test_mechanism_is_worth_its_variance() -> None:
     ("cells", "options", "error", "message"),
     [
         ([1.5], {}, TypeError, "float"),
-        ([], {}, ValueError, "one at least"),
+        ([], {}, ValueError, "give at least one"),
         ([2**40 + 1], {}, OverflowError, "cells"),
         ([1], {"total": -1}, ValueError, "total = -1"),
         ([1], {"total": 1.0}, TypeError, "total"),

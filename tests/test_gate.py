@@ -1,12 +1,18 @@
 """The change that the gate looks at: `make gate`."""
 
+import os
+import re
 import shutil
+import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import gate
 import plant_faults
 import pytest
+import quick
 
+ROOT = gate.ROOT
 #: Old commits: the clock decides nothing.
 DATE = "2001-01-01T00:00:00Z"
 
@@ -60,7 +66,9 @@ def test_commits_that_origin_has_not_are_the_change(first: str) -> None:
 def test_main_itself_counts_as_changed(first: str) -> None:
     commit("two")
     assert gate.changed() is None
-    assert set(gate.TOUCHED) < set(gate.steps())
+    steps = gate.steps()
+    assert {*gate.TOUCHED, *gate.ALWAYS} == set(steps)
+    assert steps[: len(gate.LONG)] == gate.LONG
 
 
 def test_new_removed_and_renamed_files_count(first: str) -> None:
@@ -86,3 +94,112 @@ def test_paths_of_steps_exist() -> None:
     paths = {path for paths in gate.TOUCHED.values() for path in paths}
     # Some are the beginnings of names.
     assert [path for path in paths if not any(gate.ROOT.glob(f"{path}*"))] == []
+
+
+@pytest.mark.parametrize("given", [{}, {"CI": "true"}, {"INSTALL": "1"}])
+def test_programs_are_installed_only_under_ci_or_on_request(
+    given: dict[str, str], tmp_path: Path
+) -> None:
+    for name in ("apt-get", "cargo"):
+        (tmp_path / name).write_text(f'#!/bin/sh\necho {name} "$@" >> "$0.log"\n')
+        (tmp_path / name).chmod(0o755)
+    rest = {name: value for name, value in os.environ.items() if name not in {"CI", "INSTALL"}}
+    environment = {**rest, **given, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+
+    def install(*arguments: str) -> subprocess.CompletedProcess[str]:
+        run = ["bash", str(ROOT / "scripts/install.sh"), *arguments]
+        return subprocess.run(run, env=environment, capture_output=True, text=True, check=False)
+
+    assert install("program", "bash").returncode == 0
+    assert list(tmp_path.glob("*.log")) == []
+    for arguments, called, package in [
+        (("program", "no-such", "its-package"), "apt-get", "Debian package its-package"),
+        (("crate", "no-such-crate"), "cargo", "crate no-such-crate"),
+    ]:
+        done = install(*arguments)
+        assert done.returncode == (0 if given else 1)
+        assert (tmp_path / f"{called}.log").exists() == bool(given)
+        assert done.stderr.count("\n") == (0 if given else 1)
+        assert given or package in done.stderr
+
+
+@pytest.mark.skipif(not shutil.which("make"), reason="needs make")
+def test_only_the_script_installs_programs_and_demo_and_test_need_none() -> None:
+    def recipes(*targets: str) -> str:
+        run = ["make", "--dry-run", "--always-make", *targets]
+        rest = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+        done = subprocess.run(run, cwd=ROOT, env=rest, capture_output=True, text=True, check=True)
+        return done.stdout
+
+    assert "install.sh program" in recipes("proof")
+    assert "install.sh" not in recipes("demo", "test")
+    others = [ROOT / "Makefile", *(ROOT / "scripts").glob("*.sh")]
+    calls = ("apt-get install", "cargo install")
+    assert [file.name for file in others if any(call in file.read_text() for call in calls)] == [
+        "install.sh"
+    ]
+
+
+def test_rows_of_the_table_lead_to_files_and_commands_that_exist() -> None:
+    folders = ("python", "rust", "docs", "scripts", "proofs", "examples", "evidence", "tests")
+    files = [
+        str(file.relative_to(ROOT))
+        for file in [*ROOT.glob("*.md"), *(f for each in folders for f in (ROOT / each).rglob("*"))]
+        if file.is_file()
+    ]
+    targets = (ROOT / "Makefile").read_text()
+    assert len(quick.rows()) > 30
+    for places, commands in quick.rows():
+        assert 1 <= len(places) <= 3
+        assert commands
+        for place in places:
+            assert any(quick.closeness(file, place) for file in files), place
+        for command in commands:
+            program, *rest = command.split()
+            if program == "pytest":
+                assert all((ROOT / name).exists() for name in rest), command
+            elif program == "make":
+                assert f"\n{rest[0]}:" in targets, command
+            else:
+                names = re.findall(r"--test (\w+)", command)
+                assert all((ROOT / f"rust/core/tests/{name}.rs").exists() for name in names), (
+                    command
+                )
+
+
+def test_every_source_has_a_row() -> None:
+    sources = [*(ROOT / "python").rglob("*.py"), *ROOT.glob("rust/*/src/**/*.rs")]
+    names = [str(file.relative_to(ROOT)) for file in sources if "fuzz" not in file.parts]
+    plain = ["rust/core/src/lib.rs", "python/geomdp/frames/__init__.py"]
+    assert [name for name in names if not quick.commands([name]) and name not in plain] == []
+
+
+def test_closest_row_says_what_to_run() -> None:
+    assert quick.commands(["python/geomdp/consistency.py"]) == [
+        ["pytest", "tests/test_consistency.py"]
+    ]
+    assert ["pytest", "tests/test_accounting.py"] in quick.commands(
+        ["python/geomdp/_analysis/composition.py", "README.md"]
+    )
+    assert quick.commands(["rust/core/src/draw/kernel/mod.rs"])[0][-1] == "kernel"
+    assert quick.commands(["nowhere.py"]) == []
+
+
+@pytest.mark.parametrize(("passed", "given"), [(1, "6.0"), (9.5, "3.5"), (30, "2.0")])
+def test_planted_faults_come_last_in_the_time_that_is_left(
+    passed: float, given: str, first: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran, clock = [], iter([0.0, 60 * passed, 60 * passed])
+
+    def run(step: str) -> tuple[str, float, int]:
+        ran.append(step)
+        return step, 0.0, int(step == "demo")
+
+    monkeypatch.setattr(gate, "run", run)
+    monkeypatch.setattr(gate.subprocess, "run", lambda *_, **__: None)
+    monkeypatch.setattr(gate, "steps", lambda: ["ct", "demo"])
+    monkeypatch.setattr(gate, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    assert gate.main() == 1
+    assert ran[2:] == [f"faults FAULTS=--gate={given}"]
+    words = ran[2].split("=", 1)[1].split()
+    assert plant_faults.options(words).gate == float(given)

@@ -86,8 +86,30 @@ def test_metadata_requires_only_numpy() -> None:
     assert [line.rstrip("0123456789.").rstrip("<>=! ") for line in always] == ["numpy"]
 
 
-def test_version_matches_metadata() -> None:
-    assert geomdp.__version__ == importlib.metadata.version("geomdp")
+def conda_lines(project: dict[str, Any]) -> set[str]:
+    """Return the lines of the conda recipe that repeat the metadata of the package."""
+    [(command, function)] = project["scripts"].items()
+    needed = {re.sub(r"(?=[<>=])", " ", line, count=1) for line in project["dependencies"]}
+    return {f"      - {command} = {function}", *(f"    - {line}" for line in needed)}
+
+
+def test_files_that_repeat_the_version_and_the_metadata_agree() -> None:
+    root = Path(__file__).parents[1]
+    workspace = tomllib.loads((root / "Cargo.toml").read_text())["workspace"]
+    version = workspace["package"]["version"]
+    assert geomdp.__version__ == version
+    assert f"version: {version}" in (root / "CITATION.cff").read_text().splitlines()
+    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    assert not {f'  version: "{version}"', *conda_lines(project)} - set(
+        (root / "scripts/conda_recipe.yaml").read_text().splitlines()
+    )
+    released = re.findall(r"^## (\d.*?),", (root / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert released[0] == version
+
+
+def test_import_reads_no_metadata() -> None:
+    code = "from geomdp.cli import main; main(['epsilon', '--accuracy', '5', '--alpha', '0.05'])"
+    assert run(f"{code}; import sys; print('importlib.metadata' in sys.modules)")[-6:] == "False\n"
 
 
 def test_type_files_are_installed() -> None:

@@ -593,7 +593,11 @@ def test_invalid_loss_or_remap_raises(function: Callable[[Any], Any]) -> None:
             "table is not within the bounds",
         ),
         (lambda: Remap((0, 3), np.ones(4)), TypeError, "float64"),  # type: ignore[arg-type]
-        (lambda: RandomisedRemap((0, 3), np.eye(4) * 0.999), ValueError, "other row sums"),
+        (
+            lambda: RandomisedRemap((0, 3), np.eye(4) * 0.999),
+            ValueError,
+            "probabilities do not sum to 1",
+        ),
         (lambda: RandomisedRemap((0, 1), np.ones(2)), ValueError, "probabilities is of shape"),
     ],
 )

@@ -3,7 +3,7 @@
 >>> from geomdp import GeometricMechanism
 >>> mechanism = GeometricMechanism(epsilon=0.5, bounds=(0, 4526))
 >>> noisy = mechanism.release([512, 313, 353, 207])
->>> mechanism.map(1)
+>>> mechanism.privacy_loss()
 0.5
 """
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from geomdp.frames import read
     from geomdp.mechanism import GeometricMechanism
     from geomdp.samplers import sample_bernoulli, sample_geometric, sample_two_sided_geometric
-del TYPE_CHECKING
 
-__version__ = "0.1.0"
+    __version__: str
+del TYPE_CHECKING
 
 __all__ = [
     "GeometricMechanism",
@@ -63,6 +63,9 @@ _MODULES = (
 def __getattr__(name: str) -> "Any":
     from importlib import import_module  # noqa: PLC0415 (not a public name)
 
+    if name == "__version__":
+        globals()[name] = import_module("importlib.metadata").version("geomdp")
+        return globals()[name]
     if name in _MODULES:
         return import_module(f"geomdp.{name}")
     if name not in _HOMES:
@@ -72,4 +75,4 @@ def __getattr__(name: str) -> "Any":
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_MODULES})
+    return sorted({*globals(), *__all__, *_MODULES, "__version__"})

@@ -27,7 +27,8 @@ from fractions import Fraction
 from functools import partial
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
-from geomdp import __version__, accounting, accuracy
+import geomdp
+from geomdp import accounting, accuracy
 from geomdp._files import delimited, parquet_file
 from geomdp._inputs.arrays import DTYPES
 from geomdp._inputs.parameters import shown
@@ -369,6 +370,13 @@ class _Parser(argparse.ArgumentParser):
         _print(message)
 
 
+class _Version(argparse.Action):
+    """Reads the version when it is asked for: it is in the package's metadata."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        parser.exit(message=f"geomdp {geomdp.__version__}\n")
+
+
 class _Command(NamedTuple):
     run: Callable[[argparse.Namespace], str]
     summary: str
@@ -483,7 +491,7 @@ _OPTIONS: dict[str, tuple[Any, str, dict[str, Any]]] = {
     ),
     "--simultaneous": (
         "N",
-        "the number of counts that are to be this accurate at once",
+        "number of counts that must be this accurate at once",
         {"type": _whole},
     ),
     "losses": (
@@ -510,7 +518,7 @@ Numbers are taken exactly: 0.1 is a tenth, and 1/3 a third.
 Exit codes: 0 on success; 2 if a command or a parameter is invalid; 1 for any
 other failure. Every error is one line on standard error."""
     parser = _Parser("geomdp", **_help(about, "geomdp accuracy --epsilon 0.5 --alpha 0.05"))
-    parser.add_argument("--version", action="version", version=f"geomdp {__version__}")
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the version")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name, command in _COMMANDS.items():
         example = f"geomdp {name} {command.example}"

@@ -109,7 +109,7 @@ def consistent(
     [cells], labelled = labels.detach(cells=cells)
     table = _counts("cells", cells)
     if not table.size:
-        raise ValueError(f"cells of shape {table.shape} are not accepted: give one at least")
+        raise ValueError(f"cells of shape {table.shape} are not accepted: give at least one")
     given = {} if margins is None else _mapping("margins", margins)
     kept = {key: _axes(key, table.ndim) for key in given}
     spread = _variances(variances, given)

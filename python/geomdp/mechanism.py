@@ -84,7 +84,7 @@ class GeometricMechanism:
     >>> mechanism = GeometricMechanism(epsilon=1, bounds=(0, 100))
     >>> mechanism.release(40) in range(101)
     True
-    >>> mechanism.map(1)
+    >>> mechanism.privacy_loss()
     1.0
 
     """
@@ -107,7 +107,7 @@ class GeometricMechanism:
     def from_scale(cls, scale: Real, bounds: Bounds | None = None) -> Self:
         """Return the mechanism with noise scale `scale` (``1 / rate``) and sensitivity 1.
 
-        Scale 0 adds no noise: counts are only clamped, and ``map`` is infinite.
+        Scale 0 adds no noise: counts are only clamped, and the privacy loss is infinite.
 
         Parameters
         ----------
@@ -119,7 +119,7 @@ class GeometricMechanism:
         Examples
         --------
         >>> from geomdp import GeometricMechanism
-        >>> GeometricMechanism.from_scale(2).map(1)
+        >>> GeometricMechanism.from_scale(2).privacy_loss()
         0.5
 
         """

@@ -182,7 +182,7 @@ class RandomisedRemap(_Function):
         outputs = bounds[1] - bounds[0] + 1
         rows = arrays.weights("probabilities", self.probabilities, (outputs, outputs))
         if not np.allclose(rows.sum(axis=1), 1, rtol=0, atol=1e-9):
-            raise ValueError("probabilities with other row sums are not accepted: give sums of 1")
+            raise ValueError("the rows of probabilities do not sum to 1: give rows that do")
         object.__setattr__(self, "bounds", bounds)
         object.__setattr__(self, "probabilities", _frozen(rows))
 

@@ -12,8 +12,8 @@ def tried(package: str, below: str) -> None:
     found = version(package)
     if _numbers(found) >= _numbers(below):
         raise ImportError(
-            f"{package} {found} is not accepted, as geomdp uses internals of it and was tried below"
-            f" {below}: pip install '{package}<{below}'"
+            f"{package} {found} is not accepted, since geomdp uses its internals and was not tried "
+            f"with it: pip install '{package}<{below}'"
         )
 
 

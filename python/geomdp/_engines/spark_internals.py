@@ -92,14 +92,14 @@ def check_settings(before: Mapping[str, str]) -> None:
     properties = context._localProperties
     if "spark.sql.execution.id" not in properties:
         raise ValueError(
-            "the rdd of a release is not accepted, as its tasks do not have the session's settings:"
-            " evaluate the frame, or the rdd of its checkpoint()"
+            "the rdd of a release is not accepted, since its tasks do not have the session's "
+            "settings: evaluate the frame, or the rdd of its checkpoint()"
         )
     now = deciding(properties)
     if changed := [name for name in {*before, *now} if before.get(name) != now.get(name)]:
         raise ValueError(
-            f"settings that have changed since the release are not accepted: {sorted(changed)}; "
-            "set them back, as the rows may depend on them"
+            f"settings have changed since the release: {sorted(changed)}; set them back, since the "
+            "rows may depend on them"
         )
 
 

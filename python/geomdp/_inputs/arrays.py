@@ -222,9 +222,9 @@ def _check_out(counts: Array, out: Any) -> None:
     if out.shape != counts.shape:
         raise ValueError(f"out is of shape {out.shape}: give one of shape {counts.shape}")
     if not out.flags.writeable:
-        raise ValueError("out is read-only: give an array that can be written")
+        raise ValueError("out is read-only: give a writable array")
     if out.size and _may_share_items(out):
-        raise ValueError("out has items that share memory: give an array of its own")
+        raise ValueError("out has items that share memory: give an array without such items")
 
 
 def _may_share_items(array: Array) -> bool:

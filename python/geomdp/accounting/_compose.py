@@ -25,7 +25,7 @@ def compose(losses: Losses, delta: Exact = 0) -> float:
     ----------
     losses : iterable of numbers, or mapping of them to int
         The pure privacy loss of each release; or how many releases have each loss. Not negative,
-        and taken exactly. Give ``mechanism.rate * d``, since ``mechanism.map(d)`` is rounded up.
+        and taken exactly. Give ``mechanism.rate * d``: ``mechanism.privacy_loss(d)`` is rounded up.
         All functions of this module take an int, float, Fraction, Decimal or string. The float 0.1
         is more than 1/10; ``Decimal("0.1")``, ``"0.1"`` and ``"1/10"`` are exact.
     delta : number

@@ -75,8 +75,8 @@ def release_columns(
 ) -> _Frame:
     """Return the frame with noise added to some of its columns and the others unchanged.
 
-    The privacy loss of an individual is the sum of ``mechanism.map(distance)`` over the columns,
-    where `distance` is the individual's greatest change of that column.
+    The privacy loss of an individual is the sum of ``mechanism.privacy_loss(distance)`` over the
+    columns, where `distance` is the individual's greatest change of that column.
 
     Parameters
     ----------

@@ -117,7 +117,7 @@ individual='patient', l0=2)
         self._columns = isinstance(levels, Mapping)
         given: dict[Any, Any] = dict(levels) if isinstance(levels, Mapping) else {"level": levels}
         if not given:
-            raise ValueError("levels is empty: give those of one column at least")
+            raise ValueError("levels is empty: give those of at least one column")
         if not isinstance(name, str):
             raise TypeError(parameters.foreign("name", name, "a str"))
         if name in given:

@@ -164,7 +164,7 @@ def _type(label: str, levels: list[Any]) -> str:
             "or dates or times without a zone, and one type a column"
         )
     if found == {str} and None in levels and "" in levels:
-        raise ValueError(f"levels of {label!r} cannot be saved: None and '' are one cell in a CSV")
+        raise ValueError(f"levels of {label!r} cannot be saved: None and '' look alike in CSV")
     return _TYPES[found.pop()] if found else "string"
 
 
