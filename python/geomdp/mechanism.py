@@ -263,7 +263,7 @@ class GeometricMechanism:
     @overload
     def release(
         self,
-        counts: Sequence[Any],
+        counts: Sequence[int] | list[Any] | tuple[Any, ...],
         *,
         out: NDArray[np.int64] | None = None,
         threads: int | None = None,
@@ -349,6 +349,10 @@ class GeometricMechanism:
                 return columns.noisy(of_array, "counts", counts, "refuse")
         return arrays.release(counts, out, noise)
 
+    @overload
+    def accuracy(self, alpha: Real, *, counts: int | None = None) -> int: ...
+    @overload
+    def accuracy(self, alpha: Real, *, counts: Any) -> Any: ...
     def accuracy(self, alpha: Real, *, counts: Any = None) -> Any:
         """Return the least a such that errors exceed a with probability at most `alpha`.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 from numpy.typing import DTypeLike
 
@@ -13,6 +13,12 @@ from geomdp._inputs.parameters import Integer, Real
 from geomdp.mechanism import GeometricMechanism, as_counts, as_mechanism, limits
 
 
+@overload
+def release_accuracy(
+    mechanism: GeometricMechanism, alpha: Real, *, counts: int | None = None
+) -> int: ...
+@overload
+def release_accuracy(mechanism: GeometricMechanism, alpha: Real, *, counts: Any) -> Any: ...
 def release_accuracy(mechanism: GeometricMechanism, alpha: Real, *, counts: Any = None) -> Any:
     """Return the accuracy at level alpha of a mechanism's releases, within its bounds.
 

@@ -224,7 +224,7 @@ individual='patient', l0=2)
         """
         mechanisms = self.mechanisms(epsilon)
         if of is None:
-            return int(mechanisms[()].accuracy(alpha))
+            return mechanisms[()].accuracy(alpha)
         if of == "all":
             return max(
                 accuracy.simultaneous_accuracy(each, alpha, n=self.cells)
