@@ -148,7 +148,9 @@ def bad_distances() -> Iterator[list[Bad]]:
     loss, delta = partial(scalar.check, 1), partial(scalar.map_approx, 1)
     yield each("d_out", TypeError, loss, no_numbers)
     yield each("d_out", ValueError, loss, [math.nan, np.float32("nan"), -0.5, -math.inf])
-    yield each("delta", TypeError, delta, no_numbers)
+    # Strings and Decimals state exact numbers.
+    inexact = [value for value in no_numbers if not isinstance(value, str | Decimal)]
+    yield each("delta", TypeError, delta, inexact)
     yield each("delta", ValueError, delta, [-0.1, 1.1, math.nan, math.inf])
     yield each("d_out", TypeError, partial(word_count.check, 1), [1.0, math.inf, None])
     yield each("d_out", ValueError, partial(word_count.check, 1), [-1])

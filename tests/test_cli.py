@@ -615,7 +615,7 @@ def test_commands(main: Main, argv: list[str], out: str) -> None:
     assert main(*argv) == Done(0, out, "")
 
 
-@pytest.mark.filterwarnings("ignore:alpha")
+@pytest.mark.filterwarnings("ignore:.*probability of a miss")
 @given(
     st.integers(0, 1000),
     st.floats(1e-9, 0.999) | st.sampled_from([0.05, 0.5]),

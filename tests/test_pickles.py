@@ -5,6 +5,7 @@ import inspect
 import io
 import pickle
 import pkgutil
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ PICKLED = [
     GeometricMechanism.from_scale(2),
     MECHANISM.certificate(),
     accounting.loss_distribution(MECHANISM),
+    accounting.Booking("2026", Fraction(1), Fraction(1), None),
     remap.Remap((0, 1), [0, 1]),
     remap.RandomisedRemap((0, 1), np.eye(2)),
     distribution.TwoSidedGeometric(2),

@@ -957,7 +957,7 @@ FAULTS: list[tuple[Case, str, list[tuple[str, str]]]] = [
             ("V::select(falls, zero, range))", "range)"),
             ("shared.and(V::splat(plan.sign_mask))", "shared.and(V::splat(2))"),
             (".checked_shr(64 - plan", ".checked_shr(63 - plan"),
-            (".min(range);", ";"),
+            ("V::splat(value_mask)).min(range);", "V::splat(value_mask));"),
             ("V::select(in_floor, value, noisy)", "noisy"),
             ("words[1 + first.limbs]", "words[first.limbs]"),
             ("shared.shr(shift)", "shared"),

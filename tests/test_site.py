@@ -70,7 +70,10 @@ def test_notebook_is_clean_and_ends_in_assertions(path: Path) -> None:
 
 
 @pytest.mark.parametrize(("page", "examples"), [("choosing_epsilon.md", 7), ("bounds.md", 8)])
-def test_page_examples(page: str, examples: int) -> None:
+def test_page_examples(
+    page: str, examples: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # Some write files.
     failed, attempted = run("\n".join(FENCED.findall((DOCS / page).read_text())), page)
     assert failed == 0
     assert attempted >= examples

@@ -22,6 +22,9 @@ from geomdp.compat.smartnoise import (
 from statistics_ import Z_LIMIT, censored_pmf, rejects
 from strategies import positive_numbers
 
+#: The notes allow any level; tests/test_alpha.py has the warning.
+pytestmark = pytest.mark.filterwarnings("ignore:.*probability of a miss")
+
 DRAWS = 200_000
 NOT_NUMBERS: list[Any] = ["1", b"1", None, True, np.True_, 1j, Decimal(1), [1], np.longdouble(1)]
 NOT_FINITE_OR_NEGATIVE: list[Any] = [math.nan, math.inf, -math.inf, -1, -5e-324, Fraction(-1, 3)]

@@ -32,3 +32,7 @@ __all__ = [
     "zcdp",
     "rdp",
 ]
+
+# Pickles name this module, wherever a class is written.
+for _class in (Budget, Booking, LossDistribution):
+    _class.__module__ = __name__

@@ -577,10 +577,14 @@ def _labels(name: str, value: Any, labels: list[Any]) -> dict[Any, Any]:
 
 
 def _share(label: Any, share: Any) -> Fraction:
-    wanted = "a number above 0 and below 1"
-    return Fraction(
-        parameters.in_range(f"the share of margins[{label!r}]", share, wanted, lambda x: 0 < x < 1)
-    )
+    try:
+        return Fraction(parameters.in_range("share", share, "", lambda x: 0 < x < 1))
+    except (TypeError, ValueError, OverflowError):
+        # Do not show the share: the pair may be two counts.
+        raise ValueError(
+            f"margins of {label!r} have a share that is not accepted: give a label, or a pair of a "
+            "label and a number above 0 and below 1"
+        ) from None
 
 
 def _text(value: Any) -> str:
