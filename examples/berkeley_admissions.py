@@ -1,4 +1,4 @@
-"""Add noise to real counts: graduate admissions at Berkeley in 1973.
+"""From records to a published table: graduate admissions at Berkeley in 1973.
 
 The table has 24 counts of 4526 applicants by department, sex and decision (Bickel, Hammel and
 O'Connell, *Science* 187, 1975). Each applicant is in one cell, so adding or removing an applicant
@@ -6,7 +6,6 @@ changes one count by one: the L1 sensitivity of the whole table is 1.
 """
 
 import argparse
-import csv
 import time
 from pathlib import Path
 
@@ -15,8 +14,9 @@ import matplotlib as mpl
 mpl.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 
-from geomdp import GeometricMechanism
+from geomdp import GeometricMechanism, frames
 
 HERE = Path(__file__).parent
 APPLICANTS = 4526  # public: the upper bound of every count
@@ -44,33 +44,38 @@ def main() -> None:
     arguments = parser.parse_args()
     arguments.output.mkdir(parents=True, exist_ok=True)
 
-    with open(HERE / "berkeley_admissions.csv", newline="") as file:
-        rows = list(csv.DictReader(file))
-    true = np.array([int(row["count"]) for row in rows])
+    counts = pd.read_csv(HERE / "berkeley_admissions.csv")
+    records = counts.loc[counts.index.repeat(counts.pop("count"))]  # a row for each applicant
+
+    departments, sexes = list("ABCDEF"), ["men", "women"]
+    levels = {"department": departments, "sex": sexes, "decision": ["admitted", "rejected"]}
+    design = frames.Design(levels)
+    a = design.accuracy(epsilon=arguments.epsilon, alpha=0.05)
+    print(f"in advance: 95% of errors will be at most {a}, and all 24 at once at most", end=" ")
+    print(design.accuracy(epsilon=arguments.epsilon, alpha=0.05, of="all"))
+
+    table = design.count(records)
+    noisy = table.release(epsilon=arguments.epsilon)
+    print(f"privacy loss of the table for one applicant: {noisy.privacy_loss}\n")
+
+    true, shown = table.frame["count"].to_numpy(), noisy.intervals(alpha=0.05)
+    labels = [" ".join(row) for row in shown[list(levels)].itertuples(index=False)]
+    print(f"{'cell':<20}{'true':>6}{'noisy':>7}{'error':>7}   95% interval")
+    for label, x, row in zip(labels, true, shown.itertuples(), strict=True):
+        y = row[-3]
+        print(f"{label:<20}{x:>6}{y:>7}{y - x:>+7}   [{row.lower}, {row.upper}]")
+    covered = np.count_nonzero((shown["lower"] <= true) & (true <= shown["upper"]))
+    print(f"\n{covered} of {len(true)} intervals contain the true count")
+    print(f"\n{noisy.total('sex', alpha=0.05).to_string(index=False)}")
+    print(f"\n{noisy.share('decision', alpha=0.05).round(1).to_string(index=False)}\n")
 
     mechanism = GeometricMechanism(epsilon=arguments.epsilon, bounds=(0, APPLICANTS))
-    noisy = mechanism.release(true)
-
-    a = mechanism.accuracy(alpha=0.05)
-    lower, upper = mechanism.confidence_interval(noisy, alpha=0.05)
-    labels = [f"{row['department']} {row['sex']} {row['decision']}" for row in rows]
-    print(f"{mechanism}\nprivacy loss of the table per applicant: {mechanism.privacy_loss()}\n")
-    print(f"{'cell':<20}{'true':>6}{'noisy':>7}{'error':>7}   95% interval")
-    for label, x, y, low, high in zip(labels, true, noisy, lower, upper, strict=True):
-        print(f"{label:<20}{x:>6}{y:>7}{y - x:>+7}   [{low}, {high}]")
-    covered = np.count_nonzero((lower <= true) & (true <= upper))
-    print(f"{'total':<20}{true.sum():>6}{noisy.sum():>7}{noisy.sum() - true.sum():>+7}")
-    print(f"\n{covered} of {len(true)} intervals of +-{a} contain the true count")
     certificate = mechanism.certificate(tight=True)
     print(certificate)
 
-    with open(arguments.output / "berkeley_noisy.csv", "w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["department", "sex", "decision", "noisy_count"])
-        for row, y in zip(rows, noisy, strict=True):
-            writer.writerow([row["department"], row["sex"], row["decision"], y])
+    noisy.save(arguments.output / "berkeley_noisy.csv", overwrite=True)
     (arguments.output / "certificate.json").write_text(certificate.to_json())
-    chart(labels, true, noisy, a, arguments.output / "berkeley.png")
+    chart(labels, true, shown["count"].to_numpy(), a, arguments.output / "berkeley.png")
     print(f"wrote {', '.join(str(path) for path in sorted(arguments.output.iterdir()))}\n")
 
     many = np.tile(true, 10_000_000 // len(true) + 1)[:10_000_000]
