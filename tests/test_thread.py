@@ -482,6 +482,20 @@ def test_invalid_designs_raise(arguments: Any, error: Any, message: str) -> None
         Design(**({"levels": {"a": [1, 2]}} | arguments))
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_preview_has_the_accuracies(library: Any) -> None:
+    frame = DESIGN.preview([0.5, 1], library=library)
+    table = (
+        frame
+        if library == "pyarrow"
+        else pa.table({name: list(frame[name]) for name in frame.columns})
+    )
+    of = {"cell": None, "all cells": "all", "sum by region": "region", "total": ()}
+    for name, columns in of.items():
+        found = table[name].to_pylist()
+        assert found == [DESIGN.accuracy(epsilon=e, alpha=0.05, of=columns) for e in (0.5, 1)]
+
+
 def test_designs_are_public_values() -> None:
     design = Design(
         {"region": REGIONS, "disease": DISEASES},

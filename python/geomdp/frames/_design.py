@@ -15,7 +15,7 @@ from geomdp import _notebook, accounting, accuracy
 from geomdp._inputs import parameters
 from geomdp._inputs.columns import only
 from geomdp._inputs.parameters import Bounds, Integer, Real
-from geomdp.frames import _counting
+from geomdp.frames import _counting, _native
 from geomdp.frames._noisy import Columns, Margin
 from geomdp.frames._table import Table
 from geomdp.mechanism import GeometricMechanism, as_mechanism, exact_loss
@@ -354,11 +354,10 @@ individual='patient', l0=2)
         self,
         epsilons: Sequence[Real] = (0.1, 0.2, 0.5, 1, 2),
         alpha: Real = 0.05,
-    ) -> dict[str, list[Any]]:
-        """Return the accuracies of a release by epsilon, to plan with, as columns of a frame.
-
-        Columns: epsilon, one cell, all cells at once, and the sums of cells for each column and in
-        all. It needs no data. ``pandas.DataFrame(design.preview())`` shows it.
+        *,
+        library: _native.Library | None = None,
+    ) -> Any:
+        """Return the accuracies of a release by epsilon, to plan with. It needs no data.
 
         Parameters
         ----------
@@ -366,23 +365,35 @@ individual='patient', l0=2)
             Privacy losses of the whole table.
         alpha
             As in :meth:`accuracy`.
+        library : {"pandas", "polars", "pyarrow"}, optional
+            The library of the frame; the first of these that is installed.
+
+        Returns
+        -------
+        data frame
+            A row for each epsilon, with the accuracies of one cell, of all cells at once, and of
+            sums of cells for each column and in all. ``preview().plot(x="epsilon")`` draws it, with
+            pandas.
 
         Examples
         --------
         >>> from geomdp.frames import Design
-        >>> Design({"region": range(10), "sex": ["f", "m"]}).preview([0.5, 1])
-        {'epsilon': [0.5, 1], 'cell': [6, 3], 'all cells': [12, 6], 'sum by region': [8, 4], \
-'sum by sex': [18, 9], 'total': [25, 12]}
+        >>> print(Design({"region": range(10), "sex": ["f", "m"]}).preview([0.5, 1]))
+           epsilon  cell  all cells  sum by region  sum by sex  total
+        0      0.5     6         12              8          18     25
+        1      1.0     3          6              4           9     12
 
         """
         of: dict[str, Columns] = {"cell": None, "all cells": "all"}
         if len(self.levels) > 1:
             of |= {f"sum by {label}": (label,) for label in self.levels}
         of["total"] = ()
-        return {"epsilon": list(epsilons)} | {
-            title: [self.accuracy(epsilon=each, alpha=alpha, of=columns) for each in epsilons]
-            for title, columns in of.items()
-        }
+        columns: dict[str, list[Any]] = {"epsilon": [float(each) for each in epsilons]}
+        for title, kept in of.items():
+            columns[title] = [
+                self.accuracy(epsilon=each, alpha=alpha, of=kept) for each in epsilons
+            ]
+        return _native.made(columns, library)
 
     @property
     def _change(self) -> int:
