@@ -12,7 +12,7 @@ from geomdp._inputs.columns import column, names, narwhals, only
 from geomdp.frames._contributions import distinct_words
 from geomdp.frames._native import (
     categories,
-    checked_levels,
+    check_levels,
     items_of,
     joined,
     like,
@@ -33,7 +33,7 @@ def count(design: Design, data: Any) -> Table:
     found, kinds = zip(*map(categories, columns), strict=True)
     of = dict(zip(design.levels, kinds, strict=True))
     for label, words, items in design._steps():
-        checked_levels(words, of[label], items)
+        check_levels(words, of[label], items)
     cells = _cells(design, found)
     inside = cells >= 0
     if people is not None:
