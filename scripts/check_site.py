@@ -152,6 +152,8 @@ def names() -> Iterator[str]:
     for path in sorted((ROOT / "python/geomdp").rglob("*.py")):
         parts = path.relative_to(ROOT / "python").with_suffix("").parts
         module = ".".join(parts).removesuffix(".__init__")
+        if module in ("geomdp.mechanism", "geomdp.samplers", "geomdp.certificate"):
+            module = "geomdp"  # which has their names
         for node in ast.parse(path.read_text()).body:
             if not isinstance(node, ast.Assign) or "._" in module:
                 continue
