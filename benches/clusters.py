@@ -165,7 +165,7 @@ def ray(rows: int, cores: int, repetitions: int) -> None:
 
     import geomdp.ray  # noqa: PLC0415
 
-    ray.init(num_cpus=cores, include_dashboard=False, logging_level="ERROR")
+    ray.init(num_cpus=cores, include_dashboard=False, logging_level=logging.ERROR)
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
     context.default_hash_shuffle_parallelism = cores

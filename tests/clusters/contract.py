@@ -62,7 +62,7 @@ class Contract:
         """The error of a task shows no count."""
         counts = pa.array([SECRET, None, SECRET], pa.int64())
         frame = engine.frame(pa.table({"id": pa.array([1, None, 3]), "n": counts}))
-        with pytest.raises(engine.error, match="column 'n' with nulls") as caught:
+        with pytest.raises(engine.error, match="column 'n' contains nulls") as caught:
             engine.table(engine.release(frame, {"n": WIDE}, ["id"]).frame)
         assert str(SECRET) not in str(caught.value)
         noisy = engine.table(engine.release(frame, {"n": WIDE}, ["id"], nulls="keep").frame)
@@ -84,7 +84,7 @@ class Contract:
             (TypeError, ({"x": WIDE}, ["id"]), "'x' of type"),
             (TypeError, ({"town": WIDE}, ["id"]), "'town' of type"),
             (TypeError, ({"n": WIDE}, ["x"]), "ids of type double"),
-            (TypeError, ({"n": 1.0}, ["id"]), "mechanisms with a float"),
+            (TypeError, ({"n": 1.0}, ["id"]), "mechanisms contains a float"),
             (TypeError, ({"n": WIDE}, "town"), "ids = 'town'"),
             (KeyError, ({"n": WIDE}, ["city"]), "'city'"),
             (KeyError, ({"N": WIDE}, ["id"]), "'N'"),
