@@ -8,6 +8,7 @@ root=$PWD/target/windows
 bash scripts/install.sh program mmdebstrap
 if [ ! -x "$root/usr/bin/rustc" ]; then
     rm -rf "$root" "$root.new"
+    mkdir -p target
     # A mirror may be late, so its signature counts but not its date.
     mmdebstrap --quiet --mode=root --variant=minbase --aptopt='APT::Install-Recommends "false"' \
         --aptopt='Acquire::Check-Valid-Until "false"' \

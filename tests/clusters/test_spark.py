@@ -698,7 +698,9 @@ def test_changed_settings_raise(spark: SparkSession, tmp_path: Path) -> None:
             spark.conf.set(f"spark.sql.{name}", value)
             again = [noisy, spark.range(1).join(noisy)] if name == "caseSensitive" else [noisy]
             for evaluated in again:
-                with pytest.raises(PySparkException, match=rf"have changed since the release: .*'spark.sql.{name}'"):
+                with pytest.raises(
+                    PySparkException, match=rf"have changed since the release: .*'spark.sql.{name}'"
+                ):
                     evaluated.toArrow()
             spark.conf.unset(f"spark.sql.{name}")
             if before is not None:

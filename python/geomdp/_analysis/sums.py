@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping
 from decimal import Context, Decimal, getcontext, localcontext
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 
@@ -34,6 +35,13 @@ def reach(rate: Fraction, sizes: Mapping[int, int], level: Fraction) -> int:
     the level, if a Fourier transform has room for the distribution, or Chernoff's bound. `sizes`
     maps each absolute value of a weight to the number of such weights.
     """
+    return _reach(rate, tuple(sorted(sizes.items())), level)
+
+
+@lru_cache(maxsize=1024)
+def _reach(rate: Fraction, sums_of: tuple[tuple[int, int], ...], level: Fraction) -> int:
+    """Return :func:`reach`, which may take a second and recurs for the sums of a table."""
+    sizes: Mapping[int, int] = dict(sums_of)
     rate, unit = min(rate, _MOST), math.gcd(*sizes)
     sizes = {size // unit: n for size, n in sizes.items()}
     upper = _chernoff(rate, sizes, level)
