@@ -427,6 +427,12 @@ def test_a_file_written_by_the_standard_library_alone_is_read(tmp_path: Path) ->
         (lambda d: d["geomdp"].update(levels={"region": ["x"], "disease": DISEASES}), "other rows"),
         (lambda d: d["geomdp"].update(mechanisms=[]), "damaged"),
         (lambda d: d.pop("geomdp"), "no description"),
+        (lambda d: d["geomdp"].pop("label"), "damaged"),
+        (lambda d: d["geomdp"].pop("version"), "damaged"),
+        (lambda d: d["geomdp"].pop("epsilon"), "damaged"),
+        (lambda d: d["geomdp"]["mechanisms"][0].pop("plan_sha256"), "damaged"),
+        (lambda d: d["geomdp"]["mechanisms"][0].update(rate="1/0"), "damaged"),
+        (lambda d: d["geomdp"]["mechanisms"][0].update(bounds=[0, 2**200]), "damaged"),
     ],
 )
 def test_damaged_descriptions_raise(tmp_path: Path, damage: Any, message: str) -> None:

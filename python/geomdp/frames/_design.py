@@ -551,8 +551,8 @@ individual='patient', l0=2)
         """Return the index of the cells with these levels in an array of the cells."""
         if not isinstance(levels, Mapping):
             raise TypeError(parameters.foreign(name, levels, "a mapping of column names to levels"))
-        known, index = self._base_levels(), [slice(None)] * len(self.levels)
-        found: list[Any] = list(index)
+        known = self._base_levels()
+        found: list[Any] = [slice(None)] * len(self.levels)
         for label, level in levels.items():
             [place] = self._places(name, (label,))
             if level not in known[label]:

@@ -62,14 +62,14 @@ def read(path: Any, *, library: _native.Library | None = None) -> NoisyTable:
     source = Path(path)
     if source.suffix == ".csv":
         description = _parsed(source, beside(source).read_bytes())
-        design, mechanisms = _facts(source, description)
+        design, mechanisms, label = _facts(source, description)
         counts = _counts_of_csv(source, design)
     elif source.suffix == ".parquet":
         with installed_by("geomdp[parquet]"):
             from pyarrow import parquet  # noqa: PLC0415
         table = parquet.read_table(source)
         description = _parsed(source, (table.schema.metadata or {}).get(KEY, b""))
-        design, mechanisms = _facts(source, description)
+        design, mechanisms, label = _facts(source, description)
         counts = [int(count) for count in table.column(table.num_columns - 1).to_pylist()]
         rows = zip(*(column.to_pylist() for column in table.columns[:-1]), strict=True)
         _same(source, rows, design._rows())
@@ -81,15 +81,17 @@ def read(path: Any, *, library: _native.Library | None = None) -> NoisyTable:
         zip(design.levels, zip(*design._rows(), strict=True), strict=True)
     )
     columns = {label: list(values) for label, values in columns.items()}
+    if not all(-(2**63) <= count < 2**63 for count in counts):
+        raise ValueError(f"{source.name} has counts beyond int64")
     columns[design.name] = np.array(counts, np.int64)
     frame = _native.made(columns, library)
-    return NoisyTable(frame, design, mechanisms, description["geomdp"]["label"])
+    return NoisyTable(frame, design, mechanisms, label)
 
 
 def _facts(
     path: Path, description: dict[str, Any]
-) -> tuple[Design, dict[tuple[int, ...], GeometricMechanism]]:
-    """Return the design and the mechanisms of a description."""
+) -> tuple[Design, dict[tuple[int, ...], GeometricMechanism], str | None]:
+    """Return the design, the mechanisms and the label of a description."""
     facts = description["geomdp"]
     try:
         design = Design(
@@ -110,22 +112,24 @@ def _facts(
             tuple(labels.index(label) for label in each["sums_over"]): _of_rate(design, each)
             for each in facts["mechanisms"]
         }
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        stated = facts["epsilon"], facts["sensitivity"]
+        digests = [each["plan_sha256"] for each in facts["mechanisms"]]
+        version, label = facts["version"], facts["label"]
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
         raise ValueError(f"{path.name} has a damaged description: {error}") from None
     if list(mechanisms) != list(design._sums()):
         raise ValueError(f"{path.name} has a damaged description: mechanisms of other margins")
-    stated = facts["epsilon"], facts["sensitivity"]
     if stated != (str(design._loss(mechanisms)), design.sensitivity):
         raise ValueError(f"{path.name} has a damaged description: another privacy loss")
-    for each, mechanism in zip(facts["mechanisms"], mechanisms.values(), strict=True):
+    for stated_digest, mechanism in zip(digests, mechanisms.values(), strict=True):
         digest = hashlib.sha256(mechanism.certificate(np.int64).to_json().encode()).hexdigest()
-        if each["plan_sha256"] != digest:
+        if stated_digest != digest:
             warnings.warn(
-                f"{path.name} was released by version {facts['version']} with another plan: "
+                f"{path.name} was released by version {version} with another plan: "
                 "intervals are those of this version's plan",
                 stacklevel=3,
             )
-    return design, mechanisms
+    return design, mechanisms, label
 
 
 def _of_rate(design: Design, facts: Mapping[str, Any]) -> GeometricMechanism:
