@@ -314,6 +314,15 @@ def _chernoff(k: int, n: int, p: float) -> float:
     return -n * (share * math.log(share / p) + (1 - share) * math.log((1 - share) / (1 - p)))
 
 
+def test_a_table_without_noise_says_so(tmp_path: Path) -> None:
+    table = frames.count(pd.Series(["no", "yes"]), ["yes", "no"])
+    clear = table.release(GeometricMechanism.from_scale(0))
+    assert clear.privacy_loss == clear.epsilon == math.inf
+    assert "privacy loss inf" in repr(clear)
+    with pytest.raises(ValueError, match="without noise cannot be saved"):
+        clear.save(tmp_path / "t.csv")
+
+
 def test_shares_of_margins_add_up_to_epsilon() -> None:
     margins = {"region": ("all", Fraction(1, 5)), "disease": "all"}
     design = Design({"region": REGIONS, "disease": DISEASES}, margins=margins, l0=2)

@@ -6,6 +6,7 @@ import csv
 import hashlib
 import io
 import json
+import math
 import os
 from collections.abc import Mapping
 from datetime import date, datetime
@@ -54,6 +55,8 @@ def save(
 def described(noisy: NoisyTable, name: str, *, certificate: bool) -> dict[str, Any]:
     """Return the description: a resource of Frictionless, and the facts of the release."""
     design = noisy.design
+    if noisy.epsilon == math.inf:
+        raise ValueError("a table without noise cannot be saved: release it with an epsilon")
     for label in design.levels:
         if not isinstance(label, str):
             raise ValueError(f"column {label!r} cannot be saved: give columns names that are str")

@@ -97,11 +97,9 @@ class NoisyTable:
         return self._label
 
     @property
-    def epsilon(self) -> Fraction:
-        """The exact privacy loss of the whole table for one individual; there is no delta."""
-        loss = self._design._loss(self._mechanisms)
-        assert isinstance(loss, Fraction)
-        return loss
+    def epsilon(self) -> Fraction | float:
+        """The exact privacy loss of the whole table for one individual; infinite without noise."""
+        return self._design._loss(self._mechanisms)
 
     @property
     def privacy_loss(self) -> float:
