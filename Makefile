@@ -162,6 +162,7 @@ dudect: develop  ## times by count and by noise, compared by Welch's t: half an 
 
 bench: develop   ## speed, as ratios to numpy in the same run
 	$(PY) benches/compare.py
+	$(PY) benches/around.py
 	$(PY) benches/backends.py
 	cargo run --locked --quiet --release -p geomdp-baseline
 
