@@ -331,17 +331,17 @@ def _interrupts() -> Iterator[Callable[[], None]]:
 
     Later signals are ignored, since they would interrupt the cleanup.
     """
-    over = False
+    ignoring = False
 
     def stop(*_: object) -> None:
-        nonlocal over
-        if not over:
-            over = True
+        nonlocal ignoring
+        if not ignoring:
+            ignoring = True
             raise KeyboardInterrupt
 
     def commit() -> None:
-        nonlocal over
-        over = True
+        nonlocal ignoring
+        ignoring = True
 
     before = {}
     if threading.current_thread() is threading.main_thread():
@@ -525,14 +525,16 @@ other failure. Every error is one line on standard error."""
         added = commands.add_parser(name, help=command.summary, **_help(command.about, example))
         added.set_defaults(run=command.run)
         options = command.options.split()
-        noise = added.add_mutually_exclusive_group(required=True) if "--scale" in options else added
+        choice = (
+            added.add_mutually_exclusive_group(required=True) if "--scale" in options else added
+        )
         for option in options:
-            to = noise if option in ("--epsilon", "--scale") else added
+            group = choice if option in ("--epsilon", "--scale") else added
             if option in _FLAGS:
-                to.add_argument(option, action="store_true", help=_FLAGS[option])
+                group.add_argument(option, action="store_true", help=_FLAGS[option])
             else:
                 metavar, text, more = _OPTIONS[option]
-                to.add_argument(option, metavar=metavar, help=text, **more)
+                group.add_argument(option, metavar=metavar, help=text, **more)
     return parser
 
 

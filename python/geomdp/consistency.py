@@ -28,7 +28,7 @@ _Ints: TypeAlias = NDArray[np.int64]
 Axes: TypeAlias = int | tuple[int, ...]
 
 #: The largest count: sums of millions of them are exact.
-MOST = 2**40
+_GREATEST = 2**40
 #: Nearer to an integer than this is that integer.
 _NEAR = 1e-6
 #: The relative error of a sum of changes.
@@ -200,16 +200,16 @@ def _rounded(changes: _Floats, matrix: Any, total: int | None, margins: int) -> 
     low, high = _between(changes)
     result = low.astype(np.int64)
     left = np.flatnonzero(low < high)
-    least, most = _between(matrix @ changes)
+    below, above = _between(matrix @ changes)
     if total is not None:
-        least[0] = most[0] = total
-    rows = np.arange(len(least))
+        below[0] = above[0] = total
+    rows = np.arange(len(below))
     while left.size:
         part, taken = matrix[rows][:, left], (matrix @ result)[rows]
         solution = linprog(
             1 - 2 * (changes - low)[left],
             A_ub=vstack([part, -part]),
-            b_ub=np.concatenate([most[rows] - taken, taken - least[rows]]),
+            b_ub=np.concatenate([above[rows] - taken, taken - below[rows]]),
             bounds=(0, 1),
             method="highs-ds",
         )
@@ -231,7 +231,7 @@ def _between(values: _Floats) -> tuple[_Floats, _Floats]:
 
 def _counts(name: str, values: Any) -> _Ints:
     counts = arrays.as_array(values)
-    if counts.size and max(int(counts.max()), -int(counts.min())) > MOST:
+    if counts.size and max(int(counts.max()), -int(counts.min())) > _GREATEST:
         # Released, and so public.
         raise OverflowError(f"{name} reaches beyond 2**40: give smaller counts")
     return counts.astype(np.int64)

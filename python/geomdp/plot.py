@@ -32,7 +32,7 @@ __all__ = ["accuracy", "histogram", "pmf", "table"]
 
 _Floats: TypeAlias = NDArray[np.float64]
 _Numbers: TypeAlias = Sequence[Real] | NDArray[Any]
-_Place: TypeAlias = Literal["best", "lower right"]
+_Location: TypeAlias = Literal["best", "lower right"]
 
 _BLUE, _VERMILION = "#0072B2", "#D55E00"
 # Grey, which shows on dark backgrounds too, stands for the palette's black.
@@ -251,7 +251,7 @@ def histogram(
         axes.set_ylim(borders[-1] + below, borders[0])
         _name(axes, "y", names)
         title = _text(labelled.sides[0][0]) if labelled.sides else ""
-        return _finish(axes, "count", title, place="lower right")
+        return _finish(axes, "count", title, loc="lower right")
     axes.stairs(bars, borders, fill=True, **fill)
     if len(points) <= _STEMS:
         axes.errorbar(middles, points, yerr=errors, **marks)
@@ -261,7 +261,7 @@ def histogram(
     if edges is None:
         _integers_below(axes)
     x = "value" if edges is not None else "number of the bin"
-    return _finish(axes, x, "count per unit of value" if unequal else "count", place="best")
+    return _finish(axes, x, "count per unit of value" if unequal else "count", loc="best")
 
 
 def table(
@@ -358,13 +358,13 @@ def _release(
 ) -> tuple[_Floats, _Floats]:
     """Return outputs around a true count, and their probabilities."""
     lower, upper = limits
-    place = min(max(count, lower), upper)
+    center = min(max(count, lower), upper)
     reach = max(_accuracy.scale_to_accuracy(mechanism.scale, _UNSEEN), 2)
-    least, most = max(lower, place - reach), min(upper, place + reach)
-    step = (most - least) // _STEPS + 1
-    inside = [*range(place, least, -step), *range(place, most, step)]
-    outputs = np.array(sorted({least, most, *inside}), dtype=dtype)
-    masses = CensoredGeometric(place, mechanism.scale, limits).pmf(outputs)
+    first, last = max(lower, center - reach), min(upper, center + reach)
+    step = (last - first) // _STEPS + 1
+    inside = [*range(center, first, -step), *range(center, last, step)]
+    outputs = np.array(sorted({first, last, *inside}), dtype=dtype)
+    masses = CensoredGeometric(center, mechanism.scale, limits).pmf(outputs)
     return _increasing("outputs", outputs), masses
 
 
@@ -451,15 +451,15 @@ def _integers_below(axes: Axes) -> None:
 def _name(axes: Axes, which: Literal["x", "y"], names: list[str]) -> None:
     """Name the places 0, 1, ... on an axis as far as there is room."""
     axis = axes.xaxis if which == "x" else axes.yaxis
-    letter = 0.6 * float(axis.get_ticklabels()[0].get_fontsize()) * axes.figure.dpi / 72
-    sides = axes.bbox.width / letter, axes.bbox.height / letter
+    size = 0.6 * float(axis.get_ticklabels()[0].get_fontsize()) * axes.figure.dpi / 72
+    sides = axes.bbox.width / size, axes.bbox.height / size
     along, across = sides if which == "x" else sides[::-1]
-    most = max(int(across / 2), 2)
+    letters = max(int(across / 2), 2)
     # A line is about two letters high.
     step = math.ceil(2.2 * float(np.ptp(axis.get_view_interval())) / along)
     fit = which == "y" or max(map(len, names)) + 1 <= along / len(names)
     plain = [name.replace("\n", " ") for name in names[::step]]
-    shown = [name if len(name) <= most else f"{name[: most - 1]}…" for name in plain]
+    shown = [name if len(name) <= letters else f"{name[: letters - 1]}…" for name in plain]
     places = range(0, len(names), step)
     axis.set_ticks(places, shown, parse_math=False, rotation=0 if fit else 90)
 
@@ -472,14 +472,14 @@ def _stated(mechanism: GeometricMechanism, alpha: Real) -> str:
 
 
 def _finish(
-    axes: Axes, x: str, y: str, legend: str | None = None, *, place: _Place | None = None
+    axes: Axes, x: str, y: str, legend: str | None = None, *, loc: _Location | None = None
 ) -> Axes:
     axes.set_xlabel(x)
     axes.set_ylabel(y)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
-    if place or len(axes.get_legend_handles_labels()[0]) > 1:
-        axes.legend(title=legend, edgecolor="none", loc=place or "best")
+    if loc or len(axes.get_legend_handles_labels()[0]) > 1:
+        axes.legend(title=legend, edgecolor="none", loc=loc or "best")
     return axes
 
 
@@ -554,9 +554,8 @@ def _drawable(what: str, values: Iterable[Any], *, positive: bool = True) -> _Fl
 
 
 def _check_number(name: str, series: Any) -> None:
-    most = len(_COLOURS)
-    if not 1 <= len(series) <= most:
-        raise ValueError(f"{len(series)} {name} are not accepted: give from 1 to {most}")
+    if not 1 <= len(series) <= len(_COLOURS):
+        raise ValueError(f"{len(series)} {name} are not accepted: give from 1 to {len(_COLOURS)}")
 
 
 def _names(name: str, names: Any, length: int) -> list[str]:

@@ -39,7 +39,7 @@ _LOSSES: dict[str, Callable[[NDArray[np.int64]], NDArray[np.int64]]] = {
 _NAMES = "give 'absolute', 'squared', 'zero-one', an array, or a function of the distance"
 
 #: The most outputs. Memory grows with their square, and the linear program's with their cube.
-MOST, MOST_MINIMAX = 4096, 128
+MOST_OUTPUTS, MOST_OUTPUTS_MINIMAX = 4096, 128
 #: The number of matrix rows to process at once.
 _BLOCK = 512
 #: Greater rates give the same floats.
@@ -232,7 +232,7 @@ def bayes(mechanism: GeometricMechanism, prior: ArrayLike, loss: Loss) -> Remap:
     [1, 1, 2, 3, 4, 4]
 
     """
-    outputs = _outputs(mechanism, MOST)
+    outputs = _outputs(mechanism, MOST_OUTPUTS)
     with np.errstate(divide="ignore"):
         logs = np.log(_prior(prior, outputs))
     losses = _scaled(_loss_matrix(loss, outputs))
@@ -284,7 +284,7 @@ def minimax(mechanism: GeometricMechanism, loss: Loss) -> RandomisedRemap:
     array([1.13, 1.13, 1.13, 1.13, 1.13, 1.13])
 
     """
-    outputs = _outputs(mechanism, MOST_MINIMAX)
+    outputs = _outputs(mechanism, MOST_OUTPUTS_MINIMAX)
     losses = _scaled(_loss_matrix(loss, outputs))
     distribution = _release_matrix(mechanism, outputs)
     plain = np.eye(outputs)
@@ -324,7 +324,7 @@ def risk(
     array([0.88, 1.21, 1.35, 1.35, 1.21, 0.88])
 
     """
-    outputs = _outputs(mechanism, MOST)
+    outputs = _outputs(mechanism, MOST_OUTPUTS)
     losses = _loss_matrix(loss, outputs)
     if remap is not None and not isinstance(remap, Remap | RandomisedRemap):
         raise TypeError(
@@ -381,7 +381,7 @@ def expected_loss(
     1.0605
 
     """
-    weights = _prior(prior, _outputs(mechanism, MOST))
+    weights = _prior(prior, _outputs(mechanism, MOST_OUTPUTS))
     weights = weights / weights.max()
     return float(weights @ risk(mechanism, loss, remap) / weights.sum())
 
@@ -479,11 +479,13 @@ def _prior(prior: Any, outputs: int) -> _Floats:
     return weights
 
 
-def _outputs(mechanism: Any, most: int) -> int:
+def _outputs(mechanism: Any, limit: int) -> int:
     """Return the number of outputs of a mechanism."""
     lower, upper = _bounds(as_mechanism(mechanism))
-    if upper - lower >= most:
-        raise ValueError(f"bounds = {(lower, upper)} are not accepted: give at most {most} outputs")
+    if upper - lower >= limit:
+        raise ValueError(
+            f"bounds = {(lower, upper)} are not accepted: give at most {limit} outputs"
+        )
     return upper - lower + 1
 
 

@@ -217,12 +217,12 @@ def renyi_delta(groups: Groups, epsilon: Fraction) -> float:
 def zcdp_epsilon(rho: Fraction, delta: Fraction) -> float:
     """Return the least epsilon that rho-zCDP allows at a delta in (0, 1), rounded up."""
     with localcontext(decimals.context(_GRID_DIGITS)):
-        goal, least = -decimals.log(delta), decimals.of(rho)
+        target, cost = -decimals.log(delta), decimals.of(rho)
 
         def bound(t: Decimal) -> Decimal:
-            return least * (1 + t) + (goal - (1 + t).ln()) / t + _share(t)
+            return cost * (1 + t) + (target - (1 + t).ln()) / t + _share(t)
 
-        best = (goal / least).sqrt()
+        best = (target / cost).sqrt()
         for step in map(Decimal, ("1", "0.03", "0.001")):
             # The bound holds at any order, so the search need not find the best one.
             best = min((best * (step * k).exp() for k in range(-32, 33)), key=bound)
@@ -243,23 +243,27 @@ def _over_orders(groups: Groups, bound: Callable[[Decimal, Decimal], Decimal]) -
     if losses.max() == math.inf:
         return Decimal("Infinity")
     counts = np.array(list(groups.values()), dtype=np.float64)
-    odds, whole = np.log1p(np.exp(-losses)), decimals.of(total(groups))
+    odds, together = np.log1p(np.exp(-losses)), decimals.of(total(groups))
 
-    def near(place: float) -> Decimal:
-        t = math.exp(place)
+    def approximate(log_t: float) -> Decimal:
+        t = math.exp(log_t)
         logs = np.log1p(np.exp(-(1 + 2 * t) * losses)) - odds
         # In Decimal, since a bound may subtract almost the same.
-        return bound(Decimal(t), Decimal(t) * whole + Decimal(float(counts @ logs)))
+        return bound(Decimal(t), Decimal(t) * together + Decimal(float(counts @ logs)))
 
-    best = min(range(-25, 40), key=near)
+    best = min(range(-25, 40), key=approximate)
     low, high = best - 1.0, best + 1.0
     while high - low > 1e-8:
         thirds = low + (high - low) / 3, high - (high - low) / 3
-        low, high = (low, thirds[1]) if near(thirds[0]) <= near(thirds[1]) else (thirds[0], high)
+        low, high = (
+            (low, thirds[1])
+            if approximate(thirds[0]) <= approximate(thirds[1])
+            else (thirds[0], high)
+        )
     t = Decimal(math.exp(low))
-    # A bound may subtract almost as much as the greatest term, t * whole.
-    with localcontext(decimals.context(getcontext().prec + 20 + len(str(math.ceil(whole))))):
-        logs = t * decimals.of(total(groups))
+    # A bound may subtract almost as much as the greatest term, t * together.
+    with localcontext(decimals.context(getcontext().prec + 20 + len(str(math.ceil(together))))):
+        logs = t * together
         for loss, n in groups.items():
             exact = decimals.of(loss)
             far = (-(1 + 2 * t) * exact).exp()

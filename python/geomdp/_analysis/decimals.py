@@ -85,7 +85,7 @@ def ceiling(terms: Callable[[], Iterable[Decimal]]) -> int:
             parts = list(terms())
             value = sum(parts, Decimal(0))
             wrong = sum(map(abs, parts), Decimal(0)).scaleb(SPARE - digits)
-            least, most = math.ceil(value - wrong), math.ceil(value + wrong)
-            if least == most:
+            least, greatest = math.ceil(value - wrong), math.ceil(value + wrong)
+            if least == greatest:
                 return least
         digits *= 2

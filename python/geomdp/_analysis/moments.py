@@ -37,14 +37,15 @@ def censored(rate: Fraction, below: int, above: int) -> Moments:
     with localcontext(_context(rate)):
         a = power(rate, 1)
 
-        def side(room: int) -> tuple[Decimal, Decimal, Decimal]:
-            """Return ``E max(Z - room, 0)``, and mean and mean square of ``min(max(Z, 0), room)``.
+        def side(distance: int) -> tuple[Decimal, Decimal, Decimal]:
+            """Return ``E max(Z - d, 0)``, and mean and mean square of ``min(max(Z, 0), d)``.
 
-            The first two are sums of ``a**k / (1 + a)``, the third of ``(2 k - 1) a**k / (1 + a)``.
+            Here d is the distance. The first two are sums of ``a**k / (1 + a)``, the third of
+            ``(2 k - 1) a**k / (1 + a)``.
             """
-            tail = power(rate, room)
+            tail = power(rate, distance)
             beyond = a * tail / (1 - a**2)
-            square = a * (1 - tail) / (1 - a) ** 2 - 2 * room * beyond
+            square = a * (1 - tail) / (1 - a) ** 2 - 2 * distance * beyond
             return beyond, a * (1 - tail) / (1 - a**2), square
 
         (low, down, square), (high, up, other) = side(below), side(above)
@@ -58,12 +59,12 @@ def truncated(rate: Fraction, below: int, above: int) -> Moments:
     with localcontext(_context(rate)):
         a = power(rate, 1)
 
-        def sums(room: int) -> tuple[Decimal, Decimal, Decimal, Decimal]:
-            """Return the sums of ``a**k``, ``k a**k`` and ``k**2 a**k`` for k from 1 to `room`.
+        def sums(distance: int) -> tuple[Decimal, Decimal, Decimal, Decimal]:
+            """Return the sums of ``a**k``, ``k a**k`` and ``k**2 a**k`` for k from 1 to `distance`.
 
-            The fourth value is the sum of ``k a**k`` for k above `room`.
+            The fourth value is the sum of ``k a**k`` for k above `distance`.
             """
-            tail, width = power(rate, room), room * (1 - a)
+            tail, width = power(rate, distance), distance * (1 - a)
             beyond = tail * (1 + width)
             return (
                 a * (1 - tail) / (1 - a),
@@ -134,13 +135,13 @@ def entropy(rate: Fraction, below: int | None, above: int | None) -> float:
     lost = max(-decimals.bits(rate), 0)
     # 1 + a and 1 - a may be close to 1, by exp(-rate).
     with localcontext(decimals.context(40 + lost * math.log10(2) + math.ceil(rate / 2))):
-        a, loss = power(rate, 1), decimals.of(rate)
-        whole = ((1 + a) / (1 - a)).ln() + 2 * a * loss / (1 - a**2)
+        a, decimal = power(rate, 1), decimals.of(rate)
+        unclamped = ((1 + a) / (1 - a)).ln() + 2 * a * decimal / (1 - a**2)
         # Beyond a bound the noise is geometric; clamping removes its entropy.
-        geometric = a * loss / (1 - a) - (1 - a).ln()
-        rooms = [room for room in (below, above) if room is not None]
-        beyond = sum((power(rate, room) for room in rooms), Decimal(0)) / (1 + a)
-        return float(whole - beyond * geometric)
+        geometric = a * decimal / (1 - a) - (1 - a).ln()
+        distances = [distance for distance in (below, above) if distance is not None]
+        beyond = sum((power(rate, distance) for distance in distances), Decimal(0)) / (1 + a)
+        return float(unclamped - beyond * geometric)
 
 
 def of_censored(rate: Fraction | None, lower: int, upper: int, count: int) -> Moments:
@@ -159,13 +160,13 @@ def of_folded(rate: Fraction | None, twice: tuple[int, int], count: int) -> Mome
     The bounds are doubled, since they may be half-integers.
     """
     lower, upper = twice
-    turn = 2 * (upper - lower)
-    where = (2 * count - lower) % turn if turn else 0
-    place = (lower + min(where, turn - where)) // 2
-    below, above = place + -lower // 2, upper // 2 - place
+    period = 2 * (upper - lower)
+    phase = (2 * count - lower) % period if period else 0
+    center = (lower + min(phase, period - phase)) // 2
+    below, above = center + -lower // 2, upper // 2 - center
     halves = bool(lower % 2), bool(upper % 2)
-    at_place = None if rate is None else folded(rate, below, above, *halves)
-    return _about(count, place, at_place)
+    at_center = None if rate is None else folded(rate, below, above, *halves)
+    return _about(count, center, at_center)
 
 
 def _of_clamped(
@@ -175,21 +176,21 @@ def _of_clamped(
     upper: int,
     count: int,
 ) -> Moments:
-    place = min(max(count, lower), upper)
-    at_place = None if rate is None else moments(rate, place - lower, upper - place)
-    return _about(count, place, at_place)
+    center = min(max(count, lower), upper)
+    at_center = None if rate is None else moments(rate, center - lower, upper - center)
+    return _about(count, center, at_center)
 
 
-def _about(count: int, place: int, at_place: Moments | None) -> Moments:
-    """Return the moments about `count`, given those about `place`, or None for no noise."""
-    away = place - count
-    if at_place is None:
-        return Moments(float(away), 0.0, float(abs(away)))
-    if away == 0:
-        return at_place
+def _about(count: int, center: int, at_center: Moments | None) -> Moments:
+    """Return the moments about `count`, given those about `center`, or None for no noise."""
+    shift = center - count
+    if at_center is None:
+        return Moments(float(shift), 0.0, float(abs(shift)))
+    if shift == 0:
+        return at_center
     # All outputs are on one side of the count.
-    bias = float(Fraction(at_place.bias) + away)
-    return Moments(bias, at_place.variance, abs(bias))
+    bias = float(Fraction(at_center.bias) + shift)
+    return Moments(bias, at_center.variance, abs(bias))
 
 
 def _context(rate: Fraction) -> Context:

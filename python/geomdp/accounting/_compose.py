@@ -12,7 +12,7 @@ from geomdp._analysis import composition, decimals
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Exact, Integer
 
-MOST = 10**9
+MOST_RELEASES = 10**9
 
 #: Privacy losses, or how many releases have each loss.
 Losses: TypeAlias = Iterable[Exact] | Mapping[Any, Integer]
@@ -76,13 +76,13 @@ def compose_delta(losses: Losses, epsilon: Exact) -> float:
     2.971e-06
 
     """
-    groups, most = groups_of(losses), not_negative("epsilon", epsilon)
-    if most >= composition.total(groups):
+    groups, exact = groups_of(losses), not_negative("epsilon", epsilon)
+    if exact >= composition.total(groups):
         return 0.0
     if composition.is_exact(groups):
-        return composition.exact_delta(groups, most)
-    grid = composition.Grid(_cells(groups)).delta(decimals.down(most))
-    return min(grid, composition.renyi_delta(groups, most))
+        return composition.exact_delta(groups, exact)
+    grid = composition.Grid(_cells(groups)).delta(decimals.down(exact))
+    return min(grid, composition.renyi_delta(groups, exact))
 
 
 def split(total: Exact, n: Integer, delta: Exact = 0) -> float:
@@ -112,8 +112,8 @@ def split(total: Exact, n: Integer, delta: Exact = 0) -> float:
 
     """
     whole, releases = not_negative("total", total), parameters.at_least("n", n, 1)
-    if releases > MOST:
-        raise ValueError(parameters.refusal("n", releases, f"at most {MOST}"))
+    if releases > MOST_RELEASES:
+        raise ValueError(parameters.refusal("n", releases, f"at most {MOST_RELEASES}"))
     level = delta_of(delta)
     if level == 1:
         raise ValueError(parameters.refusal("delta", delta, "a number from 0 to below 1"))
@@ -200,8 +200,10 @@ def groups_of(losses: Any) -> Counter[Fraction]:
     else:
         for place, loss in enumerate(losses):
             groups[not_negative(f"losses[{place}]", loss)] += 1
-    if groups.total() > MOST:
-        raise ValueError(f"{groups.total()} releases are not accepted: give at most {MOST}")
+    if groups.total() > MOST_RELEASES:
+        raise ValueError(
+            f"{groups.total()} releases are not accepted: give at most {MOST_RELEASES}"
+        )
     del groups[Fraction(0)]
     return +groups
 

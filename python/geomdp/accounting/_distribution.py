@@ -12,7 +12,7 @@ from geomdp._extras import installed_by
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Exact, Integer
 from geomdp.accounting._compose import (
-    MOST,
+    MOST_RELEASES,
     compose_delta,
     delta_of,
     epsilon_of,
@@ -46,10 +46,10 @@ class LossDistribution:
 
     def __init__(self, cells: composition.Cells) -> None:
         for (_, linf), n in cells.items():
-            if (linf > 1 and linf**2 * n > _WIDEST**2) or n > MOST:
+            if (linf > 1 and linf**2 * n > _WIDEST**2) or n > MOST_RELEASES:
                 raise ValueError(
                     f"{n} cells that change by up to linf = {linf} are not accepted: give at most "
-                    f"{MOST if linf == 1 else _WIDEST**2 // linf**2} of them"
+                    f"{MOST_RELEASES if linf == 1 else _WIDEST**2 // linf**2} of them"
                 )
         self._cells = cells
 
@@ -101,11 +101,11 @@ class LossDistribution:
         0.0
 
         """
-        pure, most = self._pure(), not_negative("epsilon", epsilon)
-        if self._by_one() or most >= composition.total(pure):
-            return compose_delta(pure, most)
-        grid = composition.Grid(self._cells).delta(decimals.down(most))
-        return min(grid, compose_delta(pure, most))
+        pure, exact = self._pure(), not_negative("epsilon", epsilon)
+        if self._by_one() or exact >= composition.total(pure):
+            return compose_delta(pure, exact)
+        grid = composition.Grid(self._cells).delta(decimals.down(exact))
+        return min(grid, compose_delta(pure, exact))
 
     def zcdp(self) -> float:
         """Return a rho such that the releases are rho-zCDP together, rounded up.
@@ -245,5 +245,5 @@ def loss_distribution(
     """
     if as_mechanism(mechanism).rate == math.inf:
         raise ValueError("a mechanism without noise has no distribution of privacy losses")
-    cells, most = parameters.at_least("l0", l0, 1), parameters.at_least("linf", linf, 1)
-    return LossDistribution({(Fraction(mechanism.rate), most): cells})
+    cells, change = parameters.at_least("l0", l0, 1), parameters.at_least("linf", linf, 1)
+    return LossDistribution({(Fraction(mechanism.rate), change): cells})

@@ -251,11 +251,11 @@ individual='patient', l0=2)
         (1.061, 5)
 
         """
-        most = parameters.at_least("accuracy", accuracy, 0)
+        target = parameters.at_least("accuracy", accuracy, 0)
         low, high = map(float, _EPSILONS)
         while high / low > 1 + 1e-6:
             middle = math.sqrt(low * high)
-            enough = self.accuracy(epsilon=middle, alpha=alpha, of=of) <= most
+            enough = self.accuracy(epsilon=middle, alpha=alpha, of=of) <= target
             low, high = (low, middle) if enough else (middle, high)
         return high
 

@@ -232,7 +232,7 @@ class NoisyTable:
         # The rests overlap, so that the intervals of several shares are not independent.
         level = parameters.probability("alpha", alpha) / (len(groups) if simultaneous else 1)
         half = tails.share(level, 2)
-        everything = sum(map(sum, groups))
+        total = sum(map(sum, groups))
         rows = []
         for place, cells in enumerate(groups):
             rest = [x for other, each in enumerate(groups) if other != place for x in each]
@@ -241,7 +241,7 @@ class NoisyTable:
                 _percent(max(x, 0), max(y, 0), default)
                 for x, y, default in ((a[0], b[1], 0.0), (a[1], b[0], 100.0))
             )
-            point = sum(cells) / everything * 100 if everything > 0 else math.nan
+            point = sum(cells) / total * 100 if total > 0 else math.nan
             rows.append((point, lower, upper))
         names = ("percent", "lower", "upper")
         return self._shown(kept, dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)))
