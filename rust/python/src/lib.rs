@@ -104,10 +104,6 @@ impl Mechanism {
         Ok(Self { inner })
     }
 
-    fn map(&self, d_in: BigUint) -> f64 {
-        self.inner.map(&d_in)
-    }
-
     fn release_scalar<'py>(
         &self,
         count: &Bound<'py, PyAny>,
