@@ -154,7 +154,8 @@ def names() -> Iterator[str]:
         module = ".".join(parts).removesuffix(".__init__")
         if module in ("geomdp.mechanism", "geomdp.samplers", "geomdp.certificate"):
             module = "geomdp"  # which has their names
-        for node in ast.parse(path.read_text()).body:
+        stub = path.with_suffix(".pyi")
+        for node in ast.parse((stub if stub.exists() else path).read_text()).body:
             if not isinstance(node, ast.Assign) or "._" in module:
                 continue
             if ast.unparse(node.targets[0]) == "__all__":

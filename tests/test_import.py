@@ -1,5 +1,6 @@
 """Imports and metadata of the package."""
 
+import ast
 import doctest
 import importlib
 import importlib.metadata
@@ -116,6 +117,10 @@ def test_type_files_are_installed() -> None:
     files = importlib.resources.files("geomdp")
     assert (files / "py.typed").is_file()
     assert (files / "_core.pyi").is_file()
+    stub = ast.parse((files / "__init__.pyi").read_text())
+    lines = [line for line in stub.body if isinstance(line, ast.ImportFrom)]
+    names = [name.name for line in lines for name in line.names]
+    assert sorted(names) == sorted([*geomdp.__all__, *geomdp._MODULES])
 
 
 #: The features that decide which code runs, and those of each back end, fastest first.

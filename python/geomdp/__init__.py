@@ -7,38 +7,8 @@
 0.5
 """
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from typing import Any
-
-    from geomdp import accounting as accounting
-    from geomdp import accuracy as accuracy
-    from geomdp import consistency as consistency
-    from geomdp import distribution as distribution
-    from geomdp import frames as frames
-    from geomdp import measurement as measurement
-    from geomdp import plot as plot
-    from geomdp._kernel import kernel
-    from geomdp.certificate import Certificate
-    from geomdp.frames import read
-    from geomdp.mechanism import GeometricMechanism
-    from geomdp.samplers import sample_bernoulli, sample_geometric, sample_two_sided_geometric
-
-    __version__: str
-del TYPE_CHECKING
-
-__all__ = [
-    "GeometricMechanism",
-    "Certificate",
-    "sample_two_sided_geometric",
-    "sample_geometric",
-    "sample_bernoulli",
-    "kernel",
-    "read",
-]
-
 #: The modules of these names, imported at first use: the command begins before numpy is imported.
+#: The stub says the same to type checkers.
 _HOMES = {
     "GeometricMechanism": "mechanism",
     "Certificate": "certificate",
@@ -58,9 +28,10 @@ _MODULES = (
     "measurement",
     "plot",
 )
+__all__ = list(_HOMES)
 
 
-def __getattr__(name: str) -> "Any":
+def __getattr__(name: str) -> object:
     from importlib import import_module  # noqa: PLC0415 (not a public name)
 
     if name == "__version__":

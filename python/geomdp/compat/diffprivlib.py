@@ -83,8 +83,8 @@ class Geometric:
     def __class__(self) -> type[Self]:
         """The class of the mechanism, a virtual subclass of diffprivlib's ``DPMechanism``.
 
-        ``isinstance`` reads this property before it looks up registered classes. Registering here
-        therefore works however late diffprivlib is imported, and never imports it.
+        ``isinstance(x, DPMechanism)`` runs no code of this module but this property. Registering
+        here therefore works however late diffprivlib is imported, and never imports it.
         """
         _register()
         return type(self)
