@@ -76,7 +76,8 @@ def test_widest_numbers_are_accepted_and_printed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "error"), [(-1, ValueError), ("a", TypeError), (1.5, TypeError), ((2, -1), ValueError)]
+    ("size", "error"),
+    [(-1, ValueError), ("a", TypeError), ((2, 1.5), TypeError), ((2, -1), ValueError)],
 )
 def test_invalid_size_raises(size: Any, error: type[Exception]) -> None:
     for sample in (sample_bernoulli, sample_geometric):

@@ -81,12 +81,6 @@ def test_invalid_thread_count_raises(threads: Any) -> None:
         release_not_private(SMALL, [5], KEY, threads=threads)
 
 
-def test_threads_draw_distinct_noise() -> None:
-    # Two of n draws at this scale are equal with probability below n**2 / 2 * 2**-58 = 2**-29.
-    noisy = GeometricMechanism.from_scale(2.0**57).release(np.zeros(2**15, np.int64), threads=8)
-    assert len(np.unique(noisy)) == len(noisy)
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of processes are Linux's")
 def test_release_when_no_thread_can_start() -> None:
     # Runs as another user, as root has no such limit. The calling thread does the work.
@@ -199,12 +193,6 @@ def test_out_for_sequences_and_scalars() -> None:
 def test_fortran_order_is_kept() -> None:
     noisy = SMALL.release(np.asfortranarray(example("int64", (4, 5))))
     assert noisy.flags.f_contiguous
-
-
-# Invalid counts
-
-
-# Saturation
 
 
 # Stability

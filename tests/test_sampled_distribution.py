@@ -344,13 +344,3 @@ def test_two_sided_geometric_shapes() -> None:
     assert sample_two_sided_geometric(np.zeros((3, 0, 2), "i2"), 2.0).shape == (3, 0, 2)
     assert sample_two_sided_geometric(5, 0) == 5
     assert sample_two_sided_geometric(5, 0, bounds=(7, 9)) == 7
-
-
-@pytest.mark.parametrize("draw", [sample_bernoulli, sample_geometric])
-def test_invalid_size_raises(draw: Callable[..., Any]) -> None:
-    for size in (1.5, "3", (2, 1.5)):
-        with pytest.raises(TypeError):
-            draw(0.5, size)
-    for negative in (-1, (2, -1)):
-        with pytest.raises(ValueError, match="size"):
-            draw(0.5, negative)

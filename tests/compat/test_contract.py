@@ -251,21 +251,3 @@ def test_outputs_stay_within_bounds(name: str, dtype: str) -> None:
         for outputs in (array, [int(one(count)) for count in singles(name, counts[:200])]):
             assert lower <= min(outputs) <= max(outputs) <= upper
         assert len(set(array)) == 7 or (lower, upper) != (3, 9)
-
-
-@each_dtype
-def test_counts_are_clamped_without_noise(name: str, dtype: str) -> None:
-    least, greatest = limits(dtype)
-    counts = np.array([least, 0, 2, 50, 100, 101, greatest], dtype)
-    for bounds in [None, (2, 100), (least, 100), (2, greatest)]:
-        if bounds is None or INTERFACES[name].bounded:
-            clamped = counts.clip(*(bounds or (None, None))).tolist()
-            setting = Setting(0, dtype, 0, bounds)
-            # Sequences are int64 where the interface has no dtype.
-            typed = dtype == "int64" or name in {"measurement", "opendp", "opendp laplace"}
-            for layout in (counts, *((counts.tolist(), tuple(counts.tolist())) if typed else ())):
-                outputs = setting.noise(name, vector=True)(layout)
-                assert outputs.dtype == dtype
-                assert outputs.tolist() == clamped
-            one = setting.noise(name, vector=False)
-            assert [one(count) for count in singles(name, counts)] == clamped
