@@ -9,27 +9,181 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+import pandas as pd
+import polars as pl
 from compare import heading
+from numpy.typing import NDArray
 
-from geomdp import GeometricMechanism
+from geomdp import GeometricMechanism, frames
 
 Call = Callable[[], object]
 Row = Callable[[], tuple[str, Call, Call]]
 
+MECHANISM = GeometricMechanism(1.0)
+
 
 def list_of_ints() -> tuple[str, Call, Call]:
-    mechanism, counts = GeometricMechanism(1.0), np.arange(1000)
+    counts = np.arange(1000)
     given = counts.tolist()
     return (
         "a list of 1000 ints, to an array",
-        lambda: mechanism.release(given),
-        lambda: mechanism.release(counts),
+        lambda: MECHANISM.release(given),
+        lambda: MECHANISM.release(counts),
     )
 
 
-ROWS: list[Row] = [list_of_ints]
+def records(size: int, **sizes: int) -> dict[str, NDArray[np.int64]]:
+    """Return records, each with random numbers below these sizes."""
+    rng = np.random.default_rng(1)
+    return {name: rng.integers(0, most, size) for name, most in sizes.items()}
+
+
+def count_polars() -> tuple[str, Call, Call]:
+    """Two columns of 1000 levels, 2 * 10^6 records."""
+    people = pl.DataFrame(records(2 * 10**6, a=1000, b=1000))
+    levels = {"a": list(range(1000)), "b": list(range(1000))}
+    return (
+        "`frames.count` and release, 1000 x 1000 cells of Polars, to join and release",
+        lambda: frames.count(people, levels).release(MECHANISM),
+        lambda: joined(people, levels),
+    )
+
+
+def count_polars_one() -> tuple[str, Call, Call]:
+    """One column of 10^6 levels, 2 * 10^6 records."""
+    people = pl.DataFrame(records(2 * 10**6, a=10**6))
+    levels = {"a": list(range(10**6))}
+    return (
+        "the same, one column of 10^6 levels",
+        lambda: frames.count(people, levels).release(MECHANISM),
+        lambda: joined(people, levels),
+    )
+
+
+def joined(people: pl.DataFrame, levels: dict[str, list[int]]) -> pl.DataFrame:
+    """Count and release all cells with Polars alone."""
+    cells = pl.DataFrame({"a": levels["a"]})
+    if "b" in levels:
+        cells = cells.join(pl.DataFrame({"b": levels["b"]}), how="cross")
+    found = people.group_by(list(levels)).len()
+    counts = cells.join(found, on=list(levels), how="left", maintain_order="left")
+    noisy = MECHANISM.release(counts["len"].fill_null(0).cast(pl.Int64).to_numpy())
+    return counts.with_columns(len=noisy)
+
+
+def count_categorical() -> tuple[str, Call, Call]:
+    """10^6 records of 100 towns."""
+    codes = records(10**6, town=100)["town"]
+    towns = [f"town {place}" for place in range(100)]
+    people = pd.DataFrame({"town": pd.Categorical.from_codes(codes, towns)})
+    return (
+        "`frames.count`, 10^6 records of a pandas categorical, to `groupby(observed=False)`",
+        lambda: frames.count(people, {"town": towns}),
+        lambda: people.groupby("town", observed=False).size(),
+    )
+
+
+def count_small() -> tuple[str, Call, Call]:
+    people = pd.DataFrame(records(1000, a=10))
+    return (
+        "`frames.count`, 1000 records, 10 cells of pandas, to `groupby`",
+        lambda: frames.count(people, {"a": list(range(10))}),
+        lambda: people.groupby("a").size(),
+    )
+
+
+def count_small_polars() -> tuple[str, Call, Call]:
+    people = pl.DataFrame(records(10**4, a=10, b=100))
+    levels = {"a": list(range(10)), "b": list(range(100))}
+    return (
+        "`frames.count`, 10^4 records, 10 x 100 cells of Polars, to join and release",
+        lambda: frames.count(people, levels),
+        lambda: joined(people, levels),
+    )
+
+
+def short_pandas() -> tuple[str, Call, Call]:
+    counts = np.arange(10)
+    column = pd.Series(counts)
+    return (
+        "a Series of pandas of 10, to an array",
+        lambda: MECHANISM.release(column),
+        lambda: MECHANISM.release(counts),
+    )
+
+
+def short_polars() -> tuple[str, Call, Call]:
+    counts = np.arange(10)
+    column: Any = pl.Series(counts)
+    return (
+        "a Series of Polars of 10, to an array",
+        lambda: MECHANISM.release(column),
+        lambda: MECHANISM.release(counts),
+    )
+
+
+def short_columns_pandas() -> tuple[str, Call, Call]:
+    frame = pd.DataFrame({"n": np.arange(10), "k": np.arange(10)})
+    counts = np.arange(10)
+    return (
+        "`release_columns`, one of two columns of 10 of pandas, to an array",
+        lambda: frames.release_columns(frame, {"n": MECHANISM}),
+        lambda: MECHANISM.release(counts),
+    )
+
+
+def short_columns_polars() -> tuple[str, Call, Call]:
+    frame = pl.DataFrame({"n": np.arange(10), "k": np.arange(10)})
+    counts = np.arange(10)
+    return (
+        "`release_columns`, one of two columns of 10 of Polars, to an array",
+        lambda: frames.release_columns(frame, {"n": MECHANISM}),
+        lambda: MECHANISM.release(counts),
+    )
+
+
+def bounded(make: Any, size: int = 10**6) -> tuple[str, Call, Call]:
+    """Two cells of each of a tenth as many individuals as visits."""
+    visits = records(size, who=size // 10, town=20)
+    frame, own = pd.DataFrame(visits), make(visits)
+    return (
+        f"`bound_contributions` of {make.__module__.partition('.')[0]}, {size} records, to "
+        "pandas' sample, drop_duplicates, head",
+        lambda: frames.bound_contributions(own, "who", l0=2, cells=["town"]),
+        lambda: frame.sample(frac=1).drop_duplicates().groupby("who").head(2),
+    )
+
+
+def bounded_pandas() -> tuple[str, Call, Call]:
+    return bounded(pd.DataFrame)
+
+
+def bounded_polars() -> tuple[str, Call, Call]:
+    return bounded(pl.DataFrame)
+
+
+def bounded_small() -> tuple[str, Call, Call]:
+    return bounded(pd.DataFrame, 1000)
+
+
+ROWS: list[Row] = [
+    count_polars,
+    count_polars_one,
+    count_small,
+    count_small_polars,
+    count_categorical,
+    short_pandas,
+    short_polars,
+    short_columns_pandas,
+    short_columns_polars,
+    bounded_pandas,
+    bounded_polars,
+    bounded_small,
+    list_of_ints,
+]
 
 
 def seconds(call: Call) -> float:

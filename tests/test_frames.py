@@ -599,12 +599,13 @@ print({"polars", "narwhals", "duckdb"} & set(sys.modules))
 def test_without_narwhals(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "narwhals", None)
     for release in (
-        lambda: NONE.release(pd.Series([1])),
-        lambda: frames.release_columns(pd.DataFrame({"n": [1]}), {"n": NONE}),
+        lambda: NONE.release(pd.Series([1], dtype="Int64")),
+        lambda: frames.release_columns(pd.DataFrame({"n": [1]}, dtype="Int64"), {"n": NONE}),
     ):
         with pytest.raises(ImportError, match=r"geomdp\[frames\]"):
             release()
-    assert NONE.release(pa.array([1])).to_pylist() == [1]
+    for make in (pd.Series, pl.Series, pa.array):
+        assert items(NONE.release(make([1]))) == [1]
 
 
 # Polars
@@ -1029,37 +1030,78 @@ def test_contributions_are_bounded(
         assert all(taken[cell] == min(linf, owned[cell]) for cell in taken)
 
 
-#: Rows of an individual that may be kept, with their numbers of 36 pairs of orders of three rows.
-OUTCOMES: list[tuple[Any, dict[tuple[int, ...], int]]] = [
-    ({"l0": 1, "cells": ["town"]}, {(0,): 9, (1,): 9, (2,): 18}),
-    ({"l0": 1, "linf": 2, "cells": ["town"]}, {(0, 1): 18, (2,): 18}),
-    ({"l0": 2, "cells": ["town"]}, {(0, 2): 18, (1, 2): 18}),
-    ({"l0": 1}, {(0,): 12, (1,): 12, (2,): 12}),
-    ({"l0": 2}, {(0, 1): 12, (0, 2): 12, (1, 2): 12}),
+#: How many items are drawn from, and the rows that may be kept, with their numbers of orders.
+OUTCOMES: list[tuple[Any, list[int], dict[tuple[int, ...], int]]] = [
+    ({"l0": 1, "cells": ["town"]}, [2, 2], {(0,): 1, (1,): 1, (2,): 2}),
+    ({"l0": 1, "linf": 2, "cells": ["town"]}, [2], {(0, 1): 1, (2,): 1}),
+    ({"l0": 2, "cells": ["town"]}, [2], {(0, 2): 1, (1, 2): 1}),
+    ({"l0": 2, "linf": 2, "cells": ["town"]}, [], {(0, 1, 2): 1}),
+    ({"l0": 1}, [3], {(0,): 2, (1,): 2, (2,): 2}),
+    ({"l0": 2}, [3], {(0, 1): 2, (0, 2): 2, (1, 2): 2}),
 ]
 
 
 @in_both
-@pytest.mark.parametrize(("bounds", "outcomes"), OUTCOMES)
+@pytest.mark.parametrize("ties", [0, 1, 2])
+@pytest.mark.parametrize("case", OUTCOMES)
 def test_cells_and_their_records_are_drawn_uniformly(
-    make: Any, bounds: Any, outcomes: Any, monkeypatch: pytest.MonkeyPatch
+    make: Any, case: Any, ties: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Exhaustive: all orders are equally likely, since only distinct words of entropy are used."""
+    bounds, sizes, outcomes = case
     frame = make({"who": [1, 1, 1], "town": ["x", "x", "y"], "row": [0, 1, 2]})
-    orders = [np.array(order).tobytes() for order in itertools.permutations(range(3))]
     found: Any = collections.Counter()
-    for pair in itertools.product(orders, repeat=2):
-        # A tie is drawn again.
-        words = iter([bytes(24), *pair])
-        monkeypatch.setattr(
-            frames._contributions,
-            "words",
-            lambda _, words=words: np.frombuffer(next(words), np.uint64),
-        )
+    for orders in itertools.product(*(itertools.permutations(range(size)) for size in sizes)):
+        words = [
+            np.array(each, np.uint64)
+            for order in orders
+            for each in (*[[7] * len(order)] * ties, order)
+        ]
+        monkeypatch.setattr(frames._contributions, "words", lambda _, words=words: words.pop(0))
         kept = frames.bound_contributions(frame, "who", **bounds)
         found[tuple(kept["row"])] += 1
-        assert next(words, None) is None
+        assert not words
     assert found == outcomes
+
+
+def test_ties_favour_no_item(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exhaustive over words of three values, and all orders by which ties are decided."""
+    found: Any = collections.Counter()
+    for each in itertools.product(range(3), repeat=5):
+        for order in itertools.permutations(range(5)):
+            words = [np.array(each, np.uint64) << np.uint64(1), np.array(order, np.uint64)]
+            monkeypatch.setattr(frames._contributions, "words", lambda _, words=words: words.pop(0))
+            kept = frames._contributions.drawn(np.array([4, 4, 1, 1, 1]), 1)
+            found[tuple(np.flatnonzero(kept).tolist())] += 1
+    assert found == dict.fromkeys(itertools.product((0, 1), (2, 3, 4)), 3**5 * 120 // 6)
+
+
+def test_orders_of_great_numbers() -> None:
+    """One number for both would not fit int64."""
+    major, minor = np.array([2**40, 3, 2**40, 3]), np.array([2**40, 2**40, 5, 1])
+    assert frames._contributions.sorted_by(major, minor).tolist() == [3, 1, 2, 0]
+    assert frames._contributions.sorted_by(major % 7, minor % 7).tolist() == [0, 2, 3, 1]
+
+
+@pytest.mark.parametrize("engine", ["in-memory", "streaming"])
+def test_lazy_frames_are_bounded_at_each_collect(engine: Any) -> None:
+    visits = pl.DataFrame({"who": [1] * 64 + [2] * 64, "town": range(128), "row": range(128)})
+    query = frames.bound_contributions(visits.lazy(), "who", l0=20, cells=["town"])
+    assert isinstance(query, pl.LazyFrame)
+    assert query.collect_schema() == visits.schema
+    one, two = query.collect(engine=engine), query.collect(engine=engine)
+    for kept in (one, two):
+        assert kept["who"].value_counts(sort=True)["count"].to_list() == [20, 20]
+        assert kept["row"].is_sorted()
+    # Equal with probability below 10^-33.
+    assert not one.equals(two)
+    # Polars does not move a later filter before the draw: 32 towns would keep 20 of them. Of 64
+    # towns, all 20 are among these with probability 10^-8.
+    few = query.filter(pl.col("town") < 32).select("row").collect(engine=engine)
+    assert few.height < 20
+    null = frames.bound_contributions(pl.LazyFrame({"who": [1, None]}), "who", l0=1)
+    with pytest.raises(ValueError, match="column 'who' contains nulls"):
+        null.collect(engine=engine)
 
 
 @in_both
@@ -1095,7 +1137,8 @@ def test_kept_records_are_uniform_and_not_seeded(make: Any) -> None:
         ({"individual": "null"}, ValueError, "column 'null' contains nulls"),
         ({"frame": [1]}, TypeError, "frame has type list"),
         ({"frame": pa.table({"who": [1]})}, TypeError, "frame has type Table: give a frame of"),
-        ({"frame": pl.LazyFrame({"who": [1]})}, TypeError, "frame has type LazyFrame"),
+        ({"frame": duckdb.sql("SELECT 1 AS who")}, TypeError, "frame has type DuckDBPyRelation"),
+        ({"frame": pl.LazyFrame({"id": [1]})}, KeyError, "'who' occurs 0 times"),
     ],
 )
 def test_invalid_contributions_raise(arguments: Any, error: Any, message: str) -> None:

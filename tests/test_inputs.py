@@ -16,6 +16,7 @@ import pytest
 
 import geomdp
 from geomdp import GeometricMechanism, accuracy, frames, plot
+from geomdp._inputs import arrays
 from geomdp.consistency import consistent
 from geomdp.measurement import (
     atom_domain,
@@ -235,6 +236,17 @@ def test_invalid_labelled_counts_raise(counts: Any, error: type[Exception], mess
     for function in (MECHANISM.release, lambda x: MECHANISM.confidence_interval(x, 0.05)):
         with pytest.raises(error, match=message):
             function(counts)
+
+
+@pytest.mark.parametrize("dtype", arrays.DTYPES.values(), ids=str)
+def test_ints_fit_their_dtype_or_raise(dtype: np.dtype[Any]) -> None:
+    """Older versions of numpy wrap negative ints."""
+    low, high = arrays.limits(dtype)
+    array = arrays.as_array([low, 1, high], dtype)
+    assert (array.dtype, array.tolist()) == (dtype, [low, 1, high])
+    for beyond in (low - 1, high + 1, -(2**70), 2**70):
+        with pytest.raises(OverflowError, match=f"^counts beyond {dtype} are not accepted: give"):
+            arrays.as_array([1, beyond], dtype)
 
 
 def test_dtypes_are_in_one_table() -> None:

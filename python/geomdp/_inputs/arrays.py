@@ -1,5 +1,6 @@
 """Conversion of counts of any layout to contiguous native arrays and back."""
 
+from array import array as typed
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -81,8 +82,13 @@ def as_array(counts: Any, dtype: np.dtype[Any] = _INT64.dtype, name: str = "coun
     if isinstance(counts, Sequence) and not isinstance(
         counts, str | bytes | bytearray | memoryview
     ):
-        if set(map(type, counts)) != {int}:
-            refuse_items(name, counts)
+        if set(map(type, counts)) == {int}:
+            try:
+                # Unlike older versions of numpy, this refuses negative ints for unsigned dtypes.
+                return np.asarray(typed(dtype.char, counts))
+            except OverflowError:
+                raise beyond(name, np.iinfo(dtype)) from None
+        refuse_items(name, counts)
         try:
             items = np.array(counts, dtype=object)
         except ValueError:

@@ -50,7 +50,7 @@ def release(
         If there are nulls and they are refused, `nulls` has another value, or the counts are
         unsigned and the mechanism has no bounds (``docs/bounds.md``).
     ImportError
-        If narwhals is not installed; PyArrow columns do not need it.
+        If narwhals is not installed, and the column needs it, like pandas' nullable types.
 
     Examples
     --------

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, cast
+from functools import partial
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from geomdp._inputs.parameters import Integer
 from geomdp.frames._native import categories, joined, refusing_types
 
 _Frame = TypeVar("_Frame")
+_Ints: TypeAlias = NDArray[np.int64]
 
 
 def bound_contributions(
@@ -40,7 +42,8 @@ def bound_contributions(
     Parameters
     ----------
     frame : data frame
-        A frame of pandas or Polars, not lazy. Each row is a record.
+        A frame of pandas or Polars. Each row is a record. A lazy frame of Polars stays lazy: each
+        ``collect`` draws anew, after it has read all columns.
     individual : column name
         The column that identifies individuals.
     l0 : int
@@ -79,26 +82,97 @@ def bound_contributions(
     ['a', 'b']
 
     """
-    within = contributions(l0, linf, cells)
+    l0, linf = _checked(l0, linf, cells)
     if arrow(frame):
         raise TypeError(f"frame has type {type(frame).__name__}: give a frame of pandas or Polars")
+    bound = partial(_bound, individual=individual, l0=l0, linf=linf, cells=cells)
+    if hasattr(frame, "collect_schema") and hasattr(frame, "map_batches"):
+        known = frame.collect_schema()
+        for each in (individual, *(cells or ())):
+            only(each, list(known))
+        # A filter or slice that Polars moves before the draw would change it.
+        moved = {f"{kind}_pushdown": False for kind in ("predicate", "projection", "slice")}
+        return cast(_Frame, frame.map_batches(bound, schema=known, **moved))
+    return cast(_Frame, bound(frame))
+
+
+def _bound(frame: Any, individual: Any, l0: int, linf: int, cells: Sequence[Any] | None) -> Any:
     known = names(frame)
-    columns = [column(frame, only(each, known)) for each in (individual, *(cells or ()))]
-    nw, size = narwhals(), len(columns[0])
-    series = [categories(each)[0] for each in columns]
-    if series[0].is_null().any():
+    people, *columns = (column(frame, only(each, known)) for each in (individual, *(cells or ())))
+    if categories(people)[0].is_null().any():
         raise ValueError(f"column {individual!r} contains nulls: give every row an id")
-    keys = [str(place) for place in range(len(series))]
-    backend = series[0].implementation
-    orders = [shuffled(size), shuffled(size)]
+    size = len(people)
+    with refusing_types("frame with columns", [people, *columns]):
+        who, cell = _numbers([people]), np.zeros(size, np.int64)
+        if columns:
+            cell = _numbers(columns)
     if cells is None:
-        keys, orders = [*keys, "row"], [np.arange(size), *orders]
-    series += [nw.new_series("", each, nw.Int64, backend=backend) for each in orders]
-    with refusing_types("frame with columns", columns):
-        # Arrow takes -0.0 for a value of its own, unlike the counts.
-        series = [each.cast(nw.Float64) + 0.0 if each.dtype.is_float() else each for each in series]
-        kept = within(joined([*keys, "one", "two"], series), keys)["kept"]
-        return cast(_Frame, nw.from_native(frame).filter(kept).to_native())
+        cell = np.arange(size)
+    order = sorted_by(who, cell)
+    who, cell = who[order], cell[order]
+    new = starts(who) | starts(cell)
+    place, kept = np.cumsum(new) - 1, np.empty(size, np.bool_)
+    kept[order] = drawn(place, linf) & drawn(who[new], l0)[place]
+    nw = narwhals()
+    view = nw.from_native(frame)
+    rows = nw.new_series("", kept, nw.Boolean, backend=view.implementation)
+    return view.filter(rows).to_native()
+
+
+def _numbers(columns: Sequence[Any]) -> _Ints:
+    """Return for each row the first row that equals it in these columns."""
+    nw, series = narwhals(), [categories(each)[0] for each in columns]
+    # Arrow takes -0.0 for a value of its own, unlike the counts.
+    series = [each.cast(nw.Float64) + 0.0 if each.dtype.is_float() else each for each in series]
+    keys, backend = [str(place) for place in range(len(series))], series[0].implementation
+    rows = nw.new_series("", np.arange(len(series[0])), nw.Int64, backend=backend)
+    first = joined([*keys, "row"], [*series, rows]).select(nw.col("row").min().over(*keys))["row"]
+    return np.asarray(first.to_numpy(), np.int64)
+
+
+def sorted_by(major: _Ints, minor: _Ints) -> _Ints:
+    """Return an order of the rows by two columns of numbers, none negative."""
+    most = int(minor.max(initial=0)) + 1
+    if (int(major.max(initial=0)) + 1) * most <= np.iinfo(np.int64).max:
+        return np.argsort(major * most + minor)  # One sort takes a third of the time of two.
+    return np.lexsort((minor, major))
+
+
+def starts(values: _Ints) -> NDArray[np.bool_]:
+    """Return where a run of equal values starts."""
+    return np.append(True, values[1:] != values[:-1])[: len(values)]
+
+
+def drawn(owners: _Ints, most: int) -> NDArray[np.bool_]:
+    """Return which items are kept: `most` of each owner, drawn uniformly, or all if it has fewer.
+
+    The items of an owner are adjacent.
+    """
+    sizes = np.diff(np.flatnonzero(starts(owners)), append=len(owners))
+    kept = np.repeat(sizes <= most, sizes)
+    if not kept.all():
+        sizes = sizes[sizes > most]
+        groups = np.repeat(np.arange(len(sizes)), sizes)
+        places = np.arange(len(groups)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        kept[np.flatnonzero(~kept)[_shuffled(groups)[places < most]]] = True
+    return kept
+
+
+def _shuffled(groups: _Ints) -> _Ints:
+    """Return a uniformly random order of the items of each group.
+
+    Groups are numbered in their order, and stay in it.
+    """
+    bits = int(groups[-1]).bit_length()
+    keys = groups.astype(np.uint64) << np.uint64(64 - bits) | words(len(groups)) >> np.uint64(bits)
+    order = np.argsort(keys)
+    if starts(keys[order]).all():
+        return order
+    while True:
+        more = words(len(groups))
+        # Ties would favour some orders.
+        if starts(np.sort(more)).all():
+            return np.lexsort((more, keys))
 
 
 def contributions(l0: Any, linf: Any, cells: Any) -> Callable[[Any, list[str]], Any]:
@@ -107,12 +181,7 @@ def contributions(l0: Any, linf: Any, cells: Any) -> Callable[[Any, list[str]], 
     Its second parameter names the columns of individuals and of cells. The frame has two more
     columns, ``one`` and ``two``, that put the rows in random orders.
     """
-    l0, linf = parameters.at_least("l0", l0, 1), parameters.at_least("linf", linf, 1)
-    if cells is None and linf > 1:
-        raise ValueError(f"linf = {linf} without cells is not accepted: give cells, or l0 = {linf}")
-    if not (cells is None or isinstance(cells, Sequence)) or isinstance(cells, str):
-        raise TypeError(parameters.foreign("cells", cells, "a list of column names"))
-    nw = narwhals()
+    (l0, linf), nw = _checked(l0, linf, cells), narwhals()
 
     def within(view: Any, keys: list[str]) -> Any:
         place = nw.col("one").rank("ordinal").over(*keys)
@@ -129,21 +198,16 @@ def contributions(l0: Any, linf: Any, cells: Any) -> Callable[[Any, list[str]], 
     return within
 
 
+def _checked(l0: Any, linf: Any, cells: Any) -> tuple[int, int]:
+    l0, linf = parameters.at_least("l0", l0, 1), parameters.at_least("linf", linf, 1)
+    if cells is None and linf > 1:
+        raise ValueError(f"linf = {linf} without cells is not accepted: give cells, or l0 = {linf}")
+    if not (cells is None or isinstance(cells, Sequence)) or isinstance(cells, str):
+        raise TypeError(parameters.foreign("cells", cells, "a list of column names"))
+    return l0, linf
+
+
 def words(size: int) -> NDArray[np.uint64]:
     """Return uniformly random words, expanded from 32 bytes of the source of release keys."""
     key = _core.ReleaseKey(None).secret()
     return np.frombuffer(hashlib.shake_256(key).digest(8 * size), np.uint64)
-
-
-def distinct_words(size: int) -> NDArray[np.uint64]:
-    """Return uniformly random words without repeats: each order of them is equally likely."""
-    while True:
-        keys = words(size)
-        # Ties would favour some orders.
-        if np.diff(np.sort(keys)).all():
-            return keys
-
-
-def shuffled(size: int) -> NDArray[np.intp]:
-    """Return 0, ..., size - 1 in a uniformly random order."""
-    return np.argsort(distinct_words(size))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geomdp._inputs.columns import column, names, narwhals, only
-from geomdp.frames._contributions import distinct_words
+from geomdp.frames._contributions import drawn, sorted_by, starts
 from geomdp.frames._native import (
     categories,
     check_levels,
@@ -113,20 +113,11 @@ def _bounded(design: Design, people: _Ints, cells: _Ints, records: _Ints) -> tup
     Groups of an individual in one cell, as in that of other values, are one. The cells that an
     individual keeps are the first ones in a uniformly random order.
     """
-    order = np.lexsort((cells, people))
+    order = sorted_by(people, cells)
     people, cells, records = people[order], cells[order], records[order]
-    first = np.flatnonzero(_starts(people) | _starts(cells))
+    first = np.flatnonzero(starts(people) | starts(cells))
     if not first.size:
         return cells, records
-    people, cells = people[first], cells[first]
     records = np.minimum(np.add.reduceat(records, first), design.linf)
-    order = np.lexsort((distinct_words(len(people)), people))
-    people, cells, records = people[order], cells[order], records[order]
-    begin = np.maximum.accumulate(np.where(_starts(people), np.arange(len(people)), 0))
-    kept = np.arange(len(people)) - begin < design.l0
-    return cells[kept], records[kept]
-
-
-def _starts(values: _Ints) -> NDArray[np.bool_]:
-    """Return where a run of equal values starts."""
-    return np.append(True, values[1:] != values[:-1])[: len(values)]
+    kept = drawn(people[first], design.l0)
+    return cells[first][kept], records[kept]
