@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from geomdp import frames as frames
     from geomdp import measurement as measurement
     from geomdp import plot as plot
+    from geomdp import streams as streams
     from geomdp._kernel import kernel
     from geomdp.certificate import Certificate
     from geomdp.frames import read
@@ -57,6 +58,7 @@ _MODULES = (
     "frames",
     "measurement",
     "plot",
+    "streams",
 )
 
 

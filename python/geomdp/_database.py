@@ -48,9 +48,7 @@ class Database:
         limits: Mapping[str, str | None],
         placing: Callable[[], object] = lambda: None,
     ) -> None:
-        if not isinstance(path, str | os.PathLike):
-            raise TypeError(parameters.foreign("path", path, "a str or a path"))
-        self._path = Path(os.path.abspath(os.fspath(path)))  # The process may change its folder.
+        self._path = absolute(path)
         self._limits = dict(limits)
         try:
             os.stat(self._path)
@@ -151,6 +149,13 @@ class Database:
 
     def _refused(self, why: str) -> ValueError:
         return ValueError(f"the file {self._path.name} {why}")
+
+
+def absolute(path: Any) -> Path:
+    """Return a path that stays the same if the process changes its folder."""
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(parameters.foreign("path", path, "a str or a path"))
+    return Path(os.path.abspath(os.fspath(path)))
 
 
 _KINDS: dict[str, type[OSError]] = {
