@@ -7,6 +7,7 @@ Name rows to run only those: `python benches/around.py count_polars`.
 
 import argparse
 import statistics
+import tempfile
 import time
 from collections.abc import Callable
 
@@ -14,6 +15,7 @@ import numpy as np
 from compare import heading
 
 from geomdp import GeometricMechanism
+from geomdp.streams import Stream
 
 Call = Callable[[], object]
 Row = Callable[[], tuple[str, Call, Call]]
@@ -29,7 +31,25 @@ def list_of_ints() -> tuple[str, Call, Call]:
     )
 
 
-ROWS: list[Row] = [list_of_ints]
+def year_of_stream() -> tuple[str, Call, Call]:
+    mechanism = GeometricMechanism(0.5)
+    counts = np.random.default_rng(1).integers(100, size=(365, 10**5))
+
+    def ours() -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            stream = Stream.open(f"{folder}/a.db")
+            for day in range(365):
+                stream.release(day, counts[: day + 1])
+
+    def theirs() -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            for day, row in enumerate(counts):
+                np.save(f"{folder}/{day}.npy", mechanism.release(row))
+
+    return "a year of days of 10^5 cells in a stream, to noisy files of days alone", ours, theirs
+
+
+ROWS: list[Row] = [list_of_ints, year_of_stream]
 
 
 def seconds(call: Call) -> float:

@@ -86,7 +86,12 @@ class _Nodes(Database):
                 file.executemany(
                     "INSERT INTO nodes VALUES (?, ?, ?, ?)",
                     (
-                        (level, start // (stop - start), json.dumps(each.shape), _bytes(each))
+                        (
+                            level,
+                            start // (stop - start),
+                            json.dumps(each.shape),
+                            each.astype("<i8", copy=False).tobytes(),
+                        )
                         for level, ((start, stop), each) in enumerate(
                             zip(spans, noisy, strict=True)
                         )
@@ -130,6 +135,20 @@ class Stream:
 
     The file holds public parameters and published nodes, and so does this object: no exact count,
     no key. Any number of threads and processes may open it, and it may be published.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from geomdp.streams import Stream
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> visits = Stream.open(pathlib.Path(folder.name) / "visits.db", horizon=365, epsilon=1)
+    >>> for day in range(visits.released, 20):
+    ...     published = visits.release(day, range(500, 501 + day))
+    >>> lower, upper = visits.interval(2, 20, alpha=0.05)
+    >>> upper - visits.total(2, 20)
+    18
+    >>> folder.cleanup()
+
     """
 
     __slots__ = ("_arity", "_epsilon", "_file", "_horizon", "_levels", "_mechanism")
@@ -221,9 +240,15 @@ class Stream:
     def read(cls, path: str | os.PathLike[str]) -> Self:
         """Open a stream that exists, whatever its parameters.
 
-        For readers of a published file. Parameters and errors are those of :meth:`open`; a file
-        that does not exist raises a ``FileNotFoundError``.
+        For readers of a published file.
 
+        Parameters
+        ----------
+        path : str or path
+            The file; it must exist.
+
+        Examples
+        --------
         >>> import tempfile, pathlib
         >>> from geomdp.streams import Stream
         >>> folder = tempfile.TemporaryDirectory()
@@ -232,6 +257,7 @@ class Stream:
         >>> Stream.read(path)
         <Stream: 0 of 31 steps released, epsilon 0.5, arity 2, levels 1>
         >>> folder.cleanup()
+
         """
         os.stat(absolute(path))
         return cls.__new__(cls)._opened(path, dict.fromkeys(_PUBLIC))
@@ -627,14 +653,10 @@ def _saturated(rows: arrays.Array) -> _Counts:
     if rows.dtype.itemsize < 8:
         return np.asarray(rows.sum(axis=0, dtype=np.int64))
     # Neither part of the sum overflows for 2**31 rows.
-    low = np.asarray((rows & 0xFFFF_FFFF).astype(np.int64).sum(axis=0))
-    high = (rows >> 32).astype(np.int64).sum(axis=0) + (low >> 32)
+    low = np.asarray((rows & 0xFFFF_FFFF).sum(axis=0, dtype=np.int64))
+    high = (rows >> 32).sum(axis=0, dtype=np.int64) + (low >> 32)
     whole = (high << 32) | (low & 0xFFFF_FFFF)
     return np.where(high < -(2**31), _LEAST, np.where(high >= 2**31, _GREATEST, whole))
-
-
-def _bytes(noisy: _Counts) -> bytes:
-    return noisy.astype("<i8").tobytes()
 
 
 def _plain(counts: _Counts) -> Any:
