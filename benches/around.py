@@ -7,6 +7,7 @@ Name rows to run only those: `python benches/around.py count_polars`.
 
 import argparse
 import statistics
+import tempfile
 import time
 from collections.abc import Callable
 from typing import Any
@@ -18,13 +19,24 @@ from compare import heading
 from numpy.typing import NDArray
 
 from geomdp import GeometricMechanism, frames
+from geomdp.streams import Stream
 
 Call = Callable[[], object]
 Row = Callable[[], tuple[str, Call, Call]]
 
+ROWS: list[Row] = []
+
+
+def row(make: Row) -> Row:
+    """Print this row, after those above it."""
+    ROWS.append(make)
+    return make
+
+
 MECHANISM = GeometricMechanism(1.0)
 
 
+@row
 def list_of_ints() -> tuple[str, Call, Call]:
     counts = np.arange(1000)
     given = counts.tolist()
@@ -41,6 +53,7 @@ def records(size: int, **sizes: int) -> dict[str, NDArray[np.int64]]:
     return {name: rng.integers(0, most, size) for name, most in sizes.items()}
 
 
+@row
 def count_polars() -> tuple[str, Call, Call]:
     """Two columns of 1000 levels, 2 * 10^6 records."""
     people = pl.DataFrame(records(2 * 10**6, a=1000, b=1000))
@@ -52,6 +65,7 @@ def count_polars() -> tuple[str, Call, Call]:
     )
 
 
+@row
 def count_polars_one() -> tuple[str, Call, Call]:
     """One column of 10^6 levels, 2 * 10^6 records."""
     people = pl.DataFrame(records(2 * 10**6, a=10**6))
@@ -74,6 +88,7 @@ def joined(people: pl.DataFrame, levels: dict[str, list[int]]) -> pl.DataFrame:
     return counts.with_columns(len=noisy)
 
 
+@row
 def count_categorical() -> tuple[str, Call, Call]:
     """10^6 records of 100 towns."""
     codes = records(10**6, town=100)["town"]
@@ -86,6 +101,7 @@ def count_categorical() -> tuple[str, Call, Call]:
     )
 
 
+@row
 def count_small() -> tuple[str, Call, Call]:
     people = pd.DataFrame(records(1000, a=10))
     return (
@@ -95,6 +111,7 @@ def count_small() -> tuple[str, Call, Call]:
     )
 
 
+@row
 def count_small_polars() -> tuple[str, Call, Call]:
     people = pl.DataFrame(records(10**4, a=10, b=100))
     levels = {"a": list(range(10)), "b": list(range(100))}
@@ -105,6 +122,7 @@ def count_small_polars() -> tuple[str, Call, Call]:
     )
 
 
+@row
 def short_pandas() -> tuple[str, Call, Call]:
     counts = np.arange(10)
     column = pd.Series(counts)
@@ -115,6 +133,7 @@ def short_pandas() -> tuple[str, Call, Call]:
     )
 
 
+@row
 def short_polars() -> tuple[str, Call, Call]:
     counts = np.arange(10)
     column: Any = pl.Series(counts)
@@ -125,6 +144,7 @@ def short_polars() -> tuple[str, Call, Call]:
     )
 
 
+@row
 def short_columns_pandas() -> tuple[str, Call, Call]:
     frame = pd.DataFrame({"n": np.arange(10), "k": np.arange(10)})
     counts = np.arange(10)
@@ -135,6 +155,7 @@ def short_columns_pandas() -> tuple[str, Call, Call]:
     )
 
 
+@row
 def short_columns_polars() -> tuple[str, Call, Call]:
     frame = pl.DataFrame({"n": np.arange(10), "k": np.arange(10)})
     counts = np.arange(10)
@@ -157,33 +178,38 @@ def bounded(make: Any, size: int = 10**6) -> tuple[str, Call, Call]:
     )
 
 
+@row
 def bounded_pandas() -> tuple[str, Call, Call]:
     return bounded(pd.DataFrame)
 
 
+@row
 def bounded_polars() -> tuple[str, Call, Call]:
     return bounded(pl.DataFrame)
 
 
+@row
 def bounded_small() -> tuple[str, Call, Call]:
     return bounded(pd.DataFrame, 1000)
 
 
-ROWS: list[Row] = [
-    count_polars,
-    count_polars_one,
-    count_small,
-    count_small_polars,
-    count_categorical,
-    short_pandas,
-    short_polars,
-    short_columns_pandas,
-    short_columns_polars,
-    bounded_pandas,
-    bounded_polars,
-    bounded_small,
-    list_of_ints,
-]
+@row
+def year_of_stream() -> tuple[str, Call, Call]:
+    mechanism = GeometricMechanism(0.5)
+    counts = np.random.default_rng(1).integers(100, size=(365, 10**5))
+
+    def ours() -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            stream = Stream.open(f"{folder}/a.db")
+            for day in range(365):
+                stream.release(day, counts[: day + 1])
+
+    def theirs() -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            for day, row in enumerate(counts):
+                np.save(f"{folder}/{day}.npy", mechanism.release(row))
+
+    return "a year of days of 10^5 cells in a stream, to noisy files of days alone", ours, theirs
 
 
 def seconds(call: Call) -> float:
@@ -205,10 +231,10 @@ def main() -> None:
     arguments = parser.parse_args()
     heading()
     print("| what, to what | ours | theirs | ratio |\n|---|---|---|---|")
-    for row in ROWS:
-        if arguments.rows and row.__name__ not in arguments.rows:
+    for make in ROWS:
+        if arguments.rows and make.__name__ not in arguments.rows:
             continue
-        name, ours, theirs = row()
+        name, ours, theirs = make()
         turns = [(seconds(ours), seconds(theirs)) for _ in range(arguments.turns)]
         a, b = (statistics.median(times) for times in zip(*turns, strict=True))
         print(f"| {name} | {a * 1e3:.4g} ms | {b * 1e3:.4g} ms | **{a / b:.2f}** |", flush=True)

@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from geomdp import GeometricMechanism, frames
+from geomdp import GeometricMechanism, _database, frames
 from geomdp.accounting import Booking, Budget, compose, loss_distribution, zcdp
 
 Open = Callable[..., Budget]
@@ -506,9 +506,7 @@ def test_a_read_only_ledger_is_read_and_not_spent(user: Path) -> None:
 
 
 def test_a_locked_ledger_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from geomdp.accounting import _ledger  # noqa: PLC0415
-
-    monkeypatch.setattr(_ledger, "_WAIT", 0.1)
+    monkeypatch.setattr(_database, "_WAIT", 0.1)
     budget = Budget.open(tmp_path / "a.db", epsilon=1)
     with contextlib.closing(sqlite3.connect(tmp_path / "a.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")

@@ -69,6 +69,10 @@ GUIDES: dict[str, dict[str, list[Any]]] = {
         ],
         "crosstab.csv": ["young", "middle", "old", "all"],
     },
+    "streams": {
+        f"day-{day}.csv": [(day, country) for country in ("Chile", "Ghana", "Nepal", "Tonga")]
+        for day in range(10)
+    },
     "replacing_laplace": {"after.csv": ["Airport", "Harbour", "Market", "Park"]},
     "explaining_epsilon": {"options.csv": [0.1, 0.3, 0.5, 1, 2, 4]},
 }

@@ -27,6 +27,7 @@ _MODULES = (
     "frames",
     "measurement",
     "plot",
+    "streams",
 )
 __all__ = list(_HOMES)
 

@@ -5,6 +5,7 @@ from geomdp import distribution as distribution
 from geomdp import frames as frames
 from geomdp import measurement as measurement
 from geomdp import plot as plot
+from geomdp import streams as streams
 from geomdp._kernel import kernel
 from geomdp.certificate import Certificate
 from geomdp.frames import read

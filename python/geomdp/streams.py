@@ -1,0 +1,663 @@
+"""Counts day by day: a stream of counts under one privacy loss, safe against crashes.
+
+A tree of noisy sums gives the total of any span of steps, at any time, as often as one likes, and
+one record costs epsilon once, however long the stream runs. The guide is
+``docs/guides/streams.md``.
+
+>>> import tempfile, pathlib
+>>> from geomdp.streams import Stream
+>>> folder = tempfile.TemporaryDirectory()
+>>> visits = Stream.open(pathlib.Path(folder.name) / "visits.db", horizon=365, epsilon=1)
+>>> published = visits.release(0, [512])
+>>> published = visits.release(1, [512, 498])
+>>> lower, upper = visits.interval(0, 2, alpha=0.05)
+>>> upper - visits.total(0, 2)
+8
+>>> folder.cleanup()
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from geomdp import accounting, accuracy
+from geomdp._analysis import trees
+from geomdp._database import Database, absolute
+from geomdp._inputs import arrays, parameters
+from geomdp._inputs.parameters import Exact, Integer, Real
+from geomdp.frames import Design, NoisyTable, Table, _native
+from geomdp.mechanism import GeometricMechanism
+
+__all__ = ["Stream"]
+
+_Counts: TypeAlias = NDArray[np.int64]
+#: A step and the one after its last.
+_Span: TypeAlias = tuple[int, int]
+_LEAST, _GREATEST = arrays.limits(np.dtype(np.int64))
+_PUBLIC = ("horizon", "epsilon", "arity", "levels")
+#: The longest stream: the choice of its arity takes seconds.
+_LONGEST = 10**5
+
+
+class _Nodes(Database):
+    """Noisy nodes in a file, those of each step in one transaction."""
+
+    __slots__ = ()
+    _kind = "stream"
+    _application = 0x67656F73  # "geos"
+    _tables = (
+        "CREATE TABLE nodes (level INTEGER NOT NULL, place INTEGER NOT NULL, "
+        "shape TEXT NOT NULL, noisy BLOB NOT NULL, PRIMARY KEY (level, place))",
+    )
+
+    def limits(self) -> tuple[int, Fraction, int, int]:
+        """Return horizon, epsilon, arity and levels."""
+        with self._connection() as file:
+            found = dict(file.execute("SELECT name, value FROM limits"))
+        try:
+            horizon, arity, levels = (int(found[name]) for name in ("horizon", "arity", "levels"))
+            epsilon = Fraction(found["epsilon"])
+        except (ValueError, ZeroDivisionError):
+            raise self._damaged(f"limits {parameters.shown(found)}") from None
+        if min(horizon, arity - 1, levels) < 1 or epsilon <= 0:
+            raise self._damaged(f"limits {parameters.shown(found)}")
+        return horizon, epsilon, arity, levels
+
+    def released(self) -> tuple[int, tuple[int, ...] | None]:
+        """Return the number of steps that are released, and the shape of their counts."""
+        with self._connection() as file:
+            rows = file.execute("SELECT place, shape FROM nodes WHERE level = 0 AND place = 0")
+            shapes = [self._shape(shape) for _, shape in rows]
+            return self._steps(file), (shapes[0] if shapes else None)
+
+    def publish(self, step: int, noisy: _Counts, spans: Sequence[_Span]) -> None:
+        """Write the nodes that close at a step, unless another process was faster."""
+        with self._transaction() as file:
+            if self._steps(file) == step:
+                file.executemany(
+                    "INSERT INTO nodes VALUES (?, ?, ?, ?)",
+                    (
+                        (
+                            level,
+                            start // (stop - start),
+                            json.dumps(each.shape),
+                            each.astype("<i8", copy=False).tobytes(),
+                        )
+                        for level, ((start, stop), each) in enumerate(
+                            zip(spans, noisy, strict=True)
+                        )
+                    ),
+                )
+
+    def read(self, level: int, first: int, last: int) -> list[_Counts]:
+        """Return nodes of a level from one place to before another."""
+        with self._connection() as file:
+            rows = file.execute(
+                "SELECT shape, noisy FROM nodes WHERE level = ? AND place >= ? AND place < ? "
+                "ORDER BY place",
+                (level, first, last),
+            )
+            try:
+                found = [np.frombuffer(x, "<i8").reshape(self._shape(shape)) for shape, x in rows]
+            except (TypeError, ValueError) as error:
+                raise self._damaged(error) from None
+        if len(found) != last - first:
+            raise self._damaged("it lacks nodes")
+        return found
+
+    def _steps(self, file: sqlite3.Connection) -> int:
+        [last] = file.execute("SELECT max(place) FROM nodes WHERE level = 0").fetchone()
+        return 0 if last is None else int(last) + 1
+
+    def _shape(self, text: str) -> tuple[int, ...]:
+        try:
+            return tuple(map(int, json.loads(text)))
+        except (TypeError, ValueError):
+            raise self._damaged(f"{parameters.shown(text)} is no shape") from None
+
+
+class Stream:
+    """Noisy counts of each step and of longer spans, in a file; :meth:`open` makes one.
+
+    Steps are days, hours or anything else that comes in order. The nodes of a tree are spans of 1,
+    `arity`, ``arity**2`` ... steps. A node is published with noise once its last step is over, and
+    any other span is a sum and difference of nodes. One record is in one node of each level, so
+    each node has ``epsilon / levels``.
+
+    The file holds public parameters and published nodes, and so does this object: no exact count,
+    no key. Any number of threads and processes may open it, and it may be published.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from geomdp.streams import Stream
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> visits = Stream.open(pathlib.Path(folder.name) / "visits.db", horizon=365, epsilon=1)
+    >>> for day in range(visits.released, 20):
+    ...     published = visits.release(day, range(500, 501 + day))
+    >>> lower, upper = visits.interval(2, 20, alpha=0.05)
+    >>> upper - visits.total(2, 20)
+    18
+    >>> folder.cleanup()
+
+    """
+
+    __slots__ = ("_arity", "_epsilon", "_file", "_horizon", "_levels", "_mechanism")
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        raise TypeError("a Stream has no constructor: call Stream.open")
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        horizon: Integer = 365,
+        epsilon: Exact = 1.0,
+        arity: Integer | None = None,
+        *,
+        budget: accounting.Budget | None = None,
+        l0: Integer = 1,
+        linf: Integer = 1,
+    ) -> Self:
+        """Open the stream that a file keeps; a new one if there is no such file.
+
+        Parameters
+        ----------
+        path : str or path
+            The file, on a local file system (see :meth:`geomdp.accounting.Budget.open`).
+        horizon : int
+            The number of steps, at most 10**5.
+        epsilon : number or str
+            The privacy loss of one record over the whole stream; see :meth:`privacy_loss` for that
+            of an individual. A str such as "0.1" is exact.
+        arity : int, optional
+            At least 2. The tree has all levels whose nodes close within the horizon. If not given,
+            arity and number of levels are those with the least mean variance over all spans, each
+            asked for on the day it ends, for arities up to 64. Few steps need no tree: the best for
+            a month is a single level.
+        budget : Budget, optional
+            Books the loss of the whole stream before a new file gets its name. A process that is
+            killed between the two books again next time: it loses budget and never privacy. An
+            existing file books nothing.
+        l0, linf
+            Whose loss the budget books, as in :meth:`privacy_loss`.
+
+        Raises
+        ------
+        ValueError
+            If the file is a stream with other parameters, or no stream, or damaged; if the budget
+            refuses.
+
+        Examples
+        --------
+        >>> import tempfile, pathlib
+        >>> from geomdp.streams import Stream
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> path = pathlib.Path(folder.name) / "visits.db"
+        >>> Stream.open(path, horizon=365, epsilon=1)
+        <Stream: 0 of 365 steps released, epsilon 1.0, arity 13, levels 2>
+        >>> Stream.open(path, horizon=366, epsilon=1)
+        Traceback (most recent call last):
+            ...
+        ValueError: horizon = 366 is not accepted: give that of the stream visits.db, 365
+        >>> folder.cleanup()
+
+        """
+        steps = parameters.at_least("horizon", horizon, 1)
+        if steps > _LONGEST:
+            raise ValueError(parameters.refusal("horizon", steps, f"at most {_LONGEST}"))
+        loss = parameters.positive_fraction("epsilon", parameters.exact("epsilon", epsilon))
+        given = None if arity is None else parameters.at_least("arity", arity, 2)
+        for name, most in (("l0", l0), ("linf", linf)):
+            parameters.at_least(name, most, 1)
+        levels = None
+        self = cls.__new__(cls)
+        if not absolute(path).exists():
+            if given is None:
+                given, levels = trees.best(steps, loss)
+            else:
+                levels = trees.height(steps, given)
+            self._set(steps, loss, given, levels)
+            self._mechanism.certificate()  # An epsilon that has no plan is refused.
+        public = dict(zip(_PUBLIC, (steps, loss, given, levels), strict=True))
+
+        def placing() -> None:
+            if budget is not None:
+                budget.book(self.loss_distribution(l0, linf), label=absolute(path).name)
+
+        return self._opened(path, public, placing)
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Self:
+        """Open a stream that exists, whatever its parameters.
+
+        For readers of a published file.
+
+        Parameters
+        ----------
+        path : str or path
+            The file; it must exist.
+
+        Examples
+        --------
+        >>> import tempfile, pathlib
+        >>> from geomdp.streams import Stream
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> path = pathlib.Path(folder.name) / "visits.db"
+        >>> stream = Stream.open(path, horizon=31, epsilon="0.5")
+        >>> Stream.read(path)
+        <Stream: 0 of 31 steps released, epsilon 0.5, arity 2, levels 1>
+        >>> folder.cleanup()
+
+        """
+        os.stat(absolute(path))
+        return cls.__new__(cls)._opened(path, dict.fromkeys(_PUBLIC))
+
+    def _opened(self, path: Any, public: Mapping[str, Any], *placing: Callable[[], None]) -> Self:
+        limits = {name: None if value is None else str(value) for name, value in public.items()}
+        self._file = _Nodes(path, limits, *placing)
+        self._set(*self._file.limits())
+        return self
+
+    def _set(self, horizon: int, epsilon: Fraction, arity: int, levels: int) -> None:
+        self._horizon, self._epsilon, self._arity, self._levels = horizon, epsilon, arity, levels
+        self._mechanism = GeometricMechanism(epsilon / levels)
+
+    @property
+    def horizon(self) -> int:
+        """The number of steps of the whole stream."""
+        return self._horizon
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The exact privacy loss of one record over the whole stream."""
+        return self._epsilon
+
+    @property
+    def arity(self) -> int:
+        """How many nodes of a level make up one of the next."""
+        return self._arity
+
+    @property
+    def levels(self) -> int:
+        """The number of levels: nodes are spans of ``arity**level`` steps."""
+        return self._levels
+
+    @property
+    def mechanism(self) -> GeometricMechanism:
+        """The mechanism of each node."""
+        return self._mechanism
+
+    @property
+    def released(self) -> int:
+        """The number of steps that are released, and the next step."""
+        return self._file.released()[0]
+
+    def release(self, step: Integer, counts_so_far: Any) -> dict[_Span, Any]:
+        """Publish the nodes that close at a step, and return them.
+
+        A step is final: once it is published, each further call returns what was published, draws
+        nothing and does not look at the counts. It could only tell other counts from the same ones
+        by keeping something of the exact counts. Nodes are in the file before they are returned. A
+        process that is killed before that published nothing, and the next call draws anew.
+
+        Parameters
+        ----------
+        step : int
+            From 0 in order: at most :attr:`released`.
+        counts_so_far : array, Table or function
+            The exact counts of steps 0 to `step`: an integer array with a row for each step, of one
+            count or an array of counts, one stream a cell. Or the :class:`geomdp.frames.Table` of a
+            design whose first column has the steps as levels, and with sensitivity 1. Or a function
+            that takes the first step of a span and the one after its last, and returns the exact
+            count, array or Table of the span. Shapes are the same for all steps. Sums saturate at
+            the limits of int64.
+
+        Returns
+        -------
+        dict of (int, int) to int or int64 array
+            For each span, from the first step to the one after the last, its noisy count or counts.
+
+        Raises
+        ------
+        ValueError
+            If the step is at the horizon or beyond, or one before it is not released; if the counts
+            have another number of steps, or of cells than those before.
+
+        Examples
+        --------
+        >>> import tempfile, pathlib
+        >>> from geomdp.streams import Stream
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> path = pathlib.Path(folder.name) / "visits.db"
+        >>> stream = Stream.open(path, horizon=4, epsilon=1, arity=2)
+        >>> list(stream.release(0, [512])), list(stream.release(1, [512, 498]))
+        ([(0, 1)], [(1, 2), (0, 2)])
+        >>> stream.release(1, [0, 0]) == stream.release(1, [512, 498])
+        True
+        >>> stream.release(3, [512, 498, 530, 475])
+        Traceback (most recent call last):
+            ...
+        ValueError: step = 3 is not accepted: give at most 2, the next step
+        >>> folder.cleanup()
+
+        """
+        try:
+            at, released, cells = self._next(step)
+            sizes = [self._arity**level for level in range(self._levels)]
+            spans = [(at + 1 - size, at + 1) for size in sizes if (at + 1) % size == 0]
+            if at == released:
+                of_spans = callable(counts_so_far)
+                if of_spans:
+                    counts_so_far = [counts_so_far(*span) for span in spans]
+                try:
+                    noisy = self._mechanism.release(
+                        _sums(counts_so_far, spans, of_spans=of_spans, cells=cells)
+                    )
+                except BaseException as error:
+                    # The local variables of these calls hold exact counts.
+                    raise error.with_traceback(None) from None
+        finally:
+            del counts_so_far  # A traceback may show it.
+        if at == released:
+            self._file.publish(at, noisy, spans)
+        return {
+            (start, stop): _plain(self._file.read(level, start // size, stop // size)[0])
+            for level, (size, (start, stop)) in enumerate(zip(sizes, spans, strict=False))
+        }
+
+    def total(self, start: Integer, stop: Integer) -> Any:
+        """Return the noisy count of the steps from `start` to before `stop`.
+
+        It is the sum and difference of the fewest nodes that are published. As more are, that of a
+        span may change, and has less noise. It costs no privacy.
+
+        Parameters
+        ----------
+        start, stop : int
+            ``0 <= start < stop <= released``.
+
+        Returns
+        -------
+        int or int64 array
+            Unbiased; it may be negative. It saturates at the limits of int64.
+
+        Examples
+        --------
+        >>> import tempfile, pathlib
+        >>> from geomdp.streams import Stream
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> stream = Stream.open(pathlib.Path(folder.name) / "visits.db", epsilon=1)
+        >>> published = stream.release(0, [[512, 70, 8]])
+        >>> stream.total(0, 1).shape
+        (3,)
+        >>> folder.cleanup()
+
+        """
+        return _plain(self._added(self._path(start, stop))[0])
+
+    def interval(
+        self, start: Integer, stop: Integer, alpha: Real, *, simultaneous: bool = False
+    ) -> tuple[Any, Any]:
+        """Return an interval for the exact count of a span, around :meth:`total`.
+
+        Half its width is the :func:`geomdp.accuracy.sum_accuracy` of the nodes: exact for the sum
+        of their noises. It is the same for all cells.
+
+        Parameters
+        ----------
+        start, stop
+            As in :meth:`total`.
+        alpha : int, float or Fraction
+            The probability that the interval misses: 0.05 for 95% confidence.
+        simultaneous : bool
+            Whether `alpha` is the probability that any interval of the stream misses, of any cell
+            and span, at any time. Each has an equal part of alpha.
+
+        Returns
+        -------
+        lower, upper : ints or int64 arrays
+            The interval includes both ends. It is all of int64 if a node is at its limits.
+
+        Examples
+        --------
+        >>> import tempfile, pathlib
+        >>> from geomdp.streams import Stream
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> stream = Stream.open(pathlib.Path(folder.name) / "visits.db", epsilon=1)
+        >>> published = stream.release(0, [512])
+        >>> for simultaneous in (False, True):
+        ...     lower, upper = stream.interval(0, 1, alpha=0.05, simultaneous=simultaneous)
+        ...     print(upper - stream.total(0, 1))
+        6
+        38
+        >>> folder.cleanup()
+
+        """
+        runs = self._path(start, stop)
+        parameters.check_bool("simultaneous", simultaneous)
+        level = parameters.significance("alpha", alpha)
+        total, at_limit = self._added(runs)
+        if simultaneous:
+            # Of each start, stop and number of steps that are released then.
+            level /= math.comb(self._horizon + 2, 3) * max(total.size, 1)
+        reach = accuracy.sum_accuracy(self._mechanism, trees.nodes(runs, self._arity), level)
+        ends = [
+            np.where(at_limit, limit, _saturated(np.stack([total, np.full_like(total, sign)])))
+            for limit, sign in ((_LEAST, -reach), (_GREATEST, reach))
+        ]
+        return _plain(ends[0]), _plain(ends[1])
+
+    def table(
+        self,
+        start: Integer = 0,
+        stop: Integer | None = None,
+        *,
+        cells: Mapping[str, Sequence[Any]] | None = None,
+        library: _native.Library | None = None,
+    ) -> NoisyTable:
+        """Return the noisy counts of single steps as a table, with intervals, to save or draw.
+
+        Its privacy loss is that of the lowest level: the share of epsilon of these counts.
+
+        Parameters
+        ----------
+        start, stop : int
+            As in :meth:`total`; all released steps by default.
+        cells : mapping of column names to sequences, optional
+            The levels of the cells of a step, as for :class:`geomdp.frames.Design`; numbers from 0
+            in a column "cell" if not given.
+        library : {"pandas", "polars", "pyarrow"}, optional
+            The library of the frame; the first of these that is installed.
+
+        Examples
+        --------
+        >>> import tempfile, pathlib
+        >>> from geomdp.streams import Stream
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> stream = Stream.open(pathlib.Path(folder.name) / "visits.db", epsilon=1)
+        >>> published = stream.release(0, [[512, 70]])
+        >>> table = stream.table(cells={"town": ["Oslo", "Rome"]})
+        >>> list(table.intervals(alpha=0.05)), table.privacy_loss
+        (['step', 'town', 'count', 'lower', 'upper'], 0.5)
+        >>> folder.cleanup()
+
+        """
+        first, last = self._span(start, self.released if stop is None else stop)
+        counts = np.stack(self._file.read(0, first, last))
+        levels: dict[str, Sequence[Any]] = {"step": range(first, last)}
+        if cells is not None:
+            levels |= cells
+        elif counts.ndim > 1:
+            levels["cell"] = range(counts[0].size)
+        design = Design(levels)
+        if design.cells != counts.size:
+            raise ValueError(
+                f"cells are the levels of {design.cells // (last - first)} counts: "
+                f"give those of {counts[0].size}"
+            )
+        columns = dict(zip(design.levels, zip(*design._rows(), strict=True), strict=True))
+        columns[design.name] = counts.reshape(-1)
+        return NoisyTable(_native.made(columns, library), design, {(): self._mechanism})
+
+    def privacy_loss(self, l0: Integer = 1, linf: Integer = 1) -> float:
+        """Return the privacy loss of an individual over the whole stream, rounded up.
+
+        Parameters
+        ----------
+        l0 : int
+            In how many steps the individual has records. By default the loss is that of one record.
+        linf : int
+            The most records of the individual in one step, in all cells together.
+
+        Examples
+        --------
+        >>> import tempfile, pathlib
+        >>> from geomdp.streams import Stream
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> stream = Stream.open(pathlib.Path(folder.name) / "visits.db", epsilon=1)
+        >>> stream.privacy_loss(), stream.privacy_loss(l0=30)
+        (1.0, 30.0)
+        >>> folder.cleanup()
+
+        """
+        return self.loss_distribution(l0, linf).epsilon()
+
+    def loss_distribution(self, l0: Integer = 1, linf: Integer = 1) -> accounting.LossDistribution:
+        """Return the distribution of the privacy loss of an individual over the whole stream.
+
+        The loss of a level is greatest if the steps are next to each other: then the fewest nodes
+        change by the most (``docs/proofs.md``, lemma 14a).
+
+        Parameters
+        ----------
+        l0, linf
+            As in :meth:`privacy_loss`.
+
+        Examples
+        --------
+        >>> import tempfile, pathlib
+        >>> from geomdp.streams import Stream
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> stream = Stream.open(pathlib.Path(folder.name) / "visits.db", epsilon="0.1")
+        >>> round(stream.loss_distribution(l0=30).epsilon(delta=1e-6), 2)
+        2.49
+        >>> folder.cleanup()
+
+        """
+        days = min(parameters.at_least("l0", l0, 1), self._horizon)
+        most = parameters.at_least("linf", linf, 1)
+        parts = []
+        for level in range(self._levels):
+            size = self._arity**level
+            whole, rest = divmod(min(days, self._horizon // size * size), size)
+            for nodes, steps in ((whole, size), (1, rest)):
+                if nodes * steps:
+                    parts.append(
+                        accounting.loss_distribution(self._mechanism, l0=nodes, linf=steps * most)
+                    )
+        return sum(parts[1:], start=parts[0])
+
+    def _next(self, step: Any) -> tuple[int, int, tuple[int, ...] | None]:
+        """Return a step, the number of those released, and the shape of their counts."""
+        at = parameters.at_least("step", step, 0)
+        if at >= self._horizon:
+            wanted = f"less than the horizon, {self._horizon}"
+            raise ValueError(parameters.refusal("step", at, wanted))
+        released, cells = self._file.released()
+        if at > released:
+            raise ValueError(parameters.refusal("step", at, f"at most {released}, the next step"))
+        return at, released, cells
+
+    def _span(self, start: Any, stop: Any) -> _Span:
+        first, last = parameters.at_least("start", start, 0), parameters.at_least("stop", stop, 0)
+        if last > (released := self.released):
+            wanted = f"at most {released}, the number of steps that are released"
+            raise ValueError(parameters.refusal("stop", last, wanted))
+        if first >= last:
+            raise ValueError(parameters.refusal("start", first, f"less than stop, {last}"))
+        return first, last
+
+    def _path(self, start: Any, stop: Any) -> list[trees.Run]:
+        """Return the nodes that make up a span."""
+        return trees.path(*self._span(start, stop), self.released, self._arity, self._levels)
+
+    def _added(self, runs: list[trees.Run]) -> tuple[_Counts, NDArray[np.bool_]]:
+        """Return the sum of these nodes, and whether a node is at a limit of int64."""
+        parts, negative = [], 0
+        at_limit: NDArray[np.bool_] = np.zeros((), np.bool_)
+        for level, of, to in runs:
+            size = self._arity**level
+            nodes = np.stack(self._file.read(level, min(of, to) // size, max(of, to) // size))
+            at_limit = at_limit | ((nodes == _LEAST) | (nodes == _GREATEST)).any(axis=0)
+            # The negative of a node is its complement plus 1, which does not overflow.
+            parts.append(nodes if of < to else ~nodes)
+            negative += 0 if of < to else len(nodes)
+        parts.append(np.full_like(parts[0][:1], negative))
+        return _saturated(np.concatenate(parts)), at_limit
+
+    def __repr__(self) -> str:
+        return (
+            f"<Stream: {self.released} of {self._horizon} steps released, "
+            f"epsilon {float(self._epsilon)}, arity {self._arity}, levels {self._levels}>"
+        )
+
+
+def _sums(
+    counts: Any, spans: Sequence[_Span], *, of_spans: bool, cells: tuple[int, ...] | None
+) -> _Counts:
+    """Return the exact counts of spans that end with the same step, the shortest first."""
+    if of_spans:
+        rows = [_array(each)[np.newaxis] for each in counts]
+    else:
+        whole, steps = _array(counts), spans[0][1]
+        if whole.ndim == 0 or len(whole) != steps:
+            raise ValueError(
+                f"counts_so_far of shape {whole.shape} is not accepted: give a row for each of "
+                f"{steps} steps"
+            )
+        rows = [whole[start:] for start, _ in spans]
+    wanted = rows[0].shape[1:] if cells is None else cells
+    for each in rows:
+        if each.shape[1:] != wanted:
+            raise ValueError(
+                f"counts_so_far with steps of shape {each.shape[1:]} is not accepted: all steps "
+                f"have shape {wanted}"
+            )
+    return np.stack([_saturated(each) for each in rows])
+
+
+def _array(counts: Any) -> arrays.Array:
+    if not isinstance(counts, Table):
+        return arrays.as_array(counts, name="counts_so_far")
+    if counts.design.individual is not None or counts.sensitivity > 1:
+        raise ValueError(
+            f"counts_so_far of sensitivity {counts.sensitivity} is not accepted: give a Table of "
+            "sensitivity 1, of a design without an individual: bound contributions once, and "
+            "before the first release"
+        )
+    return _native.last_column(counts.frame).reshape(counts.design.shape)
+
+
+def _saturated(rows: arrays.Array) -> _Counts:
+    """Return the sum of the rows, or the limit of int64 that it is beyond."""
+    if rows.dtype.itemsize < 8:
+        return np.asarray(rows.sum(axis=0, dtype=np.int64))
+    # Neither part of the sum overflows for 2**31 rows.
+    low = np.asarray((rows & 0xFFFF_FFFF).sum(axis=0, dtype=np.int64))
+    high = (rows >> 32).sum(axis=0, dtype=np.int64) + (low >> 32)
+    whole = (high << 32) | (low & 0xFFFF_FFFF)
+    return np.where(high < -(2**31), _LEAST, np.where(high >= 2**31, _GREATEST, whole))
+
+
+def _plain(counts: _Counts) -> Any:
+    return counts.astype(np.int64) if counts.ndim else int(counts)
