@@ -19,7 +19,7 @@ import numpy as np
 from matplotlib import pyplot
 
 from geomdp import GeometricMechanism, accuracy, plot
-from geomdp._analysis import trees
+from geomdp._analysis import span_trees
 from geomdp.accounting import compose, zcdp
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -77,9 +77,10 @@ def tree(arity: int, levels: int) -> Callable[[int], int]:
 
     def of(length: int) -> int:
         paths = (
-            trees.path(stop - length, stop, stop, arity, levels) for stop in range(length, DAYS + 1)
+            span_trees.path(stop - length, stop, stop, arity, levels)
+            for stop in range(length, DAYS + 1)
         )
-        most = max(trees.nodes(runs, arity) for runs in paths)
+        most = max(span_trees.nodes(runs, arity) for runs in paths)
         return accuracy.sum_accuracy(mechanism, most, 0.05)
 
     return of
@@ -99,8 +100,8 @@ def ways() -> dict[str, Callable[[int], int]]:
             window, length // 30, 0.05
         ),
         "each day alone, epsilon": tree(2, 1),
-        "Stream with arity 2": tree(2, trees.height(DAYS, 2)),
-        "Stream": tree(*trees.best(DAYS, Fraction(1))),
+        "Stream with arity 2": tree(2, span_trees.height(DAYS, 2)),
+        "Stream": tree(*span_trees.best(DAYS, Fraction(1))),
     }
 
 

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 import geomdp
 from geomdp import GeometricMechanism, _database, accuracy
-from geomdp._analysis import moments, trees
+from geomdp._analysis import moments, span_trees
 from geomdp.accounting import Budget
 from geomdp.frames import Design
 from geomdp.streams import Stream
@@ -76,8 +76,8 @@ def distances(start: int, now: int, arity: int, levels: int) -> dict[int, int]:
 @pytest.mark.parametrize("arity", [2, 3, 4, 5, 7, 30])
 @pytest.mark.parametrize("horizon", [1, 2, 9, 27])
 def test_spans_take_the_fewest_nodes(horizon: int, arity: int) -> None:
-    totals = list(trees.total_nodes(horizon, arity))
-    assert len(totals) == trees.height(horizon, arity)
+    totals = list(span_trees.total_nodes(horizon, arity))
+    assert len(totals) == span_trees.height(horizon, arity)
     for levels, total in enumerate(totals, 1):
         on_the_day = 0
         for now in range(1, horizon + 1):
@@ -85,8 +85,8 @@ def test_spans_take_the_fewest_nodes(horizon: int, arity: int) -> None:
                 least = distances(start, now, arity, levels)
                 on_the_day += least[now]
                 for stop in range(start + 1, now + 1):
-                    runs = trees.path(start, stop, now, arity, levels)
-                    assert trees.nodes(runs, arity) == least[stop]
+                    runs = span_trees.path(start, stop, now, arity, levels)
+                    assert span_trees.nodes(runs, arity) == least[stop]
                     assert [start, *(to for *_, to in runs)] == [*(of for _, of, _ in runs), stop]
                     for level, of, to in runs:
                         assert of % arity**level == to % arity**level == 0
@@ -101,9 +101,9 @@ def test_arity_has_the_least_mean_variance(horizon: int, epsilon: Fraction) -> N
     found = {
         (arity, levels): total * moments.unbounded(epsilon / levels).variance
         for arity in range(2, horizon + 2)
-        for levels, total in enumerate(trees.total_nodes(horizon, arity), 1)
+        for levels, total in enumerate(span_trees.total_nodes(horizon, arity), 1)
     }
-    assert found[trees.best(horizon, epsilon)] == min(found.values())
+    assert found[span_trees.best(horizon, epsilon)] == min(found.values())
 
 
 @pytest.mark.parametrize("arity", [None, 2, 3, 9])
@@ -190,7 +190,7 @@ def test_coverage_of_all_spans_by_enumeration(
     monkeypatch.setattr(
         GeometricMechanism, "release", lambda self, counts: counts + [next(left) for _ in counts]
     )
-    levels = trees.height(horizon, arity)
+    levels = span_trees.height(horizon, arity)
     stream = Stream.open(path, horizon=horizon, arity=arity, epsilon=RATE * levels)
     assert stream.mechanism.rate == RATE
     counts = np.multiply.outer(EXACT[:horizon], np.ones(drawn.shape[1], np.int64))

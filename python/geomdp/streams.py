@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geomdp import accounting, accuracy
-from geomdp._analysis import trees
+from geomdp._analysis import span_trees
 from geomdp._database import Database, absolute
 from geomdp._inputs import arrays, parameters
 from geomdp._inputs.parameters import Exact, Integer, Real
@@ -223,9 +223,9 @@ class Stream:
         self = cls.__new__(cls)
         if not absolute(path).exists():
             if given is None:
-                given, levels = trees.best(steps, loss)
+                given, levels = span_trees.best(steps, loss)
             else:
-                levels = trees.height(steps, given)
+                levels = span_trees.height(steps, given)
             self._set(steps, loss, given, levels)
             self._mechanism.certificate()  # An epsilon that has no plan is refused.
         public = dict(zip(_PUBLIC, (steps, loss, given, levels), strict=True))
@@ -450,7 +450,7 @@ class Stream:
         if simultaneous:
             # Of each start, stop and number of steps that are released then.
             level /= math.comb(self._horizon + 2, 3) * max(total.size, 1)
-        reach = accuracy.sum_accuracy(self._mechanism, trees.nodes(runs, self._arity), level)
+        reach = accuracy.sum_accuracy(self._mechanism, span_trees.nodes(runs, self._arity), level)
         ends = [
             np.where(at_limit, limit, _saturated(np.stack([total, np.full_like(total, sign)])))
             for limit, sign in ((_LEAST, -reach), (_GREATEST, reach))
@@ -587,11 +587,11 @@ class Stream:
             raise ValueError(parameters.refusal("start", first, f"less than stop, {last}"))
         return first, last
 
-    def _path(self, start: Any, stop: Any) -> list[trees.Run]:
+    def _path(self, start: Any, stop: Any) -> list[span_trees.Run]:
         """Return the nodes that make up a span."""
-        return trees.path(*self._span(start, stop), self.released, self._arity, self._levels)
+        return span_trees.path(*self._span(start, stop), self.released, self._arity, self._levels)
 
-    def _added(self, runs: list[trees.Run]) -> tuple[_Counts, NDArray[np.bool_]]:
+    def _added(self, runs: list[span_trees.Run]) -> tuple[_Counts, NDArray[np.bool_]]:
         """Return the sum of these nodes, and whether a node is at a limit of int64."""
         parts, negative = [], 0
         at_limit: NDArray[np.bool_] = np.zeros((), np.bool_)
