@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from geomdp import consistency as consistency
     from geomdp import distribution as distribution
     from geomdp import frames as frames
+    from geomdp import hierarchy as hierarchy
     from geomdp import measurement as measurement
     from geomdp import plot as plot
     from geomdp._kernel import kernel
@@ -55,6 +56,7 @@ _MODULES = (
     "consistency",
     "distribution",
     "frames",
+    "hierarchy",
     "measurement",
     "plot",
 )
