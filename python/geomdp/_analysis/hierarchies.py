@@ -21,7 +21,7 @@ from geomdp._analysis.weighted import Floats, Term
 Ints = NDArray[np.int64]
 
 #: The least variance that counts, as a part of the greatest.
-_LEAST = 1e-6
+_LEAST = 1e-12
 #: Greater rates count as this one, whose noise has probability 1e-260.
 _MOST = 600.0
 
@@ -100,8 +100,9 @@ class LeastSquares:
             own[inner] = 1 / (1 / self.noise[inner] + 1 / below[inner])
         #: The variances of the sum of the children, and of the estimate from the subtree.
         self.below, self.own = below, own
-        #: The part of its own noisy count in the estimate of a node from its subtree.
+        #: The parts of its noisy count, and of its children's sum, in a node's own estimate.
         self.weight = np.where(tree.children > 0, below / (self.noise + below), 1.0)
+        self.rest = self.noise / (self.noise + below)
         #: The part of a node in what its parent has left to give.
         self.gain = np.zeros(tree.size)
         self.gain[1:] = own[1:] / below[tree.parents[1:]]
@@ -114,8 +115,8 @@ class LeastSquares:
         for depth in reversed(range(tree.depth)):
             inner = tree.inner[depth]
             sums[inner] = tree.over_children(depth, found, np.add)
-            weight = self.weight[inner][more]
-            found[inner] = weight * found[inner] + (1 - weight) * sums[inner]
+            found[inner] *= self.weight[inner][more]
+            found[inner] += self.rest[inner][more] * sums[inner]
         for depth in range(tree.depth):
             level = tree.level(depth + 1)
             parents = tree.parents[level]
@@ -125,7 +126,7 @@ class LeastSquares:
     @cached_property
     def variances(self) -> Floats:
         """The variance of the estimate of each node."""
-        found = self.own.copy()
+        found: Floats = self.own.copy()
         for depth in range(self.tree.depth):
             level = self.tree.level(depth + 1)
             parents = self.tree.parents[level]
@@ -139,14 +140,15 @@ class LeastSquares:
         diagonal matrix S of the variances of the noise. So a functional f has the weights
         ``S**-1 H f``: the estimates of ``S f``, over S.
         """
-        return self(self.noise * functional) / self.noise  # type: ignore[no-any-return]
+        found: Floats = self(self.noise * functional) / self.noise
+        return found
 
 
 class Reaches:
     """How far estimates are from the true counts, given the rates of the noise by depth."""
 
-    #: The most nodes times kinds of nodes for which each kind has all weights of its own.
-    most = 5 * 10**6
+    #: The most kinds of nodes, and kinds times nodes, for which each kind has all its weights.
+    most, most_in_all = 64, 5 * 10**6
 
     def __init__(self, tree: Tree, rates: Sequence[Fraction | float]) -> None:
         self.rates = [float(min(rate, _MOST)) for rate in rates]
@@ -170,7 +172,7 @@ class Reaches:
     def one_by_one(self) -> bool:
         """Whether each kind of nodes has all weights of its own."""
         kinds, _ = self.kinds
-        return len(kinds) * self.squares.tree.size <= self.most
+        return len(kinds) <= self.most and len(kinds) * self.squares.tree.size <= self.most_in_all
 
     def of_nodes(self, level: float) -> Floats:
         """Return the reach of each node at this level."""

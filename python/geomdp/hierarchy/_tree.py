@@ -424,6 +424,8 @@ def _items(name: str, column: Any) -> list[Any]:
     """Return the items of a column, with None for nulls."""
     if isinstance(column, np.ndarray):
         return list(column.tolist())
+    if hasattr(column, "to_pylist"):
+        return list(column.to_pylist())
     if columns.is_column(column):
         return _native.items_of(columns.as_narwhals(name, column, "a column", series_only=True))
     if not isinstance(column, Iterable) or isinstance(column, str | bytes):
