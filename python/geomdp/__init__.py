@@ -25,6 +25,7 @@ _MODULES = (
     "consistency",
     "distribution",
     "frames",
+    "hierarchy",
     "measurement",
     "plot",
     "streams",

@@ -8,7 +8,7 @@ import io
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,11 +21,12 @@ from geomdp._inputs import parameters
 from geomdp._new_file import place
 
 if TYPE_CHECKING:
-    from geomdp.frames._design import Design
     from geomdp.frames._noisy import NoisyTable
     from geomdp.mechanism import GeometricMechanism
 
 FORMAT = "geomdp-release-1"
+#: That of a tree: :mod:`geomdp.hierarchy`.
+TREE = "geomdp-hierarchy-1"
 #: The key of the description in a Parquet file.
 KEY = b"geomdp"
 #: Frictionless' names of types.
@@ -36,15 +37,30 @@ def save(
     noisy: NoisyTable, path: Any, *, overwrite: bool = False, certificate: bool = False
 ) -> None:
     """Write a noisy table; :meth:`NoisyTable.save` has the details."""
-    for name, value in (("overwrite", overwrite), ("certificate", certificate)):
-        parameters.check_bool(name, value)
+    parameters.check_bool("certificate", certificate)
+    design = noisy.design
+    columns = dict(zip(design.levels, map(list, zip(*design._rows(), strict=True)), strict=True))
+    columns[design.name] = noisy._counts.reshape(-1).tolist()
+    write(path, columns, lambda: described(noisy, certificate=certificate), overwrite=overwrite)
+
+
+def write(
+    path: Any,
+    columns: Mapping[str, list[Any]],
+    describe: Callable[[], dict[str, Any]],
+    *,
+    overwrite: bool,
+) -> None:
+    """Write columns, of which the last has noisy counts, and their description."""
+    parameters.check_bool("overwrite", overwrite)
     target = Path(path)
-    description = described(noisy, target.name, certificate=certificate)
+    name = "".join(x if x.isalnum() and x.isascii() else "-" for x in target.stem).lower()
+    description = {"name": name, "path": target.name, **describe()}
     text = json.dumps(description, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     if target.suffix == ".csv":
-        files = {beside(target): text.encode(), target: _csv(noisy).encode()}
+        files = {beside(target): text.encode(), target: _csv(columns).encode()}
     elif target.suffix == ".parquet":
-        files = {target: _parquet(noisy, text.encode())}
+        files = {target: _parquet(columns, text.encode())}
     else:
         raise ValueError(
             parameters.refusal("path", str(target), "a name that ends in .csv or .parquet")
@@ -52,34 +68,47 @@ def save(
     _write(files, overwrite=overwrite)
 
 
-def described(noisy: NoisyTable, name: str, *, certificate: bool) -> dict[str, Any]:
+def described(noisy: NoisyTable, *, certificate: bool) -> dict[str, Any]:
     """Return the description: a resource of Frictionless, and the facts of the release."""
     design = noisy.design
     if noisy.epsilon == math.inf:
         raise ValueError("a table without noise cannot be saved: release it with an epsilon")
-    for label in design.levels:
+    fields = {label: type_of(label, items) for label, items in design.levels.items()}
+    mechanisms = [
+        {"sums_over": [list(design.levels)[place] for place in sums]}
+        | mechanism_facts(mechanism, certificate)
+        for sums, mechanism in noisy.mechanisms.items()
+    ]
+    return resource(noisy, fields, list(fields), {"format": FORMAT}, mechanisms)
+
+
+def resource(
+    noisy: Any,
+    fields: Mapping[Any, str],
+    key: list[Any],
+    form: Mapping[str, Any],
+    mechanisms: list[dict[str, Any]],
+) -> dict[str, Any]:
+    """Return a description: the types of the columns before the counts, their key, and facts."""
+    design = noisy.design
+    for label in fields:
         if not isinstance(label, str):
             raise ValueError(f"column {label!r} cannot be saved: give columns names that are str")
-    fields = [
-        {"name": label, "type": _type(label, items)} for label, items in design.levels.items()
-    ]
     counts = {
         "name": design.name,
         "type": "integer",
         "description": "noisy count; it may be negative",
     }
     return {
-        "name": "".join(x if x.isalnum() and x.isascii() else "-" for x in Path(name).stem).lower(),
-        "path": name,
         "profile": "tabular-data-resource",
         "encoding": "utf-8",
         "schema": {
-            "fields": [*fields, counts],
-            "primaryKey": list(design.levels),
+            "fields": [*({"name": label, "type": kind} for label, kind in fields.items()), counts],
+            "primaryKey": key,
             "missingValues": [""],
         },
         "geomdp": {
-            "format": FORMAT,
+            **form,
             "version": geomdp.__version__,
             "label": noisy.label,
             "epsilon": str(noisy.epsilon),
@@ -95,20 +124,15 @@ def described(noisy: NoisyTable, name: str, *, certificate: bool) -> dict[str, A
                 label: {"label": _encoded(item), "share": str(design._shares[label])}
                 for label, item in design._margins.items()
             },
-            "mechanisms": [
-                _mechanism(design, sums, mechanism, certificate)
-                for sums, mechanism in noisy.mechanisms.items()
-            ],
+            "mechanisms": mechanisms,
         },
     }
 
 
-def _mechanism(
-    design: Design, sums: tuple[int, ...], mechanism: GeometricMechanism, certificate: bool
-) -> dict[str, Any]:
+def mechanism_facts(mechanism: GeometricMechanism, certificate: bool) -> dict[str, Any]:
+    """Return what a file says about a mechanism."""
     text = mechanism.certificate(np.int64).to_json()
     facts = {
-        "sums_over": [list(design.levels)[place] for place in sums],
         "rate": str(mechanism.rate),
         "bounds": None if mechanism.bounds is None else list(mechanism.bounds),
         "plan_sha256": hashlib.sha256(text.encode()).hexdigest(),
@@ -120,26 +144,23 @@ def beside(path: Path) -> Path:
     return path.with_name(path.name + ".json")
 
 
-def _csv(noisy: NoisyTable) -> str:
+def _csv(columns: Mapping[str, list[Any]]) -> str:
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\r\n")
-    writer.writerow([*noisy.design.levels, noisy.design.name])
-    for row, count in zip(noisy.design._rows(), noisy._counts.reshape(-1).tolist(), strict=True):
-        writer.writerow([*map(cell, row), count])
+    writer.writerow(columns)
+    writer.writerows(map(cell, row) for row in zip(*columns.values(), strict=True))
     return text.getvalue()
 
 
-def _parquet(noisy: NoisyTable, text: bytes) -> bytes:
+def _parquet(columns: Mapping[str, list[Any]], text: bytes) -> bytes:
     with installed_by("geomdp[parquet]"):
         import pyarrow as pa  # noqa: PLC0415
         from pyarrow import parquet  # noqa: PLC0415
-    rows = zip(*noisy.design._rows(), strict=True)
-    columns = dict(zip(noisy.design.levels, map(list, rows), strict=True))
-    columns[noisy.design.name] = noisy._counts.reshape(-1)
+    *levels, (name, counts) = columns.items()
     # Made anew: metadata of the frame may hold anything.
-    table = pa.table(columns).replace_schema_metadata({KEY: text})
+    table = pa.table({**dict(levels), name: np.array(counts, np.int64)})
     buffer = io.BytesIO()
-    parquet.write_table(table, buffer)
+    parquet.write_table(table.replace_schema_metadata({KEY: text}), buffer)
     return buffer.getvalue()
 
 
@@ -151,7 +172,7 @@ def cell(level: Any) -> str:
     return level.isoformat() if isinstance(level, date) else str(level)
 
 
-def _type(label: str, levels: list[Any]) -> str:
+def type_of(label: str, levels: list[Any]) -> str:
     """Return Frictionless' name of the type of levels."""
     found = {type(level) for level in levels if level is not None}
     if found == {date}:

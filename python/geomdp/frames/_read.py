@@ -6,19 +6,21 @@ import csv
 import hashlib
 import json
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import date, datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from geomdp._extras import installed_by
 from geomdp._inputs import parameters
 from geomdp.frames import _native
 from geomdp.frames._design import Design
-from geomdp.frames._format import FORMAT, KEY, beside, cell
+from geomdp.frames._format import FORMAT, KEY, TREE, beside, cell
 from geomdp.frames._noisy import NoisyTable
 from geomdp.mechanism import GeometricMechanism
 
@@ -60,32 +62,45 @@ def read(path: Any, *, library: _native.Library | None = None) -> NoisyTable:
 
     """
     source = Path(path)
+    description, header, rows = opened(source, FORMAT)
+    design, mechanisms, label = _facts(source, description)
+    check_columns(source, header, [*design.levels, design.name])
+    check_rows(source, (row[:-1] for row in rows), design._rows())
+    columns: dict[Any, Any] = dict(
+        zip(design.levels, map(list, zip(*design._rows(), strict=True)), strict=True)
+    )
+    columns[design.name] = counts_of(source, rows)
+    return NoisyTable(_native.made(columns, library), design, mechanisms, label)
+
+
+def opened(source: Path, form: str) -> tuple[dict[str, Any], list[str], list[tuple[Any, ...]]]:
+    """Return the description of a file of this format, the names of its columns, and its rows.
+
+    The cells of CSV are text.
+    """
     if source.suffix == ".csv":
-        description = _parsed(source, beside(source).read_bytes())
-        design, mechanisms, label = _facts(source, description)
-        counts = _counts_of_csv(source, design)
-    elif source.suffix == ".parquet":
-        with installed_by("geomdp[parquet]"):
-            from pyarrow import parquet  # noqa: PLC0415
-        table = parquet.read_table(source)
-        description = _parsed(source, (table.schema.metadata or {}).get(KEY, b""))
-        design, mechanisms, label = _facts(source, description)
-        counts = [int(count) for count in table.column(table.num_columns - 1).to_pylist()]
-        rows = zip(*(column.to_pylist() for column in table.columns[:-1]), strict=True)
-        _same(source, rows, design._rows())
-    else:
+        description = _parsed(source, beside(source).read_bytes(), form)
+        with source.open(newline="", encoding="utf-8") as file:
+            header, *cells = csv.reader(file)
+        return description, header, [*map(tuple, cells)]
+    if source.suffix != ".parquet":
         raise ValueError(
             parameters.refusal("path", str(source), "a name that ends in .csv or .parquet")
         )
-    columns: dict[Any, Any] = dict(
-        zip(design.levels, zip(*design._rows(), strict=True), strict=True)
-    )
-    columns = {label: list(values) for label, values in columns.items()}
+    with installed_by("geomdp[parquet]"):
+        from pyarrow import parquet  # noqa: PLC0415
+    table = parquet.read_table(source)
+    description = _parsed(source, (table.schema.metadata or {}).get(KEY, b""), form)
+    rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
+    return description, table.schema.names, [*rows]
+
+
+def counts_of(source: Path, rows: list[tuple[Any, ...]]) -> NDArray[np.int64]:
+    """Return the last column."""
+    counts = [int(row[-1]) for row in rows]
     if not all(-(2**63) <= count < 2**63 for count in counts):
         raise ValueError(f"{source.name} has counts beyond int64")
-    columns[design.name] = np.array(counts, np.int64)
-    frame = _native.made(columns, library)
-    return NoisyTable(frame, design, mechanisms, label)
+    return np.array(counts, np.int64)
 
 
 def _facts(
@@ -93,43 +108,65 @@ def _facts(
 ) -> tuple[Design, dict[tuple[int, ...], GeometricMechanism], str | None]:
     """Return the design, the mechanisms and the label of a description."""
     facts = description["geomdp"]
-    try:
-        design = Design(
-            {label: [*map(_decoded, items)] for label, items in facts["levels"].items()},
-            name=description["schema"]["fields"][-1]["name"],
-            other={label: _decoded(item) for label, item in facts["other"].items()},
-            margins={
-                label: (_decoded(each["label"]), Fraction(each["share"]))
-                for label, each in facts["margins"].items()
-            },
-            individual=facts["individual"],
-            l0=facts["l0"],
-            linf=facts["linf"],
-            neighbours=facts["neighbours"],
-        )
+    with damage(path):
+        design = design_of(description)
         labels = list(design.levels)
         mechanisms = {
             tuple(labels.index(label) for label in each["sums_over"]): _of_rate(design, each)
             for each in facts["mechanisms"]
         }
         stated = facts["epsilon"], facts["sensitivity"]
-        digests = [each["plan_sha256"] for each in facts["mechanisms"]]
-        version, label = facts["version"], facts["label"]
-    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
-        raise ValueError(f"{path.name} has a damaged description: {error}") from None
+        label = facts["label"]
     if list(mechanisms) != list(design._sums()):
         raise ValueError(f"{path.name} has a damaged description: mechanisms of other margins")
     if stated != (str(design._loss(mechanisms)), design.sensitivity):
         raise ValueError(f"{path.name} has a damaged description: another privacy loss")
-    for stated_digest, mechanism in zip(digests, mechanisms.values(), strict=True):
+    compare_plans(path, facts, mechanisms.values())
+    return design, mechanisms, label
+
+
+@contextmanager
+def damage(path: Path) -> Iterator[None]:
+    """Raise a ValueError for the errors of a damaged description."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
+        raise ValueError(f"{path.name} has a damaged description: {error}") from None
+
+
+def design_of(description: Mapping[str, Any]) -> Design:
+    """Return the design of a description."""
+    facts = description["geomdp"]
+    return Design(
+        {label: [*map(_decoded, items)] for label, items in facts["levels"].items()},
+        name=description["schema"]["fields"][-1]["name"],
+        other={label: _decoded(item) for label, item in facts["other"].items()},
+        margins={
+            label: (_decoded(each["label"]), Fraction(each["share"]))
+            for label, each in facts["margins"].items()
+        },
+        individual=facts["individual"],
+        l0=facts["l0"],
+        linf=facts["linf"],
+        neighbours=facts["neighbours"],
+    )
+
+
+def compare_plans(
+    path: Path, facts: Mapping[str, Any], mechanisms: Iterable[GeometricMechanism]
+) -> None:
+    """Warn if the plans are not those of the release."""
+    with damage(path):
+        digests = [each["plan_sha256"] for each in facts["mechanisms"]]
+        version = facts["version"]
+    for stated, mechanism in zip(digests, mechanisms, strict=True):
         digest = hashlib.sha256(mechanism.certificate(np.int64).to_json().encode()).hexdigest()
-        if stated_digest != digest:
+        if stated != digest:
             warnings.warn(
                 f"{path.name} was released by version {version} with another plan: "
                 "intervals are those of this version's plan",
-                stacklevel=3,
+                stacklevel=4,
             )
-    return design, mechanisms, label
 
 
 def _of_rate(design: Design, facts: Mapping[str, Any]) -> GeometricMechanism:
@@ -139,27 +176,29 @@ def _of_rate(design: Design, facts: Mapping[str, Any]) -> GeometricMechanism:
     return GeometricMechanism(epsilon, sensitivity, None if bounds is None else tuple(bounds))
 
 
-def _parsed(path: Path, text: bytes) -> dict[str, Any]:
+def _parsed(path: Path, text: bytes, form: str) -> dict[str, Any]:
     try:
         description = json.loads(text)
         found = description["geomdp"]["format"]
     except (ValueError, KeyError, TypeError):
         raise ValueError(f"{path.name} has no description of a release by geomdp") from None
-    if found != FORMAT:
-        raise ValueError(f"{path.name} has the format {found!r}: this version reads {FORMAT!r}")
+    if found != form:
+        readers = {FORMAT: "geomdp.read", TREE: "geomdp.hierarchy.read"}
+        hint = f"; {readers[found]} reads it" if found in readers else ""
+        raise ValueError(f"{path.name} has the format {found!r}: this version reads {form!r}{hint}")
     return description  # type: ignore[no-any-return]
 
 
-def _counts_of_csv(path: Path, design: Design) -> list[int]:
-    with path.open(newline="", encoding="utf-8") as file:
-        header, *rows = csv.reader(file)
-    if header != [*design.levels, design.name]:
+def check_columns(path: Path, found: list[str], wanted: list[Any]) -> None:
+    """Refuse a file with other columns than these."""
+    if found != wanted:
         raise ValueError(f"{path.name} has other columns than its description")
-    _same(path, (tuple(row[:-1]) for row in rows), [(*map(cell, row),) for row in design._rows()])
-    return [int(row[-1]) for row in rows]
 
 
-def _same(path: Path, found: Any, wanted: list[Any]) -> None:
+def check_rows(path: Path, found: Iterable[tuple[Any, ...]], wanted: list[Any]) -> None:
+    """Refuse a file with other rows than these, which are text in CSV."""
+    if path.suffix == ".csv":
+        wanted = [(*map(cell, row),) for row in wanted]
     if list(found) != wanted:
         raise ValueError(f"{path.name} has other rows than its description")
 

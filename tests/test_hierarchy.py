@@ -1,0 +1,604 @@
+"""Counts on a tree: estimates, intervals by enumeration of all noise, files, budgets, errors."""
+
+import itertools
+import json
+import math
+import pickle
+import traceback
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import mpmath
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import geomdp
+from geomdp import GeometricMechanism, accounting, hierarchy
+from geomdp._analysis import weighted
+from geomdp._analysis.hierarchies import LeastSquares, Reaches
+from geomdp.frames import Design
+from geomdp.hierarchy import Hierarchy
+from geomdp.hierarchy._noisy import Noise, NoisyHierarchy
+
+#: Ragged in both ways: branches differ in size and in depth.
+RAGGED = {
+    **{"North": "all", "South": "all", "West": "all"},
+    **{f"n{i}": "North" for i in range(4)},
+    **{f"s{i}": "South" for i in range(6)},
+    **{"s0a": "s0", "s0b": "s0"},
+}
+TREE = Hierarchy(RAGGED)
+NORTH, SOUTH = ["n0", "n1", "n2", "n3"], ["s1", "s2", "s3", "s4", "s5"]
+COUNTS = {leaf: 100 + 7 * place for place, leaf in enumerate(TREE.leaves)}
+#: So little noise that counts are exact but for a probability of exp(-100).
+CLEAR = 400
+
+
+def sums_of(tree: Hierarchy, counts: dict[Any, int]) -> dict[Any, int]:
+    found = dict.fromkeys(tree.nodes, 0)
+    parents = tree.parents
+    for leaf, count in counts.items():
+        node = leaf
+        while node is not None:
+            found[node] += count
+            node = parents[node]
+    return found
+
+
+def paths(tree: Hierarchy) -> Any:
+    """Return the matrix from leaves to nodes."""
+    columns = [list(sums_of(tree, {leaf: 1}).values()) for leaf in tree.leaves]
+    return np.array(columns).T
+
+
+# The tree and the estimates
+
+
+def test_the_tree_is_ordered_from_the_root_down() -> None:
+    assert TREE.nodes[:4] == ["all", "North", "South", "West"]
+    assert TREE.nodes[4:] == [*NORTH, "s0", *SOUTH, "s0a", "s0b"]
+    assert TREE.leaves == ["West", *NORTH, *SOUTH, "s0a", "s0b"]
+    assert [TREE.level(d)[0] for d in range(4)] == ["all", "North", "n0", "s0a"]
+    assert TREE.parents == {"all": None, **RAGGED}
+    assert (len(TREE), list(TREE), TREE.depth) == (12, TREE.leaves, 3)
+    pairs = list(RAGGED), list(RAGGED.values())
+    for columns in (
+        pairs,
+        map(pd.Series, pairs),
+        map(pl.Series, pairs),
+        map(pa.array, pairs),
+        map(np.array, pairs),
+        ([*pairs[0], "all"], [*pairs[1], None]),
+    ):
+        assert Hierarchy(*columns) == TREE
+    assert Hierarchy({"only": None}).leaves == ["only"]
+    assert pickle.loads(pickle.dumps(TREE)) == TREE
+
+
+@pytest.mark.parametrize("make", [dict, pd.Series])
+def test_counts_of_a_release_add_up_by_name(make: Any) -> None:
+    shuffled = dict(reversed(COUNTS.items()))
+    noisy = TREE.release(make(shuffled), epsilon=CLEAR)
+    assert dict(noisy) == sums_of(TREE, COUNTS)
+    assert list(noisy) == TREE.nodes
+    in_order = np.array(list(COUNTS.values()), np.uint16)
+    assert dict(TREE.release(in_order, epsilon=CLEAR)) == dict(noisy)
+    assert dict(noisy.consistent()) == dict(noisy)
+    assert {k: round(x) for k, x in noisy.estimates().items()} == dict(noisy)
+
+
+RATES = [0.3, 0.7, 0.2, 1.5]
+
+
+def dense(tree: Hierarchy, rates: list[float]) -> tuple[Any, Any]:
+    """Return the covariance of the best unbiased estimates, and the variances of the noise."""
+    a = paths(tree)
+    variances = np.array([1 / (2 * math.sinh(rates[d] / 2) ** 2) for d in tree._tree.depths])
+    inverse = np.diag(1 / variances)
+    return a @ np.linalg.inv(a.T @ inverse @ a) @ a.T, variances
+
+
+def test_two_passes_are_the_weighted_least_squares() -> None:
+    covariance, variances = dense(TREE, RATES)
+    squares = LeastSquares(TREE._tree, RATES)
+    rng = np.random.default_rng(1)
+    noisy = rng.normal(size=(len(TREE.nodes), 3))
+    assert squares(noisy) == pytest.approx(covariance / variances @ noisy, abs=1e-12)
+    assert squares.variances == pytest.approx(np.diag(covariance), rel=1e-12)
+    functional = rng.normal(size=len(variances))
+    wanted = functional @ covariance / variances
+    assert squares.weights(functional) == pytest.approx(wanted, abs=1e-12)
+    shares = np.abs(covariance / variances) / np.array(RATES)[TREE._tree.depths]
+    np.fill_diagonal(shares, 0)
+    assert Reaches(TREE._tree, RATES)._widest() == pytest.approx(shares.max(axis=1), rel=1e-9)
+
+
+def test_estimates_have_the_moments_of_an_exact_enumeration() -> None:
+    """Unbiased, and of the stated variance, by the sum over all outcomes of the noise."""
+    tree, rates = Hierarchy({"a": "r", "b": "r", "c": "a"}), [1.2, 2.0, 1.6]
+    outcomes, masses, _ = all_noise(tree, rates, 14)
+    errors = LeastSquares(tree._tree, rates)(outcomes)
+    assert errors @ masses == pytest.approx(0, abs=1e-9)
+    found = LeastSquares(tree._tree, rates).variances
+    assert errors**2 @ masses == pytest.approx(found, rel=1e-5)
+
+
+def test_kinds_have_equal_distributions() -> None:
+    for given in (
+        RAGGED,
+        regular(3, 3),
+        regular(2, 2, 2),
+        {n: max(n - 3, 0) for n in range(1, 30)},
+    ):
+        tree = Hierarchy(given)
+        rates = [0.5 + 0.1 * d for d in range(tree.depth + 1)]
+        covariance, variances = dense(tree, rates)
+        weights = covariance / variances
+        kinds, kind_of = Reaches(tree._tree, rates).kinds
+        for node, kind in enumerate(kind_of):
+            for depth in range(tree.depth + 1):
+                level = tree._tree.level(depth)
+                one, other = (np.sort(np.abs(weights[n, level])) for n in (node, kinds[kind]))
+                assert one == pytest.approx(other, abs=1e-12)
+    assert len(Reaches(Hierarchy(regular(5, 5, 5))._tree, [1.0] * 4).kinds[0]) == 4
+
+
+def regular(*sizes: int) -> dict[Any, Any]:
+    found: dict[Any, Any] = {}
+    level: list[tuple[int, ...]] = [()]
+    for size in sizes:
+        below = [(*node, n) for node in level for n in range(size)]
+        found |= {node: node[:-1] for node in below}
+        level = below
+    return found
+
+
+# Intervals
+
+
+def all_noise(tree: Hierarchy, rates: list[float], most: int) -> tuple[Any, Any, float]:
+    """Return all outcomes up to this size, as columns; their masses; and the mass left out."""
+    z = np.arange(-most, most + 1)
+    grids = np.meshgrid(*[z] * len(tree.nodes), indexing="ij")
+    outcomes = np.array([grid.ravel() for grid in grids])
+    masses = np.ones(outcomes.shape[1])
+    for node, depth in enumerate(tree._tree.depths):
+        a = math.exp(-rates[depth])
+        masses *= (1 - a) / (1 + a) * a ** np.abs(outcomes[node])
+    left = sum(2 * math.exp(-rates[d] * (most + 1)) for d in tree._tree.depths)
+    return outcomes.astype(float), masses, left
+
+
+SMALL = {
+    "star": ({"a": "r", "b": "r", "c": "r"}, [2, 2], 10),
+    "chain": ({"b": "r", "c": "b", "d": "c"}, [2, 1, 2, 2], 15),
+    "ragged": ({"a": "r", "b": "r", "c": "a", "d": "a"}, [3, 2, 2], 6),
+    "pair": ({"a": "r", "b": "r"}, ["0.5", "0.4"], 55),
+}
+
+
+@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("one_by_one", [True, False])
+def test_intervals_hold_by_enumeration(
+    name: str, one_by_one: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each interval, of nodes, of unions and of all at once, over all outcomes of the noise."""
+    if not one_by_one:
+        monkeypatch.setattr(Reaches, "most", 0)
+    given, epsilons, most = SMALL[name]
+    tree = Hierarchy(given)
+    mechanisms = [GeometricMechanism(Fraction(each)) for each in epsilons]
+    rates = [float(each.rate) for each in mechanisms]
+    outcomes, masses, left = all_noise(tree, rates, most)
+    assert left < 1e-3
+    assert math.fsum(masses) + left >= 1
+    true = paths(tree) @ np.arange(5, 5 + len(tree))
+    noise = Noise(tree, Design(tree), mechanisms)
+    noisy = NoisyHierarchy(noise, true[:, None] + outcomes.astype(np.int64))
+    assert noisy.bound == ("inversion" if one_by_one else "exponential")
+    spreads = np.sqrt(noise.reaches.squares.variances)
+    for alpha in (Fraction(1, 2), Fraction(1, 10), Fraction(1, 50)):
+        for simultaneous in (False, True):
+            if alpha == Fraction(1, 2) and simultaneous:
+                continue
+            found = noisy.intervals(alpha, simultaneous=simultaneous)._columns
+            missed = (found["lower"] > true[:, None]) | (true[:, None] > found["upper"])
+            each = missed.any(axis=0)[None] if simultaneous else missed
+            assert (each @ masses + left * (alpha > left) <= alpha + left).all()
+            assert (each @ masses <= alpha).all()
+            if simultaneous:
+                continue
+            # The reach is near the least that holds.
+            errors = np.abs(noise.reaches.squares(outcomes))
+            reaches = noise.reaches.of_nodes(float(alpha))
+            for node, reach in enumerate(reaches):
+                beyond = masses[errors[node] > reach + 1e-9].sum()
+                assert beyond <= alpha
+                nearer = 0.96 * reach - (0.1 if one_by_one else 0.25) * spreads[node] - 1
+                assert masses[errors[node] > nearer].sum() > alpha
+    unions = [
+        chosen for size in (1, 2) for chosen in itertools.combinations(range(tree._tree.size), size)
+    ]
+    estimates = noise.reaches.squares(outcomes)
+    for chosen in unions:
+        inside = np.zeros(tree._tree.size)
+        members = {x for node in chosen for x in np.flatnonzero(paths(tree)[node])}
+        inside[[tree.nodes.index(tree.leaves[x]) for x in members]] = 1
+        reach = noise.reaches.of_sum(inside, 0.05)
+        assert masses[np.abs(inside @ estimates) > reach].sum() <= 0.05
+
+
+def test_total_is_that_of_the_union() -> None:
+    noisy = TREE.release(COUNTS, epsilon=CLEAR)
+    sums = sums_of(TREE, COUNTS)
+    for nodes, total in {
+        ("North", "n0", "n0"): sums["North"],
+        ("n0", "West"): sums["n0"] + sums["West"],
+        ("all", "s0a"): sums["all"],
+        (): 0,
+    }.items():
+        found = noisy.total(nodes, alpha=0.05)
+        assert (round(found.estimate, 6), found.lower, found.upper) == (total, total, total)
+    noise = TREE.release(COUNTS, epsilon=1)
+    reach = noise._noise.reaches.of_nodes(noise._noise.level(0.05))[1]
+    children = noise.total(["n0", "n1", "n2", "n3"], alpha=0.05)
+    assert (children.upper - children.lower) / 2 == pytest.approx(reach, abs=1)
+    assert children.estimate == pytest.approx(noise.estimates()["North"], abs=1e-9)
+    with pytest.raises(KeyError, match="nodes have 'nowhere', which is no key"):
+        noise.total(["nowhere"], alpha=0.05)
+
+
+@pytest.mark.parametrize("rate", [0.01, 0.5, 2.0, 9.0])
+def test_exponential_bounds_hold(rate: float) -> None:
+    """Of the tail at each point and of the moments, against sums of masses."""
+    a = math.exp(-rate)
+    z = np.arange(-int(60 / rate) - 60, int(60 / rate) + 61)
+    masses = (1 - a) / (1 + a) * a ** np.abs(z)
+    above = np.append(np.cumsum(masses[::-1])[::-1], 0)
+    for part in (1e-3, 0.1, 0.5, 0.8, 0.95, 1.0):
+        u = part * rate
+        bound = float(weighted.log_first(rate, np.array([u]))[0])
+        # P(Z > y) for y just below each integer is the mass from it on.
+        assert (np.log(np.maximum(above[:-1], 1e-300)) + u * z <= bound + 1e-6 * (1 + u)).all()
+        moment = float(weighted.log_mgf(rate, np.array([u]))[0])
+        assert bound <= moment + 1e-12
+        if part <= 0.5:
+            assert moment == pytest.approx(math.log(math.fsum(masses * np.exp(u * z))), rel=1e-6)
+
+
+def test_bounds_agree_on_shapes_of_all_sizes() -> None:
+    """The exponential bound is never below the inverted one, and near it for equal rates."""
+    rng = np.random.default_rng(5)
+    for run in range(20):
+        sizes = rng.integers(3, 9, rng.integers(1, 4))
+        tree = Hierarchy(regular(*sizes.tolist()))._tree
+        spread = 1 if run % 2 else 0
+        rates = np.exp(-2 + spread * rng.normal(size=len(sizes) + 1)).tolist()
+        reaches = Reaches(tree, rates)
+        for level in (0.3, 0.05, 1e-6):
+            kinds, kind_of = reaches.kinds
+            wide = reaches._in_passes(kinds, level)[kind_of]
+            found = reaches.of_nodes(level)
+            assert (found <= wide * (1 + 1e-6)).all()
+            assert spread or (wide <= 1.15 * found).all()
+
+
+def test_simultaneous_intervals_cover_all_nodes_at_once() -> None:
+    noisy = TREE.release(COUNTS, epsilon=1)
+    one, all_ = noisy.intervals(0.05), noisy.intervals(0.05, simultaneous=True)
+    for node in noisy:
+        assert all_[node].lower < one[node].lower <= one[node].upper < all_[node].upper
+    half = {node: (x.upper - x.lower + 1) / 2 for node, x in one.items()}
+    for depth, accuracy in enumerate(TREE.accuracy(epsilon=1, alpha=0.05)):
+        assert accuracy >= max(half[node] for node in TREE.level(depth)) - 1
+
+
+# Privacy
+
+
+def test_one_individual_changes_one_path() -> None:
+    tree = TREE._tree
+    for leaf in range(len(TREE)):
+        one = np.zeros((tree.size, 1), np.int64)
+        one[tree.leaves[leaf]] = 1
+        changed = tree.sums(one)[:, 0]
+        for depth in range(tree.depth + 1):
+            assert changed[tree.level(depth)].sum() <= 1
+
+
+def test_the_loss_is_the_sum_of_the_levels() -> None:
+    shares = [1, "0.5", 2, Fraction(1, 3)]
+    noisy = TREE.release(COUNTS, epsilon="0.1", shares=shares)
+    assert noisy.epsilon == Fraction(1, 10)
+    assert noisy.privacy_loss >= 0.1
+    parts = [each.epsilon for each in noisy.mechanisms]
+    assert [part / parts[0] for part in parts] == [1, Fraction(1, 2), 2, Fraction(1, 3)]
+    table = Design({"who": TREE, "sex": ["f", "m"]}, individual="id", l0=3, linf=2)
+    [mechanism, *_] = TREE.mechanisms(1, design=table)
+    assert (mechanism.sensitivity, mechanism.rate) == (6, Fraction(1, 24))
+
+
+def test_the_budget_is_booked_before_noise_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[Any] = []
+    budget = accounting.Budget(epsilon=1)
+    release = GeometricMechanism.release
+
+    def spy(self: Any, *arguments: Any, **more: Any) -> Any:
+        drawn.append(budget.spent)
+        return release(self, *arguments, **more)
+
+    monkeypatch.setattr(GeometricMechanism, "release", spy)
+    TREE.release(COUNTS, epsilon=0.75, budget=budget, label="2026")
+    assert drawn == [[("2026", 0.75)]] * 4
+    with pytest.raises(ValueError, match=r"costs 0\.75, but only 0\.25 of 1 is left"):
+        TREE.release(COUNTS, epsilon=0.75, budget=budget)
+    with pytest.raises(ValueError, match="'nowhere', which is no node"):
+        TREE.release({**COUNTS, "nowhere": 3}, epsilon=0.25, budget=budget)
+    assert len(drawn) == 4
+    assert budget.remaining == 0.25
+
+
+def test_all_noise_comes_from_the_mechanism_and_sums_are_not_kept(tmp_path: Path) -> None:
+    """No exact count of a node is in what a release leaves: objects, pickles, text, files."""
+    counts = {leaf: 10**9 + 1234567 * (place + 1) for place, leaf in enumerate(TREE.leaves)}
+    exact = sums_of(TREE, counts)
+    noisy = TREE.release(counts, epsilon="0.000001")
+    noisy.estimates(), noisy.intervals(0.05), noisy.consistent()
+    noisy.save(tmp_path / "a.csv", certificate=True)
+    noisy.save(tmp_path / "a.parquet")
+    left = [pickle.dumps(noisy), repr(noisy).encode(), noisy._repr_html_().encode()]
+    left += [pickle.dumps(noisy.intervals(0.05)), str(noisy.frame()).encode()]
+    left += [path.read_bytes() for path in tmp_path.iterdir()]
+    for count in exact.values():
+        for secret in (b"%d" % count, np.int64(count).tobytes(), np.float64(count).tobytes()):
+            assert not [each for each in left if secret in each]
+    released = np.int64(noisy["all"]).tobytes()
+    assert released in left[0]
+
+
+def test_tracebacks_show_no_count_of_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(self: Any, *arguments: Any, **more: Any) -> Any:
+        raise ValueError("no noise")
+
+    monkeypatch.setattr(GeometricMechanism, "release", fails)
+    tree = Hierarchy({"a": "all", "b": "all"})
+    people = {"town": np.repeat(["a", "b"], [4321, 8765])}
+    counted = Design({"town": tree}).count(pd.DataFrame(people))
+    del people
+    for more in ({"threads": -1}, {"budget": accounting.Budget(epsilon=0.5)}, {}):
+        with pytest.raises(ValueError, match=r".") as error:
+            tree.release(counted, **({"epsilon": 1} | more))
+        captured = traceback.TracebackException.from_exception(error.value, capture_locals=True)
+        text = "".join(captured.format())
+        assert "counts = <Table" in text
+        assert not [count for count in ("4321", "8765", "13086") if count in text]
+
+
+def test_counts_beyond_the_limit_are_clamped_and_do_not_wrap() -> None:
+    tree = Hierarchy({"a": "r", "b": "r"})
+    for dtype in (np.int64, np.uint64):
+        noisy = tree.release(np.array([np.iinfo(dtype).max, 0], dtype), epsilon=CLEAR)
+        assert noisy["r"] == noisy["a"] == 2**61
+    lowest = tree.release([-(2**63), -(2**63)], epsilon=CLEAR)
+    assert (lowest["r"], lowest["a"]) == (-(2**62), -(2**61))
+    assert lowest.intervals(0.05)["r"] == (-(2**62), -(2**62))
+    assert tree.release(np.array([100, -128], np.int8), epsilon=CLEAR)["r"] == -28
+
+
+# Tables
+
+
+@pytest.mark.parametrize("order", [("area", "sex"), ("sex", "area")])
+def test_a_tree_crosses_other_columns(order: tuple[str, str]) -> None:
+    rng = np.random.default_rng(3)
+    people = pd.DataFrame({"area": rng.choice(TREE.leaves, 500), "sex": rng.choice([*"fm"], 500)})
+    sides: dict[str, Any] = {"area": TREE.leaves[::-1], "sex": ["m", "f"]}
+    table = Design({name: sides[name] for name in order}, other={"sex": "?"}).count(people)
+    noisy = TREE.release(table, epsilon=CLEAR)
+    assert noisy.design.levels["area"] == TREE.leaves
+    counted = people.groupby(["area", "sex"]).size()
+    for sex in "mf?":
+        some = counted.xs(sex, level="sex").to_dict() if sex != "?" else {}
+        for node, total in sums_of(TREE, some).items():
+            key = (node, sex) if order[0] == "area" else (sex, node)
+            assert noisy[key] == total
+            assert noisy.intervals(0.05)[key] == (total, total)
+    assert list(noisy.frame().columns) == [*order, "count"]
+    assert len(noisy) == len(TREE.nodes) * 3
+    both = noisy.total([key for key in noisy if "North" in key], alpha=0.05)
+    assert both.estimate == pytest.approx(people["area"].isin(["n0", "n1", "n2", "n3"]).sum())
+    in_shape = np.array(table.frame["count"]).reshape(table.design.shape)
+    again = TREE.release(in_shape, design=table.design, epsilon=CLEAR)
+    assert dict(again) == dict(noisy)
+    assert sum(noisy.consistent(total=600)[key] for key in noisy if "all" in key) == 600
+
+
+def test_consistent_counts_are_the_closest() -> None:
+    tree = Hierarchy({"a": "r", "b": "r", "c": "a", "d": "a"})
+    mechanisms = tree.mechanisms(2, [1, 2, 3])
+    spread = [2 * math.exp(-m.rate) / (1 - math.exp(-m.rate)) ** 2 for m in mechanisms]
+    variances = np.array(spread)[tree._tree.depths]
+    rng = np.random.default_rng(9)
+    leaves = np.array(list(itertools.product(range(9), repeat=3))).T
+    everything = paths(tree) @ leaves
+    for _ in range(20):
+        noisy = rng.integers(-3, 6, (5, 1))
+        released = NoisyHierarchy(Noise(tree, Design(tree), mechanisms), noisy)
+        cost = ((everything - noisy) ** 2 / variances[:, None]).sum(axis=0)
+        for total in (None, 4):
+            allowed = cost if total is None else np.where(everything[0] == total, cost, np.inf)
+            found = np.array(list(released.consistent(total).values()))
+            assert ((found - noisy[:, 0]) ** 2 / variances).sum() == pytest.approx(allowed.min())
+            assert (paths(tree) @ found[tree._tree.leaves] == found).all()
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_reader_with_the_file_alone_has_the_same_intervals(suffix: str, tmp_path: Path) -> None:
+    of_ints = Hierarchy({n: n // 3 for n in range(1, 13)})
+    crossed = Design({"sex": ["f", None], "area": TREE}, l0=2, name="people")
+    counts = np.arange(24).reshape(2, 12)
+    for noisy in (
+        TREE.release(COUNTS, epsilon="0.7", label="2026", shares=[1, 2, 3, 4]),
+        of_ints.release(range(len(of_ints)), epsilon=1),
+        TREE.release(counts, design=crossed, epsilon=1),
+    ):
+        path = tmp_path / f"{len(list(tmp_path.iterdir()))}.{suffix}"
+        noisy.save(path)
+        with pytest.raises(FileExistsError):
+            noisy.save(path)
+        read = hierarchy.read(path)
+        assert read == noisy
+        assert read.intervals(0.05) == noisy.intervals(0.05)
+        assert (read.epsilon, read.label, read.design) == (
+            noisy.epsilon,
+            noisy.label,
+            noisy.design,
+        )
+        assert read.hierarchy == noisy.hierarchy
+        with pytest.raises(ValueError, match=r"geomdp\.hierarchy\.read reads it"):
+            geomdp.read(path)
+
+
+def test_damaged_files_are_refused(tmp_path: Path) -> None:
+    path, beside = tmp_path / "a.csv", tmp_path / "a.csv.json"
+    TREE.release(COUNTS, epsilon=1).save(path)
+    text, description = path.read_text(), beside.read_text()
+    for old, new in (
+        ('"epsilon": "1"', '"epsilon": "2"'),
+        ('"rate": "1/4"', '"rate": "1/5"'),
+        ('"rate": "1/4"', '"rate": "0"'),
+        ('"tree": "node"', '"tree": "nodes"'),
+        ('"geomdp-hierarchy-1"', '"geomdp-hierarchy-9"'),
+    ):
+        assert old in description
+        beside.write_text(description.replace(old, new, 1))
+        with pytest.raises(ValueError, match=r"a\.csv has"):
+            hierarchy.read(path)
+    beside.write_text(description)
+    for old, new in (("n0,North", "n0,South"), ("n0,North", "all,North"), ("parent", "above")):
+        path.write_text(text.replace(old, new))
+        with pytest.raises(ValueError, match=r"a\.csv has"):
+            hierarchy.read(path)
+    path.write_text(text)
+    assert json.loads(description)["geomdp"]["epsilon"] == "1"
+    assert hierarchy.read(path).epsilon == 1
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        (({"a": "b", "b": "a"},), ValueError, "'a' is below itself: give a tree without cycles"),
+        (({"a": "r", "b": "c", "c": "b"},), ValueError, "'b' is below itself"),
+        (({"a": "a"},), ValueError, "'a' is below itself"),
+        (({"a": "r", "b": "s"},), ValueError, r"\['r', 's'\] have no parent"),
+        ((["a", "a"], ["r", "s"]), ValueError, "'a' is a child twice"),
+        ((["a"], ["r", "s"]), ValueError, "children are 1 and parents 2: give pairs"),
+        (({},), ValueError, "children are empty"),
+        (({None: "r"},), ValueError, "None is a child"),
+        (({"a": math.nan},), TypeError, "a node of type float is not accepted"),
+        (({"a": ["r"]},), TypeError, "a node of type list is not accepted"),
+        ((7,), TypeError, "children = 7 has type int: give a mapping"),
+        (({"a": "r"}, ["r"]), TypeError, "parents go with a column of children"),
+        ((["a"], 7), TypeError, "parents = 7 has type int: give a column"),
+    ],
+)
+def test_a_bad_tree_is_refused_by_name(given: Any, error: Any, message: str) -> None:
+    with pytest.raises(error, match=message):
+        Hierarchy(*given)
+
+
+@pytest.mark.parametrize(
+    ("counts", "more", "error", "message"),
+    [
+        ({**COUNTS, "x": 1}, {}, ValueError, "counts have 'x', which is no node"),
+        ({**COUNTS, "North": 1}, {}, ValueError, "counts have 'North', which is no leaf"),
+        (dict(list(COUNTS.items())[1:]), {}, ValueError, r"counts are without \['West'\]"),
+        ([1, 2], {}, ValueError, r"counts are of shape \(2,\): give one for each leaf"),
+        ([1.5] * 12, {}, TypeError, "counts"),
+        (np.ones(12), {}, TypeError, "counts of dtype float64 are not accepted"),
+        (COUNTS, {"epsilon": 0}, ValueError, "epsilon = 0 is not accepted"),
+        (COUNTS, {"epsilon": "x"}, ValueError, "epsilon = 'x' is not accepted"),
+        (COUNTS, {"shares": [1, 2]}, ValueError, "shares are 2 numbers: give 4"),
+        (COUNTS, {"shares": [1, 2, 3, 0]}, ValueError, r"shares\[3\] = 0 is not accepted"),
+        (COUNTS, {"shares": 7}, TypeError, "shares = 7 has type int"),
+        (COUNTS, {"label": 7}, TypeError, "label = 7 has type int"),
+        (COUNTS, {"design": 7}, TypeError, "design = 7 has type int"),
+        (COUNTS, {"design": Design(["x"])}, ValueError, "levels of 'level' have 'x', which is no"),
+        (COUNTS, {"design": Design(TREE, margins="m")}, ValueError, "design with margins is not"),
+        (COUNTS, {"design": Design(TREE, other="m")}, ValueError, "have 'm', which is no node"),
+        (COUNTS, {"threads": 0}, ValueError, "threads = 0 is not accepted"),
+        (pd.Series([1] * 12), {}, ValueError, "counts have 0, which is no node"),
+    ],
+)
+def test_bad_counts_are_refused_by_name_before_anything_is_spent(
+    counts: Any, more: Any, error: Any, message: str
+) -> None:
+    budget = accounting.Budget(epsilon=10)
+    with pytest.raises(error, match=message):
+        TREE.release(counts, **({"epsilon": 1, "budget": budget} | more))
+    assert budget.spent == []
+
+
+def test_bad_questions_are_refused() -> None:
+    noisy = TREE.release(COUNTS, epsilon=1)
+    for ask in (noisy.intervals, lambda a: noisy.total(["North"], alpha=a)):
+        for alpha in (0, 2, 1e-30):
+            with pytest.raises(ValueError, match="alpha = "):
+                ask(alpha)
+    with pytest.raises(KeyError):
+        noisy["nowhere"]
+    with pytest.raises(ValueError, match="total = -1 is not accepted"):
+        noisy.consistent(total=-1)
+    with pytest.raises(ValueError, match="depth = 4 is not accepted"):
+        TREE.level(4)
+    with pytest.raises(OverflowError, match=r"beyond 2\*\*40"):
+        TREE.release([2**50] * 12, epsilon=1).consistent()
+
+
+# Size
+
+
+def test_long_and_wide_trees() -> None:
+    wide = Hierarchy({n: n % 300 - 300 for n in range(30_000)} | dict.fromkeys(range(-300, 0), "r"))
+    noisy = wide.release(np.ones(30_000, np.int64), epsilon=1)
+    intervals = noisy.intervals(0.01)._columns
+    assert (intervals["lower"] <= intervals["upper"]).all()
+    missed = 1 - ((intervals["lower"] <= 1) & (intervals["upper"] >= 1))[301:].mean()
+    assert missed < 0.02
+    chain = Hierarchy({n: n + 1 for n in range(400)})
+    found = chain.release([7], epsilon=400 * CLEAR)
+    assert found.intervals(0.05)[400] == (7, 7)
+
+
+def test_rates_far_apart_do_not_spoil_the_numerics() -> None:
+    noisy = TREE.release(COUNTS, epsilon=CLEAR, shares=[1e-9, 1, 1, 1])
+    sums = sums_of(TREE, COUNTS)
+    for node, (lower, upper) in noisy.intervals(0.05).items():
+        assert lower <= sums[node] <= upper
+        assert upper - lower <= 2
+
+
+def test_weights_are_exact_for_rates_far_apart() -> None:
+    """Against 60 digits, in the standard deviation of the difference."""
+    tree = TREE._tree
+    for rates in ([1e-5, 0.3, 1e-4, 2.0], [3.0, 1e-5, 2.0, 1e-3]):
+        squares = LeastSquares(tree, rates)
+        with mpmath.workdps(60):
+            a = mpmath.matrix(paths(TREE).tolist())
+            noise = [mpmath.mpf(x) for x in squares.noise.tolist()]
+            inverse = mpmath.diag([1 / x for x in noise])
+            covariance = a * mpmath.inverse(a.T * inverse * a) * a.T
+            for node in range(tree.size):
+                functional = np.zeros(tree.size)
+                functional[node] = 1
+                wanted = [covariance[node, u] / noise[u] for u in range(tree.size)]
+                pairs = list(zip(squares.weights(functional).tolist(), wanted, noise, strict=True))
+                off = mpmath.fsum((w - x) ** 2 * s for w, x, s in pairs)
+                assert off <= mpmath.mpf(10) ** -20 * covariance[node, node]
