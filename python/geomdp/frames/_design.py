@@ -10,12 +10,15 @@ from itertools import combinations, product
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from geomdp import _notebook, accounting, accuracy
+from geomdp._analysis import decimals, tails
 from geomdp._inputs import parameters
 from geomdp._inputs.columns import only
 from geomdp._inputs.parameters import Bounds, Integer, Real
 from geomdp.frames import _counting, _native
+from geomdp.frames._groups import MOST_CELLS
 from geomdp.frames._noisy import Columns, Margin
 from geomdp.frames._table import Table
 from geomdp.mechanism import GeometricMechanism, as_mechanism, exact_loss
@@ -259,6 +262,77 @@ individual='patient', l0=2)
             low, high = (low, middle) if enough else (middle, high)
         return high
 
+    def spurious(self, epsilon: Real, at_least: Integer) -> float:
+        """Return how many empty cells to expect in a release with a threshold, if all are empty.
+
+        Parameters
+        ----------
+        epsilon : number or str
+            The privacy loss of the whole table.
+        at_least : int
+            The threshold: the least noisy count that is published.
+
+        Examples
+        --------
+        >>> from geomdp.frames import Design
+        >>> design = Design({"page": range(10**6), "country": range(250)})
+        >>> design.spurious(epsilon=1, at_least=25) < 0.003
+        True
+
+        """
+        passing = tails.at_least(
+            self._thresholded(epsilon).certificate(), _threshold("at_least", at_least)
+        )
+        return decimals.up(self.cells * passing)
+
+    def missed(self, count: Integer, epsilon: Real, at_least: Integer) -> float:
+        """Return the probability that a cell with this count does not reach a threshold.
+
+        Parameters
+        ----------
+        count : int
+            The true count of a cell, such as the least that matters.
+        epsilon, at_least
+            As in :meth:`spurious`.
+
+        Examples
+        --------
+        >>> from geomdp.frames import Design
+        >>> design = Design({"page": range(10**6), "country": range(250)})
+        >>> [round(design.missed(n, epsilon=1, at_least=25), 3) for n in (20, 25, 30)]
+        [0.995, 0.269, 0.002]
+
+        """
+        true, threshold = (
+            parameters.at_least("count", count, 0),
+            _threshold("at_least", at_least),
+        )
+        # The noise is symmetric.
+        distance = true - threshold + 1
+        return decimals.up(tails.at_least(self._thresholded(epsilon).certificate(), distance))
+
+    def at_least(self, epsilon: Real, spurious: Real = 1) -> int:
+        """Return the least threshold with which so few empty cells are expected to appear.
+
+        Parameters
+        ----------
+        epsilon
+            As in :meth:`spurious`.
+        spurious : int, float or Fraction
+            The greatest expected number of empty cells, above 0.
+
+        Examples
+        --------
+        >>> from geomdp.frames import Design
+        >>> design = Design({"page": range(10**6), "country": range(250)})
+        >>> design.at_least(epsilon=1), design.at_least(epsilon=1, spurious=0.01)
+        (20, 24)
+
+        """
+        share = parameters.positive_fraction("spurious", spurious) / self.cells
+        found = tails.least_of(self._thresholded(epsilon).certificate(), min(share, Fraction(1)), 1)
+        return found + 1
+
     def mechanisms(
         self, epsilon: Real, bounds: Bounds | None = None
     ) -> dict[Margin, GeometricMechanism]:
@@ -394,6 +468,21 @@ individual='patient', l0=2)
                 self.accuracy(epsilon=each, alpha=alpha, of=kept) for each in epsilons
             ]
         return _native.made(columns, library)
+
+    def _thresholded(self, epsilon: Any) -> GeometricMechanism:
+        """Return the mechanism of a release with a threshold."""
+        self._check_thresholded()
+        return self.mechanisms(epsilon)[()]
+
+    def _check_thresholded(self) -> None:
+        """Refuse a design whose cells cannot all get noise, or with sums that are not cells."""
+        if self._margins:
+            raise ValueError("a design with margins takes no threshold: release their design alone")
+        if self.cells > MOST_CELLS:
+            raise ValueError(
+                f"a design of {self.cells} cells takes no threshold, since all get noise: give one "
+                f"of at most {MOST_CELLS}"
+            )
 
     @property
     def _change(self) -> int:
@@ -540,6 +629,15 @@ individual='patient', l0=2)
     def _rows(self) -> list[tuple[Any, ...]]:
         return list(product(*self.levels.values()))
 
+    def _rows_of(self, cells: NDArray[np.int64]) -> list[tuple[Any, ...]]:
+        """Return the levels of some cells."""
+        places = np.unravel_index(cells, self.shape)
+        columns = [
+            [items[place] for place in each.tolist()]
+            for items, each in zip(self.levels.values(), places, strict=True)
+        ]
+        return list(zip(*columns, strict=True))
+
     def _base_levels(self) -> dict[Any, list[Any]]:
         """Return the levels of each column without those of margins."""
         return {
@@ -562,6 +660,10 @@ individual='patient', l0=2)
                 )
             found[place] = known[label].index(level)
         return tuple(found)
+
+
+def _threshold(name: str, value: Any) -> int:
+    return parameters.at_least(name, value, 1)
 
 
 def _distinct(name: str, levels: Any) -> list[Any]:

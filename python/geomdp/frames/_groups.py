@@ -1,0 +1,253 @@
+"""Groups that the noise chose: of all cells of a design, those with large noisy counts."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from geomdp import _notebook
+from geomdp._analysis import decimals, tails, thresholds
+from geomdp._inputs import parameters
+from geomdp._inputs.parameters import Integer, Real
+from geomdp.frames import _format, _native
+from geomdp.mechanism import GeometricMechanism, exact_loss
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from os import PathLike
+
+    from geomdp.frames._design import Design
+
+#: The most cells of a design that are gone through; beyond, it takes hours.
+MOST_CELLS = 10**12
+#: Cells at a time: they fit in the cache, and are enough for threads.
+_CHUNK = 2**20
+
+
+class NoisyGroups:
+    """The groups of a release whose noisy counts reached a threshold.
+
+    ``Table.release(at_least=...)`` makes one, and :func:`geomdp.read` reads one from a file. All
+    cells of the design got noise, so the choice of those that appear costs no privacy, and empty
+    cells may be among them: :meth:`Design.spurious` says how many to expect. It holds no exact
+    count.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from geomdp import frames
+    >>> visits = pd.DataFrame({"page": ["home"] * 900 + ["help"] * 70, "hour": 7})
+    >>> design = frames.Design({"page": ["home", "help", "blog"], "hour": range(24)})
+    >>> noisy = design.count(visits).release(epsilon=1, at_least=25)
+    >>> noisy.frame["page"].tolist(), noisy.privacy_loss
+    (['home', 'help'], 1.0)
+
+    """
+
+    __slots__ = ("_at_least", "_cells", "_design", "_frame", "_label", "_mechanism")
+
+    def __init__(
+        self,
+        frame: Any,
+        cells: NDArray[np.int64],
+        design: Design,
+        mechanism: GeometricMechanism,
+        at_least: int,
+        label: str | None = None,
+    ) -> None:
+        self._frame, self._cells, self._design = frame, cells, design
+        self._mechanism, self._at_least, self._label = mechanism, at_least, label
+
+    @property
+    def frame(self) -> Any:
+        """The groups in the order of the design, and their noisy counts in the last column."""
+        return self._frame
+
+    @property
+    def design(self) -> Design:
+        """The design of the table, with all cells that might have appeared."""
+        return self._design
+
+    @property
+    def mechanism(self) -> GeometricMechanism:
+        """The mechanism of all cells."""
+        return self._mechanism
+
+    @property
+    def at_least(self) -> int:
+        """The threshold: noisy counts below it are not here."""
+        return self._at_least
+
+    @property
+    def label(self) -> str | None:
+        """The label under which the release was booked."""
+        return self._label
+
+    @property
+    def epsilon(self) -> Fraction | float:
+        """The exact privacy loss of the release for one individual; infinite without noise."""
+        return exact_loss(self._mechanism, self._design._change)
+
+    @property
+    def privacy_loss(self) -> float:
+        """The privacy loss of the release for one individual, rounded up."""
+        return decimals.up(self.epsilon)
+
+    def intervals(self, alpha: Real, *, simultaneous: bool = False) -> Any:
+        """Return the frame with an interval for each true count, in columns lower and upper.
+
+        A group is here because its noise was not too low, so its noisy count is too high on
+        average. These intervals allow for that: given that a group appears, its interval misses
+        with probability at most `alpha`. A lower end of 0 says that the group may be empty. The
+        noise is taken as discrete Laplace (``docs/proofs.md``, section 17).
+
+        Parameters
+        ----------
+        alpha : int, float or Fraction
+            The probability that an interval misses, above 0.
+        simultaneous : bool
+            Whether `alpha` is the probability that any of the intervals misses.
+
+        Returns
+        -------
+        data frame
+            The rows of :attr:`frame`. The intervals include both ends, which are not negative.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from geomdp import frames
+        >>> design = frames.Design({"page": ["home", "help", "blog"]})
+        >>> table = design.count(pd.DataFrame({"page": ["home"] * 900}))
+        >>> noisy = table.release(epsilon=1, at_least=25).intervals(alpha=0.05)
+        >>> (noisy["upper"] - noisy["count"]).tolist()
+        [3]
+
+        """
+        parameters.check_bool("simultaneous", simultaneous)
+        level = parameters.significance("alpha", alpha)
+        counts = _native.last_column(self._frame)
+        if simultaneous and counts.size:
+            level = tails.share(level, counts.size)
+        lower = upper = counts
+        if self._mechanism.rate != math.inf:
+            rate = float(self._mechanism.rate)
+            lower, upper = thresholds.interval(rate, counts, self._at_least, level)
+        return _native.with_columns(self._frame, {"lower": lower, "upper": upper})
+
+    def top(self, k: Integer) -> Any:
+        """Return the k groups with the greatest noisy counts, or all if there are fewer.
+
+        It costs no privacy, whatever k is. Equal counts are in the order of the design.
+
+        Parameters
+        ----------
+        k : int
+            At least 1.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from geomdp import frames
+        >>> table = frames.count(pd.Series(["no"] * 500 + ["yes"] * 900), ["no", "yes"])
+        >>> table.release(epsilon=1, at_least=25).top(1).iloc[0, 0]
+        'yes'
+
+        """
+        counts = _native.last_column(self._frame)
+        greatest = np.argsort(-counts, kind="stable")[: parameters.at_least("k", k, 1)]
+        places = range(len(self._design.levels))
+        columns = {self._design.name: counts[greatest]}
+        return _native.taken(self._frame, places, greatest, columns)
+
+    def to_dict(self) -> dict[Any, int]:
+        """Return the noisy counts by level, or by tuple of levels.
+
+        >>> import pandas as pd
+        >>> from geomdp import frames
+        >>> table = frames.count(pd.Series(["no"] * 500), ["no", "yes"])
+        >>> list(table.release(epsilon=1, at_least=25).to_dict())
+        ['no']
+        """
+        rows, counts = self._rows(), self._counts.tolist()
+        keys = [row[0] for row in rows] if len(self._design.levels) == 1 else rows
+        return dict(zip(keys, counts, strict=True))
+
+    def save(
+        self, path: str | PathLike[str], *, overwrite: bool = False, certificate: bool = False
+    ) -> None:
+        """Write the groups to a file, as :meth:`NoisyTable.save` does (``docs/format.md``).
+
+        Parameters
+        ----------
+        path, overwrite, certificate
+            As in :meth:`NoisyTable.save`.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import pandas as pd
+        >>> import geomdp
+        >>> table = geomdp.frames.count(pd.Series(["no"] * 500), ["no", "yes"])
+        >>> noisy = table.release(epsilon=1, at_least=25)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     noisy.save(f"{folder}/answers.csv")
+        ...     read = geomdp.read(f"{folder}/answers.csv")
+        >>> read.to_dict() == noisy.to_dict(), read.at_least
+        (True, 25)
+
+        """
+        _format.save(self, path, overwrite=overwrite, certificate=certificate)
+
+    @property
+    def _counts(self) -> NDArray[np.int64]:
+        return _native.last_column(self._frame)
+
+    def _rows(self) -> list[tuple[Any, ...]]:
+        """Return the levels of each group."""
+        return self._design._rows_of(self._cells)
+
+    def _text(self) -> str:
+        return (
+            f"{len(self._cells)} groups of {self._design.cells} with noisy counts of at least "
+            f"{self._at_least}, privacy loss {_notebook.short(self.epsilon)} for one individual"
+        )
+
+    def __repr__(self) -> str:
+        return f"<{self._text()}>\n{self._frame!r}"
+
+    def _repr_html_(self) -> str:
+        return _notebook.above(self._text(), self._frame)
+
+
+def reaching(
+    mechanism: GeometricMechanism,
+    occupied: tuple[NDArray[np.int64], NDArray[np.int64]],
+    size: int,
+    at_least: int,
+    threads: int | None,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the cells whose noisy counts reach a threshold, and these counts.
+
+    `occupied` are the distinct cells with records, in order, and their exact counts. Every one of
+    the `size` cells gets noise.
+    """
+    cells, records = occupied
+    found: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
+    ends = np.searchsorted(cells, np.arange(_CHUNK, size + _CHUNK, _CHUNK)).tolist()
+    counts = np.empty(min(_CHUNK, size), np.int64)
+    start = 0
+    for first, end in zip(range(0, size, _CHUNK), ends, strict=True):
+        chunk = counts[: size - first]
+        chunk.fill(0)
+        chunk[cells[start:end] - first] = records[start:end]
+        mechanism.release(chunk, out=chunk, threads=threads)
+        reached = np.flatnonzero(chunk >= at_least)
+        found.append((reached + first, chunk[reached]))
+        start = end
+    chosen, noisy = zip(*found, strict=True)
+    return np.concatenate(chosen), np.concatenate(noisy)
