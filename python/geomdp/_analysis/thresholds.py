@@ -16,13 +16,12 @@ from numpy.typing import NDArray
 
 _Ints: TypeAlias = NDArray[np.int64]
 _Floats: TypeAlias = NDArray[np.float64]
+_Flags: TypeAlias = NDArray[np.bool_]
 #: More than the relative rounding errors of the tails in float64.
 _ROUNDING = 1e-9
 
 
-def interval(
-    rate: float, published: _Ints, threshold: int, level: Fraction
-) -> tuple[_Ints, _Ints]:
+def interval(rate: float, published: _Ints, threshold: int, level: Fraction) -> tuple[_Ints, _Ints]:
     """Return the non-negative true counts that no conditional tail of half the level excludes.
 
     Published counts are at least the threshold, which is above 0. A lower end of 0 means that even
@@ -32,14 +31,16 @@ def interval(
     q, above = math.exp(-rate), published - threshold
     beyond = _decay(rate, above)
 
-    def greater(count: _Ints) -> NDArray[np.bool_]:
+    def greater(count: _Ints) -> _Flags:
         """Return whether P(N >= n | N >= T) is above the level for c = T + count, up to n."""
-        return _decay(rate, above - count) > tail * (q - np.expm1(-rate * (count + 1.0)))
+        limit: _Floats = tail * (q - np.expm1(-rate * (count + 1.0)))
+        return _decay(rate, above - count) > limit
 
-    def less(excess: _Ints) -> NDArray[np.bool_]:
+    def less(excess: _Ints) -> _Flags:
         """Return whether P(N <= n | N >= T) is above the level for c = n + excess, from n on."""
-        mass = -np.expm1(-rate * (above + 1.0)) * _decay(rate, excess)
-        return mass > tail * (q - np.expm1(-rate * (above + excess + 1.0)))
+        mass: _Floats = -np.expm1(-rate * (above + 1.0)) * _decay(rate, excess)
+        limit: _Floats = tail * (q - np.expm1(-rate * (above + excess + 1.0)))
+        return mass > limit
 
     # Every count below T has the tail q**(n - T), and c = n has half of it or more.
     lower = np.where(beyond > tail, 0, threshold + _first(greater, above))
@@ -54,7 +55,7 @@ def _decay(rate: float, distance: _Ints) -> _Floats:
     return found
 
 
-def _first(holds: Callable[[_Ints], NDArray[np.bool_]], greatest: _Ints) -> _Ints:
+def _first(holds: Callable[[_Ints], _Flags], greatest: _Ints) -> _Ints:
     """Return the least integers from 0 for which a condition holds; it holds for the greatest."""
     low, high = np.full_like(greatest, -1), greatest.copy()
     while (high - low > 1).any():

@@ -19,7 +19,8 @@ from geomdp._inputs.columns import only
 from geomdp._inputs.parameters import Bounds, Integer, Real
 from geomdp.frames import _counting, _native
 from geomdp.frames._groups import MOST_CELLS
-from geomdp.frames._noisy import Columns, Margin
+from geomdp.frames._noisy import Columns
+from geomdp.frames._released import Margin
 from geomdp.frames._table import Table
 from geomdp.mechanism import GeometricMechanism, as_mechanism, exact_loss
 
@@ -280,10 +281,8 @@ individual='patient', l0=2)
         True
 
         """
-        passing = tails.at_least(
-            self._thresholded(epsilon).certificate(), _threshold("at_least", at_least)
-        )
-        return decimals.up(self.cells * passing)
+        threshold, mechanism = self._threshold(at_least), self.mechanisms(epsilon)[()]
+        return decimals.up(self.cells * tails.at_least(mechanism.certificate(), threshold))
 
     def missed(self, count: Integer, epsilon: Real, at_least: Integer) -> float:
         """Return the probability that a cell with this count does not reach a threshold.
@@ -303,13 +302,10 @@ individual='patient', l0=2)
         [0.995, 0.269, 0.002]
 
         """
-        true, threshold = (
-            parameters.at_least("count", count, 0),
-            _threshold("at_least", at_least),
-        )
+        threshold, mechanism = self._threshold(at_least), self.mechanisms(epsilon)[()]
         # The noise is symmetric.
-        distance = true - threshold + 1
-        return decimals.up(tails.at_least(self._thresholded(epsilon).certificate(), distance))
+        distance = parameters.at_least("count", count, 0) - threshold + 1
+        return decimals.up(tails.at_least(mechanism.certificate(), distance))
 
     def at_least(self, epsilon: Real, spurious: Real = 1) -> int:
         """Return the least threshold with which so few empty cells are expected to appear.
@@ -330,8 +326,9 @@ individual='patient', l0=2)
 
         """
         share = parameters.positive_fraction("spurious", spurious) / self.cells
-        found = tails.least_of(self._thresholded(epsilon).certificate(), min(share, Fraction(1)), 1)
-        return found + 1
+        self._threshold(1)
+        certificate = self.mechanisms(epsilon)[()].certificate()
+        return tails.least_of(certificate, min(share, Fraction(1)), 1) + 1
 
     def mechanisms(
         self, epsilon: Real, bounds: Bounds | None = None
@@ -469,20 +466,20 @@ individual='patient', l0=2)
             ]
         return _native.made(columns, library)
 
-    def _thresholded(self, epsilon: Any) -> GeometricMechanism:
-        """Return the mechanism of a release with a threshold."""
-        self._check_thresholded()
-        return self.mechanisms(epsilon)[()]
-
-    def _check_thresholded(self) -> None:
-        """Refuse a design whose cells cannot all get noise, or with sums that are not cells."""
+    def _threshold(self, at_least: Any, bounds: Bounds | None = None) -> int:
+        """Return a threshold, unless this design takes none."""
+        if bounds is not None:
+            raise TypeError(
+                "bounds do not go with at_least: a threshold needs noise without bounds"
+            )
         if self._margins:
-            raise ValueError("a design with margins takes no threshold: release their design alone")
+            raise ValueError("at_least does not go with margins: give a design without them")
         if self.cells > MOST_CELLS:
             raise ValueError(
-                f"a design of {self.cells} cells takes no threshold, since all get noise: give one "
-                f"of at most {MOST_CELLS}"
+                f"at_least does not go with {self.cells} cells, since each gets noise: give a "
+                f"design of at most {MOST_CELLS}"
             )
+        return parameters.at_least("at_least", at_least, 1)
 
     @property
     def _change(self) -> int:
@@ -629,14 +626,13 @@ individual='patient', l0=2)
     def _rows(self) -> list[tuple[Any, ...]]:
         return list(product(*self.levels.values()))
 
-    def _rows_of(self, cells: NDArray[np.int64]) -> list[tuple[Any, ...]]:
-        """Return the levels of some cells."""
+    def _columns_of(self, cells: NDArray[np.int64]) -> dict[Any, list[Any]]:
+        """Return the levels of some cells, by column."""
         places = np.unravel_index(cells, self.shape)
-        columns = [
-            [items[place] for place in each.tolist()]
-            for items, each in zip(self.levels.values(), places, strict=True)
-        ]
-        return list(zip(*columns, strict=True))
+        return {
+            label: [items[place] for place in each.tolist()]
+            for (label, items), each in zip(self.levels.items(), places, strict=True)
+        }
 
     def _base_levels(self) -> dict[Any, list[Any]]:
         """Return the levels of each column without those of margins."""
@@ -660,10 +656,6 @@ individual='patient', l0=2)
                 )
             found[place] = known[label].index(level)
         return tuple(found)
-
-
-def _threshold(name: str, value: Any) -> int:
-    return parameters.at_least(name, value, 1)
 
 
 def _distinct(name: str, levels: Any) -> list[Any]:

@@ -22,7 +22,7 @@ from geomdp._new_file import place
 
 if TYPE_CHECKING:
     from geomdp.frames._design import Design
-    from geomdp.frames._noisy import NoisyTable
+    from geomdp.frames._released import Released
     from geomdp.mechanism import GeometricMechanism
 
 FORMAT = "geomdp-release-1"
@@ -32,9 +32,7 @@ KEY = b"geomdp"
 _TYPES = {str: "string", int: "integer", bool: "boolean", float: "number"}
 
 
-def save(
-    noisy: NoisyTable, path: Any, *, overwrite: bool = False, certificate: bool = False
-) -> None:
+def save(noisy: Released, path: Any, *, overwrite: bool = False, certificate: bool = False) -> None:
     """Write a noisy table; :meth:`NoisyTable.save` has the details."""
     for name, value in (("overwrite", overwrite), ("certificate", certificate)):
         parameters.check_bool(name, value)
@@ -52,7 +50,7 @@ def save(
     _write(files, overwrite=overwrite)
 
 
-def described(noisy: NoisyTable, name: str, *, certificate: bool) -> dict[str, Any]:
+def described(noisy: Released, name: str, *, certificate: bool) -> dict[str, Any]:
     """Return the description: a resource of Frictionless, and the facts of the release."""
     design = noisy.design
     if noisy.epsilon == math.inf:
@@ -97,8 +95,9 @@ def described(noisy: NoisyTable, name: str, *, certificate: bool) -> dict[str, A
             },
             "mechanisms": [
                 _mechanism(design, sums, mechanism, certificate)
-                for sums, mechanism in noisy.mechanisms.items()
+                for sums, mechanism in noisy._mechanisms.items()
             ],
+            **noisy._facts,
         },
     }
 
@@ -120,21 +119,22 @@ def beside(path: Path) -> Path:
     return path.with_name(path.name + ".json")
 
 
-def _csv(noisy: NoisyTable) -> str:
+def _csv(noisy: Released) -> str:
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\r\n")
     writer.writerow([*noisy.design.levels, noisy.design.name])
-    for row, count in zip(noisy.design._rows(), noisy._counts.reshape(-1).tolist(), strict=True):
+    for row, count in zip(noisy._rows(), noisy._counts.reshape(-1).tolist(), strict=True):
         writer.writerow([*map(cell, row), count])
     return text.getvalue()
 
 
-def _parquet(noisy: NoisyTable, text: bytes) -> bytes:
+def _parquet(noisy: Released, text: bytes) -> bytes:
     with installed_by("geomdp[parquet]"):
         import pyarrow as pa  # noqa: PLC0415
         from pyarrow import parquet  # noqa: PLC0415
-    rows = zip(*noisy.design._rows(), strict=True)
-    columns = dict(zip(noisy.design.levels, map(list, rows), strict=True))
+    rows = noisy._rows()
+    labels = enumerate(noisy.design.levels)
+    columns: dict[str, Any] = {label: [row[place] for row in rows] for place, label in labels}
     columns[noisy.design.name] = noisy._counts.reshape(-1)
     # Made anew: metadata of the frame may hold anything.
     table = pa.table(columns).replace_schema_metadata({KEY: text})

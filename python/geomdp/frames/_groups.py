@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp import _notebook
-from geomdp._analysis import decimals, tails, thresholds
+from geomdp._analysis import tails, thresholds
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Integer, Real
-from geomdp.frames import _format, _native
-from geomdp.mechanism import GeometricMechanism, exact_loss
+from geomdp.frames import _native
+from geomdp.frames._released import Released
+from geomdp.mechanism import GeometricMechanism
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from os import PathLike
-
     from geomdp.frames._design import Design
 
 #: The most cells of a design that are gone through; beyond, it takes hours.
@@ -28,7 +24,7 @@ MOST_CELLS = 10**12
 _CHUNK = 2**20
 
 
-class NoisyGroups:
+class NoisyGroups(Released):
     """The groups of a release whose noisy counts reached a threshold.
 
     ``Table.release(at_least=...)`` makes one, and :func:`geomdp.read` reads one from a file. All
@@ -48,54 +44,30 @@ class NoisyGroups:
 
     """
 
-    __slots__ = ("_at_least", "_cells", "_design", "_frame", "_label", "_mechanism")
+    __slots__ = ("_at_least", "_cells")
 
     def __init__(
         self,
         frame: Any,
-        cells: NDArray[np.int64],
         design: Design,
         mechanism: GeometricMechanism,
+        label: str | None,
+        *,
+        cells: NDArray[np.int64],
         at_least: int,
-        label: str | None = None,
     ) -> None:
-        self._frame, self._cells, self._design = frame, cells, design
-        self._mechanism, self._at_least, self._label = mechanism, at_least, label
-
-    @property
-    def frame(self) -> Any:
-        """The groups in the order of the design, and their noisy counts in the last column."""
-        return self._frame
-
-    @property
-    def design(self) -> Design:
-        """The design of the table, with all cells that might have appeared."""
-        return self._design
+        super().__init__(frame, design, {(): mechanism}, label)
+        self._cells, self._at_least = cells, at_least
 
     @property
     def mechanism(self) -> GeometricMechanism:
         """The mechanism of all cells."""
-        return self._mechanism
+        return self._mechanisms[()]
 
     @property
     def at_least(self) -> int:
         """The threshold: noisy counts below it are not here."""
         return self._at_least
-
-    @property
-    def label(self) -> str | None:
-        """The label under which the release was booked."""
-        return self._label
-
-    @property
-    def epsilon(self) -> Fraction | float:
-        """The exact privacy loss of the release for one individual; infinite without noise."""
-        return exact_loss(self._mechanism, self._design._change)
-
-    @property
-    def privacy_loss(self) -> float:
-        """The privacy loss of the release for one individual, rounded up."""
-        return decimals.up(self.epsilon)
 
     def intervals(self, alpha: Real, *, simultaneous: bool = False) -> Any:
         """Return the frame with an interval for each true count, in columns lower and upper.
@@ -130,12 +102,12 @@ class NoisyGroups:
         """
         parameters.check_bool("simultaneous", simultaneous)
         level = parameters.significance("alpha", alpha)
-        counts = _native.last_column(self._frame)
+        counts = self._counts
         if simultaneous and counts.size:
             level = tails.share(level, counts.size)
         lower = upper = counts
-        if self._mechanism.rate != math.inf:
-            rate = float(self._mechanism.rate)
+        if self.mechanism.rate != math.inf:
+            rate = float(self.mechanism.rate)
             lower, upper = thresholds.interval(rate, counts, self._at_least, level)
         return _native.with_columns(self._frame, {"lower": lower, "upper": upper})
 
@@ -158,70 +130,25 @@ class NoisyGroups:
         'yes'
 
         """
-        counts = _native.last_column(self._frame)
+        counts = self._counts
         greatest = np.argsort(-counts, kind="stable")[: parameters.at_least("k", k, 1)]
         places = range(len(self._design.levels))
         columns = {self._design.name: counts[greatest]}
         return _native.taken(self._frame, places, greatest, columns)
 
-    def to_dict(self) -> dict[Any, int]:
-        """Return the noisy counts by level, or by tuple of levels.
-
-        >>> import pandas as pd
-        >>> from geomdp import frames
-        >>> table = frames.count(pd.Series(["no"] * 500), ["no", "yes"])
-        >>> list(table.release(epsilon=1, at_least=25).to_dict())
-        ['no']
-        """
-        rows, counts = self._rows(), self._counts.tolist()
-        keys = [row[0] for row in rows] if len(self._design.levels) == 1 else rows
-        return dict(zip(keys, counts, strict=True))
-
-    def save(
-        self, path: str | PathLike[str], *, overwrite: bool = False, certificate: bool = False
-    ) -> None:
-        """Write the groups to a file, as :meth:`NoisyTable.save` does (``docs/format.md``).
-
-        Parameters
-        ----------
-        path, overwrite, certificate
-            As in :meth:`NoisyTable.save`.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> import pandas as pd
-        >>> import geomdp
-        >>> table = geomdp.frames.count(pd.Series(["no"] * 500), ["no", "yes"])
-        >>> noisy = table.release(epsilon=1, at_least=25)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     noisy.save(f"{folder}/answers.csv")
-        ...     read = geomdp.read(f"{folder}/answers.csv")
-        >>> read.to_dict() == noisy.to_dict(), read.at_least
-        (True, 25)
-
-        """
-        _format.save(self, path, overwrite=overwrite, certificate=certificate)
-
     @property
-    def _counts(self) -> NDArray[np.int64]:
-        return _native.last_column(self._frame)
+    def _facts(self) -> dict[str, Any]:
+        return {"at_least": self._at_least}
 
     def _rows(self) -> list[tuple[Any, ...]]:
         """Return the levels of each group."""
-        return self._design._rows_of(self._cells)
+        return list(zip(*self._design._columns_of(self._cells).values(), strict=True))
 
-    def _text(self) -> str:
+    def _title(self) -> str:
         return (
-            f"{len(self._cells)} groups of {self._design.cells} with noisy counts of at least "
-            f"{self._at_least}, privacy loss {_notebook.short(self.epsilon)} for one individual"
+            f"{len(self._cells)} groups of {self._design.cells}, each with a noisy count of at "
+            f"least {self._at_least}"
         )
-
-    def __repr__(self) -> str:
-        return f"<{self._text()}>\n{self._frame!r}"
-
-    def _repr_html_(self) -> str:
-        return _notebook.above(self._text(), self._frame)
 
 
 def reaching(

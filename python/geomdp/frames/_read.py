@@ -6,7 +6,7 @@ import csv
 import hashlib
 import json
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -19,11 +19,12 @@ from geomdp._inputs import parameters
 from geomdp.frames import _native
 from geomdp.frames._design import Design
 from geomdp.frames._format import FORMAT, KEY, beside, cell
+from geomdp.frames._groups import NoisyGroups
 from geomdp.frames._noisy import NoisyTable
 from geomdp.mechanism import GeometricMechanism
 
 
-def read(path: Any, *, library: _native.Library | None = None) -> NoisyTable:
+def read(path: Any, *, library: _native.Library | None = None) -> NoisyTable | NoisyGroups:
     """Return the noisy table in a file that :meth:`geomdp.frames.NoisyTable.save` wrote.
 
     A reader needs the file alone, with the ``.csv.json`` beside a CSV file: no data and no secret.
@@ -61,37 +62,47 @@ def read(path: Any, *, library: _native.Library | None = None) -> NoisyTable:
     """
     source = Path(path)
     if source.suffix == ".csv":
-        description = _parsed(source, beside(source).read_bytes())
-        design, mechanisms, label = _facts(source, description)
-        counts = _counts_of_csv(source, design)
+        design, mechanisms, label, at_least = _facts(source, beside(source).read_bytes())
+        with source.open(newline="", encoding="utf-8") as file:
+            header, *rows = csv.reader(file)
+        if header != [*design.levels, design.name]:
+            raise ValueError(f"{source.name} has other columns than its description")
+        cells = _cells(source, design, [row[:-1] for row in rows], cell)
+        counts = [int(row[-1]) for row in rows]
     elif source.suffix == ".parquet":
         with installed_by("geomdp[parquet]"):
             from pyarrow import parquet  # noqa: PLC0415
         table = parquet.read_table(source)
-        description = _parsed(source, (table.schema.metadata or {}).get(KEY, b""))
-        design, mechanisms, label = _facts(source, description)
-        counts = [int(count) for count in table.column(table.num_columns - 1).to_pylist()]
-        rows = zip(*(column.to_pylist() for column in table.columns[:-1]), strict=True)
-        _same(source, rows, design._rows())
+        metadata = (table.schema.metadata or {}).get(KEY, b"")
+        design, mechanisms, label, at_least = _facts(source, metadata)
+        *keys, last = [column.to_pylist() for column in table.columns]
+        cells = _cells(source, design, list(zip(*keys, strict=True)), lambda level: level)
+        counts = [*map(int, last)]
     else:
         raise ValueError(
             parameters.refusal("path", str(source), "a name that ends in .csv or .parquet")
         )
-    columns: dict[Any, Any] = dict(
-        zip(design.levels, zip(*design._rows(), strict=True), strict=True)
-    )
-    columns = {label: list(values) for label, values in columns.items()}
     if not all(-(2**63) <= count < 2**63 for count in counts):
         raise ValueError(f"{source.name} has counts beyond int64")
-    columns[design.name] = np.array(counts, np.int64)
-    frame = _native.made(columns, library)
-    return NoisyTable(frame, design, mechanisms, label)
+    if at_least is None:
+        whole = len(cells) == design.cells
+    else:
+        whole = min(counts, default=at_least) >= at_least
+    if not whole:
+        raise _other_rows(source)
+    codes = np.array(cells, np.int64)
+    columns: dict[Any, Any] = design._columns_of(codes)
+    frame = _native.made(columns | {design.name: np.array(counts, np.int64)}, library)
+    if at_least is None:
+        return NoisyTable(frame, design, mechanisms, label)
+    return NoisyGroups(frame, design, mechanisms[()], label, cells=codes, at_least=at_least)
 
 
 def _facts(
-    path: Path, description: dict[str, Any]
-) -> tuple[Design, dict[tuple[int, ...], GeometricMechanism], str | None]:
-    """Return the design, the mechanisms and the label of a description."""
+    path: Path, text: bytes
+) -> tuple[Design, dict[tuple[int, ...], GeometricMechanism], str | None, int | None]:
+    """Return the design, the mechanisms, the label and the threshold of a description."""
+    description = _parsed(path, text)
     facts = description["geomdp"]
     try:
         design = Design(
@@ -115,6 +126,9 @@ def _facts(
         stated = facts["epsilon"], facts["sensitivity"]
         digests = [each["plan_sha256"] for each in facts["mechanisms"]]
         version, label = facts["version"], facts["label"]
+        at_least = facts.get("at_least")
+        if at_least is not None:
+            at_least = parameters.at_least("at_least", at_least, 1)
     except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
         raise ValueError(f"{path.name} has a damaged description: {error}") from None
     if list(mechanisms) != list(design._sums()):
@@ -129,7 +143,7 @@ def _facts(
                 "intervals are those of this version's plan",
                 stacklevel=3,
             )
-    return design, mechanisms, label
+    return design, mechanisms, label, at_least
 
 
 def _of_rate(design: Design, facts: Mapping[str, Any]) -> GeometricMechanism:
@@ -150,18 +164,28 @@ def _parsed(path: Path, text: bytes) -> dict[str, Any]:
     return description  # type: ignore[no-any-return]
 
 
-def _counts_of_csv(path: Path, design: Design) -> list[int]:
-    with path.open(newline="", encoding="utf-8") as file:
-        header, *rows = csv.reader(file)
-    if header != [*design.levels, design.name]:
-        raise ValueError(f"{path.name} has other columns than its description")
-    _same(path, (tuple(row[:-1]) for row in rows), [(*map(cell, row),) for row in design._rows()])
-    return [int(row[-1]) for row in rows]
+def _cells(
+    path: Path, design: Design, rows: Sequence[Sequence[Any]], shown: Callable[[Any], Any]
+) -> list[int]:
+    """Return the cells of rows of levels, as the file shows them; refuse any out of order."""
+    places = [
+        {shown(level): place for place, level in enumerate(items)}
+        for items in design.levels.values()
+    ]
+    cells: list[int] = []
+    for row in rows:
+        try:
+            found = [known[level] for known, level in zip(places, row, strict=True)]
+        except (LookupError, TypeError, ValueError):
+            raise _other_rows(path) from None
+        cells.append(int(np.ravel_multi_index(found, design.shape)))
+        if cells[-2:] != sorted(set(cells[-2:])):
+            raise _other_rows(path)
+    return cells
 
 
-def _same(path: Path, found: Any, wanted: list[Any]) -> None:
-    if list(found) != wanted:
-        raise ValueError(f"{path.name} has other rows than its description")
+def _other_rows(path: Path) -> ValueError:
+    return ValueError(f"{path.name} has other rows than its description")
 
 
 def _decoded(level: Any) -> Any:
