@@ -28,7 +28,7 @@ _Ints: TypeAlias = NDArray[np.int64]
 Axes: TypeAlias = int | tuple[int, ...]
 
 #: The largest count: sums of millions of them are exact.
-_GREATEST = 2**40
+GREATEST = 2**40
 #: Nearer to an integer than this is that integer.
 _NEAR = 1e-6
 #: The relative error of a sum of changes.
@@ -231,7 +231,7 @@ def _between(values: _Floats) -> tuple[_Floats, _Floats]:
 
 def _counts(name: str, values: Any) -> _Ints:
     counts = arrays.as_array(values)
-    if counts.size and max(int(counts.max()), -int(counts.min())) > _GREATEST:
+    if counts.size and max(int(counts.max()), -int(counts.min())) > GREATEST:
         # Released, and so public.
         raise OverflowError(f"{name} reaches beyond 2**40: give smaller counts")
     return counts.astype(np.int64)

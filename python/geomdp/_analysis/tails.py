@@ -80,6 +80,17 @@ def beyond(certificate: Certificate, a: int, sides: int) -> Decimal:
     return sides * ((1 + delta) * mu + eta) + floor
 
 
+def at_least(certificate: Certificate, distance: int) -> Decimal:
+    """Return a bound on the probability that the noise is at least a distance of either sign."""
+    if distance > 0:
+        return beyond(certificate, distance - 1, 1)
+    if certificate.sampled_rate is None:
+        return Decimal(1)
+    q = decimals.power(certificate.sampled_rate, 1)
+    below = decimals.power(certificate.sampled_rate, 1 - distance) / (1 + q)
+    return min(1 - below + sum(map(decimals.of, _errors(certificate))), Decimal(1))
+
+
 def least_of(certificate: Certificate, level: Fraction, sides: int) -> int:
     """Return the least ``a >= 0`` whose :func:`beyond` is at most `level`; at most the range."""
     if certificate.sampled_rate is None or level == 1:

@@ -13,6 +13,7 @@ narwhals reads will do.
 from geomdp.frames._columns import release, release_columns
 from geomdp.frames._contributions import bound_contributions
 from geomdp.frames._design import Design, count
+from geomdp.frames._groups import NoisyGroups
 from geomdp.frames._noisy import Difference, NoisyTable
 from geomdp.frames._read import read
 from geomdp.frames._table import Table
@@ -22,6 +23,7 @@ __all__ = [
     "count",
     "Table",
     "NoisyTable",
+    "NoisyGroups",
     "Difference",
     "read",
     "release",
@@ -30,5 +32,5 @@ __all__ = [
 ]
 
 # Pickles name this module, wherever a class is written.
-for _class in (Design, Difference, NoisyTable, Table):
+for _class in (Design, Difference, NoisyGroups, NoisyTable, Table):
     _class.__module__ = __name__

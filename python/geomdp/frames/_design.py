@@ -10,13 +10,17 @@ from itertools import combinations, product
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from geomdp import _notebook, accounting, accuracy
+from geomdp._analysis import decimals, tails
 from geomdp._inputs import parameters
 from geomdp._inputs.columns import only
 from geomdp._inputs.parameters import Bounds, Integer, Real
 from geomdp.frames import _counting, _native
-from geomdp.frames._noisy import Columns, Margin
+from geomdp.frames._groups import MOST_CELLS
+from geomdp.frames._noisy import Columns
+from geomdp.frames._released import Margin
 from geomdp.frames._table import Table
 from geomdp.mechanism import GeometricMechanism, as_mechanism, exact_loss
 
@@ -259,6 +263,73 @@ individual='patient', l0=2)
             low, high = (low, middle) if enough else (middle, high)
         return high
 
+    def spurious(self, epsilon: Real, at_least: Integer) -> float:
+        """Return how many empty cells to expect in a release with a threshold, if all are empty.
+
+        Parameters
+        ----------
+        epsilon : number or str
+            The privacy loss of the whole table.
+        at_least : int
+            The threshold: the least noisy count that is published.
+
+        Examples
+        --------
+        >>> from geomdp.frames import Design
+        >>> design = Design({"page": range(10**6), "country": range(250)})
+        >>> design.spurious(epsilon=1, at_least=25) < 0.003
+        True
+
+        """
+        threshold, mechanism = self._threshold(at_least), self.mechanisms(epsilon)[()]
+        return decimals.up(self.cells * tails.at_least(mechanism.certificate(), threshold))
+
+    def missed(self, count: Integer, epsilon: Real, at_least: Integer) -> float:
+        """Return the probability that a cell with this count does not reach a threshold.
+
+        Parameters
+        ----------
+        count : int
+            The true count of a cell, such as the least that matters.
+        epsilon, at_least
+            As in :meth:`spurious`.
+
+        Examples
+        --------
+        >>> from geomdp.frames import Design
+        >>> design = Design({"page": range(10**6), "country": range(250)})
+        >>> [round(design.missed(n, epsilon=1, at_least=25), 3) for n in (20, 25, 30)]
+        [0.995, 0.269, 0.002]
+
+        """
+        threshold, mechanism = self._threshold(at_least), self.mechanisms(epsilon)[()]
+        # The noise is symmetric.
+        distance = parameters.at_least("count", count, 0) - threshold + 1
+        return decimals.up(tails.at_least(mechanism.certificate(), distance))
+
+    def at_least(self, epsilon: Real, spurious: Real = 1) -> int:
+        """Return the least threshold with which so few empty cells are expected to appear.
+
+        Parameters
+        ----------
+        epsilon
+            As in :meth:`spurious`.
+        spurious : int, float or Fraction
+            The greatest expected number of empty cells, above 0.
+
+        Examples
+        --------
+        >>> from geomdp.frames import Design
+        >>> design = Design({"page": range(10**6), "country": range(250)})
+        >>> design.at_least(epsilon=1), design.at_least(epsilon=1, spurious=0.01)
+        (20, 24)
+
+        """
+        share = parameters.positive_fraction("spurious", spurious) / self.cells
+        self._threshold(1)
+        certificate = self.mechanisms(epsilon)[()].certificate()
+        return tails.least_of(certificate, min(share, Fraction(1)), 1) + 1
+
     def mechanisms(
         self, epsilon: Real, bounds: Bounds | None = None
     ) -> dict[Margin, GeometricMechanism]:
@@ -394,6 +465,21 @@ individual='patient', l0=2)
                 self.accuracy(epsilon=each, alpha=alpha, of=kept) for each in epsilons
             ]
         return _native.made(columns, library)
+
+    def _threshold(self, at_least: Any, bounds: Bounds | None = None) -> int:
+        """Return a threshold, unless this design takes none."""
+        if bounds is not None:
+            raise TypeError(
+                "bounds do not go with at_least: a threshold needs noise without bounds"
+            )
+        if self._margins:
+            raise ValueError("at_least does not go with margins: give a design without them")
+        if self.cells > MOST_CELLS:
+            raise ValueError(
+                f"at_least does not go with {self.cells} cells, since each gets noise: give a "
+                f"design of at most {MOST_CELLS}"
+            )
+        return parameters.at_least("at_least", at_least, 1)
 
     @property
     def _change(self) -> int:
@@ -539,6 +625,14 @@ individual='patient', l0=2)
 
     def _rows(self) -> list[tuple[Any, ...]]:
         return list(product(*self.levels.values()))
+
+    def _columns_of(self, cells: NDArray[np.int64]) -> dict[Any, list[Any]]:
+        """Return the levels of some cells, by column."""
+        places = np.unravel_index(cells, self.shape)
+        return {
+            label: [items[place] for place in each.tolist()]
+            for (label, items), each in zip(self.levels.items(), places, strict=True)
+        }
 
     def _base_levels(self) -> dict[Any, list[Any]]:
         """Return the levels of each column without those of margins."""

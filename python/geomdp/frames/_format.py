@@ -21,7 +21,7 @@ from geomdp._inputs import parameters
 from geomdp._new_file import place
 
 if TYPE_CHECKING:
-    from geomdp.frames._noisy import NoisyTable
+    from geomdp.frames._released import Released
     from geomdp.mechanism import GeometricMechanism
 
 FORMAT = "geomdp-release-1"
@@ -33,14 +33,10 @@ KEY = b"geomdp"
 _TYPES = {str: "string", int: "integer", bool: "boolean", float: "number"}
 
 
-def save(
-    noisy: NoisyTable, path: Any, *, overwrite: bool = False, certificate: bool = False
-) -> None:
+def save(noisy: Released, path: Any, *, overwrite: bool = False, certificate: bool = False) -> None:
     """Write a noisy table; :meth:`NoisyTable.save` has the details."""
     parameters.check_bool("certificate", certificate)
-    design = noisy.design
-    columns = dict(zip(design.levels, map(list, zip(*design._rows(), strict=True)), strict=True))
-    columns[design.name] = noisy._counts.reshape(-1).tolist()
+    columns = noisy._columns() | {noisy.design.name: noisy._counts.reshape(-1).tolist()}
     write(path, columns, lambda: described(noisy, certificate=certificate), overwrite=overwrite)
 
 
@@ -68,7 +64,7 @@ def write(
     _write(files, overwrite=overwrite)
 
 
-def described(noisy: NoisyTable, *, certificate: bool) -> dict[str, Any]:
+def described(noisy: Released, *, certificate: bool) -> dict[str, Any]:
     """Return the description: a resource of Frictionless, and the facts of the release."""
     design = noisy.design
     if noisy.epsilon == math.inf:
@@ -77,9 +73,9 @@ def described(noisy: NoisyTable, *, certificate: bool) -> dict[str, Any]:
     mechanisms = [
         {"sums_over": [list(design.levels)[place] for place in sums]}
         | mechanism_facts(mechanism, certificate)
-        for sums, mechanism in noisy.mechanisms.items()
+        for sums, mechanism in noisy._mechanisms.items()
     ]
-    return resource(noisy, fields, list(fields), {"format": FORMAT}, mechanisms)
+    return resource(noisy, fields, list(fields), {"format": FORMAT, **noisy._facts}, mechanisms)
 
 
 def resource(

@@ -50,9 +50,7 @@ def with_columns(frame: Any, new: Mapping[str, Any]) -> Any:
     return view.with_columns(*columns).to_native()
 
 
-def taken(
-    frame: Any, places: Sequence[int], rows: NDArray[Any], new: Mapping[str, Sequence[Any]]
-) -> Any:
+def taken(frame: Any, places: Sequence[int], rows: NDArray[Any], new: Mapping[str, Any]) -> Any:
     """Return these rows of some columns, with more columns."""
     if arrow(frame):
         import pyarrow as pa  # noqa: PLC0415

@@ -8,25 +8,20 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from geomdp import _notebook, accuracy, consistency, plot
-from geomdp._analysis import decimals, tails
+from geomdp import accuracy, consistency, plot
+from geomdp._analysis import tails
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Integer, Real
-from geomdp.frames import _format, _native
+from geomdp.frames import _native
+from geomdp.frames._released import Margin, Released
 from geomdp.mechanism import GeometricMechanism
 
 if TYPE_CHECKING:
-    from os import PathLike
-
     from matplotlib.axes import Axes
 
     from geomdp.frames._design import Design
 
-_Counts: TypeAlias = NDArray[np.int64]
-#: The places of the columns that a margin adds up; () for the cells.
-Margin: TypeAlias = tuple[int, ...]
 #: The name of one column, or a tuple of names; () for the grand total.
 Columns: TypeAlias = Any
 
@@ -44,7 +39,7 @@ class Difference(NamedTuple):
     upper: int
 
 
-class NoisyTable:
+class NoisyTable(Released):
     """A released table: noisy counts, and the public facts that a reader needs.
 
     :meth:`Table.release` makes one, and :func:`geomdp.read` reads one from a file. It holds no
@@ -67,7 +62,7 @@ class NoisyTable:
 
     """
 
-    __slots__ = ("_counts", "_design", "_frame", "_label", "_mechanisms")
+    __slots__ = ()
 
     def __init__(
         self,
@@ -76,55 +71,13 @@ class NoisyTable:
         mechanisms: Mapping[Margin, GeometricMechanism],
         label: str | None = None,
     ) -> None:
-        self._frame, self._design, self._label = frame, design, label
-        self._mechanisms = dict(mechanisms)
-        counts = _native.last_column(frame)
-        self._counts: _Counts = counts.reshape(design.shape)
-
-    @property
-    def frame(self) -> Any:
-        """The noisy counts, as a frame of the library of the data."""
-        return self._frame
-
-    @property
-    def design(self) -> Design:
-        """The design of the table."""
-        return self._design
-
-    @property
-    def label(self) -> str | None:
-        """The label under which the release was booked."""
-        return self._label
-
-    @property
-    def epsilon(self) -> Fraction | float:
-        """The exact privacy loss of the whole table for one individual; infinite without noise."""
-        return self._design._loss(self._mechanisms)
-
-    @property
-    def privacy_loss(self) -> float:
-        """The privacy loss of the whole table for one individual, rounded up."""
-        return decimals.up(self.epsilon)
+        super().__init__(frame, design, mechanisms, label)
+        self._counts = self._counts.reshape(design.shape)
 
     @property
     def mechanisms(self) -> dict[Margin, GeometricMechanism]:
         """The mechanism of the cells and of each margin, as in :meth:`Design.mechanisms`."""
         return dict(self._mechanisms)
-
-    def to_dict(self) -> dict[Any, int]:
-        """Return the noisy counts by level, or by tuple of levels.
-
-        >>> import pandas as pd
-        >>> from geomdp import frames
-        >>> table = frames.count(pd.Series(["no", "yes", "no"]), ["yes", "no"])
-        >>> list(table.release(epsilon=1).to_dict())
-        ['yes', 'no']
-        """
-        keys = self._design._rows()
-        counts = self._counts.reshape(-1).tolist()
-        if len(self._design.levels) == 1:
-            return {key: count for (key,), count in zip(keys, counts, strict=True)}
-        return dict(zip(keys, counts, strict=True))
 
     def intervals(self, alpha: Real, *, simultaneous: bool = False) -> Any:
         """Return the frame with an interval for each true count, in columns lower and upper.
@@ -364,44 +317,6 @@ class NoisyTable:
             raise ValueError(f"a table of {n} columns cannot be drawn: make one of two columns")
         return (plot.histogram if n == 1 else plot.table)(self, alpha=alpha, ax=ax)
 
-    def save(
-        self, path: str | PathLike[str], *, overwrite: bool = False, certificate: bool = False
-    ) -> None:
-        """Write the noisy counts to a file, with all that a reader needs (``docs/format.md``).
-
-        Parameters
-        ----------
-        path : path
-            Ends in ``.csv``, for a CSV file with a JSON file beside it (``.csv.json``), or in
-            ``.parquet``.
-        overwrite : bool
-            Whether files of these names may be replaced.
-        certificate : bool
-            Whether to include the certificates of the mechanisms.
-
-        Raises
-        ------
-        FileExistsError
-            If a file exists and `overwrite` is False.
-        ValueError
-            If the path has another end, or a level is of a type that files do not keep.
-
-        Examples
-        --------
-        >>> import os, tempfile
-        >>> import pandas as pd
-        >>> import geomdp
-        >>> table = geomdp.frames.count(pd.Series(["no", "yes"], name="sick"), ["yes", "no"])
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     table.release(epsilon=0.5).save(f"{folder}/sick.csv")
-        ...     files = sorted(os.listdir(folder))
-        ...     read = geomdp.read(f"{folder}/sick.csv")
-        >>> files, read.epsilon
-        (['sick.csv', 'sick.csv.json'], Fraction(1, 2))
-
-        """
-        _format.save(self, path, overwrite=overwrite, certificate=certificate)
-
     def _groups(self, kept: tuple[int, ...]) -> list[list[int]]:
         """Return the noisy cells of each combination of levels of these columns."""
         base = self._counts[self._design._part(())]
@@ -425,16 +340,6 @@ class NoisyTable:
             for axis, size in enumerate(self._design._base_shape())
         )
         return _native.taken(self._frame, kept, index[first].reshape(-1), columns)
-
-    def __repr__(self) -> str:
-        loss = f"privacy loss {_notebook.short(self.epsilon)} for one individual"
-        return f"<NoisyTable of {self._design.cells} counts, {loss}>\n{self._frame!r}"
-
-    def _repr_html_(self) -> str:
-        frame = getattr(self._frame, "_repr_html_", None)
-        loss = f"privacy loss {_notebook.short(self.epsilon)} for one individual"
-        text = _notebook.preformatted(f"{self._design.cells} noisy counts, {loss}")
-        return text + (frame() if frame else _notebook.preformatted(repr(self._frame)))
 
 
 def _level(alpha: Any, simultaneous: bool, n: int) -> Fraction:

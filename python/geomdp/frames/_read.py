@@ -21,11 +21,12 @@ from geomdp._inputs import parameters
 from geomdp.frames import _native
 from geomdp.frames._design import Design
 from geomdp.frames._format import FORMAT, KEY, TREE, beside, cell
+from geomdp.frames._groups import NoisyGroups
 from geomdp.frames._noisy import NoisyTable
 from geomdp.mechanism import GeometricMechanism
 
 
-def read(path: Any, *, library: _native.Library | None = None) -> NoisyTable:
+def read(path: Any, *, library: _native.Library | None = None) -> NoisyTable | NoisyGroups:
     """Return the noisy table in a file that :meth:`geomdp.frames.NoisyTable.save` wrote.
 
     A reader needs the file alone, with the ``.csv.json`` beside a CSV file: no data and no secret.
@@ -63,14 +64,21 @@ def read(path: Any, *, library: _native.Library | None = None) -> NoisyTable:
     """
     source = Path(path)
     description, header, rows = opened(source, FORMAT)
-    design, mechanisms, label = _facts(source, description)
+    design, mechanisms, label, at_least = _facts(source, description)
     check_columns(source, header, [*design.levels, design.name])
-    check_rows(source, (row[:-1] for row in rows), design._rows())
-    columns: dict[Any, Any] = dict(
-        zip(design.levels, map(list, zip(*design._rows(), strict=True)), strict=True)
-    )
-    columns[design.name] = counts_of(source, rows)
-    return NoisyTable(_native.made(columns, library), design, mechanisms, label)
+    counts, levels = counts_of(source, rows), [row[:-1] for row in rows]
+    if at_least is None:
+        check_rows(source, levels, design._rows())
+        cells = np.arange(design.cells)
+    else:
+        cells = _cells(source, design, levels)
+        if min(counts, default=at_least) < at_least:
+            raise _other_rows(source)
+    columns: dict[Any, Any] = design._columns_of(cells)
+    frame = _native.made(columns | {design.name: counts}, library)
+    if at_least is None:
+        return NoisyTable(frame, design, mechanisms, label)
+    return NoisyGroups(frame, design, mechanisms[()], label, cells=cells, at_least=at_least)
 
 
 def opened(source: Path, form: str) -> tuple[dict[str, Any], list[str], list[tuple[Any, ...]]]:
@@ -105,8 +113,8 @@ def counts_of(source: Path, rows: list[tuple[Any, ...]]) -> NDArray[np.int64]:
 
 def _facts(
     path: Path, description: dict[str, Any]
-) -> tuple[Design, dict[tuple[int, ...], GeometricMechanism], str | None]:
-    """Return the design, the mechanisms and the label of a description."""
+) -> tuple[Design, dict[tuple[int, ...], GeometricMechanism], str | None, int | None]:
+    """Return the design, the mechanisms, the label and the threshold of a description."""
     facts = description["geomdp"]
     with damage(path):
         design = design_of(description)
@@ -116,13 +124,15 @@ def _facts(
             for each in facts["mechanisms"]
         }
         stated = facts["epsilon"], facts["sensitivity"]
-        label = facts["label"]
+        label, at_least = facts["label"], facts.get("at_least")
+        if at_least is not None:
+            at_least = design._threshold(at_least)
     if list(mechanisms) != list(design._sums()):
         raise ValueError(f"{path.name} has a damaged description: mechanisms of other margins")
     if stated != (str(design._loss(mechanisms)), design.sensitivity):
         raise ValueError(f"{path.name} has a damaged description: another privacy loss")
     compare_plans(path, facts, mechanisms.values())
-    return design, mechanisms, label
+    return design, mechanisms, label, at_least
 
 
 @contextmanager
@@ -200,7 +210,29 @@ def check_rows(path: Path, found: Iterable[tuple[Any, ...]], wanted: list[Any]) 
     if path.suffix == ".csv":
         wanted = [(*map(cell, row),) for row in wanted]
     if list(found) != wanted:
-        raise ValueError(f"{path.name} has other rows than its description")
+        raise _other_rows(path)
+
+
+def _cells(path: Path, design: Design, rows: list[tuple[Any, ...]]) -> NDArray[np.int64]:
+    """Return the cells of rows of a file, which must be in the order of the design."""
+    shown = cell if path.suffix == ".csv" else lambda level: level
+    places = [
+        {shown(level): place for place, level in enumerate(items)}
+        for items in design.levels.values()
+    ]
+    try:
+        found = [[known[x] for known, x in zip(places, row, strict=True)] for row in rows]
+    except (LookupError, TypeError, ValueError):
+        raise _other_rows(path) from None
+    indices = np.array(found, np.int64).reshape(-1, len(places)).T
+    cells = np.ravel_multi_index(tuple(indices), design.shape)
+    if (np.diff(cells) <= 0).any():
+        raise _other_rows(path)
+    return np.asarray(cells)
+
+
+def _other_rows(path: Path) -> ValueError:
+    return ValueError(f"{path.name} has other rows than its description")
 
 
 def _decoded(level: Any) -> Any:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
 
 from geomdp import _notebook
 from geomdp._inputs import parameters
@@ -10,6 +12,8 @@ from geomdp._inputs.arrays import Array
 from geomdp._inputs.columns import noisy_columns
 from geomdp._inputs.parameters import Bounds, Integer, Real
 from geomdp._uncopied import Withheld
+from geomdp.frames import _native
+from geomdp.frames._groups import NoisyGroups, reaching
 from geomdp.frames._noisy import NoisyTable
 from geomdp.mechanism import GeometricMechanism, as_mechanism
 
@@ -64,17 +68,41 @@ class Table(Withheld):
         """The greatest L1 change of the table by one individual: that of its design."""
         return self._design.sensitivity
 
+    @overload
     def release(
         self,
         mechanism: GeometricMechanism | None = None,
         *,
         epsilon: Real | None = None,
         bounds: Bounds | None = None,
+        at_least: None = None,
         budget: Budget | None = None,
         label: str | None = None,
         threads: int | None = None,
-    ) -> NoisyTable:
-        """Return the noisy table.
+    ) -> NoisyTable: ...
+    @overload
+    def release(
+        self,
+        mechanism: GeometricMechanism | None = None,
+        *,
+        epsilon: Real | None = None,
+        at_least: Integer,
+        budget: Budget | None = None,
+        label: str | None = None,
+        threads: int | None = None,
+    ) -> NoisyGroups: ...
+    def release(
+        self,
+        mechanism: GeometricMechanism | None = None,
+        *,
+        epsilon: Real | None = None,
+        bounds: Bounds | None = None,
+        at_least: Integer | None = None,
+        budget: Budget | None = None,
+        label: str | None = None,
+        threads: int | None = None,
+    ) -> NoisyTable | NoisyGroups:
+        """Return the noisy table, or its groups with large noisy counts.
 
         Parameters
         ----------
@@ -84,6 +112,9 @@ class Table(Withheld):
             Instead of a mechanism: the privacy loss of the whole table for one individual.
         bounds : (int, int), optional
             With `epsilon`: noisy counts are clamped to them.
+        at_least : int, optional
+            Publish only the cells whose noisy counts are at least this: for designs of so many
+            cells that most are empty. All cells get noise, so the privacy loss is the same.
         budget : Budget, optional
             Books the privacy loss before any noise is drawn, and refuses a release that exceeds it.
         label : str, optional
@@ -93,7 +124,8 @@ class Table(Withheld):
 
         Returns
         -------
-        NoisyTable
+        NoisyTable or NoisyGroups
+            With `at_least`, the second.
 
         Raises
         ------
@@ -116,6 +148,8 @@ class Table(Withheld):
         mechanisms = design._given(mechanism, epsilon, bounds)
         if label is not None and not isinstance(label, str):
             raise TypeError(parameters.foreign("label", label, "a str or None"))
+        if at_least is not None:
+            at_least = design._threshold(at_least, bounds)
         count = parameters.threads(threads) or None
         for each in mechanisms.values():
             each.certificate()  # A mechanism that has no plan is refused before it is booked.
@@ -130,11 +164,23 @@ class Table(Withheld):
             return noisy.reshape(-1)
 
         try:
+            if at_least is not None:
+                each = mechanisms[()]
+                cells, noisy = reaching(each, self._occupied(), design.cells, at_least, count)
+                places = range(len(design.levels))
+                frame = _native.taken(self._frame, places, cells, {design.name: noisy})
+                return NoisyGroups(frame, design, each, label, cells=cells, at_least=at_least)
             frame = noisy_columns(self._frame, {design.name: noise}, "refuse")
         except BaseException as error:
             # The local variables of these calls hold exact counts, and some tracebacks show them.
             raise error.with_traceback(None) from None
         return NoisyTable(frame, design, mechanisms, label)
+
+    def _occupied(self) -> tuple[Array, Array]:
+        """Return the cells with records, and how many."""
+        counts = _native.last_column(self._frame)
+        cells = np.flatnonzero(counts)
+        return cells, counts[cells]
 
     def map(self, mechanism: GeometricMechanism, records: Integer = 1) -> float:
         """Return the privacy loss of a release by this mechanism: ``map(records * sensitivity)``.

@@ -393,7 +393,7 @@ class NoisyHierarchy(ByNode):
 
         """
         noise, noisy = self._noise, self._noisy
-        if np.abs(noisy.astype(np.float64)).max() > consistency.MOST:
+        if np.abs(noisy.astype(np.float64)).max() > consistency.GREATEST:
             raise OverflowError("noisy counts reach beyond 2**40: give smaller counts")
         parents = noise.hierarchy._tree.parents
         size, width = noisy.shape
@@ -405,7 +405,7 @@ class NoisyHierarchy(ByNode):
         forest = above.T.reshape(-1), noisy.T.reshape(-1), weights.T.reshape(-1)
         if total is not None:
             public = parameters.at_least("total", total, 0)
-            if public > consistency.MOST:
+            if public > consistency.GREATEST:
                 raise OverflowError("total reaches beyond 2**40: give a smaller one")
             forest = (
                 np.append(np.where(forest[0] < 0, noisy.size, forest[0]), -1),

@@ -1,0 +1,140 @@
+"""What every release of a table knows: its design, its noise, its cost, and how to save itself."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from geomdp import _notebook
+from geomdp._analysis import decimals
+from geomdp.frames import _format, _native
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from os import PathLike
+
+    from geomdp.frames._design import Design
+    from geomdp.mechanism import GeometricMechanism
+
+#: The places of the columns that a margin adds up; () for the cells.
+Margin: TypeAlias = tuple[int, ...]
+
+
+class Released:
+    """Noisy counts, and the public facts that a reader needs; no exact count."""
+
+    __slots__ = ("_counts", "_design", "_frame", "_label", "_mechanisms")
+
+    def __init__(
+        self,
+        frame: Any,
+        design: Design,
+        mechanisms: Mapping[Margin, GeometricMechanism],
+        label: str | None,
+    ) -> None:
+        self._frame, self._design, self._label = frame, design, label
+        self._mechanisms = dict(mechanisms)
+        self._counts: NDArray[np.int64] = _native.last_column(frame)
+
+    @property
+    def frame(self) -> Any:
+        """The noisy counts, as a frame of the library of the data."""
+        return self._frame
+
+    @property
+    def design(self) -> Design:
+        """The design of the table."""
+        return self._design
+
+    @property
+    def label(self) -> str | None:
+        """The label under which the release was booked."""
+        return self._label
+
+    @property
+    def epsilon(self) -> Fraction | float:
+        """The exact privacy loss of the whole table for one individual; infinite without noise."""
+        return self._design._loss(self._mechanisms)
+
+    @property
+    def privacy_loss(self) -> float:
+        """The privacy loss of the whole table for one individual, rounded up."""
+        return decimals.up(self.epsilon)
+
+    def to_dict(self) -> dict[Any, int]:
+        """Return the noisy counts by level, or by tuple of levels.
+
+        >>> import pandas as pd
+        >>> from geomdp import frames
+        >>> table = frames.count(pd.Series(["no", "yes", "no"]), ["yes", "no"])
+        >>> list(table.release(epsilon=1).to_dict())
+        ['yes', 'no']
+        """
+        columns = list(self._columns().values())
+        keys = columns[0] if len(columns) == 1 else zip(*columns, strict=True)
+        return dict(zip(keys, self._counts.reshape(-1).tolist(), strict=True))
+
+    def save(
+        self, path: str | PathLike[str], *, overwrite: bool = False, certificate: bool = False
+    ) -> None:
+        """Write the noisy counts to a file, with all that a reader needs (``docs/format.md``).
+
+        Parameters
+        ----------
+        path : path
+            Ends in ``.csv``, for a CSV file with a JSON file beside it (``.csv.json``), or in
+            ``.parquet``.
+        overwrite : bool
+            Whether files of these names may be replaced.
+        certificate : bool
+            Whether to include the certificates of the mechanisms.
+
+        Raises
+        ------
+        FileExistsError
+            If a file exists and `overwrite` is False.
+        ValueError
+            If the path has another end, or a level is of a type that files do not keep.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> import pandas as pd
+        >>> import geomdp
+        >>> table = geomdp.frames.count(pd.Series(["no", "yes"], name="sick"), ["yes", "no"])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     table.release(epsilon=0.5).save(f"{folder}/sick.csv")
+        ...     files = sorted(os.listdir(folder))
+        ...     read = geomdp.read(f"{folder}/sick.csv")
+        >>> files, read.epsilon
+        (['sick.csv', 'sick.csv.json'], Fraction(1, 2))
+
+        """
+        _format.save(self, path, overwrite=overwrite, certificate=certificate)
+
+    @property
+    def _facts(self) -> dict[str, Any]:
+        """What only this kind of release states in its files."""
+        return {}
+
+    def _columns(self) -> dict[Any, list[Any]]:
+        """Return the columns of levels."""
+        return self._design._columns_of(np.arange(self._design.cells))
+
+    def _text(self) -> str:
+        loss = f"privacy loss {_notebook.short(self.epsilon)} for one individual"
+        return f"{self._title()}, {loss}"
+
+    def _title(self) -> str:
+        return f"{type(self).__name__} of {self._design.cells} counts"
+
+    def __repr__(self) -> str:
+        return f"<{self._text()}>\n{self._frame!r}"
+
+    def _repr_html_(self) -> str:
+        frame = getattr(self._frame, "_repr_html_", None)
+        shown = frame() if frame else _notebook.preformatted(repr(self._frame))
+        return _notebook.preformatted(self._text()) + shown

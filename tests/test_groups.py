@@ -1,0 +1,192 @@
+"""Groups that are published because their noisy counts reached a threshold."""
+
+import json
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import geomdp
+from geomdp import GeometricMechanism, accounting, frames
+from geomdp._analysis import thresholds
+from geomdp.frames import _groups
+from statistics_ import ALPHA
+
+PAGES = {"page": ["home", "help", "blog"], "hour": range(24)}
+
+
+def visits(library: str = "pandas") -> Any:
+    data = {"page": ["home"] * 900 + ["help"] * 70, "hour": [7] * 900 + [23] * 70}
+    return {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}[library](data)
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.5, 1.0, 3.0])
+@pytest.mark.parametrize("threshold", [1, 2, 25])
+@pytest.mark.parametrize("alpha", [Fraction(1, 20), Fraction(3, 10), Fraction(1)])
+def test_intervals_hold_given_that_a_group_appears(
+    rate: float, threshold: int, alpha: Fraction
+) -> None:
+    # Every outcome whose probability matters, for every true count near the threshold.
+    q, reach = math.exp(-rate), math.ceil(45 / rate)
+    published = np.arange(threshold, threshold + 60 + reach)
+    lower, upper = thresholds.interval(rate, published, threshold, alpha)
+    coverages = []
+    for count in range(threshold + 60):
+        masses = q ** np.abs(published - count).astype(float)
+        covered = masses[(lower <= count) & (count <= upper)]
+        coverages.append(math.fsum(covered) / math.fsum(masses))
+    assert min(coverages) >= 1 - alpha - 1e-12
+    # Not wider than they must be: the noise has atoms, of mass (1 - q) / (1 + q) on each side.
+    assert min(coverages) <= 1 - alpha + 2 * alpha * (1 - q) + 1e-12
+
+
+def test_usual_intervals_do_not_hold_given_that_a_group_appears() -> None:
+    mechanism, threshold = GeometricMechanism(0.5), 25
+    published = np.arange(threshold, threshold + 200)
+    lower, upper = mechanism.confidence_interval(published, 0.05)
+    masses = np.exp(-0.5 * np.abs(published - 10.0))
+    assert masses[(lower <= 10) & (upper >= 10)].sum() / masses.sum() < 0.5
+
+
+def test_planning_agrees_with_the_sums() -> None:
+    design, epsilon = frames.Design({"page": range(1000), "hour": range(24)}), Fraction(1, 2)
+    q = math.exp(-0.5)
+
+    def tail(distance: int) -> float:
+        masses = [(1 - q) / (1 + q) * q ** abs(z) for z in range(distance, 200)]
+        return math.fsum(masses)
+
+    for threshold in (1, 10, 40):
+        expected = design.cells * tail(threshold)
+        assert design.spurious(epsilon, threshold) == pytest.approx(expected, rel=1e-9)
+        for count in (0, threshold - 1, threshold, threshold + 30):
+            expected = 1 - tail(threshold - count)
+            assert design.missed(count, epsilon, threshold) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("spurious", [1e-6, 0.01, 1, 30, 10**9])
+def test_the_threshold_is_the_least(spurious: float) -> None:
+    design = frames.Design({"page": range(1000), "hour": range(24)})
+    least = design.at_least(0.5, spurious)
+    assert design.spurious(0.5, least) <= spurious
+    assert least == 1 or design.spurious(0.5, least - 1) > spurious
+
+
+class Shifts:
+    """Instead of a mechanism: adds a number that is known to every cell, and sees them all."""
+
+    def __init__(self, shift: int) -> None:
+        self.shift, self.seen = shift, [np.zeros(0, np.int64)]
+
+    def release(self, counts: Any, *, out: Any, threads: Any) -> None:
+        self.seen.append(counts.copy())
+        np.add(counts, self.shift, out=out)
+
+
+@pytest.mark.parametrize("size", [1, 6, 7, 8, 20, 21, 22])
+def test_every_cell_gets_noise_and_keeps_its_place(
+    monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    monkeypatch.setattr(_groups, "_CHUNK", 7)
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        counts = rng.integers(0, 3, size) * rng.integers(0, 50, size)
+        occupied = np.flatnonzero(counts)
+        mechanism: Any = Shifts(5)
+        given = occupied, counts[occupied]
+        cells, noisy = _groups.reaching(mechanism, given, size, 30, None)
+        assert np.concatenate(mechanism.seen).tolist() == counts.tolist()
+        assert cells.tolist() == np.flatnonzero(counts + 5 >= 30).tolist()
+        assert noisy.tolist() == (counts[cells] + 5).tolist()
+
+
+def test_as_many_empty_cells_appear_as_the_design_says() -> None:
+    # A Poisson number, to within 1e-9: the cells are independent, each with probability 3e-5.
+    design = frames.Design({"page": range(100_000), "hour": range(10)})
+    threshold = design.at_least(epsilon=1, spurious=50)
+    expected = design.spurious(1, threshold)
+    empty = pd.DataFrame({"page": pd.Series([], dtype=int), "hour": pd.Series([], dtype=int)})
+    found = len(design.count(empty).release(epsilon=1, at_least=threshold).frame)
+    # Chernoff: P(|X - m| >= t) <= 2 exp(-t^2 / (2 m + 2 t / 3)).
+    bound = math.log(2 / ALPHA)
+    assert abs(found - expected) <= bound / 3 + math.sqrt(bound**2 / 9 + 2 * expected * bound)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_groups_of_each_library(library: str) -> None:
+    noisy = frames.Design(PAGES).count(visits(library)).release(epsilon=2, at_least=30)
+    assert type(noisy.frame) is type(visits(library))
+    assert list(noisy.to_dict()) == [("home", 7), ("help", 23)]
+    assert noisy.epsilon == 2
+    top = noisy.top(1)
+    assert dict(zip(("page", "hour"), next(iter(noisy.to_dict())), strict=True)) == {
+        name: (top[name].to_pylist() if library == "pyarrow" else top[name].to_list())[0]
+        for name in ("page", "hour")
+    }
+
+
+@pytest.mark.parametrize("end", ["csv", "parquet"])
+@pytest.mark.parametrize("at_least", [30, 10**9])
+def test_a_reader_gets_the_same_groups(tmp_path: Any, end: str, at_least: int) -> None:
+    noisy = frames.Design(PAGES).count(visits()).release(epsilon=2, at_least=at_least, label="may")
+    noisy.save(tmp_path / f"may.{end}")
+    read = geomdp.read(tmp_path / f"may.{end}")
+    assert isinstance(read, frames.NoisyGroups)
+    assert read.to_dict() == noisy.to_dict()
+    assert (read.epsilon, read.at_least, read.label) == (2, at_least, "may")
+    ours, theirs = (each.intervals(0.1).to_dict("list") for each in (noisy, read))
+    assert ours == theirs
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda rows: [*rows, rows[0]],
+        lambda rows: rows[::-1],
+        lambda rows: [["away", "7", "40"]],
+        lambda rows: [["home", "7", "29"]],  # below the threshold
+    ],
+)
+def test_damaged_groups_are_refused(tmp_path: Any, damage: Any) -> None:
+    frames.Design(PAGES).count(visits()).release(epsilon=2, at_least=30).save(tmp_path / "may.csv")
+    header, *rows = [line.split(",") for line in (tmp_path / "may.csv").read_text().splitlines()]
+    text = "\r\n".join(map(",".join, [header, *damage(rows)])) + "\r\n"
+    (tmp_path / "may.csv").write_bytes(text.encode())
+    with pytest.raises(ValueError, match="other rows than its description"):
+        geomdp.read(tmp_path / "may.csv")
+
+
+def test_bad_parameters_are_refused_before_anything_is_spent() -> None:
+    budget = accounting.Budget(epsilon=1)
+    table = frames.Design(PAGES).count(visits())
+    huge = frames.Design({str(place): range(10**5) for place in range(3)})
+    nothing = pd.DataFrame({str(place): pd.Series([], dtype=int) for place in range(3)})
+    margins = frames.count(visits()["page"], ["home", "help"], margins="all")
+    for each, given, message in [
+        (table, {"at_least": 0}, "at_least = 0 is not accepted"),
+        (table, {"at_least": 2.5}, "at_least = 2.5"),
+        (table, {"at_least": 30, "bounds": (0, 9)}, "bounds do not go with at_least"),
+        (huge.count(nothing), {"at_least": 30}, "at_least does not go with 1000000000000000 cells"),
+        (margins, {"at_least": 30}, "at_least does not go with margins"),
+    ]:
+        with pytest.raises((ValueError, TypeError), match=message):
+            each.release(epsilon=1, budget=budget, **given)
+    assert not budget.spent
+    with pytest.raises(ValueError, match="spurious = 0 is not accepted"):
+        frames.Design(PAGES).at_least(1, 0)
+    with pytest.raises(ValueError, match="count = -1"):
+        frames.Design(PAGES).missed(-1, 1, 30)
+
+
+def test_groups_hold_nothing_exact(tmp_path: Any) -> None:
+    noisy = frames.Design(PAGES).count(visits()).release(epsilon=0.001, at_least=1)
+    noisy.save(tmp_path / "may.csv")
+    facts = json.loads((tmp_path / "may.csv.json").read_text())["geomdp"]
+    assert facts["at_least"] == 1
+    slots = {name: getattr(noisy, name) for name in frames.NoisyGroups.__slots__}
+    assert set(slots) == {"_at_least", "_cells", "_design", "_frame", "_label", "_mechanism"}
