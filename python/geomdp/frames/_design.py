@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
@@ -316,21 +317,11 @@ individual='patient', l0=2)
         6.07
 
         """
-        mechanisms = self._given(mechanism, epsilon)
-        times = 2 if self.neighbours == "change" else 1
-        base = math.prod(self._base_shape())
         parts = [
-            accounting.loss_distribution(
-                each,
-                l0=times if sums else min(times * self.l0, base),
-                linf=self.l0 * self.linf if sums else self.linf,
-            )
-            for sums, each in mechanisms.items()
+            accounting.loss_distribution(each, l0=l0, linf=linf)
+            for each, l0, linf in self._changed(self._given(mechanism, epsilon))
         ]
-        whole = parts[0]
-        for part in parts[1:]:
-            whole = whole + part
-        return whole
+        return sum(parts[1:], start=parts[0])
 
     def privacy_loss(self, mechanism: GeometricMechanism) -> float:
         """Return the privacy loss of a release of the whole table by one mechanism, rounded up.
@@ -410,6 +401,25 @@ individual='patient', l0=2)
         return sum(
             (exact_loss(each, self._change) for each in mechanisms.values()), start=Fraction(0)
         )
+
+    def _changed(
+        self, mechanisms: Mapping[Margin, GeometricMechanism]
+    ) -> Iterator[tuple[GeometricMechanism, int, int]]:
+        """Yield for each part how many of its cells one individual changes, and by how much."""
+        times = 2 if self.neighbours == "change" else 1
+        base = math.prod(self._base_shape())
+        for sums, each in mechanisms.items():
+            if sums:
+                yield each, times, self.l0 * self.linf
+            else:
+                yield each, min(times * self.l0, base), self.linf
+
+    def _losses(self, mechanisms: Mapping[Margin, GeometricMechanism]) -> Counter[Fraction | float]:
+        """Return the exact privacy losses of the cells that one individual changes."""
+        losses: Counter[Fraction | float] = Counter()
+        for each, l0, linf in self._changed(mechanisms):
+            losses[exact_loss(each, linf)] += l0
+        return losses
 
     def _named(self, label: Any) -> Design:
         """Return this design of one column without a name, with that of the data."""
