@@ -160,7 +160,7 @@ individual='patient', l0=2)
         """The number of cells, margins included."""
         return math.prod(self.shape)
 
-    def count(self, data: Any) -> Table:
+    def count(self, data: Any, *, weights: Any = None) -> Table:
         """Bound the contributions of each individual, and count the records of each cell.
 
         An individual keeps `l0` of its cells, drawn uniformly by fresh system entropy, and at most
@@ -172,6 +172,12 @@ individual='patient', l0=2)
         data : data frame or column
             A frame of pandas or Polars (lazy too), or a Table of PyArrow; each row is a record. A
             design of one column takes that column alone, unless individuals are bounded.
+            :func:`geomdp.spark.count` takes frames of Spark.
+        weights : column name, optional
+            For records that somebody else has counted, as by ``GROUP BY``: the column, of integers
+            of up to 64 bits, that says how many records each row stands for. Not with `individual`.
+            No value raises an error, which would show it: those below 0 and nulls are taken for 0,
+            and counts above the limit of int64 for that limit.
 
         Returns
         -------
@@ -192,9 +198,12 @@ individual='patient', l0=2)
         >>> visits = pd.DataFrame({"who": [1, 1, 2], "town": ["Rome", "Oslo", "Rome"]})
         >>> Design({"town": ["Oslo", "Rome"]}, individual="who", l0=1).count(visits)
         <Table of 2 counts, not shown; town: ['Oslo', 'Rome']; sensitivity 1>
+        >>> counted = pd.DataFrame({"town": ["Rome", "Oslo"], "visits": [2, 1]})
+        >>> Design({"town": ["Oslo", "Rome"]}).count(counted, weights="visits")
+        <Table of 2 counts, not shown; town: ['Oslo', 'Rome']; sensitivity 1>
 
         """
-        return _counting.count(self, data)
+        return _counting.count(self, data, weights)
 
     def accuracy(self, *, epsilon: Real, alpha: Real, of: Columns = None) -> int:
         """Return the accuracy at level alpha of a release with this epsilon, without bounds.
@@ -622,6 +631,7 @@ def count(
     name: str = "count",
     other: Any = None,
     margins: Any = None,
+    weights: Any = None,
 ) -> Table:
     """Count the records of each level, or of each combination of levels: one record an individual.
 
@@ -631,7 +641,7 @@ def count(
 
     Parameters
     ----------
-    data
+    data, weights
         As in :meth:`Design.count`.
     levels, name, other, margins
         As in :class:`Design`.
@@ -655,4 +665,4 @@ def count(
     ['yes', 'no', 'all', 'yes']
 
     """
-    return Design(levels, name=name, other=other, margins=margins).count(data)
+    return Design(levels, name=name, other=other, margins=margins).count(data, weights=weights)
