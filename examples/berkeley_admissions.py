@@ -44,8 +44,7 @@ def main() -> None:
     arguments = parser.parse_args()
     arguments.output.mkdir(parents=True, exist_ok=True)
 
-    counts = pd.read_csv(HERE / "berkeley_admissions.csv")
-    records = counts.loc[counts.index.repeat(counts.pop("count"))]  # a row for each applicant
+    published = pd.read_csv(HERE / "berkeley_admissions.csv")  # a row for each cell
 
     departments, sexes = list("ABCDEF"), ["men", "women"]
     levels = {"department": departments, "sex": sexes, "decision": ["admitted", "rejected"]}
@@ -54,7 +53,7 @@ def main() -> None:
     print(f"in advance: 95% of errors will be at most {a}, and all 24 at once at most", end=" ")
     print(design.accuracy(epsilon=arguments.epsilon, alpha=0.05, of="all"))
 
-    table = design.count(records)
+    table = design.count(published, weights="count")
     noisy = table.release(epsilon=arguments.epsilon)
     print(f"privacy loss of the table for one applicant: {noisy.privacy_loss}\n")
 

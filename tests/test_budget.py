@@ -1,6 +1,7 @@
 """Budgets, in memory and in ledgers: one limit, whoever spends and whenever it is interrupted."""
 
 import contextlib
+import itertools
 import math
 import multiprocessing
 import os
@@ -306,6 +307,98 @@ def test_a_table_of_several_cells_costs_less_rho() -> None:
     assert pure.history[0].cost == booking.loss
 
 
+@pytest.mark.parametrize("neighbours", ["add-remove", "change"])
+@pytest.mark.parametrize("margins", [None, "all"])
+@pytest.mark.parametrize(("l0", "linf"), [(1, 1), (2, 1), (2, 2)])
+def test_a_table_books_the_rho_of_its_cells(
+    neighbours: Any, margins: Any, l0: int, linf: int
+) -> None:
+    """Against the divergences of all changes by one individual, in float64."""
+    levels = ["a", "b", "c"]
+    design = frames.Design(
+        {"town": levels}, individual="who", l0=l0, linf=linf, neighbours=neighbours, margins=margins
+    )
+    people = pd.DataFrame({"who": [1, 2], "town": ["a", "b"]})
+    budget = Budget(rho=50)
+    noisy = design.count(people).release(epsilon=2, budget=budget)
+    [booking] = budget.history
+    assert booking.loss == noisy.epsilon == 2
+    own = [
+        each
+        for each in itertools.product(range(linf + 1), repeat=3)
+        if sum(n > 0 for n in each) <= l0
+    ]
+    changes = set(own)
+    if neighbours == "change":
+        changes = {
+            tuple(x - y for x, y in zip(*pair, strict=True))
+            for pair in itertools.product(own, repeat=2)
+        }
+    rate = 2 / design.sensitivity
+    x = np.arange(-400, 401)
+    log = -rate * np.abs(x)
+    log -= np.log(np.exp(log).sum())
+    shifted = {d: -rate * np.abs(x - d) + log[400] for d in range(-8, 9)}
+
+    def rho(d: int) -> float:
+        """Return the greatest divergence per order; order 1 is that of Kullback and Leibler."""
+        p, q = log, shifted[d]
+        orders = (1.25, 1.5, 2, 3, 5, 9)
+        found = [float(np.exp(p) @ (p - q))]
+        found += [np.log(np.exp(a * p + (1 - a) * q).sum()) / (a - 1) / a for a in orders]
+        return max(found)
+
+    of = {d: rho(d) for d in shifted}
+    wanted = max(sum(of[d] for d in (*each, *([sum(each)] if margins else []))) for each in changes)
+    assert wanted <= float(booking.cost) + 1e-12
+    if linf == 1 and not (margins and l0 > 1) and neighbours == "add-remove":
+        assert float(booking.cost) == pytest.approx(wanted, abs=1e-9)
+    assert booking.cost <= zcdp(2)
+
+
+def test_a_table_of_many_records_in_a_cell_is_booked() -> None:
+    """LossDistribution has a limit for them, which its zCDP does not need."""
+    design = frames.Design({"town": ["a", "b"]}, individual="who", l0=1, linf=5000)
+    table = design.count(pd.DataFrame({"who": [1], "town": ["a"]}))
+    for budget in (Budget(rho=1), Budget(1), Budget(1, 1e-6, [0.5])):
+        table.release(epsilon=0.5, budget=budget)
+        assert budget.spent == [(None, 0.5)]
+    clear = frames.count(pd.Series(["a"], name="town"), ["a", "b"])
+    with pytest.raises(ValueError, match="costs rho inf"):
+        clear.release(GeometricMechanism.from_scale(0), budget=Budget(rho=1))
+
+
+def test_a_plan_of_cells_allows_no_more_than_was_planned(make: Open) -> None:
+    design = frames.Design({"town": ["a", "b", "c"]}, individual="who", l0=3)
+    table = design.count(pd.DataFrame({"who": [1], "town": ["a"]}))
+    plan = 2 * design.loss_distribution(epsilon=0.375)
+    epsilon = plan.epsilon(0.01)
+    assert epsilon < compose({0.375: 2}, 0.01)
+    budget = make(epsilon=epsilon, delta=0.01, losses=plan)
+    table.release(epsilon=0.375, budget=budget, label="1")
+    budget.book(0.125, label="a count")
+    with pytest.raises(ValueError, match=r"no planned release of privacy loss 0\.375 or more"):
+        table.release(epsilon=0.375, budget=budget)
+    budget.book(0.07)
+    assert budget.remaining == 0.125
+    budget.book(1e-9, label="the last")
+    assert budget.remaining == 0
+    assert [booking.cost * 8 for booking in budget.history] == [3, 1, 1, 1]
+    with pytest.raises(ValueError, match="no planned release"):
+        budget.book(1e-9)
+
+
+def test_a_table_takes_the_least_of_what_was_planned(make: Open) -> None:
+    design = frames.Design({"town": ["a", "b", "c"]}, individual="who", l0=3)
+    table = design.count(pd.DataFrame({"who": [1], "town": ["a"]}))
+    budget = make(epsilon=2, delta=0, losses={0.375: 3, 0.125: 3, 0.25: 2})
+    for _ in range(4):
+        table.release(epsilon=0.375, budget=budget)
+    # Three cells, then the table as a whole three times: two cells of 0.25 are not enough.
+    assert [booking.cost * 8 for booking in budget.history] == [3, 3, 3, 3]
+    assert budget.remaining == 0.25
+
+
 def test_epsilon_at_a_delta() -> None:
     budget = Budget(1)
     for _ in range(20):
@@ -444,6 +537,9 @@ DAMAGES: dict[str, tuple[Callable[[Path], Any], str]] = {
         for column, text in [
             ("cost", "'1/0'"),
             ("cost", "'-1'"),
+            ("cost", "'-1 of 1/10'"),
+            ("cost", "'1/10, '"),
+            ("cost", "x'ff'"),
             ("loss", "x'ff'"),
             ("loss", "cast(x'ff' AS TEXT)"),
             ("time", "'x'"),

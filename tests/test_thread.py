@@ -119,6 +119,64 @@ def test_counts_are_those_of_the_records(make: Any, other: Any, margins: Any) ->
     assert found == wanted
 
 
+WEIGHTED = {"town": ["a", "b", "a", "z", None], "sick": ["no", "no", "yes", "no", "no"]}
+OF_WEIGHTS = Design(
+    {"town": ["a", "b"], "sick": ["yes", "no"]}, other={"town": "else"}, margins={"town": "all"}
+)
+
+
+@in_all
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "uint8", "uint64"])
+def test_weights_count_as_so_many_records(make: Any, dtype: str) -> None:
+    of = [3, 0, 5, 2, 4]
+    counted = OF_WEIGHTS.count(make({**WEIGHTED, "n": np.array(of, dtype)}), weights="n")
+    repeated = {name: np.repeat(np.array(each, object), of) for name, each in WEIGHTED.items()}
+    wanted = OF_WEIGHTS.count(make({name: list(each) for name, each in repeated.items()}))
+    assert rows(counted) == rows(wanted) == [5, 3, 0, 0, 0, 6, 5, 9]
+    assert counted.sensitivity == 2
+    alone = frames.count(
+        make({"n": np.array(of, dtype), "k": [1, 2, 1, 2, 1]}), {"k": [1, 2]}, weights="n"
+    )
+    assert rows(alone) == [12, 2]
+
+
+@in_all
+def test_no_weight_is_an_error_that_shows_it(make: Any) -> None:
+    """Below 0 and null count as 0, and sums end at the limit of int64."""
+    most = 2**63 - 1
+    towns = {**WEIGHTED, "sick": ["no"] * 5}
+    for of, wanted in (
+        ([-7, -(2**63), 5, -1, 0], [0, 5, 0, 0, 0, 0, 0, 5]),
+        ([most, most, 1, most, most], [0, most, 0, most, 0, most, 0, most]),
+        ([most - 1, 2**62, 1, 2**62, 0], [0, most, 0, 2**62, 0, 2**62, 0, most]),
+    ):
+        data = make({**towns, "n": np.array(of)})
+        assert rows(OF_WEIGHTS.count(data, weights="n")) == wanted
+    wide = make({**towns, "n": np.array([2**64 - 1, 2**63, 0, 1, 2**63 - 2], np.uint64)})
+    found = rows(OF_WEIGHTS.count(wide, weights="n"))
+    assert found == [0, most, 0, most, 0, most, 0, most]
+    missing: Any = [None, 2, 3, None, 1]
+    nulls = make({**WEIGHTED, "n": pd.array(missing, "Int64") if make is pd.DataFrame else missing})
+    assert rows(OF_WEIGHTS.count(nulls, weights="n")) == [3, 0, 0, 2, 0, 1, 3, 3]
+
+
+@in_all
+def test_weights_of_another_type_raise(make: Any) -> None:
+    for of in ([0.5] * 5, ["1"] * 5, [True] * 5):
+        with pytest.raises(
+            TypeError, match=r"weights 'n' of type .* give integers of up to 64 bit"
+        ):
+            OF_WEIGHTS.count(make({**WEIGHTED, "n": of}), weights="n")
+    data = make({**WEIGHTED, "n": [1] * 5})
+    with pytest.raises(KeyError, match="column 'm' occurs 0 times"):
+        OF_WEIGHTS.count(data, weights="m")
+    bounded = Design({"town": ["a"]}, individual="sick", l0=1)
+    with pytest.raises(ValueError, match="weights = 'n' are not accepted with individuals"):
+        bounded.count(data, weights="n")
+    with pytest.raises(TypeError, match="weights are a column of a frame"):
+        Design(["a"]).count(pd.Series(["a"]), weights="n")
+
+
 @pytest.mark.parametrize("neighbours", ["add-remove", "change"])
 @pytest.mark.parametrize("margins", [None, "all", {"by": "all"}])
 @pytest.mark.parametrize("other", [None, "else"])

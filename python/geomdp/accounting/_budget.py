@@ -22,13 +22,13 @@ from geomdp.accounting._compose import (
     delta_of,
     epsilon_of,
     groups_of,
-    zcdp,
+    zcdp_of,
 )
 from geomdp.accounting._distribution import LossDistribution
 from geomdp.mechanism import GeometricMechanism, as_mechanism, exact_loss
 
-#: Returns the cost of a release, given how many releases had each cost; or refuses it.
-Decide: TypeAlias = Callable[[Counter[Fraction]], Fraction]
+#: Returns the costs of a release, given how often each cost was booked before; or refuses it.
+Decide: TypeAlias = Callable[[Counter[Fraction]], Counter[Fraction]]
 
 
 class Booking(NamedTuple):
@@ -45,7 +45,8 @@ class Booking(NamedTuple):
     label: str | None
     #: The pure privacy loss, exactly.
     loss: Fraction
-    #: Its share of the budget: the loss; with a plan the planned loss it uses up; or its rho.
+    #: Its share of the budget: the loss; with a plan the sum of the planned losses that it uses up;
+    #: or its rho.
     cost: Fraction
     #: When it was booked, in UTC to the second.
     time: datetime
@@ -55,7 +56,7 @@ class Store(Protocol):
     """Where bookings are kept: in memory or in a ledger."""
 
     def costs(self) -> Counter[Fraction]:
-        """Return how many releases had each cost, except for 0."""
+        """Return how often each cost was booked, except for 0."""
 
     def bookings(self) -> list[Booking]:
         """Return all bookings, the first one first."""
@@ -87,9 +88,9 @@ class _Memory:
                 "open a ledger in each process with Budget.open"
             )
         with self._lock:
-            cost = decide(self._costs)
-            self._costs = self._costs + Counter({cost: int(cost > 0)})
-            self._bookings.append(Booking(label, loss, cost, now()))
+            taken = decide(self._costs)
+            self._costs = self._costs + taken
+            self._bookings.append(Booking(label, loss, composition.total(taken), now()))
 
 
 def now() -> datetime:
@@ -113,11 +114,12 @@ class Budget(Uncopied):
     delta : number
         From 0 to 1. With 0, the losses of the releases may depend on earlier outputs, and their sum
         is limited.
-    losses : iterable of numbers, or mapping of them to int
+    losses : iterable of numbers, mapping of them to int, or LossDistribution
         The losses of all releases, planned in advance, as for :func:`compose`. Needed if delta is
         not 0, since composition does not cover losses that are chosen in view of earlier outputs.
-        Each release uses up the least planned loss that is enough for it. The order is free, and
-        planned releases may be left out.
+        Each release uses up the least planned loss that is enough for it. A distribution plans the
+        losses of cells, and each table uses up those of the cells that one individual can change.
+        The order is free, and planned releases may be left out.
     rho : number, optional
         Instead of the others: the limit of zero-concentrated differential privacy. Each release
         costs its :func:`zcdp`, and the sum is limited. The losses may depend on earlier outputs.
@@ -137,6 +139,17 @@ class Budget(Uncopied):
     >>> daily = accounting.Budget(epsilon=3.2, delta=1e-6, losses={0.1: 50})
     >>> noisy = daily.release(GeometricMechanism(0.1), [12, 7], label="Monday")
 
+    Fifty releases of a table of which an individual changes three cells need a smaller epsilon than
+    fifty releases of its privacy loss:
+
+    >>> from geomdp.frames import Design
+    >>> design = Design({"town": ["Oslo", "Rome", "Bern"]}, individual="who", l0=3)
+    >>> plan = 50 * design.loss_distribution(epsilon=0.3)
+    >>> round(accounting.Budget(epsilon=6.1, delta=1e-6, losses=plan).epsilon_spent, 2)
+    6.07
+    >>> round(accounting.compose({0.3: 50}, delta=1e-6), 2)
+    11.07
+
     """
 
     _uncopied = "each copy could be spent"
@@ -146,7 +159,7 @@ class Budget(Uncopied):
         self,
         epsilon: Exact | None = None,
         delta: Exact = 0,
-        losses: Losses | None = None,
+        losses: Losses | LossDistribution | None = None,
         *,
         rho: Exact | None = None,
     ) -> None:
@@ -156,7 +169,11 @@ class Budget(Uncopied):
         name, given = ("rho", rho) if self._by_rho else ("epsilon", epsilon)
         self._limit = parameters.nonnegative_number(name, parameters.exact(name, given))
         self._delta = delta_of(delta)
-        self._plan = None if losses is None else groups_of(losses)
+        self._plan: Counter[Fraction] | None = None
+        if isinstance(losses, LossDistribution):
+            self._plan = losses._pure()
+        elif losses is not None:
+            self._plan = groups_of(losses)
         self._store: Store = _Memory()
         self._spenders: set[tuple[int, int]] = set()
         if self._by_rho:
@@ -183,7 +200,7 @@ class Budget(Uncopied):
         *,
         epsilon: Exact | None = None,
         delta: Exact = 0,
-        losses: Losses | None = None,
+        losses: Losses | LossDistribution | None = None,
         rho: Exact | None = None,
     ) -> Budget:
         """Return a budget that is kept in a file, its ledger; a new one if there is no such file.
@@ -236,7 +253,7 @@ class Budget(Uncopied):
         budget = cls(epsilon, delta, losses, rho=rho)
         plan = None
         if budget._plan is not None:
-            plan = ", ".join(f"{n} of {loss}" for loss, n in sorted(budget._plan.items()))
+            plan = listed(budget._plan)
         budget._store = Ledger(
             path,
             {
@@ -297,7 +314,8 @@ class Budget(Uncopied):
         loss : number, str or LossDistribution
             The privacy loss of the release, taken exactly. Not negative; it may be infinite. With
             `rho`, the distribution of a table costs its :meth:`LossDistribution.zcdp`, which is
-            less than that of its loss.
+            less than that of its loss. With a plan it uses up planned losses for each cell, unless
+            one for the table is less.
         label
             As in :meth:`spend`.
 
@@ -311,20 +329,21 @@ class Budget(Uncopied):
 
         """
         if isinstance(loss, LossDistribution):
-            exact: Fraction | float = composition.total(loss._pure())
-        else:
-            stated = parameters.exact("loss", loss)
-            wanted = "a number of at least 0"
-            exact = parameters.in_range("loss", stated, wanted, lambda x: x >= 0)
-            exact = exact if exact == math.inf else Fraction(exact)
-        cost = exact
-        if self._by_rho and exact < math.inf:
-            rho = loss.zcdp() if isinstance(loss, LossDistribution) else zcdp(exact)
-            cost = rho if rho == math.inf else Fraction(rho)
+            cells = loss._pure()
+            self._book(composition.total(cells), cells, label)
+            return
+        stated = parameters.exact("loss", loss)
+        exact = parameters.in_range("loss", stated, "a number of at least 0", lambda x: x >= 0)
+        exact = exact if exact == math.inf else Fraction(exact)
+        self._book(exact, Counter([exact]), label)
+
+    def _book(self, exact: Any, cells: Counter[Any], label: str | None) -> None:
+        """Book one release of this loss, given the losses of the cells that it consists of."""
+        cost = zcdp_of(cells) if self._by_rho else exact
         if label is not None and not isinstance(label, str):
             raise TypeError(parameters.foreign("label", label, "a str or None"))
         with self._spending():
-            self._store.book(label, exact, lambda costs: self._take(cost, costs))
+            self._store.book(label, exact, lambda costs: self._take(cost, cells, costs))
 
     @contextmanager
     def _spending(self) -> Iterator[None]:
@@ -338,15 +357,17 @@ class Budget(Uncopied):
         finally:
             self._spenders.discard(spender)
 
-    def _take(self, cost: Any, costs: Counter[Fraction]) -> Fraction:
+    def _take(self, cost: Any, cells: Counter[Any], costs: Counter[Fraction]) -> Counter[Fraction]:
         """Return what a release takes from the budget, or refuse it."""
         if self._plan is not None:
-            enough = [planned for planned in self._plan - costs if planned >= cost]
-            if cost and not enough:
+            rest = self._plan - costs
+            found = [_least(rest, each) for each in (cells, Counter([cost]))]
+            enough = [taken for taken in found if taken is not None]
+            if not enough:
                 raise ValueError(
                     f"no planned release of privacy loss {decimals.up(cost)} or more is left"
                 )
-            return min(enough) if cost else Fraction(0)
+            return min(enough, key=composition.total)
         left = Fraction(self._limit) - composition.total(costs)
         if cost > left:
             rho, excess = "rho " if self._by_rho else "", cost - left
@@ -354,7 +375,7 @@ class Budget(Uncopied):
                 f"this release costs {rho}{_short(cost)}, but only {rho}{_short(left)} of "
                 f"{self._limit} is left: {_short(excess)} too much{self._of_floats(excess)}"
             )
-        return cost  # type: ignore[no-any-return] # An infinite one is refused.
+        return +Counter({cost: int(cost > 0)})  # An infinite one is refused.
 
     def _of_floats(self, excess: Fraction | float) -> str:
         """Return why so small an excess may be there although decimals add up."""
@@ -478,6 +499,25 @@ class Budget(Uncopied):
     def _repr_html_(self) -> str:
         rows = {f"{n}. {label or ''}": loss for n, (label, loss) in enumerate(self.spent, 1)}
         return _notebook.table(repr(self)[1:-1], rows)
+
+
+def _least(planned: Counter[Fraction], losses: Counter[Any]) -> Counter[Fraction] | None:
+    """Return the least planned losses that are enough for these, one for each, or None."""
+    taken: Counter[Fraction] = Counter()
+    for loss, n in sorted(losses.items(), reverse=True):
+        missing = n if loss else 0
+        for each in sorted(each for each in planned if each >= loss):
+            used = min(missing, planned[each] - taken[each])
+            taken[each] += used
+            missing -= used
+        if missing:
+            return None
+    return +taken
+
+
+def listed(costs: Counter[Fraction]) -> str:
+    """Return costs as the text that a ledger keeps."""
+    return ", ".join(f"{n} of {cost}" for cost, n in sorted(costs.items()))
 
 
 def _short(number: Fraction | float) -> str:

@@ -152,6 +152,15 @@ def zcdp(loss: Exact) -> float:
     return rdp(loss, 1)
 
 
+def zcdp_of(groups: Mapping[Any, int]) -> Fraction | float:
+    """Return the :func:`zcdp` of releases of these losses together, rounded up to a float."""
+    rhos = [(n, math.inf if loss == math.inf else zcdp(loss)) for loss, n in groups.items()]
+    if any(rho == math.inf for _, rho in rhos):
+        return math.inf
+    rho = decimals.up(sum((n * Fraction(rho) for n, rho in rhos), Fraction(0)))
+    return rho if rho == math.inf else Fraction(rho)
+
+
 def rdp(loss: Exact, order: Exact) -> float:
     """Return the greatest Renyi divergence of a release of this pure loss, rounded up.
 

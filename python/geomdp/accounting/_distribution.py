@@ -17,7 +17,7 @@ from geomdp.accounting._compose import (
     delta_of,
     epsilon_of,
     not_negative,
-    zcdp,
+    zcdp_of,
 )
 from geomdp.mechanism import GeometricMechanism, as_mechanism
 
@@ -118,8 +118,7 @@ class LossDistribution:
         >>> round(table.zcdp(), 4), round(accounting.zcdp("0.3"), 4)
         (0.015, 0.0447)
         """
-        rhos = (n * Fraction(zcdp(loss)) for loss, n in self._pure().items())
-        return decimals.up(sum(rhos, Fraction(0)))
+        return float(zcdp_of(self._pure()))
 
     def to_dp_event(self) -> Any:
         """Return these releases as an event of the package ``dp_accounting``.

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from geomdp._inputs import parameters
+from geomdp._inputs.arrays import DTYPES
 from geomdp._inputs.columns import column, names, narwhals, only
 from geomdp.frames._contributions import drawn, sorted_by, starts
 from geomdp.frames._native import (
@@ -24,11 +27,18 @@ if TYPE_CHECKING:
     from geomdp.frames._design import Design
 
 _Ints: TypeAlias = NDArray[np.int64]
+#: The greatest count, and the lower half of one.
+_MOST, _LOW = 2**63 - 1, 2**32 - 1
 
 
-def count(design: Design, data: Any) -> Table:
+def count(design: Design, data: Any, weights: Any = None) -> Table:
     """Return the exact counts; :meth:`geomdp.frames.Design.count` has the details."""
-    design, series, records = _grouped(design, data)
+    return table(*tally(design, data, weights))
+
+
+def tally(design: Design, data: Any, weights: Any) -> tuple[Design, tuple[Any, ...], _Ints]:
+    """Return the design, columns of the types of its levels, and the counts without margins."""
+    design, series, records = _grouped(design, data, weights)
     *columns, people = series if design.individual is not None else [*series, None]
     found, kinds = zip(*map(categories, columns), strict=True)
     of = dict(zip(design.levels, kinds, strict=True))
@@ -42,14 +52,19 @@ def count(design: Design, data: Any) -> Table:
         )
     else:
         cells, records = cells[inside], records[inside]
-    counts = np.zeros(design._base_shape(), np.int64)
-    np.add.at(counts.reshape(-1), cells, records)
+    return design, kinds, added(cells, records, math.prod(design._base_shape()))
+
+
+def table(design: Design, kinds: Sequence[Any], counts: _Ints) -> Table:
+    """Return the table of these counts, with its margins."""
+    counts = counts.reshape(design._base_shape())
     for axis, label in enumerate(design.levels):
         if label in design._margins:
-            counts = np.concatenate([counts, counts.sum(axis, keepdims=True)], axis)
+            parts = (part.sum(axis, keepdims=True) for part in (counts >> 32, counts & _LOW))
+            counts = np.concatenate([counts, _capped(*parts)], axis)
     rows = zip(*design._rows(), strict=True)
     shown = [like(kind, list(values)) for kind, values in zip(kinds, rows, strict=True)]
-    nw, backend = narwhals(), found[0].implementation
+    nw, backend = narwhals(), shown[0].implementation
     shown.append(nw.new_series("", counts.reshape(-1), nw.Int64, backend=backend))
     labels = [*design.levels, design.name]
     keys = [str(place) for place in range(len(labels))]
@@ -57,11 +72,37 @@ def count(design: Design, data: Any) -> Table:
     return Table(frame.to_native(), design)
 
 
-def _grouped(design: Design, data: Any) -> tuple[Design, list[Any], _Ints]:
-    """Return the columns to count, a row for each group of equal records, and the groups' sizes."""
+def added(cells: _Ints, records: _Ints, size: int) -> _Ints:
+    """Return how many records each cell has, given those of groups; at most the limit of int64."""
+    high, low = np.zeros((2, size), np.int64)
+    np.add.at(high, cells, records >> 32)
+    np.add.at(low, cells, records & _LOW)
+    return _capped(high, low)
+
+
+def _capped(high: _Ints, low: _Ints) -> _Ints:
+    """Return the sums whose halves add up to these, or the limit of int64 if they are greater."""
+    high = high + (low >> 32)
+    return np.where(high >> 31, _MOST, (high << 32) | (low & _LOW))
+
+
+def _grouped(design: Design, data: Any, weights: Any) -> tuple[Design, list[Any], _Ints]:
+    """Return the columns to count, a row for each group of equal records, and the groups' sizes.
+
+    With weights each row is a group.
+    """
     nw, wanted = narwhals(), [*design.levels]
     if design.individual is not None:
         wanted.append(design.individual)
+    if weights is not None:
+        if design.individual is not None:
+            raise ValueError(
+                f"weights {parameters.given(weights)} are not accepted with individuals, which "
+                "counts do not tell apart: give the records, or a design without an individual"
+            )
+        if not design._columns:
+            raise TypeError("weights are a column of a frame: give levels as a mapping of columns")
+        wanted.append(weights)
     keys = [str(place) for place in range(len(wanted))]
     if design._columns and hasattr(data, "collect_schema") and hasattr(data, "collect"):
         view = nw.from_native(data)
@@ -69,7 +110,10 @@ def _grouped(design: Design, data: Any) -> tuple[Design, list[Any], _Ints]:
         chosen = [
             nw.col(only(label, known)).alias(key) for label, key in zip(wanted, keys, strict=True)
         ]
-        found = view.select(*chosen).group_by(keys).agg(nw.len().alias("n")).collect()
+        view = view.select(*chosen)
+        found = (
+            view.group_by(keys).agg(nw.len().alias("n")) if weights is None else view
+        ).collect()
     else:
         if design._columns:
             known = names(data)
@@ -83,8 +127,25 @@ def _grouped(design: Design, data: Any) -> tuple[Design, list[Any], _Ints]:
             own = getattr(data, "name", None)
             design = design._named("level" if own is None else own)
         with refusing_types("data", columns):
-            found = joined(keys, series).group_by(keys).agg(nw.len().alias("n"))
-    return design, [found[key] for key in keys], found["n"].to_numpy().astype(np.int64)
+            found = joined(keys, series)
+            found = found.group_by(keys).agg(nw.len().alias("n")) if weights is None else found
+    if weights is None:
+        sizes = found["n"].to_numpy().astype(np.int64)
+    else:
+        sizes = _weights(weights, found[keys.pop()])
+    return design, [found[key] for key in keys], sizes
+
+
+def _weights(name: Any, series: Any) -> _Ints:
+    """Return how many records each row stands for; no value is an error, which would show it."""
+    if (dtype := DTYPES.get(str(series.dtype).lower())) is None:
+        raise TypeError(
+            f"weights {name!r} of type {series.dtype} are not accepted: "
+            "give integers of up to 64 bits"
+        )
+    # Nulls are filled before numpy would make floats of a column with nulls.
+    values: NDArray[Any] = series.fill_null(0).to_numpy().astype(dtype, copy=False)
+    return values.clip(0, min(_MOST, np.iinfo(dtype).max)).astype(np.int64)
 
 
 def _cells(design: Design, found: Sequence[Any]) -> _Ints:

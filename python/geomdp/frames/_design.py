@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
@@ -163,7 +164,7 @@ individual='patient', l0=2)
         """The number of cells, margins included."""
         return math.prod(self.shape)
 
-    def count(self, data: Any) -> Table:
+    def count(self, data: Any, *, weights: Any = None) -> Table:
         """Bound the contributions of each individual, and count the records of each cell.
 
         An individual keeps `l0` of its cells, drawn uniformly by fresh system entropy, and at most
@@ -175,6 +176,12 @@ individual='patient', l0=2)
         data : data frame or column
             A frame of pandas or Polars (lazy too), or a Table of PyArrow; each row is a record. A
             design of one column takes that column alone, unless individuals are bounded.
+            :func:`geomdp.spark.count` takes frames of Spark.
+        weights : column name, optional
+            For records that somebody else has counted, as by ``GROUP BY``: the column, of integers
+            of up to 64 bits, that says how many records each row stands for. Not with `individual`.
+            No value raises an error, which would show it: those below 0 and nulls are taken for 0,
+            and counts above the limit of int64 for that limit.
 
         Returns
         -------
@@ -195,9 +202,12 @@ individual='patient', l0=2)
         >>> visits = pd.DataFrame({"who": [1, 1, 2], "town": ["Rome", "Oslo", "Rome"]})
         >>> Design({"town": ["Oslo", "Rome"]}, individual="who", l0=1).count(visits)
         <Table of 2 counts, not shown; town: ['Oslo', 'Rome']; sensitivity 1>
+        >>> counted = pd.DataFrame({"town": ["Rome", "Oslo"], "visits": [2, 1]})
+        >>> Design({"town": ["Oslo", "Rome"]}).count(counted, weights="visits")
+        <Table of 2 counts, not shown; town: ['Oslo', 'Rome']; sensitivity 1>
 
         """
-        return _counting.count(self, data)
+        return _counting.count(self, data, weights)
 
     def accuracy(self, *, epsilon: Real, alpha: Real, of: Columns = None) -> int:
         """Return the accuracy at level alpha of a release with this epsilon, without bounds.
@@ -387,21 +397,11 @@ individual='patient', l0=2)
         6.07
 
         """
-        mechanisms = self._given(mechanism, epsilon)
-        times = 2 if self.neighbours == "change" else 1
-        base = math.prod(self._base_shape())
         parts = [
-            accounting.loss_distribution(
-                each,
-                l0=times if sums else min(times * self.l0, base),
-                linf=self.l0 * self.linf if sums else self.linf,
-            )
-            for sums, each in mechanisms.items()
+            accounting.loss_distribution(each, l0=l0, linf=linf)
+            for each, l0, linf in self._changed(self._given(mechanism, epsilon))
         ]
-        whole = parts[0]
-        for part in parts[1:]:
-            whole = whole + part
-        return whole
+        return sum(parts[1:], start=parts[0])
 
     def privacy_loss(self, mechanism: GeometricMechanism) -> float:
         """Return the privacy loss of a release of the whole table by one mechanism, rounded up.
@@ -496,6 +496,25 @@ individual='patient', l0=2)
         return sum(
             (exact_loss(each, self._change) for each in mechanisms.values()), start=Fraction(0)
         )
+
+    def _changed(
+        self, mechanisms: Mapping[Margin, GeometricMechanism]
+    ) -> Iterator[tuple[GeometricMechanism, int, int]]:
+        """Yield for each part how many of its cells one individual changes, and by how much."""
+        times = 2 if self.neighbours == "change" else 1
+        base = math.prod(self._base_shape())
+        for sums, each in mechanisms.items():
+            if sums:
+                yield each, times, self.l0 * self.linf
+            else:
+                yield each, min(times * self.l0, base), self.linf
+
+    def _losses(self, mechanisms: Mapping[Margin, GeometricMechanism]) -> Counter[Fraction | float]:
+        """Return the exact privacy losses of the cells that one individual changes."""
+        losses: Counter[Fraction | float] = Counter()
+        for each, l0, linf in self._changed(mechanisms):
+            losses[exact_loss(each, linf)] += l0
+        return losses
 
     def _named(self, label: Any) -> Design:
         """Return this design of one column without a name, with that of the data."""
@@ -706,6 +725,7 @@ def count(
     name: str = "count",
     other: Any = None,
     margins: Any = None,
+    weights: Any = None,
 ) -> Table:
     """Count the records of each level, or of each combination of levels: one record an individual.
 
@@ -715,7 +735,7 @@ def count(
 
     Parameters
     ----------
-    data
+    data, weights
         As in :meth:`Design.count`.
     levels, name, other, margins
         As in :class:`Design`.
@@ -739,4 +759,4 @@ def count(
     ['yes', 'no', 'all', 'yes']
 
     """
-    return Design(levels, name=name, other=other, margins=margins).count(data)
+    return Design(levels, name=name, other=other, margins=margins).count(data, weights=weights)

@@ -117,6 +117,8 @@ class Table(Withheld):
             cells that most are empty. All cells get noise, so the privacy loss is the same.
         budget : Budget, optional
             Books the privacy loss before any noise is drawn, and refuses a release that exceeds it.
+            With `rho` or a plan it books the losses of the cells that one individual can change,
+            which is less (:meth:`Design.loss_distribution`).
         label : str, optional
             A name for the release, for the budget's history and for readers.
         threads : int, optional
@@ -154,7 +156,7 @@ class Table(Withheld):
         for each in mechanisms.values():
             each.certificate()  # A mechanism that has no plan is refused before it is booked.
         if budget is not None:
-            budget.book(design._loss(mechanisms), label=label)
+            budget._book(design._loss(mechanisms), design._losses(mechanisms), label)
 
         def noise(counts: Array) -> Array:
             noisy = counts.reshape(design.shape).copy()
