@@ -545,7 +545,7 @@ PARAMETERS: list[tuple[str, Callable[[Any], Any]]] = [
 
 @pytest.mark.filterwarnings("ignore:.*probability of a miss")
 @pytest.mark.parametrize(("name", "call"), PARAMETERS)
-@examples(60)
+@examples(30)
 @given(value=anything)
 def test_any_parameter_is_accepted_or_named_in_the_error(
     name: str, call: Callable[[Any], Any], value: Any

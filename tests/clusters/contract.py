@@ -53,7 +53,8 @@ class Contract:
         found = []
         for ids, dtype in ((one, first), (two, second)):
             plain = pa.table({"id": pa.array(ids, dtype), "n": np.zeros(len(ids), np.int64)})
-            noisy = engine.release(engine.frame(plain), {"n": WIDE}, ["id"]).frame
+            frame = engine.frame(plain)
+            noisy = engine.release(frame, {"n": WIDE}, ["id"], unique_ids=True).frame
             found.append(sorted(engine.table(noisy)["n"].to_pylist()))
         assert found[0] == found[1]
         assert len(set(found[0])) == len(one)

@@ -557,7 +557,7 @@ def test_search_finds_all_forms() -> None:
 def test_key_is_not_shown(
     scheduler: str, secrets: list[bytes], client: Client, tmp_path: Path
 ) -> None:
-    one = release_columns(counts(), {"n": WIDE}, IDS)
+    one = release_columns(counts(), {"n": WIDE}, IDS, unique_ids=True)
     array = release(da.zeros((40, 30), chunks=(7, 30), dtype=np.int64), WIDE)
     assert len(secrets) == 2
     for release_, secret in zip((one, array), secrets, strict=True):
@@ -590,8 +590,9 @@ def test_key_is_not_shown(
 
 @ALL
 def test_wiped_release_raises(scheduler: str) -> None:
-    release_ = release_columns(counts(), {"n": WIDE}, IDS)
-    other = release_columns(counts(), {"n": WIDE}, IDS)
+    release_, other = (
+        release_columns(counts(), {"n": WIDE}, IDS, unique_ids=True) for _ in range(2)
+    )
     array = release(da.zeros(100, chunks=50, dtype=np.int64), WIDE)
     first = compute(release_.frame)
     kept = release_.frame.persist()

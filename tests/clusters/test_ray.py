@@ -224,7 +224,9 @@ def test_releases_and_columns_are_independent() -> None:
     scale = 5.0
     mechanism = GeometricMechanism.from_scale(scale)
     mechanisms = {"n": mechanism, "m": mechanism}
-    one, two = (rows(release_columns(counts(), mechanisms, IDS).frame) for _ in range(2))
+    one, two = (
+        rows(release_columns(counts(), mechanisms, IDS, unique_ids=True).frame) for _ in range(2)
+    )
     four = [(*one[ids], *two[ids]) for ids in one]
     for a, b in itertools.combinations(range(4), 2):
         pair = [row[a] for row in four], [row[b] for row in four]
@@ -450,7 +452,9 @@ def test_key_is_not_shown(keepers: list[Any]) -> None:
 
 
 def test_wiped_release_raises(keepers: list[Any]) -> None:
-    release, other = (release_columns(counts(), {"n": WIDE}, IDS) for _ in range(2))
+    release, other = (
+        release_columns(counts(), {"n": WIDE}, IDS, unique_ids=True) for _ in range(2)
+    )
     kept = release.frame.materialize()
     first = rows(kept)
     release.wipe()
@@ -466,7 +470,7 @@ def test_wiped_release_raises(keepers: list[Any]) -> None:
 
 def test_lost_key_raises(keepers: list[Any]) -> None:
     """The release ends with its process; no other key takes its place."""
-    release = release_columns(counts(), {"n": WIDE}, IDS)
+    release = release_columns(counts(), {"n": WIDE}, IDS, unique_ids=True)
     rows(release.frame)
     [keeper] = keepers
     os.kill(ray.get(keeper.__ray_call__.remote(lambda _: os.getpid())), signal.SIGKILL)
@@ -477,7 +481,7 @@ def test_lost_key_raises(keepers: list[Any]) -> None:
 
 
 def test_frame_keeps_the_key() -> None:
-    frame = release_columns(counts(), {"n": WIDE}, IDS).frame
+    frame = release_columns(counts(), {"n": WIDE}, IDS, unique_ids=True).frame
     gc.collect()
     first = rows(frame)
     time.sleep(1)

@@ -377,19 +377,23 @@ def test_schema_and_other_columns_are_kept(spark: SparkSession) -> None:
     spark.conf.unset("spark.sql.execution.arrow.useLargeVarTypes")
 
 
-@pytest.mark.parametrize("kind", ["byte", "short", "int", "long"])
-def test_type_limits(spark: SparkSession, kind: str) -> None:
-    bits = {"byte": 8, "short": 16, "int": 32, "long": 64}[kind]
-    limits = [-(2 ** (bits - 1)), 2 ** (bits - 1) - 1]
+def test_type_limits(spark: SparkSession) -> None:
+    limits = {
+        kind: [-(2 ** (bits - 1)), 2 ** (bits - 1) - 1]
+        for kind, bits in {"byte": 8, "short": 16, "int": 32, "long": 64}.items()
+    }
     frame = spark.range(200).selectExpr(
-        "id", f"cast(if(id % 2 = 0, {limits[0]}, {limits[1]}) AS {kind}) AS n"
+        "id",
+        *(f"cast(if(id % 2 = 0, {a}, {b}) AS {kind}) AS {kind}" for kind, (a, b) in limits.items()),
     )
     for mechanism in (NONE, GeometricMechanism(0.5)):
-        noisy = geomdp.spark.release_columns(frame, {"n": mechanism}, ["id"]).frame
+        noisy = geomdp.spark.release_columns(frame, dict.fromkeys(limits, mechanism), ["id"]).frame
         assert noisy.schema == frame.schema
-        found = [row.n for row in noisy.orderBy("id").collect()]
-        assert all(abs(n - limits[k % 2]) < 100 for k, n in enumerate(found))
-        assert (found == limits * 100) == (mechanism is NONE)
+        rows = noisy.orderBy("id").collect()
+        for kind, ends in limits.items():
+            found = [row[kind] for row in rows]
+            assert all(abs(n - ends[k % 2]) < 100 for k, n in enumerate(found))
+            assert (found == ends * 100) == (mechanism is NONE)
 
 
 def test_docstring_example(spark: SparkSession) -> None:
@@ -668,7 +672,7 @@ def test_noise_is_independent_of_the_zone(spark: SparkSession, kind: str) -> Non
     times = spark.range(300).select(F.timestamp_seconds(seconds).alias("t"), F.lit(1).alias("n"))
     frame = TIMES[kind](times).toDF("id", "n")
     found = []
-    with geomdp.spark.release_columns(frame, {"n": WIDE}, ["id"]) as noisy:
+    with geomdp.spark.release_columns(frame, {"n": WIDE}, ["id"], unique_ids=True) as noisy:
         for zone in ZONES:
             spark.conf.set("spark.sql.session.timeZone", zone)
             # Another plan, as Spark keeps that of a frame.
