@@ -135,8 +135,9 @@ def test_groups_of_each_library(library: str) -> None:
 def test_a_reader_gets_the_same_groups(tmp_path: Any, end: str, at_least: int) -> None:
     noisy = frames.Design(PAGES).count(visits()).release(epsilon=2, at_least=at_least, label="may")
     noisy.save(tmp_path / f"may.{end}")
-    read = geomdp.read(tmp_path / f"may.{end}")
-    assert isinstance(read, frames.NoisyGroups)
+    read = frames.read_groups(tmp_path / f"may.{end}")
+    with pytest.raises(ValueError, match="'geomdp-groups-1'.*; geomdp.frames.read_groups reads it"):
+        geomdp.read(tmp_path / f"may.{end}")
     assert read.to_dict() == noisy.to_dict()
     assert (read.epsilon, read.at_least, read.label) == (2, at_least, "may")
     ours, theirs = (each.intervals(0.1).to_dict("list") for each in (noisy, read))
@@ -158,7 +159,7 @@ def test_damaged_groups_are_refused(tmp_path: Any, damage: Any) -> None:
     text = "\r\n".join(map(",".join, [header, *damage(rows)])) + "\r\n"
     (tmp_path / "may.csv").write_bytes(text.encode())
     with pytest.raises(ValueError, match="other rows than its description"):
-        geomdp.read(tmp_path / "may.csv")
+        frames.read_groups(tmp_path / "may.csv")
 
 
 def test_bad_parameters_are_refused_before_anything_is_spent() -> None:

@@ -15,7 +15,7 @@ from geomdp.frames._contributions import bound_contributions
 from geomdp.frames._design import Design, count
 from geomdp.frames._groups import NoisyGroups
 from geomdp.frames._noisy import Difference, NoisyTable
-from geomdp.frames._read import read
+from geomdp.frames._read import read, read_groups
 from geomdp.frames._table import Table
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "NoisyGroups",
     "Difference",
     "read",
+    "read_groups",
     "release",
     "release_columns",
     "bound_contributions",

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from geomdp.mechanism import GeometricMechanism
 
 FORMAT = "geomdp-release-1"
+GROUPS = "geomdp-groups-1"
 #: That of a tree: :mod:`geomdp.hierarchy`.
 TREE = "geomdp-hierarchy-1"
 #: The key of the description in a Parquet file.
@@ -75,7 +76,7 @@ def described(noisy: Released, *, certificate: bool) -> dict[str, Any]:
         | mechanism_facts(mechanism, certificate)
         for sums, mechanism in noisy._mechanisms.items()
     ]
-    return resource(noisy, fields, list(fields), {"format": FORMAT, **noisy._facts}, mechanisms)
+    return resource(noisy, fields, list(fields), noisy._form, mechanisms)
 
 
 def resource(

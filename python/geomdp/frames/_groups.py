@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from geomdp._analysis import tails, thresholds
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Integer, Real
-from geomdp.frames import _native
+from geomdp.frames import _format, _native
 from geomdp.frames._released import Released
 from geomdp.mechanism import GeometricMechanism
 
@@ -27,7 +27,7 @@ _CHUNK = 2**20
 class NoisyGroups(Released):
     """The groups of a release whose noisy counts reached a threshold.
 
-    ``Table.release(at_least=...)`` makes one, and :func:`geomdp.read` reads one from a file. All
+    ``Table.release(at_least=...)`` makes one, and :func:`read_groups` reads one from a file. All
     cells of the design got noise, so the choice of those that appear costs no privacy, and empty
     cells may be among them: :meth:`Design.spurious` says how many to expect. It holds no exact
     count.
@@ -137,8 +137,8 @@ class NoisyGroups(Released):
         return _native.taken(self._frame, places, greatest, columns)
 
     @property
-    def _facts(self) -> dict[str, Any]:
-        return {"at_least": self._at_least}
+    def _form(self) -> dict[str, Any]:
+        return {"format": _format.GROUPS, "at_least": self._at_least}
 
     def _columns(self) -> dict[Any, list[Any]]:
         return self._design._columns_of(self._cells)

@@ -20,13 +20,13 @@ from geomdp._extras import installed_by
 from geomdp._inputs import parameters
 from geomdp.frames import _native
 from geomdp.frames._design import Design
-from geomdp.frames._format import FORMAT, KEY, TREE, beside, cell
+from geomdp.frames._format import FORMAT, GROUPS, KEY, TREE, beside, cell
 from geomdp.frames._groups import NoisyGroups
 from geomdp.frames._noisy import NoisyTable
 from geomdp.mechanism import GeometricMechanism
 
 
-def read(path: Any, *, library: _native.Library | None = None) -> NoisyTable | NoisyGroups:
+def read(path: Any, *, library: _native.Library | None = None) -> NoisyTable:
     """Return the noisy table in a file that :meth:`geomdp.frames.NoisyTable.save` wrote.
 
     A reader needs the file alone, with the ``.csv.json`` beside a CSV file: no data and no secret.
@@ -63,22 +63,59 @@ def read(path: Any, *, library: _native.Library | None = None) -> NoisyTable | N
 
     """
     source = Path(path)
-    description, header, rows = opened(source, FORMAT)
-    design, mechanisms, label, at_least = _facts(source, description)
-    check_columns(source, header, [*design.levels, design.name])
-    counts, levels = counts_of(source, rows), [row[:-1] for row in rows]
-    if at_least is None:
-        check_rows(source, levels, design._rows())
-        cells = np.arange(design.cells)
-    else:
-        cells = _cells(source, design, levels)
-        if min(counts, default=at_least) < at_least:
-            raise _other_rows(source)
+    description, rows, design, mechanisms = _table(source, FORMAT)
+    check_rows(source, (row[:-1] for row in rows), design._rows())
+    columns: dict[Any, Any] = design._columns_of(np.arange(design.cells))
+    frame = _native.made(columns | {design.name: counts_of(source, rows)}, library)
+    return NoisyTable(frame, design, mechanisms, description["geomdp"]["label"])
+
+
+def read_groups(path: Any, *, library: _native.Library | None = None) -> NoisyGroups:
+    """Return the groups in a file that :meth:`geomdp.frames.NoisyGroups.save` wrote.
+
+    Parameters
+    ----------
+    path, library
+        As in :func:`geomdp.read`, which reads whole tables.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import pandas as pd
+    >>> from geomdp import frames
+    >>> table = frames.count(pd.Series(["no"] * 500, name="sick"), ["yes", "no"])
+    >>> noisy = table.release(epsilon=1, at_least=25)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     noisy.save(f"{folder}/sick.csv")
+    ...     read = frames.read_groups(f"{folder}/sick.csv")
+    >>> read.to_dict() == noisy.to_dict(), read.at_least
+    (True, 25)
+
+    """
+    source = Path(path)
+    description, rows, design, mechanisms = _table(source, GROUPS)
+    with damage(source):
+        at_least = design._threshold(description["geomdp"]["at_least"])
+    cells = _cells(source, design, [row[:-1] for row in rows])
+    counts = counts_of(source, rows)
+    if min(counts, default=at_least) < at_least:
+        raise _other_rows(source)
     columns: dict[Any, Any] = design._columns_of(cells)
     frame = _native.made(columns | {design.name: counts}, library)
-    if at_least is None:
-        return NoisyTable(frame, design, mechanisms, label)
+    label = description["geomdp"]["label"]
     return NoisyGroups(frame, design, mechanisms[()], label, cells=cells, at_least=at_least)
+
+
+def _table(
+    path: Path, form: str
+) -> tuple[
+    dict[str, Any], list[tuple[Any, ...]], Design, dict[tuple[int, ...], GeometricMechanism]
+]:
+    """Return the description of a file of this format, its rows, its design and mechanisms."""
+    description, header, rows = opened(path, form)
+    design, mechanisms = _facts(path, description)
+    check_columns(path, header, [*design.levels, design.name])
+    return description, rows, design, mechanisms
 
 
 def opened(source: Path, form: str) -> tuple[dict[str, Any], list[str], list[tuple[Any, ...]]]:
@@ -113,8 +150,8 @@ def counts_of(source: Path, rows: list[tuple[Any, ...]]) -> NDArray[np.int64]:
 
 def _facts(
     path: Path, description: dict[str, Any]
-) -> tuple[Design, dict[tuple[int, ...], GeometricMechanism], str | None, int | None]:
-    """Return the design, the mechanisms, the label and the threshold of a description."""
+) -> tuple[Design, dict[tuple[int, ...], GeometricMechanism]]:
+    """Return the design and the mechanisms of a description."""
     facts = description["geomdp"]
     with damage(path):
         design = design_of(description)
@@ -124,15 +161,14 @@ def _facts(
             for each in facts["mechanisms"]
         }
         stated = facts["epsilon"], facts["sensitivity"]
-        label, at_least = facts["label"], facts.get("at_least")
-        if at_least is not None:
-            at_least = design._threshold(at_least)
+        if not isinstance(facts["label"], str | None):
+            raise TypeError("label is no str")
     if list(mechanisms) != list(design._sums()):
         raise ValueError(f"{path.name} has a damaged description: mechanisms of other margins")
     if stated != (str(design._loss(mechanisms)), design.sensitivity):
         raise ValueError(f"{path.name} has a damaged description: another privacy loss")
     compare_plans(path, facts, mechanisms.values())
-    return design, mechanisms, label, at_least
+    return design, mechanisms
 
 
 @contextmanager
@@ -193,7 +229,11 @@ def _parsed(path: Path, text: bytes, form: str) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError):
         raise ValueError(f"{path.name} has no description of a release by geomdp") from None
     if found != form:
-        readers = {FORMAT: "geomdp.read", TREE: "geomdp.hierarchy.read"}
+        readers = {
+            FORMAT: "geomdp.read",
+            GROUPS: "geomdp.frames.read_groups",
+            TREE: "geomdp.hierarchy.read",
+        }
         hint = f"; {readers[found]} reads it" if found in readers else ""
         raise ValueError(f"{path.name} has the format {found!r}: this version reads {form!r}{hint}")
     return description  # type: ignore[no-any-return]

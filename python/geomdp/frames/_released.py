@@ -116,9 +116,9 @@ class Released:
         _format.save(self, path, overwrite=overwrite, certificate=certificate)
 
     @property
-    def _facts(self) -> dict[str, Any]:
-        """What only this kind of release states in its files."""
-        return {}
+    def _form(self) -> dict[str, Any]:
+        """The format of the files of this kind of release, and the facts that only they state."""
+        return {"format": _format.FORMAT}
 
     def _columns(self) -> dict[Any, list[Any]]:
         """Return the columns of levels."""
