@@ -949,6 +949,14 @@ def test_levels_take_the_type_of_the_data() -> None:
     assert frames.count(series, ["c", "a"]).frame.rows() == [("c", 0), ("a", 1)]
 
 
+def test_levels_that_arrow_cannot_take() -> None:
+    """It has no such function for views of strings."""
+    people = pa.table({"x": pa.array(["a", "b", "a"], pa.string_view()), "n": [1, 2, 2]})
+    table = frames.count(people, {"x": ["b", "a"], "n": [1, 2]}).frame
+    assert rows(table) == [("b", 1, 0), ("b", 2, 1), ("a", 1, 1), ("a", 2, 1)]
+    assert table.schema.types[0] == pa.string_view()
+
+
 @pytest.mark.parametrize("maker", ["pandas", "pandas, of Arrow's", "polars", "Array"])
 def test_invalid_levels_raise(maker: str) -> None:
     column = MAKERS[maker]([1, 2, 2])

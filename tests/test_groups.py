@@ -136,7 +136,7 @@ def test_a_reader_gets_the_same_groups(tmp_path: Any, end: str, at_least: int) -
     noisy = frames.Design(PAGES).count(visits()).release(epsilon=2, at_least=at_least, label="may")
     noisy.save(tmp_path / f"may.{end}")
     read = frames.read_groups(tmp_path / f"may.{end}")
-    with pytest.raises(ValueError, match="'geomdp-groups-1'.*; geomdp.frames.read_groups reads it"):
+    with pytest.raises(ValueError, match="; geomdp.frames.read_groups reads it"):
         geomdp.read(tmp_path / f"may.{end}")
     assert read.to_dict() == noisy.to_dict()
     assert (read.epsilon, read.at_least, read.label) == (2, at_least, "may")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -62,8 +63,11 @@ def table(design: Design, kinds: Sequence[Any], counts: _Ints) -> Table:
         if label in design._margins:
             parts = (part.sum(axis, keepdims=True) for part in (counts >> 32, counts & _LOW))
             counts = np.concatenate([counts, _capped(*parts)], axis)
-    rows = zip(*design._rows(), strict=True)
-    shown = [like(kind, list(values)) for kind, values in zip(kinds, rows, strict=True)]
+    shape = design.shape
+    places: Any = [None]
+    if len(shape) > 1:
+        places = (np.broadcast_to(x, shape).reshape(-1) for x in np.indices(shape, sparse=True))
+    shown = list(map(like, kinds, design.levels.values(), places))
     nw, backend = narwhals(), shown[0].implementation
     shown.append(nw.new_series("", counts.reshape(-1), nw.Int64, backend=backend))
     labels = [*design.levels, design.name]
@@ -155,8 +159,9 @@ def _cells(design: Design, found: Sequence[Any]) -> _Ints:
     for (label, levels), series, size in zip(design._base.items(), found, sizes, strict=True):
         places = {level: place for place, level in enumerate(levels)}
         outside = len(levels) if label in design._others else -1
-        places_found = np.array([places.get(item, outside) for item in items_of(series)], np.int64)
-        cells = np.where((places_found < 0) | (cells < 0), -1, cells * size + places_found)
+        found_at = map(places.get, items_of(series), repeat(outside))
+        at = np.fromiter(found_at, np.int64, len(cells))
+        cells = np.where((at < 0) | (cells < 0), -1, cells * size + at)
     return cells
 
 

@@ -119,8 +119,7 @@ def categories(column: Any) -> tuple[Any, Any]:
 def check_levels(name: str, kind: Any, levels: list[Any]) -> None:
     """Refuse levels that are not items of a column of this type."""
     try:
-        items = items_of(like(kind, levels))
-        same = all(x is y or bool(x == y) for x, y in zip(items, levels, strict=True))
+        same = items_of(like(kind, levels)) == levels
     except Exception:  # Each library has its own.
         same = False
     if not same:
@@ -128,21 +127,37 @@ def check_levels(name: str, kind: Any, levels: list[Any]) -> None:
         raise ValueError(f"{name} are not accepted: give values of its type, {dtype}")
 
 
-def like(kind: Any, items: list[Any]) -> Any:
-    """Return narwhals' view of a column with the library and type of another."""
+def like(kind: Any, items: list[Any], places: Any = None) -> Any:
+    """Return narwhals' view of a column with the library and type of another.
+
+    It has the items, or those at some places.
+    """
     if arrow(kind):
         import pyarrow as pa  # noqa: PLC0415
 
-        native = pa.chunked_array([pa.array(items, kind.type)])
+        array = pa.array(items, kind.type)
+        if places is not None:
+            try:
+                array = array.take(pa.array(places))
+            except pa.ArrowNotImplementedError:  # As for views of strings.
+                array = pa.array([items[place] for place in places], kind.type)
+        native = pa.chunked_array([array])
     else:
         native = type(kind)(items, dtype=kind.dtype)
+        if places is not None:
+            # Pandas' take of a Series would repeat the labels too.
+            pandas = hasattr(native, "iloc")
+            native = type(kind)(native.array.take(places)) if pandas else native.gather(places)
     return narwhals().from_native(native, series_only=True)
 
 
 def items_of(series: Any) -> list[Any]:
     """Return the items of a column, with None for nulls of any kind."""
-    missing = series.is_null().to_list()
-    return [None if null else x for x, null in zip(series.to_list(), missing, strict=True)]
+    items: list[Any] = series.to_list()
+    missing = series.is_null()
+    if not missing.any():
+        return items
+    return [None if null else x for x, null in zip(items, missing.to_list(), strict=True)]
 
 
 def joined(names: Sequence[str], series: Sequence[Any]) -> Any:
