@@ -17,6 +17,7 @@ from matplotlib import pyplot
 
 from geomdp import GeometricMechanism, plot
 from geomdp.accounting import compose, zcdp
+from geomdp.frames import Design
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "benches"))
@@ -30,6 +31,7 @@ DAILY, DAYS, DELTA = 0.1, 365, 1e-6
 def main() -> None:
     release()
     composition()
+    plan()
 
 
 def example(name: str) -> str:
@@ -64,6 +66,13 @@ def composition() -> None:
         axes.set(xlabel=f"daily releases of privacy loss {DAILY}", ylabel="total epsilon")
         axes.set(ylim=(0, 25), xlim=(0, DAYS), title=f"delta = {DELTA:g}")
         axes.legend()
+
+
+def plan() -> None:
+    """Draw the accuracies of the design in docs/guides/plan.md."""
+    design = Design({"region": [f"region {n}" for n in range(1, 11)], "sex": ["f", "m"]})
+    with picture("plan", 7, 3.6) as figure:
+        design.plot(ax=figure.subplots())
 
 
 def release() -> None:

@@ -17,6 +17,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from matplotlib import pyplot
 
 import geomdp
 from geomdp import GeometricMechanism, accounting, accuracy, frames
@@ -313,6 +314,26 @@ def test_intervals_are_those_of_the_mechanism() -> None:
     found = noisy.difference({"region": "north"}, {"region": "south"}, alpha=0.05)
     assert found.estimate == one - two
     assert found.upper - found.estimate == accuracy.sum_accuracy(mechanism, 6, 0.05)
+
+
+def test_the_picture_of_a_design_is_its_preview() -> None:
+    epsilons = [0.1, 0.5, 2]
+    axes = DESIGN.plot(epsilons, alpha=0.1)
+    frame = DESIGN.preview(epsilons, alpha=0.1, library="pandas")
+    assert [line.get_label() for line in axes.get_lines()] == list(frame.columns[1:])
+    for line in axes.get_lines():
+        assert list(line.get_xdata()) == epsilons
+        assert list(line.get_ydata()) == frame[line.get_label()].tolist()
+        assert line.get_drawstyle() == "steps-post"  # Never below the accuracy in between.
+    assert axes.get_ylabel() == "accuracy at level 0.1 (counts)"
+    assert DESIGN.plot(ax=axes) is axes
+    pyplot.close("all")
+    for wrong, error in (([1, 0.5], "epsilons"), ([1], "two or more"), ([0, 1], "epsilon = 0")):
+        with pytest.raises(ValueError, match=error):
+            DESIGN.plot(wrong)
+    wide = Design({f"column {n}": [1, 2] for n in range(6)})
+    with pytest.raises(ValueError, match="9 curves are not accepted: give from 1 to 7"):
+        wide.plot([0.5, 1])
 
 
 def test_simultaneous_intervals_are_those_of_the_accuracy() -> None:
