@@ -21,6 +21,7 @@ from matplotlib import pyplot
 from geomdp import GeometricMechanism, accuracy, plot
 from geomdp._analysis import span_trees
 from geomdp.accounting import compose, zcdp
+from geomdp.frames import Design
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "benches"))
@@ -35,6 +36,7 @@ def main() -> None:
     release()
     composition()
     streams()
+    plan()
 
 
 def example(name: str) -> str:
@@ -130,6 +132,13 @@ def streams() -> None:
         log_axes(axes, "y")
         axes.set(xlabel="days of a span", ylabel="95% of errors are at most", xlim=(0, DAYS))
         figure.legend(loc="outside upper center", ncols=2)
+
+
+def plan() -> None:
+    """Draw the accuracies of the design in docs/guides/plan.md."""
+    design = Design({"region": [f"region {n}" for n in range(1, 11)], "sex": ["f", "m"]})
+    with picture("plan", 7, 3.6) as figure:
+        design.plot(ax=figure.subplots())
 
 
 def release() -> None:

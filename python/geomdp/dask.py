@@ -1,9 +1,10 @@
 """Releases of Dask data frames and arrays: a task that runs again gives the same noise.
 
-This module needs the extra ``dask``. Each release has a key. The key and the ids of a count
-determine its noise, so partitions, workers and repeated tasks do not change it
-(``docs/distributed.md``). With a ``Client``, its scheduler keeps the key until you wipe it, and
-tasks fetch it from there. Without a ``Client`` the key is an object of this process.
+This module needs the extra ``dask``. :func:`count` makes a table of a design, for a release in this
+process. Each release on the workers has a key. The key and the ids of a count determine its noise,
+so partitions, workers and repeated tasks do not change it (``docs/distributed.md``). With a
+``Client``, its scheduler keeps the key until you wipe it, and tasks fetch it from there. Without a
+``Client`` the key is an object of this process.
 """
 
 from __future__ import annotations
@@ -19,18 +20,90 @@ from numpy.typing import NDArray
 
 from geomdp._extras import installed_by
 from geomdp._inputs import parameters
-from geomdp._inputs.columns import Nulls
+from geomdp._inputs.columns import Nulls, narwhals, only
 from geomdp.distributed import Release, ReleaseKey
+from geomdp.frames import Design, Table
+from geomdp.frames._counting import added, columns_of, table, tally
 from geomdp.mechanism import GeometricMechanism, as_mechanism
 
 with installed_by("geomdp[dask]"):
     import dask.array as da
     import dask.dataframe as dd
+    from dask.base import compute
+    from dask.delayed import delayed
     from distributed import Client, Variable
 
     from geomdp._engines import dask_internals
 
-__all__ = ["release_columns", "release"]
+__all__ = ["count", "release_columns", "release"]
+
+
+def count(design: Design, frame: dd.DataFrame, *, weights: str | None = None) -> Table:
+    """Bound the contributions of each individual, and count the records of each cell.
+
+    As :meth:`geomdp.frames.Design.count`, on the workers: all records of an individual go to one
+    partition, which one task bounds and counts. Only the counts by cell come to this process. A
+    task that Dask repeats may draw other cells for its individuals, but the counts of one run alone
+    come here. So a table never has two draws of an individual.
+
+    Parameters
+    ----------
+    design : Design
+        With levels by column.
+    frame : DataFrame
+        As for :func:`release_columns`. Each task has a partition in memory.
+    weights : str, optional
+        As in :meth:`geomdp.frames.Design.count`.
+
+    Returns
+    -------
+    Table
+        The exact counts of all cells, as a frame of pandas in this process. Its release needs no
+        key: it draws once.
+
+    Raises
+    ------
+    TypeError
+        If individuals are not integers, strings, dates or times: equal ones of another type might
+        go to different tasks.
+
+    Examples
+    --------
+    >>> import dask.dataframe as dd
+    >>> import pandas as pd
+    >>> import geomdp.dask
+    >>> from geomdp.frames import Design
+    >>> visits = pd.DataFrame({"who": [1, 1, 2], "town": ["x", "y", "x"]})
+    >>> design = Design({"town": ["x", "y", "z"]}, individual="who", l0=1)
+    >>> table = geomdp.dask.count(design, dd.from_pandas(visits, npartitions=2))
+    >>> len(table.release(epsilon=0.5).frame)
+    3
+
+    """
+    if not isinstance(design, Design):
+        raise TypeError(parameters.foreign("design", design, "a Design"))
+    if not isinstance(frame, dd.DataFrame):
+        raise TypeError(f"frame has type {type(frame).__name__}: give a DataFrame of Dask")
+    used, who = columns_of(design, weights), design.individual
+    known = list(frame.columns)
+    meta = dask_internals.types(frame)[[only(name, known) for name in used]]
+    # Without rows, this checks the arguments.
+    design, kinds, total = tally(design, meta, weights)
+    rows = cast(Any, frame)[used].map_partitions(_of_types, dict(meta.dtypes), meta=meta)
+    if who is not None:
+        nw = narwhals()
+        kind = nw.from_native(meta[who], series_only=True).dtype
+        sent = kind.is_integer() or kind in (nw.String, nw.Date, nw.Datetime)
+        if not sent or str(meta[who].dtype) == "object":  # Of which 1 and 1.0 are equal.
+            raise TypeError(
+                f"individuals of type {meta[who].dtype} are not accepted: give integers, strings, "
+                "dates or times"
+            )
+        rows = rows.shuffle(on=[who], ignore_index=True)
+    evaluate: Any = compute
+    parts = [delayed(_tallied)(part, design, weights) for part in rows.to_delayed()]
+    cells, counts = map(np.concatenate, zip(*evaluate(*parts), strict=True))
+    return table(design, kinds, added(cells, counts, total.size))
 
 
 def release_columns(
@@ -234,6 +307,13 @@ def _release_columns(
     ids = [name for name in types if name not in mechanisms]
     with held.key() as key:
         return key.release_columns(part, mechanisms, ids, part=True, nulls=nulls, threads=1)
+
+
+def _tallied(part: Any, design: Design, weights: Any) -> tuple[Any, Any]:
+    """Return the cells of a partition that have records, and how many."""
+    _, _, counts = tally(design, part, weights)
+    cells = np.flatnonzero(counts)
+    return cells, counts[cells]
 
 
 def _of_types(part: Any, types: dict[str, Any]) -> Any:

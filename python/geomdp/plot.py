@@ -151,11 +151,7 @@ def accuracy(
         for number in numbers
     }
     axes = _axes(ax)
-    for (number, curve), colour, line in zip(curves.items(), _COLOURS, _LINES, strict=False):
-        axes.step(places, curve, where="post", linestyle=line, color=colour, label=str(number))
-    _scale(axes, "x", "log")
-    _scale(axes, "y", "symlog", linthresh=1, subs=range(2, 10))
-    axes.set_ylim(bottom=-0.1, auto=None)
+    _draw_accuracies(axes, places, curves)
     of = f" of all {numbers[0]}" if len(numbers) == 1 and numbers != [1] else ""
     given = f", sensitivity {texts[1]}" if reach != 1 else ""
     y = f"accuracy{of} at level {texts[0]}{given} (counts)"
@@ -366,6 +362,29 @@ def _release(
     outputs = np.array(sorted({first, last, *inside}), dtype=dtype)
     masses = CensoredGeometric(center, mechanism.scale, limits).pmf(outputs)
     return _increasing("outputs", outputs), masses
+
+
+def preview(
+    epsilons: _Numbers, curves: Mapping[str, Sequence[int]], alpha: Real, ax: Axes | None
+) -> Axes:
+    """Draw accuracies by epsilon of what a design may release, for :meth:`Design.plot`."""
+    _check_axes(ax)
+    _, places = _epsilons(epsilons)
+    [level] = _drawable("alpha", [parameters.level("alpha", alpha)])
+    _check_number("curves", curves)
+    axes = _axes(ax)
+    _draw_accuracies(axes, places, curves)
+    y = f"accuracy at level {level:g} (counts)"
+    return _finish(axes, "epsilon of the table", y, legend="accuracy of")
+
+
+def _draw_accuracies(axes: Axes, epsilons: _Floats, curves: Mapping[Any, Any]) -> None:
+    """Draw each accuracy until the next epsilon: there it is no greater."""
+    for (label, curve), colour, line in zip(curves.items(), _COLOURS, _LINES, strict=False):
+        axes.step(epsilons, curve, where="post", linestyle=line, color=colour, label=str(label))
+    _scale(axes, "x", "log")
+    _scale(axes, "y", "symlog", linthresh=1, subs=range(2, 10))
+    axes.set_ylim(bottom=-0.1, auto=None)
 
 
 def _draw_pmfs(axes: Axes, pmfs: Mapping[str, tuple[_Floats, _Floats]]) -> None:

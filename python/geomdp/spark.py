@@ -1,11 +1,13 @@
 """Releases of Spark DataFrames: a task that runs again gives the same noise.
 
 This module needs the extra ``spark``, a classic session of Spark 4, and geomdp on every executor.
-The noisy DataFrame is lazy: Spark computes it for each action, and computes parts of it again when
-a task is retried or speculated on, or a cached part is lost. The noisy counts are the same each
-time, since the ids and a key, drawn once per release, determine their noise. Anyone who can read
-the memory or the traffic of the cluster can read that key, and the exact counts.
-``docs/distributed.md`` says where the key is and what ``wipe`` removes.
+:func:`count` makes a table of a design, for a release on the driver. :func:`release_columns`
+releases on the executors, for tables too large for that. Its noisy DataFrame is lazy: Spark
+computes it for each action, and computes parts of it again when a task is retried or speculated on,
+or a cached part is lost. The noisy counts are the same each time, since the ids and a key, drawn
+once per release, determine their noise. Anyone who can read the memory or the traffic of the
+cluster can read that key, and the exact counts. ``docs/distributed.md`` says where the key is and
+what ``wipe`` removes.
 """
 
 from __future__ import annotations
@@ -21,17 +23,111 @@ from geomdp._inputs import parameters
 from geomdp._inputs.columns import Nulls, narwhals, only
 from geomdp._inputs.parameters import Integer
 from geomdp.distributed import Release, ReleaseKey
+from geomdp.frames import Design, Table
 from geomdp.frames._contributions import contributions, words
+from geomdp.frames._counting import added, columns_of, table, tally
 from geomdp.mechanism import GeometricMechanism
 
 with installed_by("geomdp[spark]"):
     from pyarrow import RecordBatch, array
+    from pyarrow import Table as ArrowTable
     from pyspark.sql import DataFrame
-    from pyspark.sql.types import LongType, StructField, StructType
+    from pyspark.sql.types import (
+        BinaryType,
+        DateType,
+        IntegralType,
+        LongType,
+        StringType,
+        StructField,
+        StructType,
+        TimestampNTZType,
+        TimestampType,
+    )
 
     from geomdp._engines import spark_internals, spark_plan
 
-__all__ = ["release_columns", "bound_contributions"]
+#: Types whose equal values have equal hashes.
+_SENT = (IntegralType, StringType, BinaryType, DateType, TimestampType, TimestampNTZType)
+
+__all__ = ["count", "release_columns", "bound_contributions"]
+
+
+def count(design: Design, frame: DataFrame, *, weights: str | None = None) -> Table:
+    """Bound the contributions of each individual, and count the records of each cell.
+
+    As :meth:`geomdp.frames.Design.count`, on the executors: all records of an individual go to one
+    task, which bounds and counts them. The call runs one job, and collects the counts by cell to
+    the driver, no records. A task that Spark repeats may draw other cells for its individuals, but
+    Spark collects the counts of one attempt alone. So a table never has two draws of an individual.
+
+    Parameters
+    ----------
+    design : Design
+        With levels by column.
+    frame : DataFrame
+        A batch DataFrame of a classic session, with a plan that :func:`release_columns` accepts.
+        Each task has the columns of the design in memory.
+    weights : str, optional
+        As in :meth:`geomdp.frames.Design.count`.
+
+    Returns
+    -------
+    Table
+        The exact counts of all cells, as a table of PyArrow on the driver. Its release needs no
+        key: it draws once.
+
+    Raises
+    ------
+    TypeError
+        If individuals are not integers, strings, bytes, dates or times: equal ones of another type
+        might go to different tasks.
+    ValueError
+        If the rows may differ from one reading to the next.
+
+    Examples
+    --------
+    >>> from pyspark.sql import SparkSession
+    >>> import geomdp.spark
+    >>> from geomdp.frames import Design
+    >>> spark = SparkSession.builder.master("local[1]").getOrCreate()
+    >>> visits = spark.sql("SELECT * FROM VALUES (1, 'x'), (1, 'y'), (2, 'x') AS visits(who, town)")
+    >>> design = Design({"town": ["x", "y", "z"]}, individual="who", l0=1)
+    >>> table = geomdp.spark.count(design, visits)
+    >>> noisy = table.release(epsilon=0.5)
+    >>> noisy.frame.column_names, len(noisy.frame)
+    (['town', 'count'], 3)
+
+    """
+    if not isinstance(design, Design):
+        raise TypeError(parameters.foreign("design", design, "a Design"))
+    _check_batch(frame)
+    _check_stable(frame)
+    names, places, placed = _placed(frame)
+    used, who = columns_of(design, weights), design.individual
+    chosen = placed.select(*(places[names.index(only(each, names))] for each in used))
+    # Without rows, this checks the arguments.
+    design, kinds, total = tally(design, chosen.limit(0).toArrow().rename_columns(used), weights)
+    if who is not None:
+        place = places[names.index(who)]
+        kind = chosen.schema[place].dataType
+        if not isinstance(kind, _SENT):
+            raise TypeError(
+                f"individuals of type {kind.simpleString()} are not accepted: give integers, "
+                "strings, bytes, dates or times"
+            )
+        chosen = chosen.repartition(place)
+
+    def counted(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
+        if read := list(batches):
+            _, _, counts = tally(
+                design, ArrowTable.from_batches(read).rename_columns(used), weights
+            )
+            cells = np.flatnonzero(counts)
+            yield RecordBatch.from_arrays([array(cells), array(counts[cells])], ["cell", "n"])
+
+    found = chosen.mapInArrow(counted, "cell long, n long").toArrow()
+    cells, counts = (found.column(name).to_numpy() for name in ("cell", "n"))
+    return table(design, kinds, added(cells, counts, total.size))
 
 
 def release_columns(
@@ -97,13 +193,7 @@ def release_columns(
     """
     parameters.check_bool("unique_ids", unique_ids)
     _check_batch(frame)
-    plan = spark_internals.analyzed(frame)
-    if (found := spark_plan.unstable(plan, spark_internals.collations(frame))) is not None:
-        raise ValueError(
-            f"a frame with {found} is not accepted, as its rows may differ from one reading to the "
-            "next: call sparkContext.setCheckpointDir and give frame.checkpoint(), or write the "
-            "frame, read it back and give that"
-        )
+    _check_stable(frame)
     names, places, placed = _placed(frame)
     key = ReleaseKey()
     empty = placed.limit(0).toArrow().schema.empty_table().rename_columns(names)
@@ -111,7 +201,7 @@ def release_columns(
     key.release_columns(empty, mechanisms, ids, part=True, nulls=nulls)
     mechanisms, ids = dict(mechanisms), list(ids)
     among = [names.index(name) for name in ids]
-    if not (unique_ids or spark_plan.groups_by(plan, among)):
+    if not (unique_ids or spark_plan.groups_by(spark_internals.analyzed(frame), among)):
         groups = placed.groupBy(*(places[place] for place in among)).count()
         if not groups.filter("count > 1").isEmpty():
             raise ValueError(f"ids = {ids} are not unique: give columns that identify each row")
@@ -200,6 +290,16 @@ def _check_batch(frame: Any) -> None:
         raise TypeError(f"frame has type {kind}: give a DataFrame of a classic session of Spark")
     if frame.isStreaming:
         raise ValueError("a streaming frame is not accepted: give a batch")
+
+
+def _check_stable(frame: DataFrame) -> None:
+    plan = spark_internals.analyzed(frame)
+    if (found := spark_plan.unstable(plan, spark_internals.collations(frame))) is not None:
+        raise ValueError(
+            f"a frame with {found} is not accepted, as its rows may differ from one reading to the "
+            "next: call sparkContext.setCheckpointDir and give frame.checkpoint(), or write the "
+            "frame, read it back and give that"
+        )
 
 
 def _placed(frame: DataFrame) -> tuple[list[str], list[str], DataFrame]:

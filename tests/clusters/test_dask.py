@@ -26,6 +26,7 @@ import geomdp.dask
 from geomdp import GeometricMechanism
 from geomdp.dask import release, release_columns
 from geomdp.distributed import ReleaseKey
+from geomdp.frames import Design
 from statistics_ import Z_LIMIT, censored_pmf, equal_as_often_as_independent, rejects
 
 NONE = GeometricMechanism.from_scale(0)
@@ -633,3 +634,58 @@ def test_closed_client(client: Client) -> None:
         release_ = release_columns(counts(), {"n": WIDE}, IDS)
     with pytest.raises(RuntimeError, match="closed"):
         release_.wipe()
+
+
+# Tables of a design
+
+
+VISITS = pd.DataFrame(
+    {
+        "who": np.arange(4000) % 80,
+        "n": np.arange(4000) // 80 % 7,
+        "town": np.array(["a", "b", "z"])[np.arange(4000) % 3],
+    }
+)
+
+
+@ALL
+def test_a_table_has_one_draw_of_each_individual(scheduler: str) -> None:
+    """The 80 individuals have 7 records or more in each of 7 cells, and 6 of them count."""
+    design = Design({"n": list(range(7))}, individual="who", l0=3, linf=2)
+    table = geomdp.dask.count(design, dd.from_pandas(VISITS, npartitions=PARTS))
+    found = table.frame["count"].tolist()
+    assert sum(found) == 80 * 6
+    assert all(n % 2 == 0 for n in found)
+
+
+def test_a_table_is_that_of_one_machine() -> None:
+    levels = {"town": ["b", "c", "a"], "n": [6, 9, 0]}
+    frame = dd.from_pandas(VISITS, npartitions=PARTS)
+    for design, weights in (
+        (Design(levels), None),
+        (Design(levels, margins={"n": -1}, other={"town": "else"}), None),
+        (Design(levels, margins={"n": -1}), "who"),
+        (Design(levels, individual="who", l0=9, linf=1000), None),
+    ):
+        found = geomdp.dask.count(design, frame, weights=weights)
+        wanted = design.count(VISITS, weights=weights)
+        assert found.frame["count"].tolist() == wanted.frame["count"].tolist()
+    many = frame.assign(who=2**62)
+    most = geomdp.dask.count(Design({"town": ["a"]}), many, weights="who")
+    assert most.frame["count"].tolist() == [2**63 - 1]
+
+
+def test_uncountable_frames_raise() -> None:
+    frame = dd.from_pandas(VISITS, npartitions=PARTS)
+    design, count = Design({"n": [1]}, individual="who", l0=1), geomdp.dask.count
+    mixed = frame.map_partitions(lambda part: part.assign(who=part["who"].astype(object)))
+    for error, call, text in [
+        (TypeError, lambda: design.count(frame), r"call geomdp\.dask\.count"),
+        (TypeError, lambda: count(frame, design), "give a Design"),  # type: ignore[arg-type]
+        (TypeError, lambda: count(design, VISITS), "give a DataFrame of Dask"),  # type: ignore[arg-type]
+        (KeyError, lambda: count(design, frame[["n"]]), "column 'who' occurs 0 times"),
+        (TypeError, lambda: count(design, frame.astype({"who": float})), "type float64 are not"),
+        (TypeError, lambda: count(design, mixed), "individuals of type object are not accepted"),
+    ]:
+        with pytest.raises(error, match=text):
+            call()

@@ -37,6 +37,7 @@ import geomdp.spark
 from geomdp import GeometricMechanism
 from geomdp._engines import spark_internals, spark_plan
 from geomdp.distributed import ReleaseKey
+from geomdp.frames import Design
 from statistics_ import censored_pmf, equal_as_often_as_independent, rejects
 
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas")
@@ -840,6 +841,67 @@ def test_kept_records_are_uniform(spark: SparkSession) -> None:
     assert not rejects(observed.values(), [4000 / 6] * 6)
 
 
+@pytest.mark.parametrize("act", [None, kill_executor, dawdle])
+def test_a_table_has_one_draw_of_each_individual(
+    counts: DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: Any
+) -> None:
+    """The 80 individuals have 7 records or more in each of 7 cells, and 6 of them count."""
+    real, harm = geomdp.spark.tally, tmp_path / "harm"
+
+    def tallied(design: Any, data: Any, weights: Any) -> Any:
+        found = real(design, data, weights)
+        if act is not None and TaskContext.get() and not harm.exists():
+            harm.mkdir()
+            act()
+        return found
+
+    monkeypatch.setattr(geomdp.spark, "tally", tallied)
+    design = Design({"a.n": list(range(7))}, individual="who", l0=3, linf=2)
+    visits = counts.select(F.col("n").alias("a.n"), F.col("town").alias("who"))
+    table = geomdp.spark.count(design, visits)
+    assert harm.exists() == (act is not None)
+    found = table.frame["count"].to_pylist()
+    assert sum(found) == 80 * 6
+    assert all(n % 2 == 0 for n in found)
+    assert table.release(epsilon=1).privacy_loss == 1
+
+
+def test_a_table_is_that_of_one_machine(counts: DataFrame) -> None:
+    levels = {"n": [6, 9, 0], "m": [1, 6]}
+    whole = counts.toArrow()
+    for design, weights in (
+        (Design(levels), None),
+        (Design(levels, margins=-7, other={"n": -1}), None),
+        (Design(levels, margins={"n": -1}), "i"),
+        (Design({"n": [6, 9, 0]}, individual="town", l0=8, linf=1000), None),
+    ):
+        found = geomdp.spark.count(design, counts, weights=weights)
+        wanted = design.count(whole, weights=weights)
+        assert found.frame.to_pydict() == wanted.frame.to_pydict()
+        assert found.design == design
+
+
+def test_uncountable_frames_raise(counts: DataFrame) -> None:
+    design, bounded = Design({"n": [1]}), Design({"n": [1]}, individual="i", l0=1)
+    count: Any = geomdp.spark.count
+    for error, call, text in [
+        (TypeError, lambda: design.count(counts), r"call geomdp\.spark\.count"),
+        (TypeError, lambda: count(counts, design), "give a Design"),
+        (TypeError, lambda: count(design, counts.toArrow()), "give a DataFrame of a classic"),
+        (ValueError, lambda: count(design, counts.sample(0.5)), "a frame with Sample is not acc"),
+        (KeyError, lambda: count(bounded, counts.drop("i")), "column 'i' occurs 0 times"),
+        (ValueError, lambda: count(Design({"n": ["1"]}), counts), "levels of 'n' are not accepted"),
+        (TypeError, lambda: count(design, counts, weights="town"), "weights 'town' of type String"),
+        (
+            TypeError,
+            lambda: count(bounded, counts.withColumn("i", F.col("i").cast("double"))),
+            "individuals of type double are not accepted",
+        ),
+    ]:
+        with pytest.raises(error, match=text):
+            call()
+
+
 def test_invalid_contributions_raise(counts: DataFrame) -> None:
     bound: Any = geomdp.spark.bound_contributions
     stream = counts.sparkSession.readStream.format("rate").load()
@@ -884,25 +946,23 @@ def published(folder: Path) -> dict[Path, bytes]:
 def test_nightly_guide_releases_once(
     spark: SparkSession,
     keys: list[bytes],
-    folder: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Run docs/guides/nightly_spark.md, whose job runs twice."""
     monkeypatch.chdir(tmp_path)
     guide: dict[str, Any] = {}
-    try:
-        for block in blocks("guides/nightly_spark.md"):
-            exec(compile(block, "nightly_spark.md", "exec"), guide)
-    finally:
-        spark.sparkContext.setCheckpointDir(str(folder / "checkpoints"))
-    assert len(keys) == 1
-    assert [path.name for path in (tmp_path / "published").iterdir()] == ["2026-11-22"]
+    for block in blocks("guides/nightly_spark.md"):
+        exec(compile(block, "nightly_spark.md", "exec"), guide)
+    assert keys == []
+    [day] = (tmp_path / "published").iterdir()
+    assert day.name == guide["noisy"].label == "2026-11-22"
+    assert sorted(path.name for path in day.iterdir()) == ["visits.csv", "visits.csv.json"]
     assert (tmp_path / "private").stat().st_mode & 0o077 == 0
-    table = guide["table"]
-    assert table["town"].tolist() == ["Bern", "Oslo", "Rome"]
-    assert abs(table["count"][2]) < 200
-    assert (table["count"][:2] > 1000).all()
+    counts = guide["noisy"].to_dict()
+    assert list(counts) == ["Bern", "Oslo", "Rome"]
+    assert abs(counts["Rome"]) < 200
+    assert min(counts["Bern"], counts["Oslo"]) > 1000
     first = published(tmp_path / "published")
     guide["nightly"](spark, "2026-11-22")
     assert published(tmp_path / "published") == first

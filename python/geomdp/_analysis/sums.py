@@ -10,6 +10,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from geomdp._analysis import decimals
 from geomdp._analysis.tails import SAFE
@@ -104,6 +105,20 @@ def _least(rate: Fraction, n: int, level: Fraction, upper: int) -> int:
 
 def _by_fourier(rate: Fraction, sizes: Mapping[int, int], level: Fraction) -> int | None:
     """Return a t with ``P(|S| > t) <= level`` from the characteristic function, or None."""
+    if (masses := _masses(rate, tuple(sizes.items()))) is None:
+        return None
+    inside = masses[0] + 2 * np.append(0, np.cumsum(masses[1:]))
+    enough = inside >= 1 - float(level) + _LOST
+    return int(np.argmax(enough)) if enough.any() else None
+
+
+@lru_cache(maxsize=16)
+def _masses(rate: Fraction, sums_of: tuple[tuple[int, int], ...]) -> NDArray[np.float64] | None:
+    """Return the probabilities of a sum S at 0, 1, ..., but for a mass; None if there is no room.
+
+    They and the mass that is left out make any sum of them wrong by less than ``_LOST``.
+    """
+    sizes = dict(sums_of)
     half = _chernoff(rate, sizes, Fraction(_LOST) / 4)
     points = 2 << (half + 1).bit_length()
     if points > _POINTS or points * len(sizes) > _WORK:
@@ -114,10 +129,8 @@ def _by_fourier(rate: Fraction, sizes: Mapping[int, int], level: Fraction) -> in
         # Reduced in integers, so that the sine is accurate.
         angles = np.arange(logs.size) * (size % points) % points * (math.pi / points)
         logs -= n * np.log1p((np.sin(angles) / np.sinh(half_rate)) ** 2)
-    masses = np.fft.irfft(np.exp(logs), points)
-    inside = masses[0] + 2 * np.append(0, np.cumsum(masses[1 : half + 1]))
-    enough = inside >= 1 - float(level) + _LOST
-    return int(np.argmax(enough)) if enough.any() else None
+    masses: NDArray[np.float64] = np.fft.irfft(np.exp(logs), points)[: half + 1]
+    return masses
 
 
 def _context(rate: Fraction, digits: float = 60) -> Context:
@@ -154,6 +167,46 @@ def greatest_ratio(
         middle = (low + high) // 2
         low, high = (low, middle) if excluded(step * middle / 2**24) else (middle, high)
     return decimals.up(start + step * high / 2**24)
+
+
+def greatest_share(
+    counts: tuple[int, int], sizes: tuple[int, int], rate: Fraction, level: Fraction
+) -> float | None:
+    """Return a bound that a share exceeds with at most this probability.
+
+    The share is that of the first of two true counts in their sum. Each noisy count has the noises
+    of so many cells. The bound is rounded up by less than ``2**-44``. None if the noise is so wide
+    that there is no room for its distribution.
+    """
+    (above, below), rate = counts, min(rate, _MOST)
+    halves = [_masses(rate, ((1, n),)) for n in sizes]
+    if halves[0] is None or halves[1] is None:
+        return None
+    one, two = (np.append(half[:0:-1], half) for half in halves if half is not None)
+    reach, far = one.size // 2, two.size // 2
+    # P(Z >= x) for x from -reach to reach + 1.
+    tails = np.append(np.cumsum(one[::-1])[::-1], 0.0)
+    # The noises with which the second count is positive.
+    positive = np.arange(-far, far + 1)[min(max(far + 1 - below, 0), two.size) :]
+    masses = two[two.size - positive.size :]
+    rest = float(two.sum() - masses.sum()) + 3 * _LOST
+
+    def excluded(share: float) -> bool:
+        ratio = Fraction(share) / (1 - Fraction(share))
+        start = ratio * below - above
+        least = float(start) + float(ratio) * positive
+        # More than the rounding errors of float64.
+        least -= math.ldexp(abs(float(start)) + float(ratio) * far, -45)
+        places = np.clip(np.ceil(least) + reach, 0, tails.size - 1).astype(np.int64)
+        return rest + float(masses @ tails[places]) <= level
+
+    if excluded(0.0):
+        return 0.0
+    low, high = 0, 2**44
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if excluded(math.ldexp(middle, -44)) else (middle, high)
+    return math.ldexp(high, -44)
 
 
 def _overtakes(

@@ -233,6 +233,34 @@ def ratio_confidence_interval(
     return labelled(lower), labelled(upper)
 
 
+def share_confidence_interval(
+    mechanism: GeometricMechanism, part: Sequence[int], rest: Sequence[int], level: Fraction
+) -> tuple[float, float]:
+    """Return an interval for the share of a sum of true counts in that of all, from 0 to 1.
+
+    No true count is negative. The level is that of the ends together, each of which has a half.
+    """
+    counts = [*part, *rest]
+    dtype = arrays.dtype_for(None)
+    limits = np.iinfo(dtype)
+    half = tails.share(level, 2)
+    if mechanism.bounds is None and rest and limits.min < min(counts) <= max(counts) < limits.max:
+        half = _ideal_level(level, [(mechanism, dtype, len(counts))]) / 2
+        sides = (sum(part), len(part)), (sum(rest), len(rest))
+        found = [
+            sums.greatest_share((a, b), (m, n), _rate(mechanism), half)
+            for (a, m), (b, n) in (sides, sides[::-1])
+        ]
+        if found[0] is not None and found[1] is not None:
+            return 1 - found[1], found[0]
+    # A count at a bound may have been moved there.
+    (a, b), (c, d) = (
+        sum_confidence_interval(mechanism, np.array(cells, dtype), half) for cells in (part, rest)
+    )
+    low, high = (max(a, 0), max(d, 0)), (max(b, 0), max(c, 0))
+    return low[0] / sum(low) if any(low) else 0.0, high[0] / sum(high) if any(high) else 1.0
+
+
 #: The part of the level of a sum under bounds that its counts have one by one.
 _ONE_BY_ONE = Fraction(1, 8)
 

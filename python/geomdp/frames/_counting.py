@@ -39,6 +39,15 @@ def count(design: Design, data: Any, weights: Any = None) -> Table:
 
 def tally(design: Design, data: Any, weights: Any) -> tuple[Design, tuple[Any, ...], _Ints]:
     """Return the design, columns of the types of its levels, and the counts without margins."""
+    if (engine := type(data).__module__.partition(".")[0].removeprefix("py")) in ("spark", "dask"):
+        raise TypeError(f"data has its records on a cluster: call geomdp.{engine}.count")
+    if weights is not None and design.individual is not None:
+        raise ValueError(
+            f"weights {parameters.given(weights)} are not accepted with individuals, which counts "
+            "do not tell apart: give the records, or a design without an individual"
+        )
+    if weights is not None and not design._columns:
+        raise TypeError("weights are a column of a frame: give levels as a mapping of columns")
     design, series, records = _grouped(design, data, weights)
     *columns, people = series if design.individual is not None else [*series, None]
     found, kinds = zip(*map(categories, columns), strict=True)
@@ -76,6 +85,12 @@ def table(design: Design, kinds: Sequence[Any], counts: _Ints) -> Table:
     return Table(frame.to_native(), design)
 
 
+def columns_of(design: Design, weights: Any) -> list[Any]:
+    """Return the columns that a count reads, each once."""
+    more = [each for each in (design.individual, weights) if each is not None]
+    return list(dict.fromkeys([*design.levels, *more]))
+
+
 def added(cells: _Ints, records: _Ints, size: int) -> _Ints:
     """Return how many records each cell has, given those of groups; at most the limit of int64."""
     high, low = np.zeros((2, size), np.int64)
@@ -99,13 +114,6 @@ def _grouped(design: Design, data: Any, weights: Any) -> tuple[Design, list[Any]
     if design.individual is not None:
         wanted.append(design.individual)
     if weights is not None:
-        if design.individual is not None:
-            raise ValueError(
-                f"weights {parameters.given(weights)} are not accepted with individuals, which "
-                "counts do not tell apart: give the records, or a design without an individual"
-            )
-        if not design._columns:
-            raise TypeError("weights are a column of a frame: give levels as a mapping of columns")
         wanted.append(weights)
     keys = [str(place) for place in range(len(wanted))]
     if design._columns and hasattr(data, "collect_schema") and hasattr(data, "collect"):

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
 from itertools import combinations, product
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp import _notebook, accounting, accuracy
+from geomdp import _notebook, accounting, accuracy, plot
 from geomdp._analysis import decimals, tails
 from geomdp._inputs import parameters
 from geomdp._inputs.columns import only
@@ -24,6 +24,9 @@ from geomdp.frames._noisy import Columns
 from geomdp.frames._released import Margin
 from geomdp.frames._table import Table
 from geomdp.mechanism import GeometricMechanism, as_mechanism, exact_loss
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Neighbours: TypeAlias = Literal["add-remove", "change"]
 
@@ -443,8 +446,7 @@ individual='patient', l0=2)
         -------
         data frame
             A row for each epsilon, with the accuracies of one cell, of all cells at once, and of
-            sums of cells for each column and in all. ``preview().plot(x="epsilon")`` draws it, with
-            pandas.
+            sums of cells for each column and in all. :meth:`plot` draws it.
 
         Examples
         --------
@@ -455,16 +457,55 @@ individual='patient', l0=2)
         1      1.0     3          6              4           9     12
 
         """
+        columns: dict[str, list[Any]] = {"epsilon": [float(each) for each in epsilons]}
+        return _native.made(columns | self._accuracies(epsilons, alpha), library)
+
+    def plot(
+        self,
+        epsilons: Sequence[Real] | None = None,
+        *,
+        alpha: Real = 0.05,
+        ax: Axes | None = None,
+    ) -> Axes:
+        """Draw the accuracies of :meth:`preview` against epsilon. It needs no data.
+
+        Parameters
+        ----------
+        epsilons : sequence of numbers
+            Privacy losses of the whole table, increasing, two or more; 40 from 0.1 to 5 if not
+            given.
+        alpha
+            As in :meth:`accuracy`.
+        ax
+            As in :func:`geomdp.plot.pmf`.
+
+        Returns
+        -------
+        Axes
+            A curve for one cell, one for all cells at once, and one for each kind of sum. Both axes
+            are logarithmic, but accuracies up to 1 are linear.
+
+        Examples
+        --------
+        >>> from geomdp.frames import Design
+        >>> axes = Design({"region": range(10), "sex": ["f", "m"]}).plot()
+        >>> [text.get_text() for text in axes.get_legend().get_texts()]
+        ['cell', 'all cells', 'sum by region', 'sum by sex', 'total']
+
+        """
+        given = np.geomspace(0.1, 5, 40).tolist() if epsilons is None else epsilons
+        return plot.preview(given, self._accuracies(given, alpha), alpha, ax)
+
+    def _accuracies(self, epsilons: Sequence[Real], alpha: Real) -> dict[str, list[int]]:
+        """Return the accuracies of one cell, of all cells and of sums, for each epsilon."""
         of: dict[str, Columns] = {"cell": None, "all cells": "all"}
         if len(self.levels) > 1:
             of |= {f"sum by {label}": (label,) for label in self.levels}
         of["total"] = ()
-        columns: dict[str, list[Any]] = {"epsilon": [float(each) for each in epsilons]}
-        for title, kept in of.items():
-            columns[title] = [
-                self.accuracy(epsilon=each, alpha=alpha, of=kept) for each in epsilons
-            ]
-        return _native.made(columns, library)
+        return {
+            title: [self.accuracy(epsilon=each, alpha=alpha, of=kept) for each in epsilons]
+            for title, kept in of.items()
+        }
 
     def _threshold(self, at_least: Any, bounds: Bounds | None = None) -> int:
         """Return a threshold, unless this design takes none."""

@@ -13,6 +13,7 @@ from geomdp import accuracy, consistency, plot
 from geomdp._analysis import tails
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Integer, Real
+from geomdp.accuracy._sums import share_confidence_interval
 from geomdp.frames import _native
 from geomdp.frames._released import Margin, Released
 from geomdp.mechanism import GeometricMechanism
@@ -154,8 +155,10 @@ class NoisyTable(Released):
     def share(self, by: Columns, *, alpha: Real, simultaneous: bool = False) -> Any:
         """Return the percentage of each sum in the grand total, with an interval.
 
-        The interval holds all percentages that the intervals for the sum and for the rest of the
-        table allow; each of these two has half of the level, and no true count is negative.
+        The interval holds all percentages that an exact test of the sum and the rest of the table
+        does not reject at alpha / 2 on one of its sides (``docs/proofs.md``, theorem 16). It knows
+        that no true count is negative. With bounds, or with noise of sums beyond about ``2**19``,
+        it holds all that intervals for the sum and the rest allow, which is more.
 
         Parameters
         ----------
@@ -184,18 +187,13 @@ class NoisyTable(Released):
         groups = self._groups(kept)
         # The rests overlap, so that the intervals of several shares are not independent.
         level = parameters.probability("alpha", alpha) / (len(groups) if simultaneous else 1)
-        half = tails.share(level, 2)
         total = sum(map(sum, groups))
         rows = []
         for place, cells in enumerate(groups):
             rest = [x for other, each in enumerate(groups) if other != place for x in each]
-            a, b = (self._sum_interval(each, half) for each in (cells, rest))
-            lower, upper = (
-                _percent(max(x, 0), max(y, 0), default)
-                for x, y, default in ((a[0], b[1], 0.0), (a[1], b[0], 100.0))
-            )
-            point = sum(cells) / total * 100 if total > 0 else math.nan
-            rows.append((point, lower, upper))
+            ends = share_confidence_interval(self._mechanisms[()], cells, rest, level)
+            point = sum(cells) / total if total > 0 else math.nan
+            rows.append([100 * share for share in (point, *ends)])
         names = ("percent", "lower", "upper")
         return self._shown(kept, dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)))
 
@@ -347,7 +345,3 @@ def _level(alpha: Any, simultaneous: bool, n: int) -> Fraction:
     parameters.check_bool("simultaneous", simultaneous)
     level = parameters.probability("alpha", alpha)
     return tails.share(level, n) if simultaneous else level
-
-
-def _percent(part: int, rest: int, default: float) -> float:
-    return 100 * part / (part + rest) if part + rest else default
