@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from draw_pictures import stream_table
 from numpy.typing import NDArray
 
 import geomdp
@@ -391,7 +392,7 @@ import os, random, signal, time
 from geomdp.streams import Stream
 
 chance, kills, shown = random.Random(SEED), 0, {}
-while len(shown) < 150 or kills < 30:
+while len(shown) < 80 or kills < 20:
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
@@ -432,7 +433,7 @@ def test_a_killed_process_shows_nothing_that_is_not_in_the_file(tmp_path: Path) 
         timeout=120,
     )
     assert done.returncode == 0, (seed, done.stderr)
-    assert min(map(int, done.stdout.split())) >= 30
+    assert min(map(int, done.stdout.split())) >= 20
 
 
 @pytest.mark.parametrize("statement", ["INSERT INTO nodes", "COMMIT"])
@@ -563,6 +564,11 @@ def test_sums_saturate(path: Path, dtype: Any) -> None:
     # A difference of nodes at both limits.
     assert stream.total(1, 2).tolist() == [7, low, 2**62 - 1]
     assert stream.interval(1, 2, 0.05)[1][0] < 99
+
+
+def test_the_guide_shows_the_figures_of_the_picture() -> None:
+    guide = Path(__file__).parents[1] / "docs/guides/streams.md"
+    assert stream_table() in guide.read_text()
 
 
 def test_a_table_is_saved_with_its_intervals(path: Path, tmp_path: Path) -> None:
