@@ -305,6 +305,8 @@ def test_bad_spans_raise(path: Path) -> None:
         stream.interval(0, 1, 0)
     with pytest.raises(ValueError, match="cells are the levels of 2 counts: give those of 1"):
         stream.table(cells={"town": ["a", "b"]})
+    with pytest.raises(ValueError, match="cells with a column 'step' are not accepted"):
+        stream.table(cells={"step": [1]})
     with pytest.raises(TypeError, match=r"call Stream\.open"):
         Stream(path)
 
@@ -532,7 +534,9 @@ def test_nothing_exact_is_left(path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         # This test and its lambdas hold the counts themselves.
         frames += [frame for frame in captured.stack if "geomdp" in frame.filename]
     assert len(frames) > 10
-    left = [path.read_bytes(), pickle.dumps(stream), repr(stream).encode()]
+    pickled = pickle.dumps(stream)
+    assert np.array_equal(pickle.loads(pickled).total(0, 2), stream.total(0, 2))
+    left = [path.read_bytes(), pickled, repr(stream).encode()]
     left += [str((frame.name, frame.locals)).encode() for frame in frames]
     left += [str(error_).encode() for error_ in texts]
     for state in left:
