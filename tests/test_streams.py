@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from draw_pictures import stream_table
 from numpy.typing import NDArray
 
 import geomdp
@@ -304,6 +305,8 @@ def test_bad_spans_raise(path: Path) -> None:
         stream.interval(0, 1, 0)
     with pytest.raises(ValueError, match="cells are the levels of 2 counts: give those of 1"):
         stream.table(cells={"town": ["a", "b"]})
+    with pytest.raises(ValueError, match="cells with a column 'step' are not accepted"):
+        stream.table(cells={"step": [1]})
     with pytest.raises(TypeError, match=r"call Stream\.open"):
         Stream(path)
 
@@ -391,7 +394,7 @@ import os, random, signal, time
 from geomdp.streams import Stream
 
 chance, kills, shown = random.Random(SEED), 0, {}
-while len(shown) < 150 or kills < 30:
+while len(shown) < 80 or kills < 20:
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
@@ -432,7 +435,7 @@ def test_a_killed_process_shows_nothing_that_is_not_in_the_file(tmp_path: Path) 
         timeout=120,
     )
     assert done.returncode == 0, (seed, done.stderr)
-    assert min(map(int, done.stdout.split())) >= 30
+    assert min(map(int, done.stdout.split())) >= 20
 
 
 @pytest.mark.parametrize("statement", ["INSERT INTO nodes", "COMMIT"])
@@ -531,7 +534,9 @@ def test_nothing_exact_is_left(path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         # This test and its lambdas hold the counts themselves.
         frames += [frame for frame in captured.stack if "geomdp" in frame.filename]
     assert len(frames) > 10
-    left = [path.read_bytes(), pickle.dumps(stream), repr(stream).encode()]
+    pickled = pickle.dumps(stream)
+    assert np.array_equal(pickle.loads(pickled).total(0, 2), stream.total(0, 2))
+    left = [path.read_bytes(), pickled, repr(stream).encode()]
     left += [str((frame.name, frame.locals)).encode() for frame in frames]
     left += [str(error_).encode() for error_ in texts]
     for state in left:
@@ -563,6 +568,11 @@ def test_sums_saturate(path: Path, dtype: Any) -> None:
     # A difference of nodes at both limits.
     assert stream.total(1, 2).tolist() == [7, low, 2**62 - 1]
     assert stream.interval(1, 2, 0.05)[1][0] < 99
+
+
+def test_the_guide_shows_the_figures_of_the_picture() -> None:
+    guide = Path(__file__).parents[1] / "docs/guides/streams.md"
+    assert stream_table() in guide.read_text()
 
 
 def test_a_table_is_saved_with_its_intervals(path: Path, tmp_path: Path) -> None:

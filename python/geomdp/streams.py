@@ -75,8 +75,8 @@ class _Nodes(Database):
     def released(self) -> tuple[int, tuple[int, ...] | None]:
         """Return the number of steps that are released, and the shape of their counts."""
         with self._connection() as file:
-            rows = file.execute("SELECT place, shape FROM nodes WHERE level = 0 AND place = 0")
-            shapes = [self._shape(shape) for _, shape in rows]
+            rows = file.execute("SELECT shape FROM nodes WHERE level = 0 AND place = 0")
+            shapes = [self._shape(shape) for (shape,) in rows]
             return self._steps(file), (shapes[0] if shapes else None)
 
     def publish(self, step: int, noisy: _Counts, spans: Sequence[_Span]) -> None:
@@ -426,7 +426,8 @@ class Stream:
         Returns
         -------
         lower, upper : ints or int64 arrays
-            The interval includes both ends. It is all of int64 if a node is at its limits.
+            The interval includes both ends. It is for exact counts whose sums are within int64, and
+            is all of int64 if a node is at its limits.
 
         Examples
         --------
@@ -445,7 +446,7 @@ class Stream:
         """
         runs = self._path(start, stop)
         parameters.check_bool("simultaneous", simultaneous)
-        level = parameters.significance("alpha", alpha)
+        level = parameters.level("alpha", alpha)
         total, at_limit = self._added(runs)
         if simultaneous:
             # Of each start, stop and number of steps that are released then.
@@ -494,12 +495,11 @@ class Stream:
         """
         first, last = self._span(start, self.released if stop is None else stop)
         counts = np.stack(self._file.read(0, first, last))
-        levels: dict[str, Sequence[Any]] = {"step": range(first, last)}
-        if cells is not None:
-            levels |= cells
-        elif counts.ndim > 1:
-            levels["cell"] = range(counts[0].size)
-        design = Design(levels)
+        if cells is None:
+            cells = {"cell": range(counts[0].size)} if counts.ndim > 1 else {}
+        if "step" in cells:
+            raise ValueError("cells with a column 'step' are not accepted: it has the steps")
+        design = Design({"step": range(first, last), **cells})
         if design.cells != counts.size:
             raise ValueError(
                 f"cells are the levels of {design.cells // (last - first)} counts: "

@@ -104,15 +104,11 @@ def best(horizon: int, epsilon: Fraction) -> tuple[int, int]:
 
     A node has noise of rate ``epsilon / levels``. Of several such pairs it is the least.
     """
-    variances: dict[int, float] = {}
-
-    def variance(levels: int) -> float:
-        if levels not in variances:
-            variances[levels] = moments.unbounded(epsilon / levels).variance
-        return variances[levels]
-
+    variances = [
+        moments.unbounded(epsilon / levels).variance for levels in range(1, height(horizon, 2) + 1)
+    ]
     pairs = (
-        (total * variance(levels), arity, levels)
+        (total * variances[levels - 1], arity, levels)
         for arity in range(2, MOST + 1)
         for levels, total in enumerate(total_nodes(horizon, arity), 1)
     )
