@@ -14,6 +14,7 @@ import numpy as np
 from compare import heading
 
 from geomdp import GeometricMechanism
+from geomdp.hierarchy import Hierarchy
 
 Call = Callable[[], object]
 Row = Callable[[], tuple[str, Call, Call]]
@@ -29,7 +30,25 @@ def list_of_ints() -> tuple[str, Call, Call]:
     )
 
 
-ROWS: list[Row] = [list_of_ints]
+def tree_of_a_million_leaves() -> tuple[str, Call, Call]:
+    leaves = 10**6
+    regions = {n: f"region {n % 1000}" for n in range(leaves)}
+    tree = Hierarchy(regions | {f"region {n}": "country" for n in range(1000)})
+    mechanism, counts = GeometricMechanism(1.0), np.arange(leaves) % 100
+
+    def ours() -> None:
+        noisy = tree.release(counts, epsilon=1)
+        noisy.estimates()
+        noisy.intervals(alpha=0.05)
+
+    return (
+        "release, estimates and intervals of a tree of 10^6 leaves, to noise on the leaves",
+        ours,
+        lambda: mechanism.release(counts),
+    )
+
+
+ROWS: list[Row] = [list_of_ints, tree_of_a_million_leaves]
 
 
 def seconds(call: Call) -> float:
