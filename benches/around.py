@@ -19,6 +19,7 @@ from compare import heading
 from numpy.typing import NDArray
 
 from geomdp import GeometricMechanism, frames
+from geomdp.hierarchy import Hierarchy
 from geomdp.streams import Stream
 
 Call = Callable[[], object]
@@ -210,6 +211,25 @@ def year_of_stream() -> tuple[str, Call, Call]:
                 np.save(f"{folder}/{day}.npy", mechanism.release(row))
 
     return "a year of days of 10^5 cells in a stream, to noisy files of days alone", ours, theirs
+
+
+@row
+def tree_of_a_million_leaves() -> tuple[str, Call, Call]:
+    leaves = 10**6
+    regions = {n: f"region {n % 1000}" for n in range(leaves)}
+    tree = Hierarchy(regions | {f"region {n}": "country" for n in range(1000)})
+    mechanism, counts = GeometricMechanism(1.0), np.arange(leaves) % 100
+
+    def ours() -> None:
+        noisy = tree.release(counts, epsilon=1)
+        noisy.estimates()
+        noisy.intervals(alpha=0.05)
+
+    return (
+        "release, estimates and intervals of a tree of 10^6 leaves, to noise on the leaves",
+        ours,
+        lambda: mechanism.release(counts),
+    )
 
 
 def seconds(call: Call) -> float:

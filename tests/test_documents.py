@@ -49,6 +49,12 @@ def test_examples(
     assert attempted > examples
 
 
+#: The number of municipalities of each county of Norway.
+COUNTIES = {
+    **{"Oslo": 1, "Rogaland": 23, "Møre og Romsdal": 27, "Nordland": 41, "Østfold": 12},
+    **{"Akershus": 21, "Buskerud": 18, "Innlandet": 46, "Vestfold": 6, "Telemark": 17},
+    **{"Agder": 25, "Vestland": 43, "Trøndelag": 38, "Troms": 21, "Finnmark": 18},
+}
 #: The files that each guide publishes, with the levels of their rows in order.
 GUIDES: dict[str, dict[str, list[Any]]] = {
     "registry": {
@@ -73,6 +79,13 @@ GUIDES: dict[str, dict[str, list[Any]]] = {
     "streams": {
         f"day-{day}.csv": [(day, country) for country in ("Chile", "Ghana", "Nepal", "Tonga")]
         for day in range(10)
+    },
+    "hierarchy": {
+        "founders.csv": [
+            "Norway",
+            *COUNTIES,
+            *(f"{county} {n + 1}" for county, size in COUNTIES.items() for n in range(size)),
+        ]
     },
     "replacing_laplace": {"after.csv": ["Airport", "Harbour", "Market", "Park"]},
     "explaining_epsilon": {"options.csv": [0.1, 0.3, 0.5, 1, 2, 4]},

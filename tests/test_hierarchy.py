@@ -4,6 +4,7 @@ import itertools
 import json
 import math
 import pickle
+import re
 import traceback
 from fractions import Fraction
 from pathlib import Path
@@ -23,6 +24,7 @@ from geomdp._analysis.hierarchies import LeastSquares, Reaches
 from geomdp.frames import Design
 from geomdp.hierarchy import Hierarchy
 from geomdp.hierarchy._noisy import Noise, NoisyHierarchy
+from test_documents import COUNTIES
 
 #: Ragged in both ways: branches differ in size and in depth.
 RAGGED = {
@@ -102,9 +104,10 @@ def dense(tree: Hierarchy, rates: list[float]) -> tuple[Any, Any]:
     return a @ np.linalg.inv(a.T @ inverse @ a) @ a.T, variances
 
 
-def test_two_passes_are_the_weighted_least_squares() -> None:
-    covariance, variances = dense(TREE, RATES)
-    squares = LeastSquares(TREE._tree, RATES)
+@pytest.mark.parametrize("rates", [RATES, [2.0, 0.05, 1.0, 0.5], [0.1, 0.1, 3.0, 0.1]])
+def test_two_passes_are_the_weighted_least_squares(rates: list[float]) -> None:
+    covariance, variances = dense(TREE, rates)
+    squares = LeastSquares(TREE._tree, rates)
     rng = np.random.default_rng(1)
     noisy = rng.normal(size=(len(TREE.nodes), 3))
     assert squares(noisy) == pytest.approx(covariance / variances @ noisy, abs=1e-12)
@@ -112,9 +115,9 @@ def test_two_passes_are_the_weighted_least_squares() -> None:
     functional = rng.normal(size=len(variances))
     wanted = functional @ covariance / variances
     assert squares.weights(functional) == pytest.approx(wanted, abs=1e-12)
-    shares = np.abs(covariance / variances) / np.array(RATES)[TREE._tree.depths]
+    shares = np.abs(covariance / variances) / np.array(rates)[TREE._tree.depths]
     np.fill_diagonal(shares, 0)
-    assert Reaches(TREE._tree, RATES)._widest() == pytest.approx(shares.max(axis=1), rel=1e-9)
+    assert Reaches(TREE._tree, rates)._widest() == pytest.approx(shares.max(axis=1), rel=1e-9)
 
 
 def test_estimates_have_the_moments_of_an_exact_enumeration() -> None:
@@ -560,6 +563,38 @@ def test_bad_questions_are_refused() -> None:
         TREE.level(4)
     with pytest.raises(OverflowError, match=r"beyond 2\*\*40"):
         TREE.release([2**50] * 12, epsilon=1).consistent()
+
+
+# The figures of the guide
+
+#: The number of counties of each state of the United States, from Alabama to Wyoming.
+STATES = [
+    *[67, 30, 15, 75, 58, 64, 9, 3, 1, 67, 159, 5, 44, 102, 92, 99, 105, 120, 64, 16, 24, 14, 83],
+    *[87, 82, 115, 56, 93, 17, 10, 21, 33, 62, 100, 53, 88, 77, 36, 67, 5, 46, 66, 95, 254, 29],
+    *[14, 133, 39, 55, 72, 23],
+]
+
+
+def test_errors_against_other_ways_are_those_of_the_guide() -> None:
+    text = (Path(__file__).parents[1] / "docs/guides/hierarchy.md").read_text()
+    stated = [
+        [float(x) for x in row]
+        for row in re.findall(r"([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$", text, re.M)
+    ]
+    found = []
+    for sizes in (COUNTIES.values(), STATES):
+        regions = {f"{r}.{n}": r for r, size in enumerate(sizes) for n in range(size)}
+        tree = Hierarchy(regions | dict.fromkeys(set(regions.values()), "all"))
+        part, whole = weighted.variance(1 / 3), weighted.variance(1)
+        estimates = LeastSquares(tree._tree, [1 / 3] * 3).variances
+        # The mean over children of their variances, once their errors add up to the parent's.
+        region = part * (1 - 1 / len(sizes)) + part / len(sizes) ** 2
+        leaf = sum(part * (n - 1) + region / n for n in sizes) / sum(sizes)
+        alone = [sum(sizes) * whole, sum(sizes) / len(sizes) * whole, whole]
+        for depth, (down, up) in enumerate(zip([part, region, leaf], alone, strict=True)):
+            here = estimates[tree._tree.level(depth)].mean()
+            found.append([round(math.sqrt(x), 2) for x in (here, down, up)])
+    assert found == stated
 
 
 # Size

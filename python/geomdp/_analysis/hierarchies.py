@@ -66,17 +66,22 @@ class Tree:
             self.starts[d] + np.flatnonzero(self.children[self.level(d)]) for d in range(self.depth)
         ]
 
-    def over_children(self, depth: int, values: NDArray[Any], over: np.ufunc) -> NDArray[Any]:
-        """Return the sums, or maxima, over the children of the inner nodes of a depth."""
-        below = self.level(depth + 1)
-        places = self.first[self.inner[depth]] - below.start
-        return over.reduceat(values[below], places, axis=0)
+    def below(self, depth: int) -> slice:
+        """Return the children of the nodes of this depth."""
+        return self.level(depth + 1)
+
+    def over_children(
+        self, depth: int, values: NDArray[Any], over: np.ufunc = np.add
+    ) -> NDArray[Any]:
+        """Return the sums over the children of the inner nodes of a depth, from all children's."""
+        places = self.first[self.inner[depth]] - self.below(depth).start
+        return over.reduceat(values, places, axis=0)
 
     def sums(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return the values of leaves, and the sums of those below each other node."""
         found = values.copy()
         for depth in reversed(range(self.depth)):
-            found[self.inner[depth]] = self.over_children(depth, found, np.add)
+            found[self.inner[depth]] = self.over_children(depth, found[self.below(depth)])
         return found
 
 
@@ -96,7 +101,7 @@ class LeastSquares:
         own = self.noise.copy()
         for depth in reversed(range(tree.depth)):
             inner = tree.inner[depth]
-            below[inner] = tree.over_children(depth, own, np.add)
+            below[inner] = tree.over_children(depth, own[tree.below(depth)])
             own[inner] = 1 / (1 / self.noise[inner] + 1 / below[inner])
         #: The variances of the sum of the children, and of the estimate from the subtree.
         self.below, self.own = below, own
@@ -114,11 +119,11 @@ class LeastSquares:
         sums = np.zeros_like(found)
         for depth in reversed(range(tree.depth)):
             inner = tree.inner[depth]
-            sums[inner] = tree.over_children(depth, found, np.add)
+            sums[inner] = tree.over_children(depth, found[tree.below(depth)])
             found[inner] *= self.weight[inner][more]
             found[inner] += self.rest[inner][more] * sums[inner]
         for depth in range(tree.depth):
-            level = tree.level(depth + 1)
+            level = tree.below(depth)
             parents = tree.parents[level]
             found[level] += self.gain[level][more] * (found[parents] - sums[parents])
         return found
@@ -128,7 +133,7 @@ class LeastSquares:
         """The variance of the estimate of each node."""
         found: Floats = self.own.copy()
         for depth in range(self.tree.depth):
-            level = self.tree.level(depth + 1)
+            level = self.tree.below(depth)
             parents = self.tree.parents[level]
             found[level] -= self.gain[level] ** 2 * (self.below[parents] - found[parents])
         return found
@@ -197,7 +202,7 @@ class Reaches:
         tree = self.squares.tree
         shapes = np.zeros(tree.size, np.int64)
         for depth in reversed(range(tree.depth)):
-            inner, below = tree.inner[depth], tree.level(depth + 1)
+            inner, below = tree.inner[depth], tree.below(depth)
             if not shapes[below].any():  # All of them are leaves.
                 shapes[inner] = tree.children[inner]
                 continue
@@ -213,7 +218,7 @@ class Reaches:
         kind_of = np.zeros(tree.size, np.int64)
         known = 1
         for depth in range(tree.depth):
-            level = tree.level(depth + 1)
+            level = tree.below(depth)
             pairs = kind_of[tree.parents[level]] * tree.size + shapes[level]
             _, which = np.unique(pairs, return_inverse=True)
             kind_of[level] = known + which.reshape(-1)
@@ -267,15 +272,25 @@ class Reaches:
         """
         squares, tree = self.squares, self.squares.tree
         own = 1 / (squares.noise * np.asarray(self.rates)[tree.depths])
-        down = np.zeros(tree.size)
+        down, beside = np.zeros(tree.size), np.zeros(tree.size)
         for depth in reversed(range(tree.depth)):
-            reached = squares.gain * np.maximum(own, down)
-            down[tree.inner[depth]] = tree.over_children(depth, reached, np.maximum)
+            inner, below = tree.inner[depth], tree.below(depth)
+            reached = squares.gain[below] * np.maximum(own[below], down[below])
+            # The greatest of all children, and of the siblings of each.
+            most = tree.over_children(depth, reached, np.maximum)
+            down[inner] = most
+            sizes = tree.children[inner]
+            most = np.repeat(most, sizes)
+            first = reached == most
+            second = tree.over_children(depth, np.where(first, 0, reached), np.maximum)
+            single = tree.over_children(depth, first.astype(np.int64)) == 1
+            alone = first & np.repeat(single, sizes)
+            beside[below] = np.where(alone, np.repeat(second, sizes), most)
         out = np.zeros(tree.size)
         for depth in range(tree.depth):
-            level = tree.level(depth + 1)
+            level = tree.below(depth)
             p = tree.parents[level]
-            beside = (squares.below[p] - squares.variances[p]) * down[p]
-            upper = np.maximum(squares.variances[p] * own[p], beside)
+            siblings = (squares.below[p] - squares.variances[p]) * beside[level]
+            upper = np.maximum(squares.variances[p] * own[p], siblings)
             out[level] = squares.gain[level] * np.maximum(out[p], upper)
         return np.maximum(out, squares.variances * down)

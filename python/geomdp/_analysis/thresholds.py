@@ -3,7 +3,7 @@
 For a true count c, noise Z and threshold T, the published n = c + Z has the distribution of c + Z
 given c + Z >= T. It grows with c in the order of likelihood ratios, since the noise is log-concave.
 So the counts whose conditional tails beyond n exceed a level form an interval
-(``docs/proofs.md``, section 17).
+(``docs/proofs.md``, section 18).
 """
 
 import math

@@ -382,7 +382,7 @@ individual='patient', l0=2)
 
         An individual changes at most `l0` cells by `linf` each, and in each released margin at most
         one by ``l0 * linf``; twice as many cells with ``neighbours="change"``. No change within
-        these bounds has a greater loss (``docs/proofs.md``, lemma 16).
+        these bounds has a greater loss (``docs/proofs.md``, lemma 14a).
 
         Parameters
         ----------

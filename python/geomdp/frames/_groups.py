@@ -75,7 +75,7 @@ class NoisyGroups(Released):
         A group is here because its noise was not too low, so its noisy count is too high on
         average. These intervals allow for that: given that a group appears, its interval misses
         with probability at most `alpha`. A lower end of 0 says that the group may be empty. The
-        noise is taken as discrete Laplace (``docs/proofs.md``, section 17).
+        noise is taken as discrete Laplace (``docs/proofs.md``, section 18).
 
         Parameters
         ----------

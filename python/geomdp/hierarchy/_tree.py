@@ -111,9 +111,17 @@ class Hierarchy(Sequence[Any]):
     def level(self, depth: int) -> list[Any]:
         """Return the nodes of this depth.
 
+        Parameters
+        ----------
+        depth : int
+            0 for the root.
+
+        Examples
+        --------
         >>> from geomdp.hierarchy import Hierarchy
         >>> Hierarchy({"a": "all", "b": "all"}).level(1)
         ['a', 'b']
+
         """
         at = parameters.at_least("depth", depth, 0)
         if at > self.depth:
@@ -196,7 +204,7 @@ class Hierarchy(Sequence[Any]):
         >>> tree = Hierarchy({n: f"region {n // 10}" for n in range(40)} | {
         ...     f"region {n}": "country" for n in range(4)})
         >>> tree.accuracy(epsilon=1, alpha=0.05)
-        [9, 8, 9]
+        [8, 8, 9]
 
         """
         mechanisms = self.mechanisms(epsilon, shares, design=design)
@@ -235,8 +243,10 @@ class Hierarchy(Sequence[Any]):
             levels.
         budget : Budget, optional
             Books the privacy loss before any noise is drawn, and refuses a release that exceeds it.
-        label, threads
-            As in :meth:`geomdp.frames.Table.release`.
+        label : str, optional
+            A name for the release, for the budget's history and for readers.
+        threads : int, optional
+            The greatest number of threads for a large level; by default as many as are faster.
 
         Returns
         -------
