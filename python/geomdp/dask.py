@@ -23,7 +23,7 @@ from geomdp._inputs import parameters
 from geomdp._inputs.columns import Nulls, narwhals, only
 from geomdp.distributed import Release, ReleaseKey
 from geomdp.frames import Design, Table
-from geomdp.frames._counting import added, columns_of, table, tally
+from geomdp.frames._counting import added, columns_of, tally
 from geomdp.mechanism import GeometricMechanism, as_mechanism
 
 with installed_by("geomdp[dask]"):
@@ -88,7 +88,7 @@ def count(design: Design, frame: dd.DataFrame, *, weights: str | None = None) ->
     known = list(frame.columns)
     meta = dask_internals.types(frame)[[only(name, known) for name in used]]
     # Without rows, this checks the arguments.
-    design, kinds, total = tally(design, meta, weights)
+    design, kinds, _ = tally(design, meta, weights)
     rows = cast(Any, frame)[used].map_partitions(_of_types, dict(meta.dtypes), meta=meta)
     if who is not None:
         nw = narwhals()
@@ -103,7 +103,7 @@ def count(design: Design, frame: dd.DataFrame, *, weights: str | None = None) ->
     evaluate: Any = compute
     parts = [delayed(_tallied)(part, design, weights) for part in rows.to_delayed()]
     cells, counts = map(np.concatenate, zip(*evaluate(*parts), strict=True))
-    return table(design, kinds, added(cells, counts, total.size))
+    return Table(design, kinds, added(design, cells, counts))
 
 
 def release_columns(
@@ -311,9 +311,7 @@ def _release_columns(
 
 def _tallied(part: Any, design: Design, weights: Any) -> tuple[Any, Any]:
     """Return the cells of a partition that have records, and how many."""
-    _, _, counts = tally(design, part, weights)
-    cells = np.flatnonzero(counts)
-    return cells, counts[cells]
+    return tally(design, part, weights)[2]
 
 
 def _of_types(part: Any, types: dict[str, Any]) -> Any:

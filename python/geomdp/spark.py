@@ -25,7 +25,7 @@ from geomdp._inputs.parameters import Integer
 from geomdp.distributed import Release, ReleaseKey
 from geomdp.frames import Design, Table
 from geomdp.frames._contributions import contributions, words
-from geomdp.frames._counting import added, columns_of, table, tally
+from geomdp.frames._counting import added, columns_of, tally
 from geomdp.mechanism import GeometricMechanism
 
 with installed_by("geomdp[spark]"):
@@ -106,7 +106,7 @@ def count(design: Design, frame: DataFrame, *, weights: str | None = None) -> Ta
     used, who = columns_of(design, weights), design.individual
     chosen = placed.select(*(places[names.index(only(each, names))] for each in used))
     # Without rows, this checks the arguments.
-    design, kinds, total = tally(design, chosen.limit(0).toArrow().rename_columns(used), weights)
+    design, kinds, _ = tally(design, chosen.limit(0).toArrow().rename_columns(used), weights)
     if who is not None:
         place = places[names.index(who)]
         kind = chosen.schema[place].dataType
@@ -119,15 +119,13 @@ def count(design: Design, frame: DataFrame, *, weights: str | None = None) -> Ta
 
     def counted(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
         if read := list(batches):
-            _, _, counts = tally(
-                design, ArrowTable.from_batches(read).rename_columns(used), weights
-            )
-            cells = np.flatnonzero(counts)
-            yield RecordBatch.from_arrays([array(cells), array(counts[cells])], ["cell", "n"])
+            rows = ArrowTable.from_batches(read).rename_columns(used)
+            _, _, occupied = tally(design, rows, weights)
+            yield RecordBatch.from_arrays([*map(array, occupied)], ["cell", "n"])
 
     found = chosen.mapInArrow(counted, "cell long, n long").toArrow()
     cells, counts = (found.column(name).to_numpy() for name in ("cell", "n"))
-    return table(design, kinds, added(cells, counts, total.size))
+    return Table(design, kinds, added(design, cells, counts))
 
 
 def release_columns(

@@ -645,7 +645,7 @@ def _array(counts: Any) -> arrays.Array:
             "sensitivity 1, of a design without an individual: bound contributions once, and "
             "before the first release"
         )
-    return _native.last_column(counts.frame).reshape(counts.design.shape)
+    return counts._whole()
 
 
 def _saturated(rows: arrays.Array) -> _Counts:

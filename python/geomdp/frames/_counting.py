@@ -19,26 +19,25 @@ from geomdp.frames._native import (
     check_levels,
     items_of,
     joined,
-    like,
     refusing_types,
 )
-from geomdp.frames._table import Table
+from geomdp.frames._table import LOW, Table, capped
 
 if TYPE_CHECKING:
     from geomdp.frames._design import Design
 
 _Ints: TypeAlias = NDArray[np.int64]
-#: The greatest count, and the lower half of one.
-_MOST, _LOW = 2**63 - 1, 2**32 - 1
 
 
 def count(design: Design, data: Any, weights: Any = None) -> Table:
     """Return the exact counts; :meth:`geomdp.frames.Design.count` has the details."""
-    return table(*tally(design, data, weights))
+    return Table(*tally(design, data, weights))
 
 
-def tally(design: Design, data: Any, weights: Any) -> tuple[Design, tuple[Any, ...], _Ints]:
-    """Return the design, columns of the types of its levels, and the counts without margins."""
+def tally(
+    design: Design, data: Any, weights: Any
+) -> tuple[Design, tuple[Any, ...], tuple[_Ints, _Ints]]:
+    """Return the design, columns of the types of its levels, and cells with their counts."""
     if (engine := type(data).__module__.partition(".")[0].removeprefix("py")) in ("spark", "dask"):
         raise TypeError(f"data has its records on a cluster: call geomdp.{engine}.count")
     if weights is not None and design.individual is not None:
@@ -62,47 +61,29 @@ def tally(design: Design, data: Any, weights: Any) -> tuple[Design, tuple[Any, .
         )
     else:
         cells, records = cells[inside], records[inside]
-    return design, kinds, added(cells, records, math.prod(design._base_shape()))
+    return design, kinds, added(design, cells, records)
 
 
-def table(design: Design, kinds: Sequence[Any], counts: _Ints) -> Table:
-    """Return the table of these counts, with its margins."""
-    counts = counts.reshape(design._base_shape())
-    for axis, label in enumerate(design.levels):
-        if label in design._margins:
-            parts = (part.sum(axis, keepdims=True) for part in (counts >> 32, counts & _LOW))
-            counts = np.concatenate([counts, _capped(*parts)], axis)
-    shape = design.shape
-    places: Any = [None]
-    if len(shape) > 1:
-        places = (np.broadcast_to(x, shape).reshape(-1) for x in np.indices(shape, sparse=True))
-    shown = list(map(like, kinds, design.levels.values(), places))
-    nw, backend = narwhals(), shown[0].implementation
-    shown.append(nw.new_series("", counts.reshape(-1), nw.Int64, backend=backend))
-    labels = [*design.levels, design.name]
-    keys = [str(place) for place in range(len(labels))]
-    frame = joined(keys, shown).rename(dict(zip(keys, labels, strict=True)))
-    return Table(frame.to_native(), design)
+def added(design: Design, cells: _Ints, records: _Ints) -> tuple[_Ints, _Ints]:
+    """Return distinct cells in order, and how many records each has, given those of groups.
+
+    Cells without records may be among them. Counts are at most the limit of int64.
+    """
+    size = math.prod(design._base_shape())
+    if size > 8 * cells.size:
+        distinct, places = np.unique(cells, return_inverse=True)
+    else:
+        distinct, places = np.arange(size), cells
+    high, low = np.zeros((2, distinct.size), np.int64)
+    np.add.at(high, places, records >> 32)
+    np.add.at(low, places, records & LOW)
+    return distinct, capped(high, low)
 
 
 def columns_of(design: Design, weights: Any) -> list[Any]:
     """Return the columns that a count reads, each once."""
     more = [each for each in (design.individual, weights) if each is not None]
     return list(dict.fromkeys([*design.levels, *more]))
-
-
-def added(cells: _Ints, records: _Ints, size: int) -> _Ints:
-    """Return how many records each cell has, given those of groups; at most the limit of int64."""
-    high, low = np.zeros((2, size), np.int64)
-    np.add.at(high, cells, records >> 32)
-    np.add.at(low, cells, records & _LOW)
-    return _capped(high, low)
-
-
-def _capped(high: _Ints, low: _Ints) -> _Ints:
-    """Return the sums whose halves add up to these, or the limit of int64 if they are greater."""
-    high = high + (low >> 32)
-    return np.where(high >> 31, _MOST, (high << 32) | (low & _LOW))
 
 
 def _grouped(design: Design, data: Any, weights: Any) -> tuple[Design, list[Any], _Ints]:
@@ -157,7 +138,7 @@ def _weights(name: Any, series: Any) -> _Ints:
         )
     # Nulls are filled before numpy would make floats of a column with nulls.
     values: NDArray[Any] = series.fill_null(0).to_numpy().astype(dtype, copy=False)
-    return values.clip(0, min(_MOST, np.iinfo(dtype).max)).astype(np.int64)
+    return values.clip(0, min(np.iinfo(np.int64).max, np.iinfo(dtype).max)).astype(np.int64)
 
 
 def _cells(design: Design, found: Sequence[Any]) -> _Ints:

@@ -151,6 +151,31 @@ def like(kind: Any, items: list[Any], places: Any = None) -> Any:
     return narwhals().from_native(native, series_only=True)
 
 
+def framed(
+    kinds: Sequence[Any],
+    levels: Mapping[Any, list[Any]],
+    name: str,
+    counts: NDArray[np.int64],
+    cells: NDArray[np.int64] | None = None,
+) -> Any:
+    """Return a frame of the levels of all cells, or of some, and their counts.
+
+    The columns of levels have the library and types of `kinds`.
+    """
+    shape = tuple(map(len, levels.values()))
+    places: Any = [None]
+    if cells is not None:
+        places = np.unravel_index(cells, shape)
+    elif len(shape) > 1:
+        places = (np.broadcast_to(x, shape).reshape(-1) for x in np.indices(shape, sparse=True))
+    shown = list(map(like, kinds, levels.values(), places))
+    nw, backend = narwhals(), shown[0].implementation
+    shown.append(nw.new_series("", counts.reshape(-1), nw.Int64, backend=backend))
+    labels = [*levels, name]
+    keys = [str(place) for place in range(len(labels))]
+    return joined(keys, shown).rename(dict(zip(keys, labels, strict=True))).to_native()
+
+
 def items_of(series: Any) -> list[Any]:
     """Return the items of a column, with None for nulls of any kind."""
     items: list[Any] = series.to_list()

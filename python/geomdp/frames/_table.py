@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from geomdp import _notebook
 from geomdp._inputs import parameters
-from geomdp._inputs.arrays import Array
-from geomdp._inputs.columns import noisy_columns
 from geomdp._inputs.parameters import Bounds, Integer, Real
 from geomdp._uncopied import Withheld
 from geomdp.frames import _native
@@ -18,8 +17,20 @@ from geomdp.frames._noisy import NoisyTable
 from geomdp.mechanism import GeometricMechanism, as_mechanism
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from geomdp.accounting import Budget
     from geomdp.frames._design import Design
+
+_Ints: TypeAlias = NDArray[np.int64]
+#: The greatest count, and the lower half of one.
+_GREATEST, LOW = 2**63 - 1, 2**32 - 1
+
+
+def capped(high: _Ints, low: _Ints) -> _Ints:
+    """Return the sums whose halves add up to these, or the limit of int64 if they are greater."""
+    high = high + (low >> 32)
+    return np.where(high >> 31, _GREATEST, (high << 32) | (low & LOW))
 
 
 class Table(Withheld):
@@ -38,15 +49,16 @@ class Table(Withheld):
 
     """
 
-    __slots__ = ("_design", "_frame")
+    __slots__ = ("_design", "_kinds", "_occupied")
 
-    def __init__(self, frame: Any, design: Design) -> None:
-        self._frame, self._design = frame, design
+    def __init__(self, design: Design, kinds: Sequence[Any], occupied: tuple[_Ints, _Ints]) -> None:
+        # Cells in order, all with records among them, and their counts.
+        self._design, self._kinds, self._occupied = design, kinds, occupied
 
     @property
     def frame(self) -> Any:
         """The exact counts, in the library of the data. The frame shows and pickles them."""
-        return self._frame
+        return self._framed(self._whole())
 
     @property
     def design(self) -> Design:
@@ -158,31 +170,35 @@ class Table(Withheld):
         if budget is not None:
             budget._book(design._loss(mechanisms), design._losses(mechanisms), label)
 
-        def noise(counts: Array) -> Array:
-            noisy = counts.reshape(design.shape).copy()
-            for sums, each in mechanisms.items():
-                part = design._part(sums)
-                noisy[part] = each.release(noisy[part], threads=count)
-            return noisy.reshape(-1)
-
         try:
             if at_least is not None:
                 each = mechanisms[()]
-                cells, noisy = reaching(each, self._occupied(), design.cells, at_least, count)
-                places = range(len(design.levels))
-                frame = _native.taken(self._frame, places, cells, {design.name: noisy})
+                cells, noisy = reaching(each, self._occupied, design.cells, at_least, count)
+                frame = self._framed(noisy, cells)
                 return NoisyGroups(frame, design, each, label, cells=cells, at_least=at_least)
-            frame = noisy_columns(self._frame, {design.name: noise}, "refuse")
+            noisy = self._whole()
+            for sums, each in mechanisms.items():
+                part = design._part(sums)
+                noisy[part] = each.release(noisy[part], threads=count)
+            frame = self._framed(noisy)
         except BaseException as error:
             # The local variables of these calls hold exact counts, and some tracebacks show them.
             raise error.with_traceback(None) from None
         return NoisyTable(frame, design, mechanisms, label)
 
-    def _occupied(self) -> tuple[Array, Array]:
-        """Return the cells with records, and how many."""
-        counts = _native.last_column(self._frame)
-        cells = np.flatnonzero(counts)
-        return cells, counts[cells]
+    def _whole(self) -> _Ints:
+        """Return the exact counts of all cells and margins, in the shape of the design."""
+        design, (cells, records) = self._design, self._occupied
+        counts = np.zeros(design._base_shape(), np.int64)
+        counts.reshape(-1)[cells] = records
+        for axis, label in enumerate(design.levels):
+            if label in design._margins:
+                halves = (part.sum(axis, keepdims=True) for part in (counts >> 32, counts & LOW))
+                counts = np.concatenate([counts, capped(*halves)], axis)
+        return counts
+
+    def _framed(self, counts: _Ints, cells: _Ints | None = None) -> Any:
+        return _native.framed(self._kinds, self.levels, self.name, counts, cells)
 
     def map(self, mechanism: GeometricMechanism, records: Integer = 1) -> float:
         """Return the privacy loss of a release by this mechanism: ``map(records * sensitivity)``.

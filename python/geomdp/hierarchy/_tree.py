@@ -301,7 +301,7 @@ class Hierarchy(Sequence[Any]):
     def _counts(self, counts: Any, design: Design, order: NDArray[Any]) -> NDArray[np.int64]:
         """Return the counts of leaves, with an axis for all other columns."""
         if isinstance(counts, frames.Table):
-            values: Any = _native.last_column(counts.frame).reshape(design.shape)
+            values: Any = counts._whole()
         else:
             [bare], named = labels.detach(counts=counts)
             values = arrays.as_array(bare)
