@@ -1,0 +1,133 @@
+"""Sums on trees, against all tables of small numbers and another solver of least squares."""
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy import optimize
+
+from geomdp._analysis import trees
+
+Ints = NDArray[np.int64]
+Problem = tuple[Ints, Ints, NDArray[np.float64]]
+
+
+def descent(parent: Ints) -> Ints:
+    """Return the matrix that takes leaves to all nodes."""
+    leaves = [node for node in range(len(parent)) if node not in parent]
+    matrix = np.zeros((len(parent), len(leaves)), np.int64)
+    for column, leaf in enumerate(leaves):
+        node = leaf
+        while node >= 0:
+            matrix[node, column] = 1
+            node = int(parent[node])
+    return matrix
+
+
+@st.composite
+def problems(draw: Any, most: int) -> Problem:
+    """Draw a forest of nodes in any order, some inner ones without value, some roots public."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    n = draw(st.integers(1, most))
+    order = rng.permutation(n)
+    parent = np.full(n, -1)
+    for place in range(1, n):
+        if rng.random() < 0.9:
+            parent[order[place]] = order[rng.integers(place)]
+    values = rng.integers(-6, 8, n)
+    weights = draw(st.sampled_from([rng.integers(1, 9, n) * 1.0, rng.uniform(0.01, 9, n)]))
+    inner = np.isin(np.arange(n), parent)
+    weights[inner & (rng.random(n) < 0.2)] = 0
+    weights[inner & (parent < 0) & (rng.random(n) < 0.4)] = np.inf
+    return parent, np.where(np.isinf(weights), np.abs(values), values), weights
+
+
+def costs(x: Ints, values: Ints, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray((x - values) ** 2 @ np.where(np.isinf(weights), 0.0, weights))
+
+
+@settings(max_examples=300)
+@given(problems(9).filter(lambda problem: descent(problem[0]).shape[1] <= 4))
+def test_closest_is_the_closest_of_all_tables(problem: Problem) -> None:
+    parent, values, weights = problem
+    matrix, public = descent(parent), np.isinf(weights)
+    tables = np.array(list(itertools.product(range(10), repeat=matrix.shape[1]))) @ matrix.T
+    allowed = tables[(tables[:, public] == values[public]).all(axis=1)]
+    found = trees.closest(*problem)
+    leaves = ~np.isin(np.arange(len(parent)), parent)
+    assert found.dtype == np.int64
+    assert found.min() >= 0
+    assert np.array_equal(matrix @ found[leaves], found)
+    assert np.array_equal(found[public], values[public])
+    least = costs(allowed, values, weights).min()
+    assert costs(found, values, weights) == pytest.approx(least, abs=1e-12)
+
+
+@settings(max_examples=150)
+@given(problems(40))
+def test_fit_is_that_of_nnls(problem: Problem) -> None:
+    parent, values, weights = problem
+    matrix = descent(parent)
+    roots = np.sqrt(np.where(np.isinf(weights), 1e9, weights))
+    x, _ = optimize.nnls(matrix * roots[:, np.newaxis], values * roots)
+    assert trees.fitted(*problem) == pytest.approx(matrix @ x, abs=1e-4)
+
+
+def test_a_light_leaf_takes_all_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The closest integers are far from the least squares here, so the limits are widened."""
+    # 40 leaves of 1 + 1/3, by their public total and equal weights, and one of 100.
+    parent, values = np.array([-1, *[0] * 41]), np.array([153, *[1] * 40, 100])
+    weights = np.array([np.inf, *[1.0] * 40, 0.025])
+    rounds = []
+
+    def counted(*args: Any, within: Any = trees.within) -> Any:
+        rounds.append(args)
+        return within(*args)
+
+    monkeypatch.setattr(trees, "within", counted)
+    found = trees.closest(parent, values, weights)
+    assert len(rounds) > 1
+    # Each leaf of 1 costs 1 more as 2; the light leaf costs 0.025 * gap**2.
+    least = min(k + 0.025 * (13 - k) ** 2 for k in range(14))
+    assert costs(found, values, weights) == pytest.approx(least)
+
+
+def test_large_counts_are_as_exact_as_small_ones() -> None:
+    """Only differences count, so counts far from 0 may all be moved."""
+    parent, noise = np.array([-1, 0, 0, 1, 1]), np.array([3, -4, 7, 1, 0])
+    small, large = (descent(parent) @ np.full(3, size) for size in (50, 2**40 - 7))
+    found = trees.closest(parent, large + noise, np.ones(5)) - large
+    assert np.array_equal(found, trees.closest(parent, small + noise, np.ones(5)) - small)
+
+
+@pytest.mark.parametrize("fans", [[20_000], [30] * 3, [2] * 14, [1] * 500 + [40]])
+def test_wide_and_deep_trees_add_up(fans: list[int]) -> None:
+    levels, first = [np.array([-1])], 0
+    for fan in fans:
+        size = len(levels[-1])
+        levels.append(np.repeat(np.arange(first, first + size), fan))
+        first += size
+    parent = np.concatenate(levels)
+    rng = np.random.default_rng(1)
+    values = rng.integers(-9, 9, len(parent))
+    found = trees.closest(parent, values, np.ones(len(parent)))
+    sums = np.zeros(len(parent), np.int64)
+    np.add.at(sums, parent[1:], found[1:])
+    assert np.array_equal(sums[:first], found[:first])
+    assert found.min() >= 0
+    # No unit more at any leaf and all above it is closer, and none less.
+    for step in (1, -1):
+        change = step * (2 * (found - values) * 1.0) + 1
+        for node in range(1, len(parent)):
+            change[node] += change[parent[node]]
+        leaves = slice(first, None)
+        assert (change[leaves][(found[leaves] > 0) | (step > 0)] >= 0).all()
+
+
+def test_cycles_are_refused() -> None:
+    with pytest.raises(ValueError, match="without cycles"):
+        trees.closest(np.array([-1, 2, 1]), np.zeros(3, np.int64), np.ones(3))
