@@ -12,8 +12,12 @@ from collections.abc import Callable
 
 import numpy as np
 from compare import heading
+from scipy import sparse
+from scipy.optimize import linprog
 
 from geomdp import GeometricMechanism
+from geomdp.accuracy import variance
+from geomdp.consistency import consistent
 
 Call = Callable[[], object]
 Row = Callable[[], tuple[str, Call, Call]]
@@ -29,7 +33,34 @@ def list_of_ints() -> tuple[str, Call, Call]:
     )
 
 
-ROWS: list[Row] = [list_of_ints]
+def consistent_table() -> tuple[str, Call, Call]:
+    mechanism, size = GeometricMechanism(0.3), 120
+    noisy = mechanism.release(np.full((size, size), 100))
+    margins = {axis: mechanism.release(np.full(size, 100 * size)) for axis in (0, 1)}
+    # The same number of rounded cells and sums, as one linear program.
+    shares = np.random.default_rng(1).random(size**2)
+    lines = sparse.eye_array(size), np.ones((1, size))
+    sums = sparse.vstack([sparse.kron(*lines), sparse.kron(*lines[::-1])]).tocsr()
+    limits = np.concatenate([np.ceil(sums @ shares), -np.floor(sums @ shares)])
+    both = sparse.vstack([sums, -sums])
+    return (
+        "`consistent` of 120 by 120 cells, to the rounding alone as one linear program",
+        lambda: consistent(noisy, margins=margins),
+        lambda: linprog(1 - 2 * shares, both, limits, bounds=(0, 1), method="highs-ds"),
+    )
+
+
+def moments() -> tuple[str, Call, Call]:
+    mechanism = GeometricMechanism(0.5, bounds=(0, 10**6))
+    counts = np.random.default_rng(1).integers(0, 10**6, 10**5)
+    return (
+        "`variance` of 10^5 counts in wide bounds, to `np.unique` of them",
+        lambda: variance(mechanism, counts),
+        lambda: np.unique(counts, return_inverse=True),
+    )
+
+
+ROWS: list[Row] = [list_of_ints, consistent_table, moments]
 
 
 def seconds(call: Call) -> float:
