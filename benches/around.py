@@ -17,13 +17,18 @@ import pandas as pd
 import polars as pl
 from compare import heading
 from numpy.typing import NDArray
+from scipy import sparse
+from scipy.optimize import linprog
 
 from geomdp import GeometricMechanism, frames
+from geomdp.accuracy import variance
+from geomdp.consistency import consistent
 from geomdp.hierarchy import Hierarchy
 from geomdp.streams import Stream
 
 Call = Callable[[], object]
 Row = Callable[[], tuple[str, Call, Call]]
+
 
 ROWS: list[Row] = []
 
@@ -229,6 +234,35 @@ def tree_of_a_million_leaves() -> tuple[str, Call, Call]:
         "release, estimates and intervals of a tree of 10^6 leaves, to noise on the leaves",
         ours,
         lambda: mechanism.release(counts),
+    )
+
+
+@row
+def consistent_table() -> tuple[str, Call, Call]:
+    mechanism, size = GeometricMechanism(0.3), 120
+    noisy = mechanism.release(np.full((size, size), 100))
+    margins = {axis: mechanism.release(np.full(size, 100 * size)) for axis in (0, 1)}
+    # The same number of rounded cells and sums, as one linear program.
+    shares = np.random.default_rng(1).random(size**2)
+    lines = sparse.eye_array(size), np.ones((1, size))
+    sums = sparse.vstack([sparse.kron(*lines), sparse.kron(*lines[::-1])]).tocsr()
+    limits = np.concatenate([np.ceil(sums @ shares), -np.floor(sums @ shares)])
+    both = sparse.vstack([sums, -sums])
+    return (
+        "`consistent` of 120 by 120 cells, to the rounding alone as one linear program",
+        lambda: consistent(noisy, margins=margins),
+        lambda: linprog(1 - 2 * shares, both, limits, bounds=(0, 1), method="highs-ds"),
+    )
+
+
+@row
+def moments() -> tuple[str, Call, Call]:
+    mechanism = GeometricMechanism(0.5, bounds=(0, 10**6))
+    counts = np.random.default_rng(1).integers(0, 10**6, 10**5)
+    return (
+        "`variance` of 10^5 counts in wide bounds, to `np.unique` of them",
+        lambda: variance(mechanism, counts),
+        lambda: np.unique(counts, return_inverse=True),
     )
 
 

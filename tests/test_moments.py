@@ -7,17 +7,20 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from decimal import Context, FloatOperation, Inexact, Rounded, localcontext
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import mpmath
+import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from mpmath import mpf
 
 from exact import censored, noise, power, rejected
+from geomdp import GeometricMechanism
 from geomdp._analysis import moments
 from geomdp._analysis.moments import Moments
+from geomdp.accuracy import bias, mean_absolute_error, variance
 
 #: The error of a noisy count, and its probability.
 Term = tuple[int, mpf]
@@ -392,3 +395,16 @@ def test_decimal_context_of_the_caller_does_not_matter() -> None:
     with localcontext(Context(prec=1, Emin=-1, Emax=1, traps=traps)) as context:
         assert results() == usual
         assert not any(context.flags.values())
+
+
+@pytest.mark.parametrize("rate", [Fraction(1, 20), Fraction(1), Fraction(7, 2), Fraction(900)])
+@pytest.mark.parametrize("distribution", ["censored", "truncated", "folded"])
+def test_counts_far_from_bounds_have_the_moments_of_each(rate: Fraction, distribution: Any) -> None:
+    lower, upper = -7, 2 * moments.reach(rate) + 90
+    mechanism = GeometricMechanism(rate, bounds=(lower, upper))
+    ends = np.arange(lower - 3, lower + 40)
+    far = moments.reach(rate) + np.arange(-40, 120)
+    counts = np.concatenate([ends, far, upper + lower - ends])
+    for moment in (bias, variance, mean_absolute_error):
+        each = [moment(mechanism, int(count), distribution=distribution) for count in counts]
+        assert np.array_equal(moment(mechanism, counts, distribution=distribution), each)

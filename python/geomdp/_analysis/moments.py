@@ -127,6 +127,14 @@ def folded(rate: Fraction, below: int, above: int, half_below: bool, half_above:
         return Moments(float(bias), float(square - bias**2), float(absolute))
 
 
+def reach(rate: Fraction) -> int:
+    """Return a distance from which on a bound changes no moment, up to rounding to float64.
+
+    ``docs/proofs.md``, section 10, has the argument.
+    """
+    return math.ceil((800 + 2 * max(0, 1 - decimals.bits(rate))) / rate) + 1
+
+
 def entropy(rate: Fraction, below: int | None, above: int | None) -> float:
     """Return the entropy of ``clamp(x + Z)``, in nats; None means no bound on that side."""
     # Above 800 it is about rate * exp(-rate), which is below the least float.

@@ -87,8 +87,12 @@ def _moment(mechanism: GeometricMechanism, counts: Any, distribution: Any, name:
     parameters.check_one_of("distribution", distribution, tuple(_DISTRIBUTIONS))
     [counts], labelled = labels.detach(counts=counts)
     array = as_counts(mechanism, counts)
-    ends = limits(mechanism, array.dtype)
+    lower, upper = ends = limits(mechanism, array.dtype)
     rate = mechanism.rate if isinstance(mechanism.rate, Fraction) else None
+    if rate and (far := lower + moments.reach(rate)) < (last := upper + lower - far):
+        # All counts far from both bounds have the same moments, so take one of them.
+        array = array.copy()
+        array[(array > far) & (array <= last)] = far
 
     def at(count: int) -> float:
         moment: float = getattr(_DISTRIBUTIONS[distribution](rate, *ends, count), name)
