@@ -6,14 +6,19 @@ Name rows to run only those: `python benches/around.py count_polars`.
 """
 
 import argparse
+import atexit
+import os
+import shutil
 import statistics
+import tempfile
 import time
 from collections.abc import Callable
 
 import numpy as np
+import pandas as pd
 from compare import heading
 
-from geomdp import GeometricMechanism
+from geomdp import GeometricMechanism, cli
 
 Call = Callable[[], object]
 Row = Callable[[], tuple[str, Call, Call]]
@@ -29,7 +34,29 @@ def list_of_ints() -> tuple[str, Call, Call]:
     )
 
 
-ROWS: list[Row] = [list_of_ints]
+def release_csv() -> tuple[str, Call, Call]:
+    # 100 000 rows, 1.7 MB.
+    rng, folder = np.random.default_rng(0), tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, folder)
+    given, copy, noisy = (
+        os.path.join(folder, f"{name}.csv") for name in ("given", "copy", "noisy")
+    )
+    areas, sexes = rng.choice(["north", "south, east", "west"], 10**5), rng.choice([*"fm"], 10**5)
+    frame = pd.DataFrame({"area": areas, "sex": sexes, "age": rng.integers(0, 90, 10**5)})
+    frame.assign(n=rng.integers(0, 4526, 10**5)).to_csv(given, index=False)
+
+    def ours() -> None:
+        cli.main(["release", given, noisy, "--column=n", "--epsilon=0.5", "--bounds", "0", "4526"])
+        os.unlink(noisy)
+
+    return (
+        "`geomdp release` of a CSV file, to pandas reading and writing it",
+        ours,
+        lambda: pd.read_csv(given).to_csv(copy, index=False),
+    )
+
+
+ROWS: list[Row] = [list_of_ints, release_csv]
 
 
 def seconds(call: Call) -> float:

@@ -13,6 +13,7 @@ __all__ = [
     "Ids",
     "Mechanism",
     "ReleaseKey",
+    "Rows",
     "kernel",
     "release_not_private",
     "sample_bernoulli",
@@ -89,6 +90,14 @@ class Ids:
         data: NDArray[np.uint8],
         nulls: NDArray[Any] | None,
     ) -> None: ...
+
+@final
+class Rows:
+    def __new__(cls, delimiter: str) -> Rows: ...
+    def header(self, chunk: bytes) -> list[str] | None: ...
+    def select(self, columns: list[tuple[int, str]]) -> None: ...
+    def counts(self, chunk: bytes) -> bytes: ...
+    def text(self, counts: NDArray[np.int64]) -> bytes: ...
 
 def release_not_private(
     mechanism: Mechanism,
