@@ -19,6 +19,7 @@ import pandas as pd
 from compare import heading
 
 from geomdp import GeometricMechanism, cli
+from geomdp.distributed import ReleaseKey
 
 Call = Callable[[], object]
 Row = Callable[[], tuple[str, Call, Call]]
@@ -56,7 +57,17 @@ def release_csv() -> tuple[str, Call, Call]:
     )
 
 
-ROWS: list[Row] = [list_of_ints, release_csv]
+def keyed_release() -> tuple[str, Call, Call]:
+    counts, mechanism = np.zeros(10**6, np.int64), GeometricMechanism(0.5, bounds=(0, 4526))
+    ids = np.random.default_rng(0).permutation(len(counts))
+    return (
+        "a keyed release of 10^6 counts with the check of ids, to one without",
+        lambda: ReleaseKey().release(mechanism, counts, ids, name="n"),
+        lambda: ReleaseKey().release(mechanism, counts, ids, name="n", part=True),
+    )
+
+
+ROWS: list[Row] = [list_of_ints, release_csv, keyed_release]
 
 
 def seconds(call: Call) -> float:
