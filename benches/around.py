@@ -7,6 +7,7 @@ Name rows to run only those: `python benches/around.py count_polars`.
 
 import argparse
 import atexit
+import itertools
 import os
 import shutil
 import statistics
@@ -67,7 +68,27 @@ def keyed_release() -> tuple[str, Call, Call]:
     )
 
 
-ROWS: list[Row] = [list_of_ints, release_csv, keyed_release]
+def first_release(scale: float = 1000) -> tuple[str, Call, Call]:
+    # Mechanisms that are alike share a plan.
+    others = itertools.count(1)
+    return (
+        f"a new mechanism of scale {scale:.0e} and its first release, to numpy's generator",
+        lambda: GeometricMechanism.from_scale(scale * (1 + next(others) / 2**20)).release(5),
+        lambda: np.random.default_rng().geometric(1 / scale),
+    )
+
+
+def first_release_of_many_digits() -> tuple[str, Call, Call]:
+    return first_release(1e12)
+
+
+ROWS: list[Row] = [
+    list_of_ints,
+    release_csv,
+    keyed_release,
+    first_release,
+    first_release_of_many_digits,
+]
 
 
 def seconds(call: Call) -> float:
