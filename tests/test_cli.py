@@ -118,10 +118,11 @@ def read(data: bytes, delimiter: str = ",") -> list[list[str]]:
 
 class Table(NamedTuple):
     data: bytes
-    rows: list[list[str]]
+    #: The same, with the bits of each count inverted.
+    expected: bytes
     delimiter: str
-    #: Indices of the columns of counts.
-    places: list[int]
+    #: The columns of counts.
+    columns: list[str]
 
 
 @st.composite
@@ -145,29 +146,73 @@ def tables(draw: st.DrawFn) -> Table:
             return '"' + cell.replace('"', '""') + '"'
         return cell
 
-    text = line_end.join(delimiter.join(map(written, row)) for row in rows)
-    text += draw(st.sampled_from(["", line_end]))
-    encoding = draw(st.sampled_from(["utf-8", "utf-8-sig"]))
-    return Table(text.encode(encoding), rows, delimiter, places)
-
-
-@given(tables(), st.integers(1, 4))
-@settings(max_examples=150, deadline=None)
-def test_only_counts_change(table: Table, batch: int) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(delimited, "BATCH", batch)
-        columns = [table.rows[0][place] for place in table.places]
-        found = released(table.data, *columns, delimiter=table.delimiter)
-    expected = [
-        [str(~int(cell)) if place in table.places else cell for place, cell in enumerate(row)]
-        for row in table.rows[1:]
-    ]
-    assert read(found, table.delimiter) == [table.rows[0], *expected]
-    assert found.startswith(b"\xef\xbb\xbf") == table.data.startswith(b"\xef\xbb\xbf")
+    lines = [[*map(written, row)] for row in rows]
+    text = line_end.join(map(delimiter.join, lines)) + draw(st.sampled_from(["", line_end]))
+    for line, row in zip(lines[1:], rows[1:], strict=True):
+        for place in places:
+            line[place] = str(~int(row[place]))
     # The copy takes its line ends from the first line, which may break within a cell.
-    end = b"\r\n" if table.data.partition(b"\n")[0].endswith(b"\r") else b"\n"
-    if b"\n" in table.data:
-        assert found.endswith(end)
+    end = "\r\n" if text.partition("\n")[0].endswith("\r") and "\n" in text else "\n"
+    expected = "".join(delimiter.join(line) + end for line in lines)
+    encoding = draw(st.sampled_from(["utf-8", "utf-8-sig"]))
+    columns = [header[place] for place in places]
+    return Table(text.encode(encoding), expected.encode(encoding), delimiter, columns)
+
+
+#: Numbers of bytes to read at a time: rows, cells and line ends are cut anywhere.
+chunks = st.integers(1, 64)
+
+
+@given(tables(), chunks)
+@settings(max_examples=150, deadline=None)
+def test_only_counts_change(table: Table, chunk: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(delimited, "CHUNK", chunk)
+        found = released(table.data, *table.columns, delimiter=table.delimiter)
+    assert found == table.expected
+
+
+TOKENS = [
+    '"',
+    '""',
+    ",",
+    ",1",
+    "\n",
+    "\r\n",
+    "\r",
+    "1",
+    "-5",
+    '"7"',
+    " ",
+    "x",
+    "\0",
+    "\u2028",
+    "\xff",
+]
+
+
+@given(st.lists(st.sampled_from(TOKENS), max_size=12).map("".join), chunks)
+@settings(max_examples=500, deadline=None)
+def test_the_csv_module_reads_the_same_rows(text: str, chunk: int) -> None:
+    text = "x,count\n" + text
+    # The csv module takes stray quotes for text.
+    whole_cell = r'(?<![^,\n])"(?:[^"]++|"")*+"(?![^,\r\n])'
+    stray = re.search(r'"|\r(?!\n)', re.sub(whole_cell, "", text))
+    rows = [] if stray else [*csv.reader(io.StringIO(text, newline=""), strict=True)]
+    accepted = not stray and all(
+        len(row) == 2 and re.fullmatch("[ \t]*[+-]?[0-9]+[ \t]*", row[1]) for row in rows[1:]
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(delimited, "CHUNK", chunk)
+        try:
+            found = released(text.encode("latin-1", "backslashreplace"))
+        except delimited.DataError:
+            assert not accepted
+            return
+    assert accepted
+    expected = [[cell, str(~int(count))] for cell, count in rows[1:]]
+    text = found.decode("latin-1").replace(r"\u2028", "\u2028")
+    assert [*csv.reader(io.StringIO(text, newline=""))] == [["x", "count"], *expected]
 
 
 SPELLINGS = {
@@ -342,6 +387,31 @@ def test_memory_is_independent_of_file_size(tmp_path: Path) -> None:
     assert (tmp_path / "in.csv").stat().st_size > 600_000
     assert abs(peaks[1] - peaks[0]) < 100_000
     assert max(peaks) < 20_000_000
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("name", ["in.csv", "in.csv.gz"])
+def test_progress_is_for_terminals_only(
+    main: Main, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    text = "count\n" + f"{SECRET}\n" * 100_000
+    with gzip.open(name, "wt", 0) if name.endswith("gz") else open(name, "w") as file:
+        file.write(text)
+    monkeypatch.setattr(cli, "_PATIENCE", 0)
+    assert main("release", name, "quiet.csv", *PLAIN[3:]) == SILENT
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    assert main("release", name, "out.csv", *PLAIN[3:]).code == 0
+    first, *_, blank, last = terminal.getvalue().removeprefix("\r").split("\r")
+    assert first == "geomdp: 0% read"
+    assert "\rgeomdp: 100% read\r" in terminal.getvalue()
+    assert re.fullmatch(" {17}", blank)
+    assert last == ""
+    assert SECRET not in terminal.getvalue()
 
 
 def test_existing_files_are_not_overwritten(main: Main, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import errno
 import gzip
+import io
 import math
 import os
 import re
@@ -18,6 +19,7 @@ import signal
 import sys
 import tempfile
 import threading
+import time
 import warnings
 import zlib
 from collections import Counter
@@ -40,6 +42,8 @@ __all__ = ["main"]
 _DELIMITERS = {",": ",", ";": ";", "|": "|", "tab": "\t"}
 #: The largest length of a number; no float needs more characters.
 _LONGEST = 1100
+#: Seconds between two reports of progress.
+_PATIENCE = 1.0
 
 
 class _UsageError(Exception):
@@ -267,9 +271,38 @@ def _input(path: str) -> Iterator[Any]:
         if sys.stdin is None:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF), "standard input")
         yield sys.stdin.buffer
-    else:
-        with open(path, "rb") as file:
-            yield gzip.GzipFile(fileobj=file) if _is_zipped(path) else file
+        return
+    with _Watched(path) as raw, io.BufferedReader(raw) as file:
+        yield gzip.GzipFile(fileobj=file) if _is_zipped(path) else file
+
+
+class _Watched(io.FileIO):
+    """A file that tells a person at a terminal how much of it has been read."""
+
+    _next, _shown = math.inf, ""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self._size = os.fstat(self.fileno()).st_size
+        if self._size and sys.stderr is not None and sys.stderr.isatty():
+            self._next = time.monotonic() + _PATIENCE
+
+    def readinto(self, buffer: Any) -> int | None:
+        if time.monotonic() >= self._next:
+            self._show(f"geomdp: {self.tell() / self._size:.0%} read")
+            self._next = time.monotonic() + _PATIENCE
+        return super().readinto(buffer)
+
+    def close(self) -> None:
+        if self._shown:
+            self._show(" " * len(self._shown))
+            self._show("")
+        super().close()
+
+    def _show(self, text: str) -> None:
+        self._shown = text
+        with suppress(OSError):
+            print(f"\r{text}", end="", file=sys.stderr, flush=True)
 
 
 @contextmanager
@@ -440,11 +473,11 @@ Counts outside the bounds are clamped without an error, since an error would
 reveal them. All else is copied, and must be public: other columns, the number
 and order of rows. OUT must not exist; it appears only when it is complete.
 
-CSV: Counts are decimal integers within int64. Other cells are copied by value,
-and quoted only where they must be. IN begins with a header in UTF-8, with or
-without a byte order mark. Its rows end with LF or CRLF, and cells are quoted as
-in RFC 4180. Other input is refused with its line and column. A name that ends
-with .gz is a file compressed with gzip. IN may be - for standard input. OUT may
+CSV: Counts are decimal integers within int64. Other cells are copied byte for
+byte. IN begins with a header in UTF-8, with or without a byte order mark. Its
+rows end with LF or CRLF, and cells are quoted as in RFC 4180. Other input is
+refused with its line and column. A name that ends with .gz is a file compressed
+with gzip. IN may be - for standard input. OUT may
 be - for standard output; nothing is written before all of IN is read.
 
 Parquet, if both names end with .parquet: Counts are integers of 8 to 64 bits,

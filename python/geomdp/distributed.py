@@ -490,8 +490,6 @@ def _rows(given: Sequence[Any], size: int, part: bool) -> _core.Ids:
     for column in plain:
         if (found := len(column)) != size:
             raise ValueError(f"ids for {found} counts are not accepted: give ids for {size}")
-    if not part and plain and _repeat(plain):
-        raise ValueError("ids that repeat are not accepted: give columns that identify each count")
     for column in plain:
         if isinstance(column, np.ndarray):
             ids.add_integers(column, None, column.dtype.kind == "i")
@@ -500,23 +498,9 @@ def _rows(given: Sequence[Any], size: int, part: bool) -> _core.Ids:
         else:
             data = np.frombuffer(column.buffers()[2] or b"", np.uint8)
             ids.add_bytes(_items(column, _WIDE["int64"], more=1), data, _nulls(column))
+    if not part and ids.repeat():
+        raise ValueError("ids that repeat are not accepted: give columns that identify each count")
     return ids
-
-
-def _repeat(given: Sequence[Any]) -> bool:
-    """Return whether two rows have the same ids."""
-    codes = [
-        each
-        if isinstance(each, np.ndarray)
-        else each.dictionary_encode("encode").indices.to_numpy()
-        for each in given
-    ]
-    order = np.lexsort(codes)
-    same = np.ones(order[1:].size, np.bool_)
-    for each in codes:
-        ordered = each[order]
-        same &= ordered[1:] == ordered[:-1]
-    return bool(same.any())
 
 
 def _plain(column: Any) -> Any:
@@ -563,11 +547,14 @@ def _time(array: Any) -> Any:
         name, unit = b"instant " if kind.tz else b"timestamp ", kind.unit
     stored = _items(array, np.dtype(f"int{kind.bit_width}")).astype(np.int64)
     seconds, rest = np.divmod(stored * 86_400 if days else stored, _SECOND[unit])
-    value = np.stack([seconds, rest * (10**9 // _SECOND[unit])], axis=1).astype("<i8")
-    buffers = [None, pa.py_buffer(value)]
-    items = pa.Array.from_buffers(pa.binary(16), len(array), buffers).cast(pa.large_binary())
-    start, empty, null = (pa.scalar(each, pa.large_binary()) for each in (name, b"", None))
-    return pc.if_else(array.is_valid(), pc.binary_join_element_wise(start, items, empty), null)
+    value = np.stack([seconds, rest * (10**9 // _SECOND[unit])], axis=1).astype("<i8", copy=False)
+    named = np.empty((len(array), len(name) + 16), np.uint8)
+    named[:, : len(name)] = np.frombuffer(name, np.uint8)
+    named[:, len(name) :] = value.view(np.uint8)
+    buffers = [None, pa.py_buffer(named)]
+    items = pa.Array.from_buffers(pa.binary(named.shape[1]), len(array), buffers)
+    items = items.cast(pa.large_binary())
+    return pc.if_else(array.is_valid(), items, None) if array.null_count else items
 
 
 def _items(array: Any, dtype: np.dtype[Any], more: int = 0) -> NDArray[Any]:

@@ -2,7 +2,7 @@
 
 use crate::arrays::Items;
 use crate::to_py;
-use geomdp_core::keyed::{self, AddressedDraws, Addresses, IdKind};
+use geomdp_core::keyed::{self, AddressedDraws, Addresses, IdKeys, IdKind};
 use geomdp_core::wipe::without_trace;
 use geomdp_core::{Count, Error};
 use pyo3::buffer::Element;
@@ -105,18 +105,36 @@ impl Ids {
     ) -> Result<(), Error> {
         let starts = (start..).step_by(CHUNK);
         for (start, counts) in starts.zip(counts.chunks_mut(CHUNK)) {
-            let rows = start..start + counts.len();
-            addresses.restart(rows.len());
-            for column in &self.columns {
-                match column {
-                    Column::Signed(column) => column.add_to(addresses, &rows)?,
-                    Column::Unsigned(column) => column.add_to(addresses, &rows)?,
-                    Column::Bytes(column) => column.add_to(addresses, &rows)?,
-                }
-            }
+            self.locate(addresses, &(start..start + counts.len()))?;
             draws.add_noise(addresses, counts)?;
         }
         Ok(())
+    }
+
+    /// Finds the addresses of these rows, at most [`CHUNK`] of them.
+    fn locate(&self, addresses: &mut Addresses<'_>, rows: &Range<usize>) -> Result<(), Error> {
+        addresses.restart(rows.len());
+        for column in &self.columns {
+            match column {
+                Column::Signed(column) => column.add_to(addresses, rows)?,
+                Column::Unsigned(column) => column.add_to(addresses, rows)?,
+                Column::Bytes(column) => column.add_to(addresses, rows)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether two rows have equal parts of their addresses.
+    fn any_equal<P: Ord>(&self, keys: &IdKeys, part: fn([u64; 2]) -> P) -> Result<bool, Error> {
+        let mut addresses = keys.addresses(CHUNK);
+        let mut parts = Vec::with_capacity(self.size);
+        for start in (0..self.size).step_by(CHUNK) {
+            let rows = start..self.size.min(start + CHUNK);
+            self.locate(&mut addresses, &rows)?;
+            parts.extend(addresses.for_counts(rows.len())?.iter().copied().map(part));
+        }
+        parts.sort_unstable();
+        Ok(parts.windows(2).any(|pair| pair[0] == pair[1]))
     }
 
     /// Fails if there are more counts from `start` on than ids.
@@ -212,6 +230,17 @@ impl Ids {
 
     fn __len__(&self) -> usize {
         self.size
+    }
+
+    /// Returns whether two counts have the same ids: whether their addresses are equal.
+    fn repeat(&self, py: Python<'_>) -> PyResult<bool> {
+        // Not the key of the release: the time to sort would tell of its addresses.
+        let key = keyed::ReleaseKey::from_os().map_err(to_py)?;
+        let keys = key.id_keys(&self.kinds());
+        // Half an address is enough, unless two halves are equal.
+        let half = |[half, _]: [u64; 2]| half;
+        py.detach(|| Ok(self.any_equal(&keys, half)? && self.any_equal(&keys, |both| both)?))
+            .map_err(to_py)
     }
 
     /// Adds a column of int64 or uint64, which is read when noise is added. Nonzero bytes in

@@ -15,6 +15,7 @@ compile_error!(
 mod arrays;
 mod certificate;
 mod keyed;
+mod rows;
 
 use arrays::{Items, Memory};
 use geomdp_core::bernoulli::Bernoulli;
@@ -314,6 +315,8 @@ fn kernel() -> (String, Vec<(&'static str, bool)>) {
 mod _core {
     #[pymodule_export]
     use super::keyed::{Ids, ReleaseKey};
+    #[pymodule_export]
+    use super::rows::Rows;
     #[pymodule_export]
     use super::{
         Folded, Mechanism, kernel, release_not_private, sample_bernoulli, sample_geometric,

@@ -1,15 +1,16 @@
 //! Non-negative reals enclosed by two integers over a power of two. Every operation rounds
 //! outwards. No floats are used.
 
-use crate::params::rate::Rate;
+use super::rate::Rate;
+use super::wide::Wide;
 use num_bigint::BigUint;
 use num_integer::Integer;
 
-/// A real number in `[lo, hi] * 2^-bits`, with `0 <= lo <= hi`.
+/// A real number in `[lo, hi] * 2^-bits`, with `0 <= lo <= hi`, both below `2^(64 N)`.
 #[derive(Clone, Debug)]
-pub(crate) struct Enclosure {
-    lo: BigUint,
-    hi: BigUint,
+pub(crate) struct Enclosure<const N: usize> {
+    lo: Wide<N>,
+    hi: Wide<N>,
     bits: u64,
 }
 
@@ -22,87 +23,109 @@ fn ceil_shr(x: BigUint, bits: u64) -> BigUint {
     (x >> bits) + u32::from(low)
 }
 
-impl Enclosure {
-    fn new(lo: BigUint, hi: BigUint, bits: u64) -> Self {
+/// The ends of an enclosure of `exp(-rate)`, in units of `2^-bits`: halves the argument until it is below `2^-8`, sums the Taylor series, squares
+/// back.
+pub(crate) fn exp_neg(rate: &Rate, bits: u64) -> [BigUint; 2] {
+    let (num, den) = (rate.num(), rate.den());
+    // exp(-x) < 2^-x, so the result is below one unit.
+    if num > &(den * (bits + 1)) {
+        return [BigUint::ZERO, BigUint::from(1u32)];
+    }
+    let halvings = (num.bits() + 9).saturating_sub(den.bits());
+    // Each squaring at most doubles the error, which starts below 2^12 units.
+    let work = bits + halvings + 16;
+    let argument = (num << work) / (den << halvings);
+    let unit = BigUint::from(1u32) << work;
+    let (mut even, mut odd) = (unit.clone(), BigUint::ZERO);
+    let mut term = unit.clone();
+    let mut terms = 0u64;
+    while term.bits() > 0 {
+        terms += 1;
+        term = floor_shr(term * &argument, work) / terms;
+        if terms % 2 == 1 {
+            odd += &term;
+        } else {
+            even += &term;
+        }
+    }
+    // Every term is at most 2 units short of its true value, the omitted terms sum to less than
+    // 1, and the argument was rounded by less than 1 (|d exp(-y)/dy| <= 1).
+    let error = 2 * terms + 2;
+    let middle = even - odd;
+    let mut lo = &middle - error;
+    let mut hi = (middle + error).min(unit);
+    for _ in 0..halvings {
+        lo = floor_shr(&lo * &lo, work);
+        hi = ceil_shr(&hi * &hi, work);
+    }
+    [floor_shr(lo, work - bits), ceil_shr(hi, work - bits)]
+}
+
+impl<const N: usize> Enclosure<N> {
+    fn new(lo: &BigUint, hi: &BigUint, bits: u64) -> Self {
+        let (lo, hi) = (lo.into(), hi.into());
         Self { lo, hi, bits }
     }
 
     /// The number `num / den <= 1`.
     pub(crate) fn ratio(num: &BigUint, den: &BigUint, bits: u64) -> Self {
         let scaled = num << bits;
-        Self::new(&scaled / den, scaled.div_ceil(den), bits)
+        Self::new(&(&scaled / den), &scaled.div_ceil(den), bits)
     }
 
     /// The number `value * 2^-bits`.
-    pub(crate) fn dyadic(value: BigUint, bits: u64) -> Self {
-        Self::new(value.clone(), value, bits)
+    pub(crate) fn dyadic(value: &BigUint, bits: u64) -> Self {
+        Self::new(value, value, bits)
     }
 
     pub(crate) fn one(bits: u64) -> Self {
-        Self::dyadic(BigUint::from(1u32) << bits, bits)
+        let one = Wide::power_of_two(bits);
+        Self {
+            lo: one,
+            hi: one,
+            bits,
+        }
     }
 
-    /// `exp(-rate)`: halves the argument until it is below `2^-8`, sums the Taylor series, squares
-    /// back.
+    /// `exp(-rate)`.
     pub(crate) fn exp_neg(rate: &Rate, bits: u64) -> Self {
-        let (num, den) = (rate.num(), rate.den());
-        // exp(-x) < 2^-x, so the result is below one unit.
-        if num > &(den * (bits + 1)) {
-            return Self::new(BigUint::ZERO, BigUint::from(1u32), bits);
-        }
-        let halvings = (num.bits() + 9).saturating_sub(den.bits());
-        // Each squaring at most doubles the error, which starts below 2^12 units.
-        let work = bits + halvings + 16;
-        let argument = (num << work) / (den << halvings);
-        let unit = BigUint::from(1u32) << work;
-        let (mut even, mut odd) = (unit.clone(), BigUint::ZERO);
-        let mut term = unit.clone();
-        let mut terms = 0u64;
-        while term.bits() > 0 {
-            terms += 1;
-            term = floor_shr(term * &argument, work) / terms;
-            if terms % 2 == 1 {
-                odd += &term;
-            } else {
-                even += &term;
-            }
-        }
-        // Every term is at most 2 units short of its true value, the omitted terms sum to less than
-        // 1, and the argument was rounded by less than 1 (|d exp(-y)/dy| <= 1).
-        let error = 2 * terms + 2;
-        let middle = even - odd;
-        let mut lo = &middle - error;
-        let mut hi = (middle + error).min(unit);
-        for _ in 0..halvings {
-            lo = floor_shr(&lo * &lo, work);
-            hi = ceil_shr(&hi * &hi, work);
-        }
-        Self::new(floor_shr(lo, work - bits), ceil_shr(hi, work - bits), bits)
+        let [lo, hi] = exp_neg(rate, bits);
+        Self::new(&lo, &hi, bits)
     }
 
     pub(crate) fn mul(&self, other: &Self) -> Self {
-        Self::new(
-            floor_shr(&self.lo * &other.lo, self.bits),
-            ceil_shr(&self.hi * &other.hi, self.bits),
-            self.bits,
-        )
+        let (lo, _) = self.lo.mul_shr(&other.lo, self.bits);
+        let (hi, less) = self.hi.mul_shr(&other.hi, self.bits);
+        let hi = if less {
+            hi.add(&Wide::power_of_two(0))
+        } else {
+            hi
+        };
+        Self { lo, hi, ..*self }
     }
 
     pub(crate) fn add(&self, other: &Self) -> Self {
-        Self::new(&self.lo + &other.lo, &self.hi + &other.hi, self.bits)
+        Self {
+            lo: self.lo.add(&other.lo),
+            hi: self.hi.add(&other.hi),
+            ..*self
+        }
     }
 
     /// `1 - self`, for a number of at most 1.
     pub(crate) fn complement(&self) -> Self {
-        let one = BigUint::from(1u32) << self.bits;
-        let lo = &one - self.hi.clone().min(one.clone());
-        Self::new(lo, one - &self.lo, self.bits)
+        let one = Wide::power_of_two(self.bits);
+        Self {
+            lo: one.sub(&self.hi.min(one)),
+            hi: one.sub(&self.lo),
+            ..*self
+        }
     }
 
     pub(crate) fn div(&self, other: &Self) -> Self {
         Self::new(
-            (&self.lo << self.bits) / &other.hi,
-            (&self.hi << self.bits).div_ceil(&other.lo),
+            &((self.lo() << self.bits) / other.hi()),
+            &(self.hi() << self.bits).div_ceil(&other.lo()),
             self.bits,
         )
     }
@@ -114,13 +137,13 @@ impl Enclosure {
     }
 
     /// The lower end.
-    pub(crate) fn lo(&self) -> &BigUint {
-        &self.lo
+    pub(crate) fn lo(&self) -> BigUint {
+        (&self.lo).into()
     }
 
     /// The upper end.
-    pub(crate) fn hi(&self) -> &BigUint {
-        &self.hi
+    pub(crate) fn hi(&self) -> BigUint {
+        (&self.hi).into()
     }
 
     pub(crate) fn bits(&self) -> u64 {
@@ -130,13 +153,13 @@ impl Enclosure {
     /// The multiple of `2^-places` nearest to the middle, over `2^-places`; `None` if the enclosure
     /// is wider than `2^-(places + 8)`, so that it could be off by more than
     /// `(1/2 + 2^-8) * 2^-places`.
-    pub(crate) fn round(&self, places: u64) -> Option<BigUint> {
+    pub(crate) fn round(&self, places: u64) -> Option<Wide<N>> {
         let spare = self.bits.checked_sub(places + 8)?;
-        if (&self.hi - &self.lo) > (BigUint::from(1u32) << spare) {
+        if self.hi.sub(&self.lo) > Wide::power_of_two(spare) {
             return None;
         }
-        let half = BigUint::from(1u32) << (self.bits - places);
-        Some((&self.lo + &self.hi + half) >> (self.bits - places + 1))
+        let half = Wide::power_of_two(self.bits - places);
+        Some(self.lo.add(&self.hi).add(&half).shr(self.bits - places + 1))
     }
 }
 
@@ -149,11 +172,11 @@ mod tests {
     fn exponentials_are_enclosed_and_tight() {
         for x in [1e-19, 1e-3, 0.5, 1.0, 2.5, 100.0, 600.0] {
             let rate = Rate::from_epsilon(x, 1).unwrap();
-            let a = Enclosure::exp_neg(&rate, 1100);
+            let a = Enclosure::<20>::exp_neg(&rate, 1100);
             let unit = BigUint::from(1u32) << 1100u32;
             let (lo, hi) = (
-                to_f64(a.lo(), &unit, Round::Down),
-                to_f64(a.hi(), &unit, Round::Up),
+                to_f64(&a.lo(), &unit, Round::Down),
+                to_f64(&a.hi(), &unit, Round::Up),
             );
             let float = (-x).exp();
             assert!((lo - float).abs() <= 4.0 * float * f64::EPSILON, "{x}");
@@ -165,8 +188,8 @@ mod tests {
     #[test]
     fn tiny_exponential_is_within_one_unit_of_zero() {
         let rate = Rate::from_epsilon(1e300, 1).unwrap();
-        let a = Enclosure::exp_neg(&rate, 200);
-        assert_eq!((a.lo(), a.hi()), (&BigUint::ZERO, &BigUint::from(1u32)));
+        let a = exp_neg(&rate, 200);
+        assert_eq!(a, [BigUint::ZERO, BigUint::from(1u32)]);
     }
 
     #[test]
@@ -187,8 +210,8 @@ mod tests {
     }
 
     /// The ends of an enclosure, in units.
-    fn ends(x: &Enclosure) -> (u32, u32) {
-        let end = |x: &BigUint| u32::try_from(x).unwrap();
+    fn ends(x: &Enclosure<1>) -> (u32, u32) {
+        let end = |x: BigUint| u32::try_from(x).unwrap();
         (end(x.lo()), end(x.hi()))
     }
 
@@ -210,13 +233,16 @@ mod tests {
         assert_eq!(ends(&half.div(&Enclosure::one(10))), (512, 512));
         assert_eq!(ends(&third.complement()), (682, 683));
         assert_eq!(ends(&Enclosure::one(10).complement()), (0, 0));
-        let beyond = Enclosure::new(1000u32.into(), 1030u32.into(), 10);
+        let beyond = Enclosure::new(&1000u32.into(), &1030u32.into(), 10);
         assert_eq!(ends(&beyond.complement()), (0, 24));
     }
 
     #[test]
     fn rounds_to_nearest() {
-        let round = |lo: u32, hi: u32| Enclosure::new(lo.into(), hi.into(), 20).round(4);
+        let round = |lo: u32, hi: u32| {
+            let nearest = Enclosure::<1>::new(&lo.into(), &hi.into(), 20).round(4);
+            nearest.map(|nearest| BigUint::from(&nearest))
+        };
         let unit = 1u32 << 16;
         for (middle, nearest) in [
             (0, 0u32),
@@ -232,8 +258,11 @@ mod tests {
         // The largest accepted width, 2^-(4 + 8), and one unit more.
         assert_eq!(round(unit, unit + 256), Some(1u32.into()));
         assert_eq!(round(unit, unit + 257), None);
-        assert_eq!(Enclosure::one(11).round(4), None);
-        assert_eq!(Enclosure::one(12).round(4), Some(16u32.into()));
+        assert_eq!(Enclosure::<1>::one(11).round(4), None);
+        assert_eq!(
+            Enclosure::<1>::one(12).round(4),
+            Some(Wide::power_of_two(4))
+        );
     }
 
     /// At every precision the enclosure contains a finer one and is at most two units wide.
@@ -249,23 +278,19 @@ mod tests {
             (1, 1 << 31),
         ] {
             let rate = Rate::from_ratio(num.into(), den.into()).unwrap();
-            let fine = Enclosure::exp_neg(&rate, 600);
+            let [least, most] = exp_neg(&rate, 600);
             for bits in 1..300 {
-                let coarse = Enclosure::exp_neg(&rate, bits);
-                assert_eq!(coarse.bits(), bits);
-                let (lo, hi) = (coarse.lo() << (600 - bits), coarse.hi() << (600 - bits));
-                assert!(
-                    &lo <= fine.lo() && fine.hi() <= &hi,
-                    "{num}/{den} at {bits}"
-                );
-                assert!(coarse.hi() - coarse.lo() <= BigUint::from(2u32));
+                let [lo, hi] = exp_neg(&rate, bits);
+                assert!(&hi - &lo <= BigUint::from(2u32));
+                let (lo, hi) = (lo << (600 - bits), hi << (600 - bits));
+                assert!(lo <= least && most <= hi, "{num}/{den} at {bits}");
             }
         }
     }
 
     #[test]
     fn a_wide_enclosure_is_not_rounded() {
-        let wide = Enclosure::new(BigUint::ZERO, BigUint::from(1u32) << 90u32, 100);
+        let wide = Enclosure::<2>::new(&BigUint::ZERO, &(BigUint::from(1u32) << 90u32), 100);
         assert_eq!(wide.round(20), None);
         assert!(wide.round(1).is_some());
     }

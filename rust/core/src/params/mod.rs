@@ -4,3 +4,4 @@ pub mod dyadic;
 pub(crate) mod enclosure;
 pub mod privacy;
 pub(crate) mod rate;
+pub(crate) mod wide;

@@ -127,6 +127,13 @@ impl Plan {
             let sampled = widths.sampled(rate)?;
             let reach = reach(range, &sampled, widths.places());
             let layout = Layout::cheapest(reach, limbs);
+            // The floor is too large even with the smallest eta for so many digits, since
+            // tanh(rate / 2) <= rate / 2.
+            let least = BigUint::from(eta(1, layout.radix_bits.len() as u64 + 1));
+            let excess = u64::from(value_bits) + floor_margin(value_bits) + 1;
+            if (least * rate.den()) << excess > rate.num() << widths.places() {
+                continue;
+            }
             let plan = Self::build(rate, sampled, range, &layout, &widths);
             if let Some(plan) = plan.filter(Self::floor_is_negligible) {
                 return Ok(plan);
@@ -178,10 +185,10 @@ impl Plan {
         };
         let layout = Layout::cheapest(bound, 1);
         let bits = places + 192;
-        let ratio = Enclosure::ratio(&(&den - &num), &den, bits);
+        let ratio = Enclosure::<6>::ratio(&(&den - &num), &den, bits);
         let mut cuts = thresholds(&ratio, &layout);
         // The floor's slot has no mass, and there is no zero.
-        cuts[0].insert(0, Enclosure::dyadic(BigUint::ZERO, bits));
+        cuts[0].insert(0, Enclosure::dyadic(&BigUint::ZERO, bits));
         let digits = cuts
             .iter()
             .zip(layout.shifts())
@@ -199,7 +206,7 @@ impl Plan {
         })
     }
 
-    /// Returns `None` if these widths need a floor of at least one half.
+    /// Returns `None` if these widths need a floor of at least one half, or bits beyond any limit.
     fn build(
         rate: &Rate,
         sampled: Rate,
@@ -207,33 +214,50 @@ impl Plan {
         layout: &Layout,
         widths: &Widths,
     ) -> Option<Self> {
-        let limb_bits = u64::from(widths.limb_bits);
-        let places = widths.places();
         // 1 - a is about equal to the rate, and powers up to 2^64 lose up to 64 bits.
         let small = sampled.den().bits().saturating_sub(sampled.num().bits());
-        let bits = places + small + 128;
-        let a = Enclosure::exp_neg(&sampled, bits);
+        let bits = widths.places() + small + 128;
+        // A few more for sums.
+        match (bits + 8).div_ceil(64) {
+            0..=6 => Self::build_with::<6>(rate, sampled, range, layout, widths, bits),
+            7 => Self::build_with::<7>(rate, sampled, range, layout, widths, bits),
+            8..=10 => Self::build_with::<10>(rate, sampled, range, layout, widths, bits),
+            _ => None,
+        }
+    }
+
+    /// [`Self::build`] with enclosures of `N` limbs and of these bits.
+    fn build_with<const N: usize>(
+        rate: &Rate,
+        sampled: Rate,
+        range: u64,
+        layout: &Layout,
+        widths: &Widths,
+        bits: u64,
+    ) -> Option<Self> {
+        let limb_bits = u64::from(widths.limb_bits);
+        let places = widths.places();
+        let a = Enclosure::<N>::exp_neg(&sampled, bits);
         let one = Enclosure::one(bits);
         let p_zero = a.complement().div(&one.add(&a));
         let mut cuts = thresholds(&a, layout);
         let (own, delta) = own_words(&cuts, &p_zero, rate, widths);
         let digits = cuts.len() as u64;
         let high = own.iter().filter(|own| **own == widths.limbs).count() as u64;
-        // docs/proofs.md, lemma 3.
-        let eta = high * digits * (digits + 5) / 2 + 1;
+        let eta = eta(high, digits);
 
         // The floor: eta <= g * 2^-k * tanh(rate / 2). tanh(rate / 2) = (1 - a) / (1 + a) is the
         // probability of zero, and a little smaller at the sampled rate.
         let floor_bits = limb_bits * (own[0] as u64 + 1);
         let floor_value_bits = value_bits(range);
-        let tanh = p_zero.lo().clone();
+        let tanh = p_zero.lo();
         assert!(tanh.bits() > 0, "the enclosure has bits for the rate");
         let need = BigUint::from(eta) << (u64::from(floor_value_bits) + bits + floor_bits);
         let floor = need.div_ceil(&(&tanh << places));
         if floor.bits() >= floor_bits {
             return None;
         }
-        let floor_mass = Enclosure::dyadic(&floor << (bits - floor_bits), bits);
+        let floor_mass = Enclosure::dyadic(&(&floor << (bits - floor_bits)), bits);
         cuts[0] = signed(&cuts[0], &p_zero, &floor_mass);
         let digits = cuts
             .iter()
@@ -325,6 +349,11 @@ fn reach(range: u64, rate: &Rate, places: u64) -> u64 {
     u64::try_from(negligible).unwrap_or(u64::MAX).min(range)
 }
 
+/// The absolute error in units of the thresholds (docs/proofs.md, lemma 3).
+fn eta(high: u64, digits: u64) -> u64 {
+    high * digits * (digits + 5) / 2 + 1
+}
+
 /// Words of one draw: the shared word, the digits' own words, and one for the floor's value if
 /// there is no second digit to lend its word.
 fn words(digits: &[Digit]) -> usize {
@@ -413,11 +442,11 @@ mod tests {
             let least = reach(u64::MAX, &rate, places);
             let mass = |steps: u64| {
                 let times = Rate::from_ratio(rate.num() * steps, rate.den().clone()).unwrap();
-                Enclosure::exp_neg(&times, 400)
+                Enclosure::<8>::exp_neg(&times, 400)
             };
-            let limit = Enclosure::dyadic(BigUint::from(1u32) << (400 - places - 2), 400);
-            assert!(mass(least).hi() <= limit.lo(), "{scale}");
-            assert!(least == 1 || mass(least - 1).lo() > limit.hi(), "{scale}");
+            let limit = BigUint::from(1u32) << (400 - places - 2);
+            assert!(mass(least).hi() <= limit, "{scale}");
+            assert!(least == 1 || mass(least - 1).lo() > limit, "{scale}");
             assert_eq!(reach(least - 1, &rate, places), least - 1);
             assert_eq!(reach(least, &rate, places), least);
             assert_eq!(reach(least + 1, &rate, places), least);

@@ -5,12 +5,16 @@ use super::digit::{Digit, Threshold};
 use super::layout::Layout;
 use crate::params::enclosure::Enclosure;
 use crate::params::rate::Rate;
+use crate::params::wide::Wide;
 use num_bigint::BigUint;
 use num_integer::Integer;
 
 /// The cuts between each digit's values on the unit interval, least significant digit first. Lower
 /// digits are geometric on `0..2^radix_bits`; the top digit is censored.
-pub(super) fn thresholds(a: &Enclosure, layout: &Layout) -> Vec<Vec<Enclosure>> {
+pub(super) fn thresholds<const N: usize>(
+    a: &Enclosure<N>,
+    layout: &Layout,
+) -> Vec<Vec<Enclosure<N>>> {
     let mut digits = Vec::new();
     let mut ratio = a.clone();
     for radix_bits in &layout.radix_bits {
@@ -38,7 +42,11 @@ pub(super) fn thresholds(a: &Enclosure, layout: &Layout) -> Vec<Vec<Enclosure>> 
 
 /// Returns the cuts between the outcomes of digit 0's number: the floor's slot, the digit's values,
 /// and zero.
-pub(super) fn signed(cuts: &[Enclosure], p_zero: &Enclosure, floor: &Enclosure) -> Vec<Enclosure> {
+pub(super) fn signed<const N: usize>(
+    cuts: &[Enclosure<N>],
+    p_zero: &Enclosure<N>,
+    floor: &Enclosure<N>,
+) -> Vec<Enclosure<N>> {
     let values = floor.complement().mul(&p_zero.complement());
     let mut signed = vec![floor.clone()];
     signed.extend(cuts.iter().map(|cut| floor.add(&values.mul(cut))));
@@ -49,9 +57,9 @@ pub(super) fn signed(cuts: &[Enclosure], p_zero: &Enclosure, floor: &Enclosure) 
 /// Returns the own words of each digit, and the relative error `delta` of the low digits, in units
 /// of `2^-(2 * limb_bits)`. A digit below the top one has as few words as the slack in the rate
 /// allows, which must cover `3 * delta` (docs/proofs.md, lemma 3 and theorem 2).
-pub(super) fn own_words(
-    cuts: &[Vec<Enclosure>],
-    p_zero: &Enclosure,
+pub(super) fn own_words<const N: usize>(
+    cuts: &[Vec<Enclosure<N>>],
+    p_zero: &Enclosure<N>,
     rate: &Rate,
     widths: &Widths,
 ) -> (Vec<usize>, BigUint) {
@@ -70,12 +78,13 @@ pub(super) fn own_words(
             least = p_zero.complement().mul(&least);
         }
         let one = BigUint::from(1u32) << (p_zero.bits() + if j == 0 { 2 } else { 0 });
+        let least = least.lo();
         let words = (1..widths.limbs).find(|words| {
-            if least.lo().bits() == 0 {
+            if least.bits() == 0 {
                 return false;
             }
             let skipped = u64::from(widths.limb_bits) * (*words as u64 - 1);
-            let inverse = one.div_ceil(&(least.lo() << skipped));
+            let inverse = one.div_ceil(&(&least << skipped));
             let next = &delta + (&inverse << 1u32) + &inverse * &sum;
             let next_sum = &sum + inverse;
             let low = covered(&next) && next_sum <= BigUint::from(1u32) << (widths.limb_bits - 2);
@@ -91,19 +100,23 @@ pub(super) fn own_words(
 }
 
 /// Rounds the cuts to `limb_bits * (limbs + 1)` bits and splits them into limbs.
-pub(super) fn split(cuts: &[Enclosure], shift: u32, limbs: usize, limb_bits: u32) -> Digit {
+pub(super) fn split<const N: usize>(
+    cuts: &[Enclosure<N>],
+    shift: u32,
+    limbs: usize,
+    limb_bits: u32,
+) -> Digit {
     let places = u64::from(limb_bits) * (limbs as u64 + 1);
-    let largest = (BigUint::from(1u32) << places) - 1u32;
-    let mask = (BigUint::from(1u32) << limb_bits) - 1u32;
+    let largest = Wide::power_of_two(places).sub(&Wide::power_of_two(0));
+    let mask = (1 << limb_bits) - 1;
     let mut thresholds = vec![Threshold::default(); cuts.len()];
     for (cut, threshold) in cuts.iter().zip(&mut thresholds) {
         let Some(rounded) = cut.round(places) else {
             unreachable!("an enclosure has more than 100 bits beyond its threshold")
         };
-        let rounded = rounded.min(largest.clone());
-        for (i, limb) in threshold[..=limbs].iter_mut().rev().enumerate() {
-            let part = (&rounded >> (limb_bits as usize * i)) & &mask;
-            *limb = part.iter_u64_digits().next().unwrap_or(0);
+        let rounded = rounded.min(largest);
+        for (limb, i) in threshold[..=limbs].iter_mut().rev().zip(0u64..) {
+            *limb = rounded.word(u64::from(limb_bits) * i) & mask;
         }
     }
     Digit {
@@ -121,8 +134,8 @@ mod tests {
     const BITS: u64 = 200;
 
     /// `2^-e`.
-    fn part(e: u64) -> Enclosure {
-        Enclosure::dyadic(BigUint::from(1u32) << (BITS - e), BITS)
+    fn part(e: u64) -> Enclosure<4> {
+        Enclosure::dyadic(&(BigUint::from(1u32) << (BITS - e)), BITS)
     }
 
     fn power(e: u32) -> BigUint {
@@ -190,10 +203,10 @@ mod tests {
     /// The slot, then the values, then zero.
     #[test]
     fn digit_zero_holds_floor_and_zero() {
-        let eighths = |n: u32| Enclosure::dyadic(BigUint::from(n) << (BITS - 3), BITS);
+        let eighths = |n: u32| Enclosure::dyadic(&(BigUint::from(n) << (BITS - 3)), BITS);
         // A floor of a quarter, and zero in half of the rest.
         let cuts = signed(&[eighths(4), eighths(6)], &part(1), &eighths(2));
-        let cuts = cuts.iter().map(|cut| cut.round(5).unwrap());
+        let cuts = cuts.iter().map(|cut| BigUint::from(&cut.round(5).unwrap()));
         assert_eq!(
             cuts.collect::<Vec<_>>(),
             [8u32, 14, 17, 20].map(BigUint::from)

@@ -6,7 +6,7 @@
 //! average over the few intervals between those limbs.
 
 use crate::Error;
-use crate::params::enclosure::Enclosure;
+use crate::params::enclosure::exp_neg;
 use crate::params::rate::{Rate, ratio};
 use crate::plan::{Digit, Plan};
 use num_bigint::BigUint;
@@ -257,8 +257,8 @@ fn masses(digit: &Digit, limb_bits: u64, tie: u64) -> Vec<BigUint> {
 pub fn within(num: &BigUint, den: &BigUint, epsilon: &Rate) -> bool {
     // num / den <= e^epsilon if and only if e^-epsilon <= den / num.
     let bits = num.bits().max(den.bits()) + 64;
-    let a = Enclosure::exp_neg(epsilon, bits);
-    a.hi() * num <= den << bits
+    let [_, hi] = exp_neg(epsilon, bits);
+    hi * num <= den << bits
 }
 
 /// The least float64 epsilon with `num / den <= exp(epsilon)`, for `num >= den > 0`.
@@ -288,6 +288,7 @@ pub fn least_epsilon(num: &BigUint, den: &BigUint) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::params::enclosure::Enclosure;
     use crate::plan::Widths;
 
     /// Lemma 3 of docs/proofs.md: outside the floor, every probability differs from `(1 - g) mu` by
@@ -298,11 +299,11 @@ mod tests {
         let distribution = Distribution::of(plan).unwrap();
         let bits = distribution.bits() + 200;
         let unit = BigUint::from(1u32) << bits;
-        let a = Enclosure::exp_neg(&numbers.sampled, bits);
+        let a = Enclosure::<32>::exp_neg(&numbers.sampled, bits);
         let odds = Enclosure::one(bits).add(&a);
         let interior = a.complement().div(&odds);
         let edge = Enclosure::one(bits).div(&odds);
-        let rest = Enclosure::dyadic(&numbers.floor.value << (bits - numbers.floor.bits), bits)
+        let rest = Enclosure::dyadic(&(&numbers.floor.value << (bits - numbers.floor.bits)), bits)
             .complement();
         let mut worst = 0;
         let r = distribution.range;
@@ -313,7 +314,7 @@ mod tests {
                 distribution.probability(y, x) - &distribution.floor[usize::try_from(y).unwrap()];
             let sampled = sampled << (bits - distribution.bits());
             // The farther end of the enclosure, so that no error is missed.
-            let error = if &sampled > mu.lo() {
+            let error = if sampled > mu.lo() {
                 &sampled - mu.lo()
             } else {
                 mu.hi() - &sampled

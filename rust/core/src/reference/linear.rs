@@ -14,7 +14,7 @@ use crate::Error;
 use crate::draw::bernoulli::Bernoulli;
 use crate::draw::ct;
 use crate::params::dyadic::{Round, to_f64};
-use crate::params::enclosure::Enclosure;
+use crate::params::enclosure::exp_neg;
 use crate::params::rate::{Rate, ratio};
 use num_bigint::BigUint;
 
@@ -47,9 +47,9 @@ impl Linear {
         }
         let small = rate.den().bits().saturating_sub(rate.num().bits());
         let bits = small + 128;
-        let gap = Enclosure::exp_neg(rate, bits).complement();
+        let [_, hi] = exp_neg(rate, bits);
         let one = BigUint::from(1u32) << bits;
-        let stop_prob = to_f64(gap.lo(), &one, Round::Down);
+        let stop_prob = to_f64(&(&one - hi), &one, Round::Down);
         let Some((num, den)) = ratio(stop_prob) else {
             unreachable!("a probability is a finite float64")
         };

@@ -176,9 +176,12 @@ impl<'a> Addresses<'a> {
         }
     }
 
-    /// Returns one address per count, if the number of counts matches and all columns have been
-    /// added.
-    pub(super) fn for_counts(&self, counts: usize) -> Result<&[Pair], Error> {
+    /// The address of each count, as two words. Different ids have equal addresses with negligible
+    /// probability only.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] if the number of counts differs, or a column is missing.
+    pub fn for_counts(&self, counts: usize) -> Result<&[[u64; 2]], Error> {
         if self.columns < self.keys.len() {
             let accepted = "one column for each key";
             return Err(Error::parameter("ids", "too few", accepted));
