@@ -294,6 +294,8 @@ def test_a_refused_release_draws_no_noise(monkeypatch: pytest.MonkeyPatch) -> No
         table.release(epsilon=0.5, budget=budget)
     assert not drawn
     assert budget.epsilon_spent == 0.75
+    with pytest.raises(TypeError, match=r"budget = 1\.0 has type float: give a Budget"):
+        table.release(epsilon=0.5, budget=1.0)  # type: ignore[arg-type]
     # What cannot be released is not booked.
     with pytest.raises(ValueError, match=r"scale|epsilon"):
         table.release(epsilon=1e-60, budget=accounting.Budget(1))
@@ -328,9 +330,12 @@ def test_the_picture_of_a_design_is_its_preview() -> None:
     assert axes.get_ylabel() == "accuracy at level 0.1 (counts)"
     assert DESIGN.plot(ax=axes) is axes
     pyplot.close("all")
-    for wrong, error in (([1, 0.5], "epsilons"), ([1], "two or more"), ([0, 1], "epsilon = 0")):
+    for wrong, error in (([1, 0.5], "epsilons"), ([1], "two or more"), ([0, 1], "epsilons = 0")):
         with pytest.raises(ValueError, match=error):
             DESIGN.plot(wrong)
+    with pytest.raises(TypeError, match="epsilons"):
+        DESIGN.plot(0.5)  # type: ignore[arg-type]
+    assert DESIGN.preview(0.5)["cell"].tolist() == [12]
     wide = Design({f"column {n}": [1, 2] for n in range(6)})
     with pytest.raises(ValueError, match="9 curves are not accepted: give from 1 to 7"):
         wide.plot([0.5, 1])

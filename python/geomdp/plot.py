@@ -11,7 +11,7 @@ as well as color. The colors are Okabe and Ito's palette for all kinds of color 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -365,12 +365,16 @@ def _release(
 
 
 def preview(
-    epsilons: _Numbers, curves: Mapping[str, Sequence[int]], alpha: Real, ax: Axes | None
+    epsilons: _Numbers,
+    accuracies: Callable[[], Mapping[str, Sequence[int]]],
+    alpha: Real,
+    ax: Axes | None,
 ) -> Axes:
     """Draw accuracies by epsilon of what a design may release, for :meth:`Design.plot`."""
     _check_axes(ax)
     _, places = _epsilons(epsilons)
     [level] = _drawable("alpha", [parameters.level("alpha", alpha)])
+    curves = accuracies()
     _check_number("curves", curves)
     axes = _axes(ax)
     _draw_accuracies(axes, places, curves)

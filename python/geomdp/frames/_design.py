@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
 from itertools import combinations, product
@@ -426,7 +426,7 @@ individual='patient', l0=2)
 
     def preview(
         self,
-        epsilons: Sequence[Real] = (0.1, 0.2, 0.5, 1, 2),
+        epsilons: Sequence[Real] | Real = (0.1, 0.2, 0.5, 1, 2),
         alpha: Real = 0.05,
         *,
         library: _native.Library | None = None,
@@ -435,7 +435,7 @@ individual='patient', l0=2)
 
         Parameters
         ----------
-        epsilons : sequence of numbers
+        epsilons : sequence of numbers, or one
             Privacy losses of the whole table.
         alpha
             As in :meth:`accuracy`.
@@ -457,8 +457,9 @@ individual='patient', l0=2)
         1      1.0     3          6              4           9     12
 
         """
-        columns: dict[str, list[Any]] = {"epsilon": [float(each) for each in epsilons]}
-        return _native.made(columns | self._accuracies(epsilons, alpha), library)
+        given: Any = epsilons if np.ndim(epsilons) else [epsilons]  # type: ignore[arg-type]
+        columns: dict[str, list[Any]] = {"epsilon": [float(each) for each in given]}
+        return _native.made(columns | self._accuracies(given, alpha), library)
 
     def plot(
         self,
@@ -494,9 +495,9 @@ individual='patient', l0=2)
 
         """
         given = np.geomspace(0.1, 5, 40).tolist() if epsilons is None else epsilons
-        return plot.preview(given, self._accuracies(given, alpha), alpha, ax)
+        return plot.preview(given, lambda: self._accuracies(given, alpha), alpha, ax)
 
-    def _accuracies(self, epsilons: Sequence[Real], alpha: Real) -> dict[str, list[int]]:
+    def _accuracies(self, epsilons: Iterable[Real], alpha: Real) -> dict[str, list[int]]:
         """Return the accuracies of one cell, of all cells and of sums, for each epsilon."""
         of: dict[str, Columns] = {"cell": None, "all cells": "all"}
         if len(self.levels) > 1:

@@ -11,6 +11,7 @@ from geomdp import _notebook
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Bounds, Integer, Real
 from geomdp._uncopied import Withheld
+from geomdp.accounting import Budget
 from geomdp.frames import _native
 from geomdp.frames._groups import NoisyGroups, reaching
 from geomdp.frames._noisy import NoisyTable
@@ -19,7 +20,6 @@ from geomdp.mechanism import GeometricMechanism, as_mechanism
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from geomdp.accounting import Budget
     from geomdp.frames._design import Design
 
 _Ints: TypeAlias = NDArray[np.int64]
@@ -168,6 +168,8 @@ class Table(Withheld):
         for each in mechanisms.values():
             each.certificate()  # A mechanism that has no plan is refused before it is booked.
         if budget is not None:
+            if not isinstance(budget, Budget):
+                raise TypeError(parameters.foreign("budget", budget, "a Budget"))
             budget._book(design._loss(mechanisms), design._losses(mechanisms), label)
 
         try:
