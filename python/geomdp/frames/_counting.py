@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from geomdp._inputs.columns import column, names, narwhals, only
 from geomdp.frames._contributions import drawn, sorted_by, starts
 from geomdp.frames._native import (
+    by_codes,
     categories,
     check_levels,
     items_of,
@@ -86,6 +87,8 @@ def _grouped(design: Design, data: Any) -> tuple[Design, list[Any], _Ints]:
         if not design._columns:
             own = getattr(data, "name", None)
             design = design._named("level" if own is None else own)
+        if (coded := by_codes(series)) is not None:
+            return design, *coded
         with refusing_types("data", columns):
             found = joined(keys, series).group_by(keys).agg(nw.len().alias("n"))
     return design, [found[key] for key in keys], found["n"].to_numpy().astype(np.int64)
