@@ -941,12 +941,66 @@ def test_levels_take_the_type_of_the_data() -> None:
     frame = pd.DataFrame({2020: pd.array([1, None], "Int8"), "x": pd.Categorical(["a", "b"])})
     table = frames.count(frame, {"x": ["b", "z"], 2020: [1, None]}).frame
     assert list(table.columns) == ["x", 2020, "count"]
-    assert list(map(str, table.dtypes)) == ["str", "Int8", "int64"]
+    assert list(map(str, table.dtypes)) == ["category", "Int8", "int64"]
     assert table["count"].tolist() == [0, 1, 0, 0]
     arrow = pa.record_batch({"x": pa.array(["a"], pa.large_string())})
     assert frames.count(arrow, {"x": ["a"]}).frame.schema.types == [pa.large_string(), pa.int64()]
     series = pl.Series("x", ["a"], dtype=pl.Enum(["a", "b"]))
     assert frames.count(series, ["c", "a"]).frame.rows() == [("c", 0), ("a", 1)]
+
+
+CATEGORICAL: dict[str, Callable[[list[Any]], Any]] = {
+    "pandas": lambda x: pd.Series(pd.Categorical(x, ["c", "a", "b"])),
+    "pandas, ordered": lambda x: pd.Series(pd.Categorical(x, ["c", "a", "b"], ordered=True)),
+    "Categorical": lambda x: pl.Series(x, dtype=pl.Categorical),
+    "Enum": lambda x: pl.Series(x, dtype=pl.Enum(["c", "a", "b"])),
+}
+
+
+@pytest.mark.parametrize("maker", CATEGORICAL)
+def test_categorical_columns_have_levels_alone_as_categories(maker: str) -> None:
+    """The others, such as b, are of the data."""
+    column = CATEGORICAL[maker](["a", None, "b", "a"])
+    make: Any = type(column.to_frame())
+    people = make({"x": column, "n": [1, 2, 1, 1]})
+    for frame in (people, people[:0]) if make is pd.DataFrame else (people, people.lazy()):
+        for levels in ({"x": ["a", None]}, {"x": ["a", None], "n": [1, 2]}):
+            table = frames.count(frame, levels)
+            for kind in (table.frame["x"].dtype, table.release(NONE).frame["x"].dtype):
+                assert list(kind.categories) == ["a"]
+    table = frames.count(people, {"x": ["z", "a"]}, other="else", margins="all")
+    assert rows(table.frame) == [("z", 0), ("a", 2), ("else", 2), ("all", 4)]
+    dtype: Any = table.release(epsilon=1).frame["x"].dtype
+    assert list(dtype.categories) == ["z", "a", "else", "all"]
+    assert type(dtype) is (pd.CategoricalDtype if make is pd.DataFrame else pl.Enum)
+    assert getattr(dtype, "ordered", None) is getattr(column.dtype, "ordered", None)
+    for wrong in ([1], ["a", 1]):
+        for data in (column, column[:0]):
+            with pytest.raises(ValueError, match=r"levels of .* are not accepted: give values"):
+                frames.count(data, wrong)
+    assert len(frames.bound_contributions(people[2:], "x", l0=1)) == 2
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from(["a", "b", None]), st.sampled_from([3, 5, None]))),
+    st.sampled_from([1, 200]),
+    st.sampled_from([None, "else"]),
+)
+def test_counts_by_codes_match_counter(people: Any, unused: int, other: str | None) -> None:
+    """Of two columns of categories, with more combinations than rows or fewer."""
+    x, n = zip(*people, strict=True) if people else ([], [])
+    kinds = pd.CategoricalDtype(["b", "a"]), pd.CategoricalDtype([5, 3, *range(10, 10 + unused)])
+    columns = {"x": pd.Series(x, dtype=kinds[0]), "n": pd.Series(n, dtype=kinds[1])}
+    levels: Any = {"x": ["a", None], "n": [3, 10, 5]}
+    counted = frames.count(pd.DataFrame(columns), levels, other={"x": other} if other else None)
+    found = collections.Counter(
+        (other if x == "b" else x, n) for x, n in people if x != "b" or other
+    )
+    wanted = [(*row, found[row]) for row in itertools.product(counted.levels["x"], levels["n"])]
+    assert [
+        tuple(None if pd.isna(each) else each for each in row) for row in rows(counted.frame)
+    ] == wanted
 
 
 def test_levels_that_arrow_cannot_take() -> None:

@@ -15,6 +15,7 @@ from geomdp._inputs.arrays import DTYPES
 from geomdp._inputs.columns import column, names, narwhals, only
 from geomdp.frames._contributions import drawn, sorted_by, starts
 from geomdp.frames._native import (
+    by_codes,
     categories,
     check_levels,
     items_of,
@@ -119,6 +120,8 @@ def _grouped(design: Design, data: Any, weights: Any) -> tuple[Design, list[Any]
         if not design._columns:
             own = getattr(data, "name", None)
             design = design._named("level" if own is None else own)
+        if (coded := by_codes(series)) is not None:
+            return design, *coded
         with refusing_types("data", columns):
             found = joined(keys, series)
             found = found.group_by(keys).agg(nw.len().alias("n")) if weights is None else found

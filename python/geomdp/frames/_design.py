@@ -190,8 +190,9 @@ individual='patient', l0=2)
         -------
         Table
             The exact counts, which it does not show. The columns of levels have the types of the
-            data; categorical ones have the type of their categories. The counts are int64. The last
-            column of levels changes fastest.
+            data. Categorical ones have the levels as their only categories, since others may come
+            from the data; Polars' are Enums, and Arrow's dictionaries have the type of their
+            values. The counts are int64. The last column of levels changes fastest.
 
         Raises
         ------

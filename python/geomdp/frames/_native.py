@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
@@ -91,7 +92,7 @@ def _array(values: Any) -> NDArray[Any]:
 
 
 def categories(column: Any) -> tuple[Any, Any]:
-    """Return narwhals' view of a column to count, and a native column with the type of levels."""
+    """Return narwhals' view of a column to count, and the native column."""
     if arrow(column) == "Array":
         import pyarrow as pa  # noqa: PLC0415
 
@@ -110,14 +111,34 @@ def categories(column: Any) -> tuple[Any, Any]:
         with refusing_types("data", [native]):
             native = native.astype(type(native.dtype)(kind.value_type))
         return nw.from_native(native, series_only=True), native
-    if hasattr(native, "iloc"):
-        return series, native.cat.categories.to_series()
-    series = series.cast(nw.String)
-    return series, series.to_native()
+    return series, native
+
+
+def by_codes(series: Sequence[Any]) -> tuple[list[Any], NDArray[np.int64]] | None:
+    """Return a row for each group of equal rows, and the groups' sizes, for pandas' categoricals.
+
+    None for other columns, or if the categories have more combinations than there are rows.
+    """
+    columns = [each.to_native() for each in series]
+    if not all(_is_categorical(each) and hasattr(each, "iloc") for each in columns):
+        return None
+    shape = [len(each.cat.categories) + 1 for each in columns]
+    if math.prod(shape) > len(columns[0]):
+        return None
+    # Nulls have the code -1.
+    cells, *others = (each.cat.codes.to_numpy().astype(np.int64) + 1 for each in columns)
+    for codes, size in zip(others, shape[1:], strict=True):
+        cells = cells * size + codes
+    sizes = np.bincount(cells)
+    found, groups = np.flatnonzero(sizes), []
+    for each, places in zip(columns, np.unravel_index(found, shape), strict=True):
+        groups.append(type(each)(type(each.array).from_codes(places - 1, dtype=each.dtype)))
+    return [narwhals().from_native(each, series_only=True) for each in groups], sizes[found]
 
 
 def check_levels(name: str, kind: Any, levels: list[Any]) -> None:
     """Refuse levels that are not items of a column of this type."""
+    kind = _of_items(kind)
     try:
         same = items_of(like(kind, levels)) == levels
     except Exception:  # Each library has its own.
@@ -125,6 +146,22 @@ def check_levels(name: str, kind: Any, levels: list[Any]) -> None:
     if not same:
         dtype = kind.type if arrow(kind) else kind.dtype
         raise ValueError(f"{name} are not accepted: give values of its type, {dtype}")
+
+
+def _is_categorical(kind: Any) -> bool:
+    """Return whether this is a categorical column of pandas or Polars."""
+    name = type(getattr(kind, "dtype", None)).__name__
+    return name in ("CategoricalDtype", "Categorical", "Enum")
+
+
+def _of_items(kind: Any) -> Any:
+    """Return a column with the type of the items of another: of its categories."""
+    if not _is_categorical(kind):
+        return kind
+    if hasattr(kind, "iloc"):
+        return kind.cat.categories.to_series()
+    nw = narwhals()
+    return nw.from_native(kind[:0], series_only=True).cast(nw.String).to_native()
 
 
 def like(kind: Any, items: list[Any], places: Any = None) -> Any:
@@ -143,7 +180,7 @@ def like(kind: Any, items: list[Any], places: Any = None) -> Any:
                 array = pa.array([items[place] for place in places], kind.type)
         native = pa.chunked_array([array])
     else:
-        native = type(kind)(items, dtype=kind.dtype)
+        native = type(kind)(items, dtype=_of_levels(kind, items))
         if places is not None:
             # Pandas' take of a Series would repeat the labels too.
             pandas = hasattr(native, "iloc")
@@ -174,6 +211,22 @@ def framed(
     labels = [*levels, name]
     keys = [str(place) for place in range(len(labels))]
     return joined(keys, shown).rename(dict(zip(keys, labels, strict=True))).to_native()
+
+
+def _of_levels(kind: Any, items: list[Any]) -> Any:
+    """Return the dtype of a column, for these items: a categorical one has them as its categories.
+
+    Others may come from the data alone.
+    """
+    if not _is_categorical(kind):
+        return kind.dtype
+    known = [item for item in items if item is not None]
+    if not hasattr(kind, "iloc"):
+        import polars as pl  # noqa: PLC0415
+
+        return pl.Enum(known)
+    own = type(kind)(known, dtype=kind.cat.categories.dtype)
+    return type(kind.dtype)(own, kind.dtype.ordered)
 
 
 def items_of(series: Any) -> list[Any]:
