@@ -66,6 +66,9 @@ class Noise:
     ) -> None:
         self.hierarchy, self.design, self.mechanisms = hierarchy, design, list(mechanisms)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.hierarchy, self.design, self.mechanisms)
+
     @property
     def loss(self) -> Fraction:
         """The exact privacy loss for one individual."""

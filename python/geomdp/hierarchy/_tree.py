@@ -97,6 +97,9 @@ class Hierarchy(Sequence[Any]):
         self.leaves: list[Any] = [self.nodes[place] for place in self._tree.leaves.tolist()]
         self._places: dict[Any, int] = {name: place for place, name in enumerate(self.nodes)}
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.parents,)
+
     @property
     def depth(self) -> int:
         """The depth of the deepest leaves; that of the root is 0."""
