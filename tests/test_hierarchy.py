@@ -19,7 +19,7 @@ import pytest
 
 import geomdp
 from geomdp import GeometricMechanism, accounting, hierarchy
-from geomdp._analysis import weighted
+from geomdp._analysis import sums, weighted
 from geomdp._analysis.hierarchies import LeastSquares, Reaches
 from geomdp.frames import Design
 from geomdp.hierarchy import Hierarchy
@@ -273,6 +273,20 @@ def test_exponential_bounds_hold(rate: float) -> None:
             assert moment == pytest.approx(math.log(math.fsum(masses * np.exp(u * z))), rel=1e-6)
 
 
+@pytest.mark.parametrize("rate", [Fraction(1, 10**4), Fraction(1, 10), Fraction(2), Fraction(9)])
+@pytest.mark.parametrize("n", [1, 2, 30, 1000])
+def test_reaches_of_equal_noises_are_just_above_the_least(rate: Fraction, n: int) -> None:
+    """Lemma 15 has the least integer that holds, from exact sums."""
+    weights, counts = np.ones(1), np.array([float(n)])
+    terms = [weighted.Term(float(rate), weights, counts)]
+    for level in (Fraction(1, 2), Fraction(1, 20), Fraction(1, 10**6)):
+        least = sums.reach(rate, {1: n}, level)
+        found = weighted.reach(terms, float(level))
+        assert least <= math.floor(found)
+        assert found <= least + 1 + 0.05 * math.sqrt(terms[0].variance)
+        assert math.floor(weighted.by_tilting(terms, float(level))) >= least
+
+
 def test_bounds_agree_on_shapes_of_all_sizes() -> None:
     """The exponential bound is never below the inverted one, and near it for equal rates."""
     rng = np.random.default_rng(5)
@@ -482,7 +496,13 @@ def test_damaged_files_are_refused(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match=r"a\.csv has"):
             hierarchy.read(path)
     beside.write_text(description)
-    for old, new in (("n0,North", "n0,South"), ("n0,North", "all,North"), ("parent", "above")):
+    huge = re.sub(r"(?m)^(s0a,s0),-?\d+", rf"\1,{2**63 - 1}", text)
+    for old, new in (
+        ("n0,North", "n0,South"),
+        ("n0,North", "all,North"),
+        ("parent", "above"),
+        (text, huge),
+    ):
         path.write_text(text.replace(old, new))
         with pytest.raises(ValueError, match=r"a\.csv has"):
             hierarchy.read(path)

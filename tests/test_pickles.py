@@ -13,7 +13,15 @@ import pandas as pd
 import pytest
 
 import geomdp
-from geomdp import GeometricMechanism, accounting, distributed, distribution, frames, remap
+from geomdp import (
+    GeometricMechanism,
+    accounting,
+    distributed,
+    distribution,
+    frames,
+    hierarchy,
+    remap,
+)
 from geomdp import measurement as m
 from geomdp.compat import diffprivlib
 
@@ -21,6 +29,7 @@ MECHANISM = GeometricMechanism(epsilon=0.5, bounds=(0, 9))
 SPACE = m.vector_domain(m.atom_domain(T="String")), m.symmetric_distance()
 INTEGERS = m.vector_domain(m.atom_domain(T=int)), m.symmetric_distance()
 COUNT = SPACE >> m.then_count()
+TREE = hierarchy.Hierarchy({"a": "all", "b": "all"})
 STEPS = [
     COUNT,
     SPACE >> m.then_count_by_categories(["a", "b"]),
@@ -47,6 +56,11 @@ PICKLED = [
     frames.Design(["yes", "no"]),
     frames.Difference(1, 0, 2),
     frames.count(pd.Series(["no"]), ["yes", "no"]).release(epsilon=1),
+    TREE,
+    TREE.release([3, 5], epsilon=1),
+    TREE.release([3, 5], epsilon=1).intervals(alpha=0.05),
+    hierarchy.Interval(0, 2),
+    hierarchy.Sum(1.0, 0, 2),
     *SPACE,
     m.atom_domain(T=int),
     m.absolute_distance(T=int),

@@ -66,6 +66,9 @@ class Noise:
     ) -> None:
         self.hierarchy, self.design, self.mechanisms = hierarchy, design, list(mechanisms)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.hierarchy, self.design, self.mechanisms)
+
     @property
     def loss(self) -> Fraction:
         """The exact privacy loss for one individual."""
@@ -77,22 +80,22 @@ class Noise:
         """The least squares, and how far they are from the true counts."""
         return Reaches(self.hierarchy._tree, [Fraction(each.rate) for each in self.mechanisms])
 
-    @property
+    @cached_property
     def label(self) -> Any:
         """The name of the column of nodes."""
         return list(self.design.levels)[self.place]
 
-    @property
+    @cached_property
     def place(self) -> int:
         """The place of the column of nodes in the design."""
         return self.hierarchy._axis(self.design)
 
-    @property
+    @cached_property
     def others(self) -> dict[Any, list[Any]]:
         """The levels of the columns that cross the tree."""
         return {label: x for label, x in self.design.levels.items() if label != self.label}
 
-    @property
+    @cached_property
     def width(self) -> int:
         """The number of counts of each node."""
         return math.prod(map(len, self.others.values()))
@@ -284,8 +287,8 @@ class NoisyHierarchy(ByNode):
         all independent noises. The bound is the narrower of two that are proved
         (``docs/proofs.md``, section 17): the inverted characteristic function of the sum, smoothed
         by 2% of its standard deviation; and an exponential bound with the exact tail of the widest
-        noise. A tree with more than 5 million pairs of a node and a kind of node has the second
-        alone. :attr:`bound` says which.
+        noise, which is a few percent wider. A large tree whose nodes are of many kinds, by shape
+        and place, has the second alone. :attr:`bound` says which.
 
         Parameters
         ----------

@@ -6,6 +6,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from geomdp.frames._format import TREE
 from geomdp.frames._read import (
     check_columns,
@@ -17,7 +19,7 @@ from geomdp.frames._read import (
     opened,
 )
 from geomdp.hierarchy._format import KINDS, PARENT
-from geomdp.hierarchy._noisy import Noise, NoisyHierarchy
+from geomdp.hierarchy._noisy import LIMIT, Noise, NoisyHierarchy
 from geomdp.hierarchy._tree import Hierarchy
 from geomdp.mechanism import GeometricMechanism
 
@@ -76,9 +78,11 @@ def read(path: Any) -> NoisyHierarchy:
         ]
         noise = Noise(hierarchy, hierarchy._column(design)[0], mechanisms)
         stated = facts["epsilon"], facts["sensitivity"], len(mechanisms)
-        found = NoisyHierarchy(
-            noise, counts_of(source, rows).reshape(len(nodes), step), facts["label"]
-        )
+        counts = counts_of(source, rows).reshape(len(nodes), step)
+        sizes = np.abs(counts.astype(np.float64))
+        if max(sizes.max(), sizes[hierarchy._tree.leaves].sum(axis=0).max()) > 1.01 * LIMIT:
+            raise ValueError("counts beyond those of a release")
+        found = NoisyHierarchy(noise, counts, facts["label"])
     if stated != (str(noise.loss), sensitivity, hierarchy.depth + 1):
         raise ValueError(f"{source.name} has a damaged description: another privacy loss")
     parents = hierarchy.parents

@@ -97,6 +97,9 @@ class Hierarchy(Sequence[Any]):
         self.leaves: list[Any] = [self.nodes[place] for place in self._tree.leaves.tolist()]
         self._places: dict[Any, int] = {name: place for place, name in enumerate(self.nodes)}
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.parents,)
+
     @property
     def depth(self) -> int:
         """The depth of the deepest leaves; that of the root is 0."""
@@ -171,7 +174,7 @@ class Hierarchy(Sequence[Any]):
                 parameters.positive_fraction(f"shares[{d}]", parameters.exact("shares", share))
                 for d, share in enumerate(shares)
             ]
-        sensitivity = 1 if design is None else self._column(design)[0].sensitivity
+        sensitivity = 1 if design is None else _checked(design).sensitivity
         whole = sum(parts)
         return [GeometricMechanism(total * part / whole, sensitivity) for part in parts]
 
@@ -208,7 +211,7 @@ class Hierarchy(Sequence[Any]):
 
         """
         mechanisms = self.mechanisms(epsilon, shares, design=design)
-        noise = Noise(self, self._default() if design is None else design, mechanisms)
+        noise = Noise(self, self._column(design)[0], mechanisms)
         reaches = noise.reaches.of_nodes(noise.level(alpha, simultaneous=simultaneous))
         return [
             math.ceil(reaches[self._tree.level(depth)].max()) for depth in range(self.depth + 1)
@@ -280,7 +283,7 @@ class Hierarchy(Sequence[Any]):
                 raise TypeError("design goes with counts other than a table, which has its own")
             design = counts.design
         mechanisms = self.mechanisms(epsilon, shares, design=design)
-        own, order = self._column(self._default() if design is None else design)
+        own, order = self._column(design)
         noise = Noise(self, own, mechanisms)
         count = parameters.threads(threads) or None
         for each in mechanisms:
@@ -336,15 +339,11 @@ class Hierarchy(Sequence[Any]):
             counts[level] = mechanism.release(counts[level], threads=threads)
         return counts
 
-    def _column(self, design: Design) -> tuple[Design, NDArray[Any]]:
+    def _column(self, design: Design | None) -> tuple[Design, NDArray[Any]]:
         """Return the design with the leaves in the order of the tree, and their places in it."""
-        if not isinstance(design, Design):
-            raise TypeError(parameters.foreign("design", design, "a Design"))
-        if design._margins:
-            raise ValueError(
-                "a design with margins is not accepted: the tree has its own sums; give one without"
-            )
-        label = list(design.levels)[self._axis(design)]
+        if design is None:
+            return Design({NODE: self.leaves}), np.arange(len(self))
+        label = list(_checked(design).levels)[self._axis(design)]
         order = self._order(f"levels of {label!r}", design.levels[label])
         given = design._arguments()
         levels = {**design._base, label: self.leaves}
@@ -352,6 +351,8 @@ class Hierarchy(Sequence[Any]):
 
     def _axis(self, design: Design) -> int:
         """Return the place of the column of a design whose levels are the leaves, or nearest to."""
+        if len(design.levels) == 1:
+            return 0
         common = [sum(each in self._places for each in levels) for levels in design.levels.values()]
         return int(np.argmax(common))
 
@@ -375,9 +376,6 @@ class Hierarchy(Sequence[Any]):
             raise ValueError(f"{name} have a leaf twice: give each once")
         return np.array([places[leaf] for leaf in self.leaves])
 
-    def _default(self) -> Design:
-        return Design({NODE: self.leaves})
-
     def __len__(self) -> int:
         return len(self.leaves)
 
@@ -397,6 +395,17 @@ class Hierarchy(Sequence[Any]):
             f"<Hierarchy of {len(self.nodes)} nodes with root {root}, {len(self)} of them leaves, "
             f"depth {self.depth}>"
         )
+
+
+def _checked(design: Any) -> Design:
+    """Return a design that may be that of the leaves."""
+    if not isinstance(design, Design):
+        raise TypeError(parameters.foreign("design", design, "a Design"))
+    if design._margins:
+        raise ValueError(
+            "a design with margins is not accepted: the tree has its own sums; give one without"
+        )
+    return design
 
 
 def _pairs(children: Any, parents: Any) -> dict[Any, Any]:
