@@ -206,9 +206,45 @@ def test_mechanism_is_worth_its_variance() -> None:
     assert not np.array_equal(by_mechanism, consistent(cells, margins={0: rows}))
 
 
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("public", [False, True])
+def test_cells_of_a_ragged_tree_are_the_closest(seed: int, public: bool) -> None:
+    rng = np.random.default_rng(seed)
+    labels, noisy = list("abcd"), rng.integers(-4, 7, 4)
+    parents = {"a": "one", "b": "one", "c": "two", "one": "two"}
+    margins = dict(zip(["one", "two", ()], rng.integers(-4, 12, 3).tolist(), strict=True))
+    variances = {"cells": 1.0, "one": 0.25, "two": 2.0, (): 0.5}
+    total = int(rng.integers(9)) if public else None
+
+    def distance(x: Any) -> float:
+        sums = {"one": x[0] + x[1], "two": sum(x[:3]), (): sum(x)}
+        if public and sum(x) != total:
+            return math.inf
+        gaps = ((sums[key] - margins[key]) ** 2 / variances[key] for key in margins)
+        return float(((np.array(x) - noisy) ** 2).sum()) + sum(gaps)
+
+    given = dict(zip(labels, noisy.tolist(), strict=True))
+    options: Any = {"margins": margins, "variances": variances, "total": total}
+    found = consistent(given, parents=parents, **options)
+    assert list(found) == labels
+    best = min(map(distance, itertools.product(range(13), repeat=4)))
+    assert distance(list(found.values())) == pytest.approx(best)
+    numbered = {labels.index(key) if key in labels else key: up for key, up in parents.items()}
+    assert consistent(noisy, parents=numbered, **options).tolist() == list(found.values())
+
+
 @pytest.mark.parametrize(
     ("cells", "options", "error", "message"),
     [
+        ([[1]], {"parents": {}}, ValueError, "one axis"),
+        ([1], {"parents": ["a"]}, TypeError, "parents"),
+        ([1], {"parents": {1: "a"}}, ValueError, "parents of 1 are"),
+        ([1], {"parents": {(): "a"}}, ValueError, r"parents of \(\) are"),
+        ([1, 2], {"parents": {0: 1}}, ValueError, "own label"),
+        ([1], {"parents": {0: "a", "a": "b", "b": "a"}}, ValueError, "without cycles"),
+        ([1], {"parents": {0: "a"}, "margins": {"b": 1}}, ValueError, "margins of 'b' are"),
+        ([1], {"parents": {0: "a"}, "margins": {0: 1}}, ValueError, "margins of 0 are"),
+        ([1], {"parents": {0: "a"}, "margins": {"a": [1]}}, ValueError, "one count"),
         ([1.5], {}, TypeError, "float"),
         ([], {}, ValueError, "give at least one"),
         ([2**40 + 1], {}, OverflowError, "cells"),
