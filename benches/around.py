@@ -243,6 +243,25 @@ def tree_of_a_million_leaves() -> tuple[str, Call, Call]:
 
 
 @row
+def groups() -> tuple[str, Call, Call]:
+    design = frames.Design({"page": range(10**6), "country": range(100)})
+    pages = np.minimum(np.random.default_rng(1).zipf(1.3, 10**6), 10**6 - 1)
+    log = pd.DataFrame({"page": pages, "country": pages % 100})
+    table, least = design.count(log), design.at_least(1)
+    piece = np.zeros(10**6, np.int64)
+
+    def noise() -> None:
+        for _ in range(100):
+            MECHANISM.release(piece, out=piece)
+
+    return (
+        "groups of 10^8 cells, 10^6 records, with a threshold, to noise alone",
+        lambda: table.release(MECHANISM, at_least=least),
+        noise,
+    )
+
+
+@row
 def consistent_table() -> tuple[str, Call, Call]:
     mechanism, size = GeometricMechanism(0.3), 120
     noisy = mechanism.release(np.full((size, size), 100))
