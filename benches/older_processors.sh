@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Prints what benches/compare.py prints, as it would be on processors without AVX-512 and VAES, and on those without AVX2 as
-# well: in a copy of the tree, of which the looks for these features are taken out, in the kernel and in the aes crate.
+# Prints what benches/compare.py prints, as it would be on processors without AVX-512, on those without VAES as well, and on
+# those without AVX2 as well: in a copy of the tree, of which the looks for these features are taken out, in the kernel and in
+# the aes crate.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=${PYTHON:-.venv/bin/python}
@@ -24,21 +25,26 @@ without() {
     grep -q "$2" "$1"
     sed -i "s/$2/${3:-false}/" "$1"
 }
+# Leaves the look for a token out, and names these features in geomdp.kernel().
 without_token() {
     for file in kernel/mod simd; do
         without "rust/core/src/draw/$file.rs" "$1::detect()" "None::<$1>"
     done
-    # Nor does geomdp.kernel() name its features.
-    without rust/core/src/draw/simd.rs "\"aes\" \"$2.*" "$3"
+    features "$2"
+}
+features() {
+    without rust/core/src/draw/simd.rs '^        "aes" "[va].*' "        $1"
 }
 without aes/src/lib.rs 'self\.token\.vaes512\.get()'
-without aes/src/lib.rs 'self\.token\.vaes256\.get()'
-without_token Avx512 vaes '"aes" "avx2"'
+without_token Avx512 '"aes" "vaes" "avx2"'
 printf '\n[patch.crates-io]\naes = { path = "aes" }\n' >>Cargo.toml
 bench() {
     CARGO_TARGET_DIR=$PWD/target "$python" -m pip install --quiet --no-deps --upgrade --target site .
     (cd benches && PYTHONPATH=../site "$python" compare.py "$@")
 }
 bench "$@"
-without_token Avx2 avx2 '"aes"'
+without aes/src/lib.rs 'self\.token\.vaes256\.get()'
+features '"aes" "avx2"'
+bench "$@"
+without_token Avx2 '"aes"'
 bench "$@"

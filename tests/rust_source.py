@@ -19,7 +19,7 @@ from typing import Any
 import z3
 
 CORE = Path(__file__).parents[1] / "rust/core/src/draw"
-KERNEL = ["mod", "count", "search", "vector", "avx2", "avx512"]
+KERNEL = ["mod", "count", "search", "tables", "vector", "avx2", "avx512"]
 FILES = ["ct", "bernoulli", "fold", *(f"kernel/{name}" for name in KERNEL)]
 
 
@@ -187,7 +187,7 @@ class Pointer:
     at: int = 0
 
     def cast(self, to: Type) -> "Pointer":
-        return Pointer(self.words, {"__m256i": 4, "__m512i": 8}[to.name], self.at)
+        return Pointer(self.words, {"__m128i": 1, "__m256i": 4, "__m512i": 8}[to.name], self.at)
 
     def add(self, registers: int) -> "Pointer":
         return Pointer(self.words, self.size, self.at + registers * self.size)
@@ -241,7 +241,12 @@ def unpack(first: int) -> Callable[[Register, Register], Register]:
 
     def unpacked(x: Register, y: Register) -> Register:
         pairs = list(zip(halves(x), halves(y), strict=True))
-        return join(half for i in (0, 4) for pair in pairs[i + first :][:2] for half in pair)
+        return join(
+            half
+            for i in range(0, len(pairs), 4)
+            for pair in pairs[i + first :][:2]
+            for half in pair
+        )
 
     return unpacked
 
@@ -252,7 +257,7 @@ def shuffle(x: Register, y: Register, control: int) -> Register:
     x_parts, y_parts = halves(x), halves(y)
     return join(
         parts[i + place]
-        for i in (0, 4)
+        for i in range(0, len(x_parts), 4)
         for parts, place in zip((x_parts, x_parts, y_parts, y_parts), places, strict=True)
     )
 
@@ -265,6 +270,25 @@ def load(source: Pointer) -> Register:
     if source.words[0].type == "u32":
         return join(source.words[2 * source.at + i].term for i in range(2 * source.size))
     return tuple(source.words[source.at + i].term for i in range(source.size))
+
+
+def load_bytes(source: Pointer) -> Register:
+    return join_bytes(source.words[16 * source.at + i].term for i in range(16))
+
+
+def bytes_of(register: Register) -> list[z3.BitVecRef]:
+    """The bytes of a register, the lowest first."""
+    return [z3.Extract(low + 7, low, word) for word in register for low in range(0, 64, 8)]
+
+
+def join_bytes(parts: Any) -> Register:
+    parts = list(parts)
+    return tuple(z3.Concat(*reversed(parts[i : i + 8])) for i in range(0, len(parts), 8))
+
+
+def shuffle_bytes(table: list[z3.BitVecRef], places: list[z3.BitVecRef]) -> list[z3.BitVecRef]:
+    """For each place of 16, the table's byte there, or 0 where its highest bit is set."""
+    return [z3.If(place < 0, 0, look_up(place, *table[:16])) for place in places[:16]]
 
 
 def store(target: Pointer, register: Register) -> None:
@@ -330,6 +354,15 @@ INTRINSICS: dict[str, Callable[..., Any]] = {
     "_mm256_castsi256_ps": lambda x: x,
     "_mm256_castps_si256": lambda x: x,
     "_mm256_shuffle_ps": shuffle,
+    "_mm256_sllv_epi32": each_half(operator.lshift),
+    "_mm256_srlv_epi32": each_half(z3.LShR),
+    "_mm256_or_si256": each(operator.or_),
+    "_mm256_blendv_ps": each_half(lambda x, y, mask: z3.If(mask < 0, y, x)),
+    "_mm_loadu_si128": load_bytes,
+    "_mm256_broadcastsi128_si256": lambda x: x + x,
+    "_mm256_shuffle_epi8": lambda x, places: join_bytes(
+        byte for i in (0, 16) for byte in shuffle_bytes(bytes_of(x)[i:], bytes_of(places)[i:])
+    ),
     "_mm512_set1_epi64": lambda x: (x.term,) * 8,
     "_mm512_loadu_si512": load,
     "_mm512_storeu_si512": store,
@@ -344,7 +377,25 @@ INTRINSICS: dict[str, Callable[..., Any]] = {
     "_mm512_mask_sub_epi64": lambda source, mask, x, y: each(z3.If)(
         bits(mask), each(operator.sub)(x, y), source
     ),
-    "_mm512_permutexvar_epi64": lambda places, x: tuple(look_up(place, *x) for place in places),
+    "_mm512_set1_epi32": lambda x: join([x.term] * 16),
+    "_mm512_srlv_epi32": each_half(z3.LShR),
+    "_mm512_cvtepu8_epi32": lambda x: join(z3.ZeroExt(24, byte) for byte in bytes_of(x)),
+    "_mm512_permutexvar_epi32": lambda places, x: join(
+        look_up(place, *halves(x)) for place in halves(places)
+    ),
+    "_mm512_permutex2var_epi32": lambda x, places, y: join(
+        look_up(place, *halves(x), *halves(y)) for place in halves(places)
+    ),
+    "_mm512_cmplt_epi32_mask": lambda x, y: as_mask([*map(operator.lt, halves(x), halves(y))]),
+    "_mm512_mask_add_epi32": lambda source, mask, x, y: join(
+        z3.If(bit, a + b, old)
+        for old, bit, a, b in zip(halves(source), bits(mask), halves(x), halves(y), strict=True)
+    ),
+    "_mm512_castsi512_ps": lambda x: x,
+    "_mm512_castps_si512": lambda x: x,
+    "_mm512_shuffle_ps": shuffle,
+    "_mm512_unpacklo_epi32": unpack(0),
+    "_mm512_unpackhi_epi32": unpack(2),
     "_mm512_mask_blend_epi64": lambda mask, x, y: each(z3.If)(bits(mask), y, x),
 }
 
@@ -925,7 +976,7 @@ class Rust:
             return int(text)
         if text in scope:
             return scope[text]
-        if is_integer(text) or text in ("__m256i", "__m512i"):
+        if is_integer(text) or text in ("__m128i", "__m256i", "__m512i"):
             return Type(text)
         if not re.search(rf"\bstruct {text}\b", self.source.texts[scope[""]]):
             raise NameError(f"{text} in {scope['']}")

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, partial
-from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -77,8 +76,8 @@ def word(name: str, kind: str = "u64") -> Int:
     return Int(kind, z3.BitVec(name, width(kind)))
 
 
-def words(name: str, count: int) -> list[Int]:
-    return [word(f"{name}{i}") for i in range(count)]
+def words(name: str, count: int, kind: str = "u64") -> list[Int]:
+    return [word(f"{name}{i}", kind) for i in range(count)]
 
 
 def wide(x: Any) -> z3.BitVecRef:
@@ -133,8 +132,6 @@ def assume_comparisons(rust: Rust) -> None:
     rust.stubs["ct", "min"] = lambda x, y: Int("u64", unsigned_min(x.term, y.term))
 
 
-zero, one = (z3.BitVecVal(bit, 32) for bit in (0, 1))
-
 # What the operations of a vector mean for each word, and of half-words for each half. `less` is for
 # signed words that are close.
 MEANING: dict[str, Callable[..., Any]] = {
@@ -151,9 +148,7 @@ MEANING: dict[str, Callable[..., Any]] = {
     "less": operator.lt,
     "decrease": lambda x, mask: x - flag(mask),
     "select": z3.If,
-    "look_up": look_up,
-    "look_up_either": look_up,
-    "step": lambda path, key, node: 2 * path + z3.If(z3.ULT(key, node), one, zero),
+    "step": lambda path, key, node, weight: path + z3.If(z3.ULT(key, node), weight, 0),
 }
 
 
@@ -220,20 +215,15 @@ def operations(rust: Rust, backend: str) -> None:
         result = vector.words(rust, call(name, *given))
         equal = map(operator.eq, result, meaning(name, *operands))
         prove(z3.And(*equal, *rust.needed), wide(shift) < 64)
-    if backend == "avx512":
-        table = words("entry", 8)
-        result = vector.words(rust, call("look_up", x, Slice(table)))
-        equal = map(operator.eq, result, meaning("look_up", xs, *([entry] * n for entry in table)))
-        prove(z3.And(*equal))
     prove(same_mask(call("below", x, y), vector.mask(meaning("below", xs, ys))))
     equal = same_mask(call("less", x, y), vector.mask(meaning("less", xs, ys)))
     prove(equal, *(close(a.term, b.term) for a, b in zip(xs, ys, strict=True)))
 
 
-def half_words(rust: Rust) -> None:
-    """Each operation on half-words of AVX2 is what it means; `join` undoes `upper`."""
-    vector, kind = BACKENDS["avx2"], "kernel/avx2.HalfWords"
-    call = partial(rust.call, kind)
+def half_words(rust: Rust, backend: str) -> None:
+    """Each operation on half-words is what it means; `join` undoes `upper`."""
+    vector = BACKENDS[backend]
+    call = partial(rust.call, f"kernel/{backend}.HalfWords")
     lanes = {name: words(name, vector.width) for name in "xyz"}
     x, y, z = (call("upper", vector.load(rust, lane)) for lane in lanes.values())
     uppers = [[z3.Extract(63, 32, word.term) for word in lane] for lane in lanes.values()]
@@ -244,16 +234,26 @@ def half_words(rust: Rust) -> None:
         return z3.And(*(word == z3.Concat(high, low) for word, high, low in pairs))
 
     prove(are(x, uppers[0]))
-    prove(are(call("splat", half := word("half", "u32")), [half.term] * vector.width))
-    below = [z3.And(*(z3.ULT(half, size) for half in uppers[0])) for size in (8, 16)]
-    tables = [Slice([word(f"{i}entry{j}", "u32") for j in range(8)]) for i in (0, 1)]
+    half, bits, weight = word("half", "u32"), word("bits", "u32"), word("weight", "u32")
+    prove(are(call("splat", half), [half.term] * vector.width))
+    shifted = [z3.LShR(half, bits.term) for half in uppers[0]]
+    prove(are(call("shr", x, bits), shifted), wide(bits) < 32)
+    below = {size: z3.And(*(z3.ULT(half, size) for half in uppers[0])) for size in (16, 32)}
+    cells = words("cell", 32, "u8")
+    entries = [z3.ZeroExt(24, cell.term) for cell in cells]
+    prove(are(call("cell", x, Slice(cells)), look_ups(uppers[0], entries)), below[32])
+    tables = [Slice(words(f"{i}entry", 16, "u32")) for i in (0, 1)]
     entries = [entry.term for table in tables for entry in table]
-    found = call("look_up", x, tables[0])
-    prove(are(found, [look_up(half, *entries[:8]) for half in uppers[0]]), below[0])
+    prove(are(call("look_up", x, tables[0]), look_ups(uppers[0], entries[:16])), below[16])
     found = call("look_up_either", x, Slice(tables))
-    prove(are(found, [look_up(half, *entries) for half in uppers[0]]), below[1])
+    prove(are(found, look_ups(uppers[0], entries)), below[32])
     small = [half >= 0 for half in (*uppers[1], *uppers[2])]
-    prove(are(call("step", x, y, z), list(map(MEANING["step"], *uppers))), *small)
+    moved = [MEANING["step"](*row, weight.term) for row in zip(*uppers, strict=True)]
+    prove(are(call("step", x, y, z, weight), moved), *small)
+
+
+def look_ups(places: list[z3.BitVecRef], entries: list[z3.BitVecRef]) -> list[z3.BitVecRef]:
+    return [look_up(place, *entries) for place in places]
 
 
 COUNTS = ["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"]
@@ -340,9 +340,6 @@ class Ideal:
     def below(self, other: "Ideal") -> z3.BoolRef:
         return MEANING["below"](self.term, other.term)
 
-    def look_up(self, table: Slice) -> "Ideal":
-        return Ideal(self.kind, MEANING["look_up"](self.term, *map(term, table)))
-
     def __getattr__(self, name: str) -> Callable[[Any], "Ideal"]:
         def operation(other: Any) -> "Ideal":
             other = self.kind.splat(other) if isinstance(other, Int | int) else other
@@ -375,16 +372,24 @@ class IdealHalf:
     def need(self, condition: z3.BoolRef) -> None:
         self.kind.words.rust.needed.append(condition)
 
+    def shr(self, bits: int) -> "IdealHalf":
+        return IdealHalf(self.kind, z3.LShR(self.term, bits))
+
     def look_up(self, table: Slice) -> "IdealHalf":
         self.need(z3.ULT(self.term, table.len()))
         return IdealHalf(self.kind, look_up(self.term, *map(term, table)))
 
+    def cell(self, above: Callable[[z3.BitVecRef], Int]) -> "IdealHalf":
+        return IdealHalf(self.kind, above(self.term).cast("u32").term)
+
     def look_up_either(self, tables: Slice) -> "IdealHalf":
         return self.look_up(Slice([entry for table in tables for entry in table]))
 
-    def step(self, key: "IdealHalf", node: "IdealHalf") -> "IdealHalf":
+    def step(self, key: "IdealHalf", node: "IdealHalf", weight: int) -> "IdealHalf":
         self.need(z3.And(key.term >= 0, node.term >= 0))
-        return IdealHalf(self.kind, MEANING["step"](self.term, key.term, node.term))
+        return IdealHalf(
+            self.kind, MEANING["step"](self.term, key.term, node.term, convert(weight, "u32").term)
+        )
 
 
 LIMB_BITS = 63
@@ -437,75 +442,59 @@ def rows(cuts: Any) -> Slice:
     return Slice([Slice([convert(limb, "u64") for limb in cut]) for cut in padded])
 
 
-def tree(cuts: list[list[int]]) -> SimpleNamespace:
-    """What `tables.rs` says that it makes of the thresholds, given as limbs."""
-    count, size = len(cuts), len(cuts[0])
-    levels = min((count + 1).bit_length() - 1, 4)
-    single = count + 1 - 2**levels
-    if single > 1 and levels < 4:
-        levels, single = levels + 1, 0
-    tables = []
-    for level in range(1, levels):
-        nodes = {-i % 8: count - ((2 * i + 1) << (levels - level - 1)) for i in range(2**level)}
-        entries = [
-            cuts[place] if (place := nodes.get(i, -1)) >= 0 else [0] * size for i in range(8)
-        ]
-        tables += [Slice(list(map(number, column))) for column in zip(*entries, strict=True)]
-    root = rows([cuts[count - 2 ** (levels - 1)]])
-    return SimpleNamespace(single=single, root=root, tables=Slice(tables))
-
-
-def searches(rust: Rust, limbs: int, count: int) -> None:
-    """A search finds as many as there are, whichever they are, if they ascend; its tables are as
-    `tables.rs` describes them.
+def guide(keys: list[int], cuts: list[list[int]], cells: Any, steps: int) -> SimpleNamespace:
+    """What `tables.rs` says that it makes of thresholds, as limbs: first those that are guided,
+    whose keys these are, then the rest.
     """
-    cuts, below, claims = places(rust, limbs, count)
-    digit = SimpleNamespace(count=count, thresholds=rows(cuts), tree=tree(cuts))
-    ideals = Ideals(rust)
-    own, tie = Slice([ideals.splat(0)] * limbs), ideals.splat(0)
-    call = partial(rust.call, "kernel/search.ByTree", "reached", LIMBS=limbs, V=ideals)
-    found = call(digit, ideals.splat(word("first")), own, tie)
-    ascending = [z3.Implies(x, y) for x, y in pairwise(below)]
-    prove_each([found.term == count - sum(map(flag, below)), *claims], *ascending)
-
-
-def key_tree(keys: list[z3.BitVecRef], cuts: list[list[int]]) -> SimpleNamespace:
-    """What `tables.rs` makes of thresholds, as limbs: first those in the tree, then the rest."""
     count, size = len(keys), len(cuts[0])
-    height, none = count.bit_length(), [0] * size
-    levels, paths = [], range(16)
-    for level in range(height):
-        places = [count - ((2 * i + 1) << (height - level - 1)) for i in range(2**level)]
-        entries = [Int("u32", keys[place]) if place >= 0 else number(0, "u32") for place in places]
-        levels.append(Slice(entries + [number(0, "u32")] * (8 - len(entries))))
-    ends = [cuts[count - 1 - path] if path < count else none for path in paths]
-    halves = [
-        [[number(end[limb] >> shift & 0xFFFFFFFF, "u32") for end in ends] for shift in (0, 32)]
-        for limb in range(size)
+
+    def tables(entries: list[Int]) -> Struct:
+        entries = entries + [number(0, "u32")] * (32 - len(entries))
+        return Struct(Type("kernel/tables.Tables"), {"0": Slice([*map(Slice, halved(entries))])})
+
+    def halved(entries: list[Int]) -> list[list[Int]]:
+        return [entries[:16], entries[16:]]
+
+    down = [number(key, "u32") for key in reversed(keys)]
+    ends = [
+        [
+            tables([number(cut[limb] >> shift & 0xFFFFFFFF, "u32") for cut in cuts[:count][::-1]])
+            for shift in (0, 32)
+        ]
+        for limb in (size - 1, *range(size - 1))
     ]
-    tables = [[Slice([Slice(half[:8]), Slice(half[8:])]) for half in limb] for limb in halves]
     return SimpleNamespace(
         single=rows(cuts[count:]),
-        levels=Slice(levels),
-        ends=Slice([SimpleNamespace(low=low, high=high) for low, high in tables]),
+        cells=cells,
+        steps=Slice([tables(down[2**level - 1 :]) for level in range(steps)]),
+        ends=Slice([SimpleNamespace(low=low, high=high) for low, high in ends] if count else []),
+        wide=count >= 16,
     )
 
 
-def key_searches(rust: Rust, limbs: int, count: int) -> None:
-    """A search by keys finds as many as there are, if keys ascend and tell what they promise."""
-    # Two are outside the tree.
+def guides(rust: Rust, limbs: int, count: int, steps: int, above: int) -> None:
+    """A guide finds as many thresholds as there are, if its cell's entry tells how many are above
+    the cell, if keys tell what they promise, and if the steps are enough for those in the cell.
+    """
+    # Two are outside the guide. Only the order of keys matters.
     cuts, below, claims = places(rust, limbs, count + 2)
-    keys = [z3.BitVec(f"key{place}", 32) for place in range(count)]
+    keys = [(2 * place + 1) << 25 for place in range(count)]
     first, ideals = word("first"), Ideals(rust)
     key = z3.Extract(31, 0, z3.LShR(first.term, 33))
-    digit = SimpleNamespace(count=count + 2, keys=key_tree(keys, cuts))
+
+    def cells(cell: z3.BitVecRef) -> Int:
+        claims.append(cell == z3.LShR(key, 26))
+        return number(above, "u8")
+
+    digit = SimpleNamespace(count=count + 2, guide=guide(keys, cuts, cells, steps))
     own, tie = Slice([ideals.splat(0)] * limbs), ideals.splat(0)
     generics = {"LIMBS": limbs, "H": IdealHalves(ideals), "V": ideals}
     arguments = digit, ideals.splat(first), own, tie
-    found = rust.call("kernel/search.ByKey", "reached", *arguments, **generics)
+    found = rust.call("kernel/search.ByGuide", "reached", *arguments, **generics)
+    in_cell = range(max(count - above - 2**steps, 0), count - above)
     promised = [
-        *(node >= 0 for node in keys),
-        *(z3.ULT(x, y) for x, y in pairwise(keys)),
+        *(z3.ULT(key, node) for node in keys[in_cell.stop :]),
+        *map(z3.Not, below[: in_cell.start]),
         *(z3.Implies(z3.ULT(key, node), x) for node, x in zip(keys, below, strict=False)),
         *(
             z3.Implies(z3.ULE(node, key), z3.Not(x))
@@ -517,8 +506,8 @@ def key_searches(rust: Rust, limbs: int, count: int) -> None:
 
 
 def key_promises(_: Rust) -> None:
-    """A number is below a threshold if its key is, and has reached all with smaller keys than that
-    of a threshold whose key it has reached.
+    """A number is below a threshold if its key is. It has reached all with smaller keys than that
+    of a threshold whose key it has reached, and all in lower cells, if limbs have five bits.
     """
     first, limb, less, more = z3.BitVecs("first limb less more", 64)
     key, own = z3.LShR(first, 33), z3.LShR(first, more)
@@ -526,6 +515,8 @@ def key_promises(_: Rust) -> None:
     given = [more >= 1, more < 64, *(z3.LShR(x << more, more) == x for x in (limb, less))]
     prove(z3.ULT(own, limb), z3.ULT(key, node), *given)
     prove(z3.UGT(own, less), z3.ULT(lower, node), z3.ULE(node, key), *given)
+    cell, below = z3.LShR(key, 26), z3.LShR(lower, 26)
+    prove(z3.UGT(own, less), z3.ULT(below, cell), more <= 59, *given)
 
 
 def places(rust: Rust, limbs: int, count: int) -> tuple[list[list[int]], list[z3.BoolRef], Any]:
@@ -551,7 +542,7 @@ def places(rust: Rust, limbs: int, count: int) -> tuple[list[list[int]], list[z3
 
 
 def ways(rust: Rust, backend: str, way: str) -> None:
-    """Which of the three ways a back end takes."""
+    """Which of the two ways a back end takes."""
     file = "vector" if backend == "portable" else backend
     taken = re.findall(r"type Search = (\w+)", rust.source.texts[f"kernel/{file}"])
     assert taken == [way]
@@ -777,20 +768,20 @@ CASES: list[Case] = [
     (barriers,),
     (comparisons,),
     *((operations, backend) for backend in BACKENDS),
-    (half_words,),
+    *((half_words, backend) for backend in ("avx2", "avx512")),
     *((keys, kind) for kind in COUNTS),
     *((blocks, kind, "portable") for kind in COUNTS),
     *((blocks, kind, backend) for kind in ("i8", "u64") for backend in ("avx2", "avx512")),
     *((limbs_of_digits, limbs) for limbs in (1, 2, 3)),
     *((thresholds, limbs) for limbs in (1, 2, 3)),
-    *((searches, 1, count) for count in range(1, MOST_THRESHOLDS + 1)),
-    *((searches, limbs, 17) for limbs in (2, 3)),
     (key_promises,),
-    *((key_searches, 1, count) for count in range(1, 16)),
-    *((key_searches, limbs, 15) for limbs in (2, 3)),
+    *((guides, 1, 31, steps, above) for steps in (0, 1, 2) for above in range(32)),
+    *((guides, 1, 15, steps, above) for steps in range(5) for above in (0, 1, 8, 15)),
+    *((guides, 1, 31, steps, above) for steps in (3, 4, 5) for above in (0, 1, 8, 31)),
+    *((guides, limbs, 15, 2, 4) for limbs in (2, 3)),
     (ways, "portable", "OneByOne"),
-    (ways, "avx2", "ByKey"),
-    (ways, "avx512", "ByTree"),
+    (ways, "avx2", "ByGuide"),
+    (ways, "avx512", "ByGuide"),
     (all_thresholds,),
     (noiseless,),
     *((draws, 1, 0), (draws, 3, 0), (draws, 1, 1), (draws, 0, 4, 3), (draws, 40, 24)),
@@ -843,16 +834,18 @@ FAULTS: list[tuple[Case, str, list[tuple[str, str]]]] = [
         ],
     ),
     (
-        (half_words,),
+        (half_words, "avx2"),
         "kernel/avx2",
         [
             ("0xDD", "0x88"),
             ("odd(words.2, words.3)", "odd(words.3, words.2)"),
             ("_mm256_unpackhi_epi32(low.0, high.0)", "_mm256_unpackhi_epi32(low.0, high.1)"),
             ("_mm256_cmpgt_epi32, node, key", "_mm256_cmpgt_epi32, key, node"),
-            ("_mm256_add_epi32, self, self", "_mm256_add_epi32, self, key"),
-            ("Self::splat(7)", "Self::splat(8)"),
-            ("first, second, is_second", "second, first, is_second"),
+            ("_mm256_add_epi32, self, weight", "_mm256_add_epi32, self, key"),
+            ("self.either(3, first, second)", "self.either(2, first, second)"),
+            ("self.either(4, first, second)", "self.either(3, first, second)"),
+            ("0x8080_8000", "0x8080_0000"),
+            ("_mm256_blendv_ps(first, second,", "_mm256_blendv_ps(second, first,"),
             ("$intrinsic($($halves.1),*)", "$intrinsic($($halves.0),*)"),
         ],
     ),
@@ -866,7 +859,19 @@ FAULTS: list[tuple[Case, str, list[tuple[str, str]]]] = [
             ("ct::barrier(1)", "ct::barrier(2)"),
             ("_mm512_srlv_epi64", "_mm512_sllv_epi64"),
             ("$intrinsic($($words.1),*)", "$intrinsic($($words.0),*)"),
-            ("self, Self(table, table)", "Self(table, table), self"),
+        ],
+    ),
+    (
+        (half_words, "avx512"),
+        "kernel/avx512",
+        [
+            ("0xDD", "0x88"),
+            ("_mm512_unpackhi_epi32(low.0, high.0)", "_mm512_unpackhi_epi32(high.0, low.0)"),
+            ("_mm512_cmplt_epi32_mask(key.0, node.0)", "_mm512_cmplt_epi32_mask(node.0, key.0)"),
+            ("below, self.0, weight.0", "below, key.0, weight.0"),
+            ("_mm_loadu_si128(cells.add(1))", "_mm_loadu_si128(cells)"),
+            ("Self::load(&tables[1])", "Self::load(&tables[0])"),
+            ("_mm512_srlv_epi32", "_mm512_srlv_epi64"),
         ],
     ),
     ((keys, "i64"), "kernel/count", [("SIGN: u64 = 1 << 63", "SIGN: u64 = 1 << 62")]),
@@ -912,29 +917,25 @@ FAULTS: list[tuple[Case, str, list[tuple[str, str]]]] = [
         ],
     ),
     (
-        (searches, 2, 17),
+        (guides, 2, 15, 2, 4),
         "kernel/search",
         [
-            ("less.add(less).decrease(below)", "less.decrease(below)"),
-            ("= less.look_up(table)", "= V::splat(0).look_up(table)"),
-            ("less.look_up(&tables[LIMBS])", "less.look_up(&tables[0])"),
-            ("..tree.single", "..0"),
-            ("one_by_one(&tree.root, 0, own, tie)", "V::splat(0)"),
-            ("less.add(one_by_one(", "(one_by_one("),
+            ("H::upper(first).shr(1)", "H::upper(first)"),
+            ("one_by_one(&guide.single, digit.count as u64, own, tie)", "V::splat(17)"),
+            ("path.step(key, entry(path", "path.step(key, entry(key"),
+            ("enumerate().rev()", "enumerate()"),
+            ("1 << level", "1"),
+            ("key.shr(31 - CELL_BITS)", "key.shr(30 - CELL_BITS)"),
+            ("end(path, last, guide.wide)", "end(path, &ends[0], guide.wide)"),
+            ("entry(path, &limb.high, wide)", "entry(path, &limb.low, wide)"),
+            ("reached.sub(H::join(path, H::splat(0)))", "reached"),
+            ("H::splat(0))).decrease(below)", "H::splat(0)))"),
         ],
     ),
     (
-        (key_searches, 2, 15),
+        (guides, 1, 16, 0, 16),
         "kernel/search",
-        [
-            ("first.shr(1)", "first"),
-            ("one_by_one(&keys.single, digit.count as u64, own, tie)", "V::splat(17)"),
-            ("path.step(key, path.look_up(level))", "path.step(key, zero.look_up(level))"),
-            ("&keys.ends[LIMBS]", "&keys.ends[0]"),
-            ("path.look_up_either(&limb.high)", "path.look_up_either(&limb.low)"),
-            ("reached.sub(H::join(path, zero))", "reached"),
-            (".sub(H::join(path, zero)).decrease(below)", ".sub(H::join(path, zero))"),
-        ],
+        [("path.look_up_either(&tables.0)", "path.look_up(&tables.0[0])")],
     ),
     (
         (draws, 1, 2),
@@ -1061,13 +1062,21 @@ def tape(key: bytes, count: int) -> list[int]:
     return [int.from_bytes(stream[i : i + 8], "little") for i in range(0, 8 * count, 8)]
 
 
-def by_key(cuts: list[list[int]]) -> tuple[list[z3.BitVecRef], list[list[int]]]:
-    """Return the keys in the tree, and the thresholds: first those in the tree."""
-    of_key = {cut[0] >> 32: cut for cut in reversed(cuts)}
-    keys = sorted(of_key)[:15]
-    tree = [of_key[key] for key in keys]
-    rest = [cut for cut in cuts if cut not in tree]
-    return [z3.BitVecVal(key, 32) for key in keys], tree + rest
+def by_key(cuts: list[list[int]], steps: int) -> tuple[list[int], list[list[int]]]:
+    """Return the keys that so many steps tell apart, and the thresholds: first those with them."""
+    guided: dict[int, list[int]] = {}
+    for cut in cuts:
+        key = cut[0] >> 32
+        crowd = sum(other >> 26 == key >> 26 for other in guided)
+        if key not in guided and crowd < 2**steps and len(guided) < 31:
+            guided[key] = cut
+    return list(guided), [*guided.values(), *(cut for cut in cuts if cut not in guided.values())]
+
+
+def guide_of(cuts: list[list[int]], steps: int = 2) -> SimpleNamespace:
+    keys, cuts = by_key(cuts, steps)
+    cells = Slice([number(sum(key >> 26 > cell for key in keys), "u8") for cell in range(32)])
+    return guide(keys, cuts, cells, steps)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -1098,8 +1107,7 @@ def test_noise_is_that_of_the_library(
                 count=len(cuts),
                 shift=digit.weight.bit_length() - 1,
                 thresholds=rows(cuts),
-                tree=tree(cuts),
-                keys=key_tree(*by_key(cuts)),
+                guide=guide_of(cuts),
             )
         )
     assert {digit.limbs for digit in digits} == limbs

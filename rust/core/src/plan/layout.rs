@@ -3,13 +3,22 @@
 /// Largest radix of the top digit, which need not be a power of two.
 const MAX_TOP_RADIX: usize = 32;
 /// Most bits of a digit below the top one.
-const MAX_RADIX_BITS: u32 = 4;
+const MAX_RADIX_BITS: u32 = 5;
+/// The cost of a word of tape: its AES rounds, and its transfer to the kernel.
+const WORD: usize = 12;
+/// Binary places of the noise scale.
+pub(super) const SCALE_BITS: u32 = 16;
 
-/// About how many comparisons of a limb it takes to search `thresholds`: two for each level of a tree
-/// of up to 15, one for each threshold outside it.
-pub(crate) fn comparisons(thresholds: usize) -> usize {
-    static TREE: [usize; 16] = [0, 2, 3, 4, 5, 6, 6, 6, 7, 8, 8, 8, 8, 8, 8, 8];
-    TREE[thresholds.min(15)] + thresholds.saturating_sub(15)
+/// About what it costs to find a number's place among thresholds of so many limbs, in comparisons of
+/// a limb: some thresholds compared one by one, others by a guide and steps.
+pub(crate) fn search_cost(single: usize, guided: usize, steps: usize, limbs: usize) -> usize {
+    single * limbs
+        + match guided {
+            0 => 0,
+            1..16 => 3 * limbs + 2 + 2 * steps,
+            // Tables of twice the size.
+            _ => 3 * limbs + 5 + 3 * steps,
+        }
 }
 
 /// The radices of the digits.
@@ -34,20 +43,37 @@ impl Layout {
         })
     }
 
-    /// The layout of least cost, with bits split as evenly as possible among the digits below the
-    /// top one.
-    pub(super) fn cheapest(reach: u64, limbs: usize) -> Self {
-        // More bits would leave nothing for the top digit; fewer would be too much for it.
+    /// The layout of least cost for a noise scale of about `scale / 2^SCALE_BITS`.
+    pub(super) fn cheapest(reach: u64, limbs: usize, scale: u128) -> Self {
+        let cost = Cost { limbs, scale };
+        // More bits would leave nothing for the top digit.
         let most = u64::BITS - 1 - reach.leading_zeros();
-        let layouts = (most.saturating_sub(4)..=most).flat_map(|bits| {
-            (1..=MAX_RADIX_BITS).filter_map(move |radix_bits| {
-                let lower = bits.div_ceil(radix_bits);
-                let even = (0..lower).map(|j| (bits + lower - 1 - j) / lower);
-                Self::fit(even.collect(), reach)
-            })
-        });
-        let Some(layout) = layouts.min_by_key(|layout| layout.cost(reach, limbs)) else {
-            unreachable!("with 63 bits below it, a top digit of radix 3 reaches 2^64")
+        // For each shift: the least cost of the digits from there up, and the bits of the first of
+        // them, or 0 for the top digit.
+        let mut best = vec![(usize::MAX, 0); most as usize + 1];
+        for shift in (0..=most).rev() {
+            let top = reach.div_ceil(1 << shift);
+            if top < MAX_TOP_RADIX as u64 {
+                // Digit 0 alone leaves no word for the floor's value.
+                let value = if shift == 0 { WORD } else { 0 };
+                best[shift as usize] = (value + cost.digit(shift, top as usize, limbs), 0);
+            }
+            for bits in 1..=MAX_RADIX_BITS.min(most - shift) {
+                let last = (1 << bits) - 1;
+                let digit = cost.digit(shift, last, cost.own(shift, last));
+                let total = digit.saturating_add(best[(shift + bits) as usize].0);
+                if total < best[shift as usize].0 {
+                    best[shift as usize] = (total, bits);
+                }
+            }
+        }
+        let (mut radix_bits, mut shift) = (Vec::new(), 0);
+        while let (_, bits @ 1..) = best[shift as usize] {
+            radix_bits.push(bits);
+            shift += bits;
+        }
+        let Some(layout) = Self::fit(radix_bits, reach) else {
+            unreachable!("with all bits below it, a top digit of radix 3 reaches everything")
         };
         layout
     }
@@ -60,61 +86,59 @@ impl Layout {
         }
         shifts
     }
+}
 
-    /// The approximate cost of a draw in limb comparisons of the AVX-512 back end. A word of
-    /// keystream costs fourteen AES rounds, each about one comparison, and its transfer to the
-    /// kernel.
-    fn cost(&self, reach: u64, limbs: usize) -> usize {
-        const WORD: usize = 15;
-        let digit = |j: usize, thresholds: usize, own: usize| {
-            // Digit 0 has two more outcomes.
-            let thresholds = thresholds + if j == 0 { 2 } else { 0 };
-            own * WORD + (own + 1) * comparisons(thresholds)
+/// The approximate cost of digits.
+struct Cost {
+    /// Own words of a high digit.
+    limbs: usize,
+    /// The noise scale in units of `2^-SCALE_BITS`.
+    scale: u128,
+}
+
+impl Cost {
+    /// How many multiples of a digit's weight make this many times the noise scale, in units of
+    /// 1/16.
+    fn multiples(&self, times: u128, shift: u32) -> u128 {
+        self.scale.saturating_mul(times) >> (shift + 4 + SCALE_BITS)
+    }
+
+    /// The own words of a low digit whose last value is this one: enough for its probability,
+    /// about `exp(-last * weight / scale)`, beside the slack in the rate.
+    fn own(&self, shift: u32, last: usize) -> usize {
+        let scale_log2 = 128 - (self.scale >> SCALE_BITS).leading_zeros();
+        let covered = |own: &usize| {
+            let bits = (63 * own - 2).saturating_sub(scale_log2 as usize);
+            // 11/16 is about the logarithm of 2.
+            last as u128 <= self.multiples(11 * bits as u128, shift)
         };
-        let mut cost = digit(self.radix_bits.len(), self.top_radix - 1, limbs);
-        let mut shift = 0;
-        for (j, bits) in self.radix_bits.iter().enumerate() {
-            let last = (1usize << bits) - 1;
-            // Digits with a rare last value usually need more words.
-            let rare = (last as u128) << shift > u128::from(reach / 3);
-            cost += digit(j, last, if rare { limbs } else { 1 });
-            shift += bits;
-        }
-        cost
+        (1..self.limbs).find(covered).unwrap_or(self.limbs)
+    }
+
+    /// The cost of a digit with so many thresholds and own words.
+    fn digit(&self, shift: u32, thresholds: usize, own: usize) -> usize {
+        // Digit 0 has two more outcomes.
+        let all = thresholds + if shift == 0 { 2 } else { 0 };
+        let limbs = own + 1;
+        // Threshold `k` is about `1 - exp(-k * weight / scale)`. The guide's last cell starts at
+        // `1 - 1/32`, and keys have 31 bits.
+        let up_to = |times| {
+            usize::try_from(self.multiples(times, shift))
+                .unwrap_or(all)
+                .min(thresholds)
+        };
+        let (spread, told_apart) = (up_to(55), up_to(330));
+        let guided = (told_apart + all - thresholds).min(31);
+        let in_last_cell = told_apart - spread.min(told_apart);
+        let steps = in_last_cell.next_power_of_two().ilog2() as usize;
+        let guide = search_cost(all - guided, guided, steps, limbs);
+        own * WORD + guide.min(search_cost(all, 0, 0, limbs))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// 15 for each own word; for each limb, one per threshold outside the tree and two per level of
-    /// the tree.
-    #[test]
-    fn the_cost_of_a_layout() {
-        let cost = |radix_bits: &[u32], top_radix, reach, limbs| {
-            let radix_bits = radix_bits.to_vec();
-            Layout {
-                radix_bits,
-                top_radix,
-            }
-            .cost(reach, limbs)
-        };
-        // Five digits in radix 4, with a rare last value at weight 4^4, and radix 9 on top.
-        // Thresholds: 5, 3, 3, 3 of two limbs in 3, 2, 2, 2 levels; 3 and 8 of three limbs, in 2
-        // levels, and in 3 levels with one threshold outside the tree.
-        let bits = [2; 5];
-        let limbs = 2 * (6 + 3 * 4) + 3 * (4 + 7);
-        assert_eq!(cost(&bits, 9, 2000, 2), 8 * 15 + limbs);
-        // 3 * 4^4 is at most a third of 2304.
-        let limbs = 2 * (6 + 4 * 4) + 3 * 7;
-        assert_eq!(cost(&bits, 9, 2304, 2), 7 * 15 + limbs);
-        // One word for each digit.
-        let limbs = 2 * (6 + 4 * 4 + 7);
-        assert_eq!(cost(&bits, 9, 2000, 1), 6 * 15 + limbs);
-        // The top digit alone, of three words: three thresholds of four limbs.
-        assert_eq!(cost(&[], 2, 1, 3), 3 * 15 + 4 * 4);
-    }
 
     #[test]
     fn a_layout_covers_its_reach() {
@@ -137,8 +161,11 @@ mod tests {
     /// Every reach has a layout.
     #[test]
     fn the_cheapest_layout_exists() {
-        for reach in (0..64).flat_map(|bits| [(1 << bits), (1 << bits) + 1, u64::MAX >> bits]) {
-            let layout = Layout::cheapest(reach, 2);
+        let reaches = (0..64).flat_map(|bits| [(1 << bits), (1 << bits) + 1, u64::MAX >> bits]);
+        for (reach, scale) in
+            reaches.flat_map(|reach| [0, 1 << SCALE_BITS, u128::MAX].map(|scale| (reach, scale)))
+        {
+            let layout = Layout::cheapest(reach, 2, scale);
             let weight = 1u128 << layout.radix_bits.iter().sum::<u32>();
             assert!((layout.top_radix as u128 - 1) * weight >= reach.into());
             assert!((layout.radix_bits.iter()).all(|bits| (1..=MAX_RADIX_BITS).contains(bits)));

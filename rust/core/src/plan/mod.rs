@@ -17,7 +17,7 @@ use crate::params::enclosure::Enclosure;
 use crate::params::rate::{Rate, ratio};
 pub use certificate::Certificate;
 pub use digit::Digit;
-use layout::Layout;
+use layout::{Layout, SCALE_BITS};
 use num_bigint::BigUint;
 use num_integer::Integer;
 use thresholds::{own_words, signed, split, thresholds};
@@ -113,6 +113,7 @@ impl Plan {
         if rate.den().bits() > rate.num().bits() + HOPELESS_BITS {
             return Err(uncertifiable(rate, range));
         }
+        let scale = fixed_point(rate);
         for limbs in 1..=MAX_LIMBS {
             let widths = Widths {
                 limb_bits: LIMB_BITS,
@@ -126,7 +127,7 @@ impl Plan {
             }
             let sampled = widths.sampled(rate)?;
             let reach = reach(range, &sampled, widths.places());
-            let layout = Layout::cheapest(reach, limbs);
+            let layout = Layout::cheapest(reach, limbs, scale);
             // The floor is too large even with the smallest eta for so many digits, since
             // tanh(rate / 2) <= rate / 2.
             let least = BigUint::from(eta(1, layout.radix_bits.len() as u64 + 1));
@@ -178,12 +179,12 @@ impl Plan {
         // A certain success has one output only, and no threshold to round.
         let range = if num == den { 1 } else { trials };
         let places = 2 * u64::from(LIMB_BITS);
-        let bound = match Rate::from_ratio(num.clone(), den.clone()) {
+        let (bound, scale) = match Rate::from_ratio(num.clone(), den.clone()) {
             // (1 - p)^m <= exp(-p m)
-            Ok(rate) => reach(range, &rate, places),
-            Err(_) => range,
+            Ok(rate) => (reach(range, &rate, places), fixed_point(&rate)),
+            Err(_) => (range, u128::MAX),
         };
-        let layout = Layout::cheapest(bound, 1);
+        let layout = Layout::cheapest(bound, 1, scale);
         let bits = places + 192;
         let ratio = Enclosure::<6>::ratio(&(&den - &num), &den, bits);
         let mut cuts = thresholds(&ratio, &layout);
@@ -354,6 +355,12 @@ fn eta(high: u64, digits: u64) -> u64 {
     high * digits * (digits + 5) / 2 + 1
 }
 
+/// The noise scale, rounded down to [`SCALE_BITS`] binary places, for the choice of a layout.
+fn fixed_point(rate: &Rate) -> u128 {
+    let scale: BigUint = (rate.den() << SCALE_BITS) / rate.num();
+    scale.try_into().unwrap_or(u128::MAX)
+}
+
 /// Words of one draw: the shared word, the digits' own words, and one for the floor's value if
 /// there is no second digit to lend its word.
 fn words(digits: &[Digit]) -> usize {
@@ -459,18 +466,19 @@ mod tests {
     #[test]
     fn cost_of_a_draw() {
         for (scale, range, expected) in [
-            (0.1, u64::MAX, (1, 0, 4, 16)),
+            (0.1, u64::MAX, (2, 1, 4, 9)),
             (1.0, 1, (1, 1, 3, 3)),
-            (1.0, 1000, (2, 2, 3, 21)),
-            (1.0, u64::MAX, (2, 1, 4, 26)),
-            (10.0, 255, (2, 2, 3, 33)),
-            (1000.0, 1_000_000, (4, 4, 5, 69)),
-            (1000.0, u64::MAX, (5, 4, 7, 59)),
-            (1e6, 1_000_000, (5, 5, 6, 78)),
-            (1e6, u64::MAX, (7, 6, 9, 100)),
-            (1e9, u64::MAX, (10, 8, 13, 133)),
-            (1e12, u64::MAX, (12, 10, 16, 178)),
-            (1e15, u64::MAX, (15, 13, 19, 209)),
+            (1.0, 1000, (2, 2, 3, 23)),
+            (1.0, u64::MAX, (3, 2, 5, 17)),
+            (10.0, 255, (2, 2, 3, 41)),
+            (10.0, u64::MAX, (3, 2, 5, 46)),
+            (1000.0, 1_000_000, (4, 4, 5, 85)),
+            (1000.0, u64::MAX, (4, 3, 6, 88)),
+            (1e6, 1_000_000, (4, 4, 5, 126)),
+            (1e6, u64::MAX, (6, 5, 8, 149)),
+            (1e9, u64::MAX, (8, 7, 10, 211)),
+            (1e12, u64::MAX, (11, 10, 14, 255)),
+            (1e15, u64::MAX, (14, 12, 18, 298)),
         ] {
             let plan = Plan::two_sided(&Rate::from_scale(scale).unwrap(), range).unwrap();
             let low = plan.digits().iter().filter(|digit| digit.limbs == 1);

@@ -1,7 +1,7 @@
 //! The back end for x86-64 processors with AVX2: sixteen words in four registers.
 
-use super::search::{ByKey, Halves};
-use super::tables::TABLE;
+use super::search::{ByGuide, Halves};
+use super::tables::{CELLS, TABLE};
 use super::vector::Vector;
 use super::{Count, Kernel, add_noise_by};
 use crate::draw::simd::Avx2;
@@ -46,7 +46,7 @@ macro_rules! each {
 
 impl Vector for Words {
     type Mask = Self;
-    type Search = ByKey<HalfWords>;
+    type Search = ByGuide<HalfWords>;
     const WIDTH: usize = 16;
 
     #[inline(always)]
@@ -161,27 +161,51 @@ impl Halves for HalfWords {
     }
 
     #[inline(always)]
+    fn shr(self, bits: u32) -> Self {
+        both!(_mm256_srlv_epi32, self, Self::splat(bits))
+    }
+
+    #[inline(always)]
+    fn cell(self, cells: &[u8; CELLS]) -> Self {
+        let cells = cells.as_ptr().cast::<__m128i>();
+        // SAFETY: the cells are the 32 bytes that are read; no alignment is needed, and the
+        // processor has AVX2 (see `Words`).
+        let (first, second) = unsafe {
+            (
+                _mm256_broadcastsi128_si256(_mm_loadu_si128(cells)),
+                _mm256_broadcastsi128_si256(_mm_loadu_si128(cells.add(1))),
+            )
+        };
+        // A look-up takes the low four bits of each byte, and gives 0 where the highest is set.
+        let places = both!(_mm256_or_si256, self, Self::splat(0x8080_8000));
+        let first = both!(_mm256_shuffle_epi8, Self(first, first), places);
+        let second = both!(_mm256_shuffle_epi8, Self(second, second), places);
+        self.either(4, first, second)
+    }
+
+    #[inline(always)]
     fn look_up(self, table: &[u32; TABLE]) -> Self {
         let table = table.as_ptr().cast::<__m256i>();
-        // SAFETY: the table is the 32 bytes that are read; no alignment is needed, and the
+        // SAFETY: the table is the 64 bytes that are read; no alignment is needed, and the
         // processor has AVX2 (see `Words`).
-        let table = unsafe { _mm256_loadu_si256(table) };
-        both!(_mm256_permutevar8x32_epi32, Self(table, table), self)
+        let (first, second) =
+            unsafe { (_mm256_loadu_si256(table), _mm256_loadu_si256(table.add(1))) };
+        // A look-up takes only the low three bits.
+        let first = both!(_mm256_permutevar8x32_epi32, Self(first, first), self);
+        let second = both!(_mm256_permutevar8x32_epi32, Self(second, second), self);
+        self.either(3, first, second)
     }
 
     #[inline(always)]
     fn look_up_either(self, tables: &[[u32; TABLE]; 2]) -> Self {
-        // A look-up takes only the low three bits.
-        let (first, second) = (self.look_up(&tables[0]), self.look_up(&tables[1]));
-        let is_second = both!(_mm256_cmpgt_epi32, self, Self::splat(7));
-        both!(_mm256_blendv_epi8, first, second, is_second)
+        self.either(4, self.look_up(&tables[0]), self.look_up(&tables[1]))
     }
 
     #[inline(always)]
-    fn step(self, key: Self, node: Self) -> Self {
+    fn step(self, key: Self, node: Self, weight: u32) -> Self {
         let below = both!(_mm256_cmpgt_epi32, node, key);
-        let twice = both!(_mm256_add_epi32, self, self);
-        both!(_mm256_sub_epi32, twice, below)
+        let weight = both!(_mm256_and_si256, below, Self::splat(weight));
+        both!(_mm256_add_epi32, self, weight)
     }
 
     #[inline(always)]
@@ -200,6 +224,29 @@ impl Halves for HalfWords {
                 _mm256_unpackhi_epi32(low.1, high.1),
             )
         }
+    }
+}
+
+impl HalfWords {
+    /// `second` where this bit of `self` is set, else `first`.
+    #[inline(always)]
+    fn either(self, bit: u32, first: Self, second: Self) -> Self {
+        // The selection looks at the highest bit.
+        let bit = both!(_mm256_sllv_epi32, self, Self::splat(31 - bit));
+        Self(
+            pick(first.0, second.0, bit.0),
+            pick(first.1, second.1, bit.1),
+        )
+    }
+}
+
+/// Half-words of `second` where the highest bit of `bit` is set, else of `first`.
+#[inline(always)]
+fn pick(first: __m256i, second: __m256i, bit: __m256i) -> __m256i {
+    // SAFETY: the intrinsics use registers only, and the processor has AVX2 (see `Words`).
+    unsafe {
+        let (first, second) = (_mm256_castsi256_ps(first), _mm256_castsi256_ps(second));
+        _mm256_castps_si256(_mm256_blendv_ps(first, second, _mm256_castsi256_ps(bit)))
     }
 }
 

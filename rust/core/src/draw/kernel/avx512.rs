@@ -1,7 +1,7 @@
 //! The back end for x86-64 processors with AVX-512: sixteen words in two registers.
 
-use super::search::{ByTree, LookUp};
-use super::tables::TABLE;
+use super::search::{ByGuide, Halves};
+use super::tables::{CELLS, TABLE};
 use super::vector::Vector;
 use super::{Count, Kernel, add_noise_by};
 use crate::draw::ct;
@@ -44,7 +44,7 @@ macro_rules! each {
 
 impl Vector for Words {
     type Mask = Mask;
-    type Search = ByTree;
+    type Search = ByGuide<HalfWords>;
     const WIDTH: usize = 16;
 
     #[inline(always)]
@@ -126,13 +126,93 @@ impl Vector for Words {
     }
 }
 
-impl LookUp for Words {
+/// Sixteen half-words, in the order that `upper` and `join` have in common.
+#[derive(Clone, Copy)]
+struct HalfWords(__m512i);
+
+/// Applies an intrinsic to the register.
+macro_rules! all {
+    ($intrinsic:ident, $($halves:expr),*) => {
+        // SAFETY: the intrinsic uses registers only, and the processor has AVX-512 (see `Words`).
+        unsafe { HalfWords($intrinsic($($halves.0),*)) }
+    };
+}
+
+impl HalfWords {
     #[inline(always)]
-    fn look_up(self, table: &[u64; TABLE]) -> Self {
-        let table = table.as_ptr().cast::<__m512i>();
+    fn load(table: &[u32; TABLE]) -> Self {
         // SAFETY: the table is the 64 bytes that are read; no alignment is needed, and the
         // processor has AVX-512 (see `Words`).
-        let table = unsafe { _mm512_loadu_si512(table) };
-        each!(Words: _mm512_permutexvar_epi64, self, Self(table, table))
+        Self(unsafe { _mm512_loadu_si512(table.as_ptr().cast::<__m512i>()) })
+    }
+}
+
+impl Halves for HalfWords {
+    type Words = Words;
+
+    #[inline(always)]
+    fn splat(half: u32) -> Self {
+        // SAFETY: the intrinsic uses registers only, and the processor has AVX-512 (see `Words`).
+        Self(unsafe { _mm512_set1_epi32(half.cast_signed()) })
+    }
+
+    #[inline(always)]
+    fn shr(self, bits: u32) -> Self {
+        all!(_mm512_srlv_epi32, self, Self::splat(bits))
+    }
+
+    #[inline(always)]
+    fn cell(self, cells: &[u8; CELLS]) -> Self {
+        let cells = cells.as_ptr().cast::<__m128i>();
+        // SAFETY: the cells are the 32 bytes that are read; no alignment is needed, and the
+        // processor has AVX-512 (see `Words`).
+        let (first, second) = unsafe {
+            (
+                Self(_mm512_cvtepu8_epi32(_mm_loadu_si128(cells))),
+                Self(_mm512_cvtepu8_epi32(_mm_loadu_si128(cells.add(1)))),
+            )
+        };
+        all!(_mm512_permutex2var_epi32, first, self, second)
+    }
+
+    #[inline(always)]
+    fn look_up(self, table: &[u32; TABLE]) -> Self {
+        all!(_mm512_permutexvar_epi32, self, Self::load(table))
+    }
+
+    #[inline(always)]
+    fn look_up_either(self, tables: &[[u32; TABLE]; 2]) -> Self {
+        let (first, second) = (Self::load(&tables[0]), Self::load(&tables[1]));
+        all!(_mm512_permutex2var_epi32, first, self, second)
+    }
+
+    #[inline(always)]
+    fn step(self, key: Self, node: Self, weight: u32) -> Self {
+        let weight = Self::splat(weight);
+        // SAFETY: the intrinsics use registers only, and the processor has AVX-512 (see `Words`).
+        Self(unsafe {
+            let below = _mm512_cmplt_epi32_mask(key.0, node.0);
+            _mm512_mask_add_epi32(self.0, below, self.0, weight.0)
+        })
+    }
+
+    #[inline(always)]
+    fn upper(words: Words) -> Self {
+        // SAFETY: the intrinsics use registers only, and the processor has AVX-512 (see `Words`).
+        Self(unsafe {
+            let (first, second) = (_mm512_castsi512_ps(words.0), _mm512_castsi512_ps(words.1));
+            _mm512_castps_si512(_mm512_shuffle_ps(first, second, 0xDD))
+        })
+    }
+
+    #[inline(always)]
+    fn join(low: Self, high: Self) -> Words {
+        // SAFETY: the intrinsics use registers only, and the processor has AVX-512 (see `Words`).
+        unsafe {
+            Words(
+                _mm512_unpacklo_epi32(low.0, high.0),
+                _mm512_unpackhi_epi32(low.0, high.0),
+            )
+        }
     }
 }

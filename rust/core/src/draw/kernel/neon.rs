@@ -1,7 +1,7 @@
 //! The back end for AArch64 processors with NEON: eight words in four registers.
 
-use super::search::{ByKey, Halves};
-use super::tables::TABLE;
+use super::search::{ByGuide, Halves};
+use super::tables::{CELLS, TABLE};
 use super::vector::Vector;
 use super::{Count, Kernel, add_noise_by};
 use crate::draw::simd::Neon;
@@ -50,7 +50,7 @@ impl Words {
 
 impl Vector for Words {
     type Mask = Self;
-    type Search = ByKey<HalfWords>;
+    type Search = ByGuide<HalfWords>;
     const WIDTH: usize = 8;
 
     #[inline(always)]
@@ -160,32 +160,58 @@ impl Halves for HalfWords {
     }
 
     #[inline(always)]
-    fn look_up(self, table: &[u32; TABLE]) -> Self {
-        // SAFETY: the table is the 32 bytes that are read; no alignment is needed, and the
-        // processor has NEON (see `Words`).
-        let table = unsafe { vld1q_u8_x2(table.as_ptr().cast()) };
+    fn shr(self, bits: u32) -> Self {
         // SAFETY: the intrinsics use registers only, and the processor has NEON (see `Words`).
-        Self(core::array::from_fn(|i| unsafe {
-            vreinterpretq_u32_u8(vqtbl2q_u8(table, bytes(self.0[i])))
+        Self(
+            self.0
+                .map(|x| unsafe { vshlq_u32(x, vdupq_n_s32(-bits.cast_signed())) }),
+        )
+    }
+
+    #[inline(always)]
+    fn cell(self, cells: &[u8; CELLS]) -> Self {
+        // SAFETY: the cells are the 32 bytes that are read; no alignment is needed, and the
+        // processor has NEON (see `Words`).
+        let cells = unsafe { vld1q_u8_x2(cells.as_ptr()) };
+        // SAFETY: the intrinsics use registers only, and the processor has NEON (see `Words`).
+        Self(self.0.map(|x| unsafe {
+            // Places beyond the table give 0.
+            let places = vorrq_u32(x, vdupq_n_u32(0x8080_8000));
+            vreinterpretq_u32_u8(vqtbl2q_u8(cells, vreinterpretq_u8_u32(places)))
         }))
+    }
+
+    #[inline(always)]
+    fn look_up(self, table: &[u32; TABLE]) -> Self {
+        // SAFETY: the table is the 64 bytes that are read; no alignment is needed, and the
+        // processor has NEON (see `Words`).
+        let table = unsafe { vld1q_u8_x4(table.as_ptr().cast()) };
+        // SAFETY: the intrinsics use registers only, and the processor has NEON (see `Words`).
+        Self(
+            self.0
+                .map(|x| unsafe { vreinterpretq_u32_u8(vqtbl4q_u8(table, bytes(x))) }),
+        )
     }
 
     #[inline(always)]
     fn look_up_either(self, tables: &[[u32; TABLE]; 2]) -> Self {
-        // SAFETY: the tables are the 64 bytes that are read; no alignment is needed, and the
+        let first = self.look_up(&tables[0]);
+        // SAFETY: the table is the 64 bytes that are read; no alignment is needed, and the
         // processor has NEON (see `Words`).
-        let table = unsafe { vld1q_u8_x4(tables.as_ptr().cast()) };
+        let table = unsafe { vld1q_u8_x4(tables[1].as_ptr().cast()) };
         // SAFETY: the intrinsics use registers only, and the processor has NEON (see `Words`).
         Self(core::array::from_fn(|i| unsafe {
-            vreinterpretq_u32_u8(vqtbl4q_u8(table, bytes(self.0[i])))
+            // Places beyond the table leave the entry of the first one, whose places wrap around.
+            let places = vsubq_u8(bytes(self.0[i]), vdupq_n_u8(64));
+            vreinterpretq_u32_u8(vqtbx4q_u8(vreinterpretq_u8_u32(first.0[i]), table, places))
         }))
     }
 
     #[inline(always)]
-    fn step(self, key: Self, node: Self) -> Self {
+    fn step(self, key: Self, node: Self, weight: u32) -> Self {
         let below = both!(vcltq_u32, key, node);
-        let twice = both!(vaddq_u32, self, self);
-        both!(vsubq_u32, twice, below)
+        let weight = both!(vandq_u32, below, Self::splat(weight));
+        both!(vaddq_u32, self, weight)
     }
 
     #[inline(always)]

@@ -1,7 +1,7 @@
 //! Counts how many of a digit's thresholds a uniform number has reached. Every comparison is made,
 //! whatever the results.
 
-use super::tables::{Digit, Ends, TABLE};
+use super::tables::{CELL_BITS, CELLS, Digit, Ends, TABLE, Tables};
 use super::vector::Vector;
 use crate::plan::digit::Threshold;
 use core::marker::PhantomData;
@@ -23,13 +23,6 @@ impl<V: Vector> Search<V> for OneByOne {
     }
 }
 
-/// Vectors with a lookup in a table that fits a register.
-#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
-pub(super) trait LookUp: Vector {
-    /// The table's entry for each word; only a word's low three bits count.
-    fn look_up(self, table: &[u64; TABLE]) -> Self;
-}
-
 /// Half-words of several draws side by side.
 #[cfg_attr(
     not(any(target_arch = "x86_64", target_arch = "aarch64")),
@@ -44,12 +37,15 @@ pub(super) trait Halves: Copy {
     fn upper(words: Self::Words) -> Self;
     /// The words with these halves.
     fn join(low: Self, high: Self) -> Self::Words;
+    fn shr(self, bits: u32) -> Self;
+    /// The entry for each half-word; those are below [`CELLS`].
+    fn cell(self, cells: &[u8; CELLS]) -> Self;
     /// The table's entry for each half-word; those are below [`TABLE`].
     fn look_up(self, table: &[u32; TABLE]) -> Self;
     /// The entry of both tables in a row for each half-word.
     fn look_up_either(self, tables: &[[u32; TABLE]; 2]) -> Self;
-    /// `2 * self`, plus one where `key < node`; both are below `2^31`.
-    fn step(self, key: Self, node: Self) -> Self;
+    /// `self`, plus `weight` where `key < node`; both are below `2^31`.
+    fn step(self, key: Self, node: Self, weight: u32) -> Self;
 }
 
 /// `count` minus the number of these thresholds that `(own, tie)` is below.
@@ -72,64 +68,49 @@ fn one_by_one<const LIMBS: usize, V: Vector>(
     reached
 }
 
-/// A binary search of the digit's tree.
-#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
-pub(super) struct ByTree;
-
-impl<V: LookUp> Search<V> for ByTree {
-    #[inline(always)]
-    fn reached<const LIMBS: usize>(digit: &Digit, _first: V, own: &[V; LIMBS], tie: V) -> V {
-        let tree = &digit.tree;
-        let mut less = one_by_one(&tree.root, 0, own, tie);
-        for tables in tree.tables.chunks_exact(LIMBS + 1) {
-            let mut limbs = [V::splat(0); LIMBS];
-            for (limb, table) in limbs.iter_mut().zip(tables) {
-                *limb = less.look_up(table);
-            }
-            let below = is_below(own, tie, &limbs, less.look_up(&tables[LIMBS]));
-            less = less.add(less).decrease(below);
-        }
-        let single = &digit.thresholds[..tree.single];
-        less.add(one_by_one(single, digit.count as u64, own, tie))
-    }
-}
-
-/// A search by keys, and a comparison with the threshold that is left.
+/// A guide leads to one threshold, and the number is compared with it in full.
 #[cfg_attr(
     not(any(target_arch = "x86_64", target_arch = "aarch64")),
     allow(dead_code)
 )]
-pub(super) struct ByKey<H>(PhantomData<H>);
+pub(super) struct ByGuide<H>(PhantomData<H>);
 
-impl<V: Vector, H: Halves<Words = V>> Search<V> for ByKey<H> {
+impl<V: Vector, H: Halves<Words = V>> Search<V> for ByGuide<H> {
     #[inline(always)]
     fn reached<const LIMBS: usize>(digit: &Digit, first: V, own: &[V; LIMBS], tie: V) -> V {
-        let keys = &digit.keys;
-        let reached = one_by_one(&keys.single, digit.count as u64, own, tie);
-        let Some((root, levels)) = keys.levels.split_first() else {
+        let guide = &digit.guide;
+        let reached = one_by_one(&guide.single, digit.count as u64, own, tie);
+        let Some((last, ends)) = guide.ends.split_first() else {
             return reached;
         };
-        let (key, zero) = (H::upper(first.shr(1)), H::splat(0));
-        let mut path = zero.step(key, H::splat(root[0]));
-        for level in levels {
-            path = path.step(key, path.look_up(level));
+        let key = H::upper(first).shr(1);
+        let mut path = key.shr(31 - CELL_BITS).cell(&guide.cells);
+        for (level, keys) in guide.steps.iter().enumerate().rev() {
+            path = path.step(key, entry(path, keys, guide.wide), 1 << level);
         }
         let mut limbs = [tie; LIMBS];
-        for (limb, table) in limbs.iter_mut().zip(&keys.ends) {
-            *limb = end(path, table);
+        for (limb, table) in limbs.iter_mut().zip(ends) {
+            *limb = end(path, table, guide.wide);
         }
-        let below = is_below(own, tie, &limbs, end(path, &keys.ends[LIMBS]));
-        reached.sub(H::join(path, zero)).decrease(below)
+        let below = is_below(own, tie, &limbs, end(path, last, guide.wide));
+        reached.sub(H::join(path, H::splat(0))).decrease(below)
     }
 }
 
 /// Looks up a limb of the threshold at the end of each path.
 #[inline(always)]
-fn end<H: Halves>(path: H, limb: &Ends) -> H::Words {
-    H::join(
-        path.look_up_either(&limb.low),
-        path.look_up_either(&limb.high),
-    )
+fn end<H: Halves>(path: H, limb: &Ends, wide: bool) -> H::Words {
+    H::join(entry(path, &limb.low, wide), entry(path, &limb.high, wide))
+}
+
+/// The entry of the tables in a row for each path, or of the first one.
+#[inline(always)]
+fn entry<H: Halves>(path: H, tables: &Tables, wide: bool) -> H {
+    if wide {
+        path.look_up_either(&tables.0)
+    } else {
+        path.look_up(&tables.0[0])
+    }
 }
 
 /// Whether the number `(own, tie)` is below the threshold of these limbs.

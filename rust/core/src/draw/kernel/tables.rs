@@ -1,17 +1,16 @@
 //! The thresholds of a digit in tables that fit vector registers.
 
 use crate::plan::digit::{self, Threshold};
-use core::array;
+use crate::plan::layout::search_cost;
+use core::{array, iter};
 
-/// Entries of a lookup table that fits a vector register.
-pub(super) const TABLE: usize = 8;
-/// The largest number of levels of a search: the table of the last level holds [`TABLE`]
-/// thresholds.
-const MAX_LEVELS: u32 = TABLE.ilog2() + 1;
-/// The largest number of paths through a search by keys.
-const PATHS: usize = 2 * TABLE;
-/// The fewest thresholds for which a search by keys costs less than a comparison with each.
-const MIN_KEYS: usize = 6;
+/// Entries of a lookup table.
+pub(super) const TABLE: usize = 16;
+/// Cells of a guide: the upper five bits of a word.
+pub(super) const CELLS: usize = 1 << CELL_BITS;
+pub(super) const CELL_BITS: u32 = 5;
+/// The largest number of steps after a guide.
+const MAX_STEPS: u32 = 5;
 
 /// A digit as the kernel reads it.
 #[derive(Clone, Debug)]
@@ -22,44 +21,39 @@ pub(super) struct Digit {
     pub(super) count: usize,
     /// The thresholds, in ascending order.
     pub(super) thresholds: Vec<Threshold>,
-    pub(super) tree: Tree,
-    pub(super) keys: Keys,
+    pub(super) guide: Guide,
 }
 
-/// The same thresholds arranged for a binary search: the first few are compared one by one, the
-/// others form a balanced tree.
+/// The same thresholds arranged so that the upper 31 bits of the first own word, the key, lead to
+/// one of them, with which the number is compared in full. Paths count guided thresholds from the
+/// last one down: path `p` leads to the threshold that has `p` above it.
 #[derive(Clone, Debug)]
-pub(super) struct Tree {
-    /// How many thresholds at the start are outside the tree.
-    pub(super) single: usize,
-    /// The root's threshold; empty if there is no tree.
-    pub(super) root: Vec<Threshold>,
-    /// For each level below the root, one table per limb. The search goes down to lower thresholds
-    /// (1) if the number is below a node's threshold, else up (0). Read the path as a binary number
-    /// `i`, first step highest: the node is at entry `(TABLE - i) % TABLE`.
-    pub(super) tables: Vec<[u64; TABLE]>,
-}
-
-/// The same thresholds arranged for a search by keys: the upper 31 bits of the first own word. No
-/// two thresholds in the tree share a key, so the search leaves one, with which the number is
-/// compared in full. Thresholds outside the tree are compared one by one.
-#[derive(Clone, Debug)]
-pub(super) struct Keys {
-    /// The thresholds outside the tree.
+pub(super) struct Guide {
+    /// The thresholds without the guide, compared one by one.
     pub(super) single: Vec<Threshold>,
-    /// For each level, the keys of its nodes; empty if there is no tree. The search goes down to
-    /// lower thresholds (1) if the number's key is below a node's, else up (0). Read the path as a
-    /// binary number, first step highest: it is the node's entry.
-    pub(super) levels: Vec<[u32; TABLE]>,
-    /// For each limb, the halves of the threshold at the end of each path.
+    /// For each cell, how many guided thresholds lie in the cells above it.
+    pub(super) cells: [u8; CELLS],
+    /// For each step, the smallest first, the key below which a number's path goes down by the step,
+    /// `2^i` thresholds for the one at place `i`: that of the lowest of these. Each step halves the
+    /// number of thresholds left in a cell.
+    pub(super) steps: Vec<Tables>,
+    /// For each limb, the last one first, the halves of the threshold at the end of each path; empty
+    /// if no threshold is guided. Beyond the first threshold are zeros, which every number reaches.
     pub(super) ends: Vec<Ends>,
+    /// Whether paths need both tables in a row.
+    pub(super) wide: bool,
 }
 
-/// The halves of one limb of the thresholds at the ends of the paths, as two tables in a row.
+/// Two tables in a row, by path.
+#[derive(Clone, Debug)]
+#[repr(align(64))]
+pub(super) struct Tables(pub(super) [[u32; TABLE]; 2]);
+
+/// The halves of one limb of the thresholds.
 #[derive(Clone, Debug)]
 pub(super) struct Ends {
-    pub(super) low: [[u32; TABLE]; 2],
-    pub(super) high: [[u32; TABLE]; 2],
+    pub(super) low: Tables,
+    pub(super) high: Tables,
 }
 
 impl Digit {
@@ -69,113 +63,102 @@ impl Digit {
             shift: digit.shift,
             limbs,
             count: thresholds.len(),
-            tree: Tree::new(thresholds, limbs + 1),
-            keys: Keys::new(thresholds, limbs + 1, limb_bits),
+            guide: Guide::new(thresholds, limbs + 1, limb_bits),
             thresholds: thresholds.clone(),
         }
     }
 }
 
-impl Tree {
-    /// Returns the levels of a tree for `count` thresholds, and how many thresholds stay outside
-    /// it: at most one, or all that the largest tree cannot hold.
-    fn shape(count: usize) -> (u32, usize) {
-        let levels = (count + 1).ilog2().min(MAX_LEVELS);
-        match count + 1 - (1 << levels) {
-            single if single > 1 && levels < MAX_LEVELS => (levels + 1, 0),
-            single => (levels, single),
-        }
-    }
+/// Thresholds with their keys, in ascending order.
+type Keyed = Vec<(u32, Threshold)>;
 
-    fn new(thresholds: &[Threshold], limbs: usize) -> Self {
-        let count = thresholds.len();
-        let (levels, single) = Self::shape(count);
-        let mut tables = Vec::new();
-        for level in 1..levels {
-            // Distance between this level's nodes, counted down from the last threshold.
-            let spacing = 1 << (levels - level);
-            // Unused entries are zero, which every number reaches.
-            let mut nodes = [Threshold::default(); TABLE];
-            for node in 0..1 << level {
-                if let Some(place) = count.checked_sub(node * spacing + spacing / 2) {
-                    nodes[(TABLE - node) % TABLE] = thresholds[place];
-                }
-            }
-            tables.extend((0..limbs).map(|limb| nodes.map(|threshold| threshold[limb])));
-        }
-        let root = match levels {
-            0 => Vec::new(),
-            _ => vec![thresholds[count - (1 << (levels - 1))]],
-        };
-        Self {
-            single,
-            root,
-            tables,
+/// Splits thresholds into those compared one by one and those that so many steps tell apart: with
+/// different keys, and up to `2^steps` in a cell.
+fn split(thresholds: &[Threshold], limb_bits: u32, steps: u32) -> (Vec<Threshold>, Keyed) {
+    let room = match limb_bits {
+        // A cell has bits beyond the limb.
+        0..CELL_BITS => 0,
+        // The path beyond the first threshold has an entry as well.
+        _ => 2 * TABLE - 1,
+    };
+    let (mut single, mut guided) = (Vec::new(), Vec::new());
+    let (mut least, mut left) = (0, [1 << steps; CELLS]);
+    for threshold in thresholds {
+        let key = (threshold[0] << (64 - limb_bits) >> 33) as u32;
+        let left = &mut left[cell(key)];
+        if key >= least && *left > 0 && guided.len() < room {
+            guided.push((key, *threshold));
+            (least, *left) = (key + 1, *left - 1);
+        } else {
+            single.push(*threshold);
         }
     }
+    (single, guided)
 }
 
-impl Keys {
+fn cell(key: u32) -> usize {
+    (key >> (31 - CELL_BITS)) as usize
+}
+
+impl Guide {
+    /// The guide of least cost.
     fn new(thresholds: &[Threshold], limbs: usize, limb_bits: u32) -> Self {
-        let (mut single, mut tree) = (Vec::new(), Vec::with_capacity(PATHS));
-        let mut least = 0;
-        for threshold in thresholds {
-            let key = (threshold[0] << (64 - limb_bits) >> 33) as u32;
-            if key >= least && tree.len() < PATHS - 1 {
-                tree.push((key, *threshold));
-                least = key + 1;
-            } else {
-                single.push(*threshold);
-            }
-        }
-        if tree.len() < MIN_KEYS {
-            single = thresholds.to_vec();
-            tree.clear();
-        }
-        // Paths count thresholds down from the last one. Those beyond the first lead to zeros, which
-        // every number reaches.
-        tree.reverse();
-        tree.resize(PATHS, (0, Threshold::default()));
-        let height = (thresholds.len() - single.len() + 1)
-            .next_power_of_two()
-            .ilog2();
-        let levels = (0..height).map(|level| {
-            let spacing = 1 << (height - level);
-            let nodes = tree.iter().skip(spacing / 2 - 1).step_by(spacing);
-            let mut table = [0; TABLE];
-            for (entry, (key, _)) in table.iter_mut().zip(nodes).take(1 << level) {
-                *entry = *key;
-            }
-            table
+        let none = (0, (thresholds.to_vec(), Vec::new()));
+        let splits = (0..=MAX_STEPS).map(|steps| (steps, split(thresholds, limb_bits, steps)));
+        let all = iter::once(none).chain(splits);
+        let least = all.min_by_key(|(steps, (single, guided))| {
+            search_cost(single.len(), guided.len(), *steps as usize, limbs)
         });
+        let (steps, (single, mut guided)) = least.unwrap_or_default();
+        let cells =
+            array::from_fn(|i| guided.iter().filter(|(key, _)| cell(*key) > i).count() as u8);
+        let (none, wide) = (guided.is_empty(), guided.len() >= TABLE);
+        guided.reverse();
+        guided.resize(3 * TABLE, (0, Threshold::default()));
+        let step = |level: u32| Tables::new(|path| guided[path + (1 << level) - 1].0);
         let half = |limb: usize, left: u32| {
-            let entry = |path: usize| (tree[path].1[limb] << left >> 32) as u32;
-            [0, TABLE].map(|first| array::from_fn(|i| entry(first + i)))
+            Tables::new(|path| (guided[path].1[limb] << left >> 32) as u32)
         };
         let ends = |limb| Ends {
             low: half(limb, 32),
             high: half(limb, 0),
         };
+        let order = iter::once(limbs - 1).chain(0..limbs - 1);
         Self {
             single,
-            levels: levels.collect(),
-            ends: (0..limbs).map(ends).collect(),
+            cells,
+            steps: (0..steps).map(step).collect(),
+            ends: order.filter(|_| !none).map(ends).collect(),
+            wide,
         }
+    }
+}
+
+impl Tables {
+    fn new(entry: impl Fn(usize) -> u32) -> Self {
+        Self([0, TABLE].map(|first| array::from_fn(|i| entry(first + i))))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::layout::comparisons;
 
-    /// Repeats the kernel's searches for every number of thresholds and every place among them,
-    /// with up to three thresholds of the same key.
+    /// Repeats the kernel's search for every number of thresholds and every place among them, with
+    /// up to three thresholds of the same key, spread over all cells or crowded into the last ones.
     #[test]
-    fn a_search_finds_every_place() {
-        for (count, same) in (1..=40).flat_map(|count| [(count, 1), (count, 2), (count, 3)]) {
+    fn a_guide_finds_every_place() {
+        for (count, same, crowd) in (1..=40).flat_map(|count| {
+            [1, 2, 3]
+                .map(|same| (count, same, 0))
+                .into_iter()
+                .chain([1, 5, 20].map(|crowd| (count, 1, crowd)))
+        }) {
             // The key is the upper half of the first limb.
-            let first = |x: u64| (x.div_ceil(same) << 32) + x;
+            let first = |x: u64| {
+                let x = x.div_ceil(same);
+                (((1 << 31) - 1 - (((count + 1 - x) << 25) >> crowd)) << 32) + x
+            };
             let thresholds = (1..=count).map(|x| [first(x), 10 * x, 0, 0]);
             let digit = digit::Digit {
                 shift: 0,
@@ -183,76 +166,33 @@ mod tests {
                 thresholds: thresholds.collect(),
             };
             let digit = Digit::new(&digit, 63);
+            let guide = &digit.guide;
             assert_eq!(digit.count as u64, count);
             for number in 0..=2 * count + 1 {
                 // Each threshold, and just below it, with the same key.
                 let next = number.div_ceil(2);
                 let own = (first(next), 10 * next - number % 2);
                 let below = |threshold: (u64, u64)| usize::from(own < threshold);
-                let one_by_one = |thresholds: &[Threshold]| {
-                    let below = thresholds.iter().map(|x| below((x[0], x[1])));
-                    below.sum::<usize>()
-                };
-
-                let tree = &digit.tree;
-                let mut less = one_by_one(&tree.root);
-                for table in tree.tables.chunks_exact(2) {
-                    let entry = (TABLE - less) % TABLE;
-                    less = 2 * less + below((table[0][entry], table[1][entry]));
+                let single = guide.single.iter().map(|x| below((x[0], x[1])));
+                let mut less = single.sum::<usize>();
+                if !guide.ends.is_empty() {
+                    let key = (own.0 >> 32) as u32;
+                    let mut path = usize::from(guide.cells[(key >> 26) as usize]);
+                    for (level, Tables(keys)) in guide.steps.iter().enumerate().rev() {
+                        let node = keys.as_flattened()[path];
+                        path += usize::from(key < node) << level;
+                    }
+                    assert!(guide.wide || path < TABLE);
+                    let end = |limb: usize| {
+                        let Ends { low, high } = &guide.ends[limb];
+                        let [low, high] =
+                            [low, high].map(|half| u64::from(half.0.as_flattened()[path]));
+                        (high << 32) + low
+                    };
+                    less += path + below((end(1), end(0)));
                 }
-                less += one_by_one(&digit.thresholds[..tree.single]);
-                assert_eq!(count - less as u64, number / 2, "{count} thresholds");
-
-                let keys = &digit.keys;
-                let key = (own.0 >> 32) as u32;
-                let path = keys
-                    .levels
-                    .iter()
-                    .fold(0, |path, level| 2 * path + usize::from(key < level[path]));
-                let end = |limb: usize| {
-                    let Ends { low, high } = &keys.ends[limb];
-                    let [low, high] = [low, high].map(|half| u64::from(half.as_flattened()[path]));
-                    (high << 32) + low
-                };
-                let mut less = one_by_one(&keys.single);
-                if !keys.levels.is_empty() {
-                    less += path + below((end(0), end(1)));
-                }
-                assert_eq!(
-                    count - less as u64,
-                    number / 2,
-                    "{count} thresholds by keys"
-                );
+                assert_eq!(count - less as u64, number / 2, "{count} {same} {crowd}");
             }
         }
-    }
-
-    #[test]
-    fn a_search_costs_what_a_plan_assumes() {
-        for count in 0..40 {
-            let (levels, single) = Tree::shape(count);
-            assert_eq!(comparisons(count), 2 * levels as usize + single);
-        }
-    }
-
-    #[test]
-    fn a_tree_is_full_or_nearly_full() {
-        let shapes = [1, 2, 3, 4, 5, 7, 8, 9, 14, 15, 16, 17, 33].map(Tree::shape);
-        let expected = [
-            (1, 0),
-            (1, 1),
-            (2, 0),
-            (2, 1),
-            (3, 0),
-            (3, 0),
-            (3, 1),
-            (4, 0),
-            (4, 0),
-            (4, 0),
-            (4, 1),
-            (4, 2),
-            (4, 18),
-        ];
-        assert_eq!(shapes, expected);
     }
 }
