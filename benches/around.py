@@ -2,7 +2,7 @@
 
 Part of `make bench`. A row is a function that makes its data and returns its name and two calls:
 ours, and the one that it is compared with. Figures are medians of interleaved turns, in CPU time.
-Name rows to run only those: `python benches/around.py count_polars`.
+Name rows to run only those: `python benches/around.py count_one_column`.
 """
 
 import argparse
@@ -58,132 +58,118 @@ def list_of_ints() -> tuple[str, Call, Call]:
     )
 
 
-def records(size: int, **sizes: int) -> dict[str, NDArray[np.int64]]:
-    """Return records, each with random numbers below these sizes."""
+def records(size: int, **levels: int) -> dict[str, NDArray[np.int64]]:
+    """Return columns of random levels, numbered from 0."""
     rng = np.random.default_rng(1)
-    return {name: rng.integers(0, most, size) for name, most in sizes.items()}
+    return {name: rng.integers(0, most, size) for name, most in levels.items()}
 
 
-@row
-def count_polars() -> tuple[str, Call, Call]:
-    """Two columns of 1000 levels, 2 * 10^6 records."""
-    people = pl.DataFrame(records(2 * 10**6, a=1000, b=1000))
-    levels = {"a": list(range(1000)), "b": list(range(1000))}
+def counted(make: Any, size: int, **levels: int) -> tuple[str, Call, Call]:
+    """Polars joins all cells with the groups; pandas reindexes the groups by them."""
+    people, each = make(records(size, **levels)), {n: range(most) for n, most in levels.items()}
+
+    def joined() -> object:
+        cells = pl.DataFrame({"a": each["a"]})
+        for name in list(each)[1:]:
+            cells = cells.join(pl.DataFrame({name: each[name]}), how="cross")
+        found = people.group_by(list(each)).len()
+        counts = cells.join(found, on=list(each), how="left", maintain_order="left")
+        filled = counts["len"].fill_null(0).cast(pl.Int64)
+        return counts.with_columns(len=MECHANISM.release(filled.to_numpy()))
+
+    def reindexed() -> object:
+        counts = people.groupby(list(each)).size()
+        return MECHANISM.release(counts.reindex(each["a"], fill_value=0).to_numpy())
+
+    cells = " x ".join(map(written, levels.values()))
+    usual, call = ("join", joined) if make is pl.DataFrame else ("reindex", reindexed)
     return (
-        "`frames.count` and release, 1000 x 1000 cells of Polars, to join and release",
-        lambda: frames.count(people, levels).release(MECHANISM),
-        lambda: joined(people, levels),
+        f"`frames.count` of {written(size)} records of {library(make)} in {cells} cells and "
+        f"release, to group_by, {usual} and release",
+        lambda: frames.count(people, each).release(MECHANISM),
+        call,
     )
 
 
 @row
-def count_polars_one() -> tuple[str, Call, Call]:
-    """One column of 10^6 levels, 2 * 10^6 records."""
-    people = pl.DataFrame(records(2 * 10**6, a=10**6))
-    levels = {"a": list(range(10**6))}
-    return (
-        "the same, one column of 10^6 levels",
-        lambda: frames.count(people, levels).release(MECHANISM),
-        lambda: joined(people, levels),
-    )
+def count_two_columns() -> tuple[str, Call, Call]:
+    return counted(pl.DataFrame, 2 * 10**6, a=1000, b=1000)
 
 
-def joined(people: pl.DataFrame, levels: dict[str, list[int]]) -> pl.DataFrame:
-    """Count and release all cells with Polars alone."""
-    cells = pl.DataFrame({"a": levels["a"]})
-    if "b" in levels:
-        cells = cells.join(pl.DataFrame({"b": levels["b"]}), how="cross")
-    found = people.group_by(list(levels)).len()
-    counts = cells.join(found, on=list(levels), how="left", maintain_order="left")
-    noisy = MECHANISM.release(counts["len"].fill_null(0).cast(pl.Int64).to_numpy())
-    return counts.with_columns(len=noisy)
+@row
+def count_one_column() -> tuple[str, Call, Call]:
+    return counted(pl.DataFrame, 2 * 10**6, a=10**6)
+
+
+@row
+def count_few_polars() -> tuple[str, Call, Call]:
+    return counted(pl.DataFrame, 1000, a=10)
+
+
+@row
+def count_few_pandas() -> tuple[str, Call, Call]:
+    return counted(pd.DataFrame, 1000, a=10)
 
 
 @row
 def count_categorical() -> tuple[str, Call, Call]:
-    """10^6 records of 100 towns."""
-    codes = records(10**6, town=100)["town"]
     towns = [f"town {place}" for place in range(100)]
+    codes = records(10**6, town=len(towns))["town"]
     people = pd.DataFrame({"town": pd.Categorical.from_codes(codes, towns)})
     return (
-        "`frames.count`, 10^6 records of a pandas categorical, to `groupby(observed=False)`",
+        "`frames.count` of 1 000 000 records of a pandas categorical, to groupby(observed=False)",
         lambda: frames.count(people, {"town": towns}),
         lambda: people.groupby("town", observed=False).size(),
     )
 
 
-@row
-def count_small() -> tuple[str, Call, Call]:
-    people = pd.DataFrame(records(1000, a=10))
+def short(make: Any) -> tuple[str, Call, Call]:
+    counts = np.arange(10)
+    column = make(counts)
     return (
-        "`frames.count`, 1000 records, 10 cells of pandas, to `groupby`",
-        lambda: frames.count(people, {"a": list(range(10))}),
-        lambda: people.groupby("a").size(),
-    )
-
-
-@row
-def count_small_polars() -> tuple[str, Call, Call]:
-    people = pl.DataFrame(records(10**4, a=10, b=100))
-    levels = {"a": list(range(10)), "b": list(range(100))}
-    return (
-        "`frames.count`, 10^4 records, 10 x 100 cells of Polars, to join and release",
-        lambda: frames.count(people, levels),
-        lambda: joined(people, levels),
+        f"a Series of {library(make)} of 10, to an array",
+        lambda: MECHANISM.release(column),
+        lambda: MECHANISM.release(counts),
     )
 
 
 @row
 def short_pandas() -> tuple[str, Call, Call]:
-    counts = np.arange(10)
-    column = pd.Series(counts)
-    return (
-        "a Series of pandas of 10, to an array",
-        lambda: MECHANISM.release(column),
-        lambda: MECHANISM.release(counts),
-    )
+    return short(pd.Series)
 
 
 @row
 def short_polars() -> tuple[str, Call, Call]:
-    counts = np.arange(10)
-    column: Any = pl.Series(counts)
-    return (
-        "a Series of Polars of 10, to an array",
-        lambda: MECHANISM.release(column),
-        lambda: MECHANISM.release(counts),
-    )
+    return short(pl.Series)
 
 
-@row
-def short_columns_pandas() -> tuple[str, Call, Call]:
-    frame = pd.DataFrame({"n": np.arange(10), "k": np.arange(10)})
+def short_column(make: Any) -> tuple[str, Call, Call]:
     counts = np.arange(10)
+    frame = make({"n": counts, "k": counts})
     return (
-        "`release_columns`, one of two columns of 10 of pandas, to an array",
+        f"`release_columns` for a column of 10 of {library(make)}, to an array",
         lambda: frames.release_columns(frame, {"n": MECHANISM}),
         lambda: MECHANISM.release(counts),
     )
 
 
 @row
-def short_columns_polars() -> tuple[str, Call, Call]:
-    frame = pl.DataFrame({"n": np.arange(10), "k": np.arange(10)})
-    counts = np.arange(10)
-    return (
-        "`release_columns`, one of two columns of 10 of Polars, to an array",
-        lambda: frames.release_columns(frame, {"n": MECHANISM}),
-        lambda: MECHANISM.release(counts),
-    )
+def short_column_pandas() -> tuple[str, Call, Call]:
+    return short_column(pd.DataFrame)
 
 
-def bounded(make: Any, size: int = 10**6) -> tuple[str, Call, Call]:
-    """Two cells of each of a tenth as many individuals as visits."""
+@row
+def short_column_polars() -> tuple[str, Call, Call]:
+    return short_column(pl.DataFrame)
+
+
+def bounded(make: Any, size: int) -> tuple[str, Call, Call]:
+    """Ten records for each individual, in twenty towns."""
     visits = records(size, who=size // 10, town=20)
     frame, own = pd.DataFrame(visits), make(visits)
     return (
-        f"`bound_contributions` of {make.__module__.partition('.')[0]}, {size} records, to "
-        "pandas' sample, drop_duplicates, head",
+        f"`bound_contributions` of {written(size)} records of {library(make)}, to pandas' sample, "
+        "drop_duplicates and head",
         lambda: frames.bound_contributions(own, "who", l0=2, cells=["town"]),
         lambda: frame.sample(frac=1).drop_duplicates().groupby("who").head(2),
     )
@@ -191,17 +177,25 @@ def bounded(make: Any, size: int = 10**6) -> tuple[str, Call, Call]:
 
 @row
 def bounded_pandas() -> tuple[str, Call, Call]:
-    return bounded(pd.DataFrame)
+    return bounded(pd.DataFrame, 10**6)
 
 
 @row
 def bounded_polars() -> tuple[str, Call, Call]:
-    return bounded(pl.DataFrame)
+    return bounded(pl.DataFrame, 10**6)
 
 
 @row
-def bounded_small() -> tuple[str, Call, Call]:
+def bounded_few() -> tuple[str, Call, Call]:
     return bounded(pd.DataFrame, 1000)
+
+
+def written(size: int) -> str:
+    return f"{size:_}".replace("_", " ")
+
+
+def library(make: Any) -> str:
+    return {"pandas": "pandas", "polars": "Polars"}[make.__module__.partition(".")[0]]
 
 
 @row

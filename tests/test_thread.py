@@ -179,6 +179,13 @@ def test_weights_of_another_type_raise(make: Any) -> None:
         Design(["a"]).count(pd.Series(["a"]), weights="n")
 
 
+def test_categorical_weights_raise_beside_categorical_levels() -> None:
+    # Columns that are all categorical are counted by their codes, which ignored the weights.
+    data = pd.DataFrame({"a": list("xy") * 9, "n": list("12") * 9}, dtype="category")
+    with pytest.raises(TypeError, match="weights 'n' of type Categorical are not accepted"):
+        Design({"a": ["x", "y"]}).count(data, weights="n")
+
+
 @pytest.mark.parametrize("neighbours", ["add-remove", "change"])
 @pytest.mark.parametrize("margins", [None, "all", {"by": "all"}])
 @pytest.mark.parametrize("other", [None, "else"])

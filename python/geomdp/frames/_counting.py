@@ -120,7 +120,7 @@ def _grouped(design: Design, data: Any, weights: Any) -> tuple[Design, list[Any]
         if not design._columns:
             own = getattr(data, "name", None)
             design = design._named("level" if own is None else own)
-        if (coded := by_codes(series)) is not None:
+        if weights is None and (coded := by_codes(series)) is not None:
             return design, *coded
         with refusing_types("data", columns):
             found = joined(keys, series)
