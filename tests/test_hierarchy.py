@@ -1,5 +1,6 @@
 """Counts on a tree: estimates, intervals by enumeration of all noise, files, budgets, errors."""
 
+import gc
 import itertools
 import json
 import math
@@ -8,6 +9,7 @@ import re
 import traceback
 from fractions import Fraction
 from pathlib import Path
+from types import FunctionType, ModuleType
 from typing import Any
 
 import mpmath
@@ -104,20 +106,29 @@ def dense(tree: Hierarchy, rates: list[float]) -> tuple[Any, Any]:
     return a @ np.linalg.inv(a.T @ inverse @ a) @ a.T, variances
 
 
-@pytest.mark.parametrize("rates", [RATES, [2.0, 0.05, 1.0, 0.5], [0.1, 0.1, 3.0, 0.1]])
-def test_two_passes_are_the_weighted_least_squares(rates: list[float]) -> None:
-    covariance, variances = dense(TREE, rates)
-    squares = LeastSquares(TREE._tree, rates)
+@pytest.mark.parametrize(
+    ("given", "rates"),
+    [
+        (RAGGED, RATES),
+        (RAGGED, [2.0, 0.05, 1.0, 0.5]),
+        (RAGGED, [0.1, 0.1, 3.0, 0.1]),
+        ({"b": "r", "c": "b"}, [2.0, 0.01, 1.0]),
+    ],
+)
+def test_two_passes_are_the_weighted_least_squares(given: Any, rates: list[float]) -> None:
+    tree = Hierarchy(given)
+    covariance, variances = dense(tree, rates)
+    squares = LeastSquares(tree._tree, rates)
     rng = np.random.default_rng(1)
-    noisy = rng.normal(size=(len(TREE.nodes), 3))
+    noisy = rng.normal(size=(len(tree.nodes), 3))
     assert squares(noisy) == pytest.approx(covariance / variances @ noisy, abs=1e-12)
     assert squares.variances == pytest.approx(np.diag(covariance), rel=1e-12)
     functional = rng.normal(size=len(variances))
     wanted = functional @ covariance / variances
     assert squares.weights(functional) == pytest.approx(wanted, abs=1e-12)
-    shares = np.abs(covariance / variances) / np.array(rates)[TREE._tree.depths]
+    shares = np.abs(covariance / variances) / np.array(rates)[tree._tree.depths]
     np.fill_diagonal(shares, 0)
-    assert Reaches(TREE._tree, rates)._widest() == pytest.approx(shares.max(axis=1), rel=1e-9)
+    assert Reaches(tree._tree, rates)._widest() == pytest.approx(shares.max(axis=1), rel=1e-9)
 
 
 def test_estimates_have_the_moments_of_an_exact_enumeration() -> None:
@@ -375,6 +386,21 @@ def test_all_noise_comes_from_the_mechanism_and_sums_are_not_kept(tmp_path: Path
             assert not [each for each in left if secret in each]
     released = np.int64(noisy["all"]).tobytes()
     assert released in left[0]
+    arrays = [x for x in reached(noisy) if isinstance(x, np.ndarray) and x.dtype.kind in "iuf"]
+    assert any((x == noisy["all"]).any() for x in arrays)
+    assert not [x for x in arrays if np.isin(x, list(exact.values())).any()]
+    assert not {x for x in reached(noisy) if type(x) is int} & set(exact.values())
+
+
+def reached(value: Any) -> list[Any]:
+    """Return all objects that an object refers to, but for code."""
+    found, left = dict[int, Any](), [value]
+    while left:
+        each = left.pop()
+        if id(each) not in found and not isinstance(each, type | ModuleType | FunctionType):
+            found[id(each)] = each
+            left += gc.get_referents(each)
+    return list(found.values())
 
 
 def test_tracebacks_show_no_count_of_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
