@@ -5,7 +5,7 @@ const MAX_TOP_RADIX: usize = 32;
 /// Most bits of a digit below the top one.
 const MAX_RADIX_BITS: u32 = 5;
 /// The cost of a word of tape: its AES rounds, and its transfer to the kernel.
-const WORD: usize = 12;
+const WORD: usize = 18;
 /// Binary places of the noise scale.
 pub(super) const SCALE_BITS: u32 = 16;
 
