@@ -33,16 +33,16 @@ def test_plans_grow_with_the_bits_of_the_noise() -> None:
     for scale, width in itertools.product(SCALES, WIDTHS):
         plan = GeometricMechanism.from_scale(scale, (0, width)).certificate()
         # On average a digit has at least three bits.
-        digits = 1 + bits(scale, width) / 3
+        digits = 1 + (1 + bits(scale, width)) / 3
         assert len(plan.digits) <= digits, (scale, width)
         # Up to three words for each digit, and two for all. At moderate scales one word is enough
         # for all but the last few digits.
         limbs = max(digit.limbs for digit in plan.digits)
         words = 3 + digits if scale <= 2**26 else 2 + limbs * digits
         assert plan.words_per_draw <= words, (scale, width)
-        # At most fifteen for four bits, up to 31 for the top digit, and two more.
+        # At most 31 for five bits, and three more.
         thresholds = sum(len(digit.thresholds) for digit in plan.digits)
-        assert thresholds <= 33 + 15 / 4 * bits(scale, width), (scale, width)
+        assert thresholds <= 3 + 31 / 5 * bits(scale, width), (scale, width)
 
 
 @pytest.mark.parametrize("scale", [2.0**20, 2.0**30, 2.0**60])

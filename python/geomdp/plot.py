@@ -368,6 +368,7 @@ def preview(
     epsilons: _Numbers,
     accuracies: Callable[[], Mapping[str, Sequence[int]]],
     alpha: Real,
+    *,
     ax: Axes | None,
 ) -> Axes:
     """Draw accuracies by epsilon of what a design may release, for :meth:`Design.plot`."""

@@ -496,7 +496,7 @@ individual='patient', l0=2)
 
         """
         given = np.geomspace(0.1, 5, 40).tolist() if epsilons is None else epsilons
-        return plot.preview(given, lambda: self._accuracies(given, alpha), alpha, ax)
+        return plot.preview(given, lambda: self._accuracies(given, alpha), alpha, ax=ax)
 
     def _accuracies(self, epsilons: Iterable[Real], alpha: Real) -> dict[str, list[int]]:
         """Return the accuracies of one cell, of all cells and of sums, for each epsilon."""

@@ -5,7 +5,7 @@ const MAX_TOP_RADIX: usize = 32;
 /// Most bits of a digit below the top one.
 const MAX_RADIX_BITS: u32 = 5;
 /// The cost of a word of tape: its AES rounds, and its transfer to the kernel.
-const WORD: usize = 12;
+const WORD: usize = 18;
 /// Binary places of the noise scale.
 pub(super) const SCALE_BITS: u32 = 16;
 
@@ -52,11 +52,11 @@ impl Layout {
         // them, or 0 for the top digit.
         let mut best = vec![(usize::MAX, 0); most as usize + 1];
         for shift in (0..=most).rev() {
-            let top = reach.div_ceil(1 << shift);
-            if top < MAX_TOP_RADIX as u64 {
+            let top = usize::try_from(reach.div_ceil(1 << shift)).unwrap_or(usize::MAX);
+            if top < MAX_TOP_RADIX {
                 // Digit 0 alone leaves no word for the floor's value.
                 let value = if shift == 0 { WORD } else { 0 };
-                best[shift as usize] = (value + cost.digit(shift, top as usize, limbs), 0);
+                best[shift as usize] = (value + cost.digit(shift, top, limbs), 0);
             }
             for bits in 1..=MAX_RADIX_BITS.min(most - shift) {
                 let last = (1 << bits) - 1;

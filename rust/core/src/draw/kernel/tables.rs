@@ -110,8 +110,8 @@ impl Guide {
             search_cost(single.len(), guided.len(), *steps as usize, limbs)
         });
         let (steps, (single, mut guided)) = least.unwrap_or_default();
-        let cells =
-            array::from_fn(|i| guided.iter().filter(|(key, _)| cell(*key) > i).count() as u8);
+        let above = |i: usize| guided.iter().map(move |(key, _)| u8::from(cell(*key) > i));
+        let cells = array::from_fn(|i| above(i).sum());
         let (none, wide) = (guided.is_empty(), guided.len() >= TABLE);
         guided.reverse();
         guided.resize(3 * TABLE, (0, Threshold::default()));
