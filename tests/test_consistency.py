@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from scipy import optimize
+from scipy import optimize, sparse
 
-from geomdp import GeometricMechanism
+from geomdp import GeometricMechanism, consistency
 from geomdp.accuracy import variance
 from geomdp.consistency import consistent
 
@@ -179,6 +179,22 @@ def test_ten_thousand_cells(shape: tuple[int, ...], keys: Any, full: float) -> N
     # Closer than what was released, as a projection must be, but for the rounding.
     assert np.abs(result - true).mean() < np.abs(noisy - true).mean()
     assert np.array_equal(result, consistent(noisy, margins=margins, total=total))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_vertex_of_few_cells_at_first_is_that_of_all(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(seed)
+    ones = np.ones((1, 20))
+    matrix = sparse.csc_array(np.vstack([np.kron(np.eye(20), ones), np.kron(ones, np.eye(20))]))
+    least, widths = matrix @ rng.integers(0, 2, 400) - rng.integers(0, 2, 40), np.ones(40)
+    costs = rng.uniform(-1, 1, 400)
+    monkeypatch.setattr(consistency, "_CELLS_OF_A_SUM", 1)
+    found = consistency._vertex(costs, matrix, least, widths)
+    both, ends = sparse.vstack([matrix, -matrix]), np.concatenate([least + widths, -least])
+    assert (both @ found <= ends + NEAR).all()
+    assert costs @ found == pytest.approx(optimize.linprog(costs, both, ends, bounds=(0, 1)).fun)
 
 
 def test_total_is_exact_for_large_counts() -> None:

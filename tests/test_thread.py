@@ -289,6 +289,8 @@ def test_mechanisms_of_too_small_a_sensitivity_raise() -> None:
     for wrong in ({}, {"mechanism": GeometricMechanism(1.0, 4), "epsilon": 1}):
         with pytest.raises(TypeError, match="alternatives"):
             table.release(**wrong)
+    with pytest.raises(TypeError, match="has type float: give epsilon=, or a GeometricMechanism"):
+        table.release(0.5)  # type: ignore[call-overload]
 
 
 def test_a_refused_release_draws_no_noise(monkeypatch: pytest.MonkeyPatch) -> None:

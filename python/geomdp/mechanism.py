@@ -498,12 +498,12 @@ class GeometricMechanism:
         )
 
 
-def as_mechanism(value: object) -> GeometricMechanism:
+def as_mechanism(value: object, wanted: str = "a GeometricMechanism") -> GeometricMechanism:
     """Return the value if it is a mechanism, and raise otherwise."""
     if not isinstance(value, GeometricMechanism):
         # Do not show the value: it may be counts, given in the wrong place.
         kind = type(value).__name__
-        raise TypeError(f"mechanism has type {kind}: give a GeometricMechanism")
+        raise TypeError(f"mechanism has type {kind}: give {wanted}")
     return value
 
 

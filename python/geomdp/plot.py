@@ -40,8 +40,11 @@ _COLOURS = (_BLUE, _VERMILION, "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#808
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 _LINES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1)), (0, (1, 1)))
 
-#: The largest number of points drawn as stems; the approximate limit of points per distribution.
+#: The largest number of points drawn as stems; the limit of bars, and about that of points per
+#: distribution.
 _STEMS, _STEPS = 120, 2000
+#: The largest number of names that the tallest figure shows.
+_NAMED = 200
 #: The largest number of rows or columns of a table whose counts are written into it.
 _CELLS = 50
 #: Probabilities at the ends that are this many times those between make the axis logarithmic.
@@ -180,8 +183,8 @@ def histogram(
         The mechanism that released the counts. A :class:`geomdp.frames.NoisyTable`, which says its
         own, may come in its place, without `noisy`.
     noisy : array, sequence, mapping, column, frame or :class:`geomdp.frames.NoisyTable`
-        The noisy counts. A table has one column of levels, whose margin is left out. A frame has
-        one column of names and one of counts.
+        The noisy counts, at most 2000, or 200 with names. A table has one column of levels, whose
+        margin is left out. A frame has one column of names and one of counts.
     true : array or sequence of ints, optional
         The true counts. They become the bars, and the noisy counts are points. Such a plot is not
         private: do not publish it.
@@ -225,6 +228,9 @@ def histogram(
     if labels is not None and edges is not None:
         raise TypeError("labels and edges are alternatives: give one of them")
     names = None if labels is None else _names("labels", labels, len(points))
+    kind, most = ("counts", _STEPS) if names is None else ("named counts", _NAMED)
+    if len(points) > most:
+        raise ValueError(f"noisy has {len(points)} {kind}: draw parts of at most {most}")
     borders = np.arange(len(points) + 1) - 0.5
     if edges is not None:
         borders = _row("edges", _increasing("edges", _finite("edges", edges)), len(points) + 1)

@@ -633,7 +633,7 @@ individual='patient', l0=2)
 
     def _checked(self, mechanism: Any) -> GeometricMechanism:
         """Return a mechanism, unless its sensitivity is below that of the table."""
-        found = as_mechanism(mechanism)
+        found = as_mechanism(mechanism, "epsilon=, or a GeometricMechanism")
         if found.sensitivity < self.sensitivity:
             raise ValueError(
                 f"mechanism has sensitivity {found.sensitivity}, but one individual changes this "
