@@ -134,7 +134,7 @@ def damaged() -> Iterator[tuple[str, Any]]:
         ("the sampled rate is above the nominal one", SMALL, lambda d: d.update(rate="499/1000")),
         ("the sampled rate has no slack", WIDE, lambda d: d.update(rate=d["sampled_rate"])),
         ("the range exceeds the floor's values", SMALL, lambda d: d.update(range="8192")),
-        ("a weight is doubled", SMALL, lambda d: d["digits"][1].update(weight="32")),
+        ("a weight is doubled", SMALL, lambda d: d["digits"][1].update(weight="64")),
         ("the top digit is missing", WIDE, lambda d: d["digits"].pop()),
         ("thresholds do not ascend", SMALL, lambda d: d["digits"][1]["thresholds"].reverse()),
     ):
