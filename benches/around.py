@@ -14,17 +14,21 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import polars as pl
 from compare import heading
+from dp_accounting.pld.common import DifferentialPrivacyParameters  # type: ignore[import-untyped]
+from dp_accounting.pld.privacy_loss_distribution import from_privacy_parameters  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import linprog
 
 from geomdp import GeometricMechanism, cli, frames
+from geomdp.accounting import compose
 from geomdp.accuracy import variance
 from geomdp.consistency import consistent
 from geomdp.distributed import ReleaseKey
@@ -281,6 +285,22 @@ def moments() -> tuple[str, Call, Call]:
         "`variance` of 10^5 counts in wide bounds, to `np.unique` of them",
         lambda: variance(mechanism, counts),
         lambda: np.unique(counts, return_inverse=True),
+    )
+
+
+@row
+def compose_mixed() -> tuple[str, Call, Call]:
+    sizes = (0.1, 0.2, 0.31, 0.4, 0.53)
+
+    def theirs() -> float:
+        pure = (from_privacy_parameters(DifferentialPrivacyParameters(each, 0)) for each in sizes)
+        together = reduce(lambda a, b: a.compose(b), (each.self_compose(20) for each in pure))
+        return float(together.get_epsilon_for_delta(1e-6))
+
+    return (
+        "`compose` of 100 losses of 5 sizes, to `dp_accounting` with its default interval",
+        lambda: compose(dict.fromkeys(sizes, 20), 1e-6),
+        theirs,
     )
 
 

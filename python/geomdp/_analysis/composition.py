@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from decimal import Context, Decimal, getcontext, localcontext
 from fractions import Fraction
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -251,15 +251,17 @@ def _over_orders(groups: Groups, bound: Callable[[Decimal, Decimal], Decimal]) -
         # In Decimal, since a bound may subtract almost the same.
         return bound(Decimal(t), Decimal(t) * together + Decimal(float(counts @ logs)))
 
-    best = min(range(-25, 40), key=approximate)
-    low, high = best - 1.0, best + 1.0
-    while high - low > 1e-8:
-        thirds = low + (high - low) / 3, high - (high - low) / 3
-        low, high = (
-            (low, thirds[1])
-            if approximate(thirds[0]) <= approximate(thirds[1])
-            else (thirds[0], high)
-        )
+    # The greatest term, t * together, has up to 18 digits more than this sum of losses.
+    with localcontext(decimals.context(40 + len(str(math.ceil(together))))):
+        best = min(range(-25, 40), key=approximate)
+        low, high = best - 1.0, best + 1.0
+        while high - low > 1e-8:
+            thirds = low + (high - low) / 3, high - (high - low) / 3
+            low, high = (
+                (low, thirds[1])
+                if approximate(thirds[0]) <= approximate(thirds[1])
+                else (thirds[0], high)
+            )
     t = Decimal(math.exp(low))
     # A bound may subtract almost as much as the greatest term, t * together.
     with localcontext(decimals.context(getcontext().prec + 20 + len(str(math.ceil(together))))):
@@ -336,8 +338,11 @@ class Grid:
         exponent = max(fine, decimals.bits(coarse) + 1, -500)
         self.step = math.ldexp(1, exponent)
         self._first, self._weights = 0, np.ones(1)
+        step = Fraction(2) ** exponent
+        reach = sum(max(part)[0] // step + 1 for part in parts)
         for part in parts:
-            self._add(part, Fraction(2) ** exponent)
+            reach -= max(part)[0] // step + 1
+            self._add(part, step, -reach)
         # One rounding for each product and sum, and some for each weight.
         powers = sum((2 * d + 20) * n.bit_length() * n for (_, d), n in cells.items() if d > 1)
         self._wrong = (entries + 16 * len(cells) + self._weights.size + powers) * 2.0**-52
@@ -347,8 +352,12 @@ class Grid:
         self._floor = math.ldexp(sum(n for _, n in wide), -50)
         self._wrong += self._floor
 
-    def _add(self, part: list[tuple[Fraction, float]], step: Fraction) -> None:
-        """Convolve with the losses of a group, split between multiples of the step."""
+    def _add(self, part: list[tuple[Fraction, float]], step: Fraction, least: int) -> None:
+        """Convolve with the losses of a group, split between multiples of the step.
+
+        Sums of less than the least multiple are left out: the groups to come cannot lift them
+        above 0, and no epsilon is below, as the slack is less than a step.
+        """
         split: defaultdict[int, float] = defaultdict(float)
         whole = math.expm1(-self.step)
         for loss, weight in part:
@@ -356,21 +365,42 @@ class Grid:
             high, low = float(rest) * self.step, float(1 - rest) * self.step
             split[below + 1] += weight * (math.expm1(-high) / whole)
             split[below] += weight * (math.exp(-high) * math.expm1(-low) / whole)
-        first = min(split)
-        sums = np.zeros(self._weights.size + max(split) - first)
+        first = max(self._first + min(split), least)
+        sums = np.zeros(self._first + self._weights.size + max(split) - first)
         for place, weight in split.items():
-            sums[place - first :][: self._weights.size] += weight * self._weights
-        self._first, self._weights = self._first + first, sums
+            start = self._first + place - first
+            kept = self._weights[max(-start, 0) :]
+            sums[max(start, 0) :][: kept.size] += weight * kept
+        self._first, self._weights = first, sums
 
     def delta(self, epsilon: float) -> float:
-        """Return an upper bound of delta."""
-        if self._slack:
-            epsilon = math.nextafter(epsilon - self._slack, -math.inf)
-        after = max(math.floor(epsilon / self.step) - self._first, 0)
-        weights: NDArray[np.float64] = self._weights[after:]
-        losses = (np.arange(weights.size) + (self._first + after)) * self.step
-        parts = -np.expm1(np.minimum(epsilon - losses, 0.0))
-        return min(1.0, float(weights @ parts) * (1 + self._wrong) + self._floor + _GRID_REST)
+        """Return an upper bound of delta at an epsilon that is not negative."""
+        place, above = divmod(epsilon, self.step)
+        after = int(place) - self._first
+        weights = self._weights[max(after, 0) :]
+        if above or after < 0:
+            parts = self._parts(max(-after, 0), weights.size, above)
+        else:
+            parts = self._on_grid[: weights.size]
+        # Not by BLAS, whose threads take longer than the sum.
+        value = float(np.einsum("i,i->", weights, parts))
+        return min(1.0, value * (1 + self._wrong) + self._floor + _GRID_REST)
+
+    def _parts(self, first: int, size: int, above: float = 0.0) -> NDArray[np.float64]:
+        """Return the share of its weight that each loss adds to delta.
+
+        Epsilon is a multiple of the step plus `above`, and the losses are `first` and more steps
+        from that multiple. No share is negative, so delta has a relative error alone; a difference
+        of the sums of ``weight`` and of ``weight * exp(epsilon - loss)`` would cancel.
+        """
+        losses = np.arange(first, first + size) * self.step - above + self._slack
+        shares: NDArray[np.float64] = -np.expm1(-np.maximum(losses, 0.0))
+        return shares
+
+    @cached_property
+    def _on_grid(self) -> NDArray[np.float64]:
+        """The shares at any multiple of the step: the losses above it are the same multiples."""
+        return self._parts(0, self._weights.size)
 
     def epsilon(self, delta: Fraction) -> float:
         """Return the least multiple of the step at which delta is no greater, or infinity."""
