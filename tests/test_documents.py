@@ -35,6 +35,10 @@ def run(text: str, name: str, flags: int = 0) -> doctest.TestResults:
         ("frames.md", 25),
         ("guides/plan.md", 8),
         ("guides/groups.md", 10),
+        ("guides/rates.md", 15),
+        ("guides/missing.md", 12),
+        ("guides/corrections.md", 10),
+        ("accuracy.md", 18),
         ("consistency.md", 10),
     ],
 )
