@@ -245,11 +245,10 @@ def chosen() -> Iterator[tuple[Setting, _Vector]]:
     first own word there are an id and a count that have them, and they are these.
     """
     for setting in settings():
-        if setting.dtype.kind + str(setting.dtype.itemsize) not in ("i8", "u8"):
-            continue
-        if not setting.certificate.digits or setting.certificate.digits[0].limbs != 1:
-            continue
         plan = check.Plan(setting.entry)
+        # A count of 64 bits can be any half of a block; the other half is the id.
+        if setting.dtype.itemsize < 8 or not plan.digits or plan.digits[0].own > 1:
+            continue
         secret, name = key("chosen", setting.name), "n"
         tape_key = check.Aes(check.tape_key(plan, secret, name))
         cipher = check.Aes(b"".join(tape_key(n.to_bytes(16, "little")) for n in (0, 1)))
@@ -289,6 +288,8 @@ def tapes() -> Iterator[tuple[Setting, _Vector]]:
         text=True,
         check=True,
     )
+    # The example prints a goal for each of these noise scales: its plan, then tape, count and output
+    # of six draws for each threshold of each digit, then arbitrary ones.
     scales = (0.1, 0.3, 1.0, 7.0, 1e3, 1e9)
     goals = run.stdout.split("Goal ")[1:]
     for scale, goal in zip(scales, goals, strict=True):
