@@ -288,8 +288,8 @@ def tapes() -> Iterator[tuple[Setting, _Vector]]:
         text=True,
         check=True,
     )
-    # The example prints a goal for each of these noise scales: its plan, then tape, count and output
-    # of six draws for each threshold of each digit, then arbitrary ones.
+    # The example prints a goal for each of these noise scales: its plan, then tape, count and
+    # output of six draws for each threshold of each digit, then arbitrary ones.
     scales = (0.1, 0.3, 1.0, 7.0, 1e3, 1e9)
     goals = run.stdout.split("Goal ")[1:]
     for scale, goal in zip(scales, goals, strict=True):
