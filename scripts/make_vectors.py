@@ -1,0 +1,400 @@
+"""Write the known answers of vectors/, or with --check compare them with what is there.
+
+All noise comes from the library: from known keys by the installed package, and for tapes in full
+from the compiled kernel, by rust/core/examples/proof_model.rs. The exact probabilities are those of
+tests/verifier. vectors/check.py shares no code with any of these.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib
+import itertools
+import json
+import operator
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from geomdp import GeometricMechanism, distributed
+from geomdp.testing import release_not_private
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDER = ROOT / "vectors"
+sys.path[:0] = [str(ROOT / "tests"), str(FOLDER)]
+
+check: Any = importlib.import_module("check")
+verifier: Any = importlib.import_module("verifier.verify")
+
+DTYPES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+#: Its plan has digits of one, two and three own words, and its noise uses them all.
+SMALLEST = 1e-17
+_Vector = dict[str, Any]
+
+
+class Setting:
+    """A mechanism for counts of a dtype, and its entry in a file."""
+
+    def __init__(
+        self,
+        epsilon: float | Fraction,
+        bounds: tuple[int, int] | None = None,
+        dtype: str = "int64",
+        sensitivity: int = 1,
+    ) -> None:
+        self.mechanism = GeometricMechanism(epsilon, sensitivity, bounds)
+        self.dtype = np.dtype(dtype)
+        self.certificate = self.mechanism.certificate(dtype)
+        limits = np.iinfo(dtype)
+        self.bounds = bounds or (int(limits.min), int(limits.max))
+        near = [edge + step for edge in self.bounds for step in (-1, 0, 1)]
+        inside = [sum(self.bounds) // 2, *self.bounds, *near, limits.min, limits.max]
+        #: The edges of the bounds and of the dtype, and one off them.
+        self.counts = sorted({int(n) for n in inside if limits.min <= n <= limits.max})
+        self.name = f"{dtype} {bounds} epsilon {float(epsilon):g} sensitivity {sensitivity}"
+        self.entry = {
+            "epsilon": str(Fraction(epsilon)),
+            "sensitivity": str(sensitivity),
+            "bounds": bounds and [str(bound) for bound in bounds],
+            "dtype": dtype,
+            "certificate": json.loads(self.certificate.to_json()),
+        }
+
+    def array(self, counts: list[int]) -> np.ndarray[Any, np.dtype[Any]]:
+        """Return counts in the dtype of the setting."""
+        return np.array(counts, self.dtype)
+
+
+def settings() -> list[Setting]:
+    """Return mechanisms of every dtype, and plans with few digits and with many."""
+    every = [
+        Setting(epsilon, bounds, dtype)
+        for dtype in DTYPES
+        for limits in [np.iinfo(dtype)]
+        for bounds in [None if dtype[0] == "i" else (0, int(limits.max))]
+        for epsilon in (1.0, 0.001)
+    ]
+    wide = [Setting(epsilon) for epsilon in (40.0, 10.0, 0.1, 1e-6, 1e-9, SMALLEST)]
+    return [*every, *wide, *small(), Setting(0.5, (-100, 100), "int8")]
+
+
+def small() -> list[Setting]:
+    """Return mechanisms with few outputs, whose probabilities can be listed."""
+    third = Fraction(1, 3)
+    return [
+        Setting(1.0, (7, 7), "uint8"),
+        Setting(1.0, (0, 1), "uint8"),
+        Setting(1e-9, (0, 1), "int8"),
+        Setting(40.0, (0, 3), "int64"),
+        Setting(third, (-3, 3), "int16", sensitivity=2),
+        Setting(0.1, (-128, -120), "int8"),
+        Setting(1.0, (2**64 - 6, 2**64 - 1), "uint64"),
+        Setting(2.0, (0, 20), "int32"),
+    ]
+
+
+def key(*label: object) -> bytes:
+    return hashlib.sha256(repr(("geomdp vectors", *label)).encode()).digest()
+
+
+def texts(numbers: Any) -> list[str]:
+    return [str(int(number)) for number in numbers]
+
+
+# ---------------------------------------------------------------------------- noise from a key
+
+
+def keys() -> Iterator[tuple[Setting, _Vector]]:
+    for setting in settings():
+        # The last array has counts in several blocks of the kernel.
+        arrays = [setting.counts, setting.counts[::-1], setting.counts[:1] * 35]
+        for index, counts in enumerate(arrays):
+            secret = key("key", setting.name, index) if index else bytes(32)
+            noisy = release_not_private(setting.mechanism, setting.array(counts), secret)
+            yield (
+                setting,
+                {
+                    "about": "an array whose key is known",
+                    "key": secret.hex(),
+                    "counts": texts(counts),
+                    "noisy": texts(noisy),
+                },
+            )
+
+
+# ---------------------------------------------------------------------------- noise by key and ids
+
+#: Kinds of ids: the column as the package takes it, and as check.py does.
+INTEGERS = [0, 1, -1, 2**63 - 1, -(2**63), None, 12]
+STRINGS = ["", "a", "Zürich", "x" * 16, "y" * 17, None, "z" * 40]
+TIMES = [0, 1, -1, 1_600_000_000_123, -86_400_001, None, 7]
+
+
+def columns() -> list[tuple[str, list[tuple[Any, _Vector]]]]:
+    integers = (
+        pa.array(INTEGERS, pa.int64()),
+        {
+            "kind": "integers",
+            "values": [None if each is None else str(each) for each in INTEGERS],
+        },
+    )
+    great = [2**64 - 1, 2**63, *range(5)]
+    unsigned = np.array(great, np.uint64), {"kind": "integers", "values": texts(great)}
+    strings = (
+        pa.array(STRINGS),
+        {
+            "kind": "bytes",
+            "values": [None if each is None else each.encode().hex() for each in STRINGS],
+        },
+    )
+
+    def times(kind: str, unit: int, arrow: pa.DataType) -> tuple[Any, _Vector]:
+        stored = [None if each is None else each % unit_limit(arrow) for each in TIMES]
+        parts = [None if each is None else divmod(each, unit) for each in stored]
+        scale = 10**9 // unit
+        values = [each and [str(each[0]), str(each[1] * scale)] for each in parts]
+        array = pa.array(stored, pa.int32() if arrow == pa.time32("ms") else pa.int64())
+        return array.cast(arrow), {"kind": kind, "values": values}
+
+    return [
+        ("a sole column of integers", [integers]),
+        ("a sole column of great integers", [unsigned]),
+        ("a sole column of strings", [strings]),
+        ("two columns of integers", [integers, unsigned]),
+        ("integers and strings", [integers, strings]),
+        ("strings and integers", [strings, integers]),
+        ("three columns", [strings, unsigned, strings]),
+        ("timestamps", [times("timestamp", 1000, pa.timestamp("ms"))]),
+        ("timestamps with a zone", [times("instant", 1000, pa.timestamp("ms", "UTC"))]),
+        ("durations", [times("duration", 10**9, pa.duration("ns"))]),
+        ("times of the day", [times("time", 1000, pa.time32("ms"))]),
+    ]
+
+
+def unit_limit(arrow: pa.DataType) -> int:
+    return 86_400_000 if arrow == pa.time32("ms") else 2**63
+
+
+def release(setting: Setting, secret: bytes, name: str, counts: list[int], ids: Any) -> list[str]:
+    known = distributed._from_pickle(distributed._VERSION, secret)
+    return texts(known.release(setting.mechanism, setting.array(counts), ids, name=name, part=True))
+
+
+def ids() -> Iterator[tuple[Setting, _Vector]]:
+    shown = [s for s in settings() if s.mechanism.epsilon == 1 or s.mechanism.bounds is None]
+    for setting, (about, given) in itertools.product(shown, columns()):
+        secret, name = key("ids", setting.name, about), "n" if given[1:] else "visits, é"
+        counts = list(itertools.islice(itertools.cycle(setting.counts), len(INTEGERS)))
+        yield (
+            setting,
+            {
+                "about": about,
+                "key": secret.hex(),
+                "name": name,
+                "ids": [column for _, column in given],
+                "counts": texts(counts),
+                "noisy": release(setting, secret, name, counts, [array for array, _ in given]),
+            },
+        )
+
+
+# ------------------------------------------------------------- chosen words, through the package
+
+
+def decrypted(cipher: Any, block: bytes) -> bytes:
+    """Return the block that AES-256 takes to this one."""
+    inverse = bytes(check.BOX.index(value) for value in range(256))
+
+    def times(value: int, factor: int) -> int:
+        product = 0
+        for bit in range(4):
+            product ^= value if factor >> bit & 1 else 0
+            value = check.DOUBLE[value]
+        return product
+
+    first, *middle, last = [b"".join(w.to_bytes(4) for w in words) for words in cipher.rounds]
+    state = check.xor(block, last)
+    for words in [*reversed(middle), first]:
+        rows = (state[(at - 4 * (at % 4)) % 16] for at in range(16))
+        state = check.xor(bytes(inverse[value] for value in rows), words)
+        if words is not first:
+            columns = [state[at : at + 4] for at in range(0, 16, 4)]
+            state = bytes(
+                functools.reduce(
+                    operator.xor,
+                    (times(column[(row + at) % 4], f) for at, f in enumerate((14, 11, 13, 9))),
+                )
+                for column in columns
+                for row in range(4)
+            )
+    return state
+
+
+def chosen() -> Iterator[tuple[Setting, _Vector]]:
+    """Yield ties and the floor's slot by ids: for such an id and count, AES gives these words.
+
+    The first block of a count's tape is AES of its id and its count. So for any shared word and
+    first own word there are an id and a count that have them, and they are these.
+    """
+    for setting in settings():
+        plan = check.Plan(setting.entry)
+        # A count of 64 bits can be any half of a block; the other half is the id.
+        if setting.dtype.itemsize < 8 or not plan.digits or plan.digits[0].own > 1:
+            continue
+        secret, name = key("chosen", setting.name), "n"
+        tape_key = check.Aes(check.tape_key(plan, secret, name))
+        cipher = check.Aes(b"".join(tape_key(n.to_bytes(16, "little")) for n in (0, 1)))
+        for number, threshold in enumerate(plan.digits[0].thresholds, 1):
+            rows, counts = [], []
+            for near, sign in itertools.product((-1, 0, 1), (0, 1)):
+                own, shared = divmod(threshold + near, 2**check.LIMB_BITS)
+                words = (2 * shared + sign, 2 * own + sign)
+                tape = b"".join(word.to_bytes(8, "little") for word in words)
+                block = decrypted(cipher, tape)
+                assert cipher(block) == tape
+                row, place = check.words(block)
+                rows.append(row)
+                counts.append(place - 2**63 if plan.signed else place)
+            yield (
+                setting,
+                {
+                    "about": f"digit 0 below, at and above its threshold {number}",
+                    "key": secret.hex(),
+                    "name": name,
+                    "ids": [{"kind": "integers", "values": texts(rows)}],
+                    "counts": texts(counts),
+                    "noisy": release(setting, secret, name, counts, np.array(rows, np.uint64)),
+                },
+            )
+
+
+# ---------------------------------------------------------------------------- tapes in full
+
+
+def tapes() -> Iterator[tuple[Setting, _Vector]]:
+    command = ["cargo", "run", "--locked", "--quiet", "--release", "-p", "geomdp-core"]
+    run = subprocess.run(
+        [*command, "--example", "proof_model"],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    # The example prints a goal for each of these noise scales: its plan, then tape, count and
+    # output of six draws for each threshold of each digit, then arbitrary ones.
+    scales = (0.1, 0.3, 1.0, 7.0, 1e3, 1e9)
+    goals = run.stdout.split("Goal ")[1:]
+    for scale, goal in zip(scales, goals, strict=True):
+        span = int(re.findall(r"Plan 64 63 (\d+)", goal)[0])
+        setting = Setting(1 / Fraction(scale), (0, span), "uint64")
+        digits = setting.certificate.digits
+        numbers, cases = goal.split(" = true.")[0].split("\n  [")
+        printed = [
+            sum(int(limb) << 63 * at for at, limb in enumerate(reversed(limbs.split("; "))))
+            for limbs in re.findall(r"\[(\d[\d; ]*)\]", numbers)
+        ]
+        assert printed == [t for digit in digits for t in digit.thresholds], "another plan"
+        found = [
+            ([hex(int(word)) for word in tape.split("; ")], count, noisy)
+            for tape, count, noisy in re.findall(r"\(\[([\d; ]+)\], (\d+), (\d+)\)", cases)
+        ]
+        near = (found[at : at + 6] for at in range(0, len(found), 6))
+        for j, digit in enumerate(digits):
+            last = len(digit.thresholds)
+            for number in range(1, last + 1):
+                group = next(near)
+                if number in (1, 2, last - 1, last):
+                    about = f"digit {j} below, at and above its threshold {number}"
+                    yield setting, _tapes(about, group)
+        yield setting, _tapes("arbitrary words", next(near))
+
+
+def _tapes(about: str, cases: list[tuple[list[str], str, str]]) -> _Vector:
+    tape, counts, noisy = zip(*cases, strict=True)
+    return {"about": about, "tapes": tape, "counts": counts, "noisy": noisy}
+
+
+# ---------------------------------------------------------------------------- exact probabilities
+
+
+def distributions() -> Iterator[tuple[Setting, _Vector]]:
+    for setting in small():
+        lower, upper = setting.bounds
+        for count in range(lower, upper + 1) if upper - lower < 10 else (lower, lower + 7, upper):
+            masses = probabilities(setting, count - lower)
+            bits = max(mass.denominator for mass in masses).bit_length() - 1
+            yield (
+                setting,
+                {
+                    "about": "the probabilities of the outputs from the lower bound up",
+                    "count": str(count),
+                    "bits": bits,
+                    "masses": [hex(int(mass * 2**bits)) for mass in masses],
+                },
+            )
+
+
+def probabilities(setting: Setting, offset: int) -> list[Fraction]:
+    proof = setting.certificate
+    if not proof.digits:
+        return [Fraction(1)]
+    rises, falls, floor, total = verifier.exact_distribution(
+        proof.digits, proof.limb_bits, proof.range
+    )
+    slots = 2**proof.floor_value_bits
+    row = [2 * floor] * proof.range + [2 * floor * (slots - proof.range)]
+    for size, (rise, fall) in enumerate(zip(rises, falls, strict=True)):
+        row[min(offset + size, proof.range)] += rise * slots
+        row[max(offset - size, 0)] += fall * slots
+    return [Fraction(mass, 2 * slots * total) for mass in row]
+
+
+#: What makes each file.
+FILES: dict[str, Callable[[], Iterator[tuple[Setting, _Vector]]]] = {
+    "keys.json": keys,
+    "ids.json": ids,
+    "chosen.json": chosen,
+    "tapes.json": tapes,
+    "distributions.json": distributions,
+}
+
+
+def text(name: str) -> str:
+    """Return a file: a plan or a vector on each line."""
+    plans, vectors = {}, []
+    for setting, vector in FILES[name]():
+        plans[setting.name] = setting.entry
+        vectors.append({"plan": setting.name, **vector})
+
+    def line(value: Any) -> str:
+        return json.dumps(value, separators=(",", ":"))
+
+    head = f'"format":"{check.FORMAT}","construction":{distributed._VERSION}'
+    named = ",\n".join(f"{line(name)}:{line(entry)}" for name, entry in plans.items())
+    listed = ",\n".join(map(line, vectors))
+    return f'{{{head},"plans":{{\n{named}\n}},"vectors":[\n{listed}\n]}}\n'
+
+
+def main() -> int:
+    changed = []
+    for name in FILES:
+        path, new = FOLDER / name, text(name)
+        if "--check" not in sys.argv[1:]:
+            path.write_text(new, encoding="utf-8")
+        elif path.read_text(encoding="utf-8") != new:
+            changed.append(name)
+    if changed:
+        print(f"changed: {', '.join(changed)}. Without --check, this writes them.")
+    return int(bool(changed))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
