@@ -63,6 +63,7 @@ proof: develop   ## the machine-checked proof, its draw against the kernel, and 
 	bash scripts/install.sh program /usr/lib/ocaml/zarith/zarith.cmxa libzarith-ocaml-dev
 	mkdir -p target && cargo run --locked --quiet --release -p geomdp-core --example proof_model > target/Model.v
 	$(RECORDED) proof $(PYTHON) scripts/check_proof.py target/Model.v -- $(PY) scripts/check_certificates.py
+	$(PY) scripts/make_vectors.py --check
 
 wheel:           ## build the wheel, with TWICE=--twice twice to compare; try it in an empty environment
 	PYTHON="$(PYTHON)" bash scripts/check_wheel.sh $(TWICE)

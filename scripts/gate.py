@@ -31,6 +31,8 @@ PROOF = [
     "proofs/",
     *(f"scripts/{name}_certificates.py" for name in ("check", "sweep")),
     "scripts/check_proof.py",
+    "scripts/make_vectors.py",
+    "vectors/",
     "rust/core/examples/proof_model.rs",
     *(f"rust/core/src/{name}/" for name in ("params", "plan", "draw/kernel")),
     "rust/python/src/certificate.rs",
