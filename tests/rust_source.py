@@ -408,7 +408,8 @@ def as_mask(conditions: Any) -> z3.BitVecRef:
 # --- Reading Rust. ---
 
 TOKEN = re.compile(
-    r"""\s+ | //[^\n]* | \#!?\[[^\]]*\]            # nothing: space, comments, attributes
+    r"""\#\[cfg\(feature\ =\ "checkmsan"\)\](?s:.*?)\n\ {4}\}   # a function for MemorySanitizer
+    | \s+ | //[^\n]* | \#!?\[[^\]]*\]            # nothing: space, comments, attributes
     | (?P<token> "(?:\\.|[^"\\])*" | '\w+\b(?!') | \w+
     | \.\.= | <<= | >>= | :: | -> | => | \.\. | && | \|\| | << | >> | [-+*/%^&|=!<>]=
     | [^\s\w] )""",

@@ -145,6 +145,27 @@ impl HalfWords {
         // processor has AVX-512 (see `Words`).
         Self(unsafe { _mm512_loadu_si512(table.as_ptr().cast::<__m512i>()) })
     }
+
+    /// Looks up places among 32 half-words.
+    #[cfg(not(feature = "checkmsan"))]
+    #[inline(always)]
+    fn either(self, first: Self, second: Self) -> Self {
+        all!(_mm512_permutex2var_epi32, first, self, second)
+    }
+
+    /// The same for MemorySanitizer, which takes the places of that instruction for addresses: two
+    /// look-ups among sixteen, and a choice by the fifth bit.
+    #[cfg(feature = "checkmsan")]
+    #[inline(always)]
+    fn either(self, first: Self, second: Self) -> Self {
+        let first = all!(_mm512_permutexvar_epi32, self, first);
+        let second = all!(_mm512_permutexvar_epi32, self, second);
+        // SAFETY: the intrinsics use registers only, and the processor has AVX-512 (see `Words`).
+        Self(unsafe {
+            let above = _mm512_test_epi32_mask(self.0, Self::splat(16).0);
+            _mm512_mask_blend_epi32(above, first.0, second.0)
+        })
+    }
 }
 
 impl Halves for HalfWords {
@@ -172,7 +193,7 @@ impl Halves for HalfWords {
                 Self(_mm512_cvtepu8_epi32(_mm_loadu_si128(cells.add(1)))),
             )
         };
-        all!(_mm512_permutex2var_epi32, first, self, second)
+        self.either(first, second)
     }
 
     #[inline(always)]
@@ -183,7 +204,7 @@ impl Halves for HalfWords {
     #[inline(always)]
     fn look_up_either(self, tables: &[[u32; TABLE]; 2]) -> Self {
         let (first, second) = (Self::load(&tables[0]), Self::load(&tables[1]));
-        all!(_mm512_permutex2var_epi32, first, self, second)
+        self.either(first, second)
     }
 
     #[inline(always)]
