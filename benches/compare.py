@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 import geomdp
 from geomdp import GeometricMechanism
 
-SCALES = (0.1, 1.0, 10.0, 1000.0, 1e6)
+SCALES = (0.1, 1.0, 10.0, 1000.0, 1e6, 1e9)
 BOUNDS = (None, (0, 10**6))
 PIECE = 2**13
 
