@@ -338,6 +338,7 @@ def keyed_release() -> tuple[str, Call, Call]:
     )
 
 
+@row
 def first_release(scale: float = 1000) -> tuple[str, Call, Call]:
     # Mechanisms that are alike share a plan.
     others = itertools.count(1)
