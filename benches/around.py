@@ -15,7 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from functools import reduce
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -37,12 +37,13 @@ from geomdp.streams import Stream
 
 Call = Callable[[], object]
 Row = Callable[[], tuple[str, Call, Call]]
+_Row = TypeVar("_Row", bound=Row)
 
 
 ROWS: list[Row] = []
 
 
-def row(make: Row) -> Row:
+def row(make: _Row) -> _Row:
     """Print this row, after those above it."""
     ROWS.append(make)
     return make
