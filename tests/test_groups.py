@@ -118,6 +118,13 @@ def test_as_many_empty_cells_appear_as_the_design_says() -> None:
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_a_table_keeps_counts_and_no_records(library: str) -> None:
+    """It kept the columns that were counted, for their types."""
+    table = frames.Design(PAGES).count(visits(library))
+    assert [len(kind) for kind in table._kinds] == [0, 0]
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
 def test_groups_of_each_library(library: str) -> None:
     noisy = frames.Design(PAGES).count(visits(library)).release(epsilon=2, at_least=30)
     assert type(noisy.frame) is type(visits(library))

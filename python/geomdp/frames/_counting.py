@@ -62,7 +62,8 @@ def tally(
         )
     else:
         cells, records = cells[inside], records[inside]
-    return design, kinds, added(design, cells, records)
+    # Only the types: a table must not keep the records.
+    return design, tuple(kind[:0] for kind in kinds), added(design, cells, records)
 
 
 def added(design: Design, cells: _Ints, records: _Ints) -> tuple[_Ints, _Ints]:
