@@ -93,7 +93,7 @@ def spark(rows: int, cores: int, repetitions: int) -> None:
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
     import geomdp.spark  # noqa: PLC0415
-    from geomdp._engines import spark_plan  # noqa: PLC0415
+    from geomdp._engines import spark_internals, spark_plan  # noqa: PLC0415
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
     # In local mode, too, Python workers are separate processes.
@@ -120,7 +120,9 @@ def spark(rows: int, cores: int, repetitions: int) -> None:
             "makes the noise": release.frame.write.format("noop").mode("overwrite").save,
             "is sure that ids are unique": partial(check, frame, ids),
             "is sure that rows stay the same": partial(
-                spark_plan.unstable, session._jvm, frame._jdf.queryExecution().analyzed()
+                spark_plan.unstable,
+                frame._jdf.queryExecution().analyzed(),
+                spark_internals.collations(frame),
             ),
             "makes a checkpoint instead": frame.checkpoint,
         }
