@@ -36,6 +36,8 @@ PYTHON = str(ROOT / ".venv" / "bin" / "python")
 PYTEST = [PYTHON, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
 #: Needs the release build; other tests use a faster build with the same draws.
 DISASSEMBLY = "scripts/check_instructions.py"
+#: Compares the draw of the proof with the kernel's.
+MODEL = "scripts/check_proof.py Model.v"
 QUICK = {"CARGO_PROFILE_RELEASE_LTO": "off", "CARGO_PROFILE_RELEASE_CODEGEN_UNITS": "16"}
 IGNORED = (".git", ".venv", "target", "dist", "*.so", "__pycache__")
 #: The tree of this thread.
@@ -89,6 +91,10 @@ def failure(test: str, built: bool = False) -> str | None:
         run = ["bash", *test.split()]
     elif test == "scripts/count_instructions.py":
         run = [PYTHON, test]
+    elif test == MODEL:
+        # As `make proof` does.
+        example = "cargo run --locked --quiet -p geomdp-core --example proof_model > Model.v"
+        run = ["bash", "-c", f"{example} && {PYTHON} {test}"]
     else:
         site = tree / "site"
         shutil.rmtree(site, ignore_errors=True)

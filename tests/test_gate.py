@@ -167,6 +167,25 @@ def test_rows_of_the_table_lead_to_files_and_commands_that_exist() -> None:
                 )
 
 
+def test_each_arrow_of_the_picture_has_a_command_and_a_fault_that_it_catches() -> None:
+    text = (ROOT / "proofs/README.md").read_text()
+    picture = re.findall(r"[├└]─ ([\w ]+?) ─*▶", text)
+    rows = re.findall(r"^\| ([\w ]+) \| `make (\w+)` \| (.+) \|$", text, re.MULTILINE)
+    assert len(picture) > 15
+    assert picture == [arrow for arrow, _, _ in rows]
+    makefile = (ROOT / "Makefile").read_text()
+    tests = {fault.name: fault.test for fault in plant_faults.faults()}
+    for _, command, fault in rows:
+        recipe = re.search(rf"^{command}:.*\n((?:\t.*\n)+)", makefile, re.MULTILINE)
+        assert recipe, command
+        # A command may call a script that calls the next one.
+        scripts = re.findall(r"scripts/\w+\.sh", recipe[1])
+        called = "".join([recipe[1], *((ROOT / script).read_text() for script in scripts)])
+        test = tests[fault]
+        program = "pytest" if test.startswith("tests/") else test.split()[0]
+        assert ("cargo test" if program.startswith("--") else program) in called, fault
+
+
 def test_every_source_has_a_row() -> None:
     sources = [*(ROOT / "python").rglob("*.py"), *ROOT.glob("rust/*/src/**/*.rs")]
     names = [str(file.relative_to(ROOT)) for file in sources if "fuzz" not in file.parts]
