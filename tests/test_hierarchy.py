@@ -22,7 +22,7 @@ import pytest
 import geomdp
 from geomdp import GeometricMechanism, accounting, hierarchy
 from geomdp._analysis import sums, weighted
-from geomdp._analysis.hierarchies import LeastSquares, Reaches
+from geomdp._analysis.hierarchies import Reaches, least_squares
 from geomdp.frames import Design
 from geomdp.hierarchy import Hierarchy
 from geomdp.hierarchy._noisy import Noise, NoisyHierarchy
@@ -118,7 +118,7 @@ def dense(tree: Hierarchy, rates: list[float]) -> tuple[Any, Any]:
 def test_two_passes_are_the_weighted_least_squares(given: Any, rates: list[float]) -> None:
     tree = Hierarchy(given)
     covariance, variances = dense(tree, rates)
-    squares = LeastSquares(tree._tree, rates)
+    squares = least_squares(tree._tree, rates)
     rng = np.random.default_rng(1)
     noisy = rng.normal(size=(len(tree.nodes), 3))
     assert squares(noisy) == pytest.approx(covariance / variances @ noisy, abs=1e-12)
@@ -135,9 +135,9 @@ def test_estimates_have_the_moments_of_an_exact_enumeration() -> None:
     """Unbiased, and of the stated variance, by the sum over all outcomes of the noise."""
     tree, rates = Hierarchy({"a": "r", "b": "r", "c": "a"}), [1.2, 2.0, 1.6]
     outcomes, masses, _ = all_noise(tree, rates, 14)
-    errors = LeastSquares(tree._tree, rates)(outcomes)
+    errors = least_squares(tree._tree, rates)(outcomes)
     assert errors @ masses == pytest.approx(0, abs=1e-9)
-    found = LeastSquares(tree._tree, rates).variances
+    found = least_squares(tree._tree, rates).variances
     assert errors**2 @ masses == pytest.approx(found, rel=1e-5)
 
 
@@ -632,7 +632,7 @@ def test_errors_against_other_ways_are_those_of_the_guide() -> None:
         regions = {f"{r}.{n}": r for r, size in enumerate(sizes) for n in range(size)}
         tree = Hierarchy(regions | dict.fromkeys(set(regions.values()), "all"))
         part, whole = weighted.variance(1 / 3), weighted.variance(1)
-        estimates = LeastSquares(tree._tree, [1 / 3] * 3).variances
+        estimates = least_squares(tree._tree, [1 / 3] * 3).variances
         # The mean over children of their variances, once their errors add up to the parent's.
         region = part * (1 - 1 / len(sizes)) + part / len(sizes) ** 2
         leaf = sum(part * (n - 1) + region / n for n in sizes) / sum(sizes)
@@ -670,7 +670,7 @@ def test_weights_are_exact_for_rates_far_apart() -> None:
     """Against 60 digits, in the standard deviation of the difference."""
     tree = TREE._tree
     for rates in ([1e-5, 0.3, 1e-4, 2.0], [3.0, 1e-5, 2.0, 1e-3]):
-        squares = LeastSquares(tree, rates)
+        squares = least_squares(tree, rates)
         with mpmath.workdps(60):
             a = mpmath.matrix(paths(TREE).tolist())
             noise = [mpmath.mpf(x) for x in squares.noise.tolist()]

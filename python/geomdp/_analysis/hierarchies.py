@@ -1,8 +1,7 @@
-"""Trees of noisy counts: the least squares that add up, in two passes, and their errors.
+"""Trees of noisy counts: the errors of the least squares.
 
-Nodes are in order of depth, and the children of a node are next to each other; the root is first.
-The noise of a node has the variance of its depth. ``docs/proofs.md``, section 17, derives the
-formulas.
+There is one root, and the noise of a node has the variance of its depth. ``docs/proofs.md``,
+section 17, derives the formulas.
 """
 
 from __future__ import annotations
@@ -10,15 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from geomdp._analysis import weighted
+from geomdp._analysis.trees import Ints, LeastSquares, Tree
 from geomdp._analysis.weighted import Floats, Term
-
-Ints = NDArray[np.int64]
 
 #: The least variance that counts, as a part of the greatest.
 _LEAST = 1e-12
@@ -26,127 +22,11 @@ _LEAST = 1e-12
 _MOST = 600.0
 
 
-class Tree:
-    """The parent of each node, which comes before it; that of the root is -1."""
-
-    def __init__(self, parents: Ints) -> None:
-        self.parents = parents
-        self.size = len(parents)
-        #: The number of children of each node, and the first child.
-        self.children = np.bincount(parents[1:], minlength=self.size)
-        self.first = 1 + np.cumsum(self.children) - self.children
-        self.starts = [0, 1]
-        while (end := self._end(self.starts[-1])) > self.starts[-1]:
-            self.starts.append(end)
-        self.leaves = np.flatnonzero(self.children == 0)
-
-    def _end(self, start: int) -> int:
-        """Return the end of the level of the children of the level that ends here."""
-        before = self.starts[-2]
-        return start + int(self.children[before:start].sum())
-
-    @property
-    def depth(self) -> int:
-        """The depth of the deepest leaves; that of the root is 0."""
-        return len(self.starts) - 2
-
-    def level(self, depth: int) -> slice:
-        """Return the nodes of this depth."""
-        return slice(self.starts[depth], self.starts[depth + 1])
-
-    @cached_property
-    def depths(self) -> Ints:
-        """The depth of each node."""
-        return np.repeat(np.arange(self.depth + 1), np.diff(self.starts))
-
-    @cached_property
-    def inner(self) -> list[Ints]:
-        """The nodes with children of each depth above the last."""
-        return [
-            self.starts[d] + np.flatnonzero(self.children[self.level(d)]) for d in range(self.depth)
-        ]
-
-    def below(self, depth: int) -> slice:
-        """Return the children of the nodes of this depth."""
-        return self.level(depth + 1)
-
-    def over_children(
-        self, depth: int, values: NDArray[Any], over: np.ufunc = np.add
-    ) -> NDArray[Any]:
-        """Return the sums over the children of the inner nodes of a depth, from all children's."""
-        places = self.first[self.inner[depth]] - self.below(depth).start
-        return over.reduceat(values, places, axis=0)
-
-    def sums(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Return the values of leaves, and the sums of those below each other node."""
-        found = values.copy()
-        for depth in reversed(range(self.depth)):
-            found[self.inner[depth]] = self.over_children(depth, found[self.below(depth)])
-        return found
-
-
-class LeastSquares:
-    """The unbiased estimates of least variance that add up, for these variances by depth.
-
-    The pass up combines the noisy count of a node with the sum of its children, by the inverses of
-    their variances; the pass down gives each child its part of what is left, by its variance.
-    """
-
-    def __init__(self, tree: Tree, rates: Sequence[float]) -> None:
-        self.tree = tree
-        by_depth = np.array([weighted.variance(rate) for rate in rates])
-        #: The variances of the noise. A lower bound keeps the numerics in order.
-        self.noise = np.maximum(by_depth, by_depth.max() * _LEAST)[tree.depths]
-        below = np.zeros(tree.size)
-        own = self.noise.copy()
-        for depth in reversed(range(tree.depth)):
-            inner = tree.inner[depth]
-            below[inner] = tree.over_children(depth, own[tree.below(depth)])
-            own[inner] = 1 / (1 / self.noise[inner] + 1 / below[inner])
-        #: The variances of the sum of the children, and of the estimate from the subtree.
-        self.below, self.own = below, own
-        #: The parts of its noisy count, and of its children's sum, in a node's own estimate.
-        self.weight = np.where(tree.children > 0, below / (self.noise + below), 1.0)
-        self.rest = self.noise / (self.noise + below)
-        #: The part of a node in what its parent has left to give.
-        self.gain = np.zeros(tree.size)
-        self.gain[1:] = own[1:] / below[tree.parents[1:]]
-
-    def __call__(self, noisy: Floats) -> Floats:
-        """Return the estimates, for noisy counts with any further axes."""
-        tree, more = self.tree, (slice(None),) + (None,) * (noisy.ndim - 1)
-        found = noisy.copy()
-        sums = np.zeros_like(found)
-        for depth in reversed(range(tree.depth)):
-            inner = tree.inner[depth]
-            sums[inner] = tree.over_children(depth, found[tree.below(depth)])
-            found[inner] *= self.weight[inner][more]
-            found[inner] += self.rest[inner][more] * sums[inner]
-        for depth in range(tree.depth):
-            level = tree.below(depth)
-            parents = tree.parents[level]
-            found[level] += self.gain[level][more] * (found[parents] - sums[parents])
-        return found
-
-    @cached_property
-    def variances(self) -> Floats:
-        """The variance of the estimate of each node."""
-        found: Floats = self.own.copy()
-        for depth in range(self.tree.depth):
-            level = self.tree.below(depth)
-            parents = self.tree.parents[level]
-            found[level] -= self.gain[level] ** 2 * (self.below[parents] - found[parents])
-        return found
-
-    def weights(self, functional: Floats) -> Floats:
-        """Return the weight of each noise in a weighted sum of estimates.
-
-        The estimates are ``H S**-1`` times the noisy counts, for their covariance matrix H and the
-        diagonal matrix S of the variances of the noise. So a functional f has the weights
-        ``S**-1 H f``: the estimates of ``S f``, over S.
-        """
-        found: Floats = self(self.noise * functional) / self.noise
-        return found
+def least_squares(tree: Tree, rates: Sequence[float]) -> LeastSquares:
+    """Return the least squares for these rates of the noise by depth."""
+    by_depth = np.array([weighted.variance(rate) for rate in rates])
+    # A lower bound keeps the numerics in order.
+    return LeastSquares(tree, np.maximum(by_depth, by_depth.max() * _LEAST)[tree.depths])
 
 
 class Reaches:
@@ -157,7 +37,7 @@ class Reaches:
 
     def __init__(self, tree: Tree, rates: Sequence[Fraction | float]) -> None:
         self.rates = [float(min(rate, _MOST)) for rate in rates]
-        self.squares = LeastSquares(tree, self.rates)
+        self.squares = least_squares(tree, self.rates)
 
     def of_sum(self, functional: Floats, level: float) -> float:
         """Return the reach of a weighted sum of estimates at this level."""

@@ -1,49 +1,173 @@
-"""Counts on a tree: the closest ones that are not negative and add up.
-
-A tree is the array `parent` with the index of each node's parent, and -1 for a root; there may be
-several roots, and the nodes come in any order. Each node has a value, and a weight: the inverse of
-its variance. Weight 0 stands for an inner node without a value, and an infinite weight for a root
-whose value is public and not negative. Leaves, the nodes without children, have positive, finite
-weights.
-"""
+"""Counts on trees: the least squares that add up, and the closest counts that are not negative."""
 
 from __future__ import annotations
 
-from itertools import pairwise
-from typing import Any, NamedTuple, TypeAlias
+from functools import cached_property
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 _Floats: TypeAlias = NDArray[np.float64]
-_Ints: TypeAlias = NDArray[np.int64]
-_Flags: TypeAlias = NDArray[np.bool_]
+Ints: TypeAlias = NDArray[np.int64]
 
 #: How far from the least squares the closest integers are sought at first.
 _ROOM = 2
 
 
-class _Level(NamedTuple):
-    """The nodes at one depth, and those that have children.
+class Tree:
+    """The parent of each node; that of a root is -1.
 
-    The next level has the children of the first such node, then those of the second, and so on.
+    Nodes are in order of depth, and the children of a node are next to each other.
     """
 
-    nodes: _Ints
-    inner: _Ints
-    #: How many children each inner node has, and the place of its first one in the next level.
-    sizes: _Ints
-    starts: _Ints
+    def __init__(self, parents: Ints) -> None:
+        self.parents = parents
+        self.size = len(parents)
+        self.roots = int(np.searchsorted(parents, 0))
+        #: The number of children of each node, and the first child.
+        self.children = np.bincount(parents[self.roots :], minlength=self.size)
+        self.first = self.roots + np.cumsum(self.children) - self.children
+        #: The first node of each depth, and twice the end.
+        self.starts = [0, self.roots]
+        while self.starts[-2] < self.starts[-1]:
+            self.starts.append(self.starts[-1] + int(self.children[self.level(-2)].sum()))
+        self.leaves = np.flatnonzero(self.children == 0)
+
+    @property
+    def depth(self) -> int:
+        """The depth of the deepest leaves; that of the root is 0."""
+        return len(self.starts) - 3
+
+    def level(self, depth: int) -> slice:
+        """Return the nodes of this depth."""
+        return slice(self.starts[depth], self.starts[depth + 1])
+
+    @cached_property
+    def depths(self) -> Ints:
+        """The depth of each node."""
+        return np.repeat(np.arange(self.depth + 1), np.diff(self.starts[:-1]))
+
+    @cached_property
+    def inner(self) -> list[Ints]:
+        """The nodes with children of each depth; the last has none."""
+        nodes = np.flatnonzero(self.children)
+        return np.split(nodes, np.searchsorted(nodes, self.starts[1:-2]))
+
+    def below(self, depth: int) -> slice:
+        """Return the children of the nodes of this depth."""
+        return self.level(depth + 1)
+
+    def over_children(
+        self, depth: int, values: NDArray[Any], over: np.ufunc = np.add
+    ) -> NDArray[Any]:
+        """Return the sums over the children of the inner nodes of a depth, from all children's."""
+        places = self.first[self.inner[depth]] - self.below(depth).start
+        return over.reduceat(values, places, axis=0)
+
+    def sums(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return the values of leaves, and the sums of those below each other node."""
+        found = values.copy()
+        for depth in reversed(range(self.depth)):
+            found[self.inner[depth]] = self.over_children(depth, found[self.below(depth)])
+        return found
 
 
-_NONE = _Level(*[np.zeros(0, np.int64)] * 4)
+def arranged(parent: Ints) -> tuple[Tree, Ints]:
+    """Return the tree of nodes in any order, and those nodes in the tree's order."""
+    children = np.argsort(parent, kind="stable")
+    first = np.searchsorted(parent[children], np.arange(len(parent) + 1))
+    levels, nodes = [], children[: first[0]]
+    while nodes.size:
+        levels.append(nodes)
+        sizes = first[nodes + 1] - first[nodes]
+        ends = np.cumsum(sizes)
+        nodes = children[np.repeat(first[nodes] - ends + sizes, sizes) + np.arange(ends[-1])]
+    order = np.concatenate([*levels, nodes])
+    if order.size < len(parent):
+        raise ValueError("parent is not accepted: give a tree, without cycles")
+    places = np.full(len(parent) + 1, -1)
+    places[order] = np.arange(order.size)
+    return Tree(places[parent[order]]), order
 
 
-def closest(parent: _Ints, values: _Ints, weights: _Floats) -> _Ints:
+class LeastSquares:
+    """The unbiased estimates of least variance that add up, for noise of these variances.
+
+    A node of variance 0 is known, and an inner node of infinite variance has no value.
+
+    The pass up combines the noisy count of a node with the sum of its children, by the inverses of
+    their variances; the pass down gives each child its part of what is left, by its variance.
+    """
+
+    def __init__(self, tree: Tree, noise: _Floats) -> None:
+        self.tree, self.noise = tree, noise
+        #: The variances of the sum of the children, and of the estimate from the subtree.
+        self.below, self.own = np.zeros(tree.size), noise.copy()
+        ratio = np.zeros(tree.size)
+        with np.errstate(divide="ignore"):
+            for depth in reversed(range(tree.depth)):
+                inner = tree.inner[depth]
+                self.below[inner] = sums = tree.over_children(depth, self.own[tree.below(depth)])
+                # Known children leave nothing to their parent.
+                np.divide(sums, noise[inner], out=sums, where=sums > 0)
+                ratio[inner] = sums
+                self.own[inner] = self.below[inner] / (1 + sums)
+            #: The parts of its noisy count, and of its children's sum, in a node's own estimate.
+            self.weight = np.where(tree.children > 0, 1 / (1 + 1 / ratio), 1.0)
+        self.rest = 1 / (1 + ratio)
+        #: The part of a node in what its parent has left to give.
+        self.gain = np.zeros(tree.size)
+        left = self.below[tree.parents[tree.roots :]]
+        np.divide(self.own[tree.roots :], left, out=self.gain[tree.roots :], where=left > 0)
+
+    def __call__(self, noisy: _Floats) -> _Floats:
+        """Return the estimates, for noisy counts with any further axes."""
+        tree, more = self.tree, (slice(None),) + (None,) * (noisy.ndim - 1)
+        found = noisy.copy()
+        sums = np.zeros_like(found)
+        for depth in reversed(range(tree.depth)):
+            inner = tree.inner[depth]
+            sums[inner] = tree.over_children(depth, found[tree.below(depth)])
+            found[inner] *= self.weight[inner][more]
+            found[inner] += self.rest[inner][more] * sums[inner]
+        for depth in range(tree.depth):
+            level = tree.below(depth)
+            parents = tree.parents[level]
+            found[level] += self.gain[level][more] * (found[parents] - sums[parents])
+        return found
+
+    @cached_property
+    def variances(self) -> _Floats:
+        """The variance of the estimate of each node."""
+        found: _Floats = self.own.copy()
+        for depth in range(self.tree.depth):
+            level = self.tree.below(depth)
+            parents = self.tree.parents[level]
+            found[level] -= self.gain[level] ** 2 * (self.below[parents] - found[parents])
+        return found
+
+    def weights(self, functional: _Floats) -> _Floats:
+        """Return the weight of each noise in a weighted sum of estimates.
+
+        The estimates are ``H S**-1`` times the noisy counts, for their covariance matrix H and the
+        diagonal matrix S of the variances of the noise. So a functional f has the weights
+        ``S**-1 H f``: the estimates of ``S f``, over S.
+        """
+        found: _Floats = self(self.noise * functional) / self.noise
+        return found
+
+
+def closest(parent: Ints, values: Ints, weights: _Floats) -> Ints:
     """Return the integers with the least ``sum(weights * (x - values)**2)``, as int64.
 
-    They are not negative, and each inner node is the sum of its children. None are closer, up to
-    the rounding of float64 in sums of multiples of the weights; integer weights have none. If
+    The array `parent` has the index of each node's parent, and -1 for a root; there may be several
+    roots, and the nodes come in any order. Weight 0 stands for an inner node without a value, and
+    an infinite weight for a root whose value is public and not negative. Leaves, the nodes without
+    children, have positive, finite weights.
+
+    The integers are not negative, and each inner node is the sum of its children. None are closer,
+    up to the rounding of float64 in sums of multiples of the weights; integer weights have none. If
     several are equally close, the order of the nodes decides.
 
     The integers are sought within limits around the least squares, and limits that they reach are
@@ -53,22 +177,26 @@ def closest(parent: _Ints, values: _Ints, weights: _Floats) -> _Ints:
 
     Time grows as ``n log(n)`` for n nodes on a few levels. Memory is about 350 bytes a node.
     """
-    middle = np.rint(fitted(parent, values, weights)).astype(np.int64)
-    room = np.full(len(parent), _ROOM)
+    tree, order = arranged(parent)
+    values, weights = values[order], weights[order]
+    middle = np.rint(fitted(tree, values, weights)).astype(np.int64)
+    room = np.full(tree.size, _ROOM)
     public = np.isinf(weights)
     while True:
         low, high = np.maximum(middle - room, 0), middle + room
         low[public] = high[public] = values[public]
-        result, low, high = within(parent, values, weights, low, high)
+        result, low, high = within(tree, values, weights, low, high)
         tight = ((result == low) & (low > 0) | (result == high)) & ~public
         if not tight.any():
-            return result
+            found = np.empty_like(result)
+            found[order] = result
+            return found
         room[tight] *= 4
 
 
 def within(
-    parent: _Ints, values: NDArray[Any], weights: _Floats, low: _Ints, high: _Ints
-) -> tuple[_Ints, _Ints, _Ints]:
+    tree: Tree, values: NDArray[Any], weights: _Floats, low: Ints, high: Ints
+) -> tuple[Ints, Ints, Ints]:
     """Return the integers with the least squares within limits, and the limits of their sums.
 
     The limits of a node become those that the limits below it leave.
@@ -76,41 +204,37 @@ def within(
     The least cost of a subtree is a convex function of its sum. So its increments, from one sum to
     the next, are the sorted increments of the children together, plus those of its own square.
     """
-    low, high, result = low.copy(), high.copy(), np.zeros(len(parent), np.int64)
-    levels, merged = _levels(parent), []
-    # The increments of all nodes of a level, and the place of the node that each belongs to.
+    low, high, result = low.copy(), high.copy(), np.zeros(tree.size, np.int64)
+    least, merged = low.copy(), []
+    # The increments of all nodes of a level, and the node that each belongs to.
     costs, owners = np.zeros(0), np.zeros(0, np.int64)
-    for level, below in zip(levels[::-1], [_NONE, *levels[:0:-1]], strict=True):
-        nodes, inner = level.nodes, level.nodes[level.inner]
-        least = _sums(low[below.nodes], level)
-        low[inner] = np.maximum(low[inner], least)
-        high[inner] = np.minimum(high[inner], _sums(high[below.nodes], level))
+    for depth in reversed(range(tree.depth + 1)):
+        nodes, below, inner = tree.level(depth), tree.below(depth), tree.inner[depth]
+        least[inner] = tree.over_children(depth, low[below])
+        low[inner] = np.maximum(low, least)[inner]
+        high[inner] = np.minimum(high[inner], tree.over_children(depth, high[below]))
         sizes = (high - low)[nodes]
         if (sizes < 0).any():
             raise RuntimeError("no integers within the limits add up")
-        groups = np.repeat(np.arange(inner.size), level.sizes)[owners]
-        order = np.lexsort((costs, groups))
-        ranks = np.arange(order.size) - np.searchsorted(groups, np.arange(inner.size))[groups]
-        merged.append((owners[order], ranks, groups, least))
-        start, end = (low[inner] - least)[groups], (high[inner] - least)[groups]
-        inside = costs[order][(ranks >= start) & (ranks < end)]
-        owners = np.repeat(np.arange(sizes.size), sizes)
-        steps = np.arange(owners.size) - (np.cumsum(sizes) - sizes)[owners]
-        costs = (2 * (low - values)[nodes][owners] + 2 * steps + 1) * weights[nodes][owners]
-        costs[np.isin(owners, level.inner)] += inside
-    roots = levels[0].nodes
-    result[roots] = low[roots] + np.bincount(owners[costs < 0], minlength=roots.size)
-    for (level, below), (owners, ranks, groups, least) in zip(
-        pairwise(levels), merged[:0:-1], strict=True
-    ):
-        taken = ranks < (result[level.nodes[level.inner]] - least)[groups]
-        result[below.nodes] = low[below.nodes] + np.bincount(
-            owners[taken], minlength=below.nodes.size
-        )
+        parents = tree.parents[owners]
+        order = np.lexsort((costs, parents))
+        ranks = np.arange(order.size) - np.searchsorted(parents, parents) + least[parents]
+        merged.append((owners[order], parents, ranks))
+        inside = costs[order][(ranks >= low[parents]) & (ranks < high[parents])]
+        owners = np.repeat(np.arange(nodes.start, nodes.stop), sizes)
+        steps = np.arange(owners.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        costs = (2 * (low - values)[owners] + 2 * steps + 1) * weights[owners]
+        costs[tree.children[owners] > 0] += inside
+    roots = tree.level(0)
+    result[roots] = low[roots] + np.bincount(owners[costs < 0], minlength=tree.roots)
+    for depth, (owners, parents, ranks) in enumerate(merged[:0:-1]):
+        below = tree.below(depth)
+        taken = owners[ranks < result[parents]] - below.start
+        result[below] = low[below] + np.bincount(taken, minlength=below.stop - below.start)
     return result, low, high
 
 
-def fitted(parent: _Ints, values: NDArray[Any], weights: _Floats) -> _Floats:
+def fitted(tree: Tree, values: NDArray[Any], weights: _Floats) -> _Floats:
     """Return the real numbers with the least squares that are not negative and add up.
 
     Each round solves the least squares in two passes, from the leaves to the roots and back, and
@@ -119,63 +243,12 @@ def fitted(parent: _Ints, values: NDArray[Any], weights: _Floats) -> _Floats:
     1994): raising a leaf to 0 lowers the others. So no leaf is held in vain (Chandrasekaran 1970),
     and there are no more rounds than leaves; usually there are about ten.
     """
-    levels = _levels(parent)
-    leaf = np.ones(len(parent), bool)
-    leaf[parent[parent >= 0]] = False
-    free = leaf.copy()
+    with np.errstate(divide="ignore"):
+        noise = 1 / weights
+    leaf, held = tree.children == 0, np.zeros(tree.size, np.bool_)
     while True:
-        result = _least_squares(levels, values, weights, free)
+        result = LeastSquares(tree, np.where(held, 0.0, noise))(np.where(held, 0.0, values))
         negative = leaf & (result < 0)
         if not negative.any():
             return result
-        free &= ~negative
-
-
-def _least_squares(
-    levels: list[_Level], values: NDArray[Any], weights: _Floats, free: _Flags
-) -> _Floats:
-    """Return the real numbers with the least squares that add up, where other leaves are 0."""
-    public = np.isinf(weights)
-    own = np.where(public, 0.0, weights)
-    # The best estimate of each node from its subtree alone, and its variance; and the sums of the
-    # children's.
-    best, spread = np.where(free, values, 0.0), np.zeros(len(own))
-    spread[free] = 1 / own[free]
-    sums, spreads = np.zeros(len(own)), np.zeros(len(own))
-    for level, below in zip(levels[-2::-1], levels[:0:-1], strict=True):
-        inner = level.nodes[level.inner]
-        sums[inner] = total = _sums(best[below.nodes], level)
-        spreads[inner] = variance = _sums(spread[below.nodes], level)
-        spread[inner] = variance / (1 + variance * own[inner])
-        best[inner] = total + spread[inner] * own[inner] * (values[inner] - total)
-    result = np.where(public, values, best)
-    for level, below in pairwise(levels):
-        inner = level.nodes[level.inner]
-        gaps, variance = result[inner] - sums[inner], spreads[inner]
-        share = np.divide(gaps, variance, out=np.zeros(inner.size), where=variance > 0)
-        changes = spread[below.nodes] * np.repeat(share, level.sizes)
-        result[below.nodes] = best[below.nodes] + changes
-    return result
-
-
-def _levels(parent: _Ints) -> list[_Level]:
-    """Return the levels of a tree, from its roots on."""
-    children = np.argsort(parent, kind="stable")
-    first = np.searchsorted(parent[children], np.arange(len(parent) + 1))
-    levels, nodes = [], children[: first[0]]
-    while nodes.size:
-        sizes = first[nodes + 1] - first[nodes]
-        inner = np.flatnonzero(sizes)
-        sizes = sizes[inner]
-        starts = np.cumsum(sizes) - sizes
-        levels.append(_Level(nodes, inner, sizes, starts))
-        places = np.repeat(first[nodes[inner]] - starts, sizes) + np.arange(sizes.sum())
-        nodes = children[places]
-    if sum(level.nodes.size for level in levels) < len(parent):
-        raise ValueError("parent is not accepted: give a tree, without cycles")
-    return levels
-
-
-def _sums(values: NDArray[Any], level: _Level) -> NDArray[Any]:
-    """Return the sums over the children of each inner node of a level."""
-    return np.add.reduceat(values, level.starts) if level.starts.size else values[:0]
+        held |= negative

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from geomdp import frames
 from geomdp._analysis import trees
-from geomdp._analysis.hierarchies import Tree
 from geomdp._inputs import arrays, columns, labels, parameters
 from geomdp._inputs.parameters import Exact, Real
 from geomdp.frames import Design, _native
@@ -85,14 +84,10 @@ class Hierarchy(Sequence[Any]):
             found = parameters.shown([names[place] for place in roots])
             raise ValueError(f"the nodes {found} have no parent: give a tree with one root")
         try:
-            order = np.concatenate([level.nodes for level in trees._levels(above)] or [roots])
+            self._tree, order = trees.arranged(above)
         except ValueError:
-            order = roots
-        if len(order) < len(names):
-            raise ValueError(f"{_cycle(names, above)} is below itself: give a tree without cycles")
-        new = np.empty(len(names) + 1, np.int64)
-        new[order], new[-1] = np.arange(len(names)), -1
-        self._tree = Tree(new[above[order]])
+            found = _cycle(names, above)
+            raise ValueError(f"{found} is below itself: give a tree without cycles") from None
         self.nodes: list[Any] = [names[place] for place in order.tolist()]
         self.leaves: list[Any] = [self.nodes[place] for place in self._tree.leaves.tolist()]
         self._places: dict[Any, int] = {name: place for place, name in enumerate(self.nodes)}
