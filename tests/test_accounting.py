@@ -511,7 +511,11 @@ def test_zcdp_bounds_renyi_divergences(loss: float, order: float) -> None:
         (lambda: loss_distribution(MECHANISM, linf=1.0), TypeError, "linf = 1.0 has type float"),
         (lambda: loss_distribution(MECHANISM, linf=4097), ValueError, "give at most 0 of them"),
         (lambda: loss_distribution(GeometricMechanism.from_scale(0)), ValueError, "without noise"),
-        (lambda: 10**9 * loss_distribution(MECHANISM, l0=2), ValueError, "2000000000 cells that"),
+        (
+            lambda: 10**9 * loss_distribution(MECHANISM, l0=2),
+            ValueError,
+            "2000000000 noisy counts",
+        ),
         (lambda: 0 * loss_distribution(MECHANISM), ValueError, "releases = 0 is not accepted"),
         (lambda: loss_distribution(MECHANISM).epsilon(2), ValueError, "delta = 2 is not"),
         (lambda: loss_distribution(MECHANISM).delta(-2), ValueError, "epsilon = -2 is not"),
@@ -526,3 +530,11 @@ def test_zcdp_bounds_renyi_divergences(loss: float, order: float) -> None:
 def test_bad_parameters_raise(call: object, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+def test_losses_show_releases_of_one_count_as_counts() -> None:
+    """It said "50 cells" for 50 releases of one."""
+    loss = loss_distribution(GeometricMechanism(0.1))
+    assert repr(loss) == "<LossDistribution: 1 noisy count of rate 0.1, changed by at most 1>"
+    shown = "<LossDistribution: 50 noisy counts of rate 0.1, changed by at most 1>"
+    assert repr(50 * loss) == shown

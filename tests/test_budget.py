@@ -174,6 +174,7 @@ def test_notebooks_show_what_was_spent(make: Open) -> None:
     assert html.index("0.75 of 1") < html.index("1. &lt;b&gt;") < html.index("0.25")
     assert "<td>0.5</td>" in html
     assert repr(make(2, 1, [1])) == "<Budget: 0.0 of 2 spent, delta=1>"
+    assert repr(make(2, 1e-6, [1])).endswith(" of 2 spent, delta=1e-06>")
 
 
 def test_a_huge_distance_is_refused(make: Open) -> None:

@@ -125,6 +125,14 @@ def test_damaged_certificate_does_not_hold() -> None:
     assert not dataclasses.replace(found, delta=found.delta + Fraction(1, 2**126)).holds
 
 
+def test_certificate_shows_epsilon_beside_the_rate() -> None:
+    found = GeometricMechanism(0.5, sensitivity=2, bounds=(0, 1)).certificate()
+    first, second, *_ = repr(found).splitlines()
+    assert first.endswith("pure epsilon-DP at rate 0.25 (epsilon 0.5, sensitivity 2), exactly")
+    assert second.startswith("  1 digit, ")
+    assert found == certificate(Fraction(1, 4), 1)  # The statements are about the rate alone.
+
+
 def test_certificate_is_frozen_and_picklable() -> None:
     found = certificate(Fraction(1), 10)
     with pytest.raises(dataclasses.FrozenInstanceError):

@@ -270,7 +270,7 @@ def test_cells_of_a_ragged_tree_are_the_closest(seed: int, public: bool) -> None
         ([[1]], {"margins": {2: [1]}}, ValueError, "margins of 2"),
         ([[1]], {"margins": {"rows": [1]}}, ValueError, "margins of 'rows'"),
         ([[1]], {"margins": {(0, 0): [1]}}, ValueError, "once"),
-        ([[1]], {"margins": {(0, 1): [[1]]}}, ValueError, "fewer than 2"),
+        ([[1]], {"margins": {(0, 1): [[1]]}}, ValueError, "fewer axes than 2"),
         ([[1, 2]], {"margins": {1: [1]}}, ValueError, r"margins\[1\] is of shape \(1,\)"),
         ([1], {"margins": {(): 2**41}}, OverflowError, r"margins\[\(\)\]"),
         ([1], {"variances": 3}, TypeError, "variances"),

@@ -507,8 +507,8 @@ COUNTS = np.arange(3)
 @pytest.mark.parametrize(
     ("counts", "ids", "error", "message"),
     [
-        (COUNTS, np.arange(2), ValueError, "ids for 2 counts are not accepted: give ids for 3"),
-        (COUNTS, pa.array(["a"] * 4), ValueError, "ids for 4 counts"),
+        (COUNTS, np.arange(2), ValueError, "ids of length 2 are not accepted: give 3"),
+        (COUNTS, pa.array(["a"] * 4), ValueError, "ids of length 4"),
         (COUNTS, [], ValueError, r"ids = \(\) is not accepted"),
         (COUNTS, np.zeros(3), TypeError, "ids of type double are not accepted"),
         (COUNTS, pa.nulls(3), TypeError, "ids of type null"),

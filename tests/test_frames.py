@@ -418,7 +418,7 @@ def test_nonstring_labels(kind: str) -> None:
         assert (changed != frame).to_numpy().sum(axis=0).tolist() == [
             2 * (other == place) for other in range(3)
         ]
-    with pytest.raises(KeyError, match="occurs 0 times"):
+    with pytest.raises(KeyError, match="no column 'unknown'"):
         frames.release_columns(frame, {"unknown": NONE})
 
 
@@ -928,7 +928,7 @@ def test_tables_show_and_release_no_exact_count(library: str) -> None:
         ({"margins": "all"}, ValueError, "levels of 'n' with margins = 'all' are not accepted"),
         ({"margins": {"town": "a"}}, ValueError, "margins = 'a' are empty or repeat one"),
         ({"margins": {"n": 3}, "other": {"n": 3}}, ValueError, "margins = 3 are empty or repeat"),
-        ({"other": {"city": "else"}}, KeyError, "'city' occurs 0 times"),
+        ({"other": {"city": "else"}}, KeyError, "no column 'city'"),
     ],
 )
 def test_invalid_other_or_margins_raise(arguments: Any, error: Any, message: str) -> None:
@@ -962,18 +962,28 @@ def test_categorical_columns_have_levels_alone_as_categories(maker: str) -> None
     """The others, such as b, are of the data."""
     column = CATEGORICAL[maker](["a", None, "b", "a"])
     make: Any = type(column.to_frame())
+
+    def categories(table: Any) -> list[Any]:
+        shown = table.frame["x"]
+        assert type(shown.dtype) is type(column.dtype)
+        # Polars' Categorical shows its categories by Arrow alone.
+        own = shown.to_arrow().dictionary if maker == "Categorical" else shown.dtype.categories
+        return list(map(str, own))
+
     people = make({"x": column, "n": [1, 2, 1, 1]})
     for frame in (people, people[:0]) if make is pd.DataFrame else (people, people.lazy()):
         for levels in ({"x": ["a", None]}, {"x": ["a", None], "n": [1, 2]}):
             table = frames.count(frame, levels)
-            for kind in (table.frame["x"].dtype, table.release(NONE).frame["x"].dtype):
-                assert list(kind.categories) == ["a"]
+            assert categories(table) == categories(table.release(NONE)) == ["a"]
     table = frames.count(people, {"x": ["z", "a"]}, other="else", margins="all")
     assert rows(table.frame) == [("z", 0), ("a", 2), ("else", 2), ("all", 4)]
-    dtype: Any = table.release(epsilon=1).frame["x"].dtype
-    assert list(dtype.categories) == ["z", "a", "else", "all"]
-    assert type(dtype) is (pd.CategoricalDtype if make is pd.DataFrame else pl.Enum)
-    assert getattr(dtype, "ordered", None) is getattr(column.dtype, "ordered", None)
+    noisy = table.release(epsilon=1)
+    assert categories(noisy) == ["z", "a", "else", "all"]
+    ordered = getattr(column.dtype, "ordered", None)
+    assert getattr(noisy.frame["x"].dtype, "ordered", None) is ordered
+    every = frames.count(column, ["b", "a", "c"]).release(NONE).frame
+    assert every[every.columns[0]].dtype == column.dtype
+    assert every[every.columns[0]].to_list() == ["b", "a", "c"]
     for wrong in ([1], ["a", 1]):
         for data in (column, column[:0]):
             with pytest.raises(ValueError, match=r"levels of .* are not accepted: give values"):
@@ -1031,7 +1041,7 @@ def test_invalid_levels_raise(maker: str) -> None:
 
 def test_count_of_invalid_data_raises() -> None:
     people = pd.DataFrame({"city": ["a"], "count": [1]})
-    with pytest.raises(KeyError, match="'town' occurs 0 times"):
+    with pytest.raises(KeyError, match="no column 'town'"):
         frames.count(people, {"town": ["a"]})
     with pytest.raises(ValueError, match="levels is empty"):
         frames.count(people, {})
@@ -1194,13 +1204,13 @@ def test_kept_records_are_uniform_and_not_seeded(make: Any) -> None:
         ({"linf": 2}, ValueError, "linf = 2 without cells is not accepted"),
         ({"cells": "town"}, TypeError, "cells = 'town' has type str"),
         ({"cells": {"town"}}, TypeError, "cells has type set: give a list"),
-        ({"cells": ["city"]}, KeyError, "'city' occurs 0 times"),
-        ({"individual": "id"}, KeyError, "'id' occurs 0 times"),
+        ({"cells": ["city"]}, KeyError, "no column 'city'"),
+        ({"individual": "id"}, KeyError, "no column 'id'"),
         ({"individual": "null"}, ValueError, "column 'null' contains nulls"),
         ({"frame": [1]}, TypeError, "frame has type list"),
         ({"frame": pa.table({"who": [1]})}, TypeError, "frame has type Table: give a frame of"),
         ({"frame": duckdb.sql("SELECT 1 AS who")}, TypeError, "frame has type DuckDBPyRelation"),
-        ({"frame": pl.LazyFrame({"id": [1]})}, KeyError, "'who' occurs 0 times"),
+        ({"frame": pl.LazyFrame({"id": [1]})}, KeyError, "no column 'who'"),
     ],
 )
 def test_invalid_contributions_raise(arguments: Any, error: Any, message: str) -> None:

@@ -574,7 +574,7 @@ def test_a_bad_tree_is_refused_by_name(given: Any, error: Any, message: str) -> 
         (np.ones(12), {}, TypeError, "counts of dtype float64 are not accepted"),
         (COUNTS, {"epsilon": 0}, ValueError, "epsilon = 0 is not accepted"),
         (COUNTS, {"epsilon": "x"}, ValueError, "epsilon = 'x' is not accepted"),
-        (COUNTS, {"shares": [1, 2]}, ValueError, "shares are 2 numbers: give 4"),
+        (COUNTS, {"shares": [1, 2]}, ValueError, "shares of length 2 are not accepted: give 4"),
         (COUNTS, {"shares": [1, 2, 3, 0]}, ValueError, r"shares\[3\] = 0 is not accepted"),
         (COUNTS, {"shares": 7}, TypeError, "shares = 7 has type int"),
         (COUNTS, {"label": 7}, TypeError, "label = 7 has type int"),

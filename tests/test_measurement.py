@@ -564,7 +564,7 @@ def test_notebooks_show_scale_and_categories() -> None:
         (histogram, ["2 categories and a count of all others", "scale 2.5", "(0, 9)", "0.4"]),
         (ages, ["clamped to (0, 120)", "scale 0.333333", "then total", "360.0"]),
         (m.make_composition([histogram] * 3), ["3 times: count by 2 categories", "1.2"]),
-        (INTS >> m.then_count_by_bins([0, 1], False) >> m.then_geometric(0), ["1 bins", "inf"]),
+        (INTS >> m.then_count_by_bins([0, 1], False) >> m.then_geometric(0), ["1 bin", "inf"]),
         (
             geometric("i8", False, 1) >> Times(7) >> functools.partial(max, 7),
             ["Times, then partial<"],

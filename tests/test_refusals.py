@@ -1,5 +1,6 @@
 """What every call refuses: numbers, integers, bounds, scales, counts and `out`, each once."""
 
+import ast
 import datetime
 import itertools
 import math
@@ -8,13 +9,16 @@ from array import array
 from collections.abc import Callable, Iterable
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.lib.stride_tricks import as_strided, sliding_window_view
+from scipy import sparse
 
 import geomdp.measurement as m
 from geomdp import (
@@ -504,3 +508,89 @@ def test_out_is_unchanged_after_errors(
     with pytest.raises(error):
         release(counts, out=out)
     assert (out == 9).all()
+
+
+# Arrays of other libraries
+
+
+def of_library(name: str, **methods: Any) -> Any:
+    """Return an object of a class like that of another library."""
+    module, kind = name.split(".")
+    return type(kind, (), {"__module__": module, **methods})()
+
+
+def made(self: Any, dtype: Any = None, copy: Any = None) -> Any:
+    return np.array([3, 5])
+
+
+@pytest.mark.parametrize(
+    ("counts", "line"),
+    [
+        (sparse.csr_array([[3, 5]]), "counts.toarray()"),
+        (sparse.coo_matrix([[3, 5]]), "counts.toarray()"),
+        (of_library("torch.Tensor", __array__=made), "numpy.asarray(counts)"),
+        # Newer versions of xarray offer their arrays as columns of Arrow too.
+        (of_library("xarray.DataArray", __array__=made), "numpy.asarray(counts)"),
+        (
+            of_library("xarray.DataArray", __array__=made, __arrow_c_stream__=made),
+            "numpy.asarray(counts)",
+        ),
+    ],
+)
+def test_arrays_of_other_libraries_are_refused_with_the_line_that_converts_them(
+    counts: Any, line: str
+) -> None:
+    mechanism = GeometricMechanism.from_scale(0)
+    with pytest.raises(TypeError, match=re.escape(line)):
+        mechanism.release(counts)
+    converted = eval(line, {"counts": counts, "numpy": np})
+    assert mechanism.release(converted).ravel().tolist() == [3, 5]
+    with pytest.raises(TypeError, match=re.escape(line).replace("counts", "(counts|released)")):
+        mechanism.confidence_interval(counts, alpha=0.05)
+
+
+def test_sparse_columns_are_refused_with_the_line_that_converts_them() -> None:
+    counts = pd.Series(pd.arrays.SparseArray([3, 5]))
+    mechanism = GeometricMechanism.from_scale(0)
+    with pytest.raises(TypeError, match=r"sparse\[int64, 0\] .* sparse\.to_dense\(\)"):
+        mechanism.release(counts)
+    assert mechanism.release(counts.sparse.to_dense()).tolist() == [3, 5]
+
+
+# Words
+
+#: Numbers in messages that are never 1, by file.
+NEVER_ONE = {
+    ("_inputs/columns.py", "found"),
+    ("_inputs/labels.py", "len(items)"),  # 1 is handled above it
+    ("_inputs/parameters.py", "x.bit_length()"),
+    ("_inputs/parameters.py", "value.bit_length()"),
+    ("accounting/_compose.py", "groups.total()"),
+    ("certificate.py", "self.limb_bits * (limbs + 1)"),
+    ("cli.py", "n"),
+    ("frames/_design.py", "self.cells"),
+    ("frames/_noisy.py", "n"),
+    ("measurement/_counting.py", "records.ndim"),
+    ("measurement/_counting.py", "array.ndim"),
+    ("measurement/_steps.py", "n"),
+    ("remap.py", "limit"),
+}
+VERB = "contains|reaches|differs|occurs|of|is|has|was|does|without|beyond|reads|and"
+
+
+def test_numbers_of_things_have_a_singular() -> None:
+    """It said "1 digits": only geomdp._notebook.many adds an "s" to what may be one thing."""
+    package, found = Path(m.__file__).parents[1], set()
+    for path in package.rglob("*.py"):
+        for text in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(text, ast.JoinedStr):
+                continue
+            for value, after in itertools.pairwise(text.values):
+                if not isinstance(value, ast.FormattedValue) or not isinstance(after, ast.Constant):
+                    continue
+                number = ast.unparse(value.value)
+                thing = re.match(rf" (?!{VERB})(\w+ )?(?!{VERB})[a-z]+s\b", str(after.value))
+                if thing and not re.fullmatch("[A-Z_]+", number):
+                    found.add((path.relative_to(package).as_posix(), number))
+    found.discard(("_notebook.py", "n"))
+    assert found == NEVER_ONE

@@ -1,4 +1,4 @@
-"""How notebooks show public objects."""
+"""How public objects and numbers are shown."""
 
 from fractions import Fraction
 from typing import Any
@@ -20,6 +20,13 @@ def preformatted(text: str) -> str:
     from html import escape  # noqa: PLC0415 (only notebooks need it)
 
     return f"<pre>{escape(text)}</pre>"
+
+
+def many(n: int, noun: str) -> str:
+    """Return a number of things, such as "1 bit", "2 bits" or "2 categories"."""
+    if n == 1:
+        return f"1 {noun}"
+    return f"{n} {noun[:-1]}ies" if noun.endswith("y") else f"{n} {noun}s"
 
 
 def short(number: float | Fraction) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from geomdp import _notebook
+from geomdp._notebook import many
 
 if TYPE_CHECKING:
     from geomdp import _core
@@ -68,6 +69,8 @@ class Certificate:
     tight_epsilon : float or None
         The least float64 that bounds the privacy loss between neighbours of the distribution that
         is actually sampled; None unless requested.
+    sensitivity : int
+        Only shown, with the epsilon that makes the rate: the statements are about the rate alone.
 
     Examples
     --------
@@ -91,6 +94,7 @@ class Certificate:
     tanh_half_rate: Fraction | None
     total_variation: float
     tight_epsilon: float | None
+    sensitivity: int = field(default=1, compare=False)
 
     @property
     def holds(self) -> bool:
@@ -163,9 +167,11 @@ class Certificate:
         assert self.sampled_rate is not None
         limbs = max(digit.limbs for digit in self.digits)
         lines = [
-            f"certificate: pure epsilon-DP at rate {_notebook.short(self.rate)}, exactly",
-            f"  {len(self.digits)} digits, {self.words_per_draw} words of tape per count, "
-            f"thresholds of up to {self.limb_bits * (limbs + 1)} bits",
+            f"certificate: pure epsilon-DP at rate {_notebook.short(self.rate)} (epsilon "
+            f"{_notebook.short(self.rate * self.sensitivity)}, sensitivity {self.sensitivity}), "
+            "exactly",
+            f"  {many(len(self.digits), 'digit')}, {many(self.words_per_draw, 'word')} of tape per "
+            f"count, thresholds of up to {self.limb_bits * (limbs + 1)} bits",
             f"  inequalities of the proof, in exact arithmetic: {'hold' if self.holds else 'FAIL'}",
             f"  uniform floor of mass {float(self.floor):.3g}; "
             f"total variation to the ideal distribution below {self.total_variation:.3g}",
@@ -187,7 +193,7 @@ def _dyadic(value: Fraction, bits: int) -> dict[str, Any]:
     return {"num": hex(int(value * 2**bits)), "bits": bits}
 
 
-def from_fields(fields: _core._Fields) -> Certificate:
+def from_fields(fields: _core._Fields, sensitivity: int) -> Certificate:
     """Return the certificate of a plan from the core's description of it."""
 
     def ratio(pair: tuple[int, int] | None) -> Fraction | None:
@@ -210,4 +216,5 @@ def from_fields(fields: _core._Fields) -> Certificate:
         tanh_half_rate=dyadic(fields["tanh_half_rate"]),
         total_variation=fields["total_variation"],
         tight_epsilon=fields["tight_epsilon"],
+        sensitivity=sensitivity,
     )

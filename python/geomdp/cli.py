@@ -151,7 +151,7 @@ def _epsilon(given: argparse.Namespace) -> str:
 
 
 def _sentence(n: int | None, a: int, alpha: str) -> str:
-    subject = "a noisy count" if n is None else f"at least one of {n} noisy counts"
+    subject = "a noisy count" if n in (None, 1) else f"at least one of {n} noisy counts"
     return (
         f"{subject} differs from the true count by more than {a} with probability at most {alpha}"
     )
@@ -169,10 +169,9 @@ def _compose(given: argparse.Namespace) -> str:
     for loss, n in given.losses:
         losses[Fraction(loss)] += n
     epsilon = _up(accounting.compose(losses, Fraction(given.delta)))
-    return (
-        f"{epsilon}\n{losses.total()} releases with these privacy losses are together "
-        f"({epsilon}, {given.delta})-differentially private.\n"
-    )
+    n = losses.total()
+    said = "releases with these privacy losses are together" if n > 1 else "release is"
+    return f"{epsilon}\n{n} {said} ({epsilon}, {given.delta})-differentially private.\n"
 
 
 @_refusing_parameters()

@@ -343,8 +343,8 @@ def _axes(key: Any, dimensions: int) -> tuple[int, ...]:
     known = all(parameters.is_integer(axis) and 0 <= axis < dimensions for axis in axes)
     if not known or len(set(axes)) < len(axes) or len(axes) == dimensions:
         raise ValueError(
-            f"margins of {parameters.shown(key)} are not accepted: give fewer than {dimensions} "
-            f"axes, each from 0 to {dimensions - 1} and once"
+            f"margins of {parameters.shown(key)} are not accepted: give fewer axes than "
+            f"{dimensions}, each from 0 to {dimensions - 1} and once"
         )
     return axes
 

@@ -489,7 +489,7 @@ def _rows(given: Sequence[Any], size: int, part: bool) -> _core.Ids:
     ids, plain = _core.Ids(size), [_plain(column) for column in given]
     for column in plain:
         if (found := len(column)) != size:
-            raise ValueError(f"ids for {found} counts are not accepted: give ids for {size}")
+            raise ValueError(f"ids of length {found} are not accepted: give {size}, one a count")
     for column in plain:
         if isinstance(column, np.ndarray):
             ids.add_integers(column, None, column.dtype.kind == "i")

@@ -236,7 +236,7 @@ class GeometricMechanism:
             dtype = arrays.dtype_for(self._bounds)
         parameters.check_bool("tight", tight)
         code = arrays.code(arrays.integer_dtype(dtype))
-        return certificate.from_fields(self._core.certificate(code, tight))
+        return certificate.from_fields(self._core.certificate(code, tight), self._sensitivity)
 
     @overload
     def release(self, counts: int, *, out: None = None, threads: int | None = None) -> int: ...

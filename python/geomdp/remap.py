@@ -140,7 +140,7 @@ class Remap(_Function):
         outputs = bounds[1] - bounds[0] + 1
         if table.shape != (outputs,):
             raise ValueError(
-                f"table is of shape {table.shape}: give one estimate for each of {outputs} outputs"
+                f"table is of shape {table.shape}: give one estimate for each output, {(outputs,)}"
             )
         if not bounds[0] <= int(table.min()) <= int(table.max()) <= bounds[1]:
             raise ValueError(f"table is not within the bounds: give estimates from {bounds}")

@@ -34,6 +34,7 @@ from geomdp._analysis import span_trees
 from geomdp._database import Database, absolute
 from geomdp._inputs import arrays, parameters
 from geomdp._inputs.parameters import Exact, Integer, Real
+from geomdp._notebook import many
 from geomdp.frames import Design, NoisyTable, Table, _native
 from geomdp.mechanism import GeometricMechanism
 
@@ -502,7 +503,7 @@ class Stream:
         design = Design({"step": range(first, last), **cells})
         if design.cells != counts.size:
             raise ValueError(
-                f"cells are the levels of {design.cells // (last - first)} counts: "
+                f"cells are the levels of {many(design.cells // (last - first), 'count')}: "
                 f"give those of {counts[0].size}"
             )
         columns = dict(zip(design.levels, zip(*design._rows(), strict=True), strict=True))
@@ -607,7 +608,7 @@ class Stream:
 
     def __repr__(self) -> str:
         return (
-            f"<Stream: {self.released} of {self._horizon} steps released, "
+            f"<Stream: {self.released} of {many(self._horizon, 'step')} released, "
             f"epsilon {float(self._epsilon)}, arity {self._arity}, levels {self._levels}>"
         )
 
@@ -622,8 +623,8 @@ def _sums(
         whole, steps = _array(counts), spans[0][1]
         if whole.ndim == 0 or len(whole) != steps:
             raise ValueError(
-                f"counts_so_far of shape {whole.shape} is not accepted: give a row for each of "
-                f"{steps} steps"
+                f"counts_so_far of shape {whole.shape} is not accepted: give a row for each step, "
+                f"{steps} in all"
             )
         rows = [whole[start:] for start, _ in spans]
     wanted = rows[0].shape[1:] if cells is None else cells

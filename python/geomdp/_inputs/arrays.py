@@ -100,7 +100,9 @@ def as_array(counts: Any, dtype: np.dtype[Any] = _INT64.dtype, name: str = "coun
         for item in (min(flat), max(flat)) if flat else ():
             as_int(item, limits, name)
         return np.array(flat, dtype=dtype).reshape(items.shape)
-    raise TypeError(f"{name} of type {type(counts).__name__} are not accepted: {_HINT}")
+    line = parameters.conversion(name, counts)
+    wanted = f"give {line}, of integers" if line else _HINT
+    raise TypeError(f"{name} of type {type(counts).__name__} are not accepted: {wanted}")
 
 
 def dtype_for(bounds: tuple[int, int] | None) -> np.dtype[Any]:

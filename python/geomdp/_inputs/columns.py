@@ -79,8 +79,11 @@ def noisy(noise: Noise, name: str, counts: Any, nulls: Nulls) -> Any:
         return released
     nw = narwhals()
     wanted = "a column (geomdp.frames.release_columns takes frames)"
+    if (line := parameters.conversion(name, counts)) and not hasattr(type(counts), "columns"):
+        wanted = f"a column, or to GeometricMechanism.release {line}"
     series = as_narwhals(name, counts, wanted, series_only=True)
-    dtype = _dtype(name, str(series.dtype).lower())
+    kind = str(series.dtype).lower()
+    dtype = _dtype(name, str(series.to_native().dtype).lower() if kind == "unknown" else kind)
     missing = series.is_null()
     if hidden := _any(name, bool(missing.any()), nulls):
         # The counts behind nulls are not released.
@@ -206,7 +209,8 @@ def _library(value: Any, kind: str) -> str:
 def _dtype(name: str, kind: str) -> np.dtype[Any]:
     """Return the dtype of a column's type, which all libraries name alike."""
     if (dtype := DTYPES.get(kind)) is None:
-        hint = " (for pandas' floats, astype('Int64'))" if kind.startswith("float") else ""
+        hints = {"float": "floats, astype('Int64')", "sparse": "sparse columns, sparse.to_dense()"}
+        hint = next((f" (for pandas' {hints[x]})" for x in hints if kind.startswith(x)), "")
         raise TypeError(
             f"{name} of type {kind} is not accepted: give integers of up to 64 bits{hint}"
         )
@@ -247,11 +251,12 @@ def check_nulls(nulls: str) -> None:
 
 def only(name: Any, names: list[Any]) -> Any:
     """Return a name that one column has."""
-    if (found := names.count(name) if isinstance(name, Hashable) else 0) != 1:
-        given = parameters.given(name).removeprefix("= ")
-        raise KeyError(
-            f"column {given} occurs {found} times: give a name that occurs once in {names}"
-        )
+    found = names.count(name) if isinstance(name, Hashable) else 0
+    given = parameters.given(name).removeprefix("= ")
+    if not found:
+        raise KeyError(f"no column {given} in the frame: give one of {names}")
+    if found > 1:
+        raise KeyError(f"column {given} occurs {found} times: rename all but one")
     return name
 
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from geomdp._inputs import columns
+from geomdp._inputs import columns, parameters
 from geomdp._inputs.columns import is_column
 
 
@@ -110,7 +110,8 @@ def _of_column(name: str, column: Any) -> tuple[Any, Labels]:
         import pyarrow as pa  # noqa: PLC0415
 
         native = pa.chunked_array([column])
-    series = columns.as_narwhals(name, native, "an array or a column", series_only=True)
+    wanted = parameters.conversion(name, column) or "an array or a column"
+    series = columns.as_narwhals(name, native, wanted, series_only=True)
     if series.is_null().any():
         raise ValueError(f"{name} contains nulls: fill or drop them")
     array = series.to_numpy()

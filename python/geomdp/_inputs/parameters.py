@@ -70,6 +70,13 @@ def given(value: Any) -> str:
     return f"= {shown(value)}" if shows else f"of type {type(value).__name__}"
 
 
+def conversion(name: str, value: Any) -> str:
+    """Return the line that makes a numpy array of another library's one, or ""."""
+    if hasattr(type(value), "toarray"):  # A sparse one of scipy.
+        return f"{name}.toarray()"
+    return f"numpy.asarray({name})" if hasattr(type(value), "__array__") else ""
+
+
 def shown(value: Any) -> str:
     """Return the repr of a public value, shortened for messages."""
     return _SHORT.repr(value)

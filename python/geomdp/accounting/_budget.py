@@ -493,7 +493,7 @@ class Budget(Uncopied):
     def __repr__(self) -> str:
         if self._by_rho:
             return f"<Budget: rho {self.rho_spent} of {self._limit} spent>"
-        delta = f", delta={self._delta}" if self._delta else ""
+        delta = f", delta={_notebook.short(self._delta)}" if self._delta else ""
         return f"<Budget: {self.epsilon_spent} of {self._limit} spent{delta}>"
 
     def _repr_html_(self) -> str:

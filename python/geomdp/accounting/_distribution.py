@@ -11,6 +11,7 @@ from geomdp._analysis import composition, decimals
 from geomdp._extras import installed_by
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Exact, Integer
+from geomdp._notebook import many, short
 from geomdp.accounting._compose import (
     MOST_RELEASES,
     compose_delta,
@@ -48,7 +49,7 @@ class LossDistribution:
         for (_, linf), n in cells.items():
             if (linf > 1 and linf**2 * n > _WIDEST**2) or n > MOST_RELEASES:
                 raise ValueError(
-                    f"{n} cells that change by up to linf = {linf} are not accepted: give at most "
+                    f"linf = {linf} for {many(n, 'noisy count')} is not accepted: give at most "
                     f"{MOST_RELEASES if linf == 1 else _WIDEST**2 // linf**2} of them"
                 )
         self._cells = cells
@@ -199,11 +200,11 @@ class LossDistribution:
     __rmul__ = __mul__
 
     def __repr__(self) -> str:
-        cells = ", ".join(
-            f"{n} cells of rate {float(rate):g} changed by {linf}"
+        counts = "; ".join(
+            f"{many(n, 'noisy count')} of rate {short(rate)}, changed by at most {linf}"
             for (rate, linf), n in self._cells.items()
         )
-        return f"<LossDistribution: {cells}>"
+        return f"<LossDistribution: {counts}>"
 
     def _by_one(self) -> bool:
         """Return whether no cell changes by more than 1."""

@@ -683,7 +683,7 @@ individual='patient', l0=2)
 
     def _repr_html_(self) -> str:
         rows = {key: _text(value) for key, value in self._arguments().items()}
-        return _notebook.table(f"Design of {self.cells} counts", rows)
+        return _notebook.table(f"Design of {_notebook.many(self.cells, 'count')}", rows)
 
     def _rows(self) -> list[tuple[Any, ...]]:
         return list(product(*self.levels.values()))

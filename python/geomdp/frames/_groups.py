@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from geomdp import _notebook
 from geomdp._analysis import tails, thresholds
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Integer, Real
@@ -145,8 +146,8 @@ class NoisyGroups(Released):
 
     def _title(self) -> str:
         return (
-            f"{len(self._cells)} groups of {self._design.cells}, each with a noisy count of at "
-            f"least {self._at_least}"
+            f"{_notebook.many(len(self._cells), 'group')} of {self._design.cells}, each with a "
+            f"noisy count of at least {self._at_least}"
         )
 
 

@@ -214,17 +214,18 @@ def framed(
 
 
 def _of_levels(kind: Any, items: list[Any]) -> Any:
-    """Return the dtype of a column, for these items: a categorical one has them as its categories.
+    """Return the dtype of a column, for these items.
 
-    Others may come from the data alone.
+    If they are all its categories, it stays. Otherwise they become its categories, since others
+    may come from the data alone. Polars' Categorical has none of its own.
     """
-    if not _is_categorical(kind):
+    if not _is_categorical(kind) or type(kind.dtype).__name__ == "Categorical":
         return kind.dtype
     known = [item for item in items if item is not None]
+    if set(known) == set(kind.dtype.categories):
+        return kind.dtype
     if not hasattr(kind, "iloc"):
-        import polars as pl  # noqa: PLC0415
-
-        return pl.Enum(known)
+        return type(kind.dtype)(known)
     own = type(kind)(known, dtype=kind.cat.categories.dtype)
     return type(kind.dtype)(own, kind.dtype.ordered)
 

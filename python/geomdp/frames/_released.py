@@ -129,7 +129,7 @@ class Released:
         return f"{self._title()}, {loss}"
 
     def _title(self) -> str:
-        return f"{type(self).__name__} of {self._design.cells} counts"
+        return f"{type(self).__name__} of {_notebook.many(self._design.cells, 'count')}"
 
     def __repr__(self) -> str:
         return f"<{self._text()}>\n{self._frame!r}"

@@ -228,8 +228,8 @@ class Table(Withheld):
         levels = ", ".join(
             f"{label}: {parameters.shown(each)}" for label, each in self.levels.items()
         )
-        cells = self._design.cells
-        return f"<Table of {cells} counts, not shown; {levels}; sensitivity {self.sensitivity}>"
+        counts = _notebook.many(self._design.cells, "count")
+        return f"<Table of {counts}, not shown; {levels}; sensitivity {self.sensitivity}>"
 
     def _repr_html_(self) -> str:
         return _notebook.preformatted(repr(self))

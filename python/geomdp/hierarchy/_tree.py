@@ -14,6 +14,7 @@ from geomdp import frames
 from geomdp._analysis import trees
 from geomdp._inputs import arrays, columns, labels, parameters
 from geomdp._inputs.parameters import Exact, Real
+from geomdp._notebook import many
 from geomdp.frames import Design, _native
 from geomdp.hierarchy._noisy import LIMIT, Noise, NoisyHierarchy
 from geomdp.mechanism import GeometricMechanism
@@ -163,7 +164,8 @@ class Hierarchy(Sequence[Any]):
                 raise TypeError(parameters.foreign("shares", shares, "a sequence of numbers"))
             if len(shares) != levels:
                 raise ValueError(
-                    f"shares are {len(shares)} numbers: give {levels}, from the root down"
+                    f"shares of length {len(shares)} are not accepted: give {levels}, from the "
+                    "root down"
                 )
             parts = [
                 parameters.positive_fraction(f"shares[{d}]", parameters.exact("shares", share))
@@ -387,8 +389,8 @@ class Hierarchy(Sequence[Any]):
     def __repr__(self) -> str:
         root = parameters.shown(self.nodes[0])
         return (
-            f"<Hierarchy of {len(self.nodes)} nodes with root {root}, {len(self)} of them leaves, "
-            f"depth {self.depth}>"
+            f"<Hierarchy of {many(len(self.nodes), 'node')} with root {root}, "
+            f"leaves: {len(self)}, depth {self.depth}>"
         )
 
 

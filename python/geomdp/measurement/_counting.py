@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from geomdp._inputs import arrays, parameters
 from geomdp._inputs.parameters import Bounds
+from geomdp._notebook import many
 from geomdp.measurement import _metrics, _types
 from geomdp.measurement._domains import AllDomain, Domain, VectorDomain
 from geomdp.measurement._metrics import AbsoluteDistance, L1Distance, Metric, SymmetricDistance
@@ -203,7 +204,7 @@ class _ByCategories(_Histogram):
     __slots__ = ()
 
     def _size(self) -> str:
-        return f"{len(self.values)} categories"
+        return many(len(self.values), "category")
 
     def _places(self, records: Any) -> tuple[NDArray[np.intp], int]:
         n = len(self.values)
@@ -222,7 +223,7 @@ class _ByBins(_Histogram):
     __slots__ = ()
 
     def _size(self) -> str:
-        return f"{len(self.values) - 1} bins"
+        return many(len(self.values) - 1, "bin")
 
     def _places(self, records: Any) -> tuple[NDArray[np.intp], int]:
         n = len(self.values) - 1
@@ -270,7 +271,7 @@ def make_count_by_categories(
     values = _values("categories", input_domain, input_metric, "Uiub", categories)
     if len(set(values.tolist())) < max(len(values), 1):
         raise ValueError(
-            f"the {len(values)} categories are not accepted: give at least one, all distinct"
+            f"categories of length {len(values)} are not accepted: give at least one, all distinct"
         )
     return _histogram(_ByCategories, input_domain, values, null_category, TOA)
 
@@ -329,7 +330,9 @@ def make_count_by_bins(
     """
     values = _values("edges", input_domain, input_metric, "iuf", edges)
     if len(values) < 2 or not np.all(values[:-1] < values[1:]):
-        raise ValueError(f"the {len(values)} edges are not accepted: give at least two, increasing")
+        raise ValueError(
+            f"edges of length {len(values)} are not accepted: give at least two, increasing"
+        )
     return _histogram(_ByBins, input_domain, values, null_category, TOA)
 
 

@@ -99,8 +99,9 @@ impl Rows {
             };
             if cells.len() != self.width {
                 let (found, width) = (cells.len(), self.width);
+                let cells = if found == 1 { "cell" } else { "cells" };
                 return Err(refused(format!(
-                    "line {line}: a row of {found} cells, where the header has {width}"
+                    "line {line}: a row of {found} {cells}, where the header has {width}"
                 )));
             }
             for (place, name) in &self.columns {
