@@ -1,31 +1,40 @@
-"""Draw pictures for the docs: `make pictures`; the site also draws the examples of geomdp.plot.
+"""Draw pictures for the docs: `make pictures`; the site also draws those of its examples.
 
 The noise in pictures of releases is new every run. The figures behind the picture of streams are
 printed too.
 """
 
+import contextlib
 import csv
 import doctest
+import html
 import io
 import math
+import re
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 from matplotlib import pyplot
 
 from geomdp import GeometricMechanism, accuracy, plot
 from geomdp._analysis import span_trees
 from geomdp.accounting import compose, zcdp
-from geomdp.frames import Design
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "benches"))
-from chart import COLOURS, OURS, STYLE, log_axes, picture  # noqa: E402
+from chart import COLOURS, GREY, OURS, STYLE, log_axes, picture  # noqa: E402
+
+#: The texts of examples on a light page, and those of all pictures on a dark one.
+INK, PALE = "#1b1f24", "#d0d7de"
+#: The rows of a file that a page shows.
+ROWS = 12
 
 EPSILON = 0.2
 #: A daily release of this privacy loss, for a year.
@@ -36,20 +45,67 @@ def main() -> None:
     release()
     composition()
     streams()
-    plan()
+
+
+def dark(svg: str) -> str:
+    """Return a picture for a dark page."""
+    return svg.replace(INK, PALE).replace(GREY, PALE)
+
+
+def run(session: str, names: dict[str, Any]) -> list[str]:
+    """Run a session in the style of the site; return the figures that it draws, as SVG."""
+    pyplot.switch_backend("agg")  # Opens no window.
+    ink = {key: INK for key, value in STYLE.items() if value == GREY and key != "grid.color"}
+    drawn = []
+    with (
+        mpl.rc_context({**STYLE, **ink, "font.size": 11, "axes.titlesize": 11}),
+        contextlib.redirect_stdout(io.StringIO()),
+    ):
+        for part in doctest.DocTestParser().get_examples(session):
+            with contextlib.suppress(Exception if part.exc_msg else ()):
+                exec(compile(part.source, "example", "exec"), names)
+        for number in pyplot.get_fignums():
+            text = io.StringIO()
+            pyplot.figure(number).savefig(text, format="svg", transparent=True)
+            drawn.append(re.sub(" *<metadata>.*?</metadata>\n", "", text.getvalue(), flags=re.S))
+        pyplot.close("all")
+    return drawn
 
 
 def example(name: str) -> str:
-    """Run the example in the docstring of a plot function; return its picture as SVG."""
-    session: dict[str, Any] = {}
-    pyplot.switch_backend("agg")  # Opens no window.
-    with mpl.rc_context({**STYLE, "font.size": 11, "axes.titlesize": 11}):
-        for part in doctest.DocTestParser().get_examples(getattr(plot, name).__doc__):
-            exec(compile(part.source, f"plot.{name}", "exec"), session)
-        text, figure = io.StringIO(), session["axes"].figure
-        figure.savefig(text, format="svg", transparent=True)
-        pyplot.close(figure)
-    return text.getvalue()
+    """Run the example in the docstring of a plot function; return its picture."""
+    [drawn] = run(getattr(plot, name).__doc__, {})
+    return drawn
+
+
+def page(sessions: list[str]) -> Iterator[tuple[list[str], list[str]]]:
+    """Run the sessions of a page; yield the pictures and the files that each leaves, as HTML."""
+    names: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        seen: set[Path] = set()
+        for session in sessions:
+            drawn = run(session, names)
+            new = [path for path in sorted(Path().iterdir()) if path not in seen]
+            seen.update(new)
+            yield drawn, [text for path in new if (text := file(path))]
+
+
+def file(path: Path) -> str | None:
+    """Return a published file as HTML, or None for one that no page shows."""
+    if path.suffix in (".csv", ".parquet"):
+        read = pd.read_parquet if path.suffix == ".parquet" else pd.read_csv
+        frame = read(path)
+        table = frame.head(ROWS).to_html(index=False, na_rep="")
+        rest = f"<p>and {len(frame) - ROWS:,} more rows</p>" if len(frame) > ROWS else ""
+        table = re.sub(r"<(table|tr)[^>]*>", r"<\1>", table)
+        return f'<p><code>{path}</code>:</p><div class="output">{table}</div>{rest}'
+    if path.suffix in (".json", ".txt"):
+        text = html.escape(path.read_text().rstrip())
+        return (
+            f"<details><summary><code>{path}</code></summary>"
+            f"<pre><code>{text}</code></pre></details>"
+        )
+    return None
 
 
 def composition() -> None:
@@ -132,13 +188,6 @@ def streams() -> None:
         log_axes(axes, "y")
         axes.set(xlabel="days of a span", ylabel="95% of errors are at most", xlim=(0, DAYS))
         figure.legend(loc="outside upper center", ncols=2)
-
-
-def plan() -> None:
-    """Draw the accuracies of the design in docs/guides/plan.md."""
-    design = Design({"region": [f"region {n}" for n in range(1, 11)], "sex": ["f", "m"]})
-    with picture("plan", 7, 3.6) as figure:
-        design.plot(ax=figure.subplots())
 
 
 def release() -> None:

@@ -3,7 +3,9 @@
 Formulas use the syntax of code hosts, ``$`a^2`$`` and fenced ``math`` blocks. They become MathML,
 which browsers draw without scripts. A file outside docs/ that a page links to becomes a page below
 ``project/``, so the same link works on the site and on a code host. Notebooks are shown with the
-outputs that `scripts/run_notebooks.py` wrote to dist/notebooks.
+outputs that `scripts/run_notebooks.py` wrote to dist/notebooks. The sessions of the cookbook, the
+guides and the gallery run, and what they draw and write follows them. Pictures have a version for
+dark pages.
 """
 
 import base64
@@ -33,6 +35,8 @@ sys.path.insert(0, str(ROOT / "scripts"))
 import draw_pictures  # noqa: E402
 
 LINK = re.compile(r"(?<=\]\()(?![a-z]+:)([^)\s#]+)(?=[)#])")
+PICTURE = re.compile(r"!\[([^\]]*)\]\((\S+)\.svg\)")
+SESSIONS = re.compile(r"^```python\n(>>> .*?)^```\n", re.DOTALL | re.MULTILINE)
 SHELL = re.compile(r"^    \$ .*(?:\n+    .*)*", re.MULTILINE)
 SESSION = re.compile(r"^(>>> .*(?:\n.+)*)", re.MULTILINE)
 ROLE = re.compile(r":(?:attr|func|meth|class|mod):`~?([\w.]+)`")
@@ -183,11 +187,39 @@ def text_of(path: Path) -> str:
     return f"# {path.name}\n\n```{language}\n{path.read_text()}\n```"
 
 
+#: What follows each session of a page that runs, as Markdown.
+FOLLOWING: dict[str, list[str]] = {}
+
+
+def runs(page: File) -> bool:
+    """Whether the sessions of a page run when the site is built."""
+    return page.src_uri.startswith(("cookbook/", "guides/")) or page.src_uri == "gallery.md"
+
+
 def on_files(files: Files, config: MkDocsConfig) -> None:
-    """Add the notebooks, the pictures of plots, and all files that pages link to."""
+    """Add the notebooks, pictures and their dark versions, and all files that pages link to."""
+
+    def add(name: str, picture: str) -> None:
+        light, dark = f"pictures/{name}.svg", f"pictures/{name}-dark.svg"
+        if light not in files.src_uris:
+            files.append(File.generated(config, light, content=picture))
+        files.append(File.generated(config, dark, content=draw_pictures.dark(picture)))
+
+    for path in sorted((ROOT / "docs/pictures").glob("*.svg")):
+        add(path.stem, path.read_text())
     for name in draw_pictures.plot.__all__:
-        picture = draw_pictures.example(name)
-        files.append(File.generated(config, f"pictures/plot_{name}.svg", content=picture))
+        add(f"plot_{name}", draw_pictures.example(name))
+    for page in filter(runs, list(files.documentation_pages())):
+        FOLLOWING[page.src_uri] = []
+        stem = page.src_uri.removesuffix(".md").replace("/", "_")
+        up = "../" * page.src_uri.count("/")
+        sessions = SESSIONS.findall(page.content_string)
+        for n, (drawn, written) in enumerate(draw_pictures.page(sessions)):
+            names = [f"{stem}_{n}_{k}" for k in range(len(drawn))]
+            for name, picture in zip(names, drawn, strict=True):
+                add(name, picture)
+            shown = [f"![Drawn by the code above]({up}pictures/{name}.svg)" for name in names]
+            FOLLOWING[page.src_uri].append("\n\n".join([*shown, *written, ""]))
     for path in sorted((ROOT / "examples/notebooks").glob("*.ipynb")):
         page = f"project/{path.relative_to(ROOT)}.md"
         files.append(File.generated(config, page, content=notebook(path.name)))
@@ -215,6 +247,10 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         page.meta["hide"] = ["toc"]
     page.meta["tags"] = config.extra["keywords"].get(here, [])
     page.meta["search"] = {"exclude": here == "project/README.md"}  # index.md says the same
+    following = iter(FOLLOWING.get(here, ()))
+    if here in FOLLOWING:
+        markdown = SESSIONS.sub(lambda m: f"{m[0]}\n{next(following)}\n", markdown)
+    markdown = PICTURE.sub(both, markdown)
     markdown = markdown.replace("```python\n>>> ", "```pycon\n>>> ")
     markdown = SHELL.sub(lambda m: f"```console\n{textwrap.dedent(m[0])}\n```", markdown)
 
@@ -225,6 +261,12 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return match[1]
 
     return LINK.sub(lead, markdown)
+
+
+def both(match: re.Match[str]) -> str:
+    """Return a picture and its dark version, of which the theme shows one."""
+    alt, path = match.groups()
+    return f"![{alt}]({path}.svg#only-light)![{alt}]({path}-dark.svg#only-dark)"
 
 
 def on_page_content(html: str, **_: Any) -> str:
@@ -264,7 +306,8 @@ class Docstrings(griffe.Extension):
                 obj.docstring.value = ROLE.sub(lead, text + heading + rest)
                 if obj.path.removeprefix("geomdp.plot.") in draw_pictures.plot.__all__:
                     alt = f"Example of {obj.name}"
-                    obj.docstring.value += f"\n\n![{alt}](../pictures/plot_{obj.name}.svg)"
+                    picture = f"![{alt}](../pictures/plot_{obj.name}.svg)"
+                    obj.docstring.value += f"\n\n{PICTURE.sub(both, picture)}"
             elif isinstance(obj, griffe.Attribute) and obj.value is not None:
                 path = resolved(obj, str(obj.value))
                 if path in documented:

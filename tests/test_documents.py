@@ -15,6 +15,7 @@ from geomdp import cli
 from geomdp.accuracy import epsilon_to_accuracy
 
 ROOT = Path(__file__).parents[1]
+RECIPES = sorted((ROOT / "docs/cookbook").glob("[!i]*.md"))
 FENCED = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
@@ -30,7 +31,8 @@ def run(text: str, name: str, flags: int = 0) -> doctest.TestResults:
     ("document", "examples"),
     [
         ("tutorial.md", 40),
-        ("cookbook.md", 4),
+        ("gallery.md", 20),
+        ("install.md", 1),
         ("choosing_epsilon.md", 20),
         ("frames.md", 25),
         ("guides/plan.md", 8),
@@ -51,6 +53,22 @@ def test_examples(
     pyplot.close("all")
     assert failed == 0
     assert attempted > examples
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def test_recipe_is_short_and_ends_in_a_file_or_a_picture(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    [block] = FENCED.findall(path.read_text())
+    assert block.count("\n>>> ") <= 13
+    failed, attempted = run(block, path.name)
+    assert failed == 0
+    assert attempted > 3
+    assert [*tmp_path.glob("*.csv"), *pyplot.get_fignums()]
+    pyplot.close("all")
+    index = (path.parent / "index.md").read_text()
+    assert index.count(f"]({path.name})") == 1
 
 
 #: The number of municipalities of each county of Norway.

@@ -37,6 +37,7 @@ from test_documents import run
 mpl.use("Agg")
 
 CLOSE = 2.0**-49
+MINUS = "\N{MINUS SIGN}"
 GRID = np.geomspace(0.05, 10, 60)
 MECHANISM = GeometricMechanism(epsilon=0.1, bounds=(0, 30))
 
@@ -196,6 +197,9 @@ NAMES = [f"department {letter}, women, rejected" for letter in "ABCDEFGHIJKLMNOP
 WIDE = GeometricMechanism(0.5, bounds=(0, 10**6))
 
 
+DAYS = pd.date_range("2026-01-01", periods=60, name="day")
+
+
 def many_bins(ax: Any) -> Axes:
     counts = np.arange(50) ** 2
     edges = np.linspace(40_000, 400_000, 51)
@@ -244,6 +248,19 @@ LOOKS: dict[str, Callable[[Any], Axes]] = {
         lambda ax: plot.table(
             WIDE, np.full((9, 20), 123), rows=NAMES[:9], columns=NAMES[:20], ax=ax
         )
+    ),
+    "pmf of 10^12": lambda ax: plot.pmf(GeometricMechanism(0.01), [10**12, 10**12 + 900], ax=ax),
+    "histogram, below 0": lambda ax: plot.histogram(GeometricMechanism(1), [-4, -1, 3, 0], ax=ax),
+    "histogram, one": lambda ax: plot.histogram(GeometricMechanism(1), [3], ax=ax),
+    "histogram, huge": lambda ax: plot.histogram(
+        GeometricMechanism(1), {"a": 10**12, "b": 3 * 10**12}, ax=ax
+    ),
+    "histogram, huge and small": one_of_four(
+        lambda ax: plot.histogram(GeometricMechanism(1), {"a": 10**12, "b": -(10**12)}, ax=ax)
+    ),
+    "histogram, dates": lambda ax: plot.histogram(WIDE, pd.Series(range(60), DAYS), ax=ax),
+    "table, huge": lambda ax: plot.table(
+        GeometricMechanism(1), [[10**12, 3], [123456789, -5]], ax=ax
     ),
     "table, large": lambda ax: plot.table(WIDE, np.full((40, 10), 123), ax=ax),
 }
@@ -299,7 +316,7 @@ def test_steps_show_the_pmf(rate: Any, ax: Axes) -> None:
     counts, bounds = [400, 0, 1000], (0, 1000)
     plot.pmf(GeometricMechanism(rate, bounds=bounds), counts, ax=ax)
     for count in counts:
-        edges, heights = steps(ax)[str(count)]
+        edges, heights = steps(ax)[f"{count:,}"]
         outputs = (edges[:-1] + edges[1:]) / 2
         assert (np.diff(edges) == 1).all()
         assert close(heights, [mass(rate, count, bounds, int(y)) for y in outputs])
@@ -313,7 +330,7 @@ def test_wide_distributions_are_thinned_out(ax: Axes) -> None:
     mechanism = GeometricMechanism(1e-5, bounds=bounds)
     plot.pmf(mechanism, [200_000, 10**6], ax=ax)
     for count in (200_000, 10**6):
-        edges, heights = steps(ax)[str(count)]
+        edges, heights = steps(ax)[f"{count:,}"]
         assert 500 < len(heights) <= 2003
         # The true count and both ends are drawn.
         exact = CensoredGeometric(count, mechanism.scale, bounds)
@@ -347,9 +364,9 @@ def test_mass_at_bounds_does_not_flatten_the_rest(ax: Axes) -> None:
 
 def test_counts_at_and_outside_limits(ax: Axes) -> None:
     plot.pmf(MECHANISM, [-5, 0], ax=ax)
-    assert points(ax)["-5"][1].tolist() == points(ax)["0"][1].tolist()
+    assert points(ax)[f"{MINUS}5"][1].tolist() == points(ax)["0"][1].tolist()
     plot.pmf(GeometricMechanism(1), np.array([-128], dtype=np.int8), ax=ax)
-    places, heights = points(ax)["-128"]
+    places, heights = points(ax)[f"{MINUS}128"]
     outputs = np.round(places).astype(int).tolist()
     assert outputs[0] == -128
     assert close(heights, [mass(1, -128, (-128, 127), y) for y in outputs])
@@ -387,13 +404,32 @@ def test_accuracies_by_number_of_counts(n: Any, ax: Axes) -> None:
     drawn = points(ax)
     assert list(drawn) == [str(number) for number in np.atleast_1d(n)]
     for number, (places, heights) in drawn.items():
-        assert places.tolist() == GRID.tolist()
+        assert set(GRID) < set(places)
         # The least a such that all errors are at most a with probability 0.95.
-        for epsilon, a in zip(GRID, heights, strict=True):
+        for epsilon, a in zip(places, heights, strict=True):
             q = mpmath.exp(-real(epsilon) / 2)
             within = [(1 - 2 * q ** (int(m) + 1) / (1 + q)) ** int(number) for m in (a - 1, a)]
             assert within[1] >= real(Fraction(19, 20)) > (within[0] if a else -1)
     assert {line.get_drawstyle() for line in ax.lines} == {"steps-post"}
+
+
+def test_accuracy_between_two_epsilons_is_no_cliff(ax: Axes) -> None:
+    plot.accuracy([0.1, 2], n=1, ax=ax)
+    ((places, heights),) = points(ax).values()
+    assert (places[0], places[-1], heights[0], heights[-1]) == (0.1, 2, 30, 1)
+    assert max(places[1:] / places[:-1]) < 1.02
+    assert set(heights) == set(range(1, 31))
+
+
+@pytest.mark.parametrize(
+    "epsilons", [[1, np.nextafter(1, 2)], [0.1, 0.2, 0.3], [Fraction(1, 3), 5]]
+)
+def test_accuracies_are_at_the_given_epsilons_too(epsilons: list[Any], ax: Axes) -> None:
+    plot.accuracy(epsilons, n=1, ax=ax)
+    ((places, _),) = points(ax).values()
+    assert set(map(float, epsilons)) <= set(places.tolist())
+    assert (places[0], places[-1]) == (float(epsilons[0]), float(epsilons[-1]))
+    assert (np.diff(places) > 0).all()
 
 
 def test_accuracy_says_for_how_many_counts(ax: Axes) -> None:
@@ -407,7 +443,7 @@ def test_accuracy_says_for_how_many_counts(ax: Axes) -> None:
 
 def test_accuracy_zero_is_visible(ax: Axes) -> None:
     plot.accuracy([1, 20], 0.5, n=1, ax=ax)
-    assert points(ax)["1"][1].tolist() == [1, 0]
+    assert points(ax)["1"][1].tolist()[:: plot._BETWEEN + 1] == [1, 0]
     assert ax.get_ylim()[0] < 0
     assert ax.get_yscale() == "symlog"
     assert ax.get_xscale() == "log"
@@ -518,6 +554,63 @@ def test_histogram_of_many_bins_is_steps_with_a_band(ax: Axes) -> None:
     assert legend(ax) == [STATED]
 
 
+def zero_lines(axes: Axes) -> int:
+    return sum(
+        [0, 0] in (list(line.get_xdata()), list(line.get_ydata()))
+        for line in axes.lines
+        if line.get_marker() == "None"
+    )
+
+
+@pytest.mark.parametrize("labels", [None, ["a", "b"], DAYS[:2]])
+def test_a_line_marks_zero_where_intervals_are_below_it(labels: Any, ax: Axes) -> None:
+    mechanism = GeometricMechanism(0.5)
+    assert mechanism.accuracy(0.05) == 6
+    for noisy, lines in (([6, 9], 0), ([5, 9], 1), ([-4, -9], 1)):
+        ax.clear()
+        plot.histogram(mechanism, noisy, labels=labels, ax=ax)
+        assert zero_lines(ax) == lines
+
+
+@pytest.mark.parametrize("labels", [None, ["a", "b", "c", "d"], DAYS[:4]])
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("scale", ["log", "symlog"])
+def test_bars_and_intervals_show_on_logarithmic_axes(
+    scale: str, when: str, labels: Any, ax: Axes
+) -> None:
+    which = "x" if isinstance(labels, list) else "y"
+    if when == "before":
+        getattr(ax, f"set_{which}scale")(scale)
+    noisy = [-4, 2, 120, 4000]
+    plot.histogram(GeometricMechanism(0.5), noisy, labels=labels, ax=ax)
+    if when == "after":
+        getattr(ax, f"set_{which}scale")(scale)
+    FigureCanvasAgg(ax.figure).draw()  # type: ignore[arg-type]
+    low, high = getattr(ax, f"get_{which}lim")()
+    assert high > 4006
+    assert 1 < low <= 2 if scale == "log" else low <= -10
+    assert zero_lines(ax) == (scale == "symlog" or when == "after")
+    ticks = [text.get_text() for text in getattr(ax, f"get_{which}ticklabels")()]
+    assert any("10^{3}" in text for text in ticks)
+
+
+def test_letters_of_other_scripts_come_from_other_fonts() -> None:
+    with mpl.rc_context({"font.family": ["cmtt10"]}):
+        ax = axes_of_a_figure()
+        names = pd.Index(["Αθήνα", "Москва"], name="город")
+        plot.histogram(MECHANISM, [4, 2], labels=names, ax=ax)
+        table = axes_of_a_figure()
+        plot.table(MECHANISM, [[4, 2]], columns=names, ax=table)
+        for axes in (ax, table):
+            FigureCanvasAgg(axes.figure).draw()  # type: ignore[arg-type]  # warns of missing glyphs
+        first, *others = ax.yaxis.label.get_fontfamily()
+        assert (first, bool(others)) == ("cmtt10", True)
+        assert all(tick.get_fontfamily()[1:] for tick in ax.get_yticklabels())
+        assert all(tick.get_fontfamily()[1:] for tick in table.get_xticklabels())
+        # A font that has all letters stays alone.
+        assert ax.xaxis.label.get_fontfamily() == ["cmtt10"]
+
+
 def test_histogram_of_extreme_counts(ax: Axes) -> None:
     mechanism = GeometricMechanism(1, bounds=(0, 2**64 - 1))
     noisy = np.array([2**64 - 1, 0], dtype=np.uint64)
@@ -553,19 +646,64 @@ def test_table_shows_every_count_and_its_accuracy(ax: Axes) -> None:
     assert ax.get_title() == f"noisy counts ± {reach}\nepsilon 0.1, 95% intervals"
 
 
-def test_numbers_contrast_with_their_cells(ax: Axes) -> None:
-    plot.table(GeometricMechanism(1), [list(range(-20, 21, 5))], ax=ax)
+def number(text: Text) -> int:
+    return int(text.get_text().replace(",", "").replace(MINUS, "-"))
+
+
+@pytest.mark.parametrize("style", ["default", "dark_background"])
+@pytest.mark.parametrize("least", [-20, 0, 500])
+def test_numbers_contrast_with_their_cells(style: str, least: int) -> None:
+    with mpl.style.context(style):
+        axes = plot.table(GeometricMechanism(1), [list(range(least, least + 41, 2))])
 
     def luminance(color: Any) -> float:
         parts = np.array(to_rgb(color))
         linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
         return float(linear @ [0.2126, 0.7152, 0.0722])
 
-    (image,) = ax.images
-    for text in ax.texts:
-        cell = image.cmap(image.norm(int(text.get_text())))[:3]
-        dark, light = sorted([luminance(cell), luminance(text.get_color())])
+    (image,) = axes.images
+    for text in axes.texts:
+        *cell, share = image.to_rgba(number(text))
+        seen = np.array(cell) * share + np.array(to_rgb(axes.get_facecolor())) * (1 - share)
+        dark, light = sorted([luminance(seen), luminance(text.get_color())])
         assert (light + 0.05) / (dark + 0.05) >= 4.5, text.get_text()
+
+
+def test_table_counts_have_separators_and_signs(ax: Axes) -> None:
+    plot.table(GeometricMechanism(1e-4), [[1234567, -1000, 999]], ax=ax)
+    assert [text.get_text() for text in ax.texts] == ["1,234,567", f"{MINUS}1,000", "999"]
+    assert ax.get_title().startswith("noisy counts ± 29,957\n")
+
+
+def test_table_colors_are_those_of_its_range_and_none_at_zero(ax: Axes) -> None:
+    plot.table(GeometricMechanism(1), [[500, 505, 510]], ax=ax)
+    assert ax.images[0].get_clim() == (500, 510)
+    ax.clear()
+    plot.table(GeometricMechanism(1), [[-5, 0, 20]], ax=ax)
+    (image,) = ax.images
+    below, zero, above = image.to_rgba([-5, 0, 20])
+    assert zero[3] < 1 / 128  # as the page, light or dark
+    # The same distance from 0 has the same strength.
+    assert np.isclose(below[3], image.to_rgba(5)[3], atol=1 / 64)
+    assert below[0] > below[2]
+    assert above[0] < above[2]
+    assert above[3] == 1
+
+
+def test_table_of_many_rows_marks_zero_beside_its_colors() -> None:
+    counts = np.arange(120).reshape(60, 2) - 10
+    _, bar = plot.table(GeometricMechanism(1), counts).figure.axes
+    assert bar.get_ylim() == (-10, 109)
+    assert [list(line.get_ydata()) for line in bar.lines if len(line.get_ydata())][-1] == [0, 0]
+
+
+def test_named_index_names_the_axis(ax: Axes) -> None:
+    rows, columns = pd.Index(["a"], name="age"), pd.Index(["x", "y"], name="place")
+    plot.table(MECHANISM, [[4, 2]], rows=rows, columns=columns, ax=ax)
+    assert (ax.get_ylabel(), ax.get_xlabel()) == ("age", "place")
+    ax.clear()
+    plot.histogram(MECHANISM, [4, 2], labels=columns, ax=ax)
+    assert ax.get_ylabel() == "place"
 
 
 def test_table_of_many_rows_shows_colors_alone() -> None:
@@ -596,7 +734,7 @@ def test_noisy_table_is_drawn_without_its_margins(margins: Any) -> None:
         assert side(axes, "y") == ["2024", "2025", "missing"]
         assert side(axes, "x") == ["yes", "no"]
         assert (axes.get_ylabel(), axes.get_xlabel()) == ("year", "sick")
-        assert [int(text.get_text()) for text in axes.texts] == cells
+        assert [number(text) for text in axes.texts] == cells
         assert f"± {own.accuracy(0.05)}" in axes.get_title()
     with pytest.raises(ValueError, match=r"^mechanism = .* did not release the table: give Geome"):
         plot.table(GeometricMechanism(0.1), noisy)
@@ -627,7 +765,7 @@ def test_frames_of_a_release_are_drawn(library: str) -> None:
     cells = frames.Design(LEVELS).count(data).release(epsilon=2)
     axes = plot.table(cells.mechanisms[()], cells.frame)
     assert side(axes, "y") == ["2024", "2025", "missing"]
-    assert [int(text.get_text()) for text in axes.texts] == list(cells.to_dict().values())
+    assert [number(text) for text in axes.texts] == list(cells.to_dict().values())
     years = frames.Design({"year": YEARS}).count(data).release(epsilon=2)
     axes = plot.histogram(years.mechanisms[()], years.frame)
     assert axes.get_ylabel() == "year"
@@ -643,7 +781,7 @@ def test_pivot_is_drawn_with_its_labels() -> None:
     axes = plot.table(GeometricMechanism(2), pivot)
     assert (side(axes, "y"), side(axes, "x")) == (["2024", "2025"], ["no", "yes"])
     assert (axes.get_ylabel(), axes.get_xlabel()) == ("year", "sick")
-    assert [int(text.get_text()) for text in axes.texts] == pivot.to_numpy().ravel().tolist()
+    assert [number(text) for text in axes.texts] == pivot.to_numpy().ravel().tolist()
 
 
 @pytest.mark.parametrize(
@@ -658,10 +796,62 @@ def test_pivot_is_drawn_with_its_labels() -> None:
     ],
 )
 def test_any_index_names_the_counts(index: Any, names: list[str]) -> None:
-    axes = plot.histogram(MECHANISM, pd.Series([4, 2, 9], index))
-    assert side(axes, "y") == names
+    if not isinstance(index, pd.DatetimeIndex):
+        axes = plot.histogram(MECHANISM, pd.Series([4, 2, 9], index))
+        assert side(axes, "y") == names
     axes = plot.table(MECHANISM, [[4, 2, 9]], columns=index, rows=pd.Index(["one"]))
     assert (side(axes, "x"), side(axes, "y")) == (names, ["one"])
+
+
+@pytest.mark.parametrize(
+    "days",
+    [
+        DAYS,
+        DAYS.tz_localize("Asia/Tokyo"),
+        pl.Series("day", DAYS.to_list()),
+        pd.Index(DAYS.date, name="day"),
+        pd.Series(DAYS.to_numpy(), name="day"),
+    ],
+)
+def test_dates_are_an_axis_with_a_band(days: Any, ax: Axes) -> None:
+    noisy = np.arange(60) % 31
+    plot.histogram(MECHANISM, noisy, labels=days, ax=ax)
+    bars, band, line = [patch.get_data() for patch in ax.patches if isinstance(patch, StepPatch)]
+    lower, upper = MECHANISM.confidence_interval(noisy, 0.05)
+    assert (band.baseline == lower).all()
+    assert (band.values == upper).all()
+    assert (line.values == noisy).all()
+    # Each count lasts until the next day.
+    start = mpl.dates.date2num(next(iter(days)))
+    assert np.allclose(bars.edges, start + np.arange(61), rtol=0, atol=1e-6)
+    FigureCanvasAgg(ax.figure).draw()  # type: ignore[arg-type]
+    assert [tick.get_text() for tick in ax.get_xticklabels()][:3] == ["Jan", "08", "15"]
+    assert ax.get_xlabel() == "day"
+
+
+def test_months_are_not_divided_by_their_days(ax: Axes) -> None:
+    months = pd.date_range("2026-01-01", periods=3, freq="MS")
+    plot.histogram(MECHANISM, [20, 20, 20], labels=months, ax=ax)
+    bars = next(patch.get_data() for patch in ax.patches if isinstance(patch, StepPatch))
+    assert bars.values.tolist() == [20, 20, 20]
+    assert ax.get_ylabel() == "count"
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        [DAYS[0]],
+        [DAYS[1], DAYS[0]],
+        [DAYS[0], DAYS[0]],
+        [DAYS[0], pd.NaT],
+        [DAYS[0], "all"],
+        np.array(["9999-01-01", "20000-01-01"], dtype="datetime64[D]"),
+    ],
+)
+def test_dates_that_are_no_axis_are_names(names: Any, ax: Axes) -> None:
+    plot.histogram(MECHANISM, [4] * len(names), labels=names, ax=ax)
+    assert len([bar for bar in ax.patches if isinstance(bar, Rectangle)]) == len(names)
+    assert len(side(ax, "y")) == len(names)
 
 
 def test_counts_without_an_index_are_numbered(ax: Axes) -> None:
@@ -707,6 +897,12 @@ REFUSED: list[tuple[Callable[..., Axes], Any, type[Exception], str]] = [
     (partial(histogram, alpha=2), [1], ValueError, "alpha = 2 is not accepted"),
     (histogram, None, TypeError, "noisy: counts"),
     (table, [1], ValueError, r"noisy is of shape \(1,\): give two dimensions"),
+    (
+        table,
+        np.ones((2001, 1), int),
+        ValueError,
+        r"noisy is of shape \(2001, 1\): give two dimensi",
+    ),
     (table, [[]], ValueError, r"noisy is of shape \(1, 0\): give two dimensions"),
     (table, [[31]], ValueError, r"released counts outside the bounds \(0, 30\) are not accepted"),
     (table, [[0.5]], TypeError, "noisy: counts with a float are not accepted"),

@@ -2,8 +2,10 @@
 
 import json
 import re
+import tomllib
 from pathlib import Path
 
+import draw_pictures
 import pytest
 
 import geomdp
@@ -83,3 +85,42 @@ def test_site_loads_nothing_from_other_hosts() -> None:
     """Links to other sites are fine; nothing is loaded from them."""
     for path in (ROOT / "mkdocs.yml", *DOCS.glob("stylesheets/*")):
         assert not re.search("https?://", path.read_text())
+
+
+def test_what_a_session_draws_and_writes_is_shown() -> None:
+    sessions = [
+        ">>> import pandas as pd\n>>> from matplotlib import pyplot\n>>> 1 / 0\n"
+        "Traceback (most recent call last):\n    ...\nZeroDivisionError: division by zero\n",
+        '>>> pd.DataFrame({"a<": range(13)}).to_csv("t.csv", index=False)\n'
+        '>>> _ = open("t.csv.json", "w").write("{<}")\n>>> print("t")\nt\n',
+        ">>> _ = pyplot.subplots()\n>>> _ = pyplot.subplots()\n",
+    ]
+    nothing, files, pictures = draw_pictures.page(sessions)
+    assert nothing == ([], [])
+    (table, description), drawn = files[1], files[0]
+    assert drawn == []
+    assert "<th>a&lt;</th>" in table
+    assert table.count("<td>") == draw_pictures.ROWS
+    assert "and 1 more rows" in table
+    assert "<code>{&lt;}</code>" in description
+    assert pictures[1] == []
+    assert len(pictures[0]) == 2
+    for light in pictures[0]:
+        assert draw_pictures.INK in light
+        shown = draw_pictures.dark(light)
+        assert draw_pictures.INK not in shown
+        assert draw_pictures.PALE in shown
+
+
+def test_wrong_session_stops_the_site() -> None:
+    with pytest.raises(ZeroDivisionError):
+        list(draw_pictures.page([">>> 1 / 0\n"]))
+
+
+def test_table_of_extras_has_all_for_users() -> None:
+    extras = set(
+        tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    )
+    for_developers = {"clusters", "demo", "lint", "notebooks", "site", "test"}
+    text = (DOCS / "install.md").read_text()
+    assert set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)) == extras - for_developers

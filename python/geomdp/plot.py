@@ -5,11 +5,16 @@ Each function draws on the given Axes and returns them. Without Axes it creates 
 ``pyplot.close``. ``axes.figure.savefig("plot.png")`` writes it to a file. Matplotlib's settings do
 not change, and styles such as ``dark_background`` apply. Distributions of counts are discrete, so
 they are drawn as stems, or as steps where stems do not fit. Series differ in line style or marker
-as well as color. The colors are Okabe and Ito's palette for all kinds of color vision.
+as well as color. The colors are Okabe and Ito's palette for all kinds of color vision. Letters
+that the font has not come from the other fonts of the system; matplotlib warns of those that none
+has. It joins and orders the letters of Arabic or Hindi from version 3.11 on. Given Axes keep their
+margins: ``layout="constrained"`` in the call that makes their figure leaves room for long names.
 """
 
 from __future__ import annotations
 
+import datetime
+import functools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
@@ -27,6 +32,7 @@ from geomdp.mechanism import GeometricMechanism, as_counts, limits
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
 
 __all__ = ["accuracy", "histogram", "pmf", "table"]
 
@@ -38,15 +44,22 @@ _BLUE, _VERMILION = "#0072B2", "#D55E00"
 # Grey, which shows on dark backgrounds too, stands for the palette's black.
 _COLOURS = (_BLUE, _VERMILION, "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#808080")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+_MARKS: dict[str, Any] = {"fmt": "o", "markersize": 4, "elinewidth": 1, "capsize": 2}
 _LINES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1)), (0, (1, 1)))
 
-#: The largest number of points drawn as stems; the limit of bars, and about that of points per
-#: distribution.
+#: The colour of the most negative counts of a table, on which white shows as on blue.
+_BROWN = "#A34700"
+
+#: The largest number of points drawn as stems; the limit of bars, of the rows and columns of a
+#: table, and about that of points per distribution.
 _STEMS, _STEPS = 120, 2000
 #: The largest number of names that the tallest figure shows.
 _NAMED = 200
 #: The largest number of rows or columns of a table whose counts are written into it.
 _CELLS = 50
+#: The numbers of epsilons between the first and the last at which accuracies of counts are drawn,
+#: and those of a design, whose sums take longer.
+_BETWEEN, _PREVIEWED = 200, 80
 #: Probabilities at the ends that are this many times those between make the axis logarithmic.
 _STEEP = 20
 #: The probability of noise that falls outside the plot of a distribution.
@@ -90,10 +103,10 @@ def pmf(mechanism: GeometricMechanism, counts: Any, *, ax: Axes | None = None) -
     ends = limits(mechanism, array.dtype)
     distinct = list(dict.fromkeys(array.reshape(-1).tolist()))
     _check_number("counts", distinct)
-    pmfs = {str(count): _release(mechanism, ends, count, array.dtype) for count in distinct}
+    pmfs = {_plain(count): _release(mechanism, ends, count, array.dtype) for count in distinct}
     axes = _axes(ax)
     _draw_pmfs(axes, pmfs)
-    only = f" for true count {distinct[0]}" if len(distinct) == 1 else ""
+    only = f" for true count {_plain(distinct[0])}" if len(distinct) == 1 else ""
     return _finish(axes, f"noisy count{only}", "probability", legend="true count")
 
 
@@ -108,8 +121,9 @@ def accuracy(
     """Draw accuracy against epsilon, for one or more numbers of counts.
 
     With probability ``1 - alpha`` the errors of all n counts are at most the accuracy
-    (:func:`geomdp.accuracy.epsilon_to_accuracy`), for noise without bounds. The curves are steps:
-    between two epsilons, the plot shows the accuracy at the lower one, which is never better.
+    (:func:`geomdp.accuracy.epsilon_to_accuracy`), for noise without bounds. The curves are steps,
+    drawn at the given epsilons and at 200 between the first and the last; up to the next of these,
+    a curve stays at the accuracy of the lower one, which is never better.
 
     Parameters
     ----------
@@ -132,13 +146,12 @@ def accuracy(
 
     Examples
     --------
-    >>> import numpy as np
     >>> from geomdp import plot
-    >>> axes = plot.accuracy(np.geomspace(0.05, 10, 400))
+    >>> axes = plot.accuracy([0.05, 10])
 
     """
     _check_axes(ax)
-    exact, places = _epsilons(epsilons)
+    exact, places = _epsilons(epsilons, _BETWEEN)
     level = parameters.level("alpha", alpha)
     reach = parameters.positive_fraction("sensitivity", sensitivity)
     texts = [f"{number:g}" for number in _drawable("alpha or sensitivity", [level, reach])]
@@ -175,7 +188,9 @@ def histogram(
 
     An interval contains its true count with probability at least ``1 - alpha``, and is within the
     bounds (:meth:`geomdp.GeometricMechanism.confidence_interval`). The legend shows epsilon and
-    this confidence. Named counts are horizontal bars, from top to bottom.
+    this confidence. Named counts are horizontal bars, from top to bottom; dates are steps, with the
+    intervals as a band. A line marks 0 if an interval reaches below it. The Axes may be
+    logarithmic, which leaves out counts up to 0, or ``symlog``, which does not.
 
     Parameters
     ----------
@@ -191,10 +206,11 @@ def histogram(
     alpha : int, float or Fraction
         The probability that an interval misses its true count.
     labels : sequence, optional
-        The names of the counts, of any type. Without labels and edges, these are the levels of a
-        table, the keys of a mapping or the index of a column; counts without names are numbered
-        from 0. Names longer than half of the Axes are shortened. Axes too small for all names show
-        every k-th.
+        The names of the counts, of any type. Two or more increasing dates or times are places on
+        the axis, each until the next. A pandas Index with a name, or a Series, names its axis too.
+        Without labels and edges, these are the levels of a table, the keys of a mapping or the
+        index of a column; counts without names are numbered from 0. Names longer than half of the
+        Axes are shortened. Axes too small for all names show every k-th.
     edges : array or sequence of numbers, optional
         The edges of the bins, instead of labels: increasing, one more than there are counts. Counts
         and intervals of bins of unequal width are divided by the widths.
@@ -228,41 +244,36 @@ def histogram(
     if labels is not None and edges is not None:
         raise TypeError("labels and edges are alternatives: give one of them")
     names = None if labels is None else _names("labels", labels, len(points))
-    kind, most = ("counts", _STEPS) if names is None else ("named counts", _NAMED)
+    days = None if names is None else _days(names)
+    kind, most = ("named counts", _NAMED) if names and days is None else ("counts", _STEPS)
     if len(points) > most:
         raise ValueError(f"noisy has {len(points)} {kind}: draw parts of at most {most}")
-    borders = np.arange(len(points) + 1) - 0.5
+    borders = np.arange(-0.5, len(points)) if days is None else days
     if edges is not None:
         borders = _row("edges", _increasing("edges", _finite("edges", edges)), len(points) + 1)
-    middles, widths = (borders[:-1] + borders[1:]) / 2, np.diff(borders)
+    widths = np.diff(borders)
     drawn = np.array([bars, points, *ends], dtype=np.float64)
-    # Widths of equal bins differ by rounding.
-    unequal = np.ptp(widths) > 1e-6 * widths.max()
-    bars, points, lower, upper = drawn / widths if unequal else drawn
-    errors = [points - lower, upper - points]
-    axes = _axes(ax, 1.5 + 0.25 * len(names or ""))
+    # Widths of equal bins differ by rounding. A month's count is not divided by its days.
+    unequal = days is None and np.ptp(widths) > 1e-6 * widths.max()
+    if unequal:
+        drawn /= widths
+    axes = _axes(ax, 0 if names is None or days is not None else 1.5 + 0.25 * len(names))
     style: dict[str, Any] = {"color": _VERMILION, "label": f"noisy, {_stated(mechanism, alpha)}"}
     own = {"color": _VERMILION} if true is None else {"color": _BLUE, "label": "true"}
     fill: dict[str, Any] = {"alpha": 0.4, **own}
-    marks: dict[str, Any] = {"fmt": "o", "markersize": 4, "elinewidth": 1, "capsize": 2, **style}
-    if names is not None:
-        axes.barh(middles, bars, **fill)
-        axes.errorbar(points, middles, xerr=errors, **marks)
-        # Below the last bar is room for the legend.
-        below = len(names) * 0.6 * axes.figure.dpi / axes.bbox.height
-        axes.set_ylim(borders[-1] + below, borders[0])
-        _name(axes, "y", names)
-        title = _text(labelled.sides[0][0]) if labelled.sides else ""
+    title = _text(labelled.sides[0][0]) if labelled.sides else _title(labels)
+    if names is not None and days is None:
+        _draw_named(axes, drawn, list(map(_text, names)), style, fill)
         return _finish(axes, "count", title, loc="lower right")
-    axes.stairs(bars, borders, fill=True, **fill)
-    if len(points) <= _STEMS:
-        axes.errorbar(middles, points, yerr=errors, **marks)
+    band = days is not None or len(points) > _STEMS
+    _draw_bins(axes, drawn, borders, style, fill, band=band)
+    _number(axes, "y", integer=not unequal)
+    x = "number of the bin" if edges is None else "value"
+    if names is None:
+        _number(axes, "x", integer=edges is None)
     else:
-        axes.stairs(upper, borders, baseline=lower, fill=True, color=_VERMILION, alpha=0.3)
-        axes.stairs(points, borders, baseline=None, **style)
-    if edges is None:
-        _integers_below(axes)
-    x = "value" if edges is not None else "number of the bin"
+        _date(axes, getattr(names[0], "tzinfo", None))
+        x = title
     return _finish(axes, x, "count per unit of value" if unequal else "count", loc="best")
 
 
@@ -277,21 +288,24 @@ def table(
 ) -> Axes:
     """Draw a two-way table of noisy counts, as numbers on a heat map.
 
-    The title shows the accuracy at level alpha (:meth:`geomdp.GeometricMechanism.accuracy`).
+    The title shows the accuracy at level alpha (:meth:`geomdp.GeometricMechanism.accuracy`). The
+    colors range from the least count to the greatest; with negative counts, 0 has none, and those
+    below it are brown.
 
     Parameters
     ----------
     mechanism
         As in :func:`histogram`.
     noisy : array of ints, frame or :class:`geomdp.frames.NoisyTable`
-        The noisy counts, in two dimensions; colors alone show those of more than 50 rows or
-        columns. A table has two columns of levels, whose margins are left out. A frame is a pivot
-        of pandas, or has two columns of names before its column of counts.
+        The noisy counts, in two dimensions of at most 2000; colors alone show those of more than 50
+        rows or columns. A table has two columns of levels, whose margins are left out. A frame is a
+        pivot of pandas, or has two columns of names before its column of counts.
     alpha
         As in :func:`histogram`.
     rows, columns : sequence, optional
         The names of rows and columns, of any type, instead of those of a table or frame; shown as
-        in :func:`histogram`. Without names they are numbered from 0.
+        in :func:`histogram`. A pandas Index with a name names its axis too. Without names they are
+        numbered from 0.
     ax
         As in :func:`pmf`.
 
@@ -314,11 +328,17 @@ def table(
     mechanism, noisy = _of_table(mechanism, noisy)
     [noisy], labelled = detach(noisy=noisy)
     counts = _counts("noisy", noisy)
-    if counts.ndim != 2 or not counts.size:
-        raise ValueError(f"noisy is of shape {counts.shape}: give two dimensions")
+    if counts.ndim != 2 or not counts.size or max(counts.shape) > _STEPS:
+        raise ValueError(
+            f"noisy is of shape {counts.shape}: give two dimensions of at most {_STEPS}"
+        )
     titles, known = zip(*(labelled.sides or ((None, range(n)) for n in counts.shape)), strict=True)
+    y, x = (
+        _title(names) if title is None or names is not None else _text(title)
+        for title, names in zip(titles, (rows, columns), strict=True)
+    )
     sides = [
-        _names(name, own if names is None else names, size)
+        list(map(_text, _names(name, own if names is None else names, size)))
         for name, names, own, size in zip(
             ("rows", "columns"), (rows, columns), known, counts.shape, strict=True
         )
@@ -329,26 +349,34 @@ def table(
     written = max(height, width) <= _CELLS
     axes = _axes(ax, 1 + 0.3 * height, 2 + (0.7 * width if written else min(0.2 * width, 40)))
     values = counts.astype(np.float64)
-    image = axes.imshow(values, cmap="Blues", vmin=min(values.min(), 0), aspect="auto")
+    least, most = values.min(), values.max()
+    reaches = (least, most) if least >= 0 else (-max(-least, most), max(-least, most))
+    image = axes.imshow(
+        values, _colours(signed=least < 0), vmin=reaches[0], vmax=reaches[1], aspect="auto"
+    )
     _name(axes, "y", sides[0])
     _name(axes, "x", sides[1])
-    axes.set_title(f"noisy counts ± {reach}\n{_stated(mechanism, alpha)}")
+    axes.set_title(f"noisy counts ± {reach:,}\n{_stated(mechanism, alpha)}")
     axes.grid(visible=False)
-    y, x = ("" if title is None else _text(title) for title in titles)
     _finish(axes, x, y)
     if not written:
-        axes.figure.colorbar(image, ax=axes, label="noisy count")
+        bar = axes.figure.colorbar(image, ax=axes, label="noisy count")
+        _number(bar.ax, "y")
+        if least < 0 and least < most:
+            bar.ax.set_ylim(least, most)
+            _mark_zero(bar.ax, "y", values)
         return axes
     # The size of a cell is known once the names have been laid out.
     axes.figure.canvas.figure.draw_without_rendering()
     inch = axes.figure.dpi / 72
-    digits = max(len(str(count)) for count in counts.flat)
+    texts = [[_plain(count) for count in row] for row in counts.tolist()]
+    digits = max(len(text) for row in texts for text in row)
     across = axes.bbox.width / width / (0.7 * (digits + 1)) / inch
     size = min(10, across, 0.8 * axes.bbox.height / height / inch)
-    dark = np.asarray(image.norm(values)) > 0.71
-    for (row, column), count in np.ndenumerate(counts):
-        color = "white" if dark[row, column] else "black"
-        axes.text(column, row, str(count), ha="center", va="center", fontsize=size, color=color)
+    colours = _readable(axes, image.to_rgba(values))
+    for (row, column), color in np.ndenumerate(colours):
+        text = texts[row][column]
+        axes.text(column, row, text, ha="center", va="center", fontsize=size, color=color)
     return axes
 
 
@@ -372,16 +400,16 @@ def _release(
 
 def preview(
     epsilons: _Numbers,
-    accuracies: Callable[[], Mapping[str, Sequence[int]]],
+    accuracies: Callable[[list[Fraction]], Mapping[str, Sequence[int]]],
     alpha: Real,
     *,
     ax: Axes | None,
 ) -> Axes:
     """Draw accuracies by epsilon of what a design may release, for :meth:`Design.plot`."""
     _check_axes(ax)
-    _, places = _epsilons(epsilons)
+    exact, places = _epsilons(epsilons, _PREVIEWED)
     [level] = _drawable("alpha", [parameters.level("alpha", alpha)])
-    curves = accuracies()
+    curves = accuracies(exact)
     _check_number("curves", curves)
     axes = _axes(ax)
     _draw_accuracies(axes, places, curves)
@@ -421,7 +449,44 @@ def _draw_pmfs(axes: Axes, pmfs: Mapping[str, tuple[_Floats, _Floats]]) -> None:
     if steep:
         _scale(axes, "y", "log")
         axes.set_ylim(bottom=inside / 1000, auto=None)
-    _integers_below(axes)
+    _number(axes, "x")
+
+
+def _draw_named(
+    axes: Axes, drawn: _Floats, names: list[str], style: dict[str, Any], fill: dict[str, Any]
+) -> None:
+    """Draw bars, noisy counts and the ends of their intervals from top to bottom."""
+    bars, points, lower, upper = drawn
+    places = np.arange(len(names))
+    axes.barh(places, bars, **fill)
+    axes.errorbar(points, places, xerr=[points - lower, upper - points], **_MARKS, **style)
+    _mark_zero(axes, "x", lower)
+    # Below the last bar is room for the legend.
+    below = len(names) * 0.6 * axes.figure.dpi / axes.bbox.height
+    axes.set_ylim(places[-1] + 0.5 + below, -0.5)
+    _name(axes, "y", names)
+    _number(axes, "x")
+
+
+def _draw_bins(
+    axes: Axes,
+    drawn: _Floats,
+    edges: _Floats,
+    style: dict[str, Any],
+    fill: dict[str, Any],
+    *,
+    band: bool,
+) -> None:
+    """Draw bars, noisy counts and the ends of their intervals, as marks or as a band."""
+    bars, points, lower, upper = drawn
+    axes.stairs(bars, edges, fill=True, **fill)
+    if band:
+        axes.stairs(upper, edges, baseline=lower, fill=True, color=_VERMILION, alpha=0.3)
+        axes.stairs(points, edges, baseline=None, **style)
+    else:
+        middles = (edges[:-1] + edges[1:]) / 2
+        axes.errorbar(middles, points, yerr=[points - lower, upper - points], **_MARKS, **style)
+    _mark_zero(axes, "y", lower)
 
 
 # Axes
@@ -459,29 +524,135 @@ def _axes(ax: Axes | None, height: float = 0, width: float = 0) -> Axes:
     return axes
 
 
-def _scale(axes: Axes, which: str, scale: str, **options: Any) -> None:
+def _scale(axes: Axes, which: Literal["x", "y"], scale: str, **options: Any) -> None:
     """Scale an axis, with plain numbers at major ticks, and at minor ticks within one decade."""
     (axes.set_xscale if which == "x" else axes.set_yscale)(scale, **options)
-    axis = axes.xaxis if which == "x" else axes.yaxis
+    axis = _axis(axes, which)
 
     def minor(value: float, _: object) -> str:
         low, high = axis.get_view_interval()
-        return f"{value:g}" if high < 10 * low else ""
+        return _plain(value) if high < 10 * low else ""
 
-    axis.set_major_formatter(lambda value, _: f"{value:g}")
+    axis.set_major_formatter(lambda value, _: _plain(value))
     axis.set_minor_formatter(minor)
 
 
-def _integers_below(axes: Axes) -> None:
+def _axis(axes: Axes, which: Literal["x", "y"]) -> Axis:
+    return axes.xaxis if which == "x" else axes.yaxis
+
+
+def _letter(axis: Axis) -> float:
+    """Return the width of a letter at the ticks, in pixels."""
+    return 0.6 * float(axis.get_ticklabels()[0].get_fontsize()) * axis.axes.figure.dpi / 72
+
+
+def _plain(value: float) -> str:
+    """Return a number as text, with thousands separators."""
+    whole = isinstance(value, int) or (abs(value) < 1e16 and float(value).is_integer())
+    return (f"{int(value):,}" if whole else f"{value:,.6g}").replace("-", "\N{MINUS SIGN}")
+
+
+def _number(axes: Axes, which: Literal["x", "y"], *, integer: bool = True) -> None:
+    """Write the numbers of a linear axis in full, as far as there is room."""
     from matplotlib.ticker import MaxNLocator  # noqa: PLC0415 (an extra)
 
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
+    axis = _axis(axes, which)
+    if axis.get_scale() != "linear":
+        return
+    room: Any = "auto"
+    if which == "x":
+        letters = max(len(_plain(round(end))) for end in axis.get_view_interval())
+        room = min(max(int(axes.bbox.width / _letter(axis) / (letters + 3)), 1), 9)
+    axis.set_major_locator(
+        MaxNLocator(room, integer=integer, steps=[1, 2, 5, 10], min_n_ticks=1 if integer else 2)
+    )
+    axis.set_major_formatter(lambda value, _: _plain(value))
+
+
+def _date(axes: Axes, zone: datetime.tzinfo | None) -> None:
+    """Show the places below as dates."""
+    from matplotlib import dates  # noqa: PLC0415 (an extra)
+
+    auto: Any = dates.AutoDateLocator
+    concise: Any = dates.ConciseDateFormatter
+    axes.xaxis.set_major_locator(locator := auto(tz=zone))
+    axes.xaxis.set_major_formatter(concise(locator, tz=zone))
+
+
+def _mark_zero(axes: Axes, which: Literal["x", "y"], values: _Floats) -> None:
+    """Draw a line at 0 if there are values below it, and the axis has a 0."""
+    if values.min() < 0 and _axis(axes, which).get_scale() != "log":
+        from matplotlib import lines, rcParams  # noqa: PLC0415 (an extra)
+
+        across = axes.get_xaxis_transform() if which == "x" else axes.get_yaxis_transform()
+        place = ([0, 0], [0, 1]) if which == "x" else ([0, 1], [0, 0])
+        line = lines.Line2D(*place, color=rcParams["axes.edgecolor"], transform=across)
+        line.set_linewidth(rcParams["axes.linewidth"])
+        # axhline would round its 0 to 1e-14 among the data, and a logarithmic axis begin there.
+        axes.add_artist(line)
+
+
+def _colours(*, signed: bool) -> Any:
+    """Return the colors of a table, which begin as those of the page, light or dark."""
+    from matplotlib.colors import LinearSegmentedColormap, to_rgba  # noqa: PLC0415 (an extra)
+
+    above = [to_rgba(_BLUE, 0), to_rgba(_BLUE)]
+    below = [to_rgba(_BROWN), to_rgba(_BROWN, 0)]
+    # Either color ends at 0 with nothing of it, so that they do not mix.
+    ends = [(0, below[0]), (0.5, below[1]), (0.5, above[0]), (1, above[1])]
+    return LinearSegmentedColormap.from_list("counts", ends if signed else above)
+
+
+def _readable(axes: Axes, cells: _Floats) -> NDArray[np.object_]:
+    """Return the color of texts, or white where that shows better on cells of these colors."""
+    from matplotlib import rcParams  # noqa: PLC0415 (an extra)
+    from matplotlib.colors import to_rgb  # noqa: PLC0415 (an extra)
+
+    def luminance(colours: Any) -> Any:
+        # Of WCAG 2, to about 0.01.
+        return np.asarray(colours) ** 2.2 @ [0.2126, 0.7152, 0.0722] + 0.05
+
+    shares, page = cells[..., 3:], np.array(to_rgb(axes.get_facecolor()))
+    seen = luminance(cells[..., :3] * shares + page * (1 - shares))
+    text = luminance(to_rgb(rcParams["text.color"]))
+    contrast = np.maximum(seen, text) / np.minimum(seen, text)
+    return np.where(contrast >= luminance((1, 1, 1)) / seen, rcParams["text.color"], "white")
+
+
+@functools.lru_cache
+def _others(letters: frozenset[str], family: tuple[str, ...]) -> list[str]:
+    """Return the fonts of the system that have those of the letters that a font has not."""
+    from matplotlib import font_manager  # noqa: PLC0415 (an extra)
+
+    def known(path: str) -> set[str]:
+        return set(map(chr, font_manager.get_font(path).get_charmap()))
+
+    first = font_manager.findfont(font_manager.FontProperties(family=list(family)))
+    missing, found = letters - known(first), []
+    for font in font_manager.fontManager.ttflist:
+        if not missing:
+            break
+        # The font of last resort has a box for every letter.
+        if font.style == "normal" and "Last" not in font.name and missing & known(font.fname):
+            found.append(font.name)
+            missing -= known(font.fname)
+    return found
+
+
+def _fonts(texts: Iterable[str]) -> dict[str, Any]:
+    """Return the fonts of texts, where matplotlib's own has not all letters."""
+    from matplotlib import rcParams  # noqa: PLC0415 (an extra)
+
+    letters = {letter for text in texts for letter in text if letter.isprintable()} - {" "}
+    family = rcParams["font.family"]
+    others = _others(frozenset(letters), tuple(family))
+    return {"fontfamily": [*family, *others]} if others else {}
 
 
 def _name(axes: Axes, which: Literal["x", "y"], names: list[str]) -> None:
     """Name the places 0, 1, ... on an axis as far as there is room."""
-    axis = axes.xaxis if which == "x" else axes.yaxis
-    size = 0.6 * float(axis.get_ticklabels()[0].get_fontsize()) * axes.figure.dpi / 72
+    axis = _axis(axes, which)
+    size = _letter(axis)
     sides = axes.bbox.width / size, axes.bbox.height / size
     along, across = sides if which == "x" else sides[::-1]
     letters = max(int(across / 2), 2)
@@ -491,7 +662,7 @@ def _name(axes: Axes, which: Literal["x", "y"], names: list[str]) -> None:
     plain = [name.replace("\n", " ") for name in names[::step]]
     shown = [name if len(name) <= letters else f"{name[: letters - 1]}…" for name in plain]
     places = range(0, len(names), step)
-    axis.set_ticks(places, shown, parse_math=False, rotation=0 if fit else 90)
+    axis.set_ticks(places, shown, parse_math=False, rotation=0 if fit else 90, **_fonts(shown))
 
 
 def _stated(mechanism: GeometricMechanism, alpha: Real) -> str:
@@ -504,12 +675,14 @@ def _stated(mechanism: GeometricMechanism, alpha: Real) -> str:
 def _finish(
     axes: Axes, x: str, y: str, legend: str | None = None, *, loc: _Location | None = None
 ) -> Axes:
-    axes.set_xlabel(x)
-    axes.set_ylabel(y)
+    axes.set_xlabel(x, **_fonts([x]))
+    axes.set_ylabel(y, **_fonts([y]))
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     if loc or len(axes.get_legend_handles_labels()[0]) > 1:
-        axes.legend(title=legend, edgecolor="none", loc=loc or "best")
+        box = axes.legend(title=legend, edgecolor="none", loc=loc or "best")
+        for text in box.get_texts():
+            text.set(**_fonts([text.get_text()]))
     return axes
 
 
@@ -558,14 +731,18 @@ def _finite(name: str, values: Any) -> _Floats:
     return _drawable(f"one of {name}", exact, positive=False)
 
 
-def _epsilons(epsilons: Any) -> tuple[list[Fraction], _Floats]:
-    """Return epsilons exactly, and as floats."""
+def _epsilons(epsilons: Any, between: int) -> tuple[list[Fraction], _Floats]:
+    """Return epsilons and others between them, exactly and as floats."""
     exact = [
         parameters.positive_fraction("epsilons", item) for item in _items("epsilons", epsilons)
     ]
     if len(exact) < 2:
         raise ValueError(parameters.refusal("epsilons", epsilons, "two or more"))
-    return exact, _increasing("epsilons", _drawable("one of epsilons", exact))
+    given = _increasing("epsilons", _drawable("one of epsilons", exact)).tolist()
+    more = np.geomspace(given[0], given[-1], between + 2)[1:-1].tolist()
+    all_ = {each: Fraction(each) for each in more if given[0] < each < given[-1]}
+    all_ |= dict(zip(given, exact, strict=True))
+    return [all_[each] for each in sorted(all_)], np.array(sorted(all_))
 
 
 def _drawable(what: str, values: Iterable[Any], *, positive: bool = True) -> _Floats:
@@ -588,13 +765,40 @@ def _check_number(name: str, series: Any) -> None:
         raise ValueError(f"{len(series)} {name} are not accepted: give from 1 to {len(_COLOURS)}")
 
 
-def _names(name: str, names: Any, length: int) -> list[str]:
+def _names(name: str, names: Any, length: int) -> list[Any]:
     if isinstance(names, str) or not isinstance(names, Iterable):
         raise TypeError(parameters.refusal(name, names, "a sequence"))
     items = list(names)
     if len(items) != length:
         raise ValueError(f"{len(items)} {name} are not accepted: give {length}")
-    return list(map(_text, items))
+    return items
+
+
+def _title(names: Any) -> str:
+    """Return the name of an index or a column of names."""
+    title = getattr(names, "name", None)
+    return "" if title is None else _text(title)
+
+
+def _days(names: list[Any]) -> _Floats | None:
+    """Return two or more increasing dates as edges on matplotlib's axis, or None for other names.
+
+    The last is as long as the one before it.
+    """
+    items = [
+        name.astype("datetime64[us]").item() if isinstance(name, np.datetime64) else name
+        for name in names
+    ]
+    # The missing time of pandas is a date without a year.
+    known = (isinstance(item, datetime.date) and isinstance(item.year, int) for item in items)
+    if len(items) < 2 or not all(known):
+        return None
+    from matplotlib import dates  # noqa: PLC0415 (an extra)
+
+    number: Any = dates.date2num
+    days = np.asarray(number(items), dtype=np.float64)
+    widths = np.diff(days)
+    return np.append(days, days[-1] + widths[-1]) if (widths > 0).all() else None
 
 
 def _text(label: Any) -> str:

@@ -474,8 +474,8 @@ individual='patient', l0=2)
         Parameters
         ----------
         epsilons : sequence of numbers
-            Privacy losses of the whole table, increasing, two or more; 40 from 0.1 to 5 if not
-            given.
+            Privacy losses of the whole table, increasing, two or more; from 0.1 to 5 if not given.
+            The curves are drawn at 80 more between the first and the last.
         alpha
             As in :meth:`accuracy`.
         ax
@@ -495,8 +495,8 @@ individual='patient', l0=2)
         ['cell', 'all cells', 'sum by region', 'sum by sex', 'total']
 
         """
-        given = np.geomspace(0.1, 5, 40).tolist() if epsilons is None else epsilons
-        return plot.preview(given, lambda: self._accuracies(given, alpha), alpha, ax=ax)
+        given = (0.1, 5) if epsilons is None else epsilons
+        return plot.preview(given, lambda each: self._accuracies(each, alpha), alpha, ax=ax)
 
     def _accuracies(self, epsilons: Iterable[Real], alpha: Real) -> dict[str, list[int]]:
         """Return the accuracies of one cell, of all cells and of sums, for each epsilon."""
