@@ -290,7 +290,7 @@ def tapes() -> Iterator[tuple[Setting, _Vector]]:
     )
     # The example prints a goal for each of these noise scales: its plan, then tape, count and
     # output of six draws for each threshold of each digit, then arbitrary ones.
-    scales = (0.1, 0.3, 1.0, 7.0, 1e3, 1e9)
+    scales = (0.1, 0.3, 1.0, 7.0, 1e3, 1e9, 1e20, 1e38)
     goals = run.stdout.split("Goal ")[1:]
     for scale, goal in zip(scales, goals, strict=True):
         span = int(re.findall(r"Plan 64 63 (\d+)", goal)[0])

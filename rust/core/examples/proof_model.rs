@@ -68,6 +68,8 @@ fn main() {
         (7.0, 1000),
         (1e3, 1_000_000),
         (1e9, u64::MAX),
+        (1e20, 1000),
+        (1e38, 1000),
     ] {
         let plan = Plan::two_sided(&Rate::from_scale(scale).unwrap(), range).unwrap();
         let kernels: Vec<_> = Backend::available()
