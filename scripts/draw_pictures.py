@@ -37,6 +37,7 @@ def main() -> None:
     composition()
     streams()
     plan()
+    guess()
 
 
 def example(name: str) -> str:
@@ -139,6 +140,12 @@ def plan() -> None:
     design = Design({"region": [f"region {n}" for n in range(1, 11)], "sex": ["f", "m"]})
     with picture("plan", 7, 3.6) as figure:
         design.plot(ax=figure.subplots())
+
+
+def guess() -> None:
+    """Draw what the releases of docs/guides/lawyer.md make of a guess."""
+    with picture("guess", 7, 3.6) as figure:
+        plot.guess([0.1, 0.5, 2], ax=figure.subplots())
 
 
 def release() -> None:
