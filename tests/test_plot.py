@@ -45,6 +45,7 @@ MECHANISM = GeometricMechanism(epsilon=0.1, bounds=(0, 30))
 PICTURES: dict[str, Callable[[Any], Axes]] = {
     "pmf": lambda ax: plot.pmf(MECHANISM, [19, 20, 21], ax=ax),
     "accuracy": lambda ax: plot.accuracy(GRID, ax=ax),
+    "guess": lambda ax: plot.guess([0.5, 2], ax=ax),
     "histogram": lambda ax: plot.histogram(MECHANISM, [4, 9], true=[5, 6], ax=ax),
     "table": lambda ax: plot.table(MECHANISM, [[4, 9, 0], [30, 5, 6]], ax=ax),
 }
@@ -131,6 +132,7 @@ def test_makes_one_pyplot_figure_without_axes(name: str) -> None:
     [
         ("pmf", "noisy count", "probability", 3),
         ("accuracy", "epsilon", "accuracy at level 0.05 (counts)", 4),
+        ("guess", "guess before the release", "guess after it", 3),
         ("histogram", "number of the bin", "count", 2),
         ("table", "", "", 0),
     ],
@@ -153,6 +155,7 @@ from matplotlib.figure import Figure
 axes = Figure().subplots()
 plot.pmf(GeometricMechanism(1), 3, ax=axes)
 plot.accuracy([1, 2], ax=axes)
+plot.guess(1, ax=Figure().subplots())
 plot.histogram(GeometricMechanism(1), [2], true=[1], ax=axes)
 plot.table(GeometricMechanism(1), [[2]], ax=Figure().subplots())
 print("matplotlib.pyplot" in sys.modules)
@@ -225,6 +228,8 @@ LOOKS: dict[str, Callable[[Any], Axes]] = {
     "accuracy, narrow": lambda ax: plot.accuracy(np.linspace(0.2, 0.5, 50), 0.01, ax=ax),
     "accuracy, wide": lambda ax: plot.accuracy(np.geomspace(1e-9, 50, 50), ax=ax),
     "accuracy, sensitive": lambda ax: plot.accuracy(GRID, 1e-9, sensitivity=1000, ax=ax),
+    "guess, one": lambda ax: plot.guess(1, ax=ax),
+    "guess, seven": lambda ax: plot.guess([1e-9, 0.01, 0.1, 1, 5, 40, 1e9], ax=ax),
     "histogram, bins": many_bins,
     "histogram, ordinary names": lambda ax: plot.histogram(
         WIDE, range(8), labels=[f"department {letter}" for letter in "ABCDEFGH"], ax=ax
@@ -447,6 +452,29 @@ def test_accuracy_zero_is_visible(ax: Axes) -> None:
     assert ax.get_ylim()[0] < 0
     assert ax.get_yscale() == "symlog"
     assert ax.get_xscale() == "log"
+
+
+# Guesses
+
+
+@pytest.mark.parametrize("epsilon", [1e-12, Fraction(1, 3), 0.5, 2, 30, 10**9])
+def test_guesses_are_those_of_a_release_that_tells_most(epsilon: Any, ax: Axes) -> None:
+    """Bayes' rule on the two outcomes of randomised response, whose loss is epsilon both ways."""
+    plot.guess(epsilon, ax=ax)
+    _, below, above = (np.asarray(line.get_ydata(), np.float64) for line in ax.lines)
+    before = np.asarray(ax.lines[0].get_xdata(), np.float64)
+    assert (before[0], before[-1]) == (0, 1)
+    truth = 1 / (1 + mpmath.exp(-real(Fraction(epsilon))))
+    for p, least, most in zip(before, below, above, strict=True):
+        after = [
+            p * told / (p * told + (1 - p) * (1 - told)) if 0 < p < 1 else p
+            for told in (1 - truth, truth)
+        ]
+        assert [least, most] == [pytest.approx(float(each), abs=1e-12) for each in after]
+    with pytest.raises(ValueError, match="8 epsilons are not accepted: give from 1 to 7"):
+        plot.guess([*range(1, 9)], ax=ax)
+    with pytest.raises(ValueError, match="epsilon = 0 is not accepted"):
+        plot.guess([1, 0], ax=ax)
 
 
 # Histograms

@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
 
-__all__ = ["accuracy", "histogram", "pmf", "table"]
+__all__ = ["accuracy", "guess", "histogram", "pmf", "table"]
 
 _Floats: TypeAlias = NDArray[np.float64]
 _Numbers: TypeAlias = Sequence[Real] | NDArray[Any]
-_Location: TypeAlias = Literal["best", "lower right"]
+_Location: TypeAlias = Literal["best", "lower right"] | tuple[float, float]
 
 _BLUE, _VERMILION = "#0072B2", "#D55E00"
 # Grey, which shows on dark backgrounds too, stands for the palette's black.
@@ -172,6 +172,60 @@ def accuracy(
     given = f", sensitivity {texts[1]}" if reach != 1 else ""
     y = f"accuracy{of} at level {texts[0]}{given} (counts)"
     return _finish(axes, "epsilon", y, legend="counts at once")
+
+
+def guess(epsilon: Real | _Numbers, *, ax: Axes | None = None) -> Axes:
+    """Draw how much a release can change a guess about an individual.
+
+    Somebody knows all other records, and holds it for probable to some degree that an individual is
+    among the data. For each such probability p, a band shows those that it can become by a release,
+    whatever the noisy counts are: from ``p / (p + (1 - p) * exp(epsilon))`` to
+    ``p / (p + (1 - p) * exp(-epsilon))``. This is Bayes' rule, since no noisy count is more than
+    ``exp(epsilon)`` times as probable with the individual as without it, or the other way round
+    (Kasiviswanathan and Smith, *On the 'Semantics' of Differential Privacy*, 2014).
+
+    Parameters
+    ----------
+    epsilon : number, or array or sequence of numbers
+        The privacy losses for the individual, all that is published taken together: positive, at
+        most 7. Each is a band, and the legend says what it makes of a guess of 50%.
+    ax
+        As in :func:`pmf`.
+
+    Returns
+    -------
+    Axes
+        The probability before the release against those after it.
+
+    Examples
+    --------
+    >>> from geomdp import plot
+    >>> axes = plot.guess([0.1, 0.5, 2])
+
+    """
+    _check_axes(ax)
+    several = isinstance(epsilon, list | tuple | np.ndarray)
+    items = _items("epsilon", epsilon) if several else [epsilon]
+    _check_number("epsilons", items)
+    exact = [parameters.positive_fraction("epsilon", item) for item in items]
+    losses = _drawable("one of epsilon", exact)
+    axes = _axes(ax)
+    before = np.linspace(0, 1, 1001)
+    axes.plot(before, before, color="#808080", linewidth=1, label="no release")
+    for loss, colour, line in zip(losses, _COLOURS, _LINES, strict=False):
+        # Factors beyond exp(700) would overflow, and draw the same.
+        less, more = np.exp(np.array([1, -1]) * min(loss, 700))
+        ends = [before / (before + (1 - before) * factor) for factor in (less, more)]
+        half = f"{100 / (1 + less):.1f}% to {100 / (1 + more):.1f}%"
+        axes.fill_between(before, *ends, color=colour, alpha=0.12, linewidth=0)
+        axes.plot(before, ends[0], linestyle=line, color=colour, label=f"{loss:g}: {half}")
+        axes.plot(before, ends[1], linestyle=line, color=colour)
+    axes.margins(0)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(lambda share, _: f"{100 * share:g}%")
+    legend = "epsilon:\nwhat 50% becomes"
+    # The curves fill the Axes, so the legend is beside them.
+    return _finish(axes, "guess before the release", "guess after it", legend, loc=(1.02, 0.4))
 
 
 def histogram(
