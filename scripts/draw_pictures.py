@@ -33,6 +33,8 @@ from chart import COLOURS, GREY, OURS, STYLE, log_axes, picture  # noqa: E402
 
 #: The texts of examples on a light page, and those of all pictures on a dark one.
 INK, PALE = "#1b1f24", "#d0d7de"
+#: The size of their letters, in points of a figure of 8 inches, for telephones.
+SIZE = 13
 #: The rows of a file that a page shows.
 ROWS = 12
 
@@ -58,7 +60,7 @@ def run(session: str, names: dict[str, Any]) -> list[str]:
     ink = {key: INK for key, value in STYLE.items() if value == GREY and key != "grid.color"}
     drawn = []
     with (
-        mpl.rc_context({**STYLE, **ink, "font.size": 11, "axes.titlesize": 11}),
+        mpl.rc_context({**STYLE, **ink, "font.size": SIZE, "axes.titlesize": SIZE}),
         contextlib.redirect_stdout(io.StringIO()),
     ):
         for part in doctest.DocTestParser().get_examples(session):

@@ -78,6 +78,11 @@ COUNTIES = {
     **{"Akershus": 21, "Buskerud": 18, "Innlandet": 46, "Vestfold": 6, "Telemark": 17},
     **{"Agder": 25, "Vestland": 43, "Trøndelag": 38, "Troms": 21, "Finnmark": 18},
 }
+AREAS = [
+    "Norway",
+    *COUNTIES,
+    *(f"{county} {n + 1}" for county, size in COUNTIES.items() for n in range(size)),
+]
 #: The files that each guide publishes, with the levels of their rows in order.
 GUIDES: dict[str, dict[str, list[Any]]] = {
     "registry": {
@@ -103,13 +108,7 @@ GUIDES: dict[str, dict[str, list[Any]]] = {
         f"day-{day}.csv": [(day, country) for country in ("Chile", "Ghana", "Nepal", "Tonga")]
         for day in range(10)
     },
-    "hierarchy": {
-        "founders.csv": [
-            "Norway",
-            *COUNTIES,
-            *(f"{county} {n + 1}" for county, size in COUNTIES.items() for n in range(size)),
-        ]
-    },
+    "hierarchy": dict.fromkeys(["founders.csv", "figures.csv"], AREAS),
     "replacing_laplace": {"after.csv": ["Airport", "Harbour", "Market", "Park"]},
     "explaining_epsilon": {"options.csv": [0.1, 0.3, 0.5, 1, 2, 4]},
 }
@@ -136,6 +135,7 @@ def test_guide_publishes_every_row_once(
             row if isinstance(row, tuple) else (row,) for row in rows
         ]
     run(text, guide)
+    pyplot.close("all")
     assert {path.name: path.read_bytes() for path in tmp_path.glob("*[!b]")} == published
 
 

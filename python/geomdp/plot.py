@@ -426,7 +426,8 @@ def table(
     texts = [[_plain(count) for count in row] for row in counts.tolist()]
     digits = max(len(text) for row in texts for text in row)
     across = axes.bbox.width / width / (0.7 * (digits + 1)) / inch
-    size = min(10, across, 0.8 * axes.bbox.height / height / inch)
+    largest = float(axes.xaxis.get_ticklabels()[0].get_fontsize())
+    size = min(largest, across, 0.8 * axes.bbox.height / height / inch)
     colours = _readable(axes, image.to_rgba(values))
     for (row, column), color in np.ndenumerate(colours):
         text = texts[row][column]
