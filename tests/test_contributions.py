@@ -104,3 +104,29 @@ def test_one_cell_that_changes_is_worse_than_several() -> None:
                     for epsilon in np.linspace(0, whole * 0.4, 23):
                         least = delta_of(split, 0.4, epsilon)
                         assert least <= delta_of((whole,), 0.4, epsilon) + 1e-12
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "change"])
+@pytest.mark.parametrize("margins", [None, "all"])
+@pytest.mark.parametrize(("towns", "l0", "linf"), [(1, 3, 2), (2, 1, 2), (3, 2, 1), (3, 5, 1)])
+def test_an_individual_changes_no_more_cells_than_there_are(
+    towns: int, l0: int, linf: int, margins: Any, neighbours: Any
+) -> None:
+    """All contributions of an individual; the cells change as much as the design says."""
+    levels = {"town": list("abc"[:towns])}
+    design = frames.Design(levels, margins=margins, l0=l0, linf=linf, neighbours=neighbours)
+    rows = itertools.product(range(linf + 1), repeat=towns)
+    some = [row for row in rows if np.count_nonzero(row) <= l0]
+    found = set()
+    for one, other in itertools.product(some, some if neighbours == "change" else [(0,) * towns]):
+        change = [a - b for a, b in zip(one, other, strict=True)]
+        each = [*change, sum(change)] if margins else change
+        found.add(tuple(sorted(filter(None, map(abs, each)), reverse=True)))
+    most = design.sensitivity
+    assert max(map(sum, found)) == most or (margins and neighbours == "change")
+    mechanism = GeometricMechanism(most / 2, most)
+    losses = design.loss_distribution(mechanism)
+    assert losses.epsilon() <= design.privacy_loss(mechanism) == most / 2
+    for epsilon in np.linspace(0, most / 2, 9):
+        worst = max(delta_of(change, 0.5, epsilon) for change in found)
+        assert worst <= losses.delta(float(epsilon)) * (1 + 1e-6)

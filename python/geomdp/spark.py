@@ -24,7 +24,7 @@ from geomdp._inputs.columns import Nulls, narwhals, only
 from geomdp._inputs.parameters import Integer
 from geomdp.distributed import Release, ReleaseKey
 from geomdp.frames import Design, Table
-from geomdp.frames._contributions import contributions, words
+from geomdp.frames._contributions import checked, words
 from geomdp.frames._counting import added, columns_of, tally
 from geomdp.mechanism import GeometricMechanism
 
@@ -261,7 +261,7 @@ def bound_contributions(
     2
 
     """
-    within = contributions(l0, linf, cells)
+    l0, linf = checked(l0, linf, cells)
     _check_batch(frame)
     names, places, placed = _placed(frame)
     keys = [places[names.index(only(each, names))] for each in (individual, *(cells or ()))]
@@ -276,10 +276,24 @@ def bound_contributions(
             yield RecordBatch.from_arrays([*batch.columns, *random], [*places, *drawn])
 
     schema = [*placed.schema.fields, *(StructField(name, LongType()) for name in drawn)]
-    view: Any = narwhals().from_native(placed.mapInArrow(draw, StructType(schema)))
-    kept = within(view, [*keys, *drawn[2:]]).filter("kept").select(*places)
-    result: DataFrame = kept.to_native()
-    return result.toDF(*names)
+    rows = _within(placed.mapInArrow(draw, StructType(schema)), [*keys, *drawn[2:]], l0, linf)
+    return rows.select(*places).toDF(*names)
+
+
+def _within(frame: DataFrame, keys: list[str], l0: int, linf: int) -> DataFrame:
+    """Return the rows to keep, by the columns of individuals and of cells.
+
+    The columns ``one`` and ``two`` put the rows in random orders.
+    """
+    nw = narwhals()
+    view: Any = nw.from_native(frame)
+    view = view.with_columns(place=nw.col("one").rank("ordinal").over(*keys))
+    # One row stands for each cell. Its turn does not depend on the draw of rows.
+    view = view.with_columns(turn=nw.when(nw.col("place") == 1).then(nw.col("two")))
+    view = view.with_columns(turn=nw.col("turn").rank("ordinal").over(keys[0]))
+    view = view.with_columns(turn=nw.col("turn").min().over(*keys))
+    kept: DataFrame = view.filter(nw.col("place") <= linf, nw.col("turn") <= l0).to_native()
+    return kept
 
 
 def _check_batch(frame: Any) -> None:

@@ -14,7 +14,7 @@ from geomdp.frames._columns import release, release_columns
 from geomdp.frames._contributions import bound_contributions
 from geomdp.frames._design import Design, count
 from geomdp.frames._groups import NoisyGroups
-from geomdp.frames._noisy import Difference, NoisyTable
+from geomdp.frames._noisy import Estimate, NoisyTable
 from geomdp.frames._read import read, read_groups
 from geomdp.frames._table import Table
 
@@ -24,7 +24,7 @@ __all__ = [
     "Table",
     "NoisyTable",
     "NoisyGroups",
-    "Difference",
+    "Estimate",
     "read",
     "read_groups",
     "release",
@@ -33,5 +33,5 @@ __all__ = [
 ]
 
 # Pickles name this module, wherever a class is written.
-for _class in (Design, Difference, NoisyGroups, NoisyTable, Table):
+for _class in (Design, Estimate, NoisyGroups, NoisyTable, Table):
     _class.__module__ = __name__

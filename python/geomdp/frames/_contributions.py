@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -82,7 +82,7 @@ def bound_contributions(
     ['a', 'b']
 
     """
-    l0, linf = _checked(l0, linf, cells)
+    l0, linf = checked(l0, linf, cells)
     if arrow(frame):
         raise TypeError(f"frame has type {type(frame).__name__}: give a frame of pandas or Polars")
     bound = partial(_bound, individual=individual, l0=l0, linf=linf, cells=cells)
@@ -175,30 +175,8 @@ def _shuffled(groups: _Ints) -> _Ints:
             return np.lexsort((more, keys))
 
 
-def contributions(l0: Any, linf: Any, cells: Any) -> Callable[[Any, list[str]], Any]:
-    """Return a function that marks the rows to keep, of a narwhals frame, in a column ``kept``.
-
-    Its second parameter names the columns of individuals and of cells. The frame has two more
-    columns, ``one`` and ``two``, that put the rows in random orders.
-    """
-    (l0, linf), nw = _checked(l0, linf, cells), narwhals()
-
-    def within(view: Any, keys: list[str]) -> Any:
-        place = nw.col("one").rank("ordinal").over(*keys)
-        view = view.with_columns(place.alias("place"))
-        # One row stands for each cell. Its turn does not depend on the draw of rows.
-        first = nw.when(nw.col("place") == 1).then(nw.col("two"))
-        view = view.with_columns(first.alias("turn"))
-        view = view.with_columns(nw.col("turn").rank("ordinal").over(keys[0]).alias("turn"))
-        turn = nw.col("turn").min().over(*keys)
-        view = view.with_columns(turn.alias("turn"))
-        kept = (nw.col("place") <= linf) & (nw.col("turn") <= l0)
-        return view.with_columns(kept.alias("kept"))
-
-    return within
-
-
-def _checked(l0: Any, linf: Any, cells: Any) -> tuple[int, int]:
+def checked(l0: Any, linf: Any, cells: Any) -> tuple[int, int]:
+    """Return the bounds as ints, after a check of all parameters."""
     l0, linf = parameters.at_least("l0", l0, 1), parameters.at_least("linf", linf, 1)
     if cells is None and linf > 1:
         raise ValueError(f"linf = {linf} without cells is not accepted: give cells, or l0 = {linf}")

@@ -73,8 +73,8 @@ class Design:
     levels : dict of column names to lists
         The levels of each column, followed by its labels for other records and for margins.
     sensitivity : int
-        The greatest L1 change of the table by one individual: ``l0 * linf``, times 2 for each
-        column with margins, times 2 for changes.
+        The greatest L1 change of the table by one individual: `linf` for each of `l0` cells, or of
+        twice as many for changes, but of all cells at most; times 2 for each column with margins.
     cells : int
         The number of rows of the table, margins included.
 
@@ -382,8 +382,8 @@ individual='patient', l0=2)
         """Return the distribution of the privacy loss of one release, to compose with others.
 
         An individual changes at most `l0` cells by `linf` each, and in each released margin at most
-        one by ``l0 * linf``; twice as many cells with ``neighbours="change"``. No change within
-        these bounds has a greater loss (``docs/proofs.md``, lemma 14a).
+        one by ``l0 * linf``; twice as many cells with ``neighbours="change"``, but no more than the
+        table has. No change within these bounds has a greater loss (``docs/proofs.md``, lemma 14a).
 
         Parameters
         ----------
@@ -527,7 +527,17 @@ individual='patient', l0=2)
     @property
     def _change(self) -> int:
         """How much one individual changes the cells, and each margin, in all."""
-        return self.l0 * self.linf * (2 if self.neighbours == "change" else 1)
+        return sum(self._moved()) * self.linf
+
+    def _moved(self) -> list[int]:
+        """Return how many cells one individual joins and, with changes, how many others it leaves.
+
+        There are no more than the table has.
+        """
+        cells = math.prod(self._base_shape())
+        joined = min(self.l0, cells)
+        left = min(self.l0, cells - joined) if self.neighbours == "change" else 0
+        return [joined, left] if left else [joined]
 
     @property
     def _uneven(self) -> bool:
@@ -544,13 +554,12 @@ individual='patient', l0=2)
         self, mechanisms: Mapping[Margin, GeometricMechanism]
     ) -> Iterator[tuple[GeometricMechanism, int, int]]:
         """Yield for each part how many of its cells one individual changes, and by how much."""
-        times = 2 if self.neighbours == "change" else 1
-        base = math.prod(self._base_shape())
+        moved = self._moved()
         for sums, each in mechanisms.items():
             if sums:
-                yield each, times, self.l0 * self.linf
+                yield from ((each, 1, cells * self.linf) for cells in moved)
             else:
-                yield each, min(times * self.l0, base), self.linf
+                yield each, sum(moved), self.linf
 
     def _losses(self, mechanisms: Mapping[Margin, GeometricMechanism]) -> Counter[Fraction | float]:
         """Return the exact privacy losses of the cells that one individual changes."""

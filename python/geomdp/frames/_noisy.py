@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 Columns: TypeAlias = Any
 
 
-class Difference(NamedTuple):
-    """A difference of noisy counts, with an interval for that of the true ones.
+class Estimate(NamedTuple):
+    """An estimate of a sum or difference of true counts, with an interval.
 
-    >>> from geomdp.frames import Difference
-    >>> Difference(estimate=10, lower=2, upper=18).upper
+    >>> from geomdp.frames import Estimate
+    >>> Estimate(estimate=10, lower=2, upper=18).upper
     18
     """
 
-    estimate: int
+    estimate: float
     lower: int
     upper: int
 
@@ -199,7 +199,7 @@ class NoisyTable(Released):
 
     def difference(
         self, one: Mapping[Any, Any], other: Mapping[Any, Any], *, alpha: Real
-    ) -> Difference:
+    ) -> Estimate:
         """Return the difference of two sums of noisy cells, with an interval for the true one.
 
         Parameters
@@ -235,7 +235,7 @@ class NoisyTable(Released):
         lower, upper = accuracy.sum_confidence_interval(
             self._mechanisms[()], base[used], alpha, weights=weights[used]
         )
-        return Difference(estimate, lower, upper)
+        return Estimate(estimate, lower, upper)
 
     def consistent(self, total: Integer | None = None) -> Any:
         """Return the frame of non-negative integers that add up, nearest to the noisy counts.

@@ -8,12 +8,12 @@ once; and the closest integers that add up and are not negative. None of these c
 Frames need the extra ``frames``; nothing else here does.
 """
 
-from geomdp.hierarchy._noisy import ByNode, Interval, Noise, NoisyHierarchy, Sum
+from geomdp.hierarchy._noisy import ByNode, Interval, Noise, NoisyHierarchy
 from geomdp.hierarchy._read import read
 from geomdp.hierarchy._tree import Hierarchy
 
-__all__ = ["Hierarchy", "NoisyHierarchy", "ByNode", "Interval", "Sum", "read"]
+__all__ = ["Hierarchy", "NoisyHierarchy", "ByNode", "Interval", "read"]
 
 # Pickles name this module, wherever a class is written.
-for _class in (Hierarchy, Noise, NoisyHierarchy, ByNode, Interval, Sum):
+for _class in (Hierarchy, Noise, NoisyHierarchy, ByNode, Interval):
     _class.__module__ = __name__

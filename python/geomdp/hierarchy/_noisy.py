@@ -17,7 +17,7 @@ from geomdp._analysis import decimals, trees, weighted
 from geomdp._analysis.hierarchies import Reaches
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Integer, Real
-from geomdp.frames import Design, _native
+from geomdp.frames import Design, Estimate, _native
 from geomdp.hierarchy import _format
 from geomdp.mechanism import GeometricMechanism, exact_loss
 
@@ -41,19 +41,6 @@ class Interval(NamedTuple):
     7
     """
 
-    lower: int
-    upper: int
-
-
-class Sum(NamedTuple):
-    """The estimate of a sum of nodes, with an interval for the true sum.
-
-    >>> from geomdp.hierarchy import Sum
-    >>> Sum(estimate=5.2, lower=3, upper=7).upper
-    7
-    """
-
-    estimate: float
     lower: int
     upper: int
 
@@ -320,7 +307,7 @@ class NoisyHierarchy(ByNode):
         upper = sums + np.floor(more + reaches).astype(np.int64)
         return ByNode(noise, {"estimate": sums + more, "lower": lower, "upper": upper}, Interval)
 
-    def total(self, nodes: Iterable[Any], *, alpha: Real) -> Sum:
+    def total(self, nodes: Iterable[Any], *, alpha: Real) -> Estimate:
         """Return the estimate of the sum of a union of nodes, with an interval for the true sum.
 
         Parameters
@@ -362,7 +349,7 @@ class NoisyHierarchy(ByNode):
         sums, more = self._fitted
         base, rest = int(sums[chosen > 0].sum()), float(more[chosen > 0].sum())
         lower, upper = base + math.ceil(rest - reach), base + math.floor(rest + reach)
-        return Sum(base + rest, lower, upper)
+        return Estimate(base + rest, lower, upper)
 
     @property
     def bound(self) -> str:
