@@ -19,7 +19,7 @@ from typing import Any
 import z3
 
 CORE = Path(__file__).parents[1] / "rust/core/src/draw"
-KERNEL = ["mod", "count", "search", "tables", "vector", "avx2", "avx512"]
+KERNEL = ["mod", "count", "search", "tables", "vector", "avx2", "avx512", "neon"]
 FILES = ["ct", "bernoulli", "fold", *(f"kernel/{name}" for name in KERNEL)]
 
 
@@ -123,6 +123,16 @@ class Items:
         return value
 
 
+@dataclass
+class Induction:
+    """Any number of items like this one: their loop is run for one of them, from any state."""
+
+    item: Any
+    # The variables that the loop assigns, before it and after a step.
+    start: dict[str, Any] | None = None
+    step: dict[str, Any] | None = None
+
+
 class Slice:
     """A view of an array. Places outside are errors, as in Rust."""
 
@@ -152,8 +162,13 @@ class Slice:
     def len(self) -> int:
         return self.stop - self.start
 
-    def iter(self) -> Items:
+    def into_iter(self) -> Items:
         return Items(self)
+
+    iter = into_iter
+
+    def map(self, step: Callable[[Any], Any]) -> "Slice":
+        return Slice([*map(step, self)])
 
     def iter_mut(self) -> Items:
         return Items(Cell(self, at) for at in range(self.len()))
@@ -186,8 +201,9 @@ class Pointer:
     size: int = 1
     at: int = 0
 
-    def cast(self, to: Type) -> "Pointer":
-        return Pointer(self.words, {"__m128i": 1, "__m256i": 4, "__m512i": 8}[to.name], self.at)
+    def cast(self, to: Type | None = None) -> "Pointer":
+        sizes = {"__m128i": 1, "__m256i": 4, "__m512i": 8}
+        return Pointer(self.words, sizes[to.name], self.at) if to else self
 
     def add(self, registers: int) -> "Pointer":
         return Pointer(self.words, self.size, self.at + registers * self.size)
@@ -213,7 +229,7 @@ def convert(value: Any, to: str) -> Int:
     return value.cast(to)
 
 
-# --- What the intrinsics do, after Intel's guide. A register is a tuple of words. ---
+# --- What the intrinsics do, after Intel's and Arm's. A register is a tuple of words. ---
 
 Register = tuple[z3.BitVecRef, ...]
 
@@ -321,12 +337,34 @@ def unsigned_max(x: z3.BitVecRef, y: z3.BitVecRef) -> z3.BitVecRef:
 
 def look_up(place: z3.BitVecRef, *table: z3.BitVecRef) -> z3.BitVecRef:
     """The entry of a table at this place, from whose low bits it is chosen."""
-    for bit in range(len(table).bit_length() - 1):
-        table = tuple(
-            z3.If(z3.Extract(bit, bit, place) == 1, odd, even)
-            for even, odd in zip(table[::2], table[1::2], strict=True)
-        )
+    if z3.is_bv_value(known := z3.simplify(place)):
+        return table[known.as_long() % len(table)]
+    for odd in bits(place)[: len(table).bit_length() - 1]:
+        table = tuple(z3.If(odd, *pair) for pair in zip(table[1::2], table[::2], strict=True))
     return table[0]
+
+
+def shift_by_byte(x: z3.BitVecRef, by: z3.BitVecRef) -> z3.BitVecRef:
+    """Shifted left by the lowest byte, a signed one, or right if that is negative."""
+    left = z3.SignExt(x.size() - 8, z3.Extract(7, 0, by))
+    return z3.If(left < 0, z3.LShR(x, -left), x << left)
+
+
+def load_table(source: Pointer, size: int) -> list[z3.BitVecRef]:
+    """So many bytes."""
+    return [
+        z3.Extract(low + 7, low, item.term)
+        for item in source.words.part(source.at, None)
+        for low in range(0, item.term.size(), 8)
+    ][:size]
+
+
+def look_up_bytes(table: list[z3.BitVecRef], places: Register, old: Register) -> Register:
+    """For each place, the table's byte there, or the old one where the table has none."""
+    return join_bytes(
+        z3.If(z3.ULT(place, len(table)), look_up(place, *table), byte)
+        for place, byte in zip(bytes_of(places), bytes_of(old), strict=True)
+    )
 
 
 INTRINSICS: dict[str, Callable[..., Any]] = {
@@ -397,6 +435,40 @@ INTRINSICS: dict[str, Callable[..., Any]] = {
     "_mm512_unpacklo_epi32": unpack(0),
     "_mm512_unpackhi_epi32": unpack(2),
     "_mm512_mask_blend_epi64": lambda mask, x, y: each(z3.If)(bits(mask), y, x),
+    "vdupq_n_u64": lambda x: (convert(x, "u64").term,) * 2,
+    "vdupq_n_s64": lambda x: (convert(x, "i64").term,) * 2,
+    "vdupq_n_u32": lambda x: join([convert(x, "u32").term] * 4),
+    "vdupq_n_s32": lambda x: join([convert(x, "i32").term] * 4),
+    "vdupq_n_u8": lambda x: join_bytes([convert(x, "u8").term] * 16),
+    "vld1q_u64": lambda source: load(replace(source, size=2)),
+    "vst1q_u64": store,
+    "vaddq_u64": each(operator.add),
+    "vsubq_u64": each(operator.sub),
+    "vandq_u64": each(operator.and_),
+    "veorq_u64": each(operator.xor),
+    "vshlq_u64": each(shift_by_byte),
+    "vcltq_u64": each(lambda x, y: set_all(z3.ULT(x, y))),
+    "vcltq_s64": each(lambda x, y: set_all(x < y)),
+    "vbslq_u64": each(lambda mask, x, y: mask & x | ~mask & y),
+    "vaddq_u32": each_half(operator.add),
+    "vandq_u32": each(operator.and_),
+    "vorrq_u32": each(operator.or_),
+    "vsubq_u8": lambda x, y: join_bytes(map(operator.sub, bytes_of(x), bytes_of(y))),
+    "vmlaq_n_u32": lambda x, y, n: each_half(lambda x, y: x + y * n)(x, y),
+    "vshlq_u32": each_half(shift_by_byte),
+    "vcltq_u32": each_half(lambda x, y: set_all(z3.ULT(x, y), 32)),
+    "vuzp2q_u32": partial(shuffle, control=0xDD),
+    "vzip1q_u32": unpack(0),
+    "vzip2q_u32": unpack(2),
+    "vld1q_u8_x2": partial(load_table, size=32),
+    "vld1q_u8_x4": partial(load_table, size=64),
+    "vqtbl2q_u8": lambda table, places: look_up_bytes(table, places, (z3.BitVecVal(0, 64),) * 2),
+    "vqtbl4q_u8": lambda table, places: look_up_bytes(table, places, (z3.BitVecVal(0, 64),) * 2),
+    "vqtbx4q_u8": lambda old, table, places: look_up_bytes(table, places, old),
+    **dict.fromkeys(
+        (f"vreinterpretq_{to}" for to in ("s64_u64", "u32_u8", "u8_u32", "u32_u64", "u64_u32")),
+        lambda x: x,
+    ),
 }
 
 
@@ -458,13 +530,12 @@ class Parser:
         if (found := self.take()) != wanted:
             raise SyntaxError(f"{wanted} wanted in: {' '.join(self.tokens[: self.at])} ({found})")
 
-    def several(self, item: Callable[[], Any], close: str) -> list[Any]:
+    def several(self, item: Callable[[], Any], *close: str) -> list[Any]:
         items = []
-        while not self.accept(close):
+        while not self.accept(*close):
             items.append(item())
-            if not self.accept(","):
-                self.expect(close)
-                break
+            if not self.accept(",") and self.next not in close:
+                self.expect(close[0])
         return items
 
     def group(self) -> tuple[str, ...]:
@@ -486,8 +557,8 @@ class Parser:
     def pattern(self) -> Node:
         while self.accept("&", "mut"):
             pass
-        if self.accept("("):
-            return ("all", self.several(self.pattern, ")"))
+        if bracket := self.accept("(", "["):
+            return ("all", self.several(self.pattern, CLOSE[OPEN.index(bracket)]))
         name = self.take()
         if self.accept("("):
             return ("some", self.several(self.pattern, ")"))
@@ -555,9 +626,10 @@ class Parser:
             single = len(items) == 1 and self.tokens[self.at - 2] != ","
             return items[0] if single else ("tuple", items)
         if self.accept("["):
-            first = self.expression()
-            self.expect(";")
-            node = ("repeat", first, self.expression())
+            items = self.several(self.expression, "]", ";")
+            if self.tokens[self.at - 1] == "]":
+                return ("array", items)
+            node = ("repeat", items[0], self.expression())
             self.expect("]")
             return node
         if self.accept("|"):
@@ -681,6 +753,11 @@ class Source:
         uses = rf"^use super::(\w+)::(?:{name};|\{{[^}}]*\b{name}\b)"
         found = re.search(uses, self.texts.get(file, ""), re.MULTILINE)
         return f"kernel/{found[1]}" if found else file
+
+    def length(self, kind: Type) -> int:
+        """How many items the array has that is this type's only field."""
+        file, name = kind.name.split(".")
+        return int(re.findall(rf"struct {name}\(\[\w+; (\d+)\]\)", self.texts[file])[0])
 
     def items(self, file: str, owner: Type | None, tokens: tuple[str, ...]) -> None:
         parser = Parser(tokens)
@@ -824,27 +901,44 @@ class Rust:
     def on_let(self, scope: Scope, pattern: Node, node: Node, otherwise: Node | None) -> None:
         value = self.evaluate(node, scope)
         if pattern[0] == "name" and pattern[1] in self.cuts:
-            value = self.cut(pattern[1], value)
+            self.cuts[pattern[1]] = value
+            value = any_like(pattern[1], value)
         if otherwise and not known(value.present):
             self.evaluate(otherwise, scope)
         self.bind(pattern, value, scope)
 
-    def cut(self, name: str, value: Any) -> Any:
-        """Keep the value, and go on with any one."""
-        self.cuts[name] = value
-        return replace(value, term=z3.BitVec(name, value.term.size()))
-
     def on_for(self, scope: Scope, pattern: Node, items: Node, body: Node) -> None:
-        for item in self.evaluate(items, scope):
+        def run(item: Any) -> None:
             inner = scope.new_child()
             self.bind(pattern, item, inner)
             self.evaluate(body, inner)
+
+        values = self.evaluate(items, scope)
+        if not isinstance(values, Induction):
+            for item in values:
+                run(item)
+            return
+        names = {name for name in assigned(body) if name in scope}
+        values.start = self.forget(names, scope)
+        run(values.item)
+        values.step = self.forget(names, scope)
+
+    def forget(self, names: set[str], scope: Scope) -> dict[str, Any]:
+        """The values of variables, which go on with any."""
+        values = {name: scope[name] for name in names}
+        values |= {name: number(x) for name, x in values.items() if isinstance(x, int)}
+        for name, value in values.items():
+            self.assign(name, any_like(name, value), scope)
+        return values
+
+    def assign(self, name: str, value: Any, scope: Scope) -> None:
+        next(names for names in scope.maps if name in names)[name] = value
 
     def on_assign(self, scope: Scope, target: Node, node: Node) -> None:
         value = self.evaluate(node, scope)
         match target:
             case ("path", [name], _):
-                next(names for names in scope.maps if name in names)[name] = value
+                self.assign(name, value, scope)
             case ("unary", "*", reference):
                 cell = self.evaluate(reference, scope)
                 cell.place[cell.at] = value
@@ -880,6 +974,9 @@ class Rust:
     def on_tuple(self, scope: Scope, items: list[Node]) -> tuple[Any, ...]:
         return tuple(self.all(items, scope))
 
+    def on_array(self, scope: Scope, items: list[Node]) -> Slice:
+        return Slice(self.all(items, scope))
+
     def on_repeat(self, scope: Scope, item: Node, count: Node) -> Slice:
         return Slice([self.evaluate(item, scope)] * known(self.evaluate(count, scope)))
 
@@ -908,7 +1005,10 @@ class Rust:
         return self.evaluate(self.source.expand(scope[""], name, tokens), scope)
 
     def on_call(self, scope: Scope, callee: Node, arguments: list[Node]) -> Any:
-        return self.evaluate(callee, scope)(*self.all(arguments, scope))
+        function, values = self.evaluate(callee, scope), self.all(arguments, scope)
+        if isinstance(function, Type) and callable(values[0]):
+            values = [Slice([*map(values[0], range(self.source.length(function)))])]
+        return function(*values)
 
     def on_method(
         self, scope: Scope, node: Node, name: str, types: list[str], arguments: list[Node]
@@ -935,6 +1035,8 @@ class Rust:
             if name in INTRINSICS:
                 return INTRINSICS[name]
             return self.member(scope, scope[""], name, types)
+        if owners == ["core", "array"]:
+            return {"from_fn": lambda step: step}[name]  # See `on_call`.
         if owners == ["ct"]:
             return self.member(scope, "ct", name, types)
         owner = self.type(scope, owners[0])
@@ -991,7 +1093,7 @@ class Rust:
 
         if name == "MAX":
             return number(2 ** (width(kind) - (kind[0] == "i")) - 1, kind)
-        return checked if name == "try_from" else lambda value: value.cast(kind)
+        return checked if name == "try_from" else partial(convert, to=kind)
 
     def remainder(self, value: Int, modulus: Int) -> Int:
         """Some number from 0 to the modulus: all that is used of remainders."""
@@ -1014,6 +1116,21 @@ class Rust:
         if operator in NEEDED:
             self.needed.append(NEEDED[operator](x, y))
         return Int(kind, TERMS[operator](x, y))
+
+
+def any_like(name: str, value: Any) -> Any:
+    """Any value of this one's type."""
+    return replace(value, term=z3.BitVec(name, value.term.size()))
+
+
+def assigned(node: Any) -> Iterator[str]:
+    """The variables that a statement assigns. It must assign nothing else."""
+    match node:
+        case ("assign", target, _):
+            _, [name], _ = target
+            yield name
+    for part in node if isinstance(node, tuple | list) else ():
+        yield from assigned(part)
 
 
 def known(value: Any) -> Any:
@@ -1055,6 +1172,8 @@ def quotient(x: Int, y: Int) -> z3.BitVecRef:
 
 
 KNOWN: dict[str, Callable[[int, int], int]] = {
+    "/": operator.floordiv,
+    "%": operator.mod,
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,

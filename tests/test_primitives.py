@@ -23,7 +23,9 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from geomdp import GeometricMechanism, _core
 from geomdp.testing import release_not_private
 from rust_source import (
+    Induction,
     Int,
+    Option,
     Rust,
     Slice,
     Source,
@@ -70,6 +72,16 @@ def prove_each(claims: list[z3.BoolRef], *given: z3.BoolRef) -> None:
     """Prove them one by one, and once those that are one term."""
     for claim in {claim.get_id(): claim for claim in claims}.values():
         prove(claim, *given)
+
+
+def prove_lanes(claims: Any, lanes: Any, *given: z3.BoolRef) -> None:
+    """Prove the claim of each lane, and once those that are one but for the names of its terms."""
+
+    def renamed(claim: z3.BoolRef, terms: tuple[z3.ExprRef, ...]) -> z3.BoolRef:
+        names = (z3.Const(f"lane's {i}", term.sort()) for i, term in enumerate(terms))
+        return z3.substitute(claim, *zip(terms, names, strict=True))
+
+    prove_each([*map(renamed, claims, lanes)], *given)
 
 
 def word(name: str, kind: str = "u64") -> Int:
@@ -169,16 +181,18 @@ class Backend:
         """The mask that is set where these are true."""
         if self.width == 1:
             return Int("u64", set_all(truths[0]))
-        if self.type.name == "kernel/avx2.Words":
-            spread = tuple(map(set_all, truths))
-            return self.type(*(spread[i : i + 4] for i in range(0, 16, 4)))
-        return Type("kernel/avx512.Mask")(as_mask(truths[:8]), as_mask(truths[8:]))
+        if self.type.name == "kernel/avx512.Words":
+            return Type("kernel/avx512.Mask")(as_mask(truths[:8]), as_mask(truths[8:]))
+        size = self.width // 4
+        spread = [tuple(map(set_all, truths[i : i + size])) for i in range(0, self.width, size)]
+        return self.type(Slice(spread)) if size == 2 else self.type(*spread)
 
 
 BACKENDS = {
     "portable": Backend(Type("u64"), 1),
     "avx2": Backend(Type("kernel/avx2.Words"), 16),
     "avx512": Backend(Type("kernel/avx512.Words"), 16),
+    "neon": Backend(Type("kernel/neon.Words"), 8),
 }
 
 
@@ -189,7 +203,7 @@ def term(x: Any) -> Any:
 def same_mask(x: Any, y: Any) -> z3.BoolRef:
     if isinstance(x, Struct):
         return z3.And(x.type == y.type, *map(same_mask, x.fields.values(), y.fields.values()))
-    return z3.And(*map(same_mask, x, y)) if isinstance(x, tuple) else term(x) == term(y)
+    return z3.And(*map(same_mask, x, y)) if isinstance(x, tuple | Slice) else term(x) == term(y)
 
 
 def operations(rust: Rust, backend: str) -> None:
@@ -214,7 +228,12 @@ def operations(rust: Rust, backend: str) -> None:
     ]:
         result = vector.words(rust, call(name, *given))
         equal = map(operator.eq, result, meaning(name, *operands))
-        prove(z3.And(*equal, *rust.needed), wide(shift) < 64)
+        lanes = zip(map(term, xs), map(term, ys), truths, strict=True)
+        if name == "splat":
+            prove_each([*equal])
+        else:
+            prove_lanes(equal, lanes, wide(shift) < 64)
+        prove_each(rust.needed, wide(shift) < 64)
     prove(same_mask(call("below", x, y), vector.mask(meaning("below", xs, ys))))
     equal = same_mask(call("less", x, y), vector.mask(meaning("less", xs, ys)))
     prove(equal, *(close(a.term, b.term) for a, b in zip(xs, ys, strict=True)))
@@ -565,20 +584,45 @@ def all_thresholds(rust: Rust) -> None:
     assert rust.call("kernel/search.OneByOne", "reached", *arguments, LIMBS=2) is found
 
 
-def draws(rust: Rust, low: int, high: int, own: int = 2) -> None:
-    """The draw for so many digits of one word and of `own` words, whatever outcomes, weights and
-    range are: in the floor's slot its value, else the count with its noise, clamped to the range.
+@dataclass(frozen=True)
+class Tape:
+    """The words of a tape from a place on: whatever a function of place and lane gives."""
+
+    start: Any = 0
+
+    def __getitem__(self, place: Any) -> Slice:
+        place = self.start + self.public(place)
+        return Slice([Int("u64", WORD(place, z3.BitVecVal(lane, 64))) for lane in range(16)])
+
+    def part(self, start: Any, _: None) -> "Tape":
+        return Tape(self.public(start))
+
+    @staticmethod
+    def public(place: Any) -> z3.BitVecRef:
+        return convert(place if isinstance(place, Int) else operator.index(place), "u64").term
+
+
+WORD = z3.Function("word", *[z3.BitVecSort(64)] * 3)
+
+
+def draws(rust: Rust) -> None:
+    """The draw for any digits, outcomes and range, by induction over the digits: in the floor's
+    slot its value, else the count with its noise, clamped to the range.
     """
-    limbs, n, ideals = [1] * low + [own] * high, low + high, Ideals(rust)
-    offset, limit, sign_mask = word("offset"), word("range"), word("sign_mask")
-    low_mask = word("low_mask")
-    value_bits = word("value_bits", "u32")
-    reached, counts = words("reached", n), [word(f"count{i}", "usize") for i in range(n)]
-    shifts = [word(f"shift{i}", "u32") for i in range(n)]
-    digits = [
-        SimpleNamespace(limbs=own, count=count, shift=shift)
-        for own, count, shift in zip(limbs, counts, shifts, strict=True)
-    ]
+    ideals, lane = Ideals(rust), 3
+    offset, limit, sign_mask, low_mask = map(word, ("offset", "range", "sign_mask", "low_mask"))
+    value_bits, claims = word("value_bits", "u32"), []
+    first, digit = (
+        SimpleNamespace(
+            limbs=word(f"{name} limbs", "usize"),
+            count=word(f"{name} count", "usize"),
+            shift=word(f"{name} shift", "u32"),
+            reached=word(f"{name} reached"),
+            at=at,
+        )
+        for name, at in [("first", z3.BitVecVal(1, 64)), ("any", word("at").term)]
+    )
+    loop = Induction(digit)
     plan = SimpleNamespace(
         range=limit,
         limb_bits=LIMB_BITS,
@@ -586,66 +630,70 @@ def draws(rust: Rust, low: int, high: int, own: int = 2) -> None:
         low_mask=low_mask,
         floor_value_bits=value_bits,
     )
-    kernel = SimpleNamespace(plan=plan, digits=Slice(digits))
-    tape = words("word", 1 + max(sum(limbs), limbs[0] + 1))
-    shared, free = tape[0], tape[1 + limbs[0]]
-    claims = []
+    digits = SimpleNamespace(split_first=lambda: Option(True, (first, loop)))
+    kernel = SimpleNamespace(plan=plan, digits=digits)
+    shared, free = (WORD(place, lane) for place in (0, 1 + first.limbs.term))
 
-    def outcome(digit: Any, words: Slice, lane: int, shift: int, tie: Any) -> Any:
+    def outcome(digit: Any, words: Tape, at: int, shift: int, tie: Any) -> Any:
         """Any outcome, but of the digit's own words and the upper bits of the shared one."""
-        i = next(i for i in range(n) if digit is digits[i])
-        claims.append(z3.BoolVal((words.start, lane, shift) == (1 + sum(limbs[:i]), 3, 1)))
-        claims.append(tie.term == z3.LShR(shared.term, 1))
-        return ideals.splat(reached[i])
+        claims.extend([words.start == digit.at, z3.BoolVal((at, shift) == (lane, 1))])
+        claims.append(tie.term == z3.LShR(shared, 1))
+        return ideals.splat(digit.reached)
 
     rust.stubs["kernel/mod", "outcome"] = outcome
     rust.cuts = {"drawn": None, "value_mask": None}
-    rows = Slice([Slice([word] * 16) for word in tape])
-    noisy = rust.call("kernel/mod", "draw", kernel, rows, 3, ideals.splat(offset), V=ideals)
-    at, end = wide(offset), wide(limit)
-    two_sided, value = sign_mask.term == 1, reached[0].term
+    noisy = rust.call("kernel/mod", "draw", kernel, Tape(), lane, ideals.splat(offset), V=ideals)
+    at, end, value = wide(offset), wide(limit), first.reached.term
     # The radix of digit 0 is a power of two, unless that is the only digit.
-    radix = counts[0].term - sign_mask.term
-    wraps = z3.And(two_sided, z3.BoolVal(n > 1))
+    two_sided, more = sign_mask.term == 1, z3.Bool("more")
+    radix, wraps = first.count.term - sign_mask.term, z3.And(two_sided, more)
     given = [
         z3.And(at <= end, end > 0, wide(sign_mask) <= 1, wide(value_bits) <= 64),
-        z3.And(wide(counts[0]) >= 2, radix & (radix - 1) == 0 if n > 1 else radix > 0),
+        z3.And(wide(first.count) >= 2, radix > 0, z3.Implies(more, radix & (radix - 1) == 0)),
         low_mask.term == z3.If(wraps, radix - 1, z3.BitVecVal(-1, 64)),
-        *(wide(count) <= MOST_THRESHOLDS for count in counts),
-        *(wide(x) <= wide(count) for x, count in zip(reached, counts, strict=True)),
+        *(wide(x.count) <= MOST_THRESHOLDS for x in (first, digit)),
+        *(wide(x.reached) <= wide(x.count) for x in (first, digit)),
+        *(wide(x.limbs) <= 3 for x in (first, digit)),
+        z3.And(wide(digit.shift) < 64, wide(word("at")) < 1 << 32),
     ]
-    is_zero = z3.And(two_sided, value == counts[0].term)
-    falls = z3.And(two_sided, shared.term & 1 == 1, z3.Not(is_zero))
-    sensible = [wide(shift) < 64 for shift in shifts]
-    prove(z3.And(*claims, *rust.needed), *given, *sensible)
+    is_zero = z3.And(two_sided, value == first.count.term)
+    falls = z3.And(two_sided, shared & 1 == 1, z3.Not(is_zero))
 
-    # What a digit adds to the noise is its value times its weight, where that is a word.
-    digit, shift = word("value"), word("shift", "u32")
-    product, exact = digit.term << shift.cast("u64").term, wide(digit) << wide(shift)
-    small = wide(digit) <= MOST_THRESHOLDS, wide(shift) < 64
-    prove(wide(Int("u64", product)) == exact, *small, exact < 1 << 64)
-    # Now any words are added. Their sum and digit 0's value are the noise, or one less if it falls.
-    # Plans promise that this is a word, but for the last outcome of the last digit, which is at
-    # least the range.
-    parts = words("part", n - 1)
-    names = [
-        (digit.term << shift.cast("u64").term, part.term)
-        for digit, shift, part in zip(reached[1:], shifts[1:], parts, strict=True)
-    ]
+    def holds(state: dict[str, Any], noise: z3.BitVecRef, beyond: Any) -> z3.BoolRef:
+        """What the loop keeps: the noise of the digits so far, but for whole words, and whether the
+        last of them has its last outcome.
+        """
+        top, last = state["top"].term, state["last"].term
+        counts = z3.And(z3.ULE(top, last), z3.ULE(last, MOST_THRESHOLDS), (top == last) == beyond)
+        return z3.And(state["noise"].term == z3.Extract(63, 0, noise), counts)
+
+    # Before the loop: digit 0's value, or one less if noise falls.
     least = z3.If(is_zero, 0, z3.If(falls, value - 1, z3.If(wraps, z3.URem(value, radix), value)))
-    exact = wide(Int("u64", least)) + sum(map(wide, parts))
-    beyond = z3.And(n > 1, reached[-1].term == counts[-1].term)
-    drawn = wide(rust.cuts["drawn"])
-    for name in names:
-        drawn = z3.substitute(drawn, name)
-    drawn_from = z3.UGE(value, 1), exact < 1 << 64
-    prove(drawn == z3.If(beyond, end, exact), *drawn_from, *given)
+    start, step, drawn = loop.start, loop.step, rust.cuts["drawn"]
+    prove(holds(start, wide(Int("u64", least)), False), z3.UGE(value, 1), *given)
+    prove(start["at"].term == 1 + first.limbs.term)
+    # A step, from any state: it adds a digit's value times its weight.
+    state, noise, beyond = (
+        {name: word(name) for name in start},
+        z3.BitVec("sum", 72),
+        z3.Bool("end"),
+    )
+    more_noise = noise + (wide(digit.reached) << wide(digit.shift))
+    is_last = digit.reached.term == digit.count.term
+    so_far = holds(state, noise, beyond)
+    prove(holds(step, more_noise, is_last), so_far, *given)
+    prove(step["at"].term == state["at"].term + digit.limbs.term)
+    prove_each([*claims, *rust.needed], so_far, *given)
+    # After it: plans promise that the noise is a word, but for the last outcome of the last digit,
+    # which is at least the range.
+    promised = z3.Or(beyond, z3.LShR(noise, 64) == 0)
+    prove(wide(drawn) == z3.If(beyond, end, noise), promised, so_far, *given)
 
     # What is made of any number drawn, and of any mask for the floor's value.
     prove(wide(rust.cuts["value_mask"]) == (1 << wide(value_bits)) - 1, *given)
     some, mask, in_floor = wide(word("drawn")), wide(word("value_mask")), value == 0
     for result, *case in [
-        (wide(free) & mask, in_floor),
+        (wide(Int("u64", free)) & mask, in_floor),
         (at - some - 1, z3.Not(in_floor), falls),
         (at + some, z3.Not(in_floor), z3.Not(falls)),
     ]:
@@ -768,10 +816,10 @@ CASES: list[Case] = [
     (barriers,),
     (comparisons,),
     *((operations, backend) for backend in BACKENDS),
-    *((half_words, backend) for backend in ("avx2", "avx512")),
+    *((half_words, backend) for backend in ("avx2", "avx512", "neon")),
     *((keys, kind) for kind in COUNTS),
     *((blocks, kind, "portable") for kind in COUNTS),
-    *((blocks, kind, backend) for kind in ("i8", "u64") for backend in ("avx2", "avx512")),
+    *((blocks, kind, backend) for kind in ("i8", "u64") for backend in ("avx2", "avx512", "neon")),
     *((limbs_of_digits, limbs) for limbs in (1, 2, 3)),
     *((thresholds, limbs) for limbs in (1, 2, 3)),
     (key_promises,),
@@ -782,9 +830,10 @@ CASES: list[Case] = [
     (ways, "portable", "OneByOne"),
     (ways, "avx2", "ByGuide"),
     (ways, "avx512", "ByGuide"),
+    (ways, "neon", "ByGuide"),
     (all_thresholds,),
     (noiseless,),
-    *((draws, 1, 0), (draws, 3, 0), (draws, 1, 1), (draws, 0, 4, 3), (draws, 40, 24)),
+    (draws,),
     *((samplers, n) for n in (1, 2, 3, 17)),
     *((remainders,), (reflections,)),
     *((folds, kind) for kind in COUNTS),
@@ -874,6 +923,37 @@ FAULTS: list[tuple[Case, str, list[tuple[str, str]]]] = [
             ("_mm512_srlv_epi32", "_mm512_srlv_epi64"),
         ],
     ),
+    (
+        (operations, "neon"),
+        "kernel/neon",
+        [
+            ("vcltq_u64", "vcltq_s64"),
+            ("vreinterpretq_s64_u64(other[i])", "vreinterpretq_s64_u64(one[i])"),
+            ("vbslq_u64, mask, yes, no", "vbslq_u64, mask, no, yes"),
+            ("-i64::from(bits)", "i64::from(bits)"),
+            ("$intrinsic($($words.0[i]),*)", "$intrinsic($($words.0[0]),*)"),
+            ("vld1q_u64(words.add(2 * i))", "vld1q_u64(words.add(i))"),
+            ("vst1q_u64(words.add(2 * i), register)", "vst1q_u64(words.add(6 - 2 * i), register)"),
+            ("self.add(mask)", "self.sub(mask)"),
+        ],
+    ),
+    (
+        (half_words, "neon"),
+        "kernel/neon",
+        [
+            ("vuzp2q_u32(vreinterpretq_u32_u64(first)", "vzip2q_u32(vreinterpretq_u32_u64(first)"),
+            ("words.0[2 * i + 1]]", "words.0[2 * i]]"),
+            ("0 => vzip1q_u32", "1 => vzip1q_u32"),
+            ("vcltq_u32, key, node", "vcltq_u32, node, key"),
+            ("vandq_u32, below", "vandq_u32, key"),
+            ("-bits.cast_signed()", "bits.cast_signed()"),
+            ("0x8080_8000", "0x8080_0000"),
+            ("vdupq_n_u8(64)", "vdupq_n_u8(32)"),
+            ("vqtbx4q_u8(vreinterpretq_u8_u32(first.0[i])", "vqtbx4q_u8(vdupq_n_u8(0)"),
+            ("0x0302_0100", "0x0302_0001"),
+            ("0x0404_0404", "0x0404_0400"),
+        ],
+    ),
     ((keys, "i64"), "kernel/count", [("SIGN: u64 = 1 << 63", "SIGN: u64 = 1 << 62")]),
     ((keys, "i8"), "kernel/count", [("i8, i64, SIGN;", "i8, u8, SIGN;")]),
     ((keys, "i16"), "kernel/count", [("i16, i64, SIGN;", "i16, i64, 0;")]),
@@ -938,7 +1018,7 @@ FAULTS: list[tuple[Case, str, list[tuple[str, str]]]] = [
         [("path.look_up_either(&tables.0)", "path.look_up(&tables.0[0])")],
     ),
     (
-        (draws, 1, 2),
+        (draws,),
         "kernel/mod",
         [
             ("reached.less(one)", "reached.less(zero)"),
@@ -962,9 +1042,11 @@ FAULTS: list[tuple[Case, str, list[tuple[str, str]]]] = [
             ("V::select(in_floor, value, noisy)", "noisy"),
             ("words[1 + first.limbs]", "words[first.limbs]"),
             ("shared.shr(shift)", "shared"),
+            ("let mut last = 1", "let mut last = 0"),
+            ("let mut at = 1 + first.limbs", "let mut at = 1"),
+            ("V::load(&words[0][lane..]);\n    let tie", "V::load(&words[0]);\n    let tie"),
         ],
     ),
-    ((draws, 1, 0), "kernel/mod", [("let mut last = 1", "let mut last = 0")]),
     (
         (samplers, 2),
         "bernoulli",
@@ -1044,7 +1126,7 @@ def test_a_fault_is_refuted(case: Case, file: str, old: str, new: str) -> None:
 )
 def test_a_jump_or_an_address_that_is_secret_is_no_term(old: str, new: str) -> None:
     with pytest.raises((TypeError, KeyError)):
-        run((draws, 1, 2), source("kernel/mod", old, new))
+        run((draws,), source("kernel/mod", old, new))
 
 
 # --- The reader, on numbers, against the compiled library. ---

@@ -7,8 +7,7 @@
 //! are independent), lemma 2 (which words an outcome depends on), theorem 2 (the floor makes it
 //! private). `tests/exhaustive.rs` tries every tape of small plans on every back end, and
 //! `tests/kernel.rs` compares full words with a model. `tests/test_primitives.py` proves for all
-//! words the operations of the portable, AVX2 and AVX-512 back ends and their guides, and `draw`
-//! for five shapes of plans, from 1 to 64 digits. The operations of NEON are tested, not proved.
+//! words the operations of every back end and their guides, and `draw` for any digits.
 //!
 //! Draws are made in blocks of [`LANES`]. Word `j` of the draw in lane `i` of block `b` is
 //! `words[(b * plan.words() + j) * LANES + i]`. A count's noise therefore depends on its place
