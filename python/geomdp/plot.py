@@ -28,10 +28,10 @@ from geomdp.mechanism import GeometricMechanism, as_counts, limits
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["accuracy", "histogram", "pmf", "table"]
+__all__ = ["histogram", "table", "accuracy", "pmf"]
 
 _Floats: TypeAlias = NDArray[np.float64]
-_Numbers: TypeAlias = Sequence[Real] | NDArray[Any]
+Numbers: TypeAlias = Sequence[Real] | NDArray[Any]
 _Location: TypeAlias = Literal["best", "lower right"]
 
 _BLUE, _VERMILION = "#0072B2", "#D55E00"
@@ -98,7 +98,7 @@ def pmf(mechanism: GeometricMechanism, counts: Any, *, ax: Axes | None = None) -
 
 
 def accuracy(
-    epsilons: _Numbers,
+    epsilons: Numbers,
     alpha: Real = 0.05,
     *,
     n: Integer | Sequence[Integer] = (1, 10, 100, 1000),
@@ -168,7 +168,7 @@ def histogram(
     true: Any = None,
     alpha: Real = 0.05,
     labels: Iterable[Any] | None = None,
-    edges: _Numbers | None = None,
+    edges: Numbers | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw noisy counts as bars with intervals.
@@ -371,7 +371,7 @@ def _release(
 
 
 def preview(
-    epsilons: _Numbers,
+    epsilons: Numbers,
     accuracies: Callable[[], Mapping[str, Sequence[int]]],
     alpha: Real,
     *,
