@@ -53,8 +53,8 @@ lint: develop    ## formatters, linters, types, stubs
 	$(VENV)/bin/lint-imports --no-cache --no-logo
 	$(VENV)/bin/zizmor --quiet --offline .github
 	$(PY) -m mypy
-	$(PY) -m mypy --implicit-reexport --allow-subclassing-any --allow-untyped-calls --no-warn-return-any --no-warn-unused-ignores \
-		scripts benches examples
+	$(PY) -m mypy --implicit-reexport --allow-subclassing-any --allow-untyped-calls \
+		--no-warn-return-any --no-warn-unused-ignores scripts benches examples
 	cd $(VENV) && bin/python -m mypy.stubtest geomdp._core
 	$(PY) scripts/third_party_licenses.py --check
 
@@ -95,8 +95,8 @@ clusters: $(VENV)/.engines ## on Spark, Dask and Ray, with workers that are kill
 backends: develop ## the OpenDP backend, against older versions of OpenDP
 	bash scripts/opendp_versions.sh
 
-examples: develop ## every example, with its timings
-	$(PY) examples/opendp_histogram.py
+examples: $(VENV)/.engines ## every example, and the source notes
+	for each in examples/*.py; do $(PY) $$each dist/examples/$$(basename $$each .py) || exit 1; done
 	$(PY) examples/source_notes/source_notes.py
 
 notebooks: develop ## run the notebooks, and write them with outputs to dist/notebooks
@@ -127,7 +127,8 @@ fuzz: develop    ## fuzz the TARGETS, all unless given, SECONDS_EACH, 60 unless 
 exhaustive:      ## all tapes of settings with up to 2^DRAW_BITS draws, or else of all: hours; ONLY names a test
 	GEOMDP_DRAW_BITS=$(or $(DRAW_BITS),64) \
 		$(if $(ONLY),,$(RECORDED) exhaustive$(addprefix -,$(DRAW_BITS))) \
-		cargo test --locked --release -p geomdp-core --test exhaustive -- --nocapture $(if $(DRAW_BITS),,--include-ignored) $(ONLY)
+		cargo test --locked --release -p geomdp-core --test exhaustive -- --nocapture \
+		$(if $(DRAW_BITS),,--include-ignored) $(ONLY)
 
 sweep: develop   ## certificates of thousands of settings, through the verifier
 	$(RECORDED) sweep $(PY) scripts/sweep_certificates.py

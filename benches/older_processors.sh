@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Prints what benches/compare.py prints, as it would be on processors without AVX-512, on those without VAES as well, and on
-# those without AVX2 as well: in a copy of the tree, of which the looks for these features are taken out, in the kernel and in
-# the aes crate.
+# Prints what benches/compare.py prints, as it would be on processors without AVX-512, on those
+# without VAES as well, and on those without AVX2 as well: from a copy of the tree whose kernel and
+# aes crate do not look for these features.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=${PYTHON:-.venv/bin/python}

@@ -1,12 +1,16 @@
 """Check every page of the built site in chromium, in dark colours, from a desktop to a telephone.
 
 Findings on a page are requests that fail or leave the site, script errors, pages wider than the
-window, code that scrolls, drawings for light pages, unrendered formulas, copy buttons that
-copy prompts or outputs, and a header without version and repository. Others are searches that do
-not find their page, outputs of notebooks that are not shown, and public names without an entry.
-`mkdocs build --strict` finds broken links and anchors. Exits with 1 if there is a finding. Needs
-playwright, and chromium on the path.
+window, code that scrolls, tables that scroll and do not show it, drawings for light pages,
+unrendered formulas, copy buttons that copy prompts or outputs, and a header without version and
+repository; links to nothing; on users' pages the names of files that they do not have; in the
+reference private names. Others are searches that do not find their page, also without a server,
+notebooks that cannot be downloaded or do not show all outputs, and public names and options of the
+command without an entry. Exits with 1 if there is a finding. Needs playwright, and chromium on the
+path.
 """
+
+from __future__ import annotations
 
 import argparse
 import ast
@@ -20,9 +24,11 @@ import threading
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
-from playwright.sync_api import Page, sync_playwright
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 ROOT = Path(__file__).parents[1]
 WIDTHS = (1400, 700, 390)
@@ -37,7 +43,22 @@ SEARCHES = {
     "laplace": "index.html",
     "noisy counts": "tutorial.html",
     "epsilon": "choosing_epsilon.html",
+    "missing values": "guides/missing.html",
+    "percentage": "guides/rates.html",
+    "quantile": "guides/faq.html",
+    "hierarchy": "guides/hierarchy.html",
+    "lawyer": "guides/explaining_epsilon.html",
 }
+#: Pages for auditors and maintainers, who have the repository.
+REPOSITORY_PAGES = re.compile(
+    "(project/|(check_us|evidence|guarantees|paper_mapping|performance|proofs|related_work"
+    "|releasing|specification)\\.html)"
+)
+#: Files and commands of the repository, and private names.
+FILES = re.compile(
+    r"(?<![\w/.-])(?:docs|examples|python|rust|scripts|tests)/[\w./]+|make [a-z]+\b(?=`)"
+)
+PRIVATE = re.compile(r"(?<![\w.])_[A-Z]\w*|\b(?<!\w)_(?:native|types|inputs)\b")
 
 #: Runs in a page: returns the findings that need its layout.
 LOOK = r"""() => {
@@ -56,6 +77,11 @@ LOOK = r"""() => {
   }
   for (const code of article.querySelectorAll("pre > code")) {
     if (code.scrollWidth > code.clientWidth + 1) found.push(`code that scrolls: ${name(code)}`);
+  }
+  for (const around of document.querySelectorAll(".md-typeset__scrollwrap")) {
+    const told = /gradient/.test(style(around).backgroundImage);
+    if (around.scrollWidth > around.clientWidth + 1 && !told)
+      found.push(`a table that scrolls and does not show it: ${name(around)}`);
   }
   for (const image of article.querySelectorAll("img")) {
     if (/\.svg/.test(image.src) && image.offsetWidth && !image.src.endsWith("-dark.svg#only-dark"))
@@ -126,7 +152,7 @@ def visit(page: Page, host: str, path: str) -> set[str]:
 
 def search(page: Page, host: str, query: str) -> str:
     """Return the page that a search finds first."""
-    page.goto(host, wait_until="networkidle")
+    page.goto(f"{host}index.html", wait_until="networkidle")
     page.keyboard.press("/")
     page.keyboard.type(query)
     link = page.locator(".md-search-result__link").first.get_attribute("href") or ""
@@ -143,6 +169,37 @@ def unshown(site: Path) -> Iterator[str]:
         shown = len(re.findall(r'<div class="[^"]*\boutput\b|src="data:image/svg', text))
         if shown != outputs or not outputs:
             yield f"{path.name}: {shown} of {outputs} outputs are shown"
+        if f'href="{path.name}" download' not in text:
+            yield f"{path.name}: no link to download it"
+
+
+def dead(html: str) -> Iterator[str]:
+    """Yield a finding for each name of a file in a page for users that is no link."""
+    article = re.sub(r".*<article|</article>.*|<a .*?</a>", "", html, flags=re.DOTALL)
+    for code in re.findall(r"<code>(.*?)</code>", article, re.DOTALL):
+        for name in FILES.findall(code):
+            yield f"a file that users do not have: {name}"
+    if told := re.search(
+        r"\b[Tt]he tests\b.{0,30}", " ".join(re.sub("<[^>]*>", "", article).split())
+    ):
+        yield f"talk for developers: {told[0]}"
+
+
+def private(html: str) -> Iterator[str]:
+    """Yield a finding for each private name in a page of the reference."""
+    for name in PRIVATE.findall(re.sub("<[^>]*>", "", html)):
+        yield f"a private name: {name}"
+
+
+def unlinked(site: Path, page: Path, ids: dict[Path, set[str]]) -> Iterator[str]:
+    """Yield a finding for each link of a page to a file or place of the site that is not there."""
+    for link, place in re.findall(r'(?:href|src)="([^"#?:]*)(?:#([^"]*))?"', page.read_text()):
+        there = (page.parent / unquote(link)).resolve() if link else page
+        there = there / "index.html" if there.is_dir() else there
+        if not there.is_file() or not there.is_relative_to(site):
+            yield f"a link to nothing: {link}"
+        elif place and there in ids and unquote(place) not in ids[there]:
+            yield f"a link to no place: {link}#{place}"
 
 
 def names() -> Iterator[str]:
@@ -163,7 +220,9 @@ def names() -> Iterator[str]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("site", type=Path, help="the directory of the built site")
-    site = parser.parse_args().site
+    site = parser.parse_args().site.resolve()
+    from playwright.sync_api import sync_playwright  # noqa: PLC0415, the tests do without
+
     chromium = shutil.which("chromium")
     if chromium is None:
         parser.error("chromium is not installed")
@@ -184,10 +243,23 @@ def main() -> int:
             first = search(context.new_page(), host, query)
             if first != expected:
                 findings.add(f"a search for {query!r} finds {first}, not {expected}")
+        for query in ("epsilon", "quantile"):
+            if (first := search(context.new_page(), f"{site.as_uri()}/", query)) != SEARCHES[query]:
+                findings.add(f"without a server, a search for {query!r} finds {first}")
         browser.close()
     findings |= set(unshown(site))
+    ids = {page: set(re.findall(r' id="?([^" >]+)', page.read_text())) for page in pages}
+    for page in pages:
+        name, html = page.relative_to(site).as_posix(), page.read_text()
+        found = list(unlinked(site, page, ids)) if name != "404.html" else []
+        found += [] if REPOSITORY_PAGES.match(name) else dead(html)
+        found += private(html) if name.startswith("api/") else []
+        findings |= {f"{name}: {each}" for each in found}
     text = "".join(page.read_text() for page in (site / "api").glob("*.html"))
     entries = set(re.findall(r'id="(geomdp[\w.]*)"', text))
+    options = re.findall(r'"(--[a-z-]+)"', (ROOT / "python/geomdp/cli.py").read_text())
+    command = (site / "api/cli.html").read_text()
+    findings |= {f"api/cli.html: no {option}" for option in options if option not in command}
     findings |= {f"no entry in the reference: {name}" for name in names() if name not in entries}
     print(f"{len(pages)} pages, {len(entries)} entries")
     for finding in sorted(findings):

@@ -198,13 +198,10 @@ def release() -> None:
     true = np.array([int(row["count"]) for row in rows])
     labels = [f"{row['department']} {row['decision']}" for row in rows]
     mechanism = GeometricMechanism(EPSILON, bounds=(0, 4526))
-    small = GeometricMechanism(EPSILON, bounds=(0, 30))
-    with picture("release", 7.6, 3.4) as figure:
-        left, right = figure.subplots(1, 2)
-        plot.pmf(small, [0, 5, 20], ax=left)
-        left.set_title(f"noise of epsilon {EPSILON} within bounds (0, 30)")
-        plot.histogram(mechanism, mechanism.release(true), true=true, labels=labels, ax=right)
-        right.set_title("Berkeley admissions of 1973, women")
+    with picture("release", 4.6, 3.4) as figure:  # Readable at the width of a telephone.
+        axes = figure.subplots()
+        plot.histogram(mechanism, mechanism.release(true), true=true, labels=labels, ax=axes)
+        axes.set_title("Berkeley admissions of 1973, women")
 
 
 if __name__ == "__main__":

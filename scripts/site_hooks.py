@@ -12,11 +12,13 @@ import base64
 import functools
 import itertools
 import json
+import os
 import posixpath
 import re
 import sys
 import textwrap
 import tomllib
+import unittest.mock
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,10 +27,13 @@ from typing import Any
 import griffe
 from latex2mathml.converter import convert
 from markdown import Extension, Markdown
+from markdown.extensions.toc import slugify
 from markdown.inlinepatterns import InlineProcessor
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
+
+from geomdp import cli
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))
@@ -40,6 +45,10 @@ SESSIONS = re.compile(r"^```python\n(>>> .*?)^```\n", re.DOTALL | re.MULTILINE)
 SHELL = re.compile(r"^    \$ .*(?:\n+    .*)*", re.MULTILINE)
 SESSION = re.compile(r"^(>>> .*(?:\n.+)*)", re.MULTILINE)
 ROLE = re.compile(r":(?:attr|func|meth|class|mod):`~?([\w.]+)`")
+#: A file or a folder of the repository, and the section of a document.
+PATH = re.compile(r"``((?:docs|tests|examples)/[\w./]+)``(,\s+sections?\s+(\d+))?")
+#: Names that share a line of a section of parameters without a type.
+SHARED = re.compile(r"^(\w+(?:, \w+)+)\n +\S", re.MULTILINE)
 
 
 # Formulas
@@ -175,7 +184,7 @@ def notebook(name: str) -> str:
         text = "".join(cell["source"])
         parts.append(f"```python\n{text}\n```" if cell["cell_type"] == "code" else text)
         parts += map(shown, cell.get("outputs", []))
-    link = f"*This page is the notebook `examples/notebooks/{name}`, run when the site was built.*"
+    link = f'*Run when this site was built:* <a href="{name}" download>download the notebook</a>.'
     return "\n\n".join([parts[0], link, *parts[1:]])
 
 
@@ -221,8 +230,9 @@ def on_files(files: Files, config: MkDocsConfig) -> None:
             shown = [f"![Drawn by the code above]({up}pictures/{name}.svg)" for name in names]
             FOLLOWING[page.src_uri].append("\n\n".join([*shown, *written, ""]))
     for path in sorted((ROOT / "examples/notebooks").glob("*.ipynb")):
-        page = f"project/{path.relative_to(ROOT)}.md"
-        files.append(File.generated(config, page, content=notebook(path.name)))
+        page = f"project/{path.relative_to(ROOT)}"
+        files.append(File.generated(config, page, content=path.read_text()))
+        files.append(File.generated(config, f"{page}.md", content=notebook(path.name)))
     waiting = list(files.documentation_pages())
     while waiting:
         source = waiting.pop()
@@ -251,6 +261,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     if here in FOLLOWING:
         markdown = SESSIONS.sub(lambda m: f"{m[0]}\n{next(following)}\n", markdown)
     markdown = PICTURE.sub(both, markdown)
+    if here == "api/cli.md":
+        markdown += commands()
     markdown = markdown.replace("```python\n>>> ", "```pycon\n>>> ")
     markdown = SHELL.sub(lambda m: f"```console\n{textwrap.dedent(m[0])}\n```", markdown)
 
@@ -267,6 +279,16 @@ def both(match: re.Match[str]) -> str:
     """Return a picture and its dark version, of which the theme shows one."""
     alt, path = match.groups()
     return f"![{alt}]({path}.svg#only-light)![{alt}]({path}-dark.svg#only-dark)"
+
+
+def commands() -> str:
+    """Return the help of every command, as Markdown."""
+    parser = cli._parser()
+    [choices] = (each.choices for each in parser._actions if isinstance(each.choices, dict))
+    shown = {"geomdp": parser} | {f"geomdp {name}": each for name, each in choices.items()}
+    with unittest.mock.patch.dict(os.environ, COLUMNS="80"):  # Of the lines.
+        texts = {name: each.format_help() for name, each in shown.items()}
+    return "".join(f"\n\n## {name}\n\n```text\n{text}```" for name, text in texts.items())
 
 
 def on_page_content(html: str, **_: Any) -> str:
@@ -286,7 +308,7 @@ on_post_template = on_post_page  # for 404.html
 
 
 class Docstrings(griffe.Extension):
-    """Converts docstrings: Sphinx references, and examples outside sections."""
+    """Converts docstrings: references, paths, examples outside sections, types of parameters."""
 
     def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
         """Change the docstrings of a package before they are parsed."""
@@ -297,17 +319,26 @@ class Docstrings(griffe.Extension):
             # A class shows the parameters of its own constructor alone.
             if "__init__" in public.all_members:
                 public.members.setdefault("__init__", public.all_members["__init__"])
+        classes = [obj for obj in walk(pkg) if isinstance(obj, griffe.Class)]
+        made = [cls for cls in classes if made_by_users(cls)]
+        kept = {base.path for cls in made for base in (cls, *cls.mro())}
+        for cls in classes:
+            if cls.path not in kept:
+                cls.members.pop("__init__", None)
         for obj in walk(pkg):
             if obj.docstring is not None:
                 text, heading, rest = obj.docstring.value.partition("\nExamples\n---")
                 text = SESSION.sub(r"```pycon\n\1\n```", text)
                 text = re.sub(" +# doctest: .*", "", text)
                 lead = functools.partial(cross_reference, obj, documented)
+                text = PATH.sub(path_reference, text)
                 obj.docstring.value = ROLE.sub(lead, text + heading + rest)
                 if obj.path.removeprefix("geomdp.plot.") in draw_pictures.plot.__all__:
                     alt = f"Example of {obj.name}"
                     picture = f"![{alt}](../pictures/plot_{obj.name}.svg)"
                     obj.docstring.value += f"\n\n{PICTURE.sub(both, picture)}"
+                if isinstance(obj, griffe.Function):
+                    give_types(obj)
             elif isinstance(obj, griffe.Attribute) and obj.value is not None:
                 path = resolved(obj, str(obj.value))
                 if path in documented:
@@ -321,6 +352,37 @@ def walk(obj: griffe.Object) -> Iterator[griffe.Object]:
     for member in obj.members.values():
         if isinstance(member, griffe.Object):
             yield from walk(member)
+
+
+def made_by_users(cls: griffe.Class) -> bool:
+    """Return whether a class describes its parameters; a decorated one describes its attributes."""
+    init = cls.members.get("__init__")
+    texts = [each.docstring.value for each in (cls, init) if each is not None and each.docstring]
+    return bool(cls.decorators) or any("Parameters\n---" in text for text in texts)
+
+
+def give_types(function: griffe.Function) -> None:
+    """Give parameters that share a line without a type each its own, not that of the first."""
+    assert function.docstring is not None
+    shared = {
+        name for names in SHARED.findall(function.docstring.value) for name in names.split(", ")
+    }
+    for section in function.docstring.parsed:
+        if section.kind is griffe.DocstringSectionKind.parameters:
+            for element in section.value:
+                if element.name in shared:
+                    element.annotation = function.parameters[element.name].annotation
+
+
+def path_reference(match: re.Match[str]) -> str:
+    """Return a link from a page of the reference to a page for a file or folder."""
+    path, more, section = match.groups(default="")
+    page = path.removeprefix("docs/") if path.startswith("docs/") else f"project/{path}/README.md"
+    name = Path(path).stem.replace("_", " ").capitalize() + " ".join(more.split())
+    if section:
+        [heading] = re.findall(rf"^## ({section}\. .*)$", (ROOT / path).read_text(), re.MULTILINE)
+        page += f"#{slugify(heading, '-')}"
+    return f"[{name}](../{page})"
 
 
 def resolved(obj: griffe.Object, name: str) -> str | None:

@@ -5,6 +5,7 @@ import re
 import tomllib
 from pathlib import Path
 
+import check_site
 import draw_pictures
 import pytest
 
@@ -124,3 +125,32 @@ def test_table_of_extras_has_all_for_users() -> None:
     for_developers = {"clusters", "demo", "lint", "notebooks", "site", "test"}
     text = (DOCS / "install.md").read_text()
     assert set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)) == extras - for_developers
+
+
+@pytest.mark.parametrize(
+    ("check", "html", "finding"),
+    [
+        ("dead", "<article>See <code>docs/proofs.md</code>.</article>", "docs/proofs.md"),
+        ("dead", "<article>The tests run\nevery example.</article>", "The tests run every"),
+        ("private", "<code>frame: <span>_Frame</span></code>", "_Frame"),
+        ("private", "<span>library</span>: <span>_native</span>.Library", "_native"),
+    ],
+)
+def test_check_of_pages_finds_planted_faults(check: str, html: str, finding: str) -> None:
+    [found] = getattr(check_site, check)(html)
+    assert finding in " ".join(found.split())
+
+
+def test_check_of_pages_accepts_links_and_public_names() -> None:
+    linked = '<article><a href="../proofs.html"><code>docs/proofs.md</code></a> it tests</article>'
+    assert not [*check_site.dead(linked), *check_site.private("<code>__init__ Frame</code>")]
+
+
+def test_check_of_links_finds_planted_faults(tmp_path: Path) -> None:
+    page, other = tmp_path / "page.html", tmp_path / "other.html"
+    page.write_text(
+        '<a href="other.html#here">a</a><a href="other.html#gone">b</a><a href="no.html">'
+    )
+    other.write_text('<h2 id="here">')
+    found = list(check_site.unlinked(tmp_path, page, {other: {"here"}}))
+    assert found == ["a link to no place: other.html#gone", "a link to nothing: no.html"]

@@ -33,7 +33,7 @@ _WIDE = {name: np.dtype(name) for name in ("int64", "uint64")}
 _SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 #: Version of the noise construction; a pickled key is only read by the same version.
 _VERSION = 2
-_Frame = TypeVar("_Frame")
+Frame = TypeVar("Frame")
 
 
 class ReleaseKey:
@@ -158,14 +158,14 @@ class ReleaseKey:
 
     def release_columns(
         self,
-        frame: _Frame,
+        frame: Frame,
         mechanisms: Mapping[str, GeometricMechanism],
         ids: Sequence[str],
         *,
         part: bool = False,
         nulls: Nulls = "refuse",
         threads: int | None = None,
-    ) -> _Frame:
+    ) -> Frame:
         """Return the frame with noise added to some of its columns.
 
         If a column fails, none is released.
@@ -214,7 +214,7 @@ class ReleaseKey:
         noises = {name: self._noise(each, name, rows, threads) for name, each in mechanisms.items()}
         noisy = columns.noisy_columns(frame, noises, nulls)
         self._record(mechanisms, part)
-        return cast(_Frame, noisy)
+        return cast(Frame, noisy)
 
     def release_batches(
         self,
@@ -369,7 +369,7 @@ class ReleaseKey:
         return _from_pickle, (_VERSION, self._core.secret())
 
 
-class Release(Uncopied, Generic[_Frame]):
+class Release(Uncopied, Generic[Frame]):
     """A lazy release on an engine, which can be evaluated until its key is wiped.
 
     A ``with`` statement binds the frame and wipes the key at the end. It cannot be copied or
@@ -399,7 +399,7 @@ class Release(Uncopied, Generic[_Frame]):
     _uncopied = "its key must be wiped everywhere"
     __slots__ = ("_wipe", "frame")
 
-    def __init__(self, frame: _Frame, wipe: Callable[[], None]) -> None:
+    def __init__(self, frame: Frame, wipe: Callable[[], None]) -> None:
         #: The engine's lazy object. Every evaluation gives the same noisy counts.
         self.frame = frame
         self._wipe = wipe
@@ -414,7 +414,7 @@ class Release(Uncopied, Generic[_Frame]):
         """
         self._wipe()
 
-    def __enter__(self) -> _Frame:
+    def __enter__(self) -> Frame:
         return self.frame
 
     def __exit__(

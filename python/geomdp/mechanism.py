@@ -26,7 +26,7 @@ class _HasStream(Protocol):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 
-_Column = TypeVar("_Column", bound=_HasStream)
+Column = TypeVar("Column", bound=_HasStream)
 _Key = TypeVar("_Key")
 
 
@@ -270,7 +270,7 @@ class GeometricMechanism:
     ) -> NDArray[np.int64]: ...
 
     @overload
-    def release(self, counts: _Column, *, threads: int | None = None) -> _Column: ...
+    def release(self, counts: Column, *, threads: int | None = None) -> Column: ...
     @overload
     def release(
         self, counts: Mapping[_Key, Integer], *, threads: int | None = None

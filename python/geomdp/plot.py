@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
 
-__all__ = ["accuracy", "guess", "histogram", "pmf", "table"]
+__all__ = ["histogram", "table", "accuracy", "guess", "pmf"]
 
 _Floats: TypeAlias = NDArray[np.float64]
-_Numbers: TypeAlias = Sequence[Real] | NDArray[Any]
+Numbers: TypeAlias = Sequence[Real] | NDArray[Any]
 _Location: TypeAlias = Literal["best", "lower right"] | tuple[float, float]
 
 _BLUE, _VERMILION = "#0072B2", "#D55E00"
@@ -111,7 +111,7 @@ def pmf(mechanism: GeometricMechanism, counts: Any, *, ax: Axes | None = None) -
 
 
 def accuracy(
-    epsilons: _Numbers,
+    epsilons: Numbers,
     alpha: Real = 0.05,
     *,
     n: Integer | Sequence[Integer] = (1, 10, 100, 1000),
@@ -174,7 +174,7 @@ def accuracy(
     return _finish(axes, "epsilon", y, legend="counts at once")
 
 
-def guess(epsilon: Real | _Numbers, *, ax: Axes | None = None) -> Axes:
+def guess(epsilon: Real | Numbers, *, ax: Axes | None = None) -> Axes:
     """Draw how much a release can change a guess about an individual.
 
     Somebody knows all other records, and holds it for probable to some degree that an individual is
@@ -235,7 +235,7 @@ def histogram(
     true: Any = None,
     alpha: Real = 0.05,
     labels: Iterable[Any] | None = None,
-    edges: _Numbers | None = None,
+    edges: Numbers | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw noisy counts as bars with intervals.
@@ -454,7 +454,7 @@ def _release(
 
 
 def preview(
-    epsilons: _Numbers,
+    epsilons: Numbers,
     accuracies: Callable[[list[Fraction]], Mapping[str, Sequence[int]]],
     alpha: Real,
     *,

@@ -36,13 +36,14 @@ from geomdp._inputs import arrays, parameters
 from geomdp._inputs.parameters import Exact, Integer, Real
 from geomdp._notebook import many
 from geomdp.frames import Design, NoisyTable, Table, _native
+from geomdp.frames._native import Library
 from geomdp.mechanism import GeometricMechanism
 
 __all__ = ["Stream"]
 
 _Counts: TypeAlias = NDArray[np.int64]
 #: A step and the one after its last.
-_Span: TypeAlias = tuple[int, int]
+Span: TypeAlias = tuple[int, int]
 _LEAST, _GREATEST = arrays.limits(np.dtype(np.int64))
 _PUBLIC = ("horizon", "epsilon", "arity", "levels")
 #: The longest stream: the choice of its arity takes seconds.
@@ -80,7 +81,7 @@ class _Nodes(Database):
             shapes = [self._shape(shape) for (shape,) in rows]
             return self._steps(file), (shapes[0] if shapes else None)
 
-    def publish(self, step: int, noisy: _Counts, spans: Sequence[_Span]) -> None:
+    def publish(self, step: int, noisy: _Counts, spans: Sequence[Span]) -> None:
         """Write the nodes that close at a step, unless another process was faster."""
         with self._transaction() as file:
             if self._steps(file) == step:
@@ -303,7 +304,7 @@ class Stream:
         """The number of steps that are released, and the next step."""
         return self._file.released()[0]
 
-    def release(self, step: Integer, counts_so_far: Any) -> dict[_Span, Any]:
+    def release(self, step: Integer, counts_so_far: Any) -> dict[Span, Any]:
         """Publish the nodes that close at a step, and return them.
 
         A step is final: once it is published, each further call returns what was published, draws
@@ -465,7 +466,7 @@ class Stream:
         stop: Integer | None = None,
         *,
         cells: Mapping[str, Sequence[Any]] | None = None,
-        library: _native.Library | None = None,
+        library: Library | None = None,
     ) -> NoisyTable:
         """Return the noisy counts of single steps as a table, with intervals, to save or draw.
 
@@ -579,7 +580,7 @@ class Stream:
             raise ValueError(parameters.refusal("step", at, f"at most {released}, the next step"))
         return at, released, cells
 
-    def _span(self, start: Any, stop: Any) -> _Span:
+    def _span(self, start: Any, stop: Any) -> Span:
         first, last = parameters.at_least("start", start, 0), parameters.at_least("stop", stop, 0)
         if last > (released := self.released):
             wanted = f"at most {released}, the number of steps that are released"
@@ -614,7 +615,7 @@ class Stream:
 
 
 def _sums(
-    counts: Any, spans: Sequence[_Span], *, of_spans: bool, cells: tuple[int, ...] | None
+    counts: Any, spans: Sequence[Span], *, of_spans: bool, cells: tuple[int, ...] | None
 ) -> _Counts:
     """Return the exact counts of spans that end with the same step, the shortest first."""
     if of_spans:

@@ -39,6 +39,7 @@ from geomdp._engines import spark_internals, spark_plan
 from geomdp.distributed import ReleaseKey
 from geomdp.frames import Design
 from statistics_ import censored_pmf, equal_as_often_as_independent, rejects
+from test_examples import publishes
 
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas")
 
@@ -1099,3 +1100,9 @@ def test_key_file_stays_when_the_jvm_is_killed(tmp_path: Path, encrypted: bool) 
     )
     files = files_with(tmp_path, bytes.fromhex(found.stdout.split()[0].decode()))
     assert (files != []) == (not encrypted)
+
+
+def test_program_publishes(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    publishes("spark_job", tmp_path, capsys)

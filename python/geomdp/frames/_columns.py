@@ -9,17 +9,17 @@ from geomdp._inputs.arrays import Array
 from geomdp._inputs.columns import Noise, Nulls, check_nulls, noisy, noisy_columns
 from geomdp.mechanism import GeometricMechanism, as_mechanism
 
-_Column = TypeVar("_Column")
-_Frame = TypeVar("_Frame")
+Column = TypeVar("Column")
+Frame = TypeVar("Frame")
 
 
 def release(
     mechanism: GeometricMechanism,
-    counts: _Column,
+    counts: Column,
     *,
     nulls: Nulls = "refuse",
     threads: int | None = None,
-) -> _Column:
+) -> Column:
     """Return a noisy column; ``mechanism.release(counts)`` is the same without nulls.
 
     Parameters
@@ -63,16 +63,16 @@ def release(
 
     """
     check_nulls(nulls)
-    return cast(_Column, noisy(_noise(mechanism, threads), "counts", counts, nulls))
+    return cast(Column, noisy(_noise(mechanism, threads), "counts", counts, nulls))
 
 
 def release_columns(
-    frame: _Frame,
+    frame: Frame,
     mechanisms: Mapping[Any, GeometricMechanism],
     *,
     nulls: Nulls = "refuse",
     threads: int | None = None,
-) -> _Frame:
+) -> Frame:
     """Return the frame with noise added to some of its columns and the others unchanged.
 
     The privacy loss of an individual is the sum of ``mechanism.privacy_loss(distance)`` over the
@@ -119,7 +119,7 @@ def release_columns(
             f"mechanisms has type {type(mechanisms).__name__}: give a mapping of column names"
         )
     noises = {name: _noise(each, threads) for name, each in mechanisms.items()}
-    return cast(_Frame, noisy_columns(frame, noises, nulls))
+    return cast(Frame, noisy_columns(frame, noises, nulls))
 
 
 def _noise(mechanism: GeometricMechanism, threads: int | None) -> Noise:

@@ -16,18 +16,18 @@ from geomdp._inputs.columns import arrow, column, names, narwhals, only
 from geomdp._inputs.parameters import Integer
 from geomdp.frames._native import categories, joined, refusing_types
 
-_Frame = TypeVar("_Frame")
+Frame = TypeVar("Frame")
 _Ints: TypeAlias = NDArray[np.int64]
 
 
 def bound_contributions(
-    frame: _Frame,
+    frame: Frame,
     individual: Any,
     *,
     l0: Integer,
     linf: Integer = 1,
     cells: Sequence[Any] | None = None,
-) -> _Frame:
+) -> Frame:
     """Keep at most `l0` cells of each individual, and at most `linf` records in each of them.
 
     One individual then changes counts of the records by at most ``l0 * linf`` (L1), and by `linf`
@@ -92,8 +92,8 @@ def bound_contributions(
             only(each, list(known))
         # A filter or slice that Polars moves before the draw would change it.
         moved = {f"{kind}_pushdown": False for kind in ("predicate", "projection", "slice")}
-        return cast(_Frame, frame.map_batches(bound, schema=known, **moved))
-    return cast(_Frame, bound(frame))
+        return cast(Frame, frame.map_batches(bound, schema=known, **moved))
+    return cast(Frame, bound(frame))
 
 
 def _bound(frame: Any, individual: Any, l0: int, linf: int, cells: Sequence[Any] | None) -> Any:

@@ -20,6 +20,7 @@ from geomdp._inputs.columns import only
 from geomdp._inputs.parameters import Bounds, Integer, Real
 from geomdp.frames import _counting, _native
 from geomdp.frames._groups import MOST_CELLS
+from geomdp.frames._native import Library
 from geomdp.frames._noisy import Columns
 from geomdp.frames._released import Margin
 from geomdp.frames._table import Table
@@ -430,7 +431,7 @@ individual='patient', l0=2)
         epsilons: Sequence[Real] | Real = (0.1, 0.2, 0.5, 1, 2),
         alpha: Real = 0.05,
         *,
-        library: _native.Library | None = None,
+        library: Library | None = None,
     ) -> Any:
         """Return the accuracies of a release by epsilon, to plan with. It needs no data.
 

@@ -22,11 +22,12 @@ from geomdp.frames import _native
 from geomdp.frames._design import Design
 from geomdp.frames._format import FORMAT, GROUPS, KEY, TREE, beside, cell
 from geomdp.frames._groups import NoisyGroups
+from geomdp.frames._native import Library
 from geomdp.frames._noisy import NoisyTable
 from geomdp.mechanism import GeometricMechanism
 
 
-def read(path: Any, *, library: _native.Library | None = None) -> NoisyTable:
+def read(path: Any, *, library: Library | None = None) -> NoisyTable:
     """Return the noisy table in a file that :meth:`geomdp.frames.NoisyTable.save` wrote.
 
     A reader needs the file alone, with the ``.csv.json`` beside a CSV file: no data and no secret.
@@ -70,7 +71,7 @@ def read(path: Any, *, library: _native.Library | None = None) -> NoisyTable:
     return NoisyTable(frame, design, mechanisms, description["geomdp"]["label"])
 
 
-def read_groups(path: Any, *, library: _native.Library | None = None) -> NoisyGroups:
+def read_groups(path: Any, *, library: Library | None = None) -> NoisyGroups:
     """Return the groups in a file that :meth:`geomdp.frames.NoisyGroups.save` wrote.
 
     Parameters

@@ -18,6 +18,7 @@ from geomdp._analysis.hierarchies import Reaches
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Integer, Real
 from geomdp.frames import Design, Estimate, _native
+from geomdp.frames._native import Library
 from geomdp.hierarchy import _format
 from geomdp.mechanism import GeometricMechanism, exact_loss
 
@@ -131,7 +132,7 @@ class ByNode(Mapping[Any, Any]):
     ) -> None:
         self._noise, self._columns, self._value = noise, dict(columns), value
 
-    def frame(self, *, library: _native.Library | None = None) -> Any:
+    def frame(self, *, library: Library | None = None) -> Any:
         """Return the values as a frame, with a row for each key.
 
         Parameters

@@ -10,6 +10,7 @@ import numpy as np
 
 from geomdp._inputs import arrays, columns, labels, parameters
 from geomdp.measurement import _types
+from geomdp.measurement._types import DType
 
 
 class _Domain:
@@ -109,9 +110,9 @@ class VectorDomain(_Domain):
             )
 
     @property
-    def T(self) -> _types.DType:  # noqa: N802 (the name in AllDomain)
+    def T(self) -> DType:  # noqa: N802 (the name in AllDomain)
         """The type of the items."""
-        dtype: _types.DType = self.element_domain.T
+        dtype: DType = self.element_domain.T
         return dtype
 
     def _cast(self, value: Any) -> Any:
@@ -141,7 +142,7 @@ class VectorDomain(_Domain):
 Domain: TypeAlias = AllDomain | VectorDomain
 
 
-def _scalars(T: _types.DType) -> tuple[type, ...]:
+def _scalars(T: DType) -> tuple[type, ...]:
     """Return the Python and numpy types of a single value of this type, except for int."""
     same: dict[str, tuple[type, ...]] = {"U": (str,), "b": (bool, np.bool_)}
     # np.float64 is a subclass of float; np.float32 is not.
