@@ -93,7 +93,8 @@ def test_what_a_session_draws_and_writes_is_shown() -> None:
         ">>> import pandas as pd\n>>> from matplotlib import pyplot\n>>> 1 / 0\n"
         "Traceback (most recent call last):\n    ...\nZeroDivisionError: division by zero\n",
         '>>> pd.DataFrame({"a<": range(13)}).to_csv("t.csv", index=False)\n'
-        '>>> _ = open("t.csv.json", "w").write("{<}")\n>>> print("t")\nt\n',
+        '>>> from pathlib import Path\n>>> _ = Path("t.csv.json").write_text("{<}")\n'
+        '>>> print("t")\nt\n',
         ">>> _ = pyplot.subplots()\n>>> _ = pyplot.subplots()\n",
     ]
     nothing, files, pictures = draw_pictures.page(sessions)
