@@ -35,7 +35,7 @@ def run(text: str, name: str, flags: int = 0) -> doctest.TestResults:
         ("install.md", 1),
         ("choosing_epsilon.md", 20),
         ("frames.md", 25),
-        ("guides/plan.md", 8),
+        ("guides/plan.md", 11),
         ("guides/lawyer.md", 2),
         ("guides/groups.md", 10),
         ("guides/rates.md", 15),
