@@ -190,7 +190,7 @@ criterion:       ## times of every piece, in Rust: half a minute; minutes with C
 
 ## Files that are made
 
-pictures: develop ## draw the pictures of a release and of composition
+pictures: develop ## draw the pictures of a release, of composition and of streams
 	$(PY) scripts/draw_pictures.py
 
 licenses:        ## write the licences and the bill of materials of the crates in the wheel

@@ -37,6 +37,11 @@ INK, PALE = "#1b1f24", "#d0d7de"
 SIZE = 13
 #: The rows of a file that a page shows.
 ROWS = 12
+#: The readers of tables by suffix.
+TABLES: dict[str, Callable[[Path], pd.DataFrame]] = {
+    ".csv": pd.read_csv,
+    ".parquet": pd.read_parquet,
+}
 
 EPSILON = 0.2
 #: A daily release of this privacy loss, for a year.
@@ -89,14 +94,18 @@ def page(sessions: list[str]) -> Iterator[tuple[list[str], list[str]]]:
             drawn = run(session, names)
             new = [path for path in sorted(Path().iterdir()) if path not in seen]
             seen.update(new)
-            yield drawn, [text for path in new if (text := file(path))]
+            tables = [path for path in new if path.suffix in TABLES]
+            # Of many tables, the last stands for all.
+            left_out = set(map(str, tables[:-1] if len(tables) > 3 else ()))
+            shown = [path for path in new if left_out.isdisjoint({str(path), path.stem})]
+            more = [f"<p>and {len(left_out)} more such files</p>"] if left_out else []
+            yield drawn, [*(text for path in shown if (text := file(path))), *more]
 
 
 def file(path: Path) -> str | None:
     """Return a published file as HTML, or None for one that no page shows."""
-    if path.suffix in (".csv", ".parquet"):
-        read = pd.read_parquet if path.suffix == ".parquet" else pd.read_csv
-        frame = read(path)
+    if path.suffix in TABLES:
+        frame = TABLES[path.suffix](path)
         table = frame.head(ROWS).to_html(index=False, na_rep="")
         rest = f"<p>and {len(frame) - ROWS:,} more rows</p>" if len(frame) > ROWS else ""
         table = re.sub(r"<(table|tr)[^>]*>", r"<\1>", table)

@@ -10,6 +10,7 @@ import draw_pictures
 import pytest
 
 import geomdp
+from geomdp import plot
 from test_documents import FENCED, run
 from test_import import PUBLIC_MODULES
 
@@ -96,8 +97,11 @@ def test_what_a_session_draws_and_writes_is_shown() -> None:
         '>>> from pathlib import Path\n>>> _ = Path("t.csv.json").write_text("{<}")\n'
         '>>> print("t")\nt\n',
         ">>> _ = pyplot.subplots()\n>>> _ = pyplot.subplots()\n",
+        ">>> for day in range(5):\n"
+        '...     pd.DataFrame({"day": [day]}).to_csv(f"day-{day}.csv", index=False)\n'
+        '...     _ = Path(f"day-{day}.csv.json").write_text(str(day))\n',
     ]
-    nothing, files, pictures = draw_pictures.page(sessions)
+    nothing, files, pictures, days = draw_pictures.page(sessions)
     assert nothing == ([], [])
     (table, description), drawn = files[1], files[0]
     assert drawn == []
@@ -105,6 +109,10 @@ def test_what_a_session_draws_and_writes_is_shown() -> None:
     assert table.count("<td>") == draw_pictures.ROWS
     assert "and 1 more rows" in table
     assert "<code>{&lt;}</code>" in description
+    last, described, more = days[1]
+    assert "<td>4</td>" in last
+    assert "<code>4</code>" in described
+    assert more == "<p>and 4 more such files</p>"
     assert pictures[1] == []
     assert len(pictures[0]) == 2
     for light in pictures[0]:
@@ -112,6 +120,11 @@ def test_what_a_session_draws_and_writes_is_shown() -> None:
         shown = draw_pictures.dark(light)
         assert draw_pictures.INK not in shown
         assert draw_pictures.PALE in shown
+
+
+def test_gallery_has_every_plot() -> None:
+    headings = re.findall("^## .*`(.*)`$", (DOCS / "gallery.md").read_text(), re.MULTILINE)
+    assert sorted(headings) == sorted(["Design.plot", *(f"plot.{name}" for name in plot.__all__)])
 
 
 def test_wrong_session_stops_the_site() -> None:
