@@ -57,6 +57,13 @@ THEOREMS = {
         CHECKED + RELEASE_PRIVATE.format(**BY_CHECK),
         WITH_REALS,
     ),
+    "Guide.by_guide_outcome": (
+        """forall pl steps d first others v,
+  (0 < S.limb_bits pl <= S.word_bits pl)%Z -> (31 <= S.word_bits pl)%Z ->
+  Forall (fun word => 0 <= word)%Z (first :: others) -> (0 <= v)%Z ->
+  Geomdp.Guide.by_guide pl steps d (first :: others) v = S.outcome pl d (first :: others) v""",
+        ["Closed under the global context"],
+    ),
     "Example.example_checked": (
         "C.check Geomdp.Example.example = true",
         ["Closed under the global context"],
@@ -104,23 +111,26 @@ def compare(subject: str, printed: str, expected: list[str]) -> None:
         sys.exit("\n".join([f"{subject} gives", printed, "where this is expected:", *expected]))
 
 
+def compiled(folder: Path) -> str:
+    """Compile the proof in a folder, and return the names of its modules."""
+    listed = (PROOFS / "_CoqProject").read_text().split()
+    files = [name for name in listed if name.endswith(".v")]
+    for file in files:
+        shutil.copy(PROOFS / file, folder)
+        coq(folder / file)
+    return " ".join(name.removesuffix(".v") for name in files if name != "Extract.v")
+
+
 def main() -> None:
     start = time.monotonic()
     split = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
     given, beside = sys.argv[1:split], sys.argv[split + 1 :]
-    listed = (PROOFS / "_CoqProject").read_text().split()
-    files = [name for name in listed if name.endswith(".v")]
-    modules = [name.removesuffix(".v") for name in files if name != "Extract.v"]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for file in files:
-            shutil.copy(PROOFS / file, folder)
-            coq(folder / file)
+        modules = compiled(folder)
         for theorem, (stated, assumed) in THEOREMS.items():
             question = folder / "Question.v"
-            question.write_text(
-                QUESTION.format(modules=" ".join(modules), stated=stated, theorem=theorem)
-            )
+            question.write_text(QUESTION.format(modules=modules, stated=stated, theorem=theorem))
             compare(f"Print Assumptions {theorem}", coq(question), assumed)
         CHECKER.mkdir(parents=True, exist_ok=True)
         for suffix in (".ml", ".mli"):

@@ -18,7 +18,8 @@ from typing import Any
 
 import z3
 
-CORE = Path(__file__).parents[1] / "rust/core/src/draw"
+ROOT = Path(__file__).parents[1]
+CORE = ROOT / "rust/core/src/draw"
 KERNEL = ["mod", "count", "search", "tables", "vector", "avx2", "avx512", "neon"]
 FILES = ["ct", "bernoulli", "fold", *(f"kernel/{name}" for name in KERNEL)]
 
@@ -737,8 +738,8 @@ class Source:
         self.functions: dict[tuple[str, str], tuple[str, Type | None, tuple[str, ...]]] = {}
         self.constants: dict[tuple[str, str], tuple[str, tuple[str, ...]]] = {}
         self.types: dict[tuple[str, str], tuple[str, str]] = {}
-        for file, text in texts.items():
-            self.items(file, None, tokenize(text))
+        for file in FILES:
+            self.items(file, None, tokenize(texts[file]))
         self.expand_counts(texts["kernel/count"])
 
     def function(self, scope: str, name: str) -> Function:
@@ -824,8 +825,9 @@ def expand_each(head: str, body: str, tokens: tuple[str, ...]) -> Node:
 
 @cache
 def source(file: str = "ct", old: str = "", new: str = "") -> Source:
-    """The source, with a fault if there is one to plant."""
+    """The source and the statement of the proof, with a fault if there is one to plant."""
     texts = {name: (CORE / f"{name}.rs").read_text() for name in FILES}
+    texts["Statement"] = (ROOT / "proofs/Statement.v").read_text()
     if old:
         assert texts[file].count(old) == 1, f"{old} is not in {file} once"
         texts[file] = texts[file].replace(old, new)

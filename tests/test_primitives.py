@@ -1,8 +1,9 @@
 """The primitives of the secret path, proved for all inputs from the text of the Rust source.
 
-``rust_source.py`` reads them as terms of z3. One function is proved at a time. Where it calls
-another one, whose statement has been proved, any result that fits the statement is tried in its
-place.
+``rust_source.py`` reads them as terms of z3, and ``coq_source.py`` the draw of
+``proofs/Statement.v``, which they are compared with. One function is proved at a time. Where it
+calls another one, whose statement has been proved, any result that fits the statement is tried in
+its place.
 """
 
 import operator
@@ -20,6 +21,7 @@ import pytest
 import z3
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
+from coq_source import WIDE, Coq, choose
 from geomdp import GeometricMechanism, _core
 from geomdp.testing import release_not_private
 from rust_source import (
@@ -93,9 +95,15 @@ def words(name: str, count: int, kind: str = "u64") -> list[Int]:
 
 
 def wide(x: Any) -> z3.BitVecRef:
-    """The number that a word stands for, in 72 bits, where nothing here overflows."""
+    """The number that a word stands for."""
     extend = z3.SignExt if isinstance(x, Int) and x.type[0] == "i" else z3.ZeroExt
-    return extend(72 - x.term.size(), x.term)
+    return extend(WIDE - x.term.size(), x.term)
+
+
+def statement(rust: Rust, **plan: Any) -> Coq:
+    """The draw of the machine-checked proof, for a plan."""
+    plan = {"word_bits": 64, "limb_bits": LIMB_BITS, **plan}
+    return Coq(rust.source.texts["Statement"], SimpleNamespace(**plan))
 
 
 def flag(condition: z3.BoolRef) -> z3.BitVecRef:
@@ -288,8 +296,8 @@ def keys(rust: Rust, kind: str) -> None:
 
 
 def blocks(rust: Rust, kind: str, backend: str) -> None:
-    """What is drawn for are clamped counts above the lower bound, each with words of its own; and
-    what is drawn is put above the lower bound again.
+    """A block is a release of the proof: it draws for clamped counts above the lower bound, each
+    with words of its own, and puts what is drawn above the lower bound again.
     """
     counts = [word(f"count{i}", kind) for i in range(16)]
     lower, upper = word("lower", kind), word("upper", kind)
@@ -308,16 +316,17 @@ def blocks(rust: Rust, kind: str, backend: str) -> None:
     generics = {"V": vector.type, "T": Type(kind)}
     kernel = SimpleNamespace(plan=plan)
     rust.call("kernel/mod", "noise_block", kernel, least, Slice([Slice(tape)]), block, **generics)
-    assert len(offsets) == len(counts)
+    proof, wanted = statement(rust, range=wide(plan.range)), []
+    proof.names |= {"words": 1, "draw": lambda own, x: wanted.append(x) or own[0]}
+    noisy = proof.release(wide(lower), [*map(wide, tape)], [*map(wide, counts)])
+    given = (wide(Int("u64", x)) == above for x, above in zip(offsets, wanted, strict=True))
+    back = (wide(x) == above for x, above in zip(block, noisy, strict=True))
     claims = []
     count, drawn = word("count", kind), word("drawn")
-    for own_count, own, offset, noisy in zip(counts, tape, offsets, block, strict=False):
-        above = clamp(wide(own_count), wide(lower), wide(upper)) - wide(lower)
-        given = wide(Int("u64", offset)) == above
-        back = wide(noisy) == wide(lower) + wide(own)
+    for own_count, own, *pair in zip(counts, tape, given, back, strict=True):
         # The claims of all counts are one, but for the names.
         names = (own_count.term, count.term), (own.term, drawn.term)
-        claims += [z3.substitute(claim, *names) for claim in (given, back)]
+        claims += [z3.substitute(claim, *names) for claim in pair]
     inside = wide(lower) <= wide(upper), wide(drawn) <= wide(plan.range)
     under, over = wide(count) < wide(lower), wide(count) > wide(upper)
     for case in (under, over, z3.Not(z3.Or(under, over))):
@@ -433,26 +442,33 @@ def limbs_of_digits(rust: Rust, limbs: int) -> None:
     prove_each([*equal, first.term == tape[2].term, last.term == tie.term, *rust.needed])
 
 
+def upper(word: Int) -> Int:
+    """The bits of a word that its limb has."""
+    return Int("u64", z3.LShR(word.term, 64 - LIMB_BITS))
+
+
 def thresholds(rust: Rust, limbs: int) -> None:
     """How many thresholds a number has reached, one by one, for any thresholds."""
-    own, ideals, size = words("own", limbs), Ideals(rust), 1 + limbs
+    tape, tie, ideals, size = words("word", limbs), word("tie"), Ideals(rust), 1 + limbs
     cuts = [words(f"limb{i}.", size) for i in range(MOST_THRESHOLDS)]
-    uniform = [*own, word("tie")]
-    vectors = [ideals.splat(limb) for limb in uniform]
+    vectors = [ideals.splat(limb) for limb in [*map(upper, tape), tie]]
+    proof = statement(rust)
 
     def reached(*cuts: list[Int]) -> z3.BitVecRef:
         generics = {"LIMBS": limbs, "V": ideals}
         arguments = rows(cuts), len(cuts), Slice(vectors[:-1]), vectors[-1]
         return rust.call("kernel/search", "one_by_one", *arguments, **generics).term
 
-    def number(parts: list[Int]) -> z3.BitVecRef:
-        return z3.Concat(*(z3.Extract(LIMB_BITS - 1, 0, part.term) for part in parts))
+    def wanted(*cuts: list[Int]) -> z3.BitVecRef:
+        digit = SimpleNamespace(thresholds=[[*map(wide, cut)] for cut in cuts])
+        return proof.outcome(digit, [*map(wide, tape)], wide(tie))
 
-    one = reached(cuts[0]) == flag(z3.UGE(number(uniform), number(cuts[0])))
-    small = [z3.LShR(limb.term, LIMB_BITS) == 0 for limb in [*uniform, *cuts[0]]]
+    one = wide(Int("u64", reached(cuts[0]))) == wanted(cuts[0])
+    small = [z3.LShR(limb.term, LIMB_BITS) == 0 for limb in [tie, *cuts[0]]]
     prove(z3.And(one, *rust.needed), *small)
     # Of several, as many as of each.
     prove(reached(*cuts) == sum(map(reached, cuts)))
+    prove(wanted(*cuts) == sum(map(wanted, cuts)))
 
 
 def rows(cuts: Any) -> Slice:
@@ -605,7 +621,7 @@ class Tape:
 WORD = z3.Function("word", *[z3.BitVecSort(64)] * 3)
 
 
-def draws(rust: Rust) -> None:
+def any_digits(rust: Rust) -> None:
     """The draw for any digits, outcomes and range, by induction over the digits: in the floor's
     slot its value, else the count with its noise, clamped to the range.
     """
@@ -675,7 +691,7 @@ def draws(rust: Rust) -> None:
     # A step, from any state: it adds a digit's value times its weight.
     state, noise, beyond = (
         {name: word(name) for name in start},
-        z3.BitVec("sum", 72),
+        z3.BitVec("sum", WIDE),
         z3.Bool("end"),
     )
     more_noise = noise + (wide(digit.reached) << wide(digit.shift))
@@ -698,6 +714,98 @@ def draws(rust: Rust) -> None:
         (at + some, z3.Not(in_floor), z3.Not(falls)),
     ]:
         prove(wide(noisy) == clamp(result, 0, end), *case, *given)
+
+
+def draws(rust: Rust, low: int, high: int, own: int = 2) -> None:
+    """The draw for so many digits of one word and of `own` words is that of the proof, whatever
+    outcomes, weights and range are. One-sided noise is that of a tape whose sign never falls, with
+    a zero that is never reached and a value that never wraps.
+    """
+    limbs, n, ideals = [1] * low + [own] * high, low + high, Ideals(rust)
+    offset, limit, sign_mask = word("offset"), word("range"), word("sign_mask")
+    value_bits = word("value_bits", "u32")
+    reached, counts = words("reached", n), [word(f"count{i}", "usize") for i in range(n)]
+    shifts = [word(f"shift{i}", "u32") for i in range(n)]
+    # Each as the kernel and as the proof reads it.
+    digits = [
+        SimpleNamespace(limbs=own, own=own, count=count, shift=shift, weight_bits=wide(shift))
+        for own, count, shift in zip(limbs, counts, shifts, strict=True)
+    ]
+    starts = [1 + sum(limbs[:i]) for i in range(n)]
+    two_sided = sign_mask.term == 1
+    wrap = z3.If(two_sided, wide(shifts[1]), 64) if n > 1 else z3.BitVecVal(64, WIDE)
+    plan = SimpleNamespace(
+        range=limit,
+        limb_bits=LIMB_BITS,
+        sign_mask=sign_mask,
+        low_mask=Int("u64", z3.Extract(63, 0, (1 << wrap) - 1)),
+        floor_value_bits=value_bits,
+    )
+    kernel = SimpleNamespace(plan=plan, digits=Slice(digits))
+    tape = words("word", 1 + max(sum(limbs), limbs[0] + 1))
+    claims = []
+
+    def place(digit: Any) -> int:
+        return next(i for i in range(n) if digit is digits[i])
+
+    def outcome(digit: Any, words: Slice, lane: int, shift: int, tie: Any) -> Any:
+        """Any outcome, but of the digit's own words and the upper bits of the shared one."""
+        i = place(digit)
+        claims.append(z3.BoolVal((words.start, lane, shift) == (starts[i], 3, 1)))
+        claims.append(tie.term == z3.LShR(tape[0].term, 1))
+        return ideals.splat(reached[i])
+
+    rust.stubs["kernel/mod", "outcome"] = outcome
+    rust.cuts = {"drawn": None}
+    rows = Slice([Slice([word] * 16) for word in tape])
+    noisy = rust.call("kernel/mod", "draw", kernel, rows, 3, ideals.splat(offset), V=ideals)
+    given = [
+        z3.And(wide(offset) <= wide(limit), wide(limit) > 0),
+        z3.And(wide(sign_mask) <= 1, wide(value_bits) <= 64),
+        *(wide(shift) < 64 for shift in shifts),
+        *(z3.And(wide(count) >= 1, wide(count) <= MOST_THRESHOLDS) for count in counts),
+        *(wide(x) <= wide(count) for x, count in zip(reached, counts, strict=True)),
+    ]
+    prove(z3.And(*claims, *rust.needed), *given)
+
+    proof = statement(
+        rust, range=wide(limit), value_bits=wide(value_bits), first=digits[0], rest=digits[1:]
+    )
+    never_falls = Int("u64", tape[0].term & (sign_mask.term | -2))
+    read = [wide(never_falls), *map(wide, tape[1:])]
+
+    def same_outcome(digit: Any, words: list[Any], tie: Any) -> Any:
+        i = place(digit)
+        claims.append(z3.And(*map(operator.eq, words, read[starts[i] :])))
+        claims.append(z3.And(tie == wide(tape[0]) >> 1, len(words) == limbs[i]))
+        return wide(reached[i])
+
+    no_zero = 1 - wide(sign_mask)
+    proof.names |= {
+        "outcome": same_outcome,
+        "count": lambda digit: wide(digit.count) + (0 if place(digit) else no_zero),
+        "wrap": choose(two_sided, proof.wrap, 1 << 64),
+    }
+    proof.cuts = {"noise": None}
+    wanted = proof.draw(read, wide(offset))
+    prove(z3.And(*claims, *proof.needed), *given)
+
+    # A digit adds its value times its weight, of which any may be tried: their sum is the noise.
+    value, shift = word("value"), word("shift", "u32")
+    product, shifted = wide(value) * (1 << wide(shift)), value.term << shift.cast("u64").term
+    prove(z3.Extract(63, 0, product) == shifted, wide(value) <= MOST_THRESHOLDS, wide(shift) < 64)
+    noise, found = proof.cuts["noise"], rust.cuts["drawn"].term
+    for i in range(1, n):
+        part = z3.BitVec(f"part{i}", WIDE)
+        names = (value.term, reached[i].term), (shift.term, shifts[i].term)
+        noise = z3.substitute(noise, (z3.substitute(product, *names), part))
+        low_bits = z3.substitute(shifted, *names), z3.Extract(63, 0, part)
+        found = z3.substitute(found, low_bits)
+    prove(wide(Int("u64", found)) == noise, *given)
+
+    # What is made of any noise.
+    some = wide(Int("u64", z3.BitVec("drawn", 64)))
+    prove(wide(noisy) == z3.substitute(wanted, (z3.BitVec("noise", WIDE), some)), *given)
 
 
 def noiseless(rust: Rust) -> None:
@@ -833,7 +941,8 @@ CASES: list[Case] = [
     (ways, "neon", "ByGuide"),
     (all_thresholds,),
     (noiseless,),
-    (draws,),
+    (any_digits,),
+    *((draws, 1, 0), (draws, 3, 0), (draws, 1, 1), (draws, 0, 4, 3), (draws, 40, 24)),
     *((samplers, n) for n in (1, 2, 3, 17)),
     *((remainders,), (reflections,)),
     *((folds, kind) for kind in COUNTS),
@@ -1018,7 +1127,7 @@ FAULTS: list[tuple[Case, str, list[tuple[str, str]]]] = [
         [("path.look_up_either(&tables.0)", "path.look_up(&tables.0[0])")],
     ),
     (
-        (draws,),
+        (any_digits,),
         "kernel/mod",
         [
             ("reached.less(one)", "reached.less(zero)"),
@@ -1045,6 +1154,42 @@ FAULTS: list[tuple[Case, str, list[tuple[str, str]]]] = [
             ("let mut last = 1", "let mut last = 0"),
             ("let mut at = 1 + first.limbs", "let mut at = 1"),
             ("V::load(&words[0][lane..]);\n    let tie", "V::load(&words[0]);\n    let tie"),
+        ],
+    ),
+    (
+        (draws, 1, 2),
+        "Statement",
+        [
+            ("reached <? count (first pl)", "reached <=? count (first pl)"),
+            ("if not_zero then reached - sign else 0", "reached - sign"),
+            ("d :: _ => 2 ^ weight_bits d end", "_ => 2 ^ word_bits pl end"),
+            ("k * 2 ^ weight_bits d + weigh", "k * 2 ^ weight_bits top + weigh"),
+            ("if last values 0 <? count top then sum else range pl", "sum"),
+            ("free mod 2 ^ value_bits pl", "free"),
+            ("not_zero && (sign =? 1)", "sign =? 1"),
+            ("Z.max (x - Z.min noise x) 1 - 1", "x - Z.min noise x"),
+            ("Z.min noise (range pl - x)", "Z.min noise (range pl)"),
+            ("(shared mod 2)", "(v mod 2)"),
+            ("(hd 0 later) x", "(hd 0 words) x"),
+        ],
+    ),
+    (
+        (thresholds, 2),
+        "Statement",
+        [
+            ("word / 2 ^ (word_bits pl - limb_bits pl)", "word mod 2 ^ limb_bits pl"),
+            ("(if less words limbs v then 1 else 0)", "0"),
+            ("| _, [t] => v <? t", "| _, [t] => v <=? t"),
+            ("negb (less words t v)", "less words t v"),
+        ],
+    ),
+    (
+        (blocks, "i8", "portable"),
+        "Statement",
+        [
+            ("Z.max x lower - lower", "x - lower"),
+            ("lower + draw (firstn", "draw (firstn"),
+            ("release lower (skipn words tape) xs", "release lower tape xs"),
         ],
     ),
     (
@@ -1126,7 +1271,7 @@ def test_a_fault_is_refuted(case: Case, file: str, old: str, new: str) -> None:
 )
 def test_a_jump_or_an_address_that_is_secret_is_no_term(old: str, new: str) -> None:
     with pytest.raises((TypeError, KeyError)):
-        run((draws,), source("kernel/mod", old, new))
+        run((any_digits,), source("kernel/mod", old, new))
 
 
 # --- The reader, on numbers, against the compiled library. ---
@@ -1179,19 +1324,21 @@ def test_noise_is_that_of_the_library(
         np.dtype(f"{kind[0]}{width(kind) // 8}"),
     )
     found = mechanism.certificate(dtype)
-    digits = []
+    digits, tables = [], []
     for digit in found.digits:
         places = [LIMB_BITS * limb for limb in reversed(range(1 + digit.limbs))]
         cuts = [[cut >> place & 2**LIMB_BITS - 1 for place in places] for cut in digit.thresholds]
+        shift = digit.weight.bit_length() - 1
         digits.append(
             SimpleNamespace(
                 limbs=digit.limbs,
                 count=len(cuts),
-                shift=digit.weight.bit_length() - 1,
+                shift=shift,
                 thresholds=rows(cuts),
                 guide=guide_of(cuts),
             )
         )
+        tables.append(SimpleNamespace(own=digit.limbs, weight_bits=shift, thresholds=cuts))
     assert {digit.limbs for digit in digits} == limbs
     plan = SimpleNamespace(
         range=number(found.range),
@@ -1213,12 +1360,24 @@ def test_noise_is_that_of_the_library(
     counts = [*counts, *(rng.randrange(101) for _ in range(16 - len(counts)))]
     block = Slice([number(count, kind) for count in counts])
     rust = Rust(source())
-    least = rust.call(kind, "to_key", number(bounds[0] if bounds else int(info.min), kind))
+    lower = bounds[0] if bounds else int(info.min)
+    least = rust.call(kind, "to_key", number(lower, kind))
     generics = {"V": BACKENDS[backend].type, "T": Type(kind)}
     kernel = SimpleNamespace(plan=plan, digits=Slice(digits))
     rust.call("kernel/mod", "noise_block", kernel, least, tape_rows, block, **generics)
     noisy = release_not_private(mechanism, np.array(counts, dtype), seed)
     assert [*map(value, block)] == noisy.tolist()
+    # The draw of the proof, read as Coq, gives the same.
+    proof = statement(
+        rust,
+        range=found.range,
+        value_bits=found.floor_value_bits,
+        first=tables[0],
+        rest=tables[1:],
+    )
+    own = [value(row[lane]) for lane in range(16) for row in tape_rows]
+    assert proof.words == found.words_per_draw
+    assert proof.release(lower, own, counts) == noisy.tolist()
 
 
 @pytest.mark.parametrize("twice", [(0, 2), (-7, 40), (1, 1 + 2**40), (0, 0), (-(2**63), 2**63 - 1)])
