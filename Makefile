@@ -65,6 +65,10 @@ proof: develop   ## the machine-checked proof, its draw against the kernel, and 
 	$(RECORDED) proof $(PYTHON) scripts/check_proof.py target/Model.v -- $(PY) scripts/check_certificates.py
 	$(PY) scripts/make_vectors.py --check
 
+proof-certificates: develop   ## certificates of the documentation's mechanisms, evaluated in Coq
+	bash scripts/install.sh program coqc coq
+	$(RECORDED) proof-certificates $(PY) scripts/prove_certificates.py
+
 wheel:           ## build the wheel, with TWICE=--twice twice to compare; try it in an empty environment
 	PYTHON="$(PYTHON)" bash scripts/check_wheel.sh $(TWICE)
 
@@ -113,7 +117,8 @@ site: notebooks  ## the documentation site with the notebooks, checked in chromi
 ## Before a release, or by night: all of the gate, whatever was touched, and an hour of searches
 
 nightly: test    ## all of the above, all faults, mutants of changed lines, fuzzing, all tapes up to 2^26 draws
-	$(MAKE) lint pythons ct instructions arm64 windows clusters backends demo examples site sweep deny proof
+	$(MAKE) lint pythons ct instructions arm64 windows clusters backends demo examples site sweep deny proof \
+		proof-certificates
 	$(MAKE) wheel TWICE=--twice
 	$(MAKE) faults FAULTS=--checked
 	$(MAKE) mutants BASE="$$(git rev-list -1 --before=yesterday HEAD)"
@@ -223,7 +228,7 @@ $(VENV)/.engines: pyproject.toml | $(VENV)/.installed
 clean:           ## remove all that was built
 	rm -rf $(VENV) target dist
 
-.PHONY: help demo test quick gate evidence rival-suites lint proof wheel pythons ct instructions arm64 \
+.PHONY: help demo test quick gate evidence rival-suites lint proof proof-certificates wheel pythons ct instructions arm64 \
 	windows faults clusters backends examples notebooks site nightly fuzz exhaustive sweep deny long mutants \
 	endurance audit dudect bench older bench-clusters rivals scaling criterion pictures licenses \
 	develop clean

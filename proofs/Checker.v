@@ -36,7 +36,8 @@ Definition check_near (is_top : bool) (b : enclosure) (d : digit) : bool :=
   let n := length (thresholds d) in
   let vs := values w d in
   let cut (k : nat) := complement (beyond is_top b (S n) k) in
-  forallb (fun k => within (nth (k - 1) vs 0) (2 ^ bits w d) (cut k) (cut (S n))) (seq 1 n).
+  let all := cut (S n) in
+  forallb (fun k => within (nth (k - 1) vs 0) (2 ^ bits w d) (cut k) all) (seq 1 n).
 
 (** Digit 0's thresholds start after the slot. The factor [1 - p_zero] is [2 a / (1 + a)]. *)
 Definition check_first (a : enclosure) : bool :=
@@ -45,9 +46,9 @@ Definition check_first (a : enclosure) : bool :=
   let vs := values w d in
   let slot := nth 0 vs 0 in
   let cut (k : nat) := complement (beyond (alone pl) a (n - 1) k) in
+  let all := product (one + fst a, one + snd a) (cut (n - 1)%nat) in
   forallb (fun k => within (nth (k - 1) vs 0 - slot) (2 ^ bits w d - slot)
-      (product (2 * fst a, 2 * snd a) (cut (k - 1)%nat))
-      (product (one + fst a, one + snd a) (cut (n - 1)%nat)))
+      (product (2 * fst a, 2 * snd a) (cut (k - 1)%nat)) all)
     (seq 1 n).
 
 (** [(x, y)]: for a low digit, [least * 2^(w (own - 1))] in [covers] is at least [x / y]. *)

@@ -44,30 +44,41 @@ def compile_checker() -> Path:
     return program
 
 
+def digit(table: Any, limb: int) -> tuple[int, int, list[list[int]]]:
+    """Return the bits of a digit's weight, its own words, and the limbs of its thresholds."""
+    weight, own = int(table["weight"], 0), table["limbs"]
+    if weight.bit_count() != 1:
+        raise ValueError(f"the weight {weight} is not a power of two")
+
+    def limbs(value: int) -> list[int]:
+        # A number that is too large leaves a limb that is too large.
+        lower = (value >> limb * i & (1 << limb) - 1 for i in reversed(range(own)))
+        return [value >> limb * own, *lower]
+
+    return weight.bit_length() - 1, own, [limbs(int(value, 0)) for value in table["thresholds"]]
+
+
+def fields(certificate: Any) -> tuple[list[int], list[Any], list[int]]:
+    """Return what the proof calls a certificate: numbers of its plan, the digits, other numbers."""
+    limb, floor, delta = certificate["limb_bits"], certificate["floor"], certificate["delta"]
+    digits = [digit(table, limb) for table in certificate["digits"]]
+    if delta["bits"] != 2 * limb or floor["bits"] != limb * (digits[0][1] + 1):
+        raise ValueError("the floor or delta has another unit")
+    rates = (Fraction(certificate[name]) for name in ("rate", "sampled_rate"))
+    others = [number for rate in rates for number in rate.as_integer_ratio()]
+    others += [int(floor["num"], 0), int(delta["num"], 0)]
+    return [WORD, limb, int(certificate["range"], 0), floor["value_bits"]], digits, others
+
+
 def line(certificate: Any) -> str:
     """Return a certificate as the program reads it."""
-    limb = certificate["limb_bits"]
-
-    def digit(table: Any) -> Iterator[int]:
-        weight, own = int(table["weight"], 0), table["limbs"]
-        if weight.bit_count() != 1:
-            raise ValueError(f"the weight {weight} is not a power of two")
-        yield from (weight.bit_length() - 1, own, len(table["thresholds"]))
-        for threshold in table["thresholds"]:
-            value = int(threshold, 0)
-            # A number that is too large leaves a limb that is too large.
-            yield value >> limb * own
-            yield from (value >> limb * i & (1 << limb) - 1 for i in reversed(range(own)))
-
-    floor, delta = certificate["floor"], certificate["delta"]
-    first, *rest = certificate["digits"]
-    if delta["bits"] != 2 * limb or floor["bits"] != limb * (first["limbs"] + 1):
-        raise ValueError("the floor or delta has another unit")
-    numbers = [WORD, limb, int(certificate["range"], 0), floor["value_bits"], *digit(first)]
-    numbers += [len(rest), *(number for table in rest for number in digit(table))]
-    for rate in (certificate["rate"], certificate["sampled_rate"]):
-        numbers += Fraction(rate).as_integer_ratio()
-    return " ".join(map(str, [*numbers, int(floor["num"], 0), int(delta["num"], 0)]))
+    plan, digits, others = fields(certificate)
+    first, *rest = (
+        [weight, own, len(thresholds), *(limb for limbs in thresholds for limb in limbs)]
+        for weight, own, thresholds in digits
+    )
+    numbers = [*plan, *first, len(rest), *(number for table in rest for number in table), *others]
+    return " ".join(map(str, numbers))
 
 
 def documented() -> Iterator[Setting]:
