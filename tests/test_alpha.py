@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+from matplotlib import pyplot
 
 from geomdp import GeometricMechanism, accuracy, plot
 from geomdp.accuracy import (
@@ -65,6 +66,7 @@ def test_a_confidence_as_alpha_warns_everywhere(function: Callable[..., Any]) ->
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         OF_ALPHA[function](0.5)
+    pyplot.close("all")  # One of them draws.
 
 
 def test_no_parameter_after_alpha_is_positional() -> None:
