@@ -272,7 +272,7 @@ class Docstrings(griffe.Extension):
         """Change the docstrings of a package before they are parsed."""
         documented = {obj.path for obj in walk(pkg) if obj.docstring is not None}
         # The page of a module shows what it exports under its public names.
-        for module in (obj for obj in walk(pkg) if isinstance(obj, griffe.Module)):
+        for module in (obj for obj in walk(pkg) if obj.is_module and "._" not in obj.path):
             for public in (module[str(name)] for name in module.exports or ()):
                 members = (f"{public.path}.{name}" for name in public.all_members)
                 documented |= {public.path, *members}
