@@ -313,9 +313,12 @@ class Docstrings(griffe.Extension):
     def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
         """Change the docstrings of a package before they are parsed."""
         documented = {obj.path for obj in walk(pkg) if obj.docstring is not None}
-        # The page of the package shows what it exports under its public names.
+        # The page of a module shows what it exports under its public names.
+        for module in (obj for obj in walk(pkg) if obj.is_module and "._" not in obj.path):
+            for public in (module[str(name)] for name in module.exports or ()):
+                members = (f"{public.path}.{name}" for name in public.all_members)
+                documented |= {public.path, *members}
         for public in (pkg[str(name)] for name in pkg.exports or ()):
-            documented |= {public.path, *(f"{public.path}.{name}" for name in public.all_members)}
             # A class shows the parameters of its own constructor alone.
             if "__init__" in public.all_members:
                 public.members.setdefault("__init__", public.all_members["__init__"])

@@ -40,8 +40,8 @@ def test_program_publishes(name: str, tmp_path: Path, capsys: pytest.CaptureFixt
     publishes(name, tmp_path, capsys)
 
 
-def test_every_data_file_has_its_source() -> None:
-    text = (ROOT / "examples/data/README.md").read_text()
+def test_readme_has_every_program_and_the_source_of_its_data() -> None:
+    text = (ROOT / "examples/README.md").read_text()
     files = [*(ROOT / "examples").glob("*.csv"), *(ROOT / "examples/data").glob("*.csv")]
     assert files
-    assert all(path.name in text for path in files)
+    assert all(path.name in text for path in (*files, *PROGRAMS))
