@@ -18,8 +18,14 @@ help:            ## this list
 demo: $(VENV)/.demo ## set up, then add noise to real counts: the main job
 	$(PY) examples/berkeley_admissions.py
 
-test: develop    ## the whole test suite
+test:            ## the whole test suite
+	$(MAKE) --no-print-directory --jobs=2 test-core test-package
+
+# Cargo builds the first while pip installs what the second needs.
+test-core:
 	cargo test --locked --quiet -p geomdp-core
+
+test-package: develop
 	$(PY) -m pytest --numprocesses auto
 
 ## While you work
@@ -228,7 +234,8 @@ $(VENV)/.engines: pyproject.toml | $(VENV)/.installed
 clean:           ## remove all that was built
 	rm -rf $(VENV) target dist
 
-.PHONY: help demo test quick gate evidence rival-suites lint proof proof-certificates wheel pythons ct instructions arm64 \
+.PHONY: help demo test test-core test-package quick gate evidence rival-suites lint proof \
+	proof-certificates wheel pythons ct instructions arm64 \
 	windows faults clusters backends examples notebooks site nightly fuzz exhaustive sweep deny long mutants \
 	endurance audit dudect bench older bench-clusters rivals scaling criterion pictures licenses \
 	develop clean

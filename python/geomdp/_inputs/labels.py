@@ -33,7 +33,8 @@ class Labels:
 
 def is_mapping_or_index(values: Any) -> bool:
     """Return whether these are labelled values other than columns: a mapping, or an Index."""
-    return isinstance(values, Mapping) or hasattr(values, "to_flat_index")
+    # On the type: a Series of pandas searches its labels for a missing attribute.
+    return isinstance(values, Mapping) or hasattr(type(values), "to_flat_index")
 
 
 #: The parameters that are noisy counts, and so may be a whole table of them.
