@@ -236,7 +236,7 @@ def test_proofs_list_all_code_that_splits_work() -> None:
     for path in (*ROOT.glob("rust/core/src/draw/**/*.rs"), *ROOT.glob("rust/python/src/*.rs")):
         name = ""
         for line in path.read_text().split("#[cfg(test)]")[0].splitlines():
-            name = function[1] if (function := re.search(r"\bfn (\w+)", line)) else name
+            name = begun[1] if (begun := re.search(r"\bfn (\w+)", line)) else name
             if re.search(r"\.(r?chunks|as_chunks|step_by|split_at|seek|spawn)\w*\(", line):
                 found.add((path.relative_to(ROOT / "rust").as_posix(), name))
     rows = re.findall(r"^\| `((?:core|python)/\S+)`: (.+?) \|", PROOFS.read_text(), re.MULTILINE)
