@@ -6,7 +6,8 @@ certificate for exactly the requested rate and range; up to a range of 2000, wit
 Each refusal must be as documented and name a scale that the library accepts, which is verified
 instead. For some rates the tight epsilon of every range up to 2000 must not exceed the map's loss;
 one in seven of these certificates goes through the verifier. First the verifier must refuse damaged
-certificates, each by its name.
+certificates, each by its name. The library checks the kernel's tables before it gives a
+certificate (docs/proofs.md, section 1).
 
     make sweep            some minutes
 """

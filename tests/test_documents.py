@@ -16,6 +16,7 @@ from geomdp.accuracy import epsilon_to_accuracy
 
 ROOT = Path(__file__).parents[1]
 RECIPES = sorted((ROOT / "docs/cookbook").glob("[!i]*.md"))
+PROOFS = ROOT / "docs" / "proofs.md"
 FENCED = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
@@ -247,6 +248,18 @@ def test_table_of_unsafe_code() -> None:
             found[str(file.relative_to(ROOT))] = len(blocks)
     assert UNSAFE
     assert found == UNSAFE
+
+
+def test_proofs_list_all_code_that_splits_work() -> None:
+    found = set()
+    for path in (*ROOT.glob("rust/core/src/draw/**/*.rs"), *ROOT.glob("rust/python/src/*.rs")):
+        name = ""
+        for line in path.read_text().split("#[cfg(test)]")[0].splitlines():
+            name = begun[1] if (begun := re.search(r"\bfn (\w+)", line)) else name
+            if re.search(r"\.(r?chunks|as_chunks|step_by|split_at|seek|spawn)\w*\(", line):
+                found.add((path.relative_to(ROOT / "rust").as_posix(), name))
+    rows = re.findall(r"^\| `((?:core|python)/\S+)`: (.+?) \|", PROOFS.read_text(), re.MULTILINE)
+    assert found == {(path, name) for path, names in rows for name in re.findall(r"\w+", names)}
 
 
 def test_mapping_of_source_notes_names_existing_tests() -> None:

@@ -54,17 +54,20 @@ def test_chunks_and_slices_have_different_noise(dtype: str) -> None:
     assert noise.mean() == pytest.approx(64, abs=0.05)
 
 
-def test_noise_is_independent_of_array_size() -> None:
-    counts = np.zeros(5000, np.int64)
-    noisy = release_not_private(SMALL, counts, KEY)
-    for size in (1, 7, 8, 9, 1000, 2047, 2048, 2049, 4999):
-        np.testing.assert_array_equal(release_not_private(SMALL, counts[:size], KEY), noisy[:size])
+@pytest.mark.parametrize("threads", [1, 2, 3, 7])
+def test_each_count_has_its_own_noise_for_all_lengths(threads: int) -> None:
+    """All lengths near several chunks of 2048; tests/test_vectors.py knows the noise."""
+    wide, counts = GeometricMechanism(2**-20), np.arange(5 * 2048)
+    noise = release_not_private(wide, np.zeros_like(counts), KEY, threads=1)
+    for size in (2048 * k + d for k in range(5) for d in range(-17, 18) if 2048 * k + d >= 0):
+        noisy = release_not_private(wide, counts[:size], KEY, threads=threads)
+        np.testing.assert_array_equal(noisy - counts[:size], noise[:size])
 
 
 @pytest.mark.parametrize("size", [0, 1, 17, 2048, 2049, 5000, 10**5 + 3, 2**17, 3 * 2**21 + 5])
 def test_noise_is_independent_of_thread_count(size: int) -> None:
     # A thread takes up to 2**21 counts at once; from 2**17 on several threads are the default.
-    counts = np.full(size, 40, np.int8)
+    counts = (np.arange(size) % 97).astype(np.int8)
     expected = release_not_private(SMALL, counts, KEY, threads=1)
     for threads in (None, 2, np.int8(3), 16, 10**30):
         noisy = release_not_private(SMALL, counts, KEY, threads=threads)

@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from geomdp import GeometricMechanism, sample_bernoulli, sample_geometric
+from geomdp import GeometricMechanism, _core, sample_bernoulli, sample_geometric
 from geomdp.testing import release_not_private
 
 THREADS = 16
@@ -170,6 +170,43 @@ def test_concurrent_errors_are_equal() -> None:
             return str(refusal.value)
 
         assert len(set(together(work))) == 1
+
+
+# The tape of a key from the operating system
+
+
+def bits() -> Array:
+    """Return each 64 bits in a row of an array as a number."""
+    found = sample_bernoulli(0.5, MANY + 63)
+    rows = np.lib.stride_tricks.sliding_window_view(found, 64)
+    return np.packbits(rows, axis=1).view(np.uint64).ravel()
+
+
+def folded() -> Array:
+    out = np.zeros(MANY, np.int64)
+    core = _core.Folded((1, 2**56), (-(2**62), 2**62))
+    core.release_into(out, out, True, 2)
+    return out
+
+
+#: Enough for several threads.
+MANY = 2**17 + 5
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda: WIDE.release(np.zeros(MANY, np.int64)),
+        folded,
+        lambda: sample_geometric(2.0**-57, MANY),
+        bits,
+    ],
+    ids=["a release", "a folded release", "numbers of trials", "bits"],
+)
+def test_no_two_chunks_read_the_same_words(draw: Callable[[], Array]) -> None:
+    # Two of n draws are equal with probability below n**2 / 2 * 2**-56: 2e-7.
+    noisy = draw()
+    assert len(np.unique(noisy)) == len(noisy)
 
 
 # One output for all

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import make_vectors
+import numpy as np
 import pytest
 from make_vectors import FILES, FOLDER, check
 
 from geomdp import GeometricMechanism
+from geomdp.testing import release_not_private
 
 DOCUMENTS = {path.name: json.loads(path.read_text()) for path in FOLDER.glob("*.json")}
 
@@ -38,6 +40,17 @@ def test_package_has_the_plans_of_the_tapes() -> None:
         rate, upper = Fraction(plan["epsilon"]), int(plan["bounds"][1])
         mechanism = GeometricMechanism(rate, bounds=(0, upper))
         assert json.loads(mechanism.certificate(plan["dtype"]).to_json()) == plan["certificate"]
+
+
+def test_places_near_chunks_have_the_words_of_the_specification() -> None:
+    setting, key = make_vectors.Setting(2**-20), bytes(range(32))
+    noise = release_not_private(setting.mechanism, np.zeros(5 * 2048, np.int64), key)
+    plan, aes = check.Plan(setting.entry), check.Aes(key)
+    for place in [0, 15, 16, *(2048 * k + d for k in range(1, 5) for d in (-1, 0, 1))]:
+        block, lane = divmod(place, check.LANES)
+        at = [(block * plan.words + j) * check.LANES + lane for j in range(plan.words)]
+        tape = [check.words(aes((n // 2).to_bytes(16, "little")))[n % 2] for n in at]
+        assert noise[place] == plan.noisy(0, tape)
 
 
 def last_place(value: Any) -> Any:

@@ -1,5 +1,5 @@
-//! The kernel at full width against the slow model: at every threshold, for every integer type, on
-//! every back end, and however the work is split.
+//! The kernel at full width against the slow model: at every threshold, for every integer type, and
+//! on every back end. `split.rs` has all ways to split the work.
 #![allow(
     clippy::unwrap_used,
     clippy::cast_possible_truncation,
@@ -12,7 +12,7 @@ mod model;
 
 use geomdp_core::plan::{Plan, Widths};
 use geomdp_core::tape::{Tape, Words};
-use geomdp_core::{Backend, Count, Draws, Kernel, LANES, Mechanism, Rate};
+use geomdp_core::{Backend, Count, Kernel, LANES, Mechanism, Rate};
 use model::{Model, blocks};
 use num_bigint::BigUint;
 use proptest::prelude::*;
@@ -223,23 +223,5 @@ proptest! {
         check_type::<u16>(&rate, &key, bounds);
         check_type::<u32>(&rate, &key, bounds);
         check_type::<u64>(&rate, &key, bounds);
-    }
-
-    /// A count's noise depends only on its place in the array.
-    #[test]
-    fn splitting_the_work_changes_nothing(key: [u8; 32], len in 0..2000usize, block in 0..300usize) {
-        let rate = Rate::from_scale(3.0).unwrap();
-        let kernel = Kernel::new(Plan::two_sided(&rate, 1000).unwrap());
-        let draw = |tape, counts: &mut [u32]| Draws::new(&kernel, 0, tape).add_noise(counts).unwrap();
-        let mut whole: Vec<u32> = (0..len).map(|x| (x % 1001) as u32).collect();
-        let mut parts = whole.clone();
-        draw(Tape::from_key(&key), &mut whole);
-        let cut = (block * LANES).min(len);
-        let (head, tail) = parts.split_at_mut(cut);
-        draw(Tape::from_key(&key), head);
-        let mut rest = Tape::from_key(&key);
-        rest.seek((block * kernel.plan().words() * LANES) as u64).unwrap();
-        draw(rest, tail);
-        prop_assert_eq!(whole, parts);
     }
 }

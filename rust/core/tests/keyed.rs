@@ -269,6 +269,12 @@ fn parts_of_any_length_have_the_same_noise_as_the_whole() {
             let parts = [1, 16, 700, 0, 15, 17, 333, 418];
             let noisy = release_in_parts(&secret, &mechanism, b"", &ids, &counts, &parts);
             assert_eq!(noisy, whole);
+            // All lengths up to more than two pieces; each count alone has the noise of its address.
+            let alone = release_in_parts(&secret, &mechanism, b"", &ids, &counts[..300], &[1; 300]);
+            for len in 0..=300 {
+                let noisy = release(&secret, &mechanism, b"", &ids, &counts[..len]);
+                assert_eq!(noisy, alone[..len]);
+            }
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::to_py;
 use geomdp_core::distribution::{Distribution, least_epsilon};
-use geomdp_core::plan::{Certificate, Plan};
-use geomdp_core::{Mechanism, Rate};
+use geomdp_core::plan::Certificate;
+use geomdp_core::{Kernel, Mechanism, Rate};
 use num_bigint::BigUint;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -12,13 +12,16 @@ fn pair(rate: &Rate) -> (&BigUint, &BigUint) {
     (rate.num(), rate.den())
 }
 
-/// Returns a dictionary whose keys are the fields of `geomdp.Certificate`.
+/// Returns a dictionary whose keys are the fields of `geomdp.Certificate`, of a kernel whose tables
+/// are those of its thresholds.
 pub(crate) fn of<'py>(
     py: Python<'py>,
     mechanism: &Mechanism,
-    plan: &Plan,
+    kernel: &Kernel,
     tight: bool,
 ) -> PyResult<Bound<'py, PyDict>> {
+    kernel.check_tables();
+    let plan = kernel.plan();
     let fields = PyDict::new(py);
     let digits: Vec<_> = plan
         .digits()

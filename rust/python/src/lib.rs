@@ -194,7 +194,7 @@ impl Mechanism {
     ) -> PyResult<Bound<'py, PyDict>> {
         with_dtype!(named(dtype), T => {
             let (kernel, _) = self.inner.kernel_for::<T>().map_err(to_py)?;
-            certificate::of(py, &self.inner, kernel.plan(), tight)
+            certificate::of(py, &self.inner, kernel, tight)
         })
     }
 }
@@ -296,9 +296,7 @@ fn sample_bernoulli(py: Python<'_>, prob: f64, out: &Bound<'_, PyAny>) -> PyResu
     without_trace(|| {
         let key = key_from_os().map_err(to_py)?;
         let from = |index| {
-            let mut tape = Tape::from_key(&key);
-            tape.seek((index * bit.words()) as u64)?;
-            let bit = &bit;
+            let (bit, mut tape) = (&bit, Tape::at(&key, index, bit.words())?);
             Ok(move |bits: &mut [u8]| bit.fill(&mut tape, bits))
         };
         arrays::add_noise(py, from, &out, &out, true, arrays::AUTOMATIC)

@@ -160,24 +160,32 @@ mod tests {
         }
     }
 
-    /// `fill` gives the same bits as single draws from the same words, for any number of bits per
-    /// buffer.
+    /// All numbers of bits up to more than two buffers, and all places to begin at.
     #[test]
-    fn fill_equals_single_draws() {
+    fn each_word_is_read_once_for_its_own_bit() {
         use crate::draw::tape::{Tape, Words};
-        for prob in [0.5, 0.3, 1.0, 2f64.powi(-64) * 0.75, 5e-324] {
-            let bit = Bernoulli::new(prob).unwrap();
-            for len in [0, 1, 100, 2048, 2049, 5000] {
-                let mut words = vec![0; len * bit.words()];
-                Tape::from_key(&[3; 32]).fill(&mut words).unwrap();
-                let expected: Vec<u64> = words
-                    .chunks_exact(bit.words())
-                    .map(|words| bit.draw(words))
-                    .collect();
-                let mut bits = vec![7; len];
-                bit.fill(&mut Tape::from_key(&[3; 32]), &mut bits).unwrap();
-                let bits: Vec<u64> = bits.into_iter().map(u64::from).collect();
-                assert_eq!(bits, expected, "{prob}");
+        for size in [1, 2, 17] {
+            let bit = Bernoulli {
+                threshold: [&[1 << 63][..], &[7; 16][..size - 1]].concat(),
+                certain: 0,
+            };
+            let most = 2 * (2048 / size) + 1;
+            let mut words = vec![0; (most + 1) * size];
+            Tape::from_key(&[3; 32]).fill(&mut words).unwrap();
+            let expected: Vec<_> = (words.chunks_exact(size))
+                .map(|words| bit.draw(words).to_le_bytes()[0])
+                .collect();
+            for len in 0..=most {
+                let (mut tape, mut bits) = (Tape::from_key(&[3; 32]), vec![7; len]);
+                bit.fill(&mut tape, &mut bits).unwrap();
+                assert_eq!(bits, expected[..len]);
+                let mut next = [0];
+                tape.fill(&mut next).unwrap();
+                assert_eq!(next, words[len * size..][..1]);
+                let mut tape = Tape::at(&[3; 32], len, size).unwrap();
+                let mut bits = vec![7; most - len];
+                bit.fill(&mut tape, &mut bits).unwrap();
+                assert_eq!(bits, expected[len..most]);
             }
         }
     }

@@ -74,9 +74,7 @@ impl<'a, T: Count> Draws<'a, T, Tape> {
             let accepted = format!("a multiple of {LANES}");
             return Err(Error::parameter("index", index, accepted));
         }
-        let word = (index as u64).checked_mul(kernel.plan().words() as u64);
-        let mut tape = Tape::from_key(key);
-        tape.seek(word.ok_or_else(|| Error::overflow("index", index, "an index on the tape"))?)?;
+        let tape = Tape::at(key, index, kernel.plan().words())?;
         Ok(Self::new(kernel, lower, tape))
     }
 }

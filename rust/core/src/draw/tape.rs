@@ -78,6 +78,17 @@ impl Tape {
         }
     }
 
+    /// The tape of a key from the words of this draw on, where each draw has so many.
+    ///
+    /// # Errors
+    /// [`Error::Overflow`] if the index is beyond the tape.
+    pub fn at(key: &[u8; 32], index: usize, words: usize) -> Result<Self, Error> {
+        let word = (index as u64).checked_mul(words as u64);
+        let mut tape = Self::from_key(key);
+        tape.seek(word.ok_or_else(|| Error::overflow("index", index, "an index on the tape"))?)?;
+        Ok(tape)
+    }
+
     /// Moves to the word at this position.
     ///
     /// # Errors
