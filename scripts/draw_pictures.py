@@ -37,6 +37,8 @@ INK, PALE = "#1b1f24", "#d0d7de"
 SIZE = 13
 #: The rows of a file that a page shows.
 ROWS = 12
+#: Files are not searched: the search fails for "epsilon" if it has read their JSON.
+UNSOUGHT = "data-search-exclude"
 #: The readers of tables by suffix.
 TABLES: dict[str, Callable[[Path], pd.DataFrame]] = {
     ".csv": pd.read_csv,
@@ -109,12 +111,12 @@ def file(path: Path) -> str | None:
         table = frame.head(ROWS).to_html(index=False, na_rep="")
         rest = f"<p>and {len(frame) - ROWS:,} more rows</p>" if len(frame) > ROWS else ""
         table = re.sub(r"<(table|tr)[^>]*>", r"<\1>", table)
-        return f'<p><code>{path}</code>:</p><div class="output">{table}</div>{rest}'
+        return f'<p><code>{path}</code>:</p><div class="output" {UNSOUGHT}>{table}</div>{rest}'
     if path.suffix in (".json", ".txt"):
         text = html.escape(path.read_text().rstrip())
         return (
-            f"<details><summary><code>{path}</code></summary>"
-            f"<pre><code>{text}</code></pre></details>"
+            f"<details {UNSOUGHT}><summary><code>{path}</code></summary>"
+            f'<pre class="no-copy"><code>{text}</code></pre></details>'
         )
     return None
 

@@ -109,6 +109,8 @@ def test_what_a_session_draws_and_writes_is_shown() -> None:
     assert table.count("<td>") == draw_pictures.ROWS
     assert "and 1 more rows" in table
     assert "<code>{&lt;}</code>" in description
+    # The search for "epsilon" fails if it has read a description.
+    assert all("data-search-exclude" in text for text in files[1])
     last, described, more = days[1]
     assert "<td>4</td>" in last
     assert "<code>4</code>" in described
