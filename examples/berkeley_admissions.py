@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pandas as pd
+from matplotlib import pyplot
 
 from geomdp import GeometricMechanism, frames, plot
 
@@ -42,8 +43,8 @@ def main(folder: Path) -> None:
     noisy.save(folder / "berkeley_noisy.csv", overwrite=True)
     (folder / "certificate.json").write_text(certificate.to_json())
     cells, mechanism = shown[list(LEVELS)].agg(" ".join, axis=1), GeometricMechanism(EPSILON)
-    axes = plot.histogram(mechanism, shown["count"], true=shown["count_true"], labels=cells)
-    axes.figure.savefig(folder / "berkeley.png")
+    plot.histogram(mechanism, shown["count"], true=shown["count_true"], labels=cells)
+    pyplot.savefig(folder / "berkeley.png")
 
 
 if __name__ == "__main__":

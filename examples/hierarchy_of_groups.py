@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 import pandas as pd
+from matplotlib import pyplot
 
 from geomdp import hierarchy, plot
 from geomdp.frames import Design
@@ -36,7 +37,8 @@ def main(folder: Path) -> None:
         print(f"{node:<24}{published[node]:>6}{estimates[node]:>10.1f}   [{lower}, {upper}]")
 
     leaves = {leaf: published[leaf] for leaf in TREE.leaves}
-    plot.histogram(noisy.mechanisms[-1], leaves).figure.savefig(folder / "parties.png")
+    plot.histogram(noisy.mechanisms[-1], leaves)
+    pyplot.savefig(folder / "parties.png")
 
 
 if __name__ == "__main__":

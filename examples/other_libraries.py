@@ -10,6 +10,7 @@ from pathlib import Path
 
 import opendp.prelude as dp
 import pandas as pd
+from matplotlib import pyplot
 
 from geomdp import GeometricMechanism, plot
 from geomdp.compat.diffprivlib import Geometric  # was: from diffprivlib.mechanisms
@@ -38,8 +39,8 @@ def main(folder: Path) -> None:
     print(f"diffprivlib's class: {by_class.randomise(parties.count('independent'))} independents")
 
     table.to_csv(folder / "parties.csv", index=False)
-    axes = plot.histogram(GeometricMechanism.from_scale(SCALE), noisy, labels=PARTIES)
-    axes.figure.savefig(folder / "parties.png")
+    plot.histogram(GeometricMechanism.from_scale(SCALE), noisy, labels=PARTIES)
+    pyplot.savefig(folder / "parties.png")
 
 
 if __name__ == "__main__":

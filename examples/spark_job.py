@@ -7,6 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from matplotlib import pyplot
 from pyspark.sql import SparkSession
 
 import geomdp.spark
@@ -28,12 +29,13 @@ def main(folder: Path) -> None:
 
     # The budget is a file that all jobs share. It refuses a release that would exceed it.
     budget = Budget.open(folder / "budget.db", epsilon=1)
-    noisy = table.release(epsilon="0.5", budget=budget, label="voters by age")
+    noisy = table.release(epsilon=0.5, budget=budget, label="voters by age")
     print(noisy.intervals(alpha=0.05).to_pandas().to_string(index=False))
     print(budget)
 
     noisy.save(folder / "voters.parquet")
-    noisy.plot(alpha=0.05).figure.savefig(folder / "voters.png")
+    noisy.plot(alpha=0.05)
+    pyplot.savefig(folder / "voters.png")
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 
 import pandas as pd
+from matplotlib import pyplot
 
 from geomdp import plot
 from geomdp.streams import Stream
@@ -41,7 +42,7 @@ def main(folder: Path) -> None:
     )
     axes = plot.histogram(stream.mechanism, disease["count"], labels=events["month"])
     axes.set(xlabel="deaths by disease")
-    axes.figure.savefig(folder / "steps.png")
+    pyplot.savefig(folder / "steps.png")
 
 
 if __name__ == "__main__":

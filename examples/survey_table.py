@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 import pandas as pd
+from matplotlib import pyplot
 
 from geomdp.frames import Design
 
@@ -32,7 +33,8 @@ def main(folder: Path) -> None:
     print(f"\nprivacy loss of a respondent: {noisy.privacy_loss}")
 
     noisy.save(folder / "voters.csv")  # and voters.csv.json, for any reader
-    noisy.plot(alpha=0.05).figure.savefig(folder / "voters.png")
+    noisy.plot(alpha=0.05)
+    pyplot.savefig(folder / "voters.png")
 
 
 if __name__ == "__main__":
