@@ -21,7 +21,7 @@ from matplotlib import pyplot
 
 import geomdp
 from geomdp import GeometricMechanism, accounting, accuracy, frames
-from geomdp.accuracy._sums import share_confidence_interval
+from geomdp.accuracy._sums import share_confidence_intervals
 from geomdp.frames import Design
 from statistics_ import ALPHA
 from test_contributions import PLACES, changes, delta_of
@@ -444,7 +444,7 @@ def test_shares_miss_with_no_greater_probability(
         part, rest = (
             [total + z, *[0] * (n - 1)] for total, z, n in zip(true, (x, y), cells, strict=True)
         )
-        lower, upper = share_confidence_interval(mechanism, part, rest, Fraction(alpha))
+        lower, upper = next(share_confidence_intervals(mechanism, [part, rest], Fraction(alpha)))
         assert 0 <= lower <= upper <= 1
         seen += p * q
         above += p * q * (lower > share)
@@ -463,7 +463,7 @@ def test_shares_are_narrower_than_those_of_two_intervals(rate: float) -> None:
         ([3 * scale], [5 * scale, scale], 0.8),
         ([scale] * 9, [200 * scale] * 40, 1),  # The rest hardly matters.
     ):
-        found = share_confidence_interval(mechanism, part, rest, Fraction(1, 20))
+        found = next(share_confidence_intervals(mechanism, [part, rest], Fraction(1, 20)))
         level = 1 - math.sqrt(0.95)
         (a, b), (c, d) = (
             accuracy.sum_confidence_interval(mechanism, each, level) for each in (part, rest)
@@ -474,11 +474,13 @@ def test_shares_are_narrower_than_those_of_two_intervals(rate: float) -> None:
         (a, b), (c, d) = (
             accuracy.sum_confidence_interval(limited, each, level) for each in (part, rest)
         )
-        ends = share_confidence_interval(limited, part, rest, Fraction(1, 20))
+        ends = next(share_confidence_intervals(limited, [part, rest], Fraction(1, 20)))
         assert ends == pytest.approx((a / (a + d), b / (b + c)), abs=1e-9)
-    wide = share_confidence_interval(GeometricMechanism(1e-7), [10**9], [10**9], Fraction(1, 20))
+    wide = next(
+        share_confidence_intervals(GeometricMechanism(1e-7), [[10**9], [10**9]], Fraction(1, 20))
+    )
     assert 0.4 < wide[0] < 0.5 < wide[1] < 0.6
-    most = share_confidence_interval(mechanism, [2**63 - 1], [9], Fraction(1, 20))
+    most = next(share_confidence_intervals(mechanism, [[2**63 - 1], [9]], Fraction(1, 20)))
     assert most[1] == 1
 
 

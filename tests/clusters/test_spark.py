@@ -120,8 +120,11 @@ def configured(builder: SparkSession.Builder, folder: Path) -> SparkSession:
         "speculation": True,
         "speculation.minTaskRuntime": "2s",
         "speculation.quantile": 0.5,
+        # Also of a stage of one task.
+        "speculation.task.duration.threshold": "2s",
         "sql.execution.arrow.maxRecordsPerBatch": BATCH,
         "sql.shuffle.partitions": PARTITIONS,
+        "task.maxFailures": 3,
         "ui.enabled": False,
         "ui.showConsoleProgress": False,
     }.items():
@@ -689,7 +692,7 @@ def test_noise_is_independent_of_the_zone(spark: SparkSession, kind: str) -> Non
 
 def test_changed_settings_raise(spark: SparkSession, tmp_path: Path) -> None:
     """With the first of them, the same plan finds no column of this name in the file."""
-    spark.range(5).selectExpr("id", "1 AS n").write.parquet(str(tmp_path / "files"))
+    spark.range(0, 5, 1, 1).selectExpr("id", "1 AS n").write.parquet(str(tmp_path / "files"))
     frame = spark.read.schema("id long, N int").parquet(str(tmp_path / "files"))
     with geomdp.spark.release_columns(frame, {"N": WIDE}, ["id"], nulls="keep") as noisy:
         found = noisy.toArrow()
@@ -711,7 +714,7 @@ def test_changed_settings_raise(spark: SparkSession, tmp_path: Path) -> None:
             spark.conf.unset(f"spark.sql.{name}")
             if before is not None:
                 spark.conf.set(f"spark.sql.{name}", before)
-        for name, value in [("shuffle.partitions", "3"), ("files.maxPartitionBytes", "64")]:
+        for name, value in [("shuffle.partitions", "3"), ("files.maxPartitionBytes", "256")]:
             before = spark.conf.get(f"spark.sql.{name}")
             spark.conf.set(f"spark.sql.{name}", value)
             assert sorted(noisy.select("*").collect()) == sorted(noisy.collect())
@@ -859,7 +862,9 @@ def test_a_table_has_one_draw_of_each_individual(
     monkeypatch.setattr(geomdp.spark, "tally", tallied)
     design = Design({"a.n": list(range(7))}, individual="who", l0=3, linf=2)
     visits = counts.select(F.col("n").alias("a.n"), F.col("town").alias("who"))
+    start = time.monotonic()
     table = geomdp.spark.count(design, visits)
+    assert time.monotonic() - start < PATIENCE
     assert harm.exists() == (act is not None)
     found = table.frame["count"].to_pylist()
     assert sum(found) == 80 * 6

@@ -13,7 +13,7 @@ from geomdp import accuracy, consistency, plot
 from geomdp._analysis import tails
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Integer, Real
-from geomdp.accuracy._sums import share_confidence_interval
+from geomdp.accuracy._sums import share_confidence_intervals
 from geomdp.frames import _native
 from geomdp.frames._released import Margin, Released
 from geomdp.mechanism import GeometricMechanism
@@ -189,9 +189,8 @@ class NoisyTable(Released):
         level = parameters.probability("alpha", alpha) / (len(groups) if simultaneous else 1)
         total = sum(map(sum, groups))
         rows = []
-        for place, cells in enumerate(groups):
-            rest = [x for other, each in enumerate(groups) if other != place for x in each]
-            ends = share_confidence_interval(self._mechanisms[()], cells, rest, level)
+        found = share_confidence_intervals(self._mechanisms[()], groups, level)
+        for cells, ends in zip(groups, found, strict=True):
             point = sum(cells) / total if total > 0 else math.nan
             rows.append([100 * share for share in (point, *ends)])
         names = ("percent", "lower", "upper")
