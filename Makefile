@@ -89,6 +89,11 @@ instructions:    ## instructions of every piece of a release, against the record
 	bash scripts/install.sh program valgrind
 	$(PYTHON) scripts/count_instructions.py
 
+machine-code: develop ## z3: the portable kernel's instructions give the specified outputs, for all words and counts
+	bash scripts/install.sh program gdb
+	bash scripts/install.sh extras machine-code
+	$(PY) scripts/prove_machine_code.py
+
 arm64: develop   ## on an emulated AArch64 processor: STEPS of scripts/arm64.sh, all unless given; needs root and Debian
 	PYTHON="$(PY)" $(if $(STEPS),,$(RECORDED) arm64) bash scripts/arm64.sh $(STEPS)
 
@@ -123,8 +128,8 @@ site: notebooks  ## the documentation site with the notebooks, checked in chromi
 ## Before a release, or by night: all of the gate, whatever was touched, and an hour of searches
 
 nightly: test    ## all of the above, all faults, mutants of changed lines, fuzzing, all tapes up to 2^26 draws
-	$(MAKE) lint pythons ct instructions arm64 windows clusters backends demo examples site sweep deny proof \
-		proof-certificates
+	$(MAKE) lint pythons ct instructions machine-code arm64 windows clusters backends demo examples \
+		site sweep deny proof proof-certificates
 	$(MAKE) wheel TWICE=--twice
 	$(MAKE) faults FAULTS=--checked
 	$(MAKE) mutants BASE="$$(git rev-list -1 --before=yesterday HEAD)"
@@ -235,7 +240,7 @@ clean:           ## remove all that was built
 	rm -rf $(VENV) target dist
 
 .PHONY: help demo test test-core test-package quick gate evidence rival-suites lint proof \
-	proof-certificates wheel pythons ct instructions arm64 \
-	windows faults clusters backends examples notebooks site nightly fuzz exhaustive sweep deny long mutants \
+	proof-certificates wheel pythons ct instructions \
+	machine-code arm64 windows faults clusters backends examples notebooks site nightly fuzz exhaustive sweep deny long mutants \
 	endurance audit dudect bench older bench-clusters rivals scaling criterion pictures licenses \
 	develop clean
