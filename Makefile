@@ -240,7 +240,7 @@ clean:           ## remove all that was built
 	rm -rf $(VENV) target dist
 
 .PHONY: help demo test test-core test-package quick gate evidence rival-suites lint proof \
-	proof-certificates wheel pythons ct instructions \
-	machine-code arm64 windows faults clusters backends examples notebooks site nightly fuzz exhaustive sweep deny long mutants \
-	endurance audit dudect bench older bench-clusters rivals scaling criterion pictures licenses \
-	develop clean
+	proof-certificates wheel pythons ct instructions machine-code arm64 windows faults \
+	clusters backends examples notebooks site nightly fuzz exhaustive sweep deny long \
+	mutants endurance audit dudect bench older bench-clusters rivals scaling criterion \
+	pictures licenses develop clean
