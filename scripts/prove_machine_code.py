@@ -22,6 +22,7 @@ import numpy as np
 import pyvex
 import z3
 from pyvex import expr, stmt
+from z3 import BitVecRef as Term
 
 from geomdp import GeometricMechanism, _core
 from geomdp.testing import release_not_private
@@ -37,7 +38,6 @@ release_not_private(GeometricMechanism(Fraction("{}"), bounds={}), np.array({}),
 """
 ARCH = archinfo.ArchAMD64()
 ARGUMENTS = "rdi", "rsi", "rdx", "rcx", "r8", "r9"
-Term = z3.BitVecRef
 
 
 def known(term: Term) -> int:
