@@ -111,7 +111,7 @@ backends: develop ## the OpenDP backend, against older versions of OpenDP
 	bash scripts/opendp_versions.sh
 
 examples: $(VENV)/.engines ## every example, and the source notes
-	for each in examples/*.py; do $(PY) $$each dist/examples/$$(basename $$each .py) || exit 1; done
+	for each in examples/*.py; do PYSPARK_PYTHON=$(CURDIR)/$(PY) $(PY) $$each || exit 1; done
 	$(PY) examples/source_notes/source_notes.py
 
 notebooks: develop ## run the notebooks, and write them with outputs to dist/notebooks
