@@ -48,12 +48,12 @@ SEARCHES = {
     "percentage": "guides/rates.html",
     "quantile": "guides/faq.html",
     "hierarchy": "guides/hierarchy.html",
-    "lawyer": "guides/explaining_epsilon.html",
+    "lawyer": "guides/lawyer.html",
 }
 #: Pages for auditors and maintainers, who have the repository.
 REPOSITORY_PAGES = re.compile(
     "(project/|(check_us|evidence|guarantees|paper_mapping|performance|proofs|related_work"
-    "|releasing|specification)\\.html)"
+    "|nist_sp_800_226|releasing|specification)\\.html)"
 )
 #: Files and commands of the repository, and private names.
 FILES = re.compile(

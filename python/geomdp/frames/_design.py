@@ -17,7 +17,7 @@ from geomdp import _notebook, accounting, accuracy, plot
 from geomdp._analysis import decimals, tails
 from geomdp._inputs import parameters
 from geomdp._inputs.columns import only
-from geomdp._inputs.parameters import Bounds, Integer, Real
+from geomdp._inputs.parameters import Bounds, Exact, Integer, Real
 from geomdp.frames import _counting, _native
 from geomdp.frames._groups import MOST_CELLS
 from geomdp.frames._native import Library
@@ -214,12 +214,12 @@ individual='patient', l0=2)
         """
         return _counting.count(self, data, weights)
 
-    def accuracy(self, *, epsilon: Real, alpha: Real, of: Columns = None) -> int:
+    def accuracy(self, *, epsilon: Exact, alpha: Real, of: Columns = None) -> int:
         """Return the accuracy at level alpha of a release with this epsilon, without bounds.
 
         Parameters
         ----------
-        epsilon : int, float, Fraction
+        epsilon : number or str
             The privacy loss of the whole table.
         alpha : int, float or Fraction
             The significance level, above 0 and at most 1.
@@ -278,7 +278,7 @@ individual='patient', l0=2)
             low, high = (low, middle) if enough else (middle, high)
         return high
 
-    def spurious(self, epsilon: Real, at_least: Integer) -> float:
+    def spurious(self, epsilon: Exact, at_least: Integer) -> float:
         """Return how many empty cells to expect in a release with a threshold, if all are empty.
 
         Parameters
@@ -299,7 +299,7 @@ individual='patient', l0=2)
         threshold, mechanism = self._threshold(at_least), self.mechanisms(epsilon)[()]
         return decimals.up(self.cells * tails.at_least(mechanism.certificate(), threshold))
 
-    def missed(self, count: Integer, epsilon: Real, at_least: Integer) -> float:
+    def missed(self, count: Integer, epsilon: Exact, at_least: Integer) -> float:
         """Return the probability that a cell with this count does not reach a threshold.
 
         Parameters
@@ -322,7 +322,7 @@ individual='patient', l0=2)
         distance = parameters.at_least("count", count, 0) - threshold + 1
         return decimals.up(tails.at_least(mechanism.certificate(), distance))
 
-    def at_least(self, epsilon: Real, spurious: Real = 1) -> int:
+    def at_least(self, epsilon: Exact, spurious: Real = 1) -> int:
         """Return the least threshold with which so few empty cells are expected to appear.
 
         Parameters
@@ -346,7 +346,7 @@ individual='patient', l0=2)
         return tails.least_of(certificate, min(share, Fraction(1)), 1) + 1
 
     def mechanisms(
-        self, epsilon: Real, bounds: Bounds | None = None
+        self, epsilon: Exact, bounds: Bounds | None = None
     ) -> dict[Margin, GeometricMechanism]:
         """Return the mechanism of the cells and of each released margin, for this epsilon.
 
@@ -367,10 +367,10 @@ individual='patient', l0=2)
         {(): GeometricMechanism(epsilon=0.5, sensitivity=1)}
 
         """
-        epsilon = parameters.exact("epsilon", epsilon)
-        total = parameters.positive_fraction("epsilon", epsilon)
+        given = parameters.exact("epsilon", epsilon)
+        total = parameters.positive_fraction("epsilon", given)
         if not self._uneven:
-            one = GeometricMechanism(epsilon, self.sensitivity, bounds)
+            one = GeometricMechanism(given, self.sensitivity, bounds)
             return dict.fromkeys(self._sums(), one)
         return {
             sums: GeometricMechanism(total * self._share_of(sums), self._change, bounds)
@@ -378,7 +378,7 @@ individual='patient', l0=2)
         }
 
     def loss_distribution(
-        self, mechanism: GeometricMechanism | None = None, *, epsilon: Real | None = None
+        self, mechanism: GeometricMechanism | None = None, *, epsilon: Exact | None = None
     ) -> accounting.LossDistribution:
         """Return the distribution of the privacy loss of one release, to compose with others.
 

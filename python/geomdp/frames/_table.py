@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from geomdp import _notebook
 from geomdp._inputs import parameters
-from geomdp._inputs.parameters import Bounds, Integer, Real
+from geomdp._inputs.parameters import Bounds, Exact, Integer
 from geomdp._uncopied import Withheld
 from geomdp.accounting import Budget
 from geomdp.frames import _native
@@ -85,7 +85,7 @@ class Table(Withheld):
         self,
         mechanism: GeometricMechanism | None = None,
         *,
-        epsilon: Real | None = None,
+        epsilon: Exact | None = None,
         bounds: Bounds | None = None,
         at_least: None = None,
         budget: Budget | None = None,
@@ -97,7 +97,7 @@ class Table(Withheld):
         self,
         mechanism: GeometricMechanism | None = None,
         *,
-        epsilon: Real | None = None,
+        epsilon: Exact | None = None,
         at_least: Integer,
         budget: Budget | None = None,
         label: str | None = None,
@@ -107,7 +107,7 @@ class Table(Withheld):
         self,
         mechanism: GeometricMechanism | None = None,
         *,
-        epsilon: Real | None = None,
+        epsilon: Exact | None = None,
         bounds: Bounds | None = None,
         at_least: Integer | None = None,
         budget: Budget | None = None,
@@ -120,7 +120,7 @@ class Table(Withheld):
         ----------
         mechanism : GeometricMechanism, optional
             Its sensitivity must be at least that of the table.
-        epsilon : int, float or Fraction, optional
+        epsilon : number or str, optional
             Instead of a mechanism: the privacy loss of the whole table for one individual.
         bounds : (int, int), optional
             With `epsilon`: noisy counts are clamped to them.
