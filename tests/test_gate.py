@@ -174,13 +174,20 @@ def test_each_arrow_of_the_picture_has_a_command_and_a_fault_that_it_catches() -
     assert len(picture) > 15
     assert picture == [arrow for arrow, _, _ in rows]
     makefile = (ROOT / "Makefile").read_text()
+
+    def recipe(target: str) -> str:
+        found = re.search(rf"^{target}:.*\n((?:\t.*\n)+)", makefile, re.MULTILINE)
+        assert found, target
+        return found[1]
+
     tests = {fault.name: fault.test for fault in plant_faults.faults()}
     for _, command, fault in rows:
-        recipe = re.search(rf"^{command}:.*\n((?:\t.*\n)+)", makefile, re.MULTILINE)
-        assert recipe, command
-        # A command may call a script that calls the next one.
-        scripts = re.findall(r"scripts/\w+\.sh", recipe[1])
-        called = "".join([recipe[1], *((ROOT / script).read_text() for script in scripts)])
+        called = recipe(command)
+        # A command may call others, or a script that calls the next one.
+        called += "".join(map(recipe, re.findall(r"\btest-\w+", called)))
+        called += "".join(
+            (ROOT / each).read_text() for each in re.findall(r"scripts/\w+\.sh", called)
+        )
         test = tests[fault]
         program = "pytest" if test.startswith("tests/") else test.split()[0]
         assert ("cargo test" if program.startswith("--") else program) in called, fault

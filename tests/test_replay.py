@@ -237,7 +237,8 @@ def pipelines(draw: Any) -> Any:
             count([town or "" for town in data["town"]]),
             *m.make_composition(noisy)(data["age"].to_list()),
         ]
-        return count.map(1) + m.make_composition(noisy).map(1), [repr(each) for each in told]
+        losses = count.map(1), m.make_composition(noisy).map(1)
+        return sum(map(Fraction, losses)), [repr(each) for each in told]
 
     return run
 
@@ -401,10 +402,10 @@ ELSEWHERE = (
 def test_every_public_release_is_replayed() -> None:
     found = set()
     for module in pkgutil.walk_packages(geomdp.__path__, "geomdp."):
-        if "._" in module.name:
+        of = module.name.removeprefix("geomdp.") + "."
+        if "._" in module.name or of.startswith(ELSEWHERE):
             continue
         loaded = importlib.import_module(module.name)
-        of = module.name.removeprefix("geomdp.") + "."
         for public in getattr(loaded, "__all__", []):
             item = getattr(loaded, public)
             inside = [f"{public}.{each}" for each in dir(item)] if inspect.isclass(item) else []

@@ -319,7 +319,8 @@ class Stream:
         counts_so_far : array, Table or function
             The exact counts of steps 0 to `step`: an integer array with a row for each step, of one
             count or an array of counts, one stream a cell. Or the :class:`geomdp.frames.Table` of a
-            design whose first column has the steps as levels, and with sensitivity 1. Or a function
+            design whose first column has the steps as levels: without an individual, margins and
+            changes, and with `l0` and `linf` of 1. Or a function
             that takes the first step of a span and the one after its last, and returns the exact
             count, array or Table of the span. Shapes are the same for all steps. Sums saturate at
             the limits of int64.
@@ -641,11 +642,14 @@ def _sums(
 def _array(counts: Any) -> arrays.Array:
     if not isinstance(counts, Table):
         return arrays.as_array(counts, name="counts_so_far")
-    if counts.design.individual is not None or counts.sensitivity > 1:
+    design = counts.design
+    one = design.individual is None and design.neighbours == "add-remove"
+    # Not the sensitivity: a table of a single step has few cells to change.
+    if not one or design._margins or design.l0 * design.linf > 1:
         raise ValueError(
-            f"counts_so_far of sensitivity {counts.sensitivity} is not accepted: give a Table of "
-            "sensitivity 1, of a design without an individual: bound contributions once, and "
-            "before the first release"
+            "counts_so_far of this design are not accepted: give a Table of a design without an "
+            "individual, margins and changes, whose l0 and linf are 1: bound contributions once, "
+            "and before the first release"
         )
     return counts._whole()
 
