@@ -158,9 +158,9 @@ def search(page: Page, host: str, query: str) -> str:
     page.goto(f"{host}index.html", wait_until="networkidle")
     for _ in range(3):  # A script that has not started yet misses what is typed.
         page.locator(".md-search__input").fill("")
-        page.locator(".md-search__input").fill(query)
+        page.locator(".md-search__input").press_sequentially(query)  # `fill` presses no key.
         with suppress(Late):
-            page.wait_for_selector(".md-search-result__link", state="attached", timeout=30_000)
+            page.wait_for_selector(".md-search-result__link", state="attached", timeout=10_000)
             break
     links = page.locator(".md-search-result__link")
     link = (links.count() and links.first.get_attribute("href")) or "nothing"

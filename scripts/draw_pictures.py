@@ -71,7 +71,7 @@ def run(session: str, names: dict[str, Any]) -> list[str]:
         contextlib.redirect_stdout(io.StringIO()),
     ):
         for part in doctest.DocTestParser().get_examples(session):
-            with contextlib.suppress(Exception if part.exc_msg else ()):
+            with contextlib.suppress(*[Exception] if part.exc_msg else []):
                 exec(compile(part.source, "example", "exec"), names)
         for number in pyplot.get_fignums():
             text = io.StringIO()
