@@ -104,8 +104,8 @@ faults: $(VENV)/.engines ## plant FAULTS, all unless given, each of which a test
 	bash scripts/install.sh program coqc coq
 	$(if $(filter-out --checked,$(FAULTS)),,$(RECORDED) faults) $(PYTHON) scripts/plant_faults.py $(FAULTS)
 
-clusters: $(VENV)/.engines ## on Spark, Dask and Ray, with workers that are killed
-	$(RECORDED) clusters $(PY) -m pytest tests/clusters
+clusters: $(VENV)/.engines ## on Spark, Dask and Ray, with workers that are killed; DAY=1 without the slowest
+	$(if $(DAY),,$(RECORDED) clusters) $(PY) -m pytest tests/clusters $(if $(DAY),-m "not night")
 
 backends: develop ## the OpenDP backend, against older versions of OpenDP
 	bash scripts/opendp_versions.sh

@@ -185,6 +185,7 @@ def test_noise_is_independent_of_blocks(
 
 
 @pytest.mark.parametrize("place", ["before", "behind"])
+@pytest.mark.night
 def test_killed_worker(tmp_path: Path, place: str) -> None:
     seen, mark = tmp_path / "seen", tmp_path / "died"
     seen.mkdir()

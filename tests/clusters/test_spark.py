@@ -297,6 +297,7 @@ def test_repeated_tasks_give_equal_noise(
     assert found == rows(release.frame)
 
 
+@pytest.mark.night
 def test_lost_cache_is_recomputed_equal(counts: DataFrame, tmp_path: Path) -> None:
     release = geomdp.spark.release_columns(counts, {"n": WIDE}, IDS)
     cached = release.frame.cache()
@@ -464,6 +465,7 @@ def test_streams_raise(spark: SparkSession, tmp_path: Path) -> None:
         query.stop()
 
 
+@pytest.mark.night
 def test_spark_connect_raises() -> None:
     script = """if True:
         import geomdp.spark
@@ -690,6 +692,7 @@ def test_noise_is_independent_of_the_zone(spark: SparkSession, kind: str) -> Non
     assert found == found[:1] * len(ZONES)
 
 
+@pytest.mark.night
 def test_changed_settings_raise(spark: SparkSession, tmp_path: Path) -> None:
     """With the first of them, the same plan finds no column of this name in the file."""
     spark.range(0, 5, 1, 1).selectExpr("id", "1 AS n").write.parquet(str(tmp_path / "files"))
@@ -764,6 +767,7 @@ def jobs(spark: SparkSession, act: Callable[[], object]) -> int:
     return found
 
 
+@pytest.mark.night
 def test_ids_unique_by_plan_are_not_compared(counts: DataFrame, spark: SparkSession) -> None:
     grouped = counts.groupBy("town", "i").agg(F.sum("n").alias("n"))
     passed = (
@@ -975,6 +979,7 @@ def test_nightly_guide_releases_once(
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.night
 def test_failed_stream_batch_is_released_once(
     counts: DataFrame, keys: list[bytes], recipes: dict[str, Any], tmp_path: Path, moment: str
 ) -> None:
@@ -1050,6 +1055,7 @@ def test_key_is_not_shown(
     assert any(b"MapInArrow noise" in path.read_bytes() for path in (folder / "log").rglob("*/*"))
 
 
+@pytest.mark.night
 def test_wiped_release_raises(counts: DataFrame, keys: list[bytes], folder: Path) -> None:
     release = geomdp.spark.release_columns(counts, {"n": WIDE}, IDS)
     assert len(rows(release.frame)) == ROWS
@@ -1074,6 +1080,7 @@ def test_wiped_release_raises(counts: DataFrame, keys: list[bytes], folder: Path
 
 
 @pytest.mark.parametrize("encrypted", [False, True])
+@pytest.mark.night
 def test_key_file_stays_when_the_jvm_is_killed(tmp_path: Path, encrypted: bool) -> None:
     """Hence the documentation asks for encryption, which makes the file useless."""
     script = """if True:
