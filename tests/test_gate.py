@@ -4,8 +4,10 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import gate
 import plant_faults
@@ -88,6 +90,27 @@ def test_base_takes_the_place_of_main(first: str, monkeypatch: pytest.MonkeyPatc
 
 def test_places_of_faults_exist() -> None:
     assert plant_faults.faults()
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ("pass", None),
+        ("assert False", "test_it.py::test_it"),
+        # The tests of damaged arrays crashed so, and ended the run of all faults.
+        ("import os; os.abort()", "test_it.py"),
+        ("import os; os._exit(5)", plant_faults.NotRunError),
+    ],
+)
+def test_crash_is_a_failure_of_a_test(body: str, found: Any, tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(f"def test_it():\n    {body}\n")
+    run = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "test_it.py"]
+    done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=False)
+    if found is plant_faults.NotRunError:
+        with pytest.raises(found):
+            plant_faults.failing("test_it.py", done, by_pytest=True)
+    else:
+        assert plant_faults.failing("test_it.py", done, by_pytest=True) == found
 
 
 def test_paths_of_steps_exist() -> None:
