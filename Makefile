@@ -21,9 +21,11 @@ demo: $(VENV)/.demo ## set up, then add noise to real counts: the main job
 test:            ## the whole test suite
 	$(MAKE) --no-print-directory --jobs=2 test-core test-package
 
-# Cargo builds the first while pip installs what the second needs.
+# Cargo builds the first while pip installs what the second needs. `make nightly` has tapes of more
+# draws, and `make lint` compiles the example.
 test-core:
-	cargo test --locked --quiet -p geomdp-core
+	GEOMDP_DRAW_BITS=22 cargo test --locked --quiet -p geomdp-core --lib --tests
+	cargo test --locked --quiet -p geomdp-core --doc
 
 test-package: develop
 	$(PY) -m pytest --numprocesses auto

@@ -1005,7 +1005,7 @@ def refusal(draw: Callable[[], Axes]) -> str | None:
     return None
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.lists(extreme, min_size=2, max_size=5), st.floats(1e-100, 0.5), extreme)
 @example([1, 1.0000000000000002], 0.05, 1)
 @example([1e-140, 1e140], 0.5, 1)
@@ -1016,7 +1016,7 @@ def test_accepted_numbers_can_be_drawn(epsilons: list[Any], alpha: float, reach:
         FigureCanvasAgg(axes.figure).draw()  # type: ignore[arg-type]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     st.one_of(st.floats(1e-15, 100), st.integers(1, 2**40).map(lambda n: Fraction(1, n))),
     st.tuples(st.integers(-(2**63), 2**63 - 1), st.integers(0, 2**62)),

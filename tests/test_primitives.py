@@ -326,7 +326,7 @@ def blocks(rust: Rust, kind: str, backend: str) -> None:
     for own_count, own, *pair in zip(counts, tape, given, back, strict=True):
         # The claims of all counts are one, but for the names.
         names = (own_count.term, count.term), (own.term, drawn.term)
-        claims += [z3.substitute(claim, *names) for claim in pair]
+        claims += [z3.simplify(z3.substitute(claim, *names)) for claim in pair]
     inside = wide(lower) <= wide(upper), wide(drawn) <= wide(plan.range)
     under, over = wide(count) < wide(lower), wide(count) > wide(upper)
     for case in (under, over, z3.Not(z3.Or(under, over))):

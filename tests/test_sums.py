@@ -308,7 +308,7 @@ def test_coverage_of_ratios_over_all_tapes(scales: Any, R: int, alpha: float) ->
 def test_coverage_of_ratios_without_bounds() -> None:
     scales = 0.5, 0.4
     first, second = map(from_scale, scales)
-    reach, alpha = 8, 0.1
+    reach, alpha = 5, 0.1
     ends = ratio_confidence_interval(
         first,
         np.arange(-reach, reach + 5)[:, None],
