@@ -323,7 +323,8 @@ Proof.
   cbn [check_rest] in C. rewrite !andb_true_iff, Z.eqb_eq, Z.leb_le in C.
   destruct C as ((((CB & C1) & CN) & CI) & C). inversion O as [|? ? Od Os]; subst.
   set (B := (2 ^ weight_bits d)%Z) in *.
-  assert (EN : encloses places (power places b (S (length (thresholds d)))) (a_to (B * (count d + 1)))).
+  assert (EN : encloses places (power places b (S (length (thresholds d))))
+    (a_to (B * (count d + 1)))).
   { replace (B * (count d + 1))%Z with (Z.of_nat (S (length (thresholds d))) * B)%Z
       by (unfold count; lia). now apply power_a. }
   destruct (IH (B * (count d + 1))%Z _ ltac:(nia) HW EN Os C) as (L & Cv).
@@ -356,7 +357,8 @@ Proof. apply IZR_pow_pos. unfold bits. nia. Qed.
 Lemma check_first_within k : (k <= r)%nat ->
   within (nth k (values w d) 0%Z - slot) (2 ^ bits w d - slot)
     (product (2 * fst a, 2 * snd a)%Z (complement places (beyond places (alone pl) a r k)))
-    (product (one + fst a, one + snd a)%Z (complement places (beyond places (alone pl) a r r))) = true.
+    (product (one + fst a, one + snd a)%Z
+      (complement places (beyond places (alone pl) a r r))) = true.
 Proof.
   intros K. pose proof radix_r as (_ & R & R0). unfold check_first in checked.
   rewrite forallb_forall in checked. specialize (checked (S k)). rewrite in_seq in checked.
@@ -554,8 +556,8 @@ Proof.
   assert (Eb : encloses places b (a_to s (radix pl))).
   { replace (radix pl) with (Z.of_nat (Z.to_nat (radix pl)) * 1)%Z at 1 by lia.
     now apply power_a. }
-  destruct (check_rest_sound pl places s Ho S0 (rest pl) (radix pl) b ltac:(lia) ltac:(lia) Eb Os CR)
-    as (LA & CV).
+  destruct (check_rest_sound pl places s Ho S0 (rest pl) (radix pl) b ltac:(lia) ltac:(lia) Eb Os
+    CR) as (LA & CV).
   assert (Kd : 0 < IZR (2 ^ bits w d)) by (apply IZR_pow_pos; unfold bits; nia).
   assert (Kt : (0 <= bits w (top pl))%Z) by (unfold bits; nia).
   assert (W2 : 0 < IZR (2 ^ (2 * w))) by (apply IZR_pow_pos; lia).
