@@ -617,12 +617,8 @@ class Tape:
 WORD = z3.Function("word", *[z3.BitVecSort(64)] * 3)
 
 
-def any_digits(rust: Rust) -> None:
-    """The draw is that of the proof, whatever digits, outcomes, weights and range are: by induction
-    over the digits, whose step is one of the kernel's loop and one of the proof's recursion.
-    One-sided noise is that of a tape whose sign never falls, with a zero that is never reached and
-    a value that never wraps.
-    """
+def draw(rust: Rust) -> SimpleNamespace:
+    """The kernel's draw for any digits: the loop over them is run for any one, from any state."""
     ideals, lane = Ideals(rust), 3
     offset, limit, sign_mask, low_mask = map(word, ("offset", "range", "sign_mask", "low_mask"))
     value_bits, claims = word("value_bits", "u32"), []
@@ -634,9 +630,8 @@ def any_digits(rust: Rust) -> None:
         own, weight_bits, value = limbs.term, wide(shift), wide(reached)
         return SimpleNamespace(**locals())
 
-    # The last digit that the loop has taken, and the one above digit 0.
     first, digit = any_digit("first", z3.BitVecVal(1, 64)), any_digit("any", word("at").term)
-    second, loop = any_digit("second", 1 + first.own), Induction(digit)
+    loop, shared = Induction(digit), Int("u64", WORD(0, lane))
     plan = SimpleNamespace(
         range=limit,
         limb_bits=LIMB_BITS,
@@ -646,7 +641,6 @@ def any_digits(rust: Rust) -> None:
     )
     digits = SimpleNamespace(split_first=lambda: Option(True, (first, loop)))
     kernel = SimpleNamespace(plan=plan, digits=digits)
-    shared, some = Int("u64", WORD(0, lane)), word("drawn")
 
     def outcome(digit: Any, words: Tape, at: int, shift: int, tie: Any) -> Any:
         """Any outcome, but of the digit's own words and the upper bits of the shared one."""
@@ -657,9 +651,6 @@ def any_digits(rust: Rust) -> None:
     rust.stubs["kernel/mod", "outcome"] = outcome
     rust.cuts = {"drawn": None, "value_mask": None}
     noisy = rust.call("kernel/mod", "draw", kernel, Tape(), lane, ideals.splat(offset), V=ideals)
-    start, step, drawn = loop.start, loop.step, rust.cuts["drawn"]
-    state = {name: word(name) for name in start}
-    two_sided = sign_mask.term == 1
     given = [
         z3.And(wide(offset) <= wide(limit), wide(limit) > 0),
         z3.And(wide(sign_mask) <= 1, wide(value_bits) <= 64, wide(word("at")) < 1 << 32),
@@ -667,6 +658,72 @@ def any_digits(rust: Rust) -> None:
     for x in (first, digit):
         given.append(z3.And(wide(x.count) >= 1, wide(x.count) <= MOST_THRESHOLDS))
         given.append(z3.And(x.value <= wide(x.count), wide(x.limbs) <= 3, wide(x.shift) < 64))
+    return SimpleNamespace(**locals())
+
+
+def of_the_proof(rust: Rust, kernel: SimpleNamespace, rest: list[Any]) -> SimpleNamespace:
+    """The draw of the proof, with any sum of the digits' values by weight, and a step of the
+    recursion that gives this sum. One-sided noise is that of a tape whose sign never falls, with a
+    zero that is never reached and a value that never wraps.
+    """
+    first, digit, shared, claims = kernel.first, kernel.digit, kernel.shared.term, kernel.claims
+    sign_mask, tie, second = kernel.sign_mask, wide(kernel.shared) >> 1, first.at + first.own
+    weighed, more = z3.BitVec("weighed", WIDE), z3.BitVec("more", WIDE)
+    proof = statement(
+        rust,
+        range=wide(kernel.limit),
+        value_bits=wide(kernel.value_bits),
+        first=first,
+        rest=rest,
+    )
+
+    def outcome(digit: Any, words: Any, v: Any) -> Any:
+        claims.extend([words.start == digit.at, words.length == digit.own, v == tie])
+        return digit.value
+
+    def outcomes(at: Any, digits: list[Any], words: Tape, v: Any) -> list[Any]:
+        claims.extend([words.start == at, v == tie])
+        return [digit.value for digit in digits]
+
+    wrap = z3.If(sign_mask.term == 1, rest[0].weight_bits, 64) if rest else z3.BitVecVal(64, WIDE)
+    proof.names |= {
+        "hd": lambda _, tape: wide(Int("u64", WORD(tape.start, kernel.lane))),
+        "tl": lambda tape: Tape(tape.start + 1),
+        "firstn": lambda n, tape: SimpleNamespace(start=tape.start, length=n),
+        "skipn": lambda n, tape: Tape(tape.start + n),
+        "outcome": outcome,
+        "count": lambda x: wide(x.count) + (1 - wide(sign_mask) if x is first else 0),
+        "wrap": choose(sign_mask.term == 1, proof.wrap, 1 << 64),
+    }
+    # The recursion ends, and takes a digit, its words and its value, with `more` from the others.
+    all_outcomes, weigh = proof.outcomes, proof.weigh
+    assert (all_outcomes([], Tape(), tie), weigh([], [])) == ([], 0)
+    proof.names["outcomes"] = partial(outcomes, digit.at + digit.own)
+    proof.names["weigh"] = lambda *_: more
+    added = weigh([digit], all_outcomes([digit], Tape(digit.at), tie)) - more
+    proof.names["outcomes"] = partial(outcomes, second)
+    proof.names["weigh"] = lambda *_: weighed if rest else 0
+    proof.cuts = {"low": None, "noise": None}
+    never_falls = shared, shared & (sign_mask.term | -2)
+    noisy = z3.substitute(proof.draw(Tape(), wide(kernel.offset)), never_falls)
+    low, noise = z3.substitute(proof.cuts["low"], never_falls), proof.cuts["noise"]
+    mask = kernel.low_mask.term == z3.Extract(63, 0, (1 << wrap) - 1)
+    given = [*kernel.given, z3.And(mask, *(digit.weight_bits < 64 for digit in rest[:1]))]
+    prove(z3.And(*claims, *proof.needed), *given)
+    return SimpleNamespace(**locals())
+
+
+def any_digits(rust: Rust) -> None:
+    """The draw is that of the proof, whatever digits, outcomes, weights and range are: by induction
+    over the digits, whose step is one of the kernel's loop and one of the proof's recursion.
+    """
+    kernel = draw(rust)
+    digit, start, step = kernel.digit, kernel.loop.start, kernel.loop.step
+    state, noise, beyond = (
+        {name: word(name) for name in start},
+        z3.BitVec("sum", WIDE),
+        z3.Bool("end"),
+    )
 
     def holds(state: dict[str, Any], noise: z3.BitVecRef, beyond: Any) -> z3.BoolRef:
         """What the loop keeps: the noise of the digits so far, but for whole words, and whether the
@@ -676,71 +733,34 @@ def any_digits(rust: Rust) -> None:
         counts = z3.And(z3.ULE(top, last), z3.ULE(last, MOST_THRESHOLDS), (top == last) == beyond)
         return z3.And(state["noise"].term == z3.Extract(63, 0, noise), counts)
 
-    noise, more = z3.BitVec("sum", WIDE), z3.BitVec("more", WIDE)
-    low, weighed = z3.BitVec("low", WIDE), z3.BitVec("weighed", WIDE)
-    beyond, is_last = z3.Bool("end"), digit.value == wide(digit.count)
+    so_far, is_last = holds(state, noise, beyond), digit.value == wide(digit.count)
+    # A digit adds its value times its weight, of which any may be tried.
+    product, part = digit.value * (1 << digit.weight_bits), z3.BitVec("part", WIDE)
+    shifted = digit.reached.term << digit.shift.cast("u64").term
+    prove(z3.Extract(63, 0, product) == shifted, *kernel.given)
+    floor_mask, drawn = (1 << wide(kernel.value_bits)) - 1, rust.cuts["drawn"]
+    prove(wide(rust.cuts["value_mask"]) == floor_mask, *kernel.given)
+    # Digit 0 alone, or below any others: the next one, whose weight is its radix, to the last.
+    second = SimpleNamespace(value=wide(word("other")), weight_bits=wide(word("radix")))
     for rest in ([], [second, digit]):
-        wrap = z3.If(two_sided, wide(second.shift), 64) if rest else z3.BitVecVal(64, WIDE)
-        mask = z3.And(wide(second.shift) < 64, low_mask.term == z3.Extract(63, 0, (1 << wrap) - 1))
-        proof = statement(
-            rust, range=wide(limit), value_bits=wide(value_bits), first=first, rest=rest
-        )
-
-        def same_outcome(digit: Any, words: Any, tie: Any) -> Any:
-            claims.extend([words.start == digit.at, words.length == digit.own])
-            claims.append(tie == wide(shared) >> 1)
-            return digit.value
-
-        def others(digits: list[Any], words: Tape, tie: Any, at: Any = second.at) -> list[Any]:
-            claims.extend([words.start == at, tie == wide(shared) >> 1])
-            return [digit.value for digit in digits]
-
-        proof.names |= {
-            "hd": lambda _, tape: wide(Int("u64", WORD(tape.start, lane))),
-            "tl": lambda tape: Tape(tape.start + 1),
-            "firstn": lambda n, tape: SimpleNamespace(start=tape.start, length=n),
-            "skipn": lambda n, tape: Tape(tape.start + n),
-            "outcome": same_outcome,
-            "count": lambda x: wide(x.count) + (1 - wide(sign_mask) if x is first else 0),
-            "wrap": choose(two_sided, proof.wrap, 1 << 64),
-        }
-        # The proof's recursion ends, and takes a digit, its words and its value. Then the sum of
-        # `more` and the noise so far stays the same.
-        tie, following = wide(shared) >> 1, digit.at + digit.own
-        outcomes, weigh = proof.outcomes, proof.weigh
-        assert (outcomes([], Tape(), tie), weigh([], [])) == ([], 0)
-        proof.names["outcomes"] = partial(others, at=following)
-        proof.names["weigh"] = lambda *_: more
-        values = outcomes([digit], Tape(digit.at), tie)
-        added = weigh([digit], values) - more
-        proof.names |= {"outcomes": others, "weigh": lambda *_: weighed if rest else 0}
-        proof.cuts = {"low": None, "noise": None}
-        wanted = proof.draw(Tape(), wide(offset))
-        prove(z3.And(*claims, *proof.needed), mask, *given)
-
+        proof = of_the_proof(rust, kernel, rest)
         # Before the loop; a step, from any state; after it.
-        never_falls = shared.term, shared.term & (sign_mask.term | -2)
-        lowest = z3.substitute(proof.cuts["low"], never_falls)
-        prove(holds(start, lowest, False), mask, *given)
-        so_far = holds(state, noise, beyond)
-        product = digit.value * (1 << digit.weight_bits)
-        shifted = digit.reached.term << digit.shift.cast("u64").term
-        prove(z3.Extract(63, 0, product) == shifted, *given)
-        part = z3.BitVec("part", WIDE)
-        taken = z3.substitute(holds(step, noise + added, is_last), (product, part))
+        prove(holds(start, proof.low, False), *proof.given)
+        taken = z3.substitute(holds(step, noise + proof.added, is_last), (product, part))
         taken = z3.substitute(taken, (shifted, z3.Extract(63, 0, part)))
-        prove(taken, so_far, *given)
-        all_so_far, last = (low + weighed, is_last) if rest else (low, z3.BoolVal(False))
-        prove(wide(drawn) == proof.cuts["noise"], holds(state, all_so_far, last), *given)
-
-        # What is made of any noise.
-        floor_mask, any_mask = (1 << wide(value_bits)) - 1, wide(word("value_mask"))
-        names = (z3.BitVec("noise", WIDE), wide(some)), (floor_mask, any_mask)
-        prove(wide(rust.cuts["value_mask"]) == floor_mask, *given)
-        prove(wide(noisy) == z3.substitute(wanted, *names, never_falls), mask, *given)
-    prove(start["at"].term == second.at)
+        prove(taken, so_far, *kernel.given)
+        low = z3.BitVec("low", WIDE)
+        at_end = holds(state, *((low + proof.weighed, is_last) if rest else (low, False)))
+        prove(wide(drawn) == proof.noise, at_end, *kernel.given)
+        # What is made of any noise, and of any mask for the floor's value.
+        names = (
+            (z3.BitVec("noise", WIDE), wide(word("drawn"))),
+            (floor_mask, wide(word("value_mask"))),
+        )
+        prove(wide(kernel.noisy) == z3.substitute(proof.noisy, *names), *proof.given)
+    prove(start["at"].term == proof.second)
     prove(step["at"].term == state["at"].term + digit.own)
-    prove_each([*claims, *rust.needed], so_far, *given)
+    prove_each([*kernel.claims, *rust.needed], so_far, *kernel.given)
 
 
 def noiseless(rust: Rust) -> None:
