@@ -15,7 +15,8 @@ Record certificate := Certificate {
 
 Section Check.
 Variable pl : plan.
-Variable one : Z.  (** the unit of enclosures is [1 / one] *)
+Variable places : Z.  (** the unit of enclosures is [1 / one] *)
+Notation one := (Z.shiftl 1 places).
 Let w := limb_bits pl.
 
 Definition complement (i : enclosure) : enclosure := (one - snd i, one - fst i).
@@ -30,7 +31,7 @@ Definition within (T N : Z) (num den : enclosure) : bool :=
 (** Encloses [a ^ (k B)], or 0 for all [r] values of the top digit, if [b] encloses [a ^ B]: the
     [target] of [k] is [(1 - beyond k) / (1 - beyond r)]. *)
 Definition beyond (is_top : bool) (b : enclosure) (r k : nat) : enclosure :=
-  if is_top && (k =? r)%nat then (0, 0) else power one b k.
+  if is_top && (k =? r)%nat then (0, 0) else power places b k.
 
 Definition check_near (is_top : bool) (b : enclosure) (d : digit) : bool :=
   let n := length (thresholds d) in
@@ -56,13 +57,13 @@ Definition least_first (a : enclosure) : Z * Z :=
   let d := first pl in
   let r := (length (thresholds d) - 1)%nat in
   let slot := nth 0 (values w d) 0 in
-  ((2 ^ bits w d - slot) * (fst a * (fst (power one a (r - 1)) - snd (power one a r)))
+  ((2 ^ bits w d - slot) * (fst a * (fst (power places a (r - 1)) - snd (power places a r)))
       * 2 ^ (w * (Z.of_nat (own d) - 1)),
-   2 ^ bits w d * ((one + snd a) * (one - fst (power one a r)))).
+   2 ^ bits w d * ((one + snd a) * (one - fst (power places a r)))).
 Definition least_rest (b : enclosure) (d : digit) : Z * Z :=
   let n := length (thresholds d) in
-  ((fst (power one b n) - snd (power one b (S n))) * 2 ^ (w * (Z.of_nat (own d) - 1)),
-   one - fst (power one b (S n))).
+  ((fst (power places b n) - snd (power places b (S n))) * 2 ^ (w * (Z.of_nat (own d) - 1)),
+   one - fst (power places b (S n))).
 
 Definition inverse (least : Z * Z) : Z := snd least / fst least + 1.
 Definition check_inverse (d : digit) (least : Z * Z) : bool :=
@@ -76,13 +77,13 @@ Fixpoint check_rest (B : Z) (b : enclosure) (ds : list digit) : bool :=
       let is_top := match ds with [] => true | _ => false end in
       (2 ^ weight_bits d =? B) && (1 <=? count d) && check_near is_top b d
       && check_inverse d (least_rest b d)
-      && check_rest (B * (count d + 1)) (power one b (S (length (thresholds d)))) ds
+      && check_rest (B * (count d + 1)) (power places b (S (length (thresholds d)))) ds
   end.
 Fixpoint inverses_rest (b : enclosure) (ds : list digit) : list Z :=
   match ds with
   | [] => []
   | d :: ds =>
-      inverse (least_rest b d) :: inverses_rest (power one b (S (length (thresholds d)))) ds
+      inverse (least_rest b d) :: inverses_rest (power places b (S (length (thresholds d)))) ds
   end.
 
 Fixpoint ascending (l : list Z) : bool :=
@@ -110,19 +111,19 @@ End Check.
 (** The precision: [check] is sound at any, but refuses good certificates if it is too low. *)
 Definition squarings (c : certificate) : nat :=
   Z.to_nat (bits (limb_bits (plan_of c)) (top (plan_of c)) + 64 + Z.log2 (fst (sampled_rate c))).
-Definition unit_of (c : certificate) : Z :=
-  2 ^ (Z.of_nat (squarings c) + bits (limb_bits (plan_of c)) (top (plan_of c)) + 128
-    + Z.log2 (snd (sampled_rate c))).
+Definition places_of (c : certificate) : Z :=
+  Z.of_nat (squarings c) + bits (limb_bits (plan_of c)) (top (plan_of c)) + 128
+    + Z.log2 (snd (sampled_rate c)).
 (** An enclosure of [a ^ n]. *)
 Definition a_enclosure (c : certificate) (n : Z) : enclosure :=
-  exp_enclosure (unit_of c) (fst (sampled_rate c) * n) (snd (sampled_rate c)) (squarings c).
+  exp_enclosure (places_of c) (fst (sampled_rate c) * n) (snd (sampled_rate c)) (squarings c).
 
 Definition inverses_of (c : certificate) : list Z :=
   let pl := plan_of c in
-  let one := unit_of c in
+  let places := places_of c in
   let a := a_enclosure c 1 in
-  inverse (least_first pl one a)
-  :: inverses_rest pl one (power one a (Z.to_nat (radix pl))) (rest pl).
+  inverse (least_first pl places a)
+  :: inverses_rest pl places (power places a (Z.to_nat (radix pl))) (rest pl).
 
 Definition check (c : certificate) : bool :=
   let pl := plan_of c in
@@ -131,7 +132,8 @@ Definition check (c : certificate) : bool :=
   let slot := nth 0 (values w (first pl)) 0 in
   let '(rn, rd) := nominal_rate c in
   let '(sn, sd) := sampled_rate c in
-  let one := unit_of c in
+  let places := places_of c in
+  let one := Z.shiftl 1 places in
   let a := a_enclosure c 1 in
   let qs := lows pl (first pl :: rest pl) (inverses_of c) in
   (* The plan's shape. *)
@@ -140,9 +142,9 @@ Definition check (c : certificate) : bool :=
   && forallb (check_formed pl) (first pl :: rest pl) && (1 <=? radix pl)
   && ((if alone pl then count (first pl) else censored pl) <=? 2 ^ word_bits pl)
   (* Thresholds and inverses. *)
-  && (0 <? one) && (0 <? rd) && (0 <? sn) && (0 <? sd)
-  && check_first pl one a && check_inverse pl (first pl) (least_first pl one a)
-  && check_rest pl one (radix pl) (power one a (Z.to_nat (radix pl))) (rest pl)
+  && (0 <=? places) && (0 <? rd) && (0 <? sn) && (0 <? sd)
+  && check_first pl places a && check_inverse pl (first pl) (least_first pl places a)
+  && check_rest pl places (radix pl) (power places a (Z.to_nat (radix pl))) (rest pl)
   (* The reach of the top digit. *)
   && ((range pl <=? censored pl) || (snd (a_enclosure c (censored pl)) * 2 ^ (K + 2) <=? one))
   (* [delta] and the slack. *)
@@ -165,8 +167,10 @@ Definition delta_of (c : certificate) : R :=
   IZR (delta_units c) / IZR (2 ^ (2 * limb_bits (plan_of c))).
 
 Section Sound.
-Variables (pl : plan) (one : Z) (s : R).
-Hypothesis one_positive : (0 < one)%Z.
+Variables (pl : plan) (places : Z) (s : R).
+Notation one := (Z.shiftl 1 places).
+Hypothesis places_nonneg : (0 <= places)%Z.
+Let positive : (0 < one)%Z := one_positive places places_nonneg.
 Hypothesis s_positive : 0 < s.
 Notation w := (limb_bits pl).
 Notation a_to := (a_to s).
@@ -177,17 +181,17 @@ Proof.
 Qed.
 
 Lemma power_a b B k :
-  encloses one b (a_to B) -> encloses one (power one b k) (a_to (Z.of_nat k * B)).
+  encloses places b (a_to B) -> encloses places (power places b k) (a_to (Z.of_nat k * B)).
 Proof. intros E. rewrite <- a_to_pow. now apply power_encloses. Qed.
 
-Lemma complement_bounds i v : bounds one i v -> bounds one (complement one i) (1 - v).
+Lemma complement_bounds i v : bounds one i v -> bounds one (complement places i) (1 - v).
 Proof. intros (L & H). unfold bounds, complement. cbn [fst snd]. rewrite !minus_IZR. lra. Qed.
 
-Lemma product_bounds i j v u : encloses one i v -> bounds one j u -> 0 <= u ->
+Lemma product_bounds i j v u : encloses places i v -> bounds one j u -> 0 <= u ->
   bounds (one * one) (product i j) (v * u).
 Proof.
-  intros I (LJ & HJ) U. pose proof (encloses_ge0 one one_positive _ _ I) as V.
-  destruct I as (FI & LI & HI). pose proof (one_pos one one_positive) as P. apply IZR_le in FI.
+  intros I (LJ & HJ) U. pose proof (encloses_ge0 places places_nonneg _ _ I) as V.
+  destruct I as (FI & LI & HI). pose proof (one_pos places places_nonneg) as P. apply IZR_le in FI.
   unfold bounds, product. cbn [fst snd]. rewrite !mult_IZR.
   assert (0 <= v * IZR one) by (apply Rmult_le_pos; lra).
   assert (0 <= u * IZR one) by (apply Rmult_le_pos; lra).
@@ -234,8 +238,8 @@ Qed.
 Definition tail (is_top : bool) (B : Z) (r k : nat) : R :=
   if is_top && (k =? r)%nat then 0 else a_to (Z.of_nat k * B).
 
-Lemma beyond_bounds is_top b B r k : encloses one b (a_to B) ->
-  bounds one (complement one (beyond one is_top b r k)) (1 - tail is_top B r k).
+Lemma beyond_bounds is_top b B r k : encloses places b (a_to B) ->
+  bounds one (complement places (beyond places is_top b r k)) (1 - tail is_top B r k).
 Proof.
   intros E. apply complement_bounds. unfold beyond, tail. destruct (_ && _).
   - unfold bounds. cbn [fst snd]. lra.
@@ -264,8 +268,8 @@ Proof.
   - rewrite (proj2 (Z.ltb_lt _ _)) by lia. field.
 Qed.
 
-Lemma check_near_sound is_top b B d : (0 < B)%Z -> encloses one b (a_to B) ->
-  check_near pl one is_top b d = true -> near pl d (target s is_top B (count d + 1)).
+Lemma check_near_sound is_top b B d : (0 < B)%Z -> encloses places b (a_to B) ->
+  check_near pl places is_top b d = true -> near pl d (target s is_top B (count d + 1)).
 Proof.
   intros HB E C k K. unfold count in *. unfold check_near in C. rewrite forallb_forall in C.
   set (n := length (thresholds d)) in *. specialize (C (Z.to_nat k)). rewrite in_seq in C.
@@ -273,7 +277,7 @@ Proof.
   pose proof (tail_range is_top B (S n) (Z.to_nat k) HB ltac:(lia) ltac:(lia)) as (T1 & T2).
   replace (Z.of_nat n + 1)%Z with (Z.of_nat (S n)) by lia.
   rewrite <- (Z2Nat.id k) at 2 by lia. rewrite target_tail, Rmult_comm by lia.
-  apply (within_sound one _ _ _ _ _ _ one_positive (C ltac:(lia))); try assumption;
+  apply (within_sound one _ _ _ _ _ _ positive (C ltac:(lia))); try assumption;
     now apply beyond_bounds.
 Qed.
 
@@ -289,9 +293,9 @@ Proof.
 Qed.
 
 Lemma least_rest_sound b B d :
-  (0 < B)%Z -> (0 < w)%Z -> encloses one b (a_to B) -> (0 < own d)%nat ->
-  check_inverse pl d (least_rest pl one b d) = true ->
-  covers pl d (IZR (inverse (least_rest pl one b d)))
+  (0 < B)%Z -> (0 < w)%Z -> encloses places b (a_to B) -> (0 < own d)%nat ->
+  check_inverse pl d (least_rest pl places b d) = true ->
+  covers pl d (IZR (inverse (least_rest pl places b d)))
     (1 - target s false B (count d + 1) (count d)).
 Proof.
   intros HB HW E O C Lw. unfold count. set (n := length (thresholds d)).
@@ -300,7 +304,7 @@ Proof.
   pose proof (a_to_lt_1 s s_positive (Z.of_nat (S n) * B) ltac:(nia)) as R1.
   pose proof (IZR_pow_pos (w * (Z.of_nat (own d) - 1)) ltac:(nia)) as P.
   rewrite Rmult_assoc. unfold least_rest in *. fold n in C |- *.
-  pose proof (one_pos one one_positive) as P1.
+  pose proof (one_pos places places_nonneg) as P1.
   refine (check_inverse_sound d _ _ ((1 - a_to (Z.of_nat (S n) * B)) * IZR one) _ C _ _ Lw).
   - split; [apply Rmult_lt_0_compat; lra|]. rewrite minus_IZR. lra.
   - rewrite mult_IZR, minus_IZR. unfold target.
@@ -311,15 +315,16 @@ Proof.
     apply Rmult_le_compat_r; lra.
 Qed.
 
-Lemma check_rest_sound ds : forall B b, (0 < B)%Z -> (0 < w)%Z -> encloses one b (a_to B) ->
-  Forall (fun d => (0 < own d)%nat) ds -> check_rest pl one B b ds = true ->
-  layout pl s B ds /\ cover pl s B ds (map IZR (inverses_rest pl one b ds)).
+Lemma check_rest_sound ds : forall B b, (0 < B)%Z -> (0 < w)%Z -> encloses places b (a_to B) ->
+  Forall (fun d => (0 < own d)%nat) ds -> check_rest pl places B b ds = true ->
+  layout pl s B ds /\ cover pl s B ds (map IZR (inverses_rest pl places b ds)).
 Proof.
   induction ds as [|d ds IH]; intros B b HB HW E O C; [split; exact I|].
   cbn [check_rest] in C. rewrite !andb_true_iff, Z.eqb_eq, Z.leb_le in C.
   destruct C as ((((CB & C1) & CN) & CI) & C). inversion O as [|? ? Od Os]; subst.
   set (B := (2 ^ weight_bits d)%Z) in *.
-  assert (EN : encloses one (power one b (S (length (thresholds d)))) (a_to (B * (count d + 1)))).
+  assert (EN : encloses places (power places b (S (length (thresholds d))))
+    (a_to (B * (count d + 1)))).
   { replace (B * (count d + 1))%Z with (Z.of_nat (S (length (thresholds d))) * B)%Z
       by (unfold count; lia). now apply power_a. }
   destruct (IH (B * (count d + 1))%Z _ ltac:(nia) HW EN Os C) as (L & Cv).
@@ -330,7 +335,7 @@ Qed.
 
 Section First.
 Variable a : enclosure.
-Hypothesis a_enclosed : encloses one a (a_to 1).
+Hypothesis a_enclosed : encloses places a (a_to 1).
 Hypothesis several : (1 <= radix pl)%Z.
 Let d := first pl.
 Let slot := nth 0 (values w d) 0%Z.
@@ -338,7 +343,7 @@ Let g := IZR slot / IZR (2 ^ bits w d).
 Let r := (length (thresholds d) - 1)%nat.
 Hypothesis w_positive : (0 < w)%Z.
 Hypothesis formed : (0 < own d)%nat.
-Hypothesis checked : check_first pl one a = true.
+Hypothesis checked : check_first pl places a = true.
 
 Lemma radix_r : radix pl = Z.of_nat r /\ length (thresholds d) = S r /\ (0 < r)%nat.
 Proof. unfold r, radix, count in *. fold d in several |- *. lia. Qed.
@@ -351,8 +356,9 @@ Proof. apply IZR_pow_pos. unfold bits. nia. Qed.
 
 Lemma check_first_within k : (k <= r)%nat ->
   within (nth k (values w d) 0%Z - slot) (2 ^ bits w d - slot)
-    (product (2 * fst a, 2 * snd a)%Z (complement one (beyond one (alone pl) a r k)))
-    (product (one + fst a, one + snd a)%Z (complement one (beyond one (alone pl) a r r))) = true.
+    (product (2 * fst a, 2 * snd a)%Z (complement places (beyond places (alone pl) a r k)))
+    (product (one + fst a, one + snd a)%Z
+      (complement places (beyond places (alone pl) a r r))) = true.
 Proof.
   intros K. pose proof radix_r as (_ & R & R0). unfold check_first in checked.
   rewrite forallb_forall in checked. specialize (checked (S k)). rewrite in_seq in checked.
@@ -367,11 +373,11 @@ Proof.
   replace (k - 1)%Z with (Z.of_nat i) by lia. rewrite (target_tail (alone pl) 1 r i) by lia.
   pose proof (tail_range (alone pl) 1 r i ltac:(lia) ltac:(lia) R0) as (T1 & T2).
   set (n := 1 - tail _ _ _ i) in *. set (m := 1 - tail _ _ _ r) in *.
-  pose proof a1 as A. pose proof bits_pos as P. pose proof (one_pos one one_positive) as P1.
+  pose proof a1 as A. pose proof bits_pos as P. pose proof (one_pos places places_nonneg) as P1.
   destruct a_enclosed as (F & AB). destruct AB as (AL & AH).
-  assert (E2 : encloses one (2 * fst a, 2 * snd a)%Z (2 * a_to 1)).
+  assert (E2 : encloses places (2 * fst a, 2 * snd a)%Z (2 * a_to 1)).
   { split; cbn [fst snd]; [lia|]. unfold bounds. cbn [fst snd]. rewrite !mult_IZR. lra. }
-  assert (E1 : encloses one (one + fst a, one + snd a)%Z (1 + a_to 1)).
+  assert (E1 : encloses places (one + fst a, one + snd a)%Z (1 + a_to 1)).
   { split; cbn [fst snd]; [lia|]. unfold bounds. cbn [fst snd]. rewrite !plus_IZR. lra. }
   pose proof (within_sound (one * one) _ _ _ _ (2 * a_to 1 * n) ((1 + a_to 1) * m) ltac:(nia)
     (check_first_within i ltac:(lia))) as B. rewrite !minus_IZR in B.
@@ -394,13 +400,13 @@ Proof.
   apply IZR_le in C. rewrite minus_IZR in C. exact C.
 Qed.
 
-Lemma least_first_sound : check_inverse pl d (least_first pl one a) = true ->
-  covers pl d (IZR (inverse (least_first pl one a)))
+Lemma least_first_sound : check_inverse pl d (least_first pl places a) = true ->
+  covers pl d (IZR (inverse (least_first pl places a)))
     ((1 - g) * (1 - p_zero s) * (1 - target s false 1 (radix pl) (radix pl - 1)) / 2).
 Proof.
   intros C Lw. pose proof radix_r as (R & L & R0). rewrite R.
   replace (Z.of_nat r - 1)%Z with (Z.of_nat (r - 1)) by lia. unfold target. rewrite !Z.mul_1_r.
-  pose proof a1 as A. pose proof bits_pos as P. pose proof (one_pos one one_positive) as P1.
+  pose proof a1 as A. pose proof bits_pos as P. pose proof (one_pos places places_nonneg) as P1.
   pose proof slot_small as SS. destruct a_enclosed as (F & AL & AH).
   pose proof (power_a a 1 (r - 1) a_enclosed) as (_ & Ln & _).
   pose proof (power_a a 1 r a_enclosed) as (_ & Lr & Hr). rewrite !Z.mul_1_r in Ln, Lr, Hr.
@@ -473,12 +479,12 @@ Proof.
   unfold units, twice_units. rewrite !INR_IZR_INZ, plus_IZR, !mult_IZR, plus_IZR. field.
 Qed.
 
-Lemma inverses_length pl one ds : forall b, length (inverses_rest pl one b ds) = length ds.
+Lemma inverses_length pl places ds : forall b, length (inverses_rest pl places b ds) = length ds.
 Proof. induction ds as [|d ds IH]; intros b; [reflexivity|]. cbn. now rewrite IH. Qed.
 
-Lemma a_enclosure_sound c n : (0 < unit_of c)%Z -> (0 < fst (sampled_rate c))%Z ->
+Lemma a_enclosure_sound c n : (0 <= places_of c)%Z -> (0 < fst (sampled_rate c))%Z ->
   (0 < snd (sampled_rate c))%Z -> (0 <= n)%Z ->
-  encloses (unit_of c) (a_enclosure c n) (a_to (fraction (sampled_rate c)) n).
+  encloses (places_of c) (a_enclosure c n) (a_to (fraction (sampled_rate c)) n).
 Proof.
   intros O N D P. unfold a_to, fraction.
   replace (- (IZR (fst (sampled_rate c)) / IZR (snd (sampled_rate c))) * IZR n)
@@ -526,15 +532,16 @@ Proof.
   destruct c as [pl [rn rd] [sn sd] floor delta]. cbn [plan_of nominal_rate sampled_rate] in *.
   set (c := Certificate _ _ _ _ _) in *. change (floor_units c) with floor in *.
   change (delta_units c) with delta in *.
-  set (one := unit_of c) in *. set (a := a_enclosure c 1) in *.
+  set (places := places_of c) in *. set (one := Z.shiftl 1 places) in *.
+  set (a := a_enclosure c 1) in *.
   set (s := fraction (sn, sd)) in *. set (rate := fraction (rn, rd)).
-  set (qs := inverse (least_first pl one a) :: _).
+  set (qs := inverse (least_first pl places a) :: _).
   rewrite !andb_true_iff, !orb_true_iff, !Z.leb_le, !Z.ltb_lt, !Z.eqb_eq.
   intros (((((((((((((((((((((((Hw & Hw') & Hv) & Hv') & Hr) & Hr') & Hf) & Hrad) & Hov) & Ho) &
     Hrd) & Hsn) & Hsd) & CF) & CI) & CR) & Re) & To) & Pa) & D0) & Sl) & De) & Fl) & La).
   cbn [fst snd] in AE.
   specialize (fun n => AE n Ho Hsn Hsd).
-  assert (P1 : 0 < IZR one) by now apply (IZR_lt 0).
+  pose proof (one_pos places Ho : 0 < IZR one) as P1.
   assert (S0 : 0 < s).
   { unfold s, fraction. apply IZR_lt in Hsn, Hsd. apply Rdiv_lt_0_compat; assumption. }
   set (w := limb_bits pl) in *. set (d := first pl) in *.
@@ -545,12 +552,12 @@ Proof.
   assert (Os : Forall (fun d => (0 < own d)%nat) (rest pl)).
   { eapply Forall_impl; [|exact Fs]. intros x X. apply X. }
   pose proof (AE 1%Z ltac:(lia)) as Ea. fold a in Ea.
-  set (b := power one a (Z.to_nat (radix pl))) in *.
-  assert (Eb : encloses one b (a_to s (radix pl))).
+  set (b := power places a (Z.to_nat (radix pl))) in *.
+  assert (Eb : encloses places b (a_to s (radix pl))).
   { replace (radix pl) with (Z.of_nat (Z.to_nat (radix pl)) * 1)%Z at 1 by lia.
     now apply power_a. }
-  destruct (check_rest_sound pl one s Ho S0 (rest pl) (radix pl) b ltac:(lia) ltac:(lia) Eb Os CR)
-    as (LA & CV).
+  destruct (check_rest_sound pl places s Ho S0 (rest pl) (radix pl) b ltac:(lia) ltac:(lia) Eb Os
+    CR) as (LA & CV).
   assert (Kd : 0 < IZR (2 ^ bits w d)) by (apply IZR_pow_pos; unfold bits; nia).
   assert (Kt : (0 <= bits w (top pl))%Z) by (unfold bits; nia).
   assert (W2 : 0 < IZR (2 ^ (2 * w))) by (apply IZR_pow_pos; lia).
@@ -566,13 +573,14 @@ Proof.
         with ((IZR rn * IZR sd - IZR sn * IZR rd) * IZR (2 ^ (2 * w))) by (field; lra).
       exact Sl. }
   constructor; fold w d; try assumption; try lia.
-  - subst floor. now apply (check_first_sound pl one s Ho S0 a Ea Hrad ltac:(lia) Od CF).
+  - subst floor. now apply (check_first_sound pl places s Ho S0 a Ea Hrad ltac:(lia) Od CF).
   - subst floor. field. lra.
   - destruct Re as [Re|Re]; [now left | right].
     assert (C0 : (0 <= censored pl)%Z).
     { unfold censored. destruct (alone pl); [lia|]. unfold count.
       pose proof (Z.pow_nonneg 2 (weight_bits (top pl)) ltac:(lia)). nia. }
-    destruct (AE (censored pl) C0) as (_ & _ & U). apply IZR_le in Re. rewrite mult_IZR in Re.
+    destruct (AE (censored pl) C0) as (_ & _ & U). change (Z.shiftl 1 places) with one in U.
+    apply IZR_le in Re. rewrite mult_IZR in Re.
     pose proof (IZR_pow_pos (bits w (top pl) + 2) ltac:(lia)) as PK.
     apply Rmult_le_reg_r with (IZR one); [assumption|].
     rewrite Rmult_1_l. eapply Rle_trans; [|exact Re].
@@ -580,7 +588,7 @@ Proof.
       with (a_to s (censored pl) * IZR one * IZR (2 ^ (bits w (top pl) + 2))) by ring.
     apply Rmult_le_compat_r; lra.
   - subst floor. cbn [map hd].
-    now apply (least_first_sound pl one s Ho S0 a Ea Hrad ltac:(lia) Od CF CI).
+    now apply (least_first_sound pl places s Ho S0 a Ea Hrad ltac:(lia) Od CF CI).
   - unfold qs. rewrite map_length. cbn [length]. now rewrite inverses_length.
   - rewrite lows_map, total_sound. apply IZR_le in To. now rewrite mult_IZR in To.
   - rewrite lows_map, pairs_sound, Dl. now apply IZR_le.
@@ -598,6 +606,7 @@ Proof.
     assert (V0 : 0 < IZR (2 ^ value_bits pl)) by (apply IZR_pow_pos; lia).
     pose proof (IZR_pow_pos _ Kt) as PK. apply IZR_le in U0, S1, La.
     rewrite !mult_IZR, plus_IZR, minus_IZR in La. destruct Ea as (_ & _ & H).
+    change (Z.shiftl 1 places) with one in H.
     set (u := IZR (twice_units pl)) in *. set (V := IZR (2 ^ value_bits pl)) in *.
     set (D := IZR (2 ^ bits w d)) in *. set (T := IZR (2 ^ bits w (top pl))) in *.
     set (h := IZR (snd a)) in *. set (a1 := a_to s 1) in *.

@@ -4,13 +4,16 @@ Open Scope Z_scope.
 
 (** A lower and an upper bound, in units of [1 / one]. *)
 Definition enclosure : Type := Z * Z.
+Definition bounds (one : Z) (i : enclosure) (v : R) : Prop :=
+  (IZR (fst i) <= v * IZR one <= IZR (snd i))%R.
 
 Section Exp.
-Variable one : Z.
+Variable places : Z.
+Notation one := (Z.shiftl 1 places).  (* [2 ^ places] *)
 
-(** Products are rounded outwards. *)
+(** Products are rounded outwards. Coq shifts faster than it divides. *)
 Definition times (i j : enclosure) : enclosure :=
-  (fst i * fst j / one, snd i * snd j / one + 1).
+  (Z.shiftr (fst i * fst j) places, Z.shiftr (snd i * snd j) places + 1).
 
 (** An enclosure of [v ^ (2 ^ n)]. *)
 Fixpoint squares (n : nat) (i : enclosure) : enclosure :=
@@ -29,13 +32,16 @@ Definition exp_enclosure (num den : Z) (n : nat) : enclosure :=
 
 (** * Their soundness *)
 
-Hypothesis one_positive : 0 < one.
+Hypothesis places_nonneg : 0 <= places.
+Lemma one_power : one = 2 ^ places.
+Proof. now rewrite Z.shiftl_1_l. Qed.
+Lemma one_positive : 0 < one.
+Proof. rewrite one_power. now apply Z.pow_pos_nonneg. Qed.
 Open Scope R_scope.
 
-Definition bounds (i : enclosure) (v : R) : Prop := IZR (fst i) <= v * IZR one <= IZR (snd i).
-Definition encloses (i : enclosure) (v : R) : Prop := (0 <= fst i)%Z /\ bounds i v.
+Definition encloses (i : enclosure) (v : R) : Prop := (0 <= fst i)%Z /\ bounds one i v.
 
-Lemma one_pos : 0 < IZR one. Proof. now apply (IZR_lt 0). Qed.
+Lemma one_pos : 0 < IZR one. Proof. apply (IZR_lt 0), one_positive. Qed.
 
 (** Division rounds down. *)
 Lemma div_bounds n d : (0 < d)%Z -> IZR (n / d) * IZR d <= IZR n <= IZR (n / d + 1) * IZR d.
@@ -54,9 +60,11 @@ Lemma times_encloses i j v u : encloses i v -> encloses j u -> encloses (times i
 Proof.
   intros I J. pose proof (encloses_ge0 _ _ I) as V. pose proof (encloses_ge0 _ _ J) as U.
   destruct I as (FI & LI & HI), J as (FJ & LJ & HJ). pose proof one_pos as P.
-  unfold times, encloses, bounds. cbn [fst snd]. split; [apply Z.div_pos; nia|].
-  pose proof (proj1 (div_bounds (fst i * fst j) one one_positive)) as L.
-  pose proof (proj2 (div_bounds (snd i * snd j) one one_positive)) as H.
+  unfold times, encloses, bounds. cbn [fst snd].
+  rewrite !Z.shiftr_div_pow2, <- one_power by exact places_nonneg.
+  pose proof one_positive as O. split; [apply Z.div_pos; nia|].
+  pose proof (proj1 (div_bounds (fst i * fst j) one O)) as L.
+  pose proof (proj2 (div_bounds (snd i * snd j) one O)) as H.
   rewrite mult_IZR in L, H. apply IZR_le in FI, FJ.
   assert (0 <= v * IZR one) by (apply Rmult_le_pos; lra).
   assert (0 <= u * IZR one) by (apply Rmult_le_pos; lra).
@@ -70,6 +78,7 @@ Qed.
 Lemma power_encloses i v n : encloses i v -> encloses (power i n) (v ^ n).
 Proof.
   intros I. induction n as [|n IH]; [|simpl pow; now apply times_encloses].
+  pose proof one_positive.
   unfold encloses, bounds. cbn [power fst snd pow]. split; [lia | lra].
 Qed.
 
@@ -101,6 +110,7 @@ Proof.
     rewrite Nat2Z.inj_pow. change (Z.of_nat 2) with 2%Z. rewrite pow_IZR.
     apply IZR_lt in P2. field. lra. }
   apply squares_encloses. pose proof one_pos as P. pose proof (exp_pos (- x)) as X.
+  pose proof one_positive.
   unfold encloses, bounds. cbn [fst snd]. split; [apply Z.div_pos; nia|]. split.
   - destruct (Z.max_spec 0 (e - num)) as [(L & ->)|(L & ->)].
     2: { rewrite Z.mul_0_r, Zdiv_0_l. apply Rmult_le_pos; lra. }

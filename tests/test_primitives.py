@@ -110,10 +110,6 @@ def flag(condition: z3.BoolRef) -> z3.BitVecRef:
     return z3.If(condition, z3.BitVecVal(1, 64), z3.BitVecVal(0, 64))
 
 
-def clamp(x: z3.BitVecRef, low: Any, high: z3.BitVecRef) -> z3.BitVecRef:
-    return z3.If(x < low, low, z3.If(x > high, high, x))
-
-
 def close(x: z3.BitVecRef, y: z3.BitVecRef) -> z3.BoolRef:
     """Whether the difference of two signed words is one."""
     return fits(operator.sub)(Int("i64", x), Int("i64", y))
@@ -621,24 +617,21 @@ class Tape:
 WORD = z3.Function("word", *[z3.BitVecSort(64)] * 3)
 
 
-def any_digits(rust: Rust) -> None:
-    """The draw for any digits, outcomes and range, by induction over the digits: in the floor's
-    slot its value, else the count with its noise, clamped to the range.
-    """
+def draw(rust: Rust) -> SimpleNamespace:
+    """The kernel's draw for any digits: the loop over them is run for any one, from any state."""
     ideals, lane = Ideals(rust), 3
     offset, limit, sign_mask, low_mask = map(word, ("offset", "range", "sign_mask", "low_mask"))
     value_bits, claims = word("value_bits", "u32"), []
-    first, digit = (
-        SimpleNamespace(
-            limbs=word(f"{name} limbs", "usize"),
-            count=word(f"{name} count", "usize"),
-            shift=word(f"{name} shift", "u32"),
-            reached=word(f"{name} reached"),
-            at=at,
-        )
-        for name, at in [("first", z3.BitVecVal(1, 64)), ("any", word("at").term)]
-    )
-    loop = Induction(digit)
+
+    def any_digit(name: str, at: z3.BitVecRef) -> Any:
+        """A digit as the kernel and as the proof read it, and the place of its words."""
+        limbs, count = (word(f"{name} {field}", "usize") for field in ("limbs", "count"))
+        shift, reached = word(f"{name} shift", "u32"), word(f"{name} reached")
+        own, weight_bits, value = limbs.term, wide(shift), wide(reached)
+        return SimpleNamespace(**locals())
+
+    first, digit = any_digit("first", z3.BitVecVal(1, 64)), any_digit("any", word("at").term)
+    loop, shared = Induction(digit), Int("u64", WORD(0, lane))
     plan = SimpleNamespace(
         range=limit,
         limb_bits=LIMB_BITS,
@@ -648,32 +641,89 @@ def any_digits(rust: Rust) -> None:
     )
     digits = SimpleNamespace(split_first=lambda: Option(True, (first, loop)))
     kernel = SimpleNamespace(plan=plan, digits=digits)
-    shared, free = (WORD(place, lane) for place in (0, 1 + first.limbs.term))
 
     def outcome(digit: Any, words: Tape, at: int, shift: int, tie: Any) -> Any:
         """Any outcome, but of the digit's own words and the upper bits of the shared one."""
         claims.extend([words.start == digit.at, z3.BoolVal((at, shift) == (lane, 1))])
-        claims.append(tie.term == z3.LShR(shared, 1))
+        claims.append(tie.term == z3.LShR(shared.term, 1))
         return ideals.splat(digit.reached)
 
     rust.stubs["kernel/mod", "outcome"] = outcome
     rust.cuts = {"drawn": None, "value_mask": None}
     noisy = rust.call("kernel/mod", "draw", kernel, Tape(), lane, ideals.splat(offset), V=ideals)
-    at, end, value = wide(offset), wide(limit), first.reached.term
-    # The radix of digit 0 is a power of two, unless that is the only digit.
-    two_sided, more = sign_mask.term == 1, z3.Bool("more")
-    radix, wraps = first.count.term - sign_mask.term, z3.And(two_sided, more)
     given = [
-        z3.And(at <= end, end > 0, wide(sign_mask) <= 1, wide(value_bits) <= 64),
-        z3.And(wide(first.count) >= 2, radix > 0, z3.Implies(more, radix & (radix - 1) == 0)),
-        low_mask.term == z3.If(wraps, radix - 1, z3.BitVecVal(-1, 64)),
-        *(wide(x.count) <= MOST_THRESHOLDS for x in (first, digit)),
-        *(wide(x.reached) <= wide(x.count) for x in (first, digit)),
-        *(wide(x.limbs) <= 3 for x in (first, digit)),
-        z3.And(wide(digit.shift) < 64, wide(word("at")) < 1 << 32),
+        z3.And(wide(offset) <= wide(limit), wide(limit) > 0),
+        z3.And(wide(sign_mask) <= 1, wide(value_bits) <= 64, wide(word("at")) < 1 << 32),
     ]
-    is_zero = z3.And(two_sided, value == first.count.term)
-    falls = z3.And(two_sided, shared & 1 == 1, z3.Not(is_zero))
+    for x in (first, digit):
+        given.append(z3.And(wide(x.count) >= 1, wide(x.count) <= MOST_THRESHOLDS))
+        given.append(z3.And(x.value <= wide(x.count), wide(x.limbs) <= 3, wide(x.shift) < 64))
+    return SimpleNamespace(**locals())
+
+
+def of_the_proof(rust: Rust, kernel: SimpleNamespace, rest: list[Any]) -> SimpleNamespace:
+    """The draw of the proof, with any sum of the digits' values by weight, and a step of the
+    recursion that gives this sum. One-sided noise is that of a tape whose sign never falls, with a
+    zero that is never reached and a value that never wraps.
+    """
+    first, digit, shared, claims = kernel.first, kernel.digit, kernel.shared.term, kernel.claims
+    sign_mask, tie, second = kernel.sign_mask, wide(kernel.shared) >> 1, first.at + first.own
+    weighed, more = z3.BitVec("weighed", WIDE), z3.BitVec("more", WIDE)
+    proof = statement(
+        rust,
+        range=wide(kernel.limit),
+        value_bits=wide(kernel.value_bits),
+        first=first,
+        rest=rest,
+    )
+
+    def outcome(digit: Any, words: Any, v: Any) -> Any:
+        claims.extend([words.start == digit.at, words.length == digit.own, v == tie])
+        return digit.value
+
+    def outcomes(at: Any, digits: list[Any], words: Tape, v: Any) -> list[Any]:
+        claims.extend([words.start == at, v == tie])
+        return [digit.value for digit in digits]
+
+    wrap = z3.If(sign_mask.term == 1, rest[0].weight_bits, 64) if rest else z3.BitVecVal(64, WIDE)
+    proof.names |= {
+        "hd": lambda _, tape: wide(Int("u64", WORD(tape.start, kernel.lane))),
+        "tl": lambda tape: Tape(tape.start + 1),
+        "firstn": lambda n, tape: SimpleNamespace(start=tape.start, length=n),
+        "skipn": lambda n, tape: Tape(tape.start + n),
+        "outcome": outcome,
+        "count": lambda x: wide(x.count) + (1 - wide(sign_mask) if x is first else 0),
+        "wrap": choose(sign_mask.term == 1, proof.wrap, 1 << 64),
+    }
+    # The recursion ends, and takes a digit, its words and its value, with `more` from the others.
+    all_outcomes, weigh = proof.outcomes, proof.weigh
+    assert (all_outcomes([], Tape(), tie), weigh([], [])) == ([], 0)
+    proof.names["outcomes"] = partial(outcomes, digit.at + digit.own)
+    proof.names["weigh"] = lambda *_: more
+    added = weigh([digit], all_outcomes([digit], Tape(digit.at), tie)) - more
+    proof.names["outcomes"] = partial(outcomes, second)
+    proof.names["weigh"] = lambda *_: weighed if rest else 0
+    proof.cuts = {"low": None, "noise": None}
+    never_falls = shared, shared & (sign_mask.term | -2)
+    noisy = z3.substitute(proof.draw(Tape(), wide(kernel.offset)), never_falls)
+    low, noise = z3.substitute(proof.cuts["low"], never_falls), proof.cuts["noise"]
+    mask = kernel.low_mask.term == z3.Extract(63, 0, (1 << wrap) - 1)
+    given = [*kernel.given, z3.And(mask, *(digit.weight_bits < 64 for digit in rest[:1]))]
+    prove(z3.And(*claims, *proof.needed), *given)
+    return SimpleNamespace(**locals())
+
+
+def any_digits(rust: Rust) -> None:
+    """The draw is that of the proof, whatever digits, outcomes, weights and range are: by induction
+    over the digits, whose step is one of the kernel's loop and one of the proof's recursion.
+    """
+    kernel = draw(rust)
+    digit, start, step = kernel.digit, kernel.loop.start, kernel.loop.step
+    state, noise, beyond = (
+        {name: word(name) for name in start},
+        z3.BitVec("sum", WIDE),
+        z3.Bool("end"),
+    )
 
     def holds(state: dict[str, Any], noise: z3.BitVecRef, beyond: Any) -> z3.BoolRef:
         """What the loop keeps: the noise of the digits so far, but for whole words, and whether the
@@ -683,129 +733,34 @@ def any_digits(rust: Rust) -> None:
         counts = z3.And(z3.ULE(top, last), z3.ULE(last, MOST_THRESHOLDS), (top == last) == beyond)
         return z3.And(state["noise"].term == z3.Extract(63, 0, noise), counts)
 
-    # Before the loop: digit 0's value, or one less if noise falls.
-    least = z3.If(is_zero, 0, z3.If(falls, value - 1, z3.If(wraps, z3.URem(value, radix), value)))
-    start, step, drawn = loop.start, loop.step, rust.cuts["drawn"]
-    prove(holds(start, wide(Int("u64", least)), False), z3.UGE(value, 1), *given)
-    prove(start["at"].term == 1 + first.limbs.term)
-    # A step, from any state: it adds a digit's value times its weight.
-    state, noise, beyond = (
-        {name: word(name) for name in start},
-        z3.BitVec("sum", WIDE),
-        z3.Bool("end"),
-    )
-    more_noise = noise + (wide(digit.reached) << wide(digit.shift))
-    is_last = digit.reached.term == digit.count.term
-    so_far = holds(state, noise, beyond)
-    prove(holds(step, more_noise, is_last), so_far, *given)
-    prove(step["at"].term == state["at"].term + digit.limbs.term)
-    prove_each([*claims, *rust.needed], so_far, *given)
-    # After it: plans promise that the noise is a word, but for the last outcome of the last digit,
-    # which is at least the range.
-    promised = z3.Or(beyond, z3.LShR(noise, 64) == 0)
-    prove(wide(drawn) == z3.If(beyond, end, noise), promised, so_far, *given)
-
-    # What is made of any number drawn, and of any mask for the floor's value.
-    prove(wide(rust.cuts["value_mask"]) == (1 << wide(value_bits)) - 1, *given)
-    some, mask, in_floor = wide(word("drawn")), wide(word("value_mask")), value == 0
-    for result, *case in [
-        (wide(Int("u64", free)) & mask, in_floor),
-        (at - some - 1, z3.Not(in_floor), falls),
-        (at + some, z3.Not(in_floor), z3.Not(falls)),
-    ]:
-        prove(wide(noisy) == clamp(result, 0, end), *case, *given)
-
-
-def draws(rust: Rust, low: int, high: int, own: int = 2) -> None:
-    """The draw for so many digits of one word and of `own` words is that of the proof, whatever
-    outcomes, weights and range are. One-sided noise is that of a tape whose sign never falls, with
-    a zero that is never reached and a value that never wraps.
-    """
-    limbs, n, ideals = [1] * low + [own] * high, low + high, Ideals(rust)
-    offset, limit, sign_mask = word("offset"), word("range"), word("sign_mask")
-    value_bits = word("value_bits", "u32")
-    reached, counts = words("reached", n), [word(f"count{i}", "usize") for i in range(n)]
-    shifts = [word(f"shift{i}", "u32") for i in range(n)]
-    # Each as the kernel and as the proof reads it.
-    digits = [
-        SimpleNamespace(limbs=own, own=own, count=count, shift=shift, weight_bits=wide(shift))
-        for own, count, shift in zip(limbs, counts, shifts, strict=True)
-    ]
-    starts = [1 + sum(limbs[:i]) for i in range(n)]
-    two_sided = sign_mask.term == 1
-    wrap = z3.If(two_sided, wide(shifts[1]), 64) if n > 1 else z3.BitVecVal(64, WIDE)
-    plan = SimpleNamespace(
-        range=limit,
-        limb_bits=LIMB_BITS,
-        sign_mask=sign_mask,
-        low_mask=Int("u64", z3.Extract(63, 0, (1 << wrap) - 1)),
-        floor_value_bits=value_bits,
-    )
-    kernel = SimpleNamespace(plan=plan, digits=Slice(digits))
-    tape = words("word", 1 + max(sum(limbs), limbs[0] + 1))
-    claims = []
-
-    def place(digit: Any) -> int:
-        return next(i for i in range(n) if digit is digits[i])
-
-    def outcome(digit: Any, words: Slice, lane: int, shift: int, tie: Any) -> Any:
-        """Any outcome, but of the digit's own words and the upper bits of the shared one."""
-        i = place(digit)
-        claims.append(z3.BoolVal((words.start, lane, shift) == (starts[i], 3, 1)))
-        claims.append(tie.term == z3.LShR(tape[0].term, 1))
-        return ideals.splat(reached[i])
-
-    rust.stubs["kernel/mod", "outcome"] = outcome
-    rust.cuts = {"drawn": None}
-    rows = Slice([Slice([word] * 16) for word in tape])
-    noisy = rust.call("kernel/mod", "draw", kernel, rows, 3, ideals.splat(offset), V=ideals)
-    given = [
-        z3.And(wide(offset) <= wide(limit), wide(limit) > 0),
-        z3.And(wide(sign_mask) <= 1, wide(value_bits) <= 64),
-        *(wide(shift) < 64 for shift in shifts),
-        *(z3.And(wide(count) >= 1, wide(count) <= MOST_THRESHOLDS) for count in counts),
-        *(wide(x) <= wide(count) for x, count in zip(reached, counts, strict=True)),
-    ]
-    prove(z3.And(*claims, *rust.needed), *given)
-
-    proof = statement(
-        rust, range=wide(limit), value_bits=wide(value_bits), first=digits[0], rest=digits[1:]
-    )
-    never_falls = Int("u64", tape[0].term & (sign_mask.term | -2))
-    read = [wide(never_falls), *map(wide, tape[1:])]
-
-    def same_outcome(digit: Any, words: list[Any], tie: Any) -> Any:
-        i = place(digit)
-        claims.append(z3.And(*map(operator.eq, words, read[starts[i] :])))
-        claims.append(z3.And(tie == wide(tape[0]) >> 1, len(words) == limbs[i]))
-        return wide(reached[i])
-
-    no_zero = 1 - wide(sign_mask)
-    proof.names |= {
-        "outcome": same_outcome,
-        "count": lambda digit: wide(digit.count) + (0 if place(digit) else no_zero),
-        "wrap": choose(two_sided, proof.wrap, 1 << 64),
-    }
-    proof.cuts = {"noise": None}
-    wanted = proof.draw(read, wide(offset))
-    prove(z3.And(*claims, *proof.needed), *given)
-
-    # A digit adds its value times its weight, of which any may be tried: their sum is the noise.
-    value, shift = word("value"), word("shift", "u32")
-    product, shifted = wide(value) * (1 << wide(shift)), value.term << shift.cast("u64").term
-    prove(z3.Extract(63, 0, product) == shifted, wide(value) <= MOST_THRESHOLDS, wide(shift) < 64)
-    noise, found = proof.cuts["noise"], rust.cuts["drawn"].term
-    for i in range(1, n):
-        part = z3.BitVec(f"part{i}", WIDE)
-        names = (value.term, reached[i].term), (shift.term, shifts[i].term)
-        noise = z3.substitute(noise, (z3.substitute(product, *names), part))
-        low_bits = z3.substitute(shifted, *names), z3.Extract(63, 0, part)
-        found = z3.substitute(found, low_bits)
-    prove(wide(Int("u64", found)) == noise, *given)
-
-    # What is made of any noise.
-    some = wide(Int("u64", z3.BitVec("drawn", 64)))
-    prove(wide(noisy) == z3.substitute(wanted, (z3.BitVec("noise", WIDE), some)), *given)
+    so_far, is_last = holds(state, noise, beyond), digit.value == wide(digit.count)
+    # A digit adds its value times its weight, of which any may be tried.
+    product, part = digit.value * (1 << digit.weight_bits), z3.BitVec("part", WIDE)
+    shifted = digit.reached.term << digit.shift.cast("u64").term
+    prove(z3.Extract(63, 0, product) == shifted, *kernel.given)
+    floor_mask, drawn = (1 << wide(kernel.value_bits)) - 1, rust.cuts["drawn"]
+    prove(wide(rust.cuts["value_mask"]) == floor_mask, *kernel.given)
+    # Digit 0 alone, or below any others: the next one, whose weight is its radix, to the last.
+    second = SimpleNamespace(value=wide(word("other")), weight_bits=wide(word("radix")))
+    for rest in ([], [second, digit]):
+        proof = of_the_proof(rust, kernel, rest)
+        # Before the loop; a step, from any state; after it.
+        prove(holds(start, proof.low, False), *proof.given)
+        taken = z3.substitute(holds(step, noise + proof.added, is_last), (product, part))
+        taken = z3.substitute(taken, (shifted, z3.Extract(63, 0, part)))
+        prove(taken, so_far, *kernel.given)
+        low = z3.BitVec("low", WIDE)
+        at_end = holds(state, *((low + proof.weighed, is_last) if rest else (low, False)))
+        prove(wide(drawn) == proof.noise, at_end, *kernel.given)
+        # What is made of any noise, and of any mask for the floor's value.
+        names = (
+            (z3.BitVec("noise", WIDE), wide(word("drawn"))),
+            (floor_mask, wide(word("value_mask"))),
+        )
+        prove(wide(kernel.noisy) == z3.substitute(proof.noisy, *names), *proof.given)
+    prove(start["at"].term == proof.second)
+    prove(step["at"].term == state["at"].term + digit.own)
+    prove_each([*kernel.claims, *rust.needed], so_far, *kernel.given)
 
 
 def noiseless(rust: Rust) -> None:
@@ -942,7 +897,6 @@ CASES: list[Case] = [
     (all_thresholds,),
     (noiseless,),
     (any_digits,),
-    *((draws, 1, 0), (draws, 3, 0), (draws, 1, 1), (draws, 0, 4, 3), (draws, 40, 24)),
     *((samplers, n) for n in (1, 2, 3, 17)),
     *((remainders,), (reflections,)),
     *((folds, kind) for kind in COUNTS),
@@ -1157,13 +1111,14 @@ FAULTS: list[tuple[Case, str, list[tuple[str, str]]]] = [
         ],
     ),
     (
-        (draws, 1, 2),
+        (any_digits,),
         "Statement",
         [
             ("reached <? count (first pl)", "reached <=? count (first pl)"),
             ("if not_zero then reached - sign else 0", "reached - sign"),
             ("d :: _ => 2 ^ weight_bits d end", "_ => 2 ^ word_bits pl end"),
             ("k * 2 ^ weight_bits d + weigh", "k * 2 ^ weight_bits top + weigh"),
+            ("(skipn (own d) words) v", "words v"),
             ("if last values 0 <? count top then sum else range pl", "sum"),
             ("free mod 2 ^ value_bits pl", "free"),
             ("not_zero && (sign =? 1)", "sign =? 1"),
