@@ -188,6 +188,13 @@ def test_bounds_that_are_no_pair_of_integers_raise(call: str) -> None:
                 make(pair)
 
 
+def test_bounds_without_an_upper_limit_say_how_to_write_them() -> None:
+    """It asked somebody who gave a tuple for a pair, and said nothing of its missing limit."""
+    for upper in (None, math.inf):
+        with pytest.raises(TypeError, match=r"; \(0, 2\*\*63 - 1\) is without an upper limit"):
+            GeometricMechanism(1, bounds=(0, upper))
+
+
 @pytest.mark.parametrize("call", PAIRS)
 def test_reversed_bounds_raise(call: str) -> None:
     make, dtypes = PAIRS[call]

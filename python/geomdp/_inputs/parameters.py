@@ -274,5 +274,6 @@ def interval(bounds: Any) -> tuple[int, int] | None:
     if bounds is None:
         return None
     if not isinstance(bounds, _PAIRS) or len(bounds) != 2 or not all(map(is_integer, bounds)):
-        raise TypeError(refusal("bounds", bounds, "a pair of ints (lower, upper) or None"))
+        wanted = "a pair of ints (lower, upper), or None; (0, 2**63 - 1) is without an upper limit"
+        raise TypeError(refusal("bounds", bounds, wanted))
     return integer("bounds[0]", bounds[0]), integer("bounds[1]", bounds[1])

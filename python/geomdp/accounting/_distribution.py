@@ -47,10 +47,11 @@ class LossDistribution:
 
     def __init__(self, cells: composition.Cells) -> None:
         for (_, linf), n in cells.items():
-            if (linf > 1 and linf**2 * n > _WIDEST**2) or n > MOST_RELEASES:
+            most = MOST_RELEASES if linf <= 1 else min(MOST_RELEASES, _WIDEST**2 // linf**2)
+            if n > most:
+                wanted = f"at most {most} of them" if most else f"a linf of at most {_WIDEST}"
                 raise ValueError(
-                    f"linf = {linf} for {many(n, 'noisy count')} is not accepted: give at most "
-                    f"{MOST_RELEASES if linf == 1 else _WIDEST**2 // linf**2} of them"
+                    f"linf = {linf} for {many(n, 'noisy count')} is not accepted: give {wanted}"
                 )
         self._cells = cells
 

@@ -138,7 +138,7 @@ def _weights(name: Any, series: Any) -> _Ints:
     if (dtype := DTYPES.get(str(series.dtype).lower())) is None:
         raise TypeError(
             f"weights {name!r} of type {series.dtype} are not accepted: "
-            "give integers of up to 64 bits"
+            "give integers of up to 64 bits: numbers of records, not survey weights"
         )
     # Nulls are filled before numpy would make floats of a column with nulls.
     values: NDArray[Any] = series.fill_null(0).to_numpy().astype(dtype, copy=False)
