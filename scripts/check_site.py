@@ -57,7 +57,7 @@ REPOSITORY_PAGES = re.compile(
 )
 #: Files and commands of the repository, and private names.
 FILES = re.compile(
-    r"(?<![\w/.-])(?:docs|examples|python|rust|scripts|tests)/[\w./]+|make [a-z]+\b(?=`)"
+    r"(?<![\w/.-])(?:docs|examples|python|rust|scripts|tests)/[\w./]+|^make [a-z]+\b"
 )
 PRIVATE = re.compile(r"(?<![\w.])_[A-Z]\w*|\b(?<!\w)_(?:native|types|inputs)\b")
 

@@ -45,6 +45,8 @@ SESSIONS = re.compile(r"^```python\n(>>> .*?)^```\n", re.DOTALL | re.MULTILINE)
 SHELL = re.compile(r"^    \$ .*(?:\n+    .*)*", re.MULTILINE)
 SESSION = re.compile(r"^(>>> .*(?:\n.+)*)", re.MULTILINE)
 ROLE = re.compile(r":(?:attr|func|meth|class|mod):`~?([\w.]+)`")
+#: The start of a line of output with three or more columns that is too long for a telephone.
+ROW = re.compile(r'<span class="go">(?=[^<]{44})(?=[^<]*\S {2,}[^< ][^<]* {2,}[^< ])')
 #: A file or a folder of the repository, and the section of a document.
 PATH = re.compile(r"``((?:docs|tests|examples)/[\w./]+)``(,\s+sections?\s+(\d+))?")
 #: Names that share a line of a section of parameters without a type.
@@ -292,8 +294,8 @@ def commands() -> str:
 
 
 def on_page_content(html: str, **_: Any) -> str:
-    """Let names of tests break after their file, since tables show many of them."""
-    return html.replace(".py::", ".py::<wbr>")
+    """Let names of tests break after their file, and mark the long rows of printed tables."""
+    return ROW.sub('<span class="go row">', html.replace(".py::", ".py::<wbr>"))
 
 
 def on_post_page(output: str, **_: Any) -> str:

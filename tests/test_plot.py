@@ -407,13 +407,14 @@ def test_no_noise_is_one_stem(bounds: Any, ax: Axes) -> None:
 def test_accuracies_by_number_of_counts(n: Any, ax: Axes) -> None:
     plot.accuracy(GRID, Fraction(1, 20), n=n, sensitivity=2, ax=ax)
     drawn = points(ax)
-    assert list(drawn) == [str(number) for number in np.atleast_1d(n)]
+    assert list(drawn) == [f"{number:,}" for number in np.atleast_1d(n)]
     for number, (places, heights) in drawn.items():
         assert set(GRID) < set(places)
         # The least a such that all errors are at most a with probability 0.95.
+        all_ = int(number.replace(",", ""))
         for epsilon, a in zip(places, heights, strict=True):
             q = mpmath.exp(-real(epsilon) / 2)
-            within = [(1 - 2 * q ** (int(m) + 1) / (1 + q)) ** int(number) for m in (a - 1, a)]
+            within = [(1 - 2 * q ** (int(m) + 1) / (1 + q)) ** all_ for m in (a - 1, a)]
             assert within[1] >= real(Fraction(19, 20)) > (within[0] if a else -1)
     assert {line.get_drawstyle() for line in ax.lines} == {"steps-post"}
 
@@ -854,6 +855,15 @@ def test_dates_are_an_axis_with_a_band(days: Any, ax: Axes) -> None:
     assert np.allclose(bars.edges, start + np.arange(61), rtol=0, atol=1e-6)
     FigureCanvasAgg(ax.figure).draw()  # type: ignore[arg-type]
     assert [tick.get_text() for tick in ax.get_xticklabels()][:3] == ["Jan", "08", "15"]
+    assert ax.get_xlabel() == "day"
+
+
+@pytest.mark.parametrize(("days", "offset"), [(31, "2026"), (20, "2026-Oct")])
+def test_days_of_one_month_do_not_show_the_next(days: int, offset: str, ax: Axes) -> None:
+    index = pd.date_range("2026-10-03", periods=days, name="day")
+    plot.histogram(MECHANISM, pd.Series(range(days), index=index), ax=ax)
+    FigureCanvasAgg(ax.figure).draw()  # type: ignore[arg-type]
+    assert ax.xaxis.get_offset_text().get_text() == offset
     assert ax.get_xlabel() == "day"
 
 

@@ -147,6 +147,7 @@ def test_table_of_extras_has_all_for_users() -> None:
     ("check", "html", "finding"),
     [
         ("dead", "<article>See <code>docs/proofs.md</code>.</article>", "docs/proofs.md"),
+        ("dead", "<article>By <code>make pictures</code>.</article>", "make pictures"),
         ("dead", "<article>The tests run\nevery example.</article>", "The tests run every"),
         ("private", "<code>frame: <span>_Frame</span></code>", "_Frame"),
         ("private", "<span>library</span>: <span>_native</span>.Library", "_native"),

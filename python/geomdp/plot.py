@@ -159,7 +159,7 @@ def accuracy(
     numbers = [parameters.at_least("n", item, 1) for item in items]
     _check_number("numbers n", numbers)
     curves = {
-        number: _drawable(
+        _plain(number): _drawable(
             "an accuracy",
             _accuracy.epsilon_to_accuracy(np.array(exact), alpha, sensitivity=reach, n=number),
             positive=False,
@@ -168,7 +168,7 @@ def accuracy(
     }
     axes = _axes(ax)
     _draw_accuracies(axes, places, curves)
-    of = f" of all {numbers[0]}" if len(numbers) == 1 and numbers != [1] else ""
+    of = f" of all {numbers[0]:,}" if len(numbers) == 1 and numbers != [1] else ""
     given = f", sensitivity {texts[1]}" if reach != 1 else ""
     y = f"accuracy{of} at level {texts[0]}{given} (counts)"
     return _finish(axes, "epsilon", y, legend="counts at once")
@@ -287,6 +287,7 @@ def histogram(
     """
     _check_axes(ax)
     mechanism, noisy = _of_table(mechanism, noisy)
+    index = getattr(noisy, "index", None)
     (true, noisy), labelled = detach(true=true, noisy=noisy)
     counts = _counts("noisy", noisy)
     points = _row("noisy", counts)
@@ -316,7 +317,8 @@ def histogram(
     style: dict[str, Any] = {"color": _VERMILION, "label": f"noisy, {_stated(mechanism, alpha)}"}
     own = {"color": _VERMILION} if true is None else {"color": _BLUE, "label": "true"}
     fill: dict[str, Any] = {"alpha": 0.4, **own}
-    title = _text(labelled.sides[0][0]) if labelled.sides else _title(labels)
+    named = index if labels is keys else labels
+    title = _text(labelled.sides[0][0]) if labelled.sides else _title(named)
     if names is not None and days is None:
         _draw_named(axes, drawn, list(map(_text, names)), style, fill)
         return _finish(axes, "count", title, loc="lower right")
@@ -473,10 +475,10 @@ def preview(
     return _finish(axes, "epsilon of the table", y, legend="accuracy of")
 
 
-def _draw_accuracies(axes: Axes, epsilons: _Floats, curves: Mapping[Any, Any]) -> None:
+def _draw_accuracies(axes: Axes, epsilons: _Floats, curves: Mapping[str, Any]) -> None:
     """Draw each accuracy until the next epsilon: there it is no greater."""
     for (label, curve), colour, line in zip(curves.items(), _COLOURS, _LINES, strict=False):
-        axes.step(epsilons, curve, where="post", linestyle=line, color=colour, label=str(label))
+        axes.step(epsilons, curve, where="post", linestyle=line, color=colour, label=label)
     _scale(axes, "x", "log")
     _scale(axes, "y", "symlog", linthresh=1, subs=range(2, 10))
     axes.set_ylim(bottom=-0.1, auto=None)
@@ -631,8 +633,21 @@ def _date(axes: Axes, zone: datetime.tzinfo | None) -> None:
 
     auto: Any = dates.AutoDateLocator
     concise: Any = dates.ConciseDateFormatter
+
+    class Dates(concise):  # type: ignore[misc]
+        """Names no month beside the axis if a tick does: that of the last tick is not of all."""
+
+        def format_ticks(self, values: Any) -> list[str]:
+            labels: list[str] = super().format_ticks(values)
+            self.named = any(map(str.isalpha, "".join(labels)))
+            return labels
+
+        def get_offset(self) -> str:
+            year_month: str = super().get_offset()
+            return year_month[:4] if self.named else year_month
+
     axes.xaxis.set_major_locator(locator := auto(tz=zone))
-    axes.xaxis.set_major_formatter(concise(locator, tz=zone))
+    axes.xaxis.set_major_formatter(Dates(locator, tz=zone))
 
 
 def _mark_zero(axes: Axes, which: Literal["x", "y"], values: _Floats) -> None:

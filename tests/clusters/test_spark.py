@@ -936,7 +936,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 def blocks(page: str) -> list[str]:
-    return re.findall(r"^```python\n(.*?)^```", (DOCS / page).read_text(), re.DOTALL | re.M)
+    return re.findall(r"^```python\n(?!>>> )(.*?)^```", (DOCS / page).read_text(), re.DOTALL | re.M)
 
 
 @pytest.fixture
