@@ -203,7 +203,7 @@ class TestContract(Contract):
 
 
 def test_release_is_the_same_however_evaluated(spark: SparkSession, counts: DataFrame) -> None:
-    release = geomdp.spark.release_columns(counts, {"n": WIDE, "m": WIDE}, IDS)
+    release = geomdp.spark.release_columns(counts, {"n": WIDE, "m": WIDE}, IDS, unique_ids=True)
     first = rows(release.frame)
     assert len(first) == ROWS
     assert rows(release.frame) == first
@@ -291,7 +291,7 @@ def seen(folder: Path) -> pa.Table:
 def test_repeated_tasks_give_equal_noise(
     counts: DataFrame, tmp_path: Path, act: Callable[[], None]
 ) -> None:
-    release = geomdp.spark.release_columns(counts, {"n": WIDE, "m": WIDE}, IDS)
+    release = geomdp.spark.release_columns(counts, {"n": WIDE, "m": WIDE}, IDS, unique_ids=True)
     start = time.monotonic()
     found = rows(disturbed(release.frame, act, tmp_path / "seen"))
     assert time.monotonic() - start < PATIENCE
@@ -318,7 +318,7 @@ def test_releases_and_columns_are_independent(counts: DataFrame) -> None:
     scale = 5.0
     mechanism = GeometricMechanism.from_scale(scale)
     releases = [
-        geomdp.spark.release_columns(counts, {"n": mechanism, "m": mechanism}, IDS)
+        geomdp.spark.release_columns(counts, {"n": mechanism, "m": mechanism}, IDS, unique_ids=True)
         for _ in range(2)
     ]
     cached = releases[0].frame.cache()
@@ -377,15 +377,17 @@ def test_schema_and_other_columns_are_kept(spark: SparkSession) -> None:
         F.col("id").cast("string").cast("binary").alias("bytes"),
     )
     mechanisms = {"a.count": NONE, "count": NONE}
-    release = geomdp.spark.release_columns(frame, mechanisms, ["i d"], nulls="keep")
+    release = geomdp.spark.release_columns(
+        frame, mechanisms, ["i d"], nulls="keep", unique_ids=True
+    )
+    given = frame.collect()
     assert release.frame.schema == frame.schema
     assert release.frame.schema["a.count"].metadata == {"unit": "heads"}
-    assert release.frame.collect() == frame.collect()
-    for name in ("bytes", "when"):
-        other = geomdp.spark.release_columns(frame, mechanisms, [name], nulls="keep")
-        assert other.frame.collect() == frame.collect()
+    assert release.frame.collect() == given
+    other = geomdp.spark.release_columns(frame, mechanisms, ["when", "bytes"], nulls="keep")
+    assert other.frame.collect() == given
     spark.conf.set("spark.sql.execution.arrow.useLargeVarTypes", "true")
-    assert release.frame.collect() == frame.collect()
+    assert release.frame.collect() == given
     spark.conf.unset("spark.sql.execution.arrow.useLargeVarTypes")
 
 
@@ -1046,7 +1048,7 @@ def test_key_is_not_shown(
     broken = counts.withColumn("n", F.when(F.col("i") > 0, F.col("n")))
     texts = []
     for frame in (counts, broken):
-        release = geomdp.spark.release_columns(frame, {"n": WIDE}, IDS)
+        release = geomdp.spark.release_columns(frame, {"n": WIDE}, IDS, unique_ids=True)
         for mode in ("simple", "extended", "codegen", "cost", "formatted"):
             release.frame.explain(mode=mode)
         texts.append(repr(release) + repr(release.frame) + repr(vars(release.frame)))
