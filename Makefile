@@ -106,7 +106,7 @@ faults: $(VENV)/.engines ## plant FAULTS, all unless given, each of which a test
 	bash scripts/install.sh program coqc coq
 	$(if $(filter-out --checked,$(FAULTS)),,$(RECORDED) faults) $(PYTHON) scripts/plant_faults.py $(FAULTS)
 
-clusters: $(VENV)/.engines ## on Spark, Dask and Ray, with workers that are killed; DAY=1 without the slowest
+clusters: $(VENV)/.engines ## on Spark, Dask and Ray, with workers that are killed; DAY=1 leaves most to the night
 	$(if $(DAY),,$(RECORDED) clusters) $(PY) -m pytest tests/clusters $(if $(DAY),-m "not night")
 
 backends: develop ## the OpenDP backend, against older versions of OpenDP
@@ -120,12 +120,12 @@ notebooks: develop ## run the notebooks, and write them with outputs to dist/not
 	bash scripts/install.sh extras notebooks
 	$(PY) scripts/run_notebooks.py
 
-site: notebooks  ## the documentation site with the notebooks, checked in chromium
+site: notebooks  ## the documentation site with the notebooks, checked in chromium; DAY=1 a part of its pages
 	bash scripts/install.sh extras site
 	bash scripts/install.sh program chromium
 	# Not --quiet, which hides warnings from --strict.
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --site-dir dist/site
-	$(PY) scripts/check_site.py dist/site
+	$(PY) scripts/check_site.py dist/site $(if $(DAY),--day)
 
 ## Before a release, or by night: all of the gate, whatever was touched, and an hour of searches
 

@@ -28,7 +28,7 @@ STEPS = 3
 #: A long step that begins last would run alone.
 LONG = ["clusters", "site", "proof", "ct", "lint", "wheel"]
 #: Steps of which the gate runs a part; `make nightly` runs all.
-PARTS = {"clusters": ["clusters", "DAY=1"]}
+PARTS = {step: [step, "DAY=1"] for step in ("clusters", "site")}
 #: Other steps, and the prefixes of the paths that each checks.
 COLUMNS = ["python/geomdp/frames", "python/geomdp/mechanism.py", "python/geomdp/_inputs/"]
 PROOF = [
@@ -79,6 +79,11 @@ def changed() -> list[str] | None:
         return None
     new = git("ls-files", "--others", "--exclude-standard")
     return [*git("diff", "--name-only", "--no-renames", since).splitlines(), *new.splitlines()]
+
+
+def turn() -> int:
+    """Return the number of commits: it chooses what a gate checks in turn."""
+    return int(git("rev-list", "--count", "HEAD"))
 
 
 def steps() -> list[str]:

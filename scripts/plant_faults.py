@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from gate import changed, git
+from gate import changed, turn
 
 ROOT = Path(__file__).resolve().parent.parent
 LAYER = Path("python/geomdp")
@@ -178,14 +178,14 @@ def catches(fault: Fault, end: float) -> bool | None:
 
 def of_the_change(among: list[Fault]) -> list[Fault]:
     """Return the faults in files that the change touches, and a rotating tenth of the others."""
-    files, turn = changed(), int(git("rev-list", "--count", "HEAD"))
+    files, place = changed(), turn()
     # The others have passed without a fault in this gate.
     among = [fault for fault in among if not fault.test.startswith(NIGHT)]
     touched = [fault for fault in among if files is None or fault.file in files]
     # If there are too many, each change begins with different ones.
-    random.Random(turn).shuffle(touched)
+    random.Random(place).shuffle(touched)
     others = [fault for fault in among if fault not in touched]
-    return touched + others[turn % 10 :: 10]
+    return touched + others[place % 10 :: 10]
 
 
 def options(words: list[str] | None = None) -> argparse.Namespace:

@@ -163,6 +163,13 @@ def test_check_of_pages_accepts_links_and_public_names() -> None:
     assert not [*check_site.dead(linked), *check_site.private("<code>__init__ Frame</code>")]
 
 
+def test_pages_are_visited_by_day_in_turn() -> None:
+    pages = [*map(str, range(30)), "index.html"]
+    days = [check_site.by_day(pages, turn) for turn in range(7, 17)]
+    assert all(day[-1] == "index.html" and 4 <= len(day) <= 5 for day in days)
+    assert {page for day in days for page in day} == {*pages}
+
+
 def test_check_of_links_finds_planted_faults(tmp_path: Path) -> None:
     page, other = tmp_path / "page.html", tmp_path / "other.html"
     page.write_text(

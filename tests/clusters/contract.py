@@ -13,14 +13,19 @@ from geomdp.distributed import ReleaseKey
 
 WIDE = GeometricMechanism.from_scale(1e6)
 SECRET = 918_273_645
-#: Ids of one row each, which are equal, by name.
+#: Ids of three rows, which are equal, by name: each twice with its type.
 EQUAL = {
     "integers": ([3, None, 5], pa.int32(), [3, None, 5], pa.int64()),
     "strings": (["é", None, ""], pa.string(), ["é", None, ""], pa.large_string()),
-    "durations": ([5, -7], pa.duration("ms"), [5000, -7000], pa.duration("us")),
-    "timestamps": ([-5, 7], pa.timestamp("ms"), [-5000, 7000], pa.timestamp("us")),
-    "zones": ([5], pa.timestamp("us", "UTC"), [5], pa.timestamp("us", "Asia/Tokyo")),
-    "zones and units": ([5], pa.timestamp("ms", "UTC"), [5000], pa.timestamp("us", "Asia/Tokyo")),
+    "durations": ([5, -7, 0], pa.duration("ms"), [5000, -7000, 0], pa.duration("us")),
+    "times": ([-5, 7, 0], pa.timestamp("ms"), [-5000, 7000, 0], pa.timestamp("us")),
+    "zones": ([5] * 3, pa.timestamp("us", "UTC"), [5] * 3, pa.timestamp("us", "Asia/Tokyo")),
+    "zones and units": (
+        [5] * 3,
+        pa.timestamp("ms", "UTC"),
+        [5000] * 3,
+        pa.timestamp("us", "Asia/Tokyo"),
+    ),
 }
 
 
@@ -37,6 +42,12 @@ class Engine(NamedTuple):
     error: type[Exception]
 
 
+def night(*values: Any) -> list[Any]:
+    """Return values of a parameter, or tuples of several, that only the night tries."""
+    tuples = (value if isinstance(value, tuple) else (value,) for value in values)
+    return [pytest.param(*each, marks=pytest.mark.night) for each in tuples]
+
+
 def copies(key: ReleaseKey) -> Callable[[], ReleaseKey]:
     return lambda: pickle.loads(pickle.dumps(key))
 
@@ -44,29 +55,29 @@ def copies(key: ReleaseKey) -> Callable[[], ReleaseKey]:
 class Contract:
     """The tests; a subclass runs them on the fixture `engine` of its module."""
 
-    @pytest.mark.parametrize("kind", EQUAL)
     def test_equal_ids_of_other_types_have_equal_noise(
-        self, engine: Engine, monkeypatch: pytest.MonkeyPatch, kind: str
+        self, engine: Engine, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         engine.draw(monkeypatch, ReleaseKey())
-        one, first, two, second = EQUAL[kind]
         found = []
-        for ids, dtype in ((one, first), (two, second)):
-            plain = pa.table({"id": pa.array(ids, dtype), "n": np.zeros(len(ids), np.int64)})
-            frame = engine.frame(plain)
-            noisy = engine.release(frame, {"n": WIDE}, ["id"], unique_ids=True).frame
+        for place in (0, 2):
+            ids = {name: pa.array(*each[place : place + 2]) for name, each in EQUAL.items()}
+            frame = engine.frame(pa.table({**ids, "n": np.zeros(3, np.int64)}))
+            noisy = engine.release(frame, {"n": WIDE}, [*EQUAL], unique_ids=True).frame
             found.append(sorted(engine.table(noisy)["n"].to_pylist()))
         assert found[0] == found[1]
-        assert len(set(found[0])) == len(one)
+        assert len(set(found[0])) == 3
 
     def test_nulls(self, engine: Engine) -> None:
         """The error of a task shows no count."""
         counts = pa.array([SECRET, None, SECRET], pa.int64())
         frame = engine.frame(pa.table({"id": pa.array([1, None, 3]), "n": counts}))
         with pytest.raises(engine.error, match="column 'n' contains nulls") as caught:
-            engine.table(engine.release(frame, {"n": WIDE}, ["id"]).frame)
+            engine.table(engine.release(frame, {"n": WIDE}, ["id"], unique_ids=True).frame)
         assert str(SECRET) not in str(caught.value)
-        noisy = engine.table(engine.release(frame, {"n": WIDE}, ["id"], nulls="keep").frame)
+        noisy = engine.table(
+            engine.release(frame, {"n": WIDE}, ["id"], nulls="keep", unique_ids=True).frame
+        )
         missing = dict(zip(noisy["id"].to_pylist(), noisy["n"].is_null().to_pylist(), strict=True))
         assert missing == {1: False, None: True, 3: False}
 

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pytest
 import ray
 import ray.data
-from contract import WIDE, Contract, Engine
+from contract import WIDE, Contract, Engine, night
 from forms import shows
 from ray import cloudpickle
 from ray.exceptions import ActorDiedError, RayError
@@ -155,7 +155,7 @@ class TestContract(Contract):
 
 
 def test_release_is_the_same_however_evaluated() -> None:
-    with release_columns(counts(), {"n": WIDE, "m": WIDE}, IDS) as noisy:
+    with release_columns(counts(), {"n": WIDE, "m": WIDE}, IDS, unique_ids=True) as noisy:
         first = rows(noisy)
         assert len({n for n, _ in first.values()}) > 0.99 * ROWS
         for again in (
@@ -170,22 +170,22 @@ def test_release_is_the_same_however_evaluated() -> None:
         assert noisy.sum("n") == sum(n for n, _ in first.values())
 
 
+@pytest.mark.night
 def test_noise_is_independent_of_blocks(
     keepers: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also of blocks before the release, and of whether there is a cluster."""
     mechanisms = {"n": WIDE, "m": GeometricMechanism(0.1, bounds=(-3, 4))}
-    first = rows(release_columns(counts(), mechanisms, IDS).frame)
+    first = rows(release_columns(counts(), mechanisms, IDS, unique_ids=True).frame)
     [keeper] = keepers
     assert first == by_ids(key_of(keeper).release_columns(table(), mechanisms, IDS, part=True))
     assert {m for _, m in first.values()} == set(range(-3, 5))
     monkeypatch.setattr(geomdp.ray, "_keeper", lambda: keeper)
     backwards = counts(table().take(np.arange(ROWS)[::-1]), blocks=3)
-    assert rows(release_columns(backwards, mechanisms, IDS).frame) == first
+    assert rows(release_columns(backwards, mechanisms, IDS, unique_ids=True).frame) == first
 
 
-@pytest.mark.parametrize("place", ["before", "behind"])
-@pytest.mark.night
+@pytest.mark.parametrize("place", [*night("before"), "behind"])
 def test_killed_worker(tmp_path: Path, place: str) -> None:
     seen, mark = tmp_path / "seen", tmp_path / "died"
     seen.mkdir()
@@ -202,7 +202,8 @@ def test_killed_worker(tmp_path: Path, place: str) -> None:
         return block
 
     dataset = after(counts(), die) if place == "before" else counts()
-    release = release_columns(dataset, {"n": WIDE, "m": WIDE}, IDS)
+    unique = place == "behind"
+    release = release_columns(dataset, {"n": WIDE, "m": WIDE}, IDS, unique_ids=unique)
     # Before the noise it has died while ids were compared, and dies again below.
     assert mark.exists() == (place == "before")
     mark.unlink(missing_ok=True)
@@ -214,9 +215,6 @@ def test_killed_worker(tmp_path: Path, place: str) -> None:
         whole = pa.concat_tables(pickle.loads(path.read_bytes()) for path in seen.iterdir())
         assert len(whole) >= ROWS + ROWS // BLOCKS
         assert set(tuples(whole, [*IDS, "n", "m"])) == {(*ids, *nm) for ids, nm in first.items()}
-    mark.unlink()
-    assert rows(noisy) == first
-    assert mark.exists()
     assert rows(release.frame) == first
     release.wipe()
 
@@ -238,7 +236,12 @@ def test_releases_and_columns_are_independent() -> None:
 # Only counts change
 
 
-def test_other_columns_are_kept() -> None:
+# Ray gives counts of rows such names.
+@pytest.mark.parametrize(
+    ("names", "ids"),
+    [(["count()", "0"], ["i d"]), *night((["0"], ["kind", "when", "count()"]))],
+)
+def test_other_columns_are_kept(names: list[str], ids: list[str]) -> None:
     numbers = list(range(20))
     whole = pa.table(
         {
@@ -252,18 +255,17 @@ def test_other_columns_are_kept() -> None:
             "half": pa.array([number / 2 for number in numbers], pa.float32()),
         }
     )
-    # Ray gives counts of rows such names.
-    for names, ids in ((["count()", "0"], ["i d"]), (["0"], ["kind", "when", "count()"])):
-        # Unsigned counts need bounds.
-        whole_bytes = GeometricMechanism.from_scale(0, bounds=(0, 255))
-        mechanisms = {name: whole_bytes if name == "count()" else NONE for name in names}
-        noisy = release_columns(counts(whole, 3), mechanisms, ids, nulls="keep").frame
-        assert noisy.schema().base_schema.equals(whole.schema)
-        found = arrow(noisy).sort_by("when")
-        assert found.schema.equals(whole.schema)
-        assert found.to_pylist() == whole.to_pylist()
+    # Unsigned counts need bounds.
+    whole_bytes = GeometricMechanism.from_scale(0, bounds=(0, 255))
+    mechanisms = {name: whole_bytes if name == "count()" else NONE for name in names}
+    noisy = release_columns(counts(whole, 3), mechanisms, ids, nulls="keep").frame
+    assert noisy.schema().base_schema.equals(whole.schema)
+    found = arrow(noisy).sort_by("when")
+    assert found.schema.equals(whole.schema)
+    assert found.to_pylist() == whole.to_pylist()
 
 
+@pytest.mark.night
 def test_pandas_blocks() -> None:
     whole = pd.DataFrame(
         {"i": pd.Categorical(["x", "y", "z"]), "n": pd.array([1, None, 3], dtype="Int64")}
@@ -273,6 +275,7 @@ def test_pandas_blocks() -> None:
     assert found == [{"i": "x", "n": 1}, {"i": "y", "n": None}, {"i": "z", "n": 3}]
 
 
+@pytest.mark.night
 def test_datasets_without_rows() -> None:
     noisy = release_columns(counts(table(0), 1), {"n": WIDE}, IDS).frame
     assert noisy.count() == 0
@@ -302,9 +305,9 @@ REPEATED = {
 @pytest.mark.parametrize(
     ("case", "strategy"),
     [
-        *((case, "sort_shuffle_pull_based") for case in REPEATED),
-        # It takes some seconds.
-        ("of other types", "default"),
+        ("in two blocks", "sort_shuffle_pull_based"),
+        *night(*((case, "sort_shuffle_pull_based") for case in REPEATED if "two" not in case)),
+        *night(("of other types", "default")),
     ],
 )
 def test_repeated_ids_raise(
@@ -320,12 +323,14 @@ def test_repeated_ids_raise(
     assert not keepers
 
 
+@pytest.mark.night
 def test_null_id() -> None:
     another = NULL.set_column(3, "i", pa.array([1]))
     whole = pa.concat_tables([NULL, table(), another])
     assert len(rows(release_columns(counts(whole), {"n": WIDE}, IDS).frame)) == ROWS + 2
 
 
+@pytest.mark.night
 def test_ids_in_other_units_between_blocks() -> None:
     """5 s and 5 ms are two ids, and 5 s and 5000 ms are one."""
 
@@ -344,6 +349,7 @@ def test_ids_in_other_units_between_blocks() -> None:
         release_columns(blocks(range(5000, 6000, 1000)), {"n": WIDE}, ["i"])
 
 
+@pytest.mark.night
 def test_unique_ids_are_not_compared(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -364,6 +370,7 @@ def test_unique_ids_are_not_compared(
 
 
 @pytest.mark.parametrize("way", ["nothing", "materialize", "parquet"])
+@pytest.mark.night
 def test_rows_differing_between_readings_are_not_noticed(
     way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -386,6 +393,7 @@ def test_rows_differing_between_readings_are_not_noticed(
         assert (rows(noisy) == rows(noisy)) == (way != "nothing")
 
 
+@pytest.mark.night
 def test_noise_is_independent_of_block_types() -> None:
     """Types may change when Ray cuts blocks differently."""
     keeper = geomdp.ray._keeper()
@@ -438,7 +446,7 @@ def store() -> bytes:
 
 
 def test_key_is_not_shown(keepers: list[Any]) -> None:
-    release = release_columns(counts(), {"n": WIDE}, IDS)
+    release = release_columns(counts(), {"n": WIDE}, IDS, unique_ids=True)
     [keeper] = keepers
     _, (_, secret) = key_of(keeper).__reduce__()
     assert len(secret) == 32
@@ -474,6 +482,7 @@ def test_wiped_release_raises(keepers: list[Any]) -> None:
     other.wipe()
 
 
+@pytest.mark.night
 def test_lost_key_raises(keepers: list[Any]) -> None:
     """The release ends with its process; no other key takes its place."""
     release = release_columns(counts(), {"n": WIDE}, IDS, unique_ids=True)
@@ -486,6 +495,7 @@ def test_lost_key_raises(keepers: list[Any]) -> None:
     release.wipe()
 
 
+@pytest.mark.night
 def test_frame_keeps_the_key() -> None:
     frame = release_columns(counts(), {"n": WIDE}, IDS, unique_ids=True).frame
     gc.collect()
@@ -494,6 +504,7 @@ def test_frame_keeps_the_key() -> None:
     assert rows(frame) == first
 
 
+@pytest.mark.night
 def test_docstring_example() -> None:
     failed, attempted = doctest.testmod(geomdp.ray, globs={})
     assert (failed, attempted > 5) == (0, True)
@@ -501,7 +512,7 @@ def test_docstring_example() -> None:
 
 def test_wipe_after_shutdown() -> None:
     """Runs last."""
-    release = release_columns(counts(), {"n": WIDE}, IDS)
+    release = release_columns(counts(), {"n": WIDE}, IDS, unique_ids=True)
     ray.shutdown()
     release.wipe()
     assert not ray.is_initialized()
