@@ -66,11 +66,11 @@ lint: develop    ## formatters, linters, types, stubs
 	cd $(VENV) && bin/python -m mypy.stubtest geomdp._core
 	$(PY) scripts/third_party_licenses.py --check
 
-proof: develop   ## the machine-checked proof, its draw against the kernel, and its checker on certificates
+proof: develop   ## the machine-checked proof, its draw against the kernel, and its checker on certificates; DAY=1 without coqchk
 	bash scripts/install.sh program coqc coq
 	bash scripts/install.sh program /usr/lib/ocaml/zarith/zarith.cmxa libzarith-ocaml-dev
 	mkdir -p target && cargo run --locked --quiet --release -p geomdp-core --example proof_model > target/Model.v
-	$(RECORDED) proof $(PYTHON) scripts/check_proof.py target/Model.v -- $(PY) scripts/check_certificates.py
+	$(if $(DAY),,$(RECORDED) proof) $(PYTHON) scripts/check_proof.py $(if $(DAY),--day) target/Model.v -- $(PY) scripts/check_certificates.py
 	$(PY) scripts/make_vectors.py --check
 
 proof-certificates: develop   ## certificates of the documentation's mechanisms, evaluated in Coq
@@ -80,9 +80,9 @@ proof-certificates: develop   ## certificates of the documentation's mechanisms,
 wheel:           ## build the wheel, with TWICE=--twice twice to compare; try it in an empty environment
 	PYTHON="$(PYTHON)" bash scripts/check_wheel.sh $(TWICE)
 
-ct: develop      ## constant time, checked on the machine code by valgrind
+ct: develop      ## constant time, checked on the machine code by valgrind; DAY=1 without debug builds
 	bash scripts/install.sh program valgrind
-	bash scripts/constant_time.sh
+	DAY=$(DAY) bash scripts/constant_time.sh
 
 pythons: develop ## the whole suite on CPython 3.13 and 3.14, with the newest libraries; needs root and Debian
 	PYTHON="$(PY)" $(RECORDED) pythons bash scripts/pythons.sh
@@ -109,8 +109,8 @@ faults: $(VENV)/.engines ## plant FAULTS, all unless given, each of which a test
 clusters: $(VENV)/.engines ## on Spark, Dask and Ray, with workers that are killed; DAY=1 leaves most to the night
 	$(if $(DAY),,$(RECORDED) clusters) $(PY) -m pytest tests/clusters $(if $(DAY),-m "not night")
 
-backends: develop ## the OpenDP backend, against older versions of OpenDP
-	bash scripts/opendp_versions.sh
+backends: develop ## the OpenDP backend, against older versions of OpenDP; DAY=1 the oldest
+	bash scripts/opendp_versions.sh $(if $(DAY),0.14.0,0.14.0 0.14.2 0.15.1)
 
 examples: $(VENV)/.engines ## every example, and the source notes
 	for each in examples/*.py; do PYSPARK_PYTHON=$(CURDIR)/$(PY) $(PY) $$each || exit 1; done

@@ -8,7 +8,7 @@ everything that was accepted with one of Coq's checks turned off.
 
 Arguments are further files to compile: those that `rust/core/examples/proof_model.rs` prints, in
 which the draw of the proof must agree with the compiled kernel. The extracted checker of
-certificates goes to `target/checker`. After `--` follows a command that runs beside `coqchk`:
+certificates goes to `target/checker`. `--day` leaves out `coqchk`. After `--` follows a command that runs beside `coqchk`:
 `check_certificates.py`.
 """
 
@@ -125,6 +125,8 @@ def main() -> None:
     start = time.monotonic()
     split = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
     given, beside = sys.argv[1:split], sys.argv[split + 1 :]
+    if day := "--day" in given:
+        given.remove("--day")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         modules = compiled(folder)
@@ -138,13 +140,13 @@ def main() -> None:
         run = ["coqchk", "-silent", "-o", "-Q", ".", "Geomdp", "Geomdp.Question"]
         pipe = subprocess.PIPE
         with subprocess.Popen(
-            run, cwd=folder, stdout=pipe, stderr=subprocess.STDOUT, text=True
+            ["true"] if day else run, cwd=folder, stdout=pipe, stderr=subprocess.STDOUT, text=True
         ) as again:
             for path in map(Path, given):
                 shutil.copy(path, folder)
                 coq(folder / path.name)
             other = subprocess.run(beside, check=False).returncode if beside else 0
-            compare("coqchk", again.communicate()[0], SUMMARY)
+            compare("coqchk", again.communicate()[0], [] if day else SUMMARY)
     names = ", ".join(theorem.partition(".")[2] for theorem in THEOREMS)
     print(f"{names}: proved in {time.monotonic() - start:.0f} s, from:")
     print(*sorted(AXIOMS), sep="\n")

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Checks constant time on the machine code. Each check is shown to catch a planted fault.
-#   valgrind      secrets in the crate, portable and AVX2 code, debug and release
+#   valgrind      secrets in the crate, portable and AVX2 code, debug and release; if DAY is set,
+#                 release alone
 #   msan          secrets in the AVX-512 code, which valgrind does not run
 #   traces        instructions and addresses of a run: the same for other tapes and counts
 #   wheel         secrets in the installed package, under CPython
@@ -35,7 +36,7 @@ secrets() { # checker...
 }
 
 valgrind_() {
-    for profile in dev release; do
+    for profile in $([ -n "${DAY-}" ] || echo dev) release; do
         echo "== valgrind, $profile"
         program=$(build checkmem "$profile")
         secrets "${VALGRIND:-valgrind}" --quiet --error-exitcode=99 "$program"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Runs the tests of the OpenDP backend with older versions of OpenDP; `make test` uses the newest.
+# Runs the tests of the OpenDP backend with the given versions of OpenDP; `make test` uses the newest.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-for version in 0.14.0 0.14.2 0.15.1; do
+for version in "$@"; do
     site=.venv/opendp-$version
     if [ ! -d "$site" ]; then
         .venv/bin/python -m pip install --quiet --no-deps --target "$site" "opendp==$version"

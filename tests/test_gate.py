@@ -234,7 +234,7 @@ def test_closest_row_says_what_to_run() -> None:
     assert quick.commands(["nowhere.py"]) == []
 
 
-@pytest.mark.parametrize(("passed", "given"), [(1, "6.0"), (7, "3.5"), (30, "2.0")])
+@pytest.mark.parametrize(("passed", "given"), [(1, "6.0"), (7, "2.0"), (30, "1.0")])
 def test_planted_faults_come_last_in_the_time_that_is_left(
     passed: float, given: str, first: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

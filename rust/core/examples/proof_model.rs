@@ -7,6 +7,19 @@ use geomdp_core::tape::{Tape, Words};
 use geomdp_core::{Backend, Kernel, LANES, Rate};
 use num_bigint::BigUint;
 
+const HEADER: &str = "From Coq Require Import Uint63.
+From Geomdp Require Import Statement.
+Open Scope Z_scope.
+Inductive words := E | W (high low : int) (rest : words).
+Fixpoint list_of (t : words) : list Z :=
+  match t with
+  | E => nil
+  | W high low rest => to_Z high * 2 ^ 32 + to_Z low :: list_of rest
+  end.
+Inductive case := C (t : words) (x y : Z).
+Definition agrees (p : plan) (c : case) : bool :=
+  let (t, x, y) := c in draw p (list_of t) x =? y.";
+
 /// The limbs of a number, most significant first.
 fn limbs(number: &BigUint, digit: &Digit, bits: u32) -> Vec<u64> {
     let mask = (BigUint::from(1u32) << bits) - 1u32;
@@ -26,6 +39,13 @@ fn coq_digit(digit: &Digit, bits: u32) -> String {
         digit.weight().trailing_zeros(),
         digit.limbs()
     )
+}
+
+/// A tape as halves of words: Coq reads those natively, and large numbers of `Z` slowly.
+fn coq_words(tape: &[u64]) -> String {
+    let halves = |word: &u64| format!("W {} {}", word >> 32, word & u64::from(u32::MAX));
+    let words: Vec<_> = tape.iter().map(halves).collect();
+    format!("({} E{}", words.join(" ("), ")".repeat(words.len()))
 }
 
 /// Tapes at every threshold and one off it, with both signs, and arbitrary ones.
@@ -58,9 +78,7 @@ fn tapes(plan: &Plan) -> Vec<Vec<u64>> {
 }
 
 fn main() {
-    println!("From Geomdp Require Import Statement.\nOpen Scope Z_scope.");
-    println!("Definition agrees (p : plan) (c : list Z * Z * Z) : bool :=");
-    println!("  let '(tape, x, y) := c in draw p tape x =? y.");
+    println!("{HEADER}");
     for (scale, range) in [
         (0.1, 1),
         (0.3, u64::MAX),
@@ -88,7 +106,7 @@ fn main() {
             for (j, word) in tape.iter().enumerate() {
                 words[j * LANES] = *word;
             }
-            let tape = format!("{tape:?}").replace(',', ";");
+            let tape = coq_words(&tape);
             let mut outputs: Vec<_> = kernels
                 .iter()
                 .map(|kernel| {
@@ -99,7 +117,7 @@ fn main() {
                 .collect();
             // Back ends that differ give cases of one tape, which cannot all agree with the draw.
             outputs.dedup();
-            cases.extend(outputs.iter().map(|y| format!("({tape}, {x}, {y})")));
+            cases.extend(outputs.iter().map(|y| format!("C {tape} {x} {y}")));
         }
         let (first, rest) = digits.split_first().unwrap();
         println!(
