@@ -25,7 +25,7 @@ test:            ## the whole test suite
 # draws, and `make lint` compiles the example.
 test-core:
 	GEOMDP_DRAW_BITS=22 cargo test --locked --quiet -p geomdp-core --lib --tests
-	cargo test --locked --quiet -p geomdp-core --doc
+	MAKEFLAGS= cargo test --locked --quiet -p geomdp-core --doc
 
 test-package: develop
 	$(PY) -m pytest --numprocesses auto

@@ -8,8 +8,8 @@ everything that was accepted with one of Coq's checks turned off.
 
 Arguments are further files to compile: those that `rust/core/examples/proof_model.rs` prints, in
 which the draw of the proof must agree with the compiled kernel. The extracted checker of
-certificates goes to `target/checker`. `--day` leaves out `coqchk`. After `--` follows a command that runs beside `coqchk`:
-`check_certificates.py`.
+certificates goes to `target/checker`. After `--` follows a command that runs beside `coqchk`:
+`check_certificates.py`. `--day` leaves out `coqchk`.
 """
 
 import shutil

@@ -296,16 +296,14 @@ def tapes() -> Iterator[tuple[Setting, _Vector]]:
         span = int(re.findall(r"Plan 64 63 (\d+)", goal)[0])
         setting = Setting(1 / Fraction(scale), (0, span), "uint64")
         digits = setting.certificate.digits
-        numbers, cases = goal.split(" = true.")[0].split("\n  [")
+        numbers, listed = goal.split(" = true.")[0].split("\n  [")
         printed = [
             sum(int(limb) << 63 * at for at, limb in enumerate(reversed(limbs.split("; "))))
             for limbs in re.findall(r"\[(\d[\d; ]*)\]", numbers)
         ]
         assert printed == [t for digit in digits for t in digit.thresholds], "another plan"
-        found = [
-            ([hex(int(word)) for word in tape.split("; ")], count, noisy)
-            for tape, count, noisy in re.findall(r"\(\[([\d; ]+)\], (\d+), (\d+)\)", cases)
-        ]
+        cases = re.findall(r"C (.+?E\)+) (\d+) (\d+)", listed)
+        found = [(_words(tape), count, noisy) for tape, count, noisy in cases]
         near = (found[at : at + 6] for at in range(0, len(found), 6))
         for j, digit in enumerate(digits):
             last = len(digit.thresholds)
@@ -315,6 +313,11 @@ def tapes() -> Iterator[tuple[Setting, _Vector]]:
                     about = f"digit {j} below, at and above its threshold {number}"
                     yield setting, _tapes(about, group)
         yield setting, _tapes("arbitrary words", next(near))
+
+
+def _words(tape: str) -> list[str]:
+    halves = re.findall(r"W (\d+) (\d+)", tape)
+    return [hex(int(high) << 32 | int(low)) for high, low in halves]
 
 
 def _tapes(about: str, cases: list[tuple[list[str], str, str]]) -> _Vector:
