@@ -1,4 +1,4 @@
-"""Run the gates of a change besides the tests, four steps at a time: `make gate`.
+"""Run the gates of a change besides the tests, three steps at a time: `make gate`.
 
 Some steps always run. Others run if the change touches the files that they check. Planted faults
 come last, in the time that is left. The change is
@@ -24,7 +24,7 @@ FAULTS = (1, 6)
 #: Steps that look at the machine code and at the files of the package.
 ALWAYS = ["ct", "lint", "instructions", "wheel", "demo", "evidence"]
 #: Steps at a time: on two processors, since clusters and installers often wait.
-STEPS = 4
+STEPS = 3
 #: A long step that begins last would run alone.
 LONG = ["clusters", "site", "proof", "ct", "lint", "wheel"]
 #: Steps of which the gate runs a part; `make nightly` runs all.
