@@ -86,10 +86,10 @@ def counted(make: Any, size: int, **levels: int) -> tuple[str, Call, Call]:
         counts = people.groupby(list(each)).size()
         return MECHANISM.release(counts.reindex(each["a"], fill_value=0).to_numpy())
 
-    cells = " x ".join(map(written, levels.values()))
+    cells = " x ".join(f"{size:,}" for size in levels.values())
     usual, call = ("join", joined) if make is pl.DataFrame else ("reindex", reindexed)
     return (
-        f"`frames.count` of {written(size)} records of {library(make)} in {cells} cells and "
+        f"`frames.count` of {size:,} records of {library(make)} in {cells} cells and "
         f"release, to group_by, {usual} and release",
         lambda: frames.count(people, each).release(MECHANISM),
         call,
@@ -122,7 +122,7 @@ def count_categorical() -> tuple[str, Call, Call]:
     codes = records(10**6, town=len(towns))["town"]
     people = pd.DataFrame({"town": pd.Categorical.from_codes(codes, towns)})
     return (
-        "`frames.count` of 1 000 000 records of a pandas categorical, to groupby(observed=False)",
+        "`frames.count` of 1,000,000 records of a pandas categorical, to groupby(observed=False)",
         lambda: frames.count(people, {"town": towns}),
         lambda: people.groupby("town", observed=False).size(),
     )
@@ -173,7 +173,7 @@ def bounded(make: Any, size: int) -> tuple[str, Call, Call]:
     visits = records(size, who=size // 10, town=20)
     frame, own = pd.DataFrame(visits), make(visits)
     return (
-        f"`bound_contributions` of {written(size)} records of {library(make)}, to pandas' sample, "
+        f"`bound_contributions` of {size:,} records of {library(make)}, to pandas' sample, "
         "drop_duplicates and head",
         lambda: frames.bound_contributions(own, "who", l0=2, cells=["town"]),
         lambda: frame.sample(frac=1).drop_duplicates().groupby("who").head(2),
@@ -193,10 +193,6 @@ def bounded_polars() -> tuple[str, Call, Call]:
 @row
 def bounded_few() -> tuple[str, Call, Call]:
     return bounded(pd.DataFrame, 1000)
-
-
-def written(size: int) -> str:
-    return f"{size:_}".replace("_", " ")
 
 
 def library(make: Any) -> str:
@@ -307,7 +303,7 @@ def compose_mixed() -> tuple[str, Call, Call]:
 
 @row
 def release_csv() -> tuple[str, Call, Call]:
-    # 100 000 rows, 1.7 MB.
+    # 100,000 rows, 1.7 MB.
     rng, folder = np.random.default_rng(0), tempfile.mkdtemp()
     atexit.register(shutil.rmtree, folder)
     given, copy, noisy = (

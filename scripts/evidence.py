@@ -129,11 +129,11 @@ def result(name: str, check: dict[str, Any]) -> str:
         return f"{OWED}: its sources have changed since its run of {run}"
     if figure:
         return str(kept["figures"][figure])
-    spaced = {
-        key: re.sub(r"\b\d{5,}\b", lambda found: f"{int(found[0]):,}".replace(",", " "), value)
+    grouped = {
+        key: re.sub(r"\b\d{5,}\b", lambda found: f"{int(found[0]):,}", value)
         for key, value in kept["figures"].items()
     }
-    return f"{check['shows'].format(**spaced)} ({run}, {-(-kept['seconds'] // 60)} min)"
+    return f"{check['shows'].format(**grouped)} ({run}, {-(-kept['seconds'] // 60)} min)"
 
 
 def render(text: str, table: Table) -> str:

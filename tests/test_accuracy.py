@@ -303,7 +303,7 @@ def test_n_at_once_by_other_methods(method: Any) -> None:
 @given(st.floats(1e-4, 100), st.integers(0, 1000), st.sampled_from([200, 600]))
 def test_inverses_round_ties_to_the_safe_side(epsilon: float, a: int, bits: int) -> None:
     # At these levels the least epsilon is too close to a float for any fixed number of digits. They
-    # have at most the 14 000 bits that are accepted.
+    # have at most the 14,000 bits that are accepted.
     a = min(a, int(9000 / epsilon) - 1)
     below, above = bracket(lambda: log_tail(Fraction(epsilon), a + 1).exp(), bits)
     assert accuracy_to_epsilon(a, below) == math.nextafter(epsilon, math.inf)

@@ -726,7 +726,7 @@ def test_wiped_stack_exceeds_used_stack() -> None:
 def check_fresh(noises: list[int], expected: int) -> None:
     """Check that no two draws have the same magnitude, as draws of one key would.
 
-    Two of n independent draws do with probability below n**2 / 2 * 2**-58: for 80 000, 1.2e-8.
+    Two of n independent draws do with probability below n**2 / 2 * 2**-58: for 80,000, 1.2e-8.
     """
     assert len(noises) == expected
     assert len({abs(noise) for noise in noises}) == expected

@@ -62,7 +62,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_page_shows_the_record_and_what_is_owed(root: Path) -> None:
     page = (root / "page.md").read_text()
-    assert page.count("12 345 counted (2") == 2
+    assert page.count("12,345 counted (2") == 2
     assert "count.n -->\n\n12345\n\n<!-- end" in page
     assert "| never | `make never` | **owed**: no run is on record |" in page
     assert evidence.pages(write=False) == 0
@@ -98,7 +98,7 @@ def test_changed_source_is_owed(root: Path, change: str) -> None:
 
 def test_figure_changed_by_hand_is_found(root: Path) -> None:
     page = root / "page.md"
-    page.write_text(page.read_text().replace("12 345", "12 346", 1))
+    page.write_text(page.read_text().replace("12,345", "12,346", 1))
     assert evidence.pages(write=False) == 1
 
 
@@ -120,7 +120,7 @@ def test_output_without_the_figure_is_not_recorded(root: Path) -> None:
 
 def test_failure_leaves_no_figure(root: Path) -> None:
     assert evidence.record("count", ["false"]) == 1
-    assert "12 345" not in (root / "page.md").read_text()
+    assert "12,345" not in (root / "page.md").read_text()
 
 
 def test_without_a_request_nothing_is_recorded(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

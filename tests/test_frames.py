@@ -1178,7 +1178,7 @@ def test_lazy_frames_are_bounded_at_each_collect(engine: Any) -> None:
 
 @in_both
 def test_kept_records_are_uniform_and_not_seeded(make: Any) -> None:
-    """Each of 10 000 individuals keeps one of six pairs of rows; the draws are independent."""
+    """Each of 10,000 individuals keeps one of six pairs of rows; the draws are independent."""
     size, draws = 10_000, []
     frame = make({"who": list(range(size)) * 4, "row": np.repeat(range(4), size)})
     for _ in range(2):

@@ -539,7 +539,7 @@ def test_named_counts_are_horizontal_bars(ax: Axes) -> None:
 def test_publishable_histogram_has_a_legend(ax: Axes) -> None:
     mechanism = GeometricMechanism(Fraction(1, 4), sensitivity=3)
     plot.histogram(mechanism, [4, 2], alpha=0.1, ax=ax)
-    assert legend(ax) == ["noisy, epsilon 0.25 at distance 3, 90% intervals"]
+    assert legend(ax) == ["noisy, epsilon 0.25 at sensitivity 3, 90% intervals"]
     # The bars are the noisy counts.
     ((edges, heights),) = steps(ax).values()
     assert (edges.tolist(), heights.tolist()) == ([-0.5, 0.5, 1.5], [4, 2])

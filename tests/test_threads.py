@@ -110,7 +110,7 @@ def test_noise_is_fresh_while_the_counts_change() -> None:
     with changing([counts], MOST):
         parts = together(work)
     # Draws of one key would differ by at most the counts. Two of n fresh draws do with probability
-    # below n**2 / 2 * (4 * 7 + 1) * 2**-58: for n = 64 000, 3e-7.
+    # below n**2 / 2 * (4 * 7 + 1) * 2**-58: for n = 64,000, 3e-7.
     noises = np.abs([part.ravel()[:500] for parts_of_one in parts for part in parts_of_one])
     assert noises.size == THREADS * 8 * 500
     assert np.diff(np.sort(noises, axis=None)).min() > 2 * MOST

@@ -206,7 +206,7 @@ NEAR_ONE = 1 - Fraction(1, 2**54)
 BOUNDED: Shape = [(8, 1), (8, 1), (13, 1)]
 MIXED: Shape = [(8, 1), (4, 1), (6, 2)]
 SMALL: Shape = [(4, 1), (9, 1)]
-#: The library accepts rates of 14 000 bits.
+#: The library accepts rates of 14,000 bits.
 LONG = 1 - Fraction(1, 2**13999)
 
 

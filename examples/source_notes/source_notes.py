@@ -4,7 +4,7 @@ The source notes are *Geometric Mechanism Notes* (its figures and its statements
 *Geometric Mechanism Accuracy*, and *Releasing Counts with Differential Privacy* (variances and its
 experiment). The output shows each quoted value next to the exact one. The salaries of the
 experiment are not part of this project. SIMULATED ones take their place: their lognormal
-distribution has 10 of 29 000 above 300 000, as in the post.
+distribution has 10 of 29,000 above 300,000, as in the post.
 
 Needs matplotlib and scipy. README.md has the printed tables, with comments.
 """
@@ -43,7 +43,7 @@ RECORDS, COUNTS, EPSILON = 30, (19, 20, 21), 0.1
 QUOTED = {20: (0.075, 0.25)}  # the text's probabilities of 0, and of 0 or 30
 PAIRS = [(0.01, 30), (0.1, 10), (0.1, 30), (0.1, 60), (0.5, 30), (1, 30)]
 
-# The experiment: about 29 000 salaries, 50 bins from 40 000 to 400 000, about 10 above 300 000.
+# The experiment: about 29,000 salaries, 50 bins from 40,000 to 400,000, about 10 above 300,000.
 SALARIES, EDGES = 29_000, np.linspace(40_000, 400_000, 51)
 MEDIAN, HIGH, ABOVE = 88_000, 300_000, 10
 APPLICANTS = 4526  # public: the upper bound of every count at Berkeley
@@ -361,7 +361,7 @@ def ratios() -> Sequence[tuple[object, ...]]:
 def simulated_salaries() -> np.ndarray:
     """Return salaries from a lognormal distribution, with a fixed seed.
 
-    We chose the median; 10 of 29 000 salaries are expected to be above 300 000.
+    We chose the median; 10 of 29,000 salaries are expected to be above 300,000.
     """
     spread = math.log(HIGH / MEDIAN) / NormalDist().inv_cdf(1 - ABOVE / SALARIES)
     normal = NormalDist(math.log(MEDIAN), spread)

@@ -76,7 +76,7 @@ class GeometricMechanism:
     ValueError
         If the scale is too large to be certified for the range.
     OverflowError
-        If no integer dtype holds both bounds, or a parameter has more than 14 000 bits.
+        If no integer dtype holds both bounds, or a parameter has more than 14,000 bits.
 
     Examples
     --------
@@ -168,7 +168,7 @@ class GeometricMechanism:
         Parameters
         ----------
         distance : int, optional
-            Not negative; at most 14 000 bits. By default, the sensitivity.
+            Not negative; at most 14,000 bits. By default, the sensitivity.
 
         Returns
         -------
@@ -216,7 +216,7 @@ class GeometricMechanism:
             bounds have the same certificate.
         tight : bool
             Whether to compute the exact privacy loss of the sampled distribution, over all
-            neighbours and outputs. The range must be at most 100 000; the time is proportional to
+            neighbours and outputs. The range must be at most 100,000; the time is proportional to
             it.
 
         Raises

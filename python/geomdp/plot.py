@@ -738,7 +738,7 @@ def _name(axes: Axes, which: Literal["x", "y"], names: list[str]) -> None:
 
 def _stated(mechanism: GeometricMechanism, alpha: Real) -> str:
     """Return the epsilon and the confidence of an interval as text."""
-    of = f" at distance {mechanism.sensitivity}" if mechanism.sensitivity != 1 else ""
+    of = f" at sensitivity {mechanism.sensitivity}" if mechanism.sensitivity != 1 else ""
     share = float(100 * (1 - parameters.probability("alpha", alpha)))
     return f"epsilon {float(mechanism.epsilon):g}{of}, {share:g}% intervals"
 
