@@ -37,7 +37,7 @@ PYTEST = [PYTHON, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
 #: Needs the release build; other tests use a faster build with the same draws.
 DISASSEMBLY = "scripts/check_instructions.py"
 #: Compares the draw of the proof with the kernel's.
-MODEL = "scripts/check_proof.py Model.v"
+MODEL = "scripts/check_proof.py --day Model.v"
 #: The gate does not run the first of these, and the others take minutes with a fault.
 NIGHT = ("scripts/prove_", "scripts/check_proof.py", "tests/clusters/")
 QUICK = {"CARGO_PROFILE_RELEASE_LTO": "off", "CARGO_PROFILE_RELEASE_CODEGEN_UNITS": "16"}
