@@ -34,8 +34,8 @@ LAYER = Path("python/geomdp")
 WORKERS = 2
 PYTHON = str(ROOT / ".venv" / "bin" / "python")
 PYTEST = [PYTHON, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
-#: Needs the release build; other tests use a faster build with the same draws.
-DISASSEMBLY = "scripts/check_instructions.py"
+#: Need the release build; other tests use a faster build with the same draws.
+OF_MACHINE_CODE = ("scripts/check_instructions.py", "scripts/prove_machine_code.py")
 #: Compares the draw of the proof with the kernel's.
 MODEL = "scripts/check_proof.py --day Model.v"
 #: The gate does not run the first of these, and the others take minutes with a fault.
@@ -108,7 +108,7 @@ def failure(test: str, built: bool = False) -> str | None:
             shutil.copytree(tree / LAYER, site / "geomdp")
             shutil.copy(installed_core(), site / "geomdp")
         else:
-            profile = environment | ({} if test == DISASSEMBLY else QUICK)
+            profile = environment | ({} if test in OF_MACHINE_CODE else QUICK)
             run = [PYTHON, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(site)]
             build([*run, "."], tree, profile)
         environment |= {"PYTHONPATH": str(site), "COLUMNS": "1000"}
