@@ -3,7 +3,8 @@
 `evidence/checks.toml` names each check with its command and the sources that it covers. A check
 that runs under `record` leaves `evidence/CHECK.json`: the commit, a hash of these sources, and the
 figures in its output. The pages show figures between marks, which this program renders. A record
-whose sources have changed since gives no figure: the page then says that the check is owed.
+whose sources have changed since gives no figure: the page of all checks then says that the check is
+owed, and others that no run is on record.
 
     scripts/evidence.py [--write]                compare the pages with the records, or render them
     scripts/evidence.py record CHECK COMMAND     run a check; with RECORD=1, also record it
@@ -138,11 +139,14 @@ def result(name: str, check: dict[str, Any]) -> str:
 
 def render(text: str, table: Table) -> str:
     """Return a page with the figures of the records between its marks."""
+    of_all = "<!-- evidence: all -->" in text
 
     def between(found: re.Match[str]) -> str:
         name = found[2]
         if name != "all":
             shown = result(name, table[name.partition(".")[0]])
+            if shown.startswith(OWED) and not of_all:
+                shown = "no run is on record yet"
         else:
             rows = [f"| {n} | `{c['command']}` | {result(n, c)} |" for n, c in table.items()]
             shown = "\n".join([HEAD, *rows])

@@ -342,11 +342,10 @@ class Docstrings(griffe.Extension):
                     alt = f"Example of {obj.name}"
                     picture = f"![{alt}](../pictures/plot_{obj.name}.svg)"
                     obj.docstring.value += f"\n\n{PICTURE.sub(both, picture)}"
-                if isinstance(obj, griffe.Function):
-                    give_types(obj)
+                give_types(obj)
             elif isinstance(obj, griffe.Attribute) and obj.value is not None:
                 path = resolved(obj, str(obj.value))
-                if path in documented:
+                if path in documented and path != obj.path:
                     text = f"Another name of [`{obj.value}`][{path}]."
                     obj.docstring = griffe.Docstring(text, parent=obj)
 
@@ -366,17 +365,21 @@ def made_by_users(cls: griffe.Class) -> bool:
     return bool(cls.decorators) or any("Parameters\n---" in text for text in texts)
 
 
-def give_types(function: griffe.Function) -> None:
-    """Give parameters that share a line without a type each its own, not that of the first."""
-    assert function.docstring is not None
-    shared = {
-        name for names in SHARED.findall(function.docstring.value) for name in names.split(", ")
-    }
-    for section in function.docstring.parsed:
-        if section.kind is griffe.DocstringSectionKind.parameters:
-            for element in section.value:
+def give_types(obj: griffe.Object) -> None:
+    """Give parameters that share a line each its own type and default, and types no parentheses."""
+    assert obj.docstring is not None
+    text = obj.docstring.value
+    shared = {name for names in SHARED.findall(text) for name in names.split(", ")}
+    own = obj.parameters if isinstance(obj, griffe.Function | griffe.Class) else {}
+    for section in obj.docstring.parsed:
+        for element in section.value if isinstance(section.value, list) else ():
+            if section.kind is griffe.DocstringSectionKind.parameters and element.name in own:
+                element.value = own[element.name].default
                 if element.name in shared:
-                    element.annotation = function.parameters[element.name].annotation
+                    element.annotation = own[element.name].annotation
+            annotation = getattr(element, "annotation", None)
+            if isinstance(annotation, griffe.ExprTuple):
+                annotation.implicit = str(annotation) not in text
 
 
 def path_reference(match: re.Match[str]) -> str:

@@ -74,6 +74,11 @@ def test_page_shows_the_record_and_what_is_owed(root: Path) -> None:
     assert kept["commit"] == head.stdout.strip()
 
 
+def test_pages_for_users_name_no_debt(root: Path) -> None:
+    shown = evidence.render("<!-- evidence: never --><!-- end -->", evidence.checks())
+    assert "\n\nno run is on record yet\n\n" in shown
+
+
 @pytest.mark.parametrize("change", ["edit", "add", "remove", "rename"])
 def test_changed_source_is_owed(root: Path, change: str) -> None:
     one = root / "core/one"

@@ -55,7 +55,8 @@ class Certificate:
     limb_bits : int
         The number of bits in a limb, 63.
     digits : tuple of Digit
-        The digits, least significant first; empty if there is no noise.
+        The digits, least significant first, each with its ``weight``, ``limbs`` and
+        ``thresholds``; empty if there is no noise.
     words_per_draw : int
         The number of tape words for one count.
     sampled_rate, eta, delta, floor : Fraction or None

@@ -3,8 +3,8 @@
 :func:`consistent` fits a table to noisy counts by least squares, weighted by the variances of the
 noise and without negative cells, and then rounds it so that margins stay within 1 of the fit. It
 uses the released counts alone, so it costs no privacy (``docs/proofs.md``, theorem 7). It draws no
-randomness. ``docs/consistency.md`` shows the bias of the result. Needs scipy: ``pip install
-geomdp[consistency]``.
+randomness. ``docs/consistency.md`` shows the bias of the result. This module needs the extra
+``consistency``.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def consistent(
 
     Parameters
     ----------
-    cells : array of ints, column, mapping, frame or :class:`geomdp.frames.NoisyTable`
+    cells : array of ints, column, mapping, frame or NoisyTable
         Noisy counts of a table with any number of axes; columns and mappings have one. A table has
         one for each column of levels, without its margins, and so has a frame whose last column has
         the counts; a pivot of pandas has two. :meth:`geomdp.frames.NoisyTable.consistent` takes the
@@ -98,7 +98,7 @@ def consistent(
     Raises
     ------
     OverflowError
-        If a count is beyond 2**40.
+        If a count is beyond ``2**40``.
     RuntimeError
         If the numerics do not converge.
 

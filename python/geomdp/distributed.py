@@ -372,8 +372,8 @@ class ReleaseKey:
 class Release(Uncopied, Generic[Frame]):
     """A lazy release on an engine, which can be evaluated until its key is wiped.
 
-    A ``with`` statement binds the frame and wipes the key at the end. It cannot be copied or
-    pickled.
+    A ``with`` statement binds the attribute ``frame``, and wipes the key at the end. It cannot be
+    copied or pickled.
 
     Parameters
     ----------

@@ -358,7 +358,7 @@ class GeometricMechanism:
 
         Bounds censor the noise, so near a bound only one tail remains. The probability is an upper
         bound for the sampled distribution (``docs/proofs.md``, section 11). At levels below the
-        mass of its floor, at most 2**-52, the accuracy is the width of the bounds.
+        mass of its floor, at most ``2**-52``, the accuracy is the width of the bounds.
 
         Parameters
         ----------

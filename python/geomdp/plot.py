@@ -252,7 +252,7 @@ def histogram(
     mechanism : GeometricMechanism
         The mechanism that released the counts. A :class:`geomdp.frames.NoisyTable`, which says its
         own, may come in its place, without `noisy`.
-    noisy : array, sequence, mapping, column, frame or :class:`geomdp.frames.NoisyTable`
+    noisy : array, sequence, mapping, column, frame or NoisyTable
         The noisy counts, at most 2000, or 200 with names. A table has one column of levels, whose
         margin is left out. A frame has one column of names and one of counts.
     true : array or sequence of ints, optional
@@ -353,7 +353,7 @@ def table(
     ----------
     mechanism
         As in :func:`histogram`.
-    noisy : array of ints, frame or :class:`geomdp.frames.NoisyTable`
+    noisy : array of ints, frame or NoisyTable
         The noisy counts, in two dimensions of at most 2000; colors alone show those of more than 50
         rows or columns. A table has two columns of levels, whose margins are left out. A frame is a
         pivot of pandas, or has two columns of names before its column of counts.

@@ -256,7 +256,7 @@ def minimax(mechanism: GeometricMechanism, loss: Loss) -> RandomisedRemap:
     The worst case is over the true counts. No mechanism with the privacy loss ``mechanism.rate``
     has a smaller one, if one record changes the count by one and the loss does not fall with the
     distance (Gupte and Sundararajan 2010). A linear program finds it to about a millionth; it is
-    never worse than the release itself. It needs scipy: ``pip install geomdp[remap]``.
+    never worse than the release itself. It needs the extra ``remap``.
 
     Parameters
     ----------

@@ -77,8 +77,8 @@ def sample_geometric(
     """Return the number of trials up to the first success, at most `trials`, in constant time.
 
     ``P(G = k) = (1 - prob)**(k - 1) * prob`` for ``k >= 1``; results above `trials` become `trials`
-    (*Geometric Mechanism Notes*, section 2.3). The sampled distribution is within 2**-100 of this
-    one in total variation.
+    (*Geometric Mechanism Notes*, section 2.3). The sampled distribution is within ``2**-100`` of
+    this one in total variation.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def sample_geometric(
     size : int or tuple of ints, optional
         The shape of the array to return; a single int by default.
     trials : int, optional
-        The greatest result; 2**63 - 1 by default. Required if `prob` is 0.
+        The greatest result; ``2**63 - 1`` by default. Required if `prob` is 0.
 
     Returns
     -------

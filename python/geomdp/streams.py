@@ -177,7 +177,7 @@ class Stream:
         path : str or path
             The file, on a local file system (see :meth:`geomdp.accounting.Budget.open`).
         horizon : int
-            The number of steps, at most 10**5.
+            The number of steps, at most 100,000.
         epsilon : number or str
             The privacy loss of one record over the whole stream; see :meth:`privacy_loss` for that
             of an individual. A str such as "0.1" is exact.

@@ -34,21 +34,32 @@ Decide: TypeAlias = Callable[[Counter[Fraction]], Counter[Fraction]]
 class Booking(NamedTuple):
     """One release in the history of a budget; ``pandas.DataFrame(budget.history)`` shows them.
 
+    Attributes
+    ----------
+    label : str or None
+        The label that the release was given.
+    loss : Fraction
+        The pure privacy loss, exactly.
+    cost : Fraction
+        Its share of the budget: the loss; with a plan the sum of the planned losses that it uses
+        up; or its rho.
+    time : datetime
+        When it was booked, in UTC to the second.
+
+    Examples
+    --------
     >>> from geomdp import accounting
     >>> budget = accounting.Budget(rho=1)
     >>> budget.book("0.1", label="visits")
     >>> [booking] = budget.history
     >>> booking.label, booking.loss, float(booking.cost)
     ('visits', Fraction(1, 10), 0.004995837495787998)
+
     """
 
     label: str | None
-    #: The pure privacy loss, exactly.
     loss: Fraction
-    #: Its share of the budget: the loss; with a plan the sum of the planned losses that it uses up;
-    #: or its rho.
     cost: Fraction
-    #: When it was booked, in UTC to the second.
     time: datetime
 
 

@@ -93,7 +93,7 @@ def split(total: Exact, n: Integer, delta: Exact = 0) -> float:
     total : number
         The epsilon of all releases together; not negative.
     n : int
-        The number of releases, at most 10**9.
+        The number of releases, at most ``10**9``.
     delta : number
         From 0 to below 1.
 

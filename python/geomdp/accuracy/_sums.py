@@ -29,9 +29,9 @@ def sum_accuracy(mechanism: GeometricMechanism, n: Integer, alpha: Real) -> int:
         Without bounds: at a bound the errors all have one sign, and add up. Release without bounds,
         and clamp the total.
     n : int
-        How many counts, not negative. Up to 10**5 this is the least t for ideal noise, at the level
-        `alpha` minus n times the error of the sampled distribution (``docs/proofs.md``, section
-        15). Beyond, it is the least up to ``2**-31`` in the level, or Chernoff's bound.
+        How many counts, not negative. Up to 100,000 this is the least t for ideal noise, at the
+        level `alpha` minus n times the error of the sampled distribution (``docs/proofs.md``,
+        section 15). Beyond, it is the least up to ``2**-31`` in the level, or Chernoff's bound.
     alpha : int, float or Fraction
         The significance level, above 0 and at most 1.
 

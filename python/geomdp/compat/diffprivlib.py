@@ -81,11 +81,9 @@ class Geometric:
 
     @property  # type: ignore[misc]
     def __class__(self) -> type[Self]:
-        """The class of the mechanism, a virtual subclass of diffprivlib's ``DPMechanism``.
-
-        ``isinstance(x, DPMechanism)`` runs no code of this module but this property. Registering
-        here therefore works however late diffprivlib is imported, and never imports it.
-        """
+        # The class is a virtual subclass of diffprivlib's DPMechanism. isinstance(x, DPMechanism)
+        # runs no code of this module but this property. Registering here therefore works however
+        # late diffprivlib is imported, and never imports it.
         _register()
         return type(self)
 

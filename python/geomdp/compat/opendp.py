@@ -5,7 +5,7 @@ transformations, combine under its compositors, and answer ``map`` and ``check``
 passes single counts and lists to Python and takes the noisy ones back; in between, the noise is
 added to an array in constant time, also at the limits of every type.
 
-Needs ``opendp``: ``pip install geomdp[opendp]``.
+This module needs the extra ``opendp``.
 """
 
 from __future__ import annotations

@@ -84,6 +84,7 @@ def privacy_usage_to_accuracy(epsilon: Any, alpha: Any, sensitivity: Any = 1) ->
     Returns
     -------
     int or array of ints
+        An array if a parameter is one; arrays are broadcast against each other.
 
     Examples
     --------
@@ -116,6 +117,7 @@ def accuracy_to_privacy_usage(accuracy: Any, alpha: Any, sensitivity: Any = 1) -
     Returns
     -------
     float or float64 array
+        An array if a parameter is one; arrays are broadcast against each other.
 
     Examples
     --------

@@ -30,9 +30,19 @@ Columns: TypeAlias = Any
 class Estimate(NamedTuple):
     """An estimate of a sum or difference of true counts, with an interval.
 
+    Attributes
+    ----------
+    estimate : float
+        The noisy sum or difference; of a tree, its least-squares estimate.
+    lower, upper : int
+        The ends of the interval, which includes both.
+
+    Examples
+    --------
     >>> from geomdp.frames import Estimate
     >>> Estimate(estimate=10, lower=2, upper=18).upper
     18
+
     """
 
     estimate: float
@@ -210,7 +220,8 @@ class NoisyTable(Released):
 
         Returns
         -------
-        estimate, lower, upper : ints
+        Estimate
+            The noisy difference, and the ends of the interval; all are ints.
 
         Examples
         --------

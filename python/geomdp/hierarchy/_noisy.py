@@ -35,11 +35,19 @@ LIMIT = 2**62
 
 
 class Interval(NamedTuple):
-    """An interval for a true count; it includes both ends.
+    """An interval for a true count.
 
+    Attributes
+    ----------
+    lower, upper : int
+        Its ends, which it includes.
+
+    Examples
+    --------
     >>> from geomdp.hierarchy import Interval
     >>> Interval(lower=3, upper=7).upper
     7
+
     """
 
     lower: int
@@ -372,7 +380,7 @@ class NoisyHierarchy(ByNode):
         Raises
         ------
         OverflowError
-            If a noisy count is beyond 2**40.
+            If a noisy count is beyond ``2**40``.
 
         Examples
         --------

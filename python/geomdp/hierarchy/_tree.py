@@ -229,12 +229,12 @@ class Hierarchy(Sequence[Any]):
 
         Parameters
         ----------
-        counts : mapping, column, array or :class:`geomdp.frames.Table`
+        counts : mapping, column, array or Table
             The exact count of each leaf: a mapping from leaves, a pandas Series with the leaves as
             its index, or integers in the order of :attr:`leaves`. All leaves must be there, those
-            with a count of 0 too. A table has the leaves as the levels of one column, and no
-            margins; its other columns cross the tree. Counts beyond ``2**62`` over the number of
-            leaves are clamped to that.
+            with a count of 0 too. A :class:`geomdp.frames.Table` has the leaves as the levels of
+            one column, and no margins; its other columns cross the tree. Counts beyond ``2**62``
+            over the number of leaves are clamped to that.
         epsilon, shares
             As in :meth:`mechanisms`.
         design : Design, optional

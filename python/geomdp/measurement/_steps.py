@@ -92,17 +92,30 @@ class Measurement(_Step):
     immutable and can be pickled. Any number of threads and processes may share one; every call
     draws fresh noise.
 
+    Attributes
+    ----------
+    input_domain : VectorDomain or AllDomain
+        The set of inputs.
+    input_metric : SymmetricDistance, L1Distance or AbsoluteDistance
+        The distance between inputs.
+    output_measure : MaxDivergence
+        The measure of the privacy loss.
+    output_domain : VectorDomain, AllDomain or None
+        The set of outputs; None for a composition, and after a function joined by ``>>``.
+
+    Examples
+    --------
     >>> import geomdp.measurement as m
     >>> ages = m.vector_domain(m.atom_domain(int)), m.symmetric_distance()
     >>> noisy_count = ages >> m.then_count() >> m.then_geometric(scale=2)
     >>> type(noisy_count([30, 40, 50])), noisy_count.map(1)
     (<class 'int'>, 0.5)
+
     """
 
     input_domain: Domain
     input_metric: Metric
     output_measure: MaxDivergence
-    #: The domain of the outputs; None for a composition or after a custom post-processor.
     output_domain: Domain | None
     function: Callable[[Any], Any] = field(repr=False)
     #: The exact pure privacy loss of each release inside, for inputs at a distance.
@@ -194,7 +207,14 @@ class Measurement(_Step):
         return self.map(d_in) <= _limit(d_out)
 
     def __rshift__(self, other: Callable[[Any], Any]) -> Measurement:
-        """Return the measurement followed by a function; post-processing costs no privacy."""
+        """Return the measurement followed by a function; post-processing costs no privacy.
+
+        >>> import geomdp.measurement as m
+        >>> space = m.atom_domain(int), m.absolute_distance(int)
+        >>> rounded = space >> m.then_geometric(scale=2) >> (lambda noisy: round(noisy, -1))
+        >>> rounded(120) % 10, rounded.map(1)
+        (0, 0.5)
+        """
         if isinstance(other, _Step | Partial) or not callable(other):
             return NotImplemented
         function = _Then(self.function, other)
@@ -290,11 +310,21 @@ def _flat(lists: list[list[Any]]) -> list[Any]:
 class Transformation(_Step):
     """A function of data with its stability map. Immutable; can be pickled.
 
+    Attributes
+    ----------
+    input_domain, output_domain : VectorDomain or AllDomain
+        The sets of inputs and of outputs.
+    input_metric, output_metric : SymmetricDistance, L1Distance or AbsoluteDistance
+        The distances between inputs and between outputs.
+
+    Examples
+    --------
     >>> import geomdp.measurement as m
     >>> ages = m.vector_domain(m.atom_domain(int)), m.symmetric_distance()
     >>> count = ages >> m.then_count()
     >>> count([30, 40, 50]), count.map(2)
     (3, 2)
+
     """
 
     input_domain: Domain
@@ -353,7 +383,14 @@ class Transformation(_Step):
     def __rshift__(self, other: Partial) -> Transformation | Measurement: ...
 
     def __rshift__(self, other: Any) -> Any:
-        """Return this step followed by another, whose input space is this one's output space."""
+        """Return this step followed by another, whose input space is this one's output space.
+
+        >>> import geomdp.measurement as m
+        >>> ages = m.vector_domain(m.atom_domain(int)), m.symmetric_distance()
+        >>> noisy = m.make_count(*ages) >> m.then_geometric(scale=2)
+        >>> noisy.map(1)
+        0.5
+        """
         if isinstance(other, Partial):
             other = other(*self.output_space)
         if not isinstance(other, Measurement | Transformation):
