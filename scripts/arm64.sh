@@ -7,7 +7,7 @@
 #   aes           the library has the AES instructions, and its target does not assume them
 #   instructions  of every piece of a release, against the record
 #   package       tests of the Python package; noise from known keys, against this machine's
-# Arguments select steps by name. RECORD=--record renews the record of instructions.
+# Arguments select steps by name. NEW=--record renews the record of instructions.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=${PYTHON:-.venv/bin/python}
@@ -66,7 +66,7 @@ aes() {
 }
 
 instructions() {
-    "$python" scripts/count_instructions.py ${RECORD-}
+    "$python" scripts/count_instructions.py ${NEW-}
 }
 
 package() {
