@@ -104,6 +104,9 @@ windows:         ## the tests of the core on Windows, by wine; needs root and De
 
 faults: $(VENV)/.engines ## plant FAULTS, all unless given, each of which a test must catch
 	bash scripts/install.sh program coqc coq
+	bash scripts/install.sh program gdb
+	bash scripts/install.sh program valgrind
+	bash scripts/install.sh extras machine-code
 	$(if $(filter-out --checked,$(FAULTS)),,$(RECORDED) faults) $(PYTHON) scripts/plant_faults.py $(FAULTS)
 
 clusters: $(VENV)/.engines ## on Spark, Dask and Ray, with workers that are killed; DAY=1 leaves most to the night
