@@ -106,8 +106,9 @@ LOOK = r"""() => {
       found.push(`a table that scrolls and does not show it: ${name(around)}`);
   }
   for (const image of article.querySelectorAll("img")) {
-    if (/\.svg/.test(image.src) && image.offsetWidth && !image.src.endsWith("-dark.svg#only-dark"))
-      found.push(`a drawing for light pages: ${image.src}`);
+    const dark = image.src.endsWith("-dark.svg#only-dark") || /invert/.test(style(image).filter);
+    if (/\.svg|:image\/svg/.test(image.src) && image.offsetWidth && !dark)
+      found.push(`a drawing for light pages: ${image.src.slice(0, 100)}`);
   }
   for (const e of text.querySelectorAll("code, pre, script, style")) e.remove();
   for (const math of text.querySelectorAll("math")) {

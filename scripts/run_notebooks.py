@@ -1,4 +1,4 @@
-"""Run the notebooks, all or those named, and fail on any error in them.
+"""Run the notebooks, all or those named, and fail on any error or warning in them.
 
 Each runs in a kernel of this interpreter, in the notebook's folder. The file stays unchanged,
 without outputs; a copy with the outputs goes to dist/notebooks, for the site. Every notebook ends
@@ -35,7 +35,7 @@ class ThisInterpreter(KernelSpecManager):
 
 
 def run(path: Path) -> str | None:
-    """Return the error of a notebook, or None."""
+    """Return the error of a notebook, or its warnings, or None."""
     notebook = nbformat.reads(path.read_text(), as_version=4)  # type: ignore[no-untyped-call]
     place = {"metadata": {"path": str(path.parent)}}
     with tempfile.TemporaryDirectory() as sockets:
@@ -47,7 +47,8 @@ def run(path: Path) -> str | None:
         except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
             return str(error)
     nbformat.write(notebook, OUTPUT / path.name)  # type: ignore[no-untyped-call]
-    return None
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
+    return "".join(each.text for each in outputs if each.get("name") == "stderr") or None
 
 
 def main() -> int:
