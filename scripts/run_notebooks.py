@@ -46,9 +46,11 @@ def run(path: Path) -> str | None:
             NotebookClient(notebook, km=manager, timeout=SECONDS, resources=place).execute()
         except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
             return str(error)
-    nbformat.write(notebook, OUTPUT / path.name)  # type: ignore[no-untyped-call]
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
-    return "".join(each.text for each in outputs if each.get("name") == "stderr") or None
+    if warnings := "".join(each.text for each in outputs if each.get("name") == "stderr"):
+        return warnings
+    nbformat.write(notebook, OUTPUT / path.name)  # type: ignore[no-untyped-call]
+    return None
 
 
 def main() -> int:
