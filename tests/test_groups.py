@@ -118,13 +118,6 @@ def test_as_many_empty_cells_appear_as_the_design_says() -> None:
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
-def test_a_table_keeps_counts_and_no_records(library: str) -> None:
-    """It kept the columns that were counted, for their types."""
-    table = frames.Design(PAGES).count(visits(library))
-    assert [len(kind) for kind in table._kinds] == [0, 0]
-
-
-@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
 def test_groups_of_each_library(library: str) -> None:
     noisy = frames.Design(PAGES).count(visits(library)).release(epsilon=2, at_least=30)
     assert type(noisy.frame) is type(visits(library))
@@ -181,9 +174,15 @@ def test_bad_parameters_are_refused_before_anything_is_spent() -> None:
         (table, {"at_least": 30, "bounds": (0, 9)}, "bounds do not go with at_least"),
         (huge.count(nothing), {"at_least": 30}, "at_least does not go with 1000000000000000 cells"),
         (margins, {"at_least": 30}, "at_least does not go with margins"),
+        (
+            table,
+            {"at_least": 30, "mechanism": GeometricMechanism(1, bounds=(0, 100))},
+            "bounds do not go with at_least",
+        ),
     ]:
+        epsilon: Any = {} if "mechanism" in given else {"epsilon": 1}
         with pytest.raises((ValueError, TypeError), match=message):
-            each.release(epsilon=1, budget=budget, **given)
+            each.release(budget=budget, **epsilon, **given)
     assert not budget.spent
     with pytest.raises(ValueError, match="spurious = 0 is not accepted"):
         frames.Design(PAGES).at_least(1, 0)
@@ -197,5 +196,5 @@ def test_groups_hold_nothing_exact(tmp_path: Any) -> None:
     facts = json.loads((tmp_path / "may.csv.json").read_text())["geomdp"]
     assert facts["at_least"] == 1
     slots = {name for kind in type(noisy).__mro__[:-1] for name in vars(kind)["__slots__"]}
-    known = {"_at_least", "_cells", "_counts", "_design", "_frame", "_label", "_mechanisms"}
+    known = {"_at_least", "_cells", "_counts", "_design", "_label", "_library", "_mechanisms"}
     assert slots == known

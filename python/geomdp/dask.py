@@ -88,7 +88,7 @@ def count(design: Design, frame: dd.DataFrame, *, weights: str | None = None) ->
     known = list(frame.columns)
     meta = dask_internals.types(frame)[[only(name, known) for name in used]]
     # Without rows, this checks the arguments.
-    design, kinds, _ = tally(design, meta, weights)
+    design, library, _ = tally(design, meta, weights)
     rows = cast(Any, frame)[used].map_partitions(_of_types, dict(meta.dtypes), meta=meta)
     if who is not None:
         nw = narwhals()
@@ -103,7 +103,7 @@ def count(design: Design, frame: dd.DataFrame, *, weights: str | None = None) ->
     evaluate: Any = compute
     parts = [delayed(_tallied)(part, design, weights) for part in rows.to_delayed()]
     cells, counts = map(np.concatenate, zip(*evaluate(*parts), strict=True))
-    return Table(design, kinds, added(design, cells, counts))
+    return Table(design, library, added(design, cells, counts))
 
 
 def release_columns(

@@ -106,7 +106,7 @@ def count(design: Design, frame: DataFrame, *, weights: str | None = None) -> Ta
     used, who = columns_of(design, weights), design.individual
     chosen = placed.select(*(places[names.index(only(each, names))] for each in used))
     # Without rows, this checks the arguments.
-    design, kinds, _ = tally(design, chosen.limit(0).toArrow().rename_columns(used), weights)
+    design, library, _ = tally(design, chosen.limit(0).toArrow().rename_columns(used), weights)
     if who is not None:
         place = places[names.index(who)]
         kind = chosen.schema[place].dataType
@@ -125,7 +125,7 @@ def count(design: Design, frame: DataFrame, *, weights: str | None = None) -> Ta
 
     found = chosen.mapInArrow(counted, "cell long, n long").toArrow()
     cells, counts = (found.column(name).to_numpy() for name in ("cell", "n"))
-    return Table(design, kinds, added(design, cells, counts))
+    return Table(design, library, added(design, cells, counts))
 
 
 def release_columns(

@@ -35,7 +35,7 @@ from geomdp._database import Database, absolute
 from geomdp._inputs import arrays, parameters
 from geomdp._inputs.parameters import Exact, Integer, Real
 from geomdp._notebook import many
-from geomdp.frames import Design, NoisyTable, Table, _native
+from geomdp.frames import Design, NoisyTable, Table
 from geomdp.frames._native import Library
 from geomdp.mechanism import GeometricMechanism
 
@@ -508,9 +508,7 @@ class Stream:
                 f"cells are the levels of {many(design.cells // (last - first), 'count')}: "
                 f"give those of {counts[0].size}"
             )
-        columns = dict(zip(design.levels, zip(*design._rows(), strict=True), strict=True))
-        columns[design.name] = counts.reshape(-1)
-        return NoisyTable(_native.made(columns, library), design, {(): self._mechanism})
+        return NoisyTable(design, {(): self._mechanism}, None, counts, library)
 
     def privacy_loss(self, l0: Integer = 1, linf: Integer = 1) -> float:
         """Return the privacy loss of an individual over the whole stream, rounded up.

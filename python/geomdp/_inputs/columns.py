@@ -82,7 +82,8 @@ def noisy(noise: Noise, name: str, counts: Any, nulls: Nulls) -> Any:
     if (line := parameters.conversion(name, counts)) and not hasattr(type(counts), "columns"):
         wanted = f"a column, or to GeometricMechanism.release {line}"
     series = as_narwhals(name, counts, wanted, series_only=True)
-    kind = str(series.dtype).lower()
+    # Not the categories, which are of the data.
+    kind = str(series.dtype).lower().partition("(")[0]
     dtype = _dtype(name, str(series.to_native().dtype).lower() if kind == "unknown" else kind)
     missing = series.is_null()
     if hidden := _any(name, bool(missing.any()), nulls):
@@ -109,9 +110,16 @@ def noisy_columns(frame: Any, noises: Mapping[Any, Noise], nulls: Nulls) -> Any:
         counts = column(native, only(name, known))
         released[known.index(name)] = noisy(noise, f"column {name!r}", counts, nulls)
     if arrow(native):
-        for place, each in released.items():
-            native = native.set_column(place, without_metadata(native.schema.field(place)), each)
-        return native.replace_schema_metadata(public_metadata(native.schema))
+        import pyarrow as pa  # noqa: PLC0415
+
+        fields = list(native.schema)
+        for place, field in enumerate(fields):
+            if place in released:
+                fields[place] = without_metadata(field)
+            else:
+                released[place] = _apart(native, place)
+        schema = pa.schema(fields, public_metadata(native.schema))
+        return type(native).from_arrays([released[x] for x in range(len(fields))], schema=schema)
     if hasattr(native, "isetitem"):
         # Set columns by position, since narwhals accepts only strings as names in pandas.
         native = native.copy(deep=False)
@@ -129,6 +137,27 @@ def noisy_columns(frame: Any, noises: Mapping[Any, Noise], nulls: Nulls) -> Any:
     nw = narwhals()
     columns = [nw.from_native(each, series_only=True) for each in released.values()]
     return nw.from_native(native).with_columns(*columns).to_native()
+
+
+def _apart(frame: Any, place: int) -> Any:
+    """Return a column of a frame of PyArrow in memory that no other column is in.
+
+    Arrow reads all columns of a message or file into one buffer, the parent of theirs.
+    """
+    column, field = frame.column(place), frame.schema.field(place)
+    chunks = getattr(column, "chunks", [column])
+    buffers = [buffer for chunk in chunks for buffer in chunk.buffers() if buffer is not None]
+    # A dictionary has buffers of its own.
+    if "dictionary" not in str(field.type) and all(buffer.parent is None for buffer in buffers):
+        return column
+    import pyarrow as pa  # noqa: PLC0415
+
+    sink, one = pa.BufferOutputStream(), pa.schema([field])
+    with pa.ipc.new_stream(sink, one) as stream:
+        for chunk in chunks:
+            stream.write_batch(pa.RecordBatch.from_arrays([chunk], schema=one))
+    copied = [batch.column(0) for batch in pa.ipc.open_stream(sink.getvalue())]
+    return pa.chunked_array(copied, field.type) if hasattr(column, "chunks") else copied[0]
 
 
 def own(index: Any) -> Any:

@@ -94,7 +94,8 @@ def release_columns(
         A frame of the same library, with the same index and with columns of the same types in the
         same order. If anything fails, nothing is returned. In pandas the other columns and the
         index are copied, since they may share an array with the exact counts, and ``attrs`` are
-        left out. In Arrow and Polars the other columns keep their memory. Arrow's metadata of the
+        left out. In Arrow and Polars the other columns keep their memory, but Arrow's columns that
+        were read into one buffer with the counts are copied out of it. Arrow's metadata of the
         frame and of the released columns are left out, but for the types and index of pandas.
 
     Raises

@@ -99,7 +99,7 @@ def bound_contributions(
 def _bound(frame: Any, individual: Any, l0: int, linf: int, cells: Sequence[Any] | None) -> Any:
     known = names(frame)
     people, *columns = (column(frame, only(each, known)) for each in (individual, *(cells or ())))
-    if categories(people)[0].is_null().any():
+    if categories(people).is_null().any():
         raise ValueError(f"column {individual!r} contains nulls: give every row an id")
     size = len(people)
     with refusing_types("frame with columns", [people, *columns]):
@@ -121,7 +121,7 @@ def _bound(frame: Any, individual: Any, l0: int, linf: int, cells: Sequence[Any]
 
 def _numbers(columns: Sequence[Any]) -> _Ints:
     """Return for each row the first row that equals it in these columns."""
-    nw, series = narwhals(), [categories(each)[0] for each in columns]
+    nw, series = narwhals(), [categories(each) for each in columns]
     # Arrow takes -0.0 for a value of its own, unlike the counts.
     series = [each.cast(nw.Float64) + 0.0 if each.dtype.is_float() else each for each in series]
     keys, backend = [str(place) for place in range(len(series))], series[0].implementation

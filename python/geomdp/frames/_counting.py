@@ -15,12 +15,15 @@ from geomdp._inputs.arrays import DTYPES
 from geomdp._inputs.columns import column, names, narwhals, only
 from geomdp.frames._contributions import drawn, sorted_by, starts
 from geomdp.frames._native import (
+    Library,
     by_codes,
     categories,
     check_levels,
     items_of,
     joined,
+    library_of,
     refusing_types,
+    shown_type,
 )
 from geomdp.frames._table import LOW, Table, capped
 
@@ -35,10 +38,8 @@ def count(design: Design, data: Any, weights: Any = None) -> Table:
     return Table(*tally(design, data, weights))
 
 
-def tally(
-    design: Design, data: Any, weights: Any
-) -> tuple[Design, tuple[Any, ...], tuple[_Ints, _Ints]]:
-    """Return the design, columns of the types of its levels, and cells with their counts."""
+def tally(design: Design, data: Any, weights: Any) -> tuple[Design, Library, tuple[_Ints, _Ints]]:
+    """Return the design, the library of the data, and cells with their counts."""
     if (engine := type(data).__module__.partition(".")[0].removeprefix("py")) in ("spark", "dask"):
         raise TypeError(f"data has its records on a cluster: call geomdp.{engine}.count")
     if weights is not None and design.individual is not None:
@@ -50,10 +51,7 @@ def tally(
         raise TypeError("weights are a column of a frame: give levels as a mapping of columns")
     design, series, records = _grouped(design, data, weights)
     *columns, people = series if design.individual is not None else [*series, None]
-    found, kinds = zip(*map(categories, columns), strict=True)
-    of = dict(zip(design.levels, kinds, strict=True))
-    for label, words, items in design._steps():
-        check_levels(words, of[label], items)
+    found = list(map(categories, columns))
     cells = _cells(design, found)
     inside = cells >= 0
     if people is not None:
@@ -62,8 +60,7 @@ def tally(
         )
     else:
         cells, records = cells[inside], records[inside]
-    # Only the types: a table must not keep the records.
-    return design, tuple(kind[:0] for kind in kinds), added(design, cells, records)
+    return design, library_of(found[0]), added(design, cells, records)
 
 
 def added(design: Design, cells: _Ints, records: _Ints) -> tuple[_Ints, _Ints]:
@@ -109,6 +106,7 @@ def _grouped(design: Design, data: Any, weights: Any) -> tuple[Design, list[Any]
         found = (
             view.group_by(keys).agg(nw.len().alias("n")) if weights is None else view
         ).collect()
+        _check_levels(design, [categories(found[key].to_native()) for key in keys])
     else:
         if design._columns:
             known = names(data)
@@ -117,10 +115,13 @@ def _grouped(design: Design, data: Any, weights: Any) -> tuple[Design, list[Any]
             columns = [data]
         else:
             raise TypeError("levels of one column have no individuals: give a mapping of columns")
-        series = [categories(each)[0] for each in columns]
+        series = list(map(categories, columns))
         if not design._columns:
             own = getattr(data, "name", None)
-            design = design._named("level" if own is None else own)
+            if isinstance(own, str) and own:
+                design = design._named(own)
+        # Not those of the groups: pandas makes other types of their items.
+        _check_levels(design, series)
         if weights is None and (coded := by_codes(series)) is not None:
             return design, *coded
         with refusing_types("data", columns):
@@ -133,11 +134,18 @@ def _grouped(design: Design, data: Any, weights: Any) -> tuple[Design, list[Any]
     return design, [found[key] for key in keys], sizes
 
 
+def _check_levels(design: Design, series: Sequence[Any]) -> None:
+    """Refuse levels that are not of the type of their column."""
+    of = dict(zip(design.levels, series, strict=False))  # Individuals and weights come after them.
+    for label, words, items in design._steps():
+        check_levels(words, of[label], items)
+
+
 def _weights(name: Any, series: Any) -> _Ints:
     """Return how many records each row stands for; no value is an error, which would show it."""
     if (dtype := DTYPES.get(str(series.dtype).lower())) is None:
         raise TypeError(
-            f"weights {name!r} of type {series.dtype} are not accepted: "
+            f"weights {name!r} of type {shown_type(series.to_native())} are not accepted: "
             "give integers of up to 64 bits: numbers of records, not survey weights"
         )
     # Nulls are filled before numpy would make floats of a column with nulls.

@@ -18,7 +18,7 @@ from geomdp._analysis import decimals, tails
 from geomdp._inputs import parameters
 from geomdp._inputs.columns import only
 from geomdp._inputs.parameters import Bounds, Exact, Integer, Real
-from geomdp.frames import _counting, _native
+from geomdp.frames import _counting, _levels, _native
 from geomdp.frames._groups import MOST_CELLS
 from geomdp.frames._native import Library
 from geomdp.frames._noisy import Columns
@@ -46,9 +46,9 @@ class Design:
     Parameters
     ----------
     levels : mapping of column names to sequences, or a sequence
-        The levels of each column, in the order of the table. A sequence is for one column, of data
-        that are a column. Take levels from public knowledge, not from the data. A null is counted
-        if None is a level.
+        The levels of each column, in the order of the table: strings, integers, floats, bools,
+        dates, or times without a zone. A sequence is for one column, of data that are a column.
+        Take levels from public knowledge, not from the data. A null is counted if None is a level.
     name : str
         The name of the column of counts.
     other : label, or mapping of column names to labels
@@ -127,14 +127,18 @@ individual='patient', l0=2)
         given: dict[Any, Any] = dict(levels) if isinstance(levels, Mapping) else {"level": levels}
         if not given:
             raise ValueError("levels is empty: give those of at least one column")
-        if not isinstance(name, str):
-            raise TypeError(parameters.foreign("name", name, "a str"))
+        for what, each in [("name", name), *(("column", label) for label in given)]:
+            _levels.check_text(what, each)
+        if individual is not None:
+            _levels.check_text("individual", individual)
         if name in given:
             raise ValueError(f"name = {name!r} is not accepted: give one that no column has")
         self.name, self.individual, self.neighbours = name, individual, neighbours
         self.l0 = parameters.at_least("l0", 1 if l0 is None else l0, 1)
         self.linf = parameters.at_least("linf", linf, 1)
-        self._base = {label: _distinct(f"levels of {label!r}", v) for label, v in given.items()}
+        self._base = {
+            label: _levels.checked(f"levels of {label!r}", items) for label, items in given.items()
+        }
         self._others = _labels("other", other, list(given))
         pairs = {
             label: pair if isinstance(pair, tuple) and len(pair) == 2 else (pair, _HALF)
@@ -142,8 +146,10 @@ individual='patient', l0=2)
         }
         self._margins = {label: each for label, (each, _) in pairs.items()}
         self._shares = {label: _share(label, share) for label, (_, share) in pairs.items()}
-        shown = {label: _distinct(words, items) for label, words, items in self._steps()}
-        self.levels: dict[Any, list[Any]] = shown
+        shown = {label: _levels.checked(words, items) for label, words, items in self._steps()}
+        self._others = {label: shown[label][len(self._base[label])] for label in self._others}
+        self._margins = {label: shown[label][-1] for label in self._margins}
+        self.levels: dict[str, list[Any]] = shown
 
     def __setattr__(self, name: str, value: object) -> None:
         if hasattr(self, "levels"):
@@ -190,10 +196,10 @@ individual='patient', l0=2)
         Returns
         -------
         Table
-            The exact counts, which it does not show. The columns of levels have the types of the
-            data. Categorical ones have the levels as their only categories, since others may come
-            from the data; Polars' are Enums, and Arrow's dictionaries have the type of their
-            values. The counts are int64. The last column of levels changes fastest.
+            The exact counts, which it does not show. Of the data it keeps the library alone: types,
+            order and index of its frames follow from the design, since a column's categories and
+            its type may tell of one record. The counts are int64. The last column of levels changes
+            fastest.
 
         Raises
         ------
@@ -296,7 +302,8 @@ individual='patient', l0=2)
         True
 
         """
-        threshold, mechanism = self._threshold(at_least), self.mechanisms(epsilon)[()]
+        mechanism = self.mechanisms(epsilon)[()]
+        threshold = self._threshold(at_least, mechanism)
         return decimals.up(self.cells * tails.at_least(mechanism.certificate(), threshold))
 
     def missed(self, count: Integer, epsilon: Exact, at_least: Integer) -> float:
@@ -317,7 +324,8 @@ individual='patient', l0=2)
         [0.995, 0.269, 0.002]
 
         """
-        threshold, mechanism = self._threshold(at_least), self.mechanisms(epsilon)[()]
+        mechanism = self.mechanisms(epsilon)[()]
+        threshold = self._threshold(at_least, mechanism)
         # The noise is symmetric.
         distance = parameters.at_least("count", count, 0) - threshold + 1
         return decimals.up(tails.at_least(mechanism.certificate(), distance))
@@ -341,8 +349,9 @@ individual='patient', l0=2)
 
         """
         share = parameters.positive_fraction("spurious", spurious) / self.cells
-        self._threshold(1)
-        certificate = self.mechanisms(epsilon)[()].certificate()
+        mechanism = self.mechanisms(epsilon)[()]
+        self._threshold(1, mechanism)
+        certificate = mechanism.certificate()
         return tails.least_of(certificate, min(share, Fraction(1)), 1) + 1
 
     def mechanisms(
@@ -510,10 +519,10 @@ individual='patient', l0=2)
             for title, kept in of.items()
         }
 
-    def _threshold(self, at_least: Any, bounds: Bounds | None = None) -> int:
-        """Return a threshold, unless this design takes none."""
-        if bounds is not None:
-            raise TypeError(
+    def _threshold(self, at_least: Any, mechanism: GeometricMechanism) -> int:
+        """Return a threshold, unless this design or mechanism takes none."""
+        if mechanism.bounds is not None:
+            raise ValueError(
                 "bounds do not go with at_least: a threshold needs noise without bounds"
             )
         if self._margins:
@@ -698,11 +707,11 @@ individual='patient', l0=2)
     def _rows(self) -> list[tuple[Any, ...]]:
         return list(product(*self.levels.values()))
 
-    def _columns_of(self, cells: NDArray[np.int64]) -> dict[Any, list[Any]]:
+    def _columns_of(self, cells: NDArray[np.int64]) -> dict[str, _native.Coded]:
         """Return the levels of some cells, by column."""
         places = np.unravel_index(cells, self.shape)
         return {
-            label: [items[place] for place in each.tolist()]
+            label: _native.Coded(items, each)
             for (label, items), each in zip(self.levels.items(), places, strict=True)
         }
 
@@ -728,20 +737,6 @@ individual='patient', l0=2)
                 )
             found[place] = known[label].index(level)
         return tuple(found)
-
-
-def _distinct(name: str, levels: Any) -> list[Any]:
-    """Return hashable levels, each once."""
-    if not isinstance(levels, Sequence | np.ndarray) or isinstance(levels, str | bytes):
-        raise TypeError(f"{name} are a {type(levels).__name__}: give a list")
-    items = levels.tolist() if isinstance(levels, np.ndarray) else list(levels)
-    try:
-        repeated = len(set(items)) < len(items)
-    except TypeError:
-        raise TypeError(f"{name} are not accepted: give hashable values") from None
-    if repeated or not items:
-        raise ValueError(f"{name} are empty or repeat one: give each once")
-    return items
 
 
 def _labels(name: str, value: Any, labels: list[Any]) -> dict[Any, Any]:

@@ -37,7 +37,8 @@ _TYPES = {str: "string", int: "integer", bool: "boolean", float: "number"}
 def save(noisy: Released, path: Any, *, overwrite: bool = False, certificate: bool = False) -> None:
     """Write a noisy table; :meth:`NoisyTable.save` has the details."""
     parameters.check_bool("certificate", certificate)
-    columns = noisy._columns() | {noisy.design.name: noisy._counts.reshape(-1).tolist()}
+    columns = {label: each.listed() for label, each in noisy._columns().items()}
+    columns[noisy.design.name] = noisy._counts.reshape(-1).tolist()
     write(path, columns, lambda: described(noisy, certificate=certificate), overwrite=overwrite)
 
 

@@ -18,6 +18,7 @@ from geomdp.mechanism import GeometricMechanism
 
 if TYPE_CHECKING:
     from geomdp.frames._design import Design
+    from geomdp.frames._native import Library
 
 #: The most cells of a design that are gone through; beyond, it takes hours.
 MOST_CELLS = 10**12
@@ -49,15 +50,16 @@ class NoisyGroups(Released):
 
     def __init__(
         self,
-        frame: Any,
         design: Design,
         mechanism: GeometricMechanism,
         label: str | None,
+        counts: NDArray[np.int64],
+        library: Library | None,
         *,
         cells: NDArray[np.int64],
         at_least: int,
     ) -> None:
-        super().__init__(frame, design, {(): mechanism}, label)
+        super().__init__(design, {(): mechanism}, label, counts, library)
         self._cells, self._at_least = cells, at_least
 
     @property
@@ -110,7 +112,7 @@ class NoisyGroups(Released):
         if self.mechanism.rate != math.inf:
             rate = float(self.mechanism.rate)
             lower, upper = thresholds.interval(rate, counts, self._at_least, level)
-        return _native.with_columns(self._frame, {"lower": lower, "upper": upper})
+        return self._framed(lower=lower, upper=upper)
 
     def top(self, k: Integer) -> Any:
         """Return the k groups with the greatest noisy counts, or all if there are fewer.
@@ -133,15 +135,15 @@ class NoisyGroups(Released):
         """
         counts = self._counts
         greatest = np.argsort(-counts, kind="stable")[: parameters.at_least("k", k, 1)]
-        places = range(len(self._design.levels))
-        columns = {self._design.name: counts[greatest]}
-        return _native.taken(self._frame, places, greatest, columns)
+        columns: dict[str, Any] = self._design._columns_of(self._cells[greatest])
+        columns[self._design.name] = counts[greatest]
+        return _native.made(columns, self._library)
 
     @property
     def _form(self) -> dict[str, Any]:
         return {"format": _format.GROUPS, "at_least": self._at_least}
 
-    def _columns(self) -> dict[Any, list[Any]]:
+    def _columns(self) -> dict[str, Any]:
         return self._design._columns_of(self._cells)
 
     def _title(self) -> str:

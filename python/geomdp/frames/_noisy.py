@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from geomdp import accuracy, consistency, plot
 from geomdp._analysis import tails
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from geomdp.frames._design import Design
+    from geomdp.frames._native import Library
 
 #: The name of one column, or a tuple of names; () for the grand total.
 Columns: TypeAlias = Any
@@ -77,13 +79,13 @@ class NoisyTable(Released):
 
     def __init__(
         self,
-        frame: Any,
         design: Design,
         mechanisms: Mapping[Margin, GeometricMechanism],
-        label: str | None = None,
+        label: str | None,
+        counts: NDArray[np.int64],
+        library: Library | None,
     ) -> None:
-        super().__init__(frame, design, mechanisms, label)
-        self._counts = self._counts.reshape(design.shape)
+        super().__init__(design, mechanisms, label, counts.reshape(design.shape), library)
 
     @property
     def mechanisms(self) -> dict[Margin, GeometricMechanism]:
@@ -121,7 +123,7 @@ class NoisyTable(Released):
             part = self._design._part(sums)
             ends[(slice(None), *part)] = mechanism.confidence_interval(self._counts[part], level)
         lower, upper = ends.reshape(2, -1)
-        return _native.with_columns(self._frame, {"lower": lower, "upper": upper})
+        return self._framed(lower=lower, upper=upper)
 
     def total(
         self, by: Columns = (), *, alpha: Real | None = None, simultaneous: bool = False
@@ -289,7 +291,7 @@ class NoisyTable(Released):
         for axis, label in enumerate(self._design.levels):
             if label in self._design._margins:
                 whole = np.concatenate([whole, whole.sum(axis, keepdims=True)], axis)
-        return _native.with_columns(self._frame, {self._design.name: whole.reshape(-1)})
+        return self._framed(**{self._design.name: whole.reshape(-1)})
 
     def plot(self, *, alpha: Real = 0.05, ax: Axes | None = None) -> Axes:
         """Draw the noisy counts: bars with intervals for one column, a heat map for two.
@@ -342,12 +344,15 @@ class NoisyTable(Released):
 
     def _shown(self, kept: tuple[int, ...], columns: dict[str, list[Any]]) -> Any:
         """Return a frame of the levels of these columns, with more columns."""
-        index = np.arange(self._design.cells).reshape(self._design.shape)
-        first = tuple(
-            slice(0, size) if axis in kept else 0
-            for axis, size in enumerate(self._design._base_shape())
-        )
-        return _native.taken(self._frame, kept, index[first].reshape(-1), columns)
+        sizes = self._design._base_shape()
+        shape = tuple(sizes[axis] for axis in kept)
+        places = np.indices(shape).reshape(len(kept), math.prod(shape))
+        labels = list(self._design.levels)
+        levels = {
+            labels[axis]: _native.Coded(self._design.levels[labels[axis]][: sizes[axis]], each)
+            for axis, each in zip(kept, places, strict=True)
+        }
+        return _native.made(levels | columns, self._library)
 
 
 def _level(alpha: Any, simultaneous: bool, n: int) -> Fraction:

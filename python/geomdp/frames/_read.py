@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from geomdp._extras import installed_by
 from geomdp._inputs import parameters
-from geomdp.frames import _native
 from geomdp.frames._design import Design
 from geomdp.frames._format import FORMAT, GROUPS, KEY, TREE, beside, cell
 from geomdp.frames._groups import NoisyGroups
@@ -66,9 +65,8 @@ def read(path: Any, *, library: Library | None = None) -> NoisyTable:
     source = Path(path)
     description, rows, design, mechanisms = _table(source, FORMAT)
     check_rows(source, (row[:-1] for row in rows), design._rows())
-    columns: dict[Any, Any] = design._columns_of(np.arange(design.cells))
-    frame = _native.made(columns | {design.name: counts_of(source, rows)}, library)
-    return NoisyTable(frame, design, mechanisms, description["geomdp"]["label"])
+    label = description["geomdp"]["label"]
+    return NoisyTable(design, mechanisms, label, counts_of(source, rows), library)
 
 
 def read_groups(path: Any, *, library: Library | None = None) -> NoisyGroups:
@@ -96,15 +94,15 @@ def read_groups(path: Any, *, library: Library | None = None) -> NoisyGroups:
     source = Path(path)
     description, rows, design, mechanisms = _table(source, GROUPS)
     with damage(source):
-        at_least = design._threshold(description["geomdp"]["at_least"])
+        at_least = design._threshold(description["geomdp"]["at_least"], mechanisms[()])
     cells = _cells(source, design, [row[:-1] for row in rows])
     counts = counts_of(source, rows)
     if min(counts, default=at_least) < at_least:
         raise _other_rows(source)
-    columns: dict[Any, Any] = design._columns_of(cells)
-    frame = _native.made(columns | {design.name: counts}, library)
     label = description["geomdp"]["label"]
-    return NoisyGroups(frame, design, mechanisms[()], label, cells=cells, at_least=at_least)
+    return NoisyGroups(
+        design, mechanisms[()], label, counts, library, cells=cells, at_least=at_least
+    )
 
 
 def _table(

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from geomdp.frames._design import Design
+    from geomdp.frames._native import Library
     from geomdp.mechanism import GeometricMechanism
 
 #: The places of the columns that a margin adds up; () for the cells.
@@ -26,23 +27,31 @@ Margin: TypeAlias = tuple[int, ...]
 class Released:
     """Noisy counts, and the public facts that a reader needs; no exact count."""
 
-    __slots__ = ("_counts", "_design", "_frame", "_label", "_mechanisms")
+    __slots__ = ("_counts", "_design", "_label", "_library", "_mechanisms")
 
     def __init__(
         self,
-        frame: Any,
         design: Design,
         mechanisms: Mapping[Margin, GeometricMechanism],
         label: str | None,
+        counts: NDArray[np.int64],
+        library: Library | None,
     ) -> None:
-        self._frame, self._design, self._label = frame, design, label
-        self._mechanisms = dict(mechanisms)
-        self._counts: NDArray[np.int64] = _native.last_column(frame)
+        self._design, self._label, self._library = design, label, library
+        self._mechanisms, self._counts = dict(mechanisms), counts
 
     @property
     def frame(self) -> Any:
-        """The noisy counts, as a frame of the library of the data."""
-        return self._frame
+        """The noisy counts, as a frame of the library of the data, made anew each time.
+
+        Types, categories, order and index follow from the design alone.
+        """
+        return self._framed()
+
+    def _framed(self, **more: Any) -> Any:
+        """Return the frame with more columns, or with others of these names."""
+        counts = {self._design.name: self._counts.reshape(-1)}
+        return _native.made(self._columns() | counts | more, self._library)
 
     @property
     def design(self) -> Design:
@@ -73,7 +82,7 @@ class Released:
         >>> list(table.release(epsilon=1).to_dict())
         ['yes', 'no']
         """
-        columns = list(self._columns().values())
+        columns = [each.listed() for each in self._columns().values()]
         keys = columns[0] if len(columns) == 1 else zip(*columns, strict=True)
         return dict(zip(keys, self._counts.reshape(-1).tolist(), strict=True))
 
@@ -120,7 +129,7 @@ class Released:
         """The format of the files of this kind of release, and the facts that only they state."""
         return {"format": _format.FORMAT}
 
-    def _columns(self) -> dict[Any, list[Any]]:
+    def _columns(self) -> dict[str, Any]:
         """Return the columns of levels."""
         return self._design._columns_of(np.arange(self._design.cells))
 
@@ -132,9 +141,10 @@ class Released:
         return f"{type(self).__name__} of {_notebook.many(self._design.cells, 'count')}"
 
     def __repr__(self) -> str:
-        return f"<{self._text()}>\n{self._frame!r}"
+        return f"<{self._text()}>\n{self.frame!r}"
 
     def _repr_html_(self) -> str:
-        frame = getattr(self._frame, "_repr_html_", None)
-        shown = frame() if frame else _notebook.preformatted(repr(self._frame))
+        frame = self.frame
+        html = getattr(frame, "_repr_html_", None)
+        shown = html() if html else _notebook.preformatted(repr(frame))
         return _notebook.preformatted(self._text()) + shown

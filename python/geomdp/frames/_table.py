@@ -14,12 +14,12 @@ from geomdp._uncopied import Withheld
 from geomdp.accounting import Budget
 from geomdp.frames import _native
 from geomdp.frames._groups import NoisyGroups, reaching
+from geomdp.frames._levels import check_text
+from geomdp.frames._native import Library
 from geomdp.frames._noisy import NoisyTable
 from geomdp.mechanism import GeometricMechanism, as_mechanism
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from geomdp.frames._design import Design
 
 _Ints: TypeAlias = NDArray[np.int64]
@@ -49,16 +49,19 @@ class Table(Withheld):
 
     """
 
-    __slots__ = ("_design", "_kinds", "_occupied")
+    __slots__ = ("_design", "_library", "_occupied")
 
-    def __init__(self, design: Design, kinds: Sequence[Any], occupied: tuple[_Ints, _Ints]) -> None:
+    def __init__(self, design: Design, library: Library, occupied: tuple[_Ints, _Ints]) -> None:
         # Cells in order, all with records among them, and their counts.
-        self._design, self._kinds, self._occupied = design, kinds, occupied
+        self._design, self._library, self._occupied = design, library, occupied
 
     @property
     def frame(self) -> Any:
         """The exact counts, in the library of the data. The frame shows and pickles them."""
-        return self._framed(self._whole())
+        design = self._design
+        columns: dict[str, Any] = design._columns_of(np.arange(design.cells))
+        columns[design.name] = self._whole().reshape(-1)
+        return _native.made(columns, self._library)
 
     @property
     def design(self) -> Design:
@@ -160,10 +163,10 @@ class Table(Withheld):
         """
         design = self._design
         mechanisms = design._given(mechanism, epsilon, bounds)
-        if label is not None and not isinstance(label, str):
-            raise TypeError(parameters.foreign("label", label, "a str or None"))
+        if label is not None:
+            check_text("label", label)
         if at_least is not None:
-            at_least = design._threshold(at_least, bounds)
+            at_least = design._threshold(at_least, mechanisms[()])
         count = parameters.threads(threads) or None
         for each in mechanisms.values():
             each.certificate()  # A mechanism that has no plan is refused before it is booked.
@@ -176,17 +179,18 @@ class Table(Withheld):
             if at_least is not None:
                 each = mechanisms[()]
                 cells, noisy = reaching(each, self._occupied, design.cells, at_least, count)
-                frame = self._framed(noisy, cells)
-                return NoisyGroups(frame, design, each, label, cells=cells, at_least=at_least)
-            noisy = self._whole()
+                return NoisyGroups(
+                    design, each, label, noisy, self._library, cells=cells, at_least=at_least
+                )
+            exact = self._whole()
+            noisy = np.empty_like(exact)
             for sums, each in mechanisms.items():
                 part = design._part(sums)
-                noisy[part] = each.release(noisy[part], threads=count)
-            frame = self._framed(noisy)
+                noisy[part] = each.release(exact[part], threads=count)
         except BaseException as error:
             # The local variables of these calls hold exact counts, and some tracebacks show them.
             raise error.with_traceback(None) from None
-        return NoisyTable(frame, design, mechanisms, label)
+        return NoisyTable(design, mechanisms, label, noisy, self._library)
 
     def _whole(self) -> _Ints:
         """Return the exact counts of all cells and margins, in the shape of the design."""
@@ -198,9 +202,6 @@ class Table(Withheld):
                 halves = (part.sum(axis, keepdims=True) for part in (counts >> 32, counts & LOW))
                 counts = np.concatenate([counts, capped(*halves)], axis)
         return counts
-
-    def _framed(self, counts: _Ints, cells: _Ints | None = None) -> Any:
-        return _native.framed(self._kinds, self.levels, self.name, counts, cells)
 
     def map(self, mechanism: GeometricMechanism, records: Integer = 1) -> float:
         """Return the privacy loss of a release by this mechanism: ``map(records * sensitivity)``.
