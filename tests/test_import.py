@@ -315,22 +315,31 @@ def test_docstring_examples(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("module", "library", "extra"),
+    ("module", "library", "needed"),
     [
-        ("polars", "polars", "frames"),
-        ("duckdb", "duckdb", "duckdb"),
-        ("spark", "pyspark", "spark"),
-        ("dask", "dask", "dask"),
-        ("ray", "ray", "ray"),
-        ("compat.opendp", "opendp", "opendp"),
+        ("polars", "polars", "'narwhals>=2' 'polars'"),
+        ("duckdb", "duckdb", "'duckdb' 'pyarrow'"),
+        ("spark", "pyspark", "'narwhals>=2' 'pyarrow' 'pyspark>=4,<4.4'"),
+        ("dask", "dask", "'dask[array,dataframe]<2027' 'distributed<2027' 'narwhals>=2' 'pyarrow'"),
+        ("ray", "ray", "'pyarrow' 'ray[data]>=2.52'"),
+        ("compat.opendp", "opendp", "'opendp>=0.14,<0.17'"),
     ],
 )
-def test_missing_library_error_names_the_extra(module: str, library: str, extra: str) -> None:
+def test_missing_library_error_names_what_to_install(
+    module: str, library: str, needed: str
+) -> None:
+    """It works before the package is published, too."""
     code = f"""
 import sys, pytest
 sys.modules["{library}"] = None
 with pytest.raises(ModuleNotFoundError) as error:
     import geomdp.{module}
-print(error.value.__notes__)
+print(*error.value.__notes__)
 """
-    assert f"pip install 'geomdp[{extra}]'" in run(code)
+    assert run(code).strip() == f"Needed here: pip install {needed}"
+
+
+def test_no_message_names_the_unpublished_package() -> None:
+    for path in Path(geomdp.__file__).parent.rglob("*.py"):
+        assert "pip install geomdp" not in path.read_text()
+        assert "pip install 'geomdp" not in path.read_text()

@@ -187,5 +187,5 @@ def test_no_rows(files: tuple[Path, Path]) -> None:
 def test_without_pyarrow(files: tuple[Path, Path], capsys: Any, monkeypatch: Any) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     assert main("release", *files, "--column", "int64", *NONE) == 1
-    assert "pip install geomdp[parquet]" in capsys.readouterr().err
+    assert "pip install pyarrow" in capsys.readouterr().err
     assert not files[1].exists()

@@ -167,10 +167,11 @@ print("matplotlib.pyplot" in sys.modules)
 
 
 @each_picture
-def test_missing_matplotlib_names_the_extra(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_matplotlib_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.axes", None)
-    with pytest.raises(ImportError, match=r"plots need matplotlib: pip install geomdp\[plot\]"):
+    with pytest.raises(ModuleNotFoundError) as error:
         PICTURES[name](None)
+    assert error.value.__notes__ == ["Needed here: pip install 'matplotlib'"]
 
 
 # Texts
@@ -919,6 +920,7 @@ REFUSED: list[tuple[Callable[..., Axes], Any, type[Exception], str]] = [
     (partial(histogram, true=[1, 2]), [1], ValueError, r"true is of shape \(2,\): give a row of 1"),
     (partial(histogram, true=[1.0]), [1], TypeError, "true: counts with a float are not accepted"),
     (partial(plot.histogram, 0.5), [1], TypeError, "mechanism has type float: give a Geometric"),
+    (plot.histogram, frames.Design([1]), TypeError, "mechanism has type Design: give a noisy t"),
     (histogram, [31], ValueError, r"released counts outside the bounds \(0, 30\) are not accepted"),
     (histogram, [True], TypeError, "noisy: counts with a bool are not accepted"),
     (histogram, MASKED, TypeError, "noisy: counts is a masked array"),

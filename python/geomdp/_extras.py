@@ -1,14 +1,31 @@
 """Installation hints for missing optional libraries."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 
 @contextmanager
 def installed_by(*packages: str) -> Iterator[None]:
-    """Add a note to a failed import that names the packages to install."""
+    """Add a note to a failed import that names the packages to install.
+
+    An extra such as ``geomdp[frames]`` stands for its libraries. The note names these, since no
+    index need have this package itself.
+    """
     try:
         yield
     except ModuleNotFoundError as error:
-        error.add_note(f"Needed here: pip install {' '.join(map(repr, packages))}")
+        needed = [library for each in packages for library in _libraries(each)]
+        error.add_note(f"Needed here: pip install {' '.join(map(repr, needed))}")
         raise
+
+
+def _libraries(package: str) -> list[str]:
+    from importlib.metadata import requires  # noqa: PLC0415 (slow, and seldom needed)
+
+    extra = re.fullmatch(r"geomdp\[(\w+)\]", package)
+    if extra is None:
+        return [package]
+    wanted = f"extra == '{extra[1]}'"
+    pairs = [each.replace('"', "'").split(";") for each in requires("geomdp") or []]
+    return [library.strip() for library, *marker in pairs if wanted in "".join(marker)]

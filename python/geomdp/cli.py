@@ -209,9 +209,7 @@ def _release(given: argparse.Namespace) -> str:
         except delimited.DataError as error:
             raise delimited.DataError(f"{name}: {error}") from error
         except ImportError as error:
-            raise delimited.DataError(
-                "Parquet needs PyArrow: pip install geomdp[parquet]"
-            ) from error
+            raise delimited.DataError("Parquet needs PyArrow: pip install pyarrow") from error
     return ""
 
 

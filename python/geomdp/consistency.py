@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geomdp._analysis import trees
+from geomdp._extras import installed_by
 from geomdp._inputs import arrays, labels, parameters
 from geomdp._inputs.parameters import Integer, Real
 from geomdp.mechanism import GeometricMechanism
@@ -123,10 +124,8 @@ def consistent(
     {'Bern': 8, 'Basel': 0, 'Oslo': 6}
 
     """
-    try:
+    with installed_by("geomdp[consistency]"):
         from scipy import sparse  # noqa: PLC0415
-    except ImportError as error:
-        raise ImportError("consistent needs scipy: pip install geomdp[consistency]") from error
     [cells], labelled = labels.detach(cells=cells)
     table = _counts("cells", cells)
     if not table.size:

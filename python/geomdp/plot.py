@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geomdp import accuracy as _accuracy
+from geomdp._extras import installed_by
 from geomdp._inputs import arrays, parameters
 from geomdp._inputs.labels import ReleasedTable, detach, is_released_table
 from geomdp._inputs.parameters import Integer, Real
@@ -188,7 +189,8 @@ def guess(epsilon: Real | Numbers, *, ax: Axes | None = None) -> Axes:
     ----------
     epsilon : number, or array or sequence of numbers
         The privacy losses for the individual, all that is published taken together: positive, at
-        most 7. Each is a band, and the legend says what it makes of a guess of 50%.
+        most 7. Each is a band, and the legend says what it makes of a guess of 50%. For individuals
+        of whom all or none are known to be among the data, give the sum of their losses.
     ax
         As in :func:`pmf`.
 
@@ -554,6 +556,9 @@ def _of_table(mechanism: Any, noisy: Any) -> tuple[GeometricMechanism, Any]:
     """Return the mechanism of noisy counts, which a released table says itself."""
     table = mechanism if noisy is None else noisy
     if not is_released_table(table):
+        if noisy is None and not isinstance(mechanism, GeometricMechanism):
+            wanted = "a noisy table, or a GeometricMechanism with noisy counts"
+            raise TypeError(parameters.foreign("mechanism", mechanism, wanted))
         return mechanism, noisy
     own = table.mechanisms[()]
     if mechanism not in (table, own):
@@ -562,10 +567,8 @@ def _of_table(mechanism: Any, noisy: Any) -> tuple[GeometricMechanism, Any]:
 
 
 def _check_axes(ax: Any) -> None:
-    try:
-        from matplotlib.axes import Axes  # noqa: PLC0415 (an extra)
-    except ImportError as error:
-        raise ImportError("plots need matplotlib: pip install geomdp[plot]") from error
+    with installed_by("geomdp[plot]"):
+        from matplotlib.axes import Axes  # noqa: PLC0415
     if ax is not None and not isinstance(ax, Axes):
         raise TypeError(f"ax has type {type(ax).__name__}: give Axes of matplotlib, or None")
 

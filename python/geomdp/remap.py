@@ -22,6 +22,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from geomdp._extras import installed_by
 from geomdp._inputs import arrays, parameters
 from geomdp.mechanism import GeometricMechanism, as_mechanism
 
@@ -391,10 +392,8 @@ def _solve(distribution: _Floats, losses: _Floats, worst: float) -> _Floats:
 
     Losses are in units of `worst`, that of the release itself, so no optimum is above 1.
     """
-    try:
+    with installed_by("geomdp[remap]"):
         from scipy import optimize, sparse  # noqa: PLC0415
-    except ImportError as error:
-        raise ImportError("minimax needs scipy: pip install geomdp[remap]") from error
     outputs = len(distribution)
     with np.errstate(over="ignore"):
         shares = (distribution[:, :, np.newaxis] * losses[:, np.newaxis, :]).reshape(

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from geomdp._extras import installed_by
 from geomdp._inputs import parameters
 from geomdp._inputs.arrays import DTYPES, Array
 
@@ -257,10 +258,8 @@ def _any(name: str, found: bool, nulls: Nulls) -> bool:
 
 
 def narwhals() -> Any:
-    try:
+    with installed_by("geomdp[frames]"):
         return importlib.import_module("narwhals")
-    except ImportError as error:
-        raise ImportError("columns need narwhals: pip install 'geomdp[frames]'") from error
 
 
 def as_narwhals(name: str, value: Any, wanted: str, **kind: bool) -> Any:
@@ -270,6 +269,9 @@ def as_narwhals(name: str, value: Any, wanted: str, **kind: bool) -> Any:
     try:
         return narwhals().from_native(value, **kind)
     except TypeError:
+        if wanted == FRAME and hasattr(type(value), "__arrow_c_stream__"):
+            # A relation of DuckDB, a reader of record batches.
+            wanted = f"pyarrow.table({name})"
         raise TypeError(f"{name} has type {type(value).__name__}: give {wanted}") from None
 
 
