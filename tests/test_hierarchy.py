@@ -128,7 +128,9 @@ def test_two_passes_are_the_weighted_least_squares(given: Any, rates: list[float
     assert squares.weights(functional) == pytest.approx(wanted, abs=1e-12)
     shares = np.abs(covariance / variances) / np.array(rates)[tree._tree.depths]
     np.fill_diagonal(shares, 0)
-    assert Reaches(tree._tree, rates)._widest() == pytest.approx(shares.max(axis=1), rel=1e-9)
+    assert squares.widest(1 / np.array(rates)[tree._tree.depths]) == pytest.approx(
+        shares.max(axis=1), rel=1e-9
+    )
 
 
 def test_estimates_have_the_moments_of_an_exact_enumeration() -> None:
@@ -152,13 +154,13 @@ def test_kinds_have_equal_distributions() -> None:
         rates = [0.5 + 0.1 * d for d in range(tree.depth + 1)]
         covariance, variances = dense(tree, rates)
         weights = covariance / variances
-        kinds, kind_of = Reaches(tree._tree, rates).kinds
+        kinds, kind_of = tree._tree.kinds
         for node, kind in enumerate(kind_of):
             for depth in range(tree.depth + 1):
                 level = tree._tree.level(depth)
                 one, other = (np.sort(np.abs(weights[n, level])) for n in (node, kinds[kind]))
                 assert one == pytest.approx(other, abs=1e-12)
-    assert len(Reaches(Hierarchy(regular(5, 5, 5))._tree, [1.0] * 4).kinds[0]) == 4
+    assert len(Hierarchy(regular(5, 5, 5))._tree.kinds[0]) == 4
 
 
 def regular(*sizes: int) -> dict[Any, Any]:
@@ -308,7 +310,7 @@ def test_bounds_agree_on_shapes_of_all_sizes() -> None:
         rates = np.exp(-2 + spread * rng.normal(size=len(sizes) + 1)).tolist()
         reaches = Reaches(tree, rates)
         for level in (0.3, 0.05, 1e-6):
-            kinds, kind_of = reaches.kinds
+            kinds, kind_of = tree.kinds
             wide = reaches._in_passes(kinds, level)[kind_of]
             found = reaches.of_nodes(level)
             assert (found <= wide * (1 + 1e-6)).all()

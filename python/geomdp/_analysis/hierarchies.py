@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from functools import cached_property
 
 import numpy as np
 
@@ -56,12 +55,12 @@ class Reaches:
     @property
     def one_by_one(self) -> bool:
         """Whether each kind of nodes has all weights of its own."""
-        kinds, _ = self.kinds
+        kinds, _ = self.squares.tree.kinds
         return len(kinds) <= self.most and len(kinds) * self.squares.tree.size <= self.most_in_all
 
     def of_nodes(self, level: float) -> Floats:
         """Return the reach of each node at this level."""
-        kinds, kind_of = self.kinds
+        kinds, kind_of = self.squares.tree.kinds
         if not self.one_by_one:
             return self._in_passes(kinds, level)[kind_of]
         found = np.empty(len(kinds))
@@ -72,40 +71,6 @@ class Reaches:
             functional[node] = 0
         return found[kind_of]
 
-    @cached_property
-    def kinds(self) -> tuple[Ints, Ints]:
-        """A node of each kind, and the kind of each node; equal kinds have equal distributions.
-
-        A node's shape is its depth and the shapes of its children. Its kind is its shape and the
-        kind of its parent.
-        """
-        tree = self.squares.tree
-        shapes = np.zeros(tree.size, np.int64)
-        for depth in reversed(range(tree.depth)):
-            inner, below = tree.inner[depth], tree.below(depth)
-            if not shapes[below].any():  # All of them are leaves.
-                shapes[inner] = tree.children[inner]
-                continue
-            order = np.lexsort((shapes[below], tree.parents[below]))
-            under = shapes[below][order]
-            known = 1
-            for n in np.unique(tree.children[inner]):
-                some = inner[tree.children[inner] == n]
-                rows = under[(tree.first[some] - below.start)[:, None] + np.arange(n)]
-                _, which = np.unique(rows, axis=0, return_inverse=True)
-                shapes[some] = known + which.reshape(-1)
-                known += int(which.max()) + 1
-        kind_of = np.zeros(tree.size, np.int64)
-        known = 1
-        for depth in range(tree.depth):
-            level = tree.below(depth)
-            pairs = kind_of[tree.parents[level]] * tree.size + shapes[level]
-            _, which = np.unique(pairs, return_inverse=True)
-            kind_of[level] = known + which.reshape(-1)
-            known += int(which.max()) + 1
-        _, kinds = np.unique(kind_of, return_index=True)
-        return kinds, kind_of
-
     def _in_passes(self, nodes: Ints, level: float) -> Floats:
         """Return the reach of these nodes from the variance and the greatest weight of each.
 
@@ -113,64 +78,13 @@ class Reaches:
         not negative, so ``log E[exp(u Z)] / u**2`` grows with u: in the exponential bound, all
         others together are at most as far out as if each had the greatest weight.
         """
-        squares, rates = self.squares, np.asarray(self.rates)
-        rate_of = rates[squares.tree.depths[nodes]]
+        squares = self.squares
+        depths, rates = squares.tree.depths, np.asarray(self.rates)
         first = (squares.variances / squares.noise)[nodes]
         # More than the rounding errors of the difference.
         whole = squares.variances[nodes]
         rest = np.maximum(whole - first**2 * squares.noise[nodes], 0) + 1e-9 * whole
-        widest = self._widest()[nodes] * (1 + 1e-9)
-        limit = np.minimum(rate_of / first, 1 / np.maximum(widest, 1e-300))
-        # For each part of the greatest tilt, the greatest ratio of a logarithm to its first term.
-        parts = np.append(weighted.TILTS, 1.0)
-        ratios = np.max(
-            [
-                weighted.log_mgf(rate, parts * rate)
-                / ((parts * rate) ** 2 / 2 * weighted.variance(rate))
-                for rate in set(self.rates)
-            ],
-            axis=0,
+        widest = squares.widest(1 / rates[depths])[nodes]
+        return weighted.by_cumulants(
+            (rates[depths[nodes]], first), (rest, widest), self.rates, level
         )
-        found = np.full(len(nodes), np.inf)
-        for part in parts:
-            tilts = part * limit
-            place = np.minimum(np.searchsorted(parts, tilts * widest), len(parts) - 1)
-            total = np.log(2 / level) + tilts**2 * rest / 2 * ratios[place]
-            for rate in set(self.rates):
-                some = rate_of == rate
-                total[some] += weighted.log_first(rate, tilts[some] * first[some])
-            found = np.minimum(found, total / tilts)
-        return found * (1 + 1e-9)
-
-    def _widest(self) -> Floats:
-        """Return the greatest weight over rate in each estimate, but for the node's own noise.
-
-        The weight of the noise of u in the estimate of v is their covariance over the variance of
-        the noise of u. That of a node and one below it is the variance of the upper one times the
-        gains between them; that of two children of p is the product of their gains times
-        ``variance(p) - below(p)``; and every gain on the way to them is a factor.
-        """
-        squares, tree = self.squares, self.squares.tree
-        own = 1 / (squares.noise * np.asarray(self.rates)[tree.depths])
-        down, beside = np.zeros(tree.size), np.zeros(tree.size)
-        for depth in reversed(range(tree.depth)):
-            inner, below = tree.inner[depth], tree.below(depth)
-            reached = squares.gain[below] * np.maximum(own[below], down[below])
-            # The greatest of all children, and of the siblings of each.
-            most = tree.over_children(depth, reached, np.maximum)
-            down[inner] = most
-            sizes = tree.children[inner]
-            most = np.repeat(most, sizes)
-            first = reached == most
-            second = tree.over_children(depth, np.where(first, 0, reached), np.maximum)
-            single = tree.over_children(depth, first.astype(np.int64)) == 1
-            alone = first & np.repeat(single, sizes)
-            beside[below] = np.where(alone, np.repeat(second, sizes), most)
-        out = np.zeros(tree.size)
-        for depth in range(tree.depth):
-            level = tree.below(depth)
-            p = tree.parents[level]
-            siblings = (squares.below[p] - squares.variances[p]) * beside[level]
-            upper = np.maximum(squares.variances[p] * own[p], siblings)
-            out[level] = squares.gain[level] * np.maximum(out[p], upper)
-        return np.maximum(out, squares.variances * down)

@@ -54,6 +54,42 @@ class Tree:
         nodes = np.flatnonzero(self.children)
         return np.split(nodes, np.searchsorted(nodes, self.starts[1:-2]))
 
+    @cached_property
+    def kinds(self) -> tuple[Ints, Ints]:
+        """A node of each kind, and the kind of each node.
+
+        A node's shape is its depth and the shapes of its children. Its kind is its shape and the
+        kind of its parent. So a change of the tree that keeps depths leads from a node to any other
+        of its kind.
+        """
+        shapes = np.zeros(self.size, np.int64)
+        for depth in reversed(range(self.depth)):
+            inner, below = self.inner[depth], self.below(depth)
+            if not shapes[below].any():  # All of them are leaves.
+                shapes[inner] = self.children[inner]
+                continue
+            order = np.lexsort((shapes[below], self.parents[below]))
+            under = shapes[below][order]
+            known = 1
+            for n in np.unique(self.children[inner]):
+                some = inner[self.children[inner] == n]
+                rows = under[(self.first[some] - below.start)[:, None] + np.arange(n)]
+                _, which = np.unique(rows, axis=0, return_inverse=True)
+                shapes[some] = known + which.reshape(-1)
+                known += int(which.max()) + 1
+        kind_of = np.zeros(self.size, np.int64)
+        known = 0
+        for depth in range(self.depth + 1):
+            level = self.level(depth)
+            pairs = shapes[level]
+            if depth:
+                pairs = pairs + kind_of[self.parents[level]] * (self.size + 1)
+            _, which = np.unique(pairs, return_inverse=True)
+            kind_of[level] = known + which.reshape(-1)
+            known += int(which.max()) + 1
+        _, kinds = np.unique(kind_of, return_index=True)
+        return kinds, kind_of
+
     def below(self, depth: int) -> slice:
         """Return the children of the nodes of this depth."""
         return self.level(depth + 1)
@@ -152,10 +188,45 @@ class LeastSquares:
 
         The estimates are ``H S**-1`` times the noisy counts, for their covariance matrix H and the
         diagonal matrix S of the variances of the noise. So a functional f has the weights
-        ``S**-1 H f``: the estimates of ``S f``, over S.
+        ``S**-1 H f``: the estimates of ``S f``, over S. Further axes are for other functionals.
         """
-        found: _Floats = self(self.noise * functional) / self.noise
+        if not self.tree.depth:
+            return functional
+        noise = self.noise[(slice(None),) + (None,) * (functional.ndim - 1)]
+        found: _Floats = self(noise * functional) / noise
         return found
+
+    def widest(self, factors: _Floats) -> _Floats:
+        """Return the greatest weight times its factor in each estimate, but for its own noise.
+
+        The weight of the noise of u in the estimate of v is their covariance over the variance of
+        the noise of u. That of a node and one below it is the variance of the upper one times the
+        gains between them; that of two children of p is the product of their gains times
+        ``variance(p) - below(p)``; and every gain on the way to them is a factor.
+        """
+        tree, own = self.tree, factors / self.noise
+        down, beside = np.zeros(tree.size), np.zeros(tree.size)
+        for depth in reversed(range(tree.depth)):
+            inner, below = tree.inner[depth], tree.below(depth)
+            reached = self.gain[below] * np.maximum(own[below], down[below])
+            # The greatest of all children, and of the siblings of each.
+            most = tree.over_children(depth, reached, np.maximum)
+            down[inner] = most
+            sizes = tree.children[inner]
+            most = np.repeat(most, sizes)
+            first = reached == most
+            second = tree.over_children(depth, np.where(first, 0, reached), np.maximum)
+            single = tree.over_children(depth, first.astype(np.int64)) == 1
+            alone = first & np.repeat(single, sizes)
+            beside[below] = np.where(alone, np.repeat(second, sizes), most)
+        out = np.zeros(tree.size)
+        for depth in range(tree.depth):
+            level = tree.below(depth)
+            p = tree.parents[level]
+            siblings = (self.below[p] - self.variances[p]) * beside[level]
+            upper = np.maximum(self.variances[p] * own[p], siblings)
+            out[level] = self.gain[level] * np.maximum(out[p], upper)
+        return np.maximum(out, self.variances * down)
 
 
 def closest(parent: Ints, values: Ints, weights: _Floats) -> Ints:

@@ -89,6 +89,41 @@ def by_tilting(terms: Sequence[Term], level: float) -> float:
     return float(np.min(total / tilts)) * _ROUNDED
 
 
+def by_cumulants(
+    own: tuple[Floats, Floats],
+    others: tuple[Floats, Floats],
+    all_rates: Iterable[float],
+    level: float,
+) -> Floats:
+    """Return the reaches of many sums, by lemma 18.
+
+    Of each sum: the rate and weight of the noise that counts exactly (0 for none); the variance of
+    all others together, and their greatest weight over rate. `all_rates` are those of any noise.
+    """
+    (rates, first), (rest, widest) = own, others
+    known, widest = sorted(set(all_rates)), widest * (1 + 1e-9)
+    limit = 1 / np.maximum(np.maximum(first / rates, widest), 1e-300)
+    # For each part of the greatest tilt, the greatest ratio of a logarithm to its first term.
+    parts = np.append(TILTS, 1.0)
+    ratios = np.max(
+        [
+            log_mgf(rate, parts * rate) / ((parts * rate) ** 2 / 2 * variance(rate))
+            for rate in known
+        ],
+        axis=0,
+    )
+    found = np.full(len(rates), np.inf)
+    for part in parts:
+        tilts = part * limit
+        place = np.minimum(np.searchsorted(parts, tilts * widest), len(parts) - 1)
+        total = np.log(2 / level) + tilts**2 * rest / 2 * ratios[place]
+        for rate in known:
+            some = (rates == rate) & (first > 0)
+            total[some] += log_first(rate, tilts[some] * first[some])
+        found = np.minimum(found, total / tilts)
+    return found * _ROUNDED
+
+
 def by_inversion(terms: Sequence[Term], level: float, most: float) -> float:
     """Return the reach from the characteristic function of a smoothed sum, at most `most`.
 

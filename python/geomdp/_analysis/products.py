@@ -1,0 +1,439 @@
+"""Noisy counts on a product of trees: least squares, and the errors of what follows from them.
+
+A node of the product is a node of each tree. A block, a depth on each tree, has independent noise
+of one rate. ``docs/proofs.md``, section 17, derives the formulas.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from functools import cached_property
+from itertools import product
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from geomdp._analysis import decimals, sums, weighted
+from geomdp._analysis.hierarchies import least_squares
+from geomdp._analysis.trees import Ints, Tree
+from geomdp._analysis.weighted import Floats, Term
+
+#: Depths on all trees.
+Block: TypeAlias = tuple[int, ...]
+#: A sum of estimates: for each tree weights of its nodes, or None for each node by itself.
+Sum: TypeAlias = Sequence[NDArray[Any] | None]
+
+#: Greater rates count as this one, whose noise has probability 1e-260.
+_MOST = 600.0
+#: Noisy counts whose sum may be beyond this are not added up exactly.
+_LARGEST = 2.0**62
+#: A float of this precision.
+_ROUNDING = 2.0**-52
+#: The parts of the level for the sign of a denominator, the least first.
+_OF_SIGN = (1 / 128, 1 / 8, 1 / 2)
+#: Ends of ratios are multiples of a power of 2 that is at most this part of their distance.
+_GRID = 64
+#: The most steps from a first guess of an end to one that is tested.
+_STEPS = 64
+
+
+class Errors:
+    """The errors of some estimates: sums of the same independent noises.
+
+    A part has a rate, the weights of a noise in each estimate, a row for noises with equal weights,
+    and how many noises have these.
+    """
+
+    def __init__(self, parts: Sequence[tuple[Fraction | float, Floats, Floats]]) -> None:
+        self.parts = parts
+        self._known: dict[Any, float] = {}
+
+    def of(self, factors: Sequence[float]) -> list[tuple[Fraction | float, Floats, Floats]]:
+        """Return for each rate the weights in a sum of the estimates, and how many have them."""
+        by_rate = defaultdict(list)
+        for rate, weights, counts in self.parts:
+            values = np.abs(weights @ np.asarray(factors))
+            by_rate[rate].append((values[values > 0], counts[values > 0]))
+        found = []
+        for rate, pairs in by_rate.items():
+            values, counts = map(np.concatenate, zip(*pairs, strict=True))
+            if values.size:
+                found.append((rate, values, counts))
+        return found
+
+    def reach(self, factors: Sequence[float], level: float) -> float:
+        """Return a t that the error of the sum of the estimates exceeds with at most this level.
+
+        It is the least integer multiple for equal weights and one rate.
+        """
+        key = tuple(factors), level
+        if key not in self._known:
+            self._known[key] = self._reach(factors, level)
+        return self._known[key]
+
+    def _reach(self, factors: Sequence[float], level: float) -> float:
+        parts = self.of(factors)
+        if not parts:
+            return 0.0
+        [rate, values, counts], *others = parts
+        if not others and values.min() == values.max():
+            exact = rate if isinstance(rate, Fraction) else sums.NO_NOISE
+            return float(values[0] * sums.reach(exact, {1: int(counts.sum())}, Fraction(level)))
+        terms = [Term(_limited(rate), x, n) for rate, x, n in parts]
+        return weighted.reach(terms, level)
+
+    @cached_property
+    def covariance(self) -> Floats:
+        """The covariance matrix."""
+        parts = [
+            weighted.variance(_limited(rate)) * (weights.T * counts) @ weights
+            for rate, weights, counts in self.parts
+        ]
+        return np.asarray(sum(parts))
+
+    @cached_property
+    def mirrored(self) -> Errors:
+        """The errors, with the first estimate's sign changed."""
+        return Errors([(rate, weights * [-1, 1], counts) for rate, weights, counts in self.parts])
+
+    def beside(self, other: Errors) -> Errors:
+        """Return the errors of these estimates and of others, from independent noises."""
+        own, theirs = (each.parts[0][1].shape[1] for each in (self, other))
+        return Errors(
+            [(rate, np.pad(w, ((0, 0), (0, theirs))), n) for rate, w, n in self.parts]
+            + [(rate, np.pad(w, ((0, 0), (own, 0))), n) for rate, w, n in other.parts]
+        )
+
+
+class Fitted(NamedTuple):
+    """Estimates of all nodes: integers and what is added to them, and a bound on rounding errors.
+
+    The bound is infinite if a noisy count may have been moved to a limit of its type.
+    """
+
+    sums: Ints
+    more: Floats
+    rounding: float
+
+    def along(self, weights: Sum) -> tuple[NDArray[Any], Floats, float]:
+        """Return sums of estimates, as integers for integer weights, what is added, and a bound.
+
+        Trees whose nodes are added up keep an axis of length 1.
+        """
+        base, more = self.sums, self.more
+        for axis, each in enumerate(weights):
+            if each is not None:
+                base, more = (_contracted(x, axis, each) for x in (base, more))
+        given = [each for each in weights if each is not None]
+        # An infinite bound stays infinite.
+        heaviest = math.prod(max(float(np.abs(each).max()), 1e-300) for each in given)
+        rounding = self.rounding * heaviest * (self.more.size // max(more.size, 1))
+        if base.dtype.kind == "f":
+            size = float(np.abs(self.sums).sum() + np.abs(self.more).sum())
+            rounding += (sum(each.size for each in given) + 4) * _ROUNDING * heaviest * size
+        return base, more, rounding
+
+
+class Product:
+    """Everything public about the noise of a product of trees.
+
+    Parameters
+    ----------
+    trees
+        One for each axis.
+    rates, errors
+        By block: the rate of the noise, and the total variation between one sampled noise and the
+        ideal one.
+
+    """
+
+    #: The most kinds of rows, and kinds times nodes, for which each kind has all its weights.
+    most, most_in_all = 256, 5 * 10**6
+
+    def __init__(
+        self,
+        trees: Sequence[Tree],
+        rates: Mapping[Block, Fraction | float],
+        errors: Mapping[Block, Fraction],
+    ) -> None:
+        self.trees, self.rates, self.errors = list(trees), dict(rates), dict(errors)
+        self.shape = tuple(tree.size for tree in self.trees)
+        self.flat = not any(tree.depth for tree in self.trees)
+        deepest = tuple(tree.depth for tree in self.trees)
+        #: The rates by depth on each axis, with the greatest depths on the others.
+        self._by_depth = [
+            [
+                _limited(rates[(*deepest[:axis], depth, *deepest[axis + 1 :])])
+                for depth in range(tree.depth + 1)
+            ]
+            for axis, tree in enumerate(self.trees)
+        ]
+        self.squares = [
+            least_squares(tree, by_depth)
+            for tree, by_depth in zip(self.trees, self._by_depth, strict=True)
+        ]
+
+    def fit(self, noisy: Ints) -> Fitted:
+        """Return the weighted least squares of noisy counts, in the shape of the product.
+
+        The least squares keep numbers that add up, so they apply to the differences from the sums
+        of noisy leaves alone: floats are of the size of the noise.
+        """
+        limits = np.iinfo(np.int64)
+        inside = limits.min < noisy.min() and noisy.max() < limits.max
+        found, more = noisy, np.zeros((1,) * noisy.ndim)
+        small = inside and np.abs(noisy.astype(np.float64)).sum() < _LARGEST
+        if not small:
+            more = noisy.astype(np.float64)
+            found = np.zeros_like(noisy)
+        if self.flat:
+            return Fitted(found, more, 0.0 if small else math.inf)
+        if small:
+            for axis, tree in enumerate(self.trees):
+                inner = (slice(None),) * axis + (tree.children > 0,)
+                found = found.copy()
+                found[inner] = 0
+            for axis, tree in enumerate(self.trees):
+                found = _over(found, axis, tree.sums)
+            more = (noisy - found).astype(np.float64)
+        size, steps, grown = float(np.abs(more).sum()), 0, 1
+        for axis, (tree, squares) in enumerate(zip(self.trees, self.squares, strict=True)):
+            if tree.depth:
+                more = _over(more, axis, squares)
+                # More than the roundings of a pass up and one down, and how much they let a value
+                # grow.
+                steps += 8 * (tree.depth + 2) ** 2 * (int(tree.children.max()) + 8)
+                grown *= 2 * tree.depth + 1
+        return Fitted(found, more, size * steps * grown * _ROUNDING if small else math.inf)
+
+    def level(self, alpha: Fraction, n: int = 1) -> float:
+        """Return the level of ideal noise that leaves this level to n intervals of sampled noise.
+
+        It is not positive if the level is at most the error of the sampled noise.
+        """
+        noises = Fraction(0)
+        for block, error in self.errors.items():
+            sizes = [np.diff(tree.starts)[d] for tree, d in zip(self.trees, block, strict=True)]
+            noises += error * math.prod(map(int, sizes))
+        return decimals.down((alpha - noises) / n)
+
+    def joint(self, asked: Sequence[Sum], nodes: Sequence[int]) -> Errors:
+        """Return the errors of sums, at a node of each axis where they have each by itself."""
+        by_axis = [
+            self._rows(axis, [each[axis] for each in asked], node)
+            for axis, node in enumerate(nodes)
+        ]
+        parts = []
+        for block, rate in self.rates.items():
+            weights, counts = np.ones((1, len(asked))), np.ones(1)
+            for rows, depth in zip(by_axis, block, strict=True):
+                more, times = rows[depth]
+                weights = (weights[:, None] * more).reshape(-1, len(asked))
+                counts = (counts[:, None] * times).reshape(-1)
+            parts.append((rate, weights, counts))
+        return Errors(parts)
+
+    def _rows(
+        self, axis: int, vectors: Sequence[NDArray[Any] | None], node: int
+    ) -> list[tuple[Floats, Floats]]:
+        """Return the different rows of weights of each depth of an axis, and how often they are."""
+        tree = self.trees[axis]
+        functionals = np.zeros((tree.size, len(vectors)))
+        for place, each in enumerate(vectors):
+            if each is None:
+                functionals[node, place] = 1
+            else:
+                functionals[:, place] = each
+        weights = self.squares[axis].weights(functionals)
+        return [_distinct(weights[tree.level(depth)]) for depth in range(tree.depth + 1)]
+
+    def bounds(self, asked: Sum, nodes: Sequence[Ints], level: float) -> Floats:
+        """Return the reach of each of many sums in two passes along each axis, by lemma 18.
+
+        The nodes are those of the axes with each node by itself. On each axis there is the part of
+        the noise of the node in its own estimate, the variance of all, and the greatest weight over
+        rate; and the products of these, for the product.
+        """
+        own, whole, widest, most, depths = [], [], [], [], []
+        for axis, (each, tree, squares) in enumerate(
+            zip(asked, self.trees, self.squares, strict=True)
+        ):
+            factors = 1 / np.asarray(self._by_depth[axis])[tree.depths]
+            at = nodes[axis] if each is None else np.flatnonzero(each)
+            if each is None or (at.size == 1 and each[at[0]] == 1):
+                first = (squares.variances / squares.noise)[at]
+                variance, other = squares.variances[at], squares.widest(factors)[at]
+                scaled = first * factors[at]
+            else:
+                at, first = np.zeros(1, np.int64), np.zeros(1)
+                weights = np.abs(squares.weights(each.astype(np.float64)))
+                variance = np.atleast_1d(weights**2 @ squares.noise)
+                other, scaled = np.atleast_1d((weights * factors).max()), np.zeros(1)
+            own.append(first)
+            whole.append(variance)
+            widest.append(other)
+            most.append(np.maximum(scaled, other))
+            depths.append(tree.depths[at])
+        table = np.empty([tree.depth + 1 for tree in self.trees])
+        by_kind = 0.0, 0.0
+        for block, rate in self.rates.items():
+            table[block] = _limited(rate)
+            pairs = [
+                (self.squares[axis].noise[self.trees[axis].starts[d]], 1 / self._by_depth[axis][d])
+                for axis, d in enumerate(block)
+            ]
+            products = [math.prod(x) for x in zip(*pairs, strict=True)]
+            by_kind = (
+                max(by_kind[0], weighted.variance(table[block]) / products[0]),
+                max(by_kind[1], 1 / table[block] / products[1]),
+            )
+        rates = table[np.ix_(*depths)].reshape(-1)
+        first, variance = _outer(own), by_kind[0] * _outer(whole)
+        by_rate = {rate: weighted.variance(rate) for rate in set(table.reshape(-1).tolist())}
+        exact = first**2 * np.vectorize(by_rate.__getitem__)(rates)
+        # More than the rounding errors of the difference.
+        rest = np.maximum(variance - exact, 0) + 1e-9 * variance
+        others = np.max(
+            [
+                _outer([widest[x] if x == axis else most[x] for x in range(len(most))])
+                for axis in range(len(most))
+            ],
+            axis=0,
+        )
+        found = weighted.by_cumulants((rates, first), (rest, by_kind[1] * others), by_rate, level)
+        return found.reshape([len(each) for each in depths])
+
+
+def kinds(
+    products: Sequence[Product], nodes: Sequence[Sequence[Ints | None]]
+) -> tuple[int, Iterator[tuple[tuple[Any, ...], list[list[int]]]]]:
+    """Return how many kinds of rows there are, and for each its rows and a node of each product.
+
+    Of each product there are the nodes of each axis that rows keep, or None. All products have as
+    many of them. Rows of one kind have errors of equal distributions.
+    """
+    picks: list[tuple[NDArray[Any], list[list[int]]]] = []
+    for axes in zip(*([y for y in x if y is not None] for x in nodes), strict=True):
+        kept = [[a for a, y in enumerate(x) if y is not None][len(picks)] for x in nodes]
+        codes = np.stack(
+            [
+                each.trees[axis].kinds[1][at]
+                for each, axis, at in zip(products, kept, axes, strict=True)
+            ]
+        )
+        _, first, which = np.unique(codes, axis=1, return_index=True, return_inverse=True)
+        picks.append((which.reshape(-1), [[int(at[f]) for at in axes] for f in first]))
+
+    def each() -> Iterator[tuple[tuple[Any, ...], list[list[int]]]]:
+        for chosen in product(*(range(len(found)) for _, found in picks)):
+            rows = [np.flatnonzero(which == c) for (which, _), c in zip(picks, chosen, strict=True)]
+            found = [list[int]() for _ in products]
+            for place, given in enumerate(nodes):
+                heads = iter(zip(picks, chosen, strict=True))
+                for at in given:
+                    if at is None:
+                        found[place].append(0)
+                    else:
+                        (_, firsts), c = next(heads)
+                        found[place].append(firsts[c][place])
+            yield tuple(np.ix_(*rows)), found
+
+    return math.prod(len(found) for _, found in picks), each()
+
+
+def ratio_ends(
+    counts: tuple[float, float], errors: Errors, level: float, rounding: float
+) -> tuple[float, float]:
+    """Return an interval for the ratio of two true numbers, the second of them positive.
+
+    It holds all ratios that a test does not reject at half the level on one of its sides, and a
+    little more; both ends are infinite if the second number cannot be told from 0. The rounding is
+    more than the error of each of the two noisy numbers (``docs/proofs.md``, theorem 16a).
+    """
+    above, below = counts
+    for part in _OF_SIGN:
+        if below - rounding > errors.reach((0.0, 1.0), level * part):
+            left = math.nextafter(level * (1 - part), 0.0)
+            break
+    else:
+        return -math.inf, math.inf
+    upper = _greatest(above, below, errors, left, rounding)
+    return -_greatest(-above, below, errors.mirrored, left, rounding), upper
+
+
+def _greatest(above: float, below: float, errors: Errors, level: float, rounding: float) -> float:
+    """Return a ratio that the test rejects as too great."""
+    start = above / below
+    (aa, ab), (_, bb) = errors.covariance.tolist()
+
+    def guess(ratio: float) -> float:
+        """Return where the distance is as many standard deviations as the reach is at a ratio."""
+        spread = aa - 2 * ratio * ab + ratio**2 * bb
+        times = errors.reach((1.0, -ratio), level) ** 2 / spread if spread > 0 else 0.0
+        square, middle = below**2 - times * bb, above * below - times * ab
+        rest = middle**2 - square * (above**2 - times * aa)
+        return (middle + math.sqrt(rest)) / square if square > 0 <= rest else start
+
+    def excluded(ratio: float) -> bool:
+        room = rounding * (1 + abs(ratio)) + 4 * _ROUNDING * (abs(ratio * below) + abs(above))
+        return ratio * below - above > errors.reach((1.0, -ratio), level) + room
+
+    found = guess(start)
+    width = max(found - start, rounding / below, abs(start) * 2.0**-40, 2.0**-1000)
+    step = 2.0 ** math.floor(math.log2(width / _GRID))
+    for more in range(_STEPS):
+        found = math.ceil(found / step) * step
+        if excluded(found):
+            return found
+        found = max(guess(found), found + step * 2**more)
+    return math.inf
+
+
+def _limited(rate: Fraction | float) -> float:
+    return float(min(rate, _MOST))
+
+
+def _over(
+    values: NDArray[Any], axis: int, function: Callable[[NDArray[Any]], NDArray[Any]]
+) -> NDArray[Any]:
+    """Return what a function of the first axis makes of this one."""
+    moved = np.ascontiguousarray(np.moveaxis(values, axis, 0))
+    found: NDArray[Any] = np.moveaxis(function(moved), 0, axis)
+    return found
+
+
+def _contracted(values: NDArray[Any], axis: int, weights: NDArray[Any]) -> NDArray[Any]:
+    """Return the weighted sum along an axis, which keeps length 1; an axis of length 1 is all 0."""
+    if values.shape[axis] == 1 != weights.size:
+        return np.zeros_like(values)
+    used = np.flatnonzero(weights)
+    found: NDArray[Any]
+    if used.size == weights.size and (weights == 1).all():
+        found = values.sum(axis=axis)
+    else:
+        found = np.tensordot(np.take(values, used, axis=axis), weights[used], axes=(axis, 0))
+    return np.expand_dims(found, axis)
+
+
+def _distinct(rows: Floats) -> tuple[Floats, Floats]:
+    """Return the different rows but for 0, and how often each occurs."""
+    codes = np.zeros(len(rows), np.int64)
+    for column in rows.T:
+        values, which = np.unique(column, return_inverse=True)
+        codes = codes * len(values) + which.reshape(-1)
+    _, first, counts = np.unique(codes, return_index=True, return_counts=True)
+    found = rows[first]
+    used = found.any(axis=1)
+    return found[used], counts[used].astype(np.float64)
+
+
+def _outer(factors: Sequence[Floats]) -> Floats:
+    """Return the products of an item of each, the last one changing fastest."""
+    found = np.ones(1)
+    for each in factors:
+        found = (found[:, None] * each).reshape(-1)
+    return found
