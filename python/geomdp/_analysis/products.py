@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp._analysis import decimals, sums, weighted
+from geomdp._analysis import sums, weighted
 from geomdp._analysis.hierarchies import least_squares
 from geomdp._analysis.trees import Ints, Tree
 from geomdp._analysis.weighted import Floats, Term
@@ -177,11 +177,12 @@ class Product:
             for tree, by_depth in zip(self.trees, self._by_depth, strict=True)
         ]
 
-    def fit(self, noisy: Ints) -> Fitted:
+    def fit(self, noisy: Ints, *, leaves_alone: bool = False) -> Fitted:
         """Return the weighted least squares of noisy counts, in the shape of the product.
 
         The least squares keep numbers that add up, so they apply to the differences from the sums
-        of noisy leaves alone: floats are of the size of the noise.
+        of noisy leaves alone: floats are of the size of the noise. If they are to be sums of leaves
+        alone, there are no differences.
         """
         limits = np.iinfo(np.int64)
         inside = limits.min < noisy.min() and noisy.max() < limits.max
@@ -199,6 +200,8 @@ class Product:
                 found[inner] = 0
             for axis, tree in enumerate(self.trees):
                 found = _over(found, axis, tree.sums)
+            if leaves_alone:
+                return Fitted(found, more, 0.0)
             more = (noisy - found).astype(np.float64)
         size, steps, grown = float(np.abs(more).sum()), 0, 1
         for axis, (tree, squares) in enumerate(zip(self.trees, self.squares, strict=True)):
@@ -210,16 +213,14 @@ class Product:
                 grown *= 2 * tree.depth + 1
         return Fitted(found, more, size * steps * grown * _ROUNDING if small else math.inf)
 
-    def level(self, alpha: Fraction, n: int = 1) -> float:
-        """Return the level of ideal noise that leaves this level to n intervals of sampled noise.
-
-        It is not positive if the level is at most the error of the sampled noise.
-        """
-        noises = Fraction(0)
+    @cached_property
+    def lost(self) -> Fraction:
+        """The total variation between all sampled noises together and the ideal ones, or more."""
+        found = Fraction(0)
         for block, error in self.errors.items():
             sizes = [np.diff(tree.starts)[d] for tree, d in zip(self.trees, block, strict=True)]
-            noises += error * math.prod(map(int, sizes))
-        return decimals.down((alpha - noises) / n)
+            found += error * math.prod(map(int, sizes))
+        return found
 
     def joint(self, asked: Sequence[Sum], nodes: Sequence[int]) -> Errors:
         """Return the errors of sums, at a node of each axis where they have each by itself."""
