@@ -38,6 +38,7 @@ def run(text: str, name: str, flags: int = 0) -> doctest.TestResults:
         ("frames.md", 25),
         ("guides/plan.md", 11),
         ("guides/lawyer.md", 2),
+        ("guides/limits.md", 20),
         ("guides/nightly_spark.md", 7),
         ("guides/groups.md", 10),
         ("guides/rates.md", 15),

@@ -189,7 +189,8 @@ individual='patient', l0=2)
             :func:`geomdp.spark.count` takes frames of Spark.
         weights : column name, optional
             For records that somebody else has counted, as by ``GROUP BY``: the column, of integers
-            of up to 64 bits, that says how many records each row stands for. Not with `individual`.
+            of up to 64 bits, that says how many records each row stands for. Not with `individual`,
+            and not for values such as cents, whose sums one record changes by more than 1.
             No value raises an error, which would show it: those below 0 and nulls are taken for 0,
             and counts above the limit of int64 for that limit.
 
