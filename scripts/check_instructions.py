@@ -37,6 +37,9 @@ X86 = {
     "portable kernel": ("6kernel8portable", 8, False),
     "AVX2 kernel": ("6kernel4avx210vectorised", 8, False),
     "AVX-512 kernel": ("6kernel6avx51210vectorised", 8, True),
+    "largest sums, portable": ("6kernel7largest8portable", 8, False),
+    "largest sums, AVX2": ("6kernel4avx28compared", 8, False),
+    "largest sums, AVX-512": ("6kernel6avx5128compared", 8, True),
     "AVX2 blocks of keyed tapes": ("4simd4Avx23run8compiled", 9, False),
     "AVX-512 blocks of keyed tapes": ("4simd6Avx5123run8compiled", 9, True),
     "folding": ("4fold(7fold_in|8fold_out)", 12, False),
@@ -45,6 +48,7 @@ X86 = {
 #: blocks of keyed tapes a part of their callers.
 ARM = {
     "NEON kernel": ("6kernel4neon10vectorised", 8, True),
+    "largest sums, NEON": ("6kernel4neon8compared", 8, True),
     "folding": ("4fold(7fold_in|8fold_out)", 12, False),
 }
 ARM_LEAK = re.compile(r"^fc?cmp")

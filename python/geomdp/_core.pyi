@@ -47,6 +47,15 @@ class Mechanism:
         interruptible: bool,
         threads: int,
     ) -> None: ...
+    def top(self, counts: NDArray[Any], k: int, threads: int) -> list[int]: ...
+    def top_among(
+        self,
+        places: NDArray[np.uint64],
+        counts: NDArray[np.int64],
+        size: int,
+        k: int,
+        threads: int,
+    ) -> list[int]: ...
     def release_keyed(
         self,
         key: ReleaseKey,

@@ -349,6 +349,63 @@ class GeometricMechanism:
                 return columns.noisy(of_array, "counts", counts, "refuse")
         return arrays.release(counts, out, noise)
 
+    def top(
+        self, counts: Any, k: Integer = 1, *, threads: Integer | None = None
+    ) -> NDArray[np.int64]:
+        """Return the places of the k largest noisy counts, the largest first, and no counts.
+
+        Each place is drawn with noise of its own, among the places that are left: the first one
+        with the greatest sum of count and noise. The noise is G with probability
+        ``(1 - a) * a**G``, and no sum is clamped (``docs/proofs.md``, section 19).
+
+        The privacy loss does not depend on the number of counts that an individual changes. If it
+        changes them all in one direction, each by at most D, the loss is
+        ``privacy_loss(distance=k * D)``. If it may raise some and lower others, it is twice that.
+
+        Parameters
+        ----------
+        counts : array or sequence of ints
+            One dimension, any integer dtype of 8 to 64 bits. Counts outside the bounds are clamped;
+            without bounds, or in bounds wider than ``2**62``, those beyond the ``2**62`` values
+            nearest to 0 are. Unsigned counts need no bounds.
+        k : int
+            How many places, from 1 to the number of counts.
+        threads : int, optional
+            As in :meth:`release`.
+
+        Returns
+        -------
+        array of int64
+            k different places, from 0 on.
+
+        Raises
+        ------
+        ValueError
+            If `counts` has no or several dimensions, `k` exceeds the number of counts, or the scale
+            is above ``2**53``.
+        OverflowError
+            If an int does not fit int64, or the bounds do not fit the dtype of the counts.
+
+        Examples
+        --------
+        >>> from geomdp import GeometricMechanism
+        >>> mechanism = GeometricMechanism(epsilon=0.5)
+        >>> mechanism.top([120, 3, 950, 410], k=2)
+        array([2, 3])
+        >>> mechanism.privacy_loss(distance=2)
+        1.0
+
+        """
+        thread_limit = parameters.threads(threads)
+        [bare], _ = labels.detach(counts=counts)
+        array = arrays.in_one_dimension(as_counts(self, bare))
+        number = parameters.at_least("k", k, 1)
+        if number > array.size:
+            raise ValueError(
+                f"k = {k} is not accepted: give at most {array.size}, the number of counts"
+            )
+        return np.array(self._core.top(array, number, thread_limit), np.int64)
+
     @overload
     def accuracy(self, alpha: Real, *, counts: int | None = None) -> int: ...
     @overload

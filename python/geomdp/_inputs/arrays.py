@@ -151,6 +151,16 @@ def _release(counts: Array, out: Any, noise: Noise) -> Array:
     return own.byteswap(inplace=True).view(counts.dtype)
 
 
+def in_one_dimension(counts: Array) -> Array:
+    """Return counts of one dimension as an array that the core accepts."""
+    if counts.ndim != 1:
+        raise ValueError(f"counts of shape {counts.shape} are not accepted: give one dimension")
+    if ready(counts):
+        return counts
+    native = counts.dtype.newbyteorder("=")
+    return np.array(counts, dtype=native, order="C", subok=False).view(native)
+
+
 def of_each(counts: Array, function: Callable[[int], float]) -> NDArray[np.float64]:
     """Return the values of a function of counts, evaluated once for each distinct count."""
     distinct, places = np.unique(counts, return_inverse=True)

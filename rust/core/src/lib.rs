@@ -31,7 +31,8 @@
 //! * `draw`: [`tape`] expands 32 bytes of entropy into secret words and wipes them. The kernel is a
 //!   pure function of plan, tape and counts that never branches on a secret. [`fold`] reflects
 //!   noise at the bounds. [`keyed`] derives each count's tape from a key and the count's ids, for
-//!   engines that may run a task twice. [`bernoulli`] is the constant-time bit sampler.
+//!   engines that may run a task twice. [`top`] finds the largest
+//!   noisy counts. [`bernoulli`] is the constant-time bit sampler.
 //! * `reference`: the exact distribution that a plan samples, and the linear algorithm of the
 //!   source notes.
 //!
@@ -60,7 +61,7 @@ pub mod plan;
 mod reference;
 
 pub use draw::kernel::{Backend, Count, Kernel, LANES};
-pub use draw::{Draws, bernoulli, features, fold, keyed, tape, wipe};
+pub use draw::{Draws, bernoulli, features, fold, keyed, tape, top, wipe};
 pub use error::Error;
 pub use mechanism::Mechanism;
 #[cfg(feature = "reference")]

@@ -19,7 +19,7 @@ pub struct Mechanism {
     /// `None`: scale 0, no noise.
     rate: Option<Rate>,
     bounds: Option<(i128, i128)>,
-    /// One for the bounds or, without bounds, one for each width of signed integers.
+    /// One for each width of signed integers without bounds. With bounds, the first is for these.
     kernels: [OnceLock<Result<Kernel, Error>>; 4],
 }
 
@@ -105,6 +105,11 @@ impl Mechanism {
         Ok((self.kernel(lower.into(), upper.into())?, lower))
     }
 
+    /// The kernel with the plan for counts of type `i64` and no bounds.
+    pub(crate) fn widest_kernel(&self) -> Result<&Kernel, Error> {
+        self.kernel_in(3, u64::MAX)
+    }
+
     fn kernel(&self, lower: i128, upper: i128) -> Result<&Kernel, Error> {
         let Ok(range) = u64::try_from(upper - lower) else {
             unreachable!("limits of one integer type are at most 64 bits apart")
@@ -116,6 +121,10 @@ impl Mechanism {
             (None, 0xffff_ffff) => 2,
             (None, _) => 3,
         };
+        self.kernel_in(slot, range)
+    }
+
+    fn kernel_in(&self, slot: usize, range: u64) -> Result<&Kernel, Error> {
         self.kernels[slot]
             .get_or_init(|| {
                 let plan = match &self.rate {

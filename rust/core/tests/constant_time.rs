@@ -17,6 +17,7 @@ use geomdp_core::keyed::{AddressedDraws, IdKind, ReleaseKey};
 use geomdp_core::linear::Linear;
 use geomdp_core::plan::Plan;
 use geomdp_core::tape::{Tape, Words};
+use geomdp_core::top::Pick;
 use geomdp_core::{Backend, Count, Error, Kernel, LANES, Mechanism, Rate};
 use std::hint::black_box;
 
@@ -65,6 +66,31 @@ fn kernel<T: Count>(kernel: &Kernel) {
     reveal(&counts);
 }
 
+/// Source of these words again and again.
+struct Again<'a>(&'a [u64]);
+
+impl Words for Again<'_> {
+    fn fill(&mut self, words: &mut [u64]) -> Result<(), Error> {
+        words.copy_from_slice(&self.0[..words.len()]);
+        Ok(())
+    }
+}
+
+fn largest<T: Count>(kernel: &Kernel) -> Result<(), Error> {
+    let (Some(least), Some(most)) = (T::exact(0), T::exact(9)) else {
+        return Ok(());
+    };
+    let words = vec![0x0123_4567_89ab_cdef; 2048.max(2 * LANES * kernel.plan().words())];
+    let (counts, named) = (vec![least; LANES + 3], [2, 17]);
+    hide(&words);
+    hide(&counts);
+    hide(&named);
+    let mut pick = Pick::new(kernel, (least, most), Again(&words), &named);
+    pick.compare(&counts)?;
+    reveal(&[pick.best()]);
+    Ok(())
+}
+
 /// MemorySanitizer is for the code that valgrind cannot run; it does not support inline assembly.
 fn backends() -> Vec<Backend> {
     if cfg!(feature = "checkmsan") {
@@ -90,6 +116,17 @@ fn everything() -> Result<(), Error> {
             kernel::<u64>(&prepared);
         }
         println!("checked: kernel, {backend:?}");
+        let rate = Rate::from_scale(7.0)?;
+        let prepared = Kernel::on(backend, Plan::two_sided(&rate, u64::MAX)?);
+        largest::<i8>(&prepared)?;
+        largest::<u8>(&prepared)?;
+        largest::<i16>(&prepared)?;
+        largest::<u16>(&prepared)?;
+        largest::<i32>(&prepared)?;
+        largest::<u32>(&prepared)?;
+        largest::<i64>(&prepared)?;
+        largest::<u64>(&prepared)?;
+        println!("checked: largest sums, {backend:?}");
     }
     if cfg!(feature = "checkmsan") {
         return Ok(());
@@ -107,6 +144,20 @@ fn everything() -> Result<(), Error> {
         reveal(&counts);
     }
     println!("checked: release");
+
+    // Three names, which are public together.
+    for len in [4, 5, 1000] {
+        let counts = vec![4i64; len];
+        hide(&counts);
+        let mut named = Vec::with_capacity(3);
+        for _ in 0..3 {
+            let mut pick = mechanism.pick(&mut tape, &named)?;
+            pick.compare(&counts)?;
+            named.push(pick.best().place());
+        }
+        reveal(&named);
+    }
+    println!("checked: largest counts");
 
     for twice in [(-20, 181), (0, 0), (-5, i128::from(i64::MAX))] {
         let folded = Folded::new(Some(Rate::from_scale(30.0)?), twice)?;
@@ -215,6 +266,9 @@ fn trace(letter: u8) -> Result<(), Error> {
         .collect();
     let mechanism = Mechanism::new(Some(Rate::from_scale(3.0)?), Some((-10, 90)))?;
     mechanism.release_with(&mut tape, &mut counts)?;
+    let mut pick = mechanism.pick(&mut tape, &[2, 17])?;
+    pick.compare(&counts)?;
+    black_box(pick.best().place());
     let folded = Folded::new(Some(Rate::from_scale(30.0)?), (-20, 181))?;
     folded.draws(&mut tape)?.add_noise(&mut counts)?;
     let bit = Bernoulli::new(0.1)?;

@@ -8,8 +8,10 @@
 
 use crate::to_py;
 
+use geomdp_core::tape::key_from_os;
+use geomdp_core::top::Best;
 use geomdp_core::wipe::{clear_registers, without_trace};
-use geomdp_core::{Count, Error, LANES};
+use geomdp_core::{Count, Error, LANES, Mechanism};
 use pyo3::buffer::{Element, ElementType, PyBuffer, PyUntypedBuffer};
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
@@ -18,6 +20,7 @@ use pyo3::types::PyWeakrefReference;
 use std::num::NonZero;
 use std::ops::Range;
 use std::panic::resume_unwind;
+use std::sync::{Mutex, PoisonError};
 use std::thread::{self, ScopedJoinHandle, available_parallelism};
 use zeroize::Zeroizing;
 
@@ -212,4 +215,37 @@ where
         Ok(())
     };
     in_slices(py, len, interruptible, threads_for(len, threads), work)
+}
+
+/// Draws the places of the `k` largest of `len` noisy counts. `read` writes the counts from an index
+/// on to a chunk.
+pub(crate) fn top<T: Count + zeroize::DefaultIsZeroes>(
+    py: Python<'_>,
+    mechanism: &Mechanism,
+    len: usize,
+    k: usize,
+    threads: usize,
+    read: impl Fn(usize, &mut [T]) + Sync,
+) -> PyResult<Vec<u64>> {
+    let mut named = Zeroizing::new(Vec::with_capacity(k));
+    for _ in 0..k {
+        let key = key_from_os().map_err(to_py)?;
+        let best = Mutex::new(Best::default());
+        let work = |range: Range<usize>| {
+            let mut pick = mechanism.pick_at(&key, range.start, &named)?;
+            let mut own = Zeroizing::new(vec![T::default(); CHUNK.min(range.len())]);
+            for start in range.clone().step_by(CHUNK) {
+                let own = &mut own[..CHUNK.min(range.end - start)];
+                read(start, own);
+                pick.compare(own)?;
+            }
+            let mut best = best.lock().unwrap_or_else(PoisonError::into_inner);
+            best.merge(&pick.best());
+            Ok(())
+        };
+        in_slices(py, len, true, threads_for(len, threads), work)?;
+        let best = best.into_inner().unwrap_or_else(PoisonError::into_inner);
+        named.push(best.place());
+    }
+    Ok(named.to_vec())
 }

@@ -26,10 +26,11 @@ use geomdp_core::wipe::without_trace;
 use geomdp_core::{Backend, Count, Draws, Error, Kernel, Rate, features, with_count_types};
 use num_bigint::BigUint;
 use pyo3::IntoPyObjectExt;
-use pyo3::buffer::ElementType;
+use pyo3::buffer::{Element, ElementType};
 use pyo3::exceptions::{PyOSError, PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use zeroize::Zeroizing;
 
 fn to_py(error: Error) -> PyErr {
     let message = error.to_string();
@@ -89,6 +90,16 @@ fn scalar<'py, T: Count + for<'a> FromPyObject<'a, 'py> + IntoPyObject<'py>>(
     let mut noisy = [count.extract::<T>().map_err(Into::into)?];
     release(&mut noisy).map_err(to_py)?;
     noisy[0].into_bound_py_any(count.py())
+}
+
+/// A copy of the items of an array.
+fn own<T: Element + Copy + Default + zeroize::DefaultIsZeroes>(
+    array: &Bound<'_, PyAny>,
+) -> PyResult<Zeroizing<Vec<T>>> {
+    let items = Items::of(array)?;
+    let mut own = Zeroizing::new(vec![T::default(); items.len()]);
+    items.read(0, &mut own);
+    Ok(own)
 }
 
 /// Public parameters and their plans.
@@ -176,6 +187,47 @@ impl Mechanism {
                 arrays::add_noise(py, from, &counts, &out, interruptible, threads)
             })
         })
+    }
+
+    /// Draws the places of the `k` largest noisy counts of a contiguous buffer.
+    fn top(
+        &self,
+        py: Python<'_>,
+        counts: &Bound<'_, PyAny>,
+        k: usize,
+        threads: usize,
+    ) -> PyResult<Vec<u64>> {
+        let counts = Memory::of(counts)?;
+        with_dtype!(counts.item(), T => {
+            let counts = counts.items::<T>()?;
+            let read = |start, chunk: &mut [T]| counts.read(start, chunk);
+            without_trace(|| arrays::top(py, &self.inner, counts.len(), k, threads, read))
+        })
+    }
+
+    /// [`Mechanism::top`] of `size` counts, of which all but those at `places`, in order, are 0.
+    fn top_among(
+        &self,
+        py: Python<'_>,
+        places: &Bound<'_, PyAny>,
+        counts: &Bound<'_, PyAny>,
+        size: usize,
+        k: usize,
+        threads: usize,
+    ) -> PyResult<Vec<u64>> {
+        let (places, counts) = (own::<u64>(places)?, own::<i64>(counts)?);
+        let read = |start: usize, chunk: &mut [i64]| {
+            chunk.fill(0);
+            let at = |index: usize| places.partition_point(|&place| place < index as u64);
+            let inside = at(start)..at(start + chunk.len());
+            for (place, count) in places[inside.clone()].iter().zip(&counts[inside]) {
+                // A place below `start + chunk.len()`, as just found.
+                #[allow(clippy::cast_possible_truncation)]
+                let place = *place as usize;
+                chunk[place - start] = *count;
+            }
+        };
+        without_trace(|| arrays::top(py, &self.inner, size, k, threads, read))
     }
 
     /// The least and the greatest output.

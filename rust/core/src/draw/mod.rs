@@ -7,6 +7,7 @@ pub mod kernel;
 pub mod keyed;
 mod simd;
 pub mod tape;
+pub mod top;
 pub mod wipe;
 
 use crate::Error;

@@ -1,5 +1,6 @@
 //! The back end for x86-64 processors with AVX2: sixteen words in four registers.
 
+use super::largest::{Best, Rule, compare_by};
 use super::search::{ByGuide, Halves};
 use super::tables::{CELLS, TABLE};
 use super::vector::Vector;
@@ -22,6 +23,24 @@ pub(super) fn add_noise<T: Count>(
 #[target_feature(enable = "avx2")]
 fn vectorised<T: Count>(kernel: &Kernel, lower: u64, words: &[u64], counts: &mut [T]) {
     add_noise_by::<Words, T>(kernel, lower, words, counts);
+}
+
+/// See [`Kernel::compare`].
+pub(super) fn compare<T: Count>(
+    _token: Avx2,
+    rule: &Rule<'_>,
+    start: u64,
+    noise: &[u64],
+    counts: &[T],
+    best: &mut Best,
+) {
+    // SAFETY: the processor has the features, as the token shows.
+    unsafe { compared(rule, start, noise, counts, best) }
+}
+
+#[target_feature(enable = "avx2")]
+fn compared<T: Count>(rule: &Rule<'_>, start: u64, noise: &[u64], counts: &[T], best: &mut Best) {
+    compare_by::<Words, T>(rule, start, noise, counts, best);
 }
 
 /// Four registers, so that one threshold serves all. The processor has AVX2 wherever this type is

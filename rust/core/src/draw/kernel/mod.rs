@@ -19,6 +19,7 @@ mod avx2;
 mod avx512;
 mod check;
 mod count;
+mod largest;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod search;
@@ -33,6 +34,8 @@ use crate::plan::Plan;
 use core::fmt;
 pub use count::Count;
 pub(crate) use count::sealed;
+pub use largest::Best;
+pub(crate) use largest::{Rule, WIDEST};
 use search::Search;
 use tables::Digit;
 use vector::Vector;
@@ -131,6 +134,26 @@ impl Kernel {
             #[cfg(target_arch = "aarch64")]
             Backend::Neon(token) => neon::add_noise(token, self, lower, words, counts),
             Backend::Portable => portable(self, lower, words, counts),
+        }
+    }
+
+    /// Compares the sums of counts and noise, from place `start` on.
+    pub(crate) fn compare<T: Count>(
+        &self,
+        rule: &Rule<'_>,
+        start: u64,
+        noise: &[u64],
+        counts: &[T],
+        best: &mut Best,
+    ) {
+        match self.backend {
+            #[cfg(target_arch = "x86_64")]
+            Backend::Avx2(token) => avx2::compare(token, rule, start, noise, counts, best),
+            #[cfg(target_arch = "x86_64")]
+            Backend::Avx512(token) => avx512::compare(token, rule, start, noise, counts, best),
+            #[cfg(target_arch = "aarch64")]
+            Backend::Neon(token) => neon::compare(token, rule, start, noise, counts, best),
+            Backend::Portable => largest::portable(rule, start, noise, counts, best),
         }
     }
 }

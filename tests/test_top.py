@@ -1,0 +1,182 @@
+"""The places of the largest noisy counts: exact laws, privacy of neighbours, layouts, errors."""
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from geomdp import GeometricMechanism
+from statistics_ import rejects
+
+HALF = Fraction(1, 2)
+#: Noise by its probabilities; None is infinite.
+Noise = dict[int | None, Fraction]
+
+
+def one_sided(a: Fraction, cap: int) -> Noise:
+    """Return geometric noise that is infinite from the cap on."""
+    noise: Noise = {g: (1 - a) * a**g for g in range(cap)}
+    return {**noise, None: a**cap}
+
+
+def two_sided(a: Fraction, cap: int) -> Noise:
+    """Return discrete Laplace noise, lumped at both ends."""
+    inside = {z: (1 - a) / (1 + a) * a ** abs(z) for z in range(1 - cap, cap)}
+    return {**inside, -cap: a**cap / (1 + a), cap: a**cap / (1 + a)}
+
+
+def law(
+    counts: Sequence[int], noise: Noise, total: Callable[[int, int | None], float]
+) -> list[Fraction]:
+    """Return the probability of each place, by enumeration of all noise."""
+    found = [Fraction(0)] * len(counts)
+    for drawn in itertools.product(noise.items(), repeat=len(counts)):
+        sums = [total(count, value) for count, (value, _) in zip(counts, drawn, strict=True)]
+        found[sums.index(max(sums))] += math.prod((mass for _, mass in drawn), start=Fraction(1))
+    return found
+
+
+def unclamped(count: int, noise: int | None) -> float:
+    return math.inf if noise is None else count + noise
+
+
+def neighbours(most: int, cells: int) -> list[tuple[tuple[int, ...], tuple[int, ...], int]]:
+    """Return all pairs of counts with steps of at most 1, and by how much the steps differ."""
+    every = list(itertools.product(range(most + 1), repeat=cells))
+    pairs = []
+    for x, y in itertools.product(every, repeat=2):
+        steps = [b - a for a, b in zip(x, y, strict=True)]
+        low, high = min(0, *steps), max(0, *steps)
+        if -1 <= low <= high <= 1:
+            pairs.append((x, y, high - low))
+    return pairs
+
+
+def test_the_loss_of_all_neighbours() -> None:
+    """Theorem 22 for ideal noise: an exact bound, and reached."""
+    laws = {x: law(x, one_sided(HALF, 3), unclamped) for x in itertools.product(range(3), repeat=3)}
+    worst = dict.fromkeys(range(3), Fraction(0))
+    for x, y, steps in neighbours(2, 3):
+        ratios = [p / q for p, q in zip(laws[x], laws[y], strict=True)]
+        worst[steps] = max(worst[steps], *ratios)
+    assert worst[0] == 1
+    assert worst[1] == 2
+    assert Fraction(19, 5) < worst[2] <= 4
+
+
+def test_sums_that_saturate_lose_more() -> None:
+    """The mistake that makes noisy max of a release lose twice the rate."""
+
+    def clamped(count: int, noise: int | None) -> float:
+        assert noise is not None
+        return min(max(count + noise, 0), 1)
+
+    before, after = (law(x, two_sided(HALF, 3), clamped) for x in [(0, 0, 1), (1, 1, 1)])
+    assert before[2] > Fraction(2) * after[2]
+    ours = [law(x, one_sided(HALF, 3), unclamped) for x in [(0, 0, 1), (1, 1, 1)]]
+    assert all(q / 2 <= p <= 2 * q for p, q in zip(*ours, strict=True))
+
+
+@pytest.mark.parametrize("counts", [(2, 0), (3, 0, 0), (0, 1, 3), (4, 4, 2), (1, 0, 0, 0)])
+def test_one_sided_noise_errs_less(counts: tuple[int, ...]) -> None:
+    """The true largest is named more often than with two-sided noise of the same loss."""
+    a, best = Fraction(7, 10), counts.index(max(counts))
+    one = law(counts, one_sided(a, 12), unclamped)[best]
+    two = law(counts, two_sided(a, 8), unclamped)[best]
+    assert one > two
+
+
+def ideal(counts: Sequence[int], epsilon: float) -> list[float]:
+    """Return the probability of each place with geometric noise, by its tails."""
+    a = math.exp(-epsilon)
+
+    def below(noise: int) -> float:
+        return 1 - a ** max(noise, 0)
+
+    def at(i: int) -> float:
+        sums = range(counts[i], max(counts) + math.ceil(60 / epsilon))
+        masses = ((1 - a) * a ** (total - counts[i]) for total in sums)
+        others = [
+            math.prod(below(total - c + (j > i)) for j, c in enumerate(counts) if j != i)
+            for total in sums
+        ]
+        return math.fsum(map(math.prod, zip(masses, others, strict=True)))
+
+    return [at(i) for i in range(len(counts))]
+
+
+@pytest.mark.parametrize(("epsilon", "bounds"), [(1.0, None), (0.3, (0, 5))])
+def test_the_law_of_the_package(epsilon: float, bounds: tuple[int, int] | None) -> None:
+    mechanism = GeometricMechanism(epsilon, bounds=bounds)
+    counts = [3, 5, 0, 5, 4]
+    draws = 40_000
+    expected: dict[tuple[int, ...], float] = {}
+    chances = ideal(counts, epsilon)
+    assert math.isclose(math.fsum(chances), 1, rel_tol=1e-9)
+    for first, chance in enumerate(chances):
+        left = [i for i in range(5) if i != first]
+        for second, then in zip(left, ideal([counts[i] for i in left], epsilon), strict=True):
+            expected[first, second] = draws * chance * then
+    observed = dict.fromkeys(expected, 0)
+    for _ in range(draws):
+        observed[tuple(mechanism.top(counts, k=2).tolist())] += 1
+    assert not rejects(observed.values(), expected.values())
+
+
+@pytest.mark.parametrize(
+    "dtype", ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
+)
+def test_layouts_and_dtypes(dtype: str) -> None:
+    """Without noise: all layouts name the same places."""
+    silent = GeometricMechanism.from_scale(0)
+    counts = (np.arange(100) * 37 % 101).astype(dtype)
+    order = np.argsort(-counts.astype(int), kind="stable")[:7]
+    padded = np.zeros((100, 3), dtype)
+    padded[:, 1] = counts
+    foreign = counts.astype(counts.dtype.newbyteorder())
+    for given in [counts, padded[:, 1], foreign, counts[::-1][::-1], counts.tolist()]:
+        found = silent.top(given, k=7)
+        assert found.dtype == np.int64
+        assert found.tolist() == order.tolist()
+
+
+def test_threads_name_the_same_places() -> None:
+    silent = GeometricMechanism.from_scale(0)
+    counts = np.random.default_rng(1).integers(-(10**6), 10**6, 300_000)
+    expected = np.argsort(-counts, kind="stable")[:3].tolist()
+    for threads in (None, 1, 2, 5):
+        assert silent.top(counts, k=3, threads=threads).tolist() == expected
+
+
+def test_counts_of_few_places() -> None:
+    """What tables of many cells use: counts of some places, and 0 elsewhere."""
+    silent = GeometricMechanism.from_scale(0)
+    places = np.array([0, 5, 2047, 2048, 9_999], np.uint64)
+    counts = np.array([3, 9, 4, 9, 1])
+    found = silent._core.top_among(places, counts, 10_000, 6, 0)
+    assert found == [5, 2048, 2047, 0, 9_999, 1]
+
+
+@pytest.mark.parametrize(
+    ("counts", "k", "error", "message"),
+    [
+        ([1, 2], 3, ValueError, "k = 3 is not accepted: give at most 2, the number of counts"),
+        ([1, 2], 0, ValueError, "k = 0 is not accepted: give an int of at least 1"),
+        ([1, 2], 1.0, TypeError, "k = 1.0"),
+        ([1.0, 2.0], 1, TypeError, "counts"),
+        ([], 1, ValueError, "k = 1 is not accepted: give at most 0, the number of counts"),
+        (7, 1, ValueError, r"counts of shape \(\) are not accepted: give one dimension"),
+        (np.ones((2, 2), int), 1, ValueError, r"counts of shape \(2, 2\) are not accepted"),
+    ],
+)
+def test_bad_input(counts: object, k: int, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        GeometricMechanism(1).top(counts, k)
+
+
+def test_a_scale_that_is_too_large() -> None:
+    with pytest.raises(ValueError, match=r"scale = .* is not accepted: give a scale of at most"):
+        GeometricMechanism.from_scale(2**53 + 2).top([1], 1)
