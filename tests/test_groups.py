@@ -15,6 +15,7 @@ import geomdp
 from geomdp import GeometricMechanism, accounting, frames
 from geomdp._analysis import thresholds
 from geomdp.frames import _groups
+from restated import restate
 from statistics_ import ALPHA
 
 PAGES = {"page": ["home", "help", "blog"], "hour": range(24)}
@@ -158,6 +159,9 @@ def test_damaged_groups_are_refused(tmp_path: Any, damage: Any) -> None:
     header, *rows = [line.split(",") for line in (tmp_path / "may.csv").read_text().splitlines()]
     text = "\r\n".join(map(",".join, [header, *damage(rows)])) + "\r\n"
     (tmp_path / "may.csv").write_bytes(text.encode())
+    with pytest.raises(ValueError, match="its rows are not those of its description: they were ed"):
+        frames.read_groups(tmp_path / "may.csv")
+    restate(tmp_path / "may.csv")
     with pytest.raises(ValueError, match="other rows than its description"):
         frames.read_groups(tmp_path / "may.csv")
 

@@ -1,7 +1,55 @@
-"""Files that appear whole under their names, and replace none."""
+"""Files that appear whole under their names, or not at all."""
 
 import errno
 import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from typing import BinaryIO
+
+
+@contextmanager
+def new_file(
+    path: str,
+    *,
+    overwrite: bool = False,
+    placing: Callable[[], AbstractContextManager[object]] = nullcontext,
+) -> Iterator[BinaryIO]:
+    """Yield a file that gets this name once it is complete and on the disk.
+
+    Until then it has another name in the same folder, and an exception deletes it. It gets its
+    name within `placing`.
+    """
+    part = hidden(path, "geomdp", ".part")
+    try:
+        with _created(part, path) as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        with placing():
+            if overwrite:
+                os.replace(part, path)
+            else:
+                place(part, path)
+            sync_folder(path)
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(part)
+
+
+def hidden(path: str, start: str, end: str) -> str:
+    """Return a new name in the folder of a file."""
+    return os.path.join(os.path.dirname(path), f".{start}-{os.urandom(8).hex()}{end}")
+
+
+def _created(part: str, path: str) -> BinaryIO:
+    """Open a new file; errors name the folder, or the file that it is for."""
+    try:
+        return open(part, "xb")
+    except FileNotFoundError as error:
+        folder = os.path.dirname(path) or os.curdir
+        raise FileNotFoundError(error.errno, "no such folder, make it first", folder) from None
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, path) from error
 
 
 def place(part: str, path: str) -> None:
@@ -23,6 +71,16 @@ def place(part: str, path: str) -> None:
         except BaseException:
             os.unlink(path)
             raise
+
+
+def sync_folder(path: str) -> None:
+    """Write the names in the folder of a file to the disk."""
+    if os.name == "posix":
+        folder = os.open(os.path.dirname(path) or os.curdir, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
 
 
 def taken(path: str) -> FileExistsError:

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from geomdp._published import damage, fraction
 from geomdp.frames._format import TREE
-from geomdp.frames._read import (
-    check_columns,
-    check_rows,
-    compare_plans,
-    counts_of,
-    damage,
-    design_of,
-    opened,
-)
+from geomdp.frames._read import check_rows, compare_plans, design_of, opened
 from geomdp.hierarchy._format import KINDS, PARENT
 from geomdp.hierarchy._noisy import LIMIT, Noise, NoisyHierarchy
 from geomdp.hierarchy._tree import Hierarchy
@@ -57,36 +49,42 @@ def read(path: Any) -> NoisyHierarchy:
 
     """
     source = Path(path)
-    description, header, rows = opened(source, TREE)
-    facts = description["geomdp"]
+    contents = opened(source, TREE)
+    facts, counts = contents.facts, contents.counts
     with damage(source):
-        design = design_of(description)
-        kinds = {each["name"]: KINDS.get(each["type"]) for each in description["schema"]["fields"]}
-        kind = kinds[facts["tree"]]
-        check_columns(source, header, [*design.levels, PARENT, design.name])
+        design = design_of(contents)
+        if contents.names != [*design.levels, PARENT, design.name]:
+            raise ValueError("it has other columns than its description")
+        kind = KINDS[facts["nodes"]]
+        column = contents.columns[contents.names.index(facts["tree"])]
         step = design.cells // len(design.levels[facts["tree"]])
-        place = header.index(facts["tree"])
-        if kind is None:
-            raise ValueError("nodes of another type")
-        nodes = [kind(row[place]) for row in rows[::step]]
-        above = [row[-2] for row in rows[::step]]
-        hierarchy = Hierarchy(nodes, [None if x in ("", None) else kind(x) for x in above])
+        above = contents.columns[-2]
+        nodes = [*map(kind, column.items)]
+        first = [above[row] for row in range(0, len(above), step)]
+        hierarchy = Hierarchy(nodes, [None if x in ("", None) else kind(x) for x in first])
         sensitivity = design.sensitivity
         mechanisms = [
-            GeometricMechanism(Fraction(each["rate"]) * sensitivity, sensitivity)
+            GeometricMechanism(fraction(each["rate"]) * sensitivity, sensitivity)
             for each in facts["mechanisms"]
         ]
         noise = Noise(hierarchy, hierarchy._column(design)[0], mechanisms)
-        stated = facts["epsilon"], facts["sensitivity"], len(mechanisms)
-        counts = counts_of(source, rows).reshape(len(nodes), step)
+        counts = counts.reshape(len(nodes), step)
         sizes = np.abs(counts.astype(np.float64))
         if max(sizes.max(), sizes[hierarchy._tree.leaves].sum(axis=0).max()) > 1.01 * LIMIT:
             raise ValueError("counts beyond those of a release")
         found = NoisyHierarchy(noise, counts, facts["label"])
-    if stated != (str(noise.loss), sensitivity, hierarchy.depth + 1):
-        raise ValueError(f"{source.name} has a damaged description: another privacy loss")
-    parents = hierarchy.parents
-    wanted = [(*row, parents[row[place]]) for row in found._rows()]
-    check_rows(source, (row[:-1] for row in rows), wanted)
+        stated = facts["epsilon"], facts["sensitivity"], len(mechanisms)
+        if stated != (str(noise.loss), sensitivity, hierarchy.depth + 1):
+            raise ValueError("it states another privacy loss")
+        # Nodes from the root down, the last column fastest.
+        nodes = hierarchy.nodes
+        levels: dict[str, Any] = {facts["tree"]: nodes, **noise.others}
+        shape = [*map(len, levels.values())]
+        order = np.unravel_index(np.arange(counts.size), shape)
+        place = {node: at for at, node in enumerate([None, *nodes])}
+        parents = [hierarchy.parents[node] for node in nodes]
+        of_parents = np.repeat([place[each] for each in parents], step)
+        levels[PARENT] = [None, *nodes]
+        check_rows(contents, levels, [*order, of_parents])
     compare_plans(source, facts, mechanisms)
     return found
