@@ -57,6 +57,7 @@ PICKLED = [
     frames.Estimate(1, 0, 2),
     frames.count(pd.Series(["no"]), ["yes", "no"]).release(epsilon=1),
     frames.count(pd.Series(["no"]), ["yes", "no"]).release(epsilon=1, at_least=1),
+    frames.count(pd.Series(["no"]), ["yes", "no"]).top(1, epsilon=1),
     TREE,
     TREE.release([3, 5], epsilon=1),
     TREE.release([3, 5], epsilon=1).intervals(alpha=0.05),

@@ -8,10 +8,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from geomdp import GeometricMechanism
+from geomdp import GeometricMechanism, accounting, frames
+from geomdp._analysis import largest
 from statistics_ import rejects
 
 HALF = Fraction(1, 2)
+#: The rate of that.
+LN2 = Fraction(math.log(2))
 #: Noise by its probabilities; None is infinite.
 Noise = dict[int | None, Fraction]
 
@@ -180,3 +183,117 @@ def test_bad_input(counts: object, k: int, error: type[Exception], message: str)
 def test_a_scale_that_is_too_large() -> None:
     with pytest.raises(ValueError, match=r"scale = .* is not accepted: give a scale of at most"):
         GeometricMechanism.from_scale(2**53 + 2).top([1], 1)
+
+
+@pytest.mark.parametrize("rate", [Fraction(1, 10), Fraction(1, 2), Fraction(2)])
+@pytest.mark.parametrize("others", [1, 2, 10, 1000])
+def test_the_error_is_that_of_geometric_noise(rate: Fraction, others: int) -> None:
+    """The alternating series against the sum over the noise of the largest cell."""
+    a = math.exp(-rate)
+    for m in (1, 2, 10, 100):
+        masses = ((1 - a) * a**b for b in range(math.ceil(50 / rate)))
+        beaten = (-math.expm1(others * math.log1p(-(a ** (b + m)))) for b in range(10**4))
+        expected = math.fsum(p * q for p, q in zip(masses, beaten, strict=False))
+        found = float(largest.exceeds(rate, m, others))
+        assert found == 1 or math.isclose(found, expected, rel_tol=1e-9)
+        assert found < 1 or expected > 0.96
+
+
+def test_the_error_by_enumeration() -> None:
+    """The greatest probability over all counts of a larger cell that is not named first."""
+    noise, t = one_sided(HALF, 12), 1
+    worst = Fraction(0)
+    for counts in itertools.product(range(4), repeat=3):
+        wrong = [max(counts) - count > t for count in counts]
+        chances = zip(law(counts, noise, unclamped), wrong, strict=True)
+        worst = max(worst, sum((p for p, far in chances if far), start=Fraction(0)))
+    # Two others, which lie t + 1 below and come first; the cap moves less than a 500th.
+    found = largest.exceeds(LN2, t + 1, 2)
+    assert math.isclose(worst, found, rel_tol=1 / 500)
+
+
+@pytest.mark.parametrize("level", [Fraction(1, 20), Fraction(1, 10**9), Fraction(9, 10)])
+@pytest.mark.parametrize("others", [0, 1, 999, 10**8])
+def test_the_accuracy_is_the_least(level: Fraction, others: int) -> None:
+    rate = Fraction(1, 7)
+    found = largest.least(rate, level, others)
+    if others:
+        assert largest.exceeds(rate, found + 1, others) <= level
+        assert found == 0 or largest.exceeds(rate, found, others) > level
+
+
+DESIGN = frames.Design({"town": ["Oslo", "Rome"], "sex": ["f", "m"]}, margins={"sex": "all"})
+pandas = pytest.importorskip("pandas")
+PEOPLE = pandas.DataFrame({"town": ["Rome"] * 900 + ["Oslo"] * 500, "sex": ["f", "m"] * 700})
+
+
+def test_cells_by_name() -> None:
+    """The largest cells in order, margins left out, and the loss booked once before any noise."""
+    budget = accounting.Budget(epsilon=40)
+    data = pandas.concat([PEOPLE, PEOPLE[PEOPLE["sex"] == "m"]])
+    top = DESIGN.count(data).top(3, epsilon=30, budget=budget, label="June")
+    assert top.frame["town"].tolist() == ["Rome", "Oslo", "Rome"]
+    assert top.frame["sex"].tolist() == ["m", "m", "f"]
+    assert (top.epsilon, top.privacy_loss, top.label, len(top)) == (30, 30.0, "June", 3)
+    assert budget.spent == [("June", 30.0)]
+    assert "900" not in repr(top)
+    assert "June" in repr(top)
+    assert top.accuracy(0.05) == DESIGN.top_accuracy(3, epsilon=30, alpha=0.05)
+
+
+@pytest.mark.parametrize(("neighbours", "times"), [("add-remove", 1), ("change", 2)])
+@pytest.mark.parametrize("l0", [1, 4])
+def test_the_loss_does_not_depend_on_l0(neighbours: str, times: int, l0: int) -> None:
+    levels = {"town": ["Oslo", "Rome"], "sex": ["f", "m"]}
+    design = frames.Design(levels, individual="who", l0=l0, linf=3, neighbours=neighbours)
+    people = PEOPLE.assign(who=range(1400))
+    top = design.count(people).top(2, epsilon="1/2")
+    assert top.mechanism.rate == Fraction(1, 2) / (2 * 3 * times)
+    assert top.epsilon == Fraction(1, 2)
+
+
+def test_budgets_of_rho_book_each_name() -> None:
+    """Each name is a release of its own loss, which is less together."""
+    budget = accounting.Budget(rho=1)
+    DESIGN.count(PEOPLE).top(4, epsilon=1, budget=budget)
+    assert budget.remaining == pytest.approx(1 - 4 * accounting.zcdp("1/4"), abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("k", "epsilon", "error", "message"),
+    [
+        (5, 1, ValueError, "k = 5 is not accepted: give at most 4, the number of cells"),
+        (0, 1, ValueError, "k = 0"),
+        (2.0, 1, TypeError, "k = 2.0"),
+        (1, 0, ValueError, "epsilon = 0"),
+        (1, 2.0**-54, ValueError, "scale = .* is not accepted: give a scale of at most"),
+    ],
+)
+def test_refused_before_it_is_booked(
+    k: int, epsilon: float, error: type[Exception], message: str
+) -> None:
+    budget = accounting.Budget(epsilon=2)
+    table = DESIGN.count(PEOPLE)
+    with pytest.raises(error, match=message):
+        table.top(k, epsilon=epsilon, budget=budget)
+    with pytest.raises(error, match=message):
+        DESIGN.top_accuracy(k, epsilon=epsilon, alpha=0.05)
+    assert budget.spent == []
+    with pytest.raises(ValueError, match="only"):
+        table.top(1, epsilon=3, budget=budget)
+
+
+def test_the_largest_of_many_cells() -> None:
+    """10^7 cells, of which three have records: those are named, in the memory of three."""
+    design = frames.Design({"one": range(10_000), "other": range(1000)})
+    data = pandas.DataFrame({"one": [9999] * 900 + [7] * 600 + [0] * 300, "other": 999})
+    top = design.count(data).top(3, epsilon=3)
+    assert top.frame["one"].tolist() == [9999, 7, 0]
+
+
+def test_no_accuracy_beyond_the_noise() -> None:
+    design = frames.Design({"one": range(10**6), "other": range(10**6)})
+    with pytest.raises(
+        ValueError, match=r"alpha = .* is not accepted for 1 of 1000000000000 cells"
+    ):
+        design.top_accuracy(1, epsilon=1, alpha=1e-6)

@@ -584,6 +584,25 @@ def exact_loss(mechanism: GeometricMechanism, distance: int | Fraction) -> Fract
     return math.inf if mechanism._rate is None else mechanism._rate * distance
 
 
+def top_among(
+    mechanism: GeometricMechanism,
+    occupied: tuple[NDArray[np.int64], NDArray[np.int64]],
+    size: int,
+    k: int,
+    threads: int | None,
+) -> NDArray[np.int64]:
+    """Return the places of the k largest of `size` noisy counts: :meth:`GeometricMechanism.top`.
+
+    `occupied` are some places, in order, and their counts; all other counts are 0.
+    """
+    places, counts = occupied
+    limit = parameters.threads(threads)
+    found = mechanism._core.top_among(
+        np.ascontiguousarray(places, np.uint64), np.ascontiguousarray(counts), size, k, limit
+    )
+    return np.array(found, np.int64)
+
+
 def limits(mechanism: GeometricMechanism, dtype: np.dtype[Any]) -> tuple[int, int]:
     """Return the least and greatest output for counts of a dtype."""
     return mechanism._core.limits(arrays.code(dtype))

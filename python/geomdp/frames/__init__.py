@@ -17,6 +17,7 @@ from geomdp.frames._groups import NoisyGroups
 from geomdp.frames._noisy import Estimate, NoisyTable
 from geomdp.frames._read import read, read_groups
 from geomdp.frames._table import Table
+from geomdp.frames._top import Top
 
 __all__ = [
     "Design",
@@ -24,6 +25,7 @@ __all__ = [
     "Table",
     "NoisyTable",
     "NoisyGroups",
+    "Top",
     "Estimate",
     "read",
     "read_groups",
@@ -33,5 +35,5 @@ __all__ = [
 ]
 
 # Pickles name this module, wherever a class is written.
-for _class in (Design, Estimate, NoisyGroups, NoisyTable, Table):
+for _class in (Design, Estimate, NoisyGroups, NoisyTable, Table, Top):
     _class.__module__ = __name__

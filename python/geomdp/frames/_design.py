@@ -24,6 +24,7 @@ from geomdp.frames._native import Library
 from geomdp.frames._noisy import Columns
 from geomdp.frames._released import Margin
 from geomdp.frames._table import Table
+from geomdp.frames._top import Searchable
 from geomdp.mechanism import GeometricMechanism, as_mechanism, exact_loss
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ _HALF = Fraction(1, 2)
 _EPSILONS = (Fraction(1, 2**40), Fraction(2**10))
 
 
-class Design:
+class Design(Searchable):
     """A table of counts before there are any: everything public about it, and nothing of the data.
 
     A design knows its cells, and how much one individual can change them. So it gives the

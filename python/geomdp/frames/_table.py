@@ -17,6 +17,7 @@ from geomdp.frames._groups import NoisyGroups, reaching
 from geomdp.frames._levels import check_text
 from geomdp.frames._native import Library
 from geomdp.frames._noisy import NoisyTable
+from geomdp.frames._top import Searched
 from geomdp.mechanism import GeometricMechanism, as_mechanism
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def capped(high: _Ints, low: _Ints) -> _Ints:
     return np.where(high >> 31, _GREATEST, (high << 32) | (low & LOW))
 
 
-class Table(Withheld):
+class Table(Searched, Withheld):
     """Exact counts of all cells of a design, made by :meth:`Design.count` or :func:`count`.
 
     Its representations, also in notebooks, show the columns and levels and no count. It cannot be

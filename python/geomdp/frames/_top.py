@@ -1,0 +1,301 @@
+"""The largest cells of a table by name alone: what a release of them costs, and how sure it is."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from geomdp import _notebook
+from geomdp._analysis import decimals, largest
+from geomdp._inputs import parameters
+from geomdp._inputs.parameters import Exact, Integer, Real
+from geomdp.accounting import Budget
+from geomdp.frames import _native
+from geomdp.frames._groups import MOST_CELLS
+from geomdp.frames._levels import check_text
+from geomdp.frames._native import Library
+from geomdp.mechanism import GeometricMechanism, exact_loss, top_among
+
+if TYPE_CHECKING:
+    from geomdp.frames._design import Design
+
+
+class Top:
+    """The largest cells of a table by name, the largest first, and no counts.
+
+    :meth:`Table.top` makes one. Each name was drawn with noise of its own among the cells that were
+    left, so the order is that of the noise, too. It holds no count, exact or noisy.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from geomdp import frames
+    >>> visits = pd.Series(["flu"] * 900 + ["cold"] * 700 + ["gout"] * 20, name="diagnosis")
+    >>> table = frames.count(visits, ["cold", "flu", "gout", "mumps"])
+    >>> top = table.top(2, epsilon=1)
+    >>> top.frame["diagnosis"].tolist(), top.privacy_loss
+    (['flu', 'cold'], 1.0)
+    >>> top.accuracy(alpha=0.05)
+    8
+
+    """
+
+    __slots__ = ("_cells", "_label", "_library", "design", "mechanism")
+
+    def __init__(
+        self,
+        design: Design,
+        mechanism: GeometricMechanism,
+        label: str | None,
+        library: Library | None,
+        cells: NDArray[np.int64],
+    ) -> None:
+        #: The design of the table.
+        self.design = design
+        #: The mechanism of each name; its epsilon is that of all names.
+        self.mechanism = mechanism
+        self._label, self._library, self._cells = label, library, cells
+
+    @property
+    def frame(self) -> Any:
+        """The named cells, a row each, as a frame of the library of the data."""
+        levels = base_levels(self.design)
+        places = np.unravel_index(self._cells, tuple(map(len, levels.values())))
+        columns = {
+            label: _native.Coded(items, each)
+            for (label, items), each in zip(levels.items(), places, strict=True)
+        }
+        return _native.made(columns, self._library)
+
+    @property
+    def label(self) -> str | None:
+        """The label under which the release was booked."""
+        return self._label
+
+    @property
+    def epsilon(self) -> Fraction | float:
+        """The exact privacy loss of all names for one individual; infinite without noise."""
+        return exact_loss(self.mechanism, self.mechanism.sensitivity)
+
+    @property
+    def privacy_loss(self) -> float:
+        """The privacy loss of all names for one individual, rounded up."""
+        return decimals.up(self.epsilon)
+
+    def accuracy(self, alpha: Real) -> int:
+        """Return how much larger than a named cell one that is not named may be, at level alpha.
+
+        Parameters
+        ----------
+        alpha : int, float or Fraction
+            The probability that some cell is larger than a named one by more than the result, but
+            is not named before it.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from geomdp import frames
+        >>> table = frames.count(pd.Series(["no"] * 500 + ["yes"] * 900), ["no", "yes"])
+        >>> table.top(1, epsilon=1).accuracy(alpha=0.05)
+        2
+
+        """
+        return accuracy(self.design, len(self), self.mechanism, alpha)
+
+    def __len__(self) -> int:
+        return int(self._cells.size)
+
+    def __repr__(self) -> str:
+        loss = f"privacy loss {_notebook.short(self.epsilon)} for one individual"
+        label = "" if self.label is None else f", {self.label!r}"
+        title = f"The {len(self)} largest of {base_cells(self.design)} cells by name{label}, {loss}"
+        return f"<{title}>\n{self.frame}"
+
+    def _repr_html_(self) -> str:
+        return _notebook.preformatted(repr(self))
+
+
+def base_levels(design: Design) -> dict[str, list[Any]]:
+    """Return the levels of each column without those of margins."""
+    return design._base_levels()
+
+
+def base_cells(design: Design) -> int:
+    """Return the number of cells, margins left out."""
+    return math.prod(map(len, base_levels(design).values()))
+
+
+def steps(design: Design) -> int:
+    """Return how much the change of one cell can differ from that of another, for one individual.
+
+    An individual that is added or removed changes all cells in one direction.
+    """
+    return design.linf * (2 if design.neighbours == "change" else 1)
+
+
+def mechanism_for(design: Design, k: Any, epsilon: Any) -> GeometricMechanism:
+    """Return the mechanism of each of k names that cost epsilon together, or refuse it."""
+    number, cells = parameters.at_least("k", k, 1), base_cells(design)
+    if number > cells:
+        raise ValueError(f"k = {k} is not accepted: give at most {cells}, the number of cells")
+    if cells > MOST_CELLS:
+        raise ValueError(
+            f"a search among {cells} cells is not accepted, since each gets noise: give a design "
+            f"of at most {MOST_CELLS}"
+        )
+    mechanism = GeometricMechanism(parameters.exact("epsilon", epsilon), number * steps(design))
+    mechanism.top(np.zeros(1, np.int64))  # One without a plan, or of a scale too large, is refused.
+    return mechanism
+
+
+def accuracy(design: Design, k: int, mechanism: GeometricMechanism, alpha: Any) -> int:
+    """Return the accuracy of k names: see :meth:`Design.top_accuracy`."""
+    level = parameters.significance("alpha", alpha) / k
+    others = base_cells(design) - 1
+    # The noise of each cell is within its total variation of the ideal one.
+    sampled = mechanism.certificate(np.int64).total_variation
+    rest = level - (others + 1) * Fraction(sampled)
+    if rest <= 0:
+        raise ValueError(
+            f"alpha = {parameters.shown(alpha)} is not accepted for {k} of {others + 1} cells: "
+            f"give more than {decimals.up(k * (level - rest)):.1g}"
+        )
+    return largest.least(Fraction(mechanism.rate), rest, others)
+
+
+def draw(
+    design: Design,
+    library: Library | None,
+    occupied: tuple[NDArray[np.int64], NDArray[np.int64]],
+    k: Any,
+    *,
+    epsilon: Any,
+    budget: Any,
+    label: Any,
+    threads: Any,
+) -> Top:
+    """Book and draw the names: :meth:`Table.top`."""
+    mechanism = mechanism_for(design, k, epsilon)
+    number = mechanism.sensitivity // steps(design)
+    if label is not None:
+        check_text("label", label)
+    count = parameters.threads(threads) or None
+    if budget is not None:
+        if not isinstance(budget, Budget):
+            raise TypeError(parameters.foreign("budget", budget, "a Budget"))
+        each = exact_loss(mechanism, steps(design))
+        budget._book(number * each, Counter({each: number}), label)
+    try:
+        cells = top_among(mechanism, occupied, base_cells(design), number, count)
+    except BaseException as error:
+        # The local variables of these calls hold exact counts, and some tracebacks show them.
+        raise error.with_traceback(None) from None
+    return Top(design, mechanism, label, library, cells)
+
+
+class Searched:
+    """The search for the largest cells of a table."""
+
+    __slots__ = ()
+    _design: Design
+    _library: Library | None
+    _occupied: tuple[NDArray[np.int64], NDArray[np.int64]]
+
+    def top(
+        self,
+        k: Integer,
+        *,
+        epsilon: Exact,
+        budget: Budget | None = None,
+        label: str | None = None,
+        threads: int | None = None,
+    ) -> Top:
+        """Return the k largest cells by name, the largest first, and no counts.
+
+        The cost does not depend on `l0`: the noise scale is ``k * linf / epsilon``, twice that with
+        ``neighbours="change"``. Margins take no part. A guide says when the largest rows of a
+        noisy table are the better choice (``docs/guides/top.md``).
+
+        Parameters
+        ----------
+        k : int
+            How many cells, from 1 to the number of cells.
+        epsilon : number or str
+            The privacy loss of all names together.
+        budget : Budget, optional
+            Books the privacy loss before any noise is drawn, and refuses a release that exceeds it.
+            With `rho` or a plan it books k releases of equal loss.
+        label : str, optional
+            A name for the release, for the budget's history and for readers.
+        threads : int, optional
+            The greatest number of threads.
+
+        Raises
+        ------
+        ValueError
+            If the table has fewer cells, or the budget does not allow the release.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from geomdp import frames
+        >>> visits = pd.Series(["flu"] * 900 + ["cold"] * 700 + ["gout"] * 20, name="diagnosis")
+        >>> table = frames.count(visits, ["cold", "flu", "gout", "mumps"])
+        >>> table.top(1, epsilon=1).frame["diagnosis"].tolist()
+        ['flu']
+
+        """
+        design, library = self._design, self._library
+        return draw(
+            design,
+            library,
+            self._occupied,
+            k,
+            epsilon=epsilon,
+            budget=budget,
+            label=label,
+            threads=threads,
+        )
+
+
+class Searchable:
+    """The accuracy of a search for the largest cells, known from the design."""
+
+    __slots__ = ()
+
+    def top_accuracy(self: Any, k: Integer = 1, *, epsilon: Exact, alpha: Real) -> int:
+        """Return how much larger than a named cell one that is not named may be, at level alpha.
+
+        The probability that a cell is named before one that is larger by more than t is greatest if
+        all others are smaller than one by ``t + 1``. Then it is the probability that the greatest
+        of their noises exceeds the noise of that one by more than t, which is exact. The k names
+        have alpha / k each (``docs/proofs.md``, section 19).
+
+        Parameters
+        ----------
+        k : int
+            How many cells :meth:`Table.top` names.
+        epsilon : number or str
+            The privacy loss of all names together.
+        alpha : int, float or Fraction
+            The probability that some difference is greater, above 0 and at most 1.
+
+        Returns
+        -------
+        int
+            In units of counts.
+
+        Examples
+        --------
+        >>> from geomdp.frames import Design
+        >>> design = Design({"diagnosis": range(1000)}, individual="patient", l0=20)
+        >>> [design.top_accuracy(k, epsilon=1, alpha=0.05) for k in (1, 10)]
+        [9, 115]
+
+        """
+        return accuracy(self, int(k), mechanism_for(self, k, epsilon), alpha)
