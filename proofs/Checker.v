@@ -157,6 +157,15 @@ Definition check (c : certificate) : bool :=
   && (twice_units pl * 2 ^ value_bits pl * 2 ^ bits w (first pl) * (one + snd a)
       <=? 2 * slot * 2 ^ K * (one - snd a)).
 
+(** What the joint loss of many releases rests on beside privacy (docs/proofs.md, lemma 14):
+    [3 delta] is at most [2^-54] and [2^-54] of the rate, and the floor's mass is at most [2^-52]. *)
+Definition check_small (c : certificate) : bool :=
+  let w := limb_bits (plan_of c) in
+  let '(rn, rd) := nominal_rate c in
+  let slack := 3 * 2 ^ 54 * delta_units c in
+  (slack <=? 2 ^ (2 * w)) && (slack * rd <=? rn * 2 ^ (2 * w))
+  && (2 ^ 52 * floor_units c <=? 2 ^ bits w (first (plan_of c))).
+
 (** * Their soundness *)
 Open Scope R_scope.
 
@@ -624,6 +633,40 @@ Proof.
         apply Rmult_le_compat_l; [repeat apply Rmult_le_pos; lra | lra].
     + apply Rmult_le_compat_l; [|now apply tanh_le].
       repeat apply Rmult_le_pos; try lra; left; now apply Rinv_0_lt_compat.
+Qed.
+
+Theorem checked_errors_are_small c : check c = true -> check_small c = true ->
+  3 * delta_of c * IZR (2 ^ 54) <= Rmin 1 (fraction (nominal_rate c))
+  /\ floor_of c * IZR (2 ^ 52) <= 1.
+Proof.
+  intros C S. pose proof (check_sound c C) as Cd.
+  pose proof (widths _ _ _ _ _ _ Cd) as W.
+  assert (Rd : (0 < snd (nominal_rate c))%Z).
+  { unfold check in C. destruct (nominal_rate c), (sampled_rate c).
+    rewrite !andb_true_iff, !Z.ltb_lt in C. tauto. }
+  unfold check_small in S. destruct c as [pl [rn rd] sampled floor delta].
+  unfold floor_of, delta_of, fraction in *.
+  cbn [plan_of nominal_rate floor_units delta_units fst snd] in *.
+  rewrite !andb_true_iff, !Z.leb_le in S. destruct S as ((S1 & S2) & S3).
+  set (w := limb_bits pl) in *.
+  assert (P : 0 < IZR (2 ^ (2 * w))) by (apply IZR_pow_pos; lia).
+  assert (Q : 0 < IZR (2 ^ bits w (first pl))) by (apply IZR_pow_pos; unfold bits; nia).
+  apply IZR_lt in Rd. apply IZR_le in S1, S2, S3.
+  rewrite !mult_IZR in S1. rewrite !mult_IZR in S2. rewrite !mult_IZR in S3.
+  set (t := IZR (2 ^ 54)) in *. set (u := IZR (2 ^ 52)) in *. split.
+  - replace (3 * (IZR delta / IZR (2 ^ (2 * w))) * t)
+      with (3 * t * IZR delta / IZR (2 ^ (2 * w))) by (field; lra).
+    apply Rmin_glb; apply Rmult_le_reg_r with (IZR (2 ^ (2 * w))); try assumption.
+    + replace (3 * t * IZR delta / IZR (2 ^ (2 * w)) * IZR (2 ^ (2 * w)))
+        with (3 * t * IZR delta) by (field; lra). lra.
+    + apply Rmult_le_reg_r with (IZR rd); [assumption|].
+      replace (3 * t * IZR delta / IZR (2 ^ (2 * w)) * IZR (2 ^ (2 * w)) * IZR rd)
+        with (3 * t * IZR delta * IZR rd) by (field; lra).
+      replace (IZR rn / IZR rd * IZR (2 ^ (2 * w)) * IZR rd)
+        with (IZR rn * IZR (2 ^ (2 * w))) by (field; lra). assumption.
+  - apply Rmult_le_reg_r with (IZR (2 ^ bits w (first pl))); [assumption|].
+    replace (IZR floor / IZR (2 ^ bits w (first pl)) * u * IZR (2 ^ bits w (first pl)))
+      with (u * IZR floor) by (field; lra). lra.
 Qed.
 
 (** ** A checked certificate's draw is private at its nominal rate *)

@@ -37,5 +37,8 @@ let certificate line =
 
 let () =
   try
-    while true do print_endline (string_of_bool (check (certificate (read_line ())))) done
+    while true do
+      let read = certificate (read_line ()) in
+      print_endline (string_of_bool (check read && check_small read))
+    done
   with End_of_file -> ()

@@ -20,7 +20,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from sweep_certificates import SEED, Setting, at_random, grid, move
+from sweep_certificates import SEED, Setting, at_random, grid, move, widen_slack
 
 from geomdp import GeometricMechanism
 
@@ -142,6 +142,7 @@ def damaged() -> Iterator[tuple[str, Any]]:
         ("the floor is not digit 0's first threshold", WIDE, move(1, floor)),
         ("delta is too small", WIDE, lambda d: d["delta"].update(num="0x1")),
         ("delta is too large", WIDE, lambda d: d["delta"].update(num=hex(2**80))),
+        ("delta is too large for lemma 14", WIDE, widen_slack),
         ("the sampled rate is above the nominal one", SMALL, lambda d: d.update(rate="499/1000")),
         ("the sampled rate has no slack", WIDE, lambda d: d.update(rate=d["sampled_rate"])),
         ("the range exceeds the floor's values", SMALL, lambda d: d.update(range="8192")),

@@ -57,6 +57,13 @@ THEOREMS = {
         CHECKED + RELEASE_PRIVATE.format(**BY_CHECK),
         WITH_REALS,
     ),
+    "Checker.checked_errors_are_small": (
+        CHECKED
+        + """ C.check_small c = true ->
+  (3 * C.delta_of c * IZR (2 ^ 54) <= Rmin 1 (C.fraction (C.nominal_rate c))
+    /\\ C.floor_of c * IZR (2 ^ 52) <= 1)%R""",
+        WITH_REALS,
+    ),
     "Guide.by_guide_outcome": (
         """forall pl steps d first others v,
   (0 < S.limb_bits pl <= S.word_bits pl)%Z -> (31 <= S.word_bits pl)%Z ->

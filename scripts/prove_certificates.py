@@ -29,7 +29,9 @@ Definition c := C.Certificate {certificate}.
 Theorem checked : C.check c = {accepted}.
 Proof. vm_cast_no_check (eq_refl {accepted}). Qed.
 """
-THEOREM = f"""Theorem private : {PRIVATE.format(**BY_CHECK)}.
+THEOREM = f"""Theorem small : C.check_small c = true.
+Proof. vm_compute. reflexivity. Qed.
+Theorem private : {PRIVATE.format(**BY_CHECK)}.
 Proof. exact (C.checked_draw_is_private c checked). Qed.
 Set Printing Width 1000.
 Print Assumptions private.

@@ -40,10 +40,16 @@ class Distribution:
 @functools.cache
 def sampled_distribution(scale: int | float | Fraction, R: int) -> Distribution:
     """Return the distribution over all tapes, from the thresholds of the certificate."""
-    certificate = GeometricMechanism.from_scale(scale, (0, R)).certificate()
-    rises, falls, floor, total = exact_distribution(certificate.digits, certificate.limb_bits, R)
-    slots = 2**certificate.floor_value_bits
-    rows = []
+    found = GeometricMechanism.from_scale(scale, (0, R)).certificate()
+    distribution = exact_distribution(found.digits, found.limb_bits, R)
+    return by_count(*distribution, found.floor_value_bits)
+
+
+def by_count(
+    rises: list[int], falls: list[int], floor: int, total: int, value_bits: int
+) -> Distribution:
+    """Return the distribution of the output for each count, from that of the noise."""
+    R, slots, rows = len(rises) - 1, 2**value_bits, []
     for x in range(R + 1):
         # The floor's slot is uniform; values beyond R give R.
         row = [2 * floor] * R + [2 * floor * (slots - R)]

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
@@ -14,6 +15,7 @@ from mpmath import mpf
 
 from geomdp import GeometricMechanism
 from geomdp._analysis import composition
+from geomdp._analysis.composition import allowance
 from geomdp.accounting import (
     Budget,
     compose,
@@ -394,6 +396,25 @@ def test_sampled_noise_is_within_the_loss_distribution(scale: Fraction, R: int, 
             assert worst / sampled.total <= ratio(bound)
         # Not far above: the bounds censor a part of the noise.
         assert float(worst / sampled.total) >= 0.6 * bound - 1e-6
+
+
+@pytest.mark.parametrize("rate", [2.0**-50, 1e-9, 0.01, 1, 40, Fraction(10**30)])
+@pytest.mark.parametrize("bounds", [None, (0, 1), (0, 10**6)])
+def test_what_sampled_noise_adds_is_that_of_the_certificate(
+    rate: float | Fraction, bounds: tuple[int, int] | None
+) -> None:
+    """The terms of lemma 14 for one cell, from its certificate."""
+    proof = GeometricMechanism(rate, bounds=bounds).certificate()
+    assert proof.delta is not None
+    assert proof.floor is not None
+    epsilon, delta = allowance({(Fraction(rate), 2): 1, (Fraction(rate), 1): 5})
+    assert 3 * proof.delta <= epsilon
+    assert proof.delta + 2 * proof.floor <= delta
+    assert proof.holds
+    large = Fraction(2, 3 * 2**54) * min(1, Fraction(rate))
+    assert not replace(proof, delta=large, sampled_rate=Fraction(rate) / 2).holds
+    assert not replace(proof, floor=Fraction(2, 2**52)).holds
+    assert allowance({(Fraction(rate), 1): 5}) == (0, 0)
 
 
 def test_cells_changed_by_one_are_pure_releases() -> None:

@@ -9,7 +9,7 @@ import math
 import random
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from flint import arb, ctx, fmpq
 
+from tapes import by_count
 from verifier import verify as verifier
 from verifier.verify import (
     Digit,
@@ -222,10 +223,22 @@ def small() -> Cert:
     return build(30, Fraction(3, 10), SMALL, tight=True)
 
 
+def slack() -> Cert:
+    """The rate is reduced by four times the slack that lemma 14 allows."""
+    return build(2**64 - 1, ONE, MIXED, 1 - Fraction(1, 2**52))
+
+
+def steep() -> Cert:
+    """A rate above 1, by which the slack grows, but not that of lemma 14."""
+    return build(30, Fraction(4), [(2, 1), (16, 2)], 4 * NEAR_ONE)
+
+
 CERTIFICATES: dict[str, Callable[[], Cert]] = {
     "bounded": bounded,
     "mixed": mixed,
     "small": small,
+    "slack": slack,
+    "steep": steep,
     "tiny": lambda: build(5, ONE, [(6, 1)], tight=True),
     "two values": lambda: build(1, Fraction(2), [(2, 1)], tight=True),
     "high top": lambda: build(
@@ -343,6 +356,8 @@ FAULTS: list[tuple[Callable[[], Cert], Callable[[Cert], object], str]] = [
     (mixed, part("delta", "num", -1), "delta: less"),
     (mixed, part("delta", "num", 2**74), r"delta: 3 delta exceeds .*\(i\)"),
     (bounded, part("delta", "num", 1), r"delta: 3 delta exceeds .*\(i\)"),
+    (slack, part("delta", "num", 2**71), r"delta: 3 delta exceeds .*\(iii\)"),
+    (steep, part("delta", "num", 2**71), r"delta: 3 delta exceeds .*\(iii\)"),
     (bounded, change(words_per_draw=3), "words_per_draw"),
     (bounded, change(words_per_draw=5), "words_per_draw"),
     (bounded, understate_total_variation, "total_variation: stated"),
@@ -379,6 +394,7 @@ def test_consistent_fault_is_refused() -> None:
     """The rest of the certificate fits these faults, so that one statement alone fails."""
     refused(build(1000, ONE, BOUNDED, floor_change=-1), r"^floor: eta exceeds .*\(ii\)")
     refused(build(30, Fraction(3, 10), SMALL, floor_change=-1), r"^floor: eta exceeds")
+    refused(build(30, Fraction(3, 10), SMALL, floor_change=2**75), r"^floor: g exceeds .*\(iii\)")
     refused(build(1000, ONE, BOUNDED, 2 - NEAR_ONE), "^sampled_rate")
     refused(build(1000, ONE, [(8, 1), (8, 1), (2, 1)]), "^reach")
     refused(build(30, Fraction(3, 10), [(4, 1), (8, 1)]), "^reach")
@@ -429,11 +445,16 @@ def test_exact_distribution_by_enumeration() -> None:
         assert worst_ratio(rises, falls, floor, bits) == plain_ratio(digits, reach, bits, word=2)
 
 
-def test_theorem_for_short_words() -> None:
-    """With short words the exact distribution is far from the ideal one, and still private."""
+ShortWords = tuple[Fraction, Fraction, Fraction, tuple[list[int], list[int], int, int]]
+
+
+def short_words(number: int) -> Iterator[ShortWords]:
+    """Yield the rates of certified plans with short words, delta, the floor's mass and the exact
+    distributions of the noise, which are far from the ideal ones.
+    """
     source = random.Random(2)
     tried = 0
-    while tried < 60:
+    while tried < number:
         word = source.randint(5, 9)
         low, high = source.randint(0, 2), source.randint(1, 2)
         most = source.choice([1, 2] if low == 0 else [2, 3])
@@ -451,10 +472,65 @@ def test_theorem_for_short_words() -> None:
         if floor >= 2 ** (word * (limbs[0] + 1)) // 4 or delta > Fraction(1, 4):
             continue
         digits = stored_digits(sampled, shape, floor, word, lambda: source.choice([-1, 0, 1]))
-        rises, falls, mass, total = exact_distribution(digits, word, reach)
-        assert mass * 2 ** (word * (limbs[0] + 1)) == floor * total
-        assert real(worst_ratio(rises, falls, mass, reach.bit_length())).log() <= real(rate)
+        g = Fraction(floor, 2 ** (word * (limbs[0] + 1)))
+        yield rate, delta, g, exact_distribution(digits, word, reach)
         tried += 1
+
+
+def test_theorem_for_short_words() -> None:
+    for rate, _, g, (rises, falls, mass, total) in short_words(60):
+        assert mass == g * total
+        assert real(worst_ratio(rises, falls, mass, len(rises).bit_length())).log() <= real(rate)
+
+
+Cell = list[tuple[arb, arb]]
+
+
+def least_delta_of(cells: Iterable[Cell], epsilon: arb) -> arb:
+    """Return the least delta at epsilon, from each output's two probabilities in each cell."""
+    joint: Cell = [(real(1), real(1))]
+    for cell in cells:
+        joint = [(p * r, q * s) for p, q in joint for r, s in cell]
+    terms = [p - epsilon.exp() * q for p, q in joint]
+    return sum((term for term in terms if term > 0), arb(0))
+
+
+def response(loss: arb) -> Cell:
+    true, false = 1 / (1 + (-loss).exp()), 1 / (1 + loss.exp())
+    return [(true, false), (false, true)]
+
+
+def ideal_row(rate: arb, x: int, last: int) -> list[arb]:
+    a = (-rate).exp()
+    inside = [(1 - a) * a ** abs(y - x) for y in range(1, last)]
+    return [mass / (1 + a) for mass in (a**x, *inside, a ** (last - x))]
+
+
+def test_lemma_14_for_short_words() -> None:
+    """One or two cells that change by several, beside a release of pure loss."""
+    seen = 0
+    for rate, beta, g, found in short_words(40):
+        last, nominal = len(found[0]) - 1, real(rate)
+        sampled = by_count(*found, last.bit_length())
+        n, d = (2 if last <= 12 else 1), min(3, last)
+        x = (last - d) // 2
+
+        def ideal(change: int, x: int = x, last: int = last, rate: arb = nominal) -> Cell:
+            return [*zip(ideal_row(rate, x, last), ideal_row(rate, x + change, last), strict=True)]
+
+        exact = ([real(Fraction(m, sampled.total)) for m in sampled.masses[y]] for y in (x, x + d))
+        cell, other = [*zip(*exact, strict=True)], response(nominal)
+        for share in (Fraction(0), Fraction(2, 5), Fraction(4, 5)):
+            epsilon = nominal * (n * d + 1) * real(share)
+            spent = least_delta_of([*[cell] * n, other], epsilon)
+            # A plan of a budget: each cell is a release of loss rate * d.
+            assert spent <= least_delta_of([*[response(nominal * d)] * n, other], epsilon)
+            added = real((1 + beta + 2 * g) ** n - (1 + beta) ** n)
+            below = least_delta_of([*[ideal(d)] * n, other], epsilon - real(3 * beta * n))
+            assert spent <= real((1 + beta) ** n) * below + added
+            below = least_delta_of([*[ideal(d - 1)] * n, other], epsilon - real(3 * beta * n))
+            seen += spent > real((1 + beta) ** n) * below + added
+    assert seen > 60, "a smaller change would do as well"
 
 
 def test_command_line(tmp_path: Path) -> None:

@@ -17,6 +17,11 @@ __all__ = ["Certificate"]
 
 _FORMAT = "geomdp-certificate-2"
 
+#: The least upper bounds that every certificate keeps: of ``3 * delta / min(1, rate)``, and of the
+#: floor's mass. The joint loss of many releases rests on them (``docs/proofs.md``, lemma 14).
+SLACK = Fraction(1, 2**54)
+FLOOR = Fraction(1, 2**52)
+
 
 @dataclass(frozen=True, slots=True)
 class Digit:
@@ -44,6 +49,8 @@ class Certificate:
     * ``3 * delta <= rate - sampled_rate`` and
       ``eta <= floor * 2**-floor_value_bits * tanh(rate / 2)``, so the privacy loss between
       neighbours is at most ``rate``, exactly (theorem 2);
+    * ``3 * delta <= 2**-54 * min(1, rate)`` and ``floor <= 2**-52``, which
+      :mod:`geomdp.accounting` relies on (lemma 14);
     * the distribution is within ``total_variation`` of the ideal one at ``rate`` (theorem 3).
 
     Attributes
@@ -99,7 +106,7 @@ class Certificate:
 
     @property
     def holds(self) -> bool:
-        """Whether the two inequalities of theorem 2 hold, evaluated in exact arithmetic.
+        """Whether the inequalities of theorem 2 and lemma 14 hold, evaluated in exact arithmetic.
 
         True for every mechanism with noise or with a single possible output; False for a mechanism
         without noise and with several possible outputs.
@@ -115,8 +122,9 @@ class Certificate:
             or self.tanh_half_rate is None
         ):
             return False
-        allowed = self.floor * self.tanh_half_rate / 2**self.floor_value_bits
-        return 3 * self.delta <= self.rate - self.sampled_rate and self.eta <= allowed
+        relative = min(self.rate - self.sampled_rate, SLACK, SLACK * self.rate)
+        absolute = self.floor * self.tanh_half_rate / 2**self.floor_value_bits
+        return 3 * self.delta <= relative and self.eta <= absolute and self.floor <= FLOOR
 
     def to_json(self) -> str:
         """Return the certificate as JSON, with exact numbers as strings.

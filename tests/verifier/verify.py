@@ -324,6 +324,8 @@ def _check_delta(c: Certificate) -> None:
     _require(
         3 * c.delta <= c.rate - c.sampled_rate, "delta: 3 delta exceeds rate - sampled_rate (i)"
     )
+    small = 3 * c.delta <= min(Fraction(1), c.rate) / (1 << 54)
+    _require(small, "delta: 3 delta exceeds 2^-54 min(1, rate) (iii)")
 
 
 def _check_floor(c: Certificate) -> float:
@@ -334,6 +336,7 @@ def _check_floor(c: Certificate) -> float:
     _require(slack >= 1, "floor: eta exceeds g 2^-k tanh(rate/2) (ii)")
     mean = c.floor_mass * (1 << c.value_bits)
     _require(mean <= Fraction(1, 1 << 20), "floor: g 2^k exceeds 2^-20 (mean)")
+    _require(c.floor_mass <= Fraction(1, 1 << 52), "floor: g exceeds 2^-52 (iii)")
     log2 = slack.log() / arb.const_log2()
     return max(0.0, -_float_above(-log2))
 

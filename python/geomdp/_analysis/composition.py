@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geomdp._analysis import decimals
+from geomdp.certificate import FLOOR, SLACK
 
 #: Each positive loss, and how many releases have it.
 Groups = dict[Fraction, int]
@@ -294,6 +295,16 @@ def _sums(rate: Fraction, distance: int, n: int) -> list[tuple[Fraction, float]]
     return [((n * distance - 2 * k) * rate, w) for k, w in enumerate(power.tolist(), first)]
 
 
+def allowance(cells: Cells) -> tuple[float, float]:
+    """Return what sampled noise adds to epsilon and to delta, beyond ideal noise, by lemma 14.
+
+    Of cells that change by 1 the pure loss is taken, which holds for sampled noise as it is.
+    """
+    wide = [(rate, n) for (rate, distance), n in cells.items() if distance > 1]
+    epsilon = SLACK * sum((rate * n for rate, n in wide), Fraction(0))
+    return decimals.up(epsilon), decimals.up(4 * FLOOR * sum(n for _, n in wide))
+
+
 def last(rising: Callable[[float], float], low: float, high: float) -> float:
     """Return the last float at which a rising function is not above 0.
 
@@ -346,10 +357,7 @@ class Grid:
         # One rounding for each product and sum, and some for each weight.
         powers = sum((2 * d + 20) * n.bit_length() * n for (_, d), n in cells.items() if d > 1)
         self._wrong = (entries + 16 * len(cells) + self._weights.size + powers) * 2.0**-52
-        # Sampled noise instead of ideal noise: lemma 14.
-        wide = [(rate, n) for (rate, distance), n in cells.items() if distance > 1]
-        self._slack = math.ldexp(decimals.up(Fraction(sum(rate * n for rate, n in wide))), -54)
-        self._floor = math.ldexp(sum(n for _, n in wide), -50)
+        self._slack, self._floor = allowance(cells)
         self._wrong += self._floor
 
     def _add(self, part: list[tuple[Fraction, float]], step: Fraction, least: int) -> None:

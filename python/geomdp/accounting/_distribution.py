@@ -178,9 +178,9 @@ class LossDistribution:
         with installed_by("geomdp[accounting]"):
             from dp_accounting import pld  # noqa: PLC0415
         library = pld.privacy_loss_distribution
-        wide = sum(rate * n for (rate, linf), n in self._cells.items() if linf > 1)
+        slack, _ = composition.allowance(self._cells)
         lost = min(1.0, 1e-12 + math.ldexp(sum(self._cells.values()), -48))
-        spare = pld.common.DifferentialPrivacyParameters(math.ldexp(decimals.up(wide), -54), lost)
+        spare = pld.common.DifferentialPrivacyParameters(slack, lost)
         whole = library.from_privacy_parameters(spare, value_discretization_interval=interval)
         for (rate, linf), n in self._cells.items():
             one = library.from_discrete_laplace_mechanism(

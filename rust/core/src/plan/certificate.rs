@@ -2,6 +2,7 @@
 
 use crate::params::dyadic::{Dyadic, Round, to_f64};
 use crate::params::rate::Rate;
+use num_bigint::BigUint;
 
 /// The numbers that the conditions of privacy at the nominal rate are about, besides those of the
 /// plan (docs/proofs.md, theorem 2).
@@ -35,6 +36,16 @@ impl Certificate {
         let short = &full - self.sampled.num() * self.nominal.den();
         let sum = (floor + delta) * &full + (short << (self.floor.bits + self.delta.bits + 1));
         to_f64(&sum, &common, Round::Up)
+    }
+
+    /// Whether the errors are as small as the joint loss of many releases takes them to be:
+    /// `3 delta <= 2^-54 min(1, nominal)` and a floor of at most `2^-52` (docs/proofs.md, lemma 14).
+    pub(super) fn is_small(&self) -> bool {
+        let triple = (&self.delta.value * 3u32) << 54;
+        let unit = BigUint::from(1u32) << self.delta.bits;
+        triple <= unit
+            && triple * self.nominal.den() <= unit * self.nominal.num()
+            && &self.floor.value << 52 <= BigUint::from(1u32) << self.floor.bits
     }
 }
 

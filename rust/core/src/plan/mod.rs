@@ -137,6 +137,10 @@ impl Plan {
             }
             let plan = Self::build(rate, sampled, range, &layout, &widths);
             if let Some(plan) = plan.filter(Self::floor_is_negligible) {
+                assert!(
+                    plan.certificate.as_ref().is_some_and(Certificate::is_small),
+                    "the errors are as small as composition takes them to be"
+                );
                 return Ok(plan);
             }
         }
