@@ -473,9 +473,15 @@ def rows(cuts: Any) -> Slice:
     return Slice([Slice([convert(limb, "u64") for limb in cut]) for cut in padded])
 
 
-def guide(keys: list[int], cuts: list[list[int]], cells: Any, steps: int) -> SimpleNamespace:
+def guide(
+    keys: list[int],
+    cuts: list[list[int]],
+    cells: Any,
+    steps: int,
+    entry: Callable[[int, int], Int] = lambda _, half: number(half, "u32"),
+) -> SimpleNamespace:
     """What `tables.rs` says that it makes of thresholds, as limbs: first those that are guided,
-    whose keys these are, then the rest.
+    whose keys these are, then the rest. An entry may depend on the place of its threshold.
     """
     count, size = len(keys), len(cuts[0])
 
@@ -486,10 +492,15 @@ def guide(keys: list[int], cuts: list[list[int]], cells: Any, steps: int) -> Sim
     def halved(entries: list[Int]) -> list[list[Int]]:
         return [entries[:16], entries[16:]]
 
-    down = [number(key, "u32") for key in reversed(keys)]
+    down = [entry(place, keys[place]) for place in reversed(range(count))]
     ends = [
         [
-            tables([number(cut[limb] >> shift & 0xFFFFFFFF, "u32") for cut in cuts[:count][::-1]])
+            tables(
+                [
+                    entry(place, cuts[place][limb] >> shift & 0xFFFFFFFF)
+                    for place in reversed(range(count))
+                ]
+            )
             for shift in (0, 32)
         ]
         for limb in (size - 1, *range(size - 1))
@@ -503,36 +514,51 @@ def guide(keys: list[int], cuts: list[list[int]], cells: Any, steps: int) -> Sim
     )
 
 
-def guides(rust: Rust, limbs: int, count: int, steps: int, above: int) -> None:
+def guides(rust: Rust, limbs: int, room: int, steps: int) -> None:
     """A guide finds as many thresholds as there are, if its cell's entry tells how many are above
     the cell, if keys tell what they promise, and if the steps are enough for those in the cell.
+    That is so for any number of thresholds that such tables have room for, and any entry.
     """
-    # Two are outside the guide. Only the order of keys matters.
-    cuts, below, claims = places(rust, limbs, count + 2)
-    keys = [(2 * place + 1) << 25 for place in range(count)]
+    # Two are outside the guide. Only the order of keys matters. Places below the first guided
+    # threshold have the zeros that tables end in, as if these were thresholds that all reach.
+    cuts, below, claims = places(rust, limbs, room + 2)
+    keys = [(2 * place + 1) << 25 for place in range(room)]
     first, ideals = word("first"), Ideals(rust)
     key = z3.Extract(31, 0, z3.LShR(first.term, 33))
+    start, above = z3.BitVecs("start above", 32)
+    guided = [place >= start for place in range(room)]
 
     def cells(cell: z3.BitVecRef) -> Int:
         claims.append(cell == z3.LShR(key, 26))
-        return number(above, "u8")
+        return Int("u8", z3.Extract(7, 0, above))
 
-    digit = SimpleNamespace(count=count + 2, guide=guide(keys, cuts, cells, steps))
+    def entry(place: int, half: int) -> Int:
+        return Int("u32", z3.If(guided[place], z3.BitVecVal(half, 32), 0))
+
+    nodes = [entry(place, node).term for place, node in enumerate(keys)]
+    count = Int("u64", z3.ZeroExt(32, room + 2 - start))
+    digit = SimpleNamespace(count=count, guide=guide(keys, cuts, cells, steps, entry))
     own, tie = Slice([ideals.splat(0)] * limbs), ideals.splat(0)
     generics = {"LIMBS": limbs, "H": IdealHalves(ideals), "V": ideals}
     arguments = digit, ideals.splat(first), own, tie
     found = rust.call("kernel/search.ByGuide", "reached", *arguments, **generics)
-    in_cell = range(max(count - above - 2**steps, 0), count - above)
+    # Sixteen or more need both tables in a row.
+    least, end = max(room // 16 * 16, min(room, 1)), room - above
     promised = [
-        *(z3.ULT(key, node) for node in keys[in_cell.stop :]),
-        *map(z3.Not, below[: in_cell.start]),
-        *(z3.Implies(z3.ULT(key, node), x) for node, x in zip(keys, below, strict=False)),
+        z3.And(start >= 0, start <= room - least, above >= 0, end >= start),
+        *(z3.Implies(place >= end, z3.ULT(key, nodes[place])) for place in range(room)),
+        *(z3.Implies(place < end - 2**steps, z3.Not(below[place])) for place in range(room)),
         *(
-            z3.Implies(z3.ULE(node, key), z3.Not(x))
-            for node, x in zip(keys[1:], below, strict=False)
+            z3.Implies(z3.Not(is_guided), z3.Not(x))
+            for is_guided, x in zip(guided, below, strict=False)
+        ),
+        *(z3.Implies(z3.ULT(key, node), x) for node, x in zip(nodes, below, strict=False)),
+        *(
+            z3.Implies(z3.And(is_guided, z3.ULE(node, key)), z3.Not(x))
+            for is_guided, node, x in zip(guided[1:], nodes[1:], below, strict=False)
         ),
     ]
-    total = count + 2 - sum(map(flag, below))
+    total = count.term - sum(map(flag, below))
     prove_each([found.term == total, *claims, *rust.needed], *promised)
 
 
@@ -874,6 +900,19 @@ def barriers(rust: Rust) -> None:
         raise Refuted("the barrier")
 
 
+def constant(name: str) -> int:
+    """A constant of the tables."""
+    [found] = re.findall(rf"const {name}: \w+ = (\d+);", source().texts["kernel/tables"])
+    return int(found)
+
+
+# Own words, room for guided thresholds, and steps: all that a digit's tables can have.
+SHAPES = [
+    (limbs, rows * constant("TABLE") - 1, steps)
+    for limbs in (1, 2, 3)
+    for rows in (1, 2)
+    for steps in range(constant("MAX_STEPS") + 1)
+]
 Case = tuple[Any, ...]
 CASES: list[Case] = [
     (barriers,),
@@ -886,10 +925,8 @@ CASES: list[Case] = [
     *((limbs_of_digits, limbs) for limbs in (1, 2, 3)),
     *((thresholds, limbs) for limbs in (1, 2, 3)),
     (key_promises,),
-    *((guides, 1, 31, steps, above) for steps in (0, 1, 2) for above in range(32)),
-    *((guides, 1, 15, steps, above) for steps in range(5) for above in (0, 1, 8, 15)),
-    *((guides, 1, 31, steps, above) for steps in (3, 4, 5) for above in (0, 1, 8, 31)),
-    *((guides, limbs, 15, 2, 4) for limbs in (2, 3)),
+    (guides, 1, 0, 0),
+    *((guides, *shape) for shape in SHAPES),
     (ways, "portable", "OneByOne"),
     (ways, "avx2", "ByGuide"),
     (ways, "avx512", "ByGuide"),
@@ -1060,7 +1097,7 @@ FAULTS: list[tuple[Case, str, list[tuple[str, str]]]] = [
         ],
     ),
     (
-        (guides, 2, 15, 2, 4),
+        (guides, 2, 15, 2),
         "kernel/search",
         [
             ("H::upper(first).shr(1)", "H::upper(first)"),
@@ -1076,7 +1113,7 @@ FAULTS: list[tuple[Case, str, list[tuple[str, str]]]] = [
         ],
     ),
     (
-        (guides, 1, 16, 0, 16),
+        (guides, 1, 31, 0),
         "kernel/search",
         [("path.look_up_either(&tables.0)", "path.look_up(&tables.0[0])")],
     ),
