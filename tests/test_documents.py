@@ -41,6 +41,7 @@ def run(text: str, name: str, flags: int = 0) -> doctest.TestResults:
         ("guides/limits.md", 20),
         ("guides/nightly_spark.md", 7),
         ("guides/groups.md", 10),
+        ("guides/top.md", 10),
         ("guides/rates.md", 15),
         ("guides/missing.md", 12),
         ("guides/corrections.md", 10),
