@@ -1071,8 +1071,8 @@ def test_moments_within_the_limits_of_a_dtype(dtype: str) -> None:
 # Invalid parameters
 
 NUMBERS: list[Any] = [
-    *(True, np.True_, "1", b"1", None, 1j, np.longdouble(1), decimal.Decimal(1), range(2)),
-    *({"a": None}, {"a": "1"}),
+    *(True, np.True_, b"1", None, 1j, np.longdouble(1), range(2)),
+    *({"a": None}, {"a": b"1"}),
     *(np.timedelta64(1, "ns"), np.datetime64(1, "ns")),
 ]
 SIZES = [math.nan, math.inf, -math.inf, -1]
@@ -1082,7 +1082,7 @@ ARRAYS: list[Any] = [
     *(MASKED, [MASKED], np.ma.array([1.0, 2.0]), [1.0, np.ma.masked], np.array([1, None])),
     *([[1.0], [1.0, 2.0]], [np.ones(2), np.ones(3)], [0.5, True]),
     *(np.ones(2, dtype) for dtype in (np.longdouble, complex, bool, [("x", "f8")])),
-    *(np.array(["1"]), np.array([b"1"])),
+    np.array([b"1"]),
     *(np.array([1, 2], dtype) for dtype in ("m8[ns]", "M8[ns]", "M8[D]")),
     *([np.array([1, 2], "m8[ns]")], ((np.array([1, 2], "M8[ns]"),),)),
 ]

@@ -562,7 +562,7 @@ def test_integers_and_scales_beyond_the_dtype_raise() -> None:
 NO_PROBABILITIES: list[tuple[Any, type[Exception]]] = [
     *(
         (value, TypeError)
-        for value in (None, "1", True, 1j, MASKED, [None], ["1"], [[0.1], [0, 1]])
+        for value in (None, b"1", True, 1j, MASKED, [None], [b"1"], [[0.1], [0, 1]])
     ),
     *((np.array([1], dtype), TypeError) for dtype in ("?", "c16", "m8[s]", "g", "U1")),
     *((value, ValueError) for value in (-5e-324, 1 + 2**-52, math.nan, math.inf, -1, 2)),

@@ -946,7 +946,7 @@ REFUSED: list[tuple[Callable[..., Axes], Any, type[Exception], str]] = [
     (table, [[]], ValueError, r"noisy is of shape \(1, 0\): give two dimensions"),
     (table, [[31]], ValueError, r"released counts outside the bounds \(0, 30\) are not accepted"),
     (table, [[0.5]], TypeError, "noisy: counts with a float are not accepted"),
-    (partial(table, alpha="1"), [[1]], TypeError, "alpha = '1' has type str"),
+    (partial(table, alpha=b"1"), [[1]], TypeError, "alpha has type bytes"),
     (partial(table, rows=["a", "b"]), [[1]], ValueError, "2 rows are not accepted: give 1"),
     (partial(table, columns=3), [[1]], TypeError, "columns = 3 is not accepted: give a sequence"),
     (partial(plot.table, 0.5), [[1]], TypeError, "mechanism has type float: give a Geometric"),
@@ -962,7 +962,7 @@ REFUSED: list[tuple[Callable[..., Axes], Any, type[Exception], str]] = [
 EPSILONS: list[tuple[Any, type[Exception], str]] = [
     ([], ValueError, r"epsilons of type list is not accepted: give two or more"),
     (1, TypeError, "epsilons = 1 is not accepted: give a sequence or an array of numbers"),
-    ([1, "2"], TypeError, "epsilons = '2' has type str"),
+    ([1, b"2"], TypeError, "epsilons has type bytes"),
     ([1, True], TypeError, "epsilons = True has type bool"),
     ([0, 1], ValueError, "epsilons = 0 is not accepted: give a finite number above 0"),
     ([1, math.inf], ValueError, "epsilons = inf is not accepted"),

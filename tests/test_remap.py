@@ -542,10 +542,10 @@ def test_invalid_mechanism_raises(function: Callable[[Any], Any]) -> None:
 @pytest.mark.parametrize("function", WITH_PRIOR)
 def test_invalid_prior_raises(function: Callable[[Any], Any]) -> None:
     ones = np.ones(4)
-    for bad in (None, "1111", 1j * ones, ones > 0, [1, 1, 1, True], np.ma.array(ones)):
+    for bad in (None, b"1111", 1j * ones, ones > 0, [1, 1, 1, True], np.ma.array(ones)):
         with pytest.raises(TypeError, match="prior"):
             function(bad)
-    for bad in (np.ones(3), np.ones((4, 1)), 1.0, []):
+    for bad in (np.ones(3), np.ones((4, 1)), 1.0, "1", []):
         with pytest.raises(ValueError, match=r"prior is of shape .*: give one of shape \(4,\)"):
             function(bad)
     for value in (-1, math.nan, math.inf, -5e-324):

@@ -371,7 +371,7 @@ class TwoSidedGeometric(_Distribution):
 
     Parameters
     ----------
-    scale : int, float or Fraction
+    scale : number
         The noise scale; not negative, and within float64. 0 means no noise: all probability is at
         0.
 
@@ -459,7 +459,7 @@ class CensoredGeometric(_Distribution):
         outside the bounds are clamped to the nearest bound, as in a release. Arrays broadcast
         against the arguments of methods. ``mean``, ``var``, ``std`` and ``entropy`` return arrays
         of the same shape.
-    scale : int, float or Fraction
+    scale : number
         The noise scale; not negative, and within float64. 0 means no noise.
     bounds : (int, int)
         The least and the greatest output. For a release without bounds, give the limits of its

@@ -62,7 +62,7 @@ class GeometricMechanism:
 
     Parameters
     ----------
-    epsilon : int, float or Fraction
+    epsilon : number
         Privacy loss for inputs at distance ``sensitivity``. Positive. A float stands for the exact
         dyadic number that it stores.
     sensitivity : int
@@ -111,7 +111,7 @@ class GeometricMechanism:
 
         Parameters
         ----------
-        scale : int, float or Fraction
+        scale : number
             The exact scale; not negative.
         bounds : (int, int) or None
             As in :class:`geomdp.GeometricMechanism`.
@@ -419,7 +419,7 @@ class GeometricMechanism:
 
         Parameters
         ----------
-        alpha : int, float or Fraction
+        alpha : number
             The significance level, from 0 to 1. At 0 the accuracy is the greatest possible error.
         counts : int, numpy integer, array or sequence of ints, optional
             True counts, within the bounds or the limits of their dtype. Ints and sequences of ints
@@ -476,7 +476,7 @@ class GeometricMechanism:
         ----------
         released : int, numpy integer, array or sequence of ints
             Noisy counts of this mechanism.
-        alpha : int, float or Fraction
+        alpha : number
             The probability that the interval misses the true count: 0.05 for 95% confidence, and 0
             for all counts that are possible.
         side : {"both", "lower", "upper"}

@@ -130,11 +130,11 @@ def accuracy(
     ----------
     epsilons : array or sequence of numbers
         At least two positive numbers, in increasing order.
-    alpha : int, float or Fraction
+    alpha : number
         The level of the accuracy, above 0 and at most 1.
     n : int or sequence of ints
         Numbers of counts, at most 7; each is a curve.
-    sensitivity : int, float or Fraction
+    sensitivity : number
         The sensitivity of the counts; positive.
     ax
         As in :func:`pmf`.
@@ -260,7 +260,7 @@ def histogram(
     true : array or sequence of ints, optional
         The true counts. They become the bars, and the noisy counts are points. Such a plot is not
         private: do not publish it.
-    alpha : int, float or Fraction
+    alpha : number
         The probability that an interval misses its true count.
     labels : sequence, optional
         The names of the counts, of any type. Two or more increasing dates or times are places on

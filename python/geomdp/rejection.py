@@ -41,7 +41,7 @@ def loss(epsilon: Real, n: Integer) -> float:
 
     Parameters
     ----------
-    epsilon : int, float or Fraction
+    epsilon : number
         The epsilon of the noise; not negative, taken exactly. With 0, all outputs are equally
         likely.
     n : int
@@ -68,7 +68,7 @@ def calibrated_epsilon(epsilon: Real, n: Integer) -> float:
 
     Parameters
     ----------
-    epsilon : int, float or Fraction
+    epsilon : number
         The allowed :func:`loss`; positive, taken exactly.
     n : int
         The greatest count, at least 1.
@@ -102,7 +102,7 @@ def pmf(epsilon: Real, n: Integer, counts: Any) -> NDArray[np.float64]:
 
     Parameters
     ----------
-    epsilon : int, float or Fraction
+    epsilon : number
         The epsilon of the noise; not negative. With 0, all outputs are equally likely.
     n : int
         The greatest count, from 1 to ``2**20``.

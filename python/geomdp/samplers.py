@@ -127,7 +127,7 @@ def sample_two_sided_geometric(shift: Any, scale: Real, bounds: Bounds | None = 
     ----------
     shift : int, numpy integer, array or sequence of ints
         The center of the distribution.
-    scale : int, float or Fraction
+    scale : number
         The noise scale: at least 0, taken exactly.
     bounds : (int, int) or None
         Least and greatest result. With None, these are the limits of the dtype of `shift`, which

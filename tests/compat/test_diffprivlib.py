@@ -95,6 +95,10 @@ DIFFERENCES = """
     OverflowError | accepted | ALL | epsilon | 10**400; Fraction(10**400)
     ValueError | accepted | Geometric | epsilon | Fraction(1, 10**400)
     OverflowError | accepted | Geometric | sensitivity | 10**400
+    # text and Decimals are taken exactly
+    TypeError | accepted | ALL | epsilon | '1'; Decimal(1); Decimal('0.5')
+    TypeError | accepted | GeometricFolded | lower upper | '1'; Decimal(1); Decimal('0.5')
+    TypeError | accepted | GeometricFolded | bounds | '0', 1; 0, '1'; Decimal(0), 1; 0, Decimal(1)
     # the scale is too large
     accepted | ValueError | BOTH | epsilon | 5e-324
     OverflowError | ValueError | BOTH | sensitivity | 10**400

@@ -2,6 +2,7 @@
 
 from array import array as typed
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -305,7 +306,10 @@ def weights(name: str, values: Any, shape: tuple[int, ...] | None) -> NDArray[np
         values = np.array(values, dtype=object)
     if values.dtype == object:
         # Checking one value of each type is faster than checking every value.
-        parameters.each(name, {type(value): value for value in values.ravel().tolist()}.values())
+        kinds = {type(value): value for value in values.ravel().tolist()}
+        parameters.each(name, kinds.values())
+        if any(issubclass(kind, str | Decimal) for kind in kinds):
+            values = exact_items(name, values, parameters.nonnegative_fraction)
     elif values.dtype.kind not in "iuf" or values.dtype.itemsize > 8:
         raise TypeError(f"{name} of dtype {values.dtype} is not accepted: give ints or floats")
     if shape is not None and values.shape != shape:

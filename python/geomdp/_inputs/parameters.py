@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 Integer: TypeAlias = int | np.integer[Any]
-Real: TypeAlias = Integer | float | Fraction | np.floating[Any]
 #: Decimals, and strings such as "0.1" or "1/10", are exact where floats are not.
-Exact: TypeAlias = Real | Decimal | str
+Real: TypeAlias = Integer | float | Fraction | np.floating[Any] | Decimal | str
+Exact: TypeAlias = Real
 Bounds: TypeAlias = tuple[Integer, Integer]
 #: Returns the exact value of a parameter with this name, or raises.
 Check: TypeAlias = Callable[[str, Any], Fraction | int]
@@ -190,8 +190,12 @@ def _plain(name: str, value: Any) -> int | float | Fraction:
     elif isinstance(value, _FLOATS) and not isinstance(value, np.longdouble):
         # A long double is refused, since a float cannot hold its value.
         return float(value)
+    elif isinstance(value, Decimal | str):
+        plain = exact(name, value)
+        if isinstance(plain, float):  # An infinity or a NaN.
+            return plain
     else:
-        raise TypeError(foreign(name, value, "an int, a float or a Fraction"))
+        raise TypeError(foreign(name, value, 'a number, or a str such as "0.1" or "1/10"'))
     for part in plain.as_integer_ratio():
         printable(name, part)
     return plain
@@ -212,8 +216,8 @@ def exact(name: str, value: Any) -> Any:
         return value
     if not value.is_finite():
         return math.nan if value.is_nan() else math.copysign(math.inf, value)
-    if abs(value.adjusted()) > _MOST_BITS:
-        # Its conversion could take unlimited memory.
+    if max(abs(value.adjusted()), abs(int(value.as_tuple().exponent))) > _MOST_BITS:
+        # Its conversion could take unlimited memory and time.
         raise OverflowError(f"{name} = {shown(value)} is not accepted: give a smaller exponent")
     return Fraction(value)
 

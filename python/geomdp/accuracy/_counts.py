@@ -131,12 +131,12 @@ def relative_accuracy(mechanism: GeometricMechanism | Real, alpha: Real, *, rati
 
     Parameters
     ----------
-    mechanism : GeometricMechanism, int, float or Fraction
+    mechanism : GeometricMechanism or number
         The mechanism, or the epsilon of one of sensitivity 1 and without bounds. With bounds this
         takes the worst case over the counts within them.
-    alpha : int, float or Fraction
+    alpha : number
         The significance level, above 0 and at most 1.
-    ratio : int, float or Fraction
+    ratio : number
         Above 0, and taken exactly: the float 0.3 is less than ``Fraction(3, 10)``.
 
     Examples

@@ -38,7 +38,7 @@ class Geometric:
 
     Parameters
     ----------
-    epsilon : int, float or Fraction
+    epsilon : number
         The privacy loss for counts at distance ``sensitivity``: positive, taken exactly; infinite
         for no noise.
     sensitivity : int
@@ -341,7 +341,7 @@ class GeometricFolded(_Bounded):
     ----------
     epsilon, sensitivity, random_state
         As in :class:`Geometric`. The scale ``sensitivity / epsilon`` may be at most ``2**56``.
-    lower, upper : int, float or Fraction
+    lower, upper : number
         Integers or half-integers; outputs lie between them. An infinite bound means the limit of
         the dtype, or if that is nearer, the limit of folding: less than ``2**63`` from the other
         bound.

@@ -33,9 +33,9 @@ def simple_geometric_mechanism(  # noqa: PLR0917 (SmartNoise's order)
     value : int, numpy integer, array or sequence of ints
         The counts (:meth:`geomdp.GeometricMechanism.release`). They are clamped to the bounds
         first.
-    epsilon : int, float or Fraction
+    epsilon : number
         Positive, taken exactly.
-    sensitivity : int, float or Fraction
+    sensitivity : number
         At least 0, taken exactly; 0 adds no noise.
     min, max : int
         Least and greatest output (count_min and count_max in the notes).

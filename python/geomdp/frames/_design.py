@@ -470,7 +470,8 @@ individual='patient', l0=2)
         1      1.0     3          6              4           9     12
 
         """
-        given: Any = epsilons if np.ndim(epsilons) else [epsilons]  # type: ignore[arg-type]
+        items: Any = epsilons if np.ndim(epsilons) else [epsilons]  # type: ignore[arg-type]
+        given = [parameters.positive_fraction("epsilon", each) for each in items]
         columns: dict[str, list[Any]] = {"epsilon": [float(each) for each in given]}
         return _native.made(columns | self._accuracies(given, alpha), library)
 

@@ -67,7 +67,7 @@ def make_geometric(
         One count, or an array of counts; integers of 8 to 64 bits.
     input_metric : AbsoluteDistance or L1Distance
         Absolute distance for one count, L1 for an array, both with the type of the counts.
-    scale : int, float or Fraction
+    scale : number
         The noise scale: at least 0, taken exactly. Scale 0 adds no noise, and ``map`` is then
         infinite for every distance except 0.
     bounds : (int, int) or None
@@ -113,7 +113,7 @@ def make_base_geometric(
 
     Parameters
     ----------
-    scale : int, float or Fraction
+    scale : number
         The noise scale: at least 0, taken exactly.
     bounds : (int, int) or None
         Least and greatest output. With None, outputs saturate at the limits of the type.

@@ -160,7 +160,7 @@ class Measurement(_Step):
         ----------
         d_in : int
             A distance in the input metric, at least 0.
-        delta : int, float or Fraction
+        delta : number
             From 0 to 1.
 
         Returns
@@ -192,7 +192,7 @@ class Measurement(_Step):
         ----------
         d_in : int
             A distance in the input metric, at least 0.
-        d_out : int, float or Fraction
+        d_out : number
             A privacy loss, at least 0; may be infinite.
 
         Examples

@@ -1,0 +1,138 @@
+"""The same words for the same things in all public names."""
+
+import inspect
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import geomdp.measurement as m
+from geomdp import (
+    GeometricMechanism,
+    accounting,
+    accuracy,
+    plot,
+    rejection,
+    sample_bernoulli,
+    sample_two_sided_geometric,
+)
+from geomdp.compat import diffprivlib, smartnoise
+from geomdp.distribution import TwoSidedGeometric
+from geomdp.frames import Design
+from geomdp.hierarchy import Hierarchy
+from geomdp.streams import Stream
+from test_import import PUBLIC_MODULES
+
+#: Parameters that are real numbers, wherever they occur.
+NUMBERS = {"alpha", "delta", "epsilon", "epsilons", "per", "prob", "ratio", "rho", "scale"}
+DESIGN, TREE = Design(["no", "yes"]), Hierarchy({"Oslo": "Europe", "Rome": "Europe"})
+TABLE, LOSSES = DESIGN.count(pd.Series(["no"])), DESIGN.loss_distribution(epsilon=1)
+MECHANISM = GeometricMechanism(1)
+MSE = {"lower": 0, "upper": 9}
+#: Calls that return the same for the same number, 1/2.
+CALLS: dict[str, Callable[[Any], Any]] = {
+    "mechanism": lambda x: GeometricMechanism(x).privacy_loss(),
+    "scale": lambda x: GeometricMechanism.from_scale(x).privacy_loss(),
+    "alpha": MECHANISM.accuracy,
+    "interval": lambda x: MECHANISM.confidence_interval(5, x),
+    "compose_delta": lambda x: accounting.compose_delta([1], x),
+    "budget": lambda x: accounting.Budget(x).remaining,
+    "planned": lambda x: accounting.Budget(x, x, losses={x: 2}).epsilon_spent,
+    "rho": lambda x: accounting.Budget(rho=x).rho_spent,
+    "delta of losses": LOSSES.delta,
+    "epsilon of losses": LOSSES.epsilon,
+    "accuracies": lambda x: accuracy.epsilon_to_accuracy(x, 0.05),
+    "relative": lambda x: accuracy.relative_accuracy(x, alpha=x, ratio=x),
+    "diffprivlib": lambda x: diffprivlib.Geometric(epsilon=x).mse(0),
+    "truncated": lambda x: diffprivlib.GeometricTruncated(epsilon=x, **MSE).mse(0),
+    "folded": lambda x: diffprivlib.GeometricFolded(epsilon=x, **MSE).mse(0),
+    "smartnoise": lambda x: smartnoise.simple_geometric_mechanism(5, x, 1, 5, 5),
+    "smartnoise's accuracy": lambda x: smartnoise.privacy_usage_to_accuracy(x, x),
+    "design": lambda x: DESIGN.accuracy(epsilon=x, alpha=x),
+    "mechanisms": lambda x: [each.rate for each in DESIGN.mechanisms(x).values()],
+    "losses": lambda x: DESIGN.loss_distribution(epsilon=x).epsilon(),
+    "missed": lambda x: DESIGN.missed(5, epsilon=x, at_least=5),
+    "spurious": lambda x: DESIGN.spurious(epsilon=x, at_least=5),
+    "threshold": lambda x: DESIGN.at_least(epsilon=x, spurious=x),
+    "preview": lambda x: DESIGN.preview(epsilons=[x], alpha=x).iloc[0, 1],
+    "table": lambda x: TABLE.release(epsilon=x).privacy_loss,
+    "tree": lambda x: TREE.release([1, 2], epsilon=x).privacy_loss,
+    "rejection": lambda x: rejection.loss(x, 3),
+    "pipeline": lambda x: m.make_base_geometric(x).map(1),
+    "noise": lambda x: TwoSidedGeometric(x).pmf(1),
+}
+#: Calls whose results are random, or pictures.
+OTHERS: dict[str, Callable[[Any], Any]] = {
+    "bit": sample_bernoulli,
+    "sample": lambda x: sample_two_sided_geometric(3, x),
+    "guess": lambda x: plot.guess([x]),
+    "curve": lambda x: plot.accuracy([x, 1]),
+}
+
+
+@pytest.mark.parametrize("call", [*CALLS, *OTHERS])
+def test_number_is_taken_as_text_and_as_a_decimal(call: str) -> None:
+    if call in OTHERS:
+        for half in ("0.5", "1/2", Decimal("0.5")):
+            OTHERS[call](half)
+        return
+    take = CALLS[call]
+    exact = take(Fraction(1, 2))
+    for half in ("0.5", "1/2", "5e-1", Decimal("0.5"), np.str_("0.5")):
+        assert take(half) == exact
+    assert take("1/3") == take(Fraction(1, 3))
+
+
+@pytest.mark.parametrize("call", [*CALLS, *OTHERS])
+@pytest.mark.parametrize(
+    ("value", "error"),
+    [
+        ("x", ValueError),
+        ("nan", ValueError),
+        ("1e999999999", ValueError),
+        ("9" * 10_000, ValueError),
+        (Decimal("NaN"), ValueError),
+        (Decimal("1e999999999"), OverflowError),
+        (Decimal("1e-999999999"), OverflowError),
+        (Decimal("0." + "1" * 100_000), OverflowError),
+    ],
+)
+def test_text_that_is_no_number_is_refused_at_once(call: str, value: Any, error: Any) -> None:
+    with pytest.raises(error, match="give"):
+        {**CALLS, **OTHERS}[call](value)
+
+
+def test_stream_takes_text(tmp_path: Any) -> None:
+    for name, tenth in enumerate(("0.1", Decimal("0.1"), Fraction(1, 10))):
+        assert Stream.open(tmp_path / str(name), 9, tenth).epsilon == Fraction(1, 10)
+
+
+def public() -> Iterator[tuple[str, Any]]:
+    """Yield the public functions and methods, once each."""
+    for module in PUBLIC_MODULES:
+        for name in getattr(module, "__all__", ()):
+            found = getattr(module, name)
+            yield f"{module.__name__}.{name}", found
+            if inspect.isclass(found):
+                for part in vars(found):
+                    if not part.startswith("_"):
+                        yield f"{module.__name__}.{name}.{part}", getattr(found, part)
+
+
+def test_numbers_have_the_type_that_takes_text() -> None:
+    found = 0
+    for name, call in public():
+        # A certificate holds results; other libraries' calls have their parameters.
+        if (not inspect.isroutine(call) and not inspect.isclass(call)) or ".compat." in name:
+            continue
+        parameters = () if "Certificate" in name else inspect.signature(call).parameters.values()
+        for parameter in parameters:
+            if parameter.name in NUMBERS and parameter.annotation is not parameter.empty:
+                stated = str(parameter.annotation)
+                assert any(word in stated for word in ("Decimal", "Real", "Exact", "Numbers")), name
+                found += 1
+    assert found > 40
