@@ -218,7 +218,8 @@ def exact(name: str, value: Any) -> Any:
         return math.nan if value.is_nan() else math.copysign(math.inf, value)
     if max(abs(value.adjusted()), abs(int(value.as_tuple().exponent))) > _MOST_BITS:
         # Its conversion could take unlimited memory and time.
-        raise OverflowError(f"{name} = {shown(value)} is not accepted: give a smaller exponent")
+        wanted = "a smaller exponent, or fewer digits"
+        raise OverflowError(refusal(name, value, wanted))
     return Fraction(value)
 
 
