@@ -437,7 +437,7 @@ def test_missing_files(main: Main, tmp_path: Path) -> None:
     check_refused(main(*PLAIN), 1, r"error: in\.csv: No such file or directory")
     Path("in.csv").write_text("count\n5\n")
     done = main("release", "in.csv", "missing/out.csv", *PLAIN[3:])
-    check_refused(done, 1, "missing/out.csv: No such file or directory")
+    check_refused(done, 1, "error: missing: no such folder, make it first")
     check_refused(main("release", ".", "out.csv", *PLAIN[3:]), 1, r"\.: Is a directory")
     assert names(tmp_path) == ["in.csv"]
 

@@ -24,7 +24,7 @@ import warnings
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from fractions import Fraction
 from functools import partial
 from typing import Any, BinaryIO, NamedTuple, NoReturn
@@ -34,7 +34,7 @@ from geomdp import accounting, accuracy
 from geomdp._files import delimited, parquet_file
 from geomdp._inputs.arrays import DTYPES
 from geomdp._inputs.parameters import shown
-from geomdp._new_file import place, taken
+from geomdp._new_file import new_file, taken
 from geomdp.mechanism import GeometricMechanism, check_dtype
 
 __all__ = ["main"]
@@ -306,7 +306,9 @@ class _Watched(io.FileIO):
 def _output(path: str) -> Iterator[Any]:
     """Yield a file to write; on success it becomes the named file, or goes to standard output."""
     if path != "-":
-        with _new_file(path) as file:
+        if os.path.lexists(path):
+            raise taken(path)
+        with _interrupts() as commit, new_file(path, placing=commit) as file:
             if not _is_zipped(path):
                 yield file
                 return
@@ -329,34 +331,7 @@ def _is_zipped(path: str) -> bool:
 
 
 @contextmanager
-def _new_file(path: str) -> Iterator[BinaryIO]:
-    """Yield a file that gets this name once it is complete, unless the name is taken.
-
-    Until then it has a temporary name in the same directory. An exception, Ctrl-C or a signal to
-    terminate deletes it.
-    """
-    if os.path.lexists(path):
-        raise taken(path)
-    part = os.path.join(os.path.dirname(path), f".geomdp-{os.urandom(8).hex()}.part")
-    with _interrupts() as commit:
-        try:
-            try:
-                file = open(part, "xb")  # noqa: SIM115 (closed below)
-            except OSError as error:
-                raise OSError(error.errno, error.strerror, path) from error
-            with file:
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-            commit()
-            place(part, path)
-        finally:
-            with suppress(FileNotFoundError):
-                os.unlink(part)
-
-
-@contextmanager
-def _interrupts() -> Iterator[Callable[[], None]]:
+def _interrupts() -> Iterator[Callable[[], AbstractContextManager[None]]]:
     """Raise KeyboardInterrupt for the first signal to stop, unless the yielded function was called.
 
     Later signals are ignored, since they would interrupt the cleanup.
@@ -369,9 +344,10 @@ def _interrupts() -> Iterator[Callable[[], None]]:
             ignoring = True
             raise KeyboardInterrupt
 
-    def commit() -> None:
+    def commit() -> AbstractContextManager[None]:
         nonlocal ignoring
         ignoring = True
+        return nullcontext()
 
     before = {}
     if threading.current_thread() is threading.main_thread():
