@@ -27,7 +27,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import linprog
 
-from geomdp import GeometricMechanism, cli, frames
+import geomdp
+from geomdp import GeometricMechanism, cli, frames, hierarchy
 from geomdp.accounting import compose
 from geomdp.accuracy import variance
 from geomdp.consistency import consistent
@@ -322,6 +323,41 @@ def release_csv() -> tuple[str, Call, Call]:
         ours,
         lambda: pd.read_csv(given).to_csv(copy, index=False),
     )
+
+
+def read_release(noisy: Any, read: Any, name: str, end: str) -> tuple[str, Call, Call]:
+    folder = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, folder)
+    path = os.path.join(folder, f"noisy.{end}")
+    noisy.save(path)
+    theirs = {"csv": pd.read_csv, "parquet": pd.read_parquet}[end]
+    usual = f"`pandas.read_{end}` of its rows"
+    return f"reading {name} from {end}, to {usual}", lambda: read(path), lambda: theirs(path)
+
+
+def read_table(end: str) -> tuple[str, Call, Call]:
+    levels = [f"level {place}" for place in range(1000)]
+    design = frames.Design({"a": levels, "b": range(1000)})
+    one = pd.DataFrame({"a": levels[:1], "b": [0]})
+    noisy = design.count(one).release(epsilon=1)
+    return read_release(noisy, geomdp.read, "a table of 10^6 cells", end)
+
+
+@row
+def read_csv() -> tuple[str, Call, Call]:
+    return read_table("csv")
+
+
+@row
+def read_parquet() -> tuple[str, Call, Call]:
+    return read_table("parquet")
+
+
+@row
+def read_tree() -> tuple[str, Call, Call]:
+    tree = Hierarchy({n: n // 10 for n in range(1, 10**5)})
+    noisy = tree.release(np.zeros(len(tree), np.int64), epsilon=1)
+    return read_release(noisy, hierarchy.read, "a tree of 10^5 nodes", "csv")
 
 
 @row

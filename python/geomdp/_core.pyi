@@ -14,6 +14,7 @@ __all__ = [
     "Mechanism",
     "ReleaseKey",
     "Rows",
+    "columns",
     "kernel",
     "release_not_private",
     "sample_bernoulli",
@@ -108,6 +109,7 @@ class Rows:
     def counts(self, chunk: bytes) -> bytes: ...
     def text(self, counts: NDArray[np.int64]) -> bytes: ...
 
+def columns(data: bytes) -> tuple[list[str], list[tuple[list[str], bytes]], bytes]: ...
 def release_not_private(
     mechanism: Mechanism,
     key: bytes,

@@ -19,14 +19,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import date, datetime
 from fractions import Fraction
-from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp import _new_file
+from geomdp import _core, _new_file
 from geomdp._extras import installed_by
 from geomdp._inputs import parameters
 
@@ -38,8 +37,6 @@ _MOST_TEXT, _MOST_ROWS, _MOST_VALUES = 2**26, 2**33, 2**22
 _SHORT = 2**16
 #: A Parquet file has at most so many rows, or so many for each of its bytes.
 _ROWS, _ROWS_A_BYTE = 2**24, 64
-#: The most bytes of a cell: the limit of Python's reader of CSV.
-_MOST_CELL = 2**17
 #: Frictionless' names of types.
 _TYPES = {
     str: "string",
@@ -227,8 +224,6 @@ def _csv(levels: Mapping[str, Column], name: str, counts: NDArray[np.int64]) -> 
     cells = []
     for each in levels.values():
         shown = [_escaped(_text(item)) for item in each.items]
-        if max(map(len, shown), default=0) > _MOST_CELL:
-            raise ValueError(f"a level of more than {_MOST_CELL} characters cannot be saved")
         cells.append(map(shown.__getitem__, each.places.tolist()))
     writer.writerows(zip(*cells, counts.tolist(), strict=True))
     return text.getvalue().encode()
@@ -465,23 +460,15 @@ def _fields(description: dict[str, Any]) -> tuple[list[str], list[str]]:
 
 def _of_text(description: dict[str, Any], rows: bytes) -> Contents:
     names, _ = _fields(description)
-    reader = csv.reader(io.StringIO(rows.decode(), newline=""), strict=True)
-    if [*map(_unescaped, next(reader, []))] != names:
+    header, levels, counts = _core.columns(rows)
+    if [*map(_unescaped, header)] != names:
         raise ValueError(_OTHER_COLUMNS)
-    cells: list[list[str]] = [[] for _ in names]
-    # Not all rows at once: Python looks through all lists that there are, time and again.
-    while rows_read := [*islice(reader, 1000)]:
-        for column, more in zip(cells, zip(*rows_read, strict=True), strict=True):
-            column.extend(more)
-    *levels, given = cells
-    counts = np.array([*map(int, given)], np.int64)
-    if [*map(str, counts.tolist())] != given:
-        raise ValueError("counts are not written as integers, such as -7 or 40")
-    columns = [
-        Column([*map(_unescaped, each.items)], each.places, as_text=True)
-        for each in map(Column.of, levels)
+    columns: list[Any] = [
+        Column([*map(_unescaped, items)], np.frombuffer(places, np.int64), as_text=True)
+        for items, places in levels
     ]
-    return Contents(description["geomdp"], names, [*columns, counts])
+    columns.append(np.frombuffer(counts, np.int64).copy())
+    return Contents(description["geomdp"], names, columns)
 
 
 def _read_parquet(whole: bytes) -> Contents:

@@ -82,8 +82,8 @@ def read(path: Any) -> NoisyHierarchy:
         shape = [*map(len, levels.values())]
         order = np.unravel_index(np.arange(counts.size), shape)
         place = {node: at for at, node in enumerate([None, *nodes])}
-        parents = [hierarchy.parents[node] for node in nodes]
-        of_parents = np.repeat([place[each] for each in parents], step)
+        parents = hierarchy.parents
+        of_parents = np.repeat([place[parents[node]] for node in nodes], step)
         levels[PARENT] = [None, *nodes]
         check_rows(contents, levels, [*order, of_parents])
     compare_plans(source, facts, mechanisms)

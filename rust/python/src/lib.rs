@@ -366,7 +366,7 @@ mod _core {
     #[pymodule_export]
     use super::keyed::{Ids, ReleaseKey};
     #[pymodule_export]
-    use super::rows::Rows;
+    use super::rows::{Rows, columns};
     #[pymodule_export]
     use super::{
         Folded, Mechanism, kernel, release_not_private, sample_bernoulli, sample_geometric,

@@ -1,5 +1,5 @@
-//! Rows of a CSV file: finds the counts and writes noisy counts in their place, while the bytes
-//! arrive. All other cells are copied as they are.
+//! Rows of a CSV file. `Rows` finds the counts and writes noisy counts in their place, while the
+//! bytes arrive; all other cells are copied as they are. `columns` reads a published file.
 //!
 //! The dialect is RFC 4180: rows end with LF or CRLF, a cell that contains a delimiter, a line end
 //! or a quote is quoted, and quotes in it are doubled. Stray quotes are refused, since CSV readers
@@ -9,6 +9,7 @@ use crate::arrays::Items;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use std::collections::HashMap;
 use std::io::Write;
 use std::ops::Range;
 use std::str;
@@ -71,10 +72,9 @@ impl Rows {
         }
         self.width = cells.len();
         self.replaced.push(end);
-        let names = cells.into_iter().map(|cell| {
-            let name = str::from_utf8(unquoted(&self.data[cell]));
-            name.map(|name| name.replace("\"\"", "\""))
-        });
+        let names = cells
+            .into_iter()
+            .map(|cell| str::from_utf8(&self.data[cell]).map(plain));
         let names = names.collect::<Result<_, _>>().map(Some);
         names.map_err(|_| refused("line 1: the header is not UTF-8"))
     }
@@ -181,6 +181,81 @@ impl Rows {
     }
 }
 
+/// A column of few distinct cells: these, and the place of each row's as int64.
+type Column<'py> = (Vec<String>, Bound<'py, PyBytes>);
+
+/// Returns the header of a whole file, its columns but the last, and the last: int64 counts, which
+/// are written as `str` writes integers.
+#[pyfunction]
+pub(crate) fn columns<'py>(
+    py: Python<'py>,
+    data: &[u8],
+) -> PyResult<(Vec<String>, Vec<Column<'py>>, Bound<'py, PyBytes>)> {
+    let data = str::from_utf8(data).map_err(|_| refused("rows are not UTF-8"))?;
+    let (mut cells, mut start, mut line) = (Vec::new(), 0, 0);
+    let (mut header, mut levels, mut counts) = (Vec::new(), Vec::new(), Vec::new());
+    while start < data.len() {
+        line += 1;
+        start = match find_row(data.as_bytes(), start, b',', true, &mut cells) {
+            Ok(Some(end)) => end.end,
+            _ => return Err(refused(format!("row {line}: not a row by RFC 4180"))),
+        };
+        if cells.is_empty() {
+            return Err(refused(format!("row {line} is empty")));
+        }
+        if line == 1 {
+            header = cells
+                .iter()
+                .map(|cell| plain(&data[cell.clone()]))
+                .collect();
+            levels.resize_with(header.len() - 1, Levels::default);
+            continue;
+        }
+        if cells.len() != header.len() {
+            return Err(refused(format!("row {line} has another number of cells")));
+        }
+        for (cell, column) in cells.iter().zip(&mut levels) {
+            column.push(&data[cell.clone()]);
+        }
+        let text = cells.last().map_or("", |cell| &data[cell.clone()]);
+        let count = text.parse::<i64>().ok();
+        let count = count.filter(|count| count.to_string() == text);
+        let count =
+            count.ok_or_else(|| refused(format!("row {line}: no integer such as -7 or 40")));
+        counts.extend(count?.to_ne_bytes());
+    }
+    let levels = levels.into_iter().map(|column| {
+        let items = column.items.into_iter().map(plain).collect();
+        (items, PyBytes::new(py, &column.places))
+    });
+    Ok((header, levels.collect(), PyBytes::new(py, &counts)))
+}
+
+#[derive(Default)]
+struct Levels<'a> {
+    items: Vec<&'a str>,
+    known: HashMap<&'a str, usize>,
+    places: Vec<u8>,
+}
+
+impl<'a> Levels<'a> {
+    fn push(&mut self, cell: &'a str) {
+        let place = *self.known.entry(cell).or_insert(self.items.len());
+        if place == self.items.len() {
+            self.items.push(cell);
+        }
+        self.places.extend((place as u64).to_ne_bytes());
+    }
+}
+
+/// Returns a cell without its quotes.
+fn plain(cell: &str) -> String {
+    let inner = cell
+        .strip_prefix('"')
+        .and_then(|cell| cell.strip_suffix('"'));
+    inner.map_or_else(|| cell.to_owned(), |cell| cell.replace("\"\"", "\""))
+}
+
 struct Stray;
 
 /// Finds the cells of the row that begins at `start`, and returns where it ends: LF, CRLF or the
@@ -231,18 +306,13 @@ fn find_row(
     }
 }
 
-fn unquoted(cell: &[u8]) -> &[u8] {
-    let inner = cell
-        .strip_prefix(b"\"")
-        .and_then(|cell| cell.strip_suffix(b"\""));
-    inner.unwrap_or(cell)
-}
-
 /// Reads a decimal integer: an optional sign and up to 40 digits, with optional blanks around them.
 fn integer(cell: &[u8]) -> Option<i64> {
-    let text = str::from_utf8(unquoted(cell))
-        .ok()?
-        .trim_matches([' ', '\t']);
+    let text = str::from_utf8(cell).ok()?;
+    let inner = text
+        .strip_prefix('"')
+        .and_then(|text| text.strip_suffix('"'));
+    let text = inner.unwrap_or(text).trim_matches([' ', '\t']);
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     (digits.len() <= DIGITS).then(|| text.parse().ok())?
 }
