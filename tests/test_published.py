@@ -26,6 +26,7 @@ from pyarrow import parquet
 import geomdp
 from geomdp import _new_file, _published, frames, hierarchy
 from geomdp._published import Column
+from json_schema import errors
 from restated import restate
 
 ENDS = ["csv", "parquet"]
@@ -579,3 +580,40 @@ def test_the_digest_is_that_of_the_csv_file(tmp_path: Path) -> None:
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     assert description["hash"] == f"sha256:{digest}"
     assert description["bytes"] == path.stat().st_size
+
+
+# The page and its schema
+
+SCHEMA = json.loads((Path(__file__).parents[1] / "docs/format.schema.json").read_text())
+
+
+def described(path: Path) -> Any:
+    if path.suffix == ".parquet":
+        return json.loads(parquet.read_metadata(path).metadata[b"geomdp"])
+    return json.loads(path.with_name(f"{path.name}.json").read_text())
+
+
+def test_descriptions_are_those_of_the_schema(released: Any) -> None:
+    for path, _, _ in released.values():
+        assert errors(described(path), SCHEMA, SCHEMA) == []
+
+
+def test_the_schema_refuses_other_descriptions(released: Any) -> None:
+    """The schema and its validator can fail: nearly every fact with another value is refused."""
+    found, free = set(), {"name", "path", "version", "label", "individual"}
+    path, _, _ = released["table.csv"]
+    given = described(path)
+    for part in (given, given["geomdp"], given["geomdp"]["mechanisms"][0], given["schema"]):
+        for key, value in list(part.items()):
+            for other in (0.5, "x", None, [0]):
+                part[key] = other
+                found |= {key} if errors(given, SCHEMA, SCHEMA) else set()
+            del part[key]
+            assert errors(given, SCHEMA, SCHEMA) or key not in SCHEMA["required"]
+            part[key] = value
+    assert found >= {*given, *given["geomdp"]["mechanisms"][0], *given["schema"]} - {
+        "sums_over",
+        "depths",
+    }
+    assert found >= SCHEMA["$defs"]["release"]["properties"].keys() - free - {"at_least"}
+    assert errors(given, SCHEMA, SCHEMA) == []
