@@ -1,7 +1,8 @@
-"""Files of releases whose rows were changed, with a description that agrees."""
+"""Files that were damaged, and releases whose description agrees with changed rows."""
 
 import hashlib
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -13,3 +14,23 @@ def restate(path: Path, **facts: Any) -> None:
     description["hash"] = f"sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}"
     description["geomdp"].update(facts)
     beside.write_text(json.dumps(description), encoding="utf-8")
+
+
+def damaged(text: bytes, chance: random.Random) -> bytes:
+    """Return text with damages at random places."""
+    at, to = sorted(chance.randrange(len(text) + 1) for _ in range(2))
+    match chance.randrange(6):
+        case 0:
+            return text[:at]
+        case 1:
+            return text[:at] + text[to:]
+        case 2:
+            return text[:to] + text[at:]
+        case 3:
+            return text[:at] + chance.randbytes(chance.randrange(9)) + text[at:]
+        case 4:
+            return text * 2
+    found = bytearray(text)
+    for _ in range(chance.randrange(1, 4)):
+        found[chance.randrange(len(found))] ^= 1 << chance.randrange(8)
+    return bytes(found)

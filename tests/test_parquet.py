@@ -1,5 +1,8 @@
 """Parquet files on the command line: only counts change."""
 
+import contextlib
+import io
+import random
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,6 +15,8 @@ from pyarrow import parquet
 
 from geomdp import GeometricMechanism, cli
 from geomdp._files import parquet_file
+from geomdp._files.delimited import DataError
+from restated import damaged
 
 DTYPES = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
 # The noise is nonzero with probability below e^-999.
@@ -189,3 +194,20 @@ def test_without_pyarrow(files: tuple[Path, Path], capsys: Any, monkeypatch: Any
     assert main("release", *files, "--column", "int64", *NONE) == 1
     assert "pip install pyarrow" in capsys.readouterr().err
     assert not files[1].exists()
+
+
+def test_damaged_files_are_data_errors() -> None:
+    chance, given = random.Random(3), pa.table({"a": ["x", "y", "z"] * 50, "n": range(150)})
+    files = []
+    kinds: list[dict[str, Any]] = [{}, {"compression": "NONE"}, {"use_dictionary": False}]
+    for settings in kinds:
+        file = io.BytesIO()
+        parquet.write_table(given, file, **settings)
+        files.append(file.getvalue())
+    released = 0
+    for _ in range(500):
+        source = io.BytesIO(damaged(chance.choice(files), chance))
+        with contextlib.suppress(DataError):
+            parquet_file.release(source, io.BytesIO(), ["n"], GeometricMechanism(1))
+            released += 1
+    assert 0 < released < 400

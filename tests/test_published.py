@@ -27,7 +27,7 @@ import geomdp
 from geomdp import _new_file, _published, frames, hierarchy
 from geomdp._published import Column
 from json_schema import errors
-from restated import restate
+from restated import damaged, restate
 
 ENDS = ["csv", "parquet"]
 ROWS = {"area": ["a", "a", "b"], "sex": ["f", "m", "f"]}
@@ -270,26 +270,6 @@ HOSTILE: list[Any] = [
     "NaN", "\uff15\uff10", " 1", "1_0", [], {}, [None], [[]], {"date": "x"}, {"date": 5}, {"x": 1},
     [0, 2**200], "\0", "x" * 10**6, ["a"] * 3, [*range(10**5)], {"a": {"share": "2"}},
 ]  # fmt: skip
-
-
-def damaged(text: bytes, chance: random.Random) -> bytes:
-    """Return text with damages at random places."""
-    at, to = sorted(chance.randrange(len(text) + 1) for _ in range(2))
-    match chance.randrange(6):
-        case 0:
-            return text[:at]
-        case 1:
-            return text[:at] + text[to:]
-        case 2:
-            return text[:to] + text[at:]
-        case 3:
-            return text[:at] + chance.randbytes(chance.randrange(9)) + text[at:]
-        case 4:
-            return text * 2
-    found = bytearray(text)
-    for _ in range(chance.randrange(1, 4)):
-        found[chance.randrange(len(found))] ^= 1 << chance.randrange(8)
-    return bytes(found)
 
 
 def spoiled(value: Any, chance: random.Random) -> Any:
