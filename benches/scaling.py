@@ -104,6 +104,19 @@ def by_threads(n: int, repetitions: int) -> None:
     print()
 
 
+def of_largest(n: int, repetitions: int) -> None:
+    """Print the time of a search for the largest counts against that of a release."""
+    mechanism, counts = GeometricMechanism.from_scale(SCALE), np.zeros(n, np.int64)
+    calls = [release(SCALE, counts)]
+    calls += [partial(mechanism.top, counts, k, threads=1) for k in (1, 10)]
+    whole, *times = medians(calls, repetitions)
+    print(f"| the largest of {n} counts | ns per count | times a release |")
+    print("|---|---|---|")
+    for k, seconds in zip((1, 10), times, strict=True):
+        print(f"| {k} | {seconds / n * 1e9:.1f} | {seconds / whole:.2f} |")
+    print()
+
+
 def draw(panels: dict[str, dict[float, float]]) -> None:
     with picture("scaling", 9, 2.8) as figure:
         axes = figure.subplots(1, len(panels), sharey=True)
@@ -129,6 +142,7 @@ def main() -> None:
     bounded = [(float(w), WIDE_SCALE, (-(w // 2), w - w // 2)) for w in WIDTHS]
     widths = by_plan(title, bounded, n, repetitions)
     by_threads(10**7, repetitions)
+    of_largest(10**6, repetitions)
     draw({f"counts, at scale {SCALE:g}": sizes, "scale": scales, title: widths})
 
 

@@ -71,6 +71,21 @@ THEOREMS = {
   Geomdp.Guide.by_guide pl steps d (first :: others) v = S.outcome pl d (first :: others) v""",
         ["Closed under the global context"],
     ),
+    "Top.top_is_private": (
+        CERTIFIED
+        + """
+  forall middle infinite beyond width,
+  (S.range pl = 2 * middle - 1 /\\ 2 ^ S.value_bits pl = 2 * middle)%Z ->
+  (0 < infinite < middle - 1 /\\ 0 <= width /\\ width + infinite < beyond)%Z ->
+  (1 <= rate * IZR (middle - infinite - 1))%R ->
+  forall low spread xs xs' places, (low <= 0 <= low + spread)%Z /\\
+  Forall2 (fun x x' => low <= x' - x <= low + spread)%Z xs xs' ->
+  Forall (fun i => 0 <= i < Z.of_nat (length xs))%Z places ->
+  (Geomdp.Top.top_prob pl middle infinite beyond width nil xs places
+    <= exp (rate * IZR spread * INR (length places))
+      * Geomdp.Top.top_prob pl middle infinite beyond width nil xs' places)%R""",
+        WITH_REALS,
+    ),
     "Example.example_checked": (
         "C.check Geomdp.Example.example = true",
         ["Closed under the global context"],
