@@ -37,6 +37,10 @@ _ROUNDING = 2.0**-52
 _OF_SIGN = (1 / 128, 1 / 8, 1 / 2)
 #: Ends of ratios are multiples of a power of 2 that is at most this part of their distance.
 _GRID = 64
+#: At how many ratios the reach is computed for a first guess of the ends.
+_MIDDLES = 9
+#: The most frequencies at once.
+_AT_ONCE = 2**19
 #: The most steps from a first guess of an end to one that is tested.
 _STEPS = 64
 
@@ -74,6 +78,34 @@ class Errors:
         if key not in self._known:
             self._known[key] = self._reach(factors, level)
         return self._known[key]
+
+    def within(self, ratios: Floats, reaches: Floats, level: float) -> NDArray[np.bool_]:
+        """Return whether the first error minus a ratio times the second is within each reach.
+
+        That is, whether it exceeds it with at most this level, by a proved bound.
+        """
+        tried, which = np.unique(np.stack([ratios, reaches], 1), axis=0, return_inverse=True)
+        found = tried[:, 1] > 0
+        size = max(1, _AT_ONCE // max(1600, sum(len(counts) for _, _, counts in self.parts)))
+        for start in range(0, len(tried), size):
+            some = slice(start, start + size)
+            terms = [
+                Term(_limited(rate), np.abs(weights[:, :1] - tried[some, 0] * weights[:, 1:]), n)
+                for rate, weights, n in self.parts
+                if len(n)
+            ]
+            # Without weights there is no error.
+            noisy = np.any([x.weights.any(axis=0) for x in terms], axis=0)
+            terms = [Term(x.rate, x.weights[:, noisy], x.counts) for x in terms]
+            places = start + np.flatnonzero(noisy)
+            if not places.size:
+                continue
+            inversion = weighted.Inversion(terms, level)
+            found[places] = inversion.holds(tried[places, 1])
+            for place in places[~inversion.room].tolist():
+                ratio, reach = tried[place].tolist()
+                found[place] = self.reach((1.0, -ratio), level) < reach
+        return np.asarray(found[which.reshape(-1)])
 
     def _reach(self, factors: Sequence[float], level: float) -> float:
         parts = self.of(factors)
@@ -222,6 +254,10 @@ class Product:
             found += error * math.prod(map(int, sizes))
         return found
 
+    def one_by_one(self, kinds: int) -> bool:
+        """Whether so many kinds of rows have all their weights each."""
+        return kinds <= self.most and kinds * max(self.shape) <= self.most_in_all
+
     def joint(self, asked: Sequence[Sum], nodes: Sequence[int]) -> Errors:
         """Return the errors of sums, at a node of each axis where they have each by itself."""
         by_axis = [
@@ -252,7 +288,7 @@ class Product:
         weights = self.squares[axis].weights(functionals)
         return [_distinct(weights[tree.level(depth)]) for depth in range(tree.depth + 1)]
 
-    def bounds(self, asked: Sum, nodes: Sequence[Ints], level: float) -> Floats:
+    def bounds(self, asked: Sum, nodes: Sequence[Ints | None], level: float) -> Floats:
         """Return the reach of each of many sums in two passes along each axis, by lemma 18.
 
         The nodes are those of the axes with each node by itself. On each axis there is the part of
@@ -264,7 +300,8 @@ class Product:
             zip(asked, self.trees, self.squares, strict=True)
         ):
             factors = 1 / np.asarray(self._by_depth[axis])[tree.depths]
-            at = nodes[axis] if each is None else np.flatnonzero(each)
+            given = nodes[axis]
+            at = given if each is None and given is not None else np.flatnonzero(each)  # type: ignore[arg-type]
             if each is None or (at.size == 1 and each[at[0]] == 1):
                 first = (squares.variances / squares.noise)[at]
                 variance, other = squares.variances[at], squares.widest(factors)[at]
@@ -347,51 +384,65 @@ def kinds(
 
 
 def ratio_ends(
-    counts: tuple[float, float], errors: Errors, level: float, rounding: float
-) -> tuple[float, float]:
-    """Return an interval for the ratio of two true numbers, the second of them positive.
+    counts: tuple[Floats, Floats], errors: Errors, level: float, rounding: float
+) -> tuple[Floats, Floats]:
+    """Return intervals for ratios of two true numbers, the second of them positive.
 
-    It holds all ratios that a test does not reject at half the level on one of its sides, and a
-    little more; both ends are infinite if the second number cannot be told from 0. The rounding is
-    more than the error of each of the two noisy numbers (``docs/proofs.md``, theorem 16a).
+    Each holds all ratios that a test does not reject at half the level on one of its sides, and a
+    little more; both ends are infinite if the second number cannot be told from 0. All numbers have
+    these errors. The rounding is more than the error of each noisy number (``docs/proofs.md``,
+    theorem 16a).
     """
     above, below = counts
+    lower, upper = np.full(above.shape, -np.inf), np.full(above.shape, np.inf)
+    known = np.zeros(above.shape, np.bool_)
     for part in _OF_SIGN:
-        if below - rounding > errors.reach((0.0, 1.0), level * part):
+        some = ~known & (below - rounding > errors.reach((0.0, 1.0), level * part))
+        known |= some
+        if some.any():
             left = math.nextafter(level * (1 - part), 0.0)
-            break
-    else:
-        return -math.inf, math.inf
-    upper = _greatest(above, below, errors, left, rounding)
-    return -_greatest(-above, below, errors.mirrored, left, rounding), upper
+            pair = above[some], below[some]
+            upper[some] = _greatest(pair, errors, left, rounding)
+            lower[some] = -_greatest((-pair[0], pair[1]), errors.mirrored, left, rounding)
+    return lower, upper
 
 
-def _greatest(above: float, below: float, errors: Errors, level: float, rounding: float) -> float:
-    """Return a ratio that the test rejects as too great."""
+def _greatest(
+    counts: tuple[Floats, Floats], errors: Errors, level: float, rounding: float
+) -> Floats:
+    """Return ratios that the test rejects as too great."""
+    above, below = counts
     start = above / below
     (aa, ab), (_, bb) = errors.covariance.tolist()
 
-    def guess(ratio: float) -> float:
-        """Return where the distance is as many standard deviations as the reach is at a ratio."""
-        spread = aa - 2 * ratio * ab + ratio**2 * bb
-        times = errors.reach((1.0, -ratio), level) ** 2 / spread if spread > 0 else 0.0
-        square, middle = below**2 - times * bb, above * below - times * ab
-        rest = middle**2 - square * (above**2 - times * aa)
-        return (middle + math.sqrt(rest)) / square if square > 0 <= rest else start
+    def spread(ratio: Floats) -> Floats:
+        return np.asarray(np.sqrt(np.maximum(aa - 2 * ratio * ab + ratio**2 * bb, 0)))
 
-    def excluded(ratio: float) -> bool:
-        room = rounding * (1 + abs(ratio)) + 4 * _ROUNDING * (abs(ratio * below) + abs(above))
-        return ratio * below - above > errors.reach((1.0, -ratio), level) + room
-
-    found = guess(start)
-    width = max(found - start, rounding / below, abs(start) * 2.0**-40, 2.0**-1000)
-    step = 2.0 ** math.floor(math.log2(width / _GRID))
+    # The reach in standard deviations, at few ratios and between.
+    middles = np.unique(np.quantile(start, np.linspace(0, 1, _MIDDLES), method="nearest"))
+    reaches = [errors.reach((1.0, -ratio), level) for ratio in middles.tolist()]
+    wide = np.divide(reaches, spread(middles), out=0 * middles, where=spread(middles) > 0)
+    times = np.interp(start, middles, wide) ** 2
+    # Where the distance is as many standard deviations.
+    square, middle = below**2 - times * bb, above * below - times * ab
+    rest = middle**2 - square * (above**2 - times * aa)
+    fine = (square > 0) & (rest > 0)
+    guess = np.where(fine, middle + np.sqrt(np.where(fine, rest, 0)), above)
+    guess = np.maximum(guess / np.where(fine, square, below), start)
+    width = np.maximum(np.maximum(guess - start, rounding / below), np.abs(start) * 2.0**-40)
+    step = 2.0 ** np.floor(np.log2(np.maximum(width, 2.0**-1000) / _GRID))
+    found, left = np.ceil(guess / step) * step, np.arange(start.size)
     for more in range(_STEPS):
-        found = math.ceil(found / step) * step
-        if excluded(found):
+        ratio = found[left]
+        room = rounding * (1 + np.abs(ratio))
+        room += 4 * _ROUNDING * (np.abs(ratio * below[left]) + np.abs(above[left]))
+        far = ratio * below[left] - above[left] - room
+        left = left[~errors.within(ratio, far, level)]
+        if not left.size:
             return found
-        found = max(guess(found), found + step * 2**more)
-    return math.inf
+        found[left] += step[left] * 2**more
+    found[left] = np.inf
+    return found
 
 
 def _limited(rate: Fraction | float) -> float:
