@@ -25,6 +25,7 @@ test:            ## the whole test suite
 # draws, and `make lint` compiles the example.
 test-core:
 	GEOMDP_DRAW_BITS=22 cargo test --locked --quiet -p geomdp-core --lib --tests
+	bash scripts/emulate_vaes.sh
 	MAKEFLAGS= cargo test --locked --quiet -p geomdp-core --doc
 
 test-package: develop

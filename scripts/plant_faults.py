@@ -93,7 +93,7 @@ def failure(test: str, built: bool = False) -> str | None:
     if test.startswith("--"):
         run = ["cargo", "test", "--quiet", "--locked", "-p", "geomdp-core", *test.split()]
         build([*run, "--no-run"], tree, environment)
-    elif test.startswith("scripts/constant_time.sh "):
+    elif test.split(maxsplit=1)[0].endswith(".sh"):
         run = ["bash", *test.split()]
     elif test == "scripts/count_instructions.py":
         run = [PYTHON, test]

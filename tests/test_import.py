@@ -134,6 +134,13 @@ BACKENDS = {
     "neon": {"neon"},
     "portable": set[str](),
 }
+#: What computes a tape, the fastest first.
+TAPES = {
+    "vaes-512": {"aes", "vaes", "avx512f"},
+    "vaes-256": {"aes", "vaes", "avx2"},
+    "aes": {"aes"},
+    "portable": set[str](),
+}
 
 
 @pytest.mark.skipif(
@@ -149,7 +156,10 @@ def test_kernel_names_the_back_end_and_the_features_that_decide() -> None:
         for wanted in (True, False)
     )
     name = next(name for name, needed in BACKENDS.items() if needed <= set(has.split()))
-    assert geomdp.kernel() == f"{name}: has {has or 'none'}; lacks {lacks or 'none'}"
+    tape = next(tape for tape, needed in TAPES.items() if needed <= set(has.split()))
+    assert (
+        geomdp.kernel() == f"{name}: tape by {tape}; has {has or 'none'}; lacks {lacks or 'none'}"
+    )
 
 
 def test_all_lists_every_public_name() -> None:

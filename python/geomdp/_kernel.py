@@ -7,14 +7,17 @@ def kernel() -> str:
     """Return the name of the kernel's back end in this process, and the reason for it.
 
     The back end is the fastest one that this processor can run: "avx512", "avx2", "neon" or
-    "portable". All give the same noise for the same tape. The tape is computed with vaes, else with
-    aes, else without AES instructions.
+    "portable". All give the same noise for the same tape. The tape is computed by VAES on vectors
+    of 512 bits or of 256, else by AES instructions ("aes"), else by portable code; all give the
+    same tape for the same key. A release by key and ids takes AES instructions where this names
+    "vaes-256".
 
     Returns
     -------
     str
-        The name, and which of the processor features that decide are present and missing, such as
-        "avx2: has aes avx2; lacks vaes avx512f avx512bw avx512dq avx512vl".
+        The name, what computes the tape, and which of the processor features that decide are
+        present and missing, such as
+        "avx2: tape by aes; has aes avx2; lacks vaes avx512f avx512bw avx512dq avx512vl".
 
     Examples
     --------
@@ -24,9 +27,9 @@ def kernel() -> str:
     True
 
     """
-    name, features = _core.kernel()
+    name, tape, features = _core.kernel()
     has, lacks = (
         " ".join(feature for feature, found in features if found == wanted) or "none"
         for wanted in (True, False)
     )
-    return f"{name}: has {has}; lacks {lacks}"
+    return f"{name}: tape by {tape}; has {has}; lacks {lacks}"

@@ -355,10 +355,12 @@ fn sample_bernoulli(py: Python<'_>, prob: f64, out: &Bound<'_, PyAny>) -> PyResu
     })
 }
 
-/// The name of the kernel back end that this processor uses, and the features that decide.
+/// The name of the kernel back end that this processor uses, what computes the tape, and the
+/// features that decide.
 #[pyfunction]
-fn kernel() -> (String, Vec<(&'static str, bool)>) {
-    (format!("{:?}", Backend::best()).to_lowercase(), features())
+fn kernel() -> (String, &'static str, Vec<(&'static str, bool)>) {
+    let name = format!("{:?}", Backend::best()).to_lowercase();
+    (name, geomdp_core::tape::instructions(), features())
 }
 
 #[pymodule(gil_used = false)]

@@ -8,6 +8,8 @@ pub mod keyed;
 mod simd;
 pub mod tape;
 pub mod top;
+#[cfg(target_arch = "x86_64")]
+mod vaes;
 pub mod wipe;
 
 use crate::Error;

@@ -22,7 +22,7 @@ pub(crate) fn with_widest(work: impl Work) {
 /// creates one.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 macro_rules! token {
-    ($(#[$doc:meta])* $name:ident, $features:literal, $detected:expr) => {
+    ($(#[$doc:meta])* $name:ident $(runs $features:literal)?, $detected:expr) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub struct $name(());
@@ -35,17 +35,18 @@ macro_rules! token {
                 ($detected).then_some(Self(()))
             }
 
-            /// Runs work compiled for these features.
-            #[cfg(target_arch = "x86_64")]
-            #[inline(always)]
-            pub(crate) fn run(self, work: impl Work) {
-                #[target_feature(enable = $features)]
-                fn compiled(work: impl Work) {
-                    work.run();
+            $(
+                /// Runs work compiled for these features.
+                #[inline(always)]
+                pub(crate) fn run(self, work: impl Work) {
+                    #[target_feature(enable = $features)]
+                    fn compiled(work: impl Work) {
+                        work.run();
+                    }
+                    // SAFETY: the processor has the features, as this token shows.
+                    unsafe { compiled(work) }
                 }
-                // SAFETY: the processor has the features, as this token shows.
-                unsafe { compiled(work) }
-            }
+            )?
         }
     };
 }
@@ -53,22 +54,38 @@ macro_rules! token {
 #[cfg(target_arch = "x86_64")]
 token! {
     /// This processor has AVX2.
-    Avx2, "avx2", is_x86_feature_detected!("avx2")
+    Avx2 runs "avx2", is_x86_feature_detected!("avx2")
 }
 #[cfg(target_arch = "x86_64")]
 token! {
     /// This processor has AVX-512. The kernel's intrinsics are AVX-512F; the compiler uses the
     /// other features for narrow counts.
-    Avx512, "avx512f,avx512bw,avx512dq,avx512vl",
+    Avx512 runs "avx512f,avx512bw,avx512dq,avx512vl",
     is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512bw")
         && is_x86_feature_detected!("avx512dq")
         && is_x86_feature_detected!("avx512vl")
 }
+#[cfg(target_arch = "x86_64")]
+token! {
+    /// This processor has AES on vectors of 256 bits.
+    Vaes,
+    is_x86_feature_detected!("aes")
+        && is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("vaes")
+}
+#[cfg(all(test, target_arch = "x86_64"))]
+impl Vaes {
+    /// The token, also where `scripts/emulate_vaes.sh` runs the tests.
+    pub(crate) fn detect_or_emulated() -> Option<Self> {
+        let emulated = std::env::var_os("VAES_IS_EMULATED").is_some();
+        Self::detect().or(emulated.then_some(Self(())))
+    }
+}
 #[cfg(target_arch = "aarch64")]
 token! {
     /// This processor has NEON.
-    Neon, "neon", std::arch::is_aarch64_feature_detected!("neon")
+    Neon, std::arch::is_aarch64_feature_detected!("neon")
 }
 
 /// The processor features that decide which code runs, and whether this processor has each.

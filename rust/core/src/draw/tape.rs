@@ -1,6 +1,8 @@
 //! Secret words: 32 bytes of entropy, expanded by AES-256 in counter mode and wiped after use.
 
 use crate::Error;
+#[cfg(target_arch = "x86_64")]
+use crate::draw::{simd::Vaes, vaes};
 use aes::Aes256Enc;
 use aes::cipher::KeyIvInit;
 use core::fmt;
@@ -49,7 +51,46 @@ impl<W: Words + ?Sized> Words for &mut W {
 /// A keyed stream of words, created for one call and wiped afterwards. No state survives between
 /// calls that a fork could duplicate, threads could share or a snapshot could save.
 pub struct Tape {
-    stream: Ctr64LE<Aes256Enc>,
+    stream: Stream,
+}
+
+/// Two ways to the same words.
+#[allow(clippy::large_enum_variant)]
+enum Stream {
+    /// That of the crate `aes`.
+    Crate(Ctr64LE<Aes256Enc>),
+    #[cfg(target_arch = "x86_64")]
+    Vaes(vaes::Counter),
+}
+
+/// How this processor computes a tape: "vaes-512", "vaes-256", "aes" or, without instructions for
+/// AES, "portable".
+#[must_use]
+pub fn instructions() -> &'static str {
+    #[cfg(target_arch = "x86_64")]
+    {
+        if own().is_some() {
+            return "vaes-256";
+        }
+        if is_x86_feature_detected!("vaes") && is_x86_feature_detected!("avx512f") {
+            return "vaes-512";
+        }
+        if is_x86_feature_detected!("aes") {
+            return "aes";
+        }
+    }
+    #[cfg(target_arch = "aarch64")]
+    if std::arch::is_aarch64_feature_detected!("aes") {
+        return "aes";
+    }
+    "portable"
+}
+
+/// The token for the own code, where the crate `aes` does not use VAES: it looks for the registers
+/// of AVX-512.
+#[cfg(target_arch = "x86_64")]
+fn own() -> Option<Vaes> {
+    Vaes::detect().filter(|_| !is_x86_feature_detected!("avx512f"))
 }
 
 impl Tape {
@@ -73,9 +114,17 @@ impl Tape {
     /// as in tests, is **not private**. No word of a tape may be used for two draws.
     #[must_use]
     pub fn from_key(key: &[u8; 32]) -> Self {
-        Self {
-            stream: Ctr64LE::new(key.into(), &[0; 16].into()),
+        #[cfg(target_arch = "x86_64")]
+        if let Some(token) = own() {
+            let stream = Stream::Vaes(vaes::Counter::new(token, key));
+            return Self { stream };
         }
+        Self::by_crate(key)
+    }
+
+    fn by_crate(key: &[u8; 32]) -> Self {
+        let stream = Stream::Crate(Ctr64LE::new(key.into(), &[0; 16].into()));
+        Self { stream }
     }
 
     /// The tape of a key from the words of this draw on, where each draw has so many.
@@ -94,17 +143,26 @@ impl Tape {
     /// # Errors
     /// [`Error::Overflow`] if the position is beyond `2^61` words.
     pub fn seek(&mut self, word: u64) -> Result<(), Error> {
-        word.checked_mul(8)
-            .and_then(|byte| self.stream.try_seek(byte).ok())
-            .ok_or_else(|| Error::overflow("word", word, "a position below 2**61"))
+        let overflow = || Error::overflow("word", word, "a position below 2**61");
+        let byte = word.checked_mul(8).ok_or_else(overflow)?;
+        match &mut self.stream {
+            Stream::Crate(stream) => stream.try_seek(byte).map_err(|_| overflow())?,
+            #[cfg(target_arch = "x86_64")]
+            Stream::Vaes(stream) => stream.seek(word),
+        }
+        Ok(())
     }
 }
 
 impl Words for Tape {
     fn fill(&mut self, words: &mut [u64]) -> Result<(), Error> {
-        self.stream
-            .try_write_keystream(bytemuck::cast_slice_mut(words))
-            .map_err(|_| Error::Entropy("the tape has no words left".into()))?;
+        match &mut self.stream {
+            Stream::Crate(stream) => stream
+                .try_write_keystream(bytemuck::cast_slice_mut(words))
+                .map_err(|_| Error::Entropy("the tape has no words left".into()))?,
+            #[cfg(target_arch = "x86_64")]
+            Stream::Vaes(stream) => stream.fill(words),
+        }
         // Give every processor the same tape; a no-op on little-endian ones.
         for word in words {
             *word = u64::from_le(*word);
@@ -133,5 +191,36 @@ impl<R: TryCryptoRng> Words for RngWords<R> {
 impl<R> fmt::Debug for RngWords<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("RngWords { .. }")
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The own code gives the words of the crate, for random keys, from any word on, in parts of
+    /// many lengths. `tests/tape.rs` has the known answers of both.
+    #[test]
+    fn words_are_those_of_the_crate() {
+        let Some(token) = Vaes::detect_or_emulated() else {
+            return;
+        };
+        for number in 0..24 {
+            let key = *key_from_os().unwrap();
+            let start = match number {
+                0..12 => number,
+                _ => u64::from_le_bytes(*key.first_chunk().unwrap()) >> 4 | number % 2,
+            };
+            let (mut own, mut other) = (vaes::Counter::new(token, &key), Tape::by_crate(&key));
+            own.seek(start);
+            other.seek(start).unwrap();
+            for length in [0, 1, 2, 3, 31, 32, 33, 64, 63, 1, 100, 2048, 7] {
+                let (mut mine, mut theirs) = (vec![0; length], vec![1; length]);
+                own.fill(&mut mine);
+                other.fill(&mut theirs).unwrap();
+                assert_eq!(mine, theirs, "from word {start}, {length} words");
+            }
+        }
     }
 }
