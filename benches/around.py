@@ -33,7 +33,7 @@ from geomdp.accounting import compose
 from geomdp.accuracy import variance
 from geomdp.consistency import consistent
 from geomdp.distributed import ReleaseKey
-from geomdp.hierarchy import Hierarchy
+from geomdp.frames import Hierarchy
 from geomdp.streams import Stream
 
 Call = Callable[[], object]

@@ -29,10 +29,10 @@ def main(folder: Path) -> None:
     print(f"in advance: 95% of errors will be at most {a}, and all 24 at once at most {of_all}\n")
 
     noisy = design.count(published, weights="count").release(epsilon=EPSILON)
-    shown = published.merge(noisy.intervals(alpha=0.05), on=list(LEVELS), suffixes=("_true", ""))
+    shown = published.merge(noisy.intervals(alpha=0.05), on=list(LEVELS))
     # The true counts are public here. Usually they stay where they are.
     print(shown.to_string(index=False))
-    covered = shown["count_true"].between(shown["lower"], shown["upper"]).sum()
+    covered = shown["count"].between(shown["lower"], shown["upper"]).sum()
     print(f"\n{covered} of 24 intervals contain the true count")
     print(f"privacy loss of the table for one applicant: {noisy.privacy_loss}")
     print(f"\n{noisy.total('sex', alpha=0.05).to_string(index=False)}")
@@ -43,7 +43,7 @@ def main(folder: Path) -> None:
     noisy.save(folder / "berkeley_noisy.csv", overwrite=True)
     (folder / "certificate.json").write_text(certificate.to_json())
     cells, mechanism = shown[list(LEVELS)].agg(" ".join, axis=1), GeometricMechanism(EPSILON)
-    plot.histogram(mechanism, shown["count"], true=shown["count_true"], labels=cells)
+    plot.histogram(mechanism, noisy.frame["count"], true=shown["count"], labels=cells)
     pyplot.savefig(folder / "berkeley.png")
 
 

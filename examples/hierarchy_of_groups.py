@@ -10,11 +10,11 @@ from pathlib import Path
 import pandas as pd
 from matplotlib import pyplot
 
-from geomdp import hierarchy, plot
-from geomdp.frames import Design
+import geomdp
+from geomdp.frames import Design, Hierarchy
 
 VOTERS = Path(__file__).parent / "data/anes_1996.csv"
-TREE = hierarchy.Hierarchy(
+TREE = Hierarchy(
     {f"{strength} {party}": party for party in ("Democrat", "Republican") for strength in
      ("strong", "weak", "independent")}
     | {"Democrat": "voters", "independent": "voters", "Republican": "voters"}
@@ -23,21 +23,20 @@ TREE = hierarchy.Hierarchy(
 
 def main(folder: Path) -> None:
     design = Design({"party": TREE}, individual="respondent", l0=1)
-    least = TREE.accuracy(epsilon=1, alpha=0.05)
-    print(f"in advance: 95% of errors are at most {least}, by level from the top\n")
+    least = [each.accuracy(0.05) for each in design.mechanisms(epsilon=1).values()]
+    print(f"in advance: 95% of errors are at most {least}, by depth from the top\n")
 
-    noisy = TREE.release(design.count(pd.read_csv(VOTERS)), epsilon=1)
+    noisy = design.count(pd.read_csv(VOTERS)).release(epsilon=1)
     noisy.save(folder / "parties.csv")
 
-    published = hierarchy.read(folder / "parties.csv")  # what any reader can do
-    estimates, intervals = published.estimates(), published.intervals(alpha=0.05)
-    print(f"{'':<24}{'noisy':>6}{'estimate':>10}   95% interval")
-    for node in TREE.nodes:
-        lower, upper = intervals[node]
-        print(f"{node:<24}{published[node]:>6}{estimates[node]:>10.1f}   [{lower}, {upper}]")
+    published = geomdp.read(folder / "parties.csv")  # what any reader can do
+    table = published.intervals(alpha=0.05)
+    table.insert(1, "noisy", published.frame["count"])
+    print(table.to_string(index=False, float_format="%.1f"))
 
-    leaves = {leaf: published[leaf] for leaf in TREE.leaves}
-    plot.histogram(noisy.mechanisms[-1], leaves)
+    ends = abs(table[["lower", "upper"]].T - table["estimate"]).to_numpy()
+    table.set_index("party")["estimate"].plot.barh(xerr=ends, xlabel="count", figsize=(8, 4))
+    pyplot.tight_layout()
     pyplot.savefig(folder / "parties.png")
 
 

@@ -14,7 +14,7 @@ import pytest
 import geomdp
 from geomdp import GeometricMechanism, accounting, frames
 from geomdp._analysis import thresholds
-from geomdp.frames import _groups
+from geomdp.frames import _release
 from restated import restate
 from statistics_ import ALPHA
 
@@ -93,14 +93,16 @@ class Shifts:
 def test_every_cell_gets_noise_and_keeps_its_place(
     monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
-    monkeypatch.setattr(_groups, "_CHUNK", 7)
+    monkeypatch.setattr(_release, "_CHUNK", 7)
     rng = np.random.default_rng(1)
     for _ in range(20):
         counts = rng.integers(0, 3, size) * rng.integers(0, 50, size)
         occupied = np.flatnonzero(counts)
         mechanism: Any = Shifts(5)
         given = occupied, counts[occupied]
-        cells, noisy = _groups.reaching(mechanism, given, size, 30, None)
+        release = _release.Release(frames.Design(range(size)), {(0,): mechanism}, None, 30, None)
+        found = _release.draw(release, "pandas", given)
+        cells, noisy = np.array(found.frame["level"]), found.counts
         assert np.concatenate(mechanism.seen).tolist() == counts.tolist()
         assert cells.tolist() == np.flatnonzero(counts + 5 >= 30).tolist()
         assert noisy.tolist() == (counts[cells] + 5).tolist()
@@ -136,9 +138,7 @@ def test_groups_of_each_library(library: str) -> None:
 def test_a_reader_gets_the_same_groups(tmp_path: Any, end: str, at_least: int) -> None:
     noisy = frames.Design(PAGES).count(visits()).release(epsilon=2, at_least=at_least, label="may")
     noisy.save(tmp_path / f"may.{end}")
-    read = frames.read_groups(tmp_path / f"may.{end}")
-    with pytest.raises(ValueError, match=r"; geomdp\.frames\.read_groups reads it"):
-        geomdp.read(tmp_path / f"may.{end}")
+    read = geomdp.read(tmp_path / f"may.{end}")
     assert read.to_dict() == noisy.to_dict()
     assert (read.epsilon, read.at_least, read.label) == (2, at_least, "may")
     ours, theirs = (each.intervals(0.1).to_dict("list") for each in (noisy, read))
@@ -160,10 +160,10 @@ def test_damaged_groups_are_refused(tmp_path: Any, damage: Any) -> None:
     text = "\r\n".join(map(",".join, [header, *damage(rows)])) + "\r\n"
     (tmp_path / "may.csv").write_bytes(text.encode())
     with pytest.raises(ValueError, match="its rows are not those of its description: they were ed"):
-        frames.read_groups(tmp_path / "may.csv")
+        geomdp.read(tmp_path / "may.csv")
     restate(tmp_path / "may.csv")
     with pytest.raises(ValueError, match="other rows than its description"):
-        frames.read_groups(tmp_path / "may.csv")
+        geomdp.read(tmp_path / "may.csv")
 
 
 def test_bad_parameters_are_refused_before_anything_is_spent() -> None:
@@ -200,5 +200,5 @@ def test_groups_hold_nothing_exact(tmp_path: Any) -> None:
     facts = json.loads((tmp_path / "may.csv.json").read_text())["geomdp"]
     assert facts["at_least"] == 1
     slots = {name for kind in type(noisy).__mro__[:-1] for name in vars(kind)["__slots__"]}
-    known = {"_at_least", "_cells", "_counts", "_design", "_label", "_library", "_mechanisms"}
+    known = {"_at_least", "_cells", "_label", "_library", "counts", "design", "mechanisms"}
     assert slots == known

@@ -19,7 +19,6 @@ from geomdp import (
     distributed,
     distribution,
     frames,
-    hierarchy,
     remap,
 )
 from geomdp import measurement as m
@@ -29,7 +28,7 @@ MECHANISM = GeometricMechanism(epsilon=0.5, bounds=(0, 9))
 SPACE = m.vector_domain(m.atom_domain(T="String")), m.symmetric_distance()
 INTEGERS = m.vector_domain(m.atom_domain(T=int)), m.symmetric_distance()
 COUNT = SPACE >> m.then_count()
-TREE = hierarchy.Hierarchy({"a": "all", "b": "all"})
+TREE = frames.Hierarchy({"a": "all", "b": "all"})
 STEPS = [
     COUNT,
     SPACE >> m.then_count_by_categories(["a", "b"]),
@@ -60,8 +59,6 @@ PICKLED = [
     frames.count(pd.Series(["no"]), ["yes", "no"]).top(1, epsilon=1),
     TREE,
     TREE.release([3, 5], epsilon=1),
-    TREE.release([3, 5], epsilon=1).intervals(alpha=0.05),
-    hierarchy.Interval(0, 2),
     *SPACE,
     m.atom_domain(T=int),
     m.absolute_distance(T=int),

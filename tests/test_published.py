@@ -24,7 +24,7 @@ import pytest
 from pyarrow import parquet
 
 import geomdp
-from geomdp import _new_file, _published, frames, hierarchy
+from geomdp import _new_file, _published, frames
 from geomdp._published import Column
 from json_schema import errors
 from restated import damaged, restate
@@ -244,24 +244,22 @@ def released(tmp_path_factory: Any) -> dict[str, tuple[Path, Any, Any]]:
     data = pd.DataFrame({"area": ["a"] * 400 + ["b"] * 90, "on": [date(2026, 1, 1)] * 490})
     levels = {"area": ["a", "b"], "on": [date(2026, 1, 1), date(2026, 1, 2)]}
     table = frames.count(data, levels)
-    tree = hierarchy.Hierarchy({"a": "all", "b": "all", "b1": "b", "b2": "b"})
+    tree = frames.Hierarchy({"a": "all", "b": "all", "b1": "b", "b2": "b"})
     made = {
         "table": (frames.count(data, levels, margins={"area": "all"}).release(epsilon="1/3")),
         "groups": table.release(epsilon="1/3", at_least=60),
         "tree": tree.release([3, 5, 8], epsilon="1/3"),
     }
-    readers = {"table": geomdp.read, "groups": frames.read_groups, "tree": hierarchy.read}
     files = {}
     for (kind, noisy), end in itertools.product(made.items(), ENDS):
         path = folder / f"{kind}.{end}"
         noisy.save(path)
-        files[path.name] = path, readers[kind], public(noisy)
+        files[path.name] = path, geomdp.read, public(noisy)
     return files
 
 
 def public(noisy: Any) -> Any:
-    items = noisy.to_dict() if hasattr(noisy, "to_dict") else dict(noisy)
-    return items, noisy.epsilon
+    return noisy.to_dict(), noisy.epsilon
 
 
 #: Values in place of others.

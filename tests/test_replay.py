@@ -37,10 +37,9 @@ from geomdp.accounting import Budget
 from geomdp.cli import main
 from geomdp.compat import diffprivlib, smartnoise
 from geomdp.distributed import ReleaseKey
-from geomdp.frames import Design
+from geomdp.frames import Design, Hierarchy
 from geomdp.frames import _contributions as contributions
 from geomdp.frames import _counting as counting
-from geomdp.hierarchy import Hierarchy
 from geomdp.streams import Stream
 
 TOWNS, SEXES = ["a", "b", "c"], ["f", "m"]
@@ -176,22 +175,28 @@ def bounded(draw: Any) -> Any:
         mechanism = GeometricMechanism(EPSILON, sensitivity=l0 * linf)
         noisy = Design(LEVELS).count(kept).release(mechanism)
         # The table knows one record; the individual has as many as the bounds allow.
-        return noisy.mechanisms[()].map(l0 * linf), seen(noisy, folder)
+        return noisy.mechanisms[0, 0].map(l0 * linf), seen(noisy, folder)
 
     return run
 
 
-@entry("hierarchy.Hierarchy.release of individuals")
+@entry("frames.Hierarchy.release; frames.Table.release of trees")
 def trees(draw: Any) -> Any:
     tree = Hierarchy({"a": "x", "b": "x", "c": "y", "x": "all", "y": "all"})
     levels = draw(st.sampled_from([{"town": tree}, {"town": tree, "sex": SEXES}]))
     design = Design(levels, individual="who", l0=draw(st.integers(1, 2)))
     make, shares = in_library(draw), draw(st.sampled_from([None, [1, 2, 3]]))
+    counted = draw(st.booleans())
 
     def run(data: pl.DataFrame, folder: Path) -> tuple[Any, Any]:
         table, budget = design.count(make(data)), Budget(epsilon=1)
-        noisy = tree.release(table, epsilon=EPSILON, shares=shares, budget=budget)
-        told = [repr(budget), *noisy.intervals(0.05).items()]
+        by_depth = None if shares is None else {"town": shares}
+        if counted:
+            noisy = table.release(epsilon=EPSILON, shares=by_depth, budget=budget)
+        else:
+            counts, public = table._exact()[design._leaves()], {"design": design, "budget": budget}
+            noisy = tree.release(counts, epsilon=EPSILON, shares=shares, **public)
+        told = [repr(budget), str(noisy.intervals(0.05))]
         return noisy.epsilon, [told, *seen(noisy, folder)]
 
     return run

@@ -314,7 +314,8 @@ def test_a_refused_release_draws_no_noise(monkeypatch: pytest.MonkeyPatch) -> No
 def test_intervals_are_those_of_the_mechanism() -> None:
     noisy = DESIGN.count(pd.DataFrame(VISITS)).release(epsilon=0.5)
     frame, mechanism = noisy.intervals(alpha=0.05), GeometricMechanism(0.5, 2)
-    lower, upper = mechanism.confidence_interval(frame["count"].to_numpy(), 0.05)
+    assert frame["estimate"].tolist() == noisy.frame["count"].tolist()
+    lower, upper = mechanism.confidence_interval(noisy.frame["count"].to_numpy(), 0.05)
     assert frame["lower"].tolist() == lower.tolist()
     assert frame["upper"].tolist() == upper.tolist()
     total = noisy.total("region", alpha=0.05)
@@ -322,7 +323,7 @@ def test_intervals_are_those_of_the_mechanism() -> None:
         cells = [count for (place, _), count in noisy.to_dict().items() if place == region]
         assert n == sum(cells)
         assert (low, high) == accuracy.sum_confidence_interval(mechanism, cells, 0.05)
-    one, two = total["count"].tolist()
+    one, two = total["estimate"].tolist()
     found = noisy.difference({"region": "north"}, {"region": "south"}, alpha=0.05)
     assert found.estimate == one - two
     assert found.upper - found.estimate == accuracy.sum_accuracy(mechanism, 6, 0.05)
@@ -359,7 +360,7 @@ def test_simultaneous_intervals_are_those_of_the_accuracy() -> None:
         (noisy.total(("region", "disease"), alpha=0.05, simultaneous=True), "all"),
     ):
         wide = DESIGN.accuracy(epsilon=0.5, alpha=0.05, of=reach)
-        assert set(frame["upper"] - frame["count"]) == {wide}
+        assert set(frame["upper"] - frame["estimate"]) == {wide}
     wide, alone = (
         noisy.total("region", alpha=0.05, simultaneous=each)["upper"].sum()
         for each in (True, False)
@@ -373,7 +374,8 @@ def test_intervals_cover_the_true_counts() -> None:
         {"town": ["a"] * 30 + ["b"] * 10 + ["c"], "sex": ["f", "m", "f"] * 13 + ["f", "m"]}
     )
     design = Design({"town": ["a", "b", "c"], "sex": ["f", "m"]}, margins={"sex": "all"})
-    truth = dict(zip(design._rows(), rows(design.count(records)), strict=True))
+    keys = itertools.product(*design.levels.values())
+    truth = dict(zip(keys, rows(design.count(records)), strict=True))
     table, alpha, n = design.count(records), 0.2, 200
     missed: Any = collections.Counter()
     for _ in range(n):
@@ -501,12 +503,12 @@ def test_shares_of_margins_add_up_to_epsilon() -> None:
     design = Design({"region": REGIONS, "disease": DISEASES}, margins=margins, l0=2)
     noisy = design.count(pd.DataFrame(VISITS)).release(epsilon=1)
     assert noisy.epsilon == 1
-    of = {sums: each.epsilon for sums, each in noisy.mechanisms.items()}
+    of = {block: each.epsilon for block, each in noisy.mechanisms.items()}
     assert of == {
-        (): Fraction(2, 5),
-        (0,): Fraction(1, 10),
-        (1,): Fraction(2, 5),
+        (0, 0): Fraction(1, 10),
         (0, 1): Fraction(1, 10),
+        (1, 0): Fraction(2, 5),
+        (1, 1): Fraction(2, 5),
     }
     with pytest.raises(ValueError, match="shares of epsilon"):
         design.count(pd.DataFrame(VISITS)).release(GeometricMechanism(1, design.sensitivity))
@@ -579,10 +581,9 @@ def test_a_file_written_by_the_standard_library_alone_is_read(tmp_path: Path) ->
         "l0": 1,
         "linf": 1,
         "sensitivity": 1,
-        "levels": {"sick": ["yes", "no"]},
-        "other": {},
-        "margins": {},
-        "mechanisms": [{"sums_over": [], "rate": "1/2", "bounds": None}],
+        "at_least": None,
+        "axes": {"sick": {"levels": ["yes", "no"], "other": [], "margin": [], "shares": ["1"]}},
+        "mechanisms": [{"depths": [0], "rate": "1/2", "bounds": None}],
     }
     facts["mechanisms"][0]["plan_sha256"] = hashlib.sha256(plan).hexdigest()  # type: ignore[index]
     digest = hashlib.sha256((tmp_path / "t.csv").read_bytes()).hexdigest()
@@ -603,8 +604,10 @@ def test_a_file_written_by_the_standard_library_alone_is_read(tmp_path: Path) ->
         (lambda d: d["geomdp"].update(format="geomdp-release-9"), "has the format"),
         (lambda d: d["geomdp"].update(epsilon="1/3"), "privacy loss"),
         (lambda d: d["geomdp"].update(l0=3), "cannot be read"),
-        (lambda d: d["geomdp"].pop("levels"), "cannot be read"),
-        (lambda d: d["geomdp"].update(levels={"region": ["x"], "disease": DISEASES}), "other rows"),
+        (lambda d: d["geomdp"].pop("axes"), "cannot be read"),
+        (lambda d: d["geomdp"]["axes"]["region"].update(levels=["x"]), "other rows"),
+        (lambda d: d["geomdp"]["axes"]["region"].update(margin=["x"]), "cannot be read"),
+        (lambda d: d["geomdp"]["axes"]["region"].update(shares=["1/0"]), "cannot be read"),
         (lambda d: d["geomdp"].update(mechanisms=[]), "cannot be read"),
         (lambda d: d.pop("geomdp"), "no description"),
         (lambda d: d["geomdp"].pop("label"), "cannot be read"),

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from geomdp.hierarchy import Hierarchy
 from matplotlib import pyplot
 
 import geomdp.measurement as m
@@ -24,7 +25,6 @@ from geomdp import (
 from geomdp.compat import diffprivlib, smartnoise
 from geomdp.distribution import TwoSidedGeometric
 from geomdp.frames import Design
-from geomdp.hierarchy import Hierarchy
 from geomdp.streams import Stream
 from test_import import PUBLIC_MODULES
 

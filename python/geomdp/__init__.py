@@ -25,7 +25,6 @@ _MODULES = (
     "consistency",
     "distribution",
     "frames",
-    "hierarchy",
     "measurement",
     "plot",
     "streams",

@@ -3,7 +3,6 @@ from geomdp import accuracy as accuracy
 from geomdp import consistency as consistency
 from geomdp import distribution as distribution
 from geomdp import frames as frames
-from geomdp import hierarchy as hierarchy
 from geomdp import measurement as measurement
 from geomdp import plot as plot
 from geomdp import streams as streams

@@ -560,7 +560,7 @@ def _of_table(mechanism: Any, noisy: Any) -> tuple[GeometricMechanism, Any]:
             wanted = "a noisy table, or a GeometricMechanism with noisy counts"
             raise TypeError(parameters.foreign("mechanism", mechanism, wanted))
         return mechanism, noisy
-    own = table.mechanisms[()]
+    own = table.mechanisms[table.design.depths[-1]]
     if mechanism not in (table, own):
         raise ValueError(f"mechanism = {mechanism!r} did not release the table: give {own!r}")
     return own, table

@@ -492,7 +492,7 @@ class Stream:
         >>> published = stream.release(0, [[512, 70]])
         >>> table = stream.table(cells={"town": ["Oslo", "Rome"]})
         >>> list(table.intervals(alpha=0.05)), table.privacy_loss
-        (['step', 'town', 'count', 'lower', 'upper'], 0.5)
+        (['step', 'town', 'estimate', 'lower', 'upper'], 0.5)
         >>> folder.cleanup()
 
         """
@@ -508,7 +508,8 @@ class Stream:
                 f"cells are the levels of {many(design.cells // (last - first), 'count')}: "
                 f"give those of {counts[0].size}"
             )
-        return NoisyTable(design, {(): self._mechanism}, None, counts, library)
+        mechanisms = dict.fromkeys(design.depths, self._mechanism)
+        return NoisyTable(design, mechanisms, None, library, counts.reshape(design.shape))
 
     def privacy_loss(self, l0: Integer = 1, linf: Integer = 1) -> float:
         """Return the privacy loss of an individual over the whole stream, rounded up.
@@ -643,13 +644,13 @@ def _array(counts: Any) -> arrays.Array:
     design = counts.design
     one = design.individual is None and design.neighbours == "add-remove"
     # Not the sensitivity: a table of a single step has few cells to change.
-    if not one or design._margins or design.l0 * design.linf > 1:
+    if not one or len(design.depths) > 1 or design.l0 * design.linf > 1:
         raise ValueError(
             "counts_so_far of this design are not accepted: give a Table of a design without an "
             "individual, margins and changes, whose l0 and linf are 1: bound contributions once, "
             "and before the first release"
         )
-    return counts._whole()
+    return counts._exact()
 
 
 def _saturated(rows: arrays.Array) -> _Counts:

@@ -134,12 +134,8 @@ def _of_column(name: str, column: Any) -> tuple[Any, Labels]:
 
 def _of_released(table: Any) -> tuple[Any, Labels]:
     """Return the noisy cells of a table, without its margins."""
-    sides = tuple(
-        (name, items[: len(items) - ((place,) in table.mechanisms)])
-        for place, (name, items) in enumerate(table.design.levels.items())
-    )
-    counts = np.array(list(table.to_dict().values()), np.int64).reshape(table.design.shape)
-    cells = counts[tuple(slice(len(side)) for _, side in sides)]
+    sides = tuple((axis.label, axis.levels) for axis in table.design.axes)
+    cells = table.counts[table.design._leaves()]
     return cells, Labels(sides[0][1] if len(sides) == 1 else None, sides=sides)
 
 

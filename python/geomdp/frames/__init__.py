@@ -14,13 +14,15 @@ from geomdp.frames._columns import release, release_columns
 from geomdp.frames._contributions import bound_contributions
 from geomdp.frames._design import Design, count
 from geomdp.frames._groups import NoisyGroups
+from geomdp.frames._hierarchy import Hierarchy
 from geomdp.frames._noisy import Estimate, NoisyTable
-from geomdp.frames._read import read, read_groups
+from geomdp.frames._read import read
 from geomdp.frames._table import Table
 from geomdp.frames._top import Top
 
 __all__ = [
     "Design",
+    "Hierarchy",
     "count",
     "Table",
     "NoisyTable",
@@ -28,12 +30,11 @@ __all__ = [
     "Top",
     "Estimate",
     "read",
-    "read_groups",
     "release",
     "release_columns",
     "bound_contributions",
 ]
 
 # Pickles name this module, wherever a class is written.
-for _class in (Design, Estimate, NoisyGroups, NoisyTable, Table, Top):
+for _class in (Design, Estimate, Hierarchy, NoisyGroups, NoisyTable, Table, Top):
     _class.__module__ = __name__

@@ -14,6 +14,7 @@ from geomdp._inputs import parameters
 from geomdp._inputs.arrays import DTYPES
 from geomdp._inputs.columns import column, names, narwhals, only
 from geomdp.frames._contributions import drawn, sorted_by, starts
+from geomdp.frames._exact import LOW, saturated
 from geomdp.frames._native import (
     Library,
     by_codes,
@@ -25,7 +26,7 @@ from geomdp.frames._native import (
     refusing_types,
     shown_type,
 )
-from geomdp.frames._table import LOW, Table, capped
+from geomdp.frames._table import Table
 
 if TYPE_CHECKING:
     from geomdp.frames._design import Design
@@ -47,7 +48,7 @@ def tally(design: Design, data: Any, weights: Any) -> tuple[Design, Library, tup
             f"weights {parameters.given(weights)} are not accepted with individuals, which counts "
             "do not tell apart: give the records, or a design without an individual"
         )
-    if weights is not None and not design._columns:
+    if weights is not None and not design.by_columns:
         raise TypeError("weights are a column of a frame: give levels as a mapping of columns")
     design, series, records = _grouped(design, data, weights)
     *columns, people = series if design.individual is not None else [*series, None]
@@ -68,7 +69,7 @@ def added(design: Design, cells: _Ints, records: _Ints) -> tuple[_Ints, _Ints]:
 
     Cells without records may be among them. Counts are at most the limit of int64.
     """
-    size = math.prod(design._base_shape())
+    size = math.prod(design.sizes)
     if size > 8 * cells.size:
         distinct, places = np.unique(cells, return_inverse=True)
     else:
@@ -76,7 +77,7 @@ def added(design: Design, cells: _Ints, records: _Ints) -> tuple[_Ints, _Ints]:
     high, low = np.zeros((2, distinct.size), np.int64)
     np.add.at(high, places, records >> 32)
     np.add.at(low, places, records & LOW)
-    return distinct, capped(high, low)
+    return distinct, saturated(high, low)
 
 
 def columns_of(design: Design, weights: Any) -> list[Any]:
@@ -96,7 +97,7 @@ def _grouped(design: Design, data: Any, weights: Any) -> tuple[Design, list[Any]
     if weights is not None:
         wanted.append(weights)
     keys = [str(place) for place in range(len(wanted))]
-    if design._columns and hasattr(data, "collect_schema") and hasattr(data, "collect"):
+    if design.by_columns and hasattr(data, "collect_schema") and hasattr(data, "collect"):
         view = nw.from_native(data)
         known = view.collect_schema().names()
         chosen = [
@@ -108,7 +109,7 @@ def _grouped(design: Design, data: Any, weights: Any) -> tuple[Design, list[Any]
         ).collect()
         _check_levels(design, [categories(found[key].to_native()) for key in keys])
     else:
-        if design._columns:
+        if design.by_columns:
             known = names(data)
             columns = [column(data, only(label, known)) for label in wanted]
         elif design.individual is None:
@@ -116,7 +117,7 @@ def _grouped(design: Design, data: Any, weights: Any) -> tuple[Design, list[Any]
         else:
             raise TypeError("levels of one column have no individuals: give a mapping of columns")
         series = list(map(categories, columns))
-        if not design._columns:
+        if not design.by_columns:
             own = getattr(data, "name", None)
             if isinstance(own, str) and own:
                 design = design._named(own)
@@ -136,9 +137,8 @@ def _grouped(design: Design, data: Any, weights: Any) -> tuple[Design, list[Any]
 
 def _check_levels(design: Design, series: Sequence[Any]) -> None:
     """Refuse levels that are not of the type of their column."""
-    of = dict(zip(design.levels, series, strict=False))  # Individuals and weights come after them.
-    for label, words, items in design._steps():
-        check_levels(words, of[label], items)
+    for axis, each in zip(design.axes, series, strict=False):  # Individuals and weights follow.
+        check_levels(f"levels of {axis.label!r}", each, axis.levels)
 
 
 def _weights(name: Any, series: Any) -> _Ints:
@@ -155,12 +155,11 @@ def _weights(name: Any, series: Any) -> _Ints:
 
 def _cells(design: Design, found: Sequence[Any]) -> _Ints:
     """Return the cell of each group, or -1 for those that are counted nowhere."""
-    sizes = design._base_shape()
     cells = np.zeros(len(found[0]), np.int64)
-    for (label, levels), series, size in zip(design._base.items(), found, sizes, strict=True):
-        places = {level: place for place, level in enumerate(levels)}
-        outside = len(levels) if label in design._others else -1
-        found_at = map(places.get, items_of(series), repeat(outside))
+    for axis, series in zip(design.axes, found, strict=False):
+        size = len(axis.levels)
+        outside = size - 1 if axis.other else -1
+        found_at = map(axis.leaf_places.get, items_of(series), repeat(outside))
         at = np.fromiter(found_at, np.int64, len(cells))
         cells = np.where((at < 0) | (cells < 0), -1, cells * size + at)
     return cells

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
-from itertools import combinations, product
+from itertools import product
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -19,10 +19,9 @@ from geomdp._inputs import parameters
 from geomdp._inputs.columns import only
 from geomdp._inputs.parameters import Bounds, Exact, Integer, Real
 from geomdp.frames import _counting, _levels, _native
+from geomdp.frames._axes import Axis
 from geomdp.frames._groups import MOST_CELLS
-from geomdp.frames._native import Library
-from geomdp.frames._noisy import Columns
-from geomdp.frames._released import Margin
+from geomdp.frames._native import Coded, Library
 from geomdp.frames._table import Table
 from geomdp.frames._top import Searchable
 from geomdp.mechanism import GeometricMechanism, as_mechanism, exact_loss
@@ -30,9 +29,14 @@ from geomdp.mechanism import GeometricMechanism, as_mechanism, exact_loss
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+#: The name of one column, or a tuple of names; () for the grand total.
+Columns: TypeAlias = Any
+#: A depth on each axis.
+Block: TypeAlias = tuple[int, ...]
 Neighbours: TypeAlias = Literal["add-remove", "change"]
 
-_HALF = Fraction(1, 2)
+#: The most combinations of depths of all columns, each of which has noise of its own.
+_MOST_BLOCKS = 2**16
 #: A greater epsilon changes no accuracy, and a smaller one has no plan.
 _EPSILONS = (Fraction(1, 2**40), Fraction(2**10))
 
@@ -48,8 +52,9 @@ class Design(Searchable):
     ----------
     levels : mapping of column names to sequences, or a sequence
         The levels of each column, in the order of the table: strings, integers, floats, bools,
-        dates, or times without a zone. A sequence is for one column, of data that are a column.
-        Take levels from public knowledge, not from the data. A null is counted if None is a level.
+        dates, or times without a zone; or a :class:`Hierarchy`, of which each node gets a count. A
+        sequence is for one column, of data that are a column. Take levels from public knowledge,
+        not from the data. A null is counted if None is a level.
     name : str
         The name of the column of counts.
     other : label, or mapping of column names to labels
@@ -58,8 +63,11 @@ class Design(Searchable):
     margins : label, or mapping of column names to labels
         A row of this label has the sum over the column, with noise of its own. A pair
         ``(label, share)`` gives the sums this share of epsilon, and the other rows the rest; a
-        label alone gives each half. Several columns multiply. Released margins cost accuracy:
-        :meth:`NoisyTable.total` adds noisy cells at no cost.
+        label alone gives each half. Several columns multiply. Released margins cost accuracy of
+        the cells: :meth:`NoisyTable.total` adds noisy cells at no cost.
+    shares : mapping of column names to sequences, optional
+        The parts of epsilon of a column's depths, from the root down, in proportion: of a hierarchy
+        or of a margin and its levels. By default all are equal. A release may have others.
     individual : column name, optional
         The column that identifies individuals. Without it nothing is bounded, and each record is
         one individual, unless `l0` and `linf` state what else is known.
@@ -73,12 +81,14 @@ class Design(Searchable):
     Attributes
     ----------
     levels : dict of column names to lists
-        The levels of each column, followed by its labels for other records and for margins.
+        The levels of each column, followed by its labels for other records and for margins; of a
+        hierarchy all nodes, from the root down.
     sensitivity : int
         The greatest L1 change of the table by one individual: `linf` for each of `l0` cells, or of
-        twice as many for changes, but of all cells at most; times 2 for each column with margins.
+        twice as many for changes, but of all cells at most; times the depths of each column, 2 with
+        a margin.
     cells : int
-        The number of rows of the table, margins included.
+        The number of rows of the table, margins and sums included.
 
     Examples
     --------
@@ -94,11 +104,8 @@ individual='patient', l0=2)
     """
 
     __slots__ = (
-        "_base",
-        "_columns",
-        "_margins",
-        "_others",
-        "_shares",
+        "axes",
+        "by_columns",
         "individual",
         "l0",
         "levels",
@@ -109,12 +116,13 @@ individual='patient', l0=2)
 
     def __init__(
         self,
-        levels: Mapping[Any, Sequence[Any]] | Sequence[Any],
+        levels: Mapping[str, Sequence[Any]] | Sequence[Any],
         *,
         name: str = "count",
         other: Any = None,
         margins: Any = None,
-        individual: Any = None,
+        shares: Mapping[str, Sequence[Exact]] | None = None,
+        individual: str | None = None,
         l0: Integer | None = None,
         linf: Integer = 1,
         neighbours: Neighbours = "add-remove",
@@ -124,8 +132,8 @@ individual='patient', l0=2)
         if neighbours not in ("add-remove", "change"):
             wanted = "'add-remove' or 'change'"
             raise ValueError(parameters.refusal("neighbours", neighbours, wanted))
-        self._columns = isinstance(levels, Mapping)
-        given: dict[Any, Any] = dict(levels) if isinstance(levels, Mapping) else {"level": levels}
+        self.by_columns = isinstance(levels, Mapping)
+        given: dict[str, Any] = dict(levels) if isinstance(levels, Mapping) else {"level": levels}
         if not given:
             raise ValueError("levels is empty: give those of at least one column")
         for what, each in [("name", name), *(("column", label) for label in given)]:
@@ -137,20 +145,25 @@ individual='patient', l0=2)
         self.name, self.individual, self.neighbours = name, individual, neighbours
         self.l0 = parameters.at_least("l0", 1 if l0 is None else l0, 1)
         self.linf = parameters.at_least("linf", linf, 1)
-        self._base = {
-            label: _levels.checked(f"levels of {label!r}", items) for label, items in given.items()
-        }
-        self._others = _labels("other", other, list(given))
-        pairs = {
-            label: pair if isinstance(pair, tuple) and len(pair) == 2 else (pair, _HALF)
-            for label, pair in _labels("margins", margins, list(given)).items()
-        }
-        self._margins = {label: each for label, (each, _) in pairs.items()}
-        self._shares = {label: _share(label, share) for label, (_, share) in pairs.items()}
-        shown = {label: _levels.checked(words, items) for label, words, items in self._steps()}
-        self._others = {label: shown[label][len(self._base[label])] for label in self._others}
-        self._margins = {label: shown[label][-1] for label in self._margins}
-        self.levels: dict[str, list[Any]] = shown
+        others = _labels("other", other, list(given))
+        sums, parts = _margins(margins, list(given))
+        parts |= _by_column(shares, list(given))
+        self.axes = tuple(
+            Axis(
+                label,
+                items,
+                other=[others[label]] if label in others else (),
+                margin=[sums[label]] if label in sums else (),
+                shares=parts.get(label),
+            )
+            for label, items in given.items()
+        )
+        if math.prod(axis.depths for axis in self.axes) > _MOST_BLOCKS:
+            raise ValueError(
+                f"depths of all columns multiply to more than {_MOST_BLOCKS}, which is not "
+                "accepted: give fewer margins"
+            )
+        self.levels: dict[str, list[Any]] = {axis.label: axis.shown_nodes for axis in self.axes}
 
     def __setattr__(self, name: str, value: object) -> None:
         if hasattr(self, "levels"):
@@ -163,16 +176,26 @@ individual='patient', l0=2)
     @property
     def sensitivity(self) -> int:
         """The greatest L1 change of the table by one individual."""
-        return self._change << len(self._margins)
+        return self.change * len(self.depths)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The number of levels of each column, with its labels for other records and margins."""
-        return tuple(map(len, self.levels.values()))
+        """The number of levels of each column, with its labels for other records and sums."""
+        return tuple(axis.tree.size for axis in self.axes)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The number of levels of each column that are counted, without sums."""
+        return tuple(len(axis.levels) for axis in self.axes)
+
+    @property
+    def depths(self) -> list[Block]:
+        """The blocks of the table: a depth on each axis. The last one has the finest cells."""
+        return list(product(*(range(axis.depths) for axis in self.axes)))
 
     @property
     def cells(self) -> int:
-        """The number of cells, margins included."""
+        """The number of cells, sums included."""
         return math.prod(self.shape)
 
     def count(self, data: Any, *, weights: Any = None) -> Table:
@@ -250,14 +273,17 @@ individual='patient', l0=2)
 
         """
         mechanisms = self.mechanisms(epsilon)
+        cells = mechanisms[self.depths[-1]]
         if of is None:
-            return mechanisms[()].accuracy(alpha)
+            return cells.accuracy(alpha)
         if of == "all":
             return max(
                 accuracy.simultaneous_accuracy(each, alpha, n=self.cells)
                 for each in dict.fromkeys(mechanisms.values())
             )
-        return accuracy.sum_accuracy(mechanisms[()], self._summed(of), alpha)
+        kept = {axis.label for axis in self._chosen("of", of)}
+        summed = math.prod(len(axis.levels) for axis in self.axes if axis.label not in kept)
+        return accuracy.sum_accuracy(cells, summed, alpha)
 
     def epsilon(self, *, accuracy: Integer, alpha: Real, of: Columns = None) -> float:
         """Return the epsilon of a release with this accuracy, the least up to one part in 10^6.
@@ -304,7 +330,7 @@ individual='patient', l0=2)
         True
 
         """
-        mechanism = self.mechanisms(epsilon)[()]
+        mechanism = self.mechanisms(epsilon)[self.depths[-1]]
         threshold = self._threshold(at_least, mechanism)
         return decimals.up(self.cells * tails.at_least(mechanism.certificate(), threshold))
 
@@ -326,7 +352,7 @@ individual='patient', l0=2)
         [0.995, 0.269, 0.002]
 
         """
-        mechanism = self.mechanisms(epsilon)[()]
+        mechanism = self.mechanisms(epsilon)[self.depths[-1]]
         threshold = self._threshold(at_least, mechanism)
         # The noise is symmetric.
         distance = parameters.at_least("count", count, 0) - threshold + 1
@@ -351,18 +377,18 @@ individual='patient', l0=2)
 
         """
         share = parameters.positive_fraction("spurious", spurious) / self.cells
-        mechanism = self.mechanisms(epsilon)[()]
+        mechanism = self.mechanisms(epsilon)[self.depths[-1]]
         self._threshold(1, mechanism)
         certificate = mechanism.certificate()
         return tails.least_of(certificate, min(share, Fraction(1)), 1) + 1
 
     def mechanisms(
         self, epsilon: Exact, bounds: Bounds | None = None
-    ) -> dict[Margin, GeometricMechanism]:
-        """Return the mechanism of the cells and of each released margin, for this epsilon.
+    ) -> dict[Block, GeometricMechanism]:
+        """Return the mechanism of each block of the table, for this epsilon.
 
-        The keys are the places of the columns that a margin adds up; () are the cells. All are one
-        mechanism unless margins have shares of their own.
+        The keys have the depth of the block on each axis, 0 for the roots. The last block has the
+        finest cells. A block has the product of its depths' shares of epsilon.
 
         Parameters
         ----------
@@ -375,27 +401,34 @@ individual='patient', l0=2)
         --------
         >>> from geomdp.frames import Design
         >>> Design(["yes", "no"]).mechanisms(0.5)
-        {(): GeometricMechanism(epsilon=0.5, sensitivity=1)}
+        {(0,): GeometricMechanism(epsilon=0.5, sensitivity=1)}
+        >>> uneven = Design(["yes", "no"], margins=("all", "0.2")).mechanisms(1)
+        >>> uneven[0,].epsilon, uneven[1,].epsilon
+        (Fraction(1, 5), Fraction(4, 5))
 
         """
         given = parameters.exact("epsilon", epsilon)
         total = parameters.positive_fraction("epsilon", given)
-        if not self._uneven:
-            one = GeometricMechanism(given, self.sensitivity, bounds)
-            return dict.fromkeys(self._sums(), one)
-        return {
-            sums: GeometricMechanism(total * self._share_of(sums), self._change, bounds)
-            for sums in self._sums()
-        }
+        known: dict[Fraction, GeometricMechanism] = {}
+        found = {}
+        for block in self.depths:
+            parts = (axis.shares[depth] for axis, depth in zip(self.axes, block, strict=True))
+            share = math.prod(parts, start=Fraction(1))
+            if share not in known:
+                part = given if share == 1 else total * share
+                known[share] = GeometricMechanism(part, self.change, bounds)
+            found[block] = known[share]
+        return found
 
     def loss_distribution(
         self, mechanism: GeometricMechanism | None = None, *, epsilon: Exact | None = None
     ) -> accounting.LossDistribution:
         """Return the distribution of the privacy loss of one release, to compose with others.
 
-        An individual changes at most `l0` cells by `linf` each, and in each released margin at most
-        one by ``l0 * linf``; twice as many cells with ``neighbours="change"``, but no more than the
-        table has. No change within these bounds has a greater loss (``docs/proofs.md``, lemma 14a).
+        An individual changes at most `l0` cells by `linf` each, or twice as many with
+        ``neighbours="change"``, but no more than the table has. Of the sums of a margin or of a
+        depth of a hierarchy it changes as few as have room for its cells, by so much more. No
+        change within these bounds has a greater loss (``docs/proofs.md``, lemma 14a).
 
         Parameters
         ----------
@@ -414,8 +447,9 @@ individual='patient', l0=2)
 
         """
         parts = [
-            accounting.loss_distribution(each, l0=l0, linf=linf)
-            for each, l0, linf in self._changed(self._given(mechanism, epsilon))
+            accounting.loss_distribution(each, l0=nodes, linf=change)
+            for block, each in self._given(mechanism, epsilon).items()
+            for nodes, change in self._changes(block)
         ]
         return sum(parts[1:], start=parts[0])
 
@@ -528,8 +562,10 @@ individual='patient', l0=2)
             raise ValueError(
                 "bounds do not go with at_least: a threshold needs noise without bounds"
             )
-        if self._margins:
-            raise ValueError("at_least does not go with margins: give a design without them")
+        if len(self.depths) > 1:
+            raise ValueError(
+                "at_least does not go with margins or hierarchies: give a design without them"
+            )
         if self.cells > MOST_CELLS:
             raise ValueError(
                 f"at_least does not go with {self.cells} cells, since each gets noise: give a "
@@ -538,8 +574,8 @@ individual='patient', l0=2)
         return parameters.at_least("at_least", at_least, 1)
 
     @property
-    def _change(self) -> int:
-        """How much one individual changes the cells, and each margin, in all."""
+    def change(self) -> int:
+        """How much one individual changes each block, in all: the L1 sensitivity of the cells."""
         return sum(self._moved()) * self.linf
 
     def _moved(self) -> list[int]:
@@ -547,103 +583,88 @@ individual='patient', l0=2)
 
         There are no more than the table has.
         """
-        cells = math.prod(self._base_shape())
+        cells = math.prod(self.sizes)
         joined = min(self.l0, cells)
         left = min(self.l0, cells - joined) if self.neighbours == "change" else 0
         return [joined, left] if left else [joined]
 
-    @property
-    def _uneven(self) -> bool:
-        """Whether margins have shares of epsilon other than a half."""
-        return any(share != _HALF for share in self._shares.values())
+    def _changes(self, block: Block) -> Iterator[tuple[int, int]]:
+        """Yield how many nodes of a block one individual changes, and by how much each.
 
-    def _loss(self, mechanisms: Mapping[Margin, GeometricMechanism]) -> Fraction | float:
+        The cells that it joins, and those that it leaves, lie in as few nodes as have room for
+        them: the greatest changes have the greatest loss (``docs/proofs.md``, lemma 14a).
+        """
+        room = math.prod(axis.rooms[depth] for axis, depth in zip(self.axes, block, strict=True))
+        for cells in self._moved():
+            full, rest = divmod(cells, room)
+            if full:
+                yield full, room * self.linf
+            if rest:
+                yield 1, rest * self.linf
+
+    def _loss(self, mechanisms: Mapping[Block, GeometricMechanism]) -> Fraction | float:
         """Return the exact privacy loss of the whole table for one individual."""
         return sum(
-            (exact_loss(each, self._change) for each in mechanisms.values()), start=Fraction(0)
+            (exact_loss(each, self.change) for each in mechanisms.values()), start=Fraction(0)
         )
 
-    def _changed(
-        self, mechanisms: Mapping[Margin, GeometricMechanism]
-    ) -> Iterator[tuple[GeometricMechanism, int, int]]:
-        """Yield for each part how many of its cells one individual changes, and by how much."""
-        moved = self._moved()
-        for sums, each in mechanisms.items():
-            if sums:
-                yield from ((each, 1, cells * self.linf) for cells in moved)
-            else:
-                yield each, sum(moved), self.linf
-
-    def _losses(self, mechanisms: Mapping[Margin, GeometricMechanism]) -> Counter[Fraction | float]:
-        """Return the exact privacy losses of the cells that one individual changes."""
+    def _losses(self, mechanisms: Mapping[Block, GeometricMechanism]) -> Counter[Fraction | float]:
+        """Return the exact privacy losses of the noisy counts that one individual changes."""
         losses: Counter[Fraction | float] = Counter()
-        for each, l0, linf in self._changed(mechanisms):
-            losses[exact_loss(each, linf)] += l0
+        for block, each in mechanisms.items():
+            for nodes, change in self._changes(block):
+                losses[exact_loss(each, change)] += nodes
         return losses
 
-    def _named(self, label: Any) -> Design:
+    def _named(self, label: str) -> Design:
         """Return this design of one column without a name, with that of the data."""
-        [items] = self._base.values()
-        given = self._arguments() | {"levels": {label: items}}
-        for key in ("other", "margins"):
+        given = self._arguments()
+        for key in ("other", "margins", "shares"):
             if key in given:
-                given[key] = {label: next(iter(given[key].values()))}
-        return Design(**given)
+                [given[key]] = ({label: item} for item in given[key].values())
+        return Design(**(given | {"levels": {label: given["levels"]}}))
 
-    def _steps(self) -> Iterator[tuple[Any, str, list[Any]]]:
-        """Yield each column's levels, then with its labels, and how errors call them."""
-        for label, items in self._base.items():
-            yield label, f"levels of {label!r}", items
-            for name, extra in (("other", self._others), ("margins", self._margins)):
-                if label in extra:
-                    items = [*items, extra[label]]  # noqa: PLW2901 (all labels so far)
-                    given = parameters.given(extra[label])
-                    yield label, f"levels of {label!r} with {name} {given}", items
+    def _with_shares(self, shares: Any) -> Design:
+        """Return this design with other shares of epsilon."""
+        if shares is None:
+            return self
+        given = self._arguments()
+        known = given.get("shares", {}) | _by_column(shares, [axis.label for axis in self.axes])
+        return Design(**(given | {"shares": known}))
 
-    def _base_shape(self) -> tuple[int, ...]:
-        return tuple(len(items) - (label in self._margins) for label, items in self.levels.items())
+    def _part(self, block: Block) -> tuple[slice, ...]:
+        """Return the index of a block in an array of all nodes."""
+        return tuple(axis.tree.level(depth) for axis, depth in zip(self.axes, block, strict=True))
 
-    def _sums(self) -> Iterator[Margin]:
-        """Yield the places of the columns that each part of the table adds up; the cells first."""
-        places = [place for place, label in enumerate(self.levels) if label in self._margins]
-        for size in range(len(places) + 1):
-            yield from combinations(places, size)
+    def _leaves(self) -> tuple[NDArray[Any], ...]:
+        """Return the index of the cells that are counted in an array of all nodes."""
+        return np.ix_(*(axis.tree.leaves for axis in self.axes))
 
-    def _part(self, sums: Margin) -> tuple[slice | int, ...]:
-        """Return the index of the cells or of a margin in an array of the table's shape."""
-        return tuple(
-            -1 if place in sums else slice(0, size) for place, size in enumerate(self._base_shape())
-        )
+    def _shown(self) -> tuple[NDArray[Any], ...]:
+        """Return the index that brings an array of all nodes into the order of a frame."""
+        return np.ix_(*(axis.shown for axis in self.axes))
 
-    def _share_of(self, sums: Margin) -> Fraction:
-        """Return the part of epsilon for the cells or for a margin."""
-        shares = [
-            share if place in sums else 1 - share
-            for place, label in enumerate(self.levels)
-            if (share := self._shares.get(label)) is not None
-        ]
-        return math.prod(shares, start=Fraction(1))
+    def _columns(self, rows: NDArray[np.int64] | None = None) -> dict[str, Coded]:
+        """Return the levels of some rows of the frame, or of all, by column."""
+        at = np.arange(self.cells) if rows is None else rows
+        places = np.unravel_index(at, self.shape)
+        return {
+            label: Coded(items, each)
+            for (label, items), each in zip(self.levels.items(), places, strict=True)
+        }
 
-    def _summed(self, kept: Columns) -> int:
-        """Return how many cells add up to one that keeps these columns."""
-        places = self._places("of", kept)
-        sizes = self._base_shape()
-        return math.prod(size for place, size in enumerate(sizes) if place not in places)
-
-    def _places(self, name: str, columns: Columns) -> tuple[int, ...]:
-        """Return the places of columns."""
-        labels = list(self.levels)
+    def _chosen(self, name: str, columns: Columns) -> list[Axis]:
+        """Return the axes of columns, in the order of the table."""
+        known = [axis.label for axis in self.axes]
         asked = columns if isinstance(columns, tuple | list) else (columns,)
         for label in asked:
-            if label not in labels:
-                raise KeyError(
-                    f"{name} = {label!r} is no column of the table: give one of {labels}"
-                )
-        return tuple(sorted({labels.index(label) for label in asked}))
+            if label not in known:
+                raise KeyError(f"{name} = {label!r} is no column of the table: give one of {known}")
+        return [axis for axis in self.axes if axis.label in asked]
 
     def _given(
         self, mechanism: Any, epsilon: Any, bounds: Bounds | None = None
-    ) -> dict[Margin, GeometricMechanism]:
+    ) -> dict[Block, GeometricMechanism]:
         """Return the mechanisms of a release by one mechanism, or with this epsilon."""
         if (mechanism is None) == (epsilon is None):
             raise TypeError("mechanism and epsilon are alternatives: give one of them")
@@ -651,10 +672,6 @@ individual='patient', l0=2)
             return self.mechanisms(epsilon, bounds)
         if bounds is not None:
             raise TypeError("bounds go with epsilon: a mechanism has its own")
-        return dict.fromkeys(self._sums(), self._checked(mechanism))
-
-    def _checked(self, mechanism: Any) -> GeometricMechanism:
-        """Return a mechanism, unless its sensitivity is below that of the table."""
         found = as_mechanism(mechanism, "epsilon=, or a GeometricMechanism")
         if found.sensitivity < self.sensitivity:
             raise ValueError(
@@ -662,21 +679,19 @@ individual='patient', l0=2)
                 f"table by up to {self.sensitivity}: give epsilon={float(found.epsilon):g} instead "
                 f"of the mechanism, or a mechanism with sensitivity={self.sensitivity}"
             )
-        if self._uneven:
-            raise ValueError("margins have shares of epsilon: give epsilon instead of a mechanism")
-        return found
+        if not all(axis.even for axis in self.axes):
+            raise ValueError("depths have shares of epsilon: give epsilon instead of a mechanism")
+        return dict.fromkeys(self.depths, found)
 
     def _arguments(self) -> dict[str, Any]:
         """Return the arguments that make this design, without those at their defaults."""
-        margins = {
-            label: text if (share := self._shares[label]) == _HALF else (text, share)
-            for label, text in self._margins.items()
-        }
+        levels = {axis.label: axis.given for axis in self.axes}
         found = {
-            "levels": dict(self._base) if self._columns else self._base["level"],
+            "levels": levels if self.by_columns else levels["level"],
             "name": self.name,
-            "other": dict(self._others),
-            "margins": margins,
+            "other": {axis.label: axis.levels[-1] for axis in self.axes if axis.other},
+            "margins": {axis.label: axis.nodes[0] for axis in self.axes if axis.margin},
+            "shares": {axis.label: list(axis.shares) for axis in self.axes if not axis.even},
             "individual": self.individual,
             "l0": self.l0,
             "linf": self.linf,
@@ -707,40 +722,6 @@ individual='patient', l0=2)
         rows = {key: _text(value) for key, value in self._arguments().items()}
         return _notebook.table(f"Design of {_notebook.many(self.cells, 'count')}", rows)
 
-    def _rows(self) -> list[tuple[Any, ...]]:
-        return list(product(*self.levels.values()))
-
-    def _columns_of(self, cells: NDArray[np.int64]) -> dict[str, _native.Coded]:
-        """Return the levels of some cells, by column."""
-        places = np.unravel_index(cells, self.shape)
-        return {
-            label: _native.Coded(items, each)
-            for (label, items), each in zip(self.levels.items(), places, strict=True)
-        }
-
-    def _base_levels(self) -> dict[Any, list[Any]]:
-        """Return the levels of each column without those of margins."""
-        return {
-            label: items[:size]
-            for (label, items), size in zip(self.levels.items(), self._base_shape(), strict=True)
-        }
-
-    def _selected(self, name: str, levels: Any) -> tuple[Any, ...]:
-        """Return the index of the cells with these levels in an array of the cells."""
-        if not isinstance(levels, Mapping):
-            raise TypeError(parameters.foreign(name, levels, "a mapping of column names to levels"))
-        known = self._base_levels()
-        found: list[Any] = [slice(None)] * len(self.levels)
-        for label, level in levels.items():
-            [place] = self._places(name, (label,))
-            if level not in known[label]:
-                raise ValueError(
-                    f"{name} has {parameters.shown(level)} in {label!r}: "
-                    f"give one of {parameters.shown(known[label])}"
-                )
-            found[place] = known[label].index(level)
-        return tuple(found)
-
 
 def _labels(name: str, value: Any, labels: list[Any]) -> dict[Any, Any]:
     """Return the label of each column that has one."""
@@ -751,15 +732,37 @@ def _labels(name: str, value: Any, labels: list[Any]) -> dict[Any, Any]:
     return {} if value is None else dict.fromkeys(labels, value)
 
 
-def _share(label: Any, share: Any) -> Fraction:
-    try:
-        return Fraction(parameters.in_range("share", share, "", lambda x: 0 < x < 1))
-    except (TypeError, ValueError, OverflowError):
-        # Do not show the share: the pair may be two counts.
-        raise ValueError(
-            f"margins of {label!r} have a share that is not accepted: give a label, or a pair of a "
-            "label and a number above 0 and below 1"
-        ) from None
+def _margins(margins: Any, labels: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the label of each column's margin, and shares of epsilon where they are given."""
+    sums, parts = {}, {}
+    for label, pair in _labels("margins", margins, labels).items():
+        sums[label] = pair
+        if isinstance(pair, tuple) and len(pair) == 2:
+            sums[label], share = pair
+            try:
+                part = Fraction(
+                    parameters.in_range(
+                        "share", parameters.exact("share", share), "", lambda x: 0 < x < 1
+                    )
+                )
+            except (TypeError, ValueError, OverflowError):
+                # Do not show the share: the pair may be two counts.
+                raise ValueError(
+                    f"margins of {label!r} have a share that is not accepted: give a label, or a "
+                    "pair of a label and a number above 0 and below 1"
+                ) from None
+            parts[label] = [part, 1 - part]
+    return sums, parts
+
+
+def _by_column(shares: Any, labels: list[str]) -> dict[str, Any]:
+    """Return the shares of each column that has some."""
+    if shares is None:
+        return {}
+    if not isinstance(shares, Mapping):
+        wanted = "a mapping of column names to shares by depth"
+        raise TypeError(parameters.foreign("shares", shares, wanted))
+    return {only(label, labels): each for label, each in shares.items()}
 
 
 def _text(value: Any) -> str:

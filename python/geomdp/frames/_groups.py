@@ -12,24 +12,23 @@ from geomdp import _notebook
 from geomdp._analysis import tails, thresholds
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Integer, Real
-from geomdp.frames import _format, _native
+from geomdp.frames._native import Coded, Library
 from geomdp.frames._released import Released
-from geomdp.mechanism import GeometricMechanism
 
 if TYPE_CHECKING:
-    from geomdp.frames._design import Design
-    from geomdp.frames._native import Library
+    from collections.abc import Mapping
+
+    from geomdp.frames._design import Block, Design
+    from geomdp.mechanism import GeometricMechanism
 
 #: The most cells of a design that are gone through; beyond, it takes hours.
 MOST_CELLS = 10**12
-#: Cells at a time: they fit in the cache, and are enough for threads.
-_CHUNK = 2**20
 
 
 class NoisyGroups(Released):
     """The groups of a release whose noisy counts reached a threshold.
 
-    ``Table.release(at_least=...)`` makes one, and :func:`read_groups` reads one from a file. All
+    ``Table.release(at_least=...)`` makes one, and :func:`geomdp.read` reads one from a file. All
     cells of the design got noise, so the choice of those that appear costs no privacy, and empty
     cells may be among them: :meth:`Design.spurious` says how many to expect. It holds no exact
     count.
@@ -51,21 +50,16 @@ class NoisyGroups(Released):
     def __init__(
         self,
         design: Design,
-        mechanism: GeometricMechanism,
+        mechanisms: Mapping[Block, GeometricMechanism],
         label: str | None,
-        counts: NDArray[np.int64],
         library: Library | None,
+        counts: NDArray[np.int64],
         *,
         cells: NDArray[np.int64],
         at_least: int,
     ) -> None:
-        super().__init__(design, {(): mechanism}, label, counts, library)
+        super().__init__(design, mechanisms, label, library, counts)
         self._cells, self._at_least = cells, at_least
-
-    @property
-    def mechanism(self) -> GeometricMechanism:
-        """The mechanism of all cells."""
-        return self._mechanisms[()]
 
     @property
     def at_least(self) -> int:
@@ -105,14 +99,15 @@ class NoisyGroups(Released):
         """
         parameters.check_bool("simultaneous", simultaneous)
         level = parameters.significance("alpha", alpha)
-        counts = self._counts
+        counts = self.counts
         if simultaneous and counts.size:
             level = tails.share(level, counts.size)
         lower = upper = counts
-        if self.mechanism.rate != math.inf:
-            rate = float(self.mechanism.rate)
+        [mechanism] = self.mechanisms.values()
+        if mechanism.rate != math.inf:
+            rate = float(mechanism.rate)
             lower, upper = thresholds.interval(rate, counts, self._at_least, level)
-        return self._framed(lower=lower, upper=upper)
+        return self.made({**self._columns(), "lower": lower, "upper": upper})
 
     def top(self, k: Integer) -> Any:
         """Return the k groups with the greatest noisy counts, or all if there are fewer.
@@ -133,50 +128,22 @@ class NoisyGroups(Released):
         'yes'
 
         """
-        counts = self._counts
+        counts = self.counts
         greatest = np.argsort(-counts, kind="stable")[: parameters.at_least("k", k, 1)]
-        columns: dict[str, Any] = self._design._columns_of(self._cells[greatest])
-        columns[self._design.name] = counts[greatest]
-        return _native.made(columns, self._library)
+        columns: dict[str, Any] = {**self.design._columns(self._cells[greatest])}
+        columns[self.design.name] = counts[greatest]
+        return self.made(columns)
 
-    @property
-    def _form(self) -> dict[str, Any]:
-        return {"format": _format.GROUPS, "at_least": self._at_least}
+    def _levels(self) -> dict[str, Coded]:
+        """Return the columns of levels."""
+        return self.design._columns(self._cells)
 
-    def _columns(self) -> dict[str, Any]:
-        return self._design._columns_of(self._cells)
+    def _rows(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return values, whose order is that of the frame."""
+        return values
 
     def _title(self) -> str:
         return (
-            f"{_notebook.many(len(self._cells), 'group')} of {self._design.cells}, each with a "
+            f"{_notebook.many(len(self._cells), 'group')} of {self.design.cells}, each with a "
             f"noisy count of at least {self._at_least}"
         )
-
-
-def reaching(
-    mechanism: GeometricMechanism,
-    occupied: tuple[NDArray[np.int64], NDArray[np.int64]],
-    size: int,
-    at_least: int,
-    threads: int | None,
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the cells whose noisy counts reach a threshold, and these counts.
-
-    `occupied` are the distinct cells with records, in order, and their exact counts. Every one of
-    the `size` cells gets noise.
-    """
-    cells, records = occupied
-    found: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
-    ends = np.searchsorted(cells, np.arange(_CHUNK, size + _CHUNK, _CHUNK)).tolist()
-    counts = np.empty(min(_CHUNK, size), np.int64)
-    start = 0
-    for first, end in zip(range(0, size, _CHUNK), ends, strict=True):
-        chunk = counts[: size - first]
-        chunk.fill(0)
-        chunk[cells[start:end] - first] = records[start:end]
-        mechanism.release(chunk, out=chunk, threads=threads)
-        reached = np.flatnonzero(chunk >= at_least)
-        found.append((reached + first, chunk[reached]))
-        start = end
-    chosen, noisy = zip(*found, strict=True)
-    return np.concatenate(chosen), np.concatenate(noisy)

@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp import accuracy, consistency, plot
-from geomdp._analysis import tails
+from geomdp import consistency, plot
+from geomdp._analysis import decimals, products, trees
+from geomdp._analysis.products import Product
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Integer, Real
 from geomdp.accuracy._sums import share_confidence_intervals
-from geomdp.frames import _native
-from geomdp.frames._released import Margin, Released
-from geomdp.mechanism import GeometricMechanism
+from geomdp.frames._exact import all_nodes
+from geomdp.frames._native import Coded
+from geomdp.frames._released import Released
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from geomdp.frames._design import Design
-    from geomdp.frames._native import Library
-
-#: The name of one column, or a tuple of names; () for the grand total.
-Columns: TypeAlias = Any
+    from geomdp.frames._axes import Axis
+    from geomdp.frames._design import Columns
 
 
 class Estimate(NamedTuple):
@@ -35,7 +33,7 @@ class Estimate(NamedTuple):
     Attributes
     ----------
     estimate : float
-        The noisy sum or difference; of a tree, its least-squares estimate.
+        The difference of least-squares estimates.
     lower, upper : int
         The ends of the interval, which includes both.
 
@@ -69,31 +67,38 @@ class NoisyTable(Released):
     >>> design = frames.Design({"city": ["Oslo", "Rome"], "sick": ["yes", "no"]})
     >>> noisy = design.count(people).release(epsilon=0.5)
     >>> noisy.privacy_loss, list(noisy.intervals(alpha=0.05))
-    (0.5, ['city', 'sick', 'count', 'lower', 'upper'])
+    (0.5, ['city', 'sick', 'estimate', 'lower', 'upper'])
     >>> len(noisy.total("city", alpha=0.05))
     2
 
     """
 
-    __slots__ = ()
-
-    def __init__(
-        self,
-        design: Design,
-        mechanisms: Mapping[Margin, GeometricMechanism],
-        label: str | None,
-        counts: NDArray[np.int64],
-        library: Library | None,
-    ) -> None:
-        super().__init__(design, mechanisms, label, counts.reshape(design.shape), library)
+    __slots__ = ("_fitted", "_product")
 
     @property
-    def mechanisms(self) -> dict[Margin, GeometricMechanism]:
-        """The mechanism of the cells and of each margin, as in :meth:`Design.mechanisms`."""
-        return dict(self._mechanisms)
+    def product(self) -> Product:
+        """The noise of the table as a product of trees, for the analysis."""
+        if not hasattr(self, "_product"):
+            self._product = Product(
+                [axis.tree for axis in self.design.axes],
+                {block: each.rate for block, each in self.mechanisms.items()},
+                {
+                    block: Fraction(each.certificate(np.int64).total_variation)
+                    for block, each in self.mechanisms.items()
+                },
+            )
+        return self._product
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        known = self.design, self.mechanisms, self.label, self._library, self.counts
+        return type(self), known
 
     def intervals(self, alpha: Real, *, simultaneous: bool = False) -> Any:
-        """Return the frame with an interval for each true count, in columns lower and upper.
+        """Return an estimate of each true count, with an interval in columns lower and upper.
+
+        The interval is the estimate of :meth:`estimates` plus or minus a bound on its error, which
+        is a weighted sum of all independent noises: exact without released sums, and otherwise
+        the narrower of two that are proved (``docs/proofs.md``, section 17).
 
         Parameters
         ----------
@@ -113,24 +118,41 @@ class NoisyTable(Released):
         >>> from geomdp import frames
         >>> table = frames.count(pd.Series(["no", "yes", "no"]), ["yes", "no"])
         >>> found = table.release(epsilon=0.5).intervals(alpha=0.05)
-        >>> (found["upper"] - found["count"]).tolist()
-        [6, 6]
+        >>> (found["upper"] - found["estimate"]).tolist()
+        [6.0, 6.0]
 
         """
-        level = _level(alpha, simultaneous, self._design.cells)
-        ends = np.empty((2, *self._counts.shape), np.int64)
-        for sums, mechanism in self._mechanisms.items():
-            part = self._design._part(sums)
-            ends[(slice(None), *part)] = mechanism.confidence_interval(self._counts[part], level)
-        lower, upper = ends.reshape(2, -1)
-        return self._framed(lower=lower, upper=upper)
+        estimates, reaches, rounding = self._answers(
+            (None,) * len(self.design.axes), alpha, simultaneous=simultaneous
+        )
+        return self._with_ends(self._levels(), estimates, reaches, rounding, self._rows)
+
+    def estimates(self) -> Any:
+        """Return the unbiased estimates of least variance that add up, as floats.
+
+        These are the weighted least squares of all noisy counts, with the inverses of the variances
+        of the noise as weights (Hay, Rastogi, Miklau and Suciu 2010, for any tree), along one
+        column after the other. They may be negative. They equal the noisy counts if no sums were
+        released.
+
+        Examples
+        --------
+        >>> from geomdp.frames import Hierarchy
+        >>> noisy = Hierarchy({"a": "all", "b": "all"}).release([3, 5], epsilon=1)
+        >>> whole, a, b = noisy.estimates()["estimate"]
+        >>> abs(a + b - whole) < 1e-9
+        True
+
+        """
+        fitted = self._fit()
+        return self.made({**self._levels(), "estimate": self._rows(fitted.sums + fitted.more)})
 
     def total(
         self, by: Columns = (), *, alpha: Real | None = None, simultaneous: bool = False
     ) -> Any:
-        """Return sums of noisy cells over the other columns, with intervals for the true sums.
+        """Return sums of the estimates over the other columns, with intervals for the true sums.
 
-        Sums cost no privacy. Margins that were released with noise of their own are not used.
+        Sums cost no privacy. They use all that was released, margins and hierarchies too.
 
         Parameters
         ----------
@@ -142,7 +164,8 @@ class NoisyTable(Released):
         Returns
         -------
         data frame
-            A row for each combination of levels of these columns, with its sum, lower and upper.
+            A row for each combination of levels of these columns, or nodes of a hierarchy, with
+            columns estimate, lower and upper.
 
         Examples
         --------
@@ -155,14 +178,20 @@ class NoisyTable(Released):
         ['Oslo', 'Rome']
 
         """
-        kept = self._design._places("by", by)
-        groups = self._groups(kept)
-        found = {self._design.name: [sum(cells) for cells in groups]}
-        if alpha is not None:
-            level = _level(alpha, simultaneous, len(groups))
-            ends = [self._sum_interval(cells, level) for cells in groups]
-            found["lower"], found["upper"] = map(list, zip(*ends, strict=True))
-        return self._shown(kept, found)
+        kept = self.design._chosen("by", by)
+        asked = [None if axis in kept else _of_leaves(axis) for axis in self.design.axes]
+        estimates, reaches, rounding = self._answers(asked, alpha, simultaneous=simultaneous)
+        shown = [_shown(axis) if axis in kept else np.zeros(1, int) for axis in self.design.axes]
+        shape = tuple(map(len, shown))
+        places = np.unravel_index(np.arange(math.prod(shape)), shape)
+        levels = {
+            axis.label: Coded([axis.nodes[node] for node in nodes.tolist()], each)
+            for axis, nodes, each in zip(self.design.axes, shown, places, strict=True)
+            if axis in kept
+        }
+        return self._with_ends(
+            levels, estimates, reaches, rounding, lambda x: x[np.ix_(*shown)].reshape(-1)
+        )
 
     def share(self, by: Columns, *, alpha: Real, simultaneous: bool = False) -> Any:
         """Return the percentage of each sum in the grand total, with an interval.
@@ -195,18 +224,25 @@ class NoisyTable(Released):
         (['sick', 'percent', 'lower', 'upper'], ['yes', 'no'])
 
         """
-        kept = self._design._places("by", by)
+        kept = self.design._chosen("by", by)
+        if any(axis.hierarchy for axis in self.design.axes):
+            raise ValueError("shares of a table with a hierarchy are not known")
         groups = self._groups(kept)
         # The rests overlap, so that the intervals of several shares are not independent.
         level = parameters.probability("alpha", alpha) / (len(groups) if simultaneous else 1)
         total = sum(map(sum, groups))
         rows = []
-        found = share_confidence_intervals(self._mechanisms[()], groups, level)
-        for cells, ends in zip(groups, found, strict=True):
-            point = sum(cells) / total if total > 0 else math.nan
+        cells = self.mechanisms[self.design.depths[-1]]
+        found = share_confidence_intervals(cells, groups, level)
+        for each, ends in zip(groups, found, strict=True):
+            point = sum(each) / total if total > 0 else math.nan
             rows.append([100 * share for share in (point, *ends)])
         names = ("percent", "lower", "upper")
-        return self._shown(kept, dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)))
+        columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+        shape = tuple(len(axis.levels) for axis in kept)
+        places = np.indices(shape).reshape(len(kept), math.prod(shape))
+        levels = {a.label: Coded(a.levels, each) for a, each in zip(kept, places, strict=True)}
+        return self.made(levels | columns)
 
     def difference(
         self, one: Mapping[Any, Any], other: Mapping[Any, Any], *, alpha: Real
@@ -233,21 +269,18 @@ class NoisyTable(Released):
         >>> noisy = table.release(epsilon=0.5)
         >>> found = noisy.difference({"sick": "no"}, {"sick": "yes"}, alpha=0.05)
         >>> found.upper - found.estimate
-        8
+        8.0
 
         """
-        base = self._counts[self._design._part(())]
-        weights = np.zeros(base.shape, np.int64)
-        for sign, name, levels in ((1, "one", one), (-1, "other", other)):
-            weights[self._design._selected(name, levels)] += sign
-        used = weights != 0
-        estimate = sum(
-            w * x for w, x in zip(weights[used].tolist(), base[used].tolist(), strict=True)
+        asked = [self._selected(name, each) for name, each in (("one", one), ("other", other))]
+        fitted, level = self._fit(), self._level(alpha, 1)
+        errors = self.product.joint(asked, [0] * len(self.design.axes))
+        (base, more, rounding), (base_2, more_2, rounding_2) = map(fitted.along, asked)
+        whole, rest = int(base.item()) - int(base_2.item()), float(more.item() - more_2.item())
+        reach = errors.reach((1.0, -1.0), level) + rounding + rounding_2
+        return Estimate(
+            whole + rest, whole + math.ceil(rest - reach), whole + math.floor(rest + reach)
         )
-        lower, upper = accuracy.sum_confidence_interval(
-            self._mechanisms[()], base[used], alpha, weights=weights[used]
-        )
-        return Estimate(estimate, lower, upper)
 
     def consistent(self, total: Integer | None = None) -> Any:
         """Return the frame of non-negative integers that add up, nearest to the noisy counts.
@@ -270,28 +303,64 @@ class NoisyTable(Released):
         3
 
         """
-        dimensions = range(len(self._design.levels))
+        if any(axis.hierarchy is not None for axis in self.design.axes):
+            whole = self._closest(total)
+        else:
+            whole = self._consistent(total)
+        return self.made({**self._levels(), self.design.name: self._rows(whole)})
+
+    def _consistent(self, total: Integer | None) -> NDArray[np.int64]:
+        """Return the consistent counts of all nodes of a table with margins."""
+        design, cells = self.design, self.design.depths[-1]
         margins = {
-            tuple(axis for axis in dimensions if axis not in sums): sums
-            for sums in self._mechanisms
-            if sums
+            tuple(place for place, depth in enumerate(block) if depth == cells[place]): block
+            for block in design.depths[:-1]
         }
-        cells = consistency.consistent(
-            self._counts[self._design._part(())],
+        noisy = {
+            kept: self.counts[design._part(block)].reshape([design.sizes[x] for x in kept])
+            for kept, block in margins.items()
+        }
+        found = consistency.consistent(
+            self.counts[design._part(cells)],
             total=total,
-            margins={
-                axes: self._counts[self._design._part(sums)] for axes, sums in margins.items()
-            },
+            margins=noisy,
             variances={
-                "cells": self._mechanisms[()],
-                **{axes: self._mechanisms[sums] for axes, sums in margins.items()},
+                "cells": self.mechanisms[cells],
+                **{kept: self.mechanisms[block] for kept, block in margins.items()},
             },
         )
-        whole = np.asarray(cells)
-        for axis, label in enumerate(self._design.levels):
-            if label in self._design._margins:
-                whole = np.concatenate([whole, whole.sum(axis, keepdims=True)], axis)
-        return self._framed(**{self._design.name: whole.reshape(-1)})
+        return all_nodes(design, (np.arange(found.size), np.asarray(found).reshape(-1)))
+
+    def _closest(self, total: Integer | None) -> NDArray[np.int64]:
+        """Return the consistent counts of all nodes of a table with one hierarchy."""
+        design = self.design
+        [place, *others] = [p for p, axis in enumerate(design.axes) if axis.depths > 1]
+        if others:
+            raise ValueError(
+                "consistent counts are known for one hierarchy without margins: give another table"
+            )
+        noisy = np.moveaxis(self.counts, place, 0)
+        shape, tree = noisy.shape, design.axes[place].tree
+        noisy = noisy.reshape(tree.size, -1)
+        if np.abs(noisy.astype(np.float64)).max() > consistency.GREATEST:
+            raise OverflowError("noisy counts reach beyond 2**40: give smaller counts")
+        # A tree for each column, and a node above them for the total.
+        offsets = np.arange(noisy.shape[1]) * tree.size
+        above = np.where(tree.parents[:, None] < 0, -1, tree.parents[:, None] + offsets)
+        variances = self.product.squares[place].noise
+        weights = np.repeat((variances.max() / variances)[:, None], noisy.shape[1], axis=1)
+        forest = above.T.reshape(-1), noisy.T.reshape(-1), weights.T.reshape(-1)
+        if total is not None:
+            public = parameters.at_least("total", total, 0)
+            if public > consistency.GREATEST:
+                raise OverflowError("total reaches beyond 2**40: give a smaller one")
+            forest = (
+                np.append(np.where(forest[0] < 0, noisy.size, forest[0]), -1),
+                np.append(forest[1], public),
+                np.append(forest[2], np.inf),
+            )
+        found = trees.closest(*forest)[: noisy.size].reshape(noisy.T.shape).T
+        return np.moveaxis(found.reshape(shape), 0, place)
 
     def plot(self, *, alpha: Real = 0.05, ax: Axes | None = None) -> Axes:
         """Draw the noisy counts: bars with intervals for one column, a heat map for two.
@@ -323,40 +392,105 @@ class NoisyTable(Released):
         'sick'
 
         """
-        if (n := len(self._design.levels)) > 2:
+        if (n := len(self.design.axes)) > 2:
             raise ValueError(f"a table of {n} columns cannot be drawn: make one of two columns")
         return (plot.histogram if n == 1 else plot.table)(self, alpha=alpha, ax=ax)
 
-    def _groups(self, kept: tuple[int, ...]) -> list[list[int]]:
+    def _groups(self, kept: list[Axis]) -> list[list[int]]:
         """Return the noisy cells of each combination of levels of these columns."""
-        base = self._counts[self._design._part(())]
-        others = [axis for axis in range(base.ndim) if axis not in kept]
-        front = base.transpose(*kept, *others)
-        rows = math.prod(base.shape[axis] for axis in kept)
-        return front.reshape(rows, -1).tolist()
+        base = self.counts[self.design._leaves()]
+        places = [self.design.axes.index(axis) for axis in kept]
+        others = [place for place in range(base.ndim) if place not in places]
+        rows = math.prod(base.shape[place] for place in places)
+        found: list[list[int]] = base.transpose(*places, *others).reshape(rows, -1).tolist()
+        return found
 
-    def _sum_interval(self, cells: Sequence[int], level: Fraction) -> tuple[int, int]:
-        if not cells:
-            return 0, 0
-        return accuracy.sum_confidence_interval(
-            self._mechanisms[()], np.array(cells, np.int64), level
-        )
+    def _fit(self) -> products.Fitted:
+        if not hasattr(self, "_fitted"):
+            self._fitted = self.product.fit(self.counts)
+        return self._fitted
 
-    def _shown(self, kept: tuple[int, ...], columns: dict[str, list[Any]]) -> Any:
-        """Return a frame of the levels of these columns, with more columns."""
-        sizes = self._design._base_shape()
-        shape = tuple(sizes[axis] for axis in kept)
-        places = np.indices(shape).reshape(len(kept), math.prod(shape))
-        labels = list(self._design.levels)
-        levels = {
-            labels[axis]: _native.Coded(self._design.levels[labels[axis]][: sizes[axis]], each)
-            for axis, each in zip(kept, places, strict=True)
-        }
-        return _native.made(levels | columns, self._library)
+    def _level(self, alpha: Any, n: int) -> float:
+        """Return the level of ideal noise for each of n intervals."""
+        given = parameters.significance("alpha", alpha)
+        level = given - self.product.lost
+        if level <= 0:
+            wanted = f"more than {float(given - level):.3g}, the error of the sampled distribution"
+            raise ValueError(parameters.refusal("alpha", float(given), wanted))
+        return decimals.down(level / n)
+
+    def _answers(
+        self, asked: Sequence[NDArray[Any] | None], alpha: Any, *, simultaneous: bool
+    ) -> tuple[tuple[NDArray[Any], NDArray[Any]], NDArray[Any] | None, float]:
+        """Return sums of estimates in two parts, their reaches at a level, and a rounding error."""
+        parameters.check_bool("simultaneous", simultaneous)
+        base, more, rounding = self._fit().along(asked)
+        more = np.broadcast_to(more, base.shape)
+        if alpha is None:
+            return (base, more), None, rounding
+        level = self._level(alpha, base.size if simultaneous else 1)
+        nodes = [
+            np.arange(size) if x is None else None
+            for x, size in zip(asked, base.shape, strict=True)
+        ]
+        product = self.product
+        n, found = products.kinds([product], [nodes])
+        reaches = np.empty(base.shape)
+        if n <= product.most and n * math.prod(product.shape) <= product.most_in_all:
+            for rows, [at] in found:
+                index = iter(rows)
+                where = tuple(slice(None) if x is None else next(index) for x in nodes)
+                reaches[where] = product.joint([asked], at).reach((1.0,), level)
+        else:
+            all_of = [np.zeros(1, int) if x is None else x for x in nodes]
+            reaches = product.bounds(asked, all_of, level)
+        return (base, more), reaches, rounding
+
+    def _with_ends(
+        self,
+        levels: Mapping[str, Any],
+        estimates: tuple[NDArray[Any], NDArray[Any]],
+        reaches: NDArray[Any] | None,
+        rounding: float,
+        shown: Callable[[NDArray[Any]], NDArray[Any]],
+    ) -> Any:
+        """Return a frame of estimates with intervals."""
+        base, more = estimates
+        columns = {**levels, "estimate": shown(base + more)}
+        if reaches is not None:
+            reach = reaches + rounding
+            columns["lower"] = shown(base + np.ceil(more - reach).astype(np.int64))
+            columns["upper"] = shown(base + np.floor(more + reach).astype(np.int64))
+        return self.made(columns)
+
+    def _selected(self, name: str, levels: Any) -> list[NDArray[np.int64]]:
+        """Return for each column the leaves of the cells with these levels."""
+        if not isinstance(levels, Mapping):
+            raise TypeError(parameters.foreign(name, levels, "a mapping of column names to levels"))
+        found = {axis.label: _of_leaves(axis) for axis in self.design.axes}
+        for label, level in levels.items():
+            [axis] = self.design._chosen(name, (label,))
+            if level not in axis.places:
+                raise ValueError(
+                    f"{name} has {parameters.shown(level)} in {label!r}: "
+                    f"give one of {parameters.shown(axis.levels)}"
+                )
+            below = np.zeros(axis.tree.size, np.int64)
+            below[axis.places[level]] = 1
+            for depth in range(axis.tree.depth):
+                under = axis.tree.below(depth)
+                below[under] |= below[axis.tree.parents[under]]
+            found[label] *= below
+        return list(found.values())
 
 
-def _level(alpha: Any, simultaneous: bool, n: int) -> Fraction:
-    """Return the level of each of n independent intervals."""
-    parameters.check_bool("simultaneous", simultaneous)
-    level = parameters.probability("alpha", alpha)
-    return tails.share(level, n) if simultaneous else level
+def _of_leaves(axis: Axis) -> NDArray[np.int64]:
+    """Return the weights of the sum of all leaves."""
+    found = np.zeros(axis.tree.size, np.int64)
+    found[axis.tree.leaves] = 1
+    return found
+
+
+def _shown(axis: Axis) -> NDArray[np.int64]:
+    """Return the nodes of an axis that rows by it have: all of a hierarchy, and no margin."""
+    return axis.shown[: len(axis.shown) - axis.margin]

@@ -4,29 +4,31 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import date, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from geomdp import _published
 from geomdp._inputs import parameters
-from geomdp._published import Contents, damage, fraction
-from geomdp.frames._design import Design
-from geomdp.frames._format import FORMAT, GROUPS, TREE
+from geomdp._published import Contents, fraction
+from geomdp.frames._design import Block, Design
+from geomdp.frames._file import FORMAT
 from geomdp.frames._groups import NoisyGroups
+from geomdp.frames._hierarchy import Hierarchy
 from geomdp.frames._native import Library
 from geomdp.frames._noisy import NoisyTable
 from geomdp.mechanism import GeometricMechanism
 
+_Known: TypeAlias = tuple[Design, dict[Block, GeometricMechanism], str | None, Library | None]
 _OTHER_ROWS = "it has other rows than its description"
 
 
-def read(path: Any, *, library: Library | None = None) -> NoisyTable:
-    """Return the noisy table in a file that :meth:`geomdp.frames.NoisyTable.save` wrote.
+def read(path: Any, *, library: Library | None = None) -> NoisyTable | NoisyGroups:
+    """Return the release in a file that :meth:`geomdp.frames.NoisyTable.save` wrote.
 
     A reader needs the file alone, with the ``.csv.json`` beside a CSV file: no data and no secret.
 
@@ -39,13 +41,13 @@ def read(path: Any, *, library: Library | None = None) -> NoisyTable:
 
     Returns
     -------
-    NoisyTable
+    NoisyTable or NoisyGroups
         With the intervals that the publisher sees.
 
     Raises
     ------
     ValueError
-        If the file is not such a table, of a format that this version does not know, or damaged.
+        If the file has no such release, of a format that this version does not know, or damaged.
 
     Examples
     --------
@@ -62,118 +64,80 @@ def read(path: Any, *, library: Library | None = None) -> NoisyTable:
 
     """
     source = Path(path)
-    contents, design, mechanisms = _table(source, FORMAT)
-    with damage(source):
-        if contents.counts.size != design.cells:
-            raise ValueError(_OTHER_ROWS)
-        order = np.unravel_index(np.arange(design.cells), design.shape)
-        check_rows(contents, design.levels, order)
-    return NoisyTable(design, mechanisms, contents.facts["label"], contents.counts, library)
-
-
-def read_groups(path: Any, *, library: Library | None = None) -> NoisyGroups:
-    """Return the groups in a file that :meth:`geomdp.frames.NoisyGroups.save` wrote.
-
-    Parameters
-    ----------
-    path, library
-        As in :func:`geomdp.read`, which reads whole tables.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import pandas as pd
-    >>> from geomdp import frames
-    >>> table = frames.count(pd.Series(["no"] * 500, name="sick"), ["yes", "no"])
-    >>> noisy = table.release(epsilon=1, at_least=25)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     noisy.save(f"{folder}/sick.csv")
-    ...     read = frames.read_groups(f"{folder}/sick.csv")
-    >>> read.to_dict() == noisy.to_dict(), read.at_least
-    (True, 25)
-
-    """
-    source = Path(path)
-    contents, design, mechanisms = _table(source, GROUPS)
-    with damage(source):
-        at_least = design._threshold(contents.facts["at_least"], mechanisms[()])
-        places = [
-            column.among(items)
-            for column, items in zip(contents.columns[:-1], design.levels.values(), strict=True)
-        ]
-        cells = np.ravel_multi_index(tuple(places), design.shape)
-        if (np.diff(cells) <= 0).any() or (contents.counts < at_least).any():
-            raise ValueError(_OTHER_ROWS)
-    label, counts = contents.facts["label"], contents.counts
-    return NoisyGroups(
-        design, mechanisms[()], label, counts, library, cells=cells, at_least=at_least
-    )
-
-
-def _table(
-    path: Path, form: str
-) -> tuple[Contents, Design, dict[tuple[int, ...], GeometricMechanism]]:
-    """Return what a file of this format has, its design and mechanisms."""
-    contents = opened(path, form)
-    return contents, *_facts(path, contents)
-
-
-def opened(path: Path, form: str) -> Contents:
-    """Return what a file of this format has."""
-    contents = _published.read(path)
-    found = contents.facts.get("format")
-    if found != form:
-        readers = {
-            FORMAT: "geomdp.read",
-            GROUPS: "geomdp.frames.read_groups",
-            TREE: "geomdp.hierarchy.read",
-        }
-        hint = f"; {readers[found]} reads it" if isinstance(found, str) and found in readers else ""
-        raise ValueError(
-            f"{path.name} has the format {parameters.shown(found)}: this version reads {form!r}"
-            f"{hint}"
-        )
-    return contents
-
-
-def _facts(
-    path: Path, contents: Contents
-) -> tuple[Design, dict[tuple[int, ...], GeometricMechanism]]:
-    """Return the design and the mechanisms of a description."""
+    contents = _published.read(source)
     facts = contents.facts
-    with damage(path):
-        design = design_of(contents)
+    with _published.damage(source):
+        if facts.get("format") != FORMAT:
+            found = parameters.shown(facts.get("format"))
+            raise ValueError(f"it has the format {found}: this version reads {FORMAT!r}")
+        design = _design(contents)
         if contents.names != [*design.levels, design.name]:
             raise ValueError("it has other columns than its description")
-        labels = list(design.levels)
-        mechanisms = {
-            tuple(labels.index(label) for label in each["sums_over"]): _of_rate(design, each)
-            for each in facts["mechanisms"]
-        }
+        mechanisms = {tuple(each["depths"]): _of_rate(design, each) for each in facts["mechanisms"]}
+        if list(mechanisms) != design.depths:
+            raise ValueError("it has mechanisms of other depths")
+        stated = facts["epsilon"], facts["sensitivity"]
+        if stated != (str(design._loss(mechanisms)), design.sensitivity):
+            raise ValueError("it states another privacy loss")
         if not isinstance(facts["label"], str | None):
             raise TypeError("label is no str")
-        if list(mechanisms) != list(design._sums()):
-            raise ValueError("it has mechanisms of other margins")
-        if (facts["epsilon"], facts["sensitivity"]) != (
-            str(design._loss(mechanisms)),
-            design.sensitivity,
-        ):
-            raise ValueError("it states another privacy loss")
-    compare_plans(path, facts, mechanisms.values())
-    return design, mechanisms
+        made = _table if facts["at_least"] is None else _groups
+        noisy = made((design, mechanisms, facts["label"], library), contents)
+    _compare_plans(source, facts, mechanisms.values())
+    return noisy
 
 
-def design_of(contents: Contents) -> Design:
+def _table(known: _Known, contents: Contents) -> NoisyTable:
+    """Return a table with a row for each cell."""
+    design = known[0]
+    if contents.counts.size != design.cells:
+        raise ValueError(_OTHER_ROWS)
+    order = np.indices(design.shape, sparse=True)
+    for each, wanted in zip(_places(design, contents), order, strict=True):
+        if (each.reshape(design.shape) != wanted).any():
+            raise ValueError(_OTHER_ROWS)
+    counts = np.empty(design.shape, np.int64)
+    counts[design._shown()] = contents.counts.reshape(design.shape)
+    return NoisyTable(*known, counts)
+
+
+def _groups(known: _Known, contents: Contents) -> NoisyGroups:
+    """Return the groups of a table that reached a threshold."""
+    design, mechanisms = known[:2]
+    [mechanism] = mechanisms.values()
+    at_least = design._threshold(contents.facts["at_least"], mechanism)
+    cells = np.ravel_multi_index(tuple(_places(design, contents)), design.shape)
+    if (np.diff(cells) <= 0).any() or (contents.counts < at_least).any():
+        raise ValueError(_OTHER_ROWS)
+    return NoisyGroups(*known, contents.counts, cells=cells, at_least=at_least)
+
+
+def _places(design: Design, contents: Contents) -> list[NDArray[np.int64]]:
+    """Return the place of each row's level, by column."""
+    levels = design.levels.values()
+    return [each.among(items) for each, items in zip(contents.columns, levels, strict=False)]
+
+
+def _design(contents: Contents) -> Design:
     """Return the design of a description."""
     facts = contents.facts
+    levels: dict[str, Any] = {}
+    labels: dict[str, dict[str, Any]] = {"other": {}, "margin": {}}
+    for label, each in facts["axes"].items():
+        if "nodes" in each:
+            levels[label] = _hierarchy(each)
+            continue
+        levels[label] = [_decoded(level) for level in each["levels"]]
+        for name, known in labels.items():
+            if each[name]:
+                [item] = each[name]
+                known[label] = _decoded(item)
     return Design(
-        {label: [*map(_decoded, items)] for label, items in facts["levels"].items()},
+        levels,
         name=contents.names[-1],
-        other={label: _decoded(item) for label, item in facts["other"].items()},
-        margins={
-            label: (_decoded(each["label"]), fraction(each["share"]))
-            for label, each in facts["margins"].items()
-        },
+        other=labels["other"],
+        margins=labels["margin"],
+        shares={label: [*map(fraction, each["shares"])] for label, each in facts["axes"].items()},
         individual=facts["individual"],
         l0=facts["l0"],
         linf=facts["linf"],
@@ -181,11 +145,26 @@ def design_of(contents: Contents) -> Design:
     )
 
 
-def compare_plans(
+def _hierarchy(facts: Mapping[str, Any]) -> Hierarchy:
+    nodes = [_decoded(node) for node in facts["nodes"]]
+    above = [None if place == -1 else nodes[place] for place in facts["parents"]]
+    found = Hierarchy(nodes, above)
+    if found.nodes != nodes:
+        raise ValueError("nodes are not in the order of their tree")
+    return found
+
+
+def _of_rate(design: Design, facts: Mapping[str, Any]) -> GeometricMechanism:
+    bounds = facts["bounds"]
+    epsilon = fraction(facts["rate"]) * design.change
+    return GeometricMechanism(epsilon, design.change, None if bounds is None else tuple(bounds))
+
+
+def _compare_plans(
     path: Path, facts: Mapping[str, Any], mechanisms: Iterable[GeometricMechanism]
 ) -> None:
     """Warn if the plans are not those of the release."""
-    with damage(path):
+    with _published.damage(path):
         digests = [each["plan_sha256"] for each in facts["mechanisms"]]
         version = facts["version"]
     for stated, mechanism in zip(digests, mechanisms, strict=True):
@@ -194,25 +173,8 @@ def compare_plans(
             warnings.warn(
                 f"{path.name} was released by version {version} with another plan: "
                 "intervals are those of this version's plan",
-                stacklevel=4,
+                stacklevel=3,
             )
-
-
-def _of_rate(design: Design, facts: Mapping[str, Any]) -> GeometricMechanism:
-    bounds = facts["bounds"]
-    sensitivity = design._change if design._uneven else design.sensitivity
-    epsilon = fraction(facts["rate"]) * sensitivity
-    return GeometricMechanism(epsilon, sensitivity, None if bounds is None else tuple(bounds))
-
-
-def check_rows(
-    contents: Contents, levels: Mapping[str, Sequence[Any]], wanted: Sequence[NDArray[Any]]
-) -> None:
-    """Refuse other rows than those of these places among the levels of each column."""
-    for (name, items), places in zip(levels.items(), wanted, strict=True):
-        found = contents.columns[contents.names.index(name)].among(items)
-        if not np.array_equal(found, places):
-            raise ValueError(_OTHER_ROWS)
 
 
 def _decoded(level: Any) -> Any:

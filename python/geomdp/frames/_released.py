@@ -3,42 +3,44 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from geomdp import _notebook
 from geomdp._analysis import decimals
-from geomdp.frames import _format, _native
+from geomdp.frames import _file, _native
+from geomdp.frames._native import Coded, Library
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from os import PathLike
 
-    from geomdp.frames._design import Design
-    from geomdp.frames._native import Library
+    from geomdp.frames._design import Block, Design
     from geomdp.mechanism import GeometricMechanism
-
-#: The places of the columns that a margin adds up; () for the cells.
-Margin: TypeAlias = tuple[int, ...]
 
 
 class Released:
     """Noisy counts, and the public facts that a reader needs; no exact count."""
 
-    __slots__ = ("_counts", "_design", "_label", "_library", "_mechanisms")
+    __slots__ = ("_label", "_library", "counts", "design", "mechanisms")
 
     def __init__(
         self,
         design: Design,
-        mechanisms: Mapping[Margin, GeometricMechanism],
+        mechanisms: Mapping[Block, GeometricMechanism],
         label: str | None,
-        counts: NDArray[np.int64],
         library: Library | None,
+        counts: NDArray[np.int64],
     ) -> None:
-        self._design, self._label, self._library = design, label, library
-        self._mechanisms, self._counts = dict(mechanisms), counts
+        #: Everything public about the table.
+        self.design = design
+        #: The mechanism of each block, as in :meth:`Design.mechanisms`.
+        self.mechanisms = dict(mechanisms)
+        #: The noisy counts: an axis for each column, with its nodes in the order of its tree.
+        self.counts = counts
+        self._label, self._library = label, library
 
     @property
     def frame(self) -> Any:
@@ -46,17 +48,44 @@ class Released:
 
         Types, categories, order and index follow from the design alone.
         """
-        return self._framed()
+        return self.made(self._columns())
 
-    def _framed(self, **more: Any) -> Any:
-        """Return the frame with more columns, or with others of these names."""
-        counts = {self._design.name: self._counts.reshape(-1)}
-        return _native.made(self._columns() | counts | more, self._library)
+    def made(self, columns: Mapping[str, Any]) -> Any:
+        """Return a frame of these columns, in the library of the release.
+
+        Parameters
+        ----------
+        columns : mapping of names to sequences or arrays
+            They follow from public facts and noisy counts alone, so they cost no privacy.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from geomdp import frames
+        >>> table = frames.count(pd.Series(["no", "yes", "no"]), ["yes", "no"])
+        >>> type(table.release(epsilon=1).made({"n": [1, 2]})).__name__
+        'DataFrame'
+
+        """
+        return _native.made(columns, self._library)
+
+    def _levels(self) -> dict[str, Coded]:
+        """Return the columns of levels."""
+        return self.design._columns()
+
+    def _rows(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return a value of each node in the order of the frame."""
+        shown: NDArray[Any] = values[self.design._shown()].reshape(-1)
+        return shown
+
+    def _columns(self) -> dict[str, Any]:
+        """Return the columns of the frame."""
+        return {**self._levels(), self.design.name: self._rows(self.counts)}
 
     @property
-    def design(self) -> Design:
-        """The design of the table."""
-        return self._design
+    def at_least(self) -> int | None:
+        """The least noisy count that is published; None if all are."""
+        return None
 
     @property
     def label(self) -> str | None:
@@ -66,7 +95,7 @@ class Released:
     @property
     def epsilon(self) -> Fraction | float:
         """The exact privacy loss of the whole table for one individual; infinite without noise."""
-        return self._design._loss(self._mechanisms)
+        return self.design._loss(self.mechanisms)
 
     @property
     def privacy_loss(self) -> float:
@@ -82,9 +111,9 @@ class Released:
         >>> list(table.release(epsilon=1).to_dict())
         ['yes', 'no']
         """
-        columns = [each.listed() for each in self._columns().values()]
+        columns = [each.listed() for each in self._levels().values()]
         keys = columns[0] if len(columns) == 1 else zip(*columns, strict=True)
-        return dict(zip(keys, self._counts.reshape(-1).tolist(), strict=True))
+        return dict(zip(keys, self._columns()[self.design.name].tolist(), strict=True))
 
     def save(
         self, path: str | PathLike[str], *, overwrite: bool = False, certificate: bool = False
@@ -122,23 +151,14 @@ class Released:
         (['sick.csv', 'sick.csv.json'], Fraction(1, 2))
 
         """
-        _format.save(self, path, overwrite=overwrite, certificate=certificate)
-
-    @property
-    def _form(self) -> dict[str, Any]:
-        """The format of the files of this kind of release, and the facts that only they state."""
-        return {"format": _format.FORMAT}
-
-    def _columns(self) -> dict[str, Any]:
-        """Return the columns of levels."""
-        return self._design._columns_of(np.arange(self._design.cells))
+        _file.save(self, path, overwrite=overwrite, certificate=certificate)
 
     def _text(self) -> str:
         loss = f"privacy loss {_notebook.short(self.epsilon)} for one individual"
         return f"{self._title()}, {loss}"
 
     def _title(self) -> str:
-        return f"{type(self).__name__} of {_notebook.many(self._design.cells, 'count')}"
+        return f"{type(self).__name__} of {_notebook.many(self.design.cells, 'count')}"
 
     def __repr__(self) -> str:
         return f"<{self._text()}>\n{self.frame!r}"

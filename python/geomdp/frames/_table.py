@@ -11,27 +11,21 @@ from geomdp import _notebook
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Bounds, Exact, Integer
 from geomdp._uncopied import Withheld
-from geomdp.accounting import Budget
-from geomdp.frames import _native
-from geomdp.frames._groups import NoisyGroups, reaching
-from geomdp.frames._levels import check_text
+from geomdp.frames import _native, _release
+from geomdp.frames._exact import all_nodes
+from geomdp.frames._groups import NoisyGroups
 from geomdp.frames._native import Library
 from geomdp.frames._noisy import NoisyTable
 from geomdp.frames._top import Searched
 from geomdp.mechanism import GeometricMechanism, as_mechanism
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from geomdp.accounting import Budget
     from geomdp.frames._design import Design
 
 _Ints: TypeAlias = NDArray[np.int64]
-#: The greatest count, and the lower half of one.
-_GREATEST, LOW = 2**63 - 1, 2**32 - 1
-
-
-def capped(high: _Ints, low: _Ints) -> _Ints:
-    """Return the sums whose halves add up to these, or the limit of int64 if they are greater."""
-    high = high + (low >> 32)
-    return np.where(high >> 31, _GREATEST, (high << 32) | (low & LOW))
 
 
 class Table(Searched, Withheld):
@@ -52,7 +46,9 @@ class Table(Searched, Withheld):
 
     __slots__ = ("_design", "_library", "_occupied")
 
-    def __init__(self, design: Design, library: Library, occupied: tuple[_Ints, _Ints]) -> None:
+    def __init__(
+        self, design: Design, library: Library | None, occupied: tuple[_Ints, _Ints]
+    ) -> None:
         # Cells in order, all with records among them, and their counts.
         self._design, self._library, self._occupied = design, library, occupied
 
@@ -60,9 +56,21 @@ class Table(Searched, Withheld):
     def frame(self) -> Any:
         """The exact counts, in the library of the data. The frame shows and pickles them."""
         design = self._design
-        columns: dict[str, Any] = design._columns_of(np.arange(design.cells))
-        columns[design.name] = self._whole().reshape(-1)
+        columns: dict[str, Any] = {**design._columns()}
+        columns[design.name] = self._exact()[design._shown()].reshape(-1)
         return _native.made(columns, self._library)
+
+    @classmethod
+    def _of_counts(cls, design: Design, counts: NDArray[Any]) -> Table:
+        """Return the table of counts that somebody else made, an axis for each column."""
+        limits, info = np.iinfo(np.int64), np.iinfo(counts.dtype)
+        least, greatest = max(limits.min, info.min), min(limits.max, info.max)
+        values = counts.clip(least, greatest).astype(np.int64).reshape(-1)
+        return cls(design, None, (np.arange(values.size), values))
+
+    def _exact(self) -> NDArray[np.int64]:
+        """Return the exact counts of all nodes; secret."""
+        return all_nodes(self._design, self._occupied)
 
     @property
     def design(self) -> Design:
@@ -90,6 +98,7 @@ class Table(Searched, Withheld):
         mechanism: GeometricMechanism | None = None,
         *,
         epsilon: Exact | None = None,
+        shares: Mapping[str, Sequence[Exact]] | None = None,
         bounds: Bounds | None = None,
         at_least: None = None,
         budget: Budget | None = None,
@@ -102,6 +111,7 @@ class Table(Searched, Withheld):
         mechanism: GeometricMechanism | None = None,
         *,
         epsilon: Exact | None = None,
+        shares: Mapping[str, Sequence[Exact]] | None = None,
         at_least: Integer,
         budget: Budget | None = None,
         label: str | None = None,
@@ -112,6 +122,7 @@ class Table(Searched, Withheld):
         mechanism: GeometricMechanism | None = None,
         *,
         epsilon: Exact | None = None,
+        shares: Mapping[str, Sequence[Exact]] | None = None,
         bounds: Bounds | None = None,
         at_least: Integer | None = None,
         budget: Budget | None = None,
@@ -126,6 +137,9 @@ class Table(Searched, Withheld):
             Its sensitivity must be at least that of the table.
         epsilon : number or str, optional
             Instead of a mechanism: the privacy loss of the whole table for one individual.
+        shares : mapping of column names to sequences of numbers, optional
+            With `epsilon`: its parts for the depths of a column, from the root down, in proportion,
+            instead of those of the design.
         bounds : (int, int), optional
             With `epsilon`: noisy counts are clamped to them.
         at_least : int, optional
@@ -162,47 +176,23 @@ class Table(Searched, Withheld):
         (['yes', 'no'], [('October', 0.5)])
 
         """
-        design = self._design
-        mechanisms = design._given(mechanism, epsilon, bounds)
-        if label is not None:
-            check_text("label", label)
-        if at_least is not None:
-            at_least = design._threshold(at_least, mechanisms[()])
-        count = parameters.threads(threads) or None
-        for each in mechanisms.values():
-            each.certificate()  # A mechanism that has no plan is refused before it is booked.
-        if budget is not None:
-            if not isinstance(budget, Budget):
-                raise TypeError(parameters.foreign("budget", budget, "a Budget"))
-            budget._book(design._loss(mechanisms), design._losses(mechanisms), label)
-
+        given = _release.prepare(
+            self._design._with_shares(shares),
+            mechanism,
+            epsilon=epsilon,
+            bounds=bounds,
+            at_least=at_least,
+            label=label,
+            threads=threads,
+        )
+        if shares is not None and mechanism is not None:
+            raise TypeError("shares go with epsilon: a mechanism is that of all depths")
+        _release.spend(given, budget)
         try:
-            if at_least is not None:
-                each = mechanisms[()]
-                cells, noisy = reaching(each, self._occupied, design.cells, at_least, count)
-                return NoisyGroups(
-                    design, each, label, noisy, self._library, cells=cells, at_least=at_least
-                )
-            exact = self._whole()
-            noisy = np.empty_like(exact)
-            for sums, each in mechanisms.items():
-                part = design._part(sums)
-                noisy[part] = each.release(exact[part], threads=count)
+            return _release.draw(given, self._library, self._occupied)
         except BaseException as error:
             # The local variables of these calls hold exact counts, and some tracebacks show them.
             raise error.with_traceback(None) from None
-        return NoisyTable(design, mechanisms, label, noisy, self._library)
-
-    def _whole(self) -> _Ints:
-        """Return the exact counts of all cells and margins, in the shape of the design."""
-        design, (cells, records) = self._design, self._occupied
-        counts = np.zeros(design._base_shape(), np.int64)
-        counts.reshape(-1)[cells] = records
-        for axis, label in enumerate(design.levels):
-            if label in design._margins:
-                halves = (part.sum(axis, keepdims=True) for part in (counts >> 32, counts & LOW))
-                counts = np.concatenate([counts, capped(*halves)], axis)
-        return counts
 
     def map(self, mechanism: GeometricMechanism, records: Integer = 1) -> float:
         """Return the privacy loss of a release by this mechanism: ``map(records * sensitivity)``.

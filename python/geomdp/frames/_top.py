@@ -122,7 +122,7 @@ class Top:
 
 def base_levels(design: Design) -> dict[str, list[Any]]:
     """Return the levels of each column without those of margins."""
-    return design._base_levels()
+    return {axis.label: axis.levels for axis in design.axes}
 
 
 def base_cells(design: Design) -> int:

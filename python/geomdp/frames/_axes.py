@@ -1,0 +1,153 @@
+"""The axes of a table: the public levels of each column, and the sums of them that are released."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from geomdp._analysis.trees import Tree
+from geomdp._inputs import parameters
+from geomdp.frames import _levels
+
+
+class Branches(Sequence[Any]):
+    """A public tree, as the sequence of its leaves: the base class of :class:`Hierarchy`."""
+
+    __slots__ = ("leaves", "nodes", "tree")
+
+    def __init__(self, nodes: list[Any], tree: Tree) -> None:
+        self.nodes, self.tree = nodes, tree
+        self.leaves: list[Any] = [nodes[place] for place in tree.leaves.tolist()]
+
+    def __len__(self) -> int:
+        return len(self.leaves)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self.leaves[place]
+
+
+class Axis:
+    """A column of a table: a forest of its levels, of which every node is released.
+
+    A list of levels has a root for each. With a margin it has one root, the sum of all, and the
+    levels below it. A hierarchy is a tree of any depth.
+
+    Attributes
+    ----------
+    label : str
+        The name of the column.
+    levels : list
+        The labels of the leaves, in order. The one for other records, if there is one, is last.
+    nodes : list
+        The label of every node, in the order of the tree.
+    tree : Tree
+        The parent of each node.
+    shares : tuple of Fractions
+        The part of epsilon of each depth; they add up to 1.
+    shown : array of int64
+        The nodes in the order of a frame: a margin last, a hierarchy from the root down.
+    other, margin : bool
+        Whether there is a level for other records, and a sum over a list.
+    hierarchy : Hierarchy or None
+        The tree that it was made from.
+
+    """
+
+    def __init__(
+        self,
+        label: str,
+        levels: Any,
+        *,
+        other: Sequence[Any] = (),
+        margin: Sequence[Any] = (),
+        shares: Any = None,
+    ) -> None:
+        self.label, self.hierarchy = label, levels if isinstance(levels, Branches) else None
+        self.other, self.margin = bool(other), bool(margin)
+        words = f"levels of {label!r}"
+        if self.hierarchy is not None:
+            for name, given in (("other", other), ("margins", margin)):
+                if given:
+                    raise ValueError(
+                        f"{name} {parameters.given(given[0])} of {label!r} is not accepted, which "
+                        "is a hierarchy: give it a leaf for other records, and its sums are there"
+                    )
+            self.nodes, self.tree = self.hierarchy.nodes, self.hierarchy.tree
+            self.levels = self.hierarchy.leaves
+            self.shown = np.arange(self.tree.size)
+        else:
+            items = _levels.checked(words, levels)
+            for name, extra in (("other", other), ("margins", margin)):
+                if extra:
+                    words += f" with {name} {parameters.given(extra[0])}"
+                    items = _levels.checked(words, [*items, *extra])
+            size = len(items)
+            parents = np.full(size, -1)
+            self.shown = np.arange(size)
+            if margin:
+                parents[1:] = 0
+                items, self.shown = [items[-1], *items[:-1]], np.append(self.shown[1:], 0)
+            self.nodes, self.tree = items, Tree(parents)
+            self.levels = items[len(margin) :]
+        self.shares = (
+            self._even if shares is None else _shares(f"shares of {label!r}", shares, self.depths)
+        )
+
+    @property
+    def depths(self) -> int:
+        """The number of depths."""
+        return self.tree.depth + 1
+
+    @property
+    def _even(self) -> tuple[Fraction, ...]:
+        return (Fraction(1, self.depths),) * self.depths
+
+    @property
+    def even(self) -> bool:
+        """Whether all depths have equal shares."""
+        return self.shares == self._even
+
+    @property
+    def shown_nodes(self) -> list[Any]:
+        """The labels of the nodes in the order of a frame."""
+        return [self.nodes[node] for node in self.shown.tolist()]
+
+    @cached_property
+    def places(self) -> dict[Any, int]:
+        """The node of each label."""
+        return {label: node for node, label in enumerate(self.nodes)}
+
+    @cached_property
+    def leaf_places(self) -> dict[Any, int]:
+        """The place of each leaf's label among the levels."""
+        return {label: place for place, label in enumerate(self.levels)}
+
+    @cached_property
+    def rooms(self) -> list[int]:
+        """The greatest number of leaves below a node, or at it, of each depth."""
+        below = np.zeros(self.tree.size, np.int64)
+        below[self.tree.leaves] = 1
+        below = self.tree.sums(below)
+        return [int(below[self.tree.level(depth)].max()) for depth in range(self.depths)]
+
+    @property
+    def given(self) -> Any:
+        """The levels without that of other records, or the hierarchy."""
+        known = self.levels[: len(self.levels) - self.other]
+        return known if self.hierarchy is None else self.hierarchy
+
+
+def _shares(name: str, shares: Any, depths: int) -> tuple[Fraction, ...]:
+    """Return the parts of epsilon by depth, which are given in proportion."""
+    if not isinstance(shares, Sequence | np.ndarray) or isinstance(shares, str):
+        raise TypeError(parameters.foreign(name, shares, "a sequence of numbers"))
+    if len(shares) != depths:
+        raise ValueError(
+            f"{name}, {len(shares)} of them, are not accepted: give {depths}, from the root down"
+        )
+    parts = [parameters.positive_fraction(name, parameters.exact(name, share)) for share in shares]
+    return tuple(part / sum(parts) for part in parts)

@@ -1,0 +1,38 @@
+"""Sums of exact counts, which stay at the limits of int64 instead of wrapping around."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from geomdp.frames._design import Design
+
+_Ints: TypeAlias = NDArray[np.int64]
+#: The lower half of a count.
+LOW = 2**32 - 1
+
+
+def saturated(high: _Ints, low: _Ints) -> _Ints:
+    """Return the sums whose halves add up to these, or the limit of int64 that they are beyond."""
+    high = high + (low >> 32)
+    whole = (high << 32) | (low & LOW)
+    least, greatest = -(2**63), 2**63 - 1
+    return np.where(high < -(2**31), least, np.where(high >= 2**31, greatest, whole))
+
+
+def all_nodes(design: Design, occupied: tuple[_Ints, _Ints]) -> _Ints:
+    """Return the exact counts of all nodes, given those of some cells; the others are 0."""
+    cells, records = occupied
+    counts = np.zeros(design.sizes, np.int64)
+    counts.reshape(-1)[cells] = records
+    for place, axis in enumerate(design.axes):
+        if axis.tree.depth:
+            moved = np.moveaxis(counts, place, 0)
+            nodes = np.zeros((axis.tree.size, *moved.shape[1:]), np.int64)
+            nodes[axis.tree.leaves] = moved
+            sums = saturated(axis.tree.sums(nodes >> 32), axis.tree.sums(nodes & LOW))
+            counts = np.moveaxis(sums, 0, place)
+    return np.ascontiguousarray(counts)

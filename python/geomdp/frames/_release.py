@@ -1,0 +1,114 @@
+"""The one way of a release: prepare, spend, draw, published.
+
+Whatever is refused is refused by :func:`prepare`, from public facts alone. :func:`spend` books the
+loss before any noise is drawn. Exact counts are seen by the draws alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from geomdp._inputs import parameters
+from geomdp.accounting import Budget
+from geomdp.frames._exact import all_nodes
+from geomdp.frames._groups import NoisyGroups
+from geomdp.frames._levels import check_text
+from geomdp.frames._native import Library
+from geomdp.frames._noisy import NoisyTable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from geomdp.frames._design import Block, Design
+    from geomdp.mechanism import GeometricMechanism
+
+_Ints: TypeAlias = NDArray[np.int64]
+#: Cells at a time: they fit in the cache, and are enough for threads.
+_CHUNK = 2**20
+
+
+class Release(NamedTuple):
+    """The public facts of a release that is about to be made."""
+
+    design: Design
+    mechanisms: Mapping[Block, GeometricMechanism]
+    label: str | None
+    #: The least noisy count that is published; None for whole tables.
+    at_least: int | None
+    threads: int | None
+
+
+def prepare(
+    design: Design,
+    mechanism: GeometricMechanism | None,
+    *,
+    epsilon: Any,
+    bounds: Any,
+    at_least: Any,
+    label: Any,
+    threads: Any,
+) -> Release:
+    """Return a release, after all that can be refused: its plans too."""
+    mechanisms = design._given(mechanism, epsilon, bounds)
+    if label is not None:
+        check_text("label", label)
+    if at_least is not None:
+        at_least = design._threshold(at_least, mechanisms[design.depths[-1]])
+    count = parameters.threads(threads) or None
+    for each in mechanisms.values():
+        each.certificate()  # A mechanism without a plan is refused here.
+    return Release(design, mechanisms, label, at_least, count)
+
+
+def spend(release: Release, budget: Budget | None) -> None:
+    """Book a release, or refuse it."""
+    if budget is None:
+        return
+    if not isinstance(budget, Budget):
+        raise TypeError(parameters.foreign("budget", budget, "a Budget"))
+    design, mechanisms = release.design, release.mechanisms
+    budget._book(design._loss(mechanisms), design._losses(mechanisms), release.label)
+
+
+def draw(
+    release: Release, library: Library | None, occupied: tuple[_Ints, _Ints]
+) -> NoisyTable | NoisyGroups:
+    """Return the published counts, given the distinct cells with records, in order, and theirs."""
+    known = release.design, release.mechanisms, release.label, library
+    if release.at_least is not None:
+        cells, noisy = _reaching(release, release.at_least, occupied)
+        return NoisyGroups(*known, noisy, cells=cells, at_least=release.at_least)
+    exact = all_nodes(release.design, occupied)
+    noisy = np.empty_like(exact)
+    for block, each in release.mechanisms.items():
+        part = release.design._part(block)
+        noisy[part] = each.release(exact[part], threads=release.threads)
+    return NoisyTable(*known, noisy)
+
+
+def _reaching(
+    release: Release, at_least: int, occupied: tuple[_Ints, _Ints]
+) -> tuple[_Ints, _Ints]:
+    """Return the cells whose noisy counts reach the threshold, and these counts.
+
+    Every cell of the design gets noise.
+    """
+    cells, records = occupied
+    size, [mechanism] = release.design.cells, release.mechanisms.values()
+    found: list[tuple[_Ints, _Ints]] = []
+    ends = np.searchsorted(cells, np.arange(_CHUNK, size + _CHUNK, _CHUNK)).tolist()
+    counts = np.empty(min(_CHUNK, size), np.int64)
+    start = 0
+    for first, end in zip(range(0, size, _CHUNK), ends, strict=True):
+        chunk = counts[: size - first]
+        chunk.fill(0)
+        chunk[cells[start:end] - first] = records[start:end]
+        mechanism.release(chunk, out=chunk, threads=release.threads)
+        reached = np.flatnonzero(chunk >= at_least)
+        found.append((reached + first, chunk[reached]))
+        start = end
+    chosen, noisy = zip(*found, strict=True)
+    return np.concatenate(chosen), np.concatenate(noisy)
