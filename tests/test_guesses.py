@@ -56,7 +56,7 @@ def power(times: int) -> Fraction:
 CHANGE = Design({"group": ["A", "B"]}, neighbours="change").sensitivity
 ROWS = {
     "Is this person in the data?": (1, [factor({(n,): 1}, {(n + 1,): 1}) for n in KNOWN]),
-    "In which of two groups": (
+    "In which of two groups is this person": (
         2,
         [factor({(n + 1, n): 1}, {(n, n + 1): 1}) for n in KNOWN],
     ),
@@ -65,6 +65,10 @@ ROWS = {
         [factor({(n + 1, n): 1}, {(n, n + 1): 1}, CHANGE) for n in KNOWN],
     ),
     "Is this couple in the data?": (2, [factor({(n,): 1}, {(n + 2,): 1}) for n in KNOWN[:-1]]),
+    "In which of two groups is this couple": (
+        4,
+        [factor({(n + 2, n): 1}, {(n, n + 2): 1}) for n in KNOWN[:-1]],
+    ),
     "Are these ten in the data?": (10, [factor({(n,): 1}, {(n + 10,): 1}) for n in KNOWN[:3]]),
 }
 
