@@ -73,7 +73,7 @@ NO_INDEX = {
 }
 #: Pages for auditors and maintainers, who have the repository.
 REPOSITORY_PAGES = re.compile(
-    "(project/|(check_us|evidence|guarantees|paper_mapping|performance|proofs|related_work"
+    "(project/|(best_practices|check_us|evidence|guarantees|paper_mapping|performance|proofs|related_work"
     "|nist_sp_800_226|releasing|specification)\\.html)"
 )
 #: Files and commands of the repository, and private names.
@@ -110,7 +110,8 @@ LOOK = r"""() => {
     if (/\.svg|:image\/svg/.test(image.src) && image.offsetWidth && !dark)
       found.push(`a drawing for light pages: ${image.src.slice(0, 100)}`);
   }
-  for (const e of text.querySelectorAll("code, pre, script, style")) e.remove();
+  // The hat of an estimate is a circumflex.
+  for (const e of text.querySelectorAll("code, pre, script, style, mover > mo")) e.remove();
   for (const math of text.querySelectorAll("math")) {
     if (/[\\&$^_]/.test(math.textContent)) found.push(`not a formula: ${name(math)}`);
     math.remove();
