@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from geomdp.hierarchy import Hierarchy
 from matplotlib import pyplot
 
 import geomdp.measurement as m
@@ -24,13 +23,16 @@ from geomdp import (
 )
 from geomdp.compat import diffprivlib, smartnoise
 from geomdp.distribution import TwoSidedGeometric
-from geomdp.frames import Design
+from geomdp.frames import Design, Hierarchy
 from geomdp.streams import Stream
 from test_import import PUBLIC_MODULES
 
 #: Parameters that are real numbers, wherever they occur.
 NUMBERS = {"alpha", "delta", "epsilon", "epsilons", "per", "prob", "ratio", "rho", "scale"}
-DESIGN, TREE = Design(["no", "yes"]), Hierarchy({"Oslo": "Europe", "Rome": "Europe"})
+DESIGN, TREE = (
+    Design(["no", "yes"]),
+    Design({"town": Hierarchy({"Oslo": "Europe", "Rome": "Europe"})}),
+)
 TABLE, LOSSES = DESIGN.count(pd.Series(["no"])), DESIGN.loss_distribution(epsilon=1)
 MECHANISM = GeometricMechanism(1)
 MSE = {"lower": 0, "upper": 9}
@@ -61,7 +63,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "threshold": lambda x: DESIGN.at_least(epsilon=x, spurious=x),
     "preview": lambda x: DESIGN.preview(epsilons=[x], alpha=x).iloc[0, 1],
     "table": lambda x: TABLE.release(epsilon=x).privacy_loss,
-    "tree": lambda x: TREE.release([1, 2], epsilon=x).privacy_loss,
+    "tree": lambda x: [each.rate for each in TREE.mechanisms(x).values()],
     "rejection": lambda x: rejection.loss(x, 3),
     "pipeline": lambda x: m.make_base_geometric(x).map(1),
     "noise": lambda x: TwoSidedGeometric(x).pmf(1),
