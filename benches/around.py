@@ -207,7 +207,7 @@ def year_of_stream() -> tuple[str, Call, Call]:
 
     def ours() -> None:
         with tempfile.TemporaryDirectory() as folder:
-            stream = Stream.open(f"{folder}/a.db")
+            stream = Stream.open(f"{folder}/a.jsonl")
             for day in range(365):
                 stream.release(day, counts[: day + 1])
 

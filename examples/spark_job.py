@@ -28,7 +28,7 @@ def main(folder: Path) -> None:
     table = geomdp.spark.count(DESIGN, voters)  # tasks may run twice: there is no noise yet
 
     # The budget is a file that all jobs share. It refuses a release that would exceed it.
-    budget = Budget.open(folder / "budget.db", epsilon=1)
+    budget = Budget.open(folder / "budget.jsonl", epsilon=1)
     noisy = table.release(epsilon=0.5, budget=budget, label="voters by age")
     print(noisy.intervals(alpha=0.05).to_pandas().to_string(index=False))
     print(budget)

@@ -23,7 +23,7 @@ def main(folder: Path) -> None:
     events = pd.read_csv(EVENTS)
     counts = events[CAUSES].to_numpy()  # a row for each step
     for step in range(len(events)):  # one job a step, which may run again
-        stream = Stream.open(folder / "stream.db", horizon=24, epsilon="0.1")
+        stream = Stream.open(folder / "stream.jsonl", horizon=24, epsilon="0.1")
         stream.release(step, counts[: step + 1])
 
     steps = stream.table(0, len(events), cells={"cause": CAUSES})

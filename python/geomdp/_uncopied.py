@@ -1,6 +1,9 @@
-"""Objects that nothing may copy."""
+"""Objects that nothing may copy, and calls whose local variables no traceback shows."""
 
-from typing import ClassVar, NoReturn
+from collections.abc import Callable
+from typing import ClassVar, NoReturn, TypeVar
+
+_T = TypeVar("_T")
 
 
 class Uncopied:
@@ -26,3 +29,16 @@ class Withheld(Uncopied):
     def __dir__(self) -> list[str]:
         # Inspectors and debuggers show the values of these names.
         return [name for name in super().__dir__() if name not in ("frame", *self.__slots__)]
+
+
+def unseen(work: Callable[[], _T]) -> _T:
+    """Return what a call returns. The traceback of its error has no local variable of it.
+
+    They hold exact counts or a draw that was not published. The caller must not hold them either.
+    """
+    try:
+        return work()
+    except BaseException as error:
+        del work
+        error.__context__ = None
+        raise error.with_traceback(None) from None

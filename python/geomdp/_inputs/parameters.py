@@ -42,6 +42,7 @@ _SHOWN = (
 #: The most bits of a numerator or denominator. Errors and certificates print numbers, and Python
 #: refuses to print ints of more than 4300 digits.
 _MOST_BITS = 14_000
+_RATIO = r"\d{1,4300}(/[1-9]\d{0,4299})?"
 _STATED = r"[+-]?(\d+/0*[1-9]\d*|(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,5})?)"
 
 
@@ -221,6 +222,16 @@ def exact(name: str, value: Any) -> Any:
         wanted = "a smaller exponent, or fewer digits"
         raise OverflowError(refusal(name, value, wanted))
     return Fraction(value)
+
+
+def ratio(text: Any) -> Fraction:
+    """Return the Fraction whose str is this text of a file; a ValueError for any other text."""
+    # Python refuses to convert longer ones.
+    if isinstance(text, str) and re.fullmatch(_RATIO, text, re.ASCII):
+        found = Fraction(text)
+        if str(found) == text:
+            return found
+    raise ValueError(f"{shown(text)} is no fraction in lowest terms")
 
 
 def printable(name: str, value: int) -> int:

@@ -17,7 +17,8 @@ only at delta 0; otherwise fix them in advance.
 (0.0, 1.0000000000000002)
 """
 
-from geomdp.accounting._budget import Booking, Budget
+from geomdp.accounting._bookings import Booking
+from geomdp.accounting._budget import Budget
 from geomdp.accounting._compose import compose, compose_delta, rdp, split, zcdp
 from geomdp.accounting._distribution import LossDistribution, loss_distribution
 

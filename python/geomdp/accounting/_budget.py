@@ -6,17 +6,17 @@ import math
 import os
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from fractions import Fraction
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Any, Literal
 
 from geomdp import _notebook
 from geomdp._analysis import composition, decimals
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Exact, Integer
 from geomdp._uncopied import Uncopied, Withheld
+from geomdp.accounting._bookings import Booking, Memory, Store
 from geomdp.accounting._compose import (
     Losses,
     delta_of,
@@ -25,88 +25,8 @@ from geomdp.accounting._compose import (
     zcdp_of,
 )
 from geomdp.accounting._distribution import LossDistribution
+from geomdp.accounting._ledger import Ledger
 from geomdp.mechanism import GeometricMechanism, as_mechanism, exact_loss
-
-#: Returns the costs of a release, given how often each cost was booked before; or refuses it.
-Decide: TypeAlias = Callable[[Counter[Fraction]], Counter[Fraction]]
-
-
-class Booking(NamedTuple):
-    """One release in the history of a budget; ``pandas.DataFrame(budget.history)`` shows them.
-
-    Attributes
-    ----------
-    label : str or None
-        The label that the release was given.
-    loss : Fraction
-        The pure privacy loss, exactly.
-    cost : Fraction
-        Its share of the budget: the loss; with a plan the sum of the planned losses that it uses
-        up; or its rho.
-    time : datetime
-        When it was booked, in UTC to the second.
-
-    Examples
-    --------
-    >>> from geomdp import accounting
-    >>> budget = accounting.Budget(rho=1)
-    >>> budget.book("0.1", label="visits")
-    >>> [booking] = budget.history
-    >>> booking.label, booking.loss, float(booking.cost)
-    ('visits', Fraction(1, 10), 0.004995837495787998)
-
-    """
-
-    label: str | None
-    loss: Fraction
-    cost: Fraction
-    time: datetime
-
-
-class Store(Protocol):
-    """Where bookings are kept: in memory or in a ledger."""
-
-    def costs(self) -> Counter[Fraction]:
-        """Return how often each cost was booked, except for 0."""
-
-    def bookings(self) -> list[Booking]:
-        """Return all bookings, the first one first."""
-
-    def book(self, label: str | None, loss: Any, decide: Decide) -> None:
-        """Book a release, unless `decide` refuses it; no other booking comes in between."""
-
-
-class _Memory:
-    """Bookings in memory. Readers take no lock, since a signal handler may interrupt its owner."""
-
-    __slots__ = ("_bookings", "_costs", "_lock", "_process")
-
-    def __init__(self) -> None:
-        self._bookings: list[Booking] = []
-        self._costs: Counter[Fraction] = Counter()
-        self._lock, self._process = threading.Lock(), os.getpid()
-
-    def costs(self) -> Counter[Fraction]:
-        return self._costs
-
-    def bookings(self) -> list[Booking]:
-        return list(self._bookings)
-
-    def book(self, label: str | None, loss: Fraction, decide: Decide) -> None:
-        if os.getpid() != self._process:
-            raise RuntimeError(
-                "a forked process has a copy of this budget, and each copy could be spent: "
-                "open a ledger in each process with Budget.open"
-            )
-        with self._lock:
-            taken = decide(self._costs)
-            self._costs = self._costs + taken
-            self._bookings.append(Booking(label, loss, composition.total(taken), now()))
-
-
-def now() -> datetime:
-    """Return the time in UTC, to the second."""
-    return datetime.now(UTC).replace(microsecond=0)
 
 
 class Budget(Uncopied):
@@ -185,7 +105,7 @@ class Budget(Uncopied):
             self._plan = losses._pure()
         elif losses is not None:
             self._plan = groups_of(losses)
-        self._store: Store = _Memory()
+        self._store: Store = Memory()
         self._spenders: set[tuple[int, int]] = set()
         if self._by_rho:
             if self._delta or self._plan is not None:
@@ -216,14 +136,16 @@ class Budget(Uncopied):
     ) -> Budget:
         """Return a budget that is kept in a file, its ledger; a new one if there is no such file.
 
-        Any number of threads and processes may open the same ledger and spend from it. Each release
-        is booked in one transaction and written to the disk before any noise is drawn. So a process
+        Any number of threads and processes may open the same ledger and spend from it, under any of
+        its names. Each release is booked and on the disk before any noise is drawn. So a process
         that is killed in between loses budget and never privacy. No file stays open between calls.
 
-        The ledger is an SQLite file. It holds the limits, and of each release the label, the exact
-        loss and the time; nothing of the data. Keep it on a local file system: on a network file
-        system locks may fail, and then two processes can spend the same rest. Whoever deletes it,
-        or puts an older copy in its place, forgets releases.
+        The ledger is a text file that only grows: a line of JSON for its head, for its end and for
+        each release, which holds the label, the exact loss and the time; nothing of the data. Each
+        line has a digest of itself and of the line before, so that damage is noticed. Keep the
+        ledger on a local file system: on a network file system locks may fail, and then two
+        processes can spend the same rest. Whoever deletes it, edits it or puts an older copy in its
+        place forgets releases; :meth:`backup` says what a copy is good for.
 
         Parameters
         ----------
@@ -247,7 +169,7 @@ class Budget(Uncopied):
         >>> import tempfile, pathlib
         >>> from geomdp import GeometricMechanism, accounting
         >>> folder = tempfile.TemporaryDirectory()
-        >>> path = pathlib.Path(folder.name) / "2026.db"
+        >>> path = pathlib.Path(folder.name) / "2026.jsonl"
         >>> budget = accounting.Budget.open(path, epsilon=6)
         >>> noisy = budget.release(GeometricMechanism(0.5), [12, 7], label="2026-10")
         >>> accounting.Budget.open(path, epsilon=6).remaining
@@ -255,12 +177,10 @@ class Budget(Uncopied):
         >>> accounting.Budget.open(path, epsilon=7)
         Traceback (most recent call last):
             ...
-        ValueError: epsilon = 7 is not accepted: give that of the ledger 2026.db, 6
+        ValueError: epsilon = 7 is not accepted: give that of the ledger 2026.jsonl, 6
         >>> folder.cleanup()
 
         """
-        from geomdp.accounting._ledger import Ledger  # noqa: PLC0415 (SQLite for ledgers alone)
-
         budget = cls(epsilon, delta, losses, rho=rho)
         plan = None
         if budget._plan is not None:
@@ -275,6 +195,42 @@ class Budget(Uncopied):
             },
         )
         return budget
+
+    def backup(self, path: str | os.PathLike[str]) -> None:
+        """Check the ledger, and write a copy of it to a new file, whole or not at all.
+
+        Others may spend meanwhile. A copy is a record for auditors. Who puts it in place of the
+        ledger must :meth:`book` all releases since, or the budget forgets them.
+
+        Parameters
+        ----------
+        path : str or path
+            The copy; it must not exist.
+
+        Raises
+        ------
+        FileExistsError
+            If there is such a file.
+        ValueError
+            If the ledger is damaged, or the budget is in memory.
+
+        Examples
+        --------
+        >>> import tempfile, pathlib
+        >>> from geomdp import accounting
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> path = pathlib.Path(folder.name) / "2026.jsonl"
+        >>> budget = accounting.Budget.open(path, epsilon=6)
+        >>> budget.book(0.5, label="2026-10")
+        >>> budget.backup(path.with_name("copy.jsonl"))
+        >>> accounting.Budget.open(path.with_name("copy.jsonl"), epsilon=6).spent
+        [('2026-10', 0.5)]
+        >>> folder.cleanup()
+
+        """
+        if not isinstance(self._store, Ledger):
+            raise ValueError("a budget in memory has no file: open one with Budget.open")
+        self._store.backup(path)
 
     def spend(
         self,
@@ -293,13 +249,14 @@ class Budget(Uncopied):
             The greatest distance of neighbouring inputs, L1 for an array. Not negative; the
             sensitivity of the mechanism if not given.
         label : str, optional
-            A name for the table :attr:`spent`.
+            The name of the release in :attr:`spent` and :attr:`history`. A budget books a name
+            once: the same release, run again, is refused instead of paid for again.
 
         Raises
         ------
         ValueError
-            If the release would exceed the budget, or no planned loss is left for it. The budget is
-            then left as it was.
+            If the release would exceed the budget, no planned loss is left for it, or a release has
+            its label. The budget is then left as it was.
         RuntimeError
             If a signal handler calls it that interrupted another call in the same thread, or a
             forked process spends from a budget in memory.

@@ -1,130 +1,29 @@
-"""Counts day by day: a stream of counts under one privacy loss, safe against crashes.
-
-A tree of noisy sums gives the total of any span of steps, at any time, as often as one likes, and
-one record costs epsilon once, however long the stream runs. The guide is
-``docs/guides/streams.md``.
-
->>> import tempfile, pathlib
->>> from geomdp.streams import Stream
->>> folder = tempfile.TemporaryDirectory()
->>> visits = Stream.open(pathlib.Path(folder.name) / "visits.db", horizon=365, epsilon=1)
->>> published = visits.release(0, [512])
->>> published = visits.release(1, [512, 498])
->>> lower, upper = visits.interval(0, 2, alpha=0.05)
->>> upper - visits.total(0, 2)
-8
->>> folder.cleanup()
-"""
+"""The public class of streams, above the file of their nodes."""
 
 from __future__ import annotations
 
-import json
 import math
 import os
-import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any, Self, TypeAlias
+from functools import partial
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from geomdp import accounting, accuracy
 from geomdp._analysis import span_trees
-from geomdp._database import Database, absolute
-from geomdp._inputs import arrays, parameters
+from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Exact, Integer, Real
+from geomdp._journal import absolute
 from geomdp._notebook import many
-from geomdp.frames import Design, NoisyTable, Table
+from geomdp._uncopied import unseen
+from geomdp.frames import Design, NoisyTable
 from geomdp.frames._native import Library
 from geomdp.mechanism import GeometricMechanism
-
-__all__ = ["Stream"]
-
-_Counts: TypeAlias = NDArray[np.int64]
-#: A step and the one after its last.
-Span: TypeAlias = tuple[int, int]
-_LEAST, _GREATEST = arrays.limits(np.dtype(np.int64))
-_PUBLIC = ("horizon", "epsilon", "arity", "levels")
-#: The longest stream: the choice of its arity takes seconds.
-_LONGEST = 10**5
-
-
-class _Nodes(Database):
-    """Noisy nodes in a file, those of each step in one transaction."""
-
-    __slots__ = ()
-    _kind = "stream"
-    _application = 0x67656F73  # "geos"
-    _tables = (
-        "CREATE TABLE nodes (level INTEGER NOT NULL, place INTEGER NOT NULL, "
-        "shape TEXT NOT NULL, noisy BLOB NOT NULL, PRIMARY KEY (level, place))",
-    )
-
-    def limits(self) -> tuple[int, Fraction, int, int]:
-        """Return horizon, epsilon, arity and levels."""
-        with self._connection() as file:
-            found = dict(file.execute("SELECT name, value FROM limits"))
-        try:
-            horizon, arity, levels = (int(found[name]) for name in ("horizon", "arity", "levels"))
-            epsilon = Fraction(found["epsilon"])
-        except (ValueError, ZeroDivisionError):
-            raise self._damaged(f"limits {parameters.shown(found)}") from None
-        if min(horizon, arity - 1, levels) < 1 or epsilon <= 0:
-            raise self._damaged(f"limits {parameters.shown(found)}")
-        return horizon, epsilon, arity, levels
-
-    def released(self) -> tuple[int, tuple[int, ...] | None]:
-        """Return the number of steps that are released, and the shape of their counts."""
-        with self._connection() as file:
-            rows = file.execute("SELECT shape FROM nodes WHERE level = 0 AND place = 0")
-            shapes = [self._shape(shape) for (shape,) in rows]
-            return self._steps(file), (shapes[0] if shapes else None)
-
-    def publish(self, step: int, noisy: _Counts, spans: Sequence[Span]) -> None:
-        """Write the nodes that close at a step, unless another process was faster."""
-        with self._transaction() as file:
-            if self._steps(file) == step:
-                file.executemany(
-                    "INSERT INTO nodes VALUES (?, ?, ?, ?)",
-                    (
-                        (
-                            level,
-                            start // (stop - start),
-                            json.dumps(each.shape),
-                            each.astype("<i8", copy=False).tobytes(),
-                        )
-                        for level, ((start, stop), each) in enumerate(
-                            zip(spans, noisy, strict=True)
-                        )
-                    ),
-                )
-
-    def read(self, level: int, first: int, last: int) -> list[_Counts]:
-        """Return nodes of a level from one place to before another."""
-        with self._connection() as file:
-            rows = file.execute(
-                "SELECT shape, noisy FROM nodes WHERE level = ? AND place >= ? AND place < ? "
-                "ORDER BY place",
-                (level, first, last),
-            )
-            try:
-                found = [np.frombuffer(x, "<i8").reshape(self._shape(shape)) for shape, x in rows]
-            except (TypeError, ValueError) as error:
-                raise self._damaged(error) from None
-        if len(found) != last - first:
-            raise self._damaged("it lacks nodes")
-        return found
-
-    def _steps(self, file: sqlite3.Connection) -> int:
-        [last] = file.execute("SELECT max(place) FROM nodes WHERE level = 0").fetchone()
-        return 0 if last is None else int(last) + 1
-
-    def _shape(self, text: str) -> tuple[int, ...]:
-        try:
-            return tuple(map(int, json.loads(text)))
-        except (TypeError, ValueError):
-            raise self._damaged(f"{parameters.shown(text)} is no shape") from None
+from geomdp.streams._exact import saturated, spans_sums
+from geomdp.streams._nodes import GREATEST, LEAST, LONGEST, PUBLIC, Counts, Nodes, Span
 
 
 class Stream:
@@ -143,7 +42,7 @@ class Stream:
     >>> import tempfile, pathlib
     >>> from geomdp.streams import Stream
     >>> folder = tempfile.TemporaryDirectory()
-    >>> visits = Stream.open(pathlib.Path(folder.name) / "visits.db", horizon=365, epsilon=1)
+    >>> visits = Stream.open(pathlib.Path(folder.name) / "visits.jsonl", horizon=365, epsilon=1)
     >>> for day in range(visits.released, 20):
     ...     published = visits.release(day, range(500, 501 + day))
     >>> lower, upper = visits.interval(2, 20, alpha=0.05)
@@ -169,6 +68,7 @@ class Stream:
         budget: accounting.Budget | None = None,
         l0: Integer = 1,
         linf: Integer = 1,
+        label: str | None = None,
     ) -> Self:
         """Open the stream that a file keeps; a new one if there is no such file.
 
@@ -187,11 +87,14 @@ class Stream:
             asked for on the day it ends, for arities up to 64. Few steps need no tree: the best for
             a month is a single level.
         budget : Budget, optional
-            Books the loss of the whole stream before a new file gets its name. A process that is
-            killed between the two books again next time: it loses budget and never privacy. An
-            existing file books nothing.
+            Books the loss of the whole stream before a new file gets its name. An existing file
+            books nothing.
         l0, linf
             Whose loss the budget books, as in :meth:`privacy_loss`.
+        label : str, optional
+            The label of the booking; the name of the file if not given. A budget books it once, so
+            that a stream whose file is lost is not paid for, and drawn, a second time unasked. A
+            process that is killed between the booking and the file needs another label too.
 
         Raises
         ------
@@ -204,19 +107,19 @@ class Stream:
         >>> import tempfile, pathlib
         >>> from geomdp.streams import Stream
         >>> folder = tempfile.TemporaryDirectory()
-        >>> path = pathlib.Path(folder.name) / "visits.db"
+        >>> path = pathlib.Path(folder.name) / "visits.jsonl"
         >>> Stream.open(path, horizon=365, epsilon=1)
         <Stream: 0 of 365 steps released, epsilon 1.0, arity 13, levels 2>
         >>> Stream.open(path, horizon=366, epsilon=1)
         Traceback (most recent call last):
             ...
-        ValueError: horizon = 366 is not accepted: give that of the stream visits.db, 365
+        ValueError: horizon = 366 is not accepted: give that of the stream visits.jsonl, 365
         >>> folder.cleanup()
 
         """
         steps = parameters.at_least("horizon", horizon, 1)
-        if steps > _LONGEST:
-            raise ValueError(parameters.refusal("horizon", steps, f"at most {_LONGEST}"))
+        if steps > LONGEST:
+            raise ValueError(parameters.refusal("horizon", steps, f"at most {LONGEST}"))
         loss = parameters.positive_fraction("epsilon", parameters.exact("epsilon", epsilon))
         given = None if arity is None else parameters.at_least("arity", arity, 2)
         for name, most in (("l0", l0), ("linf", linf)):
@@ -230,11 +133,11 @@ class Stream:
                 levels = span_trees.height(steps, given)
             self._set(steps, loss, given, levels)
             self._mechanism.certificate()  # An epsilon that has no plan is refused.
-        public = dict(zip(_PUBLIC, (steps, loss, given, levels), strict=True))
+        public = dict(zip(PUBLIC, (steps, loss, given, levels), strict=True))
 
         def placing() -> None:
             if budget is not None:
-                budget.book(self.loss_distribution(l0, linf), label=absolute(path).name)
+                budget.book(self.loss_distribution(l0, linf), label=label or absolute(path).name)
 
         return self._opened(path, public, placing)
 
@@ -254,7 +157,7 @@ class Stream:
         >>> import tempfile, pathlib
         >>> from geomdp.streams import Stream
         >>> folder = tempfile.TemporaryDirectory()
-        >>> path = pathlib.Path(folder.name) / "visits.db"
+        >>> path = pathlib.Path(folder.name) / "visits.jsonl"
         >>> stream = Stream.open(path, horizon=31, epsilon="0.5")
         >>> Stream.read(path)
         <Stream: 0 of 31 steps released, epsilon 0.5, arity 2, levels 1>
@@ -262,12 +165,12 @@ class Stream:
 
         """
         os.stat(absolute(path))
-        return cls.__new__(cls)._opened(path, dict.fromkeys(_PUBLIC))
+        return cls.__new__(cls)._opened(path, dict.fromkeys(PUBLIC))
 
     def _opened(self, path: Any, public: Mapping[str, Any], *placing: Callable[[], None]) -> Self:
         limits = {name: None if value is None else str(value) for name, value in public.items()}
-        self._file = _Nodes(path, limits, *placing)
-        self._set(*self._file.limits())
+        self._file = Nodes(path, limits, *placing)
+        self._file.checked(self._set, *self._file.parameters())
         return self
 
     def _set(self, horizon: int, epsilon: Fraction, arity: int, levels: int) -> None:
@@ -341,7 +244,7 @@ class Stream:
         >>> import tempfile, pathlib
         >>> from geomdp.streams import Stream
         >>> folder = tempfile.TemporaryDirectory()
-        >>> path = pathlib.Path(folder.name) / "visits.db"
+        >>> path = pathlib.Path(folder.name) / "visits.jsonl"
         >>> stream = Stream.open(path, horizon=4, epsilon=1, arity=2)
         >>> list(stream.release(0, [512])), list(stream.release(1, [512, 498]))
         ([(0, 1)], [(1, 2), (0, 2)])
@@ -362,21 +265,37 @@ class Stream:
                 of_spans = callable(counts_so_far)
                 if of_spans:
                     counts_so_far = [counts_so_far(*span) for span in spans]
-                try:
-                    noisy = self._mechanism.release(
-                        _sums(counts_so_far, spans, of_spans=of_spans, cells=cells)
-                    )
-                except BaseException as error:
-                    # The local variables of these calls hold exact counts.
-                    raise error.with_traceback(None) from None
+                unseen(partial(self._publish, at, counts_so_far, spans, of_spans, cells))
         finally:
             del counts_so_far  # A traceback may show it.
-        if at == released:
-            self._file.publish(at, noisy, spans)
         return {
-            (start, stop): _plain(self._file.read(level, start // size, stop // size)[0])
+            (start, stop): _plain(self._file.read(level, size, start // size, stop // size)[0])
             for level, (size, (start, stop)) in enumerate(zip(sizes, spans, strict=False))
         }
+
+    def backup(self, path: str | os.PathLike[str]) -> None:
+        """Check the file, and write a copy to a new one: all published steps, and nothing else.
+
+        For readers. Who releases into a copy draws its next steps again, with other noise.
+
+        Parameters
+        ----------
+        path : str or path
+            The copy; it must not exist.
+
+        Examples
+        --------
+        >>> import tempfile, pathlib
+        >>> from geomdp.streams import Stream
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> path = pathlib.Path(folder.name) / "visits.jsonl"
+        >>> Stream.open(path, epsilon=1).backup(path.with_name("copy.jsonl"))
+        >>> Stream.read(path.with_name("copy.jsonl")).released
+        0
+        >>> folder.cleanup()
+
+        """
+        self._file.backup(path)
 
     def total(self, start: Integer, stop: Integer) -> Any:
         """Return the noisy count of the steps from `start` to before `stop`.
@@ -399,7 +318,7 @@ class Stream:
         >>> import tempfile, pathlib
         >>> from geomdp.streams import Stream
         >>> folder = tempfile.TemporaryDirectory()
-        >>> stream = Stream.open(pathlib.Path(folder.name) / "visits.db", epsilon=1)
+        >>> stream = Stream.open(pathlib.Path(folder.name) / "visits.jsonl", epsilon=1)
         >>> published = stream.release(0, [[512, 70, 8]])
         >>> stream.total(0, 1).shape
         (3,)
@@ -437,7 +356,7 @@ class Stream:
         >>> import tempfile, pathlib
         >>> from geomdp.streams import Stream
         >>> folder = tempfile.TemporaryDirectory()
-        >>> stream = Stream.open(pathlib.Path(folder.name) / "visits.db", epsilon=1)
+        >>> stream = Stream.open(pathlib.Path(folder.name) / "visits.jsonl", epsilon=1)
         >>> published = stream.release(0, [512])
         >>> for simultaneous in (False, True):
         ...     lower, upper = stream.interval(0, 1, alpha=0.05, simultaneous=simultaneous)
@@ -456,8 +375,8 @@ class Stream:
             level /= math.comb(self._horizon + 2, 3) * max(total.size, 1)
         reach = accuracy.sum_accuracy(self._mechanism, span_trees.nodes(runs, self._arity), level)
         ends = [
-            np.where(at_limit, limit, _saturated(np.stack([total, np.full_like(total, sign)])))
-            for limit, sign in ((_LEAST, -reach), (_GREATEST, reach))
+            np.where(at_limit, limit, saturated(np.stack([total, np.full_like(total, sign)])))
+            for limit, sign in ((LEAST, -reach), (GREATEST, reach))
         ]
         return _plain(ends[0]), _plain(ends[1])
 
@@ -471,7 +390,8 @@ class Stream:
     ) -> NoisyTable:
         """Return the noisy counts of single steps as a table, with intervals, to save or draw.
 
-        Its privacy loss is that of the lowest level: the share of epsilon of these counts.
+        Its privacy loss is that of the lowest level: the share of epsilon of these counts. Its
+        label states that of the whole stream.
 
         Parameters
         ----------
@@ -488,7 +408,7 @@ class Stream:
         >>> import tempfile, pathlib
         >>> from geomdp.streams import Stream
         >>> folder = tempfile.TemporaryDirectory()
-        >>> stream = Stream.open(pathlib.Path(folder.name) / "visits.db", epsilon=1)
+        >>> stream = Stream.open(pathlib.Path(folder.name) / "visits.jsonl", epsilon=1)
         >>> published = stream.release(0, [[512, 70]])
         >>> table = stream.table(cells={"town": ["Oslo", "Rome"]})
         >>> list(table.intervals(alpha=0.05)), table.privacy_loss
@@ -497,7 +417,7 @@ class Stream:
 
         """
         first, last = self._span(start, self.released if stop is None else stop)
-        counts = np.stack(self._file.read(0, first, last))
+        counts = self._file.read(0, 1, first, last)
         if cells is None:
             cells = {"cell": range(counts[0].size)} if counts.ndim > 1 else {}
         if "step" in cells:
@@ -508,8 +428,12 @@ class Stream:
                 f"cells are the levels of {many(design.cells // (last - first), 'count')}: "
                 f"give those of {counts[0].size}"
             )
+        label = (
+            f"steps {first} to {last - 1} of a stream; the privacy loss of a record in all steps "
+            f"is {self._epsilon}"
+        )
         mechanisms = dict.fromkeys(design.depths, self._mechanism)
-        return NoisyTable(design, mechanisms, None, library, counts.reshape(design.shape))
+        return NoisyTable(design, mechanisms, label, library, counts.reshape(design.shape))
 
     def privacy_loss(self, l0: Integer = 1, linf: Integer = 1) -> float:
         """Return the privacy loss of an individual over the whole stream, rounded up.
@@ -526,7 +450,7 @@ class Stream:
         >>> import tempfile, pathlib
         >>> from geomdp.streams import Stream
         >>> folder = tempfile.TemporaryDirectory()
-        >>> stream = Stream.open(pathlib.Path(folder.name) / "visits.db", epsilon=1)
+        >>> stream = Stream.open(pathlib.Path(folder.name) / "visits.jsonl", epsilon=1)
         >>> stream.privacy_loss(), stream.privacy_loss(l0=30)
         (1.0, 30.0)
         >>> folder.cleanup()
@@ -550,7 +474,7 @@ class Stream:
         >>> import tempfile, pathlib
         >>> from geomdp.streams import Stream
         >>> folder = tempfile.TemporaryDirectory()
-        >>> stream = Stream.open(pathlib.Path(folder.name) / "visits.db", epsilon="0.1")
+        >>> stream = Stream.open(pathlib.Path(folder.name) / "visits.jsonl", epsilon="0.1")
         >>> round(stream.loss_distribution(l0=30).epsilon(delta=1e-6), 2)
         2.49
         >>> folder.cleanup()
@@ -568,6 +492,17 @@ class Stream:
                         accounting.loss_distribution(self._mechanism, l0=nodes, linf=steps * most)
                     )
         return sum(parts[1:], start=parts[0])
+
+    def _publish(
+        self,
+        step: int,
+        counts: Any,
+        spans: list[Span],
+        of_spans: bool,
+        cells: tuple[int, ...] | None,
+    ) -> None:
+        exact = spans_sums(counts, spans, of_spans=of_spans, cells=cells)
+        self._file.publish(step, self._mechanism.release(exact))
 
     def _next(self, step: Any) -> tuple[int, int, tuple[int, ...] | None]:
         """Return a step, the number of those released, and the shape of their counts."""
@@ -593,19 +528,19 @@ class Stream:
         """Return the nodes that make up a span."""
         return span_trees.path(*self._span(start, stop), self.released, self._arity, self._levels)
 
-    def _added(self, runs: list[span_trees.Run]) -> tuple[_Counts, NDArray[np.bool_]]:
+    def _added(self, runs: list[span_trees.Run]) -> tuple[Counts, NDArray[np.bool_]]:
         """Return the sum of these nodes, and whether a node is at a limit of int64."""
         parts, negative = [], 0
         at_limit: NDArray[np.bool_] = np.zeros((), np.bool_)
         for level, of, to in runs:
             size = self._arity**level
-            nodes = np.stack(self._file.read(level, min(of, to) // size, max(of, to) // size))
-            at_limit = at_limit | ((nodes == _LEAST) | (nodes == _GREATEST)).any(axis=0)
+            nodes = self._file.read(level, size, min(of, to) // size, max(of, to) // size)
+            at_limit = at_limit | ((nodes == LEAST) | (nodes == GREATEST)).any(axis=0)
             # The negative of a node is its complement plus 1, which does not overflow.
             parts.append(nodes if of < to else ~nodes)
             negative += 0 if of < to else len(nodes)
         parts.append(np.full_like(parts[0][:1], negative))
-        return _saturated(np.concatenate(parts)), at_limit
+        return saturated(np.concatenate(parts)), at_limit
 
     def __repr__(self) -> str:
         return (
@@ -614,55 +549,5 @@ class Stream:
         )
 
 
-def _sums(
-    counts: Any, spans: Sequence[Span], *, of_spans: bool, cells: tuple[int, ...] | None
-) -> _Counts:
-    """Return the exact counts of spans that end with the same step, the shortest first."""
-    if of_spans:
-        rows = [_array(each)[np.newaxis] for each in counts]
-    else:
-        whole, steps = _array(counts), spans[0][1]
-        if whole.ndim == 0 or len(whole) != steps:
-            raise ValueError(
-                f"counts_so_far of shape {whole.shape} is not accepted: give a row for each step, "
-                f"{steps} in all"
-            )
-        rows = [whole[start:] for start, _ in spans]
-    wanted = rows[0].shape[1:] if cells is None else cells
-    for each in rows:
-        if each.shape[1:] != wanted:
-            raise ValueError(
-                f"counts_so_far with steps of shape {each.shape[1:]} is not accepted: all steps "
-                f"have shape {wanted}"
-            )
-    return np.stack([_saturated(each) for each in rows])
-
-
-def _array(counts: Any) -> arrays.Array:
-    if not isinstance(counts, Table):
-        return arrays.as_array(counts, name="counts_so_far")
-    design = counts.design
-    one = design.individual is None and design.neighbours == "add-remove"
-    # Not the sensitivity: a table of a single step has few cells to change.
-    if not one or len(design.depths) > 1 or design.l0 * design.linf > 1:
-        raise ValueError(
-            "counts_so_far of this design are not accepted: give a Table of a design without an "
-            "individual, margins and changes, whose l0 and linf are 1: bound contributions once, "
-            "and before the first release"
-        )
-    return counts._exact()
-
-
-def _saturated(rows: arrays.Array) -> _Counts:
-    """Return the sum of the rows, or the limit of int64 that it is beyond."""
-    if rows.dtype.itemsize < 8:
-        return np.asarray(rows.sum(axis=0, dtype=np.int64))
-    # Neither part of the sum overflows for 2**31 rows.
-    low = np.asarray((rows & 0xFFFF_FFFF).sum(axis=0, dtype=np.int64))
-    high = (rows >> 32).sum(axis=0, dtype=np.int64) + (low >> 32)
-    whole = (high << 32) | (low & 0xFFFF_FFFF)
-    return np.where(high < -(2**31), _LEAST, np.where(high >= 2**31, _GREATEST, whole))
-
-
-def _plain(counts: _Counts) -> Any:
+def _plain(counts: Counts) -> Any:
     return counts.astype(np.int64) if counts.ndim else int(counts)

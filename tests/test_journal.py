@@ -1,0 +1,421 @@
+"""The files of budgets and streams: crashes, damage, other names, backups, and hostile content."""
+
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from geomdp import _journal
+from geomdp.accounting import Budget
+from geomdp.streams import Stream
+
+
+class Kind(NamedTuple):
+    """A kind of file: makes one, adds an entry to it, and tells all that its entries say."""
+
+    open: Callable[[Path], Any]
+    add: Callable[[Any], object]
+    told: Callable[[Any], list[Any]]
+
+
+KINDS = {
+    "ledger": Kind(
+        lambda path: Budget.open(path, epsilon=4, losses={"1/3": 9}, delta="0.9"),
+        lambda budget: budget.book("1/3", label=os.urandom(8).hex()),
+        lambda budget: budget.history,
+    ),
+    "stream": Kind(
+        lambda path: Stream.open(path, horizon=20, epsilon="0.5", arity=2),
+        lambda stream: stream.release(stream.released, lambda *_: [7, 8]),
+        lambda stream: [stream.release(step, None) for step in range(stream.released)],
+    ),
+}
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> Kind:
+    return KINDS[request.param]
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    # Nobody else writes marks here.
+    monkeypatch.setattr(_journal, "_TRIES", 1)
+    return tmp_path / "a.jsonl"
+
+
+def filled(kind: Kind, path: Path, entries: int) -> list[bytes]:
+    """Return the file without entries, and after each of them."""
+    opened = kind.open(path)
+    states = [path.read_bytes()]
+    for _ in range(entries):
+        kind.add(opened)
+        states.append(path.read_bytes())
+    return states
+
+
+def same(one: Any, other: Any) -> bool:
+    return repr(one) == repr(other)
+
+
+def after_crashes(old: bytes, new: bytes) -> Iterator[bytes]:
+    """Yield each file that a crash can leave while an entry is added."""
+    start = old.index(b"\n") + 1
+    stop = start + _journal._MARK
+    for cut in range(len(old), len(new) + 1):
+        yield old + new[len(old) : cut]
+    for cut in range(start, stop + 1):
+        # A mark is written in order, or its sectors in the other order.
+        yield new[:cut] + old[cut:stop] + new[stop:]
+        yield old[:cut] + new[cut:]
+
+
+@pytest.mark.parametrize("entries", [0, 2])
+def test_a_crash_at_any_byte_leaves_an_entry_or_none(
+    kind: Kind, path: Path, entries: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_journal, "_sync", lambda file: None)
+    *_, old, new = filled(kind, path, entries + 1)
+    after = kind.told(kind.open(path))
+    seen = 0
+    for content in after_crashes(old, new):
+        path.write_bytes(content)
+        found = kind.told(kind.open(path))
+        # Behind the mark an entry may be there or not, until the next writer.
+        assert same(found, after) or same(found, after[:-1])
+        whole = content[len(old) :] == new[len(old) :]
+        kind.add(kind.open(path))
+        told = kind.told(kind.open(path))
+        assert len(told) > entries
+        assert same(told[: entries + whole], after[: entries + whole])
+        seen += 1
+    assert seen > 500
+
+
+def damages(chance: random.Random, content: bytes) -> bytes:
+    """Return content with one damage."""
+    at, to = sorted(chance.sample(range(len(content)), 2))
+    part = content[at:to]
+    return chance.choice(
+        [
+            lambda: (
+                content[:at] + bytes([content[at] ^ 1 << chance.randrange(8)]) + content[at + 1 :]
+            ),
+            lambda: content[:at] + bytes([chance.randrange(256)]) + content[at + 1 :],
+            lambda: content[:at],
+            lambda: content[:at] + content[to:],
+            lambda: content[:at] + part + part + content[to:],
+            lambda: content[:at] + part[::-1] + content[to:],
+            lambda: content[:at] + bytes(len(part)) + content[to:],
+            lambda: content[:at] + chance.randbytes(len(part)) + content[to:],
+            lambda: content[:at] + content[to:] + part,
+            lambda: content[: at - at % 512] + bytes(512) + content[at - at % 512 + 512 :],
+            lambda: b"\n".join(chance.sample(lines := content.split(b"\n"), len(lines))),
+            lambda: content + part,
+        ]
+    )()
+
+
+def refusal(call: Callable[[], object]) -> str | None:
+    """Return the message of the ValueError of a call, if it raises one."""
+    try:
+        call()
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def test_damage_is_refused_or_loses_budget(
+    kind: Kind, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a reader, and by a writer, which may find more."""
+    monkeypatch.setattr(_journal, "_sync", lambda file: None)
+    *_, content = filled(kind, path, 4)
+    entries = kind.told(kind.open(path))
+    seed = random.randrange(2**32)
+    chance, refused = random.Random(seed), 0
+    cuts = [content[:cut] for cut in range(len(content))]
+    for damaged in (*cuts, *(damages(chance, content) for _ in range(1200))):
+        path.write_bytes(damaged)
+        for use in (lambda: kind.told(kind.open(path)), lambda: kind.add(kind.open(path))):
+            found = refusal(use)
+            if found is None:
+                assert same(kind.told(kind.open(path))[:4], entries), (seed, damaged)
+            else:
+                assert "a.jsonl" in found, (seed, damaged)
+                refused += 1
+    assert refused > 2000
+
+
+def test_writes_are_on_the_disk_in_order(
+    kind: Kind, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The entry before the mark, and the mark before the call returns."""
+    opened = kind.open(path)
+    done: list[str] = []
+    write, sync = _journal._write, _journal._sync
+
+    def writing(file: Any, at: int, content: bytes) -> None:
+        done.append("mark" if b'"end"' in content else "entry")
+        write(file, at, content)
+
+    def syncing(file: Any) -> None:
+        done.append("disk")
+        sync(file)
+
+    monkeypatch.setattr(_journal, "_write", writing)
+    monkeypatch.setattr(_journal, "_sync", syncing)
+    kind.add(opened)
+    assert done == ["entry", "disk", "mark", "disk"]
+
+
+def test_a_failed_write_leaves_nothing(
+    kind: Kind, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    *_, content = filled(kind, path, 2)
+    write = _journal._write
+
+    def full(file: Any, at: int, content: bytes) -> None:
+        write(file, at, content[:-9])
+        raise OSError("disk full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_journal, "_write", full)
+        with pytest.raises(OSError, match="disk full"):
+            kind.add(kind.open(path))
+    assert path.read_bytes() == content
+    kind.add(kind.open(path))
+    assert len(kind.told(kind.open(path))) == 3
+
+
+def test_any_name_of_a_file_is_the_file(kind: Kind, path: Path) -> None:
+    filled(kind, path, 1)
+    names = [path, path.with_name("hard"), path.with_name("soft")]
+    os.link(path, names[1])
+    names[2].symlink_to(path)
+    opened = [kind.open(name) for name in names]
+    for each in opened:
+        kind.add(each)
+    assert {len(kind.told(each)) for each in opened} == {4}
+    assert {os.path.samefile(path, name) for name in names} == {True}
+    assert sorted(os.listdir(path.parent)) == ["a.jsonl", "hard", "soft"]
+
+
+def test_a_backup_has_what_is_final(kind: Kind, path: Path) -> None:
+    *_, old, new = filled(kind, path, 3)
+    copy = path.with_name("copy.jsonl")
+    path.write_bytes(old + new[len(old) : -5])
+    opened = kind.open(path)
+    opened.backup(copy)
+    assert copy.read_bytes() == old
+    assert same(kind.told(kind.open(copy)), kind.told(opened))
+    with pytest.raises(FileExistsError, match=r"copy\.jsonl"):
+        opened.backup(copy)
+    path.write_bytes(old.replace(b"1", b"2", 1))
+    with pytest.raises(ValueError, match=r"a\.jsonl is damaged"):
+        opened.backup(path.with_name("other.jsonl"))
+    assert sorted(os.listdir(path.parent)) == ["a.jsonl", "copy.jsonl"]
+
+
+def test_an_older_copy_in_its_place_is_noticed_by_those_who_saw_more(
+    kind: Kind, path: Path
+) -> None:
+    opened = kind.open(path)
+    content = path.read_bytes()
+    kind.add(opened)
+    path.write_bytes(content)
+    for use in (kind.told, kind.add):
+        with pytest.raises(ValueError, match=r"a\.jsonl has fewer entries than before"):
+            use(opened)
+
+
+def test_a_budget_in_memory_has_no_backup(path: Path) -> None:
+    with pytest.raises(ValueError, match=r"open one with Budget\.open"):
+        Budget(1).backup(path)
+
+
+def sealed(head: Any, *entries: Any) -> bytes:
+    """Return a file whose digests fit; text is JSON, where json.dumps would make none like it."""
+
+    def line(before: str, fields: Any) -> bytes:
+        if not isinstance(fields, str):
+            return _journal._sealed(before, fields)
+        text = fields.encode()
+        return text[:-1] + _journal._DIGEST + _journal._of(before, text) + b'"}\n'
+
+    first = line("", head)
+    last, rest = _journal._digest("", first), b""
+    for each in entries:
+        rest += (entry := line(last, each))
+        last = _journal._digest(last, entry)
+    return first + _journal._mark(len(first) + _journal._MARK + len(rest), last) + rest
+
+
+LEDGER = {"epsilon": "4", "delta": "0", "losses": "None", "rho": "None"}
+STREAM = {"horizon": "20", "epsilon": "1/2", "arity": "2", "levels": "5"}
+BOOKED = {"label": None, "loss": "1", "cost": {"1": 1}, "time": "2026-01-01T00:00:00+00:00"}
+STEP = {"step": 0, "shape": [1], "nodes": ["AAAAAAAAAAA="]}
+DEEP = '{"a": ' + "[" * 10**5 + "]" * 10**5 + "}"
+LONG = "1" * 10**6
+
+
+def head(kind: str, limits: Any, **more: Any) -> dict[str, Any]:
+    return {"geomdp": kind, "format": 1, "limits": limits, **more}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\0" * 5000,
+        b"SQLite format 3\0" + bytes(4080),
+        b"[" * 10**6,
+        sealed(DEEP),
+        sealed("[1]"),
+        sealed(head("ledger", LEDGER) | {"format": 2}),
+        sealed(head("ledger", LEDGER, format=int("9" * 4000))),
+        sealed(head("stream", LEDGER)),
+        sealed(head("ledger", [1])),
+        sealed(head("ledger", LEDGER | {"more": 1})),
+        sealed(head("ledger", LEDGER | {"epsilon": "1e999999999"})),
+        sealed(head("ledger", LEDGER | {"epsilon": {"a": [1]}})),
+        *(
+            sealed(head("ledger", LEDGER), each)
+            for each in (
+                DEEP,
+                "[1]",
+                {},
+                *({name: BOOKED[name] for name in BOOKED if name != left} for left in BOOKED),
+                *(BOOKED | {"loss": each} for each in (1, "1e999999999", "-1", "1/0", LONG, "inf")),
+                *(BOOKED | {"cost": {each: 1}} for each in ("1e99999999", "-1", "1/0", LONG, "")),
+                *(BOOKED | {"cost": {"1": each}} for each in (0, -1, True, 1.0, 1e999, "1", None)),
+                *(BOOKED | {"cost": each} for each in ([], 1, None, "1")),
+                *(BOOKED | {"label": each} for each in (1, [], {})),
+                *(BOOKED | {"time": each} for each in (1, "x", LONG)),
+                '{"label": null, "loss": "1", "cost": {"1": ' + LONG + "}}",
+            )
+        ),
+    ],
+)
+def test_a_hostile_ledger_is_refused(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+    start = time.process_time()
+    assert "a.jsonl" in (refusal(lambda: Budget.open(path, epsilon=4)) or "")
+    assert time.process_time() - start < 1
+    assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        sealed(head("ledger", STREAM)),
+        *(
+            sealed(head("stream", STREAM | {name: each}))
+            for name in STREAM
+            for each in (
+                "0",
+                "-1",
+                "1/3/3",
+                "1e999999999",
+                "1e9",
+                LONG,
+                3,
+                None,
+                [],
+                {},
+                "9" * 4000,
+            )
+        ),
+        *(sealed(head("stream", STREAM | {name: "5/2"})) for name in STREAM if name != "epsilon"),
+        sealed(head("stream", STREAM | {"levels": "6"})),
+        sealed(head("stream", STREAM | {"horizon": "1000000"})),
+        *(
+            sealed(head("stream", STREAM), each)
+            for each in (
+                DEEP,
+                "[1]",
+                {},
+                *(STEP | {"shape": each} for each in ([-1], [2], [1.0], ["1"], 1, None, [10**30])),
+                *(STEP | {"shape": each} for each in ([1] * 100, [0, 10**18])),
+                *(STEP | {"nodes": each} for each in ([], ["AAAA"], ["-"], [1], 1, None)),
+            )
+        ),
+        sealed(head("stream", STREAM), STEP, STEP | {"shape": []}),
+    ],
+)
+def test_a_hostile_stream_is_refused(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+    start = time.process_time()
+    assert "a.jsonl" in (refusal(lambda: KINDS["stream"].told(Stream.read(path))) or "")
+    assert time.process_time() - start < 1
+    assert path.read_bytes() == content
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes of POSIX")
+def test_a_pipe_is_refused(path: Path) -> None:
+    """Opening one would wait for its other end."""
+    os.mkfifo(path)
+    with pytest.raises(ValueError, match=r"a\.jsonl is no ledger"):
+        Budget.open(path, epsilon=1)
+    with pytest.raises(ValueError, match=r"a\.jsonl is no stream"):
+        Stream.read(path)
+
+
+OTHER_NAMES = """
+import sys, threading, time
+from geomdp.accounting import Budget
+
+name, opened = sys.argv[1:]
+
+class Slow(Budget):
+    __slots__ = ()
+
+    def _take(self, *arguments):
+        # With a lock of the process, closing any other open file of the ledger drops it.
+        thread = threading.Thread(target=lambda: open(opened, "rb").close())
+        thread.start()
+        thread.join()
+        time.sleep(0.5)
+        return super()._take(*arguments)
+
+budget = Slow.open(name, epsilon=1)
+print("ready", flush=True)
+sys.stdin.read(1)
+try:
+    budget.book(1)
+    print("won")
+except ValueError:
+    print("refused")
+"""
+
+
+def test_no_other_use_of_a_file_drops_its_lock(path: Path) -> None:
+    """Not a hard link to it, nor another thread that opens and closes it, as for a backup."""
+    Budget.open(path, epsilon=1)
+    link = path.with_name("link.jsonl")
+    os.link(path, link)
+    runners = [
+        subprocess.Popen(
+            [sys.executable, "-c", OTHER_NAMES, name, path],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for name in (path, link)
+    ]
+    for runner in runners:
+        assert runner.stdout is not None
+        assert runner.stdout.readline() == "ready\n"
+    for runner in runners:
+        assert runner.stdin is not None
+        runner.stdin.write("x")
+        runner.stdin.flush()
+    said = sorted(runner.communicate(timeout=60)[0].strip() for runner in runners)
+    assert said == ["refused", "won"]
+    assert Budget.open(link, epsilon=1).epsilon_spent == 1
