@@ -370,11 +370,15 @@ def test_what_one_individual_changes_is_bounded_block_by_block(
         bound = sorted((size for n, size in design._changes(block) for _ in range(n)), reverse=True)
         most = np.cumsum(bound)
         assert most[-1] == design.change
+        k = min(len(most), np.abs(changes[0][design._part(block)]).size)
+        reached = np.zeros(k, np.int64)
         for change in changes:
             found = np.sort(np.abs(change[design._part(block)]).reshape(-1))[::-1].cumsum()
-            k = min(len(most), len(found))
             assert (found[:k] <= most[:k]).all()
             assert found[-1] <= most[-1]
+            reached = np.maximum(reached, found[:k])
+        # No greater than needed.
+        assert neighbours == "change" or reached.tolist() == most[:k].tolist()
         worst += most[-1]
     assert max(int(np.abs(change).sum()) for change in changes) <= worst == design.sensitivity
     if (neighbours == "add-remove" and shape in ("a list", "a margin")) or (l0, linf) == (1, 1):
