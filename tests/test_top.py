@@ -4,12 +4,15 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import geomdp
 from geomdp import GeometricMechanism, accounting, frames
 from geomdp._analysis import largest
+from restated import restate
 from statistics_ import rejects
 
 HALF = Fraction(1, 2)
@@ -239,6 +242,64 @@ def test_cells_by_name() -> None:
     assert "900" not in repr(top)
     assert "June" in repr(top)
     assert top.accuracy(0.05) == DESIGN.top_accuracy(3, epsilon=30, alpha=0.05)
+
+
+@pytest.mark.parametrize("end", ["csv", "parquet"])
+@pytest.mark.parametrize("neighbours", ["add-remove", "change"])
+def test_a_file_of_names(tmp_path: Path, end: str, neighbours: str) -> None:
+    """What is published is read back: names, ranks, loss, error; and no count."""
+    levels = {"town": ["Oslo", "Rome"], "sex": ["f", "m"]}
+    design = frames.Design(levels, margins={"sex": "all"}, linf=2, l0=3, neighbours=neighbours)
+    top = design.count(PEOPLE).top(3, epsilon=1, label="June")
+    path = tmp_path / f"top.{end}"
+    top.save(path)
+    found = geomdp.read(path)
+    assert isinstance(found, frames.Top)
+    assert found.to_dict() == top.to_dict()
+    assert list(found.to_dict().values()) == [1, 2, 3]
+    assert list(found.frame.columns) == ["town", "sex", "rank"]
+    assert (found.design, found.epsilon, found.label) == (design, 1, "June")
+    assert found.mechanism == top.mechanism
+    assert found.accuracy(0.05) == top.accuracy(0.05)
+
+
+@pytest.mark.parametrize(
+    ("facts", "message"),
+    [
+        ({"top": 2}, "other rows"),
+        ({"top": None}, "other depths|other columns"),
+        ({"epsilon": "2"}, "another privacy loss"),
+        ({"linf": 2}, "another privacy loss"),
+        ({"mechanisms": []}, "other depths"),
+    ],
+)
+def test_a_file_that_states_other_names(
+    tmp_path: Path, facts: dict[str, object], message: str
+) -> None:
+    path = tmp_path / "top.csv"
+    DESIGN.count(PEOPLE).top(3, epsilon=1).save(path)
+    restate(path, **facts)
+    with pytest.raises(ValueError, match=message):
+        geomdp.read(path)
+
+
+def test_a_file_that_names_a_cell_twice(tmp_path: Path) -> None:
+    path = tmp_path / "top.csv"
+    DESIGN.count(PEOPLE).top(3, epsilon=1).save(path)
+    head, first, _, third = path.read_bytes().splitlines()
+    second = first[:-1] + b"2"
+    path.write_bytes(b"".join(line + b"\r\n" for line in (head, first, second, third)))
+    restate(path)
+    with pytest.raises(ValueError, match="other rows"):
+        geomdp.read(path)
+
+
+def test_ranks_need_their_name() -> None:
+    budget = accounting.Budget(epsilon=1)
+    table = frames.count(pandas.DataFrame({"rank": [1, 2]}), {"rank": [1, 2]})
+    with pytest.raises(ValueError, match="column 'rank' is not accepted"):
+        table.top(1, epsilon=1, budget=budget)
+    assert budget.spent == []
 
 
 @pytest.mark.parametrize(("neighbours", "times"), [("add-remove", 1), ("change", 2)])

@@ -29,6 +29,8 @@ from geomdp import _core, _new_file
 from geomdp._extras import installed_by
 from geomdp._inputs import parameters
 
+#: The start of a Parquet file's hash, and the rest while it is computed.
+_WHOLE, _ZEROS = "geomdp-parquet-sha256:", "0" * 64
 #: The key of the description in a Parquet file.
 KEY = b"geomdp"
 #: The most bytes of a description and of rows, and the most values of a description.
@@ -56,6 +58,7 @@ _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
 
 
 _NO_DESCRIPTION = "it has no description of a release by geomdp"
+_EDITED = "its rows are not those of its description: they were edited, or are of another release"
 _OTHER_COLUMNS = "it has other columns than its description"
 
 
@@ -260,18 +263,17 @@ def _parquet(
         import pyarrow as pa  # noqa: PLC0415
         from pyarrow import parquet  # noqa: PLC0415
     schema = _schema(*_fields(description))
-    arrays, columns = [], []
+    arrays = []
     for (label, each), field in zip(levels.items(), schema, strict=False):
         try:
             items = pa.array(each.items, field.type)
-            columns.append(Column(items.to_pylist(), each.places))
         except (OverflowError, pa.ArrowException):
             items = None
-        if items is None or columns[-1].items != each.items:
+        if items is None or items.to_pylist() != each.items:
             raise ValueError(f"levels of {label!r} do not fit into {field.type}: save them as CSV")
         arrays.append(items.take(pa.array(each.places)))
-    digest = _digest_of_columns(columns, counts)
-    text = _json(description | {"hash": digest, "geomdp": facts})
+    # The hash is last, since levels may have any text.
+    text = _json(description | {"geomdp": facts, "hash": _WHOLE + _ZEROS})
     table = pa.table([*arrays, counts], schema)
     for small in (True, False):
         buffer = io.BytesIO()
@@ -283,7 +285,15 @@ def _parquet(
             writer.add_key_value_metadata({KEY: text})
         if len(counts) <= _most_rows(whole := buffer.getvalue()):
             break
-    return whole
+    place, digest = _hash_of_whole(whole)
+    return whole[:place] + digest.encode() + whole[place + len(digest) :]
+
+
+def _hash_of_whole(whole: bytes) -> tuple[int, str]:
+    """Return where a Parquet file states its hash, and the hash: with zeros in that place."""
+    place = whole.rfind(_WHOLE.encode()) + len(_WHOLE)
+    zeros = whole[:place] + _ZEROS.encode() + whole[place + len(_ZEROS) :]
+    return place, hashlib.sha256(zeros).hexdigest()
 
 
 def _schema(names: Sequence[str], kinds: Sequence[str]) -> Any:
@@ -306,15 +316,6 @@ def _most_rows(whole: bytes) -> int:
 
 def _digest(rows: bytes) -> str:
     return f"sha256:{hashlib.sha256(rows).hexdigest()}"
-
-
-def _digest_of_columns(levels: Sequence[Column], counts: NDArray[np.int64]) -> str:
-    digest = hashlib.sha256()
-    for each in levels:
-        digest.update(json.dumps([*map(_text, each.items)]).encode())
-        digest.update(each.places.astype("<i8").data)
-    digest.update(counts.astype("<i8").data)
-    return f"geomdp-columns-sha256:{digest.hexdigest()}"
 
 
 # Reading
@@ -476,9 +477,15 @@ def _read_parquet(whole: bytes) -> Contents:
     import pyarrow.compute as pc  # noqa: PLC0415
     from pyarrow import parquet  # noqa: PLC0415
 
+    # Arrow may end the process on a damaged file, so it gets none.
+    place, digest = _hash_of_whole(whole)
+    if whole[place : place + len(digest)] != digest.encode():
+        raise ValueError(_NO_DESCRIPTION if _WHOLE.encode() not in whole else _EDITED)
     metadata = parquet.read_metadata(pa.BufferReader(whole))
     stated = metadata.metadata or {}
     description = _parsed(stated.get(KEY, b""))
+    if description.get("hash") != _WHOLE + digest:
+        raise ValueError(_EDITED)
     names, kinds = _fields(description)
     _check_sizes(metadata, len(names), whole)
     # Only the text that occurs is made, however often it does.
@@ -501,10 +508,6 @@ def _read_parquet(whole: bytes) -> Contents:
         array = coded.combine_chunks()
         items = [*array.dictionary.to_pylist(), None]
         columns.append(Column(items, array.indices.fill_null(len(items) - 1).to_numpy()))
-    if description.get("hash") != _digest_of_columns(columns, counts):
-        raise ValueError(
-            "its rows are not those of its description: they were edited, or are of another release"
-        )
     return Contents(description["geomdp"], names, [*columns, counts])
 
 

@@ -31,7 +31,7 @@ def save(noisy: Released, path: Any, *, overwrite: bool = False, certificate: bo
         label: _published.Column(each.items, each.places) for label, each in noisy._levels().items()
     }
     design = noisy.design
-    columns[design.name] = noisy._rows(noisy.counts)
+    columns[noisy._name] = noisy._rows(noisy.counts)
     facts = {
         "format": FORMAT,
         "version": geomdp.__version__,
@@ -44,6 +44,8 @@ def save(noisy: Released, path: Any, *, overwrite: bool = False, certificate: bo
         "linf": design.linf,
         "sensitivity": design.sensitivity,
         "at_least": noisy.at_least,
+        "name": design.name,
+        "top": noisy._named,
         "axes": {axis.label: _axis(axis) for axis in design.axes},
         "mechanisms": [
             {"depths": list(block), **_mechanism(each, certificate)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -21,14 +21,15 @@ from geomdp.frames._groups import NoisyGroups
 from geomdp.frames._hierarchy import Hierarchy
 from geomdp.frames._native import Library
 from geomdp.frames._noisy import NoisyTable
+from geomdp.frames._top import Top, steps
 from geomdp.mechanism import GeometricMechanism
 
 _Known: TypeAlias = tuple[Design, dict[Block, GeometricMechanism], str | None, Library | None]
 _OTHER_ROWS = "it has other rows than its description"
 
 
-def read(path: Any, *, library: Library | None = None) -> NoisyTable | NoisyGroups:
-    """Return the release in a file that :meth:`geomdp.frames.NoisyTable.save` wrote.
+def read(path: Any, *, library: Library | None = None) -> NoisyTable | NoisyGroups | Top:
+    """Return the release in a file that its ``save`` wrote.
 
     A reader needs the file alone, with the ``.csv.json`` beside a CSV file: no data and no secret.
 
@@ -41,8 +42,8 @@ def read(path: Any, *, library: Library | None = None) -> NoisyTable | NoisyGrou
 
     Returns
     -------
-    NoisyTable or NoisyGroups
-        With the intervals that the publisher sees.
+    NoisyTable, NoisyGroups or Top
+        With the errors that the publisher sees.
 
     Raises
     ------
@@ -71,24 +72,35 @@ def read(path: Any, *, library: Library | None = None) -> NoisyTable | NoisyGrou
             found = parameters.shown(facts.get("format"))
             raise ValueError(f"it has the format {found}: this version reads {FORMAT!r}")
         design = _design(contents)
-        if contents.names != [*design.levels, design.name]:
-            raise ValueError("it has other columns than its description")
         mechanisms = {tuple(each["depths"]): _of_rate(design, each) for each in facts["mechanisms"]}
-        if list(mechanisms) != design.depths:
-            raise ValueError("it has mechanisms of other depths")
-        stated = facts["epsilon"], facts["sensitivity"]
-        if stated != (str(design._loss(mechanisms)), design.sensitivity):
-            raise ValueError("it states another privacy loss")
         if not isinstance(facts["label"], str | None):
             raise TypeError("label is no str")
-        made = _table if facts["at_least"] is None else _groups
-        noisy = made((design, mechanisms, facts["label"], library), contents)
+        noisy = _kind(facts)((design, mechanisms, facts["label"], library), contents)
+        if contents.names != [*design.levels, noisy._name]:
+            raise ValueError("it has other columns than its description")
+        if (facts["epsilon"], facts["sensitivity"]) != (str(noisy.epsilon), design.sensitivity):
+            raise ValueError("it states another privacy loss")
     _compare_plans(source, facts, mechanisms.values())
     return noisy
 
 
+def _kind(facts: Mapping[str, Any]) -> Callable[[_Known, Contents], NoisyTable | NoisyGroups | Top]:
+    """Return what makes a release of this kind."""
+    if facts["top"] is not None:
+        return _top
+    return _table if facts["at_least"] is None else _groups
+
+
+def _check_depths(known: _Known) -> None:
+    """Refuse mechanisms of other depths than the design has."""
+    design, mechanisms = known[:2]
+    if list(mechanisms) != design.depths:
+        raise ValueError("it has mechanisms of other depths")
+
+
 def _table(known: _Known, contents: Contents) -> NoisyTable:
     """Return a table with a row for each cell."""
+    _check_depths(known)
     design = known[0]
     if contents.counts.size != design.cells:
         raise ValueError(_OTHER_ROWS)
@@ -103,6 +115,7 @@ def _table(known: _Known, contents: Contents) -> NoisyTable:
 
 def _groups(known: _Known, contents: Contents) -> NoisyGroups:
     """Return the groups of a table that reached a threshold."""
+    _check_depths(known)
     design, mechanisms = known[:2]
     [mechanism] = mechanisms.values()
     at_least = design._threshold(contents.facts["at_least"], mechanism)
@@ -110,6 +123,24 @@ def _groups(known: _Known, contents: Contents) -> NoisyGroups:
     if (np.diff(cells) <= 0).any() or (contents.counts < at_least).any():
         raise ValueError(_OTHER_ROWS)
     return NoisyGroups(*known, contents.counts, cells=cells, at_least=at_least)
+
+
+def _top(known: _Known, contents: Contents) -> Top:
+    """Return the largest cells by name."""
+    design, mechanisms = known[:2]
+    if list(mechanisms) != design.depths[-1:]:
+        raise ValueError("it has mechanisms of other depths")
+    levels = zip(contents.columns, design.axes, strict=False)
+    places = tuple(each.among(axis.levels) for each, axis in levels)
+    cells = np.ravel_multi_index(places, tuple(len(axis.levels) for axis in design.axes))
+    [given] = mechanisms.values()
+    change = cells.size * steps(design)
+    own = {block: GeometricMechanism(given.rate * change, change) for block in mechanisms}
+    top = Top(design, own, *known[2:], cells=cells)
+    stated = contents.facts["top"], given.bounds
+    if stated != (np.unique(cells).size, None) or (top.counts != contents.counts).any():
+        raise ValueError(_OTHER_ROWS)
+    return top
 
 
 def _places(design: Design, contents: Contents) -> list[NDArray[np.int64]]:
@@ -134,7 +165,7 @@ def _design(contents: Contents) -> Design:
                 known[label] = _decoded(item)
     return Design(
         levels,
-        name=contents.names[-1],
+        name=facts["name"],
         other=labels["other"],
         margins=labels["margin"],
         shares={label: [*map(fraction, each["shares"])] for label, each in facts["axes"].items()},

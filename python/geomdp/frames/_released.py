@@ -80,7 +80,17 @@ class Released:
 
     def _columns(self) -> dict[str, Any]:
         """Return the columns of the frame."""
-        return {**self._levels(), self.design.name: self._rows(self.counts)}
+        return {**self._levels(), self._name: self._rows(self.counts)}
+
+    @property
+    def _name(self) -> str:
+        """The name of the last column."""
+        return self.design.name
+
+    @property
+    def _named(self) -> int | None:
+        """How many of the largest cells are published by name alone; None if counts are."""
+        return None
 
     @property
     def at_least(self) -> int | None:
@@ -113,7 +123,7 @@ class Released:
         """
         columns = [each.listed() for each in self._levels().values()]
         keys = columns[0] if len(columns) == 1 else zip(*columns, strict=True)
-        return dict(zip(keys, self._columns()[self.design.name].tolist(), strict=True))
+        return dict(zip(keys, self._columns()[self._name].tolist(), strict=True))
 
     def save(
         self, path: str | PathLike[str], *, overwrite: bool = False, certificate: bool = False

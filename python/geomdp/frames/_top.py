@@ -10,26 +10,32 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp import _notebook
 from geomdp._analysis import decimals, largest
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Exact, Integer, Real
 from geomdp.accounting import Budget
-from geomdp.frames import _native
 from geomdp.frames._groups import MOST_CELLS
 from geomdp.frames._levels import check_text
-from geomdp.frames._native import Library
+from geomdp.frames._native import Coded, Library
+from geomdp.frames._released import Released
 from geomdp.mechanism import GeometricMechanism, exact_loss, top_among
 
 if TYPE_CHECKING:
-    from geomdp.frames._design import Design
+    from collections.abc import Mapping
+
+    from geomdp.frames._design import Block, Design
 
 
-class Top:
+#: The column of ranks, from 1 for the largest.
+RANK = "rank"
+
+
+class Top(Released):
     """The largest cells of a table by name, the largest first, and no counts.
 
-    :meth:`Table.top` makes one. Each name was drawn with noise of its own among the cells that were
-    left, so the order is that of the noise, too. It holds no count, exact or noisy.
+    :meth:`Table.top` makes one, and :func:`geomdp.read` reads one from a file. Each name was drawn
+    with noise of its own among the cells that were left, so the order is that of the noise, too. It
+    holds no count, exact or noisy: the last column of :attr:`frame` has the ranks.
 
     Examples
     --------
@@ -38,54 +44,60 @@ class Top:
     >>> visits = pd.Series(["flu"] * 900 + ["cold"] * 700 + ["gout"] * 20, name="diagnosis")
     >>> table = frames.count(visits, ["cold", "flu", "gout", "mumps"])
     >>> top = table.top(2, epsilon=1)
-    >>> top.frame["diagnosis"].tolist(), top.privacy_loss
-    (['flu', 'cold'], 1.0)
+    >>> top.to_dict(), top.privacy_loss
+    ({'flu': 1, 'cold': 2}, 1.0)
     >>> top.accuracy(alpha=0.05)
     8
 
     """
 
-    __slots__ = ("_cells", "_label", "_library", "design", "mechanism")
+    __slots__ = ("_cells",)
 
     def __init__(
         self,
         design: Design,
-        mechanism: GeometricMechanism,
+        mechanisms: Mapping[Block, GeometricMechanism],
         label: str | None,
         library: Library | None,
+        *,
         cells: NDArray[np.int64],
     ) -> None:
-        #: The design of the table.
-        self.design = design
-        #: The mechanism of each name; its epsilon is that of all names.
-        self.mechanism = mechanism
-        self._label, self._library, self._cells = label, library, cells
+        super().__init__(design, mechanisms, label, library, np.arange(1, cells.size + 1))
+        self._cells = cells
 
     @property
-    def frame(self) -> Any:
-        """The named cells, a row each, as a frame of the library of the data."""
-        levels = base_levels(self.design)
-        places = np.unravel_index(self._cells, tuple(map(len, levels.values())))
-        columns = {
-            label: _native.Coded(items, each)
-            for (label, items), each in zip(levels.items(), places, strict=True)
-        }
-        return _native.made(columns, self._library)
-
-    @property
-    def label(self) -> str | None:
-        """The label under which the release was booked."""
-        return self._label
+    def mechanism(self) -> GeometricMechanism:
+        """The mechanism of each name."""
+        [mechanism] = self.mechanisms.values()
+        return mechanism
 
     @property
     def epsilon(self) -> Fraction | float:
         """The exact privacy loss of all names for one individual; infinite without noise."""
-        return exact_loss(self.mechanism, self.mechanism.sensitivity)
+        return exact_loss(self.mechanism, len(self) * steps(self.design))
+
+    def _levels(self) -> dict[str, Coded]:
+        """Return the columns of levels."""
+        levels = base_levels(self.design)
+        places = np.unravel_index(self._cells, tuple(map(len, levels.values())))
+        return {
+            label: Coded(items, each)
+            for (label, items), each in zip(levels.items(), places, strict=True)
+        }
+
+    def _rows(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return values, whose order is that of the frame."""
+        return values
 
     @property
-    def privacy_loss(self) -> float:
-        """The privacy loss of all names for one individual, rounded up."""
-        return decimals.up(self.epsilon)
+    def _name(self) -> str:
+        """The name of the last column."""
+        return RANK
+
+    @property
+    def _named(self) -> int:
+        """How many cells are named."""
+        return len(self)
 
     def accuracy(self, alpha: Real) -> int:
         """Return how much larger than a named cell one that is not named may be, at level alpha.
@@ -110,14 +122,9 @@ class Top:
     def __len__(self) -> int:
         return int(self._cells.size)
 
-    def __repr__(self) -> str:
-        loss = f"privacy loss {_notebook.short(self.epsilon)} for one individual"
+    def _title(self) -> str:
         label = "" if self.label is None else f", {self.label!r}"
-        title = f"The {len(self)} largest of {base_cells(self.design)} cells by name{label}, {loss}"
-        return f"<{title}>\n{self.frame}"
-
-    def _repr_html_(self) -> str:
-        return _notebook.preformatted(repr(self))
+        return f"The {len(self)} largest of {base_cells(self.design)} cells by name{label}"
 
 
 def base_levels(design: Design) -> dict[str, list[Any]]:
@@ -182,6 +189,8 @@ def draw(
     """Book and draw the names: :meth:`Table.top`."""
     mechanism = mechanism_for(design, k, epsilon)
     number = mechanism.sensitivity // steps(design)
+    if RANK in design.levels:
+        raise ValueError(f"a column {RANK!r} is not accepted, since the ranks have it: rename it")
     if label is not None:
         check_text("label", label)
     count = parameters.threads(threads) or None
@@ -195,7 +204,7 @@ def draw(
     except BaseException as error:
         # The local variables of these calls hold exact counts, and some tracebacks show them.
         raise error.with_traceback(None) from None
-    return Top(design, mechanism, label, library, cells)
+    return Top(design, {design.depths[-1]: mechanism}, label, library, cells=cells)
 
 
 class Searched:
