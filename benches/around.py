@@ -28,7 +28,7 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 import geomdp
-from geomdp import GeometricMechanism, cli, frames, hierarchy
+from geomdp import GeometricMechanism, cli, frames
 from geomdp.accounting import compose
 from geomdp.accuracy import variance
 from geomdp.consistency import consistent
@@ -238,6 +238,43 @@ def tree_of_a_million_leaves() -> tuple[str, Call, Call]:
     )
 
 
+def noisy_cells(*sizes: int) -> tuple[Any, NDArray[np.int64]]:
+    """Return a noisy table of columns a, b, ..., and its counts."""
+    design = frames.Design({label: range(n) for label, n in zip("abc", sizes, strict=False)})
+    data = {label: np.arange(10**4) % n for label, n in zip("abc", sizes, strict=False)}
+    noisy = design.count(pd.DataFrame(data)).release(MECHANISM)
+    noisy.total()
+    return noisy, noisy.counts.reshape(sizes)
+
+
+@row
+def grand_total() -> tuple[str, Call, Call]:
+    noisy, counts = noisy_cells(1000, 1000)
+    name = "total of 10^6 cells, with an interval, to a sum in numpy"
+    return name, lambda: noisy.total(alpha=0.05), counts.sum
+
+
+@row
+def totals_of_groups() -> tuple[str, Call, Call]:
+    noisy, counts = noisy_cells(100, 100, 10)
+    name = "totals of 10^4 groups of 10 cells, with intervals, to a sum in numpy"
+    return name, lambda: noisy.total(("a", "b"), alpha=0.05), lambda: counts.sum(axis=2)
+
+
+@row
+def shares_of_groups() -> tuple[str, Call, Call]:
+    noisy, counts = noisy_cells(4000, 5)
+    name = "shares of 4000 groups, with intervals, to a division in numpy"
+    return name, lambda: noisy.share("a", alpha=0.05), lambda: counts.sum(axis=1) / counts.sum()
+
+
+@row
+def medians_of_groups() -> tuple[str, Call, Call]:
+    noisy, counts = noisy_cells(100, 100, 10)
+    name = "medians of 100 groups of 100 levels, with intervals, to numpy's sums"
+    return name, lambda: noisy.quantile("b", 0.5, "a", alpha=0.05), lambda: counts.cumsum(axis=1)
+
+
 @row
 def groups() -> tuple[str, Call, Call]:
     design = frames.Design({"page": range(10**6), "country": range(100)})
@@ -357,7 +394,7 @@ def read_parquet() -> tuple[str, Call, Call]:
 def read_tree() -> tuple[str, Call, Call]:
     tree = Hierarchy({n: n // 10 for n in range(1, 10**5)})
     noisy = tree.release(np.zeros(len(tree), np.int64), epsilon=1)
-    return read_release(noisy, hierarchy.read, "a tree of 10^5 nodes", "csv")
+    return read_release(noisy, geomdp.read, "a tree of 10^5 nodes", "csv")
 
 
 @row

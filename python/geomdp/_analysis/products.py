@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geomdp._analysis import sums, weighted
-from geomdp._analysis.hierarchies import least_squares
-from geomdp._analysis.trees import Ints, Tree
+from geomdp._analysis.trees import Ints, LeastSquares, Tree
 from geomdp._analysis.weighted import Floats, Term
 
 #: Depths on all trees.
@@ -27,6 +26,8 @@ Block: TypeAlias = tuple[int, ...]
 #: A sum of estimates: for each tree weights of its nodes, or None for each node by itself.
 Sum: TypeAlias = Sequence[NDArray[Any] | None]
 
+#: The least variance that counts, as a part of the greatest.
+_LEAST = 1e-12
 #: Greater rates count as this one, whose noise has probability 1e-260.
 _MOST = 600.0
 #: Noisy counts whose sum may be beyond this are not added up exactly.
@@ -443,6 +444,13 @@ def _greatest(
         found[left] += step[left] * 2**more
     found[left] = np.inf
     return found
+
+
+def least_squares(tree: Tree, rates: Sequence[float]) -> LeastSquares:
+    """Return the least squares for these rates of the noise by depth."""
+    by_depth = np.array([weighted.variance(rate) for rate in rates])
+    # A lower bound keeps the numerics in order.
+    return LeastSquares(tree, np.maximum(by_depth, by_depth.max() * _LEAST)[tree.depths])
 
 
 def _limited(rate: Fraction | float) -> float:

@@ -169,46 +169,6 @@ def greatest_ratio(
     return decimals.up(start + step * high / 2**24)
 
 
-def greatest_share(
-    counts: tuple[int, int], sizes: tuple[int, int], rate: Fraction, level: Fraction
-) -> float | None:
-    """Return a bound that a share exceeds with at most this probability.
-
-    The share is that of the first of two true counts in their sum. Each noisy count has the noises
-    of so many cells. The bound is rounded up by less than ``2**-44``. None if the noise is so wide
-    that there is no room for its distribution.
-    """
-    (above, below), rate = counts, min(rate, _MOST)
-    halves = [_masses(rate, ((1, n),)) for n in sizes]
-    if halves[0] is None or halves[1] is None:
-        return None
-    one, two = (np.append(half[:0:-1], half) for half in halves if half is not None)
-    reach, far = one.size // 2, two.size // 2
-    # P(Z >= x) for x from -reach to reach + 1.
-    tails = np.append(np.cumsum(one[::-1])[::-1], 0.0)
-    # The noises with which the second count is positive.
-    positive = np.arange(-far, far + 1)[min(max(far + 1 - below, 0), two.size) :]
-    masses = two[two.size - positive.size :]
-    rest = float(two.sum() - masses.sum()) + 3 * _LOST
-
-    def excluded(share: float) -> bool:
-        ratio = Fraction(share) / (1 - Fraction(share))
-        start = ratio * below - above
-        least = float(start) + float(ratio) * positive
-        # More than the rounding errors of float64.
-        least -= math.ldexp(abs(float(start)) + float(ratio) * far, -45)
-        places = np.clip(np.ceil(least) + reach, 0, tails.size - 1).astype(np.int64)
-        return rest + float(masses @ tails[places]) <= level
-
-    if excluded(0.0):
-        return 0.0
-    low, high = 0, 2**44
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if excluded(math.ldexp(middle, -44)) else (middle, high)
-    return math.ldexp(high, -44)
-
-
 def _overtakes(
     counts: tuple[int, int], rates: tuple[Fraction, Fraction], ratio: Fraction | None
 ) -> Decimal:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -231,41 +231,6 @@ def ratio_confidence_interval(
     ends = np.array([at(int(a), int(b)) for a, b in pairs], dtype=np.float64).reshape(-1, 2)
     lower, upper = (end.reshape(pairs.shape) for end in ends.T)
     return labelled(lower), labelled(upper)
-
-
-def share_confidence_intervals(
-    mechanism: GeometricMechanism, groups: Sequence[Sequence[int]], level: Fraction
-) -> Iterator[tuple[float, float]]:
-    """Yield for each group an interval for its share in the sum of all true counts, from 0 to 1.
-
-    No true count is negative. The level is that of the ends together, each of which has a half.
-    """
-    counts = [x for cells in groups for x in cells]
-    dtype = arrays.dtype_for(None)
-    limits = np.iinfo(dtype)
-    half = tails.share(level, 2)
-    inside = limits.min < min(counts) <= max(counts) < limits.max
-    test = mechanism.bounds is None and len(groups) > 1 and inside
-    ideal = _ideal_level(level, [(mechanism, dtype, len(counts))]) / 2 if test else None
-    total = sum(counts)
-    for place, part in enumerate(groups):
-        a, m = sum(part), len(part)
-        b, n = total - a, len(counts) - m
-        if ideal is not None:
-            rate = _rate(mechanism)
-            upper = sums.greatest_share((a, b), (m, n), rate, ideal)
-            lower = sums.greatest_share((b, a), (n, m), rate, ideal)
-            if upper is not None and lower is not None:
-                yield 1 - lower, upper
-                continue
-        # A count at a bound may have been moved there.
-        rest = [x for other, cells in enumerate(groups) if other != place for x in cells]
-        (a, b), (c, d) = (
-            sum_confidence_interval(mechanism, np.array(cells, dtype), half)
-            for cells in (part, rest)
-        )
-        low, high = (max(a, 0), max(d, 0)), (max(b, 0), max(c, 0))
-        yield low[0] / sum(low) if any(low) else 0.0, high[0] / sum(high) if any(high) else 1.0
 
 
 #: The part of the level of a sum under bounds that its counts have one by one.

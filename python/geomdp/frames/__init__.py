@@ -10,12 +10,13 @@ This module needs the extra ``frames``, the library of the columns, and no other
 narwhals reads will do.
 """
 
+from geomdp.frames._answers import Answers
 from geomdp.frames._columns import release, release_columns
 from geomdp.frames._contributions import bound_contributions
 from geomdp.frames._design import Design, count
 from geomdp.frames._groups import NoisyGroups
 from geomdp.frames._hierarchy import Hierarchy
-from geomdp.frames._noisy import Estimate, NoisyTable
+from geomdp.frames._noisy import NoisyTable
 from geomdp.frames._read import read
 from geomdp.frames._table import Table
 from geomdp.frames._top import Top
@@ -28,7 +29,7 @@ __all__ = [
     "NoisyTable",
     "NoisyGroups",
     "Top",
-    "Estimate",
+    "Answers",
     "read",
     "release",
     "release_columns",
@@ -36,5 +37,5 @@ __all__ = [
 ]
 
 # Pickles name this module, wherever a class is written.
-for _class in (Design, Estimate, Hierarchy, NoisyGroups, NoisyTable, Table, Top):
+for _class in (Answers, Design, Hierarchy, NoisyGroups, NoisyTable, Table, Top):
     _class.__module__ = __name__

@@ -1,0 +1,561 @@
+"""Answers of noisy tables: the truth without noise, and coverage over all noise.
+
+Most tables here have a column `outcome` with a row for each outcome of the noise. Then one answer
+by this column is the answer to every outcome, and the sum of the masses of those that miss is the
+probability of a miss.
+"""
+
+import itertools
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from geomdp import GeometricMechanism, accuracy
+from geomdp._analysis.trees import Tree
+from geomdp.frames._answers import Answers
+from geomdp.frames._native import made
+
+#: So little noise that counts are exact but for a probability of exp(-100).
+CLEAR = 4000
+HALVES = (Fraction(1, 2),) * 2
+
+
+def axis(label: str, levels: Any, **more: Any) -> Any:
+    """Return an axis of a list of levels."""
+    nodes = list(levels)
+    found = {
+        "label": label,
+        "levels": nodes,
+        "nodes": nodes,
+        "tree": Tree(np.full(len(nodes), -1)),
+        "shown": np.arange(len(nodes)),
+        "shares": (Fraction(1),),
+        "other": False,
+    }
+    return SimpleNamespace(**(found | more))
+
+
+def with_margin(label: str, levels: Any, shares: Any = HALVES) -> Any:
+    nodes, n = list(levels), len(levels)
+    return axis(
+        label,
+        nodes,
+        nodes=["all", *nodes],
+        tree=Tree(np.array([-1] + [0] * n)),
+        shown=np.array([*range(1, n + 1), 0]),
+        shares=shares,
+    )
+
+
+def of_tree(label: str, above: dict[str, str | None], shares: Any) -> Any:
+    """Return an axis of nodes in the order of depth."""
+    nodes = list(above)
+    parents = [-1 if up is None else nodes.index(up) for up in above.values()]
+    tree = Tree(np.array(parents))
+    levels = [nodes[leaf] for leaf in tree.leaves]
+    return axis(label, levels, nodes=nodes, tree=tree, shown=np.arange(tree.size), shares=shares)
+
+
+AREAS = {"all": None, "N": "all", "S": "all", "n1": "N", "n2": "N"}
+
+
+class Table(Answers):
+    """Noisy counts of cells with noise of their own, or with this noise of all nodes."""
+
+    def __init__(
+        self, axes: Sequence[Any], cells: Any, epsilon: Any = CLEAR, noise: Any = None, **more: Any
+    ) -> None:
+        self.design = SimpleNamespace(axes=tuple(axes))
+        counts = np.zeros([each.tree.size for each in axes], np.int64)
+        counts[np.ix_(*(each.tree.leaves for each in axes))] = cells
+        for place, each in enumerate(axes):
+            moved = np.ascontiguousarray(np.moveaxis(counts, place, 0))
+            counts = np.moveaxis(each.tree.sums(moved), 0, place)
+        self.true = counts
+        self.counts = counts.copy() if noise is None else counts + noise
+        self.mechanisms = {}
+        for block in itertools.product(*(range(each.tree.depth + 1) for each in axes)):
+            parts = (Fraction(each.shares[d]) for each, d in zip(axes, block, strict=True))
+            mechanism = GeometricMechanism(epsilon * math.prod(parts), **more)
+            self.mechanisms[block] = mechanism
+            at = tuple(each.tree.level(d) for each, d in zip(axes, block, strict=True))
+            if noise is None:
+                self.counts[at] = mechanism.release(np.ascontiguousarray(counts[at]))
+
+    def made(self, columns: Any) -> Any:
+        return made(columns, "pandas")
+
+
+# Without noise, answers are the truth
+
+
+CELLS = np.random.default_rng(5).integers(20, 90, (3, 2, 5))
+AGES = [20, 30, 40, 50, 60]
+TREE_AXES = (
+    of_tree("area", AREAS, (Fraction(1, 4), Fraction(1, 4), Fraction(1, 2))),
+    with_margin("sex", ["f", "m"]),
+    axis("age", AGES),
+)
+
+
+def records(axes: Sequence[Any], cells: Any) -> pd.DataFrame:
+    """Return the cells as a frame, with the nodes above each leaf."""
+    levels = [each.levels for each in axes]
+    frame = pd.DataFrame(list(itertools.product(*levels)), columns=[each.label for each in axes])
+    frame["n"] = np.asarray(cells).reshape(-1)
+    return frame
+
+
+def of_node(axes: Sequence[Any], frame: pd.DataFrame, **given: Any) -> pd.DataFrame:
+    """Return the records of these nodes."""
+    for each in axes:
+        if each.label in given:
+            inside = set()
+            for level, leaf in zip(each.levels, each.tree.leaves, strict=True):
+                node = leaf
+                while node >= 0:
+                    if each.nodes[node] == given[each.label]:
+                        inside.add(level)
+                    node = each.tree.parents[node]
+            frame = frame[frame[each.label].isin(inside)]
+    return frame
+
+
+@pytest.mark.parametrize("by", [(), "area", ("area", "sex")])
+def test_without_noise_answers_are_the_truth(by: Any) -> None:
+    table, whole = Table(TREE_AXES, CELLS), records(TREE_AXES, CELLS)
+    before = Table(TREE_AXES, CELLS[::-1])
+    kept = by if isinstance(by, tuple) else (by,)
+    rows = [
+        dict(zip(kept, key, strict=True))
+        for key in itertools.product(
+            *([each.nodes[x] for x in each.shown] for each in TREE_AXES if each.label in kept)
+        )
+    ]
+    groups = [of_node(TREE_AXES, whole, **row) for row in rows]
+    earlier = [of_node(TREE_AXES, records(TREE_AXES, CELLS[::-1]), **row) for row in rows]
+    totals = np.array([each["n"].sum() for each in groups])
+    old = np.array([each["n"].sum() for each in earlier])
+    sums = np.array([(each["n"] * each["age"]).sum() for each in groups])
+    young = np.array([each["n"][each["age"] <= 30].sum() for each in groups])
+    medians = [np.repeat(each["age"], each["n"]).sort_values() for each in groups]
+    population = {
+        key[0] if len(key) == 1 else key: 1000 + place
+        for place, key in enumerate(tuple(row.values()) for row in rows)
+    }
+    public = np.arange(1000, 1000 + len(rows))
+    for answer, wanted in (
+        (table.total(by, alpha=0.05), totals),
+        (table.sum("age", by, alpha=0.05), sums),
+        (table.mean("age", by, alpha=0.05), sums / totals),
+        (table.quantile("age", 0.5, by, alpha=0.05), [x.iloc[(len(x) - 1) // 2] for x in medians]),
+        (table.quantile("age", Fraction(1, 4), by), [x.iloc[(len(x) - 1) // 4] for x in medians]),
+        (table.ratio({"age": [20, 30]}, {}, by, alpha=0.05), young / totals),
+        (table.ratio({"age": 20}, {"age": 60}, by), None),
+        (table.difference({"age": [20, 30]}, {}, by, alpha=0.05), young - totals),
+        (table.rate(population if by else 1000, 100, by, alpha=0.05), 100 * totals / public),
+        (table.change(before, by, alpha=0.05), totals - old),
+        (table.change(before, by, percent=True, alpha=0.05), 100 * (totals / old - 1)),
+        (table.combine(table, by, alpha=0.05), totals),
+    ):
+        assert list(answer.columns)[: len(kept)] == [x for x in ("area", "sex") if x in kept]
+        for row, (_, found) in zip(rows, answer.iterrows(), strict=True):
+            assert {name: found[name] for name in row} == row
+        if wanted is None:
+            continue
+        for name in [x for x in answer.columns if x not in kept]:
+            assert answer[name].to_numpy() == pytest.approx(np.array(wanted), rel=1e-4, abs=0.01)
+    if by:
+        shares = table.share(by, alpha=0.05)
+        for name in ("percent", "lower", "upper"):
+            wanted = 100 * totals / CELLS.sum()
+            assert shares[name].to_numpy() == pytest.approx(wanted, rel=1e-4)
+
+
+def test_cells_are_intervals_and_estimates() -> None:
+    table = Table(TREE_AXES, CELLS, epsilon=1)
+    found = table.intervals(0.05)
+    assert list(found.columns) == ["area", "sex", "age", "estimate", "lower", "upper"]
+    assert len(found) == 5 * 3 * 5
+    assert (table.estimates()["estimate"] == found["estimate"]).all()
+    assert (found["lower"].dtype, found["upper"].dtype) == (np.int64, np.int64)
+    areas = table.total("area", alpha=0.05)
+    assert (areas["upper"] - areas["lower"] < 400).all()
+    wide = table.total("area", alpha=0.05, simultaneous=True)
+    assert (wide["lower"] < areas["lower"]).all()
+    assert (wide["upper"] > areas["upper"]).all()
+    # Estimates add up.
+    by_area = table.estimates().set_index(["area", "sex", "age"])["estimate"].sort_index()
+    assert by_area["all", "all"].sum() == pytest.approx(areas["estimate"][0], abs=1e-6)
+    assert by_area["N", "f", 20] == pytest.approx(
+        by_area["n1", "f", 20] + by_area["n2", "f", 20], abs=1e-9
+    )
+
+
+def test_flat_tables_have_the_exact_bounds() -> None:
+    """Never wider than the accuracies of sums, and integers throughout."""
+    table = Table(
+        [axis("a", range(6)), axis("b", range(4))],
+        CELLS.reshape(-1)[:24].reshape(6, 4),
+        Fraction(1, 2),
+    )
+    free = GeometricMechanism(Fraction(1, 2))
+    for answer, n in (
+        (table.intervals(0.05), 1),
+        (table.total("a", alpha=0.05), 4),
+        (table.total(alpha=0.05), 24),
+        (table.difference({"a": 1}, {"a": 3}, alpha=0.05), 8),
+    ):
+        reach = accuracy.sum_accuracy(free, n, 0.05)
+        assert answer["estimate"].dtype == np.int64
+        assert set(answer["upper"] - answer["estimate"]) == {reach}
+    many = table.total(("a", "b"), alpha=0.05, simultaneous=True)
+    least = accuracy.simultaneous_accuracy(free, 0.05, n=24)
+    assert set(many["upper"] - many["estimate"]) == {least}
+
+
+def test_margins_are_used() -> None:
+    rng = np.random.default_rng(1)
+    cells = rng.poisson(200, (10, 2))
+    alone = Table([axis("a", range(10)), axis("b", "xy")], cells, Fraction(1, 2))
+    both = Table([with_margin("a", range(10)), with_margin("b", "xy")], cells, Fraction(1, 2))
+    widths = [
+        (found["upper"] - found["lower"])[0] / 2
+        for table in (alone, both)
+        for found in (table.total(alpha=0.05), table.intervals(0.05))
+    ]
+    assert widths[2] < widths[0]
+    # Without the least squares, a cell has the noise of a quarter of epsilon.
+    assert widths[3] < 0.85 * GeometricMechanism(Fraction(1, 8)).accuracy(0.05)
+
+
+# Coverage, over all noise
+
+
+def outcomes(shares: Sequence[Any], epsilon: Any, sizes: Any, most: int) -> tuple[Any, Any]:
+    """Return all noises of nodes of these sizes by depth, a row each, and their masses."""
+    rates = np.concatenate(
+        [np.full(n, float(epsilon * s)) for s, n in zip(shares, sizes, strict=True)]
+    )
+    z = np.arange(-most, most + 1)
+    found = np.array(list(itertools.product(z, repeat=rates.size)))
+    a = np.exp(-rates)
+    return found, ((1 - a) / (1 + a) * a ** np.abs(found)).prod(axis=1)
+
+
+def small(column: Any, true: Sequence[int], epsilon: Any, most: int) -> tuple[Table, Any]:
+    """Return a table with a row for each outcome of the noise of a column, and their masses."""
+    sizes = np.diff(column.tree.starts)[: column.tree.depth + 1]
+    noise, masses = outcomes(column.shares, epsilon, sizes, most)
+    cells = np.broadcast_to(np.array(true), (len(noise), len(true)))
+    return Table([axis("outcome", range(len(noise))), column], cells, epsilon, noise), masses
+
+
+def missed(answer: Any, value: float, masses: Any) -> float:
+    inside = (answer["lower"] <= value + 1e-12) & (value - 1e-12 <= answer["upper"])
+    return float(masses[~inside.to_numpy()].sum())
+
+
+LISTS = [
+    (axis("x", [0, 1]), [0, 1], 1, 12),
+    (axis("x", [0, 1]), [2, 5], 1, 12),
+    (axis("x", [0, 1]), [0, 40], 1, 12),
+    (axis("x", [-1, 0, 4]), [3, 0, 2], Fraction(3, 2), 5),
+    (axis("x", [-1, 0, 4]), [0, 0, 9], Fraction(3, 2), 5),
+    (with_margin("x", [0, 1]), [4, 3], 3, 6),
+    (with_margin("x", [0, 3]), [1, 11], 3, 6),
+]
+
+
+@pytest.mark.parametrize(("column", "true", "epsilon", "most"), LISTS)
+@pytest.mark.parametrize("alpha", [0.4, 0.1])
+def test_intervals_hold_over_all_noise(
+    column: Any, true: Any, epsilon: Any, most: int, alpha: float
+) -> None:
+    table, masses = small(column, true, epsilon, most)
+    left = 1 - masses.sum()
+    assert left < 0.02
+    values, n = np.array(column.levels), sum(true)
+    first = column.levels[0]
+    quantiles = {q: int(np.repeat(values, true)[math.ceil(q * n) - 1]) for q in (0.5, 0.25, 0.9)}
+    for answer, value, always in (
+        (table.total("outcome", alpha=alpha), n, True),
+        (table.sum("x", "outcome", alpha=alpha), values @ true, True),
+        (table.sum("x", "outcome", values={first: 1.5}, alpha=alpha), 1.5 * true[0], True),
+        (table.mean("x", "outcome", alpha=alpha), values @ true / n, n > 9),
+        (table.ratio({"x": first}, {}, "outcome", alpha=alpha), true[0] / n, n > 9 and true[0]),
+        (table.difference({"x": first}, {}, "outcome", alpha=alpha), true[0] - n, True),
+        (
+            table.rate(dict.fromkeys(range(len(masses)), 50), 100, "outcome", alpha=alpha),
+            2 * n,
+            True,
+        ),
+        *(
+            (table.quantile("x", q, "outcome", alpha=alpha), value, False)
+            for q, value in quantiles.items()
+        ),
+    ):
+        probability = missed(answer, value, masses)
+        assert probability <= alpha
+        # Not in vain: some interval misses.
+        assert probability > 0 or not always
+        assert (answer["lower"] <= answer["upper"]).all()
+        estimate = answer["estimate"].to_numpy()
+        near = float(always and isinstance(value, int | np.integer))
+        inside = (answer["lower"] - near <= estimate) & (estimate <= answer["upper"] + near)
+        # Counts that cannot be below 0 have estimates that can; and ends are integers.
+        assert (inside | np.isnan(estimate.astype(float)) | (estimate < 0)).all()
+
+
+@pytest.mark.parametrize("true", [([3, 5], [4, 1]), ([0, 9], [1, 0])])
+def test_two_releases_hold_over_all_noise(true: Any) -> None:
+    """Changes, in percent too, and combined estimates."""
+    noise, masses = outcomes((1,), Fraction(3, 2), (4,), 4)
+    column = axis("x", [0, 1])
+    one, other = (
+        Table(
+            [axis("outcome", range(len(noise))), column],
+            np.broadcast_to(np.array(cells), (len(noise), 2)),
+            Fraction(3, 2),
+            part,
+        )
+        for cells, part in zip(true, (noise[:, :2], noise[:, 2:]), strict=True)
+    )
+    new, old = map(sum, true)
+    again = Table(
+        other.design.axes,
+        np.broadcast_to(true[0], noise[:, 2:].shape),
+        Fraction(3, 2),
+        noise[:, 2:],
+    )
+    for alpha in (0.4, 0.1):
+        for answer, value in (
+            (one.change(other, "outcome", alpha=alpha), new - old),
+            (one.change(other, "outcome", percent=True, alpha=alpha), 100 * (new / old - 1)),
+            (one.combine(again, "outcome", alpha=alpha), new),
+        ):
+            assert missed(answer, value, masses) <= alpha
+            assert (answer["lower"] <= answer["upper"]).all()
+
+
+@pytest.mark.parametrize("true", [[0, 1], [3, 4], [0, 30], [25, 25]])
+def test_shares_hold_over_all_noise(true: list[int]) -> None:
+    """One outcome at a time, since a share is of the whole table."""
+    column = axis("x", ["a", "b"])
+    noise, masses = outcomes((1,), 1, (2,), 4)
+    for alpha in (0.4, 0.1):
+        probability = np.zeros(3)
+        for each, mass in zip(noise, masses, strict=True):
+            for place, simultaneous in ((0, False), (2, True)):
+                found = Table([column], true, 1, each).share(
+                    "x", alpha=alpha, simultaneous=simultaneous
+                )
+                assert (found["lower"] >= 0).all()
+                assert (found["upper"] <= 100).all()
+                point = found["percent"]
+                assert (
+                    point.isna() | ((found["lower"] <= point) & (point <= found["upper"]))
+                ).all()
+                out = (100 * np.array(true) / sum(true) < found["lower"] - 1e-9) | (
+                    100 * np.array(true) / sum(true) > found["upper"] + 1e-9
+                )
+                probability[place : place + 2] += mass * (out.any() if simultaneous else out)
+        assert (probability <= alpha).all()
+
+
+def test_the_percentage_of_a_part_holds_near_zero_and_with_several_cells() -> None:
+    """The interval of a ratio over one plus the ratio missed 42% of the time near 0."""
+    rng = np.random.default_rng(7)
+    n = 20_000
+    epsilon = Fraction(1, 2)
+    a = math.exp(-epsilon)
+    for true in ([1, 0], [0, 2], [3, 1, 0, 0, 2, 0, 1, 0], [40, 3, 2, 5, 1, 0, 0, 0]):
+        noise = rng.geometric(1 - a, (n, len(true))) - rng.geometric(1 - a, (n, len(true)))
+        table = Table(
+            [axis("outcome", range(n)), axis("x", range(len(true)))],
+            np.broadcast_to(true, noise.shape),
+            epsilon,
+            noise,
+        )
+        found = table.ratio({"x": 0}, {}, "outcome", alpha=0.05)
+        rate = missed(found, true[0] / sum(true), np.full(n, 1 / n))
+        # A binomial above 0.05 by this much has a probability below 1e-6.
+        assert rate < 0.05 + 5 * math.sqrt(0.05 * 0.95 / n)
+
+
+# What is known, and what cannot be said
+
+
+def test_an_estimate_is_inside_what_is_possible() -> None:
+    """A share was -9.95% beside [0, 0]."""
+    column, flat = axis("x", ["a", "b"]), axis("y", [1, 2, 3])
+    table = Table([column], [0, 0], 1, np.array([-20, 200]))
+    found = table.share("x", alpha=0.05)
+    assert found["percent"].tolist() == [0, 100]
+    counts = table.intervals(0.05)
+    assert counts["estimate"].tolist() == [-20, 200]
+    assert counts["upper"].tolist()[0] == counts["lower"].tolist()[0] == 0
+    mean = Table([flat], [0, 0, 0], 1, np.array([-50, 0, 90])).mean("y", alpha=0.05)
+    assert mean["estimate"].tolist() == [3]
+
+
+def test_a_denominator_that_cannot_be_told_from_0() -> None:
+    column = axis("x", ["a", "b"])
+    table = Table([column], [0, 0], 1, np.array([1, 0]))
+    found = table.ratio({"x": "a"}, {"x": "b"}, alpha=0.05)
+    assert np.isnan(found["estimate"][0])
+    assert (found["lower"][0], found["upper"][0]) == (0, math.inf)
+    found = table.share("x", alpha=0.05)
+    assert (found["lower"].tolist(), found["upper"].tolist()) == ([0, 0], [100, 100])
+    ages = Table([axis("age", [20, 30])], [0, 0], 1, np.array([1, -1]))
+    found = ages.mean("age", alpha=0.05)
+    assert (found["lower"][0], found["upper"][0]) == (20, 30)
+    assert np.isnan(found["estimate"][0])
+    found = ages.quantile("age", 0.5, alpha=0.05)
+    assert (found["lower"][0], found["upper"][0]) == (20, 30)
+    found = table.change(table, percent=True, alpha=0.05)
+    assert (found["lower"][0], found["upper"][0]) == (-100, math.inf)
+
+
+def test_counts_at_a_limit_of_int64_open_the_interval() -> None:
+    limit = 2**63 - 1
+    flat = Table([axis("x", [1, 2])], [limit - 1, 5], 1, np.array([1, 0]))
+    found = flat.intervals(0.05)
+    assert found["upper"][0] >= limit
+    assert found["upper"][1] == 5 + flat.mechanisms[(0,)].accuracy(0.05)
+    margin = Table([with_margin("x", [1, 2])], [3, 5], 1, np.array([0, limit - 3, 0]))
+    found = margin.intervals(0.05)
+    assert (found["lower"] == 0).all()
+    assert (found["upper"] == math.inf).all()
+    assert margin.mean("x", alpha=0.05)[["lower", "upper"]].to_numpy().tolist() == [[1, 2]]
+
+
+def test_levels_for_others_have_no_place_among_quantiles() -> None:
+    column = axis("age", [20, 30, 40, "other"], other=True)
+    table = Table([column], [10, 10, 11, 900])
+    assert table.quantile("age", 0.5, alpha=0.05).iloc[0].tolist() == [30, 30, 30]
+    with pytest.raises(ValueError, match="level 'other' of 'age' has no number as its value: give"):
+        table.mean("age")
+    found = table.mean("age", values={20: 20, 30: 30, 40: 40}, alpha=0.05)
+    assert found["estimate"][0] == pytest.approx((200 + 300 + 440) / 31)
+    nulls = Table([axis("age", [None, 20, 30])], [900, 10, 5])
+    assert nulls.quantile("age", 0.5)["estimate"].tolist() == [20]
+
+
+def test_populations_of_leaves_are_enough() -> None:
+    table = Table(TREE_AXES, CELLS)
+    leaves = {"S": 10, "n1": 20, "n2": 30}
+    found = table.rate(leaves, 1, by="area")["estimate"]
+    totals = table.total("area")["estimate"]
+    assert found.to_numpy() == pytest.approx(totals / [60, 50, 10, 20, 30])
+    column = pd.Series(leaves)
+    assert (table.rate(column, 1, by="area")["estimate"] == found).all()
+    listed = table.rate([60, 50, 10, 20, 30], 1, by="area")["estimate"]
+    assert (listed == found).all()
+
+
+def test_releases_with_other_margins_compare() -> None:
+    one = Table([with_margin("x", ["a", "b"]), axis("y", [1, 2])], [[9, 5], [3, 1]])
+    other = Table([axis("x", ["a", "b"])], [10, 10])
+    assert one.change(other, "x")["x"].tolist() == ["a", "b"]
+    assert one.change(other, "x")["estimate"].round().tolist() == [4, -6]
+    same = Table([axis("x", ["b", "a"]), axis("y", [1, 2])], [[3, 1], [9, 5]])
+    found = one.combine(same, "x", alpha=0.05)
+    assert found["estimate"].round().tolist() == [14, 4]
+    with pytest.raises(ValueError, match="other has other columns or levels"):
+        one.combine(other, "x")
+    with pytest.raises(ValueError, match="earlier has other levels of 'x', which is in by"):
+        one.change(Table([axis("x", ["a", "c"])], [1, 1]), "x")
+    north = {"all": None, "N": "all", "S": "all", "n1": "N", "n2": "S", "s1": "S"}
+    moved = {"all": None, "N": "all", "S": "all", "n1": "N", "n2": "N", "s1": "S"}
+    trees = [
+        Table([of_tree("x", each, (Fraction(1, 3),) * 3)], [1, 2, 3]) for each in (north, moved)
+    ]
+    with pytest.raises(ValueError, match="other levels of 'x'"):
+        trees[0].change(trees[1], "x")
+
+
+# Bounds
+
+
+def test_releases_with_bounds_answer_by_cells() -> None:
+    noisy = np.array([[0, 60], [45, 30]])
+    table = Table([axis("x", "ab"), axis("y", [1, 2])], noisy, 1, noisy * 0, bounds=(0, 100))
+    mechanism = table.mechanisms[0, 0]
+    found = table.total("x", alpha=0.05)
+    for row, cells in enumerate(noisy):
+        lower, upper = accuracy.sum_confidence_interval(mechanism, cells, 0.05)
+        assert (found["lower"][row], found["upper"][row]) == (lower, upper)
+    found = table.difference({"x": "a"}, {"x": "b"}, alpha=0.05)
+    wanted = accuracy.sum_confidence_interval(
+        mechanism, noisy.reshape(-1), 0.05, weights=[1, 1, -1, -1]
+    )
+    assert (found["lower"][0], found["upper"][0]) == wanted
+    shares = table.share("x", alpha=0.05)
+    assert (shares["lower"] < shares["percent"]).all()
+    assert (shares["percent"] < shares["upper"]).all()
+    assert table.rate(1000, alpha=0.05)["lower"][0] > 0
+    for ask in (
+        lambda: table.mean("y", alpha=0.05),
+        lambda: table.sum("y", alpha=0.05),
+        lambda: table.quantile("y", 0.5, alpha=0.05),
+        lambda: table.ratio({"x": "a"}, {}, alpha=0.05),
+        lambda: table.change(table, alpha=0.05),
+        lambda: table.combine(table, alpha=0.05),
+    ):
+        with pytest.raises(ValueError, match="a release with bounds has no interval for a "):
+            ask()
+    ragged = of_tree("x", AREAS, (Fraction(1, 3),) * 3)
+    table = Table([ragged], [1, 2, 3], 1, np.zeros(5, int), bounds=(0, 9))
+    with pytest.raises(ValueError, match="by the tree of 'x', whose leaves differ in depth"):
+        table.total(alpha=0.05)
+
+
+# Refusals
+
+
+@pytest.mark.parametrize(
+    ("ask", "error", "message"),
+    [
+        (lambda t: t.total("nowhere"), KeyError, "by = 'nowhere' is no column of the table"),
+        (lambda t: t.mean("area", "area"), ValueError, "column has 'area', which is in by"),
+        (lambda t: t.mean("sex"), ValueError, "level 'f' of 'sex' has no number as its value"),
+        (lambda t: t.mean("sex", values={"x": 1}), ValueError, "values has 'x', which is no level"),
+        (lambda t: t.mean("sex", values={}), ValueError, "values are empty"),
+        (lambda t: t.mean("sex", values=[1, 2]), TypeError, "values"),
+        (lambda t: t.quantile("age", 1), ValueError, "q = 1 is not accepted"),
+        (lambda t: t.quantile("age", None), TypeError, "q"),
+        (lambda t: t.ratio({"sex": "x"}, {}), ValueError, "one has 'x' in 'sex': give one of"),
+        (lambda t: t.ratio("f", {}), TypeError, "one = 'f' has type str: give a mapping"),
+        (
+            lambda t: t.difference({}, {"sex": "f"}, "sex"),
+            ValueError,
+            "other has 'sex', which is in",
+        ),
+        (lambda t: t.total(alpha=0), ValueError, "alpha = 0"),
+        (lambda t: t.total(alpha=0.05, simultaneous=1), TypeError, "simultaneous = 1"),
+        (lambda t: t.mean("age", alpha=1e-19), ValueError, "the error of the sampled distribution"),
+        (lambda t: t.rate(0), ValueError, "population = 0 is not accepted"),
+        (lambda t: t.rate({"N": 5}, by="area"), ValueError, "population has no number for 'all'"),
+        (lambda t: t.rate([1, 2], by="area"), ValueError, "population has 2 numbers: give 5"),
+        (lambda t: t.rate(5, by="area"), TypeError, "population = 5 has type int"),
+        (lambda t: t.rate(5, per=0), ValueError, "per = 0"),
+        (lambda t: t.change(3), TypeError, "earlier = 3 has type int"),
+        (lambda t: t.change(t, percent="no"), TypeError, "percent = 'no'"),
+    ],
+)
+def test_wrong_questions_are_refused(ask: Any, error: Any, message: str) -> None:
+    table = Table(TREE_AXES, CELLS, 1)
+    with pytest.raises(error, match=message):
+        ask(table)
+
+
+def test_columns_have_no_name_of_an_answer() -> None:
+    with pytest.raises(ValueError, match="by has 'lower', the name of a column of answers"):
+        Table([axis("lower", [1, 2])], [1, 2]).total("lower")
