@@ -403,8 +403,8 @@ def test_invalid_parameters_raise() -> None:
     ):
         with pytest.raises(ValueError, match=r"^alpha = 1e-17 .* the error of the sampled distr"):
             call(1e-17)
-        for value, error in ((0, ValueError), (1.5, ValueError), ("1", TypeError)):
-            with pytest.raises(error, match=r"^alpha = "):
+        for value, error in ((0, ValueError), (1.5, ValueError), (b"1", TypeError)):
+            with pytest.raises(error, match=r"^alpha (=|has type) "):
                 call(value)
     for interval in (
         lambda: sum_confidence_interval(FREE, [1, 2], 0.95),
@@ -431,8 +431,8 @@ def test_invalid_parameters_raise() -> None:
             sum_accuracy(other, 3, 0.05)  # type: ignore[arg-type]
         with pytest.raises(TypeError, match=r"^mechanism has type .*GeometricMechanism"):
             ratio_confidence_interval(FREE, 1, 2, 0.05, denominator_mechanism=other)  # type: ignore[arg-type]
-    for ratio, error in ((0, ValueError), (-1, ValueError), ("1", TypeError)):
-        with pytest.raises(error, match=r"^ratio = "):
+    for ratio, error in ((0, ValueError), (-1, ValueError), (b"1", TypeError)):
+        with pytest.raises(error, match=r"^ratio (=|has type) "):
             relative_accuracy(0.5, 0.05, ratio=ratio)  # type: ignore[arg-type]
     for epsilon, error in ((0, ValueError), (None, TypeError)):
         with pytest.raises(error, match=r"^epsilon = "):

@@ -505,7 +505,7 @@ def test_a_file_written_by_the_standard_library_alone_is_read(tmp_path: Path) ->
         "linf": 1,
         "sensitivity": 1,
         "at_least": None,
-        "name": "count",
+        "name": "n",
         "top": None,
         "axes": {"sick": {"levels": ["yes", "no"], "other": [], "margin": [], "shares": ["1"]}},
         "mechanisms": [{"depths": [0], "rate": "1/2", "bounds": None}],

@@ -130,7 +130,7 @@ def public() -> Iterator[tuple[str, Any]]:
             yield f"{module.__name__}.{name}", found
             if inspect.isclass(found):
                 for part in vars(found):
-                    if not part.startswith("_"):
+                    if not part.startswith("_") and callable(getattr(found, part)):
                         yield f"{module.__name__}.{name}.{part}", getattr(found, part)
 
 

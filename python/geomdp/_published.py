@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from geomdp import _core, _new_file
 from geomdp._extras import installed_by
 from geomdp._inputs import parameters
+from geomdp._notebook import many
 
 #: The start of a Parquet file's hash, and the rest while it is computed.
 _WHOLE, _ZEROS = "geomdp-parquet-sha256:", "0" * 64
@@ -523,7 +524,7 @@ def _check_sizes(metadata: Any, width: int, whole: bytes) -> None:
             if column.compression != "UNCOMPRESSED" or column.num_values != group.num_rows:
                 raise ValueError("its columns are compressed, or of another length")
     if rows != metadata.num_rows or rows > _most_rows(whole):
-        raise ValueError(f"{rows} rows in {len(whole)} bytes are not accepted")
+        raise ValueError(f"{many(rows, 'row')} in {len(whole)} bytes are not accepted")
 
 
 def _bytes(path: Path, most: int) -> bytes:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp import accuracy
+from geomdp import _notebook, accuracy
 from geomdp._analysis import decimals, products, tails
 from geomdp._analysis.products import Block, Errors, Fitted, Product, Sum
 from geomdp._inputs import labels, parameters
@@ -1141,7 +1141,8 @@ def _population(axes: Sequence[Axis], population: Any, rows: _Rows) -> _Floats:
     if named.keys is None:
         if len(numbers) != rows.size:
             raise ValueError(
-                f"population has {len(numbers)} numbers: give {rows.size}, one for each row"
+                f"population has {_notebook.many(len(numbers), 'number')}: give {rows.size}, one "
+                "for each row"
             )
         return np.array(numbers).reshape(rows.shape)
     sizes, kept = dict(zip(named.keys, numbers, strict=True)), [axes[place] for place in rows.axes]

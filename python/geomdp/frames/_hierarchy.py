@@ -141,7 +141,8 @@ class Hierarchy(Branches):
         counts : mapping, column or array
             The exact count of each leaf: a mapping from leaves, a pandas Series with the leaves as
             its index, or integers in the order of :attr:`leaves`. All leaves must be there, those
-            with a count of 0 too.
+            with a count of 0 too. No value raises an error, which would show it: those below 0 are
+            taken for 0.
         epsilon : number or str
             The privacy loss of the whole tree. A str such as "0.1" is exact.
         shares : sequence of numbers, optional

@@ -63,9 +63,9 @@ class Table(Searched, Withheld):
     @classmethod
     def _of_counts(cls, design: Design, counts: NDArray[Any]) -> Table:
         """Return the table of counts that somebody else made, an axis for each column."""
-        limits, info = np.iinfo(np.int64), np.iinfo(counts.dtype)
-        least, greatest = max(limits.min, info.min), min(limits.max, info.max)
-        values = counts.clip(least, greatest).astype(np.int64).reshape(-1)
+        # Intervals end at 0, so no count is below.
+        greatest = min(np.iinfo(np.int64).max, np.iinfo(counts.dtype).max)
+        values = counts.clip(0, greatest).astype(np.int64).reshape(-1)
         return cls(design, None, (np.arange(values.size), values))
 
     def _exact(self) -> NDArray[np.int64]:

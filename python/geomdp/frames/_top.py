@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from geomdp._analysis import decimals, largest
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Exact, Integer, Real
+from geomdp._notebook import many
 from geomdp.accounting import Budget
 from geomdp.frames._groups import MOST_CELLS
 from geomdp.frames._levels import check_text
@@ -124,7 +125,7 @@ class Top(Released):
 
     def _title(self) -> str:
         label = "" if self.label is None else f", {self.label!r}"
-        return f"The {len(self)} largest of {base_cells(self.design)} cells by name{label}"
+        return f"The {len(self)} largest of {many(base_cells(self.design), 'cell')} by name{label}"
 
 
 def base_levels(design: Design) -> dict[str, list[Any]]:
@@ -169,8 +170,8 @@ def accuracy(design: Design, k: int, mechanism: GeometricMechanism, alpha: Any) 
     rest = level - (others + 1) * Fraction(sampled)
     if rest <= 0:
         raise ValueError(
-            f"alpha = {parameters.shown(alpha)} is not accepted for {k} of {others + 1} cells: "
-            f"give more than {decimals.up(k * (level - rest)):.1g}"
+            f"alpha = {parameters.shown(alpha)} is not accepted for {k} of "
+            f"{many(others + 1, 'cell')}: give more than {decimals.up(k * (level - rest)):.1g}"
         )
     return largest.least(Fraction(mechanism.rate), rest, others)
 
