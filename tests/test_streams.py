@@ -347,6 +347,33 @@ def test_a_stream_whose_file_is_lost_is_not_paid_for_again_unasked(path: Path) -
     assert budget.spent == [("a.db", 1), ("a.db, again", 1)]
 
 
+@pytest.mark.parametrize("epsilon", [1, 100])
+def test_of_two_jobs_that_open_a_new_stream_one_pays(path: Path, epsilon: int) -> None:
+    """Neither is refused, whether the label is taken or the budget has no rest."""
+    together = threading.Barrier(2)
+
+    class Together(Budget):
+        __slots__ = ()
+
+        def book(self, *arguments: Any, **more: Any) -> None:
+            together.wait()
+            super().book(*arguments, **more)
+
+    budget, opened = Together(epsilon=epsilon), list[Stream]()
+    jobs = [
+        threading.Thread(target=lambda: opened.append(Stream.open(path, budget=budget)))
+        for _ in range(2)
+    ]
+    for job in jobs:
+        job.start()
+    for job in jobs:
+        job.join()
+    assert len(opened) == 2
+    assert budget.spent == [("a.db", 1)]
+    assert opened[0].release(0, [3]) == opened[1].release(0, [4])
+    assert os.listdir(path.parent) == ["a.db"]
+
+
 @pytest.mark.parametrize(("horizon", "arity"), [(8, 2), (9, 3), (7, 2), (5, 4), (4, None)])
 def test_no_individual_changes_nodes_by_more(path: Path, horizon: int, arity: Any) -> None:
     """The condition of lemma 14a in each level, for all steps that an individual may be in."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
@@ -24,6 +25,9 @@ from geomdp.frames._native import Library
 from geomdp.mechanism import GeometricMechanism
 from geomdp.streams._exact import saturated, spans_sums
 from geomdp.streams._nodes import GREATEST, LEAST, LONGEST, PUBLIC, Counts, Nodes, Span
+
+#: How often a stream that another process may be making is looked for.
+_TRIES = 50
 
 
 class Stream:
@@ -136,8 +140,17 @@ class Stream:
         public = dict(zip(PUBLIC, (steps, loss, given, levels), strict=True))
 
         def placing() -> None:
-            if budget is not None:
+            if budget is None:
+                return
+            try:
                 budget.book(self.loss_distribution(l0, linf), label=label or absolute(path).name)
+            except ValueError:
+                # Another process may have booked it, and be about to give the file its name.
+                for _ in range(_TRIES):
+                    if absolute(path).exists():
+                        return
+                    time.sleep(0.01)
+                raise
 
         return self._opened(path, public, placing)
 
