@@ -606,9 +606,9 @@ def test_a_table_is_saved_with_its_intervals(path: Path, tmp_path: Path) -> None
     assert table.frame["count"].tolist() == [*stream.total(1, 2), *stream.total(2, 3)]
     table.save(tmp_path / "towns.csv")
     read = geomdp.read(tmp_path / "towns.csv").intervals(alpha=0.05)
-    lower, upper = stream.interval(1, 2, alpha=0.05)
-    assert read["lower"].tolist()[:2] == lower.tolist()
-    assert read["upper"].tolist()[:2] == upper.tolist()
+    # A table counts records, so its intervals have no end below 0; a stream adds any integers.
+    for name, ends in zip(("lower", "upper"), stream.interval(1, 2, alpha=0.05), strict=True):
+        assert read[name].tolist()[:2] == np.maximum(ends, 0).tolist()
     assert stream.table().design.levels == {"step": [0, 1, 2], "cell": [0, 1]}
 
 
