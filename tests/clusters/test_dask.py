@@ -31,6 +31,7 @@ from geomdp.dask import release, release_columns
 from geomdp.distributed import ReleaseKey
 from geomdp.frames import Design
 from statistics_ import Z_LIMIT, censored_pmf, equal_as_often_as_independent, rejects
+from test_neighbouring_data import known, observed
 
 NONE = GeometricMechanism.from_scale(0)
 ROWS, PARTS = 1000, 6
@@ -689,6 +690,18 @@ def test_a_table_is_that_of_one_machine() -> None:
     many = frame.assign(who=2**62)
     most = geomdp.dask.count(Design({"town": ["a"]}), many, weights="who")
     assert most.frame["count"].tolist() == [2**63 - 1]
+
+
+def test_nothing_but_the_noise_tells_neighbours_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(GeometricMechanism, "release", known)
+    design, found = Design({"town": ["Rome", "Oslo"]}, margins="*"), []
+    for more in ([], ["Aarau"], [None]):
+        towns = pd.DataFrame({"town": pd.Categorical(["Rome", "Oslo", *more])})
+        table = geomdp.dask.count(design, dd.from_pandas(towns, npartitions=2))
+        found.append(observed(table.release(epsilon=1), tmp_path))
+    assert found[0] == found[1] == found[2]
 
 
 def test_uncountable_frames_raise() -> None:

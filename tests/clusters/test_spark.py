@@ -40,6 +40,7 @@ from geomdp.distributed import ReleaseKey
 from geomdp.frames import Design
 from statistics_ import censored_pmf, equal_as_often_as_independent, rejects
 from test_examples import publishes
+from test_neighbouring_data import known, observed
 
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas")
 
@@ -904,6 +905,17 @@ def test_a_table_is_that_of_one_machine(counts: DataFrame) -> None:
         wanted = design.count(whole, weights=weights)
         assert found.frame.to_pydict() == wanted.frame.to_pydict()
         assert found.design == design
+
+
+def test_nothing_but_the_noise_tells_neighbours_apart(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(GeometricMechanism, "release", known)
+    design, found = Design({"town": ["town 1", "town 0"]}, margins="*"), []
+    for rows in (60, 59):
+        table = geomdp.spark.count(design, numbers(spark, rows))
+        found.append(observed(table.release(epsilon=1), tmp_path))
+    assert found[0] == found[1]
 
 
 def test_uncountable_frames_raise(counts: DataFrame) -> None:
