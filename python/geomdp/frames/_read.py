@@ -28,7 +28,7 @@ _Known: TypeAlias = tuple[Design, dict[Block, GeometricMechanism], str | None, L
 _OTHER_ROWS = "it has other rows than its description"
 
 
-def read(path: Any, *, library: Library | None = None) -> NoisyTable | NoisyGroups | Top:
+def read(path: Any, *, library: Library | None = None) -> Any:
     """Return the release in a file that its ``save`` wrote.
 
     A reader needs the file alone, with the ``.csv.json`` beside a CSV file: no data and no secret.

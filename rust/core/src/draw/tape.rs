@@ -210,7 +210,7 @@ mod tests {
             let key = *key_from_os().unwrap();
             let start = match number {
                 0..12 => number,
-                _ => u64::from_le_bytes(*key.first_chunk().unwrap()) >> 4 | number % 2,
+                _ => (u64::from_le_bytes(*key.first_chunk().unwrap()) >> 4) | (number % 2),
             };
             let (mut own, mut other) = (vaes::Counter::new(token, &key), Tape::by_crate(&key));
             own.seek(start);
