@@ -12,6 +12,7 @@ from geomdp._analysis import trees
 from geomdp._inputs import arrays, columns, labels, parameters
 from geomdp._inputs.parameters import Exact
 from geomdp._notebook import many
+from geomdp._uncopied import unseen
 from geomdp.frames import _levels, _native
 from geomdp.frames._axes import Branches
 from geomdp.frames._design import Design
@@ -189,11 +190,7 @@ class Hierarchy(Branches):
         column = next((axis.label for axis in whole.axes if axis.hierarchy == self), None)
         if column is None:
             raise ValueError("design has no column of this hierarchy: give one that has")
-        try:
-            table = Table._of_counts(whole, self._array(counts, whole))
-        except BaseException as error:
-            # The local variables of these calls hold exact counts, and some tracebacks show them.
-            raise error.with_traceback(None) from None
+        table = unseen(lambda: Table._of_counts(whole, self._array(counts, whole)))
         by_depth = None if shares is None else {column: shares}
         return table.release(
             epsilon=epsilon, shares=by_depth, budget=budget, label=label, threads=threads

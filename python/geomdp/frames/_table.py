@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from geomdp import _notebook
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Bounds, Exact, Integer
-from geomdp._uncopied import Withheld
+from geomdp._uncopied import Withheld, unseen
 from geomdp.frames import _native, _release
 from geomdp.frames._exact import all_nodes
 from geomdp.frames._groups import NoisyGroups
@@ -188,11 +189,7 @@ class Table(Searched, Withheld):
         if shares is not None and mechanism is not None:
             raise TypeError("shares go with epsilon: a mechanism is that of all depths")
         _release.spend(given, budget)
-        try:
-            return _release.draw(given, self._library, self._occupied)
-        except BaseException as error:
-            # The local variables of these calls hold exact counts, and some tracebacks show them.
-            raise error.with_traceback(None) from None
+        return unseen(partial(_release.draw, given, self._library, self._occupied))
 
     def map(self, mechanism: GeometricMechanism, records: Integer = 1) -> float:
         """Return the privacy loss of a release by this mechanism: ``map(records * sensitivity)``.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from geomdp._analysis import decimals, largest
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Exact, Integer, Real
 from geomdp._notebook import many
+from geomdp._uncopied import unseen
 from geomdp.accounting import Budget
 from geomdp.frames._groups import MOST_CELLS
 from geomdp.frames._levels import check_text
@@ -200,11 +202,8 @@ def draw(
             raise TypeError(parameters.foreign("budget", budget, "a Budget"))
         each = exact_loss(mechanism, steps(design))
         budget._book(number * each, Counter({each: number}), label)
-    try:
-        cells = top_among(mechanism, occupied, base_cells(design), number, count)
-    except BaseException as error:
-        # The local variables of these calls hold exact counts, and some tracebacks show them.
-        raise error.with_traceback(None) from None
+    search = partial(top_among, mechanism, occupied, base_cells(design), number, count)
+    cells = unseen(search)
     return Top(design, {design.depths[-1]: mechanism}, label, library, cells=cells)
 
 
