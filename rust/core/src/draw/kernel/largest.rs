@@ -8,6 +8,7 @@ use super::vector::Vector;
 use super::{Count, LANES};
 use crate::draw::ct;
 use crate::plan::Plan;
+use core::hint::black_box;
 use core::ops::Range;
 use zeroize::Zeroize;
 
@@ -135,6 +136,10 @@ pub(super) fn compare_by<V: Vector, T: Count>(
     counts: &[T],
     best: &mut Best,
 ) {
+    // AArch64's compiler would load this public field into a vector register, beside another. The
+    // check of instructions allows no move from there to the shifts' general register.
+    let half_bits = black_box(rule.half_bits);
+    let rule = &Rule { half_bits, ..*rule };
     let end = start + counts.len() as u64;
     let (whole, rest) = counts.as_chunks();
     let (noise, _) = noise.as_chunks();
