@@ -23,7 +23,8 @@ import geomdp
 from geomdp import GeometricMechanism, accounting
 from geomdp._analysis import sums, weighted
 from geomdp._analysis.products import Product, least_squares
-from geomdp.frames import Design, Hierarchy, NoisyTable, Table
+from geomdp.frames import Design, Hierarchy, NoisyTable, Table, _cost
+from geomdp.frames._exact import occupied
 from restated import restate
 from test_documents import COUNTIES
 
@@ -358,7 +359,7 @@ def test_what_one_individual_changes_is_bounded_block_by_block(
                     counts[cell] = n
                 kept.add(tuple(counts))
     nodes = {
-        each: Table._of_counts(design, np.array(each).reshape(design.sizes))._exact()
+        each: Table(design, None, occupied(np.array(each).reshape(design.sizes))).nodes()
         for each in kept
     }
     pairs = itertools.product(nodes.values(), repeat=2)
@@ -367,13 +368,15 @@ def test_what_one_individual_changes_is_bounded_block_by_block(
     changes = [one - other for one, other in pairs]
     worst = 0
     for block in design.depths:
-        bound = sorted((size for n, size in design._changes(block) for _ in range(n)), reverse=True)
+        bound = sorted(
+            (size for n, size in _cost.changes(design, block) for _ in range(n)), reverse=True
+        )
         most = np.cumsum(bound)
         assert most[-1] == design.change
-        k = min(len(most), np.abs(changes[0][design._part(block)]).size)
+        k = min(len(most), np.abs(changes[0][design.axes.block(block)]).size)
         reached = np.zeros(k, np.int64)
         for change in changes:
-            found = np.sort(np.abs(change[design._part(block)]).reshape(-1))[::-1].cumsum()
+            found = np.sort(np.abs(change[design.axes.block(block)]).reshape(-1))[::-1].cumsum()
             assert (found[:k] <= most[:k]).all()
             assert found[-1] <= most[-1]
             reached = np.maximum(reached, found[:k])
@@ -498,7 +501,7 @@ def test_a_tree_crosses_other_columns(order: tuple[str, str]) -> None:
             assert intervals[key] == (total, total)
     assert list(noisy.frame.columns) == [*order, "count"]
     assert len(found) == len(TREE.nodes) * 3
-    again = TREE.release(table._exact()[design._leaves()], design=design, epsilon=CLEAR)
+    again = TREE.release(table.nodes()[design.axes.leaves], design=design, epsilon=CLEAR)
     assert again.to_dict() == found
     fitted = noisy.consistent(total=600)
     assert fitted["count"][fitted["area"] == "all"].sum() == 600

@@ -108,6 +108,45 @@ def test_files_that_repeat_the_version_and_the_metadata_agree() -> None:
     assert released[0] == version
 
 
+def private_members(source: str) -> tuple[set[str], set[str]]:
+    """Return the private names that a file gives to members, and those that it reads of objects."""
+    made, read = set[str](), set[str]()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef):
+            made.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            made.add(node.id)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            made.add(node.value)  # in __slots__
+        elif isinstance(node, ast.Attribute) and re.match(r"_[a-z]", node.attr):
+            of = node.value.id if isinstance(node.value, ast.Name) else ""
+            (made if isinstance(node.ctx, ast.Store) or of in ("self", "cls") else read).add(
+                node.attr
+            )
+    return made, read
+
+
+def test_no_file_reads_a_private_member_of_another() -> None:
+    files = {
+        path: private_members(path.read_text()) for path in Path(geomdp.__path__[0]).rglob("*.py")
+    }
+    own = set.union(*(made for made, _ in files.values()))
+    modules = {"_core", *(name.rpartition(".")[2] for name in MODULES)}
+    found = {
+        (str(path), name)
+        for path, (made, read) in files.items()
+        for name in (read & own) - made - modules
+    }
+    assert not found
+
+
+def test_a_private_member_of_another_file_is_noticed() -> None:
+    made, read = private_members("class A:\n    __slots__ = ('_b',)\n    def _c(self): self._d = 1")
+    assert made >= {"_b", "_c", "_d"}
+    assert not read
+    assert private_members("x._b + f()._c") == (set(), {"_b", "_c"})
+
+
 def test_import_reads_no_metadata() -> None:
     code = "from geomdp.cli import main; main(['epsilon', '--accuracy', '5', '--alpha', '0.05'])"
     assert run(f"{code}; import sys; print('importlib.metadata' in sys.modules)")[-6:] == "False\n"

@@ -20,7 +20,7 @@ from geomdp._inputs import arrays, columns, parameters
 from geomdp._inputs.arrays import Array
 from geomdp._inputs.columns import Nulls
 from geomdp._uncopied import Uncopied
-from geomdp.mechanism import GeometricMechanism, as_mechanism
+from geomdp.mechanism import GeometricMechanism, as_mechanism, core_of
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -344,7 +344,7 @@ class ReleaseKey:
         self, mechanism: GeometricMechanism, name: str, ids: _core.Ids, threads: int | None
     ) -> columns.Noise:
         """Return a function that releases counts: each call takes the next ids."""
-        plan, thread_limit = as_mechanism(mechanism)._core, parameters.threads(threads)
+        plan, thread_limit = core_of(as_mechanism(mechanism)), parameters.threads(threads)
         start = 0
 
         def noise(counts: Array) -> Array:

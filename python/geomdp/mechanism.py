@@ -603,6 +603,11 @@ def top_among(
     return np.array(found, np.int64)
 
 
+def core_of(mechanism: GeometricMechanism) -> _core.Mechanism:
+    """Return the mechanism of the Rust core, which draws."""
+    return mechanism._core
+
+
 def limits(mechanism: GeometricMechanism, dtype: np.dtype[Any]) -> tuple[int, int]:
     """Return the least and greatest output for counts of a dtype."""
     return mechanism._core.limits(arrays.code(dtype))

@@ -11,7 +11,7 @@ from typing import Any
 from geomdp import _core
 from geomdp._inputs import arrays, parameters
 from geomdp._inputs.arrays import Array
-from geomdp.mechanism import GeometricMechanism, as_mechanism
+from geomdp.mechanism import GeometricMechanism, as_mechanism, core_of
 
 __all__ = ["release_not_private"]
 
@@ -54,7 +54,7 @@ def release_not_private(
     array([14,  1, 90])
 
     """
-    core = as_mechanism(mechanism)._core
+    core = core_of(as_mechanism(mechanism))
     if not isinstance(key, bytes) or len(key) != KEY_BYTES:
         raise ValueError(f"key is not accepted: give {KEY_BYTES} bytes")
     thread_limit = parameters.threads(threads)

@@ -6,7 +6,7 @@ import math
 import os
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from fractions import Fraction
 from typing import Any, Literal
@@ -102,7 +102,7 @@ class Budget(Uncopied):
         self._delta = delta_of(delta)
         self._plan: Counter[Fraction] | None = None
         if isinstance(losses, LossDistribution):
-            self._plan = losses._pure()
+            self._plan = losses.losses
         elif losses is not None:
             self._plan = groups_of(losses)
         self._store: Store = Memory()
@@ -274,16 +274,19 @@ class Budget(Uncopied):
         at = parameters.at_least("d_in", distance, 0)
         self.book(exact_loss(mechanism, at), label=label)
 
-    def book(self, loss: Exact | LossDistribution, *, label: str | None = None) -> None:
+    def book(
+        self, loss: Exact | Mapping[Any, Integer] | LossDistribution, *, label: str | None = None
+    ) -> None:
         """Book one release of this privacy loss, or refuse it, as :meth:`spend` does.
 
         Parameters
         ----------
-        loss : number, str or LossDistribution
-            The privacy loss of the release, taken exactly. Not negative; it may be infinite. With
-            `rho`, the distribution of a table costs its :meth:`LossDistribution.zcdp`, which is
-            less than that of its loss. With a plan it uses up planned losses for each cell, unless
-            one for the table is less.
+        loss : number, str, mapping or LossDistribution
+            The privacy loss of the release, taken exactly. Not negative; it may be infinite. A
+            distribution has the losses of several noisy counts, and so has a mapping from losses to
+            numbers of counts: with `rho`, they cost :meth:`LossDistribution.zcdp`, which is less
+            than that of their sum. With a plan they use up planned losses for each count, unless
+            one for all is less.
         label
             As in :meth:`spend`.
 
@@ -296,8 +299,8 @@ class Budget(Uncopied):
         0.5
 
         """
-        if isinstance(loss, LossDistribution):
-            cells = loss._pure()
+        if isinstance(loss, LossDistribution | Mapping):
+            cells = loss.losses if isinstance(loss, LossDistribution) else groups_of(loss)
             self._book(composition.total(cells), cells, label)
             return
         stated = parameters.exact("loss", loss)

@@ -77,7 +77,7 @@ class LossDistribution:
         15.000000000000002
 
         """
-        level, pure = delta_of(delta), self._pure()
+        level, pure = delta_of(delta), self.losses
         if self._by_one() or not level or level == 1:
             return epsilon_of(pure, level)
         return min(composition.Grid(self._cells).epsilon(level), epsilon_of(pure, level))
@@ -103,7 +103,7 @@ class LossDistribution:
         0.0
 
         """
-        pure, exact = self._pure(), not_negative("epsilon", epsilon)
+        pure, exact = self.losses, not_negative("epsilon", epsilon)
         if self._by_one() or exact >= composition.total(pure):
             return compose_delta(pure, exact)
         grid = composition.Grid(self._cells).delta(decimals.down(exact))
@@ -120,7 +120,7 @@ class LossDistribution:
         >>> round(table.zcdp(), 4), round(accounting.zcdp("0.3"), 4)
         (0.015, 0.0447)
         """
-        return float(zcdp_of(self._pure()))
+        return float(zcdp_of(self.losses))
 
     def to_dp_event(self) -> Any:
         """Return these releases as an event of the package ``dp_accounting``.
@@ -211,7 +211,14 @@ class LossDistribution:
         """Return whether no cell changes by more than 1."""
         return all(linf == 1 for _, linf in self._cells)
 
-    def _pure(self) -> Counter[Fraction]:
+    @property
+    def losses(self) -> Counter[Fraction]:
+        """The exact privacy losses of the noisy counts, and how many counts have each.
+
+        >>> from geomdp import GeometricMechanism, accounting
+        >>> accounting.loss_distribution(GeometricMechanism("0.1"), l0=3, linf=2).losses
+        Counter({Fraction(1, 5): 3})
+        """
         groups: Counter[Fraction] = Counter()
         for (rate, linf), n in self._cells.items():
             groups[rate * linf] += n

@@ -21,7 +21,7 @@ from geomdp import _core
 from geomdp._analysis import moments
 from geomdp._inputs import arrays, parameters
 from geomdp._inputs.arrays import Array
-from geomdp.mechanism import GeometricMechanism
+from geomdp.mechanism import GeometricMechanism, core_of
 
 __all__ = ["Geometric", "GeometricTruncated", "GeometricFolded"]
 
@@ -229,7 +229,7 @@ class Geometric:
 
     def _within(self, bounds: tuple[int, int]) -> _core.Mechanism:
         scale = 0 if self._rate is None else 1 / self._rate
-        return GeometricMechanism.from_scale(scale, bounds)._core
+        return core_of(GeometricMechanism.from_scale(scale, bounds))
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_drawers": {}}

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property
+from itertools import product
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from geomdp._analysis.products import Block
 from geomdp._analysis.trees import Tree
 from geomdp._inputs import parameters
 from geomdp.frames import _levels
+from geomdp.frames._native import Coded
 
 
 class Branches(Sequence[Any]):
@@ -111,7 +116,7 @@ class Axis:
         """Whether all depths have equal shares."""
         return self.shares == self._even
 
-    @property
+    @cached_property
     def shown_nodes(self) -> list[Any]:
         """The labels of the nodes in the order of a frame."""
         return [self.nodes[node] for node in self.shown.tolist()]
@@ -139,6 +144,59 @@ class Axis:
         """The levels without that of other records, or the hierarchy."""
         known = self.levels[: len(self.levels) - self.other]
         return known if self.hierarchy is None else self.hierarchy
+
+
+class Axes(tuple[Axis, ...]):
+    """The axes of a table, which is their product: its shape, and places in arrays of its nodes."""
+
+    __slots__ = ()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of nodes of each axis."""
+        return tuple(axis.tree.size for axis in self)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The number of leaves of each axis."""
+        return tuple(len(axis.levels) for axis in self)
+
+    @property
+    def blocks(self) -> list[Block]:
+        """All blocks. The last one has the finest cells."""
+        return list(product(*(range(axis.depths) for axis in self)))
+
+    def block(self, depths: Block) -> tuple[slice, ...]:
+        """Return the index of a block in an array of all nodes."""
+        return tuple(axis.tree.level(depth) for axis, depth in zip(self, depths, strict=True))
+
+    @property
+    def leaves(self) -> tuple[NDArray[Any], ...]:
+        """The index of the cells that are counted in an array of all nodes."""
+        return np.ix_(*(axis.tree.leaves for axis in self))
+
+    @property
+    def shown(self) -> tuple[NDArray[Any], ...]:
+        """The index that brings an array of all nodes into the order of a frame."""
+        return np.ix_(*(axis.shown for axis in self))
+
+    def columns(self, rows: NDArray[np.int64] | None = None) -> dict[str, Coded]:
+        """Return the levels of some rows of a frame, or of all, by column."""
+        at = np.arange(math.prod(self.shape)) if rows is None else rows
+        places = np.unravel_index(at, self.shape)
+        return {
+            axis.label: Coded(axis.shown_nodes, each)
+            for axis, each in zip(self, places, strict=True)
+        }
+
+    def of(self, name: str, columns: Any) -> list[Axis]:
+        """Return the axes of some columns, given as an argument of this name, in their order."""
+        known = [axis.label for axis in self]
+        asked = columns if isinstance(columns, tuple | list) else (columns,)
+        for label in asked:
+            if label not in known:
+                raise KeyError(f"{name} = {label!r} is no column of the table: give one of {known}")
+        return [axis for axis in self if axis.label in asked]
 
 
 def _shares(name: str, shares: Any, depths: int) -> tuple[Fraction, ...]:

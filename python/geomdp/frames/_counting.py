@@ -120,7 +120,7 @@ def _grouped(design: Design, data: Any, weights: Any) -> tuple[Design, list[Any]
         if not design.by_columns:
             own = getattr(data, "name", None)
             if isinstance(own, str) and own:
-                design = design._named(own)
+                design = design.named(own)
         # Not those of the groups: pandas makes other types of their items.
         _check_levels(design, series)
         if weights is None and (coded := by_codes(series)) is not None:

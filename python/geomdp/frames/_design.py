@@ -3,36 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
-from itertools import product
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from geomdp import _notebook, accounting, accuracy, plot
 from geomdp._analysis import decimals, tails
+from geomdp._analysis.products import Block
 from geomdp._inputs import parameters
 from geomdp._inputs.columns import only
 from geomdp._inputs.parameters import Bounds, Exact, Integer, Real
-from geomdp.frames import _counting, _levels, _native
-from geomdp.frames._axes import Axis
-from geomdp.frames._groups import MOST_CELLS
-from geomdp.frames._native import Coded, Library
+from geomdp.frames import _cost, _counting, _levels, _native
+from geomdp.frames._axes import Axes, Axis
+from geomdp.frames._groups import threshold
+from geomdp.frames._native import Library
 from geomdp.frames._table import Table
 from geomdp.frames._top import Searchable
-from geomdp.mechanism import GeometricMechanism, as_mechanism, exact_loss
+from geomdp.mechanism import GeometricMechanism, as_mechanism
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from matplotlib.axes import Axes as Drawn
 
 #: The name of one column, or a tuple of names; () for the grand total.
 Columns: TypeAlias = Any
-#: A depth on each axis.
-Block: TypeAlias = tuple[int, ...]
 Neighbours: TypeAlias = Literal["add-remove", "change"]
 
 #: The most combinations of depths of all columns, each of which has noise of its own.
@@ -148,7 +144,7 @@ individual='patient', l0=2)
         others = _labels("other", other, list(given))
         sums, parts = _margins(margins, list(given))
         parts |= _by_column(shares, list(given))
-        self.axes = tuple(
+        self.axes = Axes(
             Axis(
                 label,
                 items,
@@ -181,17 +177,17 @@ individual='patient', l0=2)
     @property
     def shape(self) -> tuple[int, ...]:
         """The number of levels of each column, with its labels for other records and sums."""
-        return tuple(axis.tree.size for axis in self.axes)
+        return self.axes.shape
 
     @property
     def sizes(self) -> tuple[int, ...]:
         """The number of levels of each column that are counted, without sums."""
-        return tuple(len(axis.levels) for axis in self.axes)
+        return self.axes.sizes
 
     @property
     def depths(self) -> list[Block]:
         """The blocks of the table: a depth on each axis. The last one has the finest cells."""
-        return list(product(*(range(axis.depths) for axis in self.axes)))
+        return self.axes.blocks
 
     @property
     def cells(self) -> int:
@@ -281,7 +277,7 @@ individual='patient', l0=2)
                 accuracy.simultaneous_accuracy(each, alpha, n=self.cells)
                 for each in dict.fromkeys(mechanisms.values())
             )
-        kept = {axis.label for axis in self._chosen("of", of)}
+        kept = {axis.label for axis in self.axes.of("of", of)}
         summed = math.prod(len(axis.levels) for axis in self.axes if axis.label not in kept)
         return accuracy.sum_accuracy(cells, summed, alpha)
 
@@ -331,8 +327,8 @@ individual='patient', l0=2)
 
         """
         mechanism = self.mechanisms(epsilon)[self.depths[-1]]
-        threshold = self._threshold(at_least, mechanism)
-        return decimals.up(self.cells * tails.at_least(mechanism.certificate(), threshold))
+        least = threshold(self, at_least, mechanism)
+        return decimals.up(self.cells * tails.at_least(mechanism.certificate(), least))
 
     def missed(self, count: Integer, epsilon: Exact, at_least: Integer) -> float:
         """Return the probability that a cell with this count does not reach a threshold.
@@ -353,9 +349,9 @@ individual='patient', l0=2)
 
         """
         mechanism = self.mechanisms(epsilon)[self.depths[-1]]
-        threshold = self._threshold(at_least, mechanism)
+        least = threshold(self, at_least, mechanism)
         # The noise is symmetric.
-        distance = parameters.at_least("count", count, 0) - threshold + 1
+        distance = parameters.at_least("count", count, 0) - least + 1
         return decimals.up(tails.at_least(mechanism.certificate(), distance))
 
     def at_least(self, epsilon: Exact, spurious: Real = 1) -> int:
@@ -378,7 +374,7 @@ individual='patient', l0=2)
         """
         share = parameters.positive_fraction("spurious", spurious) / self.cells
         mechanism = self.mechanisms(epsilon)[self.depths[-1]]
-        self._threshold(1, mechanism)
+        threshold(self, 1, mechanism)
         certificate = mechanism.certificate()
         return tails.least_of(certificate, min(share, Fraction(1)), 1) + 1
 
@@ -448,8 +444,8 @@ individual='patient', l0=2)
         """
         parts = [
             accounting.loss_distribution(each, l0=nodes, linf=change)
-            for block, each in self._given(mechanism, epsilon).items()
-            for nodes, change in self._changes(block)
+            for block, each in _cost.mechanisms(self, mechanism, epsilon).items()
+            for nodes, change in _cost.changes(self, block)
         ]
         return sum(parts[1:], start=parts[0])
 
@@ -514,8 +510,8 @@ individual='patient', l0=2)
         epsilons: Sequence[Real] | None = None,
         *,
         alpha: Real = 0.05,
-        ax: Axes | None = None,
-    ) -> Axes:
+        ax: Drawn | None = None,
+    ) -> Drawn:
         """Draw the accuracies of :meth:`preview` against epsilon. It needs no data.
 
         Parameters
@@ -556,132 +552,53 @@ individual='patient', l0=2)
             for title, kept in of.items()
         }
 
-    def _threshold(self, at_least: Any, mechanism: GeometricMechanism) -> int:
-        """Return a threshold, unless this design or mechanism takes none."""
-        if mechanism.bounds is not None:
-            raise ValueError(
-                "bounds do not go with at_least: a threshold needs noise without bounds"
-            )
-        if len(self.depths) > 1:
-            raise ValueError(
-                "at_least does not go with margins or hierarchies: give a design without them"
-            )
-        if self.cells > MOST_CELLS:
-            raise ValueError(
-                f"at_least does not go with {self.cells} cells, since each gets noise: give a "
-                f"design of at most {MOST_CELLS}"
-            )
-        return parameters.at_least("at_least", at_least, 1)
-
     @property
     def change(self) -> int:
         """How much one individual changes each block, in all: the L1 sensitivity of the cells."""
-        return sum(self._moved()) * self.linf
+        return _cost.change(self)
 
-    def _moved(self) -> list[int]:
-        """Return how many cells one individual joins and, with changes, how many others it leaves.
+    def named(self, label: str) -> Design:
+        """Return this design of one column without a name, with this one.
 
-        There are no more than the table has.
+        :meth:`count` calls it if the column of the data has a name.
+
+        Parameters
+        ----------
+        label : str
+            The name of the column of levels.
+
+        Examples
+        --------
+        >>> from geomdp.frames import Design
+        >>> Design(["yes", "no"], margins="all").named("sick")
+        Design({'sick': ['yes', 'no']}, margins={'sick': 'all'})
+
         """
-        cells = math.prod(self.sizes)
-        joined = min(self.l0, cells)
-        left = min(self.l0, cells - joined) if self.neighbours == "change" else 0
-        return [joined, left] if left else [joined]
-
-    def _changes(self, block: Block) -> Iterator[tuple[int, int]]:
-        """Yield how many nodes of a block one individual changes, and by how much each.
-
-        The cells that it joins, and those that it leaves, lie in as few nodes as have room for
-        them: the greatest changes have the greatest loss (``docs/proofs.md``, lemma 14a).
-        """
-        room = math.prod(axis.rooms[depth] for axis, depth in zip(self.axes, block, strict=True))
-        for cells in self._moved():
-            full, rest = divmod(cells, room)
-            if full:
-                yield full, room * self.linf
-            if rest:
-                yield 1, rest * self.linf
-
-    def _loss(self, mechanisms: Mapping[Block, GeometricMechanism]) -> Fraction | float:
-        """Return the exact privacy loss of the whole table for one individual."""
-        return sum(
-            (exact_loss(each, self.change) for each in mechanisms.values()), start=Fraction(0)
-        )
-
-    def _losses(self, mechanisms: Mapping[Block, GeometricMechanism]) -> Counter[Fraction | float]:
-        """Return the exact privacy losses of the noisy counts that one individual changes."""
-        losses: Counter[Fraction | float] = Counter()
-        for block, each in mechanisms.items():
-            for nodes, change in self._changes(block):
-                losses[exact_loss(each, change)] += nodes
-        return losses
-
-    def _named(self, label: str) -> Design:
-        """Return this design of one column without a name, with that of the data."""
         given = self._arguments()
         for key in ("other", "margins", "shares"):
             if key in given:
                 [given[key]] = ({label: item} for item in given[key].values())
         return Design(**(given | {"levels": {label: given["levels"]}}))
 
-    def _with_shares(self, shares: Any) -> Design:
-        """Return this design with other shares of epsilon."""
-        if shares is None:
-            return self
+    def with_shares(self, shares: Mapping[str, Sequence[Exact]]) -> Design:
+        """Return this design with other shares of epsilon.
+
+        Parameters
+        ----------
+        shares : mapping of column names to sequences
+            As in :class:`Design`. Other columns keep theirs.
+
+        Examples
+        --------
+        >>> from geomdp.frames import Design
+        >>> design = Design({"sick": ["yes", "no"]}, margins="all").with_shares({"sick": [1, 3]})
+        >>> [float(each.epsilon) for each in design.mechanisms(1).values()]
+        [0.25, 0.75]
+
+        """
         given = self._arguments()
         known = given.get("shares", {}) | _by_column(shares, [axis.label for axis in self.axes])
         return Design(**(given | {"shares": known}))
-
-    def _part(self, block: Block) -> tuple[slice, ...]:
-        """Return the index of a block in an array of all nodes."""
-        return tuple(axis.tree.level(depth) for axis, depth in zip(self.axes, block, strict=True))
-
-    def _leaves(self) -> tuple[NDArray[Any], ...]:
-        """Return the index of the cells that are counted in an array of all nodes."""
-        return np.ix_(*(axis.tree.leaves for axis in self.axes))
-
-    def _shown(self) -> tuple[NDArray[Any], ...]:
-        """Return the index that brings an array of all nodes into the order of a frame."""
-        return np.ix_(*(axis.shown for axis in self.axes))
-
-    def _columns(self, rows: NDArray[np.int64] | None = None) -> dict[str, Coded]:
-        """Return the levels of some rows of the frame, or of all, by column."""
-        at = np.arange(self.cells) if rows is None else rows
-        places = np.unravel_index(at, self.shape)
-        return {
-            label: Coded(items, each)
-            for (label, items), each in zip(self.levels.items(), places, strict=True)
-        }
-
-    def _chosen(self, name: str, columns: Columns) -> list[Axis]:
-        """Return the axes of columns, in the order of the table."""
-        known = [axis.label for axis in self.axes]
-        asked = columns if isinstance(columns, tuple | list) else (columns,)
-        for label in asked:
-            if label not in known:
-                raise KeyError(f"{name} = {label!r} is no column of the table: give one of {known}")
-        return [axis for axis in self.axes if axis.label in asked]
-
-    def _given(
-        self, mechanism: Any, epsilon: Any, bounds: Bounds | None = None
-    ) -> dict[Block, GeometricMechanism]:
-        """Return the mechanisms of a release by one mechanism, or with this epsilon."""
-        if (mechanism is None) == (epsilon is None):
-            raise TypeError("mechanism and epsilon are alternatives: give one of them")
-        if mechanism is None:
-            return self.mechanisms(epsilon, bounds)
-        if bounds is not None:
-            raise TypeError("bounds go with epsilon: a mechanism has its own")
-        found = as_mechanism(mechanism, "epsilon=, or a GeometricMechanism")
-        if found.sensitivity < self.sensitivity:
-            raise ValueError(
-                f"mechanism has sensitivity {found.sensitivity}, but one individual changes this "
-                f"table by up to {self.sensitivity}: give epsilon={float(found.epsilon):g} instead "
-                f"of the mechanism, or a mechanism with sensitivity={self.sensitivity}"
-            )
-        if not all(axis.even for axis in self.axes):
-            raise ValueError("depths have shares of epsilon: give epsilon instead of a mechanism")
-        return dict.fromkeys(self.depths, found)
 
     def _arguments(self) -> dict[str, Any]:
         """Return the arguments that make this design, without those at their defaults."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,14 @@ def saturated(high: _Ints, low: _Ints) -> _Ints:
     whole = (high << 32) | (low & LOW)
     least, greatest = -(2**63), 2**63 - 1
     return np.where(high < -(2**31), least, np.where(high >= 2**31, greatest, whole))
+
+
+def occupied(counts: NDArray[Any]) -> tuple[_Ints, _Ints]:
+    """Return all cells, and their counts, of an array that somebody else has made."""
+    # Intervals end at 0, so no count is below.
+    greatest = min(np.iinfo(np.int64).max, np.iinfo(counts.dtype).max)
+    values = counts.clip(0, greatest).astype(np.int64).reshape(-1)
+    return np.arange(values.size), values
 
 
 def all_nodes(design: Design, occupied: tuple[_Ints, _Ints]) -> _Ints:

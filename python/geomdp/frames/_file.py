@@ -9,50 +9,67 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 import geomdp
 from geomdp import _published
 from geomdp._inputs import parameters
+from geomdp.frames._native import Coded
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from fractions import Fraction
+
+    from geomdp._analysis.products import Block
     from geomdp.frames._axes import Axis
-    from geomdp.frames._released import Released
+    from geomdp.frames._design import Design
     from geomdp.mechanism import GeometricMechanism
 
 FORMAT = "geomdp-release-1"
 
 
-def save(noisy: Released, path: Any, *, overwrite: bool = False, certificate: bool = False) -> None:
-    """Write a release; :meth:`Released.save` has the details."""
+def save(
+    path: Any,
+    columns: Mapping[str, Coded | NDArray[np.int64]],
+    design: Design,
+    mechanisms: Mapping[Block, GeometricMechanism],
+    *,
+    epsilon: Fraction | float,
+    label: str | None,
+    at_least: int | None,
+    top: int | None,
+    overwrite: bool,
+    certificate: bool,
+) -> None:
+    """Write the columns of a release; :meth:`Released.save` has the details."""
     parameters.check_bool("certificate", certificate)
-    if noisy.epsilon == math.inf:
+    if epsilon == math.inf:
         raise ValueError("a table without noise cannot be saved: release it with an epsilon")
-    columns: dict[str, Any] = {
-        label: _published.Column(each.items, each.places) for label, each in noisy._levels().items()
-    }
-    design = noisy.design
-    columns[noisy._name] = noisy._rows(noisy.counts)
     facts = {
         "format": FORMAT,
         "version": geomdp.__version__,
-        "label": noisy.label,
-        "epsilon": str(noisy.epsilon),
+        "label": label,
+        "epsilon": str(epsilon),
         "delta": "0",
         "neighbours": design.neighbours,
         "individual": design.individual,
         "l0": design.l0,
         "linf": design.linf,
         "sensitivity": design.sensitivity,
-        "at_least": noisy.at_least,
+        "at_least": at_least,
         "name": design.name,
-        "top": noisy._named,
+        "top": top,
         "axes": {axis.label: _axis(axis) for axis in design.axes},
         "mechanisms": [
             {"depths": list(block), **_mechanism(each, certificate)}
-            for block, each in noisy.mechanisms.items()
+            for block, each in mechanisms.items()
         ],
     }
-    _published.write(path, columns, facts, overwrite=overwrite)
+    kept: dict[str, Any] = {
+        label: _published.Column(*each) if isinstance(each, Coded) else each
+        for label, each in columns.items()
+    }
+    _published.write(path, kept, facts, overwrite=overwrite)
 
 
 def _axis(axis: Axis) -> dict[str, Any]:

@@ -18,7 +18,8 @@ from geomdp.frames._released import Released
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from geomdp.frames._design import Block, Design
+    from geomdp._analysis.products import Block
+    from geomdp.frames._design import Design
     from geomdp.mechanism import GeometricMechanism
 
 #: The most cells of a design that are gone through; beyond, it takes hours.
@@ -130,13 +131,13 @@ class NoisyGroups(Released):
         """
         counts = self.counts
         greatest = np.argsort(-counts, kind="stable")[: parameters.at_least("k", k, 1)]
-        columns: dict[str, Any] = {**self.design._columns(self._cells[greatest])}
+        columns: dict[str, Any] = {**self.design.axes.columns(self._cells[greatest])}
         columns[self.design.name] = counts[greatest]
         return self.made(columns)
 
     def _levels(self) -> dict[str, Coded]:
         """Return the columns of levels."""
-        return self.design._columns(self._cells)
+        return self.design.axes.columns(self._cells)
 
     def _rows(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return values, whose order is that of the frame."""
@@ -147,3 +148,19 @@ class NoisyGroups(Released):
             f"{_notebook.many(len(self._cells), 'group')} of {self.design.cells}, each with a "
             f"noisy count of at least {self._at_least}"
         )
+
+
+def threshold(design: Design, at_least: Any, mechanism: GeometricMechanism) -> int:
+    """Return a threshold, unless this design or mechanism takes none."""
+    if mechanism.bounds is not None:
+        raise ValueError("bounds do not go with at_least: a threshold needs noise without bounds")
+    if len(design.depths) > 1:
+        raise ValueError(
+            "at_least does not go with margins or hierarchies: give a design without them"
+        )
+    if design.cells > MOST_CELLS:
+        raise ValueError(
+            f"at_least does not go with {design.cells} cells, since each gets noise: give a "
+            f"design of at most {MOST_CELLS}"
+        )
+    return parameters.at_least("at_least", at_least, 1)

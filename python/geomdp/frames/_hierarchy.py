@@ -16,6 +16,7 @@ from geomdp._uncopied import unseen
 from geomdp.frames import _levels, _native
 from geomdp.frames._axes import Branches
 from geomdp.frames._design import Design
+from geomdp.frames._exact import occupied
 from geomdp.frames._table import Table
 
 if TYPE_CHECKING:
@@ -190,7 +191,7 @@ class Hierarchy(Branches):
         column = next((axis.label for axis in whole.axes if axis.hierarchy == self), None)
         if column is None:
             raise ValueError("design has no column of this hierarchy: give one that has")
-        table = unseen(lambda: Table._of_counts(whole, self._array(counts, whole)))
+        table = unseen(lambda: Table(whole, None, occupied(self._array(counts, whole))))
         by_depth = None if shares is None else {column: shares}
         return table.release(
             epsilon=epsilon, shares=by_depth, budget=budget, label=label, threads=threads

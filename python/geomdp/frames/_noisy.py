@@ -79,11 +79,11 @@ class NoisyTable(Released, Answers):
             for block in design.depths[:-1]
         }
         noisy = {
-            kept: self.counts[design._part(block)].reshape([design.sizes[x] for x in kept])
+            kept: self.counts[design.axes.block(block)].reshape([design.sizes[x] for x in kept])
             for kept, block in margins.items()
         }
         found = consistency.consistent(
-            self.counts[design._part(cells)],
+            self.counts[design.axes.block(cells)],
             total=total,
             margins=noisy,
             variances={

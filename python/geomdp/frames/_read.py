@@ -13,15 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geomdp import _published
+from geomdp._analysis.products import Block
 from geomdp._inputs import parameters
 from geomdp._published import Contents, fraction
-from geomdp.frames._design import Block, Design
+from geomdp.frames._design import Design
 from geomdp.frames._file import FORMAT
-from geomdp.frames._groups import NoisyGroups
+from geomdp.frames._groups import NoisyGroups, threshold
 from geomdp.frames._hierarchy import Hierarchy
 from geomdp.frames._native import Library
 from geomdp.frames._noisy import NoisyTable
-from geomdp.frames._top import Top, steps
+from geomdp.frames._top import RANK, Top, steps
 from geomdp.mechanism import GeometricMechanism
 
 _Known: TypeAlias = tuple[Design, dict[Block, GeometricMechanism], str | None, Library | None]
@@ -76,7 +77,7 @@ def read(path: Any, *, library: Library | None = None) -> Any:
         if not isinstance(facts["label"], str | None):
             raise TypeError("label is no str")
         noisy = _kind(facts)((design, mechanisms, facts["label"], library), contents)
-        if contents.names != [*design.levels, noisy._name]:
+        if contents.names != [*design.levels, design.name if facts["top"] is None else RANK]:
             raise ValueError("it has other columns than its description")
         if (facts["epsilon"], facts["sensitivity"]) != (str(noisy.epsilon), design.sensitivity):
             raise ValueError("it states another privacy loss")
@@ -109,7 +110,7 @@ def _table(known: _Known, contents: Contents) -> NoisyTable:
         if (each.reshape(design.shape) != wanted).any():
             raise ValueError(_OTHER_ROWS)
     counts = np.empty(design.shape, np.int64)
-    counts[design._shown()] = contents.counts.reshape(design.shape)
+    counts[design.axes.shown] = contents.counts.reshape(design.shape)
     return NoisyTable(*known, counts)
 
 
@@ -118,7 +119,7 @@ def _groups(known: _Known, contents: Contents) -> NoisyGroups:
     _check_depths(known)
     design, mechanisms = known[:2]
     [mechanism] = mechanisms.values()
-    at_least = design._threshold(contents.facts["at_least"], mechanism)
+    at_least = threshold(design, contents.facts["at_least"], mechanism)
     cells = np.ravel_multi_index(tuple(_places(design, contents)), design.shape)
     if (np.diff(cells) <= 0).any() or (contents.counts < at_least).any():
         raise ValueError(_OTHER_ROWS)

@@ -6,6 +6,7 @@ loss before any noise is drawn. Exact counts are seen by the draws alone.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -13,16 +14,20 @@ from numpy.typing import NDArray
 
 from geomdp._inputs import parameters
 from geomdp.accounting import Budget
+from geomdp.frames import _cost
 from geomdp.frames._exact import all_nodes
-from geomdp.frames._groups import NoisyGroups
+from geomdp.frames._groups import NoisyGroups, threshold
 from geomdp.frames._levels import check_text
 from geomdp.frames._native import Library
 from geomdp.frames._noisy import NoisyTable
 
 if TYPE_CHECKING:
+    from collections import Counter
     from collections.abc import Mapping
+    from fractions import Fraction
 
-    from geomdp.frames._design import Block, Design
+    from geomdp._analysis.products import Block
+    from geomdp.frames._design import Design
     from geomdp.mechanism import GeometricMechanism
 
 _Ints: TypeAlias = NDArray[np.int64]
@@ -52,25 +57,29 @@ def prepare(
     threads: Any,
 ) -> Release:
     """Return a release, after all that can be refused: its plans too."""
-    mechanisms = design._given(mechanism, epsilon, bounds)
-    if label is not None:
-        check_text("label", label)
+    mechanisms = _cost.mechanisms(design, mechanism, epsilon, bounds)
     if at_least is not None:
-        at_least = design._threshold(at_least, mechanisms[design.depths[-1]])
-    count = parameters.threads(threads) or None
+        at_least = threshold(design, at_least, mechanisms[design.depths[-1]])
+    count = checked(label, threads)
     for each in mechanisms.values():
         each.certificate()  # A mechanism without a plan is refused here.
     return Release(design, mechanisms, label, at_least, count)
 
 
-def spend(release: Release, budget: Budget | None) -> None:
-    """Book a release, or refuse it."""
+def checked(label: Any, threads: Any) -> int | None:
+    """Return the number of threads, after a check of it and of a label."""
+    if label is not None:
+        check_text("label", label)
+    return parameters.threads(threads) or None
+
+
+def spend(budget: Budget | None, losses: Counter[Fraction | float], label: str | None) -> None:
+    """Book a release whose noisy counts have these losses, or refuse it."""
     if budget is None:
         return
     if not isinstance(budget, Budget):
         raise TypeError(parameters.foreign("budget", budget, "a Budget"))
-    design, mechanisms = release.design, release.mechanisms
-    budget._book(design._loss(mechanisms), design._losses(mechanisms), release.label)
+    budget.book(math.inf if math.inf in losses else losses, label=label)
 
 
 def draw(
@@ -84,7 +93,7 @@ def draw(
     exact = all_nodes(release.design, occupied)
     noisy = np.empty_like(exact)
     for block, each in release.mechanisms.items():
-        part = release.design._part(block)
+        part = release.design.axes.block(block)
         noisy[part] = each.release(exact[part], threads=release.threads)
     return NoisyTable(*known, noisy)
 

@@ -10,14 +10,15 @@ from numpy.typing import NDArray
 
 from geomdp import _notebook
 from geomdp._analysis import decimals
-from geomdp.frames import _file, _native
+from geomdp.frames import _cost, _file, _native
 from geomdp.frames._native import Coded, Library
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from os import PathLike
 
-    from geomdp.frames._design import Block, Design
+    from geomdp._analysis.products import Block
+    from geomdp.frames._design import Design
     from geomdp.mechanism import GeometricMechanism
 
 
@@ -71,11 +72,11 @@ class Released:
 
     def _levels(self) -> dict[str, Coded]:
         """Return the columns of levels."""
-        return self.design._columns()
+        return self.design.axes.columns()
 
     def _rows(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return a value of each node in the order of the frame."""
-        shown: NDArray[Any] = values[self.design._shown()].reshape(-1)
+        shown: NDArray[Any] = values[self.design.axes.shown].reshape(-1)
         return shown
 
     def _columns(self) -> dict[str, Any]:
@@ -105,7 +106,8 @@ class Released:
     @property
     def epsilon(self) -> Fraction | float:
         """The exact privacy loss of the whole table for one individual; infinite without noise."""
-        return self.design._loss(self.mechanisms)
+        losses = _cost.losses(self.design, self.mechanisms)
+        return sum((loss * n for loss, n in losses.items()), start=Fraction())
 
     @property
     def privacy_loss(self) -> float:
@@ -161,7 +163,18 @@ class Released:
         (['sick.csv', 'sick.csv.json'], Fraction(1, 2))
 
         """
-        _file.save(self, path, overwrite=overwrite, certificate=certificate)
+        _file.save(
+            path,
+            self._columns(),
+            self.design,
+            self.mechanisms,
+            epsilon=self.epsilon,
+            label=self.label,
+            at_least=self.at_least,
+            top=self._named,
+            overwrite=overwrite,
+            certificate=certificate,
+        )
 
     def _text(self) -> str:
         loss = f"privacy loss {_notebook.short(self.epsilon)} for one individual"

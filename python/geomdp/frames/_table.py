@@ -12,7 +12,7 @@ from geomdp import _notebook
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Bounds, Exact, Integer
 from geomdp._uncopied import Withheld, unseen
-from geomdp.frames import _native, _release
+from geomdp.frames import _cost, _native, _release
 from geomdp.frames._exact import all_nodes
 from geomdp.frames._groups import NoisyGroups
 from geomdp.frames._native import Library
@@ -57,20 +57,23 @@ class Table(Searched, Withheld):
     def frame(self) -> Any:
         """The exact counts, in the library of the data. The frame shows and pickles them."""
         design = self._design
-        columns: dict[str, Any] = {**design._columns()}
-        columns[design.name] = self._exact()[design._shown()].reshape(-1)
+        columns: dict[str, Any] = {**design.axes.columns()}
+        columns[design.name] = self.nodes()[design.axes.shown].reshape(-1)
         return _native.made(columns, self._library)
 
-    @classmethod
-    def _of_counts(cls, design: Design, counts: NDArray[Any]) -> Table:
-        """Return the table of counts that somebody else made, an axis for each column."""
-        # Intervals end at 0, so no count is below.
-        greatest = min(np.iinfo(np.int64).max, np.iinfo(counts.dtype).max)
-        values = counts.clip(0, greatest).astype(np.int64).reshape(-1)
-        return cls(design, None, (np.arange(values.size), values))
+    def nodes(self) -> NDArray[np.int64]:
+        """Return the exact counts as an array with an axis for each column; secret.
 
-    def _exact(self) -> NDArray[np.int64]:
-        """Return the exact counts of all nodes; secret."""
+        Those of an axis are its nodes in the order of its tree: sums first.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from geomdp.frames import count
+        >>> count(pd.Series(["no", "yes", "no"]), ["yes", "no"], margins="all").nodes()
+        array([3, 1, 2])
+
+        """
         return all_nodes(self._design, self._occupied)
 
     @property
@@ -178,7 +181,7 @@ class Table(Searched, Withheld):
 
         """
         given = _release.prepare(
-            self._design._with_shares(shares),
+            self._design if shares is None else self._design.with_shares(shares),
             mechanism,
             epsilon=epsilon,
             bounds=bounds,
@@ -188,7 +191,7 @@ class Table(Searched, Withheld):
         )
         if shares is not None and mechanism is not None:
             raise TypeError("shares go with epsilon: a mechanism is that of all depths")
-        _release.spend(given, budget)
+        _release.spend(budget, _cost.losses(given.design, given.mechanisms), label)
         return unseen(partial(_release.draw, given, self._library, self._occupied))
 
     def map(self, mechanism: GeometricMechanism, records: Integer = 1) -> float:

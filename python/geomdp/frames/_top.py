@@ -16,9 +16,8 @@ from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Exact, Integer, Real
 from geomdp._notebook import many
 from geomdp._uncopied import unseen
-from geomdp.accounting import Budget
+from geomdp.frames import _release
 from geomdp.frames._groups import MOST_CELLS
-from geomdp.frames._levels import check_text
 from geomdp.frames._native import Coded, Library
 from geomdp.frames._released import Released
 from geomdp.mechanism import GeometricMechanism, exact_loss, top_among
@@ -26,7 +25,9 @@ from geomdp.mechanism import GeometricMechanism, exact_loss, top_among
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from geomdp.frames._design import Block, Design
+    from geomdp._analysis.products import Block
+    from geomdp.accounting import Budget
+    from geomdp.frames._design import Design
 
 
 #: The column of ranks, from 1 for the largest.
@@ -194,14 +195,8 @@ def draw(
     number = mechanism.sensitivity // steps(design)
     if RANK in design.levels:
         raise ValueError(f"a column {RANK!r} is not accepted, since the ranks have it: rename it")
-    if label is not None:
-        check_text("label", label)
-    count = parameters.threads(threads) or None
-    if budget is not None:
-        if not isinstance(budget, Budget):
-            raise TypeError(parameters.foreign("budget", budget, "a Budget"))
-        each = exact_loss(mechanism, steps(design))
-        budget._book(number * each, Counter({each: number}), label)
+    count = _release.checked(label, threads)
+    _release.spend(budget, Counter({exact_loss(mechanism, steps(design)): number}), label)
     search = partial(top_among, mechanism, occupied, base_cells(design), number, count)
     cells = unseen(search)
     return Top(design, {design.depths[-1]: mechanism}, label, library, cells=cells)

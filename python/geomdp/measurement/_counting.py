@@ -17,13 +17,13 @@ from geomdp._inputs import arrays, parameters
 from geomdp._inputs.parameters import Bounds
 from geomdp._notebook import many
 from geomdp.measurement import _metrics, _types
-from geomdp.measurement._domains import AllDomain, Domain, VectorDomain
+from geomdp.measurement._domains import AllDomain, Domain, VectorDomain, as_member
 from geomdp.measurement._metrics import AbsoluteDistance, L1Distance, Metric, SymmetricDistance
 from geomdp.measurement._steps import Partial, Times, Transformation
 
 
 def _records(domain: VectorDomain, arg: Any) -> Any:
-    records = domain._cast(arg)
+    records = as_member(domain, arg)
     if isinstance(records, np.ndarray) and records.ndim != 1:
         raise TypeError(
             f"arg is an array of {records.ndim} dimensions: give a one-dimensional array"
@@ -366,7 +366,7 @@ def _values(name: str, domain: Any, metric: Any, kinds: str, values: Any) -> NDA
     T = domain.T
     wanted = f"a sequence of values of type {_types.spell(T)}"
     try:
-        items = list(values if _are_numbers(T, values) else domain._cast(values))
+        items = list(values if _are_numbers(T, values) else as_member(domain, values))
         # In a numpy string array every item takes as much memory as the longest.
         array = np.array(items, dtype=object if T.kind == "U" else T)
     except TypeError:

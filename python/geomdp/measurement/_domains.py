@@ -46,6 +46,11 @@ class _Domain:
         raise NotImplementedError
 
 
+def as_member(domain: _Domain, value: Any) -> Any:
+    """Return a value of a domain in the form that functions on it take, or refuse it."""
+    return domain._cast(value)
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class AllDomain(_Domain):
     """All values of one type: a single count or record.

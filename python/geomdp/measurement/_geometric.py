@@ -12,7 +12,7 @@ from geomdp._inputs import labels, parameters
 from geomdp._inputs.arrays import RUST_DTYPES
 from geomdp._inputs.parameters import Bounds, Real
 from geomdp.measurement import _metrics
-from geomdp.measurement._domains import AllDomain, Domain, VectorDomain
+from geomdp.measurement._domains import AllDomain, Domain, VectorDomain, as_member
 from geomdp.measurement._metrics import MaxDivergence, Metric
 from geomdp.measurement._steps import Measurement, Partial
 from geomdp.mechanism import GeometricMechanism, exact_loss, saturating
@@ -31,7 +31,7 @@ class _Noise:
 
     def __call__(self, arg: Any) -> Any:
         [values], labelled = labels.detach(arg=arg)
-        noisy = self.mechanism.release(self.domain._cast(values))
+        noisy = self.mechanism.release(as_member(self.domain, values))
         return int(noisy) if type(arg) is int else labelled(noisy)
 
     def __str__(self) -> str:

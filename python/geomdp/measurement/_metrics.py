@@ -110,7 +110,6 @@ class MaxDivergence:
         return cls(QO)
 
     def _round_up(self, loss: float) -> float:
-        """Return the least number of type `QO` that is at least `loss`."""
         if self.QO == self._WIDEST:
             return loss
         with np.errstate(all="ignore"):
@@ -174,3 +173,8 @@ absolute_distance = AbsoluteDistance
 l1_distance = L1Distance
 symmetric_distance = SymmetricDistance
 max_divergence = MaxDivergence
+
+
+def rounded_up(measure: MaxDivergence, loss: float) -> float:
+    """Return the least number of the type of a measure that is at least a loss."""
+    return measure._round_up(loss)

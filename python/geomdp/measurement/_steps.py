@@ -17,7 +17,7 @@ from geomdp._analysis import composition, decimals
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Integer, Real
 from geomdp.measurement._domains import Domain
-from geomdp.measurement._metrics import MaxDivergence, Metric
+from geomdp.measurement._metrics import MaxDivergence, Metric, rounded_up
 
 #: The input or output side of a step; two steps join where these are equal.
 Space = tuple[Domain, Metric]
@@ -146,8 +146,9 @@ class Measurement(_Step):
         losses = self.losses(parameters.at_least("d_in", d_in, 0))
         if math.inf in losses:
             return math.inf
-        return self.output_measure._round_up(
-            decimals.up(composition.total(Counter(Fraction(loss) for loss in losses)))
+        return rounded_up(
+            self.output_measure,
+            decimals.up(composition.total(Counter(Fraction(loss) for loss in losses))),
         )
 
     def map_approx(self, d_in: Integer, delta: Real) -> float:
@@ -183,7 +184,7 @@ class Measurement(_Step):
         losses = self.losses(parameters.at_least("d_in", d_in, 0))
         finite = [loss for loss in losses if loss < math.inf]
         epsilon = accounting.compose(finite, delta)
-        return self.output_measure._round_up(epsilon if len(finite) == len(losses) else math.inf)
+        return rounded_up(self.output_measure, epsilon if len(finite) == len(losses) else math.inf)
 
     def check(self, d_in: Integer, d_out: Real) -> bool:
         """Return whether the privacy loss for inputs at distance `d_in` is at most `d_out`.

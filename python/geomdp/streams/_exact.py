@@ -48,7 +48,7 @@ def _array(counts: Any) -> arrays.Array:
             "individual, margins and changes, whose l0 and linf are 1: bound contributions once, "
             "and before the first release"
         )
-    return counts._exact()
+    return counts.nodes()
 
 
 def saturated(rows: arrays.Array) -> Counts:

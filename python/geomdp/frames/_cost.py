@@ -1,0 +1,81 @@
+"""The mechanisms of a release, how much one individual changes, and what that costs."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from geomdp._analysis.products import Block
+from geomdp.mechanism import GeometricMechanism, as_mechanism, exact_loss
+
+if TYPE_CHECKING:
+    from geomdp._inputs.parameters import Bounds
+    from geomdp.frames._design import Design
+
+
+def mechanisms(
+    design: Design, mechanism: Any, epsilon: Any, bounds: Bounds | None = None
+) -> dict[Block, GeometricMechanism]:
+    """Return the mechanisms of a release by one mechanism, or with this epsilon."""
+    if (mechanism is None) == (epsilon is None):
+        raise TypeError("mechanism and epsilon are alternatives: give one of them")
+    if mechanism is None:
+        return design.mechanisms(epsilon, bounds)
+    if bounds is not None:
+        raise TypeError("bounds go with epsilon: a mechanism has its own")
+    found = as_mechanism(mechanism, "epsilon=, or a GeometricMechanism")
+    if found.sensitivity < design.sensitivity:
+        raise ValueError(
+            f"mechanism has sensitivity {found.sensitivity}, but one individual changes this "
+            f"table by up to {design.sensitivity}: give epsilon={float(found.epsilon):g} instead "
+            f"of the mechanism, or a mechanism with sensitivity={design.sensitivity}"
+        )
+    if not all(axis.even for axis in design.axes):
+        raise ValueError("depths have shares of epsilon: give epsilon instead of a mechanism")
+    return dict.fromkeys(design.depths, found)
+
+
+def changes(design: Design, block: Block) -> Iterator[tuple[int, int]]:
+    """Yield how many nodes of a block one individual changes, and by how much each.
+
+    The cells that it joins, and those that it leaves, lie in as few nodes as have room for them:
+    the greatest changes have the greatest loss (``docs/proofs.md``, lemma 14a).
+    """
+    axes = zip(design.axes, block, strict=True)
+    room = math.prod(axis.rooms[depth] for axis, depth in axes)
+    for cells in _moved(design):
+        full, rest = divmod(cells, room)
+        if full:
+            yield full, room * design.linf
+        if rest:
+            yield 1, rest * design.linf
+
+
+def change(design: Design) -> int:
+    """Return how much one individual changes each block, in all."""
+    return sum(_moved(design)) * design.linf
+
+
+def losses(
+    design: Design, mechanisms: Mapping[Block, GeometricMechanism]
+) -> Counter[Fraction | float]:
+    """Return the exact privacy losses of the noisy counts that one individual changes."""
+    found: Counter[Fraction | float] = Counter()
+    for block, each in mechanisms.items():
+        for nodes, size in changes(design, block):
+            found[exact_loss(each, size)] += nodes
+    return found
+
+
+def _moved(design: Design) -> list[int]:
+    """Return how many cells one individual joins and, with changes, how many others it leaves.
+
+    There are no more than the table has.
+    """
+    cells = math.prod(design.sizes)
+    joined = min(design.l0, cells)
+    left = min(design.l0, cells - joined) if design.neighbours == "change" else 0
+    return [joined, left] if left else [joined]
