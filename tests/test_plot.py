@@ -482,11 +482,13 @@ def test_guesses_are_those_of_a_release_that_tells_most(epsilon: Any, ax: Axes) 
 # Histograms
 
 
-def errorbar(axes: Axes) -> tuple[list[float], list[float], list[list[float]]]:
-    """Return x, y, and lower and upper ends."""
+def errorbar(
+    axes: Axes, *, across: bool = False
+) -> tuple[list[float], list[float], list[list[float]]]:
+    """Return x, y, and lower and upper ends; of horizontal bars with `across`."""
     (container,) = [item for item in axes.containers if isinstance(item, ErrorbarContainer)]
     line, _, bars = container.lines
-    ends = [segment[:, 1].tolist() for bar in bars for segment in bar.get_segments()]
+    ends = [segment[:, 1 - across].tolist() for bar in bars for segment in bar.get_segments()]
     return line.get_xdata().tolist(), line.get_ydata().tolist(), ends
 
 
@@ -755,31 +757,126 @@ def side(axes: Axes, which: str) -> list[str]:
     return [tick.get_text() for tick in getattr(axes, f"get_{which}ticklabels")()]
 
 
-@pytest.mark.parametrize("margins", [None, {"year": -1}, {"year": -1, "sick": "both"}])
-def test_noisy_table_is_drawn_without_its_margins(margins: Any) -> None:
-    noisy = frames.Design(LEVELS, margins=margins).count(PEOPLE).release(epsilon=2)
-    cells = [count for key, count in noisy.to_dict().items() if not {-1, "both"} & set(key)]
-    own = list(noisy.mechanisms.values())[-1]
-    for axes in (noisy.plot(), plot.table(noisy), plot.table(own, noisy)):
-        assert side(axes, "y") == ["2024", "2025", "missing"]
-        assert side(axes, "x") == ["yes", "no"]
-        assert (axes.get_ylabel(), axes.get_xlabel()) == ("year", "sick")
-        assert [number(text) for text in axes.texts] == cells
-        assert f"± {own.accuracy(0.05)}" in axes.get_title()
-    with pytest.raises(ValueError, match=r"^mechanism = .* did not release the table: give Geome"):
-        plot.table(GeometricMechanism(0.1), noisy)
-    with pytest.raises(ValueError, match=r"^noisy is of shape \(3, 2\)"):
-        plot.histogram(noisy)
+TREE = frames.Hierarchy({"A": "North", "B": "North", "C": "South", "North": "all", "South": "all"})
+#: Designs, what is drawn, and the names of rows and columns.
+PUBLISHED: dict[str, tuple[dict[str, Any], Any, list[str], list[str]]] = {
+    "column": ({"levels": {"year": YEARS}}, None, ["2024", "2025", "missing"], []),
+    "margin": ({"levels": {"year": YEARS}, "margins": -1}, "year", ["2024", "2025", "missing"], []),
+    "two": ({"levels": LEVELS}, None, ["2024", "2025", "missing"], ["yes", "no"]),
+    "two, margins": (
+        {"levels": LEVELS, "margins": {"year": -1, "sick": "both"}},
+        ("year", "sick"),
+        ["2024", "2025", "missing"],
+        ["yes", "no"],
+    ),
+    "tree": (
+        {"levels": {"area": TREE, **LEVELS}},
+        "area",
+        ["North", "\N{MIDDLE DOT} A", "\N{MIDDLE DOT} B", "South", "\N{MIDDLE DOT} C"],
+        [],
+    ),
+    "three": (
+        {"levels": {"area": TREE, **LEVELS}},
+        None,
+        ["A", "B", "C"],
+        ["2024", "2025", "missing"],
+    ),
+    "one of three": ({"levels": {"area": TREE, **LEVELS}}, ["sick"], ["yes", "no"], []),
+}
 
 
-@pytest.mark.parametrize("margins", [None, {"year": -1}])
-def test_noisy_column_is_drawn_without_its_margin(margins: Any) -> None:
-    noisy = frames.Design({"year": YEARS}, margins=margins).count(PEOPLE).release(epsilon=2)
-    for axes in (noisy.plot(), plot.histogram(noisy)):
-        assert side(axes, "y") == ["2024", "2025", "missing"]
-        assert axes.get_ylabel() == "year"
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_a_noisy_table_draws_its_estimates(name: str) -> None:
+    given, by, rows, columns = PUBLISHED[name]
+    design = frames.Design(**given)
+    people = PEOPLE.assign(area=["A", "B", "C"] * 12)
+    noisy = design.count(people).release(epsilon=4)
+    axes = noisy.plot(by, alpha=0.1)
+    assert side(axes, "y") == rows
+    drawn = [label for label in design.levels if axes.get_ylabel() == label]
+    drawn += [label for label in design.levels if columns and axes.get_xlabel() == label]
+    found = noisy.total(tuple(drawn), alpha=0.1)
+    keys = found[drawn].map(lambda level: "missing" if pd.isna(level) else str(level))
+    found = found.set_index([keys[label] for label in drawn])
+    if columns:
+        assert side(axes, "x") == columns
+        wanted = found.loc[[*itertools.product(rows, columns)]]
+        assert [number(text) for text in axes.texts] == wanted["estimate"].round().tolist()
+        reach = math.ceil((wanted["upper"] - wanted["estimate"]).max())
+        assert axes.get_title() == f"estimates ± {reach}\nepsilon 4, 90% intervals"
+    else:
+        wanted = found.loc[[row.removeprefix("\N{MIDDLE DOT} ") for row in rows]]
         bars = [bar.get_width() for bar in axes.patches if isinstance(bar, Rectangle)]
-        assert bars == list(noisy.to_dict().values())[:3]
+        assert close(bars, wanted["estimate"])
+        _, _, ends = errorbar(axes, across=True)
+        assert close(ends, wanted[["lower", "upper"]])
+        assert legend(axes) == ["estimate, epsilon 4, 90% intervals"]
+    texts = shown_texts(axes.figure)  # type: ignore[arg-type]
+    width, height = axes.figure.canvas.get_width_height()  # type: ignore[attr-defined]
+    assert all(0 <= box.x0 < box.x1 <= width for _, box in texts)
+    assert all(0 <= box.y0 < box.y1 <= height for _, box in texts)
+
+
+def test_increasing_numbers_are_places_on_the_axis() -> None:
+    ages = frames.Design({"age": [0, 18, 65]}).count(pd.DataFrame({"age": [18] * 90}))
+    axes = ages.release(epsilon=1).plot()
+    assert axes.get_xlabel() == "age"
+    [bars] = [patch for patch in axes.patches if isinstance(patch, StepPatch)]
+    assert bars.get_data().edges.tolist() == [-9, 9, 41.5, 88.5]
+
+
+def test_an_estimate_below_zero_is_drawn_with_an_interval_above_it() -> None:
+    table = frames.Design({"town": [f"t{x}" for x in range(40)]}).count(
+        pd.DataFrame({"town": ["t0"]})
+    )
+    noisy = table.release(epsilon="0.1")
+    axes = noisy.plot()
+    found = noisy.intervals(0.05)
+    assert found["estimate"].min() < 0
+    _, _, ends = errorbar(axes, across=True)
+    assert close(ends, found[["lower", "upper"]])
+
+
+def test_of_many_rows_the_largest_are_drawn() -> None:
+    towns = [f"town {x}" for x in range(1000)]
+    table = frames.Design({"town": towns}).count(pd.DataFrame({"town": towns[:45] * 50}))
+    noisy = table.release(epsilon=1)
+    axes = noisy.plot()
+    assert axes.get_ylabel() == "town: the 40 largest of 1,000"
+    largest = noisy.total("town").nlargest(40, "estimate", keep="first")
+    assert side(axes, "y") == largest["town"].tolist()
+    groups = table.release(epsilon=1, at_least=30)
+    axes = groups.plot()
+    frame = groups.intervals(0.05)
+    assert side(axes, "y") == frame["town"].tolist()
+    _, _, ends = errorbar(axes, across=True)
+    assert close(ends, frame[["lower", "upper"]])
+    with pytest.raises(ValueError, match=r"^a release without groups has no picture$"):
+        table.release(epsilon=1, at_least=10**6).plot()
+
+
+def test_the_largest_are_drawn_by_name_alone() -> None:
+    data = pd.DataFrame({"town": ["x"] * 900 + ["y"] * 500, "sick": ["no"] * 1400})
+    top = frames.Design({"town": ["x", "y"], "sick": ["yes", "no"]}).count(data).top(2, epsilon=1)
+    axes = top.plot()
+    assert side(axes, "y") == ["x, no", "y, no"]
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("rank", "town, sick")
+    assert axes.get_title() == (
+        f"Counts left out are larger by at most {top.accuracy(0.05)} (95%), epsilon 1"
+    )
+
+
+def test_pictures_of_too_many_columns_are_refused() -> None:
+    noisy = frames.Design(LEVELS).count(PEOPLE).release(epsilon=1)
+    for by, kind, message in [
+        ((), ValueError, r"^by = \(\) is not accepted: give one column or two"),
+        ("area", KeyError, "by = 'area' is no column of the table"),
+    ]:
+        with pytest.raises(kind, match=message):
+            noisy.plot(by)
+    wide = frames.Design({"a": range(2001), "b": [1, 2]}).count(pd.DataFrame({"a": [1], "b": [1]}))
+    with pytest.raises(ValueError, match=r"^the table is of shape \(2001, 2\): give by"):
+        wide.release(epsilon=1).plot()
 
 
 LIBRARIES: dict[str, Callable[[pd.DataFrame], Any]] = {
@@ -920,7 +1017,12 @@ REFUSED: list[tuple[Callable[..., Axes], Any, type[Exception], str]] = [
     (partial(histogram, true=[1, 2]), [1], ValueError, r"true is of shape \(2,\): give a row of 1"),
     (partial(histogram, true=[1.0]), [1], TypeError, "true: counts with a float are not accepted"),
     (partial(plot.histogram, 0.5), [1], TypeError, "mechanism has type float: give a Geometric"),
-    (plot.histogram, frames.Design([1]), TypeError, "mechanism has type Design: give a noisy t"),
+    (
+        partial(plot.histogram, frames.Design([1])),
+        [1],
+        TypeError,
+        "mechanism has type Design: give a GeometricMechanism; a noisy table has plot",
+    ),
     (histogram, [31], ValueError, r"released counts outside the bounds \(0, 30\) are not accepted"),
     (histogram, [True], TypeError, "noisy: counts with a bool are not accepted"),
     (histogram, MASKED, TypeError, "noisy: counts is a masked array"),

@@ -26,10 +26,10 @@ from numpy.typing import NDArray
 from geomdp import accuracy as _accuracy
 from geomdp._extras import installed_by
 from geomdp._inputs import arrays, parameters
-from geomdp._inputs.labels import ReleasedTable, detach, is_released_table
+from geomdp._inputs.labels import detach
 from geomdp._inputs.parameters import Integer, Real
 from geomdp.distribution import CensoredGeometric
-from geomdp.mechanism import GeometricMechanism, as_counts, limits
+from geomdp.mechanism import GeometricMechanism, as_counts, as_mechanism, limits
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -56,6 +56,8 @@ _BROWN = "#A34700"
 _STEMS, _STEPS = 120, 2000
 #: The largest number of names that the tallest figure shows.
 _NAMED = 200
+#: The most names of a published table that are all drawn; of more, so many of the largest.
+MOST_ROWS, _LARGEST = 60, 40
 #: The largest number of rows or columns of a table whose counts are written into it.
 _CELLS = 50
 #: The numbers of epsilons between the first and the last at which accuracies of counts are drawn,
@@ -232,8 +234,8 @@ def guess(epsilon: Real | Numbers, *, ax: Axes | None = None) -> Axes:
 
 
 def histogram(
-    mechanism: GeometricMechanism | ReleasedTable,
-    noisy: Any = None,
+    mechanism: GeometricMechanism,
+    noisy: Any,
     *,
     true: Any = None,
     alpha: Real = 0.05,
@@ -252,11 +254,11 @@ def histogram(
     Parameters
     ----------
     mechanism : GeometricMechanism
-        The mechanism that released the counts. A :class:`geomdp.frames.NoisyTable`, which says its
-        own, may come in its place, without `noisy`.
-    noisy : array, sequence, mapping, column, frame or NoisyTable
-        The noisy counts, at most 2000, or 200 with names. A table has one column of levels, whose
-        margin is left out. A frame has one column of names and one of counts.
+        The mechanism that released the counts. What :mod:`geomdp.frames` publishes draws itself
+        (:meth:`geomdp.frames.NoisyTable.plot`).
+    noisy : array, sequence, mapping, column or frame
+        The noisy counts, at most 2000, or 200 with names. A frame has one column of names and one
+        of counts.
     true : array or sequence of ints, optional
         The true counts. They become the bars, and the noisy counts are points. Such a plot is not
         private: do not publish it.
@@ -265,9 +267,9 @@ def histogram(
     labels : sequence, optional
         The names of the counts, of any type. Two or more increasing dates or times are places on
         the axis, each until the next. A pandas Index with a name, or a Series, names its axis too.
-        Without labels and edges, these are the levels of a table, the keys of a mapping or the
-        index of a column; counts without names are numbered from 0. Names longer than half of the
-        Axes are shortened. Axes too small for all names show every k-th.
+        Without labels and edges, these are the keys of a mapping or the index of a column; counts
+        without names are numbered from 0. Names longer than half of the Axes are shortened. Axes
+        too small for all names show every k-th.
     edges : array or sequence of numbers, optional
         The edges of the bins, instead of labels: increasing, one more than there are counts. Counts
         and intervals of bins of unequal width are divided by the widths.
@@ -288,7 +290,7 @@ def histogram(
 
     """
     _check_axes(ax)
-    mechanism, noisy = _of_table(mechanism, noisy)
+    _check_mechanism(mechanism)
     index = getattr(noisy, "index", None)
     (true, noisy), labelled = detach(true=true, noisy=noisy)
     counts = _counts("noisy", noisy)
@@ -316,7 +318,10 @@ def histogram(
     if unequal:
         drawn /= widths
     axes = _axes(ax, 0 if names is None or days is not None else 1.5 + 0.25 * len(names))
-    style: dict[str, Any] = {"color": _VERMILION, "label": f"noisy, {_stated(mechanism, alpha)}"}
+    style: dict[str, Any] = {
+        "color": _VERMILION,
+        "label": f"noisy, {_of_mechanism(mechanism)}, {_confidence(alpha)}",
+    }
     own = {"color": _VERMILION} if true is None else {"color": _BLUE, "label": "true"}
     fill: dict[str, Any] = {"alpha": 0.4, **own}
     named = index if labels is keys else labels
@@ -337,8 +342,8 @@ def histogram(
 
 
 def table(
-    mechanism: GeometricMechanism | ReleasedTable,
-    noisy: Any = None,
+    mechanism: GeometricMechanism,
+    noisy: Any,
     *,
     alpha: Real = 0.05,
     rows: Iterable[Any] | None = None,
@@ -355,14 +360,14 @@ def table(
     ----------
     mechanism
         As in :func:`histogram`.
-    noisy : array of ints, frame or NoisyTable
+    noisy : array of ints, or frame
         The noisy counts, in two dimensions of at most 2000; colors alone show those of more than 50
-        rows or columns. A table has two columns of levels, whose margins are left out. A frame is a
-        pivot of pandas, or has two columns of names before its column of counts.
+        rows or columns. A frame is a pivot of pandas, or has two columns of names before its column
+        of counts.
     alpha
         As in :func:`histogram`.
     rows, columns : sequence, optional
-        The names of rows and columns, of any type, instead of those of a table or frame; shown as
+        The names of rows and columns, of any type, instead of those of a frame; shown as
         in :func:`histogram`. A pandas Index with a name names its axis too. Without names they are
         numbered from 0.
     ax
@@ -384,7 +389,7 @@ def table(
 
     """
     _check_axes(ax)
-    mechanism, noisy = _of_table(mechanism, noisy)
+    _check_mechanism(mechanism)
     [noisy], labelled = detach(noisy=noisy)
     counts = _counts("noisy", noisy)
     if counts.ndim != 2 or not counts.size or max(counts.shape) > _STEPS:
@@ -404,6 +409,18 @@ def table(
     ]
     _accuracy.confidence_interval(mechanism, counts, alpha)  # Checks the counts and alpha.
     reach = _accuracy.release_accuracy(mechanism, alpha)
+    stated = f"noisy counts ± {reach:,}\n{_of_mechanism(mechanism)}, {_confidence(alpha)}"
+    return _draw_table(ax, counts, sides, (y, x), stated)
+
+
+def _draw_table(
+    ax: Axes | None,
+    counts: NDArray[Any],
+    sides: Sequence[list[str]],
+    titles: tuple[str, str],
+    stated: str,
+) -> Axes:
+    """Draw counts, with the names of rows and of columns."""
     height, width = counts.shape
     written = max(height, width) <= _CELLS
     axes = _axes(ax, 1 + 0.3 * height, 2 + (0.7 * width if written else min(0.2 * width, 40)))
@@ -415,9 +432,9 @@ def table(
     )
     _name(axes, "y", sides[0])
     _name(axes, "x", sides[1])
-    axes.set_title(f"noisy counts ± {reach:,}\n{_stated(mechanism, alpha)}")
+    axes.set_title(stated)
     axes.grid(visible=False)
-    _finish(axes, x, y)
+    _finish(axes, titles[1], titles[0])
     if not written:
         bar = axes.figure.colorbar(image, ax=axes, label="noisy count")
         _number(bar.ax, "y")
@@ -438,6 +455,105 @@ def table(
         text = texts[row][column]
         axes.text(column, row, text, ha="center", va="center", fontsize=size, color=color)
     return axes
+
+
+# Published tables
+
+
+def published_rows(
+    names: Sequence[Any],
+    title: str,
+    ends: NDArray[Any],
+    epsilon: Fraction | float,
+    alpha: Real,
+    *,
+    ordered: bool,
+    ax: Axes | None,
+) -> Axes:
+    """Draw estimates and the ends of their intervals, three rows, for the levels of a column.
+
+    If levels are ordered, dates and increasing numbers are places on the axis. Of more names than
+    fit, the largest estimates are drawn, and the title says so.
+    """
+    _check_axes(ax)
+    estimates, lower, upper = _drawable("an interval", ends.reshape(-1), positive=False).reshape(
+        ends.shape
+    )
+    # True counts are not negative, so that an estimate may lie below its interval.
+    drawn = np.array([estimates, np.clip(estimates, lower, upper), lower, upper])
+    style: dict[str, Any] = {
+        "color": _VERMILION,
+        "label": f"estimate, epsilon {float(epsilon):g}, {_confidence(alpha)}",
+    }
+    fill: dict[str, Any] = {"alpha": 0.4, "color": _VERMILION}
+    days = _days(list(names)) if ordered else None
+    borders = _borders(names) if ordered and days is None else days
+    if borders is not None:
+        axes = _axes(ax)
+        _draw_bins(axes, drawn, borders, style, fill, band=len(names) > _STEMS)
+        _number(axes, "y")
+        if days is None:
+            _number(axes, "x")
+        else:
+            _date(axes, getattr(names[0], "tzinfo", None))
+        return _finish(axes, title, "count", loc="best")
+    if len(names) > MOST_ROWS:
+        largest = np.argsort(-drawn[0], kind="stable")[:_LARGEST]
+        title = f"{title}: the {_LARGEST} largest of {len(names):,}"
+        names, drawn = [names[place] for place in largest.tolist()], drawn[:, largest]
+    axes = _axes(ax, 1.5 + 0.25 * len(names))
+    _draw_named(axes, drawn, list(map(_text, names)), style, fill)
+    return _finish(axes, "count", title, loc="lower right")
+
+
+def published_table(
+    sides: Sequence[Sequence[Any]],
+    titles: tuple[str, str],
+    ends: NDArray[Any],
+    epsilon: Fraction | float,
+    alpha: Real,
+    *,
+    ax: Axes | None,
+) -> Axes:
+    """Draw estimates on a heat map; `ends` also has the ends of their intervals."""
+    _check_axes(ax)
+    drawn = _drawable("an interval", ends.reshape(-1), positive=False).reshape(ends.shape)
+    if max(ends.shape) > _STEPS:
+        raise ValueError(
+            f"the table is of shape {ends.shape[1:]}: give by, one column or two of at most "
+            f"{_STEPS} levels"
+        )
+    reach = math.ceil((drawn[2] - drawn[0]).max())
+    stated = f"estimates ± {reach:,}\nepsilon {float(epsilon):g}, {_confidence(alpha)}"
+    names = [list(map(_text, side)) for side in sides]
+    return _draw_table(ax, np.rint(drawn[0]).astype(np.int64), names, titles, stated)
+
+
+def published_names(names: Sequence[Any], title: str, stated: str, *, ax: Axes | None) -> Axes:
+    """Draw names from the first rank to the last."""
+    _check_axes(ax)
+    places = np.arange(len(names))
+    axes = _axes(ax, 1.5 + 0.25 * len(names))
+    axes.hlines(places, 0, places + 1, color="#808080", linewidth=1)
+    axes.plot(places + 1, places, "o", color=_BLUE)
+    axes.set_ylim(places[-1] + 0.5, -0.5)
+    axes.set_xlim(0, len(names) + 0.5)
+    _name(axes, "y", list(map(_text, names)))
+    _number(axes, "x")
+    axes.set_title(stated)
+    return _finish(axes, "rank", title)
+
+
+def _borders(names: Sequence[Any]) -> _Floats | None:
+    """Return edges half-way between two or more increasing numbers; None for other names."""
+    if len(names) < 2 or not all(type(name) in (int, float) for name in names):
+        return None
+    places = np.array(names, dtype=np.float64)
+    widths = np.diff(places)
+    if not (widths > 0).all():
+        return None
+    ends = places[0] - widths[0] / 2, places[-1] + widths[-1] / 2
+    return np.concatenate([ends[:1], places[:-1] + widths / 2, ends[1:]])
 
 
 # Distributions
@@ -552,18 +668,9 @@ def _draw_bins(
 # Axes
 
 
-def _of_table(mechanism: Any, noisy: Any) -> tuple[GeometricMechanism, Any]:
-    """Return the mechanism of noisy counts, which a released table says itself."""
-    table = mechanism if noisy is None else noisy
-    if not is_released_table(table):
-        if noisy is None and not isinstance(mechanism, GeometricMechanism):
-            wanted = "a noisy table, or a GeometricMechanism with noisy counts"
-            raise TypeError(parameters.foreign("mechanism", mechanism, wanted))
-        return mechanism, noisy
-    own = table.mechanisms[table.design.depths[-1]]
-    if mechanism not in (table, own):
-        raise ValueError(f"mechanism = {mechanism!r} did not release the table: give {own!r}")
-    return own, table
+def _check_mechanism(mechanism: Any) -> None:
+    """Refuse what is no mechanism; a published table draws itself."""
+    as_mechanism(mechanism, "a GeometricMechanism; a noisy table has plot()")
 
 
 def _check_axes(ax: Any) -> None:
@@ -739,11 +846,15 @@ def _name(axes: Axes, which: Literal["x", "y"], names: list[str]) -> None:
     axis.set_ticks(places, shown, parse_math=False, rotation=0 if fit else 90, **_fonts(shown))
 
 
-def _stated(mechanism: GeometricMechanism, alpha: Real) -> str:
-    """Return the epsilon and the confidence of an interval as text."""
+def _of_mechanism(mechanism: GeometricMechanism) -> str:
+    """Return the epsilon of a mechanism as text."""
     of = f" at sensitivity {mechanism.sensitivity}" if mechanism.sensitivity != 1 else ""
-    share = float(100 * (1 - parameters.probability("alpha", alpha)))
-    return f"epsilon {float(mechanism.epsilon):g}{of}, {share:g}% intervals"
+    return f"epsilon {float(mechanism.epsilon):g}{of}"
+
+
+def _confidence(alpha: Real) -> str:
+    """Return the confidence of an interval as text."""
+    return f"{float(100 * (1 - parameters.probability('alpha', alpha))):g}% intervals"
 
 
 def _finish(

@@ -818,13 +818,23 @@ class Answers:
         simultaneous: bool,
         factors: Callable[[_Rows], _Floats] | None = None,
     ) -> Any:
+        rows, found = self._totals(by, alpha, simultaneous, factors)
+        return self._framed(rows, found)
+
+    def _totals(
+        self,
+        by: Columns,
+        alpha: Real | None,
+        simultaneous: bool,
+        factors: Callable[[_Rows], _Floats] | None = None,
+    ) -> tuple[_Rows, dict[str, NDArray[Any]]]:
         rows = _rows(self.design.axes, by)
         scale = None if factors is None else factors(rows)
         if self._by_cells and alpha is not None:
             found = self._of_cells(rows, [{}], alpha, simultaneous)
         else:
             found = _linear(self._asked(rows, {}), (1,), alpha, simultaneous)
-        return self._framed(rows, _limited(found, 0, scale))
+        return rows, _limited(found, 0, scale)
 
     def _of_cells(
         self,

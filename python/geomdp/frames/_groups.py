@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp import _notebook
+from geomdp import _notebook, plot
 from geomdp._analysis import tails, thresholds
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Integer, Real
@@ -18,10 +18,13 @@ from geomdp.frames._released import Released
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from matplotlib.axes import Axes
+
     from geomdp._analysis.products import Block
     from geomdp.frames._design import Design
     from geomdp.mechanism import GeometricMechanism
 
+_Ints: TypeAlias = NDArray[np.int64]
 #: The most cells of a design that are gone through; beyond, it takes hours.
 MOST_CELLS = 10**12
 
@@ -99,16 +102,19 @@ class NoisyGroups(Released):
 
         """
         parameters.check_bool("simultaneous", simultaneous)
+        lower, upper = self._ends(alpha, simultaneous=simultaneous)
+        return self.made({**self._columns(), "lower": lower, "upper": upper})
+
+    def _ends(self, alpha: Real, *, simultaneous: bool = False) -> tuple[_Ints, _Ints]:
+        """Return the ends of the intervals."""
         level = parameters.significance("alpha", alpha)
         counts = self.counts
         if simultaneous and counts.size:
             level = tails.share(level, counts.size)
-        lower = upper = counts
         [mechanism] = self.mechanisms.values()
-        if mechanism.rate != math.inf:
-            rate = float(mechanism.rate)
-            lower, upper = thresholds.interval(rate, counts, self._at_least, level)
-        return self.made({**self._columns(), "lower": lower, "upper": upper})
+        if mechanism.rate == math.inf:
+            return counts, counts
+        return thresholds.interval(float(mechanism.rate), counts, self._at_least, level)
 
     def top(self, k: Integer) -> Any:
         """Return the k groups with the greatest noisy counts, or all if there are fewer.
@@ -134,6 +140,36 @@ class NoisyGroups(Released):
         columns: dict[str, Any] = {**self.design.axes.columns(self._cells[greatest])}
         columns[self.design.name] = counts[greatest]
         return self.made(columns)
+
+    def plot(self, *, alpha: Real = 0.05, ax: Axes | None = None) -> Axes:
+        """Draw the noisy counts as bars, with their :meth:`intervals`; the largest of very many.
+
+        Parameters
+        ----------
+        alpha
+            As in :meth:`intervals`.
+        ax
+            As in :func:`geomdp.plot.pmf`.
+
+        Returns
+        -------
+        Axes
+            Counts against groups.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from geomdp import frames
+        >>> table = frames.count(pd.Series(["no"] * 500, name="sick"), ["no", "yes"])
+        >>> table.release(epsilon=1, at_least=25).plot().get_ylabel()
+        'sick'
+
+        """
+        ends = np.stack([self.counts, *self._ends(alpha)])
+        if not ends.size:
+            raise ValueError("a release without groups has no picture")
+        names, title = list(self.to_dict()), ", ".join(self.design.levels)
+        return plot.published_rows(names, title, ends, self.epsilon, alpha, ordered=False, ax=ax)
 
     def _levels(self) -> dict[str, Coded]:
         """Return the columns of levels."""

@@ -18,6 +18,8 @@ from geomdp.frames._released import Released
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from geomdp.frames._axes import Axis
+
 
 class NoisyTable(Released, Answers):
     """A released table: noisy counts, and the public facts that a reader needs.
@@ -124,11 +126,18 @@ class NoisyTable(Released, Answers):
         found = trees.closest(*forest)[: noisy.size].reshape(noisy.T.shape).T
         return np.moveaxis(found.reshape(shape), 0, place)
 
-    def plot(self, *, alpha: Real = 0.05, ax: Axes | None = None) -> Axes:
-        """Draw the noisy counts: bars with intervals for one column, a heat map for two.
+    def plot(self, by: Any = None, *, alpha: Real = 0.05, ax: Axes | None = None) -> Axes:
+        """Draw the estimates: bars with intervals for one column, a heat map for two.
+
+        The largest rows stand for a column of more than 60 names. Dates, and numbers that
+        increase, are places on the axis. Margins and the root of a tree are left out, since
+        :meth:`total` says them; the other nodes of a tree stand above those that they contain, with
+        a dot for each depth.
 
         Parameters
         ----------
+        by : column name or pair of column names, optional
+            The columns to draw, summed over the others; by default the first two.
         alpha
             As in :meth:`intervals`.
         ax
@@ -137,13 +146,7 @@ class NoisyTable(Released, Answers):
         Returns
         -------
         Axes
-            Counts against levels (:func:`geomdp.plot.histogram`), or the levels of the second
-            column against those of the first (:func:`geomdp.plot.table`).
-
-        Raises
-        ------
-        ValueError
-            If the table has more than two columns of levels: plot a :meth:`total`.
+            Counts against levels, or the levels of the second column against those of the first.
 
         Examples
         --------
@@ -154,6 +157,35 @@ class NoisyTable(Released, Answers):
         'sick'
 
         """
-        if (n := len(self.design.axes)) > 2:
-            raise ValueError(f"a table of {n} columns cannot be drawn: make one of two columns")
-        return (plot.histogram if n == 1 else plot.table)(self, alpha=alpha, ax=ax)
+        axes = self.design.axes
+        chosen = axes.of("by", [axis.label for axis in axes[:2]] if by is None else by)
+        if not 1 <= len(chosen) <= 2:
+            raise ValueError(f"by = {parameters.shown(by)} is not accepted: give one column or two")
+        rows, found = self._totals([axis.label for axis in chosen], alpha, simultaneous=False)
+        ends = np.stack([found[name] for name in ("estimate", "lower", "upper")])
+        listed = [_listed(axis, whole=len(chosen) == 1) for axis in chosen]
+        # The rows have all nodes, in another order.
+        places = (
+            np.argsort(nodes)[own] for nodes, (own, _) in zip(rows.nodes, listed, strict=True)
+        )
+        drawn = ends[np.ix_(np.arange(3), *places)]
+        sides, titles = [names for _, names in listed], [axis.label for axis in chosen]
+        if len(chosen) == 1:
+            return plot.published_rows(
+                sides[0], titles[0], drawn, self.epsilon, alpha, ordered=True, ax=ax
+            )
+        return plot.published_table(
+            sides, (titles[0], titles[1]), drawn, self.epsilon, alpha, ax=ax
+        )
+
+
+def _listed(axis: Axis, *, whole: bool) -> tuple[NDArray[np.int64], list[Any]]:
+    """Return the nodes of a column that a picture has, from top to bottom, and their names."""
+    tree = axis.tree
+    if axis.hierarchy is None or not whole or tree.size > plot.MOST_ROWS:
+        return tree.leaves, axis.levels
+    paths: list[tuple[int, ...]] = []
+    for node, parent in enumerate(tree.parents.tolist()):
+        paths.append((*paths[parent], node) if parent >= 0 else (node,))
+    order = sorted(range(1, tree.size), key=paths.__getitem__)
+    return np.array(order), [f"{'· ' * (len(paths[x]) - 2)}{axis.nodes[x]}" for x in order]

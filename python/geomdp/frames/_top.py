@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from geomdp import plot
 from geomdp._analysis import decimals, largest
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Exact, Integer, Real
@@ -24,6 +25,8 @@ from geomdp.mechanism import GeometricMechanism, exact_loss, top_among
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from matplotlib.axes import Axes
 
     from geomdp._analysis.products import Block
     from geomdp.accounting import Budget
@@ -122,6 +125,39 @@ class Top(Released):
 
         """
         return accuracy(self.design, len(self), self.mechanism, alpha)
+
+    def plot(self, *, alpha: Real = 0.05, ax: Axes | None = None) -> Axes:
+        """Draw the names in their order, and say their :meth:`accuracy`.
+
+        Parameters
+        ----------
+        alpha
+            As in :meth:`accuracy`.
+        ax
+            As in :func:`geomdp.plot.pmf`.
+
+        Returns
+        -------
+        Axes
+            Ranks against names.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from geomdp import frames
+        >>> table = frames.count(pd.Series(["no"] * 500 + ["yes"] * 900), ["no", "yes"])
+        >>> table.top(1, epsilon=1).plot().get_title()
+        'Counts left out are larger by at most 2 (95%), epsilon 1'
+
+        """
+        share = float(100 * (1 - parameters.significance("alpha", alpha)))
+        stated = f"Counts left out are larger by at most {self.accuracy(alpha):,} ({share:g}%)"
+        return plot.published_names(
+            list(self.to_dict()),
+            ", ".join(self.design.levels),
+            f"{stated}, epsilon {float(self.epsilon):g}",
+            ax=ax,
+        )
 
     def __len__(self) -> int:
         return int(self._cells.size)
