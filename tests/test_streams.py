@@ -36,7 +36,7 @@ EXACT = 10 ** np.arange(9)
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    return tmp_path / "a.db"
+    return tmp_path / "a.jsonl"
 
 
 @pytest.fixture
@@ -232,7 +232,7 @@ def test_a_published_step_is_final(path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(GeometricMechanism, "release", never)
     for counts in (EXACT[:4], EXACT[4:8], [], "no counts", never):
         for step in range(4):
-            for each in (stream, Stream.open(path, horizon=4, arity=2), Stream.read(path)):
+            for each in (stream, Stream.open(path, horizon=4, arity=2), geomdp.read(path)):
                 assert each.release(step, counts) == published[step]
     assert path.read_bytes() == file
 
@@ -285,7 +285,7 @@ def test_bad_parameters_make_no_file(path: Path, parameters: dict[str, Any], mes
     with pytest.raises(TypeError, match=r"^path = 7 has type int: give a str or a path"):
         Stream.open(7, budget=budget)  # type: ignore[arg-type]
     with pytest.raises(FileNotFoundError, match=r"missing'$"):
-        Stream.open(path / "missing" / "b.db", budget=budget)
+        Stream.open(path / "missing" / "b.jsonl", budget=budget)
     assert not budget.history
     assert not list(path.parent.iterdir())
 
@@ -311,18 +311,18 @@ def test_bad_spans_raise(path: Path) -> None:
 
 def test_other_parameters_for_a_file_raise(path: Path) -> None:
     Stream.open(path, horizon=30, epsilon="0.1", arity=3)
-    assert Stream.open(path, 30, "0.1").levels == Stream.read(path).levels == 4
+    assert Stream.open(path, 30, "0.1").levels == geomdp.read(path).levels == 4
     for parameters, message in (
-        ({"horizon": 31}, "horizon = 31 is not accepted: give that of the stream a.db, 30"),
+        ({"horizon": 31}, "horizon = 31 is not accepted: give that of the stream a.jsonl, 30"),
         ({"epsilon": 0.1}, "epsilon = 0.1 is not accepted: .* 1/10"),
-        ({"arity": 4}, "arity = 4 is not accepted: give that of the stream a.db, 3"),
+        ({"arity": 4}, "arity = 4 is not accepted: give that of the stream a.jsonl, 3"),
     ):
         with pytest.raises(ValueError, match=message):
             Stream.open(path, **{"horizon": 30, "epsilon": "0.1", **parameters})
-    with pytest.raises(ValueError, match=r"a\.db is no ledger of geomdp"):
+    with pytest.raises(ValueError, match=r"a\.jsonl is no ledger of geomdp"):
         Budget.open(path, epsilon=1)
     with pytest.raises(FileNotFoundError):
-        Stream.read(path.with_name("b.db"))
+        geomdp.read(path.with_name("b.jsonl"))
 
 
 def test_a_budget_books_a_stream_once(path: Path) -> None:
@@ -330,21 +330,21 @@ def test_a_budget_books_a_stream_once(path: Path) -> None:
     for _ in range(2):
         stream = Stream.open(path, epsilon="0.5", budget=budget, l0=20, linf=2)
         stream.release(0, [3])
-    assert budget.spent == [("a.db", 20)]
+    assert budget.spent == [("a.jsonl", 20)]
     with pytest.raises(ValueError, match="this release costs 20, but only 10 of 30 is left"):
-        Stream.open(path.with_name("b.db"), epsilon="0.5", budget=budget, l0=20, linf=2)
-    assert os.listdir(path.parent) == ["a.db"]
+        Stream.open(path.with_name("b.jsonl"), epsilon="0.5", budget=budget, l0=20, linf=2)
+    assert os.listdir(path.parent) == ["a.jsonl"]
 
 
 def test_a_stream_whose_file_is_lost_is_not_paid_for_again_unasked(path: Path) -> None:
     budget = Budget(epsilon=3)
     Stream.open(path, budget=budget)
     path.unlink()
-    with pytest.raises(ValueError, match=r"^label = 'a\.db' is not accepted: a release with it"):
+    with pytest.raises(ValueError, match=r"^label = 'a\.jsonl' is not accepted: a release with it"):
         Stream.open(path, budget=budget)
     assert not list(path.parent.iterdir())
-    Stream.open(path, budget=budget, label="a.db, again")
-    assert budget.spent == [("a.db", 1), ("a.db, again", 1)]
+    Stream.open(path, budget=budget, label="a.jsonl, again")
+    assert budget.spent == [("a.jsonl", 1), ("a.jsonl, again", 1)]
 
 
 @pytest.mark.parametrize("epsilon", [1, 100])
@@ -369,9 +369,9 @@ def test_of_two_jobs_that_open_a_new_stream_one_pays(path: Path, epsilon: int) -
     for job in jobs:
         job.join()
     assert len(opened) == 2
-    assert budget.spent == [("a.db", 1)]
+    assert budget.spent == [("a.jsonl", 1)]
     assert opened[0].release(0, [3]) == opened[1].release(0, [4])
-    assert os.listdir(path.parent) == ["a.db"]
+    assert os.listdir(path.parent) == ["a.jsonl"]
 
 
 @pytest.mark.parametrize(("horizon", "arity"), [(8, 2), (9, 3), (7, 2), (5, 4), (4, None)])
@@ -412,7 +412,7 @@ while len(shown) < 80 or kills < 20:
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
-        stream = Stream.open("a.db", horizon=10**4, epsilon=0.5, arity=2)
+        stream = Stream.open("a.jsonl", horizon=10**4, epsilon=0.5, arity=2)
         while True:
             step = stream.released
             published = sorted(stream.release(step, range(step + 1)).items())
@@ -428,7 +428,7 @@ while len(shown) < 80 or kills < 20:
             assert int(step) not in shown
             shown[int(step)] = published
     # What was shown is in the file, and at most one step more for each child.
-    stream = Stream.open("a.db", horizon=10**4, epsilon=0.5, arity=2)
+    stream = Stream.open("a.jsonl", horizon=10**4, epsilon=0.5, arity=2)
     assert len(shown) <= stream.released <= len(shown) + kills
     assert max(shown, default=-1) < stream.released
 for step, published in shown.items():
@@ -461,7 +461,7 @@ import os, signal
 from geomdp import _journal
 from geomdp.streams import Stream
 
-stream = Stream.open("a.db", horizon=4, arity=2)
+stream = Stream.open("a.jsonl", horizon=4, arity=2)
 stream.release(0, [5])
 write, calls = _journal._write, []
 
@@ -478,7 +478,7 @@ stream.release(1, [5, 6])
 """
     done = subprocess.run([sys.executable, "-c", code], check=False, cwd=tmp_path)
     assert done.returncode == -signal.SIGKILL
-    stream = Stream.read(tmp_path / "a.db")
+    stream = geomdp.read(tmp_path / "a.jsonl")
     assert stream.released == steps
     assert stream.release(1, [5, 6]).keys() == {(1, 2), (0, 2)}
     assert stream.released == 2
@@ -564,7 +564,7 @@ def test_nothing_exact_is_left(path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     left += [str(error_).encode() for error_ in texts]
     for state in left:
         assert not [secret for secret in secrets if secret in state]
-    assert set(os.listdir(path.parent)) == {"a.db"}
+    assert set(os.listdir(path.parent)) == {"a.jsonl"}
 
 
 def test_an_error_of_a_function_keeps_its_traceback(path: Path) -> None:

@@ -16,7 +16,7 @@ _HOMES = {
     "sample_geometric": "samplers",
     "sample_bernoulli": "samplers",
     "kernel": "_kernel",
-    "read": "frames",
+    "read": "_reading",
 }
 #: Modules that are imported at first use as attributes.
 _MODULES = (

@@ -7,8 +7,8 @@ from geomdp import measurement as measurement
 from geomdp import plot as plot
 from geomdp import streams as streams
 from geomdp._kernel import kernel
+from geomdp._reading import read
 from geomdp.certificate import Certificate
-from geomdp.frames import read
 from geomdp.mechanism import GeometricMechanism
 from geomdp.samplers import sample_bernoulli, sample_geometric, sample_two_sided_geometric
 

@@ -17,7 +17,6 @@ from geomdp.frames._design import Design, count
 from geomdp.frames._groups import NoisyGroups
 from geomdp.frames._hierarchy import Hierarchy
 from geomdp.frames._noisy import NoisyTable
-from geomdp.frames._read import read
 from geomdp.frames._table import Table
 from geomdp.frames._top import Top
 
@@ -30,7 +29,6 @@ __all__ = [
     "NoisyGroups",
     "Top",
     "Answers",
-    "read",
     "release",
     "release_columns",
     "bound_contributions",

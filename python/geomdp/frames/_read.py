@@ -29,42 +29,8 @@ _Known: TypeAlias = tuple[Design, dict[Block, GeometricMechanism], str | None, L
 _OTHER_ROWS = "it has other rows than its description"
 
 
-def read(path: Any, *, library: Library | None = None) -> Any:
-    """Return the release in a file that its ``save`` wrote.
-
-    A reader needs the file alone, with the ``.csv.json`` beside a CSV file: no data and no secret.
-
-    Parameters
-    ----------
-    path : path
-        Ends in ``.csv`` or ``.parquet``.
-    library : {"pandas", "polars", "pyarrow"}, optional
-        The library of the frame; the first of these that is installed.
-
-    Returns
-    -------
-    NoisyTable, NoisyGroups or Top
-        With the errors that the publisher sees.
-
-    Raises
-    ------
-    ValueError
-        If the file has no such release, of a format that this version does not know, or damaged.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import pandas as pd
-    >>> import geomdp
-    >>> table = geomdp.frames.count(pd.Series(["no", "yes"], name="sick"), ["yes", "no"])
-    >>> noisy = table.release(epsilon=0.5)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     noisy.save(f"{folder}/sick.parquet")
-    ...     read = geomdp.read(f"{folder}/sick.parquet")
-    >>> read.to_dict() == noisy.to_dict()
-    True
-
-    """
+def read(path: Any, library: Library | None = None) -> NoisyTable | NoisyGroups | Top:
+    """Return the release in a CSV or Parquet file; :func:`geomdp.read` has the details."""
     source = Path(path)
     contents = _published.read(source)
     facts = contents.facts
@@ -205,7 +171,7 @@ def _compare_plans(
             warnings.warn(
                 f"{path.name} was released by version {version} with another plan: "
                 "intervals are those of this version's plan",
-                stacklevel=3,
+                stacklevel=4,
             )
 
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,9 @@ from geomdp.frames._native import Library
 from geomdp.mechanism import GeometricMechanism
 from geomdp.streams._exact import saturated, spans_sums
 from geomdp.streams._nodes import GREATEST, LEAST, LONGEST, PUBLIC, Counts, Nodes, Span
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 #: How often a stream that another process may be making is looked for.
 _TRIES = 50
@@ -154,32 +157,6 @@ class Stream:
 
         return self._opened(path, public, placing)
 
-    @classmethod
-    def read(cls, path: str | os.PathLike[str]) -> Self:
-        """Open a stream that exists, whatever its parameters.
-
-        For readers of a published file.
-
-        Parameters
-        ----------
-        path : str or path
-            The file; it must exist.
-
-        Examples
-        --------
-        >>> import tempfile, pathlib
-        >>> from geomdp.streams import Stream
-        >>> folder = tempfile.TemporaryDirectory()
-        >>> path = pathlib.Path(folder.name) / "visits.jsonl"
-        >>> stream = Stream.open(path, horizon=31, epsilon="0.5")
-        >>> Stream.read(path)
-        <Stream: 0 of 31 steps released, epsilon 0.5, arity 2, levels 1>
-        >>> folder.cleanup()
-
-        """
-        os.stat(absolute(path))
-        return cls.__new__(cls)._opened(path, dict.fromkeys(PUBLIC))
-
     def _opened(self, path: Any, public: Mapping[str, Any], *placing: Callable[[], None]) -> Self:
         limits = {name: None if value is None else str(value) for name, value in public.items()}
         self._file = Nodes(path, limits, *placing)
@@ -299,11 +276,12 @@ class Stream:
         Examples
         --------
         >>> import tempfile, pathlib
+        >>> import geomdp
         >>> from geomdp.streams import Stream
         >>> folder = tempfile.TemporaryDirectory()
         >>> path = pathlib.Path(folder.name) / "visits.jsonl"
         >>> Stream.open(path, epsilon=1).backup(path.with_name("copy.jsonl"))
-        >>> Stream.read(path.with_name("copy.jsonl")).released
+        >>> geomdp.read(path.with_name("copy.jsonl")).released
         0
         >>> folder.cleanup()
 
@@ -448,6 +426,38 @@ class Stream:
         mechanisms = dict.fromkeys(design.depths, self._mechanism)
         return NoisyTable(design, mechanisms, label, library, counts.reshape(design.shape))
 
+    def plot(self, *, alpha: Real = 0.05, ax: Axes | None = None) -> Axes:
+        """Draw the noisy count of each released step with its interval; all cells together.
+
+        ``stream.table(...).plot()`` draws some steps, or those of each cell.
+
+        Parameters
+        ----------
+        alpha : int, float or Fraction
+            The probability that an interval misses: 0.05 for 95% confidence.
+        ax
+            As in :func:`geomdp.plot.pmf`.
+
+        Returns
+        -------
+        Axes
+            Counts against steps.
+
+        Examples
+        --------
+        >>> import tempfile, pathlib
+        >>> from geomdp.streams import Stream
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> stream = Stream.open(pathlib.Path(folder.name) / "visits.jsonl", epsilon=1)
+        >>> for day in range(2):
+        ...     published = stream.release(day, [512, 70][: day + 1])
+        >>> stream.plot().get_xlabel()
+        'step'
+        >>> folder.cleanup()
+
+        """
+        return self.table().plot("step", alpha=alpha, ax=ax)
+
     def privacy_loss(self, l0: Integer = 1, linf: Integer = 1) -> float:
         """Return the privacy loss of an individual over the whole stream, rounded up.
 
@@ -564,3 +574,9 @@ class Stream:
 
 def _plain(counts: Counts) -> Any:
     return counts.astype(np.int64) if counts.ndim else int(counts)
+
+
+def read(path: str | os.PathLike[str]) -> Stream:
+    """Return the stream that a file keeps; :func:`geomdp.read` has the details."""
+    os.stat(absolute(path))
+    return Stream.__new__(Stream)._opened(path, dict.fromkeys(PUBLIC))

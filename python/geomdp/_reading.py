@@ -1,0 +1,58 @@
+"""The reader of all that is published."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from geomdp.frames import _read
+from geomdp.streams import _stream
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from geomdp.frames._native import Library
+
+
+def read(path: str | PathLike[str], *, library: Library | None = None) -> Any:
+    """Return what a file publishes: a release that its ``save`` wrote, or a stream.
+
+    A reader needs the file alone, with the ``.csv.json`` beside a CSV file: no data and no secret.
+
+    Parameters
+    ----------
+    path : path
+        Ends in ``.csv`` or ``.parquet``, or in ``.jsonl`` for a stream.
+    library : {"pandas", "polars", "pyarrow"}, optional
+        The library of the frame of a release; the first of these that is installed.
+
+    Returns
+    -------
+    NoisyTable, NoisyGroups, Top or Stream
+        With the errors that the publisher sees.
+
+    Raises
+    ------
+    ValueError
+        If the file has nothing of the kind, a format that this version does not know, or damage.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import pandas as pd
+    >>> import geomdp
+    >>> table = geomdp.frames.count(pd.Series(["no", "yes"], name="sick"), ["yes", "no"])
+    >>> noisy = table.release(epsilon=0.5)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     noisy.save(f"{folder}/sick.parquet")
+    ...     read = geomdp.read(f"{folder}/sick.parquet")
+    >>> read.to_dict() == noisy.to_dict()
+    True
+
+    """
+    source = Path(path)
+    if source.suffix != ".jsonl":
+        return _read.read(source, library)
+    if library is not None:
+        raise TypeError("library goes with a release: Stream.table takes that of a stream")
+    return _stream.read(source)
