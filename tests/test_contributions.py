@@ -6,11 +6,14 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 
 from geomdp import GeometricMechanism, frames
 from geomdp.accounting import loss_distribution
+from geomdp.frames import _contributions
 
 #: Two ways of travel are not counted.
 PLACES = list(itertools.product("abc", ["bus", "car", "boat", "foot"]))
@@ -130,3 +133,39 @@ def test_an_individual_changes_no_more_cells_than_there_are(
     for epsilon in np.linspace(0, most / 2, 9):
         worst = max(delta_of(change, 0.5, epsilon) for change in found)
         assert worst <= losses.delta(float(epsilon)) * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_a_limit_of_all_records_keeps_so_many_of_each_individual(library: Any) -> None:
+    people = {"who": [1] * 10 + [2] + [3] * 4, "town": [*"aaabbbcccz", "a", *"zbzb"]}
+    design = frames.Design({"town": list("abc")}, individual="who", l1=4)
+    seen = set()
+    for _ in range(60):
+        counts = design.count(library(people)).nodes()
+        # Those of 1, of 2, and those of 3 that are in the table.
+        assert counts.sum() == 4 + 1 + 2
+        assert counts[0] >= 1
+        assert counts[1] >= 2
+        seen.add(tuple(counts.tolist()))
+    assert len(seen) > 3  # It draws anew: the chance of three outcomes in 60 draws is below 1e-9.
+    assert (design.l0, design.linf, design.sensitivity) == (4, 4, 4)
+    assert repr(design).endswith("individual='who', l1=4)")
+
+
+def test_every_choice_of_records_is_equally_likely(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All orders of the draw of an individual's records: two in one cell, one in another."""
+    found = Counter[tuple[int, ...]]()
+    design = frames.Design({"town": ["a", "b"]}, individual="who", l1=2)
+    visits = pd.DataFrame({"who": [1, 1, 1], "town": ["a", "a", "b"]})
+    for order in itertools.permutations(range(3)):
+        words = np.array(order, np.uint64) << np.uint64(40)
+        monkeypatch.setattr(_contributions, "words", lambda _, words=words: words)
+        found[tuple(design.count(visits).nodes().tolist())] += 1
+    # Of three pairs of records, one has both records of the first cell.
+    assert found == {(2, 0): 2, (1, 1): 4}
+
+
+@pytest.mark.parametrize("more", [{"l0": 1}, {"linf": 2}, {"l0": 3, "linf": 3}])
+def test_a_limit_of_all_records_goes_with_no_other(more: Any) -> None:
+    with pytest.raises(ValueError, match=r"^l1 = 3 with l0 or linf is not accepted: give the most"):
+        frames.Design(["a"], l1=3, **more)

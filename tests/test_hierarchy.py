@@ -337,27 +337,31 @@ SHAPES: dict[str, Any] = {
 
 @pytest.mark.parametrize("neighbours", ["add-remove", "change"])
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize(("l0", "linf"), [(1, 1), (1, 2), (2, 1), (2, 2), (3, 1)])
+@pytest.mark.parametrize(
+    "limits",
+    [
+        *({"l0": l0, "linf": linf} for l0, linf in [(1, 1), (1, 2), (2, 1), (2, 2), (3, 1)]),
+        {"l1": 1},
+        {"l1": 3},
+    ],
+)
 def test_what_one_individual_changes_is_bounded_block_by_block(
-    shape: str, neighbours: Any, l0: int, linf: int
+    shape: str, neighbours: Any, limits: dict[str, int]
 ) -> None:
     """Over all records of an individual: the k greatest changes of each block (lemma 14a)."""
     design = Design(
         SHAPES[shape],
         margins={"x": "all"} if shape == "a margin" else None,
         individual="who",
-        l0=l0,
-        linf=linf,
         neighbours=neighbours,
+        **limits,
     )
-    cells, kept = math.prod(design.sizes), set()
-    for size in range(min(l0, cells) + 1):
-        for chosen in itertools.combinations(range(cells), size):
-            for times in itertools.product(range(1, linf + 1), repeat=size):
-                counts = [0] * cells
-                for cell, n in zip(chosen, times, strict=True):
-                    counts[cell] = n
-                kept.add(tuple(counts))
+    l0, linf = (limits.get(name, limits.get("l1", 0)) for name in ("l0", "linf"))
+    kept = {
+        counts
+        for counts in itertools.product(range(linf + 1), repeat=math.prod(design.sizes))
+        if np.count_nonzero(counts) <= l0 and sum(counts) <= limits.get("l1", l0 * linf)
+    }
     nodes = {
         each: Table(design, None, occupied(np.array(each).reshape(design.sizes))).nodes()
         for each in kept

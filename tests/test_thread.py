@@ -503,6 +503,7 @@ def test_a_file_written_by_the_standard_library_alone_is_read(tmp_path: Path) ->
         "individual": None,
         "l0": 1,
         "linf": 1,
+        "l1": None,
         "sensitivity": 1,
         "at_least": None,
         "name": "n",

@@ -46,17 +46,17 @@ def changes(design: Design, block: Block) -> Iterator[tuple[int, int]]:
     """
     axes = zip(design.axes, block, strict=True)
     room = math.prod(axis.rooms[depth] for axis, depth in axes)
-    for cells in _moved(design):
-        full, rest = divmod(cells, room)
-        if full:
-            yield full, room * design.linf
+    for records in _moved(design):
+        most = min(room * design.linf, records)
+        full, rest = divmod(records, most)
+        yield full, most
         if rest:
-            yield 1, rest * design.linf
+            yield 1, rest
 
 
 def change(design: Design) -> int:
     """Return how much one individual changes each block, in all."""
-    return sum(_moved(design)) * design.linf
+    return sum(_moved(design))
 
 
 def losses(
@@ -71,11 +71,13 @@ def losses(
 
 
 def _moved(design: Design) -> list[int]:
-    """Return how many cells one individual joins and, with changes, how many others it leaves.
+    """Return how many records one individual adds to cells and, with changes, takes from others.
 
-    There are no more than the table has.
+    There are no more cells than the table has.
     """
-    cells = math.prod(design.sizes)
+    cells, change = math.prod(design.sizes), design.neighbours == "change"
+    if design.l1 is not None:
+        return [design.l1] * (2 if change and cells > 1 else 1)
     joined = min(design.l0, cells)
-    left = min(design.l0, cells - joined) if design.neighbours == "change" else 0
-    return [joined, left] if left else [joined]
+    left = min(design.l0, cells - joined) if change else 0
+    return [each * design.linf for each in (joined, left) if each]

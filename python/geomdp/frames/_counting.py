@@ -177,8 +177,14 @@ def _bounded(design: Design, people: _Ints, cells: _Ints, records: _Ints) -> tup
     """Return the cells that individuals keep, and how many records count there.
 
     Groups of an individual in one cell, as in that of other values, are one. The cells that an
-    individual keeps are the first ones in a uniformly random order.
+    individual keeps are the first ones in a uniformly random order. With a limit of all records,
+    those are.
     """
+    if design.l1 is not None:
+        order = np.argsort(people)
+        each = np.repeat(order, records[order])
+        cells = cells[each[drawn(people[each], design.l1)]]
+        return cells, np.ones_like(cells)
     order = sorted_by(people, cells)
     people, cells, records = people[order], cells[order], records[order]
     first = np.flatnonzero(starts(people) | starts(cells))

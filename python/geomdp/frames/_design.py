@@ -71,6 +71,9 @@ class Design(Searchable):
         The most cells of one individual, not counting margins. Needed with `individual`.
     linf : int
         The most records of an individual in one cell.
+    l1 : int, optional
+        Instead of both: the most records of an individual, in all cells together. The sensitivity
+        of k records is then k, and not the ``k * k`` of `l0` and `linf`.
     neighbours : {"add-remove", "change"}
         Whether privacy covers the presence of an individual, or a change of all records of one.
 
@@ -80,9 +83,9 @@ class Design(Searchable):
         The levels of each column, followed by its labels for other records and for margins; of a
         hierarchy all nodes, from the root down.
     sensitivity : int
-        The greatest L1 change of the table by one individual: `linf` for each of `l0` cells, or of
-        twice as many for changes, but of all cells at most; times the depths of each column, 2 with
-        a margin.
+        The greatest L1 change of the table by one individual: `linf` for each of `l0` cells, or
+        `l1`; or twice that for changes, but no more than all cells can change; times the depths of
+        each column, 2 with a margin.
     cells : int
         The number of rows of the table, margins and sums included.
 
@@ -104,6 +107,7 @@ individual='patient', l0=2)
         "by_columns",
         "individual",
         "l0",
+        "l1",
         "levels",
         "linf",
         "name",
@@ -121,10 +125,13 @@ individual='patient', l0=2)
         individual: str | None = None,
         l0: Integer | None = None,
         linf: Integer = 1,
+        l1: Integer | None = None,
         neighbours: Neighbours = "add-remove",
     ) -> None:
-        if individual is not None and l0 is None:
-            raise ValueError("l0 = None is not accepted with an individual: give the most cells")
+        if individual is not None and l0 is None and l1 is None:
+            raise ValueError(
+                "l0 = None is not accepted with an individual: give the most cells, or l1"
+            )
         if neighbours not in ("add-remove", "change"):
             wanted = "'add-remove' or 'change'"
             raise ValueError(parameters.refusal("neighbours", neighbours, wanted))
@@ -141,6 +148,14 @@ individual='patient', l0=2)
         self.name, self.individual, self.neighbours = name, individual, neighbours
         self.l0 = parameters.at_least("l0", 1 if l0 is None else l0, 1)
         self.linf = parameters.at_least("linf", linf, 1)
+        self.l1 = None if l1 is None else parameters.at_least("l1", l1, 1)
+        if self.l1 is not None:
+            if l0 is not None or self.linf > 1:
+                raise ValueError(
+                    f"l1 = {l1} with l0 or linf is not accepted: give the most records in all, or "
+                    "the most cells and the most records in each"
+                )
+            self.l0 = self.linf = self.l1
         others = _labels("other", other, list(given))
         sums, parts = _margins(margins, list(given))
         parts |= _by_column(shares, list(given))
@@ -198,7 +213,8 @@ individual='patient', l0=2)
         """Bound the contributions of each individual, and count the records of each cell.
 
         An individual keeps `l0` of its cells, drawn uniformly by fresh system entropy, and at most
-        `linf` records in each. Records outside the table use up none of them. The draw for one
+        `linf` records in each; or `l1` of its records, drawn in the same way. Records outside the
+        table use up none of them. The draw for one
         individual does not depend on the others.
 
         Parameters
@@ -610,8 +626,7 @@ individual='patient', l0=2)
             "margins": {axis.label: axis.nodes[0] for axis in self.axes if axis.margin},
             "shares": {axis.label: list(axis.shares) for axis in self.axes if not axis.even},
             "individual": self.individual,
-            "l0": self.l0,
-            "linf": self.linf,
+            **({"l1": self.l1} if self.l1 else {"l0": self.l0, "linf": self.linf}),
             "neighbours": self.neighbours,
         }
         default = {"name": "count", "linf": 1, "neighbours": "add-remove"}

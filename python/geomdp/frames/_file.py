@@ -55,6 +55,7 @@ def save(
         "individual": design.individual,
         "l0": design.l0,
         "linf": design.linf,
+        "l1": design.l1,
         "sensitivity": design.sensitivity,
         "at_least": at_least,
         "name": design.name,

@@ -130,6 +130,7 @@ def _design(contents: Contents) -> Design:
             if each[name]:
                 [item] = each[name]
                 known[label] = _decoded(item)
+    l1 = facts["l1"]
     return Design(
         levels,
         name=facts["name"],
@@ -137,8 +138,7 @@ def _design(contents: Contents) -> Design:
         margins=labels["margin"],
         shares={label: [*map(fraction, each["shares"])] for label, each in facts["axes"].items()},
         individual=facts["individual"],
-        l0=facts["l0"],
-        linf=facts["linf"],
+        **({name: facts[name] for name in ("l0", "linf")} if l1 is None else {"l1": l1}),
         neighbours=facts["neighbours"],
     )
 
