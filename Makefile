@@ -124,12 +124,13 @@ notebooks: develop ## run the notebooks, and write them with outputs to dist/not
 	bash scripts/install.sh extras notebooks
 	$(PY) scripts/run_notebooks.py
 
-site: notebooks  ## the documentation site with the notebooks, checked in chromium; DAY=1 a part of its pages
+site: notebooks  ## the site with the notebooks and the page of a table, in chromium; DAY=1 a part of its pages
 	bash scripts/install.sh extras site
 	bash scripts/install.sh program chromium
 	# Not --quiet, which hides warnings from --strict.
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --site-dir dist/site
 	$(PY) scripts/check_site.py dist/site $(if $(DAY),--day)
+	$(PY) -m pytest tests/browser
 
 ## Before a release, or by night: all of the gate, whatever was touched, and an hour of searches
 

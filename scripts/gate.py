@@ -47,9 +47,19 @@ SITE = [
     f"scripts/{name}.py" for name in ("site_hooks", "check_site", "draw_pictures", "run_notebooks")
 ]
 PAGES = ["docs/", "mkdocs.yml", "README.md", "python/geomdp/plot.py", *SITE]
+#: The page of a table.
+PAGE = ["python/geomdp/_page/", "tests/browser"]
 TOUCHED = {
     "clusters": ["tests/clusters", *ENGINES, *KEYED, *COLUMNS],
-    "site": [*PAGES, "examples/notebooks/", *ENGINES, *COLUMNS],  # runs the notebooks
+    # Runs the notebooks, and the page of a table in a browser.
+    "site": [
+        *PAGES,
+        "examples/notebooks/",
+        *ENGINES,
+        *COLUMNS,
+        "python/geomdp/_page/",
+        "tests/browser",
+    ],
     "backends": ["python/geomdp/compat/", "python/geomdp/measurement/", "tests/compat/"],
     "proof": PROOF,
     "examples": ["examples/", "python/geomdp/measurement/"],

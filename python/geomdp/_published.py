@@ -129,11 +129,17 @@ class Contents(NamedTuple):
 
 
 def write(
-    path: Any, columns: Mapping[str, Sequence[Any]], facts: Mapping[str, Any], *, overwrite: bool
+    path: Any,
+    columns: Mapping[str, Sequence[Any]],
+    facts: Mapping[str, Any],
+    *,
+    overwrite: bool,
+    page: Callable[[bytes, bytes], bytes] | None = None,
 ) -> None:
     """Write columns, of which the last has noisy counts, and their description.
 
-    If the process is killed, a reader finds either what was there before or all of this.
+    `page` makes a page of the bytes of a CSV file and of its description. If the process is killed,
+    a reader finds either what was there before or all of this.
     """
     parameters.check_bool("overwrite", overwrite)
     target = Path(path)
@@ -156,16 +162,20 @@ def write(
             "missingValues": [""],
         },
     }
-    if target.suffix == ".csv":
-        rows = _csv(made, name, counts)
-        description |= {"bytes": len(rows), "hash": _digest(rows)}
-        _write_both(str(target), rows, _json(description | {"geomdp": facts}), overwrite=overwrite)
-    elif target.suffix == ".parquet":
+    if target.suffix == ".parquet":
         whole = _parquet(made, counts, description, facts)
-        with _new_file.new_file(str(target), overwrite=overwrite) as file:
-            file.write(whole)
+    elif target.suffix == ".csv" or (page and target.suffix == ".html"):
+        rows = _csv(made, name, counts)
+        description |= {"path": f"{target.stem}.csv", "bytes": len(rows), "hash": _digest(rows)}
+        text = _json(description | {"geomdp": facts})
+        if page is None or target.suffix == ".csv":
+            _write_both(str(target), rows, text, overwrite=overwrite)
+            return
+        whole = page(rows, text)
     else:
         raise _other_end(target)
+    with _new_file.new_file(str(target), overwrite=overwrite) as file:
+        file.write(whole)
 
 
 def type_of(items: Sequence[Any]) -> str:
@@ -540,5 +550,5 @@ def _bytes(path: Path, most: int) -> bytes:
 
 
 def _other_end(path: Path) -> ValueError:
-    wanted = "a name that ends in .csv or .parquet"
+    wanted = "a name that ends in .csv or .parquet; .html is written, and not read"
     return ValueError(parameters.refusal("path", str(path), wanted))

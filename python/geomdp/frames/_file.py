@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 import geomdp
-from geomdp import _published
+from geomdp import _page, _published
 from geomdp._inputs import parameters
 from geomdp.frames._native import Coded
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from fractions import Fraction
 
     from geomdp._analysis.products import Block
@@ -38,10 +38,14 @@ def save(
     label: str | None,
     at_least: int | None,
     top: int | None,
+    answers: Callable[[], Mapping[str, Any]],
     overwrite: bool,
     certificate: bool,
 ) -> None:
-    """Write the columns of a release; :meth:`Released.save` has the details."""
+    """Write the columns of a release, and what it answers if it is a page.
+
+    :meth:`Released.save` has the details.
+    """
     parameters.check_bool("certificate", certificate)
     if epsilon == math.inf:
         raise ValueError("a table without noise cannot be saved: release it with an epsilon")
@@ -70,7 +74,15 @@ def save(
         label: _published.Column(*each) if isinstance(each, Coded) else each
         for label, each in columns.items()
     }
-    _published.write(path, kept, facts, overwrite=overwrite)
+
+    def page(rows: bytes, description: bytes) -> bytes:
+        if (size := len(columns[[*columns][-1]])) > _page.MOST_ROWS:
+            raise ValueError(
+                f"a page of {size} rows is not accepted: at most {_page.MOST_ROWS}; save CSV"
+            )
+        return _page.page(rows, description, answers())
+
+    _published.write(path, kept, facts, page=page, overwrite=overwrite)
 
 
 def _axis(axis: Axis) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp import _notebook, plot
+from geomdp import _notebook, _page, plot
 from geomdp._analysis import tails, thresholds
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Integer, Real
@@ -178,6 +178,11 @@ class NoisyGroups(Released):
     def _rows(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return values, whose order is that of the frame."""
         return values
+
+    def _answers(self) -> dict[str, Any]:
+        """Return the ends of the intervals by confidence."""
+        ends = (self._ends(_page.level(each)) for each in _page.CONFIDENCES)
+        return super()._answers() | {"ends": [[x.tolist() for x in both] for both in ends]}
 
     def _title(self) -> str:
         return (

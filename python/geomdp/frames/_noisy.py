@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from datetime import date
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp import consistency, plot
-from geomdp._analysis import trees
+from geomdp import _page, consistency, plot
+from geomdp._analysis import decimals, trees
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Integer, Real
 from geomdp.frames._answers import Answers
@@ -177,6 +180,45 @@ class NoisyTable(Released, Answers):
         return plot.published_table(
             sides, (titles[0], titles[1]), drawn, self.epsilon, alpha, ax=ax
         )
+
+    def _answers(self) -> dict[str, Any]:
+        """Return estimates, and the ends of intervals by confidence; and whether cells add up."""
+        found = super()._answers()
+        axes = self.design.axes
+        if len(axes) == 1 and axes[0].depths == 1:
+            found["ordered"] = _ordered(axes[0].levels)
+        whole = [
+            self._totals(self._labels, _page.level(each), simultaneous=False)[1]
+            for each in _page.CONFIDENCES
+        ]
+        found["ends"] = [
+            [each[end].reshape(-1).tolist() for end in ("lower", "upper")] for each in whole
+        ]
+        if self.product.flat:
+            found["estimates"] = None
+        else:
+            found["estimates"] = whole[0]["estimate"].reshape(-1).round(2).tolist()
+        if self.bounded:
+            return found | {"sums": "Counts with bounds cannot be added: errors have one sign."}
+        inside = np.zeros(axes.shape, np.int64)
+        inside[axes.block(axes.blocks[-1])] = 1
+        if inside.sum() != math.prod(axes.sizes):
+            return found | {"sums": "Leaves of several depths cannot be added here."}
+        found["cells"] = "".join(map(str, self._rows(inside).tolist()))
+        rate = self.mechanisms[axes.blocks[-1]].rate
+        return found | {"rate": decimals.down(Fraction(rate)), "sums": None}
+
+
+def _ordered(levels: list[Any]) -> list[float] | None:
+    """Return the places of increasing numbers or dates, or None for other levels."""
+    if all(isinstance(level, date) for level in levels):
+        start = levels[0]
+        places = [(level - start).total_seconds() for level in levels]
+    elif all(type(level) in (int, float) for level in levels):
+        places = [float(level) for level in levels]
+    else:
+        return None
+    return places if all(np.diff(places) > 0) else None
 
 
 def _listed(axis: Axis, *, whole: bool) -> tuple[NDArray[np.int64], list[Any]]:

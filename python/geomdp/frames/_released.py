@@ -135,8 +135,9 @@ class Released:
         Parameters
         ----------
         path : path
-            Ends in ``.csv``, for a CSV file with a JSON file beside it (``.csv.json``), or in
-            ``.parquet``.
+            Ends in ``.csv``, for a CSV file with a JSON file beside it (``.csv.json``); in
+            ``.parquet``; or in ``.html``, for one page that shows the table and adds up its cells
+            in any browser, without a network. It holds the CSV file and its description.
         overwrite : bool
             Whether files of these names may be replaced.
         certificate : bool
@@ -147,7 +148,8 @@ class Released:
         FileExistsError
             If a file exists and `overwrite` is False.
         ValueError
-            If the path has another end, or a level is of a type that files do not keep.
+            If the path has another end, a level is of a type that files do not keep, or a page
+            would have more than 20,000 rows.
 
         Examples
         --------
@@ -172,9 +174,19 @@ class Released:
             label=self.label,
             at_least=self.at_least,
             top=self._named,
+            answers=self._answers,
             overwrite=overwrite,
             certificate=certificate,
         )
+
+    def _answers(self) -> dict[str, Any]:
+        """Return what a page says that does not follow from its rows alone."""
+        why = "These counts cannot be added: they were chosen by their noise."
+        return {
+            **{"rate": None, "estimates": None, "ends": None, "cells": None},
+            "ordered": None,
+            "sums": why,
+        }
 
     def _text(self) -> str:
         loss = f"privacy loss {_notebook.short(self.epsilon)} for one individual"

@@ -1,0 +1,432 @@
+"use strict";
+// The script of a published page. All texts reach the document as text nodes, never as markup.
+// It reads the published file, which the page holds, and computes intervals from its description.
+
+const held = JSON.parse(document.getElementById("data").textContent);
+const facts = JSON.parse(held.description).geomdp;
+const CONFIDENCES = held.confidences;
+const ROWS_A_PAGE = 50;
+
+// Numbers
+
+/** The Fourier transform of a power of two of numbers, in place. */
+function transform(real, imaginary) {
+  const size = real.length;
+  for (let i = 1, j = 0; i < size; i += 1) {
+    let bit = size >> 1;
+    for (; j & bit; bit >>= 1) j ^= bit;
+    j ^= bit;
+    if (i < j) {
+      [real[i], real[j]] = [real[j], real[i]];
+      [imaginary[i], imaginary[j]] = [imaginary[j], imaginary[i]];
+    }
+  }
+  for (let length = 2; length <= size; length <<= 1) {
+    const half = length >> 1;
+    const cosines = Float64Array.from({ length: half }, (_, k) => Math.cos((2 * Math.PI * k) / length));
+    const sines = Float64Array.from({ length: half }, (_, k) => Math.sin((2 * Math.PI * k) / length));
+    for (let start = 0; start < size; start += length) {
+      for (let k = 0; k < half; k += 1) {
+        const at = start + k;
+        const to = at + half;
+        const re = real[to] * cosines[k] + imaginary[to] * sines[k];
+        const im = imaginary[to] * cosines[k] - real[to] * sines[k];
+        real[to] = real[at] - re;
+        imaginary[to] = imaginary[at] - im;
+        real[at] += re;
+        imaginary[at] += im;
+      }
+    }
+  }
+}
+
+/** More than the errors of the transform, and of the sampled distribution of each cell. */
+const SLACK = 1e-9;
+const LOST = 2 ** -50;
+/** The longest transform: a tenth of a second. */
+const LONGEST = 2 ** 22;
+const known = new Map();
+
+/**
+ * The least t with P(|sum of the noise of n cells| > t) <= alpha, or null where that takes too long.
+ *
+ * The noise of a cell is discrete Laplace with this rate. Its characteristic function is known, so a
+ * Fourier transform gives the distribution of the sum.
+ */
+function reach(rate, n, alpha) {
+  const level = alpha - SLACK - n * LOST;
+  const key = `${rate} ${n} ${alpha}`;
+  if (!known.has(key)) known.set(key, n === 0 ? 0 : found(rate, n, level));
+  return known.get(key);
+}
+
+function found(rate, n, level) {
+  const q = Math.exp(-rate);
+  if (level <= 0) return null;
+  if (n === 1) {
+    // P(|Z| > t) = 2 q^(t + 1) / (1 + q)
+    return Math.max(0, Math.ceil(Math.log((level * (1 + q)) / 2) / -rate - 1));
+  }
+  const deviation = Math.sqrt(2 * n * q) / (1 - q);
+  let size = 64;
+  // Beyond 24 deviations and 40 means of one cell there is less than the slack.
+  while (size < 48 * deviation + 80 / rate) size *= 2;
+  if (size > LONGEST) return null;
+  const real = new Float64Array(size);
+  const imaginary = new Float64Array(size);
+  for (let j = 0; j < size; j += 1) {
+    const half = Math.sin((Math.PI * j) / size);
+    // (1 - q)^2 / (1 - 2 q cos + q^2)
+    real[j] = Math.exp(-n * Math.log1p((4 * q * half * half) / ((1 - q) * (1 - q))));
+  }
+  transform(real, imaginary);
+  let inside = real[0] / size;
+  let t = 0;
+  while (inside < 1 - level && t < size / 2) {
+    t += 1;
+    inside += (2 * real[t]) / size;
+  }
+  return t < size / 2 ? t : null;
+}
+
+// The published file
+
+/** The rows of a CSV file. */
+function parsed(text) {
+  const rows = [];
+  let row = [];
+  let at = 0;
+  while (at < text.length) {
+    let cell = "";
+    if (text[at] === '"') {
+      let end = at + 1;
+      while (text[end] !== '"' || text[end + 1] === '"') end += text[end] === '"' ? 2 : 1;
+      cell = text.slice(at + 1, end).replaceAll('""', '"');
+      at = end + 1;
+    } else {
+      let end = at;
+      while (end < text.length && text[end] !== "," && text[end] !== "\r") end += 1;
+      cell = text.slice(at, end);
+      at = end;
+    }
+    row.push(cell);
+    if (text[at] === ",") {
+      at += 1;
+      if (text[at] === "\r" || at === text.length) row.push("");
+    }
+    if (text[at] === "\r" || at >= text.length) {
+      rows.push(row);
+      row = [];
+      at += 2;
+    }
+  }
+  return rows;
+}
+
+/** The text of a cell, which has an apostrophe more where spreadsheets would run it. */
+function unescaped(cell) {
+  return /^'+[=+\-@\t\r]/.test(cell) ? cell.slice(1) : cell;
+}
+
+const [header, ...lines] = parsed(held.csv);
+const names = header.map(unescaped);
+const labels = names.slice(0, -1);
+const rows = lines.map((cells, place) => ({
+  place,
+  texts: cells.slice(0, -1).map((cell) => unescaped(cell) || "(none)"),
+  count: Number(cells.at(-1)),
+  cell: held.cells === null || held.cells[place] === "1",
+}));
+const ranked = facts.top !== null;
+
+/** The estimate of a row and the ends of its interval. */
+function answer(row, confidence) {
+  if (held.ends === null) {
+    const t = reach(held.rate, 1, (100 - confidence) / 100);
+    return [row.count, Math.max(row.count - t, 0), Math.max(row.count + t, 0)];
+  }
+  const [lower, upper] = held.ends[CONFIDENCES.indexOf(confidence)];
+  return [held.estimates === null ? row.count : held.estimates[row.place], lower[row.place], upper[row.place]];
+}
+
+/** The sum of some cells and its interval, or the reason why there is none. */
+function sum(places, confidence, parts = 1) {
+  if (held.sums !== null) return { why: held.sums };
+  if (places.some((place) => !rows[place].cell)) {
+    return { why: "rows that are sums themselves cannot be added: choose cells" };
+  }
+  const total = places.reduce((whole, place) => whole + rows[place].count, 0);
+  const t = reach(held.rate, places.length, (100 - confidence) / 100 / parts);
+  if (t === null || !Number.isSafeInteger(total)) {
+    return { why: "this noise is too wide for a browser: ask the Python library" };
+  }
+  return { estimate: total, reach: t, lower: Math.max(total - t, 0), upper: Math.max(total + t, 0) };
+}
+
+/** The difference of two sums and its interval; cells of both leave no noise. */
+function difference(one, other, confidence) {
+  const [first, second] = [new Set(one), new Set(other)];
+  const [more, less] = [one.filter((x) => !second.has(x)), other.filter((x) => !first.has(x))];
+  const whole = sum([...more, ...less], confidence);
+  if (whole.why) return whole;
+  const estimate = sum(more, confidence).estimate - sum(less, confidence).estimate;
+  return { estimate, lower: estimate - whole.reach, upper: estimate + whole.reach };
+}
+
+/** The percentage of some cells in all, by an interval for them and one for all others. */
+function share(places, confidence) {
+  const chosen = new Set(places);
+  const others = rows.filter((row) => row.cell && !chosen.has(row.place)).map((row) => row.place);
+  const [part, rest] = [sum(places, confidence, 2), sum(others, confidence, 2)];
+  if (part.why || rest.why) return part.why ? part : rest;
+  const whole = part.estimate + rest.estimate;
+  const percent = (one, all) => (all > 0 ? (100 * one) / all : null);
+  return {
+    estimate: whole > 0 ? Math.min(Math.max((100 * part.estimate) / whole, 0), 100) : null,
+    lower: percent(part.lower, part.lower + rest.upper) ?? 0,
+    upper: percent(part.upper, part.upper + rest.lower) ?? 100,
+  };
+}
+
+// The document
+
+function element(name, attributes = {}, ...inside) {
+  const svg = ["svg", "line", "circle", "polyline", "polygon", "text", "title", "g"].includes(name);
+  const made = svg
+    ? document.createElementNS("http://www.w3.org/2000/svg", name)
+    : document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
+    else made.setAttribute(key, value);
+  }
+  made.append(...inside);
+  return made;
+}
+
+const at = (id) => document.getElementById(id);
+const plain = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
+const state = {
+  confidence: 95, query: "", depth: "all", page: 0, sort: null, down: false, size: ROWS_A_PAGE,
+  a: new Set(), b: new Set(),
+};
+
+const shown = (value) => (value === null || Number.isNaN(value) ? "unknown" : plain.format(value));
+/** The ends of an interval, rounded outwards. */
+function between(found, unit = "") {
+  const [lower, upper] = [Math.floor(10 * found.lower) / 10, Math.ceil(10 * found.upper) / 10];
+  return `${shown(lower)}${unit} to ${shown(upper)}${unit}`;
+}
+
+function selected() {
+  const query = state.query.toLocaleLowerCase();
+  const kept = rows.filter(
+    (row) =>
+      (state.depth === "all" || row.cell) &&
+      row.texts.some((text) => text.toLocaleLowerCase().includes(query)),
+  );
+  if (state.sort !== null) {
+    const key = (row) => (state.sort < labels.length ? row.texts[state.sort] : row.count);
+    const order = new Intl.Collator("en", { numeric: true }).compare;
+    kept.sort((x, y) => {
+      const [one, other] = [key(x), key(y)];
+      const found = typeof one === "number" ? one - other : order(one, other);
+      return state.down ? -found : found;
+    });
+  }
+  return kept;
+}
+
+function heading() {
+  const cells = names.map((name, place) =>
+    element(
+      "th",
+      {
+        scope: "col",
+        class: place < labels.length ? "" : "number",
+        "aria-sort": state.sort !== place ? "none" : state.down ? "descending" : "ascending",
+      },
+      element(
+        "button",
+        {
+          type: "button",
+          onclick: () => {
+            state.down = state.sort === place ? !state.down : place === labels.length && !ranked;
+            state.sort = place;
+            state.page = 0;
+            draw();
+          },
+        },
+        place < labels.length || ranked ? name : held.estimates === null ? name : `${name}, estimate`,
+      ),
+    ),
+  );
+  if (!ranked) {
+    cells.push(element("th", { scope: "col", class: "number" }, `${state.confidence}% interval`));
+    cells.push(element("th", { scope: "col", class: "wide" }, "picture"));
+  }
+  if (held.sums === null) {
+    cells.push(element("th", { scope: "col", class: "screen" }, "A"));
+    cells.push(element("th", { scope: "col", class: "screen" }, "B"));
+  }
+  return element("tr", {}, ...cells);
+}
+
+function picture([estimate, lower, upper], most) {
+  const x = (value) => (100 * Math.min(Math.max(value, 0), most)) / (most || 1);
+  const svg = element("svg", { viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true" });
+  svg.append(
+    element("line", { x1: 0, x2: x(estimate), y1: 5, y2: 5, class: "bar" }),
+    element("line", { x1: x(lower), x2: Math.max(x(upper), x(lower) + 0.5), y1: 5, y2: 5, class: "ends" }),
+  );
+  return svg;
+}
+
+function line(row, most) {
+  const cells = row.texts.map((text, place) => element(place ? "td" : "th", place ? {} : { scope: "row" }, text));
+  if (ranked) cells.push(element("td", { class: "number" }, shown(row.count)));
+  else {
+    const found = answer(row, state.confidence);
+    cells.push(element("td", { class: "number" }, shown(found[0])));
+    cells.push(element("td", { class: "number" }, between({ lower: found[1], upper: found[2] })));
+    cells.push(element("td", { class: "wide" }, picture(found, most)));
+  }
+  if (held.sums === null) {
+    for (const [name, chosen] of [["A", state.a], ["B", state.b]]) {
+      const box = element("input", {
+        type: "checkbox",
+        "aria-label": `${row.texts.join(", ")} in ${name}`,
+        onchange: (event) => {
+          if (event.target.checked) chosen.add(row.place);
+          else chosen.delete(row.place);
+          told();
+        },
+      });
+      box.checked = chosen.has(row.place);
+      box.disabled = !row.cell;
+      cells.push(element("td", { class: "screen" }, box));
+    }
+  }
+  return element("tr", row.cell ? {} : { class: "sum" }, ...cells);
+}
+
+function draw() {
+  const kept = selected();
+  const pages = Math.max(1, Math.ceil(kept.length / state.size));
+  state.page = Math.min(state.page, pages - 1);
+  const now = kept.slice(state.page * state.size, (state.page + 1) * state.size);
+  const most = ranked ? 0 : Math.max(0, ...now.map((row) => answer(row, state.confidence)[2]).filter(Number.isFinite));
+  at("head").replaceChildren(heading());
+  at("body").replaceChildren(...now.map((row) => line(row, most)));
+  at("where").textContent = `${plain.format(kept.length)} of ${plain.format(rows.length)} rows, page ${state.page + 1} of ${pages}`;
+  at("back").disabled = state.page === 0;
+  at("forth").disabled = state.page === pages - 1;
+  at("confidence-text").textContent = `${state.confidence}%`;
+  at("chart").replaceChildren(...chart());
+  told();
+}
+
+/** A line with a band, if the levels of the only column are ordered numbers or dates. */
+function chart() {
+  const places = rows.map((row) => (held.ordered ? Number(held.ordered[row.place]) : NaN));
+  if (!held.ordered || rows.length < 3) return [];
+  const found = rows.map((row) => answer(row, state.confidence));
+  const [first, last] = [places[0], places.at(-1)];
+  const most = Math.max(1, ...found.map((each) => each[2]).filter(Number.isFinite));
+  const x = (value) => 60 + (730 * (value - first)) / (last - first);
+  const y = (value) => 190 - (180 * Math.min(Math.max(value, 0), most)) / most;
+  const path = (end) => places.map((place, n) => `${x(place).toFixed(1)},${y(found[n][end]).toFixed(1)}`);
+  const svg = element("svg", { viewBox: "0 0 800 220", role: "img" });
+  svg.append(
+    element("title", {}, `${names.at(-1)} by ${labels[0]}, with ${state.confidence}% intervals`),
+    element("polygon", { class: "band", points: [...path(2), ...path(1).reverse()].join(" ") }),
+    element("polyline", { class: "line", points: path(0).join(" ") }),
+    element("line", { class: "axis", x1: 60, x2: 790, y1: 190, y2: 190 }),
+    element("text", { x: 55, y: 18, "text-anchor": "end" }, shown(most)),
+    element("text", { x: 55, y: 194, "text-anchor": "end" }, "0"),
+    element("text", { x: 60, y: 210 }, rows[0].texts[0]),
+    element("text", { x: 790, y: 210, "text-anchor": "end" }, rows.at(-1).texts[0]),
+  );
+  return [svg];
+}
+
+/** Says what the chosen cells add up to. */
+function told() {
+  if (held.sums !== null) {
+    at("answers").replaceChildren(element("p", {}, held.sums));
+    return;
+  }
+  const [a, b] = [[...state.a], [...state.b]];
+  const said = [];
+  const say = (what, found, unit = "") =>
+    said.push(`${what}: ${found.why ?? `${shown(found.estimate)}${unit}, interval ${between(found, unit)}`}`);
+  if (a.length) {
+    say(`A, ${a.length} rows`, sum(a, state.confidence));
+    say("A in all", share(a, state.confidence), "%");
+    const people = Number(at("population").value);
+    const found = sum(a, state.confidence);
+    if (people > 0 && !found.why) {
+      const per = (value) => (value * 100000) / people;
+      say("A per 100,000", { estimate: per(found.estimate), lower: per(found.lower), upper: per(found.upper) });
+    }
+  }
+  if (b.length) say(`B, ${b.length} rows`, sum(b, state.confidence));
+  if (a.length && b.length) say("A minus B", difference(a, b, state.confidence));
+  if (!said.length) said.push("Choose rows for A and B in the table.");
+  at("answers").replaceChildren(...said.map((text) => element("p", {}, text)));
+}
+
+function download(text, name, type) {
+  const link = element("a", { href: URL.createObjectURL(new Blob([text], { type })), download: name });
+  link.click();
+  URL.revokeObjectURL(link.href);
+}
+
+function choose(set) {
+  for (const row of selected()) if (row.cell) set.add(row.place);
+  draw();
+}
+
+at("confidence").max = String(CONFIDENCES.length - 1);
+at("confidence").value = String(CONFIDENCES.indexOf(state.confidence));
+at("confidence").addEventListener("input", (event) => {
+  state.confidence = CONFIDENCES[Number(event.target.value)];
+  draw();
+});
+at("search").addEventListener("input", (event) => {
+  state.query = event.target.value;
+  state.page = 0;
+  draw();
+});
+at("depth").addEventListener("change", (event) => {
+  state.depth = event.target.value;
+  state.page = 0;
+  draw();
+});
+at("population").addEventListener("input", told);
+for (const [id, step] of [["back", -1], ["forth", 1]]) {
+  at(id).addEventListener("click", () => {
+    state.page += step;
+    draw();
+  });
+}
+at("all-a").addEventListener("click", () => choose(state.a));
+at("all-b").addEventListener("click", () => choose(state.b));
+at("clear").addEventListener("click", () => {
+  state.a.clear();
+  state.b.clear();
+  draw();
+});
+at("csv").addEventListener("click", () => download(held.csv, held.name, "text/csv"));
+at("json").addEventListener("click", () => download(held.description, `${held.name}.json`, "application/json"));
+addEventListener("beforeprint", () => {
+  state.size = Infinity;
+  draw();
+});
+addEventListener("afterprint", () => {
+  state.size = ROWS_A_PAGE;
+  draw();
+});
+at("depth-choice").hidden = rows.every((row) => row.cell);
+for (const each of document.querySelectorAll(".sums")) each.hidden = held.sums !== null;
+at("confidence-choice").hidden = ranked;
+draw();

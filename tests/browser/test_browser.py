@@ -1,0 +1,240 @@
+"""The page of a published table in chromium, without a network: `make site` runs these tests."""
+
+import datetime
+import itertools
+import json
+import math
+import shutil
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from playwright import sync_api
+
+import geomdp
+from geomdp import GeometricMechanism, _page, accuracy
+from geomdp.frames import Design, Hierarchy
+
+TREE = Hierarchy({"A": "North", "B": "North", "C": "South", "North": "all", "South": "all"})
+HOSTILE = ["</script><b>x", "=1+1", "<!--", "a,\"b'", "\u2028", "line\nbreak", "'=2", "&amp;", "é"]
+PEOPLE = pd.DataFrame(
+    {
+        "area": ["A", "B", "C"] * 400,
+        "sex": ["f", "m", "f", "f"] * 300,
+        "age": [*range(100)] * 12,
+        "text": (HOSTILE * 134)[:1200],
+        "day": [datetime.date(2026, 1, 1 + n % 28) for n in range(1200)],
+    }
+)
+DESIGNS = {
+    "flat": Design({"area": ["A", "B", "C"], "sex": ["f", "m"]}),
+    "margins": Design({"area": ["A", "B", "C"], "sex": ["f", "m"]}, margins="all"),
+    "tree": Design({"area": TREE, "sex": ["f", "m"]}),
+    "ages": Design({"age": range(100)}, l1=3),
+    "days": Design({"day": [datetime.date(2026, 1, 1 + n) for n in range(28)]}),
+    "hostile": Design({"text": HOSTILE, "sex": ["f", "m"]}, neighbours="change"),
+}
+RELEASED: dict[str, Any] = {
+    name: design.count(PEOPLE).release(epsilon=0.5, label=name) for name, design in DESIGNS.items()
+}
+RELEASED["groups"] = DESIGNS["hostile"].count(PEOPLE).release(epsilon=0.5, at_least=20)
+RELEASED["top"] = DESIGNS["hostile"].count(PEOPLE).top(3, epsilon=1)
+RELEASED["bounds"] = DESIGNS["flat"].count(PEOPLE).release(epsilon=0.5, bounds=(0, 1000))
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with sync_api.sync_playwright() as playwright:
+        found = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+        )
+        yield found
+        found.close()
+
+
+@pytest.fixture
+def open_page(browser: Any, tmp_path: Path) -> Iterator[Any]:
+    """Return a function that opens the page of a release; whatever goes wrong there fails."""
+    context = browser.new_context(offline=True, accept_downloads=True)
+    wrong: list[str] = []
+
+    def opened(release: Any) -> Any:
+        path = tmp_path / "a.html"
+        release.save(path, overwrite=True)
+        page = context.new_page()
+        page.on("console", lambda message: wrong.append(message.text))
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on(
+            "request",
+            lambda each: wrong.append(each.url) if each.url != path.as_uri() else None,
+        )
+        page.goto(path.as_uri())
+        return page
+
+    yield opened
+    context.close()
+    assert [each for each in wrong if not each.startswith("blob:")] == []
+
+
+@pytest.mark.parametrize("rate", ["1/200", "1/3", "1", "9"])
+def test_sums_have_the_reach_of_the_library(open_page: Any, rate: str) -> None:
+    """Never less, and where it is more, by one: its level is smaller by the transform's errors."""
+    mechanism = GeometricMechanism(rate)
+    numbers = [*range(1, 30), 100, 641]
+    levels = [_page.level(each) / parts for each in _page.CONFIDENCES for parts in (1, 2)]
+    page = open_page(RELEASED["flat"])
+    found = page.evaluate(
+        "([rate, cases]) => cases.map(([n, alpha]) => reach(rate, n, alpha))",
+        [
+            float(Fraction(rate)),
+            [[n, float(level)] for n, level in itertools.product(numbers, levels)],
+        ],
+    )
+    wanted = [
+        accuracy.sum_accuracy(mechanism, n, level)
+        for n, level in itertools.product(numbers, levels)
+    ]
+    more = np.array(found) - np.array(wanted)
+    assert more.min() >= 0
+    assert more.max() <= 1
+    assert np.count_nonzero(more) <= 5
+
+
+@pytest.mark.parametrize("name", [name for name in RELEASED if name != "top"])
+def test_rows_have_the_intervals_of_the_library(open_page: Any, name: str) -> None:
+    release = RELEASED[name]
+    page = open_page(release)
+    for confidence in _page.CONFIDENCES:
+        wanted = release.intervals(_page.level(confidence))
+        found = np.array(page.evaluate(f"rows.map((row) => answer(row, {confidence}))"))
+        estimates = wanted["estimate" if "estimate" in wanted else release.design.name]
+        assert np.allclose(found[:, 0], estimates, atol=0.005)
+        assert (found[:, 1:] == wanted[["lower", "upper"]].to_numpy()).all()
+    levels = release.frame[list(release.design.levels)].astype(str).to_numpy().tolist()
+    assert page.evaluate("rows.map((row) => row.texts)") == levels
+
+
+def test_chosen_rows_are_added_compared_and_shared(open_page: Any) -> None:
+    release = RELEASED["flat"]
+    page, cells = open_page(release), release.counts.reshape(-1)
+    [mechanism] = release.mechanisms.values()
+    boxes = page.locator("tbody input")
+    for row, column in [(0, 0), (1, 0), (2, 0), (2, 1), (3, 1)]:
+        boxes.nth(2 * row + column).check()
+    page.get_by_label("Population of A").fill("50000")
+    said = page.locator("#answers p").all_inner_texts()
+
+    def between(estimate: Any, reach: int, unit: str = "", factor: float = 1) -> str:
+        ends = [factor * (estimate + sign * reach) for sign in (-1, 1)]
+        return f"{factor * estimate:,g}{unit}, interval {ends[0]:,g}{unit} to {ends[1]:,g}{unit}"
+
+    level = Fraction(1, 20)
+    three = accuracy.sum_accuracy(mechanism, 3, level)
+    total = int(cells[:3].sum())
+    assert said[0] == f"A, 3 rows: {between(total, three)}"
+    assert said[2] == f"A per 100,000: {between(total, three, factor=2)}"
+    two = accuracy.sum_accuracy(mechanism, 2, level)
+    assert said[3] == f"B, 2 rows: {between(int(cells[2:4].sum()), two)}"
+    # The cell that both have adds no noise.
+    three = accuracy.sum_accuracy(mechanism, 3, level)
+    assert said[4] == f"A minus B: {between(int(cells[:2].sum() - cells[3]), three)}"
+    half = accuracy.sum_accuracy(mechanism, 3, level / 2)
+    rest = int(cells[3:].sum())
+    # Rounded outwards.
+    ends = [x * math.ceil(x * 1000 * (total + x * half) / (total + rest)) / 10 for x in (-1, 1)]
+    assert said[1] == (
+        f"A in all: {100 * total / (total + rest):.1f}%, interval {ends[0]:.1f}% to {ends[1]:.1f}%"
+    )
+    page.get_by_role("button", name="Clear A and B").click()
+    assert page.locator("#answers").inner_text() == "Choose rows for A and B in the table."
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("groups", "These counts cannot be added: they were chosen by their noise."),
+        ("top", "These counts cannot be added: they were chosen by their noise."),
+        ("bounds", "Counts with bounds cannot be added: errors have one sign."),
+        ("tree", None),
+    ],
+)
+def test_what_cannot_be_added_is_not(open_page: Any, name: str, why: str | None) -> None:
+    page = open_page(RELEASED[name])
+    if why is not None:
+        assert page.locator("#answers").inner_text() == why
+        assert page.locator("tbody input").count() == 0
+    else:  # Sums of the tree cannot be chosen.
+        assert page.evaluate("sum([0, 9], 95).why").startswith("rows that are sums")
+        assert page.locator("tbody tr.sum input:enabled").count() == 0
+
+
+def test_rows_are_searched_sorted_and_turned(open_page: Any) -> None:
+    page = open_page(RELEASED["ages"])
+    assert page.locator("tbody tr").count() == 50
+    assert page.locator("#where").inner_text() == "100 of 100 rows, page 1 of 2"
+    page.get_by_role("button", name="Next").click()
+    assert page.locator("tbody th").first.inner_text() == "50"
+    page.get_by_role("button", name="count").click()
+    assert page.locator("th[aria-sort=descending]").inner_text() == "count"
+    first = int(page.locator("tbody td").first.inner_text().replace(",", ""))
+    assert first == RELEASED["ages"].counts.max()
+    page.get_by_label("Search").fill("99")
+    assert page.locator("tbody th").all_inner_texts() == ["99"]
+    page.get_by_label("Confidence").fill("5")
+    assert page.locator("#confidence-text").inner_text() == "99.9%"
+    assert page.locator("#chart svg").get_attribute("role") == "img"
+
+
+@pytest.mark.parametrize("name", RELEASED)
+def test_downloads_are_the_published_files(open_page: Any, tmp_path: Path, name: str) -> None:
+    release = RELEASED[name]
+    release.save(tmp_path / "a.csv")
+    page = open_page(release)
+    for button, file in [("Download CSV", "a.csv"), ("Download its description", "a.csv.json")]:
+        with page.expect_download() as download:
+            page.get_by_role("button", name=button).click()
+        assert download.value.suggested_filename == file
+        saved = Path(download.value.path()).read_bytes()
+        assert saved == (tmp_path / file).read_bytes()
+
+
+def test_texts_are_no_markup(open_page: Any) -> None:
+    page = open_page(RELEASED["hostile"])
+    assert page.locator("b").count() == 0
+    assert page.locator("tbody th").all_text_contents()[::2] == HOSTILE
+
+
+@pytest.mark.parametrize("name", RELEASED)
+def test_everything_has_a_name_and_fits(open_page: Any, name: str) -> None:
+    page = open_page(RELEASED[name])
+    nameless = "[...document.querySelectorAll('input, select')].filter((x) => !x.labels.length"
+    assert page.evaluate(f"{nameless} && !x.ariaLabel).length") == 0
+    for width in (390, 768, 1400):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_ten_thousand_rows_are_printed_whole(open_page: Any, tmp_path: Path) -> None:
+    towns = [f"town {n}" for n in range(10_000)]
+    data = pd.DataFrame({"town": towns[:500] * 5})
+    page = open_page(Design({"town": towns}).count(data).release(epsilon=1))
+    assert (tmp_path / "a.html").stat().st_size < 2 * 10**6
+    assert page.locator("tbody tr").count() == 50
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("tbody tr").count() == 10_000
+
+
+def test_a_page_says_what_it_protects(open_page: Any) -> None:
+    sentences = open_page(RELEASED["ages"]).locator("section").first.inner_text()
+    assert (
+        "the odds that one individual is among the data change by a factor of at most 1.649"
+        in sentences
+    )
+    assert "at most 3 records in all" in sentences
+    held = json.loads(open_page(RELEASED["flat"]).locator("#data").text_content())
+    assert held["description"].startswith("{")
+    assert geomdp.__version__ in held["description"]
