@@ -132,11 +132,16 @@ site: notebooks  ## the site with the notebooks and the page of a table, in chro
 	$(PY) scripts/check_site.py dist/site $(if $(DAY),--day)
 	$(PY) -m pytest tests/browser
 
+readers: develop ## the reader in R against the library
+	bash scripts/install.sh program Rscript r-base-core
+	bash scripts/install.sh program /usr/lib/R/site-library/jsonlite r-cran-jsonlite
+	$(PY) -m pytest tests/readers
+
 ## Before a release, or by night: all of the gate, whatever was touched, and an hour of searches
 
 nightly: test    ## all of the above, all faults, mutants of changed lines, fuzzing, all tapes up to 2^26 draws
 	$(MAKE) lint pythons ct instructions machine-code arm64 windows clusters backends demo examples \
-		site sweep deny proof proof-certificates
+		site readers sweep deny proof proof-certificates
 	$(MAKE) wheel TWICE=--twice
 	$(MAKE) faults FAULTS=--checked
 	$(MAKE) mutants BASE="$$(git rev-list -1 --before=yesterday HEAD)"
@@ -248,6 +253,6 @@ clean:           ## remove all that was built
 
 .PHONY: help demo test test-core test-package quick gate evidence rival-suites lint proof \
 	proof-certificates wheel pythons ct instructions machine-code arm64 windows faults \
-	clusters backends examples notebooks site nightly fuzz exhaustive sweep deny long \
+	clusters backends examples notebooks site readers nightly fuzz exhaustive sweep deny long \
 	mutants endurance audit dudect bench older bench-clusters rivals scaling criterion \
 	pictures licenses develop clean

@@ -1,0 +1,198 @@
+# Reads tables that geomdp published, with base R and jsonlite: see docs/format.md.
+#
+#   source("geomdp.R")
+#   cases <- read_geomdp("cases.csv")        # with cases.csv.json beside it
+#   cases                                    # levels, noisy counts, 95% intervals
+#   summary(cases); plot(cases)
+#   sum_geomdp(cases, cases$region == "North")
+#
+# Intervals are those of each noisy count by itself. geomdp.read in Python also uses what released
+# sums say about the cells, so its intervals may be narrower.
+
+# More than the error of the sampled distribution of a cell.
+.lost <- 2^-50
+
+.fraction <- function(text) {
+  parts <- as.numeric(strsplit(text, "/", fixed = TRUE)[[1]])
+  if (length(parts) == 2) parts[1] / parts[2] else parts
+}
+
+# P(Z >= d) of discrete Laplace noise.
+.tail <- function(d, rate) {
+  q <- exp(-rate)
+  ifelse(d > 0, q^pmax(d, 0) / (1 + q), 1 - q^pmax(1 - d, 0) / (1 + q))
+}
+
+# The least a with P(|Z| > a) <= alpha.
+.reach <- function(rate, alpha) {
+  pmax(0, ceiling(-log(alpha * (1 + exp(-rate)) / 2) / rate - 1))
+}
+
+# The first integer from `low` to `high` for which `holds`, which then holds for all after it.
+.first <- function(low, high, holds) {
+  while (any(low < high)) {
+    middle <- floor((low + high) / 2)
+    yes <- holds(middle)
+    high <- ifelse(yes, middle, high)
+    low <- ifelse(yes, low, middle + 1)
+  }
+  low
+}
+
+# Intervals given that a noisy count reached the threshold.
+.groups <- function(counts, rate, at_least, alpha) {
+  reached <- function(x) .tail(at_least - x, rate)
+  far <- 60 / rate + 2 * (counts - at_least) + 10
+  lower <- .first(counts - far, counts, function(x) {
+    .tail(counts - x, rate) >= alpha / 2 * reached(x)
+  })
+  above <- .first(counts, counts + far, function(x) {
+    reached(x) - .tail(counts + 1 - x, rate) < alpha / 2 * reached(x)
+  })
+  list(lower = pmax(lower, 0), upper = pmax(above - 1, 0))
+}
+
+# The depth of each node of a column, by its text in the file.
+.depths <- function(axis) {
+  if (is.null(axis$nodes)) {
+    labels <- c(axis$margin, axis$levels, axis$other)
+    depths <- c(rep(0, length(axis$margin)), rep(length(axis$margin), length(labels)))
+    depths <- depths[seq_along(labels)]
+  } else {
+    labels <- axis$nodes
+    depths <- integer(length(labels))
+    for (node in seq_along(labels)) {
+      parent <- axis$parents[[node]] + 1
+      depths[node] <- if (parent == 0) 0 else depths[parent] + 1
+    }
+  }
+  list(labels = vapply(labels, .text, ""), depths = depths)
+}
+
+# A level as the file has it.
+.text <- function(level) {
+  if (is.null(level)) return("")
+  if (is.list(level)) return(level[[1]])
+  if (is.logical(level)) return(tolower(as.character(level)))
+  if (is.numeric(level)) return(format(level, digits = 17, scientific = FALSE))
+  level
+}
+
+.typed <- function(cells, type) {
+  cells[cells == "" & type != "string"] <- NA
+  switch(type,
+    integer = , number = as.numeric(cells),
+    boolean = cells == "true",
+    date = as.Date(cells),
+    ifelse(cells == "", NA, cells)
+  )
+}
+
+read_geomdp <- function(path, level = 0.95) {
+  stopifnot(length(level) == 1, level > 0, level < 1)
+  beside <- paste0(path, ".json")
+  if (!file.exists(beside)) stop("get ", beside, " too, which was published beside ", path)
+  text <- paste(readLines(beside, encoding = "UTF-8", warn = FALSE), collapse = "\n")
+  stated <- jsonlite::fromJSON(text, simplifyVector = FALSE, bigint_as_char = TRUE)
+  facts <- stated$geomdp
+  if (!identical(facts$format, "geomdp-release-1")) stop(path, " has a format that this reader does not know")
+  same <- file.size(path) == stated$bytes
+  if (exists("sha256sum", asNamespace("tools"))) { # from R 4.5 on
+    same <- same && paste0("sha256:", getFromNamespace("sha256sum", "tools")(path)) == stated$hash
+  }
+  if (!same) stop("the rows of ", path, " are not those of its description")
+  fields <- stated$schema$fields
+  cells <- read.csv(path,
+    header = FALSE, skip = 0, colClasses = "character", na.strings = character(0),
+    fileEncoding = "UTF-8", check.names = FALSE, strip.white = FALSE, blank.lines.skip = FALSE
+  )
+  cells <- as.data.frame(lapply(cells, function(each) sub("^'(?='*[=+@\t\r-])", "", each, perl = TRUE)))
+  names <- vapply(fields, function(field) field$name, "")
+  if (!identical(unname(unlist(cells[1, ])), names)) stop(path, " has other columns than its description")
+  cells <- cells[-1, , drop = FALSE]
+  types <- vapply(fields, function(field) field$type, "")
+  rows <- as.data.frame(Map(.typed, cells, types), stringsAsFactors = FALSE)
+  rownames(rows) <- NULL
+  colnames(rows) <- names
+  attr(rows, "geomdp") <- facts
+  attr(rows, "level") <- level
+  class(rows) <- c("geomdp", "data.frame")
+  if (!is.null(facts$top)) return(rows)
+  # The rate of each row's noise: that of the depths of its levels.
+  key <- rep("", nrow(rows))
+  for (place in seq_along(facts$axes)) {
+    known <- .depths(facts$axes[[place]])
+    at <- match(cells[[place]], if (types[place] == "number") .same(known$labels, cells[[place]]) else known$labels)
+    if (anyNA(at)) stop(path, " has other rows than its description")
+    key <- paste(key, known$depths[at])
+  }
+  keys <- vapply(facts$mechanisms, function(each) paste("", paste(each$depths, collapse = " ")), "")
+  mechanisms <- facts$mechanisms[match(key, keys)]
+  rate <- vapply(mechanisms, function(each) .fraction(each$rate), 0)
+  counts <- rows[[length(names)]]
+  alpha <- 1 - level - .lost
+  if (is.null(facts$at_least)) {
+    reach <- .reach(rate, alpha)
+    rows$lower <- pmax(counts - reach, 0)
+    rows$upper <- pmax(counts + reach, 0)
+  } else {
+    rows[c("lower", "upper")] <- .groups(counts, rate, facts$at_least, alpha)
+  }
+  # A count at a bound may have been moved there.
+  bounds <- facts$mechanisms[[1]]$bounds
+  if (!is.null(bounds)) {
+    rows$lower[counts <= bounds[[1]]] <- 0
+    rows$upper[counts >= bounds[[2]]] <- Inf
+  }
+  attr(rows, "cells") <- key == keys[length(keys)]
+  attr(rows, "rate") <- rate
+  rows
+}
+
+# Numbers are the same however they are written.
+.same <- function(labels, cells) {
+  at <- match(as.numeric(cells), as.numeric(labels))
+  ifelse(labels %in% cells, labels, cells[match(seq_along(labels), at)])
+}
+
+# The least t with P(|sum of the noise of n cells| > t) <= alpha: the characteristic function of the
+# noise is known, and a Fourier transform gives the distribution of the sum. Its errors are below
+# 1e-9, by which alpha is made smaller.
+.sum_reach <- function(rate, n, alpha) {
+  q <- exp(-rate)
+  size <- 2^ceiling(log2(48 * sqrt(2 * n * q) / (1 - q) + 80 / rate + 64))
+  if (size > 2^24) stop("this noise is too wide for this reader: use geomdp")
+  half <- sin(pi * (seq_len(size) - 1) / size)
+  masses <- Re(fft(exp(-n * log1p(4 * q * half^2 / (1 - q)^2)))) / size
+  inside <- cumsum(c(masses[1], 2 * masses[2:(size / 2)]))
+  which(inside >= 1 - (alpha - 1e-9 - n * .lost))[1] - 1
+}
+
+# The sum of some cells, with an interval.
+sum_geomdp <- function(rows, which, level = attr(rows, "level")) {
+  facts <- attr(rows, "geomdp")
+  if (!is.null(facts$top) || !is.null(facts$at_least)) stop("these counts cannot be added: they were chosen by their noise")
+  if (!is.null(facts$mechanisms[[1]]$bounds)) stop("counts with bounds cannot be added: errors have one sign")
+  if (!all(attr(rows, "cells")[which])) stop("rows that are sums themselves cannot be added: choose cells")
+  counts <- rows[[length(facts$axes) + 1]][which]
+  reach <- .sum_reach(attr(rows, "rate")[which][1], length(counts), 1 - level)
+  data.frame(estimate = sum(counts), lower = max(sum(counts) - reach, 0), upper = max(sum(counts) + reach, 0))
+}
+
+summary.geomdp <- function(object, ...) {
+  facts <- attr(object, "geomdp")
+  cat("Noisy counts", if (!is.null(facts$label)) paste0(": ", facts$label), "\n", sep = "")
+  cat("privacy loss (epsilon) for one individual: ", facts$epsilon, "\n", sep = "")
+  most <- if (is.null(facts$l1)) paste(facts$l0, "cells,", facts$linf, "records in each") else paste(facts$l1, "records in all")
+  cat("an individual was counted in at most ", most, "\n", sep = "")
+  invisible(facts)
+}
+
+plot.geomdp <- function(x, ...) {
+  if (is.null(x$lower)) stop("the largest by name have no counts to draw")
+  levels <- x[seq_along(attr(x, "geomdp")$axes)]
+  counts <- x[[length(levels) + 1]]
+  places <- rev(seq_along(counts))
+  dotchart(rev(counts), labels = rev(do.call(paste, c(lapply(levels, as.character), sep = ", "))), xlim = range(0, counts, x$upper[is.finite(x$upper)]), ...)
+  segments(x$lower, places, pmin(x$upper, par("usr")[2]), places)
+}

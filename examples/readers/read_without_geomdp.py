@@ -1,0 +1,81 @@
+"""Read a table that geomdp published with Python's standard library alone: docs/format.md as code.
+
+    python read_without_geomdp.py cases.csv
+
+Intervals are those of each noisy count by itself. `geomdp.read` also uses what released sums say
+about the cells, so its intervals may be narrower.
+"""
+
+import csv
+import hashlib
+import json
+import math
+import re
+import sys
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+#: More than the error of the sampled distribution.
+LOST = 2**-50
+
+
+def read(path: Path, alpha: float = 0.05) -> list[dict[str, Any]]:
+    """Return the rows with the ends of intervals that miss with probability at most alpha."""
+    content = path.read_bytes()
+    description = json.loads(Path(f"{path}.json").read_text(encoding="utf-8"))
+    if description["hash"] != f"sha256:{hashlib.sha256(content).hexdigest()}":
+        raise ValueError(f"{path} was edited, or is of another release")
+    facts = description["geomdp"]
+    if facts["format"] != "geomdp-release-1":
+        raise ValueError(f"{path} has the format {facts['format']}")
+    lines = csv.reader(content.decode().splitlines(keepends=True))
+    header, *rows = ([plain(cell) for cell in line] for line in lines)
+    found = [dict(zip(header, [*row[:-1], int(row[-1])], strict=True)) for row in rows]
+    if facts["top"] is not None or facts["at_least"] is not None:
+        return found  # Names alone; or groups, whose intervals geomdp computes.
+    depths = [depth_of(axis) for axis in facts["axes"].values()]
+    mechanisms = {tuple(each["depths"]): each for each in facts["mechanisms"]}
+    for row, cells in zip(found, rows, strict=True):
+        at = tuple(known[cell] for known, cell in zip(depths, cells, strict=False))
+        row["lower"], row["upper"] = interval(int(cells[-1]), mechanisms[at], alpha - LOST)
+    return found
+
+
+def interval(count: int, mechanism: dict[str, Any], alpha: float) -> tuple[float, float]:
+    """Return the ends for a noisy count; true counts are not negative."""
+    rate = float(Fraction(mechanism["rate"]))
+    reach = max(math.ceil(-math.log(alpha * (1 + math.exp(-rate)) / 2) / rate - 1), 0)
+    least, most = mechanism["bounds"] or (-math.inf, math.inf)
+    # A count at a bound may have been moved there.
+    lower = 0 if count <= least else max(count - reach, 0)
+    return lower, math.inf if count >= most else max(count + reach, 0)
+
+
+def depth_of(axis: dict[str, Any]) -> dict[str, int]:
+    """Return the depth of each label of a column, as the file has it."""
+    if "nodes" not in axis:
+        deep = dict.fromkeys(map(text, axis["levels"] + axis["other"]), len(axis["margin"]))
+        return deep | dict.fromkeys(map(text, axis["margin"]), 0)
+    depths: list[int] = []
+    for parent in axis["parents"]:
+        depths.append(0 if parent < 0 else depths[parent] + 1)
+    return dict(zip(map(text, axis["nodes"]), depths, strict=True))
+
+
+def text(level: Any) -> str:
+    """Return a level of the description as the file has it."""
+    if isinstance(level, dict):
+        [level] = level.values()
+    return "" if level is None else str(level).lower() if isinstance(level, bool) else str(level)
+
+
+def plain(cell: str) -> str:
+    """Return a cell without the apostrophe that keeps spreadsheets from running it."""
+    return cell[1:] if re.match(r"'+[=+\-@\t\r]", cell) else cell
+
+
+if __name__ == "__main__":
+    writer = csv.DictWriter(sys.stdout, list((found := read(Path(sys.argv[1])))[0]))
+    writer.writeheader()
+    writer.writerows(found)

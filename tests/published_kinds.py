@@ -1,0 +1,52 @@
+"""Releases of every kind, as readers that share no code with the library meet them."""
+
+import datetime
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from geomdp.frames import Design, Hierarchy
+
+TREE = Hierarchy({"A": "North", "B": "North", "C": "South", "South": "all", "North": "all"})
+TEXTS = ["</script><b>x", "=1+1", "<!--", "a,\"b'", "line\nbreak", "'=2", "&amp;", "é", "-1", " "]
+DAYS = [datetime.date(2026, 1, 1 + n) for n in range(28)]
+PEOPLE = pd.DataFrame(
+    {
+        "area": ["A", "B", "C"] * 400,
+        "sex": ["f", "m", "f", "f"] * 300,
+        "age": [*range(100)] * 12,
+        "text": TEXTS * 120,
+        "day": [DAYS[n % 28] for n in range(1200)],
+        "well": [True, False, True] * 400,
+        "size": [0.5, 1e-7, 3.0] * 400,
+    }
+)
+DESIGNS = {
+    "flat": Design({"area": ["A", "B", "C"], "sex": ["f", "m"]}),
+    "margins": Design({"area": ["A", "B", "C"], "sex": ["f", "m"]}, margins="all"),
+    "other": Design({"area": ["A"], "sex": ["f"]}, other="else", margins={"area": "any"}),
+    "tree": Design({"area": TREE, "sex": ["f", "m"]}),
+    "ages": Design({"age": [*range(100), 2**60]}, l1=3),
+    "days": Design({"day": DAYS}),
+    "texts": Design({"text": [*TEXTS, None], "sex": ["f", "m"]}, neighbours="change"),
+    "bools": Design({"well": [True, False], "size": [0.5, 1e-7, 3.0]}),
+}
+RELEASED: dict[str, Any] = {
+    name: design.count(PEOPLE).release(epsilon="0.5", label=name)
+    for name, design in DESIGNS.items()
+}
+RELEASED["groups"] = DESIGNS["texts"].count(PEOPLE).release(epsilon=0.5, at_least=20)
+RELEASED["top"] = DESIGNS["texts"].count(PEOPLE).top(3, epsilon=1)
+RELEASED["bounds"] = DESIGNS["flat"].count(PEOPLE).release(epsilon=0.5, bounds=(0, 300))
+
+
+def ends_of_each(release: Any, alpha: Any) -> Any:
+    """Return the ends of intervals of the noisy counts by themselves, not below 0, by row."""
+    if release.at_least is not None:
+        return release.intervals(alpha)[["lower", "upper"]].to_numpy()
+    axes, ends = release.design.axes, np.zeros((*release.design.axes.shape, 2), np.int64)
+    for block, mechanism in release.mechanisms.items():
+        at = axes.block(block)
+        ends[at] = np.stack(mechanism.confidence_interval(release.counts[at], alpha), axis=-1)
+    return ends[axes.shown].clip(0).reshape(-1, 2)

@@ -1,0 +1,107 @@
+"""The reader in R against the library, on files of every kind: `make readers`."""
+
+import math
+import subprocess
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from published_kinds import RELEASED, ends_of_each
+
+ROOT = Path(__file__).parents[2]
+LEVELS = ["0.5", "0.8", "0.95", "0.999"]
+
+#: Reads each file at each level, and writes what it found; then sums, and refusals.
+SCRIPT = """
+source(commandArgs(TRUE)[1])
+for (name in commandArgs(TRUE)[-1]) {
+  for (level in c(LEVELS)) {
+    rows <- read_geomdp(paste0(name, ".csv"), as.numeric(level))
+    utils::write.csv(rows, paste0(name, "-", level, ".out"), row.names = FALSE, na = "")
+  }
+  invisible(summary(rows))
+  if (name != "top") {
+    grDevices::pdf(NULL)
+    plot(rows)
+  }
+}
+flat <- read_geomdp("flat.csv")
+print(unlist(sum_geomdp(flat, 1:6)))
+print(unlist(sum_geomdp(flat, 2)))
+for (name in c("groups", "top", "bounds", "tree")) {
+  rows <- read_geomdp(paste0(name, ".csv"))
+  cat(name, tryCatch(sum_geomdp(rows, 1:2), error = conditionMessage), "\\n")
+}
+cat("0,0\\n", file = "flat.csv", append = TRUE)
+cat(tryCatch(read_geomdp("flat.csv"), error = conditionMessage), "\\n")
+""".replace("LEVELS", ", ".join(f'"{level}"' for level in LEVELS))
+
+
+@pytest.fixture(scope="module")
+def read(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    folder = tmp_path_factory.mktemp("r")
+    for name, release in RELEASED.items():
+        release.save(folder / f"{name}.csv")
+    (folder / "script.R").write_text(SCRIPT)
+    reader = ROOT / "examples/readers/geomdp.R"
+    done = subprocess.run(
+        ["Rscript", "--vanilla", "script.R", reader, *RELEASED],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stderr == ""
+    return folder, done.stdout.splitlines()
+
+
+@pytest.mark.parametrize("name", RELEASED)
+def test_rows_and_intervals_are_those_of_the_library(
+    name: str, read: tuple[Path, list[str]]
+) -> None:
+    release, labels = RELEASED[name], list(RELEASED[name].design.levels)
+    for level in LEVELS:
+        found = pd.read_csv(
+            read[0] / f"{name}-{level}.out", dtype=str, keep_default_na=False, encoding="utf-8"
+        )
+        assert found.iloc[:, len(labels)].map(float).tolist() == [*release.to_dict().values()]
+        keys = release.frame[labels]
+        for label in labels:
+            own = keys[label].map(lambda key: "" if pd.isna(key) else str(key)).tolist()
+            if keys[label].dtype.kind in "if":
+                assert found[label].map(float).tolist() == [*map(float, own)]
+            else:
+                # R writes TRUE for true.
+                texts = found[label].str.title() if keys[label].dtype == bool else found[label]
+                assert texts.tolist() == own
+        if name == "top":
+            assert "lower" not in found
+            continue
+        ends = found[["lower", "upper"]].map(lambda end: float(end.replace("Inf", "inf")))
+        wanted = ends_of_each(release, 1 - Fraction(level))
+        found = ends.to_numpy()
+        assert (found[:, 0] <= wanted[:, 0]).all()
+        assert (found[:, 1] >= wanted[:, 1]).all()
+        # At a bound the library says that the true count is within the bounds.
+        assert np.abs(found - wanted).max() <= (math.inf if name == "bounds" else 0)
+
+
+def test_sums_are_those_of_the_library_or_refused(
+    read: tuple[Path, list[str]],
+) -> None:
+    text = "\n".join(read[1])
+    counts = RELEASED["flat"].counts.reshape(-1)
+    rows = [line.split() for line in read[1] if line.split() and line.split()[0][0].isdigit()]
+    six, one = ([*map(float, row)] for row in rows[-2:])
+    assert six[0] == counts.sum()
+    assert one[0] == counts[1]
+    whole = RELEASED["flat"].total(alpha=0.05)
+    assert six[1:] == whole[["lower", "upper"]].iloc[0].tolist()
+    assert "groups these counts cannot be added" in text
+    assert "top these counts cannot be added" in text
+    assert "bounds counts with bounds cannot be added" in text
+    assert "tree rows that are sums themselves cannot be added" in text
+    assert "the rows of flat.csv are not those of its description" in text

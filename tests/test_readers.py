@@ -1,0 +1,32 @@
+"""The reader of published files without the library, against it, on files of every kind."""
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from read_without_geomdp import read
+
+from published_kinds import RELEASED, ends_of_each
+
+
+@pytest.mark.parametrize("name", RELEASED)
+def test_the_standard_library_reads_every_kind(name: str, tmp_path: Path) -> None:
+    release = RELEASED[name]
+    release.save(tmp_path / "a.csv")
+    found = pd.DataFrame(read(tmp_path / "a.csv"))
+    assert found.iloc[:, len(release.design.levels)].tolist() == [*release.to_dict().values()]
+    if name in ("top", "groups"):
+        assert "lower" not in found
+        return
+    ends, wanted = found[["lower", "upper"]].to_numpy(), ends_of_each(release, 0.05)
+    if name == "bounds":
+        # The library says that a true count is within the bounds.
+        ends = ends.clip(*release.mechanisms[0, 0].bounds)
+    assert (ends == wanted).all()
+
+
+def test_edited_rows_are_refused(tmp_path: Path) -> None:
+    RELEASED["flat"].save(tmp_path / "a.csv")
+    (tmp_path / "a.csv").write_bytes((tmp_path / "a.csv").read_bytes() + b"\n")
+    with pytest.raises(ValueError, match="was edited, or is of another release"):
+        read(tmp_path / "a.csv")
