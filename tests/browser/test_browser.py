@@ -88,12 +88,15 @@ def test_rows_have_the_intervals_of_the_library(open_page: Any, name: str) -> No
         estimates = wanted["estimate" if "estimate" in wanted else release.design.name]
         assert np.allclose(found[:, 0], estimates, atol=0.005)
         assert (found[:, 1:] == wanted[["lower", "upper"]].to_numpy()).all()
+
     # As in the CSV file, but for nulls.
+    def text(level: Any) -> str:
+        if level is None:
+            return "(none)"
+        return str(level).lower() if isinstance(level, bool) else str(level)
+
     keys = [each if isinstance(each, tuple) else (each,) for each in release.to_dict()]
-    levels = [
-        ["(none)" if x is None else str(x).lower() if isinstance(x, bool) else str(x) for x in key]
-        for key in keys
-    ]
+    levels = [[*map(text, key)] for key in keys]
     assert page.evaluate("rows.map((row) => row.texts)") == levels
 
 
