@@ -16,7 +16,8 @@ from geomdp import _page, frames
 
 HOSTILE = ["</script><script>x</script>", "<!--<script>", "{{script}}", "\u2028", "\U0001f600"]
 TABLE = frames.Design({"text": HOSTILE}).count(pd.DataFrame({"text": HOSTILE * 30}))
-SOURCES = [Path(_page.__file__).with_name(name) for name in ("page.js", "page.css", "page.html")]
+NAMES = ("noise.js", "page.js", "page.css", "page.html")
+SOURCES = [Path(_page.__file__).with_name(name) for name in NAMES]
 
 
 class Parts(html.parser.HTMLParser):

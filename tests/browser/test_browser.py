@@ -19,6 +19,8 @@ from geomdp import GeometricMechanism, _page, accuracy
 from geomdp.frames import Design
 from published_kinds import RELEASED, TEXTS
 
+ROOT = Path(__file__).parents[2]
+
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
@@ -220,3 +222,39 @@ def test_a_page_says_what_it_protects(open_page: Any) -> None:
     held = json.loads(open_page(RELEASED["flat"]).locator("#data").text_content())
     assert held["description"].startswith("{")
     assert geomdp.__version__ in held["description"]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [(100, 10, 1, 1, 0, 95), (1000, 999, 3, 2, -1, 80), (1, 5, 1, 1, 1, 99), (40, 2, 5, 1, -2, 90)],
+)
+def test_the_planner_has_the_errors_of_the_library(browser: Any, given: tuple[int, ...]) -> None:
+    cells, region, l0, linf, power, confidence = given
+    text, root = (ROOT / "docs/planner.md").read_text(), ROOT / "python/geomdp/_page"
+    for script in (root / "noise.js", ROOT / "docs/javascripts/planner.js"):
+        tag = f'<script src="javascripts/{script.name}"></script>'
+        assert tag in text
+        text = text.replace(tag, f"<script>{script.read_text()}</script>")
+    page = browser.new_page()
+    page.set_content(text)
+    for name, value in [("cells", cells), ("region", region), ("l0", l0), ("linf", linf)]:
+        page.fill(f"#plan-{name}", str(value))
+    page.fill("#plan-epsilon", str(power))
+    page.select_option("#plan-confidence", str(confidence))
+    epsilon, alpha = Fraction(10) ** power, 1 - Fraction(confidence, 100)
+    mechanism = GeometricMechanism(epsilon, l0 * linf)
+    wanted = {
+        "cell": mechanism.accuracy(alpha),
+        "region": accuracy.sum_accuracy(mechanism, min(region, cells), alpha),
+        "total": accuracy.sum_accuracy(mechanism, cells, alpha),
+        "all": accuracy.simultaneous_accuracy(mechanism, alpha, n=cells),
+    }
+    for name, error in wanted.items():
+        found = page.locator(f"#plan-{name}-error").inner_text()
+        assert 0 <= int(found.removeprefix("± ").replace(",", "")) - error <= 1
+    namespace: dict[str, Any] = {}
+    lines = page.locator("#plan-python").inner_text().replace("[...]", f"range({cells})")
+    exec(lines.rpartition("\n")[0], namespace)
+    stated = namespace["design"].accuracy(epsilon=str(float(epsilon)), alpha=alpha)
+    assert stated == wanted["cell"]
+    page.close()

@@ -1,7 +1,7 @@
 """A published file as one page: a table that answers, in any browser, without a network.
 
 The page holds the bytes of a CSV file and of its description, so whatever it shows follows from
-what :func:`geomdp._published.write` would write. Its script and its style are the two files beside
+what :func:`geomdp._published.write` would write. Its scripts and its style are the files beside
 this one, and its content security policy allows these alone.
 """
 
@@ -41,7 +41,7 @@ def page(rows: bytes, description: bytes, answers: Mapping[str, Any]) -> bytes:
         "confidences": CONFIDENCES,
         **answers,
     }
-    style, script = (_text(name) for name in ("page.css", "page.js"))
+    style, script = _text("page.css"), _text("noise.js") + _text("page.js")
     fields = {
         "policy": "default-src 'none'; base-uri 'none'; form-action 'none'; "
         f"style-src '{_digest(style)}'; script-src '{_digest(script)}'",
