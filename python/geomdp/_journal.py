@@ -128,14 +128,17 @@ class Journal(ABC):
         found: dict[str, Any] = self.checked(parsed, line)
         return found
 
-    def _append(self, decide: Callable[[list[Any]], Mapping[str, Any] | None]) -> None:
-        """Add an entry, given those before; none if that is None. It is on the disk afterwards."""
+    def _append(self, decide: Callable[[list[Any]], Mapping[str, Any] | None]) -> bool:
+        """Add an entry, given those before; none if that is None. It is on the disk afterwards.
+
+        Return whether it was added.
+        """
         with self._locked() as file:
             seen, marked = self._load(file, self._seen, beyond=True)
             if not marked:
                 self._finish(file, seen)
             if (fields := decide(seen.items)) is None:
-                return
+                return False
             line = _sealed(seen.last, fields)
             if len(line) > self._longest:
                 raise ValueError(
@@ -148,9 +151,10 @@ class Journal(ABC):
             except BaseException:
                 file.truncate(seen.end)
                 raise
-            last = _digest(seen.last, line)
+            last = line[-_SEAL:][len(_DIGEST) : -3].decode()
             item = self._item(line, seen.end, seen.last)
             self._finish(file, _Seen(seen.head, seen.end + len(line), last, [*seen.items, item]))
+            return True
 
     def _finish(self, file: io.FileIO, seen: _Seen) -> None:
         """Move the mark behind entries."""
@@ -267,23 +271,31 @@ def parsed(line: bytes) -> dict[str, Any]:
 
 
 _DIGEST = b', "digest": "'
+#: The bytes of a line from its digest on.
+_SEAL = len(_DIGEST) + 64 + 3
 
 
 def _sealed(before: str, fields: Mapping[str, Any]) -> bytes:
     """Return a line with a digest, of itself and of the digest before."""
-    text = json.dumps(fields).encode()
-    return text[:-1] + _DIGEST + _of(before, text) + b'"}\n'
+    text = json.dumps(fields).encode()[:-1]
+    return text + _DIGEST + _of(before, text) + b'"}\n'
 
 
 def _digest(before: str, line: bytes) -> str:
     """Return the digest that a line ends with, or "" if it is not that of the line."""
-    text, _, rest = line.rpartition(_DIGEST)
-    digest = _of(before, text + b"}")
-    return digest.decode() if rest == digest + b'"}\n' else ""
+    at = len(line) - _SEAL
+    if at < 0:
+        return ""
+    digest = _of(before, memoryview(line)[:at])
+    return digest.decode() if line[at:] == _DIGEST + digest + b'"}\n' else ""
 
 
-def _of(before: str, text: bytes) -> bytes:
-    return hashlib.sha256(before.encode() + text).hexdigest().encode()
+def _of(before: str, text: bytes | memoryview) -> bytes:
+    """Return the digest of a line without its end, which is not copied."""
+    found = hashlib.sha256(before.encode())
+    found.update(text)
+    found.update(b"}")
+    return found.hexdigest().encode()
 
 
 def _mark(end: int, last: str) -> bytes:

@@ -95,7 +95,7 @@ def _sentences(facts: Mapping[str, Any]) -> list[str]:
         guess = f"the odds between two guesses about {one}"
     if facts["top"] is not None:
         noise = (
-            f"These are the {facts['top']} largest cells by name, the largest first, chosen by "
+            f"Here are the names of {many(facts['top'], 'cell')}, the largest first, chosen by "
             "counts to which random noise was added. No count is published."
         )
     else:

@@ -251,17 +251,22 @@ class Stream:
             at, released, cells = self._next(step)
             sizes = [self._arity**level for level in range(self._levels)]
             spans = [(at + 1 - size, at + 1) for size in sizes if (at + 1) % size == 0]
+            noisy: Counts | None = None
             if at == released:
                 of_spans = callable(counts_so_far)
                 if of_spans:
                     counts_so_far = [counts_so_far(*span) for span in spans]
-                unseen(partial(self._publish, at, counts_so_far, spans, of_spans, cells))
+                noisy = unseen(partial(self._published, at, counts_so_far, spans, of_spans, cells))
         finally:
             del counts_so_far  # A traceback may show it.
-        return {
-            (start, stop): _plain(self._file.read(level, size, start // size, stop // size)[0])
-            for level, (size, (start, stop)) in enumerate(zip(sizes, spans, strict=False))
-        }
+        if noisy is None:
+            noisy = np.concatenate(
+                [
+                    self._file.read(level, size, start // size, stop // size)
+                    for level, (size, (start, stop)) in enumerate(zip(sizes, spans, strict=False))
+                ]
+            )
+        return {span: _plain(counts) for span, counts in zip(spans, noisy, strict=True)}
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Check the file, and write a copy to a new one: all published steps, and nothing else.
@@ -516,16 +521,18 @@ class Stream:
                     )
         return sum(parts[1:], start=parts[0])
 
-    def _publish(
+    def _published(
         self,
         step: int,
         counts: Any,
         spans: list[Span],
         of_spans: bool,
         cells: tuple[int, ...] | None,
-    ) -> None:
+    ) -> Counts | None:
+        """Publish the nodes that close at a step, and return them; None if another process did."""
         exact = spans_sums(counts, spans, of_spans=of_spans, cells=cells)
-        self._file.publish(step, self._mechanism.release(exact))
+        noisy = self._mechanism.release(exact)
+        return noisy if self._file.publish(step, noisy) else None
 
     def _next(self, step: Any) -> tuple[int, int, tuple[int, ...] | None]:
         """Return a step, the number of those released, and the shape of their counts."""
