@@ -169,3 +169,64 @@ def test_every_choice_of_records_is_equally_likely(monkeypatch: pytest.MonkeyPat
 def test_a_limit_of_all_records_goes_with_no_other(more: Any) -> None:
     with pytest.raises(ValueError, match=r"^l1 = 3 with l0 or linf is not accepted: give the most"):
         frames.Design(["a"], l1=3, **more)
+
+
+@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_sums_are_bounded_by_individual_and_cell(library: Any) -> None:
+    bills = {
+        "who": [1, 1, 1, 2, 3, 3, 4],
+        "shop": ["A", "A", "B", "A", "A", "z", "B"],
+        "euros": [70, 60, 5, None, -9, 900, 900],
+    }
+    levels = {"shop": ["A", "B", "C"]}
+    design = frames.Design(levels, individual="who", l0=2)
+    data = library(bills)
+    if isinstance(data, pd.DataFrame):
+        data["euros"] = data["euros"].astype("Int64")
+    table = design.sum(data, "euros", bounds=(0, 100))
+    assert table.nodes().tolist() == [100, 5 + 100, 0]
+    assert (table.name, table.sensitivity, table.design.linf) == ("euros", 200, 100)
+    # Each record by itself, without individuals.
+    alone = frames.Design(levels).sum(data, "euros", bounds=(0, 100))
+    assert alone.nodes().tolist() == [130, 105, 0]
+    assert alone.sensitivity == 100
+    for one in (1, 4):  # As few cells as the design says.
+        design = frames.Design(levels, individual="who", l0=1)
+        rows = [n for n, who in enumerate(bills["who"]) if who == one]
+        some = library({name: [each[n] for n in rows] for name, each in bills.items()})
+        assert np.count_nonzero(design.sum(some, "euros", bounds=(0, 100)).nodes()) == 1
+
+
+def test_a_sum_of_its_own_levels_keeps_the_name_of_counts() -> None:
+    ages = pd.DataFrame({"age": [1, 2, 2]})
+    table = frames.Design({"age": [1, 2]}).sum(ages, "age", bounds=(0, 5))
+    assert (table.name, table.nodes().tolist()) == ("count", [1, 4])
+    assert frames.Design({"age": [1, 2]}, name="n").sum(ages, "age", bounds=(0, 5)).name == "n"
+
+
+@pytest.mark.parametrize(
+    ("options", "column", "bounds", "kind", "message"),
+    [
+        (
+            {},
+            "x",
+            (1, 5),
+            ValueError,
+            "bounds .* are not accepted: give 0 and an int from 1",
+        ),
+        ({}, "x", (0, 0), ValueError, "bounds .* are not accepted"),
+        ({}, "x", (0, 2**32 + 1), ValueError, "bounds .* are not accepted"),
+        ({}, "x", None, ValueError, "bounds .* are not accepted"),
+        ({}, "x", (0, 1.5), TypeError, "bounds"),
+        ({}, "y", (0, 5), TypeError, "weights 'y' of type .* are not accepted: give integers"),
+        ({}, "z", (0, 5), KeyError, "z"),
+        ({"l0": 1, "linf": 2}, "x", (0, 5), ValueError, "linf and l1 do not go with sums"),
+        ({"l1": 2}, "x", (0, 5), ValueError, "linf and l1 do not go with sums"),
+    ],
+)
+def test_sums_that_cannot_be_bounded_are_refused(
+    options: Any, column: str, bounds: Any, kind: type[Exception], message: str
+) -> None:
+    data = pd.DataFrame({"a": ["b"], "x": [1], "y": [0.5]})
+    with pytest.raises(kind, match=message):
+        frames.Design({"a": ["b"]}, **options).sum(data, column, bounds=bounds)

@@ -107,9 +107,9 @@ def test_a_page_of_too_many_rows_is_refused(tmp_path: Path) -> None:
         ({}, ["Each record counts as one individual.", "that one record is among the data"]),
         (
             {"l0": 2, "linf": 3},
-            ["has at most 2 cells, 3 records in each."],
+            ["has at most 2 cells, 3 in each."],
         ),
-        ({"individual": "who", "l0": 1}, ["at most 1 cell, 1 record in each. Further records"]),
+        ({"individual": "who", "l0": 1}, ["at most 1 cell, 1 in each. Further records"]),
         ({"individual": "who", "l1": 4}, ["at most 4 records in all. Further records were left"]),
         ({"neighbours": "change"}, ["the odds between two guesses about one record change"]),
     ],

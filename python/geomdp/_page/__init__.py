@@ -86,7 +86,7 @@ def _sentences(facts: Mapping[str, Any]) -> list[str]:
         if facts["l1"] is not None:
             most = f"{many(facts['l1'], 'record')} in all"
         else:
-            most = f"{many(facts['l0'], 'cell')}, {many(facts['linf'], 'record')} in each"
+            most = f"{many(facts['l0'], 'cell')}, {facts['linf']} in each"
         limits = f"Counted of each individual: at most {most}. Further records were left out."
         if facts["individual"] is None:
             limits = f"The publisher states that an individual has at most {most}."

@@ -39,18 +39,28 @@ def count(design: Design, data: Any, weights: Any = None) -> Table:
     return Table(*tally(design, data, weights))
 
 
-def tally(design: Design, data: Any, weights: Any) -> tuple[Design, Library, tuple[_Ints, _Ints]]:
-    """Return the design, the library of the data, and cells with their counts."""
+def add_up(design: Design, data: Any, column: Any) -> Table:
+    """Return the exact sums of a column; :meth:`geomdp.frames.Design.sum` has the details."""
+    return Table(*tally(design, data, column, most=design.linf))
+
+
+def tally(
+    design: Design, data: Any, weights: Any, *, most: int | None = None
+) -> tuple[Design, Library, tuple[_Ints, _Ints]]:
+    """Return the design, the library of the data, and cells with their counts.
+
+    `weights` are numbers of records; or, with `most`, values of records, and count as at most that.
+    """
     if (engine := type(data).__module__.partition(".")[0].removeprefix("py")) in ("spark", "dask"):
         raise TypeError(f"data has its records on a cluster: call geomdp.{engine}.count")
-    if weights is not None and design.individual is not None:
+    if weights is not None and most is None and design.individual is not None:
         raise ValueError(
             f"weights {parameters.given(weights)} are not accepted with individuals, which counts "
             "do not tell apart: give the records, or a design without an individual"
         )
     if weights is not None and not design.by_columns:
         raise TypeError("weights are a column of a frame: give levels as a mapping of columns")
-    design, series, records = _grouped(design, data, weights)
+    design, series, records = _grouped(design, data, weights, most)
     *columns, people = series if design.individual is not None else [*series, None]
     found = list(map(categories, columns))
     cells = _cells(design, found)
@@ -86,7 +96,9 @@ def columns_of(design: Design, weights: Any) -> list[Any]:
     return list(dict.fromkeys([*design.levels, *more]))
 
 
-def _grouped(design: Design, data: Any, weights: Any) -> tuple[Design, list[Any], _Ints]:
+def _grouped(
+    design: Design, data: Any, weights: Any, most: int | None
+) -> tuple[Design, list[Any], _Ints]:
     """Return the columns to count, a row for each group of equal records, and the groups' sizes.
 
     With weights each row is a group.
@@ -131,7 +143,7 @@ def _grouped(design: Design, data: Any, weights: Any) -> tuple[Design, list[Any]
     if weights is None:
         sizes = found["n"].to_numpy().astype(np.int64)
     else:
-        sizes = _weights(weights, found[keys.pop()])
+        sizes = _weights(weights, found[keys.pop()], most)
     return design, [found[key] for key in keys], sizes
 
 
@@ -141,16 +153,17 @@ def _check_levels(design: Design, series: Sequence[Any]) -> None:
         check_levels(f"levels of {axis.label!r}", each, axis.levels)
 
 
-def _weights(name: Any, series: Any) -> _Ints:
-    """Return how many records each row stands for; no value is an error, which would show it."""
+def _weights(name: Any, series: Any, most: int | None) -> _Ints:
+    """Return how much each row counts, at most this; no value is an error, which would show it."""
     if (dtype := DTYPES.get(str(series.dtype).lower())) is None:
         raise TypeError(
             f"weights {name!r} of type {shown_type(series.to_native())} are not accepted: "
-            "give integers of up to 64 bits: numbers of records, not survey weights"
+            "give integers of up to 64 bits: numbers of records, or values to sum, in whole "
+            "units; not survey weights"
         )
     # Nulls are filled before numpy would make floats of a column with nulls.
     values: NDArray[Any] = series.fill_null(0).to_numpy().astype(dtype, copy=False)
-    return values.clip(0, min(np.iinfo(np.int64).max, np.iinfo(dtype).max)).astype(np.int64)
+    return values.clip(0, min(most or 2**63 - 1, np.iinfo(dtype).max)).astype(np.int64)
 
 
 def _cells(design: Design, found: Sequence[Any]) -> _Ints:

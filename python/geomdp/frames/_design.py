@@ -33,6 +33,8 @@ Neighbours: TypeAlias = Literal["add-remove", "change"]
 
 #: The most combinations of depths of all columns, each of which has noise of its own.
 _MOST_BLOCKS = 2**16
+#: The greatest value of a sum: those of 2**31 records of one individual do not overflow.
+_MOST_VALUE = 2**32
 #: A greater epsilon changes no accuracy, and a smaller one has no plan.
 _EPSILONS = (Fraction(1, 2**40), Fraction(2**10))
 
@@ -256,6 +258,59 @@ individual='patient', l0=2)
 
         """
         return _counting.count(self, data, weights)
+
+    def sum(self, data: Any, column: str, *, bounds: tuple[Integer, Integer]) -> Table:
+        """Bound what each individual adds to each cell, and sum a column of each cell.
+
+        Values are integers: count money in cents. A value below 0 or null is taken for 0, and one
+        above the upper bound for that; so is the sum of an individual in a cell, of all of its
+        records there. An individual keeps `l0` cells, as for :meth:`count`. So it changes a cell by
+        at most the upper bound, which is the `linf` of the table.
+
+        Parameters
+        ----------
+        data : data frame
+            As for :meth:`count`.
+        column : column name
+            The values, integers of up to 64 bits.
+        bounds : (0, int)
+            The least and the greatest that an individual adds to a cell, or a record if there is no
+            individual. The upper bound is public, and comes from no data.
+
+        Returns
+        -------
+        Table
+            The exact sums. Its column of sums has the name of `column`, unless the design names
+            another, or has the column among its levels. What :meth:`NoisyTable.total` and the other
+            calls say of counts, they say of these sums.
+
+        Raises
+        ------
+        ValueError
+            If the lower bound is not 0, or the design has `linf` or `l1`.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from geomdp.frames import Design
+        >>> bills = pd.DataFrame({"who": [1, 1, 2], "shop": [*"AAB"], "euros": [90, 40, 250]})
+        >>> design = Design({"shop": ["A", "B", "C"]}, individual="who", l0=1)
+        >>> table = design.sum(bills, "euros", bounds=(0, 100))
+        >>> table.sensitivity, table.frame["euros"].tolist()
+        (100, [100, 100, 0])
+
+        """
+        low, high = parameters.interval(bounds) or (-1, 0)
+        if low or not 1 <= high <= _MOST_VALUE:
+            raise ValueError(
+                f"bounds {parameters.given(bounds)} are not accepted: give 0 and an int from 1 to "
+                f"{_MOST_VALUE}"
+            )
+        if self.l1 is not None or self.linf > 1:
+            raise ValueError("linf and l1 do not go with sums: bounds limit an individual's part")
+        name = column if self.name == "count" and column not in self.levels else self.name
+        given = self._arguments() | {"l0": self.l0, "linf": high, "name": name}
+        return _counting.add_up(Design(**given), data, column)
 
     def accuracy(self, *, epsilon: Exact, alpha: Real, of: Columns = None) -> int:
         """Return the accuracy at level alpha of a release with this epsilon, without bounds.
