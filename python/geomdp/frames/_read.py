@@ -99,7 +99,7 @@ def _top(known: _Known, contents: Contents) -> Top:
         raise ValueError("it has mechanisms of other depths")
     levels = zip(contents.columns, design.axes, strict=False)
     places = tuple(each.among(axis.levels) for each, axis in levels)
-    cells = np.ravel_multi_index(places, tuple(len(axis.levels) for axis in design.axes))
+    cells = np.ravel_multi_index(places, design.sizes)
     [given] = mechanisms.values()
     change = cells.size * steps(design)
     own = {block: GeometricMechanism(given.rate * change, change) for block in mechanisms}

@@ -85,11 +85,11 @@ class Top(Released):
 
     def _levels(self) -> dict[str, Coded]:
         """Return the columns of levels."""
-        levels = base_levels(self.design)
-        places = np.unravel_index(self._cells, tuple(map(len, levels.values())))
+        design = self.design
+        places = np.unravel_index(self._cells, design.sizes)
         return {
-            label: Coded(items, each)
-            for (label, items), each in zip(levels.items(), places, strict=True)
+            axis.label: Coded(axis.levels, each)
+            for axis, each in zip(design.axes, places, strict=True)
         }
 
     def _rows(self, values: NDArray[Any]) -> NDArray[Any]:
@@ -167,14 +167,9 @@ class Top(Released):
         return f"The {len(self)} largest of {many(base_cells(self.design), 'cell')} by name{label}"
 
 
-def base_levels(design: Design) -> dict[str, list[Any]]:
-    """Return the levels of each column without those of margins."""
-    return {axis.label: axis.levels for axis in design.axes}
-
-
 def base_cells(design: Design) -> int:
     """Return the number of cells, margins left out."""
-    return math.prod(map(len, base_levels(design).values()))
+    return math.prod(design.sizes)
 
 
 def steps(design: Design) -> int:
