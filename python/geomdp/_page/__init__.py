@@ -108,6 +108,11 @@ def _sentences(facts: Mapping[str, Any]) -> list[str]:
             f" Only groups with a noisy count of at least {facts['at_least']} are here, and some "
             "may be empty."
         )
+    if facts["part_of"] is not None:
+        limits += (
+            " These are steps of a stream, whose privacy loss for one record is "
+            f"{_up(Fraction(facts['part_of']))} in all."
+        )
     return [
         noise,
         f"The privacy loss, epsilon, is {_up(epsilon)}: for whoever knows all other records, "

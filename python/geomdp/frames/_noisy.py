@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from datetime import date
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,7 +48,7 @@ class NoisyTable(Released, Answers):
 
     def __reduce__(self) -> tuple[Any, ...]:
         known = self.design, self.mechanisms, self.label, self._library, self.counts
-        return type(self), known
+        return partial(type(self), part_of=self.part_of), known
 
     def consistent(self, total: Integer | None = None) -> Any:
         """Return the frame of non-negative integers that add up, nearest to the noisy counts.

@@ -77,7 +77,8 @@ def _table(known: _Known, contents: Contents) -> NoisyTable:
             raise ValueError(_OTHER_ROWS)
     counts = np.empty(design.shape, np.int64)
     counts[design.axes.shown] = contents.counts.reshape(design.shape)
-    return NoisyTable(*known, counts)
+    stated = contents.facts["part_of"]
+    return NoisyTable(*known, counts, part_of=None if stated is None else fraction(stated))
 
 
 def _groups(known: _Known, contents: Contents) -> NoisyGroups:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class Released:
     """Noisy counts, and the public facts that a reader needs; no exact count."""
 
-    __slots__ = ("_label", "_library", "counts", "design", "mechanisms")
+    __slots__ = ("_label", "_library", "_part_of", "counts", "design", "mechanisms")
 
     def __init__(
         self,
@@ -34,6 +34,8 @@ class Released:
         label: str | None,
         library: Library | None,
         counts: NDArray[np.int64],
+        *,
+        part_of: Fraction | None = None,
     ) -> None:
         #: Everything public about the table.
         self.design = design
@@ -41,7 +43,7 @@ class Released:
         self.mechanisms = dict(mechanisms)
         #: The noisy counts: an axis for each column, with its nodes in the order of its tree.
         self.counts = counts
-        self._label, self._library = label, library
+        self._label, self._library, self._part_of = label, library, part_of
 
     @property
     def frame(self) -> Any:
@@ -102,6 +104,11 @@ class Released:
     def label(self) -> str | None:
         """The label under which the release was booked."""
         return self._label
+
+    @property
+    def part_of(self) -> Fraction | None:
+        """The privacy loss of one record in the whole stream of these steps; None for no stream."""
+        return self._part_of
 
     @property
     def epsilon(self) -> Fraction | float:
@@ -172,6 +179,7 @@ class Released:
             self.mechanisms,
             epsilon=self.epsilon,
             label=self.label,
+            part_of=self.part_of,
             at_least=self.at_least,
             top=self._named,
             answers=self._answers,

@@ -386,8 +386,8 @@ class Stream:
     ) -> NoisyTable:
         """Return the noisy counts of single steps as a table, with intervals, to save or draw.
 
-        Its privacy loss is that of the lowest level: the share of epsilon of these counts. Its
-        label states that of the whole stream.
+        Its privacy loss is that of the lowest level: the share of epsilon of these counts. It also
+        states that of a record in the whole stream, :attr:`NoisyTable.part_of`.
 
         Parameters
         ----------
@@ -424,12 +424,10 @@ class Stream:
                 f"cells are the levels of {many(design.cells // (last - first), 'count')}: "
                 f"give those of {counts[0].size}"
             )
-        label = (
-            f"steps {first} to {last - 1} of a stream; the privacy loss of a record in all steps "
-            f"is {self._epsilon}"
-        )
+        label = f"steps {first} to {last - 1} of a stream"
         mechanisms = dict.fromkeys(design.depths, self._mechanism)
-        return NoisyTable(design, mechanisms, label, library, counts.reshape(design.shape))
+        known = design, mechanisms, label, library, counts.reshape(design.shape)
+        return NoisyTable(*known, part_of=self._epsilon)
 
     def plot(self, *, alpha: Real = 0.05, ax: Axes | None = None) -> Axes:
         """Draw the noisy count of each released step with its interval; all cells together.
