@@ -1,6 +1,6 @@
 """An auditor verifies a published table: its privacy loss, its plan, its intervals.
 
-The verifier in tests/verifier shares no code with the library; it needs python-flint.
+The verifier shares no code with the library; it needs python-flint.
 
     python examples/audit_a_file.py [FOLDER]
 """
@@ -19,7 +19,7 @@ from matplotlib import pyplot
 import geomdp
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "tests/verifier"))
+sys.path.insert(0, str(ROOT / "verifier"))
 from verify import verify  # type: ignore[import-not-found]  # noqa: E402
 
 

@@ -79,7 +79,7 @@ package() {
     rm -rf "$site/geomdp"
     cp -r python/geomdp "$site/"
     cp "$(library)" "$site/geomdp/_core.abi3.so"
-    emulated=($EMULATOR -E "PYTHONPATH=$site:$PWD/tests" "$python3")
+    emulated=($EMULATOR -E "PYTHONPATH=$site:$PWD:$PWD/tests" "$python3")
     noise=$("$python" scripts/known_noise.py)
     [ "$("${emulated[@]}" scripts/known_noise.py)" = "$noise" ]
     echo "the same noise from known keys as on this machine: $noise"

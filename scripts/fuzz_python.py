@@ -26,7 +26,7 @@ import atheris
 import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT))
 verify: Any = importlib.import_module("verifier.verify")
 
 with atheris.instrument_imports(include=["geomdp"]):

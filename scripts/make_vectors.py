@@ -2,7 +2,7 @@
 
 All noise comes from the library: from known keys by the installed package, and for tapes in full
 from the compiled kernel, by rust/core/examples/proof_model.rs. The exact probabilities are those of
-tests/verifier. vectors/check.py shares no code with any of these.
+verifier. vectors/check.py shares no code with any of these.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from geomdp.testing import release_not_private
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "vectors"
-sys.path[:0] = [str(ROOT / "tests"), str(FOLDER)]
+sys.path[:0] = [str(ROOT), str(FOLDER)]
 
 check: Any = importlib.import_module("check")
 verifier: Any = importlib.import_module("verifier.verify")

@@ -1,7 +1,7 @@
 """Sweep the parameters: check certificates of the installed package with the verifier.
 
 The sweep takes a grid of epsilons, sensitivities, dtypes and bounds, and random settings from a
-fixed seed. For each, `tests/verifier`, which shares no code with the package, must accept the
+fixed seed. For each, `verifier`, which shares no code with the package, must accept the
 certificate for exactly the requested rate and range; up to a range of 2000, with the tight epsilon.
 Each refusal must be as documented and name a scale that the library accepts, which is verified
 instead. For some rates the tight epsilon of every range up to 2000 must not exceed the map's loss;
@@ -33,7 +33,7 @@ import numpy as np
 
 from geomdp import GeometricMechanism
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 verifier: Any = importlib.import_module("verifier.verify")
 
 SEED = 20251121

@@ -5,8 +5,9 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import evidence
 import pytest
+
+import evidence
 
 pytestmark = pytest.mark.skipif(not shutil.which("git"), reason="needs git")
 

@@ -164,7 +164,17 @@ def test_only_the_script_installs_programs_and_demo_and_test_need_none() -> None
 
 
 def test_rows_of_the_table_lead_to_files_and_commands_that_exist() -> None:
-    folders = ("python", "rust", "docs", "scripts", "proofs", "examples", "evidence", "tests")
+    folders = (
+        "python",
+        "rust",
+        "docs",
+        "scripts",
+        "proofs",
+        "examples",
+        "evidence",
+        "tests",
+        "verifier",
+    )
     files = [
         str(file.relative_to(ROOT))
         for file in [*ROOT.glob("*.md"), *(f for each in folders for f in (ROOT / each).rglob("*"))]

@@ -41,7 +41,7 @@ class Certificate:
     """The exact public data of a mechanism and the statement that makes it private.
 
     A draw is a function of a finite tape of ``words_per_draw`` 64-bit words, so its probabilities
-    are known exactly. ``docs/proofs.md`` proves the following statements, and ``tests/verifier``
+    are known exactly. ``docs/proofs.md`` proves the following statements, and ``verifier``
     checks them from :meth:`to_json` without any code of this library:
 
     * each output's probability, apart from the floor, is within ``delta`` (relative) and ``eta``
@@ -129,7 +129,7 @@ class Certificate:
     def to_json(self) -> str:
         """Return the certificate as JSON, with exact numbers as strings.
 
-        ``tests/verifier`` checks this text without this library.
+        ``verifier`` checks this text without this library.
 
         >>> import json
         >>> from geomdp import GeometricMechanism
