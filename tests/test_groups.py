@@ -200,5 +200,14 @@ def test_groups_hold_nothing_exact(tmp_path: Any) -> None:
     facts = json.loads((tmp_path / "may.csv.json").read_text())["geomdp"]
     assert facts["at_least"] == 1
     slots = {name for kind in type(noisy).__mro__[:-1] for name in vars(kind)["__slots__"]}
-    known = {"_at_least", "_cells", "_label", "_library", "counts", "design", "mechanisms"}
+    known = {
+        "_at_least",
+        "_cells",
+        "_label",
+        "_library",
+        "_part_of",
+        "counts",
+        "design",
+        "mechanisms",
+    }
     assert slots == known
