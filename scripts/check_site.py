@@ -189,8 +189,11 @@ def search(page: Page, host: str, query: str) -> str:
         with suppress(Late):
             page.wait_for_selector(".md-search-result__link", state="attached", timeout=10_000)
             break
-    links = page.locator(".md-search-result__link")
-    link = (links.count() and links.first.get_attribute("href")) or "nothing"
+    links, link, before = page.locator(".md-search-result__link"), "", "nothing"
+    while link != before:  # On a busy machine, what was typed first is found first.
+        before = link
+        page.wait_for_timeout(500)
+        link = (links.count() and links.first.get_attribute("href")) or "nothing"
     page.close()
     return re.split("[?#]", link.removeprefix(host))[0]
 
