@@ -101,6 +101,14 @@ def test_a_page_of_too_many_rows_is_refused(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def test_numbers_that_a_browser_would_round_are_refused(tmp_path: Path) -> None:
+    # The reach of 95% is above 2**58: a browser would show ends nearer than they are.
+    wide = frames.Design({"n": [1]}, linf=2**31).count(pd.DataFrame({"n": [1]}))
+    with pytest.raises(ValueError, match=r"^a page of numbers from 2\*\*53 on is not accepted"):
+        wide.release(epsilon="1/100000000").save(tmp_path / "a.html")
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

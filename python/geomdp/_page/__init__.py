@@ -12,10 +12,12 @@ import hashlib
 import html
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from importlib import resources
 from typing import Any
+
+import numpy as np
 
 from geomdp._notebook import many
 
@@ -23,11 +25,19 @@ from geomdp._notebook import many
 CONFIDENCES: Sequence[float] = (50, 80, 90, 95, 99, 99.9)
 #: The most rows of a page, which then opens in about a second.
 MOST_ROWS = 20_000
+#: Beyond this a browser rounds integers.
+_MOST_NUMBER = 2**53
 
 
 def level(confidence: float) -> Fraction:
     """Return the significance level of a confidence in percent."""
     return 1 - Fraction(str(confidence)) / 100
+
+
+def check(numbers: Iterable[Any]) -> None:
+    """Refuse counts and ends of intervals that a browser would round."""
+    if any(np.any(np.abs(np.asarray(each, float)) >= _MOST_NUMBER) for each in numbers):
+        raise ValueError("a page of numbers from 2**53 on is not accepted: save CSV")
 
 
 def page(rows: bytes, description: bytes, answers: Mapping[str, Any]) -> bytes:

@@ -172,6 +172,8 @@ function heading() {
             state.sort = place;
             state.page = 0;
             draw();
+            // The heading was made anew: the keyboard stays where it was.
+            at("head").querySelectorAll("button")[place].focus();
           },
         },
         place < labels.length || ranked ? name : held.estimates === null ? name : `${name}, estimate`,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import math
 from datetime import date, datetime
@@ -78,11 +79,14 @@ def save(
     }
 
     def page(rows: bytes, description: bytes) -> bytes:
-        if (size := len(columns[[*columns][-1]])) > _page.MOST_ROWS:
+        *_, counts = columns.values()
+        if (size := len(counts)) > _page.MOST_ROWS:
             raise ValueError(
                 f"a page of {size} rows is not accepted: at most {_page.MOST_ROWS}; save CSV"
             )
-        return _page.page(rows, description, answers())
+        said = answers()
+        _page.check([counts, *itertools.chain(*said["ends"] or [])])
+        return _page.page(rows, description, said)
 
     _published.write(path, kept, facts, page=page, overwrite=overwrite)
 
