@@ -131,7 +131,8 @@ def test_chosen_rows_are_added_compared_and_shared(open_page: Any) -> None:
     # Rounded outwards.
     ends = [x * math.ceil(x * 1000 * (total + x * half) / (total + rest)) / 10 for x in (-1, 1)]
     assert said[1] == (
-        f"A in all: {100 * total / (total + rest):.1f}%, interval {ends[0]:.1f}% to {ends[1]:.1f}%"
+        f"A in all: {round(100 * total / (total + rest), 1):g}%, "
+        f"interval {ends[0]:g}% to {ends[1]:g}%"
     )
     page.get_by_role("button", name="Clear A and B").click()
     assert page.locator("#answers").inner_text() == "Choose rows for A and B in the table."
@@ -163,6 +164,7 @@ def test_rows_are_searched_sorted_and_turned(open_page: Any) -> None:
     page.get_by_role("button", name="Next").click()
     assert page.locator("tbody th").first.inner_text() == "50"
     page.get_by_role("button", name="count").click()
+    assert page.evaluate("document.activeElement.textContent") == "count"
     assert page.locator("th[aria-sort=descending]").inner_text() == "count"
     first = int(page.locator("tbody td").first.inner_text().replace(",", ""))
     assert first == RELEASED["ages"].counts.max()
