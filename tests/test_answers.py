@@ -18,6 +18,7 @@ import pytest
 
 from geomdp import GeometricMechanism, accuracy
 from geomdp._analysis.trees import Tree
+from geomdp.frames import Design
 from geomdp.frames._answers import Answers
 from geomdp.frames._native import made
 
@@ -559,3 +560,19 @@ def test_wrong_questions_are_refused(ask: Any, error: Any, message: str) -> None
 def test_columns_have_no_name_of_an_answer() -> None:
     with pytest.raises(ValueError, match="by has 'lower', the name of a column of answers"):
         Table([axis("lower", [1, 2])], [1, 2]).total("lower")
+
+
+@pytest.mark.parametrize("epsilon", ["1/1000000000", "1/100000000", "1/10000000"])
+def test_intervals_beyond_int64_are_no_other_integers(epsilon: str) -> None:
+    """Ends beyond int64 were cast to its least integer: the interval missed its own estimate."""
+    table = Design({"a": ["x", "y"]}, linf=2**31).count(pd.DataFrame({"a": ["x"]}))
+    noisy = table.release(epsilon=epsilon)
+    noisy.counts[:] = 2**61 + 1, -7
+    [mechanism] = noisy.mechanisms.values()
+    for alpha in (Fraction(1, 2), Fraction(1, 1000)):
+        found = noisy.intervals(alpha)
+        reach = mechanism.accuracy(alpha)
+        ends = zip(found["lower"].tolist(), found["upper"].tolist(), strict=True)
+        for count, (lower, upper) in zip(noisy.counts.tolist(), ends, strict=True):
+            assert lower <= max(count - reach, 0)
+            assert upper >= min(count + reach, 2**63 - 1)

@@ -961,8 +961,13 @@ def _linear(
             lower, upper = np.ceil(lower), np.floor(upper)
             # Where there is no integer between, the two around it.
             lower, upper = np.minimum(lower, upper), np.maximum(lower, upper)
-            if np.isfinite(reaches).all() and base.dtype.kind == "i":
+            far = np.abs(base.astype(np.float64)) + np.abs(more) + reaches
+            if (far < 2.0**62).all() and base.dtype.kind == "i":
                 lower, upper = lower.astype(np.int64), upper.astype(np.int64)
+            else:
+                # More than the rounding of both ends, where floats miss integers.
+                wider = np.where(far < 2.0**52, 0, 2.0**-50 * far)
+                lower, upper = lower - wider, upper + wider
         found |= {"lower": base + lower, "upper": base + upper}
     return found
 
