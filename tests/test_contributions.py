@@ -13,7 +13,7 @@ import pytest
 
 from geomdp import GeometricMechanism, frames
 from geomdp.accounting import loss_distribution
-from geomdp.frames import _contributions
+from geomdp.frames import _contributions, _counting
 
 #: Two ways of travel are not counted.
 PLACES = list(itertools.product("abc", ["bus", "car", "boat", "foot"]))
@@ -195,6 +195,14 @@ def test_sums_are_bounded_by_individual_and_cell(library: Any) -> None:
         rows = [n for n, who in enumerate(bills["who"]) if who == one]
         some = library({name: [each[n] for n in rows] for name, each in bills.items()})
         assert np.count_nonzero(design.sum(some, "euros", bounds=(0, 100)).nodes()) == 1
+
+
+def test_a_sum_that_wraps_around_stays_within_its_bounds() -> None:
+    """It was below 0 then, and no bound held: as of 2**31 rows of an individual with 2**32 each."""
+    design = frames.Design({"shop": ["A"]}, individual="who", l0=1, linf=100)
+    zeros = np.zeros(2, np.int64)
+    _, records = _counting._bounded(design, zeros, zeros, np.array([2**62, 2**62]))
+    assert records.tolist() == [0]
 
 
 def test_a_sum_of_its_own_levels_keeps_the_name_of_counts() -> None:

@@ -203,6 +203,7 @@ def _bounded(design: Design, people: _Ints, cells: _Ints, records: _Ints) -> tup
     first = np.flatnonzero(starts(people) | starts(cells))
     if not first.size:
         return cells, records
-    records = np.minimum(np.add.reduceat(records, first), design.linf)
+    # A sum of 2**31 values of one individual may wrap around; its part stays within the bounds.
+    records = np.add.reduceat(records, first).clip(0, design.linf)
     kept = drawn(people[first], design.l0)
     return cells[first][kept], records[kept]
