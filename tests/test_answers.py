@@ -370,6 +370,59 @@ def test_shares_hold_over_all_noise(true: list[int]) -> None:
         assert (probability <= alpha).all()
 
 
+@pytest.mark.parametrize(
+    ("column", "true", "epsilon", "most"),
+    [
+        (axis("x", [0, 1]), [2, 5], 1, 4),
+        (with_margin("x", [0, 3]), [1, 11], 3, 2),
+    ],
+)
+def test_a_known_total_holds_over_all_noise(
+    column: Any, true: Any, epsilon: Any, most: int
+) -> None:
+    sizes = np.diff(column.tree.starts)[: column.tree.depth + 1]
+    noise, masses = outcomes(column.shares, epsilon, sizes, most)
+    values, n, first = np.array(column.levels), sum(true), column.levels[0]
+    alpha, wrong = 0.3, np.zeros(6)
+    squares = np.zeros((2, 2))
+    for each, mass in zip(noise, masses, strict=True):
+        table = Table([column], true, epsilon, each)
+        known = table.with_total(n)
+        assert known.total(alpha=alpha).iloc[0].tolist() == [n] * 3
+        cells, alone = known.intervals(alpha), table.intervals(alpha)
+        for place, found in enumerate((cells, alone)):
+            squares[place] += mass * (found["estimate"][:2] - true) ** 2
+        for place, (answer, value) in enumerate(
+            (
+                (cells[cells["x"] == first], true[0]),
+                (known.difference({"x": first}, {}, alpha=alpha), true[0] - n),
+                (known.sum("x", alpha=alpha), values @ true),
+                (known.mean("x", alpha=alpha), values @ true / n),
+                (known.ratio({"x": first}, {}, alpha=alpha), true[0] / n),
+                (
+                    known.quantile("x", 0.5, alpha=alpha),
+                    np.repeat(values, true)[math.ceil(n / 2) - 1],
+                ),
+            )
+        ):
+            wrong[place] += missed(answer, value, np.array([mass]))
+    assert (wrong <= alpha).all()
+    # Not in vain, but for the median, whose levels are few.
+    assert (wrong[:5] > 0).all()
+    # A cell keeps the part of its variance that the total does not explain.
+    kept = 0.75 if len(column.nodes) > 2 else 0.5
+    assert squares[0] == pytest.approx(kept * squares[1], rel=1e-9)
+
+
+def test_a_known_total_of_counts_at_a_limit_or_with_bounds() -> None:
+    limit = 2**63 - 1
+    found = Table([axis("x", [1, 2])], [3, 5], 1, np.array([limit - 3, 0])).with_total(8)
+    assert found.intervals(0.05)[["lower", "upper"]].to_numpy().tolist() == [[0, 8]] * 2
+    bounded = Table([axis("x", [1, 2])], [3, 5], 1, bounds=(0, 9))
+    with pytest.raises(ValueError, match="no interval for a known total"):
+        bounded.with_total(8)
+
+
 def test_the_percentage_of_a_part_holds_near_zero_and_with_several_cells() -> None:
     """The interval of a ratio over one plus the ratio missed 42% of the time near 0."""
     rng = np.random.default_rng(7)
@@ -547,6 +600,8 @@ def test_releases_with_bounds_answer_by_cells() -> None:
         (lambda t: t.rate([1, 2], by="area"), ValueError, "population has 2 numbers: give 5"),
         (lambda t: t.rate(5, by="area"), TypeError, "population = 5 has type int"),
         (lambda t: t.rate(5, per=0), ValueError, "per = 0"),
+        (lambda t: t.with_total(-1), ValueError, "total = -1 is not accepted: give an int from 0"),
+        (lambda t: t.with_total(2.5), TypeError, "total = 2.5 has type float"),
         (lambda t: t.change(3), TypeError, "earlier = 3 has type int"),
         (lambda t: t.change(t, percent="no"), TypeError, "percent = 'no'"),
     ],

@@ -873,6 +873,18 @@ def test_float_edges_given_as_ints() -> None:
         m.make_count_by_bins(*space, edges=[0, 2**53 + 1])
 
 
+@pytest.mark.parametrize("T", ["i8", "u8", "i64", "u64"])
+def test_infinite_edges_of_integers_are_the_limits(T: str) -> None:
+    limits = np.iinfo(np.dtype(m.atom_domain(T).T))
+    count = m.make_count_by_bins(vector_of(T), SYMMETRIC, (-math.inf, 5, math.inf))
+    assert count([limits.min, 4, 5, limits.max]).tolist() == [2, 2, 0]
+    for edges in ([math.inf, 5], [0, math.inf, 7], [limits.min, -math.inf], [0, math.nan]):
+        with pytest.raises((TypeError, ValueError), match=r"\bedges\b"):
+            m.make_count_by_bins(vector_of(T), SYMMETRIC, edges)
+    with pytest.raises(TypeError, match=r"\bcategories\b"):
+        m.make_count_by_categories(vector_of(T), SYMMETRIC, [0, math.inf])
+
+
 def test_edges_given_as_arrays_and_ranges() -> None:
     space = m.vector_domain(m.atom_domain(float)), m.symmetric_distance()
     for edges in (np.arange(3), range(3), np.array([0, 1, 2], "f4"), np.linspace(0, 2, 3)):

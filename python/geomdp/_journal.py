@@ -216,8 +216,8 @@ class Journal(ABC):
         for name, wanted in self._limits.items():
             if wanted is not None and found[name] != wanted:
                 raise ValueError(
-                    f"{name} = {_plain(wanted)} is not accepted: give that of the {self._kind} "
-                    f"{self._path.name}, {_plain(found[name])}"
+                    f"{name} = {_readable(wanted)} is not accepted: give that of the {self._kind} "
+                    f"{self._path.name}, {_readable(found[name])}"
                 )
         if seen.head:
             raise self._refused("was replaced by another one")
@@ -380,7 +380,7 @@ def _sync(file: io.FileIO) -> None:
         os.fsync(file.fileno())
 
 
-def _plain(text: Any) -> Any:
+def _readable(text: Any) -> Any:
     """Return a stored limit as the float that equals it, if one does."""
     try:
         exact = parameters.ratio(text)

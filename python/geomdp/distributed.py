@@ -486,7 +486,7 @@ def _from_pickle(version: int, *content: Any) -> ReleaseKey:
 
 
 def _rows(given: Sequence[Any], size: int, part: bool) -> _core.Ids:
-    ids, plain = _core.Ids(size), [_plain(column) for column in given]
+    ids, plain = _core.Ids(size), [_of_64_bits_or_bytes(column) for column in given]
     for column in plain:
         if (found := len(column)) != size:
             raise ValueError(f"ids of length {found} are not accepted: give {size}, one a count")
@@ -503,7 +503,7 @@ def _rows(given: Sequence[Any], size: int, part: bool) -> _core.Ids:
     return ids
 
 
-def _plain(column: Any) -> Any:
+def _of_64_bits_or_bytes(column: Any) -> Any:
     """Return ids as 64-bit integers (numpy or Arrow) or as large_binary (Arrow)."""
     if isinstance(column, np.ndarray) and column.dtype.kind in "biu":
         arrays.refuse_masked("ids", column)

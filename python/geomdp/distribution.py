@@ -267,7 +267,7 @@ class _Distribution:
         >>> CensoredGeometric(center=3, scale=2, bounds=(0, 100)).median()
         3
         """
-        return _plain(self._shifted(np.zeros(self._center.shape), self._center))
+        return _bare(self._shifted(np.zeros(self._center.shape), self._center))
 
     def support(self) -> tuple[Any, Any]:
         """Return the least and the greatest value.
@@ -277,7 +277,7 @@ class _Distribution:
         (0, 100)
         """
         ends = (np.full(self._center.shape, end) for end in self._ends)
-        lower, upper = (_plain(self._shifted(end, self._center)) for end in ends)
+        lower, upper = (_bare(self._shifted(end, self._center)) for end in ends)
         return lower, upper
 
     @property
@@ -340,7 +340,7 @@ class _Distribution:
         else:
             z = self._noise.quantile(levels, np.greater_equal)
         z = np.where(levels == 0, low, np.where(levels == 1, high, z))
-        return _plain(self._shifted(*arrays.broadcast((name, z), ("center", self._center))))
+        return _bare(self._shifted(*arrays.broadcast((name, z), ("center", self._center))))
 
     @property
     def _ends(self) -> tuple[float, float]:
@@ -498,7 +498,7 @@ class CensoredGeometric(_Distribution):
     @property
     def center(self) -> Any:
         """The true count or counts, as given: an int, or a read-only array."""
-        return _plain(self._given)
+        return _bare(self._given)
 
     @property
     def bounds(self) -> tuple[int, int]:
@@ -556,7 +556,7 @@ class CensoredGeometric(_Distribution):
 
     def _each(self, function: Callable[[int], float]) -> Any:
         """Return a function of the clamped centers, evaluated once for each distinct one."""
-        return _plain(arrays.of_each(self._center, function))
+        return _bare(arrays.of_each(self._center, function))
 
     def __repr__(self) -> str:
         return (
@@ -615,9 +615,9 @@ def _float(scale: float | Fraction) -> float:
 
 def _known(values: _Floats, numbers: NDArray[Any]) -> Any:
     """Return values, with NaN where a number is NaN."""
-    return _plain(np.where(np.isnan(numbers), math.nan, values))
+    return _bare(np.where(np.isnan(numbers), math.nan, values))
 
 
-def _plain(values: NDArray[Any]) -> Any:
+def _bare(values: NDArray[Any]) -> Any:
     """Return a number instead of an array without dimensions."""
     return np.asarray(values) if np.ndim(values) else values.item()

@@ -106,10 +106,10 @@ def pmf(mechanism: GeometricMechanism, counts: Any, *, ax: Axes | None = None) -
     ends = limits(mechanism, array.dtype)
     distinct = list(dict.fromkeys(array.reshape(-1).tolist()))
     _check_number("counts", distinct)
-    pmfs = {_plain(count): _release(mechanism, ends, count, array.dtype) for count in distinct}
+    pmfs = {_in_full(count): _release(mechanism, ends, count, array.dtype) for count in distinct}
     axes = _axes(ax)
     _draw_pmfs(axes, pmfs)
-    only = f" for true count {_plain(distinct[0])}" if len(distinct) == 1 else ""
+    only = f" for true count {_in_full(distinct[0])}" if len(distinct) == 1 else ""
     return _finish(axes, f"noisy count{only}", "probability", legend="true count")
 
 
@@ -162,7 +162,7 @@ def accuracy(
     numbers = [parameters.at_least("n", item, 1) for item in items]
     _check_number("numbers n", numbers)
     curves = {
-        _plain(number): _drawable(
+        _in_full(number): _drawable(
             "an accuracy",
             _accuracy.epsilon_to_accuracy(np.array(exact), alpha, sensitivity=reach, n=number),
             positive=False,
@@ -445,7 +445,7 @@ def _draw_table(
     # The size of a cell is known once the names have been laid out.
     axes.figure.canvas.figure.draw_without_rendering()
     inch = axes.figure.dpi / 72
-    texts = [[_plain(count) for count in row] for row in counts.tolist()]
+    texts = [[_in_full(count) for count in row] for row in counts.tolist()]
     digits = max(len(text) for row in texts for text in row)
     across = axes.bbox.width / width / (0.7 * (digits + 1)) / inch
     largest = float(axes.xaxis.get_ticklabels()[0].get_fontsize())
@@ -699,9 +699,9 @@ def _scale(axes: Axes, which: Literal["x", "y"], scale: str, **options: Any) -> 
 
     def minor(value: float, _: object) -> str:
         low, high = axis.get_view_interval()
-        return _plain(value) if high < 10 * low else ""
+        return _in_full(value) if high < 10 * low else ""
 
-    axis.set_major_formatter(lambda value, _: _plain(value))
+    axis.set_major_formatter(lambda value, _: _in_full(value))
     axis.set_minor_formatter(minor)
 
 
@@ -714,7 +714,7 @@ def _letter(axis: Axis) -> float:
     return 0.6 * float(axis.get_ticklabels()[0].get_fontsize()) * axis.axes.figure.dpi / 72
 
 
-def _plain(value: float) -> str:
+def _in_full(value: float) -> str:
     """Return a number as text, with thousands separators."""
     whole = isinstance(value, int) or (abs(value) < 1e16 and float(value).is_integer())
     return (f"{int(value):,}" if whole else f"{value:,.6g}").replace("-", "\N{MINUS SIGN}")
@@ -729,12 +729,12 @@ def _number(axes: Axes, which: Literal["x", "y"], *, integer: bool = True) -> No
         return
     room: Any = "auto"
     if which == "x":
-        letters = max(len(_plain(round(end))) for end in axis.get_view_interval())
+        letters = max(len(_in_full(round(end))) for end in axis.get_view_interval())
         room = min(max(int(axes.bbox.width / _letter(axis) / (letters + 3)), 1), 9)
     axis.set_major_locator(
         MaxNLocator(room, integer=integer, steps=[1, 2, 5, 10], min_n_ticks=1 if integer else 2)
     )
-    axis.set_major_formatter(lambda value, _: _plain(value))
+    axis.set_major_formatter(lambda value, _: _in_full(value))
 
 
 def _date(axes: Axes, zone: datetime.tzinfo | None) -> None:

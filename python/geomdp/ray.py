@@ -102,7 +102,7 @@ def release_columns(
     # Without rows, this checks the arguments.
     ReleaseKey().release_columns(empty, mechanisms, ids, part=True, nulls=nulls)
     mechanisms, ids = dict(mechanisms), list(ids)
-    kinds = {name: _plain(empty.field(name).type) for name in [*ids, *mechanisms]}
+    kinds = {name: _undictionaried(empty.field(name).type) for name in [*ids, *mechanisms]}
     if not unique_ids:
         # Columns are named by position, since Ray names the counts itself.
         rows = _map(dataset.select_columns(ids), _ids, kinds={name: kinds[name] for name in ids})
@@ -173,14 +173,14 @@ def _same(block: pa.Table) -> pa.Table:
     return block
 
 
-def _plain(kind: pa.DataType) -> pa.DataType:
+def _undictionaried(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 def _typed(block: pa.Table, kinds: dict[str, pa.DataType], ids: Sequence[str]) -> pa.Table:
     """Return the block with ids of these types, since the noise depends on them."""
     for name, kind in kinds.items():
-        if (found := _plain(block.field(name).type)) == kind:
+        if (found := _undictionaried(block.field(name).type)) == kind:
             continue
         # A failed cast of counts would show one. The text of a number or a time depends on the
         # library that writes it.

@@ -129,6 +129,21 @@ class Errors:
         return np.asarray(sum(parts))
 
     @cached_property
+    def known(self) -> tuple[Errors, Floats]:
+        """The errors of all estimates but the last, if its true value is known.
+
+        The factors say how much each takes off for the error of the last, so that its variance is
+        least (``docs/proofs.md``, lemma 19b).
+        """
+        last = self.covariance[-1]
+        factors = last[:-1] / last[-1] if last[-1] > 0 else np.zeros(len(last) - 1)
+        parts = [
+            (rate, weights[:, :-1] - weights[:, -1:] * factors, counts)
+            for rate, weights, counts in self.parts
+        ]
+        return Errors(parts), factors
+
+    @cached_property
     def mirrored(self) -> Errors:
         """The errors, with the first estimate's sign changed."""
         return Errors([(rate, weights * [-1, 1], counts) for rate, weights, counts in self.parts])

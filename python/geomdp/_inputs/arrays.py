@@ -75,7 +75,7 @@ def as_array(counts: Any, dtype: np.dtype[Any] = _INT64.dtype, name: str = "coun
         refuse_masked(name, counts)
         if counts.dtype.kind not in "iu":
             raise TypeError(f"{name} of dtype {counts.dtype} are not accepted: {_HINT}")
-        return _plain(counts)
+        return _unsubclassed(counts)
     if isinstance(counts, np.integer) and is_integer(counts):
         return np.asarray(counts)
     if is_integer(counts):
@@ -269,13 +269,13 @@ def _flat(array: Array) -> Array | None:
     if dtype.byteorder not in "=|":
         # The order is native, but the buffer protocol takes the explicit mark as foreign.
         array = array.view(dtype.newbyteorder("="))
-    array = _plain(array)
+    array = _unsubclassed(array)
     if flags.c_contiguous:
         return array.reshape(-1)
     return array.T.reshape(-1) if flags.f_contiguous else None
 
 
-def _plain(array: Array) -> Array:
+def _unsubclassed(array: Array) -> Array:
     """Return the array, or a plain view of a subclass such as np.matrix."""
     return array if type(array) is np.ndarray else array.view(np.ndarray)
 

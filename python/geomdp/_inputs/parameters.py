@@ -15,7 +15,6 @@ import numpy as np
 Integer: TypeAlias = int | np.integer[Any]
 #: Decimals, and strings such as "0.1" or "1/10", are exact where floats are not.
 Real: TypeAlias = Integer | float | Fraction | np.floating[Any] | Decimal | str
-Exact: TypeAlias = Real
 Bounds: TypeAlias = tuple[Integer, Integer]
 #: Returns the exact value of a parameter with this name, or raises.
 Check: TypeAlias = Callable[[str, Any], Fraction | int]
@@ -102,7 +101,7 @@ def in_range(
     name: str, value: Any, wanted: str, accepts: Callable[[Any], bool]
 ) -> int | float | Fraction:
     """Return the Python number that equals a Python or numpy number, if it is accepted."""
-    plain = _plain(name, value)
+    plain = _number(name, value)
     # Every comparison with a NaN is false.
     if not accepts(plain):
         raise ValueError(refusal(name, value, wanted))
@@ -182,7 +181,7 @@ def _unconfident(name: str, value: Any, exact: Fraction) -> Fraction:
     return exact
 
 
-def _plain(name: str, value: Any) -> int | float | Fraction:
+def _number(name: str, value: Any) -> int | float | Fraction:
     plain: int | float | Fraction
     if is_integer(value):
         plain = int(value)

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from geomdp import _notebook
 from geomdp._analysis import composition, decimals
 from geomdp._inputs import parameters
-from geomdp._inputs.parameters import Exact, Integer
+from geomdp._inputs.parameters import Integer, Real
 from geomdp._uncopied import Uncopied, Withheld
 from geomdp.accounting._bookings import Booking, Memory, Store
 from geomdp.accounting._compose import (
@@ -88,11 +88,11 @@ class Budget(Uncopied):
 
     def __init__(
         self,
-        epsilon: Exact | None = None,
-        delta: Exact = 0,
+        epsilon: Real | None = None,
+        delta: Real = 0,
         losses: Losses | LossDistribution | None = None,
         *,
-        rho: Exact | None = None,
+        rho: Real | None = None,
     ) -> None:
         if (epsilon is None) == (rho is None):
             raise TypeError("a budget has one limit: give either epsilon or rho")
@@ -129,10 +129,10 @@ class Budget(Uncopied):
         cls,
         path: str | os.PathLike[str],
         *,
-        epsilon: Exact | None = None,
-        delta: Exact = 0,
+        epsilon: Real | None = None,
+        delta: Real = 0,
         losses: Losses | LossDistribution | None = None,
-        rho: Exact | None = None,
+        rho: Real | None = None,
     ) -> Budget:
         """Return a budget that is kept in a file, its ledger; a new one if there is no such file.
 
@@ -275,7 +275,7 @@ class Budget(Uncopied):
         self.book(exact_loss(mechanism, at), label=label)
 
     def book(
-        self, loss: Exact | Mapping[Any, Integer] | LossDistribution, *, label: str | None = None
+        self, loss: Real | Mapping[Any, Integer] | LossDistribution, *, label: str | None = None
     ) -> None:
         """Book one release of this privacy loss, or refuse it, as :meth:`spend` does.
 
@@ -415,7 +415,7 @@ class Budget(Uncopied):
         """The rho of all releases so far, rounded up; 0 for a budget without `rho`."""
         return decimals.up(composition.total(self._store.costs())) if self._by_rho else 0.0
 
-    def epsilon(self, delta: Exact, *, of: Literal["spent", "all"] = "spent") -> float:
+    def epsilon(self, delta: Real, *, of: Literal["spent", "all"] = "spent") -> float:
         """Return an epsilon such that the releases are (epsilon, delta)-private together.
 
         Parameters

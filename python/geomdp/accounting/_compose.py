@@ -10,15 +10,15 @@ from typing import Any, TypeAlias
 
 from geomdp._analysis import composition, decimals
 from geomdp._inputs import parameters
-from geomdp._inputs.parameters import Exact, Integer
+from geomdp._inputs.parameters import Integer, Real
 
 MOST_RELEASES = 10**9
 
 #: Privacy losses, or how many releases have each loss.
-Losses: TypeAlias = Iterable[Exact] | Mapping[Any, Integer]
+Losses: TypeAlias = Iterable[Real] | Mapping[Any, Integer]
 
 
-def compose(losses: Losses, delta: Exact = 0) -> float:
+def compose(losses: Losses, delta: Real = 0) -> float:
     """Return the least epsilon such that the releases are (epsilon, delta)-private together.
 
     Parameters
@@ -53,7 +53,7 @@ def compose(losses: Losses, delta: Exact = 0) -> float:
     return epsilon_of(groups_of(losses), delta_of(delta))
 
 
-def compose_delta(losses: Losses, epsilon: Exact) -> float:
+def compose_delta(losses: Losses, epsilon: Real) -> float:
     """Return the least delta such that the releases are (epsilon, delta)-private together.
 
     Parameters
@@ -85,7 +85,7 @@ def compose_delta(losses: Losses, epsilon: Exact) -> float:
     return min(grid, composition.renyi_delta(groups, exact))
 
 
-def split(total: Exact, n: Integer, delta: Exact = 0) -> float:
+def split(total: Real, n: Integer, delta: Real = 0) -> float:
     """Return the greatest privacy loss of each of n releases that stay within a total.
 
     Parameters
@@ -131,7 +131,7 @@ def split(total: Exact, n: Integer, delta: Exact = 0) -> float:
     return composition.last(beyond, low, high)
 
 
-def zcdp(loss: Exact) -> float:
+def zcdp(loss: Real) -> float:
     """Return the least rho such that every release of this pure loss is rho-zCDP, rounded up.
 
     ``rho = loss * tanh(loss / 2)`` (Harrison and Manurangsi 2025), which is below ``loss**2 / 2``.
@@ -161,7 +161,7 @@ def zcdp_of(groups: Mapping[Any, int]) -> Fraction | float:
     return rho if rho == math.inf else Fraction(rho)
 
 
-def rdp(loss: Exact, order: Exact) -> float:
+def rdp(loss: Real, order: Real) -> float:
     """Return the greatest Renyi divergence of a release of this pure loss, rounded up.
 
     ``log(cosh((order - 1/2) * loss) / cosh(loss / 2)) / (order - 1)``, that of randomised response

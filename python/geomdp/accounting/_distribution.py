@@ -10,7 +10,7 @@ from typing import Any
 from geomdp._analysis import composition, decimals
 from geomdp._extras import installed_by
 from geomdp._inputs import parameters
-from geomdp._inputs.parameters import Exact, Integer
+from geomdp._inputs.parameters import Integer, Real
 from geomdp._notebook import many, short
 from geomdp.accounting._compose import (
     MOST_RELEASES,
@@ -55,7 +55,7 @@ class LossDistribution:
                 )
         self._cells = cells
 
-    def epsilon(self, delta: Exact = 0) -> float:
+    def epsilon(self, delta: Real = 0) -> float:
         """Return an epsilon such that the releases are (epsilon, delta)-private together.
 
         Parameters
@@ -82,7 +82,7 @@ class LossDistribution:
             return epsilon_of(pure, level)
         return min(composition.Grid(self._cells).epsilon(level), epsilon_of(pure, level))
 
-    def delta(self, epsilon: Exact) -> float:
+    def delta(self, epsilon: Real) -> float:
         """Return a delta such that the releases are (epsilon, delta)-private together.
 
         Parameters

@@ -17,13 +17,13 @@ from geomdp import _notebook, accuracy
 from geomdp._analysis import decimals, products, tails
 from geomdp._analysis.products import Block, Errors, Fitted, Product, Sum
 from geomdp._inputs import labels, parameters
-from geomdp._inputs.parameters import Exact, Real
+from geomdp._inputs.parameters import Integer, Real
 from geomdp.frames._native import Coded
 
 if TYPE_CHECKING:
     from geomdp.frames._axes import Axis
     from geomdp.frames._design import Design
-    from geomdp.mechanism import GeometricMechanism
+    from geomdp.frames._noise import Noise
 
 #: The name of one column, or a tuple of names; () for the grand total.
 Columns: TypeAlias = Any
@@ -32,6 +32,10 @@ _Ints: TypeAlias = NDArray[np.int64]
 
 #: Names that a frame of answers has besides those of columns.
 _NAMES = ("estimate", "percent", "lower", "upper")
+
+
+#: Sums beyond this may have been moved to a limit of int64.
+_MOST_TOTAL = 2**62
 
 
 class _Rows(NamedTuple):
@@ -69,11 +73,34 @@ class _Source(NamedTuple):
             found[place] = nodes
         return found
 
-    def found(self) -> Iterator[tuple[NDArray[Any], NDArray[Any], float]]:
-        """Yield for each sum its integers, what is added, and more than the rounding error."""
-        for each in self.sums:
-            base, more, rounding = self.of.fitted.along(each)
-            yield self._shown(base), self._shown(more), rounding
+    def errors(self, nodes: Sequence[int]) -> Errors:
+        """Return the errors at a node of each axis of the sums, and of the total if it is known."""
+        more = [] if self.of._known_total is None else [_sum(self.of.design.axes, ())]
+        return self.of.product.joint([*self.sums, *more], nodes)
+
+    def found(self) -> list[tuple[NDArray[Any], NDArray[Any], float]]:
+        """Return for each sum its integers, what is added, and more than the rounding error."""
+        found = [self._along(each) for each in self.sums]
+        if self.of._known_total is None:
+            return found
+        base, more, rounding = self._along(_sum(self.of.design.axes, ()))
+        missing = (self.of._known_total - base) - more
+        added, most = [np.zeros(self.rows.shape) for _ in found], 0.0
+        for index, [nodes] in products.kinds([self.of.product], [self.nodes])[1]:
+            _, factors = self.errors(nodes).known
+            most = max(most, float(np.abs(factors).max()))
+            for each, factor in zip(added, factors, strict=True):
+                each[index] = factor * missing[index]
+        # More than the roundings of the factors and of what follows.
+        room = most * (rounding + 2.0**-50 * float(np.abs(missing).max())) if most else 0.0
+        return [
+            (a, b + c, x + room + 2.0**-52 * float(np.abs(b).max(initial=0)))
+            for (a, b, x), c in zip(found, added, strict=True)
+        ]
+
+    def _along(self, each: Sum) -> tuple[NDArray[Any], NDArray[Any], float]:
+        base, more, rounding = self.of.fitted.along(each)
+        return self._shown(base), self._shown(more), rounding
 
     def _shown(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return the values of the rows, from those of all nodes of their axes."""
@@ -98,7 +125,9 @@ class _Asked:
         self.values = [(base, more) for base, more, _ in found]
         #: More than the rounding error of each sum.
         self.rounding = max(rounding for _, _, rounding in found)
-        self.flat = all(source.of.product.flat for source in sources)
+        self.known = any(source.of._known_total is not None for source in sources)
+        #: Whether sums of different cells are independent.
+        self.flat = all(source.of.product.flat for source in sources) and not self.known
 
     @property
     def floats(self) -> list[_Floats]:
@@ -114,8 +143,9 @@ class _Asked:
         def each() -> Iterator[tuple[tuple[Any, ...], Errors]]:
             for rows, nodes in found:
                 one, *more = (
-                    source.of.product.joint(source.sums, at)
+                    errors if source.of._known_total is None else errors.known[0]
                     for source, at in zip(self.sources, nodes, strict=True)
+                    for errors in [source.errors(at)]
                 )
                 yield rows, one.beside(more[0]) if more else one
 
@@ -125,7 +155,7 @@ class _Asked:
         """Return the reach of a weighted sum in each row; of very many kinds, in two passes."""
         found, (many, kinds) = np.empty(self.rows.shape), self.kinds()
         product, nodes = self.sources[0].of.product, self.sources[0].nodes
-        if len(self.values) == 1 and not product.one_by_one(many):
+        if len(self.values) == 1 and not self.known and not product.one_by_one(many):
             bounds = product.bounds(self.sources[0].sums[0], nodes, level)
             return abs(factors[0]) * bounds.reshape(self.rows.shape)
         for index, errors in kinds:
@@ -188,10 +218,13 @@ class Answers:
     if TYPE_CHECKING:
         # Of the class of published counts.
         design: Design
-        mechanisms: dict[Block, GeometricMechanism]
+        mechanisms: dict[Block, Noise]
         counts: _Ints
 
         def made(self, columns: Mapping[str, Any]) -> Any: ...
+
+    #: The true total, where it is public: see :meth:`NoisyTable.with_total`.
+    _known_total: int | None = None
 
     def intervals(self, alpha: Real, *, simultaneous: bool = False) -> Any:
         """Return an estimate and an interval for each true count.
@@ -574,7 +607,7 @@ class Answers:
     def rate(
         self,
         population: Any,
-        per: Exact = 100_000,
+        per: Real = 100_000,
         by: Columns = (),
         *,
         alpha: Real | None = None,
@@ -745,6 +778,48 @@ class Answers:
         found = _linear(asked, weigh, alpha, simultaneous)
         return self._framed(asked.rows, _limited(found, 0))
 
+    def with_total(self, total: Integer) -> Answers:
+        """Return the same questions for counts whose true total is public.
+
+        Every estimate then has the least variance that the noisy counts and the total give, and
+        intervals are narrower (``docs/proofs.md``, lemma 19b): of two cells, each has half the
+        variance. Shares have a denominator without noise.
+
+        Parameters
+        ----------
+        total : int
+            How many records the table has in all, after contributions were bounded. It comes from
+            a public source, not from the data: epsilon does not cover it.
+
+        Returns
+        -------
+        Answers
+            The object that answers. Save the release itself: a reader can do the same.
+
+        Raises
+        ------
+        ValueError
+            If `total` is negative or above 2**62, or the release has bounds.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from geomdp import frames
+        >>> table = frames.count(pd.Series(["no", "yes", "no"], name="sick"), ["yes", "no"])
+        >>> known = table.release(epsilon=0.5).with_total(3)
+        >>> yes, no = known.estimates()["estimate"]
+        >>> abs(yes + no - 3) < 1e-9
+        True
+        >>> known.total(alpha=0.05).iloc[0].tolist()
+        [3.0, 3.0, 3.0]
+
+        """
+        known = parameters.integer("total", total)
+        if not 0 <= known <= _MOST_TOTAL:
+            raise ValueError(parameters.refusal("total", known, "an int from 0 to 2**62"))
+        _refuse_bounds("known total", True, self)
+        return _WithTotal(self, known)
+
     @cached_property
     def product(self) -> Product:
         """Everything public about the noise, for estimates and their errors."""
@@ -774,6 +849,8 @@ class Answers:
     @property
     def _by_cells(self) -> bool:
         """Whether intervals come from single cells, some of which may be at a limit."""
+        if self._known_total is not None:
+            return False
         return self.bounded or (self.product.flat and math.isinf(self.fitted.rounding))
 
     def _both(self, name: str, other: Any, by: Columns) -> _Asked:
@@ -834,7 +911,7 @@ class Answers:
             found = self._of_cells(rows, [{}], alpha, simultaneous)
         else:
             found = _linear(self._asked(rows, {}), (1,), alpha, simultaneous)
-        return rows, _limited(found, 0, scale)
+        return rows, _limited(found, 0, scale, most=self._known_total)
 
     def _of_cells(
         self,
@@ -876,7 +953,7 @@ class Answers:
         names = ("percent", "lower", "upper")
         return dict(zip(names, found.reshape(3, *rows.shape), strict=True))
 
-    def _cells(self) -> tuple[GeometricMechanism, _Ints]:
+    def _cells(self) -> tuple[Noise, _Ints]:
         """Return the noisy cells, and their mechanism."""
         axes = self.design.axes
         for axis in axes:
@@ -920,6 +997,20 @@ class Answers:
         return self.made(columns | shaped)
 
 
+class _WithTotal(Answers):
+    """Questions to noisy counts whose true total is public."""
+
+    def __init__(self, noisy: Answers, total: int) -> None:
+        self.design, self.mechanisms, self.counts = noisy.design, noisy.mechanisms, noisy.counts
+        self._known_total, self._noisy = total, noisy
+
+    def made(self, columns: Mapping[str, Any]) -> Any:
+        return self._noisy.made(columns)
+
+    def __repr__(self) -> str:
+        return f"<Answers of {_notebook.many(self.design.cells, 'count')} and a known total>"
+
+
 def _linear(
     asked: _Asked,
     factors: Sequence[int] | Callable[[Errors], Sequence[float]],
@@ -934,7 +1025,6 @@ def _linear(
     """
     rows, level = asked.rows, 0.0
     if alpha is not None:
-        # Sums of different cells are independent.
         independent = asked.flat and len(asked.values) == 1
         level = asked.level(alpha, _number(rows, simultaneous), independent=independent)
     if callable(factors):
@@ -1012,10 +1102,14 @@ def _first_of(found: NDArray[np.bool_]) -> _Ints:
 
 
 def _limited(
-    found: Mapping[str, NDArray[Any]], least: float, scale: _Floats | None = None
+    found: Mapping[str, NDArray[Any]],
+    least: int,
+    scale: _Floats | None = None,
+    *,
+    most: int | None = None,
 ) -> dict[str, NDArray[Any]]:
-    """Return answers whose intervals have no value below the least one, times public factors."""
-    ends = {name: np.maximum(each, least) for name, each in found.items() if name != "estimate"}
+    """Return answers with intervals from the least to the greatest value, times public factors."""
+    ends = {name: np.clip(each, least, most) for name, each in found.items() if name != "estimate"}
     scaled = {**found, **ends}
     return scaled if scale is None else {name: each * scale for name, each in scaled.items()}
 

@@ -7,7 +7,7 @@ from typing import Any, TypeVar, cast
 
 from geomdp._inputs.arrays import Array
 from geomdp._inputs.columns import Noise, Nulls, check_nulls, noisy, noisy_columns
-from geomdp.mechanism import GeometricMechanism, as_mechanism
+from geomdp.frames._noise import GeometricMechanism, as_noise
 
 Column = TypeVar("Column")
 Frame = TypeVar("Frame")
@@ -124,7 +124,7 @@ def release_columns(
 
 
 def _noise(mechanism: GeometricMechanism, threads: int | None) -> Noise:
-    release = as_mechanism(mechanism).release
+    release = as_noise(mechanism).release
 
     def noise(counts: Array) -> Array:
         return release(counts, threads=threads)

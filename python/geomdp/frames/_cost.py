@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from geomdp._analysis.products import Block
-from geomdp.mechanism import GeometricMechanism, as_mechanism, exact_loss
+from geomdp.frames._noise import Noise, as_noise, loss
 
 if TYPE_CHECKING:
     from geomdp._inputs.parameters import Bounds
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def mechanisms(
     design: Design, mechanism: Any, epsilon: Any, bounds: Bounds | None = None
-) -> dict[Block, GeometricMechanism]:
+) -> dict[Block, Noise]:
     """Return the mechanisms of a release by one mechanism, or with this epsilon."""
     if (mechanism is None) == (epsilon is None):
         raise TypeError("mechanism and epsilon are alternatives: give one of them")
@@ -26,7 +26,7 @@ def mechanisms(
         return design.mechanisms(epsilon, bounds)
     if bounds is not None:
         raise TypeError("bounds go with epsilon: a mechanism has its own")
-    found = as_mechanism(mechanism, "epsilon=, or a GeometricMechanism")
+    found = as_noise(mechanism, "epsilon=, or a GeometricMechanism")
     if found.sensitivity < design.sensitivity:
         raise ValueError(
             f"mechanism has sensitivity {found.sensitivity}, but one individual changes this "
@@ -59,14 +59,12 @@ def change(design: Design) -> int:
     return sum(_moved(design))
 
 
-def losses(
-    design: Design, mechanisms: Mapping[Block, GeometricMechanism]
-) -> Counter[Fraction | float]:
+def losses(design: Design, mechanisms: Mapping[Block, Noise]) -> Counter[Fraction | float]:
     """Return the exact privacy losses of the noisy counts that one individual changes."""
     found: Counter[Fraction | float] = Counter()
     for block, each in mechanisms.items():
         for nodes, size in changes(design, block):
-            found[exact_loss(each, size)] += nodes
+            found[loss(each, size)] += nodes
     return found
 
 

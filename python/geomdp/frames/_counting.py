@@ -14,7 +14,7 @@ from geomdp._inputs import parameters
 from geomdp._inputs.arrays import DTYPES
 from geomdp._inputs.columns import column, names, narwhals, only
 from geomdp.frames._contributions import drawn, sorted_by, starts
-from geomdp.frames._exact import LOW, saturated
+from geomdp.frames._exact import saturated
 from geomdp.frames._native import (
     Library,
     by_codes,
@@ -84,10 +84,13 @@ def added(design: Design, cells: _Ints, records: _Ints) -> tuple[_Ints, _Ints]:
         distinct, places = np.unique(cells, return_inverse=True)
     else:
         distinct, places = np.arange(size), cells
-    high, low = np.zeros((2, distinct.size), np.int64)
-    np.add.at(high, places, records >> 32)
-    np.add.at(low, places, records & LOW)
-    return distinct, saturated(high, low)
+
+    def add(records: _Ints) -> _Ints:
+        found = np.zeros(distinct.size, np.int64)
+        np.add.at(found, places, records)
+        return found
+
+    return distinct, saturated(records, add)
 
 
 def columns_of(design: Design, weights: Any) -> list[Any]:

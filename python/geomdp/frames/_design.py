@@ -15,14 +15,14 @@ from geomdp._analysis import decimals, tails
 from geomdp._analysis.products import Block
 from geomdp._inputs import parameters
 from geomdp._inputs.columns import only
-from geomdp._inputs.parameters import Bounds, Exact, Integer, Real
+from geomdp._inputs.parameters import Bounds, Integer, Real
 from geomdp.frames import _cost, _counting, _levels, _native
 from geomdp.frames._axes import Axes, Axis
 from geomdp.frames._groups import threshold
 from geomdp.frames._native import Library
+from geomdp.frames._noise import GeometricMechanism, as_noise
 from geomdp.frames._table import Table
 from geomdp.frames._top import Searchable
-from geomdp.mechanism import GeometricMechanism, as_mechanism
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Drawn
@@ -123,7 +123,7 @@ individual='patient', l0=2)
         name: str = "count",
         other: Any = None,
         margins: Any = None,
-        shares: Mapping[str, Sequence[Exact]] | None = None,
+        shares: Mapping[str, Sequence[Real]] | None = None,
         individual: str | None = None,
         l0: Integer | None = None,
         linf: Integer = 1,
@@ -312,7 +312,7 @@ individual='patient', l0=2)
         given = self._arguments() | {"l0": self.l0, "linf": high, "name": name}
         return _counting.add_up(Design(**given), data, column)
 
-    def accuracy(self, *, epsilon: Exact, alpha: Real, of: Columns = None) -> int:
+    def accuracy(self, *, epsilon: Real, alpha: Real, of: Columns = None) -> int:
         """Return the accuracy at level alpha of a release with this epsilon, without bounds.
 
         Parameters
@@ -379,7 +379,7 @@ individual='patient', l0=2)
             low, high = (low, middle) if enough else (middle, high)
         return high
 
-    def spurious(self, epsilon: Exact, at_least: Integer) -> float:
+    def spurious(self, epsilon: Real, at_least: Integer) -> float:
         """Return how many empty cells to expect in a release with a threshold, if all are empty.
 
         Parameters
@@ -401,7 +401,7 @@ individual='patient', l0=2)
         least = threshold(self, at_least, mechanism)
         return decimals.up(self.cells * tails.at_least(mechanism.certificate(), least))
 
-    def missed(self, count: Integer, epsilon: Exact, at_least: Integer) -> float:
+    def missed(self, count: Integer, epsilon: Real, at_least: Integer) -> float:
         """Return the probability that a cell with this count does not reach a threshold.
 
         Parameters
@@ -425,7 +425,7 @@ individual='patient', l0=2)
         distance = parameters.at_least("count", count, 0) - least + 1
         return decimals.up(tails.at_least(mechanism.certificate(), distance))
 
-    def at_least(self, epsilon: Exact, spurious: Real = 1) -> int:
+    def at_least(self, epsilon: Real, spurious: Real = 1) -> int:
         """Return the least threshold with which so few empty cells are expected to appear.
 
         Parameters
@@ -450,7 +450,7 @@ individual='patient', l0=2)
         return tails.least_of(certificate, min(share, Fraction(1)), 1) + 1
 
     def mechanisms(
-        self, epsilon: Exact, bounds: Bounds | None = None
+        self, epsilon: Real, bounds: Bounds | None = None
     ) -> dict[Block, GeometricMechanism]:
         """Return the mechanism of each block of the table, for this epsilon.
 
@@ -488,7 +488,7 @@ individual='patient', l0=2)
         return found
 
     def loss_distribution(
-        self, mechanism: GeometricMechanism | None = None, *, epsilon: Exact | None = None
+        self, mechanism: GeometricMechanism | None = None, *, epsilon: Real | None = None
     ) -> accounting.LossDistribution:
         """Return the distribution of the privacy loss of one release, to compose with others.
 
@@ -536,7 +536,7 @@ individual='patient', l0=2)
         1.0
 
         """
-        return as_mechanism(mechanism).privacy_loss(self.sensitivity)
+        return as_noise(mechanism).privacy_loss(self.sensitivity)
 
     def preview(
         self,
@@ -651,7 +651,7 @@ individual='patient', l0=2)
                 [given[key]] = ({label: item} for item in given[key].values())
         return Design(**(given | {"levels": {label: given["levels"]}}))
 
-    def with_shares(self, shares: Mapping[str, Sequence[Exact]]) -> Design:
+    def with_shares(self, shares: Mapping[str, Sequence[Real]]) -> Design:
         """Return this design with other shares of epsilon.
 
         Parameters

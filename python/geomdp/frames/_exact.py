@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -12,13 +13,19 @@ if TYPE_CHECKING:
 
 _Ints: TypeAlias = NDArray[np.int64]
 #: The lower half of a count.
-LOW = 2**32 - 1
+_LOW = 2**32 - 1
 
 
-def saturated(high: _Ints, low: _Ints) -> _Ints:
-    """Return the sums whose halves add up to these, or the limit of int64 that they are beyond."""
-    high = high + (low >> 32)
-    whole = (high << 32) | (low & LOW)
+def saturated(counts: NDArray[Any], add: Callable[[NDArray[Any]], _Ints]) -> _Ints:
+    """Return the sums that a function makes, or the limit of int64 that they are beyond.
+
+    For up to 2**31 terms the sums of halves do not overflow, nor those of shorter integers.
+    """
+    if counts.dtype.itemsize < 8:
+        return add(counts)
+    low = add(counts & _LOW)
+    high = add(counts >> 32) + (low >> 32)
+    whole = (high << 32) | (low & _LOW)
     least, greatest = -(2**63), 2**63 - 1
     return np.where(high < -(2**31), least, np.where(high >= 2**31, greatest, whole))
 
@@ -41,6 +48,5 @@ def all_nodes(design: Design, occupied: tuple[_Ints, _Ints]) -> _Ints:
             moved = np.moveaxis(counts, place, 0)
             nodes = np.zeros((axis.tree.size, *moved.shape[1:]), np.int64)
             nodes[axis.tree.leaves] = moved
-            sums = saturated(axis.tree.sums(nodes >> 32), axis.tree.sums(nodes & LOW))
-            counts = np.moveaxis(sums, 0, place)
+            counts = np.moveaxis(saturated(nodes, axis.tree.sums), 0, place)
     return np.ascontiguousarray(counts)

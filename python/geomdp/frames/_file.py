@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
-import json
 import math
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
@@ -16,6 +14,7 @@ import geomdp
 from geomdp import _page, _published
 from geomdp._inputs import parameters
 from geomdp.frames._native import Coded
+from geomdp.frames._noise import facts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from geomdp._analysis.products import Block
     from geomdp.frames._axes import Axis
     from geomdp.frames._design import Design
-    from geomdp.mechanism import GeometricMechanism
+    from geomdp.frames._noise import Noise
 
 FORMAT = "geomdp-release-1"
 
@@ -33,7 +32,7 @@ def save(
     path: Any,
     columns: Mapping[str, Coded | NDArray[np.int64]],
     design: Design,
-    mechanisms: Mapping[Block, GeometricMechanism],
+    mechanisms: Mapping[Block, Noise],
     *,
     epsilon: Fraction | float,
     label: str | None,
@@ -51,7 +50,7 @@ def save(
     parameters.check_bool("certificate", certificate)
     if epsilon == math.inf:
         raise ValueError("a table without noise cannot be saved: release it with an epsilon")
-    facts = {
+    said = {
         "format": FORMAT,
         "version": geomdp.__version__,
         "label": label,
@@ -69,7 +68,7 @@ def save(
         "top": top,
         "axes": {axis.label: _axis(axis) for axis in design.axes},
         "mechanisms": [
-            {"depths": list(block), **_mechanism(each, certificate)}
+            {"depths": list(block), **facts(each, certificate)}
             for block, each in mechanisms.items()
         ],
     }
@@ -84,11 +83,11 @@ def save(
             raise ValueError(
                 f"a page of {size} rows is not accepted: at most {_page.MOST_ROWS}; save CSV"
             )
-        said = answers()
-        _page.check([counts, *itertools.chain(*said["ends"] or [])])
-        return _page.page(rows, description, said)
+        found = answers()
+        _page.check([counts, *itertools.chain(*found["ends"] or [])])
+        return _page.page(rows, description, found)
 
-    _published.write(path, kept, facts, page=page, overwrite=overwrite)
+    _published.write(path, kept, said, page=page, overwrite=overwrite)
 
 
 def _axis(axis: Axis) -> dict[str, Any]:
@@ -103,16 +102,6 @@ def _axis(axis: Axis) -> dict[str, Any]:
         "margin": [_encoded(label) for label in axis.nodes[: axis.margin]],
         "shares": shares,
     }
-
-
-def _mechanism(mechanism: GeometricMechanism, certificate: bool) -> dict[str, Any]:
-    text = mechanism.certificate(np.int64).to_json()
-    facts = {
-        "rate": str(mechanism.rate),
-        "bounds": None if mechanism.bounds is None else list(mechanism.bounds),
-        "plan_sha256": hashlib.sha256(text.encode()).hexdigest(),
-    }
-    return facts | ({"certificate": json.loads(text)} if certificate else {})
 
 
 def _encoded(level: Any) -> Any:

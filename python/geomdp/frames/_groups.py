@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from geomdp._analysis.products import Block
     from geomdp.frames._design import Design
-    from geomdp.mechanism import GeometricMechanism
+    from geomdp.frames._noise import Noise
 
 _Ints: TypeAlias = NDArray[np.int64]
 #: The most cells of a design that are gone through; beyond, it takes hours.
@@ -54,7 +54,7 @@ class NoisyGroups(Released):
     def __init__(
         self,
         design: Design,
-        mechanisms: Mapping[Block, GeometricMechanism],
+        mechanisms: Mapping[Block, Noise],
         label: str | None,
         library: Library | None,
         counts: NDArray[np.int64],
@@ -191,7 +191,7 @@ class NoisyGroups(Released):
         )
 
 
-def threshold(design: Design, at_least: Any, mechanism: GeometricMechanism) -> int:
+def threshold(design: Design, at_least: Any, mechanism: Noise) -> int:
     """Return a threshold, unless this design or mechanism takes none."""
     if mechanism.bounds is not None:
         raise ValueError("bounds do not go with at_least: a threshold needs noise without bounds")

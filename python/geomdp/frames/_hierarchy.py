@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from geomdp._analysis import trees
 from geomdp._inputs import arrays, columns, labels, parameters
-from geomdp._inputs.parameters import Exact
+from geomdp._inputs.parameters import Real
 from geomdp._notebook import many
 from geomdp._uncopied import unseen
 from geomdp.frames import _levels, _native
@@ -127,8 +127,8 @@ class Hierarchy(Branches):
         self,
         counts: Any,
         *,
-        epsilon: Exact,
-        shares: Sequence[Exact] | None = None,
+        epsilon: Real,
+        shares: Sequence[Real] | None = None,
         design: Design | None = None,
         budget: Budget | None = None,
         label: str | None = None,

@@ -88,10 +88,10 @@ def _listed(levels: Any) -> list[Any]:
         return list(levels)
     if isinstance(levels, np.ndarray) and levels.dtype.kind in "iubfU":
         return list(levels.tolist())
-    return [item if type(item) in TYPES else _plain(item) for item in levels]
+    return [item if type(item) in TYPES else _of_python(item) for item in levels]
 
 
-def _plain(item: Any) -> Any:
+def _of_python(item: Any) -> Any:
     """Return the plain object that equals a number of numpy or a time of pandas or numpy."""
     if isinstance(item, np.datetime64):
         days = np.datetime_data(item.dtype)[0] in ("Y", "M", "W", "D")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from datetime import date, datetime
@@ -21,11 +20,11 @@ from geomdp.frames._file import FORMAT
 from geomdp.frames._groups import NoisyGroups, threshold
 from geomdp.frames._hierarchy import Hierarchy
 from geomdp.frames._native import Library
+from geomdp.frames._noise import Noise, of_facts, plan
 from geomdp.frames._noisy import NoisyTable
 from geomdp.frames._top import RANK, Top, steps
-from geomdp.mechanism import GeometricMechanism
 
-_Known: TypeAlias = tuple[Design, dict[Block, GeometricMechanism], str | None, Library | None]
+_Known: TypeAlias = tuple[Design, dict[Block, Noise], str | None, Library | None]
 _OTHER_ROWS = "it has other rows than its description"
 
 
@@ -39,7 +38,9 @@ def read(path: Any, library: Library | None = None) -> NoisyTable | NoisyGroups 
             found = parameters.shown(facts.get("format"))
             raise ValueError(f"it has the format {found}: this version reads {FORMAT!r}")
         design = _design(contents)
-        mechanisms = {tuple(each["depths"]): _of_rate(design, each) for each in facts["mechanisms"]}
+        mechanisms = {
+            tuple(each["depths"]): of_facts(each, design.change) for each in facts["mechanisms"]
+        }
         if not isinstance(facts["label"], str | None):
             raise TypeError("label is no str")
         noisy = _kind(facts)((design, mechanisms, facts["label"], library), contents)
@@ -103,7 +104,7 @@ def _top(known: _Known, contents: Contents) -> Top:
     cells = np.ravel_multi_index(places, design.sizes)
     [given] = mechanisms.values()
     change = cells.size * steps(design)
-    own = {block: GeometricMechanism(given.rate * change, change) for block in mechanisms}
+    own = {block: Noise(given.rate * change, change) for block in mechanisms}
     top = Top(design, own, *known[2:], cells=cells)
     stated = contents.facts["top"], given.bounds
     if stated != (np.unique(cells).size, None) or (top.counts != contents.counts).any():
@@ -153,22 +154,13 @@ def _hierarchy(facts: Mapping[str, Any]) -> Hierarchy:
     return found
 
 
-def _of_rate(design: Design, facts: Mapping[str, Any]) -> GeometricMechanism:
-    bounds = facts["bounds"]
-    epsilon = fraction(facts["rate"]) * design.change
-    return GeometricMechanism(epsilon, design.change, None if bounds is None else tuple(bounds))
-
-
-def _compare_plans(
-    path: Path, facts: Mapping[str, Any], mechanisms: Iterable[GeometricMechanism]
-) -> None:
+def _compare_plans(path: Path, facts: Mapping[str, Any], mechanisms: Iterable[Noise]) -> None:
     """Warn if the plans are not those of the release."""
     with _published.damage(path):
         digests = [each["plan_sha256"] for each in facts["mechanisms"]]
         version = facts["version"]
     for stated, mechanism in zip(digests, mechanisms, strict=True):
-        digest = hashlib.sha256(mechanism.certificate(np.int64).to_json().encode()).hexdigest()
-        if stated != digest:
+        if stated != plan(mechanism)[1]:
             warnings.warn(
                 f"{path.name} was released by version {version} with another plan: "
                 "intervals are those of this version's plan",

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from geomdp._analysis.products import Block
     from geomdp.frames._design import Design
-    from geomdp.mechanism import GeometricMechanism
+    from geomdp.frames._noise import Noise
 
 _Ints: TypeAlias = NDArray[np.int64]
 #: Cells at a time: they fit in the cache, and are enough for threads.
@@ -39,7 +39,7 @@ class Release(NamedTuple):
     """The public facts of a release that is about to be made."""
 
     design: Design
-    mechanisms: Mapping[Block, GeometricMechanism]
+    mechanisms: Mapping[Block, Noise]
     label: str | None
     #: The least noisy count that is published; None for whole tables.
     at_least: int | None
@@ -48,7 +48,7 @@ class Release(NamedTuple):
 
 def prepare(
     design: Design,
-    mechanism: GeometricMechanism | None,
+    mechanism: Noise | None,
     *,
     epsilon: Any,
     bounds: Any,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from geomdp._analysis.products import Block
     from geomdp.frames._design import Design
-    from geomdp.mechanism import GeometricMechanism
+    from geomdp.frames._noise import Noise
 
 
 class Released:
@@ -30,7 +30,7 @@ class Released:
     def __init__(
         self,
         design: Design,
-        mechanisms: Mapping[Block, GeometricMechanism],
+        mechanisms: Mapping[Block, Noise],
         label: str | None,
         library: Library | None,
         counts: NDArray[np.int64],

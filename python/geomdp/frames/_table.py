@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 
 from geomdp import _notebook
 from geomdp._inputs import parameters
-from geomdp._inputs.parameters import Bounds, Exact, Integer
+from geomdp._inputs.parameters import Bounds, Integer, Real
 from geomdp._uncopied import Withheld, unseen
 from geomdp.frames import _cost, _native, _release
 from geomdp.frames._exact import all_nodes
 from geomdp.frames._groups import NoisyGroups
 from geomdp.frames._native import Library
+from geomdp.frames._noise import GeometricMechanism, as_noise
 from geomdp.frames._noisy import NoisyTable
 from geomdp.frames._top import Searched
-from geomdp.mechanism import GeometricMechanism, as_mechanism
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -101,8 +101,8 @@ class Table(Searched, Withheld):
         self,
         mechanism: GeometricMechanism | None = None,
         *,
-        epsilon: Exact | None = None,
-        shares: Mapping[str, Sequence[Exact]] | None = None,
+        epsilon: Real | None = None,
+        shares: Mapping[str, Sequence[Real]] | None = None,
         bounds: Bounds | None = None,
         at_least: None = None,
         budget: Budget | None = None,
@@ -114,8 +114,8 @@ class Table(Searched, Withheld):
         self,
         mechanism: GeometricMechanism | None = None,
         *,
-        epsilon: Exact | None = None,
-        shares: Mapping[str, Sequence[Exact]] | None = None,
+        epsilon: Real | None = None,
+        shares: Mapping[str, Sequence[Real]] | None = None,
         at_least: Integer,
         budget: Budget | None = None,
         label: str | None = None,
@@ -125,8 +125,8 @@ class Table(Searched, Withheld):
         self,
         mechanism: GeometricMechanism | None = None,
         *,
-        epsilon: Exact | None = None,
-        shares: Mapping[str, Sequence[Exact]] | None = None,
+        epsilon: Real | None = None,
+        shares: Mapping[str, Sequence[Real]] | None = None,
         bounds: Bounds | None = None,
         at_least: Integer | None = None,
         budget: Budget | None = None,
@@ -214,7 +214,7 @@ class Table(Searched, Withheld):
 
         """
         distance = parameters.at_least("records", records, 0) * self.sensitivity
-        return as_mechanism(mechanism).map(distance)
+        return as_noise(mechanism).map(distance)
 
     def __repr__(self) -> str:
         levels = ", ".join(

@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 from geomdp import plot
 from geomdp._analysis import decimals, largest
 from geomdp._inputs import parameters
-from geomdp._inputs.parameters import Exact, Integer, Real
+from geomdp._inputs.parameters import Integer, Real
 from geomdp._notebook import many
 from geomdp._uncopied import unseen
 from geomdp.frames import _release
 from geomdp.frames._groups import MOST_CELLS
 from geomdp.frames._native import Coded, Library
+from geomdp.frames._noise import Noise, loss, top_among
 from geomdp.frames._released import Released
-from geomdp.mechanism import GeometricMechanism, exact_loss, top_among
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -63,7 +63,7 @@ class Top(Released):
     def __init__(
         self,
         design: Design,
-        mechanisms: Mapping[Block, GeometricMechanism],
+        mechanisms: Mapping[Block, Noise],
         label: str | None,
         library: Library | None,
         *,
@@ -73,7 +73,7 @@ class Top(Released):
         self._cells = cells
 
     @property
-    def mechanism(self) -> GeometricMechanism:
+    def mechanism(self) -> Noise:
         """The mechanism of each name."""
         [mechanism] = self.mechanisms.values()
         return mechanism
@@ -81,7 +81,7 @@ class Top(Released):
     @property
     def epsilon(self) -> Fraction | float:
         """The exact privacy loss of all names for one individual; infinite without noise."""
-        return exact_loss(self.mechanism, len(self) * steps(self.design))
+        return loss(self.mechanism, len(self) * steps(self.design))
 
     def _levels(self) -> dict[str, Coded]:
         """Return the columns of levels."""
@@ -180,7 +180,7 @@ def steps(design: Design) -> int:
     return design.linf * (2 if design.neighbours == "change" else 1)
 
 
-def mechanism_for(design: Design, k: Any, epsilon: Any) -> GeometricMechanism:
+def mechanism_for(design: Design, k: Any, epsilon: Any) -> Noise:
     """Return the mechanism of each of k names that cost epsilon together, or refuse it."""
     number, cells = parameters.at_least("k", k, 1), base_cells(design)
     if number > cells:
@@ -190,12 +190,12 @@ def mechanism_for(design: Design, k: Any, epsilon: Any) -> GeometricMechanism:
             f"a search among {cells} cells is not accepted, since each gets noise: give a design "
             f"of at most {MOST_CELLS}"
         )
-    mechanism = GeometricMechanism(parameters.exact("epsilon", epsilon), number * steps(design))
+    mechanism = Noise(parameters.exact("epsilon", epsilon), number * steps(design))
     mechanism.top(np.zeros(1, np.int64))  # One without a plan, or of a scale too large, is refused.
     return mechanism
 
 
-def accuracy(design: Design, k: int, mechanism: GeometricMechanism, alpha: Any) -> int:
+def accuracy(design: Design, k: int, mechanism: Noise, alpha: Any) -> int:
     """Return the accuracy of k names: see :meth:`Design.top_accuracy`."""
     level = parameters.significance("alpha", alpha) / k
     others = base_cells(design) - 1
@@ -227,7 +227,7 @@ def draw(
     if RANK in design.levels:
         raise ValueError(f"a column {RANK!r} is not accepted, since the ranks have it: rename it")
     count = _release.checked(label, threads)
-    _release.spend(budget, Counter({exact_loss(mechanism, steps(design)): number}), label)
+    _release.spend(budget, Counter({loss(mechanism, steps(design)): number}), label)
     search = partial(top_among, mechanism, occupied, base_cells(design), number, count)
     cells = unseen(search)
     return Top(design, {design.depths[-1]: mechanism}, label, library, cells=cells)
@@ -245,7 +245,7 @@ class Searched:
         self,
         k: Integer,
         *,
-        epsilon: Exact,
+        epsilon: Real,
         budget: Budget | None = None,
         label: str | None = None,
         threads: int | None = None,
@@ -303,7 +303,7 @@ class Searchable:
 
     __slots__ = ()
 
-    def top_accuracy(self: Any, k: Integer = 1, *, epsilon: Exact, alpha: Real) -> int:
+    def top_accuracy(self: Any, k: Integer = 1, *, epsilon: Real, alpha: Real) -> int:
         """Return how much larger than a named cell one that is not named may be, at level alpha.
 
         The probability that a cell is named before one that is larger by more than t is greatest if

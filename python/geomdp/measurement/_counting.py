@@ -7,6 +7,7 @@ records themselves.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -312,7 +313,8 @@ def make_count_by_bins(
         most one bin.
     edges : sequence
         At least two increasing values of the type of the records. They are public: fix them before
-        looking at the records.
+        looking at the records. The first and the last may be infinite; in a list or tuple for
+        integers, ``-math.inf`` and ``math.inf`` stand for the limits of their type.
     null_category : bool
         Whether to append a count of the records in no bin, including NaN. If False, these records
         are left out.
@@ -328,12 +330,21 @@ def make_count_by_bins(
     array([1, 3, 1])
 
     """
-    values = _values("edges", input_domain, input_metric, "iuf", edges)
+    values = _values("edges", input_domain, input_metric, "iuf", _of_integers(input_domain, edges))
     if len(values) < 2 or not np.all(values[:-1] < values[1:]):
         raise ValueError(
             f"edges of length {len(values)} are not accepted: give at least two, increasing"
         )
     return _histogram(_ByBins, input_domain, values, null_category, TOA)
+
+
+def _of_integers(domain: Any, edges: Any) -> Any:
+    """Return edges with the limits of the type for infinite ends, if the records are integers."""
+    known = isinstance(domain, VectorDomain) and domain.T.kind in "iu"
+    if not known or not isinstance(edges, list | tuple):
+        return edges
+    ends = dict(zip((-math.inf, math.inf), arrays.limits(domain.T), strict=True))
+    return [ends.get(x, x) if isinstance(x, float) else x for x in edges]
 
 
 def then_count_by_bins(edges: Any, null_category: bool = True, TOA: Any = int) -> Partial:

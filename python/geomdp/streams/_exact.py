@@ -9,7 +9,8 @@ import numpy as np
 
 from geomdp._inputs import arrays
 from geomdp.frames import Table
-from geomdp.streams._nodes import GREATEST, LEAST, Counts, Span
+from geomdp.frames._exact import saturated
+from geomdp.streams._nodes import Counts, Span
 
 
 def spans_sums(
@@ -33,7 +34,7 @@ def spans_sums(
                 f"counts_so_far with steps of shape {each.shape[1:]} is not accepted: all steps "
                 f"have shape {wanted}"
             )
-    return np.stack([saturated(each) for each in rows])
+    return np.stack([summed(each) for each in rows])
 
 
 def _array(counts: Any) -> arrays.Array:
@@ -51,12 +52,6 @@ def _array(counts: Any) -> arrays.Array:
     return counts.nodes()
 
 
-def saturated(rows: arrays.Array) -> Counts:
+def summed(rows: arrays.Array) -> Counts:
     """Return the sum of the rows, or the limit of int64 that it is beyond."""
-    if rows.dtype.itemsize < 8:
-        return np.asarray(rows.sum(axis=0, dtype=np.int64))
-    # Neither part of the sum overflows for 2**31 rows.
-    low = np.asarray((rows & 0xFFFF_FFFF).sum(axis=0, dtype=np.int64))
-    high = (rows >> 32).sum(axis=0, dtype=np.int64) + (low >> 32)
-    whole = (high << 32) | (low & 0xFFFF_FFFF)
-    return np.where(high < -(2**31), LEAST, np.where(high >= 2**31, GREATEST, whole))
+    return saturated(rows, lambda part: np.asarray(part.sum(axis=0, dtype=np.int64)))

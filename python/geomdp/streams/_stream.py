@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from geomdp import accounting, accuracy
 from geomdp._analysis import span_trees
 from geomdp._inputs import parameters
-from geomdp._inputs.parameters import Exact, Integer, Real
+from geomdp._inputs.parameters import Integer, Real
 from geomdp._journal import absolute
 from geomdp._notebook import many
 from geomdp._uncopied import unseen
 from geomdp.frames import Design, NoisyTable
 from geomdp.frames._native import Library
-from geomdp.mechanism import GeometricMechanism
-from geomdp.streams._exact import saturated, spans_sums
+from geomdp.frames._noise import GeometricMechanism
+from geomdp.streams._exact import spans_sums, summed
 from geomdp.streams._nodes import GREATEST, LEAST, LONGEST, PUBLIC, Counts, Nodes, Span
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Stream:
         cls,
         path: str | os.PathLike[str],
         horizon: Integer = 365,
-        epsilon: Exact = 1.0,
+        epsilon: Real = 1.0,
         arity: Integer | None = None,
         *,
         budget: accounting.Budget | None = None,
@@ -266,7 +266,7 @@ class Stream:
                     for level, (size, (start, stop)) in enumerate(zip(sizes, spans, strict=False))
                 ]
             )
-        return {span: _plain(counts) for span, counts in zip(spans, noisy, strict=True)}
+        return {span: _array_or_int(counts) for span, counts in zip(spans, noisy, strict=True)}
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Check the file, and write a copy to a new one: all published steps, and nothing else.
@@ -321,7 +321,7 @@ class Stream:
         >>> folder.cleanup()
 
         """
-        return _plain(self._added(self._path(start, stop))[0])
+        return _array_or_int(self._added(self._path(start, stop))[0])
 
     def interval(
         self, start: Integer, stop: Integer, alpha: Real, *, simultaneous: bool = False
@@ -371,10 +371,10 @@ class Stream:
             level /= math.comb(self._horizon + 2, 3) * max(total.size, 1)
         reach = accuracy.sum_accuracy(self._mechanism, span_trees.nodes(runs, self._arity), level)
         ends = [
-            np.where(at_limit, limit, saturated(np.stack([total, np.full_like(total, sign)])))
+            np.where(at_limit, limit, summed(np.stack([total, np.full_like(total, sign)])))
             for limit, sign in ((LEAST, -reach), (GREATEST, reach))
         ]
-        return _plain(ends[0]), _plain(ends[1])
+        return _array_or_int(ends[0]), _array_or_int(ends[1])
 
     def table(
         self,
@@ -568,7 +568,7 @@ class Stream:
             parts.append(nodes if of < to else ~nodes)
             negative += 0 if of < to else len(nodes)
         parts.append(np.full_like(parts[0][:1], negative))
-        return saturated(np.concatenate(parts)), at_limit
+        return summed(np.concatenate(parts)), at_limit
 
     def __repr__(self) -> str:
         return (
@@ -577,7 +577,7 @@ class Stream:
         )
 
 
-def _plain(counts: Counts) -> Any:
+def _array_or_int(counts: Counts) -> Any:
     return counts.astype(np.int64) if counts.ndim else int(counts)
 
 
