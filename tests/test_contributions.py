@@ -226,7 +226,7 @@ def test_a_sum_of_its_own_levels_keeps_the_name_of_counts() -> None:
         ({}, "x", (0, 2**32 + 1), ValueError, "bounds .* are not accepted"),
         ({}, "x", None, ValueError, "bounds .* are not accepted"),
         ({}, "x", (0, 1.5), TypeError, "bounds"),
-        ({}, "y", (0, 5), TypeError, "weights 'y' of type .* are not accepted: give integers"),
+        ({}, "y", (0, 5), TypeError, "values of 'y' of type .* are not accepted: give integers"),
         ({}, "z", (0, 5), KeyError, "z"),
         ({"l0": 1, "linf": 2}, "x", (0, 5), ValueError, "linf and l1 do not go with sums"),
         ({"l1": 2}, "x", (0, 5), ValueError, "linf and l1 do not go with sums"),

@@ -742,6 +742,9 @@ def test_table_of_many_rows_shows_colors_alone() -> None:
     axes = plot.table(WIDE, np.ones((51, 2), dtype=int))
     assert not axes.texts
     assert [other.get_ylabel() for other in axes.figure.axes[1:]] == ["noisy count"]
+    design = frames.Design({"age": range(51), "sex": ["f", "m"]})
+    axes = design.count(pd.DataFrame({"age": [1], "sex": ["f"]})).release(epsilon=1).plot()
+    assert [other.get_ylabel() for other in axes.figure.axes[1:]] == ["estimate"]
 
 
 # Tables, frames, columns

@@ -410,7 +410,7 @@ def table(
     _accuracy.confidence_interval(mechanism, counts, alpha)  # Checks the counts and alpha.
     reach = _accuracy.release_accuracy(mechanism, alpha)
     stated = f"noisy counts ± {reach:,}\n{_of_mechanism(mechanism)}, {_confidence(alpha)}"
-    return _draw_table(ax, counts, sides, (y, x), stated)
+    return _draw_table(ax, counts, sides, (y, x), stated, "noisy count")
 
 
 def _draw_table(
@@ -419,8 +419,9 @@ def _draw_table(
     sides: Sequence[list[str]],
     titles: tuple[str, str],
     stated: str,
+    drawn: str,
 ) -> Axes:
-    """Draw counts, with the names of rows and of columns."""
+    """Draw counts, or estimates, with the names of rows and of columns."""
     height, width = counts.shape
     written = max(height, width) <= _CELLS
     axes = _axes(ax, 1 + 0.3 * height, 2 + (0.7 * width if written else min(0.2 * width, 40)))
@@ -436,7 +437,7 @@ def _draw_table(
     axes.grid(visible=False)
     _finish(axes, titles[1], titles[0])
     if not written:
-        bar = axes.figure.colorbar(image, ax=axes, label="noisy count")
+        bar = axes.figure.colorbar(image, ax=axes, label=drawn)
         _number(bar.ax, "y")
         if least < 0 and least < most:
             bar.ax.set_ylim(least, most)
@@ -526,7 +527,8 @@ def published_table(
     reach = math.ceil((drawn[2] - drawn[0]).max())
     stated = f"estimates ± {reach:,}\nepsilon {float(epsilon):g}, {_confidence(alpha)}"
     names = [list(map(_text, side)) for side in sides]
-    return _draw_table(ax, np.rint(drawn[0]).astype(np.int64), names, titles, stated)
+    counts = np.rint(drawn[0]).astype(np.int64)
+    return _draw_table(ax, counts, names, titles, stated, "estimate")
 
 
 def published_names(names: Sequence[Any], title: str, stated: str, *, ax: Axes | None) -> Axes:

@@ -59,7 +59,8 @@ def tally(
             "do not tell apart: give the records, or a design without an individual"
         )
     if weights is not None and not design.by_columns:
-        raise TypeError("weights are a column of a frame: give levels as a mapping of columns")
+        what = "weights are" if most is None else "values to sum are"
+        raise TypeError(f"{what} a column of a frame: give levels as a mapping of columns")
     design, series, records = _grouped(design, data, weights, most)
     *columns, people = series if design.individual is not None else [*series, None]
     found = list(map(categories, columns))
@@ -159,10 +160,14 @@ def _check_levels(design: Design, series: Sequence[Any]) -> None:
 def _weights(name: Any, series: Any, most: int | None) -> _Ints:
     """Return how much each row counts, at most this; no value is an error, which would show it."""
     if (dtype := DTYPES.get(str(series.dtype).lower())) is None:
+        what, wanted = (
+            ("weights", "numbers of records, not survey weights")
+            if most is None
+            else ("values of", "whole units, such as cents")
+        )
         raise TypeError(
-            f"weights {name!r} of type {shown_type(series.to_native())} are not accepted: "
-            "give integers of up to 64 bits: numbers of records, or values to sum, in whole "
-            "units; not survey weights"
+            f"{what} {name!r} of type {shown_type(series.to_native())} are not accepted: "
+            f"give integers of up to 64 bits: {wanted}"
         )
     # Nulls are filled before numpy would make floats of a column with nulls.
     values: NDArray[Any] = series.fill_null(0).to_numpy().astype(dtype, copy=False)
