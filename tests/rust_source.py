@@ -56,10 +56,6 @@ class Int:
     def wrapping_neg(self) -> "Int":
         return Int(self.type, -self.term)
 
-    def saturating_sub(self, other: Any) -> "Int":
-        less = z3.ULT(self.term, self.same(other))
-        return Int(self.type, z3.If(less, self.same(0), self.term - self.same(other)))
-
     def checked_shr(self, bits: Any) -> "Option":
         bits = self.same(bits)
         return Option(z3.ULT(bits, self.term.size()), Int(self.type, z3.LShR(self.term, bits)))
@@ -173,9 +169,6 @@ class Slice:
 
     def iter_mut(self) -> Items:
         return Items(Cell(self, at) for at in range(self.len()))
-
-    def chunks_exact(self, size: int) -> Items:
-        return Items(self.part(at, at + size) for at in range(0, self.len() // size * size, size))
 
     def split_first(self) -> Option:
         return Option(self.len() > 0, (self[0], self.part(1, None)) if self.len() else None)

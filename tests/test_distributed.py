@@ -15,7 +15,6 @@ import pytest
 
 from geomdp import GeometricMechanism, _core, distributed
 from geomdp.distributed import Release, ReleaseKey, check_arguments
-from statistics_ import censored_pmf, rejects
 from unsigned import accepting
 
 #: Two draws at this scale are equal with probability at most 5e-13; among 10^6 pairs, 5e-7.
@@ -436,17 +435,6 @@ def test_any_difference_gives_different_noise(key: ReleaseKey) -> None:
         WIDE.release(counts) - counts,
     ]
     assert len(set(np.concatenate(noises).tolist())) == 8000
-
-
-@pytest.mark.parametrize("bounds", [None, (0, 12)])
-def test_distribution(bounds: tuple[int, int] | None, key: ReleaseKey) -> None:
-    lower, upper = bounds or (-20, 30)
-    mechanism = GeometricMechanism.from_scale(2.0, bounds=bounds)
-    size = 1_000_000
-    noisy = key.release(mechanism, np.full(size, 5), np.arange(size), name="n", part=True)
-    assert not bounds or lower <= noisy.min() <= noisy.max() <= upper
-    observed = np.bincount(noisy.clip(lower, upper) - lower, minlength=upper - lower + 1)
-    assert not rejects(observed, censored_pmf(5, 2.0, lower, upper) * size)
 
 
 def test_keys_pickle_and_show_nothing(key: ReleaseKey) -> None:

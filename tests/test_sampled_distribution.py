@@ -17,7 +17,7 @@ from geomdp import (
     sample_geometric,
     sample_two_sided_geometric,
 )
-from statistics_ import Z_LIMIT, rejects
+from statistics_ import rejects
 from unsigned import limits
 
 Counts: TypeAlias = NDArray[Any]
@@ -103,20 +103,15 @@ class Setting:
         return refuses(outputs, censored(mass, shift, lower, upper), first, upper)
 
 
+#: tests/test_vectors.py has the exact noise of a known key for every dtype; `make exhaustive` and
+#: the proofs have its law. These draw with fresh randomness.
 SETTINGS = [
-    *(Setting(0, "int64", scale) for scale in (0.1, 0.5, 1, 3.7, 20, 1000, 2.0**40)),
-    *(
-        Setting(int(count), dtype, 3.7)
-        for dtype in DTYPES
-        for count in (np.iinfo(dtype).min, np.iinfo(dtype).max)
-    ),
-    *(Setting(count, "int8", scale) for count in (-128, 5, 127) for scale in (200, 2.0**30)),
-    *(Setting(count, "int64", 20, (-7, 90)) for count in (-7, 90, 0, 45, -1000, 10**6)),
-    *(Setting(count, dtype, 2.5, (0, 1)) for count in (0, 1) for dtype in ("uint8", "int32")),
-    *(Setting(count, dtype, 6, (0, 100)) for count in (0, 1, 100) for dtype in ("uint8", "uint64")),
-    *(Setting(count, "uint64", 10, (0, 2**64 - 1)) for count in (0, 2**64 - 1)),
-    *(Setting(count, "uint64", 10, (2**63 - 5, 2**63 + 5)) for count in (2**63 - 1, 2**63)),
-    Setting(-(2**63), "int64", 10, (-(2**63), -(2**63) + 30)),
+    *(Setting(0, "int64", scale) for scale in (0.1, 3.7, 2.0**40)),
+    *(Setting(int(np.iinfo(dtype).max), dtype, 3.7) for dtype in DTYPES),
+    *(Setting(count, "int8", 200) for count in (-128, 5)),
+    *(Setting(count, "int64", 20, (-7, 90)) for count in (-7, 45, 10**6)),
+    *(Setting(0, dtype, 2.5, (0, 1)) for dtype in ("uint8", "int32")),
+    Setting(2**63, "uint64", 10, (2**63 - 5, 2**63 + 5)),
     Setting(0, "int16", Fraction(2, 5)),
     Setting(0, "int32", Fraction(10**6, 3)),
 ]
@@ -127,33 +122,6 @@ def test_releases_follow_the_censored_distribution(setting: Setting) -> None:
     outputs = setting.draw()
     assert outputs.dtype == setting.dtype
     assert not setting.refuses(outputs)
-
-
-@pytest.mark.parametrize("size", [1, 3, 1000, 5000])
-def test_calls_of_any_size_follow_the_distribution(size: int) -> None:
-    mechanism = GeometricMechanism(epsilon=5, sensitivity=2)
-    calls = 200_000 // size if size < 1000 else DRAWS // size
-    counts = np.zeros(size, np.int64)
-    outputs = np.concatenate([mechanism.release(counts) for _ in range(calls)])
-    assert not Setting(0, "int64", Fraction(2, 5)).refuses(outputs)
-
-
-def test_scalars_follow_the_distribution() -> None:
-    setting = Setting(250, "uint8", 3.7)
-    mechanism = GeometricMechanism.from_scale(setting.scale, (0, 255))
-    outputs = [mechanism.release(np.uint8(setting.count)) for _ in range(200_000)]
-    assert not setting.refuses(np.array(outputs))
-    wide = Setting(0, "int64", 3.7)
-    assert not wide.refuses(
-        np.array([GeometricMechanism.from_scale(3.7).release(0) for _ in range(200_000)])
-    )
-
-
-@pytest.mark.parametrize("count", [-5, 3, 50])
-@pytest.mark.parametrize("bounds", [(3, 3), (-(2**63), -(2**63)), (2**63 - 1, 2**63 - 1)])
-def test_equal_bounds_give_that_output(bounds: tuple[int, int], count: int) -> None:
-    mechanism = GeometricMechanism(0.1, bounds=bounds)
-    assert (mechanism.release(np.full(DRAWS, count)) == bounds[0]).all()
 
 
 # Wrong distributions are rejected.
@@ -170,77 +138,6 @@ def test_scale_off_by_one_percent_is_rejected(scale: float, factor: float) -> No
 def test_shift_by_one_is_rejected(scale: float, shift: int) -> None:
     setting = Setting(0, "int64", scale)
     assert setting.refuses(setting.draw() + shift)
-
-
-@pytest.mark.parametrize("count", [-7, 90])
-def test_unclamped_and_truncated_noise_is_rejected(count: int) -> None:
-    setting = Setting(count, "int64", 20, (-7, 90))
-    unclamped = Setting(count, "int64", 20).draw()
-    assert setting.refuses(unclamped)
-    truncated = unclamped[(unclamped >= -7) & (unclamped <= 90)]
-    assert setting.refuses(truncated)
-    assert not setting.refuses(unclamped.clip(-7, 90))
-
-
-def test_wrong_zeros_and_rounded_laplace_noise_are_rejected() -> None:
-    setting = Setting(0, "int64", 3.7)
-    rng = np.random.default_rng()
-    sign = rng.choice([-1, 1], DRAWS)
-    size = sample_geometric(-math.expm1(-1 / 3.7), DRAWS)
-    assert setting.refuses(sign * size)
-    assert setting.refuses(sign * (size - 1))
-    assert setting.refuses(np.rint(rng.laplace(0, 3.7, DRAWS)).astype(np.int64))
-
-
-def test_asymmetric_noise_is_rejected() -> None:
-    setting = Setting(0, "int64", 20)
-    outputs = setting.draw()
-    negative = np.flatnonzero(outputs < 0)
-    outputs[negative[: DRAWS // 50]] *= -1
-    assert setting.refuses(outputs)
-
-
-# Independence
-
-
-def z_score(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
-    """Return the scaled correlation: about standard normal if both are independent."""
-    one, other = one - one.mean(), other - other.mean()
-    return float(one @ other / math.sqrt((one @ one) * (other @ other)) * math.sqrt(one.size))
-
-
-@pytest.mark.parametrize("scale", [1, 1000])
-@pytest.mark.parametrize("dtype", ["int64", "int16"])
-def test_draws_are_independent(dtype: str, scale: float) -> None:
-    noise = Setting(0, dtype, scale).draw().astype(float)
-    for part in (noise, np.abs(noise), noise == 0):
-        values = part.astype(float)
-        for lag in (1, 2, 4, 8, 16, 32, 64, 2048):
-            assert abs(z_score(values[:-lag], values[lag:])) < Z_LIMIT
-
-
-@pytest.mark.parametrize("scale", [1, 20, 1000])
-def test_sign_and_size_are_independent(scale: float) -> None:
-    noise = Setting(0, "int64", scale).draw()
-    noise = noise[noise != 0].astype(float)
-    size = np.abs(noise)
-    assert abs(z_score(np.sign(noise), size)) < Z_LIMIT
-    for part in (size % 2, size // 2 % 2, size == 1):
-        assert abs(z_score(np.sign(noise), part.astype(float))) < Z_LIMIT
-
-
-def test_low_and_high_digits_are_independent() -> None:
-    size = np.abs(Setting(0, "int64", 1000).draw())
-    size = size[size > 0] - 1
-    for low in (2, 4, 16, 64):
-        # Digits of a geometric variable are independent.
-        assert abs(z_score((size % low).astype(float), (size // low).astype(float))) < Z_LIMIT
-
-
-def test_dependence_is_detected() -> None:
-    noise = Setting(0, "int64", 20).draw().astype(float)
-    noise[1::100] = noise[:-1:100]
-    assert abs(z_score(noise[:-1], noise[1:])) > Z_LIMIT
 
 
 # The samplers
@@ -290,12 +187,6 @@ def test_bits_follow_the_distribution(prob: float) -> None:
     observed = [np.count_nonzero(bits), np.count_nonzero(~bits)]
     assert not rejects(observed, [DRAWS * prob, DRAWS * (1 - prob)])
     assert rejects(observed, [DRAWS * prob * 0.8, DRAWS * (1 - prob * 0.8)])
-
-
-def test_bits_are_independent() -> None:
-    bits = sample_bernoulli(0.3, DRAWS).astype(float)
-    for lag in (1, 8, 64, 2048):
-        assert abs(z_score(bits[:-lag], bits[lag:])) < Z_LIMIT
 
 
 def test_bits_without_randomness() -> None:

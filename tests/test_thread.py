@@ -23,7 +23,6 @@ from matplotlib import pyplot
 import geomdp
 from geomdp import GeometricMechanism, accounting, accuracy, frames
 from geomdp.frames import Design
-from statistics_ import ALPHA
 from test_contributions import PLACES, changes, delta_of
 
 MAKERS: dict[str, Callable[[Any], Any]] = {
@@ -366,50 +365,6 @@ def test_simultaneous_intervals_are_those_of_the_accuracy() -> None:
         for each in (True, False)
     )
     assert wide > alone
-
-
-def test_intervals_cover_the_true_counts() -> None:
-    """Each kind of interval misses in at most a share alpha of releases, by a binomial bound."""
-    records = pd.DataFrame(
-        {"town": ["a"] * 30 + ["b"] * 10 + ["c"], "sex": ["f", "m", "f"] * 13 + ["f", "m"]}
-    )
-    design = Design({"town": ["a", "b", "c"], "sex": ["f", "m"]}, margins={"sex": "all"})
-    keys = itertools.product(*design.levels.values())
-    truth = dict(zip(keys, rows(design.count(records)), strict=True))
-    table, alpha, n = design.count(records), 0.2, 200
-    missed: Any = collections.Counter()
-    for _ in range(n):
-        noisy = table.release(epsilon=0.8)
-        cells = noisy.intervals(alpha=alpha, simultaneous=True)
-        missed["cells"] += any(
-            not low <= truth[town, sex] <= high
-            for town, sex, _, low, high in cells.itertuples(index=False)
-        )
-        one = noisy.intervals(alpha=alpha)
-        missed["cell"] += not one["lower"][0] <= truth["a", "f"] <= one["upper"][0]
-        total = noisy.total("town", alpha=alpha)
-        missed["total"] += not total["lower"][0] <= 30 <= total["upper"][0]
-        share = noisy.share("town", alpha=alpha)
-        missed["share"] += not share["lower"][0] <= 3000 / 41 <= share["upper"][0]
-        shares = noisy.share("town", alpha=alpha, simultaneous=True)
-        missed["shares"] += any(
-            not low <= 100 * of / 41 <= high
-            for of, low, high in zip((30, 10, 1), shares["lower"], shares["upper"], strict=True)
-        )
-        difference = noisy.difference({"town": "a"}, {"town": "b"}, alpha=alpha)
-        missed["difference"] += not difference["lower"][0] <= 20 <= difference["upper"][0]
-    # The binomial tail above the limit is below ALPHA / 6: Chernoff's bound.
-    limit = next(
-        k for k in range(n) if k > n * alpha and _chernoff(k, n, alpha) < math.log(ALPHA / 6)
-    )
-    assert max(missed.values()) < limit
-    assert min(missed.values()) > 0
-
-
-def _chernoff(k: int, n: int, p: float) -> float:
-    """Return the logarithm of a bound on P[Bin(n, p) >= k]."""
-    share = k / n
-    return -n * (share * math.log(share / p) + (1 - share) * math.log((1 - share) / (1 - p)))
 
 
 def test_a_table_without_noise_says_so(tmp_path: Path) -> None:
