@@ -34,7 +34,7 @@ def main(folder: Path) -> None:
     print(shown.to_string(index=False))
     covered = shown["count"].between(shown["lower"], shown["upper"]).sum()
     print(f"\n{covered} of 24 intervals contain the true count")
-    print(f"privacy loss of the table for one applicant: {noisy.privacy_loss}")
+    print(f"privacy loss of the table for one applicant: {noisy.privacy_loss()}")
     print(f"\n{noisy.total('sex', alpha=0.05).to_string(index=False)}")
     print(f"\n{noisy.share('decision', alpha=0.05).round(1).to_string(index=False)}\n")
 

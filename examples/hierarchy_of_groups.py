@@ -23,7 +23,7 @@ TREE = Hierarchy(
 
 def main(folder: Path) -> None:
     design = Design({"party": TREE}, individual="respondent", l0=1)
-    least = [each.accuracy(0.05) for each in design.mechanisms(epsilon=1).values()]
+    least = [each.accuracy(0.05) for each in design.mechanisms_for(epsilon=1).values()]
     print(f"in advance: 95% of errors are at most {least}, by depth from the top\n")
 
     noisy = design.count(pd.read_csv(VOTERS)).release(epsilon=1)

@@ -281,8 +281,8 @@ def test_decimals_and_strings_are_exact() -> None:
         assert zcdp(tenth) == zcdp(Fraction(1, 10))
         assert rdp(tenth, "2.5") == rdp(Fraction(1, 10), Fraction(5, 2))
         table = 50 * loss_distribution(GeometricMechanism(0.1))
-        assert table.delta(tenth) == table.delta(Fraction(1, 10))
-        assert table.epsilon(tenth) == table.epsilon(Fraction(1, 10))
+        assert table.delta_at(tenth) == table.delta_at(Fraction(1, 10))
+        assert table.epsilon_at(tenth) == table.epsilon_at(Fraction(1, 10))
     budget = Budget("1")
     for _ in range(10):
         budget.spend(GeometricMechanism(Fraction(1, 10)))
@@ -363,16 +363,16 @@ def test_loss_distribution_is_an_upper_bound_within_its_error(
     )
     together = sum(others, first)
     pure = {Fraction(rate) * linf: n for (rate, linf), n in cells.items()}
-    bound = together.epsilon(delta)
+    bound = together.epsilon_at(delta)
     with mpmath.workdps(60):
         assert by_outcomes(cells, bound) <= ratio(delta)
         # Below it by its error, and by what sampled noise adds.
         below = Fraction(bound) * (1 - Fraction(1, 10**4)) - Fraction(1, 10**12)
         added = sum(cells.values()) * mpf(2) ** -50
         assert by_outcomes(cells, below) > ratio(delta) * (1 - mpf("0.001")) - added
-        assert by_outcomes(cells, bound) <= together.delta(bound) <= delta
+        assert by_outcomes(cells, bound) <= together.delta_at(bound) <= delta
     assert bound <= compose(pure, delta) * (1 + 1e-4)
-    assert together.epsilon() == compose(pure)
+    assert together.epsilon_at() == compose(pure)
 
 
 @pytest.mark.parametrize(("scale", "R"), [(Fraction(1, 2), 12), (3, 20), (40, 60)])
@@ -392,7 +392,7 @@ def test_sampled_noise_is_within_the_loss_distribution(scale: Fraction, R: int, 
                 for x in range(R + 1 - linf)
                 for d in range(1, linf + 1)
             )
-            bound = table.delta(epsilon)
+            bound = table.delta_at(epsilon)
             assert worst / sampled.total <= ratio(bound)
         # Not far above: the bounds censor a part of the noise.
         assert float(worst / sampled.total) >= 0.6 * bound - 1e-6
@@ -419,10 +419,10 @@ def test_what_sampled_noise_adds_is_that_of_the_certificate(
 
 def test_cells_changed_by_one_are_pure_releases() -> None:
     table = 50 * loss_distribution(GeometricMechanism(0.1), l0=3)
-    assert table.epsilon(1e-6) == compose({0.1: 150}, 1e-6)
-    assert table.delta(6) == compose_delta({0.1: 150}, 6)
-    assert table.epsilon(0) == compose({0.1: 150})
-    assert table.delta(20) == 0
+    assert table.epsilon_at(1e-6) == compose({0.1: 150}, 1e-6)
+    assert table.delta_at(6) == compose_delta({0.1: 150}, 6)
+    assert table.epsilon_at(0) == compose({0.1: 150})
+    assert table.delta_at(20) == 0
 
 
 @pytest.mark.parametrize(("linf", "l0", "releases"), [(1, 1, 50), (1, 3, 50), (4, 3, 20)])
@@ -431,7 +431,7 @@ def test_dp_accounting_is_close_to_the_exact_value(linf: int, l0: int, releases:
 
     one = loss_distribution(GeometricMechanism(0.1), l0=l0, linf=linf)
     many = releases * one
-    exact = many.epsilon(1e-6)
+    exact = many.epsilon_at(1e-6)
     with mpmath.workdps(40):
         ideal = by_outcomes({(0.1, linf): l0 * releases}, exact * (1 - 1e-4) - 1e-12)
         assert ideal > 1e-6 * (1 - 0.01)
@@ -450,11 +450,11 @@ def test_to_pld_is_never_below_the_exact_value(rate: float, n: int, interval: fl
     theirs = many.to_pld(interval)
     for delta in (1e-13, 1e-12, 1e-10, 1e-9, 1e-6, 1e-2):
         epsilon = theirs.get_epsilon_for_delta(delta)
-        assert epsilon >= many.epsilon(delta)
+        assert epsilon >= many.epsilon_at(delta)
         assert (epsilon == math.inf) == (delta < 1e-12 + n * 2.0**-48)
         if delta >= 1e-9:
             # Close, but for the rounding of each loss up to the interval.
-            within = epsilon <= n * interval or many.delta(epsilon - n * interval) >= delta * 0.9
+            within = epsilon <= n * interval or many.delta_at(epsilon - n * interval) >= delta * 0.9
             assert within
 
 
@@ -475,9 +475,9 @@ def test_a_loss_distribution_is_never_above_composition(n: int, rate: float, lin
     table = n * loss_distribution(GeometricMechanism(rate), linf=linf)
     losses = {Fraction(rate) * linf: n}
     for delta in (1e-15, 1e-9, 1e-3, 0.3, 0.9):
-        assert table.epsilon(delta) <= compose(losses, delta) <= compose(losses)
+        assert table.epsilon_at(delta) <= compose(losses, delta) <= compose(losses)
     for epsilon in (0, compose(losses) / 2):
-        assert table.delta(epsilon) <= compose_delta(losses, epsilon)
+        assert table.delta_at(epsilon) <= compose_delta(losses, epsilon)
 
 
 @pytest.mark.parametrize("loss", [5e-324, 1e-200, 1e-9, 0.1, Fraction(1, 3), 1, 40, 1e5, 1e300])
@@ -537,8 +537,8 @@ def test_zcdp_bounds_renyi_divergences(loss: float, order: float) -> None:
             "2000000000 noisy counts",
         ),
         (lambda: 0 * loss_distribution(MECHANISM), ValueError, "releases = 0 is not accepted"),
-        (lambda: loss_distribution(MECHANISM).epsilon(2), ValueError, "delta = 2 is not"),
-        (lambda: loss_distribution(MECHANISM).delta(-2), ValueError, "epsilon = -2 is not"),
+        (lambda: loss_distribution(MECHANISM).epsilon_at(2), ValueError, "delta = 2 is not"),
+        (lambda: loss_distribution(MECHANISM).delta_at(-2), ValueError, "epsilon = -2 is not"),
         (lambda: loss_distribution(MECHANISM) + 1, TypeError, "unsupported operand"),
         (lambda: Budget(-1), ValueError, "epsilon = -1 is not accepted"),
         (lambda: Budget(1, 2), ValueError, "delta = 2 is not accepted"),

@@ -278,10 +278,10 @@ def test_a_rho_limits_the_sum_of_zcdp(make: Open) -> None:
         budget.book(1)
     with pytest.raises(ValueError, match="costs rho inf, but"):
         budget.spend(GeometricMechanism.from_scale(0))
-    assert budget.epsilon(0) == budget.epsilon_spent == 20
-    assert budget.epsilon(1) == 0
+    assert budget.epsilon_at(0) == budget.epsilon_spent == 20
+    assert budget.epsilon_at(1) == 0
     # Losses that are fixed in advance cost less than zCDP allows for all of that rho.
-    assert compose({"0.05": 400}, 1e-6) < budget.epsilon(1e-6)
+    assert compose({"0.05": 400}, 1e-6) < budget.epsilon_at(1e-6)
 
 
 @pytest.mark.parametrize("delta", [1e-300, 1e-9, 1e-6, 0.1, 0.9])
@@ -290,7 +290,7 @@ def test_epsilon_of_rho_is_the_least_of_the_conversion(rho: float, delta: float)
     """Against a search over a million orders, in float64."""
     t = np.geomspace(1e-9, 1e12, 10**6)
     least = ((1 + t) * rho + np.log(t / (1 + t)) - (math.log(delta) + np.log1p(t)) / t).min()
-    found = Budget(rho=rho).epsilon(delta, of="all")
+    found = Budget(rho=rho).epsilon_at(delta, of="all")
     assert max(least, 0) * (1 - 1e-9) - 1e-9 <= found <= max(least, 0) * (1 + 1e-6) + 1e-9
 
 
@@ -372,7 +372,7 @@ def test_a_plan_of_cells_allows_no_more_than_was_planned(make: Open) -> None:
     design = frames.Design({"town": ["a", "b", "c"]}, individual="who", l0=3)
     table = design.count(pd.DataFrame({"who": [1], "town": ["a"]}))
     plan = 2 * design.loss_distribution(epsilon=0.375)
-    epsilon = plan.epsilon(0.01)
+    epsilon = plan.epsilon_at(0.01)
     assert epsilon < compose({0.375: 2}, 0.01)
     budget = make(epsilon=epsilon, delta=0.01, losses=plan)
     table.release(epsilon=0.375, budget=budget, label="1")
@@ -403,12 +403,12 @@ def test_epsilon_at_a_delta() -> None:
     budget = Budget(1)
     for _ in range(20):
         budget.book("0.05")
-    assert budget.epsilon(1e-6) == compose({"0.05": 20}, 1e-6) < 1
-    assert budget.epsilon(1e-6, of="all") == compose([1], 1e-6)
+    assert budget.epsilon_at(1e-6) == compose({"0.05": 20}, 1e-6) < 1
+    assert budget.epsilon_at(1e-6, of="all") == compose([1], 1e-6)
     planned = Budget(3.2, 1e-6, {0.1: 50})
     planned.book(0.07)
-    assert planned.epsilon(0) == 0.1
-    assert planned.epsilon(1e-6, of="all") == planned.epsilon_spent <= 3.2
+    assert planned.epsilon_at(0) == 0.1
+    assert planned.epsilon_at(1e-6, of="all") == planned.epsilon_spent <= 3.2
     assert planned.remaining == 0.1
 
 
@@ -419,7 +419,7 @@ def test_a_table_books_its_own_loss() -> None:
     assert table.sensitivity == 2
     budget = Budget(1)
     noisy = budget.release(GeometricMechanism(0.5, sensitivity=2), table, label="x")
-    assert (noisy.privacy_loss, budget.spent) == (0.5, [("x", 0.5)])
+    assert (noisy.privacy_loss(), budget.spent) == (0.5, [("x", 0.5)])
     with pytest.raises(ValueError, match="sensitivity"):
         budget.release(GeometricMechanism(0.5), table)
     with pytest.raises(ValueError, match="d_in is not accepted for a table"):
@@ -446,7 +446,7 @@ def test_bad_limits_raise(
             call(**limits)
     assert not list(tmp_path.iterdir())
     with pytest.raises(ValueError, match="of = 'each' is not accepted"):
-        Budget(1).epsilon(0, of="each")  # type: ignore[arg-type]
+        Budget(1).epsilon_at(0, of="each")  # type: ignore[arg-type]
 
 
 def test_a_ledger_survives_its_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -90,8 +90,8 @@ def test_loss_distribution_covers_what_an_individual_changes(
     found = changes(kept(l0, linf, cells), levels, options)
     for epsilon in (0.0, 0.3, 0.5, 1.0, 1.5, 2.0, 3.0):
         worst = max(delta_of(change, rate, epsilon) for change in found)
-        assert worst <= right.delta(epsilon) * (1 + 1e-6)
-        exceeded |= worst > wrong.delta(epsilon) * (1 + 1e-6)
+        assert worst <= right.delta_at(epsilon) * (1 + 1e-6)
+        exceeded |= worst > wrong.delta_at(epsilon) * (1 + 1e-6)
     # The bounds themselves would promise too little wherever cells are merged.
     finer = cells == ["town"]
     merged = "margins" in options or (l0 > 1 and not same and not finer)
@@ -129,10 +129,10 @@ def test_an_individual_changes_no_more_cells_than_there_are(
     assert max(map(sum, found)) == most or (margins and neighbours == "change")
     mechanism = GeometricMechanism(most / 2, most)
     losses = design.loss_distribution(mechanism)
-    assert losses.epsilon() <= design.privacy_loss(mechanism) == most / 2
+    assert losses.epsilon_at() <= design.privacy_loss(mechanism) == most / 2
     for epsilon in np.linspace(0, most / 2, 9):
         worst = max(delta_of(change, 0.5, epsilon) for change in found)
-        assert worst <= losses.delta(float(epsilon)) * (1 + 1e-6)
+        assert worst <= losses.delta_at(float(epsilon)) * (1 + 1e-6)
 
 
 @pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pa.table])

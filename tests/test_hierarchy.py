@@ -318,11 +318,11 @@ def test_the_loss_is_the_sum_of_the_levels() -> None:
     shares = [1, "0.5", 2, Fraction(1, 3)]
     noisy = TREE.release(COUNTS, epsilon="0.1", shares=shares)
     assert noisy.epsilon == Fraction(1, 10)
-    assert noisy.privacy_loss >= 0.1
+    assert noisy.privacy_loss() >= 0.1
     parts = [each.epsilon for each in noisy.mechanisms.values()]
     assert [part / parts[0] for part in parts] == [1, Fraction(1, 2), 2, Fraction(1, 3)]
     table = Design({"who": TREE, "sex": ["f", "m"]}, individual="id", l0=3, linf=2)
-    mechanism = table.mechanisms(1)[0, 0]
+    mechanism = table.mechanisms_for(1)[0, 0]
     assert (mechanism.sensitivity, mechanism.rate) == (6, Fraction(1, 24))
     assert table.sensitivity == 6 * 4
 
@@ -514,7 +514,7 @@ def test_a_tree_crosses_other_columns(order: tuple[str, str]) -> None:
 def test_consistent_counts_are_the_closest() -> None:
     tree = Hierarchy({"a": "r", "b": "r", "c": "a", "d": "a"})
     design = Design({"node": tree}, shares={"node": [1, 2, 3]})
-    mechanisms = design.mechanisms(2)
+    mechanisms = design.mechanisms_for(2)
     spread = [2 * math.exp(-m.rate) / (1 - math.exp(-m.rate)) ** 2 for m in mechanisms.values()]
     variances = np.array(spread)[tree.tree.depths]
     rng = np.random.default_rng(9)

@@ -180,7 +180,7 @@ def of_frame(frame: Any) -> list[Any]:
 def observed(noisy: Any, folder: Path) -> list[Any]:
     """Everything that can be observed of a release."""
     found = [repr(noisy), noisy._repr_html_(), noisy.to_dict(), pickle.dumps(noisy), noisy.design]
-    found += [str(getattr(noisy, "mechanisms", "")), noisy.label, noisy.privacy_loss]
+    found += [str(getattr(noisy, "mechanisms", "")), noisy.label, noisy.privacy_loss()]
     shown = [noisy.frame, noisy.intervals(alpha=0.1)]
     for name in ("x.csv", "x.parquet"):
         noisy.save(folder / name, overwrite=True)

@@ -226,9 +226,9 @@ LOOKS: dict[str, Callable[[Any], Axes]] = {
     "pmf of seven": lambda ax: plot.pmf(MECHANISM, range(0, 28, 4), ax=ax),
     "pmf in steps": lambda ax: plot.pmf(GeometricMechanism(0.01), [10**6, 10**6 + 200], ax=ax),
     "pmf of vast counts": lambda ax: plot.pmf(GeometricMechanism(1), [2**53 - 40], ax=ax),
-    "accuracy, narrow": lambda ax: plot.accuracy(np.linspace(0.2, 0.5, 50), 0.01, ax=ax),
+    "accuracy, narrow": lambda ax: plot.accuracy(np.linspace(0.2, 0.5, 50), alpha=0.01, ax=ax),
     "accuracy, wide": lambda ax: plot.accuracy(np.geomspace(1e-9, 50, 50), ax=ax),
-    "accuracy, sensitive": lambda ax: plot.accuracy(GRID, 1e-9, sensitivity=1000, ax=ax),
+    "accuracy, sensitive": lambda ax: plot.accuracy(GRID, alpha=1e-9, sensitivity=1000, ax=ax),
     "guess, one": lambda ax: plot.guess(1, ax=ax),
     "guess, seven": lambda ax: plot.guess([1e-9, 0.01, 0.1, 1, 5, 40, 1e9], ax=ax),
     "histogram, bins": many_bins,
@@ -406,7 +406,7 @@ def test_no_noise_is_one_stem(bounds: Any, ax: Axes) -> None:
 
 @pytest.mark.parametrize("n", [1, (1, 10, 1000), [np.int8(7)]])
 def test_accuracies_by_number_of_counts(n: Any, ax: Axes) -> None:
-    plot.accuracy(GRID, Fraction(1, 20), n=n, sensitivity=2, ax=ax)
+    plot.accuracy(GRID, alpha=Fraction(1, 20), n=n, sensitivity=2, ax=ax)
     drawn = points(ax)
     assert list(drawn) == [f"{number:,}" for number in np.atleast_1d(n)]
     for number, (places, heights) in drawn.items():
@@ -449,7 +449,7 @@ def test_accuracy_says_for_how_many_counts(ax: Axes) -> None:
 
 
 def test_accuracy_zero_is_visible(ax: Axes) -> None:
-    plot.accuracy([1, 20], 0.5, n=1, ax=ax)
+    plot.accuracy([1, 20], alpha=0.5, n=1, ax=ax)
     assert points(ax)["1"][1].tolist()[:: plot._BETWEEN + 1] == [1, 0]
     assert ax.get_ylim()[0] < 0
     assert ax.get_yscale() == "symlog"
@@ -1129,7 +1129,7 @@ def refusal(draw: Callable[[], Axes]) -> str | None:
 def test_accepted_numbers_can_be_drawn(epsilons: list[Any], alpha: float, reach: Any) -> None:
     """Accepted numbers cause neither warnings nor errors of matplotlib."""
     axes = axes_of_a_figure()
-    if refusal(lambda: plot.accuracy(epsilons, alpha, sensitivity=reach, ax=axes)) is None:
+    if refusal(lambda: plot.accuracy(epsilons, alpha=alpha, sensitivity=reach, ax=axes)) is None:
         FigureCanvasAgg(axes.figure).draw()  # type: ignore[arg-type]
 
 

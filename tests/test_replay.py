@@ -104,7 +104,7 @@ def seen(result: Any, folder: Path) -> list[Any]:
     result.save(folder / "file.csv")
     files = [path.read_bytes() for path in sorted(folder.glob("file*"))]
     rows = result.to_dict() if hasattr(result, "to_dict") else dict(result)
-    return [repr(result), result.design, result.privacy_loss, rows, files]
+    return [repr(result), result.design, result.privacy_loss(), rows, files]
 
 
 #: Draws public parameters, and returns what runs on data in a folder: it returns the loss that it
@@ -138,7 +138,7 @@ def of_table(design: Design, make: Any, data: Any, folder: Path) -> tuple[Any, A
     noisy = table.release(epsilon=EPSILON, budget=budget, label="table")
     history = [(booking.label, booking.loss) for booking in budget.history]
     told = [repr(table), table.sensitivity, table.design, history, repr(budget)]
-    assert budget.epsilon_spent >= noisy.privacy_loss == EPSILON
+    assert budget.epsilon_spent >= noisy.privacy_loss() == EPSILON
     return noisy.epsilon, told + seen(noisy, folder)
 
 

@@ -311,7 +311,7 @@ def test_bad_spans_raise(path: Path) -> None:
 
 def test_other_parameters_for_a_file_raise(path: Path) -> None:
     Stream.open(path, horizon=30, epsilon="0.1", arity=3)
-    assert Stream.open(path, 30, "0.1").levels == geomdp.read(path).levels == 4
+    assert Stream.open(path, 30, "0.1").height == geomdp.read(path).height == 4
     for parameters, message in (
         ({"horizon": 31}, "horizon = 31 is not accepted: give that of the stream a.jsonl, 30"),
         ({"epsilon": 0.1}, "epsilon = 0.1 is not accepted: .* 1/10"),
@@ -378,7 +378,7 @@ def test_of_two_jobs_that_open_a_new_stream_one_pays(path: Path, epsilon: int) -
 def test_no_individual_changes_nodes_by_more(path: Path, horizon: int, arity: Any) -> None:
     """The condition of lemma 14a in each level, for all steps that an individual may be in."""
     stream = Stream.open(path, horizon=horizon, arity=arity, epsilon="0.3")
-    rate = Fraction(3, 10) / stream.levels
+    rate = Fraction(3, 10) / stream.height
     for l0, linf in itertools.product(range(1, horizon + 1), (1, 3)):
         stated = stream.loss_distribution(l0, linf)._cells
         assert {cell for cell, _ in stated} == {rate}
@@ -386,7 +386,7 @@ def test_no_individual_changes_nodes_by_more(path: Path, horizon: int, arity: An
         reached = np.zeros(len(changes), np.int64)
         for steps in itertools.combinations(range(horizon), l0):
             found = []
-            for size in (stream.arity**level for level in range(stream.levels)):
+            for size in (stream.arity**level for level in range(stream.height)):
                 nodes = np.zeros(horizon // size, np.int64)
                 for step in steps:
                     if step // size < len(nodes):
@@ -395,8 +395,8 @@ def test_no_individual_changes_nodes_by_more(path: Path, horizon: int, arity: An
             greatest = np.cumsum([*sorted(found, reverse=True), *[0] * len(changes)])
             assert (greatest[: len(changes)] <= np.cumsum(changes)).all()
             reached = np.maximum(reached, greatest[: len(changes)])
-        assert stream.privacy_loss(l0, linf) >= Fraction(3, 10) / stream.levels * sum(changes)
-        if stream.levels == 1 or horizon % stream.arity ** (stream.levels - 1) == 0:
+        assert stream.privacy_loss(l0, linf) >= Fraction(3, 10) / stream.height * sum(changes)
+        if stream.height == 1 or horizon % stream.arity ** (stream.height - 1) == 0:
             assert stream.privacy_loss(l0, linf) == pytest.approx(0.3 * l0 * linf)
         # Neighbouring steps from 0 on reach the bound.
         assert reached[0] == changes[0]

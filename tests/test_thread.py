@@ -54,14 +54,14 @@ def test_the_block_of_the_readme_runs(make: Any, tmp_path: Path) -> None:
     """The thread as a whole, in every library."""
     assert DESIGN.sensitivity == 2
     assert DESIGN.accuracy(epsilon=0.5, alpha=0.05) == 12
-    epsilon = DESIGN.epsilon(accuracy=5, alpha=0.05, of="all")
+    epsilon = DESIGN.epsilon_for(accuracy=5, alpha=0.05, of="all")
     assert DESIGN.accuracy(epsilon=epsilon, alpha=0.05, of="all") == 5
     assert DESIGN.accuracy(epsilon=epsilon * (1 - 1e-5), alpha=0.05, of="all") > 5
     table = DESIGN.count(make(VISITS))
     budget = accounting.Budget(epsilon=6)
     noisy = table.release(epsilon=0.5, budget=budget, label="2026-10")
     assert budget.spent == [("2026-10", 0.5)]
-    assert (noisy.privacy_loss, noisy.epsilon, noisy.label) == (0.5, Fraction(1, 2), "2026-10")
+    assert (noisy.privacy_loss(), noisy.epsilon, noisy.label) == (0.5, Fraction(1, 2), "2026-10")
     kind = {"LazyFrame": "DataFrame"}.get(type(make(VISITS)).__name__, type(make(VISITS)).__name__)
     for frame in (
         noisy.frame,
@@ -229,7 +229,7 @@ def test_sensitivity_and_loss_are_what_an_individual_changes(
     )
     for epsilon in (0.0, 0.5, 1.0, 2.0, 4.0):
         worst = max(delta_of(change, rate, epsilon) for change in sizes)
-        assert worst <= losses.delta(epsilon) * (1 + 1e-6) + 1e-14
+        assert worst <= losses.delta_at(epsilon) * (1 + 1e-6) + 1e-14
 
 
 def signed(records: set[Any], levels: Any, options: dict[str, Any]) -> set[tuple[int, ...]]:
@@ -282,8 +282,8 @@ def test_mechanisms_of_too_small_a_sensitivity_raise() -> None:
     with pytest.raises(ValueError, match=r"sensitivity 1, .* by up to 4: give epsilon=1"):
         table.release(GeometricMechanism(1.0), budget=budget)
     assert budget.spent == []
-    assert table.release(GeometricMechanism(1.0, 4), budget=budget).privacy_loss == 1
-    assert table.release(GeometricMechanism(1.0, 8)).privacy_loss == 0.5
+    assert table.release(GeometricMechanism(1.0, 4), budget=budget).privacy_loss() == 1
+    assert table.release(GeometricMechanism(1.0, 8)).privacy_loss() == 0.5
     assert table.release(epsilon="0.1").epsilon == Fraction(1, 10)
     for wrong in ({}, {"mechanism": GeometricMechanism(1.0, 4), "epsilon": 1}):
         with pytest.raises(TypeError, match="alternatives"):
@@ -370,7 +370,7 @@ def test_simultaneous_intervals_are_those_of_the_accuracy() -> None:
 def test_a_table_without_noise_says_so(tmp_path: Path) -> None:
     table = frames.count(pd.Series(["no", "yes"]), ["yes", "no"])
     clear = table.release(GeometricMechanism.from_scale(0))
-    assert clear.privacy_loss == clear.epsilon == math.inf
+    assert clear.privacy_loss() == clear.epsilon == math.inf
     assert "privacy loss inf" in repr(clear)
     with pytest.raises(ValueError, match="without noise cannot be saved"):
         clear.save(tmp_path / "t.csv")

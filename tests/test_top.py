@@ -237,7 +237,7 @@ def test_cells_by_name() -> None:
     top = DESIGN.count(data).top(3, epsilon=30, budget=budget, label="June")
     assert top.frame["town"].tolist() == ["Rome", "Oslo", "Rome"]
     assert top.frame["sex"].tolist() == ["m", "m", "f"]
-    assert (top.epsilon, top.privacy_loss, top.label, len(top)) == (30, 30.0, "June", 3)
+    assert (top.epsilon, top.privacy_loss(), top.label, len(top)) == (30, 30.0, "June", 3)
     assert budget.spent == [("June", 30.0)]
     assert "900" not in repr(top)
     assert "June" in repr(top)

@@ -21,7 +21,7 @@ column = m.release(np.array([1, 2], np.int16)).dtype
 design = geomdp.frames.Design({"a": ["x", "y"]}, individual="who", l0=2)
 total: int = design.accuracy(epsilon=0.5, alpha=0.05, of="all")
 noisy: frames.NoisyTable = design.count(None).release(epsilon=0.5, budget=accounting.Budget(6))
-loss: float = noisy.privacy_loss
+loss: float = noisy.privacy_loss()
 read: frames.NoisyTable = geomdp.read("file.csv")
 """
 BAD = ['m.release("oops")', "m.release(2.5)", "design.release(epsilon=1)", "m.accuracy(0.05, 3)"]

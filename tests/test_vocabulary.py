@@ -27,6 +27,24 @@ from geomdp.frames import Design, Hierarchy
 from geomdp.streams import Stream
 from test_import import PUBLIC_MODULES
 
+#: Attributes that depend on nothing else, and methods: each is one of them on all public classes.
+VALUES = {
+    *(
+        "bounds",
+        "counts",
+        "delta",
+        "epsilon",
+        "frame",
+        "levels",
+        "mechanism",
+        "mechanisms",
+        "scale",
+    ),
+    "sensitivity",
+}
+METHODS = {"accuracy", "intervals", "privacy_loss", "release", "total"}
+#: Given by keyword wherever it need not be given.
+BY_KEYWORD = {"alpha", "budget", "label", "nulls", "rho", "simultaneous", "threads"}
 #: Parameters that are real numbers, wherever they occur.
 NUMBERS = {"alpha", "delta", "epsilon", "epsilons", "per", "prob", "ratio", "rho", "scale"}
 DESIGN, TREE = (
@@ -46,8 +64,8 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "budget": lambda x: accounting.Budget(x).remaining,
     "planned": lambda x: accounting.Budget(x, x, losses={x: 2}).epsilon_spent,
     "rho": lambda x: accounting.Budget(rho=x).rho_spent,
-    "delta of losses": LOSSES.delta,
-    "epsilon of losses": LOSSES.epsilon,
+    "delta of losses": LOSSES.delta_at,
+    "epsilon of losses": LOSSES.epsilon_at,
     "accuracies": lambda x: accuracy.epsilon_to_accuracy(x, 0.05),
     "relative": lambda x: accuracy.relative_accuracy(x, alpha=x, ratio=x),
     "diffprivlib": lambda x: diffprivlib.Geometric(epsilon=x).mse(0),
@@ -56,14 +74,14 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "smartnoise": lambda x: smartnoise.simple_geometric_mechanism(5, x, 1, 5, 5),
     "smartnoise's accuracy": lambda x: smartnoise.privacy_usage_to_accuracy(x, x),
     "design": lambda x: DESIGN.accuracy(epsilon=x, alpha=x),
-    "mechanisms": lambda x: [each.rate for each in DESIGN.mechanisms(x).values()],
-    "losses": lambda x: DESIGN.loss_distribution(epsilon=x).epsilon(),
+    "mechanisms": lambda x: [each.rate for each in DESIGN.mechanisms_for(x).values()],
+    "losses": lambda x: DESIGN.loss_distribution(epsilon=x).epsilon_at(),
     "missed": lambda x: DESIGN.missed(5, epsilon=x, at_least=5),
     "spurious": lambda x: DESIGN.spurious(epsilon=x, at_least=5),
     "threshold": lambda x: DESIGN.at_least(epsilon=x, spurious=x),
     "preview": lambda x: DESIGN.preview(epsilons=[x], alpha=x).iloc[0, 1],
-    "table": lambda x: TABLE.release(epsilon=x).privacy_loss,
-    "tree": lambda x: [each.rate for each in TREE.mechanisms(x).values()],
+    "table": lambda x: TABLE.release(epsilon=x).privacy_loss(),
+    "tree": lambda x: [each.rate for each in TREE.mechanisms_for(x).values()],
     "rejection": lambda x: rejection.loss(x, 3),
     "pipeline": lambda x: m.make_base_geometric(x).map(1),
     "noise": lambda x: TwoSidedGeometric(x).pmf(1),
@@ -147,3 +165,27 @@ def test_numbers_have_the_type_that_takes_text() -> None:
                 assert any(word in stated for word in ("Decimal", "Real", "Numbers")), name
                 found += 1
     assert found > 40
+
+
+def test_an_attribute_is_everywhere_a_value_or_everywhere_a_method() -> None:
+    """The privacy loss was a method of a mechanism and a value of a table."""
+    found = []
+    for name, kind in public():
+        for part in (VALUES | METHODS) & set(dir(kind) if inspect.isclass(kind) else ()):
+            found.append(part)
+            is_method = inspect.isroutine(inspect.getattr_static(kind, part))
+            assert is_method == (part in METHODS), f"{name}.{part}"
+    assert {*found} == VALUES | METHODS
+    assert len(found) > 50
+
+
+def test_what_need_not_be_given_is_given_by_keyword() -> None:
+    found = set()
+    for name, call in public():
+        if not inspect.isroutine(call) or ".compat." in name:
+            continue
+        for parameter in inspect.signature(call).parameters.values():
+            if parameter.name in BY_KEYWORD and parameter.default is not parameter.empty:
+                assert parameter.kind is parameter.KEYWORD_ONLY, f"{name}: {parameter.name}"
+                found.add(parameter.name)
+    assert found == BY_KEYWORD

@@ -115,8 +115,8 @@ def pmf(mechanism: GeometricMechanism, counts: Any, *, ax: Axes | None = None) -
 
 def accuracy(
     epsilons: Numbers,
-    alpha: Real = 0.05,
     *,
+    alpha: Real = 0.05,
     n: Integer | Sequence[Integer] = (1, 10, 100, 1000),
     sensitivity: Real = 1,
     ax: Axes | None = None,

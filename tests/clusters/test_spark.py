@@ -888,7 +888,7 @@ def test_a_table_has_one_draw_of_each_individual(
     found = table.frame["count"].to_pylist()
     assert sum(found) == 80 * 6
     assert all(n % 2 == 0 for n in found)
-    assert table.release(epsilon=1).privacy_loss == 1
+    assert table.release(epsilon=1).privacy_loss() == 1
 
 
 @pytest.mark.night

@@ -408,14 +408,14 @@ class Budget(Uncopied):
         """The privacy loss of all releases so far, rounded up; of all planned ones, with a plan."""
         if self._plan is not None:
             return epsilon_of(self._plan, self._delta)
-        return self.epsilon(0)
+        return self.epsilon_at(0)
 
     @property
     def rho_spent(self) -> float:
         """The rho of all releases so far, rounded up; 0 for a budget without `rho`."""
         return decimals.up(composition.total(self._store.costs())) if self._by_rho else 0.0
 
-    def epsilon(self, delta: Real, *, of: Literal["spent", "all"] = "spent") -> float:
+    def epsilon_at(self, delta: Real, *, of: Literal["spent", "all"] = "spent") -> float:
         """Return an epsilon such that the releases are (epsilon, delta)-private together.
 
         Parameters
@@ -438,9 +438,9 @@ class Budget(Uncopied):
         >>> budget = accounting.Budget(rho=0.5)
         >>> for _ in range(100):
         ...     budget.book("0.05")
-        >>> round(budget.rho_spent, 4), round(budget.epsilon(1e-6), 2)
+        >>> round(budget.rho_spent, 4), round(budget.epsilon_at(1e-6), 2)
         (0.125, 2.42)
-        >>> round(budget.epsilon(1e-6, of="all"), 2)
+        >>> round(budget.epsilon_at(1e-6, of="all"), 2)
         5.22
 
         """

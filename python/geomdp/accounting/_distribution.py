@@ -37,7 +37,7 @@ class LossDistribution:
 
     >>> from geomdp import GeometricMechanism, accounting
     >>> table = accounting.loss_distribution(GeometricMechanism(0.1), l0=3)
-    >>> round((50 * table).epsilon(delta=1e-6), 2)
+    >>> round((50 * table).epsilon_at(delta=1e-6), 2)
     6.07
     >>> round(accounting.compose({0.3: 50}, delta=1e-6), 2)
     11.07
@@ -55,7 +55,7 @@ class LossDistribution:
                 )
         self._cells = cells
 
-    def epsilon(self, delta: Real = 0) -> float:
+    def epsilon_at(self, delta: Real = 0) -> float:
         """Return an epsilon such that the releases are (epsilon, delta)-private together.
 
         Parameters
@@ -73,7 +73,7 @@ class LossDistribution:
         Examples
         --------
         >>> from geomdp import GeometricMechanism, accounting
-        >>> (50 * accounting.loss_distribution(GeometricMechanism(0.1), l0=3)).epsilon()
+        >>> (50 * accounting.loss_distribution(GeometricMechanism(0.1), l0=3)).epsilon_at()
         15.000000000000002
 
         """
@@ -82,7 +82,7 @@ class LossDistribution:
             return epsilon_of(pure, level)
         return min(composition.Grid(self._cells).epsilon(level), epsilon_of(pure, level))
 
-    def delta(self, epsilon: Real) -> float:
+    def delta_at(self, epsilon: Real) -> float:
         """Return a delta such that the releases are (epsilon, delta)-private together.
 
         Parameters
@@ -99,7 +99,8 @@ class LossDistribution:
         Examples
         --------
         >>> from geomdp import GeometricMechanism, accounting
-        >>> (50 * accounting.loss_distribution(GeometricMechanism(0.1), l0=3)).delta(epsilon=15.1)
+        >>> table = accounting.loss_distribution(GeometricMechanism(0.1), l0=3)
+        >>> (50 * table).delta_at(epsilon=15.1)
         0.0
 
         """
@@ -132,7 +133,7 @@ class LossDistribution:
 
         An accountant adds its own rounding errors, in both directions: for 5000 cells its delta may
         be too small by 1e-13, that is by 11% at 1e-12. An event cannot carry an allowance for that.
-        Below delta 1e-9 use :meth:`to_pld`, which has one, or :meth:`epsilon`, which is tighter.
+        Below delta 1e-9 use :meth:`to_pld`, which has one, or :meth:`epsilon_at`, which is tighter.
 
         Examples
         --------
@@ -160,7 +161,7 @@ class LossDistribution:
         convolution has rounding errors, and sampled noise adds those of :meth:`to_dp_event`. So
         this adds a delta of ``1e-12 + n * 2**-48`` for n cells, which is at least 100 times the
         errors of the convolution that we measured. Below that delta every epsilon is infinite; use
-        :meth:`epsilon` there.
+        :meth:`epsilon_at` there.
 
         Parameters
         ----------
@@ -247,7 +248,7 @@ def loss_distribution(
     --------
     >>> from geomdp import GeometricMechanism, accounting
     >>> table = accounting.loss_distribution(GeometricMechanism(0.1), l0=3, linf=4)
-    >>> table.epsilon(), round((30 * table).epsilon(delta=1e-6), 2)
+    >>> table.epsilon_at(), round((30 * table).epsilon_at(delta=1e-6), 2)
     (1.2000000000000002, 21.76)
 
     """

@@ -23,7 +23,7 @@ def mechanisms(
     if (mechanism is None) == (epsilon is None):
         raise TypeError("mechanism and epsilon are alternatives: give one of them")
     if mechanism is None:
-        return design.mechanisms(epsilon, bounds)
+        return design.mechanisms_for(epsilon, bounds)
     if bounds is not None:
         raise TypeError("bounds go with epsilon: a mechanism has its own")
     found = as_noise(mechanism, "epsilon=, or a GeometricMechanism")

@@ -339,7 +339,7 @@ individual='patient', l0=2)
         [6, 12, 8, 25]
 
         """
-        mechanisms = self.mechanisms(epsilon)
+        mechanisms = self.mechanisms_for(epsilon)
         cells = mechanisms[self.depths[-1]]
         if of is None:
             return cells.accuracy(alpha)
@@ -352,7 +352,7 @@ individual='patient', l0=2)
         summed = math.prod(len(axis.levels) for axis in self.axes if axis.label not in kept)
         return accuracy.sum_accuracy(cells, summed, alpha)
 
-    def epsilon(self, *, accuracy: Integer, alpha: Real, of: Columns = None) -> float:
+    def epsilon_for(self, *, accuracy: Integer, alpha: Real, of: Columns = None) -> float:
         """Return the epsilon of a release with this accuracy, the least up to one part in 10^6.
 
         Parameters
@@ -366,7 +366,7 @@ individual='patient', l0=2)
         --------
         >>> from geomdp.frames import Design
         >>> design = Design({"region": range(10), "sex": ["f", "m"]})
-        >>> epsilon = design.epsilon(accuracy=5, alpha=0.05, of="all")
+        >>> epsilon = design.epsilon_for(accuracy=5, alpha=0.05, of="all")
         >>> round(epsilon, 3), design.accuracy(epsilon=epsilon, alpha=0.05, of="all")
         (1.061, 5)
 
@@ -397,7 +397,7 @@ individual='patient', l0=2)
         True
 
         """
-        mechanism = self.mechanisms(epsilon)[self.depths[-1]]
+        mechanism = self.mechanisms_for(epsilon)[self.depths[-1]]
         least = threshold(self, at_least, mechanism)
         return decimals.up(self.cells * tails.at_least(mechanism.certificate(), least))
 
@@ -419,7 +419,7 @@ individual='patient', l0=2)
         [0.995, 0.269, 0.002]
 
         """
-        mechanism = self.mechanisms(epsilon)[self.depths[-1]]
+        mechanism = self.mechanisms_for(epsilon)[self.depths[-1]]
         least = threshold(self, at_least, mechanism)
         # The noise is symmetric.
         distance = parameters.at_least("count", count, 0) - least + 1
@@ -444,12 +444,12 @@ individual='patient', l0=2)
 
         """
         share = parameters.positive_fraction("spurious", spurious) / self.cells
-        mechanism = self.mechanisms(epsilon)[self.depths[-1]]
+        mechanism = self.mechanisms_for(epsilon)[self.depths[-1]]
         threshold(self, 1, mechanism)
         certificate = mechanism.certificate()
         return tails.least_of(certificate, min(share, Fraction(1)), 1) + 1
 
-    def mechanisms(
+    def mechanisms_for(
         self, epsilon: Real, bounds: Bounds | None = None
     ) -> dict[Block, GeometricMechanism]:
         """Return the mechanism of each block of the table, for this epsilon.
@@ -467,9 +467,9 @@ individual='patient', l0=2)
         Examples
         --------
         >>> from geomdp.frames import Design
-        >>> Design(["yes", "no"]).mechanisms(0.5)
+        >>> Design(["yes", "no"]).mechanisms_for(0.5)
         {(0,): GeometricMechanism(epsilon=0.5, sensitivity=1)}
-        >>> uneven = Design(["yes", "no"], margins=("all", "0.2")).mechanisms(1)
+        >>> uneven = Design(["yes", "no"], margins=("all", "0.2")).mechanisms_for(1)
         >>> uneven[0,].epsilon, uneven[1,].epsilon
         (Fraction(1, 5), Fraction(4, 5))
 
@@ -509,7 +509,7 @@ individual='patient', l0=2)
         >>> from geomdp.frames import Design
         >>> design = Design({"town": ["Oslo", "Rome", "Bern"]}, individual="who", l0=3)
         >>> losses = design.loss_distribution(epsilon=0.3)
-        >>> round((50 * losses).epsilon(delta=1e-6), 2)
+        >>> round((50 * losses).epsilon_at(delta=1e-6), 2)
         6.07
 
         """
@@ -541,8 +541,8 @@ individual='patient', l0=2)
     def preview(
         self,
         epsilons: Sequence[Real] | Real = (0.1, 0.2, 0.5, 1, 2),
-        alpha: Real = 0.05,
         *,
+        alpha: Real = 0.05,
         library: Library | None = None,
     ) -> Any:
         """Return the accuracies of a release by epsilon, to plan with. It needs no data.
@@ -663,7 +663,7 @@ individual='patient', l0=2)
         --------
         >>> from geomdp.frames import Design
         >>> design = Design({"sick": ["yes", "no"]}, margins="all").with_shares({"sick": [1, 3]})
-        >>> [float(each.epsilon) for each in design.mechanisms(1).values()]
+        >>> [float(each.epsilon) for each in design.mechanisms_for(1).values()]
         [0.25, 0.75]
 
         """

@@ -44,7 +44,7 @@ class NoisyGroups(Released):
     >>> visits = pd.DataFrame({"page": ["home"] * 900 + ["help"] * 70, "hour": 7})
     >>> design = frames.Design({"page": ["home", "help", "blog"], "hour": range(24)})
     >>> noisy = design.count(visits).release(epsilon=1, at_least=25)
-    >>> noisy.frame["page"].tolist(), noisy.privacy_loss
+    >>> noisy.frame["page"].tolist(), noisy.privacy_loss()
     (['home', 'help'], 1.0)
 
     """

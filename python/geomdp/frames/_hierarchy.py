@@ -179,7 +179,7 @@ class Hierarchy(Branches):
         >>> from geomdp.frames import Hierarchy
         >>> tree = Hierarchy({"Oslo": "Europe", "Rome": "Europe"})
         >>> noisy = tree.release({"Oslo": 210, "Rome": 42}, epsilon=1)
-        >>> list(noisy.to_dict()), noisy.privacy_loss
+        >>> list(noisy.to_dict()), noisy.privacy_loss()
         (['Europe', 'Oslo', 'Rome'], 1.0)
 
         """

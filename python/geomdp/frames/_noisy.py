@@ -39,7 +39,7 @@ class NoisyTable(Released, Answers):
     >>> people = pd.DataFrame({"city": ["Rome", "Oslo", "Rome"], "sick": ["no", "yes", "no"]})
     >>> design = frames.Design({"city": ["Oslo", "Rome"], "sick": ["yes", "no"]})
     >>> noisy = design.count(people).release(epsilon=0.5)
-    >>> noisy.privacy_loss, list(noisy.intervals(alpha=0.05))
+    >>> noisy.privacy_loss(), list(noisy.intervals(alpha=0.05))
     (0.5, ['city', 'sick', 'estimate', 'lower', 'upper'])
     >>> len(noisy.total("city", alpha=0.05))
     2

@@ -39,7 +39,7 @@ class Released:
     ) -> None:
         #: Everything public about the table.
         self.design = design
-        #: The mechanism of each block, as in :meth:`Design.mechanisms`.
+        #: The mechanism of each block, as in :meth:`Design.mechanisms_for`.
         self.mechanisms = dict(mechanisms)
         #: The noisy counts: an axis for each column, with its nodes in the order of its tree.
         self.counts = counts
@@ -116,9 +116,15 @@ class Released:
         losses = _cost.losses(self.design, self.mechanisms)
         return sum((loss * n for loss, n in losses.items()), start=Fraction())
 
-    @property
     def privacy_loss(self) -> float:
-        """The privacy loss of the whole table for one individual, rounded up."""
+        """Return the privacy loss of the whole table for one individual, rounded up.
+
+        >>> import pandas as pd
+        >>> from geomdp import frames
+        >>> table = frames.count(pd.Series(["no", "yes", "no"]), ["yes", "no"])
+        >>> table.release(epsilon="0.1").privacy_loss()
+        0.1
+        """
         return decimals.up(self.epsilon)
 
     def to_dict(self) -> dict[Any, int]:

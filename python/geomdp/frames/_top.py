@@ -51,7 +51,7 @@ class Top(Released):
     >>> visits = pd.Series(["flu"] * 900 + ["cold"] * 700 + ["gout"] * 20, name="diagnosis")
     >>> table = frames.count(visits, ["cold", "flu", "gout", "mumps"])
     >>> top = table.top(2, epsilon=1)
-    >>> top.to_dict(), top.privacy_loss
+    >>> top.to_dict(), top.privacy_loss()
     ({'flu': 1, 'cold': 2}, 1.0)
     >>> top.accuracy(alpha=0.05)
     8

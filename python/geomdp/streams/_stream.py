@@ -183,8 +183,8 @@ class Stream:
         return self._arity
 
     @property
-    def levels(self) -> int:
-        """The number of levels: nodes are spans of ``arity**level`` steps."""
+    def height(self) -> int:
+        """The number of levels of its trees: nodes are spans of ``arity**level`` steps."""
         return self._levels
 
     @property
@@ -407,7 +407,7 @@ class Stream:
         >>> stream = Stream.open(pathlib.Path(folder.name) / "visits.jsonl", epsilon=1)
         >>> published = stream.release(0, [[512, 70]])
         >>> table = stream.table(cells={"town": ["Oslo", "Rome"]})
-        >>> list(table.intervals(alpha=0.05)), table.privacy_loss
+        >>> list(table.intervals(alpha=0.05)), table.privacy_loss()
         (['step', 'town', 'estimate', 'lower', 'upper'], 0.5)
         >>> folder.cleanup()
 
@@ -482,7 +482,7 @@ class Stream:
         >>> folder.cleanup()
 
         """
-        return self.loss_distribution(l0, linf).epsilon()
+        return self.loss_distribution(l0, linf).epsilon_at()
 
     def loss_distribution(self, l0: Integer = 1, linf: Integer = 1) -> accounting.LossDistribution:
         """Return the distribution of the privacy loss of an individual over the whole stream.
@@ -501,7 +501,7 @@ class Stream:
         >>> from geomdp.streams import Stream
         >>> folder = tempfile.TemporaryDirectory()
         >>> stream = Stream.open(pathlib.Path(folder.name) / "visits.jsonl", epsilon="0.1")
-        >>> round(stream.loss_distribution(l0=30).epsilon(delta=1e-6), 2)
+        >>> round(stream.loss_distribution(l0=30).epsilon_at(delta=1e-6), 2)
         2.49
         >>> folder.cleanup()
 
