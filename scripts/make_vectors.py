@@ -16,6 +16,8 @@ import operator
 import re
 import subprocess
 import sys
+import tomllib
+import types
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -38,6 +40,25 @@ DTYPES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint6
 #: Its plan has digits of one, two and three own words, and its noise uses them all.
 SMALLEST = 1e-17
 _Vector = dict[str, Any]
+#: Mistakes of a program, each with a flag for the vectors that refuse it. The planted fault of this
+#: name makes the mistake in check.py.
+MISTAKES = {
+    "words reversed": "a program reads the own words of a digit in reverse order",
+    "at a threshold": "a program takes a number at a threshold to be below it",
+    "no tie-break": "a program drops the shared word from numbers",
+    "no floor": "a program ignores the floor's slot",
+    "zero falls": "a program lets noise fall where its number is zero",
+    "digit 0 as it falls": "a program takes digit 0 of noise that rises as if it fell",
+    "no last value": "a program does not censor the top digit",
+    "wraps below": "a program lets noise wrap below the lower bound",
+    "count beyond": "a program does not clamp counts",
+    "words in order": "a program gives each count of an array successive words",
+    "null": "a program takes null for the empty string",
+    "columns": "a program forgets the order of the columns of ids",
+    "count": "a program leaves the count out of the address",
+    "name": "a program gives all columns of counts one key",
+    "negative": "a program takes negative ids as they are",
+}
 
 
 class Setting:
@@ -370,6 +391,49 @@ FILES: dict[str, Callable[[], Iterator[tuple[Setting, _Vector]]]] = {
 }
 
 
+class Remembered(check.Aes):  # type: ignore[misc]
+    """The slow part, which most mistakes share."""
+
+    __call__ = functools.cache(check.Aes.__call__)
+
+
+@functools.cache
+def mistaken() -> dict[str, tuple[Any, bool]]:
+    """Return for each flag the program with the mistake, and whether it makes other tapes."""
+    source = (FOLDER / "check.py").read_text(encoding="utf-8")
+    faults = tomllib.loads((ROOT / "scripts/faults.toml").read_text(encoding="utf-8"))
+    found: dict[str, tuple[Any, bool]] = {}
+    aes = functools.cache(Remembered)
+    for flag, fault in MISTAKES.items():
+        old, new = faults[fault]["old"], faults[fault]["new"]
+        program = types.ModuleType(f"check, {flag}")
+        sys.modules[program.__name__] = program
+        exec(compile(source.replace(old, new), program.__name__, "exec"), vars(program))
+        program.Aes = aes  # type: ignore[attr-defined]
+        found[flag] = program, source.index(old) > source.index("--- tapes")
+    return found
+
+
+def refusing(document: dict[str, Any]) -> list[list[str]]:
+    """Return for each vector the flags of the mistakes that it refuses."""
+    plans = {name: check.Plan(plan) for name, plan in document["plans"].items()}
+    vectors = []
+    for vector in document["vectors"]:
+        full = {}
+        if "counts" in vector:  # AES is slow.
+            tapes = check.tapes(plans[vector["plan"]], vector)
+            full = {"tapes": [[hex(word) for word in tape] for tape in tapes]}
+        vectors.append(vector | full)
+    found: list[list[str]] = [[] for _ in vectors]
+    for flag, (program, other_tapes) in mistaken().items():
+        given = document["vectors"] if other_tapes else vectors
+        if other_tapes and not any("key" in vector for vector in given):
+            continue
+        for failure in program.failures({**document, "vectors": given}):
+            found[int(failure.split()[1])].append(flag)
+    return found
+
+
 def text(name: str) -> str:
     """Return a file: a plan or a vector on each line."""
     plans, vectors = {}, []
@@ -377,10 +441,15 @@ def text(name: str) -> str:
         plans[setting.name] = setting.entry
         vectors.append({"plan": setting.name, **vector})
 
+    document = {"format": check.FORMAT, "plans": plans, "vectors": vectors}
+    flags = refusing(json.loads(json.dumps(document)))
+    vectors = [vector | {"flags": each} for vector, each in zip(vectors, flags, strict=True)]
+    notes = {flag: fault for flag, fault in MISTAKES.items() if any(flag in of for of in flags)}
+
     def line(value: Any) -> str:
         return json.dumps(value, separators=(",", ":"))
 
-    head = f'"format":"{check.FORMAT}","construction":{distributed._VERSION}'
+    head = f'"format":"{check.FORMAT}","construction":{distributed._VERSION},"notes":{line(notes)}'
     named = ",\n".join(f"{line(name)}:{line(entry)}" for name, entry in plans.items())
     listed = ",\n".join(map(line, vectors))
     return f'{{{head},"plans":{{\n{named}\n}},"vectors":[\n{listed}\n]}}\n'

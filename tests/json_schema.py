@@ -1,4 +1,4 @@
-"""A validator of JSON Schema, for the keywords that the schema of published files has."""
+"""A validator of JSON Schema, for the keywords that the schemas of docs/ have."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -41,8 +41,10 @@ def parts(value: Any, schema: Any, whole: Any) -> Iterator[tuple[str, Any, Any]]
     if "$ref" in schema:
         yield "", value, whole["$defs"][schema["$ref"].removeprefix("#/$defs/")]
     if isinstance(value, dict):
-        for key in value.keys() & schema.get("properties", {}).keys():
-            yield f".{key}", value[key], schema["properties"][key]
+        known, others = schema.get("properties", {}), schema.get("additionalProperties")
+        for key, part in value.items():
+            if wanted := known.get(key, isinstance(others, dict) and others):
+                yield f".{key}", part, wanted
     if isinstance(value, list) and "items" in schema:
         for place, item in enumerate(value):
             yield f"[{place}]", item, schema["items"]

@@ -12,11 +12,13 @@ from typing import Any
 import make_vectors
 import numpy as np
 import pytest
-from make_vectors import FILES, FOLDER, check
+from make_vectors import FILES, FOLDER, MISTAKES, check, refusing
 
 from geomdp import GeometricMechanism
 from geomdp.testing import release_not_private
+from json_schema import errors
 
+SCHEMA = json.loads((FOLDER.parent / "docs/vectors.schema.json").read_text())
 DOCUMENTS = {path.name: json.loads(path.read_text()) for path in FOLDER.glob("*.json")}
 
 
@@ -27,6 +29,41 @@ def test_check_passes_all_vectors_without_the_package() -> None:
     assert len(run.stdout.splitlines()) == len(DOCUMENTS) == len(FILES)
     assert sum(len(each["vectors"]) for each in DOCUMENTS.values()) >= 300
     assert sum(path.stat().st_size for path in FOLDER.glob("*.json")) < 2**20
+
+
+@pytest.mark.parametrize("name", sorted(FILES))
+def test_files_are_those_of_the_schema(name: str) -> None:
+    document = DOCUMENTS[name]
+    assert errors(document, SCHEMA, SCHEMA) == []
+    [plan, *_] = document["plans"]
+    for path, bad in [
+        (("format",), "geomdp-vectors-2"),
+        (("vectors", 0, "plan"), 1),
+        (("vectors", 0, "more"), ""),
+        (("vectors", 0, "flags"), [3]),
+        (("vectors", 0, "counts"), [7]),
+        (("vectors", 0, "masses"), ["12"]),
+        (("plans", plan, "dtype"), "float64"),
+        (("plans", plan, "epsilon"), "0.1"),
+        (("plans", plan, "certificate", "limb_bits"), 64),
+    ]:
+        changed = copy.deepcopy(document)
+        *places, last = path
+        part: Any = changed
+        for place in places:
+            part = part[place]
+        part[last] = bad
+        assert errors(changed, SCHEMA, SCHEMA), path
+
+
+def test_flags_are_those_of_the_mistakes_that_a_vector_refuses() -> None:
+    """The package gives the other files, with their flags."""
+    document = DOCUMENTS["tapes.json"]
+    assert refusing(document) == [vector["flags"] for vector in document["vectors"]]
+    noted = {flag: fault for each in DOCUMENTS.values() for flag, fault in each["notes"].items()}
+    assert noted == MISTAKES
+    for flag in MISTAKES:
+        assert sum(flag in v["flags"] for d in DOCUMENTS.values() for v in d["vectors"]) > 3
 
 
 #: Tapes in full come from the kernel alone, which needs a Rust compiler.
