@@ -59,6 +59,7 @@ lint: develop    ## formatters, linters, types, stubs
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --quiet --workspace --no-deps
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
+	$(VENV)/bin/numpydoc lint $(shell find python/geomdp -name '*.py')
 	$(VENV)/bin/lint-imports --no-cache --no-logo
 	$(VENV)/bin/zizmor --quiet --offline .github
 	$(PY) -m mypy
