@@ -85,7 +85,7 @@ package() {
     echo "the same noise from known keys as on this machine: $noise"
     # Without those that start processes, which would not be emulated, or need data frames.
     "${emulated[@]}" -m pytest -q -p no:cacheprovider \
-        tests/test_{api_properties,bad_input,certificate,found_by_fuzzing,map,measurement}.py
+        tests/{fronts/test_{api_properties,bad_input,found_by_fuzzing,measurement},draw/test_certificate,privacy/test_map}.py
 }
 
 for step in ${@:-lint tests ct aes instructions package}; do

@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 [ "$(uname -m)" = x86_64 ] || exit 0
 mkdir -p target
-cc -O1 -Wall -maes -mavx2 -shared -fPIC -o target/emulate_vaes.so tests/emulate_vaes.c
+cc -O1 -Wall -maes -mavx2 -shared -fPIC -o target/emulate_vaes.so tests/randomness/emulate_vaes.c
 program=$(cargo test --locked --quiet --no-run -p geomdp-core --lib --message-format=json |
     sed -n 's/.*"name":"geomdp_core".*"executable":"\([^"]*\)".*/\1/p')
 VAES_IS_EMULATED=1 LD_PRELOAD=$PWD/target/emulate_vaes.so "$program" draw::tape 2>&1 | tee target/vaes

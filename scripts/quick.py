@@ -18,6 +18,8 @@ from gate import changed
 ROOT = Path(__file__).resolve().parents[1]
 SECONDS = 80
 PYTEST = [sys.executable, "-m", "pytest", "-q", "--numprocesses=auto", "--doctest-modules"]
+#: The others need clusters, a browser or R.
+TESTS = r"tests/(?!browser|clusters|readers)\w+/test_\w+\.py"
 Row = tuple[list[str], list[str]]
 
 
@@ -49,7 +51,7 @@ def commands(files: list[str]) -> list[list[str]]:
 def main() -> int:
     os.environ.setdefault("BASE", "HEAD")
     files = [file for file in changed() or [] if (ROOT / file).exists()]
-    tests = [file for file in files if re.fullmatch(r"tests/(compat/)?test_\w+\.py", file)]
+    tests = [file for file in files if re.fullmatch(TESTS, file)]
     examples = [file for file in files if re.fullmatch(r"python/geomdp/.*\.py", file)]
     later = []
     for command in commands(files):

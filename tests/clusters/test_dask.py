@@ -21,11 +21,11 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from contract import WIDE, Contract, Engine, copies, night
 from distributed import Client, LocalCluster, Status, wait
-from forms import shows
 
 import geomdp.dask
+from contract import WIDE, Contract, Engine, copies, night
+from forms import shows
 from geomdp import GeometricMechanism
 from geomdp.dask import release, release_columns
 from geomdp.distributed import ReleaseKey

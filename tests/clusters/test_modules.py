@@ -1,4 +1,4 @@
-"""The checks of tests/test_import.py for the modules that need an engine."""
+"""The checks of tests/fronts/test_import.py for the modules that need an engine."""
 
 import doctest
 import importlib
@@ -8,8 +8,8 @@ import sys
 from types import ModuleType
 
 import pytest
-from contract import night
 
+from contract import night
 from test_import import check_documentation, check_untried_version
 
 ENGINES = {"dask": "dask", "ray": "ray", "spark": "pyspark"}

@@ -22,12 +22,12 @@ import pyarrow as pa
 import pytest
 import ray
 import ray.data
-from contract import WIDE, Contract, Engine, night
-from forms import shows
 from ray import cloudpickle
 from ray.exceptions import ActorDiedError, RayError
 
 import geomdp.ray
+from contract import WIDE, Contract, Engine, night
+from forms import shows
 from geomdp import GeometricMechanism
 from geomdp.distributed import ReleaseKey
 from geomdp.ray import release_columns

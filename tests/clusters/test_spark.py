@@ -26,14 +26,14 @@ import pandas as pd
 import pyarrow as pa
 import pyspark
 import pytest
-from contract import WIDE, Contract, Engine, copies, night
-from forms import shows
 from pyspark import TaskContext, cloudpickle
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 import geomdp.spark
+from contract import WIDE, Contract, Engine, copies, night
+from forms import shows
 from geomdp import GeometricMechanism
 from geomdp._engines import spark_internals, spark_plan
 from geomdp.distributed import ReleaseKey

@@ -21,7 +21,7 @@ from geomdp.compat.smartnoise import (
 from statistics_ import Z_LIMIT, censored_pmf, rejects
 from strategies import positive_numbers
 
-#: The notes allow any level; tests/test_alpha.py has the warning.
+#: The notes allow any level; tests/accuracy/test_alpha.py has the warning.
 pytestmark = pytest.mark.filterwarnings("ignore:.*probability of a miss")
 
 DRAWS = 200_000

@@ -378,7 +378,7 @@ junk = st.one_of(
     *(st.complex_numbers(), st.lists(st.integers(), max_size=3), st.sampled_from(oddities)),
 )
 real = numbers | junk
-#: What may state a real number (tests/test_vocabulary.py), and no integer.
+#: What may state a real number (tests/fronts/test_vocabulary.py), and no integer.
 anything = real | st.decimals() | st.text(max_size=3) | st.just(np.str_("1"))
 
 

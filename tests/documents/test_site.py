@@ -14,7 +14,7 @@ from geomdp import plot
 from test_documents import FENCED, run
 from test_import import PUBLIC_MODULES
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
 NOTEBOOKS = sorted((ROOT / "examples/notebooks").glob("*.ipynb"))

@@ -35,7 +35,7 @@ from statistics_ import censored_pmf, rejects
 from unsigned import limits
 from verifier.verify import verify
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 SECONDS = 60
 #: A count that must not appear in any message.
 SECRET = "987654321"

@@ -103,7 +103,7 @@ class Setting:
         return refuses(outputs, censored(mass, shift, lower, upper), first, upper)
 
 
-#: tests/test_vectors.py has the exact noise of a known key for every dtype; `make exhaustive` and
+#: test_vectors.py has the exact noise of a known key for every dtype; `make exhaustive` and
 #: the proofs have its law. These draw with fresh randomness.
 SETTINGS = [
     *(Setting(0, "int64", scale) for scale in (0.1, 3.7, 2.0**40)),

@@ -95,7 +95,7 @@ def conda_lines(project: dict[str, Any]) -> set[str]:
 
 
 def test_files_that_repeat_the_version_and_the_metadata_agree() -> None:
-    root = Path(__file__).parents[1]
+    root = Path(__file__).parents[2]
     workspace = tomllib.loads((root / "Cargo.toml").read_text())["workspace"]
     version = workspace["package"]["version"]
     assert geomdp.__version__ == version
@@ -256,7 +256,7 @@ def pointed_to(name: str, value: object) -> list[object]:
 def check_untried_version(module: str, package: str, below: str) -> None:
     """Check that a module refuses a package from this version on, as its requirements do."""
     limit = f"<{below.removesuffix('.0')}"
-    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
     extras = project["project"]["optional-dependencies"]
     needs = [n for n in itertools.chain(*extras.values()) if re.match(rf"{package}\b", n)]
     assert needs

@@ -1,4 +1,4 @@
-"""Input, results and side effects of `release`; tests/test_api_properties.py has all layouts."""
+"""Input, results and side effects of `release`; test_api_properties.py has all layouts."""
 
 import contextlib
 import itertools
@@ -56,7 +56,7 @@ def test_chunks_and_slices_have_different_noise(dtype: str) -> None:
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 7])
 def test_each_count_has_its_own_noise_for_all_lengths(threads: int) -> None:
-    """All lengths near several chunks of 2048; tests/test_vectors.py knows the noise."""
+    """All lengths near several chunks of 2048; tests/draw/test_vectors.py knows the noise."""
     wide, counts = GeometricMechanism(2**-20), np.arange(5 * 2048)
     noise = release_not_private(wide, np.zeros_like(counts), KEY, threads=1)
     for size in (2048 * k + d for k in range(5) for d in range(-17, 18) if 2048 * k + d >= 0):

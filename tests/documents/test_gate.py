@@ -88,8 +88,17 @@ def test_base_takes_the_place_of_main(first: str, monkeypatch: pytest.MonkeyPatc
         assert gate.changed() == files
 
 
-def test_places_of_faults_exist() -> None:
-    assert plant_faults.faults()
+def test_places_of_faults_and_their_tests_exist() -> None:
+    assert plant_faults.faults()  # or it exits
+    tests = {fault.test.split("::")[0].split()[0] for fault in plant_faults.faults()}
+    assert [test for test in tests if test[0] != "-" and not (ROOT / test).is_file()] == []
+
+
+def test_every_test_has_a_layer() -> None:
+    folders = {path.parent for path in (ROOT / "tests").rglob("test_*.py")}
+    named = (ROOT / "CONTRIBUTING.md").read_text().partition("## Where things are")[2]
+    assert {folder.parent for folder in folders} == {ROOT / "tests"}
+    assert [folder.name for folder in folders if f"`{folder.name}`" not in named] == []
 
 
 @pytest.mark.parametrize(
@@ -235,13 +244,13 @@ def test_every_source_has_a_row() -> None:
 
 def test_closest_row_says_what_to_run() -> None:
     assert quick.commands(["python/geomdp/consistency.py"]) == [
-        ["pytest", "tests/test_consistency.py"]
+        ["pytest", "tests/tables/test_consistency.py"]
     ]
     budgets = [
         "pytest",
-        "tests/test_accounting.py",
-        "tests/test_budget.py",
-        "tests/test_journal.py",
+        "tests/accounting/test_accounting.py",
+        "tests/accounting/test_budget.py",
+        "tests/accounting/test_journal.py",
     ]
     assert budgets in quick.commands(["python/geomdp/_analysis/composition.py", "README.md"])
     assert quick.commands(["rust/core/src/draw/kernel/mod.rs"])[0][-1] == "kernel"

@@ -438,7 +438,7 @@ def test_files_state_the_release_and_nothing_else(tmp_path: Path) -> None:
     ]  # fmt: skip
     text = copies[0]["t.csv.json"].decode()
     assert str(tmp_path) not in text
-    assert str(Path(__file__).parents[1]) not in text
+    assert str(Path(__file__).parents[2]) not in text
 
 
 def test_a_file_written_by_the_standard_library_alone_is_read(tmp_path: Path) -> None:

@@ -571,7 +571,7 @@ def test_the_digest_is_that_of_the_csv_file(tmp_path: Path) -> None:
 
 # The page and its schema
 
-SCHEMA = json.loads((Path(__file__).parents[1] / "docs/format.schema.json").read_text())
+SCHEMA = json.loads((Path(__file__).parents[2] / "docs/format.schema.json").read_text())
 
 
 def described(path: Path) -> Any:

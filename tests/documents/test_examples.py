@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from matplotlib import pyplot
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PROGRAMS = sorted((ROOT / "examples").glob("*.py"))
 #: tests/clusters has it.
 ON_A_CLUSTER = "spark_job"

@@ -18,7 +18,7 @@ from typing import Any
 
 import z3
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 CORE = ROOT / "rust/core/src/draw"
 KERNEL = ["mod", "count", "search", "tables", "vector", "avx2", "avx512", "neon"]
 FILES = ["ct", "bernoulli", "fold", *(f"kernel/{name}" for name in KERNEL)]

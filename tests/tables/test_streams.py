@@ -594,7 +594,7 @@ def test_sums_saturate(path: Path, dtype: Any) -> None:
 
 
 def test_the_guide_shows_the_figures_of_the_picture() -> None:
-    guide = Path(__file__).parents[1] / "docs/guides/streams.md"
+    guide = Path(__file__).parents[2] / "docs/guides/streams.md"
     assert stream_table() in guide.read_text()
 
 

@@ -14,7 +14,7 @@ from matplotlib import pyplot
 from geomdp import cli
 from geomdp.accuracy import epsilon_to_accuracy
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 RECIPES = sorted((ROOT / "docs/cookbook").glob("[!i]*.md"))
 PROOFS = ROOT / "docs" / "proofs.md"
 FENCED = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)

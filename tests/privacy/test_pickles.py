@@ -98,6 +98,6 @@ def test_every_public_class_is_tried() -> None:
     modules = [geomdp, *(importlib.import_module(name) for name in names if "._" not in name)]
     public = [getattr(module, x) for module in modules for x in getattr(module, "__all__", [])]
     found = {value.__name__ for value in public if inspect.isclass(value)}
-    # The first has a class for its objects, the second needs a file: tests/test_streams.py.
+    # The first has a class for its objects, the second needs a file: tests/tables/test_streams.py.
     found -= {"Answers", "Stream"}
     assert found == NOT_PICKLED | {type(made).__name__ for made in PICKLED} - {"Partial"}

@@ -264,7 +264,7 @@ def test_concurrent_in_place_releases() -> None:
     assert 10 <= counts.min() <= counts.max() <= 100
 
 
-# Asynchronous exceptions; tests/test_entropy.py has alarms
+# Asynchronous exceptions; tests/randomness/test_entropy.py has alarms
 
 
 class Stopped(BaseException):

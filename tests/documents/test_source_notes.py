@@ -32,7 +32,7 @@ from geomdp.measurement import make_base_geometric
 from geomdp.rejection import loss, pmf
 from statistics_ import Z_LIMIT
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(autouse=True)

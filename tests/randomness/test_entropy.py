@@ -77,6 +77,8 @@ class Preload(NamedTuple):
         environment = {k: v for k, v in os.environ.items() if k not in handlers}
         # Threads of numpy would only add memory to search.
         environment |= {"LD_PRELOAD": str(self.library), "OPENBLAS_NUM_THREADS": "1"}
+        paths = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
         done = subprocess.run(
             [sys.executable, "-W", "error", __file__, scenario, self.secrets],
             env=environment,

@@ -676,7 +676,7 @@ STATES = [
 
 
 def test_errors_against_other_ways_are_those_of_the_guide() -> None:
-    text = (Path(__file__).parents[1] / "docs/guides/hierarchy.md").read_text()
+    text = (Path(__file__).parents[2] / "docs/guides/hierarchy.md").read_text()
     stated = [
         [float(x) for x in row]
         for row in re.findall(r"([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$", text, re.M)

@@ -16,7 +16,7 @@ from matplotlib import pyplot
 from geomdp.frames import Design
 from tapes import sampled_distribution
 
-PAGE = (Path(__file__).parents[1] / "docs/guides/lawyer.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs/guides/lawyer.md").read_text()
 EPSILON = Fraction(1, 2)
 #: The counts of all cells, and how probable a reader holds each world.
 World: TypeAlias = tuple[int, ...]

@@ -154,7 +154,7 @@ def bad_distances() -> Iterator[list[Bad]]:
 
 
 def bad_data() -> Iterator[list[Bad]]:
-    # tests/test_refusals.py has what is no count in any domain.
+    # tests/fronts/test_refusals.py has what is no count in any domain.
     one: list[Any] = [
         *(np.int64(1), np.int8(1), np.uint32(1), np.array([1], "i4"), np.array(1, "i4"), [1]),
         *(1.0, True),
