@@ -204,9 +204,7 @@ def test_rows_of_the_table_lead_to_files_and_commands_that_exist() -> None:
                 assert f"\n{rest[0]}:" in targets, command
             else:
                 names = re.findall(r"--test (\w+)", command)
-                assert all((ROOT / f"rust/core/tests/{name}.rs").exists() for name in names), (
-                    command
-                )
+                assert all(any(ROOT.glob(f"rust/core/tests/{name}*")) for name in names), command
 
 
 def test_each_arrow_of_the_picture_has_a_command_and_a_fault_that_it_catches() -> None:
@@ -253,7 +251,7 @@ def test_closest_row_says_what_to_run() -> None:
         "tests/accounting/test_journal.py",
     ]
     assert budgets in quick.commands(["python/geomdp/_analysis/composition.py", "README.md"])
-    assert quick.commands(["rust/core/src/draw/kernel/mod.rs"])[0][-1] == "kernel"
+    assert quick.commands(["rust/core/src/draw/kernel/mod.rs"])[0][-1] == "draw"
     assert quick.commands(["nowhere.py"]) == []
 
 

@@ -6,7 +6,7 @@
 //! The function `draw` is the construction of `docs/proofs.md`: lemma 1 (the digits of a geometric
 //! are independent), lemma 2 (which words an outcome depends on), theorem 2 (the floor makes it
 //! private). `tests/exhaustive.rs` tries every tape of small plans on every back end, and
-//! `tests/kernel.rs` compares full words with a model. `tests/test_primitives.py` proves for all
+//! `tests/draw/kernel.rs` compares full words with a model. `test_primitives.py` proves for all
 //! words the operations of every back end and their guides, and `draw` for any digits.
 //!
 //! Draws are made in blocks of [`LANES`]. Word `j` of the draw in lane `i` of block `b` is

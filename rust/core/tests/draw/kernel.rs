@@ -7,13 +7,10 @@
     clippy::float_arithmetic
 )]
 
-#[path = "common/model.rs"]
-mod model;
-
+use crate::model::{Model, blocks};
 use geomdp_core::plan::{Plan, Widths};
 use geomdp_core::tape::{Tape, Words};
 use geomdp_core::{Backend, Count, Kernel, LANES, Mechanism, Rate};
-use model::{Model, blocks};
 use num_bigint::BigUint;
 use proptest::prelude::*;
 use std::sync::LazyLock;

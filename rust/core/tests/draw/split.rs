@@ -3,14 +3,11 @@
 //! places to split at. The expected outputs come from the model, one draw at a time.
 #![allow(clippy::unwrap_used, clippy::cast_possible_wrap)]
 
-#[path = "common/model.rs"]
-mod model;
-
+use crate::model::{Model, blocks};
 use geomdp_core::fold::Folded;
 use geomdp_core::plan::Plan;
 use geomdp_core::tape::{Tape, Words};
 use geomdp_core::{Backend, Draws, Error, Kernel, LANES, Mechanism, Rate};
-use model::{Model, blocks};
 use std::fmt::Debug;
 
 const KEY: [u8; 32] = [9; 32];

@@ -6,14 +6,11 @@
     clippy::cast_sign_loss
 )]
 
-#[path = "common/model.rs"]
-mod model;
-
+use crate::model::Model;
 use aes::Aes256Enc;
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use geomdp_core::keyed::{AddressedDraws, Addresses, IdKind, ReleaseKey};
 use geomdp_core::{Count, Error, Mechanism, Rate};
-use model::Model;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::marker::PhantomData;

@@ -2,12 +2,9 @@
 //! parameters that are refused.
 #![allow(clippy::unwrap_used)]
 
-#[path = "common/model.rs"]
-mod model;
-
+use crate::model::Model;
 use geomdp_core::tape::{Tape, Words};
 use geomdp_core::{Count, LANES, Mechanism, Rate};
-use model::Model;
 
 const KEY: [u8; 32] = [3; 32];
 
