@@ -1,7 +1,6 @@
 """Certificates of the library, checked by the stand-alone verifier, without shared code."""
 
 import dataclasses
-import json
 import math
 import pickle
 import random
@@ -94,26 +93,6 @@ def test_no_noise() -> None:
     assert "no noise" in str(no_privacy)
     assert one_output.holds
     assert not no_privacy.holds
-
-
-def test_damaged_certificate_is_refused() -> None:
-    original = json.loads(certificate(Fraction(1), 1000).to_json())
-    verify(original)
-    for path, change in [
-        (("digits", 1, "thresholds", 0), lambda t: hex(int(t, 16) + 2)),
-        (("floor", "num"), lambda t: hex(int(t, 16) - 1)),
-        (("eta", "num"), lambda t: hex(int(t, 16) - 1)),
-        (("floor", "value_bits"), lambda bits: bits - 1),
-        (("rate",), lambda _: "999/1000"),
-        (("range",), lambda _: "100000000"),
-    ]:
-        damaged = json.loads(json.dumps(original))
-        place = damaged
-        for key in path[:-1]:
-            place = place[key]
-        place[path[-1]] = change(place[path[-1]])
-        with pytest.raises(VerificationError):
-            verify(damaged)
 
 
 def test_damaged_certificate_does_not_hold() -> None:

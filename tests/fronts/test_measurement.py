@@ -154,9 +154,6 @@ def test_check_agrees_with_map(scale: Any, d_in: int, d_out: Any) -> None:
         assert not measurement.check(d_in, Fraction(loss) * Fraction(2**80 - 1, 2**80))
 
 
-# Error cases of the proof, at their boundaries
-
-
 # Constructor of the proof
 
 
@@ -295,9 +292,6 @@ def test_domain_members(domain: Any, inside: list[Any], outside: list[Any]) -> N
         assert domain.member(value) is True, value
     for value in outside:
         assert domain.member(value) is False, value
-
-
-# Releases
 
 
 # Steps: immutability, copies, chains

@@ -274,8 +274,14 @@ LISTS = [
 ]
 
 
-@pytest.mark.parametrize(("column", "true", "epsilon", "most"), LISTS)
-@pytest.mark.parametrize("alpha", [0.4, 0.1])
+#: The later ones, with more outcomes, at one level each.
+LEVELS = [*((each, level) for each in LISTS[:4] for level in (0.4, 0.1))]
+LEVELS += zip(LISTS[4:], (0.1, 0.4, 0.1), strict=True)
+
+
+@pytest.mark.parametrize(
+    ("column", "true", "epsilon", "most", "alpha"), [(*each, level) for each, level in LEVELS]
+)
 def test_intervals_hold_over_all_noise(
     column: Any, true: Any, epsilon: Any, most: int, alpha: float
 ) -> None:
