@@ -29,7 +29,7 @@ from geomdp.compat import diffprivlib, smartnoise
 
 BOUNDED, FREE = GeometricMechanism(1, bounds=(0, 9)), GeometricMechanism(1)
 
-#: Calls with alpha as the only positional parameter.
+#: Calls with any alpha.
 OF_ALPHA: dict[Callable[..., Any], Callable[[Any], Any]] = {
     release_accuracy: lambda alpha: release_accuracy(BOUNDED, alpha),
     GeometricMechanism.accuracy: lambda alpha: BOUNDED.accuracy(alpha, counts=[3]),
@@ -48,7 +48,7 @@ OF_ALPHA: dict[Callable[..., Any], Callable[[Any], Any]] = {
     accuracy_to_discrete_laplacian_scale: partial(accuracy_to_discrete_laplacian_scale, 2),
     smartnoise.privacy_usage_to_accuracy: partial(smartnoise.privacy_usage_to_accuracy, 1),
     smartnoise.accuracy_to_privacy_usage: partial(smartnoise.accuracy_to_privacy_usage, 1),
-    plot.accuracy: partial(plot.accuracy, [0.1, 0.2]),
+    plot.accuracy: lambda alpha: plot.accuracy([0.1, 0.2], alpha=alpha),
 }
 
 
