@@ -410,7 +410,7 @@ def table(
     _accuracy.confidence_interval(mechanism, counts, alpha)  # Checks the counts and alpha.
     reach = _accuracy.release_accuracy(mechanism, alpha)
     stated = f"noisy counts ± {reach:,}\n{_of_mechanism(mechanism)}, {_confidence(alpha)}"
-    return _draw_table(ax, counts, sides, (y, x), stated, "noisy count")
+    return _draw_table(ax, counts, sides, (y, x), stated=stated, drawn="noisy count")
 
 
 def _draw_table(
@@ -418,6 +418,7 @@ def _draw_table(
     counts: NDArray[Any],
     sides: Sequence[list[str]],
     titles: tuple[str, str],
+    *,
     stated: str,
     drawn: str,
 ) -> Axes:
@@ -528,7 +529,7 @@ def published_table(
     stated = f"estimates ± {reach:,}\nepsilon {float(epsilon):g}, {_confidence(alpha)}"
     names = [list(map(_text, side)) for side in sides]
     counts = np.rint(drawn[0]).astype(np.int64)
-    return _draw_table(ax, counts, names, titles, stated, "estimate")
+    return _draw_table(ax, counts, names, titles, stated=stated, drawn="estimate")
 
 
 def published_names(names: Sequence[Any], title: str, stated: str, *, ax: Axes | None) -> Axes:
