@@ -1,6 +1,8 @@
 //! The draw: from a plan, a tape and counts to noisy counts.
 
 pub mod bernoulli;
+#[cfg(target_arch = "x86_64")]
+mod counter_mode;
 pub(crate) mod ct;
 pub mod fold;
 pub mod kernel;
@@ -8,8 +10,6 @@ pub mod keyed;
 mod simd;
 pub mod tape;
 pub mod top;
-#[cfg(target_arch = "x86_64")]
-mod vaes;
 pub mod wipe;
 
 use crate::Error;

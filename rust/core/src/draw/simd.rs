@@ -68,6 +68,12 @@ token! {
 }
 #[cfg(target_arch = "x86_64")]
 token! {
+    /// This processor has AES on vectors of 128 bits.
+    Aes,
+    is_x86_feature_detected!("aes") && is_x86_feature_detected!("avx2")
+}
+#[cfg(target_arch = "x86_64")]
+token! {
     /// This processor has AES on vectors of 256 bits.
     Vaes,
     is_x86_feature_detected!("aes")

@@ -2,7 +2,7 @@
 
 use crate::Error;
 #[cfg(target_arch = "x86_64")]
-use crate::draw::{simd::Vaes, vaes};
+use crate::draw::counter_mode::{Counter, Way};
 use aes::Aes256Enc;
 use aes::cipher::KeyIvInit;
 use core::fmt;
@@ -60,7 +60,7 @@ enum Stream {
     /// That of the crate `aes`.
     Crate(Ctr64LE<Aes256Enc>),
     #[cfg(target_arch = "x86_64")]
-    Vaes(vaes::Counter),
+    Own(Counter),
 }
 
 /// How this processor computes a tape: "vaes-512", "vaes-256", "aes" or, without instructions for
@@ -69,8 +69,10 @@ enum Stream {
 pub fn instructions() -> &'static str {
     #[cfg(target_arch = "x86_64")]
     {
-        if own().is_some() {
-            return "vaes-256";
+        match own() {
+            Some(Way::Two(_)) => return "vaes-256",
+            Some(Way::One(_)) => return "aes",
+            None => {}
         }
         if is_x86_feature_detected!("vaes") && is_x86_feature_detected!("avx512f") {
             return "vaes-512";
@@ -86,11 +88,11 @@ pub fn instructions() -> &'static str {
     "portable"
 }
 
-/// The token for the own code, where the crate `aes` does not use VAES: it looks for the registers
-/// of AVX-512.
+/// The own code, where the crate `aes` is slower: it uses VAES with the registers of AVX-512 alone.
 #[cfg(target_arch = "x86_64")]
-fn own() -> Option<Vaes> {
-    Vaes::detect().filter(|_| !is_x86_feature_detected!("avx512f"))
+fn own() -> Option<Way> {
+    let widest = is_x86_feature_detected!("vaes") && is_x86_feature_detected!("avx512f");
+    Way::detect().filter(|_| !widest)
 }
 
 impl Tape {
@@ -115,8 +117,8 @@ impl Tape {
     #[must_use]
     pub fn from_key(key: &[u8; 32]) -> Self {
         #[cfg(target_arch = "x86_64")]
-        if let Some(token) = own() {
-            let stream = Stream::Vaes(vaes::Counter::new(token, key));
+        if let Some(way) = own() {
+            let stream = Stream::Own(Counter::new(way, key));
             return Self { stream };
         }
         Self::by_crate(key)
@@ -148,7 +150,7 @@ impl Tape {
         match &mut self.stream {
             Stream::Crate(stream) => stream.try_seek(byte).map_err(|_| overflow())?,
             #[cfg(target_arch = "x86_64")]
-            Stream::Vaes(stream) => stream.seek(word),
+            Stream::Own(stream) => stream.seek(word),
         }
         Ok(())
     }
@@ -161,7 +163,7 @@ impl Words for Tape {
                 .try_write_keystream(bytemuck::cast_slice_mut(words))
                 .map_err(|_| Error::Entropy("the tape has no words left".into()))?,
             #[cfg(target_arch = "x86_64")]
-            Stream::Vaes(stream) => stream.fill(words),
+            Stream::Own(stream) => stream.fill(words),
         }
         // Give every processor the same tape; a no-op on little-endian ones.
         for word in words {
@@ -198,28 +200,32 @@ impl<R> fmt::Debug for RngWords<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::draw::simd::{Aes, Vaes};
 
     /// The own code gives the words of the crate, for random keys, from any word on, in parts of
     /// many lengths. `tests/tape.rs` has the known answers of both.
     #[test]
     fn words_are_those_of_the_crate() {
-        let Some(token) = Vaes::detect_or_emulated() else {
-            return;
-        };
-        for number in 0..24 {
-            let key = *key_from_os().unwrap();
-            let start = match number {
-                0..12 => number,
-                _ => (u64::from_le_bytes(*key.first_chunk().unwrap()) >> 4) | (number % 2),
-            };
-            let (mut own, mut other) = (vaes::Counter::new(token, &key), Tape::by_crate(&key));
-            own.seek(start);
-            other.seek(start).unwrap();
-            for length in [0, 1, 2, 3, 31, 32, 33, 64, 63, 1, 100, 2048, 7] {
-                let (mut mine, mut theirs) = (vec![0; length], vec![1; length]);
-                own.fill(&mut mine);
-                other.fill(&mut theirs).unwrap();
-                assert_eq!(mine, theirs, "from word {start}, {length} words");
+        let ways = [
+            Aes::detect().map(Way::One),
+            Vaes::detect_or_emulated().map(Way::Two),
+        ];
+        for way in ways.into_iter().flatten() {
+            for number in 0..24 {
+                let key = *key_from_os().unwrap();
+                let start = match number {
+                    0..12 => number,
+                    _ => (u64::from_le_bytes(*key.first_chunk().unwrap()) >> 4) | (number % 2),
+                };
+                let (mut own, mut other) = (Counter::new(way, &key), Tape::by_crate(&key));
+                own.seek(start);
+                other.seek(start).unwrap();
+                for length in [0, 1, 2, 3, 23, 24, 25, 47, 48, 49, 96, 63, 1, 100, 2048, 7] {
+                    let (mut mine, mut theirs) = (vec![0; length], vec![1; length]);
+                    own.fill(&mut mine);
+                    other.fill(&mut theirs).unwrap();
+                    assert_eq!(mine, theirs, "from word {start}, {length} words");
+                }
             }
         }
     }
