@@ -37,8 +37,7 @@ features() {
 }
 without aes/src/lib.rs 'self\.token\.vaes512\.get()'
 without_token Avx512 '"aes" "vaes" "avx2"'
-without rust/core/src/draw/tape.rs '!is_x86_feature_detected!("avx512f")' true
-without rust/core/src/draw/tape.rs 'is_x86_feature_detected!("vaes")'
+without rust/core/src/draw/tape.rs 'is_x86_feature_detected!("avx512f")'
 printf '\n[patch.crates-io]\naes = { path = "aes" }\n' >>Cargo.toml
 bench() {
     CARGO_TARGET_DIR=$PWD/target "$python" -m pip install --quiet --no-deps --upgrade --target site .
@@ -46,8 +45,9 @@ bench() {
 }
 bench "$@"
 without aes/src/lib.rs 'self\.token\.vaes256\.get()'
-without rust/core/src/draw/tape.rs 'Vaes::detect()' 'None::<Vaes>'
+without rust/core/src/draw/counter_mode.rs 'Vaes::detect()' 'None::<Vaes>'
 features '"aes" "avx2"'
 bench "$@"
+without rust/core/src/draw/counter_mode.rs 'Aes::detect()' 'None::<Aes>'
 without_token Avx2 '"aes"'
 bench "$@"

@@ -10,7 +10,7 @@ stay in vector and mask registers from load to store. If no instruction moves fr
 general register or to the flags, no jump and no address can depend on them. Counts may pass through
 general registers on their way in, only to have their sign bit flipped. valgrind checks that on the
 AVX2 code, and MemorySanitizer on the AVX-512 code. The same rule holds for keys and words in the
-tape's own code for VAES, which valgrind does not run either.
+tape's own code; valgrind does not run the part of it for VAES either.
 
 The same rule applies to the NEON code, except that an upper half of a word may be moved straight
 after it was loaded: the compiler loads two public fields of the plan at once. valgrind also runs
@@ -44,7 +44,7 @@ X86 = {
     "AVX2 blocks of keyed tapes": ("4simd4Avx23run8compiled", 9, False),
     "AVX-512 blocks of keyed tapes": ("4simd6Avx5123run8compiled", 9, True),
     "folding": ("4fold(7fold_in|8fold_out)", 12, False),
-    "tape by VAES": ("4draw4vaes(7encrypt|10round_keys)", 2, True),
+    "own tape": ("12counter_mode(12encrypt_(ones|twos)|10round_keys)", 3, True),
 }
 #: On AArch64 the compiler knows that NEON is there: it leaves the portable kernel out, and makes
 #: blocks of keyed tapes a part of their callers.

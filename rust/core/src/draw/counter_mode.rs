@@ -107,14 +107,13 @@ macro_rules! encrypt {
         #[inline(never)]
         #[target_feature(enable = $features)]
         fn $name(keys: &[__m128i], block: u64, pieces: &mut [[u64; 2 * $blocks * SIDE_BY_SIDE]]) {
-            let [first, middle @ .., last] = keys else {
-                panic!("a cipher has rounds")
-            };
+            let end = keys.len() - 1;
+            let (first, middle, last) = (keys[0], &keys[1..end], keys[end]);
             let mut counters = $first(block);
             for piece in pieces {
                 let mut vectors = [counters; SIDE_BY_SIDE];
                 for vector in &mut vectors {
-                    *vector = $xor(counters, $all(*first));
+                    *vector = $xor(counters, $all(first));
                     counters = $add(counters, $step);
                 }
                 for key in middle {
@@ -125,7 +124,7 @@ macro_rules! encrypt {
                 let words = piece.as_chunks_mut::<{ 2 * $blocks }>().0;
                 for (words, vector) in words.iter_mut().zip(vectors) {
                     // SAFETY: the pointer is to as many words; the store needs no alignment.
-                    unsafe { $store(words.as_mut_ptr().cast(), $last(vector, $all(*last))) };
+                    unsafe { $store(words.as_mut_ptr().cast(), $last(vector, $all(last))) };
                 }
             }
         }

@@ -203,7 +203,7 @@ mod tests {
     use crate::draw::simd::{Aes, Vaes};
 
     /// The own code gives the words of the crate, for random keys, from any word on, in parts of
-    /// many lengths. `tests/tape.rs` has the known answers of both.
+    /// many lengths. `tests/draw/tape.rs` has the known answers of both.
     #[test]
     fn words_are_those_of_the_crate() {
         let ways = [
