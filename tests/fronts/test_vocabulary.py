@@ -28,20 +28,8 @@ from geomdp.streams import Stream
 from test_import import PUBLIC_MODULES
 
 #: Attributes that depend on nothing else, and methods: each is one of them on all public classes.
-VALUES = {
-    *(
-        "bounds",
-        "counts",
-        "delta",
-        "epsilon",
-        "frame",
-        "levels",
-        "mechanism",
-        "mechanisms",
-        "scale",
-    ),
-    "sensitivity",
-}
+VALUES = {"bounds", "counts", "delta", "epsilon", "frame", "levels", "mechanism", "mechanisms"}
+VALUES |= {"scale", "sensitivity"}
 METHODS = {"accuracy", "intervals", "privacy_loss", "release", "total"}
 #: Given by keyword wherever it need not be given.
 BY_KEYWORD = {"alpha", "budget", "label", "nulls", "rho", "simultaneous", "threads"}

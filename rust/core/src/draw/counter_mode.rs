@@ -1,6 +1,6 @@
 //! AES-256 in counter mode for processors that have AVX2: on vectors of 256 bits with VAES, else of
 //! 128 bits. The blocks stay side by side in each round, which keeps the processor's units for AES
-//! busy: the crate `aes` finishes one block, or a few, after the other.
+//! busy. In the crate `aes`, many rounds of a block follow each other in the machine code.
 //!
 //! Keys and words stay in vector registers and in the caller's memory; every block takes the same
 //! instructions at the same addresses.
@@ -20,7 +20,7 @@ const MOST_WORDS: usize = 4 * SIDE_BY_SIDE;
 /// The key of each round.
 type RoundKeys = [__m128i; 15];
 
-/// The vectors that hold the blocks.
+/// The blocks in a vector.
 #[derive(Clone, Copy)]
 pub(super) enum Way {
     One(Aes),

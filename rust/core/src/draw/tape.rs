@@ -74,7 +74,7 @@ pub fn instructions() -> &'static str {
             Some(Way::One(_)) => return "aes",
             None => {}
         }
-        if is_x86_feature_detected!("vaes") && is_x86_feature_detected!("avx512f") {
+        if widest() {
             return "vaes-512";
         }
         if is_x86_feature_detected!("aes") {
@@ -91,8 +91,13 @@ pub fn instructions() -> &'static str {
 /// The own code, where the crate `aes` is slower: it uses VAES with the registers of AVX-512 alone.
 #[cfg(target_arch = "x86_64")]
 fn own() -> Option<Way> {
-    let widest = is_x86_feature_detected!("vaes") && is_x86_feature_detected!("avx512f");
-    Way::detect().filter(|_| !widest)
+    Way::detect().filter(|_| !widest())
+}
+
+/// Whether this processor has VAES on the registers of AVX-512.
+#[cfg(target_arch = "x86_64")]
+fn widest() -> bool {
+    is_x86_feature_detected!("vaes") && is_x86_feature_detected!("avx512f")
 }
 
 impl Tape {
