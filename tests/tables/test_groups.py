@@ -46,6 +46,23 @@ def test_intervals_hold_given_that_a_group_appears(
     assert min(coverages) <= 1 - alpha + 2 * alpha * (1 - q) + 1e-12
 
 
+@pytest.mark.parametrize("alpha", [Fraction(1, 20), Fraction(1, 10**9)])
+def test_intervals_of_very_wide_noise_end_at_int64(alpha: Fraction) -> None:
+    """They raised an OverflowError without a name, or wrapped around.
+
+    Noise and counts that are a million times smaller have ends that are so, but for rounding.
+    """
+    most, factor = 2**63 - 1, 10**6
+    published = np.array([1, 10**17, 2**61, 2**62 + 1, most - 10**9, most])
+    for rate in (1e-16, 1e-17, 1e-18, 2.5e-19):
+        lower, upper = thresholds.interval(rate, published, 1, alpha)
+        assert np.all((lower >= 0) & (lower <= published) & (published <= upper))
+        small = thresholds.interval(rate * factor, published // factor + 1, 1, alpha)
+        for ends, wanted in zip((lower, upper), small, strict=True):
+            limited = [min(int(each) * factor, most) for each in wanted]
+            assert np.allclose(ends.astype(float), limited, rtol=1e-4, atol=2 * factor)
+
+
 def test_usual_intervals_do_not_hold_given_that_a_group_appears() -> None:
     mechanism, threshold = GeometricMechanism(0.5), 25
     published = np.arange(threshold, threshold + 200)

@@ -19,6 +19,8 @@ _Floats: TypeAlias = NDArray[np.float64]
 _Flags: TypeAlias = NDArray[np.bool_]
 #: More than the relative rounding errors of the tails in float64.
 _ROUNDING = 1e-9
+#: The greatest distance that is looked at.
+_FAR = 2**62
 
 
 def interval(rate: float, published: _Ints, threshold: int, level: Fraction) -> tuple[_Ints, _Ints]:
@@ -39,15 +41,18 @@ def interval(rate: float, published: _Ints, threshold: int, level: Fraction) -> 
     def less(excess: _Ints) -> _Flags:
         """Return whether P(N <= n | N >= T) is above the level for c = n + excess, from n on."""
         mass: _Floats = -np.expm1(-rate * (above + 1.0)) * _decay(rate, excess)
-        limit: _Floats = tail * (q - np.expm1(-rate * (above + excess + 1.0)))
+        limit: _Floats = tail * (q - np.expm1(-rate * (above + 1.0 + excess)))
         return mass > limit
 
     # Every count below T has the tail q**(n - T), and c = n has half of it or more.
     lower = np.where(beyond > tail, 0, threshold + _first(greater, above))
     # At this distance the tail is below the level, whatever the threshold is.
-    most = math.ceil((1 - math.log(tail)) / rate) + 1
-    upper = published + _first(lambda excess: ~less(excess), np.full_like(above, most)) - 1
-    return lower, np.maximum(upper, published)
+    most = min(math.ceil((1 - math.log(tail)) / rate) + 1, _FAR)
+    excess = _first(lambda excess: ~less(excess), np.full_like(above, most)) - 1
+    # No count is beyond int64. One that is further away than was looked is not excluded.
+    room = np.iinfo(np.int64).max - published
+    excess = np.where(excess < _FAR - 1, np.minimum(excess, room), room)
+    return lower, published + np.maximum(excess, 0)
 
 
 def _decay(rate: float, distance: _Ints) -> _Floats:
@@ -59,7 +64,7 @@ def _first(holds: Callable[[_Ints], _Flags], greatest: _Ints) -> _Ints:
     """Return the least integers from 0 for which a condition holds; it holds for the greatest."""
     low, high = np.full_like(greatest, -1), greatest.copy()
     while (high - low > 1).any():
-        middle = (low + high) // 2
+        middle = low + (high - low) // 2
         found = holds(middle)
         low, high = np.where(found, low, middle), np.where(found, middle, high)
     return high
