@@ -222,7 +222,7 @@ def year_of_stream() -> tuple[str, Call, Call]:
 @row
 def tree_of_a_million_leaves() -> tuple[str, Call, Call]:
     leaves = 10**6
-    regions = {n: f"region {n % 1000}" for n in range(leaves)}
+    regions = {f"place {n}": f"region {n % 1000}" for n in range(leaves)}
     tree = Hierarchy(regions | {f"region {n}": "country" for n in range(1000)})
     mechanism, counts = GeometricMechanism(1.0), np.arange(leaves) % 100
 

@@ -119,7 +119,7 @@ class Axis:
     @cached_property
     def shown_nodes(self) -> list[Any]:
         """The labels of the nodes in the order of a frame."""
-        return [self.nodes[node] for node in self.shown.tolist()]
+        return list(map(self.nodes.__getitem__, self.shown.tolist()))
 
     @cached_property
     def places(self) -> dict[Any, int]:

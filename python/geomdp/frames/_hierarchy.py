@@ -100,7 +100,7 @@ class Hierarchy(Branches):
     @property
     def parents(self) -> dict[Any, Any]:
         """The parent of each node; None for the root."""
-        above = (self.nodes[place] for place in self.tree.parents[1:].tolist())
+        above = map(self.nodes.__getitem__, self.tree.parents[1:].tolist())
         return dict(zip(self.nodes, [None, *above], strict=True))
 
     def level(self, depth: int) -> list[Any]:
@@ -233,7 +233,8 @@ class Hierarchy(Branches):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Hierarchy):
             return NotImplemented
-        return self.parents == other.parents and self.nodes == other.nodes
+        same_tree = np.array_equal(self.tree.parents, other.tree.parents)
+        return self is other or (same_tree and self.nodes == other.nodes)
 
     __hash__ = None  # type: ignore[assignment]  # its nodes may be many
 
