@@ -16,8 +16,8 @@ from playwright import sync_api
 
 import geomdp
 from geomdp import GeometricMechanism, _page, accuracy
-from geomdp.frames import Design
-from published_kinds import DESIGNS, PEOPLE, RELEASED, TEXTS
+from geomdp.frames import Design, Hierarchy
+from published_kinds import DESIGNS, PEOPLE, RELEASED, TEXTS, TREE
 
 ROOT = Path(__file__).parents[2]
 
@@ -60,7 +60,8 @@ def open_page(browser: Any, tmp_path: Path) -> Iterator[Any]:
 def test_sums_have_the_reach_of_the_library(open_page: Any, rate: str) -> None:
     """Never less, and where it is more, by one: its level is smaller by the transform's errors."""
     mechanism = GeometricMechanism(rate)
-    numbers = [*range(1, 30), 100, 641]
+    # Wide noise has long transforms.
+    numbers = [*range(1, 30), 100, 641] if float(Fraction(rate)) > 0.1 else [1, 2, 3, 29, 641]
     levels = [_page.level(each) / parts for each in _page.CONFIDENCES for parts in (1, 2)]
     page = open_page(RELEASED["flat"])
     found = page.evaluate(
@@ -177,6 +178,78 @@ def test_rows_are_searched_sorted_and_turned(open_page: Any) -> None:
     assert page.locator("#chart svg").get_attribute("role") == "img"
 
 
+def test_a_tree_folds(open_page: Any) -> None:
+    release = RELEASED["tree"]
+    page = open_page(release)
+    # Each row is below that of its node's parent, of the same sex, and shown after it.
+    keys = page.evaluate("selected().map((row) => row.texts)")
+    above = page.evaluate(
+        "selected().map((row) => rows[held.tree.above[row.place]]?.texts ?? null)"
+    )
+    assert sorted(map(tuple, keys)) == sorted(release.to_dict())
+    for place, ((area, sex), found) in enumerate(zip(keys, above, strict=True)):
+        parent = TREE.parents[area]
+        assert found == (None if parent is None else [parent, sex])
+        assert found is None or found in keys[:place]
+    assert keys[:5] == [["all", "f"], ["South", "f"], ["C", "f"], ["North", "f"], ["A", "f"]]
+    north = page.get_by_role("button", name="rows below North, f")
+    assert north.get_attribute("aria-expanded") == "true"
+    north.press("Enter")
+    assert north.get_attribute("aria-expanded") == "false"
+    assert page.evaluate("document.activeElement.ariaLabel") == "rows below North, f"
+    shown = page.locator("tbody tr")
+    assert shown.count() == len(keys) - 2
+    # Paper shows all rows, and a search or an order the whole table.
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert shown.count() == len(keys)
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    page.get_by_label("Search").fill("A")
+    assert "A" in page.locator("tbody th").all_text_contents()
+    page.get_by_label("Search").fill("")
+    for wanted in (len(keys), len(keys), len(keys) - 2):
+        page.get_by_role("button", name="area", exact=True).click()
+        assert shown.count() == wanted
+    page.get_by_role("button", name="Unfold all rows").click()
+    assert shown.count() == len(keys)
+    page.get_by_role("button", name="Fold all rows").click()
+    assert page.locator("tbody th").all_text_contents() == ["+all", "+all"]
+
+
+def test_a_large_tree_starts_folded(open_page: Any) -> None:
+    tree = Hierarchy(
+        {f"town {n}": f"state {n // 50}" for n in range(100)}
+        | {f"state {n}": "all" for n in range(2)}
+    )
+    page = open_page(tree.release(np.zeros(100, np.int64), epsilon=1))
+    assert page.locator("tbody tr").count() == 1
+    page.get_by_role("button", name="rows below all").click()
+    assert page.locator("tbody tr").count() == 3
+
+
+#: Roles that a screen reader says by their names.
+NAMED = {"button", "checkbox", "slider", "searchbox", "combobox", "spinbutton", "image", "heading"}
+NAMED |= {"columnheader", "rowheader", "region", "table"}
+
+
+@pytest.mark.parametrize("name", ["tree", "days", "top"])
+def test_a_screen_reader_names_everything(open_page: Any, name: str) -> None:
+    page = open_page(RELEASED[name])
+    session = page.context.new_cdp_session(page)
+    nodes = session.send("Accessibility.getFullAXTree")["nodes"]
+    said = [
+        (node["role"]["value"], node.get("name", {}).get("value", ""))
+        for node in nodes
+        if not node["ignored"]
+    ]
+    assert [role for role, text in said if role in NAMED and not text.strip()] == []
+    assert {"table", "rowheader", "heading", "button", "searchbox"} <= {role for role, _ in said}
+    # Not the place on the slider.
+    assert page.get_by_label("Confidence").get_attribute("aria-valuetext") == "95%"
+    # What changes is said when it changes.
+    live = page.locator("[aria-live=polite]").evaluate_all("found => found.map((x) => x.id)")
+    assert live == ["where", "answers"]
+
+
 @pytest.mark.parametrize("name", RELEASED)
 def test_downloads_are_the_published_files(open_page: Any, tmp_path: Path, name: str) -> None:
     release = RELEASED[name]
@@ -230,7 +303,12 @@ def test_a_page_says_what_it_protects(open_page: Any) -> None:
 
 @pytest.mark.parametrize(
     "given",
-    [(100, 10, 1, 1, 0, 95), (1000, 999, 3, 2, -1, 80), (1, 5, 1, 1, 1, 99), (40, 2, 5, 1, -2, 90)],
+    [
+        (100, 10, 1, 1, 0, 95),
+        (1000, 999, 3, 2, -1, 80),
+        (1, 5, 4, 1, -1, 99),
+        (40, 2, 5, 1, -2, 90),
+    ],
 )
 def test_the_planner_has_the_errors_of_the_library(browser: Any, given: tuple[int, ...]) -> None:
     cells, region, l0, linf, power, confidence = given
@@ -246,7 +324,8 @@ def test_the_planner_has_the_errors_of_the_library(browser: Any, given: tuple[in
     page.fill("#plan-epsilon", str(power))
     page.select_option("#plan-confidence", str(confidence))
     epsilon, alpha = Fraction(10) ** power, 1 - Fraction(confidence, 100)
-    mechanism = GeometricMechanism(epsilon, l0 * linf)
+    # An individual has no more cells than there are.
+    mechanism = GeometricMechanism(epsilon, min(l0, cells) * linf)
     wanted = {
         "cell": mechanism.accuracy(alpha),
         "region": accuracy.sum_accuracy(mechanism, min(region, cells), alpha),
@@ -259,6 +338,9 @@ def test_the_planner_has_the_errors_of_the_library(browser: Any, given: tuple[in
     namespace: dict[str, Any] = {}
     lines = page.locator("#plan-python").inner_text().replace("[...]", f"range({cells})")
     exec(lines.rpartition("\n")[0], namespace)
+    # The picture has the most probable error, none.
+    heights = "lines => Math.max(...lines.map((x) => x.y1.baseVal.value - x.y2.baseVal.value))"
+    assert page.locator("#plan-picture line").evaluate_all(heights) == pytest.approx(140)
     stated = namespace["design"].accuracy(epsilon=str(float(epsilon)), alpha=alpha)
     assert stated == wanted["cell"]
     page.close()

@@ -56,13 +56,19 @@ const rows = lines.map((cells, place) => ({
   cell: held.cells === null || held.cells[place] === "1",
 }));
 const ranked = facts.top !== null;
+const tops = rows.filter((row) => held.tree === null || held.tree.above[row.place] < 0);
+if (held.tree !== null) {
+  for (const row of rows) Object.assign(row, { below: [], depth: 0 });
+  // A row comes after the one above it.
+  for (const row of rows) {
+    const above = rows[held.tree.above[row.place]];
+    if (above) row.depth = above.depth + 1;
+    above?.below.push(row);
+  }
+}
 
 /** The estimate of a row and the ends of its interval. */
 function answer(row, confidence) {
-  if (held.ends === null) {
-    const t = reach(held.rate, 1, (100 - confidence) / 100);
-    return [row.count, Math.max(row.count - t, 0), Math.max(row.count + t, 0)];
-  }
   const [lower, upper] = held.ends[CONFIDENCES.indexOf(confidence)];
   return [held.estimates === null ? row.count : held.estimates[row.place], lower[row.place], upper[row.place]];
 }
@@ -126,6 +132,8 @@ const plain = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
 const state = {
   confidence: 95, query: "", depth: "all", page: 0, sort: null, down: false, size: ROWS_A_PAGE,
   a: new Set(), b: new Set(),
+  // Rows whose rows below are hidden.
+  folded: new Set(),
 };
 
 const shown = (value) => (value === null || Number.isNaN(value) ? "unknown" : plain.format(value));
@@ -135,7 +143,21 @@ function between(found, unit = "") {
   return `${shown(lower)}${unit} to ${shown(upper)}${unit}`;
 }
 
+/** Whether the rows are shown as a tree. */
+const nested = () => held.tree !== null && state.sort === null && state.query === "" && state.depth === "all";
+
+/** These rows, each before those below it, unless it is folded; paper shows all. */
+function unfolded(some) {
+  const folded = (row) => state.folded.has(row.place) && state.size === ROWS_A_PAGE;
+  return some.flatMap((row) => [row, ...(folded(row) ? [] : unfolded(row.below))]);
+}
+
+function fold() {
+  for (const row of rows) if (row.below.length) state.folded.add(row.place);
+}
+
 function selected() {
+  if (nested()) return unfolded(tops);
   const query = state.query.toLocaleLowerCase();
   const kept = rows.filter(
     (row) =>
@@ -168,8 +190,11 @@ function heading() {
         {
           type: "button",
           onclick: () => {
-            state.down = state.sort === place ? !state.down : place === labels.length && !ranked;
-            state.sort = place;
+            // One way, the other way, and back to the order of the file.
+            const first = place === labels.length && !ranked;
+            if (state.sort !== place) [state.sort, state.down] = [place, first];
+            else if (state.down === first) state.down = !first;
+            else state.sort = null;
             state.page = 0;
             draw();
             // The heading was made anew: the keyboard stays where it was.
@@ -201,8 +226,27 @@ function picture([estimate, lower, upper], most) {
   return svg;
 }
 
+/** A level, with a button before it that shows the rows below. */
+function node(row, text) {
+  const open = !state.folded.has(row.place);
+  const toggle = () => {
+    if (open) state.folded.add(row.place);
+    else state.folded.delete(row.place);
+    draw();
+    at(`fold-${row.place}`).focus();
+  };
+  const shape = { "aria-label": `rows below ${row.texts.join(", ")}`, "aria-expanded": open };
+  const button = element("button", { type: "button", id: `fold-${row.place}`, onclick: toggle, ...shape }, open ? "−" : "+");
+  const inside = element("div", { class: "node" }, row.below.length ? button : "", text);
+  inside.style.paddingInlineStart = `${row.depth + (row.below.length ? 0 : 2)}rem`;
+  return inside;
+}
+
 function line(row, most) {
-  const cells = row.texts.map((text, place) => element(place ? "td" : "th", place ? {} : { scope: "row" }, text));
+  const level = (text, place) => (nested() && place === held.tree.column ? node(row, text) : text);
+  const cells = row.texts.map((text, place) =>
+    element(place ? "td" : "th", place ? {} : { scope: "row" }, level(text, place)),
+  );
   if (ranked) cells.push(element("td", { class: "number" }, shown(row.count)));
   else {
     const found = answer(row, state.confidence);
@@ -241,6 +285,8 @@ function draw() {
   at("back").disabled = state.page === 0;
   at("forth").disabled = state.page === pages - 1;
   at("confidence-text").textContent = `${state.confidence}%`;
+  at("confidence").setAttribute("aria-valuetext", `${state.confidence}%`);
+  at("fold").textContent = state.folded.size ? "Unfold all rows" : "Fold all rows";
   at("chart").replaceChildren(...chart());
   told();
 }
@@ -336,6 +382,11 @@ at("clear").addEventListener("click", () => {
   state.b.clear();
   draw();
 });
+at("fold").addEventListener("click", () => {
+  if (state.folded.size) state.folded.clear();
+  else fold();
+  draw();
+});
 at("csv").addEventListener("click", () => download(held.csv, held.name, "text/csv"));
 at("json").addEventListener("click", () => download(held.description, `${held.name}.json`, "application/json"));
 addEventListener("beforeprint", () => {
@@ -347,6 +398,8 @@ addEventListener("afterprint", () => {
   draw();
 });
 at("depth-choice").hidden = rows.every((row) => row.cell);
+at("fold").hidden = held.tree === null;
+if (held.tree !== null && rows.length > ROWS_A_PAGE) fold();
 for (const each of document.querySelectorAll(".sums")) each.hidden = held.sums !== null;
 at("confidence-choice").hidden = ranked;
 draw();

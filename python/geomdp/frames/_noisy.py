@@ -22,7 +22,7 @@ from geomdp.frames._released import Released
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from geomdp.frames._axes import Axis
+    from geomdp.frames import _axes
 
 
 class NoisyTable(Released, Answers):
@@ -188,6 +188,7 @@ class NoisyTable(Released, Answers):
         axes = self.design.axes
         if len(axes) == 1 and axes[0].depths == 1:
             found["ordered"] = _ordered(axes[0].levels)
+        found["tree"] = _tree(axes)
         whole = [
             self._totals(self._labels, _page.level(each), simultaneous=False)[1]
             for each in _page.CONFIDENCES
@@ -210,6 +211,18 @@ class NoisyTable(Released, Answers):
         return found | {"rate": decimals.down(Fraction(rate)), "sums": None}
 
 
+def _tree(axes: _axes.Axes) -> dict[str, Any] | None:
+    """Return the first column with a hierarchy, and the row above each; -1 for that of a root."""
+    column = next((place for place, axis in enumerate(axes) if axis.hierarchy is not None), None)
+    if column is None:
+        return None
+    above = axes[column].tree.parents
+    rows = np.arange(math.prod(axes.shape)).reshape(axes.shape)
+    found = np.moveaxis(rows.take(above, axis=column), column, 0)
+    found[above < 0] = -1
+    return {"column": column, "above": np.moveaxis(found, 0, column).reshape(-1).tolist()}
+
+
 def _ordered(levels: list[Any]) -> list[float] | None:
     """Return the places of increasing numbers or dates, or None for other levels."""
     if all(isinstance(level, date) for level in levels):
@@ -222,7 +235,7 @@ def _ordered(levels: list[Any]) -> list[float] | None:
     return places if all(np.diff(places) > 0) else None
 
 
-def _listed(axis: Axis, *, whole: bool) -> tuple[NDArray[np.int64], list[Any]]:
+def _listed(axis: _axes.Axis, *, whole: bool) -> tuple[NDArray[np.int64], list[Any]]:
     """Return the nodes of a column that a picture has, from top to bottom, and their names."""
     tree = axis.tree
     if axis.hierarchy is None or not whole or tree.size > plot.MOST_ROWS:

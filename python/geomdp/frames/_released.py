@@ -199,6 +199,7 @@ class Released:
         return {
             **{"rate": None, "estimates": None, "ends": None, "cells": None},
             "ordered": None,
+            "tree": None,
             "sums": why,
         }
 
