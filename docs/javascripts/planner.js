@@ -4,14 +4,18 @@
 const field = (id) => document.getElementById(`plan-${id}`);
 const written = new Intl.NumberFormat("en");
 
-/** The numbers that a visitor chose; epsilon is 10 to a power, since the slider is logarithmic. */
+/**
+ * The numbers that a visitor chose; epsilon is 10 to a power, since the slider is logarithmic. A
+ * region or an individual has no more cells than the table.
+ */
 function chosen() {
-  const number = (id, least) => Math.max(least, Math.round(Number(field(id).value)) || least);
+  const number = (id, most = Infinity) => Math.min(Math.max(1, Math.round(Number(field(id).value)) || 1), most);
+  const cells = number("cells");
   return {
-    cells: number("cells", 1),
-    region: number("region", 1),
-    l0: number("l0", 1),
-    linf: number("linf", 1),
+    cells,
+    region: number("region", cells),
+    l0: number("l0", cells),
+    linf: number("linf"),
     epsilon: Number((10 ** Number(field("epsilon").value)).toPrecision(2)),
     confidence: Number(field("confidence").value),
   };
@@ -23,7 +27,7 @@ function errors({ cells, region, l0, linf, epsilon, confidence }) {
   const alpha = 1 - confidence / 100;
   return {
     cell: reach(rate, 1, alpha),
-    region: reach(rate, Math.min(region, cells), alpha),
+    region: reach(rate, region, alpha),
     total: reach(rate, cells, alpha),
     all: reach(rate, 1, -Math.expm1(Math.log1p(-alpha) / cells)),
   };
@@ -34,7 +38,8 @@ function drawn(rate, error) {
   const ends = Math.max(5, Math.ceil(error * 1.6));
   const step = Math.max(1, Math.floor(ends / 60));
   const bars = [];
-  for (let z = -ends; z <= ends; z += step) {
+  const last = step * Math.floor(ends / step);
+  for (let z = -last; z <= last; z += step) {
     const bar = document.createElementNS("http://www.w3.org/2000/svg", "line");
     const x = 400 + (380 * z) / ends;
     const set = { x1: x, x2: x, y1: 150, y2: 150 - 140 * q ** Math.abs(z) };
