@@ -109,6 +109,8 @@ faults: $(VENV)/.engines ## plant FAULTS, all unless given, each of which a test
 	bash scripts/install.sh program gdb
 	bash scripts/install.sh program valgrind
 	bash scripts/install.sh extras machine-code
+	bash scripts/install.sh extras site
+	bash scripts/install.sh program chromium
 	$(if $(filter-out --checked,$(FAULTS)),,$(RECORDED) faults) $(PYTHON) scripts/plant_faults.py $(FAULTS)
 
 clusters: $(VENV)/.engines ## on Spark, Dask and Ray, with workers that are killed; DAY=1 leaves most to the night

@@ -39,7 +39,7 @@ OF_MACHINE_CODE = ("scripts/check_instructions.py", "scripts/prove_machine_code.
 #: Compares the draw of the proof with the kernel's.
 MODEL = "scripts/check_proof.py --day Model.v"
 #: The gate does not run the first of these, and the others take minutes with a fault.
-NIGHT = ("scripts/prove_", "scripts/check_proof.py", "tests/clusters/")
+NIGHT = ("scripts/prove_", "scripts/check_proof.py", "tests/clusters/", "tests/browser/")
 QUICK = {"CARGO_PROFILE_RELEASE_LTO": "off", "CARGO_PROFILE_RELEASE_CODEGEN_UNITS": "16"}
 IGNORED = (".git", ".venv", "target", "dist", "*.so", "__pycache__")
 #: The tree of this thread.
