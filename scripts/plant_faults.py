@@ -69,7 +69,9 @@ class Fault:
 def faults() -> list[Fault]:
     """Return all faults; exit if the place of one is not in its file once."""
     data = tomllib.loads((ROOT / "scripts/faults.toml").read_text())
-    found = [Fault(name, **fault) for name, fault in data.items()]
+    found = [
+        Fault(name, file, **fault) for file, each in data.items() for name, fault in each.items()
+    ]
     for fault in found:
         if (ROOT / fault.file).read_text().count(fault.old) != 1:
             sys.exit(f"{fault.name}: its line is not in {fault.file} once")
