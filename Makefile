@@ -104,7 +104,7 @@ arm64: develop   ## on an emulated AArch64 processor: STEPS of scripts/arm64.sh,
 windows:         ## the tests of the core on Windows, by wine; needs root and Debian
 	$(RECORDED) windows bash scripts/windows.sh
 
-faults: $(VENV)/.engines ## plant FAULTS, all unless given, each of which a test must catch
+faults: $(VENV)/.engines ## plant FAULTS, all unless given; a test must catch each
 	bash scripts/install.sh program coqc coq
 	bash scripts/install.sh program gdb
 	bash scripts/install.sh program valgrind

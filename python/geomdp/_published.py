@@ -136,7 +136,7 @@ def write(
     overwrite: bool,
     page: Callable[[bytes, bytes], bytes] | None = None,
 ) -> None:
-    """Write columns, of which the last has noisy counts, and their description.
+    """Write columns, the last one with noisy counts, and their description.
 
     `page` makes a page of the bytes of a CSV file and of its description. If the process is killed,
     a reader finds either what was there before or all of this.

@@ -70,8 +70,8 @@ class Budget(Uncopied):
     >>> daily = accounting.Budget(epsilon=3.2, delta=1e-6, losses={0.1: 50})
     >>> noisy = daily.release(GeometricMechanism(0.1), [12, 7], label="Monday")
 
-    Fifty releases of a table of which an individual changes three cells need a smaller epsilon than
-    fifty releases of its privacy loss:
+    An individual changes three cells of this table. Fifty releases of it need a smaller epsilon
+    than fifty of a mechanism with the same privacy loss:
 
     >>> from geomdp.frames import Design
     >>> design = Design({"town": ["Oslo", "Rome", "Bern"]}, individual="who", l0=3)

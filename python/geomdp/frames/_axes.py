@@ -36,7 +36,7 @@ class Branches(Sequence[Any]):
 
 
 class Axis:
-    """A column of a table: a forest of its levels, of which every node is released.
+    """A column of a table: a forest of its levels. Every node is released.
 
     A list of levels has a root for each. With a margin it has one root, the sum of all, and the
     levels below it. A hierarchy is a tree of any depth.

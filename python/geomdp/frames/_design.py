@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 Columns: TypeAlias = Any
 Neighbours: TypeAlias = Literal["add-remove", "change"]
 
-#: The most combinations of depths of all columns, each of which has noise of its own.
+#: The most combinations of depths of all columns. Each has noise of its own.
 _MOST_BLOCKS = 2**16
 #: The greatest value of a sum: those of 2**31 records of one individual do not overflow.
 _MOST_VALUE = 2**32
@@ -50,7 +50,7 @@ class Design(Searchable):
     ----------
     levels : mapping of column names to sequences, or a sequence
         The levels of each column, in the order of the table: strings, integers, floats, bools,
-        dates, or times without a zone; or a :class:`Hierarchy`, of which each node gets a count. A
+        dates, or times without a zone; or a :class:`Hierarchy`, whose nodes all get a count. A
         sequence is for one column, of data that are a column. Take levels from public knowledge,
         not from the data. A null is counted if None is a level.
     name : str
