@@ -150,6 +150,7 @@ nightly: test    ## all of the above, all faults, mutants of changed lines, fuzz
 	$(MAKE) mutants BASE="$$(git rev-list -1 --before=yesterday HEAD)"
 	$(MAKE) fuzz TARGETS="plan kernel fold coins"
 	$(MAKE) exhaustive DRAW_BITS=26
+	$(PY) benches/around.py --turns 1 # its rows still run; no time decides
 
 fuzz: develop    ## fuzz the TARGETS, all unless given, SECONDS_EACH, 60 unless given
 	PYTHON="$(PY)" $(if $(TARGETS),,$(RECORDED) fuzz) bash scripts/fuzz.sh $(or $(TARGETS),plan kernel fold coins)
