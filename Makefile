@@ -8,7 +8,7 @@ CRITERION ?= --quick
 RECORDED := $(PYTHON) scripts/evidence.py record
 export RECORD
 SOURCES := Cargo.lock Cargo.toml pyproject.toml .cargo/config.toml \
-	$(shell find python rust/core/src rust/python -name '*.py*' -o -name '*.rs' -o -name '*.toml')
+	$(shell find python rust/core/src rust/python -type f -not -name '*.pyc')
 
 help:            ## this list
 	@grep -hE '^([a-z-]+:.*##|##)' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/; s/^## /\n/' | expand -t 14

@@ -183,9 +183,7 @@ def test_a_tree_folds(open_page: Any) -> None:
     page = open_page(release)
     # Each row is below that of its node's parent, of the same sex, and shown after it.
     keys = page.evaluate("selected().map((row) => row.texts)")
-    above = page.evaluate(
-        "selected().map((row) => rows[held.tree.above[row.place]]?.texts ?? null)"
-    )
+    above = page.evaluate("selected().map((row) => row.above?.texts ?? null)")
     assert sorted(map(tuple, keys)) == sorted(release.to_dict())
     for place, ((area, sex), found) in enumerate(zip(keys, above, strict=True)):
         parent = TREE.parents[area]

@@ -56,21 +56,30 @@ const rows = lines.map((cells, place) => ({
   cell: held.cells === null || held.cells[place] === "1",
 }));
 const ranked = facts.top !== null;
-const tops = rows.filter((row) => held.tree === null || held.tree.above[row.place] < 0);
-if (held.tree !== null) {
-  for (const row of rows) Object.assign(row, { below: [], depth: 0 });
+// The first column with a hierarchy, if all its rows are here, which are then shown as a tree.
+const axes = ranked || facts.at_least !== null ? [] : labels.map((name) => facts.axes[name]);
+const column = axes.findIndex((axis) => axis.parents);
+const tops = [];
+if (column >= 0) {
+  const rest = axes.slice(column + 1);
+  const size = ({ parents, levels, other, margin }) =>
+    parents ? parents.length : levels.length + other.length + margin.length;
+  const step = rest.reduce((product, axis) => product * size(axis), 1);
+  const { parents } = axes[column];
   // A row comes after the one above it.
   for (const row of rows) {
-    const above = rows[held.tree.above[row.place]];
-    if (above) row.depth = above.depth + 1;
-    above?.below.push(row);
+    const node = Math.floor(row.place / step) % parents.length;
+    const above = parents[node] < 0 ? null : rows[row.place - (node - parents[node]) * step];
+    Object.assign(row, { above, below: [], depth: above ? above.depth + 1 : 0 });
+    (above ? above.below : tops).push(row);
   }
 }
 
 /** The estimate of a row and the ends of its interval. */
 function answer(row, confidence) {
   const [lower, upper] = held.ends[CONFIDENCES.indexOf(confidence)];
-  return [held.estimates === null ? row.count : held.estimates[row.place], lower[row.place], upper[row.place]];
+  const estimate = held.estimates === null ? row.count : held.estimates[row.place];
+  return [estimate, lower[row.place], upper[row.place]];
 }
 
 /** The sum of some cells and its interval, or the reason why there is none. */
@@ -84,7 +93,8 @@ function sum(places, confidence, parts = 1) {
   if (t === null || !Number.isSafeInteger(total)) {
     return { why: "this noise is too wide for a browser: ask the Python library" };
   }
-  return { estimate: total, reach: t, lower: Math.max(total - t, 0), upper: Math.max(total + t, 0) };
+  const [lower, upper] = [total - t, total + t].map((end) => Math.max(end, 0));
+  return { estimate: total, reach: t, lower, upper };
 }
 
 /** The difference of two sums and its interval; cells of both leave no noise. */
@@ -144,7 +154,8 @@ function between(found, unit = "") {
 }
 
 /** Whether the rows are shown as a tree. */
-const nested = () => held.tree !== null && state.sort === null && state.query === "" && state.depth === "all";
+const nested = () =>
+  column >= 0 && state.sort === null && state.query === "" && state.depth === "all";
 
 /** These rows, each before those below it, unless it is folded; paper shows all. */
 function unfolded(some) {
@@ -201,7 +212,7 @@ function heading() {
             at("head").querySelectorAll("button")[place].focus();
           },
         },
-        place < labels.length || ranked ? name : held.estimates === null ? name : `${name}, estimate`,
+        place < labels.length || held.estimates === null ? name : `${name}, estimate`,
       ),
     ),
   );
@@ -218,12 +229,13 @@ function heading() {
 
 function picture([estimate, lower, upper], most) {
   const x = (value) => (100 * Math.min(Math.max(value, 0), most)) / (most || 1);
-  const svg = element("svg", { viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true" });
-  svg.append(
+  const [left, right] = [x(lower), Math.max(x(upper), x(lower) + 0.5)];
+  return element(
+    "svg",
+    { viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true" },
     element("line", { x1: 0, x2: x(estimate), y1: 5, y2: 5, class: "bar" }),
-    element("line", { x1: x(lower), x2: Math.max(x(upper), x(lower) + 0.5), y1: 5, y2: 5, class: "ends" }),
+    element("line", { x1: left, x2: right, y1: 5, y2: 5, class: "ends" }),
   );
-  return svg;
 }
 
 /** A level, with a button before it that shows the rows below. */
@@ -235,15 +247,24 @@ function node(row, text) {
     draw();
     at(`fold-${row.place}`).focus();
   };
-  const shape = { "aria-label": `rows below ${row.texts.join(", ")}`, "aria-expanded": open };
-  const button = element("button", { type: "button", id: `fold-${row.place}`, onclick: toggle, ...shape }, open ? "−" : "+");
+  const button = element(
+    "button",
+    {
+      type: "button",
+      id: `fold-${row.place}`,
+      onclick: toggle,
+      "aria-label": `rows below ${row.texts.join(", ")}`,
+      "aria-expanded": open,
+    },
+    open ? "−" : "+",
+  );
   const inside = element("div", { class: "node" }, row.below.length ? button : "", text);
   inside.style.paddingInlineStart = `${row.depth + (row.below.length ? 0 : 2)}rem`;
   return inside;
 }
 
 function line(row, most) {
-  const level = (text, place) => (nested() && place === held.tree.column ? node(row, text) : text);
+  const level = (text, place) => (nested() && place === column ? node(row, text) : text);
   const cells = row.texts.map((text, place) =>
     element(place ? "td" : "th", place ? {} : { scope: "row" }, level(text, place)),
   );
@@ -278,10 +299,12 @@ function draw() {
   const pages = Math.max(1, Math.ceil(kept.length / state.size));
   state.page = Math.min(state.page, pages - 1);
   const now = kept.slice(state.page * state.size, (state.page + 1) * state.size);
-  const most = ranked ? 0 : Math.max(0, ...now.map((row) => answer(row, state.confidence)[2]).filter(Number.isFinite));
+  const ends = ranked ? [] : now.map((row) => answer(row, state.confidence)[2]);
+  const most = Math.max(0, ...ends.filter(Number.isFinite));
   at("head").replaceChildren(heading());
   at("body").replaceChildren(...now.map((row) => line(row, most)));
-  at("where").textContent = `${plain.format(kept.length)} of ${plain.format(rows.length)} rows, page ${state.page + 1} of ${pages}`;
+  const [some, all] = [kept.length, rows.length].map((number) => plain.format(number));
+  at("where").textContent = `${some} of ${all} rows, page ${state.page + 1} of ${pages}`;
   at("back").disabled = state.page === 0;
   at("forth").disabled = state.page === pages - 1;
   at("confidence-text").textContent = `${state.confidence}%`;
@@ -300,7 +323,8 @@ function chart() {
   const most = Math.max(1, ...found.map((each) => each[2]).filter(Number.isFinite));
   const x = (value) => 60 + (730 * (value - first)) / (last - first);
   const y = (value) => 190 - (180 * Math.min(Math.max(value, 0), most)) / most;
-  const path = (end) => places.map((place, n) => `${x(place).toFixed(1)},${y(found[n][end]).toFixed(1)}`);
+  const point = (place, value) => `${x(place).toFixed(1)},${y(value).toFixed(1)}`;
+  const path = (end) => places.map((place, n) => point(place, found[n][end]));
   const svg = element("svg", { viewBox: "0 0 800 220", role: "img" });
   svg.append(
     element("title", {}, `${names.at(-1)} by ${labels[0]}, with ${state.confidence}% intervals`),
@@ -324,15 +348,19 @@ function told() {
   const [a, b] = [[...state.a], [...state.b]];
   const said = [];
   const say = (what, found, unit = "") =>
-    said.push(`${what}: ${found.why ?? `${shown(found.estimate)}${unit}, interval ${between(found, unit)}`}`);
+    said.push(
+      found.why
+        ? `${what}: ${found.why}`
+        : `${what}: ${shown(found.estimate)}${unit}, interval ${between(found, unit)}`,
+    );
   if (a.length) {
     say(`A, ${a.length} rows`, sum(a, state.confidence));
     say("A in all", share(a, state.confidence), "%");
     const people = Number(at("population").value);
     const found = sum(a, state.confidence);
     if (people > 0 && !found.why) {
-      const per = (value) => (value * 100000) / people;
-      say("A per 100,000", { estimate: per(found.estimate), lower: per(found.lower), upper: per(found.upper) });
+      const per = (name) => [name, (found[name] * 100000) / people];
+      say("A per 100,000", Object.fromEntries(["estimate", "lower", "upper"].map(per)));
     }
   }
   if (b.length) say(`B, ${b.length} rows`, sum(b, state.confidence));
@@ -342,9 +370,9 @@ function told() {
 }
 
 function download(text, name, type) {
-  const link = element("a", { href: URL.createObjectURL(new Blob([text], { type })), download: name });
-  link.click();
-  URL.revokeObjectURL(link.href);
+  const href = URL.createObjectURL(new Blob([text], { type }));
+  element("a", { href, download: name }).click();
+  URL.revokeObjectURL(href);
 }
 
 function choose(set) {
@@ -388,7 +416,9 @@ at("fold").addEventListener("click", () => {
   draw();
 });
 at("csv").addEventListener("click", () => download(held.csv, held.name, "text/csv"));
-at("json").addEventListener("click", () => download(held.description, `${held.name}.json`, "application/json"));
+at("json").addEventListener("click", () =>
+  download(held.description, `${held.name}.json`, "application/json"),
+);
 addEventListener("beforeprint", () => {
   state.size = Infinity;
   draw();
@@ -398,8 +428,8 @@ addEventListener("afterprint", () => {
   draw();
 });
 at("depth-choice").hidden = rows.every((row) => row.cell);
-at("fold").hidden = held.tree === null;
-if (held.tree !== null && rows.length > ROWS_A_PAGE) fold();
+at("fold").hidden = column < 0;
+if (column >= 0 && rows.length > ROWS_A_PAGE) fold();
 for (const each of document.querySelectorAll(".sums")) each.hidden = held.sums !== null;
 at("confidence-choice").hidden = ranked;
 draw();

@@ -188,7 +188,6 @@ class NoisyTable(Released, Answers):
         axes = self.design.axes
         if len(axes) == 1 and axes[0].depths == 1:
             found["ordered"] = _ordered(axes[0].levels)
-        found["tree"] = _tree(axes)
         whole = [
             self._totals(self._labels, _page.level(each), simultaneous=False)[1]
             for each in _page.CONFIDENCES
@@ -209,18 +208,6 @@ class NoisyTable(Released, Answers):
         found["cells"] = "".join(map(str, self._rows(inside).tolist()))
         rate = self.mechanisms[axes.blocks[-1]].rate
         return found | {"rate": decimals.down(Fraction(rate)), "sums": None}
-
-
-def _tree(axes: _axes.Axes) -> dict[str, Any] | None:
-    """Return the first column with a hierarchy, and the row above each; -1 for that of a root."""
-    column = next((place for place, axis in enumerate(axes) if axis.hierarchy is not None), None)
-    if column is None:
-        return None
-    above = axes[column].tree.parents
-    rows = np.arange(math.prod(axes.shape)).reshape(axes.shape)
-    found = np.moveaxis(rows.take(above, axis=column), column, 0)
-    found[above < 0] = -1
-    return {"column": column, "above": np.moveaxis(found, 0, column).reshape(-1).tolist()}
 
 
 def _ordered(levels: list[Any]) -> list[float] | None:

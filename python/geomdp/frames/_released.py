@@ -199,7 +199,6 @@ class Released:
         return {
             **{"rate": None, "estimates": None, "ends": None, "cells": None},
             "ordered": None,
-            "tree": None,
             "sums": why,
         }
 
