@@ -11,6 +11,8 @@ import os
 import subprocess
 import sys
 import time
+import tomllib
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -29,41 +31,8 @@ STEPS = 3
 LONG = ["clusters", "site", "proof", "ct", "lint", "wheel"]
 #: Steps of which the gate runs a part; `make nightly` runs all.
 PARTS = {step: [step, "DAY=1"] for step in ("clusters", "site", "proof", "ct", "backends")}
-#: Other steps, and the prefixes of the paths that each checks.
-COLUMNS = ["python/geomdp/frames", "python/geomdp/mechanism.py", "python/geomdp/_inputs/"]
-PROOF = [
-    "proofs/",
-    *(f"scripts/{name}_certificates.py" for name in ("check", "sweep")),
-    "scripts/check_proof.py",
-    "scripts/make_vectors.py",
-    "vectors/",
-    "rust/core/examples/proof_model.rs",
-    *(f"rust/core/src/{name}/" for name in ("params", "plan", "draw/kernel")),
-    "rust/python/src/certificate.rs",
-]
-KEYED = ["python/geomdp/distributed.py", "rust/core/src/draw/keyed/", "rust/python/src/keyed.rs"]
-ENGINES = [f"python/geomdp/{name}" for name in ("_engines/", "spark.py", "dask.py", "ray.py")]
-SITE = [
-    f"scripts/{name}.py" for name in ("site_hooks", "check_site", "draw_pictures", "run_notebooks")
-]
-PAGES = ["docs/", "mkdocs.yml", "README.md", "python/geomdp/plot.py", *SITE]
-#: The page of a table.
-PAGE = ["python/geomdp/_page/", "tests/browser"]
-TOUCHED = {
-    "clusters": ["tests/clusters", *ENGINES, *KEYED, *COLUMNS],
-    # Runs the notebooks, and the page of a table in a browser.
-    "site": [
-        *PAGES,
-        "examples/notebooks/",
-        *ENGINES,
-        *COLUMNS,
-        "python/geomdp/_page/",
-        "tests/browser",
-    ],
-    "backends": ["python/geomdp/compat/", "python/geomdp/measurement/", "tests/compat/"],
-    "proof": PROOF,
-    "examples": ["examples/", "python/geomdp/measurement/"],
-}
+#: What each check covers.
+CHECKS = tomllib.loads((ROOT / "scripts/checks.toml").read_text())
 
 
 def git(*arguments: str) -> str:
@@ -96,15 +65,20 @@ def turn() -> int:
     return int(git("rev-list", "--count", "HEAD"))
 
 
+def touched(checks: Mapping[str, Sequence[str]], files: Sequence[str]) -> list[str]:
+    """Return the checks that cover one of these files."""
+    return [
+        check
+        for check, paths in checks.items()
+        if any(file.startswith(tuple(paths)) for file in files)
+    ]
+
+
 def steps() -> list[str]:
     """Return the steps to run before the planted faults, the longest first."""
     files = changed()
-    touched = [
-        step
-        for step, paths in TOUCHED.items()
-        if files is None or any(file.startswith(tuple(paths)) for file in files)
-    ]
-    chosen = [*touched, *ALWAYS]
+    steps = CHECKS["steps"]
+    chosen = [*(steps if files is None else touched(steps, files)), *ALWAYS]
     return sorted(chosen, key=lambda step: LONG.index(step) if step in LONG else len(LONG))
 
 

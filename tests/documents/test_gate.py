@@ -69,7 +69,7 @@ def test_main_itself_counts_as_changed(first: str) -> None:
     commit("two")
     assert gate.changed() is None
     steps = gate.steps()
-    assert {*gate.TOUCHED, *gate.ALWAYS} == set(steps)
+    assert {*gate.CHECKS["steps"], *gate.ALWAYS} == set(steps)
     assert steps[: len(gate.LONG)] == gate.LONG
 
 
@@ -95,13 +95,6 @@ def test_places_of_faults_and_their_tests_exist() -> None:
     assert [test for test in tests if test[0] != "-" and not (ROOT / test).is_file()] == []
 
 
-def test_every_test_has_a_layer() -> None:
-    folders = {path.parent for path in (ROOT / "tests").rglob("test_*.py")}
-    named = (ROOT / "CONTRIBUTING.md").read_text().partition("## Where things are")[2]
-    assert {folder.parent for folder in folders} == {ROOT / "tests"}
-    assert [folder.name for folder in folders if f"`{folder.name}`" not in named] == []
-
-
 @pytest.mark.parametrize(
     ("body", "found"),
     [
@@ -121,12 +114,6 @@ def test_crash_is_a_failure_of_a_test(body: str, found: Any, tmp_path: Path) -> 
             plant_faults.failing("test_it.py", done, by_pytest=True)
     else:
         assert plant_faults.failing("test_it.py", done, by_pytest=True) == found
-
-
-def test_paths_of_steps_exist() -> None:
-    paths = {path for paths in gate.TOUCHED.values() for path in paths}
-    # Some are the beginnings of names.
-    assert [path for path in paths if not any(gate.ROOT.glob(f"{path}*"))] == []
 
 
 @pytest.mark.parametrize("given", [{}, {"CI": "true"}, {"INSTALL": "1"}])
@@ -173,39 +160,22 @@ def test_only_the_script_installs_programs_and_demo_and_test_need_none() -> None
     ]
 
 
-def test_rows_of_the_table_lead_to_files_and_commands_that_exist() -> None:
-    folders = (
-        "python",
-        "rust",
-        "docs",
-        "scripts",
-        "proofs",
-        "examples",
-        "evidence",
-        "tests",
-        "verifier",
-    )
-    files = [
-        str(file.relative_to(ROOT))
-        for file in [*ROOT.glob("*.md"), *(f for each in folders for f in (ROOT / each).rglob("*"))]
-        if file.is_file()
-    ]
+def test_checks_cover_files_that_exist() -> None:
+    commands, steps, nightly = (gate.CHECKS[kind] for kind in ("commands", "steps", "nightly"))
+    covered = [commands, quick.COVERED, steps, nightly]
+    paths = {path for each in covered for some in each.values() for path in some}
+    assert [path for path in paths if not (ROOT / path).exists()] == []
     targets = (ROOT / "Makefile").read_text()
-    assert len(quick.rows()) > 30
-    for places, commands in quick.rows():
-        assert 1 <= len(places) <= 3
-        assert commands
-        for place in places:
-            assert any(quick.closeness(file, place) for file in files), place
-        for command in commands:
-            program, *rest = command.split()
-            if program == "pytest":
-                assert all((ROOT / name).exists() for name in rest), command
-            elif program == "make":
-                assert f"\n{rest[0]}:" in targets, command
-            else:
-                names = re.findall(r"--test (\w+)", command)
-                assert all(any(ROOT.glob(f"rust/core/tests/{name}*")) for name in names), command
+    assert [name for name in (*steps, *nightly) if f"\n{name}:" not in targets] == []
+    crates = re.findall(r"--test (\w+)", " ".join(commands))
+    assert [name for name in crates if not any(ROOT.glob(f"rust/core/tests/{name}*"))] == []
+
+
+def test_every_test_covers_something_and_its_folder_is_on_the_map() -> None:
+    tests = [str(path.relative_to(ROOT)) for path in (ROOT / "tests").rglob("test_*.py")]
+    assert {test for test in tests if re.fullmatch(quick.TESTS, test)} == set(quick.COVERED)
+    named = (ROOT / "CONTRIBUTING.md").read_text().partition("## Where things are")[2]
+    assert {test.split("/")[1] for test in tests} - set(re.findall(r"`(\w+)`", named)) == set()
 
 
 def test_each_arrow_of_the_picture_has_a_command_and_a_fault_that_it_catches() -> None:
@@ -234,26 +204,28 @@ def test_each_arrow_of_the_picture_has_a_command_and_a_fault_that_it_catches() -
         assert ("cargo test" if program.startswith("--") else program) in called, fault
 
 
-def test_every_source_has_a_row() -> None:
+def test_every_source_has_a_test() -> None:
     sources = [*(ROOT / "python").rglob("*.py"), *ROOT.glob("rust/*/src/**/*.rs")]
     names = [str(file.relative_to(ROOT)) for file in sources if "fuzz" not in file.parts]
-    plain = ["rust/core/src/lib.rs", "python/geomdp/frames/__init__.py"]
-    assert [name for name in names if not quick.commands([name]) and name not in plain] == []
+    # `make clusters` has the tests of these.
+    engines = [f"python/geomdp/{name}" for name in ("_engines/", "dask.py", "ray.py", "spark.py")]
+    assert [
+        name
+        for name in names
+        if not quick.closest(name)
+        and not gate.touched(gate.CHECKS["commands"], [name])
+        and not name.startswith(("python/geomdp/frames/__init__.py", *engines))
+    ] == []
 
 
-def test_closest_row_says_what_to_run() -> None:
-    assert quick.commands(["python/geomdp/consistency.py"]) == [
-        ["pytest", "tests/tables/test_consistency.py"]
-    ]
-    budgets = [
-        "pytest",
-        "tests/accounting/test_accounting.py",
-        "tests/accounting/test_budget.py",
-        "tests/accounting/test_journal.py",
-    ]
-    assert budgets in quick.commands(["python/geomdp/_analysis/composition.py", "README.md"])
-    assert quick.commands(["rust/core/src/draw/kernel/mod.rs"])[0][-1] == "draw"
-    assert quick.commands(["nowhere.py"]) == []
+def test_the_longest_paths_say_what_to_run() -> None:
+    assert quick.closest("python/geomdp/consistency.py") == ["tests/tables/test_consistency.py"]
+    budgets = quick.closest("python/geomdp/_analysis/composition.py")
+    assert budgets == [f"tests/accounting/test_{name}.py" for name in ("accounting", "budget")]
+    assert quick.closest("nowhere.py") == []
+    kernel = ["rust/core/src/draw/kernel/mod.rs"]
+    assert len(gate.touched(gate.CHECKS["commands"], kernel)) == 3
+    assert gate.touched(gate.CHECKS["nightly"], kernel) == ["arm64", "machine-code", "windows"]
 
 
 @pytest.mark.parametrize(("passed", "given"), [(1, "6.0"), (7, "2.0"), (30, "1.0")])
