@@ -2,8 +2,8 @@
 
 Formulas use the syntax of code hosts, ``$`a^2`$`` and fenced ``math`` blocks. They become MathML,
 which browsers draw without scripts. A file outside docs/ that a page links to becomes a page below
-``project/``, so the same link works on the site and on a code host. Notebooks are shown with the
-outputs that `scripts/run_notebooks.py` wrote to dist/notebooks. The sessions of the cookbook, the
+``project/``, so the same link works on the site and on a code host; the README is the first page.
+Notebooks are shown with the outputs that `scripts/run_notebooks.py` wrote to dist/notebooks. The sessions of the cookbook, the
 guides and the gallery run, and what they draw and write follows them. Pictures have a version for
 dark pages.
 """
@@ -150,6 +150,8 @@ def on_config(config: MkDocsConfig) -> None:
 
 def origin(page: str) -> str:
     """Return the path in the repository of the source of a page."""
+    if page == HOME:
+        return "README.md"
     path = page.removeprefix("project/")
     if path == page:
         return f"docs/{page}"
@@ -159,6 +161,8 @@ def origin(page: str) -> str:
 def target(page: str, link: str) -> str:
     """Return the page or other file of the site that a link on a page points to."""
     path = posixpath.normpath(posixpath.join(posixpath.dirname(origin(page)), link))
+    if path == "README.md":
+        return HOME
     if path.startswith("docs/"):
         return path.removeprefix("docs/")
     return f"project/{path}" if path.endswith(".md") else f"project/{path}.md"
@@ -198,6 +202,8 @@ def text_of(path: Path) -> str:
     return f"# {path.name}\n\n```{language}\n{path.read_text()}\n```"
 
 
+#: The README is the first page.
+HOME = "index.md"
 #: What follows each session of a page that runs, as Markdown.
 FOLLOWING: dict[str, list[str]] = {}
 
@@ -237,6 +243,7 @@ def on_files(files: Files, config: MkDocsConfig) -> None:
         page = f"project/{path.relative_to(ROOT)}"
         files.append(File.generated(config, page, content=path.read_text()))
         files.append(File.generated(config, f"{page}.md", content=notebook(path.name)))
+    files.append(File.generated(config, HOME, content=(ROOT / "README.md").read_text()))
     waiting = list(files.documentation_pages())
     while waiting:
         source = waiting.pop()
@@ -260,7 +267,6 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     if here in config.extra["wide"] or here.endswith(".ipynb.md"):
         page.meta["hide"] = ["toc"]
     page.meta["tags"] = config.extra["keywords"].get(here, [])
-    page.meta["search"] = {"exclude": here == "project/README.md"}  # index.md says the same
     following = iter(FOLLOWING.get(here, ()))
     if here in FOLLOWING:
         markdown = SESSIONS.sub(lambda m: f"{m[0]}\n{next(following)}\n", markdown)
