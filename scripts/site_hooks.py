@@ -3,9 +3,9 @@
 Formulas use the syntax of code hosts, ``$`a^2`$`` and fenced ``math`` blocks. They become MathML,
 which browsers draw without scripts. A file outside docs/ that a page links to becomes a page below
 ``project/``, so the same link works on the site and on a code host; the README is the first page.
-Notebooks are shown with the outputs that `scripts/run_notebooks.py` wrote to dist/notebooks. The sessions of the cookbook, the
-guides and the gallery run, and what they draw and write follows them. Pictures have a version for
-dark pages.
+Notebooks are shown with the outputs that `scripts/run_notebooks.py` wrote to dist/notebooks. The
+sessions of the cookbook, the guides and the gallery run, and what they draw and write follows them.
+Pictures have a version for dark pages.
 """
 
 import base64
