@@ -7,8 +7,8 @@
 0.5
 """
 
-#: The modules of these names, imported at first use: the command begins before numpy is imported.
-#: The stub says the same to type checkers.
+#: The module of each name, imported at first use: the command begins before numpy is imported. The
+#: stub says the same to type checkers.
 _HOMES = {
     "GeometricMechanism": "mechanism",
     "Certificate": "certificate",

@@ -111,10 +111,10 @@ class Journal(ABC):
 
     @abstractmethod
     def _item(self, line: bytes, start: int, before: str) -> Any:
-        """Return what to keep of an entry, its first byte, and the digest before it."""
+        """Return the item to keep for an entry, given its first byte and the digest before it."""
 
     def _items(self) -> list[Any]:
-        """Return what is kept of all final entries."""
+        """Return the items of all final entries."""
         with self._opened("rb") as file:
             self._seen, _ = self._load(file, self._seen)
         return self._seen.items
@@ -129,9 +129,9 @@ class Journal(ABC):
         return found
 
     def _append(self, decide: Callable[[list[Any]], Mapping[str, Any] | None]) -> bool:
-        """Add an entry, given those before; none if that is None. It is on the disk afterwards.
+        """Add the entry that `decide` returns for the items before it; None adds no entry.
 
-        Return whether it was added.
+        Return whether an entry was added; it is then on the disk.
         """
         with self._locked() as file:
             seen, marked = self._load(file, self._seen, beyond=True)
@@ -164,7 +164,7 @@ class Journal(ABC):
         self._seen = seen
 
     def _load(self, file: io.FileIO, seen: _Seen, *, beyond: bool = False) -> tuple[_Seen, bool]:
-        """Return the entries up to the mark, or whole ones `beyond` it, and if it is at their end.
+        """Return the entries up to the mark, or whole ones `beyond` it, and whether it ends them.
 
         Only those that were not seen before are read.
         """
@@ -242,7 +242,7 @@ class Journal(ABC):
             yield file
 
     def checked(self, parse: Callable[..., Any], *arguments: Any) -> Any:
-        """Return what a parser makes of a line, whose digest anyone can compute."""
+        """Return the result of a parser of lines, which may be forged: digests have no key."""
         try:
             return parse(*arguments)
         except (LookupError, TypeError, ValueError, OverflowError, RecursionError) as error:
@@ -373,7 +373,7 @@ else:
 
 
 def _sync(file: io.FileIO) -> None:
-    """Bring what was written to the disk."""
+    """Force the written bytes to the disk."""
     if sys.platform == "darwin":  # Its fsync leaves it in the disk's cache.
         fcntl.fcntl(file, fcntl.F_FULLFSYNC)
     else:

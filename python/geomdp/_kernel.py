@@ -15,7 +15,7 @@ def kernel() -> str:
     Returns
     -------
     str
-        The name, what computes the tape, and which of the processor features that decide are
+        The name, the code that computes the tape, and the features of the processor that decide,
         present and missing, such as
         "avx2: tape by aes; has aes avx2; lacks vaes avx512f avx512bw avx512dq avx512vl".
 

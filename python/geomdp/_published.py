@@ -1,8 +1,8 @@
 """Published rows in a file: the columns, and a description with their digest (docs/format.md).
 
-This module knows no design and no noise. What it writes appears whole or not at all, and what it
-reads may come from anybody: sizes, types and digests are checked before columns are made, and
-whatever is wrong with a file is a ValueError that names it.
+This module knows no design and no noise. Files appear whole or not at all. A file to read may come
+from anybody: sizes, types and digests are checked before columns are made, and any fault of a file
+is a ValueError that names it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ KEY = b"geomdp"
 _MOST_TEXT, _MOST_ROWS, _MOST_VALUES = 2**26, 2**33, 2**22
 #: A longer description is written without indents, which take Python long.
 _SHORT = 2**16
-#: A Parquet file has at most so many rows, or so many for each of its bytes.
+#: The most rows of a Parquet file, and the most for each of its bytes.
 _ROWS, _ROWS_A_BYTE = 2**24, 64
 #: Frictionless' names of types.
 _TYPES = {
@@ -66,7 +66,7 @@ _OTHER_COLUMNS = "it has other columns than its description"
 class Column(Sequence[Any]):
     """A column with few distinct values: `items`, and for each row the place of its item.
 
-    Items are in the order in which they appear first. Those of a CSV file are text.
+    Items are in the order of their first rows. Those of a CSV file are text.
     """
 
     __slots__ = ("_as_text", "items", "places")
@@ -109,13 +109,13 @@ class Column(Sequence[Any]):
 
 
 class Contents(NamedTuple):
-    """What a file has."""
+    """The contents of a file."""
 
     #: The object "geomdp" of the description: JSON of any form.
     facts: dict[str, Any]
     #: The names of the columns.
     names: list[str]
-    #: Those of levels, then noisy counts.
+    #: The columns of levels, then the noisy counts.
     columns: list[Any]
 
     @property
@@ -139,7 +139,7 @@ def write(
     """Write columns, the last one with noisy counts, and their description.
 
     `page` makes a page of the bytes of a CSV file and of its description. If the process is killed,
-    a reader finds either what was there before or all of this.
+    a reader finds either the files from before or all of the new ones.
     """
     parameters.check_bool("overwrite", overwrite)
     target = Path(path)
@@ -333,9 +333,9 @@ def _digest(rows: bytes) -> str:
 
 
 def read(path: Any) -> Contents:
-    """Return what a file has that :func:`write` wrote.
+    """Return the contents of a file that :func:`write` wrote.
 
-    An error of the operating system stays one. Anything else that is wrong is a ValueError.
+    An error of the operating system stays one. Any other fault is a ValueError.
     """
     source = Path(path)
     if source.suffix == ".csv":
@@ -351,7 +351,7 @@ def read(path: Any) -> Contents:
 
 @contextmanager
 def damage(path: Any) -> Iterator[None]:
-    """Raise a ValueError that names the file for whatever is wrong with it."""
+    """Raise a ValueError that names the file for any fault of it."""
     try:
         yield
     except Exception as error:
@@ -538,7 +538,7 @@ def _check_sizes(metadata: Any, width: int, whole: bytes) -> None:
 
 
 def _bytes(path: Path, most: int) -> bytes:
-    """Return what a file has, if it has no more bytes than this."""
+    """Return the bytes of a file, if there are no more than this."""
     found = path.stat()
     with damage(path):
         if not stat.S_ISREG(found.st_mode):

@@ -1,4 +1,4 @@
-"""The reader of all that is published."""
+"""The reader of every published file."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ if TYPE_CHECKING:
 
 
 def read(path: str | PathLike[str], *, library: Library | None = None) -> Any:
-    """Return what a file publishes: a release that its ``save`` wrote, or a stream.
+    """Return the release that ``save`` wrote to a file, or the stream that a file keeps.
 
-    A reader needs the file alone, with the ``.csv.json`` beside a CSV file: no data and no secret.
+    A reader needs the file alone (a CSV file with its ``.csv.json``): no data and no secret.
 
     Parameters
     ----------
     path : path
         Ends in ``.csv`` or ``.parquet``, or in ``.jsonl`` for a stream.
     library : {"pandas", "polars", "pyarrow"}, optional
-        The library of the frame of a release; the first of these that is installed.
+        The library of the frame of a release; by default the first of these that is installed.
 
     Returns
     -------
     NoisyTable, NoisyGroups, Top or Stream
-        With the errors that the publisher sees.
+        Its accuracies and intervals are the publisher's.
 
     Raises
     ------
     ValueError
-        If the file has nothing of the kind, a format that this version does not know, or damage.
+        If the file holds neither, is damaged, or has a format that this version does not know.
 
     Examples
     --------

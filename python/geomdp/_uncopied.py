@@ -32,7 +32,7 @@ class Withheld(Uncopied):
 
 
 def unseen(work: Callable[[], _T]) -> _T:
-    """Return what a call returns. The traceback of its error has no local variable of it.
+    """Return the result of a call. If it raises, its local variables are not in the traceback.
 
     They hold exact counts or a draw that was not published. The caller must not hold them either.
     """

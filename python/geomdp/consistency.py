@@ -58,10 +58,10 @@ def consistent(
     the result are those of the fit, rounded up or down. Of all such tables, the result is the
     nearest to the fit.
 
-    Such tables exist if the margins form at most two chains, in which each margin keeps all axes of
-    the one before: rows and columns, or ``(0, 1)``, ``0`` and ``2``. With other margins there may
-    be none; then a margin of the result differs from that of the fit by less than 1 plus the number
-    of margins given, while the total is still that of the fit, rounded up or down.
+    Such tables exist if the margins form at most two chains, where each margin keeps all axes of
+    the next: rows and columns, or ``(0, 1)``, ``0`` and ``2``. With other margins there may be
+    none; then a margin of the result differs from that of the fit by less than 1 plus the number of
+    margins given, while the total is still that of the fit, rounded up or down.
 
     Memory is about 700 bytes a cell. A table of 1000 rows and columns with both margins takes about
     ten seconds.

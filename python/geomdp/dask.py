@@ -49,7 +49,7 @@ def count(design: Design, frame: dd.DataFrame, *, weights: str | None = None) ->
     Parameters
     ----------
     design : Design
-        With levels by column.
+        Its levels are a mapping of column names.
     frame : DataFrame
         As for :func:`release_columns`. Each task has a partition in memory.
     weights : str, optional
@@ -94,7 +94,7 @@ def count(design: Design, frame: dd.DataFrame, *, weights: str | None = None) ->
         nw = narwhals()
         kind = nw.from_native(meta[who], series_only=True).dtype
         sent = kind.is_integer() or kind in (nw.String, nw.Date, nw.Datetime)
-        if not sent or str(meta[who].dtype) == "object":  # Of which 1 and 1.0 are equal.
+        if not sent or str(meta[who].dtype) == "object":  # As objects, 1 and 1.0 are equal.
             raise TypeError(
                 f"individuals of type {meta[who].dtype} are not accepted: give integers, strings, "
                 "dates or times"

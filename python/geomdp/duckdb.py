@@ -53,7 +53,7 @@ def register(
         (``docs/bounds.md``).
     type : str
         SQL type of the counts and the noisy counts: TINYINT, SMALLINT, INTEGER, BIGINT, or one of
-        these after a U. DuckDB casts arguments of other types, and reports values that do not fit.
+        these with a U in front. DuckDB casts other arguments, and reports values that do not fit.
     nulls : {"refuse", "keep"}
         Whether a query that reads a null fails, or keeps it.
 

@@ -482,10 +482,9 @@ class GeometricMechanism:
         side : {"both", "lower", "upper"}
             "lower" gives only a lower end, and "upper" only an upper one.
         dtype : integer dtype, optional
-            The dtype in which the counts were released, if `released` has lost it. A list has:
-            without bounds, a noisy count of 127 is at the limit of int8, and ``.tolist()`` hides
-            that. If not given, ints and sequences of ints are taken as int64, or uint64 if the
-            bounds need it.
+            The dtype of the release, if `released` has lost it, as lists do: without bounds, a
+            noisy count of 127 is at the limit of int8, and ``.tolist()`` hides that. If not given,
+            ints and sequences of ints are taken as int64, or uint64 if the bounds need it.
 
         Returns
         -------
@@ -577,7 +576,7 @@ def as_counts(mechanism: Any, counts: Any) -> Array:
 def exact_loss(mechanism: GeometricMechanism, distance: int | Fraction) -> Fraction | float:
     """Return the exact privacy loss at a distance; infinite without noise, unless it is 0.
 
-    Whatever turns a distance into a loss calls this, adds up exact losses, and rounds up once.
+    Every caller that needs a loss adds up these exact losses, and rounds up once.
     """
     if not distance:
         return Fraction()

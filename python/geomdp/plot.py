@@ -5,10 +5,10 @@ Each function draws on the given Axes and returns them. Without Axes it creates 
 ``pyplot.close``. ``axes.figure.savefig("plot.png")`` writes it to a file. Matplotlib's settings do
 not change, and styles such as ``dark_background`` apply. Distributions of counts are discrete, so
 they are drawn as stems, or as steps where stems do not fit. Series differ in line style or marker
-as well as color. The colors are Okabe and Ito's palette for all kinds of color vision. Letters
-that the font has not come from the other fonts of the system; matplotlib warns of those that none
-has. It joins and orders the letters of Arabic or Hindi from version 3.11 on. Given Axes keep their
-margins: ``layout="constrained"`` in the call that makes their figure leaves room for long names.
+as well as color. The colors are Okabe and Ito's palette for all kinds of color vision. Letters that
+the font lacks come from other fonts of the system; matplotlib warns if none has them. It joins and
+orders the letters of Arabic or Hindi from version 3.11 on. Given Axes keep their margins:
+``layout="constrained"`` in the call that makes their figure leaves room for long names.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _BROWN = "#A34700"
 _STEMS, _STEPS = 120, 2000
 #: The largest number of names that the tallest figure shows.
 _NAMED = 200
-#: The most names of a published table that are all drawn; of more, so many of the largest.
+#: Up to 60 names of a published table are all drawn; of more, the 40 largest.
 MOST_ROWS, _LARGEST = 60, 40
 #: The largest number of rows or columns of a table whose counts are written into it.
 _CELLS = 50
@@ -180,8 +180,8 @@ def accuracy(
 def guess(epsilon: Real | Numbers, *, ax: Axes | None = None) -> Axes:
     """Draw how much a release can change a guess about an individual.
 
-    Somebody knows all other records, and holds it for probable to some degree that an individual is
-    among the data. For each such probability p, a band shows those that it can become by a release,
+    Somebody knows all other records, and guesses with some probability p that an individual is
+    among the data. For each p, a band shows the probabilities that it can become by a release,
     whatever the noisy counts are: from ``p / (p + (1 - p) * exp(epsilon))`` to
     ``p / (p + (1 - p) * exp(-epsilon))``. This is Bayes' rule, since no noisy count is more than
     ``exp(epsilon)`` times as probable with the individual as without it, or the other way round
@@ -190,9 +190,9 @@ def guess(epsilon: Real | Numbers, *, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     epsilon : number, or array or sequence of numbers
-        The privacy losses for the individual, all that is published taken together: positive, at
-        most 7. Each is a band, and the legend says what it makes of a guess of 50%. For individuals
-        of whom all or none are known to be among the data, give the sum of their losses.
+        The privacy loss of the individual over everything published, or up to 7 such losses;
+        positive. Each is a band, and the legend shows its range for a guess of 50%. For a group
+        known to be among the data together or not at all, give the sum of its members' losses.
     ax
         As in :func:`pmf`.
 
@@ -254,7 +254,7 @@ def histogram(
     Parameters
     ----------
     mechanism : GeometricMechanism
-        The mechanism that released the counts. What :mod:`geomdp.frames` publishes draws itself
+        The mechanism that released the counts. Releases of :mod:`geomdp.frames` draw themselves
         (:meth:`geomdp.frames.NoisyTable.plot`).
     noisy : array, sequence, mapping, column or frame
         The noisy counts, at most 2000, or 200 with names. A frame has one column of names and one
@@ -353,8 +353,8 @@ def table(
     """Draw a two-way table of noisy counts, as numbers on a heat map.
 
     The title shows the accuracy at level alpha (:meth:`geomdp.GeometricMechanism.accuracy`). The
-    colors range from the least count to the greatest; with negative counts, 0 has none, and those
-    below it are brown.
+    colors range from the least count to the greatest; with negative counts, 0 has no color, and
+    those below it are brown.
 
     Parameters
     ----------
@@ -584,7 +584,7 @@ def preview(
     *,
     ax: Axes | None,
 ) -> Axes:
-    """Draw accuracies by epsilon of what a design may release, for :meth:`Design.plot`."""
+    """Draw the accuracies of a design's release by epsilon, for :meth:`Design.plot`."""
     _check_axes(ax)
     exact, places = _epsilons(epsilons, _PREVIEWED)
     [level] = _drawable("alpha", [parameters.level("alpha", alpha)])
@@ -672,7 +672,7 @@ def _draw_bins(
 
 
 def _check_mechanism(mechanism: Any) -> None:
-    """Refuse what is no mechanism; a published table draws itself."""
+    """Refuse anything but a mechanism; a published table draws itself."""
     as_mechanism(mechanism, "a GeometricMechanism; a noisy table has plot()")
 
 
@@ -748,7 +748,7 @@ def _date(axes: Axes, zone: datetime.tzinfo | None) -> None:
     concise: Any = dates.ConciseDateFormatter
 
     class Dates(concise):  # type: ignore[misc]
-        """Names no month beside the axis if a tick does: that of the last tick is not of all."""
+        """Names no month beside the axis if a tick names one: the last is not that of all ticks."""
 
         def format_ticks(self, values: Any) -> list[str]:
             labels: list[str] = super().format_ticks(values)
@@ -805,7 +805,7 @@ def _readable(axes: Axes, cells: _Floats) -> NDArray[np.object_]:
 
 @functools.lru_cache
 def _others(letters: frozenset[str], family: tuple[str, ...]) -> list[str]:
-    """Return the fonts of the system that have those of the letters that a font has not."""
+    """Return the fonts of the system with letters that a font lacks."""
     from matplotlib import font_manager  # noqa: PLC0415 (an extra)
 
     def known(path: str) -> set[str]:
@@ -824,7 +824,7 @@ def _others(letters: frozenset[str], family: tuple[str, ...]) -> list[str]:
 
 
 def _fonts(texts: Iterable[str]) -> dict[str, Any]:
-    """Return the fonts of texts, where matplotlib's own has not all letters."""
+    """Return the fonts of texts with letters that matplotlib's own font lacks."""
     from matplotlib import rcParams  # noqa: PLC0415 (an extra)
 
     letters = {letter for text in texts for letter in text if letter.isprintable()} - {" "}

@@ -6,8 +6,8 @@ releases on the executors, for tables too large for that. Its noisy DataFrame is
 computes it for each action, and computes parts of it again when a task is retried or speculated on,
 or a cached part is lost. The noisy counts are the same each time, since the ids and a key, drawn
 once per release, determine their noise. Anyone who can read the memory or the traffic of the
-cluster can read that key, and the exact counts. ``docs/distributed.md`` says where the key is and
-what ``wipe`` removes.
+cluster can read that key, and the exact counts. ``docs/distributed.md`` says where the key is, and
+where ``wipe`` removes it.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def count(design: Design, frame: DataFrame, *, weights: str | None = None) -> Ta
     Parameters
     ----------
     design : Design
-        With levels by column.
+        Its levels are a mapping of column names.
     frame : DataFrame
         A batch DataFrame of a classic session, with a plan that :func:`release_columns` accepts.
         Each task has the columns of the design in memory.

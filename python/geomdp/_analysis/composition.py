@@ -28,9 +28,9 @@ Cells = dict[tuple[Fraction, int], int]
 #: The sum of losses, as a multiple of a unit, and its probability.
 Outcome = tuple[int, Decimal]
 
-#: Up to so many sums of mixed losses are enumerated.
+#: The most sums of mixed losses that are enumerated.
 MOST_SUMS = 2**16
-#: The grid for more of them has at most about so many steps, and takes so many multiplications.
+#: About the most steps of the grid for more sums, and the most multiplications that it takes.
 MOST_STEPS = 2**21
 MOST_WORK = 2**30
 _SPARE = decimals.SPARE
@@ -122,7 +122,7 @@ def _context(groups: Groups, digits: int) -> Context:
 
 
 def _outcomes(groups: Groups, unit: Fraction, digits: int) -> list[Outcome]:
-    """Return all sums of losses but 10**-digits of them, the greatest first."""
+    """Return the sums of losses, the greatest first, except for a mass of 10**-digits."""
     sums = {0: Decimal(1)}
     for loss, n in groups.items():
         step = int(loss / unit)
@@ -135,7 +135,7 @@ def _outcomes(groups: Groups, unit: Fraction, digits: int) -> list[Outcome]:
 
 
 def _binomial(loss: Fraction, n: int, digits: int) -> dict[int, Decimal]:
-    """Return how likely k of n losses are negative, for all k but a mass of 2 * 10**-digits."""
+    """Return the probability of k negative losses of n, for all k but a mass of 2 * 10**-digits."""
     odds = (-decimals.of(loss)).exp()
     start = int((n + 1) * odds / (1 + odds))
     least = Decimal(10) ** -digits
@@ -296,9 +296,9 @@ def _sums(rate: Fraction, distance: int, n: int) -> list[tuple[Fraction, float]]
 
 
 def allowance(cells: Cells) -> tuple[float, float]:
-    """Return what sampled noise adds to epsilon and to delta, beyond ideal noise, by lemma 14.
+    """Return how much sampled noise adds to the epsilon and delta of ideal noise, by lemma 14.
 
-    Of cells that change by 1 the pure loss is taken, which holds for sampled noise as it is.
+    Cells that change by 1 add nothing: their pure loss holds for sampled noise too.
     """
     wide = [(rate, n) for (rate, distance), n in cells.items() if distance > 1]
     epsilon = SLACK * sum((rate * n for rate, n in wide), Fraction(0))
@@ -411,7 +411,7 @@ class Grid:
         return self._parts(0, self._weights.size)
 
     def epsilon(self, delta: Fraction) -> float:
-        """Return the least multiple of the step at which delta is no greater, or infinity."""
+        """Return the least multiple of the step at which delta is at most this one, or infinity."""
         places = range(max(self._first + self._weights.size, 0))
         place = bisect_left(places, True, key=lambda n: self.delta(n * self.step) <= delta)
         return place * self.step if place < len(places) else math.inf

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from geomdp._analysis import decimals, tails
 
-#: From this expected number of noises that reach m on, the probability is above 0.96.
+#: If at least this many noises are expected to reach m, the probability is above 0.96.
 _MANY = 200
 
 

@@ -1,4 +1,4 @@
-"""Noisy counts on a product of trees: least squares, and the errors of what follows from them.
+"""Noisy counts on a product of trees: least squares, and the errors of the estimates.
 
 A node of the product is a node of each tree. A block, a depth on each tree, has independent noise
 of one rate. ``docs/proofs.md``, section 17, derives the formulas.
@@ -26,7 +26,7 @@ Block: TypeAlias = tuple[int, ...]
 #: A sum of estimates: for each tree weights of its nodes, or None for each node by itself.
 Sum: TypeAlias = Sequence[NDArray[Any] | None]
 
-#: The least variance that counts, as a part of the greatest.
+#: Variances below this part of the greatest are raised to it.
 _LEAST = 1e-12
 #: Greater rates count as this one, whose noise has probability 1e-260.
 _MOST = 600.0
@@ -38,7 +38,7 @@ _ROUNDING = 2.0**-52
 _OF_SIGN = (1 / 128, 1 / 8, 1 / 2)
 #: Ends of ratios are multiples of a power of 2 that is at most this part of their distance.
 _GRID = 64
-#: At how many ratios the reach is computed for a first guess of the ends.
+#: The number of ratios at which the reach is computed, for a first guess of the ends.
 _MIDDLES = 9
 #: The most frequencies at once.
 _AT_ONCE = 2**19
@@ -158,7 +158,7 @@ class Errors:
 
 
 class Fitted(NamedTuple):
-    """Estimates of all nodes: integers and what is added to them, and a bound on rounding errors.
+    """Estimates of all nodes: integers, floats to add to them, and a bound on rounding errors.
 
     The bound is infinite if a noisy count may have been moved to a limit of its type.
     """
@@ -168,7 +168,7 @@ class Fitted(NamedTuple):
     rounding: float
 
     def along(self, weights: Sum) -> tuple[NDArray[Any], Floats, float]:
-        """Return sums of estimates, as integers for integer weights, what is added, and a bound.
+        """Return sums of estimates: integers (for integer weights), floats to add, and a bound.
 
         Trees whose nodes are added up keep an axis of length 1.
         """
@@ -367,8 +367,8 @@ def kinds(
 ) -> tuple[int, Iterator[tuple[tuple[Any, ...], list[list[int]]]]]:
     """Return how many kinds of rows there are, and for each its rows and a node of each product.
 
-    Of each product there are the nodes of each axis that rows keep, or None. All products have as
-    many of them. Rows of one kind have errors of equal distributions.
+    A product has nodes on each axis that its rows keep, and None on the others. All products have
+    equally many of them. Rows of one kind have errors of equal distributions.
     """
     picks: list[tuple[NDArray[Any], list[list[int]]]] = []
     for axes in zip(*([y for y in x if y is not None] for x in nodes), strict=True):
@@ -475,7 +475,7 @@ def _limited(rate: Fraction | float) -> float:
 def _over(
     values: NDArray[Any], axis: int, function: Callable[[NDArray[Any]], NDArray[Any]]
 ) -> NDArray[Any]:
-    """Return what a function of the first axis makes of this one."""
+    """Return the result of a function of the first axis, applied to this one."""
     moved = np.ascontiguousarray(np.moveaxis(values, axis, 0))
     found: NDArray[Any] = np.moveaxis(function(moved), 0, axis)
     return found

@@ -133,7 +133,7 @@ class LeastSquares:
     A node of variance 0 is known, and an inner node of infinite variance has no value.
 
     The pass up combines the noisy count of a node with the sum of its children, by the inverses of
-    their variances; the pass down gives each child its part of what is left, by its variance.
+    their variances; the pass down divides a parent's difference among its children by variance.
     """
 
     def __init__(self, tree: Tree, noise: _Floats) -> None:
@@ -152,7 +152,7 @@ class LeastSquares:
             #: The parts of its noisy count, and of its children's sum, in a node's own estimate.
             self.weight = np.where(tree.children > 0, 1 / (1 + 1 / ratio), 1.0)
         self.rest = 1 / (1 + ratio)
-        #: The part of a node in what its parent has left to give.
+        #: The part of a node in the difference that its parent divides.
         self.gain = np.zeros(tree.size)
         left = self.below[tree.parents[tree.roots :]]
         np.divide(self.own[tree.roots :], left, out=self.gain[tree.roots :], where=left > 0)

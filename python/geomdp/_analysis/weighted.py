@@ -196,10 +196,10 @@ def _by_chernoff(terms: Sequence[Term], level: float) -> Floats:
 def ideal(
     level: Fraction, noises: Iterable[tuple[Fraction | float, int, Fraction]], limit: int
 ) -> Fraction:
-    """Return what is left of a level after the errors of the sampled noise.
+    """Return a level minus the errors of the sampled noise.
 
-    For each rate, the number of noises and the total variation of one. Noise that reaches the
-    limit, where a count may be clamped, is an error as well.
+    The noises are given by rate: their number, and the total variation of one. Noise that reaches
+    the limit, where a count may be clamped, is an error as well.
     """
     return level - sum(
         (

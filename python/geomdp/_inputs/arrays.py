@@ -15,7 +15,7 @@ Array: TypeAlias = NDArray[np.integer[Any]]
 #: Writes noisy counts from one contiguous array to another: (counts, out, interruptible).
 Noise: TypeAlias = Callable[[Array, Array, bool], None]
 
-#: Every dtype of counts by its name. What has other names for them derives its names from these.
+#: Every dtype of counts by its name. Other names for them derive from these.
 DTYPES = {
     name: np.dtype(name)
     for name in (f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))

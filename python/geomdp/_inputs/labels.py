@@ -42,7 +42,7 @@ _RELEASED = {"noisy", "released", "numerator", "denominator", "cells"}
 
 
 class ReleasedTable(Protocol):
-    """What a table like :class:`geomdp.frames.NoisyTable`, of a room above, has."""
+    """The attributes of a table such as :class:`geomdp.frames.NoisyTable`, of a room above."""
 
     @property
     def design(self) -> Any: ...

@@ -71,7 +71,7 @@ def given(value: Any) -> str:
 
 
 def conversion(name: str, value: Any) -> str:
-    """Return the line that makes a numpy array of another library's one, or ""."""
+    """Return the line of code that makes a numpy array of another library's array, or ""."""
     if hasattr(type(value), "toarray"):  # A sparse one of scipy.
         return f"{name}.toarray()"
     return f"numpy.asarray({name})" if hasattr(type(value), "__array__") else ""

@@ -1,8 +1,8 @@
 """A published file as one page: a table that answers, in any browser, without a network.
 
-The page holds the bytes of a CSV file and of its description, so whatever it shows follows from
-what :func:`geomdp._published.write` would write. Its scripts and its style are the files beside
-this one, and its content security policy allows these alone.
+The page holds the bytes of a CSV file and of its description, so everything it shows follows from
+the files that :func:`geomdp._published.write` would write. Its scripts and its style are the files
+beside this one, and its content security policy allows these alone.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def check(numbers: Iterable[Any]) -> None:
 
 
 def page(rows: bytes, description: bytes, answers: Mapping[str, Any]) -> bytes:
-    """Return the page of a CSV file and its description, with what the library answers."""
+    """Return the page of a CSV file and its description, with the library's answers."""
     known = json.loads(description)
     facts = known["geomdp"]
     data = {
@@ -84,7 +84,7 @@ def _up(number: Fraction) -> str:
 
 
 def _sentences(facts: Mapping[str, Any]) -> list[str]:
-    """Return what a release protects and says, for readers who have not heard of it."""
+    """Return sentences that explain a release to readers new to differential privacy."""
     epsilon = Fraction(facts["epsilon"])
     odds = Fraction(
         math.exp(min(float(epsilon), 700.0)) * (1 + 2**-40)

@@ -59,7 +59,7 @@ class Store(Protocol):
         """Return all bookings, the first one first."""
 
     def book(self, label: str | None, loss: Any, decide: Decide) -> None:
-        """Book a release, unless `decide` refuses it or one has its label; none comes between."""
+        """Book a release in one step, unless `decide` refuses it or its label is taken."""
 
 
 class Memory:

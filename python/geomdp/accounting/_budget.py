@@ -52,7 +52,7 @@ class Budget(Uncopied):
         losses of cells, and each table uses up those of the cells that one individual can change.
         The order is free, and planned releases may be left out.
     rho : number, optional
-        Instead of the others: the limit of zero-concentrated differential privacy. Each release
+        Instead of the others: the limit under zero-concentrated differential privacy. Each release
         costs its :func:`zcdp`, and the sum is limited. The losses may depend on earlier outputs.
 
     Examples
@@ -144,8 +144,8 @@ class Budget(Uncopied):
         each release, which holds the label, the exact loss and the time; nothing of the data. Each
         line has a digest of itself and of the line before, so that damage is noticed. Keep the
         ledger on a local file system: on a network file system locks may fail, and then two
-        processes can spend the same rest. Whoever deletes it, edits it or puts an older copy in its
-        place forgets releases; :meth:`backup` says what a copy is good for.
+        processes can spend the same remainder. A ledger that is deleted, edited or replaced by an
+        older copy forgets releases; see :meth:`backup`.
 
         Parameters
         ----------
@@ -199,8 +199,8 @@ class Budget(Uncopied):
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Check the ledger, and write a copy of it to a new file, whole or not at all.
 
-        Others may spend meanwhile. A copy is a record for auditors. Who puts it in place of the
-        ledger must :meth:`book` all releases since, or the budget forgets them.
+        Others may spend meanwhile. A copy is a record for auditors. If you put it in place of the
+        ledger, :meth:`book` all releases since, or the budget forgets them.
 
         Parameters
         ----------
@@ -210,7 +210,7 @@ class Budget(Uncopied):
         Raises
         ------
         FileExistsError
-            If there is such a file.
+            If the copy exists.
         ValueError
             If the ledger is damaged, or the budget is in memory.
 
@@ -255,10 +255,10 @@ class Budget(Uncopied):
         Raises
         ------
         ValueError
-            If the release would exceed the budget, no planned loss is left for it, or a release has
-            its label. The budget is then left as it was.
+            If the release would exceed the budget, no planned loss is left for it, or its label is
+            taken. The budget is then left as it was.
         RuntimeError
-            If a signal handler calls it that interrupted another call in the same thread, or a
+            If a signal handler spends while it interrupts another spend in the same thread, or a
             forked process spends from a budget in memory.
 
         Examples
@@ -283,10 +283,10 @@ class Budget(Uncopied):
         ----------
         loss : number, str, mapping or LossDistribution
             The privacy loss of the release, taken exactly. Not negative; it may be infinite. A
-            distribution has the losses of several noisy counts, and so has a mapping from losses to
-            numbers of counts: with `rho`, they cost :meth:`LossDistribution.zcdp`, which is less
-            than that of their sum. With a plan they use up planned losses for each count, unless
-            one for all is less.
+            distribution states the losses of several noisy counts, and so does a mapping from
+            losses to numbers of counts: with `rho`, they cost :meth:`LossDistribution.zcdp`, which
+            is less than the :func:`zcdp` of their sum. With a plan each count uses up a planned
+            loss, unless one planned loss for all is less.
         label
             As in :meth:`spend`.
 
@@ -329,7 +329,7 @@ class Budget(Uncopied):
             self._spenders.discard(spender)
 
     def _take(self, cost: Any, cells: Counter[Any], costs: Counter[Fraction]) -> Counter[Fraction]:
-        """Return what a release takes from the budget, or refuse it."""
+        """Return the costs of a release to the budget, or refuse it."""
         if self._plan is not None:
             rest = self._plan - costs
             found = [_least(rest, each) for each in (cells, Counter([cost]))]
@@ -349,7 +349,7 @@ class Budget(Uncopied):
         return +Counter({cost: int(cost > 0)})  # An infinite one is refused.
 
     def _of_floats(self, excess: Fraction | float) -> str:
-        """Return why so small an excess may be there although decimals add up."""
+        """Return the reason for an excess so small that the decimals may add up."""
         if self._by_rho or excess > Fraction(self._limit) / 2**40:
             return ""
         return (
@@ -367,7 +367,7 @@ class Budget(Uncopied):
     ) -> Any:
         """Return noisy counts, after :meth:`spend`.
 
-        A refused release draws no noise. One that fails later keeps what was spent. A table of
+        A refused release draws no noise. If a release fails later, its cost stays spent. A table of
         :mod:`geomdp.frames` knows its sensitivity: it takes no `d_in`, and its own loss is booked,
         as by ``table.release(mechanism, budget=budget)``. Parameters and errors are those of
         :meth:`spend` and :meth:`geomdp.GeometricMechanism.release`.
@@ -423,13 +423,13 @@ class Budget(Uncopied):
         delta : number
             From 0 to 1.
         of : {"spent", "all"}
-            The releases so far; or all that the budget allows, whichever they are. At a positive
-            delta only the latter holds if losses are chosen in view of earlier outputs.
+            The releases so far; or any releases that the budget allows. At a positive delta, only
+            "all" holds if losses are chosen in view of earlier outputs.
 
         Returns
         -------
         float
-            Rounded up. By :func:`compose`; with `rho` by its conversion from zCDP (Canonne, Kamath
+            Rounded up. By :func:`compose`; with `rho`, by the conversion from zCDP (Canonne, Kamath
             and Steinke 2020, proposition 12), or the sum of the losses if that is less.
 
         Examples

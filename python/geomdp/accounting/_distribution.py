@@ -114,7 +114,7 @@ class LossDistribution:
         """Return a rho such that the releases are rho-zCDP together, rounded up.
 
         The sum of :func:`zcdp` of the cells, whose noise is independent. For several cells this is
-        less than that of their losses in one.
+        less than :func:`zcdp` of the sum of their losses.
 
         >>> from geomdp import GeometricMechanism, accounting
         >>> table = accounting.loss_distribution(GeometricMechanism(0.1), l0=3)
@@ -237,12 +237,12 @@ def loss_distribution(
     Parameters
     ----------
     mechanism : GeometricMechanism
-        With noise.
+        The mechanism of every cell; with noise.
     l0 : int
         The greatest number of cells that an individual changes; at least 1.
     linf : int
         The greatest change of a cell; at least 1. ``linf**2 * l0``, times the number of releases,
-        may be at most ``2**24`` if linf is above 1.
+        must be at most ``2**24`` if linf is above 1.
 
     Examples
     --------

@@ -73,11 +73,11 @@ def sum_confidence_interval(
     the noisy sum plus or minus the accuracy of the sum of noises, within the sums that the bounds
     allow.
 
-    Release without bounds for sums, and clip afterwards, if you must, for the eye. A noisy count at
-    a bound may have been moved there. So under bounds one eighth of alpha goes to the simultaneous
-    accuracy of the counts: each count at a bound makes that side longer by no more than this, and
-    the interval is within the sum of the counts' own intervals. For a mechanism without bounds, a
-    noisy count at a limit of its dtype opens that side up to all sums that the dtype allows.
+    For sums, release without bounds, and clip counts only to show them. A noisy count at a bound
+    may have been moved there. So under bounds one eighth of alpha goes to the simultaneous accuracy
+    of the counts: each count at a bound makes that side longer by no more than this, and the
+    interval is within the sum of the counts' own intervals. For a mechanism without bounds, a noisy
+    count at a limit of its dtype opens that side up to all sums that the dtype allows.
 
     Parameters
     ----------
@@ -233,7 +233,7 @@ def ratio_confidence_interval(
     return labelled(lower), labelled(upper)
 
 
-#: The part of the level of a sum under bounds that its counts have one by one.
+#: The part of the level of a sum under bounds that goes to its counts one by one.
 _ONE_BY_ONE = Fraction(1, 8)
 
 

@@ -2,12 +2,11 @@
 
 A :class:`Design` states all that is public about a table. It counts records, with the contributions
 of each individual bounded, into a :class:`Table`, which shows nothing. Its release is a
-:class:`NoisyTable`, which knows its privacy loss, its intervals and how to save itself. For noise
-on columns that are counts already there are :func:`release` and :func:`release_columns`; their
-privacy losses are the caller's to add up (``docs/frames.md``).
+:class:`NoisyTable`, which knows its privacy loss, its intervals and how to save itself. For columns
+that hold counts already, use :func:`release` and :func:`release_columns`; their privacy losses are
+yours to add up (``docs/frames.md``).
 
-This module needs the extra ``frames``, the library of the columns, and no other; any library that
-narwhals reads will do.
+This module needs the extra ``frames`` and the library of the columns: any that narwhals reads.
 """
 
 from geomdp.frames._answers import Answers

@@ -1,4 +1,4 @@
-"""What noisy counts say about the true ones: totals, shares, means, quantiles, rates, changes."""
+"""Estimates from noisy counts: totals, shares, means, quantiles, rates and changes."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class _Source(NamedTuple):
         return self.of.product.joint([*self.sums, *more], nodes)
 
     def found(self) -> list[tuple[NDArray[Any], NDArray[Any], float]]:
-        """Return for each sum its integers, what is added, and more than the rounding error."""
+        """Return for each sum its integers, floats to add, and more than the rounding error."""
         found = [self._along(each) for each in self.sums]
         if self.of._known_total is None:
             return found
@@ -91,7 +91,7 @@ class _Source(NamedTuple):
             most = max(most, float(np.abs(factors).max()))
             for each, factor in zip(added, factors, strict=True):
                 each[index] = factor * missing[index]
-        # More than the roundings of the factors and of what follows.
+        # More than the rounding errors of the factors and of the sums below.
         room = most * (rounding + 2.0**-50 * float(np.abs(missing).max())) if most else 0.0
         return [
             (a, b + c, x + room + 2.0**-52 * float(np.abs(b).max(initial=0)))
@@ -104,7 +104,7 @@ class _Source(NamedTuple):
 
     def _shown(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return the values of the rows, from those of all nodes of their axes."""
-        # What is 0 everywhere has one value.
+        # An axis of length 1 has the same value everywhere.
         index = [
             np.zeros(1, np.int64) if nodes is None or size == 1 else nodes
             for nodes, size in zip(self.nodes, values.shape, strict=True)
@@ -121,7 +121,7 @@ class _Asked:
     def __init__(self, *sources: _Source) -> None:
         self.sources, self.rows = sources, sources[0].rows
         found = [each for source in sources for each in source.found()]
-        #: The integers of each sum, and what is added to them.
+        #: The integers of each sum, and the floats to add to them.
         self.values = [(base, more) for base, more, _ in found]
         #: More than the rounding error of each sum.
         self.rounding = max(rounding for _, _, rounding in found)
@@ -175,7 +175,7 @@ class _Asked:
 
 
 class Answers:
-    """Questions to noisy counts: the base class of :class:`NoisyTable`.
+    """Estimates and intervals from noisy counts: the base class of :class:`NoisyTable`.
 
     Every answer is a frame of the library of the data. Its rows are those of the release for the
     columns in `by`: levels, and released margins and inner nodes of trees; one row without `by`.
@@ -186,18 +186,18 @@ class Answers:
     rounding of the weights (weighted least squares; ``docs/proofs.md``, section 17). Estimates of
     counts may be negative: they are unbiased, so that errors cancel where counts are added.
 
-    **Intervals.** With `alpha`, there are the ends of an interval that misses the true value with
-    probability at most `alpha` on its own. With ``simultaneous=True``, that is the probability that
-    any interval of the frame misses. The noise alone is counted, not the sampling error of a
-    survey. True counts are integers and not negative, and so are the ends of intervals of counts:
-    an estimate below 0 is outside. If a noisy count is at a limit of int64, it may have
+    **Intervals.** With `alpha`, the frame has the ends of intervals, each of which misses its true
+    value with probability at most `alpha`. With ``simultaneous=True``, that is the probability that
+    any interval of the frame misses. Intervals allow for the noise alone, not for the sampling
+    error of a survey. True counts are integers and not negative, and so are the ends of intervals
+    of counts: an estimate below 0 is outside. If a noisy count is at a limit of int64, it may have
     been moved there, and intervals that depend on it are infinite.
 
-    **Ratios**, that is shares, means and changes in percent too, have intervals with all values
-    that a test does not reject (theorem 16a). They say nothing of a group whose true denominator is
-    0. If the denominator cannot be told from 0, the interval has
-    all possible values, and its ends may be infinite. An estimate whose noisy denominator is not
-    positive is NaN.
+    **Ratios**, and so shares, means and changes in percent, have intervals of all values that a
+    test does not reject (theorem 16a). Such an interval says nothing of a group whose true
+    denominator is 0. If the denominator cannot be told from 0, the interval has all possible
+    values, and its ends may be infinite. An estimate whose noisy denominator is not positive is
+    NaN.
 
     **Releases with bounds** (``release(bounds=...)``) answer by sums of noisy cells, with the
     intervals of :func:`geomdp.accuracy.sum_confidence_interval`. They have intervals of counts,
@@ -349,7 +349,7 @@ class Answers:
     ) -> Any:
         """Return the ratio of the totals of two selections of cells, which may overlap.
 
-        ``ratio({"sick": "yes"}, {}, by="city")`` is the part of the sick in each city.
+        ``ratio({"sick": "yes"}, {}, by="city")`` is the proportion of the sick in each city.
 
         Parameters
         ----------
@@ -544,8 +544,8 @@ class Answers:
         Parameters
         ----------
         column : column name
-            Its levels are in order, the least first. Records of its level for others, and of None,
-            are left out.
+            Its levels are in order, the least first. Records at its level for other values, or at
+            None, are left out.
         q : int, float or Fraction
             Above 0 and below 1.
         by : column name or tuple of column names
@@ -613,7 +613,7 @@ class Answers:
         alpha: Real | None = None,
         simultaneous: bool = False,
     ) -> Any:
-        """Return the total of each group per so many of a public population.
+        """Return the rate of each group: its total per unit of a public population.
 
         For a denominator from the same release, see :meth:`ratio`.
 
@@ -634,8 +634,8 @@ class Answers:
         Returns
         -------
         data frame
-            The columns of `by`, estimate, lower and upper. An end is that of the total's interval,
-            over the population.
+            The columns of `by`, estimate, lower and upper. The ends are those of the total's
+            interval, scaled alike.
 
         Examples
         --------
@@ -726,7 +726,7 @@ class Answers:
     ) -> Any:
         """Return one estimate of each count, from two releases of the same counts.
 
-        It weighs the estimates of both by the inverses of their variances, which are public.
+        It weights each estimate by the inverse of its variance, which is public.
 
         Parameters
         ----------
@@ -779,22 +779,22 @@ class Answers:
         return self._framed(asked.rows, _limited(found, 0))
 
     def with_total(self, total: Integer) -> Answers:
-        """Return the same questions for counts whose true total is public.
+        """Return the answers for counts whose true total is public.
 
-        Every estimate then has the least variance that the noisy counts and the total give, and
-        intervals are narrower (``docs/proofs.md``, lemma 19b): of two cells, each has half the
-        variance. Shares have a denominator without noise.
+        Every estimate then has the least variance that the noisy counts and the total allow, and
+        intervals are narrower (``docs/proofs.md``, lemma 19b): with two cells, each variance is
+        halved. Shares have a denominator without noise.
 
         Parameters
         ----------
         total : int
-            How many records the table has in all, after contributions were bounded. It comes from
-            a public source, not from the data: epsilon does not cover it.
+            The number of records in the table, after contributions were bounded. Take it from a
+            public source, not from the data: epsilon does not cover it.
 
         Returns
         -------
         Answers
-            The object that answers. Save the release itself: a reader can do the same.
+            It has the methods of this object. Save the release itself: a reader can do the same.
 
         Raises
         ------
@@ -848,7 +848,7 @@ class Answers:
 
     @property
     def _by_cells(self) -> bool:
-        """Whether intervals come from single cells, some of which may be at a limit."""
+        """Whether intervals come from single cells, which may be at a limit."""
         if self._known_total is not None:
             return False
         return self.bounded or (self.product.flat and math.isinf(self.fitted.rounding))
@@ -998,7 +998,7 @@ class Answers:
 
 
 class _WithTotal(Answers):
-    """Questions to noisy counts whose true total is public."""
+    """Answers from noisy counts whose true total is public."""
 
     def __init__(self, noisy: Answers, total: int) -> None:
         self.design, self.mechanisms, self.counts = noisy.design, noisy.mechanisms, noisy.counts

@@ -34,7 +34,7 @@ def release(
         without any noise, which counts are null: this must be public or depend on no individual.
         Counts that the library still holds in memory behind nulls are neither read nor returned.
     threads : int, optional
-        The greatest number of threads for a large column; by default as many as are faster.
+        The greatest number of threads for a large column; by default as many as help.
 
     Returns
     -------

@@ -36,8 +36,8 @@ def bound_contributions(
     so prefer it for tables.
 
     The cells are drawn uniformly from those of the individual, and the records uniformly from those
-    of each cell, by fresh entropy of the operating system, from the source of release keys. What is
-    kept of one individual does not depend on the others.
+    of each cell, by fresh entropy of the operating system, from the source of release keys. The
+    rows kept of one individual do not depend on the others.
 
     Parameters
     ----------

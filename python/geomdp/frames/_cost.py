@@ -1,4 +1,4 @@
-"""The mechanisms of a release, how much one individual changes, and what that costs."""
+"""The mechanisms of a release, the changes by one individual, and their privacy losses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The public design of a table: its cells, what an individual can change, what it will cost."""
+"""The public design of a table: its cells, its sensitivity, its accuracy and its privacy loss."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ class Design(Searchable):
     levels : mapping of column names to sequences, or a sequence
         The levels of each column, in the order of the table: strings, integers, floats, bools,
         dates, or times without a zone; or a :class:`Hierarchy`, whose nodes all get a count. A
-        sequence is for one column, of data that are a column. Take levels from public knowledge,
-        not from the data. A null is counted if None is a level.
+        sequence is for data that are a single column. Take levels from public knowledge, not from
+        the data. A null is counted if None is a level.
     name : str
         The name of the column of counts.
     other : label, or mapping of column names to labels
@@ -61,14 +61,14 @@ class Design(Searchable):
     margins : label, or mapping of column names to labels
         A row of this label has the sum over the column, with noise of its own. A pair
         ``(label, share)`` gives the sums this share of epsilon, and the other rows the rest; a
-        label alone gives each half. Several columns multiply. Released margins cost accuracy of
-        the cells: :meth:`NoisyTable.total` adds noisy cells at no cost.
+        label alone gives each half. The shares of several columns multiply. Released margins make
+        the cells less accurate; :meth:`NoisyTable.total` adds noisy cells at no cost.
     shares : mapping of column names to sequences, optional
         The parts of epsilon of a column's depths, from the root down, in proportion: of a hierarchy
         or of a margin and its levels. By default all are equal. A release may have others.
     individual : column name, optional
         The column that identifies individuals. Without it nothing is bounded, and each record is
-        one individual, unless `l0` and `linf` state what else is known.
+        one individual, unless `l0` and `linf` state limits that are known.
     l0 : int
         The most cells of one individual, not counting margins. Needed with `individual`.
     linf : int
@@ -77,7 +77,7 @@ class Design(Searchable):
         Instead of both: the most records of an individual, in all cells together. The sensitivity
         of k records is then k, and not the ``k * k`` of `l0` and `linf`.
     neighbours : {"add-remove", "change"}
-        Whether privacy covers the presence of an individual, or a change of all records of one.
+        Whether privacy covers the presence of an individual, or a change of all of its records.
 
     Attributes
     ----------
@@ -216,8 +216,8 @@ individual='patient', l0=2)
 
         An individual keeps `l0` of its cells, drawn uniformly by fresh system entropy, and at most
         `linf` records in each; or `l1` of its records, drawn in the same way. Records outside the
-        table use up none of them. The draw for one
-        individual does not depend on the others.
+        table do not count towards these limits. The draw for one individual does not depend on the
+        others.
 
         Parameters
         ----------
@@ -237,8 +237,8 @@ individual='patient', l0=2)
         Table
             The exact counts, which it does not show. Of the data it keeps the library alone: types,
             order and index of its frames follow from the design, since a column's categories and
-            its type may tell of one record. The counts are int64. The last column of levels changes
-            fastest.
+            its type may reveal a single record. The counts are int64. The last column of levels
+            changes fastest.
 
         Raises
         ------
@@ -260,12 +260,12 @@ individual='patient', l0=2)
         return _counting.count(self, data, weights)
 
     def sum(self, data: Any, column: str, *, bounds: tuple[Integer, Integer]) -> Table:
-        """Bound what each individual adds to each cell, and sum a column of each cell.
+        """Bound each individual's contribution to each cell, and sum a column over each cell.
 
         Values are integers: count money in cents. A value below 0 or null is taken for 0, and one
-        above the upper bound for that; so is the sum of an individual in a cell, of all of its
-        records there. An individual keeps `l0` cells, as for :meth:`count`. So it changes a cell by
-        at most the upper bound, which is the `linf` of the table.
+        above the upper bound for that bound; the sum of an individual's values in a cell is clamped
+        too. An individual keeps `l0` cells, as for :meth:`count`. So it changes a cell by at most
+        the upper bound, which is the `linf` of the table.
 
         Parameters
         ----------
@@ -274,15 +274,15 @@ individual='patient', l0=2)
         column : column name
             The values, integers of up to 64 bits.
         bounds : (0, int)
-            The least and the greatest that an individual adds to a cell, or a record if there is no
-            individual. The upper bound is public, and comes from no data.
+            The least and the greatest sum that an individual adds to a cell, or a record if there
+            is no individual. The upper bound is public: do not take it from the data.
 
         Returns
         -------
         Table
             The exact sums. Its column of sums has the name of `column`, unless the design names
-            another, or has the column among its levels. What :meth:`NoisyTable.total` and the other
-            calls say of counts, they say of these sums.
+            another, or has the column among its levels. After a release, :meth:`NoisyTable.total`
+            and the other answers are about these sums instead of counts.
 
         Raises
         ------
@@ -380,7 +380,7 @@ individual='patient', l0=2)
         return high
 
     def spurious(self, epsilon: Real, at_least: Integer) -> float:
-        """Return how many empty cells to expect in a release with a threshold, if all are empty.
+        """Return the expected number of empty cells that reach a threshold, if all are empty.
 
         Parameters
         ----------
@@ -426,7 +426,7 @@ individual='patient', l0=2)
         return decimals.up(tails.at_least(mechanism.certificate(), distance))
 
     def at_least(self, epsilon: Real, spurious: Real = 1) -> int:
-        """Return the least threshold with which so few empty cells are expected to appear.
+        """Return the least threshold that at most this many empty cells are expected to reach.
 
         Parameters
         ----------
@@ -454,8 +454,8 @@ individual='patient', l0=2)
     ) -> dict[Block, GeometricMechanism]:
         """Return the mechanism of each block of the table, for this epsilon.
 
-        The keys have the depth of the block on each axis, 0 for the roots. The last block has the
-        finest cells. A block has the product of its depths' shares of epsilon.
+        A key is the depth of the block on each axis, 0 for the roots. The last block has the finest
+        cells. A block has the product of its depths' shares of epsilon.
 
         Parameters
         ----------
@@ -494,8 +494,8 @@ individual='patient', l0=2)
 
         An individual changes at most `l0` cells by `linf` each, or twice as many with
         ``neighbours="change"``, but no more than the table has. Of the sums of a margin or of a
-        depth of a hierarchy it changes as few as have room for its cells, by so much more. No
-        change within these bounds has a greater loss (``docs/proofs.md``, lemma 14a).
+        depth of a hierarchy it changes as few as have room for its cells, each by more. No change
+        within these bounds has a greater loss (``docs/proofs.md``, lemma 14a).
 
         Parameters
         ----------
@@ -545,7 +545,7 @@ individual='patient', l0=2)
         alpha: Real = 0.05,
         library: Library | None = None,
     ) -> Any:
-        """Return the accuracies of a release by epsilon, to plan with. It needs no data.
+        """Return the accuracies of a release by epsilon, for planning. It needs no data.
 
         Parameters
         ----------
@@ -554,7 +554,7 @@ individual='patient', l0=2)
         alpha
             As in :meth:`accuracy`.
         library : {"pandas", "polars", "pyarrow"}, optional
-            The library of the frame; the first of these that is installed.
+            The library of the frame; by default the first of these that is installed.
 
         Returns
         -------
@@ -629,7 +629,7 @@ individual='patient', l0=2)
         return _cost.change(self)
 
     def named(self, label: str) -> Design:
-        """Return this design of one column without a name, with this one.
+        """Return this design of one unnamed column, with this name for it.
 
         :meth:`count` calls it if the column of the data has a name.
 
@@ -768,9 +768,9 @@ def count(
     margins: Any = None,
     weights: Any = None,
 ) -> Table:
-    """Count the records of each level, or of each combination of levels: one record an individual.
+    """Count the records of each level or combination of levels; each record is one individual.
 
-    ``Design(levels, ...).count(data)``, in short. The rows of the table and their order follow from
+    Short for ``Design(levels, ...).count(data)``. The rows of the table and their order follow from
     the arguments alone, and a level without records counts 0. ``value_counts()`` shows the levels
     that occur, in the order of their true counts, and noise hides neither.
 

@@ -43,7 +43,7 @@ def save(
     overwrite: bool,
     certificate: bool,
 ) -> None:
-    """Write the columns of a release, and what it answers if it is a page.
+    """Write the columns of a release, and on a page its answers.
 
     :meth:`Released.save` has the details.
     """

@@ -1,4 +1,4 @@
-"""Groups that the noise chose: of all cells of a design, those with large noisy counts."""
+"""Groups chosen by noisy counts: the cells of a design that reached a threshold."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class NoisyGroups(Released):
 
     ``Table.release(at_least=...)`` makes one, and :func:`geomdp.read` reads one from a file. All
     cells of the design got noise, so the choice of those that appear costs no privacy, and empty
-    cells may be among them: :meth:`Design.spurious` says how many to expect. It holds no exact
+    cells may be among them: :meth:`Design.spurious` gives their expected number. It holds no exact
     count.
 
     Examples
@@ -67,7 +67,7 @@ class NoisyGroups(Released):
 
     @property
     def at_least(self) -> int:
-        """The threshold: noisy counts below it are not here."""
+        """The threshold: noisy counts below it are left out."""
         return self._at_least
 
     def intervals(self, alpha: Real, *, simultaneous: bool = False) -> Any:
@@ -142,7 +142,7 @@ class NoisyGroups(Released):
         return self.made(columns)
 
     def plot(self, *, alpha: Real = 0.05, ax: Axes | None = None) -> Axes:
-        """Draw the noisy counts as bars, with their :meth:`intervals`; the largest of very many.
+        """Draw the noisy counts as bars, with their :meth:`intervals`; of very many, the largest.
 
         Parameters
         ----------

@@ -45,7 +45,7 @@ class Hierarchy(Branches):
     Attributes
     ----------
     nodes, leaves : lists
-        From the root down. Siblings are next to each other, in the order in which they were given.
+        From the root down. Siblings are next to each other, in the order given.
     depth : int
         The depth of the deepest leaves; that of the root is 0.
 
@@ -134,9 +134,9 @@ class Hierarchy(Branches):
         label: str | None = None,
         threads: int | None = None,
     ) -> NoisyTable:
-        """Return noisy counts of all nodes, for counts that somebody else has made.
+        """Return noisy counts of all nodes, given the exact counts of the leaves.
 
-        :meth:`Design.count` counts records, and bounds what one individual changes.
+        :meth:`Design.count` counts records, and bounds the contributions of each individual.
 
         Parameters
         ----------
@@ -152,15 +152,15 @@ class Hierarchy(Branches):
             are equal: the noise of the noisiest count is then as small as it can be, and so is the
             sum of its variances over the depths.
         design : Design, optional
-            That of the counts, which has the tree as a column: it may have other columns, and its
-            sensitivity counts. Counts are then an array with an axis for each column. Otherwise an
+            The design of the counts, with the tree as a column: it may have other columns, and its
+            sensitivity applies. Counts are then an array with an axis for each column. Otherwise an
             individual changes one leaf by 1.
         budget : Budget, optional
             Books the privacy loss before any noise is drawn, and refuses a release that exceeds it.
         label : str, optional
             A name for the release, for the budget's history and for readers.
         threads : int, optional
-            The greatest number of threads for a large depth; by default as many as are faster.
+            The greatest number of threads for a large depth; by default as many as help.
 
         Returns
         -------

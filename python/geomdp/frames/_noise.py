@@ -1,6 +1,6 @@
-"""What a noise offers to a release: the only file of tables that knows which noise there is.
+"""The interface between releases and noise: the only file of tables that knows the noise's kind.
 
-Whoever adds another noise adds it here. A release asks a noise for
+Add another noise here. A release asks a noise for
 
 - its plan, before anything is spent: ``certificate()`` raises if there is none;
 - its draws: ``release(counts, out=, threads=)``, and :func:`top_among` for searches;
@@ -48,7 +48,7 @@ def plan(noise: Noise) -> tuple[str, str]:
 
 
 def facts(noise: Noise, certificate: bool) -> dict[str, Any]:
-    """Return what a file says of a noise, with its certificate or without."""
+    """Return the facts of a noise for a file, with its certificate or without."""
     text, digest = plan(noise)
     found = {
         "rate": str(noise.rate),

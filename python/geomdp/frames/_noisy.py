@@ -1,4 +1,4 @@
-"""Noisy counts of a table, with the public facts that say what they mean and what they cost."""
+"""Noisy counts of a table, with the public facts about their meaning and their cost."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class NoisyTable(Released, Answers):
     """A released table: noisy counts, and the public facts that a reader needs.
 
     :meth:`Table.release` makes one, and :func:`geomdp.read` reads one from a file. It holds no
-    exact count, so it may be shown, pickled and published. What it answers holds for the true
-    counts of the table, after contributions were bounded (:class:`Answers`).
+    exact count, so it may be shown, pickled and published. Its answers are about the true counts of
+    the table, after contributions were bounded (:class:`Answers`).
 
     Examples
     --------
@@ -133,10 +133,10 @@ class NoisyTable(Released, Answers):
     def plot(self, by: Any = None, *, alpha: Real = 0.05, ax: Axes | None = None) -> Axes:
         """Draw the estimates: bars with intervals for one column, a heat map for two.
 
-        The largest rows stand for a column of more than 60 names. Dates, and numbers that
-        increase, are places on the axis. Margins and the root of a tree are left out, since
-        :meth:`total` says them; the other nodes of a tree stand above those that they contain, with
-        a dot for each depth.
+        Of a column with more than 60 names, only the largest rows are drawn. Dates and increasing
+        numbers are places on the axis. Margins and the root of a tree are left out, since
+        :meth:`total` gives them; the other nodes of a tree stand above those that they contain,
+        with a dot for each depth.
 
         Parameters
         ----------

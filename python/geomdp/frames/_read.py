@@ -53,7 +53,7 @@ def read(path: Any, library: Library | None = None) -> NoisyTable | NoisyGroups 
 
 
 def _kind(facts: Mapping[str, Any]) -> Callable[[_Known, Contents], NoisyTable | NoisyGroups | Top]:
-    """Return what makes a release of this kind."""
+    """Return the function that makes a release of this kind."""
     if facts["top"] is not None:
         return _top
     return _table if facts["at_least"] is None else _groups

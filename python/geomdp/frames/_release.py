@@ -1,4 +1,4 @@
-"""The one way of a release: prepare, spend, draw, published.
+"""The steps of every release, in order: prepare, spend, draw.
 
 Whatever is refused is refused by :func:`prepare`, from public facts alone. :func:`spend` books the
 loss before any noise is drawn. Exact counts are seen by the draws alone.
@@ -56,7 +56,7 @@ def prepare(
     label: Any,
     threads: Any,
 ) -> Release:
-    """Return a release, after all that can be refused: its plans too."""
+    """Return a release, after all checks that public facts allow, those of its plans too."""
     mechanisms = _cost.mechanisms(design, mechanism, epsilon, bounds)
     if at_least is not None:
         at_least = threshold(design, at_least, mechanisms[design.depths[-1]])

@@ -1,4 +1,4 @@
-"""What every release of a table knows: its design, its noise, its cost, and how to save itself."""
+"""The base of all releases of a table: their design, their noise, their cost, and their files."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ class Released:
         FileExistsError
             If a file exists and `overwrite` is False.
         ValueError
-            If the path has another end, a level is of a type that files do not keep, or a page
+            If the path has another ending, a level is of a type that files do not keep, or a page
             would have more than 20,000 rows.
 
         Examples
@@ -194,7 +194,7 @@ class Released:
         )
 
     def _answers(self) -> dict[str, Any]:
-        """Return what a page says that does not follow from its rows alone."""
+        """Return the answers of a page that do not follow from its rows alone."""
         why = "These counts cannot be added: they were chosen by their noise."
         return {
             **{"rate": None, "estimates": None, "ends": None, "cells": None},

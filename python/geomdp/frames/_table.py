@@ -161,7 +161,7 @@ class Table(Searched, Withheld):
         Returns
         -------
         NoisyTable or NoisyGroups
-            With `at_least`, the second.
+            The second with `at_least`.
 
         Raises
         ------
@@ -202,7 +202,7 @@ class Table(Searched, Withheld):
         mechanism
             The mechanism of the release.
         records : int
-            For how many individuals together.
+            The number of individuals to protect together.
 
         Examples
         --------

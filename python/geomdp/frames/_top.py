@@ -1,4 +1,4 @@
-"""The largest cells of a table by name alone: what a release of them costs, and how sure it is."""
+"""The largest cells of a table by name alone: the cost and the accuracy of such a release."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class Top(Released):
         return len(self)
 
     def accuracy(self, alpha: Real) -> int:
-        """Return how much larger than a named cell one that is not named may be, at level alpha.
+        """Return how much larger than a named cell an unnamed one may be, at level alpha.
 
         Parameters
         ----------
@@ -127,7 +127,7 @@ class Top(Released):
         return accuracy(self.design, len(self), self.mechanism, alpha)
 
     def plot(self, *, alpha: Real = 0.05, ax: Axes | None = None) -> Axes:
-        """Draw the names in their order, and say their :meth:`accuracy`.
+        """Draw the names in their order, and state their :meth:`accuracy`.
 
         Parameters
         ----------
@@ -304,12 +304,12 @@ class Searchable:
     __slots__ = ()
 
     def top_accuracy(self: Any, k: Integer = 1, *, epsilon: Real, alpha: Real) -> int:
-        """Return how much larger than a named cell one that is not named may be, at level alpha.
+        """Return how much larger than a named cell an unnamed one may be, at level alpha.
 
         The probability that a cell is named before one that is larger by more than t is greatest if
-        all others are smaller than one by ``t + 1``. Then it is the probability that the greatest
-        of their noises exceeds the noise of that one by more than t, which is exact. The k names
-        have alpha / k each (``docs/proofs.md``, section 19).
+        one cell is larger than all others by ``t + 1``. It is then exactly the probability that the
+        greatest noise of the others exceeds the noise of that cell by more than t. Each of the k
+        names has alpha / k (``docs/proofs.md``, section 19).
 
         Parameters
         ----------

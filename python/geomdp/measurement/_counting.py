@@ -76,7 +76,7 @@ def make_count(input_domain: Domain, input_metric: Metric, TO: Any = int) -> Tra
 def then_count(TO: Any = int) -> Partial:
     """Return a step that counts records, to be joined by ``>>``.
 
-    Parameters and errors are those of :func:`make_count`; ``>>`` supplies two.
+    Parameters and errors are those of :func:`make_count`; ``>>`` gives the first two.
 
     >>> import geomdp.measurement as m
     >>> records = m.vector_domain(m.atom_domain(str)), m.symmetric_distance()
@@ -157,7 +157,7 @@ def make_sum(
 def then_sum(bounds: Bounds, TO: Any = int) -> Partial:
     """Return a step that clamps integers to bounds and sums them, to be joined by ``>>``.
 
-    Parameters and errors are those of :func:`make_sum`; ``>>`` supplies two.
+    Parameters and errors are those of :func:`make_sum`; ``>>`` gives the first two.
 
     >>> import geomdp.measurement as m
     >>> records = m.vector_domain(m.atom_domain("u8")), m.symmetric_distance()
@@ -282,7 +282,7 @@ def then_count_by_categories(
 ) -> Partial:
     """Return a step that counts the records of each category, to be joined by ``>>``.
 
-    Parameters and errors are those of :func:`make_count_by_categories`; ``>>`` supplies two.
+    Parameters and errors are those of :func:`make_count_by_categories`; ``>>`` gives the first two.
 
     >>> import geomdp.measurement as m
     >>> records = m.vector_domain(m.atom_domain(str)), m.symmetric_distance()
@@ -350,7 +350,7 @@ def _of_integers(domain: Any, edges: Any) -> Any:
 def then_count_by_bins(edges: Any, null_category: bool = True, TOA: Any = int) -> Partial:
     """Return a step that counts the records in each bin, to be joined by ``>>``.
 
-    Parameters and errors are those of :func:`make_count_by_bins`; ``>>`` supplies two.
+    Parameters and errors are those of :func:`make_count_by_bins`; ``>>`` gives the first two.
 
     >>> import geomdp.measurement as m
     >>> records = m.vector_domain(m.atom_domain(int)), m.symmetric_distance()

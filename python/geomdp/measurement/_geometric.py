@@ -90,7 +90,7 @@ def make_geometric(
 def then_geometric(scale: Real, bounds: Bounds | None = None) -> Partial:
     """Return a step that adds two-sided geometric noise, to be joined by ``>>``.
 
-    Parameters and errors are those of :func:`make_geometric`; ``>>`` supplies two.
+    Parameters and errors are those of :func:`make_geometric`; ``>>`` gives the first two.
 
     >>> import geomdp.measurement as m
     >>> counts = m.vector_domain(m.atom_domain(int)), m.l1_distance(int)

@@ -86,7 +86,7 @@ class _Step:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measurement(_Step):
-    """A randomized function of data with its privacy map.
+    """A randomised function of data with its privacy map.
 
     :func:`make_geometric`, ``>>`` and :func:`make_composition` make measurements. They are
     immutable and can be pickled. Any number of threads and processes may share one; every call

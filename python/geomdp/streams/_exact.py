@@ -1,4 +1,4 @@
-"""Exact counts of spans of steps, from what a user hands in."""
+"""Exact counts of spans of steps, from the counts that a user gives."""
 
 from __future__ import annotations
 

@@ -97,11 +97,11 @@ class Stream:
             Books the loss of the whole stream before a new file gets its name. An existing file
             books nothing.
         l0, linf
-            Whose loss the budget books, as in :meth:`privacy_loss`.
+            The individual whose loss the budget books, as in :meth:`privacy_loss`.
         label : str, optional
-            The label of the booking; the name of the file if not given. A budget books it once, so
-            that a stream whose file is lost is not paid for, and drawn, a second time unasked. A
-            process that is killed between the booking and the file needs another label too.
+            The label of the booking; the name of the file if not given. A budget books a label
+            once, so that a stream whose file is lost is not paid for and drawn a second time by
+            accident. If the process is killed between booking and file, give another label too.
 
         Raises
         ------
@@ -200,10 +200,10 @@ class Stream:
     def release(self, step: Integer, counts_so_far: Any) -> dict[Span, Any]:
         """Publish the nodes that close at a step, and return them.
 
-        A step is final: once it is published, each further call returns what was published, draws
-        nothing and does not look at the counts. It could only tell other counts from the same ones
-        by keeping something of the exact counts. Nodes are in the file before they are returned. A
-        process that is killed before that published nothing, and the next call draws anew.
+        A step is final: once it is published, each further call returns the published nodes, draws
+        nothing and does not look at the counts: to tell other counts from the same ones, it would
+        have to keep something of the exact counts. Nodes are in the file before they are returned.
+        If the process is killed before that, nothing is published, and the next call draws anew.
 
         Parameters
         ----------
@@ -212,11 +212,11 @@ class Stream:
         counts_so_far : array, Table or function
             The exact counts of steps 0 to `step`: an integer array with a row for each step, of one
             count or an array of counts, one stream a cell. Or the :class:`geomdp.frames.Table` of a
-            design whose first column has the steps as levels: without an individual, margins and
-            changes, and with `l0` and `linf` of 1. Or a function
-            that takes the first step of a span and the one after its last, and returns the exact
-            count, array or Table of the span. Shapes are the same for all steps. Sums saturate at
-            the limits of int64.
+            design whose first column has the steps as levels: without an individual, margins or
+            ``neighbours="change"``, and with `l0` and `linf` of 1. Or a function that takes the
+            first step of a span and the one after its last, and returns the exact count, array or
+            Table of the span. Shapes are the same for all steps. Sums saturate at the limits of
+            int64.
 
         Returns
         -------
@@ -271,7 +271,7 @@ class Stream:
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Check the file, and write a copy to a new one: all published steps, and nothing else.
 
-        For readers. Who releases into a copy draws its next steps again, with other noise.
+        For readers: a release into the copy would draw its next steps again, with other noise.
 
         Parameters
         ----------
@@ -296,8 +296,8 @@ class Stream:
     def total(self, start: Integer, stop: Integer) -> Any:
         """Return the noisy count of the steps from `start` to before `stop`.
 
-        It is the sum and difference of the fewest nodes that are published. As more are, that of a
-        span may change, and has less noise. It costs no privacy.
+        It adds and subtracts the fewest published nodes that make up the span. As more nodes are
+        published, it may change, and has less noise. It costs no privacy.
 
         Parameters
         ----------
@@ -397,7 +397,7 @@ class Stream:
             The levels of the cells of a step, as for :class:`geomdp.frames.Design`; numbers from 0
             in a column "cell" if not given.
         library : {"pandas", "polars", "pyarrow"}, optional
-            The library of the frame; the first of these that is installed.
+            The library of the frame; by default the first of these that is installed.
 
         Examples
         --------
@@ -467,7 +467,7 @@ class Stream:
         Parameters
         ----------
         l0 : int
-            In how many steps the individual has records. By default the loss is that of one record.
+            How many steps have the individual's records. By default the loss is that of one record.
         linf : int
             The most records of the individual in one step, in all cells together.
 
