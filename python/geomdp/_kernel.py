@@ -9,7 +9,7 @@ def kernel() -> str:
     The back end is the fastest one that this processor can run: "avx512", "avx2", "neon" or
     "portable". All give the same noise for the same tape. The tape is computed by VAES on vectors
     of 512 bits or of 256, else by AES instructions ("aes"), else by portable code; all give the
-    same tape for the same key. A release by key and ids takes AES instructions where this names
+    same tape for the same key. A release by key and ids uses AES instructions where this names
     "vaes-256".
 
     Returns

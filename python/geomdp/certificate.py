@@ -38,7 +38,7 @@ class Digit:
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """The exact public data of a mechanism and the statement that makes it private.
+    """The exact public data of a mechanism, and the statements that prove it private.
 
     A draw is a function of a finite tape of ``words_per_draw`` 64-bit words, so its probabilities
     are known exactly. ``docs/proofs.md`` proves the following statements, and ``verifier``

@@ -1,4 +1,4 @@
-"""Tables of noisy counts that make sense: not negative, with a given total and matching margins.
+"""Consistent tables from noisy counts: not negative, with a given total and matching margins.
 
 :func:`consistent` fits a table to noisy counts by least squares, weighted by the variances of the
 noise and without negative cells, and then rounds it so that margins stay within 1 of the fit. It

@@ -57,7 +57,7 @@ class ReleaseKey:
     parts.
 
     Anyone with the key can remove the noise. Give it only to processes that hold the exact counts,
-    and wipe it when everything is released. Pickle it to send it to other processes; nothing else
+    and wipe it after the last release. Pickle it to send it to other processes; nothing else
     reveals its bytes.
 
     Examples

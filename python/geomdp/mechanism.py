@@ -289,7 +289,7 @@ class GeometricMechanism:
             they are: take them from public knowledge, not from the data.
         out : array, optional
             The array to write the noisy counts to, with the dtype and shape of the counts; it may
-            be the same array. It is either written completely or left unchanged.
+            be `counts` itself. It is either written completely or left unchanged.
         threads : int, optional
             The greatest number of threads for a large array. By default it is the number of
             processors available to this process, where that is faster. The distribution does not
@@ -304,8 +304,8 @@ class GeometricMechanism:
         Raises
         ------
         ValueError
-            If the counts are unsigned and there are no bounds; if there are none and the scale is
-            too large to be certified for the whole dtype.
+            If there are no bounds, and the counts are unsigned or the scale is too large to be
+            certified for the whole dtype.
         OverflowError
             If an int does not fit int64, or the bounds do not fit the dtype of the counts.
         KeyboardInterrupt
@@ -366,8 +366,8 @@ class GeometricMechanism:
         ----------
         counts : array or sequence of ints
             One dimension, any integer dtype of 8 to 64 bits. Counts outside the bounds are clamped;
-            without bounds, or in bounds wider than ``2**62``, those beyond the ``2**62`` values
-            nearest to 0 are. Unsigned counts need no bounds.
+            without bounds, or in bounds wider than ``2**62``, so are those beyond the ``2**62``
+            values nearest to 0. Unsigned counts need no bounds.
         k : int
             How many places, from 1 to the number of counts.
         threads : int, optional

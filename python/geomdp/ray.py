@@ -46,9 +46,9 @@ def release_columns(
     ----------
     dataset : Dataset
         A Ray Dataset. It must have the same rows, in any order and any blocks, each time that Ray
-        computes it: rows that change are released twice. Ray cannot detect this. Samples, rows
-        numbered among equals, limits without an order, random functions, clocks and files that
-        change may all give other rows. Write such a dataset, read it back, and release that.
+        computes it: rows that change are released twice. Ray cannot detect this. Samples, numbers
+        given to equal rows, limits without an order, random functions, clocks and files that change
+        may all give other rows. Write such a dataset, read it back, and release that.
     mechanisms : mapping of column names to mechanisms
         Mechanisms for the columns of counts, which have integer types of 8 to 64 bits. The result
         keeps nothing of their exact counts.

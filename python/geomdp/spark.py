@@ -56,9 +56,9 @@ def count(design: Design, frame: DataFrame, *, weights: str | None = None) -> Ta
     """Bound the contributions of each individual, and count the records of each cell.
 
     As :meth:`geomdp.frames.Design.count`, on the executors: all records of an individual go to one
-    task, which bounds and counts them. The call runs one job, and collects the counts by cell to
-    the driver, no records. A task that Spark repeats may draw other cells for its individuals, but
-    Spark collects the counts of one attempt alone. So a table never has two draws of an individual.
+    task, which bounds and counts them. The call runs one job, and collects only the counts by cell
+    to the driver. A task that Spark repeats may draw other cells for its individuals, but Spark
+    collects the counts of one attempt alone. So a table never has two draws of an individual.
 
     Parameters
     ----------

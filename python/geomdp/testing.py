@@ -28,8 +28,8 @@ def release_not_private(
 ) -> arrays.Array:
     """Return counts with reproducible noise, which is **not private**.
 
-    The noise is what ``mechanism.release`` would add if the operating system returned `key`. It is
-    the same on every machine.
+    ``mechanism.release`` would add the same noise if the operating system returned `key`. It is the
+    same on every machine.
 
     Parameters
     ----------

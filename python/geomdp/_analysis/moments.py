@@ -128,7 +128,7 @@ def folded(rate: Fraction, below: int, above: int, half_below: bool, half_above:
 
 
 def reach(rate: Fraction) -> int:
-    """Return a distance from which on a bound changes no moment, up to rounding to float64.
+    """Return a distance at and beyond which a bound changes no moment, up to rounding to float64.
 
     ``docs/proofs.md``, section 10, has the argument.
     """

@@ -271,7 +271,7 @@ class Product:
         return found
 
     def one_by_one(self, kinds: int) -> bool:
-        """Whether so many kinds of rows have all their weights each."""
+        """Whether each of this many kinds of rows has all its weights."""
         return kinds <= self.most and kinds * max(self.shape) <= self.most_in_all
 
     def joint(self, asked: Sequence[Sum], nodes: Sequence[int]) -> Errors:

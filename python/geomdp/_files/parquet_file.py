@@ -50,7 +50,7 @@ def release(
         except (ValueError, OverflowError) as error:
             raise DataError(f"column {name!r}: {error}") from error
     codecs = _compression(file.metadata)
-    # The schema of what will be written.
+    # The schema of the copy.
     schema = _noisy(schema.empty_table(), columns, mechanism).schema
     with _reading(), parquet.ParquetWriter(target, schema, compression=codecs) as writer:
         for read in file.iter_batches(batch):

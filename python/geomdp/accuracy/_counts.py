@@ -123,7 +123,7 @@ def confidence_interval(
 
 
 def relative_accuracy(mechanism: GeometricMechanism | Real, alpha: Real, *, ratio: Real) -> int:
-    """Return the count from which on errors are within a ratio of the count, at level alpha.
+    """Return the least count from which errors stay within a ratio of the count, at level alpha.
 
     "The private count is within a 10% error margin of the true count, 95% of the time" (*Releasing
     Counts with Differential Privacy*): with ratio 0.1 and alpha 0.05, for true counts of at least

@@ -73,7 +73,7 @@ def sum_confidence_interval(
     the noisy sum plus or minus the accuracy of the sum of noises, within the sums that the bounds
     allow.
 
-    For sums, release without bounds, and clip counts only to show them. A noisy count at a bound
+    For sums, release without bounds, and clamp counts only to show them. A noisy count at a bound
     may have been moved there. So under bounds one eighth of alpha goes to the simultaneous accuracy
     of the counts: each count at a bound makes that side longer by no more than this, and the
     interval is within the sum of the counts' own intervals. For a mechanism without bounds, a noisy

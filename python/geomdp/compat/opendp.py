@@ -3,7 +3,7 @@
 OpenDP's own constructor makes them. They have OpenDP's domains and metrics, chain after its
 transformations, combine under its compositors, and answer ``map`` and ``check`` through it. OpenDP
 passes single counts and lists to Python and takes the noisy ones back; in between, the noise is
-added to an array in constant time, also at the limits of every type.
+added to an array in constant time, even at the limits of every type.
 
 This module needs the extra ``opendp``.
 """

@@ -1,4 +1,4 @@
-"""The axes of a table: the public levels of each column, and the sums of them that are released."""
+"""The axes of a table: the public levels of each column, and the released sums over them."""
 
 from __future__ import annotations
 

@@ -86,8 +86,8 @@ class Design(Searchable):
         hierarchy all nodes, from the root down.
     sensitivity : int
         The greatest L1 change of the table by one individual: `linf` for each of `l0` cells, or
-        `l1`; or twice that for changes, but no more than all cells can change; times the depths of
-        each column, 2 with a margin.
+        `l1`; or twice that for changes, but no more than all cells can change; times the number of
+        depths of each column, 2 with a margin.
     cells : int
         The number of rows of the table, margins and sums included.
 

@@ -31,7 +31,7 @@ def saturated(counts: NDArray[Any], add: Callable[[NDArray[Any]], _Ints]) -> _In
 
 
 def occupied(counts: NDArray[Any]) -> tuple[_Ints, _Ints]:
-    """Return all cells, and their counts, of an array that somebody else has made."""
+    """Return all cells, and their counts, of a user's array."""
     # Intervals end at 0, so no count is below.
     greatest = min(np.iinfo(np.int64).max, np.iinfo(counts.dtype).max)
     values = counts.clip(0, greatest).astype(np.int64).reshape(-1)

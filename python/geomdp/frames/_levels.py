@@ -19,7 +19,7 @@ _MOST = 2**63
 def checked(name: str, levels: Any) -> list[Any]:
     """Return distinct levels as plain objects of Python; `name` is for errors.
 
-    Whatever a frame or a file would refuse later, when a release is paid for, is refused here.
+    This refuses all that a frame or a file would refuse later, after a release is paid for.
     """
     if not isinstance(levels, Sequence | np.ndarray) or isinstance(levels, str | bytes):
         raise TypeError(f"{name} are a {type(levels).__name__}: give a list")

@@ -1,7 +1,7 @@
 """The steps of every release, in order: prepare, spend, draw.
 
-Whatever is refused is refused by :func:`prepare`, from public facts alone. :func:`spend` books the
-loss before any noise is drawn. Exact counts are seen by the draws alone.
+:func:`prepare` makes every refusal but the budget's, from public facts alone. :func:`spend` books
+the loss before any noise is drawn. Only the draws see exact counts.
 """
 
 from __future__ import annotations

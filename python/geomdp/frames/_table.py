@@ -161,7 +161,7 @@ class Table(Searched, Withheld):
         Returns
         -------
         NoisyTable or NoisyGroups
-            The second with `at_least`.
+            NoisyGroups with `at_least`, otherwise NoisyTable.
 
         Raises
         ------

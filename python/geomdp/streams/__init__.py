@@ -1,6 +1,6 @@
 """Counts day by day: a stream of counts under one privacy loss, safe against crashes.
 
-A tree of noisy sums gives the total of any span of steps, at any time, as often as one likes, and
+A tree of noisy sums gives the total of any span of steps, at any time, as often as you like, and
 one record costs epsilon once, however long the stream runs. The guide is
 ``docs/guides/streams.md``.
 

@@ -39,7 +39,7 @@ class Stream:
     Steps are days, hours or anything else that comes in order. The nodes of a tree are spans of 1,
     `arity`, ``arity**2`` ... steps. A node is published with noise once its last step is over, and
     any other span is a sum and difference of nodes. One record is in one node of each level, so
-    each node has ``epsilon / levels``.
+    each node gets ``epsilon / levels``.
 
     The file holds public parameters and published nodes, and so does this object: no exact count,
     no key. Any number of threads and processes may open it, and it may be published.
@@ -430,7 +430,7 @@ class Stream:
         return NoisyTable(*known, part_of=self._epsilon)
 
     def plot(self, *, alpha: Real = 0.05, ax: Axes | None = None) -> Axes:
-        """Draw the noisy count of each released step with its interval; all cells together.
+        """Draw the noisy count of each released step, summed over the cells, with its interval.
 
         ``stream.table(...).plot()`` draws some steps, or those of each cell.
 
