@@ -5,9 +5,9 @@ Each function draws on the given Axes and returns them. Without Axes it creates 
 ``pyplot.close``. ``axes.figure.savefig("plot.png")`` writes it to a file. Matplotlib's settings do
 not change, and styles such as ``dark_background`` apply. Distributions of counts are discrete, so
 they are drawn as stems, or as steps where stems do not fit. Series differ in line style or marker
-as well as color. The colors are Okabe and Ito's palette for all kinds of color vision. Letters that
-the font lacks come from other fonts of the system; matplotlib warns if none has them. It joins and
-orders the letters of Arabic or Hindi from version 3.11 on. Given Axes keep their margins:
+as well as colour. The colours are Okabe and Ito's palette for all kinds of colour vision. Letters
+that the font lacks come from other fonts of the system; matplotlib warns if none has them. It joins
+and orders the letters of Arabic or Hindi from version 3.11 on. Given Axes keep their margins:
 ``layout="constrained"`` in the call that makes their figure leaves room for long names.
 """
 
@@ -353,7 +353,7 @@ def table(
     """Draw a two-way table of noisy counts, as numbers on a heat map.
 
     The title shows the accuracy at level alpha (:meth:`geomdp.GeometricMechanism.accuracy`). The
-    colors range from the least count to the greatest; with negative counts, 0 has no color, and
+    colours range from the least count to the greatest; with negative counts, 0 has no colour, and
     those below it are brown.
 
     Parameters
@@ -361,9 +361,9 @@ def table(
     mechanism
         As in :func:`histogram`.
     noisy : array of ints, or frame
-        The noisy counts, in two dimensions of at most 2000; colors alone show those of more than 50
-        rows or columns. A frame is a pivot of pandas, or has two columns of names before its column
-        of counts.
+        The noisy counts, in two dimensions of at most 2000; colours alone show those of more than
+        50 rows or columns. A frame is a pivot of pandas, or has two columns of names before its
+        column of counts.
     alpha
         As in :func:`histogram`.
     rows, columns : sequence, optional
@@ -777,18 +777,18 @@ def _mark_zero(axes: Axes, which: Literal["x", "y"], values: _Floats) -> None:
 
 
 def _colours(*, signed: bool) -> Any:
-    """Return the colors of a table, which begin as those of the page, light or dark."""
+    """Return the colours of a table, which begin as those of the page, light or dark."""
     from matplotlib.colors import LinearSegmentedColormap, to_rgba  # noqa: PLC0415 (an extra)
 
     above = [to_rgba(_BLUE, 0), to_rgba(_BLUE)]
     below = [to_rgba(_BROWN), to_rgba(_BROWN, 0)]
-    # Either color ends at 0 with nothing of it, so that they do not mix.
+    # Either colour ends at 0 with nothing of it, so that they do not mix.
     ends = [(0, below[0]), (0.5, below[1]), (0.5, above[0]), (1, above[1])]
     return LinearSegmentedColormap.from_list("counts", ends if signed else above)
 
 
 def _readable(axes: Axes, cells: _Floats) -> NDArray[np.object_]:
-    """Return the color of texts, or white where that shows better on cells of these colors."""
+    """Return the colour of texts, or white where that shows better on cells of these colours."""
     from matplotlib import rcParams  # noqa: PLC0415 (an extra)
     from matplotlib.colors import to_rgb  # noqa: PLC0415 (an extra)
 

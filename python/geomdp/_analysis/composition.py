@@ -47,7 +47,8 @@ def _rounded_up(
 ) -> float:
     """Return the least float not below a number, given bounds on it for any number of digits.
 
-    It is at most ``limit``. Where it is below that by next to nothing, no digits would tell.
+    It is at most ``limit``, and so are the bounds that are compared: without that, no number of
+    digits would tell a number just below the limit from the limit.
     """
     while True:
         low, high = (min(decimals.up(end), limit) for end in ends(digits))

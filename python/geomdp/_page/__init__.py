@@ -125,7 +125,7 @@ def _sentences(facts: Mapping[str, Any]) -> list[str]:
         )
     return [
         noise,
-        f"The privacy loss, epsilon, is {_up(epsilon)}: for whoever knows all other records, "
+        f"The privacy loss, epsilon, is {_up(epsilon)}: for somebody who knows all other records, "
         f"{guess} change by a factor of at most {_up(odds)}.",
         limits,
         "Intervals speak of the counts after these limits and of the noise alone, and not of "
