@@ -64,7 +64,8 @@ lint: develop    ## formatters, linters, types, stubs
 	$(VENV)/bin/zizmor --quiet --offline .github
 	$(PY) -m mypy
 	$(PY) -m mypy --implicit-reexport --allow-subclassing-any --allow-untyped-calls \
-		--no-warn-return-any --no-warn-unused-ignores scripts benches examples
+		--no-warn-return-any --no-warn-unused-ignores scripts benches examples \
+		$(filter-out $(wildcard tests/*/test_*.py),$(wildcard tests/*/*.py))
 	cd $(VENV) && bin/python -m mypy.stubtest geomdp._core
 	$(PY) scripts/third_party_licenses.py --check
 
@@ -72,12 +73,12 @@ proof: develop   ## the machine-checked proof, its draw against the kernel, and 
 	bash scripts/install.sh program coqc coq
 	bash scripts/install.sh program /usr/lib/ocaml/zarith/zarith.cmxa libzarith-ocaml-dev
 	mkdir -p target && cargo run --locked --quiet --release -p geomdp-core --example proof_model > target/Model.v
-	$(if $(DAY),,$(RECORDED) proof) $(PYTHON) scripts/check_proof.py $(if $(DAY),--day) target/Model.v -- $(PY) scripts/check_certificates.py
-	$(PY) scripts/make_vectors.py --check
+	$(if $(DAY),,$(RECORDED) proof) $(PYTHON) tests/draw/check_proof.py $(if $(DAY),--day) target/Model.v -- $(PY) tests/draw/check_certificates.py
+	$(PY) tests/draw/make_vectors.py --check
 
 proof-certificates: develop   ## certificates of the documentation's mechanisms, evaluated in Coq
 	bash scripts/install.sh program coqc coq
-	$(RECORDED) proof-certificates $(PY) scripts/prove_certificates.py
+	$(RECORDED) proof-certificates $(PY) tests/draw/prove_certificates.py
 
 wheel:           ## build the wheel, with TWICE=--twice twice to compare; try it in an empty environment
 	PYTHON="$(PYTHON)" bash scripts/check_wheel.sh $(TWICE)
@@ -91,12 +92,12 @@ pythons: develop ## the whole suite on CPython 3.13 and 3.14, with the newest li
 
 instructions:    ## instructions of every piece of a release, against the record
 	bash scripts/install.sh program valgrind
-	$(PYTHON) scripts/count_instructions.py
+	$(PYTHON) tests/constant_time/count_instructions.py
 
 machine-code: develop ## z3: the portable kernel's instructions give the specified outputs, for all words and counts
 	bash scripts/install.sh program gdb
 	bash scripts/install.sh extras machine-code
-	$(PY) scripts/prove_machine_code.py
+	$(PY) tests/draw/prove_machine_code.py
 
 arm64: develop   ## on an emulated AArch64 processor: STEPS of scripts/arm64.sh, all unless given; needs root and Debian
 	PYTHON="$(PY)" $(if $(STEPS),,$(RECORDED) arm64) bash scripts/arm64.sh $(STEPS)
@@ -117,7 +118,7 @@ clusters: $(VENV)/.engines ## on Spark, Dask and Ray, with workers that are kill
 	$(if $(DAY),,$(RECORDED) clusters) $(PY) -m pytest tests/clusters $(if $(DAY),-m "not night")
 
 backends: develop ## the OpenDP backend, against older versions of OpenDP; DAY=1 the oldest
-	bash scripts/opendp_versions.sh $(if $(DAY),0.14.0,0.14.0 0.14.2 0.15.1)
+	bash tests/compat/opendp_versions.sh $(if $(DAY),0.14.0,0.14.0 0.14.2 0.15.1)
 
 examples: $(VENV)/.engines ## every example, and the source notes
 	for each in examples/*.py; do PYSPARK_PYTHON=$(CURDIR)/$(PY) $(PY) $$each || exit 1; done
@@ -163,15 +164,15 @@ exhaustive:      ## all tapes of settings with up to 2^DRAW_BITS draws, or else 
 		$(if $(DRAW_BITS),,--include-ignored) $(ONLY)
 
 sweep: develop   ## certificates of thousands of settings, through the verifier
-	$(RECORDED) sweep $(PY) scripts/sweep_certificates.py
+	$(RECORDED) sweep $(PY) tests/draw/sweep_certificates.py
 
 deny:            ## licences and sources of all crates; installs cargo-deny, which takes minutes
 	bash scripts/install.sh crate cargo-deny
 	cargo deny --offline check bans licenses sources
 
 rival-suites: develop ## the test suites of diffprivlib, and of OpenDP with OPENDP=checkout, on our classes
-	$(RECORDED) diffprivlib $(PY) scripts/rival_suites.py diffprivlib
-	$(if $(OPENDP),$(RECORDED) opendp $(PY) scripts/rival_suites.py opendp --suite $(OPENDP))
+	$(RECORDED) diffprivlib $(PY) tests/compat/rival_suites.py diffprivlib
+	$(if $(OPENDP),$(RECORDED) opendp $(PY) tests/compat/rival_suites.py opendp --suite $(OPENDP))
 
 ## Hours
 
@@ -184,10 +185,10 @@ mutants:         ## mutation testing of the core: hours; only the lines changed 
 	$(if $(BASE),,$(RECORDED) mutants) bash scripts/mutants.sh $(BASE)
 
 endurance: develop ## 10^10 draws, in constant memory
-	$(RECORDED) endurance $(PY) scripts/long_run.py
+	$(RECORDED) endurance $(PY) tests/draw/long_run.py
 
 audit: develop   ## the observed loss of 10^9 draws, against the nominal one
-	$(RECORDED) audit $(PY) scripts/audit.py
+	$(RECORDED) audit $(PY) tests/draw/audit.py
 
 dudect: develop  ## times by count and by noise, compared by Welch's t: half an hour
 	$(RECORDED) dudect $(PY) benches/dudect.py

@@ -53,7 +53,7 @@ library() {
 
 ct() {
     bash scripts/constant_time.sh valgrind
-    "$python" scripts/check_instructions.py "$(library)"
+    "$python" tests/constant_time/check_instructions.py "$(library)"
 }
 
 aes() {
@@ -66,7 +66,7 @@ aes() {
 }
 
 instructions() {
-    "$python" scripts/count_instructions.py ${NEW-}
+    "$python" tests/constant_time/count_instructions.py ${NEW-}
 }
 
 package() {
@@ -80,8 +80,8 @@ package() {
     cp -r python/geomdp "$site/"
     cp "$(library)" "$site/geomdp/_core.abi3.so"
     emulated=($EMULATOR -E "PYTHONPATH=$site:$PWD:$PWD/tests" "$python3")
-    noise=$("$python" scripts/known_noise.py)
-    [ "$("${emulated[@]}" scripts/known_noise.py)" = "$noise" ]
+    noise=$("$python" tests/draw/known_noise.py)
+    [ "$("${emulated[@]}" tests/draw/known_noise.py)" = "$noise" ]
     echo "the same noise from known keys as on this machine: $noise"
     # Without those that start processes, which would not be emulated, or need data frames.
     "${emulated[@]}" -m pytest -q -p no:cacheprovider \

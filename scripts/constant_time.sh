@@ -84,12 +84,12 @@ traces() {
 
 wheel() {
     echo "== valgrind, the installed package under CPython"
-    "$python" scripts/constant_time_wheel.py
+    "$python" tests/constant_time/constant_time_wheel.py
 }
 
 instructions() {
     echo "== instructions, of the installed package"
-    "$python" scripts/check_instructions.py
+    "$python" tests/constant_time/check_instructions.py
 }
 
 mkdir -p target

@@ -24,7 +24,7 @@ for target in ${*:-plan kernel fold coins python}; do
     run=("$out/$host/release/$target")
     if [ "$target" = python ]; then
         "$python" -c "import atheris" 2>/dev/null || "$python" -m pip install --quiet atheris
-        run=("$python" scripts/fuzz_python.py)
+        run=("$python" tests/fronts/fuzz_python.py)
     fi
     mkdir -p "$out/corpus/$target"
     echo "=== $target, ${SECONDS_EACH:-60} s"

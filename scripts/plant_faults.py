@@ -35,11 +35,11 @@ WORKERS = 2
 PYTHON = str(ROOT / ".venv" / "bin" / "python")
 PYTEST = [PYTHON, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
 #: Need the release build; other tests use a faster build with the same draws.
-OF_MACHINE_CODE = ("scripts/check_instructions.py", "scripts/prove_machine_code.py")
+OF_MACHINE_CODE = ("tests/constant_time/check_instructions.py", "tests/draw/prove_machine_code.py")
 #: Compares the draw of the proof with the kernel's.
-MODEL = "scripts/check_proof.py --day Model.v"
+MODEL = "tests/draw/check_proof.py --day Model.v"
 #: The gate does not run the first of these, and the others take minutes with a fault.
-NIGHT = ("scripts/prove_", "scripts/check_proof.py", "tests/clusters/", "tests/browser/")
+NIGHT = ("tests/draw/prove_", "tests/draw/check_proof.py", "tests/clusters/", "tests/browser/")
 QUICK = {"CARGO_PROFILE_RELEASE_LTO": "off", "CARGO_PROFILE_RELEASE_CODEGEN_UNITS": "16"}
 IGNORED = (".git", ".venv", "target", "dist", "*.so", "__pycache__")
 #: The tree of this thread.
@@ -78,6 +78,11 @@ def faults() -> list[Fault]:
     return found
 
 
+def by_pytest(test: str) -> bool:
+    """Whether pytest runs this test; others are programs, or arguments of `cargo test`."""
+    return "/test_" in test
+
+
 @cache
 def installed_core() -> str:
     """Return the compiled module of the installed package."""
@@ -97,7 +102,7 @@ def failure(test: str, built: bool = False) -> str | None:
         build([*run, "--no-run"], tree, environment)
     elif test.split(maxsplit=1)[0].endswith(".sh"):
         run = ["bash", *test.split()]
-    elif test == "scripts/count_instructions.py":
+    elif test == "tests/constant_time/count_instructions.py":
         run = [PYTHON, test]
     elif test == MODEL:
         # As `make proof` does.
@@ -114,19 +119,19 @@ def failure(test: str, built: bool = False) -> str | None:
             run = [PYTHON, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(site)]
             build([*run, "."], tree, profile)
         environment |= {"PYTHONPATH": str(site), "COLUMNS": "1000"}
-        run = [PYTHON, test] if test.startswith("scripts/") else [*PYTEST, test]
+        run = [*PYTEST, test] if by_pytest(test) else [PYTHON, test]
     done = subprocess.run(
         run, cwd=tree, env=environment, capture_output=True, text=True, check=False
     )
-    return failing(test, done, by_pytest=run[:-1] == PYTEST)
+    return failing(test, done)
 
 
-def failing(test: str, done: subprocess.CompletedProcess[str], by_pytest: bool) -> str | None:
+def failing(test: str, done: subprocess.CompletedProcess[str]) -> str | None:
     """Return the test that failed in a run of `test`, if any."""
     if done.returncode == 0:
         return None
     # A fault may end the process of its test by a signal.
-    if not by_pytest or done.returncode < 0:
+    if not by_pytest(test) or done.returncode < 0:
         return test
     name = re.search(r"^(?:FAILED|ERROR) (\S+?::.+?)(?: - |$)", done.stdout, re.MULTILINE)
     if done.returncode != 1 or not name:
@@ -170,7 +175,7 @@ def catches(fault: Fault, end: float) -> bool | None:
     finally:
         file.write_text(text)
     word = "caught" if test else "MISSED"
-    if test and fault.test.startswith("tests/"):
+    if test and by_pytest(fault.test):
         # With the package unchanged.
         again = subprocess.run([*PYTEST, test], cwd=ROOT, capture_output=True, check=False)
         word = "FAILS WITHOUT IT" if again.returncode else word
@@ -205,8 +210,9 @@ def main() -> int:
     if given.gate:
         chosen = of_the_change(chosen)
     # A Python test that fails is run again without the fault; others run without one first.
-    known = ("tests/", "--", "scripts/") if given.gate else ("tests/", "--")[: 1 + given.checked]
-    tests = sorted({fault.test for fault in chosen if not fault.test.startswith(known)})
+    tests = {fault.test for fault in chosen if not by_pytest(fault.test)}
+    if given.checked or given.gate:
+        tests = {test for test in tests if not given.gate and not test.startswith("--")}
     numbers = itertools.count()
     with tempfile.TemporaryDirectory() as directory:
 
@@ -214,7 +220,7 @@ def main() -> int:
             plant(Path(directory, str(next(numbers))))
 
         with ThreadPoolExecutor(WORKERS, initializer=begin) as pool:
-            for test in filter(None, pool.map(failure, tests)):
+            for test in filter(None, pool.map(failure, sorted(tests))):
                 print(f"{test} fails without any fault")
                 return 1
             found = list(pool.map(catches, chosen, itertools.repeat(end)))

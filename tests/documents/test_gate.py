@@ -101,7 +101,7 @@ def test_places_of_faults_and_their_tests_exist() -> None:
         ("pass", None),
         ("assert False", "test_it.py::test_it"),
         # The tests of damaged arrays crashed so, and ended the run of all faults.
-        ("import os; os.abort()", "test_it.py"),
+        ("import os; os.abort()", "./test_it.py"),
         ("import os; os._exit(5)", plant_faults.NotRunError),
     ],
 )
@@ -111,9 +111,9 @@ def test_crash_is_a_failure_of_a_test(body: str, found: Any, tmp_path: Path) -> 
     done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=False)
     if found is plant_faults.NotRunError:
         with pytest.raises(found):
-            plant_faults.failing("test_it.py", done, by_pytest=True)
+            plant_faults.failing("./test_it.py", done)
     else:
-        assert plant_faults.failing("test_it.py", done, by_pytest=True) == found
+        assert plant_faults.failing("./test_it.py", done) == found
 
 
 @pytest.mark.parametrize("given", [{}, {"CI": "true"}, {"INSTALL": "1"}])
@@ -200,7 +200,7 @@ def test_each_arrow_of_the_picture_has_a_command_and_a_fault_that_it_catches() -
             (ROOT / each).read_text() for each in re.findall(r"scripts/\w+\.sh", called)
         )
         test = tests[fault]
-        program = "pytest" if test.startswith("tests/") else test.split()[0]
+        program = "pytest" if plant_faults.by_pytest(test) else test.split()[0]
         assert ("cargo test" if program.startswith("--") else program) in called, fault
 
 

@@ -9,14 +9,14 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import make_vectors
 import numpy as np
 import pytest
-from make_vectors import FILES, FOLDER, MISTAKES, check, refusing
 
+import make_vectors
 from geomdp import GeometricMechanism
 from geomdp.testing import release_not_private
 from json_schema import errors
+from make_vectors import FILES, FOLDER, MISTAKES, check, refusing
 
 SCHEMA = json.loads((FOLDER.parent / "docs/vectors.schema.json").read_text())
 DOCUMENTS = {path.name: json.loads(path.read_text()) for path in FOLDER.glob("*.json")}

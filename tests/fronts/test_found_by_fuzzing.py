@@ -1,4 +1,4 @@
-"""Regression tests for bugs found by fuzzing (`rust/fuzz`, `scripts/fuzz_python.py`)."""
+"""Regression tests for bugs found by fuzzing (`rust/fuzz`, `tests/fronts/fuzz_python.py`)."""
 
 import json
 from fractions import Fraction

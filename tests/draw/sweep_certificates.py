@@ -33,7 +33,7 @@ import numpy as np
 
 from geomdp import GeometricMechanism
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 verifier: Any = importlib.import_module("verifier.verify")
 
 SEED = 20251121

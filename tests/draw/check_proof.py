@@ -19,7 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PROOFS = ROOT / "proofs"
 CHECKER = ROOT / "target" / "checker"
 PRIVATE = """

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the tests of the OpenDP backend with the given versions of OpenDP; `make test` uses the newest.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 
 for version in "$@"; do
     site=.venv/opendp-$version

@@ -18,7 +18,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 #: The architecture that cargo compiles for.
 MACHINE = os.environ.get("CARGO_BUILD_TARGET", platform.machine()).split("-")[0]
 RECORD = ROOT / ("benches/instructions.json" if MACHINE == "x86_64" else f"benches/{MACHINE}.json")

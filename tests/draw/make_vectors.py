@@ -29,7 +29,7 @@ import pyarrow as pa
 from geomdp import GeometricMechanism, distributed
 from geomdp.testing import release_not_private
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "vectors"
 sys.path[:0] = [str(ROOT), str(FOLDER)]
 

@@ -25,7 +25,7 @@ from typing import Any
 import atheris
 import numpy as np
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 verify: Any = importlib.import_module("verifier.verify")
 

@@ -1,7 +1,7 @@
 """Run the test suites of other libraries twice: with their own classes, and with ours instead.
 
-    python scripts/rival_suites.py diffprivlib
-    python scripts/rival_suites.py opendp --suite CHECKOUT
+    python tests/compat/rival_suites.py diffprivlib
+    python tests/compat/rival_suites.py opendp --suite CHECKOUT
 
 Prints how many tests pass in each run, and every test that only passes in the first run.
 diffprivlib's source distribution contains its tests. OpenDP's does not: give a checkout of its
@@ -25,7 +25,7 @@ from typing import Any
 # ruff: noqa: PLC0415 (the process that swaps imports the library)
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 def swap_diffprivlib() -> None:
@@ -97,7 +97,7 @@ class Outcomes:
     def __init__(self) -> None:
         self.of: dict[str, tuple[str, str]] = {}
 
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:  # noqa: D102
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.when == "call" or report.outcome != "passed":
             outcome = "xfailed" if hasattr(report, "wasxfail") else report.outcome
             crash = getattr(report.longrepr, "reprcrash", None)
@@ -106,7 +106,7 @@ class Outcomes:
                 str(getattr(crash, "message", "")).split("\n")[0][:100],
             )
 
-    def pytest_collectreport(self, report: pytest.CollectReport) -> None:  # noqa: D102
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.outcome != "passed":
             self.of[report.nodeid] = report.outcome, "in collection"
 

@@ -20,11 +20,10 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from geomdp import GeometricMechanism
 from sweep_certificates import SEED, Setting, at_random, grid, move, widen_slack
 
-from geomdp import GeometricMechanism
-
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 CHECKER = ROOT / "target" / "checker"
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 CALL = re.compile(r"GeometricMechanism(?:\.from_scale)?\([^()]*(?:\([^()]*\))?[^()]*\)")
