@@ -33,7 +33,7 @@ test-package: develop
 
 ## While you work
 
-quick: $(VENV)/.quick ## build in place, ruff, mypy, and the tests of what changed since the last commit
+quick: $(VENV)/.tools ## build in place, ruff, mypy, and the tests of what changed since the last commit
 	@rm -f $(VENV)/.installed $(VENV)/.demo # the other commands install the package again
 	VIRTUAL_ENV=$(CURDIR)/$(VENV) PIP_QUIET=1 $(VENV)/bin/maturin develop --quiet --locked --profile quick
 	$(PY) -m ruff check .
@@ -226,6 +226,12 @@ criterion:       ## times of every piece, in Rust: half a minute; minutes with C
 pictures: develop ## draw the pictures of a release, of composition and of streams
 	$(PY) scripts/draw_pictures.py
 
+requirements: $(VENV) ## write the versions and hashes of all that the tests and linters need
+	$(PY) -m pip install --quiet uv
+	$(VENV)/bin/uv pip compile --quiet --upgrade --universal --generate-hashes --no-annotate \
+		--python-version 3.11 --extra test --extra lint --extra demo --no-emit-package geomdp \
+		--custom-compile-command "make requirements" --output-file scripts/requirements.txt pyproject.toml
+
 licenses:        ## write the licences and the bill of materials of the crates in the wheel
 	$(PYTHON) scripts/third_party_licenses.py
 
@@ -234,13 +240,12 @@ $(VENV):
 
 # One environment, renewed when a source has changed.
 develop: $(VENV)/.installed
-$(VENV)/.installed: $(SOURCES) | $(VENV)
-	$(PY) -m pip install --quiet ".[test,lint,demo]"
+$(VENV)/.installed: $(SOURCES) $(VENV)/.tools
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PY) -m pip install --quiet --no-deps --no-build-isolation .
 	@touch $@ $(VENV)/.demo
 
-$(VENV)/.quick: pyproject.toml | $(VENV)
-	$(PY) -m pip install --quiet "maturin>=1.9,<2"
-	bash scripts/install.sh extras test lint demo
+$(VENV)/.tools: scripts/requirements.txt | $(VENV)
+	$(PY) -m pip install --quiet --require-hashes -r scripts/requirements.txt
 	@touch $@
 
 $(VENV)/.demo: $(SOURCES) | $(VENV)
@@ -260,4 +265,4 @@ clean:           ## remove all that was built
 	proof-certificates wheel pythons ct instructions machine-code arm64 windows faults \
 	clusters backends examples notebooks site readers nightly fuzz exhaustive sweep deny long \
 	mutants endurance audit dudect bench older bench-clusters rivals scaling criterion \
-	pictures licenses develop clean
+	pictures requirements licenses develop clean

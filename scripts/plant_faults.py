@@ -116,8 +116,9 @@ def failure(test: str, built: bool = False) -> str | None:
             shutil.copy(installed_core(), site / "geomdp")
         else:
             profile = environment | ({} if test in OF_MACHINE_CODE else QUICK)
-            run = [PYTHON, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(site)]
-            build([*run, "."], tree, profile)
+            profile["PATH"] = f"{Path(PYTHON).parent}:{profile['PATH']}"  # for maturin
+            run = [PYTHON, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation"]
+            build([*run, "--target", str(site), "."], tree, profile)
         environment |= {"PYTHONPATH": str(site), "COLUMNS": "1000"}
         run = [*PYTEST, test] if by_pytest(test) else [PYTHON, test]
     done = subprocess.run(
