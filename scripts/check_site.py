@@ -56,7 +56,7 @@ SEARCHES = {
 KINDS = {
     "404.html",
     "api/streams.html",
-    "cookbook/top.html",
+    "cookbook/sums.html",
     "evidence.html",
     "gallery.html",
     "index.html",
