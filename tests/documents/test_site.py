@@ -11,7 +11,6 @@ import pytest
 
 import geomdp
 from geomdp import plot
-from test_documents import FENCED, run
 from test_import import PUBLIC_MODULES
 
 ROOT = Path(__file__).parents[2]
@@ -73,16 +72,6 @@ def test_notebook_is_clean_and_ends_in_assertions(path: Path) -> None:
             assert cell["execution_count"] is None
     last = "".join(notebook["cells"][-1]["source"])
     assert len(re.findall("^assert ", last, re.MULTILINE)) >= 3
-
-
-@pytest.mark.parametrize(("page", "examples"), [("choosing_epsilon.md", 7), ("bounds.md", 8)])
-def test_page_examples(
-    page: str, examples: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)  # Some write files.
-    failed, attempted = run("\n".join(FENCED.findall((DOCS / page).read_text())), page)
-    assert failed == 0
-    assert attempted >= examples
 
 
 def test_site_loads_nothing_from_other_hosts() -> None:
