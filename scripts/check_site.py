@@ -71,10 +71,10 @@ NO_INDEX = {
     "config": {"lang": ["en"], "separator": " ", "pipeline": [], "fields": {}},
     "docs": [],
 }
-#: Pages for auditors and maintainers, who have the repository.
+#: The README, and pages for auditors and maintainers, who have the repository.
 REPOSITORY_PAGES = re.compile(
-    "(project/|(best_practices|check_us|evidence|guarantees|paper_mapping|performance|proofs|related_work"
-    "|nist_sp_800_226|releasing|specification)\\.html)"
+    "(project/|(index|best_practices|check_us|evidence|guarantees|paper_mapping|performance|proofs"
+    "|related_work|nist_sp_800_226|releasing|specification)\\.html)"
 )
 #: Files and commands of the repository, and private names.
 FILES = re.compile(
