@@ -2,6 +2,7 @@
 
 import gc
 import inspect
+import itertools
 import math
 import os
 import re
@@ -56,7 +57,6 @@ SCALES = [
 
 each_type = pytest.mark.parametrize("T", LIMITS)
 each_name = pytest.mark.parametrize("name", NAMES)
-each_noise = pytest.mark.parametrize("noise", [dp.m, ours], ids=["opendp", "geomdp"])
 each_form = pytest.mark.parametrize("vector", [False, True], ids=["scalar", "vector"])
 
 
@@ -420,14 +420,6 @@ def test_chain_combinator() -> None:
     assert [chain(["a"] * 7) for chain in chains] == [7] * 4
 
 
-def test_mismatched_spaces_raise() -> None:
-    categories = strings() >> dp.t.then_count_by_categories(categories=CATEGORIES)
-    with pytest.raises(OpenDPException):
-        categories >> ours.make_geometric(*space("i32"), 1.0)
-    with pytest.raises(OpenDPException):
-        strings() >> ours.then_laplace(1.0)
-
-
 def test_postprocessing() -> None:
     dp.enable_features(CURIOUS)
     halved = space("i32") >> ours.then_geometric(0.0, bounds=(0, 9)) >> (lambda count: count / 2)
@@ -436,18 +428,6 @@ def test_postprocessing() -> None:
     mean = space("i64", vector=True) >> ours.then_laplace(0.0) >> (lambda counts: sum(counts) / 2)
     assert mean([1, 2]) == 1.5
     assert mean.map(1) == math.inf
-
-
-def test_composition() -> None:
-    geometric = ours.make_geometric(*space("i32"), 5.0, bounds=(0, 9))
-    laplace = ours.make_laplace(*space("i32"), 2.0)
-    theirs = dp.m.make_laplace(*space("i32"), 10.0)
-    together = dp.c.make_composition([geometric, laplace, theirs])
-    assert math.isclose(together.map(1), 0.8)
-    assert together.check(2, 1.7)
-    bounded, *counts = together(50)
-    assert 0 <= bounded <= 9
-    assert [type(count) for count in counts] == [int, int]
 
 
 def test_example_of_composition_in_migration_guide() -> None:
@@ -485,26 +465,6 @@ def test_fully_adaptive_composition_and_privacy_filter() -> None:
     assert [type(filtered(noise)) for _ in range(2)] == [int, int]
     with pytest.raises(OpenDPException):
         filtered(noise)
-
-
-def test_other_measures_by_combinators() -> None:
-    for convert in (dp.c.make_pureDP_to_zCDP, dp.c.make_approximate):
-        theirs, own = map(convert, both("make_geometric", *space("i32"), 3.0))
-        check_same_spaces(own, theirs)
-        assert own.map(1) == theirs.map(1)
-        assert type(own(50)) is int
-
-
-def test_amplification() -> None:
-    dp.enable_features(CURIOUS)
-    clamped = integers(10) >> dp.t.then_clamp((0, 10)) >> dp.t.then_sum()
-    own, theirs = (
-        dp.c.make_population_amplification(clamped >> module.then_laplace(10.0), 100)
-        for module in (ours, dp.m)
-    )
-    assert own.map(2) == theirs.map(2)
-    assert own.map(2) < 1
-    assert type(own([1] * 10)) is int
 
 
 @pytest.mark.parametrize("d_out", [1e-9, 0.7, 1e5])
@@ -693,15 +653,13 @@ def test_threads_keep_features(features: set[str], monkeypatch: pytest.MonkeyPat
 # Releases
 
 
-@each_noise
 @each_type
-def test_release_types(T: str, noise: ModuleType) -> None:
-    for name in NAMES:
-        for scale in (0.0, 3.0):
-            assert type(getattr(noise, name)(*space(T), scale)(50)) is int
-            counts = getattr(noise, name)(*space(T, vector=True), scale)([50] * 9)
-            assert type(counts) is list
-            assert [type(count) for count in counts] == [int] * 9
+def test_release_types(T: str) -> None:
+    for make, scale in itertools.product((ours.make_geometric, ours.make_laplace), (0.0, 3.0)):
+        assert type(make(*space(T), scale)(50)) is int
+        counts = make(*space(T, vector=True), scale)([50] * 9)
+        assert type(counts) is list
+        assert [type(count) for count in counts] == [int] * 9
 
 
 @each_type
