@@ -101,6 +101,25 @@ def legend(axes: Axes) -> list[str] | None:
     return None if box is None else [text.get_text() for text in box.get_texts()]
 
 
+def side(axes: Axes, which: str) -> list[str]:
+    """Return the names at the ticks of an axis."""
+    return [tick.get_text() for tick in getattr(axes, f"get_{which}ticklabels")()]
+
+
+def render(axes: Axes) -> None:
+    """Draw the figure, which raises matplotlib's warnings."""
+    FigureCanvasAgg(axes.figure).draw()  # type: ignore[arg-type]
+
+
+def check_band(axes: Axes, noisy: Any) -> Any:
+    """Check that steps show the counts, over a band of their intervals; return the edges."""
+    bars, band, line = (patch.get_data() for patch in axes.patches)  # type: ignore[attr-defined]
+    lower, upper = MECHANISM.confidence_interval(noisy, 0.05)
+    assert np.array_equal([bars.values, line.values], [noisy, noisy])
+    assert np.array_equal([band.baseline, band.values], [lower, upper])
+    return bars.edges
+
+
 # All plots
 
 
@@ -423,7 +442,6 @@ def test_accuracies_by_number_of_counts(n: Any, ax: Axes) -> None:
 def test_accuracy_between_two_epsilons_is_no_cliff(ax: Axes) -> None:
     plot.accuracy([0.1, 2], n=1, ax=ax)
     ((places, heights),) = points(ax).values()
-    assert (places[0], places[-1], heights[0], heights[-1]) == (0.1, 2, 30, 1)
     assert max(places[1:] / places[:-1]) < 1.02
     assert set(heights) == set(range(1, 31))
 
@@ -526,17 +544,10 @@ def test_named_counts_are_horizontal_bars(ax: Axes) -> None:
     assert [bar.get_width() for bar in bars] == [5, 0, 7]
     assert [bar.get_y() + bar.get_height() / 2 for bar in bars] == [0, 1, 2]
     assert ax.yaxis_inverted()
-    (container,) = [item for item in ax.containers if isinstance(item, ErrorbarContainer)]
-    line, _, (bar,) = container.lines
-    assert line.get_xydata().tolist() == [[4, 0], [2, 1], [9, 2]]
-    assert [segment.tolist() for segment in bar.get_segments()] == [
-        [[0, 0], [27, 0]],
-        [[0, 1], [25, 1]],
-        [[0, 2], [30, 2]],
-    ]
-    assert [tick.get_text() for tick in ax.get_yticklabels()] == names
+    assert errorbar(ax, across=True) == ([4, 2, 9], [0, 1, 2], [[0, 27], [0, 25], [0, 30]])
+    assert side(ax, "y") == names
     assert legend(ax) == ["true", STATED]
-    FigureCanvasAgg(ax.figure).draw()  # type: ignore[arg-type]
+    render(ax)
 
 
 def test_publishable_histogram_has_a_legend(ax: Axes) -> None:
@@ -553,10 +564,10 @@ def test_publishable_histogram_has_a_legend(ax: Axes) -> None:
 @pytest.mark.parametrize("height", [9, 1.5])
 def test_names_without_room_are_shortened_or_left_out(height: float) -> None:
     names = [3 * name for name in NAMES]
-    for draw, counts, side in ((plot.histogram, [4], "labels"), (plot.table, [[4]], "rows")):
+    for draw, counts, names_of in ((plot.histogram, [4], "labels"), (plot.table, [[4]], "rows")):
         axes = Figure(figsize=(8, height), layout="constrained").subplots()
-        draw(WIDE, counts * 24, **{side: names}, ax=axes)
-        texts = [tick.get_text() for tick in axes.get_yticklabels()]
+        draw(WIDE, counts * 24, **{names_of: names}, ax=axes)
+        texts = side(axes, "y")
         assert len(texts) == 24 if height == 9 else 2 <= len(texts) <= 8
         # The first letters of every k-th.
         for text, name in zip(texts, names[:: math.ceil(24 / len(texts))], strict=True):
@@ -567,22 +578,18 @@ def test_names_without_room_are_shortened_or_left_out(height: float) -> None:
 def test_figure_has_room_for_all_names() -> None:
     names = [f"town {i}" for i in range(200)]
     axes = plot.histogram(WIDE, range(200), labels=names)
-    assert [tick.get_text() for tick in axes.get_yticklabels()] == names
+    assert side(axes, "y") == names
     names = names[:50]
     table = plot.table(WIDE, np.ones((50, 50), dtype=int), rows=names, columns=names)
-    assert [tick.get_text() for tick in table.get_yticklabels()] == names
-    assert [tick.get_text() for tick in table.get_xticklabels()] == names
+    assert side(table, "y") == names
+    assert side(table, "x") == names
 
 
 def test_histogram_of_many_bins_is_steps_with_a_band(ax: Axes) -> None:
     noisy = np.arange(2000) % 31
     plot.histogram(MECHANISM, noisy, ax=ax)
     assert not ax.containers
-    _, band, line = [patch.get_data() for patch in ax.patches if isinstance(patch, StepPatch)]
-    lower, upper = MECHANISM.confidence_interval(noisy, 0.05)
-    assert (band.baseline == lower).all()
-    assert (band.values == upper).all()
-    assert (line.values == noisy).all()
+    check_band(ax, noisy)
     assert legend(ax) == [STATED]
 
 
@@ -617,7 +624,7 @@ def test_bars_and_intervals_show_on_logarithmic_axes(
     plot.histogram(GeometricMechanism(0.5), noisy, labels=labels, ax=ax)
     if when == "after":
         getattr(ax, f"set_{which}scale")(scale)
-    FigureCanvasAgg(ax.figure).draw()  # type: ignore[arg-type]
+    render(ax)
     low, high = getattr(ax, f"get_{which}lim")()
     assert high > 4006
     assert 1 < low <= 2 if scale == "log" else low <= -10
@@ -634,7 +641,7 @@ def test_letters_of_other_scripts_come_from_other_fonts() -> None:
         table = axes_of_a_figure()
         plot.table(MECHANISM, [[4, 2]], columns=names, ax=table)
         for axes in (ax, table):
-            FigureCanvasAgg(axes.figure).draw()  # type: ignore[arg-type]  # warns of missing glyphs
+            render(axes)  # warns of missing glyphs
         first, *others = ax.yaxis.label.get_fontfamily()
         assert (first, bool(others)) == ("cmtt10", True)
         assert all(tick.get_fontfamily()[1:] for tick in ax.get_yticklabels())
@@ -650,32 +657,22 @@ def test_histogram_of_extreme_counts(ax: Axes) -> None:
     plot.histogram(mechanism, noisy, edges=[0, 1e-150, 1], ax=ax)
     edges, heights = next(iter(steps(ax).values()))
     assert (edges.tolist(), heights.tolist()) == ([-0.5, 0.5, 1.5], [-(2.0**63), 2])
-    FigureCanvasAgg(ax.figure).draw()  # type: ignore[arg-type]
-
-
-def test_histogram_of_a_release_is_within_the_bounds(ax: Axes) -> None:
-    true = np.array([3, 0, 400, 17])
-    mechanism = GeometricMechanism(0.2, bounds=(0, 400))
-    noisy = mechanism.release(true)
-    plot.histogram(mechanism, noisy, true=true, ax=ax)
-    pairs = zip(*mechanism.confidence_interval(noisy, alpha=0.05), strict=True)
-    assert errorbar(ax)[2] == [list(map(int, pair)) for pair in pairs]
-    assert all(0 <= end <= 400 for ends in errorbar(ax)[2] for end in ends)
+    render(ax)
 
 
 # Tables
 
 
 def test_table_shows_every_count_and_its_accuracy(ax: Axes) -> None:
-    noisy = np.array([[4, 9, 0], [30, 5, 6]], dtype=np.int8)
-    plot.table(MECHANISM, noisy, rows=["x", "y"], columns=["a", "b", "c"], ax=ax)
-    shown = {text.get_position(): text.get_text() for text in ax.texts}
-    assert shown == {(j, i): str(noisy[i, j]) for i in range(2) for j in range(3)}
+    noisy = np.array([[4, 1234567, 0], [-1000, 999, 6]], dtype=np.int32)
+    plot.table(GeometricMechanism(1e-4), noisy, rows=["x", "y"], columns=["a", "b", "c"], ax=ax)
+    shown = {text.get_position()[::-1]: text.get_text() for text in ax.texts}
+    numbers = ["4", "1,234,567", "0", f"{MINUS}1,000", "999", "6"]
+    assert shown == dict(zip(itertools.product(range(2), range(3)), numbers, strict=True))
     assert ax.images[0].get_array().tolist() == noisy.tolist()  # type: ignore[union-attr]
-    assert [tick.get_text() for tick in ax.get_yticklabels()] == ["x", "y"]
-    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["a", "b", "c"]
-    reach = MECHANISM.accuracy(0.05)
-    assert ax.get_title() == f"noisy counts ± {reach}\nepsilon 0.1, 95% intervals"
+    assert side(ax, "y") == ["x", "y"]
+    assert side(ax, "x") == ["a", "b", "c"]
+    assert ax.get_title() == "noisy counts ± 29,957\nepsilon 0.0001, 95% intervals"
 
 
 def number(text: Text) -> int:
@@ -701,12 +698,6 @@ def test_numbers_contrast_with_their_cells(style: str, least: int) -> None:
         assert (light + 0.05) / (dark + 0.05) >= 4.5, text.get_text()
 
 
-def test_table_counts_have_separators_and_signs(ax: Axes) -> None:
-    plot.table(GeometricMechanism(1e-4), [[1234567, -1000, 999]], ax=ax)
-    assert [text.get_text() for text in ax.texts] == ["1,234,567", f"{MINUS}1,000", "999"]
-    assert ax.get_title().startswith("noisy counts ± 29,957\n")
-
-
 def test_table_colors_are_those_of_its_range_and_none_at_zero(ax: Axes) -> None:
     plot.table(GeometricMechanism(1), [[500, 505, 510]], ax=ax)
     assert ax.images[0].get_clim() == (500, 510)
@@ -722,26 +713,13 @@ def test_table_colors_are_those_of_its_range_and_none_at_zero(ax: Axes) -> None:
     assert above[3] == 1
 
 
-def test_table_of_many_rows_marks_zero_beside_its_colors() -> None:
-    counts = np.arange(120).reshape(60, 2) - 10
-    _, bar = plot.table(GeometricMechanism(1), counts).figure.axes
-    assert bar.get_ylim() == (-10, 109)
-    assert [list(line.get_ydata()) for line in bar.lines if len(line.get_ydata())][-1] == [0, 0]
-
-
-def test_named_index_names_the_axis(ax: Axes) -> None:
-    rows, columns = pd.Index(["a"], name="age"), pd.Index(["x", "y"], name="place")
-    plot.table(MECHANISM, [[4, 2]], rows=rows, columns=columns, ax=ax)
-    assert (ax.get_ylabel(), ax.get_xlabel()) == ("age", "place")
-    ax.clear()
-    plot.histogram(MECHANISM, [4, 2], labels=columns, ax=ax)
-    assert ax.get_ylabel() == "place"
-
-
 def test_table_of_many_rows_shows_colors_alone() -> None:
-    axes = plot.table(WIDE, np.ones((51, 2), dtype=int))
+    axes = plot.table(GeometricMechanism(1), np.arange(120).reshape(60, 2) - 10)
     assert not axes.texts
-    assert [other.get_ylabel() for other in axes.figure.axes[1:]] == ["noisy count"]
+    [bar] = axes.figure.axes[1:]
+    assert (bar.get_ylabel(), bar.get_ylim()) == ("noisy count", (-10, 109))
+    # A line marks zero beside the colors.
+    assert [list(line.get_ydata()) for line in bar.lines if len(line.get_ydata())][-1] == [0, 0]
     design = frames.Design({"age": range(51), "sex": ["f", "m"]})
     axes = design.count(pd.DataFrame({"age": [1], "sex": ["f"]})).release(epsilon=1).plot()
     assert [other.get_ylabel() for other in axes.figure.axes[1:]] == ["estimate"]
@@ -754,10 +732,6 @@ PEOPLE = pd.DataFrame({"year": [2024, 2025, 2025, None] * 9, "sick": ["no", "yes
 PEOPLE["year"] = PEOPLE["year"].astype("Int64")
 YEARS, SICK = [2024, 2025, None], ["yes", "no"]
 LEVELS = {"year": YEARS, "sick": SICK}
-
-
-def side(axes: Axes, which: str) -> list[str]:
-    return [tick.get_text() for tick in getattr(axes, f"get_{which}ticklabels")()]
 
 
 TREE = frames.Hierarchy({"A": "North", "B": "North", "C": "South", "North": "all", "South": "all"})
@@ -882,16 +856,9 @@ def test_pictures_of_too_many_columns_are_refused() -> None:
         wide.release(epsilon=1).plot()
 
 
-LIBRARIES: dict[str, Callable[[pd.DataFrame], Any]] = {
-    "pandas": lambda frame: frame,
-    "polars": pl.from_pandas,
-    "pyarrow": pa.Table.from_pandas,
-}
-
-
-@pytest.mark.parametrize("library", LIBRARIES)
-def test_frames_of_a_release_are_drawn(library: str) -> None:
-    data = LIBRARIES[library](PEOPLE)
+@pytest.mark.parametrize("of_library", [pd.DataFrame, pl.from_pandas, pa.Table.from_pandas])
+def test_frames_of_a_release_are_drawn(of_library: Callable[[pd.DataFrame], Any]) -> None:
+    data = of_library(PEOPLE)
     cells = frames.Design(LEVELS).count(data).release(epsilon=2)
     axes = plot.table(cells.mechanisms[0, 0], cells.frame)
     assert side(axes, "y") == ["2024", "2025", "missing"]
@@ -929,8 +896,8 @@ def test_any_index_names_the_counts(index: Any, names: list[str]) -> None:
     if not isinstance(index, pd.DatetimeIndex):
         axes = plot.histogram(MECHANISM, pd.Series([4, 2, 9], index))
         assert side(axes, "y") == names
-    axes = plot.table(MECHANISM, [[4, 2, 9]], columns=index, rows=pd.Index(["one"]))
-    assert (side(axes, "x"), side(axes, "y")) == (names, ["one"])
+    axes = plot.table(MECHANISM, [[4, 2, 9]], columns=index, rows=pd.Index(["one"], name="age"))
+    assert (side(axes, "x"), side(axes, "y"), axes.get_ylabel()) == (names, ["one"], "age")
 
 
 @pytest.mark.parametrize(
@@ -946,16 +913,12 @@ def test_any_index_names_the_counts(index: Any, names: list[str]) -> None:
 def test_dates_are_an_axis_with_a_band(days: Any, ax: Axes) -> None:
     noisy = np.arange(60) % 31
     plot.histogram(MECHANISM, noisy, labels=days, ax=ax)
-    bars, band, line = [patch.get_data() for patch in ax.patches if isinstance(patch, StepPatch)]
-    lower, upper = MECHANISM.confidence_interval(noisy, 0.05)
-    assert (band.baseline == lower).all()
-    assert (band.values == upper).all()
-    assert (line.values == noisy).all()
+    edges = check_band(ax, noisy)
     # Each count lasts until the next day.
     start = mpl.dates.date2num(next(iter(days)))
-    assert np.allclose(bars.edges, start + np.arange(61), rtol=0, atol=1e-6)
-    FigureCanvasAgg(ax.figure).draw()  # type: ignore[arg-type]
-    assert [tick.get_text() for tick in ax.get_xticklabels()][:3] == ["Jan", "08", "15"]
+    assert np.allclose(edges, start + np.arange(61), rtol=0, atol=1e-6)
+    render(ax)
+    assert side(ax, "x")[:3] == ["Jan", "08", "15"]
     assert ax.get_xlabel() == "day"
 
 
@@ -963,7 +926,7 @@ def test_dates_are_an_axis_with_a_band(days: Any, ax: Axes) -> None:
 def test_days_of_one_month_do_not_show_the_next(days: int, offset: str, ax: Axes) -> None:
     index = pd.date_range("2026-10-03", periods=days, name="day")
     plot.histogram(MECHANISM, pd.Series(range(days), index=index), ax=ax)
-    FigureCanvasAgg(ax.figure).draw()  # type: ignore[arg-type]
+    render(ax)
     assert ax.xaxis.get_offset_text().get_text() == offset
     assert ax.get_xlabel() == "day"
 
@@ -991,11 +954,6 @@ def test_dates_that_are_no_axis_are_names(names: Any, ax: Axes) -> None:
     plot.histogram(MECHANISM, [4] * len(names), labels=names, ax=ax)
     assert len([bar for bar in ax.patches if isinstance(bar, Rectangle)]) == len(names)
     assert len(side(ax, "y")) == len(names)
-
-
-def test_counts_without_an_index_are_numbered(ax: Axes) -> None:
-    plot.histogram(MECHANISM, pd.Series([4, 2, 9]), ax=ax)
-    assert ax.get_xlabel() == "number of the bin"
 
 
 # Invalid parameters
@@ -1028,7 +986,6 @@ REFUSED: list[tuple[Callable[..., Axes], Any, type[Exception], str]] = [
     ),
     (histogram, [31], ValueError, r"released counts outside the bounds \(0, 30\) are not accepted"),
     (histogram, [True], TypeError, "noisy: counts with a bool are not accepted"),
-    (histogram, MASKED, TypeError, "noisy: counts is a masked array"),
     (histogram, [2**64], OverflowError, "noisy: counts beyond int64 are not accepted"),
     (partial(histogram, labels=["a"], edges=[0, 1]), [1], TypeError, "labels and edges are alter"),
     (histogram, [1] * 2001, ValueError, "noisy has 2001 counts: draw parts of at most 2000"),
@@ -1040,7 +997,6 @@ REFUSED: list[tuple[Callable[..., Axes], Any, type[Exception], str]] = [
     (partial(histogram, edges=[0, math.inf]), [1], ValueError, "edges = inf is not accepted"),
     (partial(histogram, edges=[0, 1e200]), [1], ValueError, "one of edges is too large"),
     (partial(histogram, alpha=2), [1], ValueError, "alpha = 2 is not accepted"),
-    (histogram, None, TypeError, "noisy: counts"),
     (table, [1], ValueError, r"noisy is of shape \(1,\): give two dimensions"),
     (
         table,
@@ -1051,13 +1007,11 @@ REFUSED: list[tuple[Callable[..., Axes], Any, type[Exception], str]] = [
     (table, [[]], ValueError, r"noisy is of shape \(1, 0\): give two dimensions"),
     (table, [[31]], ValueError, r"released counts outside the bounds \(0, 30\) are not accepted"),
     (table, [[0.5]], TypeError, "noisy: counts with a float are not accepted"),
-    (partial(table, alpha=b"1"), [[1]], TypeError, "alpha has type bytes"),
     (partial(table, rows=["a", "b"]), [[1]], ValueError, "2 rows are not accepted: give 1"),
     (partial(table, columns=3), [[1]], TypeError, "columns = 3 is not accepted: give a sequence"),
     (partial(plot.table, 0.5), [[1]], TypeError, "mechanism has type float: give a Geometric"),
     (partial(accuracy, alpha=0), [1, 2], ValueError, "alpha = 0 is not accepted"),
     (partial(accuracy, n=0), [1, 2], ValueError, "n = 0 is not accepted"),
-    (partial(accuracy, n=[1.0]), [1, 2], TypeError, "n = 1.0 has type float"),
     (partial(accuracy, n="1"), [1, 2], TypeError, "n = '1' is not accepted"),
     (partial(accuracy, n=[]), [1, 2], ValueError, "0 numbers n are not accepted: give from 1 to 7"),
     (partial(accuracy, sensitivity=0), [1, 2], ValueError, "sensitivity = 0 is not accepted"),
@@ -1068,9 +1022,7 @@ EPSILONS: list[tuple[Any, type[Exception], str]] = [
     ([], ValueError, r"epsilons of type list is not accepted: give two or more"),
     (1, TypeError, "epsilons = 1 is not accepted: give a sequence or an array of numbers"),
     ([1, b"2"], TypeError, "epsilons has type bytes"),
-    ([1, True], TypeError, "epsilons = True has type bool"),
     ([0, 1], ValueError, "epsilons = 0 is not accepted: give a finite number above 0"),
-    ([1, math.inf], ValueError, "epsilons = inf is not accepted"),
     ([2, 1], ValueError, "epsilons that do not increase in float64"),
     ([1, 1 + Fraction(1, 10**30)], ValueError, "epsilons that do not increase in float64"),
     ([5e-324, 1], ValueError, "one of epsilons is too large or too small for a plot"),
@@ -1130,7 +1082,7 @@ def test_accepted_numbers_can_be_drawn(epsilons: list[Any], alpha: float, reach:
     """Accepted numbers cause neither warnings nor errors of matplotlib."""
     axes = axes_of_a_figure()
     if refusal(lambda: plot.accuracy(epsilons, alpha=alpha, sensitivity=reach, ax=axes)) is None:
-        FigureCanvasAgg(axes.figure).draw()  # type: ignore[arg-type]
+        render(axes)
 
 
 @settings(max_examples=15, deadline=None)
@@ -1149,7 +1101,7 @@ def test_distributions_of_any_width_can_be_drawn(
     axes = axes_of_a_figure()
     if refusal(lambda: plot.pmf(mechanism, counts, ax=axes)) is not None:
         return
-    FigureCanvasAgg(axes.figure).draw()  # type: ignore[arg-type]
+    render(axes)
     drawn = [*points(axes).values(), *steps(axes).values()]
     assert len(drawn) == len(set(counts))
     assert all(0 <= height <= 1 for _, heights in drawn for height in heights)

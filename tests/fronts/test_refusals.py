@@ -149,6 +149,22 @@ def test_other_types_than_integers_and_too_small_ones_raise(call: str) -> None:
             make(value)
 
 
+@pytest.mark.parametrize(
+    ("prob", "trials", "error"),
+    [
+        *((0.5, trials, TypeError) for trials in NOT_INTEGERS if trials is not None),
+        *((0.5, trials, ValueError) for trials in (0, -1, np.int8(-5))),
+        *((0.5, trials, OverflowError) for trials in (2**63, 10**400)),
+        (0, None, ValueError),  # It would take for ever.
+    ],
+)
+def test_trials_that_are_no_number_of_trials_raise(
+    prob: float, trials: Any, error: type[Exception]
+) -> None:
+    with pytest.raises(error, match=r"\btrials\b"):
+        sample_geometric(prob, trials=trials)
+
+
 # Bounds
 
 NOT_PAIRS: list[Any] = [
