@@ -18,9 +18,9 @@ from opendp.mod import GLOBAL_FEATURES
 import geomdp.compat.opendp
 import geomdp.measurement as m
 import unsigned
+from draws import Setting
 from geomdp import GeometricMechanism
 from geomdp.compat import diffprivlib, smartnoise
-from test_sampled_distribution import Setting
 
 Bounds: TypeAlias = tuple[int, int] | None
 #: Adds noise to counts: one count, or an array.
