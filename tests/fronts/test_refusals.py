@@ -5,6 +5,7 @@ import datetime
 import itertools
 import math
 import re
+import traceback
 from array import array
 from collections.abc import Callable, Iterable
 from decimal import Decimal
@@ -405,6 +406,7 @@ COUNTED: dict[str, Callable[[Any], Any]] = {
     "two-sided": lambda x: sample_two_sided_geometric(x, 1),
     "smartnoise": lambda x: smartnoise(x, 1, 1, 0, 9),
     "measurement": m.make_geometric(*of_dtype("int64"), 1),
+    "measurement of one": m.make_geometric(m.AllDomain(int), m.AbsoluteDistance(int), 1),
     **{
         f"{method} of {type(of).__name__}": getattr(of, method)
         for of, method in itertools.product(
@@ -439,7 +441,8 @@ def test_errors_are_independent_of_data(call: str) -> None:
             first = rng.choice([-(2**63), 2**63 - 1, rng.integers(-(2**63), 2**63 - 1), 5])
             with pytest.raises(TypeError, match=r"\b(counts|arg)\b|masked") as error:
                 COUNTED[call](carrier(np.array([first, *rng.permutation(9)])))
-            outcomes.add((type(error.value), str(error.value)))
+            # With its causes and notes.
+            outcomes.add("".join(traceback.format_exception(error.value)))
         assert len(outcomes) == 1, outcomes
 
 
