@@ -1,15 +1,20 @@
 """What holds on every engine: each file of tests has its own engine, and these tests of it."""
 
+import itertools
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
 from geomdp import GeometricMechanism
 from geomdp.distributed import ReleaseKey
+from geomdp.frames import Design
+from statistics_ import equal_as_often_as_independent
 
 WIDE = GeometricMechanism.from_scale(1e6)
 SECRET = 918_273_645
@@ -36,10 +41,14 @@ class Engine(NamedTuple):
     frame: Callable[[pa.Table], Any]
     release: Callable[..., Any]
     table: Callable[[Any], pa.Table]
+    #: Keeps the rows of a frame, where the engine can.
+    keep: Callable[[Any], Any]
     #: Lets all further releases of the test draw this key.
     draw: Callable[[pytest.MonkeyPatch, ReleaseKey], None]
     #: The error that an evaluation raises for an error of ours.
     error: type[Exception]
+    #: Counts the table of a design.
+    count: Callable[..., Any] | None = None
 
 
 def night(*values: Any) -> list[Any]:
@@ -50,6 +59,32 @@ def night(*values: Any) -> list[Any]:
 
 def copies(key: ReleaseKey) -> Callable[[], ReleaseKey]:
     return lambda: pickle.loads(pickle.dumps(key))
+
+
+def record_keys(patch: pytest.MonkeyPatch, module: ModuleType) -> list[bytes]:
+    """Return a list to which the module's keys add their bytes as they are drawn."""
+    drawn: list[bytes] = []
+
+    def draw() -> ReleaseKey:
+        key = ReleaseKey()
+        _, (_, secret) = key.__reduce__()
+        assert len(secret) == 32
+        drawn.append(secret)
+        return key
+
+    patch.setattr(module, "ReleaseKey", draw)
+    return drawn
+
+
+def tuples(table: pa.Table, names: list[str]) -> Iterator[tuple[Any, ...]]:
+    return zip(*(table[name].to_pylist() for name in names), strict=True)
+
+
+def by_ids(table: pa.Table, ids: list[str]) -> dict[tuple[Any, ...], tuple[Any, ...]]:
+    """Return the counts of two columns by ids."""
+    found = dict(zip(tuples(table, ids), tuples(table, ["n", "m"]), strict=True))
+    assert len(found) == table.num_rows
+    return found
 
 
 class Contract:
@@ -81,12 +116,27 @@ class Contract:
         missing = dict(zip(noisy["id"].to_pylist(), noisy["n"].is_null().to_pylist(), strict=True))
         assert missing == {1: False, None: True, 3: False}
 
-    def test_repeated_null_ids_raise(self, engine: Engine) -> None:
-        ids = pa.array([None, 2, None], pa.int64())
-        frame = engine.frame(pa.table({"id": ids, "n": pa.array([SECRET] * 3)}))
+    @pytest.mark.parametrize("ids", [[1, 1, 2], [1, 2, 1], [None, 2, None]])
+    def test_repeated_ids_raise(self, engine: Engine, ids: list[Any]) -> None:
+        """In one part and in two, and where an individual has no id."""
+        frame = engine.frame(pa.table({"id": pa.array(ids, pa.int64()), "n": [SECRET] * 3}))
         with pytest.raises(ValueError, match=r"ids = \['id'\] are not unique") as caught:
             engine.release(frame, {"n": WIDE}, ["id"])
         assert str(SECRET) not in str(caught.value)
+
+    def test_releases_and_columns_are_independent(self, engine: Engine) -> None:
+        """Even of equal counts, and while the engine keeps the first release."""
+        scale, zeros = 5.0, np.zeros(1000, np.int64)
+        mechanisms = dict.fromkeys("nm", GeometricMechanism.from_scale(scale))
+        frame = engine.frame(pa.table({"id": np.arange(1000), "n": zeros, "m": zeros}))
+        found = []
+        for _ in range(2):
+            noisy = engine.keep(engine.release(frame, mechanisms, ["id"], unique_ids=True).frame)
+            table = engine.table(noisy).sort_by("id")
+            found += [table["n"].to_pylist(), table["m"].to_pylist()]
+        for pair in itertools.combinations(found, 2):
+            assert equal_as_often_as_independent(*pair, scale)
+        assert not equal_as_often_as_independent(found[0], found[0], scale)
 
     def test_invalid_arguments_raise(self, engine: Engine) -> None:
         columns = {"id": [1, 2], "town": ["x", "y"], "n": [7, 7], "x": [0.5, 1.5]}
@@ -111,5 +161,47 @@ class Contract:
             engine.release(frame, {"n": WIDE}, ["id"], nulls="drop")
         with pytest.raises(TypeError, match="unique_ids = 1"):
             engine.release(frame, {"n": WIDE}, ["id"], unique_ids=1)
-        with pytest.raises(TypeError, match=r"has type .*: give a (DataFrame|Dataset) of"):
-            engine.release(None, {"n": WIDE}, ["id"])
+        for wrong in (None, pd.DataFrame(columns)):
+            with pytest.raises(TypeError, match=r"has type .*: give a (DataFrame|Dataset) of"):
+                engine.release(wrong, {"n": WIDE}, ["id"])
+
+
+class Tables:
+    """The same for engines that count the tables of designs."""
+
+    def test_a_table_is_that_of_one_machine(self, engine: Engine) -> None:
+        rows = np.arange(1000)
+        towns = np.array(["a", "b", "z"])[rows % 3]
+        records = pa.table({"who": rows % 20, "n": rows // 20 % 7, "town": towns})
+        frame, levels = engine.frame(records), {"town": ["b", "c", "a"], "n": [6, 9, 0]}
+        for design, weights in (
+            (Design(levels), None),
+            (Design(levels, margins={"n": -1}, other={"town": "else"}), None),
+            (Design(levels, margins={"n": -1}), "who"),
+            (Design(levels, individual="who", l0=9, linf=1000), None),
+        ):
+            found = engine.count(design, frame, weights=weights)  # type: ignore[misc]
+            wanted = design.count(records, weights=weights)
+            assert np.array_equal(found.frame["count"], wanted.frame["count"])
+            assert found.design == design
+        many = engine.frame(pa.table({"n": [1] * 4, "weight": [2**62] * 4}))
+        most = engine.count(Design({"n": [1]}), many, weights="weight")  # type: ignore[misc]
+        assert np.array_equal(most.frame["count"], [2**63 - 1])
+
+    def test_uncountable_frames_raise(self, engine: Engine) -> None:
+        columns: dict[str, Any] = {"n": [1, 2], "who": [1, 2], "x": [1.0, 2.0]}
+        frame, count = engine.frame(pa.table(columns)), engine.count
+        design = Design({"n": [1]}, individual="who", l0=1)
+        for error, call, text in [
+            (TypeError, lambda: design.count(frame), r"call geomdp\.\w+\.count"),
+            (TypeError, lambda: count(frame, design), "give a Design"),
+            (TypeError, lambda: count(design, pd.DataFrame(columns)), "give a DataFrame of"),
+            (KeyError, lambda: count(design, frame[["n"]]), "no column 'who'"),
+            (
+                TypeError,
+                lambda: count(Design({"n": [1]}, individual="x", l0=1), frame),
+                r"individuals of type double.* are not accepted",
+            ),
+        ]:
+            with pytest.raises(error, match=text):
+                call()

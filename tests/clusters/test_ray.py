@@ -26,12 +26,11 @@ from ray import cloudpickle
 from ray.exceptions import ActorDiedError, RayError
 
 import geomdp.ray
-from contract import WIDE, Contract, Engine, night
+from contract import WIDE, Contract, Engine, by_ids, night, tuples
 from forms import shows
 from geomdp import GeometricMechanism
 from geomdp.distributed import ReleaseKey
 from geomdp.ray import release_columns
-from statistics_ import equal_as_often_as_independent
 
 # Ray warns about its own defaults.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:ray.data.context")
@@ -86,24 +85,13 @@ def after(dataset: ray.data.Dataset, function: Callable[[pa.Table], pa.Table]) -
     return dataset.map_batches(function, batch_size=None, batch_format="pyarrow")
 
 
-def tuples(whole: pa.Table, names: list[str]) -> Iterator[tuple[Any, ...]]:
-    return zip(*(whole[name].to_pylist() for name in names), strict=True)
-
-
-def by_ids(whole: pa.Table) -> dict[tuple[Any, ...], tuple[Any, ...]]:
-    """Return the counts by ids."""
-    found = dict(zip(tuples(whole, IDS), tuples(whole, ["n", "m"]), strict=True))
-    assert len(found) == len(whole)
-    return found
-
-
 def arrow(dataset: ray.data.Dataset) -> pa.Table:
     # Computed anew, where other calls cache.
     return pa.concat_tables(dataset.iter_batches(batch_size=None, batch_format="pyarrow"))
 
 
 def rows(dataset: ray.data.Dataset) -> dict[tuple[Any, ...], tuple[Any, ...]]:
-    return by_ids(arrow(dataset))
+    return by_ids(arrow(dataset), IDS)
 
 
 @pytest.fixture
@@ -144,7 +132,7 @@ def engine() -> Engine:
     def frame(table: pa.Table) -> ray.data.Dataset:
         return counts(table, 2)
 
-    return Engine(frame, release_columns, arrow, draw, RayError)
+    return Engine(frame, release_columns, arrow, ray.data.Dataset.materialize, draw, RayError)
 
 
 class TestContract(Contract):
@@ -178,7 +166,8 @@ def test_noise_is_independent_of_blocks(
     mechanisms = {"n": WIDE, "m": GeometricMechanism(0.1, bounds=(-3, 4))}
     first = rows(release_columns(counts(), mechanisms, IDS, unique_ids=True).frame)
     [keeper] = keepers
-    assert first == by_ids(key_of(keeper).release_columns(table(), mechanisms, IDS, part=True))
+    released = key_of(keeper).release_columns(table(), mechanisms, IDS, part=True)
+    assert first == by_ids(released, IDS)
     assert {m for _, m in first.values()} == set(range(-3, 5))
     monkeypatch.setattr(geomdp.ray, "_keeper", lambda: keeper)
     backwards = counts(table().take(np.arange(ROWS)[::-1]), blocks=3)
@@ -217,20 +206,6 @@ def test_killed_worker(tmp_path: Path, place: str) -> None:
         assert set(tuples(whole, [*IDS, "n", "m"])) == {(*ids, *nm) for ids, nm in first.items()}
     assert rows(release.frame) == first
     release.wipe()
-
-
-def test_releases_and_columns_are_independent() -> None:
-    scale = 5.0
-    mechanism = GeometricMechanism.from_scale(scale)
-    mechanisms = {"n": mechanism, "m": mechanism}
-    one, two = (
-        rows(release_columns(counts(), mechanisms, IDS, unique_ids=True).frame) for _ in range(2)
-    )
-    four = [(*one[ids], *two[ids]) for ids in one]
-    for a, b in itertools.combinations(range(4), 2):
-        pair = [row[a] for row in four], [row[b] for row in four]
-        assert equal_as_often_as_independent(*pair, scale)
-    assert not equal_as_often_as_independent(pair[0], pair[0], scale)
 
 
 # Only counts change
@@ -294,32 +269,20 @@ NULL = table(1).set_column(1, "town", pa.nulls(1, pa.string()))
 OTHER = table().cast(
     pa.schema([("n", "int64"), ("town", "large_string"), ("m", "int32"), ("i", "int8")])
 )
-REPEATED = {
-    "in one block": (["i"], [table()]),
-    "in two blocks": (["town", "i"], [table(), table()[400:401]]),
-    "a null": (["i", "town"], [NULL, table(), NULL]),
-    "of other types": (["town", "i", "m"], [table()[:500], OTHER[499:]]),
-}
 
 
-@pytest.mark.parametrize(
-    ("case", "strategy"),
-    [
-        ("in two blocks", "sort_shuffle_pull_based"),
-        *night(*((case, "sort_shuffle_pull_based") for case in REPEATED if "two" not in case)),
-        *night(("of other types", "default")),
-    ],
-)
-def test_repeated_ids_raise(
-    keepers: list[Any], case: str, strategy: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.night
+@pytest.mark.parametrize("strategy", ["sort_shuffle_pull_based", "default"])
+def test_repeated_ids_of_other_types_raise(
+    keepers: list[Any], strategy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     context = ray.data.DataContext.get_current()
     if strategy == "default":
         monkeypatch.setattr(context, "_shuffle_strategy", type(context)().shuffle_strategy)
-    ids, parts = REPEATED[case]
+    parts = ray.data.from_arrow([table()[:500], OTHER[499:]])
     with pytest.raises(ValueError, match=r"ids = \[.*\] are not unique") as caught:
-        release_columns(ray.data.from_arrow(parts), {"n": WIDE}, ids)
-    assert "town 8" not in str(caught.value)
+        release_columns(parts, {"n": WIDE}, ["town", "i", "m"])
+    assert "town 9" not in str(caught.value)
     assert not keepers
 
 
@@ -365,8 +328,6 @@ def test_unique_ids_are_not_compared(
     assert asked == ["_release_columns"]
     release_columns(counts(), {"n": WIDE}, IDS).wipe()
     assert asked[1:] == ["_ids", "_repeated", "_release_columns"]
-    with pytest.raises(TypeError, match="unique_ids = 'yes'"):
-        release_columns(counts(), {"n": WIDE}, IDS, unique_ids="yes")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("way", ["nothing", "materialize", "parquet"])

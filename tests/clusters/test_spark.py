@@ -32,13 +32,13 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 import geomdp.spark
-from contract import WIDE, Contract, Engine, copies, night
+from contract import WIDE, Contract, Engine, Tables, by_ids, copies, night, record_keys, tuples
 from forms import shows
 from geomdp import GeometricMechanism
 from geomdp._engines import spark_internals, spark_plan
 from geomdp.distributed import ReleaseKey
 from geomdp.frames import Design
-from statistics_ import censored_pmf, equal_as_often_as_independent, rejects
+from statistics_ import censored_pmf, rejects
 from test_examples import publishes
 from test_neighbouring_data import known, observed
 
@@ -157,29 +157,13 @@ IDS = ["town", "i"]
 
 def rows(frame: DataFrame) -> dict[tuple[Any, ...], tuple[Any, ...]]:
     """Return the counts of a frame by ids."""
-    table = frame.toArrow()
-    found = dict(zip(tuples(table, IDS), tuples(table, ["n", "m"]), strict=True))
-    assert len(found) == table.num_rows
-    return found
-
-
-def tuples(table: pa.Table, names: list[str]) -> Iterator[tuple[Any, ...]]:
-    return zip(*(table[name].to_pylist() for name in names), strict=True)
+    return by_ids(frame.toArrow(), IDS)
 
 
 @pytest.fixture
 def keys(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """Return the bytes of the keys drawn during the test."""
-    drawn: list[bytes] = []
-
-    def draw() -> ReleaseKey:
-        key = ReleaseKey()
-        _, (_, secret) = key.__reduce__()
-        drawn.append(secret)
-        return key
-
-    monkeypatch.setattr(geomdp.spark, "ReleaseKey", draw)
-    return drawn
+    return record_keys(monkeypatch, geomdp.spark)
 
 
 @pytest.fixture
@@ -191,12 +175,14 @@ def engine(spark: SparkSession) -> Engine:
         spark.createDataFrame,
         geomdp.spark.release_columns,
         DataFrame.toArrow,
+        DataFrame.cache,
         draw,
         PySparkException,
+        geomdp.spark.count,
     )
 
 
-class TestContract(Contract):
+class TestContract(Contract, Tables):
     """On both executors."""
 
 
@@ -314,24 +300,6 @@ def test_lost_cache_is_recomputed_equal(counts: DataFrame, tmp_path: Path) -> No
     assert rows(cached) == found
 
 
-def test_releases_and_columns_are_independent(counts: DataFrame) -> None:
-    """Even with the first release cached and equal counts."""
-    scale = 5.0
-    mechanism = GeometricMechanism.from_scale(scale)
-    releases = [
-        geomdp.spark.release_columns(counts, {"n": mechanism, "m": mechanism}, IDS, unique_ids=True)
-        for _ in range(2)
-    ]
-    cached = releases[0].frame.cache()
-    one, two = rows(cached), rows(releases[1].frame)
-    four = [(*one[ids], *two[ids]) for ids in one]
-    for a, b in itertools.combinations(range(4), 2):
-        pair = [row[a] for row in four], [row[b] for row in four]
-        assert equal_as_often_as_independent(*pair, scale)
-    assert not equal_as_often_as_independent(pair[0], pair[0], scale)
-    cached.unpersist()
-
-
 @pytest.mark.night
 def test_distribution(spark: SparkSession) -> None:
     frame = numbers(spark, 200_000)
@@ -442,16 +410,10 @@ def test_repeated_ids_raise_before_the_release(
     assert made == []
 
 
-def test_invalid_frame_raises(counts: DataFrame, spark: SparkSession, tmp_path: Path) -> None:
-    def release(frame: Any) -> None:
-        geomdp.spark.release_columns(frame, {"n": WIDE}, IDS)
-
+def test_invalid_frame_raises() -> None:
     other: Any = object.__new__(type("DataFrame", (DataFrame,), {}))
-    for wrong in (other, pd.DataFrame({"town": [1], "i": [1], "n": [1]}), None):
-        with pytest.raises(
-            TypeError, match=r"frame has type .*: give a DataFrame of a classic session"
-        ):
-            release(wrong)
+    with pytest.raises(TypeError, match=r"frame has type .*: give a DataFrame of a classic"):
+        geomdp.spark.release_columns(other, {"n": WIDE}, IDS)
 
 
 def test_streams_raise(spark: SparkSession, tmp_path: Path) -> None:
@@ -891,22 +853,6 @@ def test_a_table_has_one_draw_of_each_individual(
     assert table.release(epsilon=1).privacy_loss() == 1
 
 
-@pytest.mark.night
-def test_a_table_is_that_of_one_machine(counts: DataFrame) -> None:
-    levels = {"n": [6, 9, 0], "m": [1, 6]}
-    whole = counts.toArrow()
-    for design, weights in (
-        (Design(levels), None),
-        (Design(levels, margins=-7, other={"n": -1}), None),
-        (Design(levels, margins={"n": -1}), "i"),
-        (Design({"n": [6, 9, 0]}, individual="town", l0=8, linf=1000), None),
-    ):
-        found = geomdp.spark.count(design, counts, weights=weights)
-        wanted = design.count(whole, weights=weights)
-        assert found.frame.to_pydict() == wanted.frame.to_pydict()
-        assert found.design == design
-
-
 def test_nothing_but_the_noise_tells_neighbours_apart(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -922,9 +868,6 @@ def test_uncountable_frames_raise(counts: DataFrame) -> None:
     design, bounded = Design({"n": [1]}), Design({"n": [1]}, individual="i", l0=1)
     count: Any = geomdp.spark.count
     for error, call, text in [
-        (TypeError, lambda: design.count(counts), r"call geomdp\.spark\.count"),
-        (TypeError, lambda: count(counts, design), "give a Design"),
-        (TypeError, lambda: count(design, counts.toArrow()), "give a DataFrame of a classic"),
         (ValueError, lambda: count(design, counts.sample(0.5)), "a frame with Sample is not acc"),
         (KeyError, lambda: count(bounded, counts.drop("i")), "no column 'i'"),
         (ValueError, lambda: count(Design({"n": ["1"]}), counts), "levels of 'n' are not accepted"),
