@@ -412,12 +412,8 @@ def test_moments_of_arrays_match_scalars(mechanism: Any) -> None:
         single = [method(count) for count in counts]
         assert {type(moment) for moment in single} == {float}
         assert method(counts).tolist() == single
-        moments = method(np.array(counts, ">i4").reshape(3, 4))
-        assert (moments.dtype, moments.shape) == (np.float64, (3, 4))
-        assert moments.ravel().tolist() == single
         assert [method(np.int16(count)) for count in counts] == single
         assert float(method(np.array(3))) == method(3)
-        assert method(np.zeros((0, 2), np.int8)).shape == (0, 2)
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.1, 0.5, 1.0, 3.0, 10.0, 50.0])

@@ -329,7 +329,7 @@ FUNCTIONS: dict[str, Callable[[Counts], Any]] = {
     "many centres": lambda x: CensoredGeometric(x, 2, (0, 20)).cdf(7),
     "rejection pmf": lambda x: rejection.pmf(0.5, 20, x),
     "remap": REMAP,
-    "diffprivlib bias": diffprivlib.GeometricFolded(epsilon=1, lower=0, upper=20).bias,
+    "diffprivlib mse": diffprivlib.GeometricFolded(epsilon=1, lower=0, upper=20).mse,
 }
 
 

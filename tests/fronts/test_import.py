@@ -74,12 +74,6 @@ def test_import_leaves_out_testing() -> None:
     assert not hasattr(geomdp.GeometricMechanism, "release_not_private")
 
 
-def test_mechanism_needs_no_module_above_it() -> None:
-    uses = "mechanism.accuracy(0.05); mechanism.confidence_interval(7, 0.05)"
-    script = f"import geomdp, sys; mechanism = geomdp.GeometricMechanism(1); {uses}"
-    assert run(f"{script}; print('geomdp.accuracy' in sys.modules)") == "False\n"
-
-
 def test_metadata_requires_only_numpy() -> None:
     requirements = importlib.metadata.requires("geomdp")
     assert requirements is not None
