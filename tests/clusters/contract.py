@@ -103,6 +103,19 @@ class Contract:
         assert found[0] == found[1]
         assert len(set(found[0])) == 3
 
+    def test_noise_is_independent_of_order_and_parts(
+        self, engine: Engine, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        engine.draw(monkeypatch, ReleaseKey())
+        rows = pa.table({"id": np.arange(300), "n": np.zeros(300, np.int64)})
+        found = []
+        for places in (np.arange(300), np.random.default_rng(3).permutation(300)):
+            frame = engine.frame(rows.take(places))
+            noisy = engine.release(frame, {"n": WIDE}, ["id"], unique_ids=True).frame
+            found.append(engine.table(noisy).sort_by("id")["n"].to_pylist())
+        assert found[0] == found[1]
+        assert len(set(found[0])) > 290
+
     def test_nulls(self, engine: Engine) -> None:
         """The error of a task shows no count."""
         counts = pa.array([SECRET, None, SECRET], pa.int64())
@@ -137,6 +150,21 @@ class Contract:
         for pair in itertools.combinations(found, 2):
             assert equal_as_often_as_independent(*pair, scale)
         assert not equal_as_often_as_independent(found[0], found[0], scale)
+
+    def test_wiped_release_raises(self, engine: Engine) -> None:
+        """Rows that the engine keeps stay, and other releases do."""
+        frame = engine.frame(pa.table({"id": [1, 2, 3], "n": [7] * 3}))
+        wiped, seen, other = (
+            engine.release(frame, {"n": WIDE}, ["id"], unique_ids=True) for _ in range(3)
+        )
+        kept = engine.keep(seen.frame)
+        first = engine.table(kept).sort_by("id")["n"]
+        for release in (wiped, seen, wiped):
+            release.wipe()
+        with pytest.raises(engine.error, match=r"key (of this release )?is wiped"):
+            engine.table(wiped.frame)
+        assert engine.table(kept).sort_by("id")["n"] == first
+        assert len(engine.table(other.frame)) == 3
 
     def test_invalid_arguments_raise(self, engine: Engine) -> None:
         columns = {"id": [1, 2], "town": ["x", "y"], "n": [7, 7], "x": [0.5, 1.5]}

@@ -189,26 +189,6 @@ def test_release_is_the_same_however_evaluated(scheduler: str) -> None:
     assert (noisy.npartitions, noisy.divisions) == (PARTS, counts().divisions)
 
 
-def test_noise_is_independent_of_partitions() -> None:
-    """Under one key, also for partitions before the release."""
-    held = geomdp.dask._Here(ReleaseKey())
-    whole = pandas_frame()
-    found = []
-    for npartitions in (1, 4, 13):
-        frame: Any = dd.from_pandas(whole.sample(frac=1), npartitions=npartitions, sort=False)
-        noisy = frame.map_partitions(
-            geomdp.dask._release_columns,
-            held,
-            {"n": WIDE},
-            dict(frame._meta[IDS].dtypes),
-            "refuse",
-            meta=frame._meta,
-        )
-        found.append(compute(noisy))
-    for other in found[1:]:
-        pd.testing.assert_frame_equal(found[0], other)
-
-
 @pytest.mark.parametrize("place", [*night("before"), "behind"])
 def test_killed_worker(cluster: Client, tmp_path: Path, place: str) -> None:
     die, mark = dying(tmp_path / "died"), tmp_path / "died"
@@ -595,26 +575,6 @@ def test_key_is_not_shown(
         with pytest.raises(ValueError, match="wiped") as caught:
             release_.frame.compute()
         assert not shows(secret, *traceback.format_exception(caught.value))
-
-
-@ALL
-def test_wiped_release_raises(scheduler: str) -> None:
-    release_, other = (
-        release_columns(counts(), {"n": WIDE}, IDS, unique_ids=True) for _ in range(2)
-    )
-    array = release(da.zeros(100, chunks=50, dtype=np.int64), WIDE)
-    first = compute(release_.frame)
-    kept = release_.frame.persist()
-    if scheduler == "distributed":
-        wait(kept)
-    release_.wipe()
-    pd.testing.assert_frame_equal(compute(kept), first)
-    assert len(other.frame.compute()) == ROWS
-    for each in (other, array, other):
-        each.wipe()
-    for lazy in (other.frame, other.frame.partitions[2], array.frame):
-        with pytest.raises(ValueError, match="wiped"):
-            lazy.compute()
 
 
 def test_wiping_removes_key_from_scheduler(cluster: Client, secrets: list[bytes]) -> None:

@@ -206,19 +206,6 @@ def test_release_is_the_same_however_evaluated(spark: SparkSession, counts: Data
         spark.conf.set(name, before)
 
 
-@pytest.mark.night
-def test_noise_is_independent_of_input_order(
-    counts: DataFrame, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    key = ReleaseKey()
-    monkeypatch.setattr(geomdp.spark, "ReleaseKey", lambda: pickle.loads(pickle.dumps(key)))
-    found = [
-        rows(geomdp.spark.release_columns(frame, {"n": WIDE}, IDS).frame)
-        for frame in (counts, counts.orderBy("m", "i").repartition(2), counts.coalesce(1))
-    ]
-    assert found[0] == found[1] == found[2]
-
-
 def parent(process: int) -> int:
     """Return the parent of a process, or 0 if it has ended."""
     try:
@@ -1041,14 +1028,6 @@ def test_wiped_release_raises(counts: DataFrame, keys: list[bytes], folder: Path
     assert len(keys) == 1
     # Only in files: Spark does not overwrite memory.
     assert files_with(folder / "local", keys[0]) == []
-    with geomdp.spark.release_columns(counts, {"n": WIDE}, IDS) as noisy:
-        kept = noisy.localCheckpoint()
-        cached = noisy.select("*").cache()
-        found = rows(cached)
-    assert rows(kept) == rows(cached) == found
-    cached.unpersist(blocking=True)
-    with pytest.raises(PySparkException, match=WIPED):
-        rows(cached)
 
 
 @pytest.mark.parametrize("encrypted", [False, True])
