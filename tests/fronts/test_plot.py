@@ -41,13 +41,13 @@ MINUS = "\N{MINUS SIGN}"
 GRID = np.geomspace(0.05, 10, 60)
 MECHANISM = GeometricMechanism(epsilon=0.1, bounds=(0, 30))
 
-#: A plot of each kind.
-PICTURES: dict[str, Callable[[Any], Axes]] = {
-    "pmf": lambda ax: plot.pmf(MECHANISM, [19, 20, 21], ax=ax),
-    "accuracy": lambda ax: plot.accuracy(GRID, ax=ax),
-    "guess": lambda ax: plot.guess([0.5, 2], ax=ax),
-    "histogram": lambda ax: plot.histogram(MECHANISM, [4, 9], true=[5, 6], ax=ax),
-    "table": lambda ax: plot.table(MECHANISM, [[4, 9, 0], [30, 5, 6]], ax=ax),
+#: A plot of each kind, which takes `ax`.
+PICTURES: dict[str, Callable[..., Axes]] = {
+    "pmf": partial(plot.pmf, MECHANISM, [19, 20, 21]),
+    "accuracy": partial(plot.accuracy, GRID),
+    "guess": partial(plot.guess, [0.5, 2]),
+    "histogram": partial(plot.histogram, MECHANISM, [4, 9], true=[5, 6]),
+    "table": partial(plot.table, MECHANISM, [[4, 9, 0], [30, 5, 6]]),
 }
 
 each_picture = pytest.mark.parametrize("name", PICTURES)
@@ -127,7 +127,7 @@ def check_band(axes: Axes, noisy: Any) -> Any:
 def test_draws_on_the_given_axes(name: str, ax: Axes) -> None:
     before = dict(mpl.rcParams)
     ax.plot([1, 9], [1, 5000])
-    assert PICTURES[name](ax) is ax
+    assert PICTURES[name](ax=ax) is ax
     assert not pyplot.get_fignums()
     assert dict(mpl.rcParams) == before
     # The limits cover everything drawn, before and after; those of a table are its cells.
@@ -138,7 +138,7 @@ def test_draws_on_the_given_axes(name: str, ax: Axes) -> None:
 @each_picture
 def test_makes_one_pyplot_figure_without_axes(name: str) -> None:
     before = dict(mpl.rcParams)
-    axes = PICTURES[name](None)
+    axes = PICTURES[name](ax=None)
     assert dict(mpl.rcParams) == before
     assert isinstance(axes, Axes)
     assert pyplot.get_fignums() == [axes.figure.number]  # type: ignore[union-attr]
@@ -157,7 +157,7 @@ def test_makes_one_pyplot_figure_without_axes(name: str) -> None:
     ],
 )
 def test_labels_and_legends(name: str, x: str, y: str, series: int, ax: Axes) -> None:
-    PICTURES[name](ax)
+    PICTURES[name](ax=ax)
     assert (ax.get_xlabel(), ax.get_ylabel()) == (x, y)
     names = ax.get_legend_handles_labels()[1]
     assert len(names) == series
@@ -189,7 +189,7 @@ print("matplotlib.pyplot" in sys.modules)
 def test_missing_matplotlib_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.axes", None)
     with pytest.raises(ModuleNotFoundError) as error:
-        PICTURES[name](None)
+        PICTURES[name](ax=None)
     assert error.value.__notes__ == ["Needed here: pip install 'matplotlib'"]
 
 
@@ -218,76 +218,65 @@ def shown_texts(figure: Figure) -> list[tuple[str, Any]]:
 
 NAMES = [f"department {letter}, women, rejected" for letter in "ABCDEFGHIJKLMNOPQRSTUVWX"]
 WIDE = GeometricMechanism(0.5, bounds=(0, 10**6))
-
-
+SQUARES = np.arange(50) ** 2
 DAYS = pd.date_range("2026-01-01", periods=60, name="day")
 
 
-def many_bins(ax: Any) -> Axes:
-    counts = np.arange(50) ** 2
-    edges = np.linspace(40_000, 400_000, 51)
-    return plot.histogram(WIDE, counts, true=counts, edges=edges, ax=ax)
-
-
-def one_of_four(draw: Callable[[Any], Axes]) -> Callable[[Any], Axes]:
+def one_of_four(draw: Callable[..., Axes]) -> Callable[..., Axes]:
     """Return a plot on an eighth of a figure, which has other Axes below and beside it."""
 
     def small(ax: Axes) -> Axes:
         figure, _ = ax.figure, ax.remove()
-        return draw(figure.subplots(2, 2)[0, 0])  # type: ignore[union-attr]
+        return draw(ax=figure.subplots(2, 2)[0, 0])  # type: ignore[union-attr]
 
     return small
 
 
-LOOKS: dict[str, Callable[[Any], Axes]] = {
+LOOKS: dict[str, Callable[..., Axes]] = {
     **PICTURES,
-    "pmf of one count": lambda ax: plot.pmf(GeometricMechanism(0.5), 7, ax=ax),
-    "pmf of seven": lambda ax: plot.pmf(MECHANISM, range(0, 28, 4), ax=ax),
-    "pmf in steps": lambda ax: plot.pmf(GeometricMechanism(0.01), [10**6, 10**6 + 200], ax=ax),
-    "pmf of vast counts": lambda ax: plot.pmf(GeometricMechanism(1), [2**53 - 40], ax=ax),
-    "accuracy, narrow": lambda ax: plot.accuracy(np.linspace(0.2, 0.5, 50), alpha=0.01, ax=ax),
-    "accuracy, wide": lambda ax: plot.accuracy(np.geomspace(1e-9, 50, 50), ax=ax),
-    "accuracy, sensitive": lambda ax: plot.accuracy(GRID, alpha=1e-9, sensitivity=1000, ax=ax),
-    "guess, one": lambda ax: plot.guess(1, ax=ax),
-    "guess, seven": lambda ax: plot.guess([1e-9, 0.01, 0.1, 1, 5, 40, 1e9], ax=ax),
-    "histogram, bins": many_bins,
-    "histogram, ordinary names": lambda ax: plot.histogram(
-        WIDE, range(8), labels=[f"department {letter}" for letter in "ABCDEFGH"], ax=ax
+    "pmf of one count": partial(plot.pmf, GeometricMechanism(0.5), 7),
+    "pmf of seven": partial(plot.pmf, MECHANISM, range(0, 28, 4)),
+    "pmf in steps": partial(plot.pmf, GeometricMechanism(0.01), [10**6, 10**6 + 200]),
+    "pmf of vast counts": partial(plot.pmf, GeometricMechanism(1), [2**53 - 40]),
+    "accuracy, narrow": partial(plot.accuracy, np.linspace(0.2, 0.5, 50), alpha=0.01),
+    "accuracy, wide": partial(plot.accuracy, np.geomspace(1e-9, 50, 50)),
+    "accuracy, sensitive": partial(plot.accuracy, GRID, alpha=1e-9, sensitivity=1000),
+    "guess, one": partial(plot.guess, 1),
+    "guess, seven": partial(plot.guess, [1e-9, 0.01, 0.1, 1, 5, 40, 1e9]),
+    "histogram, bins": partial(
+        plot.histogram, WIDE, SQUARES, true=SQUARES, edges=np.linspace(40_000, 400_000, 51)
     ),
-    "histogram, long names": lambda ax: plot.histogram(
-        WIDE, range(24), labels=[3 * name for name in NAMES], ax=ax
+    "histogram, ordinary names": partial(
+        plot.histogram, WIDE, range(8), labels=[f"department {letter}" for letter in "ABCDEFGH"]
     ),
-    "histogram, many names": lambda ax: plot.histogram(
-        WIDE, range(200), labels=list(map(str, range(200))), ax=ax
+    "histogram, long names": partial(
+        plot.histogram, WIDE, range(24), labels=[3 * name for name in NAMES]
     ),
-    "histogram, few names": lambda ax: plot.histogram(
-        WIDE, range(5), labels=["young", "old", "$ of {", "_", "in\nbetween"], ax=ax
+    "histogram, many names": partial(
+        plot.histogram, WIDE, range(200), labels=list(map(str, range(200)))
     ),
-    "histogram, small": one_of_four(
-        lambda ax: plot.histogram(WIDE, [4] * 6, labels=list("abcdef"), ax=ax)
+    "histogram, few names": partial(
+        plot.histogram, WIDE, range(5), labels=["young", "old", "$ of {", "_", "in\nbetween"]
     ),
-    "table, names": lambda ax: plot.table(
-        WIDE, np.full((6, 24), 10**6), rows=NAMES[:6], columns=NAMES, ax=ax
+    "histogram, small": one_of_four(partial(plot.histogram, WIDE, [4] * 6, labels=list("abcdef"))),
+    "table, names": partial(
+        plot.table, WIDE, np.full((6, 24), 10**6), rows=NAMES[:6], columns=NAMES
     ),
     "table, small": one_of_four(
-        lambda ax: plot.table(
-            WIDE, np.full((9, 20), 123), rows=NAMES[:9], columns=NAMES[:20], ax=ax
-        )
+        partial(plot.table, WIDE, np.full((9, 20), 123), rows=NAMES[:9], columns=NAMES[:20])
     ),
-    "pmf of 10^12": lambda ax: plot.pmf(GeometricMechanism(0.01), [10**12, 10**12 + 900], ax=ax),
-    "histogram, below 0": lambda ax: plot.histogram(GeometricMechanism(1), [-4, -1, 3, 0], ax=ax),
-    "histogram, one": lambda ax: plot.histogram(GeometricMechanism(1), [3], ax=ax),
-    "histogram, huge": lambda ax: plot.histogram(
-        GeometricMechanism(1), {"a": 10**12, "b": 3 * 10**12}, ax=ax
+    "pmf of 10^12": partial(plot.pmf, GeometricMechanism(0.01), [10**12, 10**12 + 900]),
+    "histogram, below 0": partial(plot.histogram, GeometricMechanism(1), [-4, -1, 3, 0]),
+    "histogram, one": partial(plot.histogram, GeometricMechanism(1), [3]),
+    "histogram, huge": partial(
+        plot.histogram, GeometricMechanism(1), {"a": 10**12, "b": 3 * 10**12}
     ),
     "histogram, huge and small": one_of_four(
-        lambda ax: plot.histogram(GeometricMechanism(1), {"a": 10**12, "b": -(10**12)}, ax=ax)
+        partial(plot.histogram, GeometricMechanism(1), {"a": 10**12, "b": -(10**12)})
     ),
-    "histogram, dates": lambda ax: plot.histogram(WIDE, pd.Series(range(60), DAYS), ax=ax),
-    "table, huge": lambda ax: plot.table(
-        GeometricMechanism(1), [[10**12, 3], [123456789, -5]], ax=ax
-    ),
-    "table, large": lambda ax: plot.table(WIDE, np.full((40, 10), 123), ax=ax),
+    "histogram, dates": partial(plot.histogram, WIDE, pd.Series(range(60), DAYS)),
+    "table, huge": partial(plot.table, GeometricMechanism(1), [[10**12, 3], [123456789, -5]]),
+    "table, large": partial(plot.table, WIDE, np.full((40, 10), 123)),
 }
 
 
@@ -307,7 +296,7 @@ def check_texts(axes: Axes) -> None:
 
 @pytest.mark.parametrize("name", LOOKS)
 def test_texts_fit_and_do_not_overlap(name: str, ax: Axes) -> None:
-    check_texts(LOOKS[name](ax))
+    check_texts(LOOKS[name](ax=ax))
 
 
 @pytest.mark.parametrize("name", plot.__all__)
@@ -1049,7 +1038,7 @@ def test_invalid_parameters_raise_and_draw_nothing(
 @each_picture
 def test_invalid_axes_raise(name: str) -> None:
     with pytest.raises(TypeError, match=r"^ax has type module: give Axes of matplotlib, or None$"):
-        PICTURES[name](pyplot)
+        PICTURES[name](ax=pyplot)
 
 
 # Any parameters
