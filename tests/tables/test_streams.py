@@ -4,10 +4,6 @@ import itertools
 import math
 import os
 import pickle
-import random
-import signal
-import subprocess
-import sys
 import threading
 import traceback
 from collections import defaultdict, deque
@@ -401,87 +397,6 @@ def test_no_individual_changes_nodes_by_more(path: Path, horizon: int, arity: An
         # Neighbouring steps from 0 on reach the bound.
         assert reached[0] == changes[0]
         assert reached[-1] == sum(changes)
-
-
-KILLED = """
-import os, random, signal, time
-from geomdp.streams import Stream
-
-chance, kills, shown = random.Random(SEED), 0, {}
-while len(shown) < 80 or kills < 20:
-    reading, writing = os.pipe()
-    child = os.fork()
-    if not child:
-        stream = Stream.open("a.jsonl", horizon=10**4, epsilon=0.5, arity=2)
-        while True:
-            step = stream.released
-            published = sorted(stream.release(step, range(step + 1)).items())
-            os.write(writing, f"{step} {published}\\n".encode())
-    os.close(writing)
-    time.sleep(chance.uniform(0, 0.1))
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    kills += 1
-    with os.fdopen(reading) as lines:
-        for line in lines.read().splitlines():
-            step, published = line.split(" ", 1)
-            assert int(step) not in shown
-            shown[int(step)] = published
-    # What was shown is in the file, and at most one step more for each child.
-    stream = Stream.open("a.jsonl", horizon=10**4, epsilon=0.5, arity=2)
-    assert len(shown) <= stream.released <= len(shown) + kills
-    assert max(shown, default=-1) < stream.released
-for step, published in shown.items():
-    assert str(sorted(stream.release(step, []).items())) == published
-print(kills, len(shown))
-"""
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
-def test_a_killed_process_shows_nothing_that_is_not_in_the_file(tmp_path: Path) -> None:
-    seed = random.randrange(2**32)
-    done = subprocess.run(
-        [sys.executable, "-c", KILLED.replace("SEED", str(seed))],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=tmp_path,
-        timeout=120,
-    )
-    assert done.returncode == 0, (seed, done.stderr)
-    assert min(map(int, done.stdout.split())) >= 20
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
-@pytest.mark.parametrize(("call", "steps"), [(0, 1), (1, 1), (2, 2), (3, 2)])
-def test_a_step_is_published_whole_or_not_at_all(tmp_path: Path, call: int, steps: int) -> None:
-    """Killed within the writes of its nodes and of the mark, and between them."""
-    code = f"""
-import os, signal
-from geomdp import _journal
-from geomdp.streams import Stream
-
-stream = Stream.open("a.jsonl", horizon=4, arity=2)
-stream.release(0, [5])
-write, calls = _journal._write, []
-
-def killed(file, at, content):
-    calls.append(at)
-    part, whole = divmod({call}, 2)
-    if len(calls) == part + 1:
-        write(file, at, content if whole else content[:-9])
-        os.kill(os.getpid(), signal.SIGKILL)
-    write(file, at, content)
-
-_journal._write = killed
-stream.release(1, [5, 6])
-"""
-    done = subprocess.run([sys.executable, "-c", code], check=False, cwd=tmp_path)
-    assert done.returncode == -signal.SIGKILL
-    stream = geomdp.read(tmp_path / "a.jsonl")
-    assert stream.released == steps
-    assert stream.release(1, [5, 6]).keys() == {(1, 2), (0, 2)}
-    assert stream.released == 2
 
 
 def test_of_several_threads_one_publishes(path: Path) -> None:
