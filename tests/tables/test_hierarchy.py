@@ -23,8 +23,7 @@ import geomdp
 from geomdp import GeometricMechanism, accounting
 from geomdp._analysis import sums, weighted
 from geomdp._analysis.products import Product, least_squares
-from geomdp.frames import Design, Hierarchy, NoisyTable, Table, _cost
-from geomdp.frames._exact import occupied
+from geomdp.frames import Design, Hierarchy, NoisyTable
 from restated import restate
 from test_documents import COUNTIES
 
@@ -143,16 +142,6 @@ def test_two_passes_are_the_weighted_least_squares(given: Any, rates: list[float
     )
 
 
-def test_estimates_have_the_moments_of_an_exact_enumeration() -> None:
-    """Unbiased, and of the stated variance, by the sum over all outcomes of the noise."""
-    tree, rates = Hierarchy({"a": "r", "b": "r", "c": "a"}), [1.2, 2.0, 1.6]
-    outcomes, masses, _ = all_noise(tree, rates, 14)
-    errors = least_squares(tree.tree, rates)(outcomes)
-    assert errors @ masses == pytest.approx(0, abs=1e-9)
-    found = least_squares(tree.tree, rates).variances
-    assert errors**2 @ masses == pytest.approx(found, rel=1e-5)
-
-
 def test_kinds_have_equal_distributions() -> None:
     for given in (
         RAGGED,
@@ -246,22 +235,6 @@ def test_intervals_hold_by_enumeration(
                 assert masses[np.abs(errors[node]) > nearer].sum() > alpha
 
 
-def test_total_is_that_of_the_cells() -> None:
-    noisy = TREE.release(COUNTS, epsilon=CLEAR)
-    [whole] = zip(*(noisy.total(alpha=0.05)[name] for name in ("lower", "upper")), strict=True)
-    assert whole == (sum(COUNTS.values()),) * 2
-    noisy = TREE.release(COUNTS, epsilon=1)
-    assert column(noisy.total(alpha=0.05), "upper") == [ends(noisy, 0.05)["all"][1]]
-    assert column(noisy.total("node", alpha=0.05), "lower") == column(
-        noisy.intervals(0.05), "lower"
-    )
-    south, north = ({"node": name} for name in ("South", "North"))
-    found = TREE.release(COUNTS, epsilon=CLEAR).difference(south, north, alpha=0.05).iloc[0]
-    sums = sums_of(TREE, COUNTS)
-    wanted = sums["South"] - sums["North"]
-    assert [round(x) for x in found.tolist()] == [wanted] * 3
-
-
 @pytest.mark.parametrize("rate", [0.01, 0.5, 2.0, 9.0])
 def test_exponential_bounds_hold(rate: float) -> None:
     """Of the tail at each point and of the moments, against sums of masses."""
@@ -294,24 +267,7 @@ def test_reaches_of_equal_noises_are_just_above_the_least(rate: Fraction, n: int
         assert math.floor(weighted.by_tilting(terms, float(level))) >= least
 
 
-def test_simultaneous_intervals_cover_all_nodes_at_once() -> None:
-    noisy = TREE.release(COUNTS, epsilon=1)
-    one, all_ = ends(noisy, 0.05), ends(noisy, 0.05, simultaneous=True)
-    for node in TREE.nodes:
-        assert all_[node][0] < one[node][0] <= one[node][1] < all_[node][1]
-
-
 # Privacy
-
-
-def test_one_individual_changes_one_path() -> None:
-    tree = TREE.tree
-    for leaf in range(len(TREE)):
-        one = np.zeros((tree.size, 1), np.int64)
-        one[tree.leaves[leaf]] = 1
-        changed = tree.sums(one)[:, 0]
-        for depth in range(tree.depth + 1):
-            assert changed[tree.level(depth)].sum() <= 1
 
 
 def test_the_loss_is_the_sum_of_the_levels() -> None:
@@ -325,72 +281,6 @@ def test_the_loss_is_the_sum_of_the_levels() -> None:
     mechanism = table.mechanisms_for(1)[0, 0]
     assert (mechanism.sensitivity, mechanism.rate) == (6, Fraction(1, 24))
     assert table.sensitivity == 6 * 4
-
-
-SHAPES: dict[str, Any] = {
-    "a list": {"x": ["a", "b", "c"]},
-    "a tree": {"x": Hierarchy({"a": "r", "b": "r", "c": "b", "d": "b"})},
-    "a tree and a list": {"x": Hierarchy({"a": "r", "b": "r", "c": "r"}), "y": [0, 1]},
-    "a margin": {"x": ["a", "b", "c"], "y": [0, 1]},
-}
-
-
-@pytest.mark.parametrize("neighbours", ["add-remove", "change"])
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize(
-    "limits",
-    [
-        *({"l0": l0, "linf": linf} for l0, linf in [(1, 1), (1, 2), (2, 1), (2, 2), (3, 1)]),
-        {"l1": 1},
-        {"l1": 3},
-    ],
-)
-def test_what_one_individual_changes_is_bounded_block_by_block(
-    shape: str, neighbours: Any, limits: dict[str, int]
-) -> None:
-    """Over all records of an individual: the k greatest changes of each block (lemma 14a)."""
-    design = Design(
-        SHAPES[shape],
-        margins={"x": "all"} if shape == "a margin" else None,
-        individual="who",
-        neighbours=neighbours,
-        **limits,
-    )
-    l0, linf = (limits.get(name, limits.get("l1", 0)) for name in ("l0", "linf"))
-    kept = {
-        counts
-        for counts in itertools.product(range(linf + 1), repeat=math.prod(design.sizes))
-        if np.count_nonzero(counts) <= l0 and sum(counts) <= limits.get("l1", l0 * linf)
-    }
-    nodes = {
-        each: Table(design, None, occupied(np.array(each).reshape(design.sizes))).nodes()
-        for each in kept
-    }
-    pairs = itertools.product(nodes.values(), repeat=2)
-    if neighbours == "add-remove":
-        pairs = ((each, 0 * each) for each in nodes.values())
-    changes = [one - other for one, other in pairs]
-    worst = 0
-    for block in design.depths:
-        bound = sorted(
-            (size for n, size in _cost.changes(design, block) for _ in range(n)), reverse=True
-        )
-        most = np.cumsum(bound)
-        assert most[-1] == design.change
-        k = min(len(most), np.abs(changes[0][design.axes.block(block)]).size)
-        reached = np.zeros(k, np.int64)
-        for change in changes:
-            found = np.sort(np.abs(change[design.axes.block(block)]).reshape(-1))[::-1].cumsum()
-            assert (found[:k] <= most[:k]).all()
-            assert found[-1] <= most[-1]
-            reached = np.maximum(reached, found[:k])
-        # No greater than needed.
-        assert neighbours == "change" or reached.tolist() == most[:k].tolist()
-        worst += most[-1]
-    assert max(int(np.abs(change).sum()) for change in changes) <= worst == design.sensitivity
-    if (neighbours == "add-remove" and shape in ("a list", "a margin")) or (l0, linf) == (1, 1):
-        reached = max(int(np.abs(change).sum()) for change in changes)
-        assert reached == design.sensitivity or neighbours == "change"
 
 
 def test_a_tree_under_a_rho_books_what_its_counts_cost() -> None:
@@ -712,14 +602,6 @@ def test_long_and_wide_trees() -> None:
     chain = Hierarchy({n: n + 1 for n in range(400)})
     found = chain.release([7], epsilon=400 * CLEAR)
     assert ends(found, 0.05)[400] == (7, 7)
-
-
-def test_rates_far_apart_do_not_spoil_the_numerics() -> None:
-    noisy = TREE.release(COUNTS, epsilon=CLEAR, shares=[1e-9, 1, 1, 1])
-    sums = sums_of(TREE, COUNTS)
-    for node, (lower, upper) in ends(noisy, 0.05).items():
-        assert lower <= sums[node] <= upper
-        assert upper - lower <= 2
 
 
 def test_weights_are_exact_for_rates_far_apart() -> None:

@@ -23,7 +23,6 @@ from matplotlib import pyplot
 import geomdp
 from geomdp import GeometricMechanism, accounting, accuracy, frames
 from geomdp.frames import Design
-from test_contributions import PLACES, changes, delta_of
 
 MAKERS: dict[str, Callable[[Any], Any]] = {
     "pandas": pd.DataFrame,
@@ -183,72 +182,6 @@ def test_categorical_weights_raise_beside_categorical_levels() -> None:
     data = pd.DataFrame({"a": list("xy") * 9, "n": list("12") * 9}, dtype="category")
     with pytest.raises(TypeError, match="weights 'n' of type Categorical are not accepted"):
         Design({"a": ["x", "y"]}).count(data, weights="n")
-
-
-@pytest.mark.parametrize("neighbours", ["add-remove", "change"])
-@pytest.mark.parametrize("margins", [None, "all", {"by": "all"}])
-@pytest.mark.parametrize("other", [None, "else"])
-@pytest.mark.parametrize(("l0", "linf"), [(1, 2), (2, 1), (2, 2)])
-def test_sensitivity_and_loss_are_what_an_individual_changes(
-    neighbours: Any, margins: Any, other: Any, l0: int, linf: int
-) -> None:
-    """Enumerates all records of an individual, bounded as the design does (lemma 14a)."""
-    levels = {"town": ["a", "b"], "by": ["bus", "car"]}
-    options = {"other": other, "margins": margins}
-    design = Design(levels, individual="who", l0=l0, linf=linf, neighbours=neighbours, **options)
-    kept = set()
-    inside = [
-        place for place in PLACES if other or (place[0] in "ab" and place[1] in ("bus", "car"))
-    ]
-
-    def cell(place: tuple[str, str]) -> tuple[str, str]:
-        town, by = place
-        return (town if town in "ab" else "else", by if by in ("bus", "car") else "else")
-
-    representatives = list({cell(place): place for place in inside}.values())
-    for size in range(l0 + 1):
-        for chosen in itertools.combinations(representatives, size):
-            for times in itertools.product(range(1, linf + 1), repeat=size):
-                kept.add(tuple(p for p, n in zip(chosen, times, strict=True) for _ in range(n)))
-    rate = 0.5
-    of_one = signed(kept, levels, options)
-    found = (
-        of_one
-        if neighbours == "add-remove"
-        else {
-            tuple(x - y for x, y in zip(one, two, strict=True))
-            for one, two in itertools.product(of_one, repeat=2)
-        }
-    )
-    assert max(sum(map(abs, change)) for change in found) <= design.sensitivity
-    if neighbours == "add-remove":
-        assert max(sum(map(abs, change)) for change in found) == design.sensitivity
-    sizes = {tuple(sorted(filter(None, map(abs, change)), reverse=True)) for change in found}
-    losses = design.loss_distribution(
-        GeometricMechanism(rate * design.sensitivity, design.sensitivity)
-    )
-    for epsilon in (0.0, 0.5, 1.0, 2.0, 4.0):
-        worst = max(delta_of(change, rate, epsilon) for change in sizes)
-        assert worst <= losses.delta_at(epsilon) * (1 + 1e-6) + 1e-14
-
-
-def signed(records: set[Any], levels: Any, options: dict[str, Any]) -> set[tuple[int, ...]]:
-    """Return the counts of each set of records in all cells of a table."""
-    of_one = {}
-    for town, by in PLACES:
-        frame = pl.DataFrame({"town": [town], "by": [by]})
-        of_one[town, by] = np.array(rows(frames.count(frame, levels, **options)))
-    empty = 0 * of_one[PLACES[0]]
-    return {tuple(sum((of_one[place] for place in each), empty).tolist()) for each in records}
-
-
-def test_lemma_14a_for_pairs_of_changes() -> None:
-    """A unit moved from the smaller change to the larger one never lowers delta."""
-    for d, e in itertools.combinations_with_replacement(range(1, 7), 2):
-        for rate, epsilon in itertools.product((0.1, 0.7, 2.0), np.linspace(0, 12, 13)):
-            spread = delta_of((d, e), rate, epsilon)
-            assert spread <= delta_of(tuple(filter(None, (d - 1, e + 1))), rate, epsilon) + 1e-12
-    assert changes  # The enumeration of tables is in test_contributions.py.
 
 
 @in_all

@@ -46,8 +46,8 @@ def changes(design: Design, block: Block) -> Iterator[tuple[int, int]]:
     """
     axes = zip(design.axes, block, strict=True)
     room = math.prod(axis.rooms[depth] for axis, depth in axes)
-    for records in _moved(design):
-        most = min(room * design.linf, records)
+    for records, together in _moved(design):
+        most = min(room * design.linf, together)
         full, rest = divmod(records, most)
         yield full, most
         if rest:
@@ -56,7 +56,7 @@ def changes(design: Design, block: Block) -> Iterator[tuple[int, int]]:
 
 def change(design: Design) -> int:
     """Return how much one individual changes each block, in all."""
-    return sum(_moved(design))
+    return sum(records for records, _ in _moved(design))
 
 
 def losses(design: Design, mechanisms: Mapping[Block, Noise]) -> Counter[Fraction | float]:
@@ -68,14 +68,19 @@ def losses(design: Design, mechanisms: Mapping[Block, Noise]) -> Counter[Fractio
     return found
 
 
-def _moved(design: Design) -> list[int]:
+def _moved(design: Design) -> list[tuple[int, int]]:
     """Return how many records one individual adds to cells and, with changes, takes from others.
 
-    There are no more cells than the table has.
+    Beside each number stands the most of them that can be in one node. There are no more cells than
+    the table has. If each of them may change, the individual may leave any of them for the rest:
+    half of them lie in more full nodes than `l0` and the rest do.
     """
     cells, change = math.prod(design.sizes), design.neighbours == "change"
     if design.l1 is not None:
-        return [design.l1] * (2 if change and cells > 1 else 1)
+        return [(design.l1, design.l1)] * (2 if change and cells > 1 else 1)
     joined = min(design.l0, cells)
-    left = min(design.l0, cells - joined) if change else 0
-    return [each * design.linf for each in (joined, left) if each]
+    moved = min(2 * joined, cells) if change else joined
+    together = joined * design.linf
+    if moved == 2 * joined:
+        return [(together, together)] * 2
+    return [(moved * design.linf, together)]
