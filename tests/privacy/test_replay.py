@@ -330,7 +330,9 @@ places = st.tuples(
 def neighbours(draw: Any, many: bool, change: bool) -> list[pl.DataFrame]:
     """Return two frames, in which one individual has other records, or in one of them none."""
     others = draw(st.lists(st.tuples(st.integers(0, 3), places), max_size=8))
-    of_one = st.lists(places, min_size=1, max_size=6 if many else 1)
+    # Of few places, so that an individual has several records in one.
+    some = st.sampled_from(draw(st.lists(places, min_size=1, max_size=3)))
+    of_one = st.lists(some, min_size=1, max_size=6 if many else 1)
     schema = {"who": pl.Int64, "town": pl.String, "sex": pl.String, "age": pl.Int16}
     found = [
         pl.DataFrame(

@@ -161,12 +161,21 @@ def test_no_tool_shows_what_is_withheld(name: str, tool: str) -> None:
     assert not [secret for secret in secrets if secret in found]
 
 
+class Fails(GeometricMechanism):
+    """Fails in the draw."""
+
+    def release(self, *_: Any, **__: Any) -> Any:
+        raise ValueError
+
+
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_tracebacks_of_a_table_show_no_count(library: str) -> None:
     counted = table(library)
     for arguments in (
         {"mechanism": None},
         {"mechanism": GeometricMechanism(1), "threads": -1},
+        {"epsilon": 1, "budget": accounting.Budget(epsilon=0.5)},
+        {"mechanism": Fails(1, sensitivity=2)},
         # Refused where the counts are read.
         {"mechanism": GeometricMechanism(1, bounds=(0, 2**64 - 1))},
     ):

@@ -150,18 +150,6 @@ def test_groups_of_each_library(library: str) -> None:
     }
 
 
-@pytest.mark.parametrize("end", ["csv", "parquet"])
-@pytest.mark.parametrize("at_least", [30, 10**9])
-def test_a_reader_gets_the_same_groups(tmp_path: Any, end: str, at_least: int) -> None:
-    noisy = frames.Design(PAGES).count(visits()).release(epsilon=2, at_least=at_least, label="may")
-    noisy.save(tmp_path / f"may.{end}")
-    read = geomdp.read(tmp_path / f"may.{end}")
-    assert read.to_dict() == noisy.to_dict()
-    assert (read.epsilon, read.at_least, read.label) == (2, at_least, "may")
-    ours, theirs = (each.intervals(0.1).to_dict("list") for each in (noisy, read))
-    assert ours == theirs
-
-
 @pytest.mark.parametrize(
     "damage",
     [

@@ -170,6 +170,8 @@ def test_a_table_of_many_cells_has_one_kind() -> None:
     asked = of([flat(500), flat(200)], [[1], [1]])
     many, _ = products.kinds([asked], [[np.arange(500), np.arange(200)]])
     assert many == 1
+    regular = Tree(np.array([-1, *[0] * 5, *np.repeat(range(1, 6), 5)]))
+    assert len(regular.kinds[0]) == 3
 
 
 # Errors, by enumeration of all noise

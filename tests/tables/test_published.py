@@ -8,9 +8,6 @@ import json
 import os
 import random
 import re
-import signal
-import subprocess
-import sys
 import time
 from datetime import date, datetime
 from fractions import Fraction
@@ -27,6 +24,7 @@ import geomdp
 from geomdp import _new_file, _published, frames
 from geomdp._published import Column
 from json_schema import errors
+from published_kinds import DESIGNS, PEOPLE, RELEASED, TREE
 from restated import damaged, restate
 
 ENDS = ["csv", "parquet"]
@@ -126,34 +124,6 @@ def test_a_killed_first_save_does_not_block_the_next(end: str, tmp_path: Path) -
     assert step > 5
 
 
-SAVES = """
-import sys
-from pathlib import Path
-import numpy as np
-from geomdp import _published
-path = Path(sys.argv[1])
-for turn in range(10**9):
-    counts = np.arange(turn, turn + 3)
-    _published.write(path, {"a": ["x", "y", "z"], "n": counts}, {"turn": turn}, overwrite=True)
-    print(turn, flush=True)
-"""
-
-
-@pytest.mark.parametrize("end", ENDS)
-def test_saves_that_are_killed_for_good(end: str, tmp_path: Path) -> None:
-    path, chance = tmp_path / f"x.{end}", random.Random(41)
-    for _ in range(6):
-        command = [sys.executable, "-c", SAVES, str(path)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
-            assert process.stdout is not None
-            process.stdout.readline()
-            time.sleep(chance.random() / 20)
-            process.send_signal(signal.SIGKILL)
-        found = _published.read(path)
-        turn = found.facts["turn"]
-        assert found.counts.tolist() == [turn, turn + 1, turn + 2]
-
-
 def test_two_descriptions_that_wait_are_not_chosen_from(tmp_path: Path) -> None:
     """One of a save that was killed before its rows had their name, and one of a save after."""
     path = tmp_path / "x.csv"
@@ -217,6 +187,35 @@ def test_no_rows_come_back(end: str, tmp_path: Path) -> None:
     assert content(path) == ({}, ["a", "n"], [[], []])
 
 
+MADE: dict[str, Any] = {
+    **RELEASED,
+    "ints": frames.Hierarchy({n: n // 3 for n in range(1, 13)}).release(range(8), epsilon=1),
+    "shares": TREE.release([3, 5, 8], epsilon="0.7", label="2026", shares=[1, 2, 3]),
+    "no group": DESIGNS["texts"].count(PEOPLE).release(epsilon=0.5, at_least=10**9),
+    "a name": frames.Design({"sex": ["f", None], "area": TREE}, l0=2, linf=3, name="people")
+    .count(PEOPLE)
+    .release(epsilon=1),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("name", MADE)
+def test_releases_of_every_kind_come_back(name: str, end: str, tmp_path: Path) -> None:
+    """A reader with the file alone has the rows, the facts and the intervals."""
+    made, path = MADE[name], tmp_path / f"x.{end}"
+    made.save(path)
+    found = geomdp.read(path)
+    assert type(found) is type(made)
+    for fact in ("design", "epsilon", "label", "at_least", "mechanisms", "mechanism"):
+        assert getattr(found, fact, None) == getattr(made, fact, None)
+    assert found.to_dict() == made.to_dict()
+    assert list(found.frame.columns) == list(made.frame.columns)
+    if name == "top":
+        assert found.accuracy(0.05) == made.accuracy(0.05)
+    else:
+        pd.testing.assert_frame_equal(found.intervals(0.05), made.intervals(0.05))
+
+
 def test_no_cell_runs_in_a_spreadsheet(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     given = {"=x": LEVELS[1], "n": np.arange(len(LEVELS[1]))}
@@ -249,6 +248,7 @@ def released(tmp_path_factory: Any) -> dict[str, tuple[Path, Any, Any]]:
         "table": (frames.count(data, levels, margins={"area": "all"}).release(epsilon="1/3")),
         "groups": table.release(epsilon="1/3", at_least=60),
         "tree": tree.release([3, 5, 8], epsilon="1/3"),
+        "top": table.top(2, epsilon="1/3"),
     }
     files = {}
     for (kind, noisy), end in itertools.product(made.items(), ENDS):
@@ -353,6 +353,51 @@ def test_hostile_facts_are_refused(kind: str, end: str, released: Any, tmp_path:
         read_at_all += check(path.name, target, read, wanted)
     # Fields that no reader needs.
     assert read_at_all < 100
+
+
+GONE = object()
+#: Facts of files, with other values or left out, and what the message says.
+UNFIT: list[tuple[str, str, Any, str]] = [
+    ("table", "format", "geomdp-release-9", "has the format"),
+    ("table", "epsilon", "1/2", "another privacy loss"),
+    ("table", "l0", 3, "cannot be read"),
+    ("table", "mechanisms", [], "cannot be read"),
+    *(("table", name, GONE, "cannot be read") for name in ("axes", "label", "version", "epsilon")),
+    ("table", "axes.area.levels", ["x"], "other rows"),
+    ("table", "axes.on.margin", ["x"], "cannot be read"),
+    ("table", "axes.on.shares", ["1/0"], "cannot be read"),
+    ("table", "mechanisms.0.plan_sha256", GONE, "cannot be read"),
+    ("table", "mechanisms.0.rate", "1/0", "cannot be read"),
+    ("table", "mechanisms.0.bounds", [0, 2**200], "cannot be read"),
+    ("tree", "epsilon", "2", "another privacy loss"),
+    ("tree", "mechanisms.0.rate", "1/5", "cannot be read"),
+    ("tree", "mechanisms.0.rate", "0", "cannot be read"),
+    ("tree", "mechanisms.0.depths", [0, 0], "cannot be read"),
+    ("tree", "axes.nodes", {}, "cannot be read"),
+    ("tree", "axes.node.parents", [-1, -1], "cannot be read"),
+    ("top", "top", 1, "other rows"),
+    ("top", "top", None, "other rows"),
+    ("top", "epsilon", "2", "another privacy loss"),
+    ("top", "linf", 2, "another privacy loss"),
+    ("top", "mechanisms", [], "other depths"),
+]
+
+
+@pytest.mark.parametrize("unfit", UNFIT)
+def test_facts_that_do_not_fit_are_refused(unfit: Any, released: Any, tmp_path: Path) -> None:
+    kind, fact, value, message = unfit
+    path, _, _ = released[f"{kind}.csv"]
+    (tmp_path / path.name).write_bytes(path.read_bytes())
+    description = described(path)
+    part, (*keys, last) = description["geomdp"], fact.split(".")
+    for key in keys:
+        part = part[int(key) if key.isdigit() else key]
+    part[last] = value
+    if value is GONE:
+        del part[last]
+    (tmp_path / f"{path.name}.json").write_text(json.dumps(description))
+    with pytest.raises(ValueError, match=message):
+        geomdp.read(tmp_path / path.name)
 
 
 def rewrite(path: Path, table: Any, text: bytes, *, seal: bool = True, **settings: Any) -> None:

@@ -244,45 +244,6 @@ def test_cells_by_name() -> None:
     assert top.accuracy(0.05) == DESIGN.top_accuracy(3, epsilon=30, alpha=0.05)
 
 
-@pytest.mark.parametrize("end", ["csv", "parquet"])
-@pytest.mark.parametrize("neighbours", ["add-remove", "change"])
-def test_a_file_of_names(tmp_path: Path, end: str, neighbours: str) -> None:
-    """What is published is read back: names, ranks, loss, error; and no count."""
-    levels = {"town": ["Oslo", "Rome"], "sex": ["f", "m"]}
-    design = frames.Design(levels, margins={"sex": "all"}, linf=2, l0=3, neighbours=neighbours)
-    top = design.count(PEOPLE).top(3, epsilon=1, label="June")
-    path = tmp_path / f"top.{end}"
-    top.save(path)
-    found = geomdp.read(path)
-    assert isinstance(found, frames.Top)
-    assert found.to_dict() == top.to_dict()
-    assert list(found.to_dict().values()) == [1, 2, 3]
-    assert list(found.frame.columns) == ["town", "sex", "rank"]
-    assert (found.design, found.epsilon, found.label) == (design, 1, "June")
-    assert found.mechanism == top.mechanism
-    assert found.accuracy(0.05) == top.accuracy(0.05)
-
-
-@pytest.mark.parametrize(
-    ("facts", "message"),
-    [
-        ({"top": 2}, "other rows"),
-        ({"top": None}, "other depths|other columns"),
-        ({"epsilon": "2"}, "another privacy loss"),
-        ({"linf": 2}, "another privacy loss"),
-        ({"mechanisms": []}, "other depths"),
-    ],
-)
-def test_a_file_that_states_other_names(
-    tmp_path: Path, facts: dict[str, object], message: str
-) -> None:
-    path = tmp_path / "top.csv"
-    DESIGN.count(PEOPLE).top(3, epsilon=1).save(path)
-    restate(path, **facts)
-    with pytest.raises(ValueError, match=message):
-        geomdp.read(path)
-
-
 def test_a_file_that_names_a_cell_twice(tmp_path: Path) -> None:
     path = tmp_path / "top.csv"
     DESIGN.count(PEOPLE).top(3, epsilon=1).save(path)
