@@ -2,21 +2,23 @@
 
 So what ``test_primitives.py`` proves of a function is proved of what is written there: a change to
 the source changes what is proved, and source that cannot be read is an error. Trusted are, besides
-z3, the reader (``test_primitives.py`` compares it with the compiled library), the meaning of the
-intrinsics (:data:`INTRINSICS`) and that of the methods of Rust's standard library (:class:`Int` and
-what follows it).
+z3 and tree-sitter's grammar of Rust, the reader (``test_primitives.py`` compares it with the
+compiled library), the meaning of the intrinsics (:data:`INTRINSICS`) and that of the methods of
+Rust's standard library (:class:`Int` and what follows it).
 """
 
 import operator
 import re
 from collections import ChainMap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache, partial, reduce
 from pathlib import Path
 from typing import Any
 
+import tree_sitter_rust
 import z3
+from tree_sitter import Language, Node, Parser
 
 ROOT = Path(__file__).parents[2]
 CORE = ROOT / "rust/core/src/draw"
@@ -93,33 +95,6 @@ class Struct:
     fields: dict[str, Any]
 
 
-class Items:
-    """An iterator."""
-
-    def __init__(self, items: Any) -> None:
-        self.items = list(items)
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.items)
-
-    def zip(self, other: Any) -> "Items":
-        return Items(zip(self, other, strict=False))
-
-    def rev(self) -> "Items":
-        return Items(reversed(self.items))
-
-    def enumerate(self) -> "Items":
-        return Items(enumerate(self))
-
-    def step_by(self, step: int) -> "Items":
-        return Items(self.items[::step])
-
-    def fold(self, value: Any, step: Callable[[Any, Any], Any]) -> Any:
-        for item in self:
-            value = step(value, item)
-        return value
-
-
 @dataclass
 class Induction:
     """Any number of items like this one: their loop is run for one of them, from any state."""
@@ -131,11 +106,11 @@ class Induction:
 
 
 class Slice:
-    """A view of an array. Places outside are errors, as in Rust."""
+    """A view of an array, or an iterator. Places outside are errors, as in Rust."""
 
-    def __init__(self, items: list[Any], start: int = 0, stop: int | None = None) -> None:
-        self.items, self.start = items, start
-        self.stop = len(items) if stop is None else stop
+    def __init__(self, items: Iterable[Any], start: int = 0, stop: int | None = None) -> None:
+        self.items = items if isinstance(items, list) else list(items)
+        self.start, self.stop = start, len(self.items) if stop is None else stop
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.items[self.start : self.stop])
@@ -159,16 +134,29 @@ class Slice:
     def len(self) -> int:
         return self.stop - self.start
 
-    def into_iter(self) -> Items:
-        return Items(self)
+    def into_iter(self) -> "Slice":
+        return self
 
-    iter = into_iter
+    def iter_mut(self) -> "Slice":
+        return Slice(Cell(self, at) for at in range(self.len()))
+
+    def zip(self, other: Iterable[Any]) -> "Slice":
+        return Slice(zip(self, other, strict=False))
+
+    def rev(self) -> "Slice":
+        return Slice(reversed(list(self)))
+
+    def enumerate(self) -> "Slice":
+        return Slice(enumerate(self))
+
+    def step_by(self, step: int) -> "Slice":
+        return Slice(list(self)[::step])
 
     def map(self, step: Callable[[Any], Any]) -> "Slice":
-        return Slice([*map(step, self)])
+        return Slice(map(step, self))
 
-    def iter_mut(self) -> Items:
-        return Items(Cell(self, at) for at in range(self.len()))
+    def fold(self, value: Any, step: Callable[[Any, Any], Any]) -> Any:
+        return reduce(step, self, value)
 
     def split_first(self) -> Option:
         return Option(self.len() > 0, (self[0], self.part(1, None)) if self.len() else None)
@@ -176,7 +164,7 @@ class Slice:
     def as_ptr(self) -> "Pointer":
         return Pointer(self)
 
-    as_mut_ptr = as_ptr
+    iter, as_mut_ptr = into_iter, as_ptr
 
 
 @dataclass(frozen=True)
@@ -191,16 +179,16 @@ class Cell:
 class Pointer:
     """A pointer to registers of so many words each."""
 
-    words: Slice
-    size: int = 1
+    target: Slice
+    words: int = 1
     at: int = 0
 
     def cast(self, to: Type | None = None) -> "Pointer":
-        sizes = {"__m128i": 1, "__m256i": 4, "__m512i": 8}
-        return Pointer(self.words, sizes[to.name], self.at) if to else self
+        sizes = {"__m128i": 2, "__m256i": 4, "__m512i": 8}
+        return Pointer(self.target, sizes[to.name], self.at) if to else self
 
     def add(self, registers: int) -> "Pointer":
-        return Pointer(self.words, self.size, self.at + registers * self.size)
+        return replace(self, at=self.at + registers * self.words)
 
 
 def width(name: str) -> int:
@@ -226,99 +214,89 @@ def convert(value: Any, to: str) -> Int:
 # --- What the intrinsics do, after Intel's and Arm's. A register is a tuple of words. ---
 
 Register = tuple[z3.BitVecRef, ...]
+ZEROS = (z3.BitVecVal(0, 64),) * 2
 
 
-def each(meaning: Callable[..., z3.BitVecRef]) -> Callable[..., Register]:
-    return lambda *registers: tuple(map(meaning, *registers))
+def lanes(register: Register, width: int) -> list[z3.BitVecRef]:
+    """The numbers of so many bits in a register, the lowest first."""
+    if width == 64:
+        return [*register]
+    return [z3.Extract(at + width - 1, at, word) for word in register for at in range(0, 64, width)]
 
 
-def halves(register: Register) -> list[z3.BitVecRef]:
-    """The half-words of a register, the lowest first."""
-    return [z3.Extract(low + 31, low, word) for word in register for low in (0, 32)]
-
-
-def join(parts: Any) -> Register:
+def join(parts: Iterable[z3.BitVecRef]) -> Register:
+    """The register with these numbers."""
     parts = list(parts)
-    return tuple(map(z3.Concat, parts[1::2], parts[::2]))
+    each = 64 // parts[0].size()
+    if each == 1:
+        return tuple(parts)
+    return tuple(z3.Concat(*reversed(parts[i : i + each])) for i in range(0, len(parts), each))
 
 
-def each_half(meaning: Callable[..., z3.BitVecRef]) -> Callable[..., Register]:
-    return lambda *registers: join(map(meaning, *map(halves, registers)))
+def by_lane(width: int, meaning: Callable[..., z3.BitVecRef]) -> Callable[..., Register]:
+    return lambda *registers: join(map(meaning, *(lanes(each, width) for each in registers)))
 
 
-def unpack(first: int) -> Callable[[Register, Register], Register]:
-    """Two half-words of each part of 128 bits of `x`, from this one on, beside those of `y`."""
+def by_part(chosen: Callable[..., list[z3.BitVecRef]]) -> Callable[..., Register]:
+    """The half-words that are chosen from each part of 128 bits of two registers."""
 
-    def unpacked(x: Register, y: Register) -> Register:
-        pairs = list(zip(halves(x), halves(y), strict=True))
+    def choose(x: Register, y: Register, *control: int) -> Register:
+        x_halves, y_halves = lanes(x, 32), lanes(y, 32)
         return join(
             half
-            for i in range(0, len(pairs), 4)
-            for pair in pairs[i + first :][:2]
-            for half in pair
+            for i in range(0, len(x_halves), 4)
+            for half in chosen(x_halves[i : i + 4], y_halves[i : i + 4], *control)
         )
 
-    return unpacked
+    return choose
 
 
-def shuffle(x: Register, y: Register, control: int) -> Register:
-    """Two half-words of each part of 128 bits of `x`, then of `y`, each chosen by two bits."""
-    places = [control >> 2 * i & 3 for i in range(4)]
-    x_parts, y_parts = halves(x), halves(y)
-    return join(
-        parts[i + place]
-        for i in range(0, len(x_parts), 4)
-        for parts, place in zip((x_parts, x_parts, y_parts, y_parts), places, strict=True)
-    )
+unpack_low = by_part(lambda x, y: [x[0], y[0], x[1], y[1]])
+unpack_high = by_part(lambda x, y: [x[2], y[2], x[3], y[3]])
+shuffle = by_part(lambda x, y, by: [x[by & 3], x[by >> 2 & 3], y[by >> 4 & 3], y[by >> 6]])
+
+
+def splat(size: int, width: int) -> Callable[[Any], Register]:
+    """So many bits of one number, which has this width."""
+    return lambda x: join([convert(x, f"u{width}").term] * (size // width))
 
 
 def bits(mask: z3.BitVecRef) -> list[z3.BoolRef]:
     return [z3.Extract(i, i, mask) == 1 for i in range(mask.size())]
 
 
-def load(source: Pointer) -> Register:
-    if source.words[0].type == "u32":
-        return join(source.words[2 * source.at + i].term for i in range(2 * source.size))
-    return tuple(source.words[source.at + i].term for i in range(source.size))
+def as_mask(conditions: Iterable[z3.BoolRef]) -> z3.BitVecRef:
+    """An AVX-512 mask, whose lowest bit belongs to the first word."""
+    return z3.Concat(*(set_all(condition, 1) for condition in reversed([*conditions])))
 
 
-def load_bytes(source: Pointer) -> Register:
-    return join_bytes(source.words[16 * source.at + i].term for i in range(16))
+def less_mask(width: int, less: Callable[..., z3.BoolRef]) -> Callable[..., z3.BitVecRef]:
+    return lambda x, y: as_mask(map(less, lanes(x, width), lanes(y, width)))
 
 
-def bytes_of(register: Register) -> list[z3.BitVecRef]:
-    """The bytes of a register, the lowest first."""
-    return [z3.Extract(low + 7, low, word) for word in register for low in range(0, 64, 8)]
+def by_mask(width: int, meaning: Callable[..., z3.BitVecRef]) -> Callable[..., Register]:
+    """What this gives where the mask is set, else the numbers of the first register."""
+
+    def masked(old: Register, mask: z3.BitVecRef, *registers: Register) -> Register:
+        new = map(meaning, *(lanes(each, width) for each in registers))
+        return join(map(z3.If, bits(mask), new, lanes(old, width)))
+
+    return masked
 
 
-def join_bytes(parts: Any) -> Register:
-    parts = list(parts)
-    return tuple(z3.Concat(*reversed(parts[i : i + 8])) for i in range(0, len(parts), 8))
-
-
-def shuffle_bytes(table: list[z3.BitVecRef], places: list[z3.BitVecRef]) -> list[z3.BitVecRef]:
-    """For each place of 16, the table's byte there, or 0 where its highest bit is set."""
-    return [z3.If(place < 0, 0, look_up(place, *table[:16])) for place in places[:16]]
+def load(source: Pointer, words: int | None = None) -> Register:
+    each = 64 // source.target[0].term.size()
+    start, count = each * source.at, each * (words or source.words)
+    return join(item.term for item in source.target.part(start, start + count))
 
 
 def store(target: Pointer, register: Register) -> None:
     for i, term in enumerate(register):
-        target.words[target.at + i] = Int("u64", term)
+        target.target[target.at + i] = Int("u64", term)
 
 
 def set_all(bit: z3.BoolRef, width: int = 64) -> z3.BitVecRef:
     return z3.If(bit, z3.BitVecVal(-1, width), z3.BitVecVal(0, width))
-
-
-def blend_bytes(x: z3.BitVecRef, y: z3.BitVecRef, mask: z3.BitVecRef) -> z3.BitVecRef:
-    """Bytes of `y` where the highest bit of the mask's byte is set, else of `x`."""
-    places = [(8 * i + 7, 8 * i) for i in reversed(range(8))]
-    return z3.Concat(
-        *(
-            z3.If(z3.Extract(top, top, mask) == 1, z3.Extract(top, low, y), z3.Extract(top, low, x))
-            for top, low in places
-        )
-    )
 
 
 def unsigned_min(x: z3.BitVecRef, y: z3.BitVecRef) -> z3.BitVecRef:
@@ -338,385 +316,173 @@ def look_up(place: z3.BitVecRef, *table: z3.BitVecRef) -> z3.BitVecRef:
     return table[0]
 
 
+def permute(places: Register, *tables: Register) -> Register:
+    """For each place, the half-word there of all tables in a row."""
+    table = [half for each in tables for half in lanes(each, 32)]
+    return join(look_up(place, *table) for place in lanes(places, 32))
+
+
+def shuffle_bytes(x: Register, places: Register) -> Register:
+    """For each place, the byte there of the same 128 bits, or 0 where its highest bit is set."""
+    table = lanes(x, 8)
+    return join(
+        z3.If(place < 0, z3.BitVecVal(0, 8), look_up(place, *table[i // 16 * 16 :][:16]))
+        for i, place in enumerate(lanes(places, 8))
+    )
+
+
+def look_up_bytes(table: Register, places: Register, old: Register = ZEROS) -> Register:
+    """For each place, the table's byte there, or the old one where the table has none."""
+    entries = lanes(table, 8)
+
+    def entry(place: z3.BitVecRef, byte: z3.BitVecRef) -> z3.BitVecRef:
+        return z3.If(z3.ULT(place, len(entries)), look_up(place, *entries), byte)
+
+    return by_lane(8, entry)(places, old)
+
+
 def shift_by_byte(x: z3.BitVecRef, by: z3.BitVecRef) -> z3.BitVecRef:
     """Shifted left by the lowest byte, a signed one, or right if that is negative."""
     left = z3.SignExt(x.size() - 8, z3.Extract(7, 0, by))
     return z3.If(left < 0, z3.LShR(x, -left), x << left)
 
 
-def load_table(source: Pointer, size: int) -> list[z3.BitVecRef]:
-    """So many bytes."""
-    return [
-        z3.Extract(low + 7, low, item.term)
-        for item in source.words.part(source.at, None)
-        for low in range(0, item.term.size(), 8)
-    ][:size]
+def unchanged(register: Register) -> Register:
+    return register
 
 
-def look_up_bytes(table: list[z3.BitVecRef], places: Register, old: Register) -> Register:
-    """For each place, the table's byte there, or the old one where the table has none."""
-    return join_bytes(
-        z3.If(z3.ULT(place, len(table)), look_up(place, *table), byte)
-        for place, byte in zip(bytes_of(places), bytes_of(old), strict=True)
-    )
-
-
+#: What an intrinsic for integers does to each lane, by the middle of its name.
+BY_LANE: dict[str, Callable[..., z3.BitVecRef]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "and": operator.and_,
+    "or": operator.or_,
+    "orr": operator.or_,
+    "xor": operator.xor,
+    "eor": operator.xor,
+    # Shifts by all bits and more give 0, in z3 as well.
+    "sllv": operator.lshift,
+    "srlv": z3.LShR,
+    "shl": shift_by_byte,
+    "cmpgt": lambda x, y: set_all(x > y, x.size()),
+    "blendv": lambda x, y, mask: z3.If(mask < 0, y, x),
+}
+NAME = re.compile(r"_mm(?:256|512)_(\w+)_(?:epi|si)(\d+)|v([a-z]+)q_u(\d+)")
+#: All others.
 INTRINSICS: dict[str, Callable[..., Any]] = {
-    "_mm256_set1_epi64x": lambda x: (x.term,) * 4,
+    "_mm256_set1_epi64x": splat(256, 64),
+    "_mm512_set1_epi64": splat(512, 64),
+    "_mm256_set1_epi32": splat(256, 32),
+    "_mm512_set1_epi32": splat(512, 32),
     "_mm256_loadu_si256": load,
-    "_mm256_storeu_si256": store,
-    "_mm256_add_epi64": each(operator.add),
-    "_mm256_sub_epi64": each(operator.sub),
-    "_mm256_and_si256": each(operator.and_),
-    "_mm256_xor_si256": each(operator.xor),
-    # Shifts by 64 and more give 0, in z3 as well.
-    "_mm256_sllv_epi64": each(operator.lshift),
-    "_mm256_srlv_epi64": each(z3.LShR),
-    "_mm256_cmpgt_epi64": each(lambda x, y: set_all(x > y)),
-    "_mm256_blendv_epi8": each(blend_bytes),
-    "_mm256_set1_epi32": lambda x: join([x.term] * 8),
-    "_mm256_add_epi32": each_half(operator.add),
-    "_mm256_sub_epi32": each_half(operator.sub),
-    "_mm256_cmpgt_epi32": each_half(lambda x, y: set_all(x > y, 32)),
-    "_mm256_permutevar8x32_epi32": lambda x, places: join(
-        look_up(place, *halves(x)) for place in halves(places)
-    ),
-    "_mm256_unpacklo_epi32": unpack(0),
-    "_mm256_unpackhi_epi32": unpack(2),
-    "_mm256_castsi256_ps": lambda x: x,
-    "_mm256_castps_si256": lambda x: x,
-    "_mm256_shuffle_ps": shuffle,
-    "_mm256_sllv_epi32": each_half(operator.lshift),
-    "_mm256_srlv_epi32": each_half(z3.LShR),
-    "_mm256_or_si256": each(operator.or_),
-    "_mm256_blendv_ps": each_half(lambda x, y, mask: z3.If(mask < 0, y, x)),
-    "_mm_loadu_si128": load_bytes,
-    "_mm256_broadcastsi128_si256": lambda x: x + x,
-    "_mm256_shuffle_epi8": lambda x, places: join_bytes(
-        byte for i in (0, 16) for byte in shuffle_bytes(bytes_of(x)[i:], bytes_of(places)[i:])
-    ),
-    "_mm512_set1_epi64": lambda x: (x.term,) * 8,
     "_mm512_loadu_si512": load,
+    "_mm_loadu_si128": load,
+    "_mm256_storeu_si256": store,
     "_mm512_storeu_si512": store,
-    "_mm512_add_epi64": each(operator.add),
-    "_mm512_sub_epi64": each(operator.sub),
-    "_mm512_and_si512": each(operator.and_),
-    "_mm512_sllv_epi64": each(operator.lshift),
-    "_mm512_srlv_epi64": each(z3.LShR),
-    "_mm512_xor_si512": each(operator.xor),
-    "_mm512_cmplt_epu64_mask": lambda x, y: as_mask(each(z3.ULT)(x, y)),
-    "_mm512_cmplt_epi64_mask": lambda x, y: as_mask(each(operator.lt)(x, y)),
-    "_mm512_mask_sub_epi64": lambda source, mask, x, y: each(z3.If)(
-        bits(mask), each(operator.sub)(x, y), source
-    ),
-    "_mm512_set1_epi32": lambda x: join([x.term] * 16),
-    "_mm512_srlv_epi32": each_half(z3.LShR),
-    "_mm512_cvtepu8_epi32": lambda x: join(z3.ZeroExt(24, byte) for byte in bytes_of(x)),
-    "_mm512_permutexvar_epi32": lambda places, x: join(
-        look_up(place, *halves(x)) for place in halves(places)
-    ),
-    "_mm512_permutex2var_epi32": lambda x, places, y: join(
-        look_up(place, *halves(x), *halves(y)) for place in halves(places)
-    ),
-    "_mm512_cmplt_epi32_mask": lambda x, y: as_mask([*map(operator.lt, halves(x), halves(y))]),
-    "_mm512_mask_add_epi32": lambda source, mask, x, y: join(
-        z3.If(bit, a + b, old)
-        for old, bit, a, b in zip(halves(source), bits(mask), halves(x), halves(y), strict=True)
-    ),
-    "_mm512_castsi512_ps": lambda x: x,
-    "_mm512_castps_si512": lambda x: x,
+    "_mm256_castsi256_ps": unchanged,
+    "_mm256_castps_si256": unchanged,
+    "_mm512_castsi512_ps": unchanged,
+    "_mm512_castps_si512": unchanged,
+    "_mm256_permutevar8x32_epi32": lambda x, places: permute(places, x),
+    "_mm512_permutexvar_epi32": permute,
+    "_mm512_permutex2var_epi32": lambda x, places, y: permute(places, x, y),
+    "_mm256_unpacklo_epi32": unpack_low,
+    "_mm256_unpackhi_epi32": unpack_high,
+    "_mm512_unpacklo_epi32": unpack_low,
+    "_mm512_unpackhi_epi32": unpack_high,
+    "_mm256_shuffle_ps": shuffle,
     "_mm512_shuffle_ps": shuffle,
-    "_mm512_unpacklo_epi32": unpack(0),
-    "_mm512_unpackhi_epi32": unpack(2),
-    "_mm512_mask_blend_epi64": lambda mask, x, y: each(z3.If)(bits(mask), y, x),
-    "vdupq_n_u64": lambda x: (convert(x, "u64").term,) * 2,
-    "vdupq_n_s64": lambda x: (convert(x, "i64").term,) * 2,
-    "vdupq_n_u32": lambda x: join([convert(x, "u32").term] * 4),
-    "vdupq_n_s32": lambda x: join([convert(x, "i32").term] * 4),
-    "vdupq_n_u8": lambda x: join_bytes([convert(x, "u8").term] * 16),
-    "vld1q_u64": lambda source: load(replace(source, size=2)),
+    "_mm256_blendv_ps": by_lane(32, BY_LANE["blendv"]),
+    "_mm256_broadcastsi128_si256": lambda x: x + x,
+    "_mm256_shuffle_epi8": shuffle_bytes,
+    "_mm512_cvtepu8_epi32": lambda x: join(z3.ZeroExt(24, byte) for byte in lanes(x, 8)),
+    "_mm512_cmplt_epu64_mask": less_mask(64, z3.ULT),
+    "_mm512_cmplt_epi64_mask": less_mask(64, operator.lt),
+    "_mm512_cmplt_epi32_mask": less_mask(32, operator.lt),
+    "_mm512_mask_sub_epi64": by_mask(64, operator.sub),
+    "_mm512_mask_add_epi32": by_mask(32, operator.add),
+    "_mm512_mask_blend_epi64": lambda mask, x, y: by_mask(64, lambda y: y)(x, mask, y),
+    "vdupq_n_u64": splat(128, 64),
+    "vdupq_n_s64": splat(128, 64),
+    "vdupq_n_u32": splat(128, 32),
+    "vdupq_n_s32": splat(128, 32),
+    "vdupq_n_u8": splat(128, 8),
+    "vld1q_u64": partial(load, words=2),
+    "vld1q_u8_x2": partial(load, words=4),
+    "vld1q_u8_x4": partial(load, words=8),
     "vst1q_u64": store,
-    "vaddq_u64": each(operator.add),
-    "vsubq_u64": each(operator.sub),
-    "vandq_u64": each(operator.and_),
-    "veorq_u64": each(operator.xor),
-    "vshlq_u64": each(shift_by_byte),
-    "vcltq_u64": each(lambda x, y: set_all(z3.ULT(x, y))),
-    "vcltq_s64": each(lambda x, y: set_all(x < y)),
-    "vbslq_u64": each(lambda mask, x, y: mask & x | ~mask & y),
-    "vaddq_u32": each_half(operator.add),
-    "vandq_u32": each(operator.and_),
-    "vorrq_u32": each(operator.or_),
-    "vsubq_u8": lambda x, y: join_bytes(map(operator.sub, bytes_of(x), bytes_of(y))),
-    "vmlaq_n_u32": lambda x, y, n: each_half(lambda x, y: x + y * n)(x, y),
-    "vshlq_u32": each_half(shift_by_byte),
-    "vcltq_u32": each_half(lambda x, y: set_all(z3.ULT(x, y), 32)),
-    "vuzp2q_u32": partial(shuffle, control=0xDD),
-    "vzip1q_u32": unpack(0),
-    "vzip2q_u32": unpack(2),
-    "vld1q_u8_x2": partial(load_table, size=32),
-    "vld1q_u8_x4": partial(load_table, size=64),
-    "vqtbl2q_u8": lambda table, places: look_up_bytes(table, places, (z3.BitVecVal(0, 64),) * 2),
-    "vqtbl4q_u8": lambda table, places: look_up_bytes(table, places, (z3.BitVecVal(0, 64),) * 2),
+    "vcltq_u64": by_lane(64, lambda x, y: set_all(z3.ULT(x, y))),
+    "vcltq_s64": by_lane(64, lambda x, y: set_all(x < y)),
+    "vcltq_u32": by_lane(32, lambda x, y: set_all(z3.ULT(x, y), 32)),
+    "vbslq_u64": by_lane(64, lambda mask, x, y: mask & x | ~mask & y),
+    "vmlaq_n_u32": lambda x, y, n: by_lane(32, lambda x, y: x + y * n)(x, y),
+    "vuzp2q_u32": by_part(lambda x, y: [x[1], x[3], y[1], y[3]]),
+    "vzip1q_u32": unpack_low,
+    "vzip2q_u32": unpack_high,
+    "vqtbl2q_u8": look_up_bytes,
+    "vqtbl4q_u8": look_up_bytes,
     "vqtbx4q_u8": lambda old, table, places: look_up_bytes(table, places, old),
-    **dict.fromkeys(
-        (f"vreinterpretq_{to}" for to in ("s64_u64", "u32_u8", "u8_u32", "u32_u64", "u64_u32")),
-        lambda x: x,
-    ),
 }
 
 
-def as_mask(conditions: Any) -> z3.BitVecRef:
-    """An AVX-512 mask, whose lowest bit belongs to the first word."""
-    return z3.Concat(*(set_all(condition, 1) for condition in reversed(conditions)))
+def intrinsic(name: str) -> Callable[..., Any] | None:
+    if name in INTRINSICS or name.startswith("vreinterpretq"):
+        return INTRINSICS.get(name, unchanged)
+    if not (found := NAME.fullmatch(name)):
+        return None
+    operation, width = found[1] or found[3], found[2] or found[4]
+    # That of bits does the same to lanes of any width.
+    return by_lane(64 if width in ("256", "512") else int(width), BY_LANE[operation])
 
 
 # --- Reading Rust. ---
 
-TOKEN = re.compile(
-    r"""\#\[cfg\(feature\ =\ "checkmsan"\)\](?s:.*?)\n\ {4}\}   # a function for MemorySanitizer
-    | \s+ | //[^\n]* | \#!?\[[^\]]*\]            # nothing: space, comments, attributes
-    | (?P<token> "(?:\\.|[^"\\])*" | '\w+\b(?!') | \w+
-    | \.\.= | <<= | >>= | :: | -> | => | \.\. | && | \|\| | << | >> | [-+*/%^&|=!<>]=
-    | [^\s\w] )""",
-    re.VERBOSE,
-)
-OPEN, CLOSE = "([{", ")]}"
-LEVELS: dict[str, int] = {
-    operator: level
-    for level, operators in enumerate(
-        ["..", "||", "&&", "== != < > <= >=", "|", "^", "&", "<< >>", "+ -", "* / %", "as"], 1
-    )
-    for operator in operators.split()
-}
-Node = tuple[Any, ...]
+RUST = Language(tree_sitter_rust.language())
+SKIPPED = ("line_comment", "attribute_item", "mutable_specifier")
+
+
+def parse(written: str) -> Node:
+    root = Parser(RUST).parse(written.encode()).root_node
+    if root.has_error:
+        raise SyntaxError(f"this is no Rust: {written}")
+    return root
 
 
 @cache
-def tokenize(text: str) -> tuple[str, ...]:
-    tokens, at = [], 0
-    while at < len(text):
-        found = TOKEN.match(text, at)
-        assert found, text[at : at + 40]
-        at = found.end()
-        tokens += [found["token"]] if found["token"] else []
-    return tuple(tokens)
+def expression(written: str) -> Node:
+    return field(parse(f"const X: X = {written};").named_children[0], "value")
 
 
-class Parser:
-    """Statements and expressions as nested tuples, ``(kind, ...)``; types are skipped."""
+@cache
+def parts(node: Node) -> list[Node]:
+    return [part for part in node.named_children if part.type not in SKIPPED]
 
-    def __init__(self, tokens: tuple[str, ...]) -> None:
-        self.tokens, self.at = tokens, 0
 
-    @property
-    def next(self) -> str:
-        return self.tokens[self.at] if self.at < len(self.tokens) else ""
+def field(node: Node, name: str) -> Any:
+    return node.child_by_field_name(name)
 
-    def take(self) -> str:
-        self.at += 1
-        return self.tokens[self.at - 1]
 
-    def accept(self, *wanted: str) -> str:
-        return self.take() if self.next in wanted else ""
-
-    def expect(self, wanted: str) -> None:
-        if (found := self.take()) != wanted:
-            raise SyntaxError(f"{wanted} wanted in: {' '.join(self.tokens[: self.at])} ({found})")
-
-    def several(self, item: Callable[[], Any], *close: str) -> list[Any]:
-        items = []
-        while not self.accept(*close):
-            items.append(item())
-            if not self.accept(",") and self.next not in close:
-                self.expect(close[0])
-        return items
-
-    def group(self) -> tuple[str, ...]:
-        """The tokens within the brackets that come next."""
-        start, depth = self.at + 1, 0
-        while True:
-            token = self.take()
-            depth += (token in OPEN) - (token in CLOSE)
-            if depth == 0:
-                return self.tokens[start : self.at - 1]
-
-    def type(self, *stops: str) -> str:
-        start, depth = self.at, 0
-        while depth or self.next not in stops:
-            token = self.take()
-            depth += (token in "([<") - (token in ")]>") - 2 * (token == ">>")
-        return " ".join(self.tokens[start : self.at])
-
-    def pattern(self) -> Node:
-        while self.accept("&", "mut"):
-            pass
-        if bracket := self.accept("(", "["):
-            return ("all", self.several(self.pattern, CLOSE[OPEN.index(bracket)]))
-        name = self.take()
-        if self.accept("("):
-            return ("some", self.several(self.pattern, ")"))
-        return ("name", name)
-
-    def block(self) -> Node:
-        self.expect("{")
-        statements = []
-        while not self.accept("}"):
-            statements.append(self.statement())
-        return ("block", statements)
-
-    def statement(self) -> Node:
-        if self.accept("let"):
-            pattern = self.pattern()
-            if self.accept(":"):
-                self.type("=", ";")
-            self.expect("=")
-            value = self.expression()
-            otherwise = self.block() if self.accept("else") else None
-            self.expect(";")
-            return ("let", pattern, value, otherwise)
-        if self.accept("for"):
-            pattern = self.pattern()
-            self.expect("in")
-            return ("for", pattern, self.expression(literals=False), self.block())
-        if self.next in ("if", "match", "unsafe", "{"):
-            node = self.operand(True)
-        else:
-            node = self.expression()
-            if self.next.endswith("="):
-                operator, value = self.take()[:-1], self.expression()
-                node = ("assign", node, ("binary", operator, node, value) if operator else value)
-            elif self.next != "}":
-                self.expect(";")
-                return ("forget", node)
-        return ("forget", node) if self.accept(";") else node
-
-    def expression(self, least: int = 0, literals: bool = True) -> Node:
-        if self.accept(".."):
-            return ("range", None, self.expression(1, literals))
-        left = self.unary(literals)
-        while (level := LEVELS.get(self.next, 0)) > least:
-            operator = self.take()
-            if operator == "as":
-                left = ("as", left, self.take())
-            elif operator == "..":
-                open_end = self.next in ("]", ")")
-                left = ("range", left, None if open_end else self.expression(level, literals))
-            else:
-                left = ("binary", operator, left, self.expression(level, literals))
-        return left
-
-    def unary(self, literals: bool) -> Node:
-        if operator := self.accept("-", "!", "*"):
-            return ("unary", operator, self.unary(literals))
-        if self.accept("&"):
-            self.accept("mut")
-            return self.unary(literals)
-        return self.postfix(self.operand(literals))
-
-    def operand(self, literals: bool) -> Node:
-        if self.accept("("):
-            items = self.several(self.expression, ")")
-            single = len(items) == 1 and self.tokens[self.at - 2] != ","
-            return items[0] if single else ("tuple", items)
-        if self.accept("["):
-            items = self.several(self.expression, "]", ";")
-            if self.tokens[self.at - 1] == "]":
-                return ("array", items)
-            node = ("repeat", items[0], self.expression())
-            self.expect("]")
-            return node
-        if self.accept("|"):
-            return ("closure", self.several(self.pattern, "|"), self.expression())
-        if self.next == "{" or self.accept("unsafe"):
-            return self.block()
-        if self.accept("if"):
-            condition, then = self.expression(literals=False), self.block()
-            return ("if", condition, then, self.block() if self.accept("else") else None)
-        if self.accept("match"):
-            value = self.expression(literals=False)
-            self.expect("{")
-            return ("match", value, self.several(self.arm, "}"))
-        if self.accept("return"):
-            return ("return", self.expression())
-        if re.match(r"\d", self.next):
-            return ("number", int(re.sub(r"_|[iu](8|16|32|64|128|size)$", "", self.take()), 0))
-        return self.path(literals)
-
-    def arm(self) -> Node:
-        pattern = self.take()
-        self.expect("=>")
-        return (pattern, self.expression())
-
-    def path(self, literals: bool) -> Node:
-        names, types = [self.take()], []
-        if not re.match(r"\w", names[0]):
-            raise SyntaxError(f"no expression: {' '.join(self.tokens[: self.at])}")
-        while self.accept("::"):
-            if self.accept("<"):
-                types = self.types()
-            else:
-                names.append(self.take())
-        if self.accept("!"):
-            return ("macro", names[0], self.group())
-        if literals and names[0][0].isupper() and self.accept("{"):
-            return ("literal", names[0], self.several(self.entry, "}"))
-        return ("path", names, types)
-
-    def types(self) -> list[str]:
-        return self.several(lambda: self.type(",", ">"), ">")
-
-    def parameter(self) -> tuple[str, str]:
-        while self.accept("&", "mut"):
-            pass
-        return self.take(), self.type(",", ")") if self.accept(":") else "Self"
-
-    def body(self) -> Node:
-        self.type("{")
-        return self.block()
-
-    def entry(self) -> Node:
-        name = self.take()
-        self.expect(":")
-        return (name, self.expression())
-
-    def postfix(self, node: Node) -> Node:
-        while True:
-            if self.accept("("):
-                node = ("call", node, self.several(self.expression, ")"))
-            elif self.accept("["):
-                node = ("index", node, self.expression())
-                self.expect("]")
-            elif self.accept("."):
-                name, types = self.take(), []
-                if self.accept("::"):
-                    self.expect("<")
-                    types = self.types()
-                if self.accept("("):
-                    node = ("method", node, name, types, self.several(self.expression, ")"))
-                else:
-                    node = ("field", node, name)
-            else:
-                return node
+def text(node: Node | None) -> str:
+    return node.text.decode() if node and node.text else ""
 
 
 @dataclass(frozen=True)
 class Function:
     file: str
     owner: Type | None
-    generics: list[str]
-    parameters: list[tuple[str, str]]
-    body: Node
+    node: Node
 
+    @property
+    def generics(self) -> list[str]:
+        generics = field(self.node, "type_parameters")
+        return [text(field(each, "name")) for each in parts(generics)] if generics else []
 
-@cache
-def read(file: str, owner: Type | None, tokens: tuple[str, ...]) -> Function:
-    parser = Parser(tokens)
-    parser.take()
-    generics = parser.types() if parser.accept("<") else []
-    names = [generic.removeprefix("const ").split()[0] for generic in generics]
-    parser.expect("(")
-    return Function(file, owner, names, parser.several(parser.parameter, ")"), parser.body())
+    @property
+    def parameters(self) -> list[tuple[str, str]]:
+        found = [
+            (field(x, "pattern"), field(x, "type")) for x in parts(field(self.node, "parameters"))
+        ]
+        return [(text(name) or "self", text(kind)) for name, kind in found]
 
 
 class Return(Exception):  # noqa: N818
@@ -724,23 +490,21 @@ class Return(Exception):  # noqa: N818
 
 
 class Source:
-    """The items of the files: functions, constants and methods, as tokens until they are used."""
+    """The items of the files: functions, constants and methods."""
 
     def __init__(self, texts: dict[str, str]) -> None:
         self.texts = texts
-        self.functions: dict[tuple[str, str], tuple[str, Type | None, tuple[str, ...]]] = {}
-        self.constants: dict[tuple[str, str], tuple[str, tuple[str, ...]]] = {}
+        self.functions: dict[tuple[str, str], Function] = {}
+        self.constants: dict[tuple[str, str], tuple[str, Node]] = {}
         self.types: dict[tuple[str, str], tuple[str, str]] = {}
         for file in FILES:
-            self.items(file, None, tokenize(texts[file]))
+            self.items(file, None, parse(texts[file]))
         self.expand_counts(texts["kernel/count"])
 
     def function(self, scope: str, name: str) -> Function:
-        if found := self.functions.get((scope, name)):
-            return read(*found)
-        # A method that the type leaves to its trait.
-        file, _, tokens = self.functions["trait", name]
-        return read(file, Type(scope), tokens)
+        # A method that the type leaves to its trait is the trait's.
+        found = self.functions.get((scope, name))
+        return found or replace(self.functions["trait", name], owner=Type(scope))
 
     def imported(self, file: str, name: str) -> str:
         """The file in which the kernel's function of this name is, or this one."""
@@ -753,67 +517,53 @@ class Source:
         file, name = kind.name.split(".")
         return int(re.findall(rf"struct {name}\(\[\w+; (\d+)\]\)", self.texts[file])[0])
 
-    def items(self, file: str, owner: Type | None, tokens: tuple[str, ...]) -> None:
-        parser = Parser(tokens)
-        scope = owner.name if owner else file
-        while parser.next:
-            kind = parser.take()
-            start = parser.at
-            if kind == "fn" and parser.next != "(":
-                parser.type("{", ";")
-                if parser.next == "{":
-                    parser.group()
-                    value = (file, owner, tokens[start : parser.at])
-                    self.functions[scope, tokens[start]] = value
-            elif kind == "const":
-                parser.type("=", ";")
-                parser.accept("=")
-                body = parser.at
-                parser.type(";")
-                self.constants[scope, tokens[start]] = (file, tokens[body : parser.at])
-            elif kind == "type":
-                parser.type("=", ";")
-                if parser.accept("="):
-                    self.types[scope, tokens[start]] = (file, parser.type(";"))
-            elif kind == "impl":
-                head = parser.type("{").split(" for ")[-1].split()[0]
-                target = head if is_integer(head) else f"{file}.{head}"
-                self.items(file, Type(target), parser.group())
-            elif kind == "trait":
-                parser.type("{")
-                self.items(file, Type("trait"), parser.group())
-            elif kind == "{":
-                parser.at -= 1
-                parser.group()
+    def items(self, file: str, owner: Type | None, node: Node) -> None:
+        scope, attributes = owner.name if owner else file, ""
+        for item in node.named_children:
+            name, kind, body = (field(item, part) for part in ("name", "type", "body"))
+            at = scope, text(name)
+            match item.type:
+                case "function_item" if 'cfg(feature = "checkmsan")' not in attributes:
+                    self.functions[at] = Function(file, owner, item)
+                case "const_item":
+                    self.constants[at] = (file, field(item, "value"))
+                case "type_item":
+                    self.types[at] = (file, text(kind))
+                case "impl_item":
+                    head = text(field(kind, "type") or kind)
+                    self.items(file, Type(head if is_integer(head) else f"{file}.{head}"), body)
+                case "trait_item":
+                    self.items(file, Type("trait"), body)
+            attributes = attributes + text(item) if item.type in SKIPPED else ""
 
-    def expand_counts(self, text: str) -> None:
+    def expand_counts(self, written: str) -> None:
         """The methods that a macro gives to the types of counts, by another macro's rows."""
-        body = re.search(r"macro_rules! count \{.*?=> \{\$\((.*?)\)\*\};", text, re.DOTALL)
-        rows = re.search(r"\$name! \{(.*?)\}", text, re.DOTALL)
+        body = re.search(r"macro_rules! count \{.*?=> \{\$\((.*?)\)\*\};", written, re.DOTALL)
+        rows = re.search(r"\$name! \{(.*?)\}", written, re.DOTALL)
         assert body
         assert rows
         for t, wide, flip in re.findall(r"(\w+), (\w+), (\w+);", rows[1]):
             one = body[1].replace("$t", t).replace("$wide", wide).replace("$flip", flip)
-            self.items("kernel/count", None, tokenize(one))
+            self.items("kernel/count", None, parse(one))
 
-    def expand(self, file: str, name: str, tokens: tuple[str, ...]) -> Node:
-        """A call of the macro that applies an intrinsic to each register: `expand_each`."""
+    def expand(self, file: str, name: str, given: str) -> Node:
+        """A call of the macro that applies an intrinsic to each register."""
         macro = rf"macro_rules! {name} \{{\s*\((.*?)\) => \{{(.*?)\n    \}};"
         found = re.search(macro, self.texts[file], re.DOTALL)
         assert found
-        return expand_each(*found.groups(), tokens)
-
-
-@cache
-def expand_each(head: str, body: str, tokens: tuple[str, ...]) -> Node:
-    *singles, repeated = re.findall(r"\$(\w+):", head)
-    parser = Parser((*tokens, "!"))
-    first, *words = parser.several(lambda: parser.type(",", "!"), "!")
-    all_words = rf"\$\(\${repeated}(.*?)\),\*"
-    body = re.sub(all_words, lambda part: ", ".join(f"({word}){part[1]}" for word in words), body)
-    for single, value in zip(singles, first.split(" : "), strict=True):
-        body = body.replace(f"${single}", value)
-    return Parser(tokenize(body)).expression()
+        pattern, body = found.groups()
+        *singles, repeated = re.findall(r"\$(\w+):", pattern)
+        # The arguments as those of a function, all separated by commas.
+        values = map(
+            text, parts(field(expression(f"f{given.replace(': ', ', ', 1)}"), "arguments"))
+        )
+        for single in singles:
+            body = body.replace(f"${single}", next(values))
+        words = [*values]
+        all_words = rf"\$\(\${repeated}(.*?)\),\*"
+        return expression(
+            re.sub(all_words, lambda part: ", ".join(f"({word}){part[1]}" for word in words), body)
+        )
 
 
 @cache
@@ -864,51 +614,70 @@ class Rust:
         for (parameter, kind), value in zip(function.parameters, arguments, strict=True):
             known[parameter] = as_argument(value, kind)
         try:
-            return self.evaluate(function.body, ChainMap({}, known))
+            return self.evaluate(field(function.node, "body"), ChainMap({}, known))
         except Return as early:
             return early.args[0]
 
     def evaluate(self, node: Node, scope: Scope) -> Any:
-        return getattr(self, f"on_{node[0]}")(scope, *node[1:])
+        """The value of a node. There is a method for each kind of the grammar's that is used."""
+        return getattr(self, f"on_{node.type}")(scope, node)
 
-    def all(self, nodes: list[Node], scope: Scope) -> list[Any]:
-        return [self.evaluate(node, scope) for node in nodes]
+    def field(self, scope: Scope, node: Node, name: str) -> Any:
+        return self.evaluate(field(node, name), scope)
+
+    def all(self, scope: Scope, node: Node) -> list[Any]:
+        return [self.evaluate(part, scope) for part in parts(node)]
 
     def bind(self, pattern: Node, value: Any, scope: Scope) -> None:
-        kind, what = pattern
-        if kind == "name":
-            scope[what] = value
-        else:
-            for part, item in zip(what, value if kind == "all" else [value.value], strict=True):
-                self.bind(part, item, scope)
+        match pattern.type:
+            case "identifier":
+                scope[text(pattern)] = value
+            case "mut_pattern":
+                self.bind(parts(pattern)[0], value, scope)
+            case "tuple_struct_pattern":
+                self.bind(parts(pattern)[1], value.value, scope)
+            case "tuple_pattern" | "slice_pattern":
+                for part, item in zip(parts(pattern), value, strict=True):
+                    self.bind(part, item, scope)
+            case _:
+                raise SyntaxError(f"a pattern: {text(pattern)}")
 
     # Statements.
 
-    def on_block(self, scope: Scope, statements: list[Node]) -> Any:
+    def on_block(self, scope: Scope, node: Node) -> Any:
         value, inner = None, scope.new_child()
-        for statement in statements:
+        for statement in parts(node):
             value = self.evaluate(statement, inner)
         return value
 
-    def on_forget(self, scope: Scope, node: Node) -> None:
-        self.evaluate(node, scope)
+    def on_unsafe_block(self, scope: Scope, node: Node) -> Any:
+        return self.all(scope, node)[0]
 
-    def on_let(self, scope: Scope, pattern: Node, node: Node, otherwise: Node | None) -> None:
-        value = self.evaluate(node, scope)
-        if pattern[0] == "name" and pattern[1] in self.cuts:
-            self.cuts[pattern[1]] = value
-            value = any_like(pattern[1], value)
+    on_parenthesized_expression = on_unsafe_block
+
+    def on_expression_statement(self, scope: Scope, node: Node) -> Any:
+        [value] = self.all(scope, node)
+        return None if text(node).endswith(";") else value
+
+    def on_let_declaration(self, scope: Scope, node: Node) -> None:
+        pattern, otherwise = field(node, "pattern"), field(node, "alternative")
+        value = self.field(scope, node, "value")
+        if text(pattern) in self.cuts:
+            self.cuts[text(pattern)] = value
+            value = any_like(text(pattern), value)
         if otherwise and not known(value.present):
             self.evaluate(otherwise, scope)
         self.bind(pattern, value, scope)
 
-    def on_for(self, scope: Scope, pattern: Node, items: Node, body: Node) -> None:
+    def on_for_expression(self, scope: Scope, node: Node) -> None:
+        body = field(node, "body")
+
         def run(item: Any) -> None:
             inner = scope.new_child()
-            self.bind(pattern, item, inner)
+            self.bind(field(node, "pattern"), item, inner)
             self.evaluate(body, inner)
 
-        values = self.evaluate(items, scope)
+        values = self.field(scope, node, "value")
         if not isinstance(values, Induction):
             for item in values:
                 run(item)
@@ -929,91 +698,112 @@ class Rust:
     def assign(self, name: str, value: Any, scope: Scope) -> None:
         next(names for names in scope.maps if name in names)[name] = value
 
-    def on_assign(self, scope: Scope, target: Node, node: Node) -> None:
-        value = self.evaluate(node, scope)
-        match target:
-            case ("path", [name], _):
-                self.assign(name, value, scope)
-            case ("unary", "*", reference):
-                cell = self.evaluate(reference, scope)
+    def on_assignment_expression(self, scope: Scope, node: Node, value: Any = None) -> None:
+        target, value = field(node, "left"), value or self.field(scope, node, "right")
+        match target.type:
+            case "identifier":
+                self.assign(text(target), value, scope)
+            case "unary_expression":
+                [cell] = self.all(scope, target)
                 cell.place[cell.at] = value
-            case ("index", array, at):
-                self.evaluate(array, scope)[self.evaluate(at, scope)] = value
+            case "index_expression":
+                array, at = self.all(scope, target)
+                array[at] = value
             case _:
-                raise SyntaxError(f"assignment to {target}")
+                raise SyntaxError(f"assignment to {text(target)}")
+
+    def on_compound_assignment_expr(self, scope: Scope, node: Node) -> None:
+        self.on_assignment_expression(scope, node, self.on_binary_expression(scope, node))
 
     # Expressions.
 
-    def on_return(self, scope: Scope, node: Node) -> None:
-        raise Return(self.evaluate(node, scope))
+    def on_return_expression(self, scope: Scope, node: Node) -> None:
+        raise Return(*self.all(scope, node))
 
-    def on_if(self, scope: Scope, condition: Node, then: Node, otherwise: Node) -> Any:
-        return self.evaluate(then if known(self.evaluate(condition, scope)) else otherwise, scope)
+    def on_if_expression(self, scope: Scope, node: Node) -> Any:
+        chosen = "consequence" if known(self.field(scope, node, "condition")) else "alternative"
+        return self.field(scope, node, chosen)
 
-    def on_match(self, scope: Scope, node: Node, arms: list[Node]) -> Any:
-        value = str(known(self.evaluate(node, scope)))
-        return self.evaluate(next(body for name, body in arms if name in (value, "_")), scope)
+    on_else_clause = on_unsafe_block
 
-    def on_closure(self, scope: Scope, patterns: list[Node], body: Node) -> Callable[..., Any]:
+    def on_match_expression(self, scope: Scope, node: Node) -> Any:
+        value = str(known(self.field(scope, node, "value")))
+        arms = parts(field(node, "body"))
+        return self.field(
+            scope, next(x for x in arms if text(field(x, "pattern")) in (value, "_")), "value"
+        )
+
+    def on_closure_expression(self, scope: Scope, node: Node) -> Callable[..., Any]:
         def closure(*arguments: Any) -> Any:
             inner = scope.new_child()
-            for pattern, argument in zip(patterns, arguments, strict=True):
-                self.bind(pattern, argument, inner)
-            return self.evaluate(body, inner)
+            for pattern, value in zip(parts(field(node, "parameters")), arguments, strict=True):
+                self.bind(pattern, value, inner)
+            return self.field(inner, node, "body")
 
         return closure
 
-    def on_number(self, scope: Scope, number: int) -> int:
-        return number
+    def on_integer_literal(self, scope: Scope, node: Node) -> int:
+        return int(re.sub(r"_|[iu](8|16|32|64|128|size)$", "", text(node)), 0)
 
-    def on_tuple(self, scope: Scope, items: list[Node]) -> tuple[Any, ...]:
-        return tuple(self.all(items, scope))
+    def on_tuple_expression(self, scope: Scope, node: Node) -> tuple[Any, ...]:
+        return tuple(self.all(scope, node))
 
-    def on_array(self, scope: Scope, items: list[Node]) -> Slice:
-        return Slice(self.all(items, scope))
+    def on_array_expression(self, scope: Scope, node: Node) -> Slice:
+        items = self.all(scope, node)
+        return Slice(items[:1] * known(items[1]) if field(node, "length") else items)
 
-    def on_repeat(self, scope: Scope, item: Node, count: Node) -> Slice:
-        return Slice([self.evaluate(item, scope)] * known(self.evaluate(count, scope)))
+    def on_struct_expression(self, scope: Scope, node: Node) -> Struct:
+        entries = parts(field(node, "body"))
+        values = {text(field(x, "field")): self.field(scope, x, "value") for x in entries}
+        return Struct(Type(f"{scope['']}.{text(field(node, 'name'))}"), values)
 
-    def on_literal(self, scope: Scope, name: str, fields: list[Node]) -> Struct:
-        values = {field: self.evaluate(node, scope) for field, node in fields}
-        return Struct(Type(f"{scope['']}.{name}"), values)
+    def ends(self, scope: Scope, node: Node) -> list[int | None]:
+        """The start and the stop of a range, where it has them."""
+        whole = [part for part in node.children if part.type not in SKIPPED]
+        at = [part.type for part in whole].index("..")
+        sides = whole[:at], whole[at + 1 :]
+        return [self.evaluate(side[0], scope) if side else None for side in sides]
 
-    def on_range(self, scope: Scope, start: Node, stop: Node) -> Items:
-        return Items(range(*self.all([start, stop], scope)))
+    def on_range_expression(self, scope: Scope, node: Node) -> Slice:
+        return Slice(range(*self.ends(scope, node)))
 
-    def on_index(self, scope: Scope, array: Node, at: Node) -> Any:
+    def on_index_expression(self, scope: Scope, node: Node) -> Any:
+        array, at = parts(node)
         items = self.evaluate(array, scope)
-        if at[0] != "range":
-            return items[self.evaluate(at, scope)]
-        return items.part(*(end and self.evaluate(end, scope) for end in at[1:]))
+        if at.type == "range_expression":
+            return items.part(*self.ends(scope, at))
+        return items[self.evaluate(at, scope)]
 
-    def on_field(self, scope: Scope, node: Node, name: str) -> Any:
-        value = self.evaluate(node, scope)
+    def on_field_expression(self, scope: Scope, node: Node) -> Any:
+        value, name = self.field(scope, node, "value"), text(field(node, "field"))
         return value.fields[name] if isinstance(value, Struct) else getattr(value, name)
 
-    def on_as(self, scope: Scope, node: Node, to: str) -> Any:
-        value = self.evaluate(node, scope)
+    def on_type_cast_expression(self, scope: Scope, node: Node) -> Any:
+        value, to = self.field(scope, node, "value"), text(field(node, "type"))
         return value.cast(to) if isinstance(value, Int) else as_argument(value, to)
 
-    def on_macro(self, scope: Scope, name: str, tokens: tuple[str, ...]) -> Any:
-        return self.evaluate(self.source.expand(scope[""], name, tokens), scope)
+    def on_macro_invocation(self, scope: Scope, node: Node) -> Any:
+        name, given = map(text, parts(node))
+        return self.evaluate(self.source.expand(scope[""], name, given), scope)
 
-    def on_call(self, scope: Scope, callee: Node, arguments: list[Node]) -> Any:
-        function, values = self.evaluate(callee, scope), self.all(arguments, scope)
+    def on_call_expression(self, scope: Scope, node: Node) -> Any:
+        callee, types = field(node, "function"), []
+        values = self.all(scope, field(node, "arguments"))
+        if callee.type == "generic_function":
+            types = [self.type(scope, text(x)) for x in parts(field(callee, "type_arguments"))]
+            callee = field(callee, "function")
+        if callee.type == "field_expression":
+            value = self.field(scope, callee, "value")
+            return self.method(value, text(field(callee, "field")), *values, *types)
+        function = self.path(scope, text(callee), types)
         if isinstance(function, Type) and callable(values[0]):
-            values = [Slice([*map(values[0], range(self.source.length(function)))])]
+            values = [Slice(map(values[0], range(self.source.length(function))))]
         return function(*values)
 
-    def on_method(
-        self, scope: Scope, node: Node, name: str, types: list[str], arguments: list[Node]
-    ) -> Any:
-        value, values = self.evaluate(node, scope), self.all(arguments, scope)
-        values += [self.type(scope, name) for name in types]
+    def method(self, value: Any, name: str, *values: Any) -> Any:
         kind = value.type if isinstance(value, Int | Struct) else ""
         owner = kind.name if isinstance(kind, Type) else kind
-        left_to_trait = owner and ("trait", name) in self.source.functions
-        if (owner, name) in self.source.functions or left_to_trait:
+        if owner and self.has(owner, name):
             return self.call(owner, name, value, *values)
         if isinstance(value, int):
             cast_signed = partial(number, kind="i32")
@@ -1022,16 +812,24 @@ class Rust:
             return self.remainder(value, *values)
         return getattr(value, name)(*values)
 
-    def on_path(self, scope: Scope, names: list[str], types: list[str]) -> Any:
-        *owners, name = names
+    def has(self, owner: str, name: str) -> bool:
+        """Whether this is a function of the file or type, or one of a trait."""
+        places = {*self.stubs, *self.source.functions}
+        return (owner, name) in places or ("trait", name) in places
+
+    def on_identifier(self, scope: Scope, node: Node) -> Any:
+        return self.path(scope, text(node), [])
+
+    on_scoped_identifier = on_self = on_identifier
+
+    def path(self, scope: Scope, path: str, types: list[Any]) -> Any:
+        *owners, name = path.split("::")
         if not owners:
             if name in scope:
                 return scope[name]
-            if name in INTRINSICS:
-                return INTRINSICS[name]
-            return self.member(scope, scope[""], name, types)
+            return intrinsic(name) or self.member(scope, scope[""], name, types)
         if owners == ["core", "array"]:
-            return {"from_fn": lambda step: step}[name]  # See `on_call`.
+            return {"from_fn": lambda step: step}[name]  # See `on_call_expression`.
         if owners == ["ct"]:
             return self.member(scope, "ct", name, types)
         owner = self.type(scope, owners[0])
@@ -1043,42 +841,43 @@ class Rust:
             return self.of_integer(owner.name, name)
         return self.member(scope, owner.name, name, types)
 
-    def member(self, scope: Scope, owner: str, name: str, types: list[str]) -> Any:
+    def member(self, scope: Scope, owner: str, name: str, types: list[Any]) -> Any:
         """A function, a constant, or the constructor of a tuple."""
         owner = self.source.imported(owner, name)
         if stub := self.stubs.get((owner, name)):
-            return stub
-        if (owner, name) in self.source.functions or ("trait", name) in self.source.functions:
+            return lambda *arguments, **_: stub(*arguments)
+        if self.has(owner, name):
             generics = self.source.function(owner, name).generics
             values = {generic: scope[generic] for generic in generics if generic in scope}
-            values |= zip(generics, (self.type(scope, text) for text in types), strict=False)
-            return partial(self.call, owner, name, **values)
+            return partial(
+                self.call, owner, name, **values | dict(zip(generics, types, strict=False))
+            )
         if (owner, name) in self.source.constants:
-            file, tokens = self.source.constants[owner, name]
-            return self.evaluate(Parser(tokens).expression(), ChainMap({"": file}))
+            file, value = self.source.constants[owner, name]
+            return self.evaluate(value, ChainMap({"": file}))
         return self.type(scope, name)
 
     def associated(self, owner: Type, kind: str, name: str, scope: Scope) -> Any:
         """A function of the type that another one names, such as ``V::Search::reached``."""
-        file, text = self.source.types[owner.name, kind]
-        head, *arguments = re.findall(r"\w+", text)
+        file, written = self.source.types[owner.name, kind]
+        head, *arguments = re.findall(r"\w+", written)
         home = self.source.imported(file, head)
         parameters = re.findall(rf"struct {head}<(\w+)>", self.source.texts[home])
         values = [Type(f"{file}.{argument}") for argument in arguments]
         generics = {"V": owner, **dict(zip(parameters, values, strict=True))}
         return partial(self.member(scope, f"{home}.{head}", name, []), **generics)
 
-    def type(self, scope: Scope, text: str) -> Any:
+    def type(self, scope: Scope, name: str) -> Any:
         """A type by its name, or the number that stands in its place."""
-        if text.isdigit():
-            return int(text)
-        if text in scope:
-            return scope[text]
-        if is_integer(text) or text in ("__m128i", "__m256i", "__m512i"):
-            return Type(text)
-        if not re.search(rf"\bstruct {text}\b", self.source.texts[scope[""]]):
-            raise NameError(f"{text} in {scope['']}")
-        return Type(f"{scope['']}.{text}")
+        if name.isdigit():
+            return int(name)
+        if name in scope:
+            return scope[name]
+        if is_integer(name) or name in ("__m128i", "__m256i", "__m512i"):
+            return Type(name)
+        if not re.search(rf"\bstruct {name}\b", self.source.texts[scope[""]]):
+            raise NameError(f"{name} in {scope['']}")
+        return Type(f"{scope['']}.{name}")
 
     @staticmethod
     def of_integer(kind: str, name: str) -> Any:
@@ -1096,14 +895,18 @@ class Rust:
         self.given += [result >= 0, result < modulus.term]
         return Int(value.type, result)
 
-    def on_unary(self, scope: Scope, operator: str, node: Node) -> Any:
-        value = self.evaluate(node, scope)
+    def on_reference_expression(self, scope: Scope, node: Node) -> Any:
+        return self.field(scope, node, "value")
+
+    def on_unary_expression(self, scope: Scope, node: Node) -> Any:
+        [value], operator = self.all(scope, node), node.children[0].type
         if operator == "*":
             return value.place[value.at] if isinstance(value, Cell) else value
         return Int(value.type, -value.term if operator == "-" else ~value.term)
 
-    def on_binary(self, scope: Scope, operator: str, left: Node, right: Node) -> Any:
-        x, y = self.all([left, right], scope)
+    def on_binary_expression(self, scope: Scope, node: Node) -> Any:
+        x, y = (self.field(scope, node, side) for side in ("left", "right"))
+        operator = text(field(node, "operator")).removesuffix("=")
         if isinstance(x, int) and isinstance(y, int):
             return KNOWN[operator](x, y)
         kind = x.type if isinstance(x, Int) else y.type
@@ -1118,13 +921,13 @@ def any_like(name: str, value: Any) -> Any:
     return replace(value, term=z3.BitVec(name, value.term.size()))
 
 
-def assigned(node: Any) -> Iterator[str]:
+def assigned(node: Node) -> Iterator[str]:
     """The variables that a statement assigns. It must assign nothing else."""
-    match node:
-        case ("assign", target, _):
-            _, [name], _ = target
-            yield name
-    for part in node if isinstance(node, tuple | list) else ():
+    if node.type in ("assignment_expression", "compound_assignment_expr"):
+        target = field(node, "left")
+        assert target.type == "identifier", f"an assignment to {text(target)}"
+        yield text(target)
+    for part in node.named_children:
         yield from assigned(part)
 
 
