@@ -16,7 +16,6 @@ import operator
 import re
 import subprocess
 import sys
-import tomllib
 import types
 from collections.abc import Callable, Iterator
 from fractions import Fraction
@@ -40,24 +39,84 @@ DTYPES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint6
 #: Its plan has digits of one, two and three own words, and its noise uses them all.
 SMALLEST = 1e-17
 _Vector = dict[str, Any]
-#: Mistakes of a program, each with a flag for the vectors that refuse it. The planted fault of this
-#: name makes the mistake in check.py.
+#: Mistakes of a program, each with a flag for the vectors that refuse it: its name, and the change
+#: to check.py that makes it.
 MISTAKES = {
-    "words reversed": "a program reads the own words of a digit in reverse order",
-    "at a threshold": "a program takes a number at a threshold to be below it",
-    "no tie-break": "a program drops the shared word from numbers",
-    "no floor": "a program ignores the floor's slot",
-    "zero falls": "a program lets noise fall where its number is zero",
-    "digit 0 as it falls": "a program takes digit 0 of noise that rises as if it fell",
-    "no last value": "a program does not censor the top digit",
-    "wraps below": "a program lets noise wrap below the lower bound",
-    "count beyond": "a program does not clamp counts",
-    "words in order": "a program gives each count of an array successive words",
-    "null": "a program takes null for the empty string",
-    "columns": "a program forgets the order of the columns of ids",
-    "count": "a program leaves the count out of the address",
-    "name": "a program gives all columns of counts one key",
-    "negative": "a program takes negative ids as they are",
+    "words reversed": (
+        "a program reads the own words of a digit in reverse order",
+        "[*own[: digit.own], shared]",
+        "[*own[: digit.own][::-1], shared]",
+    ),
+    "at a threshold": (
+        "a program takes a number at a threshold to be below it",
+        "sum(threshold <= number for",
+        "sum(threshold < number for",
+    ),
+    "no tie-break": (
+        "a program drops the shared word from numbers",
+        "number << LIMB_BITS | word >> (64 - LIMB_BITS)",
+        "number << LIMB_BITS | (word >> (64 - LIMB_BITS)) * (word is not shared)",
+    ),
+    "no floor": (
+        "a program ignores the floor's slot",
+        "return min(value, self.range)",
+        "return offset",
+    ),
+    "zero falls": (
+        "a program lets noise fall where its number is zero",
+        "noise, falls = 0, False",
+        "noise = 0",
+    ),
+    "digit 0 as it falls": (
+        "a program takes digit 0 of noise that rises as if it fell",
+        "noise %= radix",
+        "pass",
+    ),
+    "no last value": (
+        "a program does not censor the top digit",
+        "            noise = self.range\n",
+        "            pass\n",
+    ),
+    "wraps below": (
+        "a program lets noise wrap below the lower bound",
+        "max(offset - noise, 0)",
+        "(offset - noise) % (self.range + 1)",
+    ),
+    "count beyond": (
+        "a program does not clamp counts",
+        "min(max(count, self.lower), self.upper) - self.lower",
+        "count - self.lower",
+    ),
+    "words in order": (
+        "a program gives each count of an array successive words",
+        "(block * plan.words + j) * LANES + lane",
+        "(block * LANES + lane) * plan.words + j",
+    ),
+    "null": (
+        "a program takes null for the empty string",
+        "null if text is None else cmac(mac, text)",
+        'cmac(mac, text or b"")',
+    ),
+    "columns": (
+        "a program forgets the order of the columns of ids",
+        "kind, place.to_bytes(4))",
+        "kind, bytes(4))",
+    ),
+    "count": (
+        "a program leaves the count out of the address",
+        "place = count + 2**63 if plan.signed else count",
+        "place = 0",
+    ),
+    "name": (
+        "a program gives all columns of counts one key",
+        "packed, name.encode())",
+        "packed)",
+    ),
+    "negative": (
+        "a program takes negative ids as they are",
+        "else xor(alone[:16], block[:8] + bytes(8))",
+        "else block",
+    ),
 }
 
 
@@ -401,12 +460,10 @@ class Remembered(check.Aes):  # type: ignore[misc]
 def mistaken() -> dict[str, tuple[Any, bool]]:
     """Return for each flag the program with the mistake, and whether it makes other tapes."""
     source = (FOLDER / "check.py").read_text(encoding="utf-8")
-    known = tomllib.loads((ROOT / "scripts/faults.toml").read_text(encoding="utf-8"))
-    faults = known["vectors/check.py"]
     found: dict[str, tuple[Any, bool]] = {}
     aes = functools.cache(Remembered)
-    for flag, fault in MISTAKES.items():
-        old, new = faults[fault]["old"], faults[fault]["new"]
+    for flag, (_, old, new) in MISTAKES.items():
+        assert source.count(old) == 1, f"{old} is not in check.py once"
         program = types.ModuleType(f"check, {flag}")
         sys.modules[program.__name__] = program
         exec(compile(source.replace(old, new), program.__name__, "exec"), vars(program))
@@ -445,7 +502,7 @@ def text(name: str) -> str:
     document = {"format": check.FORMAT, "plans": plans, "vectors": vectors}
     flags = refusing(json.loads(json.dumps(document)))
     vectors = [vector | {"flags": each} for vector, each in zip(vectors, flags, strict=True)]
-    notes = {flag: fault for flag, fault in MISTAKES.items() if any(flag in of for of in flags)}
+    notes = {flag: name for flag, (name, *_) in MISTAKES.items() if any(flag in of for of in flags)}
 
     def line(value: Any) -> str:
         return json.dumps(value, separators=(",", ":"))
