@@ -466,16 +466,16 @@ def text(node: Node | None) -> str:
     return node.text.decode() if node and node.text else ""
 
 
+def generics_of(node: Node) -> list[str]:
+    generics = field(node, "type_parameters")
+    return [text(field(each, "name")) for each in parts(generics)] if generics else []
+
+
 @dataclass(frozen=True)
 class Function:
     file: str
     owner: Type | None
     node: Node
-
-    @property
-    def generics(self) -> list[str]:
-        generics = field(self.node, "type_parameters")
-        return [text(field(each, "name")) for each in parts(generics)] if generics else []
 
     @property
     def parameters(self) -> list[tuple[str, str]]:
@@ -497,6 +497,8 @@ class Source:
         self.functions: dict[tuple[str, str], Function] = {}
         self.constants: dict[tuple[str, str], tuple[str, Node]] = {}
         self.types: dict[tuple[str, str], tuple[str, str]] = {}
+        self.structs: dict[tuple[str, str], Node] = {}
+        self.imports: dict[tuple[str, str], str] = {}
         for file in FILES:
             self.items(file, None, parse(texts[file]))
         self.expand_counts(texts["kernel/count"])
@@ -508,14 +510,7 @@ class Source:
 
     def imported(self, file: str, name: str) -> str:
         """The file in which the kernel's function of this name is, or this one."""
-        uses = rf"^use super::(\w+)::(?:{name};|\{{[^}}]*\b{name}\b)"
-        found = re.search(uses, self.texts.get(file, ""), re.MULTILINE)
-        return f"kernel/{found[1]}" if found else file
-
-    def length(self, kind: Type) -> int:
-        """How many items the array has that is this type's only field."""
-        file, name = kind.name.split(".")
-        return int(re.findall(rf"struct {name}\(\[\w+; (\d+)\]\)", self.texts[file])[0])
+        return self.imports.get((file, name), file)
 
     def items(self, file: str, owner: Type | None, node: Node) -> None:
         scope, attributes = owner.name if owner else file, ""
@@ -529,6 +524,12 @@ class Source:
                     self.constants[at] = (file, field(item, "value"))
                 case "type_item":
                     self.types[at] = (file, text(kind))
+                case "struct_item":
+                    self.structs[at] = item
+                case "use_declaration":
+                    if found := re.fullmatch(r"use super::(\w+)::([^:]+);", text(item)):
+                        for used in re.findall(r"\w+", found[2]):
+                            self.imports[file, used] = f"kernel/{found[1]}"
                 case "impl_item":
                     head = text(field(kind, "type") or kind)
                     self.items(file, Type(head if is_integer(head) else f"{file}.{head}"), body)
@@ -797,7 +798,9 @@ class Rust:
             return self.method(value, text(field(callee, "field")), *values, *types)
         function = self.path(scope, text(callee), types)
         if isinstance(function, Type) and callable(values[0]):
-            values = [Slice(map(values[0], range(self.source.length(function))))]
+            # The array is the only field, and its type tells how many items it has.
+            [array] = parts(field(self.source.structs[*function.name.split(".")], "body"))
+            values = [Slice(map(values[0], range(int(text(field(array, "length"))))))]
         return function(*values)
 
     def method(self, value: Any, name: str, *values: Any) -> Any:
@@ -847,7 +850,7 @@ class Rust:
         if stub := self.stubs.get((owner, name)):
             return lambda *arguments, **_: stub(*arguments)
         if self.has(owner, name):
-            generics = self.source.function(owner, name).generics
+            generics = generics_of(self.source.function(owner, name).node)
             values = {generic: scope[generic] for generic in generics if generic in scope}
             return partial(
                 self.call, owner, name, **values | dict(zip(generics, types, strict=False))
@@ -862,7 +865,7 @@ class Rust:
         file, written = self.source.types[owner.name, kind]
         head, *arguments = re.findall(r"\w+", written)
         home = self.source.imported(file, head)
-        parameters = re.findall(rf"struct {head}<(\w+)>", self.source.texts[home])
+        parameters = generics_of(self.source.structs[home, head])
         values = [Type(f"{file}.{argument}") for argument in arguments]
         generics = {"V": owner, **dict(zip(parameters, values, strict=True))}
         return partial(self.member(scope, f"{home}.{head}", name, []), **generics)
@@ -875,7 +878,7 @@ class Rust:
             return scope[name]
         if is_integer(name) or name in ("__m128i", "__m256i", "__m512i"):
             return Type(name)
-        if not re.search(rf"\bstruct {name}\b", self.source.texts[scope[""]]):
+        if (scope[""], name) not in self.source.structs:
             raise NameError(f"{name} in {scope['']}")
         return Type(f"{scope['']}.{name}")
 
