@@ -12,7 +12,6 @@ import hashlib
 import importlib
 import itertools
 import json
-import operator
 import re
 import subprocess
 import sys
@@ -24,6 +23,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from geomdp import GeometricMechanism, distributed
 from geomdp.testing import release_not_private
@@ -289,35 +289,6 @@ def ids() -> Iterator[tuple[Setting, _Vector]]:
 # ------------------------------------------------------------- chosen words, through the package
 
 
-def decrypted(cipher: Any, block: bytes) -> bytes:
-    """Return the block that AES-256 takes to this one."""
-    inverse = bytes(check.BOX.index(value) for value in range(256))
-
-    def times(value: int, factor: int) -> int:
-        product = 0
-        for bit in range(4):
-            product ^= value if factor >> bit & 1 else 0
-            value = check.DOUBLE[value]
-        return product
-
-    first, *middle, last = [b"".join(w.to_bytes(4) for w in words) for words in cipher.rounds]
-    state = check.xor(block, last)
-    for words in [*reversed(middle), first]:
-        rows = (state[(at - 4 * (at % 4)) % 16] for at in range(16))
-        state = check.xor(bytes(inverse[value] for value in rows), words)
-        if words is not first:
-            columns = [state[at : at + 4] for at in range(0, 16, 4)]
-            state = bytes(
-                functools.reduce(
-                    operator.xor,
-                    (times(column[(row + at) % 4], f) for at, f in enumerate((14, 11, 13, 9))),
-                )
-                for column in columns
-                for row in range(4)
-            )
-    return state
-
-
 def chosen() -> Iterator[tuple[Setting, _Vector]]:
     """Yield ties and the floor's slot by ids: for such an id and count, AES gives these words.
 
@@ -331,15 +302,15 @@ def chosen() -> Iterator[tuple[Setting, _Vector]]:
             continue
         secret, name = key("chosen", setting.name), "n"
         tape_key = check.Aes(check.tape_key(plan, secret, name))
-        cipher = check.Aes(b"".join(tape_key(n.to_bytes(16, "little")) for n in (0, 1)))
+        halves = b"".join(tape_key(n.to_bytes(16, "little")) for n in (0, 1))
+        cipher = Cipher(algorithms.AES(halves), modes.ECB())
         for number, threshold in enumerate(plan.digits[0].thresholds, 1):
             rows, counts = [], []
             for near, sign in itertools.product((-1, 0, 1), (0, 1)):
                 own, shared = divmod(threshold + near, 2**check.LIMB_BITS)
                 words = (2 * shared + sign, 2 * own + sign)
                 tape = b"".join(word.to_bytes(8, "little") for word in words)
-                block = decrypted(cipher, tape)
-                assert cipher(block) == tape
+                block = cipher.decryptor().update(tape)
                 row, place = check.words(block)
                 rows.append(row)
                 counts.append(place - 2**63 if plan.signed else place)

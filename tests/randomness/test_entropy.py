@@ -44,6 +44,7 @@ from geomdp.compat.smartnoise import simple_geometric_mechanism
 from geomdp.distributed import ReleaseKey
 from geomdp.testing import release_not_private
 from unsigned import accepting
+from vectors.check import Aes
 
 ON_LINUX = sys.platform == "linux" and platform.machine() == "x86_64"
 pytestmark = pytest.mark.skipif(not ON_LINUX, reason="needs Linux on x86-64")
@@ -77,7 +78,8 @@ class Preload(NamedTuple):
         environment = {k: v for k, v in os.environ.items() if k not in handlers}
         # Threads of numpy would only add memory to search.
         environment |= {"LD_PRELOAD": str(self.library), "OPENBLAS_NUM_THREADS": "1"}
-        paths = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+        folders = map(str, Path(__file__).parents[1:3])
+        paths = [*folders, os.environ.get("PYTHONPATH", "")]
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
         done = subprocess.run(
             [sys.executable, "-W", "error", __file__, scenario, self.secrets],
@@ -322,38 +324,9 @@ def check_no_fallback(code: int) -> None:
 # Derived secrets: round keys (FIPS 197) and the tape
 
 
-def substitutions() -> NDArray[np.uint8]:
-    """Return AES's substitution of bytes (FIPS 197, section 5.1.1)."""
-    # Powers of 3, which runs through all bytes but 0; the inverse of 3**i is 3**(255 - i).
-    powers = [1]
-    for _ in range(254):
-        last = powers[-1]
-        powers.append(last ^ last << 1 ^ (0x11B if last & 0x80 else 0))
-    substituted = np.empty(256, np.uint8)
-    for x in range(256):
-        inverse = powers[-powers.index(x) % 255] if x else 0
-        bits = inverse * 0x101  # twice, so that a shift is a rotation
-        rotations = bits ^ bits >> 4 ^ bits >> 5 ^ bits >> 6 ^ bits >> 7
-        substituted[x] = rotations & 0xFF ^ 0x63
-    return substituted
-
-
-SUBSTITUTED = substitutions()
-
-
 def round_keys(key: bytes) -> NDArray[np.uint8]:
     """Return the 15 round keys of AES-256 (FIPS 197, section 5.2)."""
-    words = [np.frombuffer(key, np.uint8)[i : i + 4] for i in range(0, 32, 4)]
-    constant = 1
-    for i in range(8, 60):
-        word = words[-1]
-        if i % 8 == 0:
-            word = SUBSTITUTED[np.roll(word, -1)] ^ np.array([constant, 0, 0, 0], np.uint8)
-            constant *= 2
-        elif i % 8 == 4:
-            word = SUBSTITUTED[word]
-        words.append(words[-8] ^ word)
-    return np.concatenate(words).reshape(15, 16)
+    return np.array(Aes(key).rounds, ">u4").view(np.uint8)
 
 
 def tape(key: bytes, blocks: int) -> NDArray[np.uint8]:
