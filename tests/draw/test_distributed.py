@@ -435,6 +435,13 @@ def test_any_difference_gives_different_noise(key: ReleaseKey) -> None:
         WIDE.release(counts) - counts,
     ]
     assert len(set(np.concatenate(noises).tolist())) == 8000
+    # So do counts of another integer type, even with equal plans.
+    narrow = GeometricMechanism(0.1, bounds=(0, 100))
+    one, other = (
+        key.release(narrow, counts.astype(dtype), ids, name="n", part=True)
+        for dtype in (np.uint8, np.uint64)
+    )
+    assert (one != other).any()
 
 
 def test_keys_pickle_and_show_nothing(key: ReleaseKey) -> None:

@@ -1,5 +1,5 @@
 //! The mechanism around the kernel: accepted parameters, messages for bad ones, the plan of each
-//! integer type, and counts that arrive in parts.
+//! integer type.
 #![allow(clippy::unwrap_used)]
 
 use geomdp_core::fold::Folded;
@@ -120,42 +120,6 @@ fn a_mechanism_shows_its_parameters() {
     let silent = Mechanism::new(None, None).unwrap();
     assert_eq!((silent.rate(), silent.bounds()), (None, None));
     assert!(silent.map(&BigUint::from(1u32)).is_infinite());
-}
-
-/// A release in parts equals a release of the whole, whether the parts grow or shrink, fit the
-/// buffers or exceed them.
-#[test]
-fn counts_in_parts() {
-    let parts = [16, 1600, 0, 32, 4800, 48, 7];
-    let whole: Vec<i32> = (0..parts.iter().sum()).map(|x| x % 1001 - 500).collect();
-    let split = |noise: &mut dyn FnMut(&mut [i32])| {
-        let mut counts = whole.clone();
-        let mut rest = &mut counts[..];
-        for part in parts {
-            let (next, others) = rest.split_at_mut(usize::try_from(part).unwrap());
-            noise(next);
-            rest = others;
-        }
-        counts
-    };
-
-    let kernel = Kernel::new(Plan::two_sided(&rate(3.0), 1000).unwrap());
-    let mut expected = whole.clone();
-    let mut draws = Draws::new(&kernel, -500, Tape::from_key(&[5; 32]));
-    draws.add_noise(&mut expected).unwrap();
-    let mut draws = Draws::new(&kernel, -500, Tape::from_key(&[5; 32]));
-    assert_eq!(split(&mut |part| draws.add_noise(part).unwrap()), expected);
-    assert_ne!(whole, expected);
-
-    let folded = Folded::new(Some(rate(3.0)), (-1000, 1001)).unwrap();
-    let mut expected = whole.clone();
-    let mut tape = Tape::from_key(&[6; 32]);
-    let mut draws = folded.draws(&mut tape).unwrap();
-    draws.add_noise(&mut expected).unwrap();
-    let mut tape = Tape::from_key(&[6; 32]);
-    let mut draws = folded.draws(&mut tape).unwrap();
-    assert_eq!(split(&mut |part| draws.add_noise(part).unwrap()), expected);
-    assert_ne!(whole, expected);
 }
 
 /// A thousand draws at this scale are all zero with probability below 2^-2000.

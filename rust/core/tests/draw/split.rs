@@ -127,6 +127,16 @@ fn exhaust<T: Copy + PartialEq + Debug>(
         at(cut, &mut tail);
         assert_eq!(tail, expected[cut..], "from {cut}");
     }
+    // Parts that grow and shrink, fit the buffers or exceed them.
+    let (mut whole, mut recorder) = (counts.to_vec(), recorder());
+    let (mut parts, mut rest) = (Vec::new(), &mut whole[..]);
+    for len in [16, 320, 0, 32, 800, 48, counts.len()] {
+        let (part, others) = rest.split_at_mut(len.min(rest.len()));
+        parts.push(part);
+        rest = others;
+    }
+    add(&mut recorder, parts);
+    check(whole, recorder);
 }
 
 /// More counts than two buffers of 2048 words, or chunks of 512 counts, hold.
