@@ -601,7 +601,7 @@ def _probabilities(name: str, value: Any) -> _Floats:
     """Return probabilities as floats; Fractions are rounded."""
     floats = arrays.weights(name, value, None)
     if (floats > 1).any():
-        raise ValueError(f"{name} contains {floats.max()}: give numbers from 0 to 1")
+        raise ValueError(parameters.refusal(name, value, "numbers from 0 to 1"))
     return floats
 
 

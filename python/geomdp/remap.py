@@ -97,12 +97,11 @@ class _Function:
 
     def _refuse_outside(self, least: int, greatest: int) -> None:
         lower, upper = self.bounds
-        for value in (least, greatest):
-            if not lower <= value <= upper:
-                raise ValueError(
-                    f"released = {value} is not accepted: give counts from {lower} to {upper}, "
-                    "the bounds of the mechanism"
-                )
+        if not lower <= least <= greatest <= upper:
+            raise ValueError(
+                f"released counts outside {lower} to {upper}, the bounds of the mechanism, are not "
+                "accepted"
+            )
 
     def _look_up(self, places: NDArray[np.intp]) -> NDArray[Any]:
         """Return the estimates for released counts, given as offsets from the lower bound."""

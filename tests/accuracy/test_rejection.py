@@ -137,7 +137,7 @@ def test_invalid_counts_raise() -> None:
         with pytest.raises(TypeError, match="counts"):
             pmf(0.1, 30, bad)
     for bad in (-1, 31, [3, 31], np.array([[2, 2**64 - 1]], dtype=np.uint64), np.int8(-128)):
-        with pytest.raises(ValueError, match=r"counts with .* give counts from 0 to 30"):
+        with pytest.raises(ValueError, match=r"counts outside 0 to 30 are not accepted"):
             pmf(0.1, 30, bad)
     with pytest.raises(ValueError, match="n = 1048577 is not accepted: give at most 1048576"):
         pmf(0.1, 2**20 + 1, 0)

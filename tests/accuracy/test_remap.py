@@ -365,7 +365,7 @@ def test_arrays(function: Any, dtype: str) -> None:
 @each_function
 def test_released_outside_the_bounds_raises(function: Any) -> None:
     for bad in (9, 15, -1, 10**30, [10, 15], np.array([9]), np.int8(-128), np.uint64(2**64 - 1)):
-        with pytest.raises(ValueError, match=r"released = .* give counts from 10 to 14"):
+        with pytest.raises(ValueError, match="released counts outside 10 to 14, the bounds"):
             function(bad)
     for bad in (None, "10", True, 10.0, [10.0], np.array([10.0]), np.ma.array([10]), [True]):
         with pytest.raises(TypeError):

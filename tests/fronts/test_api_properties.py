@@ -14,17 +14,15 @@ from numpy.typing import NDArray
 
 import geomdp.measurement as m
 import unsigned
+from calls import BOUNDED, CALLS, CENSORED, NOISE, REMAP
 from geomdp import (
     GeometricMechanism,
     accuracy,
     rejection,
-    remap,
-    sample_bernoulli,
-    sample_geometric,
     sample_two_sided_geometric,
 )
 from geomdp.compat import diffprivlib, smartnoise
-from geomdp.distribution import CensoredGeometric, TwoSidedGeometric
+from geomdp.distribution import CensoredGeometric
 from geomdp.testing import release_not_private
 
 Counts: TypeAlias = NDArray[Any]
@@ -32,7 +30,7 @@ Counts: TypeAlias = NDArray[Any]
 DTYPES = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 KEY = bytes(range(100, 132))
 #: The documented exceptions for bad input.
-DOCUMENTED = (TypeError, ValueError, OverflowError)
+DOCUMENTED = (TypeError, ValueError, OverflowError, KeyError)
 
 
 def examples(n: int) -> settings:
@@ -301,10 +299,6 @@ def test_scale_zero_folds(data: st.DataObject, memory: Memory) -> None:
 
 # Functions of counts are independent of the layout
 
-BOUNDED = GeometricMechanism(0.5, bounds=(0, 20))
-CENSORED = CensoredGeometric(4, 2, (0, 20))
-NOISE = TwoSidedGeometric(Fraction(7, 3))
-REMAP = remap.bayes(BOUNDED, np.ones(21), "absolute")
 FUNCTIONS: dict[str, Callable[[Counts], Any]] = {
     "release_accuracy": lambda x: accuracy.release_accuracy(BOUNDED, 0.05, counts=x),
     "simultaneous_accuracy": lambda x: accuracy.simultaneous_accuracy(BOUNDED, 0.05, counts=x),
@@ -389,71 +383,8 @@ def outcome(call: Callable[[], Any]) -> Any:
         return error
 
 
-INTS = m.VectorDomain(m.AllDomain("i8")), m.SymmetricDistance()
-#: Names of parameters, and calls with any value for them.
-PARAMETERS: list[tuple[str, Callable[[Any], Any]]] = [
-    ("epsilon|scale", lambda x: GeometricMechanism(x, bounds=(0, 9)).certificate()),
-    ("sensitivity|scale", lambda x: GeometricMechanism(1, x, (0, 9)).certificate()),
-    ("prob", sample_bernoulli),
-    ("prob|trials", lambda x: sample_geometric(x, 3)),
-    ("trials", lambda x: sample_geometric(0.5, 3, x)),
-    ("d_in", GeometricMechanism(1).map),
-    ("alpha", lambda x: accuracy.release_accuracy(BOUNDED, x)),
-    ("alpha", lambda x: accuracy.scale_to_accuracy(1, x)),
-    ("scale", lambda x: accuracy.scale_to_accuracy(x, 0.05)),
-    ("scale", lambda x: accuracy.scale_to_accuracy(x, 0.05, method="continuous")),
-    ("accuracy", lambda x: accuracy.accuracy_to_scale(x, 0.05)),
-    ("accuracy", lambda x: accuracy.accuracy_to_epsilon(x, 0.05, method="ceiling")),
-    ("epsilon", lambda x: accuracy.epsilon_to_accuracy(x, 0.05)),
-    ("sensitivity", lambda x: accuracy.accuracy_to_epsilon(3, 0.05, sensitivity=x)),
-    ("scale", lambda x: accuracy.discrete_laplacian_scale_to_accuracy(x, 0.05)),
-    ("accuracy", lambda x: accuracy.accuracy_to_discrete_laplacian_scale(x, 0.05)),
-    ("n", lambda x: accuracy.simultaneous_accuracy(BOUNDED, 0.05, n=x) if x is not None else 0),
-    ("n", lambda x: accuracy.scale_to_accuracy(1, 0.05, n=x)),
-    ("weights", lambda x: accuracy.sum_confidence_interval(BOUNDED, [4, 5, 6], 0.05, weights=x)),
-    ("ratio", lambda x: accuracy.relative_accuracy(0.5, 0.05, ratio=x)),
-    ("released|counts", lambda x: accuracy.ratio_confidence_interval(BOUNDED, 3, x, 0.05)),
-    ("side", lambda x: accuracy.confidence_interval(BOUNDED, 3, 0.05, side=x)),
-    ("distribution", lambda x: accuracy.bias(BOUNDED, 3, distribution=x)),
-    ("mechanism", lambda x: accuracy.release_accuracy(x, 0.05)),
-    ("scale", lambda x: TwoSidedGeometric(x).pmf([0, 1, 10**15])),
-    ("scale", lambda x: CensoredGeometric(3, x, (0, 9)).logsf([-1, 0, 5])),
-    ("bounds", lambda x: CensoredGeometric(3, 1, x)),
-    ("center|centers|count", lambda x: CensoredGeometric(x, 1, (0, 9)).mean()),
-    ("q", NOISE.ppf),
-    ("q", CENSORED.isf),
-    ("confidence", NOISE.interval),
-    ("k", NOISE.cdf),
-    ("k", CENSORED.logpmf),
-    ("epsilon", lambda x: rejection.loss(x, 30)),
-    ("epsilon", lambda x: rejection.calibrated_epsilon(x, 30)),
-    ("n", lambda x: rejection.loss(0.5, x)),
-    ("counts", lambda x: rejection.pmf(0.5, 20, x)),
-    ("prior", lambda x: remap.bayes(BOUNDED, x, "squared")),
-    ("loss", lambda x: remap.bayes(BOUNDED, np.ones(21), x)),
-    ("released|counts", REMAP),
-    ("epsilon|scale", lambda x: diffprivlib.Geometric(epsilon=x).randomise(3)),
-    ("sensitivity|scale", lambda x: diffprivlib.Geometric(epsilon=1, sensitivity=x).randomise(3)),
-    ("random_state", lambda x: diffprivlib.Geometric(epsilon=1, random_state=x)),
-    ("lower|bounds", lambda x: diffprivlib.GeometricTruncated(epsilon=1, lower=x, upper=9)),
-    ("upper|bounds", lambda x: diffprivlib.GeometricFolded(epsilon=1, lower=0, upper=x)),
-    ("epsilon|scale", lambda x: smartnoise.simple_geometric_mechanism(3, x, 1, 0, 9)),
-    ("sensitivity|scale", lambda x: smartnoise.simple_geometric_mechanism(3, 1, x, 0, 9)),
-    ("min|max|bounds", lambda x: smartnoise.simple_geometric_mechanism(3, 1, 1, x, 9)),
-    ("scale", lambda x: m.make_geometric(m.AllDomain("i8"), m.AbsoluteDistance("i8"), x)),
-    ("T", m.AllDomain),
-    ("categories", lambda x: m.make_count_by_categories(*INTS, x)),
-    ("edges", lambda x: m.make_count_by_bins(*INTS, x)),
-    ("TO", lambda x: m.make_count(*INTS, x)),
-    ("bounds", lambda x: m.make_sum(*INTS, x)),
-    ("bounds", lambda x: m.make_sum(*INTS, (x, 9))),
-    ("measurements", m.make_composition),
-    ("delta", lambda x: m.make_base_geometric(1).map_approx(1, x)),
-]
-
-
 @pytest.mark.filterwarnings("ignore:.*probability of a miss")
-@pytest.mark.parametrize(("name", "call"), PARAMETERS)
+@pytest.mark.parametrize(("name", "call"), CALLS)
 @examples(30)
 @given(value=anything)
 def test_any_parameter_is_accepted_or_named_in_the_error(

@@ -16,8 +16,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from geomdp import GeometricMechanism, accounting, accuracy, frames, sample_bernoulli
-from geomdp.distributed import ReleaseKey, check_arguments
+from calls import CALLS
+from geomdp import GeometricMechanism
 
 NUMBERS: list[tuple[Any, Fraction]] = [
     (1, Fraction(1)),
@@ -244,54 +244,15 @@ COUNTS: dict[str, Any] = {
     "numpy record": np.array([(98761,)], [("n", "i8")])[0],
     "bytes": b"98761",
 }
-PEOPLE = pd.DataFrame({"town": ["a", "b"], "who": [1, 2]})
-ONE = GeometricMechanism(1, bounds=(0, 9))
-TAKES: dict[str, Callable[[Any], Any]] = {
-    "epsilon": GeometricMechanism,
-    "sensitivity": lambda value: GeometricMechanism(1, value),
-    "bounds": lambda value: GeometricMechanism(1, bounds=value),
-    "scale": GeometricMechanism.from_scale,
-    "d_in": ONE.map,
-    "dtype": ONE.certificate,
-    "tight": lambda value: ONE.certificate(tight=value),
-    "threads": lambda value: ONE.release([1], threads=value),
-    "nulls": lambda value: frames.release(ONE, pd.Series([1]), nulls=value),
-    "alpha": ONE.accuracy,
-    "alpha of an interval": lambda value: ONE.confidence_interval(3, value),
-    "alpha, one for each": lambda value: accuracy.epsilon_to_accuracy(1, value),
-    "accuracy": lambda value: accuracy.accuracy_to_epsilon(value, 2),
-    "method": lambda value: accuracy.scale_to_accuracy(1, 0.1, method=value),
-    "side": lambda value: ONE.confidence_interval(3, 0.1, side=value),
-    "n": lambda value: accuracy.simultaneous_accuracy(ONE, 0.1, value),
-    "budget": accounting.Budget,
-    "delta": lambda value: accounting.Budget(1, value),
-    "label": lambda value: accounting.Budget(1).spend(ONE, label=value),
-    "distance": lambda value: accounting.Budget(1).spend(ONE, value),
-    "releases": lambda value: accounting.loss_distribution(ONE) * value,
-    "l0": lambda value: accounting.loss_distribution(ONE, l0=value),
-    "linf": lambda value: accounting.loss_distribution(ONE, linf=value),
-    "l0 of frames": lambda value: frames.bound_contributions(PEOPLE, "who", l0=value),
-    "individual": lambda value: frames.bound_contributions(PEOPLE, value, l0=1),
-    "cells": lambda value: frames.bound_contributions(PEOPLE, "who", l0=1, cells=[value]),
-    "column": lambda value: frames.count(PEOPLE, {"town": ["a"]}, other={value: "else"}),
-    "name": lambda value: frames.count(PEOPLE, {"town": ["a"]}, name=value),
-    "other": lambda value: frames.count(PEOPLE, {"town": ["a"]}, other=[value]),
-    "margins": lambda value: frames.count(PEOPLE, {"who": [1]}, margins=value),
-    "levels": lambda value: frames.count(PEOPLE, {"town": value}),
-    "records": lambda value: frames.count(PEOPLE, {"town": ["a"]}).map(ONE, value),
-    "mechanism": lambda value: frames.release(value, pd.Series([1])),
-    "name by key": lambda value: ReleaseKey().release(ONE, [1], [1], name=value),
-    "part": lambda value: ReleaseKey().release(ONE, [1], [1], name="n", part=value),
-    "ids": lambda value: check_arguments({"n": ONE}, value, ["n"]),
-    "prob": sample_bernoulli,
-}
 
 
-@pytest.mark.parametrize("name", TAKES)
+@pytest.mark.parametrize("call", [call for _, call in CALLS])
 @pytest.mark.parametrize("counts", COUNTS)
-def test_messages_do_not_show_counts_in_the_wrong_place(name: str, counts: str) -> None:
+def test_messages_do_not_show_counts_in_the_wrong_place(
+    call: Callable[[Any], Any], counts: str
+) -> None:
     try:
-        TAKES[name](COUNTS[counts])
+        call(COUNTS[counts])
     except (TypeError, ValueError, OverflowError, KeyError) as error:
         text = "".join(traceback.format_exception(error))
         assert "9876" not in text

@@ -70,8 +70,9 @@ class Geometric:
         exact = None if infinite else parameters.positive_fraction("epsilon", epsilon)
         if not _is_unseeded(random_state):
             raise ValueError(
-                f"random_state = {random_state!r} is not accepted, since anyone who knows it could "
-                "subtract the noise: give None (for tests, geomdp.testing has reproducible noise)"
+                f"random_state {parameters.given(random_state)} is not accepted, since anyone who "
+                "knows it could subtract the noise: give None (for tests, geomdp.testing has "
+                "reproducible noise)"
             )
         self._epsilon = epsilon
         self._sensitivity = parameters.at_least("sensitivity", sensitivity, 0)

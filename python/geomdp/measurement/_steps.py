@@ -287,7 +287,8 @@ def make_composition(measurements: Sequence[Measurement]) -> Measurement:
     first: Measurement = measurements[0]
     for place, part in enumerate(measurements):
         if not isinstance(part, Measurement):
-            raise TypeError(parameters.foreign(f"measurements[{place}]", part, "a Measurement"))
+            kind = type(part).__name__
+            raise TypeError(f"measurements[{place}] has type {kind}: give a Measurement")
         same_space = part.input_space == first.input_space
         if not same_space or part.output_measure != first.output_measure:
             raise ValueError(
