@@ -273,36 +273,6 @@ def test_split_of_nothing_and_of_much() -> None:
     assert split(10, 10**5, 1e-6) > 20 * split(10, 10**5)
 
 
-def test_decimals_and_strings_are_exact() -> None:
-    for tenth in ("0.1", Decimal("0.1"), "1e-1", "1/10", ".1", "+0.10"):
-        assert compose([tenth] * 10) == compose({tenth: 10}) == 1
-        assert compose([tenth] * 10, "1e-6") == compose([Fraction(1, 10)] * 10, Fraction(1, 10**6))
-        assert compose_delta({0.1: 50}, tenth) == compose_delta({0.1: 50}, Fraction(1, 10))
-        assert zcdp(tenth) == zcdp(Fraction(1, 10))
-        assert rdp(tenth, "2.5") == rdp(Fraction(1, 10), Fraction(5, 2))
-        table = 50 * loss_distribution(GeometricMechanism(0.1))
-        assert table.delta_at(tenth) == table.delta_at(Fraction(1, 10))
-        assert table.epsilon_at(tenth) == table.epsilon_at(Fraction(1, 10))
-    assert Budget("1", "1e-6", {Decimal("0.1"): 10}).epsilon_spent < 1
-
-
-@pytest.mark.parametrize(
-    "text", ["", "x", "0,1", "1/0", "1/3e2", "nan", "inf", "1_0", " 1", "1e999999", "9" * 5000]
-)
-def test_strings_that_state_no_number_are_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"^epsilon = '.*' is not accepted: give a number such"):
-        Budget(text)
-
-
-def test_decimals_out_of_range_are_refused() -> None:
-    for value in ("NaN", "sNaN", "Infinity", "-1"):
-        with pytest.raises(ValueError, match=r"^epsilon = .* is not accepted: give a finite"):
-            Budget(Decimal(value))
-    for value in ("1e999999999", "1e-999999999"):
-        with pytest.raises(OverflowError, match=r"^epsilon = .* give a smaller exponent"):
-            Budget(Decimal(value))
-
-
 def test_losses_chosen_by_outputs_can_cost_more() -> None:
     """Why losses must be fixed in advance: both plans are within delta, the choice is not."""
     epsilon, first = 1, 0.1
@@ -536,7 +506,6 @@ def test_zcdp_bounds_renyi_divergences(loss: float, order: float) -> None:
         (lambda: loss_distribution(MECHANISM) + 1, TypeError, "unsupported operand"),
         (lambda: Budget(-1), ValueError, "epsilon = -1 is not accepted"),
         (lambda: Budget(1, 2), ValueError, "delta = 2 is not accepted"),
-        (lambda: Budget(1).spend(3), TypeError, "mechanism has type int"),
         (lambda: Budget(1).spend(GeometricMechanism(1), -1), ValueError, "d_in = -1"),
         (lambda: Budget(1).spend(GeometricMechanism(1), label=3), TypeError, "label = 3 has type"),
     ],

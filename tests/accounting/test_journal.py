@@ -77,7 +77,7 @@ def after_crashes(old: bytes, new: bytes) -> Iterator[bytes]:
         yield old[:cut] + new[cut:]
 
 
-@pytest.mark.parametrize("entries", [0, 2])
+@pytest.mark.parametrize("entries", [0, 1])
 def test_a_crash_at_any_byte_leaves_an_entry_or_none(
     kind: Kind, path: Path, entries: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,7 +137,7 @@ def test_damage_is_refused_or_loses_budget(
 ) -> None:
     """By a reader, and by a writer, which may find more."""
     monkeypatch.setattr(_journal, "_sync", lambda file: None)
-    *_, content = filled(kind, path, 4)
+    *_, content = filled(kind, path, 2)
     entries = kind.told(kind.open(path))
     seed = random.randrange(2**32)
     chance, refused = random.Random(seed), 0
@@ -147,7 +147,7 @@ def test_damage_is_refused_or_loses_budget(
         for use in (lambda: kind.told(kind.open(path)), lambda: kind.add(kind.open(path))):
             found = refusal(use)
             if found is None:
-                assert same(kind.told(kind.open(path))[:4], entries), (seed, damaged)
+                assert same(kind.told(kind.open(path))[:2], entries), (seed, damaged)
             else:
                 assert "a.jsonl" in found, (seed, damaged)
                 refused += 1

@@ -1,11 +1,15 @@
 """The level alpha of every public function: a confidence given by mistake warns."""
 
 import inspect
+import math
+import re
 import warnings
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pytest
 from matplotlib import pyplot
 
@@ -58,15 +62,33 @@ def public_functions() -> Iterator[Callable[..., Any]]:
     yield from filter(inspect.isfunction, vars(GeometricMechanism).values())
 
 
-@pytest.mark.parametrize("function", OF_ALPHA, ids=lambda function: function.__qualname__)
+each_function = pytest.mark.parametrize(
+    "function", OF_ALPHA, ids=lambda function: function.__qualname__
+)
+
+
+@each_function
 def test_a_confidence_as_alpha_warns_everywhere(function: Callable[..., Any]) -> None:
-    with pytest.warns(UserWarning, match=r"^alpha = 0\.95 is .*: give 0\.05 for 95%") as caught:
-        OF_ALPHA[function](0.95)
-    assert {warning.filename for warning in caught} == {__file__}
+    for alpha in (0.95, Fraction(19, 20), 1):
+        wanted = rf"^alpha = {re.escape(repr(alpha))} is .*: give 0\.05 for 95% confidence$"
+        with pytest.warns(UserWarning, match=wanted) as caught:
+            OF_ALPHA[function](alpha)
+        assert {warning.filename for warning in caught} == {__file__}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         OF_ALPHA[function](0.5)
+        OF_ALPHA[function](Fraction(1, 20))
     pyplot.close("all")  # One of them draws.
+
+
+@each_function
+def test_other_alphas_raise_by_name(function: Callable[..., Any]) -> None:
+    for alpha in (True, b"1", None, 1j, np.longdouble(1), np.array([0.05, None])):
+        with pytest.raises(TypeError, match=r"^alpha\b.*: "):
+            OF_ALPHA[function](alpha)
+    for alpha in (-1, math.nan, math.inf, 1 + 2**-52, Fraction(10**20 + 1, 10**20)):
+        with pytest.raises(ValueError, match=r"^alpha\b.*: "):
+            OF_ALPHA[function](alpha)
 
 
 def test_no_parameter_after_alpha_is_positional() -> None:

@@ -5,7 +5,6 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from decimal import Context, FloatOperation, Inexact, Rounded, localcontext
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -377,24 +376,6 @@ def test_moments_of_any_count_and_bounds(
         place = (twice[1] - wave if width else twice[0]) // 2
         rooms = rate, place - lower, upper - place
         expect(moments.of_folded(rate, twice, count), wide_folded(*rooms, *halves), place - count)
-
-
-def test_decimal_context_of_the_caller_does_not_matter() -> None:
-    def results() -> list[object]:
-        rate = Fraction(0.3)
-        return [
-            moments.unbounded(rate),
-            moments.entropy(rate, 3, None),
-            moments.of_censored(rate, -5, 7, 9),
-            moments.of_truncated(rate, -5, 7, -9),
-            moments.of_folded(rate, (-9, 14), 2**70),
-        ]
-
-    usual = results()
-    traps = [FloatOperation, Inexact, Rounded]
-    with localcontext(Context(prec=1, Emin=-1, Emax=1, traps=traps)) as context:
-        assert results() == usual
-        assert not any(context.flags.values())
 
 
 @pytest.mark.parametrize("rate", [Fraction(1, 20), Fraction(1), Fraction(7, 2), Fraction(900)])

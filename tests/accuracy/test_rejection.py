@@ -133,9 +133,6 @@ def test_inflation_is_below_5_4() -> None:
 
 
 def test_invalid_counts_raise() -> None:
-    for bad in (None, "1", True, 1.0, [1.0], np.ones(2), np.ma.array([1, 2])):
-        with pytest.raises(TypeError, match="counts"):
-            pmf(0.1, 30, bad)
     for bad in (-1, 31, [3, 31], np.array([[2, 2**64 - 1]], dtype=np.uint64), np.int8(-128)):
         with pytest.raises(ValueError, match=r"counts outside 0 to 30 are not accepted"):
             pmf(0.1, 30, bad)

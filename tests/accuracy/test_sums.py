@@ -305,28 +305,6 @@ def test_coverage_of_ratios_over_all_tapes(scales: Any, R: int, alpha: float) ->
     assert narrow
 
 
-def test_coverage_of_ratios_without_bounds() -> None:
-    scales = 0.5, 0.4
-    first, second = map(from_scale, scales)
-    reach, alpha = 5, 0.1
-    ends = ratio_confidence_interval(
-        first,
-        np.arange(-reach, reach + 5)[:, None],
-        np.arange(-reach, reach + 9),
-        alpha,
-        denominator_mechanism=second,
-    )
-    rates = [1 / Fraction(scale) for scale in scales]
-    for a, b in ((0, 1), (0, 8), (2, 3), (4, 8), (3, 7), (1, 6)):
-        covered = mpf(0)
-        for i, j in itertools.product(range(-reach, reach + 1), repeat=2):
-            at = i + a + reach, j + b + reach
-            if ends[0][at] <= Fraction(a, b) <= ends[1][at]:
-                covered += noise(rates[0], i) * noise(rates[1], j)
-        assert covered >= 1 - alpha
-        assert b < 6 or covered < 0.995
-
-
 def test_ratios_at_bounds_and_near_zero() -> None:
     first, second = GeometricMechanism(1, bounds=(0, 100)), GeometricMechanism(1, bounds=(0, 50))
     inf = math.inf
@@ -403,16 +381,8 @@ def test_invalid_parameters_raise() -> None:
     ):
         with pytest.raises(ValueError, match=r"^alpha = 1e-17 .* the error of the sampled distr"):
             call(1e-17)
-        for value, error in ((0, ValueError), (1.5, ValueError), (b"1", TypeError)):
-            with pytest.raises(error, match=r"^alpha (=|has type) "):
-                call(value)
-    for interval in (
-        lambda: sum_confidence_interval(FREE, [1, 2], 0.95),
-        lambda: ratio_confidence_interval(FREE, 1, 2, 0.95),
-    ):
-        with pytest.warns(UserWarning, match=r"^alpha = 0\.95 is ") as caught:
-            interval()
-        assert caught[0].filename == __file__
+        with pytest.raises(ValueError, match=r"^alpha = 0"):
+            call(0)
     for n, error in ((-1, ValueError), (1.0, TypeError), (True, TypeError)):
         with pytest.raises(error, match=r"^n = "):
             sum_accuracy(FREE, n, 0.05)  # type: ignore[arg-type]
@@ -426,11 +396,6 @@ def test_invalid_parameters_raise() -> None:
             ratio_confidence_interval(FREE, 5, released, 0.05, denominator_mechanism=bounded)
     with pytest.raises(ValueError, match="broadcast"):
         ratio_confidence_interval(FREE, [1, 2], [1, 2, 3], 0.05)
-    for other in ("m", 0.5):
-        with pytest.raises(TypeError, match=r"^mechanism has type .*GeometricMechanism"):
-            sum_accuracy(other, 3, 0.05)  # type: ignore[arg-type]
-        with pytest.raises(TypeError, match=r"^mechanism has type .*GeometricMechanism"):
-            ratio_confidence_interval(FREE, 1, 2, 0.05, denominator_mechanism=other)  # type: ignore[arg-type]
     for ratio, error in ((0, ValueError), (-1, ValueError), (b"1", TypeError)):
         with pytest.raises(error, match=r"^ratio (=|has type) "):
             relative_accuracy(0.5, 0.05, ratio=ratio)  # type: ignore[arg-type]

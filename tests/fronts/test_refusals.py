@@ -24,11 +24,15 @@ from scipy import sparse
 import geomdp.measurement as m
 from geomdp import (
     GeometricMechanism,
+    accuracy,
+    frames,
     rejection,
+    remap,
     sample_bernoulli,
     sample_geometric,
     sample_two_sided_geometric,
 )
+from geomdp.accounting import Budget
 from geomdp.compat import diffprivlib
 from geomdp.compat.smartnoise import simple_geometric_mechanism as smartnoise
 from geomdp.distribution import CensoredGeometric, TwoSidedGeometric
@@ -332,6 +336,36 @@ def test_scale_limit_of_unbounded_64_bit_counts_and_of_one_output() -> None:
     assert m.make_geometric(*ONE, 2**400, (7, 7)).map(0) == 0
 
 
+# Mechanisms
+
+#: Calls with a mechanism.
+WITH_MECHANISM: dict[str, Callable[[Any], Any]] = {
+    "column": lambda x: frames.release(x, pd.Series([1])),
+    "columns": lambda x: frames.release_columns(pd.DataFrame({"n": [1]}), {"n": x}),
+    "table": frames.count(pd.Series(["a"]), ["a"]).map,
+    "budget": Budget(1).spend,
+    "accuracy": lambda x: accuracy.release_accuracy(x, 0.5),
+    "accuracy of several": lambda x: accuracy.simultaneous_accuracy(x, 0.5, n=5),
+    "interval": lambda x: accuracy.confidence_interval(x, 5, 0.5),
+    "bias": lambda x: accuracy.bias(x, 5),
+    "sum": lambda x: accuracy.sum_accuracy(x, 3, 0.05),
+    "ratio": lambda x: accuracy.ratio_confidence_interval(
+        SMALL, 1, 2, 0.05, denominator_mechanism=x
+    ),
+    "bayes": lambda x: remap.bayes(x, np.ones(4), "absolute"),
+    "minimax": lambda x: remap.minimax(x, "absolute"),
+    "risk": lambda x: remap.risk(x, "absolute"),
+    "expected loss": lambda x: remap.expected_loss(x, np.ones(4), "absolute"),
+}
+
+
+@pytest.mark.parametrize("call", WITH_MECHANISM)
+def test_other_types_than_mechanisms_raise(call: str) -> None:
+    for value in (1.0, "mechanism", GeometricMechanism):
+        with pytest.raises(TypeError, match=r"^mechanism has type .*: give a"):
+            WITH_MECHANISM[call](value)
+
+
 # Counts
 
 
@@ -401,6 +435,12 @@ NOT_COUNTS: list[Any] = [
 SMALL = GeometricMechanism(1)
 #: Calls with counts alone.
 COUNTED: dict[str, Callable[[Any], Any]] = {
+    # None asks for the accuracy of any count.
+    "accuracy": lambda x: accuracy.release_accuracy(SMALL, 0.05, counts=0.5 if x is None else x),
+    "accuracy of several": lambda x: accuracy.simultaneous_accuracy(SMALL, 0.05, counts=x),
+    "interval": lambda x: accuracy.confidence_interval(SMALL, x, 0.05),
+    "the bias": lambda x: accuracy.bias(SMALL, x),
+    "pmf": lambda x: rejection.pmf(0.1, 30, x),
     "release": SMALL.release,
     "known key": lambda x: release_not_private(SMALL, x, KEY),
     "two-sided": lambda x: sample_two_sided_geometric(x, 1),
@@ -422,7 +462,7 @@ COUNTED: dict[str, Callable[[Any], Any]] = {
 
 
 #: Moments are functions of any int, and a measurement of arrays takes none.
-NO_INT64 = {call for call in COUNTED if re.match("bias|variance|mse|measurement", call)}
+NO_INT64 = {call for call in COUNTED if re.match("pmf|bias|variance|mse|measurement", call)}
 
 
 @pytest.mark.parametrize("call", COUNTED)

@@ -48,7 +48,10 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "scale": lambda x: GeometricMechanism.from_scale(x).privacy_loss(),
     "alpha": MECHANISM.accuracy,
     "interval": lambda x: MECHANISM.confidence_interval(5, x),
+    "compose": lambda x: accounting.compose({x: 10}, x),
     "compose_delta": lambda x: accounting.compose_delta([1], x),
+    "zcdp": accounting.zcdp,
+    "rdp": lambda x: accounting.rdp(x, 2),
     "budget": lambda x: accounting.Budget(x).remaining,
     "planned": lambda x: accounting.Budget(x, x, losses={x: 2}).epsilon_spent,
     "rho": lambda x: accounting.Budget(rho=x).rho_spent,
@@ -97,7 +100,7 @@ def test_number_is_taken_as_text_and_as_a_decimal(call: str) -> None:
         return
     take = CALLS[call]
     exact = take(Fraction(1, 2))
-    for half in ("0.5", "1/2", "5e-1", Decimal("0.5"), np.str_("0.5")):
+    for half in ("0.5", "1/2", "5e-1", ".5", "+0.50", Decimal("0.5"), np.str_("0.5")):
         assert take(half) == exact
     assert take("1/3") == take(Fraction(1, 3))
 
@@ -106,8 +109,10 @@ def test_number_is_taken_as_text_and_as_a_decimal(call: str) -> None:
 @pytest.mark.parametrize(
     ("value", "error"),
     [
-        ("x", ValueError),
-        ("nan", ValueError),
+        *(
+            (text, ValueError)
+            for text in ("", "x", "0,1", "1/0", "1/3e2", "nan", "inf", "1_0", " 1")
+        ),
         ("1e999999999", ValueError),
         ("9" * 10_000, ValueError),
         (Decimal("NaN"), ValueError),

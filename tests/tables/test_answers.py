@@ -17,50 +17,17 @@ import pandas as pd
 import pytest
 
 from geomdp import GeometricMechanism, accuracy
-from geomdp._analysis.trees import Tree
-from geomdp.frames import Design
+from geomdp.frames import Design, Hierarchy
 from geomdp.frames._answers import Answers
+from geomdp.frames._axes import Axis
 from geomdp.frames._native import made
 
 #: So little noise that counts are exact but for a probability of exp(-100).
 CLEAR = 4000
-HALVES = (Fraction(1, 2),) * 2
 
 
-def axis(label: str, levels: Any, **more: Any) -> Any:
-    """Return an axis of a list of levels."""
-    nodes = list(levels)
-    found = {
-        "label": label,
-        "levels": nodes,
-        "nodes": nodes,
-        "tree": Tree(np.full(len(nodes), -1)),
-        "shown": np.arange(len(nodes)),
-        "shares": (Fraction(1),),
-        "other": False,
-    }
-    return SimpleNamespace(**(found | more))
-
-
-def with_margin(label: str, levels: Any, shares: Any = HALVES) -> Any:
-    nodes, n = list(levels), len(levels)
-    return axis(
-        label,
-        nodes,
-        nodes=["all", *nodes],
-        tree=Tree(np.array([-1] + [0] * n)),
-        shown=np.array([*range(1, n + 1), 0]),
-        shares=shares,
-    )
-
-
-def of_tree(label: str, above: dict[str, str | None], shares: Any) -> Any:
-    """Return an axis of nodes in the order of depth."""
-    nodes = list(above)
-    parents = [-1 if up is None else nodes.index(up) for up in above.values()]
-    tree = Tree(np.array(parents))
-    levels = [nodes[leaf] for leaf in tree.leaves]
-    return axis(label, levels, nodes=nodes, tree=tree, shown=np.arange(tree.size), shares=shares)
+def with_margin(label: str, levels: Any) -> Axis:
+    return Axis(label, levels, margin=["all" if isinstance(levels[0], str) else 99])
 
 
 AREAS = {"all": None, "N": "all", "S": "all", "n1": "N", "n2": "N"}
@@ -99,9 +66,9 @@ class Table(Answers):
 CELLS = np.random.default_rng(5).integers(20, 90, (3, 2, 5))
 AGES = [20, 30, 40, 50, 60]
 TREE_AXES = (
-    of_tree("area", AREAS, (Fraction(1, 4), Fraction(1, 4), Fraction(1, 2))),
+    Axis("area", Hierarchy(AREAS), shares=[1, 1, 2]),
     with_margin("sex", ["f", "m"]),
-    axis("age", AGES),
+    Axis("age", AGES),
 )
 
 
@@ -202,7 +169,7 @@ def test_cells_are_intervals_and_estimates() -> None:
 def test_flat_tables_have_the_exact_bounds() -> None:
     """Never wider than the accuracies of sums, and integers throughout."""
     table = Table(
-        [axis("a", range(6)), axis("b", range(4))],
+        [Axis("a", range(6)), Axis("b", range(4))],
         CELLS.reshape(-1)[:24].reshape(6, 4),
         Fraction(1, 2),
     )
@@ -224,8 +191,8 @@ def test_flat_tables_have_the_exact_bounds() -> None:
 def test_margins_are_used() -> None:
     rng = np.random.default_rng(1)
     cells = rng.poisson(200, (10, 2))
-    alone = Table([axis("a", range(10)), axis("b", "xy")], cells, Fraction(1, 2))
-    both = Table([with_margin("a", range(10)), with_margin("b", "xy")], cells, Fraction(1, 2))
+    alone = Table([Axis("a", range(10)), Axis("b", [*"xy"])], cells, Fraction(1, 2))
+    both = Table([with_margin("a", range(10)), with_margin("b", [*"xy"])], cells, Fraction(1, 2))
     widths = [
         (found["upper"] - found["lower"])[0] / 2
         for table in (alone, both)
@@ -255,7 +222,7 @@ def small(column: Any, true: Sequence[int], epsilon: Any, most: int) -> tuple[Ta
     sizes = np.diff(column.tree.starts)[: column.tree.depth + 1]
     noise, masses = outcomes(column.shares, epsilon, sizes, most)
     cells = np.broadcast_to(np.array(true), (len(noise), len(true)))
-    return Table([axis("outcome", range(len(noise))), column], cells, epsilon, noise), masses
+    return Table([Axis("outcome", range(len(noise))), column], cells, epsilon, noise), masses
 
 
 def missed(answer: Any, value: float, masses: Any) -> float:
@@ -264,11 +231,11 @@ def missed(answer: Any, value: float, masses: Any) -> float:
 
 
 LISTS = [
-    (axis("x", [0, 1]), [0, 1], 1, 12),
-    (axis("x", [0, 1]), [2, 5], 1, 12),
-    (axis("x", [0, 1]), [0, 40], 1, 12),
-    (axis("x", [-1, 0, 4]), [3, 0, 2], Fraction(3, 2), 5),
-    (axis("x", [-1, 0, 4]), [0, 0, 9], Fraction(3, 2), 5),
+    (Axis("x", [0, 1]), [0, 1], 1, 12),
+    (Axis("x", [0, 1]), [2, 5], 1, 12),
+    (Axis("x", [0, 1]), [0, 40], 1, 12),
+    (Axis("x", [-1, 0, 4]), [3, 0, 2], Fraction(3, 2), 5),
+    (Axis("x", [-1, 0, 4]), [0, 0, 9], Fraction(3, 2), 5),
     (with_margin("x", [0, 1]), [4, 3], 3, 6),
     (with_margin("x", [0, 3]), [1, 11], 3, 6),
 ]
@@ -324,10 +291,10 @@ def test_intervals_hold_over_all_noise(
 def test_two_releases_hold_over_all_noise(true: Any) -> None:
     """Changes, in percent too, and combined estimates."""
     noise, masses = outcomes((1,), Fraction(3, 2), (4,), 4)
-    column = axis("x", [0, 1])
+    column = Axis("x", [0, 1])
     one, other = (
         Table(
-            [axis("outcome", range(len(noise))), column],
+            [Axis("outcome", range(len(noise))), column],
             np.broadcast_to(np.array(cells), (len(noise), 2)),
             Fraction(3, 2),
             part,
@@ -354,7 +321,7 @@ def test_two_releases_hold_over_all_noise(true: Any) -> None:
 @pytest.mark.parametrize("true", [[0, 1], [3, 4], [0, 30], [25, 25]])
 def test_shares_hold_over_all_noise(true: list[int]) -> None:
     """One outcome at a time, since a share is of the whole table."""
-    column = axis("x", ["a", "b"])
+    column = Axis("x", ["a", "b"])
     noise, masses = outcomes((1,), 1, (2,), 4)
     for alpha in (0.4, 0.1):
         probability = np.zeros(3)
@@ -379,7 +346,7 @@ def test_shares_hold_over_all_noise(true: list[int]) -> None:
 @pytest.mark.parametrize(
     ("column", "true", "epsilon", "most"),
     [
-        (axis("x", [0, 1]), [2, 5], 1, 4),
+        (Axis("x", [0, 1]), [2, 5], 1, 4),
         (with_margin("x", [0, 3]), [1, 11], 3, 2),
     ],
 )
@@ -422,9 +389,9 @@ def test_a_known_total_holds_over_all_noise(
 
 def test_a_known_total_of_counts_at_a_limit_or_with_bounds() -> None:
     limit = 2**63 - 1
-    found = Table([axis("x", [1, 2])], [3, 5], 1, np.array([limit - 3, 0])).with_total(8)
+    found = Table([Axis("x", [1, 2])], [3, 5], 1, np.array([limit - 3, 0])).with_total(8)
     assert found.intervals(0.05)[["lower", "upper"]].to_numpy().tolist() == [[0, 8]] * 2
-    bounded = Table([axis("x", [1, 2])], [3, 5], 1, bounds=(0, 9))
+    bounded = Table([Axis("x", [1, 2])], [3, 5], 1, bounds=(0, 9))
     with pytest.raises(ValueError, match="no interval for a known total"):
         bounded.with_total(8)
 
@@ -438,7 +405,7 @@ def test_the_percentage_of_a_part_holds_near_zero_and_with_several_cells() -> No
     for true in ([1, 0], [0, 2], [3, 1, 0, 0, 2, 0, 1, 0], [40, 3, 2, 5, 1, 0, 0, 0]):
         noise = rng.geometric(1 - a, (n, len(true))) - rng.geometric(1 - a, (n, len(true)))
         table = Table(
-            [axis("outcome", range(n)), axis("x", range(len(true)))],
+            [Axis("outcome", range(n)), Axis("x", range(len(true)))],
             np.broadcast_to(true, noise.shape),
             epsilon,
             noise,
@@ -454,7 +421,7 @@ def test_the_percentage_of_a_part_holds_near_zero_and_with_several_cells() -> No
 
 def test_an_estimate_is_inside_what_is_possible() -> None:
     """A share was -9.95% beside [0, 0]."""
-    column, flat = axis("x", ["a", "b"]), axis("y", [1, 2, 3])
+    column, flat = Axis("x", ["a", "b"]), Axis("y", [1, 2, 3])
     table = Table([column], [0, 0], 1, np.array([-20, 200]))
     found = table.share("x", alpha=0.05)
     assert found["percent"].tolist() == [0, 100]
@@ -466,14 +433,14 @@ def test_an_estimate_is_inside_what_is_possible() -> None:
 
 
 def test_a_denominator_that_cannot_be_told_from_0() -> None:
-    column = axis("x", ["a", "b"])
+    column = Axis("x", ["a", "b"])
     table = Table([column], [0, 0], 1, np.array([1, 0]))
     found = table.ratio({"x": "a"}, {"x": "b"}, alpha=0.05)
     assert np.isnan(found["estimate"][0])
     assert (found["lower"][0], found["upper"][0]) == (0, math.inf)
     found = table.share("x", alpha=0.05)
     assert (found["lower"].tolist(), found["upper"].tolist()) == ([0, 0], [100, 100])
-    ages = Table([axis("age", [20, 30])], [0, 0], 1, np.array([1, -1]))
+    ages = Table([Axis("age", [20, 30])], [0, 0], 1, np.array([1, -1]))
     found = ages.mean("age", alpha=0.05)
     assert (found["lower"][0], found["upper"][0]) == (20, 30)
     assert np.isnan(found["estimate"][0])
@@ -485,7 +452,7 @@ def test_a_denominator_that_cannot_be_told_from_0() -> None:
 
 def test_counts_at_a_limit_of_int64_open_the_interval() -> None:
     limit = 2**63 - 1
-    flat = Table([axis("x", [1, 2])], [limit - 1, 5], 1, np.array([1, 0]))
+    flat = Table([Axis("x", [1, 2])], [limit - 1, 5], 1, np.array([1, 0]))
     found = flat.intervals(0.05)
     assert found["upper"][0] >= limit
     assert found["upper"][1] == 5 + flat.mechanisms[(0,)].accuracy(0.05)
@@ -497,14 +464,15 @@ def test_counts_at_a_limit_of_int64_open_the_interval() -> None:
 
 
 def test_levels_for_others_have_no_place_among_quantiles() -> None:
-    column = axis("age", [20, 30, 40, "other"], other=True)
+    """Nor among means, which took a label such as -1 for the age of all others."""
+    column = Axis("age", [20, 30, 40], other=[-1])
     table = Table([column], [10, 10, 11, 900])
     assert table.quantile("age", 0.5, alpha=0.05).iloc[0].tolist() == [30, 30, 30]
-    with pytest.raises(ValueError, match="level 'other' of 'age' has no number as its value: give"):
+    with pytest.raises(ValueError, match="level -1 of 'age' has no number as its value: give"):
         table.mean("age")
     found = table.mean("age", values={20: 20, 30: 30, 40: 40}, alpha=0.05)
     assert found["estimate"][0] == pytest.approx((200 + 300 + 440) / 31)
-    nulls = Table([axis("age", [None, 20, 30])], [900, 10, 5])
+    nulls = Table([Axis("age", [None, 20, 30])], [900, 10, 5])
     assert nulls.quantile("age", 0.5)["estimate"].tolist() == [20]
 
 
@@ -521,22 +489,20 @@ def test_populations_of_leaves_are_enough() -> None:
 
 
 def test_releases_with_other_margins_compare() -> None:
-    one = Table([with_margin("x", ["a", "b"]), axis("y", [1, 2])], [[9, 5], [3, 1]])
-    other = Table([axis("x", ["a", "b"])], [10, 10])
+    one = Table([with_margin("x", ["a", "b"]), Axis("y", [1, 2])], [[9, 5], [3, 1]])
+    other = Table([Axis("x", ["a", "b"])], [10, 10])
     assert one.change(other, "x")["x"].tolist() == ["a", "b"]
     assert one.change(other, "x")["estimate"].round().tolist() == [4, -6]
-    same = Table([axis("x", ["b", "a"]), axis("y", [1, 2])], [[3, 1], [9, 5]])
+    same = Table([Axis("x", ["b", "a"]), Axis("y", [1, 2])], [[3, 1], [9, 5]])
     found = one.combine(same, "x", alpha=0.05)
     assert found["estimate"].round().tolist() == [14, 4]
     with pytest.raises(ValueError, match="other has other columns or levels"):
         one.combine(other, "x")
     with pytest.raises(ValueError, match="earlier has other levels of 'x', which is in by"):
-        one.change(Table([axis("x", ["a", "c"])], [1, 1]), "x")
+        one.change(Table([Axis("x", ["a", "c"])], [1, 1]), "x")
     north = {"all": None, "N": "all", "S": "all", "n1": "N", "n2": "S", "s1": "S"}
     moved = {"all": None, "N": "all", "S": "all", "n1": "N", "n2": "N", "s1": "S"}
-    trees = [
-        Table([of_tree("x", each, (Fraction(1, 3),) * 3)], [1, 2, 3]) for each in (north, moved)
-    ]
+    trees = [Table([Axis("x", Hierarchy(each))], [1, 2, 3]) for each in (north, moved)]
     with pytest.raises(ValueError, match="other levels of 'x'"):
         trees[0].change(trees[1], "x")
 
@@ -546,7 +512,7 @@ def test_releases_with_other_margins_compare() -> None:
 
 def test_releases_with_bounds_answer_by_cells() -> None:
     noisy = np.array([[0, 60], [45, 30]])
-    table = Table([axis("x", "ab"), axis("y", [1, 2])], noisy, 1, noisy * 0, bounds=(0, 100))
+    table = Table([Axis("x", [*"ab"]), Axis("y", [1, 2])], noisy, 1, noisy * 0, bounds=(0, 100))
     mechanism = table.mechanisms[0, 0]
     found = table.total("x", alpha=0.05)
     for row, cells in enumerate(noisy):
@@ -571,7 +537,7 @@ def test_releases_with_bounds_answer_by_cells() -> None:
     ):
         with pytest.raises(ValueError, match="a release with bounds has no interval for a "):
             ask()
-    ragged = of_tree("x", AREAS, (Fraction(1, 3),) * 3)
+    ragged = Axis("x", Hierarchy(AREAS))
     table = Table([ragged], [1, 2, 3], 1, np.zeros(5, int), bounds=(0, 9))
     with pytest.raises(ValueError, match="by the tree of 'x', whose leaves differ in depth"):
         table.total(alpha=0.05)
@@ -620,7 +586,7 @@ def test_wrong_questions_are_refused(ask: Any, error: Any, message: str) -> None
 
 def test_columns_have_no_name_of_an_answer() -> None:
     with pytest.raises(ValueError, match="by has 'lower', the name of a column of answers"):
-        Table([axis("lower", [1, 2])], [1, 2]).total("lower")
+        Table([Axis("lower", [1, 2])], [1, 2]).total("lower")
 
 
 @pytest.mark.parametrize("epsilon", ["1/1000000000", "1/100000000", "1/10000000"])

@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import subprocess
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -129,18 +128,12 @@ def test_result_is_the_best_of_all_tables(problem: Any) -> None:
     assert ((result - fit) ** 2).sum() == pytest.approx(least, abs=100 * NEAR)
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_margins_of_three_chains_are_within_4(seed: int) -> None:
+#: The vertex of the last one is fractional, and rounded by another program.
+@pytest.mark.parametrize(("seed", "least"), [*((seed, 1) for seed in range(20)), (235, 2)])
+def test_margins_of_three_chains_are_within_4(
+    seed: int, least: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rng = np.random.default_rng(seed)
-    cells = rng.integers(-2, 6, (3, 3, 3))
-    margins: Margins = {key: rng.integers(-2, 16, (3, 3)) for key in [(0, 1), (0, 2), (1, 2)]}
-    total = int(rng.integers(0, 60))
-    result = consistent(cells, margins=margins, total=total)
-    check(result, fitted(cells, margins, None, total), margins, total, within=4)
-
-
-def test_fractional_vertex_is_rounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(235)
     cells = rng.integers(-2, 6, (3, 3, 3))
     margins: Margins = {key: rng.integers(-2, 16, (3, 3)) for key in [(0, 1), (0, 2), (1, 2)]}
     total = int(rng.integers(0, 60))
@@ -152,7 +145,7 @@ def test_fractional_vertex_is_rounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(optimize, "linprog", counted)
     result = consistent(cells, margins=margins, total=total)
-    assert len(programs) > 1
+    assert len(programs) >= least
     check(result, fitted(cells, margins, None, total), margins, total, within=4)
 
 
@@ -297,15 +290,8 @@ def test_invalid_parameter_raises(
         consistent(cells, **options)
 
 
-def test_missing_scipy_raises() -> None:
-    code = """
-import sys
-sys.modules["scipy"] = None
-from geomdp.consistency import consistent
-try:
-    consistent([1])
-except ImportError as error:
-    print(error.__notes__)
-"""
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert "pip install 'scipy>=1.11'" in done.stdout
+def test_missing_scipy_raises(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    with pytest.raises(ImportError) as error:
+        consistent([1])
+    assert "pip install 'scipy>=1.11'" in error.value.__notes__[0]

@@ -1215,12 +1215,15 @@ def _values(
     """Return the place of a column, the value of each leaf, and 1 for those that have one."""
     place = _place(axes, "column", column, rows)
     axis = axes[place]
-    if values is not None and not isinstance(values, Mapping):
+    if values is None:
+        # The label of other records is not their value, even if it is a number.
+        numbers = [*axis.levels[: len(axis.levels) - axis.other], *[None] * axis.other]
+        values = dict(zip(axis.levels, numbers, strict=True))
+    if not isinstance(values, Mapping):
         raise TypeError(parameters.foreign("values", values, "a mapping from levels to numbers"))
-    given = dict(zip(axis.levels, axis.levels, strict=True)) if values is None else values
     leaves = dict(zip(axis.levels, axis.tree.leaves.tolist(), strict=True))
     weights, used = np.zeros(axis.tree.size), np.zeros(axis.tree.size)
-    for level, value in given.items():
+    for level, value in values.items():
         if level not in leaves:
             raise ValueError(
                 f"values has {parameters.shown(level)}, which is no level of {column!r}"
