@@ -22,6 +22,7 @@ from geomdp._analysis import sums, weighted
 from geomdp._analysis.products import Product, least_squares
 from geomdp.frames import Design, Hierarchy, NoisyTable
 from test_documents import COUNTIES
+from test_products import all_noise, leaves_of, of
 
 #: Ragged in both ways: branches differ in size and in depth.
 RAGGED = {
@@ -46,12 +47,6 @@ def sums_of(tree: Hierarchy, counts: dict[Any, int]) -> dict[Any, int]:
             found[node] += count
             node = parents[node]
     return found
-
-
-def paths(tree: Hierarchy) -> Any:
-    """Return the matrix from leaves to nodes."""
-    columns = [list(sums_of(tree, {leaf: 1}).values()) for leaf in tree.leaves]
-    return np.array(columns).T
 
 
 # The tree and the estimates
@@ -105,7 +100,7 @@ RATES = [0.3, 0.7, 0.2, 1.5]
 
 def dense(tree: Hierarchy, rates: list[float]) -> tuple[Any, Any]:
     """Return the covariance of the best unbiased estimates, and the variances of the noise."""
-    a = paths(tree)
+    a = leaves_of(tree.tree)
     variances = np.array([1 / (2 * math.sinh(rates[d] / 2) ** 2) for d in tree.tree.depths])
     inverse = np.diag(1 / variances)
     return a @ np.linalg.inv(a.T @ inverse @ a) @ a.T, variances
@@ -141,19 +136,6 @@ def test_two_passes_are_the_weighted_least_squares(given: Any, rates: list[float
 # Intervals
 
 
-def all_noise(tree: Hierarchy, rates: list[float], most: int) -> tuple[Any, Any, float]:
-    """Return all outcomes up to this size, as columns; their masses; and the mass left out."""
-    z = np.arange(-most, most + 1)
-    grids = np.meshgrid(*[z] * len(tree.nodes), indexing="ij")
-    outcomes = np.array([grid.ravel() for grid in grids])
-    masses = np.ones(outcomes.shape[1])
-    for node, depth in enumerate(tree.tree.depths):
-        a = math.exp(-rates[depth])
-        masses *= (1 - a) / (1 + a) * a ** np.abs(outcomes[node])
-    left = sum(2 * math.exp(-rates[d] * (most + 1)) for d in tree.tree.depths)
-    return outcomes.astype(float), masses, left
-
-
 SMALL = {
     "star": ({"a": "r", "b": "r", "c": "r"}, [2, 2], 10),
     "chain": ({"b": "r", "c": "b", "d": "c"}, [2, 1, 2, 2], 15),
@@ -174,15 +156,15 @@ def test_intervals_hold_by_enumeration(
     tree = Hierarchy(given)
     mechanisms = [GeometricMechanism(Fraction(each)) for each in epsilons]
     rates = [float(each.rate) for each in mechanisms]
-    outcomes, masses, left = all_noise(tree, rates, most)
+    outcomes, masses, left = all_noise(of([tree.tree], [epsilons]), most)
     assert left < 1e-3
-    assert math.fsum(masses) + left >= 1
-    true = paths(tree) @ np.arange(5, 5 + len(tree))
+    assert math.fsum(masses) + left >= 1 - 1e-12  # But for rounding.
+    true = (leaves_of(tree.tree) @ np.arange(5, 5 + len(tree))).astype(int)
     of_depth = {(depth,): each for depth, each in enumerate(mechanisms)}
     zero = NoisyTable(Design({"node": tree}), of_depth, None, "pandas", true)
     assert column(zero.estimates(), "estimate") == pytest.approx(true)
     squares = least_squares(tree.tree, rates)
-    errors, spreads = squares(outcomes), np.sqrt(squares.variances)
+    errors, spreads = squares(outcomes.astype(float)), np.sqrt(squares.variances)
     for alpha in (Fraction(1, 2), Fraction(1, 10), Fraction(1, 50)):
         for simultaneous in (False, True):
             if alpha == Fraction(1, 2) and simultaneous:
@@ -337,7 +319,7 @@ def test_consistent_counts_are_the_closest() -> None:
     variances = np.array(spread)[tree.tree.depths]
     rng = np.random.default_rng(9)
     leaves = np.array(list(itertools.product(range(9), repeat=3))).T
-    everything = paths(tree) @ leaves
+    everything = leaves_of(tree.tree) @ leaves
     for _ in range(20):
         noisy = rng.integers(-3, 6, (5, 1))
         released = NoisyTable(design, mechanisms, None, "pandas", noisy[:, 0])
@@ -346,7 +328,7 @@ def test_consistent_counts_are_the_closest() -> None:
             allowed = cost if total is None else np.where(everything[0] == total, cost, np.inf)
             found = np.array(released.consistent(total)["count"])
             assert ((found - noisy[:, 0]) ** 2 / variances).sum() == pytest.approx(allowed.min())
-            assert (paths(tree) @ found[tree.tree.leaves] == found).all()
+            assert (leaves_of(tree.tree) @ found[tree.tree.leaves] == found).all()
 
 
 # Errors
@@ -484,7 +466,7 @@ def test_weights_are_exact_for_rates_far_apart() -> None:
     for rates in ([1e-5, 0.3, 1e-4, 2.0], [3.0, 1e-5, 2.0, 1e-3]):
         squares = least_squares(tree, rates)
         with mpmath.workdps(60):
-            a = mpmath.matrix(paths(TREE).tolist())
+            a = mpmath.matrix(leaves_of(tree).tolist())
             noise = [mpmath.mpf(x) for x in squares.noise.tolist()]
             inverse = mpmath.diag([1 / x for x in noise])
             covariance = a * mpmath.inverse(a.T * inverse * a) * a.T
