@@ -265,7 +265,9 @@ def unit_limit(arrow: pa.DataType) -> int:
 
 def release(setting: Setting, secret: bytes, name: str, counts: list[int], ids: Any) -> list[str]:
     known = distributed._from_pickle(distributed._VERSION, secret)
-    return texts(known.release(setting.mechanism, setting.array(counts), ids, name=name, part=True))
+    noisy = known.release(setting.mechanism, setting.array(counts), ids, name=name, part=True)
+    assert noisy.dtype == setting.dtype
+    return texts(noisy)
 
 
 def ids() -> Iterator[tuple[Setting, _Vector]]:

@@ -15,7 +15,6 @@ import pytest
 
 from geomdp import GeometricMechanism, _core, distributed
 from geomdp.distributed import Release, ReleaseKey, check_arguments
-from unsigned import accepting
 
 #: Two draws at this scale are equal with probability at most 5e-13; among 10^6 pairs, 5e-7.
 WIDE = GeometricMechanism.from_scale(1e12)
@@ -591,15 +590,3 @@ def test_invalid_columns_raise(
     with pytest.raises(error, match=message):
         check_arguments(mechanisms, ids, NAMES)
     check_arguments({"n": WIDE}, ("id", "place"), NAMES)
-
-
-def test_dtypes_and_their_limits(key: ReleaseKey) -> None:
-    for dtype in (np.dtype(f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)):
-        limits = np.iinfo(dtype)
-        counts = np.array([limits.min, 0, limits.max] * 100, dtype)
-        mechanism = accepting(NAMED, dtype)
-        noisy = key.release(mechanism, counts, np.arange(300), name="n", part=True)
-        assert noisy.dtype == dtype
-        assert (noisy[::3].astype(object) - limits.min < 60).all()
-        assert (limits.max - noisy[2::3].astype(object) < 60).all()
-        assert key.release(mechanism, counts[:0], np.arange(0), name="n", part=True).dtype == dtype

@@ -27,8 +27,6 @@ from unsigned import accepting, limits
 Counts: TypeAlias = NDArray[Any]
 
 KEY = bytes(range(32))
-UNBOUNDED = [3, -2, -11, 2, 3, -4, 2, 0, -3, -7, 0, 0, -2, 10, 7, 8, -1, -5, -2, 9]
-BOUNDED = [6, 2, 1, 6, 6, 0, 5, 4, 1, 4, 4, 4, 3, 6, 4, 4, 6, 7, 3, 4]
 DTYPES = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 SMALL = GeometricMechanism.from_scale(3.0)
 # At this scale a count stays unchanged with probability 2**-80.
@@ -198,14 +196,7 @@ def test_fortran_order_is_kept() -> None:
     assert noisy.flags.f_contiguous
 
 
-# Stability
-
-
-def test_noise_of_known_key_is_stable() -> None:
-    unbounded = release_not_private(SMALL, np.zeros(20, np.int64), KEY)
-    assert unbounded.tolist() == UNBOUNDED
-    bounded = GeometricMechanism(0.5, bounds=(0, 10))
-    assert release_not_private(bounded, np.full(20, 4, np.uint8), KEY).tolist() == BOUNDED
+# The key
 
 
 def test_noise_depends_on_every_key_bit() -> None:

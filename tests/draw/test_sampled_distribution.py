@@ -16,14 +16,11 @@ from geomdp import (
 )
 from statistics_ import rejects
 
-DTYPES = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
-
-
 #: test_vectors.py has the exact noise of a known key for every dtype; `make exhaustive` and
 #: the proofs have its law. These draw with fresh randomness.
 SETTINGS = [
     *(Setting(0, "int64", scale) for scale in (0.1, 3.7, 2.0**40)),
-    *(Setting(int(np.iinfo(dtype).max), dtype, 3.7) for dtype in DTYPES),
+    *(Setting(int(np.iinfo(dtype).max), dtype, 3.7) for dtype in ("int8", "uint64")),
     *(Setting(count, "int8", 200) for count in (-128, 5)),
     *(Setting(count, "int64", 20, (-7, 90)) for count in (-7, 45, 10**6)),
     *(Setting(0, dtype, 2.5, (0, 1)) for dtype in ("uint8", "int32")),

@@ -10,18 +10,15 @@ import sys
 from fractions import Fraction
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from geomdp import GeometricMechanism
-from geomdp.testing import release_not_private
 
 SCALES = [Fraction(2) ** k for k in range(-10, 65, 3)]
 WIDTHS = [2**k - 1 for k in (1, 2, 3, 4, 6, 8, 10, 13, 16, 20, 24, 28, 32, 40, 48, 56, 63, 64)]
 #: Noise beyond this many scales has probability below 2**-254, less than thresholds resolve.
 TAIL = Fraction(254 * math.log(2))
 MIB = 2**20
-KEY = bytes(range(32))
 
 
 def bits(scale: Fraction, width: int) -> float:
@@ -43,18 +40,6 @@ def test_plans_grow_with_the_bits_of_the_noise() -> None:
         # At most 31 for five bits, and three more.
         thresholds = sum(len(digit.thresholds) for digit in plan.digits)
         assert thresholds <= 3 + 31 / 5 * bits(scale, width), (scale, width)
-
-
-@pytest.mark.parametrize("scale", [2.0**20, 2.0**30, 2.0**60])
-@pytest.mark.parametrize("threads", [1, 2])
-def test_draws_use_the_same_words_in_any_array(scale: float, threads: int) -> None:
-    # A draw's place on the tape depends only on the draws before it.
-    mechanism = GeometricMechanism.from_scale(scale)
-    long = release_not_private(mechanism, np.zeros(10**6, np.int64), KEY, threads=threads)
-    assert len(np.unique(long)) > 10**5
-    for n in (1, 10, 16, 17, 100, 1000, 12_345, 10**5, 10**6 - 1):
-        noisy = release_not_private(mechanism, np.zeros(n, np.int64), KEY, threads=threads)
-        np.testing.assert_array_equal(noisy, long[:n])
 
 
 # Peak memory minus the memory before, when all pages of the counts are in use.
