@@ -2,9 +2,9 @@
 
 So what ``test_primitives.py`` proves of a function is proved of what is written there: a change to
 the source changes what is proved, and source that cannot be read is an error. Trusted are, besides
-z3 and tree-sitter's grammar of Rust, the reader (``test_primitives.py`` compares it with the
-compiled library), the meaning of the intrinsics (:data:`INTRINSICS`) and that of the methods of
-Rust's standard library (:class:`Int` and what follows it).
+z3 and tree-sitter's grammar of Rust, the reader (``test_primitives.py`` compares it with the known
+answers of the compiled library), the meaning of the intrinsics (:data:`INTRINSICS`) and that of the
+methods of Rust's standard library (:class:`Int` and what follows it).
 """
 
 import operator
@@ -758,7 +758,7 @@ class Rust:
         values = {text(field(x, "field")): self.field(scope, x, "value") for x in entries}
         return Struct(Type(f"{scope['']}.{text(field(node, 'name'))}"), values)
 
-    def ends(self, scope: Scope, node: Node) -> list[int | None]:
+    def ends(self, scope: Scope, node: Node) -> list[Any]:
         """The start and the stop of a range, where it has them."""
         whole = [part for part in node.children if part.type not in SKIPPED]
         at = [part.type for part in whole].index("..")
@@ -766,7 +766,8 @@ class Rust:
         return [self.evaluate(side[0], scope) if side else None for side in sides]
 
     def on_range_expression(self, scope: Scope, node: Node) -> Slice:
-        return Slice(range(*self.ends(scope, node)))
+        start, stop = self.ends(scope, node)
+        return Slice(range(start, stop))
 
     def on_index_expression(self, scope: Scope, node: Node) -> Any:
         array, at = parts(node)
@@ -799,7 +800,8 @@ class Rust:
         function = self.path(scope, text(callee), types)
         if isinstance(function, Type) and callable(values[0]):
             # The array is the only field, and its type tells how many items it has.
-            [array] = parts(field(self.source.structs[*function.name.split(".")], "body"))
+            file, name = function.name.split(".")
+            [array] = parts(field(self.source.structs[file, name], "body"))
             values = [Slice(map(values[0], range(int(text(field(array, "length"))))))]
         return function(*values)
 
@@ -809,8 +811,13 @@ class Rust:
         if owner and self.has(owner, name):
             return self.call(owner, name, value, *values)
         if isinstance(value, int):
-            cast_signed = partial(number, kind="i32")
-            return {"min": min, "into": int, "cast_signed": cast_signed}[name](value, *values)
+            signed = partial(number, kind="i32")
+            methods: dict[str, Callable[..., Any]] = {
+                "min": min,
+                "into": int,
+                "cast_signed": signed,
+            }
+            return methods[name](value, *values)
         if isinstance(value, Int) and name == "rem_euclid":
             return self.remainder(value, *values)
         return getattr(value, name)(*values)

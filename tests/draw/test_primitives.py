@@ -6,12 +6,12 @@ calls another one, whose statement has been proved, any result that fits the sta
 its place.
 """
 
+import json
 import operator
 import random
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cache, partial
 from types import SimpleNamespace
 from typing import Any
@@ -19,12 +19,11 @@ from typing import Any
 import numpy as np
 import pytest
 import z3
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from coq_source import WIDE, Coq, choose
-from geomdp import GeometricMechanism, _core
-from geomdp.testing import release_not_private
+from geomdp import _core
 from rust_source import (
+    ROOT,
     Induction,
     Int,
     Option,
@@ -44,6 +43,7 @@ from rust_source import (
     unsigned_min,
     width,
 )
+from vectors import check
 
 # --- Proofs. Each takes the source, so that faults can be planted in it. ---
 
@@ -1160,19 +1160,12 @@ def test_a_jump_or_an_address_that_is_secret_is_no_term(old: str, new: str) -> N
         run((any_digits,), source("kernel/mod", old, new))
 
 
-# --- The reader, on numbers, against the compiled library. ---
+# --- The reader, on numbers, against the known answers of the compiled library. ---
 
 
 def value(x: Int) -> int:
     found = z3.simplify(x.term)
     return found.as_signed_long() if x.type[0] == "i" else found.as_long()
-
-
-def tape(key: bytes, count: int) -> list[int]:
-    """Return the first words of the tape: AES-256 of the little-endian counters 0, 1, ..."""
-    counters = b"".join(block.to_bytes(16, "little") for block in range((count + 1) // 2))
-    stream = Cipher(algorithms.AES(key), modes.ECB()).encryptor().update(counters)
-    return [int.from_bytes(stream[i : i + 8], "little") for i in range(0, 8 * count, 8)]
 
 
 def by_key(cuts: list[list[int]], steps: int) -> tuple[list[int], list[list[int]]]:
@@ -1194,76 +1187,63 @@ def guide_of(cuts: list[list[int]], steps: int = 2) -> SimpleNamespace:
 
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize(
-    ("rate", "bounds", "kind", "limbs"),
+    ("file", "name", "own", "wide"),
     [
-        (Fraction(1, 3), (-5, 100), "i8", {1}),
-        (Fraction(20), (0, 1), "u16", {1}),
-        (Fraction(1, 2**10), None, "i64", {1, 2}),
-        (Fraction(1, 2**150), (0, 30), "u64", {3}),
+        ("keys", "int8 (-100, 100) epsilon 0.5 sensitivity 1", {1}, False),
+        ("keys", "uint16 (0, 65535) epsilon 1 sensitivity 1", {1}, False),
+        ("keys", "uint8 (0, 1) epsilon 1 sensitivity 1", {1}, False),
+        ("keys", "int64 None epsilon 0.1 sensitivity 1", {1, 2}, True),
+        ("tapes", "uint64 (0, 1000) epsilon 1e-38 sensitivity 1", {3}, False),
     ],
 )
-def test_noise_is_that_of_the_library(
-    backend: str, rate: Fraction, bounds: tuple[int, int] | None, kind: str, limbs: set[int]
+def test_noise_is_that_of_the_known_answers(
+    backend: str, file: str, name: str, own: set[int], wide: bool
 ) -> None:
-    mechanism, dtype = (
-        GeometricMechanism(rate, bounds=bounds),
-        np.dtype(f"{kind[0]}{width(kind) // 8}"),
+    document = json.loads((ROOT / f"vectors/{file}.json").read_text())
+    known = check.Plan(document["plans"][name])
+    vectors = [vector for vector in document["vectors"] if vector["plan"] == name]
+    counts, noisy = (
+        [int(x) for v in vectors for x in v[field]][:16] for field in ("counts", "noisy")
     )
-    found = mechanism.certificate(dtype)
+    tapes = [tape for vector in vectors for tape in check.tapes(known, vector)][:16]
     digits, tables = [], []
-    for digit in found.digits:
-        places = [LIMB_BITS * limb for limb in reversed(range(1 + digit.limbs))]
+    for digit in known.digits:
+        places = [LIMB_BITS * limb for limb in reversed(range(1 + digit.own))]
         cuts = [[cut >> place & 2**LIMB_BITS - 1 for place in places] for cut in digit.thresholds]
         shift = digit.weight.bit_length() - 1
         digits.append(
             SimpleNamespace(
-                limbs=digit.limbs,
+                limbs=digit.own,
                 count=len(cuts),
                 shift=shift,
                 thresholds=rows(cuts),
                 guide=guide_of(cuts),
             )
         )
-        tables.append(SimpleNamespace(own=digit.limbs, weight_bits=shift, thresholds=cuts))
-    assert {digit.limbs for digit in digits} == limbs
+        tables.append(SimpleNamespace(own=digit.own, weight_bits=shift, thresholds=cuts))
+    assert {digit.own for digit in known.digits} == own
+    assert any(digit.guide.wide for digit in digits) == wide
     plan = SimpleNamespace(
-        range=number(found.range),
+        range=number(known.range),
         limb_bits=LIMB_BITS,
         sign_mask=number(1),
         low_mask=number((1 << digits[1].shift) - 1 if len(digits) > 1 else 2**64 - 1),
-        floor_value_bits=found.floor_value_bits,
+        floor_value_bits=known.value_bits,
     )
-    seed, rng = bytes(range(32)), random.Random(1)
-    words = [number(word) for word in tape(seed, 16 * found.words_per_draw)]
-    tape_rows = Slice([Slice(words[at : at + 16]) for at in range(0, len(words), 16)])
-    info = np.iinfo(dtype)
-    counts = [
-        info.min,
-        info.max,
-        *(bounds or ()),
-        *(rng.randrange(info.min, info.max) for _ in "ab"),
-    ]
-    counts = [*counts, *(rng.randrange(101) for _ in range(16 - len(counts)))]
-    block = Slice([number(count, kind) for count in counts])
+    kind = re.sub("u?int", lambda found: found[0][0], document["plans"][name]["dtype"])
+    block = Slice(number(count, kind) for count in counts)
     rust = Rust(source())
-    lower = bounds[0] if bounds else int(info.min)
-    least = rust.call(kind, "to_key", number(lower, kind))
+    least = rust.call(kind, "to_key", number(known.lower, kind))
     generics = {"V": BACKENDS[backend].type, "T": Type(kind)}
     kernel = SimpleNamespace(plan=plan, digits=Slice(digits))
-    rust.call("kernel/mod", "noise_block", kernel, least, tape_rows, block, **generics)
-    noisy = release_not_private(mechanism, np.array(counts, dtype), seed)
-    assert [*map(value, block)] == noisy.tolist()
+    words = Slice(Slice(map(number, row)) for row in zip(*tapes, strict=True))
+    rust.call("kernel/mod", "noise_block", kernel, least, words, block, **generics)
+    assert [*map(value, block)] == noisy
     # The draw of the proof, read as Coq, gives the same.
-    proof = statement(
-        rust,
-        range=found.range,
-        value_bits=found.floor_value_bits,
-        first=tables[0],
-        rest=tables[1:],
-    )
-    own = [value(row[lane]) for lane in range(16) for row in tape_rows]
-    assert proof.words == found.words_per_draw
-    assert proof.release(lower, own, counts) == noisy.tolist()
+    plan = {"range": known.range, "value_bits": known.value_bits}
+    proof = statement(rust, **plan, first=tables[0], rest=tables[1:])
+    assert proof.words == known.words
+    assert proof.release(known.lower, [word for tape in tapes for word in tape], counts) == noisy
 
 
 @pytest.mark.parametrize("twice", [(0, 2), (-7, 40), (1, 1 + 2**40), (0, 0), (-(2**63), 2**63 - 1)])
