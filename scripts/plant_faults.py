@@ -1,6 +1,9 @@
-"""Plant the faults of faults.toml in a copy of the tree, one at a time: `make faults`.
+"""Plant the faults of tests/*/faults.toml in a copy of the tree, one at a time: `make faults`.
 
-A named test must catch each. If none does, a promise is not checked.
+In the file of a fault's head, `old`, which is there once, becomes `new`, and `test` must fail: a
+file of Python tests or one of them, a program, or options of `cargo test -p geomdp-core`. If it
+passes, a promise is not checked. A fault that cargo-mutants makes by itself (`make mutants`), or
+that a test plants itself, as tests/draw/test_primitives.py does, needs no entry.
 
     scripts/plant_faults.py [WORD ...]   all, or those with one of these words in their names
     ... --checked                        the tests are known to pass without a fault
@@ -68,9 +71,12 @@ class Fault:
 
 def faults() -> list[Fault]:
     """Return all faults; exit if the place of one is not in its file once."""
-    data = tomllib.loads((ROOT / "scripts/faults.toml").read_text())
+    layers = [tomllib.loads(path.read_text()) for path in sorted(ROOT.glob("tests/*/faults.toml"))]
     found = [
-        Fault(name, file, **fault) for file, each in data.items() for name, fault in each.items()
+        Fault(name, file, **fault)
+        for layer in layers
+        for file, each in layer.items()
+        for name, fault in each.items()
     ]
     for fault in found:
         if (ROOT / fault.file).read_text().count(fault.old) != 1:

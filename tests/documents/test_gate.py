@@ -93,6 +93,10 @@ def test_places_of_faults_and_their_tests_exist() -> None:
     assert len(set(names)) == len(names) > 300
     tests = {fault.test.split("::")[0].split()[0] for fault in plant_faults.faults()}
     assert [test for test in tests if test[0] != "-" and not (ROOT / test).is_file()] == []
+    # A fault stands beside its test.
+    for path in (ROOT / "tests").glob("*/faults.toml"):
+        beside = re.findall(r'^test = "tests/(\w+)/', path.read_text(), re.MULTILINE)
+        assert {*beside} <= {path.parent.name}
 
 
 @pytest.mark.parametrize(
