@@ -381,7 +381,8 @@ def replay(run: Any, pair: list[pl.DataFrame], seed: int) -> None:
 
 
 @pytest.mark.parametrize("name", ENTRIES)
-@settings(max_examples=20, deadline=None, phases=[Phase.generate])
+# The same examples in every run: they catch the planted faults always, or never.
+@settings(max_examples=30, derandomize=True, deadline=None, phases=[Phase.generate])
 @given(data=st.data())
 def test_neighbours_differ_by_what_is_paid(name: str, data: Any) -> None:
     run = ENTRIES[name](data.draw)
