@@ -281,3 +281,15 @@ def test_mapping_of_source_notes_names_existing_tests() -> None:
             assert any(
                 f"fn {name}(" in path.read_text() for path in ROOT.glob(f"rust/core/**/{file}")
             ), row
+
+
+def lists_in_a_paragraph(text: str) -> list[str]:
+    """Return the first items of lists that follow a line of text: the site joins them to it."""
+    return re.findall(r"^(?![ |]|[-*] |\d+\. ).+\n([-*] \S.*)$", text, re.MULTILINE)
+
+
+def test_lists_stand_apart() -> None:
+    assert lists_in_a_paragraph("These:\n- one\n- two\n\n* three\n") == ["- one"]
+    pages = [path for path in ROOT.rglob("*.md") if not {".venv", "target", "dist"} & {*path.parts}]
+    found = {path.name: lists_in_a_paragraph(path.read_text()) for path in pages}
+    assert [name for name, lists in found.items() if lists] == []
