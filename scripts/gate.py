@@ -77,8 +77,8 @@ def touched(checks: Mapping[str, Sequence[str]], files: Sequence[str]) -> list[s
 def steps() -> list[str]:
     """Return the steps to run before the planted faults, the longest first."""
     files = changed()
-    steps = CHECKS["steps"]
-    chosen = [*(steps if files is None else touched(steps, files)), *ALWAYS]
+    others = CHECKS["steps"]
+    chosen = [*(others if files is None else touched(others, files)), *ALWAYS]
     return sorted(chosen, key=lambda step: LONG.index(step) if step in LONG else len(LONG))
 
 

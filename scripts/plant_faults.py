@@ -217,9 +217,9 @@ def main() -> int:
     if given.gate:
         chosen = of_the_change(chosen)
     # A Python test that fails is run again without the fault; others run once without any.
-    tests = {fault.test for fault in chosen if not by_pytest(fault.test)}
-    if given.checked or given.gate:
-        tests = {test for test in tests if not given.gate and not test.startswith("--")}
+    tests = set() if given.gate else {each.test for each in chosen if not by_pytest(each.test)}
+    if given.checked:
+        tests = {test for test in tests if not test.startswith("--")}
     numbers = itertools.count()
     with tempfile.TemporaryDirectory() as directory:
 
