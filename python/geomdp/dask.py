@@ -88,7 +88,7 @@ def count(design: Design, frame: dd.DataFrame, *, weights: str | None = None) ->
     known = list(frame.columns)
     meta = dask_internals.types(frame)[[only(name, known) for name in used]]
     # Without rows, this checks the arguments.
-    design, library, _ = tally(design, meta, weights)
+    _, library, _ = tally(design, meta, weights)
     rows = cast(Any, frame)[used].map_partitions(_of_types, dict(meta.dtypes), meta=meta)
     if who is not None:
         nw = narwhals()

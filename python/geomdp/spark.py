@@ -106,7 +106,7 @@ def count(design: Design, frame: DataFrame, *, weights: str | None = None) -> Ta
     used, who = columns_of(design, weights), design.individual
     chosen = placed.select(*(places[names.index(only(each, names))] for each in used))
     # Without rows, this checks the arguments.
-    design, library, _ = tally(design, chosen.limit(0).toArrow().rename_columns(used), weights)
+    _, library, _ = tally(design, chosen.limit(0).toArrow().rename_columns(used), weights)
     if who is not None:
         place = places[names.index(who)]
         kind = chosen.schema[place].dataType

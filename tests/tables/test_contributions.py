@@ -15,7 +15,7 @@ import pytest
 
 from geomdp import GeometricMechanism, frames
 from geomdp.accounting import loss_distribution
-from geomdp.frames import Hierarchy, _contributions, _cost, _counting
+from geomdp.frames import Hierarchy, _contributions, _counting
 from geomdp.frames._exact import occupied
 
 #: Two ways of travel are not counted.
@@ -164,9 +164,7 @@ def test_what_one_individual_changes_is_bounded_block_by_block(
     changes = [one - other for one, other in pairs]
     worst = 0
     for block in design.depths:
-        bound = sorted(
-            (size for n, size in _cost.changes(design, block) for _ in range(n)), reverse=True
-        )
+        bound = sorted((size for n, size in design.changes(block) for _ in range(n)), reverse=True)
         most = np.cumsum(bound)
         assert most[-1] == design.change
         k = min(len(most), np.abs(changes[0][design.axes.block(block)]).size)

@@ -22,7 +22,7 @@ from geomdp.frames._native import Coded
 
 if TYPE_CHECKING:
     from geomdp.frames._axes import Axis
-    from geomdp.frames._design import Design
+    from geomdp.frames._layout import Layout
     from geomdp.frames._noise import Noise
 
 #: The name of one column, or a tuple of names; () for the grand total.
@@ -217,7 +217,7 @@ class Answers:
 
     if TYPE_CHECKING:
         # Of the class of published counts.
-        design: Design
+        design: Layout
         mechanisms: dict[Block, Noise]
         counts: _Ints
 

@@ -29,24 +29,24 @@ from geomdp.frames._native import (
 from geomdp.frames._table import Table
 
 if TYPE_CHECKING:
-    from geomdp.frames._design import Design
+    from geomdp.frames._layout import Layout
 
 _Ints: TypeAlias = NDArray[np.int64]
 
 
-def count(design: Design, data: Any, weights: Any = None) -> Table:
+def count(design: Layout, data: Any, weights: Any = None) -> Table:
     """Return the exact counts; :meth:`geomdp.frames.Design.count` has the details."""
     return Table(*tally(design, data, weights))
 
 
-def add_up(design: Design, data: Any, column: Any) -> Table:
+def add_up(design: Layout, data: Any, column: Any) -> Table:
     """Return the exact sums of a column; :meth:`geomdp.frames.Design.sum` has the details."""
     return Table(*tally(design, data, column, most=design.linf))
 
 
 def tally(
-    design: Design, data: Any, weights: Any, *, most: int | None = None
-) -> tuple[Design, Library, tuple[_Ints, _Ints]]:
+    design: Layout, data: Any, weights: Any, *, most: int | None = None
+) -> tuple[Layout, Library, tuple[_Ints, _Ints]]:
     """Return the design, the library of the data, and cells with their counts.
 
     `weights` are numbers of records; or, with `most`, values of records, and count as at most that.
@@ -75,7 +75,7 @@ def tally(
     return design, library_of(found[0]), added(design, cells, records)
 
 
-def added(design: Design, cells: _Ints, records: _Ints) -> tuple[_Ints, _Ints]:
+def added(design: Layout, cells: _Ints, records: _Ints) -> tuple[_Ints, _Ints]:
     """Return distinct cells in order, and how many records each has, given those of groups.
 
     Cells without records may be among them. Counts are at most the limit of int64.
@@ -94,15 +94,15 @@ def added(design: Design, cells: _Ints, records: _Ints) -> tuple[_Ints, _Ints]:
     return distinct, saturated(records, add)
 
 
-def columns_of(design: Design, weights: Any) -> list[Any]:
+def columns_of(design: Layout, weights: Any) -> list[Any]:
     """Return the columns that a count reads, each once."""
     more = [each for each in (design.individual, weights) if each is not None]
     return list(dict.fromkeys([*design.levels, *more]))
 
 
 def _grouped(
-    design: Design, data: Any, weights: Any, most: int | None
-) -> tuple[Design, list[Any], _Ints]:
+    design: Layout, data: Any, weights: Any, most: int | None
+) -> tuple[Layout, list[Any], _Ints]:
     """Return the columns to count, a row for each group of equal records, and the groups' sizes.
 
     With weights each row is a group.
@@ -151,7 +151,7 @@ def _grouped(
     return design, [found[key] for key in keys], sizes
 
 
-def _check_levels(design: Design, series: Sequence[Any]) -> None:
+def _check_levels(design: Layout, series: Sequence[Any]) -> None:
     """Refuse levels that are not of the type of their column."""
     for axis, each in zip(design.axes, series, strict=False):  # Individuals and weights follow.
         check_levels(f"levels of {axis.label!r}", each, axis.levels)
@@ -174,7 +174,7 @@ def _weights(name: Any, series: Any, most: int | None) -> _Ints:
     return values.clip(0, min(most or 2**63 - 1, np.iinfo(dtype).max)).astype(np.int64)
 
 
-def _cells(design: Design, found: Sequence[Any]) -> _Ints:
+def _cells(design: Layout, found: Sequence[Any]) -> _Ints:
     """Return the cell of each group, or -1 for those that are counted nowhere."""
     cells = np.zeros(len(found[0]), np.int64)
     for axis, series in zip(design.axes, found, strict=False):
@@ -186,7 +186,7 @@ def _cells(design: Design, found: Sequence[Any]) -> _Ints:
     return cells
 
 
-def _codes(design: Design, people: Any) -> _Ints:
+def _codes(design: Layout, people: Any) -> _Ints:
     """Return the number of each group's individual."""
     if people.is_null().any():
         raise ValueError(f"column {design.individual!r} contains nulls: give every record an id")
@@ -194,7 +194,7 @@ def _codes(design: Design, people: Any) -> _Ints:
     return np.array([known.setdefault(item, len(known)) for item in items_of(people)], np.int64)
 
 
-def _bounded(design: Design, people: _Ints, cells: _Ints, records: _Ints) -> tuple[_Ints, _Ints]:
+def _bounded(design: Layout, people: _Ints, cells: _Ints, records: _Ints) -> tuple[_Ints, _Ints]:
     """Return the cells that individuals keep, and how many records count there.
 
     Groups of an individual in one cell, as in that of other values, are one. The cells that an

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from geomdp.frames._design import Design
+    from geomdp.frames._layout import Layout
 
 _Ints: TypeAlias = NDArray[np.int64]
 #: The lower half of a count.
@@ -38,7 +38,7 @@ def occupied(counts: NDArray[Any]) -> tuple[_Ints, _Ints]:
     return np.arange(values.size), values
 
 
-def all_nodes(design: Design, occupied: tuple[_Ints, _Ints]) -> _Ints:
+def all_nodes(design: Layout, occupied: tuple[_Ints, _Ints]) -> _Ints:
     """Return the exact counts of all nodes, given those of some cells; the others are 0."""
     cells, records = occupied
     counts = np.zeros(design.sizes, np.int64)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from geomdp._analysis.products import Block
     from geomdp.frames._axes import Axis
-    from geomdp.frames._design import Design
+    from geomdp.frames._layout import Layout
     from geomdp.frames._noise import Noise
 
 FORMAT = "geomdp-release-1"
@@ -31,7 +31,7 @@ FORMAT = "geomdp-release-1"
 def save(
     path: Any,
     columns: Mapping[str, Coded | NDArray[np.int64]],
-    design: Design,
+    design: Layout,
     mechanisms: Mapping[Block, Noise],
     *,
     epsilon: Fraction | float,

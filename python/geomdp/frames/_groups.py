@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from geomdp._analysis.products import Block
-    from geomdp.frames._design import Design
+    from geomdp.frames._layout import Layout
     from geomdp.frames._noise import Noise
 
 _Ints: TypeAlias = NDArray[np.int64]
@@ -53,7 +53,7 @@ class NoisyGroups(Released):
 
     def __init__(
         self,
-        design: Design,
+        design: Layout,
         mechanisms: Mapping[Block, Noise],
         label: str | None,
         library: Library | None,
@@ -191,7 +191,7 @@ class NoisyGroups(Released):
         )
 
 
-def threshold(design: Design, at_least: Any, mechanism: Noise) -> int:
+def threshold(design: Layout, at_least: Any, mechanism: Noise) -> int:
     """Return a threshold, unless this design or mechanism takes none."""
     if mechanism.bounds is not None:
         raise ValueError("bounds do not go with at_least: a threshold needs noise without bounds")

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from geomdp._inputs import parameters
 from geomdp.accounting import Budget
-from geomdp.frames import _cost
 from geomdp.frames._exact import all_nodes
 from geomdp.frames._groups import NoisyGroups, threshold
 from geomdp.frames._levels import check_text
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from geomdp._analysis.products import Block
-    from geomdp.frames._design import Design
+    from geomdp.frames._layout import Layout
     from geomdp.frames._noise import Noise
 
 _Ints: TypeAlias = NDArray[np.int64]
@@ -38,7 +37,7 @@ _CHUNK = 2**20
 class Release(NamedTuple):
     """The public facts of a release that is about to be made."""
 
-    design: Design
+    design: Layout
     mechanisms: Mapping[Block, Noise]
     label: str | None
     #: The least noisy count that is published; None for whole tables.
@@ -47,7 +46,7 @@ class Release(NamedTuple):
 
 
 def prepare(
-    design: Design,
+    design: Layout,
     mechanism: Noise | None,
     *,
     epsilon: Any,
@@ -57,7 +56,7 @@ def prepare(
     threads: Any,
 ) -> Release:
     """Return a release, after all checks that public facts allow, those of its plans too."""
-    mechanisms = _cost.mechanisms(design, mechanism, epsilon, bounds)
+    mechanisms = design.mechanisms_by(mechanism, epsilon, bounds)
     if at_least is not None:
         at_least = threshold(design, at_least, mechanisms[design.depths[-1]])
     count = checked(label, threads)

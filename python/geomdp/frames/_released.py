@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from geomdp import _notebook
 from geomdp._analysis import decimals
-from geomdp.frames import _cost, _file, _native
+from geomdp.frames import _file, _native
 from geomdp.frames._native import Coded, Library
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from geomdp._analysis.products import Block
-    from geomdp.frames._design import Design
+    from geomdp.frames._layout import Layout
     from geomdp.frames._noise import Noise
 
 
@@ -29,7 +29,7 @@ class Released:
 
     def __init__(
         self,
-        design: Design,
+        design: Layout,
         mechanisms: Mapping[Block, Noise],
         label: str | None,
         library: Library | None,
@@ -113,7 +113,7 @@ class Released:
     @property
     def epsilon(self) -> Fraction | float:
         """The exact privacy loss of the whole table for one individual; infinite without noise."""
-        losses = _cost.losses(self.design, self.mechanisms)
+        losses = self.design.losses(self.mechanisms)
         return sum((loss * n for loss, n in losses.items()), start=Fraction())
 
     def privacy_loss(self) -> float:

@@ -12,7 +12,7 @@ from geomdp import _notebook
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Bounds, Integer, Real
 from geomdp._uncopied import Withheld, unseen
-from geomdp.frames import _cost, _native, _release
+from geomdp.frames import _native, _release
 from geomdp.frames._exact import all_nodes
 from geomdp.frames._groups import NoisyGroups
 from geomdp.frames._native import Library
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from geomdp.accounting import Budget
-    from geomdp.frames._design import Design
+    from geomdp.frames._layout import Layout
 
 _Ints: TypeAlias = NDArray[np.int64]
 
@@ -48,7 +48,7 @@ class Table(Searched, Withheld):
     __slots__ = ("_design", "_library", "_occupied")
 
     def __init__(
-        self, design: Design, library: Library | None, occupied: tuple[_Ints, _Ints]
+        self, design: Layout, library: Library | None, occupied: tuple[_Ints, _Ints]
     ) -> None:
         # Cells in order, all with records among them, and their counts.
         self._design, self._library, self._occupied = design, library, occupied
@@ -77,7 +77,7 @@ class Table(Searched, Withheld):
         return all_nodes(self._design, self._occupied)
 
     @property
-    def design(self) -> Design:
+    def design(self) -> Layout:
         """The design of the table: everything public about it."""
         return self._design
 
@@ -191,7 +191,7 @@ class Table(Searched, Withheld):
         )
         if shares is not None and mechanism is not None:
             raise TypeError("shares go with epsilon: a mechanism is that of all depths")
-        _release.spend(budget, _cost.losses(given.design, given.mechanisms), label)
+        _release.spend(budget, given.design.losses(given.mechanisms), label)
         return unseen(partial(_release.draw, given, self._library, self._occupied))
 
     def map(self, mechanism: GeometricMechanism, records: Integer = 1) -> float:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from geomdp._analysis.products import Block
     from geomdp.accounting import Budget
-    from geomdp.frames._design import Design
+    from geomdp.frames._layout import Layout
 
 
 #: The column of ranks, from 1 for the largest.
@@ -62,7 +62,7 @@ class Top(Released):
 
     def __init__(
         self,
-        design: Design,
+        design: Layout,
         mechanisms: Mapping[Block, Noise],
         label: str | None,
         library: Library | None,
@@ -167,12 +167,12 @@ class Top(Released):
         return f"The {len(self)} largest of {many(base_cells(self.design), 'cell')} by name{label}"
 
 
-def base_cells(design: Design) -> int:
+def base_cells(design: Layout) -> int:
     """Return the number of cells, margins left out."""
     return math.prod(design.sizes)
 
 
-def steps(design: Design) -> int:
+def steps(design: Layout) -> int:
     """Return how much the change of one cell can differ from that of another, for one individual.
 
     An individual that is added or removed changes all cells in one direction.
@@ -180,7 +180,7 @@ def steps(design: Design) -> int:
     return design.linf * (2 if design.neighbours == "change" else 1)
 
 
-def mechanism_for(design: Design, k: Any, epsilon: Any) -> Noise:
+def mechanism_for(design: Layout, k: Any, epsilon: Any) -> Noise:
     """Return the mechanism of each of k names that cost epsilon together, or refuse it."""
     number, cells = parameters.at_least("k", k, 1), base_cells(design)
     if number > cells:
@@ -195,7 +195,7 @@ def mechanism_for(design: Design, k: Any, epsilon: Any) -> Noise:
     return mechanism
 
 
-def accuracy(design: Design, k: int, mechanism: Noise, alpha: Any) -> int:
+def accuracy(design: Layout, k: int, mechanism: Noise, alpha: Any) -> int:
     """Return the accuracy of k names: see :meth:`Design.top_accuracy`."""
     level = parameters.significance("alpha", alpha) / k
     others = base_cells(design) - 1
@@ -211,7 +211,7 @@ def accuracy(design: Design, k: int, mechanism: Noise, alpha: Any) -> int:
 
 
 def draw(
-    design: Design,
+    design: Layout,
     library: Library | None,
     occupied: tuple[NDArray[np.int64], NDArray[np.int64]],
     k: Any,
@@ -237,7 +237,7 @@ class Searched:
     """The search for the largest cells of a table."""
 
     __slots__ = ()
-    _design: Design
+    _design: Layout
     _library: Library | None
     _occupied: tuple[NDArray[np.int64], NDArray[np.int64]]
 

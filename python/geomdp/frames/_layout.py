@@ -1,0 +1,369 @@
+"""The public facts of a table: its axes and limits, and what one individual changes."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from functools import partial
+from typing import Any, Literal, Self, TypeAlias
+
+from geomdp import _notebook
+from geomdp._analysis.products import Block
+from geomdp._inputs import parameters
+from geomdp._inputs.columns import only
+from geomdp._inputs.parameters import Bounds, Integer, Real
+from geomdp.frames import _levels
+from geomdp.frames._axes import Axes, Axis
+from geomdp.frames._noise import GeometricMechanism, Noise, as_noise, loss
+
+Neighbours: TypeAlias = Literal["add-remove", "change"]
+
+#: The most combinations of depths of all columns. Each has noise of its own.
+_MOST_BLOCKS = 2**16
+
+
+class Layout:
+    """The public facts of a table, without any data: the base of :class:`geomdp.frames.Design`."""
+
+    __slots__ = (
+        "axes",
+        "by_columns",
+        "individual",
+        "l0",
+        "l1",
+        "levels",
+        "linf",
+        "name",
+        "neighbours",
+    )
+
+    def __init__(
+        self,
+        levels: Mapping[str, Sequence[Any]] | Sequence[Any],
+        *,
+        name: str = "count",
+        other: Any = None,
+        margins: Any = None,
+        shares: Mapping[str, Sequence[Real]] | None = None,
+        individual: str | None = None,
+        l0: Integer | None = None,
+        linf: Integer = 1,
+        l1: Integer | None = None,
+        neighbours: Neighbours = "add-remove",
+    ) -> None:
+        if individual is not None and l0 is None and l1 is None:
+            raise ValueError(
+                "l0 = None is not accepted with an individual: give the most cells, or l1"
+            )
+        if neighbours not in ("add-remove", "change"):
+            wanted = "'add-remove' or 'change'"
+            raise ValueError(parameters.refusal("neighbours", neighbours, wanted))
+        self.by_columns = isinstance(levels, Mapping)
+        given: dict[str, Any] = dict(levels) if isinstance(levels, Mapping) else {"level": levels}
+        if not given:
+            raise ValueError("levels is empty: give those of at least one column")
+        for what, each in [("name", name), *(("column", label) for label in given)]:
+            _levels.check_text(what, each)
+        if individual is not None:
+            _levels.check_text("individual", individual)
+        if name in given:
+            raise ValueError(f"name = {name!r} is not accepted: give one that no column has")
+        self.name, self.individual, self.neighbours = name, individual, neighbours
+        self.l0 = parameters.at_least("l0", 1 if l0 is None else l0, 1)
+        self.linf = parameters.at_least("linf", linf, 1)
+        self.l1 = None if l1 is None else parameters.at_least("l1", l1, 1)
+        if self.l1 is not None:
+            if l0 is not None or self.linf > 1:
+                raise ValueError(
+                    f"l1 = {l1} with l0 or linf is not accepted: give the most records in all, or "
+                    "the most cells and the most records in each"
+                )
+            self.l0 = self.linf = self.l1
+        others = _labels("other", other, list(given))
+        sums, parts = _margins(margins, list(given))
+        parts |= _by_column(shares, list(given))
+        self.axes = Axes(
+            Axis(
+                label,
+                items,
+                other=[others[label]] if label in others else (),
+                margin=[sums[label]] if label in sums else (),
+                shares=parts.get(label),
+            )
+            for label, items in given.items()
+        )
+        if math.prod(axis.depths for axis in self.axes) > _MOST_BLOCKS:
+            raise ValueError(
+                f"depths of all columns multiply to more than {_MOST_BLOCKS}, which is not "
+                "accepted: give fewer margins"
+            )
+        self.levels: dict[str, list[Any]] = {axis.label: axis.shown_nodes for axis in self.axes}
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if hasattr(self, "levels"):
+            raise AttributeError(f"a Design does not change: make another one with this {name}")
+        super().__setattr__(name, value)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(type(self), **self._arguments()), ()
+
+    @property
+    def sensitivity(self) -> int:
+        """The greatest L1 change of the table by one individual."""
+        return self.change * len(self.depths)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of levels of each column, with its labels for other records and sums."""
+        return self.axes.shape
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The number of levels of each column that are counted, without sums."""
+        return self.axes.sizes
+
+    @property
+    def depths(self) -> list[Block]:
+        """The blocks of the table: a depth on each axis. The last one has the finest cells."""
+        return self.axes.blocks
+
+    @property
+    def cells(self) -> int:
+        """The number of cells, sums included."""
+        return math.prod(self.shape)
+
+    def mechanisms_for(
+        self, epsilon: Real, bounds: Bounds | None = None
+    ) -> dict[Block, GeometricMechanism]:
+        """Return the mechanism of each block of the table, for this epsilon.
+
+        A key is the depth of the block on each axis, 0 for the roots. The last block has the finest
+        cells. A block has the product of its depths' shares of epsilon.
+
+        Parameters
+        ----------
+        epsilon : number or str
+            The privacy loss of the whole table. A str such as "0.1" is exact.
+        bounds : (int, int), optional
+            The bounds of each mechanism.
+
+        Examples
+        --------
+        >>> from geomdp.frames import Design
+        >>> Design(["yes", "no"]).mechanisms_for(0.5)
+        {(0,): GeometricMechanism(epsilon=0.5, sensitivity=1)}
+        >>> uneven = Design(["yes", "no"], margins=("all", "0.2")).mechanisms_for(1)
+        >>> uneven[0,].epsilon, uneven[1,].epsilon
+        (Fraction(1, 5), Fraction(4, 5))
+
+        """
+        given = parameters.exact("epsilon", epsilon)
+        total = parameters.positive_fraction("epsilon", given)
+        known: dict[Fraction, GeometricMechanism] = {}
+        found = {}
+        for block in self.depths:
+            parts = (axis.shares[depth] for axis, depth in zip(self.axes, block, strict=True))
+            share = math.prod(parts, start=Fraction(1))
+            if share not in known:
+                part = given if share == 1 else total * share
+                known[share] = GeometricMechanism(part, self.change, bounds)
+            found[block] = known[share]
+        return found
+
+    @property
+    def change(self) -> int:
+        """How much one individual changes each block, in all: the L1 sensitivity of the cells."""
+        return sum(records for records, _ in self._moved())
+
+    def named(self, label: str) -> Self:
+        """Return this design of one unnamed column, with this name for it.
+
+        :meth:`count` calls it if the column of the data has a name.
+
+        Parameters
+        ----------
+        label : str
+            The name of the column of levels.
+
+        Examples
+        --------
+        >>> from geomdp.frames import Design
+        >>> Design(["yes", "no"], margins="all").named("sick")
+        Design({'sick': ['yes', 'no']}, margins={'sick': 'all'})
+
+        """
+        given = self._arguments()
+        for key in ("other", "margins", "shares"):
+            if key in given:
+                [given[key]] = ({label: item} for item in given[key].values())
+        return type(self)(**(given | {"levels": {label: given["levels"]}}))
+
+    def with_shares(self, shares: Mapping[str, Sequence[Real]]) -> Self:
+        """Return this design with other shares of epsilon.
+
+        Parameters
+        ----------
+        shares : mapping of column names to sequences
+            As in :class:`Design`. Other columns keep theirs.
+
+        Examples
+        --------
+        >>> from geomdp.frames import Design
+        >>> design = Design({"sick": ["yes", "no"]}, margins="all").with_shares({"sick": [1, 3]})
+        >>> [float(each.epsilon) for each in design.mechanisms_for(1).values()]
+        [0.25, 0.75]
+
+        """
+        given = self._arguments()
+        known = given.get("shares", {}) | _by_column(shares, [axis.label for axis in self.axes])
+        return type(self)(**(given | {"shares": known}))
+
+    def _arguments(self) -> dict[str, Any]:
+        """Return the arguments that make this design, without those at their defaults."""
+        levels = {axis.label: axis.given for axis in self.axes}
+        found = {
+            "levels": levels if self.by_columns else levels["level"],
+            "name": self.name,
+            "other": {axis.label: axis.levels[-1] for axis in self.axes if axis.other},
+            "margins": {axis.label: axis.nodes[0] for axis in self.axes if axis.margin},
+            "shares": {axis.label: list(axis.shares) for axis in self.axes if not axis.even},
+            "individual": self.individual,
+            **({"l1": self.l1} if self.l1 else {"l0": self.l0, "linf": self.linf}),
+            "neighbours": self.neighbours,
+        }
+        default = {"name": "count", "linf": 1, "neighbours": "add-remove"}
+        if self.individual is None:
+            default["l0"] = 1
+        return {
+            key: value
+            for key, value in found.items()
+            if value not in ({}, None) and (key not in default or value != default[key])
+        }
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Layout):
+            return NotImplemented
+        return self._arguments() == other._arguments()
+
+    def __repr__(self) -> str:
+        (_, levels), *others = self._arguments().items()
+        more = "".join(f", {key}={_text(value)}" for key, value in others)
+        return f"{type(self).__name__}({_text(levels)}{more})"
+
+    def _repr_html_(self) -> str:
+        rows = {key: _text(value) for key, value in self._arguments().items()}
+        return _notebook.table(f"Design of {_notebook.many(self.cells, 'count')}", rows)
+
+    def mechanisms_by(
+        self, mechanism: Any, epsilon: Any, bounds: Bounds | None = None
+    ) -> dict[Block, Noise]:
+        """Return the mechanisms of a release by one mechanism, or with this epsilon."""
+        if (mechanism is None) == (epsilon is None):
+            raise TypeError("mechanism and epsilon are alternatives: give one of them")
+        if mechanism is None:
+            return self.mechanisms_for(epsilon, bounds)
+        if bounds is not None:
+            raise TypeError("bounds go with epsilon: a mechanism has its own")
+        found = as_noise(mechanism, "epsilon=, or a GeometricMechanism")
+        if found.sensitivity < self.sensitivity:
+            raise ValueError(
+                f"mechanism has sensitivity {found.sensitivity}, but one individual changes this "
+                f"table by up to {self.sensitivity}: give epsilon={float(found.epsilon):g} instead "
+                f"of the mechanism, or a mechanism with sensitivity={self.sensitivity}"
+            )
+        if not all(axis.even for axis in self.axes):
+            raise ValueError("depths have shares of epsilon: give epsilon instead of a mechanism")
+        return dict.fromkeys(self.depths, found)
+
+    def changes(self, block: Block) -> Iterator[tuple[int, int]]:
+        """Yield how many nodes of a block one individual changes, and by how much each.
+
+        The cells that it joins, and those that it leaves, lie in as few nodes as have room for
+        them: the greatest changes have the greatest loss (``docs/proofs.md``, lemma 14a).
+        """
+        axes = zip(self.axes, block, strict=True)
+        room = math.prod(axis.rooms[depth] for axis, depth in axes)
+        for records, together in self._moved():
+            most = min(room * self.linf, together)
+            full, rest = divmod(records, most)
+            yield full, most
+            if rest:
+                yield 1, rest
+
+    def losses(self, mechanisms: Mapping[Block, Noise]) -> Counter[Fraction | float]:
+        """Return the exact privacy losses of the noisy counts that one individual changes."""
+        found: Counter[Fraction | float] = Counter()
+        for block, each in mechanisms.items():
+            for nodes, size in self.changes(block):
+                found[loss(each, size)] += nodes
+        return found
+
+    def _moved(self) -> list[tuple[int, int]]:
+        """Return how many records one individual adds to cells and, with changes, takes away.
+
+        Beside each number stands the most of them that can be in one node. There are no more cells
+        than the table has. If each of them may change, the individual may leave any of them for
+        the rest: half of them lie in more full nodes than `l0` and the rest do.
+        """
+        cells, change = math.prod(self.sizes), self.neighbours == "change"
+        if self.l1 is not None:
+            return [(self.l1, self.l1)] * (2 if change and cells > 1 else 1)
+        joined = min(self.l0, cells)
+        moved = min(2 * joined, cells) if change else joined
+        together = joined * self.linf
+        if moved == 2 * joined:
+            return [(together, together)] * 2
+        return [(moved * self.linf, together)]
+
+    __hash__ = None  # type: ignore[assignment]  # its levels may be of any type
+
+
+def _labels(name: str, value: Any, labels: list[Any]) -> dict[Any, Any]:
+    """Return the label of each column that has one."""
+    if isinstance(value, bool):
+        raise TypeError(f"{name} = {value} has type bool: give a label, such as 'all'")
+    if isinstance(value, Mapping):
+        return {only(label, labels): each for label, each in value.items()}
+    return {} if value is None else dict.fromkeys(labels, value)
+
+
+def _margins(margins: Any, labels: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the label of each column's margin, and shares of epsilon where they are given."""
+    sums, parts = {}, {}
+    for label, pair in _labels("margins", margins, labels).items():
+        sums[label] = pair
+        if isinstance(pair, tuple) and len(pair) == 2:
+            sums[label], share = pair
+            try:
+                part = Fraction(
+                    parameters.in_range(
+                        "share", parameters.exact("share", share), "", lambda x: 0 < x < 1
+                    )
+                )
+            except (TypeError, ValueError, OverflowError):
+                # Do not show the share: the pair may be two counts.
+                raise ValueError(
+                    f"margins of {label!r} have a share that is not accepted: give a label, or a "
+                    "pair of a label and a number above 0 and below 1"
+                ) from None
+            parts[label] = [part, 1 - part]
+    return sums, parts
+
+
+def _by_column(shares: Any, labels: list[str]) -> dict[str, Any]:
+    """Return the shares of each column that has some."""
+    if shares is None:
+        return {}
+    if not isinstance(shares, Mapping):
+        wanted = "a mapping of column names to shares by depth"
+        raise TypeError(parameters.foreign("shares", shares, wanted))
+    return {only(label, labels): each for label, each in shares.items()}
+
+
+def _text(value: Any) -> str:
+    """Return the repr of a public value, shortened; a mapping keeps its order."""
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key!r}: {parameters.shown(x)}' for key, x in value.items())}}}"
+    return parameters.shown(value)
