@@ -74,6 +74,24 @@ def total(groups: Groups) -> Fraction:
     return sum((n * loss for loss, n in groups.items()), Fraction(0))
 
 
+def cells(groups: Groups) -> Cells:
+    """Return releases as changes of one cell by each."""
+    return {(loss, 1): n for loss, n in groups.items()}
+
+
+def epsilon(groups: Groups, delta: Fraction) -> float:
+    """Return the least epsilon of releases together at this delta, rounded up."""
+    whole = total(groups)
+    if not whole or delta == 1:
+        return 0.0
+    if not delta:
+        return decimals.up(whole)
+    if is_exact(groups):
+        return exact_epsilon(groups, delta)
+    grid = Grid(cells(groups)).epsilon(delta)
+    return min(decimals.up(whole), grid, renyi_epsilon(groups, delta))
+
+
 def exact_epsilon(groups: Groups, delta: Fraction) -> float:
     """Return the least epsilon at a delta between 0 and 1, rounded up."""
     unit = Fraction(1, math.lcm(*(loss.denominator for loss in groups)))

@@ -20,7 +20,6 @@ from geomdp.accounting._bookings import Booking, Memory, Store
 from geomdp.accounting._compose import (
     Losses,
     delta_of,
-    epsilon_of,
     groups_of,
     zcdp_of,
 )
@@ -111,7 +110,10 @@ class Budget(Uncopied):
             if self._delta or self._plan is not None:
                 raise ValueError("rho limits losses at every delta: give no delta and no losses")
         elif self._plan is not None:
-            total, exact = epsilon_of(self._plan, self._delta), composition.total(self._plan)
+            total, exact = (
+                composition.epsilon(self._plan, self._delta),
+                composition.total(self._plan),
+            )
             # Rounding up alone exceeds no budget.
             if total > self._limit and exact > self._limit:
                 hint = "" if self._delta else self._of_floats(exact - Fraction(self._limit))
@@ -407,7 +409,7 @@ class Budget(Uncopied):
     def epsilon_spent(self) -> float:
         """The privacy loss of all releases so far, rounded up; of all planned ones, with a plan."""
         if self._plan is not None:
-            return epsilon_of(self._plan, self._delta)
+            return composition.epsilon(self._plan, self._delta)
         return self.epsilon_at(0)
 
     @property
@@ -451,7 +453,7 @@ class Budget(Uncopied):
             groups = self._store.costs()
             if of == "all":
                 groups = Counter([Fraction(self._limit)]) if self._plan is None else self._plan
-            return epsilon_of(groups, level)
+            return composition.epsilon(groups, level)
         if of == "all":
             rho, total = Fraction(self._limit), math.inf
         else:

@@ -50,7 +50,7 @@ def compose(losses: Losses, delta: Real = 0) -> float:
     19.6422
 
     """
-    return epsilon_of(groups_of(losses), delta_of(delta))
+    return composition.epsilon(groups_of(losses), delta_of(delta))
 
 
 def compose_delta(losses: Losses, epsilon: Real) -> float:
@@ -81,7 +81,7 @@ def compose_delta(losses: Losses, epsilon: Real) -> float:
         return 0.0
     if composition.is_exact(groups):
         return composition.exact_delta(groups, exact)
-    grid = composition.Grid(_cells(groups)).delta(decimals.down(exact))
+    grid = composition.Grid(composition.cells(groups)).delta(decimals.down(exact))
     return min(grid, composition.renyi_delta(groups, exact))
 
 
@@ -121,7 +121,7 @@ def split(total: Real, n: Integer, delta: Real = 0) -> float:
 
     def beyond(each: float) -> float:
         """Return how far the releases exceed the total; negative or 0 if they do not."""
-        return epsilon_of({Fraction(each): releases}, level) - decimals.down(whole)
+        return composition.epsilon({Fraction(each): releases}, level) - decimals.down(whole)
 
     if not level or beyond(low) > 0:
         return low
@@ -215,19 +215,3 @@ def groups_of(losses: Any) -> Counter[Fraction]:
         )
     del groups[Fraction(0)]
     return +groups
-
-
-def epsilon_of(groups: composition.Groups, delta: Fraction) -> float:
-    total = composition.total(groups)
-    if not total or delta == 1:
-        return 0.0
-    if not delta:
-        return decimals.up(total)
-    if composition.is_exact(groups):
-        return composition.exact_epsilon(groups, delta)
-    grid = composition.Grid(_cells(groups)).epsilon(delta)
-    return min(decimals.up(total), grid, composition.renyi_epsilon(groups, delta))
-
-
-def _cells(groups: composition.Groups) -> composition.Cells:
-    return {(loss, 1): n for loss, n in groups.items()}

@@ -16,7 +16,6 @@ from geomdp.accounting._compose import (
     MOST_RELEASES,
     compose_delta,
     delta_of,
-    epsilon_of,
     not_negative,
     zcdp_of,
 )
@@ -79,8 +78,8 @@ class LossDistribution:
         """
         level, pure = delta_of(delta), self.losses
         if self._by_one() or not level or level == 1:
-            return epsilon_of(pure, level)
-        return min(composition.Grid(self._cells).epsilon(level), epsilon_of(pure, level))
+            return composition.epsilon(pure, level)
+        return min(composition.Grid(self._cells).epsilon(level), composition.epsilon(pure, level))
 
     def delta_at(self, epsilon: Real) -> float:
         """Return a delta such that the releases are (epsilon, delta)-private together.

@@ -12,7 +12,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from geomdp import _notebook, accounting
+from geomdp import _notebook
 from geomdp._analysis import composition, decimals
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Integer, Real
@@ -182,9 +182,10 @@ class Measurement(_Step):
 
         """
         losses = self.losses(parameters.at_least("d_in", d_in, 0))
-        finite = [loss for loss in losses if loss < math.inf]
-        epsilon = accounting.compose(finite, delta)
-        return rounded_up(self.output_measure, epsilon if len(finite) == len(losses) else math.inf)
+        level = parameters.probability("delta", parameters.exact("delta", delta))
+        groups = Counter(Fraction(loss) for loss in losses if 0 < loss < math.inf)
+        epsilon = math.inf if math.inf in losses else composition.epsilon(groups, level)
+        return rounded_up(self.output_measure, epsilon)
 
     def check(self, d_in: Integer, d_out: Real) -> bool:
         """Return whether the privacy loss for inputs at distance `d_in` is at most `d_out`.
