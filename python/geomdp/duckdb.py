@@ -13,11 +13,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from geomdp import frames
 from geomdp._extras import installed_by
 from geomdp._inputs import arrays, columns, parameters
 from geomdp._inputs.columns import Nulls
-from geomdp.mechanism import GeometricMechanism
+from geomdp.mechanism import GeometricMechanism, as_mechanism
 
 with installed_by("geomdp[duckdb]"):
     from duckdb import DuckDBPyConnection
@@ -73,10 +72,11 @@ def register(
     if type.upper() not in _TYPES:
         raise ValueError(parameters.refusal("type", type, f"one of {', '.join(_TYPES)}"))
     columns.check_nulls(nulls)
+    checked = as_mechanism(mechanism)
 
     # DuckDB checks the number of parameters.
     def noise(counts: Any) -> Any:
-        return frames.release(mechanism, counts, nulls=nulls)
+        return checked.release(counts, nulls=nulls)
 
     create: Any = connection.create_function
     create(name, noise, [type], type, type="arrow", null_handling="special", side_effects=True)

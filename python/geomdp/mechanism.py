@@ -15,6 +15,7 @@ from geomdp import _core, _notebook, certificate
 from geomdp._analysis import decimals
 from geomdp._inputs import arrays, columns, labels, parameters
 from geomdp._inputs.arrays import Array
+from geomdp._inputs.columns import REFUSE, Nulls
 from geomdp._inputs.parameters import Bounds, Integer, Real
 
 __all__ = ["GeometricMechanism"]
@@ -187,23 +188,6 @@ class GeometricMechanism:
         given = self._sensitivity if distance is None else distance
         return decimals.up(exact_loss(self, parameters.at_least("distance", given, 0)))
 
-    def map(self, d_in: Integer) -> float:
-        """Return the privacy loss at a distance: :meth:`privacy_loss` by OpenDP's name.
-
-        Parameters
-        ----------
-        d_in : int
-            The distance.
-
-        Examples
-        --------
-        >>> from geomdp import GeometricMechanism
-        >>> GeometricMechanism(epsilon=0.5, sensitivity=2).map(6)
-        1.5
-
-        """
-        return decimals.up(exact_loss(self, parameters.at_least("d_in", d_in, 0)))
-
     def certificate(
         self, dtype: DTypeLike | None = None, *, tight: bool = False
     ) -> certificate.Certificate:
@@ -270,26 +254,41 @@ class GeometricMechanism:
     ) -> NDArray[np.int64]: ...
 
     @overload
-    def release(self, counts: Column, *, threads: int | None = None) -> Column: ...
+    def release(
+        self, counts: Column, *, nulls: Nulls = "refuse", threads: int | None = None
+    ) -> Column: ...
     @overload
     def release(
         self, counts: Mapping[_Key, Integer], *, threads: int | None = None
     ) -> dict[_Key, int]: ...
 
-    def release(self, counts: Any, *, out: Any = None, threads: Integer | None = None) -> Any:
+    def release(
+        self,
+        counts: Any,
+        *,
+        out: Any = None,
+        nulls: Nulls = REFUSE,
+        threads: Integer | None = None,
+    ) -> Any:
         """Return noisy counts.
 
         Parameters
         ----------
         counts : int, numpy integer, array or sequence of ints
             Any integer dtype of 8 to 64 bits, shape, strides and byte order. Ints and sequences of
-            ints become int64. Values outside the bounds are clamped. Columns of pandas, Polars or
-            PyArrow without nulls (:func:`geomdp.frames.release`), a pandas Index and a mapping such
-            as a Counter are accepted as well. Their keys, order, index and name are released as
-            they are: take them from public knowledge, not from the data.
+            ints become int64. Values outside the bounds are clamped. Also a column: a Series of
+            pandas (with numpy, pandas or Arrow types) or Polars, an Array or ChunkedArray of
+            PyArrow, or any other Series that narwhals reads; a pandas Index; or a mapping such as a
+            Counter. Their keys, order, index and name are released as they are: take them from
+            public knowledge, not from the data.
         out : array, optional
             The array to write the noisy counts to, with the dtype and shape of the counts; it may
             be `counts` itself. It is either written completely or left unchanged.
+        nulls : {"refuse", "keep"}
+            For columns. "keep" leaves nulls in place and adds noise to the other counts. The output
+            then shows, without any noise, which counts are null: this must be public or depend on
+            no individual. Counts that the library still holds in memory behind nulls are neither
+            read nor returned.
         threads : int, optional
             The greatest number of threads for a large array. By default it is the number of
             processors available to this process, where that is faster. The distribution does not
@@ -299,13 +298,18 @@ class GeometricMechanism:
         -------
         int, numpy integer or array
             The noisy counts with the type, dtype and shape of the counts; a dict for a mapping.
-            Each count gets independent noise.
+            Each count gets independent noise. A column has the same library, type, name, index and
+            chunks, in memory of its own: null slots hold zeros, or noise added to zeros, and
+            pandas' ``attrs`` are left out.
 
         Raises
         ------
         ValueError
             If there are no bounds, and the counts are unsigned or the scale is too large to be
-            certified for the whole dtype.
+            certified for the whole dtype (``docs/bounds.md``); or if a column has nulls and they
+            are refused.
+        ImportError
+            If narwhals is not installed and the column needs it, like pandas' nullable types.
         OverflowError
             If an int does not fit int64, or the bounds do not fit the dtype of the counts.
         KeyboardInterrupt
@@ -325,6 +329,8 @@ class GeometricMechanism:
 
         """
         thread_limit = parameters.threads(threads)
+        if nulls is not REFUSE:  # The default, which a small call need not check.
+            columns.check_nulls(nulls)
         if out is None and parameters.is_integer(counts):
             if isinstance(counts, np.integer):
                 noisy = self._core.release_scalar(int(counts), arrays.code(counts.dtype))
@@ -346,7 +352,7 @@ class GeometricMechanism:
                 [values], back = labels.detach(counts=counts)
                 return back(of_array(values))
             if columns.is_column(counts):
-                return columns.noisy(of_array, "counts", counts, "refuse")
+                return columns.noisy(of_array, "counts", counts, nulls)
         return arrays.release(counts, out, noise)
 
     def top(

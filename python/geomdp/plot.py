@@ -296,7 +296,7 @@ def histogram(
     counts = _counts("noisy", noisy)
     points = _row("noisy", counts)
     bars = points if true is None else _row("true", _counts("true", true), len(points))
-    ends = _accuracy.confidence_interval(mechanism, counts, alpha)
+    ends = mechanism.confidence_interval(counts, alpha)
     keys = labelled.keys
     numbered = keys == list(range(len(points))) and not labelled.sides
     if labels is None and edges is None and not numbered:
@@ -407,8 +407,8 @@ def table(
             ("rows", "columns"), (rows, columns), known, counts.shape, strict=True
         )
     ]
-    _accuracy.confidence_interval(mechanism, counts, alpha)  # Checks the counts and alpha.
-    reach = _accuracy.release_accuracy(mechanism, alpha)
+    mechanism.confidence_interval(counts, alpha)  # Checks the counts and alpha.
+    reach = mechanism.accuracy(alpha)
     stated = f"noisy counts ± {reach:,}\n{_of_mechanism(mechanism)}, {_confidence(alpha)}"
     return _draw_table(ax, counts, sides, (y, x), stated=stated, drawn="noisy count")
 

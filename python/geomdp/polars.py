@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from geomdp import frames
 from geomdp._extras import installed_by
 from geomdp._inputs.columns import Nulls
 from geomdp._uncopied import Withheld
-from geomdp.mechanism import GeometricMechanism
+from geomdp.mechanism import GeometricMechanism, as_mechanism
 
 with installed_by("geomdp[frames]", "polars"):
     import polars as pl
@@ -44,18 +43,27 @@ class SeriesNamespace(Withheld):
         nulls: Nulls = "refuse",
         threads: int | None = None,
     ) -> pl.Series:
-        """Return the noisy Series.
+        """Return the noisy Series: ``mechanism.release(series)``.
 
-        Parameters and errors are those of :func:`geomdp.frames.release`.
+        Parameters
+        ----------
+        mechanism : GeometricMechanism
+            The mechanism that adds the noise.
+        nulls, threads
+            As in :meth:`geomdp.GeometricMechanism.release`, whose errors are raised.
 
+        Examples
+        --------
         >>> import polars as pl
         >>> import geomdp.polars
         >>> from geomdp import GeometricMechanism
         >>> noisy = pl.Series("n", [12, None]).geomdp.release(GeometricMechanism(1.0), nulls="keep")
         >>> noisy.name, noisy.null_count()
         ('n', 1)
+
         """
-        return frames.release(mechanism, self._series, nulls=nulls, threads=threads)
+        noise = as_mechanism(mechanism)
+        return noise.release(self._series, nulls=nulls, threads=threads)
 
 
 @pl.api.register_expr_namespace("geomdp")
@@ -85,11 +93,19 @@ class ExprNamespace(Withheld):
     ) -> pl.Expr:
         """Return an expression for the noisy column, which draws fresh noise at each evaluation.
 
-        Parameters and errors are those of :func:`geomdp.frames.release`; errors are raised when the
-        query is collected. Polars' own counts, such as ``pl.len()``, are unsigned: cast them to
-        ``pl.Int64``, or give the mechanism bounds. Polars passes whole columns or whole groups, and
-        each row once.
+        Errors are raised when the query is collected. Polars' own counts, such as ``pl.len()``, are
+        unsigned: cast them to ``pl.Int64``, or give the mechanism bounds. Polars passes whole
+        columns or whole groups, and each row once.
 
+        Parameters
+        ----------
+        mechanism : GeometricMechanism
+            The mechanism that adds the noise.
+        nulls, threads
+            As in :meth:`geomdp.GeometricMechanism.release`.
+
+        Examples
+        --------
         >>> import polars as pl
         >>> import geomdp.polars
         >>> from geomdp import GeometricMechanism
@@ -98,6 +114,7 @@ class ExprNamespace(Withheld):
         >>> noisy = counts.with_columns(pl.col("n").geomdp.release(GeometricMechanism(1.0)))
         >>> sorted(noisy.collect()["town"])
         ['x', 'y']
+
         """
-        noise = partial(frames.release, mechanism, nulls=nulls, threads=threads)
+        noise = partial(as_mechanism(mechanism).release, nulls=nulls, threads=threads)
         return self._expr.map_batches(noise, return_dtype=pl.self_dtype())

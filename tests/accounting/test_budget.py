@@ -70,7 +70,7 @@ def test_a_refused_release_draws_no_noise(make: Open) -> None:
     with pytest.raises(ValueError, match=message):
         budget.release(mechanism, 3)
     assert Spy.drawn == 3
-    assert budget.spent == [(label, mechanism.map(1)) for label in "abc"]
+    assert budget.spent == [(label, mechanism.privacy_loss(1)) for label in "abc"]
     # Rounded up; the budget itself is compared exactly.
     assert budget.epsilon_spent == math.nextafter(0.3, 1)
 

@@ -30,12 +30,10 @@ from geomdp.accuracy import (
     accuracy_to_epsilon,
     accuracy_to_scale,
     bias,
-    confidence_interval,
     discrete_laplacian_scale_to_accuracy,
     epsilon_to_accuracy,
     mean_absolute_error,
     ratio_confidence_interval,
-    release_accuracy,
     scale_to_accuracy,
     simultaneous_accuracy,
     sum_confidence_interval,
@@ -565,7 +563,7 @@ def test_decimal_context_of_the_caller_does_not_matter(context: decimal.Context)
     def everything() -> list[Any]:
         results = [function(x, 0.05) for function in OF_SCALE for x in (0.3, 7, 1e15)]
         results += [epsilon_to_accuracy(0.3, 0.05, n=9), accuracy_to_epsilon(3, 0.05, n=9)]
-        results += [release_accuracy(bounded, 0.05), release_accuracy(bounded, 0.05, counts=3)]
+        results += [bounded.accuracy(0.05), bounded.accuracy(0.05, counts=3)]
         results += [simultaneous_accuracy(bounded, 0.05, counts=[1, 70])]
         results += [sum_confidence_interval(free, [4, 5], 0.05, weights=[1, w]) for w in (1, 2)]
         for kind in ("censored", "truncated", "folded"):
@@ -701,7 +699,7 @@ def test_no_noise_or_equal_bounds() -> None:
             assert mechanism.accuracy(alpha, counts=counts).tolist() == away
             assert simultaneous_accuracy(mechanism, alpha, counts=counts) == max(away)
         for side, wanted in (("both", (4, 4)), ("lower", (4, upper)), ("upper", (lower, 4))):
-            assert confidence_interval(mechanism, 4, 0.05, side=side) == wanted  # type: ignore[arg-type]
+            assert mechanism.confidence_interval(4, 0.05, side=side) == wanted  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -1075,32 +1073,32 @@ def test_accuracy_zero_raises_for_other_methods() -> None:
 
 MECHANISM = GeometricMechanism(1, bounds=(0, 300))
 OF_COUNTS: list[Callable[[Any, Any], Any]] = [
-    lambda m, counts: release_accuracy(m, 0.05, counts=counts),
+    lambda m, counts: m.accuracy(0.05, counts=counts),
     lambda m, counts: simultaneous_accuracy(m, 0.05, counts=counts),
-    lambda m, counts: confidence_interval(m, counts, 0.05),
+    lambda m, counts: m.confidence_interval(counts, 0.05),
     bias,
 ]
 OF_ALPHA: list[Callable[[Any, Any], Any]] = [
-    release_accuracy,
+    GeometricMechanism.accuracy,
     lambda m, alpha: simultaneous_accuracy(m, alpha, n=5),
-    lambda m, alpha: confidence_interval(m, 5, alpha),
+    lambda m, alpha: m.confidence_interval(5, alpha),
 ]
 
 
 def test_alpha_zero_gives_the_greatest_possible_error() -> None:
     bounded = GeometricMechanism(1, bounds=(0, 9))
-    assert release_accuracy(bounded, 0) == 9
-    assert release_accuracy(bounded, 0, counts=[0, 4, 12]).tolist() == [9, 5, 12]
+    assert bounded.accuracy(0) == 9
+    assert bounded.accuracy(0, counts=[0, 4, 12]).tolist() == [9, 5, 12]
     assert simultaneous_accuracy(bounded, 0, n=5) == 9
     assert simultaneous_accuracy(bounded, 0, counts=[4, 5, 12]) == 12
     assert simultaneous_accuracy(bounded, 0, counts=[4, 5]) == 5
-    assert confidence_interval(bounded, 3, 0) == (0, 9)
-    assert release_accuracy(GeometricMechanism(1), 0) == 2**64 - 1
+    assert bounded.confidence_interval(3, 0) == (0, 9)
+    assert GeometricMechanism(1).accuracy(0) == 2**64 - 1
     exact = from_scale(0, (0, 9))
-    assert release_accuracy(exact, 0) == simultaneous_accuracy(exact, 0, counts=[4, 5]) == 0
+    assert exact.accuracy(0) == simultaneous_accuracy(exact, 0, counts=[4, 5]) == 0
     assert simultaneous_accuracy(exact, 0, counts=[4, 12]) == 3
     # A bounded tail: smaller levels reach it, at the mass of the floor.
-    assert release_accuracy(bounded, Fraction(1, 2**300)) == 9
+    assert bounded.accuracy(Fraction(1, 2**300)) == 9
 
 
 def test_other_invalid_parameters_raise() -> None:
@@ -1117,7 +1115,7 @@ def test_other_invalid_parameters_raise() -> None:
             simultaneous_accuracy(MECHANISM, 0.05, n=both[0], counts=both[1])
     for value in ("left", "", None, 1):
         with pytest.raises(ValueError, match=r"^side = .* is not accepted: give one of 'both'"):
-            confidence_interval(MECHANISM, 5, 0.05, side=value)  # type: ignore[arg-type]
+            MECHANISM.confidence_interval(5, 0.05, side=value)  # type: ignore[arg-type]
         with pytest.raises(ValueError, match=r"^distribution = .* not accepted: give one of 'cens"):
             bias(MECHANISM, 5, distribution=value)  # type: ignore[arg-type]
     for function, counts in itertools.product(OF_COUNTS, (np.array([5], "u1"), np.int8(5))):
@@ -1125,7 +1123,7 @@ def test_other_invalid_parameters_raise() -> None:
             function(MECHANISM, counts)
     for released in (-1, 301, np.int16(301), [5, 301], np.array([-1, 5])):
         with pytest.raises(ValueError, match=r"^released counts outside .*\(0, 300\)"):
-            confidence_interval(MECHANISM, released, 0.05)
+            MECHANISM.confidence_interval(released, 0.05)
 
 
 def test_scale_beyond_certificates_raises() -> None:

@@ -18,12 +18,10 @@ from geomdp.accuracy import (
     accuracy_to_discrete_laplacian_scale,
     accuracy_to_epsilon,
     accuracy_to_scale,
-    confidence_interval,
     discrete_laplacian_scale_to_accuracy,
     epsilon_to_accuracy,
     ratio_confidence_interval,
     relative_accuracy,
-    release_accuracy,
     scale_to_accuracy,
     simultaneous_accuracy,
     sum_accuracy,
@@ -35,9 +33,7 @@ BOUNDED, FREE = GeometricMechanism(1, bounds=(0, 9)), GeometricMechanism(1)
 
 #: Calls with any alpha.
 OF_ALPHA: dict[Callable[..., Any], Callable[[Any], Any]] = {
-    release_accuracy: lambda alpha: release_accuracy(BOUNDED, alpha),
     GeometricMechanism.accuracy: lambda alpha: BOUNDED.accuracy(alpha, counts=[3]),
-    confidence_interval: lambda alpha: confidence_interval(BOUNDED, 3, alpha),
     GeometricMechanism.confidence_interval: lambda alpha: BOUNDED.confidence_interval(3, alpha),
     simultaneous_accuracy: lambda alpha: simultaneous_accuracy(BOUNDED, alpha, n=3),
     sum_accuracy: lambda alpha: sum_accuracy(FREE, 3, alpha),

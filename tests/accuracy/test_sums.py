@@ -14,7 +14,6 @@ from exact import noise, real, tail
 from geomdp import GeometricMechanism
 from geomdp._analysis import sums
 from geomdp.accuracy import (
-    confidence_interval,
     ratio_confidence_interval,
     relative_accuracy,
     scale_to_accuracy,
@@ -128,7 +127,7 @@ def test_wide_weighted_sums_have_chernoffs_bound() -> None:
 def test_weights_without_noise_or_effect() -> None:
     assert sum_confidence_interval(FREE, [3, 5], 0.05, weights=[0, 0]) == (0, 0)
     assert sum_confidence_interval(FREE, [], 0.05) == (0, 0)
-    one = confidence_interval(FREE, 5, 0.05)
+    one = FREE.confidence_interval(5, 0.05)
     assert sum_confidence_interval(FREE, 5, 0.05) == one
     assert sum_confidence_interval(FREE, np.int64(5), 0.05) == one
     assert sum_confidence_interval(FREE, [5, 9], 0.05, weights=[-7, 0]) == (
@@ -227,7 +226,7 @@ def test_a_limit_of_the_dtype_is_a_bound() -> None:
     t = sum_accuracy(FREE, 2, 0.05)
     for released in (noisy, noisy.tolist(), noisy.astype("i8"), tuple(noisy.tolist())):
         assert sum_confidence_interval(FREE, released, 0.05, dtype="i1") == (130 - t, 254)
-        lower, upper = confidence_interval(FREE, released, 0.05, dtype=np.int8)
+        lower, upper = FREE.confidence_interval(released, 0.05, dtype=np.int8)
         assert (lower.tolist(), upper.tolist()) == ([121, -3], [127, 9])
         assert lower.dtype == upper.dtype == np.int8
         assert ratio_confidence_interval(FREE, released, 50, 0.05, dtype="i1")[1][0] == math.inf
@@ -235,7 +234,7 @@ def test_a_limit_of_the_dtype_is_a_bound() -> None:
     assert FREE.confidence_interval(127, 0.05, dtype="i1") == (121, 127)
     for dtype, message in (("f8", "^dtype = float64 is not"), ("x", "^dtype = 'x' is not")):
         with pytest.raises(TypeError, match=message):
-            confidence_interval(FREE, 3, 0.05, dtype=dtype)
+            FREE.confidence_interval(3, 0.05, dtype=dtype)
     with pytest.raises(ValueError, match=r"outside the bounds \(-128, 127\)"):
         sum_confidence_interval(FREE, [128], 0.05, dtype="i1")
 

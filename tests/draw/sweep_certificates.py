@@ -128,7 +128,7 @@ def examine(setting: Setting, damage: Callable[[Any], Any] = lambda _: None) -> 
         made = mechanism.certificate(setting.dtype, tight=tight)
     document, report, fault = json.loads(made.to_json()), None, ""
     damage(document)
-    loss = document["tight_epsilon"] / mechanism.map(1) if tight else None
+    loss = document["tight_epsilon"] / mechanism.privacy_loss(1) if tight else None
     if setting.verified:
         try:
             report = verifier.verify(document)

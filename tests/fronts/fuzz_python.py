@@ -180,7 +180,7 @@ def releases(source: Source) -> None:
     # Python refuses to write ints far beyond float64.
     assert repr(mechanism)
     distance = source.anything()
-    loss = calling("d_in", lambda: mechanism.map(distance))
+    loss = calling("distance", lambda: mechanism.privacy_loss(distance))
     assert loss is None or loss >= 0
     counts = source.anything() if source.below(2) else source.array()
     before = counts.tobytes() if isinstance(counts, np.ndarray) else b""

@@ -300,10 +300,10 @@ def test_scale_zero_folds(data: st.DataObject, memory: Memory) -> None:
 # Functions of counts are independent of the layout
 
 FUNCTIONS: dict[str, Callable[[Counts], Any]] = {
-    "release_accuracy": lambda x: accuracy.release_accuracy(BOUNDED, 0.05, counts=x),
+    "accuracy": lambda x: BOUNDED.accuracy(0.05, counts=x),
     "simultaneous_accuracy": lambda x: accuracy.simultaneous_accuracy(BOUNDED, 0.05, counts=x),
-    "confidence_interval": lambda x: accuracy.confidence_interval(BOUNDED, x, 0.05),
-    "one-sided": lambda x: accuracy.confidence_interval(BOUNDED, x, 0.05, side="lower"),
+    "confidence_interval": lambda x: BOUNDED.confidence_interval(x, 0.05),
+    "one-sided": lambda x: BOUNDED.confidence_interval(x, 0.05, side="lower"),
     "sum": lambda x: accuracy.sum_confidence_interval(
         BOUNDED, x, 0.05, weights=np.ones(x.shape, int)
     ),

@@ -50,7 +50,7 @@ def test_certificate_without_noise_is_valid_json() -> None:
         (lambda: GeometricMechanism(Fraction(1, 2**9000), 2**9000), "epsilon / sensitivity"),
         (lambda: GeometricMechanism(1, bounds=(0, VAST)), "bounds"),
         (lambda: GeometricMechanism.from_scale(VAST), "scale"),
-        (lambda: GeometricMechanism(1).map(VAST), "d_in"),
+        (lambda: GeometricMechanism(1).privacy_loss(VAST), "distance"),
         (lambda: sample_geometric(0.5, trials=VAST), "trials"),
         (lambda: sample_bernoulli(VAST), "prob"),
         (lambda: GeometricFolded(epsilon=1, lower=0, upper=9).variance(VAST), "value"),

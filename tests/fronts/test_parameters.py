@@ -99,8 +99,8 @@ def test_scale_zero_adds_no_noise(zero: Any) -> None:
     assert mechanism.scale == 0
     assert mechanism.rate == math.inf
     assert mechanism.epsilon == math.inf
-    assert mechanism.map(0) == 0
-    assert mechanism.map(1) == math.inf
+    assert mechanism.privacy_loss(0) == 0
+    assert mechanism.privacy_loss(1) == math.inf
 
 
 def test_huge_epsilon_adds_no_noise() -> None:
@@ -199,7 +199,7 @@ def test_signatures_have_no_seed() -> None:
     for call, names in [
         (GeometricMechanism, "epsilon sensitivity bounds"),
         (GeometricMechanism.from_scale, "scale bounds"),
-        (GeometricMechanism.release, "self counts out threads"),
+        (GeometricMechanism.release, "self counts out nulls threads"),
     ]:
         assert " ".join(inspect.signature(call).parameters) == names
 
@@ -219,7 +219,7 @@ def test_equal_mechanisms_share_their_plans() -> None:
         GeometricMechanism.from_scale(0.5, (0, 10)),
     ):
         assert other._core is not mechanism._core
-        assert other.map(7) == float(7 * other.rate)
+        assert other.privacy_loss(7) == float(7 * other.rate)
 
 
 def test_errors_repeat() -> None:

@@ -36,7 +36,7 @@ counting = st.one_of(
 @example(Fraction(2**54 + 1, 2**1075), 1, 1)
 def test_privacy_loss_is_rounded_up(epsilon: float | Fraction, sensitivity: int, d_in: int) -> None:
     mechanism = GeometricMechanism(epsilon, sensitivity)
-    check_rounded_up(mechanism.map(d_in), Fraction(epsilon) * d_in / sensitivity)
+    check_rounded_up(mechanism.privacy_loss(d_in), Fraction(epsilon) * d_in / sensitivity)
 
 
 @settings(deadline=None)
@@ -48,19 +48,23 @@ def test_privacy_loss_is_rounded_up(epsilon: float | Fraction, sensitivity: int,
 @example(5e-324, 1)
 @example(1.7976931348623157e308, 1)
 def test_privacy_loss_of_a_scale_is_rounded_up(scale: float | Fraction, d_in: int) -> None:
-    check_rounded_up(GeometricMechanism.from_scale(scale).map(d_in), d_in / Fraction(scale))
+    check_rounded_up(
+        GeometricMechanism.from_scale(scale).privacy_loss(d_in), d_in / Fraction(scale)
+    )
 
 
 @settings(deadline=None)
 @given(st.one_of(st.just(0), positive_numbers))
 def test_distance_zero_has_no_privacy_loss(scale: float | Fraction) -> None:
-    loss = GeometricMechanism.from_scale(scale).map(0)
+    loss = GeometricMechanism.from_scale(scale).privacy_loss(0)
     assert loss == 0
     assert math.copysign(1, loss) == 1
 
 
 def test_bounds_do_not_matter() -> None:
-    assert GeometricMechanism(0.3, 2, (0, 5)).map(7) == GeometricMechanism(0.3, 2).map(7)
+    assert GeometricMechanism(0.3, 2, (0, 5)).privacy_loss(7) == GeometricMechanism(
+        0.3, 2
+    ).privacy_loss(7)
 
 
 @pytest.mark.parametrize(
@@ -69,4 +73,4 @@ def test_bounds_do_not_matter() -> None:
 def test_numpy_distances(dtype: str) -> None:
     mechanism = GeometricMechanism(0.3)
     for d_in in (0, 1, 3, int(np.iinfo(dtype).max)):
-        assert mechanism.map(np.dtype(dtype).type(d_in)) == mechanism.map(d_in)
+        assert mechanism.privacy_loss(np.dtype(dtype).type(d_in)) == mechanism.privacy_loss(d_in)

@@ -174,7 +174,7 @@ def bounded(draw: Any) -> Any:
         mechanism = GeometricMechanism(EPSILON, sensitivity=l0 * linf)
         noisy = Design(LEVELS).count(kept).release(mechanism)
         # The table knows one record; the individual has as many as the bounds allow.
-        return noisy.mechanisms[0, 0].map(l0 * linf), seen(noisy, folder)
+        return noisy.mechanisms[0, 0].privacy_loss(l0 * linf), seen(noisy, folder)
 
     return run
 
@@ -267,13 +267,13 @@ RATE: dict[str, Any] = {"epsilon": 0.5, "sensitivity": 1}
 #: What takes exact counts of the user, one of which changes by one: a frame of towns and counts.
 OF_COUNTS: dict[str, Callable[[GeometricMechanism, pl.DataFrame, Path], Any]] = {
     "GeometricMechanism.release": lambda noise, frame, _: noise.release(frame["n"].to_numpy()),
+    "GeometricMechanism.release of a column": lambda noise, frame, _: noise.release(frame["n"]),
     "GeometricMechanism.release of a mapping": lambda noise, frame, _: noise.release(
         dict(frame.rows())
     ),
     "accounting.Budget.release": lambda noise, frame, _: Budget(1).release(
         noise, frame["n"].to_numpy()
     ),
-    "frames.release": lambda noise, frame, _: frames.release(noise, frame["n"]),
     "frames.release_columns": lambda noise, frame, _: frames.release_columns(frame, {"n": noise}),
     "polars.SeriesNamespace.release": lambda noise, frame, _: frame["n"].geomdp.release(noise),  # type: ignore[attr-defined]
     "polars.ExprNamespace.release": lambda noise, frame, _: frame.select(
@@ -311,7 +311,7 @@ def counts(way: Any, draw: Any) -> Any:
     def run(data: pl.DataFrame, folder: Path) -> tuple[Any, Any]:
         exact = [data.filter(pl.col("town") == town).height for town in TOWNS]
         noisy = way(mechanism, pl.DataFrame({"town": TOWNS, "n": exact}), folder)
-        return mechanism.map(1), repr(noisy)
+        return mechanism.privacy_loss(1), repr(noisy)
 
     return run
 

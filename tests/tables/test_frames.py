@@ -14,6 +14,7 @@ import subprocess
 import sys
 import types
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from hypothesis import strategies as st
 import geomdp.duckdb
 import geomdp.polars
 from geomdp import GeometricMechanism, frames
+from geomdp._inputs import columns
 from geomdp.distributed import ReleaseKey
 from statistics_ import rejects
 from unsigned import accepting
@@ -101,7 +103,12 @@ class Recorder(GeometricMechanism):
         self.counts: list[np.ndarray] = []
         self.threads: list[Any] = []
 
-    def release(self, counts: Any, *, out: Any = None, threads: Any = None) -> Any:
+    def release(
+        self, counts: Any, *, out: Any = None, nulls: Any = "refuse", threads: Any = None
+    ) -> Any:
+        if columns.is_column(counts):
+            of_array = partial(self.release, threads=threads)
+            return columns.noisy(of_array, "counts", counts, nulls)
         self.counts.append(counts)
         self.threads.append(threads)
         return counts + counts.dtype.type(1)
@@ -113,7 +120,7 @@ def test_scale_zero_is_identity(kind: str, dtype: str) -> None:
     limits = np.iinfo(dtype)
     for values in ([int(limits.min), 1, int(limits.max), int(limits.max) - 1], []):
         column, none = PLAIN[kind](values, dtype), accepting(NONE, dtype)
-        for noisy in (none.release(column), frames.release(none, column, nulls="keep")):
+        for noisy in (none.release(column), none.release(column, nulls="keep")):
             alike(noisy, column)
             assert items(noisy) == values
         assert items(column) == values
@@ -157,11 +164,11 @@ def test_nulls(kind: str, dtype: str) -> None:
     with pytest.raises(ValueError, match="nulls"):
         none.release(column)
     with pytest.raises(ValueError, match="nulls"):
-        frames.release(none, column)
-    noisy = frames.release(none, column, nulls="keep")
+        none.release(column)
+    noisy = none.release(column, nulls="keep")
     alike(noisy, column)
     assert items(noisy) == values
-    nothing = frames.release(wide, KINDS[kind]([None] * 3, dtype), nulls="keep")
+    nothing = wide.release(KINDS[kind]([None] * 3, dtype), nulls="keep")
     assert items(nothing) == [None] * 3
 
 
@@ -251,7 +258,7 @@ def by_expression(series: Any) -> Any:
 
 #: Without noise the zeros behind nulls stay zeros, and anything else would show.
 WAYS: dict[str, Callable[[Any], Any]] = {
-    "release": lambda column: frames.release(NONE, column, nulls="keep"),
+    "release": lambda column: NONE.release(column, nulls="keep"),
     "release_columns": lambda column: frames.release_columns(
         frame_of(column), {"n": NONE}, nulls="keep"
     ),
@@ -429,7 +436,7 @@ def test_arrow_memory_is_not_copied() -> None:
     chunks = pa.chunked_array([array, array])
     for column in (array, chunks):
         recorder: Any = Recorder()
-        assert items(frames.release(recorder, column, threads=3))[:2] == [8, 9]
+        assert items(recorder.release(column, threads=3))[:2] == [8, 9]
         for counts in recorder.counts:
             assert counts.ctypes.data == array.buffers()[1].address + 7 * 8
         assert set(recorder.threads) == {3}
@@ -523,7 +530,7 @@ def test_duplicate_names_raise() -> None:
 def test_noninteger_columns_raise(column: Any) -> None:
     recorder: Any = Recorder()
     with pytest.raises(TypeError, match="counts"):
-        frames.release(recorder, column)
+        recorder.release(column)
     assert recorder.counts == []
 
 
@@ -878,10 +885,7 @@ def test_sensitivity_is_the_change_by_one_record(margins: Any, other: Any) -> No
         == {None: 1, "all": 4}.get(str(margins), 2 if margins else 1)
     )
     assert changes <= {0, counted.sensitivity}
-    assert counted.map(NAMED) == NAMED.map(counted.sensitivity)
-    assert counted.map(NAMED, records=3) == NAMED.map(3 * counted.sensitivity)
-    with pytest.raises(ValueError, match="records = -1"):
-        counted.map(NAMED, -1)
+    assert counted.design.privacy_loss(NAMED) == NAMED.privacy_loss(counted.sensitivity)
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "Table"])
@@ -1224,6 +1228,6 @@ def test_index_is_not_read_item_by_item() -> None:
     """Setting it with Narwhals took ten times as long as everything else."""
     column = pd.Series(np.zeros(20_000, dtype=np.int64), index=np.arange(20_000) * 2)
     with cProfile.Profile() as profile:
-        noisy = frames.release(WIDE, column)
+        noisy = WIDE.release(column)
     assert pstats.Stats(profile).total_calls < 10_000  # type: ignore[attr-defined]
     assert noisy.index.equals(column.index)

@@ -17,6 +17,7 @@ from geomdp._inputs.arrays import DTYPES, Array
 #: Returns a noisy array.
 Noise: TypeAlias = Callable[[Array], Array]
 Nulls = Literal["refuse", "keep"]
+REFUSE: Literal["refuse"] = "refuse"
 FRAME = "a data frame, collected if it is lazy"
 ARROW_FRAMES = ("Table", "RecordBatch")
 #: All but the frame's own attributes.
@@ -251,8 +252,7 @@ def _any(name: str, found: bool, nulls: Nulls) -> bool:
     """Return `found`, whether there are nulls; refuse them unless they may be kept."""
     if found and nulls == "refuse":
         raise ValueError(
-            f"{name} contains nulls: "
-            "fill them, or give geomdp.frames nulls='keep', which shows them"
+            f"{name} contains nulls: fill them, or give nulls='keep', which shows them"
         )
     return found
 

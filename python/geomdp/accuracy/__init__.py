@@ -28,9 +28,7 @@ from geomdp.accuracy._conversions import (
     scale_to_accuracy,
 )
 from geomdp.accuracy._counts import (
-    confidence_interval,
     relative_accuracy,
-    release_accuracy,
     simultaneous_accuracy,
 )
 from geomdp.accuracy._moments import bias, mean_absolute_error, variance
@@ -41,8 +39,6 @@ from geomdp.accuracy._sums import (
 )
 
 __all__ = [
-    "release_accuracy",
-    "confidence_interval",
     "simultaneous_accuracy",
     "sum_accuracy",
     "sum_confidence_interval",

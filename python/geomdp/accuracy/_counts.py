@@ -3,42 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, overload
-
-from numpy.typing import DTypeLike
+from typing import Any
 
 from geomdp._analysis import releases, tails
 from geomdp._inputs import labels, parameters
 from geomdp._inputs.parameters import Integer, Real
 from geomdp.mechanism import GeometricMechanism, as_counts, as_mechanism, limits
-
-
-@overload
-def release_accuracy(
-    mechanism: GeometricMechanism, alpha: Real, *, counts: int | None = None
-) -> int: ...
-@overload
-def release_accuracy(mechanism: GeometricMechanism, alpha: Real, *, counts: Any) -> Any: ...
-def release_accuracy(mechanism: GeometricMechanism, alpha: Real, *, counts: Any = None) -> Any:
-    """Return the accuracy at level alpha of a mechanism's releases, within its bounds.
-
-    This is ``mechanism.accuracy(alpha, counts=counts)``.
-
-    Parameters
-    ----------
-    mechanism : GeometricMechanism
-        The mechanism.
-    alpha, counts
-        As in :meth:`geomdp.GeometricMechanism.accuracy`.
-
-    Examples
-    --------
-    >>> from geomdp import GeometricMechanism, accuracy
-    >>> accuracy.release_accuracy(GeometricMechanism(epsilon=0.5, bounds=(0, 4526)), alpha=0.05)
-    6
-
-    """
-    return as_mechanism(mechanism).accuracy(alpha, counts=counts)
 
 
 def simultaneous_accuracy(
@@ -90,36 +60,6 @@ def simultaneous_accuracy(
     if not array.size:
         return 0
     return releases.simultaneous_accuracy(found.certificate(array.dtype), ends, array, level)
-
-
-def confidence_interval(
-    mechanism: GeometricMechanism,
-    released: Any,
-    alpha: Real,
-    *,
-    side: Literal["both", "lower", "upper"] = "both",
-    dtype: DTypeLike | None = None,
-) -> tuple[Any, Any]:
-    """Return an interval that contains the true count with probability at least 1 - alpha.
-
-    This is ``mechanism.confidence_interval(released, alpha, side=side, dtype=dtype)``.
-
-    Parameters
-    ----------
-    mechanism : GeometricMechanism
-        The mechanism that released the counts.
-    released, alpha, side, dtype
-        As in :meth:`geomdp.GeometricMechanism.confidence_interval`.
-
-    Examples
-    --------
-    >>> from geomdp import GeometricMechanism
-    >>> from geomdp.accuracy import confidence_interval
-    >>> confidence_interval(GeometricMechanism(0.5, bounds=(0, 100)), 40, alpha=0.05)
-    (34, 46)
-
-    """
-    return as_mechanism(mechanism).confidence_interval(released, alpha, side=side, dtype=dtype)
 
 
 def relative_accuracy(mechanism: GeometricMechanism | Real, alpha: Real, *, ratio: Real) -> int:

@@ -2,15 +2,15 @@
 
 A :class:`Design` states all that is public about a table. It counts records, with the contributions
 of each individual bounded, into a :class:`Table`, which shows nothing. Its release is a
-:class:`NoisyTable`, which knows its privacy loss, its intervals and how to save itself. For columns
-that hold counts already, use :func:`release` and :func:`release_columns`; their privacy losses are
-yours to add up (``docs/frames.md``).
+:class:`NoisyTable`, which knows its privacy loss, its intervals and how to save itself. For a frame
+that holds counts already, use :func:`release_columns`; the privacy losses of its columns are yours
+to add up (``docs/frames.md``).
 
 This module needs the extra ``frames`` and the library of the columns: any that narwhals reads.
 """
 
 from geomdp.frames._answers import Answers
-from geomdp.frames._columns import release, release_columns
+from geomdp.frames._columns import release_columns
 from geomdp.frames._contributions import bound_contributions
 from geomdp.frames._design import Design, count
 from geomdp.frames._groups import NoisyGroups
@@ -28,7 +28,6 @@ __all__ = [
     "NoisyGroups",
     "Top",
     "Answers",
-    "release",
     "release_columns",
     "bound_contributions",
 ]

@@ -6,64 +6,11 @@ from collections.abc import Mapping
 from typing import Any, TypeVar, cast
 
 from geomdp._inputs.arrays import Array
-from geomdp._inputs.columns import Noise, Nulls, check_nulls, noisy, noisy_columns
+from geomdp._inputs.columns import Noise, Nulls, check_nulls, noisy_columns
 from geomdp.frames._noise import GeometricMechanism, as_noise
 
 Column = TypeVar("Column")
 Frame = TypeVar("Frame")
-
-
-def release(
-    mechanism: GeometricMechanism,
-    counts: Column,
-    *,
-    nulls: Nulls = "refuse",
-    threads: int | None = None,
-) -> Column:
-    """Return a noisy column; ``mechanism.release(counts)`` is the same without nulls.
-
-    Parameters
-    ----------
-    mechanism
-        The mechanism that adds the noise.
-    counts : column
-        A Series of pandas (with numpy, pandas or Arrow types) or Polars, an Array or ChunkedArray
-        of PyArrow, or any other Series that narwhals accepts; of an integer type of 8 to 64 bits.
-    nulls : {"refuse", "keep"}
-        "keep" leaves nulls in place and adds noise to the other counts. The output then shows,
-        without any noise, which counts are null: this must be public or depend on no individual.
-        Counts that the library still holds in memory behind nulls are neither read nor returned.
-    threads : int, optional
-        The greatest number of threads for a large column; by default as many as help.
-
-    Returns
-    -------
-    column
-        The noisy counts with the same library, type, name, index and chunks, in memory of their
-        own. Null slots hold zeros, or noise added to zeros. Pandas' ``attrs`` are left out.
-
-    Raises
-    ------
-    TypeError
-        If the counts are not a column of integers.
-    ValueError
-        If there are nulls and they are refused, `nulls` has another value, or the counts are
-        unsigned and the mechanism has no bounds (``docs/bounds.md``).
-    ImportError
-        If narwhals is not installed, and the column needs it, like pandas' nullable types.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from geomdp import GeometricMechanism, frames
-    >>> counts = pd.Series([12, None, 9], name="n", dtype="Int64")
-    >>> noisy = frames.release(GeometricMechanism(1.0), counts, nulls="keep")
-    >>> noisy.isna().tolist()
-    [False, True, False]
-
-    """
-    check_nulls(nulls)
-    return cast(Column, noisy(_noise(mechanism, threads), "counts", counts, nulls))
 
 
 def release_columns(
@@ -86,7 +33,7 @@ def release_columns(
     mechanisms : mapping of column names to mechanisms
         The mechanisms of the columns to release. Pandas' labels need not be strings.
     nulls, threads
-        As in :func:`release`, for each column.
+        As in :meth:`geomdp.GeometricMechanism.release`, for each column.
 
     Returns
     -------
@@ -103,7 +50,7 @@ def release_columns(
     KeyError
         If a name does not match exactly one column.
     TypeError, ValueError, ImportError
-        As in :func:`release`.
+        As in :meth:`geomdp.GeometricMechanism.release`.
 
     Examples
     --------

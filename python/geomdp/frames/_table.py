@@ -16,7 +16,7 @@ from geomdp.frames import _native, _release
 from geomdp.frames._exact import all_nodes
 from geomdp.frames._groups import NoisyGroups
 from geomdp.frames._native import Library
-from geomdp.frames._noise import GeometricMechanism, as_noise
+from geomdp.frames._noise import GeometricMechanism
 from geomdp.frames._noisy import NoisyTable
 from geomdp.frames._top import Searched
 
@@ -193,28 +193,6 @@ class Table(Searched, Withheld):
             raise TypeError("shares go with epsilon: a mechanism is that of all depths")
         _release.spend(budget, given.design.losses(given.mechanisms), label)
         return unseen(partial(_release.draw, given, self._library, self._occupied))
-
-    def map(self, mechanism: GeometricMechanism, records: Integer = 1) -> float:
-        """Return the privacy loss of a release by this mechanism: ``map(records * sensitivity)``.
-
-        Parameters
-        ----------
-        mechanism
-            The mechanism of the release.
-        records : int
-            The number of individuals to protect together.
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> from geomdp import GeometricMechanism, frames
-        >>> table = frames.count(pd.Series(["no", "yes", "no"]), ["yes", "no"], margins="all")
-        >>> table.map(GeometricMechanism(0.5))
-        1.0
-
-        """
-        distance = parameters.at_least("records", records, 0) * self.sensitivity
-        return as_noise(mechanism).map(distance)
 
     def __repr__(self) -> str:
         levels = ", ".join(
