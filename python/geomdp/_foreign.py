@@ -23,3 +23,9 @@ def opened(path: Path, mode: str, refusal: Exception) -> FileIO:
         return number
 
     return FileIO(str(path), mode, opener=opener)
+
+
+def said(error: Exception) -> str:
+    """Return what a message says of a fault of a file, whose text it may quote."""
+    why = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+    return f"{why[:500]}..." if len(why) > 500 else why

@@ -246,7 +246,7 @@ class Journal(ABC):
         try:
             return parse(*arguments)
         except (LookupError, TypeError, ValueError, OverflowError, RecursionError) as error:
-            raise self._damaged(error) from None
+            raise self._damaged(_foreign.said(error)) from None
 
     def _damaged(self, why: object) -> ValueError:
         return self._refused(f"is damaged, or no {self._kind} of geomdp: {why}")

@@ -362,10 +362,7 @@ def damage(path: Any) -> Iterator[None]:
         # Arrow's errors of this kind have no number.
         if isinstance(error, OSError) and error.errno is not None:
             raise
-        why = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
-        if len(why) > 500:
-            why = f"{why[:500]}..."
-        raise ValueError(f"{Path(path).name} cannot be read: {why}") from None
+        raise ValueError(f"{Path(path).name} cannot be read: {_foreign.said(error)}") from None
 
 
 def fraction(text: Any) -> Fraction:

@@ -25,7 +25,7 @@ from geomdp import _new_file, _published, frames
 from geomdp._published import Column
 from json_schema import errors
 from published_kinds import DESIGNS, PEOPLE, RELEASED, TREE
-from restated import damaged, restate
+from restated import damaged, restate, spoiled
 
 ENDS = ["csv", "parquet"]
 ROWS = {"area": ["a", "a", "b"], "sex": ["f", "m", "f"]}
@@ -260,28 +260,6 @@ def released(tmp_path_factory: Any) -> dict[str, tuple[Path, Any, Any]]:
 
 def public(noisy: Any) -> Any:
     return noisy.to_dict(), noisy.epsilon
-
-
-#: Values in place of others.
-HOSTILE: list[Any] = [
-    None, True, -1, 0, 50.9, 2**70, 10**400, 1e308, "", "1e999999999", "9" * 10**5, "1/0", "-1",
-    "NaN", "\uff15\uff10", " 1", "1_0", [], {}, [None], [[]], {"date": "x"}, {"date": 5}, {"x": 1},
-    [0, 2**200], "\0", "x" * 10**6, ["a"] * 3, [*range(10**5)], {"a": {"share": "2"}},
-]  # fmt: skip
-
-
-def spoiled(value: Any, chance: random.Random) -> Any:
-    """Return a JSON value with a part replaced, dropped or repeated."""
-    if isinstance(value, dict | list) and value and chance.random() < 0.85:
-        keys = [*value] if isinstance(value, dict) else [*range(len(value))]
-        key = chance.choice(keys)
-        found: Any = dict(value) if isinstance(value, dict) else [*value]
-        if chance.random() < 0.1:
-            del found[key]
-        else:
-            found[key] = spoiled(value[key], chance)
-        return found
-    return chance.choice(HOSTILE)
 
 
 def check(name: str, path: Path, read: Any, wanted: Any) -> bool:
