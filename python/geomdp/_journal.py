@@ -22,7 +22,6 @@ import hashlib
 import io
 import json
 import os
-import stat
 import sys
 import time
 from abc import ABC, abstractmethod
@@ -32,11 +31,14 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, ClassVar, NamedTuple
 
+from geomdp import _foreign
 from geomdp._inputs import parameters
 from geomdp._new_file import new_file
 
 #: The format that this version reads.
 _FORMAT = 1
+#: The most bytes of a head.
+_HEAD = 2**24
 #: How long a writer waits for the lock, in seconds.
 _WAIT = 30
 #: How often a mark is read that may be written at this moment.
@@ -169,7 +171,7 @@ class Journal(ABC):
         Only those that were not seen before are read.
         """
         with _lines(file, 0) as lines:
-            head = lines.readline(self._longest)
+            head = lines.readline(min(_HEAD, self._longest))
         if not seen.head or head != seen.head:
             seen = self._begun(head, seen)
         mark, written = _read_mark(file, len(head))
@@ -235,10 +237,8 @@ class Journal(ABC):
 
     @contextmanager
     def _opened(self, mode: Any) -> Iterator[io.FileIO]:
-        # Opening a pipe would wait for its other end.
-        if not stat.S_ISREG(os.stat(self._path).st_mode):
-            raise self._refused(f"is no {self._kind} of geomdp")
-        with open(self._path, mode, buffering=0) as file:
+        refusal = self._refused(f"is no {self._kind} of geomdp")
+        with _foreign.opened(self._path, mode, refusal) as file:
             yield file
 
     def checked(self, parse: Callable[..., Any], *arguments: Any) -> Any:
@@ -246,7 +246,7 @@ class Journal(ABC):
         try:
             return parse(*arguments)
         except (LookupError, TypeError, ValueError, OverflowError, RecursionError) as error:
-            raise self._damaged(error) from None
+            raise self._damaged(_foreign.said(error)) from None
 
     def _damaged(self, why: object) -> ValueError:
         return self._refused(f"is damaged, or no {self._kind} of geomdp: {why}")

@@ -1,8 +1,9 @@
-"""Published rows in a file: the columns, and a description with their digest (docs/format.md).
+"""Published rows in a file, and a description with their digest beside it (docs/format.md).
 
 This module knows no design and no noise. Files appear whole or not at all. A file to read may come
-from anybody: sizes, types and digests are checked before columns are made, and any fault of a file
-is a ValueError that names it.
+from anybody. Its size and how it begins are compared with its description before the rest is read,
+its digest before it is parsed, and sizes and types before columns are made. Any fault of a file is
+a ValueError that names it.
 """
 
 from __future__ import annotations
@@ -14,32 +15,29 @@ import json
 import math
 import os
 import re
-import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import date, datetime
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp import _core, _new_file
+from geomdp import _core, _footer, _foreign, _new_file
 from geomdp._extras import installed_by
 from geomdp._inputs import parameters
 from geomdp._notebook import many
 
-#: The start of a Parquet file's hash, and the rest while it is computed.
-_WHOLE, _ZEROS = "geomdp-parquet-sha256:", "0" * 64
-#: The key of the description in a Parquet file.
-KEY = b"geomdp"
 #: The most bytes of a description and of rows, and the most values of a description.
-_MOST_TEXT, _MOST_ROWS, _MOST_VALUES = 2**26, 2**33, 2**22
+_MOST_TEXT, _MOST_ROWS, _MOST_VALUES = 2**26, 2**31, 2**22
 #: A longer description is written without indents, which take Python long.
 _SHORT = 2**16
-#: The most rows of a Parquet file, and the most for each of its bytes.
-_ROWS, _ROWS_A_BYTE = 2**24, 64
+#: The most bytes of a row of a CSV file, whose cells take more; and how many are looked at at once.
+_LONGEST_ROW, _PIECE = 2**20, 2**22
+#: The most bytes of a Parquet file's footer, and the rows of a group: each makes it longer.
+_FOOTER, _GROUP = 2**22, 2**23
 #: Frictionless' names of types.
 _TYPES = {
     str: "string",
@@ -59,7 +57,6 @@ _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
 
 
 _NO_DESCRIPTION = "it has no description of a release by geomdp"
-_EDITED = "its rows are not those of its description: they were edited, or are of another release"
 _OTHER_COLUMNS = "it has other columns than its description"
 
 
@@ -163,17 +160,19 @@ def write(
         },
     }
     if target.suffix == ".parquet":
-        whole = _parquet(made, counts, description, facts)
+        rows = _parquet(made, counts, description)
     elif target.suffix == ".csv" or (page and target.suffix == ".html"):
         rows = _csv(made, name, counts)
-        description |= {"path": f"{target.stem}.csv", "bytes": len(rows), "hash": _digest(rows)}
-        text = _json(description | {"geomdp": facts})
-        if page is None or target.suffix == ".csv":
-            _write_both(str(target), rows, text, overwrite=overwrite)
-            return
-        whole = page(rows, text)
+        description["path"] = f"{target.stem}.csv"
     else:
         raise _other_end(target)
+    if len(rows) > _MOST_ROWS:
+        raise ValueError(f"{len(rows)} bytes of rows are not accepted: at most {_MOST_ROWS}")
+    text = _json(description | {"bytes": len(rows), "hash": _digest(rows), "geomdp": facts})
+    if page is None or target.suffix != ".html":
+        _write_both(str(target), rows, text, overwrite=overwrite)
+        return
+    whole = page(rows, text)
     with _new_file.new_file(str(target), overwrite=overwrite) as file:
         file.write(whole)
 
@@ -233,14 +232,35 @@ def _json(description: Mapping[str, Any]) -> bytes:
 
 def _csv(levels: Mapping[str, Column], name: str, counts: NDArray[np.int64]) -> bytes:
     text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\r\n")
-    writer.writerow(map(_escaped, [*levels, name]))
     cells = []
     for each in levels.values():
         shown = [_escaped(_text(item)) for item in each.items]
         cells.append(map(shown.__getitem__, each.places.tolist()))
-    writer.writerows(zip(*cells, counts.tolist(), strict=True))
+    csv.writer(text).writerows(zip(*cells, counts.tolist(), strict=True))
+    _check_rows(rows := _header([*levels, name]) + text.getvalue().encode())
+    return rows
+
+
+def _header(names: Sequence[str]) -> bytes:
+    """Return the first row of a CSV file."""
+    text = io.StringIO(newline="")
+    csv.writer(text).writerow(map(_escaped, names))
     return text.getvalue().encode()
+
+
+def _check_rows(rows: bytes) -> None:
+    """Refuse a row that is too long, before its cells are made."""
+    inside, start = 0, 0
+    for first in range(0, len(rows), _PIECE):
+        piece = np.frombuffer(rows, np.uint8, min(_PIECE, len(rows) - first), first)
+        # Whether a byte is in quotes: there a line end is a part of a cell.
+        quoted = np.bitwise_xor.accumulate((piece == ord('"')).view(np.uint8)) ^ inside
+        ends = first + np.flatnonzero((piece == ord("\n")) & (quoted == 0))
+        inside = int(quoted[-1])
+        bounds = np.concatenate(([start], ends, [first + len(piece)]))
+        if np.diff(bounds).max() > _LONGEST_ROW:
+            raise ValueError(f"a row of more than {_LONGEST_ROW} bytes is not accepted")
+        start = int(bounds[-2])
 
 
 def _text(level: Any) -> str:
@@ -265,10 +285,7 @@ def _unescaped(cell: str) -> str:
 
 
 def _parquet(
-    levels: Mapping[str, Column],
-    counts: NDArray[np.int64],
-    description: dict[str, Any],
-    facts: Mapping[str, Any],
+    levels: Mapping[str, Column], counts: NDArray[np.int64], description: dict[str, Any]
 ) -> bytes:
     with installed_by("geomdp[parquet]"):
         import pyarrow as pa  # noqa: PLC0415
@@ -283,28 +300,19 @@ def _parquet(
         if items is None or items.to_pylist() != each.items:
             raise ValueError(f"levels of {label!r} do not fit into {field.type}: save them as CSV")
         arrays.append(items.take(pa.array(each.places)))
-    # The hash is last, since levels may have any text.
-    text = _json(description | {"geomdp": facts, "hash": _WHOLE + _ZEROS})
-    table = pa.table([*arrays, counts], schema)
-    for small in (True, False):
-        buffer = io.BytesIO()
-        # Without compression a page is no longer than the file; types are those of Parquet alone.
-        with parquet.ParquetWriter(
-            buffer, schema, compression="NONE", use_dictionary=small, store_schema=False
-        ) as writer:
-            writer.write_table(table)
-            writer.add_key_value_metadata({KEY: text})
-        if len(counts) <= _most_rows(whole := buffer.getvalue()):
-            break
-    place, digest = _hash_of_whole(whole)
-    return whole[:place] + digest.encode() + whole[place + len(digest) :]
-
-
-def _hash_of_whole(whole: bytes) -> tuple[int, str]:
-    """Return where a Parquet file states its hash, and the hash: with zeros in that place."""
-    place = whole.rfind(_WHOLE.encode()) + len(_WHOLE)
-    zeros = whole[:place] + _ZEROS.encode() + whole[place + len(_ZEROS) :]
-    return place, hashlib.sha256(zeros).hexdigest()
+    buffer = io.BytesIO()
+    # So the file is longer than its counts, and a reader knows how many it can have.
+    with parquet.ParquetWriter(
+        buffer,
+        schema,
+        compression="NONE",
+        use_dictionary=list(levels),
+        store_schema=False,
+        write_statistics=False,
+    ) as writer:
+        if len(counts):
+            writer.write_table(pa.table([*arrays, counts], schema), _GROUP)
+    return buffer.getvalue()
 
 
 def _schema(names: Sequence[str], kinds: Sequence[str]) -> Any:
@@ -321,10 +329,6 @@ def _schema(names: Sequence[str], kinds: Sequence[str]) -> Any:
     return pa.schema([pa.field(*each) for each in zip(names, map(types.get, kinds), strict=True)])
 
 
-def _most_rows(whole: bytes) -> int:
-    return max(_ROWS, _ROWS_A_BYTE * len(whole))
-
-
 def _digest(rows: bytes) -> str:
     return f"sha256:{hashlib.sha256(rows).hexdigest()}"
 
@@ -338,15 +342,15 @@ def read(path: Any) -> Contents:
     An error of the operating system stays one. Any other fault is a ValueError.
     """
     source = Path(path)
-    if source.suffix == ".csv":
-        return _read_csv(source)
-    if source.suffix != ".parquet":
+    if source.suffix not in (".csv", ".parquet"):
         raise _other_end(source)
-    with installed_by("geomdp[parquet]"):
-        import pyarrow.parquet  # noqa: F401, PLC0415
-    whole = _bytes(source, _MOST_ROWS)
+    if source.suffix == ".parquet":
+        with installed_by("geomdp[parquet]"):
+            import pyarrow.parquet  # noqa: F401, PLC0415
     with damage(source):
-        return _read_parquet(whole)
+        description, rows = _found(source)
+        parse = _of_text if source.suffix == ".csv" else _of_parquet
+        return parse(description, rows)
 
 
 @contextmanager
@@ -355,10 +359,10 @@ def damage(path: Any) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        why = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
-        if len(why) > 500:
-            why = f"{why[:500]}..."
-        raise ValueError(f"{Path(path).name} cannot be read: {why}") from None
+        # Arrow's errors of this kind have no number.
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise ValueError(f"{Path(path).name} cannot be read: {_foreign.said(error)}") from None
 
 
 def fraction(text: Any) -> Fraction:
@@ -369,41 +373,73 @@ def fraction(text: Any) -> Fraction:
     return Fraction(text)
 
 
-def _read_csv(path: Path) -> Contents:
-    # A save may come between the reads of the two files.
-    for _ in range(3):
-        rows = _bytes(path, _MOST_ROWS)
-        text = None
-        with suppress(FileNotFoundError):
-            text = _bytes(Path(_beside(str(path))), _MOST_TEXT)
-        with damage(path):
-            description = None if text is None else _parsed(text)
-            if description is None or description.get("hash") != _digest(rows):
-                description = _left(path, _digest(rows))
-            if description is not None:
-                return _of_text(description, rows)
-    with damage(path):
-        if text is None:
-            raise ValueError(f"get {_beside(path.name)} too, which save wrote beside it")
-        raise ValueError(_edited(rows))
+def _found(path: Path) -> tuple[dict[str, Any], bytes]:
+    """Return the description of a file and its bytes, which have the digest that it states."""
+    for _ in range(3):  # A save may come between the reads of the two files.
+        with _opened(path) as file:
+            described = False
+            for known in _descriptions(path):
+                described |= bool(known)
+                fit = [each for each in known if _fits(each, file, path.suffix)]
+                if fit:
+                    digest = _digest(rows := _whole(file, _MOST_ROWS))
+                    fit = [each for each in fit if each.get("hash") == digest]
+                # Two: of one save that was killed early, and of another.
+                if len(fit) == 1:
+                    return fit[0], rows
+            file.seek(0)
+            start = file.read(_LONGEST_ROW)
+    if not described:
+        raise ValueError(f"get {_beside(path.name)} too, which save wrote beside it")
+    raise ValueError(_edited(start, path.suffix))
 
 
-def _left(path: Path, digest: str) -> dict[str, Any] | None:
-    """Return the description of these rows that a killed save has left, if there is one."""
-    found = {}
+def _descriptions(path: Path) -> Iterator[list[dict[str, Any]]]:
+    """Yield the description beside a file, if there is one, and those that a killed save left."""
+    try:
+        with _opened(Path(_beside(str(path)))) as file:
+            text = _whole(file, _MOST_TEXT)
+    except FileNotFoundError:
+        yield []
+    else:
+        yield [_parsed(text)]
+    left = {}
     for each in path.parent.glob(f".{_waiting(str(path))}-*.json"):
-        with suppress(Exception):
-            text = _bytes(each, _MOST_TEXT)
-            if (description := _parsed(text)).get("hash") == digest:
-                found[text] = description
-    # Two descriptions: of one save that was killed early, and of another.
-    return found.popitem()[1] if len(found) == 1 else None
+        with suppress(Exception), _opened(each) as file:
+            text = _whole(file, _MOST_TEXT)
+            left[text] = _parsed(text)
+    yield list(left.values())
 
 
-def _edited(rows: bytes) -> str:
-    """Return why rows are not those of their description."""
+def _opened(path: Path) -> io.BufferedReader:
+    return io.BufferedReader(_foreign.opened(path, "rb", ValueError("it is no file")))
+
+
+def _whole(file: BinaryIO, most: int) -> bytes:
+    """Return the bytes of a file, if there are no more than this."""
+    if (size := file.seek(0, io.SEEK_END)) > most:
+        raise ValueError(f"{size} bytes are not accepted: at most {most}")
+    file.seek(0)
+    return file.read(size)
+
+
+def _fits(description: Mapping[str, Any], file: BinaryIO, end: str) -> bool:
+    """Return whether a description can be of a file, by its size and by how it begins."""
+    names, _ = _fields(description)
+    if file.seek(0, io.SEEK_END) != description.get("bytes"):
+        return False
+    if end == ".parquet":
+        return bool(_footer.found(file, _FOOTER))
+    file.seek(0)
+    return file.read(len(header := _header(names))) == header
+
+
+def _edited(rows: bytes, end: str) -> str:
+    """Return why a file, which begins with these bytes, does not fit its description."""
     header = rows.partition(b"\n")[0]
-    if rows.startswith(b"\xef\xbb\xbf"):
+    if end == ".parquet":
+        why = "they were edited, or are of another release"
+    elif rows.startswith(b"\xef\xbb\xbf"):
         why = "they begin with a byte order mark"
     elif b";" in header and b"," not in header:
         why = "semicolons part their cells"
@@ -420,8 +456,6 @@ def _edited(rows: bytes) -> str:
 
 
 def _parsed(text: bytes) -> dict[str, Any]:
-    if not text:
-        raise ValueError(_NO_DESCRIPTION)
     try:
         _check_size(text)
         description = json.loads(
@@ -459,7 +493,7 @@ def _finite(text: str) -> float:
     return number
 
 
-def _fields(description: dict[str, Any]) -> tuple[list[str], list[str]]:
+def _fields(description: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     """Return the names and types of the columns."""
     fields = description["schema"]["fields"]
     names, kinds = [each["name"] for each in fields], [each["type"] for each in fields]
@@ -472,9 +506,8 @@ def _fields(description: dict[str, Any]) -> tuple[list[str], list[str]]:
 
 def _of_text(description: dict[str, Any], rows: bytes) -> Contents:
     names, _ = _fields(description)
-    header, levels, counts = _core.columns(rows)
-    if [*map(_unescaped, header)] != names:
-        raise ValueError(_OTHER_COLUMNS)
+    _check_rows(rows)
+    _, levels, counts = _core.columns(rows)
     columns: list[Any] = [
         Column([*map(_unescaped, items)], np.frombuffer(places, np.int64), as_text=True)
         for items, places in levels
@@ -483,22 +516,13 @@ def _of_text(description: dict[str, Any], rows: bytes) -> Contents:
     return Contents(description["geomdp"], names, columns)
 
 
-def _read_parquet(whole: bytes) -> Contents:
+def _of_parquet(description: dict[str, Any], whole: bytes) -> Contents:
     import pyarrow as pa  # noqa: PLC0415
     import pyarrow.compute as pc  # noqa: PLC0415
     from pyarrow import parquet  # noqa: PLC0415
 
-    # Arrow may end the process on a damaged file, so it gets none.
-    place, digest = _hash_of_whole(whole)
-    if whole[place : place + len(digest)] != digest.encode():
-        raise ValueError(_NO_DESCRIPTION if _WHOLE.encode() not in whole else _EDITED)
-    metadata = parquet.read_metadata(pa.BufferReader(whole))
-    stated = metadata.metadata or {}
-    description = _parsed(stated.get(KEY, b""))
-    if description.get("hash") != _WHOLE + digest:
-        raise ValueError(_EDITED)
     names, kinds = _fields(description)
-    _check_sizes(metadata, len(names), whole)
+    rows = _checked_rows(whole, len(names))
     # Only the text that occurs is made, however often it does.
     text = [name for name, kind in zip(names, kinds, strict=True) if kind == "string"]
     file = parquet.ParquetFile(pa.BufferReader(whole), read_dictionary=text)
@@ -506,12 +530,12 @@ def _read_parquet(whole: bytes) -> Contents:
         field.with_type(pa.dictionary(pa.int32(), field.type)) if field.name in text else field
         for field in _schema(names, kinds)
     ]
-    # The types of Arrow, if a file states them, could be any.
-    if stated.keys() != {KEY} or file.schema_arrow.remove_metadata() != pa.schema(wanted):
+    # Each further fact of a damaged footer that Arrow is asked for may end the process.
+    if file.schema_arrow != pa.schema(wanted):
         raise ValueError(_OTHER_COLUMNS)
     table = file.read(use_threads=False)
     *levels, last = table.columns
-    if last.null_count or table.num_rows != metadata.num_rows:
+    if last.null_count or table.num_rows != rows:
         raise ValueError("it lacks counts")
     columns, counts = [], last.to_numpy()
     for each in levels:
@@ -522,31 +546,26 @@ def _read_parquet(whole: bytes) -> Contents:
     return Contents(description["geomdp"], names, [*columns, counts])
 
 
-def _check_sizes(metadata: Any, width: int, whole: bytes) -> None:
-    """Refuse a file whose columns would be much larger than it is."""
-    rows = 0
-    if metadata.num_columns != width or metadata.num_row_groups > 1 + metadata.num_rows // 1000:
-        raise ValueError(_OTHER_COLUMNS)
-    for place in range(metadata.num_row_groups):
-        group = metadata.row_group(place)
-        rows += group.num_rows
-        for column in map(group.column, range(width)):
-            if column.compression != "UNCOMPRESSED" or column.num_values != group.num_rows:
+def _checked_rows(whole: bytes, width: int) -> int:
+    """Return the number of rows that a footer states; refuse one of more than the file can hold.
+
+    The file is its columns one after the other, none twice, without compression.
+    """
+    footer = _footer.found(io.BytesIO(whole), _FOOTER)
+    rows, place = 0, 4
+    for n, group in enumerate(_footer.groups(footer, alone=True)):
+        rows += group.rows
+        if len(group.chunks) != width or n > rows // 1000:
+            raise ValueError(_OTHER_COLUMNS)
+        for each in group.chunks:
+            if each.codec != "NONE" or each.values != group.rows:
                 raise ValueError("its columns are compressed, or of another length")
-    if rows != metadata.num_rows or rows > _most_rows(whole):
+            if each.start != place or each.size < 0:
+                raise ValueError("its columns are not one after the other")
+            place += each.size
+    if place != len(whole) - len(footer) - 8 or not 0 <= 8 * rows <= len(whole):
         raise ValueError(f"{many(rows, 'row')} in {len(whole)} bytes are not accepted")
-
-
-def _bytes(path: Path, most: int) -> bytes:
-    """Return the bytes of a file, if there are no more than this."""
-    found = path.stat()
-    with damage(path):
-        if not stat.S_ISREG(found.st_mode):
-            raise ValueError("it is no file")
-        if found.st_size > most:
-            raise ValueError(f"{found.st_size} bytes are not accepted: at most {most}")
-    with path.open("rb") as file:
-        return file.read(most)
+    return rows
 
 
 def _other_end(path: Path) -> ValueError:

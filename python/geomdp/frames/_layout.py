@@ -20,8 +20,8 @@ from geomdp.frames._noise import GeometricMechanism, Noise, as_noise, loss
 
 Neighbours: TypeAlias = Literal["add-remove", "change"]
 
-#: The most combinations of depths of all columns. Each has noise of its own.
-_MOST_BLOCKS = 2**16
+#: The most combinations of depths of all columns. Each has noise of its own, and a plan in files.
+_MOST_BLOCKS = 2**12
 
 
 class Layout:

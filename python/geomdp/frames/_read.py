@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from datetime import date, datetime
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -25,6 +27,8 @@ from geomdp.frames._noisy import NoisyTable
 from geomdp.frames._top import RANK, Top, steps
 
 _Known: TypeAlias = tuple[Design, dict[Block, Noise], str | None, Library | None]
+#: The most bits of a common denominator: Python prints 14,000.
+_MOST_BITS = 2**15
 _OTHER_ROWS = "it has other rows than its description"
 
 
@@ -32,24 +36,45 @@ def read(path: Any, library: Library | None = None) -> NoisyTable | NoisyGroups 
     """Return the release in a CSV or Parquet file; :func:`geomdp.read` has the details."""
     source = Path(path)
     contents = _published.read(source)
-    facts = contents.facts
     with _published.damage(source):
-        if facts.get("format") != FORMAT:
-            found = parameters.shown(facts.get("format"))
-            raise ValueError(f"it has the format {found}: this version reads {FORMAT!r}")
-        design = _design(contents)
-        mechanisms = {
-            tuple(each["depths"]): of_facts(each, design.change) for each in facts["mechanisms"]
-        }
-        if not isinstance(facts["label"], str | None):
-            raise TypeError("label is no str")
-        noisy = _kind(facts)((design, mechanisms, facts["label"], library), contents)
-        if contents.names != [*design.levels, design.name if facts["top"] is None else RANK]:
-            raise ValueError("it has other columns than its description")
-        if (facts["epsilon"], facts["sensitivity"]) != (str(noisy.epsilon), design.sensitivity):
-            raise ValueError("it states another privacy loss")
-    _compare_plans(source, facts, mechanisms.values())
+        noisy, stale = _release(contents, library)
+    for version in stale:
+        warnings.warn(
+            f"{source.name} was released by version {version} with another plan: "
+            "intervals are those of this version's plan",
+            stacklevel=3,
+        )
     return noisy
+
+
+def _release(
+    contents: Contents, library: Library | None
+) -> tuple[NoisyTable | NoisyGroups | Top, list[Any]]:
+    """Return the release, and the version that made it for each plan that this one lacks."""
+    facts = contents.facts
+    if facts.get("format") != FORMAT:
+        found = parameters.shown(facts.get("format"))
+        raise ValueError(f"it has the format {found}: this version reads {FORMAT!r}")
+    design = _design(contents)
+    if len(facts["mechanisms"]) > len(design.depths):
+        raise ValueError("it has mechanisms of other depths")
+    _fractions(each["rate"] for each in facts["mechanisms"])
+    mechanisms = {
+        tuple(each["depths"]): of_facts(each, design.change) for each in facts["mechanisms"]
+    }
+    if not isinstance(facts["label"], str | None):
+        raise TypeError("label is no str")
+    noisy = _kind(facts)((design, mechanisms, facts["label"], library), contents)
+    if contents.names != [*design.levels, design.name if facts["top"] is None else RANK]:
+        raise ValueError("it has other columns than its description")
+    if (facts["epsilon"], facts["sensitivity"]) != (str(noisy.epsilon), design.sensitivity):
+        raise ValueError("it states another privacy loss")
+    version = facts["version"]
+    digests = [each["plan_sha256"] for each in facts["mechanisms"]]
+    if len(digests) != len(mechanisms):
+        raise ValueError("depths of its mechanisms repeat")
+    plans = [plan(each)[1] for each in mechanisms.values()]
+    return noisy, [version for one, other in zip(digests, plans, strict=True) if one != other]
 
 
 def _kind(facts: Mapping[str, Any]) -> Callable[[_Known, Contents], NoisyTable | NoisyGroups | Top]:
@@ -138,11 +163,23 @@ def _design(contents: Contents) -> Design:
         name=facts["name"],
         other=labels["other"],
         margins=labels["margin"],
-        shares={label: [*map(fraction, each["shares"])] for label, each in facts["axes"].items()},
+        shares={label: _fractions(each["shares"]) for label, each in facts["axes"].items()},
         individual=facts["individual"],
         **({name: facts[name] for name in ("l0", "linf")} if l1 is None else {"l1": l1}),
         neighbours=facts["neighbours"],
     )
+
+
+def _fractions(texts: Iterable[Any]) -> list[Fraction]:
+    """Return numbers of a release, which are parts of one: sums of others could take hours."""
+    common, found = 1, [fraction(text) for text in texts]
+    for each in found:
+        common = math.lcm(common, each.denominator)
+        if common.bit_length() > _MOST_BITS:
+            raise ValueError(
+                f"its numbers have a common denominator of more than {_MOST_BITS} bits"
+            )
+    return found
 
 
 def _hierarchy(facts: Mapping[str, Any]) -> Hierarchy:
@@ -152,20 +189,6 @@ def _hierarchy(facts: Mapping[str, Any]) -> Hierarchy:
     if found.nodes != nodes:
         raise ValueError("nodes are not in the order of their tree")
     return found
-
-
-def _compare_plans(path: Path, facts: Mapping[str, Any], mechanisms: Iterable[Noise]) -> None:
-    """Warn if the plans are not those of the release."""
-    with _published.damage(path):
-        digests = [each["plan_sha256"] for each in facts["mechanisms"]]
-        version = facts["version"]
-    for stated, mechanism in zip(digests, mechanisms, strict=True):
-        if stated != plan(mechanism)[1]:
-            warnings.warn(
-                f"{path.name} was released by version {version} with another plan: "
-                "intervals are those of this version's plan",
-                stacklevel=4,
-            )
 
 
 def _decoded(level: Any) -> Any:
