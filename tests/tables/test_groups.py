@@ -213,8 +213,10 @@ def test_groups_hold_nothing_exact(tmp_path: Any) -> None:
         "_label",
         "_library",
         "_part_of",
+        "corrects",
         "counts",
         "design",
+        "id",
         "mechanisms",
     }
     assert slots == known

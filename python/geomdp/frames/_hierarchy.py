@@ -166,8 +166,11 @@ class Hierarchy(Branches):
             A name for the release, for the budget's history and for readers.
         threads : int, optional
             The greatest number of threads for a large depth; by default as many as help.
-        corrects, save : optional
-            As in :meth:`Table.release`.
+        corrects : NoisyTable, NoisyGroups or Top, optional
+            The release that this one replaces.
+        save : str or path, optional
+            A file to publish the release to. All that can be wrong with it is refused before
+            anything is booked, as by :meth:`Table.release`.
 
         Returns
         -------

@@ -20,7 +20,7 @@ from geomdp.frames._groups import NoisyGroups, threshold
 from geomdp.frames._levels import check_text
 from geomdp.frames._native import Library
 from geomdp.frames._noisy import NoisyTable
-from geomdp.frames._released import Released
+from geomdp.frames._released import Released, rehearse
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -73,7 +73,7 @@ def prepare(
     release = Release(design, mechanisms, label, at_least, count, identified(corrects))
     if save is not None:
         counts = np.zeros(design.axes.shape if at_least is None else 0, np.int64)
-        _published(release, None, counts, _NO_CELLS).rehearse(save)
+        rehearse(_published(release, None, counts, _NO_CELLS), save)
     return release
 
 

@@ -199,10 +199,6 @@ class Released:
         """
         _file.save(path, self._columns(), self._said(certificate), overwrite=overwrite)
 
-    def rehearse(self, path: Any) -> None:
-        """Refuse a file to which this release could not be saved, whatever its counts."""
-        _file.rehearse("save", path, self.design.axes, self._name, self._said(False))
-
     def _said(self, certificate: bool) -> _file.Said:
         """Return what a file says about this release beside its rows."""
         facts = _file.facts_of(
@@ -242,3 +238,8 @@ class Released:
         html = getattr(frame, "_repr_html_", None)
         shown = html() if html else _notebook.preformatted(repr(frame))
         return _notebook.preformatted(self._text()) + shown
+
+
+def rehearse(made: Released, path: Any) -> None:
+    """Refuse a file, given as `save`, to which a release cannot be saved, whatever its counts."""
+    _file.rehearse("save", path, made.design.axes, made._name, made._said(certificate=False))

@@ -21,7 +21,7 @@ from geomdp.frames import _release
 from geomdp.frames._groups import MOST_CELLS
 from geomdp.frames._native import Coded, Library
 from geomdp.frames._noise import Noise, loss, top_among
-from geomdp.frames._released import Released
+from geomdp.frames._released import Released, rehearse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -236,7 +236,7 @@ def draw(
     mechanisms = {design.depths[-1]: mechanism}
     named = partial(Top, design, mechanisms, label, library, identity=identity)
     if save is not None:
-        named(cells=np.arange(number)).rehearse(save)
+        rehearse(named(cells=np.arange(number)), save)
     _release.spend(budget, Counter({loss(mechanism, steps(design)): number}), label)
     search = partial(top_among, mechanism, occupied, base_cells(design), number, count)
     cells = unseen(search)
@@ -281,8 +281,11 @@ class Searched:
             A name for the release, for the budget's history and for readers.
         threads : int, optional
             The greatest number of threads.
-        corrects, save : optional
-            As in :meth:`release`.
+        corrects : NoisyTable, NoisyGroups or Top, optional
+            The release that this one replaces.
+        save : str or path, optional
+            A file to publish the release to. All that can be wrong with it is refused before
+            anything is booked, as by :meth:`release`.
 
         Raises
         ------
