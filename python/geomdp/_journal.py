@@ -2,7 +2,7 @@
 
 A file has lines of JSON, each with a SHA-256 digest of itself and of the digest before it:
 
-* the *head*: the kind of the file, its format, and public limits;
+* the *head*: the kind of the file, its format, a random id, and public limits;
 * the *mark*: where the last final entry ends, and its digest. No other line changes;
 * the entries, each chained to the one before, the first one to the head.
 
@@ -32,6 +32,7 @@ from threading import RLock
 from typing import Any, ClassVar, NamedTuple
 
 from geomdp import _foreign
+from geomdp._identity import Identity, fresh, stated
 from geomdp._inputs import parameters
 from geomdp._new_file import new_file
 
@@ -91,8 +92,8 @@ class Journal(ABC):
         try:
             os.stat(self._path)
         except FileNotFoundError:
-            kind = {"geomdp": self._kind, "format": _FORMAT, "limits": self._limits}
-            head = _sealed("", kind)
+            kind = {"geomdp": self._kind, "format": _FORMAT, "id": fresh()}
+            head = _sealed("", kind | {"limits": self._limits})
             with suppress(FileExistsError):  # Another process was faster.
                 _make(self._path, head + _mark(len(head) + _MARK, _digest("", head)), placing)
         self._items()
@@ -109,6 +110,11 @@ class Journal(ABC):
     def limits(self) -> dict[str, Any]:
         """Return the limits of the file."""
         found: dict[str, Any] = parsed(self._seen.head)["limits"]
+        return found
+
+    def identity(self) -> Identity:
+        """Return the id of the file, which tells it from another one with the same limits."""
+        found: Identity = self.checked(stated, parsed(self._seen.head).get("id"), [])
         return found
 
     @abstractmethod

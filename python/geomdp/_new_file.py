@@ -36,6 +36,13 @@ def new_file(
             os.unlink(part)
 
 
+def probe(path: str) -> None:
+    """Raise the error of a folder that takes no file of this name; leave nothing there."""
+    part = hidden(path, "geomdp", ".part")
+    _created(part, path).close()
+    os.unlink(part)
+
+
 def hidden(path: str, start: str, end: str) -> str:
     """Return a new name in the folder of a file."""
     return os.path.join(os.path.dirname(path), f".{start}-{os.urandom(8).hex()}{end}")

@@ -139,7 +139,58 @@ def write(
     a reader finds either the files from before or all of the new ones.
     """
     parameters.check_bool("overwrite", overwrite)
+    target = _free("path", path, overwrite=overwrite)
+    whole, text = _encoded(target, columns, facts, page)
+    if text is not None:
+        _write_both(str(target), whole, text, overwrite=overwrite)
+        return
+    with _new_file.new_file(str(target), overwrite=overwrite) as file:
+        file.write(whole)
+
+
+def rehearse(
+    name: str,
+    path: Any,
+    columns: Mapping[str, Sequence[Any]],
+    facts: Mapping[str, Any],
+    page: Callable[[bytes, bytes], bytes],
+) -> None:
+    """Refuse all that :func:`write` would refuse, and write nothing.
+
+    The path is a parameter of this name. Columns have all levels, and any counts.
+    """
+    target = _free(name, path)
+    _new_file.probe(str(target))
+    _encoded(target, columns, facts, page)
+
+
+def _free(name: str, path: Any, *, overwrite: bool = False) -> Path:
+    """Return the path of a file to write, unless its name is taken or of no kind of file."""
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(parameters.foreign(name, path, "a str or a path"))
     target = Path(path)
+    if target.suffix not in (".csv", ".parquet", ".html"):
+        raise _other_end(target, name)
+    for each in (str(target), _beside(str(target)))[: 1 + (target.suffix != ".html")]:
+        try:
+            os.lstat(each)
+        except FileNotFoundError:
+            continue
+        except ValueError:
+            wanted = "a path that this system can hold"
+            raise ValueError(parameters.refusal(name, str(path), wanted)) from None
+        if not overwrite:
+            raise _new_file.taken(each)
+    return target
+
+
+def _encoded(
+    target: Path,
+    columns: Mapping[str, Sequence[Any]],
+    facts: Mapping[str, Any],
+    page: Callable[[bytes, bytes], bytes] | None,
+) -> tuple[bytes, bytes | None]:
+    """Return the bytes of a file, and of the description beside it if there is one."""
     *levels, (name, given) = columns.items()
     counts = np.asarray(given).astype(np.int64, casting="safe")
     made = {
@@ -161,20 +212,15 @@ def write(
     }
     if target.suffix == ".parquet":
         rows = _parquet(made, counts, description)
-    elif target.suffix == ".csv" or (page and target.suffix == ".html"):
+    else:
         rows = _csv(made, name, counts)
         description["path"] = f"{target.stem}.csv"
-    else:
-        raise _other_end(target)
     if len(rows) > _MOST_ROWS:
         raise ValueError(f"{len(rows)} bytes of rows are not accepted: at most {_MOST_ROWS}")
     text = _json(description | {"bytes": len(rows), "hash": _digest(rows), "geomdp": facts})
     if page is None or target.suffix != ".html":
-        _write_both(str(target), rows, text, overwrite=overwrite)
-        return
-    whole = page(rows, text)
-    with _new_file.new_file(str(target), overwrite=overwrite) as file:
-        file.write(whole)
+        return rows, text
+    return page(rows, text), None
 
 
 def type_of(items: Sequence[Any]) -> str:
@@ -192,9 +238,6 @@ def _write_both(path: str, rows: bytes, text: bytes, *, overwrite: bool) -> None
     The rows take their name in one step. The description waits under a name that a reader finds,
     until it can take its own.
     """
-    for each in (path, _beside(path)):
-        if not overwrite and os.path.lexists(each):
-            raise _new_file.taken(each)
     waiting = _new_file.hidden(path, _waiting(path), ".json")
 
     @contextmanager
@@ -568,6 +611,6 @@ def _checked_rows(whole: bytes, width: int) -> int:
     return rows
 
 
-def _other_end(path: Path) -> ValueError:
+def _other_end(path: Path, name: str = "path") -> ValueError:
     wanted = "a name that ends in .csv or .parquet; .html is written, and not read"
-    return ValueError(parameters.refusal("path", str(path), wanted))
+    return ValueError(parameters.refusal(name, str(path), wanted))

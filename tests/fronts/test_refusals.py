@@ -634,7 +634,7 @@ NEVER_ONE = {
     ("certificate.py", "self.limb_bits * (limbs + 1)"),
     ("cli.py", "n"),
     ("frames/_groups.py", "design.cells"),
-    ("frames/_file.py", "size"),
+    ("frames/_file.py", "said.rows"),
     ("measurement/_counting.py", "records.ndim"),
     ("measurement/_counting.py", "array.ndim"),
     ("measurement/_steps.py", "n"),

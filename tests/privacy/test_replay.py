@@ -31,7 +31,7 @@ import geomdp
 import geomdp.duckdb
 import geomdp.measurement as m
 import geomdp.polars
-from geomdp import GeometricMechanism, frames
+from geomdp import GeometricMechanism, _identity, _journal, frames
 from geomdp.accounting import Budget
 from geomdp.cli import main
 from geomdp.compat import diffprivlib, smartnoise
@@ -358,6 +358,9 @@ def replay(run: Any, pair: list[pl.DataFrame], seed: int) -> None:
         # The draws of contributions are those of the individual, in both runs.
         patch.setattr(counting, "_codes", lambda _, who: np.array([int(n) for n in who], np.int64))
         key = seed.to_bytes(8, "little")
+        # So are the ids of releases, which no data decide.
+        patch.setattr(_identity, "fresh", lambda: key.hex() * 2)
+        patch.setattr(_journal, "fresh", lambda: key.hex() * 2)
         patch.setattr(
             contributions,
             "words",

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from geomdp import GeometricMechanism, accuracy
+from geomdp import GeometricMechanism, _identity, accuracy
 from geomdp.frames import Design, Hierarchy
 from geomdp.frames._answers import Answers
 from geomdp.frames._axes import Axis
@@ -45,6 +45,7 @@ class Table(Answers):
         for place, each in enumerate(axes):
             moved = np.ascontiguousarray(np.moveaxis(counts, place, 0))
             counts = np.moveaxis(each.tree.sums(moved), 0, place)
+        self.id, self.corrects = _identity.fresh(), ()
         self.true = counts
         self.counts = counts.copy() if noise is None else counts + noise
         self.mechanisms = {}
@@ -130,7 +131,8 @@ def test_without_noise_answers_are_the_truth(by: Any) -> None:
         (table.rate(population if by else 1000, 100, by, alpha=0.05), 100 * totals / public),
         (table.change(before, by, alpha=0.05), totals - old),
         (table.change(before, by, percent=True, alpha=0.05), 100 * (totals / old - 1)),
-        (table.combine(table, by, alpha=0.05), totals),
+        (table.combine(Table(TREE_AXES, CELLS), by, alpha=0.05), totals),
+        (table.plus(before, by, alpha=0.05), totals + old),
     ):
         assert list(answer.columns)[: len(kept)] == [x for x in ("area", "sex") if x in kept]
         for row, (_, found) in zip(rows, answer.iterrows(), strict=True):
@@ -289,7 +291,7 @@ def test_intervals_hold_over_all_noise(
 
 @pytest.mark.parametrize("true", [([3, 5], [4, 1]), ([0, 9], [1, 0])])
 def test_two_releases_hold_over_all_noise(true: Any) -> None:
-    """Changes, in percent too, and combined estimates."""
+    """Changes, in percent too, sums, and combined estimates."""
     noise, masses = outcomes((1,), Fraction(3, 2), (4,), 4)
     column = Axis("x", [0, 1])
     one, other = (
@@ -313,6 +315,7 @@ def test_two_releases_hold_over_all_noise(true: Any) -> None:
             (one.change(other, "outcome", alpha=alpha), new - old),
             (one.change(other, "outcome", percent=True, alpha=alpha), 100 * (new / old - 1)),
             (one.combine(again, "outcome", alpha=alpha), new),
+            (one.plus(other, "outcome", alpha=alpha), new + old),
         ):
             assert missed(answer, value, masses) <= alpha
             assert (answer["lower"] <= answer["upper"]).all()
@@ -446,7 +449,8 @@ def test_a_denominator_that_cannot_be_told_from_0() -> None:
     assert np.isnan(found["estimate"][0])
     found = ages.quantile("age", 0.5, alpha=0.05)
     assert (found["lower"][0], found["upper"][0]) == (20, 30)
-    found = table.change(table, percent=True, alpha=0.05)
+    other = Table([column], [0, 0], 1, np.array([1, 0]))
+    found = table.change(other, percent=True, alpha=0.05)
     assert (found["lower"][0], found["upper"][0]) == (-100, math.inf)
 
 
@@ -513,6 +517,7 @@ def test_releases_with_other_margins_compare() -> None:
 def test_releases_with_bounds_answer_by_cells() -> None:
     noisy = np.array([[0, 60], [45, 30]])
     table = Table([Axis("x", [*"ab"]), Axis("y", [1, 2])], noisy, 1, noisy * 0, bounds=(0, 100))
+    other = Table([Axis("x", [*"ab"]), Axis("y", [1, 2])], noisy, 1, noisy * 0, bounds=(0, 100))
     mechanism = table.mechanisms[0, 0]
     found = table.total("x", alpha=0.05)
     for row, cells in enumerate(noisy):
@@ -532,8 +537,9 @@ def test_releases_with_bounds_answer_by_cells() -> None:
         lambda: table.sum("y", alpha=0.05),
         lambda: table.quantile("y", 0.5, alpha=0.05),
         lambda: table.ratio({"x": "a"}, {}, alpha=0.05),
-        lambda: table.change(table, alpha=0.05),
-        lambda: table.combine(table, alpha=0.05),
+        lambda: table.change(other, alpha=0.05),
+        lambda: table.combine(other, alpha=0.05),
+        lambda: table.plus(other, alpha=0.05),
     ):
         with pytest.raises(ValueError, match="a release with bounds has no interval for a "):
             ask()
@@ -575,7 +581,20 @@ def test_releases_with_bounds_answer_by_cells() -> None:
         (lambda t: t.with_total(-1), ValueError, "total = -1 is not accepted: give an int from 0"),
         (lambda t: t.with_total(2.5), TypeError, "total = 2.5 has type float"),
         (lambda t: t.change(3), TypeError, "earlier = 3 has type int"),
-        (lambda t: t.change(t, percent="no"), TypeError, "percent = 'no'"),
+        (
+            lambda t: t.change(Table(TREE_AXES, CELLS), percent="no"),
+            TypeError,
+            "percent = 'no'",
+        ),
+        *(
+            (ask, ValueError, "is this release, or of the same stream, so that they share noise")
+            for ask in (
+                lambda t: t.change(t),
+                lambda t: t.combine(t),
+                lambda t: t.plus(t.with_total(7), "area"),
+                lambda t: t.with_total(7).combine(t),
+            )
+        ),
     ],
 )
 def test_wrong_questions_are_refused(ask: Any, error: Any, message: str) -> None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import geomdp
-from geomdp import GeometricMechanism, accounting, frames
+from geomdp import GeometricMechanism, _identity, accounting, frames
 from geomdp._analysis import thresholds
 from geomdp.frames import _release
 from restated import restate
@@ -117,7 +117,9 @@ def test_every_cell_gets_noise_and_keeps_its_place(
         occupied = np.flatnonzero(counts)
         mechanism: Any = Shifts(5)
         given = occupied, counts[occupied]
-        release = _release.Release(frames.Design(range(size)), {(0,): mechanism}, None, 30, None)
+        release = _release.Release(
+            frames.Design(range(size)), {(0,): mechanism}, None, 30, None, (_identity.fresh(), ())
+        )
         found = _release.draw(release, "pandas", given)
         cells, noisy = np.array(found.frame["level"]), found.counts
         assert np.concatenate(mechanism.seen).tolist() == counts.tolist()
@@ -211,8 +213,10 @@ def test_groups_hold_nothing_exact(tmp_path: Any) -> None:
         "_label",
         "_library",
         "_part_of",
+        "corrects",
         "counts",
         "design",
+        "id",
         "mechanisms",
     }
     assert slots == known

@@ -17,7 +17,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from geomdp import GeometricMechanism, accounting
+from geomdp import GeometricMechanism, _identity, accounting
 from geomdp._analysis import sums, weighted
 from geomdp._analysis.products import Product, least_squares
 from geomdp.frames import Design, Hierarchy, NoisyTable
@@ -36,6 +36,8 @@ NORTH, SOUTH = ["n0", "n1", "n2", "n3"], ["s1", "s2", "s3", "s4", "s5"]
 COUNTS = {leaf: 100 + 7 * place for place, leaf in enumerate(TREE.leaves)}
 #: So little noise that counts are exact but for a probability of exp(-100).
 CLEAR = 400
+#: The identity of releases made by hand.
+NEW = _identity.fresh(), ()
 
 
 def sums_of(tree: Hierarchy, counts: dict[Any, int]) -> dict[Any, int]:
@@ -161,7 +163,7 @@ def test_intervals_hold_by_enumeration(
     assert math.fsum(masses) + left >= 1 - 1e-12  # But for rounding.
     true = (leaves_of(tree.tree) @ np.arange(5, 5 + len(tree))).astype(int)
     of_depth = {(depth,): each for depth, each in enumerate(mechanisms)}
-    zero = NoisyTable(Design({"node": tree}), of_depth, None, "pandas", true)
+    zero = NoisyTable(Design({"node": tree}), of_depth, None, "pandas", true, identity=NEW)
     assert column(zero.estimates(), "estimate") == pytest.approx(true)
     squares = least_squares(tree.tree, rates)
     errors, spreads = squares(outcomes.astype(float)), np.sqrt(squares.variances)
@@ -322,7 +324,7 @@ def test_consistent_counts_are_the_closest() -> None:
     everything = leaves_of(tree.tree) @ leaves
     for _ in range(20):
         noisy = rng.integers(-3, 6, (5, 1))
-        released = NoisyTable(design, mechanisms, None, "pandas", noisy[:, 0])
+        released = NoisyTable(design, mechanisms, None, "pandas", noisy[:, 0], identity=NEW)
         cost = ((everything - noisy) ** 2 / variances[:, None]).sum(axis=0)
         for total in (None, 4):
             allowed = cost if total is None else np.where(everything[0] == total, cost, np.inf)

@@ -55,7 +55,8 @@ class Dying:
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(os, name)
-        return self.dying(value) if callable(value) and name != "urandom" else value
+        counted = callable(value) and name not in ("urandom", "PathLike")
+        return self.dying(value) if counted else value
 
     def dying(self, call: Any) -> Any:
         def counted(*arguments: Any) -> Any:

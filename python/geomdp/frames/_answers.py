@@ -220,6 +220,8 @@ class Answers:
         design: Layout
         mechanisms: dict[Block, Noise]
         counts: _Ints
+        id: str
+        corrects: tuple[str, ...]
 
         def made(self, columns: Mapping[str, Any]) -> Any: ...
 
@@ -674,7 +676,9 @@ class Answers:
         Parameters
         ----------
         earlier : noisy table
-            A release with the same levels of the columns in `by`. Its other columns may differ.
+            Another release with the same levels of the columns in `by`. Its other columns may
+            differ. Tables of the steps of one stream may share noise, so they are not accepted:
+            compare steps by :meth:`difference`.
         by : column name or tuple of column names
             The columns to keep. Margins and inner nodes of trees are shown if both releases have
             them.
@@ -732,7 +736,8 @@ class Answers:
         ----------
         other : noisy table
             Another release, with independent noise, of the same table: it has the same columns and
-            levels. It may have other margins, trees and privacy losses.
+            levels. It may have other margins, trees and privacy losses. The same release in another
+            file is not accepted, and neither is a correction of this one, whose true counts differ.
         by : column name or tuple of column names, optional
             The columns to keep; by default all. Margins and inner nodes of trees are shown if both
             releases have them.
@@ -759,15 +764,7 @@ class Answers:
         True
 
         """
-        asked = self._both("other", other, self._labels if by is None else by)
-        pairs = zip_longest(self.design.axes, other.design.axes)
-        if any(
-            one is None
-            or two is None
-            or (one.label, set(one.levels)) != (two.label, set(two.levels))
-            for one, two in pairs
-        ):
-            raise ValueError("other has other columns or levels: give a release of the same counts")
+        asked = self._beside(other, by)
         _refuse_bounds("combination", alpha, self, other)
 
         def weigh(errors: Errors) -> tuple[float, float]:
@@ -776,6 +773,60 @@ class Answers:
             return part, 1 - part
 
         found = _linear(asked, weigh, alpha, simultaneous)
+        return self._framed(asked.rows, _limited(found, 0))
+
+    def plus(
+        self,
+        other: Answers,
+        by: Columns | None = None,
+        *,
+        alpha: Real | None = None,
+        simultaneous: bool = False,
+    ) -> Any:
+        """Return the sum of each count and of its count in a table about other people.
+
+        The noise of both adds up, and the intervals are those of the sum of both noises. An
+        individual with records in both tables is counted in both.
+
+        Like every answer, the sum costs no privacy. Anybody with records in one of the tables
+        alone, whatever the data are, has the privacy loss of that one, so if nobody can be in both,
+        both together cost the greater of the two losses. Anybody who can be in both, or whose
+        records can move from one to the other, has the sum of the losses. No file tells who can.
+
+        Parameters
+        ----------
+        other : noisy table
+            A release with the same columns and levels. It may have other margins, trees and privacy
+            losses. The same release in another file is not accepted, and neither is a correction of
+            this one, which is about the same people.
+        by : column name or tuple of column names, optional
+            The columns to keep; by default all. Margins and inner nodes of trees are shown if both
+            releases have them.
+        alpha, simultaneous
+            As in :meth:`intervals`. Without `alpha` there are no intervals.
+
+        Returns
+        -------
+        data frame
+            The columns of `by`, estimate, lower and upper.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from geomdp import frames
+        >>> design = frames.Design({"ward": ["A", "B"]})
+        >>> north, south = (
+        ...     design.count(pd.DataFrame({"ward": ["A"] * a + ["B"] * b})).release(epsilon=0.5)
+        ...     for a, b in ((312, 90), (128, 45))
+        ... )
+        >>> found = north.plus(south, alpha=0.05)
+        >>> (found["upper"] - found["estimate"]).tolist()
+        [8, 8]
+
+        """
+        asked = self._beside(other, by)
+        _refuse_bounds("sum of tables", alpha, self, other)
+        found = _linear(asked, (1, 1), alpha, simultaneous)
         return self._framed(asked.rows, _limited(found, 0))
 
     def with_total(self, total: Integer) -> Answers:
@@ -857,6 +908,11 @@ class Answers:
         """Return the total of each group of two releases."""
         if not isinstance(other, Answers):
             raise TypeError(parameters.foreign(name, other, "a noisy table"))
+        if other.id == self.id:
+            raise ValueError(
+                f"{name} is this release, or of the same stream, so that they share noise: give "
+                "another release"
+            )
         rows = _rows(self.design.axes, by)
         kept = [self._labels[place] for place in rows.axes]
         places = tuple(_place(other.design.axes, "by", label) for label in kept)
@@ -875,6 +931,21 @@ class Answers:
                 )
             )
         )
+
+    def _beside(self, other: Any, by: Columns | None) -> _Asked:
+        """Return the totals of two releases with the same cells, neither of which replaces one."""
+        asked = self._both("other", other, self._labels if by is None else by)
+        pairs = zip_longest(self.design.axes, other.design.axes)
+        if any(
+            one is None
+            or two is None
+            or (one.label, set(one.levels)) != (two.label, set(two.levels))
+            for one, two in pairs
+        ):
+            raise ValueError("other has other columns or levels: give a release with the same")
+        if self.id in other.corrects or other.id in self.corrects:
+            raise ValueError("one of the releases corrects the other: use the corrected one alone")
+        return asked
 
     def _selected(
         self, by: Columns, one: Any, other: Any
@@ -1002,6 +1073,7 @@ class _WithTotal(Answers):
 
     def __init__(self, noisy: Answers, total: int) -> None:
         self.design, self.mechanisms, self.counts = noisy.design, noisy.mechanisms, noisy.counts
+        self.id, self.corrects = noisy.id, noisy.corrects
         self._known_total, self._noisy = total, noisy
 
     def made(self, columns: Mapping[str, Any]) -> Any:

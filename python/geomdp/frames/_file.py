@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,38 +22,46 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from geomdp._analysis.products import Block
-    from geomdp.frames._axes import Axis
+    from geomdp._identity import Identity
+    from geomdp.frames._axes import Axes, Axis
     from geomdp.frames._layout import Layout
     from geomdp.frames._noise import Noise
 
 FORMAT = "geomdp-release-1"
 
 
-def save(
-    path: Any,
-    columns: Mapping[str, Coded | NDArray[np.int64]],
+class Said(NamedTuple):
+    """What a file says about a release beside its rows."""
+
+    #: The object "geomdp" of the description.
+    facts: Mapping[str, Any]
+    #: Returns the answers of a page.
+    answers: Callable[[], Mapping[str, Any]]
+    #: How many rows the release has.
+    rows: int
+
+
+def facts_of(
     design: Layout,
     mechanisms: Mapping[Block, Noise],
     *,
-    epsilon: Fraction | float,
+    identity: Identity,
     label: str | None,
+    epsilon: Fraction | float,
     part_of: Fraction | None,
     at_least: int | None,
     top: int | None,
-    answers: Callable[[], Mapping[str, Any]],
-    overwrite: bool,
     certificate: bool,
-) -> None:
-    """Write the columns of a release, and on a page its answers.
-
-    :meth:`Released.save` has the details.
-    """
+) -> dict[str, Any]:
+    """Return the facts of a release (``docs/format.md``)."""
     parameters.check_bool("certificate", certificate)
     if epsilon == math.inf:
         raise ValueError("a table without noise cannot be saved: release it with an epsilon")
-    said = {
+    return {
         "format": FORMAT,
         "version": geomdp.__version__,
+        "id": identity[0],
+        "corrects": list(identity[1]),
         "label": label,
         "epsilon": str(epsilon),
         "part_of": None if part_of is None else str(part_of),
@@ -72,22 +81,54 @@ def save(
             for block, each in mechanisms.items()
         ],
     }
-    kept: dict[str, Any] = {
+
+
+def save(
+    path: Any,
+    columns: Mapping[str, Coded | NDArray[np.int64]],
+    said: Said,
+    *,
+    overwrite: bool,
+) -> None:
+    """Write the columns of a release, and on a page its answers.
+
+    :meth:`Released.save` has the details.
+    """
+    *_, counts = columns.values()
+    page = partial(_paged, said, counts)
+    _published.write(path, _kept(columns), said.facts, page=page, overwrite=overwrite)
+
+
+def rehearse(name: str, path: Any, axes: Axes, counts: str, said: Said) -> None:
+    """Refuse what :func:`save` would refuse, whatever the counts, whose column has this name.
+
+    A row for each level of the longest column has all that a file may hold.
+    """
+    rows = np.arange(max(axes.shape))
+    columns: dict[str, Coded | NDArray[np.int64]] = {
+        axis.label: Coded(axis.shown_nodes, rows % axis.tree.size) for axis in axes
+    }
+    columns[counts] = np.zeros_like(rows)
+    page = partial(_paged, said, columns[counts])
+    _published.rehearse(name, path, _kept(columns), said.facts, page)
+
+
+def _kept(columns: Mapping[str, Any]) -> dict[str, Any]:
+    return {
         label: _published.Column(*each) if isinstance(each, Coded) else each
         for label, each in columns.items()
     }
 
-    def page(rows: bytes, description: bytes) -> bytes:
-        *_, counts = columns.values()
-        if (size := len(counts)) > _page.MOST_ROWS:
-            raise ValueError(
-                f"a page of {size} rows is not accepted: at most {_page.MOST_ROWS}; save CSV"
-            )
-        found = answers()
-        _page.check([counts, *itertools.chain(*found["ends"] or [])])
-        return _page.page(rows, description, found)
 
-    _published.write(path, kept, said, page=page, overwrite=overwrite)
+def _paged(said: Said, counts: Any, rows: bytes, description: bytes) -> bytes:
+    """Return a page of the bytes of a CSV file and of its description."""
+    if said.rows > _page.MOST_ROWS:
+        raise ValueError(
+            f"a page of {said.rows} rows is not accepted: at most {_page.MOST_ROWS}; save CSV"
+        )
+    found = said.answers()
+    _page.check([counts, *itertools.chain(*found["ends"] or [])])
+    return _page.page(rows, description, found)
 
 
 def _axis(axis: Axis) -> dict[str, Any]:

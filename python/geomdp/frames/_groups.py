@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from geomdp._analysis.products import Block
+    from geomdp._identity import Identity
     from geomdp.frames._layout import Layout
     from geomdp.frames._noise import Noise
 
@@ -61,8 +62,9 @@ class NoisyGroups(Released):
         *,
         cells: NDArray[np.int64],
         at_least: int,
+        identity: Identity,
     ) -> None:
-        super().__init__(design, mechanisms, label, library, counts)
+        super().__init__(design, mechanisms, label, library, counts, identity=identity)
         self._cells, self._at_least = cells, at_least
 
     @property

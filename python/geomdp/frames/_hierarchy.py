@@ -20,8 +20,11 @@ from geomdp.frames._exact import occupied
 from geomdp.frames._table import Table
 
 if TYPE_CHECKING:
+    from os import PathLike
+
     from geomdp.accounting import Budget
     from geomdp.frames._noisy import NoisyTable
+    from geomdp.frames._released import Released
 
 #: The name of the column of nodes, for counts without a design.
 NODE = "node"
@@ -133,6 +136,8 @@ class Hierarchy(Branches):
         budget: Budget | None = None,
         label: str | None = None,
         threads: int | None = None,
+        corrects: Released | None = None,
+        save: str | PathLike[str] | None = None,
     ) -> NoisyTable:
         """Return noisy counts of all nodes, given the exact counts of the leaves.
 
@@ -161,6 +166,11 @@ class Hierarchy(Branches):
             A name for the release, for the budget's history and for readers.
         threads : int, optional
             The greatest number of threads for a large depth; by default as many as help.
+        corrects : NoisyTable, NoisyGroups or Top, optional
+            The release that this one replaces.
+        save : str or path, optional
+            A file to publish the release to. All that can be wrong with it is refused before
+            anything is booked, as by :meth:`Table.release`.
 
         Returns
         -------
@@ -173,6 +183,8 @@ class Hierarchy(Branches):
         ValueError
             If names of counts are not those of the leaves, or the budget does not allow the
             release.
+        FileExistsError
+            If `save` has the name of a file. Nothing is booked then.
 
         Examples
         --------
@@ -194,7 +206,13 @@ class Hierarchy(Branches):
         table = unseen(lambda: Table(whole, None, occupied(self._array(counts, whole))))
         by_depth = None if shares is None else {column: shares}
         return table.release(
-            epsilon=epsilon, shares=by_depth, budget=budget, label=label, threads=threads
+            epsilon=epsilon,
+            shares=by_depth,
+            budget=budget,
+            label=label,
+            threads=threads,
+            corrects=corrects,
+            save=save,
         )
 
     def _array(self, counts: Any, design: Design) -> NDArray[Any]:

@@ -48,7 +48,8 @@ class NoisyTable(Released, Answers):
 
     def __reduce__(self) -> tuple[Any, ...]:
         known = self.design, self.mechanisms, self.label, self._library, self.counts
-        return partial(type(self), part_of=self.part_of), known
+        identity = self.id, self.corrects
+        return partial(type(self), identity=identity, part_of=self.part_of), known
 
     def consistent(self, total: Integer | None = None) -> Any:
         """Return the frame of non-negative integers that add up, nearest to the noisy counts.

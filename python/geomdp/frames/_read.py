@@ -13,8 +13,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp import _published
+from geomdp import _identity, _published
 from geomdp._analysis.products import Block
+from geomdp._identity import Identity
 from geomdp._inputs import parameters
 from geomdp._published import Contents, fraction
 from geomdp.frames._design import Design
@@ -104,7 +105,8 @@ def _table(known: _Known, contents: Contents) -> NoisyTable:
     counts = np.empty(design.shape, np.int64)
     counts[design.axes.shown] = contents.counts.reshape(design.shape)
     stated = contents.facts["part_of"]
-    return NoisyTable(*known, counts, part_of=None if stated is None else fraction(stated))
+    part_of = None if stated is None else fraction(stated)
+    return NoisyTable(*known, counts, identity=_identified(contents), part_of=part_of)
 
 
 def _groups(known: _Known, contents: Contents) -> NoisyGroups:
@@ -116,7 +118,8 @@ def _groups(known: _Known, contents: Contents) -> NoisyGroups:
     cells = np.ravel_multi_index(tuple(_places(design, contents)), design.shape)
     if (np.diff(cells) <= 0).any() or (contents.counts < at_least).any():
         raise ValueError(_OTHER_ROWS)
-    return NoisyGroups(*known, contents.counts, cells=cells, at_least=at_least)
+    identity = _identified(contents)
+    return NoisyGroups(*known, contents.counts, cells=cells, at_least=at_least, identity=identity)
 
 
 def _top(known: _Known, contents: Contents) -> Top:
@@ -130,11 +133,16 @@ def _top(known: _Known, contents: Contents) -> Top:
     [given] = mechanisms.values()
     change = cells.size * steps(design)
     own = {block: Noise(given.rate * change, change) for block in mechanisms}
-    top = Top(design, own, *known[2:], cells=cells)
+    top = Top(design, own, *known[2:], cells=cells, identity=_identified(contents))
     stated = contents.facts["top"], given.bounds
     if stated != (np.unique(cells).size, None) or (top.counts != contents.counts).any():
         raise ValueError(_OTHER_ROWS)
     return top
+
+
+def _identified(contents: Contents) -> Identity:
+    """Return the id of a release, and those of the releases that it replaces."""
+    return _identity.stated(contents.facts["id"], contents.facts["corrects"])
 
 
 def _places(design: Design, contents: Contents) -> list[NDArray[np.int64]]:

@@ -1,17 +1,18 @@
-"""The steps of every release, in order: prepare, spend, draw.
+"""The steps of every release, in order: prepare, spend, draw, save.
 
-:func:`prepare` makes every refusal but the budget's, from public facts alone. :func:`spend` books
-the loss before any noise is drawn. Only the draws see exact counts.
+:func:`prepare` makes every refusal but the budget's, from public facts alone; those of a file too.
+:func:`spend` books the loss before any noise is drawn. Only the draws see exact counts.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from geomdp import _identity
 from geomdp._inputs import parameters
 from geomdp.accounting import Budget
 from geomdp.frames._exact import all_nodes
@@ -19,6 +20,7 @@ from geomdp.frames._groups import NoisyGroups, threshold
 from geomdp.frames._levels import check_text
 from geomdp.frames._native import Library
 from geomdp.frames._noisy import NoisyTable
+from geomdp.frames._released import Released, rehearse
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -26,12 +28,15 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from geomdp._analysis.products import Block
+    from geomdp._identity import Identity
     from geomdp.frames._layout import Layout
     from geomdp.frames._noise import Noise
 
 _Ints: TypeAlias = NDArray[np.int64]
+_Made = TypeVar("_Made", bound=Released)
 #: Cells at a time: they fit in the cache, and are enough for threads.
 _CHUNK = 2**20
+_NO_CELLS = np.empty(0, np.int64)
 
 
 class Release(NamedTuple):
@@ -43,6 +48,7 @@ class Release(NamedTuple):
     #: The least noisy count that is published; None for whole tables.
     at_least: int | None
     threads: int | None
+    identity: Identity
 
 
 def prepare(
@@ -54,6 +60,8 @@ def prepare(
     at_least: Any,
     label: Any,
     threads: Any,
+    corrects: Any,
+    save: Any,
 ) -> Release:
     """Return a release, after all checks that public facts allow, those of its plans too."""
     mechanisms = design.mechanisms_by(mechanism, epsilon, bounds)
@@ -62,7 +70,11 @@ def prepare(
     count = checked(label, threads)
     for each in mechanisms.values():
         each.certificate()  # A mechanism without a plan is refused here.
-    return Release(design, mechanisms, label, at_least, count)
+    release = Release(design, mechanisms, label, at_least, count, identified(corrects))
+    if save is not None:
+        counts = np.zeros(design.axes.shape if at_least is None else 0, np.int64)
+        rehearse(_published(release, None, counts, _NO_CELLS), save)
+    return release
 
 
 def checked(label: Any, threads: Any) -> int | None:
@@ -70,6 +82,16 @@ def checked(label: Any, threads: Any) -> int | None:
     if label is not None:
         check_text("label", label)
     return parameters.threads(threads) or None
+
+
+def identified(corrects: Any) -> Identity:
+    """Return a new identity, of a release that may replace another one."""
+    if corrects is None:
+        return _identity.fresh(), ()
+    if not isinstance(corrects, Released):
+        wanted = "the release to replace, such as geomdp.read returns"
+        raise TypeError(parameters.foreign("corrects", corrects, wanted))
+    return _identity.fresh(), (corrects.id, *corrects.corrects)
 
 
 def spend(budget: Budget | None, losses: Counter[Fraction | float], label: str | None) -> None:
@@ -85,16 +107,41 @@ def draw(
     release: Release, library: Library | None, occupied: tuple[_Ints, _Ints]
 ) -> NoisyTable | NoisyGroups:
     """Return the published counts, given the distinct cells with records, in order, and theirs."""
-    known = release.design, release.mechanisms, release.label, library
     if release.at_least is not None:
         cells, noisy = _reaching(release, release.at_least, occupied)
-        return NoisyGroups(*known, noisy, cells=cells, at_least=release.at_least)
+        return _published(release, library, noisy, cells)
     exact = all_nodes(release.design, occupied)
     noisy = np.empty_like(exact)
     for block, each in release.mechanisms.items():
         part = release.design.axes.block(block)
         noisy[part] = each.release(exact[part], threads=release.threads)
-    return NoisyTable(*known, noisy)
+    return _published(release, library, noisy, _NO_CELLS)
+
+
+def _published(
+    release: Release, library: Library | None, noisy: _Ints, cells: _Ints
+) -> NoisyTable | NoisyGroups:
+    """Return a release with these noisy counts, of groups if it has a threshold."""
+    known = release.design, release.mechanisms, release.label, library, noisy
+    identity, at_least = release.identity, release.at_least
+    if at_least is None:
+        return NoisyTable(*known, identity=identity)
+    return NoisyGroups(*known, cells=cells, at_least=at_least, identity=identity)
+
+
+def saved(made: _Made, path: Any) -> _Made:
+    """Return a release that is booked, after it is saved to a path that was rehearsed, or None."""
+    if path is not None:
+        try:
+            made.save(path)
+        except BaseException as error:
+            error.__dict__["released"] = made
+            error.add_note(
+                "The release is booked. It is the attribute `released` of this error: save it to "
+                "another file"
+            )
+            raise
+    return made
 
 
 def _reaching(

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from geomdp._analysis.products import Block
+    from geomdp._identity import Identity
     from geomdp.frames._layout import Layout
     from geomdp.frames._noise import Noise
 
@@ -25,7 +26,16 @@ if TYPE_CHECKING:
 class Released:
     """Noisy counts, and the public facts that a reader needs; no exact count."""
 
-    __slots__ = ("_label", "_library", "_part_of", "counts", "design", "mechanisms")
+    __slots__ = (
+        "_label",
+        "_library",
+        "_part_of",
+        "corrects",
+        "counts",
+        "design",
+        "id",
+        "mechanisms",
+    )
 
     def __init__(
         self,
@@ -35,6 +45,7 @@ class Released:
         library: Library | None,
         counts: NDArray[np.int64],
         *,
+        identity: Identity,
         part_of: Fraction | None = None,
     ) -> None:
         #: Everything public about the table.
@@ -43,6 +54,10 @@ class Released:
         self.mechanisms = dict(mechanisms)
         #: The noisy counts: an axis for each column, with its nodes in the order of its tree.
         self.counts = counts
+        #: The id of the release, drawn at random; that of its files, pickles and answers, too.
+        self.id: str = identity[0]
+        #: The ids of the releases that this one replaces, the last one first.
+        self.corrects: tuple[str, ...] = identity[1]
         self._label, self._library, self._part_of = label, library, part_of
 
     @property
@@ -145,6 +160,10 @@ class Released:
     ) -> None:
         """Write the noisy counts to a file, with all that a reader needs (``docs/format.md``).
 
+        A release is best published by the call that makes it, ``release(..., save=path)``, which
+        checks the path before anything is paid. This is for a further file of the same release, for
+        one that replaces another or has certificates, and for the steps of a stream.
+
         Parameters
         ----------
         path : path
@@ -178,20 +197,22 @@ class Released:
         (['sick.csv', 'sick.csv.json'], Fraction(1, 2))
 
         """
-        _file.save(
-            path,
-            self._columns(),
+        _file.save(path, self._columns(), self._said(certificate), overwrite=overwrite)
+
+    def _said(self, certificate: bool) -> _file.Said:
+        """Return what a file says about this release beside its rows."""
+        facts = _file.facts_of(
             self.design,
             self.mechanisms,
-            epsilon=self.epsilon,
+            identity=(self.id, self.corrects),
             label=self.label,
+            epsilon=self.epsilon,
             part_of=self.part_of,
             at_least=self.at_least,
             top=self._named,
-            answers=self._answers,
-            overwrite=overwrite,
             certificate=certificate,
         )
+        return _file.Said(facts, self._answers, self.counts.size)
 
     def _answers(self) -> dict[str, Any]:
         """Return the answers of a page that do not follow from its rows alone."""
@@ -217,3 +238,8 @@ class Released:
         html = getattr(frame, "_repr_html_", None)
         shown = html() if html else _notebook.preformatted(repr(frame))
         return _notebook.preformatted(self._text()) + shown
+
+
+def rehearse(made: Released, path: Any) -> None:
+    """Refuse a file, given as `save`, to which a release cannot be saved, whatever its counts."""
+    _file.rehearse("save", path, made.design.axes, made._name, made._said(certificate=False))

@@ -22,9 +22,11 @@ from geomdp.frames._top import Searched
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from os import PathLike
 
     from geomdp.accounting import Budget
     from geomdp.frames._layout import Layout
+    from geomdp.frames._released import Released
 
 _Ints: TypeAlias = NDArray[np.int64]
 
@@ -108,6 +110,8 @@ class Table(Searched, Withheld):
         budget: Budget | None = None,
         label: str | None = None,
         threads: int | None = None,
+        corrects: Released | None = None,
+        save: str | PathLike[str] | None = None,
     ) -> NoisyTable: ...
     @overload
     def release(
@@ -120,6 +124,8 @@ class Table(Searched, Withheld):
         budget: Budget | None = None,
         label: str | None = None,
         threads: int | None = None,
+        corrects: Released | None = None,
+        save: str | PathLike[str] | None = None,
     ) -> NoisyGroups: ...
     def release(
         self,
@@ -132,6 +138,8 @@ class Table(Searched, Withheld):
         budget: Budget | None = None,
         label: str | None = None,
         threads: int | None = None,
+        corrects: Released | None = None,
+        save: str | PathLike[str] | None = None,
     ) -> NoisyTable | NoisyGroups:
         """Return the noisy table, or its groups with large noisy counts.
 
@@ -157,6 +165,16 @@ class Table(Searched, Withheld):
             A name for the release, for the budget's history and for readers.
         threads : int, optional
             As in :meth:`geomdp.GeometricMechanism.release`.
+        corrects : NoisyTable, NoisyGroups or Top, optional
+            The release that this one replaces, such as :func:`geomdp.read` returns. Both are paid
+            for; the description says which is out of date, and :meth:`NoisyTable.combine` refuses
+            them together.
+        save : str or path, optional
+            A file to publish the release to, as :meth:`NoisyTable.save` would. All that can be
+            wrong with it is refused before anything is booked: its folder, its ending, a file of
+            that name, so that a second run is not paid for, a missing library, levels that it
+            cannot keep. If the disk fails after that, the error has the release as its attribute
+            ``released``.
 
         Returns
         -------
@@ -168,6 +186,8 @@ class Table(Searched, Withheld):
         ValueError
             If the sensitivity of the mechanism is below that of the table, or the budget does not
             allow the release.
+        FileExistsError
+            If `save` has the name of a file. Nothing is booked then.
 
         Examples
         --------
@@ -188,11 +208,14 @@ class Table(Searched, Withheld):
             at_least=at_least,
             label=label,
             threads=threads,
+            corrects=corrects,
+            save=save,
         )
         if shares is not None and mechanism is not None:
             raise TypeError("shares go with epsilon: a mechanism is that of all depths")
         _release.spend(budget, given.design.losses(given.mechanisms), label)
-        return unseen(partial(_release.draw, given, self._library, self._occupied))
+        noisy = unseen(partial(_release.draw, given, self._library, self._occupied))
+        return _release.saved(noisy, save)
 
     def __repr__(self) -> str:
         levels = ", ".join(

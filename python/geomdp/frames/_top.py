@@ -21,14 +21,16 @@ from geomdp.frames import _release
 from geomdp.frames._groups import MOST_CELLS
 from geomdp.frames._native import Coded, Library
 from geomdp.frames._noise import Noise, loss, top_among
-from geomdp.frames._released import Released
+from geomdp.frames._released import Released, rehearse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from os import PathLike
 
     from matplotlib.axes import Axes
 
     from geomdp._analysis.products import Block
+    from geomdp._identity import Identity
     from geomdp.accounting import Budget
     from geomdp.frames._layout import Layout
 
@@ -68,8 +70,10 @@ class Top(Released):
         library: Library | None,
         *,
         cells: NDArray[np.int64],
+        identity: Identity,
     ) -> None:
-        super().__init__(design, mechanisms, label, library, np.arange(1, cells.size + 1))
+        ranks = np.arange(1, cells.size + 1)
+        super().__init__(design, mechanisms, label, library, ranks, identity=identity)
         self._cells = cells
 
     @property
@@ -220,17 +224,23 @@ def draw(
     budget: Any,
     label: Any,
     threads: Any,
+    corrects: Any,
+    save: Any,
 ) -> Top:
-    """Book and draw the names: :meth:`Table.top`."""
+    """Book, draw and save the names: :meth:`Table.top`."""
     mechanism = mechanism_for(design, k, epsilon)
     number = mechanism.sensitivity // steps(design)
     if RANK in design.levels:
         raise ValueError(f"a column {RANK!r} is not accepted, since the ranks have it: rename it")
-    count = _release.checked(label, threads)
+    count, identity = _release.checked(label, threads), _release.identified(corrects)
+    mechanisms = {design.depths[-1]: mechanism}
+    named = partial(Top, design, mechanisms, label, library, identity=identity)
+    if save is not None:
+        rehearse(named(cells=np.arange(number)), save)
     _release.spend(budget, Counter({loss(mechanism, steps(design)): number}), label)
     search = partial(top_among, mechanism, occupied, base_cells(design), number, count)
     cells = unseen(search)
-    return Top(design, {design.depths[-1]: mechanism}, label, library, cells=cells)
+    return _release.saved(named(cells=cells), save)
 
 
 class Searched:
@@ -249,6 +259,8 @@ class Searched:
         budget: Budget | None = None,
         label: str | None = None,
         threads: int | None = None,
+        corrects: Released | None = None,
+        save: str | PathLike[str] | None = None,
     ) -> Top:
         """Return the k largest cells by name, the largest first, and no counts.
 
@@ -269,11 +281,18 @@ class Searched:
             A name for the release, for the budget's history and for readers.
         threads : int, optional
             The greatest number of threads.
+        corrects : NoisyTable, NoisyGroups or Top, optional
+            The release that this one replaces.
+        save : str or path, optional
+            A file to publish the release to. All that can be wrong with it is refused before
+            anything is booked, as by :meth:`release`.
 
         Raises
         ------
         ValueError
             If the table has fewer cells, or the budget does not allow the release.
+        FileExistsError
+            If `save` has the name of a file. Nothing is booked then.
 
         Examples
         --------
@@ -295,6 +314,8 @@ class Searched:
             budget=budget,
             label=label,
             threads=threads,
+            corrects=corrects,
+            save=save,
         )
 
 

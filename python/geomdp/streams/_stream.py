@@ -387,7 +387,9 @@ class Stream:
         """Return the noisy counts of single steps as a table, with intervals, to save or draw.
 
         Its privacy loss is that of the lowest level: the share of epsilon of these counts. It also
-        states that of a record in the whole stream, :attr:`NoisyTable.part_of`.
+        states that of a record in the whole stream, :attr:`NoisyTable.part_of`. All tables of a
+        stream have its id, since they may share noise: compare steps within one table, by
+        :meth:`NoisyTable.difference`.
 
         Parameters
         ----------
@@ -427,7 +429,7 @@ class Stream:
         label = f"steps {first} to {last - 1} of a stream"
         mechanisms = dict.fromkeys(design.depths, self._mechanism)
         known = design, mechanisms, label, library, counts.reshape(design.shape)
-        return NoisyTable(*known, part_of=self._epsilon)
+        return NoisyTable(*known, identity=self._file.identity(), part_of=self._epsilon)
 
     def plot(self, *, alpha: Real = 0.05, ax: Axes | None = None) -> Axes:
         """Draw the noisy count of each released step, summed over the cells, with its interval.

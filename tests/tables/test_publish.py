@@ -1,0 +1,421 @@
+"""One call checks, pays, draws and writes; and releases are told apart by their ids."""
+
+import errno
+import functools
+import importlib
+import inspect
+import json
+import os
+import pickle
+import pkgutil
+import random
+import re
+import sys
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import geomdp
+from geomdp import GeometricMechanism, _identity, _new_file
+from geomdp.accounting import Budget
+from geomdp.frames import Design, Hierarchy, _top
+from geomdp.frames._answers import Answers
+from geomdp.streams import Stream
+from published_kinds import DESIGNS, PEOPLE
+
+TREE = Hierarchy({"A": "North", "B": "North", "C": "all", "North": "all"})
+FLAT = DESIGNS["flat"].count(PEOPLE)
+WIDE = Design({"n": range(20_001)}).count(pd.DataFrame({"n": [1]}))
+
+#: Each call that can publish, by name: it takes a budget, a label and a path.
+CALLS: dict[str, Callable[..., Any]] = {
+    "Table.release": functools.partial(FLAT.release, epsilon=1),
+    "Table.release of groups": functools.partial(FLAT.release, epsilon=1, at_least=5),
+    "Table.top": functools.partial(FLAT.top, 2, epsilon=1),
+    "Hierarchy.release": functools.partial(TREE.release, [5, 7, 9], epsilon=1),
+}
+calls = pytest.mark.parametrize("name", CALLS)
+ENDS = ["csv", "parquet", "html"]
+
+
+def made(folder: Path) -> Path:
+    (folder / "taken.csv").write_text("x")
+    (folder / "described.csv.json").write_text("x")
+    (folder / "taken.parquet").mkdir()
+    (folder / "link.html").symlink_to("nowhere")
+    return folder
+
+
+#: Paths in a folder to which nothing can be saved, and the error.
+UNFIT: dict[str, tuple[Any, type[Exception], str]] = {
+    "no folder": ("none/x.csv", FileNotFoundError, "no such folder, make it first"),
+    "a file as a folder": ("taken.csv/x.csv", NotADirectoryError, "taken.csv"),
+    "a file": ("taken.csv", FileExistsError, "already exists, and is not overwritten"),
+    "a description": ("described.csv", FileExistsError, "described.csv.json"),
+    "a folder": ("taken.parquet", FileExistsError, "already exists"),
+    "a link to nothing": ("link.html", FileExistsError, "already exists"),
+    "another ending": ("x.xlsx", ValueError, r"save = .* give a name that ends in \.csv or"),
+    "no ending": ("x", ValueError, "give a name that ends in"),
+    "a name that is too long": (f"{'x' * 252}.csv", OSError, "File name too long"),
+    "no character of a name": ("\0.csv", ValueError, "a path that this system can hold"),
+    "no name of a file system": ("\ud800.csv", ValueError, "a path that this system can hold"),
+}
+
+
+def refused(call: Any, folder: Path, error: Any, message: str) -> None:
+    """Nothing is booked, drawn or left by a call, and its label is still free."""
+    budget, before = Budget(epsilon=1), sorted(os.listdir(folder))
+    with pytest.MonkeyPatch.context() as patch:
+        for place, name in ((GeometricMechanism, "release"), (_top, "top_among")):
+            patch.setattr(place, name, lambda *_, **__: pytest.fail("it drew"))
+        with pytest.raises(error, match=message):
+            call(budget=budget, label="May")
+    assert budget.spent == []
+    assert sorted(os.listdir(folder)) == before
+
+
+@calls
+@pytest.mark.parametrize("why", UNFIT)
+def test_an_unfit_path_is_refused_before_anything_is_paid(
+    name: str, why: str, tmp_path: Path
+) -> None:
+    path, error, message = UNFIT[why]
+    call = functools.partial(CALLS[name], save=str(made(tmp_path) / path))
+    refused(call, tmp_path, error, message)
+    budget = Budget(epsilon=1)
+    CALLS[name](budget=budget, label="May", save=tmp_path / "x.csv")
+    assert budget.spent == [("May", 1.0)]
+
+
+@calls
+def test_what_is_no_path_is_refused(name: str, tmp_path: Path) -> None:
+    for other in (5, b"x.csv", True, FLAT):
+        call = functools.partial(CALLS[name], save=other)
+        refused(call, tmp_path, TypeError, "save .*has type .*: give a str or a path")
+    call = functools.partial(CALLS[name], corrects="May")
+    refused(call, tmp_path, TypeError, "corrects = 'May' has type str: give the release to replace")
+
+
+@calls
+def test_a_folder_that_takes_no_file_is_met_before_anything_is_paid(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As for a disk that is read-only, which no root of a test can make of a folder."""
+
+    def denied(*_: Any) -> Any:
+        raise PermissionError(errno.EACCES, "denied")
+
+    monkeypatch.setattr(_new_file, "open", denied, raising=False)
+    call = functools.partial(CALLS[name], save=tmp_path / "x.csv")
+    refused(call, tmp_path, PermissionError, "denied")
+
+
+@calls
+def test_a_missing_library_is_met_before_anything_is_paid(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    call = functools.partial(CALLS[name], save=tmp_path / "x.parquet")
+    refused(call, tmp_path, ImportError, "Needed here: pip install")
+
+
+def test_what_no_file_keeps_is_met_before_anything_is_paid(tmp_path: Path) -> None:
+    clear = functools.partial(FLAT.release, GeometricMechanism.from_scale(0))
+    # Its intervals are not known, so a page has none.
+    ragged = functools.partial(TREE.release, [5, 7, 9], epsilon=1)
+    bounded = Design({"node": TREE}).count(pd.DataFrame({"node": ["A"]}))
+    for call, end, message in (
+        (clear, "csv", "without noise cannot be saved"),
+        (functools.partial(WIDE.release, epsilon=1), "html", "a page of 20001 rows"),
+        (functools.partial(bounded.release, epsilon=1, bounds=(0, 9)), "html", "differ in depth"),
+        (functools.partial(ragged, shares=[1]), "csv", "shares"),
+    ):
+        path = tmp_path / f"x.{end}"
+        refused(functools.partial(call, save=path), tmp_path, ValueError, message)
+
+
+@calls
+def test_a_second_run_meets_the_file_and_not_the_budget(name: str, tmp_path: Path) -> None:
+    budget = Budget.open(tmp_path / "2026.jsonl", epsilon=9)
+    for end in ENDS:
+        path = tmp_path / f"x.{end}"
+        # Without a label, so that only the file can refuse it.
+        found = CALLS[name](budget=budget, save=path)
+        spent, content = budget.spent, path.read_bytes()
+        with pytest.raises(FileExistsError):
+            CALLS[name](budget=budget, save=path)
+        assert (budget.spent, path.read_bytes()) == (spent, content)
+        if end != "html":
+            assert geomdp.read(path).to_dict() == found.to_dict()
+    assert len(budget.spent) == len(ENDS)
+
+
+@calls
+@pytest.mark.parametrize("end", ENDS)
+def test_the_file_is_that_of_save(name: str, end: str, tmp_path: Path) -> None:
+    found = CALLS[name](save=tmp_path / f"x.{end}")
+    (tmp_path / "again").mkdir()
+    found.save(tmp_path / "again" / f"x.{end}")
+    for each in tmp_path.glob("x.*"):
+        assert each.read_bytes() == (tmp_path / "again" / each.name).read_bytes()
+
+
+@pytest.mark.parametrize("name", DESIGNS)
+def test_every_design_can_be_published(name: str, tmp_path: Path) -> None:
+    """The rehearsal refuses nothing that can be saved."""
+    table = DESIGNS[name].count(PEOPLE)
+    for end in ENDS:
+        table.release(epsilon=1, save=tmp_path / f"x.{end}")
+        table.top(2, epsilon=1, save=tmp_path / f"top.{end}")
+        if name not in ("margins", "other", "tree"):
+            table.release(epsilon=1, at_least=20, save=tmp_path / f"groups.{end}")
+
+
+@calls
+def test_a_release_that_a_full_disk_stops_is_in_the_error(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "no space left")
+
+    budget = Budget(epsilon=1)
+    with monkeypatch.context() as patch:
+        patch.setattr(_new_file.os, "fsync", full)
+        with pytest.raises(OSError, match="no space left") as caught:
+            CALLS[name](budget=budget, label="May", save=tmp_path / "x.csv")
+    assert budget.spent == [("May", 1.0)]
+    assert os.listdir(tmp_path) == []
+    [note] = caught.value.__notes__
+    assert "attribute `released`" in note
+    made = caught.value.released  # type: ignore[attr-defined]
+    made.save(tmp_path / "y.csv")
+    assert geomdp.read(tmp_path / "y.csv").id == made.id
+
+
+class Killed(BaseException):
+    """The process is gone."""
+
+
+def test_a_crash_between_booking_and_file_leaves_the_booking_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the page about reruns says: the label is taken, and another one pays again."""
+
+    def killed(*_: Any, **__: Any) -> Any:
+        raise Killed
+
+    budget = Budget.open(tmp_path / "2026.jsonl", epsilon=2)
+    with monkeypatch.context() as patch:
+        patch.setattr(GeometricMechanism, "release", killed)
+        with pytest.raises(Killed):
+            FLAT.release(epsilon=1, budget=budget, label="May", save=tmp_path / "x.csv")
+    assert os.listdir(tmp_path) == ["2026.jsonl"]
+    assert budget.spent == [("May", 1.0)]
+    with pytest.raises(ValueError, match="label = 'May' is not accepted"):
+        FLAT.release(epsilon=1, budget=budget, label="May", save=tmp_path / "x.csv")
+    FLAT.release(epsilon=1, budget=budget, label="May, again", save=tmp_path / "x.csv")
+    assert budget.remaining == 0
+
+
+#: What takes a budget and publishes no file of a table.
+NO_FILE = {
+    # It books before its own file gets its name: tests/tables/test_streams.py.
+    "geomdp.streams.Stream.open",
+}
+
+
+def test_every_call_that_pays_and_releases_a_table_can_publish_it() -> None:
+    found = set()
+    for module in pkgutil.walk_packages(geomdp.__path__, "geomdp."):
+        if "._" in module.name or module.name.endswith(("spark", "dask", "ray", "__main__")):
+            continue
+        loaded = importlib.import_module(module.name)
+        for public in getattr(loaded, "__all__", []):
+            item = getattr(loaded, public)
+            inside = {f"{public}.{each}": getattr(item, each) for each in dir(item)}
+            for name, value in ({public: item} | (inside if inspect.isclass(item) else {})).items():
+                if not callable(value) or name.rpartition(".")[2][0] == "_":
+                    continue
+                try:
+                    given = inspect.signature(value).parameters
+                except (TypeError, ValueError):
+                    continue
+                if "budget" in given:
+                    found.add(f"{module.name}.{name}")
+                    assert {
+                        "save",
+                        "corrects",
+                    } <= given.keys() or f"{module.name}.{name}" in NO_FILE
+    named = {f"geomdp.frames.{name.partition(' ')[0]}" for name in CALLS}
+    assert found == NO_FILE | named
+
+
+# Ids
+
+
+def copies(made: Any, folder: Path) -> dict[str, Any]:
+    """Return a release by every way that brings it to a reader."""
+    found = {"itself": made, "pickle": pickle.loads(pickle.dumps(made))}
+    for end in ("csv", "parquet"):
+        made.save(folder / f"{made.id}.{end}")
+        for library in ("pandas", "polars", "pyarrow"):
+            read = geomdp.read(folder / f"{made.id}.{end}", library=library)
+            found[f"{end} in {library}"] = read
+    found["a file of a file"] = found["csv in polars"]
+    found["a file of a file"].save(folder / f"{made.id}-2.parquet")
+    found["a file of a file"] = geomdp.read(folder / f"{made.id}-2.parquet")
+    return found
+
+
+@calls
+def test_a_release_has_one_id_wherever_it_is(name: str, tmp_path: Path) -> None:
+    first = CALLS[name]()
+    second = CALLS[name](corrects=first)
+    assert re.fullmatch("[0-9a-f]{32}", first.id)
+    assert first.id != second.id
+    for made, corrects in ((first, ()), (second, (first.id,))):
+        for each in copies(made, tmp_path).values():
+            assert (each.id, each.corrects) == (made.id, corrects)
+        made.save(tmp_path / f"{made.id}.html")
+        page = (tmp_path / f"{made.id}.html").read_text()
+        data = json.loads(re.search(r"<script[^>]*json[^>]*>(.*?)</script>", page, re.S)[1])  # type: ignore[index]
+        facts = json.loads(data["description"])["geomdp"]
+        assert (facts["id"], facts["corrects"]) == (made.id, list(corrects))
+
+
+def test_an_id_is_128_bits_of_the_operating_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = set()
+    for _ in range(50):
+        random.seed(1)
+        np.random.seed(1)
+        found.add(FLAT.release(epsilon=1, label="May").id)
+    assert len(found) == 50
+    monkeypatch.setattr(_identity.os, "urandom", lambda size: bytes(range(size)))
+    assert _identity.fresh() == "000102030405060708090a0b0c0d0e0f"
+
+
+#: What two releases are asked, and nothing else of an answer takes a second one.
+OF_TWO = {name for name, each in inspect.getmembers(Answers, inspect.isfunction)
+          if "Answers" in list(inspect.get_annotations(each).values())[:-1]}  # fmt: skip
+
+
+def test_no_question_of_two_releases_takes_one_twice(tmp_path: Path) -> None:
+    """The same release from CSV and Parquet was averaged as if it were two."""
+    assert {name for name in OF_TWO if name[0] != "_"} == {"change", "combine", "plus"}
+    made = copies(FLAT.release(epsilon=1), tmp_path)
+    made["with a total"] = made["itself"].with_total(1200)
+    for name in ("change", "combine", "plus"):
+        for one in made.values():
+            for two in made.values():
+                for alpha in (None, 0.05):
+                    with pytest.raises(ValueError, match="is this release, or of the same stream"):
+                        getattr(one, name)(two, by="area", alpha=alpha)
+        assert len(getattr(made["itself"], name)(FLAT.release(epsilon=1), by="area")) == 3
+
+
+def test_a_table_and_its_corrections_are_not_taken_together(tmp_path: Path) -> None:
+    """In every order, also with one in between; corrections of other tables are no matter."""
+    first = FLAT.release(epsilon=1)
+    second = FLAT.release(epsilon=1, corrects=first)
+    second.save(tmp_path / "second.csv")
+    third = FLAT.release(epsilon=1, corrects=geomdp.read(tmp_path / "second.csv"))
+    assert third.corrects == (second.id, first.id)
+    third = copies(third, tmp_path)["parquet in polars"]
+    for one, two in ((first, second), (second, third), (first, third)):
+        for pair in ((one, two), (two, one), (one.with_total(9), two), (one, two.with_total(9))):
+            for name in ("combine", "plus"):
+                with pytest.raises(ValueError, match="one of the releases corrects the other"):
+                    getattr(pair[0], name)(pair[1], by="area", alpha=0.05)
+        # What the correction changed is a question of its own.
+        assert len(two.change(one, by="area", alpha=0.05)) == 3
+    other = FLAT.release(epsilon=1, corrects=FLAT.release(epsilon=1))
+    assert len(other.combine(third, "area")) == len(third.plus(other, "area")) == 3
+
+
+BAD_IDS: list[Any] = [None, 5, "", "0" * 31, "0" * 33, "A" * 32, "g" * 32, "0" * 31 + "\n", [], {}]
+
+
+@pytest.mark.parametrize("fact", ["id", "corrects"])
+def test_ids_of_files_are_judged(fact: str, tmp_path: Path) -> None:
+    made, path = FLAT.release(epsilon=1, save=tmp_path / "x.csv"), tmp_path / "x.csv.json"
+    description = json.loads(path.read_text())
+    bad = (
+        BAD_IDS if fact == "id" else [*({} if x == [] else [x] for x in BAD_IDS), [made.id], "", 5]
+    )
+    for each in bad:
+        description["geomdp"] |= {fact: each}
+        path.write_text(json.dumps(description))
+        with pytest.raises(ValueError, match=r"x\.csv cannot be read"):
+            geomdp.read(tmp_path / "x.csv")
+    del description["geomdp"][fact]
+    path.write_text(json.dumps(description))
+    with pytest.raises(ValueError, match=r"x\.csv cannot be read"):
+        geomdp.read(tmp_path / "x.csv")
+
+
+def test_tables_of_one_stream_have_its_id(tmp_path: Path) -> None:
+    """Those that overlap share noise; another stream with the same parameters shares none."""
+    one, two = (
+        Stream.open(tmp_path / f"{name}.jsonl", horizon=4, epsilon=1) for name in ("one", "two")
+    )
+    for stream in (one, two):
+        for step in range(4):
+            stream.release(step, np.full((step + 1, 2), 40))
+    again = Stream.open(tmp_path / "one.jsonl", horizon=4, epsilon=1)
+    tables = [
+        one.table(0, 2),
+        one.table(1, 3),
+        again.table(),
+        geomdp.read(tmp_path / "one.jsonl").table(),
+    ]
+    tables[1].save(tmp_path / "steps.csv")
+    tables.append(geomdp.read(tmp_path / "steps.csv"))
+    assert len({each.id for each in tables}) == 1
+    for each in tables:
+        with pytest.raises(ValueError, match="or of the same stream, so that they share noise"):
+            tables[0].change(each, by="cell")
+    assert two.table().id != one.table().id
+    assert len(two.table().plus(one.table(), by="cell", alpha=0.05)) == 2
+
+
+# Tables of different people
+
+
+def least(rates: list[float], alpha: float) -> int:
+    """Return the least t with P(|Z1 + Z2| > t) <= alpha, by convolution."""
+    size = 400
+    noise = np.arange(-size, size + 1)
+    laws = [np.tanh(rate / 2) * np.exp(-rate * np.abs(noise)) for rate in rates]
+    both = np.convolve(*laws)
+    middle = both.size // 2
+    inside = both[middle] + np.concatenate([[0], 2 * np.cumsum(both[middle + 1 :])])
+    return int(np.flatnonzero(1 - inside <= alpha)[0])
+
+
+@pytest.mark.parametrize("epsilons", [("0.5", "0.5"), ("0.3", "1.5")])
+@pytest.mark.parametrize("alpha", [0.2, 0.05, 0.01])
+def test_the_interval_of_a_sum_has_the_noise_of_both(epsilons: Any, alpha: float) -> None:
+    one, two = (FLAT.release(epsilon=each) for each in epsilons)
+    found = one.plus(two, alpha=alpha)
+    assert (found["estimate"] == one.frame["count"] + two.frame["count"]).all()
+    wanted = least([float(Fraction(each)) for each in epsilons], alpha)
+    assert (found["upper"] - found["estimate"] == wanted).all()
+    assert (found["lower"] == (found["estimate"] - wanted).clip(0)).all()
+    assert two.plus(one, alpha=alpha).equals(found)
+
+
+def test_tables_with_other_cells_are_not_added() -> None:
+    one = FLAT.release(epsilon=1)
+    for levels in ({"area": ["A", "B"], "sex": ["f", "m"]}, {"area": ["A", "B", "C"]}):
+        with pytest.raises((KeyError, ValueError), match=r"other levels of|no column of the table"):
+            one.plus(Design(levels).count(PEOPLE).release(epsilon=1))
+    with pytest.raises(TypeError, match="give a noisy table"):
+        one.plus(FLAT.top(1, epsilon=1))  # type: ignore[arg-type]
+    margins = DESIGNS["margins"].count(PEOPLE).release(epsilon=1)
+    assert len(one.plus(margins, alpha=0.05)) == 6
+    assert (one.plus(margins)["estimate"] - 2 * 1200 / 6).abs().max() < 400
