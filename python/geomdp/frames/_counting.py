@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from geomdp._inputs import parameters
 from geomdp._inputs.arrays import DTYPES
 from geomdp._inputs.columns import column, names, narwhals, only
+from geomdp.frames import _ids
 from geomdp.frames._contributions import drawn, sorted_by, starts
 from geomdp.frames._exact import saturated
 from geomdp.frames._native import (
@@ -22,6 +23,7 @@ from geomdp.frames._native import (
     check_levels,
     items_of,
     joined,
+    labels,
     library_of,
     refusing_types,
     shown_type,
@@ -68,7 +70,7 @@ def tally(
     inside = cells >= 0
     if people is not None:
         cells, records = _bounded(
-            design, _codes(design, people)[inside], cells[inside], records[inside]
+            design, _codes(people)[inside], cells[inside], records[inside]
         )
     else:
         cells, records = cells[inside], records[inside]
@@ -115,7 +117,10 @@ def _grouped(
     keys = [str(place) for place in range(len(wanted))]
     if design.by_columns and hasattr(data, "collect_schema") and hasattr(data, "collect"):
         view = nw.from_native(data)
-        known = view.collect_schema().names()
+        schema = view.collect_schema()
+        known = schema.names()
+        if (who := design.individual) is not None:
+            _ids.check_type(who, str(schema[only(who, known)]))
         chosen = [
             nw.col(only(label, known)).alias(key) for label, key in zip(wanted, keys, strict=True)
         ]
@@ -124,6 +129,8 @@ def _grouped(
             view.group_by(keys).agg(nw.len().alias("n")) if weights is None else view
         ).collect()
         _check_levels(design, [categories(found[key].to_native()) for key in keys])
+        if who is not None:
+            _ids.checked(who, found[keys[len(design.levels)]].to_native())
     else:
         if design.by_columns:
             known = names(data)
@@ -132,7 +139,10 @@ def _grouped(
             columns = [data]
         else:
             raise TypeError("levels of one column have no individuals: give a mapping of columns")
-        series = list(map(categories, columns))
+        size = len(design.levels)
+        series = [*map(labels, columns[:size]), *map(categories, columns[size:])]
+        if design.individual is not None:
+            series[size] = _ids.checked(design.individual, columns[size])
         if not design.by_columns:
             own = getattr(data, "name", None)
             if isinstance(own, str) and own:
@@ -180,18 +190,16 @@ def _cells(design: Layout, found: Sequence[Any]) -> _Ints:
     for axis, series in zip(design.axes, found, strict=False):
         size = len(axis.levels)
         outside = size - 1 if axis.other else -1
-        found_at = map(axis.leaf_places.get, items_of(series), repeat(outside))
+        found_at = map(axis.leaf_places.get, items_of(series, axis.levels), repeat(outside))
         at = np.fromiter(found_at, np.int64, len(cells))
         cells = np.where((at < 0) | (cells < 0), -1, cells * size + at)
     return cells
 
 
-def _codes(design: Layout, people: Any) -> _Ints:
+def _codes(people: Any) -> _Ints:
     """Return the number of each group's individual."""
-    if people.is_null().any():
-        raise ValueError(f"column {design.individual!r} contains nulls: give every record an id")
     known: dict[Any, int] = {}
-    return np.array([known.setdefault(item, len(known)) for item in items_of(people)], np.int64)
+    return np.array([known.setdefault(item, len(known)) for item in people.to_list()], np.int64)
 
 
 def _bounded(design: Layout, people: _Ints, cells: _Ints, records: _Ints) -> tuple[_Ints, _Ints]:
