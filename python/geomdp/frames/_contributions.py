@@ -123,7 +123,8 @@ def _numbers(series: Sequence[Any]) -> _Ints:
     """Return for each row the first row that equals it in these columns."""
     nw = narwhals()
     # Arrow takes -0.0 for a value of its own, unlike the counts.
-    series = [each.cast(nw.Float64) + 0.0 if each.dtype.is_float() else each for each in series]
+    with np.errstate(invalid="ignore"):  # numpy warns of a signalling NaN
+        series = [each.cast(nw.Float64) + 0.0 if each.dtype.is_float() else each for each in series]
     keys, backend = [str(place) for place in range(len(series))], series[0].implementation
     rows = nw.new_series("", np.arange(len(series[0])), nw.Int64, backend=backend)
     first = joined([*keys, "row"], [*series, rows]).select(nw.col("row").min().over(*keys))["row"]

@@ -69,9 +69,7 @@ def tally(
     cells = _cells(design, found)
     inside = cells >= 0
     if people is not None:
-        cells, records = _bounded(
-            design, _codes(people)[inside], cells[inside], records[inside]
-        )
+        cells, records = _bounded(design, _codes(people)[inside], cells[inside], records[inside])
     else:
         cells, records = cells[inside], records[inside]
     return design, library_of(found[0]), added(design, cells, records)
@@ -109,28 +107,15 @@ def _grouped(
 
     With weights each row is a group.
     """
-    nw, wanted = narwhals(), [*design.levels]
-    if design.individual is not None:
-        wanted.append(design.individual)
-    if weights is not None:
-        wanted.append(weights)
+    more = [each for each in (design.individual, weights) if each is not None]
+    nw, wanted = narwhals(), [*design.levels, *more]
     keys = [str(place) for place in range(len(wanted))]
     if design.by_columns and hasattr(data, "collect_schema") and hasattr(data, "collect"):
-        view = nw.from_native(data)
-        schema = view.collect_schema()
-        known = schema.names()
-        if (who := design.individual) is not None:
-            _ids.check_type(who, str(schema[only(who, known)]))
-        chosen = [
-            nw.col(only(label, known)).alias(key) for label, key in zip(wanted, keys, strict=True)
-        ]
-        view = view.select(*chosen)
-        found = (
-            view.group_by(keys).agg(nw.len().alias("n")) if weights is None else view
-        ).collect()
-        _check_levels(design, [categories(found[key].to_native()) for key in keys])
-        if who is not None:
-            _ids.checked(who, found[keys[len(design.levels)]].to_native())
+        found = _chosen(design, nw.from_native(data), wanted, keys)
+        if weights is None:
+            found = found.group_by(keys).agg(nw.len().alias("n"))
+        found = found.collect()
+        _viewed(design, [found[key].to_native() for key in keys])
     else:
         if design.by_columns:
             known = names(data)
@@ -139,16 +124,12 @@ def _grouped(
             columns = [data]
         else:
             raise TypeError("levels of one column have no individuals: give a mapping of columns")
-        size = len(design.levels)
-        series = [*map(labels, columns[:size]), *map(categories, columns[size:])]
-        if design.individual is not None:
-            series[size] = _ids.checked(design.individual, columns[size])
+        # Levels of the type of these columns: pandas makes other types of the items of groups.
+        series = _viewed(design, columns)
         if not design.by_columns:
             own = getattr(data, "name", None)
             if isinstance(own, str) and own:
                 design = design.named(own)
-        # Not those of the groups: pandas makes other types of their items.
-        _check_levels(design, series)
         if weights is None and (coded := by_codes(series)) is not None:
             return design, *coded
         with refusing_types("data", columns):
@@ -161,10 +142,26 @@ def _grouped(
     return design, [found[key] for key in keys], sizes
 
 
-def _check_levels(design: Layout, series: Sequence[Any]) -> None:
-    """Refuse levels that are not of the type of their column."""
-    for axis, each in zip(design.axes, series, strict=False):  # Individuals and weights follow.
+def _chosen(design: Layout, view: Any, wanted: Sequence[Any], keys: Sequence[str]) -> Any:
+    """Return these columns of a lazy frame, after a check of the type of ids, which reads none."""
+    schema, who, nw = view.collect_schema(), design.individual, narwhals()
+    if who is not None:
+        _ids.check_type(who, str(schema[only(who, schema.names())]))
+    known = schema.names()
+    return view.select(
+        *(nw.col(only(label, known)).alias(key) for label, key in zip(wanted, keys, strict=True))
+    )
+
+
+def _viewed(design: Layout, columns: Sequence[Any]) -> list[Any]:
+    """Return narwhals' views of columns of labels, of ids and of weights that are accepted."""
+    size, who = len(design.axes), design.individual
+    views = [*map(labels, columns[:size]), *map(categories, columns[size:])]
+    if who is not None:
+        views[size] = _ids.checked(who, columns[size])
+    for axis, each in zip(design.axes, views, strict=False):
         check_levels(f"levels of {axis.label!r}", each, axis.levels)
+    return views
 
 
 def _weights(name: Any, series: Any, most: int | None) -> _Ints:

@@ -12,7 +12,7 @@ from geomdp._inputs.columns import narwhals
 from geomdp.frames._native import categories, of_categories, of_objects, shown_type
 
 #: Types by the names that all libraries give them. Equal ids have one representation in each, and
-#: so one hash. A float is none: NaN differs from itself, -0.0 equals 0.0, long integers are rounded.
+#: so one hash. A float is no id: NaN differs from itself, 0.0 equals -0.0, long ids are rounded.
 _TYPES = re.compile(
     r"(?i:u?int\d+|str|(large_)?(string|binary)(_view)?|fixed_size_binary|categorical|enum)|object"
 )

@@ -191,7 +191,11 @@ def _precise(dtype: Any) -> Any:
 
     0.1 is another number in 32 bits than in 64, and in decimals.
     """
-    kinds = {"Float16": np.float16, "Float32": np.float32, "Decimal": lambda x: Decimal(repr(x))}
+    kinds: dict[str, Any] = {
+        "Float16": np.float16,
+        "Float32": np.float32,
+        "Decimal": lambda x: Decimal(repr(x)),
+    }
     found = kinds.get(str(dtype).partition("(")[0])
     if found is None:
         return None
