@@ -20,10 +20,11 @@ from numpy.typing import NDArray
 
 from geomdp._extras import installed_by
 from geomdp._inputs import parameters
-from geomdp._inputs.columns import Nulls, narwhals, only
+from geomdp._inputs.columns import Nulls, only
 from geomdp.distributed import Release, ReleaseKey
 from geomdp.frames import Design, Table
 from geomdp.frames._counting import added, columns_of, tally
+from geomdp.frames._native import categories, of_categories, of_objects
 from geomdp.mechanism import GeometricMechanism, as_mechanism
 
 with installed_by("geomdp[dask]"):
@@ -64,8 +65,8 @@ def count(design: Design, frame: dd.DataFrame, *, weights: str | None = None) ->
     Raises
     ------
     TypeError
-        If individuals are not integers, strings, dates or times: equal ones of another type might
-        go to different tasks.
+        If individuals are not integers, text or bytes, of a type of their own: equal ones of
+        another type, such as objects, might go to different tasks.
 
     Examples
     --------
@@ -91,13 +92,11 @@ def count(design: Design, frame: dd.DataFrame, *, weights: str | None = None) ->
     _, library, _ = tally(design, meta, weights)
     rows = cast(Any, frame)[used].map_partitions(_of_types, dict(meta.dtypes), meta=meta)
     if who is not None:
-        nw = narwhals()
-        kind = nw.from_native(meta[who], series_only=True).dtype
-        sent = kind.is_integer() or kind in (nw.String, nw.Date, nw.Datetime)
-        if not sent or str(meta[who].dtype) == "object":  # As objects, 1 and 1.0 are equal.
+        kind = of_categories(categories(meta[who])).to_native()
+        if of_objects(kind):  # Dask compares each partition's objects in its own way.
             raise TypeError(
-                f"individuals of type {meta[who].dtype} are not accepted: give integers, strings, "
-                "dates or times"
+                f"individuals of type {kind.dtype} are not accepted on a cluster: give "
+                f"integers, or text of type string[pyarrow]"
             )
         rows = rows.shuffle(on=[who], ignore_index=True)
     evaluate: Any = compute

@@ -54,7 +54,8 @@ def register(
         SQL type of the counts and the noisy counts: TINYINT, SMALLINT, INTEGER, BIGINT, or one of
         these with a U in front. DuckDB casts other arguments, and reports values that do not fit.
     nulls : {"refuse", "keep"}
-        Whether a query that reads a null fails, or keeps it.
+        Whether a query that reads a null fails, or keeps it. The sum of no rows is null in SQL:
+        write ``noisy(coalesce(sum(n), 0))``.
 
     Examples
     --------
@@ -76,6 +77,11 @@ def register(
 
     # DuckDB checks the number of parameters.
     def noise(counts: Any) -> Any:
+        if nulls == "refuse" and counts.null_count:
+            raise ValueError(
+                "the counts contain nulls: sum(n) of no rows is null in SQL, so write "
+                "coalesce(sum(n), 0), or register with nulls='keep', which shows them"
+            )
         return checked.release(counts, nulls=nulls)
 
     create: Any = connection.create_function

@@ -23,7 +23,7 @@ from geomdp._inputs import parameters
 from geomdp._inputs.columns import Nulls, narwhals, only
 from geomdp._inputs.parameters import Integer
 from geomdp.distributed import Release, ReleaseKey
-from geomdp.frames import Design, Table
+from geomdp.frames import Design, Table, _ids
 from geomdp.frames._contributions import checked, words
 from geomdp.frames._counting import added, columns_of, tally
 from geomdp.mechanism import GeometricMechanism
@@ -32,22 +32,9 @@ with installed_by("geomdp[spark]"):
     from pyarrow import RecordBatch, array
     from pyarrow import Table as ArrowTable
     from pyspark.sql import DataFrame
-    from pyspark.sql.types import (
-        BinaryType,
-        DateType,
-        IntegralType,
-        LongType,
-        StringType,
-        StructField,
-        StructType,
-        TimestampNTZType,
-        TimestampType,
-    )
+    from pyspark.sql.types import LongType, StructField, StructType
 
     from geomdp._engines import spark_internals, spark_plan
-
-#: Types whose equal values have equal hashes.
-_SENT = (IntegralType, StringType, BinaryType, DateType, TimestampType, TimestampNTZType)
 
 __all__ = ["count", "release_columns", "bound_contributions"]
 
@@ -79,8 +66,8 @@ def count(design: Design, frame: DataFrame, *, weights: str | None = None) -> Ta
     Raises
     ------
     TypeError
-        If individuals are not integers, strings, bytes, dates or times: equal ones of another type
-        might go to different tasks.
+        If individuals are not integers, text or bytes: equal ones of another type might go to
+        different tasks.
     ValueError
         If the rows may differ from one reading to the next.
 
@@ -108,14 +95,7 @@ def count(design: Design, frame: DataFrame, *, weights: str | None = None) -> Ta
     # Without rows, this checks the arguments.
     _, library, _ = tally(design, chosen.limit(0).toArrow().rename_columns(used), weights)
     if who is not None:
-        place = places[names.index(who)]
-        kind = chosen.schema[place].dataType
-        if not isinstance(kind, _SENT):
-            raise TypeError(
-                f"individuals of type {kind.simpleString()} are not accepted: give integers, "
-                "strings, bytes, dates or times"
-            )
-        chosen = chosen.repartition(place)
+        chosen = chosen.repartition(places[names.index(who)])
 
     def counted(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
         if read := list(batches):
@@ -265,12 +245,12 @@ def bound_contributions(
     _check_batch(frame)
     names, places, placed = _placed(frame)
     keys = [places[names.index(only(each, names))] for each in (individual, *(cells or ()))]
+    _ids.checked(individual, placed.select(keys[0]).limit(0).toArrow().column(0))
     drawn = ["one", "two"] if cells is not None else ["one", "two", "row"]
 
     def draw(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
         for batch in batches:
-            if batch.column(keys[0]).null_count:
-                raise ValueError(f"column {individual!r} contains nulls: give every row an id")
+            _ids.checked(individual, batch.column(keys[0]))
             size = len(batch)
             random = [array(words(size).view(np.int64)) for _ in drawn]
             yield RecordBatch.from_arrays([*batch.columns, *random], [*places, *drawn])

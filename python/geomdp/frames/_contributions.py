@@ -14,7 +14,8 @@ from geomdp import _core
 from geomdp._inputs import parameters
 from geomdp._inputs.columns import arrow, column, names, narwhals, only
 from geomdp._inputs.parameters import Integer
-from geomdp.frames._native import categories, joined, refusing_types
+from geomdp.frames import _ids
+from geomdp.frames._native import joined, labels, refusing_types
 
 Frame = TypeVar("Frame")
 _Ints: TypeAlias = NDArray[np.int64]
@@ -90,6 +91,7 @@ def bound_contributions(
         known = frame.collect_schema()
         for each in (individual, *(cells or ())):
             only(each, list(known))
+        _ids.check_type(individual, str(known[individual]))
         # A filter or slice that Polars moves before the draw would change it.
         moved = {f"{kind}_pushdown": False for kind in ("predicate", "projection", "slice")}
         return cast(Frame, frame.map_batches(bound, schema=known, **moved))
@@ -99,13 +101,11 @@ def bound_contributions(
 def _bound(frame: Any, individual: Any, l0: int, linf: int, cells: Sequence[Any] | None) -> Any:
     known = names(frame)
     people, *columns = (column(frame, only(each, known)) for each in (individual, *(cells or ())))
-    if categories(people).is_null().any():
-        raise ValueError(f"column {individual!r} contains nulls: give every row an id")
-    size = len(people)
+    ids, size = _ids.checked(individual, people), len(people)
     with refusing_types("frame with columns", [people, *columns]):
-        who, cell = _numbers([people]), np.zeros(size, np.int64)
+        who, cell = _numbers([ids]), np.zeros(size, np.int64)
         if columns:
-            cell = _numbers(columns)
+            cell = _numbers(list(map(labels, columns)))
     if cells is None:
         cell = np.arange(size)
     order = sorted_by(who, cell)
@@ -119,11 +119,12 @@ def _bound(frame: Any, individual: Any, l0: int, linf: int, cells: Sequence[Any]
     return view.filter(rows).to_native()
 
 
-def _numbers(columns: Sequence[Any]) -> _Ints:
+def _numbers(series: Sequence[Any]) -> _Ints:
     """Return for each row the first row that equals it in these columns."""
-    nw, series = narwhals(), [categories(each) for each in columns]
+    nw = narwhals()
     # Arrow takes -0.0 for a value of its own, unlike the counts.
-    series = [each.cast(nw.Float64) + 0.0 if each.dtype.is_float() else each for each in series]
+    with np.errstate(invalid="ignore"):  # numpy warns of a signalling NaN
+        series = [each.cast(nw.Float64) + 0.0 if each.dtype.is_float() else each for each in series]
     keys, backend = [str(place) for place in range(len(series))], series[0].implementation
     rows = nw.new_series("", np.arange(len(series[0])), nw.Int64, backend=backend)
     first = joined([*keys, "row"], [*series, rows]).select(nw.col("row").min().over(*keys))["row"]

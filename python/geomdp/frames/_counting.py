@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from geomdp._inputs import parameters
 from geomdp._inputs.arrays import DTYPES
 from geomdp._inputs.columns import column, names, narwhals, only
+from geomdp.frames import _ids
 from geomdp.frames._contributions import drawn, sorted_by, starts
 from geomdp.frames._exact import saturated
 from geomdp.frames._native import (
@@ -22,6 +23,7 @@ from geomdp.frames._native import (
     check_levels,
     items_of,
     joined,
+    labels,
     library_of,
     refusing_types,
     shown_type,
@@ -67,9 +69,7 @@ def tally(
     cells = _cells(design, found)
     inside = cells >= 0
     if people is not None:
-        cells, records = _bounded(
-            design, _codes(design, people)[inside], cells[inside], records[inside]
-        )
+        cells, records = _bounded(design, _codes(people)[inside], cells[inside], records[inside])
     else:
         cells, records = cells[inside], records[inside]
     return design, library_of(found[0]), added(design, cells, records)
@@ -107,23 +107,15 @@ def _grouped(
 
     With weights each row is a group.
     """
-    nw, wanted = narwhals(), [*design.levels]
-    if design.individual is not None:
-        wanted.append(design.individual)
-    if weights is not None:
-        wanted.append(weights)
+    more = [each for each in (design.individual, weights) if each is not None]
+    nw, wanted = narwhals(), [*design.levels, *more]
     keys = [str(place) for place in range(len(wanted))]
     if design.by_columns and hasattr(data, "collect_schema") and hasattr(data, "collect"):
-        view = nw.from_native(data)
-        known = view.collect_schema().names()
-        chosen = [
-            nw.col(only(label, known)).alias(key) for label, key in zip(wanted, keys, strict=True)
-        ]
-        view = view.select(*chosen)
-        found = (
-            view.group_by(keys).agg(nw.len().alias("n")) if weights is None else view
-        ).collect()
-        _check_levels(design, [categories(found[key].to_native()) for key in keys])
+        found = _chosen(design, nw.from_native(data), wanted, keys)
+        if weights is None:
+            found = found.group_by(keys).agg(nw.len().alias("n"))
+        found = found.collect()
+        _viewed(design, [found[key].to_native() for key in keys])
     else:
         if design.by_columns:
             known = names(data)
@@ -132,13 +124,12 @@ def _grouped(
             columns = [data]
         else:
             raise TypeError("levels of one column have no individuals: give a mapping of columns")
-        series = list(map(categories, columns))
+        # Levels of the type of these columns: pandas makes other types of the items of groups.
+        series = _viewed(design, columns)
         if not design.by_columns:
             own = getattr(data, "name", None)
             if isinstance(own, str) and own:
                 design = design.named(own)
-        # Not those of the groups: pandas makes other types of their items.
-        _check_levels(design, series)
         if weights is None and (coded := by_codes(series)) is not None:
             return design, *coded
         with refusing_types("data", columns):
@@ -151,10 +142,26 @@ def _grouped(
     return design, [found[key] for key in keys], sizes
 
 
-def _check_levels(design: Layout, series: Sequence[Any]) -> None:
-    """Refuse levels that are not of the type of their column."""
-    for axis, each in zip(design.axes, series, strict=False):  # Individuals and weights follow.
+def _chosen(design: Layout, view: Any, wanted: Sequence[Any], keys: Sequence[str]) -> Any:
+    """Return these columns of a lazy frame, after a check of the type of ids, which reads none."""
+    schema, who, nw = view.collect_schema(), design.individual, narwhals()
+    if who is not None:
+        _ids.check_type(who, str(schema[only(who, schema.names())]))
+    known = schema.names()
+    return view.select(
+        *(nw.col(only(label, known)).alias(key) for label, key in zip(wanted, keys, strict=True))
+    )
+
+
+def _viewed(design: Layout, columns: Sequence[Any]) -> list[Any]:
+    """Return narwhals' views of columns of labels, of ids and of weights that are accepted."""
+    size, who = len(design.axes), design.individual
+    views = [*map(labels, columns[:size]), *map(categories, columns[size:])]
+    if who is not None:
+        views[size] = _ids.checked(who, columns[size])
+    for axis, each in zip(design.axes, views, strict=False):
         check_levels(f"levels of {axis.label!r}", each, axis.levels)
+    return views
 
 
 def _weights(name: Any, series: Any, most: int | None) -> _Ints:
@@ -180,18 +187,16 @@ def _cells(design: Layout, found: Sequence[Any]) -> _Ints:
     for axis, series in zip(design.axes, found, strict=False):
         size = len(axis.levels)
         outside = size - 1 if axis.other else -1
-        found_at = map(axis.leaf_places.get, items_of(series), repeat(outside))
+        found_at = map(axis.leaf_places.get, items_of(series, axis.levels), repeat(outside))
         at = np.fromiter(found_at, np.int64, len(cells))
         cells = np.where((at < 0) | (cells < 0), -1, cells * size + at)
     return cells
 
 
-def _codes(design: Layout, people: Any) -> _Ints:
+def _codes(people: Any) -> _Ints:
     """Return the number of each group's individual."""
-    if people.is_null().any():
-        raise ValueError(f"column {design.individual!r} contains nulls: give every record an id")
     known: dict[Any, int] = {}
-    return np.array([known.setdefault(item, len(known)) for item in items_of(people)], np.int64)
+    return np.array([known.setdefault(item, len(known)) for item in people.to_list()], np.int64)
 
 
 def _bounded(design: Layout, people: _Ints, cells: _Ints, records: _Ints) -> tuple[_Ints, _Ints]:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime
+from decimal import Decimal
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Literal, NamedTuple
@@ -94,6 +95,46 @@ def categories(column: Any) -> Any:
     return series
 
 
+def labels(column: Any) -> Any:
+    """Return narwhals' view of a column of labels that every library can group by value.
+
+    Objects of Python may be anything. In pandas they become categories, one for all that have no
+    hash, such as lists. No item makes an error, which would show it.
+    """
+    series = categories(column)
+    native = series.to_native()
+    if not of_objects(native):
+        return series
+    import pandas as pd  # noqa: PLC0415
+
+    known: dict[Any, int] = {}
+    unhashable = object()
+
+    def place(item: Any) -> int:
+        try:
+            return known.setdefault(item, len(known))
+        except Exception:  # A TypeError, or whatever a class raises.
+            return known.setdefault(unhashable, len(known))
+
+    places = np.fromiter(map(place, native.tolist()), np.int64, len(native))
+    # Others than scalars equal no level, and pandas would compare some of them by their items.
+    items = [item if pd.api.types.is_scalar(item) else object() for item in known]
+    missing = np.array([pd.isna(item) for item in items], np.bool_)
+    codes = np.where(missing, -1, np.cumsum(~missing) - 1)
+    found = [item for item, null in zip(items, missing, strict=True) if not null]
+    dtype = pd.CategoricalDtype(pd.Index(found, dtype=native.dtype))
+    coded = pd.Categorical.from_codes(codes[places], dtype=dtype)
+    return narwhals().from_native(type(native)(coded, index=native.index), series_only=True)
+
+
+def of_objects(column: Any) -> bool:
+    """Return whether this is a column of pandas that holds objects of Python."""
+    dtype = getattr(column, "dtype", None)
+    return hasattr(column, "iloc") and (
+        str(dtype) == "object" or getattr(dtype, "storage", None) == "python"
+    )
+
+
 def by_codes(series: Sequence[Any]) -> tuple[list[Any], NDArray[np.int64]] | None:
     """Return a row for each group of equal rows, and the groups' sizes, for pandas' categoricals.
 
@@ -121,13 +162,49 @@ def check_levels(name: str, series: Any, items: list[Any]) -> None:
 
     Nothing but the type decides: a null makes floats of pandas' integers.
     """
-    native = series.to_native()
-    if _is_categorical(native) and hasattr(native, "iloc"):
-        native = native.cat.categories.to_series()
-        series = narwhals().from_native(native, series_only=True)
-    shown = shown_type(native)
-    if not _fits(shown, series.dtype, type_of(items)):
+    series, kind = of_categories(series), type_of(items)
+    shown, zone = shown_type(series.to_native()), getattr(series.dtype, "time_zone", None)
+    if zone is not None and kind is not None and issubclass(kind, date):
+        raise ValueError(
+            f"{name} are not accepted: its times have a zone, which levels have not. Take it from "
+            "the column first: with .dt.tz_localize(None) in pandas, .dt.replace_time_zone(None) "
+            "in Polars, pyarrow.compute.local_timestamp, or a cast to TIMESTAMP in SQL"
+        )
+    if not _fits(shown, series.dtype, kind):
         raise ValueError(f"{name} are not accepted: give values of its type, {shown}")
+    if (precise := _precise(series.dtype)) is not None and kind is float:
+        numbers = [precise(item) for item in items if item is not None]
+        if len(set(numbers)) < len(numbers) or not all(map(math.isfinite, numbers)):
+            raise ValueError(f"{name} are not accepted: give distinct numbers of its type, {shown}")
+
+
+def of_categories(series: Any) -> Any:
+    """Return a column of the type of pandas' categories, without them, or else the column."""
+    native = series.to_native()
+    if not (_is_categorical(native) and hasattr(native, "iloc")):
+        return series
+    return narwhals().from_native(native.cat.categories[:0].to_series(), series_only=True)
+
+
+def _precise(dtype: Any) -> Any:
+    """Return the function from a float to the number of this type that it is written as, if any.
+
+    0.1 is another number in 32 bits than in 64, and in decimals.
+    """
+    kinds: dict[str, Any] = {
+        "Float16": np.float16,
+        "Float32": np.float32,
+        "Decimal": lambda x: Decimal(repr(x)),
+    }
+    found = kinds.get(str(dtype).partition("(")[0])
+    if found is None:
+        return None
+
+    def precise(item: float) -> Any:
+        with np.errstate(over="ignore"):
+            return found(item)
+
+    return precise
 
 
 def shown_type(column: Any) -> str:
@@ -157,9 +234,15 @@ def _is_categorical(kind: Any) -> bool:
     return name in ("CategoricalDtype", "Categorical", "Enum")
 
 
-def items_of(series: Any) -> list[Any]:
-    """Return the items of a column, with None for nulls of any kind."""
+def items_of(series: Any, levels: Sequence[Any] = ()) -> list[Any]:
+    """Return the items of a column, with None for nulls of any kind.
+
+    Items are compared with levels in the precision of the column, and equal ones become those.
+    """
     items: list[Any] = series.to_list()
+    if type_of(levels) is float and (precise := _precise(of_categories(series).dtype)) is not None:
+        same = {precise(level): level for level in levels if level is not None}
+        items = [same.get(item, item) for item in items]
     missing = series.is_null()
     if not missing.any():
         return items
