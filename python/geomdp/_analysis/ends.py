@@ -55,12 +55,19 @@ class Ends(NamedTuple):
 
     @classmethod
     def around(
-        cls, base: NDArray[Any], more: _Floats, reaches: _Floats, *, whole: bool = True
+        cls,
+        base: NDArray[Any],
+        more: _Floats,
+        reaches: _Floats,
+        rounding: float,
+        *,
+        whole: bool,
     ) -> Ends:
-        """Return the ends at these reaches from ``base + more``, for true values that are whole.
+        """Return the ends at these reaches from ``base + more``, which is off by the rounding.
 
-        The base has integers then, as int64 or as floats.
+        True values may be whole numbers. Then the base has such numbers too, as int64 or floats.
         """
+        reaches = _added(reaches, np.full_like(reaches, rounding), math.inf)
         lower, upper = _added(more, -reaches, -math.inf), _added(more, reaches, math.inf)
         if whole:
             lower, upper = np.ceil(lower), np.floor(upper)
@@ -71,7 +78,8 @@ class Ends(NamedTuple):
         far = np.abs(base.astype(np.float64)) + np.maximum(np.abs(lower), np.abs(upper))
         if whole and (far < _LARGEST).all():
             return cls(base + lower.astype(np.int64), base + upper.astype(np.int64))
-        return cls.of(*(map(_sum, base.flat, each.flat) for each in (lower, upper)), base.shape)
+        low, high = (map(_sum, base.flat, each.flat) for each in (lower, upper))
+        return cls.of(low, high, base.shape)
 
     @classmethod
     def of_quotients(cls, above: _Floats, below: _Floats, rounding: float) -> Ends:
@@ -95,9 +103,8 @@ class Ends(NamedTuple):
 
     def within(self, least: _Number, most: _Number = math.inf) -> Ends:
         """Return the parts of the intervals between two numbers that no true value is beyond."""
-        if self.lower.dtype.kind == "i" and isinstance(least, int):
-            top = _INT64.max if most == math.inf else most
-            return Ends(np.clip(self.lower, least, top), np.clip(self.upper, least, top))
+        if self.lower.dtype.kind == "i":
+            return Ends(*(np.clip(x, *_int64(least, most)) for x in self))
         low, high = _ratio(least), _ratio(most)
         return Ends(
             np.clip(self.lower, _below(*low), _below(*high)),
@@ -146,6 +153,14 @@ def _around(value: float, rounding: float) -> tuple[Fraction, Fraction] | tuple[
     if abs(value) > EXACT:
         room += abs(exact) / 2**52
     return exact - room, exact + room
+
+
+def _int64(least: _Number, most: _Number) -> tuple[int, int]:
+    """Return limits of int64 ends, which are integers or infinite."""
+    return (
+        _INT64.min if least == -math.inf else int(least),
+        _INT64.max if most == math.inf else int(most),
+    )
 
 
 def _ratio(value: _Number) -> tuple[int, int]:
