@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geomdp._analysis import sums, weighted
+from geomdp._analysis.ends import EXACT, Ends
 from geomdp._analysis.trees import Ints, LeastSquares, Tree
 from geomdp._analysis.weighted import Floats, Term
 
@@ -120,6 +121,12 @@ class Errors:
         return weighted.reach(terms, level)
 
     @cached_property
+    def noise(self) -> float:
+        """More than the probability that any of the noises is not 0."""
+        used = ((rate, counts[weights.any(axis=1)]) for rate, weights, counts in self.parts)
+        return weighted.any_noise((_limited(rate), counts) for rate, counts in used)
+
+    @cached_property
     def covariance(self) -> Floats:
         """The covariance matrix."""
         parts = [
@@ -180,8 +187,10 @@ class Fitted(NamedTuple):
         # An infinite bound stays infinite.
         heaviest = math.prod(max(float(np.abs(each).max()), 1e-300) for each in given)
         rounding = self.rounding * heaviest * (self.more.size // max(more.size, 1))
-        if base.dtype.kind == "f":
-            size = float(np.abs(self.sums).sum() + np.abs(self.more).sum())
+        size = float(np.abs(self.sums).sum() + np.abs(self.more).sum())
+        whole = all((each == np.rint(each)).all() for each in given) and not self.more.any()
+        # Small integers are exact.
+        if base.dtype.kind == "f" and not (whole and heaviest * size < EXACT):
             rounding += (sum(each.size for each in given) + 4) * _ROUNDING * heaviest * size
         return base, more, rounding
 
@@ -264,11 +273,21 @@ class Product:
     @cached_property
     def lost(self) -> Fraction:
         """The total variation between all sampled noises together and the ideal ones, or more."""
-        found = Fraction(0)
-        for block, error in self.errors.items():
-            sizes = [np.diff(tree.starts)[d] for tree, d in zip(self.trees, block, strict=True)]
-            found += error * math.prod(map(int, sizes))
-        return found
+        return sum(
+            (error * self._number(block) for block, error in self.errors.items()), Fraction(0)
+        )
+
+    @cached_property
+    def noise(self) -> float:
+        """More than the probability that any noise is not 0."""
+        return weighted.any_noise((_limited(x), self._number(at)) for at, x in self.rates.items())
+
+    def _number(self, block: Block) -> int:
+        """Return how many nodes a block has."""
+        return math.prod(
+            int(tree.starts[depth + 1] - tree.starts[depth])
+            for tree, depth in zip(self.trees, block, strict=True)
+        )
 
     def one_by_one(self, kinds: int) -> bool:
         """Whether each of this many kinds of rows has all its weights."""
@@ -332,6 +351,8 @@ class Product:
             widest.append(other)
             most.append(np.maximum(scaled, other))
             depths.append(tree.depths[at])
+        if self.noise <= level:
+            return np.zeros([len(each) for each in depths])
         table = np.empty([tree.depth + 1 for tree in self.trees])
         by_kind = 0.0, 0.0
         for block, rate in self.rates.items():
@@ -401,15 +422,17 @@ def kinds(
 
 def ratio_ends(
     counts: tuple[Floats, Floats], errors: Errors, level: float, rounding: float
-) -> tuple[Floats, Floats]:
+) -> Ends:
     """Return intervals for ratios of two true numbers, the second of them positive.
 
     Each holds all ratios that a test does not reject at half the level on one of its sides, and a
     little more; both ends are infinite if the second number cannot be told from 0. All numbers have
     these errors. The rounding is more than the error of each noisy number (``docs/proofs.md``,
-    theorem 16a).
+    theorem 16a). If any noise is less probable than the level, the ends are those of no noise.
     """
     above, below = counts
+    if errors.noise <= level:
+        return Ends.of_quotients(above, below, rounding)
     lower, upper = np.full(above.shape, -np.inf), np.full(above.shape, np.inf)
     known = np.zeros(above.shape, np.bool_)
     for part in _OF_SIGN:
@@ -420,7 +443,7 @@ def ratio_ends(
             pair = above[some], below[some]
             upper[some] = _greatest(pair, errors, left, rounding)
             lower[some] = -_greatest((-pair[0], pair[1]), errors.mirrored, left, rounding)
-    return lower, upper
+    return Ends(lower, upper)
 
 
 def _greatest(

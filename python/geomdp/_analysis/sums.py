@@ -45,6 +45,9 @@ def _reach(rate: Fraction, sums_of: tuple[tuple[int, int], ...], level: Fraction
     sizes: Mapping[int, int] = dict(sums_of)
     rate, unit = min(rate, _MOST), math.gcd(*sizes)
     sizes = {size // unit: n for size, n in sizes.items()}
+    # Another sum is 0 if no noise is probable.
+    if 2 * sum(sizes.values()) * math.exp(-rate) * (1 + 1e-9) <= level:
+        return 0
     upper = _chernoff(rate, sizes, level)
     if list(sizes) == [1] and sizes[1] <= _TERMS:
         return unit * _least(rate, sizes[1], level, upper)

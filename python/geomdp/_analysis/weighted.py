@@ -45,12 +45,44 @@ def variance(rate: float) -> float:
 
 
 def reach(terms: Sequence[Term], level: float) -> float:
-    """Return a t with ``P(|S| > t) <= level``, the narrower of both bounds below."""
+    """Return a t with ``P(|S| > t) <= level``, the least of the bounds below."""
     terms = [term for term in terms if term.weights.size]
-    if not terms:
+    if any_noise((term.rate, term.counts) for term in terms) <= level:
         return 0.0
     found = by_tilting(terms, level)
-    return min(found, by_inversion(terms, level, found))
+    found = by_inversion(terms, level, found)
+    return by_union(terms, level, found)
+
+
+def any_noise(noises: Iterable[tuple[float, Floats | float]]) -> float:
+    """Return more than the probability that any of some noises, given by rate, is not 0."""
+    each = (float(np.sum(counts)) * 2 / (1 + math.exp(rate)) for rate, counts in noises)
+    return sum(each) * _ROUNDED
+
+
+def by_union(terms: Sequence[Term], level: float, most: float) -> float:
+    """Return the reach if at most one noise is not 0, or `most` if that is less (lemma 17a)."""
+    left = level - any_noise((term.rate, term.counts) for term in terms) ** 2 / 2 * _ROUNDED
+    if left <= 0:
+        return most
+
+    def holds(t: float) -> bool:
+        # Any noise that exceeds t is at least the number of steps.
+        beyond = (
+            term.counts
+            @ np.exp(-term.rate * np.floor(t / (_ROUNDED * term.weights)))
+            * (2 / (1 + math.exp(term.rate)))
+            for term in terms
+        )
+        return float(sum(beyond)) * _ROUNDED <= left
+
+    low, high = 0.0, most
+    if not holds(high):
+        return most
+    while high - low > high * 2.0**-40:
+        middle = (low + high) / 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
 
 
 def log_mgf(rate: float, tilts: Floats) -> Floats:

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geomdp import _notebook, accuracy
-from geomdp._analysis import decimals, products, tails
+from geomdp._analysis import decimals, ends, products
+from geomdp._analysis.ends import Ends
 from geomdp._analysis.products import Block, Errors, Fitted, Product, Sum
 from geomdp._inputs import labels, parameters
 from geomdp._inputs.parameters import Integer, Real
@@ -56,6 +57,26 @@ class _Rows(NamedTuple):
 _NO_ROWS = _Rows()
 #: A selection of all cells.
 _ALL: Mapping[int, NDArray[Any]] = {}
+
+
+class _Found(NamedTuple):
+    """Estimates, and the ends of their intervals if there is an alpha."""
+
+    points: NDArray[Any]
+    ends: Ends | None
+
+    def columns(self, name: str = "estimate") -> dict[str, NDArray[Any]]:
+        """Return them by the names of columns."""
+        return {name: self.points, **({} if self.ends is None else self.ends._asdict())}
+
+    def within(self, least: int | float, most: int | float = math.inf) -> _Found:
+        """Return intervals from the least to the greatest value, with the same estimates."""
+        return _Found(self.points, None if self.ends is None else self.ends.within(least, most))
+
+    def scaled(self, factors: Fraction | NDArray[Any]) -> _Found:
+        """Return both times public factors."""
+        points = self.points * np.asarray(factors, np.float64)
+        return _Found(points, None if self.ends is None else self.ends.scaled(factors))
 
 
 class _Source(NamedTuple):
@@ -166,7 +187,7 @@ class _Asked:
         """Return the level of ideal noise of each of n intervals."""
         given = parameters.significance("alpha", alpha)
         lost = sum((source.of.product.lost for source in self.sources), Fraction(0))
-        each = tails.share(given, n) if independent else given / n
+        each = ends.level(given, n, independent=independent)
         left = each - (lost if independent else lost / n)
         if left <= 0:
             wanted = f"more than {float(lost):.3g}, the error of the sampled distribution"
@@ -335,10 +356,12 @@ class Answers:
         """
         axes, rows = self.design.axes, _rows(self.design.axes, by)
         if self._by_cells and alpha is not None:
-            return self._framed(rows, self._shares_of_cells(rows, alpha, simultaneous))
-        asked = _Asked(_Source(self, rows, [_sum(axes, rows.axes), _sum(axes, ())]))
-        found = _ratios(asked, alpha, simultaneous, (0, 100), name="percent", factor=100)
-        return self._framed(rows, found)
+            found = self._shares_of_cells(rows, alpha, simultaneous)
+        else:
+            asked = _Asked(_Source(self, rows, [_sum(axes, rows.axes), _sum(axes, ())]))
+            limits = Fraction(0), Fraction(100)
+            found = _ratios(asked, alpha, simultaneous, limits, factor=Fraction(100))
+        return self._framed(rows, found.columns("percent"))
 
     def ratio(
         self,
@@ -383,9 +406,9 @@ class Answers:
         """
         rows, chosen = self._selected(by, one, other)
         _refuse_bounds("ratio", alpha, self)
-        most = 1.0 if _part_of(self.design.axes, *chosen) else math.inf
-        found = _ratios(self._asked(rows, *chosen), alpha, simultaneous, (0, most))
-        return self._framed(rows, found)
+        limits = Fraction(0), Fraction(1) if _part_of(self.design.axes, *chosen) else math.inf
+        found = _ratios(self._asked(rows, *chosen), alpha, simultaneous, limits)
+        return self._framed(rows, found.columns())
 
     def difference(
         self,
@@ -426,8 +449,10 @@ class Answers:
         """
         rows, chosen = self._selected(by, one, other)
         if self._by_cells and alpha is not None:
-            return self._framed(rows, self._of_cells(rows, chosen, alpha, simultaneous))
-        return self._framed(rows, _linear(self._asked(rows, *chosen), (1, -1), alpha, simultaneous))
+            found = self._of_cells(rows, chosen, alpha, simultaneous)
+        else:
+            found = _linear(self._asked(rows, *chosen), (1, -1), alpha, simultaneous)
+        return self._framed(rows, found.columns())
 
     def sum(
         self,
@@ -469,16 +494,21 @@ class Answers:
 
         """
         rows = _rows(self.design.axes, by)
-        place, weights, _ = _values(self.design.axes, column, values, rows)
+        place, given = _values(self.design.axes, column, values, rows)
         _refuse_bounds("sum of values", alpha, self)
+        size = self.design.axes[place].tree.size
+        weights, unit, off = _weights(size, given)
+        if off:
+            raise ValueError(
+                "values are not accepted: give numbers that float64 has, or that are multiples of "
+                "one number by integers up to 2**53"
+            )
         whole = bool((weights == np.rint(weights)).all())
         asked = self._asked(rows, {place: weights})
         found = _linear(asked, (1,), alpha, simultaneous, whole=whole)
-        if weights.min() >= 0:
-            found = _limited(found, 0)
-        elif weights.max() <= 0:
-            found |= {x: np.minimum(found[x], 0) for x in ("lower", "upper") if x in found}
-        return self._framed(rows, found)
+        least = 0 if weights.min() >= 0 else -math.inf
+        found = found.within(least, 0 if weights.max() <= 0 else math.inf)
+        return self._framed(rows, (found if unit == 1 else found.scaled(unit)).columns())
 
     def mean(
         self,
@@ -521,14 +551,16 @@ class Answers:
 
         """
         rows = _rows(self.design.axes, by)
-        place, weights, used = _values(self.design.axes, column, values, rows)
+        place, given = _values(self.design.axes, column, values, rows)
         _refuse_bounds("mean", alpha, self)
-        given = weights[used > 0]
-        limits = float(given.min()), float(given.max())
+        limits = min(given.values()), max(given.values())
         # Smaller numbers have smaller rounding errors.
-        middle = limits[0] / 2 + limits[1] / 2
-        asked = self._asked(rows, {place: weights - middle * used}, {place: used})
-        return self._framed(rows, _ratios(asked, alpha, simultaneous, limits, shift=middle))
+        middle, size = (limits[0] + limits[1]) / 2, self.design.axes[place].tree.size
+        weights, unit, off = _weights(size, {x: each - middle for x, each in given.items()})
+        used, _, _ = _weights(size, dict.fromkeys(given, Fraction(1)))
+        asked = self._asked(rows, {place: weights}, {place: used})
+        found = _ratios(asked, alpha, simultaneous, limits, factor=unit, shift=middle, off=off)
+        return self._framed(rows, found.columns())
 
     def quantile(
         self,
@@ -651,7 +683,7 @@ class Answers:
         (['city', 'estimate', 'lower', 'upper'], ['Oslo', 'Rome'])
 
         """
-        unit = float(parameters.positive_fraction("per", parameters.exact("per", per)))
+        unit = parameters.positive_fraction("per", parameters.exact("per", per))
         return self._total(
             by,
             alpha,
@@ -712,13 +744,11 @@ class Answers:
         _refuse_bounds("change", alpha, self, earlier)
         parameters.check_bool("percent", percent)
         if percent:
-            limits = -100.0, math.inf
-            found = _ratios(
-                asked, alpha, simultaneous, limits, name="percent", factor=100, shift=-1
-            )
+            limits, whole = (Fraction(-100), math.inf), Fraction(100)
+            found = _ratios(asked, alpha, simultaneous, limits, factor=whole, shift=-whole)
         else:
             found = _linear(asked, (1, -1), alpha, simultaneous)
-        return self._framed(asked.rows, found)
+        return self._framed(asked.rows, found.columns("percent" if percent else "estimate"))
 
     def combine(
         self,
@@ -773,7 +803,7 @@ class Answers:
             return part, 1 - part
 
         found = _linear(asked, weigh, alpha, simultaneous)
-        return self._framed(asked.rows, _limited(found, 0))
+        return self._framed(asked.rows, found.within(0).columns())
 
     def plus(
         self,
@@ -964,7 +994,7 @@ class Answers:
         by: Columns,
         alpha: Real | None,
         simultaneous: bool,
-        factors: Callable[[_Rows], _Floats] | None = None,
+        factors: Callable[[_Rows], NDArray[Any]] | None = None,
     ) -> Any:
         rows, found = self._totals(by, alpha, simultaneous, factors)
         return self._framed(rows, found)
@@ -974,7 +1004,7 @@ class Answers:
         by: Columns,
         alpha: Real | None,
         simultaneous: bool,
-        factors: Callable[[_Rows], _Floats] | None = None,
+        factors: Callable[[_Rows], NDArray[Any]] | None = None,
     ) -> tuple[_Rows, dict[str, NDArray[Any]]]:
         rows = _rows(self.design.axes, by)
         scale = None if factors is None else factors(rows)
@@ -982,7 +1012,8 @@ class Answers:
             found = self._of_cells(rows, [{}], alpha, simultaneous)
         else:
             found = _linear(self._asked(rows, {}), (1,), alpha, simultaneous)
-        return rows, _limited(found, 0, scale, most=self._known_total)
+        found = found.within(0, math.inf if self._known_total is None else self._known_total)
+        return rows, (found if scale is None else found.scaled(scale)).columns()
 
     def _of_cells(
         self,
@@ -990,39 +1021,38 @@ class Answers:
         chosen: Sequence[Mapping[int, NDArray[Any]]],
         alpha: Real,
         simultaneous: bool,
-    ) -> dict[str, NDArray[Any]]:
+    ) -> _Found:
         """Return totals, or differences of two, with intervals by the noisy cells alone."""
         given, n = parameters.significance("alpha", alpha), _number(rows, simultaneous)
-        level = tails.share(given, n) if len(chosen) == 1 else given / n
+        # Rows of margins and trees share cells.
+        level = ends.level(given, n, independent=self.product.flat and len(chosen) == 1)
         mechanism, cells = self._cells()
-        ends = [
+        found = [
             accuracy.sum_confidence_interval(mechanism, cells[w != 0], level, weights=w[w != 0])
             for w in self._weights(rows, chosen)
         ]
-        found = _linear(self._asked(rows, *chosen), (1, -1)[: len(chosen)], None, simultaneous)
-        pairs = zip(("lower", "upper"), zip(*ends, strict=True), strict=True)
-        return found | {name: _numbers(x).reshape(rows.shape) for name, x in pairs}
+        signs = (1, -1)[: len(chosen)]
+        points = _linear(self._asked(rows, *chosen), signs, None, simultaneous).points
+        return _Found(points, Ends.of((x for x, _ in found), (x for _, x in found), rows.shape))
 
-    def _shares_of_cells(
-        self, rows: _Rows, alpha: Real, simultaneous: bool
-    ) -> dict[str, NDArray[Any]]:
+    def _shares_of_cells(self, rows: _Rows, alpha: Real, simultaneous: bool) -> _Found:
         """Return the percentages that intervals for each group and for all others allow."""
-        level = parameters.significance("alpha", alpha) / _number(rows, simultaneous)
-        half, (mechanism, cells) = tails.share(level, 2), self._cells()
-        found = np.full((3, rows.size), math.nan)
-        for place, w in enumerate(self._weights(rows, [{}])):
+        given = parameters.significance("alpha", alpha)
+        half = ends.level(ends.level(given, _number(rows, simultaneous)), 2, independent=True)
+        mechanism, cells = self._cells()
+        points, lower, upper = [], [], []
+        for w in self._weights(rows, [{}]):
             part, rest = (cells[x] for x in (w != 0, w == 0))
             (a, b), (c, d) = (
                 accuracy.sum_confidence_interval(mechanism, x, half) for x in (part, rest)
             )
             low, high = (max(a, 0), max(d, 0)), (max(b, 0), max(c, 0))
             whole = sum(map(int, cells.flat))
-            if whole > 0:
-                found[0, place] = min(max(100 * sum(map(int, part)) / whole, 0), 100)
-            found[1, place] = 100 * low[0] / sum(low) if any(low) else 0
-            found[2, place] = 100 * high[0] / sum(high) if any(high) else 100
-        names = ("percent", "lower", "upper")
-        return dict(zip(names, found.reshape(3, *rows.shape), strict=True))
+            share = 100 * sum(map(int, part)) / whole if whole > 0 else math.nan
+            points.append(min(max(share, 0.0), 100.0) if whole > 0 else math.nan)
+            lower.append(Fraction(100 * low[0], sum(low)) if any(low) else 0)
+            upper.append(Fraction(100 * high[0], sum(high)) if any(high) else 100)
+        return _Found(np.reshape(points, rows.shape), Ends.of(lower, upper, rows.shape))
 
     def _cells(self) -> tuple[Noise, _Ints]:
         """Return the noisy cells, and their mechanism."""
@@ -1090,7 +1120,7 @@ def _linear(
     simultaneous: bool,
     *,
     whole: bool = True,
-) -> dict[str, NDArray[Any]]:
+) -> _Found:
     """Return weighted sums of sums of estimates; the weights are integers, or follow from errors.
 
     The true sums may be known to be whole numbers.
@@ -1115,56 +1145,41 @@ def _linear(
         rounding = sum(map(abs, factors)) * asked.rounding
         reaches = asked.reaches(factors, level) if alpha is not None else more
     exact = base.dtype.kind == "i" and asked.flat and math.isfinite(rounding)
-    found = {"estimate": base if exact else base + more}
-    if alpha is not None:
-        reaches = reaches + rounding
-        lower, upper = more - reaches, more + reaches
-        if whole:
-            lower, upper = np.ceil(lower), np.floor(upper)
-            # Where there is no integer between, the two around it.
-            lower, upper = np.minimum(lower, upper), np.maximum(lower, upper)
-            far = np.abs(base.astype(np.float64)) + np.abs(more) + reaches
-            if (far < 2.0**62).all() and base.dtype.kind == "i":
-                lower, upper = lower.astype(np.int64), upper.astype(np.int64)
-            else:
-                # More than the rounding of both ends, where floats miss integers.
-                wider = np.where(far < 2.0**52, 0, 2.0**-50 * far)
-                lower, upper = lower - wider, upper + wider
-        found |= {"lower": base + lower, "upper": base + upper}
-    return found
+    points = base if exact else base + more
+    if alpha is None:
+        return _Found(points, None)
+    return _Found(points, Ends.around(base, more, reaches, rounding, whole=whole))
 
 
 def _ratios(
     asked: _Asked,
     alpha: Real | None,
     simultaneous: bool,
-    limits: tuple[float, float],
+    limits: tuple[Fraction, Fraction | float],
     *,
-    name: str = "estimate",
-    factor: float = 1.0,
-    shift: float = 0.0,
-) -> dict[str, NDArray[Any]]:
-    """Return ratios of two sums of estimates, moved by `shift`, times `factor`, within limits."""
+    factor: Fraction = Fraction(1),
+    shift: Fraction = Fraction(0),
+    off: Fraction = Fraction(0),
+) -> _Found:
+    """Return ratios of two sums of estimates, times `factor`, moved by `shift`, within limits.
+
+    The true values may differ from those of the ratios by up to `off`.
+    """
     rows, (above, below) = asked.rows, asked.floats
     points = np.full(rows.shape, math.nan)
     np.divide(above, below, out=points, where=below > 0)
-    found = {name: points}
-    if alpha is not None:
-        level = asked.level(alpha, _number(rows, simultaneous))
-        lower, upper = np.empty(rows.shape), np.empty(rows.shape)
-        for index, errors in asked.kinds()[1]:
-            pair, shape = (above[index].reshape(-1), below[index].reshape(-1)), above[index].shape
-            ends = products.ratio_ends(pair, errors, level, asked.rounding)
-            lower[index], upper[index] = (each.reshape(shape) for each in ends)
-        found |= {"lower": lower, "upper": upper}
-    for key, each in found.items():
-        outwards = {"lower": -math.inf, "upper": math.inf}.get(key)
-        moved = factor * (each + shift)
-        if outwards is not None:
-            # Two roundings.
-            moved = np.nextafter(np.nextafter(moved, outwards), outwards)
-        found[key] = np.clip(moved, *limits)
-    return found
+    points = points * float(factor) + float(shift)
+    points = np.clip(points, float(limits[0]), float(limits[1]))
+    if alpha is None:
+        return _Found(points, None)
+    level = asked.level(alpha, _number(rows, simultaneous))
+    found = Ends(np.empty(rows.shape), np.empty(rows.shape))
+    for index, errors in asked.kinds()[1]:
+        pair, shape = (above[index].reshape(-1), below[index].reshape(-1)), above[index].shape
+        kind = products.ratio_ends(pair, errors, level, asked.rounding)
+        for whole, each in zip(found, kind, strict=True):
+            whole[index] = each.reshape(shape)
+    return _Found(points, found.scaled(factor, shift=shift, off=off).within(*limits))
 
 
 def _first_of(found: NDArray[np.bool_]) -> _Ints:
@@ -1173,30 +1188,10 @@ def _first_of(found: NDArray[np.bool_]) -> _Ints:
     return np.asarray(np.concatenate([found, ended], axis=-1).argmax(axis=-1))
 
 
-def _limited(
-    found: Mapping[str, NDArray[Any]],
-    least: int,
-    scale: _Floats | None = None,
-    *,
-    most: int | None = None,
-) -> dict[str, NDArray[Any]]:
-    """Return answers with intervals from the least to the greatest value, times public factors."""
-    ends = {name: np.clip(each, least, most) for name, each in found.items() if name != "estimate"}
-    scaled = {**found, **ends}
-    return scaled if scale is None else {name: each * scale for name, each in scaled.items()}
-
-
 def _number(rows: _Rows, simultaneous: bool) -> int:
     """Return how many intervals have the level together."""
     parameters.check_bool("simultaneous", simultaneous)
     return rows.size if simultaneous else 1
-
-
-def _numbers(ends: Sequence[int]) -> NDArray[Any]:
-    """Return integers as int64, or as floats if they are beyond it."""
-    limits = np.iinfo(np.int64)
-    small = all(limits.min <= end <= limits.max for end in ends)
-    return np.array(ends, np.int64 if small else np.float64)
 
 
 def _place(axes: Sequence[Axis], name: str, label: Any, rows: _Rows = _NO_ROWS) -> int:
@@ -1283,8 +1278,8 @@ def _part_of(
 
 def _values(
     axes: Sequence[Axis], column: Any, values: Any, rows: _Rows
-) -> tuple[int, _Floats, _Floats]:
-    """Return the place of a column, the value of each leaf, and 1 for those that have one."""
+) -> tuple[int, dict[int, Fraction]]:
+    """Return the place of a column, and the values of the leaves that have one."""
     place = _place(axes, "column", column, rows)
     axis = axes[place]
     if values is None:
@@ -1294,51 +1289,66 @@ def _values(
     if not isinstance(values, Mapping):
         raise TypeError(parameters.foreign("values", values, "a mapping from levels to numbers"))
     leaves = dict(zip(axis.levels, axis.tree.leaves.tolist(), strict=True))
-    weights, used = np.zeros(axis.tree.size), np.zeros(axis.tree.size)
+    found: dict[int, Fraction] = {}
     for level, value in values.items():
         if level not in leaves:
             raise ValueError(
                 f"values has {parameters.shown(level)}, which is no level of {column!r}"
             )
         try:
-            weights[leaves[level]] = float(parameters.finite("values", value))
+            found[leaves[level]] = Fraction(parameters.finite("values", value))
         except (TypeError, ValueError):
             raise ValueError(
                 f"level {parameters.shown(level)} of {column!r} has no number as its value: give "
                 "values, a mapping from levels to numbers"
             ) from None
-        used[leaves[level]] = 1
-    if not used.any():
+    if not found:
         raise ValueError("values are empty: give the value of at least one level")
-    return place, weights, used
+    return place, found
 
 
-def _population(axes: Sequence[Axis], population: Any, rows: _Rows) -> _Floats:
-    """Return the public size of each row's group."""
+def _weights(size: int, values: Mapping[int, Fraction]) -> tuple[_Floats, Fraction, Fraction]:
+    """Return the values of some nodes as weights, their unit, and the most that one is off.
+
+    They are integers if float64 has these.
+    """
+    unit = Fraction(1, math.lcm(*(each.denominator for each in values.values())))
+    if max(abs(each / unit) for each in values.values()) > ends.EXACT:
+        unit = Fraction(1)
+    found = np.zeros(size)
+    for node, each in values.items():
+        found[node] = float(each / unit)
+    off = max(abs(Fraction(found[node]) * unit - each) for node, each in values.items())
+    return found, unit, off
+
+
+def _population(axes: Sequence[Axis], population: Any, rows: _Rows) -> NDArray[Any]:
+    """Return the public size of each row's group, as a Fraction."""
     if not rows.axes:
-        return np.array(float(parameters.positive_number("population", population)))
+        return np.array(parameters.positive_fraction("population", population), object)
     [bare], named = labels.detach(population=population)
     if isinstance(bare, str) or not isinstance(bare, Iterable):
         wanted = "a mapping from groups to numbers"
         raise TypeError(parameters.foreign("population", population, wanted))
-    numbers = [*map(float, parameters.each("population", bare, parameters.positive_number))]
+    numbers = parameters.each("population", bare, parameters.positive_fraction)
     if named.keys is None:
         if len(numbers) != rows.size:
             raise ValueError(
                 f"population has {_notebook.many(len(numbers), 'number')}: give {rows.size}, one "
                 "for each row"
             )
-        return np.array(numbers).reshape(rows.shape)
+        return np.array(numbers, object).reshape(rows.shape)
     sizes, kept = dict(zip(named.keys, numbers, strict=True)), [axes[place] for place in rows.axes]
-    whole = np.full([axis.tree.size for axis in kept], math.nan)
+    whole = np.full([axis.tree.size for axis in kept], math.nan, object)
     for at in np.ndindex(whole.shape):
         key = tuple(axis.nodes[node] for axis, node in zip(kept, at, strict=True))
         whole[at] = sizes.get(key if len(key) > 1 else key[0], math.nan)
     added = whole
     for place, axis in enumerate(kept):
         added = np.moveaxis(axis.tree.sums(np.moveaxis(added, place, 0)), 0, place)
-    found = np.where(np.isnan(whole), added, whole)[np.ix_(*rows.nodes)]
-    for at in np.argwhere(np.isnan(found))[:1].tolist():
+    # Only NaN is not itself.
+    found = np.where(whole == whole, whole, added)[np.ix_(*rows.nodes)]  # noqa: PLR0124
+    for at in np.argwhere(found != found)[:1].tolist():  # noqa: PLR0124
         key = tuple(
             axis.nodes[nodes[x]] for axis, nodes, x in zip(kept, rows.nodes, at, strict=True)
         )
