@@ -84,7 +84,8 @@ def save(
                 f"a page of {size} rows is not accepted: at most {_page.MOST_ROWS}; save CSV"
             )
         found = answers()
-        _page.check([counts, *itertools.chain(*found["ends"] or [])])
+        kinds = (found[kind] or [] for kind in ("ends", "together"))
+        _page.check([counts, *itertools.chain(*itertools.chain(*kinds))])
         return _page.page(rows, description, found)
 
     _published.write(path, kept, said, page=page, overwrite=overwrite)
