@@ -58,11 +58,10 @@ _STEMS, _STEPS = 120, 2000
 _NAMED = 200
 #: Up to 60 names of a published table are all drawn; of more, the 40 largest.
 MOST_ROWS, _LARGEST = 60, 40
-#: The largest number of rows or columns of a table whose counts are written into it, and the
-#: greatest height and width in inches of one without.
-_CELLS, _COLOURS_ALONE = 50, (9, 14)
+#: The largest number of rows or columns of a table whose counts are written into it.
+_CELLS = 50
 #: The share of the colour in the cells that have most of it, on which black texts show well.
-_STRONGEST = 0.75
+_STRONGEST = 0.7
 #: The least contrast of a text, by WCAG 2.2; black or white always has more.
 _CONTRAST = 4.5
 #: The numbers of epsilons between the first and the last at which accuracies of counts are drawn,
@@ -431,13 +430,22 @@ def _draw_table(
     """Draw counts, or estimates, with the names of rows and of columns."""
     height, width = counts.shape
     written = max(height, width) <= _CELLS
-    inches = 1 + 0.3 * height, 2 + 0.7 * width
-    axes = _axes(ax, *(inches if written else np.minimum(inches, _COLOURS_ALONE)))
+    inches = np.array([1 + 0.3 * height, 2 + 0.7 * width])
+    if not written:
+        inches = inches.clip(max=np.maximum((9, 14), np.array(counts.shape) / 75))
+    axes = _axes(ax, *inches)
+    # No cell is smaller than a pixel.
+    sharp = axes.bbox.height >= height and axes.bbox.width >= width
     values = counts.astype(np.float64)
     least, most = values.min(), values.max()
     reaches = (least, most) if least >= 0 else (-max(-least, most), max(-least, most))
     image = axes.imshow(
-        values, _colours(signed=least < 0), vmin=reaches[0], vmax=reaches[1], aspect="auto"
+        values,
+        _colours(signed=least < 0),
+        vmin=reaches[0],
+        vmax=reaches[1],
+        aspect="auto",
+        interpolation="nearest" if sharp else "auto",
     )
     _name(axes, "y", sides[0])
     _name(axes, "x", sides[1])

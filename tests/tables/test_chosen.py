@@ -130,8 +130,8 @@ def test_intervals_hold_for_rows_that_noise_chose(name: str, true: int, tmp_path
     assert first_hold(law, ends, true) >= 1 - ALPHA
     release = grouped if "groups" in name else partial(released, ONE)
     frame = release(np.resize(values, CELLS)).intervals(ALPHA)
-    each = dict(zip(values.tolist(), zip(frame["lower"], frame["upper"]), strict=False))
-    assert first_hold(law, each, true) < 1e-4
+    frame["count"] = np.resize(values, CELLS)
+    assert first_hold(law, rows(frame), true) < 1e-4
 
 
 @pytest.mark.parametrize("name", [name for name in RELEASED if name != "top"])
@@ -149,18 +149,18 @@ def test_a_page_by_count_has_intervals_that_hold_at_once(name: str, tmp_path: Pa
 def test_a_picture_of_the_largest_has_intervals_that_hold_at_once(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    release = RELEASED[name]
-    whole = name == "groups"
+    release, whole = RELEASED[name], name == "groups"
+    by = next(iter(release.design.levels))
 
     def drawn() -> tuple[list[tuple[float, float]], str]:
-        axes = release.plot() if whole else release.plot([*release.design.levels][0])
+        axes = release.plot() if whole else release.plot(by)
         return [*bars(axes).values()], axes.get_legend().get_texts()[0].get_text()
 
     def ends(together: bool) -> set[tuple[float, float]]:
         found = (
             release.intervals(ALPHA, simultaneous=together)
             if whole
-            else release.total([*release.design.levels][0], alpha=ALPHA, simultaneous=together)
+            else release.total(by, alpha=ALPHA, simultaneous=together)
         )
         return set(zip(found["lower"], found["upper"], strict=True))
 
