@@ -60,6 +60,10 @@ _NAMED = 200
 MOST_ROWS, _LARGEST = 60, 40
 #: The largest number of rows or columns of a table whose counts are written into it.
 _CELLS = 50
+#: The share of the colour in the cells that have most of it, on which black texts show well.
+_STRONGEST = 0.7
+#: The least contrast of a text, by WCAG 2.2; black or white always has more.
+_CONTRAST = 4.5
 #: The numbers of epsilons between the first and the last at which accuracies of counts are drawn,
 #: and those of a design, whose sums take longer.
 _BETWEEN, _PREVIEWED = 200, 80
@@ -320,7 +324,7 @@ def histogram(
     axes = _axes(ax, 0 if names is None or days is not None else 1.5 + 0.25 * len(names))
     style: dict[str, Any] = {
         "color": _VERMILION,
-        "label": f"noisy, {_of_mechanism(mechanism)}, {_confidence(alpha)}",
+        "label": f"noisy, {_of_mechanism(mechanism)}, {_percent(alpha)} intervals",
     }
     own = {"color": _VERMILION} if true is None else {"color": _BLUE, "label": "true"}
     fill: dict[str, Any] = {"alpha": 0.4, **own}
@@ -352,9 +356,10 @@ def table(
 ) -> Axes:
     """Draw a two-way table of noisy counts, as numbers on a heat map.
 
-    The title shows the accuracy at level alpha (:meth:`geomdp.GeometricMechanism.accuracy`). The
-    colours range from the least count to the greatest; with negative counts, 0 has no colour, and
-    those below it are brown.
+    The title shows how far all true counts are from the noisy ones at once, at level alpha
+    (:func:`geomdp.accuracy.simultaneous_accuracy`), so it holds for the cells that stand out, too.
+    The colours range from the least count to the greatest; with negative counts, 0 has no colour,
+    and those below it are brown.
 
     Parameters
     ----------
@@ -364,8 +369,8 @@ def table(
         The noisy counts, in two dimensions of at most 2000; colours alone show those of more than
         50 rows or columns. A frame is a pivot of pandas, or has two columns of names before its
         column of counts.
-    alpha
-        As in :func:`histogram`.
+    alpha : number
+        The probability that a true count is further away than the title says.
     rows, columns : sequence, optional
         The names of rows and columns, of any type, instead of those of a frame; shown as
         in :func:`histogram`. A pandas Index with a name names its axis too. Without names they are
@@ -408,8 +413,8 @@ def table(
         )
     ]
     mechanism.confidence_interval(counts, alpha)  # Checks the counts and alpha.
-    reach = mechanism.accuracy(alpha)
-    stated = f"noisy counts ± {reach:,}\n{_of_mechanism(mechanism)}, {_confidence(alpha)}"
+    reach = _accuracy.simultaneous_accuracy(mechanism, alpha, n=counts.size)
+    stated = _all_within("noisy counts", reach, _of_mechanism(mechanism), alpha)
     return _draw_table(ax, counts, sides, (y, x), stated=stated, drawn="noisy count")
 
 
@@ -425,12 +430,22 @@ def _draw_table(
     """Draw counts, or estimates, with the names of rows and of columns."""
     height, width = counts.shape
     written = max(height, width) <= _CELLS
-    axes = _axes(ax, 1 + 0.3 * height, 2 + (0.7 * width if written else min(0.2 * width, 40)))
+    inches = np.array([1 + 0.3 * height, 2 + 0.7 * width])
+    if not written:
+        inches = inches.clip(max=np.maximum((9, 14), np.array(counts.shape) / 75))
+    axes = _axes(ax, *inches)
+    # No cell is smaller than a pixel.
+    sharp = axes.bbox.height >= height and axes.bbox.width >= width
     values = counts.astype(np.float64)
     least, most = values.min(), values.max()
     reaches = (least, most) if least >= 0 else (-max(-least, most), max(-least, most))
     image = axes.imshow(
-        values, _colours(signed=least < 0), vmin=reaches[0], vmax=reaches[1], aspect="auto"
+        values,
+        _colours(signed=least < 0),
+        vmin=reaches[0],
+        vmax=reaches[1],
+        aspect="auto",
+        interpolation="nearest" if sharp else "auto",
     )
     _name(axes, "y", sides[0])
     _name(axes, "x", sides[1])
@@ -465,31 +480,36 @@ def _draw_table(
 def published_rows(
     names: Sequence[Any],
     title: str,
-    ends: NDArray[Any],
+    ends: Callable[[bool], NDArray[Any]],
     epsilon: Fraction | float,
     alpha: Real,
     *,
     ordered: bool,
     ax: Axes | None,
 ) -> Axes:
-    """Draw estimates and the ends of their intervals, three rows, for the levels of a column.
+    """Draw estimates and the ends of their intervals for the levels of a column.
 
     If levels are ordered, dates and increasing numbers are places on the axis. Of more names than
-    fit, the largest estimates are drawn, and the title says so.
+    fit, the largest estimates are drawn, and the title says so. They were chosen by their noise, so
+    they get intervals that hold for all names at once: ``ends(True)`` returns three rows with
+    these, and ``ends(False)`` with intervals that hold each.
     """
     _check_axes(ax)
-    estimates, lower, upper = _drawable("an interval", ends.reshape(-1), positive=False).reshape(
-        ends.shape
+    days = _days(list(names)) if ordered else None
+    borders = _borders(names) if ordered and days is None else days
+    chosen = borders is None and len(names) > MOST_ROWS
+    found = ends(chosen)
+    estimates, lower, upper = _drawable("an interval", found.reshape(-1), positive=False).reshape(
+        found.shape
     )
     # True counts are not negative, so that an estimate may lie below its interval.
     drawn = np.array([estimates, np.clip(estimates, lower, upper), lower, upper])
+    of = f" for all {len(names):,} at once" if chosen else ""
     style: dict[str, Any] = {
         "color": _VERMILION,
-        "label": f"estimate, epsilon {float(epsilon):g}, {_confidence(alpha)}",
+        "label": f"estimate, epsilon {float(epsilon):g}, {_percent(alpha)} intervals{of}",
     }
     fill: dict[str, Any] = {"alpha": 0.4, "color": _VERMILION}
-    days = _days(list(names)) if ordered else None
-    borders = _borders(names) if ordered and days is None else days
     if borders is not None:
         axes = _axes(ax)
         _draw_bins(axes, drawn, borders, style, fill, band=len(names) > _STEMS)
@@ -499,7 +519,7 @@ def published_rows(
         else:
             _date(axes, getattr(names[0], "tzinfo", None))
         return _finish(axes, title, "count", loc="best")
-    if len(names) > MOST_ROWS:
+    if chosen:
         largest = np.argsort(-drawn[0], kind="stable")[:_LARGEST]
         title = f"{title}: the {_LARGEST} largest of {len(names):,}"
         names, drawn = [names[place] for place in largest.tolist()], drawn[:, largest]
@@ -517,7 +537,7 @@ def published_table(
     *,
     ax: Axes | None,
 ) -> Axes:
-    """Draw estimates on a heat map; `ends` also has the ends of their intervals."""
+    """Draw estimates on a heat map; `ends` also has intervals that hold for all cells at once."""
     _check_axes(ax)
     drawn = _drawable("an interval", ends.reshape(-1), positive=False).reshape(ends.shape)
     if max(ends.shape) > _STEPS:
@@ -526,21 +546,21 @@ def published_table(
             f"{_STEPS} levels"
         )
     reach = math.ceil((drawn[2] - drawn[0]).max())
-    stated = f"estimates ± {reach:,}\nepsilon {float(epsilon):g}, {_confidence(alpha)}"
+    stated = _all_within("estimates", reach, f"epsilon {float(epsilon):g}", alpha)
     names = [list(map(_text, side)) for side in sides]
     counts = np.rint(drawn[0]).astype(np.int64)
     return _draw_table(ax, counts, names, titles, stated=stated, drawn="estimate")
 
 
 def published_names(names: Sequence[Any], title: str, stated: str, *, ax: Axes | None) -> Axes:
-    """Draw names from the first rank to the last."""
+    """Draw names from the first rank, which is the furthest from them, to the last."""
     _check_axes(ax)
-    places = np.arange(len(names))
+    places, last = np.arange(len(names)), len(names) + 1
     axes = _axes(ax, 1.5 + 0.25 * len(names))
-    axes.hlines(places, 0, places + 1, color="#808080", linewidth=1)
+    axes.hlines(places, last, places + 1, color="#808080", linewidth=1)
     axes.plot(places + 1, places, "o", color=_BLUE)
     axes.set_ylim(places[-1] + 0.5, -0.5)
-    axes.set_xlim(0, len(names) + 0.5)
+    axes.set_xlim(last, 0.5)
     _name(axes, "y", list(map(_text, names)))
     _number(axes, "x")
     axes.set_title(stated)
@@ -780,27 +800,32 @@ def _colours(*, signed: bool) -> Any:
     """Return the colours of a table, which begin as those of the page, light or dark."""
     from matplotlib.colors import LinearSegmentedColormap, to_rgba  # noqa: PLC0415 (an extra)
 
-    above = [to_rgba(_BLUE, 0), to_rgba(_BLUE)]
-    below = [to_rgba(_BROWN), to_rgba(_BROWN, 0)]
+    above = [to_rgba(_BLUE, 0), to_rgba(_BLUE, _STRONGEST)]
+    below = [to_rgba(_BROWN, _STRONGEST), to_rgba(_BROWN, 0)]
     # Either colour ends at 0 with nothing of it, so that they do not mix.
     ends = [(0, below[0]), (0.5, below[1]), (0.5, above[0]), (1, above[1])]
     return LinearSegmentedColormap.from_list("counts", ends if signed else above)
 
 
 def _readable(axes: Axes, cells: _Floats) -> NDArray[np.object_]:
-    """Return the colour of texts, or white where that shows better on cells of these colours."""
+    """Return the colour of a text on each cell: that of texts, or black or white by contrast."""
     from matplotlib import rcParams  # noqa: PLC0415 (an extra)
-    from matplotlib.colors import to_rgb  # noqa: PLC0415 (an extra)
+    from matplotlib.colors import to_rgb, to_rgba  # noqa: PLC0415 (an extra)
 
-    def luminance(colours: Any) -> Any:
-        # Of WCAG 2, to about 0.01.
-        return np.asarray(colours) ** 2.2 @ [0.2126, 0.7152, 0.0722] + 0.05
+    def light(colours: Any) -> Any:
+        """Return the relative luminance of WCAG 2.2, plus 0.05."""
+        parts = np.asarray(colours)
+        linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+        return linear @ [0.2126, 0.7152, 0.0722] + 0.05
 
-    shares, page = cells[..., 3:], np.array(to_rgb(axes.get_facecolor()))
-    seen = luminance(cells[..., :3] * shares + page * (1 - shares))
-    text = luminance(to_rgb(rcParams["text.color"]))
-    contrast = np.maximum(seen, text) / np.minimum(seen, text)
-    return np.where(contrast >= luminance((1, 1, 1)) / seen, rcParams["text.color"], "white")
+    seen = np.ones(3)  # White paper, where nothing has a colour.
+    for layer in (*map(to_rgba, (axes.figure.get_facecolor(), axes.get_facecolor())), cells):
+        colours, share = np.split(np.asarray(layer), [3], axis=-1)
+        seen = colours * share + seen * (1 - share)
+    given, page = light(to_rgb(rcParams["text.color"])), light(seen)
+    contrast = np.maximum(page, given) / np.minimum(page, given)
+    other = np.where(page / 0.05 >= 1.05 / page, "black", "white")
+    return np.where(contrast >= _CONTRAST, rcParams["text.color"], other)
 
 
 @functools.lru_cache
@@ -855,9 +880,14 @@ def _of_mechanism(mechanism: GeometricMechanism) -> str:
     return f"epsilon {float(mechanism.epsilon):g}{of}"
 
 
-def _confidence(alpha: Real) -> str:
-    """Return the confidence of an interval as text."""
-    return f"{float(100 * (1 - parameters.probability('alpha', alpha))):g}% intervals"
+def _percent(alpha: Real) -> str:
+    """Return the confidence of intervals as text."""
+    return f"{float(100 * (1 - parameters.probability('alpha', alpha))):g}%"
+
+
+def _all_within(what: str, reach: int, of: str, alpha: Real) -> str:
+    """Return the title of a heat map, on which the cells that stand out are chosen by noise."""
+    return f"{what} ± {reach:,}, all at once\n{of}, {_percent(alpha)} confidence"
 
 
 def _finish(

@@ -166,6 +166,7 @@ def test_rows_are_searched_sorted_and_turned(open_page: Any) -> None:
     assert page.locator("#where").inner_text() == "101 of 101 rows, page 1 of 3"
     page.get_by_role("button", name="Next").click()
     assert page.locator("tbody th").first.inner_text() == "50"
+    assert page.evaluate("state.sort") is None
     page.get_by_role("button", name="count").click()
     assert page.evaluate("document.activeElement.textContent") == "count"
     assert page.locator("th[aria-sort=descending]").inner_text() == "count"
@@ -176,6 +177,52 @@ def test_rows_are_searched_sorted_and_turned(open_page: Any) -> None:
     page.get_by_label("Confidence").fill("5")
     assert page.locator("#confidence-text").inner_text() == "99.9%"
     assert page.locator("#chart svg").get_attribute("role") == "img"
+
+
+@pytest.mark.parametrize("name", [name for name in RELEASED if name != "top"])
+def test_rows_by_count_have_intervals_that_hold_at_once(open_page: Any, name: str) -> None:
+    """Of a page sorted by count, none of the first 30 rows held if all counts were equal."""
+    release = RELEASED[name]
+    page = open_page(release)
+    # The columns of levels are sorted by texts, which noise does not choose.
+    for sort, together in [(0, False), (len(release.design.levels), True), (None, False)]:
+        page.evaluate(f"state.sort = {json.dumps(sort)}; draw()")
+        heading = page.locator("thead th.number").last.inner_text()
+        assert heading == f"95% interval{'s, all at once' if together else ''}"
+        said = page.locator("#where").inner_text()
+        assert ("the intervals are wider" in said) == together
+        assert not together or f"all {len(release.frame)} contain their true counts" in said
+        for confidence in _page.CONFIDENCES:
+            wanted = release.intervals(_page.level(confidence), simultaneous=together)
+            found = np.array(page.evaluate(f"rows.map((row) => answer(row, {confidence}))"))
+            assert (found[:, 1:] == wanted[["lower", "upper"]].to_numpy()).all()
+
+
+def test_sums_of_rows_by_count_hold_for_any_choice(open_page: Any) -> None:
+    release = DESIGNS["flat"].count(PEOPLE).release(epsilon="0.5")
+    release.counts[:] = [[301, 97], [305, 102], [293, 110]]
+    page = open_page(release)
+    [mechanism] = release.mechanisms.values()
+    boxes, answers = page.locator("tbody input"), page.locator("#answers p")
+    boxes.nth(0).check()
+    boxes.nth(4).check()
+    reach = accuracy.sum_accuracy(mechanism, 2, Fraction(1, 20))
+    assert answers.first.inner_text() == f"A, 2 rows: 606, interval {606 - reach} to {606 + reach}"
+    page.get_by_role("button", name="count").click()
+    # Taking a row away is a choice, too.
+    boxes.nth(2).uncheck()
+    each = accuracy.sum_accuracy(mechanism, 1, Fraction(1, 20) / 6)
+    assert answers.first.inner_text() == f"A, 1 rows: 305, interval {305 - each} to {305 + each}"
+    boxes.nth(2).check()
+    said = answers.all_inner_texts()
+    assert said[0] == f"A, 2 rows: 606, interval {606 - 2 * each} to {606 + 2 * each}"
+    assert said[-1] == "Chosen by count: these intervals hold for any choice of rows."
+    page.get_by_role("button", name="Clear A and B").click()
+    page.get_by_role("button", name="count").click()
+    page.get_by_role("button", name="count").click()
+    boxes.nth(0).check()
+    boxes.nth(4).check()
+    assert answers.first.inner_text() == f"A, 2 rows: 606, interval {606 - reach} to {606 + reach}"
 
 
 def test_a_tree_folds(open_page: Any) -> None:
@@ -275,6 +322,27 @@ def test_everything_has_a_name_and_fits(open_page: Any, name: str) -> None:
     for width in (390, 768, 1400):
         page.set_viewport_size({"width": width, "height": 900})
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_words_stay_whole_on_a_telephone(open_page: Any) -> None:
+    names = ["Niedersachsen", "Mecklenburg und Vorpommern", "Nordrhein und Westfalen", 60 * "long"]
+    levels = {"state": names, "employment": ["unemployed", "selbstst\u00e4ndig"]}
+    page = open_page(
+        Design(levels).count(pd.DataFrame(levels | {"state": names[:2]})).release(epsilon=1)
+    )
+    page.set_viewport_size({"width": 390, "height": 900})
+    # The boxes around each word.
+    lines = page.evaluate("""() => [...document.querySelectorAll("h1, h2, p, th, td")].flatMap(
+        (cell) => [...cell.childNodes].filter((x) => x.nodeType === 3).flatMap((text) =>
+            [...text.data.matchAll(/\\S+/g)].map((word) => {
+                const range = document.createRange();
+                range.setStart(text, word.index);
+                range.setEnd(text, word.index + word[0].length);
+                return [word[0], new Set([...range.getClientRects()].map((x) => x.top)).size];
+            })))""")
+    assert len(lines) > 100
+    assert {word for word, number in lines if number > 1} == {names[-1]}
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
 def test_ten_thousand_rows_are_printed_whole(open_page: Any, tmp_path: Path) -> None:

@@ -12,12 +12,13 @@ import hashlib
 import html
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from importlib import resources
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from geomdp._notebook import many
 
@@ -38,6 +39,23 @@ def check(numbers: Iterable[Any]) -> None:
     """Refuse counts and ends of intervals that a browser would round."""
     if any(np.any(np.abs(np.asarray(each, float)) >= _MOST_NUMBER) for each in numbers):
         raise ValueError("a page of numbers from 2**53 on is not accepted: save CSV")
+
+
+def intervals(
+    ends: Callable[[Fraction, bool], tuple[NDArray[Any], NDArray[Any]]],
+) -> dict[str, Any]:
+    """Return the lower and upper ends of all rows by confidence, each for itself and all at once.
+
+    Sorted by its counts, the page shows those that hold at once: the first rows are then those
+    whose noise was greatest.
+    """
+    return {
+        name: [
+            [x.reshape(-1).tolist() for x in ends(level(confidence), together)]
+            for confidence in CONFIDENCES
+        ]
+        for name, together in (("ends", False), ("together", True))
+    }
 
 
 def page(rows: bytes, description: bytes, answers: Mapping[str, Any]) -> bytes:
@@ -111,7 +129,9 @@ def _sentences(facts: Mapping[str, Any]) -> list[str]:
     else:
         noise = (
             "Random noise was added to every count (discrete Laplace noise of known size), so a "
-            "count is not exact: its interval contains the true count with the stated confidence."
+            "count is not exact: its interval contains the true count with the stated confidence. "
+            "If you sort by the counts, the intervals grow, so that all of them hold at once: the "
+            "largest counts are those to which much noise was added."
         )
     if facts["at_least"] is not None:
         noise += (

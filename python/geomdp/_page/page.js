@@ -75,11 +75,26 @@ if (column >= 0) {
   }
 }
 
-/** The estimate of a row and the ends of its interval. */
+/** Whether the noise has a say in which rows come first. */
+const byCount = () => !ranked && state.sort === labels.length;
+
+/**
+ * The estimate of a row and the ends of its interval.
+ *
+ * By count, the first rows are those whose noise was greatest, so all intervals hold at once.
+ */
 function answer(row, confidence) {
-  const [lower, upper] = held.ends[CONFIDENCES.indexOf(confidence)];
+  const kind = byCount() ? held.together : held.ends;
+  const [lower, upper] = kind[CONFIDENCES.indexOf(confidence)];
   const estimate = held.estimates === null ? row.count : held.estimates[row.place];
   return [estimate, lower[row.place], upper[row.place]];
+}
+
+/** The reach of a sum of n cells; if they were chosen by count, one that holds for any n cells. */
+function reachOf(n, alpha) {
+  if (!state.chosen) return reach(held.rate, n, alpha);
+  const each = reach(held.rate, 1, alpha / rows.filter((row) => row.cell).length);
+  return each === null ? null : n * each;
 }
 
 /** The sum of some cells and its interval, or the reason why there is none. */
@@ -89,7 +104,7 @@ function sum(places, confidence, parts = 1) {
     return { why: "rows that are sums themselves cannot be added: choose cells" };
   }
   const total = places.reduce((whole, place) => whole + rows[place].count, 0);
-  const t = reach(held.rate, places.length, (100 - confidence) / 100 / parts);
+  const t = reachOf(places.length, (100 - confidence) / 100 / parts);
   if (t === null || !Number.isSafeInteger(total)) {
     return { why: "this noise is too wide for a browser: ask the Python library" };
   }
@@ -142,6 +157,8 @@ const plain = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
 const state = {
   confidence: 95, query: "", depth: "all", page: 0, sort: null, down: false, size: ROWS_A_PAGE,
   a: new Set(), b: new Set(),
+  // Whether rows of A or B were chosen in the order of their counts.
+  chosen: false,
   // Rows whose rows below are hidden.
   folded: new Set(),
 };
@@ -217,7 +234,9 @@ function heading() {
     ),
   );
   if (!ranked) {
-    cells.push(element("th", { scope: "col", class: "number" }, `${state.confidence}% interval`));
+    const of = byCount() ? "s, all at once" : "";
+    const text = `${state.confidence}% interval${of}`;
+    cells.push(element("th", { scope: "col", class: "number" }, text));
     cells.push(element("th", { scope: "col", class: "wide" }, "picture"));
   }
   if (held.sums === null) {
@@ -283,6 +302,7 @@ function line(row, most) {
         onchange: (event) => {
           if (event.target.checked) chosen.add(row.place);
           else chosen.delete(row.place);
+          state.chosen ||= byCount();
           told();
         },
       });
@@ -304,7 +324,11 @@ function draw() {
   at("head").replaceChildren(heading());
   at("body").replaceChildren(...now.map((row) => line(row, most)));
   const [some, all] = [kept.length, rows.length].map((number) => plain.format(number));
-  at("where").textContent = `${some} of ${all} rows, page ${state.page + 1} of ${pages}`;
+  const changed = byCount()
+    ? `. In this order, the intervals are wider: all ${all} contain their true counts at once with ` +
+      `${state.confidence}% confidence, those of the first rows too.`
+    : "";
+  at("where").textContent = `${some} of ${all} rows, page ${state.page + 1} of ${pages}${changed}`;
   at("back").disabled = state.page === 0;
   at("forth").disabled = state.page === pages - 1;
   at("confidence-text").textContent = `${state.confidence}%`;
@@ -366,6 +390,7 @@ function told() {
   if (b.length) say(`B, ${b.length} rows`, sum(b, state.confidence));
   if (a.length && b.length) say("A minus B", difference(a, b, state.confidence));
   if (!said.length) said.push("Choose rows for A and B in the table.");
+  else if (state.chosen) said.push("Chosen by count: these intervals hold for any choice of rows.");
   at("answers").replaceChildren(...said.map((text) => element("p", {}, text)));
 }
 
@@ -408,6 +433,7 @@ at("all-b").addEventListener("click", () => choose(state.b));
 at("clear").addEventListener("click", () => {
   state.a.clear();
   state.b.clear();
+  state.chosen = false;
   draw();
 });
 at("fold").addEventListener("click", () => {

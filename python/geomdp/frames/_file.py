@@ -127,7 +127,8 @@ def _paged(said: Said, counts: Any, rows: bytes, description: bytes) -> bytes:
             f"a page of {said.rows} rows is not accepted: at most {_page.MOST_ROWS}; save CSV"
         )
     found = said.answers()
-    _page.check([counts, *itertools.chain(*found["ends"] or [])])
+    kinds = (found[kind] or [] for kind in ("ends", "together"))
+    _page.check([counts, *itertools.chain(*itertools.chain(*kinds))])
     return _page.page(rows, description, found)
 
 

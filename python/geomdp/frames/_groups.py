@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from geomdp.frames._noise import Noise
 
 _Ints: TypeAlias = NDArray[np.int64]
+_ENDS = ("lower", "upper")
 #: The most cells of a design that are gone through; beyond, it takes hours.
 MOST_CELLS = 10**12
 
@@ -77,8 +78,10 @@ class NoisyGroups(Released):
 
         A group is here because its noise was not too low, so its noisy count is too high on
         average. These intervals allow for that: given that a group appears, its interval misses
-        with probability at most `alpha`. A lower end of 0 says that the group may be empty. The
-        noise is taken as discrete Laplace (``docs/proofs.md``, section 18).
+        with probability at most `alpha`. For groups that you then pick or sort by their counts,
+        use `simultaneous`, as :meth:`top` does: of many groups, the greatest are those whose noise
+        was greatest. A lower end of 0 says that the group may be empty. The noise is taken as
+        discrete Laplace (``docs/proofs.md``, section 18).
 
         Parameters
         ----------
@@ -104,10 +107,10 @@ class NoisyGroups(Released):
 
         """
         parameters.check_bool("simultaneous", simultaneous)
-        lower, upper = self._ends(alpha, simultaneous=simultaneous)
-        return self.made({**self._columns(), "lower": lower, "upper": upper})
+        ends = self._ends(alpha, simultaneous=simultaneous)
+        return self.made({**self._columns(), **dict(zip(_ENDS, ends, strict=True))})
 
-    def _ends(self, alpha: Real, *, simultaneous: bool = False) -> tuple[_Ints, _Ints]:
+    def _ends(self, alpha: Real, *, simultaneous: bool) -> tuple[_Ints, _Ints]:
         """Return the ends of the intervals."""
         level = parameters.significance("alpha", alpha)
         counts = self.counts
@@ -118,7 +121,7 @@ class NoisyGroups(Released):
             return counts, counts
         return thresholds.interval(float(mechanism.rate), counts, self._at_least, level)
 
-    def top(self, k: Integer) -> Any:
+    def top(self, k: Integer, *, alpha: Real | None = None) -> Any:
         """Return the k groups with the greatest noisy counts, or all if there are fewer.
 
         It costs no privacy, whatever k is. Equal counts are in the order of the design.
@@ -127,6 +130,10 @@ class NoisyGroups(Released):
         ----------
         k : int
             At least 1.
+        alpha : int, float or Fraction, optional
+            The probability that any of the intervals misses, in columns lower and upper. They are
+            those of :meth:`intervals` for all groups at once, of which these are a choice.
+            Without `alpha` there are none.
 
         Examples
         --------
@@ -141,15 +148,21 @@ class NoisyGroups(Released):
         greatest = np.argsort(-counts, kind="stable")[: parameters.at_least("k", k, 1)]
         columns: dict[str, Any] = {**self.design.axes.columns(self._cells[greatest])}
         columns[self.design.name] = counts[greatest]
+        if alpha is not None:
+            ends = self._ends(alpha, simultaneous=True)
+            columns |= {name: x[greatest] for name, x in zip(_ENDS, ends, strict=True)}
         return self.made(columns)
 
     def plot(self, *, alpha: Real = 0.05, ax: Axes | None = None) -> Axes:
-        """Draw the noisy counts as bars, with their :meth:`intervals`; of very many, the largest.
+        """Draw the noisy counts as bars, with their :meth:`intervals`.
+
+        Of more than 60 groups, only the largest are drawn, with intervals that hold for all groups
+        at once, and the legend says so.
 
         Parameters
         ----------
         alpha
-            As in :meth:`intervals`.
+            The probability that an interval misses; where all hold at once, that any does.
         ax
             As in :func:`geomdp.plot.pmf`.
 
@@ -167,9 +180,12 @@ class NoisyGroups(Released):
         'sick'
 
         """
-        ends = np.stack([self.counts, *self._ends(alpha)])
-        if not ends.size:
+        if not self.counts.size:
             raise ValueError("a release without groups has no picture")
+
+        def ends(together: bool) -> NDArray[Any]:
+            return np.stack([self.counts, *self._ends(alpha, simultaneous=together)])
+
         names, title = list(self.to_dict()), ", ".join(self.design.levels)
         return plot.published_rows(names, title, ends, self.epsilon, alpha, ordered=False, ax=ax)
 
@@ -183,8 +199,11 @@ class NoisyGroups(Released):
 
     def _answers(self) -> dict[str, Any]:
         """Return the ends of the intervals by confidence."""
-        ends = (self._ends(_page.level(each)) for each in _page.CONFIDENCES)
-        return super()._answers() | {"ends": [[x.tolist() for x in both] for both in ends]}
+
+        def ends(alpha: Real, together: bool) -> tuple[_Ints, _Ints]:
+            return self._ends(alpha, simultaneous=together)
+
+        return super()._answers() | _page.intervals(ends)
 
     def _title(self) -> str:
         return (

@@ -134,17 +134,19 @@ class NoisyTable(Released, Answers):
     def plot(self, by: Any = None, *, alpha: Real = 0.05, ax: Axes | None = None) -> Axes:
         """Draw the estimates: bars with intervals for one column, a heat map for two.
 
-        Of a column with more than 60 names, only the largest rows are drawn. Dates and increasing
-        numbers are places on the axis. Margins and the root of a tree are left out, since
-        :meth:`total` gives them; the other nodes of a tree stand above those that they contain,
-        with a dot for each depth.
+        Of a column with more than 60 names, only the largest rows are drawn. Their noise is among
+        the largest, too, so that they get intervals that hold for all rows at once, and the legend
+        says so. A heat map states one distance that holds for all its cells at once. Dates and
+        increasing numbers are places on the axis. Margins and the root of a tree are left out,
+        since :meth:`total` gives them; the other nodes of a tree stand above those that they
+        contain, with a dot for each depth.
 
         Parameters
         ----------
         by : column name or pair of column names, optional
             The columns to draw, summed over the others; by default the first two.
         alpha
-            As in :meth:`intervals`.
+            The probability that an interval misses; where all hold at once, that any does.
         ax
             As in :func:`geomdp.plot.pmf`.
 
@@ -166,21 +168,25 @@ class NoisyTable(Released, Answers):
         chosen = axes.of("by", [axis.label for axis in axes[:2]] if by is None else by)
         if not 1 <= len(chosen) <= 2:
             raise ValueError(f"by = {parameters.shown(by)} is not accepted: give one column or two")
-        rows, found = self._totals([axis.label for axis in chosen], alpha, simultaneous=False)
-        ends = np.stack([found[name] for name in ("estimate", "lower", "upper")])
-        listed = [_listed(axis, whole=len(chosen) == 1) for axis in chosen]
-        # The rows have all nodes, in another order.
-        places = (
-            np.argsort(nodes)[own] for nodes, (own, _) in zip(rows.nodes, listed, strict=True)
-        )
-        drawn = ends[np.ix_(np.arange(3), *places)]
-        sides, titles = [names for _, names in listed], [axis.label for axis in chosen]
+        sides, titles = [], [axis.label for axis in chosen]
+        places = []
+        for axis in chosen:
+            nodes, names = _listed(axis, whole=len(chosen) == 1)
+            # The rows have all nodes, in another order.
+            places.append(np.argsort(axis.shown)[nodes])
+            sides.append(names)
+
+        def ends(together: bool) -> NDArray[Any]:
+            _, found = self._totals(titles, alpha, simultaneous=together)
+            whole = np.stack([found[name] for name in ("estimate", "lower", "upper")])
+            return whole[np.ix_(np.arange(3), *places)]
+
         if len(chosen) == 1:
             return plot.published_rows(
-                sides[0], titles[0], drawn, self.epsilon, alpha, ordered=True, ax=ax
+                sides[0], titles[0], ends, self.epsilon, alpha, ordered=True, ax=ax
             )
         return plot.published_table(
-            sides, (titles[0], titles[1]), drawn, self.epsilon, alpha, ax=ax
+            sides, (titles[0], titles[1]), ends(True), self.epsilon, alpha, ax=ax
         )
 
     def _answers(self) -> dict[str, Any]:
@@ -189,17 +195,15 @@ class NoisyTable(Released, Answers):
         axes = self.design.axes
         if len(axes) == 1 and axes[0].depths == 1:
             found["ordered"] = _ordered(axes[0].levels)
-        whole = [
-            self._totals(self._labels, _page.level(each), simultaneous=False)[1]
-            for each in _page.CONFIDENCES
-        ]
-        found["ends"] = [
-            [each[end].reshape(-1).tolist() for end in ("lower", "upper")] for each in whole
-        ]
-        if self.product.flat:
-            found["estimates"] = None
-        else:
-            found["estimates"] = whole[0]["estimate"].reshape(-1).round(2).tolist()
+
+        def ends(alpha: Fraction, together: bool) -> tuple[NDArray[Any], NDArray[Any]]:
+            _, whole = self._totals(self._labels, alpha, simultaneous=together)
+            return whole["lower"], whole["upper"]
+
+        found |= _page.intervals(ends)
+        if not self.product.flat:
+            _, whole = self._totals(self._labels, None, simultaneous=False)
+            found["estimates"] = whole["estimate"].reshape(-1).round(2).tolist()
         if self.bounded:
             return found | {"sums": "Counts with bounds cannot be added: errors have one sign."}
         inside = np.zeros(axes.shape, np.int64)

@@ -218,7 +218,7 @@ class Released:
         """Return the answers of a page that do not follow from its rows alone."""
         why = "These counts cannot be added: they were chosen by their noise."
         return {
-            **{"rate": None, "estimates": None, "ends": None, "cells": None},
+            **{"rate": None, "estimates": None, "ends": None, "together": None, "cells": None},
             "ordered": None,
             "sums": why,
         }

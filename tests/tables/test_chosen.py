@@ -1,0 +1,192 @@
+"""Views that pick or order rows by their noisy values: their intervals hold after the choice."""
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib import pyplot
+from matplotlib.container import ErrorbarContainer
+from matplotlib.patches import Rectangle
+
+import geomdp
+from geomdp import _page, frames, plot
+from geomdp.frames._groups import NoisyGroups
+from published_kinds import RELEASED
+from test_page import saved
+
+mpl.use("Agg")
+
+#: Noisy counts that a view shows, and for each the ends of its interval.
+Shown: TypeAlias = dict[int, tuple[float, float]]
+ALPHA, RATE, CELLS, FIRST, LEAST = 0.05, 0.5, 1000, 40, 25
+NAMES = [f"town {n}" for n in range(CELLS)]
+ONE = frames.Design({"town": NAMES})
+TWO = frames.Design({"town": NAMES[: CELLS // 5], "year": range(5)})
+
+
+@pytest.fixture(autouse=True)
+def _closed() -> Iterator[None]:
+    yield
+    pyplot.close("all")
+
+
+def released(design: frames.Design, counts: np.ndarray) -> Any:
+    """Return a release of these noisy counts."""
+    empty = pd.DataFrame({label: pd.Series([], dtype=object) for label in design.levels})
+    noisy = design.count(empty).release(epsilon=RATE)
+    noisy.counts[...] = counts.reshape(noisy.counts.shape)
+    return noisy
+
+
+def grouped(counts: np.ndarray) -> NoisyGroups:
+    """Return a release of groups with these noisy counts."""
+    noisy = released(ONE, counts)
+    cells = np.arange(CELLS)
+    return NoisyGroups(
+        noisy.design, noisy.mechanisms, None, "pandas", counts, cells=cells, at_least=LEAST
+    )
+
+
+def bars(axes: Any) -> Shown:
+    """Return the bars of a picture, and the intervals on them."""
+    values = [bar.get_width() for bar in axes.patches if isinstance(bar, Rectangle)]
+    [found] = [each for each in axes.containers if isinstance(each, ErrorbarContainer)]
+    [ends] = found.lines[2]
+    segments = np.array(ends.get_segments())[:, :, 0]  # type: ignore[attr-defined]
+    return dict(zip(map(int, values), map(tuple, segments.tolist()), strict=True))
+
+
+def stated(axes: Any, counts: np.ndarray) -> Shown:
+    """Return the counts of a heat map, and the intervals by its title."""
+    [reach] = re.findall("± ([0-9,]+), all at once", axes.get_title())
+    t = int(reach.replace(",", ""))
+    return {each: (each - t, each + t) for each in counts.reshape(-1).tolist()}
+
+
+def by_count(release: Any, folder: Path) -> Shown:
+    """Return the rows of a page that is sorted by count."""
+    held = json.loads(saved(release, folder / "a.html").inside["data"])
+    (folder / "a.html").unlink()
+    assert held["confidences"].index(95) == 3
+    counts = [int(line.rpartition(",")[2]) for line in held["csv"].splitlines()[1:]]
+    return dict(zip(counts, zip(*held["together"][3], strict=True), strict=True))
+
+
+def rows(frame: pd.DataFrame) -> Shown:
+    ends = zip(frame["lower"], frame["upper"], strict=True)
+    return dict(zip(frame["count"], ends, strict=True))
+
+
+#: The views of noisy counts, those of groups last; they show at least the 40 largest.
+VIEWS: dict[str, Callable[[np.ndarray, Path], Shown]] = {
+    "picture": lambda counts, _: bars(released(ONE, counts).plot()),
+    "heat map": lambda counts, _: stated(released(TWO, counts).plot(), counts),
+    "plot.table": lambda counts, _: stated(
+        plot.table(geomdp.GeometricMechanism(RATE), counts.reshape(-1, 5)), counts
+    ),
+    "page": lambda counts, folder: by_count(released(ONE, counts), folder),
+    "top of groups": lambda counts, _: rows(grouped(counts).top(FIRST, alpha=ALPHA)),
+    "picture of groups": lambda counts, _: bars(grouped(counts).plot()),
+    "page of groups": lambda counts, folder: by_count(grouped(counts), folder),
+}
+
+
+def first_hold(law: dict[int, float], ends: Shown, true: int) -> float:
+    """Return the probability that the largest noisy counts are in intervals with the true one.
+
+    All cells have the same count, and independent noise. The noisy counts whose intervals contain
+    it are neighbours. So the largest are among them if none is above them, and enough are in them.
+    """
+    held = [value for value, (lower, upper) in ends.items() if lower <= true <= upper]
+    assert held == [*range(held[0], held[-1] + 1)]
+    inside = math.fsum(law[value] for value in held)
+    below = math.fsum(mass for value, mass in law.items() if value < held[0])
+    fewer = (math.comb(CELLS, n) * inside**n * below ** (CELLS - n) for n in range(FIRST))
+    return (inside + below) ** CELLS - math.fsum(fewer)
+
+
+@pytest.mark.parametrize("true", [0, 20, 200])
+@pytest.mark.parametrize("name", VIEWS)
+def test_intervals_hold_for_rows_that_noise_chose(name: str, true: int, tmp_path: Path) -> None:
+    """The exact probability, where all cells are equal: of 40 rows of 1000 it was below 1e-4."""
+    least, q = max(LEAST if "groups" in name else -80, true - 80), math.exp(-RATE)
+    values = np.arange(least, least + 4 * FIRST)
+    masses = q ** np.abs(values - true).astype(float)
+    law = dict(zip(values.tolist(), (masses / masses.sum()).tolist(), strict=True))
+    ends: Shown = {}
+    for some in values.reshape(-1, FIRST):
+        counts = np.full(CELLS, least)  # The others are no larger.
+        counts[CELLS // 2 :][:FIRST] = some
+        shown = VIEWS[name](counts, tmp_path)
+        ends |= {value: shown[value] for value in some.tolist()}
+    assert first_hold(law, ends, true) >= 1 - ALPHA
+    release = grouped if "groups" in name else partial(released, ONE)
+    frame = release(np.resize(values, CELLS)).intervals(ALPHA)
+    frame["count"] = np.resize(values, CELLS)
+    assert first_hold(law, rows(frame), true) < 1e-4
+
+
+@pytest.mark.parametrize("name", [name for name in RELEASED if name != "top"])
+def test_a_page_by_count_has_intervals_that_hold_at_once(name: str, tmp_path: Path) -> None:
+    """`test_answers` and `test_groups` show that these hold, for margins, trees and bounds too."""
+    release = RELEASED[name]
+    held = json.loads(saved(release, tmp_path / "a.html").inside["data"])
+    for kind, together in [("ends", False), ("together", True)]:
+        for confidence, ends in zip(held["confidences"], held[kind], strict=True):
+            wanted = release.intervals(_page.level(confidence), simultaneous=together)
+            assert ends == wanted[["lower", "upper"]].T.to_numpy().tolist()
+
+
+@pytest.mark.parametrize("name", ["flat", "margins", "other", "tree", "bounds", "groups"])
+def test_a_picture_of_the_largest_has_intervals_that_hold_at_once(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release, whole = RELEASED[name], name == "groups"
+    by = next(iter(release.design.levels))
+
+    def drawn() -> tuple[list[tuple[float, float]], str]:
+        axes = release.plot() if whole else release.plot(by)
+        return [*bars(axes).values()], axes.get_legend().get_texts()[0].get_text()
+
+    def ends(together: bool) -> set[tuple[float, float]]:
+        found = (
+            release.intervals(ALPHA, simultaneous=together)
+            if whole
+            else release.total(by, alpha=ALPHA, simultaneous=together)
+        )
+        return set(zip(found["lower"], found["upper"], strict=True))
+
+    found, label = drawn()
+    assert set(found) <= ends(False)
+    assert label == "estimate, epsilon 0.5, 95% intervals"
+    monkeypatch.setattr(plot, "MOST_ROWS", 1)
+    monkeypatch.setattr(plot, "_LARGEST", 1)
+    found, label = drawn()
+    assert set(found) <= ends(True)
+    assert re.fullmatch(r"estimate, epsilon 0.5, 95% intervals for all \d+ at once", label)
+
+
+def test_pictures_in_the_order_of_levels_have_an_interval_each() -> None:
+    axes = RELEASED["ages"].plot()
+    [found] = axes.containers
+    ends = np.array(found.lines[2][0].get_segments())[:, :, 1]
+    assert (ends == RELEASED["ages"].intervals(ALPHA)[["lower", "upper"]].to_numpy()).all()
+    assert axes.get_legend().get_texts()[0].get_text() == "estimate, epsilon 0.5, 95% intervals"
+
+
+def test_every_view_by_noisy_value_is_tested_here() -> None:
+    """A new one needs intervals that hold after the choice, and a place among the views."""
+    orders = re.compile(r"argsort\(-|argpartition\(|nlargest|\.sort\(\(|sort_values|heapq")
+    root, found = Path(geomdp.__file__).parent, set()
+    for path in [*root.rglob("*.py"), *root.rglob("*.js")]:
+        if orders.search(path.read_text()):
+            found.add(path.relative_to(root).as_posix())
+    assert found == {"plot.py", "frames/_groups.py", "_page/page.js"}
