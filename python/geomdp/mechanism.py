@@ -16,6 +16,7 @@ from geomdp._analysis import decimals
 from geomdp._inputs import arrays, columns, labels, parameters
 from geomdp._inputs.arrays import Array
 from geomdp._inputs.parameters import Bounds, Integer, Real
+from geomdp._uncopied import hide, unseen
 
 __all__ = ["GeometricMechanism"]
 
@@ -324,6 +325,15 @@ class GeometricMechanism:
         ['yes', 'no']
 
         """
+        try:  # The decorator `unseen` would take an eighth of the time of one count.
+            return self._noisy(counts, out, threads)
+        except BaseException as error:
+            del counts, out
+            hide(error)
+            raise
+
+    def _noisy(self, counts: Any, out: Any, threads: Integer | None) -> Any:
+        """Return noisy counts: :meth:`release`."""
         thread_limit = parameters.threads(threads)
         if out is None and parameters.is_integer(counts):
             if isinstance(counts, np.integer):
@@ -349,6 +359,7 @@ class GeometricMechanism:
                 return columns.noisy(of_array, "counts", counts, "refuse")
         return arrays.release(counts, out, noise)
 
+    @unseen
     def top(
         self, counts: Any, k: Integer = 1, *, threads: Integer | None = None
     ) -> NDArray[np.int64]:
@@ -410,6 +421,7 @@ class GeometricMechanism:
     def accuracy(self, alpha: Real, *, counts: int | None = None) -> int: ...
     @overload
     def accuracy(self, alpha: Real, *, counts: Any) -> Any: ...
+    @unseen
     def accuracy(self, alpha: Real, *, counts: Any = None) -> Any:
         """Return the least a such that errors exceed a with probability at most `alpha`.
 

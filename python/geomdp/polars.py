@@ -12,7 +12,7 @@ from functools import partial
 from geomdp import frames
 from geomdp._extras import installed_by
 from geomdp._inputs.columns import Nulls
-from geomdp._uncopied import Withheld
+from geomdp._uncopied import Withheld, unseen
 from geomdp.mechanism import GeometricMechanism
 
 with installed_by("geomdp[frames]", "polars"):
@@ -37,6 +37,7 @@ class SeriesNamespace(Withheld):
     def __init__(self, series: pl.Series) -> None:
         self._series = series
 
+    @unseen
     def release(
         self,
         mechanism: GeometricMechanism,
@@ -76,6 +77,7 @@ class ExprNamespace(Withheld):
     def __init__(self, expr: pl.Expr) -> None:
         self._expr = expr
 
+    @unseen
     def release(
         self,
         mechanism: GeometricMechanism,

@@ -10,6 +10,7 @@ from numpy.typing import DTypeLike
 from geomdp._analysis import releases, tails
 from geomdp._inputs import labels, parameters
 from geomdp._inputs.parameters import Integer, Real
+from geomdp._uncopied import unseen
 from geomdp.mechanism import GeometricMechanism, as_counts, as_mechanism, limits
 
 
@@ -19,6 +20,7 @@ def release_accuracy(
 ) -> int: ...
 @overload
 def release_accuracy(mechanism: GeometricMechanism, alpha: Real, *, counts: Any) -> Any: ...
+@unseen
 def release_accuracy(mechanism: GeometricMechanism, alpha: Real, *, counts: Any = None) -> Any:
     """Return the accuracy at level alpha of a mechanism's releases, within its bounds.
 
@@ -41,6 +43,7 @@ def release_accuracy(mechanism: GeometricMechanism, alpha: Real, *, counts: Any 
     return as_mechanism(mechanism).accuracy(alpha, counts=counts)
 
 
+@unseen
 def simultaneous_accuracy(
     mechanism: GeometricMechanism,
     alpha: Real,
