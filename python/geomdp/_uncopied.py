@@ -1,9 +1,10 @@
 """Objects that nothing may copy, and calls whose local variables no traceback shows."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import wraps
+from types import FrameType, TracebackType
 from typing import Any, ClassVar, NoReturn, ParamSpec, TypeVar, cast
 
 _P = ParamSpec("_P")
@@ -72,12 +73,17 @@ def hide(error: BaseException) -> None:
     own = error.__traceback__
     found = [(error, own and own.tb_next)]
     known = {id(error)}
-    for each, at in found:
+    for each, start in found:
         with suppress(RuntimeError):  # An error that the caller is handling: its call goes on.
-            while at is not None:
-                at.tb_frame.clear()
-                at = at.tb_next
+            for frame in _frames(start):
+                frame.clear()
             for cause in (each.__cause__, each.__context__):
                 if cause is not None and id(cause) not in known:
                     known.add(id(cause))
                     found.append((cause, cause.__traceback__))
+
+
+def _frames(at: TracebackType | None) -> Iterator[FrameType]:
+    while at is not None:
+        yield at.tb_frame
+        at = at.tb_next
