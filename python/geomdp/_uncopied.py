@@ -1,8 +1,13 @@
 """Objects that nothing may copy, and calls whose local variables no traceback shows."""
 
-from collections.abc import Callable
-from typing import ClassVar, NoReturn, TypeVar
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import wraps
+from types import FrameType, TracebackType
+from typing import Any, ClassVar, NoReturn, ParamSpec, TypeVar, cast
 
+_P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
@@ -31,14 +36,54 @@ class Withheld(Uncopied):
         return [name for name in super().__dir__() if name not in ("frame", *self.__slots__)]
 
 
-def unseen(work: Callable[[], _T]) -> _T:
-    """Return the result of a call. If it raises, its local variables are not in the traceback.
+def unseen(call: Callable[_P, _T]) -> Callable[_P, _T]:
+    """Return a call that sees exact counts as one whose errors show none (:func:`hide`).
 
-    They hold exact counts or a draw that was not published. The caller must not hold them either.
+    Every public call that takes or holds exact counts or records is one. A generator stays one.
     """
-    try:
-        return work()
-    except BaseException as error:
-        del work
-        error.__context__ = None
-        raise error.with_traceback(None) from None
+
+    @wraps(call)
+    def shown(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+        try:
+            return call(*args, **kwargs)
+        except BaseException as error:
+            del args, kwargs
+            hide(error)
+            raise
+
+    @wraps(call)
+    def each(*args: Any, **kwargs: Any) -> Any:
+        items = cast(Any, call)(*args, **kwargs)
+        del args, kwargs
+        try:
+            yield from items
+        except BaseException as error:
+            hide(error)
+            raise
+
+    return cast(Callable[_P, _T], each) if inspect.isgeneratorfunction(call) else shown
+
+
+def hide(error: BaseException) -> None:
+    """Clear the local variables of all calls that an error and its causes have left.
+
+    They are exact counts, or a draw that was not published, and tools print those that a traceback
+    keeps. To be called where the error is caught; the variables of that call and its callers stay.
+    """
+    own = error.__traceback__
+    found = [(error, own and own.tb_next)]
+    known = {id(error)}
+    for each, start in found:
+        with suppress(RuntimeError):  # An error that the caller is handling: its call goes on.
+            for frame in _frames(start):
+                frame.clear()
+            for cause in (each.__cause__, each.__context__):
+                if cause is not None and id(cause) not in known:
+                    known.add(id(cause))
+                    found.append((cause, cause.__traceback__))
+
+
+def _frames(at: TracebackType | None) -> Iterator[FrameType]:
+    while at is not None:
+        yield at.tb_frame
+        at = at.tb_next

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from geomdp._extras import installed_by
 from geomdp._inputs import parameters
 from geomdp._inputs.columns import Nulls, only
+from geomdp._uncopied import unseen
 from geomdp.distributed import Release, ReleaseKey
 from geomdp.frames import Design, Table
 from geomdp.frames._counting import added, columns_of, tally
@@ -39,6 +40,7 @@ with installed_by("geomdp[dask]"):
 __all__ = ["count", "release_columns", "release"]
 
 
+@unseen
 def count(design: Design, frame: dd.DataFrame, *, weights: str | None = None) -> Table:
     """Bound the contributions of each individual, and count the records of each cell.
 
@@ -295,6 +297,7 @@ def _hold(key: ReleaseKey) -> _Here | _Scheduled:
     return _Here(key) if client is None else _Scheduled(key, client)
 
 
+@unseen
 def _release_columns(
     part: Any,
     held: _Here | _Scheduled,
@@ -308,6 +311,7 @@ def _release_columns(
         return key.release_columns(part, mechanisms, ids, part=True, nulls=nulls, threads=1)
 
 
+@unseen
 def _tallied(part: Any, design: Design, weights: Any) -> tuple[Any, Any]:
     """Return the cells of a partition that have records, and how many."""
     return tally(design, part, weights)[2]
@@ -336,6 +340,7 @@ def _array(array: da.Array, mechanism: GeometricMechanism, held: _Here | _Schedu
     return noisy
 
 
+@unseen
 def _release_block(
     counts: NDArray[Any],
     held: _Here | _Scheduled,

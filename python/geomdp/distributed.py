@@ -19,7 +19,7 @@ from geomdp import _core
 from geomdp._inputs import arrays, columns, parameters
 from geomdp._inputs.arrays import Array
 from geomdp._inputs.columns import Nulls
-from geomdp._uncopied import Uncopied
+from geomdp._uncopied import Uncopied, unseen
 from geomdp.mechanism import GeometricMechanism, as_mechanism, core_of
 
 if TYPE_CHECKING:
@@ -83,6 +83,7 @@ class ReleaseKey:
         self._parts: dict[str, bool] = {}
         self._lock = threading.Lock()
 
+    @unseen
     def release(
         self,
         mechanism: GeometricMechanism,
@@ -156,6 +157,7 @@ class ReleaseKey:
         self._record([name], part)
         return noisy
 
+    @unseen
     def release_columns(
         self,
         frame: Frame,
@@ -216,6 +218,7 @@ class ReleaseKey:
         self._record(mechanisms, part)
         return cast(Frame, noisy)
 
+    @unseen
     def release_batches(
         self,
         batches: Iterable[RecordBatch],

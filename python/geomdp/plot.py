@@ -28,6 +28,7 @@ from geomdp._extras import installed_by
 from geomdp._inputs import arrays, parameters
 from geomdp._inputs.labels import detach
 from geomdp._inputs.parameters import Integer, Real
+from geomdp._uncopied import unseen
 from geomdp.distribution import CensoredGeometric
 from geomdp.mechanism import GeometricMechanism, as_counts, as_mechanism, limits
 
@@ -75,6 +76,7 @@ _UNSEEN = Fraction(1, 200)
 _LEAST, _GREATEST = 1e-150, 1e150
 
 
+@unseen
 def pmf(mechanism: GeometricMechanism, counts: Any, *, ax: Axes | None = None) -> Axes:
     """Draw the probability of each noisy count, for one or more true counts.
 

@@ -11,7 +11,7 @@ from functools import partial
 
 from geomdp._extras import installed_by
 from geomdp._inputs.columns import Nulls
-from geomdp._uncopied import Withheld
+from geomdp._uncopied import Withheld, unseen
 from geomdp.mechanism import GeometricMechanism, as_mechanism
 
 with installed_by("geomdp[frames]", "polars"):
@@ -36,6 +36,7 @@ class SeriesNamespace(Withheld):
     def __init__(self, series: pl.Series) -> None:
         self._series = series
 
+    @unseen
     def release(
         self,
         mechanism: GeometricMechanism,
@@ -84,6 +85,7 @@ class ExprNamespace(Withheld):
     def __init__(self, expr: pl.Expr) -> None:
         self._expr = expr
 
+    @unseen
     def release(
         self,
         mechanism: GeometricMechanism,

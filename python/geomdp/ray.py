@@ -15,6 +15,7 @@ from typing import Any
 from geomdp._extras import installed_by
 from geomdp._inputs import parameters
 from geomdp._inputs.columns import Nulls
+from geomdp._uncopied import unseen
 from geomdp.distributed import Release, ReleaseKey
 from geomdp.mechanism import GeometricMechanism
 
@@ -206,6 +207,7 @@ def _repeated(groups: pa.Table) -> pa.Table:
     return groups.filter(pc.greater(groups["count()"], 1))[:1]
 
 
+@unseen
 def _release_columns(
     block: pa.Table,
     keeper: Any,

@@ -22,6 +22,7 @@ from geomdp._extras import installed_by
 from geomdp._inputs import parameters
 from geomdp._inputs.columns import Nulls, narwhals, only
 from geomdp._inputs.parameters import Integer
+from geomdp._uncopied import unseen
 from geomdp.distributed import Release, ReleaseKey
 from geomdp.frames import Design, Table, _ids
 from geomdp.frames._contributions import checked, words
@@ -39,6 +40,7 @@ with installed_by("geomdp[spark]"):
 __all__ = ["count", "release_columns", "bound_contributions"]
 
 
+@unseen
 def count(design: Design, frame: DataFrame, *, weights: str | None = None) -> Table:
     """Bound the contributions of each individual, and count the records of each cell.
 

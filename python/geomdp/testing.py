@@ -11,6 +11,7 @@ from typing import Any
 from geomdp import _core
 from geomdp._inputs import arrays, parameters
 from geomdp._inputs.arrays import Array
+from geomdp._uncopied import unseen
 from geomdp.mechanism import GeometricMechanism, as_mechanism, core_of
 
 __all__ = ["release_not_private"]
@@ -18,6 +19,7 @@ __all__ = ["release_not_private"]
 KEY_BYTES = 32
 
 
+@unseen
 def release_not_private(
     mechanism: GeometricMechanism,
     counts: Any,

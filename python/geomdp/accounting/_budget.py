@@ -15,7 +15,7 @@ from geomdp import _notebook
 from geomdp._analysis import composition, decimals
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Integer, Real
-from geomdp._uncopied import Uncopied, Withheld
+from geomdp._uncopied import Uncopied, Withheld, unseen
 from geomdp.accounting._bookings import Booking, Memory, Store
 from geomdp.accounting._compose import (
     Losses,
@@ -359,6 +359,7 @@ class Budget(Uncopied):
             "Fraction(1, 10) is exact"
         )
 
+    @unseen
     def release(
         self,
         mechanism: GeometricMechanism,

@@ -8,9 +8,11 @@ from typing import Any
 from geomdp._analysis import releases, tails
 from geomdp._inputs import labels, parameters
 from geomdp._inputs.parameters import Integer, Real
+from geomdp._uncopied import unseen
 from geomdp.mechanism import GeometricMechanism, as_counts, as_mechanism, limits
 
 
+@unseen
 def simultaneous_accuracy(
     mechanism: GeometricMechanism,
     alpha: Real,

@@ -8,11 +8,13 @@ from typing import Any, Literal, TypeAlias
 
 from geomdp._analysis import moments
 from geomdp._inputs import arrays, labels, parameters
+from geomdp._uncopied import unseen
 from geomdp.mechanism import GeometricMechanism, as_counts, limits
 
 Distribution: TypeAlias = Literal["censored", "truncated", "folded"]
 
 
+@unseen
 def bias(
     mechanism: GeometricMechanism, counts: Any, *, distribution: Distribution = "censored"
 ) -> Any:
@@ -50,6 +52,7 @@ def bias(
     return _moment(mechanism, counts, distribution, "bias")
 
 
+@unseen
 def variance(
     mechanism: GeometricMechanism, counts: Any, *, distribution: Distribution = "censored"
 ) -> Any:
@@ -67,6 +70,7 @@ def variance(
     return _moment(mechanism, counts, distribution, "variance")
 
 
+@unseen
 def mean_absolute_error(
     mechanism: GeometricMechanism, counts: Any, *, distribution: Distribution = "censored"
 ) -> Any:

@@ -21,6 +21,7 @@ from geomdp import _core
 from geomdp._analysis import moments
 from geomdp._inputs import arrays, parameters
 from geomdp._inputs.arrays import Array
+from geomdp._uncopied import unseen
 from geomdp.mechanism import GeometricMechanism, core_of
 
 __all__ = ["Geometric", "GeometricTruncated", "GeometricFolded"]
@@ -108,6 +109,7 @@ class Geometric:
         """The distance at which the privacy loss is ``epsilon``."""
         return self._sensitivity
 
+    @unseen
     def randomise(self, value: Any) -> Any:
         """Return noisy counts.
 
@@ -143,6 +145,7 @@ class Geometric:
 
         return arrays.release(counts, None, noise)
 
+    @unseen
     def bias(self, value: Any) -> Any:
         """Return the expectation of the noisy count minus the count.
 
@@ -170,6 +173,7 @@ class Geometric:
         """
         return self._of_each(value, 0)
 
+    @unseen
     def variance(self, value: Any) -> Any:
         """Return the variance of the noisy count, in units of squared counts.
 
@@ -182,6 +186,7 @@ class Geometric:
         """
         return self._of_each(value, 1)
 
+    @unseen
     def mse(self, value: Any) -> Any:
         """Return the mean squared error: the variance plus the square of the bias.
 

@@ -18,6 +18,7 @@ import numpy as np
 from geomdp._analysis import decimals
 from geomdp._extras import installed_by
 from geomdp._inputs import arrays, parameters
+from geomdp._uncopied import unseen
 from geomdp.mechanism import GeometricMechanism, exact_loss, saturating
 
 with installed_by("geomdp[opendp]"):
@@ -202,6 +203,7 @@ class _Noise:
     atom: str
     vector: bool
 
+    @unseen
     def __call__(self, arg: Any) -> Any:
         dtype = _DTYPES[self.atom]
         if not self.vector:

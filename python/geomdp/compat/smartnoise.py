@@ -9,6 +9,7 @@ import numpy as np
 import geomdp.accuracy
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Integer, Real
+from geomdp._uncopied import unseen
 from geomdp.mechanism import GeometricMechanism
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
 ]
 
 
+@unseen
 def simple_geometric_mechanism(  # noqa: PLR0917 (SmartNoise's order)
     value: Any,
     epsilon: Real,

@@ -857,7 +857,7 @@ class Answers:
         asked = self._beside(other, by)
         _refuse_bounds("sum of tables", alpha, self, other)
         found = _linear(asked, (1, 1), alpha, simultaneous)
-        return self._framed(asked.rows, _limited(found, 0))
+        return self._framed(asked.rows, found.within(0).columns())
 
     def with_total(self, total: Integer) -> Answers:
         """Return the answers for counts whose true total is public.

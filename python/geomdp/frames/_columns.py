@@ -7,12 +7,14 @@ from typing import Any, TypeVar, cast
 
 from geomdp._inputs.arrays import Array
 from geomdp._inputs.columns import Noise, Nulls, check_nulls, noisy_columns
+from geomdp._uncopied import unseen
 from geomdp.frames._noise import GeometricMechanism, as_noise
 
 Column = TypeVar("Column")
 Frame = TypeVar("Frame")
 
 
+@unseen
 def release_columns(
     frame: Frame,
     mechanisms: Mapping[Any, GeometricMechanism],

@@ -14,6 +14,7 @@ from geomdp import _core
 from geomdp._inputs import parameters
 from geomdp._inputs.columns import arrow, column, names, narwhals, only
 from geomdp._inputs.parameters import Integer
+from geomdp._uncopied import unseen
 from geomdp.frames import _ids
 from geomdp.frames._native import joined, labels, refusing_types
 
@@ -21,6 +22,7 @@ Frame = TypeVar("Frame")
 _Ints: TypeAlias = NDArray[np.int64]
 
 
+@unseen
 def bound_contributions(
     frame: Frame,
     individual: Any,

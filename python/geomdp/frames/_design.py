@@ -13,6 +13,7 @@ from geomdp import accounting, accuracy, plot
 from geomdp._analysis import decimals, tails
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Integer, Real
+from geomdp._uncopied import unseen
 from geomdp.frames import _counting, _native
 from geomdp.frames._groups import threshold
 from geomdp.frames._layout import Layout
@@ -100,6 +101,7 @@ individual='patient', l0=2)
 
     __slots__ = ()
 
+    @unseen
     def count(self, data: Any, *, weights: Any = None) -> Table:
         """Bound the contributions of each individual, and count the records of each cell.
 
@@ -148,6 +150,7 @@ individual='patient', l0=2)
         """
         return _counting.count(self, data, weights)
 
+    @unseen
     def sum(self, data: Any, column: str, *, bounds: tuple[Integer, Integer]) -> Table:
         """Bound each individual's contribution to each cell, and sum a column over each cell.
 
@@ -475,6 +478,7 @@ individual='patient', l0=2)
         }
 
 
+@unseen
 def count(
     data: Any,
     levels: Sequence[Any] | Mapping[Any, Sequence[Any]],

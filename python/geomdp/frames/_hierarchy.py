@@ -126,6 +126,7 @@ class Hierarchy(Branches):
             raise ValueError(parameters.refusal("depth", at, f"an int of at most {self.depth}"))
         return self.nodes[self.tree.level(at)]
 
+    @unseen
     def release(
         self,
         counts: Any,
@@ -203,7 +204,7 @@ class Hierarchy(Branches):
         column = next((axis.label for axis in whole.axes if axis.hierarchy == self), None)
         if column is None:
             raise ValueError("design has no column of this hierarchy: give one that has")
-        table = unseen(lambda: Table(whole, None, occupied(self._array(counts, whole))))
+        table = Table(whole, None, occupied(self._array(counts, whole)))
         by_depth = None if shares is None else {column: shares}
         return table.release(
             epsilon=epsilon,

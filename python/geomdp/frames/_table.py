@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 import numpy as np
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 from geomdp import _notebook
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Bounds, Integer, Real
-from geomdp._uncopied import Withheld, unseen
+from geomdp._uncopied import unseen
 from geomdp.frames import _native, _release
 from geomdp.frames._exact import all_nodes
 from geomdp.frames._groups import NoisyGroups
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 _Ints: TypeAlias = NDArray[np.int64]
 
 
-class Table(Searched, Withheld):
+class Table(Searched):
     """Exact counts of all cells of a design, made by :meth:`Design.count` or :func:`count`.
 
     Its representations, also in notebooks, show the columns and levels and no count. It cannot be
@@ -56,6 +55,7 @@ class Table(Searched, Withheld):
         self._design, self._library, self._occupied = design, library, occupied
 
     @property
+    @unseen
     def frame(self) -> Any:
         """The exact counts, in the library of the data. The frame shows and pickles them."""
         design = self._design
@@ -63,6 +63,7 @@ class Table(Searched, Withheld):
         columns[design.name] = self.nodes()[design.axes.shown].reshape(-1)
         return _native.made(columns, self._library)
 
+    @unseen
     def nodes(self) -> NDArray[np.int64]:
         """Return the exact counts as an array with an axis for each column; secret.
 
@@ -127,6 +128,7 @@ class Table(Searched, Withheld):
         corrects: Released | None = None,
         save: str | PathLike[str] | None = None,
     ) -> NoisyGroups: ...
+    @unseen
     def release(
         self,
         mechanism: GeometricMechanism | None = None,
@@ -200,6 +202,8 @@ class Table(Searched, Withheld):
         (['yes', 'no'], [('October', 0.5)])
 
         """
+        if shares is not None and mechanism is not None:
+            raise TypeError("shares go with epsilon: a mechanism is that of all depths")
         given = _release.prepare(
             self._design if shares is None else self._design.with_shares(shares),
             mechanism,
@@ -211,10 +215,8 @@ class Table(Searched, Withheld):
             corrects=corrects,
             save=save,
         )
-        if shares is not None and mechanism is not None:
-            raise TypeError("shares go with epsilon: a mechanism is that of all depths")
         _release.spend(budget, given.design.losses(given.mechanisms), label)
-        noisy = unseen(partial(_release.draw, given, self._library, self._occupied))
+        noisy = _release.draw(given, self._library, self._occupied)
         return _release.saved(noisy, save)
 
     def __repr__(self) -> str:

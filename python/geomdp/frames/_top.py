@@ -16,7 +16,7 @@ from geomdp._analysis import decimals, largest
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Integer, Real
 from geomdp._notebook import many
-from geomdp._uncopied import unseen
+from geomdp._uncopied import Withheld, unseen
 from geomdp.frames import _release
 from geomdp.frames._groups import MOST_CELLS
 from geomdp.frames._native import Coded, Library
@@ -214,36 +214,7 @@ def accuracy(design: Layout, k: int, mechanism: Noise, alpha: Any) -> int:
     return largest.least(Fraction(mechanism.rate), rest, others)
 
 
-def draw(
-    design: Layout,
-    library: Library | None,
-    occupied: tuple[NDArray[np.int64], NDArray[np.int64]],
-    k: Any,
-    *,
-    epsilon: Any,
-    budget: Any,
-    label: Any,
-    threads: Any,
-    corrects: Any,
-    save: Any,
-) -> Top:
-    """Book, draw and save the names: :meth:`Table.top`."""
-    mechanism = mechanism_for(design, k, epsilon)
-    number = mechanism.sensitivity // steps(design)
-    if RANK in design.levels:
-        raise ValueError(f"a column {RANK!r} is not accepted, since the ranks have it: rename it")
-    count, identity = _release.checked(label, threads), _release.identified(corrects)
-    mechanisms = {design.depths[-1]: mechanism}
-    named = partial(Top, design, mechanisms, label, library, identity=identity)
-    if save is not None:
-        rehearse(named(cells=np.arange(number)), save)
-    _release.spend(budget, Counter({loss(mechanism, steps(design)): number}), label)
-    search = partial(top_among, mechanism, occupied, base_cells(design), number, count)
-    cells = unseen(search)
-    return _release.saved(named(cells=cells), save)
-
-
-class Searched:
+class Searched(Withheld):
     """The search for the largest cells of a table."""
 
     __slots__ = ()
@@ -251,6 +222,7 @@ class Searched:
     _library: Library | None
     _occupied: tuple[NDArray[np.int64], NDArray[np.int64]]
 
+    @unseen
     def top(
         self,
         k: Integer,
@@ -304,19 +276,21 @@ class Searched:
         ['flu']
 
         """
-        design, library = self._design, self._library
-        return draw(
-            design,
-            library,
-            self._occupied,
-            k,
-            epsilon=epsilon,
-            budget=budget,
-            label=label,
-            threads=threads,
-            corrects=corrects,
-            save=save,
-        )
+        design = self._design
+        mechanism = mechanism_for(design, k, epsilon)
+        number = mechanism.sensitivity // steps(design)
+        if RANK in design.levels:
+            raise ValueError(
+                f"a column {RANK!r} is not accepted, since the ranks have it: rename it"
+            )
+        count, identity = _release.checked(label, threads), _release.identified(corrects)
+        mechanisms = {design.depths[-1]: mechanism}
+        named = partial(Top, design, mechanisms, label, self._library, identity=identity)
+        if save is not None:
+            rehearse(named(cells=np.arange(number)), save)
+        _release.spend(budget, Counter({loss(mechanism, steps(design)): number}), label)
+        cells = top_among(mechanism, self._occupied, base_cells(design), number, count)
+        return _release.saved(named(cells=cells), save)
 
 
 class Searchable:

@@ -9,6 +9,7 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 
 from geomdp._inputs import arrays, columns, labels, parameters
+from geomdp._uncopied import unseen
 from geomdp.measurement import _types
 from geomdp.measurement._types import DType
 
@@ -21,6 +22,7 @@ class _Domain:
     def __class_getitem__(cls, parameter: Any) -> Self:
         return cls(parameter)  # type: ignore[call-arg]
 
+    @unseen
     def member(self, value: Any) -> bool:
         """Return whether a value is in the domain.
 

@@ -16,6 +16,7 @@ from geomdp import _notebook
 from geomdp._analysis import composition, decimals
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Integer, Real
+from geomdp._uncopied import unseen
 from geomdp.measurement._domains import Domain
 from geomdp.measurement._metrics import MaxDivergence, Metric, rounded_up
 
@@ -56,6 +57,7 @@ class _Step:
     input_metric: Metric
     function: Callable[[Any], Any]
 
+    @unseen
     def invoke(self, arg: Any) -> Any:
         """Apply the function to data; for a measurement, the result is a release.
 

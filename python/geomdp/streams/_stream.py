@@ -7,7 +7,6 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -197,6 +196,7 @@ class Stream:
         """The number of steps that are released, and the next step."""
         return self._file.released()[0]
 
+    @unseen
     def release(self, step: Integer, counts_so_far: Any) -> dict[Span, Any]:
         """Publish the nodes that close at a step, and return them.
 
@@ -247,18 +247,15 @@ class Stream:
         >>> folder.cleanup()
 
         """
-        try:
-            at, released, cells = self._next(step)
-            sizes = [self._arity**level for level in range(self._levels)]
-            spans = [(at + 1 - size, at + 1) for size in sizes if (at + 1) % size == 0]
-            noisy: Counts | None = None
-            if at == released:
-                of_spans = callable(counts_so_far)
-                if of_spans:
-                    counts_so_far = [counts_so_far(*span) for span in spans]
-                noisy = unseen(partial(self._published, at, counts_so_far, spans, of_spans, cells))
-        finally:
-            del counts_so_far  # A traceback may show it.
+        at, released, cells = self._next(step)
+        sizes = [self._arity**level for level in range(self._levels)]
+        spans = [(at + 1 - size, at + 1) for size in sizes if (at + 1) % size == 0]
+        noisy: Counts | None = None
+        if at == released:
+            of_spans = callable(counts_so_far)
+            if of_spans:
+                counts_so_far = [counts_so_far(*span) for span in spans]
+            noisy = self._published(at, counts_so_far, spans, of_spans, cells)
         if noisy is None:
             noisy = np.concatenate(
                 [
