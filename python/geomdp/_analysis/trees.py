@@ -124,17 +124,16 @@ class Tree:
         return Tree(np.insert(moved, end, 0), loose=self.loose)
 
 
-def arranged(
-    parent: Ints, *, most: int | None = None, loose: bool = False
-) -> tuple[Tree, Ints]:
+def arranged(parent: Ints, *, most: int | None = None, loose: bool = False) -> tuple[Tree, Ints]:
     """Return the tree of nodes in any order, and those nodes in the tree's order.
 
     A tree with more depths than `most` raises the error of one with cycles.
     """
     children = np.argsort(parent, kind="stable")
     first = np.searchsorted(parent[children], np.arange(len(parent) + 1))
-    levels, nodes = [], children[: first[0]]
-    while nodes.size and len(levels) != most:
+    levels: list[Ints] = []
+    nodes = children[: first[0]]
+    while nodes.size and len(levels) + 1 != most:
         levels.append(nodes)
         sizes = first[nodes + 1] - first[nodes]
         ends = np.cumsum(sizes)

@@ -183,8 +183,10 @@ class Answers:
 
     **Estimates.** Without released sums, an estimate is the sum of noisy cells. With margins or
     trees, it is the unbiased estimate of least variance that uses all noisy counts, up to the
-    rounding of the weights (weighted least squares; ``docs/proofs.md``, section 17). Estimates of
-    counts may be negative: they are unbiased, so that errors cancel where counts are added.
+    rounding of the weights (weighted least squares; ``docs/proofs.md``, section 17). In a tree
+    without `leaves_only`, a node may have more than its children, so each noisy count is an
+    estimate by itself. Estimates of counts may be negative: they are unbiased, so that errors
+    cancel where counts are added.
 
     **Intervals.** With `alpha`, the frame has the ends of intervals, each of which misses its true
     value with probability at most `alpha`. With ``simultaneous=True``, that is the probability that
@@ -259,7 +261,8 @@ class Answers:
         Returns
         -------
         data frame
-            The columns of levels, and estimate. Estimates of sums are the sums of estimates.
+            The columns of levels, and estimate. Estimates of sums are the sums of estimates, but
+            where a node of a tree may have more than its children.
 
         Examples
         --------
@@ -762,9 +765,7 @@ class Answers:
         asked = self._both("other", other, self._labels if by is None else by)
         pairs = zip_longest(self.design.axes, other.design.axes)
         if any(
-            one is None
-            or two is None
-            or (one.label, set(one.cells)) != (two.label, set(two.cells))
+            one is None or two is None or (one.label, set(one.cells)) != (two.label, set(two.cells))
             for one, two in pairs
         ):
             raise ValueError("other has other columns or levels: give a release of the same counts")
@@ -1300,7 +1301,8 @@ def _common(name: str, one: Axis, nodes: _Ints, two: Axis) -> tuple[_Ints, _Ints
 def _levels_below(axis: Axis) -> dict[Any, set[Any]]:
     """Return the levels below each node, or of it."""
     found = {label: set[Any]() for label in axis.nodes}
-    for level, node in zip(axis.cells, axis.tree.cells.tolist(), strict=True):
+    for level, cell in zip(axis.cells, axis.tree.cells.tolist(), strict=True):
+        node = cell
         while node >= 0:
             found[axis.nodes[node]].add(level)
             node = int(axis.tree.parents[node])

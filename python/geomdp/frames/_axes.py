@@ -18,9 +18,8 @@ from geomdp._inputs import parameters
 from geomdp.frames import _levels
 from geomdp.frames._native import Coded
 
-
 #: The most depths of a column. Each has noise of its own.
-MOST_DEPTHS = 1000
+MOST_DEPTHS = 100
 
 
 class Branches(Sequence[Any]):

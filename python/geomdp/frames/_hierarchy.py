@@ -60,7 +60,7 @@ class Hierarchy(Branches):
     ------
     ValueError
         If there is not exactly one root, a node has two parents, there is a cycle, or there are
-        more than 1000 depths.
+        more than 100 depths.
 
     Examples
     --------
@@ -93,8 +93,8 @@ class Hierarchy(Branches):
         try:
             tree, order = trees.arranged(above, most=MOST_DEPTHS, loose=not leaves_only)
         except ValueError:
-            if (found := _cycle(names, above)) is not None:
-                raise ValueError(f"{found} is below itself: give a tree without cycles") from None
+            if (inside := _cycle(names, above)) is not None:
+                raise ValueError(f"{inside} is below itself: give a tree without cycles") from None
             raise ValueError(
                 f"a tree of more than {MOST_DEPTHS} depths is not accepted, since each has noise "
                 "of its own: give a tree of fewer"

@@ -71,7 +71,7 @@ class NoisyTable(Released, Answers):
         3
 
         """
-        if any(axis.hierarchy is not None for axis in self.design.axes):
+        if any(axis.tree.depth and axis.hierarchy is not None for axis in self.design.axes):
             whole = self._closest(total)
         else:
             whole = self._consistent(total)
