@@ -4,7 +4,10 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-TYPES = {"object": dict, "array": list, "string": str, "integer": int, "null": type(None)}
+TYPES = {
+    **{"object": dict, "array": list, "string": str},
+    **{"integer": int, "boolean": bool, "null": type(None)},
+}
 #: For each keyword the type of the values that it is about, and whether one holds.
 KEYWORDS: dict[str, tuple[type, Callable[[Any, Any, Any], bool]]] = {
     "type": (object, lambda value, wanted, _: any(is_(value, each) for each in listed(wanted))),
@@ -52,7 +55,7 @@ def parts(value: Any, schema: Any, whole: Any) -> Iterator[tuple[str, Any, Any]]
 
 def is_(value: Any, kind: str) -> bool:
     """Return whether a value has a type of JSON."""
-    return isinstance(value, TYPES[kind]) and not isinstance(value, bool)
+    return isinstance(value, TYPES[kind]) and (kind == "boolean") == isinstance(value, bool)
 
 
 def listed(wanted: Any) -> list[Any]:

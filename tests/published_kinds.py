@@ -8,7 +8,8 @@ import pandas as pd
 
 from geomdp.frames import Design, Hierarchy
 
-TREE = Hierarchy({"A": "North", "B": "North", "C": "South", "South": "all", "North": "all"})
+PARENTS = {"A": "North", "B": "North", "C": "South", "South": "all", "North": "all"}
+TREE = Hierarchy(PARENTS, leaves_only=True)
 TEXTS = ["</script><b>x", "=1+1", "<!--", "a,\"b'", "line\nbreak", "'=2", "&amp;", "é", "-1", " "]
 DAYS = [datetime.date(2026, 1, 1 + n) for n in range(28)]
 PEOPLE = pd.DataFrame(
@@ -27,6 +28,7 @@ DESIGNS = {
     "margins": Design({"area": ["A", "B", "C"], "sex": ["f", "m"]}, margins="all"),
     "other": Design({"area": ["A"], "sex": ["f"]}, other="else", margins={"area": "any"}),
     "tree": Design({"area": TREE, "sex": ["f", "m"]}),
+    "open tree": Design({"area": Hierarchy(PARENTS)}, other="else"),
     "ages": Design({"age": [*range(100), 2**60]}, l1=3),
     "days": Design({"day": DAYS}),
     "texts": Design({"text": [*TEXTS, None], "sex": ["f", "m"]}, neighbours="change"),

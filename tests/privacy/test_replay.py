@@ -181,7 +181,7 @@ def bounded(draw: Any) -> Any:
 
 @entry("frames.Hierarchy.release; frames.Table.release of trees")
 def trees(draw: Any) -> Any:
-    tree = Hierarchy({"a": "x", "b": "x", "c": "y", "x": "all", "y": "all"})
+    tree = Hierarchy({"a": "x", "b": "x", "c": "y", "x": "all", "y": "all"}, leaves_only=True)
     levels = draw(st.sampled_from([{"town": tree}, {"town": tree, "sex": SEXES}]))
     design = Design(levels, individual="who", l0=draw(st.integers(1, 2)))
     make, shares = in_library(draw), draw(st.sampled_from([None, [1, 2, 3]]))

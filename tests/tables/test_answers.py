@@ -67,7 +67,7 @@ class Table(Answers):
 CELLS = np.random.default_rng(5).integers(20, 90, (3, 2, 5))
 AGES = [20, 30, 40, 50, 60]
 TREE_AXES = (
-    Axis("area", Hierarchy(AREAS), shares=[1, 1, 2]),
+    Axis("area", Hierarchy(AREAS, leaves_only=True), shares=[1, 1, 2]),
     with_margin("sex", ["f", "m"]),
     Axis("age", AGES),
 )
@@ -506,7 +506,9 @@ def test_releases_with_other_margins_compare() -> None:
         one.change(Table([Axis("x", ["a", "c"])], [1, 1]), "x")
     north = {"all": None, "N": "all", "S": "all", "n1": "N", "n2": "S", "s1": "S"}
     moved = {"all": None, "N": "all", "S": "all", "n1": "N", "n2": "N", "s1": "S"}
-    trees = [Table([Axis("x", Hierarchy(each))], [1, 2, 3]) for each in (north, moved)]
+    trees = [
+        Table([Axis("x", Hierarchy(each, leaves_only=True))], [1, 2, 3]) for each in (north, moved)
+    ]
     with pytest.raises(ValueError, match="other levels of 'x'"):
         trees[0].change(trees[1], "x")
 
@@ -543,9 +545,9 @@ def test_releases_with_bounds_answer_by_cells() -> None:
     ):
         with pytest.raises(ValueError, match="a release with bounds has no interval for a "):
             ask()
-    ragged = Axis("x", Hierarchy(AREAS))
+    ragged = Axis("x", Hierarchy(AREAS, leaves_only=True))
     table = Table([ragged], [1, 2, 3], 1, np.zeros(5, int), bounds=(0, 9))
-    with pytest.raises(ValueError, match="by the tree of 'x', whose leaves differ in depth"):
+    with pytest.raises(ValueError, match="by the tree of 'x', whose cells differ in depth"):
         table.total(alpha=0.05)
 
 

@@ -249,6 +249,7 @@ def released(tmp_path_factory: Any) -> dict[str, tuple[Path, Any, Any]]:
         "table": (frames.count(data, levels, margins={"area": "all"}).release(epsilon="1/3")),
         "groups": table.release(epsilon="1/3", at_least=60),
         "tree": tree.release([3, 5, 8], epsilon="1/3"),
+        "open tree": frames.count(data, {"area": tree}, other="?").release(epsilon="1/3"),
         "top": table.top(2, epsilon="1/3"),
     }
     files = {}

@@ -219,7 +219,7 @@ class Product:
     ) -> None:
         self.trees, self.rates, self.errors = list(trees), dict(rates), dict(errors)
         self.shape = tuple(tree.size for tree in self.trees)
-        self.flat = not any(tree.depth for tree in self.trees)
+        self.flat = all(tree.flat for tree in self.trees)
         deepest = tuple(tree.depth for tree in self.trees)
         #: The rates by depth on each axis, with the greatest depths on the others.
         self._by_depth = [
@@ -251,18 +251,19 @@ class Product:
         if self.flat:
             return Fitted(found, more, 0.0 if small else math.inf)
         if small:
-            for axis, tree in enumerate(self.trees):
+            added = [(axis, tree) for axis, tree in enumerate(self.trees) if not tree.flat]
+            for axis, tree in added:
                 inner = (slice(None),) * axis + (tree.children > 0,)
                 found = found.copy()
                 found[inner] = 0
-            for axis, tree in enumerate(self.trees):
+            for axis, tree in added:
                 found = _over(found, axis, tree.sums)
             if leaves_alone:
                 return Fitted(found, more, 0.0)
             more = (noisy - found).astype(np.float64)
         size, steps, grown = float(np.abs(more).sum()), 0, 1
         for axis, (tree, squares) in enumerate(zip(self.trees, self.squares, strict=True)):
-            if tree.depth:
+            if not tree.flat:
                 more = _over(more, axis, squares)
                 # More than the roundings of a pass up and one down, and how much they let a value
                 # grow.

@@ -18,11 +18,12 @@ _ROOM = 2
 class Tree:
     """The parent of each node; that of a root is -1.
 
-    Nodes are in order of depth, and the children of a node are next to each other.
+    Nodes are in order of depth, and the children of a node are next to each other. In a loose tree
+    a node may have more than its children together: then every node is a cell, which is counted.
     """
 
-    def __init__(self, parents: Ints) -> None:
-        self.parents = parents
+    def __init__(self, parents: Ints, *, loose: bool = False) -> None:
+        self.parents, self.loose = parents, loose
         self.size = len(parents)
         self.roots = int(np.searchsorted(parents, 0))
         #: The number of children of each node, and the first child.
@@ -33,6 +34,12 @@ class Tree:
         while self.starts[-2] < self.starts[-1]:
             self.starts.append(self.starts[-1] + int(self.children[self.level(-2)].sum()))
         self.leaves = np.flatnonzero(self.children == 0)
+        self.cells = np.arange(self.size) if loose else self.leaves
+
+    @property
+    def flat(self) -> bool:
+        """Whether no node is the sum of others."""
+        return self.loose or not self.depth
 
     @property
     def depth(self) -> int:
@@ -60,8 +67,10 @@ class Tree:
 
         A node's shape is its depth and the shapes of its children. Its kind is its shape and the
         kind of its parent. So a change of the tree that keeps depths leads from a node to any other
-        of its kind.
+        of its kind. In a loose tree that of a node is its depth.
         """
+        if self.loose:
+            return np.array(self.starts[:-2]), self.depths
         shapes = np.zeros(self.size, np.int64)
         for depth in reversed(range(self.depth)):
             inner, below = self.inner[depth], self.below(depth)
@@ -102,19 +111,29 @@ class Tree:
         return over.reduceat(values, places, axis=0)
 
     def sums(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Return the values of leaves, and the sums of those below each other node."""
+        """Return for each node the sum of its value and of those below it."""
         found = values.copy()
         for depth in reversed(range(self.depth)):
-            found[self.inner[depth]] = self.over_children(depth, found[self.below(depth)])
+            found[self.inner[depth]] += self.over_children(depth, found[self.below(depth)])
         return found
 
+    def with_leaf(self) -> Tree:
+        """Return this tree with one more leaf: the last child of the root."""
+        end = self.starts[2]
+        moved = np.where(self.parents >= end, self.parents + 1, self.parents)
+        return Tree(np.insert(moved, end, 0), loose=self.loose)
 
-def arranged(parent: Ints) -> tuple[Tree, Ints]:
-    """Return the tree of nodes in any order, and those nodes in the tree's order."""
+
+def arranged(parent: Ints, *, most: int | None = None, loose: bool = False) -> tuple[Tree, Ints]:
+    """Return the tree of nodes in any order, and those nodes in the tree's order.
+
+    A tree with more depths than `most` raises the error of one with cycles.
+    """
     children = np.argsort(parent, kind="stable")
     first = np.searchsorted(parent[children], np.arange(len(parent) + 1))
-    levels, nodes = [], children[: first[0]]
-    while nodes.size:
+    levels: list[Ints] = []
+    nodes = children[: first[0]]
+    while nodes.size and len(levels) + 1 != most:
         levels.append(nodes)
         sizes = first[nodes + 1] - first[nodes]
         ends = np.cumsum(sizes)
@@ -124,13 +143,15 @@ def arranged(parent: Ints) -> tuple[Tree, Ints]:
         raise ValueError("parent is not accepted: give a tree, without cycles")
     places = np.full(len(parent) + 1, -1)
     places[order] = np.arange(order.size)
-    return Tree(places[parent[order]]), order
+    return Tree(places[parent[order]], loose=loose), order
 
 
 class LeastSquares:
     """The unbiased estimates of least variance that add up, for noise of these variances.
 
-    A node of variance 0 is known, and an inner node of infinite variance has no value.
+    A node of variance 0 is known, and one of infinite variance has no value: an inner node, or at
+    most one leaf below a node, which then is what its siblings leave of their parent. In a loose
+    tree the estimate of a node is its noisy count, since nothing is known to add up.
 
     The pass up combines the noisy count of a node with the sum of its children, by the inverses of
     their variances; the pass down divides a parent's difference among its children by variance.
@@ -140,22 +161,25 @@ class LeastSquares:
         self.tree, self.noise = tree, noise
         #: The variances of the sum of the children, and of the estimate from the subtree.
         self.below, self.own = np.zeros(tree.size), noise.copy()
-        ratio = np.zeros(tree.size)
-        with np.errstate(divide="ignore"):
-            for depth in reversed(range(tree.depth)):
+        ratio = np.full(tree.size, np.inf if tree.loose else 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            for depth in reversed(range(0 if tree.loose else tree.depth)):
                 inner = tree.inner[depth]
                 self.below[inner] = sums = tree.over_children(depth, self.own[tree.below(depth)])
                 # Known children leave nothing to their parent.
                 np.divide(sums, noise[inner], out=sums, where=sums > 0)
                 ratio[inner] = sums
-                self.own[inner] = self.below[inner] / (1 + sums)
+                # Beside a leaf without a value the other children say nothing of their parent.
+                left = np.isinf(self.below[inner])
+                self.own[inner] = np.where(left, noise[inner], self.below[inner] / (1 + sums))
             #: The parts of its noisy count, and of its children's sum, in a node's own estimate.
             self.weight = np.where(tree.children > 0, 1 / (1 + 1 / ratio), 1.0)
         self.rest = 1 / (1 + ratio)
         #: The part of a node in the difference that its parent divides.
         self.gain = np.zeros(tree.size)
-        left = self.below[tree.parents[tree.roots :]]
-        np.divide(self.own[tree.roots :], left, out=self.gain[tree.roots :], where=left > 0)
+        own, left = self.own[tree.roots :], self.below[tree.parents[tree.roots :]]
+        np.divide(own, left, out=self.gain[tree.roots :], where=(left > 0) & np.isfinite(own))
+        self.gain[tree.roots :][np.isinf(own)] = 1.0
 
     def __call__(self, noisy: _Floats) -> _Floats:
         """Return the estimates, for noisy counts with any further axes."""
@@ -190,7 +214,7 @@ class LeastSquares:
         diagonal matrix S of the variances of the noise. So a functional f has the weights
         ``S**-1 H f``: the estimates of ``S f``, over S. Further axes are for other functionals.
         """
-        if not self.tree.depth:
+        if self.tree.flat:
             return functional
         noise = self.noise[(slice(None),) + (None,) * (functional.ndim - 1)]
         found: _Floats = self(noise * functional) / noise
@@ -233,9 +257,9 @@ def closest(parent: Ints, values: Ints, weights: _Floats) -> Ints:
     """Return the integers with the least ``sum(weights * (x - values)**2)``, as int64.
 
     The array `parent` has the index of each node's parent, and -1 for a root; there may be several
-    roots, and the nodes come in any order. Weight 0 stands for an inner node without a value, and
-    an infinite weight for a root whose value is public and not negative. Leaves, the nodes without
-    children, have positive, finite weights.
+    roots, and the nodes come in any order. Weight 0 stands for a node without a value: an inner
+    node, or at most one leaf below a node. An infinite weight is that of a root whose value is
+    public and not negative. Other leaves have positive, finite weights.
 
     The integers are not negative, and each inner node is the sum of its children. None are closer,
     up to the rounding of float64 in sums of multiples of the weights; integer weights have none. If

@@ -204,8 +204,10 @@ class Answers:
 
     **Estimates.** Without released sums, an estimate is the sum of noisy cells. With margins or
     trees, it is the unbiased estimate of least variance that uses all noisy counts, up to the
-    rounding of the weights (weighted least squares; ``docs/proofs.md``, section 17). Estimates of
-    counts may be negative: they are unbiased, so that errors cancel where counts are added.
+    rounding of the weights (weighted least squares; ``docs/proofs.md``, section 17). In a tree
+    without `leaves_only`, a node may have more than its children, so each noisy count is an
+    estimate by itself. Estimates of counts may be negative: they are unbiased, so that errors
+    cancel where counts are added.
 
     **Intervals.** With `alpha`, the frame has the ends of intervals, each of which misses its true
     value with probability at most `alpha`. With ``simultaneous=True``, that is the probability that
@@ -282,7 +284,8 @@ class Answers:
         Returns
         -------
         data frame
-            The columns of levels, and estimate. Estimates of sums are the sums of estimates.
+            The columns of levels, and estimate. Estimates of sums are the sums of estimates, but
+            where a node of a tree may have more than its children.
 
         Examples
         --------
@@ -612,9 +615,9 @@ class Answers:
         place = _place(self.design.axes, "column", column, rows)
         _refuse_bounds("quantile", alpha, self)
         axis = self.design.axes[place]
-        levels = axis.levels[: len(axis.levels) - axis.other]
-        places = [x for x, level in enumerate(levels) if level is not None]
-        levels, leaves = [levels[x] for x in places], axis.tree.leaves[places]
+        without = (None, *axis.other)
+        places = [x for x, level in enumerate(axis.levels) if level not in without]
+        levels, leaves = [axis.levels[x] for x in places], axis.tree.leaves[places]
         kept = sorted(
             [*zip(rows.axes, rows.nodes, strict=True), (place, leaves)], key=operator.itemgetter(0)
         )
@@ -932,7 +935,8 @@ class Answers:
         """Whether intervals come from single cells, which may be at a limit."""
         if self._known_total is not None:
             return False
-        return self.bounded or (self.product.flat and math.isinf(self.fitted.rounding))
+        lists = not any(axis.tree.depth for axis in self.design.axes)
+        return self.bounded or (lists and math.isinf(self.fitted.rounding))
 
     def _both(self, name: str, other: Any, by: Columns) -> _Asked:
         """Return the total of each group of two releases."""
@@ -967,9 +971,7 @@ class Answers:
         asked = self._both("other", other, self._labels if by is None else by)
         pairs = zip_longest(self.design.axes, other.design.axes)
         if any(
-            one is None
-            or two is None
-            or (one.label, set(one.levels)) != (two.label, set(two.levels))
+            one is None or two is None or (one.label, set(one.cells)) != (two.label, set(two.cells))
             for one, two in pairs
         ):
             raise ValueError("other has other columns or levels: give a release with the same")
@@ -1058,10 +1060,10 @@ class Answers:
         """Return the noisy cells, and their mechanism."""
         axes = self.design.axes
         for axis in axes:
-            if axis.tree.starts[axis.tree.depth] != axis.tree.leaves[0]:
+            if axis.tree.starts[axis.tree.depth] != axis.tree.cells[0]:
                 raise ValueError(
                     f"a release with bounds has no intervals by the tree of {axis.label!r}, whose "
-                    "leaves differ in depth: release without bounds"
+                    "cells differ in depth: release without bounds"
                 )
         deepest = tuple(axis.tree.depth for axis in axes)
         return self.mechanisms[deepest], self.counts[np.ix_(*(x.tree.leaves for x in axes))]
@@ -1075,12 +1077,12 @@ class Answers:
             found = np.zeros([len(axis.levels) for axis in axes], np.int64)
             for sign, each in zip((1, -1), chosen, strict=False):
                 own = {
-                    place: _of_leaves(x, each.get(place, _roots(x))) for place, x in enumerate(axes)
+                    place: _of_cells(x, each.get(place, _roots(x))) for place, x in enumerate(axes)
                 }
                 for place, nodes, row in zip(rows.axes, rows.nodes, at, strict=True):
                     one = np.zeros(axes[place].tree.size, np.int64)
                     one[nodes[row]] = 1
-                    own[place] = _of_leaves(axes[place], one)
+                    own[place] = _of_cells(axes[place], one)
                 found += sign * math.prod(np.ix_(*own.values()))
             yield found
 
@@ -1257,13 +1259,13 @@ def _chosen(axes: Sequence[Axis], name: str, levels: Any, rows: _Rows) -> dict[i
     return found
 
 
-def _of_leaves(axis: Axis, weights: NDArray[Any]) -> NDArray[Any]:
-    """Return the weights of leaves that stand for those of nodes."""
+def _of_cells(axis: Axis, weights: NDArray[Any]) -> NDArray[Any]:
+    """Return the weights of cells that stand for those of nodes."""
     found = weights.copy()
     for depth in range(axis.tree.depth):
         below = axis.tree.below(depth)
         found[below] += found[axis.tree.parents[below]]
-    return np.asarray(found[axis.tree.leaves])
+    return np.asarray(found[axis.tree.cells])
 
 
 def _part_of(
@@ -1271,7 +1273,7 @@ def _part_of(
 ) -> bool:
     """Return whether a selection is a part of another."""
     return all(
-        bool((_of_leaves(axes[x], one.get(x, _roots(axes[x]))) <= _of_leaves(axes[x], each)).all())
+        bool((_of_cells(axes[x], one.get(x, _roots(axes[x]))) <= _of_cells(axes[x], each)).all())
         for x, each in other.items()
     )
 
@@ -1284,8 +1286,7 @@ def _values(
     axis = axes[place]
     if values is None:
         # The label of other records is not their value, even if it is a number.
-        numbers = [*axis.levels[: len(axis.levels) - axis.other], *[None] * axis.other]
-        values = dict(zip(axis.levels, numbers, strict=True))
+        values = dict(zip(axis.levels, axis.levels, strict=True)) | dict.fromkeys(axis.other)
     if not isinstance(values, Mapping):
         raise TypeError(parameters.foreign("values", values, "a mapping from levels to numbers"))
     leaves = dict(zip(axis.levels, axis.tree.leaves.tolist(), strict=True))
@@ -1345,7 +1346,9 @@ def _population(axes: Sequence[Axis], population: Any, rows: _Rows) -> NDArray[A
         whole[at] = sizes.get(key if len(key) > 1 else key[0], math.nan)
     added = whole
     for place, axis in enumerate(kept):
-        added = np.moveaxis(axis.tree.sums(np.moveaxis(added, place, 0)), 0, place)
+        leaves = np.moveaxis(added, place, 0).copy()
+        leaves[axis.tree.children > 0] = 0
+        added = np.moveaxis(axis.tree.sums(leaves), 0, place)
     # Only NaN is not itself.
     found = np.where(whole == whole, whole, added)[np.ix_(*rows.nodes)]  # noqa: PLR0124
     for at in np.argwhere(found != found)[:1].tolist():  # noqa: PLR0124
@@ -1361,10 +1364,11 @@ def _population(axes: Sequence[Axis], population: Any, rows: _Rows) -> NDArray[A
 
 def _common(name: str, one: Axis, nodes: _Ints, two: Axis) -> tuple[_Ints, _Ints]:
     """Return those of the nodes of a column that another release has too, and its nodes."""
-    if (one.nodes, one.tree.parents.tolist()) == (two.nodes, two.tree.parents.tolist()):
+    facts, others = ((x.nodes, x.cells, x.tree.parents.tolist()) for x in (one, two))
+    if facts == others:
         return nodes, nodes
     below, theirs = map(_levels_below, (one, two))
-    if set(one.levels) != set(two.levels) or any(
+    if set(one.cells) != set(two.cells) or any(
         theirs.get(label, levels) != levels for label, levels in below.items()
     ):
         raise ValueError(
@@ -1379,8 +1383,8 @@ def _common(name: str, one: Axis, nodes: _Ints, two: Axis) -> tuple[_Ints, _Ints
 def _levels_below(axis: Axis) -> dict[Any, set[Any]]:
     """Return the levels below each node, or of it."""
     found = {label: set[Any]() for label in axis.nodes}
-    for level, leaf in zip(axis.levels, axis.tree.leaves.tolist(), strict=True):
-        node = leaf
+    for level, cell in zip(axis.cells, axis.tree.cells.tolist(), strict=True):
+        node = cell
         while node >= 0:
             found[axis.nodes[node]].add(level)
             node = int(axis.tree.parents[node])

@@ -18,6 +18,9 @@ from geomdp._inputs import parameters
 from geomdp.frames import _levels
 from geomdp.frames._native import Coded
 
+#: The most depths of a column. Each has noise of its own.
+MOST_DEPTHS = 100
+
 
 class Branches(Sequence[Any]):
     """A public tree, as the sequence of its leaves: the base class of :class:`Hierarchy`."""
@@ -46,7 +49,9 @@ class Axis:
     label : str
         The name of the column.
     levels : list
-        The labels of the leaves, in order. The one for other records, if there is one, is last.
+        The labels of the leaves, in the order of the tree.
+    cells : list
+        What is counted: leaves, and nodes with records of their own, in the order of the tree.
     nodes : list
         The label of every node, in the order of the tree.
     tree : Tree
@@ -55,8 +60,11 @@ class Axis:
         The part of epsilon of each depth; they add up to 1.
     shown : array of int64
         The nodes in the order of a frame: a margin last, a hierarchy from the root down.
-    other, margin : bool
-        Whether there is a level for other records, and a sum over a list.
+    other : list
+        The label for other records, if there is one: that of the last level of a list, or of a leaf
+        below the root of a hierarchy.
+    margin : bool
+        Whether there is a sum over a list.
     hierarchy : Hierarchy or None
         The tree that it was made from.
 
@@ -72,17 +80,23 @@ class Axis:
         shares: Any = None,
     ) -> None:
         self.label, self.hierarchy = label, levels if isinstance(levels, Branches) else None
-        self.other, self.margin = bool(other), bool(margin)
-        words = f"levels of {label!r}"
+        self.other, self.margin = list(other), bool(margin)
+        words, items = f"levels of {label!r}", levels
         if self.hierarchy is not None:
-            for name, given in (("other", other), ("margins", margin)):
-                if given:
-                    raise ValueError(
-                        f"{name} {parameters.given(given[0])} of {label!r} is not accepted, which "
-                        "is a hierarchy: give it a leaf for other records, and its sums are there"
-                    )
+            if margin:
+                raise ValueError(
+                    f"margins {parameters.given(margin[0])} of {label!r} is not accepted, which is "
+                    "a hierarchy: its sums are there"
+                )
             self.nodes, self.tree = self.hierarchy.nodes, self.hierarchy.tree
-            self.levels = self.hierarchy.leaves
+            if other:
+                self.tree = self.tree.with_leaf()
+                end = self.tree.starts[2] - 1
+                items = _levels.checked(
+                    f"nodes of {label!r} with other {parameters.given(other[0])}",
+                    [*self.nodes, *other],
+                )
+                self.nodes = [*items[:end], items[-1], *items[end:-1]]
             self.shown = np.arange(self.tree.size)
         else:
             items = _levels.checked(words, levels)
@@ -97,7 +111,10 @@ class Axis:
                 parents[1:] = 0
                 items, self.shown = [items[-1], *items[:-1]], np.append(self.shown[1:], 0)
             self.nodes, self.tree = items, Tree(parents)
-            self.levels = items[len(margin) :]
+        self.levels, self.cells = (
+            [self.nodes[place] for place in places.tolist()]
+            for places in (self.tree.leaves, self.tree.cells)
+        )
         self.shares = (
             self._even if shares is None else _shares(f"shares of {label!r}", shares, self.depths)
         )
@@ -127,22 +144,27 @@ class Axis:
         return {label: node for node, label in enumerate(self.nodes)}
 
     @cached_property
-    def leaf_places(self) -> dict[Any, int]:
-        """The place of each leaf's label among the levels."""
-        return {label: place for place, label in enumerate(self.levels)}
+    def cell_places(self) -> dict[Any, int]:
+        """The place of each label among those that are counted."""
+        return {label: place for place, label in enumerate(self.cells)}
+
+    @property
+    def outside(self) -> int:
+        """The place of other records among those that are counted, or -1."""
+        return next((self.cell_places[label] for label in self.other), -1)
 
     @cached_property
     def rooms(self) -> list[int]:
-        """The greatest number of leaves below a node, or at it, of each depth."""
+        """The greatest number of cells below a node, or at it, of each depth."""
         below = np.zeros(self.tree.size, np.int64)
-        below[self.tree.leaves] = 1
+        below[self.tree.cells] = 1
         below = self.tree.sums(below)
         return [int(below[self.tree.level(depth)].max()) for depth in range(self.depths)]
 
     @property
     def given(self) -> Any:
         """The levels without that of other records, or the hierarchy."""
-        known = self.levels[: len(self.levels) - self.other]
+        known = self.levels[: len(self.levels) - len(self.other)]
         return known if self.hierarchy is None else self.hierarchy
 
 
@@ -158,8 +180,8 @@ class Axes(tuple[Axis, ...]):
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """The number of leaves of each axis."""
-        return tuple(len(axis.levels) for axis in self)
+        """The number of cells of each axis."""
+        return tuple(len(axis.cells) for axis in self)
 
     @property
     def blocks(self) -> list[Block]:
@@ -208,4 +230,5 @@ def _shares(name: str, shares: Any, depths: int) -> tuple[Fraction, ...]:
             f"{name}, {len(shares)} of them, are not accepted: give {depths}, from the root down"
         )
     parts = [parameters.positive_fraction(name, parameters.exact(name, share)) for share in shares]
-    return tuple(part / sum(parts) for part in parts)
+    whole = sum(parts)
+    return tuple(part / whole for part in parts)

@@ -60,6 +60,8 @@ def tally(
             f"weights {parameters.given(weights)} are not accepted with individuals, which counts "
             "do not tell apart: give the records, or a design without an individual"
         )
+    if weights is not None and most is None:
+        _check_no_totals(design, weights)
     if weights is not None and not design.by_columns:
         what = "weights are" if most is None else "values to sum are"
         raise TypeError(f"{what} a column of a frame: give levels as a mapping of columns")
@@ -73,6 +75,21 @@ def tally(
     else:
         cells, records = cells[inside], records[inside]
     return design, library_of(found[0]), added(design, cells, records)
+
+
+def _check_no_totals(design: Layout, weights: Any) -> None:
+    """Refuse designs that would count a crosstab's own totals, and so its records twice."""
+    for axis in design.axes:
+        if axis.other or axis.tree.loose:
+            found, way = (
+                (f"other = {parameters.shown(axis.other[0])} of", "give each label as a level")
+                if axis.other
+                else ("records of inner nodes of", "give a Hierarchy with leaves_only=True")
+            )
+            raise ValueError(
+                f"weights {parameters.given(weights)} are not accepted with {found} "
+                f"{axis.label!r}, where rows of totals would count again: {way}"
+            )
 
 
 def added(design: Layout, cells: _Ints, records: _Ints) -> tuple[_Ints, _Ints]:
@@ -160,7 +177,7 @@ def _viewed(design: Layout, columns: Sequence[Any]) -> list[Any]:
     if who is not None:
         views[size] = _ids.checked(who, columns[size])
     for axis, each in zip(design.axes, views, strict=False):
-        check_levels(f"levels of {axis.label!r}", each, axis.levels)
+        check_levels(f"levels of {axis.label!r}", each, axis.cells)
     return views
 
 
@@ -185,9 +202,8 @@ def _cells(design: Layout, found: Sequence[Any]) -> _Ints:
     """Return the cell of each group, or -1 for those that are counted nowhere."""
     cells = np.zeros(len(found[0]), np.int64)
     for axis, series in zip(design.axes, found, strict=False):
-        size = len(axis.levels)
-        outside = size - 1 if axis.other else -1
-        found_at = map(axis.leaf_places.get, items_of(series, axis.levels), repeat(outside))
+        size = len(axis.cells)
+        found_at = map(axis.cell_places.get, items_of(series, axis.cells), repeat(axis.outside))
         at = np.fromiter(found_at, np.int64, len(cells))
         cells = np.where((at < 0) | (cells < 0), -1, cells * size + at)
     return cells

@@ -52,7 +52,8 @@ class Design(Searchable, Layout):
         The name of the column of counts.
     other : label, or mapping of column names to labels
         A row of this label counts the records of all other values, nulls included, in each column
-        or in those of the mapping. Without it, such records are counted nowhere.
+        or in those of the mapping; of a hierarchy, one more child of the root. Without it, such
+        records are counted nowhere.
     margins : label, or mapping of column names to labels
         A row of this label has the sum over the column, with noise of its own. A pair
         ``(label, share)`` gives the sums this share of epsilon, and the other rows the rest; a
@@ -118,8 +119,10 @@ individual='patient', l0=2)
             :func:`geomdp.spark.count` takes frames of Spark.
         weights : column name, optional
             For records that somebody else has counted, as by ``GROUP BY``: the column, of integers
-            of up to 64 bits, that says how many records each row stands for. Not with `individual`,
-            and not for values such as cents, whose sums one record changes by more than 1.
+            of up to 64 bits, that says how many records each row stands for. Leave out rows of
+            totals, which count records again; so weights do not go with `other`, nor with a
+            hierarchy without `leaves_only`. Not with `individual`, and not for values such as
+            cents, whose sums one record changes by more than 1.
             No value raises an error, which would show it: those below 0 and nulls are taken for 0,
             and counts above the limit of int64 for that limit.
 

@@ -47,6 +47,6 @@ def all_nodes(design: Layout, occupied: tuple[_Ints, _Ints]) -> _Ints:
         if axis.tree.depth:
             moved = np.moveaxis(counts, place, 0)
             nodes = np.zeros((axis.tree.size, *moved.shape[1:]), np.int64)
-            nodes[axis.tree.leaves] = moved
+            nodes[axis.tree.cells] = moved
             counts = np.moveaxis(saturated(nodes, axis.tree.sums), 0, place)
     return np.ascontiguousarray(counts)

@@ -136,11 +136,16 @@ def _axis(axis: Axis) -> dict[str, Any]:
     """Return the facts of a column: its levels, and labels of other rows, or its tree."""
     shares = [str(share) for share in axis.shares]
     if axis.hierarchy is not None:
-        nodes = [_encoded(node) for node in axis.nodes]
-        return {"nodes": nodes, "parents": axis.tree.parents.tolist(), "shares": shares}
+        return {
+            "nodes": [_encoded(node) for node in axis.nodes],
+            "parents": axis.tree.parents.tolist(),
+            "leaves_only": not axis.tree.loose,
+            "other": [_encoded(label) for label in axis.other],
+            "shares": shares,
+        }
     return {
         "levels": [_encoded(level) for level in axis.given],
-        "other": [_encoded(level) for level in axis.levels[len(axis.given) :]],
+        "other": [_encoded(label) for label in axis.other],
         "margin": [_encoded(label) for label in axis.nodes[: axis.margin]],
         "shares": shares,
     }

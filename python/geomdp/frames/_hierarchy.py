@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from geomdp._inputs.parameters import Real
 from geomdp._notebook import many
 from geomdp._uncopied import unseen
 from geomdp.frames import _levels, _native
-from geomdp.frames._axes import Branches
+from geomdp.frames._axes import MOST_DEPTHS, Branches
 from geomdp.frames._design import Design
 from geomdp.frames._exact import occupied
 from geomdp.frames._table import Table
@@ -44,6 +45,12 @@ class Hierarchy(Branches):
         the data.
     parents : column, optional
         The parents, beside a column of children.
+    leaves_only : bool
+        Whether each record is known to a leaf. By default a record may have an inner node alone,
+        such as a county without a municipality: it counts there and above, so that a node has at
+        least the records of its children. Say so from public knowledge if there are none of these:
+        nodes are then the sums of their children, and estimates use that. Records of inner nodes
+        are then records of other values.
 
     Attributes
     ----------
@@ -55,7 +62,8 @@ class Hierarchy(Branches):
     Raises
     ------
     ValueError
-        If there is not exactly one root, a node has two parents, or there is a cycle.
+        If there is not exactly one root, a node has two parents, there is a cycle, or there are
+        more than 100 depths.
 
     Examples
     --------
@@ -71,7 +79,8 @@ class Hierarchy(Branches):
 
     __slots__ = ("_places",)
 
-    def __init__(self, children: Any, parents: Any = None) -> None:
+    def __init__(self, children: Any, parents: Any = None, *, leaves_only: bool = False) -> None:
+        parameters.check_bool("leaves_only", leaves_only)
         given = _pairs(children, parents)
         known = dict.fromkeys(given)
         known.update(dict.fromkeys(parent for parent in given.values() if parent is not None))
@@ -85,15 +94,24 @@ class Hierarchy(Branches):
             found = parameters.shown([names[place] for place in roots])
             raise ValueError(f"the nodes {found} have no parent: give a tree with one root")
         try:
-            tree, order = trees.arranged(above)
+            tree, order = trees.arranged(above, most=MOST_DEPTHS, loose=not leaves_only)
         except ValueError:
-            found = _cycle(names, above)
-            raise ValueError(f"{found} is below itself: give a tree without cycles") from None
+            if (inside := _cycle(names, above)) is not None:
+                raise ValueError(f"{inside} is below itself: give a tree without cycles") from None
+            raise ValueError(
+                f"a tree of more than {MOST_DEPTHS} depths is not accepted, since each has noise "
+                "of its own: give a tree of fewer"
+            ) from None
         super().__init__(_levels.checked("nodes", [names[place] for place in order.tolist()]), tree)
         self._places: dict[Any, int] = {name: place for place, name in enumerate(self.nodes)}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.parents,)
+        return partial(type(self), leaves_only=self.leaves_only), (self.parents,)
+
+    @property
+    def leaves_only(self) -> bool:
+        """Whether each record is known to a leaf."""
+        return not self.tree.loose
 
     @property
     def depth(self) -> int:
@@ -142,6 +160,7 @@ class Hierarchy(Branches):
     ) -> NoisyTable:
         """Return noisy counts of all nodes, given the exact counts of the leaves.
 
+        Inner nodes have the sums of these alone, whatever :attr:`leaves_only` is.
         :meth:`Design.count` counts records, and bounds the contributions of each individual.
 
         Parameters
@@ -158,9 +177,9 @@ class Hierarchy(Branches):
             are equal: the noise of the noisiest count is then as small as it can be, and so is the
             sum of its variances over the depths.
         design : Design, optional
-            The design of the counts, with the tree as a column: it may have other columns, and its
-            sensitivity applies. Counts are then an array with an axis for each column. Otherwise an
-            individual changes one leaf by 1.
+            The design of the counts, with the tree as a column, with `leaves_only`: it may have
+            other columns, and its sensitivity applies. Counts are then an array with an axis for
+            each column. Otherwise an individual changes one leaf by 1.
         budget : Budget, optional
             Books the privacy loss before any noise is drawn, and refuses a release that exceeds it.
         label : str, optional
@@ -198,12 +217,15 @@ class Hierarchy(Branches):
         """
         if isinstance(counts, Table):
             raise TypeError("counts of a table know their design: call its own release")
-        whole = Design({NODE: self}) if design is None else design
+        added = Hierarchy(self.parents, leaves_only=True)
+        whole = Design({NODE: added}) if design is None else design
         if not isinstance(whole, Design):
             raise TypeError(parameters.foreign("design", design, "a Design"))
-        column = next((axis.label for axis in whole.axes if axis.hierarchy == self), None)
+        column = next((axis.label for axis in whole.axes if axis.hierarchy == added), None)
         if column is None:
-            raise ValueError("design has no column of this hierarchy: give one that has")
+            raise ValueError(
+                "design has no column of this hierarchy with leaves_only: give one that has"
+            )
         table = Table(whole, None, occupied(self._array(counts, whole)))
         by_depth = None if shares is None else {column: shares}
         return table.release(
@@ -252,7 +274,9 @@ class Hierarchy(Branches):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Hierarchy):
             return NotImplemented
-        same_tree = np.array_equal(self.tree.parents, other.tree.parents)
+        same_tree = self.leaves_only == other.leaves_only and np.array_equal(
+            self.tree.parents, other.tree.parents
+        )
         return self is other or (same_tree and self.nodes == other.nodes)
 
     __hash__ = None  # type: ignore[assignment]  # its nodes may be many
@@ -261,7 +285,7 @@ class Hierarchy(Branches):
         root = parameters.shown(self.nodes[0])
         return (
             f"<Hierarchy of {many(len(self.nodes), 'node')} with root {root}, "
-            f"leaves: {len(self)}, depth {self.depth}>"
+            f"leaves: {len(self)}, depth {self.depth}{', leaves only' * self.leaves_only}>"
         )
 
 
@@ -293,6 +317,8 @@ def _pairs(children: Any, parents: Any) -> dict[Any, Any]:
             raise TypeError(f"a node of type {type(name).__name__} is not accepted: give names")
     if None in found:
         raise ValueError("None is a child, which is not accepted: give each node a name")
+    if "" in found or "" in found.values():
+        raise ValueError("'' is not accepted as a node: give None as the parent of the root")
     return found
 
 
@@ -309,8 +335,8 @@ def _items(name: str, column: Any) -> list[Any]:
     return list(column)
 
 
-def _cycle(names: list[Any], parents: NDArray[Any]) -> str:
-    """Return a node of a cycle."""
+def _cycle(names: list[Any], parents: NDArray[Any]) -> str | None:
+    """Return a node of a cycle, or None if there is none."""
     above, seen = parents.tolist(), dict[int, int]()
     for start in range(len(above)):
         place = start
@@ -319,4 +345,4 @@ def _cycle(names: list[Any], parents: NDArray[Any]) -> str:
             place = above[place]
         if place >= 0 and seen[place] == start:
             return parameters.shown(names[place])
-    raise AssertionError
+    return None

@@ -226,7 +226,7 @@ class Layout:
         found = {
             "levels": levels if self.by_columns else levels["level"],
             "name": self.name,
-            "other": {axis.label: axis.levels[-1] for axis in self.axes if axis.other},
+            "other": {axis.label: axis.other[0] for axis in self.axes if axis.other},
             "margins": {axis.label: axis.nodes[0] for axis in self.axes if axis.margin},
             "shares": {axis.label: list(axis.shares) for axis in self.axes if not axis.even},
             "individual": self.individual,

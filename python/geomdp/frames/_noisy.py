@@ -72,7 +72,7 @@ class NoisyTable(Released, Answers):
         3
 
         """
-        if any(axis.hierarchy is not None for axis in self.design.axes):
+        if any(axis.tree.depth and axis.hierarchy is not None for axis in self.design.axes):
             whole = self._closest(total)
         else:
             whole = self._consistent(total)
@@ -113,11 +113,17 @@ class NoisyTable(Released, Answers):
         noisy = noisy.reshape(tree.size, -1)
         if np.abs(noisy.astype(np.float64)).max() > consistency.GREATEST:
             raise OverflowError("noisy counts reach beyond 2**40: give smaller counts")
-        # A tree for each column, and a node above them for the total.
-        offsets = np.arange(noisy.shape[1]) * tree.size
-        above = np.where(tree.parents[:, None] < 0, -1, tree.parents[:, None] + offsets)
         variances = self.product.squares[place].noise
-        weights = np.repeat((variances.max() / variances)[:, None], noisy.shape[1], axis=1)
+        parents, weights = tree.parents, variances.max() / variances
+        if tree.loose:
+            # What a node has besides its children is a leaf without a value.
+            more = np.flatnonzero(tree.children)
+            parents, weights = np.append(parents, more), np.append(weights, 0 * more)
+            noisy = np.concatenate([noisy, np.zeros((more.size, noisy.shape[1]), np.int64)])
+        # A tree for each column, and a node above them for the total.
+        offsets = np.arange(noisy.shape[1]) * parents.size
+        above = np.where(parents[:, None] < 0, -1, parents[:, None] + offsets)
+        weights = np.repeat(weights[:, None], noisy.shape[1], axis=1)
         forest = above.T.reshape(-1), noisy.T.reshape(-1), weights.T.reshape(-1)
         if total is not None:
             public = parameters.at_least("total", total, 0)
@@ -128,7 +134,7 @@ class NoisyTable(Released, Answers):
                 np.append(forest[1], public),
                 np.append(forest[2], np.inf),
             )
-        found = trees.closest(*forest)[: noisy.size].reshape(noisy.T.shape).T
+        found = trees.closest(*forest)[: noisy.size].reshape(noisy.T.shape).T[: tree.size]
         return np.moveaxis(found.reshape(shape), 0, place)
 
     def plot(self, by: Any = None, *, alpha: Real = 0.05, ax: Axes | None = None) -> Axes:
@@ -209,7 +215,7 @@ class NoisyTable(Released, Answers):
         inside = np.zeros(axes.shape, np.int64)
         inside[axes.block(axes.blocks[-1])] = 1
         if inside.sum() != math.prod(axes.sizes):
-            return found | {"sums": "Leaves of several depths cannot be added here."}
+            return found | {"sums": "Cells of several depths cannot be added here."}
         found["cells"] = "".join(map(str, self._rows(inside).tolist()))
         rate = self.mechanisms[axes.blocks[-1]].rate
         return found | {"rate": decimals.down(Fraction(rate)), "sums": None}

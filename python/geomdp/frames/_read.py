@@ -128,7 +128,7 @@ def _top(known: _Known, contents: Contents) -> Top:
     if list(mechanisms) != design.depths[-1:]:
         raise ValueError("it has mechanisms of other depths")
     levels = zip(contents.columns, design.axes, strict=False)
-    places = tuple(each.among(axis.levels) for each, axis in levels)
+    places = tuple(each.among(axis.cells) for each, axis in levels)
     cells = np.ravel_multi_index(places, design.sizes)
     [given] = mechanisms.values()
     change = cells.size * steps(design)
@@ -159,10 +159,10 @@ def _design(contents: Contents) -> Design:
     for label, each in facts["axes"].items():
         if "nodes" in each:
             levels[label] = _hierarchy(each)
-            continue
-        levels[label] = [_decoded(level) for level in each["levels"]]
+        else:
+            levels[label] = [_decoded(level) for level in each["levels"]]
         for name, known in labels.items():
-            if each[name]:
+            if each.get(name):
                 [item] = each[name]
                 known[label] = _decoded(item)
     l1 = facts["l1"]
@@ -193,7 +193,10 @@ def _fractions(texts: Iterable[Any]) -> list[Fraction]:
 def _hierarchy(facts: Mapping[str, Any]) -> Hierarchy:
     nodes = [_decoded(node) for node in facts["nodes"]]
     above = [None if place == -1 else nodes[place] for place in facts["parents"]]
-    found = Hierarchy(nodes, above)
+    other = [_decoded(label) for label in facts["other"]]
+    pairs = [(node, place) for node, place in zip(nodes, above, strict=True) if node not in other]
+    nodes = [node for node, _ in pairs]
+    found = Hierarchy(nodes, [place for _, place in pairs], leaves_only=facts["leaves_only"])
     if found.nodes != nodes:
         raise ValueError("nodes are not in the order of their tree")
     return found

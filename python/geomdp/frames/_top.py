@@ -92,7 +92,7 @@ class Top(Released):
         design = self.design
         places = np.unravel_index(self._cells, design.sizes)
         return {
-            axis.label: Coded(axis.levels, each)
+            axis.label: Coded(axis.cells, each)
             for axis, each in zip(design.axes, places, strict=True)
         }
 
