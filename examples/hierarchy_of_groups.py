@@ -26,8 +26,7 @@ def main(folder: Path) -> None:
     least = [each.accuracy(0.05) for each in design.mechanisms_for(epsilon=1).values()]
     print(f"in advance: 95% of errors are at most {least}, by depth from the top\n")
 
-    noisy = design.count(pd.read_csv(VOTERS)).release(epsilon=1)
-    noisy.save(folder / "parties.csv")
+    design.count(pd.read_csv(VOTERS)).release(epsilon=1, save=folder / "parties.csv")
 
     published = geomdp.read(folder / "parties.csv")  # what any reader can do
     table = published.intervals(alpha=0.05)

@@ -29,11 +29,12 @@ def main(folder: Path) -> None:
 
     # The budget is a file that all jobs share. It refuses a release that would exceed it.
     budget = Budget.open(folder / "budget.jsonl", epsilon=1)
-    noisy = table.release(epsilon=0.5, budget=budget, label="voters by age")
+    noisy = table.release(
+        epsilon=0.5, budget=budget, label="voters by age", save=folder / "voters.parquet"
+    )
     print(noisy.intervals(alpha=0.05).to_pandas().to_string(index=False))
     print(budget)
 
-    noisy.save(folder / "voters.parquet")
     noisy.plot(alpha=0.05)
     pyplot.savefig(folder / "voters.png")
 

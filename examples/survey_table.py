@@ -27,12 +27,12 @@ def main(folder: Path) -> None:
     design = Design(LEVELS, individual="respondent", l0=1)
     print(f"in advance: 95% of errors are at most {design.accuracy(epsilon=0.5, alpha=0.05)}\n")
 
-    noisy = design.count(pd.read_csv(VOTERS)).release(epsilon=0.5)
+    table = design.count(pd.read_csv(VOTERS))
+    noisy = table.release(epsilon=0.5, save=folder / "voters.csv")  # and voters.csv.json
     print(noisy.intervals(alpha=0.05).to_string(index=False))
     print(f"\nper cent\n{noisy.share('vote', alpha=0.05).round(1).to_string(index=False)}")
     print(f"\nprivacy loss of a respondent: {noisy.privacy_loss()}")
 
-    noisy.save(folder / "voters.csv")  # and voters.csv.json, for any reader
     noisy.plot(alpha=0.05)
     pyplot.savefig(folder / "voters.png")
 

@@ -73,7 +73,7 @@ function planned() {
     `levels = {"group": [...]}  # ${written.format(given.cells)} cells in all`,
     `design = geomdp.frames.Design(levels${one})`,
     `design.accuracy(epsilon="${given.epsilon}", alpha="${Number((1 - given.confidence / 100).toPrecision(3))}")`,
-    `design.count(records).release(epsilon="${given.epsilon}").save("table.html")`,
+    `design.count(records).release(epsilon="${given.epsilon}", save="table.html")`,
   ].join("\n");
 }
 

@@ -185,6 +185,8 @@ summary.geomdp <- function(object, ...) {
   cat("privacy loss (epsilon) for one individual: ", facts$epsilon, "\n", sep = "")
   most <- if (is.null(facts$l1)) paste(facts$l0, "cells,", facts$linf, "records in each") else paste(facts$l1, "records in all")
   cat("an individual was counted in at most ", most, "\n", sep = "")
+  cat("id: ", facts$id, ", the same in every file of this release\n", sep = "")
+  for (id in facts$corrects) cat("use it instead of the release with the id ", id, "\n", sep = "")
   invisible(facts)
 }
 

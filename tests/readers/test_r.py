@@ -100,6 +100,7 @@ def test_sums_are_those_of_the_library_or_refused(
     assert one[0] == counts[1]
     whole = RELEASED["flat"].total(alpha=0.05)
     assert six[1:] == whole[["lower", "upper"]].iloc[0].tolist()
+    assert f"id: {RELEASED['flat'].id}, the same" in text
     assert "groups these counts cannot be added" in text
     assert "top these counts cannot be added" in text
     assert "bounds counts with bounds cannot be added" in text

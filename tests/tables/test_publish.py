@@ -286,6 +286,7 @@ def test_a_release_has_one_id_wherever_it_is(name: str, tmp_path: Path) -> None:
         data = json.loads(re.search(r"<script[^>]*json[^>]*>(.*?)</script>", page, re.S)[1])  # type: ignore[index]
         facts = json.loads(data["description"])["geomdp"]
         assert (facts["id"], facts["corrects"]) == (made.id, list(corrects))
+        assert (f"This table corrects an earlier one (id {first.id})." in page) == bool(corrects)
 
 
 def test_an_id_is_128_bits_of_the_operating_system(monkeypatch: pytest.MonkeyPatch) -> None:

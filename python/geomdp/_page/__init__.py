@@ -143,6 +143,8 @@ def _sentences(facts: Mapping[str, Any]) -> list[str]:
             " These are steps of a stream, whose privacy loss for one record is "
             f"{_up(Fraction(facts['part_of']))} in all."
         )
+    if facts["corrects"]:
+        noise = f"This table corrects an earlier one (id {facts['corrects'][0]}). {noise}"
     return [
         noise,
         f"The privacy loss, epsilon, is {_up(epsilon)}: for somebody who knows all other records, "
