@@ -269,7 +269,8 @@ def histogram(
         The true counts. They become the bars, and the noisy counts are points. Such a plot is not
         private: do not publish it.
     alpha : number
-        The probability that an interval misses its true count.
+        The probability that an interval misses its true count. For counts that you sort or pick by
+        their noisy values, divide it by the number of all counts that there were to pick from.
     labels : sequence, optional
         The names of the counts, of any type. Two or more increasing dates or times are places on
         the axis, each until the next. A pandas Index with a name, or a Series, names its axis too.

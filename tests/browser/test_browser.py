@@ -188,7 +188,7 @@ def test_rows_by_count_have_intervals_that_hold_at_once(open_page: Any, name: st
     for sort, together in [(0, False), (len(release.design.levels), True), (None, False)]:
         page.evaluate(f"state.sort = {json.dumps(sort)}; draw()")
         heading = page.locator("thead th.number").last.inner_text()
-        assert heading == f"95% interval{'s, all at once' if together else ''}"
+        assert heading == f"95% intervals{', all at once' if together else ''}"
         said = page.locator("#where").inner_text()
         assert ("the intervals are wider" in said) == together
         assert not together or f"all {len(release.frame)} contain their true counts" in said

@@ -204,6 +204,8 @@ function selected() {
   return kept;
 }
 
+const intervals = () => `${state.confidence}% intervals${byCount() ? ", all at once" : ""}`;
+
 function heading() {
   const cells = names.map((name, place) =>
     element(
@@ -234,9 +236,7 @@ function heading() {
     ),
   );
   if (!ranked) {
-    const of = byCount() ? "s, all at once" : "";
-    const text = `${state.confidence}% interval${of}`;
-    cells.push(element("th", { scope: "col", class: "number" }, text));
+    cells.push(element("th", { scope: "col", class: "number" }, intervals()));
     cells.push(element("th", { scope: "col", class: "wide" }, "picture"));
   }
   if (held.sums === null) {
@@ -351,7 +351,7 @@ function chart() {
   const path = (end) => places.map((place, n) => point(place, found[n][end]));
   const svg = element("svg", { viewBox: "0 0 800 220", role: "img" });
   svg.append(
-    element("title", {}, `${names.at(-1)} by ${labels[0]}, with ${state.confidence}% intervals`),
+    element("title", {}, `${names.at(-1)} by ${labels[0]}, with ${intervals()}`),
     element("polygon", { class: "band", points: [...path(2), ...path(1).reverse()].join(" ") }),
     element("polyline", { class: "line", points: path(0).join(" ") }),
     element("line", { class: "axis", x1: 60, x2: 790, y1: 190, y2: 190 }),

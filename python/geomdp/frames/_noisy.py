@@ -174,13 +174,12 @@ class NoisyTable(Released, Answers):
         chosen = axes.of("by", [axis.label for axis in axes[:2]] if by is None else by)
         if not 1 <= len(chosen) <= 2:
             raise ValueError(f"by = {parameters.shown(by)} is not accepted: give one column or two")
-        sides, titles = [], [axis.label for axis in chosen]
-        places = []
-        for axis in chosen:
-            nodes, names = _listed(axis, whole=len(chosen) == 1)
-            # The rows have all nodes, in another order.
-            places.append(np.argsort(axis.shown)[nodes])
-            sides.append(names)
+        listed = [_listed(axis, whole=len(chosen) == 1) for axis in chosen]
+        sides, titles = [names for _, names in listed], [axis.label for axis in chosen]
+        # The rows have all nodes, in another order.
+        places = [
+            np.argsort(axis.shown)[nodes] for axis, (nodes, _) in zip(chosen, listed, strict=True)
+        ]
 
         def ends(together: bool) -> NDArray[Any]:
             _, found = self._totals(titles, alpha, simultaneous=together)
