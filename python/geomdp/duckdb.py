@@ -55,7 +55,7 @@ def register(
         these with a U in front. DuckDB casts other arguments, and reports values that do not fit.
     nulls : {"refuse", "keep"}
         Whether a query that reads a null fails, or keeps it. The sum of no rows is null in SQL:
-        write ``noisy(coalesce(sum(n), 0))``.
+        write ``noisy(coalesce(sum(n), 0)::BIGINT)``.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def register(
         if nulls == "refuse" and counts.null_count:
             raise ValueError(
                 "the counts contain nulls: sum(n) of no rows is null in SQL, so write "
-                "coalesce(sum(n), 0), or register with nulls='keep', which shows them"
+                "coalesce(sum(n), 0)::BIGINT, or register with nulls='keep', which shows them"
             )
         return checked.release(counts, nulls=nulls)
 

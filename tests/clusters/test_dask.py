@@ -641,5 +641,5 @@ def test_nothing_but_the_noise_tells_neighbours_apart(
 def test_individuals_of_mixed_types_raise() -> None:
     frame = dd.from_pandas(VISITS, npartitions=PARTS)
     mixed = frame.map_partitions(lambda part: part.assign(who=part["who"].astype(object)))
-    with pytest.raises(TypeError, match="individuals of type object are not accepted"):
+    with pytest.raises(TypeError, match="individuals of type object are not accepted on a cl"):
         geomdp.dask.count(Design({"n": [1]}, individual="who", l0=1), mixed)

@@ -44,6 +44,7 @@ def run(text: str, name: str, flags: int = 0) -> doctest.TestResults:
         ("guides/top.md", 10),
         ("guides/rates.md", 15),
         ("guides/missing.md", 12),
+        ("guides/keys.md", 20),
         ("guides/corrections.md", 10),
         ("guides/excel.md", 6),
         ("guides/page.md", 5),

@@ -8,6 +8,7 @@ import datetime
 import io
 import pickle
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -71,6 +72,10 @@ def of_arrow(kind: Any) -> Make:
 
 KINDS: dict[str, tuple[Items, Make]] = {
     "pandas, objects": (TEXT, lambda x: pd.Series(x, dtype=object)),
+    "pandas, objects of any kind": (
+        TEXT._replace(more=["\ud800", [1], {}, {1}, (1, [2]), Decimal("sNaN"), 1.5, b"a", DAY]),
+        lambda x: pd.Series(x, dtype=object),
+    ),
     "pandas, strings": (TEXT, lambda x: pd.Series(x, dtype="str")),
     "pandas, strings of Arrow": (TEXT, lambda x: pd.Series(x, dtype="string[pyarrow]")),
     "pandas, categories": (TEXT, categorical),
@@ -117,7 +122,7 @@ def frame_of(column: Any) -> Any:
     size = len(column)
     who, n = [*range(size)], [*range(1, size + 1)]
     if isinstance(column, pd.Series):
-        return pd.DataFrame({"x": column.array, "who": who, "n": n}, index=[9] * size)
+        return column.set_axis([9] * size).to_frame("x").assign(who=who, n=n)
     if isinstance(column, pl.Series):
         return pl.DataFrame({"x": column, "who": who, "n": n})
     if isinstance(column, duckdb.DuckDBPyRelation):

@@ -756,8 +756,13 @@ def test_sql_nulls(connection: Any) -> None:
     geomdp.duckdb.register(connection, "kept", NONE, nulls="keep")
     rows = "FROM (VALUES (1), (NULL), (3)) t(x)"
     assert connection.sql(f"SELECT kept(x) {rows}").fetchall() == [(1,), (None,), (3,)]
-    with pytest.raises(duckdb.InvalidInputException, match="nulls"):
-        connection.sql(f"SELECT noisy(x) {rows}").fetchall()
+    for nothing in (f"x) {rows}", f"sum(x)::BIGINT) {rows} WHERE x > 9"):
+        with pytest.raises(
+            duckdb.InvalidInputException, match=r"nulls.* coalesce\(sum\(n\), 0\)::BIG"
+        ):
+            connection.sql(f"SELECT noisy({nothing}").fetchall()
+    query = f"SELECT noisy(coalesce(sum(x), 0)::BIGINT) {rows} WHERE x > 9"
+    assert connection.sql(query).fetchall() == [(0,)]
 
 
 def test_invalid_sql_parameters_raise(connection: Any) -> None:

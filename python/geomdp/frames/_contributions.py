@@ -48,15 +48,16 @@ def bound_contributions(
         A frame of pandas or Polars. Each row is a record. A lazy frame of Polars stays lazy: each
         ``collect`` draws anew, after it has read all columns.
     individual : column name
-        The column that identifies individuals.
+        The column that identifies individuals: integers, text or bytes.
     l0 : int
         The greatest number of cells per individual; at least 1.
     linf : int
         The greatest number of records of an individual in a cell; at least 1.
     cells : sequence of column names, optional
         The columns whose combinations of values are the cells: those to be counted. Null is a
-        value of its own, and -0.0 equals 0.0. Without them each record is a cell: at most `l0`
-        records of each individual are kept, and `linf` must be 1.
+        value of its own, objects without a hash are one value, and -0.0 equals 0.0. Without
+        `cells` each record is a cell: at most `l0` records of each individual are kept, and `linf`
+        must be 1.
 
     Returns
     -------
@@ -66,8 +67,8 @@ def bound_contributions(
     Raises
     ------
     TypeError
-        If `frame` is not a frame of pandas or Polars, `cells` is not a sequence of names, or a
-        number is not an integer.
+        If `frame` is not a frame of pandas or Polars, individuals are of another type, `cells` is
+        not a sequence of names, or a number is not an integer.
     ValueError
         If a number is below 1, `linf` is above 1 without cells, or an individual is null.
     KeyError

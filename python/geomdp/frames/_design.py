@@ -63,8 +63,9 @@ class Design(Searchable, Layout):
         The parts of epsilon of a column's depths, from the root down, in proportion: of a hierarchy
         or of a margin and its levels. By default all are equal. A release may have others.
     individual : column name, optional
-        The column that identifies individuals. Without it nothing is bounded, and each record is
-        one individual, unless `l0` and `linf` state limits that are known.
+        The column that identifies individuals: integers, text or bytes. Without it nothing is
+        bounded, and each record is one individual, unless `l0` and `linf` state limits that are
+        known.
     l0 : int
         The most cells of one individual, not counting margins. Needed with `individual`.
     linf : int
@@ -136,6 +137,8 @@ individual='patient', l0=2)
 
         Raises
         ------
+        TypeError
+            If individuals are of another type than integers, text or bytes: floats merge long ids.
         ValueError
             If levels are not of the type of their column, or an individual is null.
 

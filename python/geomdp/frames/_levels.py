@@ -76,7 +76,7 @@ _WANTED: dict[type, tuple[str, Callable[[Any], bool]]] = {
     str: ("text that UTF-8 can hold", is_text),
     int: ("integers of 64 bits", lambda item: -_MOST <= item < _MOST),
     float: ("finite numbers, and None for nulls", math.isfinite),
-    datetime: ("times without a zone", lambda item: item.tzinfo is None),
+    datetime: ("times without a zone (docs/guides/keys.md)", lambda item: item.tzinfo is None),
     bool: ("", lambda _: True),
     date: ("", lambda _: True),
 }

@@ -167,8 +167,8 @@ def check_levels(name: str, series: Any, items: list[Any]) -> None:
     if zone is not None and kind is not None and issubclass(kind, date):
         raise ValueError(
             f"{name} are not accepted: its times have a zone, which levels have not. Take it from "
-            "the column first: with .dt.tz_localize(None) in pandas, .dt.replace_time_zone(None) "
-            "in Polars, pyarrow.compute.local_timestamp, or a cast to TIMESTAMP in SQL"
+            "the column first, with .dt.tz_localize(None) in pandas, .dt.replace_time_zone(None) "
+            "in Polars, or pyarrow.compute.local_timestamp (docs/guides/keys.md)"
         )
     if not _fits(shown, series.dtype, kind):
         raise ValueError(f"{name} are not accepted: give values of its type, {shown}")
