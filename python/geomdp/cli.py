@@ -35,6 +35,7 @@ from geomdp._files import delimited, parquet_file
 from geomdp._inputs.arrays import DTYPES
 from geomdp._inputs.parameters import shown
 from geomdp._new_file import new_file, taken
+from geomdp._notebook import showable
 from geomdp.mechanism import GeometricMechanism, check_dtype
 
 __all__ = ["main"]
@@ -366,6 +367,7 @@ def _interrupts() -> Iterator[Callable[[], AbstractContextManager[None]]]:
 # The parser
 
 
+@showable
 class _Parser(argparse.ArgumentParser):
     """Raises errors for main to report; argparse prints several lines, or nothing."""
 
@@ -376,6 +378,7 @@ class _Parser(argparse.ArgumentParser):
         _print(message)
 
 
+@showable
 class _Version(argparse.Action):
     """Reads the version when it is asked for: it is in the package's metadata."""
 

@@ -997,6 +997,7 @@ class Answers:
         return self.made(columns | shaped)
 
 
+@_notebook.showable
 class _WithTotal(Answers):
     """Answers from noisy counts whose true total is public."""
 

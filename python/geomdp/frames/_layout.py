@@ -24,6 +24,7 @@ Neighbours: TypeAlias = Literal["add-remove", "change"]
 _MOST_BLOCKS = 2**16
 
 
+@_notebook.showable
 class Layout:
     """The public facts of a table, without any data: the base of :class:`geomdp.frames.Design`."""
 

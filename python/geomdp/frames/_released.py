@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from geomdp.frames._noise import Noise
 
 
+@_notebook.showable
 class Released:
     """Noisy counts, and the public facts that a reader needs; no exact count."""
 
