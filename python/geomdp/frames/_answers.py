@@ -1232,6 +1232,12 @@ def _values(
         try:
             weights[leaves[level]] = float(parameters.finite("values", value))
         except (TypeError, ValueError):
+            if value is None and axis.other and level == axis.levels[-1]:
+                raise ValueError(
+                    f"other records of {column!r}, in {parameters.shown(level)}, have no number as "
+                    "their value: give values, a mapping from levels to numbers; records of levels "
+                    "that it leaves out do not count"
+                ) from None
             raise ValueError(
                 f"level {parameters.shown(level)} of {column!r} has no number as its value: give "
                 "values, a mapping from levels to numbers"
