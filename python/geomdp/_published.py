@@ -384,7 +384,10 @@ def _read_csv(path: Path) -> Contents:
                 return _of_text(description, rows)
     with damage(path):
         if text is None:
-            raise ValueError(f"get {_beside(path.name)} too, which save wrote beside it")
+            raise ValueError(
+                f"its description {_beside(path.name)} is not beside it: get it too. save, geomdp "
+                "count and geomdp release --describe write one, and geomdp release alone does not"
+            )
         raise ValueError(_edited(rows))
 
 
