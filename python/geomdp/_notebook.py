@@ -1,7 +1,30 @@
 """How public objects and numbers are shown."""
 
+from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar
+
+_Kind = TypeVar("_Kind", bound=type)
+
+
+def showable(kind: _Kind) -> _Kind:
+    """Return the class, whose objects have a text before they are whole: tools print tracebacks."""
+    for name in ("__repr__", "_repr_html_"):
+        if (text := getattr(kind, name, None)) not in (None, object.__repr__):
+            setattr(kind, name, _of_any(text))
+    return kind
+
+
+def _of_any(text: Callable[[Any], str]) -> Callable[[Any], str]:
+    @wraps(text)
+    def safe(self: Any) -> str:
+        try:
+            return text(self)
+        except AttributeError:
+            return f"{type(self).__name__}, half made"
+
+    return safe
 
 
 def table(title: str, rows: dict[str, Any]) -> str:

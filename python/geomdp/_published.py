@@ -433,7 +433,10 @@ def _found(path: Path) -> tuple[dict[str, Any], bytes]:
             file.seek(0)
             start = file.read(_LONGEST_ROW)
     if not described:
-        raise ValueError(f"get {_beside(path.name)} too, which save wrote beside it")
+        raise ValueError(
+            f"its description {_beside(path.name)} is not beside it: get it too. save, geomdp "
+            "count and geomdp release --describe write one, and geomdp release alone does not"
+        )
     raise ValueError(_edited(start, path.suffix))
 
 

@@ -23,6 +23,7 @@ SLACK = Fraction(1, 2**54)
 FLOOR = Fraction(1, 2**52)
 
 
+@_notebook.showable
 @dataclass(frozen=True, slots=True)
 class Digit:
     """One digit of the noise: its weight, the number of its own tape words, its thresholds.
@@ -36,6 +37,7 @@ class Digit:
     thresholds: tuple[int, ...]
 
 
+@_notebook.showable
 @dataclass(frozen=True, slots=True)
 class Certificate:
     """The exact public data of a mechanism, and the statements that prove it private.

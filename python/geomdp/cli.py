@@ -35,6 +35,7 @@ from geomdp._files import delimited, parquet_file
 from geomdp._inputs.arrays import DTYPES
 from geomdp._inputs.parameters import shown
 from geomdp._new_file import new_file, taken
+from geomdp._notebook import showable
 from geomdp.mechanism import GeometricMechanism, check_dtype
 
 __all__ = ["main"]
@@ -185,6 +186,10 @@ def _release(given: argparse.Namespace) -> str:
         raise _UsageError("--column is given twice for the same column")
     with _refusing_parameters():
         mechanism = _mechanism(given)
+    if given.describe:
+        if len(given.column) > 1:
+            raise _UsageError("--describe takes one --column: the others have the levels")
+        return _publish(given, mechanism, weights=given.column[0])
     of_parquet = {path.lower().endswith(".parquet") for path in (given.source, given.target)}
     if len(of_parquet) == 2:
         raise _UsageError(
@@ -211,6 +216,62 @@ def _release(given: argparse.Namespace) -> str:
         except ImportError as error:
             raise delimited.DataError("Parquet needs PyArrow: pip install pyarrow") from error
     return ""
+
+
+def _count(given: argparse.Namespace) -> str:
+    if len(given.by) != len(given.levels) or len(set(given.by)) < len(given.by):
+        raise _UsageError("--by and --levels: give each column once, with its file of levels")
+    levels = {name: _lines(path) for name, path in zip(given.by, given.levels, strict=True)}
+    with _refusing_parameters():
+        design = geomdp.frames.Design(
+            levels, individual=given.individual, l0=given.l0, linf=given.linf or 1
+        )
+        mechanism = GeometricMechanism(
+            Fraction(given.epsilon), design.sensitivity, bounds=given.bounds
+        )
+    return _publish(given, mechanism, design)
+
+
+def _publish(
+    given: argparse.Namespace,
+    mechanism: GeometricMechanism,
+    design: Any = None,
+    weights: str | None = None,
+) -> str:
+    """Count, and write the release with its description."""
+    from geomdp._files import records  # noqa: PLC0415 (other commands need no narwhals)
+
+    if not given.target.lower().endswith((".csv", ".html", ".parquet")):
+        raise _UsageError("OUT: give a name that ends with .csv, .parquet or .html")
+    if os.path.lexists(given.target):
+        raise taken(given.target)
+    name = "standard input" if given.source == "-" else given.source
+    try:
+        with _input(given.source) as source, _refusing_parameters():
+            table = records.table(
+                source,
+                design,
+                delimiter=_DELIMITERS[given.delimiter],
+                weights=weights,
+                l1=None if design is not None else given.sensitivity,
+            )
+            table.release(mechanism).save(given.target)
+    except (gzip.BadGzipFile, EOFError, zlib.error):
+        raise delimited.DataError(f"{name}: not a gzip file, or a damaged one") from None
+    except delimited.DataError as error:
+        raise delimited.DataError(f"{name}: {error}") from error
+    except ModuleNotFoundError as error:
+        raise delimited.DataError(f"{error}: pip install narwhals pandas") from None
+    return ""
+
+
+def _lines(path: str) -> list[str]:
+    """Return the lines of a file of levels."""
+    try:
+        with open(path, encoding="utf-8-sig") as file:
+            return file.read().splitlines()
+    except UnicodeDecodeError:
+        raise delimited.DataError(f"{path}: it is not in UTF-8") from None
 
 
 # Parameters; a number stays text, which the sentences show
@@ -366,6 +427,7 @@ def _interrupts() -> Iterator[Callable[[], AbstractContextManager[None]]]:
 # The parser
 
 
+@showable
 class _Parser(argparse.ArgumentParser):
     """Raises errors for main to report; argparse prints several lines, or nothing."""
 
@@ -376,6 +438,7 @@ class _Parser(argparse.ArgumentParser):
         _print(message)
 
 
+@showable
 class _Version(argparse.Action):
     """Reads the version when it is asked for: it is in the package's metadata."""
 
@@ -459,7 +522,28 @@ without nulls, and keep their type. This needs geomdp[parquet].
 The time to draw noise does not depend on the counts. The time to parse counts and
 to write noisy counts does.""",
         "counts.csv noisy.csv --column count --epsilon 0.5 --bounds 0 4526",
-        "source target --column --epsilon --scale --sensitivity --bounds --delimiter",
+        "source target --column --epsilon --scale --sensitivity --bounds --delimiter --describe",
+    ),
+    "count": _Command(
+        _count,
+        "count the records of a CSV file, and publish the noisy counts",
+        """\
+Count the records of a CSV file by columns, add noise, and write the noisy counts
+with a description: geomdp.read, R and the page read both. OUT ends with .csv
+(the description is OUT.json), with .parquet or with .html, and must not exist.
+
+Every --by is followed by its --levels, a file with one level a line. Levels are
+public: do not take them from the records. Records of other levels count nowhere,
+and a level without records counts 0.
+
+Without --individual each record is one individual. With it, at most --l0 cells of
+each individual count, drawn at random, and at most --linf of its records in each.
+
+Cells are text. Epsilon is the privacy loss of the whole table for one individual.
+Every run draws fresh noise and costs epsilon again. All of IN is in memory. This
+needs geomdp[frames] and pandas, Polars or PyArrow.""",
+        "visits.csv noisy.csv --by sex --levels sexes.txt --epsilon 0.5",
+        "source target --by --levels --individual --l0 --linf --epsilon --bounds --delimiter",
     ),
 }
 
@@ -471,6 +555,11 @@ _OPTIONS: dict[str, tuple[Any, str, dict[str, Any]]] = {
         ("L", "U"),
         "least and greatest noisy count; if not given, the limits of the signed type",
         {"type": _integer, "nargs": 2},
+    ),
+    "--by": (
+        "NAME",
+        "a column to count by; may be repeated, with its --levels",
+        {"action": "append", "required": True},
     ),
     "--column": (
         "NAME",
@@ -489,6 +578,18 @@ _OPTIONS: dict[str, tuple[Any, str, dict[str, Any]]] = {
         {"choices": list(DTYPES)},
     ),
     "--epsilon": ("E", "privacy loss", {"type": _positive}),
+    "--individual": ("NAME", "the column that identifies individuals", {}),
+    "--l0": ("N", "most cells of one individual", {"type": _whole}),
+    "--levels": (
+        "FILE",
+        "the levels of a column, one a line",
+        {"action": "append", "required": True},
+    ),
+    "--linf": (
+        "N",
+        "most records of one individual in a cell; 1 if not given",
+        {"type": _whole},
+    ),
     "--scale": ("S", "noise scale: sensitivity / epsilon", {"type": _positive}),
     "--sensitivity": (
         "S",
@@ -505,10 +606,12 @@ _OPTIONS: dict[str, tuple[Any, str, dict[str, Any]]] = {
         "privacy loss of a release, or of each of N releases",
         {"type": _loss, "nargs": "+"},
     ),
-    "source": ("IN", "the CSV or Parquet file with the true counts", {}),
-    "target": ("OUT", "the file to write, in the same format", {}),
+    "source": ("IN", "the CSV or Parquet file to read", {}),
+    "target": ("OUT", "the file to write", {}),
 }
 _FLAGS = {
+    "--describe": "write a table with a description, as geomdp count does: one --column has the "
+    "counts, the others the levels",
     "--json": "print the whole certificate, for a verifier",
     "--tight": "compute the exact privacy loss, for bounds up to 100000 apart",
 }
@@ -540,6 +643,8 @@ other failure. Every error is one line on standard error."""
                 group.add_argument(option, action="store_true", help=_FLAGS[option])
             else:
                 metavar, text, more = _OPTIONS[option]
+                if option == "--epsilon" and group is added:
+                    more = more | {"required": True}
                 group.add_argument(option, metavar=metavar, help=text, **more)
     return parser
 

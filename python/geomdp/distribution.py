@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from geomdp._analysis import moments
 from geomdp._inputs import arrays, parameters
 from geomdp._inputs.parameters import Bounds, Real
+from geomdp._notebook import showable
 from geomdp.mechanism import GeometricMechanism
 
 __all__ = ["TwoSidedGeometric", "CensoredGeometric"]
@@ -362,6 +363,7 @@ class _Distribution:
         return moved.astype(center.dtype)
 
 
+@showable
 class TwoSidedGeometric(_Distribution):
     """The noise distribution ``P(Z = z) = (1 - a)/(1 + a) * a**abs(z)``, ``a = exp(-1 / scale)``.
 
@@ -443,6 +445,7 @@ class TwoSidedGeometric(_Distribution):
         return f"TwoSidedGeometric(scale={self._scale!r})"
 
 
+@showable
 class CensoredGeometric(_Distribution):
     """The distribution of a release, ``clamp(center + Z)``, with Z of :class:`TwoSidedGeometric`.
 

@@ -50,6 +50,7 @@ def _prepared(
     return rate, _core.Mechanism(None if rate is None else rate.as_integer_ratio(), bounds)
 
 
+@_notebook.showable
 class GeometricMechanism:
     """Add discrete Laplace (two-sided geometric) noise to counts, with pure epsilon-DP.
 

@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from geomdp._extras import installed_by
 from geomdp._inputs import arrays, parameters
+from geomdp._notebook import showable
 from geomdp.mechanism import GeometricMechanism, as_mechanism
 
 __all__ = ["bayes", "minimax", "Remap", "RandomisedRemap", "risk", "expected_loss"]
@@ -51,6 +52,7 @@ _TIE = 1e-11
 _LOST = 1e-6
 
 
+@showable
 @dataclass(frozen=True, slots=True, eq=False)
 class _Function:
     """A function of released counts, which are public."""
@@ -108,6 +110,7 @@ class _Function:
         raise NotImplementedError
 
 
+@showable
 @dataclass(frozen=True, slots=True, eq=False)
 class Remap(_Function):
     """A table of estimates, one for each released count, from :func:`bayes`.
@@ -151,6 +154,7 @@ class Remap(_Function):
         return np.asarray(self.table[places])
 
 
+@showable
 @dataclass(frozen=True, slots=True, eq=False)
 class RandomisedRemap(_Function):
     """Probabilities of estimates for each released count, from :func:`minimax`.

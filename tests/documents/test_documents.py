@@ -231,6 +231,9 @@ def test_commands(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     shutil.copy(ROOT / "examples/berkeley_admissions.csv", tmp_path / "counts.csv")
+    (tmp_path / "visits.csv").write_text("who,town,sex\n1,Oslo,f\n2,Rome,m\n")
+    for name, levels in {"towns": "Oslo\nRome\n", "sexes": "f\nm\n"}.items():
+        (tmp_path / f"{name}.txt").write_text(levels)
     monkeypatch.chdir(tmp_path)
     assert cli.main(shlex.split(command)) == 0
     assert capsys.readouterr().out == re.sub("^    ", "", printed, flags=re.MULTILINE)

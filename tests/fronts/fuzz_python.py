@@ -290,6 +290,7 @@ def commands(source: Source) -> None:
         data = table(source)
         Path(given).write_bytes(data)
         needed = {"--epsilon": "1", "--alpha": "1/20", "--accuracy": "3", "--column": "a"}
+        needed |= {"--by": "a", "--levels": given, "--individual": "b", "--l0": "2", "--linf": "2"}
         needed |= {"source": given, "target": target, "losses": "0.5x2"}
         values = ["1", "0.5", "1/3", "1e-3", "1e300", "1e-300", "1e-400", "0", "-1", "x", "", "\n"]
         values += ["9" * 38, "9" * 39, "tab", ";", "int8", "uint64", "a", "b", "\udcff", "0.1x30"]
@@ -319,10 +320,12 @@ def commands(source: Source) -> None:
         assert len(lines) == (code != 0), (argv, lines)
         assert all(line.startswith("geomdp: error: ") for line in lines), lines
         left = sorted(os.listdir(directory))
-        done = code == 0 and command == "release"
-        assert left == ["given.csv", *(["new.csv"] if done else [])], (argv, code, left)
+        done = code == 0 and command in ("count", "release")
+        described = command == "count" or "--describe" in argv
+        made = ["new.csv", "new.csv.json"] if described else ["new.csv"]
+        assert left == ["given.csv", *(made if done else [])], (argv, code, left)
         assert Path(given).read_bytes() == data
-        if done and "--delimiter" not in argv:
+        if done and not described and "--delimiter" not in argv:
             assert len(rows(Path(target))) == len(rows(Path(given)))
 
 

@@ -832,9 +832,11 @@ def test_help_examples_work(main: Main, tmp_path: Path, command: list[str]) -> N
     program, *argv = shlex.split(example)
     assert program == "geomdp"
     assert argv[: len(command)] == command
+    (tmp_path / "visits.csv").write_text("who,sex\n1,f\n")
+    (tmp_path / "sexes.txt").write_text("f\nm\n")
     done = main(*argv)
     assert (done.code, done.err) == (0, "")
-    assert bool(done.out) == ("release" not in argv)
+    assert bool(done.out) == (argv[:1] not in (["count"], ["release"]))
 
 
 #: Buffered and unbuffered: the interpreter flushes a buffer again at exit.
@@ -930,3 +932,75 @@ def test_interrupted_import_is_one_line(module: str) -> None:
 def test_program_is_the_module() -> None:
     [program] = importlib.metadata.entry_points(group="console_scripts", name="geomdp")
     assert program.value == "geomdp.__main__:run"
+
+
+# Counting records
+
+
+@pytest.fixture
+def visits(tmp_path: Path) -> list[str]:
+    """Return a command that counts 500 visits, of which one person has two in every place."""
+    rows = ["who,town,sex", *(f"{who},Oslo,f" for who in range(200))]
+    rows += [*(f"x{who},Rome,m" for who in range(300)), *["y,Oslo,m", "y,Rome,f"] * 2]
+    (tmp_path / "visits.csv").write_text("\n".join(rows))
+    (tmp_path / "towns.txt").write_text("Oslo\nRome\n-\n")
+    (tmp_path / "sexes.txt").write_text("f\r\nm")
+    columns = ["--by", "town", "--levels", "towns.txt", "--by", "sex", "--levels", "sexes.txt"]
+    return ["count", "visits.csv", "noisy.csv", *columns]
+
+
+def test_records_are_counted_by_a_design(main: Main, visits: list[str]) -> None:
+    assert main(*visits, "--individual", "who", "--l0", 2, "--epsilon", 40) == SILENT
+    read = geomdp.read("noisy.csv")
+    assert read.epsilon == 40
+    wanted = {"town": ["Oslo", "Rome", "-"], "sex": ["f", "m"]}
+    assert read.design == geomdp.frames.Design(wanted, individual="who", l0=2)
+    exact = [200, 1, 1, 300, 0, 0]
+    # An error above 1 has the probability 2e-17.
+    assert np.abs(np.subtract([*read.to_dict().values()], exact)).max() <= 1
+
+
+def test_counts_are_published_with_a_description(main: Main, tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text("town,sex,count\nOslo,f,120\nRome,m, +90\n")
+    command = ["release", "in.csv", "out.csv", "--column", "count", "--epsilon", "60"]
+    assert main(*command, "--sensitivity", 3, "--describe") == SILENT
+    read = geomdp.read("out.csv")
+    assert (read.epsilon, read.design.sensitivity, read.design.l1) == (60, 3, 3)
+    assert set(read.to_dict()) == {("Oslo", "f"), ("Oslo", "m"), ("Rome", "f"), ("Rome", "m")}
+    # Without one, the reader says so, and how to get one.
+    assert main(*PLAIN[:2], "plain.csv", *PLAIN[3:]) == SILENT
+    with pytest.raises(ValueError, match=r"plain.csv.json is not beside it.* --describe"):
+        geomdp.read("plain.csv")
+
+
+def test_records_that_cannot_be_counted_are_refused(main: Main, visits: list[str]) -> None:
+    people = ["--individual", "who", "--l0", "2"]
+    for changed, code, said in [
+        ([*visits, *people], 2, "--epsilon"),
+        ([*visits, "--epsilon", "1", "--individual", "who"], 2, "l0"),
+        ([*visits[:-2], "--epsilon", "1"], 2, "--by and --levels"),
+        ([*visits, "--by", "town", "--levels", "towns.txt", "--epsilon", "1"], 2, "--by and"),
+        ([*visits[:2], "noisy.txt", *visits[3:], "--epsilon", "1"], 2, "OUT"),
+        ([*visits[:2], "towns.csv", *visits[3:], "--epsilon", "1"], 1, "towns.csv: already"),
+        ([*visits, "--individual", "id", "--l0", "1", "--epsilon", "1"], 1, "column 'id'"),
+    ]:
+        Path("towns.csv").touch()
+        done = main(*changed)
+        assert (done.code, done.out) == (code, "")
+        assert said in done.err
+    whole = Path("visits.csv").read_text()
+    for damage, said in [
+        (f"{whole}\n{SECRET},Oslo", "line 506: it has another number of cells"),
+        (f'{whole}\n"{SECRET}"x,Oslo,f', "line 506"),
+        (f"{whole}\n,Oslo,f", "'who' has empty cells"),
+    ]:
+        Path("visits.csv").write_text(damage)
+        done = main(*visits, *people, "--epsilon", "1")
+        assert (done.code, done.out) == (1, "")
+        assert said in done.err
+        assert SECRET not in done.err
+    Path("in.csv").write_text(f"town,count\nOslo,{SECRET}.5\n")
+    done = main(*PLAIN, "--describe")
+    assert (done.code, done.out) == (1, "")
+    assert "column 'count' has a cell that is no integer" in done.err
+    assert not [*Path().glob("noisy*"), *Path().glob("out*")]

@@ -54,7 +54,8 @@ def named(name: str, value: Any) -> str:
         return rf"{name} = ({re.escape(repr(value))}|{re.escape(repr(value.item()))})"
     is_pair = isinstance(value, tuple) and len(value) == 2
     if isinstance(value, Iterable) and not isinstance(value, str) and not is_pair:
-        return f"{name} (of|has) type {type(value).__name__}( is not accepted)?: give "
+        kind = type(value).__name__
+        return f"{name} (of|has) type {kind}( with [^:]*)?( is not accepted)?: give "
     return re.escape(f"{name} = {value!r}")
 
 
@@ -206,7 +207,7 @@ def test_bounds_that_are_no_pair_of_integers_raise(call: str) -> None:
     for value in NOT_INTEGERS:
         for pair in ((value, 5), (0, value)):
             with pytest.raises(
-                TypeError, match="bounds of type tuple is not accepted: give a pair"
+                TypeError, match=r"bounds of type tuple with .* is not accepted: give a pair"
             ):
                 make(pair)
 

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import types
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
@@ -26,6 +27,7 @@ import pytest
 import geomdp
 import geomdp.measurement as m
 import geomdp.polars
+from calls import CALLS as CALLS_WITH
 from geomdp import GeometricMechanism, accounting, frames, rejection, streams
 from geomdp._uncopied import Withheld, hide, unseen
 from geomdp.compat import diffprivlib
@@ -351,3 +353,41 @@ def test_errors_that_are_their_own_cause_end() -> None:
     error.__cause__ = error
     hide(error)
     assert sys.exc_info()[0] is None
+
+
+def kind_of(value: Any) -> str:
+    return type(value).__name__
+
+
+def half_made() -> Iterator[Any]:
+    """Yield an object of each class of the package, its private ones too, without its values."""
+    for found in pkgutil.walk_packages(geomdp.__path__, "geomdp."):
+        with suppress(ImportError):  # An extra that is not installed.
+            module = importlib.import_module(found.name)
+            own = [each for each in vars(module).values() if inspect.isclass(each)]
+            for each in own:
+                # Python makes others as a whole: tuples, errors, objects of the core.
+                with suppress(TypeError):
+                    if each.__module__.startswith("geomdp"):
+                        yield object.__new__(each)
+
+
+@pytest.mark.parametrize("half", {type(each): each for each in half_made()}.values(), ids=kind_of)
+def test_half_made_objects_have_a_text(half: Any) -> None:
+    assert repr(half)
+    assert getattr(half, "_repr_html_", half.__repr__)()
+
+
+def test_the_objects_of_a_refusal_have_a_text() -> None:
+    """Those whose `__init__` refused a value are half made."""
+    found = set()
+    for _, call in CALLS_WITH:
+        for wrong in (None, object(), "x", -1, []):
+            try:
+                call(wrong)
+            except Exception as error:
+                at = error.__traceback__ and error.__traceback__.tb_next
+                while at is not None:
+                    found |= {repr(each) for each in at.tb_frame.f_locals.values()}
+                    at = at.tb_next
+    assert "GeometricMechanism, half made" in found

@@ -31,6 +31,7 @@ import geomdp.polars
 from geomdp import GeometricMechanism, frames
 from geomdp._inputs import columns
 from geomdp.distributed import ReleaseKey
+from geomdp.frames import _native
 from statistics_ import rejects
 from unsigned import accepting
 
@@ -1234,3 +1235,28 @@ def test_index_is_not_read_item_by_item() -> None:
         noisy = WIDE.release(column)
     assert pstats.Stats(profile).total_calls < 10_000  # type: ignore[attr-defined]
     assert noisy.index.equals(column.index)
+
+
+def test_messages_say_what_is_missing() -> None:
+    table = frames.count(pd.Series([1, 2]), [1, 2])
+    with pytest.raises(TypeError, match="epsilon is not given: give epsilon="):
+        table.release()
+    with pytest.raises(TypeError, match="mechanism and epsilon are both given"):
+        table.release(GeometricMechanism(1), epsilon=1)
+    for bounds, said in [((0.5, 3), "tuple with float and int"), ((1, 2, 3), "tuple with 3 items")]:
+        with pytest.raises(TypeError, match=f"bounds of type {said} is not accepted: give a pair"):
+            table.release(epsilon=1, bounds=bounds)  # type: ignore[call-overload]
+
+
+def test_a_release_has_a_text_without_a_library_of_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    noisy = frames.count(pd.Series(["a"] * 9), ["a", "b"]).release(epsilon=1)
+
+    def missing(name: str) -> None:
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+    monkeypatch.setattr(_native, "import_module", missing)
+    assert repr(noisy).endswith(repr(noisy.to_dict()))
+    assert repr(noisy.to_dict()["a"]) in noisy._repr_html_()
+    with pytest.raises(ModuleNotFoundError) as error:
+        _ = noisy.frame
+    assert error.value.__notes__ == ["Needed here: pip install 'pandas'"]

@@ -220,3 +220,22 @@ def test_groups_hold_nothing_exact(tmp_path: Any) -> None:
         "mechanisms",
     }
     assert slots == known
+
+
+def test_a_table_beyond_memory_is_refused_by_its_design_alone() -> None:
+    """With the way out: it was a MemoryError, of the exact counts after the booking."""
+    design = frames.Design({"x": range(10**5), "y": range(10**5)})
+    table, budget = design.count(pd.DataFrame({"x": [1], "y": [2]})), accounting.Budget(1)
+    refused = "10000000000 cells is not accepted: release it with at_least=, which"
+    with pytest.raises(ValueError, match=refused):
+        table.release(epsilon=1, budget=budget)
+    with pytest.raises(ValueError, match=refused):
+        table.nodes()
+    assert budget.spent == []
+
+
+def test_bounds_of_other_dtypes_are_refused_before_they_are_paid() -> None:
+    table, budget = frames.Design(["a"]).count(pd.Series(["a"])), accounting.Budget(1)
+    with pytest.raises(OverflowError, match="bounds"):
+        table.release(GeometricMechanism(1, bounds=(0, 2**64 - 1)), budget=budget)
+    assert budget.spent == []

@@ -11,8 +11,10 @@ import numpy as np
 
 from geomdp._inputs import columns, parameters
 from geomdp._inputs.columns import is_column
+from geomdp._notebook import showable
 
 
+@showable
 @dataclass(frozen=True, slots=True)
 class Labels:
     """Call it to give a result the labels of the values that it comes from."""

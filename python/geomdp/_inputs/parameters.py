@@ -290,5 +290,10 @@ def interval(bounds: Any) -> tuple[int, int] | None:
         return None
     if not isinstance(bounds, _PAIRS) or len(bounds) != 2 or not all(map(is_integer, bounds)):
         wanted = "a pair of ints (lower, upper), or None; (0, 2**63 - 1) is without an upper limit"
-        raise TypeError(refusal("bounds", bounds, wanted))
+        if not isinstance(bounds, _PAIRS):
+            raise TypeError(refusal("bounds", bounds, wanted))
+        kinds = [type(each).__name__ for each in bounds]
+        inside = " and ".join(kinds) if len(kinds) == 2 else f"{len(kinds)} items"
+        kind = type(bounds).__name__
+        raise TypeError(f"bounds of type {kind} with {inside} is not accepted: give {wanted}")
     return integer("bounds[0]", bounds[0]), integer("bounds[1]", bounds[1])

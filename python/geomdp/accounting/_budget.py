@@ -28,6 +28,7 @@ from geomdp.accounting._ledger import Ledger
 from geomdp.mechanism import GeometricMechanism, as_mechanism, exact_loss
 
 
+@_notebook.showable
 class Budget(Uncopied):
     """A limit on the total privacy loss, which refuses releases that would exceed it.
 

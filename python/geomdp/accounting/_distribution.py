@@ -11,7 +11,7 @@ from geomdp._analysis import composition, decimals
 from geomdp._extras import installed_by
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Integer, Real
-from geomdp._notebook import many, short
+from geomdp._notebook import many, short, showable
 from geomdp.accounting._compose import (
     MOST_RELEASES,
     compose_delta,
@@ -25,6 +25,7 @@ from geomdp.mechanism import GeometricMechanism, as_mechanism
 _WIDEST = 2**12
 
 
+@showable
 class LossDistribution:
     """The joint privacy loss of releases in which an individual changes several cells.
 

@@ -21,6 +21,7 @@ from geomdp import _core
 from geomdp._analysis import moments
 from geomdp._inputs import arrays, parameters
 from geomdp._inputs.arrays import Array
+from geomdp._notebook import showable
 from geomdp._uncopied import unseen
 from geomdp.mechanism import GeometricMechanism, core_of
 
@@ -32,6 +33,7 @@ _INF = math.inf
 _INT64, _UINT64 = np.iinfo(np.int64), np.iinfo(np.uint64)
 
 
+@showable
 class Geometric:
     """The geometric mechanism without bounds; outputs saturate at the limits of the dtype.
 

@@ -18,6 +18,7 @@ import numpy as np
 from geomdp._analysis import decimals
 from geomdp._extras import installed_by
 from geomdp._inputs import arrays, parameters
+from geomdp._notebook import showable
 from geomdp._uncopied import unseen
 from geomdp.mechanism import GeometricMechanism, exact_loss, saturating
 
@@ -195,6 +196,7 @@ def _then_any_laplace(scale: float, k: int | None = None, MO: Any = "MaxDivergen
     return partial(make)
 
 
+@showable
 @dataclass(frozen=True, slots=True)
 class _Noise:
     """The function that OpenDP calls with a count or a list of counts."""
@@ -214,6 +216,7 @@ class _Noise:
         return noisy.tolist() if self.atom == "usize" else noisy
 
 
+@showable
 @dataclass(frozen=True, slots=True)
 class _Loss:
     """The privacy map that OpenDP calls with an int, or for `make_laplace` also with a float."""

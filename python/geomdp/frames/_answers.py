@@ -1100,6 +1100,7 @@ class Answers:
         return self.made(columns | shaped)
 
 
+@_notebook.showable
 class _WithTotal(Answers):
     """Answers from noisy counts whose true total is public."""
 
@@ -1299,6 +1300,12 @@ def _values(
         try:
             found[leaves[level]] = Fraction(parameters.finite("values", value))
         except (TypeError, ValueError):
+            if value is None and axis.other and level == axis.levels[-1]:
+                raise ValueError(
+                    f"other records of {column!r}, in {parameters.shown(level)}, have no number as "
+                    "their value: give values, a mapping from levels to numbers; records of levels "
+                    "that it leaves out do not count"
+                ) from None
             raise ValueError(
                 f"level {parameters.shown(level)} of {column!r} has no number as its value: give "
                 "values, a mapping from levels to numbers"

@@ -198,11 +198,11 @@ individual='patient', l0=2)
         (100, [100, 100, 0])
 
         """
-        low, high = parameters.interval(bounds) or (-1, 0)
-        if low or not 1 <= high <= _MOST_VALUE:
+        low, high = parameters.interval(bounds) or (None, 0)
+        if low != 0 or not 1 <= high <= _MOST_VALUE:
             raise ValueError(
-                f"bounds {parameters.given(bounds)} are not accepted: give 0 and an int from 1 to "
-                f"{_MOST_VALUE}"
+                f"bounds = {None if bounds is None else (low, high)} are not accepted: give 0 and "
+                f"an int from 1 to {_MOST_VALUE}"
             )
         if self.l1 is not None or self.linf > 1:
             raise ValueError("linf and l1 do not go with sums: bounds limit an individual's part")

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 _Ints: TypeAlias = NDArray[np.int64]
 #: The lower half of a count.
 _LOW = 2**32 - 1
+#: The most cells of a whole table: 8 GB of counts.
+_MOST_CELLS = 2**30
 
 
 def saturated(counts: NDArray[Any], add: Callable[[NDArray[Any]], _Ints]) -> _Ints:
@@ -38,8 +40,19 @@ def occupied(counts: NDArray[Any]) -> tuple[_Ints, _Ints]:
     return np.arange(values.size), values
 
 
+def check_size(design: Layout) -> None:
+    """Refuse a table of more cells than memory holds."""
+    if design.cells > _MOST_CELLS:
+        raise ValueError(
+            f"a whole table of {design.cells} cells is not accepted: release it with at_least=, "
+            f"which publishes the cells with large noisy counts, or give a design of at most "
+            f"{_MOST_CELLS} cells"
+        )
+
+
 def all_nodes(design: Layout, occupied: tuple[_Ints, _Ints]) -> _Ints:
     """Return the exact counts of all nodes, given those of some cells; the others are 0."""
+    check_size(design)
     cells, records = occupied
     counts = np.zeros(design.sizes, np.int64)
     counts.reshape(-1)[cells] = records

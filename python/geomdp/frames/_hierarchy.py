@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from geomdp._analysis import trees
 from geomdp._inputs import arrays, columns, labels, parameters
 from geomdp._inputs.parameters import Real
-from geomdp._notebook import many
+from geomdp._notebook import many, showable
 from geomdp._uncopied import unseen
 from geomdp.frames import _levels, _native
 from geomdp.frames._axes import MOST_DEPTHS, Branches
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 NODE = "node"
 
 
+@showable
 class Hierarchy(Branches):
     """A public tree, of any depth; branches may differ in size and depth.
 

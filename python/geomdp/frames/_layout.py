@@ -24,6 +24,7 @@ Neighbours: TypeAlias = Literal["add-remove", "change"]
 _MOST_BLOCKS = 2**12
 
 
+@_notebook.showable
 class Layout:
     """The public facts of a table, without any data: the base of :class:`geomdp.frames.Design`."""
 
@@ -260,8 +261,13 @@ class Layout:
         self, mechanism: Any, epsilon: Any, bounds: Bounds | None = None
     ) -> dict[Block, Noise]:
         """Return the mechanisms of a release by one mechanism, or with this epsilon."""
-        if (mechanism is None) == (epsilon is None):
-            raise TypeError("mechanism and epsilon are alternatives: give one of them")
+        if mechanism is epsilon is None:
+            raise TypeError(
+                "epsilon is not given: give epsilon=, the privacy loss of the whole table, or a "
+                "mechanism instead"
+            )
+        if mechanism is not None and epsilon is not None:
+            raise TypeError("mechanism and epsilon are both given: give one of them")
         if mechanism is None:
             return self.mechanisms_for(epsilon, bounds)
         if bounds is not None:

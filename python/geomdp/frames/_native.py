@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from geomdp._extras import installed_by
 from geomdp._inputs import parameters
 from geomdp._inputs.columns import arrow, as_narwhals, narwhals
 from geomdp.frames._levels import type_of
@@ -49,7 +50,8 @@ def made(columns: Mapping[str, Any], library: Library | None = None) -> Any:
         library = next((each for each in _LIBRARIES if find_spec(each)), "pandas")
     if library not in _LIBRARIES:
         raise ValueError(parameters.refusal("library", library, f"one of {_LIBRARIES}"))
-    module = import_module(library)
+    with installed_by(library):
+        module = import_module(library)
     series = {name: _series(module, values) for name, values in columns.items()}
     return module.table(series) if library == "pyarrow" else module.DataFrame(series)
 

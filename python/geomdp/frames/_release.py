@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from geomdp import _identity
 from geomdp._inputs import parameters
 from geomdp.accounting import Budget
-from geomdp.frames._exact import all_nodes
+from geomdp.frames._exact import all_nodes, check_size
 from geomdp.frames._groups import NoisyGroups, threshold
 from geomdp.frames._levels import check_text
 from geomdp.frames._native import Library
@@ -67,9 +67,11 @@ def prepare(
     mechanisms = design.mechanisms_by(mechanism, epsilon, bounds)
     if at_least is not None:
         at_least = threshold(design, at_least, mechanisms[design.depths[-1]])
+    else:
+        check_size(design)
     count = checked(label, threads)
     for each in mechanisms.values():
-        each.certificate()  # A mechanism without a plan is refused here.
+        each.certificate(np.int64)  # A mechanism without a plan for these counts is refused here.
     release = Release(design, mechanisms, label, at_least, count, identified(corrects))
     if save is not None:
         counts = np.zeros(design.axes.shape if at_least is None else 0, np.int64)

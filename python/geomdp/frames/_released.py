@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from geomdp.frames._noise import Noise
 
 
+@_notebook.showable
 class Released:
     """Noisy counts, and the public facts that a reader needs; no exact count."""
 
@@ -230,11 +232,18 @@ class Released:
     def _title(self) -> str:
         return f"{type(self).__name__} of {_notebook.many(self.design.cells, 'count')}"
 
+    def _shown(self) -> Any:
+        """Return the frame, or its first rows if no library is installed that makes frames."""
+        try:
+            return self.frame
+        except ModuleNotFoundError:
+            return dict(islice(self.to_dict().items(), 10))
+
     def __repr__(self) -> str:
-        return f"<{self._text()}>\n{self.frame!r}"
+        return f"<{self._text()}>\n{self._shown()!r}"
 
     def _repr_html_(self) -> str:
-        frame = self.frame
+        frame = self._shown()
         html = getattr(frame, "_repr_html_", None)
         shown = html() if html else _notebook.preformatted(repr(frame))
         return _notebook.preformatted(self._text()) + shown

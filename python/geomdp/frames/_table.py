@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _Ints: TypeAlias = NDArray[np.int64]
 
 
+@_notebook.showable
 class Table(Searched):
     """Exact counts of all cells of a design, made by :meth:`Design.count` or :func:`count`.
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from geomdp._inputs import arrays, parameters
 from geomdp._inputs.parameters import Bounds
-from geomdp._notebook import many
+from geomdp._notebook import many, showable
 from geomdp.measurement import _metrics, _types
 from geomdp.measurement._domains import AllDomain, Domain, VectorDomain, as_member
 from geomdp.measurement._metrics import AbsoluteDistance, L1Distance, Metric, SymmetricDistance
@@ -32,6 +32,7 @@ def _records(domain: VectorDomain, arg: Any) -> Any:
     return records
 
 
+@showable
 @dataclass(frozen=True, slots=True)
 class _Count:
     domain: VectorDomain
@@ -86,6 +87,7 @@ def then_count(TO: Any = int) -> Partial:
     return Partial(make_count, (TO,))
 
 
+@showable
 @dataclass(frozen=True, slots=True)
 class _Sum:
     domain: VectorDomain
@@ -167,6 +169,7 @@ def then_sum(bounds: Bounds, TO: Any = int) -> Partial:
     return Partial(make_sum, (bounds, TO))
 
 
+@showable
 @dataclass(frozen=True, slots=True, eq=False)
 class _Histogram:
     """Counts the records at each place, and optionally all other records."""

@@ -9,6 +9,7 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 
 from geomdp._inputs import arrays, columns, labels, parameters
+from geomdp._notebook import showable
 from geomdp._uncopied import unseen
 from geomdp.measurement import _types
 from geomdp.measurement._types import DType
@@ -53,6 +54,7 @@ def as_member(domain: _Domain, value: Any) -> Any:
     return domain._cast(value)
 
 
+@showable
 @dataclass(frozen=True, slots=True, repr=False)
 class AllDomain(_Domain):
     """All values of one type: a single count or record.
@@ -89,6 +91,7 @@ class AllDomain(_Domain):
         return f"AllDomain({_types.spell(self.T)})"
 
 
+@showable
 @dataclass(frozen=True, slots=True, repr=False)
 class VectorDomain(_Domain):
     """Arrays or sequences, of any length, of values of one type.

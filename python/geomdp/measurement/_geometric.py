@@ -22,6 +22,7 @@ _SPELLING = re.compile(
 )
 
 
+@_notebook.showable
 @dataclass(frozen=True, slots=True)
 class _Noise:
     """Adds noise to the counts of a domain."""
@@ -39,6 +40,7 @@ class _Noise:
         return f"add discrete Laplace noise of scale {scale}, clamp to {bounds}"
 
 
+@_notebook.showable
 @dataclass(frozen=True, slots=True)
 class _Loss:
     """The privacy loss: ``d_in / scale``, exactly."""

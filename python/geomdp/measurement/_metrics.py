@@ -8,10 +8,12 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from geomdp._inputs import parameters
+from geomdp._notebook import showable
 from geomdp.measurement import _types
 from geomdp.measurement._domains import AllDomain, Domain, VectorDomain
 
 
+@showable
 @dataclass(frozen=True, slots=True, repr=False)
 class _Sensitivity:
     """A distance between counts of type `T`."""
@@ -79,6 +81,7 @@ class SymmetricDistance:
         return "SymmetricDistance()"
 
 
+@showable
 @dataclass(frozen=True, slots=True, repr=False)
 class MaxDivergence:
     """The measure of pure epsilon-DP: epsilon, of type `QO`.

@@ -24,6 +24,7 @@ from geomdp.measurement._metrics import MaxDivergence, Metric, rounded_up
 Space = tuple[Domain, Metric]
 
 
+@_notebook.showable
 @dataclass(frozen=True, slots=True)
 class _Then:
     """The composition of two functions; unlike a closure it can be pickled."""
@@ -38,6 +39,7 @@ class _Then:
         return f"{_described(self.first)}, then {_described(self.second)}"
 
 
+@_notebook.showable
 @dataclass(frozen=True, slots=True)
 class Times:
     """The stability map of a transformation: distances grow by at most a constant factor."""
@@ -86,6 +88,7 @@ class _Step:
         return self.input_domain, self.input_metric
 
 
+@_notebook.showable
 @dataclass(frozen=True, slots=True, eq=False)
 class Measurement(_Step):
     """A randomised function of data with its privacy map.
@@ -235,6 +238,7 @@ class Measurement(_Step):
         )
 
 
+@_notebook.showable
 @dataclass(frozen=True, slots=True)
 class _Each:
     """Applies several functions to one value."""
@@ -311,6 +315,7 @@ def _flat(lists: list[list[Any]]) -> list[Any]:
     return list(chain.from_iterable(lists))
 
 
+@_notebook.showable
 @dataclass(frozen=True, slots=True, eq=False)
 class Transformation(_Step):
     """A function of data with its stability map. Immutable; can be pickled.
@@ -419,6 +424,7 @@ class Transformation(_Step):
         )
 
 
+@_notebook.showable
 @dataclass(frozen=True, slots=True, eq=False)
 class Partial:
     """A constructor without its domain and metric; ``(domain, metric) >> partial`` completes it."""

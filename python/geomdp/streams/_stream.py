@@ -17,7 +17,7 @@ from geomdp._analysis import span_trees
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Integer, Real
 from geomdp._journal import absolute
-from geomdp._notebook import many
+from geomdp._notebook import many, showable
 from geomdp._uncopied import unseen
 from geomdp.frames import Design, NoisyTable
 from geomdp.frames._native import Library
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 _TRIES = 50
 
 
+@showable
 class Stream:
     """Noisy counts of each step and of longer spans, in a file; :meth:`open` makes one.
 
