@@ -167,7 +167,7 @@ def write(
     else:
         raise _other_end(target)
     if len(rows) > _MOST_ROWS:
-        raise ValueError(f"{len(rows)} bytes of rows are not accepted: at most {_MOST_ROWS}")
+        raise ValueError(f"a file of {len(rows)} bytes is not accepted: at most {_MOST_ROWS}")
     text = _json(description | {"bytes": len(rows), "hash": _digest(rows), "geomdp": facts})
     if page is None or target.suffix != ".html":
         _write_both(str(target), rows, text, overwrite=overwrite)
@@ -382,7 +382,7 @@ def _found(path: Path) -> tuple[dict[str, Any], bytes]:
                 described |= bool(known)
                 fit = [each for each in known if _fits(each, file, path.suffix)]
                 if fit:
-                    digest = _digest(rows := _whole(file, _MOST_ROWS))
+                    digest = _digest(rows := _whole(file, "a file", _MOST_ROWS))
                     fit = [each for each in fit if each.get("hash") == digest]
                 # Two: of one save that was killed early, and of another.
                 if len(fit) == 1:
@@ -398,7 +398,7 @@ def _descriptions(path: Path) -> Iterator[list[dict[str, Any]]]:
     """Yield the description beside a file, if there is one, and those that a killed save left."""
     try:
         with _opened(Path(_beside(str(path)))) as file:
-            text = _whole(file, _MOST_TEXT)
+            text = _whole(file, "a description", _MOST_TEXT)
     except FileNotFoundError:
         yield []
     else:
@@ -406,7 +406,7 @@ def _descriptions(path: Path) -> Iterator[list[dict[str, Any]]]:
     left = {}
     for each in path.parent.glob(f".{_waiting(str(path))}-*.json"):
         with suppress(Exception), _opened(each) as file:
-            text = _whole(file, _MOST_TEXT)
+            text = _whole(file, "a description", _MOST_TEXT)
             left[text] = _parsed(text)
     yield list(left.values())
 
@@ -415,10 +415,10 @@ def _opened(path: Path) -> io.BufferedReader:
     return io.BufferedReader(_foreign.opened(path, "rb", ValueError("it is no file")))
 
 
-def _whole(file: BinaryIO, most: int) -> bytes:
+def _whole(file: BinaryIO, what: str, most: int) -> bytes:
     """Return the bytes of a file, if there are no more than this."""
     if (size := file.seek(0, io.SEEK_END)) > most:
-        raise ValueError(f"{size} bytes are not accepted: at most {most}")
+        raise ValueError(f"{what} of {size} bytes is not accepted: at most {most}")
     file.seek(0)
     return file.read(size)
 
@@ -445,7 +445,7 @@ def _edited(rows: bytes, end: str) -> str:
         why = "semicolons part their cells"
     elif re.search(rb"\.0*\r?\n", rows):
         why = "counts are written like 1.0"
-    elif not header.endswith(b"\r"):
+    elif header != rows and not header.endswith(b"\r"):
         why = "lines end with LF instead of CRLF, as git may convert them"
     else:
         why = "they were edited, or are of another release"
