@@ -378,7 +378,8 @@ def _found(path: Path) -> tuple[dict[str, Any], bytes]:
     for _ in range(3):  # A save may come between the reads of the two files.
         with _opened(path) as file:
             described = False
-            for known in _descriptions(path):
+            for descriptions in (_stated, _left):
+                known = descriptions(path)
                 described |= bool(known)
                 fit = [each for each in known if _fits(each, file, path.suffix)]
                 if fit:
@@ -394,21 +395,23 @@ def _found(path: Path) -> tuple[dict[str, Any], bytes]:
     raise ValueError(_edited(start, path.suffix))
 
 
-def _descriptions(path: Path) -> Iterator[list[dict[str, Any]]]:
-    """Yield the description beside a file, if there is one, and those that a killed save left."""
+def _stated(path: Path) -> list[dict[str, Any]]:
+    """Return the description beside a file, if there is one."""
     try:
         with _opened(Path(_beside(str(path)))) as file:
-            text = _whole(file, "a description", _MOST_TEXT)
+            return [_parsed(_whole(file, "a description", _MOST_TEXT))]
     except FileNotFoundError:
-        yield []
-    else:
-        yield [_parsed(text)]
+        return []
+
+
+def _left(path: Path) -> list[dict[str, Any]]:
+    """Return the descriptions that killed saves of a file have left, each once."""
     left = {}
     for each in path.parent.glob(f".{_waiting(str(path))}-*.json"):
         with suppress(Exception), _opened(each) as file:
             text = _whole(file, "a description", _MOST_TEXT)
             left[text] = _parsed(text)
-    yield list(left.values())
+    return list(left.values())
 
 
 def _opened(path: Path) -> io.BufferedReader:

@@ -341,6 +341,14 @@ UNFIT: list[tuple[str, str, Any, str]] = [
     ("table", "mechanisms.0.plan_sha256", GONE, "cannot be read"),
     ("table", "mechanisms.0.rate", "1/0", "cannot be read"),
     ("table", "mechanisms.0.bounds", [0, 2**200], "cannot be read"),
+    # These were an OverflowError, and an error without the file's name.
+    *(("table", f"mechanisms.{n}.bounds", [0, 2**64 - 1], "cannot be read: Ov") for n in (0, 1)),
+    (
+        "groups",
+        "mechanisms",
+        [{"depths": [0, 0], "rate": "1/3"}] * 2,
+        r"groups\.csv cannot be read",
+    ),
     ("tree", "epsilon", "2", "another privacy loss"),
     ("tree", "mechanisms.0.rate", "1/5", "cannot be read"),
     ("tree", "mechanisms.0.rate", "0", "cannot be read"),
@@ -377,6 +385,19 @@ def rewrite(path: Path, table: Any, **settings: Any) -> None:
     settings = {"compression": "NONE", "store_schema": False} | settings
     parquet.write_table(table, path, **settings)
     restate(path)
+
+
+def test_mechanisms_that_repeat_are_refused(released: Any, tmp_path: Path) -> None:
+    """The error was one of zip, without the file's name."""
+    for kind in ("table", "groups", "tree", "top"):
+        path, _, _ = released[f"{kind}.csv"]
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+        description = described(path)
+        mechanisms = description["geomdp"]["mechanisms"]
+        mechanisms.append(mechanisms[-1])
+        (tmp_path / f"{path.name}.json").write_text(json.dumps(description))
+        with pytest.raises(ValueError, match=rf"^{kind}\.csv cannot be read: "):
+            geomdp.read(tmp_path / path.name)
 
 
 def test_hostile_numbers_are_refused() -> None:
