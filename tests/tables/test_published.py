@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import hashlib
+import io
 import itertools
 import json
 import os
@@ -25,7 +26,7 @@ import pytest
 from pyarrow import parquet
 
 import geomdp
-from geomdp import _new_file, _published, frames
+from geomdp import _footer, _new_file, _published, frames
 from geomdp._published import Column
 from json_schema import errors
 from published_kinds import DESIGNS, PEOPLE, RELEASED, TREE
@@ -618,6 +619,56 @@ print(json.dumps(found))
     assert all(why.startswith("x.parquet cannot be read: ") for why in found)
 
 
+#: Footers in Thrift's compact protocol, and why they are refused.
+FOOTERS = [
+    (b"\x19" * 10**4, "too deep"),
+    (b"\x1c" * 10**4, "too deep"),
+    (b"\x19\xf8" + b"\xff" * 9 + b"\1", "cut off"),
+    (b"\x18" + b"\xff" * 9 + b"\1", "cut off"),
+    (b"\x16" + b"\xff" * 10, "more than 64 bits"),
+    (b"\x15\2\5\2\0\0", "out of order"),
+    (b"\x15\2\5\x88\x80\x08\0\0", "out of order"),
+    (b"\x1b\0\0", "another type"),
+    (b"\x1d\0\0", "another type"),
+    (b"\x49\x15\2\0", "TypeError"),
+    (b"\x49\x1c\0\0", "KeyError"),
+    (b"\x59\x0c\0", "metadata"),
+    (b"", "cut off"),
+]
+
+
+@pytest.mark.parametrize(("footer", "message"), FOOTERS)
+def test_hostile_footers_are_refused(footer: bytes, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        list(_footer.groups(footer, alone=True))
+
+
+@pytest.mark.parametrize("file", [b"", b"PAR1", b"PAR1PAR1", b"PAR1\xff\0\0\0PAR1", bytes(50)])
+def test_files_without_a_footer_are_refused(file: bytes) -> None:
+    with pytest.raises(ValueError, match="it is no Parquet file"):
+        _footer.found(io.BytesIO(file), 2**20)
+
+
+def test_the_facts_of_a_footer_are_those_of_arrow() -> None:
+    data = {"a.b": ["x", None, "y"] * 5, "n": range(15), "l": [[1], None, [2, 3]] * 5}
+    file = io.BytesIO()
+    codecs = {"a.b": "ZSTD", "n": "NONE", "l.list.element": "SNAPPY"}
+    parquet.write_table(pa.table(data), file, compression=codecs, row_group_size=4)
+    metadata = parquet.read_metadata(file)
+    groups = list(_footer.groups(_footer.found(file, 2**20)))
+    assert len(groups) == metadata.num_row_groups == 4
+    for n, group in enumerate(groups):
+        wanted = metadata.row_group(n)
+        assert group.rows == wanted.num_rows
+        for place, chunk in enumerate(group.chunks):
+            column = wanted.column(place)
+            assert chunk.path == column.path_in_schema
+            assert chunk.codec.replace("NONE", "UNCOMPRESSED") == column.compression
+            assert chunk.values == column.num_values
+            assert chunk.size == column.total_compressed_size
+            assert chunk.start in (column.dictionary_page_offset, column.data_page_offset)
+
+
 def sparse(path: Path, start: bytes, size: int) -> None:
     """Write a file with zeros behind its start, which take no room."""
     with path.open("wb") as file:
@@ -701,7 +752,11 @@ def test_a_pipe_in_place_of_a_file_is_refused(
     regular = os.stat(__file__)
     os.mkfifo(tmp_path / name)
     monkeypatch.setattr(os, "stat", lambda *_, **__: regular)
-    signal.signal(signal.SIGALRM, signal.default_int_handler)
+
+    def late(*_: Any) -> None:
+        raise TimeoutError
+
+    signal.signal(signal.SIGALRM, late)
     signal.alarm(20)
     try:
         with pytest.raises(ValueError, match=r"it is no file|is no stream"):
