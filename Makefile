@@ -145,7 +145,7 @@ readers: develop ## the reader in R against the library
 
 nightly: test    ## all of the above, all faults, mutants of changed lines, fuzzing, all tapes up to 2^26 draws
 	$(MAKE) lint pythons ct instructions machine-code arm64 windows clusters backends demo examples \
-		site readers sweep deny proof proof-certificates
+		site readers fuzz-readers sweep deny proof proof-certificates
 	$(MAKE) wheel TWICE=--twice
 	$(MAKE) faults FAULTS=--checked
 	$(MAKE) mutants BASE="$$(git rev-list -1 --before=yesterday HEAD)"
@@ -156,6 +156,9 @@ nightly: test    ## all of the above, all faults, mutants of changed lines, fuzz
 fuzz: develop    ## fuzz the TARGETS, all unless given, SECONDS_EACH, 60 unless given
 	PYTHON="$(PY)" $(if $(TARGETS),,$(RECORDED) fuzz) bash scripts/fuzz.sh $(or $(TARGETS),plan kernel fold coins)
 	$(if $(TARGETS),,PYTHON="$(PY)" $(RECORDED) fuzz-python bash scripts/fuzz.sh python)
+
+fuzz-readers: develop ## the readers of files on 26,000 files whose digests fit, in processes of their own: minutes
+	$(RECORDED) fuzz-readers $(PY) tests/tables/fuzz_readers.py
 
 exhaustive:      ## all tapes of settings with up to 2^DRAW_BITS draws, or else of all: hours; ONLY names a test
 	GEOMDP_DRAW_BITS=$(or $(DRAW_BITS),64) \
@@ -263,6 +266,6 @@ clean:           ## remove all that was built
 
 .PHONY: help demo test test-core test-package quick gate evidence rival-suites lint proof \
 	proof-certificates wheel pythons ct instructions machine-code arm64 windows faults \
-	clusters backends examples notebooks site readers nightly fuzz exhaustive sweep deny long \
+	clusters backends examples notebooks site readers nightly fuzz fuzz-readers exhaustive sweep deny long \
 	mutants endurance audit dudect bench older bench-clusters rivals scaling criterion \
 	pictures requirements licenses develop clean

@@ -216,7 +216,7 @@ def _encoded(
         rows = _csv(made, name, counts)
         description["path"] = f"{target.stem}.csv"
     if len(rows) > _MOST_ROWS:
-        raise ValueError(f"{len(rows)} bytes of rows are not accepted: at most {_MOST_ROWS}")
+        raise ValueError(f"a file of {len(rows)} bytes is not accepted: at most {_MOST_ROWS}")
     text = _json(description | {"bytes": len(rows), "hash": _digest(rows), "geomdp": facts})
     if page is None or target.suffix != ".html":
         return rows, text
@@ -421,11 +421,12 @@ def _found(path: Path) -> tuple[dict[str, Any], bytes]:
     for _ in range(3):  # A save may come between the reads of the two files.
         with _opened(path) as file:
             described = False
-            for known in _descriptions(path):
+            for descriptions in (_stated, _left):
+                known = descriptions(path)
                 described |= bool(known)
                 fit = [each for each in known if _fits(each, file, path.suffix)]
                 if fit:
-                    digest = _digest(rows := _whole(file, _MOST_ROWS))
+                    digest = _digest(rows := _whole(file, "a file", _MOST_ROWS))
                     fit = [each for each in fit if each.get("hash") == digest]
                 # Two: of one save that was killed early, and of another.
                 if len(fit) == 1:
@@ -440,31 +441,33 @@ def _found(path: Path) -> tuple[dict[str, Any], bytes]:
     raise ValueError(_edited(start, path.suffix))
 
 
-def _descriptions(path: Path) -> Iterator[list[dict[str, Any]]]:
-    """Yield the description beside a file, if there is one, and those that a killed save left."""
+def _stated(path: Path) -> list[dict[str, Any]]:
+    """Return the description beside a file, if there is one."""
     try:
         with _opened(Path(_beside(str(path)))) as file:
-            text = _whole(file, _MOST_TEXT)
+            return [_parsed(_whole(file, "a description", _MOST_TEXT))]
     except FileNotFoundError:
-        yield []
-    else:
-        yield [_parsed(text)]
+        return []
+
+
+def _left(path: Path) -> list[dict[str, Any]]:
+    """Return the descriptions that killed saves of a file have left, each once."""
     left = {}
     for each in path.parent.glob(f".{_waiting(str(path))}-*.json"):
         with suppress(Exception), _opened(each) as file:
-            text = _whole(file, _MOST_TEXT)
+            text = _whole(file, "a description", _MOST_TEXT)
             left[text] = _parsed(text)
-    yield list(left.values())
+    return list(left.values())
 
 
 def _opened(path: Path) -> io.BufferedReader:
     return io.BufferedReader(_foreign.opened(path, "rb", ValueError("it is no file")))
 
 
-def _whole(file: BinaryIO, most: int) -> bytes:
+def _whole(file: BinaryIO, what: str, most: int) -> bytes:
     """Return the bytes of a file, if there are no more than this."""
     if (size := file.seek(0, io.SEEK_END)) > most:
-        raise ValueError(f"{size} bytes are not accepted: at most {most}")
+        raise ValueError(f"{what} of {size} bytes is not accepted: at most {most}")
     file.seek(0)
     return file.read(size)
 
@@ -491,7 +494,7 @@ def _edited(rows: bytes, end: str) -> str:
         why = "semicolons part their cells"
     elif re.search(rb"\.0*\r?\n", rows):
         why = "counts are written like 1.0"
-    elif not header.endswith(b"\r"):
+    elif header != rows and not header.endswith(b"\r"):
         why = "lines end with LF instead of CRLF, as git may convert them"
     else:
         why = "they were edited, or are of another release"

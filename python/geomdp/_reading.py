@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 def read(path: str | PathLike[str], *, library: Library | None = None) -> Any:
     """Return the release that ``save`` wrote to a file, or the stream that a file keeps.
 
-    A reader needs the file alone (a CSV file with its ``.csv.json``): no data and no secret.
+    A reader needs the file alone, that of a release with its description (``.csv.json`` or
+    ``.parquet.json``): no data and no secret.
 
     Parameters
     ----------

@@ -201,6 +201,31 @@ def releases(source: Source) -> None:
     assert written is None or (written is out) or (out is None)
 
 
+def tops(source: Source) -> None:
+    """Name the largest of any array, and of any buffer that the core is given."""
+    scale = Fraction(1 + source.below(200), 1 + source.below(200))
+    bounds = None if source.below(3) else (source.integer(), source.integer())
+    mechanism = calling("bounds", lambda: GeometricMechanism.from_scale(scale, bounds))
+    if mechanism is None:
+        return
+    counts = source.anything() if source.below(4) == 0 else source.array()
+    before = counts.tobytes() if isinstance(counts, np.ndarray) else b""
+    k = source.below(6) if source.below(4) else source.anything()
+    found = calling("counts|k|bounds|scale|threads", lambda: mechanism.top(counts, k, threads=2))
+    if found is not None:
+        assert len({*found.tolist()}) == int(k) == found.size
+        assert 0 <= found.min() <= found.max() < np.size(counts)
+    buffer, core = source.array(), mechanism._core
+    n, places = buffer.size, np.arange(buffer.size, dtype=np.uint64)
+    calls = [lambda: core.top(buffer, 1, 1), lambda: core.top_among(places, buffer, n, 1, 1)]
+    for call in calls if n else []:
+        with contextlib.suppress(TypeError, ValueError, OverflowError, BufferError):
+            [place] = call()
+            assert place < n
+    if isinstance(counts, np.ndarray):
+        assert counts.tobytes() == before
+
+
 def others(source: Source) -> None:
     """Try samplers, measurements, other libraries' calls, accuracy, distributions."""
     x, y, z = source.anything(), source.anything(), source.anything()
@@ -329,7 +354,7 @@ def commands(source: Source) -> None:
             assert len(rows(Path(target))) == len(rows(Path(given)))
 
 
-TARGETS = [releases, others, commands, commands, certificates]
+TARGETS = [releases, tops, others, commands, commands, certificates]
 #: Files in memory, if possible.
 SCRATCH = "/dev/shm" if os.path.isdir("/dev/shm") else None
 

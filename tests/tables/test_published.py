@@ -3,12 +3,17 @@
 import contextlib
 import errno
 import hashlib
+import io
 import itertools
 import json
 import os
 import random
 import re
+import signal
+import subprocess
+import sys
 import time
+from collections.abc import Iterator
 from datetime import date, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -21,7 +26,7 @@ import pytest
 from pyarrow import parquet
 
 import geomdp
-from geomdp import _new_file, _published, frames
+from geomdp import _footer, _new_file, _published, frames
 from geomdp._published import Column
 from json_schema import errors
 from published_kinds import DESIGNS, PEOPLE, RELEASED, TREE
@@ -339,6 +344,14 @@ UNFIT: list[tuple[str, str, Any, str]] = [
     ("table", "mechanisms.0.plan_sha256", GONE, "cannot be read"),
     ("table", "mechanisms.0.rate", "1/0", "cannot be read"),
     ("table", "mechanisms.0.bounds", [0, 2**200], "cannot be read"),
+    # These were an OverflowError, and an error without the file's name.
+    *(("table", f"mechanisms.{n}.bounds", [0, 2**64 - 1], "cannot be read: Ov") for n in (0, 1)),
+    (
+        "groups",
+        "mechanisms",
+        [{"depths": [0, 0], "rate": "1/3"}] * 2,
+        r"groups\.csv cannot be read",
+    ),
     ("tree", "epsilon", "2", "another privacy loss"),
     ("tree", "mechanisms.0.rate", "1/5", "cannot be read"),
     ("tree", "mechanisms.0.rate", "0", "cannot be read"),
@@ -377,6 +390,19 @@ def rewrite(path: Path, table: Any, **settings: Any) -> None:
     restate(path)
 
 
+def test_mechanisms_that_repeat_are_refused(released: Any, tmp_path: Path) -> None:
+    """The error was one of zip, without the file's name."""
+    for kind in ("table", "groups", "tree", "top"):
+        path, _, _ = released[f"{kind}.csv"]
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+        description = described(path)
+        mechanisms = description["geomdp"]["mechanisms"]
+        mechanisms.append(mechanisms[-1])
+        (tmp_path / f"{path.name}.json").write_text(json.dumps(description))
+        with pytest.raises(ValueError, match=rf"^{kind}\.csv cannot be read: "):
+            geomdp.read(tmp_path / path.name)
+
+
 def test_hostile_numbers_are_refused() -> None:
     assert _published.fraction("1/10") == Fraction(1, 10)
     assert _published.fraction("9" * 4000) == 10**4000 - 1
@@ -406,7 +432,7 @@ DESCRIPTIONS = [
     (b'{"geomdp": {"x": 1e999}}', "beyond float64"),
     (b'{"geomdp": {"x": ' + b"9" * 10**6 + b"}}", "damaged"),
     (b'{"geomdp": {"x": [' + b"0," * 2**22 + b"0]}}", "values is not accepted"),
-    (b'{"geomdp": "' + b"x" * 2**26 + b'"}', "bytes are not accepted"),
+    (b'{"geomdp": "' + b"x" * 2**26 + b'"}', "a description of .* bytes is not accepted"),
     (b'{"geomdp": {"x": "\xff"}}', "damaged"),
     (b"[]", "no description of a release"),
     (b'{"geomdp": []}', "no description of a release"),
@@ -528,6 +554,218 @@ def test_a_million_levels_are_read_in_seconds(end: str, tmp_path: Path) -> None:
     found = _published.read(path)
     assert time.process_time() - start < 8
     assert found.columns[0].among(found.facts["levels"]["a"])[-1] == 10**6 - 1
+
+
+#: Of a process that reads files with little memory.
+READER = """
+import io, json, resource, sys, time
+import pyarrow.parquet
+import geomdp
+from geomdp import GeometricMechanism
+from geomdp._files import parquet_file
+from geomdp._files.delimited import DataError
+
+def refused(path):
+    start = time.process_time()
+    try:
+        geomdp.read(path)
+        why = "read"
+    except ValueError as error:
+        why = str(error)
+    return why, time.process_time() - start
+
+def limit():
+    size = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (size + 500 * 10**6, resource.RLIM_INFINITY))
+"""
+
+
+def reading(script: str, *arguments: Any) -> Any:
+    """Return what a process prints that reads files."""
+    run = [sys.executable, "-c", READER + script, *map(str, arguments)]
+    done = subprocess.run(run, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return json.loads(done.stdout)
+
+
+def test_no_bit_of_a_footer_ends_the_process(tmp_path: Path) -> None:
+    """Arrow threw an error that nobody can catch if it was asked for the facts of a column."""
+    frames.count(pd.DataFrame(ROWS), {"area": ["a", "b"]}).release(epsilon=1).save(
+        tmp_path / "x.parquet"
+    )
+    script = """
+sys.path.insert(0, sys.argv[1])
+from pathlib import Path
+from restated import restate
+path = Path(sys.argv[2])
+whole = path.read_bytes()
+start = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+found = {}
+for place in range(8 * start, 8 * len(whole)):
+    spoilt = bytearray(whole)
+    spoilt[place // 8] ^= 1 << place % 8
+    path.write_bytes(spoilt)
+    restate(path)
+    why, _ = refused(path)
+    found[why] = found.get(why, 0) + 1
+    try:
+        parquet_file.release(io.BytesIO(spoilt), io.BytesIO(), ["count"], GeometricMechanism(1))
+    except DataError:
+        pass
+print(json.dumps(found))
+"""
+    found = reading(script, Path(__file__).parents[1], tmp_path / "x.parquet")
+    assert sum(found.values()) > 1000
+    # Facts that no reader needs.
+    assert found.pop("read") < 800
+    assert all(why.startswith("x.parquet cannot be read: ") for why in found)
+
+
+#: Footers in Thrift's compact protocol, and why they are refused.
+FOOTERS = [
+    (b"\x19" * 10**4, "too deep"),
+    (b"\x1c" * 10**4, "too deep"),
+    (b"\x19\xf8" + b"\xff" * 9 + b"\1", "cut off"),
+    (b"\x18" + b"\xff" * 9 + b"\1", "cut off"),
+    (b"\x16" + b"\xff" * 10, "more than 64 bits"),
+    (b"\x15\2\5\2\0\0", "out of order"),
+    (b"\x15\2\5\x88\x80\x08\0\0", "out of order"),
+    (b"\x1b\0\0", "another type"),
+    (b"\x1d\0\0", "another type"),
+    (b"\x49\x15\2\0", "TypeError"),
+    (b"\x49\x1c\0\0", "KeyError"),
+    (b"\x59\x0c\0", "metadata"),
+    (b"", "cut off"),
+]
+
+
+@pytest.mark.parametrize(("footer", "message"), FOOTERS)
+def test_hostile_footers_are_refused(footer: bytes, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        list(_footer.groups(footer, alone=True))
+
+
+@pytest.mark.parametrize("file", [b"", b"PAR1", b"PAR1PAR1", b"PAR1\xff\0\0\0PAR1", bytes(50)])
+def test_files_without_a_footer_are_refused(file: bytes) -> None:
+    with pytest.raises(ValueError, match="it is no Parquet file"):
+        _footer.found(io.BytesIO(file), 2**20)
+
+
+def test_the_facts_of_a_footer_are_those_of_arrow() -> None:
+    data = {"a.b": ["x", None, "y"] * 5, "n": range(15), "l": [[1], None, [2, 3]] * 5}
+    file = io.BytesIO()
+    codecs = {"a.b": "ZSTD", "n": "NONE", "l.list.element": "SNAPPY"}
+    parquet.write_table(pa.table(data), file, compression=codecs, row_group_size=4)
+    metadata = parquet.read_metadata(file)
+    groups = list(_footer.groups(_footer.found(file, 2**20)))
+    assert len(groups) == metadata.num_row_groups == 4
+    for n, group in enumerate(groups):
+        wanted = metadata.row_group(n)
+        assert group.rows == wanted.num_rows
+        for place, chunk in enumerate(group.chunks):
+            column = wanted.column(place)
+            assert chunk.path == column.path_in_schema
+            assert chunk.codec.replace("NONE", "UNCOMPRESSED") == column.compression
+            assert chunk.values == column.num_values
+            assert chunk.size == column.total_compressed_size
+            assert chunk.start in (column.dictionary_page_offset, column.data_page_offset)
+
+
+def sparse(path: Path, start: bytes, size: int) -> None:
+    """Write a file with zeros behind its start, which take no room."""
+    with path.open("wb") as file:
+        file.write(start)
+        file.truncate(size)
+
+
+def large(folder: Path) -> Iterator[Path]:
+    """Yield files that are large, or of which much would be made."""
+    noisy = frames.count(pd.DataFrame(ROWS), {"area": ["a", "b"]}).release(epsilon=1)
+
+    def saved(name: str) -> tuple[Path, bytes, Any]:
+        path = folder / name
+        noisy.save(path)
+        return path, path.read_bytes(), described(path)
+
+    def stated(path: Path, description: Any, **facts: Any) -> None:
+        path.with_name(f"{path.name}.json").write_text(json.dumps(description | facts))
+
+    for end in ENDS:
+        for n, size in enumerate((3 * 2**30, 2**31 - 1)):
+            path, whole, _ = saved(f"sparse-{n}.{end}")
+            sparse(path, whole, size)
+            yield path
+        path, _, description = saved(f"zeros.{end}")
+        sparse(path, b"", 2**31 - 1)
+        stated(path, description, bytes=2**31 - 1)
+        yield path
+        path, _, _ = saved(f"description.{end}")
+        sparse(path.with_name(f"{path.name}.json"), b"{", 3 * 2**30)
+        yield path
+    many = b"," * 10**8
+    for n, start in enumerate((b"", b"area,count\r\n", b"area,count\r\na")):
+        path, _, _ = saved(f"commas-{n}.csv")
+        path.write_bytes(start + (many if n < 2 else b',"\n"' * (25 * 10**6)))
+        restate(path)
+        yield path
+    path = folder / "stream.jsonl"
+    sparse(path, b"", 3 * 2**30)
+    yield path
+    path, _, description = saved("mechanisms.csv")
+    one = description["geomdp"]["mechanisms"][0]
+    description["geomdp"]["mechanisms"] = [one] * 10**5
+    stated(path, description)
+    yield path
+    path, _, description = saved("depths.csv")
+    axis = description["geomdp"]["axes"]["area"] | {"margin": ["all"], "shares": ["1/2"] * 2}
+    description["geomdp"]["axes"] = {f"a{n}": axis for n in range(90)}
+    stated(path, description)
+    yield path
+    path, _, description = saved("shares.csv")
+    tree = {"nodes": [*range(3000)], "parents": [*range(-1, 2999)]}
+    tree["shares"] = [f"1/{10**9 + n}" for n in range(3000)]
+    description["geomdp"]["axes"] = {"area": tree}
+    stated(path, description)
+    yield path
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of Linux")
+def test_what_is_large_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    """A file of zeros took 22 seconds and 9 GB, and the columns of a row of commas 40 seconds."""
+    files = [*large(tmp_path)]
+    script = "limit()\nprint(json.dumps([refused(path) for path in sys.argv[1:]]))"
+    for path, (why, seconds) in zip(files, reading(script, *files), strict=True):
+        assert path.name in why
+        assert "Memory" not in why, (path.name, why)
+        assert "alloc" not in why, (path.name, why)
+        assert seconds < 5, (path.name, seconds)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes of POSIX")
+@pytest.mark.parametrize("name", ["x.csv", "x.csv.json", "x.parquet", "x.parquet.json", "x.jsonl"])
+def test_a_pipe_in_place_of_a_file_is_refused(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was put there after its name was checked, and reading it waited for ever."""
+    path = tmp_path / name.removesuffix(".json")
+    if name != "x.jsonl":
+        _published.write(path, columns(1, 2, 3), {}, overwrite=False)
+        os.unlink(tmp_path / name)
+    regular = os.stat(__file__)
+    os.mkfifo(tmp_path / name)
+    monkeypatch.setattr(os, "stat", lambda *_, **__: regular)
+
+    def late(*_: Any) -> None:
+        raise TimeoutError
+
+    signal.signal(signal.SIGALRM, late)
+    signal.alarm(20)
+    try:
+        with pytest.raises(ValueError, match=r"it is no file|is no stream"):
+            geomdp.read(path)
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
 
 
 # What a message says

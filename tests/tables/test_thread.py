@@ -300,7 +300,7 @@ def test_save_replaces_no_file(tmp_path: Path) -> None:
     os.unlink(tmp_path / "a.csv")
     with pytest.raises(FileExistsError):
         noisy.save(tmp_path / "a.csv")
-    assert sorted(os.listdir(tmp_path)) == ["a.csv.json", "b.parquet"]
+    assert sorted(os.listdir(tmp_path)) == ["a.csv.json", "b.parquet", "b.parquet.json"]
     with pytest.raises(ValueError, match=r"ends in \.csv or \.parquet"):
         noisy.save(tmp_path / "c.txt")
     umask = os.umask(0o022)
@@ -359,8 +359,9 @@ def test_a_file_written_by_the_standard_library_alone_is_read(tmp_path: Path) ->
         "mechanisms": [{"depths": [0], "rate": "1/2", "bounds": None}],
     }
     facts["mechanisms"][0]["plan_sha256"] = hashlib.sha256(plan).hexdigest()  # type: ignore[index]
-    digest = hashlib.sha256((tmp_path / "t.csv").read_bytes()).hexdigest()
-    description = {"hash": f"sha256:{digest}", "schema": {"fields": fields}, "geomdp": facts}
+    rows = (tmp_path / "t.csv").read_bytes()
+    description = {"schema": {"fields": fields}, "bytes": len(rows), "geomdp": facts}
+    description["hash"] = f"sha256:{hashlib.sha256(rows).hexdigest()}"
     (tmp_path / "t.csv.json").write_text(json.dumps(description))
     read = geomdp.read(tmp_path / "t.csv", library="polars")
     assert read.to_dict() == {"yes": -3, "no": 40}

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from geomdp import frames
+from geomdp import _footer, frames
 from geomdp._files.delimited import DataError
 from geomdp._inputs.parameters import shown
 from geomdp.mechanism import check_dtype
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 #: The number of rows per batch, and per row group of the output.
 BATCH = 1 << 17
+#: The most bytes of a footer.
+_FOOTER = 1 << 26
 
 
 def release(
@@ -36,6 +38,7 @@ def release(
     from pyarrow import parquet  # noqa: PLC0415
 
     with _reading():
+        codecs = _codecs(source)
         file = parquet.ParquetFile(source)
     schema = file.schema_arrow
     for name in columns:
@@ -49,7 +52,6 @@ def release(
             check_dtype(mechanism, schema.field(name).type.to_pandas_dtype())
         except (ValueError, OverflowError) as error:
             raise DataError(f"column {name!r}: {error}") from error
-    codecs = _compression(file.metadata)
     # The schema of the copy.
     schema = _noisy(schema.empty_table(), columns, mechanism).schema
     with _reading(), parquet.ParquetWriter(target, schema, compression=codecs) as writer:
@@ -57,14 +59,11 @@ def release(
             writer.write_batch(_noisy(read, columns, mechanism))
 
 
-def _compression(metadata: Any) -> dict[str, str]:
+def _codecs(source: BinaryIO) -> dict[str, str]:
     """Return the codec of each column in the first row group, by column path."""
-    group = metadata.row_group(0) if metadata.num_row_groups else None
-    columns = [group.column(place) for place in range(group.num_columns)] if group else []
-    return {
-        column.path_in_schema: column.compression.replace("UNCOMPRESSED", "NONE")
-        for column in columns
-    }
+    # Arrow would end the process on some damaged files.
+    group = next(_footer.groups(_footer.found(source, _FOOTER)), None)
+    return {} if group is None else {each.path: each.codec for each in group.chunks}
 
 
 @contextmanager
@@ -76,7 +75,7 @@ def _reading() -> Iterator[None]:
         yield
     except UnicodeDecodeError:
         raise DataError("the name of a column is not UTF-8") from None
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, ValueError) as error:
         # Errors of the operating system have an errno.
         if isinstance(error, OSError) and error.errno is not None:
             raise

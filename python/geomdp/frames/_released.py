@@ -169,9 +169,10 @@ class Released:
         Parameters
         ----------
         path : path
-            Ends in ``.csv``, for a CSV file with a JSON file beside it (``.csv.json``); in
-            ``.parquet``; or in ``.html``, for one page that shows the table and adds up its cells
-            in any browser, without a network. It holds the CSV file and its description.
+            Ends in ``.csv`` or ``.parquet``, for a file of rows with a description beside it
+            (``.csv.json``, ``.parquet.json``); or in ``.html``, for one page that shows the table
+            and adds up its cells in any browser, without a network. It holds the CSV file and its
+            description.
         overwrite : bool
             Whether files of these names may be replaced.
         certificate : bool
