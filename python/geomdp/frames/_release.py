@@ -7,6 +7,7 @@ the loss before any noise is drawn. Only the draws see exact counts.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -21,7 +22,6 @@ from geomdp.frames._native import Library
 from geomdp.frames._noisy import NoisyTable
 
 if TYPE_CHECKING:
-    from collections import Counter
     from collections.abc import Mapping
     from fractions import Fraction
 
@@ -72,13 +72,18 @@ def checked(label: Any, threads: Any) -> int | None:
     return parameters.threads(threads) or None
 
 
-def spend(budget: Budget | None, losses: Counter[Fraction | float], label: str | None) -> None:
-    """Book a release whose noisy counts have these losses, or refuse it."""
+def spend(
+    budget: Budget | None,
+    whole: Fraction | float,
+    losses: Counter[Fraction | float],
+    label: str | None,
+) -> None:
+    """Book a release of this loss, whose noisy counts have these losses, or refuse it."""
     if budget is None:
         return
     if not isinstance(budget, Budget):
         raise TypeError(parameters.foreign("budget", budget, "a Budget"))
-    budget.book(math.inf if math.inf in losses else losses, label=label)
+    budget._book(whole, Counter([whole]) if whole == math.inf else losses, label)
 
 
 def draw(

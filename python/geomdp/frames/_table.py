@@ -191,7 +191,8 @@ class Table(Searched, Withheld):
         )
         if shares is not None and mechanism is not None:
             raise TypeError("shares go with epsilon: a mechanism is that of all depths")
-        _release.spend(budget, given.design.losses(given.mechanisms), label)
+        whole, losses = given.design.loss(given.mechanisms), given.design.losses(given.mechanisms)
+        _release.spend(budget, whole, losses, label)
         return unseen(partial(_release.draw, given, self._library, self._occupied))
 
     def map(self, mechanism: GeometricMechanism, records: Integer = 1) -> float:

@@ -227,7 +227,8 @@ def draw(
     if RANK in design.levels:
         raise ValueError(f"a column {RANK!r} is not accepted, since the ranks have it: rename it")
     count = _release.checked(label, threads)
-    _release.spend(budget, Counter({loss(mechanism, steps(design)): number}), label)
+    losses = Counter({loss(mechanism, steps(design)): number})
+    _release.spend(budget, loss(mechanism, number * steps(design)), losses, label)
     search = partial(top_among, mechanism, occupied, base_cells(design), number, count)
     cells = unseen(search)
     return Top(design, {design.depths[-1]: mechanism}, label, library, cells=cells)
