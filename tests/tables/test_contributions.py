@@ -167,6 +167,7 @@ def test_what_one_individual_changes_is_bounded_block_by_block(
     for block in design.depths:
         bound = sorted((size for n, size in design.changes(block) for _ in range(n)), reverse=True)
         most = np.cumsum(bound)
+        assert "l1" in limits or most[-1] <= linf * math.prod(design.sizes)
         k = min(len(most), np.abs(changes[0][design.axes.block(block)]).size)
         reached = np.zeros(k, np.int64)
         for change in changes:
@@ -276,6 +277,19 @@ def test_the_loss_of_one_individual_by_enumeration(seed: int) -> None:
             design.sensitivity
         )
         assert design.loss(design.mechanisms_for(6)) == uneven.loss(uneven.mechanisms_for(6)) == 6
+
+
+def test_a_rho_covers_every_split_of_an_individual() -> None:
+    """Of four records in groups of three, (3, 1) cost less by theorem 2 than (2, 2)."""
+    leaves = {f"{group}{n}": group for group in "ab" for n in range(3)}
+    tree = Hierarchy(leaves | {"a": "r", "b": "r"}, leaves_only=True)
+    design = frames.Design({"x": tree}, individual="who", l0=4)
+    for rate in (Fraction(1, 3), Fraction(4)):
+        of_groups = design.losses({(1,): GeometricMechanism(rate)})
+        splits = (zcdp_of(Counter(rate * n for n in split)) for split in ((3, 1), (2, 2)))
+        assert float(zcdp_of(of_groups)) >= max(map(float, splits))
+    # As before where the worst split is known.
+    assert design.losses({(1,): GeometricMechanism("1/3")}) == {1: 1, Fraction(1, 3): 1}
 
 
 def test_what_is_moved_changes_no_grand_total() -> None:

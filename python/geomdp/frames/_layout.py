@@ -296,7 +296,9 @@ class Layout:
         """
         axes = list(zip(self.axes, block, strict=True))
         room = math.prod(axis.rooms[depth] for axis, depth in axes)
-        nodes = math.prod(np.diff(axis.tree.starts)[depth] for axis, depth in axes)
+        nodes = math.prod(
+            len(range(axis.tree.size)[axis.tree.level(depth)]) for axis, depth in axes
+        )
         for records, together in self._moved():
             most = min(room * self.linf, together)
             if nodes == 1:
@@ -360,7 +362,7 @@ class Layout:
         if self.l1 is not None:
             return self.l1 * (max(best, pair) if change else best)
         cells = math.prod(self.sizes)
-        joined = min(self.l0, cells)
+        own = min(self.l0, cells)
 
         def alone(cells: int) -> Any:
             """Return the most that so many cells change it."""
@@ -372,9 +374,9 @@ class Layout:
 
         def both(left: int) -> Any:
             """Return no less than the most, if so many cells are left for others."""
-            return min(left * pair + alone(joined - left), alone(joined + left))
+            return min(left * pair + alone(own - left), alone(own + left))
 
-        low, high = 0, min(joined, cells - joined) if change else 0
+        low, high = 0, min(own, cells - own) if change else 0
         while low < high:
             middle = (low + high) // 2
             rises = both(middle + 1) > both(middle)
