@@ -122,6 +122,7 @@ def test_lemma_14a_for_pairs_of_changes() -> None:
 SHAPES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "a list": ({"x": ["a", "b", "c"]}, {}),
     "a cell": ({"x": ["a"]}, {}),
+    "two cells": ({"x": ["a", "b"]}, {}),
     "a tree": ({"x": Hierarchy({"a": "r", "b": "r", "c": "b", "d": "b"})}, {}),
     "a tree and a list": ({"x": Hierarchy({"a": "r", "b": "r", "c": "r"}), "y": [0, 1]}, {}),
     "a margin": ({"x": ["a", "b", "c"], "y": [0, 1]}, {"margins": {"x": "all"}}),
