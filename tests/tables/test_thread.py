@@ -88,10 +88,8 @@ def test_the_block_of_the_readme_runs(make: Any, tmp_path: Path) -> None:
         assert found.rows() == wanted.rows()
 
 
-WEIGHTED = {"town": ["a", "b", "a", "z", None], "sick": ["no", "no", "yes", "no", "no"]}
-OF_WEIGHTS = Design(
-    {"town": ["a", "b"], "sick": ["yes", "no"]}, other={"town": "else"}, margins={"town": "all"}
-)
+WEIGHTED = {"town": ["a", "b", "a", None, None], "sick": ["no", "no", "yes", "no", "no"]}
+OF_WEIGHTS = Design({"town": ["a", "b", None], "sick": ["yes", "no"]}, margins={"town": "all"})
 
 
 @in_all

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property
@@ -160,6 +161,44 @@ class Axis:
         below[self.tree.cells] = 1
         below = self.tree.sums(below)
         return [int(below[self.tree.level(depth)].max()) for depth in range(self.depths)]
+
+    @cached_property
+    def pairs(self) -> list[tuple[int, int, int]]:
+        """The depths of two cells, and of the deepest node that has both, or -1.
+
+        Only those pairs that no other excels, by deeper cells and a common node that is less deep.
+        """
+        tree = self.tree
+        deepest, second = tree.depths.copy(), np.full(tree.size, -1)
+        for depth in reversed(range(tree.depth)):
+            inner, below = tree.inner[depth], deepest[tree.below(depth)]
+            most = tree.over_children(depth, below, np.maximum)
+            first = below == np.repeat(most, tree.children[inner])
+            others = tree.over_children(depth, np.where(first, -1, below), np.maximum)
+            alone = tree.over_children(depth, first.astype(np.int64)) == 1
+            deepest[inner] = most
+            # A node may have a cell of its own.
+            second[inner] = np.maximum(np.where(alone, others, most), depth if tree.loose else -1)
+        # By the depth of the common node and of the deeper cell, that of the other.
+        found = np.full((tree.depth + 2, tree.depth + 2), -1)
+        found[-1, -2] = tree.depth
+        roots = np.sort(deepest[tree.level(0)])
+        if roots.size > 1:
+            found[0, roots[-1]] = roots[-2]
+        np.maximum.at(found, (tree.depths + 1, deepest), second)
+        least = np.maximum.accumulate(np.maximum.accumulate(found, axis=0)[:, ::-1], axis=1)[
+            :, ::-1
+        ]
+        shallower = np.concatenate([np.full((1, tree.depth + 2), -1), least[:-1]])
+        deeper = np.pad(least[:, 1:], ((0, 0), (0, 1)), constant_values=-1)
+        kept = np.argwhere(found > np.maximum(shallower, deeper)).tolist()
+        sides = [(one, int(found[place, one]), place - 1) for place, one in kept]
+        return list(dict.fromkeys([*sides, *((two, one, at) for one, two, at in sides)]))
+
+    @cached_property
+    def cells_by_depth(self) -> Counter[int]:
+        """How many cells each depth has."""
+        return Counter(self.tree.depths[self.tree.cells].tolist())
 
     @property
     def given(self) -> Any:

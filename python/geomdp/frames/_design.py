@@ -83,8 +83,10 @@ class Design(Searchable, Layout):
         hierarchy all nodes, from the root down.
     sensitivity : int
         The greatest L1 change of the table by one individual: `linf` for each of `l0` cells, or
-        `l1`; or twice that for changes, but no more than all cells can change; times the number of
-        depths of each column, 2 with a margin.
+        `l1`, in each sum that has them. With ``neighbours="change"`` that holds for the cells that
+        it leaves and for those that it joins, but what is moved below a node does not change it.
+        With changes of several cells it may be more than the greatest, never less, where the nodes
+        have no room for such a change (``docs/proofs.md``, lemma 14c).
     cells : int
         The number of rows of the table, margins and sums included.
 
@@ -355,7 +357,9 @@ individual='patient', l0=2)
         An individual changes at most `l0` cells by `linf` each, or twice as many with
         ``neighbours="change"``, but no more than the table has. Of the sums of a margin or of a
         depth of a hierarchy it changes as few as have room for its cells, each by more. No change
-        within these bounds has a greater loss (``docs/proofs.md``, lemma 14a).
+        within these bounds has a greater loss (``docs/proofs.md``, lemma 14a). With
+        ``neighbours="change"`` not all sums change by their most at once, so that at delta 0 a
+        release costs less than this says.
 
         Parameters
         ----------

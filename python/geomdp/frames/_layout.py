@@ -7,7 +7,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
+from itertools import product
 from typing import Any, Literal, Self, TypeAlias
+
+import numpy as np
 
 from geomdp import _notebook
 from geomdp._analysis.products import Block
@@ -22,6 +25,8 @@ Neighbours: TypeAlias = Literal["add-remove", "change"]
 
 #: The most combinations of depths of all columns. Each has noise of its own, and a plan in files.
 _MOST_BLOCKS = 2**12
+#: The zCDP of randomised response is convex in its loss up to here.
+_STEEP = 2
 
 
 @_notebook.showable
@@ -112,8 +117,8 @@ class Layout:
 
     @property
     def sensitivity(self) -> int:
-        """The greatest L1 change of the table by one individual."""
-        return self.change * len(self.depths)
+        """The greatest L1 change of the table by one individual, or more: lemma 14c."""
+        return int(self._most(dict.fromkeys(self.depths, 1)))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -141,7 +146,9 @@ class Layout:
         """Return the mechanism of each block of the table, for this epsilon.
 
         A key is the depth of the block on each axis, 0 for the roots. The last block has the finest
-        cells. A block has the product of its depths' shares of epsilon.
+        cells. The rates of blocks are in proportion to the products of their depths' shares, and
+        the greatest that an individual's records allow: what is moved within the table changes no
+        grand total, for one.
 
         Parameters
         ----------
@@ -163,15 +170,19 @@ class Layout:
         given = parameters.exact("epsilon", epsilon)
         total = parameters.positive_fraction("epsilon", given)
         known: dict[Fraction, GeometricMechanism] = {}
-        found = {}
-        for block in self.depths:
-            parts = (axis.shares[depth] for axis, depth in zip(self.axes, block, strict=True))
-            share = math.prod(parts, start=Fraction(1))
+        shares = {
+            block: math.prod(
+                (axis.shares[depth] for axis, depth in zip(self.axes, block, strict=True)),
+                start=Fraction(1),
+            )
+            for block in self.depths
+        }
+        rest = self.change / Fraction(self._most(shares))
+        for share in shares.values():
             if share not in known:
-                part = given if share == 1 else total * share
+                part = given if share * rest == 1 else total * share * rest
                 known[share] = GeometricMechanism(part, self.change, bounds)
-            found[block] = known[share]
-        return found
+        return {block: known[share] for block, share in shares.items()}
 
     @property
     def change(self) -> int:
@@ -289,22 +300,94 @@ class Layout:
         The cells that it joins, and those that it leaves, lie in as few nodes as have room for
         them: the greatest changes have the greatest loss (``docs/proofs.md``, lemma 14a).
         """
-        axes = zip(self.axes, block, strict=True)
+        axes = list(zip(self.axes, block, strict=True))
         room = math.prod(axis.rooms[depth] for axis, depth in axes)
+        nodes = math.prod(
+            len(range(axis.tree.size)[axis.tree.level(depth)]) for axis, depth in axes
+        )
         for records, together in self._moved():
             most = min(room * self.linf, together)
+            if nodes == 1:
+                # Records that stay in the node do not change it.
+                yield 1, most
+                return
             full, rest = divmod(records, most)
             yield full, most
             if rest:
                 yield 1, rest
 
     def losses(self, mechanisms: Mapping[Block, Noise]) -> Counter[Fraction | float]:
-        """Return the exact privacy losses of the noisy counts that one individual changes."""
+        """Return exact privacy losses of noisy counts that are no more private than the table.
+
+        They cost at least the rho of all changes of an individual, and their sum may be more than
+        :meth:`loss` (``docs/proofs.md``, lemma 14b).
+        """
         found: Counter[Fraction | float] = Counter()
         for block, each in mechanisms.items():
-            for nodes, size in self.changes(block):
-                found[loss(each, size)] += nodes
+            sizes = list(self.changes(block))
+            most = max(size for _, size in sizes)
+            steep = loss(each, most) > _STEEP
+            for nodes, size in sizes:
+                found[loss(each, most if steep else size)] += nodes
         return found
+
+    def loss(self, mechanisms: Mapping[Block, Noise]) -> Fraction | float:
+        """Return the exact privacy loss of all noisy counts together for one individual."""
+        rates = {block: each.rate for block, each in mechanisms.items()}
+        if math.inf in rates.values():
+            return math.inf
+        return Fraction(self._most({block: Fraction(rate) for block, rate in rates.items()}))
+
+    def _most(self, rates: Mapping[Block, Fraction | int]) -> Any:
+        """Return the most that one individual changes the table, weighted by block.
+
+        The records that it adds to cells, and those that it takes away, are in pairs as far as
+        there are both (``docs/proofs.md``, lemma 14c).
+        """
+        upto: Any = np.zeros([axis.depths for axis in self.axes], object)
+        for block, rate in rates.items():
+            upto[block] = rate
+        for place in range(upto.ndim):
+            upto = np.cumsum(upto, axis=place)
+        kinds = sorted(
+            (
+                (upto[depths], math.prod(map(Counter.__getitem__, counts, depths)))
+                for counts in [[axis.cells_by_depth for axis in self.axes]]
+                for depths in product(*counts)
+            ),
+            reverse=True,
+        )
+        best = kinds[0][0]
+        pair = max(
+            upto[tuple(one)] + upto[tuple(two)] - (2 * upto[common] if min(common) >= 0 else 0)
+            for one, two, common in (
+                zip(*each, strict=True) for each in product(*(axis.pairs for axis in self.axes))
+            )
+        )
+        change = self.neighbours == "change"
+        if self.l1 is not None:
+            return self.l1 * (max(best, pair) if change else best)
+        cells = math.prod(self.sizes)
+        own = min(self.l0, cells)
+
+        def alone(cells: int) -> Any:
+            """Return the most that so many cells change it."""
+            found, left = 0 * best, cells
+            for weight, n in kinds:
+                taken = min(n, left)
+                found, left = found + weight * taken, left - taken
+            return found
+
+        def both(left: int) -> Any:
+            """Return no less than the most, if so many cells are left for others."""
+            return min(left * pair + alone(own - left), alone(own + left))
+
+        low, high = 0, min(own, cells - own) if change else 0
+        while low < high:
+            middle = (low + high) // 2
+            rises = both(middle + 1) > both(middle)
+            low, high = (middle + 1, high) if rises else (low, middle)
+        return self.linf * both(low)
 
     def _moved(self) -> list[tuple[int, int]]:
         """Return how many records one individual adds to cells and, with changes, takes away.

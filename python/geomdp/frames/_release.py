@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
@@ -23,7 +24,6 @@ from geomdp.frames._noisy import NoisyTable
 from geomdp.frames._released import Released, rehearse
 
 if TYPE_CHECKING:
-    from collections import Counter
     from collections.abc import Mapping
     from fractions import Fraction
 
@@ -96,13 +96,18 @@ def identified(corrects: Any) -> Identity:
     return _identity.fresh(), (corrects.id, *corrects.corrects)
 
 
-def spend(budget: Budget | None, losses: Counter[Fraction | float], label: str | None) -> None:
-    """Book a release whose noisy counts have these losses, or refuse it."""
+def spend(
+    budget: Budget | None,
+    whole: Fraction | float,
+    losses: Counter[Fraction | float],
+    label: str | None,
+) -> None:
+    """Book a release of this loss, whose noisy counts have these losses, or refuse it."""
     if budget is None:
         return
     if not isinstance(budget, Budget):
         raise TypeError(parameters.foreign("budget", budget, "a Budget"))
-    budget.book(math.inf if math.inf in losses else losses, label=label)
+    budget._book(whole, Counter([whole]) if whole == math.inf else losses, label)
 
 
 def draw(

@@ -130,8 +130,7 @@ class Released:
     @property
     def epsilon(self) -> Fraction | float:
         """The exact privacy loss of the whole table for one individual; infinite without noise."""
-        losses = self.design.losses(self.mechanisms)
-        return sum((loss * n for loss, n in losses.items()), start=Fraction())
+        return self.design.loss(self.mechanisms)
 
     def privacy_loss(self) -> float:
         """Return the privacy loss of the whole table for one individual, rounded up.

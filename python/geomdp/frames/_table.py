@@ -216,7 +216,8 @@ class Table(Searched):
             corrects=corrects,
             save=save,
         )
-        _release.spend(budget, given.design.losses(given.mechanisms), label)
+        whole, losses = given.design.loss(given.mechanisms), given.design.losses(given.mechanisms)
+        _release.spend(budget, whole, losses, label)
         noisy = _release.draw(given, self._library, self._occupied)
         return _release.saved(noisy, save)
 

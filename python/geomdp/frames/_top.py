@@ -288,7 +288,8 @@ class Searched(Withheld):
         named = partial(Top, design, mechanisms, label, self._library, identity=identity)
         if save is not None:
             rehearse(named(cells=np.arange(number)), save)
-        _release.spend(budget, Counter({loss(mechanism, steps(design)): number}), label)
+        losses = Counter({loss(mechanism, steps(design)): number})
+        _release.spend(budget, loss(mechanism, number * steps(design)), losses, label)
         cells = top_among(mechanism, self._occupied, base_cells(design), number, count)
         return _release.saved(named(cells=cells), save)
 
