@@ -76,7 +76,7 @@ def _turn(path: str) -> Iterator[None]:
     """Be the only one who makes this file. A process that is killed is in nobody's way."""
     folder, name = os.path.split(path)
     turn = os.path.join(folder, f".geomdp-{hashlib.sha256(os.fsencode(name)).hexdigest()}.turn")
-    with locked(turn, lambda: open(turn, "ab", buffering=0)):
+    with locked(turn, lambda: open(turn, "ab", 0)):
         try:
             yield
         finally:

@@ -652,12 +652,12 @@ def test_the_work_of_a_booking_does_not_grow_with_the_history(
     for _ in range(50):
         book()
     early = [work(book), work(look)]
-    for _ in range(3000):
+    for _ in range(800):
         book()
     for before, after in zip(early, [work(book), work(look)], strict=True):
-        assert after.bytecodes < 1.2 * before.bytecodes + 200, (before, after)
-        assert after.memory < 1.2 * before.memory + 2000, (before, after)
-        assert after.read < 1.2 * before.read + 2000, (before, after)
+        assert after.bytecodes < 1.2 * before.bytecodes, (before, after)
+        assert after.memory < before.memory + 1000, (before, after)
+        assert after.read < before.read + 1000, (before, after)
 
 
 def test_killed_between_booking_and_release_loses_budget(tmp_path: Path) -> None:

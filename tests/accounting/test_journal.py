@@ -88,12 +88,14 @@ def test_a_crash_at_any_byte_leaves_an_entry_or_none(
     after = kind.told(kind.open(path))
     seen = 0
     for content in after_crashes(old, new):
+        path.write_bytes(old)
+        known = kind.open(path)
         path.write_bytes(content)
         found = kind.told(kind.open(path))
         # Behind the mark an entry may be there or not, until the next writer.
         assert same(found, after) or same(found, after[:-1])
         whole = content[len(old) :] == new[len(old) :]
-        kind.add(kind.open(path))
+        kind.add(known)  # It reads what is new.
         told = kind.told(kind.open(path))
         assert len(told) > entries
         assert same(told[: entries + whole], after[: entries + whole])
@@ -241,16 +243,32 @@ def test_a_backup_has_what_is_final(kind: Kind, path: Path) -> None:
     assert sorted(os.listdir(path.parent)) == ["a.jsonl", "copy.jsonl"]
 
 
+@pytest.mark.parametrize("renamed", [False, True])
+@pytest.mark.parametrize("entries", [0, 1, 2])
 def test_an_older_copy_in_its_place_is_noticed_by_those_who_saw_more(
-    kind: Kind, path: Path
+    kind: Kind, path: Path, entries: int, renamed: bool
 ) -> None:
+    """In the same file or in another one, and if it has as many entries again, or more."""
     opened = kind.open(path)
     content = path.read_bytes()
     kind.add(opened)
-    path.write_bytes(content)
+    (copy := path.with_name("copy") if renamed else path).write_bytes(content)
+    copy.replace(path)
+    filled(kind, path, entries)
     for use in (kind.told, kind.add):
-        with pytest.raises(ValueError, match=r"a\.jsonl has fewer entries than before"):
+        message = "is damaged" if entries else "has fewer entries than before"
+        with pytest.raises(ValueError, match=rf"a\.jsonl {message}"):
             use(opened)
+    assert len(kind.told(kind.open(path))) == entries
+
+
+def test_a_current_copy_in_its_place_is_gone_on_with(kind: Kind, path: Path) -> None:
+    opened = kind.open(path)
+    for _ in range(3):
+        kind.add(opened)
+        (copy := path.with_name("copy")).write_bytes(path.read_bytes())
+        copy.replace(path)
+    assert same(kind.told(opened), kind.told(kind.open(path)))
 
 
 class Replaced:
@@ -309,35 +327,6 @@ def test_what_is_paid_is_in_the_file_that_has_the_name(kind: Kind, path: Path, h
         # Before the lock is had, a copy with all entries is as good.
         assert paid == (step < 2 and how != "deleted")
     assert step == 7
-
-
-@pytest.mark.parametrize("how", ["deleted", "a current copy"])
-def test_who_waits_for_a_lock_spends_from_the_file_that_has_the_name(path: Path, how: str) -> None:
-    """As before, with a real lock."""
-    waiter, holder = Budget.open(path, epsilon=1), Replaced(path, how, 0)
-    errors: list[BaseException] = []
-
-    def wait() -> None:
-        try:
-            waiter.book("0.5")
-        except FileNotFoundError as error:
-            errors.append(error)
-
-    with _lock.locked(path, lambda: open(path, "rb+", buffering=0)):
-        code = f"from geomdp.accounting import Budget\nBudget.open({str(path)!r}).book('0.5')"
-        other = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)
-        time.sleep(1.5)
-        assert other.poll() is None
-        holder.now()
-    said = other.communicate(timeout=60)[1]
-    wait()
-    if how == "deleted":
-        assert "FileNotFoundError" in said
-        assert len(errors) == 1
-        assert not path.exists()
-    else:
-        assert (said, errors) == ("", [])
-        assert Budget.open(path).remaining == 0
 
 
 def test_a_budget_in_memory_has_no_backup(path: Path) -> None:
