@@ -18,6 +18,7 @@ second file belongs to this one, so that a hard link to it or a mount of it is a
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import json
@@ -28,53 +29,51 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
-from threading import RLock
 from typing import Any, ClassVar, NamedTuple
 
 from geomdp import _foreign
 from geomdp._identity import Identity, fresh, stated
 from geomdp._inputs import parameters
-from geomdp._new_file import new_file
+from geomdp._lock import leads_to, locked
+from geomdp._new_file import new_file, sync_folder
+
+if sys.platform == "darwin":
+    import fcntl
 
 #: The format that this version reads.
 _FORMAT = 1
-#: The most bytes of a head.
-_HEAD = 2**24
-#: How long a writer waits for the lock, in seconds.
-_WAIT = 30
 #: How often a mark is read that may be written at this moment.
 _TRIES = 5
-#: Held by writers. So no process is forked meanwhile: its copy of the open file would keep the
-#: lock.
-_WRITING = RLock()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_WRITING.acquire,
-        after_in_parent=_WRITING.release,
-        after_in_child=_WRITING.release,
-    )
+#: The most bytes of a head.
+_LONGEST_HEAD = 2**20
 
 
 class _Seen(NamedTuple):
-    """The part of a file that was checked: its head, and its entries up to an end."""
+    """The part of a file that was checked: its head, and its entries up to an end.
 
+    The list of items is the same for all parts of one file. It may have more items meanwhile: it
+    gets only those of final entries.
+    """
+
+    file: tuple[int, int]
     head: bytes
     end: int
     last: str
+    n: int
     items: list[Any]
 
 
-_NOTHING = _Seen(b"", 0, "", [])
+_NOTHING = _Seen((0, 0), b"", 0, "", 0, [])
 
 
 class Journal(ABC):
     """A file with public limits, the same for all who open it. Each call opens the file.
 
-    A limit of None takes that of the file. `placing` is called once a new file is complete, before
-    it gets its name.
+    A limit of None takes that of the file, and only a file that exists has one. `placing` is called
+    once a new file is complete, before it gets its name.
     """
 
-    __slots__ = ("_limits", "_path", "_seen")
+    __slots__ = ("_durable", "_limits", "_path", "_seen")
     #: How messages and the head call the file.
     _kind: ClassVar[str]
     #: The most bytes of a line.
@@ -89,11 +88,17 @@ class Journal(ABC):
         self._path = absolute(path)
         self._limits = dict(limits)
         self._seen = _NOTHING
+        #: The file whose name is on the disk.
+        self._durable = _NOTHING.file
         try:
             os.stat(self._path)
         except FileNotFoundError:
+            if None in self._limits.values():
+                why = f"no such {self._kind}, and its limits are not given"
+                raise FileNotFoundError(errno.ENOENT, why, str(self._path)) from None
             kind = {"geomdp": self._kind, "format": _FORMAT, "id": fresh()}
-            head = _sealed("", kind | {"limits": self._limits})
+            whole = _sealed("", kind | {"limits": self._limits})
+            head = self._fitting("a set of limits", whole, _LONGEST_HEAD)
             with suppress(FileExistsError):  # Another process was faster.
                 _make(self._path, head + _mark(len(head) + _MARK, _digest("", head)), placing)
         self._items()
@@ -102,7 +107,7 @@ class Journal(ABC):
         """Check the whole file, and write all that is final to a new one."""
         target = absolute(path)
         with self._opened("rb") as file:
-            seen, _ = self._load(file, _NOTHING)
+            seen, *_ = self._load(file, _NOTHING)
             file.seek(len(seen.head) + _MARK)
             entries = file.read(seen.end - file.tell())
         _make(target, seen.head + _mark(seen.end, seen.last) + entries)
@@ -122,10 +127,10 @@ class Journal(ABC):
         """Return the item to keep for an entry, given its first byte and the digest before it."""
 
     def _items(self) -> list[Any]:
-        """Return the items of all final entries."""
+        """Return the items of all final entries. The list is not to be changed; it may grow."""
         with self._opened("rb") as file:
-            self._seen, _ = self._load(file, self._seen)
-        return self._seen.items
+            seen, new, _ = self._load(file, self._seen)
+        return self._keep(seen, new)
 
     def _line(self, file: io.FileIO, start: int, before: str) -> dict[str, Any]:
         """Return an entry that was checked before; its file may have been damaged since."""
@@ -141,18 +146,18 @@ class Journal(ABC):
 
         Return whether an entry was added; it is then on the disk.
         """
-        with self._locked() as file:
-            seen, marked = self._load(file, self._seen, beyond=True)
+        with locked(self._path, lambda: self._opened("rb+")) as file:
+            seen, new, marked = self._load(file, self._seen, beyond=True)
             if not marked:
                 self._finish(file, seen)
-            if (fields := decide(seen.items)) is None:
+            if (fields := decide(self._keep(seen, new))) is None:
                 return False
-            line = _sealed(seen.last, fields)
-            if len(line) > self._longest:
-                raise ValueError(
-                    f"an entry of {len(line)} bytes is not accepted in a {self._kind}: "
-                    f"give at most {self._longest}"
-                )
+            line = self._fitting("an entry", _sealed(seen.last, fields), self._longest)
+            item = self._item(line, seen.end, seen.last)
+            if seen.file != self._durable:
+                # Whoever made the file may have been killed before that.
+                sync_folder(os.path.realpath(self._path))
+                self._durable = seen.file
             file.truncate(seen.end)
             try:
                 _write(file, seen.end, line)
@@ -160,35 +165,62 @@ class Journal(ABC):
                 file.truncate(seen.end)
                 raise
             last = line[-_SEAL:][len(_DIGEST) : -3].decode()
-            item = self._item(line, seen.end, seen.last)
-            self._finish(file, _Seen(seen.head, seen.end + len(line), last, [*seen.items, item]))
+            seen = seen._replace(end=seen.end + len(line), last=last, n=seen.n + 1)
+            self._finish(file, seen)
+            if not leads_to(self._path, file):
+                raise self._refused("was replaced or deleted while it was written")
+            self._keep(seen, [item])
             return True
+
+    def _fitting(self, what: str, line: bytes, most: int) -> bytes:
+        if len(line) > most:
+            raise ValueError(
+                f"{what} of {len(line)} bytes is not accepted in a {self._kind}: "
+                f"give at most {most}"
+            )
+        return line
 
     def _finish(self, file: io.FileIO, seen: _Seen) -> None:
         """Move the mark behind entries."""
         _sync(file)
         _write(file, len(seen.head), _mark(seen.end, seen.last))
         _sync(file)
+
+    def _keep(self, seen: _Seen, new: list[Any]) -> list[Any]:
+        """Remember what was checked, with the items of its last entries, and return all items.
+
+        A signal handler or another thread may do the same meanwhile: each step is atomic, and items
+        are replaced by equal ones.
+        """
+        seen.items[seen.n - len(new) : seen.n] = new
         self._seen = seen
+        return seen.items
 
-    def _load(self, file: io.FileIO, seen: _Seen, *, beyond: bool = False) -> tuple[_Seen, bool]:
-        """Return the entries up to the mark, or whole ones `beyond` it, and whether it ends them.
+    def _load(
+        self, file: io.FileIO, known: _Seen, *, beyond: bool = False
+    ) -> tuple[_Seen, list[Any], bool]:
+        """Return the part of the file up to the mark, or with whole entries `beyond` it.
 
-        Only those that were not seen before are read.
+        Also the items of its last entries, which were not known, and whether the mark ends it. Only
+        these entries are read if the file is the known one and has a mark.
         """
         with _lines(file, 0) as lines:
-            head = lines.readline(min(_HEAD, self._longest))
-        if not seen.head or head != seen.head:
-            seen = self._begun(head, seen)
+            head = lines.readline(_LONGEST_HEAD)
+        if known.head and head != known.head:
+            self._begun(head, file)
+            raise self._refused("was replaced by another one")
         mark, written = _read_mark(file, len(head))
-        if mark and mark[0] < seen.end:
+        if mark and mark[0] < known.end:
             raise self._refused("has fewer entries than before: it was replaced by a copy")
-        if not mark:
-            seen = self._begun(head, _NOTHING)  # The entry before the last one is needed.
+        # Without a mark, the entry before the last one is needed.
+        seen = known if mark and _identity(file) == known.file else self._begun(head, file)
+        # The entries have to reach the mark, and to pass what is known.
+        ahead = {(known.end, known.last)} if known.head else set()
+        ahead |= {mark} if mark else set()
         new: list[Any] = []
         end, last, line = seen.end, seen.last, b""
         before = end, last
-        met = mark == before
+        ahead.discard(before)
         with _lines(file, end) as lines:
             while not mark or beyond or end < mark[0]:
                 line = lines.readline(self._longest)
@@ -198,16 +230,14 @@ class Journal(ABC):
                 new.append(self.checked(self._item, line, end, last))
                 before = end, last
                 end, last = end + len(line), digest
-                met = met or mark == (end, last)
-        if not mark:
-            met = not line and _torn(written, _mark(*before), _mark(end, last))
-        if not met:
+                ahead.discard((end, last))
+        met = bool(mark) or (not line and _torn(written, _mark(*before), _mark(end, last)))
+        if ahead or not met:
             raise self._damaged("its digests do not fit")
-        if new:
-            seen = _Seen(head, end, last, seen.items + new)
-        return seen, mark == (end, last)
+        seen = seen._replace(end=end, last=last, n=seen.n + len(new))
+        return seen, new, mark == (end, last)
 
-    def _begun(self, head: bytes, seen: _Seen) -> _Seen:
+    def _begun(self, head: bytes, file: io.FileIO) -> _Seen:
         """Refuse a file of another kind or format, or with other limits."""
         digest = _digest("", head)
         if not digest:
@@ -227,19 +257,7 @@ class Journal(ABC):
                     f"{name} = {_readable(wanted)} is not accepted: give that of the {self._kind} "
                     f"{self._path.name}, {_readable(found[name])}"
                 )
-        if seen.head:
-            raise self._refused("was replaced by another one")
-        return _Seen(head, len(head) + _MARK, digest, [])
-
-    @contextmanager
-    def _locked(self) -> Iterator[io.FileIO]:
-        with _WRITING, self._opened("rb+") as file:
-            end = time.monotonic() + _WAIT
-            while not _acquired(file):
-                if time.monotonic() > end:
-                    raise TimeoutError(f"{self._path.name} is locked by another process")
-                time.sleep(0.005)
-            yield file  # Closing it releases the lock.
+        return _Seen(_identity(file), head, len(head) + _MARK, digest, 0, [])
 
     @contextmanager
     def _opened(self, mode: Any) -> Iterator[io.FileIO]:
@@ -341,6 +359,11 @@ def _make(path: Path, content: bytes, placing: Callable[[], object] = lambda: No
         file.write(content)
 
 
+def _identity(file: io.FileIO) -> tuple[int, int]:
+    status = os.fstat(file.fileno())
+    return status.st_dev, status.st_ino
+
+
 def _lines(file: io.FileIO, start: int) -> io.BufferedReader:
     """Return a reader of lines from a place on, with nothing in its buffer yet."""
     file.seek(start)
@@ -354,30 +377,6 @@ def _write(file: io.FileIO, at: int, content: bytes) -> None:
         left = left[file.write(left) :]
 
 
-if sys.platform == "win32":
-    import msvcrt
-
-    def _acquired(file: io.FileIO) -> bool:
-        """Try to lock a byte behind any entry, since other processes cannot read it then."""
-        file.seek(2**31 - 2)
-        try:
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-        except OSError:
-            return False
-        return True
-
-else:
-    import fcntl
-
-    def _acquired(file: io.FileIO) -> bool:
-        """Try to lock the file, under all its names and until this open file is closed."""
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
-
-
 def _sync(file: io.FileIO) -> None:
     """Force the written bytes to the disk."""
     if sys.platform == "darwin":  # Its fsync leaves it in the disk's cache.
@@ -388,6 +387,8 @@ def _sync(file: io.FileIO) -> None:
 
 def _readable(text: Any) -> Any:
     """Return a stored limit as the float that equals it, if one does."""
+    if text == "None":
+        return None
     try:
         exact = parameters.ratio(text)
         number = float(exact)

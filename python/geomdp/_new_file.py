@@ -1,10 +1,13 @@
 """Files that appear whole under their names, or not at all."""
 
 import errno
+import hashlib
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import BinaryIO
+
+from geomdp._lock import locked
 
 
 @contextmanager
@@ -67,17 +70,24 @@ def place(part: str, path: str) -> None:
     except FileExistsError:
         raise taken(path) from None
     except OSError:
-        # The file system has no links. Renaming would replace an existing file, so reserve the
-        # name first.
+        # The file system has no links. A rename replaces a file that is there, except on Windows,
+        # so those who make the same file take turns.
+        with nullcontext() if os.name == "nt" else _turn(path):
+            if os.path.lexists(path):
+                raise taken(path) from None
+            os.rename(part, path)
+
+
+@contextmanager
+def _turn(path: str) -> Iterator[None]:
+    """Be the only one who makes this file. A process that is killed is in nobody's way."""
+    folder, name = os.path.split(path)
+    turn = os.path.join(folder, f".geomdp-{hashlib.sha256(os.fsencode(name)).hexdigest()}.turn")
+    with locked(turn, lambda: open(turn, "ab", 0)):
         try:
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
-        except FileExistsError:
-            raise taken(path) from None
-        try:
-            os.replace(part, path)
-        except BaseException:
-            os.unlink(path)
-            raise
+            yield
+        finally:
+            os.unlink(turn)
 
 
 def sync_folder(path: str) -> None:

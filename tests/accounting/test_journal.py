@@ -1,7 +1,9 @@
 """The files of budgets and streams: crashes, damage, other names, backups, and hostile content."""
 
+import itertools
 import os
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -12,7 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import geomdp
-from geomdp import _journal
+from geomdp import _journal, _lock
 from geomdp.accounting import Budget
 from geomdp.streams import Stream
 
@@ -86,12 +88,14 @@ def test_a_crash_at_any_byte_leaves_an_entry_or_none(
     after = kind.told(kind.open(path))
     seen = 0
     for content in after_crashes(old, new):
+        path.write_bytes(old)
+        known = kind.open(path)
         path.write_bytes(content)
         found = kind.told(kind.open(path))
         # Behind the mark an entry may be there or not, until the next writer.
         assert same(found, after) or same(found, after[:-1])
         whole = content[len(old) :] == new[len(old) :]
-        kind.add(kind.open(path))
+        kind.add(known)  # It reads what is new.
         told = kind.told(kind.open(path))
         assert len(told) > entries
         assert same(told[: entries + whole], after[: entries + whole])
@@ -157,10 +161,13 @@ def test_damage_is_refused_or_loses_budget(
 def test_writes_are_on_the_disk_in_order(
     kind: Kind, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The entry before the mark, and the mark before the call returns."""
+    """The name first, once for each who opens the file: its maker may have been killed before that.
+
+    The entry before the mark, and the mark before the call returns.
+    """
     opened = kind.open(path)
     done: list[str] = []
-    write, sync = _journal._write, _journal._sync
+    write, sync, sync_folder = _journal._write, _journal._sync, _journal.sync_folder
 
     def writing(file: Any, at: int, content: bytes) -> None:
         done.append("mark" if b'"end"' in content else "entry")
@@ -170,10 +177,22 @@ def test_writes_are_on_the_disk_in_order(
         done.append("disk")
         sync(file)
 
+    def naming(name: str) -> None:
+        assert os.path.samefile(os.path.dirname(name), path.parent)
+        done.append("folder")
+        sync_folder(name)
+
+    monkeypatch.setattr(_journal, "sync_folder", naming)
     monkeypatch.setattr(_journal, "_write", writing)
     monkeypatch.setattr(_journal, "_sync", syncing)
+    entry = ["entry", "disk", "mark", "disk"]
     kind.add(opened)
-    assert done == ["entry", "disk", "mark", "disk"]
+    kind.add(opened)
+    assert done == ["folder", *entry, *entry]
+    (path.parent / "other").mkdir()
+    (link := path.parent / "other/soft").symlink_to(path)
+    kind.add(kind.open(link))
+    assert done[9:] == ["folder", *entry]
 
 
 def test_a_failed_write_leaves_nothing(
@@ -224,16 +243,90 @@ def test_a_backup_has_what_is_final(kind: Kind, path: Path) -> None:
     assert sorted(os.listdir(path.parent)) == ["a.jsonl", "copy.jsonl"]
 
 
+@pytest.mark.parametrize("renamed", [False, True])
+@pytest.mark.parametrize("entries", [0, 1, 2])
 def test_an_older_copy_in_its_place_is_noticed_by_those_who_saw_more(
-    kind: Kind, path: Path
+    kind: Kind, path: Path, entries: int, renamed: bool
 ) -> None:
+    """In the same file or in another one, and if it has as many entries again, or more."""
     opened = kind.open(path)
     content = path.read_bytes()
     kind.add(opened)
-    path.write_bytes(content)
+    (copy := path.with_name("copy") if renamed else path).write_bytes(content)
+    copy.replace(path)
+    filled(kind, path, entries)
     for use in (kind.told, kind.add):
-        with pytest.raises(ValueError, match=r"a\.jsonl has fewer entries than before"):
+        message = "is damaged" if entries else "has fewer entries than before"
+        with pytest.raises(ValueError, match=rf"a\.jsonl {message}"):
             use(opened)
+    assert len(kind.told(kind.open(path))) == entries
+
+
+def test_a_current_copy_in_its_place_is_gone_on_with(kind: Kind, path: Path) -> None:
+    opened = kind.open(path)
+    for _ in range(3):
+        kind.add(opened)
+        (copy := path.with_name("copy")).write_bytes(path.read_bytes())
+        copy.replace(path)
+    assert same(kind.told(opened), kind.told(kind.open(path)))
+
+
+class Replaced:
+    """Functions before one of whose calls the file loses its name."""
+
+    def __init__(self, path: Path, how: str, left: int) -> None:
+        self.path, self.how, self.left, self.old = path, how, left, path.read_bytes()
+
+    def around(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(*arguments: Any) -> Any:
+            if not self.left:
+                self.now()
+            self.left -= 1
+            return call(*arguments)
+
+        return counted
+
+    def now(self) -> None:
+        if self.how == "deleted":
+            self.path.unlink()
+            return
+        current = self.path.read_bytes() if self.how == "a current copy" else self.old
+        (copy := self.path.with_name("copy")).write_bytes(current)
+        copy.replace(self.path)
+
+
+@pytest.mark.parametrize("how", ["deleted", "a current copy", "an older copy"])
+def test_what_is_paid_is_in_the_file_that_has_the_name(kind: Kind, path: Path, how: str) -> None:
+    """A spender that waited for the lock booked in a file that no longer had the name."""
+    for step in itertools.count():
+        path.unlink(missing_ok=True)
+        filled(kind, path, 2)
+        opened = kind.open(path)
+        before = kind.told(opened)
+        replaced, paid = Replaced(path, how, step), True
+        with pytest.MonkeyPatch.context() as patch:
+            for module, name in (
+                (_lock, "_acquired"),
+                (_lock, "leads_to"),
+                (_journal, "_write"),
+                (_journal, "_sync"),
+                (_journal, "leads_to"),
+            ):
+                patch.setattr(module, name, replaced.around(getattr(module, name)))
+            try:
+                kind.add(opened)
+            except (ValueError, FileNotFoundError):
+                paid = False
+        if replaced.left >= 0:
+            break
+        if paid:
+            assert same(kind.told(kind.open(path))[:2], before)
+            assert len(kind.told(kind.open(path))) == 3
+        elif how != "deleted":
+            kind.add(kind.open(path))
+        # Before the lock is had, a copy with all entries is as good.
+        assert paid == (step < 2 and how != "deleted")
+    assert step == 7
 
 
 def test_a_budget_in_memory_has_no_backup(path: Path) -> None:
@@ -369,10 +462,15 @@ def test_a_pipe_is_refused(path: Path) -> None:
 
 
 RACE = """
-import sys, threading, time
+import os, sys, threading, time
 from geomdp.accounting import Budget
 
-name, opened = sys.argv[1:]
+def no_links(*_):
+    raise PermissionError
+
+name, opened, *without_links = sys.argv[1:]
+if without_links:
+    os.link = no_links
 
 class Slow(Budget):
     __slots__ = ()
@@ -395,15 +493,25 @@ except ValueError as error:
 """
 
 
-@pytest.mark.parametrize("names", [["a.jsonl"] * 3, ["a.jsonl", "hard"], ["a.jsonl", "soft"]])
-def test_of_several_processes_one_gets_the_last_half(path: Path, names: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("names", "links"),
+    [
+        (["a.jsonl"] * 3, True),
+        (["a.jsonl"] * 3, False),
+        (["a.jsonl", "hard"], True),
+        (["a.jsonl", "soft"], True),
+    ],
+)
+def test_of_several_processes_one_gets_the_last_half(
+    path: Path, names: list[str], links: bool
+) -> None:
     """Of a new file, or by its other names, while a thread reads it, as for a backup."""
     if len(names) == 2:
         Budget.open(path, epsilon=1).book("1/2")
         (os.link if "hard" in names else os.symlink)(path, path.with_name(names[1]))
     runners = [
         subprocess.Popen(
-            [sys.executable, "-c", RACE, name, path],
+            [sys.executable, "-c", RACE, name, path, *([] if links else ["without"])],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -507,3 +615,53 @@ def test_a_killed_process_shows_nothing_that_is_not_in_the_file(
         timeout=120,
     )
     assert done.returncode == 0, (seed, done.stderr)
+
+
+MAKING = """
+import os, signal, sys
+
+left = int(sys.argv[1])
+
+def no_links(*_):
+    raise PermissionError
+
+def dying(call):
+    def counted(*arguments, **more):
+        global left
+        if not left:
+            os.kill(os.getpid(), signal.SIGKILL)
+        left -= 1
+        return call(*arguments, **more)
+    return counted
+
+from geomdp.accounting import Budget
+os.link = no_links
+for name in ("close", "fsync", "fstat", "link", "open", "rename", "replace", "unlink"):
+    setattr(os, name, dying(getattr(os, name)))
+Budget.open("a.jsonl", epsilon=1)
+"""
+
+
+def no_links(*_: object) -> None:
+    raise PermissionError
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_a_maker_that_is_killed_is_in_nobodys_way(path: Path) -> None:
+    """Where hard links do not exist, one kill left an empty file, which was damaged for ever."""
+    for step in itertools.count():
+        done = subprocess.run(
+            [sys.executable, "-c", MAKING, str(step)],
+            check=False,
+            capture_output=True,
+            cwd=path.parent,
+        )
+        assert done.returncode in (0, -signal.SIGKILL), done.stderr
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(os, "link", no_links)
+            Budget.open(path, epsilon=1).book("0.5")
+        assert Budget.open(path).remaining == 0.5
+        if not done.returncode:
+            break
+        path.unlink()
+    assert step > 4

@@ -460,7 +460,7 @@ def test_without_hard_links(main: Main, tmp_path: Path, monkeypatch: pytest.Monk
     assert Path("out.csv").read_text() == "count\n3\n"
     check_refused(main(*PLAIN), 1, "already exists")
     os.unlink("out.csv")
-    monkeypatch.setattr(os, "replace", no_links)
+    monkeypatch.setattr(os, "rename", no_links)
     check_refused(main(*PLAIN), 1, "Operation not permitted")
     assert names(tmp_path) == ["in.csv"]
 

@@ -112,12 +112,14 @@ def test_a_killed_save_over_another_leaves_one_of_both(
     assert step > 5
 
 
+@pytest.mark.parametrize("links", [True, False])
 @pytest.mark.parametrize("end", ENDS)
-def test_a_killed_first_save_does_not_block_the_next(end: str, tmp_path: Path) -> None:
+def test_a_killed_first_save_does_not_block_the_next(end: str, links: bool, tmp_path: Path) -> None:
+    """Without hard links, an empty file was left, which then existed."""
     for step in itertools.count():
         (folder := tmp_path / str(step)).mkdir()
         path = folder / f"x.{end}"
-        done = save(path, columns(1, 2, 3), {"epsilon": "1"}, False, Dying(step, links=True))
+        done = save(path, columns(1, 2, 3), {"epsilon": "1"}, False, Dying(step, links))
         with contextlib.suppress(FileNotFoundError):
             assert content(path)[2][-1] == [1, 2, 3]
             with pytest.raises(FileExistsError):

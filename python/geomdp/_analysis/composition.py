@@ -285,12 +285,13 @@ def _over_orders(groups: Groups, bound: Callable[[Decimal, Decimal], Decimal]) -
     t = Decimal(math.exp(low))
     # A bound may subtract almost as much as the greatest term, t * together.
     with localcontext(decimals.context(getcontext().prec + 20 + len(str(math.ceil(together))))):
-        logs = t * together
+        # One logarithm for all, since each takes longer than the rest.
+        product = Decimal(1)
         for loss, n in groups.items():
             exact = decimals.of(loss)
             far = (-(1 + 2 * t) * exact).exp()
-            logs += n * ((1 + far).ln() - (1 + (-exact).exp()).ln())
-        return bound(t, logs)
+            product *= ((1 + far) / (1 + (-exact).exp())) ** n
+        return bound(t, t * together + product.ln())
 
 
 def _sums(rate: Fraction, distance: int, n: int) -> list[tuple[Fraction, float]]:

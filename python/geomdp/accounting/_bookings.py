@@ -5,16 +5,13 @@ from __future__ import annotations
 import os
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from geomdp._analysis import composition
 from geomdp._inputs import parameters
-
-#: Returns the costs of a release, given how often each cost was booked before; or refuses it.
-Decide: TypeAlias = Callable[[Counter[Fraction]], Counter[Fraction]]
 
 
 class Booking(NamedTuple):
@@ -49,14 +46,70 @@ class Booking(NamedTuple):
     time: datetime
 
 
-class Store(Protocol):
-    """Where bookings are kept: in memory or in a ledger."""
+class Entry(NamedTuple):
+    """A booking, and how often it has each cost, except for 0."""
+
+    booking: Booking
+    costs: Counter[Fraction]
+
+
+class Spent:
+    """What the entries of a budget add up to.
+
+    Entries are only added, so each call goes on from the one before. It replaces a sum and the
+    number of its entries in one step, since a signal handler or another thread may read meanwhile.
+    """
+
+    __slots__ = ("_labels", "_total", "entries")
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self._total = 0, Fraction(0)
+        self._labels: tuple[int, dict[str | None, Booking]] = 0, {}
+
+    def total(self) -> Fraction:
+        """Return the sum of all costs."""
+        n, found = self._total
+        if new := self.entries[n:]:
+            found = sum((each.booking.cost for each in new), found)
+            self._total = n + len(new), found
+        return found
 
     def costs(self) -> Counter[Fraction]:
         """Return how often each cost was booked, except for 0."""
+        found: Counter[Fraction] = Counter()
+        for each in self.entries:
+            found.update(each.costs)
+        return found
 
     def bookings(self) -> list[Booking]:
         """Return all bookings, the first one first."""
+        return [each.booking for each in self.entries]
+
+    def check_new(self, label: str | None) -> None:
+        """Refuse the label of a release that is booked: the same release runs again."""
+        n, found = self._labels
+        new = self.entries[n:]
+        for each in new:
+            found.setdefault(each.booking.label, each.booking)
+        self._labels = n + len(new), found
+        if label is not None and label in found:
+            raise ValueError(
+                f"label = {parameters.shown(label)} is not accepted: a release with it was booked "
+                f"at {found[label].time:%Y-%m-%d %H:%M:%S} UTC. Use its output; if that is lost, "
+                "give another label to release and pay again"
+            )
+
+
+#: Returns the costs of a release, given what is spent; or refuses it.
+Decide: TypeAlias = Callable[[Spent], Counter[Fraction]]
+
+
+class Store(Protocol):
+    """Where bookings are kept: in memory or in a ledger."""
+
+    def spent(self) -> Spent:
+        """Return what was booked."""
 
     def book(self, label: str | None, loss: Any, decide: Decide) -> None:
         """Book a release in one step, unless `decide` refuses it or its label is taken."""
@@ -65,18 +118,14 @@ class Store(Protocol):
 class Memory:
     """Bookings in memory. Readers take no lock, since a signal handler may interrupt its owner."""
 
-    __slots__ = ("_bookings", "_costs", "_lock", "_process")
+    __slots__ = ("_lock", "_process", "_spent")
 
     def __init__(self) -> None:
-        self._bookings: list[Booking] = []
-        self._costs: Counter[Fraction] = Counter()
+        self._spent = Spent()
         self._lock, self._process = threading.Lock(), os.getpid()
 
-    def costs(self) -> Counter[Fraction]:
-        return self._costs
-
-    def bookings(self) -> list[Booking]:
-        return list(self._bookings)
+    def spent(self) -> Spent:
+        return self._spent
 
     def book(self, label: str | None, loss: Fraction, decide: Decide) -> None:
         if os.getpid() != self._process:
@@ -85,21 +134,10 @@ class Memory:
                 "open a ledger in each process with Budget.open"
             )
         with self._lock:
-            check_new(label, self._bookings)
-            taken = decide(self._costs)
-            self._costs = self._costs + taken
-            self._bookings.append(Booking(label, loss, composition.total(taken), now()))
-
-
-def check_new(label: str | None, bookings: Iterable[Booking]) -> None:
-    """Refuse the label of a release that is booked: the same release runs again."""
-    for each in bookings:
-        if label is not None and each.label == label:
-            raise ValueError(
-                f"label = {parameters.shown(label)} is not accepted: a release with it was booked "
-                f"at {each.time:%Y-%m-%d %H:%M:%S} UTC. Use its output; if that is lost, give "
-                "another label to release and pay again"
-            )
+            self._spent.check_new(label)
+            taken = decide(self._spent)
+            booking = Booking(label, loss, composition.total(taken), now())
+            self._spent.entries.append(Entry(booking, taken))
 
 
 def now() -> datetime:

@@ -15,8 +15,9 @@ from geomdp import _notebook
 from geomdp._analysis import composition, decimals
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Integer, Real
+from geomdp._journal import absolute
 from geomdp._uncopied import Uncopied, Withheld, unseen
-from geomdp.accounting._bookings import Booking, Memory, Store
+from geomdp.accounting._bookings import Booking, Memory, Spent, Store
 from geomdp.accounting._compose import (
     Losses,
     delta_of,
@@ -25,7 +26,11 @@ from geomdp.accounting._compose import (
 )
 from geomdp.accounting._distribution import LossDistribution
 from geomdp.accounting._ledger import Ledger
+from geomdp.accounting._plan import Plan, listed, unlisted
 from geomdp.mechanism import GeometricMechanism, as_mechanism, exact_loss
+
+#: What a ledger has for limits that its budget does without.
+_ABSENT = {"epsilon": "None", "delta": "0", "losses": "None", "rho": "None"}
 
 
 @_notebook.showable
@@ -84,7 +89,7 @@ class Budget(Uncopied):
     """
 
     _uncopied = "each copy could be spent"
-    __slots__ = ("_by_rho", "_delta", "_limit", "_plan", "_spenders", "_store")
+    __slots__ = ("_by_rho", "_delta", "_limit", "_plan", "_planned", "_spenders", "_store")
 
     def __init__(
         self,
@@ -98,29 +103,23 @@ class Budget(Uncopied):
             raise TypeError("a budget has one limit: give either epsilon or rho")
         self._by_rho = epsilon is None
         name, given = ("rho", rho) if self._by_rho else ("epsilon", epsilon)
-        self._limit = parameters.nonnegative_number(name, parameters.exact(name, given))
+        self._limit = _limit(name, given)
         self._delta = delta_of(delta)
-        self._plan: Counter[Fraction] | None = None
-        if isinstance(losses, LossDistribution):
-            self._plan = losses.losses
-        elif losses is not None:
-            self._plan = groups_of(losses)
+        self._plan = None if losses is None else Plan(_counted(losses))
         self._store: Store = Memory()
         self._spenders: set[tuple[int, int]] = set()
         if self._by_rho:
             if self._delta or self._plan is not None:
                 raise ValueError("rho limits losses at every delta: give no delta and no losses")
         elif self._plan is not None:
-            total, exact = (
-                composition.epsilon(self._plan, self._delta),
-                composition.total(self._plan),
-            )
+            self._planned = composition.epsilon(self._plan.losses, self._delta)
+            exact = composition.total(self._plan.losses)
             # Rounding up alone exceeds no budget.
-            if total > self._limit and exact > self._limit:
+            if self._planned > self._limit and exact > self._limit:
                 hint = "" if self._delta else self._of_floats(exact - Fraction(self._limit))
                 raise ValueError(
-                    f"the planned releases raise the privacy loss to {total}, but the budget is "
-                    f"{self._limit}{hint}"
+                    f"the planned releases raise the privacy loss to {self._planned}, but the "
+                    f"budget is {self._limit}{hint}"
                 )
         elif self._delta:
             raise ValueError(
@@ -133,7 +132,7 @@ class Budget(Uncopied):
         path: str | os.PathLike[str],
         *,
         epsilon: Real | None = None,
-        delta: Real = 0,
+        delta: Real | None = None,
         losses: Losses | LossDistribution | None = None,
         rho: Real | None = None,
     ) -> Budget:
@@ -155,10 +154,14 @@ class Budget(Uncopied):
         path : str or path
             The ledger.
         epsilon, delta, losses, rho
-            As for :class:`Budget`, and the same each time, exactly: 0.1 is not ``"0.1"``.
+            As for :class:`Budget`, for a new ledger. One that exists has its own limits: those that
+            are given must be the same, exactly (0.1 is not ``"0.1"``), and none is needed. Who may
+            only read the file can still look at the budget.
 
         Raises
         ------
+        FileNotFoundError
+            If there is no such file, and no limit is given to make it.
         ValueError
             If the file is a ledger with other limits or of another format, or no ledger, or
             damaged. It is left as it is.
@@ -175,7 +178,7 @@ class Budget(Uncopied):
         >>> path = pathlib.Path(folder.name) / "2026.jsonl"
         >>> budget = accounting.Budget.open(path, epsilon=6)
         >>> noisy = budget.release(GeometricMechanism(0.5), [12, 7], label="2026-10")
-        >>> accounting.Budget.open(path, epsilon=6).remaining
+        >>> accounting.Budget.open(path).remaining
         5.5
         >>> accounting.Budget.open(path, epsilon=7)
         Traceback (most recent call last):
@@ -184,20 +187,32 @@ class Budget(Uncopied):
         >>> folder.cleanup()
 
         """
-        budget = cls(epsilon, delta, losses, rho=rho)
-        plan = None
-        if budget._plan is not None:
-            plan = listed(budget._plan)
-        budget._store = Ledger(
-            path,
-            {
-                "epsilon": None if budget._by_rho else Fraction(budget._limit),
-                "delta": budget._delta,
-                "losses": plan,
-                "rho": Fraction(budget._limit) if budget._by_rho else None,
-            },
-        )
+        plan = None if losses is None else _counted(losses)
+        given = {
+            "epsilon": None if epsilon is None else str(Fraction(_limit("epsilon", epsilon))),
+            "delta": None if delta is None else str(delta_of(delta)),
+            "losses": None if plan is None else listed(plan),
+            "rho": None if rho is None else str(Fraction(_limit("rho", rho))),
+        }
+        if (epsilon is rho is None) or absolute(path).exists():
+            ledger = Ledger(path, given)
+            budget: Budget = ledger.checked(cls._of, ledger.limits())
+        else:
+            budget = cls(epsilon, 0 if delta is None else delta, plan, rho=rho)
+            own = {name: text for name, text in given.items() if text is not None}
+            ledger = Ledger(path, _ABSENT | own)
+        budget._store = ledger
         return budget
+
+    @classmethod
+    def _of(cls, limits: Mapping[str, Any]) -> Budget:
+        """Return a budget with the limits of a ledger, which may be forged."""
+        epsilon, rho = (
+            None if limits[name] == _ABSENT[name] else _number(limits[name])
+            for name in ("epsilon", "rho")
+        )
+        plan = None if limits["losses"] == _ABSENT["losses"] else unlisted(limits["losses"])
+        return cls(epsilon, parameters.ratio(limits["delta"]), plan, rho=rho)
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Check the ledger, and write a copy of it to a new file, whole or not at all.
@@ -226,7 +241,7 @@ class Budget(Uncopied):
         >>> budget = accounting.Budget.open(path, epsilon=6)
         >>> budget.book(0.5, label="2026-10")
         >>> budget.backup(path.with_name("copy.jsonl"))
-        >>> accounting.Budget.open(path.with_name("copy.jsonl"), epsilon=6).spent
+        >>> accounting.Budget.open(path.with_name("copy.jsonl")).spent
         [('2026-10', 0.5)]
         >>> folder.cleanup()
 
@@ -317,7 +332,7 @@ class Budget(Uncopied):
         if label is not None and not isinstance(label, str):
             raise TypeError(parameters.foreign("label", label, "a str or None"))
         with self._spending():
-            self._store.book(label, exact, lambda costs: self._take(cost, cells, costs))
+            self._store.book(label, exact, lambda spent: self._take(cost, cells, spent))
 
     @contextmanager
     def _spending(self) -> Iterator[None]:
@@ -331,18 +346,17 @@ class Budget(Uncopied):
         finally:
             self._spenders.discard(spender)
 
-    def _take(self, cost: Any, cells: Counter[Any], costs: Counter[Fraction]) -> Counter[Fraction]:
+    def _take(self, cost: Any, cells: Counter[Any], spent: Spent) -> Counter[Fraction]:
         """Return the costs of a release to the budget, or refuse it."""
         if self._plan is not None:
-            rest = self._plan - costs
-            found = [_least(rest, each) for each in (cells, Counter([cost]))]
+            found = [self._plan.least(spent, each) for each in (cells, Counter([cost]))]
             enough = [taken for taken in found if taken is not None]
             if not enough:
                 raise ValueError(
                     f"no planned release of privacy loss {decimals.up(cost)} or more is left"
                 )
             return min(enough, key=composition.total)
-        left = Fraction(self._limit) - composition.total(costs)
+        left = Fraction(self._limit) - spent.total()
         if cost > left:
             rho, excess = "rho " if self._by_rho else "", cost - left
             raise ValueError(
@@ -392,7 +406,7 @@ class Budget(Uncopied):
     @property
     def history(self) -> list[Booking]:
         """All releases so far: label, exact loss, cost and time; see :class:`Booking`."""
-        return self._store.bookings()
+        return self._store.spent().bookings()
 
     @property
     def spent(self) -> list[tuple[str | None, float]]:
@@ -402,22 +416,20 @@ class Budget(Uncopied):
     @property
     def remaining(self) -> float:
         """The greatest privacy loss, or rho, that a release may still cost, rounded down."""
-        costs = self._store.costs()
+        spent = self._store.spent()
         if self._plan is not None:
-            return decimals.down(max(self._plan - costs, default=Fraction(0)))
-        return decimals.down(Fraction(self._limit) - composition.total(costs))
+            return decimals.down(self._plan.greatest(spent))
+        return decimals.down(Fraction(self._limit) - spent.total())
 
     @property
     def epsilon_spent(self) -> float:
         """The privacy loss of all releases so far, rounded up; of all planned ones, with a plan."""
-        if self._plan is not None:
-            return composition.epsilon(self._plan, self._delta)
-        return self.epsilon_at(0)
+        return self.epsilon_at(0) if self._plan is None else self._planned
 
     @property
     def rho_spent(self) -> float:
         """The rho of all releases so far, rounded up; 0 for a budget without `rho`."""
-        return decimals.up(composition.total(self._store.costs())) if self._by_rho else 0.0
+        return decimals.up(self._store.spent().total()) if self._by_rho else 0.0
 
     def epsilon_at(self, delta: Real, *, of: Literal["spent", "all"] = "spent") -> float:
         """Return an epsilon such that the releases are (epsilon, delta)-private together.
@@ -451,16 +463,21 @@ class Budget(Uncopied):
         level = delta_of(delta)
         if of not in ("spent", "all"):
             raise ValueError(parameters.refusal("of", of, "'spent' or 'all'"))
+        spent = self._store.spent()
         if not self._by_rho:
-            groups = self._store.costs()
             if of == "all":
-                groups = Counter([Fraction(self._limit)]) if self._plan is None else self._plan
-            return composition.epsilon(groups, level)
+                limit = Counter([Fraction(self._limit)])
+                return composition.epsilon(
+                    limit if self._plan is None else self._plan.losses, level
+                )
+            return (
+                composition.epsilon(spent.costs(), level) if level else decimals.up(spent.total())
+            )
         if of == "all":
             rho, total = Fraction(self._limit), math.inf
         else:
-            rho = composition.total(self._store.costs())
-            total = decimals.up(sum((each.loss for each in self.history), Fraction(0)))
+            rho = spent.total()
+            total = decimals.up(sum((each.loss for each in spent.bookings()), Fraction(0)))
         if not rho or level == 1:
             return 0.0
         return min(total, composition.zcdp_epsilon(rho, level) if level else math.inf)
@@ -476,23 +493,20 @@ class Budget(Uncopied):
         return _notebook.table(repr(self)[1:-1], rows)
 
 
-def _least(planned: Counter[Fraction], losses: Counter[Any]) -> Counter[Fraction] | None:
-    """Return the least planned losses that are enough for these, one for each, or None."""
-    taken: Counter[Fraction] = Counter()
-    for loss, n in sorted(losses.items(), reverse=True):
-        missing = n if loss else 0
-        for each in sorted(each for each in planned if each >= loss):
-            used = min(missing, planned[each] - taken[each])
-            taken[each] += used
-            missing -= used
-        if missing:
-            return None
-    return +taken
+def _limit(name: str, value: Any) -> int | float | Fraction:
+    return parameters.nonnegative_number(name, parameters.exact(name, value))
 
 
-def listed(costs: Counter[Fraction]) -> str:
-    """Return costs as the text that a ledger keeps."""
-    return ", ".join(f"{n} of {cost}" for cost, n in sorted(costs.items()))
+def _counted(losses: Any) -> Counter[Fraction]:
+    """Return planned losses, and how many releases have each."""
+    return losses.losses if isinstance(losses, LossDistribution) else groups_of(losses)
+
+
+def _number(text: Any) -> Fraction | float:
+    """Return a limit of a ledger, as the float that equals it if one does."""
+    exact = parameters.ratio(text)
+    number = decimals.down(exact)
+    return number if number == exact and exact.denominator > 1 else exact
 
 
 def _short(number: Fraction | float) -> str:

@@ -7,41 +7,34 @@ from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any
 
 from geomdp._analysis import composition
 from geomdp._inputs import parameters
 from geomdp._journal import Journal, parsed
-from geomdp.accounting._bookings import Booking, Decide, check_new, now
-
-
-class _Entry(NamedTuple):
-    booking: Booking
-    costs: Counter[Fraction]
+from geomdp.accounting._bookings import Booking, Decide, Entry, Spent, now
 
 
 class Ledger(Journal):
     """Bookings in a file."""
 
-    __slots__ = ()
+    __slots__ = ("_spent",)
     _kind = "ledger"
     _longest = 2**24
 
-    def __init__(
-        self, path: str | os.PathLike[str], limits: Mapping[str, Fraction | str | None]
-    ) -> None:
-        super().__init__(path, {name: str(limit) for name, limit in limits.items()})
+    def __init__(self, path: str | os.PathLike[str], limits: Mapping[str, str | None]) -> None:
+        self._spent = Spent()
+        super().__init__(path, limits)
 
-    def costs(self) -> Counter[Fraction]:
-        return _sum(self._items())
-
-    def bookings(self) -> list[Booking]:
-        return [each.booking for each in self._items()]
+    def spent(self) -> Spent:
+        self._spent.entries = self._items()
+        return self._spent
 
     def book(self, label: str | None, loss: Fraction, decide: Decide) -> None:
-        def entry(before: list[_Entry]) -> dict[str, Any]:
-            check_new(label, (each.booking for each in before))
-            taken = decide(_sum(before))
+        def entry(before: list[Entry]) -> dict[str, Any]:
+            self._spent.entries = before
+            self._spent.check_new(label)
+            taken = decide(self._spent)
             return {
                 "label": label,
                 "loss": _text(loss),
@@ -51,7 +44,7 @@ class Ledger(Journal):
 
         self._append(entry)
 
-    def _item(self, line: bytes, start: int, before: str) -> _Entry:  # noqa: ARG002 (the base's)
+    def _item(self, line: bytes, start: int, before: str) -> Entry:  # noqa: ARG002 (the base's)
         fields = parsed(line)
         label, loss, cost, time = (fields[name] for name in ("label", "loss", "cost", "time"))
         if not isinstance(label, str | None) or not isinstance(cost, dict):
@@ -66,14 +59,7 @@ class Ledger(Journal):
         when = datetime.fromisoformat(time)
         if when.isoformat() != time:
             raise ValueError("it has a time of another form")
-        return _Entry(Booking(label, parameters.ratio(loss), composition.total(costs), when), costs)
-
-
-def _sum(entries: list[_Entry]) -> Counter[Fraction]:
-    found: Counter[Fraction] = Counter()
-    for each in entries:
-        found.update(each.costs)
-    return found
+        return Entry(Booking(label, parameters.ratio(loss), composition.total(costs), when), costs)
 
 
 def _text(number: Fraction) -> str:

@@ -1,0 +1,74 @@
+"""Planned losses, and how many are left of each."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from fractions import Fraction
+from typing import Any
+
+from geomdp._inputs import parameters
+from geomdp.accounting._bookings import Spent
+
+
+class Plan:
+    """The privacy losses that a budget allows, and how many releases may have each."""
+
+    __slots__ = ("_left", "losses")
+
+    def __init__(self, losses: Counter[Fraction]) -> None:
+        self.losses = losses
+        self._left = 0, dict(losses), sorted(losses)
+
+    def greatest(self, spent: Spent) -> Fraction:
+        """Return the greatest loss that is left, or 0."""
+        _, order = self._unused(spent)
+        return order[-1] if order else Fraction(0)
+
+    def least(self, spent: Spent, losses: Counter[Any]) -> Counter[Fraction] | None:
+        """Return the least losses left that are enough for these, one for each, or None."""
+        left, order = self._unused(spent)
+        taken: Counter[Fraction] = Counter()
+        for loss, n in sorted(losses.items(), reverse=True):
+            missing = n if loss else 0
+            place = bisect_left(order, loss)
+            while missing:
+                if place == len(order):
+                    return None
+                used = min(missing, left[order[place]] - taken[order[place]])
+                taken[order[place]] += used
+                missing -= used
+                place += 1
+        return +taken
+
+    def _unused(self, spent: Spent) -> tuple[dict[Fraction, int], list[Fraction]]:
+        """Return how many are left of each loss, and these losses in order.
+
+        Each call goes on from the one before, as for the sums of :class:`Spent`.
+        """
+        n, left, order = self._left
+        if new := spent.entries[n:]:
+            left, order = left.copy(), order.copy()
+            for cost, times in (pair for each in new for pair in each.costs.items()):
+                if cost in left:  # A ledger may be forged.
+                    left[cost] -= times
+                    if left[cost] <= 0:
+                        del left[cost], order[bisect_left(order, cost)]
+            self._left = n + len(new), left, order
+        return left, order
+
+
+def listed(losses: Counter[Fraction]) -> str:
+    """Return planned losses as the text that a ledger keeps."""
+    return ", ".join(f"{n} of {loss}" for loss, n in sorted(losses.items()))
+
+
+def unlisted(text: Any) -> Counter[Fraction]:
+    """Return the planned losses that have this text; a ValueError for any other."""
+    losses: Counter[Fraction] = Counter()
+    for each in str(text).split(", ") if text else ():
+        times, _, loss = each.partition(" of ")
+        losses[parameters.ratio(loss)] = int(times)
+    if listed(losses) != text:
+        raise ValueError("its planned losses have another form")
+    return losses
