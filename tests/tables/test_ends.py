@@ -184,19 +184,17 @@ def test_the_mean_of_one_level_is_it() -> None:
         assert found.mean("x", alpha=0.05).iloc[0].tolist() == [3, 3, 3]
 
 
-@given(
-    st.integers(-(2**62), 2**62),
-    st.fractions(1, 10**9),
-    st.fractions(1, 10**9),
-    st.fractions(-(10**9), 10**9),
-)
+naturals = st.integers(1, 10**9)
+
+
+@given(st.integers(-(2**62), 2**62), naturals, naturals, st.integers(-(10**9), 10**9), naturals)
 def test_scaled_ends_are_the_next_floats_outside(
-    end: int, unit: Fraction, size: Fraction, shift: Fraction
+    end: int, unit: int, size: int, above: int, below: int
 ) -> None:
-    exact = end * unit / size + shift
+    factor, shift = Fraction(unit, size), Fraction(above, below)
     for one in (np.array([end]), np.array([float(end)])):
-        exact = Fraction(one[0]) * unit / size + shift
-        lower, upper = Ends(one, one).scaled(unit / size, shift=shift)
+        exact = Fraction(one[0].item()) * factor + shift
+        lower, upper = Ends(one, one).scaled(factor, shift=shift)
         assert Fraction(lower[0]) <= exact <= Fraction(upper[0])
         assert (lower[0] == upper[0]) == (Fraction(float(exact)) == exact)
         assert upper[0] <= math.nextafter(lower[0], math.inf)
@@ -298,4 +296,4 @@ def test_rare_noise_is_bounded_one_by_one(rate: float, weights: list[float]) -> 
     for level in (1e-2, 1e-4, 1e-6, 1e-9):
         reach = weighted.by_union([term], level, 100.0)
         assert masses[sums > reach].sum() <= level
-        assert weighted.reach([term], level) <= reach
+        assert weighted.reach([term], level) <= reach * (1 + 1e-11)

@@ -476,7 +476,8 @@ def _greatest(
     guess = np.where(fine, middle + np.sqrt(np.where(fine, rest, 0)), above)
     guess = np.maximum(guess / np.where(fine, square, below), start)
     width = np.maximum(np.maximum(guess - start, rounding / below), np.abs(start) * 2.0**-40)
-    step = 2.0 ** np.floor(np.log2(np.maximum(width, 2.0**-1000) / _GRID))
+    # Not so little that squares of it are 0, which a numerator without noise would ask for.
+    step = 2.0 ** np.floor(np.log2(np.maximum(width, 2.0**-200) / _GRID))
     found, left = np.ceil(guess / step) * step, np.arange(start.size)
     for more in range(_STEPS):
         ratio = found[left]
