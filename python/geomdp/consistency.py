@@ -51,12 +51,13 @@ def consistent(
     variances: Mapping[Any, Real | GeometricMechanism] | None = None,
     parents: Mapping[Any, Any] | None = None,
 ) -> Any:
-    """Return the table of counts that fits noisy cells and noisy margins best.
+    """Return a table of counts from the best fit to noisy cells and noisy margins.
 
     The fit is the table ``x >= 0`` with the least ``sum((x - cells)**2) / variance`` plus the same
     sum for each margin. Each cell is then rounded up or down so that the total and each margin of
     the result are those of the fit, rounded up or down. Of all such tables, the result is the
-    nearest to the fit.
+    nearest to the fit. Another table of integers may be nearer to the noisy counts: for the cells 5
+    and 2 of variance 3 and the total 8 of variance 5, say. Only with `parents` it is the nearest.
 
     Such tables exist if the margins form at most two chains, where each margin keeps all axes of
     the next: rows and columns, or ``(0, 1)``, ``0`` and ``2``. With other margins there may be

@@ -118,7 +118,9 @@ def test_weights_of_sums_of_products_are_those_of_the_dense_solver(name: str) ->
     ]
     errors = asked.joint([one, other], nodes)
     weights = np.array([f @ covariance / s for f in functionals])
-    variances = np.array([weighted.variance(rate) for rate in rates])
+    # No weights are those of almost no noise.
+    part = min(1, 3 / max(rates))
+    variances = np.array([weighted.variance(part * rate) for rate in rates])
     assert errors.covariance == pytest.approx((weights * variances) @ weights.T, rel=1e-9)
     for factors in ([1.0, 0.0], [1.0, -0.3], [2.0, 5.0]):
         combined = np.abs(factors @ weights)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
@@ -31,6 +31,9 @@ Sum: TypeAlias = Sequence[NDArray[Any] | None]
 _LEAST = 1e-12
 #: Greater rates count as this one, whose noise has probability 1e-260.
 _MOST = 600.0
+#: Weights are those at this greatest rate, so that those of almost no noise do not become unequal:
+#: they would have the least variance, and longer tails.
+_WEIGHTS = 3.0
 #: Noisy counts whose sum may be beyond this are not added up exactly.
 _LARGEST = 2.0**62
 #: A float of this precision.
@@ -115,8 +118,10 @@ class Errors:
             return 0.0
         [rate, values, counts], *others = parts
         if not others and values.min() == values.max():
-            exact = rate if isinstance(rate, Fraction) else sums.NO_NOISE
-            return float(values[0] * sums.reach(exact, {1: int(counts.sum())}, Fraction(level)))
+            exact, weight = rate if isinstance(rate, Fraction) else sums.NO_NOISE, float(values[0])
+            found = weight * sums.reach(exact, {1: int(counts.sum())}, Fraction(level))
+            # Weights that are no integers are rounded.
+            return found if weight.is_integer() else found * weighted.ROUNDED
         terms = [Term(_limited(rate), x, n) for rate, x, n in parts]
         return weighted.reach(terms, level)
 
@@ -128,9 +133,10 @@ class Errors:
 
     @cached_property
     def covariance(self) -> Floats:
-        """The covariance matrix."""
+        """The covariance matrix that chooses weights: no rate is above `_WEIGHTS`."""
+        scale = _of_weights(rate for rate, _, _ in self.parts)
         parts = [
-            weighted.variance(_limited(rate)) * (weights.T * counts) @ weights
+            weighted.variance(scale * _limited(rate)) * (weights.T * counts) @ weights
             for rate, weights, counts in self.parts
         ]
         return np.asarray(sum(parts))
@@ -229,8 +235,9 @@ class Product:
             ]
             for axis, tree in enumerate(self.trees)
         ]
+        scale = _of_weights(rates.values())
         self.squares = [
-            least_squares(tree, by_depth)
+            least_squares(tree, [rate * scale for rate in by_depth])
             for tree, by_depth in zip(self.trees, self._by_depth, strict=True)
         ]
 
@@ -470,7 +477,8 @@ def _greatest(
     guess = np.where(fine, middle + np.sqrt(np.where(fine, rest, 0)), above)
     guess = np.maximum(guess / np.where(fine, square, below), start)
     width = np.maximum(np.maximum(guess - start, rounding / below), np.abs(start) * 2.0**-40)
-    step = 2.0 ** np.floor(np.log2(np.maximum(width, 2.0**-1000) / _GRID))
+    # Not so little that squares of it are 0, which a numerator without noise would ask for.
+    step = 2.0 ** np.floor(np.log2(np.maximum(width, 2.0**-200) / _GRID))
     found, left = np.ceil(guess / step) * step, np.arange(start.size)
     for more in range(_STEPS):
         ratio = found[left]
@@ -490,6 +498,11 @@ def least_squares(tree: Tree, rates: Sequence[float]) -> LeastSquares:
     by_depth = np.array([weighted.variance(rate) for rate in rates])
     # A lower bound keeps the numerics in order.
     return LeastSquares(tree, np.maximum(by_depth, by_depth.max() * _LEAST)[tree.depths])
+
+
+def _of_weights(rates: Iterable[Fraction | float]) -> float:
+    """Return the part of some rates by which weights are chosen."""
+    return min(1.0, _WEIGHTS / max(map(_limited, rates)))
 
 
 def _limited(rate: Fraction | float) -> float:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 #: More than the rounding errors of float64 in a sum of logarithms.
-_ROUNDED = 1 + 1e-9
+ROUNDED = 1 + 1e-9
 #: The half-width of the kernel that smooths a sum, in standard deviations, and its uniforms.
 _WIDTH, _UNIFORMS = 0.02, 8
 #: The part of the level for each error of the inversion, and the error of float64 in it.
@@ -57,12 +57,12 @@ def reach(terms: Sequence[Term], level: float) -> float:
 def any_noise(noises: Iterable[tuple[float, Floats | float]]) -> float:
     """Return more than the probability that any of some noises, given by rate, is not 0."""
     each = (float(np.sum(counts)) * 2 / (1 + math.exp(rate)) for rate, counts in noises)
-    return sum(each) * _ROUNDED
+    return sum(each) * ROUNDED
 
 
 def by_union(terms: Sequence[Term], level: float, most: float) -> float:
     """Return the reach if at most one noise is not 0, or `most` if that is less (lemma 17a)."""
-    left = level - any_noise((term.rate, term.counts) for term in terms) ** 2 / 2 * _ROUNDED
+    left = level - any_noise((term.rate, term.counts) for term in terms) ** 2 / 2 * ROUNDED
     if left <= 0:
         return most
 
@@ -70,11 +70,11 @@ def by_union(terms: Sequence[Term], level: float, most: float) -> float:
         # Any noise that exceeds t is at least the number of steps.
         beyond = (
             term.counts
-            @ np.exp(-term.rate * np.floor(t / (_ROUNDED * term.weights)))
+            @ np.exp(-term.rate * np.floor(t / (ROUNDED * term.weights)))
             * (2 / (1 + math.exp(term.rate)))
             for term in terms
         )
-        return float(sum(beyond)) * _ROUNDED <= left
+        return float(sum(beyond)) * ROUNDED <= left
 
     low, high = 0.0, most
     if not holds(high):
@@ -118,7 +118,7 @@ def by_tilting(terms: Sequence[Term], level: float) -> float:
             counts[place] -= 1
         others = counts > 0
         total = total + counts[others] @ log_mgf(term.rate, np.outer(term.weights[others], tilts))
-    return float(np.min(total / tilts)) * _ROUNDED
+    return float(np.min(total / tilts)) * ROUNDED
 
 
 def by_cumulants(
@@ -153,7 +153,7 @@ def by_cumulants(
             some = (rates == rate) & (first > 0)
             total[some] += log_first(rate, tilts[some] * first[some])
         found = np.minimum(found, total / tilts)
-    return found * _ROUNDED
+    return found * ROUNDED
 
 
 def by_inversion(terms: Sequence[Term], level: float, most: float) -> float:
@@ -168,7 +168,7 @@ def by_inversion(terms: Sequence[Term], level: float, most: float) -> float:
     while high - low > width / 64:
         middle = (low + high) / 2
         low, high = (low, middle) if found.holds(np.array([middle]))[0] else (middle, high)
-    return high * _ROUNDED
+    return high * ROUNDED
 
 
 class Inversion:
@@ -222,7 +222,7 @@ def _by_chernoff(terms: Sequence[Term], level: float) -> Floats:
             x.counts @ log_mgf(x.rate, x.weights * tilts) for x in terms
         )
         found = np.minimum(found, total / tilts)
-    return found * _ROUNDED
+    return found * ROUNDED
 
 
 def ideal(

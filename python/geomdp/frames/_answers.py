@@ -204,16 +204,16 @@ class Answers:
 
     **Estimates.** Without released sums, an estimate is the sum of noisy cells. With margins or
     trees, it is the unbiased estimate of least variance that uses all noisy counts, up to the
-    rounding of the weights (weighted least squares; ``docs/proofs.md``, section 17). In a tree
-    without `leaves_only`, a node may have more than its children, so each noisy count is an
-    estimate by itself. Estimates of counts may be negative: they are unbiased, so that errors
-    cancel where counts are added.
+    rounding of the weights (weighted least squares; ``docs/proofs.md``, section 17; if some noise
+    has a scale below a third, the weights are those at a third). In a tree without `leaves_only`, a
+    node may have more than its children, so each noisy count is an estimate by itself. Estimates of
+    counts may be negative: they are unbiased, so that errors cancel where counts are added.
 
     **Intervals.** With `alpha`, the frame has the ends of intervals, each of which misses its true
     value with probability at most `alpha`. With ``simultaneous=True``, that is the probability that
     any interval of the frame misses. Intervals allow for the noise alone, not for the sampling
     error of a survey. True counts are integers and not negative, and so are the ends of intervals
-    of counts: an estimate below 0 is outside. If a noisy count is at a limit of int64, it may have
+    of counts: an estimate below 0 is outside. Other ends are rounded outwards. If a noisy count is at a limit of int64, it may have
     been moved there, and intervals that depend on it are infinite.
 
     **Ratios**, and so shares, means and changes in percent, have intervals of all values that a
@@ -475,8 +475,9 @@ class Answers:
         by : column name or tuple of column names
             The other columns to keep.
         values : mapping from levels to numbers, optional
-            The value of each level, such as the middle of an age band. Records of levels without a
-            value are left out.
+            The value of each level, such as the middle of an age band: numbers that float64 has, or
+            multiples of one number by integers up to 2**53, such as decimals with few digits.
+            Records of levels without a value are left out.
         alpha, simultaneous
             As in :meth:`intervals`. Without `alpha` there are no intervals.
 
@@ -672,7 +673,7 @@ class Answers:
         -------
         data frame
             The columns of `by`, estimate, lower and upper. The ends are those of the total's
-            interval, scaled alike.
+            interval, scaled exactly and rounded outwards.
 
         Examples
         --------
@@ -763,7 +764,8 @@ class Answers:
     ) -> Any:
         """Return one estimate of each count, from two releases of the same counts.
 
-        It weights each estimate by the inverse of its variance, which is public.
+        It weights each estimate by the inverse of its variance, which is public (for noise of a
+        scale below a third, as in :class:`Answers`).
 
         Parameters
         ----------

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geomdp import _notebook, _page, plot
-from geomdp._analysis import tails, thresholds
+from geomdp._analysis import ends, thresholds
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Integer, Real
 from geomdp.frames._native import Coded, Library
@@ -115,7 +115,8 @@ class NoisyGroups(Released):
         level = parameters.significance("alpha", alpha)
         counts = self.counts
         if simultaneous and counts.size:
-            level = tails.share(level, counts.size)
+            # Given which groups are here, their noises are independent.
+            level = ends.level(level, counts.size, independent=True)
         [mechanism] = self.mechanisms.values()
         if mechanism.rate == math.inf:
             return counts, counts

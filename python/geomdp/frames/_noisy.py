@@ -52,8 +52,10 @@ class NoisyTable(Released, Answers):
         return partial(type(self), identity=identity, part_of=self.part_of), known
 
     def consistent(self, total: Integer | None = None) -> Any:
-        """Return the frame of non-negative integers that add up, nearest to the noisy counts.
+        """Return a frame of non-negative integers that add up, near the noisy counts.
 
+        With one hierarchy, it is the nearest such frame. Otherwise it is the least-squares fit,
+        rounded (:func:`geomdp.consistency.consistent`); the nearest integers may be others.
         Released margins count, by the variance of their noise. The result is for tables that must
         make sense to the eye; it is biased (``docs/consistency.md``), so compute intervals from
         this object and not from it. Needs scipy.
