@@ -98,7 +98,7 @@ def count(design: Design, frame: dd.DataFrame, *, weights: str | None = None) ->
         if of_objects(kind):  # Dask compares each partition's objects in its own way.
             raise TypeError(
                 f"individuals of type {kind.dtype} are not accepted on a cluster: give "
-                f"integers, or text of type string[pyarrow]"
+                "integers, or text of type string[pyarrow]"
             )
         rows = rows.shuffle(on=[who], ignore_index=True)
     evaluate: Any = compute

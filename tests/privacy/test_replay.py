@@ -356,7 +356,7 @@ def replay(run: Any, pair: list[pl.DataFrame], seed: int) -> None:
             property(lambda each: Core(CORE.__get__(each), each.rate, recorder), CORE.__set__),
         )
         # The draws of contributions are those of the individual, in both runs.
-        patch.setattr(counting, "_codes", lambda _, who: np.array([int(n) for n in who], np.int64))
+        patch.setattr(counting, "_codes", lambda who: np.array([int(n) for n in who], np.int64))
         key = seed.to_bytes(8, "little")
         # So are the ids of releases, which no data decide.
         patch.setattr(_identity, "fresh", lambda: key.hex() * 2)

@@ -212,7 +212,7 @@ def test_long_ids_of_two_people_are_two() -> None:
     assert numbers(BOUNDED.count(text)) == [1, 1, 0]
     whole = pd.DataFrame({"who": pd.array(long, "Int64"), "town": ["a", "b"]})
     assert numbers(BOUNDED.count(whole)) == [1, 1, 0]
-    with pytest.raises(TypeError, match="read column 'who' as text or Int64"):
+    with pytest.raises(TypeError, match="in 'who' are not accepted: read them as text or Int64"):
         BOUNDED.count(whole.astype({"who": float}))
 
 

@@ -22,7 +22,7 @@ def check_type(name: Any, shown: str) -> None:
     """Refuse a column whose type, by its name, cannot identify individuals."""
     if not _TYPES.fullmatch(re.split(r"[\[(]", shown)[0]):
         raise TypeError(
-            f"individuals of type {shown} are not accepted: read column {name!r} as text or Int64"
+            f"individuals of type {shown} in {name!r} are not accepted: read them as text or Int64"
         )
 
 
