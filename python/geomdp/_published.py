@@ -296,11 +296,14 @@ def _check_rows(rows: bytes) -> None:
     inside, start = 0, 0
     for first in range(0, len(rows), _PIECE):
         piece = np.frombuffer(rows, np.uint8, min(_PIECE, len(rows) - first), first)
-        # Whether a byte is in quotes: there a line end is a part of a cell.
-        quoted = np.bitwise_xor.accumulate((piece == ord('"')).view(np.uint8)) ^ inside
-        ends = first + np.flatnonzero((piece == ord("\n")) & (quoted == 0))
-        inside = int(quoted[-1])
-        bounds = np.concatenate(([start], ends, [first + len(piece)]))
+        ends = piece == ord("\n")
+        quotes = piece == ord('"')
+        if inside or quotes.any():
+            # A line end in quotes is a part of a cell.
+            quoted = np.bitwise_xor.accumulate(quotes.view(np.uint8)) ^ inside
+            ends &= quoted == 0
+            inside = int(quoted[-1])
+        bounds = np.concatenate(([start], first + np.flatnonzero(ends), [first + len(piece)]))
         if np.diff(bounds).max() > _LONGEST_ROW:
             raise ValueError(f"a row of more than {_LONGEST_ROW} bytes is not accepted")
         start = int(bounds[-2])

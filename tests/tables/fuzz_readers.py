@@ -47,7 +47,7 @@ def made(folder: Path) -> dict[str, Path]:
     """Save releases of every kind, a stream and a budget."""
     days = [date(2026, 1, 1), date(2026, 1, 2)]
     data = pd.DataFrame({"area": ["a"] * 400 + ["b"] * 90, "on": days[:1] * 490})
-    levels = {"area": ["a", "b"], "on": days}
+    levels: dict[str, list[Any]] = {"area": ["a", "b"], "on": days}
     table = frames.count(data, levels)
     tree = frames.Hierarchy({"a": "all", "b": "all", "b1": "b", "b2": "b"})
     released = {
@@ -175,7 +175,7 @@ def one(path: Path) -> bool:
 def child(seed: int, first: int) -> None:
     """Read some files; print what came of them."""
     warnings.simplefilter("ignore")
-    found: Counter[str] = Counter()
+    found: Counter[tuple[str, str]] = Counter()
     with tempfile.TemporaryDirectory() as given, tempfile.TemporaryDirectory() as target:
         files = made(Path(given))
         for path in files.values():
