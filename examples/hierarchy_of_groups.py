@@ -17,7 +17,8 @@ VOTERS = Path(__file__).parent / "data/anes_1996.csv"
 TREE = Hierarchy(
     {f"{strength} {party}": party for party in ("Democrat", "Republican") for strength in
      ("strong", "weak", "independent")}
-    | {"Democrat": "voters", "independent": "voters", "Republican": "voters"}
+    | {"Democrat": "voters", "independent": "voters", "Republican": "voters"},
+    leaves_only=True,
 )  # fmt: skip
 
 

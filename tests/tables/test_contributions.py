@@ -201,7 +201,7 @@ TREES: list[dict[str, str]] = [
     {"a": "r", "b": "a", "c": "a", "d": "b"},
 ]
 LIMITS: list[dict[str, int]] = [
-    *({"l0": l0, "linf": linf} for l0, linf in [(1, 1), (1, 2), (2, 1), (2, 2), (3, 1)]),
+    *({"l0": l0, "linf": linf} for l0, linf in [(1, 1), (1, 2), (2, 1), (2, 2), (3, 1), (4, 1)]),
     *({"l1": 1}, {"l1": 2}),
 ]
 

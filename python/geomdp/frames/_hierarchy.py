@@ -218,7 +218,7 @@ class Hierarchy(Branches):
         """
         if isinstance(counts, Table):
             raise TypeError("counts of a table know their design: call its own release")
-        added = Hierarchy(self.parents, leaves_only=True)
+        added = self._added()
         whole = Design({NODE: added}) if design is None else design
         if not isinstance(whole, Design):
             raise TypeError(parameters.foreign("design", design, "a Design"))
@@ -238,6 +238,15 @@ class Hierarchy(Branches):
             corrects=corrects,
             save=save,
         )
+
+    def _added(self) -> Hierarchy:
+        """Return this tree, with nodes that are the sums of their children."""
+        if self.leaves_only:
+            return self
+        found = Hierarchy.__new__(Hierarchy)
+        Branches.__init__(found, self.nodes, trees.Tree(self.tree.parents))
+        found._places = self._places
+        return found
 
     def _array(self, counts: Any, design: Design) -> NDArray[Any]:
         """Return the counts in the order of the leaves."""

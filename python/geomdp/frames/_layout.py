@@ -380,9 +380,11 @@ class Layout:
 
         def both(left: int) -> Any:
             """Return no less than the most, if so many cells are left for others."""
-            return min(left * pair + alone(own - left), alone(own + left))
+            others = min(own, cells - left)
+            return min(left * pair + alone(others - left), alone(others + left))
 
-        low, high = 0, min(own, cells - own) if change else 0
+        # A concave function.
+        low, high = 0, min(own, cells // 2) if change else 0
         while low < high:
             middle = (low + high) // 2
             rises = both(middle + 1) > both(middle)
