@@ -205,14 +205,15 @@ class Answers:
     **Estimates.** Without released sums, an estimate is the sum of noisy cells. With margins or
     trees, it is the unbiased estimate of least variance that uses all noisy counts, up to the
     rounding of the weights (weighted least squares; ``docs/proofs.md``, section 17; if some noise
-    has a scale below a third, the weights are those at a third). Estimates of counts may be negative: they are unbiased, so that errors cancel where counts are added.
+    has a scale below a third, the weights are those at a third). Estimates of counts may be
+    negative: they are unbiased, so that errors cancel where counts are added.
 
     **Intervals.** With `alpha`, the frame has the ends of intervals, each of which misses its true
     value with probability at most `alpha`. With ``simultaneous=True``, that is the probability that
     any interval of the frame misses. Intervals allow for the noise alone, not for the sampling
     error of a survey. True counts are integers and not negative, and so are the ends of intervals
-    of counts: an estimate below 0 is outside. Other ends are rounded outwards. If a noisy count is at a limit of int64, it may have
-    been moved there, and intervals that depend on it are infinite.
+    of counts: an estimate below 0 is outside. Other ends are rounded outwards. If a noisy count is
+    at a limit of int64, it may have been moved there, and intervals that depend on it are infinite.
 
     **Ratios**, and so shares, means and changes in percent, have intervals of all values that a
     test does not reject (theorem 16a). Such an interval says nothing of a group whose true
