@@ -57,7 +57,7 @@ def consistent(
     sum for each margin. Each cell is then rounded up or down so that the total and each margin of
     the result are those of the fit, rounded up or down. Of all such tables, the result is the
     nearest to the fit. Another table of integers may be nearer to the noisy counts: for the cells 5
-    and 2 of variance 3 and the total 8 of variance 5, say. Only with `parents` it is the nearest.
+    and 2 of variance 5 and the total 8 of variance 3, say. Only with `parents` it is the nearest.
 
     Such tables exist if the margins form at most two chains, where each margin keeps all axes of
     the next: rows and columns, or ``(0, 1)``, ``0`` and ``2``. With other margins there may be

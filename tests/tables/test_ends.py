@@ -20,7 +20,7 @@ from geomdp import GeometricMechanism, accuracy
 from geomdp._analysis import ends, weighted
 from geomdp._analysis.ends import Ends
 from geomdp.frames import Hierarchy
-from geomdp.frames._answers import Answers
+from geomdp.frames._answers import Answers, _rows
 from geomdp.frames._axes import Axis
 from test_answers import AREAS, Table, missed, outcomes, with_margin
 
@@ -241,12 +241,14 @@ def test_levels_of_rows_chosen_by_their_noise() -> None:
 
 def test_rows_with_bounds_that_share_cells_have_parts_of_alpha() -> None:
     """They had Sidak's level, which is for rows of their own cells."""
-    found = Table([with_margin("x", [1, 2])], [40, 60], 1, np.zeros(3, int), bounds=(0, 1000))
-    answer = found.total("x", alpha=0.3, simultaneous=True)
-    [mechanism] = {found.mechanisms[block] for block in found.mechanisms if block == (1,)}
-    rows = [[100 - 60, 60], [40], [60]]
-    wanted = {accuracy.sum_confidence_interval(mechanism, row, Fraction(0.3) / 3) for row in rows}
-    assert set(zip(answer["lower"], answer["upper"], strict=True)) == wanted
+    column, epsilon = with_margin("x", [1, 2]), Fraction(1, 50)
+    found = Table([column], [4000, 6000], epsilon, np.zeros(3, int), bounds=(0, 10**6))
+    answer = found.total("x", alpha=0.5, simultaneous=True)
+    ends_of = {
+        accuracy.sum_confidence_interval(found.mechanisms[1,], row, Fraction(1, 6))
+        for row in ([4000, 6000], [4000], [6000])
+    }
+    assert set(zip(answer["lower"], answer["upper"], strict=True)) == ends_of
 
 
 # Less noise
@@ -264,6 +266,19 @@ def test_widths_never_grow_with_epsilon(shape: str, name: str, by: Any, known: b
             assert (now <= before * (1 + 1 / 32) + 1e-9).all(), (alpha, epsilon)
             before = now
         assert now.max() < 1e-9
+
+
+@pytest.mark.parametrize("level", [0.05, 1e-3, 1e-5])
+def test_no_reach_grows_with_epsilon(level: float) -> None:
+    """It grew from 0.009 to 0.5, as weights of the least variance became those of one block."""
+    before: dict[int, float] = {}
+    for step in range(40):
+        found = table("tree", Fraction(2.0 ** (step / 4 - 1)))
+        rows = _rows(found.design.axes, ("x", "y"))
+        for place, (_, errors) in enumerate(found._asked(rows, {}).kinds()[1]):
+            now = errors.reach((1.0,), level)
+            assert now <= before.get(place, math.inf) * (1 + 1e-6), (step, place)
+            before[place] = now
 
 
 @pytest.mark.parametrize("epsilon", [3, 4, 6])

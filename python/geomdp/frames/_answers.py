@@ -213,8 +213,8 @@ class Answers:
     value with probability at most `alpha`. With ``simultaneous=True``, that is the probability that
     any interval of the frame misses. Intervals allow for the noise alone, not for the sampling
     error of a survey. True counts are integers and not negative, and so are the ends of intervals
-    of counts: an estimate below 0 is outside. Other ends are rounded outwards. If a noisy count is at a limit of int64, it may have
-    been moved there, and intervals that depend on it are infinite.
+    of counts: an estimate below 0 is outside. Other ends are rounded outwards. If a noisy count is
+    at a limit of int64, it may have been moved there, and intervals that depend on it are infinite.
 
     **Ratios**, and so shares, means and changes in percent, have intervals of all values that a
     test does not reject (theorem 16a). Such an interval says nothing of a group whose true
