@@ -11,6 +11,10 @@ mark. So a crash leaves a whole entry behind the mark, which the next writer kee
 one, which it replaces; or a mark that is partly that of the last entry and partly the one before. A
 file of any other form is damaged, and refused.
 
+What an object has checked it does not read again, since each entry behind it has the digest of all
+before. It adds nothing to a file that has lost its name, and before its first entry it brings the
+name to the disk.
+
 Readers stop at the mark and take no lock: a signal handler may interrupt its owner. The lock
 belongs to an open file rather than to a process, so that no other use of the file drops it. No
 second file belongs to this one, so that a hard link to it or a mount of it is as good as its name.

@@ -68,7 +68,7 @@ def unlisted(text: Any) -> Counter[Fraction]:
     losses: Counter[Fraction] = Counter()
     for each in str(text).split(", ") if text else ():
         times, _, loss = each.partition(" of ")
-        losses[parameters.ratio(loss)] = int(times)
+        losses[parameters.ratio(loss)] = parameters.at_least_one("times", int(times))
     if listed(losses) != text:
         raise ValueError("its planned losses have another form")
     return losses
