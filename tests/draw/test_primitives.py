@@ -562,7 +562,7 @@ def places(rust: Rust, limbs: int, count: int) -> tuple[list[list[int]], list[z3
 
 def ways(rust: Rust, backend: str, way: str) -> None:
     """Which of the two ways a back end takes."""
-    file = "vector" if backend == "portable" else backend
+    file = "search" if backend == "portable" else backend
     taken = re.findall(r"type Search = (\w+)", rust.source.texts[f"kernel/{file}"])
     assert taken == [way]
 

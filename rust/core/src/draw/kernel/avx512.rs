@@ -1,7 +1,7 @@
 //! The back end for x86-64 processors with AVX-512: sixteen words in two registers.
 
 use super::largest::{Best, Rule, compare_by};
-use super::search::{ByGuide, Halves};
+use super::search::{ByGuide, Halves, Searched};
 use super::tables::{CELLS, TABLE};
 use super::vector::Vector;
 use super::{Count, Kernel, add_noise_by};
@@ -61,9 +61,12 @@ macro_rules! each {
     };
 }
 
+impl Searched for Words {
+    type Search = ByGuide<HalfWords>;
+}
+
 impl Vector for Words {
     type Mask = Mask;
-    type Search = ByGuide<HalfWords>;
     const WIDTH: usize = 16;
 
     #[inline(always)]

@@ -36,9 +36,8 @@ pub use count::Count;
 pub(crate) use count::sealed;
 pub use largest::Best;
 pub(crate) use largest::{Rule, WIDEST};
-use search::Search;
+use search::{Search, Searched};
 use tables::Digit;
-use vector::Vector;
 
 /// Draws in a block.
 pub const LANES: usize = 16;
@@ -181,7 +180,12 @@ impl fmt::Debug for Backend {
 /// [`Kernel::add_noise`] with a given vector type. Everything from here on is inlined into the
 /// function that enables the back end's processor features.
 #[inline(always)]
-fn add_noise_by<V: Vector, T: Count>(kernel: &Kernel, lower: u64, words: &[u64], counts: &mut [T]) {
+fn add_noise_by<V: Searched, T: Count>(
+    kernel: &Kernel,
+    lower: u64,
+    words: &[u64],
+    counts: &mut [T],
+) {
     let (mut words, _) = words.as_chunks();
     let mut whole = counts.chunks_exact_mut(LANES);
     for block in &mut whole {
@@ -200,7 +204,7 @@ fn add_noise_by<V: Vector, T: Count>(kernel: &Kernel, lower: u64, words: &[u64],
 
 /// Adds noise to a block of [`LANES`] counts, through their keys.
 #[inline(always)]
-fn noise_block<V: Vector, T: Count>(
+fn noise_block<V: Searched, T: Count>(
     kernel: &Kernel,
     lower: u64,
     words: &[[u64; LANES]],
@@ -225,7 +229,7 @@ fn noise_block<V: Vector, T: Count>(
 /// The draw: maps offsets `0..=range` above the lower bound to noisy offsets. `lane` is the first
 /// lane of this vector.
 #[inline(always)]
-fn draw<V: Vector>(kernel: &Kernel, words: &[[u64; LANES]], lane: usize, offset: V) -> V {
+fn draw<V: Searched>(kernel: &Kernel, words: &[[u64; LANES]], lane: usize, offset: V) -> V {
     let Some((first, rest)) = kernel.digits.split_first() else {
         return offset;
     };
@@ -275,7 +279,13 @@ fn draw<V: Vector>(kernel: &Kernel, words: &[[u64; LANES]], lane: usize, offset:
 
 /// How many of the digit's thresholds the uniform number `(own words, tie)` has reached.
 #[inline(always)]
-fn outcome<V: Vector>(digit: &Digit, words: &[[u64; LANES]], lane: usize, shift: u32, tie: V) -> V {
+fn outcome<V: Searched>(
+    digit: &Digit,
+    words: &[[u64; LANES]],
+    lane: usize,
+    shift: u32,
+    tie: V,
+) -> V {
     match digit.limbs {
         1 => outcome_of::<1, V>(digit, words, lane, shift, tie),
         2 => outcome_of::<2, V>(digit, words, lane, shift, tie),
@@ -284,7 +294,7 @@ fn outcome<V: Vector>(digit: &Digit, words: &[[u64; LANES]], lane: usize, shift:
 }
 
 #[inline(always)]
-fn outcome_of<const LIMBS: usize, V: Vector>(
+fn outcome_of<const LIMBS: usize, V: Searched>(
     digit: &Digit,
     words: &[[u64; LANES]],
     lane: usize,

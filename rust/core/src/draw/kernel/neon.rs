@@ -1,7 +1,7 @@
 //! The back end for AArch64 processors with NEON: eight words in four registers.
 
 use super::largest::{Best, Rule, compare_by};
-use super::search::{ByGuide, Halves};
+use super::search::{ByGuide, Halves, Searched};
 use super::tables::{CELLS, TABLE};
 use super::vector::Vector;
 use super::{Count, Kernel, add_noise_by};
@@ -69,9 +69,12 @@ impl Words {
     }
 }
 
+impl Searched for Words {
+    type Search = ByGuide<HalfWords>;
+}
+
 impl Vector for Words {
     type Mask = Self;
-    type Search = ByGuide<HalfWords>;
     const WIDTH: usize = 8;
 
     #[inline(always)]

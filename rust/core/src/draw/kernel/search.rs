@@ -13,6 +13,15 @@ pub(super) trait Search<V> {
     fn reached<const LIMBS: usize>(digit: &Digit, first: V, own: &[V; LIMBS], tie: V) -> V;
 }
 
+/// Vectors of numbers whose places among thresholds are found in one of these ways.
+pub(super) trait Searched: Vector {
+    type Search: Search<Self>;
+}
+
+impl Searched for u64 {
+    type Search = OneByOne;
+}
+
 /// Compares the number with each threshold.
 pub(super) struct OneByOne;
 

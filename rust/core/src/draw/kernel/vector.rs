@@ -1,14 +1,11 @@
 //! The vector operations of a draw, and the portable back end, whose vectors are single words.
 
-use super::search::{OneByOne, Search};
 use crate::draw::ct;
 
 /// Words of several draws side by side. No operation's time depends on its operands.
 pub(super) trait Vector: Copy {
     /// One bit for each word.
     type Mask: Copy;
-    /// How a number's place among thresholds is found.
-    type Search: Search<Self>;
     /// Words in a vector; divides [`super::LANES`].
     const WIDTH: usize;
 
@@ -49,7 +46,6 @@ pub(super) trait Vector: Copy {
 
 impl Vector for u64 {
     type Mask = u64;
-    type Search = OneByOne;
     const WIDTH: usize = 1;
 
     #[inline(always)]
