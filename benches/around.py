@@ -28,13 +28,13 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 import geomdp
-from geomdp import GeometricMechanism, cli, frames
+from geomdp import GeometricMechanism, cli, tables
 from geomdp.accounting import compose
 from geomdp.accuracy import variance
-from geomdp.consistency import consistent
-from geomdp.distributed import ReleaseKey
-from geomdp.frames import Hierarchy
-from geomdp.streams import Stream
+from geomdp.keyed import ReleaseKey
+from geomdp.tables import Hierarchy
+from geomdp.tables.consistency import consistent
+from geomdp.tables.streams import Stream
 
 Call = Callable[[], object]
 Row = Callable[[], tuple[str, Call, Call]]
@@ -90,9 +90,9 @@ def counted(make: Any, size: int, **levels: int) -> tuple[str, Call, Call]:
     cells = " x ".join(f"{size:,}" for size in levels.values())
     usual, call = ("join", joined) if make is pl.DataFrame else ("reindex", reindexed)
     return (
-        f"`frames.count` of {size:,} records of {library(make)} in {cells} cells and "
+        f"`tables.count` of {size:,} records of {library(make)} in {cells} cells and "
         f"release, to group_by, {usual} and release",
-        lambda: frames.count(people, each).release(MECHANISM),
+        lambda: tables.count(people, each).release(MECHANISM),
         call,
     )
 
@@ -123,8 +123,8 @@ def count_categorical() -> tuple[str, Call, Call]:
     codes = records(10**6, town=len(towns))["town"]
     people = pd.DataFrame({"town": pd.Categorical.from_codes(codes, towns)})
     return (
-        "`frames.count` of 1,000,000 records of a pandas categorical, to groupby(observed=False)",
-        lambda: frames.count(people, {"town": towns}),
+        "`tables.count` of 1,000,000 records of a pandas categorical, to groupby(observed=False)",
+        lambda: tables.count(people, {"town": towns}),
         lambda: people.groupby("town", observed=False).size(),
     )
 
@@ -154,7 +154,7 @@ def short_column(make: Any) -> tuple[str, Call, Call]:
     frame = make({"n": counts, "k": counts})
     return (
         f"`release_columns` for a column of 10 of {library(make)}, to an array",
-        lambda: frames.release_columns(frame, {"n": MECHANISM}),
+        lambda: tables.release_columns(frame, {"n": MECHANISM}),
         lambda: MECHANISM.release(counts),
     )
 
@@ -176,7 +176,7 @@ def bounded(make: Any, size: int) -> tuple[str, Call, Call]:
     return (
         f"`bound_contributions` of {size:,} records of {library(make)}, to pandas' sample, "
         "drop_duplicates and head",
-        lambda: frames.bound_contributions(own, "who", l0=2, cells=["town"]),
+        lambda: tables.bound_contributions(own, "who", l0=2, cells=["town"]),
         lambda: frame.sample(frac=1).drop_duplicates().groupby("who").head(2),
     )
 
@@ -240,7 +240,7 @@ def tree_of_a_million_leaves() -> tuple[str, Call, Call]:
 
 def noisy_cells(*sizes: int) -> tuple[Any, NDArray[np.int64]]:
     """Return a noisy table of columns a, b, ..., and its counts."""
-    design = frames.Design({label: range(n) for label, n in zip("abc", sizes, strict=False)})
+    design = tables.Design({label: range(n) for label, n in zip("abc", sizes, strict=False)})
     data = {label: np.arange(10**4) % n for label, n in zip("abc", sizes, strict=False)}
     noisy = design.count(pd.DataFrame(data)).release(MECHANISM)
     noisy.total()
@@ -277,7 +277,7 @@ def medians_of_groups() -> tuple[str, Call, Call]:
 
 @row
 def groups() -> tuple[str, Call, Call]:
-    design = frames.Design({"page": range(10**6), "country": range(100)})
+    design = tables.Design({"page": range(10**6), "country": range(100)})
     pages = np.minimum(np.random.default_rng(1).zipf(1.3, 10**6), 10**6 - 1)
     log = pd.DataFrame({"page": pages, "country": pages % 100})
     table, least = design.count(log), design.at_least(1)
@@ -374,7 +374,7 @@ def read_release(noisy: Any, read: Any, name: str, end: str) -> tuple[str, Call,
 
 def read_table(end: str) -> tuple[str, Call, Call]:
     levels = [f"level {place}" for place in range(1000)]
-    design = frames.Design({"a": levels, "b": range(1000)})
+    design = tables.Design({"a": levels, "b": range(1000)})
     one = pd.DataFrame({"a": levels[:1], "b": [0]})
     noisy = design.count(one).release(epsilon=1)
     return read_release(noisy, geomdp.read, "a table of 10^6 cells", end)

@@ -21,8 +21,8 @@ import pyarrow as pa
 from compare import heading, medians
 from scaling import hours
 
-from geomdp import GeometricMechanism, frames
-from geomdp.distributed import ReleaseKey
+from geomdp import GeometricMechanism, tables
+from geomdp.keyed import ReleaseKey
 
 SCALE = 10.0
 MECHANISM = GeometricMechanism.from_scale(SCALE)
@@ -59,7 +59,7 @@ def adapter(rows: int, repetitions: int) -> None:
                 pass
         else:
             for batch in batches:
-                frames.release_columns(batch, mechanisms, threads=1)
+                tables.release_columns(batch, mechanisms, threads=1)
 
     calls: list[Callable[[], object]] = [partial(MECHANISM.release, counts, threads=1)]
     for _, ids, size in cases:
@@ -92,8 +92,8 @@ def engine(
 def spark(rows: int, cores: int, repetitions: int) -> None:
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
-    import geomdp.spark  # noqa: PLC0415
-    from geomdp._engines import spark_internals, spark_plan  # noqa: PLC0415
+    import geomdp.tables.spark  # noqa: PLC0415
+    from geomdp.tables._engines import spark_internals, spark_plan  # noqa: PLC0415
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
     # In local mode, too, Python workers are separate processes.
@@ -108,12 +108,12 @@ def spark(rows: int, cores: int, repetitions: int) -> None:
         yield from batches
 
     def check(frame: Any, ids: list[str]) -> None:
-        geomdp.spark.release_columns(frame, {"n": MECHANISM}, ids).wipe()
+        geomdp.tables.spark.release_columns(frame, {"n": MECHANISM}, ids).wipe()
 
     for name, ids in columns.items():
         id_ = "id" if ids == ["id"] else "cast(id AS string) AS text"
         frame = session.range(0, rows, 1, cores).selectExpr(id_, "id % 1000 AS n")
-        release = geomdp.spark.release_columns(frame, {"n": MECHANISM}, ids)
+        release = geomdp.tables.spark.release_columns(frame, {"n": MECHANISM}, ids)
         plain = frame.mapInArrow(identity, frame.schema)
         jobs: dict[str, Callable[[], object]] = {
             "hands back its batches": plain.write.format("noop").mode("overwrite").save,
@@ -137,7 +137,7 @@ def dask(rows: int, cores: int, repetitions: int) -> None:
     import dask.dataframe as dd  # noqa: PLC0415
     import distributed  # noqa: PLC0415
 
-    import geomdp.dask  # noqa: PLC0415
+    import geomdp.tables.dask  # noqa: PLC0415
 
     # The partitions are in the workers' memory before the clock starts.
     with (
@@ -149,7 +149,7 @@ def dask(rows: int, cores: int, repetitions: int) -> None:
         for name, id_ in {"one integer": "id", "a string": "text"}.items():
             whole = table(rows).select([id_, "n"]).to_pandas()
             frame = dd.from_pandas(whole, npartitions=cores).persist()
-            release = geomdp.dask.release_columns(frame, {"n": MECHANISM}, [id_])
+            release = geomdp.tables.dask.release_columns(frame, {"n": MECHANISM}, [id_])
             jobs = {
                 "hands back": frame.map_partitions(_identity, meta=frame._meta),
                 "makes the noise": release.frame,
@@ -165,7 +165,7 @@ def ray(rows: int, cores: int, repetitions: int) -> None:
     import ray  # noqa: PLC0415
     import ray.data  # noqa: PLC0415
 
-    import geomdp.ray  # noqa: PLC0415
+    import geomdp.tables.ray  # noqa: PLC0415
 
     ray.init(num_cpus=cores, include_dashboard=False, logging_level=logging.ERROR)
     context = ray.data.DataContext.get_current()
@@ -176,7 +176,7 @@ def ray(rows: int, cores: int, repetitions: int) -> None:
         whole = table(rows).select([id_, "n"])
         size = -(-rows // cores)
         dataset = ray.data.from_arrow([whole[k : k + size] for k in range(0, rows, size)])
-        release = geomdp.ray.release_columns(dataset, {"n": MECHANISM}, [id_])
+        release = geomdp.tables.ray.release_columns(dataset, {"n": MECHANISM}, [id_])
         plain = dataset.map_batches(_identity, batch_size=None, batch_format="pyarrow")
         jobs = {
             "hands back its blocks": partial(_evaluate, plain),

@@ -25,7 +25,7 @@ from verify import verify  # type: ignore[import-not-found]  # noqa: E402
 
 def published(folder: Path) -> Path:
     """Return the file that the auditor gets. Its description has the certificate."""
-    design = geomdp.frames.Design({"vote": ["Clinton", "Dole"]}, individual="respondent", l0=1)
+    design = geomdp.tables.Design({"vote": ["Clinton", "Dole"]}, individual="respondent", l0=1)
     voters = pd.read_csv(ROOT / "examples/data/anes_1996.csv")
     design.count(voters).release(epsilon=0.5).save(folder / "votes.csv", certificate=True)
     return folder / "votes.csv"

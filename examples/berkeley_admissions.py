@@ -11,7 +11,8 @@ from pathlib import Path
 import pandas as pd
 from matplotlib import pyplot
 
-from geomdp import GeometricMechanism, frames, plot
+from geomdp import GeometricMechanism, tables
+from geomdp.tables import plot
 
 HERE = Path(__file__).parent
 EPSILON = 0.5
@@ -24,7 +25,7 @@ LEVELS = {
 
 def main(folder: Path) -> None:
     published = pd.read_csv(HERE / "berkeley_admissions.csv")  # a row for each cell
-    design = frames.Design(LEVELS)
+    design = tables.Design(LEVELS)
     a, of_all = (design.accuracy(epsilon=EPSILON, alpha=0.05, of=of) for of in (None, "all"))
     print(f"in advance: 95% of errors will be at most {a}, and all 24 at once at most {of_all}\n")
 

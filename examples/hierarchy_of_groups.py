@@ -11,7 +11,7 @@ import pandas as pd
 from matplotlib import pyplot
 
 import geomdp
-from geomdp.frames import Design, Hierarchy
+from geomdp.tables import Design, Hierarchy
 
 VOTERS = Path(__file__).parent / "data/anes_1996.csv"
 TREE = Hierarchy(

@@ -12,9 +12,10 @@ import opendp.prelude as dp
 import pandas as pd
 from matplotlib import pyplot
 
-from geomdp import GeometricMechanism, plot
+from geomdp import GeometricMechanism
 from geomdp.compat.diffprivlib import Geometric  # was: from diffprivlib.mechanisms
 from geomdp.compat.opendp import then_laplace  # was: dp.m.then_laplace
+from geomdp.tables import plot
 
 VOTERS = Path(__file__).parent / "data/anes_1996.csv"
 PARTIES = ["Democrat", "independent", "Republican"]

@@ -10,9 +10,9 @@ from pathlib import Path
 from matplotlib import pyplot
 from pyspark.sql import SparkSession
 
-import geomdp.spark
+import geomdp.tables.spark
 from geomdp.accounting import Budget
-from geomdp.frames import Design
+from geomdp.tables import Design
 
 VOTERS = Path(__file__).parent / "data/anes_1996.csv"
 DESIGN = Design(
@@ -25,7 +25,7 @@ DESIGN = Design(
 def main(folder: Path) -> None:
     spark = SparkSession.builder.master("local[1]").getOrCreate()
     voters = spark.read.csv(str(VOTERS), header=True, inferSchema=True)
-    table = geomdp.spark.count(DESIGN, voters)  # tasks may run twice: there is no noise yet
+    table = geomdp.tables.spark.count(DESIGN, voters)  # tasks may run twice: there is no noise yet
 
     # The budget is a file that all jobs share. It refuses a release that would exceed it.
     budget = Budget.open(folder / "budget.jsonl", epsilon=1)

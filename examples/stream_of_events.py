@@ -12,8 +12,8 @@ from pathlib import Path
 import pandas as pd
 from matplotlib import pyplot
 
-from geomdp import plot
-from geomdp.streams import Stream
+from geomdp.tables import plot
+from geomdp.tables.streams import Stream
 
 EVENTS = Path(__file__).parent / "data/crimea_1854.csv"
 CAUSES = ["disease", "wounds", "other"]

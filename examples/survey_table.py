@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 from matplotlib import pyplot
 
-from geomdp.frames import Design
+from geomdp.tables import Design
 
 VOTERS = Path(__file__).parent / "data/anes_1996.csv"
 LEVELS = {

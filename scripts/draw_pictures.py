@@ -23,9 +23,10 @@ import numpy as np
 import pandas as pd
 from matplotlib import pyplot
 
-from geomdp import GeometricMechanism, accuracy, plot
-from geomdp._analysis import span_trees
+from geomdp import GeometricMechanism, accuracy
 from geomdp.accounting import compose, zcdp
+from geomdp.tables import plot
+from geomdp.tables._analysis import span_trees
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "benches"))

@@ -222,7 +222,7 @@ def on_files(files: Files, config: MkDocsConfig) -> None:
             files.append(File.generated(config, light, content=picture))
         files.append(File.generated(config, dark, content=draw_pictures.dark(picture)))
 
-    noise = (ROOT / "python/geomdp/_page/noise.js").read_text()
+    noise = (ROOT / "python/geomdp/tables/_page/noise.js").read_text()
     files.append(File.generated(config, "javascripts/noise.js", content=noise))
     for path in sorted((ROOT / "docs/pictures").glob("*.svg")):
         add(path.stem, path.read_text())
@@ -346,7 +346,7 @@ class Docstrings(griffe.Extension):
                 lead = functools.partial(cross_reference, obj, documented)
                 text = PATH.sub(path_reference, text)
                 obj.docstring.value = ROLE.sub(lead, text + heading + rest)
-                if obj.path.removeprefix("geomdp.plot.") in draw_pictures.plot.__all__:
+                if obj.path.removeprefix("geomdp.tables.plot.") in draw_pictures.plot.__all__:
                     alt = f"Example of {obj.name}"
                     picture = f"![{alt}](../pictures/plot_{obj.name}.svg)"
                     obj.docstring.value += f"\n\n{PICTURE.sub(both, picture)}"

@@ -9,8 +9,8 @@ import numpy as np
 import geomdp
 import geomdp.measurement as m
 from geomdp.compat import diffprivlib, smartnoise
-from geomdp.distributed import ReleaseKey
 from geomdp.distribution import TwoSidedGeometric
+from geomdp.keyed import ReleaseKey
 
 installed = {d.name.lower() for d in metadata.distributions()} - {"pip", "setuptools"}
 assert installed == {"geomdp", "numpy"}, installed

@@ -12,15 +12,14 @@ from geomdp import (
     GeometricMechanism,
     accounting,
     accuracy,
-    frames,
-    rejection,
-    remap,
     sample_bernoulli,
     sample_geometric,
+    tables,
 )
 from geomdp.compat import diffprivlib, smartnoise
-from geomdp.distributed import ReleaseKey, check_arguments
 from geomdp.distribution import CensoredGeometric, TwoSidedGeometric
+from geomdp.keyed import ReleaseKey, check_arguments
+from geomdp.notes import rejection, remap
 
 BOUNDED = GeometricMechanism(0.5, bounds=(0, 20))
 CENSORED = CensoredGeometric(4, 2, (0, 20))
@@ -105,14 +104,14 @@ CALLS: list[tuple[str, Callable[[Any], Any]]] = [
     ("releases|noisy counts", lambda x: accounting.loss_distribution(BOUNDED) * x),
     ("l0|noisy counts", lambda x: accounting.loss_distribution(BOUNDED, l0=x)),
     ("linf", lambda x: accounting.loss_distribution(BOUNDED, linf=x)),
-    ("l0", lambda x: frames.bound_contributions(PEOPLE, "who", l0=x)),
-    ("column", lambda x: frames.bound_contributions(PEOPLE, x, l0=1)),
-    ("column", lambda x: frames.bound_contributions(PEOPLE, "who", l0=1, cells=[x])),
-    ("column|unhashable", lambda x: frames.count(PEOPLE, {"town": ["a"]}, other={x: "else"})),
-    ("name", lambda x: frames.count(PEOPLE, {"town": ["a"]}, name=x)),
-    ("other", lambda x: frames.count(PEOPLE, {"town": ["a"]}, other=[x])),
-    ("margins|column", lambda x: frames.count(PEOPLE, {"who": [1]}, margins=x)),
-    ("levels", lambda x: frames.count(PEOPLE, {"town": x})),
+    ("l0", lambda x: tables.bound_contributions(PEOPLE, "who", l0=x)),
+    ("column", lambda x: tables.bound_contributions(PEOPLE, x, l0=1)),
+    ("column", lambda x: tables.bound_contributions(PEOPLE, "who", l0=1, cells=[x])),
+    ("column|unhashable", lambda x: tables.count(PEOPLE, {"town": ["a"]}, other={x: "else"})),
+    ("name", lambda x: tables.count(PEOPLE, {"town": ["a"]}, name=x)),
+    ("other", lambda x: tables.count(PEOPLE, {"town": ["a"]}, other=[x])),
+    ("margins|column", lambda x: tables.count(PEOPLE, {"who": [1]}, margins=x)),
+    ("levels", lambda x: tables.count(PEOPLE, {"town": x})),
     ("name", lambda x: ReleaseKey().release(BOUNDED, [1], IDS, name=x)),
     ("part", lambda x: ReleaseKey().release(BOUNDED, [1], IDS, name="n", part=x)),
     ("ids", lambda x: check_arguments({"n": BOUNDED}, x, ["n"])),

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from geomdp.frames import Design, Hierarchy
+from geomdp.tables import Design, Hierarchy
 
 PARENTS = {"A": "North", "B": "North", "C": "South", "South": "all", "North": "all"}
 TREE = Hierarchy(PARENTS, leaves_only=True)

@@ -71,7 +71,7 @@ function planned() {
     "import geomdp",
     "",
     `levels = {"group": [...]}  # ${written.format(given.cells)} cells in all`,
-    `design = geomdp.frames.Design(levels${one})`,
+    `design = geomdp.tables.Design(levels${one})`,
     `design.accuracy(epsilon="${given.epsilon}", alpha="${Number((1 - given.confidence / 100).toPrecision(3))}")`,
     `design.count(records).release(epsilon="${given.epsilon}", save="table.html")`,
   ].join("\n");

@@ -1,6 +1,6 @@
 """The kinds of pictures in the source notes: distributions, variances, and errors by epsilon.
 
-Each function draws on the given Axes. ``geomdp.plot`` has the pictures of releases.
+Each function draws on the given Axes. ``geomdp.tables.plot`` has the pictures of releases.
 """
 
 import math

@@ -26,14 +26,11 @@ import note_pictures
 import numpy as np
 from matplotlib.axes import Axes
 
-from geomdp import GeometricMechanism, plot, rejection, remap
-from geomdp.accuracy import (
-    accuracy_to_epsilon,
-    epsilon_to_accuracy,
-    mean_absolute_error,
-    variance,
-)
+from geomdp import GeometricMechanism
+from geomdp.accuracy import accuracy_to_epsilon, epsilon_to_accuracy, mean_absolute_error, variance
 from geomdp.distribution import CensoredGeometric
+from geomdp.notes import rejection, remap
+from geomdp.tables import plot
 
 EXAMPLES = Path(__file__).parents[1]
 EPSILONS = np.geomspace(0.01, 10, 31)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 def installed_by(*packages: str) -> Iterator[None]:
     """Add a note to a failed import that names the packages to install.
 
-    An extra such as ``geomdp[frames]`` stands for its libraries. The note names these, since no
+    An extra such as ``geomdp[tables]`` stands for its libraries. The note names these, since no
     index need have this package itself.
     """
     try:

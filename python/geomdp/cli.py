@@ -31,12 +31,12 @@ from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 import geomdp
 from geomdp import accounting, accuracy
-from geomdp._files import delimited, parquet_file
 from geomdp._inputs.arrays import DTYPES
 from geomdp._inputs.parameters import shown
 from geomdp._new_file import new_file, taken
 from geomdp._notebook import showable
 from geomdp.mechanism import GeometricMechanism, check_dtype
+from geomdp.tables._files import delimited, parquet_file
 
 __all__ = ["main"]
 
@@ -223,7 +223,7 @@ def _count(given: argparse.Namespace) -> str:
         raise _UsageError("--by and --levels: give each column once, with its file of levels")
     levels = {name: _lines(path) for name, path in zip(given.by, given.levels, strict=True)}
     with _refusing_parameters():
-        design = geomdp.frames.Design(
+        design = geomdp.tables.Design(
             levels, individual=given.individual, l0=given.l0, linf=given.linf or 1
         )
         mechanism = GeometricMechanism(
@@ -239,7 +239,7 @@ def _publish(
     weights: str | None = None,
 ) -> str:
     """Count, and write the release with its description."""
-    from geomdp._files import records  # noqa: PLC0415 (other commands need no narwhals)
+    from geomdp.tables._files import records  # noqa: PLC0415 (other commands need no narwhals)
 
     if not given.target.lower().endswith((".csv", ".html", ".parquet")):
         raise _UsageError("OUT: give a name that ends with .csv, .parquet or .html")
@@ -541,7 +541,7 @@ each individual count, drawn at random, and at most --linf of its records in eac
 
 Cells are text. Epsilon is the privacy loss of the whole table for one individual.
 Every run draws fresh noise and costs epsilon again. All of IN is in memory. This
-needs geomdp[frames] and pandas, Polars or PyArrow.""",
+needs geomdp[tables] and pandas, Polars or PyArrow.""",
         "visits.csv noisy.csv --by sex --levels sexes.txt --epsilon 0.5",
         "source target --by --levels --individual --l0 --linf --epsilon --bounds --delimiter",
     ),

@@ -24,10 +24,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from geomdp._analysis import moments
 from geomdp._inputs import arrays, parameters
 from geomdp._inputs.parameters import Bounds, Real
 from geomdp._notebook import showable
+from geomdp._numerics import moments
 from geomdp.mechanism import GeometricMechanism
 
 __all__ = ["TwoSidedGeometric", "CensoredGeometric"]

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from geomdp import _core, _notebook, certificate
-from geomdp._analysis import decimals
 from geomdp._inputs import arrays, columns, labels, parameters
 from geomdp._inputs.arrays import Array
 from geomdp._inputs.columns import REFUSE, Nulls
 from geomdp._inputs.parameters import Bounds, Integer, Real
+from geomdp._numerics import decimals
 from geomdp._uncopied import hide, unseen
 
 __all__ = ["GeometricMechanism"]
@@ -461,7 +461,7 @@ class GeometricMechanism:
         array([5, 5, 6])
 
         """
-        from geomdp._analysis import releases  # noqa: PLC0415 (no release needs it)
+        from geomdp._numerics import releases  # noqa: PLC0415 (no release needs it)
 
         level = parameters.significance_or_zero("alpha", alpha)
         if counts is None:
@@ -524,7 +524,7 @@ class GeometricMechanism:
         (array([ 0, 34]), array([ 9, 46]))
 
         """
-        from geomdp._analysis import releases  # noqa: PLC0415 (no release needs it)
+        from geomdp._numerics import releases  # noqa: PLC0415 (no release needs it)
 
         level = parameters.significance_or_zero("alpha", alpha)
         parameters.check_one_of("side", side, ("both", "lower", "upper"))

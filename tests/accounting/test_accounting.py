@@ -14,17 +14,9 @@ from hypothesis import strategies as st
 from mpmath import mpf
 
 from geomdp import GeometricMechanism
-from geomdp._analysis import composition
-from geomdp._analysis.composition import allowance
-from geomdp.accounting import (
-    Budget,
-    compose,
-    compose_delta,
-    loss_distribution,
-    rdp,
-    split,
-    zcdp,
-)
+from geomdp._numerics import composition
+from geomdp._numerics.composition import allowance
+from geomdp.accounting import Budget, compose, compose_delta, loss_distribution, rdp, split, zcdp
 from tapes import sampled_distribution
 
 MECHANISM = GeometricMechanism(1)

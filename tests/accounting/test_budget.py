@@ -24,8 +24,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from geomdp import GeometricMechanism, _journal, _lock, frames
-from geomdp.accounting import Booking, Budget, compose, loss_distribution, zcdp
+from geomdp import GeometricMechanism, _lock, tables
+from geomdp.accounting import Booking, Budget, _journal, compose, loss_distribution, zcdp
 
 Open = Callable[..., Budget]
 
@@ -296,7 +296,7 @@ def test_a_table_books_the_rho_of_its_cells(
 ) -> None:
     """Against the divergences of all changes by one individual, in float64."""
     levels = ["a", "b", "c"]
-    design = frames.Design(
+    design = tables.Design(
         {"town": levels}, individual="who", l0=l0, linf=linf, neighbours=neighbours, margins=margins
     )
     people = pd.DataFrame({"who": [1, 2], "town": ["a", "b"]})
@@ -339,18 +339,18 @@ def test_a_table_books_the_rho_of_its_cells(
 
 def test_a_table_of_many_records_in_a_cell_is_booked() -> None:
     """LossDistribution has a limit for them, which its zCDP does not need."""
-    design = frames.Design({"town": ["a", "b"]}, individual="who", l0=1, linf=5000)
+    design = tables.Design({"town": ["a", "b"]}, individual="who", l0=1, linf=5000)
     table = design.count(pd.DataFrame({"who": [1], "town": ["a"]}))
     for budget in (Budget(rho=1), Budget(1), Budget(1, 1e-6, [0.5])):
         table.release(epsilon=0.5, budget=budget)
         assert budget.spent == [(None, 0.5)]
-    clear = frames.count(pd.Series(["a"], name="town"), ["a", "b"])
+    clear = tables.count(pd.Series(["a"], name="town"), ["a", "b"])
     with pytest.raises(ValueError, match="costs rho inf"):
         clear.release(GeometricMechanism.from_scale(0), budget=Budget(rho=1))
 
 
 def test_a_plan_of_cells_allows_no_more_than_was_planned(make: Open) -> None:
-    design = frames.Design({"town": ["a", "b", "c"]}, individual="who", l0=3)
+    design = tables.Design({"town": ["a", "b", "c"]}, individual="who", l0=3)
     table = design.count(pd.DataFrame({"who": [1], "town": ["a"]}))
     plan = 2 * design.loss_distribution(epsilon=0.375)
     epsilon = plan.epsilon_at(0.01)
@@ -370,7 +370,7 @@ def test_a_plan_of_cells_allows_no_more_than_was_planned(make: Open) -> None:
 
 
 def test_a_table_takes_the_least_of_what_was_planned(make: Open) -> None:
-    design = frames.Design({"town": ["a", "b", "c"]}, individual="who", l0=3)
+    design = tables.Design({"town": ["a", "b", "c"]}, individual="who", l0=3)
     table = design.count(pd.DataFrame({"who": [1], "town": ["a"]}))
     budget = make(epsilon=2, delta=0, losses={0.375: 3, 0.125: 3, 0.25: 2})
     for _ in range(4):
@@ -396,7 +396,7 @@ def test_epsilon_at_a_delta() -> None:
 def test_a_table_books_its_own_loss() -> None:
     """Budget.spend booked 0.5 for a table that costs 1.0."""
     people = pd.DataFrame({"sick": ["yes", "no"]})
-    table = frames.count(people, {"sick": ["yes", "no"]}, margins="all")
+    table = tables.count(people, {"sick": ["yes", "no"]}, margins="all")
     assert table.sensitivity == 2
     budget = Budget(1)
     noisy = budget.release(GeometricMechanism(0.5, sensitivity=2), table, label="x")
@@ -716,7 +716,7 @@ def test_a_label_is_booked_once(make: Open) -> None:
     """A script that runs twice neither pays nor draws twice."""
     budget = make(1)
     budget.book("0.25", label="2026")
-    table = frames.count(pd.Series(["a"], name="town"), ["a", "b"])
+    table = tables.count(pd.Series(["a"], name="town"), ["a", "b"])
     for again in (
         lambda: budget.book("0.25", label="2026"),
         lambda: budget.spend(GeometricMechanism("0.25"), label="2026"),

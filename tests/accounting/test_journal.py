@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import pytest
 
 import geomdp
-from geomdp import _journal, _lock
-from geomdp.accounting import Budget
-from geomdp.streams import Stream
+from geomdp import _lock
+from geomdp.accounting import Budget, _journal
+from geomdp.tables.streams import Stream
 
 
 class Kind(NamedTuple):
@@ -574,7 +574,7 @@ def test_of_several_processes_one_gets_the_last_half(
 KILLED = """
 import os, random, signal, sys, time
 from geomdp.accounting import Budget
-from geomdp.streams import Stream
+from geomdp.tables.streams import Stream
 
 class Ledger:
     def __init__(self, name):

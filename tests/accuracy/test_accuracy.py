@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 
 from exact import censored
 from geomdp import GeometricMechanism
-from geomdp._analysis import moments
+from geomdp._numerics import moments
 from geomdp.accuracy import (
     accuracy_to_discrete_laplacian_scale,
     accuracy_to_epsilon,

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from matplotlib import pyplot
 
-from geomdp import GeometricMechanism, accuracy, plot
+from geomdp import GeometricMechanism, accuracy
 from geomdp.accuracy import (
     accuracy_to_discrete_laplacian_scale,
     accuracy_to_epsilon,
@@ -28,6 +28,7 @@ from geomdp.accuracy import (
     sum_confidence_interval,
 )
 from geomdp.compat import diffprivlib, smartnoise
+from geomdp.tables import plot
 
 BOUNDED, FREE = GeometricMechanism(1, bounds=(0, 9)), GeometricMechanism(1)
 

@@ -17,8 +17,8 @@ from mpmath import mpf
 
 from exact import censored, noise, power, rejected
 from geomdp import GeometricMechanism
-from geomdp._analysis import moments
-from geomdp._analysis.moments import Moments
+from geomdp._numerics import moments
+from geomdp._numerics.moments import Moments
 from geomdp.accuracy import bias, mean_absolute_error, variance
 
 #: The error of a noisy count, and its probability.

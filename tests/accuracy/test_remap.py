@@ -26,7 +26,7 @@ from scipy import optimize, sparse
 import geomdp.measurement as m
 from exact import censored
 from geomdp import GeometricMechanism
-from geomdp.remap import RandomisedRemap, Remap, bayes, expected_loss, minimax, risk
+from geomdp.notes.remap import RandomisedRemap, Remap, bayes, expected_loss, minimax, risk
 from statistics_ import rejects
 
 Floats = NDArray[np.float64]

@@ -12,7 +12,7 @@ from mpmath import mpf
 
 from exact import noise, real, tail
 from geomdp import GeometricMechanism
-from geomdp._analysis import sums
+from geomdp._numerics import sums
 from geomdp.accuracy import (
     ratio_confidence_interval,
     relative_accuracy,

@@ -15,8 +15,8 @@ import pytest
 from playwright import sync_api
 
 import geomdp
-from geomdp import GeometricMechanism, _page, accuracy
-from geomdp.frames import Design, Hierarchy
+from geomdp import GeometricMechanism, accuracy
+from geomdp.tables import Design, Hierarchy, _page
 from published_kinds import DESIGNS, PEOPLE, RELEASED, TEXTS, TREE
 
 ROOT = Path(__file__).parents[2]
@@ -378,7 +378,7 @@ def test_a_page_says_what_it_protects(open_page: Any) -> None:
 )
 def test_the_planner_has_the_errors_of_the_library(browser: Any, given: tuple[int, ...]) -> None:
     cells, region, l0, linf, power, confidence = given
-    text, root = (ROOT / "docs/planner.md").read_text(), ROOT / "python/geomdp/_page"
+    text, root = (ROOT / "docs/planner.md").read_text(), ROOT / "python/geomdp/tables/_page"
     for script in (root / "noise.js", ROOT / "docs/javascripts/planner.js"):
         tag = f'<script src="javascripts/{script.name}"></script>'
         assert tag in text

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pytest
 
 from geomdp import GeometricMechanism
-from geomdp.distributed import ReleaseKey
-from geomdp.frames import Design
+from geomdp.keyed import ReleaseKey
+from geomdp.tables import Design
 from statistics_ import equal_as_often_as_independent
 
 WIDE = GeometricMechanism.from_scale(1e6)

@@ -23,13 +23,13 @@ import pyarrow as pa
 import pytest
 from distributed import Client, LocalCluster, Status, wait
 
-import geomdp.dask
+import geomdp.tables.dask
 from contract import WIDE, Contract, Engine, Tables, copies, night, record_keys
 from forms import shows
 from geomdp import GeometricMechanism
-from geomdp.dask import release, release_columns
-from geomdp.distributed import ReleaseKey
-from geomdp.frames import Design
+from geomdp.keyed import ReleaseKey
+from geomdp.tables import Design
+from geomdp.tables.dask import release, release_columns
 from statistics_ import Z_LIMIT, censored_pmf, equal_as_often_as_independent, rejects
 from test_neighbouring_data import known, observed
 
@@ -143,7 +143,7 @@ def engine() -> Engine:
         return dd.from_pandas(table.to_pandas(types_mapper=pd.ArrowDtype), npartitions=2)
 
     def draw(patch: pytest.MonkeyPatch, key: ReleaseKey) -> None:
-        patch.setattr(geomdp.dask, "ReleaseKey", copies(key))
+        patch.setattr(geomdp.tables.dask, "ReleaseKey", copies(key))
 
     def found(lazy: Any) -> pa.Table:
         return pa.Table.from_pandas(lazy.compute())
@@ -151,7 +151,7 @@ def engine() -> Engine:
     def keep(lazy: Any) -> Any:
         return lazy.persist()
 
-    return Engine(frame, release_columns, found, keep, draw, ValueError, geomdp.dask.count)
+    return Engine(frame, release_columns, found, keep, draw, ValueError, geomdp.tables.dask.count)
 
 
 class TestContract(Contract, Tables):
@@ -364,7 +364,7 @@ def test_ids_are_compared_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
         assert list(rows.columns) == IDS
         return rows.duplicated()
 
-    monkeypatch.setattr(geomdp.dask, "_repeated", repeated)
+    monkeypatch.setattr(geomdp.tables.dask, "_repeated", repeated)
     with dask.config.set(scheduler="synchronous"):
         release_columns(counts(), {"n": WIDE}, IDS)
     assert sum(compared) == ROWS
@@ -503,8 +503,10 @@ def test_noise_is_independent_of_chunks(shape: tuple[int, ...], chunks: tuple[in
         np.testing.assert_array_equal(noisy[2:5].compute(), first[2:5])
     np.testing.assert_array_equal(release(array, NONE).frame.compute(), array.compute())
     # Other chunks before the release, under one key.
-    held = geomdp.dask._Here(ReleaseKey())
-    one, other = (geomdp.dask._array(each, WIDE, held) for each in (array, array.rechunk(-1)))
+    held = geomdp.tables.dask._Here(ReleaseKey())
+    one, other = (
+        geomdp.tables.dask._array(each, WIDE, held) for each in (array, array.rechunk(-1))
+    )
     np.testing.assert_array_equal(one.compute(), other.compute())
 
 
@@ -530,7 +532,7 @@ def test_array_on_killed_worker(cluster: Client, tmp_path: Path) -> None:
 @pytest.fixture
 def secrets(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """Return the bytes of each key drawn during the test."""
-    return record_keys(monkeypatch, geomdp.dask)
+    return record_keys(monkeypatch, geomdp.tables.dask)
 
 
 def test_search_finds_all_forms() -> None:
@@ -620,7 +622,7 @@ VISITS = pd.DataFrame(
 def test_a_table_has_one_draw_of_each_individual(scheduler: str) -> None:
     """The 80 individuals have 7 records or more in each of 7 cells, and 6 of them count."""
     design = Design({"n": list(range(7))}, individual="who", l0=3, linf=2)
-    table = geomdp.dask.count(design, dd.from_pandas(VISITS, npartitions=PARTS))
+    table = geomdp.tables.dask.count(design, dd.from_pandas(VISITS, npartitions=PARTS))
     found = table.frame["count"].tolist()
     assert sum(found) == 80 * 6
     assert all(n % 2 == 0 for n in found)
@@ -633,7 +635,7 @@ def test_nothing_but_the_noise_tells_neighbours_apart(
     design, found = Design({"town": ["Rome", "Oslo"]}, margins="*"), []
     for more in ([], ["Aarau"], [None]):
         towns = pd.DataFrame({"town": pd.Categorical(["Rome", "Oslo", *more])})
-        table = geomdp.dask.count(design, dd.from_pandas(towns, npartitions=2))
+        table = geomdp.tables.dask.count(design, dd.from_pandas(towns, npartitions=2))
         found.append(observed(table.release(epsilon=1), tmp_path))
     assert found[0] == found[1] == found[2]
 
@@ -642,4 +644,4 @@ def test_individuals_of_mixed_types_raise() -> None:
     frame = dd.from_pandas(VISITS, npartitions=PARTS)
     mixed = frame.map_partitions(lambda part: part.assign(who=part["who"].astype(object)))
     with pytest.raises(TypeError, match="individuals of type object are not accepted on a cl"):
-        geomdp.dask.count(Design({"n": [1]}, individual="who", l0=1), mixed)
+        geomdp.tables.dask.count(Design({"n": [1]}, individual="who", l0=1), mixed)

@@ -28,7 +28,7 @@ def test_public_objects_are_documented(module: ModuleType) -> None:
 
 def test_docstring_examples() -> None:
     """The tests of Spark and Ray run theirs on a cluster."""
-    failed, attempted = doctest.testmod(importlib.import_module("geomdp.dask"), globs={})
+    failed, attempted = doctest.testmod(importlib.import_module("geomdp.tables.dask"), globs={})
     assert failed == 0
     assert attempted > 3
 
@@ -42,6 +42,6 @@ def test_versions_with_untried_internals_raise(package: str, below: str) -> None
 
 
 def test_package_needs_no_engine() -> None:
-    script = "import json, sys, geomdp, geomdp.distributed; print(json.dumps(list(sys.modules)))"
+    script = "import json, sys, geomdp, geomdp.keyed; print(json.dumps(list(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
     assert not set(json.loads(done.stdout)) & set(ENGINES.values())

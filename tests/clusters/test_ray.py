@@ -25,12 +25,12 @@ import ray.data
 from ray import cloudpickle
 from ray.exceptions import ActorDiedError, RayError
 
-import geomdp.ray
+import geomdp.tables.ray
 from contract import WIDE, Contract, Engine, by_ids, night, tuples
 from forms import shows
 from geomdp import GeometricMechanism
-from geomdp.distributed import ReleaseKey
-from geomdp.ray import release_columns
+from geomdp.keyed import ReleaseKey
+from geomdp.tables.ray import release_columns
 
 # Ray warns about its own defaults.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:ray.data.context")
@@ -98,13 +98,13 @@ def rows(dataset: ray.data.Dataset) -> dict[tuple[Any, ...], tuple[Any, ...]]:
 def keepers(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Return the actors started during the test."""
     started: list[Any] = []
-    start = geomdp.ray._keeper
+    start = geomdp.tables.ray._keeper
 
     def record() -> Any:
         started.append(start())
         return started[-1]
 
-    monkeypatch.setattr(geomdp.ray, "_keeper", record)
+    monkeypatch.setattr(geomdp.tables.ray, "_keeper", record)
     return started
 
 
@@ -126,8 +126,8 @@ def wait_for_the_end(keeper: Any) -> None:
 @pytest.fixture
 def engine() -> Engine:
     def draw(patch: pytest.MonkeyPatch, _: ReleaseKey) -> None:
-        keeper = geomdp.ray._keeper()
-        patch.setattr(geomdp.ray, "_keeper", lambda: keeper)
+        keeper = geomdp.tables.ray._keeper()
+        patch.setattr(geomdp.tables.ray, "_keeper", lambda: keeper)
 
     def frame(table: pa.Table) -> ray.data.Dataset:
         return counts(table, 2)
@@ -169,7 +169,7 @@ def test_noise_is_independent_of_blocks(
     released = key_of(keeper).release_columns(table(), mechanisms, IDS, part=True)
     assert first == by_ids(released, IDS)
     assert {m for _, m in first.values()} == set(range(-3, 5))
-    monkeypatch.setattr(geomdp.ray, "_keeper", lambda: keeper)
+    monkeypatch.setattr(geomdp.tables.ray, "_keeper", lambda: keeper)
     backwards = counts(table().take(np.arange(ROWS)[::-1]), blocks=3)
     assert rows(release_columns(backwards, mechanisms, IDS, unique_ids=True).frame) == first
 
@@ -317,13 +317,13 @@ def test_unique_ids_are_not_compared(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked: list[str] = []
-    function = geomdp.ray._map
+    function = geomdp.tables.ray._map
 
     def note(dataset: Any, step: Any, **arguments: Any) -> Any:
         asked.append(step.__name__)
         return function(dataset, step, **arguments)
 
-    monkeypatch.setattr(geomdp.ray, "_map", note)
+    monkeypatch.setattr(geomdp.tables.ray, "_map", note)
     release_columns(counts(), {"n": WIDE}, IDS, unique_ids=True).wipe()
     assert asked == ["_release_columns"]
     release_columns(counts(), {"n": WIDE}, IDS).wipe()
@@ -357,12 +357,12 @@ def test_rows_differing_between_readings_are_not_noticed(
 @pytest.mark.night
 def test_noise_is_independent_of_block_types() -> None:
     """Types may change when Ray cuts blocks differently."""
-    keeper = geomdp.ray._keeper()
+    keeper = geomdp.tables.ray._keeper()
     ids = ["i", "town"]
     kinds = {"i": pa.duration("s"), "town": pa.string(), "n": pa.int64()}
 
     def release(block: pa.Table) -> Any:
-        noisy = geomdp.ray._release_columns(block, keeper, {"n": WIDE}, kinds, "refuse")
+        noisy = geomdp.tables.ray._release_columns(block, keeper, {"n": WIDE}, kinds, "refuse")
         return noisy["n"].to_pylist()
 
     found = []
@@ -459,7 +459,7 @@ def test_frame_keeps_the_key() -> None:
 
 @pytest.mark.night
 def test_docstring_example() -> None:
-    failed, attempted = doctest.testmod(geomdp.ray, globs={})
+    failed, attempted = doctest.testmod(geomdp.tables.ray, globs={})
     assert (failed, attempted > 5) == (0, True)
 
 

@@ -31,13 +31,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-import geomdp.spark
+import geomdp.tables.spark
 from contract import WIDE, Contract, Engine, Tables, by_ids, copies, night, record_keys, tuples
 from forms import shows
 from geomdp import GeometricMechanism
-from geomdp._engines import spark_internals, spark_plan
-from geomdp.distributed import ReleaseKey
-from geomdp.frames import Design
+from geomdp.keyed import ReleaseKey
+from geomdp.tables import Design
+from geomdp.tables._engines import spark_internals, spark_plan
 from statistics_ import censored_pmf, rejects
 from test_examples import publishes
 from test_neighbouring_data import known, observed
@@ -163,22 +163,22 @@ def rows(frame: DataFrame) -> dict[tuple[Any, ...], tuple[Any, ...]]:
 @pytest.fixture
 def keys(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """Return the bytes of the keys drawn during the test."""
-    return record_keys(monkeypatch, geomdp.spark)
+    return record_keys(monkeypatch, geomdp.tables.spark)
 
 
 @pytest.fixture
 def engine(spark: SparkSession) -> Engine:
     def draw(patch: pytest.MonkeyPatch, key: ReleaseKey) -> None:
-        patch.setattr(geomdp.spark, "ReleaseKey", copies(key))
+        patch.setattr(geomdp.tables.spark, "ReleaseKey", copies(key))
 
     return Engine(
         spark.createDataFrame,
-        geomdp.spark.release_columns,
+        geomdp.tables.spark.release_columns,
         DataFrame.toArrow,
         DataFrame.cache,
         draw,
         PySparkException,
-        geomdp.spark.count,
+        geomdp.tables.spark.count,
     )
 
 
@@ -190,7 +190,9 @@ class TestContract(Contract, Tables):
 
 
 def test_release_is_the_same_however_evaluated(spark: SparkSession, counts: DataFrame) -> None:
-    release = geomdp.spark.release_columns(counts, {"n": WIDE, "m": WIDE}, IDS, unique_ids=True)
+    release = geomdp.tables.spark.release_columns(
+        counts, {"n": WIDE, "m": WIDE}, IDS, unique_ids=True
+    )
     first = rows(release.frame)
     assert len(first) == ROWS
     assert rows(release.frame) == first
@@ -265,7 +267,9 @@ def seen(folder: Path) -> pa.Table:
 def test_repeated_tasks_give_equal_noise(
     counts: DataFrame, tmp_path: Path, act: Callable[[], None]
 ) -> None:
-    release = geomdp.spark.release_columns(counts, {"n": WIDE, "m": WIDE}, IDS, unique_ids=True)
+    release = geomdp.tables.spark.release_columns(
+        counts, {"n": WIDE, "m": WIDE}, IDS, unique_ids=True
+    )
     start = time.monotonic()
     found = rows(disturbed(release.frame, act, tmp_path / "seen"))
     assert time.monotonic() - start < PATIENCE
@@ -278,7 +282,7 @@ def test_repeated_tasks_give_equal_noise(
 
 @pytest.mark.night
 def test_lost_cache_is_recomputed_equal(counts: DataFrame, tmp_path: Path) -> None:
-    release = geomdp.spark.release_columns(counts, {"n": WIDE}, IDS)
+    release = geomdp.tables.spark.release_columns(counts, {"n": WIDE}, IDS)
     cached = release.frame.cache()
     found = rows(cached)
     assert rows(disturbed(cached, kill_executor, tmp_path / "seen")) == found
@@ -292,7 +296,7 @@ def test_distribution(spark: SparkSession) -> None:
     frame = numbers(spark, 200_000)
     scales, bounds = {"n": 3.0, "m": 8.0}, {"n": None, "m": (0, 20)}
     mechanisms = {name: GeometricMechanism.from_scale(scales[name], bounds[name]) for name in "nm"}
-    table = geomdp.spark.release_columns(frame, mechanisms, IDS).frame.toArrow()
+    table = geomdp.tables.spark.release_columns(frame, mechanisms, IDS).frame.toArrow()
     assert table.num_rows == 200_000
     towns = np.array([int(town[5:]) for town in table["town"].to_pylist()])
     truth = (50 * towns + table["i"].to_numpy()) % 7
@@ -333,14 +337,14 @@ def test_schema_and_other_columns_are_kept(spark: SparkSession) -> None:
         F.col("id").cast("string").cast("binary").alias("bytes"),
     )
     mechanisms = {"a.count": NONE, "count": NONE}
-    release = geomdp.spark.release_columns(
+    release = geomdp.tables.spark.release_columns(
         frame, mechanisms, ["i d"], nulls="keep", unique_ids=True
     )
     given = frame.collect()
     assert release.frame.schema == frame.schema
     assert release.frame.schema["a.count"].metadata == {"unit": "heads"}
     assert release.frame.collect() == given
-    other = geomdp.spark.release_columns(frame, mechanisms, ["when", "bytes"], nulls="keep")
+    other = geomdp.tables.spark.release_columns(frame, mechanisms, ["when", "bytes"], nulls="keep")
     assert other.frame.collect() == given
     spark.conf.set("spark.sql.execution.arrow.useLargeVarTypes", "true")
     assert release.frame.collect() == given
@@ -358,7 +362,9 @@ def test_type_limits(spark: SparkSession) -> None:
         *(f"cast(if(id % 2 = 0, {a}, {b}) AS {kind}) AS {kind}" for kind, (a, b) in limits.items()),
     )
     for mechanism in (NONE, GeometricMechanism(0.5)):
-        noisy = geomdp.spark.release_columns(frame, dict.fromkeys(limits, mechanism), ["id"]).frame
+        noisy = geomdp.tables.spark.release_columns(
+            frame, dict.fromkeys(limits, mechanism), ["id"]
+        ).frame
         assert noisy.schema == frame.schema
         rows = noisy.orderBy("id").collect()
         for kind, ends in limits.items():
@@ -369,7 +375,7 @@ def test_type_limits(spark: SparkSession) -> None:
 
 @pytest.mark.night
 def test_docstring_example(spark: SparkSession) -> None:
-    failed, attempted = doctest.testmod(geomdp.spark, globs={})
+    failed, attempted = doctest.testmod(geomdp.tables.spark, globs={})
     assert (failed, attempted > 5) == (0, True)
 
 
@@ -391,7 +397,7 @@ def test_repeated_ids_raise_before_the_release(
     twice = counts.union(counts.filter("town = 'town 3' AND i = 4"))
     for frame, ids in [(counts, ["town"]), (twice, IDS)]:
         with pytest.raises(ValueError, match=r"ids = \[.*\] are not unique") as caught:
-            geomdp.spark.release_columns(frame, {"n": WIDE}, ids)
+            geomdp.tables.spark.release_columns(frame, {"n": WIDE}, ids)
         assert "town " not in str(caught.value)
     # Without the key nothing can have been released.
     assert made == []
@@ -400,7 +406,7 @@ def test_repeated_ids_raise_before_the_release(
 def test_invalid_frame_raises() -> None:
     other: Any = object.__new__(type("DataFrame", (DataFrame,), {}))
     with pytest.raises(TypeError, match=r"frame has type .*: give a DataFrame of a classic"):
-        geomdp.spark.release_columns(other, {"n": WIDE}, IDS)
+        geomdp.tables.spark.release_columns(other, {"n": WIDE}, IDS)
 
 
 def test_streams_raise(spark: SparkSession, tmp_path: Path) -> None:
@@ -416,11 +422,13 @@ def test_streams_raise(spark: SparkSession, tmp_path: Path) -> None:
         spark.range(3).withColumn("timestamp", F.lit(None)).unionByName(rate, True),
     ):
         with pytest.raises(ValueError, match="a streaming frame is not accepted: give a batch"):
-            geomdp.spark.release_columns(stream, {stream.columns[0]: WIDE}, [stream.columns[-1]])
+            geomdp.tables.spark.release_columns(
+                stream, {stream.columns[0]: WIDE}, [stream.columns[-1]]
+            )
     query = rate.writeStream.format("memory").queryName("changing").start()
     try:
         with pytest.raises(ValueError, match="a frame with MemoryPlan is not accepted"):
-            geomdp.spark.release_columns(spark.table("changing"), {"n": WIDE}, ["timestamp"])
+            geomdp.tables.spark.release_columns(spark.table("changing"), {"n": WIDE}, ["timestamp"])
     finally:
         query.stop()
 
@@ -428,7 +436,7 @@ def test_streams_raise(spark: SparkSession, tmp_path: Path) -> None:
 @pytest.mark.night
 def test_spark_connect_raises() -> None:
     script = """if True:
-        import geomdp.spark
+        import geomdp.tables.spark
         from geomdp import GeometricMechanism
         from pyspark.sql import SparkSession
 
@@ -436,8 +444,8 @@ def test_spark_connect_raises() -> None:
         frame = spark.range(5).selectExpr("id", "id AS n")
         assert frame.count() == 5
         for use in (
-            lambda: geomdp.spark.release_columns(frame, {"n": GeometricMechanism(1.0)}, ["id"]),
-            lambda: geomdp.spark.bound_contributions(frame, "id", l0=1),
+            lambda: geomdp.tables.spark.release_columns(frame, {"n": GeometricMechanism(1.0)}, ["id"]),
+            lambda: geomdp.tables.spark.bound_contributions(frame, "id", l0=1),
         ):
             try:
                 use()
@@ -511,7 +519,7 @@ def test_unstable_plans_raise(people: DataFrame, spark: SparkSession) -> None:
         one = frame.withColumn("one", F.lit(1))
         named = one.toDF(*(f"column {place}" for place in range(len(one.columns))))
         with pytest.raises(ValueError, match=rf"a frame with {found}.*checkpoint\(\)") as caught:
-            geomdp.spark.release_columns(named, {"column 1": WIDE}, ["column 0"])
+            geomdp.tables.spark.release_columns(named, {"column 1": WIDE}, ["column 0"])
         assert "Ulm" not in str(caught.value)
 
 
@@ -641,7 +649,7 @@ def test_noise_is_independent_of_the_zone(spark: SparkSession, kind: str) -> Non
     times = spark.range(300).select(F.timestamp_seconds(seconds).alias("t"), F.lit(1).alias("n"))
     frame = TIMES[kind](times).toDF("id", "n")
     found = []
-    with geomdp.spark.release_columns(frame, {"n": WIDE}, ["id"], unique_ids=True) as noisy:
+    with geomdp.tables.spark.release_columns(frame, {"n": WIDE}, ["id"], unique_ids=True) as noisy:
         for zone in ZONES:
             spark.conf.set("spark.sql.session.timeZone", zone)
             # Another plan, as Spark keeps that of a frame.
@@ -659,7 +667,7 @@ def test_changed_settings_raise(spark: SparkSession, tmp_path: Path) -> None:
     """With the first of them, the same plan finds no column of this name in the file."""
     spark.range(0, 5, 1, 1).selectExpr("id", "1 AS n").write.parquet(str(tmp_path / "files"))
     frame = spark.read.schema("id long, N int").parquet(str(tmp_path / "files"))
-    with geomdp.spark.release_columns(frame, {"N": WIDE}, ["id"], nulls="keep") as noisy:
+    with geomdp.tables.spark.release_columns(frame, {"N": WIDE}, ["id"], nulls="keep") as noisy:
         found = noisy.toArrow()
         for name, value in [
             ("caseSensitive", "true"),
@@ -712,7 +720,7 @@ def test_checkpoint_of_random_rows_is_released_once(counts: DataFrame, tmp_path:
     draw = F.udf(lambda _: int.from_bytes(os.urandom(5), "big"), "long")
     random = counts.withColumn("n", draw("n"))
     assert rows(random) != rows(random)
-    release = geomdp.spark.release_columns(random.checkpoint(), {"n": WIDE}, IDS)
+    release = geomdp.tables.spark.release_columns(random.checkpoint(), {"n": WIDE}, IDS)
     found = rows(release.frame)
     assert rows(disturbed(release.frame, kill_executor, tmp_path / "seen")) == found
     assert set(tuples(seen(tmp_path / "seen"), [*IDS, "n", "m"])) == {
@@ -757,18 +765,18 @@ def test_ids_unique_by_plan_are_not_compared(counts: DataFrame, spark: SparkSess
     ]:
 
         def release(unique: bool, frame: DataFrame = frame, ids: list[str] = ids) -> None:
-            geomdp.spark.release_columns(frame, {"n": WIDE}, ids, unique_ids=unique)
+            geomdp.tables.spark.release_columns(frame, {"n": WIDE}, ids, unique_ids=unique)
 
         least = jobs(spark, lambda: release(True))
         assert (jobs(spark, lambda: release(False)) > least) == compared
     with pytest.raises(ValueError, match="not unique"):
-        geomdp.spark.release_columns(grouped, {"n": WIDE}, ["town"])
+        geomdp.tables.spark.release_columns(grouped, {"n": WIDE}, ["town"])
 
 
 def test_decimals_raise(counts: DataFrame) -> None:
     frame = counts.withColumn("d", F.lit(1).cast("decimal"))
     with pytest.raises(TypeError, match="'d' of type decimal"):
-        geomdp.spark.release_columns(frame, {"d": WIDE}, IDS)
+        geomdp.tables.spark.release_columns(frame, {"d": WIDE}, IDS)
 
 
 # Bounds on contributions
@@ -780,7 +788,7 @@ def test_contributions_are_bounded_and_drawn_anew(
 ) -> None:
     # 80 individuals with 7 records or more in each of 7 cells.
     visits = counts.select(F.col("town").alias("who.x"), F.col("n").alias("cell"), "i")
-    kept = geomdp.spark.bound_contributions(visits, "who.x", l0=3, linf=2, cells=["cell"])
+    kept = geomdp.tables.spark.bound_contributions(visits, "who.x", l0=3, linf=2, cells=["cell"])
     assert kept.schema == visits.schema
     # Spark's own functions for batches take no names with dots.
     plain = kept.toDF("who", "cell", "i")
@@ -797,16 +805,16 @@ def test_contributions_are_bounded_and_drawn_anew(
     assert len(set(map(tuple, found))) > 1
     # A release needs the same records each time it reads them.
     with pytest.raises(ValueError, match="a frame with Window is not accepted"):
-        geomdp.spark.release_columns(kept.groupBy("cell").count(), {"count": WIDE}, ["cell"])
+        geomdp.tables.spark.release_columns(kept.groupBy("cell").count(), {"count": WIDE}, ["cell"])
     kept.write.parquet(str(tmp_path / "kept"))
     again = spark.read.parquet(str(tmp_path / "kept")).groupBy("cell").count()
-    with geomdp.spark.release_columns(again, {"count": NONE}, ["cell"]) as released:
+    with geomdp.tables.spark.release_columns(again, {"count": NONE}, ["cell"]) as released:
         assert sum(row["count"] for row in released.collect()) == 80 * 6
 
 
 def test_kept_records_are_uniform(spark: SparkSession) -> None:
     visits = spark.range(16_000).select((F.col("id") % 4000).alias("who"), "id")
-    kept = geomdp.spark.bound_contributions(visits, "who", l0=2)
+    kept = geomdp.tables.spark.bound_contributions(visits, "who", l0=2)
     pairs = kept.groupBy("who").agg(F.sum(F.expr("shiftleft(1, int(id div 4000))"))).collect()
     observed = Counter(pair for _, pair in pairs)
     assert set(observed) == {0b11, 0b101, 0b110, 0b1001, 0b1010, 0b1100}
@@ -818,7 +826,7 @@ def test_a_table_has_one_draw_of_each_individual(
     counts: DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: Any
 ) -> None:
     """The 80 individuals have 7 records or more in each of 7 cells, and 6 of them count."""
-    real, harm = geomdp.spark.tally, tmp_path / "harm"
+    real, harm = geomdp.tables.spark.tally, tmp_path / "harm"
 
     def tallied(design: Any, data: Any, weights: Any) -> Any:
         found = real(design, data, weights)
@@ -827,11 +835,11 @@ def test_a_table_has_one_draw_of_each_individual(
             act()
         return found
 
-    monkeypatch.setattr(geomdp.spark, "tally", tallied)
+    monkeypatch.setattr(geomdp.tables.spark, "tally", tallied)
     design = Design({"a.n": list(range(7))}, individual="who", l0=3, linf=2)
     visits = counts.select(F.col("n").alias("a.n"), F.col("town").alias("who"))
     start = time.monotonic()
-    table = geomdp.spark.count(design, visits)
+    table = geomdp.tables.spark.count(design, visits)
     assert time.monotonic() - start < PATIENCE
     assert harm.exists() == (act is not None)
     found = table.frame["count"].to_pylist()
@@ -846,14 +854,14 @@ def test_nothing_but_the_noise_tells_neighbours_apart(
     monkeypatch.setattr(GeometricMechanism, "release", known)
     design, found = Design({"town": ["town 1", "town 0"]}, margins="*"), []
     for rows in (60, 59):
-        table = geomdp.spark.count(design, numbers(spark, rows))
+        table = geomdp.tables.spark.count(design, numbers(spark, rows))
         found.append(observed(table.release(epsilon=1), tmp_path))
     assert found[0] == found[1]
 
 
 def test_uncountable_frames_raise(counts: DataFrame) -> None:
     design, bounded = Design({"n": [1]}), Design({"n": [1]}, individual="i", l0=1)
-    count: Any = geomdp.spark.count
+    count: Any = geomdp.tables.spark.count
     for error, call, text in [
         (ValueError, lambda: count(design, counts.sample(0.5)), "a frame with Sample is not acc"),
         (KeyError, lambda: count(bounded, counts.drop("i")), "no column 'i'"),
@@ -866,7 +874,7 @@ def test_uncountable_frames_raise(counts: DataFrame) -> None:
 
 @pytest.mark.night
 def test_invalid_contributions_raise(counts: DataFrame) -> None:
-    bound: Any = geomdp.spark.bound_contributions
+    bound: Any = geomdp.tables.spark.bound_contributions
     stream = counts.sparkSession.readStream.format("rate").load()
     for error, arguments, text in [
         (KeyError, (counts, "who"), "no column 'who'"),
@@ -987,7 +995,7 @@ def test_key_is_not_shown(
     broken = counts.withColumn("n", F.when(F.col("i") > 0, F.col("n")))
     texts = []
     for frame in (counts, broken):
-        release = geomdp.spark.release_columns(frame, {"n": WIDE}, IDS, unique_ids=True)
+        release = geomdp.tables.spark.release_columns(frame, {"n": WIDE}, IDS, unique_ids=True)
         for mode in ("simple", "extended", "codegen", "cost", "formatted"):
             release.frame.explain(mode=mode)
         texts.append(repr(release) + repr(release.frame) + repr(vars(release.frame)))
@@ -1013,7 +1021,7 @@ def test_key_is_not_shown(
 
 @pytest.mark.night
 def test_wiped_release_raises(counts: DataFrame, keys: list[bytes], folder: Path) -> None:
-    release = geomdp.spark.release_columns(counts, {"n": WIDE}, IDS)
+    release = geomdp.tables.spark.release_columns(counts, {"n": WIDE}, IDS)
     assert len(rows(release.frame)) == ROWS
     later = release.frame.orderBy("n")
     assert files_with(folder / "local", keys[0]) != []
@@ -1032,9 +1040,9 @@ def test_wiped_release_raises(counts: DataFrame, keys: list[bytes], folder: Path
 def test_key_file_stays_when_the_jvm_is_killed(tmp_path: Path, encrypted: bool) -> None:
     """Hence the documentation asks for encryption, which makes the file useless."""
     script = """if True:
-        import os, signal, sys, geomdp.spark
+        import os, signal, sys, geomdp.tables.spark
         from geomdp import GeometricMechanism
-        from geomdp.distributed import ReleaseKey
+        from geomdp.keyed import ReleaseKey
         from pyspark.sql import SparkSession
 
         def draw():
@@ -1042,11 +1050,11 @@ def test_key_file_stays_when_the_jvm_is_killed(tmp_path: Path, encrypted: bool) 
             print(key.__reduce__()[1][-1].hex(), flush=True)
             return key
 
-        geomdp.spark.ReleaseKey = draw
+        geomdp.tables.spark.ReleaseKey = draw
         builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
         spark = builder.config("spark.io.encryption.enabled", sys.argv[1]).getOrCreate()
         frame = spark.range(100).selectExpr("id", "id % 7 AS n")
-        release = geomdp.spark.release_columns(frame, {"n": GeometricMechanism(1.0)}, ["id"])
+        release = geomdp.tables.spark.release_columns(frame, {"n": GeometricMechanism(1.0)}, ["id"])
         release.frame.toArrow()
         os.kill(spark.sparkContext._gateway.proc.pid, signal.SIGKILL)
         os._exit(0)

@@ -28,7 +28,7 @@ def releases() -> None:
     import geomdp  # noqa: PLC0415
     from geomdp import _core  # noqa: PLC0415
     from geomdp.compat.diffprivlib import GeometricFolded  # noqa: PLC0415
-    from geomdp.distributed import ReleaseKey  # noqa: PLC0415
+    from geomdp.keyed import ReleaseKey  # noqa: PLC0415
 
     marks = ctypes.CDLL(None)
     for mark in (marks.secret, marks.public):

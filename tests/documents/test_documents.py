@@ -35,7 +35,7 @@ def run(text: str, name: str, flags: int = 0) -> doctest.TestResults:
         ("gallery.md", 20),
         ("install.md", 1),
         ("choosing_epsilon.md", 20),
-        ("frames.md", 20),
+        ("tables.md", 20),
         ("guides/plan.md", 9),
         ("guides/lawyer.md", 2),
         ("guides/limits.md", 20),

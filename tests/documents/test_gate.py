@@ -218,13 +218,15 @@ def test_every_source_has_a_test() -> None:
         for name in names
         if not quick.closest(name)
         and not gate.touched(gate.CHECKS["commands"], [name])
-        and not name.startswith(("python/geomdp/frames/__init__.py", *engines))
+        and not name.startswith(("python/geomdp/tables/__init__.py", *engines))
     ] == []
 
 
 def test_the_longest_paths_say_what_to_run() -> None:
-    assert quick.closest("python/geomdp/consistency.py") == ["tests/tables/test_consistency.py"]
-    budgets = quick.closest("python/geomdp/_analysis/composition.py")
+    assert quick.closest("python/geomdp/tables/consistency.py") == [
+        "tests/tables/test_consistency.py"
+    ]
+    budgets = quick.closest("python/geomdp/_numerics/composition.py")
     assert budgets == [f"tests/accounting/test_{name}.py" for name in ("accounting", "budget")]
     assert quick.closest("nowhere.py") == []
     kernel = ["rust/core/src/draw/kernel/mod.rs"]

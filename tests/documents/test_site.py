@@ -10,7 +10,7 @@ import draw_pictures
 import pytest
 
 import geomdp
-from geomdp import plot
+from geomdp.tables import plot
 from test_import import PUBLIC_MODULES
 
 ROOT = Path(__file__).parents[2]

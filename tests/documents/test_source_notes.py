@@ -26,10 +26,10 @@ from mpmath import mpf
 
 from exact import noise, power, real, tail
 from geomdp import GeometricMechanism
-from geomdp._analysis import moments
+from geomdp._numerics import moments
 from geomdp.accuracy import accuracy_to_epsilon, epsilon_to_accuracy
 from geomdp.measurement import make_base_geometric
-from geomdp.rejection import loss, pmf
+from geomdp.notes.rejection import loss, pmf
 from statistics_ import Z_LIMIT
 
 ROOT = Path(__file__).parents[2]

@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-from geomdp import GeometricMechanism, distributed
+from geomdp import GeometricMechanism, keyed
 from geomdp.testing import release_not_private
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -264,7 +264,7 @@ def unit_limit(arrow: pa.DataType) -> int:
 
 
 def release(setting: Setting, secret: bytes, name: str, counts: list[int], ids: Any) -> list[str]:
-    known = distributed._from_pickle(distributed._VERSION, secret)
+    known = keyed._from_pickle(keyed._VERSION, secret)
     noisy = known.release(setting.mechanism, setting.array(counts), ids, name=name, part=True)
     assert noisy.dtype == setting.dtype
     return texts(noisy)
@@ -480,7 +480,7 @@ def text(name: str) -> str:
     def line(value: Any) -> str:
         return json.dumps(value, separators=(",", ":"))
 
-    head = f'"format":"{check.FORMAT}","construction":{distributed._VERSION},"notes":{line(notes)}'
+    head = f'"format":"{check.FORMAT}","construction":{keyed._VERSION},"notes":{line(notes)}'
     named = ",\n".join(f"{line(name)}:{line(entry)}" for name, entry in plans.items())
     listed = ",\n".join(map(line, vectors))
     return f'{{{head},"plans":{{\n{named}\n}},"vectors":[\n{listed}\n]}}\n'

@@ -13,8 +13,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from geomdp import GeometricMechanism, _core, distributed
-from geomdp.distributed import Release, ReleaseKey, check_arguments
+from geomdp import GeometricMechanism, _core, keyed
+from geomdp.keyed import Release, ReleaseKey, check_arguments
 
 #: Two draws at this scale are equal with probability at most 5e-13; among 10^6 pairs, 5e-7.
 WIDE = GeometricMechanism.from_scale(1e12)
@@ -327,7 +327,7 @@ def test_failed_release_does_not_use_the_name(key: ReleaseKey) -> None:
 
 
 def test_only_one_of_two_threads_releases(monkeypatch: pytest.MonkeyPatch, key: ReleaseKey) -> None:
-    both, rows, found = threading.Barrier(2), distributed._rows, list[Any]()
+    both, rows, found = threading.Barrier(2), keyed._rows, list[Any]()
 
     def late(*arguments: Any) -> Any:
         both.wait(60)
@@ -339,7 +339,7 @@ def test_only_one_of_two_threads_releases(monkeypatch: pytest.MonkeyPatch, key: 
         except ValueError as error:
             found.append(str(error))
 
-    monkeypatch.setattr(distributed, "_rows", late)
+    monkeypatch.setattr(keyed, "_rows", late)
     threads = [threading.Thread(target=release) for _ in range(2)]
     for each in threads:
         each.start()

@@ -9,11 +9,7 @@ import pytest
 from scipy import stats
 
 from draws import DRAWS, Counts, Setting, censored, cuts, mass_of, refuses
-from geomdp import (
-    sample_bernoulli,
-    sample_geometric,
-    sample_two_sided_geometric,
-)
+from geomdp import sample_bernoulli, sample_geometric, sample_two_sided_geometric
 from statistics_ import rejects
 
 #: test_vectors.py has the exact noise of a known key for every dtype; `make exhaustive` and

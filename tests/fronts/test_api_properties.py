@@ -15,14 +15,10 @@ from numpy.typing import NDArray
 import geomdp.measurement as m
 import unsigned
 from calls import BOUNDED, CALLS, CENSORED, NOISE, REMAP
-from geomdp import (
-    GeometricMechanism,
-    accuracy,
-    rejection,
-    sample_two_sided_geometric,
-)
+from geomdp import GeometricMechanism, accuracy, sample_two_sided_geometric
 from geomdp.compat import diffprivlib, smartnoise
 from geomdp.distribution import CensoredGeometric
+from geomdp.notes import rejection
 from geomdp.testing import release_not_private
 
 Counts: TypeAlias = NDArray[Any]

@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 
 import geomdp
 from geomdp import GeometricMechanism, accuracy, cli
-from geomdp._files import delimited
 from geomdp._inputs.arrays import DTYPES
+from geomdp.tables._files import delimited
 from statistics_ import censored_pmf, rejects
 from unsigned import limits
 from verifier.verify import verify
@@ -954,7 +954,7 @@ def test_records_are_counted_by_a_design(main: Main, visits: list[str]) -> None:
     read = geomdp.read("noisy.csv")
     assert read.epsilon == 40
     wanted = {"town": ["Oslo", "Rome", "-"], "sex": ["f", "m"]}
-    assert read.design == geomdp.frames.Design(wanted, individual="who", l0=2)
+    assert read.design == geomdp.tables.Design(wanted, individual="who", l0=2)
     exact = [200, 1, 1, 300, 0, 0]
     # An error above 1 has the probability 2e-17.
     assert np.abs(np.subtract([*read.to_dict().values()], exact)).max() <= 1

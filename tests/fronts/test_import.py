@@ -26,8 +26,8 @@ import geomdp
 
 #: They need their engines: tests/clusters.
 ENGINES = {
-    *("geomdp.dask", "geomdp.ray", "geomdp.spark"),
-    *("geomdp._engines.dask_internals", "geomdp._engines.spark_internals"),
+    *("geomdp.tables.dask", "geomdp.tables.ray", "geomdp.tables.spark"),
+    *("geomdp.tables._engines.dask_internals", "geomdp.tables._engines.spark_internals"),
 }
 MODULES = sorted(
     {"geomdp", *(module.name for module in pkgutil.walk_packages(geomdp.__path__, "geomdp."))}
@@ -59,7 +59,7 @@ def run(script: str) -> str:
     "module",
     sorted(
         {module.__name__ for module in PUBLIC_MODULES}
-        - {"geomdp.compat.opendp", "geomdp.duckdb", "geomdp.polars", "geomdp.testing"}
+        - {"geomdp.compat.opendp", "geomdp.tables.duckdb", "geomdp.tables.polars", "geomdp.testing"}
     ),
 )
 def test_import_needs_only_numpy(module: str) -> None:
@@ -279,7 +279,7 @@ def check_documentation(name: str, value: object) -> None:
     if not callable(value):
         return
     # The output of a plot is a picture, and plots share their parameters.
-    if not name.startswith("geomdp.plot."):
+    if not name.startswith("geomdp.tables.plot."):
         shown = any(example.want for example in doctest.DocTestParser().get_examples(text))
         assert shown, f"{name} has no example with its output"
         pointers = [each for each in pointed_to(name, value) if POINTER.search(each.__doc__ or "")]

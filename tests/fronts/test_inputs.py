@@ -15,9 +15,8 @@ import pyarrow as pa
 import pytest
 
 import geomdp
-from geomdp import GeometricMechanism, accuracy, frames, plot
+from geomdp import GeometricMechanism, accuracy, tables
 from geomdp._inputs import arrays
-from geomdp.consistency import consistent
 from geomdp.measurement import (
     atom_domain,
     l1_distance,
@@ -26,6 +25,8 @@ from geomdp.measurement import (
     symmetric_distance,
     vector_domain,
 )
+from geomdp.tables import plot
+from geomdp.tables.consistency import consistent
 
 mpl.use("Agg")
 
@@ -162,7 +163,7 @@ def test_results_keep_the_labels_of_tables(function: str, of: str) -> None:
 
 @pytest.mark.parametrize("margins", [None, {"sick": "both"}, {"year": -1, "sick": "both"}])
 def test_noisy_table_is_its_cells(margins: Any) -> None:
-    design = frames.Design({"year": [2024, 2025], "sick": ["yes", "no"]}, margins=margins)
+    design = tables.Design({"year": [2024, 2025], "sick": ["yes", "no"]}, margins=margins)
     noisy = design.count(TABLE[["year", "sick"]]).release(epsilon=1)
     cells = np.array([n for key, n in noisy.to_dict().items() if not {-1, "both"} & set(key)])
     bare, own = cells.reshape(2, 2), list(noisy.mechanisms.values())[-1]

@@ -12,10 +12,11 @@ import pandas as pd
 import pytest
 
 import geomdp
-from geomdp import _page, frames
+from geomdp import tables
+from geomdp.tables import _page
 
 HOSTILE = ["</script><script>x</script>", "<!--<script>", "{{script}}", "\u2028", "\U0001f600"]
-TABLE = frames.Design({"text": HOSTILE}).count(pd.DataFrame({"text": HOSTILE * 30}))
+TABLE = tables.Design({"text": HOSTILE}).count(pd.DataFrame({"text": HOSTILE * 30}))
 NAMES = ("noise.js", "page.js", "page.css", "page.html")
 SOURCES = [Path(_page.__file__).with_name(name) for name in NAMES]
 
@@ -95,7 +96,7 @@ def test_a_page_holds_the_files_that_save_writes(tmp_path: Path) -> None:
 
 
 def test_a_page_of_too_many_rows_is_refused(tmp_path: Path) -> None:
-    table = frames.Design({"n": range(20_001)}).count(pd.DataFrame({"n": [1]}))
+    table = tables.Design({"n": range(20_001)}).count(pd.DataFrame({"n": [1]}))
     with pytest.raises(ValueError, match=r"^a page of 20001 rows is not accepted: at most 20000"):
         table.release(epsilon=1).save(tmp_path / "a.html")
     assert not list(tmp_path.iterdir())
@@ -103,7 +104,7 @@ def test_a_page_of_too_many_rows_is_refused(tmp_path: Path) -> None:
 
 def test_numbers_that_a_browser_would_round_are_refused(tmp_path: Path) -> None:
     # The reach of 95% is above 2**58: a browser would show ends nearer than they are.
-    wide = frames.Design({"n": [1]}, linf=2**31).count(pd.DataFrame({"n": [1]}))
+    wide = tables.Design({"n": [1]}, linf=2**31).count(pd.DataFrame({"n": [1]}))
     with pytest.raises(ValueError, match=r"^a page of numbers from 2\*\*53 on is not accepted"):
         wide.release(epsilon="1/100000000").save(tmp_path / "a.html")
     assert not list(tmp_path.iterdir())
@@ -124,7 +125,7 @@ def test_numbers_that_a_browser_would_round_are_refused(tmp_path: Path) -> None:
 )
 def test_a_page_says_what_is_protected(options: Any, said: list[str], tmp_path: Path) -> None:
     data = pd.DataFrame({"text": HOSTILE, "who": range(5)})
-    noisy = frames.Design({"text": HOSTILE}, **options).count(data).release(epsilon=2)
+    noisy = tables.Design({"text": HOSTILE}, **options).count(data).release(epsilon=2)
     saved(noisy, tmp_path / "a.html")
     text = (tmp_path / "a.html").read_text()
     # exp(2) is 7.3890...

@@ -14,8 +14,8 @@ import pytest
 from pyarrow import parquet
 
 from geomdp import GeometricMechanism, cli
-from geomdp._files import parquet_file
-from geomdp._files.delimited import DataError
+from geomdp.tables._files import parquet_file
+from geomdp.tables._files.delimited import DataError
 from restated import damaged
 
 DTYPES = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]

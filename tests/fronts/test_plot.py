@@ -30,9 +30,10 @@ from matplotlib.patches import Rectangle, StepPatch
 from matplotlib.text import Text
 
 from exact import noise, real, tail
-from geomdp import GeometricMechanism, frames, plot
+from geomdp import GeometricMechanism, tables
 from geomdp.accuracy import simultaneous_accuracy
 from geomdp.distribution import CensoredGeometric
+from geomdp.tables import plot
 from test_documents import run
 
 mpl.use("Agg")
@@ -169,7 +170,8 @@ def test_labels_and_legends(name: str, x: str, y: str, series: int, ax: Axes) ->
 def test_pyplot_is_not_imported_for_given_axes() -> None:
     script = """
 import sys
-from geomdp import GeometricMechanism, frames, plot
+from geomdp import GeometricMechanism, tables
+from geomdp.tables import plot
 assert "matplotlib" not in sys.modules
 from matplotlib.figure import Figure
 axes = Figure().subplots()
@@ -741,7 +743,7 @@ def test_table_of_many_rows_shows_colors_alone() -> None:
     assert (bar.get_ylabel(), bar.get_ylim()) == ("noisy count", (-10, 109))
     # A line marks zero beside the colors.
     assert [list(line.get_ydata()) for line in bar.lines if len(line.get_ydata())][-1] == [0, 0]
-    design = frames.Design({"age": range(51), "sex": ["f", "m"]})
+    design = tables.Design({"age": range(51), "sex": ["f", "m"]})
     axes = design.count(pd.DataFrame({"age": [1], "sex": ["f"]})).release(epsilon=1).plot()
     assert [other.get_ylabel() for other in axes.figure.axes[1:]] == ["estimate"]
 
@@ -755,7 +757,7 @@ YEARS, SICK = [2024, 2025, None], ["yes", "no"]
 LEVELS = {"year": YEARS, "sick": SICK}
 
 
-TREE = frames.Hierarchy({"A": "North", "B": "North", "C": "South", "North": "all", "South": "all"})
+TREE = tables.Hierarchy({"A": "North", "B": "North", "C": "South", "North": "all", "South": "all"})
 #: Designs, what is drawn, and the names of rows and columns.
 PUBLISHED: dict[str, tuple[dict[str, Any], Any, list[str], list[str]]] = {
     "column": ({"levels": {"year": YEARS}}, None, ["2024", "2025", "missing"], []),
@@ -786,7 +788,7 @@ PUBLISHED: dict[str, tuple[dict[str, Any], Any, list[str], list[str]]] = {
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_a_noisy_table_draws_its_estimates(name: str) -> None:
     given, by, rows, columns = PUBLISHED[name]
-    design = frames.Design(**given)
+    design = tables.Design(**given)
     people = PEOPLE.assign(area=["A", "B", "C"] * 12)
     noisy = design.count(people).release(epsilon=4)
     axes = noisy.plot(by, alpha=0.1)
@@ -819,7 +821,7 @@ def test_a_noisy_table_draws_its_estimates(name: str) -> None:
 
 
 def test_increasing_numbers_are_places_on_the_axis() -> None:
-    ages = frames.Design({"age": [0, 18, 65]}).count(pd.DataFrame({"age": [18] * 90}))
+    ages = tables.Design({"age": [0, 18, 65]}).count(pd.DataFrame({"age": [18] * 90}))
     axes = ages.release(epsilon=1).plot()
     assert axes.get_xlabel() == "age"
     [bars] = [patch for patch in axes.patches if isinstance(patch, StepPatch)]
@@ -827,7 +829,7 @@ def test_increasing_numbers_are_places_on_the_axis() -> None:
 
 
 def test_an_estimate_below_zero_is_drawn_with_an_interval_above_it() -> None:
-    table = frames.Design({"town": [f"t{x}" for x in range(40)]}).count(
+    table = tables.Design({"town": [f"t{x}" for x in range(40)]}).count(
         pd.DataFrame({"town": ["t0"]})
     )
     noisy = table.release(epsilon="0.1")
@@ -840,7 +842,7 @@ def test_an_estimate_below_zero_is_drawn_with_an_interval_above_it() -> None:
 
 def test_of_many_rows_the_largest_are_drawn() -> None:
     towns = [f"town {x}" for x in range(1000)]
-    table = frames.Design({"town": towns}).count(pd.DataFrame({"town": towns[:45] * 50}))
+    table = tables.Design({"town": towns}).count(pd.DataFrame({"town": towns[:45] * 50}))
     noisy = table.release(epsilon=1)
     axes = noisy.plot()
     assert axes.get_ylabel() == "town: the 40 largest of 1,000"
@@ -858,7 +860,7 @@ def test_of_many_rows_the_largest_are_drawn() -> None:
 
 def test_the_largest_are_drawn_by_name_alone() -> None:
     data = pd.DataFrame({"town": ["x"] * 900 + ["y"] * 500, "sick": ["no"] * 1400})
-    top = frames.Design({"town": ["x", "y"], "sick": ["yes", "no"]}).count(data).top(2, epsilon=1)
+    top = tables.Design({"town": ["x", "y"], "sick": ["yes", "no"]}).count(data).top(2, epsilon=1)
     axes = top.plot()
     assert side(axes, "y") == ["x, no", "y, no"]
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("rank", "town, sick")
@@ -874,14 +876,14 @@ def test_the_largest_are_drawn_by_name_alone() -> None:
 
 
 def test_pictures_of_too_many_columns_are_refused() -> None:
-    noisy = frames.Design(LEVELS).count(PEOPLE).release(epsilon=1)
+    noisy = tables.Design(LEVELS).count(PEOPLE).release(epsilon=1)
     for by, kind, message in [
         ((), ValueError, r"^by = \(\) is not accepted: give one column or two"),
         ("area", KeyError, "by = 'area' is no column of the table"),
     ]:
         with pytest.raises(kind, match=message):
             noisy.plot(by)
-    wide = frames.Design({"a": range(2001), "b": [1, 2]}).count(pd.DataFrame({"a": [1], "b": [1]}))
+    wide = tables.Design({"a": range(2001), "b": [1, 2]}).count(pd.DataFrame({"a": [1], "b": [1]}))
     with pytest.raises(ValueError, match=r"^the table is of shape \(2001, 2\): give by"):
         wide.release(epsilon=1).plot()
 
@@ -889,11 +891,11 @@ def test_pictures_of_too_many_columns_are_refused() -> None:
 @pytest.mark.parametrize("of_library", [pd.DataFrame, pl.from_pandas, pa.Table.from_pandas])
 def test_frames_of_a_release_are_drawn(of_library: Callable[[pd.DataFrame], Any]) -> None:
     data = of_library(PEOPLE)
-    cells = frames.Design(LEVELS).count(data).release(epsilon=2)
+    cells = tables.Design(LEVELS).count(data).release(epsilon=2)
     axes = plot.table(cells.mechanisms[0, 0], cells.frame)
     assert side(axes, "y") == ["2024", "2025", "missing"]
     assert [number(text) for text in axes.texts] == list(cells.to_dict().values())
-    years = frames.Design({"year": YEARS}).count(data).release(epsilon=2)
+    years = tables.Design({"year": YEARS}).count(data).release(epsilon=2)
     axes = plot.histogram(years.mechanisms[0,], years.frame)
     assert axes.get_ylabel() == "year"
     assert side(axes, "y") == ["2024", "2025", "missing"]
@@ -902,7 +904,7 @@ def test_frames_of_a_release_are_drawn(of_library: Callable[[pd.DataFrame], Any]
 
 
 def test_pivot_is_drawn_with_its_labels() -> None:
-    noisy = frames.Design({"sick": SICK, "year": YEARS[:2]}).count(PEOPLE.dropna())
+    noisy = tables.Design({"sick": SICK, "year": YEARS[:2]}).count(PEOPLE.dropna())
     frame = noisy.release(epsilon=2).frame.astype({"year": "int64"})
     pivot = frame.pivot(index="year", columns="sick", values="count")
     axes = plot.table(GeometricMechanism(2), pivot)
@@ -1009,7 +1011,7 @@ REFUSED: list[tuple[Callable[..., Axes], Any, type[Exception], str]] = [
     (partial(histogram, true=[1.0]), [1], TypeError, "true: counts with a float are not accepted"),
     (partial(plot.histogram, 0.5), [1], TypeError, "mechanism has type float: give a Geometric"),
     (
-        partial(plot.histogram, frames.Design([1])),
+        partial(plot.histogram, tables.Design([1])),
         [1],
         TypeError,
         "mechanism has type Design: give a GeometricMechanism; a noisy table has plot",

@@ -25,17 +25,16 @@ import geomdp.measurement as m
 from geomdp import (
     GeometricMechanism,
     accuracy,
-    frames,
-    rejection,
-    remap,
     sample_bernoulli,
     sample_geometric,
     sample_two_sided_geometric,
+    tables,
 )
 from geomdp.accounting import Budget
 from geomdp.compat import diffprivlib
 from geomdp.compat.smartnoise import simple_geometric_mechanism as smartnoise
 from geomdp.distribution import CensoredGeometric, TwoSidedGeometric
+from geomdp.notes import rejection, remap
 from geomdp.testing import release_not_private
 from unsigned import limits
 
@@ -343,8 +342,8 @@ def test_scale_limit_of_unbounded_64_bit_counts_and_of_one_output() -> None:
 
 #: Calls with a mechanism.
 WITH_MECHANISM: dict[str, Callable[[Any], Any]] = {
-    "columns": lambda x: frames.release_columns(pd.DataFrame({"n": [1]}), {"n": x}),
-    "table": frames.count(pd.Series(["a"]), ["a"]).design.privacy_loss,
+    "columns": lambda x: tables.release_columns(pd.DataFrame({"n": [1]}), {"n": x}),
+    "table": tables.count(pd.Series(["a"]), ["a"]).design.privacy_loss,
     "budget": Budget(1).spend,
     "accuracy of several": lambda x: accuracy.simultaneous_accuracy(x, 0.5, n=5),
     "bias": lambda x: accuracy.bias(x, 5),

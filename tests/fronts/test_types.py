@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 GOOD = """
 import numpy as np
 import geomdp
-from geomdp import GeometricMechanism, accounting, frames
+from geomdp import GeometricMechanism, accounting, tables
 
 m = GeometricMechanism(epsilon=0.5)
 one: int = m.release(3)
@@ -18,11 +18,11 @@ a: int = m.accuracy(alpha=0.05)
 several = m.release([1, 2, 3]).sum()
 nested = m.release([[1, 2], [3, 4]]).shape
 column = m.release(np.array([1, 2], np.int16)).dtype
-design = geomdp.frames.Design({"a": ["x", "y"]}, individual="who", l0=2)
+design = geomdp.tables.Design({"a": ["x", "y"]}, individual="who", l0=2)
 total: int = design.accuracy(epsilon=0.5, alpha=0.05, of="all")
-noisy: frames.NoisyTable = design.count(None).release(epsilon=0.5, budget=accounting.Budget(6))
+noisy: tables.NoisyTable = design.count(None).release(epsilon=0.5, budget=accounting.Budget(6))
 loss: float = noisy.privacy_loss()
-read: frames.NoisyTable = geomdp.read("file.csv")
+read: tables.NoisyTable = geomdp.read("file.csv")
 """
 BAD = ['m.release("oops")', "m.release(2.5)", "design.release(epsilon=1)", "m.accuracy(0.05, 3)"]
 

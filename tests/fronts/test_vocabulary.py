@@ -16,15 +16,14 @@ from geomdp import (
     GeometricMechanism,
     accounting,
     accuracy,
-    plot,
-    rejection,
     sample_bernoulli,
     sample_two_sided_geometric,
 )
 from geomdp.compat import diffprivlib, smartnoise
 from geomdp.distribution import TwoSidedGeometric
-from geomdp.frames import Design, Hierarchy
-from geomdp.streams import Stream
+from geomdp.notes import rejection
+from geomdp.tables import Design, Hierarchy, plot
+from geomdp.tables.streams import Stream
 from test_import import PUBLIC
 
 #: Attributes that depend on nothing else, and methods: each is one of them on all public classes.

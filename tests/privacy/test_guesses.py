@@ -13,7 +13,7 @@ from typing import TypeAlias
 import pytest
 from matplotlib import pyplot
 
-from geomdp.frames import Design
+from geomdp.tables import Design
 from tapes import sampled_distribution
 
 PAGE = (Path(__file__).parents[2] / "docs/guides/lawyer.md").read_text()
@@ -87,7 +87,7 @@ def test_row_of_the_page_is_the_most_that_a_table_can_tell(question: str) -> Non
 def test_picture_of_the_page_has_the_limits_of_its_table() -> None:
     code = re.findall(r"^>>> (.*guess\(.*)$", PAGE, re.MULTILINE)
     session: dict[str, object] = {}
-    exec("\n".join(["from geomdp import plot", *code]), session)
+    exec("\n".join(["from geomdp.tables import plot", *code]), session)
     legend = pyplot.gca().get_legend()
     assert legend is not None
     drawn = {text.get_text().rpartition(" ")[2] for text in legend.get_texts()[1:]}

@@ -19,7 +19,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from geomdp import GeometricMechanism, _identity, frames
+from geomdp import GeometricMechanism, _identity, tables
 from test_frames import memory
 
 Make = Callable[[list[Any]], Any]
@@ -137,23 +137,23 @@ def ways(items: Items) -> dict[str, Callable[[Any], Any]]:
     if other is not None:
         extra = {"other": other, "margins": margin}
     null = {"x": [*items.levels, None]}
-    plain, bounded = frames.Design(levels), frames.Design(null, individual="who", l0=1, linf=2)
+    plain, bounded = tables.Design(levels), tables.Design(null, individual="who", l0=1, linf=2)
     wrong = [1] if isinstance(items.levels[0], str) else ["1"]
     return {
-        "a column": lambda x: frames.count(x, items.levels).release(epsilon=1),
-        "a frame": lambda x: frames.Design(null).count(frame_of(x)).release(epsilon=1, label="x"),
+        "a column": lambda x: tables.count(x, items.levels).release(epsilon=1),
+        "a frame": lambda x: tables.Design(null).count(frame_of(x)).release(epsilon=1, label="x"),
         "all labels": lambda x: (
-            frames.Design(levels, **extra).count(frame_of(x)).release(epsilon=1)
+            tables.Design(levels, **extra).count(frame_of(x)).release(epsilon=1)
         ),
         "individuals": lambda x: bounded.count(frame_of(x)).release(epsilon=1),
         "weights": lambda x: plain.count(frame_of(x), weights="n").release(epsilon=1),
         "groups": lambda x: bounded.count(frame_of(x)).release(epsilon=1, at_least=2),
         "no group": lambda x: plain.count(frame_of(x)).release(epsilon=1, at_least=9),
-        "wrong levels": lambda x: frames.count(x, wrong).release(epsilon=1),
+        "wrong levels": lambda x: tables.count(x, wrong).release(epsilon=1),
         "wrong weights": lambda x: plain.count(frame_of(x), weights="x").release(epsilon=1),
-        "a wrong column": lambda x: frames.Design({"y": [1]}).count(frame_of(x)),
+        "a wrong column": lambda x: tables.Design({"y": [1]}).count(frame_of(x)),
         "too small a sensitivity": lambda x: (
-            frames.Design(levels, linf=2).count(frame_of(x)).release(GeometricMechanism(1))
+            tables.Design(levels, linf=2).count(frame_of(x)).release(GeometricMechanism(1))
         ),
     }
 
@@ -235,16 +235,16 @@ def test_the_frame_of_a_release_follows_from_the_design() -> None:
     people = {"x": ["a", "b", "c"], "n": [3, 4, None]}
     wanted = pa.table({"x": ["b", "b", "a", "a"], "n": [3, None, 3, None], "count": [0, 0, 1, 0]})
     coded = pa.table({"x": pa.array(people["x"]).dictionary_encode(), "n": people["n"]})
-    clear = frames.Design(levels).count(coded).release(epsilon=400)
+    clear = tables.Design(levels).count(coded).release(epsilon=400)
     assert clear.frame.schema == wanted.schema
     assert clear.frame["x"].to_pylist() == wanted["x"].to_pylist()
     pandas = pd.DataFrame({"x": pd.Categorical(people["x"]), "n": pd.array(people["n"], "Int8")})
-    found = frames.Design(levels).count(pandas).release(epsilon=400).frame
+    found = tables.Design(levels).count(pandas).release(epsilon=400).frame
     assert list(map(str, found.dtypes)) == [str(pd.Series(["a"]).dtype), "Int64", "int64"]
     assert found["n"].isna().tolist() == [False, True] * 2
     small = pl.DataFrame({"x": people["x"], "n": pl.Series(people["n"], dtype=pl.Int8)})
     lazy = small.lazy().with_columns(pl.col("x").cast(pl.Categorical))
-    assert frames.Design(levels).count(lazy).release(epsilon=1).frame.schema == {
+    assert tables.Design(levels).count(lazy).release(epsilon=1).frame.schema == {
         "x": pl.String,
         "n": pl.Int64,
         "count": pl.Int64,

@@ -13,22 +13,16 @@ import pandas as pd
 import pytest
 
 import geomdp
-from geomdp import (
-    GeometricMechanism,
-    accounting,
-    distributed,
-    distribution,
-    frames,
-    remap,
-)
+from geomdp import GeometricMechanism, accounting, distribution, keyed, tables
 from geomdp import measurement as m
 from geomdp.compat import diffprivlib
+from geomdp.notes import remap
 
 MECHANISM = GeometricMechanism(epsilon=0.5, bounds=(0, 9))
 SPACE = m.vector_domain(m.atom_domain(T="String")), m.symmetric_distance()
 INTEGERS = m.vector_domain(m.atom_domain(T=int)), m.symmetric_distance()
 COUNT = SPACE >> m.then_count()
-TREE = frames.Hierarchy({"a": "all", "b": "all"})
+TREE = tables.Hierarchy({"a": "all", "b": "all"})
 STEPS = [
     COUNT,
     SPACE >> m.then_count_by_categories(["a", "b"]),
@@ -51,11 +45,11 @@ PICKLED = [
     diffprivlib.Geometric(epsilon=1),
     diffprivlib.GeometricTruncated(epsilon=1, lower=0, upper=9),
     diffprivlib.GeometricFolded(epsilon=1, lower=0, upper=9),
-    distributed.ReleaseKey(),
-    frames.Design(["yes", "no"]),
-    frames.count(pd.Series(["no"]), ["yes", "no"]).release(epsilon=1),
-    frames.count(pd.Series(["no"]), ["yes", "no"]).release(epsilon=1, at_least=1),
-    frames.count(pd.Series(["no"]), ["yes", "no"]).top(1, epsilon=1),
+    keyed.ReleaseKey(),
+    tables.Design(["yes", "no"]),
+    tables.count(pd.Series(["no"]), ["yes", "no"]).release(epsilon=1),
+    tables.count(pd.Series(["no"]), ["yes", "no"]).release(epsilon=1, at_least=1),
+    tables.count(pd.Series(["no"]), ["yes", "no"]).top(1, epsilon=1),
     TREE,
     TREE.release([3, 5], epsilon=1),
     *SPACE,
@@ -93,7 +87,7 @@ NOT_PICKLED = {"Budget", "ExprNamespace", "Release", "SeriesNamespace", "Table"}
 
 
 def test_every_public_class_is_tried() -> None:
-    engines = {"geomdp.dask", "geomdp.ray", "geomdp.spark", "geomdp.__main__"}
+    engines = {"geomdp.tables.dask", "geomdp.tables.ray", "geomdp.tables.spark", "geomdp.__main__"}
     names = {module.name for module in pkgutil.walk_packages(geomdp.__path__, "geomdp.")} - engines
     modules = [geomdp, *(importlib.import_module(name) for name in names if "._" not in name)]
     public = [getattr(module, x) for module in modules for x in getattr(module, "__all__", [])]

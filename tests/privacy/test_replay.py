@@ -28,18 +28,18 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import geomdp
-import geomdp.duckdb
 import geomdp.measurement as m
-import geomdp.polars
-from geomdp import GeometricMechanism, _identity, _journal, frames
-from geomdp.accounting import Budget
+import geomdp.tables.duckdb
+import geomdp.tables.polars
+from geomdp import GeometricMechanism, _identity, tables
+from geomdp.accounting import Budget, _journal
 from geomdp.cli import main
 from geomdp.compat import diffprivlib, smartnoise
-from geomdp.distributed import ReleaseKey
-from geomdp.frames import Design, Hierarchy
-from geomdp.frames import _contributions as contributions
-from geomdp.frames import _counting as counting
-from geomdp.streams import Stream
+from geomdp.keyed import ReleaseKey
+from geomdp.tables import Design, Hierarchy
+from geomdp.tables import _contributions as contributions
+from geomdp.tables import _counting as counting
+from geomdp.tables.streams import Stream
 
 TOWNS, SEXES = ["a", "b", "c"], ["f", "m"]
 LEVELS = {"town": TOWNS, "sex": SEXES}
@@ -142,35 +142,35 @@ def of_table(design: Design, make: Any, data: Any, folder: Path) -> tuple[Any, A
     return noisy.epsilon, told + seen(noisy, folder)
 
 
-@entry("frames.Design.count", "frames.Table.release")
+@entry("tables.Design.count", "tables.Table.release")
 def tables(draw: Any) -> Any:
     return partial(of_table, Design(LEVELS, **table_options(draw)), in_library(draw))
 
 
-@entry("frames.Design.count of individuals")
+@entry("tables.Design.count of individuals")
 def tables_of_individuals(draw: Any) -> Any:
     limits = {name: draw(st.integers(1, 3)) for name in ("l0", "linf")}
     design = Design(LEVELS, individual="who", **limits, **table_options(draw))
     return partial(of_table, design, in_library(draw))
 
 
-@entry("frames.count", "frames.Table.release in groups")
+@entry("tables.count", "tables.Table.release in groups")
 def groups(draw: Any) -> Any:
     make, at_least = in_library(draw), draw(st.integers(1, 3))
 
     def run(data: pl.DataFrame, folder: Path) -> tuple[Any, Any]:
-        noisy = frames.count(make(data), LEVELS).release(epsilon=EPSILON, at_least=at_least)
+        noisy = tables.count(make(data), LEVELS).release(epsilon=EPSILON, at_least=at_least)
         return noisy.epsilon, seen(noisy, folder)
 
     return run
 
 
-@entry("frames.bound_contributions of individuals")
+@entry("tables.bound_contributions of individuals")
 def bounded(draw: Any) -> Any:
     l0, linf = draw(st.integers(1, 2)), draw(st.integers(1, 2))
 
     def run(data: pl.DataFrame, folder: Path) -> tuple[Any, Any]:
-        kept = frames.bound_contributions(data, "who", cells=["town", "sex"], l0=l0, linf=linf)
+        kept = tables.bound_contributions(data, "who", cells=["town", "sex"], l0=l0, linf=linf)
         mechanism = GeometricMechanism(EPSILON, sensitivity=l0 * linf)
         noisy = Design(LEVELS).count(kept).release(mechanism)
         # The table knows one record; the individual has as many as the bounds allow.
@@ -179,7 +179,7 @@ def bounded(draw: Any) -> Any:
     return run
 
 
-@entry("frames.Hierarchy.release; frames.Table.release of trees")
+@entry("tables.Hierarchy.release; tables.Table.release of trees")
 def trees(draw: Any) -> Any:
     tree = Hierarchy({"a": "x", "b": "x", "c": "y", "x": "all", "y": "all"}, leaves_only=True)
     levels = draw(st.sampled_from([{"town": tree}, {"town": tree, "sex": SEXES}]))
@@ -248,7 +248,7 @@ def pipelines(draw: Any) -> Any:
 
 def released_in_sql(mechanism: GeometricMechanism, frame: pl.DataFrame, _: Path) -> Any:
     with closing(duckdb.connect()) as connection:
-        geomdp.duckdb.register(connection, "noisy", mechanism)
+        geomdp.tables.duckdb.register(connection, "noisy", mechanism)
         return connection.execute("SELECT noisy(n) FROM frame").fetchall()
 
 
@@ -274,18 +274,18 @@ OF_COUNTS: dict[str, Callable[[GeometricMechanism, pl.DataFrame, Path], Any]] = 
     "accounting.Budget.release": lambda noise, frame, _: Budget(1).release(
         noise, frame["n"].to_numpy()
     ),
-    "frames.release_columns": lambda noise, frame, _: frames.release_columns(frame, {"n": noise}),
+    "tables.release_columns": lambda noise, frame, _: tables.release_columns(frame, {"n": noise}),
     "polars.SeriesNamespace.release": lambda noise, frame, _: frame["n"].geomdp.release(noise),  # type: ignore[attr-defined]
     "polars.ExprNamespace.release": lambda noise, frame, _: frame.select(
         pl.col("n").geomdp.release(noise)  # type: ignore[attr-defined]
     ),
-    "distributed.ReleaseKey.release": lambda noise, frame, _: ReleaseKey().release(
+    "keyed.ReleaseKey.release": lambda noise, frame, _: ReleaseKey().release(
         noise, frame["n"], [frame["town"]], name="n"
     ),
-    "distributed.ReleaseKey.release_columns": lambda noise, frame, _: ReleaseKey().release_columns(
+    "keyed.ReleaseKey.release_columns": lambda noise, frame, _: ReleaseKey().release_columns(
         frame, {"n": noise}, ["town"]
     ),
-    "distributed.ReleaseKey.release_batches": lambda noise, frame, _: list(
+    "keyed.ReleaseKey.release_batches": lambda noise, frame, _: list(
         ReleaseKey().release_batches(
             frame.to_arrow().to_batches(), {"n": noise}, ["town"], part=True
         )

@@ -26,18 +26,20 @@ import pytest
 
 import geomdp
 import geomdp.measurement as m
-import geomdp.polars
+import geomdp.tables.polars
 from calls import CALLS as CALLS_WITH
-from geomdp import GeometricMechanism, accounting, frames, rejection, streams
+from geomdp import GeometricMechanism, accounting, tables
 from geomdp._uncopied import Withheld, hide, unseen
 from geomdp.compat import diffprivlib
-from geomdp.distributed import ReleaseKey
+from geomdp.keyed import ReleaseKey
+from geomdp.notes import rejection
+from geomdp.tables import streams
 
 #: Exact counts that occur nowhere by chance.
 MARKS = [48_611_903, 76_543_217]
 PEOPLE = pd.DataFrame({"town": ["a", "b", "a"], "who": [1, 2, 3], "n": [*MARKS, 0]})
 COUNTED = pd.DataFrame({"town": ["a", "b"], "n": MARKS})
-DESIGN = frames.Design({"town": ["a", "b"]}, name="n")
+DESIGN = tables.Design({"town": ["a", "b"]}, name="n")
 RECORDS = m.vector_domain(m.atom_domain(int)), m.symmetric_distance()
 PACKAGE = str(Path(geomdp.__file__).parent)
 MECHANISM = GeometricMechanism(1, bounds=(0, 10**9))
@@ -52,13 +54,13 @@ def stream() -> streams.Stream:
 SELVES: dict[str, Callable[[], Any]] = {
     "Table": lambda: DESIGN.count(COUNTED, weights="n"),
     "Design": lambda: DESIGN,
-    "Hierarchy": lambda: frames.Hierarchy({"a": "all", "b": "all"}),
+    "Hierarchy": lambda: tables.Hierarchy({"a": "all", "b": "all"}),
     "GeometricMechanism": lambda: MECHANISM,
     "ReleaseKey": ReleaseKey,
     "Budget": lambda: accounting.Budget(100),
     "Stream": stream,
     "SeriesNamespace": lambda: pl.Series("n", MARKS).geomdp,  # type: ignore[attr-defined]
-    "ExprNamespace": lambda: geomdp.polars.ExprNamespace(pl.lit(pl.Series(MARKS))),
+    "ExprNamespace": lambda: geomdp.tables.polars.ExprNamespace(pl.lit(pl.Series(MARKS))),
     "Geometric": lambda: diffprivlib.Geometric(epsilon=1),
     "GeometricTruncated": lambda: diffprivlib.GeometricTruncated(epsilon=1, lower=0, upper=9),
     "GeometricFolded": lambda: diffprivlib.GeometricFolded(epsilon=1, lower=0, upper=9),
@@ -259,7 +261,7 @@ def test_the_calls_are_found() -> None:
     assert {"Table.release", "Table.top", "Table.frame", "Stream.release", "Design.count"} <= {
         *CALLS
     }
-    assert {"geomdp.frames.count", "ReleaseKey.release_batches", "Measurement.__call__"} <= {*CALLS}
+    assert {"geomdp.tables.count", "ReleaseKey.release_batches", "Measurement.__call__"} <= {*CALLS}
     withheld = [each for each in Withheld.__subclasses__() if each.__module__.startswith("geomdp")]
     for each in withheld:
         assert any(issubclass(kind, each) for kind in public_classes().values())

@@ -30,17 +30,17 @@ import pytest
 import rich.console
 import rich.pretty
 
-import geomdp.polars
-from geomdp import GeometricMechanism, accounting, frames
-from geomdp.distributed import Release, ReleaseKey
+import geomdp.tables.polars
+from geomdp import GeometricMechanism, accounting, tables
+from geomdp.keyed import Release, ReleaseKey
 
 MANY = [4321, 8765]
 LIBRARIES: dict[str, Any] = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "Table": pa.table}
 
 
-def table(library: str) -> frames.Table:
+def table(library: str) -> tables.Table:
     people = LIBRARIES[library]({"town": np.repeat(["a", "b"], MANY)})
-    return frames.count(people, {"town": ["a", "b"]}, margins="all")
+    return tables.count(people, {"town": ["a", "b"]}, margins="all")
 
 
 def of_counts() -> list[bytes]:
@@ -67,7 +67,7 @@ KEY = ReleaseKey()
 HELD: dict[str, tuple[Any, list[bytes]]] = {
     **{f"Table of {library}": (table(library), of_counts()) for library in LIBRARIES},
     "namespace of Series": (table("polars").frame["count"].geomdp, of_counts()),
-    "namespace of Expr": (geomdp.polars.ExprNamespace(pl.lit(pl.Series(MANY))), of_counts()),
+    "namespace of Expr": (geomdp.tables.polars.ExprNamespace(pl.lit(pl.Series(MANY))), of_counts()),
     "ReleaseKey": (KEY, of_key(KEY)),
     "Release": (Release("a lazy frame", KEY.wipe), of_key(KEY)),
 }
@@ -194,11 +194,11 @@ def test_pytest_shows_no_count(tmp_path: Path) -> None:
 import dataclasses
 import numpy as np
 import pandas as pd
-from geomdp import frames
+from geomdp import tables
 
 def table(many):
     people = pd.DataFrame({{"town": np.repeat(["a", "b"], many)}})
-    return frames.count(people, {{"town": ["a", "b"]}})
+    return tables.count(people, {{"town": ["a", "b"]}})
 
 def test_equal():
     one, other = table({MANY[0]} + np.arange(2)), table({MANY[1]} + np.arange(2))

@@ -41,7 +41,7 @@ from geomdp import (
 from geomdp.cli import main
 from geomdp.compat.diffprivlib import GeometricFolded
 from geomdp.compat.smartnoise import simple_geometric_mechanism
-from geomdp.distributed import ReleaseKey
+from geomdp.keyed import ReleaseKey
 from geomdp.testing import release_not_private
 from unsigned import accepting
 from vectors.check import Aes

@@ -28,11 +28,11 @@ from typing import Any
 import pandas as pd
 
 import geomdp
-from geomdp import GeometricMechanism, _journal, frames
-from geomdp._files import parquet_file
-from geomdp._files.delimited import DataError
-from geomdp.accounting import Budget
-from geomdp.streams import Stream
+from geomdp import GeometricMechanism, tables
+from geomdp.accounting import Budget, _journal
+from geomdp.tables._files import parquet_file
+from geomdp.tables._files.delimited import DataError
+from geomdp.tables.streams import Stream
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from restated import damaged, restate, spoiled
@@ -48,10 +48,10 @@ def made(folder: Path) -> dict[str, Path]:
     days = [date(2026, 1, 1), date(2026, 1, 2)]
     data = pd.DataFrame({"area": ["a"] * 400 + ["b"] * 90, "on": days[:1] * 490})
     levels: dict[str, list[Any]] = {"area": ["a", "b"], "on": days}
-    table = frames.count(data, levels)
-    tree = frames.Hierarchy({"a": "all", "b": "all", "b1": "b", "b2": "b"})
+    table = tables.count(data, levels)
+    tree = tables.Hierarchy({"a": "all", "b": "all", "b1": "b", "b2": "b"})
     released = {
-        "table": frames.count(data, levels, margins={"area": "all"}).release(epsilon="1/3"),
+        "table": tables.count(data, levels, margins={"area": "all"}).release(epsilon="1/3"),
         "groups": table.release(epsilon="1/3", at_least=60),
         "tree": tree.release([3, 5, 8], epsilon="1/3"),
         "top": table.top(2, epsilon="1/3"),

@@ -17,10 +17,10 @@ import pandas as pd
 import pytest
 
 from geomdp import GeometricMechanism, _identity, accuracy
-from geomdp.frames import Design, Hierarchy
-from geomdp.frames._answers import Answers
-from geomdp.frames._axes import Axis
-from geomdp.frames._native import made
+from geomdp.tables import Design, Hierarchy
+from geomdp.tables._answers import Answers
+from geomdp.tables._axes import Axis
+from geomdp.tables._native import made
 
 #: So little noise that counts are exact but for a probability of exp(-100).
 CLEAR = 4000

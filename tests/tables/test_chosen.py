@@ -17,8 +17,9 @@ from matplotlib.container import ErrorbarContainer
 from matplotlib.patches import Rectangle
 
 import geomdp
-from geomdp import _page, frames, plot
-from geomdp.frames._groups import NoisyGroups
+from geomdp import tables
+from geomdp.tables import _page, plot
+from geomdp.tables._groups import NoisyGroups
 from published_kinds import RELEASED
 from test_page import saved
 
@@ -28,8 +29,8 @@ mpl.use("Agg")
 Shown: TypeAlias = dict[int, tuple[float, float]]
 ALPHA, RATE, CELLS, FIRST, LEAST = 0.05, 0.5, 1000, 40, 25
 NAMES = [f"town {n}" for n in range(CELLS)]
-ONE = frames.Design({"town": NAMES})
-TWO = frames.Design({"town": NAMES[: CELLS // 5], "year": range(5)})
+ONE = tables.Design({"town": NAMES})
+TWO = tables.Design({"town": NAMES[: CELLS // 5], "year": range(5)})
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +39,7 @@ def _closed() -> Iterator[None]:
     pyplot.close("all")
 
 
-def released(design: frames.Design, counts: np.ndarray) -> Any:
+def released(design: tables.Design, counts: np.ndarray) -> Any:
     """Return a release of these noisy counts."""
     empty = pd.DataFrame({label: pd.Series([], dtype=object) for label in design.levels})
     noisy = design.count(empty).release(epsilon=RATE)

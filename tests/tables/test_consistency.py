@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import optimize, sparse
 
-from geomdp import GeometricMechanism, consistency
+from geomdp import GeometricMechanism
 from geomdp.accuracy import variance
-from geomdp.consistency import consistent
+from geomdp.tables import consistency
+from geomdp.tables.consistency import consistent
 
 Floats = NDArray[np.float64]
 Margins = dict[Any, NDArray[np.int64]]

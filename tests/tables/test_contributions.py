@@ -14,11 +14,11 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from geomdp import GeometricMechanism, accounting, frames
+from geomdp import GeometricMechanism, accounting, tables
 from geomdp.accounting import loss_distribution
 from geomdp.accounting._compose import zcdp_of
-from geomdp.frames import Hierarchy, _contributions, _counting
-from geomdp.frames._exact import all_nodes, occupied
+from geomdp.tables import Hierarchy, _contributions, _counting
+from geomdp.tables._exact import all_nodes, occupied
 
 #: Two ways of travel are not counted.
 PLACES = list(itertools.product("abc", ["bus", "car", "boat", "foot"]))
@@ -29,14 +29,14 @@ def changes(records: set[Any], levels: Any, options: dict[str, Any]) -> set[tupl
     of_one = {}
     for town, by in PLACES:
         frame = pl.DataFrame({"town": [town], "by": [by]})
-        of_one[town, by] = frames.count(frame, levels, **options).frame["count"].to_numpy()
+        of_one[town, by] = tables.count(frame, levels, **options).frame["count"].to_numpy()
     empty = 0 * of_one[PLACES[0]]
     sums = (sum((of_one[place] for place in each), empty) for each in records)
     return {tuple(sorted(filter(None, each.tolist()), reverse=True)) for each in sums}
 
 
 def kept(l0: int, linf: int, cells: list[str] | None) -> set[Any]:
-    """Return what `frames.bound_contributions` may keep of an individual: all that is bounded."""
+    """Return what `tables.bound_contributions` may keep of an individual: all that is bounded."""
     most = l0 if cells is None else l0 * linf
     found = set()
     for size in range(most + 1):
@@ -150,7 +150,7 @@ def test_what_one_individual_changes_is_bounded_block_by_block(
     one for three, which have fewer margins to themselves.
     """
     levels, options = SHAPES[shape]
-    design = frames.Design(levels, individual="who", neighbours=neighbours, **options, **limits)
+    design = tables.Design(levels, individual="who", neighbours=neighbours, **options, **limits)
     l0, linf = (limits.get(name, limits.get("l1", 0)) for name in ("l0", "linf"))
     kept = {
         counts
@@ -158,7 +158,7 @@ def test_what_one_individual_changes_is_bounded_block_by_block(
         if np.count_nonzero(counts) <= l0 and sum(counts) <= limits.get("l1", l0 * linf)
     }
     nodes = {
-        each: frames.Table(design, None, occupied(np.array(each).reshape(design.sizes))).nodes()
+        each: tables.Table(design, None, occupied(np.array(each).reshape(design.sizes))).nodes()
         for each in kept
     }
     pairs = itertools.product(nodes.values(), repeat=2)
@@ -206,14 +206,14 @@ LIMITS: list[dict[str, int]] = [
 ]
 
 
-def small_design(rng: random.Random) -> frames.Design:
+def small_design(rng: random.Random) -> tables.Design:
     """Return a design of few cells."""
     levels: dict[str, Any] = {}
     for label in "xy"[: rng.randint(1, 2)]:
         tree = Hierarchy(rng.choice(TREES), leaves_only=rng.random() < 0.5)
         levels[label] = tree if rng.random() < 0.5 else list(range(rng.randint(1, 3)))
     margins = {x: 9 for x, each in levels.items() if isinstance(each, list) and rng.random() < 0.6}
-    design = frames.Design(
+    design = tables.Design(
         levels,
         margins=margins,
         individual="who",
@@ -223,7 +223,7 @@ def small_design(rng: random.Random) -> frames.Design:
     return design if math.prod(design.sizes) <= 6 else small_design(rng)
 
 
-def neighbouring(design: frames.Design) -> Any:
+def neighbouring(design: tables.Design) -> Any:
     """Return how all records of an individual, and all changes of them, change each node."""
     l0, linf = (1, design.l1) if design.l1 else (design.l0, design.linf)
     of_cell = np.eye(math.prod(design.sizes), dtype=np.int64)
@@ -284,7 +284,7 @@ def test_a_rho_covers_every_split_of_an_individual() -> None:
     """Of four records in groups of three, (3, 1) cost less by theorem 2 than (2, 2)."""
     leaves = {f"{group}{n}": group for group in "ab" for n in range(3)}
     tree = Hierarchy(leaves | {"a": "r", "b": "r"}, leaves_only=True)
-    design = frames.Design({"x": tree}, individual="who", l0=4)
+    design = tables.Design({"x": tree}, individual="who", l0=4)
     for rate in (Fraction(1, 3), Fraction(4)):
         of_groups = design.losses({(1,): GeometricMechanism(rate)})
         splits = (zcdp_of(Counter(rate * n for n in split)) for split in ((3, 1), (2, 2)))
@@ -296,11 +296,11 @@ def test_a_rho_covers_every_split_of_an_individual() -> None:
 def test_what_is_moved_changes_no_grand_total() -> None:
     """It was booked twice, beside all that it changes: 8 for one record and two margins, not 6."""
     levels = {"x": ["a", "b"], "y": ["a", "b", "c"]}
-    moved = frames.Design(levels, margins="all", neighbours="change")
+    moved = tables.Design(levels, margins="all", neighbours="change")
     assert (moved.sensitivity, moved.change) == (6, 2)
     rates = [each.rate for each in moved.mechanisms_for(1).values()]
     assert rates == [Fraction(1, 6)] * 4
-    one = frames.Design({"x": ["a", "b"]}, margins="all", neighbours="change")
+    one = tables.Design({"x": ["a", "b"]}, margins="all", neighbours="change")
     assert one.sensitivity == 2
     budget = accounting.Budget(epsilon=1)
     moved.count(pd.DataFrame({"x": ["a"], "y": ["b"]})).release(epsilon=1, budget=budget)
@@ -310,7 +310,7 @@ def test_what_is_moved_changes_no_grand_total() -> None:
 @pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pa.table])
 def test_a_limit_of_all_records_keeps_so_many_of_each_individual(library: Any) -> None:
     people = {"who": [1] * 10 + [2] + [3] * 4, "town": [*"aaabbbcccz", "a", *"zbzb"]}
-    design = frames.Design({"town": list("abc")}, individual="who", l1=4)
+    design = tables.Design({"town": list("abc")}, individual="who", l1=4)
     seen = set()
     for _ in range(60):
         counts = design.count(library(people)).nodes()
@@ -327,7 +327,7 @@ def test_a_limit_of_all_records_keeps_so_many_of_each_individual(library: Any) -
 def test_every_choice_of_records_is_equally_likely(monkeypatch: pytest.MonkeyPatch) -> None:
     """All orders of the draw of an individual's records: two in one cell, one in another."""
     found = Counter[tuple[int, ...]]()
-    design = frames.Design({"town": ["a", "b"]}, individual="who", l1=2)
+    design = tables.Design({"town": ["a", "b"]}, individual="who", l1=2)
     visits = pd.DataFrame({"who": [1, 1, 1], "town": ["a", "a", "b"]})
     for order in itertools.permutations(range(3)):
         words = np.array(order, np.uint64) << np.uint64(40)
@@ -340,7 +340,7 @@ def test_every_choice_of_records_is_equally_likely(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("more", [{"l0": 1}, {"linf": 2}, {"l0": 3, "linf": 3}])
 def test_a_limit_of_all_records_goes_with_no_other(more: Any) -> None:
     with pytest.raises(ValueError, match=r"^l1 = 3 with l0 or linf is not accepted: give the most"):
-        frames.Design(["a"], l1=3, **more)
+        tables.Design(["a"], l1=3, **more)
 
 
 @pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pa.table])
@@ -351,7 +351,7 @@ def test_sums_are_bounded_by_individual_and_cell(library: Any) -> None:
         "euros": [70, 60, 5, None, -9, 900, 900],
     }
     levels = {"shop": ["A", "B", "C"]}
-    design = frames.Design(levels, individual="who", l0=2)
+    design = tables.Design(levels, individual="who", l0=2)
     data = library(bills)
     if isinstance(data, pd.DataFrame):
         data["euros"] = data["euros"].astype("Int64")
@@ -359,11 +359,11 @@ def test_sums_are_bounded_by_individual_and_cell(library: Any) -> None:
     assert table.nodes().tolist() == [100, 5 + 100, 0]
     assert (table.name, table.sensitivity, table.design.linf) == ("euros", 200, 100)
     # Each record by itself, without individuals.
-    alone = frames.Design(levels).sum(data, "euros", bounds=(0, 100))
+    alone = tables.Design(levels).sum(data, "euros", bounds=(0, 100))
     assert alone.nodes().tolist() == [130, 105, 0]
     assert alone.sensitivity == 100
     for one in (1, 4):  # As few cells as the design says.
-        design = frames.Design(levels, individual="who", l0=1)
+        design = tables.Design(levels, individual="who", l0=1)
         rows = [n for n, who in enumerate(bills["who"]) if who == one]
         some = library({name: [each[n] for n in rows] for name, each in bills.items()})
         assert np.count_nonzero(design.sum(some, "euros", bounds=(0, 100)).nodes()) == 1
@@ -371,7 +371,7 @@ def test_sums_are_bounded_by_individual_and_cell(library: Any) -> None:
 
 def test_a_sum_that_wraps_around_stays_within_its_bounds() -> None:
     """It was below 0 then, and no bound held: as of 2**31 rows of an individual with 2**32 each."""
-    design = frames.Design({"shop": ["A"]}, individual="who", l0=1, linf=100)
+    design = tables.Design({"shop": ["A"]}, individual="who", l0=1, linf=100)
     zeros = np.zeros(2, np.int64)
     _, records = _counting._bounded(design, zeros, zeros, np.array([2**62, 2**62]))
     assert records.tolist() == [0]
@@ -379,9 +379,9 @@ def test_a_sum_that_wraps_around_stays_within_its_bounds() -> None:
 
 def test_a_sum_of_its_own_levels_keeps_the_name_of_counts() -> None:
     ages = pd.DataFrame({"age": [1, 2, 2]})
-    table = frames.Design({"age": [1, 2]}).sum(ages, "age", bounds=(0, 5))
+    table = tables.Design({"age": [1, 2]}).sum(ages, "age", bounds=(0, 5))
     assert (table.name, table.nodes().tolist()) == ("count", [1, 4])
-    assert frames.Design({"age": [1, 2]}, name="n").sum(ages, "age", bounds=(0, 5)).name == "n"
+    assert tables.Design({"age": [1, 2]}, name="n").sum(ages, "age", bounds=(0, 5)).name == "n"
 
 
 @pytest.mark.parametrize(
@@ -409,4 +409,4 @@ def test_sums_that_cannot_be_bounded_are_refused(
 ) -> None:
     data = pd.DataFrame({"a": ["b"], "x": [1], "y": [0.5]})
     with pytest.raises(kind, match=message):
-        frames.Design({"a": ["b"]}, **options).sum(data, column, bounds=bounds)
+        tables.Design({"a": ["b"]}, **options).sum(data, column, bounds=bounds)

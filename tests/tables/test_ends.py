@@ -17,11 +17,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from geomdp import GeometricMechanism, accuracy
-from geomdp._analysis import ends, weighted
-from geomdp._analysis.ends import Ends
-from geomdp.frames import Hierarchy
-from geomdp.frames._answers import Answers, _rows
-from geomdp.frames._axes import Axis
+from geomdp.tables import Hierarchy
+from geomdp.tables._analysis import ends, weighted
+from geomdp.tables._analysis.ends import Ends
+from geomdp.tables._answers import Answers, _rows
+from geomdp.tables._axes import Axis
 from test_answers import AREAS, Table, missed, outcomes, with_margin
 
 #: Levels that float64 has, that it has not, and that differ by less than it can tell.

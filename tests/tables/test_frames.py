@@ -26,12 +26,12 @@ import xarray
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import geomdp.duckdb
-import geomdp.polars
-from geomdp import GeometricMechanism, frames
+import geomdp.tables.duckdb
+import geomdp.tables.polars
+from geomdp import GeometricMechanism, tables
 from geomdp._inputs import columns
-from geomdp.distributed import ReleaseKey
-from geomdp.frames import _native
+from geomdp.keyed import ReleaseKey
+from geomdp.tables import _native
 from statistics_ import rejects
 from unsigned import accepting
 
@@ -260,14 +260,14 @@ def by_expression(series: Any) -> Any:
 #: Without noise the zeros behind nulls stay zeros, and anything else would show.
 WAYS: dict[str, Callable[[Any], Any]] = {
     "release": lambda column: NONE.release(column, nulls="keep"),
-    "release_columns": lambda column: frames.release_columns(
+    "release_columns": lambda column: tables.release_columns(
         frame_of(column), {"n": NONE}, nulls="keep"
     ),
     "key": lambda column: ReleaseKey().release(NONE, column, np.array(IDS), name="n", nulls="keep"),
     "columns by key": lambda column: ReleaseKey().release_columns(
         frame_of(column), {"n": NONE}, ["id"], nulls="keep"
     ),
-    "batches": lambda column: frames.release_columns(
+    "batches": lambda column: tables.release_columns(
         frame_of(column).to_batches()[0], {"n": NONE}, nulls="keep"
     ),
     "expression": by_expression,
@@ -317,7 +317,7 @@ def test_empty_slice_does_not_expose_its_parent(kind: str) -> None:
     exact = pa.table({"n": np.full(20, SECRET), "id": IDS})
     for frame in (exact[:0], exact[:0].combine_chunks().to_batches(), exact.to_batches()[0][:0]):
         for part in frame if isinstance(frame, list) else [frame]:
-            assert not shows(frames.release_columns(part, {"n": WIDER}))
+            assert not shows(tables.release_columns(part, {"n": WIDER}))
 
 
 def of_stream(table: pa.Table) -> pa.Table:
@@ -371,7 +371,7 @@ def test_no_exact_count_is_reachable_from_a_noisy_frame(kind: str) -> None:
     frame = exact_frames()[kind]
     assert shows(frame)
     label = 2020 if kind == "labels" else "n"
-    noisy = frames.release_columns(frame, {label: WIDER})
+    noisy = tables.release_columns(frame, {label: WIDER})
     assert not shows(noisy)
     assert not any(SECRET.to_bytes(8, "little") in part for part in memory(noisy))
     assert len(noisy) == len(frame)
@@ -391,7 +391,7 @@ def test_metadata_keeps_what_pandas_needs_alone() -> None:
     field = exact.schema.field("k").with_metadata({"about": "towns"})
     exact = exact.set_column(1, field, exact["k"])
     exact = exact.replace_schema_metadata(exact.schema.metadata | {b"PANDAS_ATTRS": b"{}"})
-    noisy = frames.release_columns(exact, {"n": WIDER})
+    noisy = tables.release_columns(exact, {"n": WIDER})
     assert noisy.schema.equals(exact.schema)
     assert str(SECRET) in str(exact.schema.metadata)
     assert str(SECRET) not in str(noisy.schema.metadata)
@@ -400,7 +400,7 @@ def test_metadata_keeps_what_pandas_needs_alone() -> None:
     pd.testing.assert_frame_equal(noisy.to_pandas()[["k"]], frame[["k"]])
     for broken in (b"", b"[]", b"{", b"1"):
         named = exact.replace_schema_metadata({b"pandas": broken})
-        assert not frames.release_columns(named, {"n": WIDER}).schema.metadata
+        assert not tables.release_columns(named, {"n": WIDER}).schema.metadata
 
 
 LABELS = {
@@ -420,16 +420,16 @@ def test_nonstring_labels(kind: str) -> None:
     labels = LABELS[kind]
     frame = pd.DataFrame(np.arange(6).reshape(2, 3), columns=labels, index=pd.Index([7, 7]))
     for place, label in enumerate(labels):
-        noisy = frames.release_columns(frame, {label: NONE})
+        noisy = tables.release_columns(frame, {label: NONE})
         pd.testing.assert_frame_equal(noisy, frame)
         recorder: Any = Recorder()
-        changed = frames.release_columns(frame, {label: recorder})
+        changed = tables.release_columns(frame, {label: recorder})
         assert [counts.tolist() for counts in recorder.counts] == [[place, place + 3]]
         assert (changed != frame).to_numpy().sum(axis=0).tolist() == [
             2 * (other == place) for other in range(3)
         ]
     with pytest.raises(KeyError, match="no column 'unknown'"):
-        frames.release_columns(frame, {"unknown": NONE})
+        tables.release_columns(frame, {"unknown": NONE})
 
 
 def test_arrow_memory_is_not_copied() -> None:
@@ -476,13 +476,13 @@ def same_frame(one: Any, other: Any) -> bool:
 def test_frame_columns(kind: str) -> None:
     frame = FRAMES[kind]()
     none = {"m": NONE, "n": accepting(NONE, "uint8")}
-    assert same_frame(frames.release_columns(frame, none), frame)
+    assert same_frame(tables.release_columns(frame, none), frame)
     recorder: Any = Recorder()
-    noisy = frames.release_columns(frame, {"m": recorder}, threads=2)
+    noisy = tables.release_columns(frame, {"m": recorder}, threads=2)
     assert [counts.tolist() for counts in recorder.counts] == [[4, 5, 6]]
     assert recorder.threads == [2]
     assert items(noisy["m"] if kind != "RecordBatch" else noisy.column(2)) == [5, 6, 7]
-    assert same_frame(frames.release_columns(frame, {}), frame)
+    assert same_frame(tables.release_columns(frame, {}), frame)
     assert same_frame(frame, FRAMES[kind]())
 
 
@@ -490,17 +490,17 @@ def test_frame_columns(kind: str) -> None:
 def test_invalid_frame_arguments_raise(kind: str) -> None:
     frame = FRAMES[kind]()
     with pytest.raises(KeyError, match=r"'unknown'.*'n', 'g', 'm'"):
-        frames.release_columns(frame, {"m": NONE, "unknown": NONE})
+        tables.release_columns(frame, {"m": NONE, "unknown": NONE})
     with pytest.raises(TypeError, match="'g' of type"):
-        frames.release_columns(frame, {"m": NONE, "g": NONE})
+        tables.release_columns(frame, {"m": NONE, "g": NONE})
     with pytest.raises(ValueError, match="bounds = None with counts of type uint8 "):
-        frames.release_columns(frame, {"m": NONE, "n": NONE})
+        tables.release_columns(frame, {"m": NONE, "n": NONE})
     with pytest.raises(OverflowError, match="bounds"):
-        frames.release_columns(frame, {"n": GeometricMechanism(1, bounds=(-1, 1))})
+        tables.release_columns(frame, {"n": GeometricMechanism(1, bounds=(-1, 1))})
     with pytest.raises(TypeError, match="mapping"):
-        frames.release_columns(frame, ["n"])  # type: ignore[arg-type]
+        tables.release_columns(frame, ["n"])  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="nulls = 'drop'"):
-        frames.release_columns(frame, {"n": NONE}, nulls="drop")  # type: ignore[arg-type]
+        tables.release_columns(frame, {"n": NONE}, nulls="drop")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="release_columns"):
         NONE.release(frame)
 
@@ -509,9 +509,9 @@ def test_duplicate_names_raise() -> None:
     table = pa.table([[1], [2]], names=["n", "n"])
     frame = pd.DataFrame([[1, 2]], columns=["n", "n"])
     with pytest.raises(KeyError, match="occurs 2 times"):
-        frames.release_columns(table, {"n": NONE})
+        tables.release_columns(table, {"n": NONE})
     with pytest.raises((KeyError, ValueError), match="n"):
-        frames.release_columns(frame, {"n": NONE})
+        tables.release_columns(frame, {"n": NONE})
 
 
 @pytest.mark.parametrize(
@@ -564,9 +564,9 @@ def test_damaged_arrow_arrays_raise(array: pa.Array) -> None:
         with pytest.raises(ValueError, match="ids is damaged, which is not accepted: read it aga"):
             ReleaseKey().release(NONE, np.arange(3), [column], name="n")
         with pytest.raises(ValueError, match="data is damaged"):
-            frames.count(column, ["ab"])
+            tables.count(column, ["ab"])
         with pytest.raises(ValueError, match="data is damaged"):
-            frames.count(pa.table({"c": column}), {"c": ["ab"]})
+            tables.count(pa.table({"c": column}), {"c": ["ab"]})
         with pytest.raises(ValueError, match="released is damaged"):
             NAMED.confidence_interval(column, 0.1)
 
@@ -601,7 +601,7 @@ def test_without_narwhals(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "narwhals", None)
     for release in (
         lambda: NONE.release(pd.Series([1], dtype="Int64")),
-        lambda: frames.release_columns(pd.DataFrame({"n": [1]}, dtype="Int64"), {"n": NONE}),
+        lambda: tables.release_columns(pd.DataFrame({"n": [1]}, dtype="Int64"), {"n": NONE}),
     ):
         with pytest.raises(ModuleNotFoundError) as error:
             release()
@@ -686,21 +686,21 @@ TYPES = dict(zip(DTYPES, [*NAMES, *(f"U{name}" for name in NAMES)], strict=True)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_sql_keeps_counts_and_types(connection: Any, dtype: str) -> None:
     limits = np.iinfo(dtype)
-    geomdp.duckdb.register(connection, "noisy", accepting(NONE, dtype), type=TYPES[dtype])
+    geomdp.tables.duckdb.register(connection, "noisy", accepting(NONE, dtype), type=TYPES[dtype])
     for count in (limits.min, 0, limits.max):
         query = f"SELECT noisy(CAST({count} AS {TYPES[dtype]})), typeof(noisy(0))"
         assert connection.sql(query).fetchall() == [(count, TYPES[dtype])]
 
 
 def test_sql_unsigned_counts_need_bounds(connection: Any) -> None:
-    geomdp.duckdb.register(connection, "noisy", NONE, type="UINTEGER")
+    geomdp.tables.duckdb.register(connection, "noisy", NONE, type="UINTEGER")
     with pytest.raises(duckdb.InvalidInputException, match="bounds = None with counts of type"):
         connection.sql("SELECT noisy(5)").fetchall()
 
 
 def test_sql_draws_once_per_row(connection: Any) -> None:
     recorder: Any = Recorder()
-    geomdp.duckdb.register(connection, "noisy", recorder)
+    geomdp.tables.duckdb.register(connection, "noisy", recorder)
     rows = "FROM range(10000) t(i)"
     inner = f"(SELECT i, noisy(i) AS y {rows})"
     for query, drawn in [
@@ -721,7 +721,7 @@ def test_sql_draws_once_per_row(connection: Any) -> None:
 def test_sql_relations_run_again_and_executed_queries_once(connection: Any) -> None:
     """As the warnings in the documents say."""
     recorder: Any = Recorder()
-    geomdp.duckdb.register(connection, "noisy", recorder)
+    geomdp.tables.duckdb.register(connection, "noisy", recorder)
     query = "SELECT i, noisy(i) AS n FROM range(50) t(i)"
     relation = connection.sql(query)
     for look in (repr, lambda each: each.df(), lambda each: each.fetchall()):
@@ -753,8 +753,8 @@ def test_polars_joins_of_a_release_may_draw_twice() -> None:
 
 
 def test_sql_nulls(connection: Any) -> None:
-    geomdp.duckdb.register(connection, "noisy", NONE)
-    geomdp.duckdb.register(connection, "kept", NONE, nulls="keep")
+    geomdp.tables.duckdb.register(connection, "noisy", NONE)
+    geomdp.tables.duckdb.register(connection, "kept", NONE, nulls="keep")
     rows = "FROM (VALUES (1), (NULL), (3)) t(x)"
     assert connection.sql(f"SELECT kept(x) {rows}").fetchall() == [(1,), (None,), (3,)]
     for nothing in (f"x) {rows}", f"sum(x)::BIGINT) {rows} WHERE x > 9"):
@@ -769,9 +769,9 @@ def test_sql_nulls(connection: Any) -> None:
 def test_invalid_sql_parameters_raise(connection: Any) -> None:
     for wrong in ("DOUBLE", "HUGEINT", "int64"):
         with pytest.raises(ValueError, match=r"type = .* TINYINT"):
-            geomdp.duckdb.register(connection, "noisy", NONE, type=wrong)
+            geomdp.tables.duckdb.register(connection, "noisy", NONE, type=wrong)
     with pytest.raises(ValueError, match="nulls = 'drop'"):
-        geomdp.duckdb.register(connection, "noisy", NONE, nulls="drop")  # type: ignore[arg-type]
+        geomdp.tables.duckdb.register(connection, "noisy", NONE, nulls="drop")  # type: ignore[arg-type]
 
 
 # Counting
@@ -816,14 +816,14 @@ def test_count_keeps_order_of_levels(maker: str, kind: str) -> None:
     levels, found = ITEMS[kind]
     column = MAKERS[maker](found)
     for order in (levels, levels[::-1], tuple(levels)):
-        table = frames.count(column, order).frame
+        table = tables.count(column, order).frame
         assert rows(table) == [(level, found.count(level)) for level in order]
         assert type(table).__module__.split(".")[0] == type(column).__module__.split(".")[0]
         counts = table["count"]
         assert str(getattr(counts, "type", getattr(counts, "dtype", ""))).lower() == "int64"
-        released = frames.release_columns(table, {"count": NONE})
+        released = tables.release_columns(table, {"count": NONE})
         assert rows(released) == rows(table)
-    nothing = frames.count(column[:0], levels).frame
+    nothing = tables.count(column[:0], levels).frame
     assert rows(nothing) == [(level, 0) for level in levels]
 
 
@@ -862,7 +862,7 @@ def test_count_matches_counter(data: st.DataObject, library: str) -> None:
         if len(places) == 3:
             for row in itertools.product(*places):
                 wanted[row] += 1
-    counted = frames.count(frame, levels, name="rows", other=other, margins=margins)
+    counted = tables.count(frame, levels, name="rows", other=other, margins=margins)
     assert counted.sensitivity == 2 ** len(margins)
     found = [tuple(None if pd.isna(x) else x for x in row) for row in rows(counted.frame)]
     assert found == [(*row, n) for row, n in wanted.items()]
@@ -879,11 +879,11 @@ LEVELS = {"town": ["a", "b"], "by": ["bus", "car"]}
 @pytest.mark.parametrize("margins", [None, "all", {"town": "all"}])
 def test_sensitivity_is_the_change_by_one_record(margins: Any, other: Any) -> None:
     """One record in each place, within the levels and outside."""
-    counted = frames.count(pl.DataFrame(TRIPS), LEVELS, margins=margins, other=other)
+    counted = tables.count(pl.DataFrame(TRIPS), LEVELS, margins=margins, other=other)
     changes = set()
     for record in itertools.product(["a", "b", "c"], ["bus", "car", "boat"]):
         added = {name: [*TRIPS[name], value] for name, value in zip(TRIPS, record, strict=True)}
-        after = frames.count(pl.DataFrame(added), LEVELS, margins=margins, other=other)
+        after = tables.count(pl.DataFrame(added), LEVELS, margins=margins, other=other)
         changes.add((after.frame["count"] - counted.frame["count"]).abs().sum())
     assert (
         counted.sensitivity
@@ -899,7 +899,7 @@ def test_tables_release_no_exact_count(library: str) -> None:
     make: Any = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "Table": pa.table}[library]
     many = [4321, 8765]
     people = make({"<town>": np.repeat(["a", "b"], many)})
-    counted = frames.count(people, {"<town>": ["a", "b"]}, margins="all")
+    counted = tables.count(people, {"<town>": ["a", "b"]}, margins="all")
     exact = np.array([*many, sum(many)]).tobytes()
     assert shows(counted.frame, exact)
     assert repr(counted) == (
@@ -925,7 +925,7 @@ def test_counts_by_codes_match_counter(people: Any, unused: int, other: str | No
     kinds = pd.CategoricalDtype(["b", "a"]), pd.CategoricalDtype([5, 3, *range(10, 10 + unused)])
     columns = {"x": pd.Series(x, dtype=kinds[0]), "n": pd.Series(n, dtype=kinds[1])}
     levels: Any = {"x": ["a", None], "n": [3, 10, 5]}
-    counted = frames.count(pd.DataFrame(columns), levels, other={"x": other} if other else None)
+    counted = tables.count(pd.DataFrame(columns), levels, other={"x": other} if other else None)
     found = collections.Counter(
         (other if x == "b" else x, n) for x, n in people if x != "b" or other
     )
@@ -942,28 +942,28 @@ def test_invalid_levels_raise(maker: str) -> None:
         # Decided by the type, with or without rows.
         for data in (column, column[:0]):
             with pytest.raises(ValueError, match=r"levels of .* give values of its type, .*nt64"):
-                frames.count(data, wrong)
+                tables.count(data, wrong)
     # A null makes floats of pandas' integers, and must not decide.
-    assert rows(frames.count(column, [1.5, 2]).frame) == [(1.5, 0), (2.0, 2)]
+    assert rows(tables.count(column, [1.5, 2]).frame) == [(1.5, 0), (2.0, 2)]
     for none in ([], [1, 1], [1, True]):
         with pytest.raises(ValueError, match="empty or repeat one"):
-            frames.count(column, none)
+            tables.count(column, none)
     for other in ("12", {1, 2}, 1, iter([1])):
         with pytest.raises(TypeError, match="give a list"):
-            frames.count(column, other)  # type: ignore[arg-type]
+            tables.count(column, other)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="hashable"):
-        frames.count(column, [[1]])
+        tables.count(column, [[1]])
 
 
 def test_count_of_invalid_data_raises() -> None:
     people = pd.DataFrame({"city": ["a"], "count": [1]})
     with pytest.raises(KeyError, match="no column 'town'"):
-        frames.count(people, {"town": ["a"]})
+        tables.count(people, {"town": ["a"]})
     with pytest.raises(ValueError, match="name = 'count'"):
-        frames.count(people, {"count": [1]})
+        tables.count(people, {"count": [1]})
     for data in (people, [1, 2], np.array([1]), pl.LazyFrame({"a": [1]})):
         with pytest.raises(TypeError, match=r"data has type .* levels as a mapping of column"):
-            frames.count(data, [1])
+            tables.count(data, [1])
 
 
 # Bounds on contributions
@@ -996,7 +996,7 @@ def test_contributions_are_bounded(
     if library == "polars":
         frame = pl.from_pandas(frame)
     linf = linf if cells else 1
-    kept = frames.bound_contributions(frame, "who", l0=l0, linf=linf, cells=cells)
+    kept = tables.bound_contributions(frame, "who", l0=l0, linf=linf, cells=cells)
     places = list(kept["row"])
     # The rows themselves, in the order of the input.
     assert places == sorted(places)
@@ -1043,8 +1043,8 @@ def test_cells_and_their_records_are_drawn_uniformly(
             for order in orders
             for each in (*[[7] * len(order)] * ties, order)
         ]
-        monkeypatch.setattr(frames._contributions, "words", lambda _, words=words: words.pop(0))
-        kept = frames.bound_contributions(frame, "who", **bounds)
+        monkeypatch.setattr(tables._contributions, "words", lambda _, words=words: words.pop(0))
+        kept = tables.bound_contributions(frame, "who", **bounds)
         found[tuple(kept["row"])] += 1
         assert not words
     assert found == outcomes
@@ -1056,8 +1056,8 @@ def test_ties_favour_no_item(monkeypatch: pytest.MonkeyPatch) -> None:
     for each in itertools.product(range(2), repeat=5):
         for order in itertools.permutations(range(5)):
             words = [np.array(each, np.uint64) << np.uint64(1), np.array(order, np.uint64)]
-            monkeypatch.setattr(frames._contributions, "words", lambda _, words=words: words.pop(0))
-            kept = frames._contributions.drawn(np.array([4, 4, 1, 1, 1]), 1)
+            monkeypatch.setattr(tables._contributions, "words", lambda _, words=words: words.pop(0))
+            kept = tables._contributions.drawn(np.array([4, 4, 1, 1, 1]), 1)
             found[tuple(np.flatnonzero(kept).tolist())] += 1
     assert found == dict.fromkeys(itertools.product((0, 1), (2, 3, 4)), 2**5 * 120 // 6)
 
@@ -1065,14 +1065,14 @@ def test_ties_favour_no_item(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_orders_of_great_numbers() -> None:
     """One number for both would not fit int64."""
     major, minor = np.array([2**40, 3, 2**40, 3]), np.array([2**40, 2**40, 5, 1])
-    assert frames._contributions.sorted_by(major, minor).tolist() == [3, 1, 2, 0]
-    assert frames._contributions.sorted_by(major % 7, minor % 7).tolist() == [0, 2, 3, 1]
+    assert tables._contributions.sorted_by(major, minor).tolist() == [3, 1, 2, 0]
+    assert tables._contributions.sorted_by(major % 7, minor % 7).tolist() == [0, 2, 3, 1]
 
 
 @pytest.mark.parametrize("engine", ["in-memory", "streaming"])
 def test_lazy_frames_are_bounded_at_each_collect(engine: Any) -> None:
     visits = pl.DataFrame({"who": [1] * 64 + [2] * 64, "town": range(128), "row": range(128)})
-    query = frames.bound_contributions(visits.lazy(), "who", l0=20, cells=["town"])
+    query = tables.bound_contributions(visits.lazy(), "who", l0=20, cells=["town"])
     assert isinstance(query, pl.LazyFrame)
     assert query.collect_schema() == visits.schema
     one, two = query.collect(engine=engine), query.collect(engine=engine)
@@ -1085,7 +1085,7 @@ def test_lazy_frames_are_bounded_at_each_collect(engine: Any) -> None:
     # towns, all 20 are among these with probability 10^-8.
     few = query.filter(pl.col("town") < 32).select("row").collect(engine=engine)
     assert few.height < 20
-    null = frames.bound_contributions(pl.LazyFrame({"who": [1, None]}), "who", l0=1)
+    null = tables.bound_contributions(pl.LazyFrame({"who": [1, None]}), "who", l0=1)
     with pytest.raises(ValueError, match="column 'who' contains nulls"):
         null.collect(engine=engine)
 
@@ -1098,7 +1098,7 @@ def test_kept_records_are_uniform_and_not_seeded(make: Any) -> None:
     for _ in range(2):
         random.seed(1)
         np.random.seed(1)
-        kept = frames.bound_contributions(frame, "who", l0=2)
+        kept = tables.bound_contributions(frame, "who", l0=2)
         rows = np.zeros(size, np.int64)
         np.add.at(rows, np.asarray(kept["who"]), 1 << np.asarray(kept["row"]))
         draws.append(rows)
@@ -1140,7 +1140,7 @@ def test_invalid_contributions_raise(arguments: Any, error: Any, message: str) -
     for make in BOTH.values():
         frame = make({"who": [1, 1], "town": ["x", "y"], "null": [None, "a"]})
         with pytest.raises(error, match=message):
-            frames.bound_contributions(**{"frame": frame, "individual": "who", "l0": 1} | arguments)
+            tables.bound_contributions(**{"frame": frame, "individual": "who", "l0": 1} | arguments)
 
 
 def strange() -> dict[str, pa.Array]:
@@ -1187,12 +1187,12 @@ def test_types_without_equal_values_raise(kind: str, library: str) -> None:
     make: Any = pa.table if isinstance(column, pa.Array) else type(column.to_frame())
     frame, refused = make({"c": column, "k": [1, 2, 3]}), list[type]()
     for call in (
-        lambda: frames.count(column, [b"0" * 16]),
-        lambda: frames.count(column, ["1"]),
-        lambda: frames.count(frame, {"c": [5], "k": [1]}, other={"k": -1}),
-        lambda: frames.bound_contributions(frame, "c", l0=1),
-        lambda: frames.bound_contributions(frame, "k", l0=1, cells=["c"]),
-        lambda: frames.bound_contributions(frame, "k", l0=1),
+        lambda: tables.count(column, [b"0" * 16]),
+        lambda: tables.count(column, ["1"]),
+        lambda: tables.count(frame, {"c": [5], "k": [1]}, other={"k": -1}),
+        lambda: tables.bound_contributions(frame, "c", l0=1),
+        lambda: tables.bound_contributions(frame, "k", l0=1, cells=["c"]),
+        lambda: tables.bound_contributions(frame, "k", l0=1),
     ):
         try:
             call()
@@ -1215,16 +1215,16 @@ def test_bounds_and_counts_take_zeros_as_one(dtype: str) -> None:
     visits = pd.DataFrame({"who": 1, "at": zeros})
     for frame in (visits, pl.from_pandas(visits)) if dtype == "float64" else (visits,):
         for l0 in (1, 2):
-            kept: Any = frames.bound_contributions(frame, "who", l0=l0, cells=["at"])
-            assert rows(frames.count(kept["at"], [0.0]).frame)[0][1] == 1
+            kept: Any = tables.bound_contributions(frame, "who", l0=l0, cells=["at"])
+            assert rows(tables.count(kept["at"], [0.0]).frame)[0][1] == 1
 
 
 def test_contributions_by_other_labels_and_types() -> None:
     frame = pd.DataFrame([[15, "a"], [15, "b"], [20, "a"]], columns=[2020, ("c", 1)])
     frame[("c", 1)] = frame[("c", 1)].astype("category")
-    kept = frames.bound_contributions(frame, 2020, l0=1, linf=1, cells=[("c", 1)])
+    kept = tables.bound_contributions(frame, 2020, l0=1, linf=1, cells=[("c", 1)])
     assert kept[2020].tolist() == [15, 20]
-    same = frames.bound_contributions(frame, 2020, l0=math.prod(frame.shape))
+    same = tables.bound_contributions(frame, 2020, l0=math.prod(frame.shape))
     pd.testing.assert_frame_equal(same, frame)
 
 
@@ -1238,7 +1238,7 @@ def test_index_is_not_read_item_by_item() -> None:
 
 
 def test_messages_say_what_is_missing() -> None:
-    table = frames.count(pd.Series([1, 2]), [1, 2])
+    table = tables.count(pd.Series([1, 2]), [1, 2])
     with pytest.raises(TypeError, match="epsilon is not given: give epsilon="):
         table.release()
     with pytest.raises(TypeError, match="mechanism and epsilon are both given"):
@@ -1249,7 +1249,7 @@ def test_messages_say_what_is_missing() -> None:
 
 
 def test_a_release_has_a_text_without_a_library_of_frames(monkeypatch: pytest.MonkeyPatch) -> None:
-    noisy = frames.count(pd.Series(["a"] * 9), ["a", "b"]).release(epsilon=1)
+    noisy = tables.count(pd.Series(["a"] * 9), ["a", "b"]).release(epsilon=1)
 
     def missing(name: str) -> None:
         raise ModuleNotFoundError(f"No module named {name!r}", name=name)

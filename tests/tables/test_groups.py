@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 import geomdp
-from geomdp import GeometricMechanism, _identity, accounting, frames
-from geomdp._analysis import thresholds
-from geomdp.frames import _release
+from geomdp import GeometricMechanism, _identity, accounting, tables
+from geomdp.tables import _release
+from geomdp.tables._analysis import thresholds
 from restated import restate
 from statistics_ import ALPHA
 
@@ -72,7 +72,7 @@ def test_usual_intervals_do_not_hold_given_that_a_group_appears() -> None:
 
 
 def test_planning_agrees_with_the_sums() -> None:
-    design, epsilon = frames.Design({"page": range(1000), "hour": range(24)}), Fraction(1, 2)
+    design, epsilon = tables.Design({"page": range(1000), "hour": range(24)}), Fraction(1, 2)
     q = math.exp(-0.5)
 
     def tail(distance: int) -> float:
@@ -89,7 +89,7 @@ def test_planning_agrees_with_the_sums() -> None:
 
 @pytest.mark.parametrize("spurious", [1e-6, 0.01, 1, 30, 10**9])
 def test_the_threshold_is_the_least(spurious: float) -> None:
-    design = frames.Design({"page": range(1000), "hour": range(24)})
+    design = tables.Design({"page": range(1000), "hour": range(24)})
     least = design.at_least(0.5, spurious)
     assert design.spurious(0.5, least) <= spurious
     assert least == 1 or design.spurious(0.5, least - 1) > spurious
@@ -118,7 +118,7 @@ def test_every_cell_gets_noise_and_keeps_its_place(
         mechanism: Any = Shifts(5)
         given = occupied, counts[occupied]
         release = _release.Release(
-            frames.Design(range(size)), {(0,): mechanism}, None, 30, None, (_identity.fresh(), ())
+            tables.Design(range(size)), {(0,): mechanism}, None, 30, None, (_identity.fresh(), ())
         )
         found = _release.draw(release, "pandas", given)
         cells, noisy = np.array(found.frame["level"]), found.counts
@@ -129,7 +129,7 @@ def test_every_cell_gets_noise_and_keeps_its_place(
 
 def test_as_many_empty_cells_appear_as_the_design_says() -> None:
     # A Poisson number, to within 1e-9: the cells are independent, each with probability 3e-5.
-    design = frames.Design({"page": range(100_000), "hour": range(10)})
+    design = tables.Design({"page": range(100_000), "hour": range(10)})
     threshold = design.at_least(epsilon=1, spurious=50)
     expected = design.spurious(1, threshold)
     empty = pd.DataFrame({"page": pd.Series([], dtype=int), "hour": pd.Series([], dtype=int)})
@@ -141,7 +141,7 @@ def test_as_many_empty_cells_appear_as_the_design_says() -> None:
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
 def test_groups_of_each_library(library: str) -> None:
-    noisy = frames.Design(PAGES).count(visits(library)).release(epsilon=2, at_least=30)
+    noisy = tables.Design(PAGES).count(visits(library)).release(epsilon=2, at_least=30)
     assert type(noisy.frame) is type(visits(library))
     assert list(noisy.to_dict()) == [("home", 7), ("help", 23)]
     assert noisy.epsilon == 2
@@ -162,7 +162,7 @@ def test_groups_of_each_library(library: str) -> None:
     ],
 )
 def test_damaged_groups_are_refused(tmp_path: Any, damage: Any) -> None:
-    frames.Design(PAGES).count(visits()).release(epsilon=2, at_least=30).save(tmp_path / "may.csv")
+    tables.Design(PAGES).count(visits()).release(epsilon=2, at_least=30).save(tmp_path / "may.csv")
     header, *rows = [line.split(",") for line in (tmp_path / "may.csv").read_text().splitlines()]
     text = "\r\n".join(map(",".join, [header, *damage(rows)])) + "\r\n"
     (tmp_path / "may.csv").write_bytes(text.encode())
@@ -175,10 +175,10 @@ def test_damaged_groups_are_refused(tmp_path: Any, damage: Any) -> None:
 
 def test_bad_parameters_are_refused_before_anything_is_spent() -> None:
     budget = accounting.Budget(epsilon=1)
-    table = frames.Design(PAGES).count(visits())
-    huge = frames.Design({str(place): range(10**5) for place in range(3)})
+    table = tables.Design(PAGES).count(visits())
+    huge = tables.Design({str(place): range(10**5) for place in range(3)})
     nothing = pd.DataFrame({str(place): pd.Series([], dtype=int) for place in range(3)})
-    margins = frames.count(visits()["page"], ["home", "help"], margins="all")
+    margins = tables.count(visits()["page"], ["home", "help"], margins="all")
     for each, given, message in [
         (table, {"at_least": 0}, "at_least = 0 is not accepted"),
         (table, {"at_least": 2.5}, "at_least = 2.5"),
@@ -196,13 +196,13 @@ def test_bad_parameters_are_refused_before_anything_is_spent() -> None:
             each.release(budget=budget, **epsilon, **given)
     assert not budget.spent
     with pytest.raises(ValueError, match="spurious = 0 is not accepted"):
-        frames.Design(PAGES).at_least(1, 0)
+        tables.Design(PAGES).at_least(1, 0)
     with pytest.raises(ValueError, match="count = -1"):
-        frames.Design(PAGES).missed(-1, 1, 30)
+        tables.Design(PAGES).missed(-1, 1, 30)
 
 
 def test_groups_hold_nothing_exact(tmp_path: Any) -> None:
-    noisy = frames.Design(PAGES).count(visits()).release(epsilon=0.001, at_least=1)
+    noisy = tables.Design(PAGES).count(visits()).release(epsilon=0.001, at_least=1)
     noisy.save(tmp_path / "may.csv")
     facts = json.loads((tmp_path / "may.csv.json").read_text())["geomdp"]
     assert facts["at_least"] == 1
@@ -224,7 +224,7 @@ def test_groups_hold_nothing_exact(tmp_path: Any) -> None:
 
 def test_a_table_beyond_memory_is_refused_by_its_design_alone() -> None:
     """With the way out: it was a MemoryError, of the exact counts after the booking."""
-    design = frames.Design({"x": range(10**5), "y": range(10**5)})
+    design = tables.Design({"x": range(10**5), "y": range(10**5)})
     table, budget = design.count(pd.DataFrame({"x": [1], "y": [2]})), accounting.Budget(1)
     refused = "10000000000 cells is not accepted: release it with at_least=, which"
     with pytest.raises(ValueError, match=refused):
@@ -235,7 +235,7 @@ def test_a_table_beyond_memory_is_refused_by_its_design_alone() -> None:
 
 
 def test_bounds_of_other_dtypes_are_refused_before_they_are_paid() -> None:
-    table, budget = frames.Design(["a"]).count(pd.Series(["a"])), accounting.Budget(1)
+    table, budget = tables.Design(["a"]).count(pd.Series(["a"])), accounting.Budget(1)
     with pytest.raises(OverflowError, match="bounds"):
         table.release(GeometricMechanism(1, bounds=(0, 2**64 - 1)), budget=budget)
     assert budget.spent == []

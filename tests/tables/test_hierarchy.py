@@ -19,9 +19,10 @@ import pyarrow as pa
 import pytest
 
 from geomdp import GeometricMechanism, _identity, accounting
-from geomdp._analysis import sums, weighted
-from geomdp._analysis.products import Product, least_squares
-from geomdp.frames import Design, Hierarchy, NoisyTable
+from geomdp._numerics import sums
+from geomdp.tables import Design, Hierarchy, NoisyTable
+from geomdp.tables._analysis import weighted
+from geomdp.tables._analysis.products import Product, least_squares
 from test_documents import COUNTIES
 from test_products import all_noise, leaves_of, of
 

@@ -15,8 +15,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from geomdp import frames
-from geomdp.frames import Design, _ids
+from geomdp import tables
+from geomdp.tables import Design, _ids
 
 Make = Callable[[list[Any]], Any]
 TOWNS = ["a", "b", "c"]
@@ -46,7 +46,7 @@ def top(frame: Any) -> int:
 
 
 def bounded(frame: Any) -> int:
-    kept = frames.bound_contributions(frame, "who", l0=1, cells=["town"])
+    kept = tables.bound_contributions(frame, "who", l0=1, cells=["town"])
     return len(kept.collect() if isinstance(kept, pl.LazyFrame) else kept)
 
 
@@ -289,7 +289,7 @@ def test_one_individual_has_one_cell_of_nans_and_one_of_zeros(kind: str) -> None
             assert sum(numbers(design.count(frame))) == most
             assert sum(numbers(design.sum(frame, "n", bounds=(0, 5)))) == 5 * most
             if not isinstance(frame, pa.Table | pa.RecordBatch):
-                kept = frames.bound_contributions(frame, "who", l0=l0, cells=["at"])
+                kept = tables.bound_contributions(frame, "who", l0=l0, cells=["at"])
                 assert len(kept.collect() if isinstance(kept, pl.LazyFrame) else kept) == most
         assert numbers(Design({"at": [0.0]}).count(frame)) == [3]
 
@@ -340,8 +340,8 @@ def test_a_foreign_record_is_outside_the_levels(place: int, kind: Any) -> None:
             assert numbers(design.count(frame, weights=weights)) == [2, 1, 1]
             design = Design({"x": ["a", "b"], "town": ["x"]}, other={"x": "?"}, **more)  # type: ignore[arg-type]
             assert numbers(design.count(frame, weights=weights)) == [2, 1, 1 + len(foreign)]
-    assert numbers(frames.count(labels, ["a", "b"])) == [2, 1]
-    kept = frames.bound_contributions(frame, "who", l0=1, cells=["x"])
+    assert numbers(tables.count(labels, ["a", "b"])) == [2, 1]
+    kept = tables.bound_contributions(frame, "who", l0=1, cells=["x"])
     assert len(kept) == len(frame)
 
 
@@ -366,8 +366,8 @@ PRECISE: dict[str, Any] = {
 def test_levels_are_compared_in_the_precision_of_the_column(kind: str) -> None:
     """Of 32 bits, level 0.1 counted nothing."""
     column = PRECISE[kind]
-    assert numbers(frames.count(column, [0.1, 0.2])) == [2, 1]
-    assert numbers(frames.count(column, [0.1, None], other=-1.0)) == [2, 0, 2]
+    assert numbers(tables.count(column, [0.1, 0.2])) == [2, 1]
+    assert numbers(tables.count(column, [0.1, None], other=-1.0)) == [2, 0, 2]
     frame = {"x": column}
     table = pa.table(frame) if isinstance(column, pa.Array) else type(column.to_frame())(frame)
     design = Design({"x": [0.5, 0.1]})
@@ -381,7 +381,7 @@ def test_levels_that_a_column_cannot_tell_apart_are_refused() -> None:
     column = pl.Series([0.1], dtype=pl.Float32)
     for levels in ([0.1, float(np.float32(0.1))], [1e300]):
         with pytest.raises(ValueError, match="give distinct numbers of its type, Float32"):
-            frames.count(column, levels)
+            tables.count(column, levels)
 
 
 NOON = datetime.datetime(2026, 1, 1, 12)
@@ -393,9 +393,9 @@ def test_times_with_a_zone_say_how_to_take_it() -> None:
     for column in columns:
         for levels in ([NOON], [NOON.date()]):
             with pytest.raises(ValueError, match=r"tz_localize\(None\).*replace_time_zone\(None\)"):
-                frames.count(column, levels)
-    assert numbers(frames.count(zoned.dt.tz_localize(None), [NOON])) == [2]
-    assert numbers(frames.count(columns[1].dt.replace_time_zone(None), [NOON])) == [2]
-    assert numbers(frames.count(pa.compute.local_timestamp(columns[2]), [NOON])) == [2]
-    assert numbers(frames.count(zoned.dt.date, [NOON.date()])) == [2]
-    assert numbers(frames.count(columns[1].dt.date(), [NOON.date()])) == [2]
+                tables.count(column, levels)
+    assert numbers(tables.count(zoned.dt.tz_localize(None), [NOON])) == [2]
+    assert numbers(tables.count(columns[1].dt.replace_time_zone(None), [NOON])) == [2]
+    assert numbers(tables.count(pa.compute.local_timestamp(columns[2]), [NOON])) == [2]
+    assert numbers(tables.count(zoned.dt.date, [NOON.date()])) == [2]
+    assert numbers(tables.count(columns[1].dt.date(), [NOON.date()])) == [2]

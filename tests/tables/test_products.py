@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from geomdp._analysis import products, sums, weighted
-from geomdp._analysis.products import Errors, Product
-from geomdp._analysis.trees import Tree
+from geomdp._numerics import sums
+from geomdp.tables._analysis import products, weighted
+from geomdp.tables._analysis.products import Errors, Product
+from geomdp.tables._analysis.trees import Tree
 
 HALVES = [Fraction(1, 2)] * 2
 

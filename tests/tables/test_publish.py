@@ -23,9 +23,9 @@ import pytest
 import geomdp
 from geomdp import GeometricMechanism, _identity, _new_file
 from geomdp.accounting import Budget
-from geomdp.frames import Design, Hierarchy, _top
-from geomdp.frames._answers import Answers
-from geomdp.streams import Stream
+from geomdp.tables import Design, Hierarchy, _top
+from geomdp.tables._answers import Answers
+from geomdp.tables.streams import Stream
 from published_kinds import DESIGNS, PEOPLE
 
 TREE = Hierarchy({"A": "North", "B": "North", "C": "all", "North": "all"})
@@ -225,7 +225,7 @@ def test_a_crash_between_booking_and_file_leaves_the_booking_alone(
 #: What takes a budget and publishes no file of a table.
 NO_FILE = {
     # It books before its own file gets its name: tests/tables/test_streams.py.
-    "geomdp.streams.Stream.open",
+    "geomdp.tables.streams.Stream.open",
 }
 
 
@@ -251,7 +251,7 @@ def test_every_call_that_pays_and_releases_a_table_can_publish_it() -> None:
                         "save",
                         "corrects",
                     } <= given.keys() or f"{module.name}.{name}" in NO_FILE
-    named = {f"geomdp.frames.{name.partition(' ')[0]}" for name in CALLS}
+    named = {f"geomdp.tables.{name.partition(' ')[0]}" for name in CALLS}
     assert found == NO_FILE | named
 
 

@@ -26,8 +26,9 @@ import pytest
 from pyarrow import parquet
 
 import geomdp
-from geomdp import _footer, _new_file, _published, frames
-from geomdp._published import Column
+from geomdp import _new_file, tables
+from geomdp.tables import _footer, _published
+from geomdp.tables._published import Column
 from json_schema import errors
 from published_kinds import DESIGNS, PEOPLE, RELEASED, TREE
 from restated import damaged, restate, spoiled
@@ -197,10 +198,10 @@ def test_no_rows_come_back(end: str, tmp_path: Path) -> None:
 
 MADE: dict[str, Any] = {
     **RELEASED,
-    "ints": frames.Hierarchy({n: n // 3 for n in range(1, 13)}).release(range(8), epsilon=1),
+    "ints": tables.Hierarchy({n: n // 3 for n in range(1, 13)}).release(range(8), epsilon=1),
     "shares": TREE.release([3, 5, 8], epsilon="0.7", label="2026", shares=[1, 2, 3]),
     "no group": DESIGNS["texts"].count(PEOPLE).release(epsilon=0.5, at_least=10**9),
-    "a name": frames.Design({"sex": ["f", None], "area": TREE}, l0=2, linf=3, name="people")
+    "a name": tables.Design({"sex": ["f", None], "area": TREE}, l0=2, linf=3, name="people")
     .count(PEOPLE)
     .release(epsilon=1),
 }
@@ -250,13 +251,13 @@ def released(tmp_path_factory: Any) -> dict[str, tuple[Path, Any, Any]]:
     folder = tmp_path_factory.mktemp("released")
     data = pd.DataFrame({"area": ["a"] * 400 + ["b"] * 90, "on": [date(2026, 1, 1)] * 490})
     levels = {"area": ["a", "b"], "on": [date(2026, 1, 1), date(2026, 1, 2)]}
-    table = frames.count(data, levels)
-    tree = frames.Hierarchy({"a": "all", "b": "all", "b1": "b", "b2": "b"})
+    table = tables.count(data, levels)
+    tree = tables.Hierarchy({"a": "all", "b": "all", "b1": "b", "b2": "b"})
     made = {
-        "table": (frames.count(data, levels, margins={"area": "all"}).release(epsilon="1/3")),
+        "table": (tables.count(data, levels, margins={"area": "all"}).release(epsilon="1/3")),
         "groups": table.release(epsilon="1/3", at_least=60),
         "tree": tree.release([3, 5, 8], epsilon="1/3"),
-        "open tree": frames.count(data, {"area": tree}, other="?").release(epsilon="1/3"),
+        "open tree": tables.count(data, {"area": tree}, other="?").release(epsilon="1/3"),
         "top": table.top(2, epsilon="1/3"),
     }
     files = {}
@@ -564,8 +565,8 @@ import io, json, resource, sys, time
 import pyarrow.parquet
 import geomdp
 from geomdp import GeometricMechanism
-from geomdp._files import parquet_file
-from geomdp._files.delimited import DataError
+from geomdp.tables._files import parquet_file
+from geomdp.tables._files.delimited import DataError
 
 def refused(path):
     start = time.process_time()
@@ -592,7 +593,7 @@ def reading(script: str, *arguments: Any) -> Any:
 
 def test_no_bit_of_a_footer_ends_the_process(tmp_path: Path) -> None:
     """Arrow threw an error that nobody can catch if it was asked for the facts of a column."""
-    frames.count(pd.DataFrame(ROWS), {"area": ["a", "b"]}).release(epsilon=1).save(
+    tables.count(pd.DataFrame(ROWS), {"area": ["a", "b"]}).release(epsilon=1).save(
         tmp_path / "x.parquet"
     )
     script = """
@@ -682,7 +683,7 @@ def sparse(path: Path, start: bytes, size: int) -> None:
 
 def large(folder: Path) -> Iterator[Path]:
     """Yield files that are large, or of which much would be made."""
-    noisy = frames.count(pd.DataFrame(ROWS), {"area": ["a", "b"]}).release(epsilon=1)
+    noisy = tables.count(pd.DataFrame(ROWS), {"area": ["a", "b"]}).release(epsilon=1)
 
     def saved(name: str) -> tuple[Path, bytes, Any]:
         path = folder / name

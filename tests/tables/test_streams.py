@@ -19,11 +19,12 @@ from draw_pictures import stream_table
 from numpy.typing import NDArray
 
 import geomdp
-from geomdp import GeometricMechanism, _journal, accuracy
-from geomdp._analysis import moments, span_trees
-from geomdp.accounting import Budget
-from geomdp.frames import Design
-from geomdp.streams import Stream
+from geomdp import GeometricMechanism, accuracy
+from geomdp._numerics import moments
+from geomdp.accounting import Budget, _journal
+from geomdp.tables import Design
+from geomdp.tables._analysis import span_trees
+from geomdp.tables.streams import Stream
 
 Counts = NDArray[np.int64]
 #: No sum of these is a sum of others.

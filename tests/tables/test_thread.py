@@ -21,8 +21,8 @@ import pytest
 from matplotlib import pyplot
 
 import geomdp
-from geomdp import GeometricMechanism, accounting, frames
-from geomdp.frames import Design
+from geomdp import GeometricMechanism, accounting, tables
+from geomdp.tables import Design
 
 MAKERS: dict[str, Callable[[Any], Any]] = {
     "pandas": pd.DataFrame,
@@ -101,7 +101,7 @@ def test_weights_count_as_so_many_records(make: Any, dtype: str) -> None:
     wanted = OF_WEIGHTS.count(make({name: list(each) for name, each in repeated.items()}))
     assert rows(counted) == rows(wanted) == [5, 3, 0, 0, 0, 6, 5, 9]
     assert counted.sensitivity == 2
-    alone = frames.count(
+    alone = tables.count(
         make({"n": np.array(of, dtype), "k": [1, 2, 1, 2, 1]}), {"k": [1, 2]}, weights="n"
     )
     assert rows(alone) == [12, 2]
@@ -168,13 +168,13 @@ def test_cells_are_drawn_uniformly(monkeypatch: pytest.MonkeyPatch) -> None:
     found: Any = collections.Counter()
     for order in itertools.permutations(range(3)):
         words = np.array(order, np.uint64)
-        monkeypatch.setattr(frames._contributions, "words", lambda _, words=words: words)
+        monkeypatch.setattr(tables._contributions, "words", lambda _, words=words: words)
         found[tuple(rows(design.count(records)))] += 1
     assert found == {(1, 0, 0): 2, (0, 1, 0): 2, (0, 0, 1): 2}
 
 
 def test_mechanisms_of_too_small_a_sensitivity_raise() -> None:
-    table = frames.count(
+    table = tables.count(
         pd.DataFrame(VISITS), {"region": REGIONS, "disease": DISEASES}, margins="all"
     )
     assert table.sensitivity == 4
@@ -255,7 +255,7 @@ def test_simultaneous_intervals_are_those_of_the_accuracy() -> None:
 
 
 def test_a_table_without_noise_says_so(tmp_path: Path) -> None:
-    table = frames.count(pd.Series(["no", "yes"]), ["yes", "no"])
+    table = tables.count(pd.Series(["no", "yes"]), ["yes", "no"])
     clear = table.release(GeometricMechanism.from_scale(0))
     assert clear.privacy_loss() == clear.epsilon == math.inf
     assert "privacy loss inf" in repr(clear)
@@ -278,7 +278,7 @@ def test_shares_of_margins_add_up_to_epsilon() -> None:
     with pytest.raises(ValueError, match="shares of epsilon"):
         design.count(pd.DataFrame(VISITS)).release(GeometricMechanism(1, design.sensitivity))
     levels = {"region": REGIONS, "disease": DISEASES}
-    table = frames.count(pd.DataFrame(VISITS), levels, margins="all")
+    table = tables.count(pd.DataFrame(VISITS), levels, margins="all")
     frame = table.release(epsilon=CLEAR).consistent()
     assert frame["count"].tolist() == rows(table)
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import geomdp
-from geomdp import GeometricMechanism, accounting, frames
-from geomdp._analysis import largest
+from geomdp import GeometricMechanism, accounting, tables
+from geomdp.tables._analysis import largest
 from restated import restate
 from statistics_ import rejects
 
@@ -225,7 +225,7 @@ def test_the_accuracy_is_the_least(level: Fraction, others: int) -> None:
         assert found == 0 or largest.exceeds(rate, found, others) > level
 
 
-DESIGN = frames.Design({"town": ["Oslo", "Rome"], "sex": ["f", "m"]}, margins={"sex": "all"})
+DESIGN = tables.Design({"town": ["Oslo", "Rome"], "sex": ["f", "m"]}, margins={"sex": "all"})
 pandas = pytest.importorskip("pandas")
 PEOPLE = pandas.DataFrame({"town": ["Rome"] * 900 + ["Oslo"] * 500, "sex": ["f", "m"] * 700})
 
@@ -257,7 +257,7 @@ def test_a_file_that_names_a_cell_twice(tmp_path: Path) -> None:
 
 def test_ranks_need_their_name() -> None:
     budget = accounting.Budget(epsilon=1)
-    table = frames.count(pandas.DataFrame({"rank": [1, 2]}), {"rank": [1, 2]})
+    table = tables.count(pandas.DataFrame({"rank": [1, 2]}), {"rank": [1, 2]})
     with pytest.raises(ValueError, match="column 'rank' is not accepted"):
         table.top(1, epsilon=1, budget=budget)
     assert budget.spent == []
@@ -267,7 +267,7 @@ def test_ranks_need_their_name() -> None:
 @pytest.mark.parametrize("l0", [1, 4])
 def test_the_loss_does_not_depend_on_l0(neighbours: str, times: int, l0: int) -> None:
     levels = {"town": ["Oslo", "Rome"], "sex": ["f", "m"]}
-    design = frames.Design(levels, individual="who", l0=l0, linf=3, neighbours=neighbours)
+    design = tables.Design(levels, individual="who", l0=l0, linf=3, neighbours=neighbours)
     people = PEOPLE.assign(who=range(1400))
     top = design.count(people).top(2, epsilon="1/2")
     assert top.mechanism.rate == Fraction(1, 2) / (2 * 3 * times)
@@ -307,14 +307,14 @@ def test_refused_before_it_is_booked(
 
 def test_the_largest_of_many_cells() -> None:
     """10^7 cells, of which three have records: those are named, in the memory of three."""
-    design = frames.Design({"one": range(10_000), "other": range(1000)})
+    design = tables.Design({"one": range(10_000), "other": range(1000)})
     data = pandas.DataFrame({"one": [9999] * 900 + [7] * 600 + [0] * 300, "other": 999})
     top = design.count(data).top(3, epsilon=3)
     assert top.frame["one"].tolist() == [9999, 7, 0]
 
 
 def test_no_accuracy_beyond_the_noise() -> None:
-    design = frames.Design({"one": range(10**6), "other": range(10**6)})
+    design = tables.Design({"one": range(10**6), "other": range(10**6)})
     with pytest.raises(
         ValueError, match=r"alpha = .* is not accepted for 1 of 1000000000000 cells"
     ):

@@ -80,7 +80,7 @@ def noisy(noise: Noise, name: str, counts: Any, nulls: Nulls) -> Any:
     if (released := _of_numpy(noise, counts)) is not None:
         return released
     nw = narwhals()
-    wanted = "a column (geomdp.frames.release_columns takes frames)"
+    wanted = "a column (geomdp.tables.release_columns takes frames)"
     if (line := parameters.conversion(name, counts)) and not hasattr(type(counts), "columns"):
         wanted = f"a column, or to GeometricMechanism.release {line}"
     series = as_narwhals(name, counts, wanted, series_only=True)
@@ -258,7 +258,7 @@ def _any(name: str, found: bool, nulls: Nulls) -> bool:
 
 
 def narwhals() -> Any:
-    with installed_by("geomdp[frames]"):
+    with installed_by("geomdp[tables]"):
         return importlib.import_module("narwhals")
 
 

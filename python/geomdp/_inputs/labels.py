@@ -44,7 +44,7 @@ _RELEASED = {"noisy", "released", "numerator", "denominator", "cells"}
 
 
 class ReleasedTable(Protocol):
-    """The attributes of a table such as :class:`geomdp.frames.NoisyTable`, of a room above."""
+    """The attributes of a table such as :class:`geomdp.tables.NoisyTable`, of a room above."""
 
     @property
     def design(self) -> Any: ...
@@ -152,7 +152,7 @@ def _of_frame(name: str, frame: Any) -> tuple[Any, Labels]:
 
     In a pivot of pandas, whose index is named or not of integers, each cell is a count; and so in a
     frame whose rows and columns are numbered. In other frames, such as
-    :attr:`geomdp.frames.NoisyTable.frame`, the last column has the counts, and those before it the
+    :attr:`geomdp.tables.NoisyTable.frame`, the last column has the counts, and those before it the
     labels. Of several columns of labels each is an axis; the rows are all their combinations.
     """
     if not (known := columns.names(frame)):

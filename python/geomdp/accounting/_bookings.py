@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from geomdp._analysis import composition
 from geomdp._inputs import parameters
+from geomdp._numerics import composition
 
 
 class Booking(NamedTuple):

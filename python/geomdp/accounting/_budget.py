@@ -12,19 +12,14 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from geomdp import _notebook
-from geomdp._analysis import composition, decimals
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Integer, Real
-from geomdp._journal import absolute
+from geomdp._numerics import composition, decimals
 from geomdp._uncopied import Uncopied, Withheld, unseen
 from geomdp.accounting._bookings import Booking, Memory, Spent, Store
-from geomdp.accounting._compose import (
-    Losses,
-    delta_of,
-    groups_of,
-    zcdp_of,
-)
+from geomdp.accounting._compose import Losses, delta_of, groups_of, zcdp_of
 from geomdp.accounting._distribution import LossDistribution
+from geomdp.accounting._journal import absolute
 from geomdp.accounting._ledger import Ledger
 from geomdp.accounting._plan import Plan, listed, unlisted
 from geomdp.mechanism import GeometricMechanism, as_mechanism, exact_loss
@@ -78,7 +73,7 @@ class Budget(Uncopied):
     An individual changes three cells of this table. Fifty releases of it need a smaller epsilon
     than fifty of a mechanism with the same privacy loss:
 
-    >>> from geomdp.frames import Design
+    >>> from geomdp.tables import Design
     >>> design = Design({"town": ["Oslo", "Rome", "Bern"]}, individual="who", l0=3)
     >>> plan = 50 * design.loss_distribution(epsilon=0.3)
     >>> round(accounting.Budget(epsilon=6.1, delta=1e-6, losses=plan).epsilon_spent, 2)
@@ -386,7 +381,7 @@ class Budget(Uncopied):
         """Return noisy counts, after :meth:`spend`.
 
         A refused release draws no noise. If a release fails later, its cost stays spent. A table of
-        :mod:`geomdp.frames` knows its sensitivity: it takes no `d_in`, and its own loss is booked,
+        :mod:`geomdp.tables` knows its sensitivity: it takes no `d_in`, and its own loss is booked,
         as by ``table.release(mechanism, budget=budget)``. Parameters and errors are those of
         :meth:`spend` and :meth:`geomdp.GeometricMechanism.release`.
 

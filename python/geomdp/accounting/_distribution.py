@@ -7,18 +7,12 @@ from collections import Counter
 from fractions import Fraction
 from typing import Any
 
-from geomdp._analysis import composition, decimals
 from geomdp._extras import installed_by
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Integer, Real
 from geomdp._notebook import many, short, showable
-from geomdp.accounting._compose import (
-    MOST_RELEASES,
-    compose_delta,
-    delta_of,
-    not_negative,
-    zcdp_of,
-)
+from geomdp._numerics import composition, decimals
+from geomdp.accounting._compose import MOST_RELEASES, compose_delta, delta_of, not_negative, zcdp_of
 from geomdp.mechanism import GeometricMechanism, as_mechanism
 
 #: The greatest ``linf * sqrt(cells)``: the time of a convolution grows with its square.

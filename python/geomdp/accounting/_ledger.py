@@ -9,10 +9,10 @@ from datetime import datetime
 from fractions import Fraction
 from typing import Any
 
-from geomdp._analysis import composition
 from geomdp._inputs import parameters
-from geomdp._journal import Journal, parsed
+from geomdp._numerics import composition
 from geomdp.accounting._bookings import Booking, Decide, Entry, Spent, now
+from geomdp.accounting._journal import Journal, parsed
 
 
 class Ledger(Journal):

@@ -27,16 +27,9 @@ from geomdp.accuracy._conversions import (
     epsilon_to_accuracy,
     scale_to_accuracy,
 )
-from geomdp.accuracy._counts import (
-    relative_accuracy,
-    simultaneous_accuracy,
-)
+from geomdp.accuracy._counts import relative_accuracy, simultaneous_accuracy
 from geomdp.accuracy._moments import bias, mean_absolute_error, variance
-from geomdp.accuracy._sums import (
-    ratio_confidence_interval,
-    sum_accuracy,
-    sum_confidence_interval,
-)
+from geomdp.accuracy._sums import ratio_confidence_interval, sum_accuracy, sum_confidence_interval
 
 __all__ = [
     "simultaneous_accuracy",

@@ -10,9 +10,9 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geomdp._analysis import decimals, tails
 from geomdp._inputs import arrays, labels, parameters
 from geomdp._inputs.parameters import Check, Real
+from geomdp._numerics import decimals, tails
 
 #: One number, or an array of numbers, which are broadcast.
 Numbers: TypeAlias = Real | ArrayLike | Sequence[Real]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from geomdp._analysis import releases, tails
 from geomdp._inputs import labels, parameters
 from geomdp._inputs.parameters import Integer, Real
+from geomdp._numerics import releases, tails
 from geomdp._uncopied import unseen
 from geomdp.mechanism import GeometricMechanism, as_counts, as_mechanism, limits
 

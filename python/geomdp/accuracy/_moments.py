@@ -6,8 +6,8 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
-from geomdp._analysis import moments
 from geomdp._inputs import arrays, labels, parameters
+from geomdp._numerics import moments
 from geomdp._uncopied import unseen
 from geomdp.mechanism import GeometricMechanism, as_counts, limits
 
@@ -33,7 +33,7 @@ def bias(
     distribution : {"censored", "truncated", "folded"}
         The mechanism samples "censored": noisy counts beyond a bound are moved to it. For
         comparison, at the same scale: "truncated", conditional on a noisy count within the bounds
-        (which costs privacy: :mod:`geomdp.rejection`), and "folded", reflected at the bounds
+        (which costs privacy: :mod:`geomdp.notes.rejection`), and "folded", reflected at the bounds
         (:class:`geomdp.compat.diffprivlib.GeometricFolded`).
 
     Returns

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from geomdp._analysis import sums, tails
 from geomdp._inputs import arrays, labels, parameters
 from geomdp._inputs.parameters import Integer, Real
+from geomdp._numerics import sums, tails
 from geomdp.mechanism import GeometricMechanism, as_mechanism, as_released
 
 

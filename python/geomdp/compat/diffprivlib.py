@@ -18,10 +18,10 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 
 from geomdp import _core
-from geomdp._analysis import moments
 from geomdp._inputs import arrays, parameters
 from geomdp._inputs.arrays import Array
 from geomdp._notebook import showable
+from geomdp._numerics import moments
 from geomdp._uncopied import unseen
 from geomdp.mechanism import GeometricMechanism, core_of
 

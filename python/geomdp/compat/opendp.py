@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from geomdp._analysis import decimals
 from geomdp._extras import installed_by
 from geomdp._inputs import arrays, parameters
 from geomdp._notebook import showable
+from geomdp._numerics import decimals
 from geomdp._uncopied import unseen
 from geomdp.mechanism import GeometricMechanism, exact_loss, saturating
 

@@ -13,9 +13,9 @@ from typing import Any, overload
 import numpy as np
 
 from geomdp import _notebook
-from geomdp._analysis import composition, decimals
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Integer, Real
+from geomdp._numerics import composition, decimals
 from geomdp._uncopied import unseen
 from geomdp.measurement._domains import Domain
 from geomdp.measurement._metrics import MaxDivergence, Metric, rounded_up
@@ -177,9 +177,8 @@ class Measurement(_Step):
 
         Examples
         --------
-        >>> from geomdp.measurement import (
-        ...     absolute_distance, atom_domain, make_composition, make_geometric
-        ... )
+        >>> from geomdp.measurement import ...     absolute_distance, atom_domain, make_composition, make_geometric
+        ...
         >>> daily = make_geometric(atom_domain(int), absolute_distance(int), scale=10)
         >>> month = make_composition([daily] * 30)
         >>> month.map(1), round(month.map_approx(1, delta=1e-6), 2)

@@ -1,4 +1,4 @@
-//! Keyed noise against the construction of `docs/distributed.md`, block by block.
+//! Keyed noise against the construction of `docs/keyed.md`, block by block.
 #![allow(
     clippy::unwrap_used,
     clippy::cast_possible_truncation,

@@ -3,7 +3,7 @@
 //! A count that gets noise twice is released twice. So where an engine repeats tasks, a release has
 //! a [`ReleaseKey`]: the tape of each count is read at an address derived from this key, the
 //! count's ids, and the count itself. The same task gives the same noise, wherever and whenever it
-//! runs. Another release has another key, and so its own noise. `docs/distributed.md` in the
+//! runs. Another release has another key, and so its own noise. `docs/keyed.md` in the
 //! repository explains why this is private, and why the count is part of its address.
 
 mod address;

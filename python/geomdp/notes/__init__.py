@@ -1,0 +1,1 @@
+"""Questions of the source notes that no release asks: rejection sampling and remapping."""

@@ -1,0 +1,37 @@
+"""From records to a published table, and noisy columns, for pandas, Polars and PyArrow.
+
+A :class:`Design` states all that is public about a table. It counts records, with the contributions
+of each individual bounded, into a :class:`Table`, which shows nothing. Its release is a
+:class:`NoisyTable`, which knows its privacy loss, its intervals and how to save itself. For a frame
+that holds counts already, use :func:`release_columns`; the privacy losses of its columns are yours
+to add up (``docs/tables.md``).
+
+This module needs the extra ``frames`` and the library of the columns: any that narwhals reads.
+"""
+
+from geomdp.tables._answers import Answers
+from geomdp.tables._columns import release_columns
+from geomdp.tables._contributions import bound_contributions
+from geomdp.tables._design import Design, count
+from geomdp.tables._groups import NoisyGroups
+from geomdp.tables._hierarchy import Hierarchy
+from geomdp.tables._noisy import NoisyTable
+from geomdp.tables._table import Table
+from geomdp.tables._top import Top
+
+__all__ = [
+    "Design",
+    "Hierarchy",
+    "count",
+    "Table",
+    "NoisyTable",
+    "NoisyGroups",
+    "Top",
+    "Answers",
+    "release_columns",
+    "bound_contributions",
+]
+
+# Pickles name this module, wherever a class is written.
+for _class in (Answers, Design, Hierarchy, NoisyGroups, NoisyTable, Table, Top):
+    _class.__module__ = __name__

@@ -1,0 +1,1 @@
+"""The mathematics of tables: least squares on trees and products, streams, thresholds."""

@@ -1,0 +1,273 @@
+"""The axes of a table: the public levels of each column, and the released sums over them."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import cached_property
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from geomdp._inputs import parameters
+from geomdp.tables import _levels
+from geomdp.tables._analysis.products import Block
+from geomdp.tables._analysis.trees import Tree
+from geomdp.tables._native import Coded
+
+#: The most depths of a column. Each has noise of its own.
+MOST_DEPTHS = 100
+
+
+class Branches(Sequence[Any]):
+    """A public tree, as the sequence of its leaves: the base class of :class:`Hierarchy`."""
+
+    __slots__ = ("leaves", "nodes", "tree")
+
+    def __init__(self, nodes: list[Any], tree: Tree) -> None:
+        self.nodes, self.tree = nodes, tree
+        self.leaves: list[Any] = [nodes[place] for place in tree.leaves.tolist()]
+
+    def __len__(self) -> int:
+        return len(self.leaves)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self.leaves[place]
+
+
+class Axis:
+    """A column of a table: a forest of its levels. Every node is released.
+
+    A list of levels has a root for each. With a margin it has one root, the sum of all, and the
+    levels below it. A hierarchy is a tree of any depth.
+
+    Attributes
+    ----------
+    label : str
+        The name of the column.
+    levels : list
+        The labels of the leaves, in the order of the tree.
+    cells : list
+        What is counted: leaves, and nodes with records of their own, in the order of the tree.
+    nodes : list
+        The label of every node, in the order of the tree.
+    tree : Tree
+        The parent of each node.
+    shares : tuple of Fractions
+        The part of epsilon of each depth; they add up to 1.
+    shown : array of int64
+        The nodes in the order of a frame: a margin last, a hierarchy from the root down.
+    other : list
+        The label for other records, if there is one: that of the last level of a list, or of a leaf
+        below the root of a hierarchy.
+    margin : bool
+        Whether there is a sum over a list.
+    hierarchy : Hierarchy or None
+        The tree that it was made from.
+
+    """
+
+    def __init__(
+        self,
+        label: str,
+        levels: Any,
+        *,
+        other: Sequence[Any] = (),
+        margin: Sequence[Any] = (),
+        shares: Any = None,
+    ) -> None:
+        self.label, self.hierarchy = label, levels if isinstance(levels, Branches) else None
+        self.other, self.margin = list(other), bool(margin)
+        words, items = f"levels of {label!r}", levels
+        if self.hierarchy is not None:
+            if margin:
+                raise ValueError(
+                    f"margins {parameters.given(margin[0])} of {label!r} is not accepted, which is "
+                    "a hierarchy: its sums are there"
+                )
+            self.nodes, self.tree = self.hierarchy.nodes, self.hierarchy.tree
+            if other:
+                self.tree = self.tree.with_leaf()
+                end = self.tree.starts[2] - 1
+                items = _levels.checked(
+                    f"nodes of {label!r} with other {parameters.given(other[0])}",
+                    [*self.nodes, *other],
+                )
+                self.nodes = [*items[:end], items[-1], *items[end:-1]]
+            self.shown = np.arange(self.tree.size)
+        else:
+            items = _levels.checked(words, levels)
+            for name, extra in (("other", other), ("margins", margin)):
+                if extra:
+                    words += f" with {name} {parameters.given(extra[0])}"
+                    items = _levels.checked(words, [*items, *extra])
+            size = len(items)
+            parents = np.full(size, -1)
+            self.shown = np.arange(size)
+            if margin:
+                parents[1:] = 0
+                items, self.shown = [items[-1], *items[:-1]], np.append(self.shown[1:], 0)
+            self.nodes, self.tree = items, Tree(parents)
+        self.levels, self.cells = (
+            [self.nodes[place] for place in places.tolist()]
+            for places in (self.tree.leaves, self.tree.cells)
+        )
+        self.shares = (
+            self._even if shares is None else _shares(f"shares of {label!r}", shares, self.depths)
+        )
+
+    @property
+    def depths(self) -> int:
+        """The number of depths."""
+        return self.tree.depth + 1
+
+    @property
+    def _even(self) -> tuple[Fraction, ...]:
+        return (Fraction(1, self.depths),) * self.depths
+
+    @property
+    def even(self) -> bool:
+        """Whether all depths have equal shares."""
+        return self.shares == self._even
+
+    @cached_property
+    def shown_nodes(self) -> list[Any]:
+        """The labels of the nodes in the order of a frame."""
+        return list(map(self.nodes.__getitem__, self.shown.tolist()))
+
+    @cached_property
+    def places(self) -> dict[Any, int]:
+        """The node of each label."""
+        return {label: node for node, label in enumerate(self.nodes)}
+
+    @cached_property
+    def cell_places(self) -> dict[Any, int]:
+        """The place of each label among those that are counted."""
+        return {label: place for place, label in enumerate(self.cells)}
+
+    @property
+    def outside(self) -> int:
+        """The place of other records among those that are counted, or -1."""
+        return next((self.cell_places[label] for label in self.other), -1)
+
+    @cached_property
+    def rooms(self) -> list[int]:
+        """The greatest number of cells below a node, or at it, of each depth."""
+        below = np.zeros(self.tree.size, np.int64)
+        below[self.tree.cells] = 1
+        below = self.tree.sums(below)
+        return [int(below[self.tree.level(depth)].max()) for depth in range(self.depths)]
+
+    @cached_property
+    def pairs(self) -> list[tuple[int, int, int]]:
+        """The depths of two cells, and of the deepest node that has both, or -1.
+
+        Only those pairs that no other excels, by deeper cells and a common node that is less deep.
+        """
+        tree = self.tree
+        deepest, second = tree.depths.copy(), np.full(tree.size, -1)
+        for depth in reversed(range(tree.depth)):
+            inner, below = tree.inner[depth], deepest[tree.below(depth)]
+            most = tree.over_children(depth, below, np.maximum)
+            first = below == np.repeat(most, tree.children[inner])
+            others = tree.over_children(depth, np.where(first, -1, below), np.maximum)
+            alone = tree.over_children(depth, first.astype(np.int64)) == 1
+            deepest[inner] = most
+            # A node may have a cell of its own.
+            second[inner] = np.maximum(np.where(alone, others, most), depth if tree.loose else -1)
+        # By the depth of the common node and of the deeper cell, that of the other.
+        found = np.full((tree.depth + 2, tree.depth + 2), -1)
+        found[-1, -2] = tree.depth
+        roots = np.sort(deepest[tree.level(0)])
+        if roots.size > 1:
+            found[0, roots[-1]] = roots[-2]
+        np.maximum.at(found, (tree.depths + 1, deepest), second)
+        least = np.maximum.accumulate(np.maximum.accumulate(found, axis=0)[:, ::-1], axis=1)[
+            :, ::-1
+        ]
+        shallower = np.concatenate([np.full((1, tree.depth + 2), -1), least[:-1]])
+        deeper = np.pad(least[:, 1:], ((0, 0), (0, 1)), constant_values=-1)
+        kept = np.argwhere(found > np.maximum(shallower, deeper)).tolist()
+        sides = [(one, int(found[place, one]), place - 1) for place, one in kept]
+        return list(dict.fromkeys([*sides, *((two, one, at) for one, two, at in sides)]))
+
+    @cached_property
+    def cells_by_depth(self) -> Counter[int]:
+        """How many cells each depth has."""
+        return Counter(self.tree.depths[self.tree.cells].tolist())
+
+    @property
+    def given(self) -> Any:
+        """The levels without that of other records, or the hierarchy."""
+        known = self.levels[: len(self.levels) - len(self.other)]
+        return known if self.hierarchy is None else self.hierarchy
+
+
+class Axes(tuple[Axis, ...]):
+    """The axes of a table, which is their product: its shape, and places in arrays of its nodes."""
+
+    __slots__ = ()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of nodes of each axis."""
+        return tuple(axis.tree.size for axis in self)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The number of cells of each axis."""
+        return tuple(len(axis.cells) for axis in self)
+
+    @property
+    def blocks(self) -> list[Block]:
+        """All blocks. The last one has the finest cells."""
+        return list(product(*(range(axis.depths) for axis in self)))
+
+    def block(self, depths: Block) -> tuple[slice, ...]:
+        """Return the index of a block in an array of all nodes."""
+        return tuple(axis.tree.level(depth) for axis, depth in zip(self, depths, strict=True))
+
+    @property
+    def leaves(self) -> tuple[NDArray[Any], ...]:
+        """The index of the cells that are counted in an array of all nodes."""
+        return np.ix_(*(axis.tree.leaves for axis in self))
+
+    @property
+    def shown(self) -> tuple[NDArray[Any], ...]:
+        """The index that brings an array of all nodes into the order of a frame."""
+        return np.ix_(*(axis.shown for axis in self))
+
+    def columns(self, rows: NDArray[np.int64] | None = None) -> dict[str, Coded]:
+        """Return the levels of some rows of a frame, or of all, by column."""
+        at = np.arange(math.prod(self.shape)) if rows is None else rows
+        places = np.unravel_index(at, self.shape)
+        return {
+            axis.label: Coded(axis.shown_nodes, each)
+            for axis, each in zip(self, places, strict=True)
+        }
+
+    def of(self, name: str, columns: Any) -> list[Axis]:
+        """Return the axes of some columns, given as an argument of this name, in their order."""
+        known = [axis.label for axis in self]
+        asked = columns if isinstance(columns, tuple | list) else (columns,)
+        for label in asked:
+            if label not in known:
+                raise KeyError(f"{name} = {label!r} is no column of the table: give one of {known}")
+        return [axis for axis in self if axis.label in asked]
+
+
+def _shares(name: str, shares: Any, depths: int) -> tuple[Fraction, ...]:
+    """Return the parts of epsilon by depth, which are given in proportion."""
+    if not isinstance(shares, Sequence | np.ndarray) or isinstance(shares, str):
+        raise TypeError(parameters.foreign(name, shares, "a sequence of numbers"))
+    if len(shares) != depths:
+        raise ValueError(
+            f"{name}, {len(shares)} of them, are not accepted: give {depths}, from the root down"
+        )
+    parts = [parameters.positive_fraction(name, parameters.exact(name, share)) for share in shares]
+    whole = sum(parts)
+    return tuple(part / whole for part in parts)

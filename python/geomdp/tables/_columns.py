@@ -1,0 +1,81 @@
+"""Releases of columns and of frames."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar, cast
+
+from geomdp._inputs.arrays import Array
+from geomdp._inputs.columns import Noise, Nulls, check_nulls, noisy_columns
+from geomdp._uncopied import unseen
+from geomdp.tables._noise import GeometricMechanism, as_noise
+
+Column = TypeVar("Column")
+Frame = TypeVar("Frame")
+
+
+@unseen
+def release_columns(
+    frame: Frame,
+    mechanisms: Mapping[Any, GeometricMechanism],
+    *,
+    nulls: Nulls = "refuse",
+    threads: int | None = None,
+) -> Frame:
+    """Return the frame with noise added to some of its columns and the others unchanged.
+
+    The privacy loss of an individual is the sum of ``mechanism.privacy_loss(distance)`` over the
+    columns, where `distance` is the individual's greatest change of that column.
+
+    Parameters
+    ----------
+    frame : data frame
+        A frame of pandas or Polars, a Table or RecordBatch of PyArrow, or any other frame that
+        narwhals accepts and that is not lazy.
+    mechanisms : mapping of column names to mechanisms
+        The mechanisms of the columns to release. Pandas' labels need not be strings.
+    nulls, threads
+        As in :meth:`geomdp.GeometricMechanism.release`, for each column.
+
+    Returns
+    -------
+    data frame
+        A frame of the same library, with the same index and with columns of the same types in the
+        same order. If anything fails, nothing is returned. In pandas the other columns and the
+        index are copied, since they may share an array with the exact counts, and ``attrs`` are
+        left out. In Arrow and Polars the other columns keep their memory, but Arrow's columns that
+        were read into one buffer with the counts are copied out of it. Arrow's metadata of the
+        frame and of the released columns are left out, but for the types and index of pandas.
+
+    Raises
+    ------
+    KeyError
+        If a name does not match exactly one column.
+    TypeError, ValueError, ImportError
+        As in :meth:`geomdp.GeometricMechanism.release`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from geomdp import GeometricMechanism, tables
+    >>> frame = pd.DataFrame({"town": ["x", "y"], "n": [12, 7]})
+    >>> list(tables.release_columns(frame, {"n": GeometricMechanism(1.0)}).columns)
+    ['town', 'n']
+
+    """
+    check_nulls(nulls)
+    if not isinstance(mechanisms, Mapping):
+        raise TypeError(
+            f"mechanisms has type {type(mechanisms).__name__}: give a mapping of column names"
+        )
+    noises = {name: _noise(each, threads) for name, each in mechanisms.items()}
+    return cast(Frame, noisy_columns(frame, noises, nulls))
+
+
+def _noise(mechanism: GeometricMechanism, threads: int | None) -> Noise:
+    release = as_noise(mechanism).release
+
+    def noise(counts: Array) -> Array:
+        return release(counts, threads=threads)
+
+    return noise

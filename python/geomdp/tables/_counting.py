@@ -1,0 +1,238 @@
+"""From records to exact counts: contributions bounded, cells counted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import repeat
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from geomdp._inputs import parameters
+from geomdp._inputs.arrays import DTYPES
+from geomdp._inputs.columns import column, names, narwhals, only
+from geomdp.tables import _ids
+from geomdp.tables._contributions import drawn, sorted_by, starts
+from geomdp.tables._exact import saturated
+from geomdp.tables._native import (
+    Library,
+    by_codes,
+    categories,
+    check_levels,
+    items_of,
+    joined,
+    labels,
+    library_of,
+    refusing_types,
+    shown_type,
+)
+from geomdp.tables._table import Table
+
+if TYPE_CHECKING:
+    from geomdp.tables._layout import Layout
+
+_Ints: TypeAlias = NDArray[np.int64]
+
+
+def count(design: Layout, data: Any, weights: Any = None) -> Table:
+    """Return the exact counts; :meth:`geomdp.tables.Design.count` has the details."""
+    return Table(*tally(design, data, weights))
+
+
+def add_up(design: Layout, data: Any, column: Any) -> Table:
+    """Return the exact sums of a column; :meth:`geomdp.tables.Design.sum` has the details."""
+    return Table(*tally(design, data, column, most=design.linf))
+
+
+def tally(
+    design: Layout, data: Any, weights: Any, *, most: int | None = None
+) -> tuple[Layout, Library, tuple[_Ints, _Ints]]:
+    """Return the design, the library of the data, and cells with their counts.
+
+    `weights` are numbers of records; or, with `most`, values of records, and count as at most that.
+    """
+    if (engine := type(data).__module__.partition(".")[0].removeprefix("py")) in ("spark", "dask"):
+        raise TypeError(f"data has its records on a cluster: call geomdp.{engine}.count")
+    if weights is not None and most is None and design.individual is not None:
+        raise ValueError(
+            f"weights {parameters.given(weights)} are not accepted with individuals, which counts "
+            "do not tell apart: give the records, or a design without an individual"
+        )
+    if weights is not None and most is None:
+        _check_no_totals(design, weights)
+    if weights is not None and not design.by_columns:
+        what = "weights are" if most is None else "values to sum are"
+        raise TypeError(f"{what} a column of a frame: give levels as a mapping of columns")
+    design, series, records = _grouped(design, data, weights, most)
+    *columns, people = series if design.individual is not None else [*series, None]
+    found = list(map(categories, columns))
+    cells = _cells(design, found)
+    inside = cells >= 0
+    if people is not None:
+        cells, records = _bounded(design, _codes(people)[inside], cells[inside], records[inside])
+    else:
+        cells, records = cells[inside], records[inside]
+    return design, library_of(found[0]), added(design, cells, records)
+
+
+def _check_no_totals(design: Layout, weights: Any) -> None:
+    """Refuse designs that would count a crosstab's own totals, and so its records twice."""
+    for axis in design.axes:
+        if axis.other or axis.tree.loose:
+            found, way = (
+                (f"other = {parameters.shown(axis.other[0])} of", "give each label as a level")
+                if axis.other
+                else ("records of inner nodes of", "give a Hierarchy with leaves_only=True")
+            )
+            raise ValueError(
+                f"weights {parameters.given(weights)} are not accepted with {found} "
+                f"{axis.label!r}, where rows of totals would count again: {way}"
+            )
+
+
+def added(design: Layout, cells: _Ints, records: _Ints) -> tuple[_Ints, _Ints]:
+    """Return distinct cells in order, and how many records each has, given those of groups.
+
+    Cells without records may be among them. Counts are at most the limit of int64.
+    """
+    size = math.prod(design.sizes)
+    if size > 8 * cells.size:
+        distinct, places = np.unique(cells, return_inverse=True)
+    else:
+        distinct, places = np.arange(size), cells
+
+    def add(records: _Ints) -> _Ints:
+        found = np.zeros(distinct.size, np.int64)
+        np.add.at(found, places, records)
+        return found
+
+    return distinct, saturated(records, add)
+
+
+def columns_of(design: Layout, weights: Any) -> list[Any]:
+    """Return the columns that a count reads, each once."""
+    more = [each for each in (design.individual, weights) if each is not None]
+    return list(dict.fromkeys([*design.levels, *more]))
+
+
+def _grouped(
+    design: Layout, data: Any, weights: Any, most: int | None
+) -> tuple[Layout, list[Any], _Ints]:
+    """Return the columns to count, a row for each group of equal records, and the groups' sizes.
+
+    With weights each row is a group.
+    """
+    more = [each for each in (design.individual, weights) if each is not None]
+    nw, wanted = narwhals(), [*design.levels, *more]
+    keys = [str(place) for place in range(len(wanted))]
+    if design.by_columns and hasattr(data, "collect_schema") and hasattr(data, "collect"):
+        found = _chosen(design, nw.from_native(data), wanted, keys)
+        if weights is None:
+            found = found.group_by(keys).agg(nw.len().alias("n"))
+        found = found.collect()
+        _viewed(design, [found[key].to_native() for key in keys])
+    else:
+        if design.by_columns:
+            known = names(data)
+            columns = [column(data, only(label, known)) for label in wanted]
+        elif design.individual is None:
+            columns = [data]
+        else:
+            raise TypeError("levels of one column have no individuals: give a mapping of columns")
+        # Levels of the type of these columns: pandas makes other types of the items of groups.
+        series = _viewed(design, columns)
+        if not design.by_columns:
+            own = getattr(data, "name", None)
+            if isinstance(own, str) and own:
+                design = design.named(own)
+        if weights is None and (coded := by_codes(series)) is not None:
+            return design, *coded
+        with refusing_types("data", columns):
+            found = joined(keys, series)
+            found = found.group_by(keys).agg(nw.len().alias("n")) if weights is None else found
+    if weights is None:
+        sizes = found["n"].to_numpy().astype(np.int64)
+    else:
+        sizes = _weights(weights, found[keys.pop()], most)
+    return design, [found[key] for key in keys], sizes
+
+
+def _chosen(design: Layout, view: Any, wanted: Sequence[Any], keys: Sequence[str]) -> Any:
+    """Return these columns of a lazy frame, after a check of the type of ids, which reads none."""
+    schema, who, nw = view.collect_schema(), design.individual, narwhals()
+    if who is not None:
+        _ids.check_type(who, str(schema[only(who, schema.names())]))
+    known = schema.names()
+    return view.select(
+        *(nw.col(only(label, known)).alias(key) for label, key in zip(wanted, keys, strict=True))
+    )
+
+
+def _viewed(design: Layout, columns: Sequence[Any]) -> list[Any]:
+    """Return narwhals' views of columns of labels, of ids and of weights that are accepted."""
+    size, who = len(design.axes), design.individual
+    views = [*map(labels, columns[:size]), *map(categories, columns[size:])]
+    if who is not None:
+        views[size] = _ids.checked(who, columns[size])
+    for axis, each in zip(design.axes, views, strict=False):
+        check_levels(f"levels of {axis.label!r}", each, axis.cells)
+    return views
+
+
+def _weights(name: Any, series: Any, most: int | None) -> _Ints:
+    """Return how much each row counts, at most this; no value is an error, which would show it."""
+    if (dtype := DTYPES.get(str(series.dtype).lower())) is None:
+        what, wanted = (
+            ("weights", "numbers of records, not survey weights")
+            if most is None
+            else ("values of", "whole units, such as cents")
+        )
+        raise TypeError(
+            f"{what} {name!r} of type {shown_type(series.to_native())} are not accepted: "
+            f"give integers of up to 64 bits: {wanted}"
+        )
+    # Nulls are filled before numpy would make floats of a column with nulls.
+    values: NDArray[Any] = series.fill_null(0).to_numpy().astype(dtype, copy=False)
+    return values.clip(0, min(most or 2**63 - 1, np.iinfo(dtype).max)).astype(np.int64)
+
+
+def _cells(design: Layout, found: Sequence[Any]) -> _Ints:
+    """Return the cell of each group, or -1 for those that are counted nowhere."""
+    cells = np.zeros(len(found[0]), np.int64)
+    for axis, series in zip(design.axes, found, strict=False):
+        size = len(axis.cells)
+        found_at = map(axis.cell_places.get, items_of(series, axis.cells), repeat(axis.outside))
+        at = np.fromiter(found_at, np.int64, len(cells))
+        cells = np.where((at < 0) | (cells < 0), -1, cells * size + at)
+    return cells
+
+
+def _codes(people: Any) -> _Ints:
+    """Return the number of each group's individual."""
+    known: dict[Any, int] = {}
+    return np.array([known.setdefault(item, len(known)) for item in people.to_list()], np.int64)
+
+
+def _bounded(design: Layout, people: _Ints, cells: _Ints, records: _Ints) -> tuple[_Ints, _Ints]:
+    """Return the cells that individuals keep, and how many records count there.
+
+    Groups of an individual in one cell, as in that of other values, are one. The cells that an
+    individual keeps are the first ones in a uniformly random order. With a limit of all records,
+    those are.
+    """
+    if design.l1 is not None:
+        order = np.argsort(people)
+        each = np.repeat(order, records[order])
+        cells = cells[each[drawn(people[each], design.l1)]]
+        return cells, np.ones_like(cells)
+    order = sorted_by(people, cells)
+    people, cells, records = people[order], cells[order], records[order]
+    first = np.flatnonzero(starts(people) | starts(cells))
+    if not first.size:
+        return cells, records
+    # A sum of 2**31 values of one individual may wrap around; its part stays within the bounds.
+    records = np.add.reduceat(records, first).clip(0, design.linf)
+    kept = drawn(people[first], design.l0)
+    return cells[first][kept], records[kept]

@@ -1,0 +1,65 @@
+"""Sums of exact counts, which stay at the limits of int64 instead of wrapping around."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from geomdp.tables._layout import Layout
+
+_Ints: TypeAlias = NDArray[np.int64]
+#: The lower half of a count.
+_LOW = 2**32 - 1
+#: The most cells of a whole table: 8 GB of counts.
+_MOST_CELLS = 2**30
+
+
+def saturated(counts: NDArray[Any], add: Callable[[NDArray[Any]], _Ints]) -> _Ints:
+    """Return the sums that a function makes, or the limit of int64 that they are beyond.
+
+    For up to 2**31 terms the sums of halves do not overflow, nor those of shorter integers.
+    """
+    if counts.dtype.itemsize < 8:
+        return add(counts)
+    low = add(counts & _LOW)
+    high = add(counts >> 32) + (low >> 32)
+    whole = (high << 32) | (low & _LOW)
+    least, greatest = -(2**63), 2**63 - 1
+    return np.where(high < -(2**31), least, np.where(high >= 2**31, greatest, whole))
+
+
+def occupied(counts: NDArray[Any]) -> tuple[_Ints, _Ints]:
+    """Return all cells, and their counts, of a user's array."""
+    # Intervals end at 0, so no count is below.
+    greatest = min(np.iinfo(np.int64).max, np.iinfo(counts.dtype).max)
+    values = counts.clip(0, greatest).astype(np.int64).reshape(-1)
+    return np.arange(values.size), values
+
+
+def check_size(design: Layout) -> None:
+    """Refuse a table of more cells than memory holds."""
+    if design.cells > _MOST_CELLS:
+        raise ValueError(
+            f"a whole table of {design.cells} cells is not accepted: release it with at_least=, "
+            f"which publishes the cells with large noisy counts, or give a design of at most "
+            f"{_MOST_CELLS} cells"
+        )
+
+
+def all_nodes(design: Layout, occupied: tuple[_Ints, _Ints]) -> _Ints:
+    """Return the exact counts of all nodes, given those of some cells; the others are 0."""
+    check_size(design)
+    cells, records = occupied
+    counts = np.zeros(design.sizes, np.int64)
+    counts.reshape(-1)[cells] = records
+    for place, axis in enumerate(design.axes):
+        if axis.tree.depth:
+            moved = np.moveaxis(counts, place, 0)
+            nodes = np.zeros((axis.tree.size, *moved.shape[1:]), np.int64)
+            nodes[axis.tree.cells] = moved
+            counts = np.moveaxis(saturated(nodes, axis.tree.sums), 0, place)
+    return np.ascontiguousarray(counts)

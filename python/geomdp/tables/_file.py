@@ -1,0 +1,158 @@
+"""A release as a file: noisy counts, and all that a reader needs (``docs/format.md``)."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from datetime import date, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+import geomdp
+from geomdp._inputs import parameters
+from geomdp.tables import _page, _published
+from geomdp.tables._native import Coded
+from geomdp.tables._noise import facts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from fractions import Fraction
+
+    from geomdp._identity import Identity
+    from geomdp.tables._analysis.products import Block
+    from geomdp.tables._axes import Axes, Axis
+    from geomdp.tables._layout import Layout
+    from geomdp.tables._noise import Noise
+
+FORMAT = "geomdp-release-1"
+
+
+class Said(NamedTuple):
+    """What a file says about a release beside its rows."""
+
+    #: The object "geomdp" of the description.
+    facts: Mapping[str, Any]
+    #: Returns the answers of a page.
+    answers: Callable[[], Mapping[str, Any]]
+    #: How many rows the release has.
+    rows: int
+
+
+def facts_of(
+    design: Layout,
+    mechanisms: Mapping[Block, Noise],
+    *,
+    identity: Identity,
+    label: str | None,
+    epsilon: Fraction | float,
+    part_of: Fraction | None,
+    at_least: int | None,
+    top: int | None,
+    certificate: bool,
+) -> dict[str, Any]:
+    """Return the facts of a release (``docs/format.md``)."""
+    parameters.check_bool("certificate", certificate)
+    if epsilon == math.inf:
+        raise ValueError("a table without noise cannot be saved: release it with an epsilon")
+    return {
+        "format": FORMAT,
+        "version": geomdp.__version__,
+        "id": identity[0],
+        "corrects": list(identity[1]),
+        "label": label,
+        "epsilon": str(epsilon),
+        "part_of": None if part_of is None else str(part_of),
+        "delta": "0",
+        "neighbours": design.neighbours,
+        "individual": design.individual,
+        "l0": design.l0,
+        "linf": design.linf,
+        "l1": design.l1,
+        "sensitivity": design.sensitivity,
+        "at_least": at_least,
+        "name": design.name,
+        "top": top,
+        "axes": {axis.label: _axis(axis) for axis in design.axes},
+        "mechanisms": [
+            {"depths": list(block), **facts(each, certificate)}
+            for block, each in mechanisms.items()
+        ],
+    }
+
+
+def save(
+    path: Any,
+    columns: Mapping[str, Coded | NDArray[np.int64]],
+    said: Said,
+    *,
+    overwrite: bool,
+) -> None:
+    """Write the columns of a release, and on a page its answers.
+
+    :meth:`Released.save` has the details.
+    """
+    *_, counts = columns.values()
+    page = partial(_paged, said, counts)
+    _published.write(path, _kept(columns), said.facts, page=page, overwrite=overwrite)
+
+
+def rehearse(name: str, path: Any, axes: Axes, counts: str, said: Said) -> None:
+    """Refuse what :func:`save` would refuse, whatever the counts, whose column has this name.
+
+    A row for each level of the longest column has all that a file may hold.
+    """
+    rows = np.arange(max(axes.shape))
+    columns: dict[str, Coded | NDArray[np.int64]] = {
+        axis.label: Coded(axis.shown_nodes, rows % axis.tree.size) for axis in axes
+    }
+    columns[counts] = np.zeros_like(rows)
+    page = partial(_paged, said, columns[counts])
+    _published.rehearse(name, path, _kept(columns), said.facts, page)
+
+
+def _kept(columns: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        label: _published.Column(*each) if isinstance(each, Coded) else each
+        for label, each in columns.items()
+    }
+
+
+def _paged(said: Said, counts: Any, rows: bytes, description: bytes) -> bytes:
+    """Return a page of the bytes of a CSV file and of its description."""
+    if said.rows > _page.MOST_ROWS:
+        raise ValueError(
+            f"a page of {said.rows} rows is not accepted: at most {_page.MOST_ROWS}; save CSV"
+        )
+    found = said.answers()
+    kinds = (found[kind] or [] for kind in ("ends", "together"))
+    _page.check([counts, *itertools.chain(*itertools.chain(*kinds))])
+    return _page.page(rows, description, found)
+
+
+def _axis(axis: Axis) -> dict[str, Any]:
+    """Return the facts of a column: its levels, and labels of other rows, or its tree."""
+    shares = [str(share) for share in axis.shares]
+    if axis.hierarchy is not None:
+        return {
+            "nodes": [_encoded(node) for node in axis.nodes],
+            "parents": axis.tree.parents.tolist(),
+            "leaves_only": not axis.tree.loose,
+            "other": [_encoded(label) for label in axis.other],
+            "shares": shares,
+        }
+    return {
+        "levels": [_encoded(level) for level in axis.given],
+        "other": [_encoded(label) for label in axis.other],
+        "margin": [_encoded(label) for label in axis.nodes[: axis.margin]],
+        "shares": shares,
+    }
+
+
+def _encoded(level: Any) -> Any:
+    """Return a level as JSON keeps it; dates and times as text by type."""
+    if isinstance(level, datetime):
+        return {"datetime": level.isoformat()}
+    return {"date": level.isoformat()} if isinstance(level, date) else level

@@ -1,0 +1,76 @@
+"""Records of a CSV file, counted by :class:`geomdp.tables.Design`."""
+
+import csv
+import io
+import re
+from typing import Any, BinaryIO
+
+from geomdp.tables import Design, Table
+from geomdp.tables._counting import columns_of
+from geomdp.tables._files.delimited import DataError
+from geomdp.tables._native import made
+
+__all__ = ["table"]
+
+_COUNT = re.compile(r" *[+-]?[0-9]{1,40} *")
+
+
+def table(
+    source: BinaryIO,
+    design: Design | None,
+    *,
+    delimiter: str = ",",
+    weights: str | None = None,
+    l1: int | None = None,
+) -> Table:
+    """Return the exact counts of the records of a CSV file; with weights, of counts in a column.
+
+    All other cells are text. Without a design, the levels are those of the other columns, in the
+    order of the file: its rows are then public, and an individual has at most `l1` records.
+    """
+    columns = _columns(source, delimiter)
+    if design is None:
+        rows = {name: [*dict.fromkeys(columns[name])] for name in columns if name != weights}
+        design = Design(rows, name=weights or "count", l1=l1)
+    individual = design.individual
+    data: dict[str, Any] = {}
+    for name in columns_of(design, weights):
+        if name not in columns:
+            # Do not show the header: without one, the first row holds records.
+            raise DataError(
+                f"line 1: column {name!r} must occur exactly once in the header: "
+                f"is {delimiter!r} the delimiter?"
+            )
+        data[name] = columns[name]
+    if individual is not None and "" in data[individual]:
+        raise DataError(f"column {individual!r} has empty cells: give every record an id")
+    if weights is not None:
+        data[weights] = [_count(weights, each) for each in data[weights]]
+    return design.count(made(data), weights=weights)
+
+
+def _columns(source: BinaryIO, delimiter: str) -> dict[str, list[str]]:
+    """Return the cells of each column."""
+    text = io.TextIOWrapper(source, "utf-8-sig", newline="")
+    reader = csv.reader(text, delimiter=delimiter, strict=True)
+    try:
+        header = next(reader, [])
+        rows = [each for each in reader if len(each) == len(header) or _refuse(reader.line_num)]
+    except csv.Error as error:
+        raise DataError(f"line {reader.line_num}: {error}") from None
+    except UnicodeDecodeError:
+        raise DataError(f"after line {reader.line_num}: it is not in UTF-8") from None
+    finally:
+        text.detach()
+    once = [name for name in header if header.count(name) == 1]
+    return {name: [row[header.index(name)] for row in rows] for name in once}
+
+
+def _refuse(line: int) -> bool:
+    raise DataError(f"line {line}: it has another number of cells than the header")
+
+
+def _count(name: str, cell: str) -> int:
+    if not _COUNT.fullmatch(cell) or abs(int(cell)) >= 2**63:
+        raise DataError(f"column {name!r} has a cell that is no integer within int64")
+    return int(cell)

@@ -1,0 +1,58 @@
+"""Ids of individuals: the types that identify, and which of them are equal, on every path."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+
+from geomdp._inputs.columns import narwhals
+from geomdp.tables._native import categories, of_categories, of_objects, shown_type
+
+#: Types by the names that all libraries give them. Equal ids have one representation in each, and
+#: so one hash. A float is no id: NaN differs from itself, 0.0 equals -0.0, long ids are rounded.
+_TYPES = re.compile(
+    r"(?i:u?int\d+|str|(large_)?(string|binary)(_view)?|fixed_size_binary|categorical|enum)|object"
+)
+
+
+def check_type(name: Any, shown: str) -> None:
+    """Refuse a column whose type, by its name, cannot identify individuals."""
+    if not _TYPES.fullmatch(re.split(r"[\[(]", shown)[0]):
+        raise TypeError(
+            f"individuals of type {shown} in {name!r} are not accepted: read them as text or Int64"
+        )
+
+
+def checked(name: Any, column: Any) -> Any:
+    """Return narwhals' view of a column of ids, of which a library can group equal ones.
+
+    The type is refused before anything is read; then nulls. Objects of Python become numbers. An
+    integer or a UUID among them is the id of its text, since a file read in pieces may have both.
+    """
+    series, what = categories(column), "nulls"
+    native, kind = series.to_native(), of_categories(series).to_native()
+    check_type(name, shown_type(kind))
+    if of_objects(kind):
+        what = "nulls, floats or other objects that are no ids"
+        known: dict[Any, int] = {None: -1}
+        numbers = [known.setdefault(_plain(item), len(known)) for item in native.tolist()]
+        native = type(native)(np.array(numbers, np.int64), index=native.index)
+        series = narwhals().from_native(native, series_only=True)
+        missing = -1 in numbers
+    else:
+        missing = series.is_null().any()
+    if missing:
+        raise ValueError(f"column {name!r} contains {what}: give every record an id")
+    return series
+
+
+def _plain(item: Any) -> str | bytes | int | None:
+    """Return what identifies among objects, the same for equal ids; None if it is no id."""
+    if isinstance(item, np.generic):
+        item = item.item()
+    if type(item) is UUID or (type(item) is int and item.bit_length() <= 128):
+        return str(item)
+    return item if type(item) in (str, bytes, int) else None

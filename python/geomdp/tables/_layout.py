@@ -1,0 +1,460 @@
+"""The public facts of a table: its axes and limits, and what one individual changes."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from functools import partial
+from itertools import product
+from typing import Any, Literal, Self, TypeAlias
+
+import numpy as np
+
+from geomdp import _notebook
+from geomdp._inputs import parameters
+from geomdp._inputs.columns import only
+from geomdp._inputs.parameters import Bounds, Integer, Real
+from geomdp.tables import _levels
+from geomdp.tables._analysis.products import Block
+from geomdp.tables._axes import Axes, Axis
+from geomdp.tables._noise import GeometricMechanism, Noise, as_noise, loss
+
+Neighbours: TypeAlias = Literal["add-remove", "change"]
+
+#: The most combinations of depths of all columns. Each has noise of its own, and a plan in files.
+_MOST_BLOCKS = 2**12
+#: The zCDP of randomised response is convex in its loss up to here.
+_STEEP = 2
+
+
+@_notebook.showable
+class Layout:
+    """The public facts of a table, without any data: the base of :class:`geomdp.tables.Design`."""
+
+    __slots__ = (
+        "axes",
+        "by_columns",
+        "individual",
+        "l0",
+        "l1",
+        "levels",
+        "linf",
+        "name",
+        "neighbours",
+    )
+
+    def __init__(
+        self,
+        levels: Mapping[str, Sequence[Any]] | Sequence[Any],
+        *,
+        name: str = "count",
+        other: Any = None,
+        margins: Any = None,
+        shares: Mapping[str, Sequence[Real]] | None = None,
+        individual: str | None = None,
+        l0: Integer | None = None,
+        linf: Integer = 1,
+        l1: Integer | None = None,
+        neighbours: Neighbours = "add-remove",
+    ) -> None:
+        if individual is not None and l0 is None and l1 is None:
+            raise ValueError(
+                "l0 = None is not accepted with an individual: give the most cells, or l1"
+            )
+        if neighbours not in ("add-remove", "change"):
+            wanted = "'add-remove' or 'change'"
+            raise ValueError(parameters.refusal("neighbours", neighbours, wanted))
+        self.by_columns = isinstance(levels, Mapping)
+        given: dict[str, Any] = dict(levels) if isinstance(levels, Mapping) else {"level": levels}
+        if not given:
+            raise ValueError("levels is empty: give those of at least one column")
+        for what, each in [("name", name), *(("column", label) for label in given)]:
+            _levels.check_text(what, each)
+        if individual is not None:
+            _levels.check_text("individual", individual)
+        if name in given:
+            raise ValueError(f"name = {name!r} is not accepted: give one that no column has")
+        self.name, self.individual, self.neighbours = name, individual, neighbours
+        self.l0 = parameters.at_least("l0", 1 if l0 is None else l0, 1)
+        self.linf = parameters.at_least("linf", linf, 1)
+        self.l1 = None if l1 is None else parameters.at_least("l1", l1, 1)
+        if self.l1 is not None:
+            if l0 is not None or self.linf > 1:
+                raise ValueError(
+                    f"l1 = {l1} with l0 or linf is not accepted: give the most records in all, or "
+                    "the most cells and the most records in each"
+                )
+            self.l0 = self.linf = self.l1
+        others = _labels("other", other, list(given))
+        sums, parts = _margins(margins, list(given))
+        parts |= _by_column(shares, list(given))
+        self.axes = Axes(
+            Axis(
+                label,
+                items,
+                other=[others[label]] if label in others else (),
+                margin=[sums[label]] if label in sums else (),
+                shares=parts.get(label),
+            )
+            for label, items in given.items()
+        )
+        if math.prod(axis.depths for axis in self.axes) > _MOST_BLOCKS:
+            raise ValueError(
+                f"depths of all columns multiply to more than {_MOST_BLOCKS}, which is not "
+                "accepted: give fewer margins"
+            )
+        self.levels: dict[str, list[Any]] = {axis.label: axis.shown_nodes for axis in self.axes}
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if hasattr(self, "levels"):
+            raise AttributeError(f"a Design does not change: make another one with this {name}")
+        super().__setattr__(name, value)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(type(self), **self._arguments()), ()
+
+    @property
+    def sensitivity(self) -> int:
+        """The greatest L1 change of the table by one individual, or more: lemma 14c."""
+        return int(self._most(dict.fromkeys(self.depths, 1)))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of levels of each column, with its labels for other records and sums."""
+        return self.axes.shape
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The number of levels of each column that are counted, without sums."""
+        return self.axes.sizes
+
+    @property
+    def depths(self) -> list[Block]:
+        """The blocks of the table: a depth on each axis. The last one has the finest cells."""
+        return self.axes.blocks
+
+    @property
+    def cells(self) -> int:
+        """The number of cells, sums included."""
+        return math.prod(self.shape)
+
+    def mechanisms_for(
+        self, epsilon: Real, bounds: Bounds | None = None
+    ) -> dict[Block, GeometricMechanism]:
+        """Return the mechanism of each block of the table, for this epsilon.
+
+        A key is the depth of the block on each axis, 0 for the roots. The last block has the finest
+        cells. The rates of blocks are in proportion to the products of their depths' shares, and
+        the greatest that an individual's records allow: what is moved within the table changes no
+        grand total, for one.
+
+        Parameters
+        ----------
+        epsilon : number or str
+            The privacy loss of the whole table. A str such as "0.1" is exact.
+        bounds : (int, int), optional
+            The bounds of each mechanism.
+
+        Examples
+        --------
+        >>> from geomdp.tables import Design
+        >>> Design(["yes", "no"]).mechanisms_for(0.5)
+        {(0,): GeometricMechanism(epsilon=0.5, sensitivity=1)}
+        >>> uneven = Design(["yes", "no"], margins=("all", "0.2")).mechanisms_for(1)
+        >>> uneven[0,].epsilon, uneven[1,].epsilon
+        (Fraction(1, 5), Fraction(4, 5))
+
+        """
+        given = parameters.exact("epsilon", epsilon)
+        total = parameters.positive_fraction("epsilon", given)
+        known: dict[Fraction, GeometricMechanism] = {}
+        shares = {
+            block: math.prod(
+                (axis.shares[depth] for axis, depth in zip(self.axes, block, strict=True)),
+                start=Fraction(1),
+            )
+            for block in self.depths
+        }
+        rest = self.change / Fraction(self._most(shares))
+        for share in shares.values():
+            if share not in known:
+                part = given if share * rest == 1 else total * share * rest
+                known[share] = GeometricMechanism(part, self.change, bounds)
+        return {block: known[share] for block, share in shares.items()}
+
+    @property
+    def change(self) -> int:
+        """How much one individual changes each block, in all: the L1 sensitivity of the cells."""
+        return sum(records for records, _ in self._moved())
+
+    def named(self, label: str) -> Self:
+        """Return this design of one unnamed column, with this name for it.
+
+        :meth:`count` calls it if the column of the data has a name.
+
+        Parameters
+        ----------
+        label : str
+            The name of the column of levels.
+
+        Examples
+        --------
+        >>> from geomdp.tables import Design
+        >>> Design(["yes", "no"], margins="all").named("sick")
+        Design({'sick': ['yes', 'no']}, margins={'sick': 'all'})
+
+        """
+        given = self._arguments()
+        for key in ("other", "margins", "shares"):
+            if key in given:
+                [given[key]] = ({label: item} for item in given[key].values())
+        return type(self)(**(given | {"levels": {label: given["levels"]}}))
+
+    def with_shares(self, shares: Mapping[str, Sequence[Real]]) -> Self:
+        """Return this design with other shares of epsilon.
+
+        Parameters
+        ----------
+        shares : mapping of column names to sequences
+            As in :class:`Design`. Other columns keep theirs.
+
+        Examples
+        --------
+        >>> from geomdp.tables import Design
+        >>> design = Design({"sick": ["yes", "no"]}, margins="all").with_shares({"sick": [1, 3]})
+        >>> [float(each.epsilon) for each in design.mechanisms_for(1).values()]
+        [0.25, 0.75]
+
+        """
+        given = self._arguments()
+        known = given.get("shares", {}) | _by_column(shares, [axis.label for axis in self.axes])
+        return type(self)(**(given | {"shares": known}))
+
+    def _arguments(self) -> dict[str, Any]:
+        """Return the arguments that make this design, without those at their defaults."""
+        levels = {axis.label: axis.given for axis in self.axes}
+        found = {
+            "levels": levels if self.by_columns else levels["level"],
+            "name": self.name,
+            "other": {axis.label: axis.other[0] for axis in self.axes if axis.other},
+            "margins": {axis.label: axis.nodes[0] for axis in self.axes if axis.margin},
+            "shares": {axis.label: list(axis.shares) for axis in self.axes if not axis.even},
+            "individual": self.individual,
+            **({"l1": self.l1} if self.l1 else {"l0": self.l0, "linf": self.linf}),
+            "neighbours": self.neighbours,
+        }
+        default = {"name": "count", "linf": 1, "neighbours": "add-remove"}
+        if self.individual is None:
+            default["l0"] = 1
+        return {
+            key: value
+            for key, value in found.items()
+            if value not in ({}, None) and (key not in default or value != default[key])
+        }
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Layout):
+            return NotImplemented
+        return self._arguments() == other._arguments()
+
+    def __repr__(self) -> str:
+        (_, levels), *others = self._arguments().items()
+        more = "".join(f", {key}={_text(value)}" for key, value in others)
+        return f"{type(self).__name__}({_text(levels)}{more})"
+
+    def _repr_html_(self) -> str:
+        rows = {key: _text(value) for key, value in self._arguments().items()}
+        return _notebook.table(f"Design of {_notebook.many(self.cells, 'count')}", rows)
+
+    def mechanisms_by(
+        self, mechanism: Any, epsilon: Any, bounds: Bounds | None = None
+    ) -> dict[Block, Noise]:
+        """Return the mechanisms of a release by one mechanism, or with this epsilon."""
+        if mechanism is epsilon is None:
+            raise TypeError(
+                "epsilon is not given: give epsilon=, the privacy loss of the whole table, or a "
+                "mechanism instead"
+            )
+        if mechanism is not None and epsilon is not None:
+            raise TypeError("mechanism and epsilon are both given: give one of them")
+        if mechanism is None:
+            return self.mechanisms_for(epsilon, bounds)
+        if bounds is not None:
+            raise TypeError("bounds go with epsilon: a mechanism has its own")
+        found = as_noise(mechanism, "epsilon=, or a GeometricMechanism")
+        if found.sensitivity < self.sensitivity:
+            raise ValueError(
+                f"mechanism has sensitivity {found.sensitivity}, but one individual changes this "
+                f"table by up to {self.sensitivity}: give epsilon={float(found.epsilon):g} instead "
+                f"of the mechanism, or a mechanism with sensitivity={self.sensitivity}"
+            )
+        if not all(axis.even for axis in self.axes):
+            raise ValueError("depths have shares of epsilon: give epsilon instead of a mechanism")
+        return dict.fromkeys(self.depths, found)
+
+    def changes(self, block: Block) -> Iterator[tuple[int, int]]:
+        """Yield how many nodes of a block one individual changes, and by how much each.
+
+        The cells that it joins, and those that it leaves, lie in as few nodes as have room for
+        them: the greatest changes have the greatest loss (``docs/proofs.md``, lemma 14a).
+        """
+        axes = list(zip(self.axes, block, strict=True))
+        room = math.prod(axis.rooms[depth] for axis, depth in axes)
+        nodes = math.prod(
+            len(range(axis.tree.size)[axis.tree.level(depth)]) for axis, depth in axes
+        )
+        for records, together in self._moved():
+            most = min(room * self.linf, together)
+            if nodes == 1:
+                # Records that stay in the node do not change it.
+                yield 1, most
+                return
+            full, rest = divmod(records, most)
+            yield full, most
+            if rest:
+                yield 1, rest
+
+    def losses(self, mechanisms: Mapping[Block, Noise]) -> Counter[Fraction | float]:
+        """Return exact privacy losses of noisy counts that are no more private than the table.
+
+        They cost at least the rho of all changes of an individual, and their sum may be more than
+        :meth:`loss` (``docs/proofs.md``, lemma 14b).
+        """
+        found: Counter[Fraction | float] = Counter()
+        for block, each in mechanisms.items():
+            sizes = list(self.changes(block))
+            most = max(size for _, size in sizes)
+            steep = loss(each, most) > _STEEP
+            for nodes, size in sizes:
+                found[loss(each, most if steep else size)] += nodes
+        return found
+
+    def loss(self, mechanisms: Mapping[Block, Noise]) -> Fraction | float:
+        """Return the exact privacy loss of all noisy counts together for one individual."""
+        rates = {block: each.rate for block, each in mechanisms.items()}
+        if math.inf in rates.values():
+            return math.inf
+        return Fraction(self._most({block: Fraction(rate) for block, rate in rates.items()}))
+
+    def _most(self, rates: Mapping[Block, Fraction | int]) -> Any:
+        """Return the most that one individual changes the table, weighted by block.
+
+        The records that it adds to cells, and those that it takes away, are in pairs as far as
+        there are both (``docs/proofs.md``, lemma 14c).
+        """
+        upto: Any = np.zeros([axis.depths for axis in self.axes], object)
+        for block, rate in rates.items():
+            upto[block] = rate
+        for place in range(upto.ndim):
+            upto = np.cumsum(upto, axis=place)
+        kinds = sorted(
+            (
+                (upto[depths], math.prod(map(Counter.__getitem__, counts, depths)))
+                for counts in [[axis.cells_by_depth for axis in self.axes]]
+                for depths in product(*counts)
+            ),
+            reverse=True,
+        )
+        best = kinds[0][0]
+        pair = max(
+            upto[tuple(one)] + upto[tuple(two)] - (2 * upto[common] if min(common) >= 0 else 0)
+            for one, two, common in (
+                zip(*each, strict=True) for each in product(*(axis.pairs for axis in self.axes))
+            )
+        )
+        change = self.neighbours == "change"
+        if self.l1 is not None:
+            return self.l1 * (max(best, pair) if change else best)
+        cells = math.prod(self.sizes)
+        own = min(self.l0, cells)
+
+        def alone(cells: int) -> Any:
+            """Return the most that so many cells change it."""
+            found, left = 0 * best, cells
+            for weight, n in kinds:
+                taken = min(n, left)
+                found, left = found + weight * taken, left - taken
+            return found
+
+        def both(left: int) -> Any:
+            """Return no less than the most, if so many cells are left for others."""
+            others = min(own, cells - left)
+            return min(left * pair + alone(others - left), alone(others + left))
+
+        # A concave function.
+        low, high = 0, min(own, cells // 2) if change else 0
+        while low < high:
+            middle = (low + high) // 2
+            rises = both(middle + 1) > both(middle)
+            low, high = (middle + 1, high) if rises else (low, middle)
+        return self.linf * both(low)
+
+    def _moved(self) -> list[tuple[int, int]]:
+        """Return how many records one individual adds to cells and, with changes, takes away.
+
+        Beside each number stands the most of them that can be in one node. There are no more cells
+        than the table has. If each of them may change, the individual may leave any of them for
+        the rest: half of them lie in more full nodes than `l0` and the rest do.
+        """
+        cells, change = math.prod(self.sizes), self.neighbours == "change"
+        if self.l1 is not None:
+            return [(self.l1, self.l1)] * (2 if change and cells > 1 else 1)
+        joined = min(self.l0, cells)
+        moved = min(2 * joined, cells) if change else joined
+        together = joined * self.linf
+        if moved == 2 * joined:
+            return [(together, together)] * 2
+        return [(moved * self.linf, together)]
+
+    __hash__ = None  # type: ignore[assignment]  # its levels may be of any type
+
+
+def _labels(name: str, value: Any, labels: list[Any]) -> dict[Any, Any]:
+    """Return the label of each column that has one."""
+    if isinstance(value, bool):
+        raise TypeError(f"{name} = {value} has type bool: give a label, such as 'all'")
+    if isinstance(value, Mapping):
+        return {only(label, labels): each for label, each in value.items()}
+    return {} if value is None else dict.fromkeys(labels, value)
+
+
+def _margins(margins: Any, labels: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the label of each column's margin, and shares of epsilon where they are given."""
+    sums, parts = {}, {}
+    for label, pair in _labels("margins", margins, labels).items():
+        sums[label] = pair
+        if isinstance(pair, tuple) and len(pair) == 2:
+            sums[label], share = pair
+            try:
+                part = Fraction(
+                    parameters.in_range(
+                        "share", parameters.exact("share", share), "", lambda x: 0 < x < 1
+                    )
+                )
+            except (TypeError, ValueError, OverflowError):
+                # Do not show the share: the pair may be two counts.
+                raise ValueError(
+                    f"margins of {label!r} have a share that is not accepted: give a label, or a "
+                    "pair of a label and a number above 0 and below 1"
+                ) from None
+            parts[label] = [part, 1 - part]
+    return sums, parts
+
+
+def _by_column(shares: Any, labels: list[str]) -> dict[str, Any]:
+    """Return the shares of each column that has some."""
+    if shares is None:
+        return {}
+    if not isinstance(shares, Mapping):
+        wanted = "a mapping of column names to shares by depth"
+        raise TypeError(parameters.foreign("shares", shares, wanted))
+    return {only(label, labels): each for label, each in shares.items()}
+
+
+def _text(value: Any) -> str:
+    """Return the repr of a public value, shortened; a mapping keeps its order."""
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key!r}: {parameters.shown(x)}' for key, x in value.items())}}}"
+    return parameters.shown(value)

@@ -1,0 +1,247 @@
+"""Noisy counts of a table, with the public facts about their meaning and their cost."""
+
+from __future__ import annotations
+
+import math
+from datetime import date
+from fractions import Fraction
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from geomdp._inputs import parameters
+from geomdp._inputs.parameters import Integer, Real
+from geomdp._numerics import decimals
+from geomdp.tables import _page, consistency, plot
+from geomdp.tables._analysis import trees
+from geomdp.tables._answers import Answers
+from geomdp.tables._exact import all_nodes
+from geomdp.tables._released import Released
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from geomdp.tables import _axes
+
+
+class NoisyTable(Released, Answers):
+    """A released table: noisy counts, and the public facts that a reader needs.
+
+    :meth:`Table.release` makes one, and :func:`geomdp.read` reads one from a file. It holds no
+    exact count, so it may be shown, pickled and published. Its answers are about the true counts of
+    the table, after contributions were bounded (:class:`Answers`).
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from geomdp import tables
+    >>> people = pd.DataFrame({"city": ["Rome", "Oslo", "Rome"], "sick": ["no", "yes", "no"]})
+    >>> design = tables.Design({"city": ["Oslo", "Rome"], "sick": ["yes", "no"]})
+    >>> noisy = design.count(people).release(epsilon=0.5)
+    >>> noisy.privacy_loss(), list(noisy.intervals(alpha=0.05))
+    (0.5, ['city', 'sick', 'estimate', 'lower', 'upper'])
+    >>> len(noisy.total("city", alpha=0.05))
+    2
+
+    """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        known = self.design, self.mechanisms, self.label, self._library, self.counts
+        identity = self.id, self.corrects
+        return partial(type(self), identity=identity, part_of=self.part_of), known
+
+    def consistent(self, total: Integer | None = None) -> Any:
+        """Return a frame of non-negative integers that add up, near the noisy counts.
+
+        With one hierarchy, it is the nearest such frame. Otherwise it is the least-squares fit,
+        rounded (:func:`geomdp.tables.consistency.consistent`); the nearest integers may be others.
+        Released margins count, by the variance of their noise. The result is for tables that must
+        make sense to the eye; it is biased (``docs/consistency.md``), so compute intervals from
+        this object and not from it. Needs scipy.
+
+        Parameters
+        ----------
+        total : int, optional
+            A public total.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from geomdp import tables
+        >>> table = tables.count(pd.Series(["no", "yes", "no"], name="sick"), ["yes", "no"])
+        >>> sum(table.release(epsilon=0.5).consistent(total=3)["count"])
+        3
+
+        """
+        if any(axis.tree.depth and axis.hierarchy is not None for axis in self.design.axes):
+            whole = self._closest(total)
+        else:
+            whole = self._consistent(total)
+        return self.made({**self._levels(), self.design.name: self._rows(whole)})
+
+    def _consistent(self, total: Integer | None) -> NDArray[np.int64]:
+        """Return the consistent counts of all nodes of a table with margins."""
+        design, cells = self.design, self.design.depths[-1]
+        margins = {
+            tuple(place for place, depth in enumerate(block) if depth == cells[place]): block
+            for block in design.depths[:-1]
+        }
+        noisy = {
+            kept: self.counts[design.axes.block(block)].reshape([design.sizes[x] for x in kept])
+            for kept, block in margins.items()
+        }
+        found = consistency.consistent(
+            self.counts[design.axes.block(cells)],
+            total=total,
+            margins=noisy,
+            variances={
+                "cells": self.mechanisms[cells],
+                **{kept: self.mechanisms[block] for kept, block in margins.items()},
+            },
+        )
+        return all_nodes(design, (np.arange(found.size), np.asarray(found).reshape(-1)))
+
+    def _closest(self, total: Integer | None) -> NDArray[np.int64]:
+        """Return the consistent counts of all nodes of a table with one hierarchy."""
+        design = self.design
+        [place, *others] = [p for p, axis in enumerate(design.axes) if axis.depths > 1]
+        if others:
+            raise ValueError(
+                "consistent counts are known for one hierarchy without margins: give another table"
+            )
+        noisy = np.moveaxis(self.counts, place, 0)
+        shape, tree = noisy.shape, design.axes[place].tree
+        noisy = noisy.reshape(tree.size, -1)
+        if np.abs(noisy.astype(np.float64)).max() > consistency.GREATEST:
+            raise OverflowError("noisy counts reach beyond 2**40: give smaller counts")
+        variances = self.product.squares[place].noise
+        parents, weights = tree.parents, variances.max() / variances
+        if tree.loose:
+            # What a node has besides its children is a leaf without a value.
+            more = np.flatnonzero(tree.children)
+            parents, weights = np.append(parents, more), np.append(weights, 0 * more)
+            noisy = np.concatenate([noisy, np.zeros((more.size, noisy.shape[1]), np.int64)])
+        # A tree for each column, and a node above them for the total.
+        offsets = np.arange(noisy.shape[1]) * parents.size
+        above = np.where(parents[:, None] < 0, -1, parents[:, None] + offsets)
+        weights = np.repeat(weights[:, None], noisy.shape[1], axis=1)
+        forest = above.T.reshape(-1), noisy.T.reshape(-1), weights.T.reshape(-1)
+        if total is not None:
+            public = parameters.at_least("total", total, 0)
+            if public > consistency.GREATEST:
+                raise OverflowError("total reaches beyond 2**40: give a smaller one")
+            forest = (
+                np.append(np.where(forest[0] < 0, noisy.size, forest[0]), -1),
+                np.append(forest[1], public),
+                np.append(forest[2], np.inf),
+            )
+        found = trees.closest(*forest)[: noisy.size].reshape(noisy.T.shape).T[: tree.size]
+        return np.moveaxis(found.reshape(shape), 0, place)
+
+    def plot(self, by: Any = None, *, alpha: Real = 0.05, ax: Axes | None = None) -> Axes:
+        """Draw the estimates: bars with intervals for one column, a heat map for two.
+
+        Of a column with more than 60 names, only the largest rows are drawn. Their noise is among
+        the largest, too, so that they get intervals that hold for all rows at once, and the legend
+        says so. A heat map states one distance that holds for all its cells at once. Dates and
+        increasing numbers are places on the axis. Margins and the root of a tree are left out,
+        since :meth:`total` gives them; the other nodes of a tree stand above those that they
+        contain, with a dot for each depth.
+
+        Parameters
+        ----------
+        by : column name or pair of column names, optional
+            The columns to draw, summed over the others; by default the first two.
+        alpha
+            The probability that an interval misses; where all hold at once, that any does.
+        ax
+            As in :func:`geomdp.tables.plot.pmf`.
+
+        Returns
+        -------
+        Axes
+            Counts against levels, or the levels of the second column against those of the first.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from geomdp import tables
+        >>> table = tables.count(pd.Series(["no", "yes", "no"], name="sick"), ["yes", "no"])
+        >>> table.release(epsilon=0.5).plot().get_ylabel()
+        'sick'
+
+        """
+        axes = self.design.axes
+        chosen = axes.of("by", [axis.label for axis in axes[:2]] if by is None else by)
+        if not 1 <= len(chosen) <= 2:
+            raise ValueError(f"by = {parameters.shown(by)} is not accepted: give one column or two")
+        listed = [_listed(axis, whole=len(chosen) == 1) for axis in chosen]
+        sides, titles = [names for _, names in listed], [axis.label for axis in chosen]
+        # The rows have all nodes, in another order.
+        places = [
+            np.argsort(axis.shown)[nodes] for axis, (nodes, _) in zip(chosen, listed, strict=True)
+        ]
+
+        def ends(together: bool) -> NDArray[Any]:
+            _, found = self._totals(titles, alpha, simultaneous=together)
+            whole = np.stack([found[name] for name in ("estimate", "lower", "upper")])
+            return whole[np.ix_(np.arange(3), *places)]
+
+        if len(chosen) == 1:
+            return plot.published_rows(
+                sides[0], titles[0], ends, self.epsilon, alpha, ordered=True, ax=ax
+            )
+        return plot.published_table(
+            sides, (titles[0], titles[1]), ends(True), self.epsilon, alpha, ax=ax
+        )
+
+    def _answers(self) -> dict[str, Any]:
+        """Return estimates, and the ends of intervals by confidence; and whether cells add up."""
+        found = super()._answers()
+        axes = self.design.axes
+        if len(axes) == 1 and axes[0].depths == 1:
+            found["ordered"] = _ordered(axes[0].levels)
+
+        def ends(alpha: Fraction, together: bool) -> tuple[NDArray[Any], NDArray[Any]]:
+            _, whole = self._totals(self._labels, alpha, simultaneous=together)
+            return whole["lower"], whole["upper"]
+
+        found |= _page.intervals(ends)
+        if not self.product.flat:
+            _, whole = self._totals(self._labels, None, simultaneous=False)
+            found["estimates"] = whole["estimate"].reshape(-1).round(2).tolist()
+        if self.bounded:
+            return found | {"sums": "Counts with bounds cannot be added: errors have one sign."}
+        inside = np.zeros(axes.shape, np.int64)
+        inside[axes.block(axes.blocks[-1])] = 1
+        if inside.sum() != math.prod(axes.sizes):
+            return found | {"sums": "Cells of several depths cannot be added here."}
+        found["cells"] = "".join(map(str, self._rows(inside).tolist()))
+        rate = self.mechanisms[axes.blocks[-1]].rate
+        return found | {"rate": decimals.down(Fraction(rate)), "sums": None}
+
+
+def _ordered(levels: list[Any]) -> list[float] | None:
+    """Return the places of increasing numbers or dates, or None for other levels."""
+    if all(isinstance(level, date) for level in levels):
+        start = levels[0]
+        places = [(level - start).total_seconds() for level in levels]
+    elif all(type(level) in (int, float) for level in levels):
+        places = [float(level) for level in levels]
+    else:
+        return None
+    return places if all(np.diff(places) > 0) else None
+
+
+def _listed(axis: _axes.Axis, *, whole: bool) -> tuple[NDArray[np.int64], list[Any]]:
+    """Return the nodes of a column that a picture has, from top to bottom, and their names."""
+    tree = axis.tree
+    if axis.hierarchy is None or not whole or tree.size > plot.MOST_ROWS:
+        return tree.leaves, axis.levels
+    paths: list[tuple[int, ...]] = []
+    for node, parent in enumerate(tree.parents.tolist()):
+        paths.append((*paths[parent], node) if parent >= 0 else (node,))
+    order = sorted(range(1, tree.size), key=paths.__getitem__)
+    return np.array(order), [f"{'· ' * (len(paths[x]) - 2)}{axis.nodes[x]}" for x in order]

@@ -1,0 +1,156 @@
+"""A published file as one page: a table that answers, in any browser, without a network.
+
+The page holds the bytes of a CSV file and of its description, so everything it shows follows from
+the files that :func:`geomdp.tables._published.write` would write. Its scripts and its style are the files
+beside this one, and its content security policy allows these alone.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
+from importlib import resources
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from geomdp._notebook import many
+
+#: The confidences of the page's slider, in percent.
+CONFIDENCES: Sequence[float] = (50, 80, 90, 95, 99, 99.9)
+#: The most rows of a page, which then opens in about a second.
+MOST_ROWS = 20_000
+#: Beyond this a browser rounds integers.
+_MOST_NUMBER = 2**53
+
+
+def level(confidence: float) -> Fraction:
+    """Return the significance level of a confidence in percent."""
+    return 1 - Fraction(str(confidence)) / 100
+
+
+def check(numbers: Iterable[Any]) -> None:
+    """Refuse counts and ends of intervals that a browser would round."""
+    if any(np.any(np.abs(np.asarray(each, float)) >= _MOST_NUMBER) for each in numbers):
+        raise ValueError("a page of numbers from 2**53 on is not accepted: save CSV")
+
+
+def intervals(
+    ends: Callable[[Fraction, bool], tuple[NDArray[Any], NDArray[Any]]],
+) -> dict[str, Any]:
+    """Return the lower and upper ends of all rows by confidence, each for itself and all at once.
+
+    Sorted by its counts, the page shows those that hold at once: the first rows are then those
+    whose noise was greatest.
+    """
+    return {
+        name: [
+            [x.reshape(-1).tolist() for x in ends(level(confidence), together)]
+            for confidence in CONFIDENCES
+        ]
+        for name, together in (("ends", False), ("together", True))
+    }
+
+
+def page(rows: bytes, description: bytes, answers: Mapping[str, Any]) -> bytes:
+    """Return the page of a CSV file and its description, with the library's answers."""
+    known = json.loads(description)
+    facts = known["geomdp"]
+    data = {
+        "csv": rows.decode(),
+        "description": description.decode(),
+        "name": known["path"],
+        "confidences": CONFIDENCES,
+        **answers,
+    }
+    style, script = _text("page.css"), _text("noise.js") + _text("page.js")
+    fields = {
+        "policy": "default-src 'none'; base-uri 'none'; form-action 'none'; "
+        f"style-src '{_digest(style)}'; script-src '{_digest(script)}'",
+        "title": html.escape(facts["label"] or "Noisy counts"),
+        "meaning": "\n".join(f"<p>{html.escape(each)}</p>" for each in _sentences(facts)),
+        "style": style,
+        # Nothing in it can end its element, and no letter is outside ASCII.
+        "data": json.dumps(data).replace("<", "\\u003c"),
+        "script": script,
+    }
+    found = []
+    for part in _text("page.html").split("{{"):
+        name, end, rest = part.rpartition("}}")
+        found += [fields[name] if end else "", rest]
+    return "".join(found).encode()
+
+
+def _text(name: str) -> str:
+    return (resources.files(__name__) / name).read_text(encoding="utf-8")
+
+
+def _digest(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def _up(number: Fraction) -> str:
+    """Return a positive number with four digits, rounded up."""
+    digits = 3 - math.floor(math.log10(number))
+    return f"{math.ceil(number * Fraction(10) ** digits) / 10.0**digits:.4g}"
+
+
+def _sentences(facts: Mapping[str, Any]) -> list[str]:
+    """Return sentences that explain a release to readers new to differential privacy."""
+    epsilon = Fraction(facts["epsilon"])
+    odds = Fraction(
+        math.exp(min(float(epsilon), 700.0)) * (1 + 2**-40)
+    )  # more than the error of exp
+    if facts["individual"] is None and (facts["l0"], facts["linf"]) == (1, 1):
+        one, limits = "one record", "Each record counts as one individual."
+    else:
+        one = "one individual"
+        if facts["l1"] is not None:
+            most = f"{many(facts['l1'], 'record')} in all"
+        else:
+            most = f"{many(facts['l0'], 'cell')}, {facts['linf']} in each"
+        limits = f"Counted of each individual: at most {most}. Further records were left out."
+        if facts["individual"] is None:
+            limits = f"The publisher states that an individual has at most {most}."
+    guess = f"the odds that {one} is among the data"
+    if facts["neighbours"] == "change":
+        guess = f"the odds between two guesses about {one}"
+    if facts["top"] is not None:
+        noise = (
+            f"Here are the names of {many(facts['top'], 'cell')}, the largest first, chosen by "
+            "counts to which random noise was added. No count is published."
+        )
+    else:
+        noise = (
+            "Random noise was added to every count (discrete Laplace noise of known size), so a "
+            "count is not exact: its interval contains the true count with the stated confidence. "
+            "If you sort by the counts, the intervals grow, so that all of them hold at once: the "
+            "largest counts are those to which much noise was added."
+        )
+    if facts["at_least"] is not None:
+        noise += (
+            f" Only groups with a noisy count of at least {facts['at_least']} are here, and some "
+            "may be empty."
+        )
+    if facts["part_of"] is not None:
+        limits += (
+            " These are steps of a stream, whose privacy loss for one record is "
+            f"{_up(Fraction(facts['part_of']))} in all."
+        )
+    if facts["corrects"]:
+        noise = f"This table corrects an earlier one (id {facts['corrects'][0]}). {noise}"
+    return [
+        noise,
+        f"The privacy loss, epsilon, is {_up(epsilon)}: for somebody who knows all other records, "
+        f"{guess} change by a factor of at most {_up(odds)}.",
+        limits,
+        "Intervals speak of the counts after these limits and of the noise alone, and not of "
+        "errors in the data or of a sample.",
+        "Every use of these numbers is free: no sum, comparison or download costs more privacy.",
+    ]

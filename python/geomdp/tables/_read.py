@@ -1,0 +1,210 @@
+"""The reader of a published table (``docs/format.md``)."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from datetime import date, datetime
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from geomdp import _identity
+from geomdp._identity import Identity
+from geomdp._inputs import parameters
+from geomdp.tables import _published
+from geomdp.tables._analysis.products import Block
+from geomdp.tables._design import Design
+from geomdp.tables._file import FORMAT
+from geomdp.tables._groups import NoisyGroups, threshold
+from geomdp.tables._hierarchy import Hierarchy
+from geomdp.tables._native import Library
+from geomdp.tables._noise import Noise, of_facts, plan
+from geomdp.tables._noisy import NoisyTable
+from geomdp.tables._published import Contents, fraction
+from geomdp.tables._top import RANK, Top, steps
+
+_Known: TypeAlias = tuple[Design, dict[Block, Noise], str | None, Library | None]
+#: The most bits of a common denominator: Python prints 14,000.
+_MOST_BITS = 2**15
+_OTHER_ROWS = "it has other rows than its description"
+
+
+def read(path: Any, library: Library | None = None) -> NoisyTable | NoisyGroups | Top:
+    """Return the release in a CSV or Parquet file; :func:`geomdp.read` has the details."""
+    source = Path(path)
+    contents = _published.read(source)
+    with _published.damage(source):
+        noisy, stale = _release(contents, library)
+    for version in stale:
+        warnings.warn(
+            f"{source.name} was released by version {version} with another plan: "
+            "intervals are those of this version's plan",
+            stacklevel=3,
+        )
+    return noisy
+
+
+def _release(
+    contents: Contents, library: Library | None
+) -> tuple[NoisyTable | NoisyGroups | Top, list[Any]]:
+    """Return the release, and the version that made it for each plan that this one lacks."""
+    facts = contents.facts
+    if facts.get("format") != FORMAT:
+        found = parameters.shown(facts.get("format"))
+        raise ValueError(f"it has the format {found}: this version reads {FORMAT!r}")
+    design = _design(contents)
+    if len(facts["mechanisms"]) > len(design.depths):
+        raise ValueError("it has mechanisms of other depths")
+    _fractions(each["rate"] for each in facts["mechanisms"])
+    mechanisms = {
+        tuple(each["depths"]): of_facts(each, design.change) for each in facts["mechanisms"]
+    }
+    if not isinstance(facts["label"], str | None):
+        raise TypeError("label is no str")
+    noisy = _kind(facts)((design, mechanisms, facts["label"], library), contents)
+    if contents.names != [*design.levels, design.name if facts["top"] is None else RANK]:
+        raise ValueError("it has other columns than its description")
+    if (facts["epsilon"], facts["sensitivity"]) != (str(noisy.epsilon), design.sensitivity):
+        raise ValueError("it states another privacy loss")
+    version = facts["version"]
+    digests = [each["plan_sha256"] for each in facts["mechanisms"]]
+    if len(digests) != len(mechanisms):
+        raise ValueError("depths of its mechanisms repeat")
+    plans = [plan(each)[1] for each in mechanisms.values()]
+    return noisy, [version for one, other in zip(digests, plans, strict=True) if one != other]
+
+
+def _kind(facts: Mapping[str, Any]) -> Callable[[_Known, Contents], NoisyTable | NoisyGroups | Top]:
+    """Return the function that makes a release of this kind."""
+    if facts["top"] is not None:
+        return _top
+    return _table if facts["at_least"] is None else _groups
+
+
+def _check_depths(known: _Known) -> None:
+    """Refuse mechanisms of other depths than the design has."""
+    design, mechanisms = known[:2]
+    if list(mechanisms) != design.depths:
+        raise ValueError("it has mechanisms of other depths")
+
+
+def _table(known: _Known, contents: Contents) -> NoisyTable:
+    """Return a table with a row for each cell."""
+    _check_depths(known)
+    design = known[0]
+    if contents.counts.size != design.cells:
+        raise ValueError(_OTHER_ROWS)
+    order = np.indices(design.shape, sparse=True)
+    for each, wanted in zip(_places(design, contents), order, strict=True):
+        if (each.reshape(design.shape) != wanted).any():
+            raise ValueError(_OTHER_ROWS)
+    counts = np.empty(design.shape, np.int64)
+    counts[design.axes.shown] = contents.counts.reshape(design.shape)
+    stated = contents.facts["part_of"]
+    part_of = None if stated is None else fraction(stated)
+    return NoisyTable(*known, counts, identity=_identified(contents), part_of=part_of)
+
+
+def _groups(known: _Known, contents: Contents) -> NoisyGroups:
+    """Return the groups of a table that reached a threshold."""
+    _check_depths(known)
+    design, mechanisms = known[:2]
+    [mechanism] = mechanisms.values()
+    at_least = threshold(design, contents.facts["at_least"], mechanism)
+    cells = np.ravel_multi_index(tuple(_places(design, contents)), design.shape)
+    if (np.diff(cells) <= 0).any() or (contents.counts < at_least).any():
+        raise ValueError(_OTHER_ROWS)
+    identity = _identified(contents)
+    return NoisyGroups(*known, contents.counts, cells=cells, at_least=at_least, identity=identity)
+
+
+def _top(known: _Known, contents: Contents) -> Top:
+    """Return the largest cells by name."""
+    design, mechanisms = known[:2]
+    if list(mechanisms) != design.depths[-1:]:
+        raise ValueError("it has mechanisms of other depths")
+    levels = zip(contents.columns, design.axes, strict=False)
+    places = tuple(each.among(axis.cells) for each, axis in levels)
+    cells = np.ravel_multi_index(places, design.sizes)
+    [given] = mechanisms.values()
+    change = cells.size * steps(design)
+    own = {block: Noise(given.rate * change, change) for block in mechanisms}
+    top = Top(design, own, *known[2:], cells=cells, identity=_identified(contents))
+    stated = contents.facts["top"], given.bounds
+    if stated != (np.unique(cells).size, None) or (top.counts != contents.counts).any():
+        raise ValueError(_OTHER_ROWS)
+    return top
+
+
+def _identified(contents: Contents) -> Identity:
+    """Return the id of a release, and those of the releases that it replaces."""
+    return _identity.stated(contents.facts["id"], contents.facts["corrects"])
+
+
+def _places(design: Design, contents: Contents) -> list[NDArray[np.int64]]:
+    """Return the place of each row's level, by column."""
+    levels = design.levels.values()
+    return [each.among(items) for each, items in zip(contents.columns, levels, strict=False)]
+
+
+def _design(contents: Contents) -> Design:
+    """Return the design of a description."""
+    facts = contents.facts
+    levels: dict[str, Any] = {}
+    labels: dict[str, dict[str, Any]] = {"other": {}, "margin": {}}
+    for label, each in facts["axes"].items():
+        if "nodes" in each:
+            levels[label] = _hierarchy(each)
+        else:
+            levels[label] = [_decoded(level) for level in each["levels"]]
+        for name, known in labels.items():
+            if each.get(name):
+                [item] = each[name]
+                known[label] = _decoded(item)
+    l1 = facts["l1"]
+    return Design(
+        levels,
+        name=facts["name"],
+        other=labels["other"],
+        margins=labels["margin"],
+        shares={label: _fractions(each["shares"]) for label, each in facts["axes"].items()},
+        individual=facts["individual"],
+        **({name: facts[name] for name in ("l0", "linf")} if l1 is None else {"l1": l1}),
+        neighbours=facts["neighbours"],
+    )
+
+
+def _fractions(texts: Iterable[Any]) -> list[Fraction]:
+    """Return numbers of a release, which are parts of one: sums of others could take hours."""
+    common, found = 1, [fraction(text) for text in texts]
+    for each in found:
+        common = math.lcm(common, each.denominator)
+        if common.bit_length() > _MOST_BITS:
+            raise ValueError(
+                f"its numbers have a common denominator of more than {_MOST_BITS} bits"
+            )
+    return found
+
+
+def _hierarchy(facts: Mapping[str, Any]) -> Hierarchy:
+    nodes = [_decoded(node) for node in facts["nodes"]]
+    above = [None if place == -1 else nodes[place] for place in facts["parents"]]
+    other = [_decoded(label) for label in facts["other"]]
+    pairs = [(node, place) for node, place in zip(nodes, above, strict=True) if node not in other]
+    nodes = [node for node, _ in pairs]
+    found = Hierarchy(nodes, [place for _, place in pairs], leaves_only=facts["leaves_only"])
+    if found.nodes != nodes:
+        raise ValueError("nodes are not in the order of their tree")
+    return found
+
+
+def _decoded(level: Any) -> Any:
+    if isinstance(level, dict):
+        [(kind, text)] = level.items()
+        return {"date": date, "datetime": datetime}[kind].fromisoformat(text)
+    return level

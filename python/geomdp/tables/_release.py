@@ -1,0 +1,176 @@
+"""The steps of every release, in order: prepare, spend, draw, save.
+
+:func:`prepare` makes every refusal but the budget's, from public facts alone; those of a file too.
+:func:`spend` books the loss before any noise is drawn. Only the draws see exact counts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from geomdp import _identity
+from geomdp._inputs import parameters
+from geomdp.accounting import Budget
+from geomdp.tables._exact import all_nodes, check_size
+from geomdp.tables._groups import NoisyGroups, threshold
+from geomdp.tables._levels import check_text
+from geomdp.tables._native import Library
+from geomdp.tables._noisy import NoisyTable
+from geomdp.tables._released import Released, rehearse
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from fractions import Fraction
+
+    from geomdp._identity import Identity
+    from geomdp.tables._analysis.products import Block
+    from geomdp.tables._layout import Layout
+    from geomdp.tables._noise import Noise
+
+_Ints: TypeAlias = NDArray[np.int64]
+_Made = TypeVar("_Made", bound=Released)
+#: Cells at a time: they fit in the cache, and are enough for threads.
+_CHUNK = 2**20
+_NO_CELLS = np.empty(0, np.int64)
+
+
+class Release(NamedTuple):
+    """The public facts of a release that is about to be made."""
+
+    design: Layout
+    mechanisms: Mapping[Block, Noise]
+    label: str | None
+    #: The least noisy count that is published; None for whole tables.
+    at_least: int | None
+    threads: int | None
+    identity: Identity
+
+
+def prepare(
+    design: Layout,
+    mechanism: Noise | None,
+    *,
+    epsilon: Any,
+    bounds: Any,
+    at_least: Any,
+    label: Any,
+    threads: Any,
+    corrects: Any,
+    save: Any,
+) -> Release:
+    """Return a release, after all checks that public facts allow, those of its plans too."""
+    mechanisms = design.mechanisms_by(mechanism, epsilon, bounds)
+    if at_least is not None:
+        at_least = threshold(design, at_least, mechanisms[design.depths[-1]])
+    else:
+        check_size(design)
+    count = checked(label, threads)
+    for each in mechanisms.values():
+        each.certificate(np.int64)  # A mechanism without a plan for these counts is refused here.
+    release = Release(design, mechanisms, label, at_least, count, identified(corrects))
+    if save is not None:
+        counts = np.zeros(design.axes.shape if at_least is None else 0, np.int64)
+        rehearse(_published(release, None, counts, _NO_CELLS), save)
+    return release
+
+
+def checked(label: Any, threads: Any) -> int | None:
+    """Return the number of threads, after a check of it and of a label."""
+    if label is not None:
+        check_text("label", label)
+    return parameters.threads(threads) or None
+
+
+def identified(corrects: Any) -> Identity:
+    """Return a new identity, of a release that may replace another one."""
+    if corrects is None:
+        return _identity.fresh(), ()
+    if not isinstance(corrects, Released):
+        wanted = "the release to replace, such as geomdp.read returns"
+        raise TypeError(parameters.foreign("corrects", corrects, wanted))
+    return _identity.fresh(), (corrects.id, *corrects.corrects)
+
+
+def spend(
+    budget: Budget | None,
+    whole: Fraction | float,
+    losses: Counter[Fraction | float],
+    label: str | None,
+) -> None:
+    """Book a release of this loss, whose noisy counts have these losses, or refuse it."""
+    if budget is None:
+        return
+    if not isinstance(budget, Budget):
+        raise TypeError(parameters.foreign("budget", budget, "a Budget"))
+    budget._book(whole, Counter([whole]) if whole == math.inf else losses, label)
+
+
+def draw(
+    release: Release, library: Library | None, occupied: tuple[_Ints, _Ints]
+) -> NoisyTable | NoisyGroups:
+    """Return the published counts, given the distinct cells with records, in order, and theirs."""
+    if release.at_least is not None:
+        cells, noisy = _reaching(release, release.at_least, occupied)
+        return _published(release, library, noisy, cells)
+    exact = all_nodes(release.design, occupied)
+    noisy = np.empty_like(exact)
+    for block, each in release.mechanisms.items():
+        part = release.design.axes.block(block)
+        noisy[part] = each.release(exact[part], threads=release.threads)
+    return _published(release, library, noisy, _NO_CELLS)
+
+
+def _published(
+    release: Release, library: Library | None, noisy: _Ints, cells: _Ints
+) -> NoisyTable | NoisyGroups:
+    """Return a release with these noisy counts, of groups if it has a threshold."""
+    known = release.design, release.mechanisms, release.label, library, noisy
+    identity, at_least = release.identity, release.at_least
+    if at_least is None:
+        return NoisyTable(*known, identity=identity)
+    return NoisyGroups(*known, cells=cells, at_least=at_least, identity=identity)
+
+
+def saved(made: _Made, path: Any) -> _Made:
+    """Return a release that is booked, after it is saved to a path that was rehearsed, or None."""
+    if path is not None:
+        try:
+            made.save(path)
+        except BaseException as error:
+            error.__dict__["released"] = made
+            error.add_note(
+                "The release is booked. It is the attribute `released` of this error: save it to "
+                "another file"
+            )
+            raise
+    return made
+
+
+def _reaching(
+    release: Release, at_least: int, occupied: tuple[_Ints, _Ints]
+) -> tuple[_Ints, _Ints]:
+    """Return the cells whose noisy counts reach the threshold, and these counts.
+
+    Every cell of the design gets noise.
+    """
+    cells, records = occupied
+    size, [mechanism] = release.design.cells, release.mechanisms.values()
+    found: list[tuple[_Ints, _Ints]] = []
+    ends = np.searchsorted(cells, np.arange(_CHUNK, size + _CHUNK, _CHUNK)).tolist()
+    counts = np.empty(min(_CHUNK, size), np.int64)
+    start = 0
+    for first, end in zip(range(0, size, _CHUNK), ends, strict=True):
+        chunk = counts[: size - first]
+        chunk.fill(0)
+        chunk[cells[start:end] - first] = records[start:end]
+        mechanism.release(chunk, out=chunk, threads=release.threads)
+        reached = np.flatnonzero(chunk >= at_least)
+        found.append((reached + first, chunk[reached]))
+        start = end
+    chosen, noisy = zip(*found, strict=True)
+    return np.concatenate(chosen), np.concatenate(noisy)

@@ -1,0 +1,254 @@
+"""The base of all releases of a table: their design, their noise, their cost, and their files."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from geomdp import _notebook
+from geomdp._numerics import decimals
+from geomdp.tables import _file, _native
+from geomdp.tables._native import Coded, Library
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from os import PathLike
+
+    from geomdp._identity import Identity
+    from geomdp.tables._analysis.products import Block
+    from geomdp.tables._layout import Layout
+    from geomdp.tables._noise import Noise
+
+
+@_notebook.showable
+class Released:
+    """Noisy counts, and the public facts that a reader needs; no exact count."""
+
+    __slots__ = (
+        "_label",
+        "_library",
+        "_part_of",
+        "corrects",
+        "counts",
+        "design",
+        "id",
+        "mechanisms",
+    )
+
+    def __init__(
+        self,
+        design: Layout,
+        mechanisms: Mapping[Block, Noise],
+        label: str | None,
+        library: Library | None,
+        counts: NDArray[np.int64],
+        *,
+        identity: Identity,
+        part_of: Fraction | None = None,
+    ) -> None:
+        #: Everything public about the table.
+        self.design = design
+        #: The mechanism of each block, as in :meth:`Design.mechanisms_for`.
+        self.mechanisms = dict(mechanisms)
+        #: The noisy counts: an axis for each column, with its nodes in the order of its tree.
+        self.counts = counts
+        #: The id of the release, drawn at random; that of its files, pickles and answers, too.
+        self.id: str = identity[0]
+        #: The ids of the releases that this one replaces, the last one first.
+        self.corrects: tuple[str, ...] = identity[1]
+        self._label, self._library, self._part_of = label, library, part_of
+
+    @property
+    def frame(self) -> Any:
+        """The noisy counts, as a frame of the library of the data, made anew each time.
+
+        Types, categories, order and index follow from the design alone.
+        """
+        return self.made(self._columns())
+
+    def made(self, columns: Mapping[str, Any]) -> Any:
+        """Return a frame of these columns, in the library of the release.
+
+        Parameters
+        ----------
+        columns : mapping of names to sequences or arrays
+            They follow from public facts and noisy counts alone, so they cost no privacy.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from geomdp import tables
+        >>> table = tables.count(pd.Series(["no", "yes", "no"]), ["yes", "no"])
+        >>> type(table.release(epsilon=1).made({"n": [1, 2]})).__name__
+        'DataFrame'
+
+        """
+        return _native.made(columns, self._library)
+
+    def _levels(self) -> dict[str, Coded]:
+        """Return the columns of levels."""
+        return self.design.axes.columns()
+
+    def _rows(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return a value of each node in the order of the frame."""
+        shown: NDArray[Any] = values[self.design.axes.shown].reshape(-1)
+        return shown
+
+    def _columns(self) -> dict[str, Any]:
+        """Return the columns of the frame."""
+        return {**self._levels(), self._name: self._rows(self.counts)}
+
+    @property
+    def _name(self) -> str:
+        """The name of the last column."""
+        return self.design.name
+
+    @property
+    def _named(self) -> int | None:
+        """How many of the largest cells are published by name alone; None if counts are."""
+        return None
+
+    @property
+    def at_least(self) -> int | None:
+        """The least noisy count that is published; None if all are."""
+        return None
+
+    @property
+    def label(self) -> str | None:
+        """The label under which the release was booked."""
+        return self._label
+
+    @property
+    def part_of(self) -> Fraction | None:
+        """The privacy loss of one record in the whole stream of these steps; None for no stream."""
+        return self._part_of
+
+    @property
+    def epsilon(self) -> Fraction | float:
+        """The exact privacy loss of the whole table for one individual; infinite without noise."""
+        return self.design.loss(self.mechanisms)
+
+    def privacy_loss(self) -> float:
+        """Return the privacy loss of the whole table for one individual, rounded up.
+
+        >>> import pandas as pd
+        >>> from geomdp import tables
+        >>> table = tables.count(pd.Series(["no", "yes", "no"]), ["yes", "no"])
+        >>> table.release(epsilon="0.1").privacy_loss()
+        0.1
+        """
+        return decimals.up(self.epsilon)
+
+    def to_dict(self) -> dict[Any, int]:
+        """Return the noisy counts by level, or by tuple of levels.
+
+        >>> import pandas as pd
+        >>> from geomdp import tables
+        >>> table = tables.count(pd.Series(["no", "yes", "no"]), ["yes", "no"])
+        >>> list(table.release(epsilon=1).to_dict())
+        ['yes', 'no']
+        """
+        columns = [each.listed() for each in self._levels().values()]
+        keys = columns[0] if len(columns) == 1 else zip(*columns, strict=True)
+        return dict(zip(keys, self._columns()[self._name].tolist(), strict=True))
+
+    def save(
+        self, path: str | PathLike[str], *, overwrite: bool = False, certificate: bool = False
+    ) -> None:
+        """Write the noisy counts to a file, with all that a reader needs (``docs/format.md``).
+
+        A release is best published by the call that makes it, ``release(..., save=path)``, which
+        checks the path before anything is paid. This is for a further file of the same release, for
+        one that replaces another or has certificates, and for the steps of a stream.
+
+        Parameters
+        ----------
+        path : path
+            Ends in ``.csv`` or ``.parquet``, for a file of rows with a description beside it
+            (``.csv.json``, ``.parquet.json``); or in ``.html``, for one page that shows the table
+            and adds up its cells in any browser, without a network. It holds the CSV file and its
+            description.
+        overwrite : bool
+            Whether files of these names may be replaced.
+        certificate : bool
+            Whether to include the certificates of the mechanisms.
+
+        Raises
+        ------
+        FileExistsError
+            If a file exists and `overwrite` is False.
+        ValueError
+            If the path has another ending, a level is of a type that files do not keep, or a page
+            would have more than 20,000 rows.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> import pandas as pd
+        >>> import geomdp
+        >>> table = geomdp.tables.count(pd.Series(["no", "yes"], name="sick"), ["yes", "no"])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     table.release(epsilon=0.5).save(f"{folder}/sick.csv")
+        ...     files = sorted(os.listdir(folder))
+        ...     read = geomdp.read(f"{folder}/sick.csv")
+        >>> files, read.epsilon
+        (['sick.csv', 'sick.csv.json'], Fraction(1, 2))
+
+        """
+        _file.save(path, self._columns(), self._said(certificate), overwrite=overwrite)
+
+    def _said(self, certificate: bool) -> _file.Said:
+        """Return what a file says about this release beside its rows."""
+        facts = _file.facts_of(
+            self.design,
+            self.mechanisms,
+            identity=(self.id, self.corrects),
+            label=self.label,
+            epsilon=self.epsilon,
+            part_of=self.part_of,
+            at_least=self.at_least,
+            top=self._named,
+            certificate=certificate,
+        )
+        return _file.Said(facts, self._answers, self.counts.size)
+
+    def _answers(self) -> dict[str, Any]:
+        """Return the answers of a page that do not follow from its rows alone."""
+        why = "These counts cannot be added: they were chosen by their noise."
+        return {
+            **{"rate": None, "estimates": None, "ends": None, "together": None, "cells": None},
+            "ordered": None,
+            "sums": why,
+        }
+
+    def _text(self) -> str:
+        loss = f"privacy loss {_notebook.short(self.epsilon)} for one individual"
+        return f"{self._title()}, {loss}"
+
+    def _title(self) -> str:
+        return f"{type(self).__name__} of {_notebook.many(self.design.cells, 'count')}"
+
+    def _shown(self) -> Any:
+        """Return the frame, or its first rows if no library is installed that makes frames."""
+        try:
+            return self.frame
+        except ModuleNotFoundError:
+            return dict(islice(self.to_dict().items(), 10))
+
+    def __repr__(self) -> str:
+        return f"<{self._text()}>\n{self._shown()!r}"
+
+    def _repr_html_(self) -> str:
+        frame = self._shown()
+        html = getattr(frame, "_repr_html_", None)
+        shown = html() if html else _notebook.preformatted(repr(frame))
+        return _notebook.preformatted(self._text()) + shown
+
+
+def rehearse(made: Released, path: Any) -> None:
+    """Refuse a file, given as `save`, to which a release cannot be saved, whatever its counts."""
+    _file.rehearse("save", path, made.design.axes, made._name, made._said(certificate=False))

@@ -1,0 +1,232 @@
+"""Exact counts, which no tool shows, until they are released."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from geomdp import _notebook
+from geomdp._inputs import parameters
+from geomdp._inputs.parameters import Bounds, Integer, Real
+from geomdp._uncopied import unseen
+from geomdp.tables import _native, _release
+from geomdp.tables._exact import all_nodes
+from geomdp.tables._groups import NoisyGroups
+from geomdp.tables._native import Library
+from geomdp.tables._noise import GeometricMechanism
+from geomdp.tables._noisy import NoisyTable
+from geomdp.tables._top import Searched
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from os import PathLike
+
+    from geomdp.accounting import Budget
+    from geomdp.tables._layout import Layout
+    from geomdp.tables._released import Released
+
+_Ints: TypeAlias = NDArray[np.int64]
+
+
+@_notebook.showable
+class Table(Searched):
+    """Exact counts of all cells of a design, made by :meth:`Design.count` or :func:`count`.
+
+    Its representations, also in notebooks, show the columns and levels and no count. It cannot be
+    pickled or copied. ``dir`` leaves out :attr:`frame`, since inspectors and debuggers show the
+    value of each name in it.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from geomdp.tables import count
+    >>> count(pd.Series(["no", "yes", "no"], name="sick"), ["yes", "no"])
+    <Table of 2 counts, not shown; sick: ['yes', 'no']; sensitivity 1>
+
+    """
+
+    __slots__ = ("_design", "_library", "_occupied")
+
+    def __init__(
+        self, design: Layout, library: Library | None, occupied: tuple[_Ints, _Ints]
+    ) -> None:
+        # Cells in order, all with records among them, and their counts.
+        self._design, self._library, self._occupied = design, library, occupied
+
+    @property
+    @unseen
+    def frame(self) -> Any:
+        """The exact counts, in the library of the data. The frame shows and pickles them."""
+        design = self._design
+        columns: dict[str, Any] = {**design.axes.columns()}
+        columns[design.name] = self.nodes()[design.axes.shown].reshape(-1)
+        return _native.made(columns, self._library)
+
+    @unseen
+    def nodes(self) -> NDArray[np.int64]:
+        """Return the exact counts as an array with an axis for each column; secret.
+
+        Those of an axis are its nodes in the order of its tree: sums first.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from geomdp.tables import count
+        >>> count(pd.Series(["no", "yes", "no"]), ["yes", "no"], margins="all").nodes()
+        array([3, 1, 2])
+
+        """
+        return all_nodes(self._design, self._occupied)
+
+    @property
+    def design(self) -> Layout:
+        """The design of the table: everything public about it."""
+        return self._design
+
+    @property
+    def levels(self) -> dict[Any, list[Any]]:
+        """The levels of each column, followed by its labels for other records and for margins."""
+        return self._design.levels
+
+    @property
+    def name(self) -> str:
+        """The name of the column of counts."""
+        return self._design.name
+
+    @property
+    def sensitivity(self) -> int:
+        """The greatest L1 change of the table by one individual: that of its design."""
+        return self._design.sensitivity
+
+    @overload
+    def release(
+        self,
+        mechanism: GeometricMechanism | None = None,
+        *,
+        epsilon: Real | None = None,
+        shares: Mapping[str, Sequence[Real]] | None = None,
+        bounds: Bounds | None = None,
+        at_least: None = None,
+        budget: Budget | None = None,
+        label: str | None = None,
+        threads: int | None = None,
+        corrects: Released | None = None,
+        save: str | PathLike[str] | None = None,
+    ) -> NoisyTable: ...
+    @overload
+    def release(
+        self,
+        mechanism: GeometricMechanism | None = None,
+        *,
+        epsilon: Real | None = None,
+        shares: Mapping[str, Sequence[Real]] | None = None,
+        at_least: Integer,
+        budget: Budget | None = None,
+        label: str | None = None,
+        threads: int | None = None,
+        corrects: Released | None = None,
+        save: str | PathLike[str] | None = None,
+    ) -> NoisyGroups: ...
+    @unseen
+    def release(
+        self,
+        mechanism: GeometricMechanism | None = None,
+        *,
+        epsilon: Real | None = None,
+        shares: Mapping[str, Sequence[Real]] | None = None,
+        bounds: Bounds | None = None,
+        at_least: Integer | None = None,
+        budget: Budget | None = None,
+        label: str | None = None,
+        threads: int | None = None,
+        corrects: Released | None = None,
+        save: str | PathLike[str] | None = None,
+    ) -> NoisyTable | NoisyGroups:
+        """Return the noisy table, or its groups with large noisy counts.
+
+        Parameters
+        ----------
+        mechanism : GeometricMechanism, optional
+            Its sensitivity must be at least that of the table.
+        epsilon : number or str, optional
+            Instead of a mechanism: the privacy loss of the whole table for one individual.
+        shares : mapping of column names to sequences of numbers, optional
+            With `epsilon`: its parts for the depths of a column, from the root down, in proportion,
+            instead of those of the design.
+        bounds : (int, int), optional
+            With `epsilon`: noisy counts are clamped to them.
+        at_least : int, optional
+            Publish only the cells whose noisy counts are at least this: for designs of so many
+            cells that most are empty. All cells get noise, so the privacy loss is the same.
+        budget : Budget, optional
+            Books the privacy loss before any noise is drawn, and refuses a release that exceeds it.
+            With `rho` or a plan it books the losses of the cells that one individual can change,
+            which is less (:meth:`Design.loss_distribution`).
+        label : str, optional
+            A name for the release, for the budget's history and for readers.
+        threads : int, optional
+            As in :meth:`geomdp.GeometricMechanism.release`.
+        corrects : NoisyTable, NoisyGroups or Top, optional
+            The release that this one replaces, such as :func:`geomdp.read` returns. Both are paid
+            for; the description says which is out of date, and :meth:`NoisyTable.combine` refuses
+            them together.
+        save : str or path, optional
+            A file to publish the release to, as :meth:`NoisyTable.save` would. All that can be
+            wrong with it is refused before anything is booked: its folder, its ending, a file of
+            that name, so that a second run is not paid for, a missing library, levels that it
+            cannot keep. If the disk fails after that, the error has the release as its attribute
+            ``released``.
+
+        Returns
+        -------
+        NoisyTable or NoisyGroups
+            NoisyGroups with `at_least`, otherwise NoisyTable.
+
+        Raises
+        ------
+        ValueError
+            If the sensitivity of the mechanism is below that of the table, or the budget does not
+            allow the release.
+        FileExistsError
+            If `save` has the name of a file. Nothing is booked then.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from geomdp import accounting, tables
+        >>> table = tables.count(pd.Series(["no", "yes", "no"], name="sick"), ["yes", "no"])
+        >>> budget = accounting.Budget(epsilon=1)
+        >>> noisy = table.release(epsilon=0.5, budget=budget, label="October")
+        >>> noisy.frame["sick"].tolist(), budget.spent
+        (['yes', 'no'], [('October', 0.5)])
+
+        """
+        if shares is not None and mechanism is not None:
+            raise TypeError("shares go with epsilon: a mechanism is that of all depths")
+        given = _release.prepare(
+            self._design if shares is None else self._design.with_shares(shares),
+            mechanism,
+            epsilon=epsilon,
+            bounds=bounds,
+            at_least=at_least,
+            label=label,
+            threads=threads,
+            corrects=corrects,
+            save=save,
+        )
+        whole, losses = given.design.loss(given.mechanisms), given.design.losses(given.mechanisms)
+        _release.spend(budget, whole, losses, label)
+        noisy = _release.draw(given, self._library, self._occupied)
+        return _release.saved(noisy, save)
+
+    def __repr__(self) -> str:
+        levels = ", ".join(
+            f"{label}: {parameters.shown(each)}" for label, each in self.levels.items()
+        )
+        counts = _notebook.many(self._design.cells, "count")
+        return f"<Table of {counts}, not shown; {levels}; sensitivity {self.sensitivity}>"
+
+    def _repr_html_(self) -> str:
+        return _notebook.preformatted(repr(self))

@@ -1,0 +1,359 @@
+"""Releases of Dask data frames and arrays: a task that runs again gives the same noise.
+
+This module needs the extra ``dask``. :func:`count` makes a table of a design, for a release in this
+process. Each release on the workers has a key. The key and the ids of a count determine its noise,
+so partitions, workers and repeated tasks do not change it (``docs/keyed.md``). With a
+``Client``, its scheduler keeps the key until you wipe it, and tasks fetch it from there. Without a
+``Client`` the key is an object of this process.
+"""
+
+from __future__ import annotations
+
+import pickle
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from geomdp._extras import installed_by
+from geomdp._inputs import parameters
+from geomdp._inputs.columns import Nulls, only
+from geomdp._uncopied import unseen
+from geomdp.keyed import Release, ReleaseKey
+from geomdp.mechanism import GeometricMechanism, as_mechanism
+from geomdp.tables import Design, Table
+from geomdp.tables._counting import added, columns_of, tally
+from geomdp.tables._native import categories, of_categories, of_objects
+
+with installed_by("geomdp[dask]"):
+    import dask.array as da
+    import dask.dataframe as dd
+    from dask.base import compute
+    from dask.delayed import delayed
+    from distributed import Client, Variable
+
+    from geomdp.tables._engines import dask_internals
+
+__all__ = ["count", "release_columns", "release"]
+
+
+@unseen
+def count(design: Design, frame: dd.DataFrame, *, weights: str | None = None) -> Table:
+    """Bound the contributions of each individual, and count the records of each cell.
+
+    As :meth:`geomdp.tables.Design.count`, on the workers: all records of an individual go to one
+    partition, which one task bounds and counts. Only the counts by cell come to this process. A
+    task that Dask repeats may draw other cells for its individuals, but the counts of one run alone
+    come here. So a table never has two draws of an individual.
+
+    Parameters
+    ----------
+    design : Design
+        Its levels are a mapping of column names.
+    frame : DataFrame
+        As for :func:`release_columns`. Each task has a partition in memory.
+    weights : str, optional
+        As in :meth:`geomdp.tables.Design.count`.
+
+    Returns
+    -------
+    Table
+        The exact counts of all cells, as a frame of pandas in this process. Its release needs no
+        key: it draws once.
+
+    Raises
+    ------
+    TypeError
+        If individuals are not integers, text or bytes, of a type of their own: equal ones of
+        another type, such as objects, might go to different tasks.
+
+    Examples
+    --------
+    >>> import dask.dataframe as dd
+    >>> import pandas as pd
+    >>> import geomdp.tables.dask
+    >>> from geomdp.tables import Design
+    >>> visits = pd.DataFrame({"who": [1, 1, 2], "town": ["x", "y", "x"]})
+    >>> design = Design({"town": ["x", "y", "z"]}, individual="who", l0=1)
+    >>> table = geomdp.tables.dask.count(design, dd.from_pandas(visits, npartitions=2))
+    >>> len(table.release(epsilon=0.5).frame)
+    3
+
+    """
+    if not isinstance(design, Design):
+        raise TypeError(parameters.foreign("design", design, "a Design"))
+    if not isinstance(frame, dd.DataFrame):
+        raise TypeError(f"frame has type {type(frame).__name__}: give a DataFrame of Dask")
+    used, who = columns_of(design, weights), design.individual
+    known = list(frame.columns)
+    meta = dask_internals.types(frame)[[only(name, known) for name in used]]
+    # Without rows, this checks the arguments.
+    _, library, _ = tally(design, meta, weights)
+    rows = cast(Any, frame)[used].map_partitions(_of_types, dict(meta.dtypes), meta=meta)
+    if who is not None:
+        kind = of_categories(categories(meta[who])).to_native()
+        if of_objects(kind):  # Dask compares each partition's objects in its own way.
+            raise TypeError(
+                f"individuals of type {kind.dtype} are not accepted on a cluster: give "
+                "integers, or text of type string[pyarrow]"
+            )
+        rows = rows.shuffle(on=[who], ignore_index=True)
+    evaluate: Any = compute
+    parts = [delayed(_tallied)(part, design, weights) for part in rows.to_delayed()]
+    cells, counts = map(np.concatenate, zip(*evaluate(*parts), strict=True))
+    return Table(design, library, added(design, cells, counts))
+
+
+def release_columns(
+    frame: dd.DataFrame,
+    mechanisms: Mapping[str, GeometricMechanism],
+    ids: Sequence[str],
+    *,
+    nulls: Nulls = "refuse",
+    unique_ids: bool = False,
+) -> Release[dd.DataFrame]:
+    """Release a frame with noise added to some of its columns.
+
+    The call evaluates the id columns once, to compare them. Each evaluation of the result evaluates
+    the frame again.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        A Dask DataFrame. It must have the same rows each time that Dask computes it: rows that
+        change are released twice. Dask cannot detect this. Random functions, clocks,
+        ``drop_duplicates`` by some columns and files that change may all give other rows. Write
+        such a frame, read it back, and release that.
+    mechanisms : mapping of column names to mechanisms
+        Mechanisms for the columns of counts, which have integer types of 8 to 64 bits.
+    ids : sequence of str
+        Columns that together identify each row. They are released unchanged. Each of them, and each
+        column of counts, has one dtype in all partitions; categories are known.
+    nulls : {"refuse", "keep"}
+        Whether counts with nulls raise an error when the result is evaluated, or keep them.
+    unique_ids : bool
+        True declares that no two rows have the same ids. Then the call neither compares ids nor
+        evaluates the frame. If two rows have the same ids after all, they share their noise.
+
+    Returns
+    -------
+    Release
+        A lazy frame with the same columns, types, index and partitions, and its key.
+
+    Raises
+    ------
+    TypeError
+        While a partition is evaluated: if its ids or counts have another dtype than the frame's.
+    ValueError
+        If two rows have the same ids, or the categories of an id are unknown.
+
+    Examples
+    --------
+    >>> import dask.dataframe as dd
+    >>> import pandas as pd
+    >>> import geomdp.tables.dask
+    >>> from geomdp import GeometricMechanism
+    >>> counts = dd.from_pandas(pd.DataFrame({"g": [1, 2, 3], "n": [12, 7, 9]}), npartitions=2)
+    >>> with geomdp.tables.dask.release_columns(counts, {"n": GeometricMechanism(1.0)}, ["g"]) as lazy:
+    ...     noisy = lazy.compute()
+    >>> list(noisy.columns)
+    ['g', 'n']
+
+    """
+    if not isinstance(frame, dd.DataFrame):
+        raise TypeError(f"frame has type {type(frame).__name__}: give a DataFrame of Dask")
+    parameters.check_bool("unique_ids", unique_ids)
+    key, counts = ReleaseKey(), cast(Any, frame)
+    meta = dask_internals.types(frame)
+    # Without rows, this checks the arguments.
+    key.release_columns(meta, mechanisms, ids, part=True, nulls=nulls)
+    mechanisms, ids = dict(mechanisms), list(ids)
+    types = dict(meta[[*ids, *mechanisms]].dtypes)
+    for name in ids:
+        if str(types[name]) == "category" and not counts[name].cat.known:
+            raise ValueError(f"unknown categories of {name!r} are not accepted: call cat.as_known")
+    if not unique_ids:
+        rows = counts[ids].map_partitions(_of_types, types, meta=meta[ids])
+        # Equal ids go to the same partition.
+        rows = rows.shuffle(on=ids, ignore_index=True)
+        if rows.map_partitions(_repeated, meta=(None, bool)).any().compute():
+            raise ValueError(f"ids = {ids} are not unique: give columns that identify each row")
+    held = _hold(key)
+    noisy = counts.map_partitions(_release_columns, held, mechanisms, types, nulls, meta=meta)
+    return Release(noisy, held.wipe)
+
+
+def release(array: da.Array, mechanism: GeometricMechanism) -> Release[da.Array]:
+    """Release an array of counts.
+
+    Parameters
+    ----------
+    array : Array
+        A Dask Array of numpy integers of 8 to 64 bits. A count's position in the whole array is its
+        id, so chunks do not change its noise.
+    mechanism
+        The mechanism that adds the noise.
+
+    Returns
+    -------
+    Release
+        A lazy array with the same shape, dtype and chunks, and its key.
+
+    Raises
+    ------
+    ValueError
+        If the sizes of the chunks are unknown.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import numpy as np
+    >>> from geomdp import GeometricMechanism
+    >>> from geomdp.tables.dask import release
+    >>> with release(da.from_array(np.array([[12, 7], [9, 4]])), GeometricMechanism(1.0)) as noisy:
+    ...     noisy.compute().shape
+    (2, 2)
+
+    """
+    if not isinstance(array, da.Array):
+        raise TypeError(f"array has type {type(array).__name__}: give an Array of Dask")
+    as_mechanism(mechanism)
+    if type(meta := dask_internals.types(array)) is not np.ndarray:
+        raise TypeError(f"chunks that are {type(meta).__name__} are not accepted")
+    mechanism.release(np.zeros(0, array.dtype))
+    if np.isnan(array.shape).any():
+        raise ValueError("chunks of unknown sizes are not accepted: call compute_chunk_sizes")
+    held = _hold(ReleaseKey())
+    return Release(_array(array, mechanism, held), held.wipe)
+
+
+class _Held:
+    """Gives tasks the key. Task names contain a random name instead of the key."""
+
+    def __init__(self) -> None:
+        self.name = f"geomdp-{uuid.uuid4().hex}"
+
+    def __dask_tokenize__(self) -> str:
+        return self.name
+
+
+class _Here(_Held):
+    """Holds the key in this process; tasks in other processes get a copy of this object."""
+
+    def __init__(self, key: ReleaseKey) -> None:
+        super().__init__()
+        self._key = key
+
+    def key(self) -> AbstractContextManager[ReleaseKey]:
+        return nullcontext(self._key)
+
+    def wipe(self) -> None:
+        self._key.wipe()
+
+    def __getstate__(self) -> dict[str, Any]:
+        if dask_internals.client() is not None:
+            # The key could not be wiped on a cluster.
+            raise TypeError("a release made without a Client cannot run on one: release again")
+        return self.__dict__
+
+
+class _Scheduled(_Held):
+    """Holds the key in the scheduler of a Client, which outlives the workers; tasks fetch it."""
+
+    def __init__(self, key: ReleaseKey, client: Client) -> None:
+        super().__init__()
+        create: Any = Variable
+        self._variable = create(self.name, client)
+        self._variable.set(pickle.dumps(key))
+        key.wipe()
+
+    @contextmanager
+    def key(self) -> Iterator[ReleaseKey]:
+        try:
+            # The scheduler answers at once if it knows the name.
+            stored = self._variable.get(timeout=1)
+        except TimeoutError:
+            stored = None
+        if stored is None:
+            raise ValueError("the key of this release is wiped: nothing more can be evaluated")
+        key: ReleaseKey = pickle.loads(stored)
+        try:
+            yield key
+        finally:
+            key.wipe()
+
+    def wipe(self) -> None:
+        if self._variable.client.status != "running":
+            raise RuntimeError("the Client is closed: the scheduler keeps the key until it ends")
+        # Keep the name: tasks would wait for a name that does not exist.
+        self._variable.set(None)
+
+
+def _hold(key: ReleaseKey) -> _Here | _Scheduled:
+    client = dask_internals.client()
+    return _Here(key) if client is None else _Scheduled(key, client)
+
+
+@unseen
+def _release_columns(
+    part: Any,
+    held: _Here | _Scheduled,
+    mechanisms: dict[str, GeometricMechanism],
+    types: dict[str, Any],
+    nulls: Nulls,
+) -> Any:
+    _of_types(part, types)
+    ids = [name for name in types if name not in mechanisms]
+    with held.key() as key:
+        return key.release_columns(part, mechanisms, ids, part=True, nulls=nulls, threads=1)
+
+
+@unseen
+def _tallied(part: Any, design: Design, weights: Any) -> tuple[Any, Any]:
+    """Return the cells of a partition that have records, and how many."""
+    return tally(design, part, weights)[2]
+
+
+def _of_types(part: Any, types: dict[str, Any]) -> Any:
+    """Refuse other types: equal ids would go to different partitions, and noise follows types."""
+    for name, found in part.dtypes.items():
+        if found != types.get(name, found):
+            raise TypeError(
+                f"column {name!r} of type {found} in a partition and {types[name]} in the frame is "
+                "not accepted: call astype on the frame"
+            )
+    return part
+
+
+def _repeated(rows: Any) -> Any:
+    return rows.duplicated()
+
+
+def _array(array: da.Array, mechanism: GeometricMechanism, held: _Here | _Scheduled) -> da.Array:
+    apply: Any = da.map_blocks
+    noisy: da.Array = apply(
+        _release_block, array, held, mechanism, dtype=array.dtype, meta=dask_internals.types(array)
+    )
+    return noisy
+
+
+@unseen
+def _release_block(
+    counts: NDArray[Any],
+    held: _Here | _Scheduled,
+    mechanism: GeometricMechanism,
+    block_info: Any = None,
+) -> NDArray[Any]:
+    where, shape = block_info[0]["array-location"], block_info[0]["shape"]
+    # Flat positions in the whole array.
+    places = np.zeros((), np.int64)
+    for (start, stop), size in zip(where, shape, strict=True):
+        places = places[..., None] * size + np.arange(start, stop)
+    with held.key() as key:
+        noisy: NDArray[Any] = key.release(
+            mechanism, counts, places, name="counts", part=True, threads=1
+        )
+    return noisy

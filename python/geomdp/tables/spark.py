@@ -1,0 +1,306 @@
+"""Releases of Spark DataFrames: a task that runs again gives the same noise.
+
+This module needs the extra ``spark``, a classic session of Spark 4, and geomdp on every executor.
+:func:`count` makes a table of a design, for a release on the driver. :func:`release_columns`
+releases on the executors, for tables too large for that. Its noisy DataFrame is lazy: Spark
+computes it for each action, and computes parts of it again when a task is retried or speculated on,
+or a cached part is lost. The noisy counts are the same each time, since the ids and a key, drawn
+once per release, determine their noise. Anyone who can read the memory or the traffic of the
+cluster can read that key, and the exact counts. ``docs/keyed.md`` says where the key is, and
+where ``wipe`` removes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+import numpy as np
+
+from geomdp._extras import installed_by
+from geomdp._inputs import parameters
+from geomdp._inputs.columns import Nulls, narwhals, only
+from geomdp._inputs.parameters import Integer
+from geomdp._uncopied import unseen
+from geomdp.keyed import Release, ReleaseKey
+from geomdp.mechanism import GeometricMechanism
+from geomdp.tables import Design, Table, _ids
+from geomdp.tables._contributions import checked, words
+from geomdp.tables._counting import added, columns_of, tally
+
+with installed_by("geomdp[spark]"):
+    from pyarrow import RecordBatch, array
+    from pyarrow import Table as ArrowTable
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import LongType, StructField, StructType
+
+    from geomdp.tables._engines import spark_internals, spark_plan
+
+__all__ = ["count", "release_columns", "bound_contributions"]
+
+
+@unseen
+def count(design: Design, frame: DataFrame, *, weights: str | None = None) -> Table:
+    """Bound the contributions of each individual, and count the records of each cell.
+
+    As :meth:`geomdp.tables.Design.count`, on the executors: all records of an individual go to one
+    task, which bounds and counts them. The call runs one job, and collects only the counts by cell
+    to the driver. A task that Spark repeats may draw other cells for its individuals, but Spark
+    collects the counts of one attempt alone. So a table never has two draws of an individual.
+
+    Parameters
+    ----------
+    design : Design
+        Its levels are a mapping of column names.
+    frame : DataFrame
+        A batch DataFrame of a classic session, with a plan that :func:`release_columns` accepts.
+        Each task has the columns of the design in memory.
+    weights : str, optional
+        As in :meth:`geomdp.tables.Design.count`.
+
+    Returns
+    -------
+    Table
+        The exact counts of all cells, as a table of PyArrow on the driver. Its release needs no
+        key: it draws once.
+
+    Raises
+    ------
+    TypeError
+        If individuals are not integers, text or bytes: equal ones of another type might go to
+        different tasks.
+    ValueError
+        If the rows may differ from one reading to the next.
+
+    Examples
+    --------
+    >>> from pyspark.sql import SparkSession
+    >>> import geomdp.tables.spark
+    >>> from geomdp.tables import Design
+    >>> spark = SparkSession.builder.master("local[1]").getOrCreate()
+    >>> visits = spark.sql("SELECT * FROM VALUES (1, 'x'), (1, 'y'), (2, 'x') AS visits(who, town)")
+    >>> design = Design({"town": ["x", "y", "z"]}, individual="who", l0=1)
+    >>> table = geomdp.tables.spark.count(design, visits)
+    >>> noisy = table.release(epsilon=0.5)
+    >>> noisy.frame.column_names, len(noisy.frame)
+    (['town', 'count'], 3)
+
+    """
+    if not isinstance(design, Design):
+        raise TypeError(parameters.foreign("design", design, "a Design"))
+    _check_batch(frame)
+    _check_stable(frame)
+    names, places, placed = _placed(frame)
+    used, who = columns_of(design, weights), design.individual
+    chosen = placed.select(*(places[names.index(only(each, names))] for each in used))
+    # Without rows, this checks the arguments.
+    _, library, _ = tally(design, chosen.limit(0).toArrow().rename_columns(used), weights)
+    if who is not None:
+        chosen = chosen.repartition(places[names.index(who)])
+
+    def counted(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
+        if read := list(batches):
+            rows = ArrowTable.from_batches(read).rename_columns(used)
+            _, _, occupied = tally(design, rows, weights)
+            yield RecordBatch.from_arrays([*map(array, occupied)], ["cell", "n"])
+
+    found = chosen.mapInArrow(counted, "cell long, n long").toArrow()
+    cells, counts = (found.column(name).to_numpy() for name in ("cell", "n"))
+    return Table(design, library, added(design, cells, counts))
+
+
+def release_columns(
+    frame: DataFrame,
+    mechanisms: Mapping[str, GeometricMechanism],
+    ids: Sequence[str],
+    *,
+    nulls: Nulls = "refuse",
+    unique_ids: bool = False,
+) -> Release[DataFrame]:
+    """Release a DataFrame with noise added to some of its columns.
+
+    The call runs one job, which groups the rows by their ids and adds no noise. It runs none if the
+    plan ends in a ``groupBy`` whose columns are all ids; filters, sorts, repartitions and renamed
+    columns may follow.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        A batch DataFrame of a classic session, not of Spark Connect. Spark computes it again for
+        each action and for each failed task, and must find the same rows each time, in any order:
+        rows that change are released twice. So its plan may only contain nodes and functions known
+        to give the same rows. Samples, limits, windows, ``dropDuplicates`` by some columns,
+        ``first``, sums of floats, clocks, Python functions, RDDs (and lists given to
+        ``createDataFrame``, which are RDDs) and collated strings are refused. Release
+        ``frame.checkpoint()`` instead. Files must not change until the release is wiped.
+    mechanisms : mapping of column names to mechanisms
+        Mechanisms for the columns of counts, which have type byte, short, integer or long. The
+        result keeps nothing of their exact counts.
+    ids : sequence of str
+        Columns that together identify each row. They are released unchanged.
+    nulls : {"refuse", "keep"}
+        Whether counts with nulls fail the job that reads them, or keep them.
+    unique_ids : bool
+        True declares that no two rows have the same ids, and the call does not compare them. If two
+        rows have the same ids after all, they share their noise.
+
+    Returns
+    -------
+    Release
+        A lazy DataFrame with the same schema, and its key. ``wipe`` destroys the broadcast that
+        carries the key. Written, collected, checkpointed or cached counts stay; tasks that need
+        noise fail from then on.
+
+    Raises
+    ------
+    ValueError
+        If two rows have the same ids, or the rows may differ from one reading to the next.
+
+    Examples
+    --------
+    >>> from pyspark.sql import SparkSession
+    >>> import geomdp.tables.spark
+    >>> from geomdp import GeometricMechanism
+    >>> spark = SparkSession.builder.master("local[1]").getOrCreate()
+    >>> counts = spark.sql("SELECT * FROM VALUES ('x', 12), ('y', 7) AS counts(town, n)")
+    >>> release = geomdp.tables.spark.release_columns(counts, {"n": GeometricMechanism(1.0)}, ["town"])
+    >>> with release as noisy:
+    ...     table = noisy.toArrow()  # or noisy.write.parquet(...)
+    >>> table.column_names
+    ['town', 'n']
+
+    """
+    parameters.check_bool("unique_ids", unique_ids)
+    _check_batch(frame)
+    _check_stable(frame)
+    names, places, placed = _placed(frame)
+    key = ReleaseKey()
+    empty = placed.limit(0).toArrow().schema.empty_table().rename_columns(names)
+    # Without rows, this checks the arguments.
+    key.release_columns(empty, mechanisms, ids, part=True, nulls=nulls)
+    mechanisms, ids = dict(mechanisms), list(ids)
+    among = [names.index(name) for name in ids]
+    if not (unique_ids or spark_plan.groups_by(spark_internals.analyzed(frame), among)):
+        groups = placed.groupBy(*(places[place] for place in among)).count()
+        if not groups.filter("count > 1").isEmpty():
+            raise ValueError(f"ids = {ids} are not unique: give columns that identify each row")
+    broadcast = frame.sparkSession.sparkContext.broadcast(key)
+    key.wipe()
+    held: Any = spark_internals.Held(broadcast)
+    settings = spark_internals.deciding(frame.sparkSession.conf.getAll)
+
+    def noise(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
+        spark_internals.check_settings(settings)
+        key = held.value
+        yield from key.release_batches(
+            batches, mechanisms, ids, part=True, names=names, nulls=nulls, threads=1
+        )
+
+    noisy = placed.mapInArrow(noise, frame.schema)
+    # Destroys once, however often it is called.
+    end = ExitStack()
+    end.callback(broadcast.destroy, blocking=True)
+    end.callback(spark_internals.forgetting(noisy))
+    return Release(noisy, end.close)
+
+
+def bound_contributions(
+    frame: DataFrame,
+    individual: str,
+    *,
+    l0: Integer,
+    linf: Integer = 1,
+    cells: Sequence[str] | None = None,
+) -> DataFrame:
+    """Keep at most `l0` cells of each individual, and at most `linf` records in each of them.
+
+    See :func:`geomdp.tables.bound_contributions`. The executors draw from their operating systems.
+    The result is lazy, and Spark may draw anew for each action and each repeated task: write it,
+    read it back, and count and release that. :func:`release_columns` refuses a frame computed from
+    the result itself.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        A batch DataFrame of a classic session, not of Spark Connect. Each row is a record.
+    individual, l0, linf, cells
+        As in :func:`geomdp.tables.bound_contributions`. The evaluation fails if an individual is
+        null.
+
+    Returns
+    -------
+    DataFrame
+        The rows kept, with the same schema, in any order.
+
+    Examples
+    --------
+    >>> from pyspark.sql import SparkSession
+    >>> import geomdp.tables.spark
+    >>> spark = SparkSession.builder.master("local[1]").getOrCreate()
+    >>> visits = spark.sql("SELECT * FROM VALUES (1, 'x'), (1, 'y'), (2, 'x') AS visits(who, town)")
+    >>> geomdp.tables.spark.bound_contributions(visits, "who", l0=1).count()
+    2
+
+    """
+    l0, linf = checked(l0, linf, cells)
+    _check_batch(frame)
+    names, places, placed = _placed(frame)
+    keys = [places[names.index(only(each, names))] for each in (individual, *(cells or ()))]
+    _ids.checked(individual, placed.select(keys[0]).limit(0).toArrow().column(0))
+    drawn = ["one", "two"] if cells is not None else ["one", "two", "row"]
+
+    def draw(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
+        for batch in batches:
+            _ids.checked(individual, batch.column(keys[0]))
+            size = len(batch)
+            random = [array(words(size).view(np.int64)) for _ in drawn]
+            yield RecordBatch.from_arrays([*batch.columns, *random], [*places, *drawn])
+
+    schema = [*placed.schema.fields, *(StructField(name, LongType()) for name in drawn)]
+    rows = _within(placed.mapInArrow(draw, StructType(schema)), [*keys, *drawn[2:]], l0, linf)
+    return rows.select(*places).toDF(*names)
+
+
+def _within(frame: DataFrame, keys: list[str], l0: int, linf: int) -> DataFrame:
+    """Return the rows to keep, by the columns of individuals and of cells.
+
+    The columns ``one`` and ``two`` put the rows in random orders.
+    """
+    nw = narwhals()
+    view: Any = nw.from_native(frame)
+    view = view.with_columns(place=nw.col("one").rank("ordinal").over(*keys))
+    # One row stands for each cell. Its turn does not depend on the draw of rows.
+    view = view.with_columns(turn=nw.when(nw.col("place") == 1).then(nw.col("two")))
+    view = view.with_columns(turn=nw.col("turn").rank("ordinal").over(keys[0]))
+    view = view.with_columns(turn=nw.col("turn").min().over(*keys))
+    kept: DataFrame = view.filter(nw.col("place") <= linf, nw.col("turn") <= l0).to_native()
+    return kept
+
+
+def _check_batch(frame: Any) -> None:
+    if not spark_internals.is_classic(frame):
+        kind = f"{type(frame).__module__}.{type(frame).__qualname__}"
+        raise TypeError(f"frame has type {kind}: give a DataFrame of a classic session of Spark")
+    if frame.isStreaming:
+        raise ValueError("a streaming frame is not accepted: give a batch")
+
+
+def _check_stable(frame: DataFrame) -> None:
+    plan = spark_internals.analyzed(frame)
+    if (found := spark_plan.unstable(plan, spark_internals.collations(frame))) is not None:
+        raise ValueError(
+            f"a frame with {found} is not accepted, as its rows may differ from one reading to the "
+            "next: call sparkContext.setCheckpointDir and give frame.checkpoint(), or write the "
+            "frame, read it back and give that"
+        )
+
+
+def _placed(frame: DataFrame) -> tuple[list[str], list[str], DataFrame]:
+    """Return the names of columns, their positions, and the frame with positions as names.
+
+    Spark interprets dots in names.
+    """
+    names = frame.columns
+    places = [str(place) for place in range(len(names))]
+    return names, places, frame.toDF(*places)

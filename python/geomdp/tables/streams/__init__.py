@@ -1,0 +1,24 @@
+"""Counts day by day: a stream of counts under one privacy loss, safe against crashes.
+
+A tree of noisy sums gives the total of any span of steps, at any time, as often as you like, and
+one record costs epsilon once, however long the stream runs. The guide is
+``docs/guides/streams.md``.
+
+>>> import tempfile, pathlib
+>>> from geomdp.tables.streams import Stream
+>>> folder = tempfile.TemporaryDirectory()
+>>> visits = Stream.open(pathlib.Path(folder.name) / "visits.jsonl", horizon=365, epsilon=1)
+>>> published = visits.release(0, [512])
+>>> published = visits.release(1, [512, 498])
+>>> lower, upper = visits.interval(0, 2, alpha=0.05)
+>>> upper - visits.total(0, 2)
+8
+>>> folder.cleanup()
+"""
+
+from geomdp.tables.streams._stream import Stream
+
+__all__ = ["Stream"]
+
+# Pickles name this module, wherever a class is written.
+Stream.__module__ = __name__
