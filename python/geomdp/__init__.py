@@ -16,19 +16,10 @@ _HOMES = {
     "sample_geometric": "samplers",
     "sample_bernoulli": "samplers",
     "kernel": "_kernel",
-    "read": "_reading",
+    "read": "tables._reading",
 }
 #: Modules that are imported at first use as attributes.
-_MODULES = (
-    "accounting",
-    "accuracy",
-    "consistency",
-    "distribution",
-    "frames",
-    "measurement",
-    "plot",
-    "streams",
-)
+_MODULES = ("accounting", "accuracy", "distribution", "keyed", "measurement", "tables")
 __all__ = list(_HOMES)
 
 

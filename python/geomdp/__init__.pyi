@@ -1,15 +1,13 @@
 from geomdp import accounting as accounting
 from geomdp import accuracy as accuracy
 from geomdp import distribution as distribution
+from geomdp import keyed as keyed
 from geomdp import measurement as measurement
 from geomdp import tables as tables
 from geomdp._kernel import kernel
 from geomdp.certificate import Certificate
 from geomdp.mechanism import GeometricMechanism
 from geomdp.samplers import sample_bernoulli, sample_geometric, sample_two_sided_geometric
-from geomdp.tables import consistency as consistency
-from geomdp.tables import plot as plot
-from geomdp.tables import streams as streams
 from geomdp.tables._reading import read
 
 __all__ = [

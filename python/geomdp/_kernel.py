@@ -1,6 +1,8 @@
-"""The code that adds the noise in this process."""
+"""The door to the Rust core, which all other files of the package take it from."""
 
-from geomdp import _core
+from geomdp import _core as core
+
+__all__ = ["core", "kernel"]
 
 
 def kernel() -> str:
@@ -27,7 +29,7 @@ def kernel() -> str:
     True
 
     """
-    name, tape, features = _core.kernel()
+    name, tape, features = core.kernel()
     has, lacks = (
         " ".join(feature for feature, found in features if found == wanted) or "none"
         for wanted in (True, False)

@@ -11,7 +11,7 @@ from geomdp import _notebook
 from geomdp._notebook import many
 
 if TYPE_CHECKING:
-    from geomdp import _core
+    from geomdp._kernel import core
 
 __all__ = ["Certificate"]
 
@@ -204,7 +204,7 @@ def _dyadic(value: Fraction, bits: int) -> dict[str, Any]:
     return {"num": hex(int(value * 2**bits)), "bits": bits}
 
 
-def from_fields(fields: _core._Fields, sensitivity: int) -> Certificate:
+def from_fields(fields: core._Fields, sensitivity: int) -> Certificate:
     """Return the certificate of a plan from the core's description of it."""
 
     def ratio(pair: tuple[int, int] | None) -> Fraction | None:

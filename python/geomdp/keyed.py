@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp import _core
 from geomdp._inputs import arrays, columns, parameters
 from geomdp._inputs.arrays import Array
 from geomdp._inputs.columns import Nulls
+from geomdp._kernel import core
 from geomdp._uncopied import Uncopied, unseen
 from geomdp.mechanism import GeometricMechanism, as_mechanism, core_of
 
@@ -75,9 +75,9 @@ class ReleaseKey:
     __slots__ = ("_copied", "_core", "_lock", "_parts")
 
     def __init__(self) -> None:
-        self._begin(_core.ReleaseKey(None), copied=False)
+        self._begin(core.ReleaseKey(None), copied=False)
 
-    def _begin(self, core: _core.ReleaseKey, *, copied: bool) -> None:
+    def _begin(self, core: core.ReleaseKey, *, copied: bool) -> None:
         self._core, self._copied = core, copied
         #: Maps each released name to whether it was released in parts.
         self._parts: dict[str, bool] = {}
@@ -344,7 +344,7 @@ class ReleaseKey:
             self._parts.update(dict.fromkeys(names, part))
 
     def _noise(
-        self, mechanism: GeometricMechanism, name: str, ids: _core.Ids, threads: int | None
+        self, mechanism: GeometricMechanism, name: str, ids: core.Ids, threads: int | None
     ) -> columns.Noise:
         """Return a function that releases counts: each call takes the next ids."""
         plan, thread_limit = core_of(as_mechanism(mechanism)), parameters.threads(threads)
@@ -484,12 +484,12 @@ def _from_pickle(version: int, *content: Any) -> ReleaseKey:
             f" geomdp for pickling; this one writes version {_VERSION}"
         )
     key = ReleaseKey.__new__(ReleaseKey)
-    key._begin(_core.ReleaseKey(*content), copied=True)
+    key._begin(core.ReleaseKey(*content), copied=True)
     return key
 
 
-def _rows(given: Sequence[Any], size: int, part: bool) -> _core.Ids:
-    ids, plain = _core.Ids(size), [_of_64_bits_or_bytes(column) for column in given]
+def _rows(given: Sequence[Any], size: int, part: bool) -> core.Ids:
+    ids, plain = core.Ids(size), [_of_64_bits_or_bytes(column) for column in given]
     for column in plain:
         if (found := len(column)) != size:
             raise ValueError(f"ids of length {found} are not accepted: give {size}, one a count")

@@ -11,11 +11,12 @@ from typing import Any, Literal, Protocol, Self, TypeVar, overload
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from geomdp import _core, _notebook, certificate
+from geomdp import _notebook, certificate
 from geomdp._inputs import arrays, columns, labels, parameters
 from geomdp._inputs.arrays import Array
 from geomdp._inputs.columns import REFUSE, Nulls
 from geomdp._inputs.parameters import Bounds, Integer, Real
+from geomdp._kernel import core
 from geomdp._numerics import decimals
 from geomdp._uncopied import hide, unseen
 
@@ -35,7 +36,7 @@ _Key = TypeVar("_Key")
 @lru_cache(maxsize=128)
 def _prepared(
     epsilon: Any, sensitivity: int, scale: Any, bounds: tuple[int, int] | None
-) -> tuple[Fraction | None, _core.Mechanism]:
+) -> tuple[Fraction | None, core.Mechanism]:
     """Return the exact rate and the plans; equal mechanisms share plans, which are slow to make."""
     rate: Fraction | None
     if scale is None:
@@ -47,7 +48,7 @@ def _prepared(
     if bounds and max(map(abs, bounds)) >= 2**127:
         # The core cannot compare such numbers.
         raise OverflowError(f"bounds = {bounds} are not accepted: give 64-bit integers")
-    return rate, _core.Mechanism(None if rate is None else rate.as_integer_ratio(), bounds)
+    return rate, core.Mechanism(None if rate is None else rate.as_integer_ratio(), bounds)
 
 
 @_notebook.showable
@@ -621,7 +622,7 @@ def top_among(
     return np.array(found, np.int64)
 
 
-def core_of(mechanism: GeometricMechanism) -> _core.Mechanism:
+def core_of(mechanism: GeometricMechanism) -> core.Mechanism:
     """Return the mechanism of the Rust core, which draws."""
     return mechanism._core
 

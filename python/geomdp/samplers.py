@@ -7,9 +7,9 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp import _core
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Bounds, Integer, Real
+from geomdp._kernel import core
 from geomdp.mechanism import GeometricMechanism
 
 __all__ = ["sample_two_sided_geometric", "sample_geometric", "sample_bernoulli"]
@@ -61,7 +61,7 @@ def sample_bernoulli(prob: Real, size: Size | None = None) -> bool | NDArray[np.
 
     """
     bits = np.zeros(_shape(size), dtype=np.uint8)
-    _core.sample_bernoulli(_probability(prob), bits.reshape(-1))
+    core.sample_bernoulli(_probability(prob), bits.reshape(-1))
     return bool(bits) if size is None else bits.view(np.bool_)
 
 
@@ -113,7 +113,7 @@ def sample_geometric(
     if trials > _MAX_TRIALS:
         raise OverflowError(f"trials = {trials} is not accepted: give at most {_MAX_TRIALS}")
     draws = np.zeros(_shape(size), dtype=np.int64)
-    _core.sample_geometric(probability, trials, draws.reshape(-1))
+    core.sample_geometric(probability, trials, draws.reshape(-1))
     return int(draws) if size is None else draws
 
 

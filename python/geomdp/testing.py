@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from geomdp import _core
 from geomdp._inputs import arrays, parameters
 from geomdp._inputs.arrays import Array
+from geomdp._kernel import core
 from geomdp._uncopied import unseen
 from geomdp.mechanism import GeometricMechanism, as_mechanism, core_of
 
@@ -56,12 +56,12 @@ def release_not_private(
     array([14,  1, 90])
 
     """
-    core = core_of(as_mechanism(mechanism))
+    own = core_of(as_mechanism(mechanism))
     if not isinstance(key, bytes) or len(key) != KEY_BYTES:
         raise ValueError(f"key is not accepted: give {KEY_BYTES} bytes")
     thread_limit = parameters.threads(threads)
 
     def noise(source: Array, target: Array, _interruptible: bool) -> None:
-        _core.release_not_private(core, key, source, target, thread_limit)
+        core.release_not_private(own, key, source, target, thread_limit)
 
     return arrays.release(counts, out, noise)

@@ -17,9 +17,9 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 
-from geomdp import _core
 from geomdp._inputs import arrays, parameters
 from geomdp._inputs.arrays import Array
+from geomdp._kernel import core
 from geomdp._notebook import showable
 from geomdp._numerics import moments
 from geomdp._uncopied import unseen
@@ -28,7 +28,7 @@ from geomdp.mechanism import GeometricMechanism, core_of
 __all__ = ["Geometric", "GeometricTruncated", "GeometricFolded"]
 
 #: Adds noise to the counts of one dtype.
-_Drawer: TypeAlias = _core.Mechanism | _core.Folded
+_Drawer: TypeAlias = core.Mechanism | core.Folded
 _INF = math.inf
 _INT64, _UINT64 = np.iinfo(np.int64), np.iinfo(np.uint64)
 
@@ -235,7 +235,7 @@ class Geometric:
         # Pass the limits as bounds, since the mechanism requires bounds for unsigned counts.
         return self._within((int(limits.min), int(limits.max)))
 
-    def _within(self, bounds: tuple[int, int]) -> _core.Mechanism:
+    def _within(self, bounds: tuple[int, int]) -> core.Mechanism:
         scale = 0 if self._rate is None else 1 / self._rate
         return core_of(GeometricMechanism.from_scale(scale, bounds))
 
@@ -327,7 +327,7 @@ class GeometricTruncated(_Bounded):
     def _doubled(name: str, bound: Any) -> Any:
         return float(bound) if _is_infinite(bound) else 2 * parameters.integer(name, bound)
 
-    def _prepared(self, limits: np.iinfo[Any]) -> _core.Mechanism:
+    def _prepared(self, limits: np.iinfo[Any]) -> core.Mechanism:
         self._refuse_beyond(limits)
         return self._within(self._reach(limits))
 
@@ -392,7 +392,7 @@ class GeometricFolded(_Bounded):
         if self._twice == (-_INF, _INF):
             return super()._prepared(limits)
         ratio = None if self._rate is None else self._rate.as_integer_ratio()
-        return _core.Folded(ratio, self._reach(limits))
+        return core.Folded(ratio, self._reach(limits))
 
     def _moments_at(self, x: int, limits: np.iinfo[Any]) -> moments.Moments:
         if self._twice == (-_INF, _INF):

@@ -23,9 +23,9 @@ from geomdp.tables._analysis.products import Block, Errors, Fitted, Product, Sum
 from geomdp.tables._native import Coded
 
 if TYPE_CHECKING:
+    from geomdp.mechanism import GeometricMechanism
     from geomdp.tables._axes import Axis
     from geomdp.tables._layout import Layout
-    from geomdp.tables._noise import Noise
 
 #: The name of one column, or a tuple of names; () for the grand total.
 Columns: TypeAlias = Any
@@ -242,7 +242,7 @@ class Answers:
     if TYPE_CHECKING:
         # Of the class of published counts.
         design: Layout
-        mechanisms: dict[Block, Noise]
+        mechanisms: dict[Block, GeometricMechanism]
         counts: _Ints
         id: str
         corrects: tuple[str, ...]
@@ -1059,7 +1059,7 @@ class Answers:
             upper.append(Fraction(100 * high[0], sum(high)) if any(high) else 100)
         return _Found(np.reshape(points, rows.shape), Ends.of(lower, upper, rows.shape))
 
-    def _cells(self) -> tuple[Noise, _Ints]:
+    def _cells(self) -> tuple[GeometricMechanism, _Ints]:
         """Return the noisy cells, and their mechanism."""
         axes = self.design.axes
         for axis in axes:

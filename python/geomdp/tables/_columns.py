@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 from geomdp._inputs.arrays import Array
 from geomdp._inputs.columns import Noise, Nulls, check_nulls, noisy_columns
 from geomdp._uncopied import unseen
-from geomdp.tables._noise import GeometricMechanism, as_noise
+from geomdp.mechanism import GeometricMechanism, as_mechanism
 
 Column = TypeVar("Column")
 Frame = TypeVar("Frame")
@@ -73,7 +73,7 @@ def release_columns(
 
 
 def _noise(mechanism: GeometricMechanism, threads: int | None) -> Noise:
-    release = as_noise(mechanism).release
+    release = as_mechanism(mechanism).release
 
     def noise(counts: Array) -> Array:
         return release(counts, threads=threads)

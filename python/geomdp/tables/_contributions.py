@@ -10,10 +10,10 @@ from typing import Any, TypeAlias, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp import _core
 from geomdp._inputs import parameters
 from geomdp._inputs.columns import arrow, column, names, narwhals, only
 from geomdp._inputs.parameters import Integer
+from geomdp._kernel import core
 from geomdp._uncopied import unseen
 from geomdp.tables import _ids
 from geomdp.tables._native import joined, labels, refusing_types
@@ -191,5 +191,5 @@ def checked(l0: Any, linf: Any, cells: Any) -> tuple[int, int]:
 
 def words(size: int) -> NDArray[np.uint64]:
     """Return uniformly random words, expanded from 32 bytes of the source of release keys."""
-    key = _core.ReleaseKey(None).secret()
+    key = core.ReleaseKey(None).secret()
     return np.frombuffer(hashlib.shake_256(key).digest(8 * size), np.uint64)

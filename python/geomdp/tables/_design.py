@@ -14,11 +14,11 @@ from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Integer, Real
 from geomdp._numerics import decimals, tails
 from geomdp._uncopied import unseen
+from geomdp.mechanism import GeometricMechanism, as_mechanism
 from geomdp.tables import _counting, _native, plot
 from geomdp.tables._groups import threshold
 from geomdp.tables._layout import Layout
 from geomdp.tables._native import Library
-from geomdp.tables._noise import GeometricMechanism, as_noise
 from geomdp.tables._table import Table
 from geomdp.tables._top import Searchable
 
@@ -400,7 +400,7 @@ individual='patient', l0=2)
         1.0
 
         """
-        return as_noise(mechanism).privacy_loss(self.sensitivity)
+        return as_mechanism(mechanism).privacy_loss(self.sensitivity)
 
     def preview(
         self,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
+import json
 import math
 from datetime import date, datetime
 from functools import partial
@@ -15,17 +17,16 @@ import geomdp
 from geomdp._inputs import parameters
 from geomdp.tables import _page, _published
 from geomdp.tables._native import Coded
-from geomdp.tables._noise import facts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from fractions import Fraction
 
     from geomdp._identity import Identity
+    from geomdp.mechanism import GeometricMechanism
     from geomdp.tables._analysis.products import Block
     from geomdp.tables._axes import Axes, Axis
     from geomdp.tables._layout import Layout
-    from geomdp.tables._noise import Noise
 
 FORMAT = "geomdp-release-1"
 
@@ -43,7 +44,7 @@ class Said(NamedTuple):
 
 def facts_of(
     design: Layout,
-    mechanisms: Mapping[Block, Noise],
+    mechanisms: Mapping[Block, GeometricMechanism],
     *,
     identity: Identity,
     label: str | None,
@@ -156,3 +157,20 @@ def _encoded(level: Any) -> Any:
     if isinstance(level, datetime):
         return {"datetime": level.isoformat()}
     return {"date": level.isoformat()} if isinstance(level, date) else level
+
+
+def plan(noise: GeometricMechanism) -> tuple[str, str]:
+    """Return the certificate of a noise as JSON, and its digest."""
+    text = noise.certificate(np.int64).to_json()
+    return text, hashlib.sha256(text.encode()).hexdigest()
+
+
+def facts(noise: GeometricMechanism, certificate: bool) -> dict[str, Any]:
+    """Return the facts of a noise for a file, with its certificate or without."""
+    text, digest = plan(noise)
+    found = {
+        "rate": str(noise.rate),
+        "bounds": None if noise.bounds is None else list(noise.bounds),
+        "plan_sha256": digest,
+    }
+    return found | ({"certificate": json.loads(text)} if certificate else {})

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from geomdp._identity import Identity
+    from geomdp.mechanism import GeometricMechanism
     from geomdp.tables._analysis.products import Block
     from geomdp.tables._layout import Layout
-    from geomdp.tables._noise import Noise
 
 _Ints: TypeAlias = NDArray[np.int64]
 _ENDS = ("lower", "upper")
@@ -57,7 +57,7 @@ class NoisyGroups(Released):
     def __init__(
         self,
         design: Layout,
-        mechanisms: Mapping[Block, Noise],
+        mechanisms: Mapping[Block, GeometricMechanism],
         label: str | None,
         library: Library | None,
         counts: NDArray[np.int64],
@@ -214,7 +214,7 @@ class NoisyGroups(Released):
         )
 
 
-def threshold(design: Layout, at_least: Any, mechanism: Noise) -> int:
+def threshold(design: Layout, at_least: Any, mechanism: GeometricMechanism) -> int:
     """Return a threshold, unless this design or mechanism takes none."""
     if mechanism.bounds is not None:
         raise ValueError("bounds do not go with at_least: a threshold needs noise without bounds")

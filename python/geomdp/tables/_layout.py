@@ -16,10 +16,10 @@ from geomdp import _notebook
 from geomdp._inputs import parameters
 from geomdp._inputs.columns import only
 from geomdp._inputs.parameters import Bounds, Integer, Real
+from geomdp.mechanism import GeometricMechanism, as_mechanism, exact_loss
 from geomdp.tables import _levels
 from geomdp.tables._analysis.products import Block
 from geomdp.tables._axes import Axes, Axis
-from geomdp.tables._noise import GeometricMechanism, Noise, as_noise, loss
 
 Neighbours: TypeAlias = Literal["add-remove", "change"]
 
@@ -270,7 +270,7 @@ class Layout:
 
     def mechanisms_by(
         self, mechanism: Any, epsilon: Any, bounds: Bounds | None = None
-    ) -> dict[Block, Noise]:
+    ) -> dict[Block, GeometricMechanism]:
         """Return the mechanisms of a release by one mechanism, or with this epsilon."""
         if mechanism is epsilon is None:
             raise TypeError(
@@ -283,7 +283,7 @@ class Layout:
             return self.mechanisms_for(epsilon, bounds)
         if bounds is not None:
             raise TypeError("bounds go with epsilon: a mechanism has its own")
-        found = as_noise(mechanism, "epsilon=, or a GeometricMechanism")
+        found = as_mechanism(mechanism, "epsilon=, or a GeometricMechanism")
         if found.sensitivity < self.sensitivity:
             raise ValueError(
                 f"mechanism has sensitivity {found.sensitivity}, but one individual changes this "
@@ -316,7 +316,7 @@ class Layout:
             if rest:
                 yield 1, rest
 
-    def losses(self, mechanisms: Mapping[Block, Noise]) -> Counter[Fraction | float]:
+    def losses(self, mechanisms: Mapping[Block, GeometricMechanism]) -> Counter[Fraction | float]:
         """Return exact privacy losses of noisy counts that are no more private than the table.
 
         They cost at least the rho of all changes of an individual, and their sum may be more than
@@ -326,12 +326,12 @@ class Layout:
         for block, each in mechanisms.items():
             sizes = list(self.changes(block))
             most = max(size for _, size in sizes)
-            steep = loss(each, most) > _STEEP
+            steep = exact_loss(each, most) > _STEEP
             for nodes, size in sizes:
-                found[loss(each, most if steep else size)] += nodes
+                found[exact_loss(each, most if steep else size)] += nodes
         return found
 
-    def loss(self, mechanisms: Mapping[Block, Noise]) -> Fraction | float:
+    def loss(self, mechanisms: Mapping[Block, GeometricMechanism]) -> Fraction | float:
         """Return the exact privacy loss of all noisy counts together for one individual."""
         rates = {block: each.rate for block, each in mechanisms.items()}
         if math.inf in rates.values():

@@ -25,9 +25,10 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp import _core, _foreign, _new_file
+from geomdp import _foreign, _new_file
 from geomdp._extras import installed_by
 from geomdp._inputs import parameters
+from geomdp._kernel import core
 from geomdp._notebook import many
 from geomdp.tables import _footer
 
@@ -560,7 +561,7 @@ def _fields(description: Mapping[str, Any]) -> tuple[list[str], list[str]]:
 def _of_text(description: dict[str, Any], rows: bytes) -> Contents:
     names, _ = _fields(description)
     _check_rows(rows)
-    _, levels, counts = _core.columns(rows)
+    _, levels, counts = core.columns(rows)
     columns: list[Any] = [
         Column([*map(_unescaped, items)], np.frombuffer(places, np.int64), as_text=True)
         for items, places in levels

@@ -16,19 +16,19 @@ from numpy.typing import NDArray
 from geomdp import _identity
 from geomdp._identity import Identity
 from geomdp._inputs import parameters
+from geomdp.mechanism import GeometricMechanism
 from geomdp.tables import _published
 from geomdp.tables._analysis.products import Block
 from geomdp.tables._design import Design
-from geomdp.tables._file import FORMAT
+from geomdp.tables._file import FORMAT, plan
 from geomdp.tables._groups import NoisyGroups, threshold
 from geomdp.tables._hierarchy import Hierarchy
 from geomdp.tables._native import Library
-from geomdp.tables._noise import Noise, of_facts, plan
 from geomdp.tables._noisy import NoisyTable
 from geomdp.tables._published import Contents, fraction
 from geomdp.tables._top import RANK, Top, steps
 
-_Known: TypeAlias = tuple[Design, dict[Block, Noise], str | None, Library | None]
+_Known: TypeAlias = tuple[Design, dict[Block, GeometricMechanism], str | None, Library | None]
 #: The most bits of a common denominator: Python prints 14,000.
 _MOST_BITS = 2**15
 _OTHER_ROWS = "it has other rows than its description"
@@ -133,7 +133,7 @@ def _top(known: _Known, contents: Contents) -> Top:
     cells = np.ravel_multi_index(places, design.sizes)
     [given] = mechanisms.values()
     change = cells.size * steps(design)
-    own = {block: Noise(given.rate * change, change) for block in mechanisms}
+    own = {block: GeometricMechanism(given.rate * change, change) for block in mechanisms}
     top = Top(design, own, *known[2:], cells=cells, identity=_identified(contents))
     stated = contents.facts["top"], given.bounds
     if stated != (np.unique(cells).size, None) or (top.counts != contents.counts).any():
@@ -208,3 +208,10 @@ def _decoded(level: Any) -> Any:
         [(kind, text)] = level.items()
         return {"date": date, "datetime": datetime}[kind].fromisoformat(text)
     return level
+
+
+def of_facts(said: Mapping[str, Any], sensitivity: int) -> GeometricMechanism:
+    """Return the noise that a file states."""
+    bounds = said["bounds"]
+    epsilon = fraction(said["rate"]) * sensitivity
+    return GeometricMechanism(epsilon, sensitivity, None if bounds is None else tuple(bounds))

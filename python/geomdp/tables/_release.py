@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from geomdp._identity import Identity
+    from geomdp.mechanism import GeometricMechanism
     from geomdp.tables._analysis.products import Block
     from geomdp.tables._layout import Layout
-    from geomdp.tables._noise import Noise
 
 _Ints: TypeAlias = NDArray[np.int64]
 _Made = TypeVar("_Made", bound=Released)
@@ -43,7 +43,7 @@ class Release(NamedTuple):
     """The public facts of a release that is about to be made."""
 
     design: Layout
-    mechanisms: Mapping[Block, Noise]
+    mechanisms: Mapping[Block, GeometricMechanism]
     label: str | None
     #: The least noisy count that is published; None for whole tables.
     at_least: int | None
@@ -53,7 +53,7 @@ class Release(NamedTuple):
 
 def prepare(
     design: Layout,
-    mechanism: Noise | None,
+    mechanism: GeometricMechanism | None,
     *,
     epsilon: Any,
     bounds: Any,

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from geomdp._identity import Identity
+    from geomdp.mechanism import GeometricMechanism
     from geomdp.tables._analysis.products import Block
     from geomdp.tables._layout import Layout
-    from geomdp.tables._noise import Noise
 
 
 @_notebook.showable
@@ -42,7 +42,7 @@ class Released:
     def __init__(
         self,
         design: Layout,
-        mechanisms: Mapping[Block, Noise],
+        mechanisms: Mapping[Block, GeometricMechanism],
         label: str | None,
         library: Library | None,
         counts: NDArray[np.int64],

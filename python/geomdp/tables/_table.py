@@ -11,11 +11,11 @@ from geomdp import _notebook
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Bounds, Integer, Real
 from geomdp._uncopied import unseen
+from geomdp.mechanism import GeometricMechanism
 from geomdp.tables import _native, _release
 from geomdp.tables._exact import all_nodes
 from geomdp.tables._groups import NoisyGroups
 from geomdp.tables._native import Library
-from geomdp.tables._noise import GeometricMechanism
 from geomdp.tables._noisy import NoisyTable
 from geomdp.tables._top import Searched
 

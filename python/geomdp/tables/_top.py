@@ -16,11 +16,11 @@ from geomdp._inputs.parameters import Integer, Real
 from geomdp._notebook import many
 from geomdp._numerics import decimals
 from geomdp._uncopied import Withheld, unseen
+from geomdp.mechanism import GeometricMechanism, exact_loss, top_among
 from geomdp.tables import _release, plot
 from geomdp.tables._analysis import largest
 from geomdp.tables._groups import MOST_CELLS
 from geomdp.tables._native import Coded, Library
-from geomdp.tables._noise import Noise, loss, top_among
 from geomdp.tables._released import Released, rehearse
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Top(Released):
     def __init__(
         self,
         design: Layout,
-        mechanisms: Mapping[Block, Noise],
+        mechanisms: Mapping[Block, GeometricMechanism],
         label: str | None,
         library: Library | None,
         *,
@@ -77,7 +77,7 @@ class Top(Released):
         self._cells = cells
 
     @property
-    def mechanism(self) -> Noise:
+    def mechanism(self) -> GeometricMechanism:
         """The mechanism of each name."""
         [mechanism] = self.mechanisms.values()
         return mechanism
@@ -85,7 +85,7 @@ class Top(Released):
     @property
     def epsilon(self) -> Fraction | float:
         """The exact privacy loss of all names for one individual; infinite without noise."""
-        return loss(self.mechanism, len(self) * steps(self.design))
+        return exact_loss(self.mechanism, len(self) * steps(self.design))
 
     def _levels(self) -> dict[str, Coded]:
         """Return the columns of levels."""
@@ -184,7 +184,7 @@ def steps(design: Layout) -> int:
     return design.linf * (2 if design.neighbours == "change" else 1)
 
 
-def mechanism_for(design: Layout, k: Any, epsilon: Any) -> Noise:
+def mechanism_for(design: Layout, k: Any, epsilon: Any) -> GeometricMechanism:
     """Return the mechanism of each of k names that cost epsilon together, or refuse it."""
     number, cells = parameters.at_least("k", k, 1), base_cells(design)
     if number > cells:
@@ -194,12 +194,12 @@ def mechanism_for(design: Layout, k: Any, epsilon: Any) -> Noise:
             f"a search among {cells} cells is not accepted, since each gets noise: give a design "
             f"of at most {MOST_CELLS}"
         )
-    mechanism = Noise(parameters.exact("epsilon", epsilon), number * steps(design))
+    mechanism = GeometricMechanism(parameters.exact("epsilon", epsilon), number * steps(design))
     mechanism.top(np.zeros(1, np.int64))  # One without a plan, or of a scale too large, is refused.
     return mechanism
 
 
-def accuracy(design: Layout, k: int, mechanism: Noise, alpha: Any) -> int:
+def accuracy(design: Layout, k: int, mechanism: GeometricMechanism, alpha: Any) -> int:
     """Return the accuracy of k names: see :meth:`Design.top_accuracy`."""
     level = parameters.significance("alpha", alpha) / k
     others = base_cells(design) - 1
@@ -288,8 +288,8 @@ class Searched(Withheld):
         named = partial(Top, design, mechanisms, label, self._library, identity=identity)
         if save is not None:
             rehearse(named(cells=np.arange(number)), save)
-        losses = Counter({loss(mechanism, steps(design)): number})
-        _release.spend(budget, loss(mechanism, number * steps(design)), losses, label)
+        losses = Counter({exact_loss(mechanism, steps(design)): number})
+        _release.spend(budget, exact_loss(mechanism, number * steps(design)), losses, label)
         cells = top_among(mechanism, self._occupied, base_cells(design), number, count)
         return _release.saved(named(cells=cells), save)
 

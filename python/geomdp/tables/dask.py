@@ -24,9 +24,10 @@ from geomdp._inputs.columns import Nulls, only
 from geomdp._uncopied import unseen
 from geomdp.keyed import Release, ReleaseKey
 from geomdp.mechanism import GeometricMechanism, as_mechanism
-from geomdp.tables import Design, Table
 from geomdp.tables._counting import added, columns_of, tally
+from geomdp.tables._design import Design
 from geomdp.tables._native import categories, of_categories, of_objects
+from geomdp.tables._table import Table
 
 with installed_by("geomdp[dask]"):
     import dask.array as da

@@ -25,9 +25,11 @@ from geomdp._inputs.parameters import Integer
 from geomdp._uncopied import unseen
 from geomdp.keyed import Release, ReleaseKey
 from geomdp.mechanism import GeometricMechanism
-from geomdp.tables import Design, Table, _ids
+from geomdp.tables import _ids
 from geomdp.tables._contributions import checked, words
 from geomdp.tables._counting import added, columns_of, tally
+from geomdp.tables._design import Design
+from geomdp.tables._table import Table
 
 with installed_by("geomdp[spark]"):
     from pyarrow import RecordBatch, array

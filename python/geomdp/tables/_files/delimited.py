@@ -8,7 +8,7 @@ from typing import BinaryIO, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp import _core
+from geomdp._kernel import core
 
 __all__ = ["DataError", "release"]
 
@@ -41,7 +41,7 @@ def release(
     array of shape (rows, columns) to a noisy one; its columns are in the order of the file. A
     DataError names the line in which a row begins.
     """
-    rows = _core.Rows(delimiter)
+    rows = core.Rows(delimiter)
     read = partial(source.read, CHUNK)
     while (header := _checked(rows.header, read())) is None:
         pass

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from geomdp import tables
 from geomdp._inputs.parameters import shown
 from geomdp.mechanism import check_dtype
 from geomdp.tables import _footer
+from geomdp.tables._columns import release_columns
 from geomdp.tables._files.delimited import DataError
 
 if TYPE_CHECKING:
@@ -85,6 +85,6 @@ def _reading() -> Iterator[None]:
 
 def _noisy(read: Any, columns: Sequence[str], mechanism: "GeometricMechanism") -> Any:
     try:
-        return tables.release_columns(read, dict.fromkeys(columns, mechanism))
+        return release_columns(read, dict.fromkeys(columns, mechanism))
     except ValueError as error:
         raise DataError(str(error).partition(": fill them")[0]) from error

@@ -5,10 +5,11 @@ import io
 import re
 from typing import Any, BinaryIO
 
-from geomdp.tables import Design, Table
 from geomdp.tables._counting import columns_of
+from geomdp.tables._design import Design
 from geomdp.tables._files.delimited import DataError
 from geomdp.tables._native import made
+from geomdp.tables._table import Table
 
 __all__ = ["table"]
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from geomdp._inputs import arrays
-from geomdp.tables import Table
 from geomdp.tables._exact import saturated
+from geomdp.tables._table import Table
 from geomdp.tables.streams._nodes import Counts, Span
 
 

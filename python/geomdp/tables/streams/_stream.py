@@ -18,10 +18,11 @@ from geomdp._inputs.parameters import Integer, Real
 from geomdp._notebook import many, showable
 from geomdp._uncopied import unseen
 from geomdp.accounting._journal import absolute
-from geomdp.tables import Design, NoisyTable
+from geomdp.mechanism import GeometricMechanism
 from geomdp.tables._analysis import span_trees
+from geomdp.tables._design import Design
 from geomdp.tables._native import Library
-from geomdp.tables._noise import GeometricMechanism
+from geomdp.tables._noisy import NoisyTable
 from geomdp.tables.streams._exact import spans_sums, summed
 from geomdp.tables.streams._nodes import GREATEST, LEAST, LONGEST, PUBLIC, Counts, Nodes, Span
 
