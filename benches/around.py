@@ -265,7 +265,7 @@ def totals_of_groups() -> tuple[str, Call, Call]:
 def shares_of_groups() -> tuple[str, Call, Call]:
     noisy, counts = noisy_cells(4000, 5)
     name = "shares of 4000 groups, with intervals, to a division in numpy"
-    return name, lambda: noisy.share("a", alpha=0.05), lambda: counts.sum(axis=1) / counts.sum()
+    return name, lambda: noisy.percent("a", alpha=0.05), lambda: counts.sum(axis=1) / counts.sum()
 
 
 @row
@@ -280,7 +280,7 @@ def groups() -> tuple[str, Call, Call]:
     design = tables.Design({"page": range(10**6), "country": range(100)})
     pages = np.minimum(np.random.default_rng(1).zipf(1.3, 10**6), 10**6 - 1)
     log = pd.DataFrame({"page": pages, "country": pages % 100})
-    table, least = design.count(log), design.at_least(1)
+    table, least = design.count(log), design.threshold(1)
     piece = np.zeros(10**6, np.int64)
 
     def noise() -> None:

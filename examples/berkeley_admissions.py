@@ -29,7 +29,7 @@ def main(folder: Path) -> None:
     a, of_all = (design.accuracy(epsilon=EPSILON, alpha=0.05, of=of) for of in (None, "all"))
     print(f"in advance: 95% of errors will be at most {a}, and all 24 at once at most {of_all}\n")
 
-    noisy = design.count(published, weights="count").release(epsilon=EPSILON)
+    noisy = design.count(published, counts="count").release(epsilon=EPSILON)
     shown = published.merge(noisy.intervals(alpha=0.05), on=list(LEVELS))
     # The true counts are public here. Usually they stay where they are.
     print(shown.to_string(index=False))
@@ -37,7 +37,7 @@ def main(folder: Path) -> None:
     print(f"\n{covered} of 24 intervals contain the true count")
     print(f"privacy loss of the table for one applicant: {noisy.privacy_loss()}")
     print(f"\n{noisy.total('sex', alpha=0.05).to_string(index=False)}")
-    print(f"\n{noisy.share('decision', alpha=0.05).round(1).to_string(index=False)}\n")
+    print(f"\n{noisy.percent('decision', alpha=0.05).round(1).to_string(index=False)}\n")
 
     certificate = GeometricMechanism(EPSILON, bounds=(0, 4526)).certificate(tight=True)
     print(certificate)

@@ -30,7 +30,7 @@ def main(folder: Path) -> None:
     table = design.count(pd.read_csv(VOTERS))
     noisy = table.release(epsilon=0.5, save=folder / "voters.csv")  # and voters.csv.json
     print(noisy.intervals(alpha=0.05).to_string(index=False))
-    print(f"\nper cent\n{noisy.share('vote', alpha=0.05).round(1).to_string(index=False)}")
+    print(f"\nper cent\n{noisy.percent('vote', alpha=0.05).round(1).to_string(index=False)}")
     print(f"\nprivacy loss of a respondent: {noisy.privacy_loss()}")
 
     noisy.plot(alpha=0.05)

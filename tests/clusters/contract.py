@@ -230,12 +230,12 @@ class Tables:
             (Design(levels, margins={"n": -1}), "who"),
             (Design(levels, individual="who", l0=9, linf=1000), None),
         ):
-            found = engine.tabulate(design, frame, weights=weights)
-            wanted = design.count(records, weights=weights)
+            found = engine.tabulate(design, frame, counts=weights)
+            wanted = design.count(records, counts=weights)
             assert np.array_equal(found.frame["count"], wanted.frame["count"])
             assert found.design == design
         many = engine.frame(pa.table({"n": [1] * 4, "weight": [2**62] * 4}))
-        most = engine.tabulate(Design({"n": [1]}), many, weights="weight")
+        most = engine.tabulate(Design({"n": [1]}), many, counts="weight")
         assert np.array_equal(most.frame["count"], [2**63 - 1])
 
     def test_uncountable_frames_raise(self, engine: Engine) -> None:

@@ -866,7 +866,7 @@ def test_uncountable_frames_raise(counts: DataFrame) -> None:
         (ValueError, lambda: count(design, counts.sample(0.5)), "a frame with Sample is not acc"),
         (KeyError, lambda: count(bounded, counts.drop("i")), "no column 'i'"),
         (ValueError, lambda: count(Design({"n": ["1"]}), counts), "levels of 'n' are not accepted"),
-        (TypeError, lambda: count(design, counts, weights="town"), "weights 'town' of type string"),
+        (TypeError, lambda: count(design, counts, counts="town"), "counts 'town' of type string"),
     ]:
         with pytest.raises(error, match=text):
             call()

@@ -146,11 +146,11 @@ def ways(items: Items) -> dict[str, Callable[[Any], Any]]:
             tables.Design(levels, **extra).count(frame_of(x)).release(epsilon=1)
         ),
         "individuals": lambda x: bounded.count(frame_of(x)).release(epsilon=1),
-        "weights": lambda x: plain.count(frame_of(x), weights="n").release(epsilon=1),
+        "weights": lambda x: plain.count(frame_of(x), counts="n").release(epsilon=1),
         "groups": lambda x: bounded.count(frame_of(x)).release(epsilon=1, at_least=2),
         "no group": lambda x: plain.count(frame_of(x)).release(epsilon=1, at_least=9),
         "wrong levels": lambda x: tables.count(x, wrong).release(epsilon=1),
-        "wrong weights": lambda x: plain.count(frame_of(x), weights="x").release(epsilon=1),
+        "wrong weights": lambda x: plain.count(frame_of(x), counts="x").release(epsilon=1),
         "a wrong column": lambda x: tables.Design({"y": [1]}).count(frame_of(x)),
         "too small a sensitivity": lambda x: (
             tables.Design(levels, linf=2).count(frame_of(x)).release(GeometricMechanism(1))

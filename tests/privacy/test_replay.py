@@ -143,7 +143,7 @@ def of_table(design: Design, make: Any, data: Any, folder: Path) -> tuple[Any, A
 
 
 @entry("tables.Design.count", "tables.Table.release")
-def tables(draw: Any) -> Any:
+def whole_tables(draw: Any) -> Any:
     return partial(of_table, Design(LEVELS, **table_options(draw)), in_library(draw))
 
 

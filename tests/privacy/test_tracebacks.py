@@ -52,7 +52,7 @@ def stream() -> streams.Stream:
 
 #: An object of each class whose calls see exact counts.
 SELVES: dict[str, Callable[[], Any]] = {
-    "Table": lambda: DESIGN.count(COUNTED, weights="n"),
+    "Table": lambda: DESIGN.count(COUNTED, counts="n"),
     "Design": lambda: DESIGN,
     "Hierarchy": lambda: tables.Hierarchy({"a": "all", "b": "all"}),
     "GeometricMechanism": lambda: MECHANISM,

@@ -57,7 +57,7 @@ class Table(Answers):
             if noise is None:
                 self.counts[at] = mechanism.release(np.ascontiguousarray(counts[at]))
 
-    def made(self, columns: Any) -> Any:
+    def _made(self, columns: Any) -> Any:
         return made(columns, "pandas")
 
 
@@ -129,8 +129,8 @@ def test_without_noise_answers_are_the_truth(by: Any) -> None:
         (table.ratio({"age": 20}, {"age": 60}, by), None),
         (table.difference({"age": [20, 30]}, {}, by, alpha=0.05), young - totals),
         (table.rate(population if by else 1000, 100, by, alpha=0.05), 100 * totals / public),
-        (table.change(before, by, alpha=0.05), totals - old),
-        (table.change(before, by, percent=True, alpha=0.05), 100 * (totals / old - 1)),
+        (table.change_since(before, by, alpha=0.05), totals - old),
+        (table.change_since(before, by, percent=True, alpha=0.05), 100 * (totals / old - 1)),
         (table.combine(Table(TREE_AXES, CELLS), by, alpha=0.05), totals),
         (table.plus(before, by, alpha=0.05), totals + old),
     ):
@@ -142,7 +142,7 @@ def test_without_noise_answers_are_the_truth(by: Any) -> None:
         for name in [x for x in answer.columns if x not in kept]:
             assert answer[name].to_numpy() == pytest.approx(np.array(wanted), rel=1e-4, abs=0.01)
     if by:
-        shares = table.share(by, alpha=0.05)
+        shares = table.percent(by, alpha=0.05)
         for name in ("percent", "lower", "upper"):
             wanted = 100 * totals / CELLS.sum()
             assert shares[name].to_numpy() == pytest.approx(wanted, rel=1e-4)
@@ -312,8 +312,8 @@ def test_two_releases_hold_over_all_noise(true: Any) -> None:
     )
     for alpha in (0.4, 0.1):
         for answer, value in (
-            (one.change(other, "outcome", alpha=alpha), new - old),
-            (one.change(other, "outcome", percent=True, alpha=alpha), 100 * (new / old - 1)),
+            (one.change_since(other, "outcome", alpha=alpha), new - old),
+            (one.change_since(other, "outcome", percent=True, alpha=alpha), 100 * (new / old - 1)),
             (one.combine(again, "outcome", alpha=alpha), new),
             (one.plus(other, "outcome", alpha=alpha), new + old),
         ):
@@ -330,7 +330,7 @@ def test_shares_hold_over_all_noise(true: list[int]) -> None:
         probability = np.zeros(3)
         for each, mass in zip(noise, masses, strict=True):
             for place, simultaneous in ((0, False), (2, True)):
-                found = Table([column], true, 1, each).share(
+                found = Table([column], true, 1, each).percent(
                     "x", alpha=alpha, simultaneous=simultaneous
                 )
                 assert (found["lower"] >= 0).all()
@@ -426,7 +426,7 @@ def test_an_estimate_is_inside_what_is_possible() -> None:
     """A share was -9.95% beside [0, 0]."""
     column, flat = Axis("x", ["a", "b"]), Axis("y", [1, 2, 3])
     table = Table([column], [0, 0], 1, np.array([-20, 200]))
-    found = table.share("x", alpha=0.05)
+    found = table.percent("x", alpha=0.05)
     assert found["percent"].tolist() == [0, 100]
     counts = table.intervals(0.05)
     assert counts["estimate"].tolist() == [-20, 200]
@@ -441,7 +441,7 @@ def test_a_denominator_that_cannot_be_told_from_0() -> None:
     found = table.ratio({"x": "a"}, {"x": "b"}, alpha=0.05)
     assert np.isnan(found["estimate"][0])
     assert (found["lower"][0], found["upper"][0]) == (0, math.inf)
-    found = table.share("x", alpha=0.05)
+    found = table.percent("x", alpha=0.05)
     assert (found["lower"].tolist(), found["upper"].tolist()) == ([0, 0], [100, 100])
     ages = Table([Axis("age", [20, 30])], [0, 0], 1, np.array([1, -1]))
     found = ages.mean("age", alpha=0.05)
@@ -450,7 +450,7 @@ def test_a_denominator_that_cannot_be_told_from_0() -> None:
     found = ages.quantile("age", 0.5, alpha=0.05)
     assert (found["lower"][0], found["upper"][0]) == (20, 30)
     other = Table([column], [0, 0], 1, np.array([1, 0]))
-    found = table.change(other, percent=True, alpha=0.05)
+    found = table.change_since(other, percent=True, alpha=0.05)
     assert (found["lower"][0], found["upper"][0]) == (-100, math.inf)
 
 
@@ -495,22 +495,22 @@ def test_populations_of_leaves_are_enough() -> None:
 def test_releases_with_other_margins_compare() -> None:
     one = Table([with_margin("x", ["a", "b"]), Axis("y", [1, 2])], [[9, 5], [3, 1]])
     other = Table([Axis("x", ["a", "b"])], [10, 10])
-    assert one.change(other, "x")["x"].tolist() == ["a", "b"]
-    assert one.change(other, "x")["estimate"].round().tolist() == [4, -6]
+    assert one.change_since(other, "x")["x"].tolist() == ["a", "b"]
+    assert one.change_since(other, "x")["estimate"].round().tolist() == [4, -6]
     same = Table([Axis("x", ["b", "a"]), Axis("y", [1, 2])], [[3, 1], [9, 5]])
     found = one.combine(same, "x", alpha=0.05)
     assert found["estimate"].round().tolist() == [14, 4]
     with pytest.raises(ValueError, match="other has other columns or levels"):
         one.combine(other, "x")
     with pytest.raises(ValueError, match="earlier has other levels of 'x', which is in by"):
-        one.change(Table([Axis("x", ["a", "c"])], [1, 1]), "x")
+        one.change_since(Table([Axis("x", ["a", "c"])], [1, 1]), "x")
     north = {"all": None, "N": "all", "S": "all", "n1": "N", "n2": "S", "s1": "S"}
     moved = {"all": None, "N": "all", "S": "all", "n1": "N", "n2": "N", "s1": "S"}
     trees = [
         Table([Axis("x", Hierarchy(each, leaves_only=True))], [1, 2, 3]) for each in (north, moved)
     ]
     with pytest.raises(ValueError, match="other levels of 'x'"):
-        trees[0].change(trees[1], "x")
+        trees[0].change_since(trees[1], "x")
 
 
 # Bounds
@@ -530,7 +530,7 @@ def test_releases_with_bounds_answer_by_cells() -> None:
         mechanism, noisy.reshape(-1), 0.05, weights=[1, 1, -1, -1]
     )
     assert (found["lower"][0], found["upper"][0]) == wanted
-    shares = table.share("x", alpha=0.05)
+    shares = table.percent("x", alpha=0.05)
     assert (shares["lower"] < shares["percent"]).all()
     assert (shares["percent"] < shares["upper"]).all()
     assert table.rate(1000, alpha=0.05)["lower"][0] > 0
@@ -539,7 +539,7 @@ def test_releases_with_bounds_answer_by_cells() -> None:
         lambda: table.sum("y", alpha=0.05),
         lambda: table.quantile("y", 0.5, alpha=0.05),
         lambda: table.ratio({"x": "a"}, {}, alpha=0.05),
-        lambda: table.change(other, alpha=0.05),
+        lambda: table.change_since(other, alpha=0.05),
         lambda: table.combine(other, alpha=0.05),
         lambda: table.plus(other, alpha=0.05),
     ):
@@ -582,16 +582,16 @@ def test_releases_with_bounds_answer_by_cells() -> None:
         (lambda t: t.rate(5, per=0), ValueError, "per = 0"),
         (lambda t: t.with_total(-1), ValueError, "total = -1 is not accepted: give an int from 0"),
         (lambda t: t.with_total(2.5), TypeError, "total = 2.5 has type float"),
-        (lambda t: t.change(3), TypeError, "earlier = 3 has type int"),
+        (lambda t: t.change_since(3), TypeError, "earlier = 3 has type int"),
         (
-            lambda t: t.change(Table(TREE_AXES, CELLS), percent="no"),
+            lambda t: t.change_since(Table(TREE_AXES, CELLS), percent="no"),
             TypeError,
             "percent = 'no'",
         ),
         *(
             (ask, ValueError, "is this release, or of the same stream, so that they share noise")
             for ask in (
-                lambda t: t.change(t),
+                lambda t: t.change_since(t),
                 lambda t: t.combine(t),
                 lambda t: t.plus(t.with_total(7), "area"),
                 lambda t: t.with_total(7).combine(t),

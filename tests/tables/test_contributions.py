@@ -165,7 +165,7 @@ def test_what_one_individual_changes_is_bounded_block_by_block(
     if neighbours == "add-remove":
         pairs = ((each, 0 * each) for each in nodes.values())
     changes = [one - other for one, other in pairs]
-    for block in design.depths:
+    for block in design.blocks:
         bound = sorted((size for n, size in design.changes(block) for _ in range(n)), reverse=True)
         most = np.cumsum(bound)
         assert "l1" in limits or most[-1] <= linf * math.prod(design.sizes)
@@ -254,10 +254,10 @@ def test_the_loss_of_one_individual_by_enumeration(seed: int) -> None:
         uneven = design.with_shares(shares)
         any_rates = {
             block: GeometricMechanism(Fraction(rng.randint(1, 90), rng.randint(1, 90)))
-            for block in design.depths
+            for block in design.blocks
         }
         for mechanisms in (
-            dict.fromkeys(design.depths, GeometricMechanism(1)),
+            dict.fromkeys(design.blocks, GeometricMechanism(1)),
             design.mechanisms_for(6),
             uneven.mechanisms_for(2),
             any_rates,
@@ -274,7 +274,7 @@ def test_the_loss_of_one_individual_by_enumeration(seed: int) -> None:
             losses = changed * rates
             rho = float((losses * np.tanh(losses / 2)).sum(axis=1).max())
             assert float(zcdp_of(design.losses(mechanisms))) >= rho * (1 - 1e-12)
-        assert design.loss(dict.fromkeys(design.depths, GeometricMechanism(1))) == (
+        assert design.loss(dict.fromkeys(design.blocks, GeometricMechanism(1))) == (
             design.sensitivity
         )
         assert design.loss(design.mechanisms_for(6)) == uneven.loss(uneven.mechanisms_for(6)) == 6

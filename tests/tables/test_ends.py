@@ -69,7 +69,7 @@ PUBLIC = Fraction(83_000_001)
 #: Each question with alpha: its answer, and the true value from a row's counts and the whole total.
 QUESTIONS: dict[str, tuple[Callable[..., Any], Truth]] = {
     "total": (lambda t, by, **k: t.total(by, **k), lambda c, _: c.sum()),
-    "share": (lambda t, by, **k: t.share(by, **k), lambda c, n: Fraction(100 * c.sum(), n)),
+    "share": (lambda t, by, **k: t.percent(by, **k), lambda c, n: Fraction(100 * c.sum(), n)),
     "ratio": (
         lambda t, by, **k: t.ratio({"x": 1}, {"x": [1, 5]}, by, **k),
         lambda c, _: Fraction(c[0], c[0] + c[2]),
@@ -87,7 +87,7 @@ QUESTIONS: dict[str, tuple[Callable[..., Any], Truth]] = {
         ),
         lambda c, _: Fraction(0),
     ),
-    "change": (lambda t, by, **k: t.change(t.earlier, by, **k), lambda c, _: 0),
+    "change": (lambda t, by, **k: t.change_since(t.earlier, by, **k), lambda c, _: 0),
     "combine": (lambda t, by, **k: t.combine(t, by, **k), lambda c, _: c.sum()),
 }
 #: With bounds, the others are refused.
@@ -147,7 +147,7 @@ def test_the_share_of_equal_counts_becomes_a_point() -> None:
     """Its width was 0.0015 at epsilon 12, 3.1 at 16 and 0.78 at 100."""
     for epsilon in (12, 16, 100):
         found = Table([Axis("x", ["a", "b"])], [5, 5], epsilon, np.zeros(2, int))
-        answer = found.share("x", alpha=0.05)
+        answer = found.percent("x", alpha=0.05)
         assert answer["lower"].tolist() == answer["upper"].tolist() == [50, 50]
 
 

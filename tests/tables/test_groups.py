@@ -90,7 +90,7 @@ def test_planning_agrees_with_the_sums() -> None:
 @pytest.mark.parametrize("spurious", [1e-6, 0.01, 1, 30, 10**9])
 def test_the_threshold_is_the_least(spurious: float) -> None:
     design = tables.Design({"page": range(1000), "hour": range(24)})
-    least = design.at_least(0.5, spurious)
+    least = design.threshold(0.5, spurious)
     assert design.spurious(0.5, least) <= spurious
     assert least == 1 or design.spurious(0.5, least - 1) > spurious
 
@@ -130,7 +130,7 @@ def test_every_cell_gets_noise_and_keeps_its_place(
 def test_as_many_empty_cells_appear_as_the_design_says() -> None:
     # A Poisson number, to within 1e-9: the cells are independent, each with probability 3e-5.
     design = tables.Design({"page": range(100_000), "hour": range(10)})
-    threshold = design.at_least(epsilon=1, spurious=50)
+    threshold = design.threshold(epsilon=1, spurious=50)
     expected = design.spurious(1, threshold)
     empty = pd.DataFrame({"page": pd.Series([], dtype=int), "hour": pd.Series([], dtype=int)})
     found = len(design.count(empty).release(epsilon=1, at_least=threshold).frame)
@@ -196,7 +196,7 @@ def test_bad_parameters_are_refused_before_anything_is_spent() -> None:
             each.release(budget=budget, **epsilon, **given)
     assert not budget.spent
     with pytest.raises(ValueError, match="spurious = 0 is not accepted"):
-        tables.Design(PAGES).at_least(1, 0)
+        tables.Design(PAGES).threshold(1, 0)
     with pytest.raises(ValueError, match="count = -1"):
         tables.Design(PAGES).missed(-1, 1, 30)
 

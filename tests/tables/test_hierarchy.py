@@ -466,7 +466,7 @@ def test_estimates_of_an_open_tree_and_a_margin_are_the_least_squares() -> None:
     fit, *_ = np.linalg.lstsq(matrix * weights[:, None], counts.reshape(-1) * weights, rcond=None)
     wanted = (matrix @ fit).reshape(counts.shape)[[1, 2, 0]].reshape(-1)
     assert column(noisy.estimates(), "estimate") == pytest.approx(wanted, abs=1e-9)
-    squares = noisy.product.squares[1]
+    squares = noisy._product.squares[1]
     assert squares.variances.tolist() == squares.noise.tolist()
     assert not squares.widest(np.ones(tree.tree.size)).any()
 
@@ -482,15 +482,15 @@ def test_rates_of_an_open_tree_take_populations_as_sums_of_those_below() -> None
 def test_a_crosstab_with_rows_of_totals_is_refused_where_they_would_count(weights: str) -> None:
     """A row of totals fell into `other`, and a person changed the table by 2 instead of 1."""
     crosstab = pd.DataFrame({"code": ["b1", "b2", "b2.1", "Total"], "n": [1, 2, 2, 3]})
-    message = "weights = 'n' are not accepted with other = 'else' of 'code', where rows of totals"
+    message = "counts = 'n' are not accepted with other = 'else' of 'code', where rows of totals"
     for levels in (["b1", "b2"], Hierarchy(CODES, leaves_only=True)):
         with pytest.raises(ValueError, match=message):
-            Design({"code": levels}, other="else").count(crosstab, weights=weights)
+            Design({"code": levels}, other="else").count(crosstab, counts=weights)
     with pytest.raises(ValueError, match="with records of inner nodes of 'code', where rows of"):
-        Design({"code": Hierarchy(CODES)}).count(crosstab, weights=weights)
-    known = Design({"code": Hierarchy(CODES, leaves_only=True)}).count(crosstab, weights=weights)
+        Design({"code": Hierarchy(CODES)}).count(crosstab, counts=weights)
+    known = Design({"code": Hierarchy(CODES, leaves_only=True)}).count(crosstab, counts=weights)
     assert known.nodes().tolist() == [3, 1, 2, 2, 0]
-    table = Design({"code": ["b1", "b2"]}).count(crosstab, weights=weights)
+    table = Design({"code": ["b1", "b2"]}).count(crosstab, counts=weights)
     assert table.nodes().tolist() == [1, 2]
 
 

@@ -333,7 +333,7 @@ def test_a_table_and_its_corrections_are_not_taken_together(tmp_path: Path) -> N
                 with pytest.raises(ValueError, match="one of the releases corrects the other"):
                     getattr(pair[0], name)(pair[1], by="area", alpha=0.05)
         # What the correction changed is a question of its own.
-        assert len(two.change(one, by="area", alpha=0.05)) == 3
+        assert len(two.change_since(one, by="area", alpha=0.05)) == 3
     other = FLAT.release(epsilon=1, corrects=FLAT.release(epsilon=1))
     assert len(other.combine(third, "area")) == len(third.plus(other, "area")) == 3
 
@@ -379,7 +379,7 @@ def test_tables_of_one_stream_have_its_id(tmp_path: Path) -> None:
     assert len({each.id for each in tables}) == 1
     for each in tables:
         with pytest.raises(ValueError, match="or of the same stream, so that they share noise"):
-            tables[0].change(each, by="cell")
+            tables[0].change_since(each, by="cell")
     assert two.table().id != one.table().id
     assert len(two.table().plus(one.table(), by="cell", alpha=0.05)) == 2
 

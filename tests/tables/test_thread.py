@@ -68,7 +68,7 @@ def test_the_block_of_the_readme_runs(make: Any, tmp_path: Path) -> None:
         noisy.total("region", alpha=0.05),
         noisy.total(alpha=0.05),
         noisy.total(),
-        noisy.share("region", alpha=0.05),
+        noisy.percent("region", alpha=0.05),
         noisy.consistent(),
     ):
         assert type(frame).__name__ == kind
@@ -94,15 +94,15 @@ OF_WEIGHTS = Design({"town": ["a", "b", None], "sick": ["yes", "no"]}, margins={
 
 @in_all
 @pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "uint8", "uint64"])
-def test_weights_count_as_so_many_records(make: Any, dtype: str) -> None:
+def test_counts_of_a_crosstab_are_so_many_records(make: Any, dtype: str) -> None:
     of = [3, 0, 5, 2, 4]
-    counted = OF_WEIGHTS.count(make({**WEIGHTED, "n": np.array(of, dtype)}), weights="n")
+    counted = OF_WEIGHTS.count(make({**WEIGHTED, "n": np.array(of, dtype)}), counts="n")
     repeated = {name: np.repeat(np.array(each, object), of) for name, each in WEIGHTED.items()}
     wanted = OF_WEIGHTS.count(make({name: list(each) for name, each in repeated.items()}))
     assert rows(counted) == rows(wanted) == [5, 3, 0, 0, 0, 6, 5, 9]
     assert counted.sensitivity == 2
     alone = tables.count(
-        make({"n": np.array(of, dtype), "k": [1, 2, 1, 2, 1]}), {"k": [1, 2]}, weights="n"
+        make({"n": np.array(of, dtype), "k": [1, 2, 1, 2, 1]}), {"k": [1, 2]}, counts="n"
     )
     assert rows(alone) == [12, 2]
 
@@ -118,37 +118,37 @@ def test_no_weight_is_an_error_that_shows_it(make: Any) -> None:
         ([most - 1, 2**62, 1, 2**62, 0], [0, most, 0, 2**62, 0, 2**62, 0, most]),
     ):
         data = make({**towns, "n": np.array(of)})
-        assert rows(OF_WEIGHTS.count(data, weights="n")) == wanted
+        assert rows(OF_WEIGHTS.count(data, counts="n")) == wanted
     wide = make({**towns, "n": np.array([2**64 - 1, 2**63, 0, 1, 2**63 - 2], np.uint64)})
-    found = rows(OF_WEIGHTS.count(wide, weights="n"))
+    found = rows(OF_WEIGHTS.count(wide, counts="n"))
     assert found == [0, most, 0, most, 0, most, 0, most]
     missing: Any = [None, 2, 3, None, 1]
     nulls = make({**WEIGHTED, "n": pd.array(missing, "Int64") if make is pd.DataFrame else missing})
-    assert rows(OF_WEIGHTS.count(nulls, weights="n")) == [3, 0, 0, 2, 0, 1, 3, 3]
+    assert rows(OF_WEIGHTS.count(nulls, counts="n")) == [3, 0, 0, 2, 0, 1, 3, 3]
 
 
 @in_all
-def test_weights_of_another_type_raise(make: Any) -> None:
+def test_counts_of_another_type_raise(make: Any) -> None:
     for of in ([0.5] * 5, ["1"] * 5, [True] * 5):
         with pytest.raises(
-            TypeError, match=r"weights 'n' of type .* give integers .* not survey weights"
+            TypeError, match=r"counts 'n' of type .* give integers .* not survey weights"
         ):
-            OF_WEIGHTS.count(make({**WEIGHTED, "n": of}), weights="n")
+            OF_WEIGHTS.count(make({**WEIGHTED, "n": of}), counts="n")
     data = make({**WEIGHTED, "n": [1] * 5})
     with pytest.raises(KeyError, match="no column 'm'"):
-        OF_WEIGHTS.count(data, weights="m")
+        OF_WEIGHTS.count(data, counts="m")
     bounded = Design({"town": ["a"]}, individual="sick", l0=1)
-    with pytest.raises(ValueError, match="weights = 'n' are not accepted with individuals"):
-        bounded.count(data, weights="n")
-    with pytest.raises(TypeError, match="weights are a column of a frame"):
-        Design(["a"]).count(pd.Series(["a"]), weights="n")
+    with pytest.raises(ValueError, match="counts = 'n' are not accepted with individuals"):
+        bounded.count(data, counts="n")
+    with pytest.raises(TypeError, match="counts are a column of a frame"):
+        Design(["a"]).count(pd.Series(["a"]), counts="n")
 
 
-def test_categorical_weights_raise_beside_categorical_levels() -> None:
+def test_categorical_counts_raise_beside_categorical_levels() -> None:
     # Columns that are all categorical are counted by their codes, which ignored the weights.
     data = pd.DataFrame({"a": list("xy") * 9, "n": list("12") * 9}, dtype="category")
-    with pytest.raises(TypeError, match="weights 'n' of type Categorical are not accepted"):
-        Design({"a": ["x", "y"]}).count(data, weights="n")
+    with pytest.raises(TypeError, match="counts 'n' of type Categorical are not accepted"):
+        Design({"a": ["x", "y"]}).count(data, counts="n")
 
 
 @in_all

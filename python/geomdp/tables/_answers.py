@@ -98,7 +98,7 @@ class _Source(NamedTuple):
     def errors(self, nodes: Sequence[int]) -> Errors:
         """Return the errors at a node of each axis of the sums, and of the total if it is known."""
         more = [] if self.of._known_total is None else [_sum(self.of.design.axes, ())]
-        return self.of.product.joint([*self.sums, *more], nodes)
+        return self.of._product.joint([*self.sums, *more], nodes)
 
     def found(self) -> list[tuple[NDArray[Any], NDArray[Any], float]]:
         """Return for each sum its integers, floats to add, and more than the rounding error."""
@@ -108,7 +108,7 @@ class _Source(NamedTuple):
         base, more, rounding = self._along(_sum(self.of.design.axes, ()))
         missing = (self.of._known_total - base) - more
         added, most = [np.zeros(self.rows.shape) for _ in found], 0.0
-        for index, [nodes] in products.kinds([self.of.product], [self.nodes])[1]:
+        for index, [nodes] in products.kinds([self.of._product], [self.nodes])[1]:
             _, factors = self.errors(nodes).known
             most = max(most, float(np.abs(factors).max()))
             for each, factor in zip(added, factors, strict=True):
@@ -121,7 +121,7 @@ class _Source(NamedTuple):
         ]
 
     def _along(self, each: Sum) -> tuple[NDArray[Any], NDArray[Any], float]:
-        base, more, rounding = self.of.fitted.along(each)
+        base, more, rounding = self.of._fitted.along(each)
         return self._shown(base), self._shown(more), rounding
 
     def _shown(self, values: NDArray[Any]) -> NDArray[Any]:
@@ -149,7 +149,7 @@ class _Asked:
         self.rounding = max(rounding for _, _, rounding in found)
         self.known = any(source.of._known_total is not None for source in sources)
         #: Whether sums of different cells are independent.
-        self.flat = all(source.of.product.flat for source in sources) and not self.known
+        self.flat = all(source.of._product.flat for source in sources) and not self.known
 
     @property
     def floats(self) -> list[_Floats]:
@@ -159,7 +159,7 @@ class _Asked:
     def kinds(self) -> tuple[int, Iterator[tuple[tuple[Any, ...], Errors]]]:
         """Return how many kinds of rows there are, and the rows and errors of each."""
         many, found = products.kinds(
-            [source.of.product for source in self.sources], [x.nodes for x in self.sources]
+            [source.of._product for source in self.sources], [x.nodes for x in self.sources]
         )
 
         def each() -> Iterator[tuple[tuple[Any, ...], Errors]]:
@@ -176,7 +176,7 @@ class _Asked:
     def reaches(self, factors: Sequence[float], level: float) -> _Floats:
         """Return the reach of a weighted sum in each row; of very many kinds, in two passes."""
         found, (many, kinds) = np.empty(self.rows.shape), self.kinds()
-        product, nodes = self.sources[0].of.product, self.sources[0].nodes
+        product, nodes = self.sources[0].of._product, self.sources[0].nodes
         if len(self.values) == 1 and not self.known and not product.one_by_one(many):
             bounds = product.bounds(self.sources[0].sums[0], nodes, level)
             return abs(factors[0]) * bounds.reshape(self.rows.shape)
@@ -187,7 +187,7 @@ class _Asked:
     def level(self, alpha: Real, n: int, *, independent: bool = False) -> float:
         """Return the level of ideal noise of each of n intervals."""
         given = parameters.significance("alpha", alpha)
-        lost = sum((source.of.product.lost for source in self.sources), Fraction(0))
+        lost = sum((source.of._product.lost for source in self.sources), Fraction(0))
         each = ends.level(given, n, independent=independent)
         left = each - (lost if independent else lost / n)
         if left <= 0:
@@ -247,7 +247,7 @@ class Answers:
         id: str
         corrects: tuple[str, ...]
 
-        def made(self, columns: Mapping[str, Any]) -> Any: ...
+        def _made(self, columns: Mapping[str, Any]) -> Any: ...
 
     #: The true total, where it is public: see :meth:`NoisyTable.with_total`.
     _known_total: int | None = None
@@ -330,7 +330,7 @@ class Answers:
         """
         return self._total(by, alpha, simultaneous)
 
-    def share(self, by: Columns, *, alpha: Real | None = None, simultaneous: bool = False) -> Any:
+    def percent(self, by: Columns, *, alpha: Real | None = None, simultaneous: bool = False) -> Any:
         """Return the percentage of each group in the grand total.
 
         For a percentage of a part, such as of one area, see :meth:`ratio`.
@@ -353,7 +353,7 @@ class Answers:
         >>> import pandas as pd
         >>> from geomdp import tables
         >>> table = tables.count(pd.Series(["no", "yes"] * 500, name="sick"), ["yes", "no"])
-        >>> found = table.release(epsilon=1).share("sick", alpha=0.05)
+        >>> found = table.release(epsilon=1).percent("sick", alpha=0.05)
         >>> list(found.columns), found["sick"].tolist()
         (['sick', 'percent', 'lower', 'upper'], ['yes', 'no'])
 
@@ -696,7 +696,7 @@ class Answers:
             lambda rows: unit / _population(self.design.axes, population, rows),
         )
 
-    def change(
+    def change_since(
         self,
         earlier: Answers,
         by: Columns = (),
@@ -740,7 +740,7 @@ class Answers:
         ...     design.count(pd.DataFrame({"city": ["Rome", "Oslo"] * n})).release(epsilon=1)
         ...     for n in (500, 600)
         ... )
-        >>> found = after.change(before, by="city", percent=True, alpha=0.05)
+        >>> found = after.change_since(before, by="city", percent=True, alpha=0.05)
         >>> bool(15 < found["lower"][0] <= found["percent"][0] <= found["upper"][0] < 25)
         True
 
@@ -908,7 +908,7 @@ class Answers:
         return _WithTotal(self, known)
 
     @cached_property
-    def product(self) -> Product:
+    def _product(self) -> Product:
         """Everything public about the noise, for estimates and their errors."""
         return Product(
             [axis.tree for axis in self.design.axes],
@@ -920,12 +920,12 @@ class Answers:
         )
 
     @cached_property
-    def fitted(self) -> Fitted:
+    def _fitted(self) -> Fitted:
         """The estimates of all nodes; with bounds, the sums of noisy cells."""
-        return self.product.fit(self.counts, leaves_alone=self.bounded)
+        return self._product.fit(self.counts, leaves_alone=self._bounded)
 
     @property
-    def bounded(self) -> bool:
+    def _bounded(self) -> bool:
         """Whether the release has bounds."""
         return any(each.bounds is not None for each in self.mechanisms.values())
 
@@ -939,7 +939,7 @@ class Answers:
         if self._known_total is not None:
             return False
         lists = not any(axis.tree.depth for axis in self.design.axes)
-        return self.bounded or (lists and math.isinf(self.fitted.rounding))
+        return self._bounded or (lists and math.isinf(self._fitted.rounding))
 
     def _both(self, name: str, other: Any, by: Columns) -> _Asked:
         """Return the total of each group of two releases."""
@@ -1030,7 +1030,7 @@ class Answers:
         """Return totals, or differences of two, with intervals by the noisy cells alone."""
         given, n = parameters.significance("alpha", alpha), _number(rows, simultaneous)
         # Rows of margins and trees share cells.
-        level = ends.level(given, n, independent=self.product.flat and len(chosen) == 1)
+        level = ends.level(given, n, independent=self._product.flat and len(chosen) == 1)
         mechanism, cells = self._cells()
         found = [
             accuracy.sum_confidence_interval(mechanism, cells[w != 0], level, weights=w[w != 0])
@@ -1100,7 +1100,7 @@ class Answers:
             name: each if isinstance(each, Coded) else np.ascontiguousarray(each).reshape(-1)
             for name, each in found.items()
         }
-        return self.made(columns | shaped)
+        return self._made(columns | shaped)
 
 
 @_notebook.showable
@@ -1112,8 +1112,8 @@ class _WithTotal(Answers):
         self.id, self.corrects = noisy.id, noisy.corrects
         self._known_total, self._noisy = total, noisy
 
-    def made(self, columns: Mapping[str, Any]) -> Any:
-        return self._noisy.made(columns)
+    def _made(self, columns: Mapping[str, Any]) -> Any:
+        return self._noisy._made(columns)
 
     def __repr__(self) -> str:
         return f"<Answers of {_notebook.many(self.design.cells, 'count')} and a known total>"
@@ -1402,7 +1402,7 @@ def _levels_below(axis: Axis) -> dict[Any, set[Any]]:
 
 
 def _refuse_bounds(what: str, alpha: Any, *tables: Answers) -> None:
-    if alpha is not None and any(table.bounded for table in tables):
+    if alpha is not None and any(table._bounded for table in tables):
         raise ValueError(
             f"a release with bounds has no interval for a {what}, since errors at a bound have one "
             "sign: release without bounds"

@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 _Ints: TypeAlias = NDArray[np.int64]
 
 
-def count(design: Layout, data: Any, weights: Any = None) -> Table:
+def count(design: Layout, data: Any, counts: Any = None) -> Table:
     """Return the exact counts; :meth:`geomdp.tables.Design.count` has the details."""
-    return Table(*tally(design, data, weights))
+    return Table(*tally(design, data, counts))
 
 
 def add_up(design: Layout, data: Any, column: Any) -> Table:
@@ -47,25 +47,25 @@ def add_up(design: Layout, data: Any, column: Any) -> Table:
 
 
 def tally(
-    design: Layout, data: Any, weights: Any, *, most: int | None = None
+    design: Layout, data: Any, counts: Any, *, most: int | None = None
 ) -> tuple[Layout, Library, tuple[_Ints, _Ints]]:
     """Return the design, the library of the data, and cells with their counts.
 
-    `weights` are numbers of records; or, with `most`, values of records, and count as at most that.
+    `counts` are numbers of records; or, with `most`, values of records, and count as at most that.
     """
     if (engine := type(data).__module__.partition(".")[0].removeprefix("py")) in ("spark", "dask"):
         raise TypeError(f"data has its records on a cluster: call geomdp.{engine}.count")
-    if weights is not None and most is None and design.individual is not None:
+    if counts is not None and most is None and design.individual is not None:
         raise ValueError(
-            f"weights {parameters.given(weights)} are not accepted with individuals, which counts "
+            f"counts {parameters.given(counts)} are not accepted with individuals, which counts "
             "do not tell apart: give the records, or a design without an individual"
         )
-    if weights is not None and most is None:
-        _check_no_totals(design, weights)
-    if weights is not None and not design.by_columns:
-        what = "weights are" if most is None else "values to sum are"
+    if counts is not None and most is None:
+        _check_no_totals(design, counts)
+    if counts is not None and not design.by_columns:
+        what = "counts are" if most is None else "values to sum are"
         raise TypeError(f"{what} a column of a frame: give levels as a mapping of columns")
-    design, series, records = _grouped(design, data, weights, most)
+    design, series, records = _grouped(design, data, counts, most)
     *columns, people = series if design.individual is not None else [*series, None]
     found = list(map(categories, columns))
     cells = _cells(design, found)
@@ -77,7 +77,7 @@ def tally(
     return design, library_of(found[0]), added(design, cells, records)
 
 
-def _check_no_totals(design: Layout, weights: Any) -> None:
+def _check_no_totals(design: Layout, counts: Any) -> None:
     """Refuse designs that would count a crosstab's own totals, and so its records twice."""
     for axis in design.axes:
         if axis.other or axis.tree.loose:
@@ -87,7 +87,7 @@ def _check_no_totals(design: Layout, weights: Any) -> None:
                 else ("records of inner nodes of", "give a Hierarchy with leaves_only=True")
             )
             raise ValueError(
-                f"weights {parameters.given(weights)} are not accepted with {found} "
+                f"counts {parameters.given(counts)} are not accepted with {found} "
                 f"{axis.label!r}, where rows of totals would count again: {way}"
             )
 
@@ -111,25 +111,25 @@ def added(design: Layout, cells: _Ints, records: _Ints) -> tuple[_Ints, _Ints]:
     return distinct, saturated(records, add)
 
 
-def columns_of(design: Layout, weights: Any) -> list[Any]:
+def columns_of(design: Layout, counts: Any) -> list[Any]:
     """Return the columns that a count reads, each once."""
-    more = [each for each in (design.individual, weights) if each is not None]
+    more = [each for each in (design.individual, counts) if each is not None]
     return list(dict.fromkeys([*design.levels, *more]))
 
 
 def _grouped(
-    design: Layout, data: Any, weights: Any, most: int | None
+    design: Layout, data: Any, counts: Any, most: int | None
 ) -> tuple[Layout, list[Any], _Ints]:
     """Return the columns to count, a row for each group of equal records, and the groups' sizes.
 
-    With weights each row is a group.
+    With counts each row is a group.
     """
-    more = [each for each in (design.individual, weights) if each is not None]
+    more = [each for each in (design.individual, counts) if each is not None]
     nw, wanted = narwhals(), [*design.levels, *more]
     keys = [str(place) for place in range(len(wanted))]
     if design.by_columns and hasattr(data, "collect_schema") and hasattr(data, "collect"):
         found = _chosen(design, nw.from_native(data), wanted, keys)
-        if weights is None:
+        if counts is None:
             found = found.group_by(keys).agg(nw.len().alias("n"))
         found = found.collect()
         _viewed(design, [found[key].to_native() for key in keys])
@@ -147,15 +147,15 @@ def _grouped(
             own = getattr(data, "name", None)
             if isinstance(own, str) and own:
                 design = design.named(own)
-        if weights is None and (coded := by_codes(series)) is not None:
+        if counts is None and (coded := by_codes(series)) is not None:
             return design, *coded
         with refusing_types("data", columns):
             found = joined(keys, series)
-            found = found.group_by(keys).agg(nw.len().alias("n")) if weights is None else found
-    if weights is None:
+            found = found.group_by(keys).agg(nw.len().alias("n")) if counts is None else found
+    if counts is None:
         sizes = found["n"].to_numpy().astype(np.int64)
     else:
-        sizes = _weights(weights, found[keys.pop()], most)
+        sizes = _records(counts, found[keys.pop()], most)
     return design, [found[key] for key in keys], sizes
 
 
@@ -171,7 +171,7 @@ def _chosen(design: Layout, view: Any, wanted: Sequence[Any], keys: Sequence[str
 
 
 def _viewed(design: Layout, columns: Sequence[Any]) -> list[Any]:
-    """Return narwhals' views of columns of labels, of ids and of weights that are accepted."""
+    """Return narwhals' views of columns of labels, of ids and of counts that are accepted."""
     size, who = len(design.axes), design.individual
     views = [*map(labels, columns[:size]), *map(categories, columns[size:])]
     if who is not None:
@@ -181,11 +181,11 @@ def _viewed(design: Layout, columns: Sequence[Any]) -> list[Any]:
     return views
 
 
-def _weights(name: Any, series: Any, most: int | None) -> _Ints:
+def _records(name: Any, series: Any, most: int | None) -> _Ints:
     """Return how much each row counts, at most this; no value is an error, which would show it."""
     if (dtype := DTYPES.get(str(series.dtype).lower())) is None:
         what, wanted = (
-            ("weights", "numbers of records, not survey weights")
+            ("counts", "numbers of records, not survey weights")
             if most is None
             else ("values of", "whole units, such as cents")
         )

@@ -106,7 +106,7 @@ individual='patient', l0=2)
     __slots__ = ()
 
     @unseen
-    def count(self, data: Any, *, weights: Any = None) -> Table:
+    def count(self, data: Any, *, counts: Any = None) -> Table:
         """Bound the contributions of each individual, and count the records of each cell.
 
         An individual keeps `l0` of its cells, drawn uniformly by fresh system entropy, and at most
@@ -120,10 +120,10 @@ individual='patient', l0=2)
             A frame of pandas or Polars (lazy too), or a Table of PyArrow; each row is a record. A
             design of one column takes that column alone, unless individuals are bounded.
             :func:`geomdp.tables.spark.count` takes frames of Spark.
-        weights : column name, optional
+        counts : column name, optional
             For records that somebody else has counted, as by ``GROUP BY``: the column, of integers
             of up to 64 bits, that says how many records each row stands for. Leave out rows of
-            totals, which count records again; so weights do not go with `other`, nor with a
+            totals, which count records again; so counts do not go with `other`, nor with a
             hierarchy without `leaves_only`. Not with `individual`, and not for values such as
             cents, whose sums one record changes by more than 1.
             No value raises an error, which would show it: those below 0 and nulls are taken for 0,
@@ -152,11 +152,11 @@ individual='patient', l0=2)
         >>> Design({"town": ["Oslo", "Rome"]}, individual="who", l0=1).count(visits)
         <Table of 2 counts, not shown; town: ['Oslo', 'Rome']; sensitivity 1>
         >>> counted = pd.DataFrame({"town": ["Rome", "Oslo"], "visits": [2, 1]})
-        >>> Design({"town": ["Oslo", "Rome"]}).count(counted, weights="visits")
+        >>> Design({"town": ["Oslo", "Rome"]}).count(counted, counts="visits")
         <Table of 2 counts, not shown; town: ['Oslo', 'Rome']; sensitivity 1>
 
         """
-        return _counting.count(self, data, weights)
+        return _counting.count(self, data, counts)
 
     @unseen
     def sum(self, data: Any, column: str, *, bounds: tuple[Integer, Integer]) -> Table:
@@ -240,7 +240,7 @@ individual='patient', l0=2)
 
         """
         mechanisms = self.mechanisms_for(epsilon)
-        cells = mechanisms[self.depths[-1]]
+        cells = mechanisms[self.blocks[-1]]
         if of is None:
             return cells.accuracy(alpha)
         if of == "all":
@@ -297,7 +297,7 @@ individual='patient', l0=2)
         True
 
         """
-        mechanism = self.mechanisms_for(epsilon)[self.depths[-1]]
+        mechanism = self.mechanisms_for(epsilon)[self.blocks[-1]]
         least = threshold(self, at_least, mechanism)
         return decimals.up(self.cells * tails.at_least(mechanism.certificate(), least))
 
@@ -319,13 +319,13 @@ individual='patient', l0=2)
         [0.995, 0.269, 0.002]
 
         """
-        mechanism = self.mechanisms_for(epsilon)[self.depths[-1]]
+        mechanism = self.mechanisms_for(epsilon)[self.blocks[-1]]
         least = threshold(self, at_least, mechanism)
         # The noise is symmetric.
         distance = parameters.at_least("count", count, 0) - least + 1
         return decimals.up(tails.at_least(mechanism.certificate(), distance))
 
-    def at_least(self, epsilon: Real, spurious: Real = 1) -> int:
+    def threshold(self, epsilon: Real, spurious: Real = 1) -> int:
         """Return the least threshold that at most this many empty cells are expected to reach.
 
         Parameters
@@ -339,12 +339,12 @@ individual='patient', l0=2)
         --------
         >>> from geomdp.tables import Design
         >>> design = Design({"page": range(10**6), "country": range(250)})
-        >>> design.at_least(epsilon=1), design.at_least(epsilon=1, spurious=0.01)
+        >>> design.threshold(epsilon=1), design.threshold(epsilon=1, spurious=0.01)
         (20, 24)
 
         """
         share = parameters.positive_fraction("spurious", spurious) / self.cells
-        mechanism = self.mechanisms_for(epsilon)[self.depths[-1]]
+        mechanism = self.mechanisms_for(epsilon)[self.blocks[-1]]
         threshold(self, 1, mechanism)
         certificate = mechanism.certificate()
         return tails.least_of(certificate, min(share, Fraction(1)), 1) + 1
@@ -496,7 +496,7 @@ def count(
     name: str = "count",
     other: Any = None,
     margins: Any = None,
-    weights: Any = None,
+    counts: Any = None,
 ) -> Table:
     """Count the records of each level or combination of levels; each record is one individual.
 
@@ -506,7 +506,7 @@ def count(
 
     Parameters
     ----------
-    data, weights
+    data, counts
         As in :meth:`Design.count`.
     levels, name, other, margins
         As in :class:`Design`.
@@ -530,4 +530,4 @@ def count(
     ['yes', 'no', 'all', 'yes']
 
     """
-    return Design(levels, name=name, other=other, margins=margins).count(data, weights=weights)
+    return Design(levels, name=name, other=other, margins=margins).count(data, counts=counts)

@@ -109,7 +109,7 @@ class NoisyGroups(Released):
         """
         parameters.check_bool("simultaneous", simultaneous)
         ends = self._ends(alpha, simultaneous=simultaneous)
-        return self.made({**self._columns(), **dict(zip(_ENDS, ends, strict=True))})
+        return self._made({**self._columns(), **dict(zip(_ENDS, ends, strict=True))})
 
     def _ends(self, alpha: Real, *, simultaneous: bool) -> tuple[_Ints, _Ints]:
         """Return the ends of the intervals."""
@@ -153,7 +153,7 @@ class NoisyGroups(Released):
         if alpha is not None:
             ends = self._ends(alpha, simultaneous=True)
             columns |= {name: x[greatest] for name, x in zip(_ENDS, ends, strict=True)}
-        return self.made(columns)
+        return self._made(columns)
 
     def plot(self, *, alpha: Real = 0.05, ax: Axes | None = None) -> Axes:
         """Draw the noisy counts as bars, with their :meth:`intervals`.
@@ -218,7 +218,7 @@ def threshold(design: Layout, at_least: Any, mechanism: GeometricMechanism) -> i
     """Return a threshold, unless this design or mechanism takes none."""
     if mechanism.bounds is not None:
         raise ValueError("bounds do not go with at_least: a threshold needs noise without bounds")
-    if len(design.depths) > 1:
+    if len(design.blocks) > 1:
         raise ValueError(
             "at_least does not go with margins or hierarchies: give a design without them"
         )

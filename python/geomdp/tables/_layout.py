@@ -118,7 +118,7 @@ class Layout:
     @property
     def sensitivity(self) -> int:
         """The greatest L1 change of the table by one individual, or more: lemma 14c."""
-        return int(self._most(dict.fromkeys(self.depths, 1)))
+        return int(self._most(dict.fromkeys(self.blocks, 1)))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -131,7 +131,7 @@ class Layout:
         return self.axes.sizes
 
     @property
-    def depths(self) -> list[Block]:
+    def blocks(self) -> list[Block]:
         """The blocks of the table: a depth on each axis. The last one has the finest cells."""
         return self.axes.blocks
 
@@ -175,7 +175,7 @@ class Layout:
                 (axis.shares[depth] for axis, depth in zip(self.axes, block, strict=True)),
                 start=Fraction(1),
             )
-            for block in self.depths
+            for block in self.blocks
         }
         rest = self.change / Fraction(self._most(shares))
         for share in shares.values():
@@ -292,7 +292,7 @@ class Layout:
             )
         if not all(axis.even for axis in self.axes):
             raise ValueError("depths have shares of epsilon: give epsilon instead of a mechanism")
-        return dict.fromkeys(self.depths, found)
+        return dict.fromkeys(self.blocks, found)
 
     def changes(self, block: Block) -> Iterator[tuple[int, int]]:
         """Yield how many nodes of a block one individual changes, and by how much each.

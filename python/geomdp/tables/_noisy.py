@@ -79,14 +79,14 @@ class NoisyTable(Released, Answers):
             whole = self._closest(total)
         else:
             whole = self._consistent(total)
-        return self.made({**self._levels(), self.design.name: self._rows(whole)})
+        return self._made({**self._levels(), self.design.name: self._rows(whole)})
 
     def _consistent(self, total: Integer | None) -> NDArray[np.int64]:
         """Return the consistent counts of all nodes of a table with margins."""
-        design, cells = self.design, self.design.depths[-1]
+        design, cells = self.design, self.design.blocks[-1]
         margins = {
             tuple(place for place, depth in enumerate(block) if depth == cells[place]): block
-            for block in design.depths[:-1]
+            for block in design.blocks[:-1]
         }
         noisy = {
             kept: self.counts[design.axes.block(block)].reshape([design.sizes[x] for x in kept])
@@ -116,7 +116,7 @@ class NoisyTable(Released, Answers):
         noisy = noisy.reshape(tree.size, -1)
         if np.abs(noisy.astype(np.float64)).max() > consistency.GREATEST:
             raise OverflowError("noisy counts reach beyond 2**40: give smaller counts")
-        variances = self.product.squares[place].noise
+        variances = self._product.squares[place].noise
         parents, weights = tree.parents, variances.max() / variances
         if tree.loose:
             # What a node has besides its children is a leaf without a value.
@@ -209,10 +209,10 @@ class NoisyTable(Released, Answers):
             return whole["lower"], whole["upper"]
 
         found |= _page.intervals(ends)
-        if not self.product.flat:
+        if not self._product.flat:
             _, whole = self._totals(self._labels, None, simultaneous=False)
             found["estimates"] = whole["estimate"].reshape(-1).round(2).tolist()
-        if self.bounded:
+        if self._bounded:
             return found | {"sums": "Counts with bounds cannot be added: errors have one sign."}
         inside = np.zeros(axes.shape, np.int64)
         inside[axes.block(axes.blocks[-1])] = 1

@@ -58,7 +58,7 @@ def _release(
         found = parameters.shown(facts.get("format"))
         raise ValueError(f"it has the format {found}: this version reads {FORMAT!r}")
     design = _design(contents)
-    if len(facts["mechanisms"]) > len(design.depths):
+    if len(facts["mechanisms"]) > len(design.blocks):
         raise ValueError("it has mechanisms of other depths")
     _fractions(each["rate"] for each in facts["mechanisms"])
     mechanisms = {
@@ -89,7 +89,7 @@ def _kind(facts: Mapping[str, Any]) -> Callable[[_Known, Contents], NoisyTable |
 def _check_depths(known: _Known) -> None:
     """Refuse mechanisms of other depths than the design has."""
     design, mechanisms = known[:2]
-    if list(mechanisms) != design.depths:
+    if list(mechanisms) != design.blocks:
         raise ValueError("it has mechanisms of other depths")
 
 
@@ -126,7 +126,7 @@ def _groups(known: _Known, contents: Contents) -> NoisyGroups:
 def _top(known: _Known, contents: Contents) -> Top:
     """Return the largest cells by name."""
     design, mechanisms = known[:2]
-    if list(mechanisms) != design.depths[-1:]:
+    if list(mechanisms) != design.blocks[-1:]:
         raise ValueError("it has mechanisms of other depths")
     levels = zip(contents.columns, design.axes, strict=False)
     places = tuple(each.among(axis.cells) for each, axis in levels)

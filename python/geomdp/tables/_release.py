@@ -66,7 +66,7 @@ def prepare(
     """Return a release, after all checks that public facts allow, those of its plans too."""
     mechanisms = design.mechanisms_by(mechanism, epsilon, bounds)
     if at_least is not None:
-        at_least = threshold(design, at_least, mechanisms[design.depths[-1]])
+        at_least = threshold(design, at_least, mechanisms[design.blocks[-1]])
     else:
         check_size(design)
     count = checked(label, threads)

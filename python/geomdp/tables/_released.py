@@ -68,9 +68,9 @@ class Released:
 
         Types, categories, order and index follow from the design alone.
         """
-        return self.made(self._columns())
+        return self._made(self._columns())
 
-    def made(self, columns: Mapping[str, Any]) -> Any:
+    def _made(self, columns: Mapping[str, Any]) -> Any:
         """Return a frame of these columns, in the library of the release.
 
         Parameters
@@ -83,7 +83,7 @@ class Released:
         >>> import pandas as pd
         >>> from geomdp import tables
         >>> table = tables.count(pd.Series(["no", "yes", "no"]), ["yes", "no"])
-        >>> type(table.release(epsilon=1).made({"n": [1, 2]})).__name__
+        >>> type(table.release(epsilon=1)._made({"n": [1, 2]})).__name__
         'DataFrame'
 
         """

@@ -284,7 +284,7 @@ class Searched(Withheld):
                 f"a column {RANK!r} is not accepted, since the ranks have it: rename it"
             )
         count, identity = _release.checked(label, threads), _release.identified(corrects)
-        mechanisms = {design.depths[-1]: mechanism}
+        mechanisms = {design.blocks[-1]: mechanism}
         named = partial(Top, design, mechanisms, label, self._library, identity=identity)
         if save is not None:
             rehearse(named(cells=np.arange(number)), save)

@@ -42,7 +42,7 @@ __all__ = ["count", "release_columns", "release"]
 
 
 @unseen
-def count(design: Design, frame: dd.DataFrame, *, weights: str | None = None) -> Table:
+def count(design: Design, frame: dd.DataFrame, *, counts: str | None = None) -> Table:
     """Bound the contributions of each individual, and count the records of each cell.
 
     As :meth:`geomdp.tables.Design.count`, on the workers: all records of an individual go to one
@@ -56,7 +56,7 @@ def count(design: Design, frame: dd.DataFrame, *, weights: str | None = None) ->
         Its levels are a mapping of column names.
     frame : DataFrame
         As for :func:`release_columns`. Each task has a partition in memory.
-    weights : str, optional
+    counts : str, optional
         As in :meth:`geomdp.tables.Design.count`.
 
     Returns
@@ -88,11 +88,11 @@ def count(design: Design, frame: dd.DataFrame, *, weights: str | None = None) ->
         raise TypeError(parameters.foreign("design", design, "a Design"))
     if not isinstance(frame, dd.DataFrame):
         raise TypeError(f"frame has type {type(frame).__name__}: give a DataFrame of Dask")
-    used, who = columns_of(design, weights), design.individual
+    used, who = columns_of(design, counts), design.individual
     known = list(frame.columns)
     meta = dask_internals.types(frame)[[only(name, known) for name in used]]
     # Without rows, this checks the arguments.
-    _, library, _ = tally(design, meta, weights)
+    _, library, _ = tally(design, meta, counts)
     rows = cast(Any, frame)[used].map_partitions(_of_types, dict(meta.dtypes), meta=meta)
     if who is not None:
         kind = of_categories(categories(meta[who])).to_native()
@@ -103,9 +103,9 @@ def count(design: Design, frame: dd.DataFrame, *, weights: str | None = None) ->
             )
         rows = rows.shuffle(on=[who], ignore_index=True)
     evaluate: Any = compute
-    parts = [delayed(_tallied)(part, design, weights) for part in rows.to_delayed()]
-    cells, counts = map(np.concatenate, zip(*evaluate(*parts), strict=True))
-    return Table(design, library, added(design, cells, counts))
+    parts = [delayed(_tallied)(part, design, counts) for part in rows.to_delayed()]
+    cells, sizes = map(np.concatenate, zip(*evaluate(*parts), strict=True))
+    return Table(design, library, added(design, cells, sizes))
 
 
 def release_columns(
@@ -313,9 +313,9 @@ def _release_columns(
 
 
 @unseen
-def _tallied(part: Any, design: Design, weights: Any) -> tuple[Any, Any]:
+def _tallied(part: Any, design: Design, counts: Any) -> tuple[Any, Any]:
     """Return the cells of a partition that have records, and how many."""
-    return tally(design, part, weights)[2]
+    return tally(design, part, counts)[2]
 
 
 def _of_types(part: Any, types: dict[str, Any]) -> Any:

@@ -43,7 +43,7 @@ __all__ = ["count", "release_columns", "bound_contributions"]
 
 
 @unseen
-def count(design: Design, frame: DataFrame, *, weights: str | None = None) -> Table:
+def count(design: Design, frame: DataFrame, *, counts: str | None = None) -> Table:
     """Bound the contributions of each individual, and count the records of each cell.
 
     As :meth:`geomdp.tables.Design.count`, on the executors: all records of an individual go to one
@@ -58,7 +58,7 @@ def count(design: Design, frame: DataFrame, *, weights: str | None = None) -> Ta
     frame : DataFrame
         A batch DataFrame of a classic session, with a plan that :func:`release_columns` accepts.
         Each task has the columns of the design in memory.
-    weights : str, optional
+    counts : str, optional
         As in :meth:`geomdp.tables.Design.count`.
 
     Returns
@@ -94,22 +94,22 @@ def count(design: Design, frame: DataFrame, *, weights: str | None = None) -> Ta
     _check_batch(frame)
     _check_stable(frame)
     names, places, placed = _placed(frame)
-    used, who = columns_of(design, weights), design.individual
+    used, who = columns_of(design, counts), design.individual
     chosen = placed.select(*(places[names.index(only(each, names))] for each in used))
     # Without rows, this checks the arguments.
-    _, library, _ = tally(design, chosen.limit(0).toArrow().rename_columns(used), weights)
+    _, library, _ = tally(design, chosen.limit(0).toArrow().rename_columns(used), counts)
     if who is not None:
         chosen = chosen.repartition(places[names.index(who)])
 
     def counted(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
         if read := list(batches):
             rows = ArrowTable.from_batches(read).rename_columns(used)
-            _, _, occupied = tally(design, rows, weights)
+            _, _, occupied = tally(design, rows, counts)
             yield RecordBatch.from_arrays([*map(array, occupied)], ["cell", "n"])
 
     found = chosen.mapInArrow(counted, "cell long, n long").toArrow()
-    cells, counts = (found.column(name).to_numpy() for name in ("cell", "n"))
-    return Table(design, library, added(design, cells, counts))
+    cells, sizes = (found.column(name).to_numpy() for name in ("cell", "n"))
+    return Table(design, library, added(design, cells, sizes))
 
 
 def release_columns(

@@ -201,12 +201,12 @@ class Inversion:
             product *= np.exp(-count * np.log1p((np.sin(angles) / sinh) ** 2))
             kept = np.abs(product) > _NONE
             self.of, self.k, product = self.of[kept], self.k[kept], product[kept]
-        self.product = product * (2 / (math.pi * self.k))
+        self._product = product * (2 / (math.pi * self.k))
 
     def holds(self, reaches: Floats) -> NDArray[np.bool_]:
         """Return for each sum whether it exceeds a reach with at most the level."""
         inside = reaches - self.width
-        waves = self.product * np.sin(self.k * (self.step * inside)[self.of])
+        waves = self._product * np.sin(self.k * (self.step * inside)[self.of])
         found = inside / self.half + np.bincount(self.of, waves, self.half.size)
         wanted = 1 - self.level + 2 * self.level * _PART + _LOST
         return np.asarray(self.room & (inside > 0) & (found >= wanted))

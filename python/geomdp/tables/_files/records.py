@@ -47,7 +47,7 @@ def table(
         raise DataError(f"column {individual!r} has empty cells: give every record an id")
     if weights is not None:
         data[weights] = [_count(weights, each) for each in data[weights]]
-    return design.count(made(data), weights=weights)
+    return design.count(made(data), counts=weights)
 
 
 def _columns(source: BinaryIO, delimiter: str) -> dict[str, list[str]]:

@@ -426,7 +426,7 @@ class Stream:
                 f"give those of {counts[0].size}"
             )
         label = f"steps {first} to {last - 1} of a stream"
-        mechanisms = dict.fromkeys(design.depths, self._mechanism)
+        mechanisms = dict.fromkeys(design.blocks, self._mechanism)
         known = design, mechanisms, label, library, counts.reshape(design.shape)
         return NoisyTable(*known, identity=self._file.identity(), part_of=self._epsilon)
 
