@@ -17,7 +17,7 @@ import pytest
 from geomdp import GeometricMechanism, accounting, tables
 from geomdp.accounting import loss_distribution
 from geomdp.accounting._compose import zcdp_of
-from geomdp.tables import Hierarchy, _contributions, _counting
+from geomdp.tables import Hierarchy, _contributions, _counting, _layout
 from geomdp.tables._exact import all_nodes, occupied
 
 #: Two ways of travel are not counted.
@@ -166,7 +166,9 @@ def test_what_one_individual_changes_is_bounded_block_by_block(
         pairs = ((each, 0 * each) for each in nodes.values())
     changes = [one - other for one, other in pairs]
     for block in design.blocks:
-        bound = sorted((size for n, size in design.changes(block) for _ in range(n)), reverse=True)
+        bound = sorted(
+            (size for n, size in _layout.changes(design, block) for _ in range(n)), reverse=True
+        )
         most = np.cumsum(bound)
         assert "l1" in limits or most[-1] <= linf * math.prod(design.sizes)
         k = min(len(most), np.abs(changes[0][design.axes.block(block)]).size)
@@ -266,18 +268,22 @@ def test_the_loss_of_one_individual_by_enumeration(seed: int) -> None:
                 own[design.axes.block(block)] = float(each.rate)
             rates = own.reshape(-1).astype(float)
             truth = float((changed @ rates).max())
-            said = float(design.loss(mechanisms))
+            said = float(_layout.loss(design, mechanisms))
             assert said >= truth * (1 - 1e-12)
             if exact:
                 assert said == pytest.approx(truth, rel=1e-12)
             # By theorem 2 alone, whatever the changes of the nodes are.
             losses = changed * rates
             rho = float((losses * np.tanh(losses / 2)).sum(axis=1).max())
-            assert float(zcdp_of(design.losses(mechanisms))) >= rho * (1 - 1e-12)
-        assert design.loss(dict.fromkeys(design.blocks, GeometricMechanism(1))) == (
+            assert float(zcdp_of(_layout.losses(design, mechanisms))) >= rho * (1 - 1e-12)
+        assert _layout.loss(design, dict.fromkeys(design.blocks, GeometricMechanism(1))) == (
             design.sensitivity
         )
-        assert design.loss(design.mechanisms_for(6)) == uneven.loss(uneven.mechanisms_for(6)) == 6
+        assert (
+            _layout.loss(design, design.mechanisms_for(6))
+            == _layout.loss(uneven, uneven.mechanisms_for(6))
+            == 6
+        )
 
 
 def test_a_rho_covers_every_split_of_an_individual() -> None:
@@ -286,11 +292,11 @@ def test_a_rho_covers_every_split_of_an_individual() -> None:
     tree = Hierarchy(leaves | {"a": "r", "b": "r"}, leaves_only=True)
     design = tables.Design({"x": tree}, individual="who", l0=4)
     for rate in (Fraction(1, 3), Fraction(4)):
-        of_groups = design.losses({(1,): GeometricMechanism(rate)})
+        of_groups = _layout.losses(design, {(1,): GeometricMechanism(rate)})
         splits = (zcdp_of(Counter(rate * n for n in split)) for split in ((3, 1), (2, 2)))
         assert float(zcdp_of(of_groups)) >= max(map(float, splits))
     # As before where the worst split is known.
-    assert design.losses({(1,): GeometricMechanism("1/3")}) == {1: 1, Fraction(1, 3): 1}
+    assert _layout.losses(design, {(1,): GeometricMechanism("1/3")}) == {1: 1, Fraction(1, 3): 1}
 
 
 def test_what_is_moved_changes_no_grand_total() -> None:

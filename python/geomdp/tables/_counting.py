@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from geomdp._inputs import parameters
 from geomdp._inputs.arrays import DTYPES
 from geomdp._inputs.columns import column, names, narwhals, only
-from geomdp.tables import _ids
+from geomdp.tables import _ids, _layout
 from geomdp.tables._contributions import drawn, sorted_by, starts
 from geomdp.tables._exact import saturated
 from geomdp.tables._native import (
@@ -62,7 +62,7 @@ def tally(
         )
     if counts is not None and most is None:
         _check_no_totals(design, counts)
-    if counts is not None and not design.by_columns:
+    if counts is not None and not design._by_columns:
         what = "counts are" if most is None else "values to sum are"
         raise TypeError(f"{what} a column of a frame: give levels as a mapping of columns")
     design, series, records = _grouped(design, data, counts, most)
@@ -127,14 +127,14 @@ def _grouped(
     more = [each for each in (design.individual, counts) if each is not None]
     nw, wanted = narwhals(), [*design.levels, *more]
     keys = [str(place) for place in range(len(wanted))]
-    if design.by_columns and hasattr(data, "collect_schema") and hasattr(data, "collect"):
+    if design._by_columns and hasattr(data, "collect_schema") and hasattr(data, "collect"):
         found = _chosen(design, nw.from_native(data), wanted, keys)
         if counts is None:
             found = found.group_by(keys).agg(nw.len().alias("n"))
         found = found.collect()
         _viewed(design, [found[key].to_native() for key in keys])
     else:
-        if design.by_columns:
+        if design._by_columns:
             known = names(data)
             columns = [column(data, only(label, known)) for label in wanted]
         elif design.individual is None:
@@ -143,10 +143,10 @@ def _grouped(
             raise TypeError("levels of one column have no individuals: give a mapping of columns")
         # Levels of the type of these columns: pandas makes other types of the items of groups.
         series = _viewed(design, columns)
-        if not design.by_columns:
+        if not design._by_columns:
             own = getattr(data, "name", None)
             if isinstance(own, str) and own:
-                design = design.named(own)
+                design = _layout.named(design, own)
         if counts is None and (coded := by_codes(series)) is not None:
             return design, *coded
         with refusing_types("data", columns):

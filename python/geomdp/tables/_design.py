@@ -15,7 +15,7 @@ from geomdp._inputs.parameters import Integer, Real
 from geomdp._numerics import decimals, tails
 from geomdp._uncopied import unseen
 from geomdp.mechanism import GeometricMechanism, as_mechanism
-from geomdp.tables import _counting, _native, plot
+from geomdp.tables import _counting, _layout, _native, plot
 from geomdp.tables._groups import threshold
 from geomdp.tables._layout import Layout
 from geomdp.tables._native import Library
@@ -379,8 +379,8 @@ individual='patient', l0=2)
         """
         parts = [
             accounting.loss_distribution(each, l0=nodes, linf=change)
-            for block, each in self.mechanisms_by(mechanism, epsilon).items()
-            for nodes, change in self.changes(block)
+            for block, each in _layout.mechanisms_by(self, mechanism, epsilon).items()
+            for nodes, change in _layout.changes(self, block)
         ]
         return sum(parts[1:], start=parts[0])
 

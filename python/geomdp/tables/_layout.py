@@ -34,8 +34,8 @@ class Layout:
     """The public facts of a table, without any data: the base of :class:`geomdp.tables.Design`."""
 
     __slots__ = (
+        "_by_columns",
         "axes",
-        "by_columns",
         "individual",
         "l0",
         "l1",
@@ -66,7 +66,7 @@ class Layout:
         if neighbours not in ("add-remove", "change"):
             wanted = "'add-remove' or 'change'"
             raise ValueError(parameters.refusal("neighbours", neighbours, wanted))
-        self.by_columns = isinstance(levels, Mapping)
+        self._by_columns = isinstance(levels, Mapping)
         given: dict[str, Any] = dict(levels) if isinstance(levels, Mapping) else {"level": levels}
         if not given:
             raise ValueError("levels is empty: give those of at least one column")
@@ -177,40 +177,12 @@ class Layout:
             )
             for block in self.blocks
         }
-        rest = self.change / Fraction(self._most(shares))
+        rest = change(self) / Fraction(self._most(shares))
         for share in shares.values():
             if share not in known:
                 part = given if share * rest == 1 else total * share * rest
-                known[share] = GeometricMechanism(part, self.change, bounds)
+                known[share] = GeometricMechanism(part, change(self), bounds)
         return {block: known[share] for block, share in shares.items()}
-
-    @property
-    def change(self) -> int:
-        """How much one individual changes each block, in all: the L1 sensitivity of the cells."""
-        return sum(records for records, _ in self._moved())
-
-    def named(self, label: str) -> Self:
-        """Return this design of one unnamed column, with this name for it.
-
-        :meth:`count` calls it if the column of the data has a name.
-
-        Parameters
-        ----------
-        label : str
-            The name of the column of levels.
-
-        Examples
-        --------
-        >>> from geomdp.tables import Design
-        >>> Design(["yes", "no"], margins="all").named("sick")
-        Design({'sick': ['yes', 'no']}, margins={'sick': 'all'})
-
-        """
-        given = self._arguments()
-        for key in ("other", "margins", "shares"):
-            if key in given:
-                [given[key]] = ({label: item} for item in given[key].values())
-        return type(self)(**(given | {"levels": {label: given["levels"]}}))
 
     def with_shares(self, shares: Mapping[str, Sequence[Real]]) -> Self:
         """Return this design with other shares of epsilon.
@@ -236,7 +208,7 @@ class Layout:
         """Return the arguments that make this design, without those at their defaults."""
         levels = {axis.label: axis.given for axis in self.axes}
         found = {
-            "levels": levels if self.by_columns else levels["level"],
+            "levels": levels if self._by_columns else levels["level"],
             "name": self.name,
             "other": {axis.label: axis.other[0] for axis in self.axes if axis.other},
             "margins": {axis.label: axis.nodes[0] for axis in self.axes if axis.margin},
@@ -267,76 +239,6 @@ class Layout:
     def _repr_html_(self) -> str:
         rows = {key: _text(value) for key, value in self._arguments().items()}
         return _notebook.table(f"Design of {_notebook.many(self.cells, 'count')}", rows)
-
-    def mechanisms_by(
-        self, mechanism: Any, epsilon: Any, bounds: Bounds | None = None
-    ) -> dict[Block, GeometricMechanism]:
-        """Return the mechanisms of a release by one mechanism, or with this epsilon."""
-        if mechanism is epsilon is None:
-            raise TypeError(
-                "epsilon is not given: give epsilon=, the privacy loss of the whole table, or a "
-                "mechanism instead"
-            )
-        if mechanism is not None and epsilon is not None:
-            raise TypeError("mechanism and epsilon are both given: give one of them")
-        if mechanism is None:
-            return self.mechanisms_for(epsilon, bounds)
-        if bounds is not None:
-            raise TypeError("bounds go with epsilon: a mechanism has its own")
-        found = as_mechanism(mechanism, "epsilon=, or a GeometricMechanism")
-        if found.sensitivity < self.sensitivity:
-            raise ValueError(
-                f"mechanism has sensitivity {found.sensitivity}, but one individual changes this "
-                f"table by up to {self.sensitivity}: give epsilon={float(found.epsilon):g} instead "
-                f"of the mechanism, or a mechanism with sensitivity={self.sensitivity}"
-            )
-        if not all(axis.even for axis in self.axes):
-            raise ValueError("depths have shares of epsilon: give epsilon instead of a mechanism")
-        return dict.fromkeys(self.blocks, found)
-
-    def changes(self, block: Block) -> Iterator[tuple[int, int]]:
-        """Yield how many nodes of a block one individual changes, and by how much each.
-
-        The cells that it joins, and those that it leaves, lie in as few nodes as have room for
-        them: the greatest changes have the greatest loss (``docs/proofs.md``, lemma 14a).
-        """
-        axes = list(zip(self.axes, block, strict=True))
-        room = math.prod(axis.rooms[depth] for axis, depth in axes)
-        nodes = math.prod(
-            len(range(axis.tree.size)[axis.tree.level(depth)]) for axis, depth in axes
-        )
-        for records, together in self._moved():
-            most = min(room * self.linf, together)
-            if nodes == 1:
-                # Records that stay in the node do not change it.
-                yield 1, most
-                return
-            full, rest = divmod(records, most)
-            yield full, most
-            if rest:
-                yield 1, rest
-
-    def losses(self, mechanisms: Mapping[Block, GeometricMechanism]) -> Counter[Fraction | float]:
-        """Return exact privacy losses of noisy counts that are no more private than the table.
-
-        They cost at least the rho of all changes of an individual, and their sum may be more than
-        :meth:`loss` (``docs/proofs.md``, lemma 14b).
-        """
-        found: Counter[Fraction | float] = Counter()
-        for block, each in mechanisms.items():
-            sizes = list(self.changes(block))
-            most = max(size for _, size in sizes)
-            steep = exact_loss(each, most) > _STEEP
-            for nodes, size in sizes:
-                found[exact_loss(each, most if steep else size)] += nodes
-        return found
-
-    def loss(self, mechanisms: Mapping[Block, GeometricMechanism]) -> Fraction | float:
-        """Return the exact privacy loss of all noisy counts together for one individual."""
-        rates = {block: each.rate for block, each in mechanisms.items()}
-        if math.inf in rates.values():
-            return math.inf
-        return Fraction(self._most({block: Fraction(rate) for block, rate in rates.items()}))
 
     def _most(self, rates: Mapping[Block, Fraction | int]) -> Any:
         """Return the most that one individual changes the table, weighted by block.
@@ -409,6 +311,94 @@ class Layout:
         return [(moved * self.linf, together)]
 
     __hash__ = None  # type: ignore[assignment]  # its levels may be of any type
+
+
+def mechanisms_by(
+    layout: Layout, mechanism: Any, epsilon: Any, bounds: Bounds | None = None
+) -> dict[Block, GeometricMechanism]:
+    """Return the mechanisms of a release by one mechanism, or with this epsilon."""
+    if mechanism is epsilon is None:
+        raise TypeError(
+            "epsilon is not given: give epsilon=, the privacy loss of the whole table, or a "
+            "mechanism instead"
+        )
+    if mechanism is not None and epsilon is not None:
+        raise TypeError("mechanism and epsilon are both given: give one of them")
+    if mechanism is None:
+        return layout.mechanisms_for(epsilon, bounds)
+    if bounds is not None:
+        raise TypeError("bounds go with epsilon: a mechanism has its own")
+    found = as_mechanism(mechanism, "epsilon=, or a GeometricMechanism")
+    if found.sensitivity < layout.sensitivity:
+        raise ValueError(
+            f"mechanism has sensitivity {found.sensitivity}, but one individual changes this "
+            f"table by up to {layout.sensitivity}: give epsilon={float(found.epsilon):g} instead "
+            f"of the mechanism, or a mechanism with sensitivity={layout.sensitivity}"
+        )
+    if not all(axis.even for axis in layout.axes):
+        raise ValueError("depths have shares of epsilon: give epsilon instead of a mechanism")
+    return dict.fromkeys(layout.blocks, found)
+
+
+def changes(layout: Layout, block: Block) -> Iterator[tuple[int, int]]:
+    """Yield how many nodes of a block one individual changes, and by how much each.
+
+    The cells that it joins, and those that it leaves, lie in as few nodes as have room for
+    them: the greatest changes have the greatest loss (``docs/proofs.md``, lemma 14a).
+    """
+    axes = list(zip(layout.axes, block, strict=True))
+    room = math.prod(axis.rooms[depth] for axis, depth in axes)
+    nodes = math.prod(len(range(axis.tree.size)[axis.tree.level(depth)]) for axis, depth in axes)
+    for records, together in layout._moved():
+        most = min(room * layout.linf, together)
+        if nodes == 1:
+            # Records that stay in the node do not change it.
+            yield 1, most
+            return
+        full, rest = divmod(records, most)
+        yield full, most
+        if rest:
+            yield 1, rest
+
+
+def losses(
+    layout: Layout, mechanisms: Mapping[Block, GeometricMechanism]
+) -> Counter[Fraction | float]:
+    """Return exact privacy losses of noisy counts that are no more private than the table.
+
+    They cost at least the rho of all changes of an individual, and their sum may be more than
+    :meth:`loss` (``docs/proofs.md``, lemma 14b).
+    """
+    found: Counter[Fraction | float] = Counter()
+    for block, each in mechanisms.items():
+        sizes = list(changes(layout, block))
+        most = max(size for _, size in sizes)
+        steep = exact_loss(each, most) > _STEEP
+        for nodes, size in sizes:
+            found[exact_loss(each, most if steep else size)] += nodes
+    return found
+
+
+def loss(layout: Layout, mechanisms: Mapping[Block, GeometricMechanism]) -> Fraction | float:
+    """Return the exact privacy loss of all noisy counts together for one individual."""
+    rates = {block: each.rate for block, each in mechanisms.items()}
+    if math.inf in rates.values():
+        return math.inf
+    return Fraction(layout._most({block: Fraction(rate) for block, rate in rates.items()}))
+
+
+def change(layout: Layout) -> int:
+    """How much one individual changes each block, in all: the L1 sensitivity of the cells."""
+    return sum(records for records, _ in layout._moved())
+
+
+def named(layout: Layout, label: str) -> Layout:
+    """Return this design of one unnamed column, with this name for it."""
+    given = layout._arguments()
+    for key in ("other", "margins", "shares"):
+        if key in given:
+            [given[key]] = ({label: item} for item in given[key].values())
+    return type(layout)(**(given | {"levels": {label: given["levels"]}}))
 
 
 def _labels(name: str, value: Any, labels: list[Any]) -> dict[Any, Any]:

@@ -17,7 +17,7 @@ from geomdp import _identity
 from geomdp._identity import Identity
 from geomdp._inputs import parameters
 from geomdp.mechanism import GeometricMechanism
-from geomdp.tables import _published
+from geomdp.tables import _layout, _published
 from geomdp.tables._analysis.products import Block
 from geomdp.tables._design import Design
 from geomdp.tables._file import FORMAT, plan
@@ -62,7 +62,8 @@ def _release(
         raise ValueError("it has mechanisms of other depths")
     _fractions(each["rate"] for each in facts["mechanisms"])
     mechanisms = {
-        tuple(each["depths"]): of_facts(each, design.change) for each in facts["mechanisms"]
+        tuple(each["depths"]): of_facts(each, _layout.change(design))
+        for each in facts["mechanisms"]
     }
     if not isinstance(facts["label"], str | None):
         raise TypeError("label is no str")

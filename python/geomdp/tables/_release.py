@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from geomdp import _identity
 from geomdp._inputs import parameters
 from geomdp.accounting import Budget
+from geomdp.tables import _layout
 from geomdp.tables._exact import all_nodes, check_size
 from geomdp.tables._groups import NoisyGroups, threshold
 from geomdp.tables._levels import check_text
@@ -64,7 +65,7 @@ def prepare(
     save: Any,
 ) -> Release:
     """Return a release, after all checks that public facts allow, those of its plans too."""
-    mechanisms = design.mechanisms_by(mechanism, epsilon, bounds)
+    mechanisms = _layout.mechanisms_by(design, mechanism, epsilon, bounds)
     if at_least is not None:
         at_least = threshold(design, at_least, mechanisms[design.blocks[-1]])
     else:

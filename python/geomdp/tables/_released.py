@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from geomdp import _notebook
 from geomdp._numerics import decimals
-from geomdp.tables import _file, _native
+from geomdp.tables import _file, _layout, _native
 from geomdp.tables._native import Coded, Library
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ class Released:
     @property
     def epsilon(self) -> Fraction | float:
         """The exact privacy loss of the whole table for one individual; infinite without noise."""
-        return self.design.loss(self.mechanisms)
+        return _layout.loss(self.design, self.mechanisms)
 
     def privacy_loss(self) -> float:
         """Return the privacy loss of the whole table for one individual, rounded up.

@@ -12,7 +12,7 @@ from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Bounds, Integer, Real
 from geomdp._uncopied import unseen
 from geomdp.mechanism import GeometricMechanism
-from geomdp.tables import _native, _release
+from geomdp.tables import _layout, _native, _release
 from geomdp.tables._exact import all_nodes
 from geomdp.tables._groups import NoisyGroups
 from geomdp.tables._native import Library
@@ -216,7 +216,10 @@ class Table(Searched):
             corrects=corrects,
             save=save,
         )
-        whole, losses = given.design.loss(given.mechanisms), given.design.losses(given.mechanisms)
+        whole, losses = (
+            _layout.loss(given.design, given.mechanisms),
+            _layout.losses(given.design, given.mechanisms),
+        )
         _release.spend(budget, whole, losses, label)
         noisy = _release.draw(given, self._library, self._occupied)
         return _release.saved(noisy, save)
