@@ -1,8 +1,8 @@
 """Releases on engines that may run a task twice: the same task gives the same noise.
 
-:mod:`geomdp.tables.spark`, :mod:`geomdp.tables.dask` and :mod:`geomdp.tables.ray` draw the keys for their engines and
-check that ids are unique. ``docs/keyed.md`` describes the construction and proves it private.
-On one machine use :meth:`geomdp.GeometricMechanism.release`, which keeps no key.
+:mod:`geomdp.tables.spark`, :mod:`geomdp.tables.dask` and :mod:`geomdp.tables.ray` draw the keys
+for their engines and check that ids are unique. ``docs/keyed.md`` describes the construction and
+proves it private. On one machine use :meth:`geomdp.GeometricMechanism.release`, which keeps no key.
 """
 
 from __future__ import annotations

@@ -443,8 +443,9 @@ def test_spark_connect_raises() -> None:
         spark = SparkSession.builder.remote("local[1]").getOrCreate()
         frame = spark.range(5).selectExpr("id", "id AS n")
         assert frame.count() == 5
+        mechanism = GeometricMechanism(1.0)
         for use in (
-            lambda: geomdp.tables.spark.release_columns(frame, {"n": GeometricMechanism(1.0)}, ["id"]),
+            lambda: geomdp.tables.spark.release_columns(frame, {"n": mechanism}, ["id"]),
             lambda: geomdp.tables.spark.bound_contributions(frame, "id", l0=1),
         ):
             try:

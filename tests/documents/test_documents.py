@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import format_pages
 import pandas as pd
 import pytest
 from matplotlib import pyplot
@@ -297,3 +298,9 @@ def test_lists_stand_apart() -> None:
     pages = [path for path in ROOT.rglob("*.md") if not {".venv", "target", "dist"} & {*path.parts}]
     found = {path.name: lists_in_a_paragraph(path.read_text()) for path in pages}
     assert [name for name, lists in found.items() if lists] == []
+
+
+def test_pages_of_the_format_have_each_field_once() -> None:
+    assert {path.name: path.read_text() for path in format_pages.pages()} == {
+        path.name: text for path, text in format_pages.pages().items()
+    }

@@ -177,8 +177,9 @@ class Measurement(_Step):
 
         Examples
         --------
-        >>> from geomdp.measurement import ...     absolute_distance, atom_domain, make_composition, make_geometric
-        ...
+        >>> from geomdp.measurement import (
+        ...     absolute_distance, atom_domain, make_composition, make_geometric
+        ... )
         >>> daily = make_geometric(atom_domain(int), absolute_distance(int), scale=10)
         >>> month = make_composition([daily] * 30)
         >>> month.map(1), round(month.map_approx(1, delta=1e-6), 2)

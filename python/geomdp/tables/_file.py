@@ -16,19 +16,14 @@ from numpy.typing import NDArray
 import geomdp
 from geomdp._inputs import parameters
 from geomdp.tables import _page, _published
+from geomdp.tables._fields import FIELDS, FORMAT, stated
 from geomdp.tables._native import Coded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from fractions import Fraction
 
-    from geomdp._identity import Identity
     from geomdp.mechanism import GeometricMechanism
-    from geomdp.tables._analysis.products import Block
     from geomdp.tables._axes import Axes, Axis
-    from geomdp.tables._layout import Layout
-
-FORMAT = "geomdp-release-1"
 
 
 class Said(NamedTuple):
@@ -42,46 +37,32 @@ class Said(NamedTuple):
     rows: int
 
 
-def facts_of(
-    design: Layout,
-    mechanisms: Mapping[Block, GeometricMechanism],
-    *,
-    identity: Identity,
-    label: str | None,
-    epsilon: Fraction | float,
-    part_of: Fraction | None,
-    at_least: int | None,
-    top: int | None,
-    certificate: bool,
-) -> dict[str, Any]:
-    """Return the facts of a release (``docs/format.md``)."""
+def facts_of(release: Any, certificate: bool) -> dict[str, Any]:
+    """Return the facts of a :class:`Released`: each field of ``_fields``."""
     parameters.check_bool("certificate", certificate)
-    if epsilon == math.inf:
+    if release.epsilon == math.inf:
         raise ValueError("a table without noise cannot be saved: release it with an epsilon")
-    return {
+    design = release.design
+    found = {
         "format": FORMAT,
         "version": geomdp.__version__,
-        "id": identity[0],
-        "corrects": list(identity[1]),
-        "label": label,
-        "epsilon": str(epsilon),
-        "part_of": None if part_of is None else str(part_of),
+        "id": release.id,
+        "corrects": list(release.corrects),
+        "label": release.label,
+        "epsilon": str(release.epsilon),
+        "part_of": None if release.part_of is None else str(release.part_of),
         "delta": "0",
-        "neighbours": design.neighbours,
-        "individual": design.individual,
-        "l0": design.l0,
-        "linf": design.linf,
-        "l1": design.l1,
+        **stated(design),
         "sensitivity": design.sensitivity,
-        "at_least": at_least,
-        "name": design.name,
-        "top": top,
+        "at_least": release.at_least,
+        "top": release._named,
         "axes": {axis.label: _axis(axis) for axis in design.axes},
         "mechanisms": [
             {"depths": list(block), **facts(each, certificate)}
-            for block, each in mechanisms.items()
+            for block, each in release.mechanisms.items()
         ],
     }
+    return {name: found.pop(name) for name in FIELDS}
 
 
 def save(

@@ -20,6 +20,7 @@ from geomdp.mechanism import GeometricMechanism, as_mechanism, exact_loss
 from geomdp.tables import _levels
 from geomdp.tables._analysis.products import Block
 from geomdp.tables._axes import Axes, Axis
+from geomdp.tables._fields import KEYWORDS, stated
 
 Neighbours: TypeAlias = Literal["add-remove", "change"]
 
@@ -209,17 +210,12 @@ class Layout:
         levels = {axis.label: axis.given for axis in self.axes}
         found = {
             "levels": levels if self._by_columns else levels["level"],
-            "name": self.name,
             "other": {axis.label: axis.other[0] for axis in self.axes if axis.other},
             "margins": {axis.label: axis.nodes[0] for axis in self.axes if axis.margin},
             "shares": {axis.label: list(axis.shares) for axis in self.axes if not axis.even},
-            "individual": self.individual,
-            **({"l1": self.l1} if self.l1 else {"l0": self.l0, "linf": self.linf}),
-            "neighbours": self.neighbours,
+            **stated(self),
         }
-        default = {"name": "count", "linf": 1, "neighbours": "add-remove"}
-        if self.individual is None:
-            default["l0"] = 1
+        default = KEYWORDS | ({"l0": 1} if self.individual is None else {})
         return {
             key: value
             for key, value in found.items()

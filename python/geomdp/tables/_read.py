@@ -20,7 +20,8 @@ from geomdp.mechanism import GeometricMechanism
 from geomdp.tables import _layout, _published
 from geomdp.tables._analysis.products import Block
 from geomdp.tables._design import Design
-from geomdp.tables._file import FORMAT, plan
+from geomdp.tables._fields import FORMAT, KEYWORDS
+from geomdp.tables._file import plan
 from geomdp.tables._groups import NoisyGroups, threshold
 from geomdp.tables._hierarchy import Hierarchy
 from geomdp.tables._native import Library
@@ -167,17 +168,9 @@ def _design(contents: Contents) -> Design:
             if each.get(name):
                 [item] = each[name]
                 known[label] = _decoded(item)
-    l1 = facts["l1"]
-    return Design(
-        levels,
-        name=facts["name"],
-        other=labels["other"],
-        margins=labels["margin"],
-        shares={label: _fractions(each["shares"]) for label, each in facts["axes"].items()},
-        individual=facts["individual"],
-        **({name: facts[name] for name in ("l0", "linf")} if l1 is None else {"l1": l1}),
-        neighbours=facts["neighbours"],
-    )
+    given = {name: facts[name] for name in KEYWORDS if facts[name] is not None}
+    shares = {label: _fractions(each["shares"]) for label, each in facts["axes"].items()}
+    return Design(levels, other=labels["other"], margins=labels["margin"], shares=shares, **given)
 
 
 def _fractions(texts: Iterable[Any]) -> list[Fraction]:

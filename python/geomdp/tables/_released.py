@@ -203,17 +203,7 @@ class Released:
 
     def _said(self, certificate: bool) -> _file.Said:
         """Return what a file says about this release beside its rows."""
-        facts = _file.facts_of(
-            self.design,
-            self.mechanisms,
-            identity=(self.id, self.corrects),
-            label=self.label,
-            epsilon=self.epsilon,
-            part_of=self.part_of,
-            at_least=self.at_least,
-            top=self._named,
-            certificate=certificate,
-        )
+        facts = _file.facts_of(self, certificate)
         return _file.Said(facts, self._answers, self.counts.size)
 
     def _answers(self) -> dict[str, Any]:

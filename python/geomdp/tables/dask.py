@@ -75,11 +75,11 @@ def count(design: Design, frame: dd.DataFrame, *, counts: str | None = None) -> 
     --------
     >>> import dask.dataframe as dd
     >>> import pandas as pd
-    >>> import geomdp.tables.dask
+    >>> from geomdp.tables.dask import count
     >>> from geomdp.tables import Design
     >>> visits = pd.DataFrame({"who": [1, 1, 2], "town": ["x", "y", "x"]})
     >>> design = Design({"town": ["x", "y", "z"]}, individual="who", l0=1)
-    >>> table = geomdp.tables.dask.count(design, dd.from_pandas(visits, npartitions=2))
+    >>> table = count(design, dd.from_pandas(visits, npartitions=2))
     >>> len(table.release(epsilon=0.5).frame)
     3
 
@@ -155,10 +155,10 @@ def release_columns(
     --------
     >>> import dask.dataframe as dd
     >>> import pandas as pd
-    >>> import geomdp.tables.dask
     >>> from geomdp import GeometricMechanism
+    >>> from geomdp.tables.dask import release_columns
     >>> counts = dd.from_pandas(pd.DataFrame({"g": [1, 2, 3], "n": [12, 7, 9]}), npartitions=2)
-    >>> with geomdp.tables.dask.release_columns(counts, {"n": GeometricMechanism(1.0)}, ["g"]) as lazy:
+    >>> with release_columns(counts, {"n": GeometricMechanism(1.0)}, ["g"]) as lazy:
     ...     noisy = lazy.compute()
     >>> list(noisy.columns)
     ['g', 'n']

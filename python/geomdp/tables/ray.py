@@ -80,10 +80,10 @@ def release_columns(
     --------
     >>> import pyarrow as pa
     >>> import ray.data
-    >>> import geomdp.tables.ray
     >>> from geomdp import GeometricMechanism
+    >>> from geomdp.tables.ray import release_columns
     >>> counts = ray.data.from_arrow(pa.table({"town": ["x", "y"], "n": [12, 7]}))
-    >>> release = geomdp.tables.ray.release_columns(counts, {"n": GeometricMechanism(1.0)}, ["town"])
+    >>> release = release_columns(counts, {"n": GeometricMechanism(1.0)}, ["town"])
     >>> with release as noisy:
     ...     rows = noisy.take_all()  # or noisy.write_parquet(...)
     >>> list(rows[0])

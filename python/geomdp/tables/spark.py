@@ -78,12 +78,12 @@ def count(design: Design, frame: DataFrame, *, counts: str | None = None) -> Tab
     Examples
     --------
     >>> from pyspark.sql import SparkSession
-    >>> import geomdp.tables.spark
+    >>> from geomdp.tables.spark import count
     >>> from geomdp.tables import Design
     >>> spark = SparkSession.builder.master("local[1]").getOrCreate()
     >>> visits = spark.sql("SELECT * FROM VALUES (1, 'x'), (1, 'y'), (2, 'x') AS visits(who, town)")
     >>> design = Design({"town": ["x", "y", "z"]}, individual="who", l0=1)
-    >>> table = geomdp.tables.spark.count(design, visits)
+    >>> table = count(design, visits)
     >>> noisy = table.release(epsilon=0.5)
     >>> noisy.frame.column_names, len(noisy.frame)
     (['town', 'count'], 3)
@@ -162,11 +162,11 @@ def release_columns(
     Examples
     --------
     >>> from pyspark.sql import SparkSession
-    >>> import geomdp.tables.spark
     >>> from geomdp import GeometricMechanism
+    >>> from geomdp.tables.spark import release_columns
     >>> spark = SparkSession.builder.master("local[1]").getOrCreate()
     >>> counts = spark.sql("SELECT * FROM VALUES ('x', 12), ('y', 7) AS counts(town, n)")
-    >>> release = geomdp.tables.spark.release_columns(counts, {"n": GeometricMechanism(1.0)}, ["town"])
+    >>> release = release_columns(counts, {"n": GeometricMechanism(1.0)}, ["town"])
     >>> with release as noisy:
     ...     table = noisy.toArrow()  # or noisy.write.parquet(...)
     >>> table.column_names
@@ -238,10 +238,10 @@ def bound_contributions(
     Examples
     --------
     >>> from pyspark.sql import SparkSession
-    >>> import geomdp.tables.spark
+    >>> from geomdp.tables.spark import bound_contributions
     >>> spark = SparkSession.builder.master("local[1]").getOrCreate()
     >>> visits = spark.sql("SELECT * FROM VALUES (1, 'x'), (1, 'y'), (2, 'x') AS visits(who, town)")
-    >>> geomdp.tables.spark.bound_contributions(visits, "who", l0=1).count()
+    >>> bound_contributions(visits, "who", l0=1).count()
     2
 
     """

@@ -1,8 +1,8 @@
 """A published file as one page: a table that answers, in any browser, without a network.
 
 The page holds the bytes of a CSV file and of its description, so everything it shows follows from
-the files that :func:`geomdp.tables._published.write` would write. Its scripts and its style are the files
-beside this one, and its content security policy allows these alone.
+the files that :func:`geomdp.tables._published.write` would write. Its scripts and its style are the
+files beside this one, and its content security policy allows these alone.
 """
 
 from __future__ import annotations
