@@ -212,7 +212,7 @@ def test_every_source_has_a_test() -> None:
     sources = [*(ROOT / "python").rglob("*.py"), *ROOT.glob("rust/*/src/**/*.rs")]
     names = [str(file.relative_to(ROOT)) for file in sources if "fuzz" not in file.parts]
     # `make clusters` has the tests of these.
-    engines = [f"python/geomdp/{name}" for name in ("_engines/", "dask.py", "ray.py", "spark.py")]
+    engines = [f"python/geomdp/tables/{name}" for name in ("_engines/", "dask.py", "ray.py", "spark.py")]
     assert [
         name
         for name in names
