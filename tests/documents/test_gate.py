@@ -212,13 +212,14 @@ def test_every_source_has_a_test() -> None:
     sources = [*(ROOT / "python").rglob("*.py"), *ROOT.glob("rust/*/src/**/*.rs")]
     names = [str(file.relative_to(ROOT)) for file in sources if "fuzz" not in file.parts]
     # `make clusters` has the tests of these.
-    engines = [f"python/geomdp/tables/{name}" for name in ("_engines/", "dask.py", "ray.py", "spark.py")]
+    tables = "python/geomdp/tables"
+    engines = [f"{tables}/{name}" for name in ("_engines/", "dask.py", "ray.py", "spark.py")]
     assert [
         name
         for name in names
         if not quick.closest(name)
         and not gate.touched(gate.CHECKS["commands"], [name])
-        and not name.startswith(("python/geomdp/tables/__init__.py", *engines))
+        and not name.startswith((f"{tables}/__init__.py", *engines))
     ] == []
 
 
