@@ -588,7 +588,7 @@ def test_a_missing_description_is_named(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     _published.write(path, columns(1, 2, 3), {}, overwrite=False)
     os.unlink(tmp_path / "x.csv.json")
-    with pytest.raises(ValueError, match=r"^x\.csv cannot be read: get x\.csv\.json too"):
+    with pytest.raises(ValueError, match=r"its description x\.csv\.json is not beside it"):
         _published.read(path)
     with pytest.raises(FileNotFoundError, match=r"y\.csv"):
         _published.read(tmp_path / "y.csv")
