@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Installs the wheel with the oldest libraries that docs/install.md states (scripts/oldest.txt), and
-# runs the whole test suite there. Warnings are errors, but for one of numpy about matplotlib, which is
-# silent by default. TESTS selects tests.
+# runs the whole test suite there. Warnings are errors. TESTS selects tests.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=${PYTHON:-.venv/bin/python}
@@ -15,5 +14,4 @@ wheel=$(ls "$root"/wheel/*.whl)
 "$bin" -m pip install --quiet --constraint scripts/oldest.txt "${wheel}[test]"
 "$bin" -m pip install --quiet --no-deps --force-reinstall "$wheel"
 "$bin" -c 'import sys, geomdp; print(sys.version, geomdp.kernel())'
-"$bin" -m pytest -q -p no:cacheprovider --numprocesses auto \
-    -W "ignore:Conversion of an array with ndim > 0:DeprecationWarning" ${TESTS-}
+"$bin" -m pytest -q -p no:cacheprovider --numprocesses auto ${TESTS-}
