@@ -635,6 +635,7 @@ NEVER_ONE = {
     ("accounting/_compose.py", "groups.total()"),
     ("certificate.py", "self.limb_bits * (limbs + 1)"),
     ("cli.py", "n"),
+    ("frames/_exact.py", "design.cells"),
     ("frames/_groups.py", "design.cells"),
     ("frames/_file.py", "size"),
     ("measurement/_counting.py", "records.ndim"),
