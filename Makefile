@@ -90,6 +90,9 @@ ct: develop      ## constant time, checked on the machine code by valgrind; DAY=
 pythons: develop ## the whole suite on CPython 3.13 and 3.14, with the newest libraries; needs root and Debian
 	PYTHON="$(PY)" $(RECORDED) pythons bash scripts/pythons.sh
 
+oldest: develop  ## the whole suite with the oldest libraries that are supported
+	PYTHON="$(PY)" bash scripts/oldest.sh
+
 instructions:    ## instructions of every piece of a release, against the record
 	bash scripts/install.sh program valgrind
 	$(PYTHON) tests/constant_time/count_instructions.py
@@ -144,8 +147,8 @@ readers: develop ## the reader in R against the library
 ## Before a release, or by night: all of the gate, whatever was touched, and an hour of searches
 
 nightly: test    ## all of the above, all faults, mutants of changed lines, fuzzing, all tapes up to 2^26 draws
-	$(MAKE) lint pythons ct instructions machine-code arm64 windows clusters backends demo examples \
-		site readers fuzz-readers sweep deny proof proof-certificates
+	$(MAKE) lint pythons oldest ct instructions machine-code arm64 windows clusters backends demo \
+		examples site readers fuzz-readers sweep deny proof proof-certificates
 	$(MAKE) wheel TWICE=--twice
 	$(MAKE) faults FAULTS=--checked
 	$(MAKE) mutants BASE="$$(git rev-list -1 --before=yesterday HEAD)"
@@ -265,7 +268,8 @@ clean:           ## remove all that was built
 	rm -rf $(VENV) target dist
 
 .PHONY: help demo test test-core test-package quick gate evidence rival-suites lint proof \
-	proof-certificates wheel pythons ct instructions machine-code arm64 windows faults \
-	clusters backends examples notebooks site readers nightly fuzz fuzz-readers exhaustive sweep deny long \
+	proof-certificates wheel pythons oldest ct instructions machine-code arm64 windows faults \
+	clusters backends examples notebooks site readers nightly fuzz fuzz-readers exhaustive sweep \
+	deny long \
 	mutants endurance audit dudect bench older bench-clusters rivals scaling criterion \
 	pictures requirements licenses develop clean

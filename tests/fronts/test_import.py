@@ -360,11 +360,15 @@ def test_docstring_examples(name: str) -> None:
 @pytest.mark.parametrize(
     ("module", "library", "needed"),
     [
-        ("polars", "polars", "'narwhals>=2' 'polars'"),
-        ("duckdb", "duckdb", "'duckdb' 'pyarrow'"),
-        ("spark", "pyspark", "'narwhals>=2' 'pyarrow' 'pyspark>=4,<4.4'"),
-        ("dask", "dask", "'dask[array,dataframe]<2027' 'distributed<2027' 'narwhals>=2' 'pyarrow'"),
-        ("ray", "ray", "'pyarrow' 'ray[data]>=2.52'"),
+        ("polars", "polars", "'narwhals>=2.13' 'polars'"),
+        ("duckdb", "duckdb", "'duckdb>=1.4' 'pyarrow>=22'"),
+        ("spark", "pyspark", "'narwhals>=2.13' 'pyarrow>=22' 'pyspark>=4,<4.4'"),
+        (
+            "dask",
+            "dask",
+            "'dask[array,dataframe]<2027' 'distributed<2027' 'narwhals>=2.13' 'pyarrow>=22'",
+        ),
+        ("ray", "ray", "'pyarrow>=22' 'ray[data]>=2.52'"),
         ("compat.opendp", "opendp", "'opendp>=0.14,<0.17'"),
     ],
 )

@@ -633,6 +633,7 @@ NEVER_ONE = {
     ("accounting/_compose.py", "groups.total()"),
     ("certificate.py", "self.limb_bits * (limbs + 1)"),
     ("cli.py", "n"),
+    ("frames/_exact.py", "design.cells"),
     ("frames/_groups.py", "design.cells"),
     ("frames/_file.py", "said.rows"),
     ("measurement/_counting.py", "records.ndim"),

@@ -295,4 +295,4 @@ def test_missing_scipy_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "scipy", None)
     with pytest.raises(ImportError) as error:
         consistent([1])
-    assert "pip install 'scipy>=1.11'" in error.value.__notes__[0]
+    assert "pip install 'scipy>=1.16'" in error.value.__notes__[0]

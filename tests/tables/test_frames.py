@@ -368,6 +368,8 @@ def exact_frames() -> dict[str, Any]:
 @pytest.mark.filterwarnings("ignore:Could not serialize pd.DataFrame.attrs")
 @pytest.mark.parametrize("kind", exact_frames())
 def test_no_exact_count_is_reachable_from_a_noisy_frame(kind: str) -> None:
+    if kind == "attributes" and pd.__version__ < "3":
+        pytest.skip("Arrow refuses attributes of pandas 2 that are no JSON")
     frame = exact_frames()[kind]
     assert shows(frame)
     label = 2020 if kind == "labels" else "n"
@@ -605,7 +607,7 @@ def test_without_narwhals(monkeypatch: pytest.MonkeyPatch) -> None:
     ):
         with pytest.raises(ModuleNotFoundError) as error:
             release()
-        assert error.value.__notes__ == ["Needed here: pip install 'narwhals>=2'"]
+        assert error.value.__notes__ == ["Needed here: pip install 'narwhals>=2.13'"]
     for make in (pd.Series, pl.Series, pa.array):
         assert items(NONE.release(make([1]))) == [1]
 

@@ -100,7 +100,7 @@ def noisy(noise: Noise, name: str, counts: Any, nulls: Nulls) -> Any:
         column = nw.from_native(native, series_only=True)
     if hidden:
         # Set nulls in the noisy column: the old one holds exact counts behind them.
-        column = column.scatter(missing.arg_true(), None)
+        column = column.scatter(np.flatnonzero(missing.to_numpy()), None)
     return column.to_native()
 
 

@@ -12,6 +12,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from geomdp._notebook import many
+
 Integer: TypeAlias = int | np.integer[Any]
 #: Decimals, and strings such as "0.1" or "1/10", are exact where floats are not.
 Real: TypeAlias = Integer | float | Fraction | np.floating[Any] | Decimal | str
@@ -293,7 +295,7 @@ def interval(bounds: Any) -> tuple[int, int] | None:
         if not isinstance(bounds, _PAIRS):
             raise TypeError(refusal("bounds", bounds, wanted))
         kinds = [type(each).__name__ for each in bounds]
-        inside = " and ".join(kinds) if len(kinds) == 2 else f"{len(kinds)} items"
+        inside = " and ".join(kinds) if len(kinds) == 2 else many(len(kinds), "item")
         kind = type(bounds).__name__
         raise TypeError(f"bounds of type {kind} with {inside} is not accepted: give {wanted}")
     return integer("bounds[0]", bounds[0]), integer("bounds[1]", bounds[1])

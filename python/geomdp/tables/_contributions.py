@@ -16,7 +16,7 @@ from geomdp._inputs.parameters import Integer
 from geomdp._kernel import core
 from geomdp._uncopied import unseen
 from geomdp.tables import _ids
-from geomdp.tables._native import joined, labels, refusing_types
+from geomdp.tables._native import codes_of, joined, labels, refusing_types
 
 Frame = TypeVar("Frame")
 _Ints: TypeAlias = NDArray[np.int64]
@@ -119,7 +119,8 @@ def _bound(frame: Any, individual: Any, l0: int, linf: int, cells: Sequence[Any]
     nw = narwhals()
     view = nw.from_native(frame)
     rows = nw.new_series("", kept, nw.Boolean, backend=view.implementation)
-    return view.filter(rows).to_native()
+    with refusing_types("frame", [column(frame, name) for name in known]):
+        return view.filter(rows).to_native()
 
 
 def _numbers(series: Sequence[Any]) -> _Ints:
@@ -128,6 +129,8 @@ def _numbers(series: Sequence[Any]) -> _Ints:
     # Arrow takes -0.0 for a value of its own, unlike the counts.
     with np.errstate(invalid="ignore"):  # numpy warns of a signalling NaN
         series = [each.cast(nw.Float64) + 0.0 if each.dtype.is_float() else each for each in series]
+    # Pandas 2 groups by all combinations of categories, and warns.
+    series = [codes_of(each) for each in series]
     keys, backend = [str(place) for place in range(len(series))], series[0].implementation
     rows = nw.new_series("", np.arange(len(series[0])), nw.Int64, backend=backend)
     first = joined([*keys, "row"], [*series, rows]).select(nw.col("row").min().over(*keys))["row"]

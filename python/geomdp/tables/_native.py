@@ -159,6 +159,14 @@ def by_codes(series: Sequence[Any]) -> tuple[list[Any], NDArray[np.int64]] | Non
     return [narwhals().from_native(each, series_only=True) for each in groups], sizes[found]
 
 
+def codes_of(series: Any) -> Any:
+    """Return the codes of pandas' categories, -1 for nulls; other columns as they are."""
+    native = series.to_native()
+    if not (_is_categorical(native) and hasattr(native, "iloc")):
+        return series
+    return narwhals().from_native(native.cat.codes, series_only=True)
+
+
 def check_levels(name: str, series: Any, items: list[Any]) -> None:
     """Refuse levels of a type that items of a column cannot have.
 
