@@ -190,4 +190,4 @@ def test_every_view_by_noisy_value_is_tested_here() -> None:
     for path in [*root.rglob("*.py"), *root.rglob("*.js")]:
         if orders.search(path.read_text()):
             found.add(path.relative_to(root).as_posix())
-    assert found == {"plot.py", "frames/_groups.py", "_page/page.js"}
+    assert found == {"tables/plot.py", "tables/_groups.py", "tables/_page/page.js"}
