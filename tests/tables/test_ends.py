@@ -20,8 +20,9 @@ from geomdp import GeometricMechanism, accuracy
 from geomdp.tables import Hierarchy
 from geomdp.tables._analysis import ends, weighted
 from geomdp.tables._analysis.ends import Ends
-from geomdp.tables._answers import Answers, _rows
+from geomdp.tables._answers import Answers
 from geomdp.tables._axes import Axis
+from geomdp.tables._selection import rows_of
 from test_answers import AREAS, Table, missed, outcomes, with_margin
 
 #: Levels that float64 has, that it has not, and that differ by less than it can tell.
@@ -69,7 +70,7 @@ PUBLIC = Fraction(83_000_001)
 #: Each question with alpha: its answer, and the true value from a row's counts and the whole total.
 QUESTIONS: dict[str, tuple[Callable[..., Any], Truth]] = {
     "total": (lambda t, by, **k: t.total(by, **k), lambda c, _: c.sum()),
-    "share": (lambda t, by, **k: t.percent(by, **k), lambda c, n: Fraction(100 * c.sum(), n)),
+    "percent": (lambda t, by, **k: t.percent(by, **k), lambda c, n: Fraction(100 * c.sum(), n)),
     "ratio": (
         lambda t, by, **k: t.ratio({"x": 1}, {"x": [1, 5]}, by, **k),
         lambda c, _: Fraction(c[0], c[0] + c[2]),
@@ -87,11 +88,12 @@ QUESTIONS: dict[str, tuple[Callable[..., Any], Truth]] = {
         ),
         lambda c, _: Fraction(0),
     ),
-    "change": (lambda t, by, **k: t.change_since(t.earlier, by, **k), lambda c, _: 0),
-    "combine": (lambda t, by, **k: t.combine(t, by, **k), lambda c, _: c.sum()),
+    "change_since": (lambda t, by, **k: t.change_since(t.earlier, by, **k), lambda c, _: 0),
+    "combine": (lambda t, by, **k: t.combine(t.earlier, by, **k), lambda c, _: c.sum()),
+    "plus": (lambda t, by, **k: t.plus(t.earlier, by, **k), lambda c, _: 2 * c.sum()),
 }
 #: With bounds, the others are refused.
-BOUNDED = ["total", "share", "difference", "rate"]
+BOUNDED = ["total", "percent", "difference", "rate"]
 
 
 def median(counts: np.ndarray) -> int:
@@ -100,10 +102,10 @@ def median(counts: np.ndarray) -> int:
 
 def cases() -> Iterator[tuple[str, str, Any, bool]]:
     for shape, name, by in itertools.product(SHAPES, QUESTIONS, ("y", ())):
-        if (shape == "bounds" and name not in BOUNDED) or (name == "share" and not by):
+        if (shape == "bounds" and name not in BOUNDED) or (name == "percent" and not by):
             continue
         yield shape, name, by, False
-        if shape != "bounds" and name not in ("combine", "change"):
+        if shape != "bounds" and name not in ("combine", "change_since", "plus"):
             yield shape, name, by, True
 
 
@@ -274,7 +276,7 @@ def test_no_reach_grows_with_epsilon(level: float) -> None:
     before: dict[int, float] = {}
     for step in range(40):
         found = table("tree", Fraction(2.0 ** (step / 4 - 1)))
-        rows = _rows(found.design.axes, ("x", "y"))
+        rows = rows_of(found.design.axes, ("x", "y"))
         for place, (_, errors) in enumerate(found._asked(rows, {}).kinds()[1]):
             now = errors.reach((1.0,), level)
             assert now <= before.get(place, math.inf) * (1 + 1e-6), (step, place)

@@ -307,10 +307,10 @@ OF_TWO = {name for name, each in inspect.getmembers(Answers, inspect.isfunction)
 
 def test_no_question_of_two_releases_takes_one_twice(tmp_path: Path) -> None:
     """The same release from CSV and Parquet was averaged as if it were two."""
-    assert {name for name in OF_TWO if name[0] != "_"} == {"change", "combine", "plus"}
+    assert {name for name in OF_TWO if name[0] != "_"} == {"change_since", "combine", "plus"}
     made = copies(FLAT.release(epsilon=1), tmp_path)
     made["with a total"] = made["itself"].with_total(1200)
-    for name in ("change", "combine", "plus"):
+    for name in ("change_since", "combine", "plus"):
         for one in made.values():
             for two in made.values():
                 for alpha in (None, 0.05):

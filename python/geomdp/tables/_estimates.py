@@ -1,0 +1,465 @@
+"""Estimates of sums of true counts, and the ends of their intervals."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from functools import cached_property
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from geomdp import accuracy
+from geomdp._inputs import parameters
+from geomdp._inputs.parameters import Real
+from geomdp._numerics import decimals
+from geomdp.tables import _selection
+from geomdp.tables._analysis import ends, products
+from geomdp.tables._analysis.ends import Ends
+from geomdp.tables._analysis.products import Block, Errors, Fitted, Product, Sum
+from geomdp.tables._native import Coded
+from geomdp.tables._selection import Columns, Rows
+
+if TYPE_CHECKING:
+    from geomdp.mechanism import GeometricMechanism
+    from geomdp.tables._layout import Layout
+
+_Floats: TypeAlias = NDArray[np.float64]
+_Ints: TypeAlias = NDArray[np.int64]
+
+
+class Found(NamedTuple):
+    """Estimates, and the ends of their intervals if there is an alpha."""
+
+    points: NDArray[Any]
+    ends: Ends | None
+
+    def columns(self, name: str = "estimate") -> dict[str, NDArray[Any]]:
+        """Return them by the names of columns."""
+        return {name: self.points, **({} if self.ends is None else self.ends._asdict())}
+
+    def within(self, least: int | float, most: int | float = math.inf) -> Found:
+        """Return intervals from the least to the greatest value, with the same estimates."""
+        return Found(self.points, None if self.ends is None else self.ends.within(least, most))
+
+    def scaled(self, factors: Fraction | NDArray[Any]) -> Found:
+        """Return both times public factors."""
+        points = self.points * np.asarray(factors, np.float64)
+        return Found(points, None if self.ends is None else self.ends.scaled(factors))
+
+
+class Source(NamedTuple):
+    """Sums of the estimates of one release, for its rows."""
+
+    of: Estimates
+    rows: Rows
+    sums: list[Sum]
+
+    @property
+    def nodes(self) -> list[_Ints | None]:
+        """The nodes of each axis that the rows keep, or None."""
+        found: list[_Ints | None] = [None] * len(self.of.design.axes)
+        for place, nodes in zip(self.rows.axes, self.rows.nodes, strict=True):
+            found[place] = nodes
+        return found
+
+    def errors(self, nodes: Sequence[int]) -> Errors:
+        """Return the errors at a node of each axis of the sums, and of the total if it is known."""
+        more = [] if self.of._known_total is None else [_selection.sum_of(self.of.design.axes, ())]
+        return self.of._product.joint([*self.sums, *more], nodes)
+
+    def found(self) -> list[tuple[NDArray[Any], NDArray[Any], float]]:
+        """Return for each sum its integers, floats to add, and more than the rounding error."""
+        found = [self._along(each) for each in self.sums]
+        if self.of._known_total is None:
+            return found
+        base, more, rounding = self._along(_selection.sum_of(self.of.design.axes, ()))
+        missing = (self.of._known_total - base) - more
+        added, most = [np.zeros(self.rows.shape) for _ in found], 0.0
+        for index, [nodes] in products.kinds([self.of._product], [self.nodes])[1]:
+            _, factors = self.errors(nodes).known
+            most = max(most, float(np.abs(factors).max()))
+            for each, factor in zip(added, factors, strict=True):
+                each[index] = factor * missing[index]
+        # More than the rounding errors of the factors and of the sums below.
+        room = most * (rounding + 2.0**-50 * float(np.abs(missing).max())) if most else 0.0
+        return [
+            (a, b + c, x + room + 2.0**-52 * float(np.abs(b).max(initial=0)))
+            for (a, b, x), c in zip(found, added, strict=True)
+        ]
+
+    def _along(self, each: Sum) -> tuple[NDArray[Any], NDArray[Any], float]:
+        base, more, rounding = self.of._fitted.along(each)
+        return self._shown(base), self._shown(more), rounding
+
+    def _shown(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return the values of the rows, from those of all nodes of their axes."""
+        # An axis of length 1 has the same value everywhere.
+        index = [
+            np.zeros(1, np.int64) if nodes is None or size == 1 else nodes
+            for nodes, size in zip(self.nodes, values.shape, strict=True)
+        ]
+        found = values[np.ix_(*index)]
+        return np.broadcast_to(
+            found.reshape([found.shape[place] for place in self.rows.axes]), self.rows.shape
+        )
+
+
+class Asked:
+    """Sums of estimates for each row, of one release or of two that are independent."""
+
+    def __init__(self, *sources: Source) -> None:
+        self.sources, self.rows = sources, sources[0].rows
+        found = [each for source in sources for each in source.found()]
+        #: The integers of each sum, and the floats to add to them.
+        self.values = [(base, more) for base, more, _ in found]
+        #: More than the rounding error of each sum.
+        self.rounding = max(rounding for _, _, rounding in found)
+        self.known = any(source.of._known_total is not None for source in sources)
+        #: Whether sums of different cells are independent.
+        self.flat = all(source.of._product.flat for source in sources) and not self.known
+
+    @property
+    def floats(self) -> list[_Floats]:
+        """The sums."""
+        return [np.asarray(base + more, np.float64) for base, more in self.values]
+
+    def kinds(self) -> tuple[int, Iterator[tuple[tuple[Any, ...], Errors]]]:
+        """Return how many kinds of rows there are, and the rows and errors of each."""
+        many, found = products.kinds(
+            [source.of._product for source in self.sources], [x.nodes for x in self.sources]
+        )
+
+        def each() -> Iterator[tuple[tuple[Any, ...], Errors]]:
+            for rows, nodes in found:
+                one, *more = (
+                    errors if source.of._known_total is None else errors.known[0]
+                    for source, at in zip(self.sources, nodes, strict=True)
+                    for errors in [source.errors(at)]
+                )
+                yield rows, one.beside(more[0]) if more else one
+
+        return many, each()
+
+    def reaches(self, factors: Sequence[float], level: float) -> _Floats:
+        """Return the reach of a weighted sum in each row; of very many kinds, in two passes."""
+        found, (many, kinds) = np.empty(self.rows.shape), self.kinds()
+        product, nodes = self.sources[0].of._product, self.sources[0].nodes
+        if len(self.values) == 1 and not self.known and not product.one_by_one(many):
+            bounds = product.bounds(self.sources[0].sums[0], nodes, level)
+            return abs(factors[0]) * bounds.reshape(self.rows.shape)
+        for index, errors in kinds:
+            found[index] = errors.reach(tuple(map(float, factors)), level)
+        return found
+
+    def level(self, alpha: Real, n: int, *, independent: bool = False) -> float:
+        """Return the level of ideal noise of each of n intervals."""
+        given = parameters.significance("alpha", alpha)
+        lost = sum((source.of._product.lost for source in self.sources), Fraction(0))
+        each = ends.level(given, n, independent=independent)
+        left = each - (lost if independent else lost / n)
+        if left <= 0:
+            wanted = f"more than {float(lost):.3g}, the error of the sampled distribution"
+            raise ValueError(parameters.refusal("alpha", float(given), wanted))
+        return decimals.down(left)
+
+
+class Estimates:
+    """Estimates of the sums of one release, and everything public about their errors."""
+
+    if TYPE_CHECKING:
+        # Of the class of published counts.
+        design: Layout
+        mechanisms: dict[Block, GeometricMechanism]
+        counts: _Ints
+        id: str
+        corrects: tuple[str, ...]
+
+        def _made(self, columns: Mapping[str, Any]) -> Any: ...
+
+    #: The true total, where it is public: see :meth:`NoisyTable.with_total`.
+    _known_total: int | None = None
+
+    @cached_property
+    def _product(self) -> Product:
+        """Everything public about the noise, for estimates and their errors."""
+        return Product(
+            [axis.tree for axis in self.design.axes],
+            {block: each.rate for block, each in self.mechanisms.items()},
+            {
+                block: Fraction(each.certificate(np.int64).total_variation)
+                for block, each in self.mechanisms.items()
+            },
+        )
+
+    @cached_property
+    def _fitted(self) -> Fitted:
+        """The estimates of all nodes; with bounds, the sums of noisy cells."""
+        return self._product.fit(self.counts, leaves_alone=self._bounded)
+
+    @property
+    def _bounded(self) -> bool:
+        """Whether the release has bounds."""
+        return any(each.bounds is not None for each in self.mechanisms.values())
+
+    @property
+    def _labels(self) -> tuple[str, ...]:
+        return tuple(axis.label for axis in self.design.axes)
+
+    @property
+    def _by_cells(self) -> bool:
+        """Whether intervals come from single cells, which may be at a limit."""
+        if self._known_total is not None:
+            return False
+        lists = not any(axis.tree.depth for axis in self.design.axes)
+        return self._bounded or (lists and math.isinf(self._fitted.rounding))
+
+    def _both(self, name: str, other: Any, by: Columns) -> Asked:
+        """Return the total of each group of two releases."""
+        if not isinstance(other, Estimates):
+            raise TypeError(parameters.foreign(name, other, "a noisy table"))
+        if other.id == self.id:
+            raise ValueError(
+                f"{name} is this release, or of the same stream, so that they share noise: give "
+                "another release"
+            )
+        rows = _selection.rows_of(self.design.axes, by)
+        kept = [self._labels[place] for place in rows.axes]
+        places = tuple(_selection.place_of(other.design.axes, "by", label) for label in kept)
+        if sorted(places) != list(places):
+            raise ValueError(f"{name} has the columns of by in another order: give the same")
+        pairs = [
+            _selection.common_nodes(name, self.design.axes[one], nodes, other.design.axes[two])
+            for one, nodes, two in zip(rows.axes, rows.nodes, places, strict=True)
+        ]
+        return Asked(
+            *(
+                Source(of, Rows(axes, nodes), [_selection.sum_of(of.design.axes, axes)])
+                for of, axes, nodes in (
+                    (self, rows.axes, tuple(one for one, _ in pairs)),
+                    (other, places, tuple(two for _, two in pairs)),
+                )
+            )
+        )
+
+    def _beside(self, other: Any, by: Columns | None) -> Asked:
+        """Return the totals of two releases with the same cells, neither of which replaces one."""
+        asked = self._both("other", other, self._labels if by is None else by)
+        pairs = zip_longest(self.design.axes, other.design.axes)
+        if any(
+            one is None or two is None or (one.label, set(one.cells)) != (two.label, set(two.cells))
+            for one, two in pairs
+        ):
+            raise ValueError("other has other columns or levels: give a release with the same")
+        if self.id in other.corrects or other.id in self.corrects:
+            raise ValueError("one of the releases corrects the other: use the corrected one alone")
+        return asked
+
+    def _selected(
+        self, by: Columns, one: Any, other: Any
+    ) -> tuple[Rows, list[dict[int, NDArray[Any]]]]:
+        """Return the rows, and for each selection the weights of the nodes of its columns."""
+        rows = _selection.rows_of(self.design.axes, by)
+        pairs = (("one", one), ("other", other))
+        return rows, [_selection.choose(self.design.axes, name, x, rows) for name, x in pairs]
+
+    def _asked(self, rows: Rows, *chosen: Mapping[int, NDArray[Any]]) -> Asked:
+        axes = self.design.axes
+        return Asked(
+            Source(self, rows, [_selection.sum_of(axes, rows.axes, each) for each in chosen])
+        )
+
+    def _total(
+        self,
+        by: Columns,
+        alpha: Real | None,
+        simultaneous: bool,
+        factors: Callable[[Rows], NDArray[Any]] | None = None,
+    ) -> Any:
+        rows, found = self._totals(by, alpha, simultaneous, factors)
+        return self._framed(rows, found)
+
+    def _totals(
+        self,
+        by: Columns,
+        alpha: Real | None,
+        simultaneous: bool,
+        factors: Callable[[Rows], NDArray[Any]] | None = None,
+    ) -> tuple[Rows, dict[str, NDArray[Any]]]:
+        rows = _selection.rows_of(self.design.axes, by)
+        scale = None if factors is None else factors(rows)
+        if self._by_cells and alpha is not None:
+            found = self._of_cells(rows, [{}], alpha, simultaneous)
+        else:
+            found = linear(self._asked(rows, {}), (1,), alpha, simultaneous)
+        found = found.within(0, math.inf if self._known_total is None else self._known_total)
+        return rows, (found if scale is None else found.scaled(scale)).columns()
+
+    def _of_cells(
+        self,
+        rows: Rows,
+        chosen: Sequence[Mapping[int, NDArray[Any]]],
+        alpha: Real,
+        simultaneous: bool,
+    ) -> Found:
+        """Return totals, or differences of two, with intervals by the noisy cells alone."""
+        given, n = parameters.significance("alpha", alpha), number(rows, simultaneous)
+        # Rows of margins and trees share cells.
+        level = ends.level(given, n, independent=self._product.flat and len(chosen) == 1)
+        mechanism, cells = self._cells()
+        found = [
+            accuracy.sum_confidence_interval(mechanism, cells[w != 0], level, weights=w[w != 0])
+            for w in self._weights(rows, chosen)
+        ]
+        signs = (1, -1)[: len(chosen)]
+        points = linear(self._asked(rows, *chosen), signs, None, simultaneous).points
+        return Found(points, Ends.of((x for x, _ in found), (x for _, x in found), rows.shape))
+
+    def _shares_of_cells(self, rows: Rows, alpha: Real, simultaneous: bool) -> Found:
+        """Return the percentages that intervals for each group and for all others allow."""
+        given = parameters.significance("alpha", alpha)
+        half = ends.level(ends.level(given, number(rows, simultaneous)), 2, independent=True)
+        mechanism, cells = self._cells()
+        points, lower, upper = [], [], []
+        for w in self._weights(rows, [{}]):
+            part, rest = (cells[x] for x in (w != 0, w == 0))
+            (a, b), (c, d) = (
+                accuracy.sum_confidence_interval(mechanism, x, half) for x in (part, rest)
+            )
+            low, high = (max(a, 0), max(d, 0)), (max(b, 0), max(c, 0))
+            whole = sum(map(int, cells.flat))
+            share = 100 * sum(map(int, part)) / whole if whole > 0 else math.nan
+            points.append(min(max(share, 0.0), 100.0) if whole > 0 else math.nan)
+            lower.append(Fraction(100 * low[0], sum(low)) if any(low) else 0)
+            upper.append(Fraction(100 * high[0], sum(high)) if any(high) else 100)
+        return Found(np.reshape(points, rows.shape), Ends.of(lower, upper, rows.shape))
+
+    def _cells(self) -> tuple[GeometricMechanism, _Ints]:
+        """Return the noisy cells, and their mechanism."""
+        axes = self.design.axes
+        for axis in axes:
+            if axis.tree.starts[axis.tree.depth] != axis.tree.cells[0]:
+                raise ValueError(
+                    f"a release with bounds has no intervals by the tree of {axis.label!r}, whose "
+                    "cells differ in depth: release without bounds"
+                )
+        deepest = tuple(axis.tree.depth for axis in axes)
+        return self.mechanisms[deepest], self.counts[np.ix_(*(x.tree.leaves for x in axes))]
+
+    def _weights(self, rows: Rows, chosen: Sequence[Mapping[int, NDArray[Any]]]) -> Iterator[_Ints]:
+        """Yield for each row the weight of each cell, with the sign - in a second selection."""
+        axes = self.design.axes
+        for at in np.ndindex(rows.shape):
+            found = np.zeros([len(axis.levels) for axis in axes], np.int64)
+            for sign, each in zip((1, -1), chosen, strict=False):
+                own = {
+                    place: _selection.cell_weights(x, each.get(place, _selection.roots(x)))
+                    for place, x in enumerate(axes)
+                }
+                for place, nodes, row in zip(rows.axes, rows.nodes, at, strict=True):
+                    one = np.zeros(axes[place].tree.size, np.int64)
+                    one[nodes[row]] = 1
+                    own[place] = _selection.cell_weights(axes[place], one)
+                found += sign * math.prod(np.ix_(*own.values()))
+            yield found
+
+    def _framed(self, rows: Rows, found: Mapping[str, Any]) -> Any:
+        columns: dict[str, Any] = {}
+        index = np.indices(rows.shape, sparse=True)
+        for place, nodes, at in zip(rows.axes, rows.nodes, index, strict=True):
+            axis = self.design.axes[place]
+            places = np.broadcast_to(nodes[at], rows.shape).reshape(-1)
+            columns[axis.label] = Coded(axis.nodes, places)
+        shaped = {
+            name: each if isinstance(each, Coded) else np.ascontiguousarray(each).reshape(-1)
+            for name, each in found.items()
+        }
+        return self._made(columns | shaped)
+
+
+def linear(
+    asked: Asked,
+    factors: Sequence[int] | Callable[[Errors], Sequence[float]],
+    alpha: Real | None,
+    simultaneous: bool,
+    *,
+    whole: bool = True,
+) -> Found:
+    """Return weighted sums of sums of estimates; the weights are integers, or follow from errors.
+
+    The true sums may be known to be whole numbers.
+    """
+    rows, level = asked.rows, 0.0
+    if alpha is not None:
+        independent = asked.flat and len(asked.values) == 1
+        level = asked.level(alpha, number(rows, simultaneous), independent=independent)
+    if callable(factors):
+        base, more, reaches = (np.zeros(rows.shape) for _ in range(3))
+        values = asked.floats
+        for index, errors in asked.kinds()[1]:
+            weights = factors(errors)
+            more[index] = sum(w * x[index] for w, x in zip(weights, values, strict=True))
+            if alpha is not None:
+                reaches[index] = errors.reach(tuple(weights), level)
+        size = float(max(np.abs(x).max(initial=0) for x in values))
+        rounding = 2 * asked.rounding + 2.0**-50 * size
+    else:
+        parts = zip(*asked.values, strict=True)
+        base, more = (np.asarray(sum(map(operator.mul, factors, x))) for x in parts)
+        rounding = sum(map(abs, factors)) * asked.rounding
+        reaches = asked.reaches(factors, level) if alpha is not None else more
+    exact = base.dtype.kind == "i" and asked.flat and math.isfinite(rounding)
+    points = base if exact else base + more
+    if alpha is None:
+        return Found(points, None)
+    return Found(points, Ends.around(base, more, reaches, rounding, whole=whole))
+
+
+def ratios(
+    asked: Asked,
+    alpha: Real | None,
+    simultaneous: bool,
+    limits: tuple[Fraction, Fraction | float],
+    *,
+    factor: Fraction = Fraction(1),
+    shift: Fraction = Fraction(0),
+    off: Fraction = Fraction(0),
+) -> Found:
+    """Return ratios of two sums of estimates, times `factor`, moved by `shift`, within limits.
+
+    The true values may differ from those of the ratios by up to `off`.
+    """
+    rows, (above, below) = asked.rows, asked.floats
+    points = np.full(rows.shape, math.nan)
+    np.divide(above, below, out=points, where=below > 0)
+    points = points * float(factor) + float(shift)
+    points = np.clip(points, float(limits[0]), float(limits[1]))
+    if alpha is None:
+        return Found(points, None)
+    level = asked.level(alpha, number(rows, simultaneous))
+    found = Ends(np.empty(rows.shape), np.empty(rows.shape))
+    for index, errors in asked.kinds()[1]:
+        pair, shape = (above[index].reshape(-1), below[index].reshape(-1)), above[index].shape
+        kind = products.ratio_ends(pair, errors, level, asked.rounding)
+        for whole, each in zip(found, kind, strict=True):
+            whole[index] = each.reshape(shape)
+    return Found(points, found.scaled(factor, shift=shift, off=off).within(*limits))
+
+
+def number(rows: Rows, simultaneous: bool) -> int:
+    """Return how many intervals have the level together."""
+    parameters.check_bool("simultaneous", simultaneous)
+    return rows.size if simultaneous else 1
+
+
+def refuse_bounds(what: str, alpha: Any, *tables: Estimates) -> None:
+    """Refuse intervals that errors at a bound would make wrong."""
+    if alpha is not None and any(table._bounded for table in tables):
+        raise ValueError(
+            f"a release with bounds has no interval for a {what}, since errors at a bound have one "
+            "sign: release without bounds"
+        )
