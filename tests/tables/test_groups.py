@@ -145,9 +145,9 @@ def test_groups_of_each_library(library: str) -> None:
     assert type(noisy.frame) is type(visits(library))
     assert list(noisy.to_dict()) == [("home", 7), ("help", 23)]
     assert noisy.epsilon == 2
-    top = noisy.top(1)
+    largest = noisy.largest(1)
     assert dict(zip(("page", "hour"), next(iter(noisy.to_dict())), strict=True)) == {
-        name: (top[name].to_pylist() if library == "pyarrow" else top[name].to_list())[0]
+        name: (largest[name].to_pylist() if library == "pyarrow" else largest[name].to_list())[0]
         for name in ("page", "hour")
     }
 

@@ -60,7 +60,7 @@ def test_the_tree_is_ordered_from_the_root_down() -> None:
     assert TREE.nodes[:4] == ["all", "North", "South", "West"]
     assert TREE.nodes[4:] == [*NORTH, "s0", *SOUTH, "s0a", "s0b"]
     assert TREE.leaves == ["West", *NORTH, *SOUTH, "s0a", "s0b"]
-    assert [TREE.level(d)[0] for d in range(4)] == ["all", "North", "n0", "s0a"]
+    assert [TREE.at_depth(d)[0] for d in range(4)] == ["all", "North", "n0", "s0a"]
     assert TREE.parents == {"all": None, **RAGGED}
     assert (len(TREE), list(TREE), TREE.depth) == (12, TREE.leaves, 3)
     pairs = list(RAGGED), list(RAGGED.values())
@@ -576,7 +576,7 @@ def test_bad_questions_are_refused() -> None:
     with pytest.raises(ValueError, match="total = -1 is not accepted"):
         noisy.consistent(total=-1)
     with pytest.raises(ValueError, match="depth = 4 is not accepted"):
-        TREE.level(4)
+        TREE.at_depth(4)
     with pytest.raises(OverflowError, match=r"beyond 2\*\*40"):
         TREE.release([2**50] * 12, epsilon=1).consistent()
 

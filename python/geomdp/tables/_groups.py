@@ -80,7 +80,7 @@ class NoisyGroups(Released):
         A group is here because its noise was not too low, so its noisy count is too high on
         average. These intervals allow for that: given that a group appears, its interval misses
         with probability at most `alpha`. For groups that you then pick or sort by their counts,
-        use `simultaneous`, as :meth:`top` does: of many groups, the greatest are those whose noise
+        use `simultaneous`, as :meth:`largest` does: of many groups, the greatest are those whose noise
         was greatest. A lower end of 0 says that the group may be empty. The noise is taken as
         discrete Laplace (``docs/proofs.md``, section 18).
 
@@ -123,7 +123,7 @@ class NoisyGroups(Released):
             return counts, counts
         return thresholds.interval(float(mechanism.rate), counts, self._at_least, level)
 
-    def top(self, k: Integer, *, alpha: Real | None = None) -> Any:
+    def largest(self, k: Integer, *, alpha: Real | None = None) -> Any:
         """Return the k groups with the greatest noisy counts, or all if there are fewer.
 
         It costs no privacy, whatever k is. Equal counts are in the order of the design.
@@ -142,7 +142,7 @@ class NoisyGroups(Released):
         >>> import pandas as pd
         >>> from geomdp import tables
         >>> table = tables.count(pd.Series(["no"] * 500 + ["yes"] * 900), ["no", "yes"])
-        >>> table.release(epsilon=1, at_least=25).top(1).iloc[0, 0]
+        >>> table.release(epsilon=1, at_least=25).largest(1).iloc[0, 0]
         'yes'
 
         """

@@ -125,7 +125,7 @@ class Hierarchy(Branches):
         above = map(self.nodes.__getitem__, self.tree.parents[1:].tolist())
         return dict(zip(self.nodes, [None, *above], strict=True))
 
-    def level(self, depth: int) -> list[Any]:
+    def at_depth(self, depth: int) -> list[Any]:
         """Return the nodes of this depth.
 
         Parameters
@@ -136,7 +136,7 @@ class Hierarchy(Branches):
         Examples
         --------
         >>> from geomdp.tables import Hierarchy
-        >>> Hierarchy({"a": "all", "b": "all"}).level(1)
+        >>> Hierarchy({"a": "all", "b": "all"}).at_depth(1)
         ['a', 'b']
 
         """
