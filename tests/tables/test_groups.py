@@ -230,7 +230,7 @@ def test_a_table_beyond_memory_is_refused_by_its_design_alone() -> None:
     with pytest.raises(ValueError, match=refused):
         table.release(epsilon=1, budget=budget)
     with pytest.raises(ValueError, match=refused):
-        table.nodes()
+        table._nodes()
     assert budget.spent == []
 
 

@@ -136,8 +136,8 @@ def _of_column(name: str, column: Any) -> tuple[Any, Labels]:
 
 def _of_released(table: Any) -> tuple[Any, Labels]:
     """Return the noisy cells of a table, without its margins."""
-    sides = tuple((axis.label, axis.levels) for axis in table.design.axes)
-    cells = table.counts[table.design.axes.leaves]
+    sides = tuple((axis.label, axis.levels) for axis in table.design._axes)
+    cells = table.counts[table.design._axes.leaves]
     return cells, Labels(sides[0][1] if len(sides) == 1 else None, sides=sides)
 
 

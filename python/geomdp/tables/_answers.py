@@ -90,14 +90,14 @@ class _Source(NamedTuple):
     @property
     def nodes(self) -> list[_Ints | None]:
         """The nodes of each axis that the rows keep, or None."""
-        found: list[_Ints | None] = [None] * len(self.of.design.axes)
+        found: list[_Ints | None] = [None] * len(self.of.design._axes)
         for place, nodes in zip(self.rows.axes, self.rows.nodes, strict=True):
             found[place] = nodes
         return found
 
     def errors(self, nodes: Sequence[int]) -> Errors:
         """Return the errors at a node of each axis of the sums, and of the total if it is known."""
-        more = [] if self.of._known_total is None else [_sum(self.of.design.axes, ())]
+        more = [] if self.of._known_total is None else [_sum(self.of.design._axes, ())]
         return self.of._product.joint([*self.sums, *more], nodes)
 
     def found(self) -> list[tuple[NDArray[Any], NDArray[Any], float]]:
@@ -105,7 +105,7 @@ class _Source(NamedTuple):
         found = [self._along(each) for each in self.sums]
         if self.of._known_total is None:
             return found
-        base, more, rounding = self._along(_sum(self.of.design.axes, ()))
+        base, more, rounding = self._along(_sum(self.of.design._axes, ()))
         missing = (self.of._known_total - base) - more
         added, most = [np.zeros(self.rows.shape) for _ in found], 0.0
         for index, [nodes] in products.kinds([self.of._product], [self.nodes])[1]:
@@ -243,7 +243,7 @@ class Answers:
         # Of the class of published counts.
         design: Layout
         mechanisms: dict[Block, GeometricMechanism]
-        counts: _Ints
+        _values: _Ints
         id: str
         corrects: tuple[str, ...]
 
@@ -251,6 +251,11 @@ class Answers:
 
     #: The true total, where it is public: see :meth:`NoisyTable.with_total`.
     _known_total: int | None = None
+
+    @property
+    def counts(self) -> _Ints:
+        """The noisy counts: an axis for each column, with its nodes in the order of its tree."""
+        return self._values
 
     def intervals(self, alpha: Real, *, simultaneous: bool = False) -> Any:
         """Return an estimate and an interval for each true count.
@@ -358,7 +363,7 @@ class Answers:
         (['sick', 'percent', 'lower', 'upper'], ['yes', 'no'])
 
         """
-        axes, rows = self.design.axes, _rows(self.design.axes, by)
+        axes, rows = self.design._axes, _rows(self.design._axes, by)
         if self._by_cells and alpha is not None:
             found = self._shares_of_cells(rows, alpha, simultaneous)
         else:
@@ -410,7 +415,7 @@ class Answers:
         """
         rows, chosen = self._selected(by, one, other)
         _refuse_bounds("ratio", alpha, self)
-        limits = Fraction(0), Fraction(1) if _part_of(self.design.axes, *chosen) else math.inf
+        limits = Fraction(0), Fraction(1) if _part_of(self.design._axes, *chosen) else math.inf
         found = _ratios(self._asked(rows, *chosen), alpha, simultaneous, limits)
         return self._framed(rows, found.columns())
 
@@ -498,10 +503,10 @@ class Answers:
         True
 
         """
-        rows = _rows(self.design.axes, by)
-        place, given = _values(self.design.axes, column, values, rows)
+        rows = _rows(self.design._axes, by)
+        place, given = _values(self.design._axes, column, values, rows)
         _refuse_bounds("sum of values", alpha, self)
-        size = self.design.axes[place].tree.size
+        size = self.design._axes[place].tree.size
         weights, unit, off = _weights(size, given)
         if off:
             raise ValueError(
@@ -555,12 +560,12 @@ class Answers:
         True
 
         """
-        rows = _rows(self.design.axes, by)
-        place, given = _values(self.design.axes, column, values, rows)
+        rows = _rows(self.design._axes, by)
+        place, given = _values(self.design._axes, column, values, rows)
         _refuse_bounds("mean", alpha, self)
         limits = min(given.values()), max(given.values())
         # Smaller numbers have smaller rounding errors.
-        middle, size = (limits[0] + limits[1]) / 2, self.design.axes[place].tree.size
+        middle, size = (limits[0] + limits[1]) / 2, self.design._axes[place].tree.size
         weights, unit, off = _weights(size, {x: each - middle for x, each in given.items()})
         used, _, _ = _weights(size, dict.fromkeys(given, Fraction(1)))
         asked = self._asked(rows, {place: weights}, {place: used})
@@ -613,10 +618,10 @@ class Answers:
         part = float(
             parameters.in_range("q", q, "a number above 0 and below 1", lambda x: 0 < x < 1)
         )
-        rows = _rows(self.design.axes, by)
-        place = _place(self.design.axes, "column", column, rows)
+        rows = _rows(self.design._axes, by)
+        place = _place(self.design._axes, "column", column, rows)
         _refuse_bounds("quantile", alpha, self)
-        axis = self.design.axes[place]
+        axis = self.design._axes[place]
         without = (None, *axis.other)
         places = [x for x, level in enumerate(axis.levels) if level not in without]
         levels, leaves = [axis.levels[x] for x in places], axis.tree.leaves[places]
@@ -693,7 +698,7 @@ class Answers:
             by,
             alpha,
             simultaneous,
-            lambda rows: unit / _population(self.design.axes, population, rows),
+            lambda rows: unit / _population(self.design._axes, population, rows),
         )
 
     def change_since(
@@ -911,7 +916,7 @@ class Answers:
     def _product(self) -> Product:
         """Everything public about the noise, for estimates and their errors."""
         return Product(
-            [axis.tree for axis in self.design.axes],
+            [axis.tree for axis in self.design._axes],
             {block: each.rate for block, each in self.mechanisms.items()},
             {
                 block: Fraction(each.certificate(np.int64).total_variation)
@@ -931,14 +936,14 @@ class Answers:
 
     @property
     def _labels(self) -> tuple[str, ...]:
-        return tuple(axis.label for axis in self.design.axes)
+        return tuple(axis.label for axis in self.design._axes)
 
     @property
     def _by_cells(self) -> bool:
         """Whether intervals come from single cells, which may be at a limit."""
         if self._known_total is not None:
             return False
-        lists = not any(axis.tree.depth for axis in self.design.axes)
+        lists = not any(axis.tree.depth for axis in self.design._axes)
         return self._bounded or (lists and math.isinf(self._fitted.rounding))
 
     def _both(self, name: str, other: Any, by: Columns) -> _Asked:
@@ -950,18 +955,18 @@ class Answers:
                 f"{name} is this release, or of the same stream, so that they share noise: give "
                 "another release"
             )
-        rows = _rows(self.design.axes, by)
+        rows = _rows(self.design._axes, by)
         kept = [self._labels[place] for place in rows.axes]
-        places = tuple(_place(other.design.axes, "by", label) for label in kept)
+        places = tuple(_place(other.design._axes, "by", label) for label in kept)
         if sorted(places) != list(places):
             raise ValueError(f"{name} has the columns of by in another order: give the same")
         pairs = [
-            _common(name, self.design.axes[one], nodes, other.design.axes[two])
+            _common(name, self.design._axes[one], nodes, other.design._axes[two])
             for one, nodes, two in zip(rows.axes, rows.nodes, places, strict=True)
         ]
         return _Asked(
             *(
-                _Source(of, _Rows(axes, nodes), [_sum(of.design.axes, axes)])
+                _Source(of, _Rows(axes, nodes), [_sum(of.design._axes, axes)])
                 for of, axes, nodes in (
                     (self, rows.axes, tuple(one for one, _ in pairs)),
                     (other, places, tuple(two for _, two in pairs)),
@@ -972,7 +977,7 @@ class Answers:
     def _beside(self, other: Any, by: Columns | None) -> _Asked:
         """Return the totals of two releases with the same cells, neither of which replaces one."""
         asked = self._both("other", other, self._labels if by is None else by)
-        pairs = zip_longest(self.design.axes, other.design.axes)
+        pairs = zip_longest(self.design._axes, other.design._axes)
         if any(
             one is None or two is None or (one.label, set(one.cells)) != (two.label, set(two.cells))
             for one, two in pairs
@@ -986,12 +991,12 @@ class Answers:
         self, by: Columns, one: Any, other: Any
     ) -> tuple[_Rows, list[dict[int, NDArray[Any]]]]:
         """Return the rows, and for each selection the weights of the nodes of its columns."""
-        rows = _rows(self.design.axes, by)
+        rows = _rows(self.design._axes, by)
         pairs = (("one", one), ("other", other))
-        return rows, [_chosen(self.design.axes, name, x, rows) for name, x in pairs]
+        return rows, [_chosen(self.design._axes, name, x, rows) for name, x in pairs]
 
     def _asked(self, rows: _Rows, *chosen: Mapping[int, NDArray[Any]]) -> _Asked:
-        axes = self.design.axes
+        axes = self.design._axes
         return _Asked(_Source(self, rows, [_sum(axes, rows.axes, each) for each in chosen]))
 
     def _total(
@@ -1011,7 +1016,7 @@ class Answers:
         simultaneous: bool,
         factors: Callable[[_Rows], NDArray[Any]] | None = None,
     ) -> tuple[_Rows, dict[str, NDArray[Any]]]:
-        rows = _rows(self.design.axes, by)
+        rows = _rows(self.design._axes, by)
         scale = None if factors is None else factors(rows)
         if self._by_cells and alpha is not None:
             found = self._of_cells(rows, [{}], alpha, simultaneous)
@@ -1061,7 +1066,7 @@ class Answers:
 
     def _cells(self) -> tuple[GeometricMechanism, _Ints]:
         """Return the noisy cells, and their mechanism."""
-        axes = self.design.axes
+        axes = self.design._axes
         for axis in axes:
             if axis.tree.starts[axis.tree.depth] != axis.tree.cells[0]:
                 raise ValueError(
@@ -1075,7 +1080,7 @@ class Answers:
         self, rows: _Rows, chosen: Sequence[Mapping[int, NDArray[Any]]]
     ) -> Iterator[_Ints]:
         """Yield for each row the weight of each cell, with the sign - in a second selection."""
-        axes = self.design.axes
+        axes = self.design._axes
         for at in np.ndindex(rows.shape):
             found = np.zeros([len(axis.levels) for axis in axes], np.int64)
             for sign, each in zip((1, -1), chosen, strict=False):
@@ -1093,7 +1098,7 @@ class Answers:
         columns: dict[str, Any] = {}
         index = np.indices(rows.shape, sparse=True)
         for place, nodes, at in zip(rows.axes, rows.nodes, index, strict=True):
-            axis = self.design.axes[place]
+            axis = self.design._axes[place]
             places = np.broadcast_to(nodes[at], rows.shape).reshape(-1)
             columns[axis.label] = Coded(axis.nodes, places)
         shaped = {
@@ -1108,7 +1113,7 @@ class _WithTotal(Answers):
     """Answers from noisy counts whose true total is public."""
 
     def __init__(self, noisy: Answers, total: int) -> None:
-        self.design, self.mechanisms, self.counts = noisy.design, noisy.mechanisms, noisy.counts
+        self.design, self.mechanisms, self._values = noisy.design, noisy.mechanisms, noisy.counts
         self.id, self.corrects = noisy.id, noisy.corrects
         self._known_total, self._noisy = total, noisy
 

@@ -75,7 +75,7 @@ def prepare(
         each.certificate(np.int64)  # A mechanism without a plan for these counts is refused here.
     release = Release(design, mechanisms, label, at_least, count, identified(corrects))
     if save is not None:
-        counts = np.zeros(design.axes.shape if at_least is None else 0, np.int64)
+        counts = np.zeros(design._axes.shape if at_least is None else 0, np.int64)
         rehearse(_published(release, None, counts, _NO_CELLS), save)
     return release
 
@@ -121,7 +121,7 @@ def draw(
     exact = all_nodes(release.design, occupied)
     noisy = np.empty_like(exact)
     for block, each in release.mechanisms.items():
-        part = release.design.axes.block(block)
+        part = release.design._axes.block(block)
         noisy[part] = each.release(exact[part], threads=release.threads)
     return _published(release, library, noisy, _NO_CELLS)
 
