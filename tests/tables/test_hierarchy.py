@@ -438,7 +438,7 @@ def test_consistent_counts_of_an_open_tree_are_the_closest() -> None:
     rng = np.random.default_rng(10)
     for _ in range(20):
         noisy = rng.integers(-3, 5, 5)
-        released = NoisyTable(design, mechanisms, None, "pandas", noisy)
+        released = NoisyTable(design, mechanisms, None, "pandas", noisy, identity=NEW)
         cost = ((everything - noisy[:, None]) ** 2 / variances[:, None]).sum(axis=0)
         for total in (None, 4):
             allowed = cost if total is None else np.where(everything[0] == total, cost, np.inf)
@@ -461,7 +461,7 @@ def test_estimates_of_an_open_tree_and_a_margin_are_the_least_squares() -> None:
         ]
     )
     counts = np.random.default_rng(11).integers(-9, 60, (3, tree._tree.size))
-    noisy = NoisyTable(design, mechanisms, None, "pandas", counts)
+    noisy = NoisyTable(design, mechanisms, None, "pandas", counts, identity=NEW)
     weights = 1 / np.sqrt(variances)
     fit, *_ = np.linalg.lstsq(matrix * weights[:, None], counts.reshape(-1) * weights, rcond=None)
     wanted = (matrix @ fit).reshape(counts.shape)[[1, 2, 0]].reshape(-1)

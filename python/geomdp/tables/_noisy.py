@@ -47,6 +47,12 @@ class NoisyTable(Released, Answers):
 
     """
 
+    def __noisy_cells__(self) -> tuple[dict[str, list[Any]], NDArray[np.int64]]:
+        """Return the levels of each column and the noisy cells, without margins, to calls below."""
+        axes = self.design._axes
+        cells: NDArray[np.int64] = self.counts[axes.leaves]
+        return {axis.label: axis.levels for axis in axes}, cells
+
     def __reduce__(self) -> tuple[Any, ...]:
         known = self.design, self.mechanisms, self.label, self._library, self._values
         identity = self.id, self.corrects

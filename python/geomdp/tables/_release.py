@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from geomdp import _identity
 from geomdp._inputs import parameters
 from geomdp.accounting import Budget
+from geomdp.accounting._budget import book_table
 from geomdp.tables import _layout
 from geomdp.tables._exact import all_nodes, check_size
 from geomdp.tables._groups import NoisyGroups, threshold
@@ -108,7 +109,7 @@ def spend(
         return
     if not isinstance(budget, Budget):
         raise TypeError(parameters.foreign("budget", budget, "a Budget"))
-    budget._book(whole, Counter([whole]) if whole == math.inf else losses, label)
+    book_table(budget, whole, Counter([whole]) if whole == math.inf else losses, label)
 
 
 def draw(
