@@ -189,7 +189,7 @@ def _release(given: argparse.Namespace) -> str:
     if given.describe:
         if len(given.column) > 1:
             raise _UsageError("--describe takes one --column: the others have the levels")
-        return _publish(given, mechanism, weights=given.column[0])
+        return _publish(given, mechanism, counts=given.column[0])
     of_parquet = {path.lower().endswith(".parquet") for path in (given.source, given.target)}
     if len(of_parquet) == 2:
         raise _UsageError(
@@ -236,7 +236,7 @@ def _publish(
     given: argparse.Namespace,
     mechanism: GeometricMechanism,
     design: Any = None,
-    weights: str | None = None,
+    counts: str | None = None,
 ) -> str:
     """Count, and write the release with its description."""
     from geomdp.tables._files import records  # noqa: PLC0415 (other commands need no narwhals)
@@ -252,7 +252,7 @@ def _publish(
                 source,
                 design,
                 delimiter=_DELIMITERS[given.delimiter],
-                weights=weights,
+                counts=counts,
                 l1=None if design is not None else given.sensitivity,
             )
             table.release(mechanism).save(given.target)

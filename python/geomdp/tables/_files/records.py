@@ -21,21 +21,21 @@ def table(
     design: Design | None,
     *,
     delimiter: str = ",",
-    weights: str | None = None,
+    counts: str | None = None,
     l1: int | None = None,
 ) -> Table:
-    """Return the exact counts of the records of a CSV file; with weights, of counts in a column.
+    """Return the exact counts of the records of a CSV file, or of those that a column counts.
 
     All other cells are text. Without a design, the levels are those of the other columns, in the
     order of the file: its rows are then public, and an individual has at most `l1` records.
     """
     columns = _columns(source, delimiter)
     if design is None:
-        rows = {name: [*dict.fromkeys(columns[name])] for name in columns if name != weights}
-        design = Design(rows, name=weights or "count", l1=l1)
+        rows = {name: [*dict.fromkeys(columns[name])] for name in columns if name != counts}
+        design = Design(rows, name=counts or "count", l1=l1)
     individual = design.individual
     data: dict[str, Any] = {}
-    for name in columns_of(design, weights):
+    for name in columns_of(design, counts):
         if name not in columns:
             # Do not show the header: without one, the first row holds records.
             raise DataError(
@@ -45,9 +45,9 @@ def table(
         data[name] = columns[name]
     if individual is not None and "" in data[individual]:
         raise DataError(f"column {individual!r} has empty cells: give every record an id")
-    if weights is not None:
-        data[weights] = [_count(weights, each) for each in data[weights]]
-    return design.count(made(data), counts=weights)
+    if counts is not None:
+        data[counts] = [_count(counts, each) for each in data[counts]]
+    return design.count(made(data), counts=counts)
 
 
 def _columns(source: BinaryIO, delimiter: str) -> dict[str, list[str]]:
