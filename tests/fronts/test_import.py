@@ -36,7 +36,7 @@ MODULES = sorted(
 PUBLIC_MODULES = [
     importlib.import_module(name)
     for name in MODULES
-    if "._" not in name and name not in {"geomdp.__main__", "geomdp.compat"}
+    if "._" not in name and name not in {"geomdp.__main__", "geomdp.compat", "geomdp.notes"}
 ]
 
 IMPORTS = """

@@ -6,7 +6,7 @@ of each individual bounded, into a :class:`Table`, which shows nothing. Its rele
 that holds counts already, use :func:`release_columns`; the privacy losses of its columns are yours
 to add up (``docs/tables.md``).
 
-This module needs the extra ``frames`` and the library of the columns: any that narwhals reads.
+This module needs the extra ``tables`` and the library of the columns: any that narwhals reads.
 """
 
 from geomdp.tables._answers import Answers
