@@ -16,7 +16,7 @@ from geomdp import (
     sample_geometric,
     tables,
 )
-from geomdp.compat import diffprivlib, smartnoise
+from geomdp.compat import diffprivlib, opendp_accuracy, smartnoise
 from geomdp.distribution import CensoredGeometric, TwoSidedGeometric
 from geomdp.keyed import ReleaseKey, check_arguments
 from geomdp.notes import rejection, remap
@@ -44,8 +44,8 @@ CALLS: list[tuple[str, Callable[[Any], Any]]] = [
     ("accuracy", lambda x: accuracy.accuracy_to_epsilon(x, 0.05, method="ceiling")),
     ("epsilon", lambda x: accuracy.epsilon_to_accuracy(x, 0.05)),
     ("sensitivity", lambda x: accuracy.accuracy_to_epsilon(3, 0.05, sensitivity=x)),
-    ("scale", lambda x: accuracy.discrete_laplacian_scale_to_accuracy(x, 0.05)),
-    ("accuracy", lambda x: accuracy.accuracy_to_discrete_laplacian_scale(x, 0.05)),
+    ("scale", lambda x: opendp_accuracy.discrete_laplacian_scale_to_accuracy(x, 0.05)),
+    ("accuracy", lambda x: opendp_accuracy.accuracy_to_discrete_laplacian_scale(x, 0.05)),
     ("n", lambda x: accuracy.simultaneous_accuracy(BOUNDED, 0.05, n=x) if x is not None else 0),
     ("n", lambda x: accuracy.scale_to_accuracy(1, 0.05, n=x)),
     ("weights", lambda x: accuracy.sum_confidence_interval(BOUNDED, [4, 5, 6], 0.05, weights=x)),

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from geomdp.tables import Design, Hierarchy
+from geomdp.tables import Design, Hierarchy, NoisyGroups
 
 PARENTS = {"A": "North", "B": "North", "C": "South", "South": "all", "North": "all"}
 TREE = Hierarchy(PARENTS, leaves_only=True)
@@ -45,9 +45,9 @@ RELEASED["bounds"] = DESIGNS["flat"].count(PEOPLE).release(epsilon=0.5, bounds=(
 
 def ends_of_each(release: Any, alpha: Any) -> Any:
     """Return the ends of intervals of the noisy counts by themselves, not below 0, by row."""
-    if release.at_least is not None:
+    if isinstance(release, NoisyGroups):
         return release.intervals(alpha)[["lower", "upper"]].to_numpy()
-    axes, ends = release.design.axes, np.zeros((*release.design.axes.shape, 2), np.int64)
+    axes, ends = release.design._axes, np.zeros((*release.design._axes.shape, 2), np.int64)
     for block, mechanism in release.mechanisms.items():
         at = axes.block(block)
         ends[at] = np.stack(mechanism.confidence_interval(release.counts[at], alpha), axis=-1)

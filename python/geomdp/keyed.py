@@ -446,8 +446,8 @@ def check_arguments(
     Examples
     --------
     >>> from geomdp import GeometricMechanism, keyed
-    >>> distributed.check_arguments({"n": GeometricMechanism(1.0)}, ["town"], ["town", "n"])
-    >>> distributed.check_arguments({"n": GeometricMechanism(1.0)}, [], ["town", "n"])
+    >>> keyed.check_arguments({"n": GeometricMechanism(1.0)}, ["town"], ["town", "n"])
+    >>> keyed.check_arguments({"n": GeometricMechanism(1.0)}, [], ["town", "n"])
     Traceback (most recent call last):
         ...
     ValueError: ids is empty: give at least one column

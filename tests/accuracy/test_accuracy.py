@@ -26,11 +26,9 @@ from exact import censored
 from geomdp import GeometricMechanism
 from geomdp._numerics import moments
 from geomdp.accuracy import (
-    accuracy_to_discrete_laplacian_scale,
     accuracy_to_epsilon,
     accuracy_to_scale,
     bias,
-    discrete_laplacian_scale_to_accuracy,
     epsilon_to_accuracy,
     mean_absolute_error,
     ratio_confidence_interval,
@@ -38,6 +36,10 @@ from geomdp.accuracy import (
     simultaneous_accuracy,
     sum_confidence_interval,
     variance,
+)
+from geomdp.compat.opendp_accuracy import (
+    accuracy_to_discrete_laplacian_scale,
+    discrete_laplacian_scale_to_accuracy,
 )
 from geomdp.distribution import CensoredGeometric, TwoSidedGeometric
 from tapes import Distribution, sampled_distribution

@@ -15,10 +15,8 @@ from matplotlib import pyplot
 
 from geomdp import GeometricMechanism, accuracy
 from geomdp.accuracy import (
-    accuracy_to_discrete_laplacian_scale,
     accuracy_to_epsilon,
     accuracy_to_scale,
-    discrete_laplacian_scale_to_accuracy,
     epsilon_to_accuracy,
     ratio_confidence_interval,
     relative_accuracy,
@@ -27,7 +25,11 @@ from geomdp.accuracy import (
     sum_accuracy,
     sum_confidence_interval,
 )
-from geomdp.compat import diffprivlib, smartnoise
+from geomdp.compat import diffprivlib, opendp_accuracy, smartnoise
+from geomdp.compat.opendp_accuracy import (
+    accuracy_to_discrete_laplacian_scale,
+    discrete_laplacian_scale_to_accuracy,
+)
 from geomdp.tables import plot
 
 BOUNDED, FREE = GeometricMechanism(1, bounds=(0, 9)), GeometricMechanism(1)
@@ -54,7 +56,7 @@ OF_ALPHA: dict[Callable[..., Any], Callable[[Any], Any]] = {
 
 
 def public_functions() -> Iterator[Callable[..., Any]]:
-    for module in (accuracy, smartnoise, diffprivlib, plot):
+    for module in (accuracy, opendp_accuracy, smartnoise, diffprivlib, plot):
         yield from filter(inspect.isfunction, vars(module).values())
     yield from filter(inspect.isfunction, vars(GeometricMechanism).values())
 

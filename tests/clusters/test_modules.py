@@ -38,7 +38,7 @@ def test_docstring_examples() -> None:
     [("pyspark", "4.4"), ("dask", "2027.0"), *night(("distributed", "2027.0"))],
 )
 def test_versions_with_untried_internals_raise(package: str, below: str) -> None:
-    check_untried_version("spark" if package == "pyspark" else "dask", package, below)
+    check_untried_version(f"tables.{'spark' if package == 'pyspark' else 'dask'}", package, below)
 
 
 def test_package_needs_no_engine() -> None:

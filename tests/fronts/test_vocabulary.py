@@ -68,7 +68,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "losses": lambda x: DESIGN.loss_distribution(epsilon=x).epsilon_at(),
     "missed": lambda x: DESIGN.missed(5, epsilon=x, at_least=5),
     "spurious": lambda x: DESIGN.spurious(epsilon=x, at_least=5),
-    "threshold": lambda x: DESIGN.at_least(epsilon=x, spurious=x),
+    "threshold": lambda x: DESIGN.threshold(epsilon=x, spurious=x),
     "preview": lambda x: DESIGN.preview(epsilons=[x], alpha=x).iloc[0, 1],
     "table": lambda x: TABLE.release(epsilon=x).privacy_loss(),
     "tree": lambda x: [each.rate for each in TREE.mechanisms_for(x).values()],

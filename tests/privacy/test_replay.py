@@ -193,7 +193,10 @@ def trees(draw: Any) -> Any:
         if counted:
             noisy = table.release(epsilon=EPSILON, shares=by_depth, budget=budget)
         else:
-            counts, public = table.nodes()[design.axes.leaves], {"design": design, "budget": budget}
+            counts, public = (
+                table._nodes()[design._axes.leaves],
+                {"design": design, "budget": budget},
+            )
             noisy = tree.release(counts, epsilon=EPSILON, shares=shares, **public)
         told = [repr(budget), str(noisy.intervals(0.05))]
         return noisy.epsilon, [told, *seen(noisy, folder)]

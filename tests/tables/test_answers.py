@@ -305,7 +305,7 @@ def test_two_releases_hold_over_all_noise(true: Any) -> None:
     )
     new, old = map(sum, true)
     again = Table(
-        other.design.axes,
+        other.design._axes,
         np.broadcast_to(true[0], noise[:, 2:].shape),
         Fraction(3, 2),
         noise[:, 2:],

@@ -94,7 +94,7 @@ VIEWS: dict[str, Callable[[np.ndarray, Path], Shown]] = {
         plot.table(geomdp.GeometricMechanism(RATE), counts.reshape(-1, 5)), counts
     ),
     "page": lambda counts, folder: by_count(released(ONE, counts), folder),
-    "top of groups": lambda counts, _: rows(grouped(counts).top(FIRST, alpha=ALPHA)),
+    "largest groups": lambda counts, _: rows(grouped(counts).largest(FIRST, alpha=ALPHA)),
     "picture of groups": lambda counts, _: bars(grouped(counts).plot()),
     "page of groups": lambda counts, folder: by_count(grouped(counts), folder),
 }

@@ -154,11 +154,13 @@ def test_what_one_individual_changes_is_bounded_block_by_block(
     l0, linf = (limits.get(name, limits.get("l1", 0)) for name in ("l0", "linf"))
     kept = {
         counts
-        for counts in itertools.product(range(linf + 1), repeat=math.prod(design.sizes))
+        for counts in itertools.product(range(linf + 1), repeat=math.prod(design._axes.sizes))
         if np.count_nonzero(counts) <= l0 and sum(counts) <= limits.get("l1", l0 * linf)
     }
     nodes = {
-        each: tables.Table(design, None, occupied(np.array(each).reshape(design.sizes))).nodes()
+        each: tables.Table(
+            design, None, occupied(np.array(each).reshape(design._axes.sizes))
+        )._nodes()
         for each in kept
     }
     pairs = itertools.product(nodes.values(), repeat=2)
@@ -170,11 +172,11 @@ def test_what_one_individual_changes_is_bounded_block_by_block(
             (size for n, size in _layout.changes(design, block) for _ in range(n)), reverse=True
         )
         most = np.cumsum(bound)
-        assert "l1" in limits or most[-1] <= linf * math.prod(design.sizes)
-        k = min(len(most), np.abs(changes[0][design.axes.block(block)]).size)
+        assert "l1" in limits or most[-1] <= linf * math.prod(design._axes.sizes)
+        k = min(len(most), np.abs(changes[0][design._axes.block(block)]).size)
         reached = np.zeros(k, np.int64)
         for change in changes:
-            found = np.sort(np.abs(change[design.axes.block(block)]).reshape(-1))[::-1].cumsum()
+            found = np.sort(np.abs(change[design._axes.block(block)]).reshape(-1))[::-1].cumsum()
             assert (found[:k] <= most[:k]).all()
             assert found[-1] <= most[-1]
             reached = np.maximum(reached, found[:k])
@@ -222,13 +224,13 @@ def small_design(rng: random.Random) -> tables.Design:
         neighbours=rng.choice(["add-remove", "change", "change"]),
         **rng.choice(LIMITS),
     )
-    return design if math.prod(design.sizes) <= 6 else small_design(rng)
+    return design if math.prod(design._axes.sizes) <= 6 else small_design(rng)
 
 
 def neighbouring(design: tables.Design) -> Any:
     """Return how all records of an individual, and all changes of them, change each node."""
     l0, linf = (1, design.l1) if design.l1 else (design.l0, design.linf)
-    of_cell = np.eye(math.prod(design.sizes), dtype=np.int64)
+    of_cell = np.eye(math.prod(design._axes.sizes), dtype=np.int64)
     of_cell = np.array([all_nodes(design, (np.arange(len(x)), x)).reshape(-1) for x in of_cell])
     counts = itertools.product(range(linf + 1), repeat=len(of_cell))
     most = design.l1 or l0 * linf
@@ -250,9 +252,9 @@ def test_the_loss_of_one_individual_by_enumeration(seed: int) -> None:
     for _ in range(100):
         design = small_design(rng)
         changed = np.abs(neighbouring(design))
-        own = np.empty(design.axes.shape, object)
+        own = np.empty(design._axes.shape, object)
         exact = design.neighbours == "add-remove" or design.l0 == 1 or design.l1 is not None
-        shares = {x.label: [rng.randint(1, 9) for _ in range(x.depths)] for x in design.axes}
+        shares = {x.label: [rng.randint(1, 9) for _ in range(x.depths)] for x in design._axes}
         uneven = design.with_shares(shares)
         any_rates = {
             block: GeometricMechanism(Fraction(rng.randint(1, 90), rng.randint(1, 90)))
@@ -265,7 +267,7 @@ def test_the_loss_of_one_individual_by_enumeration(seed: int) -> None:
             any_rates,
         ):
             for block, each in mechanisms.items():
-                own[design.axes.block(block)] = float(each.rate)
+                own[design._axes.block(block)] = float(each.rate)
             rates = own.reshape(-1).astype(float)
             truth = float((changed @ rates).max())
             said = float(_layout.loss(design, mechanisms))
@@ -319,7 +321,7 @@ def test_a_limit_of_all_records_keeps_so_many_of_each_individual(library: Any) -
     design = tables.Design({"town": list("abc")}, individual="who", l1=4)
     seen = set()
     for _ in range(60):
-        counts = design.count(library(people)).nodes()
+        counts = design.count(library(people))._nodes()
         # Those of 1, of 2, and those of 3 that are in the table.
         assert counts.sum() == 4 + 1 + 2
         assert counts[0] >= 1
@@ -338,7 +340,7 @@ def test_every_choice_of_records_is_equally_likely(monkeypatch: pytest.MonkeyPat
     for order in itertools.permutations(range(3)):
         words = np.array(order, np.uint64) << np.uint64(40)
         monkeypatch.setattr(_contributions, "words", lambda _, words=words: words)
-        found[tuple(design.count(visits).nodes().tolist())] += 1
+        found[tuple(design.count(visits)._nodes().tolist())] += 1
     # Of three pairs of records, one has both records of the first cell.
     assert found == {(2, 0): 2, (1, 1): 4}
 
@@ -362,17 +364,17 @@ def test_sums_are_bounded_by_individual_and_cell(library: Any) -> None:
     if isinstance(data, pd.DataFrame):
         data["euros"] = data["euros"].astype("Int64")
     table = design.sum(data, "euros", bounds=(0, 100))
-    assert table.nodes().tolist() == [100, 5 + 100, 0]
-    assert (table.name, table.sensitivity, table.design.linf) == ("euros", 200, 100)
+    assert table._nodes().tolist() == [100, 5 + 100, 0]
+    assert (table.design.name, table.sensitivity, table.design.linf) == ("euros", 200, 100)
     # Each record by itself, without individuals.
     alone = tables.Design(levels).sum(data, "euros", bounds=(0, 100))
-    assert alone.nodes().tolist() == [130, 105, 0]
+    assert alone._nodes().tolist() == [130, 105, 0]
     assert alone.sensitivity == 100
     for one in (1, 4):  # As few cells as the design says.
         design = tables.Design(levels, individual="who", l0=1)
         rows = [n for n, who in enumerate(bills["who"]) if who == one]
         some = library({name: [each[n] for n in rows] for name, each in bills.items()})
-        assert np.count_nonzero(design.sum(some, "euros", bounds=(0, 100)).nodes()) == 1
+        assert np.count_nonzero(design.sum(some, "euros", bounds=(0, 100))._nodes()) == 1
 
 
 def test_a_sum_that_wraps_around_stays_within_its_bounds() -> None:
@@ -386,7 +388,7 @@ def test_a_sum_that_wraps_around_stays_within_its_bounds() -> None:
 def test_a_sum_of_its_own_levels_keeps_the_name_of_counts() -> None:
     ages = pd.DataFrame({"age": [1, 2, 2]})
     table = tables.Design({"age": [1, 2]}).sum(ages, "age", bounds=(0, 5))
-    assert (table.name, table.nodes().tolist()) == ("count", [1, 4])
+    assert (table.design.name, table._nodes().tolist()) == ("count", [1, 4])
     assert tables.Design({"age": [1, 2]}, name="n").sum(ages, "age", bounds=(0, 5)).name == "n"
 
 

@@ -58,8 +58,8 @@ def table(name: str, epsilon: Any, times: int = 1) -> Table:
 
 def truths(table: Table, by: Any) -> list[np.ndarray]:
     """Return the true counts by level of x, for each row of an answer."""
-    counts = np.moveaxis(table.true[table.design.axes[0].tree.leaves], 0, -1)
-    y = table.design.axes[1]
+    counts = np.moveaxis(table.true[table.design._axes[0].tree.leaves], 0, -1)
+    y = table.design._axes[1]
     rows = counts[y.shown] if by else [counts[y.tree.leaves].sum(axis=0)]
     return [np.array([int(x) for x in row], object) for row in rows]
 
@@ -84,7 +84,7 @@ QUESTIONS: dict[str, tuple[Callable[..., Any], Truth]] = {
     "quantile": (lambda t, by, **k: t.quantile("x", 0.4, by, **k), lambda c, _: median(c)),
     "rate": (
         lambda t, by, **k: t.rate(
-            [PUBLIC + x for x in range(len(t.design.axes[1].shown))] if by else PUBLIC, by=by, **k
+            [PUBLIC + x for x in range(len(t.design._axes[1].shown))] if by else PUBLIC, by=by, **k
         ),
         lambda c, _: Fraction(0),
     ),
@@ -112,7 +112,7 @@ def cases() -> Iterator[tuple[str, str, Any, bool]]:
 def asked(shape: str, name: str, by: Any, known: bool, epsilon: Any, **more: Any) -> Any:
     """Return the answer to a question, and the table."""
     found: Any = table(shape, epsilon)
-    whole = int(found.true[np.ix_(*(each.tree.leaves for each in found.design.axes))].sum())
+    whole = int(found.true[np.ix_(*(each.tree.leaves for each in found.design._axes))].sum())
     answers = found.with_total(whole) if known else found
     answers.earlier = table(shape, epsilon)
     return QUESTIONS[name][0](answers, by, **more), found, whole
@@ -276,7 +276,7 @@ def test_no_reach_grows_with_epsilon(level: float) -> None:
     before: dict[int, float] = {}
     for step in range(40):
         found = table("tree", Fraction(2.0 ** (step / 4 - 1)))
-        rows = rows_of(found.design.axes, ("x", "y"))
+        rows = rows_of(found.design._axes, ("x", "y"))
         for place, (_, errors) in enumerate(found._asked(rows, {}).kinds()[1]):
             now = errors.reach((1.0,), level)
             assert now <= before.get(place, math.inf) * (1 + 1e-6), (step, place)

@@ -931,7 +931,9 @@ def test_counts_by_codes_match_counter(people: Any, unused: int, other: str | No
     found = collections.Counter(
         (other if x == "b" else x, n) for x, n in people if x != "b" or other
     )
-    wanted = [(*row, found[row]) for row in itertools.product(counted.levels["x"], levels["n"])]
+    wanted = [
+        (*row, found[row]) for row in itertools.product(counted.design.levels["x"], levels["n"])
+    ]
     assert [
         tuple(None if pd.isna(each) else each for each in row) for row in rows(counted.frame)
     ] == wanted

@@ -145,9 +145,9 @@ def test_groups_of_each_library(library: str) -> None:
     assert type(noisy.frame) is type(visits(library))
     assert list(noisy.to_dict()) == [("home", 7), ("help", 23)]
     assert noisy.epsilon == 2
-    top = noisy.top(1)
+    largest = noisy.largest(1)
     assert dict(zip(("page", "hour"), next(iter(noisy.to_dict())), strict=True)) == {
-        name: (top[name].to_pylist() if library == "pyarrow" else top[name].to_list())[0]
+        name: (largest[name].to_pylist() if library == "pyarrow" else largest[name].to_list())[0]
         for name in ("page", "hour")
     }
 
@@ -213,8 +213,8 @@ def test_groups_hold_nothing_exact(tmp_path: Any) -> None:
         "_label",
         "_library",
         "_part_of",
+        "_values",
         "corrects",
-        "counts",
         "design",
         "id",
         "mechanisms",
@@ -230,7 +230,7 @@ def test_a_table_beyond_memory_is_refused_by_its_design_alone() -> None:
     with pytest.raises(ValueError, match=refused):
         table.release(epsilon=1, budget=budget)
     with pytest.raises(ValueError, match=refused):
-        table.nodes()
+        table._nodes()
     assert budget.spent == []
 
 

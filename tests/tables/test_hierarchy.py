@@ -60,7 +60,7 @@ def test_the_tree_is_ordered_from_the_root_down() -> None:
     assert TREE.nodes[:4] == ["all", "North", "South", "West"]
     assert TREE.nodes[4:] == [*NORTH, "s0", *SOUTH, "s0a", "s0b"]
     assert TREE.leaves == ["West", *NORTH, *SOUTH, "s0a", "s0b"]
-    assert [TREE.level(d)[0] for d in range(4)] == ["all", "North", "n0", "s0a"]
+    assert [TREE.at_depth(d)[0] for d in range(4)] == ["all", "North", "n0", "s0a"]
     assert TREE.parents == {"all": None, **RAGGED}
     assert (len(TREE), list(TREE), TREE.depth) == (12, TREE.leaves, 3)
     pairs = list(RAGGED), list(RAGGED.values())
@@ -105,8 +105,8 @@ RATES = [0.3, 0.7, 0.2, 1.5]
 
 def dense(tree: Hierarchy, rates: list[float]) -> tuple[Any, Any]:
     """Return the covariance of the best unbiased estimates, and the variances of the noise."""
-    a = leaves_of(tree.tree)
-    variances = np.array([1 / (2 * math.sinh(rates[d] / 2) ** 2) for d in tree.tree.depths])
+    a = leaves_of(tree._tree)
+    variances = np.array([1 / (2 * math.sinh(rates[d] / 2) ** 2) for d in tree._tree.depths])
     inverse = np.diag(1 / variances)
     return a @ np.linalg.inv(a.T @ inverse @ a) @ a.T, variances
 
@@ -123,7 +123,7 @@ def dense(tree: Hierarchy, rates: list[float]) -> tuple[Any, Any]:
 def test_two_passes_are_the_weighted_least_squares(given: Any, rates: list[float]) -> None:
     tree = Hierarchy(given, leaves_only=True)
     covariance, variances = dense(tree, rates)
-    squares = least_squares(tree.tree, rates)
+    squares = least_squares(tree._tree, rates)
     rng = np.random.default_rng(1)
     noisy = rng.normal(size=(len(tree.nodes), 3))
     assert squares(noisy) == pytest.approx(covariance / variances @ noisy, abs=1e-12)
@@ -131,9 +131,9 @@ def test_two_passes_are_the_weighted_least_squares(given: Any, rates: list[float
     functional = rng.normal(size=len(variances))
     wanted = functional @ covariance / variances
     assert squares.weights(functional) == pytest.approx(wanted, abs=1e-12)
-    shares = np.abs(covariance / variances) / np.array(rates)[tree.tree.depths]
+    shares = np.abs(covariance / variances) / np.array(rates)[tree._tree.depths]
     np.fill_diagonal(shares, 0)
-    assert squares.widest(1 / np.array(rates)[tree.tree.depths]) == pytest.approx(
+    assert squares.widest(1 / np.array(rates)[tree._tree.depths]) == pytest.approx(
         shares.max(axis=1), rel=1e-9
     )
 
@@ -161,14 +161,14 @@ def test_intervals_hold_by_enumeration(
     tree = Hierarchy(given, leaves_only=True)
     mechanisms = [GeometricMechanism(Fraction(each)) for each in epsilons]
     rates = [float(each.rate) for each in mechanisms]
-    outcomes, masses, left = all_noise(of([tree.tree], [epsilons]), most)
+    outcomes, masses, left = all_noise(of([tree._tree], [epsilons]), most)
     assert left < 1e-3
     assert math.fsum(masses) + left >= 1 - 1e-12  # But for rounding.
-    true = (leaves_of(tree.tree) @ np.arange(5, 5 + len(tree))).astype(int)
+    true = (leaves_of(tree._tree) @ np.arange(5, 5 + len(tree))).astype(int)
     of_depth = {(depth,): each for depth, each in enumerate(mechanisms)}
     zero = NoisyTable(Design({"node": tree}), of_depth, None, "pandas", true, identity=NEW)
     assert column(zero.estimates(), "estimate") == pytest.approx(true)
-    squares = least_squares(tree.tree, rates)
+    squares = least_squares(tree._tree, rates)
     errors, spreads = squares(outcomes.astype(float)), np.sqrt(squares.variances)
     for alpha in (Fraction(1, 2), Fraction(1, 10), Fraction(1, 50)):
         for simultaneous in (False, True):
@@ -310,7 +310,7 @@ def test_a_tree_crosses_other_columns(order: tuple[str, str]) -> None:
             assert intervals[key] == (total, total)
     assert list(noisy.frame.columns) == [*order, "count"]
     assert len(found) == len(TREE.nodes) * 3
-    again = TREE.release(table.nodes()[design.axes.leaves], design=design, epsilon=CLEAR)
+    again = TREE.release(table._nodes()[design._axes.leaves], design=design, epsilon=CLEAR)
     assert again.to_dict() == found
     fitted = noisy.consistent(total=600)
     assert fitted["count"][fitted["area"] == "all"].sum() == 600
@@ -321,10 +321,10 @@ def test_consistent_counts_are_the_closest() -> None:
     design = Design({"node": tree}, shares={"node": [1, 2, 3]})
     mechanisms = design.mechanisms_for(2)
     spread = [2 * math.exp(-m.rate) / (1 - math.exp(-m.rate)) ** 2 for m in mechanisms.values()]
-    variances = np.array(spread)[tree.tree.depths]
+    variances = np.array(spread)[tree._tree.depths]
     rng = np.random.default_rng(9)
     leaves = np.array(list(itertools.product(range(9), repeat=3))).T
-    everything = leaves_of(tree.tree) @ leaves
+    everything = leaves_of(tree._tree) @ leaves
     for _ in range(20):
         noisy = rng.integers(-3, 6, (5, 1))
         released = NoisyTable(design, mechanisms, None, "pandas", noisy[:, 0], identity=NEW)
@@ -333,7 +333,7 @@ def test_consistent_counts_are_the_closest() -> None:
             allowed = cost if total is None else np.where(everything[0] == total, cost, np.inf)
             found = np.array(released.consistent(total)["count"])
             assert ((found - noisy[:, 0]) ** 2 / variances).sum() == pytest.approx(allowed.min())
-            assert (leaves_of(tree.tree) @ found[tree.tree.leaves] == found).all()
+            assert (leaves_of(tree._tree) @ found[tree._tree.leaves] == found).all()
 
 
 # Records of inner nodes
@@ -432,13 +432,13 @@ def test_consistent_counts_of_an_open_tree_are_the_closest() -> None:
     design = Design({"node": tree}, shares={"node": [1, 2, 3]})
     mechanisms = design.mechanisms_for(2)
     variances = np.array([weighted.variance(float(m.rate)) for m in mechanisms.values()])
-    variances = variances[tree.tree.depths]
+    variances = variances[tree._tree.depths]
     cells = np.array(list(itertools.product(range(5), repeat=5))).T
-    everything = np.apply_along_axis(tree.tree.sums, 0, cells)
+    everything = np.apply_along_axis(tree._tree.sums, 0, cells)
     rng = np.random.default_rng(10)
     for _ in range(20):
         noisy = rng.integers(-3, 5, 5)
-        released = NoisyTable(design, mechanisms, None, "pandas", noisy)
+        released = NoisyTable(design, mechanisms, None, "pandas", noisy, identity=NEW)
         cost = ((everything - noisy[:, None]) ** 2 / variances[:, None]).sum(axis=0)
         for total in (None, 4):
             allowed = cost if total is None else np.where(everything[0] == total, cost, np.inf)
@@ -452,23 +452,23 @@ def test_estimates_of_an_open_tree_and_a_margin_are_the_least_squares() -> None:
     tree = Hierarchy({"a": "r", "b": "r", "c": "a", "d": "a"})
     design = Design({"x": ["f", "m"], "node": tree}, margins={"x": ("all", "0.3")})
     mechanisms = design.mechanisms_for(1)
-    inside = np.apply_along_axis(tree.tree.sums, 0, np.eye(tree.tree.size))
+    inside = np.apply_along_axis(tree._tree.sums, 0, np.eye(tree._tree.size))
     matrix = np.kron(np.array([[1, 1], [1, 0], [0, 1]]), inside)
     variances = np.concatenate(
         [
-            [weighted.variance(float(mechanisms[side, depth].rate)) for depth in tree.tree.depths]
+            [weighted.variance(float(mechanisms[side, depth].rate)) for depth in tree._tree.depths]
             for side in (0, 1, 1)
         ]
     )
-    counts = np.random.default_rng(11).integers(-9, 60, (3, tree.tree.size))
-    noisy = NoisyTable(design, mechanisms, None, "pandas", counts)
+    counts = np.random.default_rng(11).integers(-9, 60, (3, tree._tree.size))
+    noisy = NoisyTable(design, mechanisms, None, "pandas", counts, identity=NEW)
     weights = 1 / np.sqrt(variances)
     fit, *_ = np.linalg.lstsq(matrix * weights[:, None], counts.reshape(-1) * weights, rcond=None)
     wanted = (matrix @ fit).reshape(counts.shape)[[1, 2, 0]].reshape(-1)
     assert column(noisy.estimates(), "estimate") == pytest.approx(wanted, abs=1e-9)
     squares = noisy._product.squares[1]
     assert squares.variances.tolist() == squares.noise.tolist()
-    assert not squares.widest(np.ones(tree.tree.size)).any()
+    assert not squares.widest(np.ones(tree._tree.size)).any()
 
 
 def test_rates_of_an_open_tree_take_populations_as_sums_of_those_below() -> None:
@@ -489,9 +489,9 @@ def test_a_crosstab_with_rows_of_totals_is_refused_where_they_would_count(weight
     with pytest.raises(ValueError, match="with records of inner nodes of 'code', where rows of"):
         Design({"code": Hierarchy(CODES)}).count(crosstab, counts=weights)
     known = Design({"code": Hierarchy(CODES, leaves_only=True)}).count(crosstab, counts=weights)
-    assert known.nodes().tolist() == [3, 1, 2, 2, 0]
+    assert known._nodes().tolist() == [3, 1, 2, 2, 0]
     table = Design({"code": ["b1", "b2"]}).count(crosstab, counts=weights)
-    assert table.nodes().tolist() == [1, 2]
+    assert table._nodes().tolist() == [1, 2]
 
 
 # Errors
@@ -576,7 +576,7 @@ def test_bad_questions_are_refused() -> None:
     with pytest.raises(ValueError, match="total = -1 is not accepted"):
         noisy.consistent(total=-1)
     with pytest.raises(ValueError, match="depth = 4 is not accepted"):
-        TREE.level(4)
+        TREE.at_depth(4)
     with pytest.raises(OverflowError, match=r"beyond 2\*\*40"):
         TREE.release([2**50] * 12, epsilon=1).consistent()
 
@@ -603,13 +603,13 @@ def test_errors_against_other_ways_are_those_of_the_guide() -> None:
         regions |= dict.fromkeys(set(regions.values()), "all")
         tree = Hierarchy(regions, leaves_only=True)
         part, whole = weighted.variance(1 / 3), weighted.variance(1)
-        estimates = least_squares(tree.tree, [1 / 3] * 3).variances
+        estimates = least_squares(tree._tree, [1 / 3] * 3).variances
         # The mean over children of their variances, once their errors add up to the parent's.
         region = part * (1 - 1 / len(sizes)) + part / len(sizes) ** 2
         leaf = sum(part * (n - 1) + region / n for n in sizes) / sum(sizes)
         alone = [sum(sizes) * whole, sum(sizes) / len(sizes) * whole, whole]
         for depth, (down, up) in enumerate(zip([part, region, leaf], alone, strict=True)):
-            here = estimates[tree.tree.level(depth)].mean()
+            here = estimates[tree._tree.level(depth)].mean()
             found.append([round(math.sqrt(x), 2) for x in (here, down, up)])
     assert found == stated
 
@@ -633,7 +633,7 @@ def test_long_and_wide_trees() -> None:
 
 def test_weights_are_exact_for_rates_far_apart() -> None:
     """Against 60 digits, in the standard deviation of the difference."""
-    tree = TREE.tree
+    tree = TREE._tree
     for rates in ([1e-5, 0.3, 1e-4, 2.0], [3.0, 1e-5, 2.0, 1e-3]):
         squares = least_squares(tree, rates)
         with mpmath.workdps(60):

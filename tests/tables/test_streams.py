@@ -534,7 +534,7 @@ def test_a_table_states_the_loss_of_its_step_and_of_the_stream(path: Path, tmp_p
     read = geomdp.read(tmp_path / "steps.csv")
     assert read.epsilon == Fraction(1, 20)
     for each in (read, pickle.loads(pickle.dumps(read))):
-        assert (each.label, each.part_of) == ("steps 1 to 2 of a stream", Fraction(1, 10))
+        assert (each.label, each._part_of) == ("steps 1 to 2 of a stream", Fraction(1, 10))
     stream.table(1, 3).save(tmp_path / "steps.html")
     said = "steps of a stream, whose privacy loss for one record is 0.1 in all"
     assert said in (tmp_path / "steps.html").read_text()

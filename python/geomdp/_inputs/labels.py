@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import product
 from operator import ne
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -43,19 +43,9 @@ def is_mapping_or_index(values: Any) -> bool:
 _RELEASED = {"noisy", "released", "numerator", "denominator", "cells"}
 
 
-class ReleasedTable(Protocol):
-    """The attributes of a table such as :class:`geomdp.tables.NoisyTable`, of a room above."""
-
-    @property
-    def design(self) -> Any: ...
-    @property
-    def mechanisms(self) -> Any: ...
-    def to_dict(self) -> dict[Any, int]: ...
-
-
 def is_released_table(value: Any) -> bool:
-    """Return whether this is a :class:`ReleasedTable`."""
-    return all(hasattr(value, name) for name in ("design", "mechanisms", "to_dict"))
+    """Return whether this is a table such as :class:`geomdp.tables.NoisyTable`, of a room above."""
+    return hasattr(type(value), "__noisy_cells__")
 
 
 def detach(**named: Any) -> tuple[list[Any], Labels]:
@@ -136,8 +126,8 @@ def _of_column(name: str, column: Any) -> tuple[Any, Labels]:
 
 def _of_released(table: Any) -> tuple[Any, Labels]:
     """Return the noisy cells of a table, without its margins."""
-    sides = tuple((axis.label, axis.levels) for axis in table.design.axes)
-    cells = table.counts[table.design.axes.leaves]
+    levels, cells = table.__noisy_cells__()
+    sides = tuple(levels.items())
     return cells, Labels(sides[0][1] if len(sides) == 1 else None, sides=sides)
 
 

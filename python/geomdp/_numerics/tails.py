@@ -47,6 +47,14 @@ def rate(steps: Fraction, level: Fraction) -> Decimal:
                 return r * (1 + SAFE)
 
 
+def scale(rate: Decimal) -> float:
+    """Return the scale of noise with this rate, rounded down."""
+    if not rate:
+        return math.inf
+    with localcontext(decimals.context(50)):
+        return decimals.down(1 / rate)
+
+
 def reach(rate: Fraction, level: Fraction) -> Decimal:
     """Return the real number a with ``q**a / (1 + q) = level``, at most 1/2, rounded up."""
     lost = max(0, -decimals.bits(rate))

@@ -506,3 +506,13 @@ def _number(text: Any) -> Fraction | float:
 
 def _short(number: Fraction | float) -> str:
     return f"{decimals.up(number):.12g}"
+
+
+def book_table(
+    budget: Budget, whole: Fraction | float, losses: Counter[Any], label: str | None
+) -> None:
+    """Book a release with the loss of the whole, which is at most the sum of those of its counts.
+
+    A user's :meth:`Budget.book` takes that sum.
+    """
+    budget._book(whole, losses, label)

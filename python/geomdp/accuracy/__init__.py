@@ -20,10 +20,8 @@ place of arrays. The results have their keys, or their index and name.
 """
 
 from geomdp.accuracy._conversions import (
-    accuracy_to_discrete_laplacian_scale,
     accuracy_to_epsilon,
     accuracy_to_scale,
-    discrete_laplacian_scale_to_accuracy,
     epsilon_to_accuracy,
     scale_to_accuracy,
 )
@@ -44,6 +42,4 @@ __all__ = [
     "bias",
     "variance",
     "mean_absolute_error",
-    "discrete_laplacian_scale_to_accuracy",
-    "accuracy_to_discrete_laplacian_scale",
 ]

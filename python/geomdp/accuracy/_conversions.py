@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
-import numpy as np
-from numpy.typing import ArrayLike
+from geomdp._inputs import parameters
+from geomdp._inputs.parameters import Check
+from geomdp._numerics import broadcast, decimals, tails
+from geomdp._numerics.broadcast import Numbers
 
-from geomdp._inputs import arrays, labels, parameters
-from geomdp._inputs.parameters import Check, Real
-from geomdp._numerics import decimals, tails
-
-#: One number, or an array of numbers, which are broadcast.
-Numbers: TypeAlias = Real | ArrayLike | Sequence[Real]
 Method: TypeAlias = Literal["exact", "ceiling", "continuous"]
 Tail: TypeAlias = Literal[">", ">="]
 
@@ -64,7 +60,7 @@ def scale_to_accuracy(
 
     """
     find = _to_accuracy(method, tail)
-    return _each(
+    return broadcast.each(
         find,
         ("scale", scale, parameters.nonnegative_fraction),
         ("alpha", alpha, parameters.significance),
@@ -108,9 +104,9 @@ def accuracy_to_scale(
     accurate = _accuracy_check(method, tail)
 
     def scale(accuracy: Fraction, alpha: Fraction, n: int) -> float:
-        return _inverse(find(accuracy, alpha, n))
+        return tails.scale(find(accuracy, alpha, n))
 
-    return _each(
+    return broadcast.each(
         scale,
         ("accuracy", accuracy, accurate),
         ("alpha", alpha, parameters.significance),
@@ -156,7 +152,7 @@ def epsilon_to_accuracy(
     def accuracy(epsilon: Fraction, alpha: Fraction, n: int, sensitivity: Fraction) -> int | float:
         return find(sensitivity / epsilon, alpha, n)
 
-    return _each(
+    return broadcast.each(
         accuracy,
         ("epsilon", epsilon, parameters.positive_fraction),
         ("alpha", alpha, parameters.significance),
@@ -204,70 +200,12 @@ def accuracy_to_epsilon(
         with localcontext(decimals.context(50)):
             return decimals.up(find(accuracy, alpha, n) * decimals.of(sensitivity))
 
-    return _each(
+    return broadcast.each(
         epsilon,
         ("accuracy", accuracy, _accuracy_check(method, tail)),
         ("alpha", alpha, parameters.significance),
         ("n", n, parameters.at_least_one),
         ("sensitivity", sensitivity, parameters.nonnegative_fraction),
-        floats=True,
-    )
-
-
-def discrete_laplacian_scale_to_accuracy(scale: Numbers, alpha: Numbers) -> Any:
-    """Return the real-valued accuracy of OpenDP's function of this name.
-
-    That is ``scale * ln(2 / (alpha (1 + q)))``, where ``2 q**a / (1 + q) = alpha``. An error of a
-    or more has probability at most alpha, and so has an error above ``floor(a)``.
-
-    The result is a float or a float64 array, rounded up; 0 for scale 0. Parameters and errors are
-    those of :func:`scale_to_accuracy`.
-
-    >>> from geomdp.accuracy import discrete_laplacian_scale_to_accuracy
-    >>> round(discrete_laplacian_scale_to_accuracy(2, alpha=0.05), 4)
-    6.4296
-    """
-
-    def accuracy(scale: Fraction, alpha: Fraction) -> float:
-        return decimals.up(tails.reach(1 / scale, alpha / 2)) if scale else 0.0
-
-    return _each(
-        accuracy,
-        ("scale", scale, parameters.nonnegative_fraction),
-        ("alpha", alpha, parameters.significance),
-        floats=True,
-    )
-
-
-def accuracy_to_discrete_laplacian_scale(accuracy: Numbers, alpha: Numbers) -> Any:
-    """Return the greatest scale with ``P[|Z| >= accuracy] <= alpha``, by OpenDP's name.
-
-    It is the inverse of :func:`discrete_laplacian_scale_to_accuracy`. The result is a float or a
-    float64 array, rounded down: 0 for accuracy 0, and infinity for other accuracies with alpha 1.
-    Errors and alpha are those of :func:`scale_to_accuracy`.
-
-    Parameters
-    ----------
-    accuracy : int, float, Fraction or array of them
-        Not negative. Between integers the probability is taken as ``2 q**accuracy / (1 + q)``.
-    alpha : int, float, Fraction or array of them
-        The significance level.
-
-    Examples
-    --------
-    >>> from geomdp.accuracy import accuracy_to_discrete_laplacian_scale
-    >>> round(accuracy_to_discrete_laplacian_scale(6, alpha=0.05), 4)
-    1.8581
-
-    """
-
-    def scale(accuracy: Fraction, alpha: Fraction) -> float:
-        return _inverse(tails.rate(accuracy, alpha / 2)) if accuracy else 0.0
-
-    return _each(
-        scale,
-        ("accuracy", accuracy, parameters.nonnegative_fraction),
-        ("alpha", alpha, parameters.significance),
         floats=True,
     )
 
@@ -313,35 +251,8 @@ def _accuracy_check(method: Any, tail: Any) -> Check:
     )
 
 
-def _inverse(rate: Decimal) -> float:
-    if not rate:
-        return float("inf")
-    with localcontext(decimals.context(50)):
-        return decimals.down(1 / rate)
-
-
 def _check_method(method: Any, tail: Any) -> None:
     parameters.check_one_of("method", method, ("exact", "ceiling", "continuous"))
     parameters.check_one_of("tail", tail, (">", ">="))
     if tail == ">=" and method != "exact":
         raise ValueError(f"tail = {tail!r} is not accepted with method = {method!r}: give '>'")
-
-
-def _each(
-    function: Callable[..., int | float], *given: tuple[str, Any, Check], floats: bool
-) -> Any:
-    """Return a function of numbers, or of arrays, which are broadcast.
-
-    It is evaluated once for each distinct combination. `floats` says whether it returns floats.
-    """
-    names, values, checks = zip(*given, strict=True)
-    bare, labelled = labels.detach(**dict(zip(names, values, strict=True)))
-    each = list(zip(names, bare, checks, strict=True))
-    if not any(isinstance(value, np.ndarray | list | tuple) for value in bare):
-        return function(*(check(name, value) for name, value, check in each))
-    columns = arrays.broadcast(*((name, arrays.exact_items(name, *rest)) for name, *rest in each))
-    rows = list(zip(*(array.reshape(-1).tolist() for array in columns), strict=True))
-    found = {row: function(*row) for row in set(rows)}
-    results = [found[row] for row in rows]
-    array = np.array(results, dtype=np.float64) if floats else arrays.int64_or_ints(results)
-    return labelled(array.reshape(columns[0].shape))

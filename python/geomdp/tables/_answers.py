@@ -175,7 +175,7 @@ class Answers(Estimates):
         (['sick', 'percent', 'lower', 'upper'], ['yes', 'no'])
 
         """
-        axes, rows = self.design.axes, _selection.rows_of(self.design.axes, by)
+        axes, rows = self.design._axes, _selection.rows_of(self.design._axes, by)
         if self._by_cells and alpha is not None:
             found = self._shares_of_cells(rows, alpha, simultaneous)
         else:
@@ -228,7 +228,7 @@ class Answers(Estimates):
         """
         rows, chosen = self._selected(by, one, other)
         _estimates.refuse_bounds("ratio", alpha, self)
-        part = _selection.is_part(self.design.axes, *chosen)
+        part = _selection.is_part(self.design._axes, *chosen)
         limits = Fraction(0), Fraction(1) if part else math.inf
         found = _estimates.ratios(self._asked(rows, *chosen), alpha, simultaneous, limits)
         return self._framed(rows, found.columns())
@@ -317,10 +317,10 @@ class Answers(Estimates):
         True
 
         """
-        rows = _selection.rows_of(self.design.axes, by)
-        place, given = _selection.values_of(self.design.axes, column, values, rows)
+        rows = _selection.rows_of(self.design._axes, by)
+        place, given = _selection.values_of(self.design._axes, column, values, rows)
         _estimates.refuse_bounds("sum of values", alpha, self)
-        size = self.design.axes[place].tree.size
+        size = self.design._axes[place].tree.size
         weights, unit, off = _selection.weights_of(size, given)
         if off:
             raise ValueError(
@@ -374,12 +374,12 @@ class Answers(Estimates):
         True
 
         """
-        rows = _selection.rows_of(self.design.axes, by)
-        place, given = _selection.values_of(self.design.axes, column, values, rows)
+        rows = _selection.rows_of(self.design._axes, by)
+        place, given = _selection.values_of(self.design._axes, column, values, rows)
         _estimates.refuse_bounds("mean", alpha, self)
         limits = min(given.values()), max(given.values())
         # Smaller numbers have smaller rounding errors.
-        middle, size = (limits[0] + limits[1]) / 2, self.design.axes[place].tree.size
+        middle, size = (limits[0] + limits[1]) / 2, self.design._axes[place].tree.size
         weights, unit, off = _selection.weights_of(
             size, {x: each - middle for x, each in given.items()}
         )
@@ -436,10 +436,10 @@ class Answers(Estimates):
         part = float(
             parameters.in_range("q", q, "a number above 0 and below 1", lambda x: 0 < x < 1)
         )
-        rows = _selection.rows_of(self.design.axes, by)
-        place = _selection.place_of(self.design.axes, "column", column, rows)
+        rows = _selection.rows_of(self.design._axes, by)
+        place = _selection.place_of(self.design._axes, "column", column, rows)
         _estimates.refuse_bounds("quantile", alpha, self)
-        axis = self.design.axes[place]
+        axis = self.design._axes[place]
         without = (None, *axis.other)
         places = [x for x, level in enumerate(axis.levels) if level not in without]
         levels, leaves = [axis.levels[x] for x in places], axis.tree.leaves[places]
@@ -516,7 +516,7 @@ class Answers(Estimates):
             by,
             alpha,
             simultaneous,
-            lambda rows: unit / _selection.populations(self.design.axes, population, rows),
+            lambda rows: unit / _selection.populations(self.design._axes, population, rows),
         )
 
     def change_since(
@@ -738,7 +738,7 @@ class _WithTotal(Answers):
     """Answers from noisy counts whose true total is public."""
 
     def __init__(self, noisy: Answers, total: int) -> None:
-        self.design, self.mechanisms, self.counts = noisy.design, noisy.mechanisms, noisy.counts
+        self.design, self.mechanisms, self._values = noisy.design, noisy.mechanisms, noisy.counts
         self.id, self.corrects = noisy.id, noisy.corrects
         self._known_total, self._noisy = total, noisy
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,13 +23,13 @@ from geomdp.tables._native import Coded
 MOST_DEPTHS = 100
 
 
-class Branches(Sequence[Any]):
-    """A public tree, as the sequence of its leaves: the base class of :class:`Hierarchy`."""
+class Branches:
+    """A public tree, iterated by its leaves: the base class of :class:`Hierarchy`."""
 
-    __slots__ = ("leaves", "nodes", "tree")
+    __slots__ = ("_tree", "leaves", "nodes")
 
     def __init__(self, nodes: list[Any], tree: Tree) -> None:
-        self.nodes, self.tree = nodes, tree
+        self.nodes, self._tree = nodes, tree
         self.leaves: list[Any] = [nodes[place] for place in tree.leaves.tolist()]
 
     def __len__(self) -> int:
@@ -37,6 +37,13 @@ class Branches(Sequence[Any]):
 
     def __getitem__(self, place: Any) -> Any:
         return self.leaves[place]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.leaves)
+
+
+#: What a design takes as the levels of a column.
+Levels: TypeAlias = Sequence[Any] | Branches
 
 
 class Axis:
@@ -89,7 +96,7 @@ class Axis:
                     f"margins {parameters.given(margin[0])} of {label!r} is not accepted, which is "
                     "a hierarchy: its sums are there"
                 )
-            self.nodes, self.tree = self.hierarchy.nodes, self.hierarchy.tree
+            self.nodes, self.tree = self.hierarchy.nodes, self.hierarchy._tree
             if other:
                 self.tree = self.tree.with_leaf()
                 end = self.tree.starts[2] - 1

@@ -79,7 +79,7 @@ def tally(
 
 def _check_no_totals(design: Layout, counts: Any) -> None:
     """Refuse designs that would count a crosstab's own totals, and so its records twice."""
-    for axis in design.axes:
+    for axis in design._axes:
         if axis.other or axis.tree.loose:
             found, way = (
                 (f"other = {parameters.shown(axis.other[0])} of", "give each label as a level")
@@ -97,7 +97,7 @@ def added(design: Layout, cells: _Ints, records: _Ints) -> tuple[_Ints, _Ints]:
 
     Cells without records may be among them. Counts are at most the limit of int64.
     """
-    size = math.prod(design.sizes)
+    size = math.prod(design._axes.sizes)
     if size > 8 * cells.size:
         distinct, places = np.unique(cells, return_inverse=True)
     else:
@@ -172,11 +172,11 @@ def _chosen(design: Layout, view: Any, wanted: Sequence[Any], keys: Sequence[str
 
 def _viewed(design: Layout, columns: Sequence[Any]) -> list[Any]:
     """Return narwhals' views of columns of labels, of ids and of counts that are accepted."""
-    size, who = len(design.axes), design.individual
+    size, who = len(design._axes), design.individual
     views = [*map(labels, columns[:size]), *map(categories, columns[size:])]
     if who is not None:
         views[size] = _ids.checked(who, columns[size])
-    for axis, each in zip(design.axes, views, strict=False):
+    for axis, each in zip(design._axes, views, strict=False):
         check_levels(f"levels of {axis.label!r}", each, axis.cells)
     return views
 
@@ -201,7 +201,7 @@ def _records(name: Any, series: Any, most: int | None) -> _Ints:
 def _cells(design: Layout, found: Sequence[Any]) -> _Ints:
     """Return the cell of each group, or -1 for those that are counted nowhere."""
     cells = np.zeros(len(found[0]), np.int64)
-    for axis, series in zip(design.axes, found, strict=False):
+    for axis, series in zip(design._axes, found, strict=False):
         size = len(axis.cells)
         found_at = map(axis.cell_places.get, items_of(series, axis.cells), repeat(axis.outside))
         at = np.fromiter(found_at, np.int64, len(cells))

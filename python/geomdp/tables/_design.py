@@ -16,6 +16,7 @@ from geomdp._numerics import decimals, tails
 from geomdp._uncopied import unseen
 from geomdp.mechanism import GeometricMechanism, as_mechanism
 from geomdp.tables import _counting, _layout, _native, plot
+from geomdp.tables._axes import Levels
 from geomdp.tables._groups import threshold
 from geomdp.tables._layout import Layout
 from geomdp.tables._native import Library
@@ -248,8 +249,8 @@ individual='patient', l0=2)
                 accuracy.simultaneous_accuracy(each, alpha, n=self.cells)
                 for each in dict.fromkeys(mechanisms.values())
             )
-        kept = {axis.label for axis in self.axes.of("of", of)}
-        summed = math.prod(len(axis.levels) for axis in self.axes if axis.label not in kept)
+        kept = {axis.label for axis in self._axes.of("of", of)}
+        summed = math.prod(len(axis.levels) for axis in self._axes if axis.label not in kept)
         return accuracy.sum_accuracy(cells, summed, alpha)
 
     def epsilon_for(self, *, accuracy: Integer, alpha: Real, of: Columns = None) -> float:
@@ -491,7 +492,7 @@ individual='patient', l0=2)
 @unseen
 def count(
     data: Any,
-    levels: Sequence[Any] | Mapping[Any, Sequence[Any]],
+    levels: Mapping[str, Levels] | Levels,
     *,
     name: str = "count",
     other: Any = None,

@@ -62,14 +62,14 @@ class Source(NamedTuple):
     @property
     def nodes(self) -> list[_Ints | None]:
         """The nodes of each axis that the rows keep, or None."""
-        found: list[_Ints | None] = [None] * len(self.of.design.axes)
+        found: list[_Ints | None] = [None] * len(self.of.design._axes)
         for place, nodes in zip(self.rows.axes, self.rows.nodes, strict=True):
             found[place] = nodes
         return found
 
     def errors(self, nodes: Sequence[int]) -> Errors:
         """Return the errors at a node of each axis of the sums, and of the total if it is known."""
-        more = [] if self.of._known_total is None else [_selection.sum_of(self.of.design.axes, ())]
+        more = [] if self.of._known_total is None else [_selection.sum_of(self.of.design._axes, ())]
         return self.of._product.joint([*self.sums, *more], nodes)
 
     def found(self) -> list[tuple[NDArray[Any], NDArray[Any], float]]:
@@ -77,7 +77,7 @@ class Source(NamedTuple):
         found = [self._along(each) for each in self.sums]
         if self.of._known_total is None:
             return found
-        base, more, rounding = self._along(_selection.sum_of(self.of.design.axes, ()))
+        base, more, rounding = self._along(_selection.sum_of(self.of.design._axes, ()))
         missing = (self.of._known_total - base) - more
         added, most = [np.zeros(self.rows.shape) for _ in found], 0.0
         for index, [nodes] in products.kinds([self.of._product], [self.nodes])[1]:
@@ -175,7 +175,7 @@ class Estimates:
         # Of the class of published counts.
         design: Layout
         mechanisms: dict[Block, GeometricMechanism]
-        counts: _Ints
+        _values: _Ints
         id: str
         corrects: tuple[str, ...]
 
@@ -184,11 +184,16 @@ class Estimates:
     #: The true total, where it is public: see :meth:`NoisyTable.with_total`.
     _known_total: int | None = None
 
+    @property
+    def counts(self) -> _Ints:
+        """The noisy counts: an axis for each column, with its nodes in the order of its tree."""
+        return self._values
+
     @cached_property
     def _product(self) -> Product:
         """Everything public about the noise, for estimates and their errors."""
         return Product(
-            [axis.tree for axis in self.design.axes],
+            [axis.tree for axis in self.design._axes],
             {block: each.rate for block, each in self.mechanisms.items()},
             {
                 block: Fraction(each.certificate(np.int64).total_variation)
@@ -208,14 +213,14 @@ class Estimates:
 
     @property
     def _labels(self) -> tuple[str, ...]:
-        return tuple(axis.label for axis in self.design.axes)
+        return tuple(axis.label for axis in self.design._axes)
 
     @property
     def _by_cells(self) -> bool:
         """Whether intervals come from single cells, which may be at a limit."""
         if self._known_total is not None:
             return False
-        lists = not any(axis.tree.depth for axis in self.design.axes)
+        lists = not any(axis.tree.depth for axis in self.design._axes)
         return self._bounded or (lists and math.isinf(self._fitted.rounding))
 
     def _both(self, name: str, other: Any, by: Columns) -> Asked:
@@ -227,18 +232,18 @@ class Estimates:
                 f"{name} is this release, or of the same stream, so that they share noise: give "
                 "another release"
             )
-        rows = _selection.rows_of(self.design.axes, by)
+        rows = _selection.rows_of(self.design._axes, by)
         kept = [self._labels[place] for place in rows.axes]
-        places = tuple(_selection.place_of(other.design.axes, "by", label) for label in kept)
+        places = tuple(_selection.place_of(other.design._axes, "by", label) for label in kept)
         if sorted(places) != list(places):
             raise ValueError(f"{name} has the columns of by in another order: give the same")
         pairs = [
-            _selection.common_nodes(name, self.design.axes[one], nodes, other.design.axes[two])
+            _selection.common_nodes(name, self.design._axes[one], nodes, other.design._axes[two])
             for one, nodes, two in zip(rows.axes, rows.nodes, places, strict=True)
         ]
         return Asked(
             *(
-                Source(of, Rows(axes, nodes), [_selection.sum_of(of.design.axes, axes)])
+                Source(of, Rows(axes, nodes), [_selection.sum_of(of.design._axes, axes)])
                 for of, axes, nodes in (
                     (self, rows.axes, tuple(one for one, _ in pairs)),
                     (other, places, tuple(two for _, two in pairs)),
@@ -249,7 +254,7 @@ class Estimates:
     def _beside(self, other: Any, by: Columns | None) -> Asked:
         """Return the totals of two releases with the same cells, neither of which replaces one."""
         asked = self._both("other", other, self._labels if by is None else by)
-        pairs = zip_longest(self.design.axes, other.design.axes)
+        pairs = zip_longest(self.design._axes, other.design._axes)
         if any(
             one is None or two is None or (one.label, set(one.cells)) != (two.label, set(two.cells))
             for one, two in pairs
@@ -263,12 +268,12 @@ class Estimates:
         self, by: Columns, one: Any, other: Any
     ) -> tuple[Rows, list[dict[int, NDArray[Any]]]]:
         """Return the rows, and for each selection the weights of the nodes of its columns."""
-        rows = _selection.rows_of(self.design.axes, by)
+        rows = _selection.rows_of(self.design._axes, by)
         pairs = (("one", one), ("other", other))
-        return rows, [_selection.choose(self.design.axes, name, x, rows) for name, x in pairs]
+        return rows, [_selection.choose(self.design._axes, name, x, rows) for name, x in pairs]
 
     def _asked(self, rows: Rows, *chosen: Mapping[int, NDArray[Any]]) -> Asked:
-        axes = self.design.axes
+        axes = self.design._axes
         return Asked(
             Source(self, rows, [_selection.sum_of(axes, rows.axes, each) for each in chosen])
         )
@@ -290,7 +295,7 @@ class Estimates:
         simultaneous: bool,
         factors: Callable[[Rows], NDArray[Any]] | None = None,
     ) -> tuple[Rows, dict[str, NDArray[Any]]]:
-        rows = _selection.rows_of(self.design.axes, by)
+        rows = _selection.rows_of(self.design._axes, by)
         scale = None if factors is None else factors(rows)
         if self._by_cells and alpha is not None:
             found = self._of_cells(rows, [{}], alpha, simultaneous)
@@ -340,7 +345,7 @@ class Estimates:
 
     def _cells(self) -> tuple[GeometricMechanism, _Ints]:
         """Return the noisy cells, and their mechanism."""
-        axes = self.design.axes
+        axes = self.design._axes
         for axis in axes:
             if axis.tree.starts[axis.tree.depth] != axis.tree.cells[0]:
                 raise ValueError(
@@ -352,7 +357,7 @@ class Estimates:
 
     def _weights(self, rows: Rows, chosen: Sequence[Mapping[int, NDArray[Any]]]) -> Iterator[_Ints]:
         """Yield for each row the weight of each cell, with the sign - in a second selection."""
-        axes = self.design.axes
+        axes = self.design._axes
         for at in np.ndindex(rows.shape):
             found = np.zeros([len(axis.levels) for axis in axes], np.int64)
             for sign, each in zip((1, -1), chosen, strict=False):
@@ -371,7 +376,7 @@ class Estimates:
         columns: dict[str, Any] = {}
         index = np.indices(rows.shape, sparse=True)
         for place, nodes, at in zip(rows.axes, rows.nodes, index, strict=True):
-            axis = self.design.axes[place]
+            axis = self.design._axes[place]
             places = np.broadcast_to(nodes[at], rows.shape).reshape(-1)
             columns[axis.label] = Coded(axis.nodes, places)
         shaped = {

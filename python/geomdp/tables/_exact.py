@@ -54,9 +54,9 @@ def all_nodes(design: Layout, occupied: tuple[_Ints, _Ints]) -> _Ints:
     """Return the exact counts of all nodes, given those of some cells; the others are 0."""
     check_size(design)
     cells, records = occupied
-    counts = np.zeros(design.sizes, np.int64)
+    counts = np.zeros(design._axes.sizes, np.int64)
     counts.reshape(-1)[cells] = records
-    for place, axis in enumerate(design.axes):
+    for place, axis in enumerate(design._axes):
         if axis.tree.depth:
             moved = np.moveaxis(counts, place, 0)
             nodes = np.zeros((axis.tree.size, *moved.shape[1:]), np.int64)

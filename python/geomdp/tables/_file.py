@@ -50,13 +50,13 @@ def facts_of(release: Any, certificate: bool) -> dict[str, Any]:
         "corrects": list(release.corrects),
         "label": release.label,
         "epsilon": str(release.epsilon),
-        "part_of": None if release.part_of is None else str(release.part_of),
+        "part_of": None if release._part_of is None else str(release._part_of),
         "delta": "0",
         **stated(design),
         "sensitivity": design.sensitivity,
-        "at_least": release.at_least,
+        "at_least": release._threshold,
         "top": release._named,
-        "axes": {axis.label: _axis(axis) for axis in design.axes},
+        "axes": {axis.label: _axis(axis) for axis in design._axes},
         "mechanisms": [
             {"depths": list(block), **facts(each, certificate)}
             for block, each in release.mechanisms.items()

@@ -70,8 +70,17 @@ class NoisyGroups(Released):
         self._cells, self._at_least = cells, at_least
 
     @property
+    def counts(self) -> NDArray[np.int64]:
+        """The noisy counts of the groups, in the order of the frame."""
+        return self._values
+
+    @property
     def at_least(self) -> int:
         """The threshold: noisy counts below it are left out."""
+        return self._at_least
+
+    @property
+    def _threshold(self) -> int:
         return self._at_least
 
     def intervals(self, alpha: Real, *, simultaneous: bool = False) -> Any:
@@ -80,9 +89,9 @@ class NoisyGroups(Released):
         A group is here because its noise was not too low, so its noisy count is too high on
         average. These intervals allow for that: given that a group appears, its interval misses
         with probability at most `alpha`. For groups that you then pick or sort by their counts,
-        use `simultaneous`, as :meth:`top` does: of many groups, the greatest are those whose noise
-        was greatest. A lower end of 0 says that the group may be empty. The noise is taken as
-        discrete Laplace (``docs/proofs.md``, section 18).
+        use `simultaneous`, as :meth:`largest` does: of many groups, the greatest are those
+        whose noise was greatest. A lower end of 0 says that the group may be empty. The noise is
+        taken as discrete Laplace (``docs/proofs.md``, section 18).
 
         Parameters
         ----------
@@ -123,7 +132,7 @@ class NoisyGroups(Released):
             return counts, counts
         return thresholds.interval(float(mechanism.rate), counts, self._at_least, level)
 
-    def top(self, k: Integer, *, alpha: Real | None = None) -> Any:
+    def largest(self, k: Integer, *, alpha: Real | None = None) -> Any:
         """Return the k groups with the greatest noisy counts, or all if there are fewer.
 
         It costs no privacy, whatever k is. Equal counts are in the order of the design.
@@ -142,13 +151,13 @@ class NoisyGroups(Released):
         >>> import pandas as pd
         >>> from geomdp import tables
         >>> table = tables.count(pd.Series(["no"] * 500 + ["yes"] * 900), ["no", "yes"])
-        >>> table.release(epsilon=1, at_least=25).top(1).iloc[0, 0]
+        >>> table.release(epsilon=1, at_least=25).largest(1).iloc[0, 0]
         'yes'
 
         """
         counts = self.counts
         greatest = np.argsort(-counts, kind="stable")[: parameters.at_least("k", k, 1)]
-        columns: dict[str, Any] = {**self.design.axes.columns(self._cells[greatest])}
+        columns: dict[str, Any] = {**self.design._axes.columns(self._cells[greatest])}
         columns[self.design.name] = counts[greatest]
         if alpha is not None:
             ends = self._ends(alpha, simultaneous=True)
@@ -193,7 +202,7 @@ class NoisyGroups(Released):
 
     def _levels(self) -> dict[str, Coded]:
         """Return the columns of levels."""
-        return self.design.axes.columns(self._cells)
+        return self.design._axes.columns(self._cells)
 
     def _rows(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return values, whose order is that of the frame."""

@@ -36,7 +36,7 @@ class Hierarchy(Branches):
     """A public tree, of any depth; branches may differ in size and depth.
 
     It stands for the levels of a column, ``Design({"area": hierarchy, "sex": ["f", "m"]})``: a
-    release then has a noisy count of every node. It is the sequence of its leaves.
+    release then has a noisy count of every node. Its items are its leaves.
 
     Parameters
     ----------
@@ -112,20 +112,20 @@ class Hierarchy(Branches):
     @property
     def leaves_only(self) -> bool:
         """Whether each record is known to a leaf."""
-        return not self.tree.loose
+        return not self._tree.loose
 
     @property
     def depth(self) -> int:
         """The depth of the deepest leaves; that of the root is 0."""
-        return self.tree.depth
+        return self._tree.depth
 
     @property
     def parents(self) -> dict[Any, Any]:
         """The parent of each node; None for the root."""
-        above = map(self.nodes.__getitem__, self.tree.parents[1:].tolist())
+        above = map(self.nodes.__getitem__, self._tree.parents[1:].tolist())
         return dict(zip(self.nodes, [None, *above], strict=True))
 
-    def level(self, depth: int) -> list[Any]:
+    def at_depth(self, depth: int) -> list[Any]:
         """Return the nodes of this depth.
 
         Parameters
@@ -136,14 +136,14 @@ class Hierarchy(Branches):
         Examples
         --------
         >>> from geomdp.tables import Hierarchy
-        >>> Hierarchy({"a": "all", "b": "all"}).level(1)
+        >>> Hierarchy({"a": "all", "b": "all"}).at_depth(1)
         ['a', 'b']
 
         """
         at = parameters.at_least("depth", depth, 0)
         if at > self.depth:
             raise ValueError(parameters.refusal("depth", at, f"an int of at most {self.depth}"))
-        return self.nodes[self.tree.level(at)]
+        return self.nodes[self._tree.level(at)]
 
     @unseen
     def release(
@@ -222,7 +222,7 @@ class Hierarchy(Branches):
         whole = Design({NODE: added}) if design is None else design
         if not isinstance(whole, Design):
             raise TypeError(parameters.foreign("design", design, "a Design"))
-        column = next((axis.label for axis in whole.axes if axis.hierarchy == added), None)
+        column = next((axis.label for axis in whole._axes if axis.hierarchy == added), None)
         if column is None:
             raise ValueError(
                 "design has no column of this hierarchy with leaves_only: give one that has"
@@ -244,7 +244,7 @@ class Hierarchy(Branches):
         if self.leaves_only:
             return self
         found = Hierarchy.__new__(Hierarchy)
-        Branches.__init__(found, self.nodes, trees.Tree(self.tree.parents))
+        Branches.__init__(found, self.nodes, trees.Tree(self._tree.parents))
         found._places = self._places
         return found
 
@@ -252,12 +252,12 @@ class Hierarchy(Branches):
         """Return the counts in the order of the leaves."""
         [bare], named = labels.detach(counts=counts)
         values = arrays.as_array(bare)
-        if named.keys is not None and len(design.axes) == 1:
+        if named.keys is not None and len(design._axes) == 1:
             values = values[self._order("counts", named.keys)]
-        if values.shape != design.sizes:
+        if values.shape != design._axes.sizes:
             raise ValueError(
                 f"counts are of shape {values.shape}: give one for each leaf, of shape "
-                f"{design.sizes}"
+                f"{design._axes.sizes}"
             )
         return values
 
@@ -267,7 +267,7 @@ class Hierarchy(Branches):
         for key in places:
             if key not in self._places:
                 raise ValueError(f"{name} have {parameters.shown(key)}, which is no node")
-            if self.tree.children[self._places[key]]:
+            if self._tree.children[self._places[key]]:
                 raise ValueError(
                     f"{name} have {parameters.shown(key)}, which is no leaf: give those of leaves"
                 )
@@ -285,7 +285,7 @@ class Hierarchy(Branches):
         if not isinstance(other, Hierarchy):
             return NotImplemented
         same_tree = self.leaves_only == other.leaves_only and np.array_equal(
-            self.tree.parents, other.tree.parents
+            self._tree.parents, other._tree.parents
         )
         return self is other or (same_tree and self.nodes == other.nodes)
 

@@ -19,7 +19,7 @@ from geomdp._inputs.parameters import Bounds, Integer, Real
 from geomdp.mechanism import GeometricMechanism, as_mechanism, exact_loss
 from geomdp.tables import _levels
 from geomdp.tables._analysis.products import Block
-from geomdp.tables._axes import Axes, Axis
+from geomdp.tables._axes import Axes, Axis, Levels
 from geomdp.tables._fields import KEYWORDS, stated
 
 Neighbours: TypeAlias = Literal["add-remove", "change"]
@@ -35,8 +35,8 @@ class Layout:
     """The public facts of a table, without any data: the base of :class:`geomdp.tables.Design`."""
 
     __slots__ = (
+        "_axes",
         "_by_columns",
-        "axes",
         "individual",
         "l0",
         "l1",
@@ -48,7 +48,7 @@ class Layout:
 
     def __init__(
         self,
-        levels: Mapping[str, Sequence[Any]] | Sequence[Any],
+        levels: Mapping[str, Levels] | Levels,
         *,
         name: str = "count",
         other: Any = None,
@@ -91,7 +91,7 @@ class Layout:
         others = _labels("other", other, list(given))
         sums, parts = _margins(margins, list(given))
         parts |= _by_column(shares, list(given))
-        self.axes = Axes(
+        self._axes = Axes(
             Axis(
                 label,
                 items,
@@ -101,12 +101,12 @@ class Layout:
             )
             for label, items in given.items()
         )
-        if math.prod(axis.depths for axis in self.axes) > _MOST_BLOCKS:
+        if math.prod(axis.depths for axis in self._axes) > _MOST_BLOCKS:
             raise ValueError(
                 f"depths of all columns multiply to more than {_MOST_BLOCKS}, which is not "
                 "accepted: give fewer margins"
             )
-        self.levels: dict[str, list[Any]] = {axis.label: axis.shown_nodes for axis in self.axes}
+        self.levels: dict[str, list[Any]] = {axis.label: axis.shown_nodes for axis in self._axes}
 
     def __setattr__(self, name: str, value: object) -> None:
         if hasattr(self, "levels"):
@@ -124,17 +124,12 @@ class Layout:
     @property
     def shape(self) -> tuple[int, ...]:
         """The number of levels of each column, with its labels for other records and sums."""
-        return self.axes.shape
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """The number of levels of each column that are counted, without sums."""
-        return self.axes.sizes
+        return self._axes.shape
 
     @property
     def blocks(self) -> list[Block]:
         """The blocks of the table: a depth on each axis. The last one has the finest cells."""
-        return self.axes.blocks
+        return self._axes.blocks
 
     @property
     def cells(self) -> int:
@@ -173,7 +168,7 @@ class Layout:
         known: dict[Fraction, GeometricMechanism] = {}
         shares = {
             block: math.prod(
-                (axis.shares[depth] for axis, depth in zip(self.axes, block, strict=True)),
+                (axis.shares[depth] for axis, depth in zip(self._axes, block, strict=True)),
                 start=Fraction(1),
             )
             for block in self.blocks
@@ -202,17 +197,17 @@ class Layout:
 
         """
         given = self._arguments()
-        known = given.get("shares", {}) | _by_column(shares, [axis.label for axis in self.axes])
+        known = given.get("shares", {}) | _by_column(shares, [axis.label for axis in self._axes])
         return type(self)(**(given | {"shares": known}))
 
     def _arguments(self) -> dict[str, Any]:
         """Return the arguments that make this design, without those at their defaults."""
-        levels = {axis.label: axis.given for axis in self.axes}
+        levels = {axis.label: axis.given for axis in self._axes}
         found = {
             "levels": levels if self._by_columns else levels["level"],
-            "other": {axis.label: axis.other[0] for axis in self.axes if axis.other},
-            "margins": {axis.label: axis.nodes[0] for axis in self.axes if axis.margin},
-            "shares": {axis.label: list(axis.shares) for axis in self.axes if not axis.even},
+            "other": {axis.label: axis.other[0] for axis in self._axes if axis.other},
+            "margins": {axis.label: axis.nodes[0] for axis in self._axes if axis.margin},
+            "shares": {axis.label: list(axis.shares) for axis in self._axes if not axis.even},
             **stated(self),
         }
         default = KEYWORDS | ({"l0": 1} if self.individual is None else {})
@@ -242,7 +237,7 @@ class Layout:
         The records that it adds to cells, and those that it takes away, are in pairs as far as
         there are both (``docs/proofs.md``, lemma 14c).
         """
-        upto: Any = np.zeros([axis.depths for axis in self.axes], object)
+        upto: Any = np.zeros([axis.depths for axis in self._axes], object)
         for block, rate in rates.items():
             upto[block] = rate
         for place in range(upto.ndim):
@@ -250,7 +245,7 @@ class Layout:
         kinds = sorted(
             (
                 (upto[depths], math.prod(map(Counter.__getitem__, counts, depths)))
-                for counts in [[axis.cells_by_depth for axis in self.axes]]
+                for counts in [[axis.cells_by_depth for axis in self._axes]]
                 for depths in product(*counts)
             ),
             reverse=True,
@@ -259,13 +254,13 @@ class Layout:
         pair = max(
             upto[tuple(one)] + upto[tuple(two)] - (2 * upto[common] if min(common) >= 0 else 0)
             for one, two, common in (
-                zip(*each, strict=True) for each in product(*(axis.pairs for axis in self.axes))
+                zip(*each, strict=True) for each in product(*(axis.pairs for axis in self._axes))
             )
         )
         change = self.neighbours == "change"
         if self.l1 is not None:
             return self.l1 * (max(best, pair) if change else best)
-        cells = math.prod(self.sizes)
+        cells = math.prod(self._axes.sizes)
         own = min(self.l0, cells)
 
         def alone(cells: int) -> Any:
@@ -296,7 +291,7 @@ class Layout:
         than the table has. If each of them may change, the individual may leave any of them for
         the rest: half of them lie in more full nodes than `l0` and the rest do.
         """
-        cells, change = math.prod(self.sizes), self.neighbours == "change"
+        cells, change = math.prod(self._axes.sizes), self.neighbours == "change"
         if self.l1 is not None:
             return [(self.l1, self.l1)] * (2 if change and cells > 1 else 1)
         joined = min(self.l0, cells)
@@ -331,7 +326,7 @@ def mechanisms_by(
             f"table by up to {layout.sensitivity}: give epsilon={float(found.epsilon):g} instead "
             f"of the mechanism, or a mechanism with sensitivity={layout.sensitivity}"
         )
-    if not all(axis.even for axis in layout.axes):
+    if not all(axis.even for axis in layout._axes):
         raise ValueError("depths have shares of epsilon: give epsilon instead of a mechanism")
     return dict.fromkeys(layout.blocks, found)
 
@@ -342,7 +337,7 @@ def changes(layout: Layout, block: Block) -> Iterator[tuple[int, int]]:
     The cells that it joins, and those that it leaves, lie in as few nodes as have room for
     them: the greatest changes have the greatest loss (``docs/proofs.md``, lemma 14a).
     """
-    axes = list(zip(layout.axes, block, strict=True))
+    axes = list(zip(layout._axes, block, strict=True))
     room = math.prod(axis.rooms[depth] for axis, depth in axes)
     nodes = math.prod(len(range(axis.tree.size)[axis.tree.level(depth)]) for axis, depth in axes)
     for records, together in layout._moved():

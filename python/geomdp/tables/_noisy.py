@@ -47,10 +47,16 @@ class NoisyTable(Released, Answers):
 
     """
 
+    def __noisy_cells__(self) -> tuple[dict[str, list[Any]], NDArray[np.int64]]:
+        """Return the levels of each column and the noisy cells, without margins, to calls below."""
+        axes = self.design._axes
+        cells: NDArray[np.int64] = self.counts[axes.leaves]
+        return {axis.label: axis.levels for axis in axes}, cells
+
     def __reduce__(self) -> tuple[Any, ...]:
-        known = self.design, self.mechanisms, self.label, self._library, self.counts
+        known = self.design, self.mechanisms, self.label, self._library, self._values
         identity = self.id, self.corrects
-        return partial(type(self), identity=identity, part_of=self.part_of), known
+        return partial(type(self), identity=identity, part_of=self._part_of), known
 
     def consistent(self, total: Integer | None = None) -> Any:
         """Return a frame of non-negative integers that add up, near the noisy counts.
@@ -75,7 +81,7 @@ class NoisyTable(Released, Answers):
         3
 
         """
-        if any(axis.tree.depth and axis.hierarchy is not None for axis in self.design.axes):
+        if any(axis.tree.depth and axis.hierarchy is not None for axis in self.design._axes):
             whole = self._closest(total)
         else:
             whole = self._consistent(total)
@@ -89,11 +95,13 @@ class NoisyTable(Released, Answers):
             for block in design.blocks[:-1]
         }
         noisy = {
-            kept: self.counts[design.axes.block(block)].reshape([design.sizes[x] for x in kept])
+            kept: self.counts[design._axes.block(block)].reshape(
+                [design._axes.sizes[x] for x in kept]
+            )
             for kept, block in margins.items()
         }
         found = consistency.consistent(
-            self.counts[design.axes.block(cells)],
+            self.counts[design._axes.block(cells)],
             total=total,
             margins=noisy,
             variances={
@@ -106,13 +114,13 @@ class NoisyTable(Released, Answers):
     def _closest(self, total: Integer | None) -> NDArray[np.int64]:
         """Return the consistent counts of all nodes of a table with one hierarchy."""
         design = self.design
-        [place, *others] = [p for p, axis in enumerate(design.axes) if axis.depths > 1]
+        [place, *others] = [p for p, axis in enumerate(design._axes) if axis.depths > 1]
         if others:
             raise ValueError(
                 "consistent counts are known for one hierarchy without margins: give another table"
             )
         noisy = np.moveaxis(self.counts, place, 0)
-        shape, tree = noisy.shape, design.axes[place].tree
+        shape, tree = noisy.shape, design._axes[place].tree
         noisy = noisy.reshape(tree.size, -1)
         if np.abs(noisy.astype(np.float64)).max() > consistency.GREATEST:
             raise OverflowError("noisy counts reach beyond 2**40: give smaller counts")
@@ -173,7 +181,7 @@ class NoisyTable(Released, Answers):
         'sick'
 
         """
-        axes = self.design.axes
+        axes = self.design._axes
         chosen = axes.of("by", [axis.label for axis in axes[:2]] if by is None else by)
         if not 1 <= len(chosen) <= 2:
             raise ValueError(f"by = {parameters.shown(by)} is not accepted: give one column or two")
@@ -200,7 +208,7 @@ class NoisyTable(Released, Answers):
     def _answers(self) -> dict[str, Any]:
         """Return estimates, and the ends of intervals by confidence; and whether cells add up."""
         found = super()._answers()
-        axes = self.design.axes
+        axes = self.design._axes
         if len(axes) == 1 and axes[0].depths == 1:
             found["ordered"] = _ordered(axes[0].levels)
 

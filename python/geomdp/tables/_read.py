@@ -106,7 +106,7 @@ def _table(known: _Known, contents: Contents) -> NoisyTable:
         if (each.reshape(design.shape) != wanted).any():
             raise ValueError(_OTHER_ROWS)
     counts = np.empty(design.shape, np.int64)
-    counts[design.axes.shown] = contents.counts.reshape(design.shape)
+    counts[design._axes.shown] = contents.counts.reshape(design.shape)
     stated = contents.facts["part_of"]
     part_of = None if stated is None else fraction(stated)
     return NoisyTable(*known, counts, identity=_identified(contents), part_of=part_of)
@@ -130,15 +130,15 @@ def _top(known: _Known, contents: Contents) -> Top:
     design, mechanisms = known[:2]
     if list(mechanisms) != design.blocks[-1:]:
         raise ValueError("it has mechanisms of other depths")
-    levels = zip(contents.columns, design.axes, strict=False)
+    levels = zip(contents.columns, design._axes, strict=False)
     places = tuple(each.among(axis.cells) for each, axis in levels)
-    cells = np.ravel_multi_index(places, design.sizes)
+    cells = np.ravel_multi_index(places, design._axes.sizes)
     [given] = mechanisms.values()
     change = cells.size * steps(design)
     own = {block: GeometricMechanism(given.rate * change, change) for block in mechanisms}
     top = Top(design, own, *known[2:], cells=cells, identity=_identified(contents))
     stated = contents.facts["top"], given.bounds
-    if stated != (np.unique(cells).size, None) or (top.counts != contents.counts).any():
+    if stated != (np.unique(cells).size, None) or (top.ranks != contents.counts).any():
         raise ValueError(_OTHER_ROWS)
     return top
 

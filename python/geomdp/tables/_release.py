@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from geomdp import _identity
 from geomdp._inputs import parameters
 from geomdp.accounting import Budget
+from geomdp.accounting._budget import book_table
 from geomdp.tables import _layout
 from geomdp.tables._exact import all_nodes, check_size
 from geomdp.tables._groups import NoisyGroups, threshold
@@ -75,7 +76,7 @@ def prepare(
         each.certificate(np.int64)  # A mechanism without a plan for these counts is refused here.
     release = Release(design, mechanisms, label, at_least, count, identified(corrects))
     if save is not None:
-        counts = np.zeros(design.axes.shape if at_least is None else 0, np.int64)
+        counts = np.zeros(design._axes.shape if at_least is None else 0, np.int64)
         rehearse(_published(release, None, counts, _NO_CELLS), save)
     return release
 
@@ -108,7 +109,7 @@ def spend(
         return
     if not isinstance(budget, Budget):
         raise TypeError(parameters.foreign("budget", budget, "a Budget"))
-    budget._book(whole, Counter([whole]) if whole == math.inf else losses, label)
+    book_table(budget, whole, Counter([whole]) if whole == math.inf else losses, label)
 
 
 def draw(
@@ -121,7 +122,7 @@ def draw(
     exact = all_nodes(release.design, occupied)
     noisy = np.empty_like(exact)
     for block, each in release.mechanisms.items():
-        part = release.design.axes.block(block)
+        part = release.design._axes.block(block)
         noisy[part] = each.release(exact[part], threads=release.threads)
     return _published(release, library, noisy, _NO_CELLS)
 

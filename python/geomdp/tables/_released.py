@@ -32,8 +32,8 @@ class Released:
         "_label",
         "_library",
         "_part_of",
+        "_values",
         "corrects",
-        "counts",
         "design",
         "id",
         "mechanisms",
@@ -45,7 +45,7 @@ class Released:
         mechanisms: Mapping[Block, GeometricMechanism],
         label: str | None,
         library: Library | None,
-        counts: NDArray[np.int64],
+        values: NDArray[np.int64],
         *,
         identity: Identity,
         part_of: Fraction | None = None,
@@ -54,12 +54,13 @@ class Released:
         self.design = design
         #: The mechanism of each block, as in :meth:`Design.mechanisms_for`.
         self.mechanisms = dict(mechanisms)
-        #: The noisy counts: an axis for each column, with its nodes in the order of its tree.
-        self.counts = counts
+        # The last column of the frame: noisy counts, or ranks.
+        self._values = values
         #: The id of the release, drawn at random; that of its files, pickles and answers, too.
         self.id: str = identity[0]
         #: The ids of the releases that this one replaces, the last one first.
         self.corrects: tuple[str, ...] = identity[1]
+        # Beside a label: the privacy loss of one record in the whole stream of these steps.
         self._label, self._library, self._part_of = label, library, part_of
 
     @property
@@ -91,16 +92,16 @@ class Released:
 
     def _levels(self) -> dict[str, Coded]:
         """Return the columns of levels."""
-        return self.design.axes.columns()
+        return self.design._axes.columns()
 
     def _rows(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return a value of each node in the order of the frame."""
-        shown: NDArray[Any] = values[self.design.axes.shown].reshape(-1)
+        shown: NDArray[Any] = values[self.design._axes.shown].reshape(-1)
         return shown
 
     def _columns(self) -> dict[str, Any]:
         """Return the columns of the frame."""
-        return {**self._levels(), self._name: self._rows(self.counts)}
+        return {**self._levels(), self._name: self._rows(self._values)}
 
     @property
     def _name(self) -> str:
@@ -113,7 +114,7 @@ class Released:
         return None
 
     @property
-    def at_least(self) -> int | None:
+    def _threshold(self) -> int | None:
         """The least noisy count that is published; None if all are."""
         return None
 
@@ -121,11 +122,6 @@ class Released:
     def label(self) -> str | None:
         """The label under which the release was booked."""
         return self._label
-
-    @property
-    def part_of(self) -> Fraction | None:
-        """The privacy loss of one record in the whole stream of these steps; None for no stream."""
-        return self._part_of
 
     @property
     def epsilon(self) -> Fraction | float:
@@ -204,7 +200,7 @@ class Released:
     def _said(self, certificate: bool) -> _file.Said:
         """Return what a file says about this release beside its rows."""
         facts = _file.facts_of(self, certificate)
-        return _file.Said(facts, self._answers, self.counts.size)
+        return _file.Said(facts, self._answers, self._values.size)
 
     def _answers(self) -> dict[str, Any]:
         """Return the answers of a page that do not follow from its rows alone."""
@@ -241,4 +237,4 @@ class Released:
 
 def rehearse(made: Released, path: Any) -> None:
     """Refuse a file, given as `save`, to which a release cannot be saved, whatever its counts."""
-    _file.rehearse("save", path, made.design.axes, made._name, made._said(certificate=False))
+    _file.rehearse("save", path, made.design._axes, made._name, made._said(certificate=False))

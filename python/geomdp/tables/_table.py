@@ -60,12 +60,12 @@ class Table(Searched):
     def frame(self) -> Any:
         """The exact counts, in the library of the data. The frame shows and pickles them."""
         design = self._design
-        columns: dict[str, Any] = {**design.axes.columns()}
-        columns[design.name] = self.nodes()[design.axes.shown].reshape(-1)
+        columns: dict[str, Any] = {**design._axes.columns()}
+        columns[design.name] = self._nodes()[design._axes.shown].reshape(-1)
         return _native.made(columns, self._library)
 
     @unseen
-    def nodes(self) -> NDArray[np.int64]:
+    def _nodes(self) -> NDArray[np.int64]:
         """Return the exact counts as an array with an axis for each column; secret.
 
         Those of an axis are its nodes in the order of its tree: sums first.
@@ -74,7 +74,7 @@ class Table(Searched):
         --------
         >>> import pandas as pd
         >>> from geomdp.tables import count
-        >>> count(pd.Series(["no", "yes", "no"]), ["yes", "no"], margins="all").nodes()
+        >>> count(pd.Series(["no", "yes", "no"]), ["yes", "no"], margins="all")._nodes()
         array([3, 1, 2])
 
         """
@@ -84,16 +84,6 @@ class Table(Searched):
     def design(self) -> Layout:
         """The design of the table: everything public about it."""
         return self._design
-
-    @property
-    def levels(self) -> dict[Any, list[Any]]:
-        """The levels of each column, followed by its labels for other records and for margins."""
-        return self._design.levels
-
-    @property
-    def name(self) -> str:
-        """The name of the column of counts."""
-        return self._design.name
 
     @property
     def sensitivity(self) -> int:
@@ -226,7 +216,7 @@ class Table(Searched):
 
     def __repr__(self) -> str:
         levels = ", ".join(
-            f"{label}: {parameters.shown(each)}" for label, each in self.levels.items()
+            f"{label}: {parameters.shown(each)}" for label, each in self._design.levels.items()
         )
         counts = _notebook.many(self._design.cells, "count")
         return f"<Table of {counts}, not shown; {levels}; sensitivity {self.sensitivity}>"

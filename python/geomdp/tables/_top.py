@@ -77,6 +77,11 @@ class Top(Released):
         self._cells = cells
 
     @property
+    def ranks(self) -> NDArray[np.int64]:
+        """The ranks, in the order of the frame: from 1, for the largest."""
+        return self._values
+
+    @property
     def mechanism(self) -> GeometricMechanism:
         """The mechanism of each name."""
         [mechanism] = self.mechanisms.values()
@@ -90,10 +95,10 @@ class Top(Released):
     def _levels(self) -> dict[str, Coded]:
         """Return the columns of levels."""
         design = self.design
-        places = np.unravel_index(self._cells, design.sizes)
+        places = np.unravel_index(self._cells, design._axes.sizes)
         return {
             axis.label: Coded(axis.cells, each)
-            for axis, each in zip(design.axes, places, strict=True)
+            for axis, each in zip(design._axes, places, strict=True)
         }
 
     def _rows(self, values: NDArray[Any]) -> NDArray[Any]:
@@ -173,7 +178,7 @@ class Top(Released):
 
 def base_cells(design: Layout) -> int:
     """Return the number of cells, margins left out."""
-    return math.prod(design.sizes)
+    return math.prod(design._axes.sizes)
 
 
 def steps(design: Layout) -> int:

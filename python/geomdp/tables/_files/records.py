@@ -24,7 +24,7 @@ def table(
     counts: str | None = None,
     l1: int | None = None,
 ) -> Table:
-    """Return the exact counts of the records of a CSV file; with counts, of counts in a column.
+    """Return the exact counts of the records of a CSV file, or of those that a column counts.
 
     All other cells are text. Without a design, the levels are those of the other columns, in the
     order of the file: its rows are then public, and an individual has at most `l1` records.

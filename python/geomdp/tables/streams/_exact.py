@@ -49,7 +49,7 @@ def _array(counts: Any) -> arrays.Array:
             "individual, margins and changes, whose l0 and linf are 1: bound contributions once, "
             "and before the first release"
         )
-    return counts.nodes()
+    return counts._nodes()
 
 
 def summed(rows: arrays.Array) -> Counts:

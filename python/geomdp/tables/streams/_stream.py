@@ -386,7 +386,7 @@ class Stream:
         """Return the noisy counts of single steps as a table, with intervals, to save or draw.
 
         Its privacy loss is that of the lowest level: the share of epsilon of these counts. It also
-        states that of a record in the whole stream, :attr:`NoisyTable.part_of`. All tables of a
+        states that of a record in the whole stream, in its files too. All tables of a
         stream have its id, since they may share noise: compare steps within one table, by
         :meth:`NoisyTable.difference`.
 
