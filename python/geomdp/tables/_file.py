@@ -17,6 +17,7 @@ import geomdp
 from geomdp._inputs import parameters
 from geomdp.tables import _page, _published
 from geomdp.tables._fields import FIELDS, FORMAT, stated
+from geomdp.tables._formats import Column
 from geomdp.tables._native import Coded
 
 if TYPE_CHECKING:
@@ -97,8 +98,7 @@ def rehearse(name: str, path: Any, axes: Axes, counts: str, said: Said) -> None:
 
 def _kept(columns: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        label: _published.Column(*each) if isinstance(each, Coded) else each
-        for label, each in columns.items()
+        label: Column(*each) if isinstance(each, Coded) else each for label, each in columns.items()
     }
 
 
