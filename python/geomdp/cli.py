@@ -36,6 +36,7 @@ from geomdp._inputs.parameters import shown
 from geomdp._new_file import new_file, taken
 from geomdp._notebook import showable
 from geomdp.mechanism import GeometricMechanism, check_dtype
+from geomdp.tables import _published
 from geomdp.tables._files import delimited, parquet_file
 
 __all__ = ["main"]
@@ -241,12 +242,10 @@ def _publish(
     """Count, and write the release with its description."""
     from geomdp.tables._files import records  # noqa: PLC0415 (other commands need no narwhals)
 
-    if not given.target.lower().endswith((".csv", ".html", ".parquet")):
-        raise _UsageError("OUT: give a name that ends with .csv, .parquet or .html")
-    if os.path.lexists(given.target):
-        raise taken(given.target)
     name = "standard input" if given.source == "-" else given.source
     try:
+        with _refusing_parameters():
+            _published.free("OUT", given.target)
         with _input(given.source) as source, _refusing_parameters():
             table = records.table(
                 source,

@@ -643,7 +643,7 @@ NEVER_ONE = {
     ("accounting/_journal.py", "len(line)"),
     ("tables/_published.py", "len(text)"),
     ("tables/_published.py", "values"),
-    ("tables/_published.py", "len(whole)"),
+    ("tables/_formats.py", "len(whole)"),
     ("tables/_published.py", "len(rows)"),
     ("tables/_published.py", "size"),
     ("tables/_top.py", "cells"),

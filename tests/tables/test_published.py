@@ -28,7 +28,7 @@ from pyarrow import parquet
 import geomdp
 from geomdp import _new_file, tables
 from geomdp.tables import _footer, _published
-from geomdp.tables._published import Column
+from geomdp.tables._formats import Column
 from json_schema import errors
 from published_kinds import DESIGNS, PEOPLE, RELEASED, TREE
 from restated import damaged, restate, spoiled

@@ -1,14 +1,27 @@
 """What a published table states: each field once, as it is written, read and explained.
 
-From this table follow the keywords of a design that one value states, the description in files
-(:mod:`geomdp.tables._file`), its reader, and the schema and the table of ``docs/format.md``, which
-``scripts/format_pages.py`` writes.
+From this table follow the keywords of a design that one value states, the description in files,
+its reader, and the schema and the table of ``docs/format.md``, which ``scripts/format_pages.py``
+writes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+import hashlib
+import json
+import math
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+import geomdp
+from geomdp._inputs import parameters
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from geomdp.mechanism import GeometricMechanism
 
 #: The format of the description.
 FORMAT = "geomdp-release-1"
@@ -24,93 +37,95 @@ class Field(NamedTuple):
     schema: Mapping[str, Any]
     #: What it means, for readers of files.
     meaning: str
-    #: Whether it is a keyword of a design, and an attribute of it, and the default of that.
-    keyword: bool = False
+    #: Returns its value for a release; None for a keyword of a design, and an attribute of it.
+    written: Callable[[Any], Any] | None = None
+    #: The default of a keyword.
     default: Any = None
 
 
 FIELDS: dict[str, Field] = {
     "format": Field(
-        {"const": "geomdp-release-1"},
-        '`"geomdp-release-1"`. A reader refuses other formats',
+        {"const": FORMAT},
+        f'`"{FORMAT}"`. A reader refuses other formats',
+        lambda _: FORMAT,
     ),
     "version": Field(
         _TEXT,
         "the version of the library that released the table",
+        lambda _: geomdp.__version__,
     ),
     "id": Field(
         {"$ref": "#/$defs/id"},
         "128 random bits in 32 hexadecimal digits, from the operating system: the same in all "
         "files, pickles and pages of one release, and of all tables of one stream. Two "
         "releases with one id share noise",
+        lambda release: release.id,
     ),
     "corrects": Field(
         {"type": "array", "items": {"$ref": "#/$defs/id"}},
         "the ids of the releases that this one replaces, the last one first; empty for most",
+        lambda release: list(release.corrects),
     ),
     "label": Field(
         {"type": ["string", "null"]},
         "the label under which the release was booked, or null",
+        lambda release: release.label,
     ),
     "epsilon": Field(
         _EXACT,
         "the privacy loss of the whole table for one individual, an exact fraction as text",
+        lambda release: str(release.epsilon),
     ),
     "part_of": Field(
         {"type": ["string", "null"], "pattern": "^[0-9]+(/[1-9][0-9]*)?$"},
         "for steps of a stream, the privacy loss of one record in the whole stream, an exact "
         "fraction; otherwise null",
+        lambda release: None if release._part_of is None else str(release._part_of),
     ),
     "delta": Field(
         {"const": "0"},
         'always `"0"`: the privacy is pure',
+        lambda _: "0",
     ),
     "neighbours": Field(
         {"enum": ["add-remove", "change"]},
         '`"add-remove"`: the table with and without an individual; `"change"`: with other '
         "records of an individual",
-        keyword=True,
         default="add-remove",
     ),
     "individual": Field(
         {"type": ["string", "null"]},
         "the name of the column that identified individuals, or null if each record was one",
-        keyword=True,
-        default=None,
     ),
     "l0": Field(
         _MAYBE,
         "the most cells that an individual was counted in; null with `l1`",
-        keyword=True,
-        default=None,
     ),
     "linf": Field(
         _MAYBE,
         "the most that an individual added to each of these cells: so many records, or that "
         "part of a sum; null with `l1`",
-        keyword=True,
         default=1,
     ),
     "l1": Field(
         _MAYBE,
         "null, or how often an individual was counted at most, in all cells together",
-        keyword=True,
-        default=None,
     ),
     "sensitivity": Field(
         {"type": "integer", "minimum": 1},
         "the greatest L1 change of the whole table by one individual, who changes no more "
         "cells than there are",
+        lambda release: release.design.sensitivity,
     ),
     "at_least": Field(
         _MAYBE,
         "for groups, noisy counts below it are left out: the rows are those of the other "
         "cells, in the order of the design. Otherwise null",
+        lambda release: release._threshold,
     ),
     "name": Field(
         _TEXT,
         "the name of the column of counts of the design",
-        keyword=True,
         default="count",
     ),
     "top": Field(
@@ -119,6 +134,7 @@ FIELDS: dict[str, Field] = {
         "first, and the last column, `rank`, counts from 1. There is one mechanism, that of "
         "each name, and `epsilon` is `rate * top * linf`, or twice that for changes. "
         "Otherwise null",
+        lambda release: release._named,
     ),
     "axes": Field(
         {"type": "object", "additionalProperties": {"$ref": "#/$defs/axis"}},
@@ -129,19 +145,81 @@ FIELDS: dict[str, Field] = {
         "`other` none or the one of them that counts other records, and `leaves_only`, "
         "whether records belong to leaves alone, so that a node is the sum of its children. "
         'Dates and times are `{"date": text}` and `{"datetime": text}`',
+        lambda release: {axis.label: _axis(axis) for axis in release.design._axes},
     ),
     "mechanisms": Field(
         {"type": "array", "items": {"$ref": "#/$defs/mechanism"}},
         "for each combination of depths: `depths`, that of each column; `rate`, epsilon over "
         "sensitivity, an exact fraction; `bounds`, null or two integers; `plan_sha256`, the "
         "digest of the certificate's JSON for int64; on request the `certificate`",
+        lambda release: [
+            {"depths": list(block), **_mechanism(noise)}
+            for block, noise in release.mechanisms.items()
+        ],
     ),
 }
 #: The keywords of a design that one value states, with their defaults.
-KEYWORDS = {name: field.default for name, field in FIELDS.items() if field.keyword}
+KEYWORDS = {name: field.default for name, field in FIELDS.items() if field.written is None}
 
 
 def stated(design: Any) -> dict[str, Any]:
     """Return the values of these keywords; None for those that another one replaces."""
     found = {name: getattr(design, name) for name in KEYWORDS}
     return found if design.l1 is None else found | {"l0": None, "linf": None}
+
+
+def facts_of(release: Any, certificate: bool) -> dict[str, Any]:
+    """Return each field of a release, with the certificates of its noise or without."""
+    parameters.check_bool("certificate", certificate)
+    if release.epsilon == math.inf:
+        raise ValueError("a table without noise cannot be saved: release it with an epsilon")
+    given = stated(release.design)
+    found = {
+        name: given[name] if field.written is None else field.written(release)
+        for name, field in FIELDS.items()
+    }
+    if certificate:
+        for each, noise in zip(found["mechanisms"], release.mechanisms.values(), strict=True):
+            each["certificate"] = json.loads(plan(noise)[0])
+    return found
+
+
+def _axis(axis: Any) -> dict[str, Any]:
+    """Return the facts of a column: its levels, and labels of other rows, or its tree."""
+    shares = [str(share) for share in axis.shares]
+    if axis.hierarchy is not None:
+        return {
+            "nodes": [_encoded(node) for node in axis.nodes],
+            "parents": axis.tree.parents.tolist(),
+            "leaves_only": not axis.tree.loose,
+            "other": [_encoded(label) for label in axis.other],
+            "shares": shares,
+        }
+    return {
+        "levels": [_encoded(level) for level in axis.given],
+        "other": [_encoded(label) for label in axis.other],
+        "margin": [_encoded(label) for label in axis.nodes[: axis.margin]],
+        "shares": shares,
+    }
+
+
+def _encoded(level: Any) -> Any:
+    """Return a level as JSON keeps it; dates and times as text by type."""
+    if isinstance(level, datetime):
+        return {"datetime": level.isoformat()}
+    return {"date": level.isoformat()} if isinstance(level, date) else level
+
+
+def plan(noise: GeometricMechanism) -> tuple[str, str]:
+    """Return the certificate of a noise as JSON, and its digest."""
+    text = noise.certificate(np.int64).to_json()
+    return text, hashlib.sha256(text.encode()).hexdigest()
+
+
+def _mechanism(noise: GeometricMechanism) -> dict[str, Any]:
+    """Return the facts of a noise."""
+    return {
+        "rate": str(noise.rate),
+        "bounds": None if noise.bounds is None else list(noise.bounds),
+        "plan_sha256": plan(noise)[1],
+    }

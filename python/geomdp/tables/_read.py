@@ -20,8 +20,7 @@ from geomdp.mechanism import GeometricMechanism
 from geomdp.tables import _layout, _published
 from geomdp.tables._analysis.products import Block
 from geomdp.tables._design import Design
-from geomdp.tables._fields import FORMAT, KEYWORDS
-from geomdp.tables._file import plan
+from geomdp.tables._fields import FORMAT, KEYWORDS, plan
 from geomdp.tables._groups import NoisyGroups, threshold
 from geomdp.tables._hierarchy import Hierarchy
 from geomdp.tables._native import Library

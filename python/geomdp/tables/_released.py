@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from geomdp import _notebook
 from geomdp._numerics import decimals
-from geomdp.tables import _file, _layout, _native
+from geomdp.tables import _fields, _file, _layout, _native
 from geomdp.tables._native import Coded, Library
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ class Released:
 
     def _said(self, certificate: bool) -> _file.Said:
         """Return what a file says about this release beside its rows."""
-        facts = _file.facts_of(self, certificate)
+        facts = _fields.facts_of(self, certificate)
         return _file.Said(facts, self._answers, self._values.size)
 
     def _answers(self) -> dict[str, Any]:
