@@ -490,7 +490,6 @@ NEVER_ONE = {
     ("found", "times"),
     ("groups.total()", "releases"),
     ("len(items)", "columns"),  # 1 is handled above it
-    ("len(kinds)", "items"),  # likewise
     ("len(line)", "bytes"),
     ("len(rows)", "bytes"),
     ("len(text)", "bytes"),
