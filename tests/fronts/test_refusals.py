@@ -375,10 +375,10 @@ def test_sparse_columns_are_refused_with_the_line_that_converts_them() -> None:
     assert mechanism.release(counts.sparse.to_dense()).tolist() == [3, 5]
 
 
-SECRET = 987654321987654321987
-
-
 # Messages
+
+
+SECRET = 987654321987654321987
 
 
 def shown(error: BaseException | None) -> str:
