@@ -1,8 +1,18 @@
-"""Calls with any value for one of their parameters: errors name it, and show no counts."""
+"""What every call refuses: the call, bad values of one parameter, and the error they raise.
 
-from collections.abc import Callable
+``fronts/test_refusals.py`` is made of :data:`REFUSED`. Of the calls in :data:`CALLS`, any value
+at all is accepted or refused with the parameter's name, and no error shows a count.
+"""
+
+import datetime
+import itertools
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator
+from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -14,28 +24,538 @@ from geomdp import (
     accuracy,
     sample_bernoulli,
     sample_geometric,
+    sample_two_sided_geometric,
     tables,
 )
-from geomdp.compat import diffprivlib, opendp_accuracy, smartnoise
+from geomdp.compat import diffprivlib, opendp_accuracy
+from geomdp.compat.smartnoise import simple_geometric_mechanism as smartnoise
 from geomdp.distribution import CensoredGeometric, TwoSidedGeometric
 from geomdp.keyed import ReleaseKey, check_arguments
+from geomdp.measurement import (
+    AbsoluteDistance,
+    AllDomain,
+    L1Distance,
+    MaxDivergence,
+    SymmetricDistance,
+    VectorDomain,
+)
 from geomdp.notes import rejection, remap
+from geomdp.testing import release_not_private
 
-BOUNDED = GeometricMechanism(0.5, bounds=(0, 20))
+KEY = bytes(32)
+DTYPES = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
+Truncated, Folded = diffprivlib.GeometricTruncated, diffprivlib.GeometricFolded
+SMALL, BOUNDED = GeometricMechanism(1), GeometricMechanism(0.5, bounds=(0, 20))
 CENSORED = CensoredGeometric(4, 2, (0, 20))
 NOISE = TwoSidedGeometric(Fraction(7, 3))
 REMAP = remap.bayes(BOUNDED, np.ones(21), "absolute")
 IDS = [np.array([1])]
 PEOPLE = pd.DataFrame({"town": ["a", "b"], "who": [1, 2]})
-INTS = m.VectorDomain(m.AllDomain("i8")), m.SymmetricDistance()
+COUNT = AllDomain("i32")
+COUNTS = VectorDomain(COUNT)
+ONE = COUNT, AbsoluteDistance("i32")
+MANY = COUNTS, L1Distance("i32")
+SYMMETRIC = SymmetricDistance()
+WORDS = VectorDomain(AllDomain(str)), SYMMETRIC
+INTS = VectorDomain(AllDomain("i8")), SYMMETRIC
+FLOATS = VectorDomain(AllDomain(float)), SYMMETRIC
+
+scalar = m.make_geometric(*ONE, 1)
+vector = m.make_geometric(*MANY, 1)
+word_count = m.make_count(*WORDS)
+int_count = m.make_count(*INTS)
+int_sum = m.make_sum(*INTS, (0, 9))
+by_words = m.make_count_by_categories(*WORDS, ["a", "b"])
+by_ints = m.make_count_by_categories(*INTS, [1, 2])
+by_bins = m.make_count_by_bins(*FLOATS, [0.0, 1.0])
+
+ARG = "arg|counts"
+
+
+class Refused(NamedTuple):
+    #: Name of the parameter, as a pattern.
+    name: str
+    error: type[Exception]
+    call: Callable[[Any], Any]
+    values: Iterable[Any]
+    #: A further pattern of the message.
+    hint: str = ""
+    #: Whether the message shows the value beside the name.
+    shown: bool = False
+
+
+def of_dtype(dtype: str) -> tuple[Any, Any]:
+    return m.VectorDomain(m.AllDomain(dtype)), m.L1Distance(dtype)
+
+
+# Numbers
+
+NOT_NUMBERS: list[Any] = [
+    *(True, False, np.True_, b"1", None, 1j, np.longdouble(1), np.complex128(1)),
+    *(np.timedelta64(1, "s"), [1], {1}, {1: 2}, np.array([1.0])),
+]
+NAN: list[Any] = [math.nan, np.float32("nan")]
+NEGATIVE: list[Any] = [
+    *(-math.inf, -1, -0.5, -5e-324, Fraction(-1, 3), -(10**400)),
+    *(np.int8(-1), np.float32(-1)),
+]
+INFINITE: list[Any] = [math.inf, np.float64("inf")]
+ZERO: list[Any] = [0, 0.0, -0.0, Fraction(0), np.float64(0)]
+NO_SCALE = NAN + NEGATIVE + INFINITE
+#: The last two are not exactly a float64.
+NO_PROB: list[Any] = [1 + 2**-52, 2, 10**400, Fraction(1, 3), Fraction(1, 10**40)]
+#: Parameters that are numbers, by the names that errors may give, their own first; calls with them,
+#: and the numbers out of their range.
+NUMBERS: list[tuple[str, Callable[[Any], Any], list[Any]]] = [
+    ("epsilon", GeometricMechanism, NO_SCALE + ZERO),
+    (
+        "epsilon|scale",
+        lambda x: GeometricMechanism(x, bounds=(0, 9)).certificate(),
+        NO_SCALE + ZERO,
+    ),
+    ("scale", GeometricMechanism.from_scale, NO_SCALE),
+    ("scale", lambda x: sample_two_sided_geometric(3, x), NO_SCALE),
+    ("scale", lambda x: m.make_geometric(*ONE, x), NO_SCALE),
+    ("scale", lambda x: m.make_geometric(*MANY, x), NO_SCALE),
+    ("scale", m.make_base_geometric, NO_SCALE),
+    ("scale", lambda x: m.make_base_geometric(x, D=COUNTS), NO_SCALE),
+    ("epsilon|scale", lambda x: smartnoise(5, x, 1, 0, 9), NO_SCALE + ZERO),
+    ("sensitivity|scale", lambda x: smartnoise(5, 1.0, x, 0, 9), NO_SCALE),
+    ("scale", TwoSidedGeometric, NO_SCALE),
+    ("scale", lambda x: TwoSidedGeometric(x).pmf([0, 1, 10**15]), NO_SCALE),
+    ("scale", lambda x: CensoredGeometric(3, x, (0, 9)).logsf([-1, 0, 5]), NO_SCALE),
+    ("epsilon", lambda x: rejection.loss(x, 3), NO_SCALE),
+    ("epsilon", lambda x: rejection.calibrated_epsilon(x, 3), NO_SCALE + ZERO),
+    ("epsilon", lambda x: rejection.pmf(x, 3, 0), NO_SCALE),
+    ("prob", sample_bernoulli, NO_SCALE + NO_PROB),
+    ("prob|trials", sample_geometric, NO_SCALE + NO_PROB),
+    # An infinite epsilon adds no noise there.
+    ("epsilon|scale", lambda x: diffprivlib.Geometric(epsilon=x), NAN + NEGATIVE + ZERO),
+    ("epsilon|scale", lambda x: Truncated(epsilon=x, lower=0, upper=9), NAN + NEGATIVE),
+    ("epsilon|scale", lambda x: Folded(epsilon=x, lower=0, upper=9), NAN + NEGATIVE),
+]
+NOT_INTEGERS: list[Any] = [
+    *(True, np.True_, 1.0, math.nan, np.float64(1), Fraction(1), "1", None, 1j, [1]),
+    np.timedelta64(1, "s"),
+]
+#: Parameters that are integers, by the names that errors may give, their own first; calls with
+#: them, and the least one. Where it is optional, the call has no error for None.
+INTEGERS: list[tuple[str, Callable[[Any], Any], int | None]] = [
+    ("sensitivity", lambda x: GeometricMechanism(1, x), 1),
+    ("sensitivity|scale", lambda x: GeometricMechanism(1, x, (0, 9)).certificate(), 1),
+    ("min|max|bounds", lambda x: smartnoise(5, 1, 1, x, 9), None),
+    ("max|min|bounds", lambda x: smartnoise(5, 1, 1, 0, x), None),
+    ("distance", SMALL.privacy_loss, 0),
+    ("d_in", scalar.map, 0),
+    ("d_in", lambda x: scalar.check(x, 1), 0),
+    ("d_in", lambda x: scalar.map_approx(x, 0.1), 0),
+    ("d_in", word_count.map, 0),
+    ("d_in", lambda x: word_count.check(x, 1), 0),
+    ("n", lambda x: rejection.loss(0.1, x), 1),
+    ("n", lambda x: rejection.calibrated_epsilon(0.1, x), 1),
+    ("n", lambda x: rejection.pmf(0.1, x, 0), 1),
+    ("sensitivity|scale", lambda x: diffprivlib.Geometric(epsilon=1, sensitivity=x), 0),
+    ("sensitivity|scale", lambda x: Truncated(epsilon=1, sensitivity=x, lower=0, upper=9), 0),
+    ("sensitivity|scale", lambda x: Folded(epsilon=1, sensitivity=x, lower=0, upper=9), 0),
+]
+OPTIONAL = SMALL.privacy_loss
+
+# Bounds
+
+NOT_PAIRS: list[Any] = [
+    *(5, (), (1,), (1, 2, 3), "ab", {1, 2}, {1: 2, 3: 4}, np.array([1, 2]), range(2), b"ab"),
+]
+#: Calls with a pair of bounds, whether they need one, and whether they take counts of any dtype.
+#: Elsewhere, None means the limits of the dtype.
+PAIRS: list[tuple[Callable[[Any], Any], bool, bool]] = [
+    (lambda x: GeometricMechanism(1, bounds=x), False, True),
+    (lambda x: GeometricMechanism.from_scale(1, x), False, True),
+    (lambda x: sample_two_sided_geometric(3, 1, x), False, True),
+    (lambda x: m.make_geometric(*ONE, 1, x), False, False),
+    (lambda x: m.make_geometric(*MANY, 0, x), False, False),
+    (lambda x: m.make_base_geometric(1, x, COUNT), False, False),
+    (lambda x: CensoredGeometric(3, 1, x), True, True),
+    (lambda x: m.make_sum(COUNTS, SYMMETRIC, x), True, False),
+]
+BEYOND = [
+    *((-1, 2**63), (-(2**63), 2**64 - 1), (0, 2**64), (-(2**63) - 1, 0), (2**64, 2**64)),
+    *((0, 2**127 - 1), (0, 2**127), (-(2**127) - 1, 0), (-(2**200), 2**200)),
+]
+BEYOND_INT32 = [*BEYOND, (0, 2**31), (-(2**31) - 1, 0), (2**31, 2**32)]
+
+# Mechanisms
+
+WITH_MECHANISM: list[Callable[[Any], Any]] = [
+    lambda x: tables.release_columns(pd.DataFrame({"n": [1]}), {"n": x}),
+    tables.count(pd.Series(["a"]), ["a"]).design.privacy_loss,
+    accounting.Budget(1).spend,
+    lambda x: accuracy.simultaneous_accuracy(x, 0.5, n=5),
+    lambda x: accuracy.bias(x, 5),
+    lambda x: accuracy.sum_accuracy(x, 3, 0.05),
+    lambda x: accuracy.ratio_confidence_interval(SMALL, 1, 2, 0.05, denominator_mechanism=x),
+    lambda x: remap.bayes(x, np.ones(4), "absolute"),
+    lambda x: remap.minimax(x, "absolute"),
+    lambda x: remap.risk(x, "absolute"),
+    lambda x: remap.expected_loss(x, np.ones(4), "absolute"),
+]
+
+# Counts
+
+
+class ArrayLike:
+    """Like the column of a data frame."""
+
+    def __init__(self, counts: Any = (0, 0, 0)) -> None:
+        self.counts = np.array(counts)
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        return self.counts
+
+
+NOT_COUNTS: list[Any] = [
+    *(True, np.True_, 1.0, float("nan"), np.float64(1), np.longdouble(1), 1j, Decimal(1)),
+    *(Fraction(1), "1", b"1", None, object(), np.ma.masked, np.timedelta64(1, "s"), np.str_("1")),
+    *(np.datetime64(1, "s"), np.void(b"1"), datetime.timedelta(1)),
+    *([1, False], [np.True_], [np.float32(1)], [1, None], [b"1"], [Decimal(1)], [np.ma.masked]),
+    *([[1], 2], [{1}], [ArrayLike, 1], [np.timedelta64(1, "s")], [np.array([True])]),
+    *(np.zeros(shape, T) for shape in [(), (0,)] for T in ("?", "f4", "O", "M8[s]")),
+]
+#: Calls with counts alone.
+COUNTED: dict[str, Callable[[Any], Any]] = {
+    # None asks for the accuracy of any count.
+    "accuracy": lambda x: SMALL.accuracy(0.05, counts=0.5 if x is None else x),
+    "accuracy of several": lambda x: accuracy.simultaneous_accuracy(SMALL, 0.05, counts=x),
+    "interval": lambda x: SMALL.confidence_interval(x, 0.05),
+    "the bias": lambda x: accuracy.bias(SMALL, x),
+    "pmf": lambda x: rejection.pmf(0.1, 30, x),
+    "release": SMALL.release,
+    "known key": lambda x: release_not_private(SMALL, x, KEY),
+    "two-sided": lambda x: sample_two_sided_geometric(x, 1),
+    "smartnoise": lambda x: smartnoise(x, 1, 1, 0, 9),
+    "measurement": m.make_geometric(*of_dtype("int64"), 1),
+    "measurement of one": m.make_geometric(m.AllDomain(int), m.AbsoluteDistance(int), 1),
+    **{
+        f"{method} of {type(of).__name__}": getattr(of, method)
+        for of, method in itertools.product(
+            [
+                diffprivlib.Geometric(epsilon=1),
+                Truncated(epsilon=1, lower=0, upper=9),
+                Folded(epsilon=1, lower=0, upper=9),
+            ],
+            ["randomise", "bias", "variance", "mse"],
+        )
+    },
+}
+
+
+#: Moments are functions of any int, and a measurement of arrays takes none.
+NO_INT64 = {call for call in COUNTED if re.match("pmf|bias|variance|mse|measurement", call)}
+#: Moments are functions of any int, and a measurement of arrays takes none.
+NO_INT64 = {call for call in COUNTED if re.match("pmf|bias|variance|mse|measurement", call)}
+
+
+# The table
+
+
+def bad_types() -> Iterator[Refused]:
+    types: list[Any] = [
+        *(None, 3, "i128", "int", "I32", "", bytes, np.complex128, np.float16, np.longdouble),
+        *(np.dtype("m8[s]"), np.dtype([("x", "i4")]), object, np.integer, np.int32(1), [int]),
+    ]
+    for make in (AllDomain, L1Distance):
+        yield Refused("T", TypeError, make, types)
+    no_integers = [float, "f32", bool, str]
+    for metric in (AbsoluteDistance, L1Distance):
+        yield Refused("T", TypeError, metric, no_integers)
+    yield Refused("TO", TypeError, partial(m.make_count, *WORDS), no_integers)
+    yield Refused("TO", TypeError, partial(m.make_sum, *INTS, (0, 9)), no_integers)
+    for by_key in (
+        partial(m.make_count_by_categories, *WORDS, ["a"], True),
+        partial(m.make_count_by_bins, *FLOATS, [0.0, 1.0], True),
+    ):
+        yield Refused("TOA", TypeError, by_key, no_integers)
+    no_floats = [int, "u8", bool, str]
+    yield Refused("QO", TypeError, MaxDivergence, no_floats)
+    yield Refused("QO", TypeError, lambda QO: m.make_base_geometric(1, QO=QO), types + no_floats)
+    elements = [int, "i32", COUNTS, np.dtype("i4"), None, AllDomain, "AllDomain<i32>"]
+    yield Refused("element_domain", TypeError, VectorDomain, elements)
+
+
+def bad_pairings() -> Iterator[Refused]:
+    absolute, l1 = AbsoluteDistance("i32"), L1Distance("i32")
+    pair = lambda space: m.make_geometric(*space, 1)  # noqa: E731
+    then = lambda space: space >> m.then_geometric(1)  # noqa: E731
+    scalars = [l1, SYMMETRIC, AbsoluteDistance("i64"), AbsoluteDistance("u32")]
+    vectors = [absolute, SYMMETRIC, L1Distance("i64")]
+    for call in (pair, then):
+        wrong: Any = [(COUNT, metric) for metric in scalars]
+        yield Refused("input_metric", ValueError, call, wrong, re.escape(repr(absolute)))
+        wrong = [(COUNTS, metric) for metric in vectors]
+        yield Refused("input_metric", ValueError, call, wrong, re.escape(repr(l1)))
+    metrics: list[Any] = [None, AbsoluteDistance, COUNT, "AbsoluteDistance(int32)", MaxDivergence()]
+    wrong = [(COUNT, metric) for metric in metrics]
+    yield Refused("input_metric", TypeError, pair, wrong, re.escape("AbsoluteDistance(T)"))
+    strings = VectorDomain(AllDomain(str))
+    no_counts = [None, AllDomain, absolute, "AllDomain<i32>", AllDomain(float), strings]
+    wrong = [(domain, absolute) for domain in [*no_counts, AllDomain(bool)]]
+    yield Refused("input_domain", TypeError, pair, [*wrong, (absolute, COUNT)])
+    for make in (
+        lambda space: m.make_count(*space),
+        lambda space: m.make_sum(*space, (1, 2)),
+        lambda space: m.make_count_by_categories(*space, [1]),
+        lambda space: m.make_count_by_bins(*space, [1, 2]),
+    ):
+        wrong = [(COUNTS, l1), (COUNTS, absolute)]
+        yield Refused("input_metric", ValueError, make, wrong, re.escape(repr(SYMMETRIC)))
+        yield Refused("input_metric", TypeError, make, [(COUNTS, None)])
+        wrong = [(COUNT, SYMMETRIC), (None, SYMMETRIC), (SYMMETRIC, COUNTS)]
+        yield Refused("input_domain", TypeError, make, wrong)
+    for make, kinds, accepted in [
+        (lambda space: m.make_count_by_categories(*space, [0.0]), [float], "strings"),
+        (lambda space: m.make_count_by_bins(*space, [0, 1]), [str, bool], "floats"),
+        (lambda space: m.make_sum(*space, (0, 1)), [str, bool, float], "records of integers"),
+    ]:
+        wrong = [(VectorDomain(AllDomain(T)), SYMMETRIC) for T in kinds]
+        yield Refused("input_domain", TypeError, make, wrong, accepted)
+
+
+def bad_parameters() -> Iterator[Refused]:
+    no_domains = [
+        *("", "i32", "AllDomain", "AllDomain<>", "AllDomain<f64>", "AllDomain<int>"),
+        *("AllDomain<int32>", "AllDomain<i128>", "AllDomain<usize>", "AllDomain<String>"),
+        *("AllDomain<i32", "AllDomain i32>", "AllDomain<i32>>", "AllDomain<<i32>>"),
+        *("AllDomain<AllDomain<i32>>", "VectorDomain<i32>", "VectorDomain<AllDomain<i32>"),
+        *("VectorDomain<AllDomain<i32>>>", "VectorDomain<AllDomain<f32>>"),
+        *("VectorDomain<VectorDomain<AllDomain<i32>>>", "vectordomain<alldomain<i32>>"),
+        *("Vec<i32>", "<i32>", "<", ">", None, int, AllDomain, L1Distance("i32")),
+        *(np.dtype("i4"), AllDomain(float), VectorDomain(AllDomain(str))),
+        "VectorDomain<" * 5000 + "AllDomain<i32>" + ">" * 5000,
+    ]
+    yield Refused("D", TypeError, lambda D: m.make_base_geometric(1, D=D), no_domains)
+    yield Refused("measurements", TypeError, m.make_composition, [None, scalar, 3, {scalar}])
+    yield Refused("measurements", TypeError, m.make_composition, [[scalar, None], [word_count]])
+    narrow = m.make_base_geometric(1, D=COUNT, QO="f32")
+    others = [[], [scalar, vector], [scalar, narrow], [scalar, m.make_base_geometric(1)]]
+    yield Refused("measurements", ValueError, m.make_composition, others)
+
+
+def bad_distances() -> Iterator[Refused]:
+    no_numbers: list[Any] = [True, None, b"1", 1j, np.longdouble(1)]
+    loss, delta = partial(scalar.check, 1), partial(scalar.map_approx, 1)
+    yield Refused("d_out", TypeError, loss, no_numbers)
+    yield Refused("d_out", ValueError, loss, [math.nan, np.float32("nan"), -0.5, -math.inf])
+    yield Refused("delta", TypeError, delta, no_numbers)
+    yield Refused("delta", ValueError, delta, [-0.1, 1.1, math.nan, math.inf])
+    yield Refused("d_out", TypeError, partial(word_count.check, 1), [1.0, math.inf, None])
+    yield Refused("d_out", ValueError, partial(word_count.check, 1), [-1])
+
+
+def bad_data() -> Iterator[Refused]:
+    # NOT_COUNTS has what is no count in any domain.
+    one: list[Any] = [
+        *(np.int64(1), np.int8(1), np.uint32(1), np.array([1], "i4"), np.array(1, "i4"), [1]),
+        *(1.0, True),
+    ]
+    many: list[Any] = [
+        *(1, np.int32(1), np.array(1, "i4"), np.ones(2, "i8"), np.ones(2, "u4"), np.ones(2)),
+        *([1, np.ma.masked], [np.ones((2, 2), "i4"), np.ones((2, 3), "i4")], "12", None),
+    ]
+    above: list[Any] = [
+        *([1, 2**31], (1, -(2**31) - 1), [[1, 2], [3, 2**31]], [1, np.int64(2**31)], [1, 10**400]),
+    ]
+    yield Refused(ARG, TypeError, scalar.invoke, one)
+    yield Refused(ARG, OverflowError, scalar.invoke, [2**31, -(2**31) - 1, 10**400])
+    yield Refused(ARG, TypeError, vector, many)
+    yield Refused(ARG, OverflowError, vector, above)
+    words: list[Any] = [
+        *(np.ones(2, "i8"), "ab", np.str_("ab"), np.array(["a", math.nan], object), 3, {"a": 1}),
+        *(iter(["a"]), [1, 2], np.array([b"a", b"b"]), ["a", None], np.array(["a", 1], object)),
+        *(np.array([["a", "b"]]), np.array([["a", "b"]], object), [["a", "b"]]),
+    ]
+    ints: list[Any] = [
+        *(np.ones(2, "i8"), np.array(["1", "2"]), None, np.ones((2, 2), "i1"), [[1, 2], [3, 4]]),
+        *(np.ma.masked_array(np.ones(2, "i1"), [True, False]), np.array(1, "i1")),
+    ]
+    yield Refused(ARG, TypeError, by_words, words)
+    yield Refused(ARG, TypeError, word_count, words[:7])
+    yield Refused(ARG, TypeError, by_bins, [np.ones(2, "f4"), [1, 2], np.ones((2, 2))])
+    for step in (by_ints, int_count, int_sum):
+        yield Refused(ARG, TypeError, step, ints)
+        yield Refused(ARG, OverflowError, step, [[1, 128]])
+
+
+def bad_keys() -> Iterator[Refused]:
+    masked = np.ma.masked_array(np.array([1, 2], "i1"), [True, False])
+    for call, no_categories, wrong in [
+        (
+            partial(m.make_count_by_categories, *WORDS),
+            ["ab", [1, 2], ["a", None], np.array([["a", "b"]]), [["a", "b"]], None, {"a"}],
+            [[], ["a", "b", "a"]],
+        ),
+        (
+            partial(m.make_count_by_categories, *INTS),
+            [
+                *(["a", "b"], [1.0, 2.0], [True, False], np.array([1, 2], "i8"), [[1, 2]]),
+                *(np.array(1, "i1"), 1, masked),
+            ],
+            [np.array([], "i1"), [1, 2, 1]],
+        ),
+    ]:
+        yield Refused("categories", TypeError, call, no_categories)
+        yield Refused("categories", ValueError, call, wrong)
+    of_floats = partial(m.make_count_by_bins, *FLOATS)
+    of_ints = partial(m.make_count_by_bins, *INTS)
+    no_edges = [10, "01", None, np.array([0, 1j]), np.array([[0.0, 1.0]]), np.array(1.0)]
+    yield Refused("edges", TypeError, of_floats, no_edges)
+    yield Refused("edges", TypeError, of_ints, [[0.0, 1.0], [[0, 1]], [[0, 1], [2]]])
+    reversed_or_equal = [[], [0.0], [1.0, 0.0], [0.0, 0.0, 1.0], [-0.0, 0.0]]
+    yield Refused("edges", ValueError, of_floats, reversed_or_equal)
+    yield Refused("edges", ValueError, of_floats, [[0.0, math.nan], [math.nan, 0.0, 1.0]])
+    yield Refused("edges", ValueError, of_ints, [[0, 2, 1]])
+    yield Refused("edges", OverflowError, of_ints, [[0, 128], [-129, 0]])
+    by_key = partial(m.make_count_by_categories, *INTS)
+    yield Refused("categories", OverflowError, by_key, [[1, 128], [1, -129]])
+    for make in (
+        partial(m.make_count_by_categories, *WORDS, ["a"]),
+        partial(m.make_count_by_bins, *FLOATS, [0.0, 1.0]),
+    ):
+        yield Refused("null_category", TypeError, make, [None, 1, 0, "yes", np.True_])
+
+
+def bad_numbers() -> Iterator[Refused]:
+    for names, call, out_of_range in NUMBERS:
+        name = names.split("|")[0]
+        yield Refused(name, TypeError, call, NOT_NUMBERS, shown=True)
+        yield Refused(name, ValueError, call, out_of_range, shown=True)
+    for names, call, least in INTEGERS:
+        name = names.split("|")[0]
+        others = [x for x in NOT_INTEGERS if x is not None or call != OPTIONAL]
+        yield Refused(name, TypeError, call, others, shown=True)
+        if least is not None:
+            small = [least - 1, -(2**70), np.int8(-5)]
+            yield Refused(name, ValueError, call, small, shown=True)
+
+    def trials(x: Any) -> Any:
+        return sample_geometric(0.5, trials=x)
+
+    yield Refused("trials", TypeError, trials, [x for x in NOT_INTEGERS if x is not None])
+    yield Refused("trials", ValueError, trials, [0, -1, np.int8(-5)])
+    yield Refused("trials", OverflowError, trials, [2**63, 10**400])
+    yield Refused("trials", ValueError, sample_geometric, [0])  # It would take for ever.
+    # With what would be accepted.
+    wrong: list[Any] = [-1, 0, -math.inf, math.nan]
+    for name, call, accepted in [
+        ("epsilon", GeometricMechanism, "a finite number above 0"),
+        ("alpha", lambda x: accuracy.scale_to_accuracy(1, x), "a number above 0 and at most 1"),
+        ("prob", lambda x: sample_bernoulli(x - 1), "a float64 number from 0 to 1"),
+    ]:
+        yield Refused(name, ValueError, call, wrong, f": give {accepted}$")
+    for error, values in [(ValueError, wrong[:2]), (TypeError, wrong[2:])]:
+        hint = ": give an int of at least 1$"
+        yield Refused("sensitivity", error, partial(GeometricMechanism, 1), values, hint)
+
+
+def bad_bounds() -> Iterator[Refused]:
+    limits = {T: (int(np.iinfo(T).min), int(np.iinfo(T).max)) for T in DTYPES}
+    for call, needed, any_dtype in PAIRS:
+        yield Refused("bounds", TypeError, call, NOT_PAIRS + [None] * needed, shown=True)
+        wrong = [pair for x in NOT_INTEGERS for pair in ((x, 5), (0, x))]
+        hint = "bounds of type tuple with .* is not accepted: give a pair"
+        yield Refused("bounds", TypeError, call, wrong, hint)
+        reversed_: list[Any] = [
+            pair
+            for least, greatest in (limits.values() if any_dtype else [limits["int32"]])
+            for pair in ((greatest, least), (greatest, greatest - 1), (least + 1, least))
+        ]
+        yield Refused("bounds", ValueError, call, [(1, 0), *reversed_], shown=True)
+        beyond = BEYOND if any_dtype else BEYOND_INT32
+        yield Refused("bounds", OverflowError, call, beyond, shown=True)
+
+    def of_smartnoise(pair: Any) -> Any:
+        return smartnoise(5, 1.0, 1, *pair)
+
+    for pair in ((1, 0), (2**64 - 1, -5), (np.int8(3), 2)):
+        hint = f"min = {pair[0]} .* max = {pair[1]}"
+        yield Refused("min", ValueError, of_smartnoise, [pair], hint)
+    for pair in ((0, 2**63), (-1, 2**64), (-(2**200), 2**200)):
+        yield Refused("bounds", OverflowError, of_smartnoise, [pair], re.escape(str(pair)))
+
+
+def bad_mechanisms() -> Iterator[Refused]:
+    hint = r"^mechanism has type .*: give a"
+    for call in WITH_MECHANISM:
+        wrong: list[Any] = [1.0, "mechanism", GeometricMechanism]
+        yield Refused("mechanism", TypeError, call, wrong, hint)
+
+
+def bad_counts() -> Iterator[Refused]:
+    beyond = [
+        [np.uint64(2**63)],
+        *(
+            y
+            for x in (2**63, -(2**63) - 1, 2**300)
+            for y in (x, [1, x], [[1], [x]], range(x, x + 1))
+        ),
+    ]
+    for name, call in COUNTED.items():
+        yield Refused("counts|arg|masked", TypeError, call, NOT_COUNTS)
+        if name not in NO_INT64:
+            yield Refused("int64", OverflowError, call, beyond)
+    fix = r"such as counts\.astype\(np\.int64\)"
+    yield Refused("counts", TypeError, SMALL.release, [np.ones(3)], fix)
+    fix = f"give counts from {-(2**63)} to {2**63 - 1} "
+    yield Refused("counts", OverflowError, SMALL.release, [2**63], fix)
+
+
+def bad_labelled() -> Iterator[Refused]:
+    def interval(x: Any) -> Any:
+        return BOUNDED.confidence_interval(x, 0.05)
+
+    for call in (BOUNDED.release, interval):
+        yield Refused("nulls", ValueError, call, [pd.Series([1, None], dtype="Int64")])
+        yield Refused("dtype", TypeError, call, [pd.Index(["a"])])
+        yield Refused("float64", TypeError, call, [pd.Index([1.5])])
+        yield Refused("float", TypeError, call, [{"a": 1.0}])
+        yield Refused("int64", OverflowError, call, [{"a": 2**63}])
+    frame = pd.DataFrame(
+        {"year": [2024, 2024, 2025, 2025], "sick": ["yes", "no"] * 2, "n": [3, 20, 0, 7]}
+    )
+    pivot = frame.pivot(index="year", columns="sick", values="n")[["yes", "no"]]
+    of_three = "rows are not all combinations of its first 3 columns"
+    yield Refused(of_three, ValueError, interval, [frame.assign(more=1)])
+    part = frame.iloc[[1, 0, 2]].reset_index(drop=True)
+    yield Refused("combinations", ValueError, interval, [part])
+    floats = [frame[["n"]].astype(float), pivot.astype(float)]
+    yield Refused("float64", TypeError, interval, floats)
+    no_number = pivot.astype("Int64").where(pivot > 0)
+    yield Refused("nulls", ValueError, interval, [no_number], r"\['yes'\] contains nulls")
+    yield Refused("without columns", ValueError, interval, [pd.DataFrame()])
+
+
+def bad_nests() -> Iterator[Refused]:
+    """Lists that contain themselves."""
+    one: list[Any] = [1]
+    one.append(one)
+    twice: list[Any] = []
+    twice += [twice, twice]
+    for name, call in [
+        ("counts", SMALL.release),
+        ("counts", vector),
+        ("epsilon", lambda x: accuracy.epsilon_to_accuracy(x, 0.1)),
+        ("categories", lambda x: m.make_count_by_categories(*INTS, x)),
+    ]:
+        yield Refused(name, TypeError, call, [one, twice, [1, (2, twice)]])
+
+
+REFUSED = [
+    *(*bad_numbers(), *bad_bounds(), *bad_mechanisms(), *bad_counts(), *bad_labelled()),
+    *(*bad_nests(), *bad_types(), *bad_pairings(), *bad_parameters(), *bad_distances()),
+    *(*bad_data(), *bad_keys()),
+]
 #: Names of parameters, and calls with any value for them.
 CALLS: list[tuple[str, Callable[[Any], Any]]] = [
-    ("epsilon|scale", lambda x: GeometricMechanism(x, bounds=(0, 9)).certificate()),
-    ("sensitivity|scale", lambda x: GeometricMechanism(1, x, (0, 9)).certificate()),
-    ("prob", sample_bernoulli),
     ("prob|trials", lambda x: sample_geometric(x, 3)),
     ("trials", lambda x: sample_geometric(0.5, 3, x)),
-    ("distance", GeometricMechanism(1).privacy_loss),
     ("alpha", BOUNDED.accuracy),
     ("alpha", lambda x: accuracy.scale_to_accuracy(1, x)),
     ("scale", lambda x: accuracy.scale_to_accuracy(x, 0.05)),
@@ -53,9 +573,6 @@ CALLS: list[tuple[str, Callable[[Any], Any]]] = [
     ("released|counts", lambda x: accuracy.ratio_confidence_interval(BOUNDED, 3, x, 0.05)),
     ("side", lambda x: BOUNDED.confidence_interval(3, 0.05, side=x)),
     ("distribution", lambda x: accuracy.bias(BOUNDED, 3, distribution=x)),
-    ("scale", lambda x: TwoSidedGeometric(x).pmf([0, 1, 10**15])),
-    ("scale", lambda x: CensoredGeometric(3, x, (0, 9)).logsf([-1, 0, 5])),
-    ("bounds", lambda x: CensoredGeometric(3, 1, x)),
     ("center|centers|count", lambda x: CensoredGeometric(x, 1, (0, 9)).mean()),
     ("q", NOISE.ppf),
     ("q", CENSORED.isf),
@@ -74,9 +591,6 @@ CALLS: list[tuple[str, Callable[[Any], Any]]] = [
     ("random_state", lambda x: diffprivlib.Geometric(epsilon=1, random_state=x)),
     ("lower|bounds", lambda x: diffprivlib.GeometricTruncated(epsilon=1, lower=x, upper=9)),
     ("upper|bounds", lambda x: diffprivlib.GeometricFolded(epsilon=1, lower=0, upper=x)),
-    ("epsilon|scale", lambda x: smartnoise.simple_geometric_mechanism(3, x, 1, 0, 9)),
-    ("sensitivity|scale", lambda x: smartnoise.simple_geometric_mechanism(3, 1, x, 0, 9)),
-    ("min|max|bounds", lambda x: smartnoise.simple_geometric_mechanism(3, 1, 1, x, 9)),
     ("scale", lambda x: m.make_geometric(m.AllDomain("i8"), m.AbsoluteDistance("i8"), x)),
     ("T", m.AllDomain),
     ("categories", lambda x: m.make_count_by_categories(*INTS, x)),
@@ -86,13 +600,10 @@ CALLS: list[tuple[str, Callable[[Any], Any]]] = [
     ("bounds", lambda x: m.make_sum(*INTS, (x, 9))),
     ("measurements", m.make_composition),
     ("delta", lambda x: m.make_base_geometric(1).map_approx(1, x)),
-    ("bounds", lambda x: GeometricMechanism(1, bounds=x)),
-    ("scale", GeometricMechanism.from_scale),
     ("dtype", BOUNDED.certificate),
     ("tight", lambda x: BOUNDED.certificate(tight=x)),
     ("threads", lambda x: BOUNDED.release([1], threads=x)),
     ("nulls", lambda x: BOUNDED.release(pd.Series([1]), nulls=x)),
-    ("alpha", BOUNDED.accuracy),
     ("alpha", lambda x: BOUNDED.confidence_interval(3, x)),
     ("alpha", lambda x: accuracy.epsilon_to_accuracy(1, x)),
     ("accuracy", lambda x: accuracy.accuracy_to_epsilon(x, 0.2)),
@@ -115,4 +626,7 @@ CALLS: list[tuple[str, Callable[[Any], Any]]] = [
     ("name", lambda x: ReleaseKey().release(BOUNDED, [1], IDS, name=x)),
     ("part", lambda x: ReleaseKey().release(BOUNDED, [1], IDS, name="n", part=x)),
     ("ids", lambda x: check_arguments({"n": BOUNDED}, x, ["n"])),
+    *((names, call) for names, call, _ in NUMBERS),
+    *((names, call) for names, call, _ in INTEGERS),
+    *(("bounds", call) for call, *_ in PAIRS),
 ]

@@ -174,24 +174,6 @@ def test_noisy_table_is_its_cells(margins: Any) -> None:
     assert total == accuracy.sum_confidence_interval(own, cells, 0.1)
 
 
-@pytest.mark.parametrize(
-    ("frame", "error", "message"),
-    [
-        (TABLE.assign(more=1), ValueError, "rows are not all combinations of its first 3 columns"),
-        (TABLE.iloc[[1, 0, 2, 3]].reset_index(drop=True).iloc[:3], ValueError, "combinations"),
-        (TABLE[["n"]].astype(float), TypeError, "float64"),
-        (PIVOT.astype("Int64").where(PIVOT > 0), ValueError, r"\['yes'\] contains nulls"),
-        (PIVOT.astype(float), TypeError, "float64"),
-        (pd.DataFrame(), ValueError, "without columns"),
-    ],
-)
-def test_frames_without_a_count_for_each_label_raise(
-    frame: Any, error: type[Exception], message: str
-) -> None:
-    with pytest.raises(error, match=message):
-        MECHANISM.confidence_interval(frame, 0.05)
-
-
 def test_columns_of_records_are_counted() -> None:
     count = make_count_by_categories(
         vector_domain(atom_domain(str)), symmetric_distance(), ["a", "b"]
@@ -221,22 +203,6 @@ def test_different_labels_raise() -> None:
         accuracy.ratio_confidence_interval(MECHANISM, PIVOT, PIVOT[["no", "yes"]], 0.05)
     same = accuracy.scale_to_accuracy(pd.Series([1, 2]), pd.Series([0.1, 0.2]))
     assert same.tolist() == [accuracy.scale_to_accuracy(1, 0.1), accuracy.scale_to_accuracy(2, 0.2)]
-
-
-@pytest.mark.parametrize(
-    ("counts", "error", "message"),
-    [
-        (pd.Series([1, None], dtype="Int64"), ValueError, "nulls"),
-        (pd.Index(["a"]), TypeError, "dtype"),
-        (pd.Index([1.5]), TypeError, "float64"),
-        ({"a": 1.0}, TypeError, "float"),
-        ({"a": 2**63}, OverflowError, "int64"),
-    ],
-)
-def test_invalid_labelled_counts_raise(counts: Any, error: type[Exception], message: str) -> None:
-    for function in (MECHANISM.release, lambda x: MECHANISM.confidence_interval(x, 0.05)):
-        with pytest.raises(error, match=message):
-            function(counts)
 
 
 @pytest.mark.parametrize("dtype", arrays.DTYPES.values(), ids=str)

@@ -5,6 +5,7 @@ import functools
 import itertools
 import math
 import pickle
+import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import FrozenInstanceError, dataclass, fields
@@ -879,3 +880,20 @@ def test_categories_are_read_only_after_pickling() -> None:
     for one in (count, pickle.loads(pickle.dumps(count)), copy.deepcopy(count)):
         assert not one.function.values.flags.writeable  # type: ignore[attr-defined]
         assert one(["a"]).tolist() == [0, 1, 0]
+
+
+def test_long_category_does_not_widen_others() -> None:
+    long = "x" * 10**5
+    # 200 MB in an array of numpy's fixed-width strings.
+    categories = [long, "a", "a\0", *(f"c{i}" for i in range(500))]
+    records = ["a", long, "a\0", "b", "a", "c499"]
+    tracemalloc.start()
+    count = m.make_count_by_categories(vector_of(str), SYMMETRIC, categories)
+    counts = count(records)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 10**6
+    assert counts[:3].tolist() == [1, 2, 1]
+    assert counts[-2:].tolist() == [1, 1]
+    assert counts.sum() == 6
+    assert (count(np.array(["a", "b"])) == count(["a", "b"])).all()

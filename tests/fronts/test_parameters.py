@@ -1,22 +1,15 @@
 """Public parameters: represented exactly, or an error with the name."""
 
-import collections
 import copy
 import inspect
 import math
 import pickle
-import traceback
-from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import pandas as pd
-import polars as pl
-import pyarrow as pa
 import pytest
 
-from calls import CALLS
 from geomdp import GeometricMechanism
 
 NUMBERS: list[tuple[Any, Fraction]] = [
@@ -228,31 +221,3 @@ def test_errors_repeat() -> None:
             GeometricMechanism(1.0, bounds=(3, 2))
         with pytest.raises(OverflowError, match="bounds"):
             GeometricMechanism(1.0, bounds=(0, 2**200))
-
-
-#: Counts in the wrong place.
-COUNTS: dict[str, Any] = {
-    "array": np.array([98761, 98762]),
-    "list": [98761, 98762, 98763],
-    "pair": (98761.0, 98762.0),
-    "dict": {"a": 98761},
-    "Counter": collections.Counter(a=98761),
-    "Series": pd.Series([98761, 98762]),
-    "Series of Polars": pl.Series([98761, 98762]),
-    "Array": pa.array([98761, 98762]),
-    "DataFrame": pd.DataFrame({"n": [98761]}),
-    "numpy record": np.array([(98761,)], [("n", "i8")])[0],
-    "bytes": b"98761",
-}
-
-
-@pytest.mark.parametrize("call", [call for _, call in CALLS])
-@pytest.mark.parametrize("counts", COUNTS)
-def test_messages_do_not_show_counts_in_the_wrong_place(
-    call: Callable[[Any], Any], counts: str
-) -> None:
-    try:
-        call(COUNTS[counts])
-    except (TypeError, ValueError, OverflowError, KeyError) as error:
-        text = "".join(traceback.format_exception(error))
-        assert "9876" not in text
