@@ -204,7 +204,7 @@ def trees(draw: Any) -> Any:
     return run
 
 
-@entry("streams.Stream.release")
+@entry("tables.streams.Stream.release")
 def streams(draw: Any) -> Any:
     arity, of_tables = draw(st.integers(2, 3)), draw(st.booleans())
 
@@ -278,8 +278,8 @@ OF_COUNTS: dict[str, Callable[[GeometricMechanism, pl.DataFrame, Path], Any]] = 
         noise, frame["n"].to_numpy()
     ),
     "tables.release_columns": lambda noise, frame, _: tables.release_columns(frame, {"n": noise}),
-    "polars.SeriesNamespace.release": lambda noise, frame, _: frame["n"].geomdp.release(noise),  # type: ignore[attr-defined]
-    "polars.ExprNamespace.release": lambda noise, frame, _: frame.select(
+    "tables.polars.SeriesNamespace.release": lambda noise, frame, _: frame["n"].geomdp.release(noise),  # type: ignore[attr-defined]
+    "tables.polars.ExprNamespace.release": lambda noise, frame, _: frame.select(
         pl.col("n").geomdp.release(noise)  # type: ignore[attr-defined]
     ),
     "keyed.ReleaseKey.release": lambda noise, frame, _: ReleaseKey().release(
@@ -303,7 +303,7 @@ OF_COUNTS: dict[str, Callable[[GeometricMechanism, pl.DataFrame, Path], Any]] = 
         lambda n: smartnoise.simple_geometric_mechanism(n, 0.5, 1, 0, 9)
     ),
     "sample_two_sided_geometric": one_by_one(lambda n: geomdp.sample_two_sided_geometric(n, 2.0)),
-    "duckdb.register": released_in_sql,
+    "tables.duckdb.register": released_in_sql,
     "cli.main": released_by_command,
 }
 
@@ -406,7 +406,13 @@ RELEASES = {
 #: What needs a cluster or OpenDP, whose own tests see what they send; what reflects the noisy
 #: counts in the core; exact results; and what is not private, and says so.
 ELSEWHERE = (
-    *("spark", "dask", "ray", "compat.opendp", "compat.diffprivlib.GeometricFolded"),
+    *(
+        "tables.spark",
+        "tables.dask",
+        "tables.ray",
+        "compat.opendp",
+        "compat.diffprivlib.GeometricFolded",
+    ),
     *("measurement.Transformation", "testing"),
 )
 

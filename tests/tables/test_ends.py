@@ -291,7 +291,7 @@ def test_intervals_hold_where_noise_is_rare(epsilon: int) -> None:
     column = Axis("x", [1, 4])
     cells = np.broadcast_to(np.array(true), (len(noise), 2))
     found = Table([Axis("outcome", range(len(noise))), column], cells, epsilon, noise)
-    lost = 1 - masses.sum() + float(found.product.lost)
+    lost = 1 - masses.sum() + float(found._product.lost)
     some = masses[(noise != 0).any(axis=1)].sum()
     for alpha in (0.3, some * 1.01, some * 0.99, some / 3, some**2):
         for answer, value in (

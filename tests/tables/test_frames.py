@@ -533,7 +533,7 @@ def test_duplicate_names_raise() -> None:
 def test_noninteger_columns_raise(column: Any) -> None:
     recorder: Any = Recorder()
     with pytest.raises(TypeError, match="counts"):
-        recorder.release(column)
+        columns.noisy(recorder.release, "counts", column, "refuse")
     assert recorder.counts == []
 
 
