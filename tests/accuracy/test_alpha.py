@@ -28,7 +28,7 @@ from geomdp.accuracy import (
     sum_confidence_interval,
 )
 from geomdp.compat import diffprivlib, smartnoise
-from geomdp.tables import plot
+from geomdp.tables import _pictures, plot
 
 BOUNDED, FREE = GeometricMechanism(1, bounds=(0, 9)), GeometricMechanism(1)
 
@@ -54,7 +54,7 @@ OF_ALPHA: dict[Callable[..., Any], Callable[[Any], Any]] = {
 
 
 def public_functions() -> Iterator[Callable[..., Any]]:
-    for module in (accuracy, smartnoise, diffprivlib, plot):
+    for module in (accuracy, smartnoise, diffprivlib, _pictures, plot):
         yield from filter(inspect.isfunction, vars(module).values())
     yield from filter(inspect.isfunction, vars(GeometricMechanism).values())
 
@@ -99,7 +99,8 @@ def test_no_parameter_after_alpha_is_positional() -> None:
             ours = function.__module__ != smartnoise.__name__
             assert not ours or all(p.kind is p.KEYWORD_ONLY for p in later), function
     # These draw confidence intervals, and the last what Design.plot computes.
-    drawn = {plot.histogram, plot.table, plot.published_rows, plot.published_table, plot.preview}
+    published = {_pictures.published_rows, _pictures.published_table}
+    drawn = {plot.histogram, plot.table, *published, plot.preview}
     assert {*found} - drawn == {*OF_ALPHA}
     for call in (accuracy_to_epsilon, epsilon_to_accuracy):
         with pytest.raises(TypeError, match="positional"):
