@@ -52,7 +52,14 @@ def grouped(counts: np.ndarray) -> NoisyGroups:
     noisy = released(ONE, counts)
     cells = np.arange(CELLS)
     return NoisyGroups(
-        noisy.design, noisy.mechanisms, None, "pandas", counts, cells=cells, at_least=LEAST
+        noisy.design,
+        noisy.mechanisms,
+        None,
+        "pandas",
+        counts,
+        cells=cells,
+        at_least=LEAST,
+        identity=(noisy.id, noisy.corrects),
     )
 
 

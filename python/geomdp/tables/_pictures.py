@@ -382,7 +382,9 @@ def _draw_named(
     bars, points, lower, upper = drawn
     places = np.arange(len(names))
     axes.barh(places, bars, **fill)
-    axes.errorbar(points, places, xerr=[points - lower, upper - points], **_MARKS, **style)
+    axes.errorbar(
+        points, places, xerr=[list(points - lower), list(upper - points)], **_MARKS, **style
+    )
     _drawing.mark_zero(axes, "x", lower)
     # Below the last bar is room for the legend.
     below = len(names) * 0.6 * axes.figure.dpi / axes.bbox.height
@@ -408,7 +410,9 @@ def _draw_bins(
         axes.stairs(points, edges, baseline=None, **style)
     else:
         middles = (edges[:-1] + edges[1:]) / 2
-        axes.errorbar(middles, points, yerr=[points - lower, upper - points], **_MARKS, **style)
+        axes.errorbar(
+            middles, points, yerr=[list(points - lower), list(upper - points)], **_MARKS, **style
+        )
     _drawing.mark_zero(axes, "y", lower)
 
 
