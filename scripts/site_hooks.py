@@ -338,6 +338,9 @@ class Docstrings(griffe.Extension):
         for cls in classes:
             if cls.path not in kept:
                 cls.members.pop("__init__", None)
+        # The pictures are written in more files than one.
+        plots = [getattr(draw_pictures.plot, name) for name in draw_pictures.plot.__all__]
+        pictured = {f"{plot.__module__}.{plot.__name__}" for plot in plots}
         for obj in walk(pkg):
             if obj.docstring is not None:
                 text, heading, rest = obj.docstring.value.partition("\nExamples\n---")
@@ -346,7 +349,7 @@ class Docstrings(griffe.Extension):
                 lead = functools.partial(cross_reference, obj, documented)
                 text = PATH.sub(path_reference, text)
                 obj.docstring.value = ROLE.sub(lead, text + heading + rest)
-                if obj.path.removeprefix("geomdp.tables.plot.") in draw_pictures.plot.__all__:
+                if obj.path in pictured:
                     alt = f"Example of {obj.name}"
                     picture = f"![{alt}](../pictures/plot_{obj.name}.svg)"
                     obj.docstring.value += f"\n\n{PICTURE.sub(both, picture)}"

@@ -30,7 +30,7 @@ from geomdp.compat.opendp_accuracy import (
     accuracy_to_discrete_laplacian_scale,
     discrete_laplacian_scale_to_accuracy,
 )
-from geomdp.tables import plot
+from geomdp.tables import _pictures, plot
 
 BOUNDED, FREE = GeometricMechanism(1, bounds=(0, 9)), GeometricMechanism(1)
 
@@ -56,7 +56,7 @@ OF_ALPHA: dict[Callable[..., Any], Callable[[Any], Any]] = {
 
 
 def public_functions() -> Iterator[Callable[..., Any]]:
-    for module in (accuracy, opendp_accuracy, smartnoise, diffprivlib, plot):
+    for module in (accuracy, opendp_accuracy, smartnoise, diffprivlib, _pictures, plot):
         yield from filter(inspect.isfunction, vars(module).values())
     yield from filter(inspect.isfunction, vars(GeometricMechanism).values())
 
@@ -101,7 +101,8 @@ def test_no_parameter_after_alpha_is_positional() -> None:
             ours = function.__module__ != smartnoise.__name__
             assert not ours or all(p.kind is p.KEYWORD_ONLY for p in later), function
     # These draw confidence intervals, and the last what Design.plot computes.
-    drawn = {plot.histogram, plot.table, plot.published_rows, plot.published_table, plot.preview}
+    published = {_pictures.published_rows, _pictures.published_table}
+    drawn = {plot.histogram, plot.table, *published, plot.preview}
     assert {*found} - drawn == {*OF_ALPHA}
     for call in (accuracy_to_epsilon, epsilon_to_accuracy):
         with pytest.raises(TypeError, match="positional"):

@@ -278,7 +278,9 @@ OF_COUNTS: dict[str, Callable[[GeometricMechanism, pl.DataFrame, Path], Any]] = 
         noise, frame["n"].to_numpy()
     ),
     "tables.release_columns": lambda noise, frame, _: tables.release_columns(frame, {"n": noise}),
-    "tables.polars.SeriesNamespace.release": lambda noise, frame, _: frame["n"].geomdp.release(noise),  # type: ignore[attr-defined]
+    "tables.polars.SeriesNamespace.release": lambda noise, frame, _: frame["n"].geomdp.release(
+        noise
+    ),  # type: ignore[attr-defined]
     "tables.polars.ExprNamespace.release": lambda noise, frame, _: frame.select(
         pl.col("n").geomdp.release(noise)  # type: ignore[attr-defined]
     ),

@@ -18,7 +18,7 @@ from matplotlib.patches import Rectangle
 
 import geomdp
 from geomdp import tables
-from geomdp.tables import _page, plot
+from geomdp.tables import _page, _pictures, plot
 from geomdp.tables._groups import NoisyGroups
 from published_kinds import RELEASED
 from test_page import saved
@@ -59,7 +59,7 @@ def grouped(counts: np.ndarray) -> NoisyGroups:
         counts,
         cells=cells,
         at_least=LEAST,
-        identity=("0" * 32, ()),
+        identity=(noisy.id, noisy.corrects),
     )
 
 
@@ -175,8 +175,8 @@ def test_a_picture_of_the_largest_has_intervals_that_hold_at_once(
     found, label = drawn()
     assert set(found) <= ends(False)
     assert label == "estimate, epsilon 0.5, 95% intervals"
-    monkeypatch.setattr(plot, "MOST_ROWS", 1)
-    monkeypatch.setattr(plot, "_LARGEST", 1)
+    monkeypatch.setattr(_pictures, "MOST_ROWS", 1)
+    monkeypatch.setattr(_pictures, "_LARGEST", 1)
     found, label = drawn()
     assert set(found) <= ends(True)
     assert re.fullmatch(r"estimate, epsilon 0.5, 95% intervals for all \d+ at once", label)
@@ -197,4 +197,4 @@ def test_every_view_by_noisy_value_is_tested_here() -> None:
     for path in [*root.rglob("*.py"), *root.rglob("*.js")]:
         if orders.search(path.read_text()):
             found.add(path.relative_to(root).as_posix())
-    assert found == {"tables/plot.py", "tables/_groups.py", "tables/_page/page.js"}
+    assert found == {"tables/_pictures.py", "tables/_groups.py", "tables/_page/page.js"}

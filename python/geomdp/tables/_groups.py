@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from geomdp import _notebook
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Integer, Real
-from geomdp.tables import _page, plot
+from geomdp.tables import _page, _pictures
 from geomdp.tables._analysis import ends, thresholds
 from geomdp.tables._native import Coded, Library
 from geomdp.tables._released import Released
@@ -198,7 +198,9 @@ class NoisyGroups(Released):
             return np.stack([self.counts, *self._ends(alpha, simultaneous=together)])
 
         names, title = list(self.to_dict()), ", ".join(self.design.levels)
-        return plot.published_rows(names, title, ends, self.epsilon, alpha, ordered=False, ax=ax)
+        return _pictures.published_rows(
+            names, title, ends, self.epsilon, alpha, ordered=False, ax=ax
+        )
 
     def _levels(self) -> dict[str, Coded]:
         """Return the columns of levels."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Integer, Real
 from geomdp._numerics import decimals
-from geomdp.tables import _page, consistency, plot
+from geomdp.tables import _page, _pictures, consistency
 from geomdp.tables._analysis import trees
 from geomdp.tables._answers import Answers
 from geomdp.tables._exact import all_nodes
@@ -198,10 +198,10 @@ class NoisyTable(Released, Answers):
             return whole[np.ix_(np.arange(3), *places)]
 
         if len(chosen) == 1:
-            return plot.published_rows(
+            return _pictures.published_rows(
                 sides[0], titles[0], ends, self.epsilon, alpha, ordered=True, ax=ax
             )
-        return plot.published_table(
+        return _pictures.published_table(
             sides, (titles[0], titles[1]), ends(True), self.epsilon, alpha, ax=ax
         )
 
@@ -246,7 +246,7 @@ def _ordered(levels: list[Any]) -> list[float] | None:
 def _listed(axis: _axes.Axis, *, whole: bool) -> tuple[NDArray[np.int64], list[Any]]:
     """Return the nodes of a column that a picture has, from top to bottom, and their names."""
     tree = axis.tree
-    if axis.hierarchy is None or not whole or tree.size > plot.MOST_ROWS:
+    if axis.hierarchy is None or not whole or tree.size > _pictures.MOST_ROWS:
         return tree.leaves, axis.levels
     paths: list[tuple[int, ...]] = []
     for node, parent in enumerate(tree.parents.tolist()):

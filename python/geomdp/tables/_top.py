@@ -17,7 +17,7 @@ from geomdp._notebook import many
 from geomdp._numerics import decimals
 from geomdp._uncopied import Withheld, unseen
 from geomdp.mechanism import GeometricMechanism, exact_loss, top_among
-from geomdp.tables import _release, plot
+from geomdp.tables import _pictures, _release
 from geomdp.tables._analysis import largest
 from geomdp.tables._groups import MOST_CELLS
 from geomdp.tables._native import Coded, Library
@@ -161,7 +161,7 @@ class Top(Released):
         """
         share = float(100 * (1 - parameters.significance("alpha", alpha)))
         stated = f"Counts left out are larger by at most {self.accuracy(alpha):,} ({share:g}%)"
-        return plot.published_names(
+        return _pictures.published_names(
             list(self.to_dict()),
             ", ".join(self.design.levels),
             f"{stated}, epsilon {float(self.epsilon):g}",
