@@ -39,7 +39,7 @@ class Table(Answers):
     def __init__(
         self, axes: Sequence[Any], cells: Any, epsilon: Any = CLEAR, noise: Any = None, **more: Any
     ) -> None:
-        self.design = SimpleNamespace(axes=tuple(axes))
+        self.design = SimpleNamespace(_axes=tuple(axes))
         counts = np.zeros([each.tree.size for each in axes], np.int64)
         counts[np.ix_(*(each.tree.leaves for each in axes))] = cells
         for place, each in enumerate(axes):
@@ -47,7 +47,7 @@ class Table(Answers):
             counts = np.moveaxis(each.tree.sums(moved), 0, place)
         self.id, self.corrects = _identity.fresh(), ()
         self.true = counts
-        self.counts = counts.copy() if noise is None else counts + noise
+        self._values = counts.copy() if noise is None else counts + noise
         self.mechanisms = {}
         for block in itertools.product(*(range(each.tree.depth + 1) for each in axes)):
             parts = (Fraction(each.shares[d]) for each, d in zip(axes, block, strict=True))
