@@ -1,7 +1,7 @@
 """The same words for the same things in all public names."""
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -34,10 +34,8 @@ METHODS = {"accuracy", "intervals", "privacy_loss", "release", "total"}
 BY_KEYWORD = {"alpha", "budget", "label", "nulls", "rho", "simultaneous", "threads"}
 #: Parameters that are real numbers, wherever they occur.
 NUMBERS = {"alpha", "delta", "epsilon", "epsilons", "per", "prob", "ratio", "rho", "scale"}
-DESIGN, TREE = (
-    Design(["no", "yes"]),
-    Design({"town": Hierarchy({"Oslo": "Europe", "Rome": "Europe"})}),
-)
+HIERARCHY = Hierarchy({"Oslo": "Europe", "Rome": "Europe"})
+DESIGN, TREE = Design(["no", "yes"]), Design({"town": HIERARCHY})
 TABLE, LOSSES = DESIGN.count(pd.Series(["no"])), DESIGN.loss_distribution(epsilon=1)
 MECHANISM = GeometricMechanism(1)
 MSE = {"lower": 0, "upper": 9}
@@ -169,3 +167,28 @@ def test_what_need_not_be_given_is_given_by_keyword() -> None:
                 assert parameter.kind is parameter.KEYWORD_ONLY, f"{name}: {parameter.name}"
                 found.add(parameter.name)
     assert found == BY_KEYWORD
+
+
+def test_members_hold_numbers_texts_and_public_objects(tmp_path: Any) -> None:
+    """Axes and trees of the machinery were members of designs, hierarchies and releases."""
+    flat = DESIGN.count(pd.Series(["no"] * 90))
+    shown = [DESIGN, TREE, HIERARCHY, Stream.open(tmp_path / "stream", 9), flat]
+    shown += [flat.release(epsilon=1), flat.release(epsilon=1, at_least=9), flat.top(1, epsilon=1)]
+    shown += [accounting.Budget(1)]
+    public = {kind for kind in PUBLIC.values() if inspect.isclass(kind)}
+    for each in shown:
+        for name in dir(each):
+            value = None if name[0] == "_" else getattr(each, name)
+            if isinstance(value, Mapping | list | tuple):
+                value = next(iter(value.values() if isinstance(value, Mapping) else value), None)
+            kind = type(value)
+            assert kind in public or not kind.__module__.startswith("geomdp"), f"{each!r}.{name}"
+
+
+def test_top_shows_ranks_and_no_counts() -> None:
+    """Its `counts` held ranks."""
+    top = DESIGN.count(pd.Series(["no"] * 90)).top(2, epsilon=1)
+    assert top.ranks.tolist() == [1, 2]
+    assert {"counts", "at_least"}.isdisjoint(dir(top))
+    assert not isinstance(HIERARCHY, Sequence)  # whose `count` and `index` are about leaves
+    assert (len(HIERARCHY), list(HIERARCHY), HIERARCHY[-1]) == (2, ["Oslo", "Rome"], "Rome")
