@@ -14,6 +14,8 @@ import plant_faults
 import pytest
 import quick
 
+from geomdp.tables._engines import CLUSTERS
+
 ROOT = gate.ROOT
 #: Old commits: the clock decides nothing.
 DATE = "2001-01-01T00:00:00Z"
@@ -212,7 +214,7 @@ def test_every_source_has_a_test() -> None:
     sources = [*(ROOT / "python").rglob("*.py"), *ROOT.glob("rust/*/src/**/*.rs")]
     names = [str(file.relative_to(ROOT)) for file in sources if "fuzz" not in file.parts]
     # `make clusters` has the tests of these.
-    engines = [f"python/geomdp/{name}" for name in ("_engines/", "dask.py", "ray.py", "spark.py")]
+    engines = [f"python/geomdp/tables/{name}" for name in ("_engines/", *CLUSTERS)]
     assert [
         name
         for name in names

@@ -10,6 +10,7 @@ import os
 import pickle
 from collections.abc import Callable
 from fractions import Fraction
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from matplotlib import pyplot
 import geomdp
 from geomdp import GeometricMechanism, accounting, tables
 from geomdp.tables import Design
+from geomdp.tables._engines import CLUSTERS
 
 MAKERS: dict[str, Callable[[Any], Any]] = {
     "pandas": pd.DataFrame,
@@ -431,3 +433,13 @@ def test_designs_are_public_values() -> None:
     assert "north" in design._repr_html_()
     with pytest.raises(AttributeError):
         design.l0 = 5
+
+
+@pytest.mark.parametrize(("engine", "library"), CLUSTERS.items())
+def test_records_on_a_cluster_are_left_to_a_module_that_exists(engine: str, library: str) -> None:
+    """The message named geomdp.spark after that module had moved."""
+    frame = type("DataFrame", (), {"__module__": f"{library}.frames"})()
+    with pytest.raises(TypeError, match="use geomdp") as refused:
+        Design(["yes", "no"]).count(frame)
+    name = str(refused.value).rpartition(" ")[2]
+    assert (name, bool(find_spec(name))) == (f"geomdp.tables.{engine}", True)

@@ -9,7 +9,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from geomdp._inputs.columns import arrow, as_narwhals, narwhals
 from geomdp.tables._levels import type_of
 
 Library = Literal["pandas", "polars", "pyarrow"]
-_LIBRARIES: tuple[Library, ...] = ("pandas", "polars", "pyarrow")
+_LIBRARIES: tuple[Library, ...] = get_args(Library)
 
 
 class Coded(NamedTuple):

@@ -3,6 +3,11 @@
 import re
 from importlib.metadata import version
 
+#: The engines on clusters: the module of `geomdp.tables` for each, and the library of its data.
+CLUSTERS = {"dask": "dask", "ray": "ray", "spark": "pyspark"}
+#: All engines, alike.
+ENGINES = CLUSTERS | {"duckdb": "duckdb", "polars": "polars"}
+
 
 def tried(package: str, below: str) -> None:
     """Refuse versions of a package whose internals nobody has tried.
