@@ -24,6 +24,7 @@ from geomdp import GeometricMechanism, _identity, _new_file
 from geomdp.accounting import Budget
 from geomdp.tables import Design, Hierarchy, _top
 from geomdp.tables._answers import Answers
+from geomdp.tables._native import LIBRARIES
 from geomdp.tables.streams import Stream
 from modules import PUBLIC
 from published_kinds import DESIGNS, PEOPLE
@@ -261,7 +262,7 @@ def copies(made: Any, folder: Path) -> dict[str, Any]:
     found = {"itself": made, "pickle": pickle.loads(pickle.dumps(made))}
     for end in ("csv", "parquet"):
         made.save(folder / f"{made.id}.{end}")
-        for library in ("pandas", "polars", "pyarrow"):
+        for library in LIBRARIES:
             read = geomdp.read(folder / f"{made.id}.{end}", library=library)
             found[f"{end} in {library}"] = read
     found["a file of a file"] = found["csv in polars"]

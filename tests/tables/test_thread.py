@@ -25,6 +25,7 @@ import geomdp
 from geomdp import GeometricMechanism, accounting, tables
 from geomdp.tables import Design
 from geomdp.tables._engines import CLUSTERS
+from geomdp.tables._native import LIBRARIES
 
 MAKERS: dict[str, Callable[[Any], Any]] = {
     "pandas": pd.DataFrame,
@@ -400,7 +401,7 @@ def test_invalid_designs_raise(arguments: Any, error: Any, message: str) -> None
         Design(**({"levels": {"town": ["a"], "n": [1, 2]}} | arguments))
 
 
-@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+@pytest.mark.parametrize("library", LIBRARIES)
 def test_preview_has_the_accuracies(library: Any) -> None:
     frame = DESIGN.preview([0.5, 1], library=library)
     table = (

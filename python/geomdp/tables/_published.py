@@ -97,7 +97,7 @@ def rehearse(
 
 
 def free(name: str, path: Any, *, overwrite: bool = False) -> tuple[Path, Format]:
-    """Return the path of a file to write and its format, unless its name is taken, or of none."""
+    """Return the path of a file to write and its format; refuse a name that is taken."""
     target, kind = _formats.of(name, path)
     for each in (str(target), _beside(str(target)))[: 1 + (kind.holds is None)]:
         try:
