@@ -642,7 +642,7 @@ NEVER_ONE = {
     ("_journal.py", "len(line)"),
     ("_published.py", "len(text)"),
     ("_published.py", "values"),
-    ("_formats.py", "len(whole)"),
+    ("_published.py", "len(whole)"),
     ("_published.py", "len(rows)"),
     ("_published.py", "size"),
     ("frames/_top.py", "cells"),
