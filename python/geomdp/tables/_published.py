@@ -13,10 +13,8 @@ import io
 import json
 import math
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from fractions import Fraction
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -32,8 +30,6 @@ from geomdp.tables._formats import Column, Columns, Format
 _MOST_TEXT, _MOST_ROWS, _MOST_VALUES = 2**26, 2**31, 2**22
 #: A longer description is written without indents, which take Python long.
 _SHORT = 2**16
-#: The most characters of an exact number, and its form.
-_LONGEST, _FRACTION = 8600, re.compile(r"[0-9]+(/0*[1-9][0-9]*)?")
 _NO_DESCRIPTION = "it has no description of a release by geomdp"
 
 
@@ -218,14 +214,6 @@ def damage(path: Any) -> Iterator[None]:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise ValueError(f"{Path(path).name} cannot be read: {_foreign.said(error)}") from None
-
-
-def fraction(text: Any) -> Fraction:
-    """Return a number that a description states: an integer or a fraction, not negative."""
-    if not isinstance(text, str) or len(text) > _LONGEST or not _FRACTION.fullmatch(text):
-        shown = parameters.given(text)
-        raise ValueError(f'a number {shown} is not accepted: give an integer or a fraction, "1/10"')
-    return Fraction(text)
 
 
 def _found(path: Path, kind: Format) -> tuple[dict[str, Any], bytes]:
