@@ -122,20 +122,21 @@ def _encoded(
         label: values if isinstance(values, Column) else Column.of(values)
         for label, values in levels
     }
-    fields = [{"name": label, "type": _formats.type_of(each.items)} for label, each in made.items()]
-    about = "noisy count; it may be negative"
+    known = Columns.of(made, name)
+    fields = [{"name": label, "type": each} for label, each in zip(*known, strict=True)]
+    fields[-1]["description"] = "noisy count; it may be negative"
     description: dict[str, Any] = {
         "name": "".join(x if x.isalnum() and x.isascii() else "-" for x in target.stem).lower(),
         "path": target.stem + (kind.holds or target.suffix),
         "profile": "tabular-data-resource",
         "encoding": "utf-8",
         "schema": {
-            "fields": [*fields, {"name": name, "type": "integer", "description": about}],
+            "fields": fields,
             "primaryKey": list(made),
             "missingValues": [""],
         },
     }
-    rows = kind.write(made, counts, Columns.of(description))
+    rows = kind.write(made, counts, known)
     if len(rows) > _MOST_ROWS:
         raise ValueError(f"a file of {len(rows)} bytes is not accepted: at most {_MOST_ROWS}")
     text = _json(description | {"bytes": len(rows), "hash": _digest(rows), "geomdp": facts})
@@ -200,7 +201,7 @@ def read(path: Any) -> Contents:
     source, kind = _formats.of("path", path, to_read=True)
     with damage(source):
         description, rows = _found(source, kind)
-        columns = Columns.of(description)
+        columns = Columns.stated(description)
         return Contents(description["geomdp"], columns.names, kind.read(rows, columns))
 
 
@@ -278,7 +279,7 @@ def _whole(file: BinaryIO, what: str, most: int) -> bytes:
 
 def _fits(description: Mapping[str, Any], file: BinaryIO, kind: Format) -> bool:
     """Return whether a description can be of a file, by its size and by how it begins or ends."""
-    names = Columns.of(description).names
+    names = Columns.stated(description).names
     if file.seek(0, io.SEEK_END) != description.get("bytes"):
         return False
     return kind.fits(file, names)
