@@ -11,6 +11,7 @@ import geomdp.measurement as m
 from geomdp.compat import diffprivlib, smartnoise
 from geomdp.distribution import TwoSidedGeometric
 from geomdp.keyed import ReleaseKey
+from geomdp.tables._engines import ENGINES
 
 installed = {d.name.lower() for d in metadata.distributions()} - {"pip", "setuptools"}
 assert installed == {"geomdp", "numpy"}, installed
@@ -23,10 +24,10 @@ assert (count >> m.then_geometric(2.0)).map(1) == 0.5
 assert 0 <= diffprivlib.GeometricFolded(epsilon=1, lower=0, upper=9).randomise(5) <= 9
 assert 0 <= smartnoise.simple_geometric_mechanism(5, 1, 1, 0, 9) <= 9
 # The libraries of the others are not installed.
-skipped = {"__main__", "opendp", "polars", "duckdb", "dask", "ray", "spark"}
-skipped |= {"dask_internals", "spark_internals", "_opendp_internals"}
+others = {"opendp", *ENGINES}
+skipped = {"__main__", *others, *(f"{name}_internals" for name in others)}
 for module in pkgutil.walk_packages(geomdp.__path__, prefix="geomdp."):
-    if module.name.split(".")[-1] not in skipped:
+    if module.name.split(".")[-1].lstrip("_") not in skipped:
         importlib.import_module(module.name)
 assert mechanism.accuracy(0.05) == 3
 assert TwoSidedGeometric(1).ppf(0.5) == 0

@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 
 from exact import censored
 from geomdp import GeometricMechanism
+from geomdp._inputs.arrays import DTYPES
 from geomdp._numerics import moments
 from geomdp.accuracy import (
     accuracy_to_epsilon,
@@ -52,7 +53,6 @@ os.environ["RUST_BACKTRACE"] = "0"
 
 Real: TypeAlias = int | float | Fraction
 
-DTYPES = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 GREATEST = math.nextafter(math.inf, 0)
 # A value this close to a float, relatively, may be rounded to the next float on the safe side.
 TIE = Fraction(1, 10**34)

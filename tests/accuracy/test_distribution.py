@@ -17,9 +17,9 @@ from mpmath import mpf
 
 from exact import power, real
 from geomdp import GeometricMechanism
+from geomdp._inputs.arrays import DTYPES
 from geomdp.distribution import CensoredGeometric, TwoSidedGeometric
 
-DTYPES = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 NAMES = ["pmf", "logpmf", "cdf", "logcdf", "sf", "logsf"]
 SCALES = [
     *(1e-3, 1 / 745, 1 / 720, 0.0137, 0.1, Fraction(1, 3), 1, math.pi, 20, 1000),

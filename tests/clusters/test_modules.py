@@ -10,14 +10,13 @@ from types import ModuleType
 import pytest
 
 from contract import night
+from geomdp.tables._engines import CLUSTERS
 from test_import import check_documentation, check_untried_version
 
-ENGINES = {"dask": "dask", "ray": "ray", "spark": "pyspark"}
 
-
-@pytest.fixture(params=ENGINES, name="module")
+@pytest.fixture(params=CLUSTERS, name="module")
 def _module(request: pytest.FixtureRequest) -> ModuleType:
-    return importlib.import_module(f"geomdp.{request.param}")
+    return importlib.import_module(f"geomdp.tables.{request.param}")
 
 
 def test_public_objects_are_documented(module: ModuleType) -> None:
@@ -44,4 +43,4 @@ def test_versions_with_untried_internals_raise(package: str, below: str) -> None
 def test_package_needs_no_engine() -> None:
     script = "import json, sys, geomdp, geomdp.keyed; print(json.dumps(list(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
-    assert not set(json.loads(done.stdout)) & set(ENGINES.values())
+    assert not set(json.loads(done.stdout)) & set(CLUSTERS.values())

@@ -20,6 +20,7 @@ import geomdp.measurement as m
 import unsigned
 from draws import Setting
 from geomdp import GeometricMechanism
+from geomdp._inputs.arrays import DTYPES
 from geomdp.compat import diffprivlib, smartnoise
 
 Bounds: TypeAlias = tuple[int, int] | None
@@ -27,7 +28,6 @@ Bounds: TypeAlias = tuple[int, int] | None
 Noise: TypeAlias = Callable[[Any], Any]
 
 DRAWS = 200_000
-DTYPES = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 OF_OPENDP = {"int32": "i32", "int64": "i64", "uint32": "u32", "uint64": "u64"}
 
 

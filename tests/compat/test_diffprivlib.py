@@ -26,13 +26,13 @@ from numpy.typing import NDArray
 
 import geomdp.compat.diffprivlib as ours
 import statistics_
+from geomdp._inputs.arrays import DTYPES
 
 Array: TypeAlias = NDArray[Any]
 #: Outputs in order, and their probabilities.
 Distribution: TypeAlias = tuple[Array, NDArray[np.float64]]
 
 DRAWS = 200_000
-DTYPES = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 INF = math.inf
 TRUNCATED, FOLDED = "GeometricTruncated", "GeometricFolded"
 BASE: dict[str, dict[str, Any]] = {

@@ -18,7 +18,6 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 #: Libraries that copy or compare memory for a caller; reports are attributed to the caller.
 RUNTIME = ("libc.so", "libc-2", "vgpreload", "ld-linux", "libpthread")
-DTYPES = ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")
 
 
 def releases() -> None:
@@ -27,6 +26,7 @@ def releases() -> None:
 
     import geomdp  # noqa: PLC0415
     from geomdp import _core  # noqa: PLC0415
+    from geomdp._inputs.arrays import DTYPES  # noqa: PLC0415
     from geomdp.compat.diffprivlib import GeometricFolded  # noqa: PLC0415
     from geomdp.keyed import ReleaseKey  # noqa: PLC0415
 

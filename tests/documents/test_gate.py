@@ -14,6 +14,8 @@ import plant_faults
 import pytest
 import quick
 
+from geomdp.tables._engines import CLUSTERS
+
 ROOT = gate.ROOT
 #: Old commits: the clock decides nothing.
 DATE = "2001-01-01T00:00:00Z"
@@ -213,7 +215,7 @@ def test_every_source_has_a_test() -> None:
     names = [str(file.relative_to(ROOT)) for file in sources if "fuzz" not in file.parts]
     # `make clusters` has the tests of these.
     tables = "python/geomdp/tables"
-    engines = [f"{tables}/{name}" for name in ("_engines/", "dask.py", "ray.py", "spark.py")]
+    engines = [f"{tables}/{name}" for name in ("_engines/", *CLUSTERS)]
     assert [
         name
         for name in names

@@ -15,16 +15,15 @@ import itertools
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.stats import beta
 
 import geomdp
+from geomdp._inputs.arrays import DTYPES
 
 ALPHA = 1e-6
 BATCH = 10_000_000
-DTYPES: Any = (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64)
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class Setting:
     """A mechanism and a count; its neighbour is the count plus one."""
 
     epsilon: float
-    dtype: type[Any]
+    dtype: str
     bounds: tuple[int, int] | None
     count: int
 

@@ -6,9 +6,9 @@ import itertools
 import numpy as np
 
 from geomdp import GeometricMechanism
+from geomdp._inputs.arrays import DTYPES
 from geomdp.testing import release_not_private
 
-DTYPES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 EPSILONS = (10, 1, 0.1, 1e-3, 1e-6, 1e-15)
 BOUNDS = (None, (0, 100))
 

@@ -28,9 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geomdp import GeometricMechanism, sample_bernoulli, sample_geometric
+from geomdp._inputs.arrays import DTYPES
 from geomdp.compat.diffprivlib import GeometricFolded
 
-DTYPES = (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64)
 SIZES = (1, 100, 2047, 65_537, 300_000, 2**21 + 5)
 LAYOUTS = ("new", "out", "in place", "strided", "swapped")
 SCALES = (0.1, 1, 10, 1000, 10**6)
@@ -55,7 +55,7 @@ def cases() -> list[Case]:
     mechanisms += [GeometricMechanism.from_scale(scale, (0, 100)) for scale in (3, 300)]
     made = []
     for n in range(len(DTYPES) * len(LAYOUTS)):
-        dtype, layout, size = DTYPES[n // len(LAYOUTS)], LAYOUTS[n % 5], SIZES[n % 6]
+        dtype, layout, size = [*DTYPES][n // len(LAYOUTS)], LAYOUTS[n % 5], SIZES[n % 6]
         counts: NDArray[Any] = np.full(size, 50, dtype)
         if layout == "strided":
             counts = np.full(2 * size, 50, dtype)[::2]

@@ -26,6 +26,7 @@ import pyarrow as pa
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from geomdp import GeometricMechanism, keyed
+from geomdp._inputs.arrays import DTYPES
 from geomdp.testing import release_not_private
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,7 +36,6 @@ sys.path[:0] = [str(ROOT), str(FOLDER)]
 check: Any = importlib.import_module("check")
 verifier: Any = importlib.import_module("verifier.verify")
 
-DTYPES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 #: Its plan has digits of one, two and three own words, and its noise uses them all.
 SMALLEST = 1e-17
 _Vector = dict[str, Any]

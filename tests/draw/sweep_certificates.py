@@ -32,12 +32,12 @@ from typing import Any
 import numpy as np
 
 from geomdp import GeometricMechanism
+from geomdp._inputs.arrays import DTYPES
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 verifier: Any = importlib.import_module("verifier.verify")
 
 SEED = 20251121
-DTYPES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 EPSILONS = (2.0**-64, 2.0**-50, 1e-9, 1e-6, 0.001, 0.1, 1 / 3, math.log(2), 1, 3, 10, 50, 300, 700)
 SENSITIVITIES = (1, 3, 1000, 2**32)
 #: For every range up to 2000.
@@ -97,7 +97,7 @@ def grid() -> Iterator[Setting]:
 def at_random(number: int) -> Iterator[Setting]:
     rng = random.Random(SEED)
     for _ in range(number):
-        dtype = rng.choice(DTYPES)
+        dtype = rng.choice([*DTYPES])
         limits = np.iinfo(dtype)
         span = rng.randrange(1, 2 ** rng.randint(1, limits.bits))
         lower = rng.randint(int(limits.min), int(limits.max) - span)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from geomdp import Certificate, GeometricMechanism
+from geomdp._inputs.arrays import DTYPES
 from unsigned import limits
 from verifier.verify import VerificationError, verify
 
@@ -69,7 +70,7 @@ def test_tight_epsilon_of_a_large_range_raises() -> None:
         certificate(Fraction(1), 10**5 + 1, tight=True)
 
 
-@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "uint32", "int64", "uint64"])
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_full_range_of_each_dtype(dtype: str) -> None:
     found = GeometricMechanism(0.1, bounds=limits(dtype)).certificate(dtype)
     assert found.range == 2 ** (8 * np.dtype(dtype).itemsize) - 1

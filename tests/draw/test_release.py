@@ -21,13 +21,13 @@ import pytest
 from numpy.typing import NDArray
 
 from geomdp import GeometricMechanism, _core
+from geomdp._inputs.arrays import DTYPES
 from geomdp.testing import release_not_private
 from unsigned import accepting, limits
 
 Counts: TypeAlias = NDArray[Any]
 
 KEY = bytes(range(32))
-DTYPES = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 SMALL = GeometricMechanism.from_scale(3.0)
 # At this scale a count stays unchanged with probability 2**-80.
 HUGE = GeometricMechanism.from_scale(2.0**80)

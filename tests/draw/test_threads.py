@@ -21,10 +21,10 @@ import pytest
 from numpy.typing import NDArray
 
 from geomdp import GeometricMechanism, _core, sample_bernoulli, sample_geometric
+from geomdp._inputs.arrays import DTYPES
 from geomdp.testing import release_not_private
 
 THREADS = 16
-DTYPES = ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")
 # Noise of 58 bits.
 WIDE = GeometricMechanism.from_scale(2.0**57)
 BOUNDED = GeometricMechanism(0.5, bounds=(10, 100))
@@ -34,9 +34,10 @@ Array = NDArray[Any]
 T = TypeVar("T")
 
 
-def rotated(thread: int) -> tuple[str, ...]:
+def rotated(thread: int) -> list[str]:
     """Return the dtypes, starting at a different one for each thread."""
-    return DTYPES[thread % 8 :] + DTYPES[: thread % 8]
+    names = [*DTYPES]
+    return names[thread % 8 :] + names[: thread % 8]
 
 
 def together(work: Callable[[int], T]) -> list[T]:

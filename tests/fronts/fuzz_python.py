@@ -39,10 +39,10 @@ with atheris.instrument_imports(include=["geomdp"]):
         sample_bernoulli,
         sample_geometric,
     )
+    from geomdp._inputs.arrays import DTYPES
     from geomdp.compat import diffprivlib, smartnoise
     from geomdp.testing import release_not_private
 
-DTYPES = ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"]
 OTHERS = ["?", "f4", "f8", "c8", "O", "S3", "U3", "m8[s]", "M8[D]", "V4", "g"]
 KEY = bytes(32)
 #: Cells and separators of tables.
@@ -100,7 +100,7 @@ class Source:
                     T = self.pick([np.float16, np.float32, np.float64, np.longdouble])
                     return T(self.floating())
             case _:
-                T = np.dtype(self.pick(DTYPES))
+                T = self.pick([*DTYPES.values()])
                 return np.frombuffer(self.take(T.itemsize), T)[0]
 
     def anything(self, depth: int = 0) -> Any:
@@ -120,7 +120,7 @@ class Source:
 
     def array(self) -> np.ndarray[Any, Any]:
         """Return an array of any dtype, shape and layout."""
-        dtype = np.dtype(self.pick(DTYPES if self.below(4) else OTHERS))
+        dtype = np.dtype(self.pick([*DTYPES] if self.below(4) else OTHERS))
         shape = tuple(self.below(4) for _ in range(self.below(4)))
         n = math.prod(shape)
         if dtype.kind == "O":

@@ -16,6 +16,7 @@ import geomdp.measurement as m
 import unsigned
 from calls import BOUNDED, CALLS, CENSORED, NOISE, REMAP
 from geomdp import GeometricMechanism, accuracy, sample_two_sided_geometric
+from geomdp._inputs.arrays import DTYPES
 from geomdp.compat import diffprivlib, smartnoise
 from geomdp.distribution import CensoredGeometric
 from geomdp.notes import rejection
@@ -23,7 +24,6 @@ from geomdp.testing import release_not_private
 
 Counts: TypeAlias = NDArray[Any]
 
-DTYPES = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 KEY = bytes(range(100, 132))
 #: The documented exceptions for bad input.
 DOCUMENTED = (TypeError, ValueError, OverflowError, KeyError)
@@ -97,7 +97,7 @@ def laid_out(draw: Any, items: Counts, dtype: np.dtype[Any], *, writable: bool) 
 
 
 shapes = st.lists(st.sampled_from([2, 2, 3, 3, 4, 5, 1, 0]), max_size=4).map(tuple)
-dtypes = st.sampled_from(DTYPES).map(np.dtype)
+dtypes = st.sampled_from([*DTYPES.values()])
 orders: Any = st.sampled_from("===<>")
 
 

@@ -8,7 +8,6 @@ import importlib.resources
 import inspect
 import itertools
 import json
-import pkgutil
 import platform
 import re
 import subprocess
@@ -23,20 +22,12 @@ import pytest
 from matplotlib import pyplot
 
 import geomdp
+from modules import MODULES, PUBLIC
 
-#: They need their engines: tests/clusters.
-ENGINES = {
-    *("geomdp.tables.dask", "geomdp.tables.ray", "geomdp.tables.spark"),
-    *("geomdp.tables._engines.dask_internals", "geomdp.tables._engines.spark_internals"),
-}
-MODULES = sorted(
-    {"geomdp", *(module.name for module in pkgutil.walk_packages(geomdp.__path__, "geomdp."))}
-    - ENGINES
-)
 PUBLIC_MODULES = [
     importlib.import_module(name)
-    for name in MODULES
-    if "._" not in name and name not in {"geomdp.__main__", "geomdp.compat", "geomdp.notes"}
+    for name in PUBLIC
+    if name not in {"geomdp.compat", "geomdp.notes"}
 ]
 
 IMPORTS = """
@@ -201,8 +192,6 @@ def test_all_lists_every_public_name() -> None:
     public = {name for name in vars(geomdp) if not name.startswith("_")} - modules
     assert public == set(geomdp.__all__)
     parts = {module.__name__.split(".")[1] for module in PUBLIC_MODULES if module is not geomdp}
-    # Another test in this process may have imported an engine.
-    parts |= {"dask", "ray", "spark"}
     assert all(name.startswith("_") or name in parts for name in modules)
 
 

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import geomdp.measurement as m
+from geomdp._inputs.arrays import DTYPES
 from geomdp.accounting import compose
 from geomdp.measurement import (
     AbsoluteDistance,
@@ -35,7 +36,6 @@ from strategies import MAX, check_rounded_up, distances, positive_numbers
 Array: TypeAlias = NDArray[Any]
 
 GREATEST_FLOAT32 = Fraction(2**24 - 1) * 2**104
-DTYPES = [f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)]
 RUST = {name.replace("uint", "u").replace("int", "i"): name for name in DTYPES}
 SYMMETRIC = SymmetricDistance()
 
@@ -51,7 +51,7 @@ def space_of(T: Any, vector: bool) -> tuple[Any, Any]:
     return (vector_of(T), L1Distance(T)) if vector else (AllDomain(T), AbsoluteDistance(T))
 
 
-spaces = st.builds(space_of, st.sampled_from(DTYPES), st.booleans())
+spaces = st.builds(space_of, st.sampled_from([*DTYPES]), st.booleans())
 
 
 def geometric(T: Any, vector: bool, scale: Any, bounds: Any = None) -> Measurement:
@@ -624,7 +624,7 @@ def test_strings_ending_in_nul_are_distinct() -> None:
 
 @st.composite
 def integers_with(draw: Any) -> tuple[str, list[int], list[int]]:
-    dtype = draw(st.sampled_from(DTYPES))
+    dtype = draw(st.sampled_from([*DTYPES]))
     limits = np.iinfo(dtype)
     value = st.one_of(
         st.integers(0, 5),
@@ -734,7 +734,7 @@ def test_count(T: Any, layouts: list[Any]) -> None:
 
 
 @settings(deadline=None)
-@given(st.data(), st.sampled_from(DTYPES), st.sampled_from(DTYPES))
+@given(st.data(), st.sampled_from([*DTYPES]), st.sampled_from([*DTYPES]))
 def test_sum_is_exact_and_saturates(data: st.DataObject, T: str, TO: str) -> None:
     limits, widest = np.iinfo(T), np.iinfo(TO)
     least, greatest = int(limits.min), int(limits.max)

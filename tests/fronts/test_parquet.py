@@ -14,11 +14,11 @@ import pytest
 from pyarrow import parquet
 
 from geomdp import GeometricMechanism, cli
+from geomdp._inputs.arrays import DTYPES
 from geomdp.tables._files import parquet_file
 from geomdp.tables._files.delimited import DataError
 from restated import damaged
 
-DTYPES = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
 # The noise is nonzero with probability below e^-999.
 NONE = ["--scale", "0.001"]
 
@@ -42,10 +42,10 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def test_without_noise_table_is_unchanged(files: tuple[Path, Path]) -> None:
-    columns = [argument for dtype in DTYPES[:4] for argument in ("--column", dtype)]
+    columns = [argument for dtype in [*DTYPES][:4] for argument in ("--column", dtype)]
     assert main("release", *files, *columns, *NONE) == 0
     wanted, (source, last) = parquet.read_table(files[0]), files
-    for dtype in DTYPES[4:]:
+    for dtype in [*DTYPES][4:]:
         source, last = last, last.with_name(f"{dtype}.parquet")
         limits = ["--bounds", 0, np.iinfo(dtype).max]
         assert main("release", source, last, "--column", dtype, *limits, *NONE) == 0

@@ -9,6 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from geomdp import GeometricMechanism
+from geomdp._inputs.arrays import DTYPES
 from strategies import MAX, check_rounded_up, positive_numbers
 
 counting = st.one_of(
@@ -67,9 +68,7 @@ def test_bounds_do_not_matter() -> None:
     ).privacy_loss(7)
 
 
-@pytest.mark.parametrize(
-    "dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
-)
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_numpy_distances(dtype: str) -> None:
     mechanism = GeometricMechanism(0.3)
     for d_in in (0, 1, 3, int(np.iinfo(dtype).max)):

@@ -38,6 +38,7 @@ from geomdp import (
     sample_geometric,
     sample_two_sided_geometric,
 )
+from geomdp._inputs.arrays import DTYPES
 from geomdp.cli import main
 from geomdp.compat.diffprivlib import GeometricFolded
 from geomdp.compat.smartnoise import simple_geometric_mechanism
@@ -57,7 +58,6 @@ WIDE = GeometricMechanism.from_scale(2.0**57)
 # Few words per count.
 NARROW = GeometricMechanism(2, bounds=(0, 10))
 MILLION = 10**6
-DTYPES = ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")
 
 Words = NDArray[np.uint64]
 

@@ -30,6 +30,7 @@ import geomdp.tables.duckdb
 import geomdp.tables.polars
 from geomdp import GeometricMechanism, tables
 from geomdp._inputs import columns
+from geomdp._inputs.arrays import DTYPES
 from geomdp.keyed import ReleaseKey
 from geomdp.tables import _native
 from statistics_ import rejects
@@ -40,7 +41,6 @@ duckdb = pytest.importorskip("duckdb")
 NONE = GeometricMechanism.from_scale(0)
 NAMED = GeometricMechanism(0.1)
 WIDE = GeometricMechanism.from_scale(1e6)
-DTYPES = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
 
 
 def pandas_nullable(values: list[Any], dtype: str) -> Any:

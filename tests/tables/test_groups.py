@@ -15,6 +15,7 @@ import geomdp
 from geomdp import GeometricMechanism, _identity, accounting, tables
 from geomdp.tables import _release
 from geomdp.tables._analysis import thresholds
+from geomdp.tables._native import LIBRARIES
 from restated import restate
 from statistics_ import ALPHA
 
@@ -139,7 +140,7 @@ def test_as_many_empty_cells_appear_as_the_design_says() -> None:
     assert abs(found - expected) <= bound / 3 + math.sqrt(bound**2 / 9 + 2 * expected * bound)
 
 
-@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+@pytest.mark.parametrize("library", LIBRARIES)
 def test_groups_of_each_library(library: str) -> None:
     noisy = tables.Design(PAGES).count(visits(library)).release(epsilon=2, at_least=30)
     assert type(noisy.frame) is type(visits(library))

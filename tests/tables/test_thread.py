@@ -10,6 +10,7 @@ import os
 import pickle
 from collections.abc import Callable
 from fractions import Fraction
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ from matplotlib import pyplot
 import geomdp
 from geomdp import GeometricMechanism, accounting, tables
 from geomdp.tables import Design
+from geomdp.tables._engines import CLUSTERS
+from geomdp.tables._native import LIBRARIES
 
 MAKERS: dict[str, Callable[[Any], Any]] = {
     "pandas": pd.DataFrame,
@@ -398,7 +401,7 @@ def test_invalid_designs_raise(arguments: Any, error: Any, message: str) -> None
         Design(**({"levels": {"town": ["a"], "n": [1, 2]}} | arguments))
 
 
-@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+@pytest.mark.parametrize("library", LIBRARIES)
 def test_preview_has_the_accuracies(library: Any) -> None:
     frame = DESIGN.preview([0.5, 1], library=library)
     table = (
@@ -431,3 +434,13 @@ def test_designs_are_public_values() -> None:
     assert "north" in design._repr_html_()
     with pytest.raises(AttributeError):
         design.l0 = 5
+
+
+@pytest.mark.parametrize(("engine", "library"), CLUSTERS.items())
+def test_records_on_a_cluster_are_left_to_a_module_that_exists(engine: str, library: str) -> None:
+    """The message named geomdp.spark after that module had moved."""
+    frame = type("DataFrame", (), {"__module__": f"{library}.frames"})()
+    with pytest.raises(TypeError, match="use geomdp") as refused:
+        Design(["yes", "no"]).count(frame)
+    name = str(refused.value).rpartition(" ")[2]
+    assert (name, bool(find_spec(name))) == (f"geomdp.tables.{engine}", True)

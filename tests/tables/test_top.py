@@ -11,6 +11,7 @@ import pytest
 
 import geomdp
 from geomdp import GeometricMechanism, accounting, tables
+from geomdp._inputs.arrays import DTYPES
 from geomdp.tables._analysis import largest
 from restated import restate
 from statistics_ import rejects
@@ -132,9 +133,7 @@ def test_the_law_of_the_package(epsilon: float, bounds: tuple[int, int] | None) 
     assert not rejects(observed.values(), expected.values())
 
 
-@pytest.mark.parametrize(
-    "dtype", ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
-)
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_layouts_and_dtypes(dtype: str) -> None:
     """Without noise: all layouts name the same places."""
     silent = GeometricMechanism.from_scale(0)

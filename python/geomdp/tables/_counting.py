@@ -15,6 +15,7 @@ from geomdp._inputs.arrays import DTYPES
 from geomdp._inputs.columns import column, names, narwhals, only
 from geomdp.tables import _ids, _layout
 from geomdp.tables._contributions import drawn, sorted_by, starts
+from geomdp.tables._engines import CLUSTERS
 from geomdp.tables._exact import saturated
 from geomdp.tables._native import (
     Library,
@@ -53,8 +54,9 @@ def tally(
 
     `counts` are numbers of records; or, with `most`, values of records, and count as at most that.
     """
-    if (engine := type(data).__module__.partition(".")[0].removeprefix("py")) in ("spark", "dask"):
-        raise TypeError(f"data has its records on a cluster: call geomdp.{engine}.count")
+    root = type(data).__module__.partition(".")[0]
+    if engine := next((name for name, library in CLUSTERS.items() if library == root), None):
+        raise TypeError(f"data has its records on a cluster: use geomdp.tables.{engine}")
     if counts is not None and most is None and design.individual is not None:
         raise ValueError(
             f"counts {parameters.given(counts)} are not accepted with individuals, which counts "

@@ -91,15 +91,6 @@ class Column(Sequence[Any]):
         return np.array(found, np.int64)[self.places]
 
 
-def type_of(items: Sequence[Any]) -> str:
-    """Return Frictionless' name of the type of items."""
-    found = {type(item) for item in items if item is not None} or {str}
-    if len(found) > 1 or not found <= _TYPES.keys():
-        names = sorted(kind.__name__ for kind in found)
-        raise ValueError(f"a column of types {names} cannot be saved: give one type")
-    return _TYPES[found.pop()]
-
-
 class Columns(NamedTuple):
     """The columns of a file: the last one has the counts."""
 
@@ -108,7 +99,12 @@ class Columns(NamedTuple):
     types: list[str]
 
     @classmethod
-    def of(cls, description: Mapping[str, Any]) -> Columns:
+    def of(cls, levels: Mapping[str, Column], counts: str) -> Columns:
+        """Return the columns of levels, and of counts, that are to be written."""
+        return cls([*levels, counts], [*map(_type_of, levels.values()), "integer"])
+
+    @classmethod
+    def stated(cls, description: Mapping[str, Any]) -> Columns:
         """Return the columns of a description from anybody, or raise an error."""
         fields = description["schema"]["fields"]
         names, kinds = [each["name"] for each in fields], [each["type"] for each in fields]
@@ -118,6 +114,15 @@ class Columns(NamedTuple):
         if not known or kinds[-1] != "integer" or len(kinds) > _MOST_COLUMNS:
             raise ValueError("its columns are not those of a release")
         return cls(names, kinds)
+
+
+def _type_of(column: Column) -> str:
+    """Return Frictionless' name of the type of a column's items."""
+    found = {type(item) for item in column.items if item is not None} or {str}
+    if len(found) > 1 or not found <= _TYPES.keys():
+        names = sorted(kind.__name__ for kind in found)
+        raise ValueError(f"a column of types {names} cannot be saved: give one type")
+    return _TYPES[found.pop()]
 
 
 # CSV

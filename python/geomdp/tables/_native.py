@@ -9,7 +9,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from geomdp._inputs.columns import arrow, as_narwhals, narwhals
 from geomdp.tables._levels import type_of
 
 Library = Literal["pandas", "polars", "pyarrow"]
-_LIBRARIES: tuple[Library, ...] = ("pandas", "polars", "pyarrow")
+LIBRARIES: tuple[Library, ...] = get_args(Library)
 
 
 class Coded(NamedTuple):
@@ -37,7 +37,7 @@ class Coded(NamedTuple):
 def library_of(column: Any) -> Library:
     """Return the library of narwhals' view of a column; pandas for those that copy it."""
     name = column.implementation.value
-    return next((each for each in _LIBRARIES if each == name), "pandas")
+    return next((each for each in LIBRARIES if each == name), "pandas")
 
 
 def made(columns: Mapping[str, Any], library: Library | None = None) -> Any:
@@ -47,9 +47,9 @@ def made(columns: Mapping[str, Any], library: Library | None = None) -> Any:
     values and the library, and none of its memory is that of an older frame.
     """
     if library is None:
-        library = next((each for each in _LIBRARIES if find_spec(each)), "pandas")
-    if library not in _LIBRARIES:
-        raise ValueError(parameters.refusal("library", library, f"one of {_LIBRARIES}"))
+        library = next((each for each in LIBRARIES if find_spec(each)), "pandas")
+    if library not in LIBRARIES:
+        raise ValueError(parameters.refusal("library", library, f"one of {LIBRARIES}"))
     with installed_by(library):
         module = import_module(library)
     series = {name: _series(module, values) for name, values in columns.items()}

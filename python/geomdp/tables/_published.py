@@ -13,10 +13,8 @@ import io
 import json
 import math
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from fractions import Fraction
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -32,8 +30,6 @@ from geomdp.tables._formats import Column, Columns, Format
 _MOST_TEXT, _MOST_ROWS, _MOST_VALUES = 2**26, 2**31, 2**22
 #: A longer description is written without indents, which take Python long.
 _SHORT = 2**16
-#: The most characters of an exact number, and its form.
-_LONGEST, _FRACTION = 8600, re.compile(r"[0-9]+(/0*[1-9][0-9]*)?")
 _NO_DESCRIPTION = "it has no description of a release by geomdp"
 
 
@@ -97,7 +93,7 @@ def rehearse(
 
 
 def free(name: str, path: Any, *, overwrite: bool = False) -> tuple[Path, Format]:
-    """Return the path of a file to write and its format, unless its name is taken, or of none."""
+    """Return the path of a file to write and its format; refuse a name that is taken."""
     target, kind = _formats.of(name, path)
     for each in (str(target), _beside(str(target)))[: 1 + (kind.holds is None)]:
         try:
@@ -126,20 +122,21 @@ def _encoded(
         label: values if isinstance(values, Column) else Column.of(values)
         for label, values in levels
     }
-    fields = [{"name": label, "type": _formats.type_of(each.items)} for label, each in made.items()]
-    about = "noisy count; it may be negative"
+    known = Columns.of(made, name)
+    fields = [{"name": label, "type": each} for label, each in zip(*known, strict=True)]
+    fields[-1]["description"] = "noisy count; it may be negative"
     description: dict[str, Any] = {
         "name": "".join(x if x.isalnum() and x.isascii() else "-" for x in target.stem).lower(),
         "path": target.stem + (kind.holds or target.suffix),
         "profile": "tabular-data-resource",
         "encoding": "utf-8",
         "schema": {
-            "fields": [*fields, {"name": name, "type": "integer", "description": about}],
+            "fields": fields,
             "primaryKey": list(made),
             "missingValues": [""],
         },
     }
-    rows = kind.write(made, counts, Columns.of(description))
+    rows = kind.write(made, counts, known)
     if len(rows) > _MOST_ROWS:
         raise ValueError(f"a file of {len(rows)} bytes is not accepted: at most {_MOST_ROWS}")
     text = _json(description | {"bytes": len(rows), "hash": _digest(rows), "geomdp": facts})
@@ -204,7 +201,7 @@ def read(path: Any) -> Contents:
     source, kind = _formats.of("path", path, to_read=True)
     with damage(source):
         description, rows = _found(source, kind)
-        columns = Columns.of(description)
+        columns = Columns.stated(description)
         return Contents(description["geomdp"], columns.names, kind.read(rows, columns))
 
 
@@ -218,14 +215,6 @@ def damage(path: Any) -> Iterator[None]:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise ValueError(f"{Path(path).name} cannot be read: {_foreign.said(error)}") from None
-
-
-def fraction(text: Any) -> Fraction:
-    """Return a number that a description states: an integer or a fraction, not negative."""
-    if not isinstance(text, str) or len(text) > _LONGEST or not _FRACTION.fullmatch(text):
-        shown = parameters.given(text)
-        raise ValueError(f'a number {shown} is not accepted: give an integer or a fraction, "1/10"')
-    return Fraction(text)
 
 
 def _found(path: Path, kind: Format) -> tuple[dict[str, Any], bytes]:
@@ -290,7 +279,7 @@ def _whole(file: BinaryIO, what: str, most: int) -> bytes:
 
 def _fits(description: Mapping[str, Any], file: BinaryIO, kind: Format) -> bool:
     """Return whether a description can be of a file, by its size and by how it begins or ends."""
-    names = Columns.of(description).names
+    names = Columns.stated(description).names
     if file.seek(0, io.SEEK_END) != description.get("bytes"):
         return False
     return kind.fits(file, names)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from datetime import date, datetime
@@ -25,10 +26,12 @@ from geomdp.tables._groups import NoisyGroups, threshold
 from geomdp.tables._hierarchy import Hierarchy
 from geomdp.tables._native import Library
 from geomdp.tables._noisy import NoisyTable
-from geomdp.tables._published import Contents, fraction
+from geomdp.tables._published import Contents
 from geomdp.tables._top import RANK, Top, steps
 
 _Known: TypeAlias = tuple[Design, dict[Block, GeometricMechanism], str | None, Library | None]
+#: The most characters of an exact number, and its form.
+_LONGEST, _FRACTION = 8600, re.compile(r"[0-9]+(/0*[1-9][0-9]*)?")
 #: The most bits of a common denominator: Python prints 14,000.
 _MOST_BITS = 2**15
 _OTHER_ROWS = "it has other rows than its description"
@@ -170,6 +173,14 @@ def _design(contents: Contents) -> Design:
     given = {name: facts[name] for name in KEYWORDS if facts[name] is not None}
     shares = {label: _fractions(each["shares"]) for label, each in facts["axes"].items()}
     return Design(levels, other=labels["other"], margins=labels["margin"], shares=shares, **given)
+
+
+def fraction(text: Any) -> Fraction:
+    """Return a number that a description states: an integer or a fraction, not negative."""
+    if not isinstance(text, str) or len(text) > _LONGEST or not _FRACTION.fullmatch(text):
+        shown = parameters.given(text)
+        raise ValueError(f'a number {shown} is not accepted: give an integer or a fraction, "1/10"')
+    return Fraction(text)
 
 
 def _fractions(texts: Iterable[Any]) -> list[Fraction]:

@@ -1,7 +1,11 @@
 """Internal support for the engines' adapters."""
 
 import re
-from importlib.metadata import version
+
+#: The engines on clusters: the module of `geomdp.tables` for each, and the library of its data.
+CLUSTERS = {"dask": "dask", "ray": "ray", "spark": "pyspark"}
+#: All engines, alike.
+ENGINES = CLUSTERS | {"duckdb": "duckdb", "polars": "polars"}
 
 
 def tried(package: str, below: str) -> None:
@@ -9,6 +13,8 @@ def tried(package: str, below: str) -> None:
 
     The requirements in ``pyproject.toml`` have the same limit.
     """
+    from importlib.metadata import version  # noqa: PLC0415 (slow, and seldom needed)
+
     found = version(package)
     if _numbers(found) >= _numbers(below):
         raise ImportError(
