@@ -139,7 +139,7 @@ NOT_INTEGERS: list[Any] = [
     np.timedelta64(1, "s"),
 ]
 #: Parameters that are integers, by the names that errors may give, their own first; calls with
-#: them, and the least one. Where it is optional, the call has no error for None.
+#: them, and the least one.
 INTEGERS: list[tuple[str, Callable[[Any], Any], int | None]] = [
     ("sensitivity", lambda x: GeometricMechanism(1, x), 1),
     ("sensitivity|scale", lambda x: GeometricMechanism(1, x, (0, 9)).certificate(), 1),
@@ -158,6 +158,7 @@ INTEGERS: list[tuple[str, Callable[[Any], Any], int | None]] = [
     ("sensitivity|scale", lambda x: Truncated(epsilon=1, sensitivity=x, lower=0, upper=9), 0),
     ("sensitivity|scale", lambda x: Folded(epsilon=1, sensitivity=x, lower=0, upper=9), 0),
 ]
+#: This call accepts None.
 OPTIONAL = SMALL.privacy_loss
 
 # Bounds
@@ -246,10 +247,6 @@ COUNTED: dict[str, Callable[[Any], Any]] = {
         )
     },
 }
-
-
-#: Moments are functions of any int, and a measurement of arrays takes none.
-NO_INT64 = {call for call in COUNTED if re.match("pmf|bias|variance|mse|measurement", call)}
 #: Moments are functions of any int, and a measurement of arrays takes none.
 NO_INT64 = {call for call in COUNTED if re.match("pmf|bias|variance|mse|measurement", call)}
 
