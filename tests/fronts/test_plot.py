@@ -193,7 +193,7 @@ def test_missing_matplotlib_is_named(name: str, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(sys.modules, "matplotlib.axes", None)
     with pytest.raises(ModuleNotFoundError) as error:
         PICTURES[name](ax=None)
-    assert error.value.__notes__ == ["Needed here: pip install 'matplotlib'"]
+    assert error.value.__notes__ == ["Needed here: pip install 'matplotlib>=3.10.8'"]
 
 
 # Texts
