@@ -422,7 +422,7 @@ def test_minimax_without_scipy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "scipy", None)
     with pytest.raises(ModuleNotFoundError) as error:
         minimax(mechanism(1, 3), "absolute")
-    assert error.value.__notes__ == ["Needed here: pip install 'scipy'"]
+    assert error.value.__notes__ == ["Needed here: pip install 'scipy>=1.16'"]
     assert bayes(mechanism(1, 3), np.ones(4), "absolute").table.tolist() == [0, 1, 2, 3]
 
 

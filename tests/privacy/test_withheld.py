@@ -240,4 +240,4 @@ def test_withheld_objects_are_not_copied() -> None:
                 leave(value)
         assert jsonpickle.encode(value, keys=True) == "null"
     assert "frame" not in dir(table("pandas"))
-    assert {"levels", "name", "release", "sensitivity"} <= set(dir(table("pandas")))
+    assert {"design", "release", "sensitivity", "top"} <= set(dir(table("pandas")))
