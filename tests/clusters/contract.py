@@ -243,7 +243,7 @@ class Tables:
         frame, count = engine.frame(pa.table(columns)), engine.tabulate
         design = Design({"n": [1]}, individual="who", l0=1)
         for error, call, text in [
-            (TypeError, lambda: design.count(frame), r"call geomdp\.\w+\.count"),
+            (TypeError, lambda: design.count(frame), r"use geomdp\.tables\.\w+"),
             (TypeError, lambda: count(frame, design), "give a Design"),
             (TypeError, lambda: count(design, pd.DataFrame(columns)), "give a DataFrame of"),
             (KeyError, lambda: count(design, frame[["n"]]), "no column 'who'"),
