@@ -185,7 +185,7 @@ class Estimates:
     _known_total: int | None = None
 
     @property
-    def counts(self) -> _Ints:
+    def counts(self) -> NDArray[np.int64]:
         """The noisy counts: an axis for each column, with its nodes in the order of its tree."""
         return self._values
 
