@@ -370,10 +370,11 @@ def walk(obj: griffe.Object) -> Iterator[griffe.Object]:
 
 
 def made_by_users(cls: griffe.Class) -> bool:
-    """Return whether a class describes its parameters; a decorated one describes its attributes."""
+    """Return whether a class describes its parameters; a dataclass describes its attributes."""
     init = cls.members.get("__init__")
     texts = [each.docstring.value for each in (cls, init) if each is not None and each.docstring]
-    return bool(cls.decorators) or any("Parameters\n---" in text for text in texts)
+    dataclass = any("dataclass" in str(each.value) for each in cls.decorators)
+    return dataclass or any("Parameters\n---" in text for text in texts)
 
 
 def give_types(obj: griffe.Object) -> None:
