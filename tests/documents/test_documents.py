@@ -301,6 +301,16 @@ def test_lists_stand_apart() -> None:
 
 
 def test_pages_of_the_format_have_each_field_once() -> None:
-    assert {path.name: path.read_text() for path in format_pages.pages()} == {
-        path.name: text for path, text in format_pages.pages().items()
-    }
+    rendered = format_pages.pages()
+    assert {path: path.read_text() for path in rendered} == rendered
+
+
+def test_documents_name_files_that_exist() -> None:
+    """The proofs named files of a folder that had moved."""
+    apart = {".venv", "target", "dist", ".git"}
+    files = [str(path.relative_to(ROOT)) for path in ROOT.rglob("*.*") if not apart & {*path.parts}]
+    for page in ("docs/proofs.md", "docs/paper_mapping.md", "docs/evidence.md", "CONTRIBUTING.md"):
+        named = {*re.findall(r"`([\w./-]+\.(?:py|rs|v|toml|sh|js))`", (ROOT / page).read_text())}
+        assert len(named) > 1, page
+        missing = [each for each in named if not any(f"/{x}".endswith(f"/{each}") for x in files)]
+        assert missing == [], page
