@@ -3,6 +3,7 @@
 A dtype is given by kind and size, as in ``numpy.dtype.str``: ``"i8"`` is int64.
 """
 
+from collections.abc import Callable
 from typing import Any, TypedDict, final
 
 import numpy as np
@@ -70,10 +71,16 @@ class Mechanism:
         self,
         counts: NDArray[Any],
         out: NDArray[Any],
-        interruptible: bool,
+        progress: Callable[[int], object] | None,
         threads: int,
     ) -> None: ...
-    def top(self, counts: NDArray[Any], k: int, threads: int) -> list[int]: ...
+    def top(
+        self,
+        counts: NDArray[Any],
+        k: int,
+        progress: Callable[[int], object] | None,
+        threads: int,
+    ) -> list[int]: ...
     def top_among(
         self,
         places: NDArray[np.uint64],
@@ -90,7 +97,7 @@ class Mechanism:
         start: int,
         counts: NDArray[Any],
         out: NDArray[Any],
-        interruptible: bool,
+        progress: Callable[[int], object] | None,
         threads: int,
     ) -> None: ...
     def certificate(self, dtype: str, tight: bool) -> _Fields: ...
@@ -103,7 +110,7 @@ class Folded:
         self,
         counts: NDArray[Any],
         out: NDArray[Any],
-        interruptible: bool,
+        progress: Callable[[int], object] | None,
         threads: int,
     ) -> None: ...
 

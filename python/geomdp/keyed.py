@@ -356,10 +356,8 @@ class ReleaseKey:
             array, first = np.asarray(counts, order="C"), start
             start += array.size
 
-            def draw(source: Array, target: Array, interruptible: bool) -> None:
-                plan.release_keyed(
-                    self._core, name, ids, first, source, target, interruptible, thread_limit
-                )
+            def draw(source: Array, target: Array) -> None:
+                plan.release_keyed(self._core, name, ids, first, source, target, None, thread_limit)
 
             return arrays.release(array, None, draw)
 

@@ -16,6 +16,7 @@ from geomdp._inputs import arrays, columns, labels, parameters
 from geomdp._inputs.arrays import Array
 from geomdp._inputs.columns import REFUSE, Nulls
 from geomdp._inputs.parameters import Bounds, Integer, Real
+from geomdp._inputs.progress import Progress, Report, reported
 from geomdp._kernel import core
 from geomdp._numerics import decimals
 from geomdp._uncopied import hide, unseen
@@ -238,6 +239,7 @@ class GeometricMechanism:
         *,
         out: NDArray[_Integer] | None = None,
         threads: int | None = None,
+        progress: Progress = False,
     ) -> NDArray[_Integer]: ...
     @overload
     def release(
@@ -254,11 +256,17 @@ class GeometricMechanism:
         *,
         out: NDArray[np.int64] | None = None,
         threads: int | None = None,
+        progress: Progress = False,
     ) -> NDArray[np.int64]: ...
 
     @overload
     def release(
-        self, counts: Column, *, nulls: Nulls = "refuse", threads: int | None = None
+        self,
+        counts: Column,
+        *,
+        nulls: Nulls = "refuse",
+        threads: int | None = None,
+        progress: Progress = False,
     ) -> Column: ...
     @overload
     def release(
@@ -272,6 +280,7 @@ class GeometricMechanism:
         out: Any = None,
         nulls: Nulls = REFUSE,
         threads: Integer | None = None,
+        progress: Progress = False,
     ) -> Any:
         """Return noisy counts.
 
@@ -286,7 +295,7 @@ class GeometricMechanism:
             public knowledge, not from the data.
         out : array, optional
             The array to write the noisy counts to, with the dtype and shape of the counts; it may
-            be `counts` itself. It is either written completely or left unchanged.
+            be `counts` itself. A release that is interrupted leaves no noise in it.
         nulls : {"refuse", "keep"}
             For columns. "keep" leaves nulls in place and adds noise to the other counts. The output
             then shows, without any noise, which counts are null: this must be public or depend on
@@ -296,6 +305,10 @@ class GeometricMechanism:
             The greatest number of threads for a large array. By default it is the number of
             processors available to this process, where that is faster. The distribution does not
             depend on it.
+        progress : bool or callable
+            Reports the progress through large arrays: a function that is called now and then with
+            the number of counts done since, such as ``bar.update`` of tqdm, or True for a bar of
+            tqdm. What it raises ends the release like Ctrl-C.
 
         Returns
         -------
@@ -316,8 +329,8 @@ class GeometricMechanism:
         OverflowError
             If an int does not fit int64, or the bounds do not fit the dtype of the counts.
         KeyboardInterrupt
-            On Ctrl-C, with `out` unchanged; for a contiguous `out` of native byte order, only after
-            it has been written completely.
+            On Ctrl-C, with `out` unchanged, or with 0 in place of each noisy count that had been
+            written to it, so that no part of a release passes for the whole.
 
         Examples
         --------
@@ -332,13 +345,22 @@ class GeometricMechanism:
 
         """
         try:  # The decorator `unseen` would take an eighth of the time of one count.
-            return self._noisy(counts, out, nulls, threads)
+            if progress is False:
+                return self._noisy(counts, out, nulls, threads)
+            return reported(progress, counts, 1, partial(self._noisy, counts, out, nulls, threads))
         except BaseException as error:
             del counts, out
             hide(error)
             raise
 
-    def _noisy(self, counts: Any, out: Any, nulls: Nulls, threads: Integer | None) -> Any:
+    def _noisy(
+        self,
+        counts: Any,
+        out: Any,
+        nulls: Nulls,
+        threads: Integer | None,
+        report: Report = None,
+    ) -> Any:
         """Return noisy counts: :meth:`release`."""
         thread_limit = parameters.threads(threads)
         if nulls is not REFUSE:  # The default, which a small call need not check.
@@ -355,8 +377,8 @@ class GeometricMechanism:
                     raise
                 raise arrays.beyond("counts") from None
 
-        def noise(source: Array, target: Array, interruptible: bool) -> None:
-            self._core.release_into(source, target, interruptible, thread_limit)
+        def noise(source: Array, target: Array) -> None:
+            self._core.release_into(source, target, report, thread_limit)
 
         if out is None and type(counts) is not np.ndarray:
             of_array = partial(arrays.release, out=None, noise=noise)
@@ -369,7 +391,12 @@ class GeometricMechanism:
 
     @unseen
     def top(
-        self, counts: Any, k: Integer = 1, *, threads: Integer | None = None
+        self,
+        counts: Any,
+        k: Integer = 1,
+        *,
+        threads: Integer | None = None,
+        progress: Progress = False,
     ) -> NDArray[np.int64]:
         """Return the places of the k largest noisy counts, the largest first, and no counts.
 
@@ -389,8 +416,8 @@ class GeometricMechanism:
             values nearest to 0. Unsigned counts need no bounds.
         k : int
             How many places, from 1 to the number of counts.
-        threads : int, optional
-            As in :meth:`release`.
+        threads, progress
+            As in :meth:`release`. There is a pass through all counts for each place.
 
         Returns
         -------
@@ -423,7 +450,13 @@ class GeometricMechanism:
             raise ValueError(
                 f"k = {k} is not accepted: give at most {array.size}, the number of counts"
             )
-        return np.array(self._core.top(array, number, thread_limit), np.int64)
+        found = reported(
+            progress,
+            array,
+            number,
+            lambda report: self._core.top(array, number, report, thread_limit),
+        )
+        return np.array(found, np.int64)
 
     @overload
     def accuracy(self, alpha: Real, *, counts: int | None = None) -> int: ...

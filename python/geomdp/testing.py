@@ -61,7 +61,7 @@ def release_not_private(
         raise ValueError(f"key is not accepted: give {KEY_BYTES} bytes")
     thread_limit = parameters.threads(threads)
 
-    def noise(source: Array, target: Array, _interruptible: bool) -> None:
+    def noise(source: Array, target: Array) -> None:
         core.release_not_private(own, key, source, target, thread_limit)
 
     return arrays.release(counts, out, noise)

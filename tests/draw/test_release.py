@@ -273,6 +273,45 @@ def test_ctrl_c_interrupts_a_long_release() -> None:
     assert not counts.any()
 
 
+@pytest.mark.parametrize("in_place", [True, False])
+@pytest.mark.parametrize("calls", [1, 2])
+def test_a_release_that_ends_early_leaves_no_noise(in_place: bool, calls: int) -> None:
+    left = calls
+
+    def end(_: int) -> None:
+        nonlocal left
+        left -= 1
+        if not left:
+            raise KeyboardInterrupt
+
+    counts = np.full(LONG, 7)
+    out = counts if in_place else np.full(LONG, 7)
+    with pytest.raises(KeyboardInterrupt):
+        # Noisy counts are neither 0 nor 7.
+        GeometricMechanism(1, bounds=(8, 9)).release(counts, out=out, threads=1, progress=end)
+    done = np.count_nonzero(out == 0)
+    assert 0 < done < LONG
+    assert not out[:done].any()
+    assert (out[done:] == 7).all()
+
+
+def test_progress_is_that_of_all_counts() -> None:
+    done: list[int] = []
+    # Long enough for several reports, and no multiple of them.
+    counts = np.zeros(LONG - 3, np.int64)
+    WIDE.release(counts, progress=done.append, threads=1)
+    assert len(done) > 1
+    assert sum(done) == counts.size
+    done.clear()
+    GeometricMechanism(1).top(counts, 2, progress=done.append, threads=1)
+    assert sum(done) == 2 * counts.size
+
+
+def test_progress_may_be_a_bar(capsys: pytest.CaptureFixture[str]) -> None:
+    WIDE.release(np.zeros(1000, np.int64), progress=True)
+    assert "1.00k/1.00k" in capsys.readouterr().err
+
+
 def test_release_frees_the_gil() -> None:
     ticks = 0
     ready, stop = threading.Event(), threading.Event()

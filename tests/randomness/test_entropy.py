@@ -853,10 +853,10 @@ def test_subinterpreters_raise_or_draw_fresh_noise() -> None:
 
 
 @pytest.mark.parametrize("layout", ["contiguous", "in place", "strided", "the other byte order"])
-def test_interrupted_release_writes_all_or_nothing(layout: str) -> None:
+def test_interrupted_release_leaves_no_noise(layout: str) -> None:
     size = 4_000_000
-    # Outside the bounds, so every noisy count differs.
-    counts = np.full(size, -1)
+    # Outside the bounds, so every noisy count differs, and none is 0.
+    counts, mechanism = np.full(size, -1), GeometricMechanism(2, bounds=(1, 10))
     out = {
         "contiguous": lambda: np.zeros(size, np.int64),
         "in place": lambda: counts,
@@ -871,12 +871,12 @@ def test_interrupted_release_writes_all_or_nothing(layout: str) -> None:
             out[:] = -1
             start = time.perf_counter()
             # With more threads signals would be checked only at the end.
-            release = partial(NARROW.release, counts, out=out, threads=1)
+            release = partial(mechanism.release, counts, out=out, threads=1)
             if alarmed(release, random.uniform(1e-6, seconds)):
                 interrupted += 1
             else:
                 seconds = min(seconds, 1.2 * (time.perf_counter() - start))
-            assert np.count_nonzero(out == -1) in (0, size)
+            assert (out > 0).all() or set(np.unique(out)) <= {-1, 0}
             if interrupted == 20:
                 break
     finally:

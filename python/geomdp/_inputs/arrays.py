@@ -12,8 +12,9 @@ from geomdp._inputs import parameters
 from geomdp._inputs.parameters import is_integer
 
 Array: TypeAlias = NDArray[np.integer[Any]]
-#: Writes noisy counts from one contiguous array to another: (counts, out, interruptible).
-Noise: TypeAlias = Callable[[Array, Array, bool], None]
+#: Writes noisy counts from one contiguous array to another: (counts, out). If it fails, what it has
+#: written is 0.
+Noise: TypeAlias = Callable[[Array, Array], None]
 
 #: Every dtype of counts by its name. Other names for them derive from these.
 DTYPES = {
@@ -112,14 +113,11 @@ def dtype_for(bounds: tuple[int, int] | None) -> np.dtype[Any]:
 
 
 def release(counts: Any, out: Any, noise: Noise) -> Array:
-    """Return the noisy counts in a new array of the same dtype and shape, or in `out`.
-
-    `out` is written once nothing can fail any more, or by a call that cannot be interrupted.
-    """
+    """Return the noisy counts in a new array of the same dtype and shape, or in `out`."""
     if out is None and type(counts) is np.ndarray and ready(counts):
         # Fast path for the common case: the checks below take longer than a draw.
         result: Any = np.empty(counts.shape, counts.dtype)
-        noise(counts, result, True)
+        noise(counts, result)
         return result  # type: ignore[no-any-return]
     return _release(as_array(counts), out, noise)
 
@@ -131,19 +129,19 @@ def _release(counts: Array, out: Any, noise: Noise) -> Array:
     if flat is not None:
         if out is None:
             result = np.empty_like(counts, subok=False)
-            noise(flat, _must(_flat(result)), True)
+            noise(flat, _must(_flat(result)))
             return result
         target = _flat(out) if counts.flags.c_contiguous == out.flags.c_contiguous else None
         # Identical items may be shared, since each is read before it is written.
         if target is not None and (
             out is counts or not np.may_share_memory(flat, target) or _same(flat, target)
         ):
-            noise(flat, target, False)
+            noise(flat, target)
             return out  # type: ignore[no-any-return]
     # Other layouts and byte orders need a contiguous copy.
     native = counts.dtype.newbyteorder("=")
     own = np.array(counts, dtype=native, order="C", subok=False).view(native)
-    noise(own.reshape(-1), own.reshape(-1), True)
+    noise(own.reshape(-1), own.reshape(-1))
     if out is not None:
         np.copyto(out, own, casting="equiv")
         return out  # type: ignore[no-any-return]

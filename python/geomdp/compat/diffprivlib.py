@@ -142,8 +142,8 @@ class Geometric:
         counts = arrays.as_array(value)
         core = self._drawer(arrays.code(counts.dtype))
 
-        def noise(source: Array, target: Array, interruptible: bool) -> None:
-            core.release_into(source, target, interruptible, 0)
+        def noise(source: Array, target: Array) -> None:
+            core.release_into(source, target, None, 0)
 
         return arrays.release(counts, None, noise)
 

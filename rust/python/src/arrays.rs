@@ -154,29 +154,35 @@ fn share(
     })
 }
 
-/// Calls `work` on all indices of a buffer with the interpreter released, and checks for signals
-/// now and then.
+/// Calls `work` on all indices of a buffer with the interpreter released. Now and then it checks
+/// for signals and calls `progress` with the number of indices done since. If anything fails, it
+/// calls `undo` with all indices that `work` has had.
 fn in_slices(
     py: Python<'_>,
     len: usize,
-    interruptible: bool,
+    progress: Option<&Bound<'_, PyAny>>,
     threads: usize,
     work: impl Fn(Range<usize>) -> Result<(), Error> + Sync,
+    undo: impl Fn(Range<usize>),
 ) -> PyResult<()> {
-    for slice in (0..len).step_by(SLICE * threads) {
-        let slice = slice..len.min(slice + SLICE * threads);
-        py.detach(|| {
+    for start in (0..len).step_by(SLICE * threads) {
+        let slice = start..len.min(start + SLICE * threads);
+        let done = py.detach(|| {
             let done = match threads {
-                1 => work(slice),
-                _ => share(slice, threads, &work),
+                1 => work(slice.clone()),
+                _ => share(slice.clone(), threads, &work),
             };
             // Before anything else runs, such as a signal handler.
             clear_registers();
             done
-        })
-        .map_err(to_py)?;
-        if interruptible {
-            py.check_signals()?;
+        });
+        let told = || {
+            progress.map_or(Ok(()), |call| call.call1((slice.len(),)).map(drop))?;
+            py.check_signals()
+        };
+        if let Err(error) = done.map_err(to_py).and_then(|()| told()) {
+            undo(0..slice.end);
+            return Err(error);
         }
     }
     Ok(())
@@ -184,13 +190,14 @@ fn in_slices(
 
 /// Adds noise to the items of `counts` and writes the results to `out`, which may be the same
 /// memory. `from` returns a function that adds noise to the counts from an index on; the index is a
-/// multiple of [`CHUNK`].
+/// multiple of [`CHUNK`]. If the call fails or is interrupted, what it has written is overwritten
+/// with 0, so that no part of a release passes for the whole.
 pub(crate) fn add_noise<T, N>(
     py: Python<'_>,
     from: impl Fn(usize) -> Result<N, Error> + Sync,
     counts: &Items<T>,
     out: &Items<T>,
-    interruptible: bool,
+    progress: Option<&Bound<'_, PyAny>>,
     threads: usize,
 ) -> PyResult<()>
 where
@@ -214,7 +221,15 @@ where
         }
         Ok(())
     };
-    in_slices(py, len, interruptible, threads_for(len, threads), work)
+    let undo = |range: Range<usize>| {
+        for start in range.clone().step_by(CHUNK) {
+            out.write(
+                start,
+                &[T::default(); CHUNK][..CHUNK.min(range.end - start)],
+            );
+        }
+    };
+    in_slices(py, len, progress, threads_for(len, threads), work, undo)
 }
 
 /// Draws the places of the `k` largest of `len` noisy counts. `read` writes the counts from an index
@@ -224,6 +239,7 @@ pub(crate) fn top<T: Count + zeroize::DefaultIsZeroes>(
     mechanism: &Mechanism,
     len: usize,
     k: usize,
+    progress: Option<&Bound<'_, PyAny>>,
     threads: usize,
     read: impl Fn(usize, &mut [T]) + Sync,
 ) -> PyResult<Vec<u64>> {
@@ -243,7 +259,7 @@ pub(crate) fn top<T: Count + zeroize::DefaultIsZeroes>(
             best.merge(&pick.best());
             Ok(())
         };
-        in_slices(py, len, true, threads_for(len, threads), work)?;
+        in_slices(py, len, progress, threads_for(len, threads), work, |_| ())?;
         let best = best.into_inner().unwrap_or_else(PoisonError::into_inner);
         named.push(best.place());
     }

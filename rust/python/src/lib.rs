@@ -125,13 +125,14 @@ impl Mechanism {
     }
 
     /// Adds noise to the counts of one contiguous buffer and writes the results to another.
-    /// `threads = 0` picks the number automatically.
+    /// `progress` is called now and then with the number of counts done since, and `threads = 0`
+    /// picks the number automatically.
     fn release_into(
         &self,
         py: Python<'_>,
         counts: &Bound<'_, PyAny>,
         out: &Bound<'_, PyAny>,
-        interruptible: bool,
+        progress: Option<&Bound<'_, PyAny>>,
         threads: usize,
     ) -> PyResult<()> {
         let (counts, out) = (Memory::of(counts)?, Memory::of(out)?);
@@ -144,7 +145,7 @@ impl Mechanism {
                     let mut draws = Draws::at(kernel, lower, &key, index)?;
                     Ok(move |part: &mut [T]| draws.add_noise(part))
                 };
-                arrays::add_noise(py, from, &counts, &out, interruptible, threads)
+                arrays::add_noise(py, from, &counts, &out, progress, threads)
             })
         })
     }
@@ -160,7 +161,7 @@ impl Mechanism {
         start: usize,
         counts: &Bound<'_, PyAny>,
         out: &Bound<'_, PyAny>,
-        interruptible: bool,
+        progress: Option<&Bound<'_, PyAny>>,
         threads: usize,
     ) -> PyResult<()> {
         let (counts, out) = (Memory::of(counts)?, Memory::of(out)?);
@@ -184,7 +185,7 @@ impl Mechanism {
                         ids.add_noise(&mut draws, &mut addresses, first, part)
                     })
                 };
-                arrays::add_noise(py, from, &counts, &out, interruptible, threads)
+                arrays::add_noise(py, from, &counts, &out, progress, threads)
             })
         })
     }
@@ -195,13 +196,14 @@ impl Mechanism {
         py: Python<'_>,
         counts: &Bound<'_, PyAny>,
         k: usize,
+        progress: Option<&Bound<'_, PyAny>>,
         threads: usize,
     ) -> PyResult<Vec<u64>> {
         let counts = Memory::of(counts)?;
         with_dtype!(counts.item(), T => {
             let counts = counts.items::<T>()?;
             let read = |start, chunk: &mut [T]| counts.read(start, chunk);
-            without_trace(|| arrays::top(py, &self.inner, counts.len(), k, threads, read))
+            without_trace(|| arrays::top(py, &self.inner, counts.len(), k, progress, threads, read))
         })
     }
 
@@ -227,7 +229,7 @@ impl Mechanism {
                 chunk[place - start] = *count;
             }
         };
-        without_trace(|| arrays::top(py, &self.inner, size, k, threads, read))
+        without_trace(|| arrays::top(py, &self.inner, size, k, None, threads, read))
     }
 
     /// The least and the greatest output.
@@ -274,13 +276,14 @@ impl Folded {
     }
 
     /// Adds noise to the counts of one contiguous buffer and writes the results to another.
-    /// `threads = 0` picks the number automatically.
+    /// `progress` is called now and then with the number of counts done since, and `threads = 0`
+    /// picks the number automatically.
     fn release_into(
         &self,
         py: Python<'_>,
         counts: &Bound<'_, PyAny>,
         out: &Bound<'_, PyAny>,
-        interruptible: bool,
+        progress: Option<&Bound<'_, PyAny>>,
         threads: usize,
     ) -> PyResult<()> {
         let (counts, out) = (Memory::of(counts)?, Memory::of(out)?);
@@ -292,7 +295,7 @@ impl Folded {
                     let mut draws = self.inner.draws_at(&key, index)?;
                     Ok(move |part: &mut [T]| draws.add_noise(part))
                 };
-                arrays::add_noise(py, from, &counts, &out, interruptible, threads)
+                arrays::add_noise(py, from, &counts, &out, progress, threads)
             })
         })
     }
@@ -316,7 +319,7 @@ fn release_not_private(
             let mut draws = Draws::at(kernel, lower, &key, index)?;
             Ok(move |part: &mut [T]| draws.add_noise(part))
         };
-        arrays::add_noise(py, from, &counts, &out, true, threads)
+        arrays::add_noise(py, from, &counts, &out, None, threads)
     })
 }
 
@@ -336,7 +339,7 @@ fn sample_geometric(
             let mut draws = Draws::at(&kernel, 0, &key, index)?;
             Ok(move |part: &mut [i64]| draws.add_noise(part))
         };
-        arrays::add_noise(py, from, &out, &out, true, arrays::AUTOMATIC)
+        arrays::add_noise(py, from, &out, &out, None, arrays::AUTOMATIC)
     })
 }
 
@@ -351,7 +354,7 @@ fn sample_bernoulli(py: Python<'_>, prob: f64, out: &Bound<'_, PyAny>) -> PyResu
             let (bit, mut tape) = (&bit, Tape::at(&key, index, bit.words())?);
             Ok(move |bits: &mut [u8]| bit.fill(&mut tape, bits))
         };
-        arrays::add_noise(py, from, &out, &out, true, arrays::AUTOMATIC)
+        arrays::add_noise(py, from, &out, &out, None, arrays::AUTOMATIC)
     })
 }
 
