@@ -116,10 +116,13 @@ def test_numbers_that_a_browser_would_round_are_refused(tmp_path: Path) -> None:
         ({}, ["Each record counts as one individual.", "that one record is among the data"]),
         (
             {"l0": 2, "linf": 3},
-            ["has at most 2 cells, 3 in each."],
+            ["counts in at most 2 cells, at most 3 times in each."],
         ),
-        ({"individual": "who", "l0": 1}, ["at most 1 cell, 1 in each. Further records"]),
-        ({"individual": "who", "l1": 4}, ["at most 4 records in all. Further records were left"]),
+        ({"individual": "who", "l0": 1}, ["in at most 1 cell, once in each; further records"]),
+        (
+            {"individual": "who", "l1": 4},
+            ["with at most 4 records in all; further records were left"],
+        ),
         ({"neighbours": "change"}, ["the odds between two guesses about one record change"]),
     ],
 )

@@ -36,7 +36,7 @@ _EPSILONS = (Fraction(1, 2**40), Fraction(2**10))
 
 
 class Design(Searchable, Layout):
-    """A table of counts before there are any: everything public about it, and nothing of the data.
+    """The public description of a table of counts. It contains no data.
 
     A design knows its cells, and how much one individual can change them. So it gives the
     sensitivity, the accuracy of a release and the epsilon for an accuracy. :meth:`count` bounds the

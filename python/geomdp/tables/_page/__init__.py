@@ -112,12 +112,13 @@ def _sentences(facts: Mapping[str, Any]) -> list[str]:
     else:
         one = "one individual"
         if facts["l1"] is not None:
-            most = f"{many(facts['l1'], 'record')} in all"
+            most = f"with at most {many(facts['l1'], 'record')} in all"
         else:
-            most = f"{many(facts['l0'], 'cell')}, {facts['linf']} in each"
-        limits = f"Counted of each individual: at most {most}. Further records were left out."
+            times = "once" if facts["linf"] == 1 else f"at most {facts['linf']} times"
+            most = f"in at most {many(facts['l0'], 'cell')}, {times} in each"
+        limits = f"Each individual counts {most}; further records were left out."
         if facts["individual"] is None:
-            limits = f"The publisher states that an individual has at most {most}."
+            limits = f"The publisher states that each individual counts {most}."
     guess = f"the odds that {one} is among the data"
     if facts["neighbours"] == "change":
         guess = f"the odds between two guesses about {one}"
