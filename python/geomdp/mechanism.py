@@ -346,12 +346,19 @@ class GeometricMechanism:
         """
         try:  # The decorator `unseen` would take an eighth of the time of one count.
             if progress is False:
+                if threads is None and nulls is REFUSE and type(counts) is np.ndarray:
+                    # The checks of other arguments take as long as a small draw.
+                    return arrays.release(counts, out, self._draw)
                 return self._noisy(counts, out, nulls, threads)
             return reported(progress, counts, 1, partial(self._noisy, counts, out, nulls, threads))
         except BaseException as error:
             del counts, out
             hide(error)
             raise
+
+    def _draw(self, counts: Array, out: Array) -> None:
+        """Write noisy counts."""
+        self._core.release_into(counts, out, None, 0)
 
     def _noisy(
         self,

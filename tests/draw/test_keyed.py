@@ -548,10 +548,10 @@ def test_core_accepts_any_shape() -> None:
         ids.add_integers(np.arange(9), bad.view(np.uint8), True)
     ids.add_integers(np.arange(9), None, True)
     out = np.zeros_like(square)
-    mechanism.release_keyed(key, "n", ids, 0, square, out, False, 1)
+    mechanism.release_keyed(key, "n", ids, 0, square, out, None, 1)
     assert len(set(out.ravel().tolist())) == 9
     with pytest.raises(ValueError, match="more counts than ids"):
-        mechanism.release_keyed(key, "n", ids, 1, square, out, False, 1)
+        mechanism.release_keyed(key, "n", ids, 1, square, out, None, 1)
 
 
 @pytest.mark.parametrize("offsets", [[0, 2, 1], [-1, 0, 1], [0, 1, 4]])
@@ -560,7 +560,7 @@ def test_core_refuses_offsets_of_other_data(offsets: list[int]) -> None:
     ids.add_bytes(np.array(offsets), np.zeros(3, np.uint8), None)
     with pytest.raises(ValueError, match="offsets = "):
         WIDE._core.release_keyed(
-            _core.ReleaseKey(None), "n", ids, 0, counts, np.zeros_like(counts), False, 1
+            _core.ReleaseKey(None), "n", ids, 0, counts, np.zeros_like(counts), None, 1
         )
 
 

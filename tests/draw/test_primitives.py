@@ -1262,5 +1262,5 @@ def test_folding_is_that_of_the_library(twice: tuple[int, int]) -> None:
     # Offsets, for a least output of 0.
     rust.call("fold", "fold_in", reflection, number(2**63), *given, T=Type("i64"))
     noiseless = np.empty(len(counts), np.int64)
-    _core.Folded(None, twice).release_into(np.array(counts), noiseless, False, 1)
+    _core.Folded(None, twice).release_into(np.array(counts), noiseless, None, 1)
     assert [least + value(place) for place in places] == noiseless.tolist()

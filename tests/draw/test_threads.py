@@ -186,7 +186,7 @@ def bits() -> Array:
 def folded() -> Array:
     out = np.zeros(MANY, np.int64)
     core = _core.Folded((1, 2**56), (-(2**62), 2**62))
-    core.release_into(out, out, True, 2)
+    core.release_into(out, out, None, 2)
     return out
 
 

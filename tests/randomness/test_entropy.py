@@ -682,9 +682,9 @@ def test_wiped_stack_exceeds_used_stack() -> None:
     assert used > 1000
     for call in (
         lambda: core.release_scalar(7, "i8"),
-        lambda: core.release_into(counts, out, True, 1),
+        lambda: core.release_into(counts, out, None, 1),
         lambda: folded.release_scalar(7, "i8"),
-        lambda: folded.release_into(counts, out, True, 1),
+        lambda: folded.release_into(counts, out, None, 1),
         lambda: _core.sample_geometric(0.1, 1000, out),
         lambda: _core.sample_bernoulli(0.1, bits),
     ):
@@ -785,12 +785,12 @@ core = importlib.util.module_from_spec(importlib.util.spec_from_loader("geomdp._
 loader.exec_module(core)
 mechanism = core.Mechanism((1, 2**57), None)
 zeros, noisy = array.array("q", bytes(64)), array.array("q", bytes(64))
-mechanism.release_into(zeros, noisy, False, 1)
+mechanism.release_into(zeros, noisy, None, 1)
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 gc.disable()
 
 def draw():
-    mechanism.release_into(zeros, noisy, False, 1)
+    mechanism.release_into(zeros, noisy, None, 1)
     os.write(1, noisy)
     os._exit(0)
 
