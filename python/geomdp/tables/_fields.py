@@ -123,6 +123,13 @@ FIELDS: dict[str, Field] = {
         "cells, in the order of the design. Otherwise null",
         lambda release: release._threshold,
     ),
+    "rounded": Field(
+        {"type": ["integer", "null"], "minimum": 2},
+        "null, or the number of whose multiples the counts are: each is the nearest one to a noisy "
+        "count, and of two that are equally near the even multiple, so it is off by at most half "
+        "of this number, rounded down. A count at a limit of int64 stays there",
+        lambda release: release._rounded,
+    ),
     "name": Field(
         _TEXT,
         "the name of the column of counts of the design",

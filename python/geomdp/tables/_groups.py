@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from geomdp import _notebook
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Integer, Real
-from geomdp.tables import _page, _pictures
+from geomdp.tables import _page, _pictures, _rounding
 from geomdp.tables._analysis import ends, thresholds
 from geomdp.tables._native import Coded, Library
 from geomdp.tables._released import Released
@@ -65,8 +66,10 @@ class NoisyGroups(Released):
         cells: NDArray[np.int64],
         at_least: int,
         identity: Identity,
+        rounded: int | None = None,
     ) -> None:
-        super().__init__(design, mechanisms, label, library, counts, identity=identity)
+        known = design, mechanisms, label, library, counts
+        super().__init__(*known, identity=identity, rounded=rounded)
         self._cells, self._at_least = cells, at_least
 
     @property
@@ -130,7 +133,17 @@ class NoisyGroups(Released):
         [mechanism] = self.mechanisms.values()
         if mechanism.rate == math.inf:
             return counts, counts
-        return thresholds.interval(float(mechanism.rate), counts, self._at_least, level)
+        interval = partial(
+            thresholds.interval, float(mechanism.rate), threshold=self._at_least, level=level
+        )
+        if self._rounded is None:
+            return interval(published=counts)
+        # Both ends rise with what a count was before rounding, which reached the threshold.
+        off = _rounding.half(self._rounded)
+        low, high = (
+            np.maximum(_rounding.moved(counts, moves), self._at_least) for moves in (-off, off)
+        )
+        return interval(published=low)[0], interval(published=high)[1]
 
     def largest(self, k: Integer, *, alpha: Real | None = None) -> Any:
         """Return the k groups with the greatest noisy counts, or all if there are fewer.

@@ -18,7 +18,7 @@ from geomdp import _identity
 from geomdp._identity import Identity
 from geomdp._inputs import parameters
 from geomdp.mechanism import GeometricMechanism
-from geomdp.tables import _layout, _published
+from geomdp.tables import _layout, _published, _rounding
 from geomdp.tables._analysis.products import Block
 from geomdp.tables._design import Design
 from geomdp.tables._fields import FORMAT, KEYWORDS, plan
@@ -111,7 +111,13 @@ def _table(known: _Known, contents: Contents) -> NoisyTable:
     counts[design._axes.shown] = contents.counts.reshape(design.shape)
     stated = contents.facts["part_of"]
     part_of = None if stated is None else fraction(stated)
-    return NoisyTable(*known, counts, identity=_identified(contents), part_of=part_of)
+    return NoisyTable(
+        *known,
+        counts,
+        identity=_identified(contents),
+        part_of=part_of,
+        rounded=_rounded(contents),
+    )
 
 
 def _groups(known: _Known, contents: Contents) -> NoisyGroups:
@@ -121,10 +127,18 @@ def _groups(known: _Known, contents: Contents) -> NoisyGroups:
     [mechanism] = mechanisms.values()
     at_least = threshold(design, contents.facts["at_least"], mechanism)
     cells = np.ravel_multi_index(tuple(_places(design, contents)), design.shape)
-    if (np.diff(cells) <= 0).any() or (contents.counts < at_least).any():
+    rounded = _rounded(contents)
+    below = contents.counts < at_least - _rounding.half(rounded)
+    if (np.diff(cells) <= 0).any() or below.any():
         raise ValueError(_OTHER_ROWS)
-    identity = _identified(contents)
-    return NoisyGroups(*known, contents.counts, cells=cells, at_least=at_least, identity=identity)
+    return NoisyGroups(
+        *known,
+        contents.counts,
+        cells=cells,
+        at_least=at_least,
+        identity=_identified(contents),
+        rounded=rounded,
+    )
 
 
 def _top(known: _Known, contents: Contents) -> Top:
@@ -139,10 +153,21 @@ def _top(known: _Known, contents: Contents) -> Top:
     change = cells.size * steps(design)
     own = {block: GeometricMechanism(given.rate * change, change) for block in mechanisms}
     top = Top(design, own, *known[2:], cells=cells, identity=_identified(contents))
-    stated = contents.facts["top"], given.bounds
-    if stated != (np.unique(cells).size, None) or (top.ranks != contents.counts).any():
+    stated = contents.facts["top"], given.bounds, contents.facts["rounded"]
+    if stated != (np.unique(cells).size, None, None) or (top.ranks != contents.counts).any():
         raise ValueError(_OTHER_ROWS)
     return top
+
+
+def _rounded(contents: Contents) -> int | None:
+    """Return the number of whose multiples the counts are, or None."""
+    stated = contents.facts["rounded"]
+    if stated is None:
+        return None
+    step = _rounding.step(stated)
+    if not _rounding.is_nearest(contents.counts, step):
+        raise ValueError(_OTHER_ROWS)
+    return step
 
 
 def _identified(contents: Contents) -> Identity:

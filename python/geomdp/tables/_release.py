@@ -64,6 +64,7 @@ def prepare(
     threads: Any,
     corrects: Any,
     save: Any,
+    rounded: Any,
 ) -> Release:
     """Return a release, after all checks that public facts allow, those of its plans too."""
     mechanisms = _layout.mechanisms_by(design, mechanism, epsilon, bounds)
@@ -75,9 +76,11 @@ def prepare(
     for each in mechanisms.values():
         each.certificate(np.int64)  # A mechanism without a plan for these counts is refused here.
     release = Release(design, mechanisms, label, at_least, count, identified(corrects))
+    if save is None and rounded is not None:
+        raise TypeError("rounded goes with save: it is about the file")
     if save is not None:
         counts = np.zeros(design._axes.shape if at_least is None else 0, np.int64)
-        rehearse(_published(release, None, counts, _NO_CELLS), save)
+        rehearse(_published(release, None, counts, _NO_CELLS), save, rounded)
     return release
 
 
@@ -138,11 +141,11 @@ def _published(
     return NoisyGroups(*known, cells=cells, at_least=at_least, identity=identity)
 
 
-def saved(made: _Made, path: Any) -> _Made:
+def saved(made: _Made, path: Any, rounded: Any = None) -> _Made:
     """Return a release that is booked, after it is saved to a path that was rehearsed, or None."""
     if path is not None:
         try:
-            made.save(path)
+            made.save(path, rounded=rounded)
         except BaseException as error:
             error.__dict__["released"] = made
             error.add_note(

@@ -104,6 +104,7 @@ class Table(Searched):
         threads: int | None = None,
         corrects: Released | None = None,
         save: str | PathLike[str] | None = None,
+        rounded: Integer | None = None,
     ) -> NoisyTable: ...
     @overload
     def release(
@@ -118,6 +119,7 @@ class Table(Searched):
         threads: int | None = None,
         corrects: Released | None = None,
         save: str | PathLike[str] | None = None,
+        rounded: Integer | None = None,
     ) -> NoisyGroups: ...
     @unseen
     def release(
@@ -133,6 +135,7 @@ class Table(Searched):
         threads: int | None = None,
         corrects: Released | None = None,
         save: str | PathLike[str] | None = None,
+        rounded: Integer | None = None,
     ) -> NoisyTable | NoisyGroups:
         """Return the noisy table, or its groups with large noisy counts.
 
@@ -168,6 +171,9 @@ class Table(Searched):
             that name, so that a second run is not paid for, a missing library, levels that it
             cannot keep. If the disk fails after that, the error has the release as its attribute
             ``released``.
+        rounded : int, optional
+            With `save`: publish multiples of this number, such as 5 or 10, as
+            :meth:`NoisyTable.save` does. The result has the noisy counts before rounding.
 
         Returns
         -------
@@ -205,6 +211,7 @@ class Table(Searched):
             threads=threads,
             corrects=corrects,
             save=save,
+            rounded=rounded,
         )
         whole, losses = (
             _layout.loss(given.design, given.mechanisms),
@@ -212,7 +219,7 @@ class Table(Searched):
         )
         _release.spend(budget, whole, losses, label)
         noisy = _release.draw(given, self._library, self._occupied)
-        return _release.saved(noisy, save)
+        return _release.saved(noisy, save, rounded)
 
     def __repr__(self) -> str:
         levels = ", ".join(

@@ -138,6 +138,10 @@ def _sentences(facts: Mapping[str, Any]) -> list[str]:
             f" Only groups with a noisy count of at least {facts['at_least']} are here, and some "
             "may be empty."
         )
+    if facts["rounded"] is not None:
+        noise += (
+            f" Then counts were rounded to multiples of {facts['rounded']}: intervals allow for it."
+        )
     if facts["part_of"] is not None:
         limits += (
             " These are steps of a stream, whose privacy loss for one record is "
