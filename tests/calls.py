@@ -622,6 +622,10 @@ CALLS: list[tuple[str, Callable[[Any], Any]]] = [
     ("name", lambda x: tables.count(PEOPLE, {"town": ["a"]}, name=x)),
     ("other", lambda x: tables.count(PEOPLE, {"town": ["a"]}, other=[x])),
     ("margins|column", lambda x: tables.count(PEOPLE, {"who": [1]}, margins=x)),
+    (
+        "rest",
+        lambda x: tables.count(PEOPLE["town"], ["a"]).release(epsilon=1, at_least=9, rest=x),
+    ),
     ("levels", lambda x: tables.count(PEOPLE, {"town": x})),
     ("name", lambda x: ReleaseKey().release(BOUNDED, [1], IDS, name=x)),
     ("part", lambda x: ReleaseKey().release(BOUNDED, [1], IDS, name="n", part=x)),

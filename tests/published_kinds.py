@@ -39,11 +39,15 @@ RELEASED: dict[str, Any] = {
     for name, design in DESIGNS.items()
 }
 RELEASED["groups"] = DESIGNS["texts"].count(PEOPLE).release(epsilon=0.5, at_least=20)
+RELEASED["groups and rest"] = (
+    DESIGNS["texts"].count(PEOPLE).release(epsilon=1, at_least=60, rest=("rest", "1/4"))
+)
 RELEASED["top"] = DESIGNS["texts"].count(PEOPLE).top(3, epsilon=1)
 RELEASED["bounds"] = DESIGNS["flat"].count(PEOPLE).release(epsilon=0.5, bounds=(0, 300))
 RELEASED["rounded"] = DESIGNS["flat"].count(PEOPLE).release(epsilon=0.5)._to_multiples(10)
 RELEASED["rounded margins"] = RELEASED["margins"]._to_multiples(5)
 RELEASED["rounded groups"] = RELEASED["groups"]._to_multiples(10)
+RELEASED["rounded groups and rest"] = RELEASED["groups and rest"]._to_multiples(5)
 RELEASED["rounded bounds"] = RELEASED["bounds"]._to_multiples(7)
 
 

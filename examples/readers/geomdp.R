@@ -122,6 +122,10 @@ read_geomdp <- function(path, level = 0.95) {
   key <- rep("", nrow(rows))
   for (place in seq_along(facts$axes)) {
     known <- .depths(facts$axes[[place]])
+    if (!is.null(facts$rest)) { # the last row
+      known$labels <- c(known$labels, .text(facts$rest$labels[[place]]))
+      known$depths <- c(known$depths, known$depths[1])
+    }
     at <- match(cells[[place]], if (types[place] == "number") .same(known$labels, cells[[place]]) else known$labels)
     if (anyNA(at)) stop(path, " has other rows than its description")
     key <- paste(key, known$depths[at])
@@ -142,6 +146,13 @@ read_geomdp <- function(path, level = 0.95) {
   } else {
     rows$lower <- .groups(pmax(low, facts$at_least), rate, facts$at_least, alpha)$lower
     rows$upper <- .groups(pmax(high, facts$at_least), rate, facts$at_least, alpha)$upper
+  }
+  if (!is.null(facts$rest)) {
+    # The sum of what was left out has noise of its own.
+    last <- nrow(rows)
+    rate[last] <- .fraction(facts$rest$rate)
+    reach <- .reach(rate[last], alpha)
+    rows[last, c("lower", "upper")] <- pmax(c(low[last] - reach, high[last] + reach), 0)
   }
   # A count at a bound may have been moved there.
   bounds <- facts$mechanisms[[1]]$bounds

@@ -16,9 +16,11 @@ from geomdp.tables import _page, _pictures, _rounding
 from geomdp.tables._analysis import ends, thresholds
 from geomdp.tables._native import Coded, Library
 from geomdp.tables._released import Released
+from geomdp.tables._rest import Rest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from fractions import Fraction
 
     from matplotlib.axes import Axes
 
@@ -53,7 +55,7 @@ class NoisyGroups(Released):
 
     """
 
-    __slots__ = ("_at_least", "_cells")
+    __slots__ = ("_at_least", "_cells", "_rest")
 
     def __init__(
         self,
@@ -67,15 +69,27 @@ class NoisyGroups(Released):
         at_least: int,
         identity: Identity,
         rounded: int | None = None,
+        rest: Rest | None = None,
     ) -> None:
         known = design, mechanisms, label, library, counts
         super().__init__(*known, identity=identity, rounded=rounded)
-        self._cells, self._at_least = cells, at_least
+        # With a row for the rest, its count is the last one.
+        self._cells, self._at_least, self._rest = cells, at_least, rest
 
     @property
     def counts(self) -> NDArray[np.int64]:
-        """The noisy counts of the groups, in the order of the frame."""
-        return self._values
+        """The noisy counts of the groups, in the order of the frame, without a row for the rest."""
+        return self._values[: self._cells.size]
+
+    @property
+    def rest(self) -> int | None:
+        """The noisy count of all groups left out together; None without such a row."""
+        return None if self._rest is None else int(self._values[-1])
+
+    @property
+    def epsilon(self) -> Fraction | float:
+        """The exact privacy loss of the groups, and of a row for the rest, for one individual."""
+        return super().epsilon + (0 if self._rest is None else self._rest.loss(self.design))
 
     @property
     def at_least(self) -> int:
@@ -93,8 +107,9 @@ class NoisyGroups(Released):
         average. These intervals allow for that: given that a group appears, its interval misses
         with probability at most `alpha`. For groups that you then pick or sort by their counts,
         use `simultaneous`, as :meth:`largest` does: of many groups, the greatest are those
-        whose noise was greatest. A lower end of 0 says that the group may be empty. The noise is
-        taken as discrete Laplace (``docs/proofs.md``, section 18).
+        whose noise was greatest. A lower end of 0 says that the group may be empty. A row for the
+        rest has an interval for the sum of all groups left out, which holds whichever these are.
+        The noise of groups is taken as discrete Laplace (``docs/proofs.md``, section 18).
 
         Parameters
         ----------
@@ -127,12 +142,23 @@ class NoisyGroups(Released):
         """Return the ends of the intervals."""
         level = parameters.significance("alpha", alpha)
         counts = self.counts
-        if simultaneous and counts.size:
-            # Given which groups are here, their noises are independent.
-            level = ends.level(level, counts.size, independent=True)
+        if simultaneous and self._values.size:
+            # Given which groups are here, their noises are independent, and that of the rest.
+            level = ends.level(level, self._values.size, independent=True)
         [mechanism] = self.mechanisms.values()
         if mechanism.rate == math.inf:
-            return counts, counts
+            return self._values, self._values
+        found = self._of_groups(mechanism, counts, level)
+        if self._rest is None:
+            return found
+        own = self._rest.ends(int(self._values[-1]), self._rounded, level)
+        lower, upper = (np.append(each, end) for each, end in zip(found, own, strict=True))
+        return lower, upper
+
+    def _of_groups(
+        self, mechanism: GeometricMechanism, counts: _Ints, level: Fraction
+    ) -> tuple[_Ints, _Ints]:
+        """Return the ends of the intervals of groups."""
         interval = partial(
             thresholds.interval, float(mechanism.rate), threshold=self._at_least, level=level
         )
@@ -204,11 +230,11 @@ class NoisyGroups(Released):
         'sick'
 
         """
-        if not self.counts.size:
+        if not self._values.size:
             raise ValueError("a release without groups has no picture")
 
         def ends(together: bool) -> NDArray[Any]:
-            return np.stack([self.counts, *self._ends(alpha, simultaneous=together)])
+            return np.stack([self._values, *self._ends(alpha, simultaneous=together)])
 
         names, title = list(self.to_dict()), ", ".join(self.design.levels)
         return _pictures.published_rows(
@@ -217,7 +243,8 @@ class NoisyGroups(Released):
 
     def _levels(self) -> dict[str, Coded]:
         """Return the columns of levels."""
-        return self.design._axes.columns(self._cells)
+        columns = self.design._axes.columns(self._cells)
+        return columns if self._rest is None else self._rest.below(columns)
 
     def _rows(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return values, whose order is that of the frame."""
@@ -235,6 +262,7 @@ class NoisyGroups(Released):
         return (
             f"{_notebook.many(len(self._cells), 'group')} of {self.design.cells}, each with a "
             f"noisy count of at least {self._at_least}"
+            f"{'' if self._rest is None else ', and a row for the rest'}"
         )
 
 
