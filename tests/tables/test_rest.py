@@ -135,6 +135,61 @@ def test_intervals_hold_whichever_groups_are_left_out(true: Any, alpha: Fraction
         assert sum(misses.values()) > 0
 
 
+@pytest.mark.parametrize("true", [(3, 3, 3), (2, 3, 4), (0, 0, 0), (0, 3, 9), (12, 30, 1)])
+@pytest.mark.parametrize("rounded", [None, 5])
+def test_sums_of_the_groups_shown_hold_given_which_are_shown(true: Any, rounded: Any) -> None:
+    """By noise alone, groups near the threshold are much higher than their true counts."""
+    threshold, rate, alpha = 3, 1.0, Fraction(1, 4)
+    release = Design(["a", "b", "c"]).count(pd.Series(["a"])).release(epsilon=1, at_least=threshold)
+    z, q = np.arange(-12, 13), math.exp(-rate)
+    masses = (1 - q) / (1 + q) * q ** np.abs(z)
+    chance, misses, known = Counter[Any](), Counter[Any](), dict[Any, Any]()
+    for places in itertools.product(range(z.size), repeat=3):
+        noisy = np.array(true) + z[list(places)]
+        shown = noisy >= threshold
+        counts = tuple(sorted(noisy[shown].tolist()))
+        if counts not in known:
+            release._cells, release._values = np.arange(len(counts)), np.array(counts, np.int64)
+            release._rounded = None
+            known[counts] = release._to_multiples(rounded)._shown_sum(alpha)
+        low, high = known[counts]
+        key, mass = tuple(shown.tolist()), float(np.prod(masses[list(places)]))
+        chance[key] += mass
+        misses[key] += mass * (not low <= sum(np.array(true)[shown]) <= high)
+    for key, each in chance.items():
+        assert misses[key] <= float(alpha) * each + 1e-4
+
+
+def test_what_was_left_out_follows_from_a_total() -> None:
+    pages = pd.DataFrame({"page": ["home"] * 900 + ["help"] * 70 + ["blog"] * 12})
+    design = Design({"page": ["home", "help", "blog", "shop"]})
+    table = design.count(pages)
+    release, other = table.release(epsilon=1, at_least=40), table.release(epsilon=1)
+    alpha = Fraction(1, 10**6)
+    for total in (982, other, other._to_multiples(10)):
+        low, high = release.left_out(total, alpha=alpha).iloc[0].tolist()
+        assert 0 <= low <= 12 <= high <= 250
+    n = int(release.counts.sum())
+    level = alpha / 2
+    reach = accuracy.sum_accuracy(GeometricMechanism(1), 2, level)
+    low = int(other.total(alpha=level)["lower"][0]) - n - reach
+    assert release.left_out(other, alpha=alpha)["lower"].tolist() == [max(low, 0)]
+    limited = Design(PAGES, individual="who", l0=1)
+    of_people = limited.count(VISITS.assign(who=1)).release(epsilon=1)
+    away = Design({"page": ["home", "away"]}).count(pages).release(epsilon=1)
+    for bad, message in [
+        (-1, "total = -1"),
+        (1.5, "total = 1.5"),
+        (of_people, "total is not accepted for designs with individual"),
+        (away, "total has other columns or levels"),
+    ]:
+        with pytest.raises((TypeError, ValueError), match=message):
+            release.left_out(bad, alpha=0.05)  # type: ignore[arg-type]
+    other.id = release.id
+    with pytest.raises(ValueError, match="total is of this release"):
+        release.left_out(other, alpha=0.05)
+
+
 @pytest.mark.parametrize("rounded", [None, 5, 10])
 def test_the_interval_of_a_rounded_row_is_wider_by_half_a_step(rounded: Any) -> None:
     rest = row(Design(["a"]), 1)
@@ -306,10 +361,10 @@ def test_other_facts_are_refused(change: Any, tmp_path: Path) -> None:
             "rest goes with epsilon",
         ),
         ({"rest": "others"}, TypeError, "rest = 'others' has type str: give a pair"),
-        ({"rest": ("others", 0)}, ValueError, "rest = 0"),
-        ({"rest": ("others", 1)}, ValueError, "rest = 1"),
-        ({"rest": ("others", -0.5)}, ValueError, "rest = -"),
-        ({"rest": ("others", "x")}, ValueError, "rest"),
+        ({"rest": ("others", 0)}, ValueError, "rest has a share"),
+        ({"rest": ("others", 1)}, ValueError, "rest has a share"),
+        ({"rest": ("others", -0.5)}, ValueError, "rest has a share"),
+        ({"rest": ("others", "x")}, ValueError, "rest has a share"),
         ({"rest": ("others", 0.1)}, ValueError, "levels of 'hour' with the label of rest are not"),
         ({"rest": ({"page": "others"}, 0.1)}, ValueError, "rest has other columns"),
         ({"rest": (OTHERS | {"day": 1}, 0.1)}, ValueError, "rest has other columns"),

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp import _notebook
+from geomdp import _notebook, accuracy
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Integer, Real
 from geomdp.tables import _page, _pictures, _rounding
 from geomdp.tables._analysis import ends, thresholds
+from geomdp.tables._answers import Answers
 from geomdp.tables._native import Coded, Library
 from geomdp.tables._released import Released
 from geomdp.tables._rest import Rest
@@ -170,6 +171,78 @@ class NoisyGroups(Released):
             np.maximum(_rounding.moved(counts, moves), self._at_least) for moves in (-off, off)
         )
         return interval(published=low)[0], interval(published=high)[1]
+
+    def left_out(self, total: Integer | Answers, *, alpha: Real) -> Any:
+        """Return an interval for the sum of all groups left out, from a total of the same records.
+
+        It costs nothing. The total minus the groups shown is no estimate: a group is shown because
+        its noise was not too low, so the difference is too low. The interval allows for that,
+        whichever groups are shown, and grows with their number; a row for the rest, of
+        ``release(rest=...)``, is much narrower (``docs/proofs.md``, lemma 20b).
+
+        Parameters
+        ----------
+        total : int or NoisyTable
+            The number of records in all cells of the design: public, and not taken from the data,
+            since epsilon does not cover it; or another release of the same records, whose columns
+            are some of those of the groups. Designs that bound the records of individuals keep
+            other records each, so they take a number alone.
+        alpha : int, float or Fraction
+            The probability that the interval misses.
+
+        Returns
+        -------
+        data frame
+            One row: lower and upper, which are not negative.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from geomdp import tables
+        >>> pages = pd.DataFrame({"page": ["home"] * 900 + ["help"] * 9})
+        >>> design = tables.Design({"page": ["home", "help", "blog"]})
+        >>> noisy = design.count(pages).release(epsilon=1, at_least=30)
+        >>> list(noisy.left_out(909, alpha=0.05).columns)
+        ['lower', 'upper']
+
+        """
+        level = parameters.significance("alpha", alpha)
+        if isinstance(total, Answers):
+            self._check_records(total)
+            _, found = total._totals((), level / 2, simultaneous=False)
+            whole: tuple[Any, Any] = found["lower"].item(), found["upper"].item()
+            level /= 2
+        else:
+            whole = (parameters.at_least("total", total, 0),) * 2
+        low, high = self._shown_sum(level)
+        ends_of = max(whole[0] - high, 0), max(whole[1] - low, 0)
+        return self._made(dict(zip(_ENDS, ([each] for each in ends_of), strict=True)))
+
+    def _check_records(self, total: Answers) -> None:
+        """Refuse a total that cannot be of the records of these groups."""
+        if total.id == self.id:
+            raise ValueError("total is of this release: give another")
+        if any(each.individual is not None for each in (self.design, total.design)):
+            raise ValueError(
+                "total is not accepted for designs with individual: each keeps other records of an "
+                "individual, so their totals differ; give a public number"
+            )
+        own = {axis.label: set(axis.cells) for axis in self.design._axes}
+        if any(own.get(axis.label) != set(axis.cells) for axis in total.design._axes):
+            raise ValueError("total has other columns or levels than the groups: give some of them")
+
+    def _shown_sum(self, level: Fraction) -> tuple[int, int]:
+        """Return an interval of the sum of the true counts of all groups shown."""
+        counts, [mechanism] = self.counts, self.mechanisms.values()
+        if not counts.size or mechanism.rate == math.inf:
+            return (sum(counts.tolist()),) * 2
+        # Half of the level for each end. Given that a group is shown, its noise is no less than
+        # other noise in distribution, so the sum of other noises bounds the upper end.
+        most = _rounding.moved(counts, _rounding.half(self._rounded)).tolist()
+        high = sum(most) + accuracy.sum_accuracy(mechanism, counts.size, level)
+        each = 2 * ends.level(level / 2, counts.size, independent=True)
+        lower, _ = self._of_groups(mechanism, counts, each)
+        return sum(lower.tolist()), high
 
     def largest(self, k: Integer, *, alpha: Real | None = None) -> Any:
         """Return the k groups with the greatest noisy counts, or all if there are fewer.

@@ -59,9 +59,15 @@ def asked(design: Layout, rest: Any, epsilon: Any) -> tuple[Rest, Fraction | flo
     if not isinstance(rest, tuple) or len(rest) != 2:
         wanted = 'a pair of a label and its share of epsilon, such as ("others", 0.1)'
         raise TypeError(parameters.foreign("rest", rest, wanted))
-    share = parameters.exact("rest", rest[1])
-    wanted = "a share of epsilon above 0 and below 1"
-    part = Fraction(parameters.in_range("rest", share, wanted, lambda x: 0 < x < 1))
+    try:
+        share = parameters.exact("rest", rest[1])
+        part = Fraction(parameters.in_range("rest", share, "", lambda x: 0 < x < 1))
+    except (TypeError, ValueError, OverflowError):
+        # Do not show the share: the pair may be two counts.
+        raise ValueError(
+            "rest has a share that is not accepted: give a pair of a label and a number above 0 "
+            "and below 1"
+        ) from None
     whole = parameters.exact("epsilon", epsilon)
     noise = GeometricMechanism(whole * part, _layout.change_of_sum(design))
     noise.certificate(np.int64)  # One without a plan is refused here.
