@@ -40,6 +40,7 @@ from geomdp.measurement import (
     VectorDomain,
 )
 from geomdp.notes import rejection, remap
+from geomdp.tables import _rounding
 from geomdp.testing import release_not_private
 
 KEY = bytes(32)
@@ -151,6 +152,8 @@ INTEGERS: list[tuple[str, Callable[[Any], Any], int | None]] = [
     ("d_in", lambda x: scalar.map_approx(x, 0.1), 0),
     ("d_in", word_count.map, 0),
     ("d_in", lambda x: word_count.check(x, 1), 0),
+    # That of save and release, which accept None.
+    ("rounded", _rounding.step, 2),
     ("n", lambda x: rejection.loss(0.1, x), 1),
     ("n", lambda x: rejection.calibrated_epsilon(0.1, x), 1),
     ("n", lambda x: rejection.pmf(0.1, x, 0), 1),
@@ -621,6 +624,10 @@ CALLS: list[tuple[str, Callable[[Any], Any]]] = [
     ("name", lambda x: tables.count(PEOPLE, {"town": ["a"]}, name=x)),
     ("other", lambda x: tables.count(PEOPLE, {"town": ["a"]}, other=[x])),
     ("margins|column", lambda x: tables.count(PEOPLE, {"who": [1]}, margins=x)),
+    (
+        "rest",
+        lambda x: tables.count(PEOPLE["town"], ["a"]).release(epsilon=1, at_least=9, rest=x),
+    ),
     ("levels", lambda x: tables.count(PEOPLE, {"town": x})),
     ("name", lambda x: ReleaseKey().release(BOUNDED, [1], IDS, name=x)),
     ("part", lambda x: ReleaseKey().release(BOUNDED, [1], IDS, name="n", part=x)),

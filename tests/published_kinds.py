@@ -39,8 +39,16 @@ RELEASED: dict[str, Any] = {
     for name, design in DESIGNS.items()
 }
 RELEASED["groups"] = DESIGNS["texts"].count(PEOPLE).release(epsilon=0.5, at_least=20)
+RELEASED["groups and rest"] = (
+    DESIGNS["texts"].count(PEOPLE).release(epsilon=1, at_least=60, rest=("rest", "1/4"))
+)
 RELEASED["top"] = DESIGNS["texts"].count(PEOPLE).top(3, epsilon=1)
 RELEASED["bounds"] = DESIGNS["flat"].count(PEOPLE).release(epsilon=0.5, bounds=(0, 300))
+RELEASED["rounded"] = DESIGNS["flat"].count(PEOPLE).release(epsilon=0.5)._to_multiples(10)
+RELEASED["rounded margins"] = RELEASED["margins"]._to_multiples(5)
+RELEASED["rounded groups"] = RELEASED["groups"]._to_multiples(10)
+RELEASED["rounded groups and rest"] = RELEASED["groups and rest"]._to_multiples(5)
+RELEASED["rounded bounds"] = RELEASED["bounds"]._to_multiples(7)
 
 
 def ends_of_each(release: Any, alpha: Any) -> Any:
@@ -50,5 +58,8 @@ def ends_of_each(release: Any, alpha: Any) -> Any:
     axes, ends = release.design._axes, np.zeros((*release.design._axes.shape, 2), np.int64)
     for block, mechanism in release.mechanisms.items():
         at = axes.block(block)
-        ends[at] = np.stack(mechanism.confidence_interval(release.counts[at], alpha), axis=-1)
+        off, bounds = (release._rounded or 0) // 2, mechanism.bounds or (-np.inf, np.inf)
+        for side, moved in enumerate((-off, off)):
+            before = np.clip(release.counts[at] + moved, *bounds).astype(np.int64)
+            ends[at][..., side] = mechanism.confidence_interval(before, alpha)[side]
     return ends[axes.shown].clip(0).reshape(-1, 2)

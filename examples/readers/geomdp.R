@@ -122,6 +122,10 @@ read_geomdp <- function(path, level = 0.95) {
   key <- rep("", nrow(rows))
   for (place in seq_along(facts$axes)) {
     known <- .depths(facts$axes[[place]])
+    if (!is.null(facts$rest)) { # the last row
+      known$labels <- c(known$labels, .text(facts$rest$labels[[place]]))
+      known$depths <- c(known$depths, known$depths[1])
+    }
     at <- match(cells[[place]], if (types[place] == "number") .same(known$labels, cells[[place]]) else known$labels)
     if (anyNA(at)) stop(path, " has other rows than its description")
     key <- paste(key, known$depths[at])
@@ -131,23 +135,38 @@ read_geomdp <- function(path, level = 0.95) {
   rate <- vapply(mechanisms, function(each) .fraction(each$rate), 0)
   counts <- rows[[length(names)]]
   alpha <- 1 - level - .lost
+  # Before rounding, each count was between these.
+  off <- .off(facts)
+  low <- counts - off
+  high <- counts + off
   if (is.null(facts$at_least)) {
     reach <- .reach(rate, alpha)
-    rows$lower <- pmax(counts - reach, 0)
-    rows$upper <- pmax(counts + reach, 0)
+    rows$lower <- pmax(low - reach, 0)
+    rows$upper <- pmax(high + reach, 0)
   } else {
-    rows[c("lower", "upper")] <- .groups(counts, rate, facts$at_least, alpha)
+    rows$lower <- .groups(pmax(low, facts$at_least), rate, facts$at_least, alpha)$lower
+    rows$upper <- .groups(pmax(high, facts$at_least), rate, facts$at_least, alpha)$upper
+  }
+  if (!is.null(facts$rest)) {
+    # The sum of what was left out has noise of its own.
+    last <- nrow(rows)
+    rate[last] <- .fraction(facts$rest$rate)
+    reach <- .reach(rate[last], alpha)
+    rows[last, c("lower", "upper")] <- pmax(c(low[last] - reach, high[last] + reach), 0)
   }
   # A count at a bound may have been moved there.
   bounds <- facts$mechanisms[[1]]$bounds
   if (!is.null(bounds)) {
-    rows$lower[counts <= bounds[[1]]] <- 0
-    rows$upper[counts >= bounds[[2]]] <- Inf
+    rows$lower[low <= bounds[[1]]] <- 0
+    rows$upper[high >= bounds[[2]]] <- Inf
   }
   attr(rows, "cells") <- key == keys[length(keys)]
   attr(rows, "rate") <- rate
   rows
 }
+
+# The most that rounding moved a count: half a step, rounded down.
+.off <- function(facts) if (is.null(facts$rounded)) 0 else facts$rounded %/% 2
 
 # Numbers are the same however they are written.
 .same <- function(labels, cells) {
@@ -175,7 +194,7 @@ sum_geomdp <- function(rows, which, level = attr(rows, "level")) {
   if (!is.null(facts$mechanisms[[1]]$bounds)) stop("counts with bounds cannot be added: errors have one sign")
   if (!all(attr(rows, "cells")[which])) stop("rows that are sums themselves cannot be added: choose cells")
   counts <- rows[[length(facts$axes) + 1]][which]
-  reach <- .sum_reach(attr(rows, "rate")[which][1], length(counts), 1 - level)
+  reach <- .sum_reach(attr(rows, "rate")[which][1], length(counts), 1 - level) + length(counts) * .off(facts)
   data.frame(estimate = sum(counts), lower = max(sum(counts) - reach, 0), upper = max(sum(counts) + reach, 0))
 }
 
@@ -185,6 +204,7 @@ summary.geomdp <- function(object, ...) {
   cat("privacy loss (epsilon) for one individual: ", facts$epsilon, "\n", sep = "")
   most <- if (is.null(facts$l1)) paste(facts$l0, "cells,", facts$linf, "records in each") else paste(facts$l1, "records in all")
   cat("an individual was counted in at most ", most, "\n", sep = "")
+  if (!is.null(facts$rounded)) cat("counts are rounded to multiples of ", facts$rounded, "\n", sep = "")
   cat("id: ", facts$id, ", the same in every file of this release\n", sep = "")
   for (id in facts$corrects) cat("use it instead of the release with the id ", id, "\n", sep = "")
   invisible(facts)

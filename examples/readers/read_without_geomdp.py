@@ -38,18 +38,19 @@ def read(path: Path, alpha: float = 0.05) -> list[dict[str, Any]]:
     mechanisms = {tuple(each["depths"]): each for each in facts["mechanisms"]}
     for row, cells in zip(found, rows, strict=True):
         at = tuple(known[cell] for known, cell in zip(depths, cells, strict=False))
-        row["lower"], row["upper"] = interval(int(cells[-1]), mechanisms[at], alpha - LOST)
+        off = (facts["rounded"] or 0) // 2  # The most that rounding moved a count.
+        row["lower"], row["upper"] = interval(int(cells[-1]), mechanisms[at], alpha - LOST, off)
     return found
 
 
-def interval(count: int, mechanism: dict[str, Any], alpha: float) -> tuple[float, float]:
-    """Return the ends for a noisy count; true counts are not negative."""
+def interval(count: int, mechanism: dict[str, Any], alpha: float, off: int) -> tuple[float, float]:
+    """Return the ends for a noisy count, moved by up to `off`; true counts are not negative."""
     rate = float(Fraction(mechanism["rate"]))
     reach = max(math.ceil(-math.log(alpha * (1 + math.exp(-rate)) / 2) / rate - 1), 0)
     least, most = mechanism["bounds"] or (-math.inf, math.inf)
     # A count at a bound may have been moved there.
-    lower = 0 if count <= least else max(count - reach, 0)
-    return lower, math.inf if count >= most else max(count + reach, 0)
+    lower = 0 if count - off <= least else max(count - off - reach, 0)
+    return lower, math.inf if count + off >= most else max(count + off + reach, 0)
 
 
 def depth_of(axis: dict[str, Any]) -> dict[str, int]:

@@ -141,6 +141,23 @@ def test_chosen_rows_are_added_compared_and_shared(open_page: Any) -> None:
     assert page.locator("#answers").inner_text() == "Choose rows for A and B in the table."
 
 
+def test_sums_of_rounded_rows_are_those_of_the_library(open_page: Any) -> None:
+    """Wider by half a step for each row, or Python and the page would differ."""
+    release = RELEASED["rounded"]
+    page = open_page(release)
+    [mechanism] = release.mechanisms.values()
+    for n in range(1, 7):
+        found = page.evaluate(f"sum([...Array({n}).keys()], 95).reach")
+        # The level of the page is smaller by the errors of its transform.
+        assert 0 <= found - (accuracy.sum_accuracy(mechanism, n, Fraction(1, 20)) + 5 * n) <= 1
+    one = page.evaluate("difference([0, 1], [1, 2], 95)")
+    assert one["upper"] - one["estimate"] == page.evaluate("sum([0, 2], 95).reach")
+    page.evaluate("state.chosen = true")
+    each = accuracy.sum_accuracy(mechanism, 1, Fraction(1, 20) / 6) + 5
+    assert page.evaluate("sum([0, 1, 2], 95).reach") == 3 * each
+    assert "rounded to multiples of 10: intervals allow for it" in page.content()
+
+
 @pytest.mark.parametrize(
     ("name", "why"),
     [

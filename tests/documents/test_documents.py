@@ -49,6 +49,7 @@ def run(text: str, name: str, flags: int = 0) -> doctest.TestResults:
         ("guides/corrections.md", 10),
         ("guides/excel.md", 6),
         ("guides/page.md", 5),
+        ("guides/rounding.md", 10),
         ("guides/suppression.md", 18),
         ("accuracy.md", 18),
         ("bounds.md", 8),

@@ -214,6 +214,8 @@ def test_groups_hold_nothing_exact(tmp_path: Any) -> None:
         "_label",
         "_library",
         "_part_of",
+        "_rest",
+        "_rounded",
         "_values",
         "corrects",
         "design",

@@ -15,11 +15,11 @@ def test_the_standard_library_reads_every_kind(name: str, tmp_path: Path) -> Non
     release.save(tmp_path / "a.csv")
     found = pd.DataFrame(read(tmp_path / "a.csv"))
     assert found.iloc[:, len(release.design.levels)].tolist() == [*release.to_dict().values()]
-    if name in ("top", "groups"):
+    if name == "top" or "groups" in name:
         assert "lower" not in found
         return
     ends, wanted = found[["lower", "upper"]].to_numpy(), ends_of_each(release, 0.05)
-    if name == "bounds":
+    if "bounds" in name:
         # The library says that a true count is within the bounds.
         ends = ends.clip(*release.mechanisms[0, 0].bounds)
     assert (ends == wanted).all()

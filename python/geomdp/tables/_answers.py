@@ -739,7 +739,7 @@ class _WithTotal(Answers):
 
     def __init__(self, noisy: Answers, total: int) -> None:
         self.design, self.mechanisms, self._values = noisy.design, noisy.mechanisms, noisy.counts
-        self.id, self.corrects = noisy.id, noisy.corrects
+        self.id, self.corrects, self._rounded = noisy.id, noisy.corrects, noisy._rounded
         self._known_total, self._noisy = total, noisy
 
     def _made(self, columns: Mapping[str, Any]) -> Any:

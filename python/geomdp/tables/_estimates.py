@@ -6,7 +6,7 @@ import math
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -17,7 +17,7 @@ from geomdp import accuracy
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Real
 from geomdp._numerics import decimals
-from geomdp.tables import _selection
+from geomdp.tables import _rounding, _selection
 from geomdp.tables._analysis import ends, products
 from geomdp.tables._analysis.ends import Ends
 from geomdp.tables._analysis.products import Block, Errors, Fitted, Product, Sum
@@ -183,6 +183,8 @@ class Estimates:
 
     #: The true total, where it is public: see :meth:`NoisyTable.with_total`.
     _known_total: int | None = None
+    #: The number of whose multiples the noisy counts are: see :meth:`Released.save`.
+    _rounded: int | None = None
 
     @property
     def counts(self) -> NDArray[np.int64]:
@@ -199,6 +201,7 @@ class Estimates:
                 block: Fraction(each.certificate(np.int64).total_variation)
                 for block, each in self.mechanisms.items()
             },
+            _rounding.half(self._rounded),
         )
 
     @cached_property
@@ -315,11 +318,8 @@ class Estimates:
         given, n = parameters.significance("alpha", alpha), number(rows, simultaneous)
         # Rows of margins and trees share cells.
         level = ends.level(given, n, independent=self._product.flat and len(chosen) == 1)
-        mechanism, cells = self._cells()
-        found = [
-            accuracy.sum_confidence_interval(mechanism, cells[w != 0], level, weights=w[w != 0])
-            for w in self._weights(rows, chosen)
-        ]
+        cells = self._cells()
+        found = [self._of_sum(cells[w != 0], level, w[w != 0]) for w in self._weights(rows, chosen)]
         signs = (1, -1)[: len(chosen)]
         points = linear(self._asked(rows, *chosen), signs, None, simultaneous).points
         return Found(points, Ends.of((x for x, _ in found), (x for _, x in found), rows.shape))
@@ -328,13 +328,10 @@ class Estimates:
         """Return the percentages that intervals for each group and for all others allow."""
         given = parameters.significance("alpha", alpha)
         half = ends.level(ends.level(given, number(rows, simultaneous)), 2, independent=True)
-        mechanism, cells = self._cells()
-        points, lower, upper = [], [], []
+        cells, points, lower, upper = self._cells(), [], [], []
         for w in self._weights(rows, [{}]):
             part, rest = (cells[x] for x in (w != 0, w == 0))
-            (a, b), (c, d) = (
-                accuracy.sum_confidence_interval(mechanism, x, half) for x in (part, rest)
-            )
+            (a, b), (c, d) = (self._of_sum(x, half, np.ones_like(x)) for x in (part, rest))
             low, high = (max(a, 0), max(d, 0)), (max(b, 0), max(c, 0))
             whole = sum(map(int, cells.flat))
             share = 100 * sum(map(int, part)) / whole if whole > 0 else math.nan
@@ -343,8 +340,24 @@ class Estimates:
             upper.append(Fraction(100 * high[0], sum(high)) if any(high) else 100)
         return Found(np.reshape(points, rows.shape), Ends.of(lower, upper, rows.shape))
 
-    def _cells(self) -> tuple[GeometricMechanism, _Ints]:
-        """Return the noisy cells, and their mechanism."""
+    def _of_sum(self, cells: _Ints, level: Fraction, weights: _Ints) -> tuple[int, int]:
+        """Return an interval of a weighted sum of true cells, by noisy cells alone.
+
+        Each end rises with what the cells were before rounding, and falls with negative weights.
+        """
+        mechanism = self.mechanisms[tuple(axis.tree.depth for axis in self.design._axes)]
+        interval = partial(
+            accuracy.sum_confidence_interval, mechanism, alpha=level, weights=weights
+        )
+        if self._rounded is None:
+            return interval(cells)
+        off = _rounding.half(self._rounded) * np.sign(weights)
+        bounds = () if mechanism.bounds is None else (mechanism.bounds,)
+        low, high = (_rounding.moved(cells, moves, *bounds) for moves in (-off, off))
+        return interval(low)[0], interval(high)[1]
+
+    def _cells(self) -> _Ints:
+        """Return the noisy cells."""
         axes = self.design._axes
         for axis in axes:
             if axis.tree.starts[axis.tree.depth] != axis.tree.cells[0]:
@@ -352,8 +365,7 @@ class Estimates:
                     f"a release with bounds has no intervals by the tree of {axis.label!r}, whose "
                     "cells differ in depth: release without bounds"
                 )
-        deepest = tuple(axis.tree.depth for axis in axes)
-        return self.mechanisms[deepest], self.counts[np.ix_(*(x.tree.leaves for x in axes))]
+        return self.counts[np.ix_(*(x.tree.leaves for x in axes))]
 
     def _weights(self, rows: Rows, chosen: Sequence[Mapping[int, NDArray[Any]]]) -> Iterator[_Ints]:
         """Yield for each row the weight of each cell, with the sign - in a second selection."""

@@ -123,6 +123,31 @@ FIELDS: dict[str, Field] = {
         "cells, in the order of the design. Otherwise null",
         lambda release: release._threshold,
     ),
+    "rest": Field(
+        {
+            "type": ["object", "null"],
+            "required": ["labels", "rate", "bounds", "plan_sha256"],
+            "properties": {
+                "labels": {"type": "array"},
+                "rate": _EXACT,
+                "bounds": {"type": "null"},
+                "plan_sha256": {"type": "string", "pattern": "^[0-9a-f]{64}$"},
+                "certificate": {"type": "object"},
+            },
+        },
+        "for groups with a row for those left out, its label in each column, in `labels`, and its "
+        "noise, as in `mechanisms`: the last row is the sum of all cells that have no row, none or "
+        "many, with this noise alone. `epsilon` covers it: `rate` times the most that one "
+        "individual adds in all. Otherwise null",
+        lambda release: _rest(getattr(release, "_rest", None)),
+    ),
+    "rounded": Field(
+        {"type": ["integer", "null"], "minimum": 2},
+        "null, or the number of whose multiples the counts are: each is the nearest one to a noisy "
+        "count, and of two that are equally near the even multiple, so it is off by at most half "
+        "of this number, rounded down. A count at a limit of int64 stays there",
+        lambda release: release._rounded,
+    ),
     "name": Field(
         _TEXT,
         "the name of the column of counts of the design",
@@ -179,7 +204,10 @@ def facts_of(release: Any, certificate: bool) -> dict[str, Any]:
         for name, field in FIELDS.items()
     }
     if certificate:
-        for each, noise in zip(found["mechanisms"], release.mechanisms.values(), strict=True):
+        said, noises = found["mechanisms"], list(release.mechanisms.values())
+        if found["rest"] is not None:
+            said, noises = [*said, found["rest"]], [*noises, release._rest.mechanism]
+        for each, noise in zip(said, noises, strict=True):
             each["certificate"] = json.loads(plan(noise)[0])
     return found
 
@@ -201,6 +229,13 @@ def _axis(axis: Any) -> dict[str, Any]:
         "margin": [_encoded(label) for label in axis.nodes[: axis.margin]],
         "shares": shares,
     }
+
+
+def _rest(rest: Any) -> dict[str, Any] | None:
+    """Return the facts of the row for groups left out."""
+    if rest is None:
+        return None
+    return {"labels": [_encoded(label) for label in rest.labels], **_mechanism(rest.mechanism)}
 
 
 def _encoded(level: Any) -> Any:

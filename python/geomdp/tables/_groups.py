@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp import _notebook
+from geomdp import _notebook, accuracy
 from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Integer, Real
-from geomdp.tables import _page, _pictures
+from geomdp.tables import _page, _pictures, _rounding
 from geomdp.tables._analysis import ends, thresholds
+from geomdp.tables._answers import Answers
 from geomdp.tables._native import Coded, Library
 from geomdp.tables._released import Released
+from geomdp.tables._rest import Rest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from fractions import Fraction
 
     from matplotlib.axes import Axes
 
@@ -52,7 +56,7 @@ class NoisyGroups(Released):
 
     """
 
-    __slots__ = ("_at_least", "_cells")
+    __slots__ = ("_at_least", "_cells", "_rest")
 
     def __init__(
         self,
@@ -65,14 +69,28 @@ class NoisyGroups(Released):
         cells: NDArray[np.int64],
         at_least: int,
         identity: Identity,
+        rounded: int | None = None,
+        rest: Rest | None = None,
     ) -> None:
-        super().__init__(design, mechanisms, label, library, counts, identity=identity)
-        self._cells, self._at_least = cells, at_least
+        known = design, mechanisms, label, library, counts
+        super().__init__(*known, identity=identity, rounded=rounded)
+        # With a row for the rest, its count is the last one.
+        self._cells, self._at_least, self._rest = cells, at_least, rest
 
     @property
     def counts(self) -> NDArray[np.int64]:
-        """The noisy counts of the groups, in the order of the frame."""
-        return self._values
+        """The noisy counts of the groups, in the order of the frame, without a row for the rest."""
+        return self._values[: self._cells.size]
+
+    @property
+    def rest(self) -> int | None:
+        """The noisy count of all groups left out together; None without such a row."""
+        return None if self._rest is None else int(self._values[-1])
+
+    @property
+    def epsilon(self) -> Fraction | float:
+        """The exact privacy loss of the groups, and of a row for the rest, for one individual."""
+        return super().epsilon + (0 if self._rest is None else self._rest.loss(self.design))
 
     @property
     def at_least(self) -> int:
@@ -90,8 +108,9 @@ class NoisyGroups(Released):
         average. These intervals allow for that: given that a group appears, its interval misses
         with probability at most `alpha`. For groups that you then pick or sort by their counts,
         use `simultaneous`, as :meth:`largest` does: of many groups, the greatest are those
-        whose noise was greatest. A lower end of 0 says that the group may be empty. The noise is
-        taken as discrete Laplace (``docs/proofs.md``, section 18).
+        whose noise was greatest. A lower end of 0 says that the group may be empty. A row for the
+        rest has an interval for the sum of all groups left out, which holds whichever these are.
+        The noise of groups is taken as discrete Laplace (``docs/proofs.md``, section 18).
 
         Parameters
         ----------
@@ -124,13 +143,106 @@ class NoisyGroups(Released):
         """Return the ends of the intervals."""
         level = parameters.significance("alpha", alpha)
         counts = self.counts
-        if simultaneous and counts.size:
-            # Given which groups are here, their noises are independent.
-            level = ends.level(level, counts.size, independent=True)
+        if simultaneous and self._values.size:
+            # Given which groups are here, their noises are independent, and that of the rest.
+            level = ends.level(level, self._values.size, independent=True)
         [mechanism] = self.mechanisms.values()
         if mechanism.rate == math.inf:
-            return counts, counts
-        return thresholds.interval(float(mechanism.rate), counts, self._at_least, level)
+            return self._values, self._values
+        found = self._of_groups(mechanism, counts, level)
+        if self._rest is None:
+            return found
+        own = self._rest.ends(int(self._values[-1]), self._rounded, level)
+        lower, upper = (np.append(each, end) for each, end in zip(found, own, strict=True))
+        return lower, upper
+
+    def _of_groups(
+        self, mechanism: GeometricMechanism, counts: _Ints, level: Fraction
+    ) -> tuple[_Ints, _Ints]:
+        """Return the ends of the intervals of groups."""
+        interval = partial(
+            thresholds.interval, float(mechanism.rate), threshold=self._at_least, level=level
+        )
+        if self._rounded is None:
+            return interval(published=counts)
+        # Both ends rise with what a count was before rounding, which reached the threshold.
+        off = _rounding.half(self._rounded)
+        low, high = (
+            np.maximum(_rounding.moved(counts, moves), self._at_least) for moves in (-off, off)
+        )
+        return interval(published=low)[0], interval(published=high)[1]
+
+    def left_out(self, total: Integer | Answers, *, alpha: Real) -> Any:
+        """Return an interval for the sum of all groups left out, from a total of the same records.
+
+        It costs nothing. The total minus the groups shown is no estimate: a group is shown because
+        its noise was not too low, so the difference is too low. The interval allows for that,
+        whichever groups are shown, and grows with their number; a row for the rest, of
+        ``release(rest=...)``, is much narrower (``docs/proofs.md``, lemma 20b).
+
+        Parameters
+        ----------
+        total : int or NoisyTable
+            The number of records in all cells of the design: public, and not taken from the data,
+            since epsilon does not cover it; or another release of the same records, whose columns
+            are some of those of the groups. Designs that bound the records of individuals keep
+            other records each, so they take a number alone.
+        alpha : int, float or Fraction
+            The probability that the interval misses.
+
+        Returns
+        -------
+        data frame
+            One row: lower and upper, which are not negative.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from geomdp import tables
+        >>> pages = pd.DataFrame({"page": ["home"] * 900 + ["help"] * 9})
+        >>> design = tables.Design({"page": ["home", "help", "blog"]})
+        >>> noisy = design.count(pages).release(epsilon=1, at_least=30)
+        >>> list(noisy.left_out(909, alpha=0.05).columns)
+        ['lower', 'upper']
+
+        """
+        level = parameters.significance("alpha", alpha)
+        if isinstance(total, Answers):
+            self._check_records(total)
+            _, found = total._totals((), level / 2, simultaneous=False)
+            whole: tuple[Any, Any] = found["lower"].item(), found["upper"].item()
+            level /= 2
+        else:
+            whole = (parameters.at_least("total", total, 0),) * 2
+        low, high = self._shown_sum(level)
+        ends_of = max(whole[0] - high, 0), max(whole[1] - low, 0)
+        return self._made(dict(zip(_ENDS, ([each] for each in ends_of), strict=True)))
+
+    def _check_records(self, total: Answers) -> None:
+        """Refuse a total that cannot be of the records of these groups."""
+        if total.id == self.id:
+            raise ValueError("total is of this release: give another")
+        if any(each.individual is not None for each in (self.design, total.design)):
+            raise ValueError(
+                "total is not accepted for designs with individual: each keeps other records of an "
+                "individual, so their totals differ; give a public number"
+            )
+        own = {axis.label: set(axis.cells) for axis in self.design._axes}
+        if any(own.get(axis.label) != set(axis.cells) for axis in total.design._axes):
+            raise ValueError("total has other columns or levels than the groups: give some of them")
+
+    def _shown_sum(self, level: Fraction) -> tuple[int, int]:
+        """Return an interval of the sum of the true counts of all groups shown."""
+        counts, [mechanism] = self.counts, self.mechanisms.values()
+        if not counts.size or mechanism.rate == math.inf:
+            return (sum(counts.tolist()),) * 2
+        # Half of the level for each end. Given that a group is shown, its noise is no less than
+        # other noise in distribution, so the sum of other noises bounds the upper end.
+        most = _rounding.moved(counts, _rounding.half(self._rounded)).tolist()
+        high = sum(most) + accuracy.sum_accuracy(mechanism, counts.size, level)
+        each = 2 * ends.level(level / 2, counts.size, independent=True)
+        lower, _ = self._of_groups(mechanism, counts, each)
+        return sum(lower.tolist()), high
 
     def largest(self, k: Integer, *, alpha: Real | None = None) -> Any:
         """Return the k groups with the greatest noisy counts, or all if there are fewer.
@@ -191,11 +303,11 @@ class NoisyGroups(Released):
         'sick'
 
         """
-        if not self.counts.size:
+        if not self._values.size:
             raise ValueError("a release without groups has no picture")
 
         def ends(together: bool) -> NDArray[Any]:
-            return np.stack([self.counts, *self._ends(alpha, simultaneous=together)])
+            return np.stack([self._values, *self._ends(alpha, simultaneous=together)])
 
         names, title = list(self.to_dict()), ", ".join(self.design.levels)
         return _pictures.published_rows(
@@ -204,7 +316,8 @@ class NoisyGroups(Released):
 
     def _levels(self) -> dict[str, Coded]:
         """Return the columns of levels."""
-        return self.design._axes.columns(self._cells)
+        columns = self.design._axes.columns(self._cells)
+        return columns if self._rest is None else self._rest.below(columns)
 
     def _rows(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return values, whose order is that of the frame."""
@@ -222,6 +335,7 @@ class NoisyGroups(Released):
         return (
             f"{_notebook.many(len(self._cells), 'group')} of {self.design.cells}, each with a "
             f"noisy count of at least {self._at_least}"
+            f"{'' if self._rest is None else ', and a row for the rest'}"
         )
 
 

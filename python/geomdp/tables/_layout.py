@@ -383,6 +383,11 @@ def change(layout: Layout) -> int:
     return sum(records for records, _ in layout._moved())
 
 
+def change_of_sum(layout: Layout) -> int:
+    """How much one individual changes a sum of cells, whichever these are."""
+    return max(together for _, together in layout._moved())
+
+
 def named(layout: Layout, label: str) -> Layout:
     """Return this design of one unnamed column, with this name for it."""
     given = layout._arguments()

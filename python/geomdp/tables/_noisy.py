@@ -55,8 +55,13 @@ class NoisyTable(Released, Answers):
 
     def __reduce__(self) -> tuple[Any, ...]:
         known = self.design, self.mechanisms, self.label, self._library, self._values
-        identity = self.id, self.corrects
-        return partial(type(self), identity=identity, part_of=self._part_of), known
+        made = partial(
+            type(self),
+            identity=(self.id, self.corrects),
+            part_of=self._part_of,
+            rounded=self._rounded,
+        )
+        return made, known
 
     def consistent(self, total: Integer | None = None) -> Any:
         """Return a frame of non-negative integers that add up, near the noisy counts.

@@ -18,7 +18,7 @@ from geomdp import _identity
 from geomdp._identity import Identity
 from geomdp._inputs import parameters
 from geomdp.mechanism import GeometricMechanism
-from geomdp.tables import _layout, _published
+from geomdp.tables import _layout, _published, _rest, _rounding
 from geomdp.tables._analysis.products import Block
 from geomdp.tables._design import Design
 from geomdp.tables._fields import FORMAT, KEYWORDS, plan
@@ -27,6 +27,7 @@ from geomdp.tables._hierarchy import Hierarchy
 from geomdp.tables._native import Library
 from geomdp.tables._noisy import NoisyTable
 from geomdp.tables._published import Contents
+from geomdp.tables._rest import Rest
 from geomdp.tables._top import RANK, Top, steps
 
 _Known: TypeAlias = tuple[Design, dict[Block, GeometricMechanism], str | None, Library | None]
@@ -70,6 +71,8 @@ def _release(
     }
     if not isinstance(facts["label"], str | None):
         raise TypeError("label is no str")
+    if facts["rest"] is not None and facts["at_least"] is None:
+        raise ValueError("it has a row for the rest, and no threshold")
     noisy = _kind(facts)((design, mechanisms, facts["label"], library), contents)
     if contents.names != [*design.levels, design.name if facts["top"] is None else RANK]:
         raise ValueError("it has other columns than its description")
@@ -80,6 +83,9 @@ def _release(
     if len(digests) != len(mechanisms):
         raise ValueError("depths of its mechanisms repeat")
     plans = [plan(each)[1] for each in mechanisms.values()]
+    if isinstance(noisy, NoisyGroups) and noisy._rest is not None:
+        digests.append(facts["rest"]["plan_sha256"])
+        plans.append(plan(noisy._rest.mechanism)[1])
     return noisy, [version for one, other in zip(digests, plans, strict=True) if one != other]
 
 
@@ -104,14 +110,20 @@ def _table(known: _Known, contents: Contents) -> NoisyTable:
     if contents.counts.size != design.cells:
         raise ValueError(_OTHER_ROWS)
     order = np.indices(design.shape, sparse=True)
-    for each, wanted in zip(_places(design, contents), order, strict=True):
+    for each, wanted in zip(_places(design, contents, None), order, strict=True):
         if (each.reshape(design.shape) != wanted).any():
             raise ValueError(_OTHER_ROWS)
     counts = np.empty(design.shape, np.int64)
     counts[design._axes.shown] = contents.counts.reshape(design.shape)
     stated = contents.facts["part_of"]
     part_of = None if stated is None else fraction(stated)
-    return NoisyTable(*known, counts, identity=_identified(contents), part_of=part_of)
+    return NoisyTable(
+        *known,
+        counts,
+        identity=_identified(contents),
+        part_of=part_of,
+        rounded=_rounded(contents),
+    )
 
 
 def _groups(known: _Known, contents: Contents) -> NoisyGroups:
@@ -120,11 +132,24 @@ def _groups(known: _Known, contents: Contents) -> NoisyGroups:
     design, mechanisms = known[:2]
     [mechanism] = mechanisms.values()
     at_least = threshold(design, contents.facts["at_least"], mechanism)
-    cells = np.ravel_multi_index(tuple(_places(design, contents)), design.shape)
-    if (np.diff(cells) <= 0).any() or (contents.counts < at_least).any():
+    rest = _rest_of(known, contents)
+    groups = len(contents.counts) - (rest is not None)
+    cells = np.ravel_multi_index(
+        tuple(each[:groups] for each in _places(design, contents, rest)), design.shape
+    )
+    rounded = _rounded(contents)
+    below = contents.counts[:groups] < at_least - _rounding.half(rounded)
+    if (np.diff(cells) <= 0).any() or below.any():
         raise ValueError(_OTHER_ROWS)
-    identity = _identified(contents)
-    return NoisyGroups(*known, contents.counts, cells=cells, at_least=at_least, identity=identity)
+    return NoisyGroups(
+        *known,
+        contents.counts,
+        cells=cells,
+        at_least=at_least,
+        identity=_identified(contents),
+        rounded=rounded,
+        rest=rest,
+    )
 
 
 def _top(known: _Known, contents: Contents) -> Top:
@@ -139,10 +164,21 @@ def _top(known: _Known, contents: Contents) -> Top:
     change = cells.size * steps(design)
     own = {block: GeometricMechanism(given.rate * change, change) for block in mechanisms}
     top = Top(design, own, *known[2:], cells=cells, identity=_identified(contents))
-    stated = contents.facts["top"], given.bounds
-    if stated != (np.unique(cells).size, None) or (top.ranks != contents.counts).any():
+    stated = contents.facts["top"], given.bounds, contents.facts["rounded"]
+    if stated != (np.unique(cells).size, None, None) or (top.ranks != contents.counts).any():
         raise ValueError(_OTHER_ROWS)
     return top
+
+
+def _rounded(contents: Contents) -> int | None:
+    """Return the number of whose multiples the counts are, or None."""
+    stated = contents.facts["rounded"]
+    if stated is None:
+        return None
+    step = _rounding.step(stated)
+    if not _rounding.is_nearest(contents.counts, step):
+        raise ValueError(_OTHER_ROWS)
+    return step
 
 
 def _identified(contents: Contents) -> Identity:
@@ -150,10 +186,27 @@ def _identified(contents: Contents) -> Identity:
     return _identity.stated(contents.facts["id"], contents.facts["corrects"])
 
 
-def _places(design: Design, contents: Contents) -> list[NDArray[np.int64]]:
-    """Return the place of each row's level, by column."""
-    levels = design.levels.values()
-    return [each.among(items) for each, items in zip(contents.columns, levels, strict=False)]
+def _rest_of(known: _Known, contents: Contents) -> Rest | None:
+    """Return the row for the groups left out, or None."""
+    said, design = contents.facts["rest"], known[0]
+    if said is None:
+        return None
+    given = dict(zip(design.levels, map(_decoded, said["labels"]), strict=True))
+    mechanism = of_facts(said, _layout.change_of_sum(design))
+    if mechanism.bounds is not None:
+        raise ValueError("its row for the rest has bounds")
+    return Rest(_rest.labels(design, given), mechanism)
+
+
+def _places(design: Design, contents: Contents, rest: Rest | None) -> list[NDArray[np.int64]]:
+    """Return the place of each row's level, by column; of the last row, those of the rest."""
+    found = []
+    for at, (each, items) in enumerate(zip(contents.columns, design.levels.values(), strict=False)):
+        places = each.among(items if rest is None else [*items, rest.labels[at]])
+        if rest is not None and np.flatnonzero(places == len(items)).tolist() != [len(places) - 1]:
+            raise ValueError(_OTHER_ROWS)
+        found.append(places)
+    return found
 
 
 def _design(contents: Contents) -> Design:

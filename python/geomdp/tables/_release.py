@@ -17,13 +17,14 @@ from geomdp import _identity
 from geomdp._inputs import parameters
 from geomdp.accounting import Budget
 from geomdp.accounting._budget import book_table
-from geomdp.tables import _layout
+from geomdp.tables import _layout, _rest
 from geomdp.tables._exact import all_nodes, check_size
 from geomdp.tables._groups import NoisyGroups, threshold
 from geomdp.tables._levels import check_text
 from geomdp.tables._native import Library
 from geomdp.tables._noisy import NoisyTable
 from geomdp.tables._released import Released, rehearse
+from geomdp.tables._rest import Rest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,6 +52,17 @@ class Release(NamedTuple):
     at_least: int | None
     threads: int | None
     identity: Identity
+    #: The row for the groups left out, if there is one.
+    rest: Rest | None = None
+
+    def losses(self) -> tuple[Fraction | float, Counter[Fraction | float]]:
+        """Return the loss of the whole release, and those of its noisy counts."""
+        whole = _layout.loss(self.design, self.mechanisms)
+        parts = _layout.losses(self.design, self.mechanisms)
+        if self.rest is not None:
+            own = self.rest.loss(self.design)
+            whole, parts[own] = whole + own, parts[own] + 1
+        return whole, parts
 
 
 def prepare(
@@ -60,12 +72,21 @@ def prepare(
     epsilon: Any,
     bounds: Any,
     at_least: Any,
+    rest: Any,
     label: Any,
     threads: Any,
     corrects: Any,
     save: Any,
+    rounded: Any,
 ) -> Release:
     """Return a release, after all checks that public facts allow, those of its plans too."""
+    row = None
+    if rest is not None:
+        if at_least is None:
+            raise TypeError("rest goes with at_least: without it, no group is left out")
+        if mechanism is not None or epsilon is None:
+            raise TypeError("rest goes with epsilon, of which it has a share: give epsilon")
+        row, epsilon = _rest.asked(design, rest, epsilon)
     mechanisms = _layout.mechanisms_by(design, mechanism, epsilon, bounds)
     if at_least is not None:
         at_least = threshold(design, at_least, mechanisms[design.blocks[-1]])
@@ -74,10 +95,13 @@ def prepare(
     count = checked(label, threads)
     for each in mechanisms.values():
         each.certificate(np.int64)  # A mechanism without a plan for these counts is refused here.
-    release = Release(design, mechanisms, label, at_least, count, identified(corrects))
+    release = Release(design, mechanisms, label, at_least, count, identified(corrects), row)
+    if save is None and rounded is not None:
+        raise TypeError("rounded goes with save: it is about the file")
     if save is not None:
-        counts = np.zeros(design._axes.shape if at_least is None else 0, np.int64)
-        rehearse(_published(release, None, counts, _NO_CELLS), save)
+        shape = design._axes.shape if at_least is None else int(row is not None)
+        counts = np.zeros(shape, np.int64)
+        rehearse(_published(release, None, counts, _NO_CELLS), save, rounded)
     return release
 
 
@@ -118,6 +142,10 @@ def draw(
     """Return the published counts, given the distinct cells with records, in order, and theirs."""
     if release.at_least is not None:
         cells, noisy = _reaching(release, release.at_least, occupied)
+        if release.rest is not None:
+            # The choice is made: what it left out is one sum, whichever groups these are.
+            left = release.rest.mechanism.release(_rest.summed(occupied, cells))
+            noisy = np.append(noisy, left)
         return _published(release, library, noisy, cells)
     exact = all_nodes(release.design, occupied)
     noisy = np.empty_like(exact)
@@ -135,14 +163,14 @@ def _published(
     identity, at_least = release.identity, release.at_least
     if at_least is None:
         return NoisyTable(*known, identity=identity)
-    return NoisyGroups(*known, cells=cells, at_least=at_least, identity=identity)
+    return NoisyGroups(*known, cells=cells, at_least=at_least, identity=identity, rest=release.rest)
 
 
-def saved(made: _Made, path: Any) -> _Made:
+def saved(made: _Made, path: Any, rounded: Any = None) -> _Made:
     """Return a release that is booked, after it is saved to a path that was rehearsed, or None."""
     if path is not None:
         try:
-            made.save(path)
+            made.save(path, rounded=rounded)
         except BaseException as error:
             error.__dict__["released"] = made
             error.add_note(

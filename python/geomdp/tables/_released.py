@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 from fractions import Fraction
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from geomdp import _notebook
 from geomdp._numerics import decimals
-from geomdp.tables import _fields, _file, _layout, _native
+from geomdp.tables import _fields, _file, _layout, _native, _rounding
 from geomdp.tables._native import Coded, Library
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from geomdp._identity import Identity
+    from geomdp._inputs.parameters import Integer
     from geomdp.mechanism import GeometricMechanism
     from geomdp.tables._analysis.products import Block
     from geomdp.tables._layout import Layout
@@ -32,6 +34,7 @@ class Released:
         "_label",
         "_library",
         "_part_of",
+        "_rounded",
         "_values",
         "corrects",
         "design",
@@ -49,6 +52,7 @@ class Released:
         *,
         identity: Identity,
         part_of: Fraction | None = None,
+        rounded: int | None = None,
     ) -> None:
         #: Everything public about the table.
         self.design = design
@@ -62,6 +66,8 @@ class Released:
         self.corrects: tuple[str, ...] = identity[1]
         # Beside a label: the privacy loss of one record in the whole stream of these steps.
         self._label, self._library, self._part_of = label, library, part_of
+        # The number of whose multiples the noisy counts are.
+        self._rounded = rounded
 
     @property
     def frame(self) -> Any:
@@ -153,7 +159,12 @@ class Released:
         return dict(zip(keys, self._columns()[self._name].tolist(), strict=True))
 
     def save(
-        self, path: str | PathLike[str], *, overwrite: bool = False, certificate: bool = False
+        self,
+        path: str | PathLike[str],
+        *,
+        overwrite: bool = False,
+        certificate: bool = False,
+        rounded: Integer | None = None,
     ) -> None:
         """Write the noisy counts to a file, with all that a reader needs (``docs/format.md``).
 
@@ -172,14 +183,20 @@ class Released:
             Whether files of these names may be replaced.
         certificate : bool
             Whether to include the certificates of the mechanisms.
+        rounded : int, optional
+            Publish the multiples of this number that are nearest to the noisy counts, where an
+            office must round, such as to 5 or 10; of two that are equally near, the even multiple.
+            It costs no privacy. The file states it, and intervals from it are wider by half a step
+            on each side for each count that they take.
 
         Raises
         ------
         FileExistsError
             If a file exists and `overwrite` is False.
         ValueError
-            If the path has another ending, a level is of a type that files do not keep, or a page
-            would have more than 20,000 rows.
+            If the path has another ending, a level is of a type that files do not keep, a page
+            would have more than 20,000 rows, or the release has no counts to round, or counts that
+            were rounded to another number.
 
         Examples
         --------
@@ -195,7 +212,24 @@ class Released:
         (['sick.csv', 'sick.csv.json'], Fraction(1, 2))
 
         """
-        _file.save(path, self._columns(), self._said(certificate), overwrite=overwrite)
+        made = self._to_multiples(rounded)
+        _file.save(path, made._columns(), made._said(certificate), overwrite=overwrite)
+
+    def _to_multiples(self, rounded: Any) -> Self:
+        """Return this release with its noisy counts rounded to multiples; to none for None."""
+        if rounded is None:
+            return self
+        step = _rounding.step(rounded)
+        if self._named is not None:
+            raise ValueError("rounded does not go with cells by name alone, which have no counts")
+        if self._rounded not in (None, step):
+            raise ValueError(
+                f"rounded = {step} is not accepted for counts that are multiples of "
+                f"{self._rounded} already: give that, or the release before it was rounded"
+            )
+        made = copy.copy(self)
+        made._values, made._rounded = _rounding.nearest(self._values, step), step
+        return made
 
     def _said(self, certificate: bool) -> _file.Said:
         """Return what a file says about this release beside its rows."""
@@ -213,7 +247,8 @@ class Released:
 
     def _text(self) -> str:
         loss = f"privacy loss {_notebook.short(self.epsilon)} for one individual"
-        return f"{self._title()}, {loss}"
+        rounded = "" if self._rounded is None else f", rounded to multiples of {self._rounded}"
+        return f"{self._title()}{rounded}, {loss}"
 
     def _title(self) -> str:
         return f"{type(self).__name__} of {_notebook.many(self.design.cells, 'count')}"
@@ -235,6 +270,7 @@ class Released:
         return _notebook.preformatted(self._text()) + shown
 
 
-def rehearse(made: Released, path: Any) -> None:
+def rehearse(release: Released, path: Any, rounded: Any = None) -> None:
     """Refuse a file, given as `save`, to which a release cannot be saved, whatever its counts."""
+    made = release._to_multiples(rounded)
     _file.rehearse("save", path, made.design._axes, made._name, made._said(certificate=False))

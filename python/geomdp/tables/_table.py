@@ -12,7 +12,7 @@ from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Bounds, Integer, Real
 from geomdp._uncopied import unseen
 from geomdp.mechanism import GeometricMechanism
-from geomdp.tables import _layout, _native, _release
+from geomdp.tables import _native, _release
 from geomdp.tables._exact import all_nodes
 from geomdp.tables._groups import NoisyGroups
 from geomdp.tables._native import Library
@@ -104,6 +104,7 @@ class Table(Searched):
         threads: int | None = None,
         corrects: Released | None = None,
         save: str | PathLike[str] | None = None,
+        rounded: Integer | None = None,
     ) -> NoisyTable: ...
     @overload
     def release(
@@ -113,11 +114,13 @@ class Table(Searched):
         epsilon: Real | None = None,
         shares: Mapping[str, Sequence[Real]] | None = None,
         at_least: Integer,
+        rest: tuple[Any, Real] | None = None,
         budget: Budget | None = None,
         label: str | None = None,
         threads: int | None = None,
         corrects: Released | None = None,
         save: str | PathLike[str] | None = None,
+        rounded: Integer | None = None,
     ) -> NoisyGroups: ...
     @unseen
     def release(
@@ -128,11 +131,13 @@ class Table(Searched):
         shares: Mapping[str, Sequence[Real]] | None = None,
         bounds: Bounds | None = None,
         at_least: Integer | None = None,
+        rest: tuple[Any, Real] | None = None,
         budget: Budget | None = None,
         label: str | None = None,
         threads: int | None = None,
         corrects: Released | None = None,
         save: str | PathLike[str] | None = None,
+        rounded: Integer | None = None,
     ) -> NoisyTable | NoisyGroups:
         """Return the noisy table, or its groups with large noisy counts.
 
@@ -150,6 +155,11 @@ class Table(Searched):
         at_least : int, optional
             Publish only the cells whose noisy counts are at least this: for designs of so many
             cells that most are empty. All cells get noise, so the privacy loss is the same.
+        rest : pair of a label and a number, optional
+            With `at_least` and `epsilon`: a last row of this label for all groups that are left
+            out, with the sum of their counts, and this share of epsilon for its noise. The label
+            is that of each column, or a mapping of column names to labels; none is a level. The row
+            is there whether or not any group is left out.
         budget : Budget, optional
             Books the privacy loss before any noise is drawn, and refuses a release that exceeds it.
             With `rho` or a plan it books the losses of the cells that one individual can change,
@@ -168,6 +178,9 @@ class Table(Searched):
             that name, so that a second run is not paid for, a missing library, levels that it
             cannot keep. If the disk fails after that, the error has the release as its attribute
             ``released``.
+        rounded : int, optional
+            With `save`: publish multiples of this number, such as 5 or 10, as
+            :meth:`NoisyTable.save` does. The result has the noisy counts before rounding.
 
         Returns
         -------
@@ -201,18 +214,16 @@ class Table(Searched):
             epsilon=epsilon,
             bounds=bounds,
             at_least=at_least,
+            rest=rest,
             label=label,
             threads=threads,
             corrects=corrects,
             save=save,
+            rounded=rounded,
         )
-        whole, losses = (
-            _layout.loss(given.design, given.mechanisms),
-            _layout.losses(given.design, given.mechanisms),
-        )
-        _release.spend(budget, whole, losses, label)
+        _release.spend(budget, *given.losses(), label)
         noisy = _release.draw(given, self._library, self._occupied)
-        return _release.saved(noisy, save)
+        return _release.saved(noisy, save, rounded)
 
     def __repr__(self) -> str:
         levels = ", ".join(

@@ -58,8 +58,14 @@ class Errors:
     and how many noises have these.
     """
 
-    def __init__(self, parts: Sequence[tuple[Fraction | float, Floats, Floats]]) -> None:
+    def __init__(
+        self,
+        parts: Sequence[tuple[Fraction | float, Floats, Floats]],
+        offs: Sequence[int] | None = None,
+    ) -> None:
         self.parts = parts
+        #: Of each part, the most that its noisy counts were moved after the noise.
+        self.offs = [0] * len(parts) if offs is None else list(offs)
         self._known: dict[Any, float] = {}
 
     def of(self, factors: Sequence[float]) -> list[tuple[Fraction | float, Floats, Floats]]:
@@ -82,14 +88,26 @@ class Errors:
         """
         key = tuple(factors), level
         if key not in self._known:
-            self._known[key] = self._reach(factors, level)
+            self._known[key] = self._reach(factors, level) + self.off(factors)
         return self._known[key]
+
+    def off(self, factors: Sequence[float]) -> float:
+        """Return the most that moves of the noisy counts change the sum (lemma 16c)."""
+        found, exact = 0.0, True
+        for (_, weights, counts), off in zip(self.parts, self.offs, strict=True):
+            if off and len(counts):
+                values = np.abs(weights @ np.asarray(factors))
+                found += off * float(values @ counts)
+                exact = exact and bool((values == np.rint(values)).all())
+        return found if exact and found < EXACT else found * weighted.ROUNDED
 
     def within(self, ratios: Floats, reaches: Floats, level: float) -> NDArray[np.bool_]:
         """Return whether the first error minus a ratio times the second is within each reach.
 
         That is, whether it exceeds it with at most this level, by a proved bound.
         """
+        if any(self.offs):
+            reaches = reaches - [self.off((1.0, -ratio)) for ratio in ratios.tolist()]
         tried, which = np.unique(np.stack([ratios, reaches], 1), axis=0, return_inverse=True)
         found = tried[:, 1] > 0
         size = max(1, _AT_ONCE // max(1600, sum(len(counts) for _, _, counts in self.parts)))
@@ -110,7 +128,7 @@ class Errors:
             found[places] = inversion.holds(tried[places, 1])
             for place in places[~inversion.room].tolist():
                 ratio, reach = tried[place].tolist()
-                found[place] = self.reach((1.0, -ratio), level) < reach
+                found[place] = self._reach((1.0, -ratio), level) < reach
         return np.asarray(found[which.reshape(-1)])
 
     def _reach(self, factors: Sequence[float], level: float) -> float:
@@ -155,19 +173,21 @@ class Errors:
             (rate, weights[:, :-1] - weights[:, -1:] * factors, counts)
             for rate, weights, counts in self.parts
         ]
-        return Errors(parts), factors
+        return Errors(parts, self.offs), factors
 
     @cached_property
     def mirrored(self) -> Errors:
         """The errors, with the first estimate's sign changed."""
-        return Errors([(rate, weights * [-1, 1], counts) for rate, weights, counts in self.parts])
+        parts = [(rate, weights * [-1, 1], counts) for rate, weights, counts in self.parts]
+        return Errors(parts, self.offs)
 
     def beside(self, other: Errors) -> Errors:
         """Return the errors of these estimates and of others, from independent noises."""
         own, theirs = (each.parts[0][1].shape[1] for each in (self, other))
         return Errors(
             [(rate, np.pad(w, ((0, 0), (0, theirs))), n) for rate, w, n in self.parts]
-            + [(rate, np.pad(w, ((0, 0), (own, 0))), n) for rate, w, n in other.parts]
+            + [(rate, np.pad(w, ((0, 0), (own, 0))), n) for rate, w, n in other.parts],
+            [*self.offs, *other.offs],
         )
 
 
@@ -212,6 +232,8 @@ class Product:
     rates, errors
         By block: the rate of the noise, and the total variation between one sampled noise and the
         ideal one.
+    off
+        The most that each noisy count was moved after the noise.
 
     """
 
@@ -223,8 +245,10 @@ class Product:
         trees: Sequence[Tree],
         rates: Mapping[Block, Fraction | float],
         errors: Mapping[Block, Fraction],
+        off: int = 0,
     ) -> None:
         self.trees, self.rates, self.errors = list(trees), dict(rates), dict(errors)
+        self.off = off
         self.shape = tuple(tree.size for tree in self.trees)
         self.flat = all(tree.flat for tree in self.trees)
         deepest = tuple(tree.depth for tree in self.trees)
@@ -316,7 +340,7 @@ class Product:
                 weights = (weights[:, None] * more).reshape(-1, len(asked))
                 counts = (counts[:, None] * times).reshape(-1)
             parts.append((rate, weights, counts))
-        return Errors(parts)
+        return Errors(parts, [self.off] * len(parts))
 
     def _rows(
         self, axis: int, vectors: Sequence[NDArray[Any] | None], node: int
@@ -339,7 +363,7 @@ class Product:
         the noise of the node in its own estimate, the variance of all, and the greatest weight over
         rate; and the products of these, for the product.
         """
-        own, whole, widest, most, depths = [], [], [], [], []
+        own, whole, widest, most, depths, lengths = [], [], [], [], [], []
         for axis, (each, tree, squares) in enumerate(
             zip(asked, self.trees, self.squares, strict=True)
         ):
@@ -349,19 +373,23 @@ class Product:
             if each is None or (at.size == 1 and each[at[0]] == 1):
                 first = (squares.variances / squares.noise)[at]
                 variance, other = squares.variances[at], squares.widest(factors)[at]
-                scaled = first * factors[at]
+                scaled, length = first * factors[at], squares.lengths[at]
             else:
                 at, first = np.zeros(1, np.int64), np.zeros(1)
                 weights = np.abs(squares.weights(each.astype(np.float64)))
                 variance = np.atleast_1d(weights**2 @ squares.noise)
                 other, scaled = np.atleast_1d((weights * factors).max()), np.zeros(1)
+                length = np.atleast_1d(weights.sum())
             own.append(first)
             whole.append(variance)
             widest.append(other)
             most.append(np.maximum(scaled, other))
             depths.append(tree.depths[at])
+            lengths.append(length)
+        offs = np.asarray(self.off * _outer(lengths) * weighted.ROUNDED)
+        offs = offs.reshape([len(each) for each in depths])
         if self.noise <= level:
-            return np.zeros([len(each) for each in depths])
+            return offs
         table = np.empty([tree.depth + 1 for tree in self.trees])
         by_kind = 0.0, 0.0
         for block, rate in self.rates.items():
@@ -389,7 +417,7 @@ class Product:
             axis=0,
         )
         found = weighted.by_cumulants((rates, first), (rest, by_kind[1] * others), by_rate, level)
-        return found.reshape([len(each) for each in depths])
+        return np.asarray(found.reshape(offs.shape) + offs)
 
 
 def kinds(
@@ -440,7 +468,7 @@ def ratio_ends(
     theorem 16a). If any noise is less probable than the level, the ends are those of no noise.
     """
     above, below = counts
-    if errors.noise <= level:
+    if errors.noise <= level and not any(errors.offs):
         return Ends.of_quotients(above, below, rounding)
     lower, upper = np.full(above.shape, -np.inf), np.full(above.shape, np.inf)
     known = np.zeros(above.shape, np.bool_)

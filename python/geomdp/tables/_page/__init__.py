@@ -138,6 +138,14 @@ def _sentences(facts: Mapping[str, Any]) -> list[str]:
         noise += (
             f" Only groups with a noisy count of at least {facts['at_least']} are here, and some "
             "may be empty."
+            + (
+                " The last row is the sum of all others, with noise of its own."
+                * bool(facts["rest"])
+            )
+        )
+    if facts["rounded"] is not None:
+        noise += (
+            f" Then counts were rounded to multiples of {facts['rounded']}: intervals allow for it."
         )
     if facts["part_of"] is not None:
         limits += (

@@ -92,9 +92,11 @@ function answer(row, confidence) {
 
 /** The reach of a sum of n cells; if they were chosen by count, one that holds for any n cells. */
 function reachOf(n, alpha) {
-  if (!state.chosen) return reach(held.rate, n, alpha);
-  const each = reach(held.rate, 1, alpha / rows.filter((row) => row.cell).length);
-  return each === null ? null : n * each;
+  // Rounding moves each count by at most half a step.
+  const off = n * Math.floor((facts.rounded ?? 0) / 2);
+  const all = rows.filter((row) => row.cell).length;
+  const noise = state.chosen ? reach(held.rate, 1, alpha / all) : reach(held.rate, n, alpha);
+  return noise === null ? null : off + (state.chosen ? n * noise : noise);
 }
 
 /** The sum of some cells and its interval, or the reason why there is none. */
