@@ -114,7 +114,7 @@ class Axis:
                     f"hierarchy, one for each depth, or {self.tree.depth} without that of the root"
                 )
             if other:
-                _naming.check_apart(f"other of {label!r},", other[0], self._paths)
+                _naming.check_apart(f"other of {label!r},", other[0], self.paths)
                 self.tree = self.tree.with_leaf()
                 end = self.tree.starts[2] - 1
                 items = _levels.checked(
@@ -174,27 +174,29 @@ class Axis:
         return self.columns if self.several else self.label
 
     @property
-    def _paths(self) -> _naming.Paths | None:
+    def paths(self) -> _naming.Paths | None:
+        """How a tree writes paths, if it does."""
         return None if self.hierarchy is None else self.hierarchy._paths
 
     @cached_property
     def places(self) -> dict[Any, int]:
         """The node of each label, and of each path."""
-        return _naming.places(self.nodes, self.tree, self._paths)
+        return _naming.places(self.nodes, self.tree, self.paths)
 
     def node(self, name: str, label: Any) -> int:
         """Return the node that a question names; `name` begins the error."""
         if label not in self.places:
-            raise _naming.unknown(name, label, self.nodes, self._paths)
+            kind = "level" if self.hierarchy is None else "node"
+            raise _naming.unknown(name, label, self.nodes, self.paths, f"{kind} of {self.label!r}")
         return self.places[label]
 
     @cached_property
     def cell_places(self) -> dict[Any, int]:
         """The place among what is counted of each item of the data: a tuple if it is of several."""
         if not self.several:
-            return _naming.places(self.nodes, self.tree, self._paths, self.tree.cells)
+            return _naming.places(self.nodes, self.tree, self.paths, self.tree.cells)
         start = self.hierarchy._tree.depth + 1 - len(self.columns)  # type: ignore[union-attr]
-        whole = _naming.tuples(self.nodes, self.tree, self._paths, start)
+        whole = _naming.tuples(self.nodes, self.tree, self.paths, start)
         depths, known = self.tree.depths.tolist(), {*self.other}
         return {
             whole[node]: place
@@ -206,7 +208,7 @@ class Axis:
     def leaf_nodes(self) -> dict[Any, int]:
         """The node of each leaf, by all that names it among leaves."""
         leaves = self.tree.leaves
-        found = _naming.places(self.nodes, self.tree, self._paths, leaves)
+        found = _naming.places(self.nodes, self.tree, self.paths, leaves)
         return {label: int(leaves[place]) for label, place in found.items()}
 
     @property

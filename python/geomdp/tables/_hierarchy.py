@@ -194,7 +194,9 @@ class Hierarchy(Branches):
         if isinstance(columns, str) or not isinstance(columns, Sequence) or not len(columns):
             raise TypeError(parameters.foreign("columns", columns, "a list of column names"))
         known = _columns.names(frame)
-        items = [_items(name, _columns.column(frame, _columns.only(name, known))) for name in columns]
+        items = [
+            _items(name, _columns.column(frame, _columns.only(name, known))) for name in columns
+        ]
         return cls._of_rows("columns", items, root, separator, leaves_only, labels)
 
     @classmethod
@@ -590,9 +592,7 @@ def _pairs(children: Any, parents: Any) -> dict[Any, Any]:
     return found
 
 
-def _labels(
-    nodes: list[Any], tree: trees.Tree, paths: Paths | None, labels: Any
-) -> dict[Any, str]:
+def _labels(nodes: list[Any], tree: trees.Tree, paths: Paths | None, labels: Any) -> dict[Any, str]:
     """Return the label of each node that has one, by the node, in the order of the tree."""
     if labels is None:
         return {}

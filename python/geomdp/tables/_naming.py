@@ -28,6 +28,13 @@ class Paths(NamedTuple):
     start: int
 
 
+def stated(separator: Any, start: Any) -> Paths:
+    """Return how a tree writes paths, as a file states it."""
+    if not isinstance(separator, str) or not separator or start not in (0, 1):
+        raise ValueError(f"paths with {separator!r} from depth {start!r} are not accepted")
+    return Paths(separator, int(start))
+
+
 def labels(names: list[Any], tree: Tree, paths: Paths | None) -> list[Any]:
     """Return a label for each node in the order of its tree: its name if unique, else its path."""
     repeated = {name for name, n in Counter(names).items() if n > 1}
@@ -88,7 +95,9 @@ def places(
     return found
 
 
-def unknown(name: str, label: Any, nodes: list[Any], paths: Paths | None) -> ValueError:
+def unknown(
+    name: str, label: Any, nodes: list[Any], paths: Paths | None, kind: str = "node"
+) -> ValueError:
     """Return the error for a label that names no node, or more than one; `name` begins it."""
     same = [node for node, each in zip(nodes, names_of(nodes, paths), strict=True) if each == label]
     if same:
@@ -96,7 +105,10 @@ def unknown(name: str, label: Any, nodes: list[Any], paths: Paths | None) -> Val
             f"{name} {parameters.shown(label)}, the name of several nodes: give the path of one, "
             f"of {parameters.shown(same)}"
         )
-    return ValueError(f"{name} {parameters.shown(label)}: give one of {parameters.shown(nodes)}")
+    return ValueError(
+        f"{name} {parameters.shown(label)}, which is no {kind}: give one of "
+        f"{parameters.shown(nodes)}"
+    )
 
 
 def check_apart(name: str, label: Any, paths: Paths | None) -> None:

@@ -93,7 +93,7 @@ def choose(axes: Sequence[Axis], name: str, levels: Any, rows: Rows) -> dict[int
         tree = axes[place].tree
         chosen = np.zeros(tree.size, np.int64)
         for each in given if isinstance(given, list | set) else [given]:
-            chosen[axes[place].node(f"{name} of {label!r} has", each)] = 1
+            chosen[axes[place].node(f"{name} has", each)] = 1
         inside = np.zeros_like(chosen)
         for depth in range(tree.depth):
             below = tree.below(depth)
