@@ -232,9 +232,9 @@ def _count(given: argparse.Namespace) -> str:
             "--by, and --levels or --tree: give each column once, with the file of its levels or "
             "of its tree"
         )
-    if given.root is not None or given.leaves_only:
-        if not any(isinstance(path, _TreeFile) for path in files):
-            raise _UsageError("--root and --leaves-only go with --tree")
+    with_tree = any(isinstance(path, _TreeFile) for path in files)
+    if (given.root is not None or given.leaves_only) and not with_tree:
+        raise _UsageError("--root and --leaves-only go with --tree")
     levels: dict[Any, Any] = {}
     for name, path in zip(given.by, files, strict=True):
         if isinstance(path, _TreeFile):
@@ -587,7 +587,8 @@ Cells are text. Epsilon is the privacy loss of the whole table for one individua
 Every run draws fresh noise and costs epsilon again. All of IN is in memory. This
 needs geomdp[tables] and pandas, Polars or PyArrow.""",
         "visits.csv noisy.csv --by sex --levels sexes.txt --epsilon 0.5",
-        "source target --by --levels --tree --root --leaves-only --individual --l0 --linf --epsilon --bounds --delimiter",
+        "source target --by --levels --tree --root --leaves-only --individual --l0 --linf "
+        "--epsilon --bounds --delimiter",
     ),
 }
 

@@ -197,7 +197,14 @@ class Hierarchy(Branches):
         items = [
             _items(name, _columns.column(frame, _columns.only(name, known))) for name in columns
         ]
-        return cls._of_rows("columns", items, root, separator, leaves_only, labels)
+        return cls._of_rows(
+            "columns",
+            items,
+            root=root,
+            separator=separator,
+            leaves_only=leaves_only,
+            labels=labels,
+        )
 
     @classmethod
     def from_paths(
@@ -231,9 +238,9 @@ class Hierarchy(Branches):
         Examples
         --------
         >>> from geomdp.tables import Hierarchy
-        >>> tree = Hierarchy.from_paths(["Norway/Oslo/Oslo", "Norway/Agder/Evje", "Norway/Svalbard"])
+        >>> tree = Hierarchy.from_paths(["Norway/Oslo/Oslo", "Norway/Agder/Evje", "Norway/Troms"])
         >>> tree.leaves
-        ['Svalbard', 'Norway/Oslo/Oslo', 'Evje']
+        ['Troms', 'Norway/Oslo/Oslo', 'Evje']
 
         """
         _check_separator(separator)
@@ -246,7 +253,9 @@ class Hierarchy(Branches):
                 raise ValueError(f"the path {parameters.shown(path)} has an empty name: give all")
             found.append(names)
         rows = [*map(list, zip_longest(*found))]
-        return cls._of_rows("paths", rows, root, separator, leaves_only, labels)
+        return cls._of_rows(
+            "paths", rows, root=root, separator=separator, leaves_only=leaves_only, labels=labels
+        )
 
     @classmethod
     def from_prefixes(
@@ -304,15 +313,16 @@ class Hierarchy(Branches):
                     f"lengths {sizes}, or the lengths of these"
                 )
         rows = [[code[:n] if len(code) >= n else None for code in items] for n in sizes]
-        return cls._of_rows("codes", rows, root, None, leaves_only, labels)
+        return cls._of_rows("codes", rows, root=root, leaves_only=leaves_only, labels=labels)
 
     @classmethod
     def _of_rows(
         cls,
         what: str,
         columns: list[list[Any]],
+        *,
         root: Any,
-        separator: str | None,
+        separator: str | None = None,
         leaves_only: bool,
         labels: Mapping[Any, str] | None,
     ) -> Self:
@@ -363,7 +373,11 @@ class Hierarchy(Branches):
         return found
 
     def __reduce__(self) -> tuple[Any, ...]:
-        facts = {"paths": self._paths, "leaves_only": self.leaves_only, "labels": self.labels}
+        facts: dict[str, Any] = {
+            "paths": self._paths,
+            "leaves_only": self.leaves_only,
+            "labels": self.labels,
+        }
         return partial(type(self)._stated, **facts), (self.parents,)
 
     @property

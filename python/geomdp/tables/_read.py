@@ -159,7 +159,7 @@ def _places(design: Design, contents: Contents) -> list[NDArray[np.int64]]:
 def _design(contents: Contents) -> Design:
     """Return the design of a description."""
     facts = contents.facts
-    levels: dict[str, Any] = {}
+    levels: dict[Any, Any] = {}
     labels: dict[str, dict[str, Any]] = {"other": {}, "margin": {}}
     for label, each in facts["axes"].items():
         if "nodes" in each:

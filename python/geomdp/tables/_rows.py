@@ -31,11 +31,12 @@ def tree(what: str, columns: list[list[Any]], *, inner: bool) -> tuple[list[Any]
             raise ValueError(f"{_row(what, columns, items.index(''))} has an empty name: give all")
         here = codes >= 0
         if (lost := np.flatnonzero(here & ~live)).size:
-            raise ValueError(f"{_row(what, columns, lost[0])} has no name before another: give all")
-        if not names and not here.all():
             raise ValueError(
-                f"{_row(what, columns, int(np.flatnonzero(~here)[0]))} has no name: give at least one"
+                f"{_row(what, columns, int(lost[0]))} has no name before another: give all"
             )
+        if not names and not here.all():
+            empty = _row(what, columns, int(np.flatnonzero(~here)[0]))
+            raise ValueError(f"{empty} has no name: give at least one")
         ends[live & ~here] = nodes[live & ~here]
         pairs, first, which = np.unique(
             nodes[here] * len(known) + codes[here], return_index=True, return_inverse=True
