@@ -229,7 +229,7 @@ def _count(given: argparse.Namespace) -> str:
     files = given.levels or []
     if len(given.by) != len(files) or len(set(given.by)) < len(given.by):
         raise _UsageError(
-            "--by, and --levels or --tree: give each column once, with the file of its levels or "
+            "--by and --levels or --tree: give each column once, with the file of its levels or "
             "of its tree"
         )
     with_tree = any(isinstance(path, _TreeFile) for path in files)
@@ -578,7 +578,7 @@ A column "label" has what readers see of a node; rows for inner nodes may then g
 theirs. If the first column has several names, --root names the sum of all. NAME of
 --by is then a column of IN with the names or paths of nodes, or the names of the
 tree's columns with / between them, such as country/region/tract, if IN has these.
-With --leaves-only, records of inner nodes alone count nowhere, and estimates add up.
+With --leaves-only, records of inner nodes count nowhere, and estimates add up.
 
 Without --individual each record is one individual. With it, at most --l0 cells of
 each individual count, drawn at random, and at most --linf of its records in each.
