@@ -573,12 +573,13 @@ Every --by is followed by its --levels, a file with one level a line, or by its
 levels count nowhere, and a level without records counts 0.
 
 A tree is a CSV file with a column of names for each of its depths, from the root
-down, and a row for each leaf. Empty cells at the end of a row make a shorter path.
-A column "label" has what readers see of a node; rows for inner nodes may then give
-theirs. If the first column has several names, --root names the sum of all. NAME of
---by is then a column of IN with the names or paths of nodes, or the names of the
-tree's columns with / between them, such as country/region/tract, if IN has these.
-With --leaves-only, records of inner nodes count nowhere, and estimates add up.
+down, and a row for each leaf. Empty cells at the end of a row make a shorter
+path. A column "label" has what readers see of a node; rows for inner nodes may
+then give theirs. If the first column has several names, --root names the sum of
+all. NAME of --by is then a column of IN with the names or paths of nodes; or the
+names of the tree's columns with / between them, such as country/region/tract, if
+IN has these. With --leaves-only, records of inner nodes count nowhere, and
+estimates add up.
 
 Without --individual each record is one individual. With it, at most --l0 cells of
 each individual count, drawn at random, and at most --linf of its records in each.

@@ -121,6 +121,12 @@ class Layout:
         return int(self._most(dict.fromkeys(self.blocks, 1)))
 
     @property
+    def labels(self) -> dict[str, dict[Any, str]]:
+        """What readers see of nodes that are codes, by column: the labels of each hierarchy."""
+        trees = {axis.label: axis.hierarchy for axis in self._axes}
+        return {name: dict(tree.labels) for name, tree in trees.items() if tree and tree.labels}
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """The number of levels of each column, with its labels for other records and sums."""
         return self._axes.shape
