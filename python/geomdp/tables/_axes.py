@@ -110,8 +110,8 @@ class Axis:
             self.nodes, self.tree = self.hierarchy.nodes, self.hierarchy._tree
             if self.several and len(self.columns) not in (self.tree.depth, self.depths):
                 raise ValueError(
-                    f"columns {self.columns} are {len(self.columns)}: give {self.depths} for this "
-                    f"hierarchy, one for each depth, or {self.tree.depth} without that of the root"
+                    f"columns {self.columns} are not accepted for a hierarchy with depths up to "
+                    f"{self.tree.depth}: give one for each, with that of the root or without"
                 )
             if other:
                 _naming.check_apart(f"other of {label!r},", other[0], self.paths)

@@ -248,7 +248,9 @@ class Hierarchy(Branches):
         for path in _items("paths", paths):
             names = path.split(separator) if isinstance(path, str) else path
             if not isinstance(names, tuple | list) or not names:
-                raise TypeError(parameters.foreign("a path", path, "text, or a tuple of names"))
+                raise TypeError(
+                    f"paths have one of type {type(path).__name__}: give text, or tuples of names"
+                )
             if None in names:
                 raise ValueError(f"the path {parameters.shown(path)} has an empty name: give all")
             found.append(names)
@@ -302,15 +304,17 @@ class Hierarchy(Branches):
             raise TypeError(parameters.foreign("lengths", lengths, "a sequence of integers"))
         sizes = [parameters.at_least("lengths", length, 1) for length in lengths]
         if any(one >= two for one, two in pairwise(sizes)):
-            raise ValueError(f"lengths = {sizes} are not accepted: give them in increasing order")
+            raise ValueError("lengths are not accepted: give them in increasing order")
         items = _items("codes", codes)
         for code in items:
             if not isinstance(code, str):
-                raise TypeError(parameters.foreign("a code", code, "text: read codes as text"))
+                raise TypeError(
+                    f"codes have one of type {type(code).__name__}: give text, which keeps zeros"
+                )
             if len(code) not in sizes:
                 raise ValueError(
-                    f"the code {parameters.shown(code)} has {len(code)} characters: give codes of "
-                    f"lengths {sizes}, or the lengths of these"
+                    f"the code {parameters.shown(code)} has {many(len(code), 'character')}, which "
+                    "is not among lengths: give the length of the codes of each depth"
                 )
         rows = [[code[:n] if len(code) >= n else None for code in items] for n in sizes]
         return cls._of_rows("codes", rows, root=root, leaves_only=leaves_only, labels=labels)
@@ -333,13 +337,14 @@ class Hierarchy(Branches):
         first = [names[place] for place in np.flatnonzero(above < 0).tolist()]
         if root is None and len(first) > 1:
             raise ValueError(
-                f"{what} begin with {len(first)} names, {parameters.shown(first)}: give root=, a "
-                "name for the sum of all"
+                f"{what} begin with several names, {parameters.shown(first)}: give root=, a name "
+                "for the sum of all"
             )
         paths = None
         if separator is not None and all(map(str.__instancecheck__, names)):
             paths = Paths(separator, int(root is not None))
         if root is not None:
+            [root] = _levels.checked("root", [root])
             if root in first or root == "":
                 raise ValueError(parameters.refusal("root", root, "a name that no node below has"))
             names, above = [root, *names], np.concatenate([[-1], above + 1])
@@ -620,9 +625,13 @@ def _labels(nodes: list[Any], tree: trees.Tree, paths: Paths | None, labels: Any
     for node, label in labels.items():
         if node not in known:
             raise _naming.unknown("labels have", node, nodes, paths)
-        _levels.check_text(f"the label of {parameters.shown(node)}", label)
-        if not label:
-            raise ValueError(f"the label of {parameters.shown(node)} is empty: leave it out")
+        what = f"the label of {parameters.shown(node)}"
+        if not isinstance(label, str):
+            raise TypeError(f"{what} has type {type(label).__name__}: give text")
+        if not label or not _levels.is_text(label):
+            raise ValueError(
+                f"{what} is not accepted: give text that UTF-8 can hold, or leave it out"
+            )
         found[known[node]] = label
     return {nodes[place]: found[place] for place in sorted(found)}
 

@@ -421,7 +421,8 @@ def _by_label(levels: Mapping[Any, Any]) -> tuple[dict[str, tuple[str, ...]], di
 
 def _label(key: Any) -> Any:
     """Return the name of a column of the table, which may be made of several of the data."""
-    return "/".join(map(str, key)) if isinstance(key, tuple) else key
+    names = isinstance(key, tuple) and all(isinstance(each, str) for each in key)
+    return "/".join(key) if names else key
 
 
 def _labels(name: str, value: Any, labels: list[Any]) -> dict[Any, Any]:
