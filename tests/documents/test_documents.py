@@ -137,7 +137,7 @@ GUIDES: dict[str, dict[str, list[Any]]] = {
         "noisy.csv": PLACES,
         # Not published.
         "places.csv": ["Norway"] * 5,
-        "records.csv": ["Norway"] * 400,
+        "records.csv": [*range(400)],
     },
     "replacing_laplace": {"after.csv": ["Airport", "Harbour", "Market", "Park"]},
     "explaining_epsilon": {"options.csv": [0.1, 0.3, 0.5, 1, 2, 4]},
