@@ -547,10 +547,45 @@ def bad_nests() -> Iterator[Refused]:
         yield Refused(name, TypeError, call, [one, twice, [1, (2, twice)]])
 
 
+def bad_trees() -> Iterator[Refused]:
+    from_paths, from_prefixes = tables.Hierarchy.from_paths, tables.Hierarchy.from_prefixes
+    from_columns, tree = (
+        partial(tables.Hierarchy.from_columns, PEOPLE),
+        tables.Hierarchy({"a": None}),
+    )
+    no_text = [None, 7, b"x", ["x"]]
+    calls: list[tuple[str, Callable[[Any], Any], list[Any], list[Any]]] = [
+        (
+            "paths",
+            from_paths,
+            [None, 7, "a/b", [7], [None], [()]],
+            [[], [""], ["a//b"], ["a", "b"]],
+        ),
+        ("separator", lambda x: from_paths(["a"], separator=x), no_text, ["", "\ud800"]),
+        (
+            "labels",
+            lambda x: from_paths(["a/b"], labels=x),
+            [7, "a", ["a"]],
+            [{"c": "x"}, {7: "x"}],
+        ),
+        ("label", lambda x: from_paths(["a/b"], labels={"a": x}), no_text, ["", "\ud800"]),
+        ("root", lambda x: from_paths(["a", "b"], root=x), [[1], {}], [None, "", "a", math.nan]),
+        ("codes", lambda x: from_prefixes(x, (1, 2)), [None, 7, "ab", [7], [None]], [[]]),
+        ("code", lambda x: from_prefixes(x, (1, 2)), [], [["abc"], [""]]),
+        ("lengths", lambda x: from_prefixes(["ab"], x), [None, 2, "2", [], [1.5]], [[2, 1], [0]]),
+        ("columns", from_columns, [None, 7, "town", []], []),
+        ("columns", lambda x: tables.Design({x: tree}), [], [(), ("a", "b"), ("a",)]),
+        ("leaves_only", lambda x: from_paths(["a"], leaves_only=x), [None, 1, "yes"], []),
+    ]
+    for name, call, types, values in calls:
+        yield Refused(name, TypeError, call, types)
+        yield Refused(name, ValueError, call, values)
+
+
 REFUSED = [
     *(*bad_numbers(), *bad_bounds(), *bad_mechanisms(), *bad_counts(), *bad_labelled()),
     *(*bad_nests(), *bad_types(), *bad_pairings(), *bad_parameters(), *bad_distances()),
-    *(*bad_data(), *bad_keys()),
+    *(*bad_data(), *bad_keys(), *bad_trees()),
 ]
 #: Names of parameters, and calls with any value for them.
 CALLS: list[tuple[str, Callable[[Any], Any]]] = [
@@ -629,6 +664,11 @@ CALLS: list[tuple[str, Callable[[Any], Any]]] = [
         lambda x: tables.count(PEOPLE["town"], ["a"]).release(epsilon=1, at_least=9, rest=x),
     ),
     ("levels", lambda x: tables.count(PEOPLE, {"town": x})),
+    ("path|nodes", tables.Hierarchy.from_paths),
+    ("code", lambda x: tables.Hierarchy.from_prefixes(x, (1, 2))),
+    ("root", lambda x: tables.Hierarchy.from_paths(["a", "b"], root=x)),
+    ("label", lambda x: tables.Hierarchy.from_paths(["a", "b"], root="c", labels=x)),
+    ("separator", lambda x: tables.Hierarchy.from_paths(["a"], separator=x)),
     ("name", lambda x: ReleaseKey().release(BOUNDED, [1], IDS, name=x)),
     ("part", lambda x: ReleaseKey().release(BOUNDED, [1], IDS, name="n", part=x)),
     ("ids", lambda x: check_arguments({"n": BOUNDED}, x, ["n"])),

@@ -10,6 +10,11 @@ from geomdp.tables import Design, Hierarchy, NoisyGroups
 
 PARENTS = {"A": "North", "B": "North", "C": "South", "South": "all", "North": "all"}
 TREE = Hierarchy(PARENTS, leaves_only=True)
+NAMED = Hierarchy.from_paths(
+    ["all/North/A", "all/South/South", "all/South/C"],
+    leaves_only=True,
+    labels={"C": "Harbour", "North": "Northern part"},
+)
 TEXTS = ["</script><b>x", "=1+1", "<!--", "a,\"b'", "line\nbreak", "'=2", "&amp;", "é", "-1", " "]
 DAYS = [datetime.date(2026, 1, 1 + n) for n in range(28)]
 PEOPLE = pd.DataFrame(
@@ -28,6 +33,7 @@ DESIGNS = {
     "margins": Design({"area": ["A", "B", "C"], "sex": ["f", "m"]}, margins="all"),
     "other": Design({"area": ["A"], "sex": ["f"]}, other="else", margins={"area": "any"}),
     "tree": Design({"area": TREE, "sex": ["f", "m"]}),
+    "labels": Design({"area": NAMED}),
     "open tree": Design({"area": Hierarchy(PARENTS)}, other="else"),
     "ages": Design({"age": [*range(100), 2**60]}, l1=3),
     "days": Design({"day": DAYS}),

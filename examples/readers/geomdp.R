@@ -174,6 +174,16 @@ read_geomdp <- function(path, level = 0.95) {
   ifelse(labels %in% cells, labels, cells[match(seq_along(labels), at)])
 }
 
+# The levels of a column as readers see them: the labels of codes that have one.
+labels_geomdp <- function(rows, column) {
+  axis <- attr(rows, "geomdp")$axes[[column]]
+  levels <- as.character(rows[[column]])
+  if (length(axis$labels) == 0) return(levels)
+  labels <- vapply(axis$labels, .text, "")
+  found <- labels[match(levels, vapply(axis$nodes, .text, ""))]
+  ifelse(is.na(found) | found == "", levels, found)
+}
+
 # The least t with P(|sum of the noise of n cells| > t) <= alpha: the characteristic function of the
 # noise is known, and a Fourier transform gives the distribution of the sum. Its errors are below
 # 1e-9, by which alpha is made smaller.
@@ -212,9 +222,10 @@ summary.geomdp <- function(object, ...) {
 
 plot.geomdp <- function(x, ...) {
   if (is.null(x$lower)) stop("the largest by name have no counts to draw")
-  levels <- x[seq_along(attr(x, "geomdp")$axes)]
+  columns <- names(attr(x, "geomdp")$axes)
+  levels <- lapply(columns, function(column) labels_geomdp(x, column))
   counts <- x[[length(levels) + 1]]
   places <- rev(seq_along(counts))
-  dotchart(rev(counts), labels = rev(do.call(paste, c(lapply(levels, as.character), sep = ", "))), xlim = range(0, counts, x$upper[is.finite(x$upper)]), ...)
+  dotchart(rev(counts), labels = rev(do.call(paste, c(levels, sep = ", "))), xlim = range(0, counts, x$upper[is.finite(x$upper)]), ...)
   segments(x$lower, places, pmin(x$upper, par("usr")[2]), places)
 }

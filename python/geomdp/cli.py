@@ -48,6 +48,12 @@ _LONGEST = 1100
 _PATIENCE = 1.0
 
 
+class _TreeFile(str):
+    """The name of a file of a tree, among those of levels."""
+
+    __slots__ = ()
+
+
 class _UsageError(Exception):
     """The command line is invalid."""
 
@@ -220,9 +226,22 @@ def _release(given: argparse.Namespace) -> str:
 
 
 def _count(given: argparse.Namespace) -> str:
-    if len(given.by) != len(given.levels) or len(set(given.by)) < len(given.by):
-        raise _UsageError("--by and --levels: give each column once, with its file of levels")
-    levels = {name: _lines(path) for name, path in zip(given.by, given.levels, strict=True)}
+    files = given.levels or []
+    if len(given.by) != len(files) or len(set(given.by)) < len(given.by):
+        raise _UsageError(
+            "--by and --levels or --tree: give each column once, with the file of its levels or "
+            "of its tree"
+        )
+    with_tree = any(isinstance(path, _TreeFile) for path in files)
+    if (given.root is not None or given.leaves_only) and not with_tree:
+        raise _UsageError("--root and --leaves-only go with --tree")
+    levels: dict[Any, Any] = {}
+    for name, path in zip(given.by, files, strict=True):
+        if isinstance(path, _TreeFile):
+            columns, tree = _tree(path, given)
+            levels[columns if len(columns) > 1 and name == "/".join(columns) else name] = tree
+        else:
+            levels[name] = _lines(path)
     with _refusing_parameters():
         design = geomdp.tables.Design(
             levels, individual=given.individual, l0=given.l0, linf=given.linf or 1
@@ -271,6 +290,24 @@ def _lines(path: str) -> list[str]:
             return file.read().splitlines()
     except UnicodeDecodeError:
         raise delimited.DataError(f"{path}: it is not in UTF-8") from None
+
+
+def _tree(path: str, given: argparse.Namespace) -> tuple[tuple[str, ...], Any]:
+    """Return the tree of a CSV file, and the names of its columns."""
+    from geomdp.tables._files import records  # noqa: PLC0415 (other commands need no narwhals)
+
+    with _input(path) as source, _refusing_parameters():
+        try:
+            return records.hierarchy(
+                source,
+                delimiter=_DELIMITERS[given.delimiter],
+                root=given.root,
+                leaves_only=given.leaves_only,
+            )
+        except (gzip.BadGzipFile, EOFError, zlib.error):
+            raise delimited.DataError(f"{path}: not a gzip file, or a damaged one") from None
+        except delimited.DataError as error:
+            raise delimited.DataError(f"{path}: {error}") from None
 
 
 # Parameters; a number stays text, which the sentences show
@@ -531,9 +568,18 @@ Count the records of a CSV file by columns, add noise, and write the noisy count
 with a description: geomdp.read, R and the page read both. OUT ends with .csv
 (the description is OUT.json), with .parquet or with .html, and must not exist.
 
-Every --by is followed by its --levels, a file with one level a line. Levels are
-public: do not take them from the records. Records of other levels count nowhere,
-and a level without records counts 0.
+Every --by is followed by its --levels, a file with one level a line, or by its
+--tree. Both are public: do not take them from the records. Records of other
+levels count nowhere, and a level without records counts 0.
+
+A tree is a CSV file with a column of names for each of its depths, from the root
+down, and a row for each leaf. Empty cells at the end of a row make a shorter
+path. A column "label" has what readers see of a node; rows for inner nodes may
+then give theirs. If the first column has several names, --root names the sum of
+all. NAME of --by is then a column of IN with the names or paths of nodes; or the
+names of the tree's columns with / between them, such as country/region/tract, if
+IN has these. With --leaves-only, records of inner nodes count nowhere, and
+estimates add up.
 
 Without --individual each record is one individual. With it, at most --l0 cells of
 each individual count, drawn at random, and at most --linf of its records in each.
@@ -542,7 +588,8 @@ Cells are text. Epsilon is the privacy loss of the whole table for one individua
 Every run draws fresh noise and costs epsilon again. All of IN is in memory. This
 needs geomdp[tables] and pandas, Polars or PyArrow.""",
         "visits.csv noisy.csv --by sex --levels sexes.txt --epsilon 0.5",
-        "source target --by --levels --individual --l0 --linf --epsilon --bounds --delimiter",
+        "source target --by --levels --tree --root --leaves-only --individual --l0 --linf "
+        "--epsilon --bounds --delimiter",
     ),
 }
 
@@ -557,7 +604,7 @@ _OPTIONS: dict[str, tuple[Any, str, dict[str, Any]]] = {
     ),
     "--by": (
         "NAME",
-        "a column to count by; may be repeated, with its --levels",
+        "a column to count by; may be repeated, each with its --levels or --tree",
         {"action": "append", "required": True},
     ),
     "--column": (
@@ -582,13 +629,14 @@ _OPTIONS: dict[str, tuple[Any, str, dict[str, Any]]] = {
     "--levels": (
         "FILE",
         "the levels of a column, one a line",
-        {"action": "append", "required": True},
+        {"action": "append"},
     ),
     "--linf": (
         "N",
         "most records of one individual in a cell; 1 if not given",
         {"type": _whole},
     ),
+    "--root": ("NAME", "the sum of all of a tree, if it has several nodes at its top", {}),
     "--scale": ("S", "noise scale: sensitivity / epsilon", {"type": _positive}),
     "--sensitivity": (
         "S",
@@ -599,6 +647,11 @@ _OPTIONS: dict[str, tuple[Any, str, dict[str, Any]]] = {
         "N",
         "number of counts that must be this accurate at once",
         {"type": _whole},
+    ),
+    "--tree": (
+        "FILE",
+        "the tree of a column, a CSV file",
+        {"action": "append", "dest": "levels", "type": _TreeFile},
     ),
     "losses": (
         "E[xN]",
@@ -611,6 +664,7 @@ _OPTIONS: dict[str, tuple[Any, str, dict[str, Any]]] = {
 _FLAGS = {
     "--describe": "write a table with a description, as geomdp count does: one --column has the "
     "counts, the others the levels",
+    "--leaves-only": "each record is known to a leaf of its tree",
     "--json": "print the whole certificate, for a verifier",
     "--tight": "compute the exact privacy loss, for bounds up to 100000 apart",
 }

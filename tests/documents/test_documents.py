@@ -95,6 +95,10 @@ AREAS = [
     *COUNTIES,
     *(f"{county} {n + 1}" for county, size in COUNTIES.items() for n in range(size)),
 ]
+PLACES = [
+    *("Norway", "Norway/Oslo", "Innlandet", "Vestland", "Norway/Oslo/Oslo"),
+    *("Norway/Innlandet/Os", "Hamar", "Norway/Vestland/Os", "Bergen"),
+]
 #: The files that each guide publishes, with the levels of their rows in order.
 GUIDES: dict[str, dict[str, list[Any]]] = {
     "registry": {
@@ -121,6 +125,21 @@ GUIDES: dict[str, dict[str, list[Any]]] = {
         for day in range(10)
     },
     "hierarchy": dict.fromkeys(["founders.csv", "figures.csv"], AREAS),
+    "trees": {
+        "visits.csv": PLACES,
+        "firms.csv": [
+            *("all industries", "A", "F", "A01", "F43", "A01.1", "F43.2"),
+            *("A01.11", "A01.12", "F43.21"),
+        ],
+        "homes.csv": [
+            *("United States", "01", "02", "01001", "02013", "01001020100", "02013000100"),
+            *("010010201001", "010010201002", "020130001001"),
+        ],
+        "noisy.csv": PLACES,
+        # Not published.
+        "places.csv": ["Norway"] * 5,
+        "records.csv": [*range(400)],
+    },
     "replacing_laplace": {"after.csv": ["Airport", "Harbour", "Market", "Park"]},
     "explaining_epsilon": {"options.csv": [0.1, 0.3, 0.5, 1, 2, 4]},
 }

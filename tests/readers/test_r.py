@@ -28,6 +28,7 @@ for (name in commandArgs(TRUE)[-1]) {
     plot(rows)
   }
 }
+cat(paste(c("labels:", labels_geomdp(read_geomdp("labels.csv"), "area")), collapse = "|"), "\\n")
 flat <- read_geomdp("flat.csv")
 print(unlist(sum_geomdp(flat, 1:6)))
 print(unlist(sum_geomdp(flat, 2)))
@@ -95,6 +96,7 @@ def test_sums_are_those_of_the_library_or_refused(
     read: tuple[Path, list[str]],
 ) -> None:
     text = "\n".join(read[1])
+    assert "labels:|all|Northern part|all/South|A|all/South/South|Harbour" in text
     counts = RELEASED["flat"].counts.reshape(-1)
     rows = [line.split() for line in read[1] if line.split() and line.split()[0][0].isdigit()]
     six, one, rounded = ([*map(float, row)] for row in rows[-3:])

@@ -565,7 +565,11 @@ def test_releases_with_bounds_answer_by_cells() -> None:
         (lambda t: t.mean("sex", values=[1, 2]), TypeError, "values"),
         (lambda t: t.quantile("age", 1), ValueError, "q = 1 is not accepted"),
         (lambda t: t.quantile("age", None), TypeError, "q"),
-        (lambda t: t.ratio({"sex": "x"}, {}), ValueError, "one has 'x' in 'sex': give one of"),
+        (
+            lambda t: t.ratio({"sex": "x"}, {}),
+            ValueError,
+            "one has 'x', which is no level of 'sex': give one of",
+        ),
         (lambda t: t.ratio("f", {}), TypeError, "one = 'f' has type str: give a mapping"),
         (
             lambda t: t.difference({}, {"sex": "f"}, "sex"),

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from geomdp._inputs import parameters
-from geomdp.tables import _levels
+from geomdp.tables import _levels, _naming
 from geomdp.tables._analysis.products import Block
 from geomdp.tables._analysis.trees import Tree
 from geomdp.tables._native import Coded
@@ -26,10 +27,16 @@ MOST_DEPTHS = 100
 class Branches:
     """A public tree, iterated by its leaves: the base class of :class:`Hierarchy`."""
 
-    __slots__ = ("_tree", "leaves", "nodes")
+    __slots__ = ("_paths", "_tree", "labels", "leaves", "nodes")
 
-    def __init__(self, nodes: list[Any], tree: Tree) -> None:
-        self.nodes, self._tree = nodes, tree
+    def __init__(
+        self,
+        nodes: list[Any],
+        tree: Tree,
+        paths: _naming.Paths | None = None,
+        labels: Mapping[Any, str] = MappingProxyType({}),
+    ) -> None:
+        self.nodes, self._tree, self._paths, self.labels = nodes, tree, paths, dict(labels)
         self.leaves: list[Any] = [nodes[place] for place in tree.leaves.tolist()]
 
     def __len__(self) -> int:
@@ -56,6 +63,8 @@ class Axis:
     ----------
     label : str
         The name of the column.
+    columns : tuple of str
+        The columns of the data that it is made of: itself, or those of the names of a path.
     levels : list
         The labels of the leaves, in the order of the tree.
     cells : list
@@ -86,9 +95,11 @@ class Axis:
         other: Sequence[Any] = (),
         margin: Sequence[Any] = (),
         shares: Any = None,
+        columns: tuple[str, ...] | None = None,
     ) -> None:
         self.label, self.hierarchy = label, levels if isinstance(levels, Branches) else None
         self.other, self.margin = list(other), bool(margin)
+        self.columns = (label,) if columns is None else columns
         words, items = f"levels of {label!r}", levels
         if self.hierarchy is not None:
             if margin:
@@ -97,7 +108,13 @@ class Axis:
                     "a hierarchy: its sums are there"
                 )
             self.nodes, self.tree = self.hierarchy.nodes, self.hierarchy._tree
+            if self.several and len(self.columns) not in (self.tree.depth, self.depths):
+                raise ValueError(
+                    f"columns {self.columns} are not accepted for a hierarchy with depths up to "
+                    f"{self.tree.depth}: give one for each, with that of the root or without"
+                )
             if other:
+                _naming.check_apart(f"other of {label!r},", other[0], self.paths)
                 self.tree = self.tree.with_leaf()
                 end = self.tree.starts[2] - 1
                 items = _levels.checked(
@@ -146,20 +163,58 @@ class Axis:
         """The labels of the nodes in the order of a frame."""
         return list(map(self.nodes.__getitem__, self.shown.tolist()))
 
+    @property
+    def several(self) -> bool:
+        """Whether it is made of several columns of the data."""
+        return len(self.columns) > 1
+
+    @property
+    def key(self) -> str | tuple[str, ...]:
+        """Its key among the levels of a design."""
+        return self.columns if self.several else self.label
+
+    @property
+    def paths(self) -> _naming.Paths | None:
+        """How a tree writes paths, if it does."""
+        return None if self.hierarchy is None else self.hierarchy._paths
+
     @cached_property
     def places(self) -> dict[Any, int]:
-        """The node of each label."""
-        return {label: node for node, label in enumerate(self.nodes)}
+        """The node of each label, and of each path."""
+        return _naming.places(self.nodes, self.tree, self.paths)
+
+    def node(self, name: str, label: Any) -> int:
+        """Return the node that a question names; `name` begins the error."""
+        if label not in self.places:
+            kind = "level" if self.hierarchy is None else "node"
+            raise _naming.unknown(name, label, self.nodes, self.paths, f"{kind} of {self.label!r}")
+        return self.places[label]
 
     @cached_property
     def cell_places(self) -> dict[Any, int]:
-        """The place of each label among those that are counted."""
-        return {label: place for place, label in enumerate(self.cells)}
+        """The place among what is counted of each item of the data: a tuple if it is of several."""
+        if not self.several:
+            return _naming.places(self.nodes, self.tree, self.paths, self.tree.cells)
+        start = self.hierarchy._tree.depth + 1 - len(self.columns)  # type: ignore[union-attr]
+        whole = _naming.tuples(self.nodes, self.tree, self.paths, start)
+        depths, known = self.tree.depths.tolist(), {*self.other}
+        return {
+            whole[node]: place
+            for place, node in enumerate(self.tree.cells.tolist())
+            if depths[node] >= start and self.nodes[node] not in known
+        }
+
+    @property
+    def leaf_nodes(self) -> dict[Any, int]:
+        """The node of each leaf, by all that names it among leaves."""
+        leaves = self.tree.leaves
+        found = _naming.places(self.nodes, self.tree, self.paths, leaves)
+        return {label: int(leaves[place]) for label, place in found.items()}
 
     @property
     def outside(self) -> int:
         """The place of other records among those that are counted, or -1."""
-        return next((self.cell_places[label] for label in self.other), -1)
+        return next((self.cells.index(label) for label in self.other), -1)
 
     @cached_property
     def rooms(self) -> list[int]:
@@ -237,6 +292,11 @@ class Axes(tuple[Axis, ...]):
     def block(self, depths: Block) -> tuple[slice, ...]:
         """Return the index of a block in an array of all nodes."""
         return tuple(axis.tree.level(depth) for axis, depth in zip(self, depths, strict=True))
+
+    @property
+    def reads(self) -> list[tuple[Axis, str]]:
+        """The columns of the data that are read for levels, each with its axis."""
+        return [(axis, column) for axis in self for column in axis.columns]
 
     @property
     def leaves(self) -> tuple[NDArray[Any], ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import repeat
+from itertools import islice, repeat
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -116,7 +116,7 @@ def added(design: Layout, cells: _Ints, records: _Ints) -> tuple[_Ints, _Ints]:
 def columns_of(design: Layout, counts: Any) -> list[Any]:
     """Return the columns that a count reads, each once."""
     more = [each for each in (design.individual, counts) if each is not None]
-    return list(dict.fromkeys([*design.levels, *more]))
+    return list(dict.fromkeys([*(column for _, column in design._axes.reads), *more]))
 
 
 def _grouped(
@@ -127,7 +127,7 @@ def _grouped(
     With counts each row is a group.
     """
     more = [each for each in (design.individual, counts) if each is not None]
-    nw, wanted = narwhals(), [*design.levels, *more]
+    nw, wanted = narwhals(), [*(column for _, column in design._axes.reads), *more]
     keys = [str(place) for place in range(len(wanted))]
     if design._by_columns and hasattr(data, "collect_schema") and hasattr(data, "collect"):
         found = _chosen(design, nw.from_native(data), wanted, keys)
@@ -174,12 +174,12 @@ def _chosen(design: Layout, view: Any, wanted: Sequence[Any], keys: Sequence[str
 
 def _viewed(design: Layout, columns: Sequence[Any]) -> list[Any]:
     """Return narwhals' views of columns of labels, of ids and of counts that are accepted."""
-    size, who = len(design._axes), design.individual
+    size, who = len(design._axes.reads), design.individual
     views = [*map(labels, columns[:size]), *map(categories, columns[size:])]
     if who is not None:
         views[size] = _ids.checked(who, columns[size])
-    for axis, each in zip(design._axes, views, strict=False):
-        check_levels(f"levels of {axis.label!r}", each, axis.cells)
+    for (axis, name), each in zip(design._axes.reads, views, strict=False):
+        check_levels(f"levels of {name!r}", each, axis.cells)
     return views
 
 
@@ -203,12 +203,23 @@ def _records(name: Any, series: Any, most: int | None) -> _Ints:
 def _cells(design: Layout, found: Sequence[Any]) -> _Ints:
     """Return the cell of each group, or -1 for those that are counted nowhere."""
     cells = np.zeros(len(found[0]), np.int64)
-    for axis, series in zip(design._axes, found, strict=False):
+    columns = iter(found)
+    for axis in design._axes:
         size = len(axis.cells)
-        found_at = map(axis.cell_places.get, items_of(series, axis.cells), repeat(axis.outside))
+        items: Any = [items_of(series, axis.cells) for series in islice(columns, len(axis.columns))]
+        items = map(_path, zip(*items, strict=True)) if axis.several else items[0]
+        found_at = map(axis.cell_places.get, items, repeat(axis.outside))
         at = np.fromiter(found_at, np.int64, len(cells))
         cells = np.where((at < 0) | (cells < 0), -1, cells * size + at)
     return cells
+
+
+def _path(names: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the names of a path, which ends where the rest is null, or empty text of a file."""
+    size = len(names)
+    while size and names[size - 1] in (None, ""):
+        size -= 1
+    return names[:size]
 
 
 def _codes(people: Any) -> _Ints:

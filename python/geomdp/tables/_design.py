@@ -47,8 +47,10 @@ class Design(Searchable, Layout):
     levels : mapping of column names to sequences, or a sequence
         The levels of each column, in the order of the table: strings, integers, floats, bools,
         dates, or times without a zone; or a :class:`Hierarchy`, whose nodes all get a count. A
-        sequence is for data that are a single column. Take levels from public knowledge, not from
-        the data. A null is counted if None is a level.
+        tuple of names is for a hierarchy of the paths in these columns of the data, from the root
+        down: ``("region", "tract")``, which the table calls ``region/tract``. A sequence is for
+        data that are a single column. Take levels from public knowledge, not from the data. A null
+        is counted if None is a level.
     name : str
         The name of the column of counts.
     other : label, or mapping of column names to labels
@@ -82,6 +84,8 @@ class Design(Searchable, Layout):
     levels : dict of column names to lists
         The levels of each column, followed by its labels for other records and for margins; of a
         hierarchy all nodes, from the root down.
+    labels : dict of column names to dicts
+        What readers see of nodes, for hierarchies with labels.
     sensitivity : int
         The greatest L1 change of the table by one individual: `linf` for each of `l0` cells, or
         `l1`, in each sum that has them. With ``neighbours="change"`` that holds for the cells that

@@ -168,7 +168,11 @@ FIELDS: dict[str, Field] = {
         "other records, in `margin` none or one label for their sum; of a hierarchy its "
         "`nodes` and, for each, the place of its parent in `parents`, -1 for the root, in "
         "`other` none or the one of them that counts other records, and `leaves_only`, "
-        "whether records belong to leaves alone, so that a node is the sum of its children. "
+        "whether records belong to leaves alone, so that a node is the sum of its children; "
+        "in `columns` the columns of the data that led to a node, one or those of the names of "
+        "its path; in `paths` null, or the `separator` of the names of a path and the depth at "
+        "which paths `start`: a node with a separator is called by its path, any other by its "
+        "name; and in `labels` what readers see of each node, or null, or none at all. "
         'Dates and times are `{"date": text}` and `{"datetime": text}`',
         lambda release: {axis.label: _axis(axis) for axis in release.design._axes},
     ),
@@ -220,6 +224,11 @@ def _axis(axis: Any) -> dict[str, Any]:
             "nodes": [_encoded(node) for node in axis.nodes],
             "parents": axis.tree.parents.tolist(),
             "leaves_only": not axis.tree.loose,
+            "columns": list(axis.columns),
+            "paths": None if axis.paths is None else axis.paths._asdict(),
+            "labels": list(
+                map(axis.hierarchy.labels.get, axis.nodes * bool(axis.hierarchy.labels))
+            ),
             "other": [_encoded(label) for label in axis.other],
             "shares": shares,
         }

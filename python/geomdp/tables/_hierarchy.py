@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from itertools import pairwise, zip_longest
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from geomdp._inputs import arrays, columns, labels, parameters
-from geomdp._inputs.parameters import Real
+from geomdp._inputs import arrays, parameters
+from geomdp._inputs import columns as _columns
+from geomdp._inputs import labels as _detached
+from geomdp._inputs.parameters import Integer, Real
 from geomdp._notebook import many, showable
 from geomdp._uncopied import unseen
-from geomdp.tables import _levels, _native
+from geomdp.tables import _levels, _naming, _native, _rows
 from geomdp.tables._analysis import trees
 from geomdp.tables._axes import MOST_DEPTHS, Branches
 from geomdp.tables._design import Design
 from geomdp.tables._exact import occupied
+from geomdp.tables._naming import Paths
 from geomdp.tables._table import Table
 
 if TYPE_CHECKING:
@@ -52,11 +56,17 @@ class Hierarchy(Branches):
         least the records of its children. Say so from public knowledge if there are none of these:
         nodes are then the sums of their children, and estimates use that. Records of inner nodes
         are then records of other values.
+    labels : mapping, optional
+        What readers see of nodes, where these are codes: a mapping from nodes to text. Files state
+        it, and pages and readers show it. Questions and data have the codes.
 
     Attributes
     ----------
     nodes, leaves : lists
-        From the root down. Siblings are next to each other, in the order given.
+        From the root down. Siblings are next to each other, in the order given. A node is called
+        by its name, or by its path where several have this name (:meth:`from_columns`).
+    labels : dict
+        The label of each node that has one.
     depth : int
         The depth of the deepest leaves; that of the root is 0.
 
@@ -78,10 +88,16 @@ class Hierarchy(Branches):
 
     """
 
-    __slots__ = ("_places",)
+    __slots__ = ()
 
-    def __init__(self, children: Any, parents: Any = None, *, leaves_only: bool = False) -> None:
-        parameters.check_bool("leaves_only", leaves_only)
+    def __init__(
+        self,
+        children: Any,
+        parents: Any = None,
+        *,
+        leaves_only: bool = False,
+        labels: Mapping[Any, str] | None = None,
+    ) -> None:
         given = _pairs(children, parents)
         known = dict.fromkeys(given)
         known.update(dict.fromkeys(parent for parent in given.values() if parent is not None))
@@ -90,6 +106,18 @@ class Hierarchy(Branches):
             raise ValueError("children are empty: give at least one pair of a child and a parent")
         places = {name: place for place, name in enumerate(names)}
         above = np.array([places.get(given.get(name), -1) for name in names], np.int64)
+        self._fill(names, above, None, leaves_only, labels)
+
+    def _fill(
+        self,
+        names: list[Any],
+        above: NDArray[np.int64],
+        paths: Paths | None,
+        leaves_only: bool,
+        labels: Mapping[Any, str] | None,
+    ) -> None:
+        """Take nodes in any order, by their names, and the place of the parent of each, or -1."""
+        parameters.check_bool("leaves_only", leaves_only)
         roots = np.flatnonzero(above < 0)
         if len(roots) > 1:
             found = parameters.shown([names[place] for place in roots])
@@ -103,11 +131,259 @@ class Hierarchy(Branches):
                 f"a tree of more than {MOST_DEPTHS} depths is not accepted, since each has noise "
                 "of its own: give a tree of fewer"
             ) from None
-        super().__init__(_levels.checked("nodes", [names[place] for place in order.tolist()]), tree)
-        self._places: dict[Any, int] = {name: place for place, name in enumerate(self.nodes)}
+        ordered = list(map(names.__getitem__, order.tolist()))
+        nodes = _levels.checked("nodes", _naming.labels(ordered, tree, paths))
+        super().__init__(nodes, tree, paths, _labels(nodes, tree, paths, labels))
+
+    @classmethod
+    def from_columns(
+        cls,
+        frame: Any,
+        columns: Sequence[str],
+        *,
+        root: Any = None,
+        leaves_only: bool = False,
+        separator: str = "/",
+        labels: Mapping[Any, str] | None = None,
+    ) -> Self:
+        """Return the tree whose leaves are the rows of a public frame, such as a list of tracts.
+
+        Names may repeat below other parents, as Oslo does in Oslo. A node is called by its name
+        where that is unique, and by its path, ``"Norway/Oslo"``, where it is not. Questions, and
+        data of one column, take the path of any node. Data that have these columns themselves are
+        counted by all of them: ``Design({("country", "region", "tract"): hierarchy})``.
+
+        Parameters
+        ----------
+        frame : data frame
+            A frame of pandas or Polars, or a Table of PyArrow. Rows may repeat. Nulls at the end of
+            a row make a shorter path.
+        columns : sequence of str
+            The columns of names, from the root down.
+        root : label, optional
+            The name of a node above the first column, for the sum of all: needed if that column has
+            more than one name. Paths begin below it.
+        leaves_only
+            As in :class:`Hierarchy`.
+        separator : str
+            The text between the names of a path. No name may contain it.
+        labels
+            As in :class:`Hierarchy`; nodes may be given by their paths.
+
+        Returns
+        -------
+        Hierarchy
+            Its depths are the columns.
+
+        Raises
+        ------
+        ValueError
+            If a name is empty or contains the separator, a row has no name before another one, or
+            a row of fewer names ends at a node that has others below it.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from geomdp.tables import Hierarchy
+        >>> tracts = pd.DataFrame({"country": "Norway", "region": ["Oslo", "Agder"], \
+"tract": ["Oslo", "Evje"]})
+        >>> Hierarchy.from_columns(tracts, ["country", "region", "tract"]).nodes
+        ['Norway', 'Norway/Oslo', 'Agder', 'Norway/Oslo/Oslo', 'Evje']
+
+        """
+        if isinstance(columns, str) or not isinstance(columns, Sequence) or not len(columns):
+            raise TypeError(parameters.foreign("columns", columns, "a list of column names"))
+        known = _columns.names(frame)
+        items = [
+            _items(name, _columns.column(frame, _columns.only(name, known))) for name in columns
+        ]
+        return cls._of_rows(
+            "columns",
+            items,
+            root=root,
+            separator=separator,
+            leaves_only=leaves_only,
+            labels=labels,
+        )
+
+    @classmethod
+    def from_paths(
+        cls,
+        paths: Any,
+        *,
+        root: Any = None,
+        leaves_only: bool = False,
+        separator: str = "/",
+        labels: Mapping[Any, str] | None = None,
+    ) -> Self:
+        """Return the tree whose leaves are at the ends of these paths.
+
+        Parameters
+        ----------
+        paths : column
+            Text such as ``"Norway/Oslo/Oslo"``, or tuples of names, from the root down.
+        root, leaves_only, separator, labels
+            As in :meth:`from_columns`.
+
+        Returns
+        -------
+        Hierarchy
+            Paths may differ in length.
+
+        Raises
+        ------
+        ValueError
+            As from :meth:`from_columns`.
+
+        Examples
+        --------
+        >>> from geomdp.tables import Hierarchy
+        >>> tree = Hierarchy.from_paths(["Norway/Oslo/Oslo", "Norway/Agder/Evje", "Norway/Troms"])
+        >>> tree.leaves
+        ['Troms', 'Norway/Oslo/Oslo', 'Evje']
+
+        """
+        _check_separator(separator)
+        found = []
+        for path in _items("paths", paths):
+            names = path.split(separator) if isinstance(path, str) else path
+            if not isinstance(names, tuple | list) or not names:
+                raise TypeError(
+                    f"paths have one of type {type(path).__name__}: give text, or tuples of names"
+                )
+            if None in names:
+                raise ValueError(f"the path {parameters.shown(path)} has an empty name: give all")
+            found.append(names)
+        rows = [*map(list, zip_longest(*found))]
+        return cls._of_rows(
+            "paths", rows, root=root, separator=separator, leaves_only=leaves_only, labels=labels
+        )
+
+    @classmethod
+    def from_prefixes(
+        cls,
+        codes: Any,
+        lengths: Sequence[Integer],
+        *,
+        root: Any = None,
+        leaves_only: bool = False,
+        labels: Mapping[Any, str] | None = None,
+    ) -> Self:
+        """Return the tree of codes whose first characters are the codes of the nodes above them.
+
+        Parameters
+        ----------
+        codes : column
+            Text. The codes of inner nodes may be listed too, as classifications do, or left out.
+        lengths : sequence of int
+            The length of the codes of each depth, increasing, such as (2, 5, 11, 12) for states,
+            counties, tracts and block groups. Dots count, as in (1, 3, 5, 6) for A01.11 of NACE.
+        root, leaves_only, labels
+            As in :meth:`from_columns`.
+
+        Returns
+        -------
+        Hierarchy
+            Its names are the codes, which are text in the data too.
+
+        Raises
+        ------
+        ValueError
+            If a code has another length.
+
+        Examples
+        --------
+        >>> from geomdp.tables import Hierarchy
+        >>> titles = {"A": "Agriculture, forestry and fishing", "A01": "Crops and animals"}
+        >>> tree = Hierarchy.from_prefixes(["A01.11", "A01.12"], (1, 3, 5, 6), labels=titles)
+        >>> tree.nodes, tree.labels["A01"]
+        (['A', 'A01', 'A01.1', 'A01.11', 'A01.12'], 'Crops and animals')
+
+        """
+        if isinstance(lengths, str) or not isinstance(lengths, Sequence) or not len(lengths):
+            raise TypeError(parameters.foreign("lengths", lengths, "a sequence of integers"))
+        sizes = [parameters.at_least("lengths", length, 1) for length in lengths]
+        if any(one >= two for one, two in pairwise(sizes)):
+            raise ValueError("lengths are not accepted: give them in increasing order")
+        items = _items("codes", codes)
+        for code in items:
+            if not isinstance(code, str):
+                raise TypeError(
+                    f"codes have one of type {type(code).__name__}: give text, which keeps zeros"
+                )
+            if len(code) not in sizes:
+                raise ValueError(
+                    f"the code {parameters.shown(code)} has {many(len(code), 'character')}, which "
+                    "is not among lengths: give the length of the codes of each depth"
+                )
+        rows = [[code[:n] if len(code) >= n else None for code in items] for n in sizes]
+        return cls._of_rows("codes", rows, root=root, leaves_only=leaves_only, labels=labels)
+
+    @classmethod
+    def _of_rows(
+        cls,
+        what: str,
+        columns: list[list[Any]],
+        *,
+        root: Any,
+        separator: str | None = None,
+        leaves_only: bool,
+        labels: Mapping[Any, str] | None,
+    ) -> Self:
+        """Return the tree of rows of names, or without a separator of codes that include others."""
+        if separator is not None:
+            _check_separator(separator)
+        names, above = _rows.tree(what, columns, inner=separator is None)
+        first = [names[place] for place in np.flatnonzero(above < 0).tolist()]
+        if root is None and len(first) > 1:
+            raise ValueError(
+                f"{what} begin with several names, {parameters.shown(first)}: give root=, a name "
+                "for the sum of all"
+            )
+        paths = None
+        if separator is not None and all(map(str.__instancecheck__, names)):
+            paths = Paths(separator, int(root is not None))
+        if root is not None:
+            [root] = _levels.checked("root", [root])
+            if root in first or root == "":
+                raise ValueError(parameters.refusal("root", root, "a name that no node below has"))
+            names, above = [root, *names], np.concatenate([[-1], above + 1])
+        for name in names if paths is not None else ():
+            _naming.check_apart("the name", name, paths)
+        found = cls.__new__(cls)
+        found._fill(names, above, paths, leaves_only, labels)
+        return found
+
+    @classmethod
+    def _stated(
+        cls,
+        children: Any,
+        parents: Any = None,
+        *,
+        paths: Paths | None,
+        leaves_only: bool,
+        labels: Mapping[Any, str],
+    ) -> Self:
+        """Return the tree that a file or a pickle states, by the labels of its nodes."""
+        found = cls(children, parents, leaves_only=leaves_only)
+        if paths is not None:
+            written = _naming.written(found.nodes, found._tree, paths)
+            if any(
+                paths.separator in node and node != whole
+                for node, whole in zip(found.nodes, written, strict=True)
+            ):
+                raise ValueError("nodes have other paths than their parents say")
+        known = _labels(found.nodes, found._tree, paths, labels)
+        Branches.__init__(found, found.nodes, found._tree, paths, known)
+        return found
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return partial(type(self), leaves_only=self.leaves_only), (self.parents,)
+        facts: dict[str, Any] = {
+            "paths": self._paths,
+            "leaves_only": self.leaves_only,
+            "labels": self.labels,
+        }
+        return partial(type(self)._stated, **facts), (self.parents,)
 
     @property
     def leaves_only(self) -> bool:
@@ -244,13 +520,13 @@ class Hierarchy(Branches):
         if self.leaves_only:
             return self
         found = Hierarchy.__new__(Hierarchy)
-        Branches.__init__(found, self.nodes, trees.Tree(self._tree.parents))
-        found._places = self._places
+        tree = trees.Tree(self._tree.parents)
+        Branches.__init__(found, self.nodes, tree, self._paths, self.labels)
         return found
 
     def _array(self, counts: Any, design: Design) -> NDArray[Any]:
         """Return the counts in the order of the leaves."""
-        [bare], named = labels.detach(counts=counts)
+        [bare], named = _detached.detach(counts=counts)
         values = arrays.as_array(bare)
         if named.keys is not None and len(design._axes) == 1:
             values = values[self._order("counts", named.keys)]
@@ -263,15 +539,17 @@ class Hierarchy(Branches):
 
     def _order(self, name: str, keys: Sequence[Any]) -> NDArray[Any]:
         """Return the place of each leaf among keys, which must be the leaves."""
-        places = {key: place for place, key in enumerate(keys)}
-        for key in places:
-            if key not in self._places:
-                raise ValueError(f"{name} have {parameters.shown(key)}, which is no node")
-            if self._tree.children[self._places[key]]:
+        leaves = _naming.places(self.nodes, self._tree, self._paths, self._tree.leaves)
+        places: dict[int, int] = {}
+        for place, key in enumerate(keys):
+            if key not in leaves:
+                if key not in _naming.places(self.nodes, self._tree, self._paths):
+                    raise _naming.unknown(f"{name} have", key, self.nodes, self._paths)
                 raise ValueError(
                     f"{name} have {parameters.shown(key)}, which is no leaf: give those of leaves"
                 )
-        missing = [leaf for leaf in self.leaves if leaf not in places]
+            places[leaves[key]] = place
+        missing = [leaf for at, leaf in enumerate(self.leaves) if at not in places]
         if missing:
             raise ValueError(
                 f"{name} are without {parameters.shown(missing)}: give every leaf, also those "
@@ -279,7 +557,7 @@ class Hierarchy(Branches):
             )
         if len(places) < len(keys):
             raise ValueError(f"{name} have a leaf twice: give each once")
-        return np.array([places[leaf] for leaf in self.leaves])
+        return np.array([places[at] for at in range(len(self))])
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Hierarchy):
@@ -287,7 +565,8 @@ class Hierarchy(Branches):
         same_tree = self.leaves_only == other.leaves_only and np.array_equal(
             self._tree.parents, other._tree.parents
         )
-        return self is other or (same_tree and self.nodes == other.nodes)
+        same_names = (self._paths, self.labels) == (other._paths, other.labels)
+        return self is other or (same_tree and same_names and self.nodes == other.nodes)
 
     __hash__ = None  # type: ignore[assignment]  # its nodes may be many
 
@@ -332,14 +611,46 @@ def _pairs(children: Any, parents: Any) -> dict[Any, Any]:
     return found
 
 
+def _labels(nodes: list[Any], tree: trees.Tree, paths: Paths | None, labels: Any) -> dict[Any, str]:
+    """Return the label of each node that has one, by the node, in the order of the tree."""
+    if labels is None:
+        return {}
+    if not isinstance(labels, Mapping):
+        wanted = "a mapping from nodes to their labels"
+        raise TypeError(parameters.foreign("labels", labels, wanted))
+    if not labels:
+        return {}
+    known = _naming.places(nodes, tree, paths)
+    found: dict[int, str] = {}
+    for node, label in labels.items():
+        if node not in known:
+            raise _naming.unknown("labels have", node, nodes, paths)
+        what = f"the label of {parameters.shown(node)}"
+        if not isinstance(label, str):
+            raise TypeError(f"{what} has type {type(label).__name__}: give text")
+        if not label or not _levels.is_text(label):
+            raise ValueError(
+                f"{what} is not accepted: give text that UTF-8 can hold, or leave it out"
+            )
+        found[known[node]] = label
+    return {nodes[place]: found[place] for place in sorted(found)}
+
+
+def _check_separator(separator: Any) -> None:
+    """Refuse separators that cannot be between names."""
+    _levels.check_text("separator", separator)
+    if not separator:
+        raise ValueError(parameters.refusal("separator", separator, "text such as '/'"))
+
+
 def _items(name: str, column: Any) -> list[Any]:
     """Return the items of a column, with None for nulls."""
     if isinstance(column, np.ndarray):
         return list(column.tolist())
     if hasattr(column, "to_pylist"):
         return list(column.to_pylist())
-    if columns.is_column(column):
-        return _native.items_of(columns.as_narwhals(name, column, "a column", series_only=True))
+    if _columns.is_column(column):
+        return _native.items_of(_columns.as_narwhals(name, column, "a column", series_only=True))
     if not isinstance(column, Iterable) or isinstance(column, str | bytes):
         raise TypeError(parameters.foreign(name, column, "a column"))
     return list(column)

@@ -19,7 +19,7 @@ from geomdp._inputs.parameters import Bounds, Integer, Real
 from geomdp.mechanism import GeometricMechanism, as_mechanism, exact_loss
 from geomdp.tables import _levels
 from geomdp.tables._analysis.products import Block
-from geomdp.tables._axes import Axes, Axis, Levels
+from geomdp.tables._axes import Axes, Axis, Branches, Levels
 from geomdp.tables._fields import KEYWORDS, stated
 
 Neighbours: TypeAlias = Literal["add-remove", "change"]
@@ -48,7 +48,7 @@ class Layout:
 
     def __init__(
         self,
-        levels: Mapping[str, Levels] | Levels,
+        levels: Mapping[Any, Levels] | Levels,
         *,
         name: str = "count",
         other: Any = None,
@@ -68,9 +68,7 @@ class Layout:
             wanted = "'add-remove' or 'change'"
             raise ValueError(parameters.refusal("neighbours", neighbours, wanted))
         self._by_columns = isinstance(levels, Mapping)
-        given: dict[str, Any] = dict(levels) if isinstance(levels, Mapping) else {"level": levels}
-        if not given:
-            raise ValueError("levels is empty: give those of at least one column")
+        columns, given = _by_label(levels if isinstance(levels, Mapping) else {"level": levels})
         for what, each in [("name", name), *(("column", label) for label in given)]:
             _levels.check_text(what, each)
         if individual is not None:
@@ -98,6 +96,7 @@ class Layout:
                 other=[others[label]] if label in others else (),
                 margin=[sums[label]] if label in sums else (),
                 shares=parts.get(label),
+                columns=columns.get(label),
             )
             for label, items in given.items()
         )
@@ -120,6 +119,12 @@ class Layout:
     def sensitivity(self) -> int:
         """The greatest L1 change of the table by one individual, or more: lemma 14c."""
         return int(self._most(dict.fromkeys(self.blocks, 1)))
+
+    @property
+    def labels(self) -> dict[str, dict[Any, str]]:
+        """What readers see of nodes that are codes, by column: the labels of each hierarchy."""
+        trees = {axis.label: axis.hierarchy for axis in self._axes}
+        return {name: dict(tree.labels) for name, tree in trees.items() if tree and tree.labels}
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -202,7 +207,7 @@ class Layout:
 
     def _arguments(self) -> dict[str, Any]:
         """Return the arguments that make this design, without those at their defaults."""
-        levels = {axis.label: axis.given for axis in self._axes}
+        levels = {axis.key: axis.given for axis in self._axes}
         found = {
             "levels": levels if self._by_columns else levels["level"],
             "other": {axis.label: axis.other[0] for axis in self._axes if axis.other},
@@ -397,12 +402,40 @@ def named(layout: Layout, label: str) -> Layout:
     return type(layout)(**(given | {"levels": {label: given["levels"]}}))
 
 
+def _by_label(levels: Mapping[Any, Any]) -> tuple[dict[str, tuple[str, ...]], dict[str, Any]]:
+    """Return the columns of each that is made of several, and all levels, by the table's names."""
+    columns: dict[str, tuple[str, ...]] = {}
+    given: dict[str, Any] = {}
+    for key, items in levels.items():
+        if isinstance(key, tuple):
+            for each in key:
+                _levels.check_text("column", each)
+            if not isinstance(items, Branches) or len({*key}) < len(key) or len(key) < 2:
+                raise ValueError(
+                    f"columns {key} are not accepted: give two or more names with a Hierarchy, "
+                    "from the root down, each once"
+                )
+            columns[_label(key)] = key
+        if _label(key) in given:
+            raise ValueError(f"column {_label(key)!r} is given twice: give each once")
+        given[_label(key)] = items
+    if not given:
+        raise ValueError("levels is empty: give those of at least one column")
+    return columns, given
+
+
+def _label(key: Any) -> Any:
+    """Return the name of a column of the table, which may be made of several of the data."""
+    names = isinstance(key, tuple) and all(isinstance(each, str) for each in key)
+    return "/".join(key) if names else key
+
+
 def _labels(name: str, value: Any, labels: list[Any]) -> dict[Any, Any]:
     """Return the label of each column that has one."""
     if isinstance(value, bool):
         raise TypeError(f"{name} = {value} has type bool: give a label, such as 'all'")
     if isinstance(value, Mapping):
-        return {only(label, labels): each for label, each in value.items()}
+        return {only(_label(key), labels): each for key, each in value.items()}
     return {} if value is None else dict.fromkeys(labels, value)
 
 
@@ -436,7 +469,7 @@ def _by_column(shares: Any, labels: list[str]) -> dict[str, Any]:
     if not isinstance(shares, Mapping):
         wanted = "a mapping of column names to shares by depth"
         raise TypeError(parameters.foreign("shares", shares, wanted))
-    return {only(label, labels): each for label, each in shares.items()}
+    return {only(_label(key), labels): each for key, each in shares.items()}
 
 
 def _text(value: Any) -> str:

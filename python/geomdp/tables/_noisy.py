@@ -250,11 +250,12 @@ def _ordered(levels: list[Any]) -> list[float] | None:
 
 def _listed(axis: _axes.Axis, *, whole: bool) -> tuple[NDArray[np.int64], list[Any]]:
     """Return the nodes of a column that a picture has, from top to bottom, and their names."""
-    tree = axis.tree
+    tree, seen = axis.tree, {} if axis.hierarchy is None else axis.hierarchy.labels
     if axis.hierarchy is None or not whole or tree.size > _pictures.MOST_ROWS:
-        return tree.leaves, axis.levels
+        return tree.leaves, [seen.get(level, level) for level in axis.levels]
     paths: list[tuple[int, ...]] = []
     for node, parent in enumerate(tree.parents.tolist()):
         paths.append((*paths[parent], node) if parent >= 0 else (node,))
     order = sorted(range(1, tree.size), key=paths.__getitem__)
-    return np.array(order), [f"{'· ' * (len(paths[x]) - 2)}{axis.nodes[x]}" for x in order]
+    names = [seen.get(node, node) for node in axis.nodes]
+    return np.array(order), [f"{'· ' * (len(paths[x]) - 2)}{names[x]}" for x in order]

@@ -18,7 +18,7 @@ from geomdp import _identity
 from geomdp._identity import Identity
 from geomdp._inputs import parameters
 from geomdp.mechanism import GeometricMechanism
-from geomdp.tables import _layout, _published, _rest, _rounding
+from geomdp.tables import _layout, _naming, _published, _rest, _rounding
 from geomdp.tables._analysis.products import Block
 from geomdp.tables._design import Design
 from geomdp.tables._fields import FORMAT, KEYWORDS, plan
@@ -212,11 +212,12 @@ def _places(design: Design, contents: Contents, rest: Rest | None) -> list[NDArr
 def _design(contents: Contents) -> Design:
     """Return the design of a description."""
     facts = contents.facts
-    levels: dict[str, Any] = {}
+    levels: dict[Any, Any] = {}
     labels: dict[str, dict[str, Any]] = {"other": {}, "margin": {}}
     for label, each in facts["axes"].items():
         if "nodes" in each:
-            levels[label] = _hierarchy(each)
+            columns = tuple(each["columns"])
+            levels[label if columns == (label,) else columns] = _hierarchy(each)
         else:
             levels[label] = [_decoded(level) for level in each["levels"]]
         for name, known in labels.items():
@@ -253,8 +254,15 @@ def _hierarchy(facts: Mapping[str, Any]) -> Hierarchy:
     above = [None if place == -1 else nodes[place] for place in facts["parents"]]
     other = [_decoded(label) for label in facts["other"]]
     pairs = [(node, place) for node, place in zip(nodes, above, strict=True) if node not in other]
+    labels = dict(zip(nodes, facts["labels"], strict=True)) if facts["labels"] else {}
     nodes = [node for node, _ in pairs]
-    found = Hierarchy(nodes, [place for _, place in pairs], leaves_only=facts["leaves_only"])
+    found = Hierarchy._stated(
+        nodes,
+        [place for _, place in pairs],
+        paths=None if facts["paths"] is None else _naming.stated(**facts["paths"]),
+        leaves_only=facts["leaves_only"],
+        labels={node: label for node, label in labels.items() if label is not None},
+    )
     if found.nodes != nodes:
         raise ValueError("nodes are not in the order of their tree")
     return found

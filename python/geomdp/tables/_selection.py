@@ -90,16 +90,10 @@ def choose(axes: Sequence[Axis], name: str, levels: Any, rows: Rows) -> dict[int
     found: dict[int, NDArray[Any]] = {}
     for label, given in levels.items():
         place = place_of(axes, name, label, rows)
-        tree, nodes = axes[place].tree, axes[place].nodes
-        known = {each: node for node, each in enumerate(nodes)}
+        tree = axes[place].tree
         chosen = np.zeros(tree.size, np.int64)
         for each in given if isinstance(given, list | set) else [given]:
-            if each not in known:
-                raise ValueError(
-                    f"{name} has {parameters.shown(each)} in {label!r}: "
-                    f"give one of {parameters.shown(nodes)}"
-                )
-            chosen[known[each]] = 1
+            chosen[axes[place].node(f"{name} has", each)] = 1
         inside = np.zeros_like(chosen)
         for depth in range(tree.depth):
             below = tree.below(depth)
@@ -141,7 +135,7 @@ def values_of(
         values = dict(zip(axis.levels, axis.levels, strict=True)) | dict.fromkeys(axis.other)
     if not isinstance(values, Mapping):
         raise TypeError(parameters.foreign("values", values, "a mapping from levels to numbers"))
-    leaves = dict(zip(axis.levels, axis.tree.leaves.tolist(), strict=True))
+    leaves = axis.leaf_nodes
     found: dict[int, Fraction] = {}
     for level, value in values.items():
         if level not in leaves:
@@ -199,9 +193,12 @@ def populations(axes: Sequence[Axis], population: Any, rows: Rows) -> NDArray[An
         return np.array(numbers, object).reshape(rows.shape)
     sizes, kept = dict(zip(named.keys, numbers, strict=True)), [axes[place] for place in rows.axes]
     whole = np.full([axis.tree.size for axis in kept], math.nan, object)
-    for at in np.ndindex(whole.shape):
-        key = tuple(axis.nodes[node] for axis, node in zip(kept, at, strict=True))
-        whole[at] = sizes.get(key if len(key) > 1 else key[0], math.nan)
+    for key, number in sizes.items():
+        parts = key if isinstance(key, tuple) else (key,)
+        if len(parts) == len(kept):
+            at = [axis.places.get(part) for axis, part in zip(kept, parts, strict=True)]
+            if None not in at:
+                whole[tuple(at)] = number
     added = whole
     for place, axis in enumerate(kept):
         leaves = np.moveaxis(added, place, 0).copy()

@@ -49,9 +49,22 @@ function unescaped(cell) {
 const [header, ...lines] = parsed(held.csv);
 const names = header.map(unescaped);
 const labels = names.slice(0, -1);
+// What readers see of the nodes of each column, by their codes in the file.
+const seen = labels.map((name) => {
+  const { nodes = [], labels: given = [] } = facts.axes[name];
+  const text = (node) => (node !== null && typeof node === "object" ? Object.values(node)[0] : node);
+  return new Map(given.flatMap((label, at) => (label ? [[String(text(nodes[at])), label]] : [])));
+});
+
+/** A level, as readers see it. */
+function shownLevel(cell, place) {
+  const label = seen[place].get(cell) ?? seen[place].get(String(Number(cell)));
+  return label ? `${label} (${cell})` : cell || "(none)";
+}
+
 const rows = lines.map((cells, place) => ({
   place,
-  texts: cells.slice(0, -1).map((cell) => unescaped(cell) || "(none)"),
+  texts: cells.slice(0, -1).map((cell, at) => shownLevel(unescaped(cell), at)),
   count: Number(cells.at(-1)),
   cell: held.cells === null || held.cells[place] === "1",
 }));
