@@ -613,7 +613,11 @@ CALLS: list[tuple[str, Callable[[Any], Any]]] = [
     ("l0|noisy counts", lambda x: accounting.loss_distribution(BOUNDED, l0=x)),
     ("linf", lambda x: accounting.loss_distribution(BOUNDED, linf=x)),
     ("l0", lambda x: tables.bound_contributions(PEOPLE, "who", l0=x)),
-    ("column", lambda x: tables.bound_contributions(PEOPLE, x, l0=1)),
+    ("column|individual", lambda x: tables.bound_contributions(PEOPLE, x, l0=1)),
+    (
+        "individual|column",
+        lambda x: tables.Design({"town": ["a"]}, individual=x, l0=1).count(PEOPLE),
+    ),
     ("column", lambda x: tables.bound_contributions(PEOPLE, "who", l0=1, cells=[x])),
     ("column|unhashable", lambda x: tables.count(PEOPLE, {"town": ["a"]}, other={x: "else"})),
     ("name", lambda x: tables.count(PEOPLE, {"town": ["a"]}, name=x)),

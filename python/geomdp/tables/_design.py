@@ -63,10 +63,11 @@ class Design(Searchable, Layout):
     shares : mapping of column names to sequences, optional
         The parts of epsilon of a column's depths, from the root down, in proportion: of a hierarchy
         or of a margin and its levels. By default all are equal. A release may have others.
-    individual : column name, optional
-        The column that identifies individuals: integers, text or bytes. Without it nothing is
-        bounded, and each record is one individual, unless `l0` and `linf` state limits that are
-        known.
+    individual : column name or tuple of column names, optional
+        The column that identifies individuals, of integers, text or bytes, or the columns that do
+        so together, such as ``("household", "person")``: two records are of one individual if they
+        agree in all of them. Without it nothing is bounded, and each record is one individual,
+        unless `l0` and `linf` state limits that are known.
     l0 : int
         The most cells of one individual, not counting margins. Needed with `individual`.
     linf : int
