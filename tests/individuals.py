@@ -23,7 +23,7 @@ PAIRS: dict[str, tuple[Any, Any, list[tuple[Any, Any]]]] = {
         ],
     ),
     "integers": (pa.int64(), pa.int64(), [(1, 23), (12, 3), (123, 0), (2**62, 1), (2**62 + 1, 1)]),
-    "integers of two sizes": (pa.int8(), pa.uint64(), [(1, 1), (-1, 1), (1, 2**64 - 1), (0, 0)]),
+    "integers of two sizes": (pa.int8(), pa.int64(), [(1, 1), (-1, 1), (1, -1), (1, 2**63 - 1)]),
     "integers and texts": (pa.int64(), pa.string(), [(1, "1"), (11, "1"), (1, "11"), (1, "01")]),
     "bytes": (pa.binary(), pa.binary(), [(b"a", b"bc"), (b"ab", b"c"), (b"\0", b""), (b"", b"\0")]),
     "texts and bytes": (pa.string(), pa.binary(), [("a", b"bc"), ("ab", b"c"), ("a", b"b")]),

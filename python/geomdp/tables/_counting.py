@@ -64,6 +64,20 @@ def tally(
         )
     if counts is not None and most is None:
         _check_no_totals(design, counts)
+    design, library, people, cells, records = groups(design, data, counts, most)
+    if people is not None:
+        cells, records = _bounded(design, people, cells, records)
+    return design, library, added(design, cells, records)
+
+
+def groups(
+    design: Layout, data: Any, counts: Any, most: int | None
+) -> tuple[Layout, Library, _Ints | None, _Ints, _Ints]:
+    """Return groups of equal records that the table counts, before any limit on individuals.
+
+    Of each group the number of its individual, its cell, and how many records or which value it
+    has. Without an individual in the design, the first are None.
+    """
     if counts is not None and not design._by_columns:
         what = "counts are" if most is None else "values to sum are"
         raise TypeError(f"{what} a column of a frame: give levels as a mapping of columns")
@@ -72,12 +86,8 @@ def tally(
     found = list(map(categories, columns))
     cells = _cells(design, found)
     inside = cells >= 0
-    if people:
-        who = _ids.numbers(people)
-        cells, records = _bounded(design, who[inside], cells[inside], records[inside])
-    else:
-        cells, records = cells[inside], records[inside]
-    return design, library_of(found[0]), added(design, cells, records)
+    who = _ids.numbers(people)[inside] if people else None
+    return design, library_of(found[0]), who, cells[inside], records[inside]
 
 
 def _check_no_totals(design: Layout, counts: Any) -> None:

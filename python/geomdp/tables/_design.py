@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 Columns: TypeAlias = Any
 
 #: The greatest value of a sum: those of 2**31 records of one individual do not overflow.
-_MOST_VALUE = 2**32
+MOST_VALUE = 2**32
 #: A greater epsilon changes no accuracy, and a smaller one has no plan.
 _EPSILONS = (Fraction(1, 2**40), Fraction(2**10))
 
@@ -203,10 +203,10 @@ individual='patient', l0=2)
 
         """
         low, high = parameters.interval(bounds) or (None, 0)
-        if low != 0 or not 1 <= high <= _MOST_VALUE:
+        if low != 0 or not 1 <= high <= MOST_VALUE:
             raise ValueError(
                 f"bounds = {None if bounds is None else (low, high)} are not accepted: give 0 and "
-                f"an int from 1 to {_MOST_VALUE}"
+                f"an int from 1 to {MOST_VALUE}"
             )
         if self.l1 is not None or self.linf > 1:
             raise ValueError("linf and l1 do not go with sums: bounds limit an individual's part")
