@@ -146,10 +146,10 @@ def choose_limit(
     least limit for which the noisy number of individuals above it is at most ``1 - share`` of the
     noisy number of all; or the greatest, if there is none.
 
-    The limit is so a quantile of what individuals contribute, which is where the sum of both errors
-    of a total is least: of records that are cut, and of noise that grows with the limit (Amin et
-    al. 2019; ``docs/guides/limits.md``). Of values, the public limits are powers of 2, as in the
-    bounds of Wilson et al. 2020.
+    So the limit is a quantile over individuals, as in adaptive clipping (Andrew et al. 2021), from
+    a noisy histogram; of values by powers of 2, as the bounds of Wilson et al. 2020. A higher share
+    cuts fewer records, and a lower one needs less noise: ``docs/guides/limits.md`` says when to
+    take another one, and ``docs/proofs.md``, lemma 14d, what the choice costs.
 
     Parameters
     ----------
