@@ -52,6 +52,7 @@ NOISE = TwoSidedGeometric(Fraction(7, 3))
 REMAP = remap.bayes(BOUNDED, np.ones(21), "absolute")
 IDS = [np.array([1])]
 PEOPLE = pd.DataFrame({"town": ["a", "b"], "who": [1, 2]})
+VISITS = tables.Design({"town": ["a", "b"]}, individual="who", l0=2)
 COUNT = AllDomain("i32")
 COUNTS = VectorDomain(COUNT)
 ONE = COUNT, AbsoluteDistance("i32")
@@ -653,8 +654,18 @@ CALLS: list[tuple[str, Callable[[Any], Any]]] = [
     ("l0|noisy counts", lambda x: accounting.loss_distribution(BOUNDED, l0=x)),
     ("linf", lambda x: accounting.loss_distribution(BOUNDED, linf=x)),
     ("l0", lambda x: tables.bound_contributions(PEOPLE, "who", l0=x)),
-    ("column", lambda x: tables.bound_contributions(PEOPLE, x, l0=1)),
+    ("column|individual", lambda x: tables.bound_contributions(PEOPLE, x, l0=1)),
+    (
+        "individual|column",
+        lambda x: tables.Design({"town": ["a"]}, individual=x, l0=1).count(PEOPLE),
+    ),
     ("column", lambda x: tables.bound_contributions(PEOPLE, "who", l0=1, cells=[x])),
+    ("limit", lambda x: tables.choose_limit(VISITS, PEOPLE, x, epsilon=1)),
+    ("share", lambda x: tables.choose_limit(VISITS, PEOPLE, "l0", epsilon=1, share=x)),
+    ("limits", lambda x: tables.choose_limit(VISITS, PEOPLE, "l0", epsilon=1, limits=x)),
+    ("epsilon|mechanism", lambda x: tables.choose_limit(VISITS, PEOPLE, "l0", epsilon=x)),
+    ("label", lambda x: tables.choose_limit(VISITS, PEOPLE, "l0", epsilon=1, label=x)),
+    ("column", lambda x: tables.choose_limit(VISITS, PEOPLE, "bounds", epsilon=1, column=x)),
     ("column|unhashable", lambda x: tables.count(PEOPLE, {"town": ["a"]}, other={x: "else"})),
     ("name", lambda x: tables.count(PEOPLE, {"town": ["a"]}, name=x)),
     ("other", lambda x: tables.count(PEOPLE, {"town": ["a"]}, other=[x])),

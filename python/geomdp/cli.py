@@ -244,7 +244,10 @@ def _count(given: argparse.Namespace) -> str:
             levels[name] = _lines(path)
     with _refusing_parameters():
         design = geomdp.tables.Design(
-            levels, individual=given.individual, l0=given.l0, linf=given.linf or 1
+            levels,
+            individual=given.individual and tuple(given.individual),
+            l0=given.l0,
+            linf=given.linf or 1,
         )
         mechanism = GeometricMechanism(
             Fraction(given.epsilon), design.sensitivity, bounds=given.bounds
@@ -624,7 +627,11 @@ _OPTIONS: dict[str, tuple[Any, str, dict[str, Any]]] = {
         {"choices": list(DTYPES)},
     ),
     "--epsilon": ("E", "privacy loss", {"type": _positive}),
-    "--individual": ("NAME", "the column that identifies individuals", {}),
+    "--individual": (
+        "NAME",
+        "a column that identifies individuals; may be repeated, if several do so together",
+        {"action": "append"},
+    ),
     "--l0": ("N", "most cells of one individual", {"type": _whole}),
     "--levels": (
         "FILE",

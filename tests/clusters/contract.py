@@ -17,6 +17,7 @@ import pytest
 from geomdp import GeometricMechanism
 from geomdp.keyed import ReleaseKey
 from geomdp.tables import Design
+from individuals import CELLS, PAIRS, visits
 from statistics_ import equal_as_often_as_independent
 
 WIDE = GeometricMechanism.from_scale(1e6)
@@ -260,6 +261,16 @@ class Tables:
             frame = engine.frame(pa.table({"who": pa.array(ids, kind_of), "n": [1, 2, 3]}))
             found = engine.tabulate(design, frame).frame["count"]
             assert sum(map(int, found)) == len(set(ids))
+
+    @pytest.mark.parametrize("case", [name for name in PAIRS if name != "dictionaries"])
+    def test_tuples_of_ids_are_one_individual_only_if_they_are_equal(
+        self, engine: Engine, case: str
+    ) -> None:
+        """As on one machine: no engine joins their texts."""
+        table, size = visits(case)
+        design = Design({"n": CELLS}, individual=("household", "person"), l0=1)
+        found = engine.tabulate(design, engine.frame(table)).frame["count"]
+        assert sum(map(int, found)) == size
 
     @pytest.mark.parametrize("kind", NOBODY)
     def test_other_types_identify_nobody(self, engine: Engine, kind: str) -> None:

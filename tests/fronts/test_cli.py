@@ -960,6 +960,36 @@ def test_records_are_counted_by_a_design(main: Main, visits: list[str]) -> None:
     assert np.abs(np.subtract([*read.to_dict().values()], exact)).max() <= 1
 
 
+def test_individuals_of_several_columns_repeat_the_option(main: Main, visits: list[str]) -> None:
+    """A comma is a part of a name, as in a header."""
+    people = [("a", "bc"), ("ab", "c"), ("a,b", "c"), ("a", "b,c")] * 30
+    rows = ["house,person,town,sex", *(f'"{a}","{b}",{town},f' for a, b in people
+                                       for town in ("Oslo", "Rome"))]  # fmt: skip
+    Path("visits.csv").write_text("\n".join(rows))
+    who = ["--individual", "house", "--individual", "person", "--l0", 1, "--epsilon", 40]
+    assert main(*visits, *who) == SILENT
+    read = geomdp.read("noisy.csv")
+    assert read.design.individual == ("house", "person")
+    # Four individuals. An error above 2 of the sum has a probability below 1e-6.
+    assert abs(sum(read.to_dict().values()) - 4) <= 2
+    for wrong, code, said in [
+        (["house", "house"], 2, "individual"),
+        (["house,person"], 1, "column 'house,person'"),
+        (["house", "id"], 1, "column 'id'"),
+    ]:
+        again = [each for name in wrong for each in ("--individual", name)]
+        done = main(*visits[:2], "other.csv", *visits[3:], *again, *who[4:])
+        assert (done.code, done.out) == (code, "")
+        assert said in done.err
+    Path("visits.csv").write_text(f"{rows[0]}\n{SECRET},,Oslo,f")
+    done = main(*visits[:2], "other.csv", *visits[3:], *who)
+    assert (done.code, "'person' has empty cells" in done.err, SECRET in done.err) == (
+        1,
+        True,
+        False,
+    )
+
+
 def test_counts_are_published_with_a_description(main: Main, tmp_path: Path) -> None:
     (tmp_path / "in.csv").write_text("town,sex,count\nOslo,f,120\nRome,m, +90\n")
     command = ["release", "in.csv", "out.csv", "--column", "count", "--epsilon", "60"]

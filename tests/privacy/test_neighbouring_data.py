@@ -147,6 +147,7 @@ def ways(items: Items) -> dict[str, Callable[[Any], Any]]:
         ),
         "individuals": lambda x: bounded.count(frame_of(x)).release(epsilon=1),
         "weights": lambda x: plain.count(frame_of(x), counts="n").release(epsilon=1),
+        "a limit": lambda x: tables.choose_limit(bounded, frame_of(x), "linf", epsilon=1).table,
         "groups": lambda x: bounded.count(frame_of(x)).release(epsilon=1, at_least=2),
         "no group": lambda x: plain.count(frame_of(x)).release(epsilon=1, at_least=9),
         "wrong levels": lambda x: tables.count(x, wrong).release(epsilon=1),

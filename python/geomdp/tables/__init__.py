@@ -15,6 +15,7 @@ from geomdp.tables._contributions import bound_contributions
 from geomdp.tables._design import Design, count
 from geomdp.tables._groups import NoisyGroups
 from geomdp.tables._hierarchy import Hierarchy
+from geomdp.tables._limits import ChosenLimit, choose_limit
 from geomdp.tables._noisy import NoisyTable
 from geomdp.tables._table import Table
 from geomdp.tables._top import Top
@@ -30,8 +31,10 @@ __all__ = [
     "Answers",
     "release_columns",
     "bound_contributions",
+    "choose_limit",
+    "ChosenLimit",
 ]
 
 # Pickles name this module, wherever a class is written.
-for _class in (Answers, Design, Hierarchy, NoisyGroups, NoisyTable, Table, Top):
+for _class in (Answers, ChosenLimit, Design, Hierarchy, NoisyGroups, NoisyTable, Table, Top):
     _class.__module__ = __name__

@@ -47,8 +47,9 @@ def bound_contributions(
     frame : data frame
         A frame of pandas or Polars. Each row is a record. A lazy frame of Polars stays lazy: each
         ``collect`` draws anew, after it has read all columns.
-    individual : column name
-        The column that identifies individuals: integers, text or bytes.
+    individual : column name or tuple of column names
+        The column that identifies individuals, of integers, text or bytes, or the columns that do
+        so together.
     l0 : int
         The greatest number of cells per individual; at least 1.
     linf : int
@@ -70,7 +71,8 @@ def bound_contributions(
         If `frame` is not a frame of pandas or Polars, individuals are of another type, `cells` is
         not a sequence of names, or a number is not an integer.
     ValueError
-        If a number is below 1, `linf` is above 1 without cells, or an individual is null.
+        If a number is below 1, `linf` is above 1 without cells, `individual` is an empty tuple or
+        repeats a name, or an individual is null.
     KeyError
         If a name does not match exactly one column.
     ImportError
@@ -87,35 +89,40 @@ def bound_contributions(
 
     """
     l0, linf = checked(l0, linf, cells)
+    who = _ids.columns(individual) or (None,)
     if arrow(frame):
         raise TypeError(f"frame has type {type(frame).__name__}: give a frame of pandas or Polars")
-    bound = partial(_bound, individual=individual, l0=l0, linf=linf, cells=cells)
+    bound = partial(_bound, who=who, l0=l0, linf=linf, cells=cells)
     if hasattr(frame, "collect_schema") and hasattr(frame, "map_batches"):
         known = frame.collect_schema()
-        for each in (individual, *(cells or ())):
+        for each in (*who, *(cells or ())):
             only(each, list(known))
-        _ids.check_type(individual, str(known[individual]))
+        for each in who:
+            _ids.check_type(each, str(known[each]))
         # A filter or slice that Polars moves before the draw would change it.
         moved = {f"{kind}_pushdown": False for kind in ("predicate", "projection", "slice")}
         return cast(Frame, frame.map_batches(bound, schema=known, **moved))
     return cast(Frame, bound(frame))
 
 
-def _bound(frame: Any, individual: Any, l0: int, linf: int, cells: Sequence[Any] | None) -> Any:
+def _bound(
+    frame: Any, who: tuple[Any, ...], l0: int, linf: int, cells: Sequence[Any] | None
+) -> Any:
     known = names(frame)
-    people, *columns = (column(frame, only(each, known)) for each in (individual, *(cells or ())))
-    ids, size = _ids.checked(individual, people), len(people)
-    with refusing_types("frame with columns", [people, *columns]):
-        who, cell = _numbers([ids]), np.zeros(size, np.int64)
+    found = [column(frame, only(each, known)) for each in (*who, *(cells or ()))]
+    people, columns, size = found[: len(who)], found[len(who) :], len(found[0])
+    ids = list(map(_ids.checked, who, people))
+    with refusing_types("frame with columns", found):
+        person, cell = _numbers(ids), np.zeros(size, np.int64)
         if columns:
             cell = _numbers(list(map(labels, columns)))
     if cells is None:
         cell = np.arange(size)
-    order = sorted_by(who, cell)
-    who, cell = who[order], cell[order]
-    new = starts(who) | starts(cell)
+    order = sorted_by(person, cell)
+    person, cell = person[order], cell[order]
+    new = starts(person) | starts(cell)
     place, kept = np.cumsum(new) - 1, np.empty(size, np.bool_)
-    kept[order] = drawn(place, linf) & drawn(who[new], l0)[place]
+    kept[order] = drawn(place, linf) & drawn(person[new], l0)[place]
     nw = narwhals()
     view = nw.from_native(frame)
     rows = nw.new_series("", kept, nw.Boolean, backend=view.implementation)

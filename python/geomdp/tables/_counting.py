@@ -64,19 +64,31 @@ def tally(
         )
     if counts is not None and most is None:
         _check_no_totals(design, counts)
+    design, library, people, cells, records = groups(design, data, counts, most)
+    if people is not None:
+        cells, records = _bounded(design, people, cells, records)
+    return design, library, added(design, cells, records)
+
+
+def groups(
+    design: Layout, data: Any, counts: Any, most: int | None
+) -> tuple[Layout, Library, _Ints | None, _Ints, _Ints]:
+    """Return groups of equal records that the table counts, before any limit on individuals.
+
+    Of each group the number of its individual, its cell, and how many records or which value it
+    has. Without an individual in the design, the first are None.
+    """
     if counts is not None and not design._by_columns:
         what = "counts are" if most is None else "values to sum are"
         raise TypeError(f"{what} a column of a frame: give levels as a mapping of columns")
     design, series, records = _grouped(design, data, counts, most)
-    *columns, people = series if design.individual is not None else [*series, None]
+    size = len(design._axes.reads)
+    columns, people = series[:size], series[size:]
     found = list(map(categories, columns))
     cells = _cells(design, found)
     inside = cells >= 0
-    if people is not None:
-        cells, records = _bounded(design, _codes(people)[inside], cells[inside], records[inside])
-    else:
-        cells, records = cells[inside], records[inside]
-    return design, library_of(found[0]), added(design, cells, records)
+    who = _ids.numbers(people)[inside] if people else None
+    return design, library_of(found[0]), who, cells[inside], records[inside]
 
 
 def _check_no_totals(design: Layout, counts: Any) -> None:
@@ -115,8 +127,13 @@ def added(design: Layout, cells: _Ints, records: _Ints) -> tuple[_Ints, _Ints]:
 
 def columns_of(design: Layout, counts: Any) -> list[Any]:
     """Return the columns that a count reads, each once."""
-    more = [each for each in (design.individual, counts) if each is not None]
-    return list(dict.fromkeys([*(column for _, column in design._axes.reads), *more]))
+    return list(dict.fromkeys(_wanted(design, counts)))
+
+
+def _wanted(design: Layout, counts: Any) -> list[Any]:
+    """Return the columns of levels, of ids, and of counts."""
+    more = [] if counts is None else [counts]
+    return [*(column for _, column in design._axes.reads), *_ids.columns(design.individual), *more]
 
 
 def _grouped(
@@ -126,8 +143,7 @@ def _grouped(
 
     With counts each row is a group.
     """
-    more = [each for each in (design.individual, counts) if each is not None]
-    nw, wanted = narwhals(), [*(column for _, column in design._axes.reads), *more]
+    nw, wanted = narwhals(), _wanted(design, counts)
     keys = [str(place) for place in range(len(wanted))]
     if design._by_columns and hasattr(data, "collect_schema") and hasattr(data, "collect"):
         found = _chosen(design, nw.from_native(data), wanted, keys)
@@ -162,11 +178,11 @@ def _grouped(
 
 
 def _chosen(design: Layout, view: Any, wanted: Sequence[Any], keys: Sequence[str]) -> Any:
-    """Return these columns of a lazy frame, after a check of the type of ids, which reads none."""
-    schema, who, nw = view.collect_schema(), design.individual, narwhals()
-    if who is not None:
-        _ids.check_type(who, str(schema[only(who, schema.names())]))
+    """Return these columns of a lazy frame, after a check of the types of ids, which reads none."""
+    schema, nw = view.collect_schema(), narwhals()
     known = schema.names()
+    for who in _ids.columns(design.individual):
+        _ids.check_type(who, str(schema[only(who, known)]))
     return view.select(
         *(nw.col(only(label, known)).alias(key) for label, key in zip(wanted, keys, strict=True))
     )
@@ -174,10 +190,10 @@ def _chosen(design: Layout, view: Any, wanted: Sequence[Any], keys: Sequence[str
 
 def _viewed(design: Layout, columns: Sequence[Any]) -> list[Any]:
     """Return narwhals' views of columns of labels, of ids and of counts that are accepted."""
-    size, who = len(design._axes.reads), design.individual
+    size = len(design._axes.reads)
     views = [*map(labels, columns[:size]), *map(categories, columns[size:])]
-    if who is not None:
-        views[size] = _ids.checked(who, columns[size])
+    for place, who in enumerate(_ids.columns(design.individual), size):
+        views[place] = _ids.checked(who, columns[place])
     for (axis, name), each in zip(design._axes.reads, views, strict=False):
         check_levels(f"levels of {name!r}", each, axis.cells)
     return views
@@ -220,12 +236,6 @@ def _path(names: tuple[Any, ...]) -> tuple[Any, ...]:
     while size and names[size - 1] in (None, ""):
         size -= 1
     return names[:size]
-
-
-def _codes(people: Any) -> _Ints:
-    """Return the number of each group's individual."""
-    known: dict[Any, int] = {}
-    return np.array([known.setdefault(item, len(known)) for item in people.to_list()], np.int64)
 
 
 def _bounded(design: Layout, people: _Ints, cells: _Ints, records: _Ints) -> tuple[_Ints, _Ints]:

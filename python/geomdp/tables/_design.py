@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 Columns: TypeAlias = Any
 
 #: The greatest value of a sum: those of 2**31 records of one individual do not overflow.
-_MOST_VALUE = 2**32
+MOST_VALUE = 2**32
 #: A greater epsilon changes no accuracy, and a smaller one has no plan.
 _EPSILONS = (Fraction(1, 2**40), Fraction(2**10))
 
@@ -65,10 +65,11 @@ class Design(Searchable, Layout):
     shares : mapping of column names to sequences, optional
         The parts of epsilon of a column's depths, from the root down, in proportion: of a hierarchy
         or of a margin and its levels. By default all are equal. A release may have others.
-    individual : column name, optional
-        The column that identifies individuals: integers, text or bytes. Without it nothing is
-        bounded, and each record is one individual, unless `l0` and `linf` state limits that are
-        known.
+    individual : column name or tuple of column names, optional
+        The column that identifies individuals, of integers, text or bytes, or the columns that do
+        so together, such as ``("household", "person")``: two records are of one individual if they
+        agree in all of them. Without it nothing is bounded, and each record is one individual,
+        unless `l0` and `linf` state limits that are known.
     l0 : int
         The most cells of one individual, not counting margins. Needed with `individual`.
     linf : int
@@ -206,10 +207,10 @@ individual='patient', l0=2)
 
         """
         low, high = parameters.interval(bounds) or (None, 0)
-        if low != 0 or not 1 <= high <= _MOST_VALUE:
+        if low != 0 or not 1 <= high <= MOST_VALUE:
             raise ValueError(
                 f"bounds = {None if bounds is None else (low, high)} are not accepted: give 0 and "
-                f"an int from 1 to {_MOST_VALUE}"
+                f"an int from 1 to {MOST_VALUE}"
             )
         if self.l1 is not None or self.linf > 1:
             raise ValueError("linf and l1 do not go with sums: bounds limit an individual's part")

@@ -94,8 +94,9 @@ FIELDS: dict[str, Field] = {
         default="add-remove",
     ),
     "individual": Field(
-        {"type": ["string", "null"]},
-        "the name of the column that identified individuals, or null if each record was one",
+        {"type": ["string", "array", "null"], "items": _TEXT},
+        "the name of the column that identified individuals, the names of the columns that did so "
+        "together, or null if each record was one",
     ),
     "l0": Field(
         _MAYBE,

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
 import numpy as np
+from numpy.typing import NDArray
 
+from geomdp._inputs import parameters
 from geomdp._inputs.columns import narwhals
 from geomdp.tables._native import categories, of_categories, of_objects, shown_type
 
@@ -16,6 +19,35 @@ from geomdp.tables._native import categories, of_categories, of_objects, shown_t
 _TYPES = re.compile(
     r"(?i:u?int\d+|str|(large_)?(string|binary)(_view)?|fixed_size_binary|categorical|enum)|object"
 )
+
+
+def columns(individual: Any) -> tuple[Any, ...]:
+    """Return the columns that identify individuals together: those of a tuple, one, or none.
+
+    Each of them is an id of its own, and tuples of ids are compared item by item on every path:
+    texts are never joined, since ("a", "bc") and ("ab", "c") are two individuals.
+    """
+    if not isinstance(individual, tuple):
+        return () if individual is None else (individual,)
+    texts = all(isinstance(name, str) for name in individual)
+    if not texts or len(set(individual)) != max(len(individual), 1):
+        wanted = "the name of a column, or a tuple of such texts, each once"
+        kind = ValueError if texts else TypeError
+        raise kind(parameters.refusal("individual", individual, wanted))
+    return individual
+
+
+def one_or_all(names: tuple[Any, ...]) -> Any:
+    """Return what a design says of these columns: None, the name of one, or all as a tuple."""
+    return names if len(names) > 1 else next(iter(names), None)
+
+
+def numbers(series: Sequence[Any]) -> NDArray[np.int64]:
+    """Return a number for each row of columns of ids: the same where all of them are equal."""
+    known: dict[Any, int] = {}
+    first, *others = (each.to_list() for each in series)
+    rows = zip(first, *others, strict=True) if others else first
+    return np.array([known.setdefault(row, len(known)) for row in rows], np.int64)
 
 
 def check_type(name: Any, shown: str) -> None:

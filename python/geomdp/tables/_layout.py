@@ -17,7 +17,7 @@ from geomdp._inputs import parameters
 from geomdp._inputs.columns import only
 from geomdp._inputs.parameters import Bounds, Integer, Real
 from geomdp.mechanism import GeometricMechanism, as_mechanism, exact_loss
-from geomdp.tables import _levels
+from geomdp.tables import _ids, _levels
 from geomdp.tables._analysis.products import Block
 from geomdp.tables._axes import Axes, Axis, Branches, Levels
 from geomdp.tables._fields import KEYWORDS, stated
@@ -54,7 +54,7 @@ class Layout:
         other: Any = None,
         margins: Any = None,
         shares: Mapping[str, Sequence[Real]] | None = None,
-        individual: str | None = None,
+        individual: str | tuple[str, ...] | None = None,
         l0: Integer | None = None,
         linf: Integer = 1,
         l1: Integer | None = None,
@@ -71,11 +71,12 @@ class Layout:
         columns, given = _by_label(levels if isinstance(levels, Mapping) else {"level": levels})
         for what, each in [("name", name), *(("column", label) for label in given)]:
             _levels.check_text(what, each)
-        if individual is not None:
-            _levels.check_text("individual", individual)
+        who = _ids.columns(individual)
+        for each in who:
+            _levels.check_text("individual", each)
         if name in given:
             raise ValueError(f"name = {name!r} is not accepted: give one that no column has")
-        self.name, self.individual, self.neighbours = name, individual, neighbours
+        self.name, self.individual, self.neighbours = name, _ids.one_or_all(who), neighbours
         self.l0 = parameters.at_least("l0", 1 if l0 is None else l0, 1)
         self.linf = parameters.at_least("linf", linf, 1)
         self.l1 = None if l1 is None else parameters.at_least("l1", l1, 1)

@@ -225,6 +225,8 @@ def _design(contents: Contents) -> Design:
                 [item] = each[name]
                 known[label] = _decoded(item)
     given = {name: facts[name] for name in KEYWORDS if facts[name] is not None}
+    if isinstance(who := given.get("individual"), list):
+        given["individual"] = tuple(who)
     shares = {label: _fractions(each["shares"]) for label, each in facts["axes"].items()}
     return Design(levels, other=labels["other"], margins=labels["margin"], shares=shares, **given)
 

@@ -24,6 +24,7 @@ from geomdp._inputs.columns import Nulls, only
 from geomdp._uncopied import unseen
 from geomdp.keyed import Release, ReleaseKey
 from geomdp.mechanism import GeometricMechanism, as_mechanism
+from geomdp.tables import _ids
 from geomdp.tables._counting import added, columns_of, tally
 from geomdp.tables._design import Design
 from geomdp.tables._native import categories, of_categories, of_objects
@@ -88,20 +89,21 @@ def count(design: Design, frame: dd.DataFrame, *, counts: str | None = None) -> 
         raise TypeError(parameters.foreign("design", design, "a Design"))
     if not isinstance(frame, dd.DataFrame):
         raise TypeError(f"frame has type {type(frame).__name__}: give a DataFrame of Dask")
-    used, who = columns_of(design, counts), design.individual
+    used, who = columns_of(design, counts), list(_ids.columns(design.individual))
     known = list(frame.columns)
     meta = dask_internals.types(frame)[[only(name, known) for name in used]]
     # Without rows, this checks the arguments.
     _, library, _ = tally(design, meta, counts)
     rows = cast(Any, frame)[used].map_partitions(_of_types, dict(meta.dtypes), meta=meta)
-    if who is not None:
-        kind = of_categories(categories(meta[who])).to_native()
+    for each in who:
+        kind = of_categories(categories(meta[each])).to_native()
         if of_objects(kind):  # Dask compares each partition's objects in its own way.
             raise TypeError(
                 f"individuals of type {kind.dtype} are not accepted on a cluster: give "
                 "integers, or text of type string[pyarrow]"
             )
-        rows = rows.shuffle(on=[who], ignore_index=True)
+    if who:
+        rows = rows.shuffle(on=who, ignore_index=True)
     evaluate: Any = compute
     parts = [delayed(_tallied)(part, design, counts) for part in rows.to_delayed()]
     cells, sizes = map(np.concatenate, zip(*evaluate(*parts), strict=True))

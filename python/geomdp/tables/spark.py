@@ -94,12 +94,12 @@ def count(design: Design, frame: DataFrame, *, counts: str | None = None) -> Tab
     _check_batch(frame)
     _check_stable(frame)
     names, places, placed = _placed(frame)
-    used, who = columns_of(design, counts), design.individual
+    used, who = columns_of(design, counts), _ids.columns(design.individual)
     chosen = placed.select(*(places[names.index(only(each, names))] for each in used))
     # Without rows, this checks the arguments.
     _, library, _ = tally(design, chosen.limit(0).toArrow().rename_columns(used), counts)
-    if who is not None:
-        chosen = chosen.repartition(places[names.index(who)])
+    if who:
+        chosen = chosen.repartition(*(places[names.index(each)] for each in who))
 
     def counted(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
         if read := list(batches):
@@ -209,7 +209,7 @@ def release_columns(
 
 def bound_contributions(
     frame: DataFrame,
-    individual: str,
+    individual: str | tuple[str, ...],
     *,
     l0: Integer,
     linf: Integer = 1,
@@ -246,26 +246,31 @@ def bound_contributions(
 
     """
     l0, linf = checked(l0, linf, cells)
+    who = _ids.columns(individual) or (None,)
     _check_batch(frame)
     names, places, placed = _placed(frame)
-    keys = [places[names.index(only(each, names))] for each in (individual, *(cells or ()))]
-    _ids.checked(individual, placed.select(keys[0]).limit(0).toArrow().column(0))
+    keys = [places[names.index(only(each, names))] for each in (*who, *(cells or ()))]
+    people = keys[: len(who)]
+    for each, read in zip(who, placed.select(*people).limit(0).toArrow().columns, strict=True):
+        _ids.checked(each, read)
     drawn = ["one", "two"] if cells is not None else ["one", "two", "row"]
 
     def draw(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
         for batch in batches:
-            _ids.checked(individual, batch.column(keys[0]))
+            for each, place in zip(who, people, strict=True):
+                _ids.checked(each, batch.column(place))
             size = len(batch)
             random = [array(words(size).view(np.int64)) for _ in drawn]
             yield RecordBatch.from_arrays([*batch.columns, *random], [*places, *drawn])
 
     schema = [*placed.schema.fields, *(StructField(name, LongType()) for name in drawn)]
-    rows = _within(placed.mapInArrow(draw, StructType(schema)), [*keys, *drawn[2:]], l0, linf)
+    rows = placed.mapInArrow(draw, StructType(schema))
+    rows = _within(rows, people, [*keys, *drawn[2:]], l0, linf)
     return rows.select(*places).toDF(*names)
 
 
-def _within(frame: DataFrame, keys: list[str], l0: int, linf: int) -> DataFrame:
-    """Return the rows to keep, by the columns of individuals and of cells.
+def _within(frame: DataFrame, people: list[str], keys: list[str], l0: int, linf: int) -> DataFrame:
+    """Return the rows to keep, by the columns of individuals, and those of their cells.
 
     The columns ``one`` and ``two`` put the rows in random orders.
     """
@@ -274,7 +279,7 @@ def _within(frame: DataFrame, keys: list[str], l0: int, linf: int) -> DataFrame:
     view = view.with_columns(place=nw.col("one").rank("ordinal").over(*keys))
     # One row stands for each cell. Its turn does not depend on the draw of rows.
     view = view.with_columns(turn=nw.when(nw.col("place") == 1).then(nw.col("two")))
-    view = view.with_columns(turn=nw.col("turn").rank("ordinal").over(keys[0]))
+    view = view.with_columns(turn=nw.col("turn").rank("ordinal").over(*people))
     view = view.with_columns(turn=nw.col("turn").min().over(*keys))
     kept: DataFrame = view.filter(nw.col("place") <= linf, nw.col("turn") <= l0).to_native()
     return kept

@@ -5,6 +5,7 @@ import io
 import re
 from typing import Any, BinaryIO
 
+from geomdp.tables import _ids
 from geomdp.tables._counting import columns_of
 from geomdp.tables._design import Design
 from geomdp.tables._files.delimited import DataError
@@ -34,7 +35,6 @@ def table(
     if design is None:
         rows = {name: [*dict.fromkeys(columns[name])] for name in columns if name != counts}
         design = Design(rows, name=counts or "count", l1=l1)
-    individual = design.individual
     data: dict[str, Any] = {}
     for name in columns_of(design, counts):
         if name not in columns:
@@ -44,8 +44,9 @@ def table(
                 f"is {delimiter!r} the delimiter?"
             )
         data[name] = columns[name]
-    if individual is not None and "" in data[individual]:
-        raise DataError(f"column {individual!r} has empty cells: give every record an id")
+    for name in _ids.columns(design.individual):
+        if "" in data[name]:
+            raise DataError(f"column {name!r} has empty cells: give every record an id")
     if counts is not None:
         data[counts] = [_count(counts, each) for each in data[counts]]
     return design.count(made(data), counts=counts)

@@ -1,0 +1,298 @@
+"""Limits on the contributions of individuals, chosen from noisy counts of individuals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from geomdp import _notebook, accuracy
+from geomdp._inputs import parameters
+from geomdp._inputs.parameters import Integer, Real
+from geomdp._uncopied import unseen
+from geomdp.tables import _counting, _release
+from geomdp.tables._contributions import sorted_by, starts
+from geomdp.tables._design import MOST_VALUE, Design
+from geomdp.tables._engines import CLUSTERS
+from geomdp.tables._table import Table
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from geomdp.accounting import Budget
+    from geomdp.tables._noisy import NoisyTable
+    from geomdp.tables._released import Released
+
+Limit: TypeAlias = Literal["l0", "linf", "l1", "bounds"]
+_Ints: TypeAlias = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class ChosenLimit:
+    """A limit on the contributions of individuals, and the noisy counts that it was chosen from.
+
+    :func:`choose_limit` makes one. It holds noisy counts alone, so everything about it may be
+    published.
+
+    Attributes
+    ----------
+    name : str
+        What is limited: ``"l0"``, ``"linf"``, ``"l1"`` or ``"bounds"``.
+    limit : int
+        The limit: of ``"bounds"``, the upper one.
+    share : Fraction
+        The share of individuals of which the limit should keep all records.
+    design : Design
+        The design with this limit; for ``"bounds"``, which :meth:`Design.sum` takes, as it was
+        given.
+    table : NoisyTable
+        The noisy numbers of individuals by the least limit that keeps all of their records. Those
+        in the last row need that limit or a greater one.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from geomdp import tables
+    >>> visits = pd.DataFrame({"who": range(900), "town": "Rome"})
+    >>> design = tables.Design({"town": ["Oslo", "Rome"]}, individual="who", l0=2)
+    >>> tables.choose_limit(design, visits, "l0", epsilon=1)
+    <ChosenLimit: l0 = 1, for 95% of individuals, privacy loss 1.0>
+
+    """
+
+    name: Limit
+    limit: int
+    share: Fraction
+    design: Design
+    table: NoisyTable
+
+    def cut(self, alpha: Real) -> Any:
+        """Return how many individuals lose records at each limit.
+
+        Parameters
+        ----------
+        alpha : int, float or Fraction
+            The probability that any of the intervals misses, so that they hold for the limit that
+            one chooses after a look at them.
+
+        Returns
+        -------
+        data frame
+            A row for each limit but the greatest, for which the table does not tell: the noisy
+            number of individuals that need a greater limit, with an interval, and the share of
+            individuals that keeps all records, NaN if their noisy number is not positive.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from geomdp import tables
+        >>> visits = pd.DataFrame({"who": range(900), "town": "Rome"})
+        >>> design = tables.Design({"town": ["Oslo", "Rome"]}, individual="who", l0=2)
+        >>> chosen = tables.choose_limit(design, visits, "l0", epsilon=1)
+        >>> list(chosen.cut(alpha=0.05).columns)
+        ['l0', 'estimate', 'lower', 'upper', 'kept']
+
+        """
+        total, above = _above(self.table)
+        level = parameters.significance("alpha", alpha) / max(len(above), 1)
+        [mechanism] = self.table.mechanisms.values()
+        cells = range(len(above), 0, -1)
+        reaches = [accuracy.sum_accuracy(mechanism, n, level) for n in cells]
+        pairs = list(zip(above, reaches, strict=True))
+        kept = [1 - each / total if total > 0 else math.nan for each in above]
+        return self.table._made(
+            {
+                self.name: np.array(self.table.design.levels[self.name][:-1], np.int64),
+                "estimate": np.array(above, np.int64),
+                "lower": np.array([max(n - reach, 0) for n, reach in pairs], np.int64),
+                "upper": np.array([max(n + reach, 0) for n, reach in pairs], np.int64),
+                "kept": np.array(kept, np.float64),
+            }
+        )
+
+    def __repr__(self) -> str:
+        loss = _notebook.short(self.table.epsilon)
+        return (
+            f"<ChosenLimit: {self.name} = {self.limit}, for {float(100 * self.share):.6g}% of "
+            f"{self.table.design.name}, privacy loss {loss}>"
+        )
+
+
+@unseen
+def choose_limit(
+    design: Design,
+    data: Any,
+    limit: Limit,
+    *,
+    epsilon: Real,
+    share: Real = "0.95",
+    column: Any = None,
+    limits: Sequence[Integer] | None = None,
+    budget: Budget | None = None,
+    label: str | None = None,
+    corrects: Released | None = None,
+    save: str | PathLike[str] | None = None,
+) -> ChosenLimit:
+    """Choose a limit on the contributions of individuals, at a part of epsilon.
+
+    Each individual is counted once, by the least of some public limits that keeps all of its
+    records. These counts are released, at the cost of `epsilon`. The choice follows from them: the
+    least limit for which the noisy number of individuals above it is at most ``1 - share`` of the
+    noisy number of all; or the greatest, if there is none.
+
+    So the limit is a quantile over individuals, as in adaptive clipping (Andrew et al. 2021), from
+    a noisy histogram; of values by powers of 2, as the bounds of Wilson et al. 2020. A higher share
+    cuts fewer records, and a lower one needs less noise: ``docs/guides/limits.md`` says when to
+    take another one, and ``docs/proofs.md``, lemma 14d, what the choice costs.
+
+    Parameters
+    ----------
+    design : Design
+        The table to be released. Its own limit is the greatest that is considered.
+    data : data frame
+        As for :meth:`Design.count`. Only records that the design counts matter.
+    limit : {"l0", "linf", "l1", "bounds"}
+        What to choose: the most cells of an individual; the most records in one of its cells; the
+        most records in all; or the upper bound of :meth:`Design.sum`, from the greatest sum of
+        values that an individual has in a cell, or from each record if there is no individual.
+    epsilon : number or str
+        The privacy loss of the choice. The release of the table has its own, and both add up.
+    share : number or str
+        The share of individuals that should keep all of their records, above 0 and below 1.
+    column : column name, optional
+        For ``"bounds"``: the values.
+    limits : sequence of int, optional
+        The limits to choose from, increasing and at least 1. By default all from 1 to that of the
+        design, and for ``"bounds"`` the powers of 2 from 1 to 2**32. They are public: do not take
+        them from the data.
+    budget, label, corrects, save
+        As in :meth:`Table.release`, for the table of these counts.
+
+    Returns
+    -------
+    ChosenLimit
+        The limit, the design with it, and the noisy counts.
+
+    Raises
+    ------
+    TypeError
+        If `data` is not a frame that :meth:`Design.count` takes, or its records are on a cluster.
+    ValueError
+        If the design has no individual and `limit` is not ``"bounds"``, if it has another kind of
+        limit, or the budget does not allow the release.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from geomdp import accounting, tables
+    >>> who = np.repeat(range(1000), [1] * 600 + [2] * 380 + [8] * 20)
+    >>> visits = pd.DataFrame({"who": who, "town": np.arange(len(who)) % 10})
+    >>> design = tables.Design({"town": range(10)}, individual="who", l0=5)
+    >>> budget = accounting.Budget(epsilon=2)
+    >>> chosen = tables.choose_limit(design, visits, "l0", epsilon=1, budget=budget)
+    >>> chosen.limit, chosen.design.l0, budget.remaining
+    (2, 2, 1.0)
+
+    """
+    if not isinstance(design, Design):
+        raise TypeError(parameters.foreign("design", design, "a Design"))
+    _check(design, limit, column)
+    kept = parameters.positive_fraction("share", share)
+    if kept >= 1:
+        raise ValueError(parameters.refusal("share", share, "a number above 0 and below 1"))
+    given = _levels(design, limit, limits)
+    # Those of one individual in the table of counts: itself once, or each of its records.
+    once = 1 if design.individual is not None else design.l0 * design.linf
+    counted = Design(
+        {limit: given},
+        name="individuals" if once == 1 else "records",
+        individual=design.individual,
+        l1=once,
+        neighbours=design.neighbours,
+    )
+    how: dict[str, Any] = {"epsilon": epsilon, "label": label, "corrects": corrects, "save": save}
+    # Refused before anything is read.
+    _release.prepare(counted, None, bounds=None, at_least=None, threads=None, **how)
+    if type(data).__module__.partition(".")[0] in CLUSTERS.values():
+        raise TypeError(
+            "data has its records on a cluster: collect the columns of the design, such as for a "
+            "sample of individuals"
+        )
+    _, library, people, cells, records = _counting.groups(
+        design, data, column, None if column is None else given[-1]
+    )
+    needed = _needed(limit, people, cells, records)
+    places = np.minimum(np.searchsorted(given, needed), len(given) - 1)
+    exact = np.arange(len(given)), np.bincount(places, minlength=len(given))
+    table = Table(counted, library, exact).release(budget=budget, **how)
+    total, above = _above(table)
+    fits = (k for k, more in zip(given, above, strict=False) if more <= (1 - kept) * total)
+    chosen = next(fits, given[-1])
+    if limit != "bounds":
+        design = Design(**(design._arguments() | {limit: chosen}))
+    return ChosenLimit(limit, chosen, kept, design, table)
+
+
+def _check(design: Design, limit: Any, column: Any) -> None:
+    """Refuse a limit that the design does not have."""
+    if limit not in get_args(Limit):
+        wanted = f"one of {get_args(Limit)}"
+        raise ValueError(parameters.refusal("limit", limit, wanted))
+    if (limit == "bounds") != (column is not None):
+        raise ValueError(f"column goes with the limit 'bounds', whose values it has: not {limit!r}")
+    if limit != "bounds" and design.individual is None:
+        raise ValueError(
+            f"limit = {limit!r} is not accepted without an individual: each record is one"
+        )
+    if (limit == "l1") != (design.l1 is not None):
+        other = "l0 and linf" if design.l1 is None else "l1"
+        raise ValueError(f"limit = {limit!r} is not accepted: the design has {other}")
+    if limit == "bounds" and design.linf > 1:
+        raise ValueError("linf does not go with sums: bounds limit an individual's part")
+
+
+def _levels(design: Design, limit: Limit, limits: Any) -> list[int]:
+    """Return the public limits to choose from."""
+    if limits is None:
+        if limit == "bounds":
+            return [2**power for power in range(MOST_VALUE.bit_length())]
+        return list(range(1, getattr(design, limit) + 1))
+    wanted = f"a list of increasing ints from 1 to {MOST_VALUE}"
+    if not isinstance(limits, Sequence) or isinstance(limits, str | bytes):
+        raise TypeError(parameters.foreign("limits", limits, wanted))
+    if not all(map(parameters.is_integer, limits)):
+        raise TypeError(parameters.refusal("limits", limits, wanted))
+    found = list(map(int, limits))
+    if not found or not 1 <= found[0] <= found[-1] <= MOST_VALUE or found != sorted({*found}):
+        raise ValueError(parameters.refusal("limits", limits, wanted))
+    return found
+
+
+def _needed(limit: Limit, people: _Ints | None, cells: _Ints, records: _Ints) -> _Ints:
+    """Return the least limit that keeps everything of each individual; secret."""
+    if people is None:
+        return records
+    order = sorted_by(people, cells)
+    people, cells, records = people[order], cells[order], records[order]
+    new = starts(people)
+    first, owners = np.flatnonzero(new | starts(cells)), np.flatnonzero(new)
+    if not first.size:
+        return records
+    if limit == "l1":
+        return np.add.reduceat(records, owners)
+    by_cell = np.add.reduceat(records, first) if limit != "l0" else np.ones_like(first)
+    join = np.add if limit == "l0" else np.maximum
+    return join.reduceat(by_cell, np.flatnonzero(new[first]))
+
+
+def _above(table: NoisyTable) -> tuple[int, list[int]]:
+    """Return the noisy number of individuals, and of those above each limit but the last."""
+    counts: list[int] = table.counts.tolist()
+    *above, total = accumulate(reversed(counts))
+    return total, above[::-1]
