@@ -136,10 +136,14 @@ def test_distances_and_no_noise(make: Open) -> None:
         make(1, 1, [3]).spend(GeometricMechanism.from_scale(0))
 
 
-def test_a_failed_release_keeps_what_was_spent(make: Open) -> None:
+def test_a_release_that_fails_after_its_booking_keeps_what_was_spent(make: Open) -> None:
+    class Failing(GeometricMechanism):
+        def release(self, *_: object, **__: object) -> Any:
+            raise MemoryError
+
     budget = make(1)
-    with pytest.raises(TypeError):
-        budget.release(GeometricMechanism(0.5), 0.5)
+    with pytest.raises(MemoryError):
+        budget.release(Failing(0.5), 3)
     assert budget.epsilon_spent == 0.5
 
 

@@ -210,7 +210,7 @@ class Table(Searched):
             _layout.loss(given.design, given.mechanisms),
             _layout.losses(given.design, given.mechanisms),
         )
-        _release.spend(budget, whole, losses, label)
+        _release.spend(budget, given.design, whole, losses, label)
         noisy = _release.draw(given, self._library, self._occupied)
         return _release.saved(noisy, save)
 
