@@ -634,6 +634,8 @@ PLANS = {
     "rho": {"rho": 10**6},
     "one loss": {"epsilon": 10**6, "losses": {"0.001": 10**5}},
     "many losses": {"epsilon": 10**6, "losses": {Fraction(n, 10**6): 9 for n in range(1, 2000)}},
+    "groups": {"epsilon": 10**6, "groups": ["a", "b"]},
+    "groups of a plan": {"epsilon": 10**6, "losses": {"0.001": 10**5}, "groups": ["a", "b"]},
 }
 
 
@@ -644,9 +646,11 @@ def test_the_work_of_a_booking_does_not_grow_with_the_history(
     """At 5000 entries a booking took 14.5 ms."""
     monkeypatch.setattr(_journal, "_sync", lambda file: None)
     budget, labels = make(**limits), map(str, itertools.count())
+    views = [budget, *map(budget.group, budget.groups)]
 
     def book() -> None:
-        budget.book("0.001", label=next(labels))
+        for view in views:
+            view.book("0.001", label=next(labels))
 
     def look() -> None:
         assert budget.remaining > 0

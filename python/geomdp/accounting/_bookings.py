@@ -159,8 +159,7 @@ def _names(name: str, groups: Any) -> list[str]:
         raise TypeError(parameters.foreign(name, groups, "several names"))
     found = list(groups)
     for each in found:
-        if not isinstance(each, str):
-            raise TypeError(parameters.foreign(name, each, "names of type str"))
+        parameters.check_text(name, each)
         if not each:
             raise ValueError(parameters.refusal(name, each, "names that are not empty"))
     if twice := [each for each, n in Counter(found).items() if n > 1]:

@@ -421,8 +421,8 @@ class Budget(Uncopied):
     def _book(self, exact: Any, cells: Counter[Any], label: str | None) -> None:
         """Book one release of this loss, given the losses of the cells that it consists of."""
         cost = zcdp_of(cells) if self._by_rho else exact
-        if label is not None and not isinstance(label, str):
-            raise TypeError(parameters.foreign("label", label, "a str or None"))
+        if label is not None:
+            parameters.check_text("label", label)
         with self._spending():
             groups = self._groups
             self._store.book(label, groups, exact, lambda spent: self._take(cost, cells, spent))

@@ -17,7 +17,6 @@ from geomdp._inputs import parameters
 from geomdp._inputs.columns import only
 from geomdp._inputs.parameters import Bounds, Integer, Real
 from geomdp.mechanism import GeometricMechanism, as_mechanism, exact_loss
-from geomdp.tables import _levels
 from geomdp.tables._analysis.products import Block
 from geomdp.tables._axes import Axes, Axis, Levels
 from geomdp.tables._fields import KEYWORDS, stated
@@ -72,9 +71,9 @@ class Layout:
         if not given:
             raise ValueError("levels is empty: give those of at least one column")
         for what, each in [("name", name), *(("column", label) for label in given)]:
-            _levels.check_text(what, each)
+            parameters.check_text(what, each)
         if individual is not None:
-            _levels.check_text("individual", individual)
+            parameters.check_text("individual", individual)
         if name in given:
             raise ValueError(f"name = {name!r} is not accepted: give one that no column has")
         self.name, self.individual, self.neighbours = name, individual, neighbours

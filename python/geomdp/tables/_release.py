@@ -19,7 +19,6 @@ from geomdp.accounting._budget import as_budget, book_table
 from geomdp.tables import _layout
 from geomdp.tables._exact import all_nodes, check_size
 from geomdp.tables._groups import NoisyGroups, threshold
-from geomdp.tables._levels import check_text
 from geomdp.tables._native import Library
 from geomdp.tables._noisy import NoisyTable
 from geomdp.tables._released import Released, rehearse
@@ -84,7 +83,7 @@ def prepare(
 def checked(label: Any, threads: Any) -> int | None:
     """Return the number of threads, after a check of it and of a label."""
     if label is not None:
-        check_text("label", label)
+        parameters.check_text("label", label)
     return parameters.threads(threads) or None
 
 
