@@ -145,7 +145,7 @@ def chosen(groups: tuple[Any, ...], known: tuple[str, ...]) -> tuple[str, ...]:
         raise ValueError("this budget has no groups: declare them when it is made, as groups=[...]")
     wanted = f"names of groups of this budget, such as {parameters.shown(known[0])}"
     if not groups:
-        raise TypeError(f"group() takes {wanted}")
+        raise TypeError(f"group = () is not accepted: give {wanted}")
     found = tuple(sorted(_names("group", groups)))
     for name in found:
         place = bisect_left(known, name)
@@ -159,6 +159,10 @@ def _names(name: str, groups: Any) -> list[str]:
         raise TypeError(parameters.foreign(name, groups, "several names"))
     found = list(groups)
     for each in found:
+        if not isinstance(each, str):
+            # Do not show the value: it may be counts, given in the wrong place.
+            kind = type(each).__name__
+            raise TypeError(f"{name} of type {kind} are not accepted: give names of type str")
         parameters.check_text(name, each)
         if not each:
             raise ValueError(parameters.refusal(name, each, "names that are not empty"))
