@@ -583,10 +583,31 @@ def bad_trees() -> Iterator[Refused]:
         yield Refused(name, ValueError, call, values)
 
 
+def bad_groups() -> Iterator[Refused]:
+    """Of a budget: groups that overlap by declaration, and those that it does not have."""
+    budget = accounting.Budget(1, groups=["a", "b"])
+
+    def make(groups: Any) -> Any:
+        return accounting.Budget(1, groups=groups)
+
+    def group(names: Any) -> Any:
+        return budget.group(*names)
+
+    yield Refused("groups", TypeError, make, ["ab", b"ab", None, 1, [1], [None], [["a"]], [b"a"]])
+    yield Refused("groups", ValueError, make, [["a", "b", "a"], ("b", "b")], "groups are disjoint")
+    yield Refused("groups", ValueError, make, [[""]], "not empty")
+    yield Refused("groups", ValueError, make, [["\ud800"]], "text that UTF-8 can hold")
+    yield Refused("group", TypeError, group, [[1], [None], [("a", "b")], []])
+    yield Refused("group", ValueError, group, [["c"], ["A"], ["a "], ["a", "c"]], "such as 'a'")
+    yield Refused("group", ValueError, group, [["a", "a"]], "groups are disjoint")
+    yield Refused("group", ValueError, budget.group("a").group, ["b"], "such as 'a'")
+    yield Refused("groups", ValueError, accounting.Budget(1).group, ["a"], "has no groups")
+
+
 REFUSED = [
     *(*bad_numbers(), *bad_bounds(), *bad_mechanisms(), *bad_counts(), *bad_labelled()),
     *(*bad_nests(), *bad_types(), *bad_pairings(), *bad_parameters(), *bad_distances()),
-    *(*bad_data(), *bad_keys(), *bad_trees()),
+    *(*bad_data(), *bad_keys(), *bad_trees(), *bad_groups()),
 ]
 #: Names of parameters, and calls with any value for them.
 CALLS: list[tuple[str, Callable[[Any], Any]]] = [
@@ -650,6 +671,9 @@ CALLS: list[tuple[str, Callable[[Any], Any]]] = [
     ("delta", lambda x: accounting.Budget(1, x)),
     ("label", lambda x: accounting.Budget(1).spend(BOUNDED, label=x)),
     ("d_in|costs", lambda x: accounting.Budget(1).spend(BOUNDED, x)),
+    ("counts", lambda x: accounting.Budget(1).release(BOUNDED, x)),
+    ("groups", lambda x: accounting.Budget(1, groups=x)),
+    ("group", lambda x: accounting.Budget(1, groups=["a"]).group(x)),
     ("releases|noisy counts", lambda x: accounting.loss_distribution(BOUNDED) * x),
     ("l0|noisy counts", lambda x: accounting.loss_distribution(BOUNDED, l0=x)),
     ("linf", lambda x: accounting.loss_distribution(BOUNDED, linf=x)),

@@ -387,14 +387,7 @@ class GeometricMechanism:
         def noise(source: Array, target: Array) -> None:
             self._core.release_into(source, target, report, thread_limit)
 
-        if out is None and type(counts) is not np.ndarray:
-            of_array = partial(arrays.release, out=None, noise=noise)
-            if labels.is_mapping_or_index(counts):
-                [values], back = labels.detach(counts=counts)
-                return back(of_array(values))
-            if columns.is_column(counts):
-                return columns.noisy(of_array, "counts", counts, nulls)
-        return arrays.release(counts, out, noise)
+        return _with_noise(noise, counts, out, nulls)
 
     @unseen
     def top(
@@ -621,6 +614,28 @@ def as_mechanism(value: object, wanted: str = "a GeometricMechanism") -> Geometr
         kind = type(value).__name__
         raise TypeError(f"mechanism has type {kind}: give {wanted}")
     return value
+
+
+def _with_noise(noise: arrays.Noise, counts: Any, out: Any, nulls: Nulls) -> Any:
+    """Return counts to which `noise` was added, of any type that a release takes."""
+    if out is None and type(counts) is not np.ndarray:
+        of_array = partial(arrays.release, out=None, noise=noise)
+        if labels.is_mapping_or_index(counts):
+            [values], back = labels.detach(counts=counts)
+            return back(of_array(values))
+        if columns.is_column(counts):
+            return columns.noisy(of_array, "counts", counts, nulls)
+    return arrays.release(counts, out, noise)
+
+
+@unseen
+def rehearse(mechanism: GeometricMechanism, counts: Any) -> None:
+    """Raise now each error of a release of these counts; draw nothing."""
+
+    def noise(source: Array, _: Array) -> None:
+        mechanism._noisy(np.empty(0, source.dtype), None, REFUSE, None)
+
+    _with_noise(noise, counts, None, REFUSE)
 
 
 def check_dtype(mechanism: GeometricMechanism, dtype: DTypeLike) -> None:

@@ -29,8 +29,10 @@ class Kind(NamedTuple):
 
 KINDS = {
     "ledger": Kind(
-        lambda path: Budget.open(path, epsilon=4, losses={"1/3": 9}, delta="0.9"),
-        lambda budget: budget.book("1/3", label=os.urandom(8).hex()),
+        lambda path: Budget.open(
+            path, epsilon=4, losses={"1/3": 9}, delta="0.9", groups=["\u00e9", "f"]
+        ),
+        lambda budget: budget.group("\u00e9").book("1/3", label=os.urandom(8).hex()),
         lambda budget: budget.history,
     ),
     "stream": Kind(
@@ -351,7 +353,7 @@ def sealed(head: Any, *entries: Any) -> bytes:
     return first + _journal._mark(len(first) + _journal._MARK + len(rest), last) + rest
 
 
-LEDGER = {"epsilon": "4", "delta": "0", "losses": "None", "rho": "None"}
+LEDGER = {"epsilon": "4", "delta": "0", "losses": "None", "rho": "None", "groups": ["a", "b"]}
 STREAM = {"horizon": "20", "epsilon": "1/2", "arity": "2", "levels": "5"}
 BOOKED = {"label": None, "loss": "1", "cost": {"1": 1}, "time": "2026-01-01T00:00:00+00:00"}
 STEP = {"step": 0, "shape": [1], "nodes": ["AAAAAAAAAAA="]}
@@ -391,9 +393,13 @@ def head(kind: str, limits: Any, **more: Any) -> dict[str, Any]:
                 LONG,
                 1,
                 None,
-                [],
+                [1],
                 {},
             )
+        ),
+        *(
+            sealed(head("ledger", LEDGER | {"groups": each}))
+            for each in (["b", "a"], ["a", "a"], [""], [["a"]], {"a": 1}, [None], DEEP)
         ),
         *(
             sealed(head("ledger", LEDGER | {"losses": each}))
@@ -428,6 +434,10 @@ def head(kind: str, limits: Any, **more: Any) -> dict[str, Any]:
                 *(BOOKED | {"cost": each} for each in ([], 1, None, "1")),
                 *(BOOKED | {"label": each} for each in (1, [], {})),
                 *(BOOKED | {"time": each} for each in (1, "x", LONG)),
+                *(
+                    BOOKED | {"groups": each}
+                    for each in ([], ["c"], ["b", "a"], ["a", "a"], "a", "ab", [1], {"a": 1}, 0)
+                ),
                 '{"label": null, "loss": "1", "cost": {"1": ' + LONG + "}}",
             )
         ),

@@ -43,6 +43,7 @@ def run(text: str, name: str, flags: int = 0) -> doctest.TestResults:
         ("guides/nightly_spark.md", 7),
         ("guides/groups.md", 10),
         ("guides/top.md", 10),
+        ("guides/schools.md", 15),
         ("guides/rates.md", 15),
         ("guides/missing.md", 12),
         ("guides/keys.md", 20),

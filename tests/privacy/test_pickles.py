@@ -36,7 +36,7 @@ PICKLED = [
     GeometricMechanism.from_scale(2),
     MECHANISM.certificate(),
     accounting.loss_distribution(MECHANISM),
-    accounting.Booking("2026", Fraction(1), Fraction(1), None),
+    accounting.Booking("2026", Fraction(1), Fraction(1), None, ("Norway",)),
     remap.Remap((0, 1), [0, 1]),
     remap.RandomisedRemap((0, 1), np.eye(2)),
     distribution.TwoSidedGeometric(2),

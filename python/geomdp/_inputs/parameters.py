@@ -286,6 +286,23 @@ def check_bool(name: str, value: Any) -> None:
         raise TypeError(foreign(name, value, "a bool"))
 
 
+def check_text(name: str, value: Any) -> None:
+    """Refuse the name of something that a file cannot hold."""
+    if not isinstance(value, str):
+        raise TypeError(foreign(name, value, "a str"))
+    if not is_text(value):
+        raise ValueError(refusal(name, value, "text that UTF-8 can hold"))
+
+
+def is_text(value: str) -> bool:
+    """Return whether a file can hold a string: lone surrogates have no bytes in UTF-8."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def interval(bounds: Any) -> tuple[int, int] | None:
     """Return the bounds as a pair of ints, or None."""
     if bounds is None:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 import threading
-from collections import Counter
-from collections.abc import Callable
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from geomdp._inputs import parameters
 from geomdp._numerics import composition
+
+#: Names of groups that a release is for; None for everyone.
+Groups: TypeAlias = tuple[str, ...] | None
 
 
 class Booking(NamedTuple):
@@ -20,7 +24,7 @@ class Booking(NamedTuple):
     Attributes
     ----------
     label : str or None
-        The label that the release was given; no other booking has it.
+        The label that the release was given; no other booking for the same people has it.
     loss : Fraction
         The pure privacy loss, exactly.
     cost : Fraction
@@ -28,6 +32,8 @@ class Booking(NamedTuple):
         up; or its rho.
     time : datetime
         When it was booked, in UTC to the second.
+    groups : tuple of str, or None
+        The groups whose people may be in the release; None for everyone.
 
     Examples
     --------
@@ -44,6 +50,7 @@ class Booking(NamedTuple):
     loss: Fraction
     cost: Fraction
     time: datetime
+    groups: Groups
 
 
 class Entry(NamedTuple):
@@ -54,7 +61,10 @@ class Entry(NamedTuple):
 
 
 class Spent:
-    """What the entries of a budget add up to.
+    """What the entries of a budget add up to, for the individuals of some groups.
+
+    Nobody is in two groups. So the greatest sum of a group counts, with that of the releases for
+    everyone (``docs/proofs.md``, lemma 14e).
 
     Entries are only added, so each call goes on from the one before. It replaces a sum and the
     number of its entries in one step, since a signal handler or another thread may read meanwhile.
@@ -64,41 +74,101 @@ class Spent:
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
-        self._total = 0, Fraction(0)
-        self._labels: tuple[int, dict[str | None, Booking]] = 0, {}
+        self._total: tuple[int, Fraction, dict[str, Fraction]] = 0, Fraction(0), {}
+        self._labels: tuple[int, dict[tuple[str | None, Groups], Booking]] = 0, {}
 
-    def total(self) -> Fraction:
-        """Return the sum of all costs."""
-        n, found = self._total
+    def total(self, groups: Groups) -> Fraction:
+        """Return the greatest sum of the costs for one individual."""
+        n, everyone, own = self._total
         if new := self.entries[n:]:
-            found = sum((each.booking.cost for each in new), found)
-            self._total = n + len(new), found
-        return found
+            own = own.copy()
+            for each in new:
+                if each.booking.groups is None:
+                    everyone += each.booking.cost
+                for name in each.booking.groups or ():
+                    own[name] = own.get(name, 0) + each.booking.cost
+            self._total = n + len(new), everyone, own
+        return everyone + max((own[name] for name in present(own, groups)), default=0)
 
-    def costs(self) -> Counter[Fraction]:
-        """Return how often each cost was booked, except for 0."""
-        found: Counter[Fraction] = Counter()
+    def histories(self, groups: Groups) -> list[list[Entry]]:
+        """Return the entries of the individuals of each group, once for groups of equal losses."""
+        everyone: list[Entry] = []
+        own: defaultdict[str, list[Entry]] = defaultdict(list)
         for each in self.entries:
-            found.update(each.costs)
-        return found
+            if each.booking.groups is None:
+                everyone.append(each)
+            for name in each.booking.groups or ():
+                own[name].append(each)
+        different = {
+            frozenset(Counter((x.booking.loss, *x.costs.items()) for x in own[name]).items()): name
+            for name in present(own, groups)
+        }
+        return [everyone + own[name] for name in different.values()] or [everyone]
 
-    def bookings(self) -> list[Booking]:
-        """Return all bookings, the first one first."""
-        return [each.booking for each in self.entries]
+    def bookings(self, groups: Groups) -> list[Booking]:
+        """Return the bookings with individuals of these groups, the first one first."""
+        return [each for each, _ in self.entries if meet(groups, each.groups)]
 
-    def check_new(self, label: str | None) -> None:
+    def check_new(self, label: str | None, groups: Groups) -> None:
         """Refuse the label of a release that is booked: the same release runs again."""
         n, found = self._labels
         new = self.entries[n:]
         for each in new:
-            found.setdefault(each.booking.label, each.booking)
+            found.setdefault((each.booking.label, each.booking.groups), each.booking)
         self._labels = n + len(new), found
-        if label is not None and label in found:
+        if label is not None and (label, groups) in found:
             raise ValueError(
                 f"label = {parameters.shown(label)} is not accepted: a release with it was booked "
-                f"at {found[label].time:%Y-%m-%d %H:%M:%S} UTC. Use its output; if that is lost, "
-                "give another label to release and pay again"
+                f"at {found[label, groups].time:%Y-%m-%d %H:%M:%S} UTC. Use its output; if that is "
+                "lost, give another label to release and pay again"
             )
+
+
+def present(own: Iterable[str], groups: Groups) -> Iterable[str]:
+    """Return those of some names of groups that the individuals of these groups are in."""
+    return own if groups is None else [name for name in groups if name in own]
+
+
+def meet(one: Groups, other: Groups) -> bool:
+    """Return whether an individual may be in both of these groups."""
+    return one is None or other is None or not {*one}.isdisjoint(other)
+
+
+def declared(groups: Any) -> tuple[str, ...]:
+    """Return the names of groups in order, or refuse those that overlap or are no names."""
+    return tuple(sorted(_names("groups", groups)))
+
+
+def chosen(groups: tuple[Any, ...], known: tuple[str, ...]) -> tuple[str, ...]:
+    """Return names of groups in order, or refuse those that are not known."""
+    if not known:
+        raise ValueError("this budget has no groups: declare them when it is made, as groups=[...]")
+    wanted = f"names of groups of this budget, such as {parameters.shown(known[0])}"
+    if not groups:
+        raise TypeError(f"group = () is not accepted: give {wanted}")
+    found = tuple(sorted(_names("group", groups)))
+    for name in found:
+        place = bisect_left(known, name)
+        if known[place : place + 1] != (name,):
+            raise ValueError(parameters.refusal("group", name, wanted))
+    return found
+
+
+def _names(name: str, groups: Any) -> list[str]:
+    if not isinstance(groups, Iterable) or isinstance(groups, str | bytes):
+        raise TypeError(parameters.foreign(name, groups, "several names"))
+    found = list(groups)
+    for each in found:
+        if not isinstance(each, str):
+            # Do not show the value: it may be counts, given in the wrong place.
+            kind = type(each).__name__
+            raise TypeError(f"{name} of type {kind} are not accepted: give names of type str")
+        parameters.check_text(name, each)
+        if not each:
+            raise ValueError(parameters.refusal(name, each, "names that are not empty"))
+    if twice := [each for each, n in Counter(found).items() if n > 1]:
+        raise ValueError(parameters.refusal(name, twice[0], "each name once: groups are disjoint"))
+    return found
 
 
 #: Returns the costs of a release, given what is spent; or refuses it.
@@ -111,7 +181,7 @@ class Store(Protocol):
     def spent(self) -> Spent:
         """Return what was booked."""
 
-    def book(self, label: str | None, loss: Any, decide: Decide) -> None:
+    def book(self, label: str | None, groups: Groups, loss: Any, decide: Decide) -> None:
         """Book a release in one step, unless `decide` refuses it or its label is taken."""
 
 
@@ -127,16 +197,16 @@ class Memory:
     def spent(self) -> Spent:
         return self._spent
 
-    def book(self, label: str | None, loss: Fraction, decide: Decide) -> None:
+    def book(self, label: str | None, groups: Groups, loss: Fraction, decide: Decide) -> None:
         if os.getpid() != self._process:
             raise RuntimeError(
                 "a forked process has a copy of this budget, and each copy could be spent: "
                 "open a ledger in each process with Budget.open"
             )
         with self._lock:
-            self._spent.check_new(label)
+            self._spent.check_new(label, groups)
             taken = decide(self._spent)
-            booking = Booking(label, loss, composition.total(taken), now())
+            booking = Booking(label, loss, composition.total(taken), now(), groups)
             self._spent.entries.append(Entry(booking, taken))
 
 

@@ -6,7 +6,7 @@ import math
 import os
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from fractions import Fraction
 from typing import Any, Literal
@@ -16,16 +16,25 @@ from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Integer, Real
 from geomdp._numerics import composition, decimals
 from geomdp._uncopied import Uncopied, Withheld, unseen
-from geomdp.accounting._bookings import Booking, Memory, Spent, Store
+from geomdp.accounting._bookings import (
+    Booking,
+    Entry,
+    Groups,
+    Memory,
+    Spent,
+    Store,
+    chosen,
+    declared,
+)
 from geomdp.accounting._compose import Losses, delta_of, groups_of, zcdp_of
 from geomdp.accounting._distribution import LossDistribution
 from geomdp.accounting._journal import absolute
 from geomdp.accounting._ledger import Ledger
 from geomdp.accounting._plan import Plan, listed, unlisted
-from geomdp.mechanism import GeometricMechanism, as_mechanism, exact_loss
+from geomdp.mechanism import GeometricMechanism, as_mechanism, exact_loss, rehearse
 
 #: What a ledger has for limits that its budget does without.
-_ABSENT = {"epsilon": "None", "delta": "0", "losses": "None", "rho": "None"}
+_ABSENT = {"epsilon": "None", "delta": "0", "losses": "None", "rho": "None", "groups": []}
 
 
 @_notebook.showable
@@ -54,6 +63,9 @@ class Budget(Uncopied):
     rho : number, optional
         Instead of the others: the limit under zero-concentrated differential privacy. Each release
         costs its :func:`zcdp`, and the sum is limited. The losses may depend on earlier outputs.
+    groups : iterable of str, optional
+        Names of groups of individuals, such as countries or schools, that have no individual in
+        common; :meth:`group` says what that allows. Some individuals may be in none of them.
 
     Examples
     --------
@@ -84,7 +96,17 @@ class Budget(Uncopied):
     """
 
     _uncopied = "each copy could be spent"
-    __slots__ = ("_by_rho", "_delta", "_limit", "_plan", "_planned", "_spenders", "_store")
+    __slots__ = (
+        "_by_rho",
+        "_declared",
+        "_delta",
+        "_groups",
+        "_limit",
+        "_plan",
+        "_planned",
+        "_spenders",
+        "_store",
+    )
 
     def __init__(
         self,
@@ -93,6 +115,7 @@ class Budget(Uncopied):
         losses: Losses | LossDistribution | None = None,
         *,
         rho: Real | None = None,
+        groups: Iterable[str] = (),
     ) -> None:
         if (epsilon is None) == (rho is None):
             raise TypeError("a budget has one limit: give either epsilon or rho")
@@ -101,6 +124,9 @@ class Budget(Uncopied):
         self._limit = _limit(name, given)
         self._delta = delta_of(delta)
         self._plan = None if losses is None else Plan(_counted(losses))
+        self._declared = declared(groups)
+        #: Whose losses this object says, and who may be in the releases that it books.
+        self._groups: Groups = None
         self._store: Store = Memory()
         self._spenders: set[tuple[int, int]] = set()
         if self._by_rho:
@@ -130,6 +156,7 @@ class Budget(Uncopied):
         delta: Real | None = None,
         losses: Losses | LossDistribution | None = None,
         rho: Real | None = None,
+        groups: Iterable[str] | None = None,
     ) -> Budget:
         """Return a budget that is kept in a file, its ledger; a new one if there is no such file.
 
@@ -138,7 +165,8 @@ class Budget(Uncopied):
         that is killed in between loses budget and never privacy. No file stays open between calls.
 
         The ledger is a text file that only grows: a line of JSON for its head, for its end and for
-        each release, which holds the label, the exact loss and the time; nothing of the data. Each
+        each release, which holds the label, the exact loss, the time and the groups that the
+        release is for; nothing of the data. Each
         line has a digest of itself and of the line before, so that damage is noticed. Keep the
         ledger on a local file system: on a network file system locks may fail, and then two
         processes can spend the same remainder. A ledger that is deleted, edited or replaced by an
@@ -148,10 +176,10 @@ class Budget(Uncopied):
         ----------
         path : str or path
             The ledger.
-        epsilon, delta, losses, rho
-            As for :class:`Budget`, for a new ledger. One that exists has its own limits: those that
-            are given must be the same, exactly (0.1 is not ``"0.1"``), and none is needed. Who may
-            only read the file can still look at the budget.
+        epsilon, delta, losses, rho, groups
+            As for :class:`Budget`, for a new ledger. One that exists has its own: those that are
+            given must be the same, exactly (0.1 is not ``"0.1"``), in any order of groups, and none
+            is needed. Who may only read the file can still look at the budget.
 
         Raises
         ------
@@ -183,17 +211,19 @@ class Budget(Uncopied):
 
         """
         plan = None if losses is None else _counted(losses)
-        given = {
+        known = None if groups is None else declared(groups)
+        given: dict[str, Any] = {
             "epsilon": None if epsilon is None else str(Fraction(_limit("epsilon", epsilon))),
             "delta": None if delta is None else str(delta_of(delta)),
             "losses": None if plan is None else listed(plan),
             "rho": None if rho is None else str(Fraction(_limit("rho", rho))),
+            "groups": None if known is None else [*known],
         }
         if (epsilon is rho is None) or absolute(path).exists():
             ledger = Ledger(path, given)
             budget: Budget = ledger.checked(cls._of, ledger.limits())
         else:
-            budget = cls(epsilon, 0 if delta is None else delta, plan, rho=rho)
+            budget = cls(epsilon, 0 if delta is None else delta, plan, rho=rho, groups=known or ())
             own = {name: text for name, text in given.items() if text is not None}
             ledger = Ledger(path, _ABSENT | own)
         budget._store = ledger
@@ -207,7 +237,73 @@ class Budget(Uncopied):
             for name in ("epsilon", "rho")
         )
         plan = None if limits["losses"] == _ABSENT["losses"] else unlisted(limits["losses"])
-        return cls(epsilon, parameters.ratio(limits["delta"]), plan, rho=rho)
+        return cls(
+            epsilon, parameters.ratio(limits["delta"]), plan, rho=rho, groups=limits["groups"]
+        )
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The names of the groups that this budget, or this view of it, is for."""
+        return self._declared if self._groups is None else self._groups
+
+    def group(self, *names: str) -> Budget:
+        """Return the part of this budget that is for the individuals of some groups alone.
+
+        A release that it books is one of these individuals, and adds to their losses alone. One
+        that the whole budget books adds to those of everyone. So releases for different groups cost
+        the greatest of their losses, and others the sum; each is limited as if it were the only
+        group. What is returned is the same budget, seen by these individuals: their releases in
+        :attr:`history`, their loss in :attr:`epsilon_spent`, what is left for them in
+        :attr:`remaining`. Of several groups, those of the one that lost most.
+
+        The publisher answers for what the budget cannot see. The group of an individual must be a
+        fixed fact, which no change of its records changes, and the release for a group must count
+        no record of anybody else. An individual who moves between groups is in both, and loses the
+        sum of both: if a pupil changes school within the time of the budget, give the pupil's
+        records to one of the schools, or book all schools together. Which group an individual is in
+        is not protected beyond that (``docs/proofs.md``, lemma 14e). A table with
+        ``neighbours="change"`` is refused, since such a change may move its individual to another
+        group: book it for everyone.
+
+        Parameters
+        ----------
+        *names : str
+            One or several of :attr:`groups`: those of the Nordic countries, for a release of these
+            together. With a plan, such a release uses up the same losses in each of them.
+
+        Returns
+        -------
+        Budget
+            For the `budget` of a release, and for all else that a budget is for. It books a label
+            once, and another group may have the same label.
+
+        Raises
+        ------
+        ValueError
+            If the budget does not have these groups, or a name is given twice.
+
+        Examples
+        --------
+        >>> from geomdp import accounting
+        >>> budget = accounting.Budget(epsilon=1, groups=["Norway", "Sweden", "Denmark"])
+        >>> budget.group("Norway").book("0.5", label="towns")
+        >>> budget.group("Sweden").book("0.75", label="towns")
+        >>> budget.book("0.25", label="countries")
+        >>> budget.epsilon_spent, budget.remaining
+        (1.0, 0.0)
+        >>> {name: budget.group(name).epsilon_spent for name in budget.groups}
+        {'Denmark': 0.25, 'Norway': 0.75, 'Sweden': 1.0}
+        >>> budget.group("Norway", "Denmark").remaining
+        0.25
+
+        """
+        found = chosen(names, self.groups)
+        view = type(self).__new__(type(self))
+        for slot in Budget.__slots__:
+            if hasattr(self, slot):
+                setattr(view, slot, getattr(self, slot))
+        view._groups = found
+        return view
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Check the ledger, and write a copy of it to a new file, whole or not at all.
@@ -263,7 +359,8 @@ class Budget(Uncopied):
             sensitivity of the mechanism if not given.
         label : str, optional
             The name of the release in :attr:`spent` and :attr:`history`. A budget books a name
-            once: the same release, run again, is refused instead of paid for again.
+            once for the same groups: the same release, run again, is refused instead of paid for
+            again.
 
         Raises
         ------
@@ -324,10 +421,11 @@ class Budget(Uncopied):
     def _book(self, exact: Any, cells: Counter[Any], label: str | None) -> None:
         """Book one release of this loss, given the losses of the cells that it consists of."""
         cost = zcdp_of(cells) if self._by_rho else exact
-        if label is not None and not isinstance(label, str):
-            raise TypeError(parameters.foreign("label", label, "a str or None"))
+        if label is not None:
+            parameters.check_text("label", label)
         with self._spending():
-            self._store.book(label, exact, lambda spent: self._take(cost, cells, spent))
+            groups = self._groups
+            self._store.book(label, groups, exact, lambda spent: self._take(cost, cells, spent))
 
     @contextmanager
     def _spending(self) -> Iterator[None]:
@@ -344,14 +442,15 @@ class Budget(Uncopied):
     def _take(self, cost: Any, cells: Counter[Any], spent: Spent) -> Counter[Fraction]:
         """Return the costs of a release to the budget, or refuse it."""
         if self._plan is not None:
-            found = [self._plan.least(spent, each) for each in (cells, Counter([cost]))]
+            costs = cells, Counter([cost])
+            found = [self._plan.least(spent, each, self._groups) for each in costs]
             enough = [taken for taken in found if taken is not None]
             if not enough:
                 raise ValueError(
                     f"no planned release of privacy loss {decimals.up(cost)} or more is left"
                 )
             return min(enough, key=composition.total)
-        left = Fraction(self._limit) - spent.total()
+        left = Fraction(self._limit) - spent.total(self._groups)
         if cost > left:
             rho, excess = "rho " if self._by_rho else "", cost - left
             raise ValueError(
@@ -380,10 +479,10 @@ class Budget(Uncopied):
     ) -> Any:
         """Return noisy counts, after :meth:`spend`.
 
-        A refused release draws no noise. If a release fails later, its cost stays spent. A table of
-        :mod:`geomdp.tables` knows its sensitivity: it takes no `d_in`, and its own loss is booked,
-        as by ``table.release(mechanism, budget=budget)``. Parameters and errors are those of
-        :meth:`spend` and :meth:`geomdp.GeometricMechanism.release`.
+        A refused release draws no noise, and counts that the mechanism refuses cost nothing. A
+        table of :mod:`geomdp.tables` knows its sensitivity: it takes no `d_in`, and its own loss is
+        booked, as by ``table.release(mechanism, budget=budget)``. Parameters and errors are those
+        of :meth:`spend` and :meth:`geomdp.GeometricMechanism.release`.
 
         >>> from geomdp import GeometricMechanism, accounting
         >>> budget = accounting.Budget(epsilon=1)
@@ -395,13 +494,14 @@ class Budget(Uncopied):
             if d_in is not None:
                 raise ValueError("d_in is not accepted for a table, which knows its sensitivity")
             return counts.release(mechanism, budget=self, label=label)  # type: ignore[attr-defined]
+        rehearse(as_mechanism(mechanism), counts)
         self.spend(mechanism, d_in, label=label)
         return mechanism.release(counts)
 
     @property
     def history(self) -> list[Booking]:
-        """All releases so far: label, exact loss, cost and time; see :class:`Booking`."""
-        return self._store.spent().bookings()
+        """All releases so far: label, loss, cost, time and groups; see :class:`Booking`."""
+        return self._store.spent().bookings(self._groups)
 
     @property
     def spent(self) -> list[tuple[str | None, float]]:
@@ -413,18 +513,21 @@ class Budget(Uncopied):
         """The greatest privacy loss, or rho, that a release may still cost, rounded down."""
         spent = self._store.spent()
         if self._plan is not None:
-            return decimals.down(self._plan.greatest(spent))
-        return decimals.down(Fraction(self._limit) - spent.total())
+            return decimals.down(self._plan.greatest(spent, self._groups))
+        return decimals.down(Fraction(self._limit) - spent.total(self._groups))
 
     @property
     def epsilon_spent(self) -> float:
-        """The privacy loss of all releases so far, rounded up; of all planned ones, with a plan."""
+        """The privacy loss of all releases so far, rounded up; of all planned ones, with a plan.
+
+        It is the greatest for any individual: with groups, that of the group that lost most.
+        """
         return self.epsilon_at(0) if self._plan is None else self._planned
 
     @property
     def rho_spent(self) -> float:
         """The rho of all releases so far, rounded up; 0 for a budget without `rho`."""
-        return decimals.up(self._store.spent().total()) if self._by_rho else 0.0
+        return decimals.up(self._store.spent().total(self._groups)) if self._by_rho else 0.0
 
     def epsilon_at(self, delta: Real, *, of: Literal["spent", "all"] = "spent") -> float:
         """Return an epsilon such that the releases are (epsilon, delta)-private together.
@@ -440,8 +543,9 @@ class Budget(Uncopied):
         Returns
         -------
         float
-            Rounded up. By :func:`compose`; with `rho`, by the conversion from zCDP (Canonne, Kamath
-            and Steinke 2020, proposition 12), or the sum of the losses if that is less.
+            Rounded up; the greatest for any individual. By :func:`compose`; with `rho`, by the
+            conversion from zCDP (Canonne, Kamath and Steinke 2020, proposition 12), or the sum of
+            the losses if that is less.
 
         Examples
         --------
@@ -459,33 +563,54 @@ class Budget(Uncopied):
         if of not in ("spent", "all"):
             raise ValueError(parameters.refusal("of", of, "'spent' or 'all'"))
         spent = self._store.spent()
-        if not self._by_rho:
-            if of == "all":
-                limit = Counter([Fraction(self._limit)])
-                return composition.epsilon(
-                    limit if self._plan is None else self._plan.losses, level
-                )
-            return (
-                composition.epsilon(spent.costs(), level) if level else decimals.up(spent.total())
-            )
         if of == "all":
-            rho, total = Fraction(self._limit), math.inf
-        else:
-            rho = spent.total()
-            total = decimals.up(sum((each.loss for each in spent.bookings()), Fraction(0)))
-        if not rho or level == 1:
-            return 0.0
-        return min(total, composition.zcdp_epsilon(rho, level) if level else math.inf)
+            whole = Fraction(self._limit)
+            if self._by_rho:
+                return _of_rho(whole, math.inf, level)
+            planned = Counter([whole]) if self._plan is None else self._plan.losses
+            return composition.epsilon(planned, level)
+        if not level and not self._by_rho:
+            return decimals.up(spent.total(self._groups))
+        return max(self._of_one(each, level) for each in spent.histories(self._groups))
+
+    def _of_one(self, entries: list[Entry], delta: Fraction) -> float:
+        """Return the epsilon of an individual who is in all of these releases."""
+        if self._by_rho:
+            rho = sum((each.booking.cost for each in entries), Fraction(0))
+            total = sum((each.booking.loss for each in entries), Fraction(0))
+            return _of_rho(rho, decimals.up(total), delta)
+        costs: Counter[Fraction] = Counter()
+        for each in entries:
+            costs.update(each.costs)
+        return composition.epsilon(costs, delta)
 
     def __repr__(self) -> str:
+        of = "" if self._groups is None else f" for {parameters.shown(self._groups)}"
         if self._by_rho:
-            return f"<Budget: rho {self.rho_spent} of {self._limit} spent>"
+            return f"<Budget{of}: rho {self.rho_spent} of {self._limit} spent>"
         delta = f", delta={_notebook.short(self._delta)}" if self._delta else ""
-        return f"<Budget: {self.epsilon_spent} of {self._limit} spent{delta}>"
+        return f"<Budget{of}: {self.epsilon_spent} of {self._limit} spent{delta}>"
 
     def _repr_html_(self) -> str:
-        rows = {f"{n}. {label or ''}": loss for n, (label, loss) in enumerate(self.spent, 1)}
+        rows: dict[str, float] = {}
+        for n, each in enumerate(self.history, 1):
+            named = "" if each.groups is None else f" ({parameters.shown(each.groups)})"
+            rows[f"{n}. {each.label or ''}{named}"] = decimals.up(each.loss)
         return _notebook.table(repr(self)[1:-1], rows)
+
+
+def as_budget(value: Any) -> Budget:
+    """Return the value if it is a budget, and raise otherwise."""
+    if not isinstance(value, Budget):
+        raise TypeError(parameters.foreign("budget", value, "a Budget"))
+    return value
+
+
+def _of_rho(rho: Fraction, total: float, delta: Fraction) -> float:
+    """Return the epsilon of releases with this rho, and this sum of losses."""
+    if not rho or delta == 1:
+        return 0.0
+    return min(total, composition.zcdp_epsilon(rho, delta) if delta else math.inf)
 
 
 def _limit(name: str, value: Any) -> int | float | Fraction:
@@ -509,10 +634,20 @@ def _short(number: Fraction | float) -> str:
 
 
 def book_table(
-    budget: Budget, whole: Fraction | float, losses: Counter[Any], label: str | None
+    budget: Budget,
+    whole: Fraction | float,
+    losses: Counter[Any],
+    label: str | None,
+    neighbours: str,
 ) -> None:
     """Book a release with the loss of the whole, which is at most the sum of those of its counts.
 
     A user's :meth:`Budget.book` takes that sum.
     """
+    if budget._groups is not None and neighbours == "change":
+        raise ValueError(
+            "a table with neighbours='change' is not accepted for a group: a change may move its "
+            "individual to another group. Give the budget of all groups, or count with "
+            "neighbours='add-remove'"
+        )
     budget._book(whole, losses, label)

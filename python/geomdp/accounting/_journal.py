@@ -52,7 +52,7 @@ _TRIES = 5
 _LONGEST_HEAD = 2**20
 
 
-class _Seen(NamedTuple):
+class Seen(NamedTuple):
     """The part of a file that was checked: its head, and its entries up to an end.
 
     The list of items is the same for all parts of one file. It may have more items meanwhile: it
@@ -67,7 +67,7 @@ class _Seen(NamedTuple):
     items: list[Any]
 
 
-_NOTHING = _Seen((0, 0), b"", 0, "", 0, [])
+_NOTHING = Seen((0, 0), b"", 0, "", 0, [])
 
 
 class Journal(ABC):
@@ -86,7 +86,7 @@ class Journal(ABC):
     def __init__(
         self,
         path: str | os.PathLike[str],
-        limits: Mapping[str, str | None],
+        limits: Mapping[str, Any],
         placing: Callable[[], object] = lambda: None,
     ) -> None:
         self._path = absolute(path)
@@ -184,13 +184,13 @@ class Journal(ABC):
             )
         return line
 
-    def _finish(self, file: io.FileIO, seen: _Seen) -> None:
+    def _finish(self, file: io.FileIO, seen: Seen) -> None:
         """Move the mark behind entries."""
         _sync(file)
         _write(file, len(seen.head), _mark(seen.end, seen.last))
         _sync(file)
 
-    def _keep(self, seen: _Seen, new: list[Any]) -> list[Any]:
+    def _keep(self, seen: Seen, new: list[Any]) -> list[Any]:
         """Remember what was checked, with the items of its last entries, and return all items.
 
         A signal handler or another thread may do the same meanwhile: each step is atomic, and items
@@ -201,8 +201,8 @@ class Journal(ABC):
         return seen.items
 
     def _load(
-        self, file: io.FileIO, known: _Seen, *, beyond: bool = False
-    ) -> tuple[_Seen, list[Any], bool]:
+        self, file: io.FileIO, known: Seen, *, beyond: bool = False
+    ) -> tuple[Seen, list[Any], bool]:
         """Return the part of the file up to the mark, or with whole entries `beyond` it.
 
         Also the items of its last entries, which were not known, and whether the mark ends it. Only
@@ -241,7 +241,7 @@ class Journal(ABC):
         seen = seen._replace(end=end, last=last, n=seen.n + len(new))
         return seen, new, mark == (end, last)
 
-    def _begun(self, head: bytes, file: io.FileIO) -> _Seen:
+    def _begun(self, head: bytes, file: io.FileIO) -> Seen:
         """Refuse a file of another kind or format, or with other limits."""
         digest = _digest("", head)
         if not digest:
@@ -261,7 +261,7 @@ class Journal(ABC):
                     f"{name} = {_readable(wanted)} is not accepted: give that of the {self._kind} "
                     f"{self._path.name}, {_readable(found[name])}"
                 )
-        return _Seen(_identity(file), head, len(head) + _MARK, digest, 0, [])
+        return Seen(_identity(file), head, len(head) + _MARK, digest, 0, [])
 
     @contextmanager
     def _opened(self, mode: Any) -> Iterator[io.FileIO]:
@@ -393,6 +393,8 @@ def _readable(text: Any) -> Any:
     """Return a stored limit as the float that equals it, if one does."""
     if text == "None":
         return None
+    if not isinstance(text, str):
+        return parameters.shown(text)
     try:
         exact = parameters.ratio(text)
         number = float(exact)

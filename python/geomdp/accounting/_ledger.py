@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections import Counter
 from collections.abc import Mapping
@@ -11,18 +12,18 @@ from typing import Any
 
 from geomdp._inputs import parameters
 from geomdp._numerics import composition
-from geomdp.accounting._bookings import Booking, Decide, Entry, Spent, now
-from geomdp.accounting._journal import Journal, parsed
+from geomdp.accounting._bookings import Booking, Decide, Entry, Groups, Spent, chosen, declared, now
+from geomdp.accounting._journal import Journal, Seen, parsed
 
 
 class Ledger(Journal):
     """Bookings in a file."""
 
-    __slots__ = ("_spent",)
+    __slots__ = ("_groups", "_spent")
     _kind = "ledger"
     _longest = 2**24
 
-    def __init__(self, path: str | os.PathLike[str], limits: Mapping[str, str | None]) -> None:
+    def __init__(self, path: str | os.PathLike[str], limits: Mapping[str, Any]) -> None:
         self._spent = Spent()
         super().__init__(path, limits)
 
@@ -30,19 +31,25 @@ class Ledger(Journal):
         self._spent.entries = self._items()
         return self._spent
 
-    def book(self, label: str | None, loss: Fraction, decide: Decide) -> None:
+    def book(self, label: str | None, groups: Groups, loss: Fraction, decide: Decide) -> None:
         def entry(before: list[Entry]) -> dict[str, Any]:
             self._spent.entries = before
-            self._spent.check_new(label)
+            self._spent.check_new(label, groups)
             taken = decide(self._spent)
             return {
                 "label": label,
                 "loss": _text(loss),
                 "cost": {_text(cost): times for cost, times in taken.items()},
                 "time": now().isoformat(),
+                **({} if groups is None else {"groups": groups}),
             }
 
         self._append(entry)
+
+    def _begun(self, head: bytes, file: io.FileIO) -> Seen:
+        seen = super()._begun(head, file)
+        self._groups: tuple[str, ...] = self.checked(grouped, parsed(head)["limits"]["groups"])
+        return seen
 
     def _item(self, line: bytes, start: int, before: str) -> Entry:  # noqa: ARG002 (the base's)
         fields = parsed(line)
@@ -59,7 +66,22 @@ class Ledger(Journal):
         when = datetime.fromisoformat(time)
         if when.isoformat() != time:
             raise ValueError("it has a time of another form")
-        return Entry(Booking(label, parameters.ratio(loss), composition.total(costs), when), costs)
+        groups = fields.get("groups")
+        if (
+            groups is not None
+            and list(groups := chosen(tuple(groups), self._groups)) != fields["groups"]
+        ):
+            raise ValueError("it has groups of another form")
+        whole = composition.total(costs)
+        return Entry(Booking(label, parameters.ratio(loss), whole, when, groups), costs)
+
+
+def grouped(listed: Any) -> tuple[str, ...]:
+    """Return the groups that a ledger lists; a ValueError for any other list."""
+    groups = declared(listed)
+    if list(groups) != listed:
+        raise ValueError("its groups have another form")
+    return groups
 
 
 def _text(number: Fraction) -> str:

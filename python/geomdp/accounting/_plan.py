@@ -5,10 +5,13 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 
 from geomdp._inputs import parameters
-from geomdp.accounting._bookings import Spent
+from geomdp.accounting._bookings import Groups, Spent, present
+
+#: The number of entries, what those for everyone leave of each loss, and what each group used.
+_Left: TypeAlias = tuple[int, Counter[Fraction], dict[str, Counter[Fraction]]]
 
 
 class Plan:
@@ -18,16 +21,16 @@ class Plan:
 
     def __init__(self, losses: Counter[Fraction]) -> None:
         self.losses = losses
-        self._left = 0, dict(losses), sorted(losses)
+        self._left: _Left = 0, losses, {}
 
-    def greatest(self, spent: Spent) -> Fraction:
+    def greatest(self, spent: Spent, groups: Groups) -> Fraction:
         """Return the greatest loss that is left, or 0."""
-        _, order = self._unused(spent)
+        _, order = self._unused(spent, groups)
         return order[-1] if order else Fraction(0)
 
-    def least(self, spent: Spent, losses: Counter[Any]) -> Counter[Fraction] | None:
+    def least(self, spent: Spent, losses: Counter[Any], groups: Groups) -> Counter[Fraction] | None:
         """Return the least losses left that are enough for these, one for each, or None."""
-        left, order = self._unused(spent)
+        left, order = self._unused(spent, groups)
         taken: Counter[Fraction] = Counter()
         for loss, n in sorted(losses.items(), reverse=True):
             missing = n if loss else 0
@@ -41,21 +44,26 @@ class Plan:
                 place += 1
         return +taken
 
-    def _unused(self, spent: Spent) -> tuple[dict[Fraction, int], list[Fraction]]:
-        """Return how many are left of each loss, and these losses in order.
+    def _unused(self, spent: Spent, groups: Groups) -> tuple[Counter[Fraction], list[Fraction]]:
+        """Return how many are left of each loss in all of these groups, and these losses in order.
 
         Each call goes on from the one before, as for the sums of :class:`Spent`.
         """
-        n, left, order = self._left
+        n, left, own = self._left
         if new := spent.entries[n:]:
-            left, order = left.copy(), order.copy()
-            for cost, times in (pair for each in new for pair in each.costs.items()):
-                if cost in left:  # A ledger may be forged.
-                    left[cost] -= times
-                    if left[cost] <= 0:
-                        del left[cost], order[bisect_left(order, cost)]
-            self._left = n + len(new), left, order
-        return left, order
+            names = {name for each in new for name in each.booking.groups or ()}
+            left, own = left.copy(), own | {name: Counter(own.get(name, {})) for name in names}
+            for booking, costs in new:
+                if booking.groups is None:
+                    left.subtract(costs)
+                for name in booking.groups or ():
+                    own[name].update(costs)
+            self._left = n + len(new), left, own
+        most: Counter[Fraction] = Counter()
+        for name in present(own, groups):
+            most |= own[name]
+        unused = left - most
+        return unused, sorted(unused)
 
 
 def listed(losses: Counter[Fraction]) -> str:

@@ -628,7 +628,7 @@ def _labels(nodes: list[Any], tree: trees.Tree, paths: Paths | None, labels: Any
         what = f"the label of {parameters.shown(node)}"
         if not isinstance(label, str):
             raise TypeError(f"{what} has type {type(label).__name__}: give text")
-        if not label or not _levels.is_text(label):
+        if not label or not parameters.is_text(label):
             raise ValueError(
                 f"{what} is not accepted: give text that UTF-8 can hold, or leave it out"
             )
@@ -638,7 +638,7 @@ def _labels(nodes: list[Any], tree: trees.Tree, paths: Paths | None, labels: Any
 
 def _check_separator(separator: Any) -> None:
     """Refuse separators that cannot be between names."""
-    _levels.check_text("separator", separator)
+    parameters.check_text("separator", separator)
     if not separator:
         raise ValueError(parameters.refusal("separator", separator, "text such as '/'"))
 

@@ -17,7 +17,7 @@ from geomdp._inputs import parameters
 from geomdp._inputs.columns import only
 from geomdp._inputs.parameters import Bounds, Integer, Real
 from geomdp.mechanism import GeometricMechanism, as_mechanism, exact_loss
-from geomdp.tables import _ids, _levels
+from geomdp.tables import _ids
 from geomdp.tables._analysis.products import Block
 from geomdp.tables._axes import Axes, Axis, Branches, Levels
 from geomdp.tables._fields import KEYWORDS, stated
@@ -70,10 +70,10 @@ class Layout:
         self._by_columns = isinstance(levels, Mapping)
         columns, given = _by_label(levels if isinstance(levels, Mapping) else {"level": levels})
         for what, each in [("name", name), *(("column", label) for label in given)]:
-            _levels.check_text(what, each)
+            parameters.check_text(what, each)
         who = _ids.columns(individual)
         for each in who:
-            _levels.check_text("individual", each)
+            parameters.check_text("individual", each)
         if name in given:
             raise ValueError(f"name = {name!r} is not accepted: give one that no column has")
         self.name, self.individual, self.neighbours = name, _ids.one_or_all(who), neighbours
@@ -410,7 +410,7 @@ def _by_label(levels: Mapping[Any, Any]) -> tuple[dict[str, tuple[str, ...]], di
     for key, items in levels.items():
         if isinstance(key, tuple):
             for each in key:
-                _levels.check_text("column", each)
+                parameters.check_text("column", each)
             if not isinstance(items, Branches) or len({*key}) < len(key) or len(key) < 2:
                 raise ValueError(
                     f"columns {key} are not accepted: give two or more names with a Hierarchy, "

@@ -54,26 +54,9 @@ def type_of(items: Sequence[Any]) -> type | None:
     return next((type(item) for item in items if item is not None), None)
 
 
-def check_text(name: str, value: Any) -> None:
-    """Refuse the name of something that a file cannot hold."""
-    if not isinstance(value, str):
-        raise TypeError(parameters.foreign(name, value, "a str"))
-    if not is_text(value):
-        raise ValueError(parameters.refusal(name, value, "text that UTF-8 can hold"))
-
-
-def is_text(value: str) -> bool:
-    """Return whether a file can hold a string: lone surrogates have no bytes in UTF-8."""
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 #: For each type, the values of it that files and frames keep.
 _WANTED: dict[type, tuple[str, Callable[[Any], bool]]] = {
-    str: ("text that UTF-8 can hold", is_text),
+    str: ("text that UTF-8 can hold", parameters.is_text),
     int: ("integers of 64 bits", lambda item: -_MOST <= item < _MOST),
     float: ("finite numbers, and None for nulls", math.isfinite),
     datetime: ("times without a zone (docs/guides/keys.md)", lambda item: item.tzinfo is None),

@@ -15,12 +15,10 @@ from numpy.typing import NDArray
 
 from geomdp import _identity
 from geomdp._inputs import parameters
-from geomdp.accounting import Budget
-from geomdp.accounting._budget import book_table
+from geomdp.accounting._budget import as_budget, book_table
 from geomdp.tables import _layout, _rest
 from geomdp.tables._exact import all_nodes, check_size
 from geomdp.tables._groups import NoisyGroups, threshold
-from geomdp.tables._levels import check_text
 from geomdp.tables._native import Library
 from geomdp.tables._noisy import NoisyTable
 from geomdp.tables._released import Released, rehearse
@@ -31,6 +29,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from geomdp._identity import Identity
+    from geomdp.accounting import Budget
     from geomdp.mechanism import GeometricMechanism
     from geomdp.tables._analysis.products import Block
     from geomdp.tables._layout import Layout
@@ -108,7 +107,7 @@ def prepare(
 def checked(label: Any, threads: Any) -> int | None:
     """Return the number of threads, after a check of it and of a label."""
     if label is not None:
-        check_text("label", label)
+        parameters.check_text("label", label)
     return parameters.threads(threads) or None
 
 
@@ -124,16 +123,15 @@ def identified(corrects: Any) -> Identity:
 
 def spend(
     budget: Budget | None,
+    design: Layout,
     whole: Fraction | float,
     losses: Counter[Fraction | float],
     label: str | None,
 ) -> None:
     """Book a release of this loss, whose noisy counts have these losses, or refuse it."""
-    if budget is None:
-        return
-    if not isinstance(budget, Budget):
-        raise TypeError(parameters.foreign("budget", budget, "a Budget"))
-    book_table(budget, whole, Counter([whole]) if whole == math.inf else losses, label)
+    if budget is not None:
+        counts = Counter([whole]) if whole == math.inf else losses
+        book_table(as_budget(budget), whole, counts, label, design.neighbours)
 
 
 def draw(

@@ -221,7 +221,7 @@ class Table(Searched):
             save=save,
             rounded=rounded,
         )
-        _release.spend(budget, *given.losses(), label)
+        _release.spend(budget, given.design, *given.losses(), label)
         noisy = _release.draw(given, self._library, self._occupied)
         return _release.saved(noisy, save, rounded)
 

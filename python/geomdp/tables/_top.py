@@ -294,7 +294,8 @@ class Searched(Withheld):
         if save is not None:
             rehearse(named(cells=np.arange(number)), save)
         losses = Counter({exact_loss(mechanism, steps(design)): number})
-        _release.spend(budget, exact_loss(mechanism, number * steps(design)), losses, label)
+        whole = exact_loss(mechanism, number * steps(design))
+        _release.spend(budget, design, whole, losses, label)
         cells = top_among(mechanism, self._occupied, base_cells(design), number, count)
         return _release.saved(named(cells=cells), save)
 

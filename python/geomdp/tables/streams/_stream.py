@@ -17,6 +17,7 @@ from geomdp._inputs import parameters
 from geomdp._inputs.parameters import Integer, Real
 from geomdp._notebook import many, showable
 from geomdp._uncopied import unseen
+from geomdp.accounting._budget import as_budget
 from geomdp.accounting._journal import absolute
 from geomdp.mechanism import GeometricMechanism
 from geomdp.tables._analysis import span_trees
@@ -141,6 +142,8 @@ class Stream:
                 levels = span_trees.height(steps, given)
             self._set(steps, loss, given, levels)
             self._mechanism.certificate()  # An epsilon that has no plan is refused.
+        if budget is not None:
+            as_budget(budget)
         public = dict(zip(PUBLIC, (steps, loss, given, levels), strict=True))
 
         def placing() -> None:
