@@ -36,20 +36,24 @@ def read(path: Path, alpha: float = 0.05) -> list[dict[str, Any]]:
         return found  # Names alone; or groups, whose intervals geomdp computes.
     depths = [depth_of(axis) for axis in facts["axes"].values()]
     mechanisms = {tuple(each["depths"]): each for each in facts["mechanisms"]}
+    # True sums of values that may be negative are, too.
+    floor = -math.inf if facts["values"] is not None and facts["values"][0] < 0 else 0
     for row, cells in zip(found, rows, strict=True):
         at = tuple(known[cell] for known, cell in zip(depths, cells, strict=False))
-        row["lower"], row["upper"] = interval(int(cells[-1]), mechanisms[at], alpha - LOST)
+        row["lower"], row["upper"] = interval(int(cells[-1]), mechanisms[at], alpha - LOST, floor)
     return found
 
 
-def interval(count: int, mechanism: dict[str, Any], alpha: float) -> tuple[float, float]:
-    """Return the ends for a noisy count; true counts are not negative."""
+def interval(
+    count: int, mechanism: dict[str, Any], alpha: float, floor: float
+) -> tuple[float, float]:
+    """Return the ends for a noisy count; no true count is below the floor."""
     rate = float(Fraction(mechanism["rate"]))
     reach = max(math.ceil(-math.log(alpha * (1 + math.exp(-rate)) / 2) / rate - 1), 0)
     least, most = mechanism["bounds"] or (-math.inf, math.inf)
     # A count at a bound may have been moved there.
-    lower = 0 if count <= least else max(count - reach, 0)
-    return lower, math.inf if count >= most else max(count + reach, 0)
+    lower = floor if count <= least else max(count - reach, floor)
+    return lower, math.inf if count >= most else max(count + reach, floor)
 
 
 def depth_of(axis: dict[str, Any]) -> dict[str, int]:
