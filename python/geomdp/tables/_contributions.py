@@ -155,7 +155,8 @@ def kept_of(people: _Ints, cells: _Ints, l0: int, linf: int) -> NDArray[np.bool_
     """
     new = starts(people) | starts(cells)
     place = np.cumsum(new) - 1
-    return drawn(place, linf) & drawn(people[new], l0)[place]
+    chosen: NDArray[np.bool_] = drawn(place, linf) & drawn(people[new], l0)[place]
+    return chosen
 
 
 def drawn(owners: _Ints, most: int) -> NDArray[np.bool_]:

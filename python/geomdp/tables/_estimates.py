@@ -306,8 +306,8 @@ class Estimates:
             found = self._of_cells(rows, [{}], alpha, simultaneous)
         else:
             found = linear(self._asked(rows, {}), (1,), alpha, simultaneous)
-        limited = self._known_total is not None and not self.design.signed
-        found = found.within(self._least, self._known_total if limited else math.inf)
+        whole = None if self.design.signed else self._known_total
+        found = found.within(self._least, math.inf if whole is None else whole)
         return rows, (found if scale is None else found.scaled(scale)).columns()
 
     def _of_cells(

@@ -446,11 +446,11 @@ def pair_of(name: str, given: Any, wanted: str) -> tuple[int, int]:
     if not isinstance(given, tuple | list):
         raise TypeError(parameters.refusal(name, given, wanted))
     if len(given) != 2:
-        items = parameters.many(len(given), "item")
+        items = f"{len(given)} items" if len(given) != 1 else "1 item"
         raise ValueError(f"{name} with {items} are not accepted: give {wanted}")
     for place, each in enumerate(given):
         if not parameters.is_integer(each):
-            raise TypeError(f"{parameters.foreign(f'{name}[{place}]', each, wanted)}")
+            raise TypeError(parameters.foreign(f"{name}[{place}]", each, wanted))
     return int(given[0]), int(given[1])
 
 
