@@ -6,6 +6,7 @@ import math
 import random
 from collections import Counter
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+import geomdp
 from geomdp import GeometricMechanism, accounting, tables
 from geomdp.accounting import loss_distribution
 from geomdp.accounting._compose import zcdp_of
@@ -172,8 +174,7 @@ def test_what_one_individual_changes_is_bounded_block_by_block(
     l0, linf = design.l0, design.linf
     every = np.arange(math.prod(design._axes.sizes))
     nodes = {
-        each: tables.Table(design, None, (every, np.array(each)))._nodes()
-        for each in parts(design)
+        each: tables.Table(design, None, (every, np.array(each)))._nodes() for each in parts(design)
     }
     pairs = itertools.product(nodes.values(), repeat=2)
     if neighbours == "add-remove":
@@ -548,7 +549,7 @@ def test_a_sum_and_a_count_are_booked_once_and_saved_as_two_files(tmp_path: Path
     data = pl.DataFrame({"town": [*"AAB"] * 500, "n": [20, 40, None] * 500})
     pair = tables.Design({"town": [*"AB"]}).sum_and_count(data, "n", bounds=(-10, 50))
     paths = tmp_path / "sums.csv", tmp_path / "counts.csv"
-    budget = geomdp.accounting.Budget(epsilon=1)
+    budget = accounting.Budget(epsilon=1)
     noisy = pair.release(epsilon=1, budget=budget, label="n", save=paths)
     assert budget.spent == [("n", 1.0)]
     sums, counts = map(geomdp.read, paths)

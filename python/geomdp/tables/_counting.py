@@ -217,9 +217,7 @@ def _records(name: Any, series: Any, bounds: tuple[int, int] | None) -> _Ints:
     # Nulls are filled before numpy would make floats of a column with nulls.
     values: NDArray[Any] = series.fill_null(0).to_numpy().astype(dtype, copy=False)
     low, high = bounds or (0, 2**63 - 1)
-    least, most = (
-        min(max(end, np.iinfo(dtype).min), np.iinfo(dtype).max) for end in (low, high)
-    )
+    least, most = (min(max(end, np.iinfo(dtype).min), np.iinfo(dtype).max) for end in (low, high))
     found: _Ints = values.clip(least, most).astype(np.int64).clip(low, high)
     return found
 
