@@ -171,7 +171,7 @@ def test_what_one_individual_changes_is_bounded_block_by_block(
     """
     levels, options = SHAPES[shape]
     design = tables.Design(levels, individual="who", neighbours=neighbours, **options, **limits)
-    l0, linf = design.l0, design.linf
+    l0 = design.l0
     every = np.arange(math.prod(design._axes.sizes))
     nodes = {
         each: tables.Table(design, None, (every, np.array(each)))._nodes() for each in parts(design)
@@ -443,7 +443,7 @@ def test_sums_that_cannot_be_bounded_are_refused(
 
 @pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pa.table])
 def test_values_are_spent_in_a_random_order_until_their_limit(library: Any) -> None:
-    """By absolute values, the last one cut; each of 3! orders is as likely, in any order of data."""
+    """By absolute values, the last one cut; each of 3! orders is as likely."""
     values = {"A": 3, "B": -4, "C": 2}
     wanted: Counter[tuple[int, ...]] = Counter()
     for order in itertools.permutations(values):
@@ -571,7 +571,7 @@ def test_a_sum_and_a_count_are_booked_once_and_saved_as_two_files(tmp_path: Path
     with pytest.raises(ValueError, match="share = 1 is not accepted: give a number above 0"):
         pair.release(epsilon=1, share=1)
     for bounds in [(5, 5), (9, 0), (0, 2**32 + 1)]:
-        with pytest.raises(ValueError, match="bounds = .* are not accepted: give two ints"):
+        with pytest.raises(ValueError, match=r"bounds = .* are not accepted: give two ints"):
             tables.Design({"town": [*"AB"]}).sum_and_count(data, "n", bounds=bounds)
     with pytest.raises(ValueError, match="is one of sums: call sum"):
         sums.design.count(data)
