@@ -115,8 +115,6 @@ FIELDS: dict[str, Field] = {
         {
             "type": ["array", "null"],
             "items": {"type": "integer"},
-            "minItems": 2,
-            "maxItems": 2,
         },
         "null for counts. For sums of values, the least and the greatest that an individual added "
         "to a cell, or with `l1` one of its records; if the first is below 0, true sums may be, "
