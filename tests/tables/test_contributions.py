@@ -489,6 +489,8 @@ def test_a_limit_of_values_holds_for_any_records() -> None:
         cut = (kept != 0) & (kept != n[order])
         assert np.bincount(who[order], cut).max() <= 1
     assert _contributions.spent(who[:0], n[:0], 1).size == 0
+    same = _contributions.spent(np.repeat(np.arange(99), 3), np.tile([3, -4, 2], 99), 5)
+    assert len(np.unique(same.reshape(-1, 3), axis=0)) == 5
     data = pd.DataFrame({"a": ["x", "x", "z"], "who": [1, 1, 1], "n": [-9, 20, 70]})
     design = tables.Design({"a": ["x", "y"]}, individual="who", l1=40)
     # Records outside the table do not count towards the limit.
